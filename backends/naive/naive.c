@@ -1,0 +1,75 @@
+/* naive.c - the naive backend: obvious kernels for every op and dtype, the fallback and the
+ * reference.
+ *
+ * One kernel object serves every op: preparing looks the op up in the table of the node's element
+ * type. Results do not depend on the number of threads. */
+#include <stdio.h>
+
+#include "naive.h"
+
+extern const naive_entry naive_table_f32[], naive_table_f64[], naive_table_f16[],
+    naive_table_bf16[];
+
+/* The type a node computes in: its own, or for an integer result that of its first operand. */
+static adj_dtype compute_dtype(const adj_node *n)
+{
+    if (!adj_is_float(n->type.dtype) && n->n_in > 0 && adj_is_float(n->in[0]->type.dtype))
+        return n->in[0]->type.dtype;
+    return n->type.dtype;
+}
+
+static const naive_entry *find(const adj_node *n)
+{
+    const naive_entry *e = naive_table_f32; /* integers in, integers out: any table does */
+    switch (compute_dtype(n)) {
+    case ADJ_F64: e = naive_table_f64; break;
+    case ADJ_F16: e = naive_table_f16; break;
+    case ADJ_BF16: e = naive_table_bf16; break;
+    default: break;
+    }
+    while (e->op != NULL && e->op != n->op)
+        e++;
+    return e->op != NULL ? e : NULL;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    const adj_node *n = g->node[0];
+    const naive_entry *e = g->n_node == 1 ? find(n) : NULL;
+
+    if (e == NULL || candidate > 0) {
+        snprintf(p->why, sizeof p->why, "naive has no kernel for %s", n->op->name);
+        return ADJ_ENOKERNEL;
+    }
+    for (int i = 0; i < g->n_in; i++)
+        p->in[i] = NULL;
+    p->out[0] = NULL;
+    p->scratch = e->scratch != NULL ? e->scratch(n) : 0;
+    int same = n->n_in > 0 && n->in[0]->type.dtype == n->type.dtype &&
+               adj_shape_equal(n->in[0]->type.shape, n->type.shape);
+    p->in_place = e->in_place && same ? 0 : ADJ_NO_OPERAND;
+    snprintf(p->impl, sizeof p->impl, "naive:%s", adj_dtype_name(compute_dtype(n)));
+    p->state = (void *)e; /* constant, not freed */
+    return ADJ_OK;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const naive_entry *e = c->state;
+    return e->run(c);
+}
+
+static adj_status open(const adj_allocator *allocator, int threads, void **backend)
+{
+    (void)allocator, (void)threads;
+    *backend = NULL;
+    return ADJ_OK;
+}
+
+static void close(void *backend) { (void)backend; }
+
+static const adj_kernel any = {.name = "naive", .prepare = prepare, .run = run};
+static const adj_kernel *const kernels[] = {&any, NULL};
+const adj_backend adj_backend_naive = {
+    .name = "naive", .open = open, .close = close, .kernels = kernels};

@@ -1,0 +1,430 @@
+/* adjoint.h - build, differentiate and run small convolutional networks on a CPU.
+ *
+ * A network is a graph of immutable nodes; a node is one value. Builders such as adj_conv2d() add a
+ * node and return it; adj_grad() adds the nodes that compute a gradient; an executor (adj_exec)
+ * plans a set of nodes over a backend and runs them.
+ *
+ * Errors. A builder that is given something impossible returns NULL and the graph keeps the first
+ * error: a status and one sentence (adj_graph_status, adj_graph_message). Builders accept NULL
+ * operands and return NULL silently, so one check at the end of a model is enough. Everything else
+ * returns an adj_status; the sentence is kept at the object that failed. Nothing in the library
+ * prints, aborts or exits.
+ *
+ * Ownership. A graph owns its nodes, names and updates; an executor owns its plan, parameter values
+ * and memory. Data passed in is copied. Executors are freed before their graph. Every *_free(NULL)
+ * does nothing.
+ *
+ * Threads. A graph: one thread while it grows, any number of readers afterwards. An executor: one
+ * thread at a time. Different executors share no mutable state. */
+#ifndef ADJOINT_H
+#define ADJOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ADJ_VERSION_MAJOR 0
+#define ADJ_VERSION_MINOR 1
+#define ADJ_VERSION_PATCH 0
+#define ADJ_VERSION (ADJ_VERSION_MAJOR * 10000 + ADJ_VERSION_MINOR * 100 + ADJ_VERSION_PATCH)
+
+#define ADJ_API __attribute__((visibility("default")))
+#define ADJ_MAX_RANK 6
+
+typedef enum {
+    ADJ_OK,
+    ADJ_EARG,      /* an argument that is never right */
+    ADJ_ESHAPE,    /* shapes that do not fit each other */
+    ADJ_EDTYPE,    /* element types that do not fit each other */
+    ADJ_ENOGRAD,   /* an op without a gradient rule was reached */
+    ADJ_ENOKERNEL, /* no backend computes this node */
+    ADJ_ENOMEM,
+    ADJ_EBACKEND, /* a backend failed while planning or running */
+    ADJ_EIO,      /* a file: missing, truncated, lying */
+    ADJ_EVERSION  /* the header and the library differ */
+} adj_status;
+
+typedef enum { ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32 } adj_dtype;
+typedef enum { ADJ_VALID, ADJ_SAME, ADJ_EXPLICIT } adj_padding;
+typedef enum { ADJ_NHWC, ADJ_NCHW } adj_format;
+
+/* Row-major sizes; also used for lists of indices (pads, slices), where rank is the list's length.
+ */
+typedef struct {
+    int64_t rank, dim[ADJ_MAX_RANK];
+} adj_shape;
+
+typedef struct {
+    adj_dtype dtype;
+    adj_shape shape;
+} adj_type;
+
+typedef struct adj_graph adj_graph;
+typedef struct adj_node adj_node;
+typedef struct adj_exec adj_exec;
+typedef struct adj_updates adj_updates;
+
+/* Memory for a graph or an executor. alloc returns NULL when out of memory; free is never called
+ * with NULL. */
+typedef struct {
+    void *(*alloc)(void *user, size_t bytes);
+    void (*free)(void *user, void *p);
+    void *user;
+} adj_allocator;
+
+/* "ok", "bad argument", ...; "f32", ...: constant strings, never NULL. */
+ADJ_API const char *adj_status_name(adj_status status);
+ADJ_API const char *adj_dtype_name(adj_dtype dtype);
+/* Bytes of one element; 0 for a value that is no dtype. */
+ADJ_API size_t adj_dtype_size(adj_dtype dtype);
+/* Elements of a shape: 1 for a scalar, 0 with an empty dimension, -1 when it is no shape or
+ * overflows. */
+ADJ_API int64_t adj_shape_elems(adj_shape shape);
+
+/* ---- graphs
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* All zero is the default: malloc and free, no hook. */
+typedef struct {
+    const adj_allocator *allocator; /* copied */
+    /* Called once, when the graph's first error is recorded: the place for a breakpoint. */
+    void (*on_error)(void *user, adj_status status, const char *message);
+    void *user;
+} adj_graph_opts;
+
+/* NULL only when out of memory. version is ADJ_VERSION; a library of another major version gives a
+ * graph whose status is ADJ_EVERSION. opts may be NULL. */
+ADJ_API adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts);
+static inline adj_graph *adj_graph_new(void) { return adj_graph_new_with(ADJ_VERSION, NULL); }
+ADJ_API void adj_graph_free(adj_graph *g);
+/* The first error, sticky; ADJ_OK and "" if there was none. For g == NULL: ADJ_ENOMEM. */
+ADJ_API adj_status adj_graph_status(const adj_graph *g);
+ADJ_API const char *adj_graph_message(const adj_graph *g);
+
+/* Looking at a graph. Nodes are numbered from 0 in the order of their creation: operands come
+ * before their users. */
+ADJ_API int adj_graph_size(const adj_graph *g);
+ADJ_API adj_node *adj_graph_node(const adj_graph *g, int id); /* NULL when out of range */
+ADJ_API adj_graph *adj_node_graph(const adj_node *n);
+ADJ_API int adj_node_id(const adj_node *n);
+ADJ_API const char *adj_node_op(const adj_node *n); /* "conv2d" */
+ADJ_API const char *
+adj_node_name(const adj_node *n); /* a leaf's name or the label given by adj_label; "" */
+ADJ_API adj_type adj_node_type(const adj_node *n);
+ADJ_API int adj_node_n_in(const adj_node *n);
+ADJ_API adj_node *adj_node_in(const adj_node *n, int i);
+ADJ_API int adj_node_is_param(const adj_node *n); /* trainable */
+ADJ_API int adj_node_is_state(const adj_node *n); /* kept and updated, but not trained */
+/* The leaf or labelled node of that name; NULL if there is none. */
+ADJ_API adj_node *adj_find(const adj_graph *g, const char *name);
+/* Gives a node a label for printing and adj_find; the first label stays. Returns n. */
+ADJ_API adj_node *adj_label(adj_node *n, const char *name);
+
+/* Prints what the roots need, one node a line; as Graphviz DOT with adj_print_dot. Gradient and
+ * update nodes are told apart from forward ones. */
+ADJ_API void adj_print(FILE *f, int n, adj_node *const roots[]);
+ADJ_API void adj_print_dot(FILE *f, int n, adj_node *const roots[]);
+
+/* ---- leaves
+ * ------------------------------------------------------------------------------------------------
+ */
+
+typedef enum { ADJ_INIT_CONSTANT, ADJ_INIT_UNIFORM, ADJ_INIT_NORMAL } adj_init_kind;
+/* CONSTANT: a. UNIFORM: [a, b). NORMAL: mean a, standard deviation b. Drawn from the executor's
+ * seed and the name. */
+typedef struct {
+    adj_init_kind kind;
+    double a, b;
+} adj_init;
+
+/* Names are unique within a graph and not empty. */
+ADJ_API adj_node *adj_input(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape);
+ADJ_API adj_node *adj_param(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape,
+                            adj_init init);
+/* A parameter that is not trained: running statistics, optimiser state, counters. */
+ADJ_API adj_node *adj_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape,
+                            adj_init init);
+/* data: row-major, adj_shape_elems(shape) elements; copied. */
+ADJ_API adj_node *adj_const(adj_graph *g, adj_dtype dtype, adj_shape shape, const void *data);
+/* Every element is value. */
+ADJ_API adj_node *adj_fill(adj_graph *g, adj_dtype dtype, adj_shape shape, double value);
+
+/* ---- convolutions (TensorFlow's contract)
+ * -------------------------------------------------------------------- */
+
+/* strides, dilations and pads in data_format order, as TensorFlow has them. An array that is all
+ * zero is the default (ones; no pads); a single zero in stride or dilation is an error. pad is
+ * given exactly with ADJ_EXPLICIT. Filters are [kh, kw, in, out], depthwise [kh, kw, in,
+ * multiplier], in both formats. */
+typedef struct {
+    int64_t stride[4], dilation[4], pad[4][2];
+    adj_padding padding;
+    adj_format format;
+} adj_conv;
+
+/* y[n,oh,ow,o] = sum over kh,kw,c of x[n, oh*sh + kh*dh - ph, ow*sw + kw*dw - pw, c] *
+ * w[kh,kw,c,o]. A filter whose in divides x's channels is a grouped convolution. NULL attributes:
+ * all default (VALID, NHWC). */
+ADJ_API adj_node *adj_conv2d(adj_node *x, adj_node *w, const adj_conv *a);
+/* input_sizes: the shape of x, or only its height and width. */
+ADJ_API adj_node *adj_conv2d_backprop_input(adj_shape input_sizes, adj_node *w, adj_node *dy,
+                                            const adj_conv *a);
+ADJ_API adj_node *adj_conv2d_backprop_filter(adj_node *x, adj_shape filter_sizes, adj_node *dy,
+                                             const adj_conv *a);
+/* y[.., c*multiplier + m] = sum over kh,kw of x[.., c] * w[kh,kw,c,m]. */
+ADJ_API adj_node *adj_depthwise_conv2d_native(adj_node *x, adj_node *w, const adj_conv *a);
+ADJ_API adj_node *adj_depthwise_conv2d_native_backprop_input(adj_shape input_sizes, adj_node *w,
+                                                             adj_node *dy, const adj_conv *a);
+ADJ_API adj_node *adj_depthwise_conv2d_native_backprop_filter(adj_node *x, adj_shape filter_sizes,
+                                                              adj_node *dy, const adj_conv *a);
+/* The convolution's transpose: w is [kh, kw, out, in], output_shape has four entries. */
+ADJ_API adj_node *adj_conv2d_transpose(adj_node *x, adj_node *w, adj_shape output_shape,
+                                       const adj_conv *a);
+/* A depthwise convolution with the attributes, then a 1x1 convolution. pointwise: [1, 1,
+ * in*multiplier, out]. */
+ADJ_API adj_node *adj_separable_conv2d(adj_node *x, adj_node *depthwise, adj_node *pointwise,
+                                       const adj_conv *a);
+
+/* ---- pooling
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+/* ksize, stride and pad in data_format order. An all-zero stride means ksize. EXPLICIT is for
+ * max_pool only. */
+typedef struct {
+    int64_t ksize[4], stride[4], pad[4][2];
+    adj_padding padding;
+    adj_format format;
+} adj_pool;
+
+ADJ_API adj_node *adj_max_pool(adj_node *x, const adj_pool *a);
+/* dy goes to the first maximum of each window in row-major order. */
+ADJ_API adj_node *adj_max_pool_grad(adj_node *x, adj_node *y, adj_node *dy, const adj_pool *a);
+/* The elements of e (shaped as x) at each window's first maximum: the adjoint of max_pool_grad. */
+ADJ_API adj_node *adj_max_pool_grad_grad(adj_node *x, adj_node *y, adj_node *e, const adj_pool *a);
+/* The mean over a window's valid elements. */
+ADJ_API adj_node *adj_avg_pool(adj_node *x, const adj_pool *a);
+ADJ_API adj_node *adj_avg_pool_grad(adj_shape input_shape, adj_node *dy, const adj_pool *a);
+/* [n,h,w,c] or [n,c,h,w] -> [n,c]. */
+ADJ_API adj_node *adj_global_avg_pool(adj_node *x, adj_format format);
+
+/* The same attributes from lists with lengths and from words ("SAME", "NHWC"): for command lines,
+ * files and tests. A NULL list with length 0 is absent. Every rule on the attributes alone is
+ * checked here; those that need shapes, by the builders. On failure the sentence is written to
+ * message (may be NULL), at most size bytes. */
+typedef struct {
+    int n_ksize, n_strides, n_dilations, n_explicit_paddings;
+    const int64_t *ksize, *strides, *dilations,
+        *explicit_paddings;            /* explicit_paddings: flat, 8 numbers */
+    const char *padding, *data_format; /* NULL data_format: "NHWC" */
+} adj_attr_lists;
+ADJ_API adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, char *message,
+                                       size_t size);
+ADJ_API adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, char *message,
+                                       size_t size);
+/* More than ADJ_MAX_RANK entries: ADJ_ESHAPE. Entries are not checked here. */
+ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape);
+
+/* ---- bias and activations
+ * ---------------------------------------------------------------------------------- */
+
+/* x has rank 2 to 5; b [c] is added along the last axis (ADJ_NHWC) or axis 1 (ADJ_NCHW). */
+ADJ_API adj_node *adj_bias_add(adj_node *x, adj_node *b, adj_format format);
+ADJ_API adj_node *adj_bias_add_grad(adj_node *dy, adj_format format);
+
+ADJ_API adj_node *adj_relu(adj_node *x);
+ADJ_API adj_node *adj_relu6(adj_node *x);
+ADJ_API adj_node *adj_leaky_relu(adj_node *x, double alpha);
+ADJ_API adj_node *adj_sigmoid(adj_node *x);
+ADJ_API adj_node *adj_tanh(adj_node *x);
+ADJ_API adj_node *adj_silu(adj_node *x);
+/* Gradients in terms of the result y (relu's and leaky_relu's features do as well); silu's in terms
+ * of x. */
+ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
+ADJ_API adj_node *adj_relu6_grad(adj_node *dy, adj_node *y);
+ADJ_API adj_node *adj_leaky_relu_grad(adj_node *dy, adj_node *y, double alpha);
+ADJ_API adj_node *adj_sigmoid_grad(adj_node *dy, adj_node *y);
+ADJ_API adj_node *adj_tanh_grad(adj_node *dy, adj_node *y);
+ADJ_API adj_node *adj_silu_grad(adj_node *dy, adj_node *x);
+
+/* ---- elementwise, with broadcasting as in NumPy; operands have one dtype
+ * ------------------------------------- */
+
+ADJ_API adj_node *adj_add(adj_node *a, adj_node *b);
+ADJ_API adj_node *adj_sub(adj_node *a, adj_node *b);
+ADJ_API adj_node *adj_mul(adj_node *a, adj_node *b);
+ADJ_API adj_node *adj_div(adj_node *a, adj_node *b);
+ADJ_API adj_node *adj_maximum(adj_node *a, adj_node *b); /* the gradient of a tie goes to a */
+ADJ_API adj_node *adj_minimum(adj_node *a, adj_node *b);
+ADJ_API adj_node *adj_equal(adj_node *a, adj_node *b); /* 1 or 0; no gradient flows */
+ADJ_API adj_node *adj_greater_equal(adj_node *a, adj_node *b);
+ADJ_API adj_node *adj_neg(adj_node *x);
+ADJ_API adj_node *adj_scale(adj_node *x, double factor);
+ADJ_API adj_node *adj_square(adj_node *x);
+ADJ_API adj_node *adj_sqrt(adj_node *x);
+ADJ_API adj_node *adj_exp(adj_node *x);
+ADJ_API adj_node *adj_log(adj_node *x);
+/* Rounds to nearest even; to i32 truncates. */
+ADJ_API adj_node *adj_cast(adj_node *x, adj_dtype dtype);
+/* x itself; adj_grad sees a constant. */
+ADJ_API adj_node *adj_stop_gradient(adj_node *x);
+
+/* ---- matrices and shapes
+ * --------------------------------------------------------------------------------------- */
+
+/* op(a) op(b) for matrices, op(m) being m or its transpose. */
+ADJ_API adj_node *adj_matmul(adj_node *a, adj_node *b, int transpose_a, int transpose_b);
+/* One entry of shape may be -1: whatever is left. */
+ADJ_API adj_node *adj_reshape(adj_node *x, adj_shape shape);
+/* Result axis i is x's axis perm[i]; perm has x's rank. */
+ADJ_API adj_node *adj_transpose(adj_node *x, const int perm[]);
+ADJ_API adj_node *adj_concat(int n, adj_node *const x[], int axis);
+/* Zeros around x; both lists have x's rank. */
+ADJ_API adj_node *adj_pad(adj_node *x, adj_shape before, adj_shape after);
+ADJ_API adj_node *adj_slice(adj_node *x, adj_shape begin, adj_shape size);
+ADJ_API adj_node *adj_broadcast_to(adj_node *x, adj_shape shape);
+
+/* Axes to reduce over; n == 0 means all. Negative axes count from the end. */
+typedef struct {
+    int n, axis[ADJ_MAX_RANK];
+    int keep_dims;
+} adj_axes;
+ADJ_API adj_node *adj_reduce_sum(adj_node *x, adj_axes axes);
+ADJ_API adj_node *adj_reduce_mean(adj_node *x, adj_axes axes);
+ADJ_API adj_node *adj_reduce_max(adj_node *x, adj_axes axes); /* ties share the gradient equally */
+
+/* ---- normalisation, loss, dropout
+ * ------------------------------------------------------------------------------ */
+
+/* [2, c]: mean and biased variance over all axes but the channel axis. Exact sums in a fixed order.
+ */
+ADJ_API adj_node *adj_batch_norm_stats(adj_node *x, adj_format format);
+/* (x - mean) / sqrt(variance + epsilon) * gamma + beta; stats from adj_batch_norm_stats(x) or
+ * running ones. */
+ADJ_API adj_node *adj_batch_norm(adj_node *x, adj_node *stats, adj_node *gamma, adj_node *beta,
+                                 double epsilon, adj_format format);
+/* [2, c]: dgamma and dbeta. */
+ADJ_API adj_node *adj_batch_norm_grad_sums(adj_node *x, adj_node *stats, adj_node *dy,
+                                           double epsilon, adj_format format);
+/* dx of a training batch norm, stats being those of x. */
+ADJ_API adj_node *adj_batch_norm_grad(adj_node *x, adj_node *stats, adj_node *gamma, adj_node *dy,
+                                      adj_node *sums, double epsilon, adj_format format);
+
+/* Over the last axis. */
+ADJ_API adj_node *adj_softmax(adj_node *x);
+ADJ_API adj_node *adj_log_softmax(adj_node *x);
+/* logits and labels [n, k] -> loss [n]. smoothing s: labels become (1-s)*labels + s/k. */
+ADJ_API adj_node *adj_softmax_cross_entropy(adj_node *logits, adj_node *labels, double smoothing);
+/* softmax(logits) - labels, whatever the labels sum to. [n, k] */
+ADJ_API adj_node *adj_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
+                                                 double smoothing);
+/* labels: i32 [n], each 0 to k-1, or -1: that row's loss and gradient are 0. Others fail adj_run
+ * with ADJ_EARG. */
+ADJ_API adj_node *adj_sparse_softmax_cross_entropy(adj_node *logits, adj_node *labels,
+                                                   double smoothing);
+ADJ_API adj_node *adj_sparse_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
+                                                        double smoothing);
+/* How many of the i32 labels are not negative, at least 1: a scalar of dtype. No gradient flows. */
+ADJ_API adj_node *adj_label_count(adj_node *labels, adj_dtype dtype);
+
+/* Zeroes each element with probability rate and scales the others by 1/(1-rate). step: i32 scalar;
+ * the same (step, seed) gives the same mask on every backend and for any number of threads
+ * (Philox4x32-10). */
+ADJ_API adj_node *adj_dropout(adj_node *x, adj_node *step, double rate, uint64_t seed);
+
+/* ---- what optimisers are made of
+ * ------------------------------------------------------------------------------- */
+
+/* mu*v + g + decay*p. */
+ADJ_API adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu, double decay);
+/* p - lr*(d + decay*p); lr: scalar of p's dtype. */
+ADJ_API adj_node *adj_sgd_step(adj_node *p, adj_node *d, adj_node *lr, double decay);
+/* beta*m + (1-beta)*x. */
+ADJ_API adj_node *adj_ema(adj_node *m, adj_node *x, double beta);
+typedef struct {
+    double beta1, beta2, epsilon, decay; /* decay: decoupled (AdamW) */
+} adj_adam_attrs;
+/* p - lr*(m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + epsilon) + decay*p); t: i32 scalar, 1 in the first
+ * step. */
+ADJ_API adj_node *adj_adam_step(adj_node *p, adj_node *m, adj_node *v, adj_node *t, adj_node *lr,
+                                const adj_adam_attrs *a);
+/* i32 scalar + 1. */
+ADJ_API adj_node *adj_next_step(adj_node *step);
+
+/* ---- gradients and updates
+ * --------------------------------------------------------------------------------------- */
+
+/* dx[i] = d y / d x[i], seeded with dy (shaped as y; NULL: ones, and y must be a scalar). What y
+ * does not depend on gets zeros. Returns the graph's status; on failure every dx[i] is NULL. */
+ADJ_API adj_status adj_grad(adj_node *y, adj_node *dy, int n, adj_node *const x[], adj_node *dx[]);
+
+/* Assignments {param or state := next} that an executor makes at the end of a run. Owned by the
+ * graph. */
+ADJ_API adj_updates *adj_updates_new(adj_graph *g);
+ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next);
+/* All of a and b, in a new object; NULL operands count as empty. */
+ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
+ADJ_API int adj_updates_size(const adj_updates *u);
+ADJ_API adj_node *adj_updates_leaf(const adj_updates *u, int i);
+ADJ_API adj_node *adj_updates_next(const adj_updates *u, int i);
+/* Assignments that layers noted while a model was built (running statistics, step counters). */
+ADJ_API void adj_note_update(adj_node *leaf, adj_node *next);
+ADJ_API adj_updates *adj_noted_updates(adj_graph *g);
+/* Nodes created between begin and end are printed as update nodes. */
+ADJ_API void adj_update_begin(adj_graph *g);
+ADJ_API void adj_update_end(adj_graph *g);
+
+/* ---- executors
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+/* All zero is the default but for what to compute. */
+typedef struct {
+    int n_fetch;
+    adj_node *const *fetch;         /* readable with adj_get after adj_run */
+    const adj_updates *updates;     /* made at the end of adj_run */
+    const char *backend;            /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
+    int threads;                    /* 0: what OpenMP would take */
+    int tune;                       /* time candidates while planning */
+    uint64_t seed;                  /* of the parameters' initial values */
+    const adj_allocator *allocator; /* NULL: the graph's; copied */
+    FILE *trace;                    /* the graph after each pass */
+} adj_exec_opts;
+
+typedef struct {
+    size_t arena_bytes; /* values and scratch of one run, shared by lifetime */
+    size_t live_bytes;  /* the largest sum of buffers alive at one step: the arena's lower bound */
+    size_t storage_bytes; /* leaves and what is kept between runs */
+    int steps, reorders, naive_steps;
+    double plan_seconds;
+} adj_exec_info;
+
+/* Plans the fetches and updates. The executor works on a private copy: the graph may grow
+ * afterwards. *out is a handle to ask for the message even on failure (NULL only when out of
+ * memory) and must be freed in every case. */
+ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
+ADJ_API void adj_exec_free(adj_exec *e);
+ADJ_API const char *adj_exec_message(const adj_exec *e);
+/* Copies a leaf's value in, or a fetched node's (or a parameter's) value out; bytes must be its
+ * exact size. A fetched parameter shows the value from before the last run's updates, any other its
+ * current value. */
+ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
+ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
+ADJ_API adj_status adj_run(adj_exec *e);
+/* By name: every parameter and state of `to` that `from` has too. ADJ_ESHAPE if types differ. */
+ADJ_API adj_status adj_copy_params(adj_exec *to, const adj_exec *from);
+/* The parameters and states that the executor holds, as nodes of the user's graph. */
+ADJ_API int adj_exec_n_params(const adj_exec *e);
+ADJ_API adj_node *adj_exec_param(const adj_exec *e, int i);
+ADJ_API void adj_exec_print(FILE *f, const adj_exec *e);
+ADJ_API adj_exec_info adj_exec_stats(const adj_exec *e);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

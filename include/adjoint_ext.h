@@ -1,0 +1,298 @@
+/* adjoint_ext.h - for authors of ops and backends: node, op, group, kernel, backend. No ABI
+ * promise.
+ *
+ * An op is one const struct of facts and small functions (adj_op). A backend is one const struct
+ * (adj_backend) with a list of kernels; "is it supported?" is answered by asking a kernel to
+ * prepare a group of nodes. */
+#ifndef ADJOINT_EXT_H
+#define ADJOINT_EXT_H
+
+#include "adjoint.h"
+
+typedef struct adj_op adj_op;
+
+/* What a node was made for: printed, and the plan puts updates last. */
+typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
+
+struct adj_node { /* constant once created, but for its label */
+    const adj_op *op;
+    adj_graph *graph;
+    uint32_t id; /* larger than the id of every operand */
+    adj_role role;
+    adj_type type;
+    int n_in;
+    adj_node **in;
+    const void *attrs; /* op->attr_size bytes */
+    const char *name;  /* NULL: none */
+};
+
+enum { ADJ_MANY = 1 << 20 }; /* max_in of an op that takes any number of operands */
+
+typedef enum {
+    ADJ_OP_LEAF = 1, /* a value from outside: input, param, state, const */
+    ADJ_OP_KEPT = 2, /* a leaf that updates may assign: param, state */
+    ADJ_OP_ELEMENTWISE =
+        4, /* element i of the result needs only element i of each operand (or its broadcast) */
+    ADJ_OP_RANDOM = 8,
+    ADJ_OP_KINKS = 16,      /* not differentiable everywhere */
+    ADJ_OP_NO_GRADIENT = 32 /* constant for adj_grad by definition: gradients stop here */
+} adj_op_flags;
+
+struct adj_op {
+    const char *name;
+    int min_in, max_in;
+    size_t attr_size;   /* attributes are compared byte for byte: structs without padding, zeroed
+                           first */
+    unsigned flags;     /* adj_op_flags */
+    unsigned linear_in; /* bit i: linear in operand i */
+    /* Checks operands (all of one graph, none NULL) and attributes, completes attrs in place (SAME
+     * -> pads) and gives the result's type. On failure: return adj_fail(n->graph, ...). n->id,
+     * n->type and n->attrs are not set yet. */
+    adj_status (*infer)(const adj_node *n, void *attrs, adj_type *out);
+    /* Fills dx[0 .. n_in) for the incoming gradient dy, with builders; a dx[i] left NULL: no
+     * gradient flows there. NULL: there is no rule, adj_grad fails with ADJ_ENOGRAD (unless
+     * ADJ_OP_NO_GRADIENT or ADJ_OP_LEAF). */
+    void (*grad)(adj_node *y, adj_node *dy, adj_node *dx[]);
+    /* Optional: an equal but cheaper node for op(in..., attrs) over the given operands; NULL: keep
+     * it. */
+    adj_node *(*simplify)(const adj_node *n, adj_node *const in[]);
+    /* Optional: prints the attributes, such as " SAME s2x2"; starts with a space. */
+    void (*show)(const void *attrs, FILE *f);
+};
+
+/* Adds op(in..., attrs), or returns the equal node that exists. attrs: op->attr_size bytes, copied.
+ * NULL if an operand is NULL or on error. in and attrs need not outlive the call. */
+ADJ_API adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[],
+                               const void *attrs);
+/* The same for ops of one, two, three operands; the graph is the first operand's. */
+ADJ_API adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs);
+ADJ_API adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs);
+ADJ_API adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,
+                                const void *attrs);
+
+/* Records the graph's first error ("op: what is wrong (got ..., expected ...)") and returns status.
+ */
+ADJ_API adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- help for infer functions ---- */
+
+typedef struct {
+    char s[160];
+} adj_text;
+ADJ_API adj_text adj_shape_text(adj_shape shape); /* "[1, 28, 28, 3]" */
+/* Rank and dimensions in range, product of dimensions and bytes within int64. */
+ADJ_API adj_status adj_check_type(adj_graph *g, const char *op, const char *what, adj_type type);
+ADJ_API int adj_shape_equal(adj_shape a, adj_shape b);
+ADJ_API int adj_is_float(adj_dtype dtype);
+/* All operands have the dtype of operand 0, which is a float; else ADJ_EDTYPE naming the op. */
+ADJ_API adj_status adj_check_same_dtype(const adj_node *n);
+/* For gradients: sums x over what broadcasting added, to the given shape. */
+ADJ_API adj_node *adj_sum_to(adj_node *x, adj_shape shape);
+/* A fill of v's type. */
+ADJ_API adj_node *adj_fill_like(adj_node *v, double value);
+/* Is it an adj_fill, and of what? */
+ADJ_API int adj_is_fill(const adj_node *n, double *value);
+
+/* ---- numbers ---- */
+
+ADJ_API double adj_load(adj_dtype dtype, const void *data, int64_t i);
+ADJ_API void adj_store(adj_dtype dtype, void *data, int64_t i, double value); /* one rounding */
+/* Philox4x32-10: four words for (counter, key). */
+ADJ_API void adj_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+/* Draws n elements; element i depends on (seed, stream, i) only. */
+ADJ_API void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uint64_t seed,
+                      uint64_t stream);
+
+/* ---- groups, kernels, backends ---- */
+
+typedef struct adj_layout adj_layout; /* opaque, interned by its backend; NULL is plain row-major */
+
+typedef struct { /* the nodes that one step computes, in id order */
+    int n_node;
+    const adj_node *const *node;
+    int n_in;
+    const adj_node *const *in; /* values that enter, in order of first use; each once */
+    int n_out;
+    const adj_node *const *out; /* values that leave, in id order */
+} adj_group;
+
+enum { ADJ_NO_OPERAND = -1, ADJ_WHY = 160 };
+
+typedef struct {            /* conversation between plan and kernel */
+    const adj_layout **in;  /* by group->in: offered; the kernel writes what it wants */
+    const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
+    size_t scratch;         /* bytes, 64-aligned, from the executor's arena */
+    int in_place;           /* operand whose buffer out[0] may take over, or ADJ_NO_OPERAND */
+    char impl[64];          /* for the plan's printout */
+    char why[ADJ_WHY];      /* a refusal's reason */
+    void *state;            /* freed by kernel->drop */
+} adj_prep;
+
+typedef struct {
+    const adj_group *group;
+    void *state;
+    const void *const *in; /* by group->in, in the layouts agreed */
+    void *const *out;      /* by group->out; out[0] may be in[in_place] */
+    void *scratch;
+    int threads;
+    char *message; /* ADJ_WHY bytes, for a failure's sentence */
+} adj_call;
+
+/* Who reads a node, for match functions. */
+typedef struct {
+    int n_user;
+    const adj_node *const *user; /* each once, in id order */
+    int is_root;                 /* fetched or assigned by an update: must leave its group */
+} adj_uses;
+
+typedef struct adj_kernel {
+    const char *name;
+    /* Optional: the group this kernel would compute that starts at root, e.g. {conv2d, bias_add,
+     * relu}: writes up to max nodes (root among them) and returns how many; 0: none. uses is
+     * indexed by node id. NULL: root alone. */
+    int (*match)(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
+    /* Candidate 0, 1, 2, ... for this group; ADJ_ENOKERNEL (with p->why): none (left). */
+    adj_status (*prepare)(void *backend, const adj_group *g, int candidate, adj_prep *p);
+    adj_status (*run)(const adj_call *c);
+    void (*drop)(void *backend, void *state); /* NULL: nothing to free */
+} adj_kernel;
+
+typedef struct {
+    void *backend;
+    const adj_layout *from, *to; /* NULL: plain */
+    adj_type type;
+} adj_reorder;
+
+typedef struct adj_backend {
+    const char *name;
+    adj_status (*open)(const adj_allocator *allocator, int threads, void **backend);
+    void (*close)(void *backend);
+    const adj_kernel *const *kernels; /* NULL-ended, in order of preference */
+    /* The rest is NULL for a backend that knows only plain tensors. */
+    size_t (*layout_bytes)(const adj_layout *l);
+    const char *(*layout_name)(const adj_layout *l);
+    adj_status (*reorder_prepare)(const adj_reorder *r, void **state, size_t *scratch);
+    adj_status (*reorder_run)(void *state, const void *in, void *out, void *scratch);
+    void (*reorder_drop)(void *backend, void *state);
+} adj_backend;
+
+/* NULL-ended; the only files that name concrete ops and backends. */
+extern const adj_op *const adj_ops[];
+extern const adj_backend *const adj_backends[];
+
+ADJ_API void *adj_alloc(const adj_allocator *a, size_t bytes); /* zeroed, 64-byte aligned */
+ADJ_API void adj_release(const adj_allocator *a, void *p);     /* p may be NULL */
+
+/* ---- attributes as nodes store them: what kernels and gradient rules read. No struct has padding.
+ * ---- */
+
+/* Geometry of a convolution or pool after SAME and EXPLICIT are resolved, the same for both
+ * formats. */
+typedef struct {
+    int64_t n, ih, iw, ic; /* input */
+    int64_t oh, ow, oc;    /* output */
+    int64_t kh, kw;
+    int64_t sh, sw, dh, dw; /* stride, dilation */
+    int64_t pt, pb, pl, pr; /* pads: top, bottom, left, right */
+    int64_t groups;         /* 1: dense; ic: depthwise */
+    int64_t format;         /* adj_format */
+} adj_conv_geom;
+
+typedef struct { /* the six convolutions: what was asked for, and its geometry */
+    adj_conv conv;
+    adj_conv_geom geom;
+} adj_conv_attrs;
+typedef struct { /* the pools; kc: the depth window, which is its own stride (1: none) */
+    adj_pool pool;
+    adj_conv_geom geom;
+    int64_t kc;
+} adj_pool_attrs;
+typedef struct { /* input, param, state */
+    int64_t dtype;
+    adj_shape shape;
+    double a, b;
+    int64_t init;    /* adj_init_kind */
+    uint64_t serial; /* tells leaves apart */
+} adj_leaf_attrs;
+typedef struct { /* const */
+    int64_t dtype;
+    adj_shape shape;
+    const void *data; /* the user's graph's */
+} adj_const_attrs;
+typedef struct { /* fill */
+    int64_t dtype;
+    adj_shape shape;
+    double value;
+} adj_fill_attrs;
+typedef struct { /* bias_add, bias_add_grad, batch_norm_stats */
+    int64_t format;
+} adj_format_attrs;
+typedef struct { /* scale: factor; leaky_relu and its gradient: alpha; ema: beta; cross-entropies:
+                    smoothing */
+    double value;
+} adj_value_attrs;
+typedef struct { /* cast, label_count */
+    int64_t dtype;
+} adj_dtype_attrs;
+typedef struct { /* matmul */
+    int64_t transpose_a, transpose_b;
+} adj_matmul_attrs;
+typedef struct { /* reshape, broadcast_to: the whole shape */
+    adj_shape shape;
+} adj_shape_attrs;
+typedef struct { /* transpose; entries past the rank are 0 */
+    int64_t perm[ADJ_MAX_RANK];
+} adj_transpose_attrs;
+typedef struct { /* concat: not negative */
+    int64_t axis;
+} adj_axis_attrs;
+typedef struct { /* pad: before, after; slice: begin, size */
+    adj_shape a, b;
+} adj_range_attrs;
+typedef struct { /* reduce_sum, _mean, _max: bit i of axes: reduced over axis i */
+    int64_t axes, keep_dims;
+} adj_reduce_attrs;
+typedef struct { /* batch_norm, _grad_sums, _grad */
+    double epsilon;
+    int64_t format;
+} adj_batch_norm_attrs;
+typedef struct { /* dropout */
+    double rate;
+    uint64_t seed;
+} adj_dropout_attrs;
+typedef struct { /* momentum: mu, decay; sgd_step: decay alone */
+    double mu, decay;
+} adj_decay_attrs;
+
+/* ---- the ops: adj_ops lists them all ---- */
+
+extern const adj_op adj_op_input, adj_op_param, adj_op_state, adj_op_const, adj_op_fill;
+extern const adj_op adj_op_conv2d, adj_op_conv2d_backprop_input, adj_op_conv2d_backprop_filter;
+extern const adj_op adj_op_depthwise_conv2d_native, adj_op_depthwise_conv2d_native_backprop_input,
+    adj_op_depthwise_conv2d_native_backprop_filter;
+extern const adj_op adj_op_max_pool, adj_op_max_pool_grad, adj_op_max_pool_grad_grad,
+    adj_op_avg_pool, adj_op_avg_pool_grad;
+extern const adj_op adj_op_bias_add, adj_op_bias_add_grad;
+extern const adj_op adj_op_relu, adj_op_relu6, adj_op_leaky_relu, adj_op_sigmoid, adj_op_tanh,
+    adj_op_silu;
+extern const adj_op adj_op_relu_grad, adj_op_relu6_grad, adj_op_leaky_relu_grad,
+    adj_op_sigmoid_grad, adj_op_tanh_grad, adj_op_silu_grad;
+extern const adj_op adj_op_add, adj_op_sub, adj_op_mul, adj_op_div, adj_op_maximum, adj_op_minimum,
+    adj_op_equal, adj_op_greater_equal;
+extern const adj_op adj_op_neg, adj_op_scale, adj_op_square, adj_op_sqrt, adj_op_exp, adj_op_log;
+extern const adj_op adj_op_cast, adj_op_stop_gradient;
+extern const adj_op adj_op_matmul, adj_op_reshape, adj_op_transpose, adj_op_concat, adj_op_pad,
+    adj_op_slice, adj_op_broadcast_to;
+extern const adj_op adj_op_reduce_sum, adj_op_reduce_mean, adj_op_reduce_max;
+extern const adj_op adj_op_batch_norm_stats, adj_op_batch_norm, adj_op_batch_norm_grad_sums,
+    adj_op_batch_norm_grad;
+extern const adj_op adj_op_softmax, adj_op_log_softmax;
+extern const adj_op adj_op_softmax_cross_entropy, adj_op_softmax_cross_entropy_grad,
+    adj_op_sparse_softmax_cross_entropy, adj_op_sparse_softmax_cross_entropy_grad,
+    adj_op_label_count;
+extern const adj_op adj_op_dropout;
+extern const adj_op adj_op_momentum, adj_op_sgd_step, adj_op_ema, adj_op_adam_step,
+    adj_op_next_step;
+
+#endif

@@ -1,0 +1,204 @@
+/* harness.c - see harness.h. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+fixture fixture_new(void)
+{
+    fixture f = {.g = adj_graph_new(), .seed = 1};
+    cr_assert_not_null(f.g);
+    return f;
+}
+
+void fixture_free(fixture *f)
+{
+    for (int i = 0; i < f->n_in; i++)
+        free(f->value[i]);
+    adj_graph_free(f->g);
+}
+
+static adj_node *add(fixture *f, adj_dtype dtype, adj_shape shape, double *values)
+{
+    char name[16];
+    cr_assert_lt(f->n_in, FIXTURE_INPUTS);
+    snprintf(name, sizeof name, "in%d", f->n_in);
+    int64_t n = adj_shape_elems(shape);
+    for (int64_t i = 0; i < n; i++) { /* as the dtype has it */
+        char element[8];
+        adj_store(dtype, element, 0, values[i]);
+        values[i] = adj_load(dtype, element, 0);
+    }
+    f->in[f->n_in] = adj_input(f->g, name, dtype, shape);
+    f->value[f->n_in] = values;
+    cr_assert_not_null(f->in[f->n_in], "%s", adj_graph_message(f->g));
+    return f->in[f->n_in++];
+}
+
+adj_node *given(fixture *f, adj_dtype dtype, adj_shape shape, const double *values)
+{
+    int64_t n = adj_shape_elems(shape);
+    cr_assert_geq(n, 0);
+    double *copy = malloc((size_t)(n > 0 ? n : 1) * sizeof *copy);
+    if (n > 0)
+        memcpy(copy, values, (size_t)n * sizeof *copy);
+    return add(f, dtype, shape, copy);
+}
+
+adj_node *given_random(fixture *f, adj_dtype dtype, adj_shape shape, double lo, double hi)
+{
+    int64_t n = adj_shape_elems(shape);
+    cr_assert_geq(n, 0);
+    double *v = malloc((size_t)(n > 0 ? n : 1) * sizeof *v);
+    adj_draw(ADJ_F64, v, n, (adj_init){ADJ_INIT_UNIFORM, lo, hi}, f->seed, (uint64_t)f->n_in);
+    return add(f, dtype, shape, v);
+}
+
+adj_node *given_integers(fixture *f, adj_dtype dtype, adj_shape shape, int lo, int hi)
+{
+    int64_t n = adj_shape_elems(shape);
+    cr_assert_geq(n, 0);
+    double *v = malloc((size_t)(n > 0 ? n : 1) * sizeof *v);
+    adj_draw(ADJ_F64, v, n, (adj_init){ADJ_INIT_UNIFORM, lo, hi + 1}, f->seed, (uint64_t)f->n_in);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = floor(v[i]);
+    return add(f, dtype, shape, v);
+}
+
+static void set_input(adj_exec *e, const adj_node *leaf, const double *values)
+{
+    adj_type t = adj_node_type(leaf);
+    int64_t n = adj_shape_elems(t.shape);
+    size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
+    char *data = malloc(bytes + 1);
+    for (int64_t i = 0; i < n; i++)
+        adj_store(t.dtype, data, i, values[i]);
+    adj_status status = adj_set(e, leaf, data, bytes);
+    /* An input that the fetched node does not need is not part of the executor. */
+    cr_assert(status == ADJ_OK || status == ADJ_EARG, "%s", adj_exec_message(e));
+    free(data);
+}
+
+static adj_exec *planned(fixture *f, adj_node *y, const char *backend)
+{
+    adj_exec *e;
+    adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = backend};
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    adj_status status = adj_exec_new(f->g, &opts, &e);
+    cr_assert_eq(status, ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < f->n_in; i++)
+        set_input(e, f->in[i], f->value[i]);
+    return e;
+}
+
+static double *fetched(adj_exec *e, adj_node *y)
+{
+    adj_type t = adj_node_type(y);
+    int64_t n = adj_shape_elems(t.shape);
+    size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
+    char *data = malloc(bytes + 1);
+    memset(data, 0xff, bytes); /* NaN in every float type */
+    cr_assert_eq(adj_get(e, y, data, bytes), ADJ_OK, "%s", adj_exec_message(e));
+    double *v = malloc((size_t)(n > 0 ? n : 1) * sizeof *v);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = adj_load(t.dtype, data, i);
+    free(data);
+    return v;
+}
+
+double *evaluate(fixture *f, adj_node *y, const char *backend)
+{
+    adj_exec *e = planned(f, y, backend);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    double *v = fetched(e, y);
+    adj_exec_free(e);
+    return v;
+}
+
+void expect_close(const double *got, const double *want, int64_t n, double rtol, double atol,
+                  const char *what)
+{
+    int64_t worst = -1, wrong = 0;
+    double excess = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if ((isnan(got[i]) && isnan(want[i])) || got[i] == want[i])
+            continue;
+        double over = fabs(got[i] - want[i]) - (atol + rtol * fabs(want[i]));
+        if (over <= 0)
+            continue;
+        wrong++;
+        if (worst < 0 || !(over <= excess)) {
+            worst = i;
+            excess = over;
+        }
+    }
+    cr_assert_eq(wrong, 0, "%s: %ld of %ld wrong, worst at %ld: got %.9g, want %.9g", what,
+                 (long)wrong, (long)n, (long)worst, got[worst < 0 ? 0 : worst],
+                 want[worst < 0 ? 0 : worst]);
+}
+
+void expect_values(fixture *f, adj_node *y, const char *backend, const double *want, double rtol,
+                   double atol)
+{
+    double *got = evaluate(f, y, backend);
+    expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), rtol, atol, adj_node_op(y));
+    free(got);
+}
+
+/* <dy, y> with input i's element k moved by delta. */
+static double moved(adj_exec *e, fixture *f, adj_node *y, const double *dy, int i, int64_t k,
+                    double delta)
+{
+    double kept = f->value[i][k];
+    f->value[i][k] = kept + delta;
+    set_input(e, f->in[i], f->value[i]);
+    f->value[i][k] = kept;
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    double *v = fetched(e, y), sum = 0;
+    for (int64_t j = 0; j < adj_shape_elems(adj_node_type(y).shape); j++)
+        sum += dy[j] * v[j];
+    free(v);
+    set_input(e, f->in[i], f->value[i]);
+    return sum;
+}
+
+void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, double rtol,
+                     double atol)
+{
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    int n_x = f->n_in;
+    adj_node *dy = given_random(f, ADJ_F64, adj_node_type(y).shape, -1, 1), *dx[FIXTURE_INPUTS];
+    const double *seed = f->value[n_x];
+    cr_assert_eq(adj_grad(y, dy, n_x, f->in, dx), ADJ_OK, "%s", adj_graph_message(f->g));
+    adj_exec *forward = planned(f, y, "naive");
+    for (int i = 0; i < n_x; i++) {
+        adj_type t = adj_node_type(f->in[i]);
+        if (t.dtype == ADJ_I32)
+            continue;
+        int64_t n = adj_shape_elems(t.shape);
+        double *numeric = malloc((size_t)(n > 0 ? n : 1) * sizeof *numeric);
+        for (int64_t k = 0; k < n; k++)
+            numeric[k] =
+                (moved(forward, f, y, seed, i, k, step) - moved(forward, f, y, seed, i, k, -step)) /
+                (2 * step);
+        double *got = evaluate(f, dx[i], backend);
+        char what[64];
+        snprintf(what, sizeof what, "gradient of %s wrt input %d", adj_node_op(y), i);
+        expect_close(got, numeric, n, rtol, atol, what);
+        free(got);
+        free(numeric);
+    }
+    adj_exec_free(forward);
+}
+
+void expect_error(const adj_graph *g, adj_status status, const char *const words[])
+{
+    cr_assert_eq(adj_graph_status(g), status, "got %s: %s", adj_status_name(adj_graph_status(g)),
+                 adj_graph_message(g));
+    for (int i = 0; words[i] != NULL; i++)
+        cr_assert_not_null(strstr(adj_graph_message(g), words[i]), "\"%s\" is not in: %s", words[i],
+                           adj_graph_message(g));
+}

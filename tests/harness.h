@@ -1,0 +1,48 @@
+/* harness.h - what most tests do: give values, evaluate a node on a backend, compare with numbers
+ * made elsewhere. */
+#ifndef HARNESS_H
+#define HARNESS_H
+
+#include "adjoint.h"
+
+enum { FIXTURE_INPUTS = 16 };
+
+/* A graph with inputs whose values are known. */
+typedef struct {
+    adj_graph *g;
+    int n_in;
+    adj_node *in[FIXTURE_INPUTS];
+    double *value[FIXTURE_INPUTS];
+    uint64_t seed;
+} fixture;
+
+fixture fixture_new(void);
+void fixture_free(fixture *f);
+
+/* Inputs named "in0", "in1", ...: with the values listed; uniform in [lo, hi); integers from lo to
+ * hi. Values are rounded to dtype when they are given, so that an oracle reading f->value sees what
+ * the kernel sees. */
+adj_node *given(fixture *f, adj_dtype dtype, adj_shape shape, const double *values);
+adj_node *given_random(fixture *f, adj_dtype dtype, adj_shape shape, double lo, double hi);
+adj_node *given_integers(fixture *f, adj_dtype dtype, adj_shape shape, int lo, int hi);
+
+/* y's elements on a backend ("naive", "onednn"), malloc'ed; fails the running test when the library
+ * does. Results are read into memory prefilled with NaN. */
+double *evaluate(fixture *f, adj_node *y, const char *backend);
+
+/* Fails the running test unless |got - want| <= atol + rtol * |want| everywhere (two NaNs are
+ * equal); names the worst element. */
+void expect_close(const double *got, const double *want, int64_t n, double rtol, double atol,
+                  const char *what);
+/* evaluate(y) against literal numbers. */
+void expect_values(fixture *f, adj_node *y, const char *backend, const double *want, double rtol,
+                   double atol);
+/* adj_grad of y (with a random dy) with respect to every float input against central differences in
+ * float64; the graph must be all f64. step: of the difference; linear functions may take 0.5. */
+void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, double rtol,
+                     double atol);
+/* The graph has failed with this status and a message that contains every one of the words
+ * (NULL-ended). */
+void expect_error(const adj_graph *g, adj_status status, const char *const words[]);
+
+#endif
