@@ -1,0 +1,105 @@
+/* test_rng.c - Philox against its published answers; draws: moments, independence of the order. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "adjoint_ext.h"
+
+/* Random123, tests/kat_vectors, "philox4x32 10". */
+static const struct {
+    uint32_t counter[4], key[2], want[4];
+} answers[] = {
+    {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}},
+    {{0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu},
+     {0xffffffffu, 0xffffffffu},
+     {0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}},
+    {{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u},
+     {0xa4093822u, 0x299f31d0u},
+     {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}},
+};
+
+Test(rng, philox_known_answers)
+{
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        uint32_t got[4];
+        adj_philox(answers[i].counter, answers[i].key, got);
+        for (int k = 0; k < 4; k++)
+            cr_assert_eq(got[k], answers[i].want[k], "vector %zu word %d: got %08x", i, k, got[k]);
+    }
+}
+
+/* Mean, variance, skewness and excess kurtosis of n draws. */
+static void moments(const double *v, int n, double m[4])
+{
+    double mean = 0, m2 = 0, m3 = 0, m4 = 0;
+    for (int i = 0; i < n; i++)
+        mean += v[i] / n;
+    for (int i = 0; i < n; i++) {
+        double d = v[i] - mean;
+        m2 += d * d / n, m3 += d * d * d / n, m4 += d * d * d * d / n;
+    }
+    m[0] = mean, m[1] = m2, m[2] = m3 / pow(m2, 1.5), m[3] = m4 / (m2 * m2) - 3;
+}
+
+static void expect_moments(const adj_init init, double mean, double variance, double kurtosis)
+{
+    enum { N = 100000 };
+    double *v = malloc(N * sizeof *v), m[4];
+    adj_draw(ADJ_F64, v, N, init, 7, 11);
+    moments(v, N, m);
+    cr_assert_float_eq(m[0], mean, 5 * sqrt(variance / N), "mean %g", m[0]);
+    cr_assert_float_eq(m[1], variance, 0.02 * variance, "variance %g", m[1]);
+    cr_assert_float_eq(m[2], 0, 0.05, "skewness %g", m[2]);
+    cr_assert_float_eq(m[3], kurtosis, 0.1, "kurtosis %g", m[3]);
+    double neighbours = 0; /* the two elements of a block are independent too */
+    for (int i = 0; i + 1 < N; i += 2)
+        neighbours += (v[i] - mean) * (v[i + 1] - mean) / (N / 2) / variance;
+    cr_assert_float_eq(neighbours, 0, 0.025, "correlation %g", neighbours);
+    free(v);
+}
+
+Test(rng, moments)
+{
+    expect_moments((adj_init){ADJ_INIT_UNIFORM, -1, 3}, 1, 16 / 12.0, -1.2);
+    expect_moments((adj_init){ADJ_INIT_NORMAL, 2, 0.5}, 2, 0.25, 0);
+}
+
+Test(rng, range)
+{
+    double v[4096];
+    adj_draw(ADJ_F64, v, 4096, (adj_init){ADJ_INIT_UNIFORM, -0.25, 0.5}, 1, 2);
+    for (int i = 0; i < 4096; i++)
+        cr_assert(v[i] >= -0.25 && v[i] < 0.5);
+    adj_draw(ADJ_F64, v, 3, (adj_init){ADJ_INIT_CONSTANT, 1.5, 9}, 1, 2);
+    cr_assert(v[0] == 1.5 && v[1] == 1.5 && v[2] == 1.5 && v[3] != 1.5);
+}
+
+/* Element i is the same for every length, differs by seed and stream, and a narrow dtype has the
+ * double's value rounded once. */
+Test(rng, element_depends_on_seed_stream_and_index_only)
+{
+    const adj_init init = {ADJ_INIT_NORMAL, 0, 1};
+    double whole[101], part[101], other[101];
+    adj_draw(ADJ_F64, whole, 101, init, 5, 6);
+    for (int n = 0; n <= 100; n += 7) {
+        adj_draw(ADJ_F64, part, n, init, 5, 6);
+        for (int i = 0; i < n; i++)
+            cr_assert_eq(part[i], whole[i]);
+    }
+    adj_draw(ADJ_F64, part, 101, init, 5, 7);
+    adj_draw(ADJ_F64, other, 101, init, 6, 6);
+    for (int i = 0; i < 101; i++)
+        cr_assert(part[i] != whole[i] && other[i] != whole[i] && part[i] != other[i]);
+
+    const adj_dtype narrow[] = {ADJ_F32, ADJ_F16, ADJ_BF16};
+    for (int d = 0; d < 3; d++) {
+        void *drawn = malloc(101 * sizeof(float)), *stored = malloc(101 * sizeof(float));
+        adj_draw(narrow[d], drawn, 101, init, 5, 6);
+        for (int i = 0; i < 101; i++) {
+            adj_store(narrow[d], stored, i, whole[i]);
+            cr_assert_eq(adj_load(narrow[d], drawn, i), adj_load(narrow[d], stored, i));
+        }
+        free(drawn);
+        free(stored);
+    }
+}
