@@ -1,0 +1,45 @@
+/* attr_lists.h - TensorFlow's attributes of convolutions and pools (strides, dilations, padding,
+ * explicit_paddings, data_format): reading them from lists and words, and the rules that need no
+ * shapes.
+ *
+ * Every function returns ADJ_OK, or writes one sentence without the op's name ("strides must have 4
+ * entries (got 5)") to message and returns the status. message may be NULL. */
+#ifndef ATTR_LISTS_H
+#define ATTR_LISTS_H
+
+#include "adjoint.h"
+
+typedef struct {
+    char *text;
+    size_t size;
+} attr_message;
+
+/* Where the dimensions of an image are in a shape of that format. */
+typedef struct {
+    int n, h, w, c;
+} image_axes;
+image_axes axes_of(adj_format format);
+
+adj_status attr_fail(attr_message m, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A list of four, or an absent one (NULL, length 0): then zeros, the default. Four zeros that were
+ * given are refused here, since they would be taken for the default. */
+adj_status attr_four(const char *name, int n, const int64_t *list, int64_t four[4], attr_message m);
+adj_status attr_padding(const char *word, adj_padding *padding, attr_message m);
+adj_status attr_format(const char *word, adj_format *format, attr_message m);
+/* explicit_paddings: eight numbers exactly when padding is EXPLICIT, else absent or empty. */
+adj_status attr_pads(const adj_attr_lists *lists, adj_padding padding, int64_t pad[4][2],
+                     attr_message m);
+
+/* The same rules for what a caller wrote into adj_conv and adj_pool. */
+adj_status attr_check_enums(adj_padding padding, adj_format format, attr_message m);
+/* None negative, none in batch and depth, all zero unless EXPLICIT, each within int32. */
+adj_status attr_check_pads(int64_t pad[4][2], adj_padding padding, adj_format format,
+                           attr_message m);
+/* Fills in the default (ones), then: spatial entries 1 to INT32_MAX, those of batch and depth 1. */
+adj_status attr_check_steps(const char *name, int64_t step[4], adj_format format, attr_message m);
+/* Fills in the defaults of a whole adj_conv and checks it. */
+adj_status attr_check_conv(adj_conv *a, attr_message m);
+
+#endif

@@ -1,0 +1,229 @@
+/* conv_geom.c - see conv_geom.h. Order of the checks: rank, each dimension, divisibility, then
+ * sizes computed with overflow checks. Nothing is divided by a number that was not checked. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "conv_geom.h"
+
+static const char too_large[] = "is too large", negative[] = "is negative";
+
+const char *window_resolve(window *v, adj_padding padding)
+{
+    int64_t k_eff, padded, covered;
+
+    if (__builtin_mul_overflow(v->k - 1, v->dilation, &k_eff) ||
+        __builtin_add_overflow(k_eff, 1, &k_eff))
+        return too_large;
+    if (padding == ADJ_SAME) {
+        v->out = v->in / v->stride + (v->in % v->stride != 0);
+        covered = 0;
+        if (v->out > 0 && (__builtin_mul_overflow(v->out - 1, v->stride, &covered) ||
+                           __builtin_add_overflow(covered, k_eff, &covered)))
+            return too_large;
+        int64_t pad = covered > v->in ? covered - v->in : 0;
+        v->before = pad / 2;
+        v->after = pad - v->before;
+        return NULL;
+    }
+    if (padding == ADJ_VALID)
+        v->before = v->after = 0;
+    if (__builtin_add_overflow(v->in, v->before, &padded) ||
+        __builtin_add_overflow(padded, v->after, &padded) ||
+        __builtin_add_overflow(padded, v->stride, &padded))
+        return too_large;
+    v->out = (padded - k_eff) / v->stride;
+    return v->out < 0 ? negative : NULL;
+}
+
+adj_shape image_shape(adj_format format, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    image_axes ax = axes_of(format);
+    adj_shape s = {.rank = 4};
+    s.dim[ax.n] = n;
+    s.dim[ax.h] = h;
+    s.dim[ax.w] = w;
+    s.dim[ax.c] = c;
+    return s;
+}
+
+adj_shape conv_input_shape(const adj_conv_geom *k)
+{
+    return image_shape((adj_format)k->format, k->n, k->ih, k->iw, k->ic);
+}
+
+adj_shape conv_output_shape(const adj_conv_geom *k)
+{
+    return image_shape((adj_format)k->format, k->n, k->oh, k->ow, k->oc);
+}
+
+static adj_status check_four(const conv_sizes *s, const char *name, adj_shape shape)
+{
+    if (shape.rank != 4)
+        return adj_fail(s->g, ADJ_ESHAPE, "%s: %s must be 4-D (got rank %" PRId64 ")", s->op, name,
+                        shape.rank);
+    for (int i = 0; i < 4; i++)
+        if (shape.dim[i] < 0)
+            return adj_fail(s->g, ADJ_ESHAPE, "%s: %s must not be negative (got %s)", s->op, name,
+                            adj_shape_text(shape).s);
+    return ADJ_OK;
+}
+
+adj_status conv_set_image(conv_sizes *s, adj_shape image, adj_format format)
+{
+    image_axes ax = axes_of(format);
+    adj_status status = check_four(s, s->image_name, image);
+    if (status != ADJ_OK)
+        return status;
+    s->n = image.dim[ax.n];
+    s->h = image.dim[ax.h];
+    s->w = image.dim[ax.w];
+    s->c = image.dim[ax.c];
+    return ADJ_OK;
+}
+
+adj_status conv_set_filter(conv_sizes *s, adj_shape filter)
+{
+    adj_status status = check_four(s, s->filter_name, filter);
+    if (status != ADJ_OK)
+        return status;
+    s->kh = filter.dim[0];
+    s->kw = filter.dim[1];
+    s->in = filter.dim[2];
+    s->last = filter.dim[3];
+    return ADJ_OK;
+}
+
+/* Channels: 1 <= in divides c; for a depthwise filter in == c. */
+static adj_status check_channels(const conv_sizes *s, int64_t *groups, int64_t *oc)
+{
+    adj_shape filter = {4, {s->kh, s->kw, s->in, s->last}};
+    if (s->kh < 1 || s->kw < 1 || s->in < 1 || (s->last < 1 && !s->may_be_empty))
+        return adj_fail(s->g, ADJ_ESHAPE,
+                        "%s: %s must not be empty (got %s, expected every dimension >= 1)", s->op,
+                        s->filter_name, adj_shape_text(filter).s);
+    if (s->c < 1)
+        return adj_fail(s->g, ADJ_ESHAPE, "%s: %s must have channels (got depth %" PRId64 ")",
+                        s->op, s->image_name, s->c);
+    if (s->depthwise ? s->c != s->in : s->c % s->in != 0)
+        return adj_fail(s->g, ADJ_ESHAPE,
+                        "%s: depth of %s must %s the depth of %s (got %" PRId64 " and %" PRId64 ")",
+                        s->op, s->filter_name, s->depthwise ? "equal" : "divide", s->image_name,
+                        s->in, s->c);
+    if (s->depthwise) {
+        *groups = s->c;
+        if (__builtin_mul_overflow(s->c, s->last, oc))
+            return adj_fail(s->g, ADJ_ESHAPE, "%s: %s gives too many channels (got %s)", s->op,
+                            s->filter_name, adj_shape_text(filter).s);
+        return ADJ_OK;
+    }
+    *groups = s->c / s->in;
+    *oc = s->last;
+    if (*oc % *groups != 0)
+        return adj_fail(s->g, ADJ_ESHAPE,
+                        "%s: out channels of %s must be a multiple of the %" PRId64
+                        " groups that the depth of %s makes (got %" PRId64 ")",
+                        s->op, s->filter_name, *groups, s->image_name, *oc);
+    return ADJ_OK;
+}
+
+static adj_status resolve_dim(const conv_sizes *s, const char *which, window *v,
+                              adj_padding padding)
+{
+    const char *wrong = window_resolve(v, padding);
+    if (wrong == NULL)
+        return ADJ_OK;
+    return adj_fail(s->g, ADJ_ESHAPE,
+                    "%s: computed output %s %s (got %s %" PRId64 ", %s %" PRId64
+                    ", strides %" PRId64 ", dilations %" PRId64 ", padding %" PRId64 "+%" PRId64
+                    ")",
+                    s->op, which, wrong, s->image_name, v->in, s->filter_name, v->k, v->stride,
+                    v->dilation, v->before, v->after);
+}
+
+adj_status conv_resolve(const conv_sizes *s, adj_conv_attrs *a)
+{
+    char text[200];
+    adj_conv *conv = &a->conv;
+    adj_status status = attr_check_conv(conv, (attr_message){text, sizeof text});
+    if (status != ADJ_OK)
+        return adj_fail(s->g, status, "%s: %s", s->op, text);
+
+    int64_t groups = 1, oc = 0;
+    status = check_channels(s, &groups, &oc);
+    if (status != ADJ_OK)
+        return status;
+
+    image_axes ax = axes_of(conv->format);
+    window h = {.in = s->h,
+                .k = s->kh,
+                .stride = conv->stride[ax.h],
+                .dilation = conv->dilation[ax.h],
+                .before = conv->pad[ax.h][0],
+                .after = conv->pad[ax.h][1]};
+    window w = {.in = s->w,
+                .k = s->kw,
+                .stride = conv->stride[ax.w],
+                .dilation = conv->dilation[ax.w],
+                .before = conv->pad[ax.w][0],
+                .after = conv->pad[ax.w][1]};
+    status = resolve_dim(s, "height", &h, conv->padding);
+    if (status == ADJ_OK)
+        status = resolve_dim(s, "width", &w, conv->padding);
+    if (status != ADJ_OK)
+        return status;
+    a->geom = (adj_conv_geom){.n = s->n,
+                              .ih = h.in,
+                              .iw = w.in,
+                              .ic = s->c,
+                              .oh = h.out,
+                              .ow = w.out,
+                              .oc = oc,
+                              .kh = h.k,
+                              .kw = w.k,
+                              .sh = h.stride,
+                              .sw = w.stride,
+                              .dh = h.dilation,
+                              .dw = w.dilation,
+                              .pt = h.before,
+                              .pb = h.after,
+                              .pl = w.before,
+                              .pr = w.after,
+                              .groups = groups,
+                              .format = conv->format};
+    return ADJ_OK;
+}
+
+adj_status conv_check_out(const conv_sizes *s, const adj_conv_geom *k, adj_shape dy,
+                          const char *name)
+{
+    adj_shape want = conv_output_shape(k);
+    adj_status status = check_four(s, name, dy);
+    if (status != ADJ_OK)
+        return status;
+    if (!adj_shape_equal(dy, want))
+        return adj_fail(s->g, ADJ_ESHAPE,
+                        "%s: %s does not have the size that %s, %s and the attributes give "
+                        "(got %s, expected %s)",
+                        s->op, name, s->image_name, s->filter_name, adj_shape_text(dy).s,
+                        adj_shape_text(want).s);
+    return ADJ_OK;
+}
+
+void conv_show(const void *attrs, FILE *f)
+{
+    static const char *const paddings[] = {"VALID", "SAME", "EXPLICIT"};
+    const adj_conv_attrs *a = attrs;
+    const adj_conv_geom *k = &a->geom;
+
+    fprintf(f, " %s s%" PRId64 "x%" PRId64, paddings[a->conv.padding], k->sh, k->sw);
+    if (k->dh != 1 || k->dw != 1)
+        fprintf(f, " d%" PRId64 "x%" PRId64, k->dh, k->dw);
+    if (a->conv.padding == ADJ_EXPLICIT)
+        fprintf(f, " p%" PRId64 "+%" PRId64 "x%" PRId64 "+%" PRId64, k->pt, k->pb, k->pl, k->pr);
+    if (k->groups > 1 && k->groups != k->ic)
+        fprintf(f, " g%" PRId64, k->groups);
+    if (k->format == ADJ_NCHW)
+        fprintf(f, " NCHW");
+}

@@ -1,0 +1,49 @@
+/* conv_geom.h - from shapes and attributes to the geometry of a convolution or pool, with every
+ * size rule of TensorFlow's contract, in checked 64-bit arithmetic. */
+#ifndef CONV_GEOM_H
+#define CONV_GEOM_H
+
+#include "adjoint_ext.h"
+#include "attr_lists.h"
+
+/* One spatial dimension. in >= 0; k, stride, dilation >= 1. */
+typedef struct {
+    int64_t in, k, stride, dilation;
+    int64_t before, after; /* pads: EXPLICIT: given; SAME, VALID: filled in */
+    int64_t out;           /* filled in; 0 is legal */
+} window;
+
+/* SAME:             out = ceil(in / stride), the pads share max((out-1)*stride + k_eff - in, 0),
+ *                   the odd one behind
+ * VALID, EXPLICIT:  out = (in + before + after - k_eff + stride) / stride, truncated as C does
+ * with k_eff = (k-1)*dilation + 1. NULL, or what is wrong: "is negative", "is too large". */
+const char *window_resolve(window *v, adj_padding padding);
+
+/* [n, h, w, c] in either format. */
+adj_shape image_shape(adj_format format, int64_t n, int64_t h, int64_t w, int64_t c);
+
+/* What the geometry of the six convolutions is computed from, and how TensorFlow calls it in the
+ * op at hand. */
+typedef struct {
+    adj_graph *g;
+    const char *op, *image_name, *filter_name;
+    int depthwise;
+    int may_be_empty;         /* the filter's last dimension may be 0 */
+    int64_t n, h, w, c;       /* image */
+    int64_t kh, kw, in, last; /* filter: [kh, kw, in, out or multiplier] */
+} conv_sizes;
+
+/* The operand's shape, which must have rank 4. */
+adj_status conv_set_image(conv_sizes *s, adj_shape image, adj_format format);
+adj_status conv_set_filter(conv_sizes *s, adj_shape filter);
+/* Checks everything and fills in a->conv's defaults and a->geom. */
+adj_status conv_resolve(const conv_sizes *s, adj_conv_attrs *a);
+/* dy must have exactly the shape that the geometry gives. */
+adj_status conv_check_out(const conv_sizes *s, const adj_conv_geom *k, adj_shape dy,
+                          const char *name);
+
+adj_shape conv_input_shape(const adj_conv_geom *k);
+adj_shape conv_output_shape(const adj_conv_geom *k);
+void conv_show(const void *attrs, FILE *f); /* " SAME s2x2 d1x1 NCHW g2" */
+
+#endif
