@@ -60,6 +60,11 @@ static void normals(double u[BLOCK])
 
 void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uint64_t seed, uint64_t stream)
 {
+    if (init.kind == ADJ_INIT_HALVES) {
+        for (int64_t i = 0; i < n; i++)
+            adj_store(dtype, data, i, i < n / 2 ? init.a : init.b);
+        return;
+    }
     for (int64_t i = 0; i < n; i += BLOCK) {
         double v[BLOCK] = {0, 0}, scale = 0;
         if (init.kind != ADJ_INIT_CONSTANT) {

@@ -106,6 +106,11 @@ ADJ_API void adj_graph_free(adj_graph *g);
 ADJ_API adj_status adj_graph_status(const adj_graph *g);
 ADJ_API const char *adj_graph_message(const adj_graph *g);
 
+/* For builders of your own: records the graph's first error ("op: what is wrong (got ..., expected
+ * ...)") and returns status. */
+ADJ_API adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Looking at a graph. Nodes are numbered from 0 in the order of their creation: operands come
  * before their users. */
 ADJ_API int adj_graph_size(const adj_graph *g);
@@ -134,9 +139,14 @@ ADJ_API void adj_print_dot(FILE *f, int n, adj_node *const roots[]);
  * ------------------------------------------------------------------------------------------------
  */
 
-typedef enum { ADJ_INIT_CONSTANT, ADJ_INIT_UNIFORM, ADJ_INIT_NORMAL } adj_init_kind;
-/* CONSTANT: a. UNIFORM: [a, b). NORMAL: mean a, standard deviation b. Drawn from the executor's
- * seed and the name. */
+typedef enum {
+    ADJ_INIT_CONSTANT,
+    ADJ_INIT_UNIFORM,
+    ADJ_INIT_NORMAL,
+    ADJ_INIT_HALVES
+} adj_init_kind;
+/* CONSTANT: a. UNIFORM: [a, b). NORMAL: mean a, standard deviation b. HALVES: the first half of the
+ * elements is a, the rest b. Drawn from the executor's seed and the name. */
 typedef struct {
     adj_init_kind kind;
     double a, b;

@@ -70,11 +70,6 @@ ADJ_API adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, cons
 ADJ_API adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,
                                 const void *attrs);
 
-/* Records the graph's first error ("op: what is wrong (got ..., expected ...)") and returns status.
- */
-ADJ_API adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* ---- help for infer functions ---- */
 
 typedef struct {
