@@ -70,6 +70,9 @@ ADJ_API adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, cons
 ADJ_API adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,
                                 const void *attrs);
 
+/* Zeroed memory that lives as long as the graph; NULL (and the graph fails) when none is left. */
+ADJ_API void *adj_graph_alloc(adj_graph *g, size_t bytes);
+
 /* ---- help for infer functions ---- */
 
 typedef struct {

@@ -1,0 +1,271 @@
+/* graph.c - the graph: immutable interned nodes, the first error, names, updates.
+ *
+ * A node is found again by (op, operands, attributes): building the same thing twice gives the same
+ * node, so common subexpressions are shared without a pass. Ids grow, operands come first: every
+ * walk is a single loop. */
+#include <string.h>
+
+#include "graph.h"
+
+static const char *const status_names[] = {
+    "ok",        "bad argument",  "bad shape",      "bad dtype", "no gradient",
+    "no kernel", "out of memory", "backend failed", "bad file",  "version mismatch",
+};
+
+const char *adj_status_name(adj_status status)
+{
+    size_t n = sizeof status_names / sizeof *status_names;
+    return (size_t)status < n ? status_names[status] : "no status";
+}
+
+adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
+{
+    adj_allocator a =
+        opts != NULL && opts->allocator != NULL ? *opts->allocator : default_allocator();
+    adj_graph *g = adj_alloc(&a, sizeof *g);
+    if (g == NULL)
+        return NULL;
+    g->pool.allocator = a;
+    if (opts != NULL)
+        g->opts = *opts;
+    g->opts.allocator = &g->pool.allocator;
+    if (version / 10000 != ADJ_VERSION_MAJOR)
+        adj_fail(g, ADJ_EVERSION,
+                 "adj_graph_new: header and library differ (got header %d, expected %d.x)", version,
+                 ADJ_VERSION_MAJOR);
+    return g;
+}
+
+void adj_graph_free(adj_graph *g)
+{
+    if (g == NULL)
+        return;
+    adj_allocator a = g->pool.allocator;
+    pool_free(&g->pool);
+    adj_release(&a, g);
+}
+
+adj_status adj_graph_status(const adj_graph *g) { return g != NULL ? g->status : ADJ_ENOMEM; }
+
+const char *adj_graph_message(const adj_graph *g)
+{
+    return g != NULL ? g->message : "adj_graph_new: out of memory";
+}
+
+void write_message(char message[MESSAGE], const char *format, va_list args)
+{
+    vsnprintf(message, MESSAGE, format, args);
+}
+
+adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
+{
+    if (g->status != ADJ_OK)
+        return status;
+    va_list args;
+    va_start(args, format);
+    write_message(g->message, format, args);
+    va_end(args);
+    g->status = status;
+    if (g->opts.on_error != NULL)
+        g->opts.on_error(g->opts.user, status, g->message);
+    return status;
+}
+
+void *adj_graph_alloc(adj_graph *g, size_t bytes)
+{
+    void *p = pool_alloc(&g->pool, 1, bytes);
+    if (p == NULL)
+        adj_fail(g, ADJ_ENOMEM, "adj_graph_alloc: out of memory (asked for %zu bytes)", bytes);
+    return p;
+}
+
+/* ---- interning ---- */
+
+static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ p[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return hash;
+}
+
+static uint64_t hash_node(const adj_node *n)
+{
+    uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), n->op->name, strlen(n->op->name));
+    for (int i = 0; i < n->n_in; i++)
+        hash = mix(hash, &n->in[i]->id, sizeof n->in[i]->id);
+    hash = mix(hash, n->attrs, n->op->attr_size);
+    return hash ^ hash >> 32;
+}
+
+static int same_node(const adj_node *a, const adj_node *b)
+{
+    if (a->op != b->op || a->n_in != b->n_in)
+        return 0;
+    for (int i = 0; i < a->n_in; i++)
+        if (a->in[i] != b->in[i])
+            return 0;
+    return a->op->attr_size == 0 || memcmp(a->attrs, b->attrs, a->op->attr_size) == 0;
+}
+
+/* The bucket that holds n's equal, or the free one where it belongs. */
+static uint32_t *find_bucket(const adj_graph *g, const adj_node *n)
+{
+    uint32_t mask = g->n_bucket - 1, i = (uint32_t)hash_node(n) & mask;
+    while (g->bucket[i] != 0 && !same_node(g->node[g->bucket[i] - 1], n))
+        i = (i + 1) & mask;
+    return &g->bucket[i];
+}
+
+/* Room for one more node, and buckets at most half full. */
+static adj_status grow(adj_graph *g)
+{
+    if (g->n_node < g->capacity)
+        return ADJ_OK;
+    int capacity = g->capacity > 0 ? 2 * g->capacity : 64;
+    adj_node **node = pool_alloc(&g->pool, (size_t)capacity, sizeof(adj_node *));
+    uint32_t *bucket = pool_alloc(&g->pool, (size_t)capacity * 2, sizeof *bucket);
+    if (node == NULL || bucket == NULL)
+        return adj_fail(g, ADJ_ENOMEM, "adj_node_new: out of memory");
+    if (g->n_node > 0)
+        memcpy(node, g->node, (size_t)g->n_node * sizeof(adj_node *));
+    g->node = node;
+    g->capacity = capacity;
+    g->bucket = bucket;
+    g->n_bucket = (uint32_t)capacity * 2;
+    for (int i = 0; i < g->n_node; i++)
+        *find_bucket(g, node[i]) = (uint32_t)i + 1;
+    return ADJ_OK;
+}
+
+static adj_node *insert(adj_graph *g, const adj_node *wanted, uint32_t *bucket)
+{
+    adj_node *n = pool_alloc(&g->pool, 1, sizeof *n);
+    adj_node **in = pool_alloc(&g->pool, (size_t)wanted->n_in, sizeof(adj_node *));
+    void *attrs = pool_alloc(&g->pool, 1, wanted->op->attr_size);
+    if (n == NULL || in == NULL || attrs == NULL) {
+        adj_fail(g, ADJ_ENOMEM, "%s: out of memory", wanted->op->name);
+        return NULL;
+    }
+    *n = *wanted;
+    n->in = memcpy(in, wanted->in, (size_t)wanted->n_in * sizeof(adj_node *));
+    n->attrs = memcpy(attrs, wanted->attrs, wanted->op->attr_size);
+    n->id = (uint32_t)g->n_node;
+    n->role = g->role;
+    g->node[g->n_node++] = n;
+    *bucket = n->id + 1;
+    return n;
+}
+
+static adj_status check_operands(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[])
+{
+    if (n_in < op->min_in || n_in > op->max_in)
+        return adj_fail(g, ADJ_EARG, "%s: wrong number of operands (got %d, expected %d to %d)",
+                        op->name, n_in, op->min_in, op->max_in);
+    for (int i = 0; i < n_in; i++)
+        if (in[i]->graph != g)
+            return adj_fail(g, ADJ_EARG, "%s: operand %d belongs to another graph", op->name, i);
+    if (op->attr_size > MAX_ATTR)
+        return adj_fail(g, ADJ_EARG,
+                        "%s: attributes are too large (got %zu bytes, expected at most %d)",
+                        op->name, op->attr_size, MAX_ATTR);
+    return ADJ_OK;
+}
+
+adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[],
+                       const void *attrs)
+{
+    _Alignas(16) char completed[MAX_ATTR] = {0};
+    adj_node n = {.op = op, .graph = g, .n_in = n_in, .in = (adj_node **)in, .attrs = NULL};
+
+    if (g == NULL || g->status != ADJ_OK)
+        return NULL;
+    for (int i = 0; i < n_in; i++)
+        if (in[i] == NULL)
+            return NULL;
+    if (check_operands(g, op, n_in, in) != ADJ_OK)
+        return NULL;
+    if (op->attr_size > 0)
+        memcpy(completed, attrs, op->attr_size);
+    if (op->infer(&n, completed, &n.type) != ADJ_OK) {
+        adj_fail(g, ADJ_EARG, "%s: bad operands", op->name); /* in case infer gave no reason */
+        return NULL;
+    }
+    for (int64_t i = n.type.shape.rank; i >= 0 && i < ADJ_MAX_RANK; i++)
+        n.type.shape.dim[i] = 0;
+    if (adj_check_type(g, op->name, "result", n.type) != ADJ_OK || grow(g) != ADJ_OK)
+        return NULL;
+    n.attrs = completed;
+    uint32_t *bucket = find_bucket(g, &n);
+    return *bucket != 0 ? g->node[*bucket - 1] : insert(g, &n, bucket);
+}
+
+adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs)
+{
+    return a != NULL ? adj_node_new(a->graph, op, 1, &a, attrs) : NULL;
+}
+
+adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs)
+{
+    adj_node *in[] = {a, b};
+    return a != NULL ? adj_node_new(a->graph, op, 2, in, attrs) : NULL;
+}
+
+adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c, const void *attrs)
+{
+    adj_node *in[] = {a, b, c};
+    return a != NULL ? adj_node_new(a->graph, op, 3, in, attrs) : NULL;
+}
+
+adj_status adj_check_same_dtype(const adj_node *n)
+{
+    adj_dtype first = n->in[0]->type.dtype;
+    if (!adj_is_float(first))
+        return adj_fail(n->graph, ADJ_EDTYPE,
+                        "%s: operand 0 is no float (got %s, expected f16, bf16, f32 or f64)",
+                        n->op->name, adj_dtype_name(first));
+    for (int i = 1; i < n->n_in; i++)
+        if (n->in[i]->type.dtype != first)
+            return adj_fail(
+                n->graph, ADJ_EDTYPE, "%s: operands differ in dtype (got %s and %s, expected one)",
+                n->op->name, adj_dtype_name(first), adj_dtype_name(n->in[i]->type.dtype));
+    return ADJ_OK;
+}
+
+/* ---- looking at nodes ---- */
+
+int adj_graph_size(const adj_graph *g) { return g != NULL ? g->n_node : 0; }
+
+adj_node *adj_graph_node(const adj_graph *g, int id)
+{
+    return g != NULL && id >= 0 && id < g->n_node ? g->node[id] : NULL;
+}
+
+adj_graph *adj_node_graph(const adj_node *n) { return n != NULL ? n->graph : NULL; }
+int adj_node_id(const adj_node *n) { return n != NULL ? (int)n->id : -1; }
+const char *adj_node_op(const adj_node *n) { return n != NULL ? n->op->name : ""; }
+const char *adj_node_name(const adj_node *n) { return n != NULL && n->name != NULL ? n->name : ""; }
+adj_type adj_node_type(const adj_node *n) { return n != NULL ? n->type : (adj_type){0}; }
+int adj_node_n_in(const adj_node *n) { return n != NULL ? n->n_in : 0; }
+
+adj_node *adj_node_in(const adj_node *n, int i)
+{
+    return n != NULL && i >= 0 && i < n->n_in ? n->in[i] : NULL;
+}
+
+adj_node *adj_find(const adj_graph *g, const char *name)
+{
+    for (int i = 0; g != NULL && name != NULL && i < g->n_node; i++)
+        if (g->node[i]->name != NULL && strcmp(g->node[i]->name, name) == 0)
+            return g->node[i];
+    return NULL;
+}
+
+adj_node *adj_label(adj_node *n, const char *name)
+{
+    if (n == NULL || n->name != NULL || name == NULL || name[0] == '\0')
+        return n;
+    if ((n->name = pool_string(&n->graph->pool, name)) == NULL)
+        adj_fail(n->graph, ADJ_ENOMEM, "adj_label: out of memory");
+    return n;
+}

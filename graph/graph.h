@@ -1,0 +1,75 @@
+/* graph.h - what the files of graph/ share: the graph's inside, memory pools, passes. */
+#ifndef ADJ_GRAPH_H
+#define ADJ_GRAPH_H
+
+#include <stdarg.h>
+
+#include "adjoint_ext.h"
+
+/* ---- memory: a pool hands out zeroed pieces that are freed all at once ---- */
+
+typedef struct pool_block pool_block;
+typedef struct {
+    adj_allocator allocator;
+    pool_block *block; /* the newest first */
+} pool;
+
+void pool_free(pool *p);
+/* Zeroed, 16-byte aligned; NULL when out of memory or when count * size overflows. */
+void *pool_alloc(pool *p, size_t count, size_t size);
+char *pool_string(pool *p, const char *s);
+
+/* malloc and free. */
+adj_allocator default_allocator(void);
+
+/* ---- the graph ---- */
+
+enum { MESSAGE = 512, MAX_ATTR = 1024 };
+
+struct adj_updates {
+    adj_graph *graph;
+    int n, capacity;
+    adj_node **leaf, **next;
+};
+
+struct adj_graph {
+    pool pool;
+    adj_status status;
+    char message[MESSAGE];
+    adj_graph_opts opts;
+    int n_node, capacity;
+    adj_node **node;
+    uint32_t n_bucket; /* a power of two, or 0 */
+    uint32_t *bucket;  /* open addressing: node id + 1; 0: free */
+    adj_role role;     /* of the nodes being created */
+    adj_updates *noted;
+};
+
+/* Writes "format" into a message that holds none yet. */
+void write_message(char message[MESSAGE], const char *format, va_list args);
+
+/* ---- passes: each rebuilds a private copy of a graph through a rule ---- */
+
+/* The node of `to` that stands for n, whose operands' images are in. */
+typedef adj_node *(*rewrite_rule)(adj_graph *to, const adj_node *n, adj_node *const in[]);
+adj_node *rule_copy(adj_graph *to, const adj_node *n, adj_node *const in[]);
+adj_node *rule_simplify(adj_graph *to, const adj_node *n, adj_node *const in[]);
+
+/* Rebuilds into `to` every node of `from` that the roots need. image[id of from] is its node in
+ * `to`, NULL for a dead one. Keeps: order, names, roles. Returns to's status. */
+adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], adj_graph *to,
+                   adj_node *image[], rewrite_rule rule);
+/* The executor's pipeline: the simplified copy of what the roots need as a graph of its own. root[]
+ * becomes the roots' images and image[id of from] says where each node went (NULL: dead). *out is
+ * to be freed by the caller in every case; its message says what failed (NULL when out of memory).
+ */
+adj_status run_passes(const adj_graph *from, int n_root, const adj_node *root[], adj_node *image[],
+                      const adj_allocator *allocator, FILE *trace, adj_graph **out);
+/* Operands come first, belong to the graph and have the types that inference gives. Requires:
+ * nothing. */
+adj_status check_graph(adj_graph *g);
+
+/* One node on one line, as adj_print has it. */
+void print_node(FILE *f, const adj_node *n);
+
+#endif

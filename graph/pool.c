@@ -1,0 +1,99 @@
+/* pool.c - memory: the caller's allocator, aligned pieces of it, and pools that are freed all at
+ * once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph.h"
+
+enum { ALIGNMENT = 64, POOL_ALIGNMENT = 16, BLOCK_BYTES = 16 * 1024 };
+
+static void *default_alloc(void *user, size_t bytes)
+{
+    (void)user;
+    return malloc(bytes);
+}
+
+static void default_free(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+adj_allocator default_allocator(void)
+{
+    return (adj_allocator){.alloc = default_alloc, .free = default_free};
+}
+
+/* The pointer that the allocator gave stands right before the aligned one. */
+void *adj_alloc(const adj_allocator *a, size_t bytes)
+{
+    size_t extra = ALIGNMENT + sizeof(void *);
+    if (bytes > SIZE_MAX - extra)
+        return NULL;
+    void *given = a->alloc(a->user, bytes + extra);
+    if (given == NULL)
+        return NULL;
+    uintptr_t start = (uintptr_t)given + sizeof(void *);
+    void *p = (char *)given + sizeof(void *) + (ALIGNMENT - start % ALIGNMENT) % ALIGNMENT;
+    ((void **)p)[-1] = given;
+    return memset(p, 0, bytes);
+}
+
+void adj_release(const adj_allocator *a, void *p)
+{
+    if (p != NULL)
+        a->free(a->user, ((void **)p)[-1]);
+}
+
+struct pool_block {
+    pool_block *older;
+    size_t used, bytes; /* of what follows the block */
+};
+
+void pool_free(pool *p)
+{
+    while (p->block != NULL) {
+        pool_block *older = p->block->older;
+        adj_release(&p->allocator, p->block);
+        p->block = older;
+    }
+}
+
+static pool_block *add_block(pool *p, size_t bytes)
+{
+    size_t header = (sizeof(pool_block) + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
+    size_t wanted = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+    if (wanted > SIZE_MAX - header)
+        return NULL;
+    pool_block *b = adj_alloc(&p->allocator, header + wanted);
+    if (b == NULL)
+        return NULL;
+    b->older = p->block;
+    b->used = header;
+    b->bytes = header + wanted;
+    p->block = b;
+    return b;
+}
+
+void *pool_alloc(pool *p, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
+        return NULL;
+    bytes = (bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
+    pool_block *b = p->block;
+    if (b == NULL || b->bytes - b->used < bytes)
+        b = add_block(p, bytes);
+    if (b == NULL)
+        return NULL;
+    void *piece = (char *)b + b->used;
+    b->used += bytes;
+    return piece;
+}
+
+char *pool_string(pool *p, const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *copy = pool_alloc(p, n, 1);
+    return copy != NULL ? memcpy(copy, s, n) : NULL;
+}

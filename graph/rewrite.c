@@ -1,0 +1,102 @@
+/* rewrite.c - passes: a graph is never edited, it is rebuilt into another one through a rule.
+ *
+ * Only what the roots need is rebuilt, and equal nodes are interned on the way: dead code and
+ * common subexpressions fall out of every pass. */
+#include <string.h>
+
+#include "graph.h"
+
+/* Marks what the roots need, walking ids downwards. */
+static void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed)
+{
+    for (int i = 0; i < n_root; i++)
+        needed[root[i]->id] = 1;
+    for (int id = g->n_node - 1; id >= 0; id--)
+        for (int k = 0; needed[id] && k < g->node[id]->n_in; k++)
+            needed[g->node[id]->in[k]->id] = 1;
+}
+
+adj_node *rule_copy(adj_graph *to, const adj_node *n, adj_node *const in[])
+{
+    return adj_node_new(to, n->op, n->n_in, in, n->attrs);
+}
+
+adj_node *rule_simplify(adj_graph *to, const adj_node *n, adj_node *const in[])
+{
+    adj_node *simpler = n->op->simplify != NULL ? n->op->simplify(n, in) : NULL;
+    return simpler != NULL ? simpler : rule_copy(to, n, in);
+}
+
+adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], adj_graph *to,
+                   adj_node *image[], rewrite_rule rule)
+{
+    int most = 1;
+    for (int id = 0; id < from->n_node; id++)
+        most = from->node[id]->n_in > most ? from->node[id]->n_in : most;
+    char *needed = adj_graph_alloc(to, (size_t)from->n_node);
+    adj_node **in = adj_graph_alloc(to, (size_t)most * sizeof(adj_node *));
+    if (needed == NULL || in == NULL)
+        return to->status;
+    mark_needed(from, n_root, root, needed);
+    for (int id = 0; id < from->n_node; id++) {
+        const adj_node *n = from->node[id];
+        image[id] = NULL;
+        if (!needed[id])
+            continue;
+        for (int k = 0; k < n->n_in; k++)
+            in[k] = image[n->in[k]->id];
+        to->role = n->role;
+        if ((image[id] = adj_label(rule(to, n, in), n->name)) == NULL)
+            return to->status;
+    }
+    return to->status;
+}
+
+typedef struct {
+    const char *name;
+    rewrite_rule rule;
+} pass;
+
+/* copy drops what simplify has left unused. */
+static const pass pipeline[] = {{"simplify", rule_simplify}, {"copy", rule_copy}};
+
+/* Rebuilds `from` into `to`; roots and images are replaced by theirs. */
+static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, const adj_node *root[],
+                           int n_image, adj_node *image[], adj_graph *to)
+{
+    adj_node **step = adj_graph_alloc(to, (size_t)from->n_node * sizeof(adj_node *));
+    if (step == NULL || rewrite(from, n_root, root, to, step, p->rule) != ADJ_OK)
+        return to->status;
+    for (int i = 0; i < n_root; i++)
+        root[i] = step[root[i]->id];
+    for (int i = 0; i < n_image; i++)
+        image[i] = image[i] != NULL ? step[image[i]->id] : NULL;
+    return check_graph(to);
+}
+
+adj_status run_passes(const adj_graph *from, int n_root, const adj_node *root[], adj_node *image[],
+                      const adj_allocator *allocator, FILE *trace, adj_graph **out)
+{
+    adj_graph_opts opts = {.allocator = allocator};
+    const adj_graph *g = from;
+    int n_image = from->n_node;
+    *out = NULL;
+    for (int id = 0; id < n_image; id++)
+        image[id] = from->node[id];
+    for (size_t i = 0; i < sizeof pipeline / sizeof *pipeline; i++) {
+        adj_graph *to = adj_graph_new_with(ADJ_VERSION, &opts);
+        if (to == NULL)
+            return ADJ_ENOMEM;
+        adj_status status = run_pass(&pipeline[i], g, n_root, root, n_image, image, to);
+        adj_graph_free(*out);
+        *out = to;
+        g = to;
+        if (status != ADJ_OK)
+            return status;
+        if (trace != NULL) {
+            fprintf(trace, "after %s:\n", pipeline[i].name);
+            adj_print(trace, n_root, (adj_node *const *)root);
+        }
+    }
+    return ADJ_OK;
+}

@@ -1,0 +1,81 @@
+/* shape.c - shapes: sizes in checked arithmetic, comparing, showing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+
+int64_t adj_shape_elems(adj_shape shape)
+{
+    int64_t n = 1;
+    int empty = 0;
+    if (shape.rank < 0 || shape.rank > ADJ_MAX_RANK)
+        return -1;
+    for (int i = 0; i < shape.rank; i++) {
+        if (shape.dim[i] < 0)
+            return -1;
+        if (shape.dim[i] == 0)
+            empty = 1;
+        else if (__builtin_mul_overflow(n, shape.dim[i], &n))
+            return -1;
+    }
+    return empty ? 0 : n;
+}
+
+int adj_shape_equal(adj_shape a, adj_shape b)
+{
+    if (a.rank != b.rank)
+        return 0;
+    for (int i = 0; i < a.rank && i < ADJ_MAX_RANK; i++)
+        if (a.dim[i] != b.dim[i])
+            return 0;
+    return 1;
+}
+
+adj_text adj_shape_text(adj_shape shape)
+{
+    adj_text t = {"["};
+    size_t used = 1;
+    if (shape.rank < 0 || shape.rank > ADJ_MAX_RANK) {
+        snprintf(t.s, sizeof t.s, "[rank %lld]", (long long)shape.rank);
+        return t;
+    }
+    for (int i = 0; i < shape.rank; i++)
+        used += (size_t)snprintf(t.s + used, sizeof t.s - used, "%s%lld", i > 0 ? ", " : "",
+                                 (long long)shape.dim[i]);
+    snprintf(t.s + used, sizeof t.s - used, "]"); /* 6 * 22 characters fit */
+    return t;
+}
+
+/* Larger values cannot be planned: buffers and their sums must stay far from the end of int64. */
+static const int64_t max_bytes = INT64_C(1) << 46;
+
+adj_status adj_check_type(adj_graph *g, const char *op, const char *what, adj_type type)
+{
+    size_t size = adj_dtype_size(type.dtype);
+    if (size == 0)
+        return adj_fail(g, ADJ_EDTYPE, "%s: %s has no valid dtype (got %d)", op, what,
+                        (int)type.dtype);
+    if (type.shape.rank < 0 || type.shape.rank > ADJ_MAX_RANK)
+        return adj_fail(g, ADJ_ESHAPE, "%s: %s has a wrong rank (got %lld, expected 0 to %d)", op,
+                        what, (long long)type.shape.rank, ADJ_MAX_RANK);
+    for (int i = 0; i < type.shape.rank; i++)
+        if (type.shape.dim[i] < 0)
+            return adj_fail(g, ADJ_ESHAPE, "%s: %s has a negative dimension (got %s)", op, what,
+                            adj_shape_text(type.shape).s);
+    int64_t n = adj_shape_elems(type.shape);
+    if (n < 0 || n > max_bytes / (int64_t)size)
+        return adj_fail(g, ADJ_ESHAPE, "%s: %s is too large (got %s, expected at most 2^46 bytes)",
+                        op, what, adj_shape_text(type.shape).s);
+    return ADJ_OK;
+}
+
+adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape)
+{
+    *shape = (adj_shape){0};
+    if (n < 0 || n > ADJ_MAX_RANK)
+        return ADJ_ESHAPE;
+    shape->rank = n;
+    for (int i = 0; i < n; i++)
+        shape->dim[i] = list[i];
+    return ADJ_OK;
+}

@@ -1,0 +1,123 @@
+/* updates.c - assignments {param or state := next} that an executor makes at the end of a run. */
+#include <string.h>
+
+#include "graph.h"
+
+adj_updates *adj_updates_new(adj_graph *g)
+{
+    if (g == NULL || g->status != ADJ_OK)
+        return NULL;
+    adj_updates *u = pool_alloc(&g->pool, 1, sizeof *u);
+    if (u == NULL)
+        adj_fail(g, ADJ_ENOMEM, "adj_updates_new: out of memory");
+    else
+        u->graph = g;
+    return u;
+}
+
+static adj_status check_update(const adj_updates *u, const adj_node *leaf, const adj_node *next)
+{
+    adj_graph *g = u->graph;
+    if (leaf->graph != g || next->graph != g)
+        return adj_fail(g, ADJ_EARG, "adj_updates_add: a node belongs to another graph");
+    if (!(leaf->op->flags & ADJ_OP_KEPT))
+        return adj_fail(g, ADJ_EARG,
+                        "adj_updates_add: only a param or state can be assigned (got %s)",
+                        leaf->op->name);
+    if (leaf->type.dtype != next->type.dtype ||
+        !adj_shape_equal(leaf->type.shape, next->type.shape))
+        return adj_fail(
+            g, ADJ_ESHAPE,
+            "adj_updates_add: next value of \"%s\" has another type (got %s %s, expected %s %s)",
+            leaf->name, adj_dtype_name(next->type.dtype), adj_shape_text(next->type.shape).s,
+            adj_dtype_name(leaf->type.dtype), adj_shape_text(leaf->type.shape).s);
+    for (int i = 0; i < u->n; i++)
+        if (u->leaf[i] == leaf)
+            return adj_fail(g, ADJ_EARG, "adj_updates_add: \"%s\" is assigned twice", leaf->name);
+    return ADJ_OK;
+}
+
+static adj_status grow(adj_updates *u)
+{
+    if (u->n < u->capacity)
+        return ADJ_OK;
+    int capacity = u->capacity > 0 ? 2 * u->capacity : 16;
+    adj_node **leaf = pool_alloc(&u->graph->pool, (size_t)capacity, sizeof(adj_node *));
+    adj_node **next = pool_alloc(&u->graph->pool, (size_t)capacity, sizeof(adj_node *));
+    if (leaf == NULL || next == NULL)
+        return adj_fail(u->graph, ADJ_ENOMEM, "adj_updates_add: out of memory");
+    if (u->n > 0) {
+        memcpy(leaf, u->leaf, (size_t)u->n * sizeof(adj_node *));
+        memcpy(next, u->next, (size_t)u->n * sizeof(adj_node *));
+    }
+    u->leaf = leaf;
+    u->next = next;
+    u->capacity = capacity;
+    return ADJ_OK;
+}
+
+adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next)
+{
+    if (u == NULL)
+        return ADJ_EARG;
+    if (u->graph->status != ADJ_OK)
+        return u->graph->status;
+    if (leaf == NULL || next == NULL)
+        return adj_fail(u->graph, ADJ_EARG, "adj_updates_add: %s is NULL",
+                        leaf == NULL ? "leaf" : "next");
+    adj_status status = check_update(u, leaf, next);
+    if (status != ADJ_OK || (status = grow(u)) != ADJ_OK)
+        return status;
+    u->leaf[u->n] = leaf;
+    u->next[u->n++] = next;
+    return ADJ_OK;
+}
+
+adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b)
+{
+    const adj_updates *parts[] = {a, b};
+    adj_updates *u = adj_updates_new(g);
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < adj_updates_size(parts[p]); i++)
+            if (adj_updates_add(u, parts[p]->leaf[i], parts[p]->next[i]) != ADJ_OK)
+                return NULL;
+    return u;
+}
+
+int adj_updates_size(const adj_updates *u) { return u != NULL ? u->n : 0; }
+
+adj_node *adj_updates_leaf(const adj_updates *u, int i)
+{
+    return i >= 0 && i < adj_updates_size(u) ? u->leaf[i] : NULL;
+}
+
+adj_node *adj_updates_next(const adj_updates *u, int i)
+{
+    return i >= 0 && i < adj_updates_size(u) ? u->next[i] : NULL;
+}
+
+adj_updates *adj_noted_updates(adj_graph *g)
+{
+    if (g != NULL && g->noted == NULL)
+        g->noted = adj_updates_new(g);
+    return g != NULL ? g->noted : NULL;
+}
+
+void adj_note_update(adj_node *leaf, adj_node *next)
+{
+    adj_node *known = leaf != NULL ? leaf : next;
+    if (known != NULL)
+        adj_updates_add(adj_noted_updates(known->graph), leaf, next);
+}
+
+void adj_update_begin(adj_graph *g)
+{
+    if (g != NULL)
+        g->role = ADJ_ROLE_UPDATE;
+}
+
+void adj_update_end(adj_graph *g)
+{
+    if (g != NULL)
+        g->role = ADJ_ROLE_FORWARD;
+}

@@ -1,0 +1,146 @@
+/* leaf.c - values that no operand goes into: inputs, parameters, states, constants, fills. */
+#include <string.h>
+
+#include "adjoint_ext.h"
+
+static adj_status leaf_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_leaf_attrs *a = attrs;
+    *out = (adj_type){(adj_dtype)a->dtype, a->shape};
+    return adj_check_type(n->graph, n->op->name, "shape", *out);
+}
+
+static adj_status const_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_const_attrs *a = attrs;
+    *out = (adj_type){(adj_dtype)a->dtype, a->shape};
+    return adj_check_type(n->graph, n->op->name, "shape", *out);
+}
+
+static adj_status fill_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_fill_attrs *a = attrs;
+    *out = (adj_type){(adj_dtype)a->dtype, a->shape};
+    return adj_check_type(n->graph, n->op->name, "shape", *out);
+}
+
+static void fill_show(const void *attrs, FILE *f)
+{
+    const adj_fill_attrs *a = attrs;
+    fprintf(f, " %g", a->value);
+}
+
+const adj_op adj_op_input = {.name = "input",
+                             .attr_size = sizeof(adj_leaf_attrs),
+                             .flags = ADJ_OP_LEAF,
+                             .infer = leaf_infer};
+const adj_op adj_op_param = {.name = "param",
+                             .attr_size = sizeof(adj_leaf_attrs),
+                             .flags = ADJ_OP_LEAF | ADJ_OP_KEPT,
+                             .infer = leaf_infer};
+const adj_op adj_op_state = {.name = "state",
+                             .attr_size = sizeof(adj_leaf_attrs),
+                             .flags = ADJ_OP_LEAF | ADJ_OP_KEPT,
+                             .infer = leaf_infer};
+const adj_op adj_op_const = {.name = "const",
+                             .attr_size = sizeof(adj_const_attrs),
+                             .flags = ADJ_OP_LEAF,
+                             .infer = const_infer};
+const adj_op adj_op_fill = {.name = "fill",
+                            .attr_size = sizeof(adj_fill_attrs),
+                            .flags = ADJ_OP_NO_GRADIENT,
+                            .infer = fill_infer,
+                            .show = fill_show};
+
+/* The shape with what lies past its rank zeroed, as attributes are compared byte for byte. */
+static adj_shape trimmed(adj_shape s)
+{
+    for (int64_t i = s.rank < 0 ? 0 : s.rank; i < ADJ_MAX_RANK; i++)
+        s.dim[i] = 0;
+    return s;
+}
+
+static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_type type,
+                          adj_init init)
+{
+    adj_leaf_attrs a = {.dtype = (int64_t)type.dtype,
+                        .shape = trimmed(type.shape),
+                        .a = init.a,
+                        .b = init.b,
+                        .init = (int64_t)init.kind,
+                        .serial = (uint64_t)adj_graph_size(g)};
+    if (g == NULL || adj_graph_status(g) != ADJ_OK)
+        return NULL;
+    if (name == NULL || name[0] == '\0') {
+        adj_fail(g, ADJ_EARG, "%s: a name is needed (got none)", op->name);
+        return NULL;
+    }
+    if (adj_find(g, name) != NULL) {
+        adj_fail(g, ADJ_EARG, "%s: the name \"%.64s\" is taken", op->name, name);
+        return NULL;
+    }
+    if (init.kind != ADJ_INIT_CONSTANT && init.kind != ADJ_INIT_UNIFORM &&
+        init.kind != ADJ_INIT_NORMAL) {
+        adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no valid initialiser (got kind %d)", op->name,
+                 name, (int)init.kind);
+        return NULL;
+    }
+    return adj_label(adj_node_new(g, op, 0, NULL, &a), name);
+}
+
+adj_node *adj_input(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape)
+{
+    return new_leaf(g, &adj_op_input, name, (adj_type){dtype, shape},
+                    (adj_init){ADJ_INIT_CONSTANT, 0, 0});
+}
+
+adj_node *adj_param(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, adj_init init)
+{
+    return new_leaf(g, &adj_op_param, name, (adj_type){dtype, shape}, init);
+}
+
+adj_node *adj_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, adj_init init)
+{
+    return new_leaf(g, &adj_op_state, name, (adj_type){dtype, shape}, init);
+}
+
+int adj_node_is_param(const adj_node *n) { return n != NULL && n->op == &adj_op_param; }
+int adj_node_is_state(const adj_node *n) { return n != NULL && n->op == &adj_op_state; }
+
+adj_node *adj_const(adj_graph *g, adj_dtype dtype, adj_shape shape, const void *data)
+{
+    adj_const_attrs a = {.dtype = (int64_t)dtype, .shape = trimmed(shape)};
+    if (g == NULL || adj_graph_status(g) != ADJ_OK)
+        return NULL;
+    if (adj_check_type(g, "const", "shape", (adj_type){dtype, shape}) != ADJ_OK)
+        return NULL;
+    size_t bytes = (size_t)adj_shape_elems(shape) * adj_dtype_size(dtype);
+    if (data == NULL && bytes > 0) {
+        adj_fail(g, ADJ_EARG, "const: data is NULL (expected %zu bytes)", bytes);
+        return NULL;
+    }
+    void *copy = adj_graph_alloc(g, bytes);
+    if (copy == NULL)
+        return NULL;
+    a.data = bytes > 0 ? memcpy(copy, data, bytes) : copy;
+    return adj_node_new(g, &adj_op_const, 0, NULL, &a);
+}
+
+adj_node *adj_fill(adj_graph *g, adj_dtype dtype, adj_shape shape, double value)
+{
+    adj_fill_attrs a = {.dtype = (int64_t)dtype, .shape = trimmed(shape), .value = value};
+    return adj_node_new(g, &adj_op_fill, 0, NULL, &a);
+}
+
+adj_node *adj_fill_like(adj_node *v, double value)
+{
+    return v != NULL ? adj_fill(v->graph, v->type.dtype, v->type.shape, value) : NULL;
+}
+
+int adj_is_fill(const adj_node *n, double *value)
+{
+    if (n == NULL || n->op != &adj_op_fill)
+        return 0;
+    *value = ((const adj_fill_attrs *)n->attrs)->value;
+    return 1;
+}
