@@ -68,14 +68,3 @@ adj_status adj_check_type(adj_graph *g, const char *op, const char *what, adj_ty
                         op, what, adj_shape_text(type.shape).s);
     return ADJ_OK;
 }
-
-adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape)
-{
-    *shape = (adj_shape){0};
-    if (n < 0 || n > ADJ_MAX_RANK)
-        return ADJ_ESHAPE;
-    shape->rank = n;
-    for (int i = 0; i < n; i++)
-        shape->dim[i] = list[i];
-    return ADJ_OK;
-}

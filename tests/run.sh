@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh BUILD TEST... - runs test programs and scripts one after the other, prints what failed or was
-# skipped, and ends with "N passed, M failed".
+# skipped, and ends with "N passed, M failed" (", K skipped"), a line kept in BUILD/tests/summary.
 #
 # A program is a Criterion test (its closing line is counted) or anything that exits with 0, or 77 for
 # "skipped: why" on its last line. With SANITIZER_LOGS=DIR every sanitizer writes its reports there, and
@@ -68,9 +68,10 @@ for test; do
     fi
 done
 
-[ "$skipped" -eq 0 ] || echo "$skipped skipped"
 for test in $bad; do
     echo "failed: $test"
 done
-echo "$passed passed, $failed failed"
+summary="$passed passed, $failed failed"
+[ "$skipped" -eq 0 ] || summary="$summary, $skipped skipped"
+echo "$summary" | tee "$build/tests/summary"
 [ "$failed" -eq 0 ]
