@@ -22,5 +22,12 @@ static inline const void *operand(const adj_call *c, int i)
 }
 
 adj_status KERNEL(fill)(const adj_call *c);
+adj_status KERNEL(conv2d)(const adj_call *c);
+adj_status KERNEL(conv2d_backprop_input)(const adj_call *c);
+adj_status KERNEL(conv2d_backprop_filter)(const adj_call *c);
+adj_status KERNEL(depthwise_conv2d_native)(const adj_call *c);
+adj_status KERNEL(depthwise_conv2d_native_backprop_input)(const adj_call *c);
+adj_status KERNEL(depthwise_conv2d_native_backprop_filter)(const adj_call *c);
+size_t KERNEL(conv2d_backprop_input_scratch)(const adj_node *n);
 
 #endif

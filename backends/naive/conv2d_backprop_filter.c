@@ -1,0 +1,58 @@
+/* conv2d_backprop_filter.c - dw[kh,kw,c,o] = sum over n, oh, ow of x[n, oh*sh + kh*dh - pt,
+ * ow*sw + kw*dw - pl, c] * dy[n,oh,ow,o]; with groups, c counts within o's group.
+ *
+ * Threads share out the (kh, kw, c): each sum is made by one thread, in the order n, oh, ow. */
+#include "conv.h"
+
+typedef struct {
+    conv_call v;
+    const T *x, *dy;
+    T *dw;
+} operands;
+
+/* Results first .. first+count for one (kh, kw, c), all in one group. */
+static void block(const operands *p, const ptrdiff_t tap[3], ptrdiff_t first, ptrdiff_t count)
+{
+    const adj_conv_geom *k = &p->v.k;
+    steps in = p->v.in, out = p->v.out;
+    ptrdiff_t channels = k->ic / k->groups, group = first / (k->oc / k->groups);
+    const T *x = p->x + (group * channels + tap[2]) * in.c;
+    A sum[BLOCK] = {0};
+
+    for (ptrdiff_t n = 0; n < k->n; n++)
+        for (ptrdiff_t oh = 0; oh < k->oh; oh++) {
+            ptrdiff_t ih = input_at(oh, k->sh, tap[0], k->dh, k->pt, k->ih);
+            if (ih < 0)
+                continue;
+            for (ptrdiff_t ow = 0; ow < k->ow; ow++) {
+                ptrdiff_t iw = input_at(ow, k->sw, tap[1], k->dw, k->pl, k->iw);
+                if (iw < 0)
+                    continue;
+                A xc = ld(x + n * in.n + ih * in.h + iw * in.w);
+                const T *dy = p->dy + n * out.n + oh * out.h + ow * out.w + first * out.c;
+                for (ptrdiff_t o = 0; o < count; o++)
+                    sum[o] += xc * ld(dy + o * out.c);
+            }
+        }
+    T *dw = p->dw + ((tap[0] * k->kw + tap[1]) * channels + tap[2]) * k->oc + first;
+    for (ptrdiff_t o = 0; o < count; o++)
+        st(dw + o, sum[o]);
+}
+
+adj_status KERNEL(conv2d_backprop_filter)(const adj_call *c)
+{
+    operands p = {conv_call_of(c), operand(c, 0), operand(c, 1), c->out[0]};
+    const adj_conv_geom k = p.v.k;
+    ptrdiff_t of_group = k.oc / k.groups, channels = k.ic / k.groups;
+
+#pragma omp parallel for collapse(3)                                                               \
+    schedule(static) if ((double)k.n * k.oh * k.ow * k.oc * k.kh * k.kw > PARALLEL_ABOVE)
+    for (ptrdiff_t kh = 0; kh < k.kh; kh++)
+        for (ptrdiff_t kw = 0; kw < k.kw; kw++)
+            for (ptrdiff_t channel = 0; channel < channels; channel++)
+                for (ptrdiff_t group = 0; group < k.groups; group++)
+                    for (ptrdiff_t o = 0; o < of_group; o += BLOCK)
+                        block(&p, (ptrdiff_t[]){kh, kw, channel}, group * of_group + o,
+                              at_most_block(of_group - o));
+    return ADJ_OK;
+}

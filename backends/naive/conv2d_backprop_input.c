@@ -1,0 +1,80 @@
+/* conv2d_backprop_input.c - dx[n,ih,iw,c] = sum over kh, kw, o of dy[n,oh,ow,o] * w[kh,kw,c,o] for
+ * the oh, ow from which kh, kw reaches ih, iw; with groups, o runs over those of c's group.
+ *
+ * The filter is first turned into [kh,kw,o,c] of A in the scratch, so that the inner loop runs over
+ * contiguous c. */
+#include "conv.h"
+
+typedef struct {
+    conv_call v;
+    const T *dy;
+    const A *turned; /* [kh, kw, o, channels of a group] */
+    T *dx;
+} operands;
+
+size_t KERNEL(conv2d_backprop_input_scratch)(const adj_node *n)
+{
+    return (size_t)adj_shape_elems(n->in[0]->type.shape) * sizeof(A);
+}
+
+static void turn(const adj_conv_geom *k, const T *w, A *turned)
+{
+    ptrdiff_t channels = k->ic / k->groups, taps = k->kh * k->kw;
+
+    for (ptrdiff_t t = 0; t < taps; t++)
+        for (ptrdiff_t c = 0; c < channels; c++)
+            for (ptrdiff_t o = 0; o < k->oc; o++)
+                turned[(t * k->oc + o) * channels + c] = ld(w + (t * channels + c) * k->oc + o);
+}
+
+/* Results first .. first+count of one group in one pixel. */
+static void block(const operands *p, const ptrdiff_t pixel[3], ptrdiff_t group, ptrdiff_t first,
+                  ptrdiff_t count)
+{
+    const adj_conv_geom *k = &p->v.k;
+    steps in = p->v.in, out = p->v.out;
+    ptrdiff_t channels = k->ic / k->groups, of_group = k->oc / k->groups;
+    const T *dy = p->dy + pixel[0] * out.n + group * of_group * out.c;
+    A sum[BLOCK] = {0};
+
+    for (ptrdiff_t kh = 0; kh < k->kh; kh++) {
+        ptrdiff_t oh = output_at(pixel[1], k->sh, kh, k->dh, k->pt, k->oh);
+        if (oh < 0)
+            continue;
+        for (ptrdiff_t kw = 0; kw < k->kw; kw++) {
+            ptrdiff_t ow = output_at(pixel[2], k->sw, kw, k->dw, k->pl, k->ow);
+            if (ow < 0)
+                continue;
+            const A *w =
+                p->turned + ((kh * k->kw + kw) * k->oc + group * of_group) * channels + first;
+            for (ptrdiff_t o = 0; o < of_group; o++) {
+                A d = ld(dy + oh * out.h + ow * out.w + o * out.c);
+                for (ptrdiff_t c = 0; c < count; c++)
+                    sum[c] += d * w[o * channels + c];
+            }
+        }
+    }
+    T *dx = p->dx + pixel[0] * in.n + pixel[1] * in.h + pixel[2] * in.w +
+            (group * channels + first) * in.c;
+    for (ptrdiff_t c = 0; c < count; c++)
+        st(dx + c * in.c, sum[c]);
+}
+
+adj_status KERNEL(conv2d_backprop_input)(const adj_call *c)
+{
+    operands p = {conv_call_of(c), operand(c, 1), c->scratch, c->out[0]};
+    const adj_conv_geom k = p.v.k;
+    ptrdiff_t channels = k.ic / k.groups;
+
+    turn(&k, operand(c, 0), c->scratch);
+#pragma omp parallel for collapse(3)                                                               \
+    schedule(static) if ((double)k.n * k.ih * k.iw * k.ic * k.kh * k.kw > PARALLEL_ABOVE)
+    for (ptrdiff_t n = 0; n < k.n; n++)
+        for (ptrdiff_t ih = 0; ih < k.ih; ih++)
+            for (ptrdiff_t iw = 0; iw < k.iw; iw++)
+                for (ptrdiff_t group = 0; group < k.groups; group++)
+                    for (ptrdiff_t first = 0; first < channels; first += BLOCK)
+                        block(&p, (ptrdiff_t[]){n, ih, iw}, group, first,
+                              at_most_block(channels - first));
+    return ADJ_OK;
+}

@@ -1,0 +1,163 @@
+/* conv_triple.c - shape rules and builders of a convolution and its two adjoints.
+ *
+ * input_sizes and filter_sizes are not operands but attributes: a builder stores them in the
+ * geometry, the shape rule completes it. Applied to a completed geometry the rule gives the same
+ * again, so that passes can rebuild nodes from their attributes. */
+#include <inttypes.h>
+
+#include "adjoint_ext.h"
+#include "conv_geom.h"
+#include "conv_triple.h"
+
+enum { FROM_OPERANDS = -1 }; /* geom.n: input_sizes had height and width only */
+
+static conv_sizes sizes_of(const adj_node *n, const char *image_name, const char *filter_name,
+                           int depthwise)
+{
+    return (conv_sizes){.g = n->graph,
+                        .op = n->op->name,
+                        .image_name = image_name,
+                        .filter_name = filter_name,
+                        .depthwise = depthwise};
+}
+
+static adj_status set_type(const adj_node *n, const char *what, adj_shape shape, adj_type *out)
+{
+    *out = (adj_type){n->in[0]->type.dtype, shape};
+    return adj_check_type(n->graph, n->op->name, what, *out);
+}
+
+adj_status conv_infer(const adj_node *n, void *attrs, adj_type *out, int depthwise)
+{
+    adj_conv_attrs *a = attrs;
+    conv_sizes s = sizes_of(n, "input", "filter", depthwise);
+    adj_status status = adj_check_same_dtype(n);
+
+    if (status == ADJ_OK)
+        status = conv_set_image(&s, n->in[0]->type.shape, a->conv.format);
+    if (status == ADJ_OK)
+        status = conv_set_filter(&s, n->in[1]->type.shape);
+    if (status == ADJ_OK)
+        status = conv_resolve(&s, a);
+    if (status == ADJ_OK)
+        status = set_type(n, "output", conv_output_shape(&a->geom), out);
+    return status;
+}
+
+adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_type *out, int depthwise)
+{
+    adj_conv_attrs *a = attrs;
+    adj_shape w = n->in[0]->type.shape, dy = n->in[1]->type.shape;
+    conv_sizes s = sizes_of(n, "input_sizes", "filter", depthwise);
+    adj_status status = adj_check_same_dtype(n);
+
+    if (status == ADJ_OK)
+        status = conv_set_filter(&s, w);
+    if (status != ADJ_OK)
+        return status;
+    s.n = a->geom.n;
+    s.h = a->geom.ih;
+    s.w = a->geom.iw;
+    s.c = a->geom.ic;
+    if (s.n == FROM_OPERANDS) { /* a dy of another rank is refused below */
+        s.n = dy.rank == 4 ? dy.dim[0] : 0;
+        s.c = s.in;
+    }
+    status = conv_resolve(&s, a);
+    if (status == ADJ_OK)
+        status = conv_check_out(&s, &a->geom, dy, "out_backprop");
+    if (status == ADJ_OK)
+        status = set_type(n, "input_sizes", conv_input_shape(&a->geom), out);
+    return status;
+}
+
+/* filter_sizes as the builder stored them (groups is 0), or as a completed geometry tells. */
+static adj_shape filter_sizes_of(const adj_conv_geom *k, int depthwise)
+{
+    int64_t groups = k->groups > 0 ? k->groups : 1;
+    int64_t in = depthwise ? k->ic : k->ic / groups;
+    int64_t last = depthwise ? k->oc / groups : k->oc;
+    return (adj_shape){4, {k->kh, k->kw, in, last}};
+}
+
+adj_status conv_infer_backprop_filter(const adj_node *n, void *attrs, adj_type *out, int depthwise)
+{
+    adj_conv_attrs *a = attrs;
+    adj_shape filter = filter_sizes_of(&a->geom, depthwise);
+    conv_sizes s = sizes_of(n, "input", "filter_sizes", depthwise);
+    adj_status status = adj_check_same_dtype(n);
+
+    s.may_be_empty = 1;
+    if (status == ADJ_OK)
+        status = conv_set_image(&s, n->in[0]->type.shape, a->conv.format);
+    if (status == ADJ_OK)
+        status = conv_set_filter(&s, filter);
+    if (status == ADJ_OK)
+        status = conv_resolve(&s, a);
+    if (status == ADJ_OK)
+        status = conv_check_out(&s, &a->geom, n->in[1]->type.shape, "out_backprop");
+    if (status == ADJ_OK)
+        status = set_type(n, "filter_sizes", filter, out);
+    return status;
+}
+
+static adj_conv_attrs asked(const adj_conv *conv)
+{
+    adj_conv_attrs a = {0};
+    if (conv != NULL)
+        a.conv = *conv;
+    return a;
+}
+
+adj_node *conv_new(const adj_op *op, adj_node *x, adj_node *w, const adj_conv *conv)
+{
+    adj_conv_attrs a = asked(conv);
+    return adj_node_new2(op, x, w, &a);
+}
+
+/* Sizes that a caller gave as numbers: the rank, and nothing negative. */
+static adj_status check_sizes(adj_graph *g, const adj_op *op, const char *name, adj_shape sizes,
+                              int may_be_spatial)
+{
+    if (sizes.rank != 4 && !(may_be_spatial && sizes.rank == 2))
+        return adj_fail(g, ADJ_ESHAPE, "%s: %s must have 4 entries%s (got %" PRId64 ")", op->name,
+                        name, may_be_spatial ? " or 2, height and width" : "", sizes.rank);
+    for (int i = 0; i < sizes.rank; i++)
+        if (sizes.dim[i] < 0)
+            return adj_fail(g, ADJ_ESHAPE, "%s: %s must not be negative (got %s)", op->name, name,
+                            adj_shape_text(sizes).s);
+    return ADJ_OK;
+}
+
+adj_node *conv_new_backprop_input(const adj_op *op, adj_shape input_sizes, int may_be_spatial,
+                                  adj_node *w, adj_node *dy, const adj_conv *conv)
+{
+    adj_conv_attrs a = asked(conv);
+    image_axes ax = axes_of(a.conv.format);
+    const int64_t *size = input_sizes.dim;
+
+    if (w == NULL || dy == NULL)
+        return NULL;
+    if (check_sizes(w->graph, op, "input_sizes", input_sizes, may_be_spatial) != ADJ_OK)
+        return NULL;
+    if (input_sizes.rank == 2)
+        a.geom = (adj_conv_geom){.n = FROM_OPERANDS, .ih = size[0], .iw = size[1]};
+    else
+        a.geom =
+            (adj_conv_geom){.n = size[ax.n], .ih = size[ax.h], .iw = size[ax.w], .ic = size[ax.c]};
+    return adj_node_new2(op, w, dy, &a);
+}
+
+adj_node *conv_new_backprop_filter(const adj_op *op, adj_node *x, adj_shape filter_sizes,
+                                   adj_node *dy, const adj_conv *conv)
+{
+    adj_conv_attrs a = asked(conv);
+    const int64_t *size = filter_sizes.dim;
+
+    if (x == NULL || dy == NULL)
+        return NULL;
+    if (check_sizes(x->graph, op, "filter_sizes", filter_sizes, 0) != ADJ_OK)
+        return NULL;
+    a.geom = (adj_conv_geom){.kh = size[0], .kw = size[1], .ic = size[2], .oc = size[3]};
+    return adj_node_new2(op, x, dy, &a);
+}
