@@ -1,0 +1,201 @@
+/* models.c - small plain networks, and the table of all models.
+ *
+ * lenet, resnet20, mobilenet_v1 and vgg6 have the layers of the PyTorch programs they are timed
+ * beside, with their symmetric pads of one; lenet5, resnet8 and ds_cnn have the published ones. A
+ * model takes its sizes from the images it is given. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models.h"
+
+const adj_model_opts nn_no_options = {0};
+
+adj_conv_layer nn_conv(const adj_model_opts *o, int64_t filters, int64_t kernel, int64_t stride)
+{
+    return (adj_conv_layer){.filters = filters,
+                            .kernel = {kernel},
+                            .stride = {stride},
+                            .padding = ADJ_SAME,
+                            .format = o->format};
+}
+
+int64_t nn_classes(const adj_model_opts *o, int64_t fallback)
+{
+    return o->classes != 0 ? o->classes : fallback;
+}
+
+static adj_pool halves(const adj_model_opts *o)
+{
+    adj_pool p = {.ksize = {1, 2, 2, 1}, .format = o->format};
+    if (o->format == ADJ_NCHW)
+        p.ksize[1] = 1, p.ksize[3] = 2;
+    return p;
+}
+
+static adj_node *conv_relu(adj_node *x, const char *name, const adj_model_opts *o, int64_t filters,
+                           int64_t kernel)
+{
+    adj_conv_layer c = nn_conv(o, filters, kernel, 1);
+    return adj_relu(adj_layer_conv2d(x, name, &c));
+}
+
+adj_node *adj_model_lenet(adj_node *x, const adj_model_opts *options)
+{
+    const adj_model_opts *o = options != NULL ? options : &nn_no_options;
+    const adj_pool half = halves(o);
+
+    adj_node *h = adj_max_pool(conv_relu(x, "conv1", o, 32, 5), &half);
+    h = adj_max_pool(conv_relu(h, "conv2", o, 64, 5), &half);
+    h = adj_relu(adj_layer_dense(h, "fc1", 128));
+    return adj_layer_dense(h, "logits", nn_classes(o, 10));
+}
+
+/* Zeros around images that are smaller than size x size. */
+static adj_node *pad_to(adj_node *x, int64_t size, adj_format format)
+{
+    adj_shape s = adj_node_type(x).shape, before = {.rank = s.rank}, after = {.rank = s.rank};
+    int h = format == ADJ_NCHW ? 2 : 1;
+
+    if (x == NULL || s.rank != 4 || (s.dim[h] >= size && s.dim[h + 1] >= size))
+        return x;
+    for (int i = h; i < h + 2; i++) {
+        int64_t missing = s.dim[i] < size ? size - s.dim[i] : 0;
+        before.dim[i] = missing / 2;
+        after.dim[i] = missing - missing / 2;
+    }
+    return adj_pad(x, before, after);
+}
+
+adj_node *adj_model_lenet5(adj_node *x, const adj_model_opts *options)
+{
+    const adj_model_opts *o = options != NULL ? options : &nn_no_options;
+    const adj_pool half = halves(o);
+    const adj_conv_layer c1 = {
+        .filters = 6, .kernel = {5}, .format = o->format, .init = ADJ_GLOROT_UNIFORM};
+    adj_conv_layer c2 = c1;
+    c2.filters = 16;
+    const adj_dense_layer f1 = {.units = 120, .init = ADJ_GLOROT_UNIFORM},
+                          f2 = {.units = 84, .init = ADJ_GLOROT_UNIFORM},
+                          f3 = {.units = nn_classes(o, 10), .init = ADJ_GLOROT_UNIFORM};
+
+    adj_node *h = adj_tanh(adj_layer_conv2d(pad_to(x, 32, o->format), "conv1", &c1));
+    h = adj_tanh(adj_layer_conv2d(adj_avg_pool(h, &half), "conv2", &c2));
+    h = adj_tanh(adj_layer_dense_with(adj_avg_pool(h, &half), "fc1", &f1));
+    h = adj_tanh(adj_layer_dense_with(h, "fc2", &f2));
+    return adj_layer_dense_with(h, "logits", &f3);
+}
+
+adj_node *adj_model_vgg6(adj_node *x, const adj_model_opts *options)
+{
+    const adj_model_opts *o = options != NULL ? options : &nn_no_options;
+    const adj_pool half = halves(o);
+
+    adj_node *h = conv_relu(x, "conv1", o, 64, 3);
+    h = adj_max_pool(conv_relu(h, "conv2", o, 64, 3), &half);
+    h = conv_relu(h, "conv3", o, 128, 3);
+    h = adj_max_pool(conv_relu(h, "conv4", o, 128, 3), &half);
+    h = conv_relu(h, "conv5", o, 256, 3);
+    h = adj_max_pool(conv_relu(h, "conv6", o, 256, 3), &half);
+    h = adj_relu(adj_layer_dense(h, "fc1", 256));
+    return adj_layer_dense(h, "logits", nn_classes(o, 10));
+}
+
+/* ---- the table ---- */
+
+static const adj_model models[] = {
+    {"lenet", "2 convolutions 5x5 (32, 64), dense 128", adj_model_lenet, 28, 28, 1, 10},
+    {"lenet5", "LeCun's, tanh and average pools", adj_model_lenet5, 32, 32, 1, 10},
+    {"resnet8", "MLPerf Tiny's residual net", adj_model_resnet8, 32, 32, 3, 10},
+    {"resnet20", "residual net of 3 x 3 blocks", adj_model_resnet20, 32, 32, 3, 10},
+    {"mobilenet_v1", "depthwise separable, multiplier 0.25", adj_model_mobilenet_v1, 96, 96, 3, 2},
+    {"vgg6", "6 convolutions 3x3 (64, 128, 256), dense 256", adj_model_vgg6, 32, 32, 3, 10},
+    {"ds_cnn", "MLPerf Tiny's keyword spotter", adj_model_ds_cnn, 49, 10, 1, 12},
+};
+enum { N_MODEL = sizeof models / sizeof *models };
+
+const adj_model *adj_model_at(int i) { return i >= 0 && i < N_MODEL ? &models[i] : NULL; }
+
+/* "mobilenet_v1_0.5_128": multiplier and size. */
+static const adj_model *find_sized(const char *name, adj_model_opts *options)
+{
+    static const char stem[] = "mobilenet_v1_";
+    char *end;
+
+    if (strncmp(name, stem, sizeof stem - 1) != 0)
+        return NULL;
+    double multiplier = strtod(name + sizeof stem - 1, &end);
+    if (*end != '_' || !(multiplier > 0 && multiplier <= 8))
+        return NULL;
+    long size = strtol(end + 1, &end, 10);
+    if (*end != 0 || size < 1 || size > 4096)
+        return NULL;
+    if (options != NULL) {
+        options->multiplier = multiplier;
+        options->height = options->width = size;
+    }
+    return adj_model_find("mobilenet_v1", NULL);
+}
+
+const adj_model *adj_model_find(const char *name, adj_model_opts *options)
+{
+    if (name == NULL)
+        return NULL;
+    for (int i = 0; i < N_MODEL; i++)
+        if (strcmp(name, models[i].name) == 0)
+            return &models[i];
+    return find_sized(name, options);
+}
+
+/* Levenshtein's distance, of the first 31 characters. */
+static int distance(const char *a, const char *b)
+{
+    enum { LIMIT = 32 };
+    int row[LIMIT], n_a = (int)strnlen(a, LIMIT - 1), n_b = (int)strnlen(b, LIMIT - 1);
+
+    for (int j = 0; j <= n_b; j++)
+        row[j] = j;
+    for (int i = 1; i <= n_a; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n_b; j++) {
+            int replaced = diagonal + (a[i - 1] != b[j - 1]), best = row[j] + 1;
+            diagonal = row[j];
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = replaced < best ? replaced : best;
+        }
+    }
+    return row[n_b];
+}
+
+const adj_model *adj_model_nearest(const char *name)
+{
+    const adj_model *best = &models[0];
+
+    for (int i = 1; name != NULL && i < N_MODEL; i++)
+        if (distance(name, models[i].name) < distance(name, best->name))
+            best = &models[i];
+    return best;
+}
+
+static int64_t or_model(int64_t given, int64_t models_own)
+{
+    return given != 0 ? given : models_own;
+}
+
+adj_node *adj_model_logits(adj_graph *g, const adj_model *model, const adj_model_opts *options)
+{
+    const adj_model_opts *o = options != NULL ? options : &nn_no_options;
+
+    if (g == NULL || model == NULL)
+        return NULL;
+    int64_t n = or_model(o->batch, 1), h = or_model(o->height, model->height),
+            w = or_model(o->width, model->width), c = or_model(o->channels, model->channels);
+    adj_shape shape = {4, {n, h, w, c}};
+    if (o->format == ADJ_NCHW)
+        shape = (adj_shape){4, {n, c, h, w}};
+    adj_model_opts complete = *o;
+    complete.classes = nn_classes(o, model->classes);
+    adj_node *images = adj_input(g, "images", nn_kept_dtype(o->dtype), shape);
+    return model->build(nn_cast(images, o->dtype), &complete);
+}

@@ -1,0 +1,23 @@
+/* nn.h - what the files of this folder share. */
+#ifndef NN_H
+#define NN_H
+
+#include "adjoint_nn.h"
+
+/* "layer/part"; longer ones are refused, since two of them could be cut to the same name. */
+enum { NN_NAME = 160 };
+
+typedef struct {
+    char s[NN_NAME];
+} nn_name;
+
+/* Joins layer and part with a slash. On failure the graph has the error and the result is "". */
+nn_name nn_join(adj_graph *g, const char *layer, const char *part);
+/* The type that parameters and statistics have beside values of this type: f32 for half types. */
+adj_dtype nn_kept_dtype(adj_dtype dtype);
+/* x as dtype: x itself if it is. */
+adj_node *nn_cast(adj_node *x, adj_dtype dtype);
+/* The state of that name, made with a constant value if the graph has none yet. */
+adj_node *nn_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, double value);
+
+#endif

@@ -1,0 +1,89 @@
+/* normalise.c - the layers that behave differently in training: batch norm and dropout. Both keep a
+ * state whose next value they note (adj_note_update); an executor that is given
+ * adj_noted_updates commits it. */
+#include "nn.h"
+
+/* ---- batch norm ---- */
+
+/* running' = (1 - momentum) * running + momentum * [mean, variance * m/(m-1)], where m is how many
+ * elements of x a channel has: statistics hold the biased variance, the running one is unbiased. */
+static void note_running(adj_node *running, adj_node *stats, int64_t m, double momentum)
+{
+    if (running == NULL || stats == NULL)
+        return;
+    adj_graph *g = adj_node_graph(running);
+    double unbiased = m > 1 ? (double)m / (double)(m - 1) : 1;
+    adj_type t = adj_node_type(stats);
+    float factor_f32[2] = {1, (float)unbiased};
+    double factor_f64[2] = {1, unbiased};
+    const void *factor = t.dtype == ADJ_F64 ? (const void *)factor_f64 : factor_f32;
+
+    adj_update_begin(g);
+    adj_node *both = adj_const(g, t.dtype, (adj_shape){2, {2, 1}}, factor);
+    adj_note_update(running, adj_ema(running, adj_mul(stats, both), 1 - momentum));
+    adj_update_end(g);
+}
+
+adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_norm_layer *options)
+{
+    const adj_batch_norm_layer none = {0}, *o = options != NULL ? options : &none;
+
+    if (x == NULL)
+        return NULL;
+    adj_graph *g = adj_node_graph(x);
+    adj_type t = adj_node_type(x);
+    if (t.shape.rank != 4) {
+        adj_fail(g, ADJ_ESHAPE, "%s: input has the wrong rank (got %lld, expected 4)",
+                 name != NULL ? name : "batch_norm", (long long)t.shape.rank);
+        return NULL;
+    }
+    int64_t c = t.shape.dim[o->format == ADJ_NCHW ? 1 : 3], n = adj_shape_elems(t.shape);
+    double momentum = o->momentum != 0 ? o->momentum : 0.1;
+    double epsilon = o->epsilon != 0 ? o->epsilon : 1e-5;
+    adj_dtype kept = nn_kept_dtype(t.dtype);
+    nn_name gamma_name = nn_join(g, name, "gamma"), beta_name = nn_join(g, name, "beta"),
+            running_name = nn_join(g, name, "running");
+    if (adj_graph_status(g) != ADJ_OK)
+        return NULL;
+
+    adj_node *gamma = adj_param(g, gamma_name.s, kept, (adj_shape){1, {c}}, adj_init_constant(1));
+    adj_node *beta = adj_param(g, beta_name.s, kept, (adj_shape){1, {c}}, adj_init_constant(0));
+    adj_node *running = adj_state(g, running_name.s, kept, (adj_shape){2, {2, c}},
+                                  (adj_init){ADJ_INIT_HALVES, 0, 1});
+    adj_node *stats = running;
+    if (o->training) {
+        stats = adj_batch_norm_stats(x, o->format);
+        note_running(running, stats, c > 0 ? n / c : 0, momentum);
+    }
+    return adj_label(adj_batch_norm(x, stats, gamma, beta, epsilon, o->format), name);
+}
+
+/* ---- dropout ---- */
+
+/* FNV-1a: layers of different names draw different masks. */
+static uint64_t name_seed(const char *name)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (; *name != 0; name++)
+        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
+    return h;
+}
+
+adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int training)
+{
+    if (x == NULL || !training)
+        return x;
+    adj_graph *g = adj_node_graph(x);
+    if (name == NULL || name[0] == 0) {
+        adj_fail(g, ADJ_EARG, "dropout: name is missing (its mask follows from it)");
+        return NULL;
+    }
+    int first = adj_find(g, "dropout/step") == NULL;
+    adj_node *step = nn_state(g, "dropout/step", ADJ_I32, (adj_shape){0}, 0);
+    if (first && step != NULL) {
+        adj_update_begin(g);
+        adj_note_update(step, adj_next_step(step));
+        adj_update_end(g);
+    }
+    return adj_label(adj_dropout(x, step, rate, name_seed(name)), name);
+}

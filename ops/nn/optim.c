@@ -1,0 +1,264 @@
+/* optim.c - optimisers: gradients, states and next values of everything trainable under a loss.
+ *
+ * An optimiser adds nodes and assigns nothing; an executor commits {leaf := next} after the run.
+ * The rate is a node, so a schedule costs no replanning. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn.h"
+
+/* ---- what is trained ---- */
+
+static void mark(const adj_node *n, char *reached)
+{
+    for (int i = 0; i < adj_node_n_in(n); i++)
+        reached[adj_node_id(adj_node_in(n, i))] = 1;
+}
+
+int adj_trainable(const adj_node *y, int max, adj_node *params[])
+{
+    if (y == NULL)
+        return 0;
+    const adj_graph *g = adj_node_graph(y);
+    int n = adj_node_id(y) + 1, count = 0;
+    char *reached = calloc((size_t)n, 1);
+    if (reached == NULL)
+        return -1;
+    reached[n - 1] = 1;
+    for (int id = n - 1; id >= 0; id--) /* operands have smaller ids than their users */
+        if (reached[id])
+            mark(adj_graph_node(g, id), reached);
+    for (int id = 0; id < n; id++) {
+        if (!reached[id] || !adj_node_is_param(adj_graph_node(g, id)))
+            continue;
+        if (count < max)
+            params[count] = adj_graph_node(g, id);
+        count++;
+    }
+    free(reached);
+    return count;
+}
+
+/* All of them, malloc'ed; *n is -1 when out of memory. */
+static adj_node **all_trainable(const adj_node *y, int *n)
+{
+    adj_node **params = NULL;
+
+    *n = adj_trainable(y, 0, NULL);
+    if (*n >= 0)
+        params = malloc((size_t)(*n + 1) * sizeof(adj_node *));
+    if (params == NULL || adj_trainable(y, *n, params) < 0) {
+        *n = -1;
+        free(params);
+        return NULL;
+    }
+    return params;
+}
+
+int64_t adj_trainable_elems(const adj_node *y)
+{
+    int n;
+    int64_t elems = 0;
+    adj_node **params = all_trainable(y, &n);
+
+    for (int i = 0; i < n; i++)
+        elems += adj_shape_elems(adj_node_type(params[i]).shape);
+    free(params);
+    return n < 0 ? -1 : elems;
+}
+
+/* ---- next values of one parameter p with gradient dp ---- */
+
+typedef struct {
+    adj_optimiser_opts o; /* with defaults filled in */
+    adj_node *lr, *t;     /* t: Adam's next step */
+    adj_updates *updates;
+} optimiser;
+
+/* A state beside p, of p's type, zero at first. */
+static adj_node *state_of(adj_node *p, const char *part)
+{
+    adj_type t = adj_node_type(p);
+    nn_name name = nn_join(adj_node_graph(p), adj_node_name(p), part);
+
+    return name.s[0] != 0 ? nn_state(adj_node_graph(p), name.s, t.dtype, t.shape, 0) : NULL;
+}
+
+/* v' = mu v + dp + decay p;  p' = p - lr v', or with nesterov p - lr (dp + decay p + mu v'). */
+static void step_sgd(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr)
+{
+    double mu = s->o.momentum, decay = s->o.weight_decay;
+
+    if (mu == 0) {
+        adj_updates_add(s->updates, p, adj_sgd_step(p, dp, lr, decay));
+        return;
+    }
+    adj_node *v = state_of(p, "momentum");
+    adj_node *next = adj_momentum(v, dp, p, mu, decay);
+    adj_node *direction = s->o.nesterov ? adj_momentum(next, dp, p, mu, decay) : next;
+    adj_updates_add(s->updates, v, next);
+    adj_updates_add(s->updates, p, adj_sgd_step(p, direction, lr, 0));
+}
+
+/* m' and v': averages of the gradient and of its square. */
+static void step_adam(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr)
+{
+    int decoupled = s->o.kind == ADJ_ADAMW;
+    adj_adam_attrs a = {.beta1 = s->o.beta1, .beta2 = s->o.beta2, .epsilon = s->o.epsilon};
+
+    if (decoupled)
+        a.decay = s->o.weight_decay;
+    else if (s->o.weight_decay != 0)
+        dp = adj_add(dp, adj_scale(p, s->o.weight_decay));
+    adj_node *m = state_of(p, "adam_m"), *v = state_of(p, "adam_v");
+    adj_node *next_m = adj_ema(m, dp, a.beta1), *next_v = adj_ema(v, adj_square(dp), a.beta2);
+    adj_updates_add(s->updates, m, next_m);
+    adj_updates_add(s->updates, v, next_v);
+    adj_updates_add(s->updates, p, adj_adam_step(p, next_m, next_v, s->t, lr, &a));
+}
+
+/* ---- all of them ---- */
+
+/* dx[i] *= clip / max(norm, clip), norm being that of all gradients together: it is 1 when they are
+ * short, and finite when they are 0. */
+static void clip(adj_graph *g, int n, adj_node *dx[], double clip_norm)
+{
+    adj_node *sum = NULL;
+
+    if (n == 0)
+        return;
+    adj_dtype dtype = nn_kept_dtype(adj_node_type(dx[0]).dtype);
+    for (int i = 0; i < n; i++) {
+        adj_node *squares = adj_reduce_sum(adj_square(nn_cast(dx[i], dtype)), (adj_axes){0});
+        sum = sum == NULL ? squares : adj_add(sum, squares);
+    }
+    adj_node *limit = adj_fill(g, dtype, (adj_shape){0}, clip_norm);
+    adj_node *norm = adj_label(adj_sqrt(sum), "gradient_norm");
+    adj_node *factor = adj_div(limit, adj_maximum(norm, limit));
+    for (int i = 0; i < n; i++)
+        dx[i] = adj_mul(dx[i], nn_cast(factor, adj_node_type(dx[i]).dtype));
+}
+
+static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[], adj_node *dx[])
+{
+    if (s->o.clip_norm > 0)
+        clip(g, n, dx, s->o.clip_norm);
+    if (s->o.kind != ADJ_SGD) {
+        adj_node *step = nn_state(g, "adam/step", ADJ_I32, (adj_shape){0}, 0);
+        s->t = adj_next_step(step);
+        adj_updates_add(s->updates, step, s->t);
+    }
+    for (int i = 0; i < n && adj_graph_status(g) == ADJ_OK; i++) {
+        adj_node *lr = nn_cast(s->lr, adj_node_type(params[i]).dtype);
+        if (s->o.kind == ADJ_SGD)
+            step_sgd(s, params[i], dx[i], lr);
+        else
+            step_adam(s, params[i], dx[i], lr);
+    }
+}
+
+static double or_default(double value, double fallback) { return value != 0 ? value : fallback; }
+
+/* The negation lets no NaN through. */
+static adj_status check_options(adj_graph *g, const adj_optimiser_opts *o)
+{
+    if (o->kind != ADJ_SGD && o->kind != ADJ_ADAM && o->kind != ADJ_ADAMW)
+        return adj_fail(g, ADJ_EARG, "adj_optimiser: kind is unknown (got %d)", (int)o->kind);
+    if (!(o->momentum >= 0 && o->momentum < 1))
+        return adj_fail(g, ADJ_EARG,
+                        "adj_optimiser: momentum is out of range (got %g, expected 0 <= m < 1)",
+                        o->momentum);
+    if (o->nesterov && o->momentum == 0)
+        return adj_fail(g, ADJ_EARG, "adj_optimiser: nesterov needs a momentum (got 0)");
+    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1))
+        return adj_fail(g, ADJ_EARG,
+                        "adj_optimiser: beta is out of range (got %g and %g, expected 0 <= b < 1)",
+                        o->beta1, o->beta2);
+    if (!(o->epsilon >= 0 && o->weight_decay >= 0 && o->clip_norm >= 0))
+        return adj_fail(g, ADJ_EARG,
+                        "adj_optimiser: epsilon, weight_decay or clip_norm is negative (got %g, %g "
+                        "and %g)",
+                        o->epsilon, o->weight_decay, o->clip_norm);
+    return ADJ_OK;
+}
+
+adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options)
+{
+    optimiser s = {.lr = lr};
+    int n;
+
+    if (loss == NULL || lr == NULL)
+        return NULL;
+    adj_graph *g = adj_node_graph(loss);
+    if (options != NULL)
+        s.o = *options;
+    if (check_options(g, &s.o) != ADJ_OK || (s.updates = adj_updates_new(g)) == NULL)
+        return NULL;
+    s.o.beta1 = or_default(s.o.beta1, 0.9);
+    s.o.beta2 = or_default(s.o.beta2, 0.999);
+    s.o.epsilon = or_default(s.o.epsilon, 1e-8);
+
+    adj_node **params = all_trainable(loss, &n);
+    adj_node **dx = n >= 0 ? malloc((size_t)(n + 1) * sizeof(adj_node *)) : NULL;
+    if (dx == NULL) {
+        adj_fail(g, ADJ_ENOMEM, "adj_optimiser: out of memory");
+    } else if (adj_grad(loss, NULL, n, params, dx) == ADJ_OK) {
+        adj_update_begin(g);
+        add_steps(&s, g, n, params, dx);
+        adj_update_end(g);
+    }
+    free(dx);
+    free(params);
+    return adj_graph_status(g) == ADJ_OK ? s.updates : NULL;
+}
+
+adj_updates *adj_sgd(adj_node *loss, adj_node *lr) { return adj_optimiser(loss, lr, NULL); }
+
+adj_updates *adj_adam(adj_node *loss, adj_node *lr)
+{
+    return adj_optimiser(loss, lr, &(adj_optimiser_opts){.kind = ADJ_ADAM});
+}
+
+adj_updates *adj_adamw(adj_node *loss, adj_node *lr)
+{
+    return adj_optimiser(loss, lr, &(adj_optimiser_opts){.kind = ADJ_ADAMW, .weight_decay = 0.01});
+}
+
+adj_updates *adj_training_updates(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options)
+{
+    adj_updates *trained = adj_optimiser(loss, lr, options);
+
+    if (trained == NULL)
+        return NULL;
+    adj_graph *g = adj_node_graph(loss);
+    return adj_updates_join(g, trained, adj_noted_updates(g));
+}
+
+/* ---- by name ---- */
+
+typedef struct {
+    const char *name;
+    adj_optimiser_opts opts;
+} named_optimiser;
+
+static const named_optimiser named[] = {
+    {"sgd", {.kind = ADJ_SGD}},
+    {"momentum", {.kind = ADJ_SGD, .momentum = 0.9}},
+    {"nesterov", {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1}},
+    {"adam", {.kind = ADJ_ADAM}},
+    {"adamw", {.kind = ADJ_ADAMW, .weight_decay = 0.01}},
+};
+enum { N_NAMED = sizeof named / sizeof *named };
+
+const char *adj_optimiser_name(int i) { return i >= 0 && i < N_NAMED ? named[i].name : NULL; }
+
+adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts *options)
+{
+    for (int i = 0; name != NULL && i < N_NAMED; i++) {
+        if (strcmp(name, named[i].name) == 0) {
+            *options = named[i].opts;
+            return ADJ_OK;
+        }
+    }
+    return ADJ_EARG;
+}
