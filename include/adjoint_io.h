@@ -50,12 +50,12 @@ ADJ_API void adj_dataset_free(adj_dataset *d);
 /* Fills order[0 .. n) with a permutation of 0 .. n-1 that depends on (n, seed, epoch) only. */
 ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order[]);
 
-/* Fills one batch for an input node of the given shape [batch, h, w, c] (f32) and an i32 label node
+/* Fills one batch for an f32 input node of the given shape [batch, h, w, c] and an i32 label node
  * [batch] with the images order[first], order[first+1], ... (order == NULL: first, first+1, ...).
- * Another size than the data's is made by enlarging by a whole factor, cropping and centring on the
- * background; one channel is repeated. Behind the last image the batch is filled up with images
- * from the start and labels -1, which a loss does not count. Returns how many images count (0 when
- * first is n or more), or -1 if the data cannot be made to fit. */
+ * To another size, each axis is enlarged by a whole factor and centred on background, or shrunk by
+ * averaging; one channel is repeated. Behind the last image the batch is filled up with images from
+ * the start and labels -1, which a loss does not count. Returns how many images count (0 when first
+ * is n or more), or -1 if the data cannot be made to fit. */
 ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
                           adj_shape shape, float *x, int32_t *labels);
 

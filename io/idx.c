@@ -1,0 +1,257 @@
+/* idx.c - a reader for IDX, the format of MNIST and its likes, plain or gzip (zlib tells which).
+ *
+ * A file is 00 00 TT RR (TT the element type, 08 unsigned byte; RR the rank), RR big-endian 32-bit
+ * sizes, then the bytes, and nothing else. Nothing in it is believed: sizes are multiplied in
+ * checked arithmetic and limited, and memory grows with the bytes that were really read. Offsets in
+ * messages count the uncompressed bytes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "io.h"
+
+enum { IDX_MAX_RANK = 3, FIRST_CHUNK = 1 << 16 };
+static const int64_t largest = INT64_C(1) << 31; /* bytes of data in one file */
+
+typedef struct {
+    dataset *owner; /* of the message */
+    const char *path;
+    gzFile file;
+    int64_t offset, size[IDX_MAX_RANK], bytes;
+} idx_file;
+
+static adj_status open_idx(idx_file *f)
+{
+    struct stat s;
+    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &s) != 0) {
+        adj_status status =
+            io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: %s", f->path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    if (!S_ISREG(s.st_mode)) {
+        close(fd);
+        return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: is not a regular file", f->path);
+    }
+    f->file = gzdopen(fd, "rb");
+    if (f->file == NULL) {
+        close(fd);
+        return io_dataset_fail(f->owner, ADJ_ENOMEM, "idx: %s: out of memory", f->path);
+    }
+    return ADJ_OK;
+}
+
+/* What zlib says of a failed read. */
+static const char *reason(int code)
+{
+    switch (code) {
+    case Z_ERRNO: return strerror(errno);
+    case Z_MEM_ERROR: return "out of memory";
+    case Z_BUF_ERROR: return "the compressed file ends early";
+    default: return "the compressed data is corrupt";
+    }
+}
+
+/* Reads exactly n bytes or fails; n fits an int. */
+static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *what)
+{
+    int got = gzread(f->file, to, (unsigned)n), code = Z_OK;
+    gzerror(f->file, &code);
+
+    if (got == n)
+        return f->offset += n, ADJ_OK;
+    long long end = f->offset + (got > 0 ? got : 0);
+    if (code != Z_OK && code != Z_BUF_ERROR)
+        return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: offset %lld: %s", f->path, end,
+                               reason(code));
+    return io_dataset_fail(
+        f->owner, ADJ_EIO,
+        "idx: %s: offset %lld: the file ends within its %s (expected %lld bytes up to there)",
+        f->path, end, what, (long long)(f->offset + n));
+}
+
+/* The header: magic number, then rank sizes. Fills f->size and f->bytes. */
+static adj_status read_header(idx_file *f, int rank)
+{
+    uint8_t magic[4], size[4];
+    const uint8_t wanted[4] = {0, 0, 8, (uint8_t)rank};
+
+    adj_status status = read_bytes(f, magic, 4, "magic number");
+    if (status != ADJ_OK)
+        return status;
+    if (memcmp(magic, wanted, 4) != 0)
+        return io_dataset_fail(f->owner, ADJ_EIO,
+                               "idx: %s: offset 0: wrong magic number (got %02x%02x%02x%02x, "
+                               "expected 0000080%d)",
+                               f->path, magic[0], magic[1], magic[2], magic[3], rank);
+    f->bytes = 1;
+    for (int i = 0; i < rank; i++) {
+        int64_t at = f->offset;
+        if ((status = read_bytes(f, size, 4, "header")) != ADJ_OK)
+            return status;
+        f->size[i] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
+        if (f->size[i] == 0)
+            return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: offset %lld: size %d is 0", f->path,
+                                   (long long)at, i);
+        if (__builtin_mul_overflow(f->bytes, f->size[i], &f->bytes) || f->bytes > largest)
+            return io_dataset_fail(f->owner, ADJ_EIO,
+                                   "idx: %s: offset %lld: the header claims too much data (got a "
+                                   "size of %lld, expected at most %lld bytes in all)",
+                                   f->path, (long long)at, (long long)f->size[i],
+                                   (long long)largest);
+    }
+    return ADJ_OK;
+}
+
+/* The f->bytes bytes behind the header into *data (the caller frees it, on failure too), in chunks
+ * that double what has been read: a lying header costs at most twice the file. */
+static adj_status read_data(idx_file *f, const char *what, uint8_t **data)
+{
+    int64_t have = 0, room = 0;
+
+    while (have < f->bytes) {
+        room = room == 0 ? FIRST_CHUNK : 2 * room;
+        if (room > f->bytes)
+            room = f->bytes;
+        uint8_t *grown = realloc(*data, (size_t)room);
+        if (grown == NULL)
+            return io_dataset_fail(f->owner, ADJ_ENOMEM, "idx: %s: out of memory", f->path);
+        *data = grown;
+        adj_status status = read_bytes(f, grown + have, room - have, what);
+        if (status != ADJ_OK)
+            return status;
+        have = room;
+    }
+    return ADJ_OK;
+}
+
+/* Nothing may follow; in a gzip file, reading up to the end also checks its sum. */
+static adj_status expect_end(idx_file *f)
+{
+    uint8_t more;
+    int got = gzread(f->file, &more, 1), code = Z_OK;
+    gzerror(f->file, &code);
+
+    if (got == 1)
+        return io_dataset_fail(f->owner, ADJ_EIO,
+                               "idx: %s: offset %lld: more bytes than the header says", f->path,
+                               (long long)f->offset);
+    if (got < 0 || code != Z_OK)
+        return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: offset %lld: %s", f->path,
+                               (long long)f->offset, reason(code));
+    return ADJ_OK;
+}
+
+/* One whole file of the given rank; *data is the caller's to free, on failure too. */
+static adj_status read_idx(idx_file *f, int rank, const char *what, uint8_t **data)
+{
+    adj_status status = open_idx(f);
+    if (status != ADJ_OK)
+        return status;
+    if ((status = read_header(f, rank)) == ADJ_OK && (status = read_data(f, what, data)) == ADJ_OK)
+        status = expect_end(f);
+    gzclose(f->file);
+    return status;
+}
+
+static adj_status take_labels(dataset *d, const idx_file *f, const uint8_t *bytes)
+{
+    int64_t n = f->size[0];
+    d->labels = malloc((size_t)n * sizeof *d->labels);
+    if (d->labels == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "idx: %s: out of memory", f->path);
+    for (int64_t i = 0; i < n; i++) {
+        if (bytes[i] >= d->public.classes)
+            return io_dataset_fail(
+                d, ADJ_EIO,
+                "idx: %s: offset %lld: label out of range (got %d, expected 0 to "
+                "%d)",
+                f->path, (long long)(8 + i), bytes[i], d->public.classes - 1);
+        d->labels[i] = bytes[i];
+    }
+    return ADJ_OK;
+}
+
+static adj_status read_pair(dataset *d, const char *images, const char *labels)
+{
+    idx_file x = {.owner = d, .path = images}, y = {.owner = d, .path = labels};
+    uint8_t *bytes = NULL;
+
+    adj_status status = read_idx(&x, 3, "images", &d->images);
+    if (status == ADJ_OK)
+        status = read_idx(&y, 1, "labels", &bytes);
+    if (status == ADJ_OK && y.size[0] != x.size[0])
+        status = io_dataset_fail(d, ADJ_EIO,
+                                 "idx: %s: offset 4: number of labels differs from %s (got %lld, "
+                                 "expected %lld)",
+                                 labels, images, (long long)y.size[0], (long long)x.size[0]);
+    if (status == ADJ_OK)
+        status = take_labels(d, &y, bytes);
+    free(bytes);
+    if (status != ADJ_OK)
+        return status;
+    d->public.n = x.size[0];
+    d->public.h = x.size[1];
+    d->public.w = x.size[2];
+    d->public.c = 1;
+    d->public.images = d->images;
+    d->public.labels = d->labels;
+    return ADJ_OK;
+}
+
+adj_status adj_dataset_idx(const char *images, const char *labels, int classes, adj_dataset **out)
+{
+    dataset *d = io_dataset_new();
+    *out = (adj_dataset *)d;
+    if (d == NULL)
+        return ADJ_ENOMEM;
+    if (images == NULL || labels == NULL)
+        return io_dataset_fail(d, ADJ_EARG, "idx: a file name is missing");
+    if (classes < 1 || classes > 256)
+        return io_dataset_fail(d, ADJ_EARG, "idx: classes (got %d, expected 1 to 256)", classes);
+    d->public.classes = classes;
+    return read_pair(d, images, labels);
+}
+
+/* folder/name, or folder/name.gz if only that exists; NULL when out of memory. */
+static char *find_file(const char *folder, const char *name)
+{
+    size_t size = strlen(folder) + strlen(name) + sizeof "/.gz";
+    char *path = malloc(size);
+    if (path == NULL)
+        return NULL;
+    int plain = snprintf(path, size, "%s/%s", folder, name);
+    if (access(path, F_OK) == 0)
+        return path;
+    snprintf(path + plain, size - (size_t)plain, ".gz");
+    if (access(path, F_OK) != 0) /* neither: the message names the plain one */
+        path[plain] = '\0';
+    return path;
+}
+
+adj_status adj_dataset_mnist(const char *folder, adj_part part, adj_dataset **out)
+{
+    static const char *const names[2][2] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+                                            {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}};
+    dataset *d = io_dataset_new();
+    *out = (adj_dataset *)d;
+    if (d == NULL)
+        return ADJ_ENOMEM;
+    if (folder == NULL || (part != ADJ_TRAIN && part != ADJ_TEST))
+        return io_dataset_fail(d, ADJ_EARG, "mnist: bad folder or part");
+    d->public.classes = 10;
+    char *images = find_file(folder, names[part][0]), *labels = find_file(folder, names[part][1]);
+    adj_status status = images != NULL && labels != NULL
+                            ? read_pair(d, images, labels)
+                            : io_dataset_fail(d, ADJ_ENOMEM, "mnist: out of memory");
+    free(images);
+    free(labels);
+    return status;
+}
