@@ -1,0 +1,315 @@
+/* safetensors_read.c - reads a safetensors file into memory.
+ *
+ * The file's real size bounds everything: the header's length is checked against it before the
+ * header is read, and the header's tensors must cover the rest exactly before that is read. Data is
+ * addressed only through offsets that passed these checks. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "safetensors.h"
+
+typedef struct {
+    adj_tensor public;
+    int64_t begin, end; /* in the data */
+} entry;
+
+struct adj_tensors {
+    const char *path; /* while reading */
+    int n;
+    entry *entry;
+    json_t *header; /* owns names and metadata */
+    char *data;
+    int64_t data_bytes;
+    char message[ADJ_MESSAGE];
+};
+
+/* The sentence, with control characters from the file made harmless; returns status. */
+__attribute__((format(printf, 4, 5))) static adj_status
+fail(adj_tensors *t, adj_status status, int64_t offset, const char *format, ...)
+{
+    int n = snprintf(t->message, sizeof t->message, "safetensors: %.200s: offset %lld: ", t->path,
+                     (long long)offset);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
+    va_end(args);
+    for (char *c = t->message; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    return status;
+}
+
+/* Exactly n bytes from the file's position. */
+static adj_status read_all(adj_tensors *t, int fd, void *to, int64_t n, int64_t offset)
+{
+    int64_t have = 0;
+    while (have < n) {
+        size_t want = (size_t)(n - have);
+        ssize_t got = read(fd, (char *)to + have, want < 1 << 30 ? want : 1 << 30);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail(t, ADJ_EIO, offset + have, "%s", strerror(errno));
+        if (got == 0)
+            return fail(t, ADJ_EIO, offset + have, "the file ends early (expected %lld bytes)",
+                        (long long)(offset + n));
+        have += got;
+    }
+    return ADJ_OK;
+}
+
+static adj_status read_dtype(adj_tensors *t, const char *name, const json_t *tensor, adj_dtype *d)
+{
+    const char *word = json_string_value(json_object_get(tensor, "dtype"));
+
+    for (int i = 0; word != NULL && i < DTYPE_WORDS; i++)
+        if (strcmp(word, dtype_words[i]) == 0)
+            return *d = (adj_dtype)i, ADJ_OK;
+    return fail(t, ADJ_EIO, LENGTH_BYTES,
+                "tensor %.80s: dtype (got %.20s, expected F32, F64, F16, BF16 or I32)", name,
+                word != NULL ? word : "none");
+}
+
+static adj_status read_shape(adj_tensors *t, const char *name, const json_t *tensor, adj_shape *s)
+{
+    const json_t *list = json_object_get(tensor, "shape");
+    size_t rank = json_array_size(list);
+
+    if (!json_is_array(list) || rank > ADJ_MAX_RANK)
+        return fail(t, ADJ_EIO, LENGTH_BYTES,
+                    "tensor %.80s: shape is not a list of at most %d sizes", name, ADJ_MAX_RANK);
+    *s = (adj_shape){.rank = (int64_t)rank};
+    for (size_t i = 0; i < rank; i++) {
+        const json_t *size = json_array_get(list, i);
+        s->dim[i] = json_is_integer(size) ? json_integer_value(size) : -1;
+    }
+    if (adj_shape_elems(*s) < 0)
+        return fail(
+            t, ADJ_EIO, LENGTH_BYTES,
+            "tensor %.80s: shape has a size that is not a whole number from 0 on, or is too "
+            "large",
+            name);
+    return ADJ_OK;
+}
+
+/* One tensor of the header: type, and data_offsets that fit both it and the file. */
+static adj_status read_tensor(adj_tensors *t, const char *name, const json_t *tensor, entry *e)
+{
+    *e = (entry){.public.name = name};
+    if (!json_is_object(tensor))
+        return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: is not an object", name);
+    adj_status status = read_dtype(t, name, tensor, &e->public.type.dtype);
+    if (status == ADJ_OK)
+        status = read_shape(t, name, tensor, &e->public.type.shape);
+    if (status != ADJ_OK)
+        return status;
+
+    const json_t *offsets = json_object_get(tensor, "data_offsets");
+    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+    if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+        return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: data_offsets are not two numbers",
+                    name);
+    e->begin = json_integer_value(begin);
+    e->end = json_integer_value(end);
+    if (e->begin < 0 || e->end < e->begin || e->end > t->data_bytes)
+        return fail(t, ADJ_EIO, LENGTH_BYTES,
+                    "tensor %.80s: data_offsets out of range (got %lld to %lld, expected within "
+                    "%lld bytes)",
+                    name, (long long)e->begin, (long long)e->end, (long long)t->data_bytes);
+    int64_t bytes, elems = adj_shape_elems(e->public.type.shape);
+    if (__builtin_mul_overflow(elems, (int64_t)adj_dtype_size(e->public.type.dtype), &bytes) ||
+        bytes != e->end - e->begin)
+        return fail(
+            t, ADJ_EIO, LENGTH_BYTES,
+            "tensor %.80s: data_offsets do not fit its shape (got %lld bytes, expected %lld "
+            "elements of %zu)",
+            name, (long long)(e->end - e->begin), (long long)elems,
+            adj_dtype_size(e->public.type.dtype));
+    return ADJ_OK;
+}
+
+static int by_offset(const void *left, const void *right)
+{
+    const entry *a = left, *b = right;
+    if (a->begin != b->begin)
+        return a->begin < b->begin ? -1 : 1;
+    return (a->end > b->end) - (a->end < b->end);
+}
+
+/* Sorted by offset, each tensor begins where the one before it ends, and the last ends with the
+ * file. */
+static adj_status check_cover(adj_tensors *t, int64_t data_at)
+{
+    int64_t end = 0;
+
+    qsort(t->entry, (size_t)t->n, sizeof *t->entry, by_offset);
+    for (int i = 0; i < t->n; i++) {
+        if (t->entry[i].begin != end)
+            return fail(t, ADJ_EIO, data_at + t->entry[i].begin,
+                        "tensor %.80s: its data %s (begins at %lld, expected %lld)",
+                        t->entry[i].public.name,
+                        t->entry[i].begin < end ? "overlaps another's" : "leaves a gap",
+                        (long long)t->entry[i].begin, (long long)end);
+        end = t->entry[i].end;
+    }
+    if (end != t->data_bytes)
+        return fail(t, ADJ_EIO, data_at + end, "%lld bytes that belong to no tensor",
+                    (long long)(t->data_bytes - end));
+    return ADJ_OK;
+}
+
+static adj_status check_metadata(adj_tensors *t, json_t *metadata)
+{
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(metadata))
+        return fail(t, ADJ_EIO, LENGTH_BYTES, METADATA_KEY " is not an object");
+    json_object_foreach(metadata, key, value)
+    {
+        if (!json_is_string(value))
+            return fail(t, ADJ_EIO, LENGTH_BYTES, METADATA_KEY ": %.80s is not a string", key);
+    }
+    return ADJ_OK;
+}
+
+static adj_status read_header(adj_tensors *t, const char *text, int64_t length)
+{
+    json_error_t error;
+    const char *name;
+    json_t *value;
+
+    t->header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
+    if (t->header == NULL)
+        return fail(t, ADJ_EIO, LENGTH_BYTES + error.position, "the header is not JSON: %s",
+                    error.text);
+    if (!json_is_object(t->header))
+        return fail(t, ADJ_EIO, LENGTH_BYTES, "the header is not an object");
+    t->entry = calloc(json_object_size(t->header) + 1, sizeof *t->entry);
+    if (t->entry == NULL)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
+    json_object_foreach(t->header, name, value)
+    {
+        adj_status status = strcmp(name, METADATA_KEY) == 0
+                                ? check_metadata(t, value)
+                                : read_tensor(t, name, value, &t->entry[t->n++]);
+        if (status != ADJ_OK)
+            return status;
+    }
+    return check_cover(t, LENGTH_BYTES + length);
+}
+
+/* The header's length, checked against the file's size. */
+static adj_status read_length(adj_tensors *t, int fd, int64_t size, int64_t *length)
+{
+    uint8_t bytes[LENGTH_BYTES];
+    uint64_t value = 0;
+
+    adj_status status = read_all(t, fd, bytes, LENGTH_BYTES, 0);
+    if (status != ADJ_OK)
+        return status;
+    for (int i = LENGTH_BYTES - 1; i >= 0; i--)
+        value = value << 8 | bytes[i];
+    int64_t most = size - LENGTH_BYTES < largest_header ? size - LENGTH_BYTES : largest_header;
+    if (value > (uint64_t)most)
+        return fail(t, ADJ_EIO, 0, "header length out of range (got %llu, expected at most %lld)",
+                    (unsigned long long)value, (long long)most);
+    *length = (int64_t)value;
+    t->data_bytes = size - LENGTH_BYTES - *length;
+    return ADJ_OK;
+}
+
+static adj_status read_file(adj_tensors *t, int fd, int64_t size)
+{
+    int64_t length = 0;
+    adj_status status = read_length(t, fd, size, &length);
+    if (status != ADJ_OK)
+        return status;
+
+    char *text = malloc((size_t)length + 1);
+    if (text == NULL)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
+    if ((status = read_all(t, fd, text, length, LENGTH_BYTES)) == ADJ_OK)
+        status = read_header(t, text, length);
+    free(text);
+    if (status != ADJ_OK)
+        return status;
+
+    t->data = malloc((size_t)t->data_bytes + 1);
+    if (t->data == NULL)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES + length, "out of memory");
+    for (int i = 0; i < t->n; i++)
+        t->entry[i].public.data = t->data + t->entry[i].begin;
+    return read_all(t, fd, t->data, t->data_bytes, LENGTH_BYTES + length);
+}
+
+adj_status adj_tensors_read(const char *path, adj_tensors **out)
+{
+    struct stat s;
+    adj_tensors *t = *out = calloc(1, sizeof *t);
+    if (t == NULL)
+        return ADJ_ENOMEM;
+    t->path = path != NULL ? path : "no file name";
+    if (path == NULL)
+        return fail(t, ADJ_EARG, 0, "expected a file name");
+
+    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fail(t, ADJ_EIO, 0, "%s", strerror(errno));
+    adj_status status = ADJ_OK;
+    if (fstat(fd, &s) != 0)
+        status = fail(t, ADJ_EIO, 0, "%s", strerror(errno));
+    else if (!S_ISREG(s.st_mode))
+        status = fail(t, ADJ_EIO, 0, "is not a regular file");
+    else
+        status = read_file(t, fd, s.st_size);
+    close(fd);
+    t->path = NULL;
+    if (status != ADJ_OK)
+        t->n = 0;
+    return status;
+}
+
+const char *adj_tensors_message(const adj_tensors *t)
+{
+    return t != NULL ? t->message : "safetensors: out of memory";
+}
+
+int adj_tensors_count(const adj_tensors *t) { return t != NULL ? t->n : 0; }
+
+adj_tensor adj_tensors_get(const adj_tensors *t, int i)
+{
+    return i >= 0 && i < adj_tensors_count(t) ? t->entry[i].public : (adj_tensor){0};
+}
+
+int adj_tensors_find(const adj_tensors *t, const char *name)
+{
+    for (int i = 0; i < adj_tensors_count(t); i++)
+        if (strcmp(t->entry[i].public.name, name) == 0)
+            return i;
+    return -1;
+}
+
+const char *adj_tensors_metadata(const adj_tensors *t, const char *key)
+{
+    if (adj_tensors_message(t)[0] != '\0')
+        return NULL;
+    return json_string_value(json_object_get(json_object_get(t->header, METADATA_KEY), key));
+}
+
+void adj_tensors_free(adj_tensors *t)
+{
+    if (t == NULL)
+        return;
+    json_decref(t->header);
+    free(t->entry);
+    free(t->data);
+    free(t);
+}
