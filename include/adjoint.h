@@ -400,7 +400,6 @@ typedef struct {
     const adj_updates *updates;     /* made at the end of adj_run */
     const char *backend;            /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
     int threads;                    /* 0: what OpenMP would take */
-    int tune;                       /* time candidates while planning */
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */
     FILE *trace;                    /* the graph after each pass */

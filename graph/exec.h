@@ -1,0 +1,142 @@
+/* exec.h - an executor's inside: the private graph, the plan over it, and the memory the plan runs
+ * in.
+ *
+ * The plan is a list of steps. A step computes a group of nodes by one kernel, or reorders a value
+ * into another layout, or copies one. What a step reads and writes are buffers: a value in a
+ * layout. Buffers live in slots of memory, several in one slot one after the other (in place);
+ * slots live in the arena, shared by lifetime, or are kept between runs. */
+#ifndef ADJ_EXEC_H
+#define ADJ_EXEC_H
+
+#include "graph.h"
+
+enum { NONE = -1, MAX_BACKENDS = 8 };
+
+typedef struct {
+    size_t bytes;
+    int first,
+        last; /* steps between which it holds something needed; first is NONE until it is used */
+    int kept; /* outside the arena: its content outlives a run */
+    size_t offset; /* in the arena, or in the storage */
+    char *data;
+} slot;
+
+typedef struct {
+    const adj_node *value;
+    const adj_layout *layout; /* NULL: plain */
+    int backend;              /* whose layout it is; NONE for plain */
+    int slot;
+    int last_read; /* step; NONE: nobody reads it */
+    int next;      /* another buffer of the same value, or NONE */
+} buffer;
+
+typedef enum { STEP_KERNEL, STEP_REORDER, STEP_COPY } step_kind;
+
+typedef struct {
+    step_kind kind;
+    int backend;
+    const adj_kernel *kernel;
+    adj_group group;
+    adj_prep prep;
+    int *in, *out; /* buffers, as group.in and group.out; one each for reorders and copies */
+    int n_in, n_out;
+    int scratch;   /* slot, or NONE */
+    int watched;   /* a reorder that is needed only when this leaf has changed; else NONE */
+    uint64_t seen; /* the watched leaf's version that was reordered; 0: none */
+    adj_call call;
+    const char *why; /* why a preferred backend does not compute it; NULL: it does */
+} step;
+
+typedef struct {
+    const adj_node *node; /* of the private graph */
+    adj_node *user;       /* the same in the user's graph */
+    int buffer;
+    uint64_t version; /* grows with every change; 0: never set */
+} leaf;
+
+typedef struct {
+    int leaf;     /* index into leaves */
+    int next;     /* buffer that holds the next value */
+    int in_place; /* the step that computes it writes into the leaf */
+} update;
+
+typedef struct { /* "op=backend" of the options */
+    const adj_op *op;
+    int backend;
+} choice;
+
+typedef struct { /* the nodes of one step before it is planned, in id order */
+    int n;
+    const adj_node **node;
+    const adj_kernel *kernel; /* whose match proposed it; NULL for a single node */
+    int backend;
+} node_group;
+
+struct adj_exec {
+    pool pool;
+    adj_status status;
+    char message[MESSAGE];
+    const adj_graph *user;
+    int n_user; /* nodes that the user's graph had */
+    adj_graph *graph;
+    adj_node **image; /* by the user's id; NULL: not part of this executor */
+
+    int threads;
+    int n_backend, fallback, preferred; /* indices into backend */
+    const adj_backend *backend[MAX_BACKENDS];
+    void *opened[MAX_BACKENDS];
+    char is_open[MAX_BACKENDS];
+    int n_choice;
+    choice *choice;
+
+    int n_group;
+    node_group *group; /* in the order they run */
+    adj_uses *uses;    /* by id */
+    int n_step, n_buffer, n_slot, n_leaf, n_fetch, n_update;
+    int max_step, max_buffer; /* room in the arrays */
+    step *step;
+    buffer *buffer;
+    int *first_buffer; /* by id: head of the value's buffers, or NONE */
+    slot *slot;
+    leaf *leaf;
+    int *leaf_of; /* by id: index into leaf, or NONE */
+    int *fetch;   /* buffers, as the options' fetch */
+    const adj_node **fetched;
+    update *update;
+
+    char *arena, *storage;
+    adj_exec_info info;
+    int has_run;
+};
+
+/* Records the executor's first error. */
+adj_status exec_fail(adj_exec *e, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Zeroed memory that lives as long as the executor; NULL and ADJ_ENOMEM recorded when there is
+ * none. */
+void *exec_alloc(adj_exec *e, size_t count, size_t size);
+
+/* select.c: which backends compute an op. Reads the option string; opens a backend when it is first
+ * asked for. */
+adj_status select_backends(adj_exec *e, const char *option);
+/* The k-th backend to ask for op, or NONE. */
+int backend_for(const adj_exec *e, const adj_op *op, int k);
+adj_status open_backend(adj_exec *e, int backend);
+
+/* group.c: which nodes one step computes, and in what order steps run. Requires: graph, uses'
+ * roots, backends. */
+adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
+
+/* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
+adj_status plan_steps(adj_exec *e);
+/* The buffer that holds value in layout (of backend; NULL: plain), by reordering if there is none
+ * yet; NONE: failed. */
+int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend);
+int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
+step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out);
+
+/* memory.c: lifetimes, what is computed in place, offsets in the arena. Requires: all steps. */
+adj_status plan_memory(adj_exec *e);
+size_t buffer_bytes(const adj_exec *e, const buffer *b);
+
+#endif

@@ -1,0 +1,76 @@
+/* exec_print.c - the plan as text, an EXPLAIN for tensors: what each step computes, by which
+ * implementation, what it reads and writes in which layout and where, and why a node is not
+ * computed by the preferred backend. */
+#include <string.h>
+
+#include "exec.h"
+
+static void print_buffer(FILE *f, const adj_exec *e, int i)
+{
+    const buffer *b = &e->buffer[i];
+    const slot *s = &e->slot[b->slot];
+    fprintf(f, " %%%u", b->value->id);
+    if (b->layout != NULL) {
+        const adj_backend *backend = e->backend[b->backend];
+        fprintf(f, ":%s",
+                backend->layout_name != NULL ? backend->layout_name(b->layout) : "packed");
+    }
+    if (s->kept)
+        fputs("@kept", f);
+    else
+        fprintf(f, "@%zu", s->offset);
+}
+
+static void print_step(FILE *f, const adj_exec *e, int i)
+{
+    static const char *const kind_name[] = {[STEP_REORDER] = "reorder", [STEP_COPY] = "copy"};
+    const step *s = &e->step[i];
+    fprintf(f, "%4d ", i);
+    if (s->kind == STEP_KERNEL) {
+        for (int k = 0; k < s->group.n_node; k++) {
+            fprintf(f, "%s", k > 0 ? " + " : "");
+            print_node(f, s->group.node[k]);
+        }
+        fprintf(f, " [%s %s]", e->backend[s->backend]->name, s->prep.impl);
+    } else {
+        fprintf(f, "%s ", kind_name[s->kind]);
+        print_node(f, e->buffer[s->out[0]].value);
+        if (s->watched != NONE)
+            fputs(" (only when it has changed)", f);
+    }
+    fputs(" :", f);
+    for (int k = 0; k < s->n_in; k++)
+        print_buffer(f, e, s->in[k]);
+    fputs(" ->", f);
+    for (int k = 0; k < s->n_out; k++)
+        print_buffer(f, e, s->out[k]);
+    if (s->n_out > 0 && s->n_in > 0 && s->kind == STEP_KERNEL &&
+        s->prep.in_place != ADJ_NO_OPERAND &&
+        e->buffer[s->out[0]].slot == e->buffer[s->in[s->prep.in_place]].slot)
+        fputs(" (in place)", f);
+    if (s->prep.scratch > 0)
+        fprintf(f, " scratch %zu@%zu", s->prep.scratch, e->slot[s->scratch].offset);
+    if (s->why != NULL)
+        fprintf(f, " because %s", s->why);
+    fputc('\n', f);
+}
+
+void adj_exec_print(FILE *f, const adj_exec *e)
+{
+    if (e == NULL || e->status != ADJ_OK) {
+        fprintf(f, "no plan: %s\n", adj_exec_message(e));
+        return;
+    }
+    fprintf(f,
+            "plan: %d steps (%d reorders, %d on %s), %d threads, arena %zu bytes (%zu live at "
+            "most), kept %zu bytes\n",
+            e->info.steps, e->info.reorders, e->info.naive_steps, e->backend[e->fallback]->name,
+            e->threads, e->info.arena_bytes, e->info.live_bytes, e->info.storage_bytes);
+    for (int i = 0; i < e->n_step; i++)
+        print_step(f, e, i);
+    for (int i = 0; i < e->n_update; i++) {
+        fprintf(f, "     \"%s\" :=", adj_node_name(e->leaf[e->update[i].leaf].node));
+        print_buffer(f, e, e->update[i].next);
+        fputs(e->update[i].in_place ? " (in place)\n" : "\n", f);
+    }
+}

@@ -1,0 +1,210 @@
+/* group.c - which nodes one step computes, and the order of the steps.
+ *
+ * Kernels propose groups (adj_kernel.match); one is taken if its nodes are free and no cycle arises
+ * among groups. A kernel that then refuses to prepare a group leaves its nodes to single steps: see
+ * plan.c. The order is topological, by node id where there is a choice, and updates come last. */
+#include <limits.h>
+#include <string.h>
+
+#include "exec.h"
+
+typedef struct {
+    adj_exec *e;
+    int n;                     /* nodes */
+    int *of;                   /* by id: the group's number; NONE for leaves */
+    int *waits;                /* by group: operands that are not computed yet */
+    int *ready;                /* a queue of groups */
+    const adj_node **proposed; /* a match's answer */
+    int n_group;
+    node_group *group;
+} grouping;
+
+/* uses: who reads each node. One counting pass sizes the lists, one fills them. */
+static adj_status find_uses(adj_exec *e, int n_root, const adj_node *const root[])
+{
+    int n = e->graph->n_node;
+    e->uses = exec_alloc(e, (size_t)n, sizeof *e->uses);
+    if (e->uses == NULL)
+        return e->status;
+    for (int fill = 0; fill < 2; fill++) {
+        for (int id = 0; id < n; id++) {
+            const adj_node *user = e->graph->node[id];
+            for (int k = 0; k < user->n_in; k++) {
+                adj_uses *u = &e->uses[user->in[k]->id];
+                int again = 0;
+                for (int j = 0; j < k; j++)
+                    again |= user->in[j] == user->in[k];
+                if (!again && fill)
+                    ((const adj_node **)u->user)[u->n_user] = user;
+                u->n_user += !again;
+            }
+        }
+        for (int id = 0; id < n && !fill; id++) {
+            adj_uses *u = &e->uses[id];
+            if ((u->user = exec_alloc(e, (size_t)u->n_user, sizeof(adj_node *))) == NULL)
+                return e->status;
+            u->n_user = 0;
+        }
+    }
+    for (int i = 0; i < n_root; i++)
+        e->uses[root[i]->id].is_root = 1;
+    return ADJ_OK;
+}
+
+/* Runs `start` on each group in some topological order; returns how many groups could be ordered.
+ * key: by group, smaller first; NULL: any order. */
+static int order(grouping *w, const int64_t *key, node_group *out)
+{
+    const adj_graph *g = w->e->graph;
+    int n_ready = 0, done = 0;
+
+    memset(w->waits, 0, (size_t)w->n_group * sizeof *w->waits);
+    for (int id = 0; id < w->n; id++)
+        for (int k = 0; w->of[id] != NONE && k < g->node[id]->n_in; k++) {
+            int from = w->of[g->node[id]->in[k]->id];
+            w->waits[w->of[id]] += from != NONE && from != w->of[id];
+        }
+    for (int i = 0; i < w->n_group; i++)
+        if (w->group[i].n > 0 && w->waits[i] == 0)
+            w->ready[n_ready++] = i;
+    while (n_ready > 0) {
+        int best = n_ready - 1;
+        for (int i = 0; key != NULL && i < n_ready; i++)
+            best = key[w->ready[i]] < key[w->ready[best]] ? i : best;
+        int taken = w->ready[best];
+        w->ready[best] = w->ready[--n_ready];
+        if (out != NULL)
+            out[done] = w->group[taken];
+        done++;
+        for (int m = 0; m < w->group[taken].n; m++) {
+            const adj_node *value = w->group[taken].node[m];
+            const adj_uses *u = &w->e->uses[value->id];
+            for (int i = 0; i < u->n_user; i++) {
+                int to = w->of[u->user[i]->id], reads = 0;
+                for (int k = 0; k < u->user[i]->n_in; k++)
+                    reads += u->user[i]->in[k] == value;
+                if (to != taken && (w->waits[to] -= reads) == 0)
+                    w->ready[n_ready++] = to;
+            }
+        }
+    }
+    return done;
+}
+
+static int count_groups(const grouping *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->n_group; i++)
+        n += w->group[i].n > 0;
+    return n;
+}
+
+/* Are the proposed nodes free, computed by the same backend, and the root among them? */
+static int is_acceptable(const grouping *w, const adj_node *root, int n, int backend)
+{
+    int has_root = 0;
+    for (int i = 0; i < n; i++) {
+        const adj_node *m = w->proposed[i];
+        if (w->of[m->id] == NONE || w->group[w->of[m->id]].n != 1 ||
+            backend_for(w->e, m->op, 0) != backend)
+            return 0;
+        has_root |= m == root;
+    }
+    return has_root && n > 1;
+}
+
+static void sort_by_id(const adj_node **node, int n)
+{
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && node[j]->id < node[j - 1]->id; j--) {
+            const adj_node *swap = node[j];
+            node[j] = node[j - 1];
+            node[j - 1] = swap;
+        }
+}
+
+/* Joins the proposed nodes in the root's group; parts again if that makes a cycle. */
+static adj_status join(grouping *w, const adj_node *root, int n, const adj_kernel *kernel,
+                       int backend)
+{
+    const adj_node **node = exec_alloc(w->e, (size_t)n, sizeof(adj_node *));
+    if (node == NULL)
+        return w->e->status;
+    memcpy(node, w->proposed, (size_t)n * sizeof(adj_node *));
+    sort_by_id(node, n);
+    int into = w->of[root->id];
+    node_group alone = w->group[into];
+    for (int i = 0; i < n; i++) {
+        if (node[i] != root)
+            w->group[w->of[node[i]->id]].n = 0;
+        w->of[node[i]->id] = into;
+    }
+    w->group[into] = (node_group){.n = n, .node = node, .kernel = kernel, .backend = backend};
+    if (order(w, NULL, NULL) == count_groups(w))
+        return ADJ_OK;
+    for (int i = 0; i < n; i++) { /* a node's own group has its id as number */
+        w->of[node[i]->id] = (int)node[i]->id;
+        w->group[node[i]->id].n = 1;
+    }
+    w->group[into] = alone;
+    return ADJ_OK;
+}
+
+static adj_status propose(grouping *w, const adj_node *root)
+{
+    int backend = backend_for(w->e, root->op, 0);
+    const adj_kernel *const *kernel = w->e->backend[backend]->kernels;
+    for (; *kernel != NULL && w->group[w->of[root->id]].n == 1; kernel++) {
+        if ((*kernel)->match == NULL)
+            continue;
+        int n = (*kernel)->match(root, w->e->uses, w->n, w->proposed);
+        if (n > 1 && n <= w->n && is_acceptable(w, root, n, backend) &&
+            join(w, root, n, *kernel, backend) != ADJ_OK)
+            return w->e->status;
+    }
+    return ADJ_OK;
+}
+
+static adj_status start(grouping *w)
+{
+    adj_exec *e = w->e;
+    w->n = w->n_group = e->graph->n_node;
+    size_t n = (size_t)w->n;
+    w->of = exec_alloc(e, n, sizeof *w->of);
+    w->waits = exec_alloc(e, n, sizeof *w->waits);
+    w->ready = exec_alloc(e, n, sizeof *w->ready);
+    w->proposed = exec_alloc(e, n, sizeof(adj_node *));
+    w->group = exec_alloc(e, n, sizeof *w->group);
+    const adj_node **single = exec_alloc(e, n, sizeof(adj_node *));
+    if (e->status != ADJ_OK)
+        return e->status;
+    for (int id = 0; id < w->n; id++) {
+        int is_leaf = (e->graph->node[id]->op->flags & ADJ_OP_LEAF) != 0;
+        single[id] = e->graph->node[id];
+        w->of[id] = is_leaf ? NONE : id;
+        w->group[id] = (node_group){.n = !is_leaf, .node = &single[id], .backend = NONE};
+    }
+    return ADJ_OK;
+}
+
+adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
+{
+    grouping w = {.e = e};
+    if (find_uses(e, n_root, root) != ADJ_OK || start(&w) != ADJ_OK)
+        return e->status;
+    for (int id = 0; id < w.n && e->status == ADJ_OK; id++)
+        if (w.of[id] == id && w.group[id].n == 1)
+            propose(&w, e->graph->node[id]);
+    int64_t *key = exec_alloc(e, (size_t)w.n, sizeof *key);
+    e->group = exec_alloc(e, (size_t)w.n, sizeof *e->group);
+    if (e->status != ADJ_OK)
+        return e->status;
+    for (int i = 0; i < w.n_group; i++)
+        for (int m = 0; m < w.group[i].n; m++) {
+            const adj_node *n = w.group[i].node[m];
+            int64_t late = n->role == ADJ_ROLE_UPDATE ? INT64_C(1) << 40 : 0;
+            key[i] = key[i] > late + n->id ? key[i] : late + n->id;
+        }
+    e->n_group = order(&w, key, e->group);
+    return ADJ_OK;
+}

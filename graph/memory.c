@@ -1,0 +1,172 @@
+/* memory.c - lifetimes, what is computed in place, and where everything lies in the arena.
+ *
+ * Best fit by size: the largest slot first, each at the lowest-waste gap among the slots placed so
+ * far whose lifetimes overlap its own. */
+#include <stdlib.h>
+
+#include "exec.h"
+
+enum { ALIGNMENT = 64 };
+
+static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+/* n_step stands for "after the run": what is fetched or becomes a leaf's next value. */
+static void find_last_reads(adj_exec *e)
+{
+    for (int i = 0; i < e->n_step; i++)
+        for (int k = 0; k < e->step[i].n_in; k++)
+            e->buffer[e->step[i].in[k]].last_read = i;
+    for (int i = 0; i < e->n_fetch; i++)
+        e->buffer[e->fetch[i]].last_read = e->n_step;
+    for (int i = 0; i < e->n_update; i++)
+        e->buffer[e->update[i].next].last_read = e->n_step;
+}
+
+static int is_fetched(const adj_exec *e, int b)
+{
+    for (int i = 0; i < e->n_fetch; i++)
+        if (e->fetch[i] == b)
+            return 1;
+    return 0;
+}
+
+/* The update that assigns from's leaf the value in `to`, and may be made by computing right into
+ * the leaf. */
+static update *update_in_place(adj_exec *e, int from, int to)
+{
+    for (int i = 0; i < e->n_update; i++) {
+        update *u = &e->update[i];
+        if (u->next == to && e->leaf[u->leaf].buffer == from && !u->in_place && !is_fetched(e, to))
+            return u;
+    }
+    return NULL;
+}
+
+/* Lets the result of step i take over its operand's slot, if nobody needs the operand afterwards.
+ */
+static void share_slot(adj_exec *e, int i)
+{
+    step *s = &e->step[i];
+    if (s->kind != STEP_KERNEL || s->prep.in_place == ADJ_NO_OPERAND)
+        return;
+    int from = s->in[s->prep.in_place], to = s->out[0];
+    slot *old = &e->slot[e->buffer[from].slot];
+    update *u = update_in_place(e, from, to);
+    if (e->buffer[from].last_read != i || old->bytes != e->slot[e->buffer[to].slot].bytes ||
+        e->buffer[from].layout != e->buffer[to].layout || (old->kept && u == NULL))
+        return;
+    e->slot[e->buffer[to].slot].bytes = 0; /* nobody's from now on */
+    e->buffer[to].slot = e->buffer[from].slot;
+    if (u != NULL)
+        u->in_place = 1;
+}
+
+static void extend(slot *s, int first, int last)
+{
+    s->first = s->first == NONE || first < s->first ? first : s->first;
+    s->last = last > s->last ? last : s->last;
+}
+
+static adj_status find_lifetimes(adj_exec *e)
+{
+    for (int i = 0; i < e->n_step; i++) {
+        step *s = &e->step[i];
+        for (int k = 0; k < s->n_out; k++) {
+            const buffer *b = &e->buffer[s->out[k]];
+            extend(&e->slot[b->slot], i, b->last_read > i ? b->last_read : i);
+        }
+        if (s->prep.scratch > 0) {
+            if (e->n_slot >= e->max_buffer)
+                return exec_fail(e, ADJ_EBACKEND,
+                                 "adj_exec_new: the plan needs more buffers than %d",
+                                 e->max_buffer);
+            s->scratch = e->n_slot++;
+            e->slot[s->scratch] = (slot){.bytes = s->prep.scratch, .first = i, .last = i};
+        }
+    }
+    return ADJ_OK;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const slot *x = *(slot *const *)a, *y = *(slot *const *)b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return x->first != y->first ? (x->first > y->first ? 1 : -1) : (x > y) - (x < y);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const slot *x = *(slot *const *)a, *y = *(slot *const *)b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* The start of the smallest gap that takes the bytes, among neighbours sorted by offset. */
+static size_t best_gap(slot *const neighbour[], int n, size_t bytes)
+{
+    size_t end = 0, best = 0, smallest = SIZE_MAX;
+    for (int i = 0; i < n; i++) {
+        size_t start = neighbour[i]->offset;
+        if (start > end && start - end >= bytes && start - end < smallest) {
+            smallest = start - end;
+            best = end;
+        }
+        size_t stop = start + aligned(neighbour[i]->bytes);
+        end = stop > end ? stop : end;
+    }
+    return smallest != SIZE_MAX ? best : end;
+}
+
+static int in_arena(const slot *s) { return !s->kept && s->bytes > 0 && s->first != NONE; }
+
+static adj_status place_slots(adj_exec *e)
+{
+    slot **sorted = exec_alloc(e, (size_t)e->n_slot, sizeof *sorted);
+    slot **neighbour = exec_alloc(e, (size_t)e->n_slot, sizeof *neighbour);
+    int n = 0;
+    if (e->status != ADJ_OK)
+        return e->status;
+    for (int i = 0; i < e->n_slot; i++)
+        if (in_arena(&e->slot[i]))
+            sorted[n++] = &e->slot[i];
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    for (int i = 0; i < n; i++) {
+        int m = 0;
+        for (int k = 0; k < i; k++)
+            if (sorted[k]->first <= sorted[i]->last && sorted[i]->first <= sorted[k]->last)
+                neighbour[m++] = sorted[k];
+        qsort(neighbour, (size_t)m, sizeof *neighbour, by_offset);
+        sorted[i]->offset = best_gap(neighbour, m, aligned(sorted[i]->bytes));
+        size_t end = sorted[i]->offset + aligned(sorted[i]->bytes);
+        e->info.arena_bytes = end > e->info.arena_bytes ? end : e->info.arena_bytes;
+    }
+    return ADJ_OK;
+}
+
+/* The largest sum of slots alive at one step: no plan with these lifetimes can do with less. */
+static void find_live_bytes(adj_exec *e)
+{
+    for (int i = 0; i <= e->n_step; i++) {
+        size_t sum = 0;
+        for (int k = 0; k < e->n_slot; k++)
+            if (in_arena(&e->slot[k]) && e->slot[k].first <= i && i <= e->slot[k].last)
+                sum += aligned(e->slot[k].bytes);
+        e->info.live_bytes = sum > e->info.live_bytes ? sum : e->info.live_bytes;
+    }
+}
+
+adj_status plan_memory(adj_exec *e)
+{
+    find_last_reads(e);
+    for (int i = 0; i < e->n_step; i++)
+        share_slot(e, i);
+    if (find_lifetimes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
+        return e->status;
+    find_live_bytes(e);
+    for (int i = 0; i < e->n_slot; i++)
+        if (e->slot[i].kept && e->slot[i].data == NULL) {
+            e->slot[i].offset = e->info.storage_bytes;
+            e->info.storage_bytes += aligned(e->slot[i].bytes);
+        }
+    return ADJ_OK;
+}

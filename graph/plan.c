@@ -1,0 +1,337 @@
+/* plan.c - kernels, layouts and reorders: turns groups, in order, into steps over buffers.
+ *
+ * "Is it supported?" is asked by preparing: the preferred backend's kernels in its order, then
+ * naive's. A kernel says in which layouts it wants its operands; a value gets at most one buffer
+ * per layout, so that two readers share one reorder. */
+#include <string.h>
+
+#include "exec.h"
+
+size_t buffer_bytes(const adj_exec *e, const buffer *b)
+{
+    if (b->layout != NULL)
+        return e->backend[b->backend]->layout_bytes(b->layout);
+    return (size_t)adj_shape_elems(b->value->type.shape) * adj_dtype_size(b->value->type.dtype);
+}
+
+int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept)
+{
+    if (e->n_buffer >= e->max_buffer || e->n_slot >= e->max_buffer) {
+        exec_fail(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more buffers than %d",
+                  e->max_buffer);
+        return NONE;
+    }
+    int i = e->n_buffer++;
+    buffer *b = &e->buffer[i];
+    *b = (buffer){.value = value,
+                  .layout = layout,
+                  .backend = layout != NULL ? backend : NONE,
+                  .slot = e->n_slot,
+                  .last_read = NONE,
+                  .next = e->first_buffer[value->id]};
+    e->first_buffer[value->id] = i;
+    e->slot[e->n_slot++] =
+        (slot){.bytes = buffer_bytes(e, b), .first = NONE, .last = NONE, .kept = kept};
+    return i;
+}
+
+step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
+{
+    if (e->n_step >= e->max_step) {
+        exec_fail(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more steps than %d", e->max_step);
+        return NULL;
+    }
+    step *s = &e->step[e->n_step];
+    *s = (step){.kind = kind, .n_in = n_in, .n_out = n_out, .scratch = NONE, .watched = NONE};
+    s->in = exec_alloc(e, (size_t)n_in, sizeof *s->in);
+    s->out = exec_alloc(e, (size_t)n_out, sizeof *s->out);
+    s->call.in = exec_alloc(e, (size_t)n_in, sizeof(void *));
+    s->call.out = exec_alloc(e, (size_t)n_out, sizeof(void *));
+    if (e->status != ADJ_OK)
+        return NULL;
+    e->n_step++; /* from here on adj_exec_free drops its state */
+    return s;
+}
+
+static int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout)
+{
+    int b = e->first_buffer[value->id];
+    while (b != NONE && e->buffer[b].layout != layout)
+        b = e->buffer[b].next;
+    return b;
+}
+
+/* A leaf that no update assigns keeps its reordered copies between runs, until it is set. */
+static int leaf_to_watch(const adj_exec *e, const adj_node *value)
+{
+    int k = e->leaf_of[value->id];
+    for (int i = 0; i < e->n_update; i++)
+        if (e->update[i].leaf == k)
+            return NONE;
+    return k;
+}
+
+/* One step from an existing buffer into a new layout; one of the two is plain or both are of one
+ * backend. */
+static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
+{
+    const adj_node *value = e->buffer[from].value;
+    int who = layout != NULL ? backend : e->buffer[from].backend;
+    const adj_backend *b = e->backend[who];
+    adj_reorder r = {e->opened[who], e->buffer[from].layout, layout, value->type};
+    step *s = new_step(e, STEP_REORDER, 1, 1);
+    if (s == NULL)
+        return NONE;
+    s->backend = who;
+    s->watched = e->buffer[from].layout == NULL ? leaf_to_watch(e, value) : NONE;
+    adj_status status = b->reorder_prepare(&r, &s->prep.state, &s->prep.scratch);
+    if (status != ADJ_OK) {
+        exec_fail(e, status, "adj_exec_new: %s cannot reorder %s %s", b->name, value->op->name,
+                  adj_shape_text(value->type.shape).s);
+        return NONE;
+    }
+    s->in[0] = from;
+    s->out[0] = new_buffer(e, value, layout, backend, s->watched != NONE);
+    e->info.reorders++;
+    return s->out[0];
+}
+
+int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend)
+{
+    int found = find_buffer(e, value, layout);
+    if (found != NONE || e->status != ADJ_OK)
+        return e->status == ADJ_OK ? found : NONE;
+    int from = find_buffer(e, value, NULL);
+    if (from == NONE)
+        from = e->first_buffer[value->id];
+    if (from == NONE) {
+        exec_fail(e, ADJ_EBACKEND, "adj_exec_new: %s is read before it is computed",
+                  value->op->name);
+        return NONE;
+    }
+    /* Between backends only plain passes. */
+    if (layout != NULL && e->buffer[from].layout != NULL && e->buffer[from].backend != backend)
+        from = reorder(e, from, NULL, NONE);
+    return from != NONE ? reorder(e, from, layout, backend) : NONE;
+}
+
+/* ---- groups ---- */
+
+static int is_member(const node_group *g, const adj_node *n)
+{
+    for (int i = 0; i < g->n; i++)
+        if (g->node[i] == n)
+            return 1;
+    return 0;
+}
+
+static int leaves_group(const adj_exec *e, const node_group *g, const adj_node *n)
+{
+    const adj_uses *u = &e->uses[n->id];
+    int leaves = u->is_root;
+    for (int i = 0; i < u->n_user && !leaves; i++)
+        leaves = !is_member(g, u->user[i]);
+    return leaves;
+}
+
+/* What a kernel is told: the nodes, the values that enter (each once), the values that leave. */
+static adj_status describe(adj_exec *e, const node_group *g, adj_group *out)
+{
+    int most_in = 0, n_in = 0, n_out = 0;
+    for (int i = 0; i < g->n; i++)
+        most_in += g->node[i]->n_in;
+    const adj_node **in = exec_alloc(e, (size_t)most_in, sizeof(adj_node *));
+    const adj_node **leaving = exec_alloc(e, (size_t)g->n, sizeof(adj_node *));
+    if (e->status != ADJ_OK)
+        return e->status;
+    for (int i = 0; i < g->n; i++) {
+        for (int k = 0; k < g->node[i]->n_in; k++) {
+            const adj_node *operand = g->node[i]->in[k];
+            int known = is_member(g, operand);
+            for (int j = 0; j < n_in && !known; j++)
+                known = in[j] == operand;
+            if (!known)
+                in[n_in++] = operand;
+        }
+        if (leaves_group(e, g, g->node[i]))
+            leaving[n_out++] = g->node[i];
+    }
+    *out = (adj_group){g->n, g->node, n_in, in, n_out, leaving};
+    return ADJ_OK;
+}
+
+/* Offers each operand in the layout that it already has, if the backend knows it. */
+static void offer(const adj_exec *e, int backend, const adj_group *g, adj_prep *p)
+{
+    for (int i = 0; i < g->n_in; i++) {
+        int b = e->first_buffer[g->in[i]->id];
+        p->in[i] = b != NONE && e->buffer[b].backend == backend ? e->buffer[b].layout : NULL;
+    }
+    for (int i = 0; i < g->n_out; i++)
+        p->out[i] = NULL;
+    p->scratch = 0;
+    p->in_place = ADJ_NO_OPERAND;
+    p->impl[0] = p->why[0] = '\0';
+    p->state = NULL;
+}
+
+/* Asks a backend's kernels (or only the one given) to take the step's group: ADJ_OK, ADJ_ENOKERNEL,
+ * or a failure. */
+static adj_status ask(adj_exec *e, step *s, int backend, const adj_kernel *only, char why[ADJ_WHY])
+{
+    const adj_kernel *const *kernel = e->backend[backend]->kernels;
+    for (; *kernel != NULL; kernel++) {
+        if (only != NULL && *kernel != only)
+            continue;
+        offer(e, backend, &s->group, &s->prep);
+        adj_status status = (*kernel)->prepare(e->opened[backend], &s->group, 0, &s->prep);
+        s->prep.why[ADJ_WHY - 1] = '\0';
+        if (status == ADJ_OK) {
+            s->kernel = *kernel;
+            s->backend = backend;
+            return ADJ_OK;
+        }
+        if (status == ADJ_ENOMEM)
+            return exec_fail(e, status, "adj_exec_new: out of memory while preparing %s",
+                             s->group.node[0]->op->name);
+        if (s->prep.why[0] != '\0')
+            memcpy(why, s->prep.why, ADJ_WHY);
+    }
+    return ADJ_ENOKERNEL;
+}
+
+/* The first backend that takes the group; notes why an earlier one did not. */
+static adj_status choose(adj_exec *e, step *s, const node_group *g)
+{
+    const adj_op *op = g->node[0]->op;
+    char why[ADJ_WHY] = "";
+    for (int k = 0; backend_for(e, op, k) != NONE; k++) {
+        int backend = g->kernel != NULL ? g->backend : backend_for(e, op, k);
+        if (open_backend(e, backend) != ADJ_OK)
+            return e->status;
+        adj_status status = ask(e, s, backend, g->kernel, why);
+        if (status != ADJ_ENOKERNEL || g->kernel != NULL)
+            return status;
+        if (why[0] == '\0')
+            snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[backend]->name,
+                     op->name);
+        if (k == 0 && (s->why = pool_string(&e->pool, why)) == NULL)
+            return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    }
+    return exec_fail(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
+                     adj_dtype_name(g->node[0]->type.dtype), why);
+}
+
+/* Buffers for what the kernel reads and writes. Reorders come before the step, so the step is added
+ * last. */
+static adj_status place(adj_exec *e, const step *planned)
+{
+    const adj_group *g = &planned->group;
+    int *in = exec_alloc(e, (size_t)g->n_in, sizeof *in);
+    if (in == NULL)
+        return e->status;
+    for (int i = 0; i < g->n_in; i++)
+        if ((in[i] = want_buffer(e, g->in[i], planned->prep.in[i], planned->backend)) == NONE)
+            return e->status;
+    step *s = new_step(e, STEP_KERNEL, g->n_in, g->n_out);
+    if (s == NULL)
+        return e->status;
+    s->backend = planned->backend;
+    s->kernel = planned->kernel;
+    s->group = *g;
+    s->prep = planned->prep;
+    s->why = planned->why;
+    memcpy(s->in, in, (size_t)g->n_in * sizeof *in);
+    for (int i = 0; i < g->n_out; i++)
+        if ((s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend, 0)) == NONE)
+            return ADJ_OK; /* the step is known to the executor, which drops its state */
+    e->info.naive_steps += s->backend == e->fallback;
+    return ADJ_OK;
+}
+
+static adj_status prepare_layouts(adj_exec *e, step *s)
+{
+    s->prep.in = exec_alloc(e, (size_t)s->group.n_in, sizeof(adj_layout *));
+    s->prep.out = exec_alloc(e, (size_t)s->group.n_out, sizeof(adj_layout *));
+    return e->status;
+}
+
+static adj_status plan_group(adj_exec *e, const node_group *g);
+
+/* The nodes of a group that its kernel refused, one by one. */
+static adj_status plan_singly(adj_exec *e, const node_group *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        node_group one = {.n = 1, .node = &g->node[i], .backend = NONE};
+        if (plan_group(e, &one) != ADJ_OK)
+            return e->status;
+    }
+    return ADJ_OK;
+}
+
+static adj_status plan_group(adj_exec *e, const node_group *g)
+{
+    step planned = {.kind = STEP_KERNEL};
+    if (describe(e, g, &planned.group) != ADJ_OK || prepare_layouts(e, &planned) != ADJ_OK)
+        return e->status;
+    int64_t elems = 0;
+    for (int i = 0; i < planned.group.n_out; i++)
+        elems += adj_shape_elems(planned.group.out[i]->type.shape) > 0;
+    if (elems == 0) { /* nothing to compute: only the empty values have to be there */
+        for (int i = 0; i < planned.group.n_out; i++)
+            new_buffer(e, planned.group.out[i], NULL, NONE, 0);
+        return e->status;
+    }
+    adj_status status = choose(e, &planned, g);
+    if (status == ADJ_ENOKERNEL && e->status == ADJ_OK)
+        return plan_singly(e, g);
+    if (status != ADJ_OK)
+        return e->status;
+    int steps = e->n_step;
+    place(e, &planned);
+    int owned = e->n_step > steps && e->step[e->n_step - 1].kernel != NULL;
+    if (!owned && planned.kernel->drop != NULL)
+        planned.kernel->drop(e->opened[planned.backend], planned.prep.state);
+    return e->status;
+}
+
+/* ---- what happens at the end of a run ---- */
+
+/* A copy of a leaf as it was before the updates, for a fetch or for another leaf's update. */
+static int copy_of(adj_exec *e, int from)
+{
+    step *s = new_step(e, STEP_COPY, 1, 1);
+    if (s == NULL)
+        return NONE;
+    s->in[0] = from;
+    return s->out[0] = new_buffer(e, e->buffer[from].value, NULL, NONE, 0);
+}
+
+static int is_updated(const adj_exec *e, const adj_node *n)
+{
+    for (int i = 0; i < e->n_update; i++)
+        if (e->leaf[e->update[i].leaf].node == n)
+            return 1;
+    return 0;
+}
+
+static int final_buffer(adj_exec *e, const adj_node *n)
+{
+    int b = want_buffer(e, n, NULL, NONE);
+    return b != NONE && is_updated(e, n) ? copy_of(e, b) : b;
+}
+
+adj_status plan_steps(adj_exec *e)
+{
+    for (int i = 0; i < e->n_group; i++)
+        if (plan_group(e, &e->group[i]) != ADJ_OK)
+            return e->status;
+    for (int i = 0; i < e->n_fetch; i++)
+        if ((e->fetch[i] = final_buffer(e, e->fetched[i])) == NONE)
+            return e->status;
+    for (int i = 0; i < e->n_update; i++)
+        if ((e->update[i].next = final_buffer(e, e->graph->node[e->update[i].next])) == NONE)
+            return e->status;
+    e->info.steps = e->n_step;
+    return ADJ_OK;
+}

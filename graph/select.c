@@ -1,0 +1,102 @@
+/* select.c - which backends compute an op: "onednn", "naive", "onednn,max_pool=naive".
+ *
+ * The backend that the options name is asked first, naive last: it computes everything. */
+#include <string.h>
+
+#include "exec.h"
+
+static int find_backend(const adj_exec *e, const char *name, size_t length)
+{
+    for (int i = 0; i < e->n_backend; i++)
+        if (strlen(e->backend[i]->name) == length && memcmp(e->backend[i]->name, name, length) == 0)
+            return i;
+    return NONE;
+}
+
+static const adj_op *find_op(const char *name, size_t length)
+{
+    for (const adj_op *const *op = adj_ops; *op != NULL; op++)
+        if (strlen((*op)->name) == length && memcmp((*op)->name, name, length) == 0)
+            return *op;
+    return NULL;
+}
+
+static adj_status unknown_backend(adj_exec *e, const char *name, size_t length)
+{
+    char known[128] = "";
+    size_t used = 0;
+    for (int i = 0; i < e->n_backend && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
+                                 e->backend[i]->name);
+    return exec_fail(e, ADJ_EARG,
+                     "adj_exec_new: unknown backend (got \"%.*s\", expected one of %s)",
+                     (int)(length < 64 ? length : 64), name, known);
+}
+
+/* One part of the option: "backend" or "op=backend". */
+static adj_status read_part(adj_exec *e, const char *part, size_t length)
+{
+    const char *equals = memchr(part, '=', length);
+    const char *name = equals != NULL ? equals + 1 : part;
+    size_t name_length = length - (size_t)(name - part);
+    int backend = find_backend(e, name, name_length);
+
+    if (backend == NONE)
+        return unknown_backend(e, name, name_length);
+    if (equals == NULL) {
+        e->preferred = backend;
+        return ADJ_OK;
+    }
+    const adj_op *op = find_op(part, (size_t)(equals - part));
+    if (op == NULL)
+        return exec_fail(e, ADJ_EARG,
+                         "adj_exec_new: unknown op in the backend option (got \"%.*s\")",
+                         (int)(equals - part < 64 ? equals - part : 64), part);
+    e->choice[e->n_choice++] = (choice){op, backend};
+    return ADJ_OK;
+}
+
+adj_status select_backends(adj_exec *e, const char *option)
+{
+    while (adj_backends[e->n_backend] != NULL && e->n_backend < MAX_BACKENDS) {
+        e->backend[e->n_backend] = adj_backends[e->n_backend];
+        e->n_backend++;
+    }
+    e->fallback = e->n_backend - 1;
+    e->preferred = 0;
+    size_t parts = 1;
+    for (const char *c = option; c != NULL && *c != '\0'; c++)
+        parts += *c == ',';
+    if ((e->choice = exec_alloc(e, parts, sizeof *e->choice)) == NULL)
+        return e->status;
+    for (const char *part = option; part != NULL && e->status == ADJ_OK;) {
+        size_t length = strcspn(part, ",");
+        read_part(e, part, length);
+        part = part[length] == ',' ? part + length + 1 : NULL;
+    }
+    return e->status;
+}
+
+int backend_for(const adj_exec *e, const adj_op *op, int k)
+{
+    int first = e->preferred;
+    for (int i = 0; i < e->n_choice; i++)
+        if (e->choice[i].op == op)
+            first = e->choice[i].backend;
+    if (k == 0)
+        return first;
+    return k == 1 && first != e->fallback ? e->fallback : NONE;
+}
+
+adj_status open_backend(adj_exec *e, int backend)
+{
+    if (e->is_open[backend])
+        return ADJ_OK;
+    adj_status status =
+        e->backend[backend]->open(&e->pool.allocator, e->threads, &e->opened[backend]);
+    if (status != ADJ_OK)
+        return exec_fail(e, status, "adj_exec_new: backend %s cannot be opened (%s)",
+                         e->backend[backend]->name, adj_status_name(status));
+    e->is_open[backend] = 1;
+    return ADJ_OK;
+}
