@@ -1,6 +1,7 @@
 /* registry.c - every op, for tests and tools. */
 #include "adjoint_ext.h"
 
+/* clang-format off: one op a line */
 const adj_op *const adj_ops[] = {
     &adj_op_input,
     &adj_op_param,
