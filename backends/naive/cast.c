@@ -1,0 +1,42 @@
+/* cast.c - the same numbers in another dtype. Compiled for the result's type, or for the operand's
+ * when the result is i32. */
+#include "kernels.h"
+#include "walk.h"
+
+/* Truncates; NaN is 0 and what is out of range the nearest i32. */
+static int32_t to_i32(double v)
+{
+    if (v != v)
+        return 0;
+    return v >= INT32_MAX ? INT32_MAX : v <= INT32_MIN ? INT32_MIN : (int32_t)v;
+}
+
+adj_status KERNEL(cast)(const adj_call *c)
+{
+    const adj_node *node = c->group->node[0];
+    adj_dtype from = node->in[0]->type.dtype, to = node->type.dtype;
+    const void *x = operand(c, 0);
+    void *y = c->out[0];
+    int64_t n = adj_shape_elems(node->type.shape);
+
+#pragma omp parallel for if (n >= NAIVE_PARALLEL)
+    for (int64_t i = 0; i < n; i++) {
+        if (to == ADJ_I32)
+            ((int32_t *)y)[i] = to_i32(adj_load(from, x, i));
+        else if (from == ADJ_F32) /* float to A is exact, so st() rounds once */
+            st(&((T *)y)[i], (A)((const float *)x)[i]);
+        else /* through double: going through A would round f64 twice */
+            adj_store(to, y, i, adj_load(from, x, i));
+    }
+    return ADJ_OK;
+}
+
+adj_status KERNEL(stop_gradient)(const adj_call *c)
+{
+    const adj_node *node = c->group->node[0];
+    int64_t n = adj_shape_elems(node->type.shape);
+
+    if (c->out[0] != operand(c, 0))
+        memcpy(c->out[0], operand(c, 0), (size_t)n * adj_dtype_size(node->type.dtype));
+    return ADJ_OK;
+}

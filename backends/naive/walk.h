@@ -1,0 +1,63 @@
+/* walk.h - loops over tensors of any rank: axes with sizes and, for two tensors, steps in elements.
+ *
+ * Axes are stored innermost first. Axes of size 1 are left out and neighbours that both tensors
+ * cross in one stride are joined, so contiguous tensors become one axis; a step of 0 repeats an
+ * element (broadcasting). There is always an axis 0. */
+#ifndef NAIVE_WALK_H
+#define NAIVE_WALK_H
+
+#include "adjoint_ext.h"
+
+/* From this many elements on, a kernel is worth several threads. */
+enum { NAIVE_PARALLEL = 1 << 15 };
+
+typedef struct {
+    int rank;
+    int64_t dim[ADJ_MAX_RANK], step[2][ADJ_MAX_RANK];
+} walk;
+
+static inline walk walk_new(void) { return (walk){.rank = 1, .dim = {1}}; }
+
+/* Adds the next axis outwards. */
+static inline void walk_add(walk *w, int64_t dim, int64_t step0, int64_t step1)
+{
+    int last = w->rank - 1;
+
+    if (dim == 1)
+        return;
+    if (w->dim[last] == 1) { /* the axis 0 that stood for none */
+        w->dim[0] = dim;
+        w->step[0][0] = step0;
+        w->step[1][0] = step1;
+    } else if (step0 == w->step[0][last] * w->dim[last] &&
+               step1 == w->step[1][last] * w->dim[last]) {
+        w->dim[last] *= dim;
+    } else {
+        w->dim[w->rank] = dim;
+        w->step[0][w->rank] = step0;
+        w->step[1][w->rank++] = step1;
+    }
+}
+
+/* Elements of all axes but the first `skip`. */
+static inline int64_t walk_rows(const walk *w, int skip)
+{
+    int64_t rows = 1;
+    for (int d = skip; d < w->rank; d++)
+        rows *= w->dim[d];
+    return rows;
+}
+
+/* Where row number `row` of those begins in both tensors. */
+static inline void walk_offset(const walk *w, int skip, int64_t row, int64_t offset[2])
+{
+    offset[0] = offset[1] = 0;
+    for (int d = skip; d < w->rank; d++) {
+        int64_t i = row % w->dim[d];
+        row /= w->dim[d];
+        offset[0] += i * w->step[0][d];
+        offset[1] += i * w->step[1][d];
+    }
+}
+
+#endif

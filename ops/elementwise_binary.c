@@ -1,0 +1,214 @@
+/* elementwise_binary.c - add, sub, mul, div, maximum, minimum, equal, greater_equal.
+ *
+ * Operands have one dtype and broadcast as in NumPy: shapes are aligned at their last axis, and a
+ * size of 1 repeats. With y = f(a, b) and S_a the sum over what broadcasting repeated of a:
+ *   add      da = S_a(dy)         db = S_b(dy)
+ *   sub      da = S_a(dy)         db = -S_b(dy)
+ *   mul      da = S_a(dy b)       db = S_b(dy a)
+ *   div      da = S_a(dy / b)     db = -S_b(dy / b * y)
+ *   maximum  da = S_a(dy where a >= b)    db = S_b(dy elsewhere); minimum has b >= a.
+ * "dy where m" is relu_grad(dy, m): a choice, not a product, so that an infinite dy stays out. */
+#include "adjoint_ext.h"
+
+/* The size of s at axis i of a result of the given rank. */
+static int64_t aligned_dim(adj_shape s, int64_t rank, int64_t i)
+{
+    int64_t axis = i - (rank - s.rank);
+    return axis < 0 ? 1 : s.dim[axis];
+}
+
+static adj_status binary_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    adj_shape a = n->in[0]->type.shape, b = n->in[1]->type.shape;
+    adj_status status = adj_check_same_dtype(n);
+    if (status != ADJ_OK)
+        return status;
+
+    *out = (adj_type){.dtype = n->in[0]->type.dtype};
+    out->shape.rank = a.rank > b.rank ? a.rank : b.rank;
+    for (int64_t i = 0; i < out->shape.rank; i++) {
+        int64_t da = aligned_dim(a, out->shape.rank, i), db = aligned_dim(b, out->shape.rank, i);
+        if (da != db && da != 1 && db != 1)
+            return adj_fail(n->graph, ADJ_ESHAPE,
+                            "%s: the shapes do not broadcast (got %s and %s, expected equal sizes "
+                            "or 1 at each axis)",
+                            n->op->name, adj_shape_text(a).s, adj_shape_text(b).s);
+        out->shape.dim[i] = da == 1 ? db : da;
+    }
+    return ADJ_OK;
+}
+
+static void add_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_sum_to(dy, y->in[0]->type.shape);
+    dx[1] = adj_sum_to(dy, y->in[1]->type.shape);
+}
+
+static void sub_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_sum_to(dy, y->in[0]->type.shape);
+    dx[1] = adj_neg(adj_sum_to(dy, y->in[1]->type.shape));
+}
+
+static void mul_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_node *a = y->in[0], *b = y->in[1];
+
+    dx[0] = adj_sum_to(adj_mul(dy, b), a->type.shape);
+    dx[1] = adj_sum_to(adj_mul(dy, a), b->type.shape);
+}
+
+static void div_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_node *a = y->in[0], *b = y->in[1];
+    adj_node *quotient = adj_div(dy, b);
+
+    dx[0] = adj_sum_to(quotient, a->type.shape);
+    dx[1] = adj_neg(adj_sum_to(adj_mul(quotient, y), b->type.shape));
+}
+
+/* dy goes to a where chosen is 1, to b where it is 0. */
+static void choose(adj_node *y, adj_node *dy, adj_node *chosen, adj_node *dx[])
+{
+    adj_node *rest = chosen != NULL ? adj_sub(adj_fill_like(chosen, 1), chosen) : NULL;
+
+    dx[0] = adj_sum_to(adj_relu_grad(dy, chosen), y->in[0]->type.shape);
+    dx[1] = adj_sum_to(adj_relu_grad(dy, rest), y->in[1]->type.shape);
+}
+
+static void maximum_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    choose(y, dy, adj_greater_equal(y->in[0], y->in[1]), dx);
+}
+
+static void minimum_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    choose(y, dy, adj_greater_equal(y->in[1], y->in[0]), dx);
+}
+
+/* x * 1 is x when nothing is broadcast; x + 0 is not (-0 + 0 is 0). */
+static adj_node *mul_simplify(const adj_node *n, adj_node *const in[])
+{
+    (void)n;
+    for (int i = 0; i < 2; i++) {
+        adj_node *x = in[1 - i];
+        adj_shape one = in[i]->type.shape;
+        double value;
+        if (!adj_is_fill(in[i], &value) || value != 1 || one.rank > x->type.shape.rank)
+            continue;
+        int64_t d = 0;
+        while (d < x->type.shape.rank &&
+               (aligned_dim(one, x->type.shape.rank, d) == 1 || x->type.shape.dim[d] != 1))
+            d++; /* sizes fit: a size that is not 1 stays only if x's is not 1 */
+        if (d == x->type.shape.rank)
+            return x;
+    }
+    return NULL;
+}
+
+static adj_node *div_simplify(const adj_node *n, adj_node *const in[])
+{
+    (void)n;
+    double value;
+    int same = adj_shape_equal(in[0]->type.shape, in[1]->type.shape) || in[1]->type.shape.rank == 0;
+    return same && adj_is_fill(in[1], &value) && value == 1 ? in[0] : NULL;
+}
+
+const adj_op adj_op_add = {
+    .name = "add",
+    .min_in = 2,
+    .max_in = 2,
+    .flags = ADJ_OP_ELEMENTWISE,
+    .linear_in = 3,
+    .infer = binary_infer,
+    .grad = add_grad,
+};
+
+const adj_op adj_op_sub = {
+    .name = "sub",
+    .min_in = 2,
+    .max_in = 2,
+    .flags = ADJ_OP_ELEMENTWISE,
+    .linear_in = 3,
+    .infer = binary_infer,
+    .grad = sub_grad,
+};
+
+const adj_op adj_op_mul = {
+    .name = "mul",
+    .min_in = 2,
+    .max_in = 2,
+    .flags = ADJ_OP_ELEMENTWISE,
+    .linear_in = 3,
+    .infer = binary_infer,
+    .grad = mul_grad,
+    .simplify = mul_simplify,
+};
+
+const adj_op adj_op_div = {
+    .name = "div",
+    .min_in = 2,
+    .max_in = 2,
+    .flags = ADJ_OP_ELEMENTWISE,
+    .linear_in = 1,
+    .infer = binary_infer,
+    .grad = div_grad,
+    .simplify = div_simplify,
+};
+
+const adj_op adj_op_maximum = {
+    .name = "maximum",
+    .min_in = 2,
+    .max_in = 2,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS,
+    .infer = binary_infer,
+    .grad = maximum_grad,
+};
+
+const adj_op adj_op_minimum = {
+    .name = "minimum",
+    .min_in = 2,
+    .max_in = 2,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS,
+    .infer = binary_infer,
+    .grad = minimum_grad,
+};
+
+const adj_op adj_op_equal = {
+    .name = "equal",
+    .min_in = 2,
+    .max_in = 2,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT,
+    .infer = binary_infer,
+};
+
+const adj_op adj_op_greater_equal = {
+    .name = "greater_equal",
+    .min_in = 2,
+    .max_in = 2,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT,
+    .infer = binary_infer,
+};
+
+adj_node *adj_add(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_add, a, b, NULL); }
+adj_node *adj_sub(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_sub, a, b, NULL); }
+adj_node *adj_mul(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_mul, a, b, NULL); }
+adj_node *adj_div(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_div, a, b, NULL); }
+
+adj_node *adj_maximum(adj_node *a, adj_node *b)
+{
+    return adj_node_new2(&adj_op_maximum, a, b, NULL);
+}
+
+adj_node *adj_minimum(adj_node *a, adj_node *b)
+{
+    return adj_node_new2(&adj_op_minimum, a, b, NULL);
+}
+
+adj_node *adj_equal(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_equal, a, b, NULL); }
+
+adj_node *adj_greater_equal(adj_node *a, adj_node *b)
+{
+    return adj_node_new2(&adj_op_greater_equal, a, b, NULL);
+}

@@ -1,0 +1,147 @@
+/* elementwise_unary.c - neg, scale, square, sqrt, exp, log.
+ *
+ * Gradients, the result preferred to the operand:
+ *   neg -dy    scale factor dy    square 2 x dy    sqrt dy / (2 y)    exp dy y    log dy / x */
+#include "adjoint_ext.h"
+#include <math.h>
+
+static adj_status unary_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    *out = n->in[0]->type;
+    return adj_check_same_dtype(n);
+}
+
+static void neg_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    (void)y;
+    dx[0] = adj_neg(dy);
+}
+
+static double factor_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
+
+static adj_status scale_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_value_attrs *a = attrs;
+    if (!isfinite(a->value))
+        return adj_fail(n->graph, ADJ_EARG, "scale: factor is wrong (got %g, expected a number)",
+                        a->value);
+    return unary_infer(n, attrs, out);
+}
+
+static void scale_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_scale(dy, factor_of(y));
+}
+
+/* Is the number an element of dtype as it is? */
+static int representable(adj_dtype dtype, double value)
+{
+    double element;
+    adj_store(dtype, &element, 0, value);
+    return adj_load(dtype, &element, 0) == value;
+}
+
+/* A fill stays one when nothing is rounded: neither the value, nor the factor, nor the product. */
+static adj_node *scale_simplify(const adj_node *n, adj_node *const in[])
+{
+    adj_dtype dtype = in[0]->type.dtype;
+    double factor = factor_of(n), value;
+
+    if (factor == 1)
+        return in[0];
+    if (adj_is_fill(in[0], &value) && representable(dtype, value) && representable(dtype, factor) &&
+        representable(dtype, value * factor))
+        return adj_fill_like(in[0], value * factor);
+    return NULL;
+}
+
+static void scale_show(const void *attrs, FILE *f)
+{
+    fprintf(f, " x%g", ((const adj_value_attrs *)attrs)->value);
+}
+
+static void square_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_mul(dy, adj_scale(y->in[0], 2));
+}
+
+static void sqrt_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_div(adj_scale(dy, 0.5), y);
+}
+
+static void exp_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_mul(dy, y); }
+
+static void log_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_div(dy, y->in[0]); }
+
+const adj_op adj_op_neg = {
+    .name = "neg",
+    .min_in = 1,
+    .max_in = 1,
+    .flags = ADJ_OP_ELEMENTWISE,
+    .linear_in = 1,
+    .infer = unary_infer,
+    .grad = neg_grad,
+};
+
+const adj_op adj_op_scale = {
+    .name = "scale",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(adj_value_attrs),
+    .flags = ADJ_OP_ELEMENTWISE,
+    .linear_in = 1,
+    .infer = scale_infer,
+    .grad = scale_grad,
+    .simplify = scale_simplify,
+    .show = scale_show,
+};
+
+const adj_op adj_op_square = {
+    .name = "square",
+    .min_in = 1,
+    .max_in = 1,
+    .flags = ADJ_OP_ELEMENTWISE,
+    .infer = unary_infer,
+    .grad = square_grad,
+};
+
+const adj_op adj_op_sqrt = {
+    .name = "sqrt",
+    .min_in = 1,
+    .max_in = 1,
+    .flags = ADJ_OP_ELEMENTWISE,
+    .infer = unary_infer,
+    .grad = sqrt_grad,
+};
+
+const adj_op adj_op_exp = {
+    .name = "exp",
+    .min_in = 1,
+    .max_in = 1,
+    .flags = ADJ_OP_ELEMENTWISE,
+    .infer = unary_infer,
+    .grad = exp_grad,
+};
+
+const adj_op adj_op_log = {
+    .name = "log",
+    .min_in = 1,
+    .max_in = 1,
+    .flags = ADJ_OP_ELEMENTWISE,
+    .infer = unary_infer,
+    .grad = log_grad,
+};
+
+adj_node *adj_neg(adj_node *x) { return adj_node_new1(&adj_op_neg, x, NULL); }
+
+adj_node *adj_scale(adj_node *x, double factor)
+{
+    return adj_node_new1(&adj_op_scale, x, &(adj_value_attrs){.value = factor});
+}
+
+adj_node *adj_square(adj_node *x) { return adj_node_new1(&adj_op_square, x, NULL); }
+adj_node *adj_sqrt(adj_node *x) { return adj_node_new1(&adj_op_sqrt, x, NULL); }
+adj_node *adj_exp(adj_node *x) { return adj_node_new1(&adj_op_exp, x, NULL); }
+adj_node *adj_log(adj_node *x) { return adj_node_new1(&adj_op_log, x, NULL); }

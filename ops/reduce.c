@@ -1,0 +1,184 @@
+/* reduce.c - sum, mean and maximum over axes.
+ *
+ *   sum    dx = dy repeated along the reduced axes
+ *   mean   dx = dy / count repeated
+ *   max    dx = dy / ties repeated, where x is the maximum, else 0: ties share it equally
+ * The sum of nothing is 0 and its mean NaN; the maximum of nothing is an error. */
+#include "adjoint_ext.h"
+
+static int is_reduced(const adj_reduce_attrs *a, int64_t axis) { return a->axes >> axis & 1; }
+
+/* The result's shape, reduced axes kept with size 1. */
+static adj_shape kept_shape(const adj_reduce_attrs *a, adj_shape x)
+{
+    for (int64_t i = 0; i < x.rank; i++)
+        if (is_reduced(a, i))
+            x.dim[i] = 1;
+    return x;
+}
+
+/* How many elements of x one element of the result is made of. */
+static double count_of(const adj_reduce_attrs *a, adj_shape x)
+{
+    double count = 1;
+    for (int64_t i = 0; i < x.rank; i++)
+        count *= is_reduced(a, i) ? (double)x.dim[i] : 1;
+    return count;
+}
+
+static adj_status reduce_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_reduce_attrs *a = attrs;
+    adj_shape x = n->in[0]->type.shape;
+    adj_status status = adj_check_same_dtype(n);
+
+    if (status != ADJ_OK)
+        return status;
+    *out = (adj_type){.dtype = n->in[0]->type.dtype, .shape = kept_shape(a, x)};
+    if (a->keep_dims)
+        return ADJ_OK;
+    out->shape = (adj_shape){0};
+    for (int64_t i = 0; i < x.rank; i++)
+        if (!is_reduced(a, i))
+            out->shape.dim[out->shape.rank++] = x.dim[i];
+    return ADJ_OK;
+}
+
+static adj_status reduce_max_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_status status = reduce_infer(n, attrs, out);
+
+    if (status == ADJ_OK && adj_shape_elems(out->shape) > 0 &&
+        adj_shape_elems(n->in[0]->type.shape) == 0)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "reduce_max: there is no maximum of an empty axis (got input %s)",
+                        adj_shape_text(n->in[0]->type.shape).s);
+    return status;
+}
+
+/* v, shaped as the result, repeated over x's shape. */
+static adj_node *repeated(adj_node *y, adj_node *v)
+{
+    adj_shape x = y->in[0]->type.shape;
+    return adj_broadcast_to(adj_reshape(v, kept_shape(y->attrs, x)), x);
+}
+
+static void reduce_sum_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = repeated(y, dy); }
+
+static void reduce_mean_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    double count = count_of(y->attrs, y->in[0]->type.shape);
+    dx[0] = repeated(y, adj_scale(dy, count > 0 ? 1 / count : 0));
+}
+
+/* relu_grad chooses: a product with the mask would turn an infinite share into NaN elsewhere. */
+static void reduce_max_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    const adj_reduce_attrs *a = y->attrs;
+    adj_axes axes = {.keep_dims = a->keep_dims != 0};
+
+    for (int i = 0; i < y->in[0]->type.shape.rank; i++)
+        if (is_reduced(a, i))
+            axes.axis[axes.n++] = i;
+    if (axes.n == 0) { /* over no axis at all: y is x */
+        dx[0] = adj_reshape(dy, y->in[0]->type.shape);
+        return;
+    }
+    adj_node *is_max = adj_equal(y->in[0], repeated(y, y));
+    adj_node *share = adj_div(dy, adj_reduce_sum(is_max, axes));
+    dx[0] = adj_relu_grad(repeated(y, share), is_max);
+}
+
+static void reduce_show(const void *attrs, FILE *f)
+{
+    const adj_reduce_attrs *a = attrs;
+
+    fputs(" axes=", f);
+    for (int i = 0, n = 0; i < ADJ_MAX_RANK; i++)
+        if (is_reduced(a, i))
+            fprintf(f, "%s%d", n++ > 0 ? "," : "", i);
+    fputs(a->keep_dims ? " keep_dims" : "", f);
+}
+
+const adj_op adj_op_reduce_sum = {
+    .name = "reduce_sum",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(adj_reduce_attrs),
+    .linear_in = 1,
+    .infer = reduce_infer,
+    .grad = reduce_sum_grad,
+    .show = reduce_show,
+};
+
+const adj_op adj_op_reduce_mean = {
+    .name = "reduce_mean",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(adj_reduce_attrs),
+    .linear_in = 1,
+    .infer = reduce_infer,
+    .grad = reduce_mean_grad,
+    .show = reduce_show,
+};
+
+const adj_op adj_op_reduce_max = {
+    .name = "reduce_max",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(adj_reduce_attrs),
+    .flags = ADJ_OP_KINKS,
+    .infer = reduce_max_infer,
+    .grad = reduce_max_grad,
+    .show = reduce_show,
+};
+
+/* The list of axes as a set of bits. */
+static adj_status axes_to_bits(const adj_node *x, const adj_op *op, const adj_axes *axes,
+                               int64_t *bits)
+{
+    int64_t rank = x->type.shape.rank;
+
+    if (axes->n < 0 || axes->n > ADJ_MAX_RANK)
+        return adj_fail(x->graph, ADJ_EARG,
+                        "%s: axis has a wrong length (got %d, expected 0 to %d)", op->name, axes->n,
+                        ADJ_MAX_RANK);
+    *bits = axes->n == 0 ? (1 << rank) - 1 : 0;
+    for (int i = 0; i < axes->n; i++) {
+        int64_t axis = axes->axis[i] < 0 ? axes->axis[i] + rank : axes->axis[i];
+        if (axis < 0 || axis >= rank)
+            return adj_fail(x->graph, ADJ_EARG,
+                            "%s: axis is out of range (got %d, expected %ld to %ld for %s)",
+                            op->name, axes->axis[i], (long)-rank, (long)rank - 1,
+                            adj_shape_text(x->type.shape).s);
+        if (*bits >> axis & 1)
+            return adj_fail(x->graph, ADJ_EARG, "%s: axis %ld is given twice", op->name,
+                            (long)axis);
+        *bits |= (int64_t)1 << axis;
+    }
+    return ADJ_OK;
+}
+
+static adj_node *reduce(const adj_op *op, adj_node *x, const adj_axes *axes)
+{
+    adj_reduce_attrs a = {.keep_dims = axes->keep_dims != 0};
+
+    if (x == NULL || axes_to_bits(x, op, axes, &a.axes) != ADJ_OK)
+        return NULL;
+    return adj_node_new1(op, x, &a);
+}
+
+adj_node *adj_reduce_sum(adj_node *x, adj_axes axes)
+{
+    return reduce(&adj_op_reduce_sum, x, &axes);
+}
+
+adj_node *adj_reduce_mean(adj_node *x, adj_axes axes)
+{
+    return reduce(&adj_op_reduce_mean, x, &axes);
+}
+
+adj_node *adj_reduce_max(adj_node *x, adj_axes axes)
+{
+    return reduce(&adj_op_reduce_max, x, &axes);
+}

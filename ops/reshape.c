@@ -1,0 +1,189 @@
+/* reshape.c - reshape and transpose: the same elements in another shape or order of axes.
+ *
+ * Both are permutations of elements, so the gradient is the inverse permutation of dy. Any dtype.
+ */
+#include "adjoint_ext.h"
+
+static void clear_past_rank(adj_shape *s)
+{
+    for (int64_t i = s->rank; i < ADJ_MAX_RANK; i++)
+        s->dim[i] = 0;
+}
+
+/* Puts what is left of x's elements in the place of a -1. */
+static adj_status fill_in(const adj_node *n, adj_shape asked, adj_shape *shape)
+{
+    int64_t elems = adj_shape_elems(n->in[0]->type.shape), unknown = -1, known = 1;
+
+    for (int64_t i = 0; i < shape->rank; i++) {
+        if (shape->dim[i] != -1)
+            continue;
+        if (unknown >= 0)
+            return adj_fail(n->graph, ADJ_EARG, "reshape: shape has more than one -1 (got %s)",
+                            adj_shape_text(asked).s);
+        unknown = i;
+        shape->dim[i] = 1;
+    }
+    if (unknown < 0)
+        return ADJ_OK;
+    known = adj_shape_elems(*shape);
+    if (known < 0) /* a wrong size: adj_check_type says which */
+        return ADJ_OK;
+    if (known == 0)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "reshape: -1 in shape could be any size beside a 0 (got %s)",
+                        adj_shape_text(asked).s);
+    if (elems % known != 0)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "reshape: tensor's elements do not divide by shape's sizes (got %s, "
+                        "expected a shape of the %ld elements of %s)",
+                        adj_shape_text(asked).s, (long)elems,
+                        adj_shape_text(n->in[0]->type.shape).s);
+    shape->dim[unknown] = elems / known;
+    return ADJ_OK;
+}
+
+static adj_status reshape_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_shape *shape = &((adj_shape_attrs *)attrs)->shape, asked = *shape;
+
+    if (shape->rank < 0 || shape->rank > ADJ_MAX_RANK)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "reshape: shape has a wrong rank (got %ld, expected 0 to %d)",
+                        (long)shape->rank, ADJ_MAX_RANK);
+    clear_past_rank(shape);
+    adj_status status = fill_in(n, asked, shape);
+    if (status != ADJ_OK)
+        return status;
+    *out = (adj_type){.dtype = n->in[0]->type.dtype, .shape = *shape};
+    status = adj_check_type(n->graph, "reshape", "shape", *out);
+    if (status != ADJ_OK)
+        return status;
+    if (adj_shape_elems(*shape) != adj_shape_elems(n->in[0]->type.shape))
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "reshape: shape has another number of elements than tensor (got %s, "
+                        "expected one of the %ld elements of %s)",
+                        adj_shape_text(asked).s, (long)adj_shape_elems(n->in[0]->type.shape),
+                        adj_shape_text(n->in[0]->type.shape).s);
+    return ADJ_OK;
+}
+
+static void reshape_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_reshape(dy, y->in[0]->type.shape);
+}
+
+/* Only the last of several reshapes counts. */
+static adj_node *reshape_simplify(const adj_node *n, adj_node *const in[])
+{
+    adj_shape shape = ((const adj_shape_attrs *)n->attrs)->shape;
+    double value;
+
+    if (adj_shape_equal(in[0]->type.shape, shape))
+        return in[0];
+    if (adj_is_fill(in[0], &value))
+        return adj_fill(in[0]->graph, in[0]->type.dtype, shape, value);
+    if (in[0]->op == &adj_op_reshape)
+        return adj_reshape(in[0]->in[0], shape);
+    return NULL;
+}
+
+static adj_status transpose_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const int64_t *perm = ((const adj_transpose_attrs *)attrs)->perm;
+    adj_shape x = n->in[0]->type.shape;
+    unsigned seen = 0;
+
+    *out = (adj_type){.dtype = n->in[0]->type.dtype, .shape.rank = x.rank};
+    for (int64_t i = 0; i < x.rank; i++) {
+        if (perm[i] < 0 || perm[i] >= x.rank || (seen >> perm[i] & 1u) != 0)
+            return adj_fail(
+                n->graph, ADJ_EARG,
+                "transpose: perm is not a permutation of the axes of %s (got %ld at %ld, "
+                "expected each of 0 to %ld once)",
+                adj_shape_text(x).s, (long)perm[i], (long)i, (long)x.rank - 1);
+        seen |= 1u << perm[i];
+        out->shape.dim[i] = x.dim[perm[i]];
+    }
+    return ADJ_OK;
+}
+
+static void transpose_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    const int64_t *perm = ((const adj_transpose_attrs *)y->attrs)->perm;
+    int inverse[ADJ_MAX_RANK] = {0};
+
+    for (int i = 0; i < y->type.shape.rank; i++)
+        inverse[perm[i]] = i;
+    dx[0] = adj_transpose(dy, inverse);
+}
+
+static adj_node *transpose_simplify(const adj_node *n, adj_node *const in[])
+{
+    const int64_t *perm = ((const adj_transpose_attrs *)n->attrs)->perm;
+    double value;
+    int64_t i = 0;
+
+    if (adj_is_fill(in[0], &value))
+        return adj_fill(in[0]->graph, in[0]->type.dtype, n->type.shape, value);
+    while (i < n->type.shape.rank && perm[i] == i)
+        i++;
+    return i == n->type.shape.rank ? in[0] : NULL;
+}
+
+/* The rank is not among the attributes: trailing zeros are axes that are not there, or axis 0. */
+static void transpose_show(const void *attrs, FILE *f)
+{
+    const int64_t *perm = ((const adj_transpose_attrs *)attrs)->perm;
+    int rank = ADJ_MAX_RANK;
+
+    while (rank > 1 && perm[rank - 1] == 0 && perm[rank - 2] == 0)
+        rank--;
+    fputs(" perm=", f);
+    for (int i = 0; i < rank; i++)
+        fprintf(f, "%s%ld", i > 0 ? "," : "", (long)perm[i]);
+}
+
+const adj_op adj_op_reshape = {
+    .name = "reshape",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(adj_shape_attrs),
+    .linear_in = 1,
+    .infer = reshape_infer,
+    .grad = reshape_grad,
+    .simplify = reshape_simplify,
+};
+
+const adj_op adj_op_transpose = {
+    .name = "transpose",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(adj_transpose_attrs),
+    .linear_in = 1,
+    .infer = transpose_infer,
+    .grad = transpose_grad,
+    .simplify = transpose_simplify,
+    .show = transpose_show,
+};
+
+adj_node *adj_reshape(adj_node *x, adj_shape shape)
+{
+    return adj_node_new1(&adj_op_reshape, x, &(adj_shape_attrs){.shape = shape});
+}
+
+adj_node *adj_transpose(adj_node *x, const int perm[])
+{
+    adj_transpose_attrs a = {0};
+
+    if (x == NULL)
+        return NULL;
+    if (perm == NULL && x->type.shape.rank > 0) {
+        adj_fail(x->graph, ADJ_EARG, "transpose: perm is missing (got NULL, expected %ld axes)",
+                 (long)x->type.shape.rank);
+        return NULL;
+    }
+    for (int64_t i = 0; i < x->type.shape.rank; i++)
+        a.perm[i] = perm[i];
+    return adj_node_new1(&adj_op_transpose, x, &a);
+}
