@@ -148,7 +148,9 @@ static adj_node *insert(adj_graph *g, const adj_node *wanted, uint32_t *bucket)
         return NULL;
     }
     *n = *wanted;
-    n->in = memcpy(in, wanted->in, (size_t)wanted->n_in * sizeof(adj_node *));
+    for (int i = 0; i < wanted->n_in; i++)
+        in[i] = wanted->in[i];
+    n->in = in;
     n->attrs = memcpy(attrs, wanted->attrs, wanted->op->attr_size);
     n->id = (uint32_t)g->n_node;
     n->role = g->role;
