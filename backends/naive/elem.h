@@ -4,7 +4,9 @@
  * Kernels use T (storage), A (arithmetic), ld() and st(); they never name a dtype. f32 computes in
  * double, so that naive is an oracle as well; f16 and bf16 compute in float and round once, to
  * nearest even, in st(). T is a struct for the half types: mixing up T and A does not compile.
- * KERNEL(op) names the function compiled for this type. */
+ * S is the type
+ * of statistics over many elements: float for the half types. KERNEL(op) names the function
+ * compiled for this type. */
 #ifndef NAIVE_ELEM_H
 #define NAIVE_ELEM_H
 
@@ -17,6 +19,7 @@
 #define ELEM_DTYPE ADJ_F32
 typedef float T;
 typedef double A;
+typedef float S;
 static inline A ld(const T *p) { return (A)*p; }
 static inline void st(T *p, A v) { *p = (T)v; }
 
@@ -25,6 +28,7 @@ static inline void st(T *p, A v) { *p = (T)v; }
 #define ELEM_DTYPE ADJ_F64
 typedef double T;
 typedef double A;
+typedef double S;
 static inline A ld(const T *p) { return *p; }
 static inline void st(T *p, A v) { *p = v; }
 
@@ -35,6 +39,7 @@ typedef struct {
     uint16_t bits;
 } T;
 typedef float A;
+typedef float S;
 
 static inline A ld(const T *p)
 {
@@ -59,6 +64,7 @@ typedef struct {
     uint16_t bits;
 } T;
 typedef float A;
+typedef float S;
 
 static inline A ld(const T *p)
 {

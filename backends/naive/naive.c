@@ -10,27 +10,32 @@
 extern const naive_entry naive_table_f32[], naive_table_f64[], naive_table_f16[],
     naive_table_bf16[];
 
-/* The type a node computes in: its own, or for an integer result that of its first operand. */
-static adj_dtype compute_dtype(const adj_node *n)
-{
-    if (!adj_is_float(n->type.dtype) && n->n_in > 0 && adj_is_float(n->in[0]->type.dtype))
-        return n->in[0]->type.dtype;
-    return n->type.dtype;
-}
-
-static const naive_entry *find(const adj_node *n)
+static const naive_entry *look_up(adj_dtype dtype, const adj_op *op)
 {
     const naive_entry *e = naive_table_f32; /* integers in, integers out: any table does */
-    switch (compute_dtype(n)) {
+    switch (dtype) {
     case ADJ_F64: e = naive_table_f64; break;
     case ADJ_F16: e = naive_table_f16; break;
     case ADJ_BF16: e = naive_table_bf16; break;
     default: break;
     }
-    while (e->op != NULL && e->op != n->op)
+    while (e->op != NULL && e->op != op)
         e++;
     return e->op != NULL ? e : NULL;
 }
+
+/* The type a node computes in: its own, or that of its first operand for an integer result or where
+ * the table says so. */
+static adj_dtype compute_dtype(const adj_node *n)
+{
+    if (n->n_in == 0 || !adj_is_float(n->in[0]->type.dtype))
+        return n->type.dtype;
+    const naive_entry *e = look_up(n->type.dtype, n->op);
+    int by_operand = !adj_is_float(n->type.dtype) || (e != NULL && e->by_operand);
+    return by_operand ? n->in[0]->type.dtype : n->type.dtype;
+}
+
+static const naive_entry *find(const adj_node *n) { return look_up(compute_dtype(n), n->op); }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {

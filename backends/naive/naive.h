@@ -8,7 +8,8 @@ typedef struct {
     const adj_op *op; /* NULL: end of the table */
     adj_status (*run)(const adj_call *c);
     size_t (*scratch)(const adj_node *n); /* bytes; NULL: none */
-    int in_place; /* 1: operand 0's buffer may become the result's, if the types are equal */
+    int by_operand; /* 1: compiled for operand 0's type, not for the result's */
+    int in_place;   /* 1: operand 0's buffer may become the result's, if the types are equal */
 } naive_entry;
 
 #endif

@@ -72,6 +72,8 @@ Test(rng, range)
         cr_assert(v[i] >= -0.25 && v[i] < 0.5);
     adj_draw(ADJ_F64, v, 3, (adj_init){ADJ_INIT_CONSTANT, 1.5, 9}, 1, 2);
     cr_assert(v[0] == 1.5 && v[1] == 1.5 && v[2] == 1.5 && v[3] != 1.5);
+    adj_draw(ADJ_F64, v, 4, (adj_init){ADJ_INIT_HALVES, 0, 1}, 1, 2);
+    cr_assert(v[0] == 0 && v[1] == 0 && v[2] == 1 && v[3] == 1);
 }
 
 /* Element i is the same for every length, differs by seed and stream, and a narrow dtype has the

@@ -1,0 +1,291 @@
+/* cross_entropy.c - softmax cross-entropy with dense or integer labels, its gradient for the
+ * logits, and the number of labels that count.
+ *
+ * With p = softmax(z), smoothing s, k classes and t = (1-s)*labels + s/k (integer labels: one-hot
+ * first), per row:
+ *   loss = -sum(t * log p)        dz = dloss * (p - t)     dlabels = -(1-s) * dloss * log p
+ *   g    = p - t   (the _grad)    dz = p * (dg - sum(dg * p))   dlabels = -(1-s) * dg
+ * dz of the loss is TensorFlow's: p - t even where the labels do not sum to 1. A row with the
+ * integer label -1 is not there: loss and gradients are 0. */
+#include "adjoint_ext.h"
+
+static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};
+
+static adj_status logits_check(const adj_node *n)
+{
+    adj_type z = n->in[0]->type;
+
+    if (!adj_is_float(z.dtype))
+        return adj_fail(n->graph, ADJ_EDTYPE, "%s: logits must be a float type (got %s)",
+                        n->op->name, adj_dtype_name(z.dtype));
+    if (z.shape.rank != 2)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: logits has the wrong rank (got %s, expected [n, k])", n->op->name,
+                        adj_shape_text(z.shape).s);
+    if (z.shape.dim[1] < 1)
+        return adj_fail(n->graph, ADJ_ESHAPE, "%s: logits has no classes (got %s)", n->op->name,
+                        adj_shape_text(z.shape).s);
+    return ADJ_OK;
+}
+
+static adj_status dense_check(const adj_node *n)
+{
+    adj_shape z = n->in[0]->type.shape, labels = n->in[1]->type.shape;
+    adj_status status = logits_check(n);
+
+    if (status != ADJ_OK || (status = adj_check_same_dtype(n)) != ADJ_OK)
+        return status;
+    if (!adj_shape_equal(z, labels))
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: labels does not have the shape of logits (got %s, expected %s)",
+                        n->op->name, adj_shape_text(labels).s, adj_shape_text(z).s);
+    return ADJ_OK;
+}
+
+static adj_status labels_check(const adj_node *n, const adj_node *labels)
+{
+    if (labels->type.dtype != ADJ_I32)
+        return adj_fail(n->graph, ADJ_EDTYPE,
+                        "%s: labels has the wrong type (got %s, expected i32)", n->op->name,
+                        adj_dtype_name(labels->type.dtype));
+    if (labels->type.shape.rank != 1)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: labels has the wrong rank (got %s, expected [n])", n->op->name,
+                        adj_shape_text(labels->type.shape).s);
+    return ADJ_OK;
+}
+
+static adj_status sparse_check(const adj_node *n)
+{
+    adj_shape z = n->in[0]->type.shape, labels = n->in[1]->type.shape;
+    adj_status status = logits_check(n);
+
+    if (status != ADJ_OK || (status = labels_check(n, n->in[1])) != ADJ_OK)
+        return status;
+    if (labels.dim[0] != z.dim[0])
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: labels does not have one entry for each row of logits (got %s for %s)",
+                        n->op->name, adj_shape_text(labels).s, adj_shape_text(z).s);
+    return ADJ_OK;
+}
+
+/* [n, k] -> [n] */
+static adj_type row_type(const adj_node *n)
+{
+    adj_type z = n->in[0]->type;
+    return (adj_type){z.dtype, {.rank = 1, .dim = {z.shape.dim[0]}}};
+}
+
+static adj_status loss_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    *out = row_type(n);
+    return dense_check(n);
+}
+
+static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    *out = n->in[0]->type;
+    return dense_check(n);
+}
+
+static adj_status sparse_loss_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    *out = row_type(n);
+    return sparse_check(n);
+}
+
+static adj_status sparse_grad_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    *out = n->in[0]->type;
+    return sparse_check(n);
+}
+
+static adj_status count_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_dtype_attrs *a = attrs;
+    *out = (adj_type){(adj_dtype)a->dtype, {.rank = 0}};
+    return labels_check(n, n->in[0]);
+}
+
+/* [n] -> [n, 1] */
+static adj_node *column(adj_node *v)
+{
+    return adj_reshape(v, (adj_shape){.rank = 2, .dim = {-1, 1}});
+}
+
+static double smoothing_of(const adj_node *n)
+{
+    const adj_value_attrs *a = n->attrs;
+    return a->value;
+}
+
+static void loss_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_node *z = y->in[0], *labels = y->in[1], *each = column(dy);
+    double s = smoothing_of(y);
+
+    dx[0] = adj_mul(each, adj_softmax_cross_entropy_grad(z, labels, s));
+    dx[1] = adj_scale(adj_mul(each, adj_log_softmax(z)), s - 1);
+}
+
+/* p * (dg - sum(dg * p)): what softmax does to a gradient. */
+static adj_node *through_softmax(adj_node *z, adj_node *dg)
+{
+    adj_node *p = adj_softmax(z);
+    return adj_mul(p, adj_sub(dg, adj_reduce_sum(adj_mul(dg, p), rows)));
+}
+
+static void grad_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = through_softmax(y->in[0], dy);
+    dx[1] = adj_scale(dy, smoothing_of(y) - 1);
+}
+
+static void sparse_loss_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_mul(column(dy),
+                    adj_sparse_softmax_cross_entropy_grad(y->in[0], y->in[1], smoothing_of(y)));
+    dx[1] = NULL;
+}
+
+static void sparse_grad_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_node *z = y->in[0], *labels = adj_cast(y->in[1], z->type.dtype);
+    adj_node *zero = adj_fill(y->graph, z->type.dtype, (adj_shape){.rank = 0}, 0);
+
+    dx[0] = adj_mul(column(adj_greater_equal(labels, zero)), through_softmax(z, dy));
+    dx[1] = NULL;
+}
+
+static void smoothing_show(const void *attrs, FILE *f)
+{
+    const adj_value_attrs *a = attrs;
+    if (a->value != 0)
+        fprintf(f, " smoothing %g", a->value);
+}
+
+static void count_show(const void *attrs, FILE *f)
+{
+    const adj_dtype_attrs *a = attrs;
+    fprintf(f, " %s", adj_dtype_name((adj_dtype)a->dtype));
+}
+
+static adj_node *with_smoothing(const adj_op *op, adj_node *logits, adj_node *labels,
+                                double smoothing)
+{
+    const adj_value_attrs a = {.value = smoothing};
+
+    if (logits == NULL || labels == NULL)
+        return NULL;
+    if (!(smoothing >= 0 && smoothing <= 1)) {
+        adj_fail(logits->graph, ADJ_EARG, "%s: smoothing is out of range (got %g, expected 0 to 1)",
+                 op->name, smoothing);
+        return NULL;
+    }
+    return adj_node_new2(op, logits, labels, &a);
+}
+
+/* TensorFlow broadcasts logits and labels to each other: do both matrices fit, and to what? */
+static int broadcast_shape(adj_shape a, adj_shape b, adj_shape *both)
+{
+    if (a.rank != 2 || b.rank != 2)
+        return 0;
+    *both = a;
+    for (int i = 0; i < 2; i++) {
+        if (a.dim[i] != b.dim[i] && a.dim[i] != 1 && b.dim[i] != 1)
+            return 0;
+        both->dim[i] = a.dim[i] == 1 ? b.dim[i] : a.dim[i];
+    }
+    return 1;
+}
+
+static adj_node *dense(const adj_op *op, adj_node *logits, adj_node *labels, double smoothing)
+{
+    adj_shape both;
+
+    if (logits == NULL || labels == NULL)
+        return NULL;
+    if (broadcast_shape(logits->type.shape, labels->type.shape, &both)) {
+        if (!adj_shape_equal(logits->type.shape, both))
+            logits = adj_broadcast_to(logits, both);
+        if (!adj_shape_equal(labels->type.shape, both))
+            labels = adj_broadcast_to(labels, both);
+    }
+    return with_smoothing(op, logits, labels, smoothing);
+}
+
+adj_node *adj_softmax_cross_entropy(adj_node *logits, adj_node *labels, double smoothing)
+{
+    return dense(&adj_op_softmax_cross_entropy, logits, labels, smoothing);
+}
+
+adj_node *adj_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels, double smoothing)
+{
+    return dense(&adj_op_softmax_cross_entropy_grad, logits, labels, smoothing);
+}
+
+adj_node *adj_sparse_softmax_cross_entropy(adj_node *logits, adj_node *labels, double smoothing)
+{
+    return with_smoothing(&adj_op_sparse_softmax_cross_entropy, logits, labels, smoothing);
+}
+
+adj_node *adj_sparse_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
+                                                double smoothing)
+{
+    return with_smoothing(&adj_op_sparse_softmax_cross_entropy_grad, logits, labels, smoothing);
+}
+
+adj_node *adj_label_count(adj_node *labels, adj_dtype dtype)
+{
+    const adj_dtype_attrs a = {.dtype = dtype};
+
+    if (labels == NULL)
+        return NULL;
+    if (!adj_is_float(dtype)) {
+        adj_fail(labels->graph, ADJ_EDTYPE, "label_count: dtype must be a float type (got %s)",
+                 adj_dtype_name(dtype));
+        return NULL;
+    }
+    return adj_node_new1(&adj_op_label_count, labels, &a);
+}
+
+const adj_op adj_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",
+                                             .min_in = 2,
+                                             .max_in = 2,
+                                             .attr_size = sizeof(adj_value_attrs),
+                                             .infer = loss_infer,
+                                             .grad = loss_grad,
+                                             .show = smoothing_show};
+const adj_op adj_op_softmax_cross_entropy_grad = {.name = "softmax_cross_entropy_grad",
+                                                  .min_in = 2,
+                                                  .max_in = 2,
+                                                  .attr_size = sizeof(adj_value_attrs),
+                                                  .infer = grad_infer,
+                                                  .grad = grad_grad,
+                                                  .show = smoothing_show};
+const adj_op adj_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cross_entropy",
+                                                    .min_in = 2,
+                                                    .max_in = 2,
+                                                    .attr_size = sizeof(adj_value_attrs),
+                                                    .infer = sparse_loss_infer,
+                                                    .grad = sparse_loss_grad,
+                                                    .show = smoothing_show};
+const adj_op adj_op_sparse_softmax_cross_entropy_grad = {.name =
+                                                             "sparse_softmax_cross_entropy_grad",
+                                                         .min_in = 2,
+                                                         .max_in = 2,
+                                                         .attr_size = sizeof(adj_value_attrs),
+                                                         .infer = sparse_grad_infer,
+                                                         .grad = sparse_grad_grad,
+                                                         .show = smoothing_show};
+const adj_op adj_op_label_count = {.name = "label_count",
+                                   .min_in = 1,
+                                   .max_in = 1,
+                                   .attr_size = sizeof(adj_dtype_attrs),
+                                   .flags = ADJ_OP_NO_GRADIENT,
+                                   .infer = count_infer,
+                                   .show = count_show};

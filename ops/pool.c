@@ -1,0 +1,232 @@
+/* pool.c - max and average pooling, and their adjoints.
+ *
+ * Each pool is closed under differentiation; d is the incoming gradient:
+ *   y  = max_pool(x)                  dx = max_pool_grad(x, y, d)
+ *   x' = max_pool_grad(x, y, e)       de = max_pool_grad_grad(x, y, d)
+ *   y' = max_pool_grad_grad(x, y, e)  de = max_pool_grad(x, y, d)
+ *   y  = avg_pool(x)                  dx = avg_pool_grad(d)
+ *   x' = avg_pool_grad(e)             de = avg_pool(d)
+ * Which element is the maximum does not change with x, so no gradient flows to x and y of the
+ * max_pool gradients. */
+#include "adjoint_ext.h"
+#include "pool_geom.h"
+
+/* Operand i must have the shape of the pool's result. */
+static adj_status check_result(const adj_node *n, int i, const char *name, const adj_conv_geom *k)
+{
+    adj_shape got = n->in[i]->type.shape, want = conv_output_shape(k);
+
+    if (adj_shape_equal(got, want))
+        return ADJ_OK;
+    return adj_fail(n->graph, ADJ_ESHAPE,
+                    "%s: %s does not have the shape that input and attributes give (got %s, "
+                    "expected %s)",
+                    n->op->name, name, adj_shape_text(got).s, adj_shape_text(want).s);
+}
+
+static adj_status pool_infer(const adj_node *n, adj_pool_attrs *a, int max_pooling, adj_type *out)
+{
+    adj_status status = adj_check_same_dtype(n);
+    if (status == ADJ_OK)
+        status = pool_set_input(n, "input", n->in[0]->type.shape, a);
+    if (status == ADJ_OK)
+        status = pool_resolve(n, max_pooling, a);
+    if (status != ADJ_OK)
+        return status;
+    *out = (adj_type){n->in[0]->type.dtype, conv_output_shape(&a->geom)};
+    return adj_check_type(n->graph, n->op->name, "output", *out);
+}
+
+static adj_status max_pool_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    return pool_infer(n, attrs, 1, out);
+}
+
+static adj_status avg_pool_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    return pool_infer(n, attrs, 0, out);
+}
+
+/* The geometry of (x, y, ...); y must be what max_pool(x) gives. */
+static adj_status max_operands(const adj_node *n, adj_pool_attrs *a)
+{
+    adj_status status = adj_check_same_dtype(n);
+    if (status == ADJ_OK)
+        status = pool_set_input(n, "orig_input", n->in[0]->type.shape, a);
+    if (status == ADJ_OK)
+        status = pool_resolve(n, 1, a);
+    if (status == ADJ_OK)
+        status = check_result(n, 1, "orig_output", &a->geom);
+    return status;
+}
+
+static adj_status max_pool_grad_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_pool_attrs *a = attrs;
+    adj_status status = max_operands(n, a);
+    *out = n->in[0]->type;
+    return status != ADJ_OK ? status : check_result(n, 2, "grad", &a->geom);
+}
+
+static adj_status max_pool_grad_grad_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_status status = max_operands(n, attrs);
+    adj_shape got = n->in[2]->type.shape, want = n->in[0]->type.shape;
+
+    *out = n->in[1]->type;
+    if (status == ADJ_OK && !adj_shape_equal(got, want))
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: grad does not have orig_input's shape (got %s, expected %s)",
+                        n->op->name, adj_shape_text(got).s, adj_shape_text(want).s);
+    return status;
+}
+
+/* The input's sizes are in a->geom, where the builder put them. */
+static adj_status avg_pool_grad_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_pool_attrs *a = attrs;
+    adj_status status = adj_check_same_dtype(n);
+    if (status == ADJ_OK)
+        status = pool_resolve(n, 0, a);
+    if (status == ADJ_OK)
+        status = check_result(n, 0, "grad", &a->geom);
+    if (status != ADJ_OK)
+        return status;
+    *out = (adj_type){n->in[0]->type.dtype, conv_input_shape(&a->geom)};
+    return adj_check_type(n->graph, n->op->name, "orig_input_shape", *out);
+}
+
+static const adj_pool *pool_of(const adj_node *n)
+{
+    const adj_pool_attrs *a = n->attrs;
+    return &a->pool;
+}
+
+static void max_pool_rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_max_pool_grad(y->in[0], y, dy, pool_of(y));
+}
+
+static void max_pool_grad_rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = dx[1] = NULL;
+    dx[2] = adj_max_pool_grad_grad(y->in[0], y->in[1], dy, pool_of(y));
+}
+
+static void max_pool_grad_grad_rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = dx[1] = NULL;
+    dx[2] = adj_max_pool_grad(y->in[0], y->in[1], dy, pool_of(y));
+}
+
+static void avg_pool_rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_avg_pool_grad(y->in[0]->type.shape, dy, pool_of(y));
+}
+
+static void avg_pool_grad_rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_avg_pool(dy, pool_of(y));
+}
+
+/* A missing pool has no ksize, which the shape rule reports. */
+static adj_pool_attrs attrs_of(const adj_pool *pool)
+{
+    adj_pool_attrs a = {0};
+    if (pool != NULL)
+        a.pool = *pool;
+    return a;
+}
+
+adj_node *adj_max_pool(adj_node *x, const adj_pool *pool)
+{
+    const adj_pool_attrs a = attrs_of(pool);
+    return adj_node_new1(&adj_op_max_pool, x, &a);
+}
+
+adj_node *adj_max_pool_grad(adj_node *x, adj_node *y, adj_node *dy, const adj_pool *pool)
+{
+    const adj_pool_attrs a = attrs_of(pool);
+    return adj_node_new3(&adj_op_max_pool_grad, x, y, dy, &a);
+}
+
+adj_node *adj_max_pool_grad_grad(adj_node *x, adj_node *y, adj_node *e, const adj_pool *pool)
+{
+    const adj_pool_attrs a = attrs_of(pool);
+    return adj_node_new3(&adj_op_max_pool_grad_grad, x, y, e, &a);
+}
+
+adj_node *adj_avg_pool(adj_node *x, const adj_pool *pool)
+{
+    const adj_pool_attrs a = attrs_of(pool);
+    return adj_node_new1(&adj_op_avg_pool, x, &a);
+}
+
+adj_node *adj_avg_pool_grad(adj_shape input_shape, adj_node *dy, const adj_pool *pool)
+{
+    adj_pool_attrs a = attrs_of(pool);
+
+    if (dy == NULL)
+        return NULL;
+    const adj_node wanted = {.op = &adj_op_avg_pool_grad, .graph = dy->graph};
+    if (pool_set_input(&wanted, "orig_input_shape", input_shape, &a) != ADJ_OK)
+        return NULL;
+    return adj_node_new1(&adj_op_avg_pool_grad, dy, &a);
+}
+
+adj_node *adj_global_avg_pool(adj_node *x, adj_format format)
+{
+    if (x == NULL)
+        return NULL;
+    if (x->type.shape.rank != 4 || (format != ADJ_NHWC && format != ADJ_NCHW)) {
+        adj_fail(x->graph, x->type.shape.rank != 4 ? ADJ_ESHAPE : ADJ_EARG,
+                 "global_avg_pool: input must be 4-D and data_format NHWC or NCHW (got %s and %d)",
+                 adj_shape_text(x->type.shape).s, (int)format);
+        return NULL;
+    }
+    image_axes ax = axes_of(format);
+    return adj_reduce_mean(x, (adj_axes){.n = 2, .axis = {ax.h, ax.w}});
+}
+
+const adj_op adj_op_max_pool = {.name = "max_pool",
+                                .min_in = 1,
+                                .max_in = 1,
+                                .attr_size = sizeof(adj_pool_attrs),
+                                .flags = ADJ_OP_KINKS,
+                                .infer = max_pool_infer,
+                                .grad = max_pool_rule,
+                                .show = pool_show};
+const adj_op adj_op_max_pool_grad = {.name = "max_pool_grad",
+                                     .min_in = 3,
+                                     .max_in = 3,
+                                     .attr_size = sizeof(adj_pool_attrs),
+                                     .flags = ADJ_OP_KINKS,
+                                     .linear_in = 1u << 2,
+                                     .infer = max_pool_grad_infer,
+                                     .grad = max_pool_grad_rule,
+                                     .show = pool_show};
+const adj_op adj_op_max_pool_grad_grad = {.name = "max_pool_grad_grad",
+                                          .min_in = 3,
+                                          .max_in = 3,
+                                          .attr_size = sizeof(adj_pool_attrs),
+                                          .flags = ADJ_OP_KINKS,
+                                          .linear_in = 1u << 2,
+                                          .infer = max_pool_grad_grad_infer,
+                                          .grad = max_pool_grad_grad_rule,
+                                          .show = pool_show};
+const adj_op adj_op_avg_pool = {.name = "avg_pool",
+                                .min_in = 1,
+                                .max_in = 1,
+                                .attr_size = sizeof(adj_pool_attrs),
+                                .linear_in = 1,
+                                .infer = avg_pool_infer,
+                                .grad = avg_pool_rule,
+                                .show = pool_show};
+const adj_op adj_op_avg_pool_grad = {.name = "avg_pool_grad",
+                                     .min_in = 1,
+                                     .max_in = 1,
+                                     .attr_size = sizeof(adj_pool_attrs),
+                                     .linear_in = 1,
+                                     .infer = avg_pool_grad_infer,
+                                     .grad = avg_pool_grad_rule,
+                                     .show = pool_show};

@@ -1,0 +1,206 @@
+/* pool_geom.c - see pool_geom.h; and the public reader of a pool's attribute lists.
+ *
+ * TensorFlow's rules. ksize has four entries, at least 1, 1 in batch. A window over channels is for
+ * max pooling only: it is its own stride, divides the channels and is 1x1 in space. An explicit pad
+ * is smaller than the window, so that no window is empty. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "pool_geom.h"
+
+enum { MESSAGE = 200 };
+
+static int absent(const int64_t four[4])
+{
+    return four[0] == 0 && four[1] == 0 && four[2] == 0 && four[3] == 0;
+}
+
+/* Entries of ksize or strides: 1 in batch, at least 1 and within int32 elsewhere. */
+static adj_status check_entries(const char *name, const int64_t entry[4], adj_format format,
+                                attr_message m)
+{
+    image_axes ax = axes_of(format);
+    for (int i = 0; i < 4; i++) {
+        if (entry[i] < 1 || entry[i] > INT32_MAX)
+            return attr_fail(m, ADJ_EARG,
+                             "%s must be at least 1 and within int32 (got %" PRId64
+                             " for dimension %d)",
+                             name, entry[i], i);
+        if (i == ax.n && entry[i] != 1)
+            return attr_fail(m, ADJ_EARG, "%s in batch must be 1 (got %" PRId64 ")", name,
+                             entry[i]);
+    }
+    return ADJ_OK;
+}
+
+/* Fills in the default strides and checks what needs no shapes. */
+static adj_status check_pool(adj_pool *a, attr_message m)
+{
+    adj_status status = attr_check_enums(a->padding, a->format, m);
+    if (status != ADJ_OK)
+        return status;
+    if (absent(a->ksize))
+        return attr_fail(m, ADJ_EARG, "ksize is missing (expected 4 entries, at least 1)");
+    if (absent(a->stride))
+        memcpy(a->stride, a->ksize, sizeof a->stride);
+    status = check_entries("ksize", a->ksize, a->format, m);
+    if (status == ADJ_OK)
+        status = check_entries("strides", a->stride, a->format, m);
+    if (status == ADJ_OK)
+        status = attr_check_pads(a->pad, a->padding, a->format, m);
+    if (status != ADJ_OK)
+        return status;
+
+    image_axes ax = axes_of(a->format);
+    int64_t kc = a->ksize[ax.c];
+    if (kc != a->stride[ax.c])
+        return attr_fail(m, ADJ_EARG,
+                         "ksize and strides in depth must be equal (got %" PRId64 " and %" PRId64
+                         ")",
+                         kc, a->stride[ax.c]);
+    if (kc > 1 && (a->ksize[ax.h] > 1 || a->ksize[ax.w] > 1))
+        return attr_fail(
+            m, ADJ_EARG,
+            "ksize must be 1 in height and width when it is not 1 in depth (got %" PRId64
+            "x%" PRId64 " and %" PRId64 ")",
+            a->ksize[ax.h], a->ksize[ax.w], kc);
+    for (int i = 0; i < 4; i++)
+        if (a->pad[i][0] >= a->ksize[i] || a->pad[i][1] >= a->ksize[i])
+            return attr_fail(m, ADJ_EARG,
+                             "explicit_paddings must be smaller than the window (got %" PRId64
+                             " and %" PRId64 " for dimension %d, ksize %" PRId64 ")",
+                             a->pad[i][0], a->pad[i][1], i, a->ksize[i]);
+    return ADJ_OK;
+}
+
+adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, char *message, size_t size)
+{
+    attr_message m = {message, size};
+    int64_t dilation[4];
+    *a = (adj_pool){0};
+    adj_status status = attr_padding(lists->padding, &a->padding, m);
+    if (status == ADJ_OK)
+        status = attr_format(lists->data_format, &a->format, m);
+    if (status == ADJ_OK)
+        status = attr_four("ksize", lists->n_ksize, lists->ksize, a->ksize, m);
+    if (status == ADJ_OK)
+        status = attr_four("strides", lists->n_strides, lists->strides, a->stride, m);
+    if (status == ADJ_OK)
+        status = attr_four("dilations", lists->n_dilations, lists->dilations, dilation, m);
+    if (status == ADJ_OK)
+        status = attr_pads(lists, a->padding, a->pad, m);
+    if (status != ADJ_OK)
+        return status;
+    for (int i = 0; i < 4; i++)
+        if (!absent(dilation) && dilation[i] != 1)
+            return attr_fail(m, ADJ_EARG, "dilations of a pool must be 1 (got %" PRId64 ")",
+                             dilation[i]);
+    return check_pool(a, m);
+}
+
+adj_status pool_set_input(const adj_node *n, const char *name, adj_shape shape, adj_pool_attrs *a)
+{
+    conv_sizes s = {.g = n->graph, .op = n->op->name, .image_name = name};
+    adj_status status = conv_set_image(&s, shape, a->pool.format);
+    a->geom = (adj_conv_geom){.n = s.n, .ih = s.h, .iw = s.w, .ic = s.c};
+    return status;
+}
+
+static adj_status resolve_dim(const adj_node *n, const char *which, window *v, adj_padding padding)
+{
+    const char *wrong = window_resolve(v, padding);
+    int64_t padded = 0;
+
+    if (wrong == NULL && padding != ADJ_SAME) {
+        padded = v->in + v->before + v->after; /* window_resolve checked the sum */
+        if (v->k > padded)
+            wrong = "has no room for the window";
+        else if (v->in == 0)
+            wrong = "has windows without an element";
+    }
+    if (wrong == NULL)
+        return ADJ_OK;
+    return adj_fail(n->graph, ADJ_ESHAPE,
+                    "%s: output %s %s (got input %" PRId64 ", ksize %" PRId64 ", strides %" PRId64
+                    ", padding %" PRId64 "+%" PRId64 ")",
+                    n->op->name, which, wrong, v->in, v->k, v->stride, v->before, v->after);
+}
+
+adj_status pool_resolve(const adj_node *n, int max_pooling, adj_pool_attrs *a)
+{
+    char text[MESSAGE];
+    adj_pool *p = &a->pool;
+    adj_conv_geom *k = &a->geom;
+    adj_status status = check_pool(p, (attr_message){text, sizeof text});
+    if (status != ADJ_OK)
+        return adj_fail(n->graph, status, "%s: %s", n->op->name, text);
+
+    image_axes ax = axes_of(p->format);
+    a->kc = p->ksize[ax.c];
+    if (!max_pooling && p->padding == ADJ_EXPLICIT)
+        return adj_fail(n->graph, ADJ_EARG,
+                        "%s: padding EXPLICIT is for max_pool (expected SAME or VALID)",
+                        n->op->name);
+    if (!max_pooling && a->kc != 1)
+        return adj_fail(n->graph, ADJ_EARG, "%s: ksize in depth must be 1 (got %" PRId64 ")",
+                        n->op->name, a->kc);
+    if (k->ic % a->kc != 0)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: ksize in depth must divide the channels (got %" PRId64 " and %" PRId64
+                        ")",
+                        n->op->name, a->kc, k->ic);
+
+    window h = {.in = k->ih,
+                .k = p->ksize[ax.h],
+                .stride = p->stride[ax.h],
+                .dilation = 1,
+                .before = p->pad[ax.h][0],
+                .after = p->pad[ax.h][1]};
+    window w = {.in = k->iw,
+                .k = p->ksize[ax.w],
+                .stride = p->stride[ax.w],
+                .dilation = 1,
+                .before = p->pad[ax.w][0],
+                .after = p->pad[ax.w][1]};
+    status = resolve_dim(n, "height", &h, p->padding);
+    if (status == ADJ_OK)
+        status = resolve_dim(n, "width", &w, p->padding);
+    if (status != ADJ_OK)
+        return status;
+    *k = (adj_conv_geom){.n = k->n,
+                         .ih = h.in,
+                         .iw = w.in,
+                         .ic = k->ic,
+                         .oh = h.out,
+                         .ow = w.out,
+                         .oc = k->ic / a->kc,
+                         .kh = h.k,
+                         .kw = w.k,
+                         .sh = h.stride,
+                         .sw = w.stride,
+                         .dh = 1,
+                         .dw = 1,
+                         .pt = h.before,
+                         .pb = h.after,
+                         .pl = w.before,
+                         .pr = w.after,
+                         .groups = k->ic / a->kc,
+                         .format = p->format};
+    return ADJ_OK;
+}
+
+void pool_show(const void *attrs, FILE *f)
+{
+    static const char *const paddings[] = {"VALID", "SAME", "EXPLICIT"};
+    const adj_pool_attrs *a = attrs;
+    const adj_conv_geom *k = &a->geom;
+
+    fprintf(f, " %s k%" PRId64 "x%" PRId64, paddings[a->pool.padding], k->kh, k->kw);
+    if (a->kc != 1)
+        fprintf(f, "x%" PRId64, a->kc);
+    fprintf(f, " s%" PRId64 "x%" PRId64, k->sh, k->sw);
+    if (a->pool.padding == ADJ_EXPLICIT)
+        fprintf(f, " p%" PRId64 "+%" PRId64 "x%" PRId64 "+%" PRId64, k->pt, k->pb, k->pl, k->pr);
+    if (k->format == ADJ_NCHW)
+        fprintf(f, " NCHW");
+}

@@ -1,0 +1,15 @@
+/* pool_geom.h - the attributes of max and average pooling checked, and their geometry. */
+#ifndef POOL_GEOM_H
+#define POOL_GEOM_H
+
+#include "adjoint_ext.h"
+#include "conv_geom.h"
+
+/* A pool's input, or the shape it is said to have: fills in n, ih, iw and ic of a->geom. */
+adj_status pool_set_input(const adj_node *n, const char *name, adj_shape shape, adj_pool_attrs *a);
+/* Checks a->pool, fills in its defaults and the rest of a->geom. Only max pooling may have a window
+ * over channels or EXPLICIT padding. */
+adj_status pool_resolve(const adj_node *n, int max_pooling, adj_pool_attrs *a);
+void pool_show(const void *attrs, FILE *f); /* " SAME k3x3 s2x2 NCHW" */
+
+#endif

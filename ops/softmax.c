@@ -1,0 +1,48 @@
+/* softmax.c - softmax and log_softmax over the last axis.
+ *
+ *   y = softmax(x)      dx = (dy - sum(dy * y)) * y
+ *   y = log_softmax(x)  dx = dy - exp(y) * sum(dy)
+ * The sums are over the last axis. Both rules are compositions, so any order of derivative works.
+ */
+#include "adjoint_ext.h"
+
+static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};
+
+static adj_status softmax_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    adj_type x = n->in[0]->type;
+    adj_status status = adj_check_same_dtype(n);
+
+    if (status != ADJ_OK)
+        return status;
+    if (x.shape.rank < 1)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: logits has no last axis (got rank 0, expected 1 to %d)", n->op->name,
+                        ADJ_MAX_RANK);
+    *out = x;
+    return ADJ_OK;
+}
+
+static void softmax_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_node *mean = adj_reduce_sum(adj_mul(dy, y), rows);
+    dx[0] = adj_mul(adj_sub(dy, mean), y);
+}
+
+static void log_softmax_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_sub(dy, adj_mul(adj_exp(y), adj_reduce_sum(dy, rows)));
+}
+
+adj_node *adj_softmax(adj_node *x) { return adj_node_new1(&adj_op_softmax, x, NULL); }
+
+adj_node *adj_log_softmax(adj_node *x) { return adj_node_new1(&adj_op_log_softmax, x, NULL); }
+
+const adj_op adj_op_softmax = {
+    .name = "softmax", .min_in = 1, .max_in = 1, .infer = softmax_infer, .grad = softmax_grad};
+const adj_op adj_op_log_softmax = {.name = "log_softmax",
+                                   .min_in = 1,
+                                   .max_in = 1,
+                                   .infer = softmax_infer,
+                                   .grad = log_softmax_grad};
