@@ -1,0 +1,276 @@
+/* test_exec.c - what an executor promises: updates after the run, values from before them, its own
+ * copy of the graph, no allocation during a run, errors with sentences, memory running out
+ * anywhere. */
+#include <criterion/criterion.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint.h"
+#include "harness.h"
+
+static const adj_shape vec3 = {1, {3}}, scalar = {0};
+static const adj_init two = {ADJ_INIT_CONSTANT, 2, 0};
+
+static adj_exec *exec_of(adj_graph *g, int n, adj_node *const fetch[], const adj_updates *u)
+{
+    adj_exec *e;
+    adj_exec_opts o = {.n_fetch = n, .fetch = fetch, .updates = u, .backend = "naive"};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    return e;
+}
+
+static void expect(adj_exec *e, adj_node *n, float a, float b, float c)
+{
+    float v[3];
+    cr_assert_eq(adj_get(e, n, v, sizeof v), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert(v[0] == a && v[1] == b && v[2] == c, "%s: got %g %g %g, want %g %g %g",
+              adj_node_name(n), (double)v[0], (double)v[1], (double)v[2], (double)a, (double)b,
+              (double)c);
+}
+
+Test(exec, updates_come_after_the_run)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two),
+             *q = adj_param(g, "q", ADJ_F32, vec3, (adj_init){0});
+    adj_node *s = adj_state(g, "s", ADJ_F32, vec3, (adj_init){ADJ_INIT_CONSTANT, 7, 0});
+    adj_node *sum = adj_add(p, q), *next = adj_scale(p, 3);
+    adj_updates *u = adj_updates_new(g);
+    cr_assert_eq(adj_updates_add(u, p, next), ADJ_OK);
+    cr_assert_eq(adj_updates_add(u, q, s), ADJ_OK); /* q and s swap */
+    cr_assert_eq(adj_updates_add(u, s, q), ADJ_OK);
+    adj_node *fetch[] = {sum, p};
+    adj_exec *e = exec_of(g, 2, fetch, u);
+    expect(e, p, 2, 2, 2); /* before any run: the value it starts with */
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    expect(e, sum, 2, 2, 2);
+    expect(e, p, 2, 2, 2); /* fetched: from before the update */
+    expect(e, q, 7, 7, 7);
+    expect(e, s, 0, 0, 0);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    expect(e, sum, 13, 13, 13);
+    expect(e, p, 6, 6, 6);
+    expect(e, q, 0, 0, 0);
+    expect(e, s, 7, 7, 7);
+    adj_exec_free(e);
+
+    e = exec_of(g, 0, NULL, u); /* nothing fetched: p may be updated in place */
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    expect(e, p, 6, 6, 6);
+    expect(e, q, 7, 7, 7);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* p := 2p must not be seen by the reader of the old p, whichever runs first. */
+Test(exec, an_update_in_place_waits_for_readers)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two);
+    adj_update_begin(g);
+    adj_node *next = adj_scale(p, 2);
+    adj_update_end(g);
+    adj_node *late = adj_relu(adj_neg(adj_scale(adj_scale(p, -1), 5))); /* 5p */
+    adj_updates *u = adj_updates_new(g);
+    adj_updates_add(u, p, next);
+    adj_exec *e = exec_of(g, 1, &late, u);
+    for (int run = 0; run < 3; run++) {
+        float want = 2.0F * (float)(1 << run);
+        cr_assert_eq(adj_run(e), ADJ_OK);
+        expect(e, late, 5 * want, 5 * want, 5 * want);
+        expect(e, p, 2 * want, 2 * want, 2 * want);
+    }
+    adj_exec_free(e);
+    /* next reads late: late then has to come first, and next is computed from a value made from p
+     */
+    adj_node *both = adj_add(p, late);
+    u = adj_updates_new(g);
+    adj_updates_add(u, p, both);
+    e = exec_of(g, 1, &next, u);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    expect(e, p, 12, 12, 12);
+    expect(e, next, 4, 4, 4);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+Test(exec, has_its_own_copy_and_moves_parameters_by_name)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *p = adj_param(g, "p", ADJ_F32, vec3, two);
+    adj_node *y = adj_mul(x, p);
+    adj_exec *e = exec_of(g, 1, &y, NULL);
+    adj_node *z = adj_add(y, p); /* grown afterwards */
+    cr_assert_eq(adj_set(e, x, (float[]){1, 2, 3}, 12), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    expect(e, y, 2, 4, 6);
+    float v[3];
+    cr_assert_eq(adj_get(e, z, v, sizeof v), ADJ_EARG);
+    adj_exec *later = exec_of(g, 1, &z, NULL);
+    cr_assert_eq(adj_set(e, p, (float[]){1, 1, 5}, 12), ADJ_OK);
+    cr_assert_eq(adj_copy_params(later, e), ADJ_OK);
+    cr_assert_eq(adj_set(later, x, (float[]){1, 2, 3}, 12), ADJ_OK);
+    cr_assert_eq(adj_run(later), ADJ_OK);
+    expect(later, z, 2, 3, 20);
+    cr_assert_eq(adj_exec_n_params(later), 1);
+    cr_assert_eq(adj_exec_param(later, 0), p);
+    cr_assert_null(adj_exec_param(later, 1));
+    adj_exec_free(e);
+    adj_exec_free(later);
+
+    adj_graph *other = adj_graph_new();
+    adj_node *wide = adj_param(other, "p", ADJ_F32, (adj_shape){1, {4}}, two);
+    adj_exec *from = exec_of(other, 1, &wide, NULL);
+    e = exec_of(g, 1, &y, NULL);
+    cr_assert_eq(adj_copy_params(e, from), ADJ_ESHAPE);
+    cr_assert_not_null(strstr(adj_exec_message(e), "\"p\""));
+    adj_exec_free(e);
+    adj_exec_free(from);
+    adj_graph_free(other);
+    adj_graph_free(g);
+}
+
+Test(exec, refuses_with_a_sentence)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *y = adj_relu(x), *none = NULL;
+    adj_exec *e;
+    float v[4] = {0};
+    const struct {
+        adj_exec_opts o;
+        const char *word;
+    } bad[] = {
+        {{.n_fetch = 0}, "nothing to compute"},
+        {{.n_fetch = 1, .fetch = &none}, "fetch[0]"},
+        {{.n_fetch = -1, .fetch = &y}, "n_fetch"},
+        {{.n_fetch = 1, .fetch = &y, .backend = "cuda"}, "\"cuda\""},
+        {{.n_fetch = 1, .fetch = &y, .backend = ""}, "\"\""},
+        {{.n_fetch = 1, .fetch = &y, .backend = "naive,relo=naive"}, "\"relo\""},
+        {{.n_fetch = 1, .fetch = &y, .backend = "naive,relu="}, "backend"},
+        {{.n_fetch = 1, .fetch = &y, .threads = -1}, "threads"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert_eq(adj_exec_new(g, &bad[i].o, &e), ADJ_EARG);
+        cr_assert_not_null(strstr(adj_exec_message(e), bad[i].word), "%s", adj_exec_message(e));
+        cr_assert_eq(adj_run(e), ADJ_EARG);
+        cr_assert_eq(adj_set(e, x, v, 12), ADJ_EARG);
+        adj_exec_free(e);
+    }
+    cr_assert_eq(adj_exec_new(NULL, &bad[0].o, &e), ADJ_EARG);
+    adj_exec_free(e);
+    cr_assert_eq(adj_exec_new(g, NULL, &e), ADJ_EARG);
+    adj_exec_free(e);
+    cr_assert_eq(adj_run(NULL), ADJ_EARG);
+
+    e = exec_of(g, 1, &y, NULL);
+    cr_assert_eq(adj_run(e), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(e), "\"x\" has not been set"));
+    cr_assert_eq(adj_get(e, y, v, 12), ADJ_EARG);
+    cr_assert_eq(adj_set(e, x, v, 16), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(e), "16 bytes, expected 12"));
+    cr_assert_eq(adj_set(e, x, NULL, 12), ADJ_EARG);
+    cr_assert_eq(adj_set(e, y, v, 12), ADJ_EARG);
+    cr_assert_eq(adj_set(e, NULL, v, 12), ADJ_EARG);
+    cr_assert_eq(adj_set(e, x, v, 12), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK); /* it stayed usable */
+    adj_status inside[2];
+#pragma omp parallel num_threads(2)
+    inside[omp_get_thread_num()] = adj_run(e);
+    cr_assert(inside[0] == ADJ_EARG && inside[1] == ADJ_EARG);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* ---- an allocator that counts and fails ---- */
+
+typedef struct {
+    long calls, live, fail_at; /* fail_at 0: never */
+} counter;
+
+static void *count_alloc(void *user, size_t bytes)
+{
+    counter *c = user;
+    if (++c->calls == c->fail_at)
+        return NULL;
+    c->live++;
+    return malloc(bytes);
+}
+
+static void count_free(void *user, void *p)
+{
+    ((counter *)user)->live--;
+    free(p);
+}
+
+/* A step of a small network, built, planned and run with one allocator; the status it ended with.
+ */
+static adj_status small_network(counter *c, const char *backend, long *calls_before_run,
+                                long *calls_after_run)
+{
+    adj_allocator a = {count_alloc, count_free, c};
+    adj_graph_opts go = {.allocator = &a};
+    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &go);
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 6, 6, 1}});
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, scalar);
+    adj_node *p[] = {
+        adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 1, 4}},
+                  (adj_init){ADJ_INIT_UNIFORM, -1, 1}),
+        adj_param(g, "b", ADJ_F32, (adj_shape){1, {4}}, (adj_init){0}),
+        adj_param(g, "d", ADJ_F32, (adj_shape){2, {36, 3}}, (adj_init){ADJ_INIT_NORMAL, 0, 1})};
+    adj_conv same = {.padding = ADJ_SAME};
+    adj_pool half = {.ksize = {1, 2, 2, 1}};
+    adj_node *h =
+        adj_max_pool(adj_relu(adj_bias_add(adj_conv2d(x, p[0], &same), p[1], ADJ_NHWC)), &half);
+    h = adj_matmul(adj_reshape(h, (adj_shape){2, {2, 36}}), p[2], 0, 0);
+    adj_node *loss = adj_reduce_mean(adj_sparse_softmax_cross_entropy(h, labels, 0), (adj_axes){0}),
+             *dp[3];
+    adj_status status = adj_grad(loss, NULL, 3, p, dp);
+    adj_updates *u = adj_updates_new(g);
+    for (int i = 0; i < 3; i++)
+        adj_updates_add(u, p[i], adj_sgd_step(p[i], dp[i], lr, 0));
+    adj_exec *e = NULL;
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &loss, .updates = u, .backend = backend};
+    if (adj_graph_status(g) == ADJ_OK)
+        status = adj_exec_new(g, &o, &e);
+    else
+        status = adj_graph_status(g);
+    if (status == ADJ_OK) {
+        float image[72] = {1, 2, 3, 4}, rate = 0.1F, value;
+        *calls_before_run = c->calls;
+        adj_set(e, x, image, sizeof image);
+        adj_set(e, labels, (int32_t[]){0, 2}, 8);
+        adj_set(e, lr, &rate, 4);
+        for (int i = 0; i < 3 && status == ADJ_OK; i++)
+            status = adj_run(e);
+        cr_assert_eq(status, ADJ_OK, "%s", adj_exec_message(e));
+        cr_assert_eq(adj_get(e, loss, &value, 4), ADJ_OK);
+        cr_assert(value > 0 && value < 100);
+        *calls_after_run = c->calls;
+    } else
+        cr_assert(e == NULL || adj_exec_message(e)[0] != '\0');
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return status;
+}
+
+static void run_out_of_memory(const char *backend)
+{
+    counter c = {0};
+    long before = 0, after = -1;
+    cr_assert_eq(small_network(&c, backend, &before, &after), ADJ_OK);
+    cr_assert_eq(before, after, "adj_run allocated");
+    cr_assert_eq(c.live, 0);
+    long total = c.calls;
+    for (long n = 1; n <= total; n++) {
+        c = (counter){.fail_at = n};
+        adj_status status = small_network(&c, backend, &before, &after);
+        cr_assert_eq(status, ADJ_ENOMEM, "allocation %ld of %ld failed, status: %s", n, total,
+                     adj_status_name(status));
+        cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
+    }
+}
+
+Test(exec, out_of_memory_naive) { run_out_of_memory("naive"); }
+Test(exec, out_of_memory_onednn) { run_out_of_memory(NULL); }

@@ -1,0 +1,170 @@
+/* test_graph.c - nodes are shared, the first error stays, names are unique, gradients accumulate.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint.h"
+#include "harness.h"
+
+static const adj_shape vec3 = {1, {3}};
+
+Test(graph, equal_nodes_are_one)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *y = adj_input(g, "y", ADJ_F32, vec3);
+    cr_assert_neq(x, y);
+    cr_assert_eq(adj_relu(x), adj_relu(x));
+    cr_assert_neq(adj_relu(x), adj_relu(y));
+    cr_assert_eq(adj_scale(x, 2), adj_scale(x, 2));
+    cr_assert_neq(adj_scale(x, 2), adj_scale(x, 3));
+    cr_assert_eq(adj_fill(g, ADJ_F32, vec3, 1), adj_fill(g, ADJ_F32, (adj_shape){1, {3, 99}}, 1));
+    for (int i = 0; i < 1000; i++) /* across growth */
+        cr_assert_not_null(adj_scale(x, i));
+    int n = adj_graph_size(g);
+    for (int i = 0; i < 1000; i++)
+        cr_assert_not_null(adj_scale(x, i));
+    cr_assert_eq(adj_graph_size(g), n);
+    adj_graph_free(g);
+}
+
+static int errors;
+static void count_error(void *user, adj_status status, const char *message)
+{
+    cr_assert_eq(user, &errors);
+    cr_assert_eq(status, ADJ_ESHAPE);
+    cr_assert_not_null(strstr(message, "reshape"));
+    errors++;
+}
+
+Test(graph, first_error_stays)
+{
+    adj_graph_opts opts = {.on_error = count_error, .user = &errors};
+    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &opts);
+    adj_node *x = adj_input(g, "x", ADJ_F32, vec3);
+    cr_assert_null(adj_reshape(x, (adj_shape){1, {4}}));
+    cr_assert_null(adj_relu(x), "a failed graph builds no more");
+    cr_assert_null(adj_relu(NULL));
+    cr_assert_null(adj_add(x, NULL));
+    cr_assert_eq(adj_graph_status(g), ADJ_ESHAPE);
+    cr_assert_eq(errors, 1);
+    adj_exec *e;
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &x, .backend = "naive"};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_ESHAPE);
+    cr_assert_str_eq(adj_exec_message(e), adj_graph_message(g));
+    cr_assert_eq(adj_run(e), ADJ_ESHAPE);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+Test(graph, versions_names_and_null)
+{
+    adj_graph *g = adj_graph_new_with(ADJ_VERSION + 10000, NULL);
+    cr_assert_eq(adj_graph_status(g), ADJ_EVERSION);
+    cr_assert_null(adj_input(g, "x", ADJ_F32, vec3));
+    adj_graph_free(g);
+    adj_graph_free(NULL);
+    adj_exec_free(NULL);
+    cr_assert_eq(adj_graph_status(NULL), ADJ_ENOMEM);
+
+    g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, vec3);
+    cr_assert_eq(adj_find(g, "x"), x);
+    cr_assert_eq(adj_find(g, "none"), NULL);
+    cr_assert_eq(adj_label(adj_relu(x), "r"), adj_find(g, "r"));
+    cr_assert_null(adj_input(g, "x", ADJ_F32, vec3));
+    expect_error(g, ADJ_EARG, (const char *const[]){"input", "\"x\"", "taken", NULL});
+    adj_graph_free(g);
+    g = adj_graph_new();
+    cr_assert_null(adj_param(g, "", ADJ_F32, vec3, (adj_init){0}));
+    expect_error(g, ADJ_EARG, (const char *const[]){"param", "name", NULL});
+    adj_graph_free(g);
+}
+
+Test(graph, impossible_leaves)
+{
+    static const struct {
+        adj_dtype dtype;
+        adj_shape shape;
+        adj_status status;
+        const char *word;
+    } bad[] = {
+        {ADJ_F32, {7, {1, 1, 1, 1, 1, 1}}, ADJ_ESHAPE, "rank"},
+        {ADJ_F32, {-1, {1}}, ADJ_ESHAPE, "rank"},
+        {ADJ_F32, {2, {3, -1}}, ADJ_ESHAPE, "negative"},
+        {ADJ_F32, {4, {INT64_MAX, INT64_MAX, 2, 2}}, ADJ_ESHAPE, "too large"},
+        {ADJ_F32, {2, {1879048192, 1879048192}}, ADJ_ESHAPE, "too large"},
+        {(adj_dtype)17, {1, {3}}, ADJ_EDTYPE, "dtype"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        adj_graph *g = adj_graph_new();
+        cr_assert_null(adj_input(g, "x", bad[i].dtype, bad[i].shape));
+        expect_error(g, bad[i].status, (const char *const[]){"input", bad[i].word, NULL});
+        adj_graph_free(g);
+        g = adj_graph_new();
+        cr_assert_null(adj_const(g, bad[i].dtype, bad[i].shape, "x"));
+        expect_error(g, bad[i].status, (const char *const[]){"const", bad[i].word, NULL});
+        adj_graph_free(g);
+    }
+}
+
+Test(autodiff, accumulates_stops_and_zeros)
+{
+    fixture f = fixture_new();
+    adj_node *x = given(&f, ADJ_F64, vec3, (double[]){1, 2, 3});
+    adj_node *z = given(&f, ADJ_F64, vec3, (double[]){5, 5, 5});
+    /* y = sum(x*x + 3x + stop(x)*x): dy/dx = 2x + 3 + x */
+    adj_node *y = adj_reduce_sum(
+        adj_add(adj_add(adj_mul(x, x), adj_scale(x, 3)), adj_mul(adj_stop_gradient(x), x)),
+        (adj_axes){0});
+    adj_node *in[] = {x, z, x}, *dx[3];
+    cr_assert_eq(adj_grad(y, NULL, 3, in, dx), ADJ_OK, "%s", adj_graph_message(f.g));
+    expect_values(&f, dx[0], "naive", (double[]){6, 9, 12}, 0, 0);
+    expect_values(&f, dx[1], "naive", (double[]){0, 0, 0}, 0, 0);
+    cr_assert_eq(dx[0], dx[2]);
+    cr_assert_eq(adj_grad(y, NULL, 1, &y, dx), ADJ_OK);
+    expect_values(&f, dx[0], "naive", (double[]){1}, 0, 0);
+    fixture_free(&f);
+}
+
+Test(autodiff, third_order)
+{
+    fixture f = fixture_new();
+    adj_node *x = given(&f, ADJ_F64, vec3, (double[]){1, 2, -3});
+    adj_node *y = adj_reduce_sum(adj_mul(adj_square(x), adj_square(x)), (adj_axes){0}), *dx;
+    cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_OK);
+    expect_values(&f, dx, "naive", (double[]){4, 32, -108}, 1e-15, 0);
+    y = adj_reduce_sum(dx, (adj_axes){0});
+    cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_OK);
+    expect_values(&f, dx, "naive", (double[]){12, 48, 108}, 1e-15, 0);
+    y = adj_reduce_sum(dx, (adj_axes){0});
+    cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_OK);
+    expect_values(&f, dx, "naive", (double[]){24, 48, -72}, 1e-15, 0);
+    fixture_free(&f);
+}
+
+Test(autodiff, refuses)
+{
+    fixture f = fixture_new(), other = fixture_new();
+    adj_node *x = given(&f, ADJ_F32, vec3, (double[]){1, 2, 3}), *dx = x;
+    adj_node *stranger = given(&other, ADJ_F32, vec3, (double[]){1, 2, 3});
+    cr_assert_eq(adj_grad(x, NULL, 1, &x, &dx), ADJ_ESHAPE);
+    cr_assert_null(dx);
+    expect_error(f.g, ADJ_ESHAPE, (const char *const[]){"adj_grad", "scalar", "[3]", NULL});
+    fixture_free(&f);
+
+    f = fixture_new();
+    x = given(&f, ADJ_F32, vec3, (double[]){1, 2, 3});
+    cr_assert_eq(adj_grad(x, x, 1, &stranger, &dx), ADJ_EARG);
+    expect_error(f.g, ADJ_EARG, (const char *const[]){"x[0]", "another graph", NULL});
+    fixture_free(&f);
+
+    f = fixture_new();
+    x = given(&f, ADJ_F32, vec3, (double[]){1, 2, 3});
+    adj_node *lr = given(&f, ADJ_F32, (adj_shape){0}, (double[]){1});
+    adj_node *y = adj_reduce_sum(adj_sgd_step(x, x, lr, 0), (adj_axes){0});
+    cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_ENOGRAD);
+    expect_error(f.g, ADJ_ENOGRAD, (const char *const[]){"sgd_step", NULL});
+    fixture_free(&f);
+    fixture_free(&other);
+}
