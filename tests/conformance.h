@@ -1,0 +1,51 @@
+/* conformance.h - one case of ../shared/conformance: from JSON to a graph, its results, a verdict.
+ *
+ * The cases and their fields are described in that folder's README.md. Everything a case asks for
+ * is passed on to the public API as it stands: what must be refused is refused by the library. */
+#ifndef CONFORMANCE_H
+#define CONFORMANCE_H
+
+#include <jansson.h>
+
+#include "adjoint.h"
+
+enum { CASE_TENSORS = 8, CASE_RESULTS = 8, CASE_TEXT = 600 };
+
+typedef struct {
+    adj_node *node;
+    const json_t *want; /* {"shape", "data"} */
+    const char *what;
+} case_result;
+
+typedef struct {
+    const json_t *json;
+    const char *id, *op;
+    adj_graph *g;
+    int n_tensor;
+    adj_node *tensor[CASE_TENSORS];
+    const char *tensor_name[CASE_TENSORS];
+    const json_t *tensor_data[CASE_TENSORS];
+    int n_result;
+    case_result result[CASE_RESULTS];
+    adj_status refused;   /* by a call that has no graph, by the graph, or by the executor */
+    int malformed;        /* the case itself cannot be read */
+    char text[CASE_TEXT]; /* why */
+} conformance_case;
+
+/* The case's inputs, by name: a tensor becomes a graph input, a list of sizes a shape. */
+adj_node *case_tensor(conformance_case *c, const char *name);
+adj_shape case_sizes(conformance_case *c, const char *name);
+/* The attributes; 0: refused or malformed. */
+int case_conv(conformance_case *c, adj_conv *a);
+int case_pool(conformance_case *c, adj_pool *a);
+int case_format(conformance_case *c, adj_format *format);
+void case_add_result(conformance_case *c, adj_node *node, const json_t *want, const char *what);
+int case_malformed(conformance_case *c, const char *what, const char *name); /* returns 0 */
+
+/* Builds the op's node and notes its results; conformance_ops.c. */
+void case_build(conformance_case *c);
+
+/* Did the case pass on this backend (NULL: the default one)? text says what went wrong. */
+int case_run(const json_t *json, const char *backend, char text[CASE_TEXT]);
+
+#endif
