@@ -1,0 +1,36 @@
+/* oracle.h - slow references that share no code with the library: the definition, term by term. */
+#ifndef ORACLE_H
+#define ORACLE_H
+
+#include <stdint.h>
+
+#include "adjoint.h"
+
+/* A convolution in small ints. Pads are top, bottom, left, right, read when padding is EXPLICIT. */
+typedef struct {
+    int n, h, w, c;
+    int kh, kw, in, last; /* filter [kh, kw, in, out]; depthwise: [kh, kw, c, multiplier] */
+    int sh, sw, dh, dw;   /* 0: 1 */
+    adj_padding padding;
+    int pad[4];
+    int depthwise;
+    adj_format format;
+} oracle_conv;
+
+enum oracle_result { ORACLE_Y, ORACLE_DX, ORACLE_DW };
+
+/* Defaults filled in; SAME's pads and the sizes of the output found by counting. */
+typedef struct {
+    oracle_conv a;
+    int oh, ow, oc;
+    adj_shape x, w, y;
+    adj_conv attrs; /* what the library is given */
+} oracle_sizes;
+oracle_sizes oracle_sizes_of(oracle_conv a);
+
+/* y from x and w; dx from dy and w; dw from x and dy (the one asked for may be NULL as operand).
+ * The caller frees. */
+double *oracle_convolve(const oracle_sizes *s, enum oracle_result wanted, const double *x,
+                        const double *w, const double *dy);
+
+#endif
