@@ -170,10 +170,8 @@ adj_status attr_check_conv(adj_conv *a, attr_message m)
     return status;
 }
 
-adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, char *message, size_t size)
+static adj_status read_conv(const adj_attr_lists *lists, adj_conv *a, attr_message m)
 {
-    attr_message m = {message, size};
-    *a = (adj_conv){0};
     if (lists->n_ksize != 0)
         return attr_fail(m, ADJ_EARG, "ksize is not an attribute of a convolution (got %d entries)",
                          lists->n_ksize);
@@ -189,6 +187,16 @@ adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, char *m
     if (status == ADJ_OK)
         status = attr_check_conv(a, m);
     return status;
+}
+
+adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, char *message, size_t size)
+{
+    char text[200];
+    *a = (adj_conv){0};
+    adj_status status = read_conv(lists, a, (attr_message){text, sizeof text});
+    if (status == ADJ_OK)
+        return ADJ_OK;
+    return attr_fail((attr_message){message, size}, status, "adj_conv_from_attrs: %s", text);
 }
 
 adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape)

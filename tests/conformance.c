@@ -1,15 +1,21 @@
 /* conformance.c - runs conformance cases through the public API.
  *
- *   conformance [--backend NAME] [--summary] FILE.json...
+ *   conformance [--backend NAME] [--summary] [--refusals] FILE.json...
  *
- * Prints each failure's id and worst element, with --summary what passed by op, and ends with
- * "N passed, M failed"; exit status 1 if any failed or a file cannot be read. */
+ * Prints each failure's id and worst element, with --summary what passed by op, with --refusals
+ * what the library said to calls it refused, and ends with "N passed, M failed"; exit status 1 if
+ * any failed or a file cannot be read. */
 #include <stdio.h>
 #include <string.h>
 
 #include "conformance.h"
 
 enum { MAX_OPS = 64 };
+
+typedef struct {
+    const char *backend;
+    int summary, refusals;
+} options;
 
 typedef struct {
     int passed, failed;
@@ -41,7 +47,7 @@ static const char *word(const json_t *json, const char *key)
     return s != NULL ? s : "?";
 }
 
-static void run_file(const char *path, const char *backend, tally *t)
+static void run_file(const char *path, const options *o, tally *t)
 {
     json_error_t error;
     json_t *cases = json_load_file(path, 0, &error);
@@ -54,10 +60,12 @@ static void run_file(const char *path, const char *backend, tally *t)
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *json = json_array_get(cases, i);
         char text[CASE_TEXT];
-        int passed = case_run(json, backend, text);
+        int passed = case_run(json, o->backend, text);
         if (!passed)
             printf("FAIL %s (%s, %s): %s\n", word(json, "id"), word(json, "op"),
                    word(json, "dtype"), text);
+        else if (o->refusals && text[0] != '\0')
+            printf("%s: %s\n", word(json, "id"), text);
         count(t, word(json, "op"), passed);
     }
     json_decref(cases);
@@ -65,17 +73,20 @@ static void run_file(const char *path, const char *backend, tally *t)
 
 int main(int argc, char **argv)
 {
-    const char *backend = NULL;
-    int summary = 0, n_file = 0;
+    options o = {0};
+    int n_file = 0;
     tally t = {0};
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc)
-            backend = argv[++i];
+            o.backend = argv[++i];
         else if (strcmp(argv[i], "--summary") == 0)
-            summary = 1;
+            o.summary = 1;
+        else if (strcmp(argv[i], "--refusals") == 0)
+            o.refusals = 1;
         else if (argv[i][0] == '-') {
-            fprintf(stderr, "usage: conformance [--backend NAME] [--summary] FILE.json...\n");
+            fprintf(stderr,
+                    "usage: conformance [--backend NAME] [--summary] [--refusals] FILE.json...\n");
             return 2;
         }
     }
@@ -83,11 +94,11 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--backend") == 0)
             i++;
         else if (argv[i][0] != '-') {
-            run_file(argv[i], backend, &t);
+            run_file(argv[i], &o, &t);
             n_file++;
         }
     }
-    for (int i = 0; summary && i < t.n_op; i++)
+    for (int i = 0; o.summary && i < t.n_op; i++)
         printf("%-42s %5d passed %5d failed\n", t.op[i].name, t.op[i].passed, t.op[i].failed);
     printf("%d passed, %d failed\n", t.passed, t.failed);
     return t.failed > 0 || n_file == 0;

@@ -328,6 +328,9 @@ int case_run(const json_t *json, const char *backend, char text[CASE_TEXT])
         refuse(&c, adj_graph_status(c.g), adj_graph_message(c.g));
     if (c.n_result == 0 && c.refused == ADJ_OK)
         case_malformed(&c, "nothing expected", "");
+    for (int i = 0; i < c.n_result && c.refused == ADJ_OK; i++)
+        if (c.result[i].node == NULL)
+            case_malformed(&c, "NULL without an error", c.result[i].what);
     if (!c.malformed && c.refused == ADJ_OK)
         passed = execute(&c, backend);
     if (c.refused == ADJ_EARG || c.refused == ADJ_ESHAPE || c.refused == ADJ_EDTYPE)
