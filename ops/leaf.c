@@ -79,8 +79,7 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
         adj_fail(g, ADJ_EARG, "%s: the name \"%.64s\" is taken", op->name, name);
         return NULL;
     }
-    if (init.kind != ADJ_INIT_CONSTANT && init.kind != ADJ_INIT_UNIFORM &&
-        init.kind != ADJ_INIT_NORMAL) {
+    if ((unsigned)init.kind > ADJ_INIT_HALVES) {
         adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no valid initialiser (got kind %d)", op->name,
                  name, (int)init.kind);
         return NULL;

@@ -1,0 +1,329 @@
+/* test_layers.c - layers against PyTorch in float64 (parameters are sines), names and shapes of
+ * their parameters, initial values, what is refused. */
+#include <string.h>
+
+#include "nn_test.h"
+
+/* ---- values ---- */
+
+typedef adj_node *(*make_layer)(adj_node *x);
+
+static adj_node *grouped_conv(adj_node *x)
+{
+    return adj_layer_conv2d(
+        x, "l",
+        &(adj_conv_layer){
+            .filters = 6, .stride = {2, 1}, .padding = ADJ_EXPLICIT, .pad = {1, 2}, .groups = 2});
+}
+
+static adj_node *depthwise(adj_node *x)
+{
+    return adj_layer_depthwise_conv2d(x, "l",
+                                      &(adj_conv_layer){.padding = ADJ_SAME, .multiplier = 2});
+}
+
+static adj_node *separable(adj_node *x)
+{
+    return adj_layer_separable_conv2d(
+        x, "l", &(adj_conv_layer){.filters = 3, .padding = ADJ_SAME, .multiplier = 2});
+}
+
+static adj_node *dense(adj_node *x) { return adj_layer_dense(x, "l", 3); }
+
+/* x is [1, 5, 4, 4], sine with phase 0.5. Weights have phase 1 (pointwise 3), biases 2, scale 0.5.
+ * want: n elements from first on, and the sum of all (NAN: not compared). PyTorch 1.13. */
+static const struct {
+    const char *name;
+    make_layer make;
+    int64_t params, first;
+    int n;
+    double want[8], sum;
+} values[] = {
+    {"conv2d",
+     grouped_conv,
+     3 * 3 * 2 * 6 + 6,
+     36,
+     8,
+     {0.6037448361437938, 0.5247957437744339, 0.3748180094133318, 0.3193103410356413,
+      0.3156355508409395, 0.2692409695532221, -0.1630035947916876, -0.05063085706240428},
+     10.385227237149037},
+    {"depthwise_conv2d",
+     depthwise,
+     3 * 3 * 4 * 2 + 8,
+     48,
+     8,
+     {0.6999675190105644, 0.547207845727825, 0.4098933646765013, 0.1594902267299853,
+      -0.005461104117604587, -0.2595131699552238, -0.3757138930640354, -0.5419070163077011},
+     -4.529018734208119},
+    {"separable_conv2d",
+     separable,
+     3 * 3 * 4 * 2 + 8 * 3 + 3,
+     18,
+     3,
+     {0.413223156072358, 0.2850472149734182, 0.1182914705447614},
+     19.55644200643869},
+    {"dense",
+     dense,
+     80 * 3 + 3,
+     0,
+     3,
+     {0.69995576772436, 0.3196018135982892, -0.1040087466784182},
+     0.69995576772436 + 0.3196018135982892 - 0.1040087466784182},
+};
+
+static void set_if_there(adj_exec *e, const adj_graph *g, const char *name, double phase)
+{
+    if (adj_find(g, name) != NULL)
+        set_sine(e, adj_find(g, name), phase, 0.5);
+}
+
+Test(layers, values_like_torch)
+{
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){4, {1, 5, 4, 4}});
+        adj_node *y = values[i].make(x);
+        adj_exec *e = exec_new(g, 1, &y, NULL);
+        double sum = 0;
+
+        cr_assert_eq(adj_find(g, "l"), y);
+        cr_assert_eq(adj_trainable_elems(y), values[i].params, "%s", values[i].name);
+        set_sine(e, x, 0.5, 1);
+        set_if_there(e, g, "l/w", 1);
+        set_if_there(e, g, "l/depthwise", 1);
+        set_if_there(e, g, "l/pointwise", 3);
+        set_if_there(e, g, "l/b", 2);
+        run(e);
+        double *got = get_values(e, y);
+        for (int64_t k = 0; k < adj_shape_elems(adj_node_type(y).shape); k++)
+            sum += got[k];
+        expect_close(got + values[i].first, values[i].want, values[i].n, 1e-12, 1e-13,
+                     values[i].name);
+        expect_close(&sum, &values[i].sum, 1, 1e-11, 0, values[i].name);
+        free(got);
+        adj_exec_free(e);
+        adj_graph_free(g);
+    }
+}
+
+/* ---- losses ---- */
+
+Test(layers, losses_like_torch)
+{
+    fixture f = fixture_new();
+    double logits[12];
+    const double labels[3] = {2, -1, 0}, want = 1.1635787090267, smoothed = 1.187376719746212;
+
+    for (int i = 0; i < 12; i++)
+        logits[i] = sine(i, 1, 2);
+    adj_node *x = given(&f, ADJ_F64, (adj_shape){2, {3, 4}}, logits);
+    adj_node *l = given(&f, ADJ_I32, (adj_shape){1, {3}}, labels);
+    expect_values(&f, adj_loss_softmax(x, l), "naive", &want, 1e-13, 0);
+    expect_values(&f, adj_loss_softmax_smoothed(x, l, 0.1), "naive", &smoothed, 1e-13, 0);
+    adj_node *half = adj_loss_softmax(adj_cast(x, ADJ_BF16), l);
+    cr_assert_eq(adj_node_type(half).dtype, ADJ_F32);
+    expect_values(&f, half, "naive", &want, 2e-2, 0);
+    cr_assert_null(adj_loss_softmax(NULL, l));
+    fixture_free(&f);
+}
+
+/* ---- initial values ---- */
+
+static void expect_init(adj_init got, adj_init_kind kind, double a, double b)
+{
+    cr_assert_eq(got.kind, kind);
+    cr_assert(fabs(got.a - a) < 1e-15 && fabs(got.b - b) < 1e-15, "got %g %g, want %g %g", got.a,
+              got.b, a, b);
+}
+
+Test(layers, initialisers)
+{
+    expect_init(adj_init_he_normal(8), ADJ_INIT_NORMAL, 0, 0.5);
+    expect_init(adj_init_he_uniform(24), ADJ_INIT_UNIFORM, -0.5, 0.5);
+    expect_init(adj_init_glorot_normal(3, 5), ADJ_INIT_NORMAL, 0, 0.5);
+    expect_init(adj_init_glorot_uniform(10, 14), ADJ_INIT_UNIFORM, -0.5, 0.5);
+    expect_init(adj_init_he_normal(0), ADJ_INIT_NORMAL, 0, sqrt(2));
+    expect_init(adj_init_uniform(-1, 2), ADJ_INIT_UNIFORM, -1, 2);
+    expect_init(adj_init_normal(1, 2), ADJ_INIT_NORMAL, 1, 2);
+    expect_init(adj_init_constant(3), ADJ_INIT_CONSTANT, 3, 0);
+}
+
+/* The deviation of a layer's drawn weights. */
+static double drawn_deviation(adj_graph *g, adj_node *y, const char *weights)
+{
+    adj_exec *e = exec_new(g, 1, &y, NULL);
+    const adj_node *w = adj_find(g, weights);
+    int64_t n = adj_shape_elems(adj_node_type(w).shape);
+    double *v = get_values(e, w), squares = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        squares += v[i] * v[i];
+    free(v);
+    adj_exec_free(e);
+    return sqrt(squares / (double)n);
+}
+
+/* x has 16 channels: fan_in is 9 * 16 (8 with two groups), fan_out 9 * 64 (32). */
+static const struct {
+    adj_weights init;
+    int64_t groups;
+    double variance;
+} fans[] = {
+    {ADJ_HE_NORMAL, 0, 2.0 / 144},     {ADJ_HE_UNIFORM, 0, 2.0 / 144},
+    {ADJ_GLOROT_NORMAL, 0, 2.0 / 720}, {ADJ_GLOROT_UNIFORM, 0, 2.0 / 720},
+    {ADJ_HE_NORMAL, 2, 2.0 / 72},      {ADJ_GLOROT_UNIFORM, 2, 2.0 / 360},
+    {ADJ_INIT_GIVEN, 0, 0.09},
+};
+
+Test(layers, fans)
+{
+    for (size_t i = 0; i < sizeof fans / sizeof *fans; i++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, 3, 16}});
+        adj_node *y = adj_layer_conv2d(x, "l",
+                                       &(adj_conv_layer){.filters = 64,
+                                                         .groups = fans[i].groups,
+                                                         .init = fans[i].init,
+                                                         .given = adj_init_normal(0, 0.3)});
+        double got = drawn_deviation(g, y, "l/w"), want = sqrt(fans[i].variance);
+        cr_assert(fabs(got / want - 1) < 0.05, "case %zu: got %g, want %g", i, got, want);
+        adj_graph_free(g);
+    }
+}
+
+/* ---- half types ---- */
+
+Test(layers, half_types_keep_f32_parameters)
+{
+    static const adj_dtype half[] = {ADJ_F16, ADJ_BF16};
+
+    for (int i = 0; i < 2; i++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", half[i], (adj_shape){4, {2, 4, 4, 3}});
+        adj_node *h = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 4});
+        h = adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){.training = 1});
+        h = adj_layer_dropout(h, "dropout", 0.5, 1);
+        adj_node *y = adj_layer_dense(h, "dense", 5);
+        cr_assert_not_null(y, "%s", adj_graph_message(g));
+        cr_assert_eq(adj_node_type(y).dtype, half[i]);
+        adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
+        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+        adj_node *loss = adj_loss_softmax(y, labels);
+        adj_updates *u = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
+        cr_assert_not_null(u, "%s", adj_graph_message(g));
+        for (int k = 0; k < adj_updates_size(u); k++) {
+            adj_node *leaf = adj_updates_leaf(u, k);
+            int step = strcmp(adj_node_name(leaf), "dropout/step") == 0;
+            cr_assert_eq(adj_node_type(leaf).dtype, step ? ADJ_I32 : ADJ_F32, "%s",
+                         adj_node_name(leaf));
+        }
+        adj_exec *e = exec_new(g, 1, &loss, u);
+        const double rate = 0.01, of_rows[] = {1, 4};
+        set_sine(e, x, 0, 1);
+        set_values(e, lr, &rate);
+        set_values(e, labels, of_rows);
+        run(e);
+        double value = get_scalar(e, loss);
+        cr_assert(value > 0 && value < 20, "loss %g", value);
+        adj_exec_free(e);
+        adj_graph_free(g);
+    }
+}
+
+/* ---- what is refused ---- */
+
+static adj_node *input(adj_graph *g, int64_t rank)
+{
+    return adj_input(g, "x", ADJ_F32, (adj_shape){rank, {1, 5, 4, 4}});
+}
+
+static adj_node *no_filters(adj_graph *g) { return adj_layer_conv2d(input(g, 4), "l", NULL); }
+
+static adj_node *negative_kernel(adj_graph *g)
+{
+    return adj_layer_conv2d(input(g, 4), "l", &(adj_conv_layer){.filters = 2, .kernel = {-3}});
+}
+
+static adj_node *huge_multiplier(adj_graph *g)
+{
+    return adj_layer_depthwise_conv2d(input(g, 4), "l", &(adj_conv_layer){.multiplier = INT64_MAX});
+}
+
+static adj_node *three_groups(adj_graph *g)
+{
+    return adj_layer_conv2d(input(g, 4), "l", &(adj_conv_layer){.filters = 3, .groups = 3});
+}
+
+static adj_node *rank_3(adj_graph *g)
+{
+    return adj_layer_conv2d(input(g, 3), "l", &(adj_conv_layer){.filters = 3});
+}
+
+static adj_node *pad_with_same(adj_graph *g)
+{
+    return adj_layer_conv2d(input(g, 4), "l",
+                            &(adj_conv_layer){.filters = 3, .padding = ADJ_SAME, .pad = {1}});
+}
+
+static adj_node *no_name(adj_graph *g)
+{
+    return adj_layer_conv2d(input(g, 4), NULL, &(adj_conv_layer){.filters = 3});
+}
+
+static adj_node *name_twice(adj_graph *g)
+{
+    adj_node *h = adj_layer_conv2d(input(g, 4), "l", &(adj_conv_layer){.filters = 4});
+    return adj_layer_conv2d(h, "l", &(adj_conv_layer){.filters = 4});
+}
+
+static adj_node *long_name(adj_graph *g)
+{
+    char name[400];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    return adj_layer_dense(input(g, 4), name, 3);
+}
+
+static adj_node *no_units(adj_graph *g) { return adj_layer_dense(input(g, 4), "l", 0); }
+static adj_node *dense_scalar(adj_graph *g) { return adj_layer_dense(input(g, 0), "l", 2); }
+
+static adj_node *bn_rank(adj_graph *g) { return adj_layer_batch_norm(input(g, 2), "l", NULL); }
+static adj_node *dropout_name(adj_graph *g) { return adj_layer_dropout(input(g, 2), "", 0.5, 1); }
+static adj_node *dropout_rate(adj_graph *g) { return adj_layer_dropout(input(g, 2), "l", 1.5, 1); }
+
+static const struct {
+    adj_node *(*make)(adj_graph *g);
+    adj_status status;
+    const char *words[4];
+} refused[] = {
+    {no_filters, ADJ_EARG, {"l: ", "filters", "got 0"}},
+    {negative_kernel, ADJ_EARG, {"l: ", "kernel", "-3"}},
+    {huge_multiplier, ADJ_EARG, {"l: ", "multiplier"}},
+    {three_groups, ADJ_ESHAPE, {"l: ", "groups", "3 of 4"}},
+    {rank_3, ADJ_ESHAPE, {"l: ", "input", "rank"}},
+    {pad_with_same, ADJ_EARG, {"l: ", "pad"}},
+    {no_name, ADJ_EARG, {"layer", "name"}},
+    {name_twice, ADJ_EARG, {"l/w"}},
+    {long_name, ADJ_EARG, {"layer", "name"}},
+    {no_units, ADJ_EARG, {"l: ", "units"}},
+    {dense_scalar, ADJ_ESHAPE, {"l: ", "input"}},
+    {bn_rank, ADJ_ESHAPE, {"l: ", "input", "rank"}},
+    {dropout_name, ADJ_EARG, {"dropout", "name"}},
+    {dropout_rate, ADJ_EARG, {"dropout", "rate"}},
+};
+
+Test(layers, refusals)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        adj_graph *g = adj_graph_new();
+        cr_assert_null(refused[i].make(g), "case %zu", i);
+        expect_error(g, refused[i].status, refused[i].words);
+        adj_graph_free(g);
+    }
+    cr_assert_null(adj_layer_conv2d(NULL, "l", NULL));
+    cr_assert_null(adj_layer_depthwise_conv2d(NULL, "l", NULL));
+    cr_assert_null(adj_layer_separable_conv2d(NULL, "l", NULL));
+    cr_assert_null(adj_layer_dense(NULL, "l", 3));
+    cr_assert_null(adj_layer_batch_norm(NULL, "l", NULL));
+    cr_assert_null(adj_layer_dropout(NULL, "l", 0.5, 1));
+}

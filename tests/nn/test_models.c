@@ -1,0 +1,232 @@
+/* test_models.c - parameter counts as published, LeNet's loss and gradients against PyTorch in
+ * float64, a training step of every model, the table. */
+#include <string.h>
+
+#include "nn_test.h"
+
+/* ---- counts ---- */
+
+static const struct {
+    const char *name;
+    adj_model_opts opts;
+    int64_t trainable;
+} counts[] = {
+    {"lenet", {0}, 454922},
+    {"lenet5", {0}, 61706},
+    {"lenet5", {.height = 28, .width = 28}, 61706}, /* padded to 32x32 */
+    {"resnet8", {0}, 78186},
+    {"resnet20", {0}, 272474},
+    {"mobilenet_v1", {0}, 213586},
+    {"mobilenet_v1", {.classes = 1000, .multiplier = 1, .height = 224, .width = 224}, 4231976},
+    {"vgg6", {0}, 2196810},
+    {"ds_cnn", {0}, 23756},
+};
+
+Test(models, parameter_counts)
+{
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (int variant = 0; variant < 4; variant++) { /* formats, evaluation and training */
+            adj_graph *g = adj_graph_new();
+            adj_model_opts o = counts[i].opts;
+            const adj_model *m = adj_model_find(counts[i].name, NULL);
+            o.format = variant & 1 ? ADJ_NCHW : ADJ_NHWC;
+            o.training = variant >> 1;
+            o.batch = 2;
+            cr_assert_not_null(m);
+            adj_node *y = adj_model_logits(g, m, &o);
+            cr_assert_not_null(y, "%s: %s", m->name, adj_graph_message(g));
+            cr_assert_eq(adj_trainable_elems(y), counts[i].trainable, "%s: got %ld", m->name,
+                         (long)adj_trainable_elems(y));
+            adj_shape s = adj_node_type(y).shape;
+            int64_t classes = o.classes != 0 ? o.classes : m->classes;
+            cr_assert(s.rank == 2 && s.dim[0] == 2 && s.dim[1] == classes);
+            cr_assert_eq(adj_find(g, "logits"), y);
+            adj_graph_free(g);
+        }
+    }
+}
+
+/* ---- LeNet against PyTorch ---- */
+
+/* PyTorch 1.13, float64: parameters are sines, gradients by their norm and by sum g[i] cos(i). */
+static const struct {
+    const char *name;
+    double phase, scale, norm, sum;
+} lenet_gradients[] = {
+    {"conv1/w", 1, 0.2, 0.080216650994548527, -0.0031028432707540443},
+    {"conv1/b", 2, 0.1, 0.030915436635611603, -4.1577632769376066e-06},
+    {"conv2/w", 2, 0.05, 2.060797812590661, 0.21379236236409835},
+    {"conv2/b", 3, 0.1, 0.031853569420699335, -0.017190887963119194},
+    {"fc1/w", 3, 0.03, 4.7075426779811425, 0.015979265652838859},
+    {"fc1/b", 4, 0.1, 0.22874754964651556, 0.00028881017278176158},
+    {"logits/w", 4, 0.1, 0.41930408263565377, 0.012552047552875412},
+    {"logits/b", 5, 0.1, 0.48809747141054394, -0.2164997751598339},
+};
+enum { N_LENET = sizeof lenet_gradients / sizeof *lenet_gradients };
+static const double lenet_loss = 2.3301647898617599;
+
+static void expect_summary(adj_exec *e, const adj_node *gradient, int i)
+{
+    double *v = get_values(e, gradient), squares = 0, sum = 0;
+
+    for (int64_t k = 0; k < adj_shape_elems(adj_node_type(gradient).shape); k++) {
+        squares += v[k] * v[k];
+        sum += v[k] * cos((double)k);
+    }
+    free(v);
+    const double got[] = {sqrt(squares), sum};
+    const double want[] = {lenet_gradients[i].norm, lenet_gradients[i].sum};
+    expect_close(got, want, 2, 1e-9, 1e-9 * want[0], lenet_gradients[i].name);
+}
+
+Test(models, lenet_like_torch)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {4}});
+    const adj_model_opts o = {.batch = 4, .dtype = ADJ_F64};
+    adj_node *loss =
+        adj_loss_softmax(adj_model_logits(g, adj_model_find("lenet", NULL), &o), labels);
+    adj_node *params[N_LENET], *fetch[N_LENET + 1];
+
+    for (int i = 0; i < N_LENET; i++)
+        params[i] = adj_find(g, lenet_gradients[i].name);
+    cr_assert_eq(adj_grad(loss, NULL, N_LENET, params, fetch), ADJ_OK, "%s", adj_graph_message(g));
+    fetch[N_LENET] = loss;
+    adj_exec *e = exec_new(g, N_LENET + 1, fetch, NULL);
+    const double of_rows[] = {3, -1, 7, 0};
+    set_sine(e, adj_find(g, "images"), 0.5, 1);
+    set_values(e, labels, of_rows);
+    for (int i = 0; i < N_LENET; i++)
+        set_sine(e, params[i], lenet_gradients[i].phase, lenet_gradients[i].scale);
+    run(e);
+    const double got = get_scalar(e, loss);
+    expect_close(&got, &lenet_loss, 1, 1e-12, 0, "loss");
+    for (int i = 0; i < N_LENET; i++)
+        expect_summary(e, fetch[i], i);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* ---- training steps ---- */
+
+static void set_noise(adj_exec *e, const adj_node *images)
+{
+    int64_t n = adj_shape_elems(adj_node_type(images).shape);
+    double *v = malloc((size_t)n * sizeof *v);
+
+    adj_draw(ADJ_F64, v, n, adj_init_normal(0, 1), 1, 1);
+    set_values(e, images, v);
+    free(v);
+}
+
+/* The loss on one batch before, and after some steps on it. */
+static void overfit(const char *name, adj_model_opts o, double rate, int steps, double loss_of[2])
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *y = adj_model_logits(g, adj_model_find(name, &o), &o);
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0}), *loss = adj_loss_softmax(y, labels);
+    adj_updates *u = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
+    adj_exec *e = exec_new(g, 1, &loss, u);
+    const double of_rows[] = {0, 1, 1, 0};
+
+    set_noise(e, adj_find(g, "images"));
+    set_values(e, labels, of_rows);
+    set_values(e, lr, &rate);
+    for (int i = 0; i < steps; i++) {
+        run(e);
+        loss_of[i > 0] = get_scalar(e, loss);
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* Small images, where the model lets them be: it is the steps that are tested, not the speed. */
+static const struct {
+    const char *name;
+    adj_model_opts opts;
+    double rate;
+} trained[] = {
+    {"lenet", {0}, 0.001},
+    {"lenet5", {.format = ADJ_NCHW}, 0.02},
+    {"resnet8", {.height = 16, .width = 16}, 0.01},
+    {"resnet20", {.height = 8, .width = 8}, 0.01},
+    {"resnet20", {.height = 8, .width = 8, .format = ADJ_NCHW}, 0.01},
+    {"mobilenet_v1_0.25_64", {0}, 0.002},
+    {"vgg6", {.height = 8, .width = 8}, 0.002},
+    {"ds_cnn", {0}, 0.01},
+    {"resnet8", {.height = 16, .width = 16, .dtype = ADJ_BF16}, 0.01},
+};
+
+Test(models, train_a_batch)
+{
+    for (size_t i = 0; i < sizeof trained / sizeof *trained; i++) {
+        adj_model_opts o = trained[i].opts;
+        double loss[2] = {NAN, NAN};
+        o.batch = 4;
+        o.training = 1;
+        overfit(trained[i].name, o, trained[i].rate, 8, loss);
+        cr_assert(loss[0] > 0 && loss[0] < 30, "%s: first loss %g", trained[i].name, loss[0]);
+        cr_assert(loss[1] < loss[0], "%s: loss went from %g to %g", trained[i].name, loss[0],
+                  loss[1]);
+    }
+}
+
+/* ---- the table ---- */
+
+Test(models, found_by_name)
+{
+    adj_model_opts o = {.batch = 7};
+    int n = 0;
+
+    while (adj_model_at(n) != NULL) {
+        const adj_model *m = adj_model_at(n++);
+        cr_assert_eq(adj_model_find(m->name, &o), m);
+        cr_assert_eq(adj_model_nearest(m->name), m);
+    }
+    cr_assert_eq(n, 7);
+    cr_assert_null(adj_model_at(-1));
+    cr_assert(o.multiplier == 0 && o.height == 0);
+    cr_assert_str_eq(adj_model_find("mobilenet_v1_0.5_128", &o)->name, "mobilenet_v1");
+    cr_assert(o.multiplier == 0.5 && o.height == 128 && o.width == 128 && o.batch == 7);
+    cr_assert_not_null(adj_model_find("mobilenet_v1_1.0_224", NULL));
+
+    static const char *const unknown[] = {"",
+                                          "LeNet",
+                                          "mobilenet_v1_",
+                                          "mobilenet_v1_0.5",
+                                          "mobilenet_v1_0.5_",
+                                          "mobilenet_v1_0_128",
+                                          "mobilenet_v1_nan_128",
+                                          "mobilenet_v1_0.5_0",
+                                          "mobilenet_v1_0.5_128x",
+                                          "mobilenet_v1_0.5_99999999999999999999"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        cr_assert_null(adj_model_find(unknown[i], &o), "\"%s\"", unknown[i]);
+    cr_assert_null(adj_model_find(NULL, &o));
+    cr_assert_str_eq(adj_model_nearest("lenet-5")->name, "lenet5");
+    cr_assert_str_eq(adj_model_nearest("mobilenet")->name, "mobilenet_v1");
+    cr_assert_str_eq(adj_model_nearest("resnet18")->name, "resnet8");
+    cr_assert_not_null(adj_model_nearest(NULL));
+}
+
+/* Images that are too small, of a wrong rank, or of a wrong type: an error, not a crash. */
+Test(models, images_that_do_not_fit)
+{
+    for (int i = 0; adj_model_at(i) != NULL; i++) {
+        for (int wrong = 0; wrong < 2; wrong++) {
+            adj_graph *g = adj_graph_new();
+            adj_shape s = {wrong == 0 ? 3 : 4, {2, 32, 32, 3}};
+            adj_node *x = adj_input(g, "x", wrong == 0 ? ADJ_F32 : ADJ_I32, s);
+            cr_assert_null(adj_model_at(i)->build(x, NULL));
+            cr_assert_neq(adj_graph_status(g), ADJ_OK);
+            adj_graph_free(g);
+        }
+        cr_assert_null(adj_model_at(i)->build(NULL, NULL));
+    }
+    adj_graph *g = adj_graph_new();
+    cr_assert_null(adj_model_logits(g, adj_model_find("mobilenet_v1", NULL),
+                                    &(adj_model_opts){.multiplier = 1e300}));
+    cr_assert_eq(adj_graph_status(g), ADJ_EARG);
+    adj_graph_free(g);
+}
