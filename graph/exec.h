@@ -14,10 +14,10 @@ enum { NONE = -1, MAX_BACKENDS = 8 };
 
 typedef struct {
     size_t bytes;
-    int first,
-        last; /* steps between which it holds something needed; first is NONE until it is used */
-    int kept; /* outside the arena: its content outlives a run */
-    size_t offset; /* in the arena, or in the storage */
+    int last_read;   /* step that reads one of its buffers last; NONE: nobody */
+    int first, last; /* steps between which it holds something needed; NONE: unused */
+    int kept;        /* outside the arena: its content outlives a run */
+    size_t offset;   /* in the arena, or in the storage */
     char *data;
 } slot;
 
@@ -26,8 +26,7 @@ typedef struct {
     const adj_layout *layout; /* NULL: plain */
     int backend;              /* whose layout it is; NONE for plain */
     int slot;
-    int last_read; /* step; NONE: nobody reads it */
-    int next;      /* another buffer of the same value, or NONE */
+    int next; /* another buffer of the same value, or NONE */
 } buffer;
 
 typedef enum { STEP_KERNEL, STEP_REORDER, STEP_COPY } step_kind;

@@ -10,16 +10,22 @@ enum { ALIGNMENT = 64 };
 
 static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
+static void read_at(adj_exec *e, int b, int step)
+{
+    slot *s = &e->slot[e->buffer[b].slot];
+    s->last_read = step > s->last_read ? step : s->last_read;
+}
+
 /* n_step stands for "after the run": what is fetched or becomes a leaf's next value. */
 static void find_last_reads(adj_exec *e)
 {
     for (int i = 0; i < e->n_step; i++)
         for (int k = 0; k < e->step[i].n_in; k++)
-            e->buffer[e->step[i].in[k]].last_read = i;
+            read_at(e, e->step[i].in[k], i);
     for (int i = 0; i < e->n_fetch; i++)
-        e->buffer[e->fetch[i]].last_read = e->n_step;
+        read_at(e, e->fetch[i], e->n_step);
     for (int i = 0; i < e->n_update; i++)
-        e->buffer[e->update[i].next].last_read = e->n_step;
+        read_at(e, e->update[i].next, e->n_step);
 }
 
 static int is_fetched(const adj_exec *e, int b)
@@ -42,21 +48,31 @@ static update *update_in_place(adj_exec *e, int from, int to)
     return NULL;
 }
 
-/* Lets the result of step i take over its operand's slot, if nobody needs the operand afterwards.
- */
+/* Lets the result of step i, which is in `to`, take over `from`. */
+static void take_over(adj_exec *e, int from, int to)
+{
+    slot *left = &e->slot[e->buffer[to].slot], *shared = &e->slot[e->buffer[from].slot];
+    for (int b = 0; b < e->n_buffer; b++) /* the result's views move with it */
+        if (&e->slot[e->buffer[b].slot] == left && b != to)
+            e->buffer[b].slot = e->buffer[from].slot;
+    e->buffer[to].slot = e->buffer[from].slot;
+    shared->last_read = left->last_read > shared->last_read ? left->last_read : shared->last_read;
+    left->bytes = 0; /* nobody's from now on */
+}
+
+/* In place, if nobody needs the operand's slot after step i. */
 static void share_slot(adj_exec *e, int i)
 {
-    step *s = &e->step[i];
+    const step *s = &e->step[i];
     if (s->kind != STEP_KERNEL || s->prep.in_place == ADJ_NO_OPERAND)
         return;
     int from = s->in[s->prep.in_place], to = s->out[0];
-    slot *old = &e->slot[e->buffer[from].slot];
+    const slot *old = &e->slot[e->buffer[from].slot];
     update *u = update_in_place(e, from, to);
-    if (e->buffer[from].last_read != i || old->bytes != e->slot[e->buffer[to].slot].bytes ||
+    if (old->last_read != i || old->bytes != e->slot[e->buffer[to].slot].bytes ||
         e->buffer[from].layout != e->buffer[to].layout || (old->kept && u == NULL))
         return;
-    e->slot[e->buffer[to].slot].bytes = 0; /* nobody's from now on */
-    e->buffer[to].slot = e->buffer[from].slot;
+    take_over(e, from, to);
     if (u != NULL)
         u->in_place = 1;
 }
@@ -72,8 +88,8 @@ static adj_status find_lifetimes(adj_exec *e)
     for (int i = 0; i < e->n_step; i++) {
         step *s = &e->step[i];
         for (int k = 0; k < s->n_out; k++) {
-            const buffer *b = &e->buffer[s->out[k]];
-            extend(&e->slot[b->slot], i, b->last_read > i ? b->last_read : i);
+            slot *written = &e->slot[e->buffer[s->out[k]].slot];
+            extend(written, i, written->last_read > i ? written->last_read : i);
         }
         if (s->prep.scratch > 0) {
             if (e->n_slot >= e->max_buffer)

@@ -27,11 +27,10 @@ int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int
                   .layout = layout,
                   .backend = layout != NULL ? backend : NONE,
                   .slot = e->n_slot,
-                  .last_read = NONE,
                   .next = e->first_buffer[value->id]};
     e->first_buffer[value->id] = i;
-    e->slot[e->n_slot++] =
-        (slot){.bytes = buffer_bytes(e, b), .first = NONE, .last = NONE, .kept = kept};
+    e->slot[e->n_slot++] = (slot){
+        .bytes = buffer_bytes(e, b), .last_read = NONE, .first = NONE, .last = NONE, .kept = kept};
     return i;
 }
 
@@ -269,8 +268,22 @@ static adj_status plan_singly(adj_exec *e, const node_group *g)
     return ADJ_OK;
 }
 
+/* A view is another buffer in its operand's slot. */
+static adj_status plan_view(adj_exec *e, const adj_node *view)
+{
+    int from = want_buffer(e, view->in[0], NULL, NONE);
+    int to = from != NONE ? new_buffer(e, view, NULL, NONE, 0) : NONE;
+    if (to == NONE)
+        return e->status;
+    e->n_slot--; /* the newest: its own */
+    e->buffer[to].slot = e->buffer[from].slot;
+    return ADJ_OK;
+}
+
 static adj_status plan_group(adj_exec *e, const node_group *g)
 {
+    if (g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW))
+        return plan_view(e, g->node[0]);
     step planned = {.kind = STEP_KERNEL};
     if (describe(e, g, &planned.group) != ADJ_OK || prepare_layouts(e, &planned) != ADJ_OK)
         return e->status;
@@ -307,10 +320,11 @@ static int copy_of(adj_exec *e, int from)
     return s->out[0] = new_buffer(e, e->buffer[from].value, NULL, NONE, 0);
 }
 
-static int is_updated(const adj_exec *e, const adj_node *n)
+/* Will an update assign the leaf that this buffer shows, itself or as a view? */
+static int is_assigned(const adj_exec *e, int b)
 {
     for (int i = 0; i < e->n_update; i++)
-        if (e->leaf[e->update[i].leaf].node == n)
+        if (e->buffer[e->leaf[e->update[i].leaf].buffer].slot == e->buffer[b].slot)
             return 1;
     return 0;
 }
@@ -318,7 +332,7 @@ static int is_updated(const adj_exec *e, const adj_node *n)
 static int final_buffer(adj_exec *e, const adj_node *n)
 {
     int b = want_buffer(e, n, NULL, NONE);
-    return b != NONE && is_updated(e, n) ? copy_of(e, b) : b;
+    return b != NONE && is_assigned(e, b) ? copy_of(e, b) : b;
 }
 
 adj_status plan_steps(adj_exec *e)

@@ -34,8 +34,9 @@ typedef enum {
     ADJ_OP_ELEMENTWISE =
         4, /* element i of the result needs only element i of each operand (or its broadcast) */
     ADJ_OP_RANDOM = 8,
-    ADJ_OP_KINKS = 16,      /* not differentiable everywhere */
-    ADJ_OP_NO_GRADIENT = 32 /* constant for adj_grad by definition: gradients stop here */
+    ADJ_OP_KINKS = 16,       /* not differentiable everywhere */
+    ADJ_OP_NO_GRADIENT = 32, /* constant for adj_grad by definition: gradients stop here */
+    ADJ_OP_VIEW = 64         /* operand 0's elements in the same order: nothing to compute */
 } adj_op_flags;
 
 struct adj_op {

@@ -149,6 +149,7 @@ const adj_op adj_op_reshape = {
     .min_in = 1,
     .max_in = 1,
     .attr_size = sizeof(adj_shape_attrs),
+    .flags = ADJ_OP_VIEW,
     .linear_in = 1,
     .infer = reshape_infer,
     .grad = reshape_grad,

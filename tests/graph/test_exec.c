@@ -274,3 +274,48 @@ static void run_out_of_memory(const char *backend)
 
 Test(exec, out_of_memory_naive) { run_out_of_memory("naive"); }
 Test(exec, out_of_memory_onednn) { run_out_of_memory(NULL); }
+
+/* Reshapes cost no step, and what shares memory with a parameter still shows the value from before
+ * the updates. */
+Test(exec, views)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two),
+             *q = adj_param(g, "q", ADJ_F32, vec3, (adj_init){0});
+    adj_node *view = adj_reshape(adj_reshape(p, (adj_shape){2, {3, 1}}), (adj_shape){2, {1, 3}});
+    adj_node *same = adj_reshape(view, vec3),
+             *bent = adj_reshape(adj_scale(view, 5), (adj_shape){2, {3, 1}});
+    adj_node *back = adj_reshape(adj_add(bent, bent), vec3);
+    adj_updates *u = adj_updates_new(g);
+    adj_updates_add(u, p, adj_scale(p, 3));
+    adj_updates_add(u, q, same);
+    adj_node *fetch[] = {view, back};
+    adj_exec *e = exec_of(g, 2, fetch, u);
+    for (float want = 2; want < 60; want *= 3) {
+        cr_assert_eq(adj_run(e), ADJ_OK);
+        expect(e, view, want, want, want);
+        expect(e, back, 10 * want, 10 * want, 10 * want);
+        expect(e, q, want, want, want);
+        expect(e, p, 3 * want, 3 * want, 3 * want);
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* A chain of elementwise nodes needs one buffer, or two when something else is read later. */
+Test(exec, the_arena_is_small)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {1024}}), *y = x;
+    for (int i = 0; i < 20; i++)
+        y = adj_relu(adj_scale(y, 1 + i));
+    adj_exec *e = exec_of(g, 1, &y, NULL);
+    cr_assert_eq(adj_exec_stats(e).arena_bytes, 4096);
+    cr_assert_eq(adj_exec_stats(e).live_bytes, 4096);
+    adj_exec_free(e);
+    adj_node *z = adj_add(y, adj_neg(adj_exp(y)));
+    e = exec_of(g, 1, &z, NULL);
+    cr_assert_eq(adj_exec_stats(e).arena_bytes, 8192);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
