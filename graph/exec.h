@@ -111,6 +111,10 @@ struct adj_exec {
 /* Records the executor's first error. */
 adj_status exec_fail(adj_exec *e, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A call that failed on an executor that stays usable: the newest message is kept. */
+adj_status refuse(adj_exec *e, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+char *leaf_data(const adj_exec *e, const leaf *l);
 /* Zeroed memory that lives as long as the executor; NULL and ADJ_ENOMEM recorded when there is
  * none. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);

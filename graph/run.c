@@ -1,0 +1,70 @@
+/* run.c - one run: the steps in order, then the updates. Nothing is allocated. */
+#include <omp.h>
+#include <string.h>
+
+#include "exec.h"
+
+static adj_status run_step(adj_exec *e, step *s)
+{
+    if (s->kind == STEP_KERNEL)
+        return s->kernel->run(&s->call);
+    if (s->kind == STEP_COPY) {
+        memcpy(s->call.out[0], s->call.in[0], e->slot[e->buffer[s->out[0]].slot].bytes);
+        return ADJ_OK;
+    }
+    if (s->watched != NONE && s->seen == e->leaf[s->watched].version)
+        return ADJ_OK;
+    adj_status status = e->backend[s->backend]->reorder_run(s->prep.state, s->call.in[0],
+                                                            s->call.out[0], s->call.scratch);
+    if (status == ADJ_OK && s->watched != NONE)
+        s->seen = e->leaf[s->watched].version;
+    return status;
+}
+
+static adj_status step_failed(adj_exec *e, const step *s, adj_status status)
+{
+    const adj_node *n = e->buffer[s->out[0]].value;
+    const char *reason = s->call.message[0] != '\0' ? s->call.message : adj_status_name(status);
+    return refuse(e, status, "adj_run: %s \"%s\" on %s: %s", n->op->name, adj_node_name(n),
+                  s->kind == STEP_COPY ? "copy" : e->backend[s->backend]->name, reason);
+}
+
+static adj_status run_steps(adj_exec *e)
+{
+    for (int i = 0; i < e->n_step; i++) {
+        step *s = &e->step[i];
+        s->call.message[0] = '\0';
+        adj_status status = run_step(e, s);
+        if (status != ADJ_OK)
+            return step_failed(e, s, status);
+    }
+    for (int i = 0; i < e->n_update; i++) {
+        const update *u = &e->update[i];
+        leaf *l = &e->leaf[u->leaf];
+        const slot *next = &e->slot[e->buffer[u->next].slot];
+        if (!u->in_place && next->data != leaf_data(e, l))
+            memcpy(leaf_data(e, l), next->data, e->slot[e->buffer[l->buffer].slot].bytes);
+        l->version++;
+    }
+    return ADJ_OK;
+}
+
+adj_status adj_run(adj_exec *e)
+{
+    if (e == NULL)
+        return ADJ_EARG;
+    if (e->status != ADJ_OK)
+        return e->status;
+    if (omp_in_parallel())
+        return refuse(e, ADJ_EARG, "adj_run: called inside a parallel region");
+    for (int i = 0; i < e->n_leaf; i++)
+        if (e->leaf[i].version == 0 && e->slot[e->buffer[e->leaf[i].buffer].slot].bytes > 0)
+            return refuse(e, ADJ_EARG, "adj_run: input \"%s\" has not been set",
+                          adj_node_name(e->leaf[i].node));
+    int callers = omp_get_max_threads();
+    omp_set_num_threads(e->threads);
+    adj_status status = run_steps(e);
+    omp_set_num_threads(callers);
+    e->has_run = status == ADJ_OK;
+    return status;
+}

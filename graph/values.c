@@ -1,0 +1,118 @@
+/* values.c - values in and out of an executor: leaves, fetches, parameters by name. */
+#include <string.h>
+
+#include "exec.h"
+
+/* The image of a node of the user's graph; NULL when this executor does not hold it. */
+static const adj_node *image_of(const adj_exec *e, const adj_node *n)
+{
+    return n->graph == e->user && n->id < (uint32_t)e->n_user ? e->image[n->id] : NULL;
+}
+
+static leaf *find_leaf(const adj_exec *e, const adj_node *n)
+{
+    const adj_node *image = image_of(e, n);
+    int k = image != NULL && (n->op->flags & ADJ_OP_LEAF) ? e->leaf_of[image->id] : NONE;
+    return k != NONE ? &e->leaf[k] : NULL;
+}
+
+static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, const void *data,
+                              size_t bytes)
+{
+    if (e->status != ADJ_OK)
+        return e->status;
+    if (n == NULL)
+        return refuse(e, ADJ_EARG, "%s: the node is NULL", call);
+    size_t wanted = (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype);
+    if (bytes != wanted)
+        return refuse(e, ADJ_EARG, "%s: wrong size for %s \"%s\" (got %zu bytes, expected %zu)",
+                      call, n->op->name, adj_node_name(n), bytes, wanted);
+    if (data == NULL && bytes > 0)
+        return refuse(e, ADJ_EARG, "%s: data is NULL", call);
+    return ADJ_OK;
+}
+
+adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, size_t bytes)
+{
+    if (e == NULL)
+        return ADJ_EARG;
+    adj_status status = check_value(e, "adj_set", leaf_node, data, bytes);
+    if (status != ADJ_OK)
+        return status;
+    leaf *l = find_leaf(e, leaf_node);
+    if (l == NULL || leaf_node->op == &adj_op_const)
+        return refuse(e, ADJ_EARG,
+                      "adj_set: %s \"%s\" cannot be set (expected an input, param or state that "
+                      "this executor needs)",
+                      leaf_node->op->name, adj_node_name(leaf_node));
+    if (bytes > 0)
+        memcpy(leaf_data(e, l), data, bytes);
+    l->version++;
+    return ADJ_OK;
+}
+
+adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes)
+{
+    if (e == NULL)
+        return ADJ_EARG;
+    adj_status status = check_value(e, "adj_get", node, out, bytes);
+    if (status != ADJ_OK)
+        return status;
+    const adj_node *image = image_of(e, node);
+    const leaf *l = find_leaf(e, node);
+    int b = l != NULL ? l->buffer : NONE;
+    for (int i = 0; i < e->n_fetch && image != NULL && (b == NONE || e->has_run); i++)
+        if (e->fetched[i] == image)
+            b = e->fetch[i];
+    if (b == NONE)
+        return refuse(e, ADJ_EARG, "adj_get: %s \"%s\" was not fetched", node->op->name,
+                      adj_node_name(node));
+    if (l == NULL && !e->has_run)
+        return refuse(e, ADJ_EARG, "adj_get: adj_run has not completed yet");
+    if (bytes > 0)
+        memcpy(out, e->slot[e->buffer[b].slot].data, bytes);
+    return ADJ_OK;
+}
+
+int adj_exec_n_params(const adj_exec *e)
+{
+    int n = 0;
+    for (int i = 0; e != NULL && e->status == ADJ_OK && i < e->n_leaf; i++)
+        n += (e->leaf[i].node->op->flags & ADJ_OP_KEPT) != 0;
+    return n;
+}
+
+adj_node *adj_exec_param(const adj_exec *e, int i)
+{
+    for (int k = 0; e != NULL && e->status == ADJ_OK && k < e->n_leaf; k++)
+        if ((e->leaf[k].node->op->flags & ADJ_OP_KEPT) && i-- == 0)
+            return e->leaf[k].user;
+    return NULL;
+}
+
+adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
+{
+    if (to == NULL || from == NULL)
+        return ADJ_EARG;
+    if (to->status != ADJ_OK || from->status != ADJ_OK)
+        return refuse(to, ADJ_EARG, "adj_copy_params: an executor has failed");
+    for (int i = 0; i < to->n_leaf; i++) {
+        leaf *l = &to->leaf[i];
+        const adj_node *same =
+            l->node->op->flags & ADJ_OP_KEPT ? adj_find(from->graph, l->node->name) : NULL;
+        int k = same != NULL ? from->leaf_of[same->id] : NONE;
+        if (k == NONE || !(same->op->flags & ADJ_OP_KEPT))
+            continue;
+        if (same->type.dtype != l->node->type.dtype ||
+            !adj_shape_equal(same->type.shape, l->node->type.shape))
+            return refuse(to, ADJ_ESHAPE,
+                          "adj_copy_params: \"%s\" differs in type (got %s %s, expected %s %s)",
+                          l->node->name, adj_dtype_name(same->type.dtype),
+                          adj_shape_text(same->type.shape).s, adj_dtype_name(l->node->type.dtype),
+                          adj_shape_text(l->node->type.shape).s);
+        memcpy(leaf_data(to, l), leaf_data(from, &from->leaf[k]),
+               to->slot[to->buffer[l->buffer].slot].bytes);
+        l->version++;
+    }
+    return ADJ_OK;
+}
