@@ -1,0 +1,225 @@
+/* test_idx.c - the IDX reader on literal files, on every truncation of them, and on lies. */
+#include <criterion/criterion.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "adjoint_io.h"
+#include "io/folder.h"
+
+/* Two images of 2 x 3, and their labels. */
+static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0,  0,  2,  0,  0,
+                                 0, 3, 1, 2, 3, 4, 5, 6, 7, 80, 90, 10, 11, 255};
+static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 9};
+static const char *const image_name = "train-images-idx3-ubyte", *const label_name =
+                                                                     "train-labels-idx1-ubyte";
+
+/* One side of the pair replaced by other bytes. */
+static void put_pair(const folder *f, int which, const void *bytes, size_t n)
+{
+    put_file(in_folder(f, image_name).s, which == 0 ? bytes : images,
+             which == 0 ? n : sizeof images);
+    put_file(in_folder(f, label_name).s, which == 1 ? bytes : labels,
+             which == 1 ? n : sizeof labels);
+}
+
+static void expect_good(const folder *f)
+{
+    adj_dataset *d = NULL;
+    cr_assert_eq(adj_dataset_mnist(f->path, ADJ_TRAIN, &d), ADJ_OK, "%s", d->message);
+    cr_assert(d->n == 2 && d->h == 2 && d->w == 3 && d->c == 1 && d->classes == 10);
+    cr_assert(memcmp(d->images, images + 16, 12) == 0 && d->labels[0] == 7 && d->labels[1] == 9);
+    adj_dataset_free(d);
+}
+
+/* Refused, and the sentence has both words (NULL: any). */
+static void expect_refused(const folder *f, const char *file, const char *word)
+{
+    adj_dataset *d = NULL;
+    adj_status status = adj_dataset_mnist(f->path, ADJ_TRAIN, &d);
+    cr_expect_eq(status, ADJ_EIO, "%s %s: status %d", file, word, status);
+    cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
+    cr_expect_not_null(strstr(d->message, file), "no %s in: %s", file, d->message);
+    cr_expect_not_null(strstr(d->message, word), "no %s in: %s", word, d->message);
+    adj_dataset_free(d);
+}
+
+static size_t compress_to(uint8_t *out, size_t room, const void *bytes, size_t n)
+{
+    z_stream z = {
+        .next_in = (uint8_t *)bytes, .avail_in = (uInt)n, .next_out = out, .avail_out = (uInt)room};
+    cr_assert_eq(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+    size_t made = z.total_out;
+    deflateEnd(&z);
+    return made;
+}
+
+Test(idx, literal_plain_and_gz)
+{
+    folder f = folder_new();
+    uint8_t packed[200];
+    put_pair(&f, 2, NULL, 0);
+    expect_good(&f);
+    cr_assert_eq(unlink(in_folder(&f, image_name).s), 0);
+    put_file(in_folder(&f, "train-images-idx3-ubyte.gz").s, packed,
+             compress_to(packed, sizeof packed, images, sizeof images));
+    expect_good(&f);
+    /* gzip without the name, and a name without gzip */
+    put_file(in_folder(&f, label_name).s, packed,
+             compress_to(packed, sizeof packed, labels, sizeof labels));
+    put_file(in_folder(&f, "train-images-idx3-ubyte.gz").s, images, sizeof images);
+    expect_good(&f);
+    folder_remove(&f);
+}
+
+Test(idx, truncated_at_every_byte)
+{
+    folder f = folder_new();
+    char offset[32];
+    for (size_t n = 0; n < sizeof images; n++) {
+        put_pair(&f, 0, images, n);
+        snprintf(offset, sizeof offset, "offset %zu: ", n);
+        expect_refused(&f, image_name, offset);
+    }
+    for (size_t n = 0; n < sizeof labels; n++) {
+        put_pair(&f, 1, labels, n);
+        snprintf(offset, sizeof offset, "offset %zu: ", n);
+        expect_refused(&f, label_name, offset);
+    }
+    folder_remove(&f);
+}
+
+Test(idx, gz_truncated_and_damaged_at_every_byte)
+{
+    folder f = folder_new();
+    uint8_t packed[200], damaged[200];
+    size_t size = compress_to(packed, sizeof packed, images, sizeof images);
+
+    for (size_t n = 0; n < size; n++) {
+        put_pair(&f, 0, packed, n);
+        expect_refused(&f, image_name, "offset ");
+    }
+    for (size_t n = 0; n < size; n++) {
+        memcpy(damaged, packed, size);
+        damaged[n] ^= 0x55;
+        put_pair(&f, 0, damaged, size);
+        if (n >= 4 && n < 10) /* time, flags, system: they say nothing of the data */
+            expect_good(&f);
+        else
+            expect_refused(&f, image_name, "offset ");
+    }
+    folder_remove(&f);
+}
+
+typedef struct {
+    const char *word;
+    int which, at; /* file; where the bytes are replaced */
+    size_t n;
+    uint8_t bytes[13];
+} lie;
+
+Test(idx, lies)
+{
+    static const lie lies[] = {
+        {"magic", 0, 0, 1, {1}},
+        {"magic", 0, 0, 2, {31, 139}}, /* says gzip, is not */
+        {"magic", 0, 2, 1, {9}},       /* signed bytes */
+        {"magic", 0, 3, 1, {1}},       /* rank 1 */
+        {"magic", 0, 3, 1, {255}},
+        {"magic", 1, 3, 1, {3}},
+        {"offset 4: size 0 is 0", 0, 4, 4, {0, 0, 0, 0}},
+        {"offset 12: size 2 is 0", 0, 12, 4, {0, 0, 0, 0}},
+        {"offset 28: ", 0, 4, 4, {0, 0, 0, 3}},
+        {"offset 28: ", 0, 4, 4, {1, 0, 0, 0}},
+        {"offset 22: more bytes", 0, 4, 4, {0, 0, 0, 1}},
+        {"too much", 0, 4, 4, {255, 255, 255, 255}},
+        {"too much", 0, 4, 12, {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}},
+        {"too much", 0, 4, 8, {0, 1, 0, 0, 0, 1, 0, 0}},
+        {"offset 28: ", 0, 4, 12, {0x7f, 255, 255, 255, 0, 0, 0, 1, 0, 0, 0, 1}},
+        {"offset 10: ", 1, 4, 4, {0, 0, 0, 3}},
+        {"offset 10: ", 1, 4, 4, {0x7f, 255, 255, 255}},
+        {"offset 9: more bytes", 1, 4, 4, {0, 0, 0, 1}},
+        {"offset 8: label out of range (got 10, ", 1, 8, 1, {10}},
+        {"offset 9: label out of range (got 255, ", 1, 9, 1, {255}},
+    };
+    folder f = folder_new();
+    struct rlimit limit;
+    (void)limit;
+#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes */
+    long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    cr_assert(statm != NULL && fscanf(statm, "%ld", &pages) == 1);
+    fclose(statm);
+    limit.rlim_cur = limit.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (16 << 20);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+#endif
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        uint8_t bytes[2][sizeof images];
+        memcpy(bytes[0], images, sizeof images);
+        memcpy(bytes[1], labels, sizeof labels);
+        memcpy(bytes[lies[i].which] + lies[i].at, lies[i].bytes, lies[i].n);
+        put_pair(&f, lies[i].which, bytes[lies[i].which],
+                 lies[i].which == 0 ? sizeof images : sizeof labels);
+        expect_refused(&f, lies[i].which == 0 ? image_name : label_name,
+                       i == 1 ? "offset 0: " : lies[i].word);
+    }
+    folder_remove(&f);
+}
+
+Test(idx, oversized_and_counts)
+{
+    folder f = folder_new();
+    uint8_t longer[sizeof images + 1] = {0};
+    memcpy(longer, images, sizeof images);
+    put_pair(&f, 0, longer, sizeof longer);
+    expect_refused(&f, image_name, "offset 28: more bytes");
+    memcpy(longer, labels, sizeof labels);
+    put_pair(&f, 1, longer, sizeof labels + 1);
+    expect_refused(&f, label_name, "offset 10: more bytes");
+    const uint8_t three[] = {0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3};
+    put_pair(&f, 1, three, sizeof three);
+    expect_refused(&f, label_name, "offset 4: number of labels differs");
+    folder_remove(&f);
+}
+
+Test(idx, not_files, .timeout = 60)
+{
+    folder f = folder_new();
+    expect_refused(&f, image_name, "No such file");
+    cr_assert_eq(mkfifo(in_folder(&f, image_name).s, 0600), 0);
+    expect_refused(&f, image_name, "not a regular file"); /* and does not wait for a writer */
+    unlink(in_folder(&f, image_name).s);
+    cr_assert_eq(mkdir(in_folder(&f, image_name).s, 0700), 0);
+    expect_refused(&f, image_name, "not a regular file");
+    rmdir(in_folder(&f, image_name).s);
+    folder_remove(&f);
+
+    adj_dataset *d = NULL;
+    cr_expect_eq(adj_dataset_mnist(NULL, ADJ_TRAIN, &d), ADJ_EARG);
+    adj_dataset_free(d);
+    cr_expect_eq(adj_dataset_idx("a", "b", 0, &d), ADJ_EARG);
+    adj_dataset_free(d);
+    adj_dataset_free(NULL);
+}
+
+static void expect_mnist(adj_part part, int64_t n, int64_t pixels, const int32_t first[5])
+{
+    adj_dataset *d = NULL;
+    cr_assert_eq(adj_dataset_mnist("../shared/data/mnist", part, &d), ADJ_OK, "%s", d->message);
+    int64_t sum = 0;
+    for (int64_t i = 0; i < d->n * d->h * d->w; i++)
+        sum += d->images[i];
+    cr_expect(d->n == n && d->h == 28 && d->w == 28);
+    cr_expect_eq(sum, pixels);
+    cr_expect_arr_eq(d->labels, first, 5 * sizeof *first);
+    adj_dataset_free(d);
+}
+
+Test(idx, real_digits)
+{
+    if (access("../shared/data/mnist", F_OK) != 0)
+        cr_skip_test("../shared/data/mnist is not here");
+    expect_mnist(ADJ_TRAIN, 8000, 211787385, (const int32_t[5]){2, 1, 0, 4, 4});
+    expect_mnist(ADJ_TEST, 2000, 53135815, (const int32_t[5]){7, 1, 0, 5, 9});
+}
