@@ -1,0 +1,49 @@
+/* command.h - what the sub-commands share: exit statuses, options, and help for mistyped names. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stddef.h>
+
+/* 2 is kept for checks without a clear answer. */
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 3, EXIT_INTERRUPTED = 130 };
+
+typedef struct {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv); /* argv[0] is the sub-command's name; returns exit status */
+} command;
+
+int command_train(int argc, char **argv);
+int command_eval(int argc, char **argv);
+int command_models(int argc, char **argv);
+
+typedef enum { OPTION_TEXT, OPTION_INTEGER, OPTION_REAL } option_kind;
+
+typedef struct {
+    const char *name;  /* "--epochs" */
+    const char *value; /* "N", for the help */
+    const char *help;
+    option_kind kind;
+    void *to; /* const char *, int64_t or double; keeps its value when the option is absent */
+    double lowest, highest; /* of a number */
+} option;
+
+typedef struct {
+    const char *command, *summary; /* "train"; "trains a model" */
+    int n;
+    const option *options;
+} usage;
+
+enum { CONTINUE = -1 };
+/* Reads "--name value" and "--name=value". CONTINUE, or the exit status after --help or an error
+ * (which is then printed). */
+int parse_options(const usage *u, int argc, char **argv);
+
+/* Prints "adjoint COMMAND: sentence" to stderr; returns status. */
+int complain(const char *command, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The one of n names (at stride bytes from each other, each a const char *) that is most like name;
+ * NULL if none is close. */
+const char *nearest_name(const char *name, const void *names, int n, size_t stride);
+
+#endif

@@ -1,0 +1,11 @@
+/* log.h - a training run as a file of JSON objects, one a line. */
+#ifndef CLI_LOG_H
+#define CLI_LOG_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Writes the object as a line at once, and frees it; f == NULL: only that. 0 on success. */
+int log_line(FILE *f, json_t *object);
+
+#endif

@@ -1,0 +1,49 @@
+/* main.c - adjoint, the tool: finds the sub-command and runs it.
+ *
+ * Exit status: 0 done, 1 failed, 3 wrong usage, 130 stopped by Ctrl-C. */
+#include <stdio.h>
+#include <string.h>
+
+#include "adjoint.h"
+#include "command.h"
+
+static const command commands[] = {
+    {"train", "trains a model on images of digits", command_train},
+    {"eval", "the test accuracy of weights in a file", command_eval},
+    {"models", "lists the models", command_models},
+};
+enum { N_COMMAND = sizeof commands / sizeof commands[0] };
+
+static int help(FILE *f, int status)
+{
+    fprintf(f, "usage: adjoint COMMAND [OPTION]...\n"
+               "Small convolutional networks on a CPU. The commands:\n");
+    for (int i = 0; i < N_COMMAND; i++)
+        fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fprintf(f, "adjoint COMMAND --help lists a command's options; adjoint --version.\n");
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return help(stderr, EXIT_USAGE);
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return help(stdout, EXIT_OK);
+    if (strcmp(name, "--version") == 0)
+        return printf("adjoint %d.%d.%d\n", ADJ_VERSION_MAJOR, ADJ_VERSION_MINOR,
+                      ADJ_VERSION_PATCH),
+               EXIT_OK;
+    for (int i = 0; i < N_COMMAND; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+
+    const char *nearest = nearest_name(name, &commands[0].name, N_COMMAND, sizeof commands[0]);
+    fprintf(stderr, "adjoint: unknown command \"%s\" ", name);
+    if (nearest != NULL)
+        fprintf(stderr, "(did you mean %s?)\n", nearest);
+    else
+        fprintf(stderr, "(see adjoint --help)\n");
+    return EXIT_USAGE;
+}

@@ -1,0 +1,137 @@
+/* network.c - see network.h. */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "network.h"
+
+__attribute__((format(printf, 3, 4))) static adj_status fail(network *n, adj_status status,
+                                                             const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(n->message, sizeof n->message, format, args);
+    va_end(args);
+    return status;
+}
+
+/* The graph up to the loss. */
+static adj_status build(network *n, const network_opts *o)
+{
+    adj_model_opts options = {
+        .batch = o->batch, .classes = o->classes, .training = o->optimiser != NULL};
+
+    n->model = adj_model_find(o->model, &options);
+    if (n->model == NULL)
+        return fail(n, ADJ_EARG, "unknown model %s (did you mean %s?)", o->model,
+                    adj_model_nearest(o->model)->name);
+    n->graph = adj_graph_new();
+    n->logits = n->graph != NULL ? adj_model_logits(n->graph, n->model, &options) : NULL;
+    if (n->logits == NULL)
+        return fail(n, adj_graph_status(n->graph), "%s", adj_graph_message(n->graph));
+    n->images = adj_find(n->graph, "images");
+    n->shape = adj_node_type(n->images).shape;
+    n->classes = o->classes;
+    n->labels = adj_input(n->graph, "labels", ADJ_I32, (adj_shape){1, {o->batch}});
+    n->loss = adj_loss_softmax(n->logits, n->labels);
+    n->params = n->loss != NULL ? adj_trainable_elems(n->loss) : 0;
+    return ADJ_OK;
+}
+
+static adj_status plan(network *n, const network_opts *o)
+{
+    adj_node *fetch[] = {n->loss, n->logits};
+    adj_exec_opts options = {.n_fetch = 2,
+                             .fetch = fetch,
+                             .backend = o->backend,
+                             .threads = (int)o->threads,
+                             .seed = (uint64_t)o->seed};
+
+    if (o->optimiser != NULL) {
+        n->lr = adj_input(n->graph, "lr", ADJ_F32, (adj_shape){0});
+        options.updates = adj_training_updates(n->loss, n->lr, o->optimiser);
+    }
+    adj_status status = adj_graph_status(n->graph);
+    if (status != ADJ_OK)
+        return fail(n, status, "%s", adj_graph_message(n->graph));
+    status = adj_exec_new(n->graph, &options, &n->exec);
+    if (status != ADJ_OK)
+        return fail(n, status, "%s", n->exec != NULL ? adj_exec_message(n->exec) : "out of memory");
+    return ADJ_OK;
+}
+
+adj_status network_open(network *n, const network_opts *o)
+{
+    *n = (network){0};
+    adj_status status = build(n, o);
+    if (status == ADJ_OK)
+        status = plan(n, o);
+    if (status != ADJ_OK)
+        return status;
+    n->x = calloc((size_t)adj_shape_elems(n->shape), sizeof *n->x);
+    n->y = calloc((size_t)o->batch, sizeof *n->y);
+    n->scores = calloc((size_t)(o->batch * n->classes), sizeof *n->scores);
+    if (n->x == NULL || n->y == NULL || n->scores == NULL)
+        return fail(n, ADJ_ENOMEM, "out of memory");
+    return ADJ_OK;
+}
+
+void network_close(network *n)
+{
+    free(n->x);
+    free(n->y);
+    free(n->scores);
+    adj_exec_free(n->exec);
+    adj_graph_free(n->graph);
+}
+
+static void count_batch(const network *n, double loss, int64_t real, tally *t)
+{
+    for (int64_t i = 0; i < real; i++) {
+        const float *score = n->scores + i * n->classes;
+        int best = 0;
+        for (int k = 1; k < n->classes; k++)
+            if (score[k] > score[best])
+                best = k;
+        t->right += best == n->y[i];
+    }
+    t->loss += loss * (double)real; /* the loss is a mean over the images that count */
+    t->count += real;
+}
+
+adj_status network_step(network *n, const adj_dataset *d, const int64_t *order, int64_t first,
+                        double lr, tally *t)
+{
+    float rate = (float)lr, loss = 0;
+    int64_t batch = n->shape.dim[0], real = adj_batch(d, order, first, n->shape, n->x, n->y);
+
+    if (real < 1)
+        return fail(n, ADJ_ESHAPE, "%s cannot be fed images of %lldx%lldx%lld", n->model->name,
+                    (long long)d->h, (long long)d->w, (long long)d->c);
+    adj_status status =
+        adj_set(n->exec, n->images, n->x, (size_t)adj_shape_elems(n->shape) * sizeof *n->x);
+    if (status == ADJ_OK)
+        status = adj_set(n->exec, n->labels, n->y, (size_t)batch * sizeof *n->y);
+    if (status == ADJ_OK && n->lr != NULL)
+        status = adj_set(n->exec, n->lr, &rate, sizeof rate);
+    if (status == ADJ_OK)
+        status = adj_run(n->exec);
+    if (status == ADJ_OK)
+        status = adj_get(n->exec, n->loss, &loss, sizeof loss);
+    if (status == ADJ_OK)
+        status = adj_get(n->exec, n->logits, n->scores,
+                         (size_t)(batch * n->classes) * sizeof *n->scores);
+    if (status != ADJ_OK)
+        return fail(n, status, "%s", adj_exec_message(n->exec));
+    count_batch(n, loss, real, t);
+    return ADJ_OK;
+}
+
+adj_status network_evaluate(network *n, const adj_dataset *d, tally *t)
+{
+    adj_status status = ADJ_OK;
+
+    *t = (tally){0};
+    for (int64_t first = 0; first < d->n && status == ADJ_OK; first += n->shape.dim[0])
+        status = network_step(n, d, NULL, first, 0, t);
+    return status;
+}

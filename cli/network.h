@@ -1,0 +1,51 @@
+/* network.h - a model, its loss and its executor, fed from a data set: for training or for
+ * evaluation. */
+#ifndef CLI_NETWORK_H
+#define CLI_NETWORK_H
+
+#include "adjoint_io.h"
+#include "adjoint_nn.h"
+
+typedef struct {
+    const char *model; /* its name */
+    int64_t batch, classes, seed, threads;
+    const char *backend;
+    const adj_optimiser_opts *optimiser; /* NULL: evaluation */
+} network_opts;
+
+typedef struct {
+    const adj_model *model;
+    int64_t params; /* trainable elements */
+    adj_graph *graph;
+    adj_exec *exec;
+    adj_node *images, *labels, *lr, *logits, *loss;
+    adj_shape shape; /* of images */
+    int64_t classes;
+    float *x, *scores; /* the values of images and logits */
+    int32_t *y;        /* of labels */
+    char message[ADJ_MESSAGE];
+} network;
+
+/* Sums over images that count. */
+typedef struct {
+    double loss;
+    int64_t right, count;
+} tally;
+
+/* n is to be closed in every case; on failure its message says why. */
+adj_status network_open(network *n, const network_opts *o);
+void network_close(network *n);
+/* Runs one batch, the one that begins at order[first], and adds it to *t. lr: of a training step.
+ */
+adj_status network_step(network *n, const adj_dataset *d, const int64_t *order, int64_t first,
+                        double lr, tally *t);
+/* The whole data set in its own order. */
+adj_status network_evaluate(network *n, const adj_dataset *d, tally *t);
+
+static inline double mean_loss(tally t) { return t.count > 0 ? t.loss / (double)t.count : 0; }
+static inline double accuracy(tally t)
+{
+    return t.count > 0 ? 100.0 * (double)t.right / (double)t.count : 0; /* per cent */
+}
+
+#endif

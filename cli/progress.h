@@ -1,0 +1,22 @@
+/* progress.h - one line that says how far training is. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include "network.h"
+
+typedef struct {
+    int terminal;
+    int64_t epochs, steps, batch; /* steps: of one epoch */
+    double started, shown;        /* seconds */
+    double epoch_started;
+} progress;
+
+double seconds_now(void);
+progress progress_start(int64_t epochs, int64_t steps, int64_t batch);
+/* After step (0, 1, ..) of epoch (0, 1, ..); t: of the epoch so far. On a terminal it rewrites its
+ * line a few times a second; elsewhere it prints one from time to time. */
+void progress_step(progress *p, int64_t epoch, int64_t step, tally t);
+/* Takes the line away, for something else to be printed. */
+void progress_clear(const progress *p);
+
+#endif
