@@ -83,7 +83,7 @@ adj_node *adj_model_resnet20(adj_node *x, const adj_model_opts *options)
     adj_node *h = adj_relu(norm(adj_layer_conv2d(x, "conv1", &first), "bn1", o));
     for (int stage = 0; stage < 3; stage++) {
         for (int block = 0; block < 3; block++) {
-            char name[32];
+            char name[NN_NAME];
             int shrinks = stage > 0 && block == 0;
             snprintf(name, sizeof name, "stage%d/block%d", stage + 1, block + 1);
             h = residual(h, name, o, even(o, 16 << stage, 3, shrinks ? 2 : 1), shrinks);
@@ -123,7 +123,7 @@ adj_node *adj_model_mobilenet_v1(adj_node *x, const adj_model_opts *options)
 
     adj_node *h = adj_relu(norm(adj_layer_conv2d(x, "conv1", &first), "bn1", o));
     for (size_t i = 0; i < sizeof block / sizeof *block; i++) {
-        char name[32];
+        char name[NN_NAME];
         snprintf(name, sizeof name, "block%zu", i + 1);
         h = separable(h, name, o, even(o, 0, 3, block[i].stride),
                       even(o, widened(block[i].channels, multiplier), 1, 1));
@@ -140,7 +140,7 @@ adj_node *adj_model_ds_cnn(adj_node *x, const adj_model_opts *options)
     adj_node *h = adj_relu(norm(adj_layer_conv2d(x, "conv1", &first), "bn1", o));
     h = adj_layer_dropout(h, "dropout1", 0.2, o->training);
     for (int i = 1; i <= 4; i++) {
-        char name[32];
+        char name[NN_NAME];
         snprintf(name, sizeof name, "block%d", i);
         h = separable(h, name, o, nn_conv(o, 0, 3, 1), nn_conv(o, 64, 1, 1));
     }
