@@ -1,3 +1,48 @@
 #!/bin/sh
-echo "skipped: to be written"
-exit 77
+# test_symbols.sh - what the built libraries export, import and keep: only adj_* leaves them, nothing in
+# them prints, aborts, exits or keeps changing data between calls, and the core needs libc, libm, OpenMP
+# and oneDNN alone. $BUILD: a release build folder.
+set -u
+status=0
+
+complain() {
+    echo "test_symbols: $1:"
+    sed 's/^/  /' "$findings"
+    status=1
+}
+findings=$(mktemp)
+trap 'rm -f "$findings"' EXIT
+
+for name in libadjoint libadjoint_io; do
+    so=$(echo "$BUILD/$name".so.[0-9]*)
+    archive=$BUILD/$name.a
+    major=$(sed -n 's/^#define ADJ_VERSION_MAJOR //p' include/adjoint.h)
+
+    nm -D --defined-only "$so" | awk '$NF !~ /^adj_/' >"$findings"
+    [ ! -s "$findings" ] || complain "$so exports more than adj_*"
+
+    # .data.rel.ro (const structs with pointers) is read-only once loaded.
+    size -A "$archive" | awk '/ex / { object = $1 }
+        $1 ~ /^\.(data|bss|tdata|tbss)(\.|$)/ && $1 !~ /^\.data\.rel\.ro/ && $2 > 0 { print object, $0 }' >"$findings"
+    nm "$archive" | awk '$2 == "C"' >>"$findings"
+    [ ! -s "$findings" ] || complain "$archive has data that changes"
+
+    nm -u "$archive" | awk '$1 == "U" { print $2 }' | sort -u | grep -xE \
+        'abort|_?exit|_Exit|quick_exit|raise|kill|__assert.*|v?printf|puts|putchar|perror|psignal|stdout|stderr|stdin|__printf_chk|__vprintf_chk|s?rand|random|strtok|setlocale|atexit|signal|sigaction|GOMP_critical.*' >"$findings"
+    [ ! -s "$findings" ] || complain "$archive calls what a library must not"
+
+    soname=$(readelf -d "$so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+    [ "$soname" = "$name.so.$major" ] || {
+        echo "test_symbols: $so has SONAME $soname, expected $name.so.$major"
+        status=1
+    }
+done
+
+needed() {
+    readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'
+}
+needed "$(echo "$BUILD"/libadjoint.so.[0-9]*)" | grep -vE '^(libc|libm|libgomp|libdnnl)\.so\.' >"$findings"
+[ ! -s "$findings" ] || complain "libadjoint needs more than libc, libm, libgomp and libdnnl"
+needed "$(echo "$BUILD"/libadjoint_io.so.[0-9]*)" | grep -vE '^(libc|libm|libz|libjansson|libadjoint)\.so\.' >"$findings"
+[ ! -s "$findings" ] || complain "libadjoint_io needs more than libc, libm, libz, libjansson and libadjoint"
+exit $status

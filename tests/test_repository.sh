@@ -1,0 +1,44 @@
+#!/bin/sh
+# test_repository.sh - what the sources must not hold: paths of somebody's machine, addresses of
+# package hosts, open ends; and every source is listed in sources.ninja or tests.ninja, with its object.
+set -u
+status=0
+if [ ! -f sources.ninja ]; then
+    echo "skipped: no sources here"
+    exit 77
+fi
+files() {
+    git ls-files 2>/dev/null | grep . || find . -type f ! -path './build/*' ! -path './.git/*'
+}
+findings=$(mktemp)
+trap 'rm -f "$findings"' EXIT
+
+# check TITLE PATTERN
+check() {
+    # shellcheck disable=SC2046 # no path here has a space
+    grep -nIE -e "$2" $(files) /dev/null | grep -v 'www\.w3\.org' >"$findings" && {
+        echo "test_repository: $1:"
+        sed 's/^/  /' "$findings"
+        status=1
+    }
+}
+# The brackets keep the patterns from finding themselves.
+check "path of a machine" '(^|[^[:alnum:]_.$}/])/([h]ome|[r]oot|[U]sers|[w]ork)/'
+check "address of a host" '([h]ttps?|[f]tp)://[[:alnum:]]'
+check "open end" '(^|[^[:alnum:]_])([T]ODO|[F]IXME|[X]XX)([^[:alnum:]_]|$)'
+
+for source in $(find graph ops backends io cli examples tests -name '*.c' ! -path 'tests/golden/*' 2>/dev/null); do
+    grep -qE "^build .*[ ]$source( |\$)" sources.ninja tests.ninja || {
+        echo "test_repository: $source is compiled by neither sources.ninja nor tests.ninja"
+        status=1
+    }
+done
+# Whatever is built is also used: an object stands in a library's or program's list, a test in the list
+# of tests.
+for target in $(sed -nE 's/^build (\$b\/[^:]*(\.o|\/test_[a-z0-9_]*|examples\/[a-z0-9_]*)): (cc|program|test).*/\1/p' sources.ninja tests.ninja); do
+    [ "$(grep -cF "$target " sources.ninja)$(grep -cF "$target " tests.ninja)" != 00 ] || {
+        echo "test_repository: $target is built but is in no list"
+        status=1
+    }
+done
+exit $status
