@@ -51,4 +51,4 @@ Libs.private: -ldnnl -fopenmp -lm"
 write_pc adjoint_io "adjoint's data sets and weight files" \
     "Requires: adjoint = $version
 Requires.private: zlib jansson" "Libs: -L\${libdir} -ladjoint_io
-Libs.private: -lm"
+Libs.private: -fopenmp -lm"

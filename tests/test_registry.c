@@ -15,11 +15,10 @@ extern const naive_entry naive_table_f32[], naive_table_f64[], naive_table_f16[]
     naive_table_bf16[];
 
 /* Their results are counts, comparisons or constants: gradients stop there by definition. */
-static const char *const no_gradient[] = {"fill",          "equal",       "greater_equal",
-                                          "stop_gradient", "label_count", NULL};
+static const char *const no_gradient[] = {
+    "fill", "equal", "greater_equal", "stop_gradient", "label_count", "next_step", NULL};
 /* An optimiser's step is not differentiated through: adj_grad says ADJ_ENOGRAD. */
-static const char *const no_rule[] = {"momentum",  "sgd_step",  "ema",
-                                      "adam_step", "next_step", NULL};
+static const char *const no_rule[] = {"momentum", "sgd_step", "ema", "adam_step", NULL};
 
 static int is_in(const char *const list[], const char *name)
 {

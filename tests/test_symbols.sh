@@ -43,6 +43,6 @@ needed() {
 }
 needed "$(echo "$BUILD"/libadjoint.so.[0-9]*)" | grep -vE '^(libc|libm|libgomp|libdnnl)\.so\.' >"$findings"
 [ ! -s "$findings" ] || complain "libadjoint needs more than libc, libm, libgomp and libdnnl"
-needed "$(echo "$BUILD"/libadjoint_io.so.[0-9]*)" | grep -vE '^(libc|libm|libz|libjansson|libadjoint)\.so\.' >"$findings"
-[ ! -s "$findings" ] || complain "libadjoint_io needs more than libc, libm, libz, libjansson and libadjoint"
+needed "$(echo "$BUILD"/libadjoint_io.so.[0-9]*)" | grep -vE '^(libc|libm|libgomp|libz|libjansson|libadjoint)\.so\.' >"$findings"
+[ ! -s "$findings" ] || complain "libadjoint_io needs more than libc, libm, libgomp, libz, libjansson and libadjoint"
 exit $status
