@@ -2,8 +2,8 @@
 # run.sh BUILD TEST... - runs test programs and scripts one after the other, prints what failed or was
 # skipped, and ends with "N passed, M failed" (", K skipped"), a line kept in BUILD/tests/summary.
 #
-# A program is a Criterion test (its closing line is counted) or anything that exits with 0, or 77 for
-# "skipped: why" on its last line. With SANITIZER_LOGS=DIR every sanitizer writes its reports there, and
+# A program is a Criterion test (its closing line is counted), prints "N passed, M failed" itself (those
+# are counted), or just exits with 0, or with 77 and "skipped: why" on its last line. With SANITIZER_LOGS=DIR every sanitizer writes its reports there, and
 # a report is a failure whatever the test said. TIMEOUT: seconds for one program.
 set -u
 build=$1
@@ -30,6 +30,11 @@ count() {
     sed -n "s/.*Synthesis:.*$1: \([0-9]*\).*/\1/p" "$output" | tail -n 1
 }
 
+# The sum of a word of all lines "N passed, M failed".
+total() {
+    awk -v word="$1" '/^[0-9]+ passed, [0-9]+ failed/ { sum += $word } END { print sum }' "$output"
+}
+
 for test; do
     timeout "${TIMEOUT:-900}" "$test" >"$output" 2>&1
     status=$?
@@ -37,16 +42,17 @@ for test; do
     if [ -n "$(count Tested)" ]; then
         ok=$(count Passing)
         no=$(($(count Failing) + $(count Crashing)))
-        if [ "$status" -ne 0 ] && [ "$no" -eq 0 ]; then
-            no=1
-        fi
         skips=$(grep -c '^\[.*SKIP' "$output")
         skipped=$((skipped + skips))
     elif [ "$status" -eq 77 ]; then
         ok=0
         skipped=$((skipped + 1))
         note="$(tail -n 1 "$output")"
-    elif [ "$status" -ne 0 ]; then
+    elif grep -q '^[0-9]* passed, [0-9]* failed' "$output"; then
+        ok=$(total 1)
+        no=$(total 3)
+    fi
+    if [ "$status" -ne 0 ] && [ "$status" -ne 77 ] && [ "$no" -eq 0 ]; then
         ok=0 no=1
     fi
     if [ -n "${SANITIZER_LOGS:-}" ] && [ -n "$(ls -A "$logs")" ]; then
