@@ -1,0 +1,219 @@
+/* test_activation.c - the activations and their gradient ops. */
+#include <math.h>
+
+#include "oracles.h"
+
+static adj_node *leaky(adj_node *x) { return adj_leaky_relu(x, 0.2); }
+static adj_node *leaky_negative(adj_node *x) { return adj_leaky_relu(x, -0.5); }
+static double relu(double x) { return x > 0 ? x : 0; }
+static double relu6(double x) { return fmin(fmax(x, 0), 6); }
+static double leaky_value(double x) { return x > 0 ? x : 0.2 * x; }
+static double leaky_negative_value(double x) { return x > 0 ? x : -0.5 * x; }
+static double sigmoid(double x) { return 0.5 * (1 + tanh(x / 2)); }
+static double silu(double x) { return x * sigmoid(x); }
+
+enum { N = 8 };
+/* Values and gradients by PyTorch, in float64, of these x and dy. */
+static const double x_values[N] = {-3, -1, -0.5, 0, 0.25, 1, 2.5, 7};
+static const double dy_values[N] = {1, -2, 3, 0.5, -1, 2, 4, -3};
+
+typedef struct {
+    const char *name;
+    adj_node *(*build)(adj_node *x);
+    double (*value)(double x);
+    double y[N], dx[N];
+} activation;
+
+static const activation ops[] = {
+    {"relu", adj_relu, relu, {0, 0, 0, 0, 0.25, 1, 2.5, 7}, {0, 0, 0, 0, -1, 2, 4, -3}},
+    {"relu6", adj_relu6, relu6, {0, 0, 0, 0, 0.25, 1, 2.5, 6}, {0, 0, 0, 0, -1, 2, 4, 0}},
+    {"leaky_relu",
+     leaky,
+     leaky_value,
+     {-0.6, -0.2, -0.1, 0, 0.25, 1, 2.5, 7},
+     {0.2, -0.4, 0.6, 0.1, -1, 2, 4, -3}},
+    {"leaky_relu, alpha < 0",
+     leaky_negative,
+     leaky_negative_value,
+     {1.5, 0.5, 0.25, 0, 0.25, 1, 2.5, 7},
+     {-0.5, 1, -1.5, -0.25, -1, 2, 4, -3}},
+    {"sigmoid",
+     adj_sigmoid,
+     sigmoid,
+     {0.04742587317756678, 0.2689414213699951, 0.3775406687981454, 0.5, 0.5621765008857981,
+      0.7310585786300049, 0.9241418199787566, 0.9990889488055994},
+     {0.04517665973091214, -0.3932238664829637, 0.7050111366047835, 0.125, -0.24613408273759835,
+      0.3932238664829637, 0.28041486618043227, -0.0027306635403653522}},
+    {"tanh",
+     adj_tanh,
+     tanh,
+     {-0.9950547536867305, -0.7615941559557649, -0.46211715726000974, 0, 0.24491866240370913,
+      0.7615941559557649, 0.9866142981514303, 0.9999983369439447},
+     {0.009866037165440166, -0.8399486832280523, 2.359343198897782, 0.5, -0.940014848806378,
+      0.8399486832280523, 0.10636890673264228, -9.978328034606509e-06}},
+    {"silu",
+     adj_silu,
+     silu,
+     {-0.14227761953270035, -0.2689414213699951, -0.1887703343990727, 0, 0.14054412522144952,
+      0.7310585786300049, 2.3103545499468914, 6.993622641639196},
+     {-0.08810410601516962, -0.1446589762570265, 0.7801164380920445, 0.25, -0.6237100215701977,
+      1.8553410237429737, 4.397604445366107, -3.016381491199356}},
+};
+enum { N_OPS = sizeof ops / sizeof *ops };
+
+/* A gradient in terms of y loses what rounding y lost: the error is absolute. */
+Test(activation, literal_numbers)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int k = 0; k < N_OPS; k++) {
+            const precision *t = &precisions[p];
+            fixture f = fixture_new();
+            adj_node *x = given(&f, t->dtype, (adj_shape){1, {N}}, x_values), *dx;
+            adj_node *dy = given(&f, t->dtype, (adj_shape){1, {N}}, dy_values);
+            adj_node *y = ops[k].build(x);
+            expect_values(&f, y, "naive", ops[k].y, t->rtol, t->rtol / 8);
+            cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK);
+            expect_values(&f, dx, "naive", ops[k].dx, 2 * t->rtol, 4 * t->rtol);
+            fixture_free(&f);
+        }
+}
+
+Test(activation, every_shape_against_a_loop)
+{
+    const adj_shape shapes[] = {{0}, {2, {3, 0}}, {4, {2, 3, 2, 5}}, {1, {1025}}, {2, {200, 201}}};
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int s = 0; s < 5; s++)
+            for (int k = 0; k < N_OPS; k++) {
+                fixture f = fixture_new();
+                adj_node *y = ops[k].build(given_random(&f, precisions[p].dtype, shapes[s], -8, 8));
+                int64_t n = elems_of(y);
+                double *want = malloc((size_t)n * sizeof *want + 1);
+                for (int64_t i = 0; i < n; i++)
+                    want[i] = ops[k].value(f.value[0][i]);
+                expect_values(&f, y, "naive", want, precisions[p].rtol, precisions[p].rtol / 8);
+                free(want);
+                fixture_free(&f);
+            }
+}
+
+/* x away from the kinks at 0 and 6 by more than the step; first, second and third derivative. */
+Test(activation, derivatives_against_differences)
+{
+    for (int k = 0; k < N_OPS; k++) {
+        const double x_apart[] = {-3, -1.2, -0.4, 0.3, 0.9, 2.2, 5.5, 6.5};
+        fixture f = fixture_new();
+        adj_node *x = given(&f, ADJ_F64, (adj_shape){2, {2, 4}}, x_apart), *dx, *ddx;
+        adj_node *y = ops[k].build(x);
+        expect_gradient(&f, y, "naive", 1e-5, 1e-7, 1e-9);
+        cr_assert_eq(adj_grad(y, f.in[1], 1, &x, &dx), ADJ_OK); /* in[1]: dy, of expect_gradient */
+        expect_gradient(&f, dx, "naive", 1e-5, 1e-7, 1e-9);
+        cr_assert_eq(adj_grad(dx, f.in[2], 1, &x, &ddx), ADJ_OK);
+        expect_gradient(&f, ddx, "naive", 1e-5, 1e-7, 1e-9);
+        fixture_free(&f);
+    }
+}
+
+/* The gradient ops on operands of their own, differentiated by both. */
+Test(activation, gradient_ops_against_differences)
+{
+    adj_node *(*const smooth[])(adj_node *, adj_node *) = {adj_sigmoid_grad, adj_tanh_grad,
+                                                           adj_silu_grad};
+    for (int k = 0; k < 3; k++) {
+        fixture f = fixture_new();
+        adj_node *dy = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -1, 1);
+        adj_node *y = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -2, 2);
+        expect_gradient(&f, smooth[k](dy, y), "naive", 1e-5, 1e-7, 1e-8);
+        fixture_free(&f);
+    }
+}
+
+static adj_node *leaky_half(adj_node *dy, adj_node *y) { return adj_leaky_relu_grad(dy, y, 0.5); }
+
+/* Where dy passes, on values given by hand; dy is passed on as it is, NaN or not. */
+Test(activation, masks)
+{
+    const double y[N] = {-1, -0.0, 0, 1e-7, 5.5, 6, 7, NAN};
+    const double dy[N] = {2, INFINITY, NAN, 3, -4, 5, NAN, 1};
+    const struct {
+        adj_node *(*build)(adj_node *dy, adj_node *y);
+        double want[N];
+    } cases[] = {
+        {adj_relu_grad, {0, 0, 0, 3, -4, 5, NAN, 0}},
+        {adj_relu6_grad, {0, 0, 0, 3, -4, 0, 0, 0}},
+        {leaky_half, {1, INFINITY, NAN, 3, -4, 5, NAN, 0.5}},
+    };
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int k = 0; k < 3; k++) {
+            fixture f = fixture_new();
+            adj_node *d = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, dy);
+            adj_node *features = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, y);
+            expect_values(&f, cases[k].build(d, features), "naive", cases[k].want, 0, 0);
+            fixture_free(&f);
+        }
+}
+
+/* The gradient ops are linear in dy. */
+Test(activation, adjoint_on_integers)
+{
+    adj_node *(*const linear[])(adj_node *, adj_node *) = {adj_relu_grad, adj_relu6_grad,
+                                                           leaky_half};
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int k = 0; k < 3; k++) {
+            fixture f = fixture_new();
+            adj_node *dy = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4, 5}}, -3, 3);
+            adj_node *y = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4, 5}}, -8, 8);
+            expect_adjoint(&f, linear[k](dy, y), 1);
+            fixture_free(&f);
+        }
+}
+
+Test(activation, nan_and_infinity)
+{
+    const double x[] = {NAN, INFINITY, -INFINITY, 1000, -1000};
+    const double want[][5] = {
+        {NAN, INFINITY, 0, 1000, 0}, {NAN, 6, 0, 6, 0}, {NAN, 1, 0, 1, 0}, {NAN, 1, -1, 1, -1}};
+    adj_node *(*const build[])(adj_node *) = {adj_relu, adj_relu6, adj_sigmoid, adj_tanh};
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int k = 0; k < 4; k++) {
+            fixture f = fixture_new();
+            adj_node *y = build[k](given(&f, precisions[p].dtype, (adj_shape){1, {5}}, x));
+            expect_values(&f, y, "naive", want[k], 0, 0);
+            fixture_free(&f);
+        }
+}
+
+static adj_node *mixed(fixture *f)
+{
+    return adj_relu_grad(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1),
+                         given_random(f, ADJ_F16, (adj_shape){1, {4}}, 0, 1));
+}
+
+static adj_node *other_shape(fixture *f)
+{
+    return adj_tanh_grad(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1),
+                         given_random(f, ADJ_F32, (adj_shape){2, {4, 1}}, 0, 1));
+}
+
+static adj_node *integers(fixture *f)
+{
+    return adj_relu(given_integers(f, ADJ_I32, (adj_shape){1, {4}}, 0, 1));
+}
+
+static adj_node *infinite_alpha(fixture *f)
+{
+    return adj_leaky_relu(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), INFINITY);
+}
+
+Test(activation, refusals)
+{
+    const refusal list[] = {
+        {mixed, ADJ_EDTYPE, {"relu_grad", "f32", "f16"}},
+        {other_shape, ADJ_ESHAPE, {"tanh_grad", "[4]", "[4, 1]"}},
+        {integers, ADJ_EDTYPE, {"relu", "i32"}},
+        {infinite_alpha, ADJ_EARG, {"leaky_relu", "alpha", "inf"}},
+    };
+    expect_refusals(sizeof list / sizeof *list, list);
+    for (int k = 0; k < N_OPS; k++)
+        cr_assert_null(ops[k].build(NULL));
+    cr_assert_null(adj_silu_grad(NULL, NULL));
+}

@@ -1,0 +1,271 @@
+/* test_elementwise_binary.c - arithmetic of two operands, with every kind of broadcasting. */
+#include <math.h>
+
+#include "oracles.h"
+
+typedef struct {
+    const char *name;
+    adj_node *(*build)(adj_node *a, adj_node *b);
+    double (*value)(double a, double b);
+} binary;
+
+static double add(double a, double b) { return a + b; }
+static double sub(double a, double b) { return a - b; }
+static double mul(double a, double b) { return a * b; }
+static double quotient(double a, double b) { return a / b; }
+static double larger(double a, double b) { return a > b ? a : b; }
+static double smaller(double a, double b) { return a < b ? a : b; }
+static double same(double a, double b) { return a == b; }
+static double not_less(double a, double b) { return !(a < b); }
+
+static const binary ops[] = {
+    {"add", adj_add, add},
+    {"sub", adj_sub, sub},
+    {"mul", adj_mul, mul},
+    {"div", adj_div, quotient},
+    {"maximum", adj_maximum, larger},
+    {"minimum", adj_minimum, smaller},
+    {"equal", adj_equal, same},
+    {"greater_equal", adj_greater_equal, not_less},
+};
+enum { N_OPS = sizeof ops / sizeof *ops, N_DIFFERENTIABLE = 6 };
+
+typedef struct {
+    adj_shape a, b, y;
+} shapes;
+
+static const shapes broadcasts[] = {
+    {{0}, {0}, {0}},
+    {{2, {2, 3}}, {2, {2, 3}}, {2, {2, 3}}},
+    {{2, {2, 3}}, {0}, {2, {2, 3}}},
+    {{0}, {2, {2, 3}}, {2, {2, 3}}},
+    {{2, {2, 3}}, {1, {3}}, {2, {2, 3}}},
+    {{1, {3}}, {2, {2, 3}}, {2, {2, 3}}},
+    {{2, {2, 3}}, {2, {2, 1}}, {2, {2, 3}}},
+    {{2, {4, 1}}, {2, {1, 3}}, {2, {4, 3}}},
+    {{2, {1, 3}}, {2, {1, 1}}, {2, {1, 3}}},
+    {{3, {2, 1, 3}}, {2, {4, 1}}, {3, {2, 4, 3}}},
+    {{1, {1}}, {4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}},
+    {{4, {2, 1, 3, 1}}, {4, {1, 2, 1, 2}}, {4, {2, 2, 3, 2}}},
+    {{6, {2, 1, 2, 1, 2, 1}}, {6, {1, 2, 1, 2, 1, 2}}, {6, {2, 2, 2, 2, 2, 2}}},
+    {{4, {2, 3, 2, 2}}, {3, {3, 1, 1}}, {4, {2, 3, 2, 2}}},
+    /* empty ones */
+    {{2, {0, 3}}, {2, {1, 3}}, {2, {0, 3}}},
+    {{2, {2, 0}}, {0}, {2, {2, 0}}},
+    {{1, {1}}, {1, {0}}, {1, {0}}},
+    /* longer than one part */
+    {{1, {2500}}, {0}, {1, {2500}}},
+    {{2, {2, 1025}}, {2, {2, 1}}, {2, {2, 1025}}},
+    {{2, {1030, 3}}, {1, {3}}, {2, {1030, 3}}},
+};
+enum { N_BROADCASTS = sizeof broadcasts / sizeof *broadcasts, N_SMALL = 14 };
+
+/* The element of x that stands at index i of y: its axes are y's last, and size 1 repeats. */
+static double repeated(const double *x, adj_shape shape, adj_shape i)
+{
+    adj_shape index = {.rank = shape.rank};
+    for (int64_t d = 0; d < shape.rank; d++)
+        index.dim[d] = shape.dim[d] == 1 ? 0 : i.dim[i.rank - shape.rank + d];
+    return x[ravel(index, shape)];
+}
+
+static void check_values(const binary *op, const shapes *s, const precision *p)
+{
+    fixture f = fixture_new();
+    /* few distinct values, so that some are equal; none 0 */
+    adj_node *a = given_integers(&f, p->dtype, s->a, 1, 5);
+    adj_node *b = given_integers(&f, p->dtype, s->b, 1, 5);
+    adj_node *y = op->build(a, b);
+    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+    adj_shape shape = adj_node_type(y).shape;
+    cr_assert_eq(memcmp(&shape, &s->y, sizeof shape), 0, "%s", op->name);
+    int64_t n = elems_of(y);
+    double *want = malloc((size_t)n * sizeof *want + 1);
+    for (int64_t i = 0; i < n; i++) {
+        adj_shape index = unravel(i, s->y);
+        want[i] = op->value(repeated(f.value[0], s->a, index), repeated(f.value[1], s->b, index));
+    }
+    expect_values(&f, y, "naive", want, op->value == quotient ? p->rtol : 0, 0);
+    free(want);
+    fixture_free(&f);
+}
+
+Test(elementwise_binary, every_broadcast_against_index_arithmetic)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < N_BROADCASTS; i++)
+            for (int k = 0; k < N_OPS; k++)
+                check_values(&ops[k], &broadcasts[i], &precisions[p]);
+}
+
+/* Numbers from NumPy. */
+Test(elementwise_binary, literal_numbers)
+{
+    const adj_shape column = {2, {3, 1}}, row = {1, {2}};
+    const double a[] = {-2, 0.5, 4}, b[] = {4, -0.25};
+    const double sum[] = {2, -2.25, 4.5, 0.25, 8, 3.75},
+                 difference[] = {-6, -1.75, -3.5, 0.75, 0, 4.25};
+    const double product[] = {-8, 0.5, 2, -0.125, 16, -1}, ratio[] = {-0.5, 8, 0.125, -2, 1, -16};
+    const double maxima[] = {4, -0.25, 4, 0.5, 4, 4}, minima[] = {-2, -2, 0.5, -0.25, 4, -0.25};
+    const double equals[] = {0, 0, 0, 0, 1, 0}, at_least[] = {0, 0, 0, 1, 1, 1};
+    const double *const want[] = {sum,    difference, product, ratio,
+                                  maxima, minima,     equals,  at_least};
+
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int k = 0; k < N_OPS; k++) {
+            fixture f = fixture_new();
+            adj_dtype dtype = precisions[p].dtype;
+            expect_values(&f, ops[k].build(given(&f, dtype, column, a), given(&f, dtype, row, b)),
+                          "naive", want[k], 0, 0);
+            fixture_free(&f);
+        }
+}
+
+Test(elementwise_binary, nan_and_infinity)
+{
+    const adj_shape six = {1, {6}};
+    const double a[] = {NAN, 1, INFINITY, -INFINITY, 0, 1}, b[] = {1, NAN, INFINITY, 2, 0, 0};
+    const double maxima[] = {NAN, NAN, INFINITY, 2, 0, 1};
+    const double minima[] = {NAN, NAN, INFINITY, -INFINITY, 0, 0};
+    const double equals[] = {0, 0, 1, 0, 1, 0}, ratio[] = {NAN, NAN, NAN, -INFINITY, NAN, INFINITY};
+
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *x = given(&f, precisions[p].dtype, six, a);
+        adj_node *y = given(&f, precisions[p].dtype, six, b);
+        expect_values(&f, adj_maximum(x, y), "naive", maxima, 0, 0);
+        expect_values(&f, adj_minimum(x, y), "naive", minima, 0, 0);
+        expect_values(&f, adj_equal(x, y), "naive", equals, 0, 0);
+        expect_values(&f, adj_div(x, y), "naive", ratio, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* The result takes over an operand's buffer where it can: others must still see the old values. */
+Test(elementwise_binary, in_place)
+{
+    const adj_shape wide = {2, {3, 4}}, row = {1, {4}};
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *a = given_integers(&f, precisions[p].dtype, wide, -4, 4);
+        adj_node *b = given_integers(&f, precisions[p].dtype, row, -4, 4);
+        adj_node *u = adj_neg(a), *v = adj_sub(u, b), *w = adj_add(adj_mul(v, v), u);
+        double want[12];
+        for (int i = 0; i < 12; i++) {
+            double x = -f.value[0][i], y = x - f.value[1][i % 4];
+            want[i] = y * y + x;
+        }
+        expect_values(&f, w, "naive", want, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* add and sub are linear in both operands together, mul in the first. */
+Test(elementwise_binary, adjoint_on_integers)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < N_SMALL + 3; i++)
+            for (int k = 0; k < 3; k++) {
+                fixture f = fixture_new();
+                adj_node *a = given_integers(&f, precisions[p].dtype, broadcasts[i].a, -2, 2);
+                adj_node *b = given_integers(&f, precisions[p].dtype, broadcasts[i].b, -2, 2);
+                expect_adjoint(&f, ops[k].build(a, b), ops[k].value == mul ? 1 : 2);
+                fixture_free(&f);
+            }
+}
+
+/* Operands apart from each other and from 0, so that no difference crosses a kink or a pole. */
+Test(elementwise_binary, gradient_against_differences)
+{
+    for (int i = 0; i < N_SMALL; i++)
+        for (int k = 0; k < N_DIFFERENTIABLE; k++)
+            for (int low = 0; low < 2; low++) {
+                fixture f = fixture_new();
+                adj_node *a =
+                    given_random(&f, ADJ_F64, broadcasts[i].a, low ? 0.5 : 2, low ? 1 : 3);
+                adj_node *b = given_random(&f, ADJ_F64, broadcasts[i].b, 1.25, 1.75);
+                expect_gradient(&f, ops[k].build(a, b), "naive", 1e-5, 1e-7, 1e-8);
+                fixture_free(&f);
+            }
+}
+
+Test(elementwise_binary, second_derivative_against_differences)
+{
+    for (int i = 0; i < N_SMALL; i++)
+        for (int k = 2; k < N_DIFFERENTIABLE; k++) /* of add and sub it is 0 */
+            for (int which = 0; which < 2; which++) {
+                fixture f = fixture_new();
+                adj_node *a = given_random(&f, ADJ_F64, broadcasts[i].a, 2, 3), *dx[2];
+                adj_node *b = given_random(&f, ADJ_F64, broadcasts[i].b, 1.25, 1.75);
+                adj_node *dy = given_random(&f, ADJ_F64, broadcasts[i].y, -1, 1);
+                adj_node *in[] = {a, b};
+                cr_assert_eq(adj_grad(ops[k].build(a, b), dy, 2, in, dx), ADJ_OK);
+                expect_gradient(&f, dx[which], "naive", 1e-5, 1e-7, 1e-8);
+                fixture_free(&f);
+            }
+}
+
+/* The gradient of a tie goes to the first operand, and an infinite one stays where it belongs. */
+Test(elementwise_binary, ties_go_to_the_first_operand)
+{
+    const adj_shape three = {1, {3}};
+    const double a[] = {1, 2, 3}, b[] = {1, 3, 2}, dy[] = {5, INFINITY, INFINITY};
+    const double to_a[] = {5, 0, INFINITY}, to_b[] = {0, INFINITY, 0};
+    fixture f = fixture_new();
+    adj_node *in[] = {given(&f, ADJ_F32, three, a), given(&f, ADJ_F32, three, b)}, *dx[2];
+    adj_node *d = given(&f, ADJ_F32, three, dy);
+
+    cr_assert_eq(adj_grad(adj_maximum(in[0], in[1]), d, 2, in, dx), ADJ_OK);
+    expect_values(&f, dx[0], "naive", to_a, 0, 0);
+    expect_values(&f, dx[1], "naive", to_b, 0, 0);
+    cr_assert_eq(adj_grad(adj_minimum(in[1], in[0]), d, 2, in, dx), ADJ_OK);
+    expect_values(&f, dx[0], "naive", (double[]){0, INFINITY, 0}, 0, 0);
+    expect_values(&f, dx[1], "naive", (double[]){5, 0, INFINITY}, 0, 0);
+    cr_assert_eq(adj_grad(adj_equal(in[0], in[1]), d, 2, in, dx), ADJ_OK);
+    expect_values(&f, dx[0], "naive", (double[]){0, 0, 0}, 0, 0);
+    fixture_free(&f);
+}
+
+static adj_node *other_sizes(fixture *f)
+{
+    return adj_add(given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1),
+                   given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1));
+}
+
+static adj_node *empty_and_two(fixture *f)
+{
+    return adj_mul(given_random(f, ADJ_F32, (adj_shape){2, {2, 0}}, 0, 1),
+                   given_random(f, ADJ_F32, (adj_shape){2, {2, 2}}, 0, 1));
+}
+
+static adj_node *mixed(fixture *f)
+{
+    return adj_div(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1),
+                   given_random(f, ADJ_F64, (adj_shape){1, {4}}, 0, 1));
+}
+
+static adj_node *integers(fixture *f)
+{
+    adj_node *a = given_integers(f, ADJ_I32, (adj_shape){1, {4}}, 0, 1);
+    return adj_maximum(a, a);
+}
+
+static adj_node *too_large(fixture *f)
+{
+    return adj_sub(adj_input(f->g, "a", ADJ_F32, (adj_shape){2, {1 << 30, 1}}),
+                   adj_input(f->g, "b", ADJ_F32, (adj_shape){2, {1, 1 << 30}}));
+}
+
+Test(elementwise_binary, refusals)
+{
+    const refusal list[] = {
+        {other_sizes, ADJ_ESHAPE, {"add", "[2, 3]", "[4]"}},
+        {empty_and_two, ADJ_ESHAPE, {"mul", "[2, 0]", "[2, 2]"}},
+        {mixed, ADJ_EDTYPE, {"div", "f32", "f64"}},
+        {integers, ADJ_EDTYPE, {"maximum", "i32"}},
+        {too_large, ADJ_ESHAPE, {"sub", "too large"}},
+    };
+    expect_refusals(sizeof list / sizeof *list, list);
+    for (int k = 0; k < N_OPS; k++)
+        cr_assert_null(ops[k].build(NULL, NULL));
+}

@@ -1,0 +1,175 @@
+/* test_matmul.c - matrix products with every pair of transposes. */
+#include "oracles.h"
+
+typedef struct {
+    int64_t m, k, n;
+} sizes;
+
+/* Around the kernel's tiles of 16 x 32 results and 64 products, and empty ones. */
+static const sizes products[] = {{1, 1, 1},    {2, 3, 4},    {5, 1, 3},    {1, 7, 1},
+                                 {16, 64, 32}, {17, 65, 33}, {33, 130, 2}, {2, 200, 40},
+                                 {3, 0, 4},    {0, 3, 2},    {3, 2, 0},    {0, 0, 0}};
+enum { N_PRODUCTS = sizeof products / sizeof *products, N_SMALL = 4 };
+
+static adj_node *operand(fixture *f, adj_dtype dtype, int64_t rows, int64_t cols, int transpose)
+{
+    adj_shape shape = {2, {transpose ? cols : rows, transpose ? rows : cols}};
+    return given_integers(f, dtype, shape, -2, 2);
+}
+
+static void check_product(const sizes *s, int ta, int tb, const precision *p)
+{
+    fixture f = fixture_new();
+    adj_node *a = operand(&f, p->dtype, s->m, s->k, ta), *b = operand(&f, p->dtype, s->k, s->n, tb);
+    double *want = calloc((size_t)(s->m * s->n) + 1, sizeof *want);
+    for (int64_t i = 0; i < s->m; i++)
+        for (int64_t j = 0; j < s->n; j++)
+            for (int64_t k = 0; k < s->k; k++)
+                want[i * s->n + j] += f.value[0][ta ? k * s->m + i : i * s->k + k] *
+                                      f.value[1][tb ? j * s->k + k : k * s->n + j];
+    expect_values(&f, adj_matmul(a, b, ta, tb), "naive", want, 0, 0); /* sums below 256: exact */
+    free(want);
+    fixture_free(&f);
+}
+
+Test(matmul, every_size_against_three_loops)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < N_PRODUCTS; i++)
+            for (int t = 0; t < 4; t++)
+                check_product(&products[i], t & 1, t >> 1, &precisions[p]);
+}
+
+/* By hand. */
+Test(matmul, literal_numbers)
+{
+    const double a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12};
+    const double want[4][9] = {{58, 64, 139, 154},                    /* [2,3] [3,2] */
+                               {39, 49, 59, 54, 68, 82, 69, 87, 105}, /* [2,3]' [3,2]' */
+                               {50, 68, 122, 167},                    /* [2,3] [2,3]' */
+                               {47, 52, 57, 64, 71, 78, 81, 90, 99}}; /* [2,3]' [2,3] */
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        adj_dtype dtype = precisions[p].dtype;
+        fixture f = fixture_new();
+        adj_node *x = given(&f, dtype, (adj_shape){2, {2, 3}}, a);
+        adj_node *tall = given(&f, dtype, (adj_shape){2, {3, 2}}, b);
+        adj_node *wide = given(&f, dtype, (adj_shape){2, {2, 3}}, b);
+        expect_values(&f, adj_matmul(x, tall, 0, 0), "naive", want[0], 0, 0);
+        expect_values(&f, adj_matmul(x, tall, 1, 1), "naive", want[1], 0, 0);
+        expect_values(&f, adj_matmul(x, wide, 0, 1), "naive", want[2], 0, 0);
+        expect_values(&f, adj_matmul(x, wide, 1, 0), "naive", want[3], 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* Linear in each operand. */
+Test(matmul, adjoint_on_integers)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < N_PRODUCTS; i++)
+            for (int t = 0; t < 4; t++) {
+                const sizes *s = &products[i];
+                if (s->k > 100) /* half sums stay exact */
+                    continue;
+                fixture f = fixture_new();
+                adj_node *a = operand(&f, precisions[p].dtype, s->m, s->k, t & 1);
+                adj_node *b = operand(&f, precisions[p].dtype, s->k, s->n, t >> 1);
+                adj_node *other =
+                    given_integers(&f, precisions[p].dtype, adj_node_type(a).shape, -2, 2);
+                expect_adjoint(&f, adj_matmul(a, b, t & 1, t >> 1), 1);
+                adj_node *swapped = f.in[0]; /* and now b is input 0 */
+                double *value = f.value[0];
+                f.in[0] = f.in[1], f.value[0] = f.value[1];
+                f.in[1] = swapped, f.value[1] = value;
+                expect_adjoint(&f, adj_matmul(other, b, t & 1, t >> 1), 1);
+                fixture_free(&f);
+            }
+}
+
+/* The same matrix on both sides counts twice. */
+Test(matmul, gradient_against_differences)
+{
+    for (int i = 0; i < N_SMALL; i++)
+        for (int t = 0; t < 4; t++) {
+            const sizes *s = &products[i];
+            fixture f = fixture_new();
+            adj_node *a = operand(&f, ADJ_F64, s->m, s->k, t & 1), *dx[2];
+            adj_node *b = operand(&f, ADJ_F64, s->k, s->n, t >> 1), *in[] = {a, b};
+            adj_node *y = adj_matmul(a, b, t & 1, t >> 1);
+            adj_node *dy = given_random(&f, ADJ_F64, adj_node_type(y).shape, -1, 1);
+            cr_assert_eq(adj_grad(y, dy, 2, in, dx), ADJ_OK);
+            expect_gradient(&f, y, "naive", 0.5, 1e-10, 1e-10);
+            expect_gradient(&f, dx[0], "naive", 0.5, 1e-10, 1e-10);
+            expect_gradient(&f, dx[1], "naive", 0.5, 1e-10, 1e-10);
+            fixture_free(&f);
+        }
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 3}}, -1, 1);
+    expect_gradient(&f, adj_matmul(x, x, 0, 1), "naive", 1e-3, 1e-9, 1e-9);
+    fixture_free(&f);
+}
+
+/* 4096 products of 1: a sum in half precision would stop at 2048 or 256. */
+Test(matmul, half_sums_are_kept_in_float)
+{
+    double ones[4096];
+    for (int i = 0; i < 4096; i++)
+        ones[i] = 1;
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *row = given(&f, precisions[p].dtype, (adj_shape){2, {1, 4096}}, ones);
+        expect_values(&f, adj_matmul(row, row, 0, 1), "naive", (double[]){4096}, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+Test(matmul, same_for_any_number_of_threads)
+{
+    fixture f = fixture_new();
+    adj_node *a = given_random(&f, ADJ_F64, (adj_shape){2, {50, 140}}, -1, 1);
+    adj_node *b = given_random(&f, ADJ_F64, (adj_shape){2, {70, 140}}, -1, 1);
+    expect_same_for_threads(&f, adj_matmul(a, b, 0, 1));
+    fixture_free(&f);
+}
+
+static adj_node *f32(fixture *f, adj_shape shape) { return given_random(f, ADJ_F32, shape, 0, 1); }
+
+static adj_node *rank_3(fixture *f)
+{
+    return adj_matmul(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){3, {1, 3, 2}}), 0, 0);
+}
+
+static adj_node *vector(fixture *f)
+{
+    return adj_matmul(f32(f, (adj_shape){1, {3}}), f32(f, (adj_shape){2, {3, 2}}), 0, 0);
+}
+
+static adj_node *inner(fixture *f)
+{
+    return adj_matmul(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {3, 2}}), 0, 1);
+}
+
+static adj_node *mixed(fixture *f)
+{
+    return adj_matmul(f32(f, (adj_shape){2, {2, 3}}),
+                      given_random(f, ADJ_F64, (adj_shape){2, {3, 2}}, 0, 1), 0, 0);
+}
+
+static adj_node *too_large(fixture *f)
+{
+    return adj_matmul(f32(f, (adj_shape){2, {1 << 30, 0}}), f32(f, (adj_shape){2, {0, 1 << 30}}), 0,
+                      0);
+}
+
+Test(matmul, refusals)
+{
+    const refusal list[] = {
+        {rank_3, ADJ_ESHAPE, {"matmul: b", "[1, 3, 2]", "rank 2"}},
+        {vector, ADJ_ESHAPE, {"matmul: a", "[3]"}},
+        {inner, ADJ_ESHAPE, {"inner", "3 and 2", "[3, 2] transposed"}},
+        {mixed, ADJ_EDTYPE, {"matmul", "f32", "f64"}},
+        {too_large, ADJ_ESHAPE, {"matmul", "too large"}},
+    };
+    expect_refusals(sizeof list / sizeof *list, list);
+    cr_assert_null(adj_matmul(NULL, NULL, 0, 0));
+}

@@ -1,0 +1,217 @@
+/* test_reduce.c - sums, means and maxima over axes. */
+#include <math.h>
+
+#include "oracles.h"
+
+typedef struct {
+    adj_shape x;
+    adj_axes axes;
+    adj_shape y;
+} reduction;
+
+static const reduction reductions[] = {
+    {{0}, {0}, {0}},
+    {{1, {5}}, {0}, {0}},
+    {{2, {3, 4}}, {0}, {0}},
+    {{2, {3, 4}}, {.keep_dims = 1}, {2, {1, 1}}},
+    {{2, {3, 4}}, {1, {0}, 0}, {1, {4}}},
+    {{2, {3, 4}}, {1, {1}, 0}, {1, {3}}},
+    {{2, {3, 4}}, {1, {-1}, 1}, {2, {3, 1}}},
+    {{3, {2, 3, 4}}, {1, {1}, 0}, {2, {2, 4}}},
+    {{3, {2, 3, 4}}, {2, {2, 0}, 0}, {1, {3}}},
+    {{3, {2, 3, 4}}, {2, {0, -1}, 1}, {3, {1, 3, 1}}},
+    {{4, {2, 3, 2, 5}}, {2, {1, 2}, 0}, {2, {2, 5}}},
+    {{4, {2, 5, 2, 3}}, {2, {-2, -1}, 0}, {2, {2, 5}}},
+    {{6, {2, 1, 3, 2, 1, 2}}, {3, {0, 2, 4}, 0}, {3, {1, 2, 2}}},
+    {{3, {4, 1, 2}}, {1, {1}, 0}, {2, {4, 2}}},
+    /* of many elements, and of none */
+    {{2, {40, 17}}, {1, {0}, 0}, {1, {17}}},
+    {{3, {50, 40, 33}}, {2, {0, 1}, 0}, {1, {33}}},
+    {{3, {50, 33, 40}}, {1, {1}, 0}, {2, {50, 40}}},
+    {{2, {0, 3}}, {1, {1}, 0}, {1, {0}}},
+    {{2, {0, 3}}, {1, {0}, 0}, {1, {3}}},
+    {{4, {2, 0, 1 << 20, 1 << 20}}, {3, {1, 2, 3}, 0}, {1, {2}}},
+};
+enum { N_REDUCTIONS = sizeof reductions / sizeof *reductions, N_SMALL = 14, N_NOT_EMPTY = 18 };
+
+/* Where element i of x goes: its index without the reduced axes. */
+static int64_t target_of(int64_t i, const reduction *r)
+{
+    adj_shape index = unravel(i, r->x), kept = {0}, dims = {0};
+    for (int64_t d = 0; d < r->x.rank; d++) {
+        int reduced = r->axes.n == 0;
+        for (int k = 0; k < r->axes.n; k++)
+            reduced |= r->axes.axis[k] == d || r->axes.axis[k] + r->x.rank == d;
+        if (!reduced) {
+            dims.dim[dims.rank++] = r->x.dim[d];
+            kept.dim[kept.rank++] = index.dim[d];
+        }
+    }
+    return ravel(kept, (adj_shape){.rank = dims.rank,
+                                   .dim = {dims.dim[0], dims.dim[1], dims.dim[2], dims.dim[3],
+                                           dims.dim[4], dims.dim[5]}});
+}
+
+static void check_reduction(const reduction *r, const precision *p, int with_max)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, p->dtype, r->x, -1, 1);
+    adj_node *y = adj_reduce_sum(x, r->axes);
+    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+    adj_shape shape = adj_node_type(y).shape;
+    cr_assert_eq(memcmp(&shape, &r->y, sizeof shape), 0);
+    int64_t n = elems_of(x), n_y = elems_of(y);
+    double *sum = calloc((size_t)n_y + 1, sizeof *sum),
+           *mean = malloc((size_t)n_y * sizeof *mean + 1);
+    double *largest = malloc((size_t)n_y * sizeof *largest + 1);
+    for (int64_t i = 0; i < n_y; i++)
+        largest[i] = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        sum[target_of(i, r)] += f.value[0][i];
+        largest[target_of(i, r)] = fmax(largest[target_of(i, r)], f.value[0][i]);
+    }
+    for (int64_t i = 0; i < n_y; i++)
+        mean[i] = sum[i] / ((double)n / (double)n_y);
+    expect_values(&f, y, "naive", sum, p->rtol, 0);
+    expect_values(&f, adj_reduce_mean(x, r->axes), "naive", mean, p->rtol, 0);
+    if (with_max)
+        expect_values(&f, adj_reduce_max(x, r->axes), "naive", largest, 0, 0);
+    free(sum);
+    free(mean);
+    free(largest);
+    fixture_free(&f);
+}
+
+Test(reduce, every_set_of_axes_against_index_arithmetic)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < N_REDUCTIONS; i++)
+            check_reduction(&reductions[i], &precisions[p], i < N_NOT_EMPTY);
+}
+
+/* By hand. */
+Test(reduce, literal_numbers)
+{
+    const double x[] = {1, -2, 4, 0.5, 3, -1.5};
+    const adj_axes rows = {1, {1}, 0}, columns = {1, {0}, 0}, all = {0};
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *v = given(&f, precisions[p].dtype, (adj_shape){2, {2, 3}}, x);
+        expect_values(&f, adj_reduce_sum(v, rows), "naive", (double[]){3, 2}, 0, 0);
+        expect_values(&f, adj_reduce_sum(v, columns), "naive", (double[]){1.5, 1, 2.5}, 0, 0);
+        expect_values(&f, adj_reduce_sum(v, all), "naive", (double[]){5}, 0, 0);
+        expect_values(&f, adj_reduce_mean(v, columns), "naive", (double[]){0.75, 0.5, 1.25}, 0, 0);
+        expect_values(&f, adj_reduce_mean(v, rows), "naive", (double[]){1, 2.0 / 3},
+                      precisions[p].rtol, 0);
+        expect_values(&f, adj_reduce_max(v, rows), "naive", (double[]){4, 3}, 0, 0);
+        expect_values(&f, adj_reduce_max(v, columns), "naive", (double[]){1, 3, 4}, 0, 0);
+        expect_values(&f, adj_reduce_max(v, all), "naive", (double[]){4}, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* The maximum of a NaN is NaN wherever it stands; the sum of nothing is 0, its mean NaN. */
+Test(reduce, nan_and_nothing)
+{
+    const double x[] = {NAN, 1, 2, NAN, -INFINITY, -INFINITY};
+    const adj_axes rows = {1, {1}, 0};
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *v = given(&f, precisions[p].dtype, (adj_shape){2, {3, 2}}, x);
+        adj_node *none = given(&f, precisions[p].dtype, (adj_shape){2, {2, 0}}, NULL);
+        expect_values(&f, adj_reduce_max(v, rows), "naive", (double[]){NAN, NAN, -INFINITY}, 0, 0);
+        expect_values(&f, adj_reduce_sum(none, rows), "naive", (double[]){0, 0}, 0, 0);
+        expect_values(&f, adj_reduce_mean(none, rows), "naive", (double[]){NAN, NAN}, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+Test(reduce, adjoint_on_integers)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < N_REDUCTIONS; i++) {
+            if (i == 15 || i == 16) /* sums too large for halves to hold exactly */
+                continue;
+            fixture f = fixture_new();
+            adj_node *x = given_integers(&f, precisions[p].dtype, reductions[i].x, -2, 2);
+            expect_adjoint(&f, adj_reduce_sum(x, reductions[i].axes), 1);
+            fixture_free(&f);
+        }
+}
+
+Test(reduce, gradient_against_differences)
+{
+    for (int i = 0; i < N_SMALL; i++) {
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, ADJ_F64, reductions[i].x, -1, 1), *dx;
+        adj_node *y = adj_reduce_max(x, reductions[i].axes);
+        adj_node *dy = given_random(&f, ADJ_F64, reductions[i].y, -1, 1);
+        expect_gradient(&f, adj_reduce_sum(x, reductions[i].axes), "naive", 0.5, 1e-12, 1e-12);
+        expect_gradient(&f, adj_reduce_mean(x, reductions[i].axes), "naive", 0.5, 1e-12, 1e-12);
+        expect_gradient(&f, y, "naive", 1e-6, 1e-7, 1e-9);
+        cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK);
+        expect_gradient(&f, dx, "naive", 1e-6, 1e-7, 1e-9);
+        fixture_free(&f);
+    }
+}
+
+Test(reduce, ties_share_the_gradient)
+{
+    const double x[] = {1, 3, 3, 3, 2, 5, 5, 0, NAN, 1, 1, 1}, dy[] = {6, INFINITY, 2};
+    const double want[] = {0, 2, 2, 2, 0, INFINITY, INFINITY, 0, 0, 0, 0, 0};
+    fixture f = fixture_new();
+    adj_node *v = given(&f, ADJ_F32, (adj_shape){2, {3, 4}}, x), *dx;
+    adj_node *d = given(&f, ADJ_F32, (adj_shape){1, {3}}, dy);
+    cr_assert_eq(adj_grad(adj_reduce_max(v, (adj_axes){1, {1}, 0}), d, 1, &v, &dx), ADJ_OK);
+    expect_values(&f, dx, "naive", want, 1e-6, 0);
+    fixture_free(&f);
+}
+
+Test(reduce, same_for_any_number_of_threads)
+{
+    const adj_axes sets[] = {{0}, {1, {0}, 0}, {1, {1}, 0}, {1, {2}, 0}, {2, {0, 2}, 0}};
+    for (int i = 0; i < 5; i++) {
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {30, 41, 37}}, -1, 1);
+        expect_same_for_threads(&f, adj_reduce_sum(x, sets[i]));
+        expect_same_for_threads(&f, adj_reduce_mean(x, sets[i]));
+        fixture_free(&f);
+    }
+}
+
+static adj_node *matrix(fixture *f)
+{
+    return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1);
+}
+static adj_node *axis_2(fixture *f) { return adj_reduce_sum(matrix(f), (adj_axes){1, {2}, 0}); }
+static adj_node *axis_minus_3(fixture *f)
+{
+    return adj_reduce_mean(matrix(f), (adj_axes){1, {-3}, 0});
+}
+static adj_node *twice(fixture *f) { return adj_reduce_max(matrix(f), (adj_axes){2, {1, -1}, 0}); }
+static adj_node *seven(fixture *f) { return adj_reduce_sum(matrix(f), (adj_axes){.n = 7}); }
+
+static adj_node *integers(fixture *f)
+{
+    return adj_reduce_sum(given_integers(f, ADJ_I32, (adj_shape){1, {4}}, 0, 1), (adj_axes){0});
+}
+
+static adj_node *empty_max(fixture *f)
+{
+    return adj_reduce_max(given(f, ADJ_F32, (adj_shape){2, {2, 0}}, NULL), (adj_axes){1, {1}, 0});
+}
+
+Test(reduce, refusals)
+{
+    const refusal list[] = {
+        {axis_2, ADJ_EARG, {"reduce_sum: axis", "got 2", "-2 to 1"}},
+        {axis_minus_3, ADJ_EARG, {"reduce_mean: axis", "got -3"}},
+        {twice, ADJ_EARG, {"reduce_max: axis 1", "twice"}},
+        {seven, ADJ_EARG, {"reduce_sum: axis", "got 7"}},
+        {integers, ADJ_EDTYPE, {"reduce_sum", "i32"}},
+        {empty_max, ADJ_ESHAPE, {"reduce_max", "[2, 0]"}},
+    };
+    expect_refusals(sizeof list / sizeof *list, list);
+    cr_assert_null(adj_reduce_sum(NULL, (adj_axes){0}));
+    cr_assert_null(adj_reduce_max(NULL, (adj_axes){0}));
+}

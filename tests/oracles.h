@@ -1,0 +1,122 @@
+/* oracles.h - what the tests of ops share on top of harness.h: dtypes with their tolerances,
+ * shapes, the adjoint identity, and independence of the number of threads. */
+#ifndef ORACLES_H
+#define ORACLES_H
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+
+/* A dtype and the relative error of a few roundings in it. */
+typedef struct {
+    adj_dtype dtype;
+    double rtol;
+} precision;
+static const precision precisions[] = {
+    {ADJ_F64, 1e-13}, {ADJ_F32, 2e-7}, {ADJ_F16, 1e-3}, {ADJ_BF16, 8e-3}};
+enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
+
+/* Where one linear index of a row-major tensor is along each axis. */
+static inline adj_shape unravel(int64_t i, adj_shape shape)
+{
+    adj_shape index = {.rank = shape.rank};
+    for (int64_t d = shape.rank - 1; d >= 0; d--) {
+        index.dim[d] = i % shape.dim[d];
+        i /= shape.dim[d];
+    }
+    return index;
+}
+
+static inline int64_t ravel(adj_shape index, adj_shape shape)
+{
+    int64_t i = 0;
+    for (int64_t d = 0; d < shape.rank; d++)
+        i = i * shape.dim[d] + index.dim[d];
+    return i;
+}
+
+static inline int64_t elems_of(adj_node *n) { return adj_shape_elems(adj_node_type(n).shape); }
+
+static inline double dot(const double *a, const double *b, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* <dy, y> == <dx, x> exactly: y is linear in inputs 0 to n_x - 1 taken together, and all values are
+ * small integers. */
+static inline void expect_adjoint(fixture *f, adj_node *y, int n_x)
+{
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    adj_node *dx[FIXTURE_INPUTS];
+    adj_node *dy = given_integers(f, adj_node_type(y).dtype, adj_node_type(y).shape, -2, 2);
+    cr_assert_eq(adj_grad(y, dy, n_x, f->in, dx), ADJ_OK, "%s", adj_graph_message(f->g));
+    double *value = evaluate(f, y, "naive"), right = 0;
+    double left = dot(f->value[f->n_in - 1], value, elems_of(y));
+    free(value);
+    for (int i = 0; i < n_x; i++) {
+        value = evaluate(f, dx[i], "naive");
+        right += dot(value, f->value[i], elems_of(dx[i]));
+        free(value);
+    }
+    cr_assert_eq(left, right, "adjoint of %s: <dy, y> is %.17g, <dx, x> is %.17g", adj_node_op(y),
+                 left, right);
+}
+
+/* The bytes of y computed by `threads` threads. */
+static inline void *bytes_with(fixture *f, adj_node *y, int threads, size_t *bytes)
+{
+    adj_exec *e;
+    adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = "naive", .threads = threads};
+    cr_assert_eq(adj_exec_new(f->g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < f->n_in; i++) {
+        adj_type t = adj_node_type(f->in[i]);
+        size_t size = (size_t)elems_of(f->in[i]) * adj_dtype_size(t.dtype);
+        cr_assert_eq(t.dtype, ADJ_F64); /* then the fixture's values are the input's bytes */
+        cr_assert_eq(adj_set(e, f->in[i], f->value[i], size), ADJ_OK, "%s", adj_exec_message(e));
+    }
+    *bytes = (size_t)elems_of(y) * adj_dtype_size(adj_node_type(y).dtype);
+    void *data = malloc(*bytes);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_get(e, y, data, *bytes), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec_free(e);
+    return data;
+}
+
+/* Every input is f64. */
+static inline void expect_same_for_threads(fixture *f, adj_node *y)
+{
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    size_t bytes;
+    void *one = bytes_with(f, y, 1, &bytes);
+    for (int threads = 2; threads <= 3; threads++) {
+        void *many = bytes_with(f, y, threads, &bytes);
+        cr_assert_eq(memcmp(one, many, bytes), 0, "%s differs with %d threads", adj_node_op(y),
+                     threads);
+        free(many);
+    }
+    free(one);
+}
+
+/* Builders of refused calls: the error has this status and these words. */
+typedef struct {
+    adj_node *(*build)(fixture *f);
+    adj_status status;
+    const char *words[4];
+} refusal;
+
+static inline void expect_refusals(int n, const refusal list[])
+{
+    for (int i = 0; i < n; i++) {
+        fixture f = fixture_new();
+        cr_assert_null(list[i].build(&f), "refusal %d was accepted", i);
+        expect_error(f.g, list[i].status, list[i].words);
+        fixture_free(&f);
+    }
+}
+
+#endif
