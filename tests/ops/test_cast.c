@@ -1,0 +1,198 @@
+/* test_cast.c - the same numbers in another dtype; stop_gradient. */
+#include <math.h>
+
+#include "oracles.h"
+
+static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32};
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+
+/* The nearest number with `bits` bits of mantissa and no exponent below `least`, ties to even;
+ * infinite from 2^top on. In long double, so that nothing is rounded before. */
+static double nearest(double v, int bits, int least, int top)
+{
+    int exponent;
+    if (v == 0 || !isfinite(v))
+        return v;
+    frexp(v, &exponent);
+    int unit = exponent - bits > least - bits + 1 ? exponent - bits : least - bits + 1;
+    double rounded = (double)(rintl(ldexpl((long double)v, -unit)) * ldexpl(1, unit));
+    return fabs(rounded) >= ldexp(1, top) ? copysign(INFINITY, v) : rounded;
+}
+
+static double as(adj_dtype dtype, double v)
+{
+    switch (dtype) {
+    case ADJ_F32: return nearest(v, 24, -126, 128);
+    case ADJ_F16: return nearest(v, 11, -14, 16);
+    case ADJ_BF16: return nearest(v, 8, -126, 128);
+    case ADJ_I32:
+        return isnan(v)             ? 0
+               : v >= 2147483647    ? 2147483647
+               : v <= -2147483648.0 ? -2147483648.0
+                                    : trunc(v);
+    default: return v;
+    }
+}
+
+/* Halfway cases of every type, what rounding twice gets wrong, the ends of every range. */
+static const double values[] = {0,
+                                -0.0,
+                                1,
+                                -1.5,
+                                2.999,
+                                -2.999,
+                                1 + 0x1p-11,
+                                1 + 0x3p-11,
+                                1 + 0x1p-11 + 0x1p-40,
+                                1 + 0x1p-8,
+                                1 + 0x1p-8 + 0x1p-30,
+                                1 + 0x1p-24,
+                                1 + 0x3p-24,
+                                1 + 0x1p-24 + 0x1p-50,
+                                65519,
+                                65520,
+                                0x1p-25,
+                                0x1.8p-25,
+                                0x1p-14,
+                                0x1.ffcp-15,
+                                0x1p-24,
+                                3e38,
+                                3.4e38,
+                                3.5e38,
+                                -1e300,
+                                0x1p-149,
+                                0x1p-150,
+                                1e-310,
+                                2147483647,
+                                2147483648.0,
+                                -2147483648.0,
+                                -2147483649.0,
+                                16777217,
+                                INFINITY,
+                                -INFINITY,
+                                NAN};
+enum { N = sizeof values / sizeof *values };
+
+Test(cast, every_pair_against_a_slow_rounding)
+{
+    for (int from = 0; from < N_DTYPES; from++)
+        for (int to = 0; to < N_DTYPES; to++) {
+            if (dtypes[from] == ADJ_I32)
+                continue;
+            fixture f = fixture_new();
+            adj_node *x = given(&f, dtypes[from], (adj_shape){1, {N}}, values);
+            double want[N];
+            for (int i = 0; i < N; i++)
+                want[i] = as(dtypes[to], as(dtypes[from], values[i]));
+            expect_values(&f, adj_cast(x, dtypes[to]), "naive", want, 0, 0);
+            fixture_free(&f);
+        }
+}
+
+Test(cast, from_integers)
+{
+    const double integers[] = {0,     1,     -7,       2049,          257,
+                               65519, 70000, 16777217, -2147483648.0, 2147483647};
+    for (int to = 0; to < N_DTYPES; to++) {
+        fixture f = fixture_new();
+        double want[10];
+        for (int i = 0; i < 10; i++)
+            want[i] = as(dtypes[to], integers[i]);
+        expect_values(&f,
+                      adj_cast(given(&f, ADJ_I32, (adj_shape){2, {5, 2}}, integers), dtypes[to]),
+                      "naive", want, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* By hand. */
+Test(cast, literal_numbers)
+{
+    const double x[] = {1.0009765625, 3.14159265358979, -2.5, 65504};
+    const struct {
+        adj_dtype to;
+        double want[4];
+    } cases[] = {
+        {ADJ_F64, {1.0009765625, 3.14159265358979, -2.5, 65504}},
+        {ADJ_F32, {1.0009765625, 3.1415927410125732, -2.5, 65504}},
+        {ADJ_F16, {1.0009765625, 3.140625, -2.5, 65504}},
+        {ADJ_BF16, {1, 3.140625, -2.5, 65536}},
+        {ADJ_I32, {1, 3, -2, 65504}},
+    };
+    for (int i = 0; i < N_DTYPES; i++) {
+        fixture f = fixture_new();
+        adj_node *v = given(&f, ADJ_F64, (adj_shape){2, {2, 2}}, x);
+        expect_values(&f, adj_cast(v, cases[i].to), "naive", cases[i].want, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* Between floats a gradient is cast back; integers stop it. */
+Test(cast, gradient)
+{
+    const double dy[] = {1, -2, 3}, none[] = {0, 0, 0};
+    for (int from = 0; from < 4; from++)
+        for (int to = 0; to < 4; to++) {
+            fixture f = fixture_new();
+            adj_node *x = given_integers(&f, dtypes[from], (adj_shape){1, {3}}, -2, 2), *dx;
+            adj_node *d = given(&f, dtypes[to], (adj_shape){1, {3}}, dy);
+            cr_assert_eq(adj_grad(adj_cast(x, dtypes[to]), d, 1, &x, &dx), ADJ_OK);
+            expect_values(&f, dx, "naive", dy, 0, 0);
+            expect_adjoint(&f, adj_cast(x, dtypes[to]), 1);
+            d = given(&f, dtypes[from], (adj_shape){1, {3}}, dy);
+            adj_node *there_and_back = adj_cast(adj_cast(x, ADJ_I32), dtypes[from]);
+            cr_assert_eq(adj_grad(there_and_back, d, 1, &x, &dx), ADJ_OK);
+            expect_values(&f, dx, "naive", none, 0, 0);
+            fixture_free(&f);
+        }
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F64, (adj_shape){1, {3}}, -1, 1);
+    expect_gradient(&f, adj_cast(x, ADJ_F64), "naive", 0.5, 1e-12, 1e-12);
+    fixture_free(&f);
+}
+
+/* y = x stop_gradient(x): dy/dx is x, not 2x. The values pass in every dtype. */
+Test(cast, stop_gradient)
+{
+    const double x[] = {1, -2, 3}, ones[] = {1, 1, 1};
+    for (int p = 0; p < N_DTYPES; p++) {
+        fixture f = fixture_new();
+        adj_node *v = given(&f, dtypes[p], (adj_shape){1, {3}}, x), *dx;
+        expect_values(&f, adj_stop_gradient(v), "naive", x, 0, 0);
+        if (dtypes[p] != ADJ_I32) {
+            adj_node *d = given(&f, dtypes[p], (adj_shape){1, {3}}, ones);
+            cr_assert_eq(adj_grad(adj_mul(v, adj_stop_gradient(v)), d, 1, &v, &dx), ADJ_OK);
+            expect_values(&f, dx, "naive", x, 0, 0);
+        }
+        fixture_free(&f);
+    }
+}
+
+/* A fill of 0.1 holds what its dtype made of it. */
+Test(cast, fills_keep_their_rounding)
+{
+    const double numbers[] = {0.1, 0.5, 1e6};
+    for (int from = 0; from < 4; from++)
+        for (int to = 0; to < N_DTYPES; to++)
+            for (int i = 0; i < 3; i++) {
+                fixture f = fixture_new();
+                adj_node *y = adj_cast(adj_fill(f.g, dtypes[from], (adj_shape){1, {1}}, numbers[i]),
+                                       dtypes[to]);
+                const double want = as(dtypes[to], as(dtypes[from], numbers[i]));
+                expect_values(&f, y, "naive", &want, 0, 0);
+                fixture_free(&f);
+            }
+}
+
+static adj_node *no_dtype(fixture *f)
+{
+    return adj_cast(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), (adj_dtype)9);
+}
+
+Test(cast, refusals)
+{
+    const refusal list[] = {{no_dtype, ADJ_EARG, {"cast", "dtype", "9"}}};
+    expect_refusals(1, list);
+    cr_assert_null(adj_cast(NULL, ADJ_F32));
+    cr_assert_null(adj_stop_gradient(NULL));
+}

@@ -1,0 +1,187 @@
+/* test_reshape.c - reshape and transpose, in every dtype. */
+#include "oracles.h"
+
+static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+
+typedef struct {
+    adj_shape x;
+    int perm[ADJ_MAX_RANK];
+} permutation;
+
+static const permutation permutations[] = {
+    {{0}, {0}},
+    {{1, {4}}, {0}},
+    {{2, {3, 4}}, {1, 0}},
+    {{2, {3, 4}}, {0, 1}},
+    {{3, {2, 3, 4}}, {2, 0, 1}},
+    {{3, {2, 3, 4}}, {0, 2, 1}},
+    {{3, {2, 1, 4}}, {1, 2, 0}},
+    {{4, {2, 3, 4, 5}}, {0, 3, 1, 2}},
+    {{4, {2, 5, 3, 4}}, {0, 2, 3, 1}},
+    {{5, {2, 3, 1, 2, 2}}, {4, 3, 2, 1, 0}},
+    {{6, {2, 1, 2, 3, 1, 2}}, {5, 0, 3, 1, 4, 2}},
+    {{3, {2, 0, 4}}, {1, 2, 0}},
+    {{4, {2, 40, 30, 17}}, {0, 3, 1, 2}},
+};
+enum { N_PERMUTATIONS = sizeof permutations / sizeof *permutations, N_SMALL = 12 };
+
+static void check_permutation(const permutation *p, adj_dtype dtype)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, dtype, p->x, -100, 100), *y = adj_transpose(x, p->perm);
+    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+    adj_shape shape = adj_node_type(y).shape;
+    int64_t n = elems_of(y);
+    double *want = malloc((size_t)n * sizeof *want + 1);
+    for (int64_t i = 0; i < n; i++) {
+        adj_shape to = unravel(i, shape), from = {.rank = p->x.rank};
+        for (int d = 0; d < p->x.rank; d++)
+            from.dim[p->perm[d]] = to.dim[d];
+        want[i] = f.value[0][ravel(from, p->x)];
+    }
+    expect_values(&f, y, "naive", want, 0, 0);
+    free(want);
+    fixture_free(&f);
+}
+
+Test(reshape, every_permutation_against_index_arithmetic)
+{
+    for (int d = 0; d < N_DTYPES; d++)
+        for (int i = 0; i < N_PERMUTATIONS; i++)
+            check_permutation(&permutations[i], dtypes[d]);
+}
+
+/* By hand. */
+Test(reshape, literal_numbers)
+{
+    const double x[] = {1, 2, 3, 4, 5, 6}, transposed[] = {1, 4, 2, 5, 3, 6};
+    for (int d = 0; d < N_DTYPES; d++) {
+        fixture f = fixture_new();
+        adj_node *v = given(&f, dtypes[d], (adj_shape){2, {2, 3}}, x);
+        expect_values(&f, adj_transpose(v, (int[]){1, 0}), "naive", transposed, 0, 0);
+        expect_values(&f, adj_reshape(v, (adj_shape){3, {3, 1, 2}}), "naive", x, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+typedef struct {
+    adj_shape x, asked, y;
+} reshaping;
+
+static const reshaping reshapings[] = {
+    {{2, {2, 3}}, {1, {6}}, {1, {6}}},
+    {{2, {2, 3}}, {1, {-1}}, {1, {6}}},
+    {{2, {2, 6}}, {3, {3, -1, 2}}, {3, {3, 2, 2}}},
+    {{2, {2, 3}}, {2, {2, 3}}, {2, {2, 3}}},
+    {{0}, {2, {1, 1}}, {2, {1, 1}}},
+    {{1, {1}}, {0}, {0}},
+    {{2, {0, 3}}, {2, {-1, 3}}, {2, {0, 3}}},
+    {{2, {0, 3}}, {3, {5, 0, 7}}, {3, {5, 0, 7}}},
+    {{1, {64}}, {6, {2, 2, 2, 2, 2, -1}}, {6, {2, 2, 2, 2, 2, 2}}},
+    {{2, {2, 3}}, {1, {6, 99, -7}}, {1, {6}}}, /* what is past the rank does not count */
+};
+enum { N_RESHAPINGS = sizeof reshapings / sizeof *reshapings };
+
+Test(reshape, every_shape_keeps_the_order)
+{
+    for (int d = 0; d < N_DTYPES; d++)
+        for (int i = 0; i < N_RESHAPINGS; i++) {
+            fixture f = fixture_new();
+            adj_node *y = adj_reshape(given_integers(&f, dtypes[d], reshapings[i].x, -9, 9),
+                                      reshapings[i].asked);
+            cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+            adj_shape shape = adj_node_type(y).shape;
+            cr_assert_eq(memcmp(&shape, &reshapings[i].y, sizeof shape), 0);
+            cr_assert_eq(y, adj_reshape(f.in[0], reshapings[i].y)); /* the same node */
+            expect_values(&f, y, "naive", f.value[0], 0, 0);
+            fixture_free(&f);
+        }
+}
+
+Test(reshape, adjoint_on_integers)
+{
+    for (int d = 0; d < 4; d++) {
+        for (int i = 0; i < N_SMALL; i++) {
+            fixture f = fixture_new();
+            adj_node *x = given_integers(&f, dtypes[d], permutations[i].x, -3, 3);
+            expect_adjoint(&f, adj_transpose(x, permutations[i].perm), 1);
+            fixture_free(&f);
+        }
+        for (int i = 0; i < N_RESHAPINGS; i++) {
+            fixture f = fixture_new();
+            adj_node *x = given_integers(&f, dtypes[d], reshapings[i].x, -3, 3);
+            expect_adjoint(&f, adj_reshape(x, reshapings[i].asked), 1);
+            fixture_free(&f);
+        }
+    }
+}
+
+/* All but the empty one: beside a 0, a -1 has no value. */
+Test(reshape, gradient_against_differences)
+{
+    for (int i = 0; i < N_SMALL - 1; i++) {
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, ADJ_F64, permutations[i].x, -1, 1);
+        expect_gradient(&f, adj_transpose(x, permutations[i].perm), "naive", 0.5, 1e-12, 1e-12);
+        expect_gradient(&f, adj_reshape(adj_square(x), (adj_shape){2, {1, -1}}), "naive", 1e-3,
+                        1e-9, 1e-9);
+        fixture_free(&f);
+    }
+}
+
+/* Rewriting chains and constants must not change values. */
+Test(reshape, simplified)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){2, {2, 6}}, -9, 9);
+    adj_node *chain =
+        adj_reshape(adj_reshape(adj_reshape(x, (adj_shape){1, {12}}), (adj_shape){2, {3, 4}}),
+                    (adj_shape){2, {2, 6}});
+    expect_values(&f, adj_transpose(adj_transpose(chain, (int[]){1, 0}), (int[]){1, 0}), "naive",
+                  f.value[0], 0, 0);
+    adj_node *fill = adj_fill(f.g, ADJ_BF16, (adj_shape){2, {2, 3}}, 0.5);
+    expect_values(&f, adj_reshape(adj_transpose(fill, (int[]){1, 0}), (adj_shape){1, {6}}), "naive",
+                  (double[]){0.5, 0.5, 0.5, 0.5, 0.5, 0.5}, 0, 0);
+    fixture_free(&f);
+}
+
+static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }
+static adj_node *four(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {2, 2}}); }
+static adj_node *two_unknown(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {-1, -1}}); }
+static adj_node *not_whole(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {4, -1}}); }
+static adj_node *beside_zero(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {0, -1}}); }
+static adj_node *negative(fixture *f) { return adj_reshape(six(f), (adj_shape){3, {-2, -3, -1}}); }
+static adj_node *rank_7(fixture *f) { return adj_reshape(six(f), (adj_shape){.rank = 7}); }
+static adj_node *rank_minus(fixture *f) { return adj_reshape(six(f), (adj_shape){.rank = -1}); }
+
+static adj_node *overflow(fixture *f)
+{
+    return adj_reshape(six(f), (adj_shape){3, {INT64_C(1) << 40, INT64_C(1) << 40, -1}});
+}
+
+static adj_node *repeated(fixture *f) { return adj_transpose(six(f), (int[]){0, 0}); }
+static adj_node *outside(fixture *f) { return adj_transpose(six(f), (int[]){0, 2}); }
+static adj_node *below(fixture *f) { return adj_transpose(six(f), (int[]){-1, 0}); }
+static adj_node *missing(fixture *f) { return adj_transpose(six(f), NULL); }
+
+Test(reshape, refusals)
+{
+    const refusal list[] = {
+        {four, ADJ_ESHAPE, {"reshape", "[2, 2]", "[2, 3]"}},
+        {two_unknown, ADJ_EARG, {"reshape: shape", "more than one -1", "[-1, -1]"}},
+        {not_whole, ADJ_ESHAPE, {"reshape", "[4, -1]", "[2, 3]"}},
+        {beside_zero, ADJ_ESHAPE, {"reshape", "[0, -1]"}},
+        {negative, ADJ_ESHAPE, {"reshape: shape", "negative"}},
+        {rank_7, ADJ_ESHAPE, {"reshape: shape", "rank", "7"}},
+        {rank_minus, ADJ_ESHAPE, {"reshape: shape", "rank", "-1"}},
+        {overflow, ADJ_ESHAPE, {"reshape: shape", "too large"}},
+        {repeated, ADJ_EARG, {"transpose: perm", "got 0 at 1"}},
+        {outside, ADJ_EARG, {"transpose: perm", "got 2 at 1"}},
+        {below, ADJ_EARG, {"transpose: perm", "got -1 at 0"}},
+        {missing, ADJ_EARG, {"transpose: perm", "NULL"}},
+    };
+    expect_refusals(sizeof list / sizeof *list, list);
+    cr_assert_null(adj_reshape(NULL, (adj_shape){0}));
+    cr_assert_null(adj_transpose(NULL, NULL));
+}
