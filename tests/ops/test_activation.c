@@ -1,7 +1,7 @@
 /* test_activation.c - the activations and their gradient ops. */
 #include <math.h>
 
-#include "oracles.h"
+#include "expect.h"
 
 static adj_node *leaky(adj_node *x) { return adj_leaky_relu(x, 0.2); }
 static adj_node *leaky_negative(adj_node *x) { return adj_leaky_relu(x, -0.5); }

@@ -1,5 +1,5 @@
 /* test_bias_add.c - a bias added to each channel, in both formats and ranks 2 to 5. */
-#include "oracles.h"
+#include "expect.h"
 
 typedef struct {
     adj_shape x;

@@ -1,7 +1,7 @@
 /* test_elementwise_binary.c - arithmetic of two operands, with every kind of broadcasting. */
 #include <math.h>
 
-#include "oracles.h"
+#include "expect.h"
 
 typedef struct {
     const char *name;

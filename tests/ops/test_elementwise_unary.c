@@ -1,7 +1,7 @@
 /* test_elementwise_unary.c - neg, scale, square, sqrt, exp, log. */
 #include <math.h>
 
-#include "oracles.h"
+#include "expect.h"
 
 static adj_node *scale_by_three(adj_node *x) { return adj_scale(x, 3); }
 static double neg(double x) { return -x; }

@@ -1,5 +1,5 @@
 /* test_matmul.c - matrix products with every pair of transposes. */
-#include "oracles.h"
+#include "expect.h"
 
 typedef struct {
     int64_t m, k, n;

@@ -1,5 +1,5 @@
 /* test_pad.c - pad and slice, each the other's adjoint, in every dtype. */
-#include "oracles.h"
+#include "expect.h"
 
 static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };

@@ -1,7 +1,7 @@
 /* test_reduce.c - sums, means and maxima over axes. */
 #include <math.h>
 
-#include "oracles.h"
+#include "expect.h"
 
 typedef struct {
     adj_shape x;

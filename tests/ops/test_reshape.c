@@ -1,5 +1,5 @@
 /* test_reshape.c - reshape and transpose, in every dtype. */
-#include "oracles.h"
+#include "expect.h"
 
 static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };

@@ -1,7 +1,7 @@
-/* oracles.h - what the tests of ops share on top of harness.h: dtypes with their tolerances,
+/* expect.h - what the tests of ops share on top of harness.h: dtypes with their tolerances,
  * shapes, the adjoint identity, and independence of the number of threads. */
-#ifndef ORACLES_H
-#define ORACLES_H
+#ifndef EXPECT_H
+#define EXPECT_H
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
