@@ -1,0 +1,337 @@
+/* test_batch_norm.c - the four pieces of batch normalisation against PyTorch's numbers, a reference
+ * written here, and finite differences to second order. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
+enum { DTYPES = 4 };
+static const double eps = 1e-5;
+
+static double rounding(adj_dtype dtype)
+{
+    switch (dtype) {
+    case ADJ_F64: return 1e-10;
+    case ADJ_F32: return 2e-6;
+    case ADJ_F16: return 3e-3;
+    default: return 2e-2;
+    }
+}
+
+static adj_dtype stats_dtype(adj_dtype dtype) { return dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
+
+/* PyTorch 1.13 in float64. */
+static const double x43[] = {1, -2, 0.5, 2, 0.25, -1, -0.5, 3, 1.5, 4, -1, 2};
+static const double dy43[] = {1, 0.5, -1, -2, 0.25, 3, 0.5, -1.5, 1, 0.75, 2, -0.25};
+static const double gamma3[] = {1.5, -0.5, 2}, beta3[] = {0.25, -1, 0.5};
+
+Test(batch_norm, training_numbers)
+{
+    const double stats[] = {1.625, 0.0625, 0.75, 2.671875, 3.51171875, 1.3125};
+    const double y_want[] = {-0.323538261389, -0.449694973105, 0.063565882131,  0.594122956834,
+                             -1.05002772972,  -2.55503882508,  -1.70003008872,  -1.78376776558,
+                             1.80930235361,   2.42944539328,   -0.716509531599, 2.68217058934};
+    const double dx_want[] = {0.825090262227,   0.244406045795, -3.32520943688,  -1.87154598467,
+                              -0.0100907969589, 1.38206160147,  0.281738541457,  0.0642563130561,
+                              1.68338007111,    0.764717180987, -0.298571561892, 0.259767764288};
+    const double dgamma[] = {-0.401476782973, -4.01055633237, -3.98246132555};
+    const double dbeta[] = {0.25, 1.25, 2.75};
+    for (int d = 0; d < DTYPES; d++) {
+        adj_dtype t = dtypes[d], s = stats_dtype(t);
+        double r = rounding(t);
+        fixture f = fixture_new();
+        adj_node *in[] = {given(&f, t, (adj_shape){2, {4, 3}}, x43),
+                          given(&f, s, (adj_shape){1, {3}}, gamma3),
+                          given(&f, s, (adj_shape){1, {3}}, beta3)};
+        adj_node *dy = given(&f, t, (adj_shape){2, {4, 3}}, dy43), *dx[3];
+        adj_node *of_x = adj_batch_norm_stats(in[0], ADJ_NHWC);
+        adj_node *y = adj_batch_norm(in[0], of_x, in[1], in[2], eps, ADJ_NHWC);
+        cr_assert_eq(adj_node_type(of_x).dtype, s);
+        expect_values(&f, of_x, "naive", stats, r / 10, r / 10);
+        expect_values(&f, y, "naive", y_want, r, r);
+        cr_assert_eq(adj_grad(y, dy, 3, in, dx), ADJ_OK, "%s", adj_graph_message(f.g));
+        expect_values(&f, dx[0], "naive", dx_want, r, r);
+        expect_values(&f, dx[1], "naive", dgamma, r, r);
+        expect_values(&f, dx[2], "naive", dbeta, r, r);
+        fixture_free(&f);
+    }
+}
+
+Test(batch_norm, inference_numbers)
+{
+    const double running[] = {0.5, -0.25, 1, 2, 0.5, 1.25};
+    const double y_want[] = {0.780197553066, 0.236201283276, -0.394069634643, 1.8405926592,
+                             -1.35320036665, -3.07627853857, -0.810395106132, -3.29580238323,
+                             1.39406963464,  3.96138287146,  -0.470199450024, 2.28813926929};
+    const double dx_want[] = {1.06039510613,   -0.35320036665, -1.78813926929, -2.12079021226,
+                              -0.176600183325, 5.36441780786,  0.530197553066, 1.05960109995,
+                              1.78813926929,   0.795296329599, -1.4128014666,  -0.447034817322};
+    const double drunning[] = {-0.265098776533, 0.883000916626, -4.91738299054,
+                               0.0993623600199, -5.02305910656, 3.75209079287};
+    const double dgamma[] = {-0.265098776533, -10.0662104495, -4.69386558188};
+    const double dbeta[] = {0.25, 1.25, 2.75};
+    for (int d = 0; d < DTYPES; d++) {
+        adj_dtype t = dtypes[d], s = stats_dtype(t);
+        double r = rounding(t);
+        fixture f = fixture_new();
+        adj_node *in[] = {given(&f, t, (adj_shape){2, {4, 3}}, x43),
+                          given(&f, s, (adj_shape){2, {2, 3}}, running),
+                          given(&f, s, (adj_shape){1, {3}}, gamma3),
+                          given(&f, s, (adj_shape){1, {3}}, beta3)};
+        adj_node *dy = given(&f, t, (adj_shape){2, {4, 3}}, dy43), *dx[4];
+        adj_node *y = adj_batch_norm(in[0], in[1], in[2], in[3], 1e-3, ADJ_NCHW);
+        expect_values(&f, y, "naive", y_want, r, r);
+        cr_assert_eq(adj_grad(y, dy, 4, in, dx), ADJ_OK, "%s", adj_graph_message(f.g));
+        expect_values(&f, dx[0], "naive", dx_want, r, r);
+        expect_values(&f, dx[1], "naive", drunning, r, r);
+        expect_values(&f, dx[2], "naive", dgamma, r, r);
+        expect_values(&f, dx[3], "naive", dbeta, r, r);
+        fixture_free(&f);
+    }
+}
+
+/* ---- the reference: one channel at a time, from its list of elements ---- */
+
+static int channel_of(adj_shape s, adj_format format, int64_t i)
+{
+    int axis = format == ADJ_NCHW ? 1 : (int)s.rank - 1;
+    for (int k = (int)s.rank - 1; k > axis; k--)
+        i /= s.dim[k];
+    return (int)(i % s.dim[axis]);
+}
+
+typedef struct {
+    double *stats, *y, *sums, *dx;
+} answers;
+
+static answers reference(adj_shape s, adj_format format, int c, const double *x,
+                         const double *gamma, const double *beta, const double *dy)
+{
+    int64_t n = adj_shape_elems(s);
+    answers r = {calloc(2 * c, 8), calloc(n, 8), calloc(2 * c, 8), calloc(n, 8)};
+    for (int k = 0; k < c; k++) {
+        long double mean = 0, var = 0, dgamma = 0, dbeta = 0;
+        int64_t m = n / c;
+        for (int64_t i = 0; i < n; i++)
+            mean += channel_of(s, format, i) == k ? (long double)x[i] / m : 0;
+        for (int64_t i = 0; i < n; i++)
+            var += channel_of(s, format, i) == k ? (x[i] - mean) * (x[i] - mean) / m : 0;
+        long double deviation = sqrtl(var + eps);
+        for (int64_t i = 0; i < n; i++)
+            if (channel_of(s, format, i) == k) {
+                r.y[i] = (double)((x[i] - mean) / deviation * gamma[k] + beta[k]);
+                dgamma += dy[i] * (x[i] - mean) / deviation;
+                dbeta += dy[i];
+            }
+        for (int64_t i = 0; i < n; i++)
+            if (channel_of(s, format, i) == k)
+                r.dx[i] = (double)(gamma[k] / deviation *
+                                   (dy[i] - dbeta / m - (x[i] - mean) / deviation * dgamma / m));
+        r.stats[k] = (double)mean, r.stats[c + k] = (double)var;
+        r.sums[k] = (double)dgamma, r.sums[c + k] = (double)dbeta;
+    }
+    return r;
+}
+
+static const adj_shape shapes[] = {
+    {2, {7, 5}},        {3, {3, 20, 4}},      {4, {2, 5, 3, 17}},
+    {4, {3, 19, 6, 2}}, {5, {2, 3, 2, 3, 4}}, {4, {4, 33, 9, 20}},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+Test(batch_norm, reference)
+{
+    for (int i = 0; i < SHAPES * DTYPES * 2; i++) {
+        adj_shape s = shapes[i / (DTYPES * 2)];
+        adj_dtype t = dtypes[i / 2 % DTYPES];
+        adj_format format = i % 2 ? ADJ_NCHW : ADJ_NHWC;
+        int c = (int)s.dim[format == ADJ_NCHW ? 1 : s.rank - 1];
+        double r = rounding(t);
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, t, s, -2, 4), *dy = given_random(&f, t, s, -1, 1);
+        adj_node *gamma = given_random(&f, stats_dtype(t), (adj_shape){1, {c}}, -2, 2);
+        adj_node *beta = given_random(&f, stats_dtype(t), (adj_shape){1, {c}}, -2, 2);
+        answers want = reference(s, format, c, f.value[0], f.value[2], f.value[3], f.value[1]);
+        adj_node *stats = adj_batch_norm_stats(x, format);
+        adj_node *sums = adj_batch_norm_grad_sums(x, stats, dy, eps, format);
+        expect_values(&f, stats, "naive", want.stats, 1e-6, 1e-6);
+        expect_values(&f, adj_batch_norm(x, stats, gamma, beta, eps, format), "naive", want.y, r,
+                      r);
+        expect_values(&f, sums, "naive", want.sums, 1e-5, 1e-4);
+        expect_values(&f, adj_batch_norm_grad(x, stats, gamma, dy, sums, eps, format), "naive",
+                      want.dx, r, r);
+        free(want.stats), free(want.y), free(want.sums), free(want.dx);
+        fixture_free(&f);
+    }
+}
+
+/* A mean far from zero: E[x^2] - E[x]^2 would have no correct digit left. */
+Test(batch_norm, variance_does_not_cancel)
+{
+    enum { M = 4096 };
+    double *v = malloc(M * sizeof *v);
+    for (int i = 0; i < M; i++)
+        v[i] = 1e6 + (i % 2 ? 0.25 : -0.25);
+    for (int d = 0; d < 2; d++) {
+        fixture f = fixture_new();
+        adj_node *x = given(&f, dtypes[d], (adj_shape){2, {M, 1}}, v);
+        expect_values(&f, adj_batch_norm_stats(x, ADJ_NHWC), "naive", (double[]){1e6, 0.0625}, 0,
+                      0);
+        fixture_free(&f);
+    }
+    free(v);
+}
+
+/* ---- gradients ---- */
+
+/* The sums are linear in dy: <e, sums(dy)> == <sums^T(e), dy>, exactly where xhat is an integer. */
+Test(batch_norm, sums_adjoint)
+{
+    const double stats[] = {1, -2, 3, 1, 1, 0.25};
+    for (int d = 0; d < DTYPES; d++) {
+        fixture f = fixture_new();
+        adj_dtype t = dtypes[d], s = stats_dtype(t);
+        adj_node *x = given_integers(&f, t, (adj_shape){3, {4, 5, 3}}, -4, 4);
+        adj_node *fixed = given(&f, s, (adj_shape){2, {2, 3}}, stats);
+        adj_node *dy = given_integers(&f, t, (adj_shape){3, {4, 5, 3}}, -3, 3);
+        adj_node *e = given_integers(&f, s, (adj_shape){2, {2, 3}}, -3, 3), *back;
+        adj_node *sums = adj_batch_norm_grad_sums(x, fixed, dy, 0, ADJ_NHWC);
+        cr_assert_eq(adj_grad(sums, e, 1, &dy, &back), ADJ_OK, "%s", adj_graph_message(f.g));
+        double *a = evaluate(&f, sums, "naive"), *b = evaluate(&f, back, "naive");
+        double left = 0, right = 0;
+        for (int i = 0; i < 6; i++)
+            left += a[i] * f.value[3][i];
+        for (int i = 0; i < 60; i++)
+            right += b[i] * f.value[2][i];
+        cr_assert_eq(left, right, "%.17g and %.17g", left, right);
+        free(a);
+        free(b);
+        fixture_free(&f);
+    }
+}
+
+/* Inputs x, dy, gamma, beta, stats or sums; which: the node whose gradient is checked. */
+static adj_node *piece(fixture *f, int which, adj_shape s, adj_format format)
+{
+    int64_t c = s.dim[format == ADJ_NCHW ? 1 : s.rank - 1];
+    adj_shape channels = {1, {c}}, rows = {2, {2, c}};
+    adj_node *x = given_random(f, ADJ_F64, s, -1, 2);
+    if (which == 0)
+        return adj_batch_norm_stats(x, format);
+    adj_node *stats = which == 1 || which > 4 ? adj_batch_norm_stats(x, format)
+                                              : given_random(f, ADJ_F64, rows, 0.5, 1.5);
+    adj_node *gamma = given_random(f, ADJ_F64, channels, 0.5, 2);
+    adj_node *dy = given_random(f, ADJ_F64, s, -1, 1), *dx[2];
+    adj_node *y =
+        adj_batch_norm(x, stats, gamma, given_random(f, ADJ_F64, channels, -1, 1), eps, format);
+    adj_node *const of[] = {x, gamma};
+    switch (which) {
+    case 1: /* training */
+    case 2: /* running statistics */ return y;
+    case 3: return adj_batch_norm_grad_sums(x, stats, dy, eps, format);
+    case 4:
+        return adj_batch_norm_grad(x, stats, gamma, dy, given_random(f, ADJ_F64, rows, -1, 1), eps,
+                                   format);
+    default: /* second order: 5: of dx, 6: of dgamma */
+        cr_assert_eq(adj_grad(y, dy, 2, of, dx), ADJ_OK, "%s", adj_graph_message(f->g));
+        return dx[which - 5];
+    }
+}
+
+Test(batch_norm, gradients)
+{
+    const adj_shape checked[] = {{2, {5, 2}}, {4, {2, 3, 2, 2}}, {3, {3, 2, 2}}};
+    for (int i = 0; i < 3 * 7; i++) {
+        fixture f = fixture_new();
+        adj_node *y = piece(&f, i % 7, checked[i / 7], i / 7 == 1 ? ADJ_NCHW : ADJ_NHWC);
+        expect_gradient(&f, y, "naive", 1e-5, 1e-5, 1e-6);
+        fixture_free(&f);
+    }
+}
+
+/* Half inputs: the same rules with casts between, first and second order, against float64. */
+Test(batch_norm, half_gradients)
+{
+    for (int i = 0; i < 7; i++) {
+        adj_shape s = {3, {6, 4, 2}};
+        double *want = NULL;
+        for (int d = 0; d < 3; d++) {
+            adj_dtype t = (adj_dtype[]){ADJ_F64, ADJ_F16, ADJ_BF16}[d], wide = stats_dtype(t);
+            fixture f = fixture_new();
+            adj_node *x = given_integers(&f, t, s, -3, 3), *dy = given_integers(&f, t, s, -2, 2);
+            adj_node *fixed = given(&f, wide, (adj_shape){2, {2, 2}}, (double[]){0.5, -0.25, 2, 3});
+            adj_node *gamma = given(&f, wide, (adj_shape){1, {2}}, (double[]){1.5, -0.5}), *dx[3];
+            adj_node *stats = i < 4 ? fixed : adj_batch_norm_stats(x, ADJ_NHWC);
+            adj_node *y = adj_batch_norm(x, stats, gamma, gamma, eps, ADJ_NHWC);
+            adj_node *const of[] = {x, fixed, gamma};
+            cr_assert_eq(adj_grad(y, dy, 3, of, dx), ADJ_OK, "%s", adj_graph_message(f.g));
+            if (i == 3 || i == 6) {
+                cr_assert_eq(adj_grad(dx[0], dy, 1, &x, dx), ADJ_OK, "%s", adj_graph_message(f.g));
+            }
+            adj_node *r = dx[i % 3];
+            if (want == NULL)
+                want = evaluate(&f, r, "naive");
+            else
+                expect_values(&f, r, "naive", want, 4 * rounding(t), 4 * rounding(t));
+            fixture_free(&f);
+        }
+        free(want);
+    }
+}
+
+/* ---- limits ---- */
+
+Test(batch_norm, empty)
+{
+    fixture f = fixture_new();
+    adj_node *x = given(&f, ADJ_F32, (adj_shape){4, {0, 2, 2, 3}}, NULL);
+    adj_node *ones = given(&f, ADJ_F32, (adj_shape){1, {3}}, (double[]){1, 1, 1});
+    adj_node *stats = adj_batch_norm_stats(x, ADJ_NHWC), *dx[2];
+    adj_node *y = adj_batch_norm(x, stats, ones, ones, eps, ADJ_NHWC);
+    expect_values(&f, stats, "naive", (double[6]){0}, 0, 0);
+    adj_node *const of[] = {x, ones};
+    cr_assert_eq(adj_grad(y, x, 2, of, dx), ADJ_OK);
+    expect_values(&f, dx[1], "naive", (double[3]){0}, 0, 0);
+    free(evaluate(&f, dx[0], "naive"));
+    fixture_free(&f);
+}
+
+Test(batch_norm, refused)
+{
+    const char *const words[][4] = {{"batch_norm_stats", "rank"},
+                                    {"batch_norm", "gamma", "shape"},
+                                    {"batch_norm", "stats", "shape"},
+                                    {"gamma", "type"},
+                                    {"epsilon", "-1"},
+                                    {"data_format"},
+                                    {"dy", "shape"},
+                                    {"sums", "shape"}};
+    const adj_status status[] = {ADJ_ESHAPE, ADJ_ESHAPE, ADJ_ESHAPE, ADJ_EDTYPE,
+                                 ADJ_EARG,   ADJ_EARG,   ADJ_ESHAPE, ADJ_ESHAPE};
+    for (int i = 0; i < 8; i++) {
+        fixture f = fixture_new();
+        adj_node *x = adj_input(f.g, "x", ADJ_F16, (adj_shape){4, {2, 3, 3, 4}});
+        adj_node *c4 = adj_input(f.g, "c4", ADJ_F32, (adj_shape){1, {4}});
+        adj_node *c3 = adj_input(f.g, "c3", ADJ_F32, (adj_shape){1, {3}});
+        adj_node *half = adj_input(f.g, "half", ADJ_F16, (adj_shape){1, {4}});
+        adj_node *stats = adj_input(f.g, "stats", ADJ_F32, (adj_shape){2, {2, 4}}), *y = x;
+        switch (i) {
+        case 0: y = adj_batch_norm_stats(c4, ADJ_NHWC); break;
+        case 1: y = adj_batch_norm(x, stats, c3, c4, eps, ADJ_NHWC); break;
+        case 2: y = adj_batch_norm(x, c4, c4, c4, eps, ADJ_NHWC); break;
+        case 3: y = adj_batch_norm(x, stats, half, c4, eps, ADJ_NHWC); break;
+        case 4: y = adj_batch_norm(x, stats, c4, c4, -1, ADJ_NHWC); break;
+        case 5: y = adj_batch_norm(x, stats, c4, c4, eps, (adj_format)7); break;
+        case 6: y = adj_batch_norm_grad_sums(x, stats, half, eps, ADJ_NHWC); break;
+        default: y = adj_batch_norm_grad(x, stats, c4, x, c4, eps, ADJ_NHWC); break;
+        }
+        cr_assert_null(y, "case %d", i);
+        expect_error(f.g, status[i], words[i]);
+        fixture_free(&f);
+    }
+    cr_assert_null(adj_batch_norm_stats(NULL, ADJ_NHWC));
+    cr_assert_null(adj_batch_norm(NULL, NULL, NULL, NULL, eps, ADJ_NHWC));
+}

@@ -1,0 +1,182 @@
+/* test_dropout.c - dropout's mask against a Philox written here, its gradient, and its independence
+ * of threads. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
+enum { DTYPES = 4 };
+
+static adj_node *step_of(fixture *f, int step)
+{
+    return given(f, ADJ_I32, (adj_shape){0}, (double[]){step});
+}
+
+/* Philox4x32-10's published answer for counter 0, key 0: 6627e8d5 e169c58d bc57ac4c 9b00dbd8. */
+Test(dropout, numbers)
+{
+    const struct {
+        double rate, want[4];
+    } cases[] = {
+        {0.5, {0, 4, 6, 8}},
+        {0.75, {0, 8, 0, 0}},
+        {0.625, {0, 2 / 0.375, 3 / 0.375, 0}},
+        {0.375, {1 / 0.625, 2 / 0.625, 3 / 0.625, 4 / 0.625}},
+        {0, {1, 2, 3, 4}},
+    };
+    for (int i = 0; i < 5 * DTYPES; i++) {
+        fixture f = fixture_new();
+        adj_node *x = given(&f, dtypes[i % DTYPES], (adj_shape){1, {4}}, (double[]){1, 2, 3, 4});
+        adj_node *y = adj_dropout(x, step_of(&f, 0), cases[i / DTYPES].rate, 0);
+        expect_values(&f, y, "naive", cases[i / DTYPES].want,
+                      dtypes[i % DTYPES] == ADJ_BF16 ? 4e-3 : 1e-3, 0);
+        fixture_free(&f);
+    }
+}
+
+/* Philox once more, with 64-bit halves instead of words. */
+static uint32_t philox_word(uint64_t block, uint32_t step, uint64_t key, int word)
+{
+    uint64_t low = block, high = step;
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (low & 0xffffffff) * 3528531795u, b = (high & 0xffffffff) * 3449720151u;
+        uint64_t next_low = (b << 32) | ((b >> 32) ^ (low >> 32) ^ (key & 0xffffffff));
+        high = (a << 32) | ((a >> 32) ^ (high >> 32) ^ (key >> 32));
+        low = next_low;
+        key = (((key >> 32) + 3144134277u) << 32) | (uint32_t)(key + 2654435769u);
+    }
+    return (uint32_t)((word < 2 ? low : high) >> (word % 2 * 32));
+}
+
+Test(dropout, reference)
+{
+    enum { N = 5003 };
+    const uint64_t seeds[] = {1, 0xdeadbeefcafe1234u};
+    for (int i = 0; i < 2 * DTYPES; i++) {
+        fixture f = fixture_new();
+        double want[N], kept = 0;
+        adj_node *x = given_integers(&f, dtypes[i / 2], (adj_shape){1, {N}}, 1, 8);
+        adj_node *y = adj_dropout(x, step_of(&f, 12345), 0.75, seeds[i % 2]);
+        for (int k = 0; k < N; k++) {
+            int keep = philox_word(k / 4, 12345, seeds[i % 2], k % 4) >= 3u << 30;
+            want[k] = keep ? 4 * f.value[0][k] : 0;
+            kept += keep;
+        }
+        cr_assert_float_eq(kept / N, 0.25, 0.03);
+        expect_values(&f, y, "naive", want, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+static double *with_threads(adj_node *y, int threads, int step)
+{
+    enum { N = 10000 };
+    adj_graph *g = adj_node_graph(y);
+    adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = "naive", .threads = threads};
+    adj_exec *e;
+    int32_t value = step;
+    double *got = malloc(N * sizeof *got);
+    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_set(e, adj_find(g, "step"), &value, sizeof value), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    cr_assert_eq(adj_get(e, y, got, N * sizeof *got), ADJ_OK);
+    adj_exec_free(e);
+    return got;
+}
+
+static int differences(const double *a, const double *b)
+{
+    int n = 0;
+    for (int i = 0; i < 10000; i++)
+        n += a[i] != b[i];
+    return n;
+}
+
+/* The mask is that of (step, seed), and nothing else. */
+Test(dropout, resumable)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_fill(g, ADJ_F64, (adj_shape){2, {100, 100}}, 1);
+    adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
+    adj_node *y = adj_dropout(x, step, 0.5, 3), *other = adj_dropout(x, step, 0.5, 4);
+    double *one = with_threads(y, 1, 7), *three = with_threads(y, 3, 7);
+    double *next = with_threads(y, 1, 8), *seed = with_threads(other, 1, 7);
+    cr_assert_eq(differences(one, three), 0);
+    cr_assert_float_eq(differences(one, next), 5000, 300);
+    cr_assert_float_eq(differences(one, seed), 5000, 300);
+    free(one), free(three), free(next), free(seed);
+    adj_graph_free(g);
+}
+
+/* Linear and its own adjoint: <d, dropout(x)> == <dropout(d), x>. */
+Test(dropout, adjoint)
+{
+    for (int i = 0; i < DTYPES; i++) {
+        fixture f = fixture_new();
+        adj_shape s = {2, {9, 7}};
+        double left = 0, right = 0;
+        adj_node *x = given_integers(&f, dtypes[i], s, -9, 9),
+                 *d = given_integers(&f, dtypes[i], s, -9, 9);
+        adj_node *y = adj_dropout(x, step_of(&f, 5), 0.5, 6), *dx;
+        cr_assert_eq(adj_grad(y, d, 1, &x, &dx), ADJ_OK, "%s", adj_graph_message(f.g));
+        double *a = evaluate(&f, y, "naive"), *b = evaluate(&f, dx, "naive");
+        for (int k = 0; k < 63; k++)
+            left += a[k] * f.value[1][k], right += b[k] * f.value[0][k];
+        cr_assert_eq(left, right, "%g and %g", left, right);
+        free(a);
+        free(b);
+        fixture_free(&f);
+    }
+}
+
+Test(dropout, gradients)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 7}}, -1, 1);
+    adj_node *y = adj_dropout(x, step_of(&f, -1), 0.3, 11);
+    expect_gradient(&f, y, "naive", 0.5, 1e-12, 1e-12);
+    fixture_free(&f);
+    f = fixture_new(); /* of x * dropout(x): the mask is the same in both */
+    x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 7}}, -1, 1);
+    expect_gradient(&f, adj_mul(x, adj_dropout(x, step_of(&f, 2), 0.3, 11)), "naive", 1e-4, 1e-8,
+                    1e-10);
+    fixture_free(&f);
+}
+
+/* A dropped NaN is gone. */
+Test(dropout, nan)
+{
+    fixture f = fixture_new();
+    adj_node *x = given(&f, ADJ_F32, (adj_shape){1, {2}}, (double[]){NAN, NAN});
+    expect_values(&f, adj_dropout(x, step_of(&f, 0), 0.5, 0), "naive", (double[]){0, NAN}, 0, 0);
+    fixture_free(&f);
+}
+
+Test(dropout, refused)
+{
+    const char *const words[][3] = {{"rate", "got 1"}, {"rate", "-0.1"},   {"rate", "nan"},
+                                    {"step", "i32"},   {"step", "scalar"}, {"x", "i32"}};
+    const adj_status status[] = {ADJ_EARG, ADJ_EARG, ADJ_EARG, ADJ_EDTYPE, ADJ_ESHAPE, ADJ_EDTYPE};
+    for (int i = 0; i < 6; i++) {
+        fixture f = fixture_new();
+        adj_node *x = adj_input(f.g, "x", ADJ_F32, (adj_shape){1, {4}});
+        adj_node *step = adj_input(f.g, "step", ADJ_I32, (adj_shape){0});
+        adj_node *steps = adj_input(f.g, "steps", ADJ_I32, (adj_shape){1, {4}});
+        adj_node *y = x;
+        switch (i) {
+        case 0: y = adj_dropout(x, step, 1, 0); break;
+        case 1: y = adj_dropout(x, step, -0.1, 0); break;
+        case 2: y = adj_dropout(x, step, NAN, 0); break;
+        case 3: y = adj_dropout(x, x, 0.5, 0); break;
+        case 4: y = adj_dropout(x, steps, 0.5, 0); break;
+        default: y = adj_dropout(steps, step, 0.5, 0); break;
+        }
+        cr_assert_null(y, "case %d", i);
+        expect_error(f.g, status[i], words[i]);
+        fixture_free(&f);
+    }
+    cr_assert_null(adj_dropout(NULL, NULL, 0.5, 0));
+}

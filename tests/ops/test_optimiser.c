@@ -1,0 +1,202 @@
+/* test_optimiser.c - the pieces of optimisers against the formulas, and composed into SGD and Adam
+ * against PyTorch's numbers. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
+enum { DTYPES = 4 };
+
+static double rounding(adj_dtype dtype)
+{
+    switch (dtype) {
+    case ADJ_F64: return 1e-13;
+    case ADJ_F32: return 1e-6;
+    case ADJ_F16: return 2e-3;
+    default: return 1.6e-2;
+    }
+}
+
+static adj_node *scalar(fixture *f, adj_dtype dtype, double value)
+{
+    return given(f, dtype, (adj_shape){0}, &value);
+}
+
+/* The formulas of adjoint.h, over enough elements for several threads. */
+Test(optimiser, reference)
+{
+    enum { N = 20011 };
+    for (int d = 0; d < DTYPES; d++) {
+        adj_dtype t = dtypes[d];
+        adj_shape s = {1, {N}};
+        double r = rounding(t), *want = malloc(4 * N * sizeof *want);
+        const adj_adam_attrs adam = {
+            .beta1 = 0.75, .beta2 = 0.9375, .epsilon = 1e-3, .decay = 0.25};
+        fixture f = fixture_new();
+        adj_node *p = given_random(&f, t, s, -2, 2), *g = given_random(&f, t, s, -2, 2);
+        adj_node *v = given_random(&f, t, s, 0.01, 2), *lr = scalar(&f, t, 0.125);
+        adj_node *step = scalar(&f, ADJ_I32, 3);
+        for (int i = 0; i < N; i++) {
+            double P = f.value[0][i], G = f.value[1][i], V = f.value[2][i];
+            want[i] = 0.75 * V + G + 0.5 * P;
+            want[N + i] = P - 0.125 * (G + 0.5 * P);
+            want[2 * N + i] = 0.75 * V + 0.25 * G;
+            want[3 * N + i] =
+                P - 0.125 * (G / (1 - pow(0.75, 3)) / (sqrt(V / (1 - pow(0.9375, 3))) + 1e-3) +
+                             0.25 * P);
+        }
+        expect_values(&f, adj_momentum(v, g, p, 0.75, 0.5), "naive", want, r, r);
+        expect_values(&f, adj_sgd_step(p, g, lr, 0.5), "naive", want + N, r, r);
+        expect_values(&f, adj_ema(v, g, 0.75), "naive", want + 2 * N, r, r);
+        expect_values(&f, adj_adam_step(p, g, v, step, lr, &adam), "naive", want + 3 * N, r, r);
+        fixture_free(&f);
+        free(want);
+    }
+}
+
+Test(optimiser, numbers)
+{
+    for (int d = 0; d < DTYPES; d++) {
+        adj_dtype t = dtypes[d];
+        adj_shape s = {1, {2}};
+        fixture f = fixture_new();
+        adj_node *a = given(&f, t, s, (double[]){1, -2}), *b = given(&f, t, s, (double[]){4, 0.5});
+        expect_values(&f, adj_momentum(a, b, b, 0.5, 0.25), "naive", (double[]){5.5, -0.375}, 0, 0);
+        expect_values(&f, adj_sgd_step(a, b, scalar(&f, t, 0.5), 0), "naive", (double[]){-1, -2.25},
+                      0, 0);
+        expect_values(&f, adj_sgd_step(a, b, scalar(&f, t, 0.5), 2), "naive", (double[]){-2, -0.25},
+                      0, 0);
+        expect_values(&f, adj_ema(a, b, 0.75), "naive", (double[]){1.75, -1.375}, 0, 0);
+        expect_values(&f, adj_ema(a, a, 0.75), "naive", (double[]){1, -2}, 0, 0);
+        expect_values(&f, adj_next_step(scalar(&f, ADJ_I32, 41)), "naive", (double[]){42}, 0, 0);
+        expect_values(&f, adj_next_step(scalar(&f, ADJ_I32, -1)), "naive", (double[]){0}, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* Three steps on p = (1, -2, 0.5) with gradients k * (0.5, -1, 2) - p / 4 for k = 1, 2, 3. */
+static void train(adj_node *p, adj_updates *u, const double want[3])
+{
+    adj_graph *g = adj_node_graph(p);
+    adj_exec_opts opts = {.updates = u, .backend = "naive"};
+    adj_exec *e;
+    double got[3];
+    cr_assert_eq(adj_graph_status(g), ADJ_OK, "%s", adj_graph_message(g));
+    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_set(e, p, (double[]){1, -2, 0.5}, sizeof got), ADJ_OK);
+    for (int k = 1; k <= 3; k++) {
+        double scale = k;
+        cr_assert_eq(adj_set(e, adj_find(g, "k"), &scale, sizeof scale), ADJ_OK);
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    }
+    cr_assert_eq(adj_get(e, p, got, sizeof got), ADJ_OK, "%s", adj_exec_message(e));
+    expect_close(got, want, 3, 1e-9, 0, "p after three steps");
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+static adj_node *begin(adj_node **gradient)
+{
+    adj_graph *g = adj_graph_new();
+    adj_shape s = {1, {3}};
+    adj_node *p = adj_param(g, "p", ADJ_F64, s, (adj_init){0});
+    adj_node *slope = adj_const(g, ADJ_F64, s, (double[]){0.5, -1, 2});
+    adj_node *k = adj_input(g, "k", ADJ_F64, (adj_shape){0});
+    *gradient = adj_sub(adj_mul(slope, k), adj_scale(p, 0.25));
+    return p;
+}
+
+static adj_node *zeros(adj_graph *g, const char *name)
+{
+    return adj_state(g, name, ADJ_F64, (adj_shape){1, {3}}, (adj_init){0});
+}
+
+/* PyTorch 1.13: SGD(lr=0.1, momentum=0.9, weight_decay=0.01). */
+Test(optimiser, sgd_as_pytorch)
+{
+    adj_node *gradient, *p = begin(&gradient);
+    adj_graph *g = adj_node_graph(p);
+    adj_updates *u = adj_updates_new(g);
+    adj_node *v = zeros(g, "v"), *lr = adj_fill(g, ADJ_F64, (adj_shape){0}, 0.1);
+    adj_node *next = adj_momentum(v, gradient, p, 0.9, 0.01);
+    adj_updates_add(u, v, next);
+    adj_updates_add(u, p, adj_sgd_step(p, next, lr, 0));
+    train(p, u, (double[]){0.654929824, -1.309859648, -1.361245888});
+}
+
+/* PyTorch 1.13: Adam and AdamW(lr=0.1, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.02). */
+Test(optimiser, adam_as_pytorch)
+{
+    const double want[2][3] = {{0.712296395034, -1.7120157756, 0.205071990286},
+                               {0.706905138679, -1.70063729777, 0.202673186282}};
+    for (int decoupled = 0; decoupled < 2; decoupled++) {
+        adj_node *gradient, *p = begin(&gradient);
+        adj_graph *g = adj_node_graph(p);
+        adj_updates *u = adj_updates_new(g);
+        adj_node *m = zeros(g, "m"), *v = zeros(g, "v"),
+                 *lr = adj_fill(g, ADJ_F64, (adj_shape){0}, 0.1);
+        adj_node *t = adj_state(g, "t", ADJ_I32, (adj_shape){0}, (adj_init){0}),
+                 *now = adj_next_step(t);
+        adj_node *mean = adj_ema(m, gradient, 0.8),
+                 *square = adj_ema(v, adj_square(gradient), 0.95);
+        const adj_adam_attrs a = {
+            .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .decay = decoupled ? 0.02 : 0};
+        adj_updates_add(u, t, now);
+        adj_updates_add(u, m, mean);
+        adj_updates_add(u, v, square);
+        adj_updates_add(u, p, adj_adam_step(p, mean, square, now, lr, &a));
+        train(p, u, want[decoupled]);
+    }
+}
+
+/* An update is no function to differentiate; a counter is a constant. */
+Test(optimiser, no_gradient)
+{
+    fixture f = fixture_new();
+    adj_node *p = given_random(&f, ADJ_F32, (adj_shape){1, {3}}, 0, 1), *dp;
+    adj_node *y = adj_reduce_sum(adj_ema(p, p, 0.5), (adj_axes){0});
+    cr_assert_eq(adj_grad(y, NULL, 1, &p, &dp), ADJ_ENOGRAD);
+    expect_error(f.g, ADJ_ENOGRAD, (const char *[]){"ema", NULL});
+    fixture_free(&f);
+}
+
+Test(optimiser, refused)
+{
+    const char *const words[][4] = {
+        {"momentum", "shape", "[4]"}, {"sgd_step", "lr", "scalar"}, {"sgd_step", "lr", "f32"},
+        {"ema", "type", "f16"},       {"adam_step", "t", "i32"},    {"adam_step", "beta1"},
+        {"next_step", "i32"},         {"momentum", "mu", "finite"}, {"adam_step"}};
+    const adj_status status[] = {ADJ_ESHAPE, ADJ_ESHAPE, ADJ_EDTYPE, ADJ_EDTYPE, ADJ_EDTYPE,
+                                 ADJ_EARG,   ADJ_EDTYPE, ADJ_EARG,   ADJ_EARG};
+    for (int i = 0; i < 9; i++) {
+        const adj_adam_attrs good = {.beta1 = 0.9, .beta2 = 0.99},
+                             wrong = {.beta1 = 1, .beta2 = 0.99};
+        fixture f = fixture_new();
+        adj_node *p = adj_input(f.g, "p", ADJ_F32, (adj_shape){1, {3}});
+        adj_node *four = adj_input(f.g, "four", ADJ_F32, (adj_shape){1, {4}});
+        adj_node *half = adj_input(f.g, "half", ADJ_F16, (adj_shape){1, {3}});
+        adj_node *lr = adj_input(f.g, "lr", ADJ_F32, (adj_shape){0});
+        adj_node *double_lr = adj_input(f.g, "double_lr", ADJ_F64, (adj_shape){0});
+        adj_node *t = adj_input(f.g, "t", ADJ_I32, (adj_shape){0}), *y = p;
+        switch (i) {
+        case 0: y = adj_momentum(p, four, p, 0.9, 0); break;
+        case 1: y = adj_sgd_step(p, p, p, 0); break;
+        case 2: y = adj_sgd_step(p, p, double_lr, 0); break;
+        case 3: y = adj_ema(p, half, 0.5); break;
+        case 4: y = adj_adam_step(p, p, p, lr, lr, &good); break;
+        case 5: y = adj_adam_step(p, p, p, t, lr, &wrong); break;
+        case 6: y = adj_next_step(lr); break;
+        case 7: y = adj_momentum(p, p, p, INFINITY, 0); break;
+        default: y = adj_adam_step(p, p, p, t, lr, NULL); break;
+        }
+        cr_assert_null(y, "case %d", i);
+        expect_error(f.g, status[i], words[i]);
+        fixture_free(&f);
+    }
+    cr_assert_null(adj_sgd_step(NULL, NULL, NULL, 0));
+    cr_assert_null(adj_adam_step(NULL, NULL, NULL, NULL, NULL, NULL));
+    cr_assert_null(adj_next_step(NULL));
+}
