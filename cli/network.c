@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "augment.h"
 #include "network.h"
 
 __attribute__((format(printf, 3, 4))) static adj_status fail(network *n, adj_status status,
@@ -98,15 +99,19 @@ static void count_batch(const network *n, double loss, int64_t real, tally *t)
     t->count += real;
 }
 
-adj_status network_step(network *n, const adj_dataset *d, const int64_t *order, int64_t first,
-                        double lr, tally *t)
+adj_status network_step(network *n, const adj_dataset *d, int64_t first, const training_step *s,
+                        tally *t)
 {
-    float rate = (float)lr, loss = 0;
-    int64_t batch = n->shape.dim[0], real = adj_batch(d, order, first, n->shape, n->x, n->y);
+    float rate = s != NULL ? (float)s->lr : 0, loss = 0;
+    int64_t batch = n->shape.dim[0];
+    int64_t real = adj_batch(d, s != NULL ? s->order : NULL, first, n->shape, n->x, n->y);
 
     if (real < 1)
         return fail(n, ADJ_ESHAPE, "%s cannot be fed images of %lldx%lldx%lld", n->model->name,
                     (long long)d->h, (long long)d->w, (long long)d->c);
+    if (s != NULL)
+        shift_images(n->x, n->shape, s->shift, -d->mean / d->deviation, s->seed,
+                     s->drawn + (uint64_t)first);
     adj_status status =
         adj_set(n->exec, n->images, n->x, (size_t)adj_shape_elems(n->shape) * sizeof *n->x);
     if (status == ADJ_OK)
@@ -132,6 +137,6 @@ adj_status network_evaluate(network *n, const adj_dataset *d, tally *t)
 
     *t = (tally){0};
     for (int64_t first = 0; first < d->n && status == ADJ_OK; first += n->shape.dim[0])
-        status = network_step(n, d, NULL, first, 0, t);
+        status = network_step(n, d, first, NULL, t);
     return status;
 }

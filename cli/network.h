@@ -35,10 +35,17 @@ typedef struct {
 /* n is to be closed in every case; on failure its message says why. */
 adj_status network_open(network *n, const network_opts *o);
 void network_close(network *n);
-/* Runs one batch, the one that begins at order[first], and adds it to *t. lr: of a training step.
- */
-adj_status network_step(network *n, const adj_dataset *d, const int64_t *order, int64_t first,
-                        double lr, tally *t);
+/* What a training step adds to a batch. */
+typedef struct {
+    const int64_t *order; /* of the images in this epoch */
+    double lr;
+    int64_t shift;        /* images are moved by up to so many pixels */
+    uint64_t seed, drawn; /* of the shifts; images drawn before this epoch */
+} training_step;
+
+/* Runs one batch, the one of the images from first on, and adds it to *t. s == NULL: evaluation. */
+adj_status network_step(network *n, const adj_dataset *d, int64_t first, const training_step *s,
+                        tally *t);
 /* The whole data set in its own order. */
 adj_status network_evaluate(network *n, const adj_dataset *d, tally *t);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "augment.h"
 #include "command.h"
 #include "data.h"
 #include "log.h"
@@ -21,7 +22,7 @@ enum { EVAL_BATCH = 100 };
 
 typedef struct {
     const char *model, *data, *optimizer, *backend, *log, *out;
-    int64_t epochs, batch, seed, threads;
+    int64_t epochs, batch, shift, seed, threads;
     double lr;
 } train_opts;
 
@@ -64,6 +65,8 @@ static int parse(train_opts *o, int argc, char **argv)
          OPTION_REAL, &o->lr, 1e-12, 1e6},
         {"--optimizer", "NAME", "sgd, momentum (default), nesterov, adam or adamw", OPTION_TEXT,
          &o->optimizer, 0, 0},
+        {"--shift", "N", "training images are moved by up to N pixels; default: 1", OPTION_INTEGER,
+         &o->shift, 0, MOST_SHIFT},
         {"--seed", "N", "of initial values and shuffling; default: 1", OPTION_INTEGER, &o->seed, 0,
          9e15},
         {"--backend", "NAME", "onednn (default) or naive", OPTION_TEXT, &o->backend, 0, 0},
@@ -161,24 +164,29 @@ static int log_start(const training *t)
            (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
            (long long)t->test->n);
     fflush(stdout);
-    return log_line(t->log,
-                    json_pack("{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:s}",
-                              "event", "start", "model", o->model, "parameters",
-                              (json_int_t)t->trained.params, "data", data_name(o->data),
-                              "train_images", (json_int_t)t->train->n, "test_images",
-                              (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
-                              (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine",
-                              "lr", t->schedule.base, "seed", (json_int_t)o->seed, "backend",
-                              o->backend != NULL ? o->backend : "onednn"));
+    return log_line(
+        t->log,
+        json_pack("{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
+                  "start", "model", o->model, "parameters", (json_int_t)t->trained.params, "data",
+                  data_name(o->data), "train_images", (json_int_t)t->train->n, "test_images",
+                  (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
+                  (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
+                  t->schedule.base, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed,
+                  "backend", o->backend != NULL ? o->backend : "onednn"));
 }
 
 /* All steps of an epoch, or those up to an interrupt. */
 static int train_epoch(training *t, int64_t epoch, tally *sum)
 {
+    training_step s = {.order = t->order,
+                       .shift = t->o->shift,
+                       .seed = (uint64_t)t->o->seed,
+                       .drawn = (uint64_t)(epoch * t->steps * t->o->batch)};
+
     adj_shuffle(t->train->n, (uint64_t)t->o->seed, (uint64_t)epoch, t->order);
     for (int64_t step = 0; step < t->steps && !interrupted; step++) {
-        double lr = adj_schedule_at(&t->schedule, epoch * t->steps + step);
-        if (network_step(&t->trained, t->train, t->order, step * t->o->batch, lr, sum) != ADJ_OK) {
+        s.lr = adj_schedule_at(&t->schedule, epoch * t->steps + step);
+        if (network_step(&t->trained, t->train, step * t->o->batch, &s, sum) != ADJ_OK) {
             progress_clear(&t->shown);
             return complain("train", EXIT_FAILED, "%s", t->trained.message);
         }
@@ -187,7 +195,7 @@ static int train_epoch(training *t, int64_t epoch, tally *sum)
             return complain("train", EXIT_FAILED,
                             "the loss is not finite in step %lld of epoch %lld: try a smaller --lr "
                             "(now %g)",
-                            (long long)step + 1, (long long)epoch + 1, lr);
+                            (long long)step + 1, (long long)epoch + 1, s.lr);
         }
         progress_step(&t->shown, epoch, step, *sum);
     }
@@ -274,8 +282,12 @@ static int run(training *t)
 
 int command_train(int argc, char **argv)
 {
-    train_opts o = {
-        .model = "lenet", .optimizer = "momentum", .epochs = 10, .batch = 64, .seed = 1};
+    train_opts o = {.model = "lenet",
+                    .optimizer = "momentum",
+                    .epochs = 10,
+                    .batch = 64,
+                    .shift = 1,
+                    .seed = 1};
     training t = {.o = &o};
 
     int status = parse(&o, argc, argv);

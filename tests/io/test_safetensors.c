@@ -1,0 +1,371 @@
+/* test_safetensors.c - files written and read back, files in literal bytes, and hostile ones. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <sys/stat.h>
+
+#include "adjoint_io.h"
+#include "io/folder.h"
+
+typedef struct {
+    uint8_t bytes[4096];
+    size_t n;
+} file_bytes;
+
+/* length, header, then data_bytes counting bytes 0, 1, 2, ... */
+static file_bytes make(const char *header, size_t data_bytes)
+{
+    file_bytes f = {.n = 8 + strlen(header) + data_bytes};
+    cr_assert_leq(f.n, sizeof f.bytes);
+    f.bytes[0] = (uint8_t)strlen(header);
+    f.bytes[1] = (uint8_t)(strlen(header) >> 8);
+    memcpy(f.bytes + 8, header, strlen(header));
+    for (size_t i = 0; i < data_bytes; i++)
+        f.bytes[8 + strlen(header) + i] = (uint8_t)i;
+    return f;
+}
+
+static adj_tensors *read_bytes(const folder *f, const void *bytes, size_t n, adj_status expected)
+{
+    adj_tensors *t = NULL;
+    file_name path = in_folder(f, "x.safetensors");
+    put_file(path.s, bytes, n);
+    adj_status status = adj_tensors_read(path.s, &t);
+    cr_assert_not_null(t);
+    cr_expect_eq(status, expected, "%s", adj_tensors_message(t));
+    if (status != ADJ_OK) {
+        cr_expect_not_null(strstr(adj_tensors_message(t), path.s));
+        cr_expect_not_null(strstr(adj_tensors_message(t), "offset "));
+        cr_expect_eq(adj_tensors_count(t), 0);
+        cr_expect_eq(adj_tensors_find(t, "a"), -1);
+        cr_expect_null(adj_tensors_metadata(t, "k"));
+    }
+    return t;
+}
+
+static const char *const good_header =
+    "{\"__metadata__\":{\"k\":\"v\"},"
+    "\"b\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[6,14]},"
+    "\"a\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[0,6]},"
+    "\"s\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[14,22]},"
+    "\"e\":{\"dtype\":\"I32\",\"shape\":[0,4],\"data_offsets\":[6,6]},"
+    "\"h\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[22,24]}}   ";
+
+Test(safetensors, reads_literal_bytes)
+{
+    folder f = folder_new();
+    file_bytes file = make(good_header, 24);
+    adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
+    static const struct {
+        const char *name;
+        adj_dtype dtype;
+        int64_t rank, dim0;
+        uint8_t first;
+    } want[] = {{"a", ADJ_BF16, 1, 3, 0},
+                {"e", ADJ_I32, 2, 0, 6},
+                {"b", ADJ_F32, 2, 2, 6},
+                {"s", ADJ_F64, 0, 0, 14},
+                {"h", ADJ_F16, 1, 1, 22}};
+
+    cr_assert_eq(adj_tensors_count(t), 5);
+    for (int i = 0; i < 5; i++) {
+        adj_tensor x = adj_tensors_get(t, i);
+        cr_expect_str_eq(x.name, want[i].name);
+        cr_expect_eq(adj_tensors_find(t, want[i].name), i);
+        cr_expect(x.type.dtype == want[i].dtype && x.type.shape.rank == want[i].rank &&
+                  x.type.shape.dim[0] == want[i].dim0);
+        if (adj_shape_elems(x.type.shape) > 0)
+            cr_expect_eq(*(const uint8_t *)x.data, want[i].first);
+    }
+    cr_expect_str_eq(adj_tensors_metadata(t, "k"), "v");
+    cr_expect_null(adj_tensors_metadata(t, "l"));
+    cr_expect_null(adj_tensors_get(t, 5).name);
+    cr_expect_null(adj_tensors_get(t, -1).name);
+    adj_tensors_free(t);
+
+    file = make("{}", 0); /* no tensors: an empty file of its kind */
+    t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
+    cr_expect_eq(adj_tensors_count(t), 0);
+    adj_tensors_free(t);
+    folder_remove(&f);
+}
+
+Test(safetensors, truncated_at_every_byte_and_oversized)
+{
+    folder f = folder_new();
+    file_bytes file = make(good_header, 24);
+    for (size_t n = 0; n < file.n; n++)
+        adj_tensors_free(read_bytes(&f, file.bytes, n, ADJ_EIO));
+    adj_tensors_free(read_bytes(&f, file.bytes, file.n + 1, ADJ_EIO));
+    folder_remove(&f);
+}
+
+/* Every byte of the header changed in turn: the answer does not matter, the sanitizers do. */
+Test(safetensors, damaged_at_every_byte)
+{
+    static const uint8_t change[] = {0x01, 0x10, 0x80, 0xff};
+    folder f = folder_new();
+    file_bytes file = make(good_header, 24);
+    file_name path = in_folder(&f, "x.safetensors");
+    for (size_t i = 0; i < file.n - 24; i++)
+        for (size_t k = 0; k < sizeof change; k++) {
+            file.bytes[i] ^= change[k];
+            put_file(path.s, file.bytes, file.n);
+            adj_tensors *t = NULL;
+            adj_status status = adj_tensors_read(path.s, &t);
+            cr_expect(status == ADJ_OK || adj_tensors_message(t)[0] != '\0');
+            for (int j = 0; j < adj_tensors_count(t); j++) {
+                adj_tensor x = adj_tensors_get(t, j);
+                size_t bytes = (size_t)adj_shape_elems(x.type.shape) * adj_dtype_size(x.type.dtype);
+                uint8_t copy[24];
+                cr_assert_leq(bytes, sizeof copy);
+                memcpy(copy, x.data, bytes);
+            }
+            adj_tensors_free(t);
+            file.bytes[i] ^= change[k];
+        }
+    folder_remove(&f);
+}
+
+typedef struct {
+    const char *word, *header;
+    size_t data;
+} lie;
+
+#define F32(shape, offsets)                                                                        \
+    "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+
+static const lie lies[] = {
+    {"not JSON", "", 0},
+    {"not JSON", "{", 0},
+    {"not JSON", "{\"a\":1,\"a\":2}", 0}, /* duplicate keys */
+    {"not JSON", "{\"a\\u0000b\":1}", 0},
+    {"not JSON", "{}x", 0},
+    {"not JSON", "\xff\xfe{}", 0},
+    {"not an object", "[]", 0},
+    {"not an object", "{\"a\":[]}", 0},
+    {"not an object", "{\"__metadata__\":1}", 0},
+    {"not a string", "{\"__metadata__\":{\"k\":1}}", 0},
+    {"dtype (got none", "{\"a\":{}}", 0},
+    {"dtype (got 7", "{\"a\":{\"dtype\":\"7\"}}", 0},
+    {"dtype (got none", "{\"a\":{\"dtype\":7}}", 0},
+    {"dtype (got I64", "{\"a\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8},
+    {"shape", F32("1", "[0,4]"), 4},
+    {"shape", F32("[1,1,1,1,1,1,1]", "[0,4]"), 4},
+    {"shape", F32("[-1]", "[0,4]"), 4},
+    {"shape", F32("[1.0]", "[0,4]"), 4},
+    {"shape", F32("[\"1\"]", "[0,4]"), 4},
+    {"shape", F32("[9223372036854775807,9223372036854775807]", "[0,4]"), 4},
+    {"shape", F32("[4294967296,4294967296]", "[0,0]"), 0},
+    {"fit its shape", F32("[4611686018427387905]", "[0,4]"), 4}, /* times 4 is 4 in 64 bits */
+    {"not JSON", F32("[99999999999999999999]", "[0,4]"), 4},
+    {"two numbers", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4},
+    {"two numbers", F32("[1]", "[0]"), 4},
+    {"two numbers", F32("[1]", "[0,4,4]"), 4},
+    {"two numbers", F32("[1]", "[0,4.0]"), 4},
+    {"two numbers", F32("[1]", "{\"0\":0}"), 4},
+    {"out of range", F32("[1]", "[0,5]"), 4},
+    {"out of range", F32("[1]", "[-4,0]"), 4},
+    {"out of range", F32("[1]", "[4,0]"), 4},
+    {"out of range", F32("[1]", "[9223372036854775804,9223372036854775807]"), 4},
+    {"fit its shape", F32("[2]", "[0,4]"), 4},
+    {"fit its shape", F32("[1]", "[0,8]"), 8},
+    {"gap", F32("[1]", "[4,8]"), 8},
+    {"no tensor", F32("[1]", "[0,4]"), 8},
+    {"no tensor", "{}", 1},
+    {"overlap",
+     "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+     "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+     12},
+    {"overlap",
+     "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+     "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+     8},
+    {"tensor ?[31m", "{\"\\u001b[31m\":1}", 0}, /* no control characters reach a terminal */
+};
+
+Test(safetensors, hostile_headers)
+{
+    folder f = folder_new();
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        file_bytes file = make(lies[i].header, lies[i].data);
+        adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_EIO);
+        cr_expect_not_null(strstr(adj_tensors_message(t), lies[i].word), "%zu: %s in: %s", i,
+                           lies[i].word, adj_tensors_message(t));
+        adj_tensors_free(t);
+    }
+    static const uint8_t lengths[][8] = {{3, 0, 0, 0, 0, 0, 0, 0}, /* one more than there is */
+                                         {0, 0, 0, 0, 0, 0, 0, 0x80},
+                                         {255, 255, 255, 255, 255, 255, 255, 255},
+                                         {0xf8, 255, 255, 255, 255, 255, 255, 255},
+                                         {0, 0, 0, 0, 1, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        file_bytes file = make("{}", 0);
+        memcpy(file.bytes, lengths[i], 8);
+        adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_EIO);
+        cr_expect_not_null(strstr(adj_tensors_message(t), "header length"));
+        adj_tensors_free(t);
+    }
+    /* 2,000 open brackets: the parser's stack */
+    char deep[2001];
+    memset(deep, '[', 2000);
+    deep[2000] = '\0';
+    file_bytes file = make(deep, 0);
+    adj_tensors_free(read_bytes(&f, file.bytes, file.n, ADJ_EIO));
+    folder_remove(&f);
+}
+
+Test(safetensors, what_is_not_a_file, .timeout = 60)
+{
+    folder f = folder_new();
+    adj_tensors *t = NULL;
+    cr_expect_eq(adj_tensors_read(f.path, &t), ADJ_EIO);
+    adj_tensors_free(t);
+    cr_expect_eq(adj_tensors_read(in_folder(&f, "none").s, &t), ADJ_EIO);
+    cr_expect_not_null(strstr(adj_tensors_message(t), "No such file"));
+    adj_tensors_free(t);
+    cr_expect_eq(adj_tensors_read(NULL, &t), ADJ_EARG);
+    adj_tensors_free(t);
+    adj_tensors_free(NULL);
+    cr_expect_eq(adj_tensors_count(NULL), 0);
+
+    /* written over a pipe or into a missing folder: refused, nothing left behind */
+    char message[ADJ_MESSAGE];
+    file_name pipe = in_folder(&f, "pipe");
+    cr_assert_eq(mkfifo(pipe.s, 0600), 0);
+    cr_expect_eq(adj_tensors_read(pipe.s, &t), ADJ_EIO);
+    adj_tensors_free(t);
+    cr_expect_eq(adj_tensors_write(pipe.s, 0, NULL, 0, NULL, message, sizeof message), ADJ_EIO);
+    cr_expect_not_null(strstr(message, "not a regular file"));
+    cr_expect_eq(adj_tensors_write(in_folder(&f, "no/file").s, 0, NULL, 0, NULL, NULL, 0), ADJ_EIO);
+    cr_expect_eq(files_in(&f), 1);
+    folder_remove(&f);
+}
+
+/* The bytes written, spelled out: wider elements first, data aligned to 8. */
+Test(safetensors, writes_these_bytes)
+{
+    folder f = folder_new();
+    file_name path = in_folder(&f, "w.safetensors");
+    const float a[2] = {1, -2};
+    const double d = 0.5;
+    const adj_tensor tensors[] = {{"a", {ADJ_F32, {1, {2}}}, a}, {"d", {ADJ_F64, {0}}, &d}};
+    const adj_metadata metadata[] = {{"k", "v\""}};
+    static const char header[] = "{\"__metadata__\":{\"k\":\"v\\\"\"},"
+                                 "\"d\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]},"
+                                 "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}";
+    char message[ADJ_MESSAGE] = "";
+    put_file(path.s, "old", 3);
+    cr_assert_eq(adj_tensors_write(path.s, 2, tensors, 1, metadata, message, sizeof message),
+                 ADJ_OK, "%s", message);
+
+    uint8_t got[512] = {0};
+    FILE *file = fopen(path.s, "rb");
+    size_t n = fread(got, 1, sizeof got, file), padded = (sizeof header - 1 + 7) / 8 * 8;
+    fclose(file);
+    cr_assert_eq(n, 8 + padded + 16);
+    cr_expect(got[0] == padded && got[1] == 0 && got[7] == 0);
+    cr_expect_eq(memcmp(got + 8, header, sizeof header - 1), 0);
+    for (size_t i = sizeof header - 1; i < padded; i++)
+        cr_expect_eq(got[8 + i], ' ');
+    static const uint8_t data[16] = {0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0};
+    cr_expect_arr_eq(got + 8 + padded, data, sizeof data);
+    cr_expect_eq(files_in(&f), 1);
+    folder_remove(&f);
+}
+
+Test(safetensors, round_trip_and_refusals)
+{
+    folder f = folder_new();
+    file_name path = in_folder(&f, "r.safetensors");
+    uint8_t data[5][64];
+    adj_tensor x[5];
+    char names[5][8], message[ADJ_MESSAGE];
+    for (int i = 0; i < 5; i++) {
+        for (int k = 0; k < 64; k++)
+            data[i][k] = (uint8_t)(37 * i + 11 * k);
+        snprintf(names[i], sizeof names[i], "n%d", i);
+        x[i] = (adj_tensor){names[i], {(adj_dtype)i, {3, {2, 1, 3}}}, data[i]};
+    }
+    cr_assert_eq(adj_tensors_write(path.s, 5, x, 0, NULL, message, sizeof message), ADJ_OK);
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK);
+    cr_assert_eq(adj_tensors_count(t), 5);
+    for (int i = 0; i < 5; i++) {
+        adj_tensor y = adj_tensors_get(t, adj_tensors_find(t, names[i]));
+        cr_expect_eq(memcmp(&y.type, &x[i].type, sizeof y.type), 0);
+        cr_expect_eq(memcmp(y.data, data[i], 6 * adj_dtype_size(x[i].type.dtype)), 0);
+        cr_expect_eq((uintptr_t)y.data % adj_dtype_size(x[i].type.dtype), 0, "not aligned");
+    }
+    adj_tensors_free(t);
+
+    adj_tensor bad[2] = {x[0], x[0]}; /* twice the same name */
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    bad[1].name = "__metadata__";
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    bad[1].name = "\xff";
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    bad[1] = (adj_tensor){"x", {ADJ_F32, {1, {-1}}}, data};
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    bad[1] = (adj_tensor){"x", {(adj_dtype)9, {1, {1}}}, data};
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK, "a refused write must leave the old file");
+    cr_expect_eq(adj_tensors_count(t), 5);
+    adj_tensors_free(t);
+    cr_expect_eq(files_in(&f), 1);
+    folder_remove(&f);
+}
+
+/* Two parameters and a state, of which b has other initial values. */
+static adj_exec *executor(adj_graph *g, uint64_t seed, int64_t width, adj_node **w)
+{
+    const adj_init normal = {ADJ_INIT_NORMAL, 0, 1};
+    *w = adj_param(g, "fc/w", ADJ_F32, (adj_shape){2, {3, width}}, normal);
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {1, 3}});
+    adj_node *s = adj_state(g, "fc/s", ADJ_F32, (adj_shape){2, {1, width}}, normal);
+    adj_node *y = adj_add(adj_matmul(x, *w, 0, 0), s);
+    adj_exec *e = NULL;
+    cr_assert_eq(
+        adj_exec_new(
+            g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .backend = "naive", .seed = seed}, &e),
+        ADJ_OK, "%s", adj_exec_message(e));
+    return e;
+}
+
+Test(weights, save_and_load)
+{
+    folder f = folder_new();
+    file_name path = in_folder(&f, "weights");
+    adj_graph *g[3] = {adj_graph_new(), adj_graph_new(), adj_graph_new()};
+    adj_node *w[3];
+    adj_exec *e[3] = {executor(g[0], 1, 2, &w[0]), executor(g[1], 2, 2, &w[1]),
+                      executor(g[2], 3, 4, &w[2])};
+    float a[6], b[6], c[12], before[12];
+    char message[ADJ_MESSAGE] = "";
+
+    cr_assert_eq(adj_get(e[0], w[0], a, sizeof a), ADJ_OK);
+    cr_assert_eq(adj_get(e[1], w[1], b, sizeof b), ADJ_OK);
+    cr_assert_neq(memcmp(a, b, sizeof a), 0);
+    cr_assert_eq(
+        adj_weights_save(e[0], path.s, 1, &(adj_metadata){"model", "m"}, message, sizeof message),
+        ADJ_OK, "%s", message);
+    cr_assert_eq(adj_weights_load(e[1], path.s, message, sizeof message), ADJ_OK, "%s", message);
+    cr_assert_eq(adj_get(e[1], w[1], b, sizeof b), ADJ_OK);
+    cr_expect_eq(memcmp(a, b, sizeof a), 0);
+
+    /* another shape: refused, nothing set */
+    cr_assert_eq(adj_get(e[2], w[2], before, sizeof before), ADJ_OK);
+    cr_expect_eq(adj_weights_load(e[2], path.s, message, sizeof message), ADJ_ESHAPE);
+    cr_expect_not_null(strstr(message, "got f32 [3, 2], expected f32 [3, 4]"), "%s", message);
+    cr_assert_eq(adj_get(e[2], w[2], c, sizeof c), ADJ_OK);
+    cr_expect_eq(memcmp(c, before, sizeof c), 0);
+    /* a parameter missing */
+    cr_assert_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL, 0), ADJ_OK);
+    cr_expect_eq(adj_weights_load(e[1], path.s, message, sizeof message), ADJ_EIO);
+    cr_expect_not_null(strstr(message, "no tensor fc/"), "%s", message);
+    cr_expect_eq(adj_weights_load(e[1], in_folder(&f, "none").s, message, sizeof message), ADJ_EIO);
+    for (int i = 0; i < 3; i++) {
+        adj_exec_free(e[i]);
+        adj_graph_free(g[i]);
+    }
+    folder_remove(&f);
+}
