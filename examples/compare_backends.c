@@ -1,0 +1,127 @@
+/* compare_backends.c - runs one training graph on two backends and compares every gradient, and the
+ * time of a step.
+ *
+ *   cc compare_backends.c -ladjoint -lm && ./a.out [MODEL [BATCH]] */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "adjoint_nn.h"
+
+enum { MAX_FETCH = 256, RUNS = 5 };
+static const char *const backends[2] = {"naive", "onednn"};
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The best of some runs; the first one may still touch memory for the first time. */
+static double time_of_run(adj_exec *e)
+{
+    double best = INFINITY;
+    for (int i = 0; i < RUNS; i++) {
+        double start = seconds();
+        if (adj_run(e) != ADJ_OK)
+            return NAN;
+        best = fmin(best, seconds() - start);
+    }
+    return best;
+}
+
+/* Any values do, as long as both backends get the same. */
+static adj_status give_data(adj_exec *e, adj_graph *g, int64_t batch, int64_t classes)
+{
+    adj_node *images = adj_find(g, "images"), *labels = adj_find(g, "labels");
+    int64_t n = adj_shape_elems(adj_node_type(images).shape);
+    float *x = malloc((size_t)n * sizeof *x);
+    int32_t *label = malloc((size_t)batch * sizeof *label);
+    adj_status status = ADJ_ENOMEM;
+
+    if (x != NULL && label != NULL) {
+        for (int64_t i = 0; i < n; i++)
+            x[i] = (float)sin(0.7 * (double)i + 1e-5 * (double)i * (double)i);
+        for (int64_t i = 0; i < batch; i++)
+            label[i] = (int32_t)(i % classes);
+        if ((status = adj_set(e, images, x, (size_t)n * sizeof *x)) == ADJ_OK)
+            status = adj_set(e, labels, label, (size_t)batch * sizeof *label);
+    }
+    free(x);
+    free(label);
+    return status;
+}
+
+/* max |a - b| / max |b| over a fetched value, b being the first backend's; NAN on failure. */
+static double difference(adj_exec *const e[2], const adj_node *value)
+{
+    int64_t n = adj_shape_elems(adj_node_type(value).shape);
+    size_t bytes = (size_t)n * sizeof(float);
+    float *b = malloc(bytes), *a = malloc(bytes);
+    double worst = NAN, largest = 0;
+
+    if (a != NULL && b != NULL && adj_get(e[0], value, b, bytes) == ADJ_OK &&
+        adj_get(e[1], value, a, bytes) == ADJ_OK) {
+        worst = 0;
+        for (int64_t i = 0; i < n; i++) {
+            worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+            largest = fmax(largest, fabs((double)b[i]));
+        }
+        worst = largest > 0 ? worst / largest : worst;
+    }
+    free(a);
+    free(b);
+    return worst;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "resnet8";
+    adj_model_opts o = {.batch = argc > 2 ? atoi(argv[2]) : 8, .training = 1};
+    const adj_model *model = adj_model_find(name, &o);
+    if (model == NULL)
+        return fprintf(stderr, "no model %s; did you mean %s?\n", name,
+                       adj_model_nearest(name)->name),
+               2;
+
+    /* One graph: loss and the gradient of every parameter. */
+    adj_graph *g = adj_graph_new();
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
+    adj_node *loss = adj_loss_softmax(adj_model_logits(g, model, &o), labels);
+    adj_node *params[MAX_FETCH], *fetch[MAX_FETCH + 1];
+    int n = adj_trainable(loss, MAX_FETCH, params);
+    if (n > MAX_FETCH || adj_grad(loss, NULL, n, params, fetch) != ADJ_OK)
+        return fprintf(stderr, "compare_backends: %s\n", adj_graph_message(g)), 1;
+    fetch[n] = loss;
+
+    /* Two plans of it. The seed and the parameters' names give both the same initial values. */
+    adj_exec *e[2];
+    double time[2];
+    for (int i = 0; i < 2; i++) {
+        const adj_exec_opts opts = {
+            .n_fetch = n + 1, .fetch = fetch, .backend = backends[i], .seed = 1};
+        if (adj_exec_new(g, &opts, &e[i]) || give_data(e[i], g, o.batch, model->classes) ||
+            isnan(time[i] = time_of_run(e[i])))
+            return fprintf(stderr, "compare_backends: %s: %s\n", backends[i],
+                           adj_exec_message(e[i])),
+                   1;
+    }
+
+    double worst = 0;
+    printf("%-32s %s\n", "gradient of", "largest difference / largest element");
+    for (int i = 0; i <= n; i++) {
+        double d = difference(e, fetch[i]);
+        printf("%-32s %.2g\n", i < n ? adj_node_name(params[i]) : "(the loss itself)", d);
+        worst = d <= worst ? worst : d; /* a NaN stays */
+    }
+    for (int i = 0; i < 2; i++) {
+        adj_exec_info info = adj_exec_stats(e[i]);
+        printf("%s: %.2f ms a run, %d steps, %d of them naive, arena %zu bytes\n", backends[i],
+               1e3 * time[i], info.steps, info.naive_steps, info.arena_bytes);
+        adj_exec_free(e[i]);
+    }
+    adj_graph_free(g);
+    return worst < 1e-3 ? 0 : 1;
+}
