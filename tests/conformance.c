@@ -2,7 +2,8 @@
  *
  *   conformance [--backend NAME] [--summary] [--refusals] FILE.json...
  *
- * Prints each failure's id and worst element, with --summary what passed by op, with --refusals
+ * Prints each failure's id and worst element, with --summary what passed by op and where its steps
+ * ran, with --refusals
  * what the library said to calls it refused, and ends with "N passed, M failed"; exit status 1 if
  * any failed or a file cannot be read. */
 #include <stdio.h>
@@ -22,11 +23,11 @@ typedef struct {
     int n_op;
     struct {
         char name[64];
-        int passed, failed;
+        int passed, failed, steps, naive_steps;
     } op[MAX_OPS];
 } tally;
 
-static void count(tally *t, const char *op, int passed)
+static void count(tally *t, const char *op, const case_verdict *v)
 {
     int i = 0;
     while (i < t->n_op && strcmp(t->op[i].name, op) != 0)
@@ -34,11 +35,13 @@ static void count(tally *t, const char *op, int passed)
     if (i == t->n_op && i < MAX_OPS)
         snprintf(t->op[t->n_op++].name, sizeof t->op[i].name, "%s", op);
     if (i < MAX_OPS) {
-        t->op[i].passed += passed;
-        t->op[i].failed += !passed;
+        t->op[i].passed += v->passed;
+        t->op[i].failed += !v->passed;
+        t->op[i].steps += v->steps;
+        t->op[i].naive_steps += v->naive_steps;
     }
-    t->passed += passed;
-    t->failed += !passed;
+    t->passed += v->passed;
+    t->failed += !v->passed;
 }
 
 static const char *word(const json_t *json, const char *key)
@@ -59,16 +62,37 @@ static void run_file(const char *path, const options *o, tally *t)
     }
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *json = json_array_get(cases, i);
-        char text[CASE_TEXT];
-        int passed = case_run(json, o->backend, text);
-        if (!passed)
+        case_verdict v = case_run(json, o->backend);
+        if (!v.passed)
             printf("FAIL %s (%s, %s): %s\n", word(json, "id"), word(json, "op"),
-                   word(json, "dtype"), text);
-        else if (o->refusals && text[0] != '\0')
-            printf("%s: %s\n", word(json, "id"), text);
-        count(t, word(json, "op"), passed);
+                   word(json, "dtype"), v.text);
+        else if (o->refusals && v.text[0] != '\0')
+            printf("%s: %s\n", word(json, "id"), v.text);
+        count(t, word(json, "op"), &v);
     }
     json_decref(cases);
+}
+
+/* A name that the library does not know would fail every case. */
+static int is_known(const char *backend)
+{
+    adj_graph *g = adj_graph_new();
+    adj_exec *e = NULL;
+    adj_node *one = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
+    adj_exec_opts opts = {.n_fetch = 1, .fetch = &one, .backend = backend};
+    adj_status status = adj_exec_new(g, &opts, &e);
+    if (status != ADJ_OK)
+        printf("FAIL %s\n", adj_exec_message(e));
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return status == ADJ_OK;
+}
+
+static void print_summary(const tally *t)
+{
+    for (int i = 0; i < t->n_op; i++)
+        printf("%-42s %5d passed %5d failed %6d steps, %d of them naive\n", t->op[i].name,
+               t->op[i].passed, t->op[i].failed, t->op[i].steps, t->op[i].naive_steps);
 }
 
 int main(int argc, char **argv)
@@ -90,6 +114,10 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    if (!is_known(o.backend)) {
+        printf("0 passed, 1 failed\n");
+        return 1;
+    }
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--backend") == 0)
             i++;
@@ -98,8 +126,8 @@ int main(int argc, char **argv)
             n_file++;
         }
     }
-    for (int i = 0; o.summary && i < t.n_op; i++)
-        printf("%-42s %5d passed %5d failed\n", t.op[i].name, t.op[i].passed, t.op[i].failed);
+    if (o.summary)
+        print_summary(&t);
     printf("%d passed, %d failed\n", t.passed, t.failed);
     return t.failed > 0 || n_file == 0;
 }

@@ -27,10 +27,17 @@ typedef struct {
     const json_t *tensor_data[CASE_TENSORS];
     int n_result;
     case_result result[CASE_RESULTS];
-    adj_status refused;   /* by a call that has no graph, by the graph, or by the executor */
-    int malformed;        /* the case itself cannot be read */
-    char text[CASE_TEXT]; /* why */
+    adj_status refused;     /* by a call that has no graph, by the graph, or by the executor */
+    int malformed;          /* the case itself cannot be read */
+    char text[CASE_TEXT];   /* why */
+    int steps, naive_steps; /* of the plan that ran */
 } conformance_case;
+
+typedef struct {
+    int passed;
+    int steps, naive_steps;
+    char text[CASE_TEXT]; /* what went wrong, or what the library said when it refused */
+} case_verdict;
 
 /* The case's inputs, by name: a tensor becomes a graph input, a list of sizes a shape. */
 adj_node *case_tensor(conformance_case *c, const char *name);
@@ -45,7 +52,7 @@ int case_malformed(conformance_case *c, const char *what, const char *name); /* 
 /* Builds the op's node and notes its results; conformance_ops.c. */
 void case_build(conformance_case *c);
 
-/* Did the case pass on this backend (NULL: the default one)? text says what went wrong. */
-int case_run(const json_t *json, const char *backend, char text[CASE_TEXT]);
+/* backend NULL: the default one. */
+case_verdict case_run(const json_t *json, const char *backend);
 
 #endif

@@ -288,6 +288,11 @@ static int execute(conformance_case *c, const char *backend)
     adj_exec_opts opts = {.n_fetch = c->n_result, .fetch = fetches, .backend = backend};
     adj_status status = adj_exec_new(c->g, &opts, &e);
     int passed = status == ADJ_OK;
+    if (passed) {
+        adj_exec_info info = adj_exec_stats(e);
+        c->steps = info.steps;
+        c->naive_steps = info.naive_steps;
+    }
     for (int i = 0; i < c->n_tensor && passed; i++)
         passed = set_tensor(c, e, i);
     if (passed) {
@@ -311,7 +316,7 @@ static int may_be_accepted(const json_t *json)
     return scope != NULL && (strcmp(scope, "kernel-limit") == 0 || strcmp(scope, "cpu-only") == 0);
 }
 
-int case_run(const json_t *json, const char *backend, char text[CASE_TEXT])
+case_verdict case_run(const json_t *json, const char *backend)
 {
     conformance_case c = {.json = json,
                           .id = json_string_value(json_object_get(json, "id")),
@@ -341,8 +346,8 @@ int case_run(const json_t *json, const char *backend, char text[CASE_TEXT])
                      json_string_value(error));
         passed = 0;
     }
-    passed = passed && !c.malformed;
-    snprintf(text, CASE_TEXT, "%s", c.text);
+    case_verdict v = {passed && !c.malformed, c.steps, c.naive_steps, ""};
+    snprintf(v.text, sizeof v.text, "%s", c.text);
     adj_graph_free(c.g);
-    return passed;
+    return v;
 }
