@@ -2,10 +2,9 @@
  *
  *   conformance [--backend NAME] [--summary] [--refusals] FILE.json...
  *
- * Prints each failure's id and worst element, with --summary what passed by op and where its steps
- * ran, with --refusals
- * what the library said to calls it refused, and ends with "N passed, M failed"; exit status 1 if
- * any failed or a file cannot be read. */
+ * Prints each failure's id and worst element, with --summary what passed by op and where its
+ * steps ran, with --refusals what the library said to calls it refused, and ends with "N passed, M
+ * failed"; exit status 1 if any failed or a file cannot be read. */
 #include <stdio.h>
 #include <string.h>
 

@@ -52,6 +52,12 @@ static inline ptrdiff_t output_at(ptrdiff_t p, ptrdiff_t stride, ptrdiff_t j, pt
     return t >= 0 && t % stride == 0 && t / stride < size ? t / stride : -1;
 }
 
+/* Images to walk over: none if the output is empty, however large its other sizes are. */
+static inline ptrdiff_t images_of(const adj_conv_geom *k)
+{
+    return k->oh > 0 && k->ow > 0 ? k->n : 0;
+}
+
 static inline ptrdiff_t at_most_block(ptrdiff_t left) { return left < BLOCK ? left : BLOCK; }
 
 #endif

@@ -17,9 +17,10 @@ static void block(const operands *p, const ptrdiff_t tap[3], ptrdiff_t first, pt
     steps in = p->v.in, out = p->v.out;
     ptrdiff_t channels = k->ic / k->groups, group = first / (k->oc / k->groups);
     const T *x = p->x + (group * channels + tap[2]) * in.c;
+    ptrdiff_t images = images_of(k);
     A sum[BLOCK] = {0};
 
-    for (ptrdiff_t n = 0; n < k->n; n++)
+    for (ptrdiff_t n = 0; n < images; n++)
         for (ptrdiff_t oh = 0; oh < k->oh; oh++) {
             ptrdiff_t ih = input_at(oh, k->sh, tap[0], k->dh, k->pt, k->ih);
             if (ih < 0)

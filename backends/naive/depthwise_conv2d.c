@@ -119,9 +119,10 @@ static void backprop_filter(const operands *p, const ptrdiff_t tap[2], ptrdiff_t
     const adj_conv_geom *k = &p->v.k;
     steps in = p->v.in, out = p->v.out;
     ptrdiff_t M = p->multiplier;
+    ptrdiff_t images = images_of(k);
     A sum[BLOCK] = {0};
 
-    for (ptrdiff_t n = 0; n < k->n; n++)
+    for (ptrdiff_t n = 0; n < images; n++)
         for (ptrdiff_t oh = 0; oh < k->oh; oh++) {
             ptrdiff_t ih = input_at(oh, k->sh, tap[0], k->dh, k->pt, k->ih);
             if (ih < 0)
