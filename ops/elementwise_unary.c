@@ -42,7 +42,7 @@ static int representable(adj_dtype dtype, double value)
     return adj_load(dtype, &element, 0) == value;
 }
 
-/* A fill stays one when nothing is rounded: neither the value, nor the factor, nor the product. */
+/* A fill stays one when nothing is rounded, neither the value nor the product. */
 static adj_node *scale_simplify(const adj_node *n, adj_node *const in[])
 {
     adj_dtype dtype = in[0]->type.dtype;
@@ -50,7 +50,7 @@ static adj_node *scale_simplify(const adj_node *n, adj_node *const in[])
 
     if (factor == 1)
         return in[0];
-    if (adj_is_fill(in[0], &value) && representable(dtype, value) && representable(dtype, factor) &&
+    if (adj_is_fill(in[0], &value) && representable(dtype, value) &&
         representable(dtype, value * factor))
         return adj_fill_like(in[0], value * factor);
     return NULL;

@@ -18,11 +18,11 @@ static adj_shape kept_shape(const adj_reduce_attrs *a, adj_shape x)
 }
 
 /* How many elements of x one element of the result is made of. */
-static double count_of(const adj_reduce_attrs *a, adj_shape x)
+static int64_t count_of(const adj_reduce_attrs *a, adj_shape x)
 {
-    double count = 1;
+    int64_t count = 1;
     for (int64_t i = 0; i < x.rank; i++)
-        count *= is_reduced(a, i) ? (double)x.dim[i] : 1;
+        count *= is_reduced(a, i) ? x.dim[i] : 1;
     return count;
 }
 
@@ -67,8 +67,8 @@ static void reduce_sum_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] =
 
 static void reduce_mean_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    double count = count_of(y->attrs, y->in[0]->type.shape);
-    dx[0] = repeated(y, adj_scale(dy, count > 0 ? 1 / count : 0));
+    int64_t count = count_of(y->attrs, y->in[0]->type.shape);
+    dx[0] = repeated(y, adj_scale(dy, count > 0 ? 1 / (double)count : 0));
 }
 
 /* relu_grad chooses: a product with the mask would turn an infinite share into NaN elsewhere. */

@@ -33,13 +33,7 @@ static adj_status fill_in(const adj_node *n, adj_shape asked, adj_shape *shape)
         return adj_fail(n->graph, ADJ_ESHAPE,
                         "reshape: -1 in shape could be any size beside a 0 (got %s)",
                         adj_shape_text(asked).s);
-    if (elems % known != 0)
-        return adj_fail(n->graph, ADJ_ESHAPE,
-                        "reshape: tensor's elements do not divide by shape's sizes (got %s, "
-                        "expected a shape of the %ld elements of %s)",
-                        adj_shape_text(asked).s, (long)elems,
-                        adj_shape_text(n->in[0]->type.shape).s);
-    shape->dim[unknown] = elems / known;
+    shape->dim[unknown] = elems / known; /* if that leaves a rest, the products differ */
     return ADJ_OK;
 }
 

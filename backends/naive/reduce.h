@@ -25,17 +25,15 @@ static inline void reduce(const T *x, adj_shape shape, int64_t axes, A start,
                           accumulate_rows *accumulate, A divisor, T *y)
 {
     walk kept = walk_new(), reduced = walk_new();
-    int64_t elems = adj_shape_elems(shape), step = elems > 0; /* of nothing no product is taken */
+    int64_t elems = adj_shape_elems(shape), step = 1;
 
     for (int64_t d = shape.rank - 1; d >= 0; d--) {
-        int is_reduced = axes >> d & 1;
-        if (!is_reduced || elems > 0)
-            walk_add(is_reduced ? &reduced : &kept, shape.dim[d], step, 0);
+        walk_add(axes >> d & 1 ? &reduced : &kept, shape.dim[d], step, 0);
         step *= shape.dim[d];
     }
     int64_t width = kept.step[0][0] == 1 ? LANES : 1;
     int64_t row_parts = (kept.dim[0] + width - 1) / width, rows = walk_rows(&kept, 1);
-    int64_t rounds = elems > 0 ? walk_rows(&reduced, 1) : 0; /* nothing to accumulate: start */
+    int64_t rounds = elems > 0 ? walk_rows(&reduced, 1) : 0; /* of nothing: start */
 
 #pragma omp parallel for if (elems >= NAIVE_PARALLEL)
     for (int64_t u = 0; u < rows * row_parts; u++) {

@@ -149,7 +149,7 @@ static adj_node *wrong_bias(fixture *f)
 
 static adj_node *bias_matrix(fixture *f)
 {
-    return adj_bias_add(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {1, 3}}), ADJ_NHWC);
+    return adj_bias_add(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {3, 1}}), ADJ_NHWC);
 }
 
 static adj_node *scalar_gradient(fixture *f)
@@ -174,7 +174,7 @@ Test(bias_add, refusals)
         {rank_1, ADJ_ESHAPE, {"bias_add", "value", "[3]"}},
         {rank_6, ADJ_ESHAPE, {"bias_add_grad", "out_backprop", "rank 2 to 5"}},
         {wrong_bias, ADJ_ESHAPE, {"bias", "[4]", "[3]"}},
-        {bias_matrix, ADJ_ESHAPE, {"bias", "[1, 3]"}},
+        {bias_matrix, ADJ_ESHAPE, {"bias", "[3, 1]"}},
         {scalar_gradient, ADJ_ESHAPE, {"out_backprop", "[]"}},
         {no_format, ADJ_EARG, {"data_format", "7"}},
         {mixed, ADJ_EDTYPE, {"bias_add", "f32", "bf16"}},

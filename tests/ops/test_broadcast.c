@@ -15,6 +15,7 @@ static const broadcast broadcasts[] = {
     {{0}, {2, {2, 3}}},
     {{1, {3}}, {1, {3}}},
     {{1, {1}}, {1, {4}}},
+    {{1, {3}}, {2, {1, 3}}},
     {{1, {3}}, {2, {2, 3}}},
     {{2, {2, 1}}, {2, {2, 3}}},
     {{2, {1, 3}}, {2, {2, 3}}},
@@ -28,7 +29,7 @@ static const broadcast broadcasts[] = {
     {{2, {300, 1}}, {2, {300, 200}}},
     {{1, {50}}, {3, {40, 30, 50}}},
 };
-enum { N_BROADCASTS = sizeof broadcasts / sizeof *broadcasts, N_SMALL = 14, N_FULL = 11 };
+enum { N_BROADCASTS = sizeof broadcasts / sizeof *broadcasts, N_SMALL = 15, N_FULL = 12 };
 
 static void check_broadcast(const broadcast *b, adj_dtype dtype)
 {

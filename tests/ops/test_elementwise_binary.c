@@ -226,6 +226,24 @@ Test(elementwise_binary, ties_go_to_the_first_operand)
     fixture_free(&f);
 }
 
+/* x * 1 and x / 1 are x, but not where the 1 repeats x. */
+Test(elementwise_binary, simplified)
+{
+    const adj_shape row = {2, {1, 2}};
+    const double x[] = {3, -0.0}, four[] = {3, -0.0, 3, -0.0};
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *v = given(&f, precisions[p].dtype, row, x);
+        adj_node *one = adj_fill(f.g, precisions[p].dtype, (adj_shape){0}, 1);
+        adj_node *ones = adj_fill(f.g, precisions[p].dtype, (adj_shape){2, {2, 1}}, 1);
+        expect_values(&f, adj_div(adj_mul(one, adj_mul(v, one)), one), "naive", x, 0, 0);
+        expect_values(&f, adj_mul(v, ones), "naive", four, 0, 0);
+        expect_values(&f, adj_mul(ones, v), "naive", four, 0, 0);
+        expect_values(&f, adj_div(v, ones), "naive", four, 0, 0);
+        fixture_free(&f);
+    }
+}
+
 static adj_node *other_sizes(fixture *f)
 {
     return adj_add(given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1),

@@ -101,13 +101,17 @@ Test(elementwise_unary, refusals)
         cr_assert_null(ops[k].build(NULL));
 }
 
-/* Simplifying must not change a bit: here 0.1 is rounded before it is scaled. */
+/* Simplifying must not change a bit. A fill's value is rounded before it is scaled (the last value
+ * and the last factor, in f16), and for halves the factor is rounded to float (1 + 2^-11 + 2^-30,
+ * and the next). */
 Test(elementwise_unary, scaled_fills_keep_their_rounding)
 {
-    const double values[] = {0.5, 0.1, 3, 0}, factors[] = {1, 2, 0.1, -4, 1.0 / 3};
+    const double values[] = {0.5, 0.1, 3, 0, 1, (2 - 0x1p-10) / (2 - 0x1p-9)};
+    const double factors[] = {
+        1, 2, 0.1, -4, 1.0 / 3, 10, 1 + 0x1p-11 + 0x1p-30, 1 + 0x1p-8 + 0x1p-30, 2 - 0x1p-9};
     for (int p = 0; p < N_PRECISIONS; p++)
-        for (int v = 0; v < 4; v++)
-            for (int k = 0; k < 5; k++) {
+        for (int v = 0; v < 6; v++)
+            for (int k = 0; k < 9; k++) {
                 fixture f = fixture_new();
                 adj_shape two = {1, {2}};
                 adj_node *x = given(&f, precisions[p].dtype, two, (double[]){values[v], values[v]});
