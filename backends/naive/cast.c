@@ -3,14 +3,6 @@
 #include "kernels.h"
 #include "walk.h"
 
-/* Truncates; NaN is 0 and what is out of range the nearest i32. */
-static int32_t to_i32(double v)
-{
-    if (v != v)
-        return 0;
-    return v >= INT32_MAX ? INT32_MAX : v <= INT32_MIN ? INT32_MIN : (int32_t)v;
-}
-
 adj_status KERNEL(cast)(const adj_call *c)
 {
     const adj_node *node = c->group->node[0];
@@ -21,9 +13,7 @@ adj_status KERNEL(cast)(const adj_call *c)
 
 #pragma omp parallel for if (n >= NAIVE_PARALLEL)
     for (int64_t i = 0; i < n; i++) {
-        if (to == ADJ_I32)
-            ((int32_t *)y)[i] = to_i32(adj_load(from, x, i));
-        else if (from == ADJ_F32) /* float to A is exact, so st() rounds once */
+        if (from == ADJ_F32 && to == ELEM_DTYPE) /* float to A is exact, so st() rounds once */
             st(&((T *)y)[i], (A)((const float *)x)[i]);
         else /* through double: going through A would round f64 twice */
             adj_store(to, y, i, adj_load(from, x, i));

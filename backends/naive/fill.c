@@ -1,4 +1,5 @@
-/* fill.c - every element one value. */
+/* fill.c - every element one value, rounded once. i32 has the size of f32 and is filled by its
+ * kernel. */
 #include "kernels.h"
 
 adj_status KERNEL(fill)(const adj_call *c)
@@ -6,9 +7,10 @@ adj_status KERNEL(fill)(const adj_call *c)
     const adj_node *y = c->group->node[0];
     const adj_fill_attrs *a = y->attrs;
     int64_t n = adj_shape_elems(y->type.shape);
-    T *out = c->out[0];
+    T *out = c->out[0], element;
 
+    adj_store(y->type.dtype, &element, 0, a->value); /* st() would round to float first */
     for (int64_t i = 0; i < n; i++)
-        st(&out[i], (A)a->value);
+        out[i] = element;
     return ADJ_OK;
 }

@@ -168,13 +168,13 @@ Test(cast, stop_gradient)
     }
 }
 
-/* A fill of 0.1 holds what its dtype made of it. */
+/* A fill of 0.1 holds what its dtype made of it, in one rounding. */
 Test(cast, fills_keep_their_rounding)
 {
-    const double numbers[] = {0.1, 0.5, 1e6};
-    for (int from = 0; from < 4; from++)
+    const double numbers[] = {0.1, 0.5, 1e6, 1 + 0x1p-11 + 0x1p-30, 1 + 0x1p-8 + 0x1p-30, -7};
+    for (int from = 0; from < N_DTYPES; from++)
         for (int to = 0; to < N_DTYPES; to++)
-            for (int i = 0; i < 3; i++) {
+            for (int i = 0; i < 6; i++) {
                 fixture f = fixture_new();
                 adj_node *y = adj_cast(adj_fill(f.g, dtypes[from], (adj_shape){1, {1}}, numbers[i]),
                                        dtypes[to]);
