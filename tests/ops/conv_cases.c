@@ -52,6 +52,45 @@ void expect_reference(const conv_triple *triple, oracle_conv row)
         }
 }
 
+static int draw(uint32_t *counter, int lo, int hi)
+{
+    uint32_t word[4];
+    adj_philox((uint32_t[]){(*counter)++, 0, 0, 0}, (uint32_t[]){1, 2}, word);
+    return lo + (int)(word[0] % (uint32_t)(hi - lo + 1));
+}
+
+/* SAME, or EXPLICIT with room for the kernel. */
+static oracle_conv random_row(uint32_t *k, int depthwise)
+{
+    oracle_conv a = {.n = draw(k, 1, 2),
+                     .h = draw(k, 1, 9),
+                     .w = draw(k, 1, 9),
+                     .kh = draw(k, 1, 4),
+                     .kw = draw(k, 1, 4),
+                     .in = draw(k, 1, 5),
+                     .sh = draw(k, 1, 3),
+                     .sw = draw(k, 1, 3),
+                     .dh = draw(k, 1, 3),
+                     .dw = draw(k, 1, 3),
+                     .depthwise = depthwise};
+    int groups = depthwise ? 1 : draw(k, 1, 3);
+    a.c = a.in * groups;
+    a.last = groups * draw(k, 1, 4);
+    a.padding = draw(k, 0, 1) ? ADJ_SAME : ADJ_EXPLICIT;
+    for (int i = 0; i < 4 && a.padding == ADJ_EXPLICIT; i++) {
+        int missing = i < 2 ? (a.kh - 1) * a.dh + 1 - a.h : (a.kw - 1) * a.dw + 1 - a.w;
+        a.pad[i] = draw(k, 0, 3) + (i % 2 == 1 && missing > 0 ? missing : 0);
+    }
+    return a;
+}
+
+void expect_reference_random(const conv_triple *triple, int depthwise, int rows)
+{
+    uint32_t counter = 0;
+    for (int i = 0; i < rows; i++)
+        expect_reference(triple, random_row(&counter, depthwise));
+}
+
 static double dot(const double *a, const double *b, adj_shape shape)
 {
     double sum = 0;

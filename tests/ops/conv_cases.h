@@ -15,6 +15,8 @@ typedef struct {
 } conv_triple;
 
 void expect_reference(const conv_triple *triple, oracle_conv row);
+/* The same for rows drawn from a seed: any mix of sizes, strides, dilations, pads and groups. */
+void expect_reference_random(const conv_triple *triple, int depthwise, int rows);
 /* <dy, y(x, w)> == <dx(w, dy), x> == <dw(x, dy), w> on integers, exactly. */
 void expect_adjoint(const conv_triple *triple, oracle_conv row);
 /* Finite differences of all three: those of the adjoints are the second derivatives. */

@@ -109,6 +109,8 @@ Test(conv2d, reference)
         expect_reference(&triple, rows[i]);
 }
 
+Test(conv2d, random) { expect_reference_random(&triple, 0, 25); }
+
 Test(conv2d, adjoint)
 {
     for (int i = 0; i < ROWS; i++)

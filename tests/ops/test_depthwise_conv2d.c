@@ -90,6 +90,8 @@ Test(depthwise, reference)
         expect_reference(&triple, row(i));
 }
 
+Test(depthwise, random) { expect_reference_random(&triple, 1, 25); }
+
 Test(depthwise, adjoint)
 {
     for (int i = 0; i < ROWS; i++)
