@@ -16,7 +16,7 @@ passed=0 failed=0 skipped=0 bad=
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} BUILD="$build"
 
 if [ -n "${SANITIZER_LOGS:-}" ]; then
-    rm -rf "$SANITIZER_LOGS"
+    rm -rf "$SANITIZER_LOGS" "$build/tests/reports"
     mkdir -p "$SANITIZER_LOGS"
     logs=$(cd "$SANITIZER_LOGS" && pwd)
     export ASAN_OPTIONS="log_path=$logs/asan:detect_leaks=1:abort_on_error=0:${ASAN_OPTIONS:-}"
