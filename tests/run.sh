@@ -42,6 +42,9 @@ for test; do
     if [ -n "$(count Tested)" ]; then
         ok=$(count Passing)
         no=$(($(count Failing) + $(count Crashing)))
+        if [ "$(count Tested)" -eq 0 ]; then
+            no=1 note="no test was run"
+        fi
         skips=$(grep -c '^\[.*SKIP' "$output")
         skipped=$((skipped + skips))
     elif [ "$status" -eq 77 ]; then

@@ -31,6 +31,10 @@ program criterion <<'END'
 echo '[====] Synthesis: Tested: 9 | Passing: 6 | Failing: 1 | Crashing: 2 '
 exit 1
 END
+program empty <<'END'
+#!/bin/sh
+echo '[====] Synthesis: Tested: 0 | Passing: 0 | Failing: 0 | Crashing: 0 '
+END
 program crashes <<'END'
 #!/bin/sh
 kill -SEGV $$
@@ -57,6 +61,7 @@ expect 1 "1 passed, 1 failed" "$top/good" "$top/bad"
 expect 0 "1 passed, 0 failed, 1 skipped" "$top/skips" "$top/good"
 expect 1 "40 passed, 2 failed" "$top/counts"
 expect 1 "6 passed, 3 failed" "$top/criterion"
+expect 1 "0 passed, 1 failed" "$top/empty"
 expect 1 "0 passed, 1 failed" "$top/crashes"
 expect 1 "2 passed, 1 failed" "$top/good" "$top/leaks"
 expect 1 "0 passed, 1 failed" "$top/there-is-none"
