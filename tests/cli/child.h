@@ -1,0 +1,76 @@
+/* child.h - runs the tool as a child process and keeps what it printed. */
+#ifndef TESTS_CLI_CHILD_H
+#define TESTS_CLI_CHILD_H
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PRINTED = 1 << 16, ARGUMENTS = 32 };
+
+typedef struct {
+    int status; /* exit status; 128 + signal */
+    char out[PRINTED], err[PRINTED];
+} finished;
+
+typedef struct {
+    pid_t pid;
+    FILE *out, *err;
+} child;
+
+/* Starts the tool with the NULL-ended arguments; its stdout goes to the file descriptor out, or if
+ * that is negative to a temporary file. */
+static inline child child_start(const char *const arguments[], int out)
+{
+    child c = {.out = tmpfile(), .err = tmpfile()};
+    const char *build = getenv("BUILD");
+    char tool[256], *argv[ARGUMENTS] = {tool};
+
+    cr_assert(c.out != NULL && c.err != NULL);
+    snprintf(tool, sizeof tool, "%s/adjoint", build != NULL ? build : "build");
+    for (int i = 0; arguments[i] != NULL && i + 2 < ARGUMENTS; i++)
+        argv[i + 1] = (char *)arguments[i];
+    c.pid = fork();
+    cr_assert_geq(c.pid, 0);
+    if (c.pid == 0) {
+        dup2(out >= 0 ? out : fileno(c.out), STDOUT_FILENO);
+        dup2(fileno(c.err), STDERR_FILENO);
+        execv(tool, argv);
+        _exit(127);
+    }
+    return c;
+}
+
+static inline void take(FILE *f, char text[PRINTED])
+{
+    rewind(f);
+    text[fread(text, 1, PRINTED - 1, f)] = '\0';
+    fclose(f);
+}
+
+static inline int exit_status(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static inline void child_finish(child *c, finished *f)
+{
+    int status = 0;
+    cr_assert_eq(waitpid(c->pid, &status, 0), c->pid);
+    f->status = exit_status(status);
+    take(c->out, f->out);
+    take(c->err, f->err);
+}
+
+static inline void run_tool(const char *const arguments[], finished *f)
+{
+    child c = child_start(arguments, -1);
+    child_finish(&c, f);
+}
+
+#endif

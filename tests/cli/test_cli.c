@@ -1,0 +1,316 @@
+/* test_cli.c - the tool as a user meets it: exit statuses, sentences, logs, weights, Ctrl-C. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <poll.h>
+#include <time.h>
+
+#include "adjoint_io.h"
+#include "cli/child.h"
+#include "io/folder.h"
+
+/* n of the drawn digits as a pair of IDX files. */
+static void put_images(const folder *f, const char *images, const char *labels, adj_part part,
+                       int64_t n)
+{
+    adj_dataset *d = NULL;
+    cr_assert_eq(adj_dataset_digits(part, n, 5, &d), ADJ_OK);
+    uint8_t x[16] = {0, 0, 8, 3, 0, 0, 0, (uint8_t)n, 0, 0, 0, 28, 0, 0, 0, 28};
+    uint8_t y[8] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
+    FILE *file = fopen(in_folder(f, images).s, "wb");
+    fwrite(x, 1, sizeof x, file);
+    fwrite(d->images, 784, (size_t)n, file);
+    fclose(file);
+    file = fopen(in_folder(f, labels).s, "wb");
+    fwrite(y, 1, sizeof y, file);
+    for (int64_t i = 0; i < n; i++)
+        fputc(d->labels[i], file);
+    fclose(file);
+    adj_dataset_free(d);
+}
+
+/* 90 images to train on, 43 to test: neither fills its last batch. */
+static folder small_data(void)
+{
+    folder f = folder_new();
+    put_images(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", ADJ_TRAIN, 90);
+    put_images(&f, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", ADJ_TEST, 43);
+    return f;
+}
+
+typedef struct {
+    int status;
+    const char *out, *err; /* words that are printed; NULL: any */
+    const char *arguments[8];
+} call;
+
+static const call calls[] = {
+    {3, NULL, "usage: adjoint COMMAND", {NULL}},
+    {0, "  train ", NULL, {"--help"}},
+    {0, "adjoint 0.1.", NULL, {"--version"}},
+    {3, NULL, "unknown command \"tran\" (did you mean train?)", {"tran"}},
+    {3, NULL, "unknown command \"xyzzy\" (see adjoint --help)", {"xyzzy"}},
+    {3, NULL, "unknown command \"\"", {""}},
+    {0, "--optimizer NAME", NULL, {"train", "--help"}},
+    {0, "--weights FILE", NULL, {"eval", "--help"}},
+    {3, NULL, "unknown option --epoch (did you mean --epochs?)", {"train", "--epoch", "3"}},
+    {3, NULL, "unknown option --epoch (did you mean --epochs?)", {"train", "--epoch=3"}},
+    {3, NULL, "unknown option -q (see adjoint train --help)", {"train", "-q"}},
+    {3, NULL, "unexpected argument \"lenet\"", {"train", "lenet"}},
+    {3, NULL, "--epochs: its value N is missing", {"train", "--epochs"}},
+    {3, NULL, "--epochs: not a whole number (got \"ten\")", {"train", "--epochs", "ten"}},
+    {3, NULL, "--epochs: not a whole number (got \"1.5\")", {"train", "--epochs", "1.5"}},
+    {3, NULL, "--epochs: not a whole number (got \"\")", {"train", "--epochs="}},
+    {3, NULL, "--epochs: out of range (got 0, expected 1 to", {"train", "--epochs", "0"}},
+    {3, NULL, "--batch: out of range (got -5,", {"train", "--batch", "-5"}},
+    {3, NULL, "--batch: not a whole number", {"train", "--batch", "99999999999999999999"}},
+    {3, NULL, "--lr: not a number (got \"nan\")", {"train", "--lr", "nan"}},
+    {3, NULL, "--lr: out of range (got -1,", {"train", "--lr", "-1"}},
+    {3,
+     NULL,
+     "unknown optimizer momentun (did you mean momentum?)",
+     {"train", "--optimizer", "momentun"}},
+    {3, NULL, "unknown model lenett (did you mean lenet?)", {"train", "--model", "lenett"}},
+    {1, NULL, "/nowhere/train-images-idx3-ubyte: No such file", {"train", "--data", "/nowhere"}},
+    {1, NULL, "/nowhere/weights: No such file", {"train", "--out", "/nowhere/weights"}},
+    {1, NULL, "/nowhere/log: No such file", {"train", "--log", "/nowhere/log"}},
+    {1, NULL, "backendless", {"train", "--backend", "backendless"}},
+    {3, NULL, "--weights FILE is missing", {"eval"}},
+    {1, NULL, "/nowhere/weights", {"eval", "--weights", "/nowhere/weights"}},
+    {3, NULL, "did you mean --weights?", {"eval", "--weight", "x"}},
+    {3, NULL, "unexpected argument", {"models", "lenet"}},
+};
+
+Test(cli, exit_statuses_and_sentences)
+{
+    static finished f;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        run_tool(calls[i].arguments, &f);
+        cr_expect_eq(f.status, calls[i].status, "case %zu: status %d, %s", i, f.status, f.err);
+        if (calls[i].out != NULL)
+            cr_expect_not_null(strstr(f.out, calls[i].out), "case %zu printed %s", i, f.out);
+        if (calls[i].err != NULL)
+            cr_expect_not_null(strstr(f.err, calls[i].err), "case %zu complained %s", i, f.err);
+        else
+            cr_expect_str_empty(f.err);
+    }
+}
+
+Test(cli, models)
+{
+    static finished f;
+    run_tool((const char *[]){"models", NULL}, &f);
+    cr_expect_eq(f.status, 0, "%s", f.err);
+    static const char *const lines[] = {"lenet             454922 ",
+                                        "lenet5             61706 ",
+                                        "resnet8 ",
+                                        "resnet20          272474 ",
+                                        "mobilenet_v1      213586 ",
+                                        "vgg6             2196810 ",
+                                        "ds_cnn "};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        cr_expect_not_null(strstr(f.out, lines[i]), "%s is not in\n%s", lines[i], f.out);
+}
+
+/* The log's lines as objects; the caller decrefs. */
+static json_t *read_log(const char *path)
+{
+    json_t *lines = json_array();
+    char line[1024];
+    FILE *f = fopen(path, "r");
+    cr_assert_not_null(f, "%s", path);
+    while (fgets(line, sizeof line, f) != NULL) {
+        json_error_t error;
+        json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &error);
+        cr_assert(json_is_object(object), "%s: %s", error.text, line);
+        json_array_append_new(lines, object);
+    }
+    fclose(f);
+    return lines;
+}
+
+static const char *event(const json_t *lines, size_t i)
+{
+    return json_string_value(json_object_get(json_array_get(lines, i), "event"));
+}
+
+static double number(const json_t *lines, size_t i, const char *key)
+{
+    const json_t *value = json_object_get(json_array_get(lines, i), key);
+    cr_assert(json_is_number(value), "line %zu has no number %s", i, key);
+    return json_number_value(value);
+}
+
+/* Trains lenet5 for three epochs on the small data. */
+static void train(const folder *f, const char *log, const char *out, const char *threads)
+{
+    static finished r;
+    run_tool((const char *[]){"train",
+                              "--model",
+                              "lenet5",
+                              "--data",
+                              f->path,
+                              "--backend",
+                              "naive",
+                              "--epochs",
+                              "3",
+                              "--batch",
+                              "32",
+                              "--lr",
+                              "0.02",
+                              "--threads",
+                              threads,
+                              "--log",
+                              in_folder(f, log).s,
+                              "--out",
+                              in_folder(f, out).s,
+                              NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_null(strchr(r.out, '\r')); /* plain lines: this is no terminal */
+    cr_expect_not_null(strstr(r.out, "90 images to train on, 43 to test"));
+    cr_expect_not_null(strstr(r.out, "epoch  3/3  loss "));
+    cr_expect_not_null(strstr(r.out, "best: "));
+}
+
+static int same_file(const char *a, const char *b)
+{
+    char command[900];
+    snprintf(command, sizeof command, "cmp -s '%s' '%s'", a, b);
+    return system(command) == 0;
+}
+
+Test(cli, train_log_and_eval, .timeout = 600)
+{
+    static finished r;
+    folder f = small_data();
+    file_name weights = in_folder(&f, "weights");
+    train(&f, "log", "weights", "1");
+
+    json_t *log = read_log(in_folder(&f, "log").s);
+    cr_assert_eq(json_array_size(log), 5);
+    cr_expect_str_eq(event(log, 0), "start");
+    cr_expect_eq(number(log, 0, "parameters"), 61706);
+    double best = 0;
+    for (size_t i = 1; i <= 3; i++) {
+        cr_expect_str_eq(event(log, i), "epoch");
+        cr_expect_eq(number(log, i, "epoch"), i);
+        /* every image counts once: the accuracies are whole numbers of 90 and 43 images */
+        double train_right = number(log, i, "accuracy") * 0.90;
+        double test_right = number(log, i, "test_accuracy") * 0.43;
+        cr_expect_float_eq(train_right, (double)(int)(train_right + 0.5), 1e-6);
+        cr_expect_float_eq(test_right, (double)(int)(test_right + 0.5), 1e-6);
+        best = number(log, i, "test_accuracy") > best ? number(log, i, "test_accuracy") : best;
+    }
+    cr_expect_lt(number(log, 3, "loss"), number(log, 1, "loss"));
+    cr_expect_str_eq(event(log, 4), "end");
+    cr_expect_eq(number(log, 4, "best_accuracy"), best);
+    cr_expect(json_is_false(json_object_get(json_array_get(log, 4), "interrupted")));
+
+    /* eval reads the model from the file and finds the last epoch's accuracy */
+    char expected[80];
+    snprintf(expected, sizeof expected, "test loss %.4f  test accuracy %.2f %% (%.0f of 43)",
+             number(log, 3, "test_loss"), number(log, 3, "test_accuracy"),
+             number(log, 3, "test_accuracy") * 0.43);
+    run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, "--backend",
+                              "naive", NULL},
+             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, expected), "%s is not in %s", expected, r.out);
+    json_decref(log);
+
+    run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, "--backend",
+                              "naive", "--model", "lenet", NULL},
+             &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "tensor conv1/w has another type"), "%s", r.err);
+
+    /* another number of threads changes nothing */
+    train(&f, "log2", "weights2", "3");
+    cr_expect(same_file(weights.s, in_folder(&f, "weights2").s));
+    folder_remove(&f);
+}
+
+Test(cli, diverging_is_an_error, .timeout = 600)
+{
+    static finished r;
+    folder f = small_data();
+    run_tool((const char *[]){"train", "--data", f.path, "--model", "lenet", "--backend", "naive",
+                              "--optimizer", "sgd", "--lr", "1e6", "--batch", "8", NULL},
+             &r);
+    cr_expect_eq(r.status, 1, "%d %s", r.status, r.out);
+    cr_expect_not_null(strstr(r.err, "try a smaller --lr"), "%s", r.err);
+    folder_remove(&f);
+}
+
+static void wait_for_line(const char *path, int lines)
+{
+    for (int i = 0; i < 3000; i++) {
+        int seen = 0;
+        FILE *f = fopen(path, "r");
+        for (int c; f != NULL && (c = fgetc(f)) != EOF;)
+            seen += c == '\n';
+        if (f != NULL)
+            fclose(f);
+        if (seen >= lines)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    cr_assert(0, "%s has not got %d lines", path, lines);
+}
+
+Test(cli, interrupt_writes_weights, .timeout = 600)
+{
+    static finished r;
+    folder f = small_data();
+    file_name log = in_folder(&f, "log"), weights = in_folder(&f, "weights");
+    child c = child_start((const char *[]){"train", "--model", "lenet5", "--data", f.path,
+                                           "--backend", "naive", "--epochs", "100000", "--log",
+                                           log.s, "--out", weights.s, NULL},
+                          -1);
+    wait_for_line(log.s, 3);
+    kill(c.pid, SIGINT);
+    child_finish(&c, &r);
+    cr_expect_eq(r.status, 130, "%d %s", r.status, r.err);
+    cr_expect_not_null(strstr(r.out, "stopped after the step"));
+
+    json_t *lines = read_log(log.s);
+    size_t last = json_array_size(lines) - 1;
+    cr_expect_str_eq(event(lines, last), "end");
+    cr_expect(json_is_true(json_object_get(json_array_get(lines, last), "interrupted")));
+    json_decref(lines);
+    run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, "--backend",
+                              "naive", NULL},
+             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    folder_remove(&f);
+}
+
+Test(cli, terminal_has_one_line, .timeout = 600)
+{
+    static finished r;
+    static char shown[PRINTED];
+    folder f = small_data();
+    size_t n = 0;
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
+        cr_skip_test("no pseudo terminals here");
+    int inside = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    cr_assert_geq(inside, 0);
+    child c = child_start((const char *[]){"train", "--data", f.path, "--backend", "naive",
+                                           "--epochs", "2", "--batch", "16", NULL},
+                          inside);
+    close(inside);
+    for (ssize_t got;
+         n < sizeof shown - 1 && (got = read(terminal, shown + n, sizeof shown - 1 - n)) > 0;)
+        n += (size_t)got;
+    child_finish(&c, &r);
+    close(terminal);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(shown, "\r\033[K1/2 "), "%s", shown);
+    cr_expect_not_null(strstr(shown, " left"), "%s", shown);
+    int lines = 0;
+    for (size_t i = 0; i < n; i++)
+        lines += shown[i] == '\n';
+    cr_expect_eq(lines, 4, "start, two epochs, best: %s", shown);
+    folder_remove(&f);
+}
