@@ -177,8 +177,8 @@ typedef struct adj_backend {
 } adj_backend;
 
 /* NULL-ended; the only files that name concrete ops and backends. */
-extern const adj_op *const adj_ops[];
-extern const adj_backend *const adj_backends[];
+ADJ_API extern const adj_op *const adj_ops[];
+ADJ_API extern const adj_backend *const adj_backends[];
 
 ADJ_API void *adj_alloc(const adj_allocator *a, size_t bytes); /* zeroed, 64-byte aligned */
 ADJ_API void adj_release(const adj_allocator *a, void *p);     /* p may be NULL */
@@ -266,32 +266,34 @@ typedef struct { /* momentum: mu, decay; sgd_step: decay alone */
 
 /* ---- the ops: adj_ops lists them all ---- */
 
-extern const adj_op adj_op_input, adj_op_param, adj_op_state, adj_op_const, adj_op_fill;
-extern const adj_op adj_op_conv2d, adj_op_conv2d_backprop_input, adj_op_conv2d_backprop_filter;
-extern const adj_op adj_op_depthwise_conv2d_native, adj_op_depthwise_conv2d_native_backprop_input,
-    adj_op_depthwise_conv2d_native_backprop_filter;
-extern const adj_op adj_op_max_pool, adj_op_max_pool_grad, adj_op_max_pool_grad_grad,
+ADJ_API extern const adj_op adj_op_input, adj_op_param, adj_op_state, adj_op_const, adj_op_fill;
+ADJ_API extern const adj_op adj_op_conv2d, adj_op_conv2d_backprop_input,
+    adj_op_conv2d_backprop_filter;
+ADJ_API extern const adj_op adj_op_depthwise_conv2d_native,
+    adj_op_depthwise_conv2d_native_backprop_input, adj_op_depthwise_conv2d_native_backprop_filter;
+ADJ_API extern const adj_op adj_op_max_pool, adj_op_max_pool_grad, adj_op_max_pool_grad_grad,
     adj_op_avg_pool, adj_op_avg_pool_grad;
-extern const adj_op adj_op_bias_add, adj_op_bias_add_grad;
-extern const adj_op adj_op_relu, adj_op_relu6, adj_op_leaky_relu, adj_op_sigmoid, adj_op_tanh,
-    adj_op_silu;
-extern const adj_op adj_op_relu_grad, adj_op_relu6_grad, adj_op_leaky_relu_grad,
+ADJ_API extern const adj_op adj_op_bias_add, adj_op_bias_add_grad;
+ADJ_API extern const adj_op adj_op_relu, adj_op_relu6, adj_op_leaky_relu, adj_op_sigmoid,
+    adj_op_tanh, adj_op_silu;
+ADJ_API extern const adj_op adj_op_relu_grad, adj_op_relu6_grad, adj_op_leaky_relu_grad,
     adj_op_sigmoid_grad, adj_op_tanh_grad, adj_op_silu_grad;
-extern const adj_op adj_op_add, adj_op_sub, adj_op_mul, adj_op_div, adj_op_maximum, adj_op_minimum,
-    adj_op_equal, adj_op_greater_equal;
-extern const adj_op adj_op_neg, adj_op_scale, adj_op_square, adj_op_sqrt, adj_op_exp, adj_op_log;
-extern const adj_op adj_op_cast, adj_op_stop_gradient;
-extern const adj_op adj_op_matmul, adj_op_reshape, adj_op_transpose, adj_op_concat, adj_op_pad,
-    adj_op_slice, adj_op_broadcast_to;
-extern const adj_op adj_op_reduce_sum, adj_op_reduce_mean, adj_op_reduce_max;
-extern const adj_op adj_op_batch_norm_stats, adj_op_batch_norm, adj_op_batch_norm_grad_sums,
+ADJ_API extern const adj_op adj_op_add, adj_op_sub, adj_op_mul, adj_op_div, adj_op_maximum,
+    adj_op_minimum, adj_op_equal, adj_op_greater_equal;
+ADJ_API extern const adj_op adj_op_neg, adj_op_scale, adj_op_square, adj_op_sqrt, adj_op_exp,
+    adj_op_log;
+ADJ_API extern const adj_op adj_op_cast, adj_op_stop_gradient;
+ADJ_API extern const adj_op adj_op_matmul, adj_op_reshape, adj_op_transpose, adj_op_concat,
+    adj_op_pad, adj_op_slice, adj_op_broadcast_to;
+ADJ_API extern const adj_op adj_op_reduce_sum, adj_op_reduce_mean, adj_op_reduce_max;
+ADJ_API extern const adj_op adj_op_batch_norm_stats, adj_op_batch_norm, adj_op_batch_norm_grad_sums,
     adj_op_batch_norm_grad;
-extern const adj_op adj_op_softmax, adj_op_log_softmax;
-extern const adj_op adj_op_softmax_cross_entropy, adj_op_softmax_cross_entropy_grad,
+ADJ_API extern const adj_op adj_op_softmax, adj_op_log_softmax;
+ADJ_API extern const adj_op adj_op_softmax_cross_entropy, adj_op_softmax_cross_entropy_grad,
     adj_op_sparse_softmax_cross_entropy, adj_op_sparse_softmax_cross_entropy_grad,
     adj_op_label_count;
-extern const adj_op adj_op_dropout;
-extern const adj_op adj_op_momentum, adj_op_sgd_step, adj_op_ema, adj_op_adam_step,
+ADJ_API extern const adj_op adj_op_dropout;
+ADJ_API extern const adj_op adj_op_momentum, adj_op_sgd_step, adj_op_ema, adj_op_adam_step,
     adj_op_next_step;
 
 #endif

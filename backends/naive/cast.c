@@ -20,13 +20,3 @@ adj_status KERNEL(cast)(const adj_call *c)
     }
     return ADJ_OK;
 }
-
-adj_status KERNEL(stop_gradient)(const adj_call *c)
-{
-    const adj_node *node = c->group->node[0];
-    int64_t n = adj_shape_elems(node->type.shape);
-
-    if (c->out[0] != operand(c, 0))
-        memcpy(c->out[0], operand(c, 0), (size_t)n * adj_dtype_size(node->type.dtype));
-    return ADJ_OK;
-}
