@@ -27,10 +27,10 @@ adj_status KERNEL(avg_pool)(const adj_call *c)
 {
     const pool_call p = pool_call_of(c);
     const T *x = operand(c, 0);
-    ptrdiff_t rows = p.k.n * p.k.oh, row = p.k.ow * p.k.oc;
+    ptrdiff_t rows = p.k.n * p.k.oh;
     T *y = c->out[0];
 
-#pragma omp parallel for if (rows * row > PARALLEL_POOL)
+#pragma omp parallel for if (rows * p.k.ow * p.k.oc > PARALLEL_POOL)
     for (ptrdiff_t r = 0; r < rows; r++) {
         ptrdiff_t n = r / p.k.oh, oh = r % p.k.oh;
         for (ptrdiff_t ow = 0; ow < p.k.ow; ow++)
@@ -59,10 +59,10 @@ adj_status KERNEL(avg_pool_grad)(const adj_call *c)
 {
     const pool_call p = pool_call_of(c);
     const T *dy = operand(c, 0);
-    ptrdiff_t rows = p.k.n * p.k.ih, row = p.k.iw * p.k.ic;
+    ptrdiff_t rows = p.k.n * p.k.ih;
     T *dx = c->out[0];
 
-#pragma omp parallel for if (rows * row > PARALLEL_POOL)
+#pragma omp parallel for if (rows * p.k.iw * p.k.ic > PARALLEL_POOL)
     for (ptrdiff_t r = 0; r < rows; r++) {
         ptrdiff_t n = r / p.k.ih, ih = r % p.k.ih;
         for (ptrdiff_t iw = 0; iw < p.k.iw; iw++)

@@ -37,10 +37,10 @@ static inline ptrdiff_t first_maximum(const pool_call *p, const T *x, place at)
 static void gather(const adj_call *c, const T *x, const T *from)
 {
     const pool_call p = pool_call_of(c);
-    ptrdiff_t rows = p.k.n * p.k.oh, row = p.k.ow * p.k.oc;
+    ptrdiff_t rows = p.k.n * p.k.oh;
     T *y = c->out[0];
 
-#pragma omp parallel for if (rows * row > PARALLEL_POOL)
+#pragma omp parallel for if (rows * p.k.ow * p.k.oc > PARALLEL_POOL)
     for (ptrdiff_t r = 0; r < rows; r++) {
         ptrdiff_t n = r / p.k.oh, oh = r % p.k.oh;
         for (ptrdiff_t ow = 0; ow < p.k.ow; ow++)
