@@ -126,6 +126,35 @@ static adj_status resolve_dim(const adj_node *n, const char *which, window *v, a
                     n->op->name, which, wrong, v->in, v->k, v->stride, v->before, v->after);
 }
 
+/* What max pooling may and average pooling may not, and the channels. */
+static adj_status check_depth(const adj_node *n, int max_pooling, const adj_pool_attrs *a)
+{
+    if (!max_pooling && a->pool.padding == ADJ_EXPLICIT)
+        return adj_fail(n->graph, ADJ_EARG,
+                        "%s: padding EXPLICIT is for max_pool (expected SAME or VALID)",
+                        n->op->name);
+    if (!max_pooling && a->kc != 1)
+        return adj_fail(n->graph, ADJ_EARG, "%s: ksize in depth must be 1 (got %" PRId64 ")",
+                        n->op->name, a->kc);
+    if (a->geom.ic % a->kc != 0)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: ksize in depth must divide the channels (got %" PRId64 " and %" PRId64
+                        ")",
+                        n->op->name, a->kc, a->geom.ic);
+    return ADJ_OK;
+}
+
+/* The window along one axis of an image. */
+static window along(const adj_pool *p, int axis, int64_t in)
+{
+    return (window){.in = in,
+                    .k = p->ksize[axis],
+                    .stride = p->stride[axis],
+                    .dilation = 1,
+                    .before = p->pad[axis][0],
+                    .after = p->pad[axis][1]};
+}
+
 adj_status pool_resolve(const adj_node *n, int max_pooling, adj_pool_attrs *a)
 {
     char text[MESSAGE];
@@ -137,55 +166,21 @@ adj_status pool_resolve(const adj_node *n, int max_pooling, adj_pool_attrs *a)
 
     image_axes ax = axes_of(p->format);
     a->kc = p->ksize[ax.c];
-    if (!max_pooling && p->padding == ADJ_EXPLICIT)
-        return adj_fail(n->graph, ADJ_EARG,
-                        "%s: padding EXPLICIT is for max_pool (expected SAME or VALID)",
-                        n->op->name);
-    if (!max_pooling && a->kc != 1)
-        return adj_fail(n->graph, ADJ_EARG, "%s: ksize in depth must be 1 (got %" PRId64 ")",
-                        n->op->name, a->kc);
-    if (k->ic % a->kc != 0)
-        return adj_fail(n->graph, ADJ_ESHAPE,
-                        "%s: ksize in depth must divide the channels (got %" PRId64 " and %" PRId64
-                        ")",
-                        n->op->name, a->kc, k->ic);
-
-    window h = {.in = k->ih,
-                .k = p->ksize[ax.h],
-                .stride = p->stride[ax.h],
-                .dilation = 1,
-                .before = p->pad[ax.h][0],
-                .after = p->pad[ax.h][1]};
-    window w = {.in = k->iw,
-                .k = p->ksize[ax.w],
-                .stride = p->stride[ax.w],
-                .dilation = 1,
-                .before = p->pad[ax.w][0],
-                .after = p->pad[ax.w][1]};
-    status = resolve_dim(n, "height", &h, p->padding);
+    window h = along(p, ax.h, k->ih), w = along(p, ax.w, k->iw);
+    status = check_depth(n, max_pooling, a);
+    if (status == ADJ_OK)
+        status = resolve_dim(n, "height", &h, p->padding);
     if (status == ADJ_OK)
         status = resolve_dim(n, "width", &w, p->padding);
     if (status != ADJ_OK)
         return status;
-    *k = (adj_conv_geom){.n = k->n,
-                         .ih = h.in,
-                         .iw = w.in,
-                         .ic = k->ic,
-                         .oh = h.out,
-                         .ow = w.out,
-                         .oc = k->ic / a->kc,
-                         .kh = h.k,
-                         .kw = w.k,
-                         .sh = h.stride,
-                         .sw = w.stride,
-                         .dh = 1,
-                         .dw = 1,
-                         .pt = h.before,
-                         .pb = h.after,
-                         .pl = w.before,
-                         .pr = w.after,
-                         .groups = k->ic / a->kc,
-                         .format = p->format};
+    k->oh = h.out, k->ow = w.out;
+    k->oc = k->groups = k->ic / a->kc;
+    k->kh = h.k, k->kw = w.k;
+    k->sh = h.stride, k->sw = w.stride;
+    k->dh = k->dw = 1;
+    k->pt = h.before, k->pb = h.after, k->pl = w.before, k->pr = w.after;
+    k->format = p->format;
     return ADJ_OK;
 }
 

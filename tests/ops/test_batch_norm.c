@@ -111,7 +111,9 @@ static answers reference(adj_shape s, adj_format format, int c, const double *x,
                          const double *gamma, const double *beta, const double *dy)
 {
     int64_t n = adj_shape_elems(s);
-    answers r = {calloc(2 * c, 8), calloc(n, 8), calloc(2 * c, 8), calloc(n, 8)};
+    size_t rows = (size_t)c * 2, size = sizeof(double);
+    answers r = {calloc(rows, size), calloc((size_t)n, size), calloc(rows, size),
+                 calloc((size_t)n, size)};
     for (int k = 0; k < c; k++) {
         long double mean = 0, var = 0, dgamma = 0, dbeta = 0;
         int64_t m = n / c;

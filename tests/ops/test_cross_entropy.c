@@ -129,7 +129,7 @@ Test(cross_entropy, reference)
         adj_node *dense = given_random(&f, t, (adj_shape){2, {N, K}}, 0, 0.2);
         adj_node *label = given_integers(&f, ADJ_I32, (adj_shape){1, {N}}, -1, K - 1);
         for (int row = 0; row < N; row++) {
-            const double *v = f.value[0] + row * K;
+            const double *v = f.value[0] + (ptrdiff_t)row * K;
             long double sum = 0;
             loss[0][row] = loss[1][row] = 0;
             for (int k = 0; k < K; k++)

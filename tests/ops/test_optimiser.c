@@ -32,7 +32,7 @@ Test(optimiser, reference)
     for (int d = 0; d < DTYPES; d++) {
         adj_dtype t = dtypes[d];
         adj_shape s = {1, {N}};
-        double r = rounding(t), *want = malloc(4 * N * sizeof *want);
+        double r = rounding(t), (*want)[N] = malloc(4 * sizeof *want);
         const adj_adam_attrs adam = {
             .beta1 = 0.75, .beta2 = 0.9375, .epsilon = 1e-3, .decay = 0.25};
         fixture f = fixture_new();
@@ -41,17 +41,17 @@ Test(optimiser, reference)
         adj_node *step = scalar(&f, ADJ_I32, 3);
         for (int i = 0; i < N; i++) {
             double P = f.value[0][i], G = f.value[1][i], V = f.value[2][i];
-            want[i] = 0.75 * V + G + 0.5 * P;
-            want[N + i] = P - 0.125 * (G + 0.5 * P);
-            want[2 * N + i] = 0.75 * V + 0.25 * G;
-            want[3 * N + i] =
+            want[0][i] = 0.75 * V + G + 0.5 * P;
+            want[1][i] = P - 0.125 * (G + 0.5 * P);
+            want[2][i] = 0.75 * V + 0.25 * G;
+            want[3][i] =
                 P - 0.125 * (G / (1 - pow(0.75, 3)) / (sqrt(V / (1 - pow(0.9375, 3))) + 1e-3) +
                              0.25 * P);
         }
-        expect_values(&f, adj_momentum(v, g, p, 0.75, 0.5), "naive", want, r, r);
-        expect_values(&f, adj_sgd_step(p, g, lr, 0.5), "naive", want + N, r, r);
-        expect_values(&f, adj_ema(v, g, 0.75), "naive", want + 2 * N, r, r);
-        expect_values(&f, adj_adam_step(p, g, v, step, lr, &adam), "naive", want + 3 * N, r, r);
+        expect_values(&f, adj_momentum(v, g, p, 0.75, 0.5), "naive", want[0], r, r);
+        expect_values(&f, adj_sgd_step(p, g, lr, 0.5), "naive", want[1], r, r);
+        expect_values(&f, adj_ema(v, g, 0.75), "naive", want[2], r, r);
+        expect_values(&f, adj_adam_step(p, g, v, step, lr, &adam), "naive", want[3], r, r);
         fixture_free(&f);
         free(want);
     }
