@@ -5,8 +5,6 @@
 #include "data.h"
 #include "network.h"
 
-enum { EVAL_BATCH = 100 };
-
 typedef struct {
     const char *weights, *model, *data, *backend;
     int64_t threads;
@@ -34,7 +32,7 @@ static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_da
 {
     const char *model = o->model != NULL ? o->model : adj_tensors_metadata(weights, "model");
     network_opts options = {.model = model != NULL ? model : "lenet",
-                            .batch = EVAL_BATCH,
+                            .batch = test->n < EVAL_BATCH ? test->n : EVAL_BATCH,
                             .classes = test->classes,
                             .threads = o->threads,
                             .backend = o->backend};

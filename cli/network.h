@@ -32,6 +32,8 @@ typedef struct {
     int64_t right, count;
 } tally;
 
+enum { EVAL_BATCH = 100 };
+
 /* n is to be closed in every case; on failure its message says why. */
 adj_status network_open(network *n, const network_opts *o);
 void network_close(network *n);

@@ -8,7 +8,7 @@ typedef struct {
     int terminal;
     int64_t epochs, steps, batch; /* steps: of one epoch */
     double started, shown;        /* seconds */
-    double epoch_started;
+    double epoch_started;         /* at the end of its first step, which may have to warm up */
 } progress;
 
 double seconds_now(void);

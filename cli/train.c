@@ -18,8 +18,6 @@
 #include "network.h"
 #include "progress.h"
 
-enum { EVAL_BATCH = 100 };
-
 typedef struct {
     const char *model, *data, *optimizer, *backend, *log, *out;
     int64_t epochs, batch, shift, seed, threads;
@@ -122,7 +120,7 @@ static int open_networks(training *t)
         return complain("train", t->trained.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
                         t->trained.message);
     options.optimiser = NULL;
-    options.batch = EVAL_BATCH;
+    options.batch = t->test->n < EVAL_BATCH ? t->test->n : EVAL_BATCH;
     if (network_open(&t->tested, &options) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", t->tested.message);
     return CONTINUE;
