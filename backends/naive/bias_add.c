@@ -6,7 +6,24 @@ static int64_t channel_axis(adj_shape shape, const adj_format_attrs *a)
     return a->format == ADJ_NHWC ? shape.rank - 1 : 1;
 }
 
-/* x is seen as [outer, c, inner]; inner is 1 in NHWC. y may be x. */
+/* One pixel of NHWC: a bias for each element. */
+static void add_to_pixel(const T *x, const T *b, T *y, int64_t channels)
+{
+    for (int64_t k = 0; k < channels; k++)
+        st(&y[k], ld(&x[k]) + ld(&b[k]));
+}
+
+/* One image of NCHW: a bias for each plane of n elements. */
+static void add_to_planes(const T *x, const T *b, T *y, int64_t channels, int64_t n)
+{
+    for (int64_t k = 0; k < channels; k++) {
+        A bias = ld(&b[k]);
+        for (int64_t i = k * n; i < (k + 1) * n; i++)
+            st(&y[i], ld(&x[i]) + bias);
+    }
+}
+
+/* x is seen as [outer, channels, inner]; y may be x. */
 adj_status KERNEL(bias_add)(const adj_call *c)
 {
     const adj_node *node = c->group->node[0];
@@ -17,16 +34,13 @@ adj_status KERNEL(bias_add)(const adj_call *c)
 
     for (int64_t d = axis + 1; d < shape.rank; d++)
         inner *= shape.dim[d];
-    int64_t n = adj_shape_elems(shape), outer = n / (channels * inner);
+    int64_t n = adj_shape_elems(shape), size = channels * inner;
 #pragma omp parallel for if (n >= NAIVE_PARALLEL)
-    for (int64_t o = 0; o < outer; o++) {
-        int64_t row = o * channels * inner;
+    for (int64_t first = 0; first < n; first += size) {
         if (inner == 1)
-            for (int64_t k = 0; k < channels; k++)
-                st(&y[row + k], ld(&x[row + k]) + ld(&b[k]));
+            add_to_pixel(x + first, b, y + first, channels);
         else
-            for (int64_t i = 0; i < channels * inner; i++)
-                st(&y[row + i], ld(&x[row + i]) + ld(&b[i / inner]));
+            add_to_planes(x + first, b, y + first, channels, inner);
     }
     return ADJ_OK;
 }
