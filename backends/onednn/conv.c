@@ -1,0 +1,322 @@
+/* conv.c - the six convolutions, dense, grouped and depthwise, forward with bias and relu behind.
+ *
+ * To oneDNN an activation has dimensions n, c, h, w and a filter (g,) o, i, h, w, whatever the
+ * order in memory; our [kh, kw, ic/groups, oc] filter, and the depthwise [kh, kw, c, m], are the
+ * same memory. Candidates, in this order: activations channels-last, then in the layout oneDNN
+ * likes best; in each, every implementation of its list. The filter is always oneDNN's to lay out:
+ * its kernels for plain filters are slow. */
+#include <stdio.h>
+#include <string.h>
+
+#include "onednn.h"
+
+/* x, w, y are the values, or their gradients, that the convolution relates. */
+typedef enum { X, W, Y, B, N_ROLE } role;
+typedef enum { CHANNELS_LAST, CHOSEN, N_CHOICE } choice;
+
+typedef struct {
+    onednn *o;
+    const adj_group *group;
+    const adj_conv_geom *geom;
+    tail tail;
+    dnnl_prop_kind_t direction;
+    const adj_node *value[N_ROLE]; /* value[B] may be NULL */
+    role result;
+    int grouped;
+    dnnl_primitive_attr_t attr;
+    md plain[N_ROLE], last[N_ROLE], any[N_ROLE]; /* last: channels-last, of X and Y */
+    const char *why_not;                         /* the last candidate's that was left out */
+} conv;
+
+static const struct {
+    const adj_op *op;
+    dnnl_prop_kind_t direction;
+    role in[2], result;
+} directions[] = {
+    {&adj_op_conv2d, dnnl_forward_training, {X, W}, Y},
+    {&adj_op_conv2d_backprop_input, dnnl_backward_data, {W, Y}, X},
+    {&adj_op_conv2d_backprop_filter, dnnl_backward_weights, {X, Y}, W},
+    {&adj_op_depthwise_conv2d_native, dnnl_forward_training, {X, W}, Y},
+    {&adj_op_depthwise_conv2d_native_backprop_input, dnnl_backward_data, {W, Y}, X},
+    {&adj_op_depthwise_conv2d_native_backprop_filter, dnnl_backward_weights, {X, Y}, W},
+};
+enum { N_DIRECTION = sizeof directions / sizeof *directions };
+
+/* Row of an op, N_DIRECTION if it is no convolution. */
+static int direction_of(const adj_op *op)
+{
+    int i = 0;
+    while (i < N_DIRECTION && directions[i].op != op)
+        i++;
+    return i;
+}
+
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    int i = direction_of(root->op);
+    if (i == N_DIRECTION || max < 1)
+        return 0;
+    if (directions[i].direction == dnnl_forward_training)
+        return match_tail(root, uses, max, group);
+    group[0] = root;
+    return 1;
+}
+
+static int fits_int(const adj_conv_geom *g)
+{
+    const int64_t numbers[] = {g->sh, g->sw, g->dh, g->dw, g->pt, g->pb, g->pl, g->pr};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i] > INT16_MAX)
+            return 0;
+    return 1;
+}
+
+static adj_status read_node(conv *c, char *why)
+{
+    const adj_node *n = c->group->node[0];
+    int i = direction_of(n->op);
+    if (i == N_DIRECTION) {
+        snprintf(why, ADJ_WHY, "%s: not a convolution", n->op->name);
+        return ADJ_ENOKERNEL;
+    }
+    const adj_conv_attrs *a = n->attrs;
+    c->geom = &a->geom;
+    c->tail = tail_of(c->group);
+    c->direction = directions[i].direction;
+    c->result = directions[i].result;
+    c->grouped = a->geom.groups > 1;
+    c->value[directions[i].in[0]] = n->in[0];
+    c->value[directions[i].in[1]] = n->in[1];
+    c->value[c->result] = c->group->out[0];
+    c->value[B] = c->tail.bias;
+    adj_status status = check_node(n, why);
+    if (status == ADJ_OK && !fits_int(c->geom)) {
+        snprintf(why, ADJ_WHY, "%s: strides, dilations or pads beyond oneDNN's", n->op->name);
+        return ADJ_ENOKERNEL;
+    }
+    return status;
+}
+
+/* [n,h,w,c] or [n,c,h,w] seen as n, c, h, w. */
+static dnnl_status_t describe_activation(conv *c, role r, int64_t n, int64_t ch, int64_t h,
+                                         int64_t w)
+{
+    const adj_allocator *a = &c->o->allocator;
+    const int64_t dims[] = {n, ch, h, w};
+    const int64_t nhwc[] = {h * w * ch, 1, w * ch, ch}, nchw[] = {ch * h * w, h * w, w, 1};
+    dnnl_data_type_t type = data_type(c->value[r]->type.dtype);
+    dnnl_status_t status = md_new(a, &c->last[r], 4, dims, type, nhwc);
+    if (status == dnnl_success)
+        status = md_new(a, &c->plain[r], 4, dims, type, c->geom->format == ADJ_NCHW ? nchw : nhwc);
+    if (status == dnnl_success)
+        status = md_new(a, &c->any[r], 4, dims, type, NULL);
+    return status;
+}
+
+/* [kh, kw, i, g*o] seen as g, o, i, kh, kw; without g when there are no groups. */
+static dnnl_status_t describe_filter(conv *c)
+{
+    const adj_conv_geom *f = c->geom;
+    int64_t g = f->groups, o = f->oc / g, i = f->ic / g;
+    const int64_t dims[] = {g, o, i, f->kh, f->kw};
+    const int64_t strides[] = {o, 1, f->oc, f->kw * i * f->oc, i * f->oc};
+    const adj_allocator *a = &c->o->allocator;
+    dnnl_data_type_t type = data_type(c->value[W]->type.dtype);
+    int skip = !c->grouped, n_dim = 5 - skip;
+    dnnl_status_t status = md_new(a, &c->plain[W], n_dim, dims + skip, type, strides + skip);
+    if (status == dnnl_success)
+        status = md_new(a, &c->any[W], n_dim, dims + skip, type, NULL);
+    return status;
+}
+
+static dnnl_status_t describe(conv *c)
+{
+    const adj_conv_geom *g = c->geom;
+    dnnl_status_t status = describe_activation(c, X, g->n, g->ic, g->ih, g->iw);
+    if (status == dnnl_success)
+        status = describe_activation(c, Y, g->n, g->oc, g->oh, g->ow);
+    if (status == dnnl_success)
+        status = describe_filter(c);
+    if (status == dnnl_success && c->value[B] != NULL)
+        status = md_new(&c->o->allocator, &c->plain[B], 1, &g->oc,
+                        data_type(c->value[B]->type.dtype), (const int64_t[]){1});
+    if (status == dnnl_success)
+        status = tail_attr(c->o, &c->tail, &c->attr);
+    return status;
+}
+
+static void forget(conv *c)
+{
+    if (c->attr != NULL)
+        dnnl_primitive_attr_destroy(c->attr);
+    for (int r = 0; r < N_ROLE; r++) {
+        md_free(&c->o->allocator, c->plain[r]);
+        md_free(&c->o->allocator, c->last[r]);
+        md_free(&c->o->allocator, c->any[r]);
+    }
+}
+
+static dnnl_status_t ask(const conv *c, choice layouts, int which, pd *out)
+{
+    const adj_conv_geom *g = c->geom;
+    const md *a = layouts == CHANNELS_LAST ? c->last : c->any;
+    conv_request r = {.direction = c->direction,
+                      .x = a[X],
+                      .w = c->any[W],
+                      .b = c->plain[B],
+                      .y = a[Y],
+                      .stride = {g->sh, g->sw},
+                      .dilation = {g->kh > 1 ? g->dh - 1 : 0, g->kw > 1 ? g->dw - 1 : 0},
+                      .before = {g->pt, g->pl},
+                      .after = {g->pb, g->pr}};
+    return pd_conv(&(pd_query){c->o->engine, c->attr, which}, &r, out);
+}
+
+static const_md chosen(const conv *c, const_pd d, role r)
+{
+    int backward_input = c->direction == dnnl_backward_data;
+    int backward_filter = c->direction == dnnl_backward_weights;
+    switch (r) {
+    case X:
+        return dnnl_primitive_desc_query_md(
+            d, backward_input ? dnnl_query_diff_src_md : dnnl_query_src_md, 0);
+    case W:
+        return dnnl_primitive_desc_query_md(
+            d, backward_filter ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+    case Y:
+        return dnnl_primitive_desc_query_md(
+            d, c->direction == dnnl_forward_training ? dnnl_query_dst_md : dnnl_query_diff_dst_md,
+            0);
+    default: return c->plain[B];
+    }
+}
+
+/* Is d worth running? */
+static int acceptable(conv *c, choice layouts, const_pd d)
+{
+    int last = dnnl_memory_desc_equal(chosen(c, d, X), c->last[X]);
+    if (layouts == CHOSEN && last && dnnl_memory_desc_equal(chosen(c, d, Y), c->last[Y]))
+        return 0; /* the same as in the first round */
+    const char *name = pd_name(d);
+    conv_candidate candidate = {c->direction, c->geom, name, last};
+    const char *reason = quarantined(&candidate);
+    if (reason == NULL && strncmp(name, "ref", 3) == 0)
+        reason = "there is only reference code";
+    if (reason != NULL)
+        c->why_not = reason;
+    return reason == NULL;
+}
+
+/* Finds candidate number `candidate` among the acceptable ones. */
+static dnnl_status_t find(conv *c, int candidate, pd *out)
+{
+    for (int layouts = 0; layouts < N_CHOICE; layouts++) {
+        for (int which = 0;; which++) {
+            dnnl_status_t status = ask(c, (choice)layouts, which, out);
+            if (status == dnnl_out_of_memory)
+                return status;
+            if (status != dnnl_success)
+                break;
+            if (acceptable(c, (choice)layouts, *out) && candidate-- == 0)
+                return dnnl_success;
+            dnnl_primitive_desc_destroy(*out);
+            *out = NULL;
+        }
+    }
+    return dnnl_unimplemented;
+}
+
+/* The layouts of the operands and the result. One value in two roles may need two layouts. */
+static adj_status agree(conv *c, const_pd d, adj_prep *p)
+{
+    const role order[] = {X, W, Y, B};
+    const char *axes[] = {"nchw", c->grouped ? "goihw" : "oihw", "nchw", "a"};
+    const adj_layout *seen[N_ROLE] = {NULL};
+
+    for (size_t i = 0; i < N_ROLE; i++) {
+        role r = order[i];
+        if (c->value[r] == NULL)
+            continue;
+        adj_status status = layout_of(c->o, chosen(c, d, r), c->plain[r], axes[r], &seen[r]);
+        if (status != ADJ_OK)
+            return status;
+        if (r == c->result)
+            p->out[0] = seen[r];
+        else
+            p->in[position(c->group, c->value[r])] = seen[r];
+        for (size_t k = 0; k < i; k++)
+            if (c->value[order[k]] == c->value[r] && seen[order[k]] != seen[r]) {
+                snprintf(p->why, ADJ_WHY, "%s: one value in two roles needs two layouts",
+                         c->group->node[0]->op->name);
+                return ADJ_ENOKERNEL;
+            }
+    }
+    return ADJ_OK;
+}
+
+static adj_status make_steps(conv *c, const_pd d, adj_prep *p)
+{
+    static const int args[][N_ROLE] = {
+        {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
+        {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_BIAS},
+        {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_BIAS},
+    };
+    const int *arg = args[c->direction == dnnl_backward_data      ? 1
+                          : c->direction == dnnl_backward_weights ? 2
+                                                                  : 0];
+    step_arg list[N_ROLE + 1] = {{0}};
+    size_t scratch = 0;
+    int n = 0;
+
+    for (int r = 0; r < N_ROLE; r++) {
+        if (c->value[r] == NULL)
+            continue;
+        int is_result = r == (int)c->result;
+        list[n++] = (step_arg){arg[r], is_result ? AT_OUT : AT_IN,
+                               is_result ? 0 : (size_t)position(c->group, c->value[r]),
+                               chosen(c, d, (role)r)};
+    }
+    steps *s = steps_new(c->o);
+    if (s == NULL)
+        return ADJ_ENOMEM;
+    dnnl_status_t status = steps_add(s, d, list, &scratch);
+    if (status != dnnl_success) {
+        steps_drop(c->o, s);
+        return refuse(status, c->group->node[0]->op->name, p->why);
+    }
+    steps_finish(s, d, scratch, p);
+    return ADJ_OK;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    conv c = {.o = backend, .group = g};
+    pd d = NULL;
+    adj_status status = read_node(&c, p->why);
+    if (status != ADJ_OK)
+        return status;
+
+    dnnl_status_t found = describe(&c);
+    if (found == dnnl_success)
+        found = find(&c, candidate, &d);
+    if (found != dnnl_success) {
+        status = refuse(found, g->node[0]->op->name, p->why);
+        if (status == ADJ_ENOKERNEL && c.why_not != NULL)
+            snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is left out: %s",
+                     g->node[0]->op->name, c.why_not);
+    }
+    if (status == ADJ_OK)
+        status = agree(&c, d, p);
+    if (status == ADJ_OK)
+        status = make_steps(&c, d, p);
+    if (d != NULL)
+        dnnl_primitive_desc_destroy(d);
+    forget(&c);
+    return status;
+}
+
+const adj_kernel onednn_conv = {.name = "convolution",
+                                .match = match,
+                                .prepare = prepare,
+                                .run = steps_run,
+                                .drop = steps_drop};

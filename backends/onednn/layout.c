@@ -1,0 +1,151 @@
+/* layout.c - interned layouts and the reorders between them.
+ *
+ * A layout is a pair of memory descriptors with the same logical dimensions (an activation's are
+ * n, c, h, w whatever its shape in the graph): the memory itself, and plain row-major memory of
+ * that value. So every layout knows its own way from and to plain. Two layouts whose plain sides
+ * differ (one filter read as dense and as grouped) meet by way of plain. */
+#include <stdio.h>
+#include <string.h>
+
+#include "onednn.h"
+
+/* The same bytes in the same places: strides of dimensions with one element do not count. */
+static int same_memory(const_md a, const_md b)
+{
+    md_parts p = md_look(a), q = md_look(b);
+    if (dnnl_memory_desc_equal(a, b))
+        return 1;
+    if (!p.blocked || !q.blocked || p.n_block > 0 || q.n_block > 0 || p.n_dim != q.n_dim)
+        return 0;
+    for (int i = 0; i < p.n_dim; i++)
+        if (p.padded[i] != q.padded[i] || (p.dim[i] > 1 && p.stride[i] != q.stride[i]))
+            return 0;
+    return 1;
+}
+
+/* oneDNN's way of writing layouts: outermost axis first, a blocked axis in capitals, then the
+ * blocks: nhwc, nChw16c. */
+static void spell(const_md d, const char *axes, char *name, size_t size)
+{
+    md_parts p = md_look(d);
+    int order[DNNL_MAX_NDIMS];
+    size_t at = 0;
+
+    if (!p.blocked) {
+        snprintf(name, size, "opaque");
+        return;
+    }
+    for (int i = 0; i < p.n_dim; i++) { /* insertion by stride; of equal strides the larger first */
+        int k = i;
+        while (k > 0 && (p.stride[order[k - 1]] < p.stride[i] ||
+                         (p.stride[order[k - 1]] == p.stride[i] && p.padded[order[k - 1]] == 1 &&
+                          p.padded[i] > 1))) {
+            order[k] = order[k - 1];
+            k--;
+        }
+        order[k] = i;
+    }
+    for (int i = 0; i < p.n_dim && at + 1 < size; i++) {
+        char letter = axes[order[i]];
+        for (int k = 0; k < p.n_block; k++)
+            if (p.block_dim[k] == order[i])
+                letter = (char)(axes[order[i]] - 'a' + 'A');
+        name[at++] = letter;
+    }
+    name[at] = '\0';
+    for (int k = 0; k < p.n_block && at + 1 < size; k++)
+        at += (size_t)snprintf(name + at, size - at, "%d%c", (int)p.block[k], axes[p.block_dim[k]]);
+}
+
+static adj_status add_layout(onednn *o, const_md memory, const_md plain, const char *axes,
+                             const adj_layout **out)
+{
+    adj_layout *l = adj_alloc(&o->allocator, sizeof *l);
+    if (l == NULL)
+        return ADJ_ENOMEM;
+    if (md_copy(&o->allocator, &l->memory, memory) != dnnl_success ||
+        md_copy(&o->allocator, &l->plain, plain) != dnnl_success) {
+        md_free(&o->allocator, l->memory);
+        adj_release(&o->allocator, l);
+        return ADJ_ENOMEM;
+    }
+    l->bytes = dnnl_memory_desc_get_size(memory);
+    spell(memory, axes, l->name, sizeof l->name);
+    l->next = o->layouts;
+    o->layouts = l;
+    *out = l;
+    return ADJ_OK;
+}
+
+adj_status layout_of(onednn *o, const_md memory, const_md plain, const char *axes,
+                     const adj_layout **out)
+{
+    *out = NULL;
+    if (same_memory(memory, plain))
+        return ADJ_OK;
+    for (adj_layout *l = o->layouts; l != NULL; l = l->next)
+        if (same_memory(l->memory, memory) && same_memory(l->plain, plain)) {
+            *out = l;
+            return ADJ_OK;
+        }
+    return add_layout(o, memory, plain, axes, out);
+}
+
+size_t layout_bytes(const adj_layout *l) { return l->bytes; }
+
+const char *layout_name(const adj_layout *l) { return l->name; }
+
+static dnnl_status_t add_reorder(onednn *o, steps *s, const step_arg *from, const step_arg *to,
+                                 size_t *scratch)
+{
+    pd d = NULL;
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&d, from->memory, o->engine,
+                                                              to->memory, o->engine, o->attr);
+    if (status == dnnl_success)
+        status = steps_add(s, d, (step_arg[]){*from, *to, {0}}, scratch);
+    if (d != NULL)
+        dnnl_primitive_desc_destroy(d);
+    return status;
+}
+
+adj_status reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
+{
+    const adj_layout *from = r->from, *to = r->to;
+    const_md source = from != NULL ? from->memory : to->plain;
+    const_md target = to != NULL ? to->memory : from->plain;
+    int by_plain = from != NULL && to != NULL && !same_memory(from->plain, to->plain);
+    step_arg in = {DNNL_ARG_FROM, AT_IN, 0, source}, out = {DNNL_ARG_TO, AT_OUT, 0, target};
+    dnnl_status_t status;
+
+    *state = NULL;
+    *scratch = 0;
+    steps *s = steps_new(r->backend);
+    if (s == NULL)
+        return ADJ_ENOMEM;
+    if (by_plain) {
+        size_t at = scratch_take(scratch, dnnl_memory_desc_get_size(from->plain));
+        step_arg there = {DNNL_ARG_TO, AT_SCRATCH, at, from->plain};
+        step_arg back = {DNNL_ARG_FROM, AT_SCRATCH, at, to->plain};
+        status = add_reorder(r->backend, s, &in, &there, scratch);
+        if (status == dnnl_success)
+            status = add_reorder(r->backend, s, &back, &out, scratch);
+    } else {
+        status = add_reorder(r->backend, s, &in, &out, scratch);
+    }
+    if (status != dnnl_success) {
+        steps_drop(r->backend, s);
+        return status == dnnl_out_of_memory ? ADJ_ENOMEM : ADJ_EBACKEND;
+    }
+    *state = s;
+    return ADJ_OK;
+}
+
+adj_status reorder_run(void *state, const void *in, void *out, void *scratch)
+{
+    return steps_run(&(adj_call){.state = state,
+                                 .in = (const void *const[]){in},
+                                 .out = (void *const[]){out},
+                                 .scratch = scratch});
+}
+
+void reorder_drop(void *backend, void *state) { steps_drop(backend, state); }

@@ -1,0 +1,130 @@
+/* onednn.c - the oneDNN backend: opening it, and what all its kernels need.
+ *
+ * Whether a node is supported is found out by asking oneDNN for a primitive; the reasons for a
+ * refusal end up in the plan's printout. Each executor opens its own backend, so nothing is shared
+ * but what oneDNN keeps itself (its primitive cache, which is thread-safe). */
+#include <stdio.h>
+#include <string.h>
+
+#include "onednn.h"
+
+adj_status refuse(dnnl_status_t status, const char *op, char *why)
+{
+    if (status == dnnl_out_of_memory) {
+        snprintf(why, ADJ_WHY, "%s: oneDNN is out of memory", op);
+        return ADJ_ENOMEM;
+    }
+    snprintf(why, ADJ_WHY, "%s: oneDNN has no%s implementation (status %d)", op,
+             status == dnnl_unimplemented ? "" : " valid", (int)status);
+    return ADJ_ENOKERNEL;
+}
+
+dnnl_data_type_t data_type(adj_dtype dtype)
+{
+    switch (dtype) {
+    case ADJ_F32: return dnnl_f32;
+    case ADJ_BF16: return dnnl_bf16;
+    case ADJ_F16: return dnnl_f16;
+    default: return dnnl_data_type_undef;
+    }
+}
+
+/* oneDNN's kernels count in int. */
+static adj_status check_value(const adj_node *n, const char *op, char *why)
+{
+    int64_t elements = adj_shape_elems(n->type.shape);
+    if (data_type(n->type.dtype) == dnnl_data_type_undef) {
+        snprintf(why, ADJ_WHY, "%s: oneDNN has no %s", op, adj_dtype_name(n->type.dtype));
+        return ADJ_ENOKERNEL;
+    }
+    if (elements < 1 || elements > INT32_MAX || n->type.shape.rank < 1) {
+        snprintf(why, ADJ_WHY, "%s: oneDNN does not take an operand or result this size", op);
+        return ADJ_ENOKERNEL;
+    }
+    return ADJ_OK;
+}
+
+adj_status check_node(const adj_node *n, char *why)
+{
+    adj_status status = check_value(n, n->op->name, why);
+    for (int i = 0; i < n->n_in && status == ADJ_OK; i++)
+        status = check_value(n->in[i], n->op->name, why);
+    return status;
+}
+
+int position(const adj_group *g, const adj_node *value)
+{
+    int i = 0;
+    while (g->in[i] != value)
+        i++;
+    return i;
+}
+
+const char *pd_name(const_pd d)
+{
+    const char *name = NULL;
+    if (dnnl_primitive_desc_query(d, dnnl_query_impl_info_str, 0, &name) != dnnl_success ||
+        name == NULL)
+        return "unnamed";
+    return name;
+}
+
+static void close_backend(void *backend)
+{
+    onednn *o = backend;
+    if (o == NULL)
+        return;
+    for (adj_layout *l = o->layouts, *next; l != NULL; l = next) {
+        next = l->next;
+        md_free(&o->allocator, l->memory);
+        md_free(&o->allocator, l->plain);
+        adj_release(&o->allocator, l);
+    }
+    if (o->attr != NULL)
+        dnnl_primitive_attr_destroy(o->attr);
+    if (o->stream != NULL)
+        dnnl_stream_destroy(o->stream);
+    if (o->engine != NULL)
+        dnnl_engine_destroy(o->engine);
+    adj_allocator allocator = o->allocator;
+    adj_release(&allocator, o);
+}
+
+static adj_status open_backend(const adj_allocator *allocator, int threads, void **backend)
+{
+    (void)threads; /* oneDNN asks OpenMP, which the plan has set */
+    dnnl_status_t status;
+    onednn *o = adj_alloc(allocator, sizeof *o);
+    *backend = NULL;
+    if (o == NULL)
+        return ADJ_ENOMEM;
+    o->allocator = *allocator;
+    if ((status = dnnl_engine_create(&o->engine, dnnl_cpu, 0)) != dnnl_success ||
+        (status = dnnl_stream_create(&o->stream, o->engine, dnnl_stream_default_flags)) !=
+            dnnl_success ||
+        (status = dnnl_primitive_attr_create(&o->attr)) != dnnl_success ||
+        (status = dnnl_primitive_attr_set_scratchpad_mode(o->attr, dnnl_scratchpad_mode_user)) !=
+            dnnl_success) {
+        close_backend(o);
+        return status == dnnl_out_of_memory ? ADJ_ENOMEM : ADJ_EBACKEND;
+    }
+    *backend = o;
+    return ADJ_OK;
+}
+
+static const adj_kernel *const kernels[] = {
+    &onednn_conv,
+    NULL,
+};
+
+const adj_backend adj_backend_onednn = {
+    .name = "onednn",
+    .open = open_backend,
+    .close = close_backend,
+    .kernels = kernels,
+    .layout_bytes = layout_bytes,
+    .layout_name = layout_name,
+    .reorder_prepare = reorder_prepare,
+    .reorder_run = reorder_run,
+    .reorder_drop = reorder_drop,
+};

@@ -1,0 +1,104 @@
+/* onednn.h - what the files of the oneDNN backend share.
+ *
+ * Everything is created while planning: preparing a node makes primitives and memory objects
+ * ("steps"), running it only points the memory objects at buffers and executes. */
+#ifndef ONEDNN_H
+#define ONEDNN_H
+
+#include "version.h"
+
+typedef struct {
+    adj_allocator allocator;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_attr_t attr; /* the caller brings the scratchpad */
+    adj_layout *layouts;        /* the interned ones */
+} onednn;
+
+/* ---- onednn.c: statuses, types, sizes ---- */
+
+/* ADJ_ENOMEM, or ADJ_ENOKERNEL with why: "op: oneDNN refuses ...". */
+adj_status refuse(dnnl_status_t status, const char *op, char *why);
+/* dnnl_data_type_undef for what oneDNN does not know. */
+dnnl_data_type_t data_type(adj_dtype dtype);
+/* ADJ_ENOKERNEL with why unless n's result and operands have elements, sizes within oneDNN's limits
+ * and a type oneDNN knows. */
+adj_status check_node(const adj_node *n, char *why);
+/* Where a value is among group->in. */
+int position(const adj_group *g, const adj_node *value);
+/* oneDNN's name of an implementation; reference code and what is quarantined is not offered. */
+const char *pd_name(const_pd d);
+
+/* ---- layout.c ---- */
+
+/* A layout of a value: the memory it describes and, with the same logical dimensions, what plain
+ * row-major memory of that value looks like. */
+struct adj_layout {
+    md memory, plain;
+    size_t bytes;
+    char name[48];
+    adj_layout *next;
+};
+
+/* *out is the one layout equal to (memory, plain), NULL if both are the same memory. axes: a letter
+ * per logical dimension, for the name. */
+adj_status layout_of(onednn *o, const_md memory, const_md plain, const char *axes,
+                     const adj_layout **out);
+size_t layout_bytes(const adj_layout *l);
+const char *layout_name(const adj_layout *l);
+adj_status reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
+adj_status reorder_run(void *state, const void *in, void *out, void *scratch);
+void reorder_drop(void *backend, void *state);
+
+/* ---- steps.c: primitives that are ready to run ---- */
+
+typedef enum { AT_IN, AT_OUT, AT_SCRATCH } place;
+typedef struct {
+    int arg; /* DNNL_ARG_SRC, ...; 0 ends a list */
+    place at;
+    size_t where; /* position in group->in or group->out, or offset in the scratch */
+    const_md memory;
+} step_arg;
+
+typedef struct steps steps;
+/* Makes room in *scratch (bytes so far) and returns its offset. */
+size_t scratch_take(size_t *scratch, size_t bytes);
+/* An empty list; NULL when out of memory. */
+steps *steps_new(onednn *o);
+/* Creates d's primitive and its memory objects as the next step; its scratchpad is taken from
+ * *scratch. */
+dnnl_status_t steps_add(steps *s, const_pd d, const step_arg *args, size_t *scratch);
+adj_status steps_run(const adj_call *c);
+void steps_drop(void *backend, void *state); /* state may be NULL */
+/* The common end of a prepare: takes over s, gives p its state, scratch and implementation name. */
+void steps_finish(steps *s, const_pd d, size_t scratch, adj_prep *p);
+
+/* ---- fuse.c: what follows a node in its group ---- */
+
+/* {root, bias_add, relu}, {root, bias_add}, {root, relu} or root alone. */
+int match_tail(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
+typedef struct {
+    const adj_node *root;
+    const adj_node *bias; /* the vector, or NULL */
+    int relu;
+} tail;
+tail tail_of(const adj_group *g);
+/* o's attributes with t's post-op; to be destroyed. */
+dnnl_status_t tail_attr(const onednn *o, const tail *t, dnnl_primitive_attr_t *attr);
+
+/* ---- quarantine.c ---- */
+
+typedef struct {
+    dnnl_prop_kind_t direction;
+    const adj_conv_geom *geom;
+    const char *name; /* pd_name() */
+    int channels_last;
+} conv_candidate;
+/* Why this implementation must not run this convolution; NULL: it may. */
+const char *quarantined(const conv_candidate *c);
+
+/* ---- kernels ---- */
+
+extern const adj_kernel onednn_conv;
+
+#endif

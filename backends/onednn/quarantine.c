@@ -1,0 +1,53 @@
+/* quarantine.c - implementations of oneDNN that are known to be wrong, and are not used.
+ *
+ * A row names the versions and the instruction set it holds for, the direction, and what to look
+ * for in the candidate. The caller then goes on to the next implementation or layout, and in the
+ * end to another backend. A row without a last version waits for one that has been checked. */
+#include <string.h>
+
+#include "onednn.h"
+
+enum { ANY_VERSION = 0, VERSION_2_0_0 = 20000 };
+
+typedef struct {
+    int first, last; /* major*10000 + minor*100 + patch, both included; ANY_VERSION: open */
+    int isa;         /* dnnl_cpu_isa_t; holds for CPUs that have it */
+    dnnl_prop_kind_t direction;
+    int (*applies)(const conv_candidate *c);
+    const char *reason;
+} row;
+
+/* The 1x1 kernel first copies every stride-th pixel into a dense buffer, sized for the channels
+ * there are, and writes whole blocks of channels: with fewer channels than a block it overruns the
+ * buffer. Blocked memory is padded to whole blocks. */
+static int copies_narrow_pixels(const conv_candidate *c, int64_t block)
+{
+    const adj_conv_geom *g = c->geom;
+    return c->channels_last && g->kh == 1 && g->kw == 1 && (g->sh > 1 || g->sw > 1) &&
+           g->ic / g->groups < block;
+}
+
+static int copies_below_8(const conv_candidate *c) { return copies_narrow_pixels(c, 8); }
+static int copies_below_16(const conv_candidate *c) { return copies_narrow_pixels(c, 16); }
+
+static const char overrun[] = "corrupts memory (oneDNN issue 6035)";
+static const row rows[] = {
+    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx2, dnnl_backward_weights, copies_below_8, overrun},
+    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx512_core, dnnl_backward_weights, copies_below_16,
+     overrun},
+};
+
+const char *quarantined(const conv_candidate *c)
+{
+    const dnnl_version_t *v = dnnl_version();
+    int version = v->major * 10000 + v->minor * 100 + v->patch;
+    int isa = (int)dnnl_get_effective_cpu_isa(); /* a bit for each step: a superset has them all */
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const row *r = &rows[i];
+        if (version >= r->first && (r->last == ANY_VERSION || version <= r->last) &&
+            (isa & r->isa) == r->isa && c->direction == r->direction && r->applies(c))
+            return r->reason;
+    }
+    return NULL;
+}

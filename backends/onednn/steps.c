@@ -1,0 +1,132 @@
+/* steps.c - primitives that are ready to run: one or two, executed in order.
+ *
+ * A step holds a primitive and one memory object per argument; running it points them at the
+ * call's buffers. Pointing is skipped when the buffer is the same as before, which it is in every
+ * run but the first: oneDNN 2.x would zero the padding of blocked memory again each time. */
+#include <stdio.h>
+#include <string.h>
+
+#include "onednn.h"
+
+enum { MAX_ARGS = 6, MAX_STEPS = 2, ALIGNMENT = 64 };
+
+typedef struct {
+    dnnl_primitive_t primitive;
+    int n_arg;
+    step_arg arg[MAX_ARGS]; /* .memory is not kept: it belongs to a descriptor that is gone */
+    void *pointed[MAX_ARGS];
+    dnnl_exec_arg_t exec[MAX_ARGS];
+} step;
+
+struct steps {
+    onednn *o;
+    int n_step;
+    step step[MAX_STEPS];
+};
+
+size_t scratch_take(size_t *scratch, size_t bytes)
+{
+    size_t at = *scratch;
+    *scratch += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return at;
+}
+
+steps *steps_new(onednn *o)
+{
+    steps *s = adj_alloc(&o->allocator, sizeof *s);
+    if (s != NULL)
+        s->o = o;
+    return s;
+}
+
+static dnnl_status_t add_arg(onednn *o, step *p, const step_arg *a)
+{
+    int i = p->n_arg;
+    p->arg[i] = *a;
+    p->arg[i].memory = NULL;
+    p->exec[i].arg = a->arg;
+    dnnl_status_t status =
+        dnnl_memory_create(&p->exec[i].memory, a->memory, o->engine, DNNL_MEMORY_NONE);
+    if (status == dnnl_success)
+        p->n_arg++;
+    return status;
+}
+
+dnnl_status_t steps_add(steps *s, const_pd d, const step_arg *args, size_t *scratch)
+{
+    step *p = &s->step[s->n_step++];
+    dnnl_status_t status = dnnl_primitive_create(&p->primitive, d);
+    for (const step_arg *a = args; a->arg != 0 && status == dnnl_success; a++)
+        status = add_arg(s->o, p, a);
+
+    const_md pad = dnnl_primitive_desc_query_md(d, dnnl_query_scratchpad_md, 0);
+    size_t bytes = pad != NULL ? dnnl_memory_desc_get_size(pad) : 0;
+    if (status == dnnl_success && bytes > 0)
+        status = add_arg(
+            s->o, p,
+            &(step_arg){DNNL_ARG_SCRATCHPAD, AT_SCRATCH, scratch_take(scratch, bytes), pad});
+    return status;
+}
+
+static void *buffer(const adj_call *c, const step_arg *a)
+{
+    switch (a->at) {
+    case AT_IN: return (void *)c->in[a->where]; /* oneDNN's handles are not const */
+    case AT_OUT: return c->out[a->where];
+    default: return (char *)c->scratch + a->where;
+    }
+}
+
+static dnnl_status_t run_step(const onednn *o, step *p, const adj_call *c)
+{
+    for (int i = 0; i < p->n_arg; i++) {
+        void *data = buffer(c, &p->arg[i]);
+        if (data == p->pointed[i])
+            continue;
+        dnnl_status_t status = memory_point(p->exec[i].memory, data, o->stream);
+        if (status != dnnl_success)
+            return status;
+        p->pointed[i] = data;
+    }
+    return dnnl_primitive_execute(p->primitive, o->stream, p->n_arg, p->exec);
+}
+
+adj_status steps_run(const adj_call *c)
+{
+    steps *s = c->state;
+    dnnl_status_t status = dnnl_success;
+    for (int i = 0; i < s->n_step && status == dnnl_success; i++)
+        status = run_step(s->o, &s->step[i], c);
+    if (status == dnnl_success)
+        status = dnnl_stream_wait(s->o->stream);
+    if (status == dnnl_success)
+        return ADJ_OK;
+    if (c->message != NULL)
+        snprintf(c->message, ADJ_WHY, "%s: oneDNN failed while running (status %d)",
+                 c->group != NULL ? c->group->node[0]->op->name : "reorder", (int)status);
+    return status == dnnl_out_of_memory ? ADJ_ENOMEM : ADJ_EBACKEND;
+}
+
+void steps_drop(void *backend, void *state)
+{
+    (void)backend;
+    steps *s = state;
+    if (s == NULL)
+        return;
+    for (int k = s->n_step - 1; k >= 0; k--) {
+        step *p = &s->step[k];
+        for (int i = p->n_arg - 1; i >= 0; i--)
+            dnnl_memory_destroy(p->exec[i].memory);
+        if (p->primitive != NULL)
+            dnnl_primitive_destroy(p->primitive);
+    }
+    adj_release(&s->o->allocator, s);
+}
+
+void steps_finish(steps *s, const_pd d, size_t scratch, adj_prep *p)
+{
+    p->state = s;
+    p->scratch = scratch;
+    p->in_place = ADJ_NO_OPERAND;
+    snprintf(p->impl, sizeof p->impl, "%s", pd_name(d));
+}

@@ -1,0 +1,303 @@
+/* version.c - see version.h. */
+#include <string.h>
+
+#include "version.h"
+
+#if DNNL_VERSION_MAJOR >= 3
+
+dnnl_status_t md_new(const adj_allocator *a, md *out, int n_dim, const int64_t *dims,
+                     dnnl_data_type_t type, const int64_t *strides)
+{
+    (void)a;
+    *out = NULL;
+    if (strides == NULL)
+        return dnnl_memory_desc_create_with_tag(out, n_dim, dims, type, dnnl_format_tag_any);
+    return dnnl_memory_desc_create_with_strides(out, n_dim, dims, type, strides);
+}
+
+dnnl_status_t md_copy(const adj_allocator *a, md *out, const_md from)
+{
+    (void)a;
+    *out = NULL;
+    return dnnl_memory_desc_clone(out, from);
+}
+
+void md_free(const adj_allocator *a, md d)
+{
+    (void)a;
+    if (d != NULL)
+        dnnl_memory_desc_destroy(d);
+}
+
+static const int64_t *query_dims(const_md d, dnnl_query_t what)
+{
+    const dnnl_dims_t *dims = NULL;
+    dnnl_memory_desc_query(d, what, &dims);
+    return dims != NULL ? *dims : NULL;
+}
+
+md_parts md_look(const_md d)
+{
+    md_parts p = {.dim = query_dims(d, dnnl_query_dims)};
+    dnnl_format_kind_t kind = dnnl_format_kind_undef;
+    dnnl_memory_desc_query(d, dnnl_query_ndims_s32, &p.n_dim);
+    dnnl_memory_desc_query(d, dnnl_query_format_kind, &kind);
+    if (kind != dnnl_blocked)
+        return p;
+    p.blocked = 1;
+    dnnl_memory_desc_query(d, dnnl_query_inner_nblks_s32, &p.n_block);
+    p.padded = query_dims(d, dnnl_query_padded_dims);
+    p.stride = query_dims(d, dnnl_query_strides);
+    p.block = query_dims(d, dnnl_query_inner_blks);
+    p.block_dim = query_dims(d, dnnl_query_inner_idxs);
+    return p;
+}
+
+dnnl_status_t memory_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
+{
+    (void)stream;
+    return dnnl_memory_set_data_handle(memory, data);
+}
+
+dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta)
+{
+    return dnnl_post_ops_append_eltwise(ops, kind, alpha, beta);
+}
+
+/* Advances a fresh descriptor (status: of its creation) to implementation q->which. */
+static dnnl_status_t advance(const pd_query *q, dnnl_status_t status, pd *out)
+{
+    for (int i = 0; i < q->which && status == dnnl_success; i++)
+        status = dnnl_primitive_desc_next_impl(*out);
+    if (status != dnnl_success && *out != NULL) {
+        dnnl_primitive_desc_destroy(*out);
+        *out = NULL;
+    }
+    return status == dnnl_last_impl_reached ? dnnl_unimplemented : status;
+}
+
+dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd *out)
+{
+    dnnl_status_t status;
+    *out = NULL;
+    if (r->direction == dnnl_backward_data)
+        status = dnnl_convolution_backward_data_primitive_desc_create(
+            out, q->engine, dnnl_convolution_direct, r->x, r->w, r->y, r->stride, r->dilation,
+            r->before, r->after, NULL, q->attr);
+    else if (r->direction == dnnl_backward_weights)
+        status = dnnl_convolution_backward_weights_primitive_desc_create(
+            out, q->engine, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride, r->dilation,
+            r->before, r->after, NULL, q->attr);
+    else
+        status = dnnl_convolution_forward_primitive_desc_create(
+            out, q->engine, r->direction, dnnl_convolution_direct, r->x, r->w, r->b, r->y,
+            r->stride, r->dilation, r->before, r->after, q->attr);
+    return advance(q, status, out);
+}
+
+static const dnnl_dims_t no_dilation;
+
+dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out)
+{
+    *out = NULL;
+    return advance(q,
+                   dnnl_pooling_forward_primitive_desc_create(
+                       out, q->engine, dnnl_forward_training, r->kind, r->x, r->y, r->stride,
+                       r->window, no_dilation, r->before, r->after, q->attr),
+                   out);
+}
+
+dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_pd forward, pd *out)
+{
+    *out = NULL;
+    return advance(q,
+                   dnnl_pooling_backward_primitive_desc_create(
+                       out, q->engine, r->kind, r->x, r->y, r->stride, r->window, no_dilation,
+                       r->before, r->after, forward, q->attr),
+                   out);
+}
+
+dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
+{
+    *out = NULL;
+    return advance(q,
+                   dnnl_eltwise_forward_primitive_desc_create(out, q->engine, dnnl_forward_training,
+                                                              r->kind, r->data, r->data, r->alpha,
+                                                              r->beta, q->attr),
+                   out);
+}
+
+dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
+                                  pd *out)
+{
+    *out = NULL;
+    return advance(q,
+                   dnnl_eltwise_backward_primitive_desc_create(out, q->engine, r->kind, r->data,
+                                                               r->data, r->data, r->alpha, r->beta,
+                                                               forward, q->attr),
+                   out);
+}
+
+dnnl_status_t pd_softmax(const pd_query *q, int logarithm, const_md data, int axis, pd *out)
+{
+    *out = NULL;
+    return advance(q,
+                   dnnl_softmax_forward_primitive_desc_create(out, q->engine, dnnl_forward_training,
+                                                              logarithm ? dnnl_softmax_log
+                                                                        : dnnl_softmax_accurate,
+                                                              data, data, axis, q->attr),
+                   out);
+}
+
+dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
+                        pd *out)
+{
+    *out = NULL;
+    return advance(q, dnnl_matmul_primitive_desc_create(out, q->engine, a, b, bias, y, q->attr),
+                   out);
+}
+
+#else /* 2.x */
+
+dnnl_status_t md_new(const adj_allocator *a, md *out, int n_dim, const int64_t *dims,
+                     dnnl_data_type_t type, const int64_t *strides)
+{
+    *out = adj_alloc(a, sizeof **out);
+    if (*out == NULL)
+        return dnnl_out_of_memory;
+    dnnl_status_t status =
+        strides == NULL ? dnnl_memory_desc_init_by_tag(*out, n_dim, dims, type, dnnl_format_tag_any)
+                        : dnnl_memory_desc_init_by_strides(*out, n_dim, dims, type, strides);
+    if (status != dnnl_success) {
+        adj_release(a, *out);
+        *out = NULL;
+    }
+    return status;
+}
+
+dnnl_status_t md_copy(const adj_allocator *a, md *out, const_md from)
+{
+    *out = adj_alloc(a, sizeof **out);
+    if (*out == NULL)
+        return dnnl_out_of_memory;
+    memcpy(*out, from, sizeof **out);
+    return dnnl_success;
+}
+
+void md_free(const adj_allocator *a, md d) { adj_release(a, d); }
+
+md_parts md_look(const_md d)
+{
+    if (d->format_kind != dnnl_blocked)
+        return (md_parts){.n_dim = d->ndims, .dim = d->dims};
+    const dnnl_blocking_desc_t *b = &d->format_desc.blocking;
+    return (md_parts){.n_dim = d->ndims,
+                      .n_block = b->inner_nblks,
+                      .blocked = 1,
+                      .dim = d->dims,
+                      .padded = d->padded_dims,
+                      .stride = b->strides,
+                      .block = b->inner_blks,
+                      .block_dim = b->inner_idxs};
+}
+
+dnnl_status_t memory_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
+{
+    return dnnl_memory_set_data_handle_v2(memory, data, stream);
+}
+
+dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta)
+{
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, alpha, beta);
+}
+
+/* The iterator points into *op and at the forward hint, which the callers keep until it is gone;
+ * what is fetched owns copies. status: of *op's initialisation. */
+static dnnl_status_t fetch(const pd_query *q, dnnl_status_t status, const_dnnl_op_desc_t op,
+                           const_pd forward, pd *out)
+{
+    dnnl_primitive_desc_iterator_t iterator = NULL;
+    *out = NULL;
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_iterator_create(&iterator, op, q->attr, q->engine, forward);
+    for (int i = 0; i < q->which && status == dnnl_success; i++)
+        status = dnnl_primitive_desc_iterator_next(iterator);
+    if (status == dnnl_success) {
+        *out = dnnl_primitive_desc_iterator_fetch(iterator);
+        status = *out != NULL ? dnnl_success : dnnl_out_of_memory;
+    }
+    if (iterator != NULL)
+        dnnl_primitive_desc_iterator_destroy(iterator);
+    return status == dnnl_iterator_ends ? dnnl_unimplemented : status;
+}
+
+dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd *out)
+{
+    dnnl_convolution_desc_t d;
+    dnnl_status_t status;
+    if (r->direction == dnnl_backward_data)
+        status = dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, r->x,
+                                                                  r->w, r->y, r->stride,
+                                                                  r->dilation, r->before, r->after);
+    else if (r->direction == dnnl_backward_weights)
+        status = dnnl_dilated_convolution_backward_weights_desc_init(
+            &d, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride, r->dilation, r->before,
+            r->after);
+    else
+        status = dnnl_dilated_convolution_forward_desc_init(
+            &d, r->direction, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride,
+            r->dilation, r->before, r->after);
+    return fetch(q, status, &d, NULL, out);
+}
+
+dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out)
+{
+    dnnl_pooling_desc_t d;
+    dnnl_status_t status = dnnl_pooling_forward_desc_init(
+        &d, dnnl_forward_training, r->kind, r->x, r->y, r->stride, r->window, r->before, r->after);
+    return fetch(q, status, &d, NULL, out);
+}
+
+dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_pd forward, pd *out)
+{
+    dnnl_pooling_desc_t d;
+    dnnl_status_t status = dnnl_pooling_backward_desc_init(&d, r->kind, r->x, r->y, r->stride,
+                                                           r->window, r->before, r->after);
+    return fetch(q, status, &d, forward, out);
+}
+
+dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
+{
+    dnnl_eltwise_desc_t d;
+    dnnl_status_t status = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, r->kind,
+                                                          r->data, r->alpha, r->beta);
+    return fetch(q, status, &d, NULL, out);
+}
+
+dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
+                                  pd *out)
+{
+    dnnl_eltwise_desc_t d;
+    dnnl_status_t status =
+        dnnl_eltwise_backward_desc_init(&d, r->kind, r->data, r->data, r->alpha, r->beta);
+    return fetch(q, status, &d, forward, out);
+}
+
+dnnl_status_t pd_softmax(const pd_query *q, int logarithm, const_md data, int axis, pd *out)
+{
+    dnnl_softmax_v2_desc_t d;
+    dnnl_status_t status = dnnl_softmax_v2_forward_desc_init(
+        &d, dnnl_forward_training, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, data, data,
+        axis);
+    return fetch(q, status, &d, NULL, out);
+}
+
+dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
+                        pd *out)
+{
+    dnnl_matmul_desc_t d;
+    dnnl_status_t status = dnnl_matmul_desc_init(&d, a, b, bias, y);
+    return fetch(q, status, &d, NULL, out);
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* version.h - the C APIs of oneDNN 2.x and 3.x behind one set of names; with version.c the only
+ * files that ask which of the two is there.
+ *
+ * They differ in two ways. A memory descriptor is a struct in 2.x and a handle in 3.x: here it is
+ * a pointer, created and freed. A primitive descriptor is made in 2.x from an operation descriptor
+ * and an iterator that keeps raw pointers to it, and in 3.x by one call whose result is advanced:
+ * here pd_*() returns the number `which` of the implementations that oneDNN offers, and
+ * dnnl_unimplemented when there are not so many. */
+#ifndef ONEDNN_VERSION_H
+#define ONEDNN_VERSION_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "adjoint_ext.h"
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t md;
+typedef const_dnnl_memory_desc_t const_md;
+#else
+typedef dnnl_memory_desc_t *md;
+typedef const dnnl_memory_desc_t *const_md;
+#endif
+typedef dnnl_primitive_desc_t pd;
+typedef const_dnnl_primitive_desc_t const_pd;
+
+/* What the pd_*() functions share: where, with which attributes, which implementation. */
+typedef struct {
+    dnnl_engine_t engine;
+    const_dnnl_primitive_attr_t attr;
+    int which;
+} pd_query;
+
+/* strides in elements; NULL: the layout is oneDNN's to choose. */
+dnnl_status_t md_new(const adj_allocator *a, md *out, int n_dim, const int64_t *dims,
+                     dnnl_data_type_t type, const int64_t *strides);
+dnnl_status_t md_copy(const adj_allocator *a, md *out, const_md from);
+void md_free(const adj_allocator *a, md d); /* d may be NULL */
+
+/* A memory descriptor taken apart; the arrays are the descriptor's own. */
+typedef struct {
+    int n_dim, n_block;
+    int blocked; /* 0: a format without strides; only n_dim and dim are set */
+    const int64_t *dim, *padded, *stride;
+    const int64_t *block, *block_dim; /* the inner blocks, outermost first */
+} md_parts;
+md_parts md_look(const_md d);
+
+dnnl_status_t memory_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream);
+dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta);
+
+typedef struct {
+    dnnl_prop_kind_t direction; /* forward_training, backward_data, backward_weights */
+    const_md x, w, b, y;        /* or their gradients; b may be NULL */
+    dnnl_dims_t stride, dilation, before, after;
+} conv_request;
+dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd *out);
+
+typedef struct {
+    dnnl_alg_kind_t kind;
+    const_md x, y; /* or their gradients */
+    dnnl_dims_t stride, window, before, after;
+} pool_request;
+dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out);
+dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_pd forward, pd *out);
+
+typedef struct {
+    dnnl_alg_kind_t kind;
+    const_md data; /* of every operand and the result */
+    float alpha, beta;
+} eltwise_request;
+dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out);
+dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
+                                  pd *out);
+
+dnnl_status_t pd_softmax(const pd_query *q, int logarithm, const_md data, int axis, pd *out);
+dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
+                        pd *out);
+
+#endif
