@@ -169,7 +169,7 @@ static dnnl_status_t ask(const conv *c, choice layouts, int which, pd *out)
                       .dilation = {g->kh > 1 ? g->dh - 1 : 0, g->kw > 1 ? g->dw - 1 : 0},
                       .before = {g->pt, g->pl},
                       .after = {g->pb, g->pr}};
-    return pd_conv(&(pd_query){c->o->engine, c->attr, which}, &r, out);
+    return pd_conv(&(pd_query){c->o->engine, c->attr}, &r, which, out);
 }
 
 static const_md chosen(const conv *c, const_pd d, role r)

@@ -64,35 +64,54 @@ dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float al
     return dnnl_post_ops_append_eltwise(ops, kind, alpha, beta);
 }
 
-/* Advances a fresh descriptor (status: of its creation) to implementation q->which. */
-static dnnl_status_t advance(const pd_query *q, dnnl_status_t status, pd *out)
+static dnnl_status_t create_conv(const pd_query *q, const conv_request *r, pd *out)
 {
-    for (int i = 0; i < q->which && status == dnnl_success; i++)
+    *out = NULL;
+    if (r->direction == dnnl_backward_data)
+        return dnnl_convolution_backward_data_primitive_desc_create(
+            out, q->engine, dnnl_convolution_direct, r->x, r->w, r->y, r->stride, r->dilation,
+            r->before, r->after, NULL, q->attr);
+    if (r->direction == dnnl_backward_weights)
+        return dnnl_convolution_backward_weights_primitive_desc_create(
+            out, q->engine, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride, r->dilation,
+            r->before, r->after, NULL, q->attr);
+    return dnnl_convolution_forward_primitive_desc_create(
+        out, q->engine, r->direction, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride,
+        r->dilation, r->before, r->after, q->attr);
+}
+
+/* Do both handles stand for one object, which then is the primitive cache's? */
+static int one_object(const_pd a, const_pd b)
+{
+    return dnnl_primitive_desc_query_md(a, dnnl_query_scratchpad_md, 0) ==
+           dnnl_primitive_desc_query_md(b, dnnl_query_scratchpad_md, 0);
+}
+
+/* Walking takes what oneDNN's primitive cache holds for (operation, position) without advancing in
+ * the list of implementations, and then offers the same one again, without end. So two walk side by
+ * side: where both are given one object it is the cache's, and does not count. */
+dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, int which, pd *out)
+{
+    pd twin = NULL;
+    dnnl_status_t status = create_conv(q, r, out);
+    if (status != dnnl_success || which == 0)
+        return status;
+    status = create_conv(q, r, &twin);
+    int at = status == dnnl_success && one_object(*out, twin) ? -1 : 0;
+    while (status == dnnl_success && at < which) {
         status = dnnl_primitive_desc_next_impl(*out);
-    if (status != dnnl_success && *out != NULL) {
+        if (status == dnnl_success)
+            status = dnnl_primitive_desc_next_impl(twin);
+        if (status == dnnl_success && !one_object(*out, twin))
+            at++;
+    }
+    if (twin != NULL)
+        dnnl_primitive_desc_destroy(twin);
+    if (status != dnnl_success) {
         dnnl_primitive_desc_destroy(*out);
         *out = NULL;
     }
     return status == dnnl_last_impl_reached ? dnnl_unimplemented : status;
-}
-
-dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd *out)
-{
-    dnnl_status_t status;
-    *out = NULL;
-    if (r->direction == dnnl_backward_data)
-        status = dnnl_convolution_backward_data_primitive_desc_create(
-            out, q->engine, dnnl_convolution_direct, r->x, r->w, r->y, r->stride, r->dilation,
-            r->before, r->after, NULL, q->attr);
-    else if (r->direction == dnnl_backward_weights)
-        status = dnnl_convolution_backward_weights_primitive_desc_create(
-            out, q->engine, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride, r->dilation,
-            r->before, r->after, NULL, q->attr);
-    else
-        status = dnnl_convolution_forward_primitive_desc_create(
-            out, q->engine, r->direction, dnnl_convolution_direct, r->x, r->w, r->b, r->y,
-            r->stride, r->dilation, r->before, r->after, q->attr);
-    return advance(q, status, out);
 }
 
 static const dnnl_dims_t no_dilation;
@@ -100,61 +119,48 @@ static const dnnl_dims_t no_dilation;
 dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out)
 {
     *out = NULL;
-    return advance(q,
-                   dnnl_pooling_forward_primitive_desc_create(
-                       out, q->engine, dnnl_forward_training, r->kind, r->x, r->y, r->stride,
-                       r->window, no_dilation, r->before, r->after, q->attr),
-                   out);
+    return dnnl_pooling_forward_primitive_desc_create(out, q->engine, dnnl_forward_training,
+                                                      r->kind, r->x, r->y, r->stride, r->window,
+                                                      no_dilation, r->before, r->after, q->attr);
 }
 
 dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_pd forward, pd *out)
 {
     *out = NULL;
-    return advance(q,
-                   dnnl_pooling_backward_primitive_desc_create(
-                       out, q->engine, r->kind, r->x, r->y, r->stride, r->window, no_dilation,
-                       r->before, r->after, forward, q->attr),
-                   out);
+    return dnnl_pooling_backward_primitive_desc_create(out, q->engine, r->kind, r->x, r->y,
+                                                       r->stride, r->window, no_dilation, r->before,
+                                                       r->after, forward, q->attr);
 }
 
 dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
 {
     *out = NULL;
-    return advance(q,
-                   dnnl_eltwise_forward_primitive_desc_create(out, q->engine, dnnl_forward_training,
-                                                              r->kind, r->data, r->data, r->alpha,
-                                                              r->beta, q->attr),
-                   out);
+    return dnnl_eltwise_forward_primitive_desc_create(out, q->engine, dnnl_forward_training,
+                                                      r->kind, r->data, r->data, r->alpha, r->beta,
+                                                      q->attr);
 }
 
 dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
                                   pd *out)
 {
     *out = NULL;
-    return advance(q,
-                   dnnl_eltwise_backward_primitive_desc_create(out, q->engine, r->kind, r->data,
-                                                               r->data, r->data, r->alpha, r->beta,
-                                                               forward, q->attr),
-                   out);
+    return dnnl_eltwise_backward_primitive_desc_create(
+        out, q->engine, r->kind, r->data, r->data, r->data, r->alpha, r->beta, forward, q->attr);
 }
 
 dnnl_status_t pd_softmax(const pd_query *q, int logarithm, const_md data, int axis, pd *out)
 {
     *out = NULL;
-    return advance(q,
-                   dnnl_softmax_forward_primitive_desc_create(out, q->engine, dnnl_forward_training,
-                                                              logarithm ? dnnl_softmax_log
-                                                                        : dnnl_softmax_accurate,
-                                                              data, data, axis, q->attr),
-                   out);
+    return dnnl_softmax_forward_primitive_desc_create(
+        out, q->engine, dnnl_forward_training, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate,
+        data, data, axis, q->attr);
 }
 
 dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
                         pd *out)
 {
     *out = NULL;
-    return advance(q, dnnl_matmul_primitive_desc_create(out, q->engine, a, b, bias, y, q->attr),
-                   out);
+    return dnnl_matmul_primitive_desc_create(out, q->engine, a, b, bias, y, q->attr);
 }
 
 #else /* 2.x */
@@ -214,13 +220,13 @@ dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float al
 /* The iterator points into *op and at the forward hint, which the callers keep until it is gone;
  * what is fetched owns copies. status: of *op's initialisation. */
 static dnnl_status_t fetch(const pd_query *q, dnnl_status_t status, const_dnnl_op_desc_t op,
-                           const_pd forward, pd *out)
+                           const_pd forward, int which, pd *out)
 {
     dnnl_primitive_desc_iterator_t iterator = NULL;
     *out = NULL;
     if (status == dnnl_success)
         status = dnnl_primitive_desc_iterator_create(&iterator, op, q->attr, q->engine, forward);
-    for (int i = 0; i < q->which && status == dnnl_success; i++)
+    for (int i = 0; i < which && status == dnnl_success; i++)
         status = dnnl_primitive_desc_iterator_next(iterator);
     if (status == dnnl_success) {
         *out = dnnl_primitive_desc_iterator_fetch(iterator);
@@ -231,7 +237,7 @@ static dnnl_status_t fetch(const pd_query *q, dnnl_status_t status, const_dnnl_o
     return status == dnnl_iterator_ends ? dnnl_unimplemented : status;
 }
 
-dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd *out)
+dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, int which, pd *out)
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t status;
@@ -247,7 +253,11 @@ dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd *out)
         status = dnnl_dilated_convolution_forward_desc_init(
             &d, r->direction, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride,
             r->dilation, r->before, r->after);
-    return fetch(q, status, &d, NULL, out);
+    /* The iterator takes what oneDNN's primitive cache holds for (operation, position) without
+     * advancing in the list of implementations, and then offers the same one again, without end.
+     * So operations walked to different positions are made different, in a number nobody reads. */
+    d.strides[DNNL_MAX_NDIMS - 1] = which;
+    return fetch(q, status, &d, NULL, which, out);
 }
 
 dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out)
@@ -255,7 +265,7 @@ dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out)
     dnnl_pooling_desc_t d;
     dnnl_status_t status = dnnl_pooling_forward_desc_init(
         &d, dnnl_forward_training, r->kind, r->x, r->y, r->stride, r->window, r->before, r->after);
-    return fetch(q, status, &d, NULL, out);
+    return fetch(q, status, &d, NULL, 0, out);
 }
 
 dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_pd forward, pd *out)
@@ -263,7 +273,7 @@ dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_p
     dnnl_pooling_desc_t d;
     dnnl_status_t status = dnnl_pooling_backward_desc_init(&d, r->kind, r->x, r->y, r->stride,
                                                            r->window, r->before, r->after);
-    return fetch(q, status, &d, forward, out);
+    return fetch(q, status, &d, forward, 0, out);
 }
 
 dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
@@ -271,7 +281,7 @@ dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
     dnnl_eltwise_desc_t d;
     dnnl_status_t status = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, r->kind,
                                                           r->data, r->alpha, r->beta);
-    return fetch(q, status, &d, NULL, out);
+    return fetch(q, status, &d, NULL, 0, out);
 }
 
 dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
@@ -280,7 +290,7 @@ dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, c
     dnnl_eltwise_desc_t d;
     dnnl_status_t status =
         dnnl_eltwise_backward_desc_init(&d, r->kind, r->data, r->data, r->alpha, r->beta);
-    return fetch(q, status, &d, forward, out);
+    return fetch(q, status, &d, forward, 0, out);
 }
 
 dnnl_status_t pd_softmax(const pd_query *q, int logarithm, const_md data, int axis, pd *out)
@@ -289,7 +299,7 @@ dnnl_status_t pd_softmax(const pd_query *q, int logarithm, const_md data, int ax
     dnnl_status_t status = dnnl_softmax_v2_forward_desc_init(
         &d, dnnl_forward_training, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, data, data,
         axis);
-    return fetch(q, status, &d, NULL, out);
+    return fetch(q, status, &d, NULL, 0, out);
 }
 
 dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
@@ -297,7 +307,7 @@ dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias
 {
     dnnl_matmul_desc_t d;
     dnnl_status_t status = dnnl_matmul_desc_init(&d, a, b, bias, y);
-    return fetch(q, status, &d, NULL, out);
+    return fetch(q, status, &d, NULL, 0, out);
 }
 
 #endif

@@ -4,8 +4,7 @@
  * They differ in two ways. A memory descriptor is a struct in 2.x and a handle in 3.x: here it is
  * a pointer, created and freed. A primitive descriptor is made in 2.x from an operation descriptor
  * and an iterator that keeps raw pointers to it, and in 3.x by one call whose result is advanced:
- * here pd_*() returns the number `which` of the implementations that oneDNN offers, and
- * dnnl_unimplemented when there are not so many. */
+ * here by pd_*(). */
 #ifndef ONEDNN_VERSION_H
 #define ONEDNN_VERSION_H
 
@@ -23,11 +22,10 @@ typedef const dnnl_memory_desc_t *const_md;
 typedef dnnl_primitive_desc_t pd;
 typedef const_dnnl_primitive_desc_t const_pd;
 
-/* What the pd_*() functions share: where, with which attributes, which implementation. */
+/* What the pd_*() functions share: where, with which attributes. */
 typedef struct {
     dnnl_engine_t engine;
     const_dnnl_primitive_attr_t attr;
-    int which;
 } pd_query;
 
 /* strides in elements; NULL: the layout is oneDNN's to choose. */
@@ -53,7 +51,8 @@ typedef struct {
     const_md x, w, b, y;        /* or their gradients; b may be NULL */
     dnnl_dims_t stride, dilation, before, after;
 } conv_request;
-dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd *out);
+/* Implementation number which of oneDNN's list; dnnl_unimplemented: there are not so many. */
+dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, int which, pd *out);
 
 typedef struct {
     dnnl_alg_kind_t kind;

@@ -1,0 +1,213 @@
+/* candidates.c - see candidates.h. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/candidates.h"
+
+enum { MAX_VALUES = 16, GUARD = 256 };
+
+/* Bytes between two guards. */
+typedef struct {
+    char *memory;
+    size_t bytes;
+} buffer;
+
+static buffer buffer_new(size_t bytes)
+{
+    buffer b = {aligned_alloc(64, GUARD * 2 + (bytes + 63) / 64 * 64), bytes};
+    memset(b.memory, 0xff, GUARD * 2 + (bytes + 63) / 64 * 64);
+    return b;
+}
+
+static void *data_of(const buffer *b) { return b->memory + GUARD; }
+
+static void buffer_free(buffer *b, const char *what)
+{
+    for (size_t i = 0; i < GUARD; i++)
+        cr_assert(b->memory[i] == (char)0xff && b->memory[GUARD + b->bytes + i] == (char)0xff,
+                  "%s: written outside a buffer", what);
+    free(b->memory);
+    b->memory = NULL;
+}
+
+static size_t plain_bytes(adj_type t)
+{
+    return (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
+}
+
+static size_t bytes_in(const adj_backend *b, const adj_layout *l, adj_type t)
+{
+    return l != NULL ? b->layout_bytes(l) : plain_bytes(t);
+}
+
+static void reorder(const adj_backend *b, adj_reorder r, const buffer *from, const buffer *to)
+{
+    void *state;
+    size_t scratch;
+    cr_assert_eq(b->reorder_prepare(&r, &state, &scratch), ADJ_OK);
+    buffer work = buffer_new(scratch);
+    cr_assert_eq(b->reorder_run(state, data_of(from), data_of(to), data_of(&work)), ADJ_OK);
+    b->reorder_drop(r.backend, state);
+    buffer_free(&work, "reorder's scratch");
+}
+
+/* v's plain value: a fixture input's, or computed by naive kernels. */
+static double *value_of(fixture *f, const adj_node *v)
+{
+    for (int i = 0; i < f->n_in; i++)
+        if (f->in[i] == v) {
+            size_t bytes = (size_t)adj_shape_elems(v->type.shape) * sizeof(double);
+            double *copy = malloc(bytes + 1);
+            memcpy(copy, f->value[i], bytes);
+            return copy;
+        }
+    return by_naive(f, v);
+}
+
+static buffer stored(fixture *f, const adj_node *v)
+{
+    double *value = value_of(f, v);
+    buffer b = buffer_new(plain_bytes(v->type));
+    for (int64_t i = 0; i < adj_shape_elems(v->type.shape); i++)
+        adj_store(v->type.dtype, data_of(&b), i, value[i]);
+    free(value);
+    return b;
+}
+
+static double *loaded(const buffer *b, adj_type t)
+{
+    int64_t n = adj_shape_elems(t.shape);
+    double *y = malloc((size_t)n * sizeof *y + 1);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = adj_load(t.dtype, data_of(b), i);
+    return y;
+}
+
+/* The values that enter a group, each once, in order of first use. */
+static int entering(int n, const adj_node *const node[], const adj_node *in[])
+{
+    int n_in = 0;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < node[k]->n_in; i++) {
+            int known = 0;
+            for (int j = 0; j < n_in; j++)
+                known |= in[j] == node[k]->in[i];
+            for (int j = 0; j < k; j++)
+                known |= node[j] == node[k]->in[i];
+            if (!known)
+                in[n_in++] = node[k]->in[i];
+        }
+    return n_in;
+}
+
+static outcome run_prepared(fixture *f, const adj_backend *b, const adj_kernel *kernel,
+                            void *backend, const adj_group *g, adj_prep *p)
+{
+    buffer in[MAX_VALUES], out, scratch = buffer_new(p->scratch);
+    const void *in_data[MAX_VALUES];
+    const adj_type type = g->out[0]->type;
+    outcome o = {.status = ADJ_OK};
+
+    for (int i = 0; i < g->n_in; i++) {
+        in[i] = stored(f, g->in[i]);
+        if (p->in[i] != NULL) {
+            buffer moved = buffer_new(bytes_in(b, p->in[i], g->in[i]->type));
+            reorder(b, (adj_reorder){backend, NULL, p->in[i], g->in[i]->type}, &in[i], &moved);
+            buffer_free(&in[i], "operand");
+            in[i] = moved;
+        }
+        in_data[i] = data_of(&in[i]);
+    }
+    out = buffer_new(bytes_in(b, p->out[0], type));
+    adj_call call = {.group = g,
+                     .state = p->state,
+                     .in = in_data,
+                     .out = (void *const[]){data_of(&out)},
+                     .scratch = data_of(&scratch),
+                     .threads = 2,
+                     .message = o.why};
+    o.status = kernel->run(&call);
+    if (o.status == ADJ_OK && p->out[0] != NULL) {
+        buffer plain = buffer_new(plain_bytes(type));
+        reorder(b, (adj_reorder){backend, p->out[0], NULL, type}, &out, &plain);
+        buffer_free(&out, "result");
+        out = plain;
+    }
+    if (o.status == ADJ_OK)
+        o.y = loaded(&out, type);
+    for (int i = 0; i < g->n_in; i++)
+        buffer_free(&in[i], "operand");
+    buffer_free(&out, "result");
+    buffer_free(&scratch, "scratch");
+    return o;
+}
+
+static void note_layouts(const adj_backend *b, const adj_group *g, const adj_prep *p, char *text,
+                         size_t size)
+{
+    size_t at = 0;
+    for (int i = 0; i <= g->n_in && at < size; i++) {
+        const adj_layout *l = i < g->n_in ? p->in[i] : p->out[0];
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i == g->n_in ? " -> " : " ",
+                               l != NULL ? b->layout_name(l) : "plain");
+    }
+}
+
+outcome run_candidate(fixture *f, const adj_backend *b, void *backend, int n,
+                      const adj_node *const node[], int candidate)
+{
+    const adj_node *in[MAX_VALUES];
+    const adj_layout *in_layout[MAX_VALUES] = {NULL}, *out_layout[1] = {NULL};
+    adj_group g = {.n_node = n,
+                   .node = node,
+                   .n_in = entering(n, node, in),
+                   .in = in,
+                   .n_out = 1,
+                   .out = &node[n - 1]};
+    outcome o = {.status = ADJ_ENOKERNEL};
+
+    for (int k = 0; b->kernels[k] != NULL; k++) {
+        adj_prep p = {.in = in_layout, .out = out_layout};
+        adj_status status = b->kernels[k]->prepare(backend, &g, candidate, &p);
+        if (status != ADJ_OK) { /* the reason of the kernel that came closest */
+            if (o.why[0] == '\0' || strstr(p.why, "not a") == NULL)
+                memcpy(o.why, p.why, sizeof o.why);
+            continue;
+        }
+        o = run_prepared(f, b, b->kernels[k], backend, &g, &p);
+        memcpy(o.impl, p.impl, sizeof o.impl);
+        note_layouts(b, &g, &p, o.layouts, sizeof o.layouts);
+        if (b->kernels[k]->drop != NULL)
+            b->kernels[k]->drop(backend, p.state);
+        break;
+    }
+    return o;
+}
+
+double *by_naive(fixture *f, const adj_node *y)
+{
+    outcome o = run_candidate(f, &adj_backend_naive, NULL, 1, &y, 0);
+    cr_assert_eq(o.status, ADJ_OK, "naive %s: %s", y->op->name, o.why);
+    return o.y;
+}
+
+int expect_candidates(fixture *f, const adj_backend *b, void *backend, int n,
+                      const adj_node *const node[], double rtol, double atol, const char *what)
+{
+    int64_t elements = adj_shape_elems(node[n - 1]->type.shape);
+    double *want = by_naive(f, node[n - 1]);
+    int candidate = 0;
+    for (;; candidate++) {
+        char text[512];
+        outcome o = run_candidate(f, b, backend, n, node, candidate);
+        if (o.status == ADJ_ENOKERNEL)
+            break;
+        cr_assert_eq(o.status, ADJ_OK, "%s: %s", what, o.why);
+        snprintf(text, sizeof text, "%s, candidate %d, %s,%s", what, candidate, o.impl, o.layouts);
+        expect_close(o.y, want, elements, rtol, atol, text);
+        free(o.y);
+    }
+    free(want);
+    return candidate;
+}

@@ -1,0 +1,28 @@
+/* candidates.h - runs a group of nodes on a backend without the plan, so that every candidate of
+ * its kernels is reached, and the same nodes one by one on naive. */
+#ifndef CANDIDATES_H
+#define CANDIDATES_H
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+extern const adj_backend adj_backend_naive, adj_backend_onednn;
+
+typedef struct {
+    adj_status status; /* of prepare, reorders and run */
+    char impl[64], why[ADJ_WHY], layouts[160];
+    double *y; /* malloc'ed, NULL unless status is ADJ_OK */
+} outcome;
+
+/* Runs the group {node[0 .. n)}, whose last node is the result and whose operands are fixture
+ * inputs, with the given candidate of the first kernel of b that takes it. Buffers are NaN before;
+ * a write past the end of one fails the running test. */
+outcome run_candidate(fixture *f, const adj_backend *b, void *backend, int n,
+                      const adj_node *const node[], int candidate);
+/* y by naive kernels alone. */
+double *by_naive(fixture *f, const adj_node *y);
+/* Every candidate of b for the group against naive; returns how many there are. */
+int expect_candidates(fixture *f, const adj_backend *b, void *backend, int n,
+                      const adj_node *const node[], double rtol, double atol, const char *what);
+
+#endif
