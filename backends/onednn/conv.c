@@ -57,7 +57,7 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     if (i == N_DIRECTION || max < 1)
         return 0;
     if (directions[i].direction == dnnl_forward_training)
-        return match_tail(root, uses, max, group);
+        return tail_match(root, uses, max, group);
     group[0] = root;
     return 1;
 }
@@ -75,10 +75,8 @@ static adj_status read_node(conv *c, char *why)
 {
     const adj_node *n = c->group->node[0];
     int i = direction_of(n->op);
-    if (i == N_DIRECTION) {
-        snprintf(why, ADJ_WHY, "%s: not a convolution", n->op->name);
-        return ADJ_ENOKERNEL;
-    }
+    if (i == N_DIRECTION)
+        return ADJ_ENOKERNEL; /* another kernel's, which gives the reason */
     const adj_conv_attrs *a = n->attrs;
     c->geom = &a->geom;
     c->tail = tail_of(c->group);
@@ -89,7 +87,7 @@ static adj_status read_node(conv *c, char *why)
     c->value[directions[i].in[1]] = n->in[1];
     c->value[c->result] = c->group->out[0];
     c->value[B] = c->tail.bias;
-    adj_status status = check_node(n, why);
+    adj_status status = onednn_check(n, why);
     if (status == ADJ_OK && !fits_int(c->geom)) {
         snprintf(why, ADJ_WHY, "%s: strides, dilations or pads beyond oneDNN's", n->op->name);
         return ADJ_ENOKERNEL;
@@ -104,7 +102,7 @@ static dnnl_status_t describe_activation(conv *c, role r, int64_t n, int64_t ch,
     const adj_allocator *a = &c->o->allocator;
     const int64_t dims[] = {n, ch, h, w};
     const int64_t nhwc[] = {h * w * ch, 1, w * ch, ch}, nchw[] = {ch * h * w, h * w, w, 1};
-    dnnl_data_type_t type = data_type(c->value[r]->type.dtype);
+    dnnl_data_type_t type = onednn_type(c->value[r]->type.dtype);
     dnnl_status_t status = md_new(a, &c->last[r], 4, dims, type, nhwc);
     if (status == dnnl_success)
         status = md_new(a, &c->plain[r], 4, dims, type, c->geom->format == ADJ_NCHW ? nchw : nhwc);
@@ -121,7 +119,7 @@ static dnnl_status_t describe_filter(conv *c)
     const int64_t dims[] = {g, o, i, f->kh, f->kw};
     const int64_t strides[] = {o, 1, f->oc, f->kw * i * f->oc, i * f->oc};
     const adj_allocator *a = &c->o->allocator;
-    dnnl_data_type_t type = data_type(c->value[W]->type.dtype);
+    dnnl_data_type_t type = onednn_type(c->value[W]->type.dtype);
     int skip = !c->grouped, n_dim = 5 - skip;
     dnnl_status_t status = md_new(a, &c->plain[W], n_dim, dims + skip, type, strides + skip);
     if (status == dnnl_success)
@@ -139,7 +137,7 @@ static dnnl_status_t describe(conv *c)
         status = describe_filter(c);
     if (status == dnnl_success && c->value[B] != NULL)
         status = md_new(&c->o->allocator, &c->plain[B], 1, &g->oc,
-                        data_type(c->value[B]->type.dtype), (const int64_t[]){1});
+                        onednn_type(c->value[B]->type.dtype), (const int64_t[]){1});
     if (status == dnnl_success)
         status = tail_attr(c->o, &c->tail, &c->attr);
     return status;
@@ -243,7 +241,7 @@ static adj_status agree(conv *c, const_pd d, adj_prep *p)
         if (r == c->result)
             p->out[0] = seen[r];
         else
-            p->in[position(c->group, c->value[r])] = seen[r];
+            p->in[onednn_position(c->group, c->value[r])] = seen[r];
         for (size_t k = 0; k < i; k++)
             if (c->value[order[k]] == c->value[r] && seen[order[k]] != seen[r]) {
                 snprintf(p->why, ADJ_WHY, "%s: one value in two roles needs two layouts",
@@ -273,7 +271,7 @@ static adj_status make_steps(conv *c, const_pd d, adj_prep *p)
             continue;
         int is_result = r == (int)c->result;
         list[n++] = (step_arg){arg[r], is_result ? AT_OUT : AT_IN,
-                               is_result ? 0 : (size_t)position(c->group, c->value[r]),
+                               is_result ? 0 : (size_t)onednn_position(c->group, c->value[r]),
                                chosen(c, d, (role)r)};
     }
     steps *s = steps_new(c->o);
@@ -282,7 +280,7 @@ static adj_status make_steps(conv *c, const_pd d, adj_prep *p)
     dnnl_status_t status = steps_add(s, d, list, &scratch);
     if (status != dnnl_success) {
         steps_drop(c->o, s);
-        return refuse(status, c->group->node[0]->op->name, p->why);
+        return onednn_refuse(status, c->group->node[0]->op->name, p->why);
     }
     steps_finish(s, d, scratch, p);
     return ADJ_OK;
@@ -300,7 +298,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (found == dnnl_success)
         found = find(&c, candidate, &d);
     if (found != dnnl_success) {
-        status = refuse(found, g->node[0]->op->name, p->why);
+        status = onednn_refuse(found, g->node[0]->op->name, p->why);
         if (status == ADJ_ENOKERNEL && c.why_not != NULL)
             snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is left out: %s",
                      g->node[0]->op->name, c.why_not);

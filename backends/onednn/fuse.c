@@ -25,7 +25,7 @@ static int is_bias_of(const adj_node *n, const adj_node *root)
     return root->type.shape.rank == 2 || a->format == format_of(root);
 }
 
-int match_tail(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+int tail_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int n = 0;
     group[n++] = root;
@@ -59,7 +59,7 @@ dnnl_status_t tail_attr(const onednn *o, const tail *t, dnnl_primitive_attr_t *a
         return status;
     status = dnnl_post_ops_create(&ops);
     if (status == dnnl_success)
-        status = append_eltwise(ops, dnnl_eltwise_relu, 0, 0);
+        status = pd_append_eltwise(ops, dnnl_eltwise_relu, 0, 0);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_set_post_ops(*attr, ops);
     if (ops != NULL)

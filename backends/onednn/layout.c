@@ -108,7 +108,7 @@ static dnnl_status_t add_reorder(onednn *o, steps *s, const step_arg *from, cons
     return status;
 }
 
-adj_status reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
+adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
 {
     const adj_layout *from = r->from, *to = r->to;
     const_md source = from != NULL ? from->memory : to->plain;
@@ -123,7 +123,7 @@ adj_status reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
     if (s == NULL)
         return ADJ_ENOMEM;
     if (by_plain) {
-        size_t at = scratch_take(scratch, dnnl_memory_desc_get_size(from->plain));
+        size_t at = steps_scratch(scratch, dnnl_memory_desc_get_size(from->plain));
         step_arg there = {DNNL_ARG_TO, AT_SCRATCH, at, from->plain};
         step_arg back = {DNNL_ARG_FROM, AT_SCRATCH, at, to->plain};
         status = add_reorder(r->backend, s, &in, &there, scratch);
@@ -140,7 +140,7 @@ adj_status reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
     return ADJ_OK;
 }
 
-adj_status reorder_run(void *state, const void *in, void *out, void *scratch)
+adj_status layout_reorder_run(void *state, const void *in, void *out, void *scratch)
 {
     return steps_run(&(adj_call){.state = state,
                                  .in = (const void *const[]){in},
@@ -148,4 +148,4 @@ adj_status reorder_run(void *state, const void *in, void *out, void *scratch)
                                  .scratch = scratch});
 }
 
-void reorder_drop(void *backend, void *state) { steps_drop(backend, state); }
+void layout_reorder_drop(void *backend, void *state) { steps_drop(backend, state); }

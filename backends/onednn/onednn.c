@@ -8,7 +8,7 @@
 
 #include "onednn.h"
 
-adj_status refuse(dnnl_status_t status, const char *op, char *why)
+adj_status onednn_refuse(dnnl_status_t status, const char *op, char *why)
 {
     if (status == dnnl_out_of_memory) {
         snprintf(why, ADJ_WHY, "%s: oneDNN is out of memory", op);
@@ -19,7 +19,7 @@ adj_status refuse(dnnl_status_t status, const char *op, char *why)
     return ADJ_ENOKERNEL;
 }
 
-dnnl_data_type_t data_type(adj_dtype dtype)
+dnnl_data_type_t onednn_type(adj_dtype dtype)
 {
     switch (dtype) {
     case ADJ_F32: return dnnl_f32;
@@ -33,7 +33,7 @@ dnnl_data_type_t data_type(adj_dtype dtype)
 static adj_status check_value(const adj_node *n, const char *op, char *why)
 {
     int64_t elements = adj_shape_elems(n->type.shape);
-    if (data_type(n->type.dtype) == dnnl_data_type_undef) {
+    if (onednn_type(n->type.dtype) == dnnl_data_type_undef) {
         snprintf(why, ADJ_WHY, "%s: oneDNN has no %s", op, adj_dtype_name(n->type.dtype));
         return ADJ_ENOKERNEL;
     }
@@ -44,7 +44,7 @@ static adj_status check_value(const adj_node *n, const char *op, char *why)
     return ADJ_OK;
 }
 
-adj_status check_node(const adj_node *n, char *why)
+adj_status onednn_check(const adj_node *n, char *why)
 {
     adj_status status = check_value(n, n->op->name, why);
     for (int i = 0; i < n->n_in && status == ADJ_OK; i++)
@@ -52,7 +52,7 @@ adj_status check_node(const adj_node *n, char *why)
     return status;
 }
 
-int position(const adj_group *g, const adj_node *value)
+int onednn_position(const adj_group *g, const adj_node *value)
 {
     int i = 0;
     while (g->in[i] != value)
@@ -124,7 +124,7 @@ const adj_backend adj_backend_onednn = {
     .kernels = kernels,
     .layout_bytes = layout_bytes,
     .layout_name = layout_name,
-    .reorder_prepare = reorder_prepare,
-    .reorder_run = reorder_run,
-    .reorder_drop = reorder_drop,
+    .reorder_prepare = layout_reorder_prepare,
+    .reorder_run = layout_reorder_run,
+    .reorder_drop = layout_reorder_drop,
 };

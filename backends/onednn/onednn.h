@@ -18,14 +18,14 @@ typedef struct {
 /* ---- onednn.c: statuses, types, sizes ---- */
 
 /* ADJ_ENOMEM, or ADJ_ENOKERNEL with why: "op: oneDNN refuses ...". */
-adj_status refuse(dnnl_status_t status, const char *op, char *why);
+adj_status onednn_refuse(dnnl_status_t status, const char *op, char *why);
 /* dnnl_data_type_undef for what oneDNN does not know. */
-dnnl_data_type_t data_type(adj_dtype dtype);
+dnnl_data_type_t onednn_type(adj_dtype dtype);
 /* ADJ_ENOKERNEL with why unless n's result and operands have elements, sizes within oneDNN's limits
  * and a type oneDNN knows. */
-adj_status check_node(const adj_node *n, char *why);
+adj_status onednn_check(const adj_node *n, char *why);
 /* Where a value is among group->in. */
-int position(const adj_group *g, const adj_node *value);
+int onednn_position(const adj_group *g, const adj_node *value);
 /* oneDNN's name of an implementation; reference code and what is quarantined is not offered. */
 const char *pd_name(const_pd d);
 
@@ -46,9 +46,9 @@ adj_status layout_of(onednn *o, const_md memory, const_md plain, const char *axe
                      const adj_layout **out);
 size_t layout_bytes(const adj_layout *l);
 const char *layout_name(const adj_layout *l);
-adj_status reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
-adj_status reorder_run(void *state, const void *in, void *out, void *scratch);
-void reorder_drop(void *backend, void *state);
+adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
+adj_status layout_reorder_run(void *state, const void *in, void *out, void *scratch);
+void layout_reorder_drop(void *backend, void *state);
 
 /* ---- steps.c: primitives that are ready to run ---- */
 
@@ -62,7 +62,7 @@ typedef struct {
 
 typedef struct steps steps;
 /* Makes room in *scratch (bytes so far) and returns its offset. */
-size_t scratch_take(size_t *scratch, size_t bytes);
+size_t steps_scratch(size_t *scratch, size_t bytes);
 /* An empty list; NULL when out of memory. */
 steps *steps_new(onednn *o);
 /* Creates d's primitive and its memory objects as the next step; its scratchpad is taken from
@@ -76,7 +76,7 @@ void steps_finish(steps *s, const_pd d, size_t scratch, adj_prep *p);
 /* ---- fuse.c: what follows a node in its group ---- */
 
 /* {root, bias_add, relu}, {root, bias_add}, {root, relu} or root alone. */
-int match_tail(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
+int tail_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
 typedef struct {
     const adj_node *root;
     const adj_node *bias; /* the vector, or NULL */

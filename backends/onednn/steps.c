@@ -24,7 +24,7 @@ struct steps {
     step step[MAX_STEPS];
 };
 
-size_t scratch_take(size_t *scratch, size_t bytes)
+size_t steps_scratch(size_t *scratch, size_t bytes)
 {
     size_t at = *scratch;
     *scratch += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -64,7 +64,7 @@ dnnl_status_t steps_add(steps *s, const_pd d, const step_arg *args, size_t *scra
     if (status == dnnl_success && bytes > 0)
         status = add_arg(
             s->o, p,
-            &(step_arg){DNNL_ARG_SCRATCHPAD, AT_SCRATCH, scratch_take(scratch, bytes), pad});
+            &(step_arg){DNNL_ARG_SCRATCHPAD, AT_SCRATCH, steps_scratch(scratch, bytes), pad});
     return status;
 }
 
@@ -83,7 +83,7 @@ static dnnl_status_t run_step(const onednn *o, step *p, const adj_call *c)
         void *data = buffer(c, &p->arg[i]);
         if (data == p->pointed[i])
             continue;
-        dnnl_status_t status = memory_point(p->exec[i].memory, data, o->stream);
+        dnnl_status_t status = md_point(p->exec[i].memory, data, o->stream);
         if (status != dnnl_success)
             return status;
         p->pointed[i] = data;

@@ -53,13 +53,13 @@ md_parts md_look(const_md d)
     return p;
 }
 
-dnnl_status_t memory_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
+dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
 {
     (void)stream;
     return dnnl_memory_set_data_handle(memory, data);
 }
 
-dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta)
+dnnl_status_t pd_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta)
 {
     return dnnl_post_ops_append_eltwise(ops, kind, alpha, beta);
 }
@@ -207,12 +207,12 @@ md_parts md_look(const_md d)
                       .block_dim = b->inner_idxs};
 }
 
-dnnl_status_t memory_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
+dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
 {
     return dnnl_memory_set_data_handle_v2(memory, data, stream);
 }
 
-dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta)
+dnnl_status_t pd_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta)
 {
     return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, alpha, beta);
 }

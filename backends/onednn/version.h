@@ -43,8 +43,8 @@ typedef struct {
 } md_parts;
 md_parts md_look(const_md d);
 
-dnnl_status_t memory_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream);
-dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta);
+dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream);
+dnnl_status_t pd_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta);
 
 typedef struct {
     dnnl_prop_kind_t direction; /* forward_training, backward_data, backward_weights */

@@ -170,8 +170,8 @@ outcome run_candidate(fixture *f, const adj_backend *b, void *backend, int n,
     for (int k = 0; b->kernels[k] != NULL; k++) {
         adj_prep p = {.in = in_layout, .out = out_layout};
         adj_status status = b->kernels[k]->prepare(backend, &g, candidate, &p);
-        if (status != ADJ_OK) { /* the reason of the kernel that came closest */
-            if (o.why[0] == '\0' || strstr(p.why, "not a") == NULL)
+        if (status != ADJ_OK) {
+            if (p.why[0] != '\0')
                 memcpy(o.why, p.why, sizeof o.why);
             continue;
         }
