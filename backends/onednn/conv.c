@@ -196,7 +196,7 @@ static int acceptable(conv *c, choice layouts, const_pd d)
     if (layouts == CHOSEN && last && dnnl_memory_desc_equal(chosen(c, d, Y), c->last[Y]))
         return 0; /* the same as in the first round */
     const char *name = pd_name(d);
-    conv_candidate candidate = {c->direction, c->geom, name, last};
+    conv_candidate candidate = {c->direction, c->geom, c->group->node[0]->type.dtype, name, last};
     const char *reason = quarantined(&candidate);
     if (reason == NULL && strncmp(name, "ref", 3) == 0)
         reason = "there is only reference code";

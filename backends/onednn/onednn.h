@@ -91,6 +91,7 @@ dnnl_status_t tail_attr(const onednn *o, const tail *t, dnnl_primitive_attr_t *a
 typedef struct {
     dnnl_prop_kind_t direction;
     const adj_conv_geom *geom;
+    adj_dtype dtype;
     const char *name; /* pd_name() */
     int channels_last;
 } conv_candidate;

@@ -1,0 +1,146 @@
+/* test_onednn_conv.c - every implementation oneDNN offers for a convolution, in every layout,
+ * against naive: exactly on integers, within the error of summing on random data. */
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+
+#include "conv_rows.h"
+
+static const conv_row rows[] = {
+    {2, 9, 9, 3, 5, 3, .padding = ADJ_SAME},
+    {2, 28, 28, 1, 32, 5, .padding = ADJ_SAME},                    /* LeNet's first */
+    {2, 14, 14, 32, 64, 5, .padding = ADJ_SAME},                   /* and second */
+    {1, 12, 11, 16, 20, 3, .sh = 2, .padding = ADJ_SAME},          /* blocks with a rest */
+    {3, 8, 10, 8, 16, 1, .padding = ADJ_VALID},                    /* 1x1 */
+    {3, 9, 9, 24, 33, 1, .sh = 2, .padding = ADJ_VALID},           /* 1x1, strided */
+    {2, 7, 13, 4, 7, 2, 5, 2, 3, .padding = ADJ_SAME},             /* all unequal */
+    {2, 13, 9, 6, 10, 3, 3, 1, 1, 2, 3, .padding = ADJ_VALID},     /* dilated */
+    {2, 10, 10, 17, 3, 3, .dh = 2, .padding = ADJ_SAME},           /* odd channels */
+    {2, 6, 7, 5, 6, 3, .padding = ADJ_EXPLICIT, .pt = 2, .pr = 1}, /* asymmetric */
+    {1, 5, 5, 3, 4, 3, 2, .padding = ADJ_EXPLICIT, .pt = 4, .pb = 5, .pl = 3}, /* beyond it */
+    {2, 8, 8, 8, 12, 3, .groups = 4, .padding = ADJ_SAME},
+    {2, 8, 8, 32, 32, 3, .sh = 2, .groups = 2, .padding = ADJ_SAME},
+    {2, 3, 3, 4, 4, 3, .padding = ADJ_VALID},  /* one output pixel */
+    {8, 1, 1, 12, 9, 1, .padding = ADJ_VALID}, /* a matrix */
+    {2, 10, 10, 16, 1, 3, .depthwise = 1, .padding = ADJ_SAME},
+    {2, 11, 9, 20, 1, 3, .sh = 2, .depthwise = 1, .padding = ADJ_SAME},
+    {2, 10, 10, 3, 2, 3, .depthwise = 1, .padding = ADJ_SAME},
+    {1, 12, 12, 8, 3, 5, 3, .dh = 2, .depthwise = 1, .padding = ADJ_SAME},
+    {2, 9, 9, 1, 4, 3, .depthwise = 1, .padding = ADJ_VALID},
+    {2, 8, 9, 32, 1, 3, .depthwise = 1, .padding = ADJ_EXPLICIT, .pt = 1, .pr = 2},
+};
+
+/* Rounding of the result itself, in units of its size. */
+static double half_unit(adj_dtype dtype) { return dtype == ADJ_BF16 ? 0x1p-8 : 0x1p-24; }
+
+static int expect_row(const conv_row *r, conv_direction direction, adj_format format,
+                      adj_dtype dtype, conv_fill fill)
+{
+    char what[256];
+    fixture f = fixture_new();
+    void *backend = open_backend(&adj_backend_onednn);
+    const adj_node *y = conv_node(&f, r, direction, format, dtype, fill);
+    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+    conv_text(r, y, format, what, sizeof what);
+    double terms = conv_terms(r, direction), rtol = 0, atol = 0;
+    if (fill == REALS) { /* f32 sums of terms below 1: each partial sum rounds */
+        rtol = 4 * half_unit(dtype);
+        atol = terms * terms * FLT_EPSILON / 4 + half_unit(dtype) * 1e-3;
+    }
+    int n = expect_candidates(&f, &adj_backend_onednn, backend, 1, &y, rtol, atol, what);
+    adj_backend_onednn.close(backend);
+    fixture_free(&f);
+    return n;
+}
+
+/* Integers whose sums f32 holds exactly: no order of summing and no blocking may show. */
+Test(onednn_conv, agrees_exactly_on_integers)
+{
+    int most = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int direction = FORWARD; direction < N_DIRECTION; direction++)
+            for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++) {
+                int n = expect_row(&rows[i], direction, format, ADJ_F32, INTEGERS);
+                cr_assert_gt(n, 0, "row %d, direction %d: oneDNN takes no f32", (int)i, direction);
+                most = n > most ? n : most;
+                expect_row(&rows[i], direction, format, ADJ_BF16, INTEGERS); /* not on every CPU */
+            }
+    cr_assert_gt(most, 2, "there is more than one implementation and layout");
+}
+
+Test(onednn_conv, agrees_on_random_data)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int direction = FORWARD; direction < N_DIRECTION; direction++)
+            for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32)
+                expect_row(&rows[i], direction, (adj_format)(i % 2), (adj_dtype)dtype, REALS);
+}
+
+/* bias_add and relu behind a convolution, in one group. */
+static void expect_group(const conv_row *r, adj_format format, adj_dtype dtype, int bias, int relu)
+{
+    const adj_node *group[3];
+    char what[256];
+    int n = 0;
+    fixture f = fixture_new();
+    void *backend = open_backend(&adj_backend_onednn);
+    adj_node *y = conv_node(&f, r, FORWARD, format, dtype, INTEGERS);
+    group[n++] = y;
+    int64_t oc = y->type.shape.dim[format == ADJ_NCHW ? 1 : 3];
+    if (bias)
+        group[n++] = y =
+            adj_bias_add(y, given_integers(&f, dtype, (adj_shape){1, {oc}}, -9, 9), format);
+    if (relu)
+        group[n++] = y = adj_relu(y);
+    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+    conv_text(r, group[0], format, what, sizeof what);
+    int found = expect_candidates(&f, &adj_backend_onednn, backend, n, group, 0, 0, what);
+    cr_assert(found > 0 || dtype != ADJ_F32, "%s: no fused implementation", what);
+    adj_backend_onednn.close(backend);
+    fixture_free(&f);
+}
+
+Test(onednn_conv, computes_bias_and_relu_with_it)
+{
+    static const conv_row small[] = {
+        {2, 6, 6, 3, 5, 3, .padding = ADJ_SAME},
+        {2, 6, 7, 16, 20, 3, .sh = 2, .padding = ADJ_SAME},
+        {2, 6, 6, 4, 8, 1, .groups = 2, .padding = ADJ_VALID},
+        {2, 6, 6, 8, 1, 3, .depthwise = 1, .padding = ADJ_SAME},
+        {2, 6, 6, 3, 2, 3, .depthwise = 1, .padding = ADJ_SAME},
+    };
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++)
+            for (int tail = 1; tail < 4; tail++)
+                expect_group(&small[i], (adj_format)format, ADJ_F32, tail & 1, tail & 2);
+}
+
+static outcome refused(fixture *f, const adj_node *y)
+{
+    void *backend = open_backend(&adj_backend_onednn);
+    outcome o = run_candidate(f, &adj_backend_onednn, backend, 1, &y, 0);
+    adj_backend_onednn.close(backend);
+    return o;
+}
+
+/* What oneDNN does not do is left to naive, with a reason. */
+Test(onednn_conv, refuses_with_a_reason)
+{
+    const conv_row row = {1, 4, 4, 2, 3, 3, .padding = ADJ_SAME};
+    fixture f = fixture_new();
+    outcome o = refused(&f, conv_node(&f, &row, FORWARD, ADJ_NHWC, ADJ_F64, REALS));
+    cr_assert_eq(o.status, ADJ_ENOKERNEL);
+    cr_assert_not_null(strstr(o.why, "conv2d: oneDNN has no f64"), "%s", o.why);
+
+    const conv_row empty = {0, 4, 4, 2, 3, 3, .padding = ADJ_SAME};
+    o = refused(&f, conv_node(&f, &empty, BACKPROP_FILTER, ADJ_NHWC, ADJ_F32, REALS));
+    cr_assert_eq(o.status, ADJ_ENOKERNEL);
+    cr_assert_not_null(strstr(o.why, "size"), "%s", o.why);
+
+    /* one value as input and filter, which want different layouts */
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 3}}, -3, 3);
+    o = refused(&f, adj_conv2d(x, x, NULL));
+    cr_assert(o.status == ADJ_ENOKERNEL || o.status == ADJ_OK, "%s", o.why);
+    free(o.y);
+    fixture_free(&f);
+}

@@ -1,0 +1,67 @@
+/* test_onednn_quarantine.c - the shapes for which some implementation of oneDNN is known to be
+ * wrong, to corrupt memory or to read what was not written: whatever is offered instead must agree
+ * with naive. Buffers are surrounded by guards and NaN before (candidates.c). */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conv_rows.h"
+
+/* 1x1 with a stride over fewer channels than a block (oneDNN issue 6035), and its neighbours. */
+static const conv_row narrow[] = {
+    {32, 64, 64, 12, 16, 1, .sh = 2}, {32, 64, 64, 4, 16, 1, .sh = 2},
+    {32, 64, 64, 7, 8, 1, .sh = 2},   {32, 64, 64, 16, 16, 1, .sh = 2},
+    {32, 64, 64, 12, 16, 1},          {8, 33, 31, 12, 16, 1, .sh = 3, .sw = 2},
+    {4, 16, 16, 3, 5, 1, 1, 1, 2},    {4, 16, 16, 24, 32, 1, .sh = 2, .groups = 4},
+};
+
+/* bf16: dilated rows; a stride wider than the input. */
+static const conv_row unwritten[] = {
+    {32, 36, 36, 24, 24, 2, .dh = 2, .padding = ADJ_EXPLICIT, .pl = 1, .pr = 1},
+    {32, 29, 29, 48, 68, 2, .dh = 2, .dw = 1, .groups = 4, .padding = ADJ_SAME},
+    {32, 36, 36, 17, 1, 3, .dh = 2, .depthwise = 1},
+    {3, 7, 1, 3, 17, 2, 3, 2, 2, .padding = ADJ_SAME},
+    {8, 9, 2, 4, 16, 1, 1, 2, 3},
+};
+
+static void expect_all(const conv_row *rows, size_t n, adj_dtype dtype)
+{
+    for (size_t i = 0; i < n; i++) {
+        char what[256];
+        adj_format format = (adj_format)(i % 2);
+        fixture f = fixture_new();
+        void *backend = open_backend(&adj_backend_onednn);
+        const adj_node *y = conv_node(&f, &rows[i], BACKPROP_FILTER, format, dtype, INTEGERS);
+        conv_text(&rows[i], y, format, what, sizeof what);
+        expect_candidates(&f, &adj_backend_onednn, backend, 1, &y, 0, 0, what);
+        adj_backend_onednn.close(backend);
+        fixture_free(&f);
+    }
+}
+
+Test(onednn_quarantine, narrow_strided_1x1)
+{
+    expect_all(narrow, sizeof narrow / sizeof *narrow, ADJ_F32);
+}
+
+Test(onednn_quarantine, narrow_strided_1x1_bf16)
+{
+    expect_all(narrow, sizeof narrow / sizeof *narrow, ADJ_BF16);
+}
+
+Test(onednn_quarantine, memory_read_before_written)
+{
+    expect_all(unwritten, sizeof unwritten / sizeof *unwritten, ADJ_BF16);
+}
+
+/* The same by the plan: whoever computes it, the numbers are right. */
+Test(onednn_quarantine, through_the_executor)
+{
+    fixture f = fixture_new();
+    adj_node *y = conv_node(&f, &narrow[0], BACKPROP_FILTER, ADJ_NHWC, ADJ_F32, INTEGERS);
+    double *want = evaluate(&f, y, "naive"), *got = evaluate(&f, y, "onednn");
+    expect_close(got, want, adj_shape_elems(y->type.shape), 0, 0, "narrow strided 1x1");
+    free(want);
+    free(got);
+    fixture_free(&f);
+}
