@@ -13,7 +13,7 @@ static void clear_past_rank(adj_shape *s)
 /* Puts what is left of x's elements in the place of a -1. */
 static adj_status fill_in(const adj_node *n, adj_shape asked, adj_shape *shape)
 {
-    int64_t elems = adj_shape_elems(n->in[0]->type.shape), unknown = -1, known = 1;
+    int64_t elems = adj_shape_elems(n->in[0]->type.shape), unknown = -1;
 
     for (int64_t i = 0; i < shape->rank; i++) {
         if (shape->dim[i] != -1)
@@ -26,7 +26,7 @@ static adj_status fill_in(const adj_node *n, adj_shape asked, adj_shape *shape)
     }
     if (unknown < 0)
         return ADJ_OK;
-    known = adj_shape_elems(*shape);
+    int64_t known = adj_shape_elems(*shape);
     if (known < 0) /* a wrong size: adj_check_type says which */
         return ADJ_OK;
     if (known == 0)
