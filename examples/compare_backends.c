@@ -79,7 +79,7 @@ static double difference(adj_exec *const e[2], const adj_node *value)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "resnet8";
-    adj_model_opts o = {.batch = argc > 2 ? atoi(argv[2]) : 8, .training = 1};
+    adj_model_opts o = {.batch = argc > 2 ? strtol(argv[2], NULL, 10) : 8, .training = 1};
     const adj_model *model = adj_model_find(name, &o);
     if (model == NULL)
         return fprintf(stderr, "no model %s; did you mean %s?\n", name,
