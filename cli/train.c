@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "augment.h"
@@ -96,13 +97,20 @@ static double default_rate(const char *optimizer)
     return strcmp(optimizer, "sgd") == 0 ? 0.05 : 0.01;
 }
 
-/* A long run should not fail at its end for a wrong folder. */
+/* A long run should not fail at its end for a wrong name. */
 static int check_out(const char *out)
 {
-    char *folder = out != NULL ? strdup(out) : NULL;
-    int bad = folder != NULL && access(dirname(folder), W_OK) != 0;
+    struct stat s;
+    if (out == NULL)
+        return CONTINUE;
+    if (stat(out, &s) == 0 && !S_ISREG(s.st_mode))
+        return complain("train", EXIT_FAILED, "--out: %s: is not a regular file", out);
+    char *folder = strdup(out);
+    int bad = folder == NULL || access(dirname(folder), W_OK) != 0;
+    if (bad)
+        complain("train", EXIT_FAILED, "--out: %s: %s", out, strerror(errno));
     free(folder);
-    return bad ? complain("train", EXIT_FAILED, "--out: %s: %s", out, strerror(errno)) : CONTINUE;
+    return bad ? EXIT_FAILED : CONTINUE;
 }
 
 static int open_networks(training *t)

@@ -72,6 +72,7 @@ static const call calls[] = {
     {3, NULL, "unknown model lenett (did you mean lenet?)", {"train", "--model", "lenett"}},
     {1, NULL, "/nowhere/train-images-idx3-ubyte: No such file", {"train", "--data", "/nowhere"}},
     {1, NULL, "/nowhere/weights: No such file", {"train", "--out", "/nowhere/weights"}},
+    {1, NULL, "/dev/null: is not a regular file", {"train", "--out", "/dev/null"}},
     {1, NULL, "/nowhere/log: No such file", {"train", "--log", "/nowhere/log"}},
     {1, NULL, "backendless", {"train", "--backend", "backendless"}},
     {3, NULL, "--weights FILE is missing", {"eval"}},
