@@ -41,4 +41,16 @@ for target in $(sed -nE 's/^build (\$b\/[^:]*(\.o|\/test_[a-z0-9_]*|examples\/[a
         status=1
     }
 done
+# The README shows the graph that a golden test prints, and the picture that was made from it.
+while read -r line; do
+    grep -qF -- "$line" README.md || {
+        echo "test_repository: README.md does not show this line of tests/golden/step.txt: $line"
+        status=1
+    }
+done <tests/golden/step.txt
+nodes=$(grep -c '^  n[0-9]* \[' tests/golden/step.dot)
+if [ "$(grep -c '^<g id="node' doc/step.svg)" -ne "$nodes" ]; then
+    echo "test_repository: doc/step.svg is not dot -Tsvg tests/golden/step.dot ($nodes nodes)"
+    status=1
+fi
 exit $status
