@@ -6,7 +6,7 @@
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
 
-enum { BATCH = 64, EPOCHS = 3, TRAIN = 4096, TEST = 1024, CLASSES = 10, STEPS = TRAIN / BATCH };
+enum { BATCH = 50, EPOCHS = 4, TRAIN = 8000, TEST = 2000, CLASSES = 10, STEPS = TRAIN / BATCH };
 
 /* Each call adds nodes and returns one. Sizes are inferred; the graph keeps the first error. */
 static adj_node *lenet(adj_node *x)
