@@ -7,6 +7,32 @@
 
 enum { MAX_VALUES = 16, GUARD = 256 };
 
+static void *allocate(void *user, size_t bytes)
+{
+    (void)user;
+    return malloc(bytes);
+}
+
+static void release(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+test_backend backend_open(const char *name)
+{
+    static const adj_allocator allocator = {allocate, release, NULL};
+    test_backend t = {NULL, NULL};
+    for (int i = 0; adj_backends[i] != NULL; i++)
+        if (strcmp(adj_backends[i]->name, name) == 0)
+            t.b = adj_backends[i];
+    cr_assert_not_null(t.b, "no backend %s", name);
+    cr_assert_eq(t.b->open(&allocator, 2, &t.opened), ADJ_OK);
+    return t;
+}
+
+void backend_close(test_backend *t) { t->b->close(t->opened); }
+
 /* Bytes between two guards. */
 typedef struct {
     char *memory;
@@ -154,8 +180,8 @@ static void note_layouts(const adj_backend *b, const adj_group *g, const adj_pre
     }
 }
 
-outcome run_candidate(fixture *f, const adj_backend *b, void *backend, int n,
-                      const adj_node *const node[], int candidate)
+outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *const node[],
+                      int candidate)
 {
     const adj_node *in[MAX_VALUES];
     const adj_layout *in_layout[MAX_VALUES] = {NULL}, *out_layout[1] = {NULL};
@@ -166,20 +192,21 @@ outcome run_candidate(fixture *f, const adj_backend *b, void *backend, int n,
                    .n_out = 1,
                    .out = &node[n - 1]};
     outcome o = {.status = ADJ_ENOKERNEL};
+    const adj_backend *b = t->b;
 
     for (int k = 0; b->kernels[k] != NULL; k++) {
         adj_prep p = {.in = in_layout, .out = out_layout};
-        adj_status status = b->kernels[k]->prepare(backend, &g, candidate, &p);
+        adj_status status = b->kernels[k]->prepare(t->opened, &g, candidate, &p);
         if (status != ADJ_OK) {
             if (p.why[0] != '\0')
                 memcpy(o.why, p.why, sizeof o.why);
             continue;
         }
-        o = run_prepared(f, b, b->kernels[k], backend, &g, &p);
+        o = run_prepared(f, b, b->kernels[k], t->opened, &g, &p);
         memcpy(o.impl, p.impl, sizeof o.impl);
         note_layouts(b, &g, &p, o.layouts, sizeof o.layouts);
         if (b->kernels[k]->drop != NULL)
-            b->kernels[k]->drop(backend, p.state);
+            b->kernels[k]->drop(t->opened, p.state);
         break;
     }
     return o;
@@ -187,20 +214,22 @@ outcome run_candidate(fixture *f, const adj_backend *b, void *backend, int n,
 
 double *by_naive(fixture *f, const adj_node *y)
 {
-    outcome o = run_candidate(f, &adj_backend_naive, NULL, 1, &y, 0);
+    test_backend naive = backend_open("naive");
+    outcome o = run_candidate(f, &naive, 1, &y, 0);
+    backend_close(&naive);
     cr_assert_eq(o.status, ADJ_OK, "naive %s: %s", y->op->name, o.why);
     return o.y;
 }
 
-int expect_candidates(fixture *f, const adj_backend *b, void *backend, int n,
-                      const adj_node *const node[], double rtol, double atol, const char *what)
+int expect_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
+                      double rtol, double atol, const char *what)
 {
     int64_t elements = adj_shape_elems(node[n - 1]->type.shape);
     double *want = by_naive(f, node[n - 1]);
     int candidate = 0;
     for (;; candidate++) {
         char text[512];
-        outcome o = run_candidate(f, b, backend, n, node, candidate);
+        outcome o = run_candidate(f, t, n, node, candidate);
         if (o.status == ADJ_ENOKERNEL)
             break;
         cr_assert_eq(o.status, ADJ_OK, "%s: %s", what, o.why);

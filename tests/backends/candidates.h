@@ -6,7 +6,12 @@
 #include "adjoint_ext.h"
 #include "harness.h"
 
-extern const adj_backend adj_backend_naive, adj_backend_onednn;
+typedef struct {
+    const adj_backend *b;
+    void *opened;
+} test_backend;
+test_backend backend_open(const char *name); /* for two threads */
+void backend_close(test_backend *t);
 
 typedef struct {
     adj_status status; /* of prepare, reorders and run */
@@ -15,14 +20,14 @@ typedef struct {
 } outcome;
 
 /* Runs the group {node[0 .. n)}, whose last node is the result and whose operands are fixture
- * inputs, with the given candidate of the first kernel of b that takes it. Buffers are NaN before;
+ * inputs, with the given candidate of the first kernel of t that takes it. Buffers are NaN before;
  * a write past the end of one fails the running test. */
-outcome run_candidate(fixture *f, const adj_backend *b, void *backend, int n,
-                      const adj_node *const node[], int candidate);
+outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *const node[],
+                      int candidate);
 /* y by naive kernels alone. */
 double *by_naive(fixture *f, const adj_node *y);
-/* Every candidate of b for the group against naive; returns how many there are. */
-int expect_candidates(fixture *f, const adj_backend *b, void *backend, int n,
-                      const adj_node *const node[], double rtol, double atol, const char *what);
+/* Every candidate of t for the group against naive; returns how many there are. */
+int expect_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
+                      double rtol, double atol, const char *what);
 
 #endif

@@ -1,6 +1,5 @@
 /* conv_rows.c - see conv_rows.h. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 
 #include "conv_rows.h"
 
@@ -65,24 +64,4 @@ double conv_terms(const conv_row *r, conv_direction direction)
     if (direction == BACKPROP_INPUT)
         return taps * r->oc;
     return (double)r->n * (r->h + r->pt + r->pb) * (r->w + r->pl + r->pr);
-}
-
-static void *allocate(void *user, size_t bytes)
-{
-    (void)user;
-    return malloc(bytes);
-}
-
-static void release(void *user, void *p)
-{
-    (void)user;
-    free(p);
-}
-
-void *open_backend(const adj_backend *b)
-{
-    static const adj_allocator allocator = {allocate, release, NULL};
-    void *backend;
-    cr_assert_eq(b->open(&allocator, 2, &backend), ADJ_OK);
-    return backend;
 }

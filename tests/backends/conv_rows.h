@@ -24,7 +24,4 @@ void conv_text(const conv_row *r, const adj_node *y, adj_format format, char *te
 /* Products that one element of the result sums, at most: for tolerances. */
 double conv_terms(const conv_row *r, conv_direction direction);
 
-/* The backend, opened for the test's threads. */
-void *open_backend(const adj_backend *b);
-
 #endif

@@ -2,22 +2,23 @@
  * against naive: exactly on integers, within the error of summing on random data. */
 #include <criterion/criterion.h>
 #include <float.h>
-#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "conv_rows.h"
 
 static const conv_row rows[] = {
     {2, 9, 9, 3, 5, 3, .padding = ADJ_SAME},
-    {2, 28, 28, 1, 32, 5, .padding = ADJ_SAME},                    /* LeNet's first */
-    {2, 14, 14, 32, 64, 5, .padding = ADJ_SAME},                   /* and second */
-    {1, 12, 11, 16, 20, 3, .sh = 2, .padding = ADJ_SAME},          /* blocks with a rest */
-    {3, 8, 10, 8, 16, 1, .padding = ADJ_VALID},                    /* 1x1 */
-    {3, 9, 9, 24, 33, 1, .sh = 2, .padding = ADJ_VALID},           /* 1x1, strided */
-    {2, 7, 13, 4, 7, 2, 5, 2, 3, .padding = ADJ_SAME},             /* all unequal */
-    {2, 13, 9, 6, 10, 3, 3, 1, 1, 2, 3, .padding = ADJ_VALID},     /* dilated */
-    {2, 10, 10, 17, 3, 3, .dh = 2, .padding = ADJ_SAME},           /* odd channels */
-    {2, 6, 7, 5, 6, 3, .padding = ADJ_EXPLICIT, .pt = 2, .pr = 1}, /* asymmetric */
-    {1, 5, 5, 3, 4, 3, 2, .padding = ADJ_EXPLICIT, .pt = 4, .pb = 5, .pl = 3}, /* beyond it */
+    {2, 28, 28, 1, 32, 5, .padding = ADJ_SAME},           /* LeNet's first */
+    {2, 14, 14, 32, 64, 5, .padding = ADJ_SAME},          /* and second */
+    {1, 12, 11, 16, 20, 3, .sh = 2, .padding = ADJ_SAME}, /* blocks with a rest */
+    {3, 8, 10, 8, 16, 1, .padding = ADJ_VALID},           /* 1x1 */
+    {3, 9, 9, 24, 33, 1, .sh = 2, .padding = ADJ_VALID},  /* 1x1, strided */
+    {2, 7, 13, 4, 7, .kh = 2, .kw = 5, .sh = 2, .sw = 3, .padding = ADJ_SAME}, /* all unequal */
+    {2, 13, 9, 6, 10, 3, .dh = 2, .dw = 3, .padding = ADJ_VALID},              /* dilated */
+    {2, 10, 10, 17, 3, 3, .dh = 2, .padding = ADJ_SAME},                       /* odd channels */
+    {2, 6, 7, 5, 6, 3, .padding = ADJ_EXPLICIT, .pt = 2, .pr = 1},             /* asymmetric */
+    {1, 5, 5, 3, 4, 3, .kw = 2, .padding = ADJ_EXPLICIT, .pt = 4, .pb = 5, .pl = 3}, /* beyond it */
     {2, 8, 8, 8, 12, 3, .groups = 4, .padding = ADJ_SAME},
     {2, 8, 8, 32, 32, 3, .sh = 2, .groups = 2, .padding = ADJ_SAME},
     {2, 3, 3, 4, 4, 3, .padding = ADJ_VALID},  /* one output pixel */
@@ -25,7 +26,7 @@ static const conv_row rows[] = {
     {2, 10, 10, 16, 1, 3, .depthwise = 1, .padding = ADJ_SAME},
     {2, 11, 9, 20, 1, 3, .sh = 2, .depthwise = 1, .padding = ADJ_SAME},
     {2, 10, 10, 3, 2, 3, .depthwise = 1, .padding = ADJ_SAME},
-    {1, 12, 12, 8, 3, 5, 3, .dh = 2, .depthwise = 1, .padding = ADJ_SAME},
+    {1, 12, 12, 8, 3, 5, .kw = 3, .dh = 2, .depthwise = 1, .padding = ADJ_SAME},
     {2, 9, 9, 1, 4, 3, .depthwise = 1, .padding = ADJ_VALID},
     {2, 8, 9, 32, 1, 3, .depthwise = 1, .padding = ADJ_EXPLICIT, .pt = 1, .pr = 2},
 };
@@ -38,7 +39,7 @@ static int expect_row(const conv_row *r, conv_direction direction, adj_format fo
 {
     char what[256];
     fixture f = fixture_new();
-    void *backend = open_backend(&adj_backend_onednn);
+    test_backend onednn = backend_open("onednn");
     const adj_node *y = conv_node(&f, r, direction, format, dtype, fill);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     conv_text(r, y, format, what, sizeof what);
@@ -47,8 +48,8 @@ static int expect_row(const conv_row *r, conv_direction direction, adj_format fo
         rtol = 4 * half_unit(dtype);
         atol = terms * terms * FLT_EPSILON / 4 + half_unit(dtype) * 1e-3;
     }
-    int n = expect_candidates(&f, &adj_backend_onednn, backend, 1, &y, rtol, atol, what);
-    adj_backend_onednn.close(backend);
+    int n = expect_candidates(&f, &onednn, 1, &y, rtol, atol, what);
+    backend_close(&onednn);
     fixture_free(&f);
     return n;
 }
@@ -70,10 +71,10 @@ Test(onednn_conv, agrees_exactly_on_integers)
 
 Test(onednn_conv, agrees_on_random_data)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i += 3)
         for (int direction = FORWARD; direction < N_DIRECTION; direction++)
             for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32)
-                expect_row(&rows[i], direction, (adj_format)(i % 2), (adj_dtype)dtype, REALS);
+                expect_row(&rows[i], direction, (adj_format)(i / 3 % 2), (adj_dtype)dtype, REALS);
 }
 
 /* bias_add and relu behind a convolution, in one group. */
@@ -83,7 +84,7 @@ static void expect_group(const conv_row *r, adj_format format, adj_dtype dtype, 
     char what[256];
     int n = 0;
     fixture f = fixture_new();
-    void *backend = open_backend(&adj_backend_onednn);
+    test_backend onednn = backend_open("onednn");
     adj_node *y = conv_node(&f, r, FORWARD, format, dtype, INTEGERS);
     group[n++] = y;
     int64_t oc = y->type.shape.dim[format == ADJ_NCHW ? 1 : 3];
@@ -94,9 +95,9 @@ static void expect_group(const conv_row *r, adj_format format, adj_dtype dtype, 
         group[n++] = y = adj_relu(y);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     conv_text(r, group[0], format, what, sizeof what);
-    int found = expect_candidates(&f, &adj_backend_onednn, backend, n, group, 0, 0, what);
+    int found = expect_candidates(&f, &onednn, n, group, 0, 0, what);
     cr_assert(found > 0 || dtype != ADJ_F32, "%s: no fused implementation", what);
-    adj_backend_onednn.close(backend);
+    backend_close(&onednn);
     fixture_free(&f);
 }
 
@@ -117,9 +118,9 @@ Test(onednn_conv, computes_bias_and_relu_with_it)
 
 static outcome refused(fixture *f, const adj_node *y)
 {
-    void *backend = open_backend(&adj_backend_onednn);
-    outcome o = run_candidate(f, &adj_backend_onednn, backend, 1, &y, 0);
-    adj_backend_onednn.close(backend);
+    test_backend onednn = backend_open("onednn");
+    outcome o = run_candidate(f, &onednn, 1, &y, 0);
+    backend_close(&onednn);
     return o;
 }
 

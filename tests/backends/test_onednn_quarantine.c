@@ -9,10 +9,10 @@
 
 /* 1x1 with a stride over fewer channels than a block (oneDNN issue 6035), and its neighbours. */
 static const conv_row narrow[] = {
-    {32, 64, 64, 12, 16, 1, .sh = 2}, {32, 64, 64, 4, 16, 1, .sh = 2},
-    {32, 64, 64, 7, 8, 1, .sh = 2},   {32, 64, 64, 16, 16, 1, .sh = 2},
-    {32, 64, 64, 12, 16, 1},          {8, 33, 31, 12, 16, 1, .sh = 3, .sw = 2},
-    {4, 16, 16, 3, 5, 1, 1, 1, 2},    {4, 16, 16, 24, 32, 1, .sh = 2, .groups = 4},
+    {32, 64, 64, 12, 16, 1, .sh = 2},       {32, 64, 64, 4, 16, 1, .sh = 2},
+    {32, 64, 64, 7, 8, 1, .sh = 2},         {32, 64, 64, 16, 16, 1, .sh = 2},
+    {32, 64, 64, 12, 16, 1, .sh = 1},       {8, 33, 31, 12, 16, 1, .sh = 3, .sw = 2},
+    {4, 16, 16, 3, 5, 1, .sh = 1, .sw = 2}, {4, 16, 16, 24, 32, 1, .sh = 2, .groups = 4},
 };
 
 /* bf16: dilated rows; a stride wider than the input. */
@@ -20,8 +20,8 @@ static const conv_row unwritten[] = {
     {32, 36, 36, 24, 24, 2, .dh = 2, .padding = ADJ_EXPLICIT, .pl = 1, .pr = 1},
     {32, 29, 29, 48, 68, 2, .dh = 2, .dw = 1, .groups = 4, .padding = ADJ_SAME},
     {32, 36, 36, 17, 1, 3, .dh = 2, .depthwise = 1},
-    {3, 7, 1, 3, 17, 2, 3, 2, 2, .padding = ADJ_SAME},
-    {8, 9, 2, 4, 16, 1, 1, 2, 3},
+    {3, 7, 1, 3, 17, 2, .kw = 3, .sh = 2, .padding = ADJ_SAME},
+    {8, 9, 2, 4, 16, 1, .sh = 2, .sw = 3},
 };
 
 static void expect_all(const conv_row *rows, size_t n, adj_dtype dtype)
@@ -30,11 +30,11 @@ static void expect_all(const conv_row *rows, size_t n, adj_dtype dtype)
         char what[256];
         adj_format format = (adj_format)(i % 2);
         fixture f = fixture_new();
-        void *backend = open_backend(&adj_backend_onednn);
+        test_backend onednn = backend_open("onednn");
         const adj_node *y = conv_node(&f, &rows[i], BACKPROP_FILTER, format, dtype, INTEGERS);
         conv_text(&rows[i], y, format, what, sizeof what);
-        expect_candidates(&f, &adj_backend_onednn, backend, 1, &y, 0, 0, what);
-        adj_backend_onednn.close(backend);
+        expect_candidates(&f, &onednn, 1, &y, 0, 0, what);
+        backend_close(&onednn);
         fixture_free(&f);
     }
 }
