@@ -5,7 +5,8 @@
 
 #include "tests/backends/candidates.h"
 
-enum { MAX_VALUES = 16, GUARD = 256 };
+enum { MAX_VALUES = 16 };
+static const size_t guard = 256;
 
 static void *allocate(void *user, size_t bytes)
 {
@@ -41,17 +42,17 @@ typedef struct {
 
 static buffer buffer_new(size_t bytes)
 {
-    buffer b = {aligned_alloc(64, GUARD * 2 + (bytes + 63) / 64 * 64), bytes};
-    memset(b.memory, 0xff, GUARD * 2 + (bytes + 63) / 64 * 64);
+    buffer b = {aligned_alloc(64, guard * 2 + (bytes + 63) / 64 * 64), bytes};
+    memset(b.memory, 0xff, guard * 2 + (bytes + 63) / 64 * 64);
     return b;
 }
 
-static void *data_of(const buffer *b) { return b->memory + GUARD; }
+static void *data_of(const buffer *b) { return b->memory + guard; }
 
 static void buffer_free(buffer *b, const char *what)
 {
-    for (size_t i = 0; i < GUARD; i++)
-        cr_assert(b->memory[i] == (char)0xff && b->memory[GUARD + b->bytes + i] == (char)0xff,
+    for (size_t i = 0; i < guard; i++)
+        cr_assert(b->memory[i] == (char)0xff && b->memory[guard + b->bytes + i] == (char)0xff,
                   "%s: written outside a buffer", what);
     free(b->memory);
     b->memory = NULL;
