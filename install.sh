@@ -15,15 +15,8 @@ version=$major.$(number MINOR).$(number PATCH)
 
 install -d "$root$prefix/bin" "$root$prefix/include" "$root$libdir/pkgconfig"
 install -m 644 include/*.h "$root$prefix/include"
-# The archive as one object whose only global names are the public ones: nothing that is internal to the
-# library can clash with a program's own names.
-objects=$(mktemp -d)
-trap 'rm -rf "$objects"' EXIT
 for name in libadjoint libadjoint_io; do
-    ld -r --whole-archive "$build/$name.a" -o "$objects/$name.o"
-    objcopy --localize-hidden "$objects/$name.o"
-    (cd "$objects" && ar rcs "$name.a" "$name.o")
-    install -m 644 "$objects/$name.a" "$root$libdir"
+    install -m 644 "$build/$name.a" "$root$libdir"
     install -m 755 "$build/$name.so.$major" "$root$libdir"
     ln -sf "$name.so.$major" "$root$libdir/$name.so"
 done
