@@ -49,8 +49,8 @@ while read -r line; do
     }
 done <tests/golden/step.txt
 nodes=$(grep -c '^  n[0-9]* \[' tests/golden/step.dot)
-if [ "$(grep -c '^<g id="node' doc/step.svg)" -ne "$nodes" ]; then
-    echo "test_repository: doc/step.svg is not dot -Tsvg tests/golden/step.dot ($nodes nodes)"
+if [ "$(grep -c '^<g id="node' examples/step.svg)" -ne "$nodes" ]; then
+    echo "test_repository: examples/step.svg is not dot -Tsvg tests/golden/step.dot ($nodes nodes)"
     status=1
 fi
 exit $status
