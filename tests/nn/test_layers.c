@@ -191,6 +191,48 @@ Test(layers, fans)
     }
 }
 
+/* Mean and deviation of a drawn or constant parameter; fan_in is 9, 64 and 9 * 64 = 576. */
+static const struct {
+    const char *name;
+    double mean, deviation;
+} initial[] = {
+    {"dw/w", 0, 0.4714},
+    {"dw/b", 0, 0},
+    {"sep/depthwise", 0, 0.4714},
+    {"sep/pointwise", 0, 0.1768},
+    {"sep/b", 0, 0},
+    {"bn/gamma", 1, 0},
+    {"bn/beta", 0, 0},
+    {"fc/w", 0, 0.0589},
+    {"fc/b", 0, 0},
+};
+
+Test(layers, initial_values)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){4, {1, 3, 3, 64}});
+    const adj_conv_layer same = {.filters = 64, .padding = ADJ_SAME};
+    adj_node *h = adj_layer_depthwise_conv2d(x, "dw", &same);
+    h = adj_layer_separable_conv2d(h, "sep", &same);
+    h = adj_layer_batch_norm(h, "bn", NULL);
+    adj_node *y = adj_layer_dense(h, "fc", 10);
+    adj_exec *e = exec_new(g, 1, &y, NULL);
+
+    for (size_t i = 0; i < sizeof initial / sizeof *initial; i++) {
+        const adj_node *p = adj_find(g, initial[i].name);
+        int64_t n = adj_shape_elems(adj_node_type(p).shape);
+        double *v = get_values(e, p), squares = 0;
+        for (int64_t k = 0; k < n; k++)
+            squares += (v[k] - initial[i].mean) * (v[k] - initial[i].mean);
+        double deviation = sqrt(squares / (double)n), want = initial[i].deviation;
+        cr_assert(fabs(deviation - want) <= 0.1 * want, "%s: got %g, want %g", initial[i].name,
+                  deviation, want);
+        free(v);
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
 /* ---- half types ---- */
 
 Test(layers, half_types_keep_f32_parameters)
