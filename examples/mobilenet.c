@@ -1,4 +1,4 @@
-/* mobilenet.c - trains MobileNetV1 0.25 on drawn digits, enlarged to 56x56 and three channels. It
+/* mobilenet.c - trains MobileNetV1 0.25 on drawn digits, enlarged to 96x96 and three channels. It
  * shows what batch norm asks for: one graph to train with and one to test with, sharing parameters
  * and running statistics by name.
  *
@@ -8,7 +8,7 @@
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
 
-enum { BATCH = 32, SIZE = 56, TRAIN = 2048, TEST = 512, EPOCHS = 3, CLASSES = 10 };
+enum { BATCH = 32, SIZE = 96, TRAIN = 4000, TEST = 512, EPOCHS = 3, CLASSES = 10 };
 enum { STEPS = TRAIN / BATCH };
 
 typedef struct { /* a graph and its plan, and the leaves that get values */
@@ -36,10 +36,10 @@ static adj_status net_new(net *m, int training)
     if (training) {
         m->labels = adj_input(m->g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
         m->lr = adj_input(m->g, "lr", ADJ_F32, (adj_shape){0});
-        m->loss = adj_loss_softmax_smoothed(m->logits, m->labels, 0.1);
+        m->loss = adj_loss_softmax(m->logits, m->labels);
         /* Holds the running statistics' next values as well: the layers have noted them. */
         opts.updates = adj_training_updates(
-            m->loss, m->lr, &(adj_optimiser_opts){.kind = ADJ_ADAMW, .weight_decay = 1e-3});
+            m->loss, m->lr, &(adj_optimiser_opts){.momentum = 0.9, .weight_decay = 1e-4});
         opts.fetch = &m->loss;
     }
     return adj_exec_new(m->g, &opts, &m->e);
@@ -56,7 +56,7 @@ static adj_status train_epoch(net *m, const adj_dataset *d, int epoch, float *me
     static float x[BATCH * SIZE * SIZE * 3];
     static int32_t label[BATCH];
     static int64_t order[TRAIN];
-    const adj_schedule schedule = {ADJ_SCHEDULE_COSINE, .base = 3e-3, .warmup = STEPS / 4,
+    const adj_schedule schedule = {ADJ_SCHEDULE_COSINE, .base = 0.1, .warmup = STEPS / 4,
                                    .total = EPOCHS * STEPS};
 
     *mean = 0;
