@@ -166,3 +166,40 @@ Test(models, images_that_do_not_fit)
     cr_assert_eq(adj_graph_status(g), ADJ_EARG);
     adj_graph_free(g);
 }
+
+/* ---- the n-th allocation fails, for every n: an error, and nothing leaks or crashes ---- */
+
+static void *alloc_some(void *user, size_t bytes)
+{
+    int *left = user;
+    return (*left)-- > 0 ? malloc(bytes) : NULL;
+}
+
+static void free_it(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+Test(models, out_of_memory)
+{
+    adj_status status = ADJ_ENOMEM;
+    int n = 0;
+
+    for (; status == ADJ_ENOMEM && n < 10000; n++) {
+        int left = n;
+        const adj_allocator a = {alloc_some, free_it, &left};
+        adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &a});
+        adj_node *y = adj_model_logits(g, adj_model_find("ds_cnn", NULL),
+                                       &(adj_model_opts){.training = 1, .dtype = ADJ_BF16});
+        adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {1}});
+        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+        adj_updates *u = adj_training_updates(adj_loss_softmax(y, labels), lr,
+                                              &(adj_optimiser_opts){ADJ_ADAM, .clip_norm = 1});
+        status = adj_graph_status(g);
+        cr_assert((u != NULL) == (status == ADJ_OK));
+        adj_graph_free(g);
+    }
+    cr_assert_eq(status, ADJ_OK);
+    cr_assert(n > 5, "%d allocations", n);
+}
