@@ -1,4 +1,4 @@
-/* conv.c - the six convolutions, dense, grouped and depthwise, forward with bias and relu behind.
+/* conv.c - the six convolutions, dense, grouped and depthwise, forward with a bias behind.
  *
  * To oneDNN an activation has dimensions n, c, h, w and a filter (g,) o, i, h, w, whatever the
  * order in memory; our [kh, kw, ic/groups, oc] filter, and the depthwise [kh, kw, c, m], are the
@@ -6,7 +6,6 @@
  * likes best; in each, every implementation of its list. The filter is always oneDNN's to lay out:
  * its kernels for plain filters are slow. */
 #include <stdio.h>
-#include <string.h>
 
 #include "onednn.h"
 
@@ -18,12 +17,10 @@ typedef struct {
     onednn *o;
     const adj_group *group;
     const adj_conv_geom *geom;
-    tail tail;
     dnnl_prop_kind_t direction;
     const adj_node *value[N_ROLE]; /* value[B] may be NULL */
     role result;
     int grouped;
-    dnnl_primitive_attr_t attr;
     md plain[N_ROLE], last[N_ROLE], any[N_ROLE]; /* last: channels-last, of X and Y */
     const char *why_not;                         /* the last candidate's that was left out */
 } conv;
@@ -75,18 +72,16 @@ static adj_status read_node(conv *c, char *why)
 {
     const adj_node *n = c->group->node[0];
     int i = direction_of(n->op);
-    if (i == N_DIRECTION)
+    if (i == N_DIRECTION || !tail_of(c->group, &c->value[B]))
         return ADJ_ENOKERNEL; /* another kernel's, which gives the reason */
     const adj_conv_attrs *a = n->attrs;
     c->geom = &a->geom;
-    c->tail = tail_of(c->group);
     c->direction = directions[i].direction;
     c->result = directions[i].result;
     c->grouped = a->geom.groups > 1;
     c->value[directions[i].in[0]] = n->in[0];
     c->value[directions[i].in[1]] = n->in[1];
     c->value[c->result] = c->group->out[0];
-    c->value[B] = c->tail.bias;
     adj_status status = onednn_check(n, why);
     if (status == ADJ_OK && !fits_int(c->geom)) {
         snprintf(why, ADJ_WHY, "%s: strides, dilations or pads beyond oneDNN's", n->op->name);
@@ -138,15 +133,11 @@ static dnnl_status_t describe(conv *c)
     if (status == dnnl_success && c->value[B] != NULL)
         status = md_new(&c->o->allocator, &c->plain[B], 1, &g->oc,
                         onednn_type(c->value[B]->type.dtype), (const int64_t[]){1});
-    if (status == dnnl_success)
-        status = tail_attr(c->o, &c->tail, &c->attr);
     return status;
 }
 
 static void forget(conv *c)
 {
-    if (c->attr != NULL)
-        dnnl_primitive_attr_destroy(c->attr);
     for (int r = 0; r < N_ROLE; r++) {
         md_free(&c->o->allocator, c->plain[r]);
         md_free(&c->o->allocator, c->last[r]);
@@ -167,7 +158,7 @@ static dnnl_status_t ask(const conv *c, choice layouts, int which, pd *out)
                       .dilation = {g->kh > 1 ? g->dh - 1 : 0, g->kw > 1 ? g->dw - 1 : 0},
                       .before = {g->pt, g->pl},
                       .after = {g->pb, g->pr}};
-    return pd_conv(&(pd_query){c->o->engine, c->attr}, &r, which, out);
+    return pd_conv(&(pd_query){c->o->engine, c->o->attr}, &r, which, out);
 }
 
 static const_md chosen(const conv *c, const_pd d, role r)
@@ -198,7 +189,7 @@ static int acceptable(conv *c, choice layouts, const_pd d)
     const char *name = pd_name(d);
     conv_candidate candidate = {c->direction, c->geom, c->group->node[0]->type.dtype, name, last};
     const char *reason = quarantined(&candidate);
-    if (reason == NULL && strncmp(name, "ref", 3) == 0)
+    if (reason == NULL && is_reference(d))
         reason = "there is only reference code";
     if (reason != NULL)
         c->why_not = reason;

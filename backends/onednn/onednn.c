@@ -69,6 +69,8 @@ const char *pd_name(const_pd d)
     return name;
 }
 
+int is_reference(const_pd d) { return strncmp(pd_name(d), "ref", 3) == 0; }
+
 static void close_backend(void *backend)
 {
     onednn *o = backend;
@@ -113,8 +115,7 @@ static adj_status open_backend(const adj_allocator *allocator, int threads, void
 }
 
 static const adj_kernel *const kernels[] = {
-    &onednn_conv,
-    NULL,
+    &onednn_conv, &onednn_matmul, &onednn_avg_pool, &onednn_eltwise, NULL,
 };
 
 const adj_backend adj_backend_onednn = {

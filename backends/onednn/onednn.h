@@ -26,8 +26,10 @@ dnnl_data_type_t onednn_type(adj_dtype dtype);
 adj_status onednn_check(const adj_node *n, char *why);
 /* Where a value is among group->in. */
 int onednn_position(const adj_group *g, const adj_node *value);
-/* oneDNN's name of an implementation; reference code and what is quarantined is not offered. */
+/* oneDNN's name of an implementation. */
 const char *pd_name(const_pd d);
+/* Is it oneDNN's reference code, which is slower than naive? */
+int is_reference(const_pd d);
 
 /* ---- layout.c ---- */
 
@@ -75,16 +77,10 @@ void steps_finish(steps *s, const_pd d, size_t scratch, adj_prep *p);
 
 /* ---- fuse.c: what follows a node in its group ---- */
 
-/* {root, bias_add, relu}, {root, bias_add}, {root, relu} or root alone. */
+/* {root, bias_add} or root alone; max is at least 1. */
 int tail_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
-typedef struct {
-    const adj_node *root;
-    const adj_node *bias; /* the vector, or NULL */
-    int relu;
-} tail;
-tail tail_of(const adj_group *g);
-/* o's attributes with t's post-op; to be destroyed. */
-dnnl_status_t tail_attr(const onednn *o, const tail *t, dnnl_primitive_attr_t *attr);
+/* Is g such a group? *bias: the vector that it adds, NULL: none. */
+int tail_of(const adj_group *g, const adj_node **bias);
 
 /* ---- quarantine.c ---- */
 
@@ -100,6 +96,6 @@ const char *quarantined(const conv_candidate *c);
 
 /* ---- kernels ---- */
 
-extern const adj_kernel onednn_conv;
+extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_eltwise, onednn_softmax;
 
 #endif

@@ -59,11 +59,6 @@ dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
     return dnnl_memory_set_data_handle(memory, data);
 }
 
-dnnl_status_t pd_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta)
-{
-    return dnnl_post_ops_append_eltwise(ops, kind, alpha, beta);
-}
-
 static dnnl_status_t create_conv(const pd_query *q, const conv_request *r, pd *out)
 {
     *out = NULL;
@@ -148,14 +143,6 @@ dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, c
         out, q->engine, r->kind, r->data, r->data, r->data, r->alpha, r->beta, forward, q->attr);
 }
 
-dnnl_status_t pd_softmax(const pd_query *q, int logarithm, const_md data, int axis, pd *out)
-{
-    *out = NULL;
-    return dnnl_softmax_forward_primitive_desc_create(
-        out, q->engine, dnnl_forward_training, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate,
-        data, data, axis, q->attr);
-}
-
 dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
                         pd *out)
 {
@@ -210,11 +197,6 @@ md_parts md_look(const_md d)
 dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
 {
     return dnnl_memory_set_data_handle_v2(memory, data, stream);
-}
-
-dnnl_status_t pd_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta)
-{
-    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, alpha, beta);
 }
 
 /* The iterator points into *op and at the forward hint, which the callers keep until it is gone;
@@ -291,15 +273,6 @@ dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, c
     dnnl_status_t status =
         dnnl_eltwise_backward_desc_init(&d, r->kind, r->data, r->data, r->alpha, r->beta);
     return fetch(q, status, &d, forward, 0, out);
-}
-
-dnnl_status_t pd_softmax(const pd_query *q, int logarithm, const_md data, int axis, pd *out)
-{
-    dnnl_softmax_v2_desc_t d;
-    dnnl_status_t status = dnnl_softmax_v2_forward_desc_init(
-        &d, dnnl_forward_training, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, data, data,
-        axis);
-    return fetch(q, status, &d, NULL, 0, out);
 }
 
 dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,

@@ -44,7 +44,6 @@ typedef struct {
 md_parts md_look(const_md d);
 
 dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream);
-dnnl_status_t pd_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha, float beta);
 
 typedef struct {
     dnnl_prop_kind_t direction; /* forward_training, backward_data, backward_weights */
@@ -71,7 +70,6 @@ dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out);
 dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
                                   pd *out);
 
-dnnl_status_t pd_softmax(const pd_query *q, int logarithm, const_md data, int axis, pd *out);
 dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
                         pd *out);
 

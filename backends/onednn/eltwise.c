@@ -1,0 +1,114 @@
+/* eltwise.c - sigmoid, tanh and silu, and silu's gradient: the elementwise functions that cost more
+ * than their memory traffic.
+ *
+ * The others stay with naive, which is as fast, or because oneDNN's are not the same function: its
+ * relu turns NaN into 0, its exp turns NaN into infinity, its log is wrong for subnormal numbers,
+ * its softmax of a row with NaN has zeros.
+ * Works in whatever layout its operands share; all these map the padding's 0 to what the primitive
+ * then sets to 0 again. */
+#include <stdio.h>
+
+#include "onednn.h"
+
+static const struct {
+    const adj_op *op;
+    dnnl_alg_kind_t kind;
+    float alpha;
+    int backward; /* in[0] is dy, in[1] is x */
+} functions[] = {
+    {&adj_op_sigmoid, dnnl_eltwise_logistic, 0, 0},
+    {&adj_op_tanh, dnnl_eltwise_tanh, 0, 0},
+    {&adj_op_silu, dnnl_eltwise_swish, 1, 0},
+    {&adj_op_silu_grad, dnnl_eltwise_swish, 1, 1},
+};
+enum { N_FUNCTION = sizeof functions / sizeof *functions };
+
+/* The layout all operands are offered in; plain unless they agree. */
+static const adj_layout *common_layout(const adj_group *g, const adj_prep *p)
+{
+    for (int i = 1; i < g->n_in; i++)
+        if (p->in[i] != p->in[0])
+            return NULL;
+    return p->in[0];
+}
+
+static dnnl_status_t describe(onednn *o, const adj_node *n, const adj_layout *l, md *out)
+{
+    int64_t elements = adj_shape_elems(n->type.shape);
+    if (l != NULL)
+        return md_copy(&o->allocator, out, l->memory);
+    return md_new(&o->allocator, out, 1, &elements, onednn_type(n->type.dtype),
+                  (const int64_t[]){1});
+}
+
+static dnnl_status_t make_steps(onednn *o, const adj_group *g, int which, const_md data,
+                                adj_prep *p)
+{
+    const adj_node *n = g->node[0];
+    eltwise_request r = {functions[which].kind, data, functions[which].alpha, 0};
+    pd_query q = {o->engine, o->attr};
+    int backward = functions[which].backward;
+    step_arg forward_args[] = {
+        {DNNL_ARG_SRC, AT_IN, 0, data}, {DNNL_ARG_DST, AT_OUT, 0, data}, {0}};
+    step_arg backward_args[] = {
+        {DNNL_ARG_DIFF_DST, AT_IN, (size_t)onednn_position(g, n->in[0]), data},
+        {DNNL_ARG_SRC, AT_IN, (size_t)onednn_position(g, n->in[n->n_in - 1]), data},
+        {DNNL_ARG_DIFF_SRC, AT_OUT, 0, data},
+        {0}};
+    pd forward = NULL, gradient = NULL;
+    size_t scratch = 0;
+    steps *s = steps_new(o);
+
+    dnnl_status_t status = s != NULL ? pd_eltwise(&q, &r, &forward) : dnnl_out_of_memory;
+    if (status == dnnl_success && backward)
+        status = pd_eltwise_backward(&q, &r, forward, &gradient);
+    const_pd d = backward ? gradient : forward;
+    if (status == dnnl_success && is_reference(d))
+        status = dnnl_unimplemented;
+    if (status == dnnl_success)
+        status = steps_add(s, d, backward ? backward_args : forward_args, &scratch);
+    if (status == dnnl_success)
+        steps_finish(s, d, scratch, p);
+    else
+        steps_drop(o, s);
+    if (gradient != NULL)
+        dnnl_primitive_desc_destroy(gradient);
+    if (forward != NULL)
+        dnnl_primitive_desc_destroy(forward);
+    return status;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    onednn *o = backend;
+    const adj_node *n = g->node[0];
+    int which = 0;
+    if (n->op == &adj_op_relu || n->op == &adj_op_softmax || n->op == &adj_op_log_softmax) {
+        snprintf(p->why, ADJ_WHY, "%s: oneDNN's loses NaN", n->op->name);
+        return ADJ_ENOKERNEL;
+    }
+    while (which < N_FUNCTION && functions[which].op != n->op)
+        which++;
+    if (which == N_FUNCTION || g->n_node > 1 || candidate > 0)
+        return ADJ_ENOKERNEL;
+    adj_status status = onednn_check(n, p->why);
+    if (status != ADJ_OK)
+        return status;
+
+    md data = NULL;
+    const adj_layout *layout = common_layout(g, p);
+    dnnl_status_t made = describe(o, n, layout, &data);
+    if (made == dnnl_success)
+        made = make_steps(o, g, which, data, p);
+    md_free(&o->allocator, data);
+    if (made != dnnl_success)
+        return onednn_refuse(made, n->op->name, p->why);
+    for (int i = 0; i < g->n_in; i++)
+        p->in[i] = layout;
+    p->out[0] = layout;
+    p->in_place = 0;
+    return ADJ_OK;
+}
+
+const adj_kernel onednn_eltwise = {
+    .name = "eltwise", .prepare = prepare, .run = steps_run, .drop = steps_drop};

@@ -1,0 +1,156 @@
+/* test_onednn_ops.c - what the oneDNN backend computes besides convolutions, every candidate
+ * against naive, and what it must not compute. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "candidates.h"
+
+/* Closes the fixture; at_least: candidates in f32. */
+static void expect_node(fixture *f, adj_node *y, int at_least, double rtol, double atol)
+{
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    const adj_node *node = y;
+    test_backend onednn = backend_open("onednn");
+    int n = expect_candidates(f, &onednn, 1, &node, rtol, atol, y->op->name);
+    cr_assert(n >= at_least || y->type.dtype != ADJ_F32, "%s: %d candidates", y->op->name, n);
+    backend_close(&onednn);
+    fixture_free(f);
+}
+
+static double rounding(adj_dtype dtype) { return dtype == ADJ_BF16 ? 0x1p-7 : 1e-6; }
+
+Test(onednn_ops, matmul_agrees_exactly_on_integers)
+{
+    static const int64_t sizes[][3] = {
+        {64, 120, 84}, {1, 7, 5}, {5, 1, 3}, {17, 33, 1}, {2, 256, 10}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int t = 0; t < 4; t++)
+            for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
+                int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
+                fixture f = fixture_new();
+                adj_shape a = {2, {t & 1 ? k : m, t & 1 ? m : k}};
+                adj_shape b = {2, {t & 2 ? n : k, t & 2 ? k : n}};
+                expect_node(&f,
+                            adj_matmul(given_integers(&f, (adj_dtype)dtype, a, -3, 3),
+                                       given_integers(&f, (adj_dtype)dtype, b, -3, 3), t & 1,
+                                       (t & 2) != 0),
+                            1, 0, 0);
+            }
+}
+
+Test(onednn_ops, matmul_adds_the_bias)
+{
+    const adj_node *group[2];
+    fixture f = fixture_new();
+    adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {9, 20}}, -3, 3);
+    adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){2, {20, 6}}, -3, 3);
+    adj_node *y = adj_matmul(a, b, 0, 0);
+    group[0] = y;
+    group[1] = adj_bias_add(y, given_integers(&f, ADJ_F32, (adj_shape){1, {6}}, -3, 3), ADJ_NHWC);
+    test_backend onednn = backend_open("onednn");
+    cr_assert_geq(expect_candidates(&f, &onednn, 2, group, 0, 0, "matmul + bias_add"), 1);
+    backend_close(&onednn);
+    fixture_free(&f);
+}
+
+/* The square of one matrix: one value as both operands. */
+Test(onednn_ops, matmul_of_one_value_with_itself)
+{
+    fixture f = fixture_new();
+    adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {12, 12}}, -3, 3);
+    expect_node(&f, adj_matmul(a, a, 1, 0), 1, 0, 0);
+}
+
+Test(onednn_ops, functions)
+{
+    adj_node *(*const function[])(adj_node *) = {adj_sigmoid, adj_tanh, adj_silu};
+    for (size_t i = 0; i < sizeof function / sizeof *function; i++)
+        for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
+            double tolerance = rounding((adj_dtype)dtype);
+            fixture f = fixture_new();
+            adj_node *x = given_random(&f, (adj_dtype)dtype, (adj_shape){3, {3, 5, 37}}, -20, 20);
+            expect_node(&f, function[i](x), 1, 4 * tolerance, tolerance);
+        }
+    for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
+        double tolerance = rounding((adj_dtype)dtype);
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, (adj_dtype)dtype, (adj_shape){2, {3, 37}}, -20, 20);
+        adj_node *dy = given_random(&f, (adj_dtype)dtype, (adj_shape){2, {3, 37}}, -1, 1);
+        expect_node(&f, adj_silu_grad(dy, x), 1, 4 * tolerance, tolerance);
+    }
+}
+
+/* A NaN stays one, and infinities give what naive gives. */
+Test(onednn_ops, functions_of_extreme_values)
+{
+    static const double extreme[] = {NAN,   -INFINITY, INFINITY, -0.0, 0,         -100,     100,
+                                     1e-40, -88,       3e38,     NAN,  -INFINITY, INFINITY, 1,
+                                     -1,    NAN,       2,        -2,   1e-30,     -3e38};
+    adj_node *(*const function[])(adj_node *) = {adj_sigmoid, adj_tanh, adj_silu};
+    for (size_t i = 0; i < sizeof function / sizeof *function; i++) {
+        fixture f = fixture_new();
+        adj_node *x = given(&f, ADJ_F32, (adj_shape){2, {4, 5}}, extreme);
+        expect_node(&f, function[i](x), 1, 4e-6, 1e-30);
+    }
+}
+
+static adj_pool window(adj_format format, int k, int s, adj_padding padding)
+{
+    adj_pool a = {.ksize = {1, 1, 1, 1}, .stride = {1, 1, 1, 1}, .padding = padding};
+    int h = format == ADJ_NCHW ? 2 : 1;
+    a.format = format;
+    a.ksize[h] = a.ksize[h + 1] = k;
+    a.stride[h] = a.stride[h + 1] = s;
+    return a;
+}
+
+Test(onednn_ops, avg_pool_and_its_gradient)
+{
+    static const int cases[][3] = {
+        {2, 2, ADJ_VALID}, {3, 2, ADJ_SAME}, {3, 1, ADJ_SAME}, {2, 3, ADJ_VALID}, {5, 5, ADJ_SAME}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++)
+            for (int gradient = 0; gradient < 2; gradient++)
+                for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
+                    adj_pool a = window((adj_format)format, cases[i][0], cases[i][1],
+                                        (adj_padding)cases[i][2]);
+                    adj_shape xs = format == ADJ_NCHW ? (adj_shape){4, {2, 19, 9, 8}}
+                                                      : (adj_shape){4, {2, 9, 8, 19}};
+                    double tolerance = rounding((adj_dtype)dtype);
+                    fixture f = fixture_new();
+                    adj_node *x = given_random(&f, (adj_dtype)dtype, xs, -1, 1);
+                    adj_node *y = adj_avg_pool(x, &a);
+                    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+                    if (gradient)
+                        y = adj_avg_pool_grad(
+                            xs, given_random(&f, (adj_dtype)dtype, y->type.shape, -1, 1), &a);
+                    expect_node(&f, y, 0, tolerance, tolerance);
+                }
+}
+
+static void expect_refusal(fixture *f, const adj_node *y, const char *reason)
+{
+    test_backend onednn = backend_open("onednn");
+    outcome o = run_candidate(f, &onednn, 1, &y, 0);
+    cr_assert_eq(o.status, ADJ_ENOKERNEL, "%s is taken", y->op->name);
+    cr_assert_not_null(strstr(o.why, reason), "%s: \"%s\"", y->op->name, o.why);
+    backend_close(&onednn);
+}
+
+/* Where oneDNN's numbers are not ours, or there is nothing to compute. */
+Test(onednn_ops, refusals)
+{
+    fixture f = fixture_new();
+    adj_pool a = window(ADJ_NHWC, 2, 2, ADJ_VALID);
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 2}}, -1, 1);
+    expect_refusal(&f, adj_max_pool(x, &a), "NaN");
+    expect_refusal(&f, adj_relu(x), "NaN");
+    expect_refusal(&f, adj_softmax(x), "NaN");
+    expect_refusal(&f, adj_sigmoid(given_random(&f, ADJ_F64, (adj_shape){1, {4}}, 0, 1)), "f64");
+    adj_node *none = given_random(&f, ADJ_F32, (adj_shape){2, {3, 0}}, 0, 1);
+    adj_node *other = given_random(&f, ADJ_F32, (adj_shape){2, {0, 2}}, 0, 1);
+    expect_refusal(&f, adj_matmul(none, other, 0, 0), "size");
+    fixture_free(&f);
+}
