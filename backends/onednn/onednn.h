@@ -96,6 +96,6 @@ const char *quarantined(const conv_candidate *c);
 
 /* ---- kernels ---- */
 
-extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_eltwise, onednn_softmax;
+extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_eltwise;
 
 #endif
