@@ -1,29 +1,36 @@
 /* autodiff.c - gradients as more nodes of the same graph.
  *
  * One walk from y down to node 0: ids grow, so when a node is reached every user of it has already
- * added its share, and its gradient is the sum of those shares. Only nodes that lead to some x are
- * visited. */
+ * added its share, and its gradient is the sum of those shares. Only nodes that lead on to some x
+ * hand their gradient down. */
 #include <string.h>
 
 #include "graph.h"
 
+enum { FEW = 8 }; /* operands whose gradients need no memory of the graph's */
+
 typedef struct {
     adj_graph *graph;
     int n;           /* nodes that existed when the walk began */
-    char *leads;     /* by id: some x is below this node */
+    char *leads;     /* by id: it is some x, or leads on to one */
     adj_node **grad; /* by id: the sum of shares so far; NULL: none */
 } walk;
 
-/* A node leads to x if it is one of them or an operand leads there and gradients pass. */
+/* Is some x below an operand of n, and does n let gradients pass? */
+static int leads_on(const walk *w, const adj_node *n)
+{
+    int below = 0;
+    for (int k = 0; k < n->n_in && !(n->op->flags & ADJ_OP_NO_GRADIENT); k++)
+        below |= w->leads[n->in[k]->id];
+    return below;
+}
+
 static void mark_leading(walk *w, int n_x, adj_node *const x[])
 {
     for (int i = 0; i < n_x; i++)
         w->leads[x[i]->id] = 1;
-    for (int id = 0; id < w->n; id++) {
-        const adj_node *n = w->graph->node[id];
-        for (int k = 0; k < n->n_in && !(n->op->flags & ADJ_OP_NO_GRADIENT); k++)
-            w->leads[id] |= w->leads[n->in[k]->id];
-    }
+    for (int id = 0; id < w->n; id++)
+        w->leads[id] |= leads_on(w, w->graph->node[id]);
 }
 
 static adj_status accumulate(walk *w, const adj_node *operand, adj_node *share)
@@ -31,11 +38,12 @@ static adj_status accumulate(walk *w, const adj_node *operand, adj_node *share)
     adj_node **sum = &w->grad[operand->id];
     if (share->type.dtype != operand->type.dtype ||
         !adj_shape_equal(share->type.shape, operand->type.shape))
-        return adj_fail(
-            w->graph, ADJ_ESHAPE,
-            "adj_grad: a gradient of %s has another type than its value (got %s, expected %s)",
-            operand->op->name, adj_shape_text(share->type.shape).s,
-            adj_shape_text(operand->type.shape).s);
+        return adj_fail(w->graph, ADJ_ESHAPE,
+                        "adj_grad: a gradient of %s has another type than its value (got %s %s, "
+                        "expected %s %s)",
+                        operand->op->name, adj_dtype_name(share->type.dtype),
+                        adj_shape_text(share->type.shape).s, adj_dtype_name(operand->type.dtype),
+                        adj_shape_text(operand->type.shape).s);
     *sum = *sum != NULL ? adj_add(*sum, share) : share;
     return w->graph->status;
 }
@@ -43,10 +51,10 @@ static adj_status accumulate(walk *w, const adj_node *operand, adj_node *share)
 /* Hands y's gradient to its operands. */
 static adj_status propagate(walk *w, adj_node *y)
 {
-    adj_node *few[8] = {NULL}, **dx = few;
+    adj_node *few[FEW] = {NULL}, **dx = few;
     if (y->op->grad == NULL)
         return adj_fail(w->graph, ADJ_ENOGRAD, "adj_grad: op %s has no gradient rule", y->op->name);
-    if (y->n_in > 8 &&
+    if (y->n_in > FEW &&
         (dx = adj_graph_alloc(w->graph, (size_t)y->n_in * sizeof(adj_node *))) == NULL)
         return w->graph->status;
     y->op->grad(y, w->grad[y->id], dx);
@@ -56,9 +64,10 @@ static adj_status propagate(walk *w, adj_node *y)
     return w->graph->status;
 }
 
-static adj_status check_arguments(adj_graph *g, const adj_node *y, const adj_node *dy, int n,
-                                  adj_node *const x[])
+static adj_status check_seed(adj_graph *g, const adj_node *y, const adj_node *dy)
 {
+    if (y == NULL)
+        return adj_fail(g, ADJ_EARG, "adj_grad: y is NULL");
     if (!adj_is_float(y->type.dtype))
         return adj_fail(g, ADJ_EDTYPE, "adj_grad: y is no float (got %s)",
                         adj_dtype_name(y->type.dtype));
@@ -71,6 +80,16 @@ static adj_status check_arguments(adj_graph *g, const adj_node *y, const adj_nod
                         "adj_grad: dy does not fit y (got %s %s, expected %s %s of the same graph)",
                         adj_dtype_name(dy->type.dtype), adj_shape_text(dy->type.shape).s,
                         adj_dtype_name(y->type.dtype), adj_shape_text(y->type.shape).s);
+    return ADJ_OK;
+}
+
+static adj_status check_lists(adj_graph *g, int n, adj_node *const x[], adj_node *const dx[])
+{
+    if (n < 0)
+        return adj_fail(g, ADJ_EARG, "adj_grad: n is negative (got %d)", n);
+    if (n > 0 && (x == NULL || dx == NULL))
+        return adj_fail(g, ADJ_EARG, "adj_grad: %s is NULL (expected a list of %d)",
+                        x == NULL ? "x" : "dx", n);
     for (int i = 0; i < n; i++)
         if (x[i] == NULL || x[i]->graph != g)
             return adj_fail(g, ADJ_EARG, "adj_grad: x[%d] is %s", i,
@@ -83,17 +102,16 @@ static adj_status walk_down(walk *w, adj_node *y, adj_node *dy, int n, adj_node 
     mark_leading(w, n, x);
     w->grad[y->id] = dy != NULL ? dy : adj_fill_like(y, 1);
     for (int id = (int)y->id; id >= 0 && w->graph->status == ADJ_OK; id--)
-        if (w->grad[id] != NULL && w->leads[id] && w->graph->node[id]->n_in > 0)
+        if (w->grad[id] != NULL && leads_on(w, w->graph->node[id]))
             propagate(w, w->graph->node[id]);
     return w->graph->status;
 }
 
+/* dx may be x: x[i] is not read again once dx[i] is written. */
 static adj_status gradient(adj_node *y, adj_node *dy, int n, adj_node *const x[], adj_node *dx[])
 {
     adj_graph *g = y->graph;
     const adj_allocator *a = &g->pool.allocator;
-    if (g->status != ADJ_OK || check_arguments(g, y, dy, n, x) != ADJ_OK)
-        return g->status;
     walk w = {.graph = g, .n = g->n_node};
     w.leads = adj_alloc(a, (size_t)w.n);
     w.grad = adj_alloc(a, (size_t)w.n * sizeof(adj_node *));
@@ -108,21 +126,27 @@ static adj_status gradient(adj_node *y, adj_node *dy, int n, adj_node *const x[]
     return g->status;
 }
 
+/* Where a failure is recorded; NULL when no argument says which graph is meant. */
+static adj_graph *graph_of(const adj_node *y, int n, adj_node *const x[])
+{
+    const adj_node *known = y;
+    for (int i = 0; known == NULL && x != NULL && i < n; i++)
+        known = x[i];
+    return known != NULL ? known->graph : NULL;
+}
+
 adj_status adj_grad(adj_node *y, adj_node *dy, int n, adj_node *const x[], adj_node *dx[])
 {
-    for (int i = 0; i < n; i++)
-        dx[i] = NULL;
-    if (y == NULL) { /* the builder that gave NULL has said why */
-        for (int i = 0; i < n; i++)
-            if (x[i] != NULL)
-                return x[i]->graph->status != ADJ_OK ? x[i]->graph->status : ADJ_EARG;
-        return ADJ_EARG;
+    adj_graph *g = graph_of(y, n, x);
+    adj_status status = g != NULL ? g->status : ADJ_EARG;
+    if (status == ADJ_OK && (status = check_seed(g, y, dy)) == ADJ_OK &&
+        (status = check_lists(g, n, x, dx)) == ADJ_OK) {
+        adj_role role = g->role;
+        g->role = ADJ_ROLE_GRADIENT;
+        status = gradient(y, dy, n, x, dx);
+        g->role = role;
     }
-    adj_role role = y->graph->role;
-    y->graph->role = ADJ_ROLE_GRADIENT;
-    adj_status status = gradient(y, dy, n, x, dx);
-    y->graph->role = role;
-    for (int i = 0; i < n && status != ADJ_OK; i++)
+    for (int i = 0; i < n && dx != NULL && status != ADJ_OK; i++)
         dx[i] = NULL;
     return status;
 }

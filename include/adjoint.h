@@ -370,7 +370,8 @@ ADJ_API adj_node *adj_next_step(adj_node *step);
  * --------------------------------------------------------------------------------------- */
 
 /* dx[i] = d y / d x[i], seeded with dy (shaped as y; NULL: ones, and y must be a scalar). What y
- * does not depend on gets zeros. Returns the graph's status; on failure every dx[i] is NULL. */
+ * does not depend on gets zeros. dx may be x. Returns the graph's status; on failure every dx[i] is
+ * NULL. */
 ADJ_API adj_status adj_grad(adj_node *y, adj_node *dy, int n, adj_node *const x[], adj_node *dx[]);
 
 /* Assignments {param or state := next} that an executor makes at the end of a run. Owned by the

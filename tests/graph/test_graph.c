@@ -143,6 +143,45 @@ Test(autodiff, third_order)
     fixture_free(&f);
 }
 
+/* The walk ends at an x: what is below it need not have a gradient. And dx may be x. */
+Test(autodiff, ends_at_x)
+{
+    fixture f = fixture_new();
+    adj_node *z = given(&f, ADJ_F64, vec3, (double[]){1, 2, 3});
+    adj_node *lr = given(&f, ADJ_F64, (adj_shape){0}, (double[]){1});
+    adj_node *stopped = adj_stop_gradient(z), *next = adj_sgd_step(z, adj_scale(z, 3), lr, 0);
+    adj_node *y = adj_reduce_sum(adj_add(adj_square(stopped), adj_square(next)), (adj_axes){0});
+    adj_node *x[] = {stopped, next};
+    cr_assert_eq(adj_grad(y, NULL, 2, x, x), ADJ_OK, "%s", adj_graph_message(f.g));
+    expect_values(&f, x[0], "naive", (double[]){2, 4, 6}, 0, 0);
+    expect_values(&f, x[1], "naive", (double[]){-4, -8, -12}, 0, 0);
+    fixture_free(&f);
+}
+
+Test(autodiff, refuses_lists)
+{
+    static const struct {
+        int n, has_y, has_x, has_dx;
+        const char *word;
+    } bad[] = {
+        {-1, 1, 1, 1, "n is negative (got -1)"},
+        {1, 1, 0, 1, "x is NULL"},
+        {1, 1, 1, 0, "dx is NULL"},
+        {1, 0, 1, 1, "y is NULL"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){0}), *dx = x;
+        cr_assert_eq(adj_grad(bad[i].has_y ? x : NULL, NULL, bad[i].n, bad[i].has_x ? &x : NULL,
+                              bad[i].has_dx ? &dx : NULL),
+                     ADJ_EARG);
+        cr_assert(dx == NULL || bad[i].n < 0 || !bad[i].has_dx);
+        expect_error(g, ADJ_EARG, (const char *const[]){"adj_grad", bad[i].word, NULL});
+        adj_graph_free(g);
+    }
+    cr_assert_eq(adj_grad(NULL, NULL, 0, NULL, NULL), ADJ_EARG);
+}
+
 Test(autodiff, refuses)
 {
     fixture f = fixture_new(), other = fixture_new();
