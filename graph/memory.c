@@ -28,12 +28,32 @@ static void find_last_reads(adj_exec *e)
         read_at(e, e->update[i].next, e->n_step);
 }
 
+/* Itself or as a view. */
 static int is_fetched(const adj_exec *e, int b)
 {
     for (int i = 0; i < e->n_fetch; i++)
-        if (e->fetch[i] == b)
+        if (e->buffer[e->fetch[i]].slot == e->buffer[b].slot)
             return 1;
     return 0;
+}
+
+/* Reorders and copies compute nothing. */
+static int computes_only_updates(const step *s)
+{
+    for (int i = 0; i < s->group.n_node; i++)
+        if (s->group.node[i]->role != ADJ_ROLE_UPDATE)
+            return 0;
+    return 1;
+}
+
+/* Only updates are computed from this step on: a run that fails, which bad labels can cause, has
+ * failed before it. */
+static int first_update_step(const adj_exec *e)
+{
+    int i = e->n_step;
+    while (i > 0 && computes_only_updates(&e->step[i - 1]))
+        i--;
+    return i;
 }
 
 /* The update that assigns from's leaf the value in `to`, and may be made by computing right into
@@ -60,17 +80,27 @@ static void take_over(adj_exec *e, int from, int to)
     left->bytes = 0; /* nobody's from now on */
 }
 
-/* In place, if nobody needs the operand's slot after step i. */
-static void share_slot(adj_exec *e, int i)
+/* Does the step read that memory through another buffer, a view, too? */
+static int reads_twice(const adj_exec *e, const step *s, int from)
+{
+    for (int k = 0; k < s->n_in; k++)
+        if (s->in[k] != from && e->buffer[s->in[k]].slot == e->buffer[from].slot)
+            return 1;
+    return 0;
+}
+
+/* In place, if nobody else needs the operand's slot from step i on. */
+static void share_slot(adj_exec *e, int i, int first_update)
 {
     const step *s = &e->step[i];
     if (s->kind != STEP_KERNEL || s->prep.in_place == ADJ_NO_OPERAND)
         return;
     int from = s->in[s->prep.in_place], to = s->out[0];
     const slot *old = &e->slot[e->buffer[from].slot];
-    update *u = update_in_place(e, from, to);
+    update *u = i >= first_update ? update_in_place(e, from, to) : NULL;
     if (old->last_read != i || old->bytes != e->slot[e->buffer[to].slot].bytes ||
-        e->buffer[from].layout != e->buffer[to].layout || (old->kept && u == NULL))
+        e->buffer[from].layout != e->buffer[to].layout || (old->kept && u == NULL) ||
+        reads_twice(e, s, from))
         return;
     take_over(e, from, to);
     if (u != NULL)
@@ -174,8 +204,9 @@ static void find_live_bytes(adj_exec *e)
 adj_status plan_memory(adj_exec *e)
 {
     find_last_reads(e);
+    int first_update = first_update_step(e);
     for (int i = 0; i < e->n_step; i++)
-        share_slot(e, i);
+        share_slot(e, i, first_update);
     if (find_lifetimes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
         return e->status;
     find_live_bytes(e);

@@ -425,6 +425,7 @@ ADJ_API const char *adj_exec_message(const adj_exec *e);
  * current value. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
+/* A run that fails on what it was given (labels out of range) changes no parameter. */
 ADJ_API adj_status adj_run(adj_exec *e);
 /* By name: every parameter and state of `to` that `from` has too. ADJ_ESHAPE if types differ. */
 ADJ_API adj_status adj_copy_params(adj_exec *to, const adj_exec *from);

@@ -122,7 +122,8 @@ typedef struct {            /* conversation between plan and kernel */
     const adj_layout **in;  /* by group->in: offered; the kernel writes what it wants */
     const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
     size_t scratch;         /* bytes, 64-aligned, from the executor's arena */
-    int in_place;           /* operand whose buffer out[0] may take over, or ADJ_NO_OPERAND */
+    int in_place;           /* operand whose memory out[0] may take over if no other operand has it,
+                               or ADJ_NO_OPERAND */
     char impl[64];          /* for the plan's printout */
     char why[ADJ_WHY];      /* a refusal's reason */
     void *state;            /* freed by kernel->drop */

@@ -37,6 +37,19 @@ static adj_dtype compute_dtype(const adj_node *n)
 
 static const naive_entry *find(const adj_node *n) { return look_up(compute_dtype(n), n->op); }
 
+/* Is operand 0 as large as the result, and, unless only its element i is read for element i of the
+ * result, no other operand as well? */
+static int may_overwrite(const adj_node *n)
+{
+    if (n->n_in == 0 || n->in[0]->type.dtype != n->type.dtype ||
+        !adj_shape_equal(n->in[0]->type.shape, n->type.shape))
+        return 0;
+    for (int i = 1; i < n->n_in; i++)
+        if (n->in[i] == n->in[0] && !(n->op->flags & ADJ_OP_ELEMENTWISE))
+            return 0;
+    return 1;
+}
+
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
@@ -51,9 +64,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         p->in[i] = NULL;
     p->out[0] = NULL;
     p->scratch = e->scratch != NULL ? e->scratch(n) : 0;
-    int same = n->n_in > 0 && n->in[0]->type.dtype == n->type.dtype &&
-               adj_shape_equal(n->in[0]->type.shape, n->type.shape);
-    p->in_place = e->in_place && same ? 0 : ADJ_NO_OPERAND;
+    p->in_place = e->in_place && may_overwrite(n) ? 0 : ADJ_NO_OPERAND;
     snprintf(p->impl, sizeof p->impl, "naive:%s", adj_dtype_name(compute_dtype(n)));
     p->state = (void *)e; /* constant, not freed */
     return ADJ_OK;

@@ -319,3 +319,51 @@ Test(exec, the_arena_is_small)
     adj_exec_free(e);
     adj_graph_free(g);
 }
+
+/* stats may be x itself or a view of it: then the result must not be written over them. */
+Test(exec, in_place_spares_other_operands)
+{
+    static const adj_shape pair = {2, {2, 2}};
+    fixture f = fixture_new();
+    adj_node *x = given(&f, ADJ_F32, (adj_shape){3, {1, 2, 2}}, (double[]){0, 1, 4, 16});
+    adj_node *one = adj_fill(f.g, ADJ_F32, (adj_shape){1, {2}}, 1);
+    adj_node *zero = adj_fill(f.g, ADJ_F32, (adj_shape){1, {2}}, 0);
+    adj_node *wide = adj_scale(x, 1.0 / 4), *flat = adj_reshape(adj_scale(x, 1.0 / 4), pair);
+    adj_node *y[] = {adj_batch_norm(wide, adj_reshape(wide, pair), one, zero, 0, ADJ_NHWC),
+                     adj_batch_norm(flat, flat, one, zero, 0, ADJ_NHWC),
+                     adj_batch_norm_grad(wide, adj_reshape(wide, pair), one, x,
+                                         adj_fill(f.g, ADJ_F32, pair, 1), 0, ADJ_NHWC)};
+    const double want[][4] = {{0, 0, 1, 1.875}, {0, 0, 1, 1.875}, {-0.5, 0.25, 3, 7.28125}};
+    for (int i = 0; i < 3; i++)
+        expect_values(&f, y[i], "naive", want[i], 1e-6, 0);
+    fixture_free(&f);
+}
+
+/* What an update computes right into its leaf is seen by no fetch and by no failed run. */
+Test(exec, updates_in_place_stay_unseen)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two), *next = adj_scale(p, 3);
+    adj_node *view = adj_reshape(next, (adj_shape){2, {3, 1}});
+    adj_updates *u = adj_updates_new(g);
+    adj_updates_add(u, p, next);
+    adj_exec *e = exec_of(g, 1, &view, u);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    cr_assert_eq(adj_set(e, p, (float[]){9, 9, 9}, 12), ADJ_OK);
+    expect(e, view, 6, 6, 6);
+    adj_exec_free(e);
+
+    adj_node *z = adj_input(g, "z", ADJ_F32, (adj_shape){2, {1, 3}});
+    adj_node *label = adj_input(g, "label", ADJ_I32, (adj_shape){1, {1}});
+    adj_node *loss = adj_sparse_softmax_cross_entropy(z, label, 0);
+    e = exec_of(g, 1, &loss, u);
+    cr_assert_eq(adj_set(e, z, (float[]){0, 0, 0}, 12), ADJ_OK);
+    for (int32_t k = 3; k >= 2; k--) { /* out of range, then the last class */
+        cr_assert_eq(adj_set(e, label, &k, 4), ADJ_OK);
+        cr_assert_eq(adj_run(e), k == 3 ? ADJ_EARG : ADJ_OK);
+        float now = k == 3 ? 2 : 6;
+        expect(e, p, now, now, now);
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
