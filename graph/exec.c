@@ -151,7 +151,7 @@ static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
     if (e->status != ADJ_OK)
         return e->status;
     for (int i = 0; i < e->n_fetch; i++)
-        e->fetched[i] = e->image[o->fetch[i]->id];
+        e->fetched[i] = o->fetch[i];
     for (int i = 0; i < e->n_update; i++) {
         e->update[i].leaf = e->leaf_of[e->image[adj_updates_leaf(o->updates, i)->id]->id];
         e->update[i].next =

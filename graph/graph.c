@@ -31,8 +31,8 @@ adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
     g->opts.allocator = &g->pool.allocator;
     if (version / 10000 != ADJ_VERSION_MAJOR)
         adj_fail(g, ADJ_EVERSION,
-                 "adj_graph_new: header and library differ (got header %d, expected %d.x)", version,
-                 ADJ_VERSION_MAJOR);
+                 "adj_graph_new: header and library differ (got version %d, expected %d)", version,
+                 ADJ_VERSION);
     return g;
 }
 
@@ -59,7 +59,7 @@ void write_message(char message[MESSAGE], const char *format, va_list args)
 
 adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
 {
-    if (g->status != ADJ_OK)
+    if (g == NULL || g->status != ADJ_OK)
         return status;
     va_list args;
     va_start(args, format);
@@ -257,10 +257,16 @@ adj_node *adj_node_in(const adj_node *n, int i)
 
 adj_node *adj_find(const adj_graph *g, const char *name)
 {
-    for (int i = 0; g != NULL && name != NULL && i < g->n_node; i++)
-        if (g->node[i]->name != NULL && strcmp(g->node[i]->name, name) == 0)
-            return g->node[i];
-    return NULL;
+    adj_node *labelled = NULL;
+    for (int i = 0; g != NULL && name != NULL && i < g->n_node; i++) {
+        adj_node *n = g->node[i];
+        if (n->name == NULL || strcmp(n->name, name) != 0)
+            continue;
+        if (n->op->flags & ADJ_OP_LEAF)
+            return n;
+        labelled = labelled != NULL ? labelled : n;
+    }
+    return labelled;
 }
 
 adj_node *adj_label(adj_node *n, const char *name)

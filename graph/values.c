@@ -3,16 +3,12 @@
 
 #include "exec.h"
 
-/* The image of a node of the user's graph; NULL when this executor does not hold it. */
-static const adj_node *image_of(const adj_exec *e, const adj_node *n)
-{
-    return n->graph == e->user && n->id < (uint32_t)e->n_user ? e->image[n->id] : NULL;
-}
-
+/* What a leaf of the user's graph is here; NULL when this executor does not hold it. */
 static leaf *find_leaf(const adj_exec *e, const adj_node *n)
 {
-    const adj_node *image = image_of(e, n);
-    int k = image != NULL && (n->op->flags & ADJ_OP_LEAF) ? e->leaf_of[image->id] : NONE;
+    int known = n->graph == e->user && n->id < (uint32_t)e->n_user;
+    const adj_node *image = known && (n->op->flags & ADJ_OP_LEAF) ? e->image[n->id] : NULL;
+    int k = image != NULL ? e->leaf_of[image->id] : NONE;
     return k != NONE ? &e->leaf[k] : NULL;
 }
 
@@ -58,11 +54,10 @@ adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes)
     adj_status status = check_value(e, "adj_get", node, out, bytes);
     if (status != ADJ_OK)
         return status;
-    const adj_node *image = image_of(e, node);
     const leaf *l = find_leaf(e, node);
     int b = l != NULL ? l->buffer : NONE;
-    for (int i = 0; i < e->n_fetch && image != NULL && (b == NONE || e->has_run); i++)
-        if (e->fetched[i] == image)
+    for (int i = 0; i < e->n_fetch && (l == NULL || e->has_run); i++)
+        if (e->fetched[i] == node)
             b = e->fetch[i];
     if (b == NONE)
         return refuse(e, ADJ_EARG, "adj_get: %s \"%s\" was not fetched", node->op->name,
@@ -94,8 +89,10 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
 {
     if (to == NULL || from == NULL)
         return ADJ_EARG;
-    if (to->status != ADJ_OK || from->status != ADJ_OK)
-        return refuse(to, ADJ_EARG, "adj_copy_params: an executor has failed");
+    if (to->status != ADJ_OK)
+        return to->status;
+    if (from->status != ADJ_OK)
+        return refuse(to, ADJ_EARG, "adj_copy_params: the executor to copy from has failed");
     for (int i = 0; i < to->n_leaf; i++) {
         leaf *l = &to->leaf[i];
         const adj_node *same =

@@ -125,7 +125,7 @@ ADJ_API int adj_node_n_in(const adj_node *n);
 ADJ_API adj_node *adj_node_in(const adj_node *n, int i);
 ADJ_API int adj_node_is_param(const adj_node *n); /* trainable */
 ADJ_API int adj_node_is_state(const adj_node *n); /* kept and updated, but not trained */
-/* The leaf or labelled node of that name; NULL if there is none. */
+/* The leaf of that name, or else the first node with that label; NULL if there is none. */
 ADJ_API adj_node *adj_find(const adj_graph *g, const char *name);
 /* Gives a node a label for printing and adj_find; the first label stays. Returns n. */
 ADJ_API adj_node *adj_label(adj_node *n, const char *name);
@@ -152,7 +152,7 @@ typedef struct {
     double a, b;
 } adj_init;
 
-/* Names are unique within a graph and not empty. */
+/* Leaves' names are unique within a graph, and not empty; a label that is in use is taken. */
 ADJ_API adj_node *adj_input(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape);
 ADJ_API adj_node *adj_param(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape,
                             adj_init init);

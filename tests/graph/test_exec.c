@@ -63,6 +63,21 @@ Test(exec, updates_come_after_the_run)
     adj_graph_free(g);
 }
 
+/* scale(p, 1) is p in the plan, but fetching it does not fetch p. */
+Test(exec, only_a_fetched_parameter_shows_its_past)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two), *same = adj_scale(p, 1);
+    adj_updates *u = adj_updates_new(g);
+    adj_updates_add(u, p, adj_scale(p, 3));
+    adj_exec *e = exec_of(g, 1, &same, u);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    expect(e, same, 2, 2, 2);
+    expect(e, p, 6, 6, 6);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
 /* p := 2p must not be seen by the reader of the old p, whichever runs first. */
 Test(exec, an_update_in_place_waits_for_readers)
 {
@@ -128,6 +143,33 @@ Test(exec, has_its_own_copy_and_moves_parameters_by_name)
     adj_exec_free(e);
     adj_exec_free(from);
     adj_graph_free(other);
+    adj_graph_free(g);
+}
+
+/* A label may repeat a parameter's name, on an older node too: the parameter is still found. */
+Test(exec, labels_do_not_hide_parameters)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *older = adj_scale(adj_fill(g, ADJ_F32, vec3, 0.1), 3);
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two), *y = adj_mul(adj_label(older, "p"), p);
+    cr_assert_eq(adj_find(g, "p"), p);
+    adj_exec *from = exec_of(g, 1, &y, NULL), *to = exec_of(g, 1, &y, NULL);
+    cr_assert_eq(adj_set(from, p, (float[]){1, 2, 3}, 12), ADJ_OK);
+    cr_assert_eq(adj_copy_params(to, from), ADJ_OK);
+    expect(to, p, 1, 2, 3);
+    adj_exec_free(from);
+    adj_exec_free(to);
+
+    adj_exec_opts nothing = {0};
+    adj_exec *failed;
+    cr_assert_eq(adj_exec_new(g, &nothing, &failed), ADJ_EARG);
+    to = exec_of(g, 1, &y, NULL);
+    cr_assert_eq(adj_copy_params(failed, to), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(failed), "nothing to compute"));
+    cr_assert_eq(adj_copy_params(to, failed), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(to), "adj_copy_params"));
+    adj_exec_free(to);
+    adj_exec_free(failed);
     adj_graph_free(g);
 }
 

@@ -66,6 +66,7 @@ Test(graph, versions_names_and_null)
     adj_graph_free(NULL);
     adj_exec_free(NULL);
     cr_assert_eq(adj_graph_status(NULL), ADJ_ENOMEM);
+    cr_assert_eq(adj_fail(NULL, ADJ_EARG, "lost"), ADJ_EARG);
 
     g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3);
