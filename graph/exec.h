@@ -98,9 +98,9 @@ struct adj_exec {
     int *first_buffer; /* by id: head of the value's buffers, or NONE */
     slot *slot;
     leaf *leaf;
-    int *leaf_of; /* by id: index into leaf, or NONE */
-    int *fetch;   /* buffers, as the options' fetch */
-    const adj_node **fetched;
+    int *leaf_of;             /* by id: index into leaf, or NONE */
+    int *fetch;               /* buffers, as the options' fetch */
+    const adj_node **fetched; /* the same, as nodes of the user's graph */
     update *update;
 
     char *arena, *storage;
@@ -132,14 +132,10 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
 
 /* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
 adj_status plan_steps(adj_exec *e);
-/* The buffer that holds value in layout (of backend; NULL: plain), by reordering if there is none
- * yet; NONE: failed. */
-int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend);
+/* A buffer for value in layout (of backend; NULL: plain); NONE: failed. */
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
-step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out);
 
 /* memory.c: lifetimes, what is computed in place, offsets in the arena. Requires: all steps. */
 adj_status plan_memory(adj_exec *e);
-size_t buffer_bytes(const adj_exec *e, const buffer *b);
 
 #endif

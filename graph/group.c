@@ -51,8 +51,8 @@ static adj_status find_uses(adj_exec *e, int n_root, const adj_node *const root[
     return ADJ_OK;
 }
 
-/* Runs `start` on each group in some topological order; returns how many groups could be ordered.
- * key: by group, smaller first; NULL: any order. */
+/* Writes the groups to out (NULL: nowhere) in topological order; returns how many could be ordered:
+ * all, unless there is a cycle. key: by group, smaller first; NULL: any order. */
 static int order(grouping *w, const int64_t *key, node_group *out)
 {
     const adj_graph *g = w->e->graph;

@@ -7,7 +7,7 @@
 
 #include "exec.h"
 
-size_t buffer_bytes(const adj_exec *e, const buffer *b)
+static size_t buffer_bytes(const adj_exec *e, const buffer *b)
 {
     if (b->layout != NULL)
         return e->backend[b->backend]->layout_bytes(b->layout);
@@ -34,7 +34,7 @@ int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int
     return i;
 }
 
-step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
+static step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
 {
     if (e->n_step >= e->max_step) {
         exec_fail(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more steps than %d", e->max_step);
@@ -95,7 +95,9 @@ static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
     return s->out[0];
 }
 
-int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend)
+/* The buffer that holds value in layout (of backend; NULL: plain), by reordering if there is none
+ * yet; NONE: failed. */
+static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend)
 {
     int found = find_buffer(e, value, layout);
     if (found != NONE || e->status != ADJ_OK)
@@ -280,6 +282,14 @@ static adj_status plan_view(adj_exec *e, const adj_node *view)
     return ADJ_OK;
 }
 
+static int all_empty(const adj_group *g)
+{
+    for (int i = 0; i < g->n_out; i++)
+        if (adj_shape_elems(g->out[i]->type.shape) > 0)
+            return 0;
+    return 1;
+}
+
 static adj_status plan_group(adj_exec *e, const node_group *g)
 {
     if (g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW))
@@ -287,10 +297,8 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
     step planned = {.kind = STEP_KERNEL};
     if (describe(e, g, &planned.group) != ADJ_OK || prepare_layouts(e, &planned) != ADJ_OK)
         return e->status;
-    int64_t elems = 0;
-    for (int i = 0; i < planned.group.n_out; i++)
-        elems += adj_shape_elems(planned.group.out[i]->type.shape) > 0;
-    if (elems == 0) { /* nothing to compute: only the empty values have to be there */
+    if (all_empty(
+            &planned.group)) { /* nothing to compute: only the empty values have to be there */
         for (int i = 0; i < planned.group.n_out; i++)
             new_buffer(e, planned.group.out[i], NULL, NONE, 0);
         return e->status;
@@ -341,7 +349,7 @@ adj_status plan_steps(adj_exec *e)
         if (plan_group(e, &e->group[i]) != ADJ_OK)
             return e->status;
     for (int i = 0; i < e->n_fetch; i++)
-        if ((e->fetch[i] = final_buffer(e, e->fetched[i])) == NONE)
+        if ((e->fetch[i] = final_buffer(e, e->image[e->fetched[i]->id])) == NONE)
             return e->status;
     for (int i = 0; i < e->n_update; i++)
         if ((e->update[i].next = final_buffer(e, e->graph->node[e->update[i].next])) == NONE)

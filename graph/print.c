@@ -16,7 +16,7 @@ static numbering number_needed(int n, adj_node *const root[])
 {
     numbering m = {0};
     int count = 0;
-    for (int i = 0; i < n && m.graph == NULL; i++)
+    for (int i = 0; root != NULL && i < n && m.graph == NULL; i++)
         m.graph = root[i] != NULL ? root[i]->graph : NULL;
     if (m.graph == NULL)
         return m;
@@ -37,10 +37,9 @@ static numbering number_needed(int n, adj_node *const root[])
 static const char role_mark[] = {
     [ADJ_ROLE_FORWARD] = ' ', [ADJ_ROLE_GRADIENT] = 'g', [ADJ_ROLE_UPDATE] = 'u'};
 
-/* "conv2d 28x28 SAME" and the like, without operands. */
-static void print_what(FILE *f, const adj_node *n)
+/* Attributes and name. */
+static void print_details(FILE *f, const adj_node *n)
 {
-    fputs(n->op->name, f);
     if (n->op->show != NULL)
         n->op->show(n->attrs, f);
     if (n->name != NULL)
@@ -49,7 +48,8 @@ static void print_what(FILE *f, const adj_node *n)
 
 void print_node(FILE *f, const adj_node *n)
 {
-    print_what(f, n);
+    fputs(n->op->name, f);
+    print_details(f, n);
     fprintf(f, " %s%s", adj_dtype_name(n->type.dtype), adj_shape_text(n->type.shape).s);
 }
 
@@ -67,10 +67,7 @@ void adj_print(FILE *f, int n, adj_node *const roots[])
         for (int k = 0; k < node->n_in; k++)
             fprintf(f, "%s%%%d", k > 0 ? ", " : "", m.number[node->in[k]->id]);
         fputc(')', f);
-        if (node->op->show != NULL)
-            node->op->show(node->attrs, f);
-        if (node->name != NULL)
-            fprintf(f, " \"%s\"", node->name);
+        print_details(f, node);
         fputc('\n', f);
     }
     if (m.number != NULL)
