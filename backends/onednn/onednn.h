@@ -96,6 +96,7 @@ const char *quarantined(const conv_candidate *c);
 
 /* ---- kernels ---- */
 
-extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_eltwise;
+extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_max_pool,
+    onednn_eltwise;
 
 #endif

@@ -130,6 +130,33 @@ Test(onednn_ops, avg_pool_and_its_gradient)
                 }
 }
 
+/* Ties, overlaps, NaN and infinities: the values of few integers and a table of extremes. */
+Test(onednn_ops, max_pool_and_its_gradient)
+{
+    static const int cases[][3] = {
+        {2, 2, ADJ_VALID}, {3, 2, ADJ_SAME}, {3, 1, ADJ_SAME}, {2, 3, ADJ_VALID}, {5, 5, ADJ_SAME}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++)
+            for (int gradient = 0; gradient < 2; gradient++)
+                for (int wild = 0; wild < 2; wild++) {
+                    adj_pool a = window((adj_format)format, cases[i][0], cases[i][1],
+                                        (adj_padding)cases[i][2]);
+                    adj_shape xs = format == ADJ_NCHW ? (adj_shape){4, {3, 70, 9, 8}}
+                                                      : (adj_shape){4, {3, 9, 8, 70}};
+                    fixture f = fixture_new();
+                    adj_node *x = given_integers(&f, ADJ_F32, xs, -2, 2);
+                    for (int64_t k = 0; wild && k < adj_shape_elems(xs); k++)
+                        if (f.value[0][k] != 0)
+                            f.value[0][k] = f.value[0][k] > 1 ? NAN : -INFINITY;
+                    adj_node *y = adj_max_pool(x, &a);
+                    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+                    if (gradient)
+                        y = adj_max_pool_grad(
+                            x, y, given_integers(&f, ADJ_F32, y->type.shape, -3, 3), &a);
+                    expect_node(&f, y, 1, 0, 0);
+                }
+}
+
 static void expect_refusal(fixture *f, const adj_node *y, const char *reason)
 {
     test_backend onednn = backend_open("onednn");
@@ -145,7 +172,8 @@ Test(onednn_ops, refusals)
     fixture f = fixture_new();
     adj_pool a = window(ADJ_NHWC, 2, 2, ADJ_VALID);
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 2}}, -1, 1);
-    expect_refusal(&f, adj_max_pool(x, &a), "NaN");
+    adj_node *half = given_random(&f, ADJ_BF16, (adj_shape){4, {1, 4, 4, 2}}, -1, 1);
+    expect_refusal(&f, adj_max_pool(half, &a), "f32");
     expect_refusal(&f, adj_relu(x), "NaN");
     expect_refusal(&f, adj_softmax(x), "NaN");
     expect_refusal(&f, adj_sigmoid(given_random(&f, ADJ_F64, (adj_shape){1, {4}}, 0, 1)), "f64");

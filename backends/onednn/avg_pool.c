@@ -1,6 +1,5 @@
 /* pool.c - avg_pool and its gradient, over the valid elements of each window.
  *
- * max_pool stays with naive: oneDNN's passes over NaN and gives -FLT_MAX for windows of -infinity.
  * Candidates: plain memory, then, for an NCHW graph, channels-last. */
 #include <stdio.h>
 
@@ -116,10 +115,6 @@ static adj_status find(const pool *c, int candidate, adj_prep *p)
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     const adj_node *n = g->node[0];
-    if (n->op == &adj_op_max_pool || n->op == &adj_op_max_pool_grad) {
-        snprintf(p->why, ADJ_WHY, "%s: oneDNN's loses NaN and -infinity", n->op->name);
-        return ADJ_ENOKERNEL;
-    }
     int backward = n->op == &adj_op_avg_pool_grad;
     if ((n->op != &adj_op_avg_pool && !backward) || g->n_node > 1)
         return ADJ_ENOKERNEL;
