@@ -2,10 +2,9 @@
  * than their memory traffic.
  *
  * The others stay with naive, which is as fast, or because oneDNN's are not the same function: its
- * relu turns NaN into 0, its exp turns NaN into infinity, its log is wrong for subnormal numbers,
- * its softmax of a row with NaN has zeros.
- * Works in whatever layout its operands share; all these map the padding's 0 to what the primitive
- * then sets to 0 again. */
+ * relu turns NaN into 0 (see pointwise.c), its exp turns NaN into infinity, its log is wrong for
+ * subnormal numbers, its softmax of a row with NaN has zeros. Works in whatever layout its operands
+ * share; all these map the padding's 0 to what the primitive then sets to 0 again. */
 #include <stdio.h>
 
 #include "onednn.h"
@@ -83,7 +82,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     onednn *o = backend;
     const adj_node *n = g->node[0];
     int which = 0;
-    if (n->op == &adj_op_relu || n->op == &adj_op_softmax || n->op == &adj_op_log_softmax) {
+    if (n->op == &adj_op_softmax || n->op == &adj_op_log_softmax) {
         snprintf(p->why, ADJ_WHY, "%s: oneDNN's loses NaN", n->op->name);
         return ADJ_ENOKERNEL;
     }

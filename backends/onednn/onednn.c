@@ -115,7 +115,8 @@ static adj_status open_backend(const adj_allocator *allocator, int threads, void
 }
 
 static const adj_kernel *const kernels[] = {
-    &onednn_conv, &onednn_matmul, &onednn_avg_pool, &onednn_max_pool, &onednn_eltwise, NULL,
+    &onednn_conv,      &onednn_matmul, &onednn_avg_pool, &onednn_max_pool, &onednn_eltwise,
+    &onednn_pointwise, NULL,
 };
 
 const adj_backend adj_backend_onednn = {

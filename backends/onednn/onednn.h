@@ -97,6 +97,6 @@ const char *quarantined(const conv_candidate *c);
 /* ---- kernels ---- */
 
 extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_max_pool,
-    onednn_eltwise;
+    onednn_eltwise, onednn_pointwise;
 
 #endif

@@ -106,6 +106,50 @@ static adj_pool window(adj_format format, int k, int s, adj_padding padding)
     return a;
 }
 
+Test(onednn_ops, relu_and_add)
+{
+    static const double extreme[] = {NAN, -INFINITY, INFINITY, -0.0, 0, -100, 1e-40, 3};
+    static const double other[] = {1, 2, NAN, 4, -INFINITY, 6, NAN, 8};
+    for (int swap = 0; swap < 2; swap++)
+        for (int op = 0; op < 3; op++) {
+            fixture f = fixture_new();
+            adj_node *a = given(&f, ADJ_F32, (adj_shape){2, {2, 4}}, swap ? other : extreme);
+            adj_node *b = given(&f, ADJ_F32, (adj_shape){2, {2, 4}}, swap ? extreme : other);
+            expect_node(&f,
+                        op == 0   ? adj_relu(a)
+                        : op == 1 ? adj_relu_grad(a, b)
+                                  : adj_add(a, b),
+                        1, 0, 0);
+        }
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){2, {99, 500}}, -3, 3);
+    expect_node(&f, adj_add(x, x), 1, 0, 0);
+}
+
+/* A small NCHW net with what stands between convolutions: run in the layouts of its convolutions,
+ * blocked ones with padding too, it must agree with naive. */
+Test(onednn_ops, layouts_between_convolutions)
+{
+    fixture f = fixture_new();
+    const adj_conv same = {.padding = ADJ_SAME, .format = ADJ_NCHW};
+    adj_pool half = window(ADJ_NCHW, 2, 2, ADJ_VALID);
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 3, 8, 6}}, -2, 2);
+    adj_node *w1 = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 5}}, -2, 2);
+    adj_node *w2 = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 5, 5}}, -2, 2);
+    adj_node *h = adj_relu(adj_conv2d(x, w1, &same));
+    adj_node *y = adj_max_pool(adj_relu(adj_add(adj_conv2d(h, w2, &same), h)), &half), *dw[2];
+    adj_node *dy = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 5, 4, 3}}, -2, 2);
+    cr_assert_eq(adj_grad(y, dy, 2, (adj_node *[]){w1, w2}, dw), ADJ_OK, "%s",
+                 adj_graph_message(f.g));
+    for (int i = 0; i < 2; i++) {
+        double *want = evaluate(&f, dw[i], "naive"), *got = evaluate(&f, dw[i], "onednn");
+        expect_close(got, want, adj_shape_elems(adj_node_type(dw[i]).shape), 0, 0, "NCHW net");
+        free(want);
+        free(got);
+    }
+    fixture_free(&f);
+}
+
 Test(onednn_ops, avg_pool_and_its_gradient)
 {
     static const int cases[][3] = {
@@ -174,7 +218,7 @@ Test(onednn_ops, refusals)
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 2}}, -1, 1);
     adj_node *half = given_random(&f, ADJ_BF16, (adj_shape){4, {1, 4, 4, 2}}, -1, 1);
     expect_refusal(&f, adj_max_pool(half, &a), "f32");
-    expect_refusal(&f, adj_relu(x), "NaN");
+    expect_refusal(&f, adj_relu(half), "f32");
     expect_refusal(&f, adj_softmax(x), "NaN");
     expect_refusal(&f, adj_sigmoid(given_random(&f, ADJ_F64, (adj_shape){1, {4}}, 0, 1)), "f64");
     adj_node *none = given_random(&f, ADJ_F32, (adj_shape){2, {3, 0}}, 0, 1);
