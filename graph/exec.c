@@ -129,8 +129,11 @@ static adj_status add_leaves(adj_exec *e)
         int b = new_buffer(e, n, NULL, NONE, 1);
         if (b == NONE)
             return e->status;
-        if (n->op == &adj_op_const) /* kernels only read it */
-            e->slot[e->buffer[b].slot].data = (char *)((const adj_const_attrs *)n->attrs)->data;
+        if (n->op == &adj_op_const) { /* kernels only read it */
+            slot *s = &e->slot[e->buffer[b].slot];
+            s->data = (char *)((const adj_const_attrs *)n->attrs)->data;
+            s->foreign = 1;
+        }
         e->leaf_of[id] = e->n_leaf;
         e->leaf[e->n_leaf++] = (leaf){.node = n, .buffer = b, .version = n->op == &adj_op_const};
     }
@@ -170,8 +173,9 @@ static adj_status bind(adj_exec *e)
                          "adj_exec_new: out of memory (arena %zu bytes, storage %zu bytes)",
                          e->info.arena_bytes, e->info.storage_bytes);
     for (int i = 0; i < e->n_slot; i++)
-        if (e->slot[i].data == NULL)
-            e->slot[i].data = (e->slot[i].kept ? e->storage : e->arena) + e->slot[i].offset;
+        if (!e->slot[i].foreign)
+            e->slot[i].data = (e->slot[i].kept ? e->storage : e->arena) + e->slot[i].offset +
+                              (e->canaries ? CANARY : 0);
     for (int i = 0; i < e->n_step; i++) {
         step *s = &e->step[i];
         for (int k = 0; k < s->n_in; k++)
@@ -211,7 +215,7 @@ static void initialise(adj_exec *e, uint64_t seed)
     }
 }
 
-static double seconds(void)
+double seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -222,19 +226,21 @@ static adj_status build(adj_exec *e, adj_graph *g, const adj_exec_opts *o)
 {
     int n_root = 0;
     const adj_node **root = list_roots(e, o, &n_root);
-    if (root == NULL || select_backends(e, o->backend) != ADJ_OK ||
+    if (root == NULL || select_backends(e, o) != ADJ_OK ||
         copy_graph(e, g, n_root, root, o->trace) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
         form_groups(e, n_root, root) != ADJ_OK || plan_steps(e) != ADJ_OK ||
         plan_memory(e) != ADJ_OK || bind(e) != ADJ_OK)
         return e->status;
     initialise(e, o->seed);
+    if (e->canaries)
+        draw_canaries(e, NONE);
     return ADJ_OK;
 }
 
 adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
 {
-    double start = seconds();
+    double start = seconds_now();
     if (out == NULL)
         return ADJ_EARG;
     adj_allocator a = default_allocator();
@@ -250,12 +256,16 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
         return e->status;
     if (omp_in_parallel())
         return exec_fail(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
+    e->profile = opts->profile;
+    e->canaries = opts->canaries;
+    if (opts->impl != NULL && (e->impl = pool_string(&e->pool, opts->impl)) == NULL)
+        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     int callers = omp_get_max_threads();
     e->threads = opts->threads > 0 ? opts->threads : callers;
     omp_set_num_threads(e->threads);
     build(e, g, opts);
     omp_set_num_threads(callers);
-    e->info.plan_seconds = seconds() - start;
+    e->info.plan_seconds = seconds_now() - start;
     return e->status;
 }
 

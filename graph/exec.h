@@ -17,6 +17,7 @@ typedef struct {
     int last_read;   /* step that reads one of its buffers last; NONE: nobody */
     int first, last; /* steps between which it holds something needed; NONE: unused */
     int kept;        /* outside the arena: its content outlives a run */
+    int foreign;     /* kept, but not in the executor's memory: a constant's data */
     size_t offset;   /* in the arena, or in the storage */
     char *data;
 } slot;
@@ -44,6 +45,7 @@ typedef struct {
     uint64_t seen; /* the watched leaf's version that was reordered; 0: none */
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
+    double seconds;  /* of the last run, when profiled */
 } step;
 
 typedef struct {
@@ -80,7 +82,8 @@ struct adj_exec {
     adj_graph *graph;
     adj_node **image; /* by the user's id; NULL: not part of this executor */
 
-    int threads;
+    int threads, profile, canaries;
+    const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */
     const adj_backend *backend[MAX_BACKENDS];
     void *opened[MAX_BACKENDS];
@@ -121,7 +124,7 @@ void *exec_alloc(adj_exec *e, size_t count, size_t size);
 
 /* select.c: which backends compute an op. Reads the option string; opens a backend when it is first
  * asked for. */
-adj_status select_backends(adj_exec *e, const char *option);
+adj_status select_backends(adj_exec *e, const adj_exec_opts *o);
 /* The k-th backend to ask for op, or NONE. */
 int backend_for(const adj_exec *e, const adj_op *op, int k);
 adj_status open_backend(adj_exec *e, int backend);
@@ -134,6 +137,13 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
 adj_status plan_steps(adj_exec *e);
 /* A buffer for value in layout (of backend; NULL: plain); NONE: failed. */
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
+
+double seconds_now(void);
+
+/* canary.c: words before and after every slot, that no kernel may touch. */
+enum { CANARY = 64 };                            /* bytes on each side */
+void draw_canaries(const adj_exec *e, int step); /* NONE: those of kept slots */
+adj_status check_canaries(adj_exec *e, int step);
 
 /* memory.c: lifetimes, what is computed in place, offsets in the arena. Requires: all steps. */
 adj_status plan_memory(adj_exec *e);

@@ -16,6 +16,12 @@ static void read_at(adj_exec *e, int b, int step)
     s->last_read = step > s->last_read ? step : s->last_read;
 }
 
+/* What a slot takes up: its bytes, and canaries on both sides if there are any. */
+static size_t footprint(const adj_exec *e, const slot *s)
+{
+    return aligned(s->bytes) + (e->canaries ? 2 * CANARY : 0);
+}
+
 /* n_step stands for "after the run": what is fetched or becomes a leaf's next value. */
 static void find_last_reads(adj_exec *e)
 {
@@ -148,7 +154,7 @@ static int by_offset(const void *a, const void *b)
 }
 
 /* The start of the smallest gap that takes the bytes, among neighbours sorted by offset. */
-static size_t best_gap(slot *const neighbour[], int n, size_t bytes)
+static size_t best_gap(const adj_exec *e, slot *const neighbour[], int n, size_t bytes)
 {
     size_t end = 0, best = 0, smallest = SIZE_MAX;
     for (int i = 0; i < n; i++) {
@@ -157,7 +163,7 @@ static size_t best_gap(slot *const neighbour[], int n, size_t bytes)
             smallest = start - end;
             best = end;
         }
-        size_t stop = start + aligned(neighbour[i]->bytes);
+        size_t stop = start + footprint(e, neighbour[i]);
         end = stop > end ? stop : end;
     }
     return smallest != SIZE_MAX ? best : end;
@@ -182,8 +188,8 @@ static adj_status place_slots(adj_exec *e)
             if (sorted[k]->first <= sorted[i]->last && sorted[i]->first <= sorted[k]->last)
                 neighbour[m++] = sorted[k];
         qsort(neighbour, (size_t)m, sizeof *neighbour, by_offset);
-        sorted[i]->offset = best_gap(neighbour, m, aligned(sorted[i]->bytes));
-        size_t end = sorted[i]->offset + aligned(sorted[i]->bytes);
+        sorted[i]->offset = best_gap(e, neighbour, m, footprint(e, sorted[i]));
+        size_t end = sorted[i]->offset + footprint(e, sorted[i]);
         e->info.arena_bytes = end > e->info.arena_bytes ? end : e->info.arena_bytes;
     }
     return ADJ_OK;
@@ -196,7 +202,7 @@ static void find_live_bytes(adj_exec *e)
         size_t sum = 0;
         for (int k = 0; k < e->n_slot; k++)
             if (in_arena(&e->slot[k]) && e->slot[k].first <= i && i <= e->slot[k].last)
-                sum += aligned(e->slot[k].bytes);
+                sum += footprint(e, &e->slot[k]);
         e->info.live_bytes = sum > e->info.live_bytes ? sum : e->info.live_bytes;
     }
 }
@@ -211,9 +217,9 @@ adj_status plan_memory(adj_exec *e)
         return e->status;
     find_live_bytes(e);
     for (int i = 0; i < e->n_slot; i++)
-        if (e->slot[i].kept && e->slot[i].data == NULL) {
+        if (e->slot[i].kept && !e->slot[i].foreign) {
             e->slot[i].offset = e->info.storage_bytes;
-            e->info.storage_bytes += aligned(e->slot[i].bytes);
+            e->info.storage_bytes += footprint(e, &e->slot[i]);
         }
     return ADJ_OK;
 }

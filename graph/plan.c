@@ -176,6 +176,41 @@ static void offer(const adj_exec *e, int backend, const adj_group *g, adj_prep *
     p->state = NULL;
 }
 
+/* Prepares the kernel's candidate for the step; notes why not. */
+static adj_status prepare(adj_exec *e, step *s, int backend, const adj_kernel *kernel,
+                          int candidate, char why[ADJ_WHY])
+{
+    offer(e, backend, &s->group, &s->prep);
+    adj_status status = kernel->prepare(e->opened[backend], &s->group, candidate, &s->prep);
+    s->prep.why[ADJ_WHY - 1] = '\0';
+    if (status == ADJ_OK) {
+        s->kernel = kernel;
+        s->backend = backend;
+    } else if (status == ADJ_ENOMEM)
+        exec_fail(e, status, "adj_exec_new: out of memory while preparing %s",
+                  s->group.node[0]->op->name);
+    else if (s->prep.why[0] != '\0')
+        memcpy(why, s->prep.why, ADJ_WHY);
+    return status;
+}
+
+/* The kernel's first candidate, or the first of the implementation that the options want. */
+static adj_status prepare_wanted(adj_exec *e, step *s, int backend, const adj_kernel *kernel,
+                                 char why[ADJ_WHY])
+{
+    char ignored[ADJ_WHY];
+    for (int candidate = 0; e->impl != NULL; candidate++) {
+        adj_status status = prepare(e, s, backend, kernel, candidate, ignored);
+        if (status != ADJ_OK)
+            break;
+        if (strstr(s->prep.impl, e->impl) != NULL)
+            return ADJ_OK;
+        if (kernel->drop != NULL)
+            kernel->drop(e->opened[backend], s->prep.state);
+    }
+    return e->status == ADJ_OK ? prepare(e, s, backend, kernel, 0, why) : e->status;
+}
+
 /* Asks a backend's kernels (or only the one given) to take the step's group: ADJ_OK, ADJ_ENOKERNEL,
  * or a failure. */
 static adj_status ask(adj_exec *e, step *s, int backend, const adj_kernel *only, char why[ADJ_WHY])
@@ -184,19 +219,9 @@ static adj_status ask(adj_exec *e, step *s, int backend, const adj_kernel *only,
     for (; *kernel != NULL; kernel++) {
         if (only != NULL && *kernel != only)
             continue;
-        offer(e, backend, &s->group, &s->prep);
-        adj_status status = (*kernel)->prepare(e->opened[backend], &s->group, 0, &s->prep);
-        s->prep.why[ADJ_WHY - 1] = '\0';
-        if (status == ADJ_OK) {
-            s->kernel = *kernel;
-            s->backend = backend;
-            return ADJ_OK;
-        }
-        if (status == ADJ_ENOMEM)
-            return exec_fail(e, status, "adj_exec_new: out of memory while preparing %s",
-                             s->group.node[0]->op->name);
-        if (s->prep.why[0] != '\0')
-            memcpy(why, s->prep.why, ADJ_WHY);
+        adj_status status = prepare_wanted(e, s, backend, *kernel, why);
+        if (status == ADJ_OK || status == ADJ_ENOMEM)
+            return status;
     }
     return ADJ_ENOKERNEL;
 }

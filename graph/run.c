@@ -33,10 +33,17 @@ static adj_status run_steps(adj_exec *e)
 {
     for (int i = 0; i < e->n_step; i++) {
         step *s = &e->step[i];
+        double start = e->profile ? seconds_now() : 0;
         s->call.message[0] = '\0';
+        if (e->canaries)
+            draw_canaries(e, i);
         adj_status status = run_step(e, s);
         if (status != ADJ_OK)
             return step_failed(e, s, status);
+        if (e->profile)
+            s->seconds = seconds_now() - start;
+        if (e->canaries && check_canaries(e, i) != ADJ_OK)
+            return ADJ_EBACKEND;
     }
     for (int i = 0; i < e->n_update; i++) {
         const update *u = &e->update[i];

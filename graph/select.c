@@ -56,12 +56,16 @@ static adj_status read_part(adj_exec *e, const char *part, size_t length)
     return ADJ_OK;
 }
 
-adj_status select_backends(adj_exec *e, const char *option)
+adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
 {
-    while (adj_backends[e->n_backend] != NULL && e->n_backend < MAX_BACKENDS) {
-        e->backend[e->n_backend] = adj_backends[e->n_backend];
+    const adj_backend *const *list = o->backends != NULL ? o->backends : adj_backends;
+    const char *option = o->backend;
+    while (list[e->n_backend] != NULL && e->n_backend < MAX_BACKENDS) {
+        e->backend[e->n_backend] = list[e->n_backend];
         e->n_backend++;
     }
+    if (e->n_backend == 0)
+        return exec_fail(e, ADJ_EARG, "adj_exec_new: the list of backends is empty");
     e->fallback = e->n_backend - 1;
     e->preferred = 0;
     size_t parts = 1;

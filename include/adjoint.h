@@ -404,6 +404,14 @@ typedef struct {
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */
     FILE *trace;                    /* the graph after each pass */
+    /* For checking and comparing; each costs something. */
+    const char *impl; /* take candidates whose implementation's name contains this, if there are */
+    int profile;      /* time every step: adj_exec_step */
+    int canaries;     /* words around all memory, looked at after every step: adj_run fails with
+                         ADJ_EBACKEND when a kernel has written where it must not */
+    /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
+     * authors of backends (adjoint_ext.h) and tests. */
+    const struct adj_backend *const *backends;
 } adj_exec_opts;
 
 typedef struct {
@@ -434,6 +442,20 @@ ADJ_API int adj_exec_n_params(const adj_exec *e);
 ADJ_API adj_node *adj_exec_param(const adj_exec *e, int i);
 ADJ_API void adj_exec_print(FILE *f, const adj_exec *e);
 ADJ_API adj_exec_info adj_exec_stats(const adj_exec *e);
+
+/* One step of the plan; strings live as long as the executor. */
+typedef struct {
+    const char *op, *name;      /* of the first node it computes; "reorder" or "copy" */
+    const char *backend, *impl; /* "" for copies */
+    const char *why;            /* why a preferred backend does not compute it; NULL: it does */
+    int n_node;                 /* nodes computed together */
+    adj_node *node; /* the last of them in the user's graph; NULL if it has no such node */
+    double flop;    /* nominal multiplications and additions */
+    size_t bytes;   /* read and written, scratch left out */
+    double seconds; /* of the last run; 0 unless profiled */
+} adj_step_info;
+ADJ_API int adj_exec_n_steps(const adj_exec *e);
+ADJ_API adj_step_info adj_exec_step(const adj_exec *e, int i);
 
 #ifdef __cplusplus
 }

@@ -57,6 +57,8 @@ struct adj_op {
     /* Optional: an equal but cheaper node for op(in..., attrs) over the given operands; NULL: keep
      * it. */
     adj_node *(*simplify)(const adj_node *n, adj_node *const in[]);
+    /* Optional: nominal multiplications and additions; NULL: one for each element of the result. */
+    double (*flop)(const adj_node *n);
     /* Optional: prints the attributes, such as " SAME s2x2"; starts with a space. */
     void (*show)(const void *attrs, FILE *f);
 };

@@ -49,6 +49,7 @@ const adj_op adj_op_conv2d = {
     .linear_in = 3,
     .infer = conv2d_infer,
     .grad = conv2d_grad,
+    .flop = conv_flop,
     .show = conv_show,
 };
 
@@ -74,6 +75,7 @@ const adj_op adj_op_conv2d_backprop_input = {
     .linear_in = 3,
     .infer = backprop_input_infer,
     .grad = backprop_input_grad,
+    .flop = conv_flop,
     .show = conv_show,
 };
 
@@ -104,5 +106,6 @@ const adj_op adj_op_conv2d_backprop_filter = {
     .linear_in = 3,
     .infer = backprop_filter_infer,
     .grad = backprop_filter_grad,
+    .flop = conv_flop,
     .show = conv_show,
 };

@@ -161,3 +161,10 @@ adj_node *conv_new_backprop_filter(const adj_op *op, adj_node *x, adj_shape filt
     a.geom = (adj_conv_geom){.kh = size[0], .kw = size[1], .ic = size[2], .oc = size[3]};
     return adj_node_new2(op, x, dy, &a);
 }
+
+double conv_flop(const adj_node *n)
+{
+    const adj_conv_geom *k = &((const adj_conv_attrs *)n->attrs)->geom;
+    return 2.0 * (double)k->n * (double)k->oh * (double)k->ow * (double)k->oc * (double)k->kh *
+           (double)k->kw * (double)(k->ic / k->groups);
+}

@@ -47,6 +47,7 @@ const adj_op adj_op_depthwise_conv2d_native = {
     .linear_in = 3,
     .infer = depthwise_infer,
     .grad = depthwise_grad,
+    .flop = conv_flop,
     .show = conv_show,
 };
 
@@ -72,6 +73,7 @@ const adj_op adj_op_depthwise_conv2d_native_backprop_input = {
     .linear_in = 3,
     .infer = backprop_input_infer,
     .grad = backprop_input_grad,
+    .flop = conv_flop,
     .show = conv_show,
 };
 
@@ -102,5 +104,6 @@ const adj_op adj_op_depthwise_conv2d_native_backprop_filter = {
     .linear_in = 3,
     .infer = backprop_filter_infer,
     .grad = backprop_filter_grad,
+    .flop = conv_flop,
     .show = conv_show,
 };

@@ -48,6 +48,13 @@ static void matmul_show(const void *attrs, FILE *f)
     fprintf(f, "%s%s", t->transpose_a ? " transpose_a" : "", t->transpose_b ? " transpose_b" : "");
 }
 
+static double matmul_flop(const adj_node *n)
+{
+    const adj_matmul_attrs *t = n->attrs;
+    const int64_t *a = n->in[0]->type.shape.dim, *y = n->type.shape.dim;
+    return 2.0 * (double)y[0] * (double)y[1] * (double)a[t->transpose_a ? 0 : 1];
+}
+
 const adj_op adj_op_matmul = {
     .name = "matmul",
     .min_in = 2,
@@ -56,6 +63,7 @@ const adj_op adj_op_matmul = {
     .linear_in = 3,
     .infer = matmul_infer,
     .grad = matmul_grad,
+    .flop = matmul_flop,
     .show = matmul_show,
 };
 

@@ -1,0 +1,52 @@
+/* step_info.c - what each step of a plan is and what it cost. */
+#include "exec.h"
+
+static size_t bytes_of(const adj_exec *e, const int *buffers, int n)
+{
+    size_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += e->slot[e->buffer[buffers[i]].slot].bytes;
+    return sum;
+}
+
+static double flop_of(const adj_node *n)
+{
+    return n->op->flop != NULL ? n->op->flop(n) : (double)adj_shape_elems(n->type.shape);
+}
+
+static adj_node *user_node(const adj_exec *e, const adj_node *image)
+{
+    for (int id = 0; id < e->n_user; id++)
+        if (e->image[id] == image)
+            return e->user->node[id];
+    return NULL;
+}
+
+int adj_exec_n_steps(const adj_exec *e) { return e != NULL && e->status == ADJ_OK ? e->n_step : 0; }
+
+adj_step_info adj_exec_step(const adj_exec *e, int i)
+{
+    adj_step_info info = {.op = "", .name = "", .backend = "", .impl = ""};
+    if (i < 0 || i >= adj_exec_n_steps(e))
+        return info;
+    const step *s = &e->step[i];
+    const adj_node *value = e->buffer[s->out[0]].value;
+    info.op = s->kind == STEP_REORDER ? "reorder" : "copy";
+    info.name = adj_node_name(value);
+    if (s->kind == STEP_KERNEL) {
+        info.op = s->group.node[0]->op->name;
+        info.impl = s->prep.impl;
+        info.why = s->why;
+        info.n_node = s->group.n_node;
+        value = s->group.node[s->group.n_node - 1];
+        info.name = adj_node_name(value);
+        for (int k = 0; k < s->group.n_node; k++)
+            info.flop += flop_of(s->group.node[k]);
+    }
+    if (s->kind != STEP_COPY)
+        info.backend = e->backend[s->backend]->name;
+    info.node = user_node(e, value);
+    info.bytes = bytes_of(e, s->in, s->n_in) + bytes_of(e, s->out, s->n_out);
+    info.seconds = s->seconds;
+    return info;
+}
