@@ -172,6 +172,7 @@ static adj_status bind(adj_exec *e)
         return exec_fail(e, ADJ_ENOMEM,
                          "adj_exec_new: out of memory (arena %zu bytes, storage %zu bytes)",
                          e->info.arena_bytes, e->info.storage_bytes);
+    memset(e->arena, 0xff, e->info.arena_bytes); /* what no kernel writes is NaN, not a likely 0 */
     for (int i = 0; i < e->n_slot; i++)
         if (!e->slot[i].foreign)
             e->slot[i].data = (e->slot[i].kept ? e->storage : e->arena) + e->slot[i].offset +

@@ -1,0 +1,126 @@
+/* test_mix.c - one graph on naive, on oneDNN and on forced mixes of both: the same numbers, to the
+ * bit, for data of small integers. The plan says which backend computes what, and why a node is not
+ * on the one that was asked for. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+
+/* Convolutions of each kind, pools, shapes and a matrix, and what adj_grad makes of them. */
+static adj_node *network(fixture *f, adj_dtype dtype, adj_format format)
+{
+    int nchw = format == ADJ_NCHW;
+    adj_shape xs = nchw ? (adj_shape){4, {2, 3, 8, 8}} : (adj_shape){4, {2, 8, 8, 3}};
+    adj_conv same = {.padding = ADJ_SAME, .format = format};
+    adj_pool half = {.ksize = {1, 2, 2, 1}, .format = format};
+    if (nchw)
+        half.ksize[1] = 1, half.ksize[3] = 2;
+    adj_node *x = given_integers(f, dtype, xs, -1, 1);
+    adj_node *w = given_integers(f, dtype, (adj_shape){4, {3, 3, 3, 4}}, -1, 1);
+    adj_node *b = given_integers(f, dtype, (adj_shape){1, {4}}, -2, 2);
+    adj_node *d = given_integers(f, dtype, (adj_shape){4, {2, 2, 4, 2}}, -1, 1);
+    adj_node *m = given_integers(f, dtype, (adj_shape){2, {128, 3}}, -1, 1);
+    adj_node *h = adj_relu(adj_bias_add(adj_conv2d(x, w, &same), b, format));
+    h = adj_depthwise_conv2d_native(adj_max_pool(h, &half), d, &same);
+    return adj_matmul(adj_reshape(h, (adj_shape){2, {2, 128}}), m, 0, 0);
+}
+
+/* The network's result and its gradient for each input, one after the other in v. */
+static adj_exec_info run_on(const char *backend, adj_dtype dtype, adj_format format, double *v[6])
+{
+    fixture f = fixture_new();
+    adj_node *y = network(&f, dtype, format), *result[6] = {y};
+    int n_in = f.n_in;
+    adj_node *dy = given_integers(&f, dtype, (adj_shape){2, {2, 3}}, -1, 1);
+    cr_assert_eq(adj_grad(y, dy, n_in, f.in, result + 1), ADJ_OK, "%s", adj_graph_message(f.g));
+    for (int i = 0; i < 6; i++)
+        v[i] = evaluate(&f, result[i], backend);
+    adj_exec *e;
+    adj_exec_opts o = {.n_fetch = 6, .fetch = result, .backend = backend};
+    cr_assert_eq(adj_exec_new(f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec_info info = adj_exec_stats(e);
+    adj_exec_free(e);
+    fixture_free(&f);
+    return info;
+}
+
+static const int64_t elems[6] = {6, 384, 108, 4, 32, 384};
+
+static const char *const mixes[] = {"onednn",
+                                    "onednn,conv2d=naive",
+                                    "onednn,max_pool=naive,relu_grad=naive",
+                                    "naive,conv2d=onednn",
+                                    "naive,conv2d_backprop_filter=onednn,matmul=onednn",
+                                    "onednn,depthwise_conv2d_native_backprop_input=naive"};
+
+static void expect_same_everywhere(adj_dtype dtype, adj_format format)
+{
+    double *want[6], *got[6];
+    adj_exec_info naive = run_on("naive", dtype, format, want);
+    cr_assert_eq(naive.naive_steps, naive.steps);
+    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++) {
+        run_on(mixes[i], dtype, format, got);
+        for (int k = 0; k < 6; k++) {
+            expect_close(got[k], want[k], elems[k], 0, 0, mixes[i]);
+            free(got[k]);
+        }
+    }
+    for (int k = 0; k < 6; k++)
+        free(want[k]);
+}
+
+Test(mix, same_numbers_on_every_mix)
+{
+    for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++) {
+        expect_same_everywhere(ADJ_F32, (adj_format)format);
+        expect_same_everywhere(ADJ_F64, (adj_format)format);
+    }
+}
+
+/* The plan of the network as text. */
+static void print_plan(const char *backend, adj_dtype dtype, char *text, size_t size)
+{
+    fixture f = fixture_new();
+    adj_node *y = network(&f, dtype, ADJ_NHWC);
+    adj_exec *e;
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend};
+    cr_assert_eq(adj_exec_new(f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    FILE *out = fmemopen(text, size, "w");
+    cr_assert_not_null(out);
+    adj_exec_print(out, e);
+    fclose(out);
+    adj_exec_free(e);
+    fixture_free(&f);
+}
+
+/* Does the plan have a line that starts the step of op and holds the word? */
+static int step_says(const char *plan, const char *op, const char *word)
+{
+    for (const char *line = plan; (line = strchr(line, '\n')) != NULL && line[1] != '\0';) {
+        line++;
+        const char *end = strchr(line, '\n'), *found = strstr(line, word);
+        const char *name = line + strspn(line, " 0123456789");
+        if (strncmp(name, op, strlen(op)) == 0 && name[strlen(op)] == ' ' && found != NULL &&
+            (end == NULL || found < end))
+            return 1;
+    }
+    return 0;
+}
+
+Test(mix, the_plan_says_where_and_why)
+{
+    static char plan[1 << 14];
+    print_plan("onednn", ADJ_F32, plan, sizeof plan);
+    cr_assert(step_says(plan, "conv2d", "[onednn "), "%s", plan);
+    cr_assert(step_says(plan, "reorder", "->"), "%s", plan); /* the filters are packed */
+    print_plan("onednn,conv2d=naive", ADJ_F32, plan, sizeof plan);
+    cr_assert(step_says(plan, "conv2d", "[naive "), "%s", plan);
+    cr_assert(step_says(plan, "depthwise_conv2d_native", "[onednn "), "%s", plan);
+    print_plan("naive,conv2d=onednn", ADJ_F32, plan, sizeof plan);
+    cr_assert(step_says(plan, "conv2d", "[onednn "), "%s", plan);
+    cr_assert(step_says(plan, "depthwise_conv2d_native", "[naive "), "%s", plan);
+    print_plan("onednn", ADJ_F64, plan, sizeof plan);
+    cr_assert(step_says(plan, "conv2d", "[naive "), "%s", plan);
+    cr_assert(step_says(plan, "conv2d", "because conv2d: oneDNN has no f64"), "%s", plan);
+}

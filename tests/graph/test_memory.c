@@ -1,0 +1,160 @@
+/* test_memory.c - whose memory an executor uses, when, and how much: no allocation during a run,
+ * memory running out anywhere, a small arena, and NaN in it where no kernel has written. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint.h"
+
+typedef struct {
+    long calls, live, fail_at; /* fail_at 0: never */
+} counter;
+
+static void *count_alloc(void *user, size_t bytes)
+{
+    counter *c = user;
+    if (++c->calls == c->fail_at)
+        return NULL;
+    c->live++;
+    return malloc(bytes);
+}
+
+static void count_free(void *user, void *p)
+{
+    ((counter *)user)->live--;
+    free(p);
+}
+
+/* A step of a small network, built, planned and run with one allocator; the status it ended with.
+ */
+static adj_status small_network(counter *c, const char *backend, long *calls_before_run,
+                                long *calls_after_run)
+{
+    adj_allocator a = {count_alloc, count_free, c};
+    adj_graph_opts go = {.allocator = &a};
+    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &go);
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 6, 6, 1}});
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    adj_node *p[] = {
+        adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 1, 4}},
+                  (adj_init){ADJ_INIT_UNIFORM, -1, 1}),
+        adj_param(g, "b", ADJ_F32, (adj_shape){1, {4}}, (adj_init){0}),
+        adj_param(g, "d", ADJ_F32, (adj_shape){2, {36, 3}}, (adj_init){ADJ_INIT_NORMAL, 0, 1})};
+    adj_conv same = {.padding = ADJ_SAME};
+    adj_pool half = {.ksize = {1, 2, 2, 1}};
+    adj_node *h =
+        adj_max_pool(adj_relu(adj_bias_add(adj_conv2d(x, p[0], &same), p[1], ADJ_NHWC)), &half);
+    h = adj_matmul(adj_reshape(h, (adj_shape){2, {2, 36}}), p[2], 0, 0);
+    adj_node *loss = adj_reduce_mean(adj_sparse_softmax_cross_entropy(h, labels, 0), (adj_axes){0}),
+             *dp[3];
+    adj_status status = adj_grad(loss, NULL, 3, p, dp);
+    adj_updates *u = adj_updates_new(g);
+    for (int i = 0; i < 3; i++)
+        adj_updates_add(u, p[i], adj_sgd_step(p[i], dp[i], lr, 0));
+    adj_exec *e = NULL;
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &loss, .updates = u, .backend = backend};
+    if (adj_graph_status(g) == ADJ_OK)
+        status = adj_exec_new(g, &o, &e);
+    else
+        status = adj_graph_status(g);
+    if (status == ADJ_OK) {
+        float image[72] = {1, 2, 3, 4}, rate = 0.1F, value;
+        *calls_before_run = c->calls;
+        adj_set(e, x, image, sizeof image);
+        adj_set(e, labels, (int32_t[]){0, 2}, 8);
+        adj_set(e, lr, &rate, 4);
+        for (int i = 0; i < 3 && status == ADJ_OK; i++)
+            status = adj_run(e);
+        cr_assert_eq(status, ADJ_OK, "%s", adj_exec_message(e));
+        cr_assert_eq(adj_get(e, loss, &value, 4), ADJ_OK);
+        cr_assert(value > 0 && value < 100);
+        *calls_after_run = c->calls;
+    } else
+        cr_assert(e == NULL || adj_exec_message(e)[0] != '\0');
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return status;
+}
+
+static void run_out_of_memory(const char *backend)
+{
+    counter c = {0};
+    long before = 0, after = -1;
+    cr_assert_eq(small_network(&c, backend, &before, &after), ADJ_OK);
+    cr_assert_eq(before, after, "adj_run allocated");
+    cr_assert_eq(c.live, 0);
+    long total = c.calls;
+    for (long n = 1; n <= total; n++) {
+        c = (counter){.fail_at = n};
+        adj_status status = small_network(&c, backend, &before, &after);
+        cr_assert_eq(status, ADJ_ENOMEM, "allocation %ld of %ld failed, status: %s", n, total,
+                     adj_status_name(status));
+        cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
+    }
+}
+
+Test(memory, out_of_memory_naive) { run_out_of_memory("naive"); }
+Test(memory, out_of_memory_onednn) { run_out_of_memory(NULL); }
+
+/* A chain of elementwise nodes needs one buffer, or two when something else is read later. */
+Test(memory, the_arena_is_small)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {1024}}), *y = x;
+    for (int i = 0; i < 20; i++)
+        y = adj_relu(adj_scale(y, 1 + i));
+    adj_exec *e;
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_exec_stats(e).arena_bytes, 4096);
+    cr_assert_eq(adj_exec_stats(e).live_bytes, 4096);
+    adj_exec_free(e);
+    adj_node *z = adj_add(y, adj_neg(adj_exp(y)));
+    o.fetch = &z;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_exec_stats(e).arena_bytes, 8192);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* The largest block that was asked for. */
+typedef struct {
+    unsigned char *data;
+    size_t bytes;
+} largest;
+
+static void *note_largest(void *user, size_t bytes)
+{
+    largest *l = user;
+    void *p = malloc(bytes);
+    if (p != NULL && bytes > l->bytes)
+        *l = (largest){p, bytes};
+    return p;
+}
+
+static void forget(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+/* A kernel that leaves out an element gives NaN instead of a zero that could be right: every test
+ * of numbers relies on it. The arena holds one value, far larger than all else. */
+Test(memory, the_arena_starts_as_nan)
+{
+    largest block = {0};
+    const adj_allocator a = {note_largest, forget, &block};
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {512, 1}});
+    adj_node *y = adj_matmul(x, x, 0, 1);
+    adj_exec *e;
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive", .allocator = &a};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    size_t arena = adj_exec_stats(e).arena_bytes, at = block.bytes - arena;
+    cr_assert(arena >= 1 << 20 && block.bytes >= arena && at < 256);
+    for (size_t i = at; i < arena; i++)
+        cr_assert_eq(block.data[i], 0xff, "byte %zu of %zu", i, block.bytes);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
