@@ -64,8 +64,10 @@ static void note_larger(float *restrict maximum, int32_t *restrict at, const flo
 static void add_where(float *restrict dx, const float *restrict dy, const int32_t *restrict at,
                       int32_t pixel, ptrdiff_t channels)
 {
-    for (ptrdiff_t c = 0; c < channels; c++)
-        dx[c] += at[c] == pixel ? dy[c] : 0;
+    for (ptrdiff_t c = 0; c < channels; c++) {
+        float d = dy[c]; /* read in any case, or it would not vectorise */
+        dx[c] += at[c] == pixel ? d : 0;
+    }
 }
 
 /* One window of at most CHUNK channels; x, dy and dx point to the image's and the chunk's first. */

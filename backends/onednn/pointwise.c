@@ -22,8 +22,10 @@ static void relu(const float *x, const float *none, float *y, int64_t n)
 static void relu_grad(const float *dy, const float *y, float *dx, int64_t n)
 {
 #pragma omp parallel for simd if (n > PARALLEL)
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = y[i] > 0 ? dy[i] : 0;
+    for (int64_t i = 0; i < n; i++) {
+        float d = dy[i]; /* read in any case, or it would not vectorise */
+        dx[i] = y[i] > 0 ? d : 0;
+    }
 }
 
 static void add(const float *a, const float *b, float *y, int64_t n)
