@@ -1,11 +1,9 @@
-/* conv2d.c - convolution and its two adjoints.
+/* conv2d.c - convolution and its two adjoints, which are closed under differentiation: their rules
+ * are in conv_triple.c.
  *
- * The three ops are closed under differentiation; d is the incoming gradient:
- *   y  = conv2d(x, w)            dx = backprop_input(w, d)     dw = backprop_filter(x, d)
- *   x' = backprop_input(w, e)    dw = backprop_filter(d, e)    de = conv2d(d, w)
- *   w' = backprop_filter(x, e)   dx = backprop_input(d, e)     de = conv2d(x, d)
- * So a derivative of any order needs no new kernel. A filter whose in divides the input's channels
- * is a grouped convolution, in all three. */
+ * y[n,oh,ow,o] = sum over kh, kw, c of x[n, oh*sh + kh*dh - ph, ow*sw + kw*dw - pw, c] *
+ * w[kh,kw,c,o]. A filter whose in divides the input's channels is a grouped convolution, in all
+ * three. */
 #include "adjoint_ext.h"
 #include "conv_geom.h"
 #include "conv_triple.h"
@@ -18,7 +16,7 @@ adj_node *adj_conv2d(adj_node *x, adj_node *w, const adj_conv *a)
 adj_node *adj_conv2d_backprop_input(adj_shape input_sizes, adj_node *w, adj_node *dy,
                                     const adj_conv *a)
 {
-    return conv_new_backprop_input(&adj_op_conv2d_backprop_input, input_sizes, 1, w, dy, a);
+    return conv_new_backprop_input(&adj_op_conv2d_backprop_input, input_sizes, w, dy, a);
 }
 
 adj_node *adj_conv2d_backprop_filter(adj_node *x, adj_shape filter_sizes, adj_node *dy,
@@ -27,45 +25,16 @@ adj_node *adj_conv2d_backprop_filter(adj_node *x, adj_shape filter_sizes, adj_no
     return conv_new_backprop_filter(&adj_op_conv2d_backprop_filter, x, filter_sizes, dy, a);
 }
 
-static adj_status conv2d_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    return conv_infer(n, attrs, out, 0);
-}
-
-static void conv2d_grad(adj_node *y, adj_node *dy, adj_node *dx[])
-{
-    adj_node *x = y->in[0], *w = y->in[1];
-    const adj_conv_attrs *a = y->attrs;
-
-    dx[0] = adj_conv2d_backprop_input(x->type.shape, w, dy, &a->conv);
-    dx[1] = adj_conv2d_backprop_filter(x, w->type.shape, dy, &a->conv);
-}
-
 const adj_op adj_op_conv2d = {
     .name = "conv2d",
     .min_in = 2,
     .max_in = 2,
     .attr_size = sizeof(adj_conv_attrs),
     .linear_in = 3,
-    .infer = conv2d_infer,
-    .grad = conv2d_grad,
-    .flop = conv_flop,
+    .infer = conv_infer,
+    .grad = conv_grad,
     .show = conv_show,
 };
-
-static adj_status backprop_input_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    return conv_infer_backprop_input(n, attrs, out, 0);
-}
-
-static void backprop_input_grad(adj_node *y, adj_node *dy, adj_node *dx[])
-{
-    adj_node *w = y->in[0], *e = y->in[1];
-    const adj_conv_attrs *a = y->attrs;
-
-    dx[0] = adj_conv2d_backprop_filter(dy, w->type.shape, e, &a->conv);
-    dx[1] = adj_conv2d(dy, w, &a->conv);
-}
 
 const adj_op adj_op_conv2d_backprop_input = {
     .name = "conv2d_backprop_input",
@@ -73,30 +42,10 @@ const adj_op adj_op_conv2d_backprop_input = {
     .max_in = 2,
     .attr_size = sizeof(adj_conv_attrs),
     .linear_in = 3,
-    .infer = backprop_input_infer,
-    .grad = backprop_input_grad,
-    .flop = conv_flop,
+    .infer = conv_infer_backprop_input,
+    .grad = conv_grad_backprop_input,
     .show = conv_show,
 };
-
-static adj_status backprop_filter_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    return conv_infer_backprop_filter(n, attrs, out, 0);
-}
-
-static void backprop_filter_grad(adj_node *y, adj_node *dy, adj_node *dx[])
-{
-    adj_node *x = y->in[0], *e = y->in[1];
-    const adj_conv_attrs *a = y->attrs;
-
-    if (a->geom.oc == 0) { /* an empty filter gradient is legal, an empty filter is not */
-        dx[0] = adj_fill_like(x, 0);
-        dx[1] = adj_fill_like(e, 0);
-        return;
-    }
-    dx[0] = adj_conv2d_backprop_input(x->type.shape, dy, e, &a->conv);
-    dx[1] = adj_conv2d(x, dy, &a->conv);
-}
 
 const adj_op adj_op_conv2d_backprop_filter = {
     .name = "conv2d_backprop_filter",
@@ -104,8 +53,7 @@ const adj_op adj_op_conv2d_backprop_filter = {
     .max_in = 2,
     .attr_size = sizeof(adj_conv_attrs),
     .linear_in = 3,
-    .infer = backprop_filter_infer,
-    .grad = backprop_filter_grad,
-    .flop = conv_flop,
+    .infer = conv_infer_backprop_filter,
+    .grad = conv_grad_backprop_filter,
     .show = conv_show,
 };

@@ -1,4 +1,4 @@
-/* conv_triple.c - shape rules and builders of a convolution and its two adjoints.
+/* conv_triple.c - see conv_triple.h.
  *
  * input_sizes and filter_sizes are not operands but attributes: a builder stores them in the
  * geometry, the shape rule completes it. Applied to a completed geometry the rule gives the same
@@ -11,14 +11,29 @@
 
 enum { FROM_OPERANDS = -1 }; /* geom.n: input_sizes had height and width only */
 
-static conv_sizes sizes_of(const adj_node *n, const char *image_name, const char *filter_name,
-                           int depthwise)
+typedef struct {
+    const adj_op *y, *dx, *dw; /* the convolution, its backprop_input and backprop_filter */
+    int depthwise;
+} family;
+
+static const family conv2d = {&adj_op_conv2d, &adj_op_conv2d_backprop_input,
+                              &adj_op_conv2d_backprop_filter, 0};
+static const family depthwise = {&adj_op_depthwise_conv2d_native,
+                                 &adj_op_depthwise_conv2d_native_backprop_input,
+                                 &adj_op_depthwise_conv2d_native_backprop_filter, 1};
+
+static const family *family_of(const adj_op *op)
+{
+    return op == depthwise.y || op == depthwise.dx || op == depthwise.dw ? &depthwise : &conv2d;
+}
+
+static conv_sizes sizes_of(const adj_node *n, const char *image_name, const char *filter_name)
 {
     return (conv_sizes){.g = n->graph,
                         .op = n->op->name,
                         .image_name = image_name,
                         .filter_name = filter_name,
-                        .depthwise = depthwise};
+                        .depthwise = family_of(n->op)->depthwise};
 }
 
 static adj_status set_type(const adj_node *n, const char *what, adj_shape shape, adj_type *out)
@@ -27,10 +42,10 @@ static adj_status set_type(const adj_node *n, const char *what, adj_shape shape,
     return adj_check_type(n->graph, n->op->name, what, *out);
 }
 
-adj_status conv_infer(const adj_node *n, void *attrs, adj_type *out, int depthwise)
+adj_status conv_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     adj_conv_attrs *a = attrs;
-    conv_sizes s = sizes_of(n, "input", "filter", depthwise);
+    conv_sizes s = sizes_of(n, "input", "filter");
     adj_status status = adj_check_same_dtype(n);
 
     if (status == ADJ_OK)
@@ -44,11 +59,11 @@ adj_status conv_infer(const adj_node *n, void *attrs, adj_type *out, int depthwi
     return status;
 }
 
-adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_type *out, int depthwise)
+adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_type *out)
 {
     adj_conv_attrs *a = attrs;
     adj_shape w = n->in[0]->type.shape, dy = n->in[1]->type.shape;
-    conv_sizes s = sizes_of(n, "input_sizes", "filter", depthwise);
+    conv_sizes s = sizes_of(n, "input_sizes", "filter");
     adj_status status = adj_check_same_dtype(n);
 
     if (status == ADJ_OK)
@@ -72,19 +87,19 @@ adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_type *o
 }
 
 /* filter_sizes as the builder stored them (groups is 0), or as a completed geometry tells. */
-static adj_shape filter_sizes_of(const adj_conv_geom *k, int depthwise)
+static adj_shape filter_sizes_of(const adj_conv_geom *k, int is_depthwise)
 {
     int64_t groups = k->groups > 0 ? k->groups : 1;
-    int64_t in = depthwise ? k->ic : k->ic / groups;
-    int64_t last = depthwise ? k->oc / groups : k->oc;
+    int64_t in = is_depthwise ? k->ic : k->ic / groups;
+    int64_t last = is_depthwise ? k->oc / groups : k->oc;
     return (adj_shape){4, {k->kh, k->kw, in, last}};
 }
 
-adj_status conv_infer_backprop_filter(const adj_node *n, void *attrs, adj_type *out, int depthwise)
+adj_status conv_infer_backprop_filter(const adj_node *n, void *attrs, adj_type *out)
 {
     adj_conv_attrs *a = attrs;
-    adj_shape filter = filter_sizes_of(&a->geom, depthwise);
-    conv_sizes s = sizes_of(n, "input", "filter_sizes", depthwise);
+    adj_shape filter = filter_sizes_of(&a->geom, family_of(n->op)->depthwise);
+    conv_sizes s = sizes_of(n, "input", "filter_sizes");
     adj_status status = adj_check_same_dtype(n);
 
     s.may_be_empty = 1;
@@ -129,8 +144,8 @@ static adj_status check_sizes(adj_graph *g, const adj_op *op, const char *name, 
     return ADJ_OK;
 }
 
-adj_node *conv_new_backprop_input(const adj_op *op, adj_shape input_sizes, int may_be_spatial,
-                                  adj_node *w, adj_node *dy, const adj_conv *conv)
+adj_node *conv_new_backprop_input(const adj_op *op, adj_shape input_sizes, adj_node *w,
+                                  adj_node *dy, const adj_conv *conv)
 {
     adj_conv_attrs a = asked(conv);
     image_axes ax = axes_of(a.conv.format);
@@ -138,7 +153,7 @@ adj_node *conv_new_backprop_input(const adj_op *op, adj_shape input_sizes, int m
 
     if (w == NULL || dy == NULL)
         return NULL;
-    if (check_sizes(w->graph, op, "input_sizes", input_sizes, may_be_spatial) != ADJ_OK)
+    if (check_sizes(w->graph, op, "input_sizes", input_sizes, op == conv2d.dx) != ADJ_OK)
         return NULL;
     if (input_sizes.rank == 2)
         a.geom = (adj_conv_geom){.n = FROM_OPERANDS, .ih = size[0], .iw = size[1]};
@@ -167,4 +182,41 @@ double conv_flop(const adj_node *n)
     const adj_conv_geom *k = &((const adj_conv_attrs *)n->attrs)->geom;
     return 2.0 * (double)k->n * (double)k->oh * (double)k->ow * (double)k->oc * (double)k->kh *
            (double)k->kw * (double)(k->ic / k->groups);
+}
+
+/* ---- gradients ---- */
+
+void conv_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    const family *of = family_of(y->op);
+    adj_node *x = y->in[0], *w = y->in[1];
+    const adj_conv_attrs *a = y->attrs;
+
+    dx[0] = conv_new_backprop_input(of->dx, x->type.shape, w, dy, &a->conv);
+    dx[1] = conv_new_backprop_filter(of->dw, x, w->type.shape, dy, &a->conv);
+}
+
+void conv_grad_backprop_input(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    const family *of = family_of(y->op);
+    adj_node *w = y->in[0], *e = y->in[1];
+    const adj_conv_attrs *a = y->attrs;
+
+    dx[0] = conv_new_backprop_filter(of->dw, dy, w->type.shape, e, &a->conv);
+    dx[1] = conv_new(of->y, dy, w, &a->conv);
+}
+
+void conv_grad_backprop_filter(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    const family *of = family_of(y->op);
+    adj_node *x = y->in[0], *e = y->in[1];
+    const adj_conv_attrs *a = y->attrs;
+
+    if (a->geom.oc == 0) { /* an empty filter gradient is legal, an empty filter is not */
+        dx[0] = adj_fill_like(x, 0);
+        dx[1] = adj_fill_like(e, 0);
+        return;
+    }
+    dx[0] = conv_new_backprop_input(of->dx, x->type.shape, dy, e, &a->conv);
+    dx[1] = conv_new(of->y, x, dy, &a->conv);
 }
