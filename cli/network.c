@@ -87,14 +87,7 @@ void network_close(network *n)
 
 static void count_batch(const network *n, double loss, int64_t real, tally *t)
 {
-    for (int64_t i = 0; i < real; i++) {
-        const float *score = n->scores + i * n->classes;
-        int best = 0;
-        for (int k = 1; k < n->classes; k++)
-            if (score[k] > score[best])
-                best = k;
-        t->right += best == n->y[i];
-    }
+    t->right += adj_count_right(real, n->classes, n->scores, n->y);
     t->loss += loss * (double)real; /* the loss is a mean over the images that count */
     t->count += real;
 }

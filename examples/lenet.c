@@ -1,12 +1,10 @@
 /* lenet.c - builds LeNet, trains it on drawn digits and tests it.
  *
- *   cc lenet.c -ladjoint_io -ladjoint && ./a.out */
-#include <stdio.h>
-
+ *   cc lenet.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out */
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
 
-enum { BATCH = 50, EPOCHS = 4, TRAIN = 8000, TEST = 2000, CLASSES = 10, STEPS = TRAIN / BATCH };
+enum { BATCH = 50, EPOCHS = 4, TRAIN = 8000, TEST = 2000, STEPS = TRAIN / BATCH };
 
 /* Each call adds nodes and returns one. Sizes are inferred; the graph keeps the first error. */
 static adj_node *lenet(adj_node *x)
@@ -14,30 +12,20 @@ static adj_node *lenet(adj_node *x)
     const adj_pool half = {.ksize = {1, 2, 2, 1}};
     const adj_conv_layer c1 = {.filters = 32, .kernel = {5}, .padding = ADJ_SAME};
     const adj_conv_layer c2 = {.filters = 64, .kernel = {5}, .padding = ADJ_SAME};
-
     adj_node *h = adj_max_pool(adj_relu(adj_layer_conv2d(x, "conv1", &c1)), &half);
     h = adj_max_pool(adj_relu(adj_layer_conv2d(h, "conv2", &c2)), &half);
-    h = adj_relu(adj_layer_dense(h, "fc1", 128));
-    return adj_layer_dense(h, "logits", CLASSES);
+    return adj_layer_dense(adj_relu(adj_layer_dense(h, "fc1", 128)), "logits", 10);
 }
 
-static int is_right(const float y[CLASSES], int32_t label)
-{
-    int best = 0;
-    for (int c = 1; c < CLASSES; c++)
-        best = y[c] > y[best] ? c : best;
-    return best == label;
-}
-
-/* Says why and gives main's result. */
 static int failed(const char *why) { return fprintf(stderr, "lenet: %s\n", why), 1; }
 
 int main(void)
 {
-    static float x[BATCH * 28 * 28], y[BATCH][CLASSES];
+    static float x[BATCH * 28 * 28], loss_now;
     static int32_t label[BATCH];
-    static int64_t order[TRAIN];
+    static int64_t order[TRAIN], right;
     const adj_shape shape = {4, {BATCH, 28, 28, 1}};
+    const adj_schedule cosine = {ADJ_SCHEDULE_COSINE, .base = 0.02, .total = EPOCHS * STEPS};
 
     /* The graph: a model, its loss, and what a step assigns: gradients are nodes like any other. */
     adj_graph *g = adj_graph_new();
@@ -48,46 +36,32 @@ int main(void)
     adj_updates *updates = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
 
     /* Two plans of it: a training step, and predictions. */
-    const adj_exec_opts train_opts = {.n_fetch = 1, .fetch = &loss, .updates = updates};
-    const adj_exec_opts test_opts = {.n_fetch = 1, .fetch = &logits};
     adj_exec *train, *test;
-    if (adj_exec_new(g, &train_opts, &train))
+    if (adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &loss, .updates = updates}, &train))
         return failed(adj_exec_message(train));
-    if (adj_exec_new(g, &test_opts, &test))
+    if (adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &logits}, &test))
         return failed(adj_exec_message(test));
-
     adj_dataset *train_set, *test_set;
-    if (adj_dataset_digits(ADJ_TRAIN, TRAIN, 1, &train_set))
-        return failed(train_set->message);
-    if (adj_dataset_digits(ADJ_TEST, TEST, 1, &test_set))
-        return failed(test_set->message);
+    if (adj_dataset_digits(ADJ_TRAIN, TRAIN, 1, &train_set) ||
+        adj_dataset_digits(ADJ_TEST, TEST, 1, &test_set))
+        return failed("the digits cannot be drawn");
 
-    const adj_schedule cosine = {ADJ_SCHEDULE_COSINE, .base = 0.02, .total = EPOCHS * STEPS};
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
-        float loss_now, mean = 0;
-        int right = 0;
         adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
         for (int step = 0; step < STEPS; step++) {
-            float rate = (float)adj_schedule_at(&cosine, epoch * STEPS + step);
+            const float rate = (float)adj_schedule_at(&cosine, epoch * STEPS + step);
             adj_batch(train_set, order, step * BATCH, shape, x, label);
             adj_set(train, images, x, sizeof x);
             adj_set(train, labels, label, sizeof label);
             adj_set(train, lr, &rate, sizeof rate);
             if (adj_run(train) || adj_get(train, loss, &loss_now, sizeof loss_now))
                 return failed(adj_exec_message(train));
-            mean += loss_now / STEPS;
         }
-        adj_copy_params(test, train);
-        for (int first = 0; first < TEST; first += BATCH) {
-            adj_batch(test_set, NULL, first, shape, x, label);
-            adj_set(test, images, x, sizeof x);
-            if (adj_run(test) || adj_get(test, logits, y, sizeof y))
-                return failed(adj_exec_message(test));
-            for (int i = 0; i < BATCH; i++)
-                right += is_right(y[i], label[i]);
-        }
-        printf("epoch %d: loss %.4f, test accuracy %.2f %%\n", epoch + 1, mean,
-               100.0 * right / TEST);
+        adj_copy_params(test, train); /* by name */
+        if (adj_evaluate(test, images, logits, test_set, &right, NULL, 0))
+            return failed(adj_exec_message(test));
+        printf("epoch %d: loss %.4f, test accuracy %.2f %%\n", epoch + 1, loss_now,
+               100.0 * (double)right / TEST);
     }
     adj_dataset_free(train_set);
     adj_dataset_free(test_set);

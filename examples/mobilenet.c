@@ -75,34 +75,12 @@ static adj_status train_epoch(net *m, const adj_dataset *d, int epoch, float *me
     return ADJ_OK;
 }
 
-static adj_status test(net *m, const adj_dataset *d, int *right)
-{
-    static float x[BATCH * SIZE * SIZE * 3], y[BATCH][CLASSES];
-    static int32_t label[BATCH];
-
-    *right = 0;
-    for (int first = 0; first < TEST; first += BATCH) {
-        adj_batch(d, NULL, first, m->shape, x, label);
-        adj_set(m->e, m->images, x, sizeof x);
-        adj_status status = adj_run(m->e);
-        if (status != ADJ_OK || (status = adj_get(m->e, m->logits, y, sizeof y)) != ADJ_OK)
-            return status;
-        for (int i = 0; i < BATCH; i++) {
-            int best = 0;
-            for (int c = 1; c < CLASSES; c++)
-                best = y[i][c] > y[i][best] ? c : best;
-            *right += best == label[i];
-        }
-    }
-    return ADJ_OK;
-}
-
 int main(void)
 {
     net training = {0}, testing = {0};
     adj_dataset *train_set, *test_set;
     float mean;
-    int right;
+    int64_t right;
 
     if (net_new(&training, 1) || net_new(&testing, 0))
         return fprintf(stderr, "mobilenet: %s%s\n", adj_exec_message(training.e),
@@ -115,10 +93,11 @@ int main(void)
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         if (train_epoch(&training, train_set, epoch, &mean))
             return fprintf(stderr, "mobilenet: %s\n", adj_exec_message(training.e)), 1;
-        if (adj_copy_params(testing.e, training.e) || test(&testing, test_set, &right))
+        if (adj_copy_params(testing.e, training.e) ||
+            adj_evaluate(testing.e, testing.images, testing.logits, test_set, &right, NULL, 0))
             return fprintf(stderr, "mobilenet: %s\n", adj_exec_message(testing.e)), 1;
         printf("epoch %d: loss %.4f, test accuracy %.2f %%\n", epoch + 1, mean,
-               100.0 * right / TEST);
+               100.0 * (double)right / TEST);
     }
     adj_dataset_free(train_set);
     adj_dataset_free(test_set);

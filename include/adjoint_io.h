@@ -59,6 +59,18 @@ ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order
 ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
                           adj_shape shape, float *x, int32_t *labels);
 
+/* How many of n rows of scores [n, classes] are largest at their label; a row labelled -1 is not
+ * counted. */
+ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],
+                                const int32_t labels[]);
+
+/* Runs the whole data set through an executor that needs the f32 input images [batch, h, w, c] and
+ * fetches the f32 node logits [batch, classes]; *right: how many of its d->n images have their
+ * largest logit at their label. message (may be NULL) gets the sentence of a failure, at most size
+ * bytes. */
+ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
+                                const adj_dataset *d, int64_t *right, char *message, size_t size);
+
 /* ---- tensors in files: safetensors ---- */
 
 typedef struct {
