@@ -85,9 +85,7 @@ ADJ_API size_t adj_dtype_size(adj_dtype dtype);
  * overflows. */
 ADJ_API int64_t adj_shape_elems(adj_shape shape);
 
-/* ---- graphs
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- graphs ---- */
 
 /* All zero is the default: malloc and free, no hook. */
 typedef struct {
@@ -135,9 +133,7 @@ ADJ_API adj_node *adj_label(adj_node *n, const char *name);
 ADJ_API void adj_print(FILE *f, int n, adj_node *const roots[]);
 ADJ_API void adj_print_dot(FILE *f, int n, adj_node *const roots[]);
 
-/* ---- leaves
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- leaves ---- */
 
 typedef enum {
     ADJ_INIT_CONSTANT,
@@ -164,8 +160,7 @@ ADJ_API adj_node *adj_const(adj_graph *g, adj_dtype dtype, adj_shape shape, cons
 /* Every element is value. */
 ADJ_API adj_node *adj_fill(adj_graph *g, adj_dtype dtype, adj_shape shape, double value);
 
-/* ---- convolutions (TensorFlow's contract)
- * -------------------------------------------------------------------- */
+/* ---- convolutions (TensorFlow's contract) ---- */
 
 /* strides, dilations and pads in data_format order, as TensorFlow has them. An array that is all
  * zero is the default (ones; no pads); a single zero in stride or dilation is an error. pad is
@@ -200,24 +195,24 @@ ADJ_API adj_node *adj_conv2d_transpose(adj_node *x, adj_node *w, adj_shape outpu
 ADJ_API adj_node *adj_separable_conv2d(adj_node *x, adj_node *depthwise, adj_node *pointwise,
                                        const adj_conv *a);
 
-/* ---- pooling
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- pooling ---- */
 
-/* ksize, stride and pad in data_format order. An all-zero stride means ksize. EXPLICIT is for
- * max_pool only. */
+/* ksize, stride and pad in data_format order; ksize is required, an all-zero stride means ksize.
+ * EXPLICIT is for max_pool only, and so is a window over channels: 1x1 in space and its own stride.
+ */
 typedef struct {
     int64_t ksize[4], stride[4], pad[4][2];
     adj_padding padding;
     adj_format format;
 } adj_pool;
 
+/* The largest element of each window; NaN is larger than any number. */
 ADJ_API adj_node *adj_max_pool(adj_node *x, const adj_pool *a);
-/* dy goes to the first maximum of each window in row-major order. */
+/* dy (shaped as y) goes to the first maximum of each window in row-major order: shaped as x. */
 ADJ_API adj_node *adj_max_pool_grad(adj_node *x, adj_node *y, adj_node *dy, const adj_pool *a);
 /* The elements of e (shaped as x) at each window's first maximum: the adjoint of max_pool_grad. */
 ADJ_API adj_node *adj_max_pool_grad_grad(adj_node *x, adj_node *y, adj_node *e, const adj_pool *a);
-/* The mean over a window's valid elements. */
+/* The mean over a window's valid elements, and its gradient for an x of input_shape. */
 ADJ_API adj_node *adj_avg_pool(adj_node *x, const adj_pool *a);
 ADJ_API adj_node *adj_avg_pool_grad(adj_shape input_shape, adj_node *dy, const adj_pool *a);
 /* [n,h,w,c] or [n,c,h,w] -> [n,c]. */
@@ -240,11 +235,11 @@ ADJ_API adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a,
 /* More than ADJ_MAX_RANK entries: ADJ_ESHAPE. Entries are not checked here. */
 ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape);
 
-/* ---- bias and activations
- * ---------------------------------------------------------------------------------- */
+/* ---- bias and activations ---- */
 
 /* x has rank 2 to 5; b [c] is added along the last axis (ADJ_NHWC) or axis 1 (ADJ_NCHW). */
 ADJ_API adj_node *adj_bias_add(adj_node *x, adj_node *b, adj_format format);
+/* [c]: the sum over the other axes. */
 ADJ_API adj_node *adj_bias_add_grad(adj_node *dy, adj_format format);
 
 ADJ_API adj_node *adj_relu(adj_node *x);
@@ -262,8 +257,7 @@ ADJ_API adj_node *adj_sigmoid_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_tanh_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_silu_grad(adj_node *dy, adj_node *x);
 
-/* ---- elementwise, with broadcasting as in NumPy; operands have one dtype
- * ------------------------------------- */
+/* ---- elementwise, with broadcasting as in NumPy; operands have one dtype ---- */
 
 ADJ_API adj_node *adj_add(adj_node *a, adj_node *b);
 ADJ_API adj_node *adj_sub(adj_node *a, adj_node *b);
@@ -284,8 +278,7 @@ ADJ_API adj_node *adj_cast(adj_node *x, adj_dtype dtype);
 /* x itself; adj_grad sees a constant. */
 ADJ_API adj_node *adj_stop_gradient(adj_node *x);
 
-/* ---- matrices and shapes
- * --------------------------------------------------------------------------------------- */
+/* ---- matrices and shapes ---- */
 
 /* op(a) op(b) for matrices, op(m) being m or its transpose. */
 ADJ_API adj_node *adj_matmul(adj_node *a, adj_node *b, int transpose_a, int transpose_b);
@@ -308,11 +301,11 @@ ADJ_API adj_node *adj_reduce_sum(adj_node *x, adj_axes axes);
 ADJ_API adj_node *adj_reduce_mean(adj_node *x, adj_axes axes);
 ADJ_API adj_node *adj_reduce_max(adj_node *x, adj_axes axes); /* ties share the gradient equally */
 
-/* ---- normalisation, loss, dropout
- * ------------------------------------------------------------------------------ */
+/* ---- normalisation, loss, dropout ---- */
 
-/* [2, c]: mean and biased variance over all axes but the channel axis. Exact sums in a fixed order.
- */
+/* x has rank 2 to 5, the channel axis as in adj_bias_add; gamma and beta are [c]. Statistics,
+ * gamma, beta and sums are f32 for half x, else of x's type. */
+/* [2, c]: mean and biased variance over the other axes. Exact sums in a fixed order. */
 ADJ_API adj_node *adj_batch_norm_stats(adj_node *x, adj_format format);
 /* (x - mean) / sqrt(variance + epsilon) * gamma + beta; stats from adj_batch_norm_stats(x) or
  * running ones. */
@@ -334,7 +327,7 @@ ADJ_API adj_node *adj_softmax_cross_entropy(adj_node *logits, adj_node *labels, 
 ADJ_API adj_node *adj_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
                                                  double smoothing);
 /* labels: i32 [n], each 0 to k-1, or -1: that row's loss and gradient are 0. Others fail adj_run
- * with ADJ_EARG. */
+ * with ADJ_EARG. Loss [n], gradient [n, k]. */
 ADJ_API adj_node *adj_sparse_softmax_cross_entropy(adj_node *logits, adj_node *labels,
                                                    double smoothing);
 ADJ_API adj_node *adj_sparse_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
@@ -347,8 +340,7 @@ ADJ_API adj_node *adj_label_count(adj_node *labels, adj_dtype dtype);
  * (Philox4x32-10). */
 ADJ_API adj_node *adj_dropout(adj_node *x, adj_node *step, double rate, uint64_t seed);
 
-/* ---- what optimisers are made of
- * ------------------------------------------------------------------------------- */
+/* ---- what optimisers are made of ---- */
 
 /* mu*v + g + decay*p. */
 ADJ_API adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu, double decay);
@@ -366,8 +358,7 @@ ADJ_API adj_node *adj_adam_step(adj_node *p, adj_node *m, adj_node *v, adj_node 
 /* i32 scalar + 1. */
 ADJ_API adj_node *adj_next_step(adj_node *step);
 
-/* ---- gradients and updates
- * --------------------------------------------------------------------------------------- */
+/* ---- gradients and updates ---- */
 
 /* dx[i] = d y / d x[i], seeded with dy (shaped as y; NULL: ones, and y must be a scalar). What y
  * does not depend on gets zeros. dx may be x. Returns the graph's status; on failure every dx[i] is
@@ -390,9 +381,7 @@ ADJ_API adj_updates *adj_noted_updates(adj_graph *g);
 ADJ_API void adj_update_begin(adj_graph *g);
 ADJ_API void adj_update_end(adj_graph *g);
 
-/* ---- executors
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- executors ---- */
 
 /* All zero is the default but for what to compute. */
 typedef struct {

@@ -186,8 +186,8 @@ ADJ_API extern const adj_backend *const adj_backends[];
 ADJ_API void *adj_alloc(const adj_allocator *a, size_t bytes); /* zeroed, 64-byte aligned */
 ADJ_API void adj_release(const adj_allocator *a, void *p);     /* p may be NULL */
 
-/* ---- attributes as nodes store them: what kernels and gradient rules read. No struct has padding.
- * ---- */
+/* ---- attributes as nodes store them, for kernels and gradient rules; no struct has padding ----
+ */
 
 /* Geometry of a convolution or pool after SAME and EXPLICIT are resolved, the same for both
  * formats. */

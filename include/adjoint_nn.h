@@ -17,8 +17,7 @@
 extern "C" {
 #endif
 
-/* ---- initial values
- * --------------------------------------------------------------------------------------- */
+/* ---- initial values ---- */
 
 /* Normal with mean 0 and variance 2/fan_in (he) or 2/(fan_in + fan_out) (glorot), or uniform with
  * the same variance. A fan below 1 counts as 1. */
@@ -39,9 +38,7 @@ typedef enum {
     ADJ_INIT_GIVEN /* the option struct's `given` */
 } adj_weights;
 
-/* ---- layers
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- layers ---- */
 
 /* For the three convolution layers. x is [n,h,w,c] or [n,c,h,w]. Pairs are {height, width}; a
  * second entry of 0 means as the first. */
@@ -101,17 +98,14 @@ ADJ_API adj_node *adj_layer_batch_norm(adj_node *x, const char *name,
  * training: x itself. */
 ADJ_API adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int training);
 
-/* ---- losses
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- losses ---- */
 
 /* The mean cross-entropy over the rows whose label is not -1; labels i32 [n]. A scalar, f32 for
  * half logits. */
 ADJ_API adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels);
 ADJ_API adj_node *adj_loss_softmax_smoothed(adj_node *logits, adj_node *labels, double smoothing);
 
-/* ---- optimisers: updates for everything trainable that a loss depends on
- * ---------------------------------- */
+/* ---- optimisers: updates for everything trainable that a loss depends on ---- */
 
 /* The trainable parameters that y depends on, in the order of their creation: writes at most max of
  * them (params may be NULL if max is 0) and returns how many there are; -1 when out of memory. */
@@ -151,8 +145,7 @@ ADJ_API adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts 
 /* The i-th of those names; NULL past the last. */
 ADJ_API const char *adj_optimiser_name(int i);
 
-/* ---- learning rate schedules: pure functions of the step
- * -------------------------------------------------- */
+/* ---- learning rate schedules: pure functions of the step ---- */
 
 typedef enum {
     ADJ_SCHEDULE_CONSTANT,
@@ -178,9 +171,7 @@ ADJ_API double adj_schedule_at(const adj_schedule *schedule, int64_t step);
 ADJ_API adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind);
 ADJ_API const char *adj_schedule_name(int i); /* the i-th of those; NULL past the last */
 
-/* ---- models
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- models ---- */
 
 /* All zero: what the model's table entry says. Evaluation unless training is set: build one graph
  * for each and share the parameters with adj_copy_params. */

@@ -2,12 +2,13 @@
  *
  * Per channel, over the m elements of the other axes, with s = 1 / sqrt(var + epsilon) and
  * xhat = (x - mean) * s:
- *   stats = batch_norm_stats(x)                         [2, c]: mean, var (biased)
- *   y     = batch_norm(x, stats, gamma, beta)           xhat * gamma + beta
- *   sums  = batch_norm_grad_sums(x, stats, dy)          [2, c]: dgamma = sum(dy * xhat), dbeta =
- * sum(dy) dx    = batch_norm_grad(x, stats, gamma, dy, sums)  gamma*s * (dy - dbeta/m - xhat *
- * dgamma/m) Statistics, gamma, beta and sums have the statistics type: f32 for half inputs, else
- * x's.
+ *   stats = batch_norm_stats(x)                        mean and biased var, [2, c]
+ *   y     = batch_norm(x, stats, gamma, beta)          xhat * gamma + beta
+ *   sums  = batch_norm_grad_sums(x, stats, dy)         sum(dy * xhat) and sum(dy), [2, c]
+ *   dx    = batch_norm_grad(x, stats, gamma, dy, sums)
+ *           gamma * s * (dy - (sums[1] + xhat * sums[0]) / m)
+ * sums is dgamma and dbeta. Statistics, gamma, beta and sums have the statistics type: f32 for half
+ * inputs, else x's.
  *
  * batch_norm's rule depends on where stats comes from. batch_norm_stats of the same x: dx is the
  * whole derivative, and nothing flows to stats. Anything else, such as running statistics: stats is

@@ -4,9 +4,8 @@
  * Kernels use T (storage), A (arithmetic), ld() and st(); they never name a dtype. f32 computes in
  * double, so that naive is an oracle as well; f16 and bf16 compute in float and round once, to
  * nearest even, in st(). T is a struct for the half types: mixing up T and A does not compile.
- * S is the type
- * of statistics over many elements: float for the half types. KERNEL(op) names the function
- * compiled for this type. */
+ * S is the type of statistics over many elements: float for the half types. KERNEL(op) names the
+ * function compiled for this type. */
 #ifndef NAIVE_ELEM_H
 #define NAIVE_ELEM_H
 
