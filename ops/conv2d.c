@@ -33,6 +33,7 @@ const adj_op adj_op_conv2d = {
     .linear_in = 3,
     .infer = conv_infer,
     .grad = conv_grad,
+    .flop = conv_flop,
     .show = conv_show,
 };
 
@@ -44,6 +45,7 @@ const adj_op adj_op_conv2d_backprop_input = {
     .linear_in = 3,
     .infer = conv_infer_backprop_input,
     .grad = conv_grad_backprop_input,
+    .flop = conv_flop,
     .show = conv_show,
 };
 
@@ -55,5 +57,6 @@ const adj_op adj_op_conv2d_backprop_filter = {
     .linear_in = 3,
     .infer = conv_infer_backprop_filter,
     .grad = conv_grad_backprop_filter,
+    .flop = conv_flop,
     .show = conv_show,
 };

@@ -34,6 +34,7 @@ const adj_op adj_op_depthwise_conv2d_native = {
     .linear_in = 3,
     .infer = conv_infer,
     .grad = conv_grad,
+    .flop = conv_flop,
     .show = conv_show,
 };
 
@@ -45,6 +46,7 @@ const adj_op adj_op_depthwise_conv2d_native_backprop_input = {
     .linear_in = 3,
     .infer = conv_infer_backprop_input,
     .grad = conv_grad_backprop_input,
+    .flop = conv_flop,
     .show = conv_show,
 };
 
@@ -56,5 +58,6 @@ const adj_op adj_op_depthwise_conv2d_native_backprop_filter = {
     .linear_in = 3,
     .infer = conv_infer_backprop_filter,
     .grad = conv_grad_backprop_filter,
+    .flop = conv_flop,
     .show = conv_show,
 };
