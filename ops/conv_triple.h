@@ -27,4 +27,7 @@ adj_node *conv_new_backprop_input(const adj_op *op, adj_shape input_sizes, adj_n
 adj_node *conv_new_backprop_filter(const adj_op *op, adj_node *x, adj_shape filter_sizes,
                                    adj_node *dy, const adj_conv *conv);
 
+/* Of all three, taps in the padding counted. */
+double conv_flop(const adj_node *n);
+
 #endif
