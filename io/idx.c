@@ -1,4 +1,4 @@
-/* idx.c - a reader for IDX, the format of MNIST and its likes, plain or gzip (zlib tells which).
+/* idx.c - a reader for IDX, the format of MNIST and its likes, plain or gzip (unzip.h).
  *
  * A file is 00 00 TT RR (TT the element type, 08 unsigned byte; RR the rank), RR big-endian 32-bit
  * sizes, then the bytes, and nothing else. Nothing in it is believed: sizes are multiplied in
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "io.h"
+#include "unzip.h"
 
 enum { IDX_MAX_RANK = 3, FIRST_CHUNK = 1 << 16 };
 static const int64_t largest = INT64_C(1) << 31; /* bytes of data in one file */
@@ -20,7 +20,7 @@ static const int64_t largest = INT64_C(1) << 31; /* bytes of data in one file */
 typedef struct {
     dataset *owner; /* of the message */
     const char *path;
-    gzFile file;
+    unzip *file;
     int64_t offset, size[IDX_MAX_RANK], bytes;
 } idx_file;
 
@@ -40,37 +40,22 @@ static adj_status open_idx(idx_file *f)
         close(fd);
         return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: is not a regular file", f->path);
     }
-    f->file = gzdopen(fd, "rb");
-    if (f->file == NULL) {
-        close(fd);
+    f->file = unzip_open(fd);
+    if (f->file == NULL)
         return io_dataset_fail(f->owner, ADJ_ENOMEM, "idx: %s: out of memory", f->path);
-    }
     return ADJ_OK;
 }
 
-/* What zlib says of a failed read. */
-static const char *reason(int code)
-{
-    switch (code) {
-    case Z_ERRNO: return strerror(errno);
-    case Z_MEM_ERROR: return "out of memory";
-    case Z_BUF_ERROR: return "the compressed file ends early";
-    default: return "the compressed data is corrupt";
-    }
-}
-
-/* Reads exactly n bytes or fails; n fits an int. */
+/* Reads exactly n bytes or fails. */
 static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *what)
 {
-    int got = gzread(f->file, to, (unsigned)n), code = Z_OK;
-    gzerror(f->file, &code);
-
+    int64_t got = unzip_read(f->file, to, n);
     if (got == n)
         return f->offset += n, ADJ_OK;
-    long long end = f->offset + (got > 0 ? got : 0);
-    if (code != Z_OK && code != Z_BUF_ERROR)
+    long long end = f->offset + got;
+    if (unzip_wrong(f->file) != NULL)
         return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: offset %lld: %s", f->path, end,
-                               reason(code));
+                               unzip_wrong(f->file));
     return io_dataset_fail(
         f->owner, ADJ_EIO,
         "idx: %s: offset %lld: the file ends within its %s (expected %lld bytes up to there)",
@@ -136,16 +121,14 @@ static adj_status read_data(idx_file *f, const char *what, uint8_t **data)
 static adj_status expect_end(idx_file *f)
 {
     uint8_t more;
-    int got = gzread(f->file, &more, 1), code = Z_OK;
-    gzerror(f->file, &code);
 
-    if (got == 1)
+    if (unzip_read(f->file, &more, 1) == 1)
         return io_dataset_fail(f->owner, ADJ_EIO,
                                "idx: %s: offset %lld: more bytes than the header says", f->path,
                                (long long)f->offset);
-    if (got < 0 || code != Z_OK)
+    if (unzip_wrong(f->file) != NULL)
         return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: offset %lld: %s", f->path,
-                               (long long)f->offset, reason(code));
+                               (long long)f->offset, unzip_wrong(f->file));
     return ADJ_OK;
 }
 
@@ -157,7 +140,7 @@ static adj_status read_idx(idx_file *f, int rank, const char *what, uint8_t **da
         return status;
     if ((status = read_header(f, rank)) == ADJ_OK && (status = read_data(f, what, data)) == ADJ_OK)
         status = expect_end(f);
-    gzclose(f->file);
+    unzip_close(f->file);
     return status;
 }
 

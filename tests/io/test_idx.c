@@ -112,6 +112,31 @@ Test(idx, gz_truncated_and_damaged_at_every_byte)
     folder_remove(&f);
 }
 
+/* A gzip file may have several members, but nothing else, and its data no more than the header
+ * says. */
+Test(idx, gz_members_and_what_follows)
+{
+    folder f = folder_new();
+    uint8_t packed[400], longer[sizeof images + 1] = {0};
+    size_t first = compress_to(packed, sizeof packed, images, 13);
+    size_t both =
+        first + compress_to(packed + first, sizeof packed - first, images + 13, sizeof images - 13);
+    put_pair(&f, 0, packed, both);
+    expect_good(&f);
+    for (size_t n = 1; n < 30; n += 7) {
+        memset(packed + both, n == 15 ? 0 : 'x', n);
+        put_pair(&f, 0, packed, both + n);
+        expect_refused(&f, image_name,
+                       n > 1 ? "offset 28: more bytes follow the compressed data" : "offset 28: ");
+    }
+    put_pair(&f, 0, packed, both - 1);
+    expect_refused(&f, image_name, "offset 28: the compressed file ends early");
+    memcpy(longer, images, sizeof images);
+    put_pair(&f, 0, packed, compress_to(packed, sizeof packed, longer, sizeof longer));
+    expect_refused(&f, image_name, "offset 28: more bytes than the header says");
+    folder_remove(&f);
+}
+
 typedef struct {
     const char *word;
     int which, at; /* file; where the bytes are replaced */
