@@ -16,14 +16,15 @@ int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_models(int argc, char **argv);
 
-typedef enum { OPTION_TEXT, OPTION_INTEGER, OPTION_REAL } option_kind;
+typedef enum { OPTION_TEXT, OPTION_INTEGER, OPTION_REAL, OPTION_FLAG } option_kind;
 
 typedef struct {
     const char *name;  /* "--epochs" */
-    const char *value; /* "N", for the help */
+    const char *value; /* "N", for the help; "" for a flag, which has none */
     const char *help;
     option_kind kind;
-    void *to; /* const char *, int64_t or double; keeps its value when the option is absent */
+    void *to; /* const char *, int64_t or double, int64_t (1) of a flag; keeps its value when the
+                 option is absent */
     double lowest, highest; /* of a number */
 } option;
 

@@ -27,9 +27,9 @@ static void print_help(const usage *u)
     printf("usage: adjoint %s%s\n%s\n", u->command, u->n > 0 ? " [OPTION]..." : "", u->summary);
     for (int i = 0; i < u->n; i++) {
         snprintf(left, sizeof left, "%s %s", u->options[i].name, u->options[i].value);
-        printf("  %-18s %s\n", left, u->options[i].help);
+        printf("  %-21s %s\n", left, u->options[i].help);
     }
-    printf("  %-18s %s\n", "--help", "this text");
+    printf("  %-21s %s\n", "--help", "this text");
 }
 
 static int unknown(const usage *u, const char *name)
@@ -90,6 +90,12 @@ int parse_options(const usage *u, int argc, char **argv)
             if (equals != NULL)
                 *equals = '\0';
             return unknown(u, word);
+        }
+        if (o->kind == OPTION_FLAG) {
+            if (equals != NULL)
+                return complain(u->command, EXIT_USAGE, "%s: takes no value", o->name);
+            *(int64_t *)o->to = 1;
+            continue;
         }
         const char *text = equals != NULL ? equals + 1 : argv[++i]; /* argv ends with NULL */
         if (text == NULL)

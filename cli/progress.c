@@ -37,13 +37,14 @@ static size_t width(void)
 void progress_step(progress *p, int64_t epoch, int64_t step, tally t)
 {
     double now = seconds_now();
-    if (step == 0)
+    if (step == p->from)
         p->epoch_started = now;
-    if (step == 0 || now - p->shown < (p->terminal ? 0.1 : 10))
+    if (step == p->from || now - p->shown < (p->terminal ? 0.1 : 10))
         return;
     p->shown = now;
 
-    double each = (now - p->epoch_started) / (double)step; /* seconds; without the tests */
+    double each =
+        (now - p->epoch_started) / (double)(step - p->from); /* seconds; without the tests */
     int64_t left = (int64_t)(each * (double)((p->epochs - epoch) * p->steps - step - 1));
     int full = (int)((step + 1) * BAR / p->steps);
     char line[LINE], bar[BAR + 1];

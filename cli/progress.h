@@ -7,8 +7,9 @@
 typedef struct {
     int terminal;
     int64_t epochs, steps, batch; /* steps: of one epoch */
+    int64_t from;                 /* the epoch's first step, another than 0 when resumed */
     double started, shown;        /* seconds */
-    double epoch_started;         /* at the end of its first step, which may have to warm up */
+    double epoch_started;         /* at the end of that step, which may have to warm up */
 } progress;
 
 double seconds_now(void);

@@ -1,7 +1,9 @@
 /* train.c - adjoint train: trains a model, tests it after each epoch, writes weights and a log.
  *
  * Two networks with the same parameter names: one for training steps, one for evaluation, which
- * gets the parameters by name before it is used or saved. Ctrl-C is noticed between two steps. */
+ * gets the parameters by name before it is used or saved. Ctrl-C is noticed between two steps. What
+ * a step does depends on the settings, the position and the parameters alone; so a run that goes on
+ * from a checkpoint does what the other would have done. */
 #include <errno.h>
 #include <libgen.h>
 #include <math.h>
@@ -12,18 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "augment.h"
+#include "checkpoint.h"
 #include "command.h"
 #include "data.h"
 #include "log.h"
 #include "network.h"
 #include "progress.h"
-
-typedef struct {
-    const char *model, *data, *optimizer, *backend, *log, *out;
-    int64_t epochs, batch, shift, seed, threads;
-    double lr;
-} train_opts;
+#include "train.h"
 
 typedef struct {
     const train_opts *o;
@@ -33,10 +30,10 @@ typedef struct {
     adj_schedule schedule;
     int64_t steps; /* of one epoch */
     int64_t *order;
+    uint64_t data_sum; /* for checkpoints */
+    position at;
     progress shown;
     FILE *log;
-    int64_t best_epoch; /* counted from 1; 0: none yet */
-    double best;
 } training;
 
 /* Only the signal handler writes it. */
@@ -52,33 +49,6 @@ static void catch_interrupts(void)
     sigaction(SIGTERM, &a, NULL);
 }
 
-static int parse(train_opts *o, int argc, char **argv)
-{
-    const option options[] = {
-        {"--model", "NAME", "one of adjoint models; default: lenet", OPTION_TEXT, &o->model, 0, 0},
-        {"--data", "DIR", "MNIST's four files; default: the drawn digits", OPTION_TEXT, &o->data, 0,
-         0},
-        {"--epochs", "N", "default: 10", OPTION_INTEGER, &o->epochs, 1, 100000},
-        {"--batch", "N", "images in a step; default: 64", OPTION_INTEGER, &o->batch, 1, 100000},
-        {"--lr", "X", "the first learning rate of the cosine schedule; default: the optimizer's",
-         OPTION_REAL, &o->lr, 1e-12, 1e6},
-        {"--optimizer", "NAME", "sgd, momentum (default), nesterov, adam or adamw", OPTION_TEXT,
-         &o->optimizer, 0, 0},
-        {"--shift", "N", "training images are moved by up to N pixels; default: 1", OPTION_INTEGER,
-         &o->shift, 0, MOST_SHIFT},
-        {"--seed", "N", "of initial values and shuffling; default: 1", OPTION_INTEGER, &o->seed, 0,
-         9e15},
-        {"--backend", "NAME", "onednn (default) or naive", OPTION_TEXT, &o->backend, 0, 0},
-        {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, 1024},
-        {"--log", "FILE", "one JSON object a line", OPTION_TEXT, &o->log, 0, 0},
-        {"--out", "FILE", "the weights, as safetensors; on Ctrl-C as well", OPTION_TEXT, &o->out, 0,
-         0},
-    };
-    const usage u = {"train", "Trains a model and tests it after each epoch.",
-                     sizeof options / sizeof options[0], options};
-    return parse_options(&u, argc, argv);
-}
-
 static int unknown_optimizer(const char *name)
 {
     const char *names[16];
@@ -90,25 +60,18 @@ static int unknown_optimizer(const char *name)
                     nearest != NULL ? nearest : names[0]);
 }
 
-static double default_rate(const char *optimizer)
-{
-    if (strncmp(optimizer, "adam", 4) == 0)
-        return 0.001;
-    return strcmp(optimizer, "sgd") == 0 ? 0.05 : 0.01;
-}
-
 /* A long run should not fail at its end for a wrong name. */
-static int check_out(const char *out)
+static int check_out(const char *option, const char *out)
 {
     struct stat s;
     if (out == NULL)
         return CONTINUE;
     if (stat(out, &s) == 0 && !S_ISREG(s.st_mode))
-        return complain("train", EXIT_FAILED, "--out: %s: is not a regular file", out);
+        return complain("train", EXIT_FAILED, "%s: %s: is not a regular file", option, out);
     char *folder = strdup(out);
     int bad = folder == NULL || access(dirname(folder), W_OK) != 0;
     if (bad)
-        complain("train", EXIT_FAILED, "--out: %s: %s", out, strerror(errno));
+        complain("train", EXIT_FAILED, "%s: %s: %s", option, out, strerror(errno));
     free(folder);
     return bad ? EXIT_FAILED : CONTINUE;
 }
@@ -140,7 +103,9 @@ static int start(training *t)
 
     if (adj_optimiser_from_name(o->optimizer, &t->optimiser) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
-    int status = check_out(o->out);
+    int status = check_out("--out", o->out);
+    if (status == CONTINUE)
+        status = check_out("--checkpoint", o->checkpoint);
     if (status == CONTINUE)
         status = open_data("train", o->data, ADJ_TRAIN, &t->train);
     if (status == CONTINUE)
@@ -149,17 +114,29 @@ static int start(training *t)
         status = open_networks(t);
     if (status != CONTINUE)
         return status;
-    if (o->log != NULL && (t->log = fopen(o->log, "w")) == NULL)
+    if (o->log != NULL && (t->log = fopen(o->log, o->resume ? "a" : "w")) == NULL)
         return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
     t->order = calloc((size_t)t->train->n, sizeof *t->order);
     if (t->order == NULL)
         return complain("train", EXIT_FAILED, "out of memory");
 
     t->steps = (t->train->n + o->batch - 1) / o->batch;
-    t->schedule = (adj_schedule){.kind = ADJ_SCHEDULE_COSINE,
-                                 .base = o->lr > 0 ? o->lr : default_rate(o->optimizer),
-                                 .total = o->epochs * t->steps};
+    t->schedule =
+        (adj_schedule){.kind = ADJ_SCHEDULE_COSINE, .base = o->lr, .total = o->epochs * t->steps};
+    if (o->checkpoint != NULL)
+        t->data_sum = data_checksum(t->train);
     return CONTINUE;
+}
+
+static checkpoint_of about(const training *t)
+{
+    return (checkpoint_of){t->o, t->train, t->data_sum, t->steps, t->order};
+}
+
+static int save_checkpoint(training *t)
+{
+    const checkpoint_of c = about(t);
+    return t->o->checkpoint != NULL ? checkpoint_save(&c, &t->trained, &t->at) : CONTINUE;
 }
 
 static int log_start(const training *t)
@@ -178,40 +155,55 @@ static int log_start(const training *t)
                   (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
                   (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
                   t->schedule.base, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed,
-                  "backend", o->backend != NULL ? o->backend : "onednn"));
+                  "backend", o->backend));
 }
 
-/* All steps of an epoch, or those up to an interrupt. */
-static int train_epoch(training *t, int64_t epoch, tally *sum)
+static int log_resumption(const training *t)
 {
+    printf("resumed after epoch %lld, step %lld\n", (long long)t->at.epoch, (long long)t->at.step);
+    fflush(stdout);
+    return log_line(t->log, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
+                                      (json_int_t)t->at.epoch, "step", (json_int_t)t->at.step));
+}
+
+/* The steps of the epoch that are left, or those up to an interrupt. */
+static int train_epoch(training *t)
+{
+    position *at = &t->at;
     training_step s = {.order = t->order,
                        .shift = t->o->shift,
                        .seed = (uint64_t)t->o->seed,
-                       .drawn = (uint64_t)(epoch * t->steps * t->o->batch)};
+                       .drawn = (uint64_t)(at->epoch * t->steps * t->o->batch)};
+    int status = CONTINUE;
 
-    adj_shuffle(t->train->n, (uint64_t)t->o->seed, (uint64_t)epoch, t->order);
-    for (int64_t step = 0; step < t->steps && !interrupted; step++) {
-        s.lr = adj_schedule_at(&t->schedule, epoch * t->steps + step);
-        if (network_step(&t->trained, t->train, step * t->o->batch, &s, sum) != ADJ_OK) {
+    adj_shuffle(t->train->n, (uint64_t)t->o->seed, (uint64_t)at->epoch, t->order);
+    t->shown.from = at->step;
+    while (at->step < t->steps && status == CONTINUE && !interrupted) {
+        s.lr = adj_schedule_at(&t->schedule, at->epoch * t->steps + at->step);
+        if (network_step(&t->trained, t->train, at->step * t->o->batch, &s, &at->sum) != ADJ_OK) {
             progress_clear(&t->shown);
             return complain("train", EXIT_FAILED, "%s", t->trained.message);
         }
-        if (!isfinite(sum->loss)) {
+        if (!isfinite(at->sum.loss)) {
             progress_clear(&t->shown);
             return complain("train", EXIT_FAILED,
                             "the loss is not finite in step %lld of epoch %lld: try a smaller --lr "
                             "(now %g)",
-                            (long long)step + 1, (long long)epoch + 1, s.lr);
+                            (long long)at->step + 1, (long long)at->epoch + 1, s.lr);
         }
-        progress_step(&t->shown, epoch, step, *sum);
+        progress_step(&t->shown, at->epoch, at->step++, at->sum);
+        if (t->o->every > 0 && at->step % t->o->every == 0 && at->step < t->steps)
+            status = save_checkpoint(t);
     }
-    return CONTINUE;
+    return status;
 }
 
-/* Tests, prints and logs an epoch that took so many seconds. */
-static int finish_epoch(training *t, int64_t epoch, tally train, double took)
+/* Tests, prints and logs the epoch whose steps are done, of which so many images took so many
+ * seconds; the position is then the next epoch's beginning. */
+static int finish_epoch(training *t, int64_t images, double took)
 {
-    tally test;
+    position *at = &t->at;
+    tally test, train = at->sum;
     adj_status status = adj_copy_params(t->tested.exec, t->trained.exec);
 
     progress_clear(&t->shown);
@@ -219,19 +211,20 @@ static int finish_epoch(training *t, int64_t epoch, tally train, double took)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
     if (network_evaluate(&t->tested, t->test, &test) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", t->tested.message);
-    if (t->best_epoch == 0 || accuracy(test) > t->best) {
-        t->best_epoch = epoch + 1;
-        t->best = accuracy(test);
+    double lr = adj_schedule_at(&t->schedule, (at->epoch + 1) * t->steps - 1);
+    double speed = took > 0 ? (double)images / took : 0;
+    *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
+    if (at->best_epoch == 0 || accuracy(test) > at->best) {
+        at->best_epoch = at->epoch;
+        at->best = accuracy(test);
     }
-    double speed = took > 0 ? (double)train.count / took : 0;
     printf("epoch %2lld/%lld  loss %.4f  accuracy %.2f %%  test loss %.4f  test accuracy %.2f %%  "
            "%.0f images/s\n",
-           (long long)epoch + 1, (long long)t->o->epochs, mean_loss(train), accuracy(train),
+           (long long)at->epoch, (long long)t->o->epochs, mean_loss(train), accuracy(train),
            mean_loss(test), accuracy(test), speed);
     fflush(stdout);
-    double lr = adj_schedule_at(&t->schedule, (epoch + 1) * t->steps - 1);
     return log_line(t->log, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
-                                      "epoch", "epoch", (json_int_t)epoch + 1, "loss",
+                                      "epoch", "epoch", (json_int_t)at->epoch, "loss",
                                       mean_loss(train), "accuracy", accuracy(train), "test_loss",
                                       mean_loss(test), "test_accuracy", accuracy(test), "lr", lr,
                                       "images_per_second", speed, "seconds", took))
@@ -254,31 +247,42 @@ static int save(training *t)
     return CONTINUE;
 }
 
-static int run(training *t)
+/* Up to the end, or to the step after which an interrupt is noticed. */
+static int run_epochs(training *t)
 {
-    int status =
-        log_start(t) ? complain("train", EXIT_FAILED, "--log: cannot be written") : CONTINUE;
+    int status = CONTINUE;
 
-    catch_interrupts();
-    t->shown = progress_start(t->o->epochs, t->steps, t->o->batch);
-    for (int64_t epoch = 0; epoch < t->o->epochs && status == CONTINUE && !interrupted; epoch++) {
-        tally sum = {0};
+    while (t->at.epoch < t->o->epochs && status == CONTINUE && !interrupted) {
+        int64_t before = t->at.sum.count;
         double began = seconds_now();
-        status = train_epoch(t, epoch, &sum);
+        status = train_epoch(t);
         if (status == CONTINUE && !interrupted)
-            status = finish_epoch(t, epoch, sum, seconds_now() - began);
+            status = finish_epoch(t, t->at.sum.count - before, seconds_now() - began);
+        if (status == CONTINUE)
+            status = save_checkpoint(t);
     }
     progress_clear(&t->shown);
+    return status;
+}
+
+static int run(training *t)
+{
+    if (log_start(t) != 0 || (t->o->resume && log_resumption(t) != 0))
+        return complain("train", EXIT_FAILED, "--log: %s: cannot be written", t->o->log);
+    catch_interrupts();
+    t->shown = progress_start(t->o->epochs, t->steps, t->o->batch);
+    int status = run_epochs(t);
     if (status != CONTINUE)
         return status;
-    if (t->best_epoch > 0)
-        printf("best: %.2f %% in epoch %lld\n", t->best, (long long)t->best_epoch);
+    if (t->at.best_epoch > 0)
+        printf("best: %.2f %% in epoch %lld\n", t->at.best, (long long)t->at.best_epoch);
     if (interrupted)
-        printf("stopped after the step\n");
+        printf(t->o->checkpoint != NULL ? "stopped after the step, which --resume goes on from\n"
+                                        : "stopped after the step\n");
     status = save(t);
     if (log_line(t->log,
                  json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
-                           (json_int_t)t->best_epoch, "best_accuracy", t->best, "interrupted",
+                           (json_int_t)t->at.best_epoch, "best_accuracy", t->at.best, "interrupted",
                            interrupted != 0, "seconds", seconds_now() - t->shown.started)) != 0)
         return complain("train", EXIT_FAILED, "--log: %s: cannot be written", t->o->log);
     if (status != CONTINUE)
@@ -288,22 +292,25 @@ static int run(training *t)
 
 int command_train(int argc, char **argv)
 {
-    train_opts o = {.model = "lenet",
-                    .optimizer = "momentum",
-                    .epochs = 10,
-                    .batch = 64,
-                    .shift = 1,
-                    .seed = 1};
+    train_opts o;
     training t = {.o = &o};
+    adj_tensors *resumed = NULL;
 
-    int status = parse(&o, argc, argv);
+    int status = parse_train(&o, argc, argv);
+    if (status == CONTINUE && o.resume)
+        status = checkpoint_open(&o, &resumed);
     if (status == CONTINUE) {
+        set_train_defaults(&o);
         if (o.threads > 0)
             omp_set_num_threads((int)o.threads);
         status = start(&t);
-        if (status == CONTINUE)
-            status = run(&t);
     }
+    if (status == CONTINUE && o.resume) {
+        const checkpoint_of c = about(&t);
+        status = checkpoint_restore(resumed, &c, &t.trained, &t.at);
+    }
+    if (status == CONTINUE)
+        status = run(&t);
     if (t.log != NULL && fclose(t.log) != 0 && status == EXIT_OK)
         status = complain("train", EXIT_FAILED, "--log: %s: cannot be written", o.log);
     free(t.order);
@@ -311,5 +318,6 @@ int command_train(int argc, char **argv)
     network_close(&t.trained);
     adj_dataset_free(t.test);
     adj_dataset_free(t.train);
+    adj_tensors_free(resumed);
     return status;
 }

@@ -6,36 +6,7 @@
 
 #include "adjoint_io.h"
 #include "cli/child.h"
-#include "io/folder.h"
-
-/* n of the drawn digits as a pair of IDX files. */
-static void put_images(const folder *f, const char *images, const char *labels, adj_part part,
-                       int64_t n)
-{
-    adj_dataset *d = NULL;
-    cr_assert_eq(adj_dataset_digits(part, n, 5, &d), ADJ_OK);
-    uint8_t x[16] = {0, 0, 8, 3, 0, 0, 0, (uint8_t)n, 0, 0, 0, 28, 0, 0, 0, 28};
-    uint8_t y[8] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
-    FILE *file = fopen(in_folder(f, images).s, "wb");
-    fwrite(x, 1, sizeof x, file);
-    fwrite(d->images, 784, (size_t)n, file);
-    fclose(file);
-    file = fopen(in_folder(f, labels).s, "wb");
-    fwrite(y, 1, sizeof y, file);
-    for (int64_t i = 0; i < n; i++)
-        fputc(d->labels[i], file);
-    fclose(file);
-    adj_dataset_free(d);
-}
-
-/* 90 images to train on, 43 to test: neither fills its last batch. */
-static folder small_data(void)
-{
-    folder f = folder_new();
-    put_images(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", ADJ_TRAIN, 90);
-    put_images(&f, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", ADJ_TEST, 43);
-    return f;
-}
+#include "cli/small_data.h"
 
 typedef struct {
     int status;
@@ -73,6 +44,10 @@ static const call calls[] = {
     {1, NULL, "/nowhere/train-images-idx3-ubyte: No such file", {"train", "--data", "/nowhere"}},
     {1, NULL, "/nowhere/weights: No such file", {"train", "--out", "/nowhere/weights"}},
     {1, NULL, "/dev/null: is not a regular file", {"train", "--out", "/dev/null"}},
+    {1, NULL, "/nowhere/file: No such file", {"train", "--checkpoint", "/nowhere/file"}},
+    {3, NULL, "--resume: --checkpoint FILE is missing", {"train", "--resume"}},
+    {3, NULL, "--checkpoint FILE is missing", {"train", "--checkpoint-every", "3"}},
+    {3, NULL, "--resume: takes no value", {"train", "--resume=yes"}},
     {1, NULL, "/nowhere/log: No such file", {"train", "--log", "/nowhere/log"}},
     {1, NULL, "backendless", {"train", "--backend", "backendless"}},
     {3, NULL, "--weights FILE is missing", {"eval"}},

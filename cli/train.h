@@ -1,0 +1,20 @@
+/* train.h - the settings of a training run, from the command line or from a checkpoint. */
+#ifndef CLI_TRAIN_H
+#define CLI_TRAIN_H
+
+#include <stdint.h>
+
+typedef struct {
+    const char *model, *data, *optimizer, *backend, *log, *out, *checkpoint;
+    int64_t epochs, batch, shift, seed, threads, every, resume;
+    double lr;
+} train_opts;
+
+/* Reads the command line. What it does not say stays NULL or UNSET, for a checkpoint to say.
+ * CONTINUE or an exit status. */
+enum { UNSET = -1 };
+int parse_train(train_opts *o, int argc, char **argv);
+/* What is still unset then. */
+void set_train_defaults(train_opts *o);
+
+#endif

@@ -1,0 +1,322 @@
+/* test_checkpoint.c - a run that was killed or stopped and resumed is the run that was not: the
+ * same losses, the same weights to the last bit; and no checkpoint file is trusted. */
+#include <criterion/criterion.h>
+#include <time.h>
+
+#include "cli/child.h"
+#include "cli/small_data.h"
+
+enum { WORDS = 30, TEXT = 1 << 20 };
+
+typedef struct {
+    const char *word[WORDS];
+} words;
+
+/* Training of a small model on f, and what else is asked for. */
+static words training(const folder *f, const char *const more[])
+{
+    static char data[64];
+    snprintf(data, sizeof data, "%s", f->path);
+    words w = {{"train", "--data", data, "--threads", "1"}};
+    int n = 5;
+    for (int i = 0; more[i] != NULL; i++)
+        w.word[n++] = more[i];
+    return w;
+}
+
+static void pause_ms(long ms)
+{
+    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+static size_t read_file(const char *path, char text[TEXT])
+{
+    FILE *f = fopen(path, "rb");
+    cr_assert_not_null(f, "%s", path);
+    size_t n = fread(text, 1, TEXT - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    return n;
+}
+
+/* Both files hold the same tensors and states. */
+static void expect_same_weights(const char *left, const char *right)
+{
+    adj_tensors *a = NULL, *b = NULL;
+    cr_assert_eq(adj_tensors_read(left, &a), ADJ_OK, "%s", adj_tensors_message(a));
+    cr_assert_eq(adj_tensors_read(right, &b), ADJ_OK, "%s", adj_tensors_message(b));
+    cr_assert_gt(adj_tensors_count(a), 5);
+    for (int i = 0; i < adj_tensors_count(a); i++) {
+        adj_tensor x = adj_tensors_get(a, i);
+        adj_tensor y = adj_tensors_get(b, adj_tensors_find(b, x.name));
+        size_t bytes = (size_t)adj_shape_elems(x.type.shape) * adj_dtype_size(x.type.dtype);
+        cr_expect(y.data != NULL && memcmp(x.data, y.data, bytes) == 0, "%s", x.name);
+    }
+    adj_tensors_free(a);
+    adj_tensors_free(b);
+}
+
+/* Cuts a line of the log behind its losses; 0: it is no epoch's. */
+static int cut_epoch(char *line)
+{
+    char *times = strstr(line, ",\"images_per_second\"");
+    if (times != NULL)
+        *times = '\0';
+    return times != NULL;
+}
+
+/* Every epoch that either log has is in the other with the same losses. */
+static void expect_same_losses(const char *left, const char *right)
+{
+    static char a[TEXT], b[TEXT];
+    const char *const from[] = {left, right}, *const to[] = {right, left};
+
+    for (int way = 0; way < 2; way++) {
+        int n = 0;
+        read_file(from[way], a);
+        read_file(to[way], b);
+        for (char *rest, *line = strtok_r(a, "\n", &rest); line != NULL;
+             line = strtok_r(NULL, "\n", &rest))
+            if (cut_epoch(line)) {
+                cr_expect_not_null(strstr(b, line), "%s: not in %s: %s", from[way], to[way], line);
+                n++;
+            }
+        cr_expect_gt(n, 0);
+    }
+}
+
+/* Images drawn up to the checkpoint; -1: there is none. A torn file ends the test. */
+static long progress_of(const char *path)
+{
+    if (access(path, F_OK) != 0)
+        return -1;
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "torn: %s", adj_tensors_message(t));
+    long drawn = strtol(adj_tensors_metadata(t, "images_drawn"), NULL, 10);
+    adj_tensors_free(t);
+    return drawn;
+}
+
+#define MODEL "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002"
+
+/* Starts a run and waits for its first new checkpoint; milliseconds. */
+static long wait_for_checkpoint(const words *w, const char *path, child *c)
+{
+    struct timespec began, now;
+    long before = progress_of(path);
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    *c = child_start(w->word, -1);
+    while (progress_of(path) <= before)
+        pause_ms(1);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000;
+}
+
+Test(checkpoint, killed_a_hundred_times)
+{
+    folder f = small_data();
+    const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
+                    out = in_folder(&f, "out"), log0 = in_folder(&f, "log0"),
+                    out0 = in_folder(&f, "out0");
+    words whole = training(
+        &f, (const char *[]){MODEL, "--epochs", "120", "--log", log0.s, "--out", out0.s, NULL});
+    words first = training(&f, (const char *[]){MODEL, "--epochs", "120", "--checkpoint", file.s,
+                                                "--log", log.s, "--checkpoint-every", "1", NULL});
+    words again = training(&f, (const char *[]){"--resume", "--checkpoint", file.s, "--log", log.s,
+                                                "--checkpoint-every", "1", NULL});
+    words last = training(&f, (const char *[]){"--resume", "--checkpoint", file.s, "--log", log.s,
+                                               "--out", out.s, NULL});
+    finished r;
+    run_tool(whole.word, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+
+    unsigned random = 1;
+    long before = -1, typical = 0;
+    int moved = 0;
+    for (int i = 0; i < 100; i++) {
+        child c;
+        if (i == 0)
+            typical = wait_for_checkpoint(&first, file.s, &c);
+        else {
+            c = child_start(again.word, -1);
+            random = random * 1103515245 + 12345;
+            pause_ms(typical / 2 + (long)(random >> 16) % (typical + 20));
+        }
+        kill(c.pid, SIGKILL);
+        child_finish(&c, &r);
+        cr_assert(r.status == 128 + SIGKILL || r.status == 0, "%d: %s", r.status, r.err);
+        long now = progress_of(file.s);
+        cr_assert_geq(now, before);
+        moved += now > before;
+        before = now;
+    }
+    cr_log_info("%d of 100 runs came to a new checkpoint; %d files were left half written", moved,
+                files_in(&f) - 8);
+    cr_expect_gt(moved, 5, "only %d of 100 runs came to a checkpoint", moved);
+    run_tool(last.word, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    expect_same_weights(out0.s, out.s);
+    expect_same_losses(log0.s, log.s);
+    folder_remove(&f);
+}
+
+/* Ctrl-C in the middle of an epoch, twice, then to the end. */
+Test(checkpoint, stopped_and_resumed)
+{
+    static const struct {
+        const char *name, *epochs;
+    } backends[] = {{"naive", "6"}, {"onednn", "60"}};
+    for (int b = 0; b < 2; b++) {
+        folder f = small_data();
+        const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
+                        out = in_folder(&f, "out"), log0 = in_folder(&f, "log0"),
+                        out0 = in_folder(&f, "out0");
+        words whole = training(&f, (const char *[]){MODEL, "--backend", backends[b].name,
+                                                    "--epochs", backends[b].epochs, "--log", log0.s,
+                                                    "--out", out0.s, NULL});
+        words first = training(&f, (const char *[]){MODEL, "--backend", backends[b].name,
+                                                    "--epochs", backends[b].epochs, "--log", log.s,
+                                                    "--checkpoint", file.s, NULL});
+        words again = training(&f, (const char *[]){"--resume", "--checkpoint", file.s, "--log",
+                                                    log.s, "--out", out.s, NULL});
+        finished r;
+        run_tool(whole.word, &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        for (int i = 0; i < 2; i++) {
+            child c;
+            wait_for_checkpoint(i == 0 ? &first : &again, file.s, &c);
+            kill(c.pid, SIGINT);
+            child_finish(&c, &r);
+            cr_expect_eq(r.status, 130, "%d: %s", r.status, r.err);
+        }
+        run_tool(again.word, &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_expect_not_null(strstr(r.out, "resumed after epoch"));
+        expect_same_weights(out0.s, out.s);
+        expect_same_losses(log0.s, log.s);
+        folder_remove(&f);
+    }
+}
+
+/* ---- files that are no checkpoints of this run ---- */
+
+static const char *const keys[] = {
+    "model",      "optimizer",     "backend", "epochs", "batch",        "shift",     "seed",
+    "lr",         "threads",       "epoch",   "step",   "loss_sum",     "right",     "images",
+    "best_epoch", "best_accuracy", "data",    "order",  "images_drawn", "checkpoint"};
+enum { KEYS = sizeof keys / sizeof keys[0] };
+
+/* The file again, with another value for the key; NULL: without it. */
+static void put_changed(const adj_tensors *from, const char *path, const char *key,
+                        const char *value)
+{
+    adj_tensor tensor[100];
+    adj_metadata entry[KEYS];
+    int n = 0;
+
+    for (int i = 0; i < adj_tensors_count(from); i++)
+        tensor[i] = adj_tensors_get(from, i);
+    for (int i = 0; i < KEYS; i++) {
+        entry[n] = (adj_metadata){keys[i], adj_tensors_metadata(from, keys[i])};
+        cr_assert_not_null(entry[n].value, "%s", keys[i]);
+        if (strcmp(keys[i], key) == 0)
+            entry[n].value = value;
+        n += entry[n].value != NULL;
+    }
+    cr_assert_eq(adj_tensors_write(path, adj_tensors_count(from), tensor, n, entry, NULL, 0),
+                 ADJ_OK);
+}
+
+static const struct {
+    const char *key, *value, *words;
+} changes[] = {
+    {"checkpoint", NULL, "is no checkpoint of this version"},
+    {"checkpoint", "adjoint 2", "is no checkpoint of this version"},
+    {"model", NULL, "is no checkpoint: it has no model"},
+    {"model", "lenet", "conv1/w has another type"},
+    {"model", "xyzzy", "unknown model xyzzy"},
+    {"model", "\033[2J", "its model is not possible here"},
+    {"model", "", "its model is not possible here"},
+    {"optimizer", "momentum", "has no tensor"},
+    {"optimizer", "no", "unknown optimizer no"},
+    {"backend", "nvidia", "nvidia"},
+    {"epochs", "0", "its epochs is not possible here"},
+    {"epochs", "100001", "its epochs is not possible here"},
+    {"batch", "9223372036854775807", "its batch is not possible here"},
+    {"batch", "99999999999999999999", "its batch is not possible here"},
+    {"batch", "-4", "its batch is not possible here"},
+    {"batch", "4x", "its batch is not possible here"},
+    {"batch", "7", "its count of images drawn does not fit"},
+    {"lr", "nan", "its lr is not possible here"},
+    {"lr", "-0x1p+2", "its lr is not possible here"},
+    {"shift", "9", "its shift is not possible here"},
+    {"seed", "4", "its order of the images cannot be made again"},
+    {"threads", "1000000", "its threads is not possible here"},
+    {"epoch", "3", "its epoch is not possible here"},
+    {"epoch", "-1", "its epoch is not possible here"},
+    {"epoch", NULL, "it has no epoch"},
+    {"step", "7", "its step is not possible here"},
+    {"step", "1", "its count of images drawn does not fit"},
+    {"loss_sum", "inf", "its loss_sum is not possible here"},
+    {"right", "91", "its right is not possible here"},
+    {"right", "5", "its counts do not fit"},
+    {"images", "16", "its counts do not fit"},
+    {"best_epoch", "3", "its best_epoch is not possible here"},
+    {"best_accuracy", "101", "its best_accuracy is not possible here"},
+    {"data", "0123456789abcdef", "trained on other data"},
+    {"order", "0123456789abcdef", "its order of the images"},
+    {"images_drawn", "1", "its count of images drawn"},
+};
+
+static const struct {
+    const char *option, *value;
+} others[] = {{"--model", "lenet"}, {"--optimizer", "sgd"}, {"--epochs", "3"},
+              {"--batch", "15"},    {"--seed", "2"},        {"--shift", "2"},
+              {"--lr", "0.1"},      {"--backend", "naive"}};
+
+/* --resume from the file fails with a sentence. */
+static void expect_refused(const folder *f, const char *path, const char *option, const char *value,
+                           const char *expected)
+{
+    finished r;
+    words w = training(f, (const char *[]){"--resume", "--checkpoint", path, option, value, NULL});
+    run_tool(w.word, &r);
+    cr_expect(r.status == 1 || r.status == 3, "%s: status %d", expected, r.status);
+    cr_expect(strstr(r.err, expected) != NULL, "expected %s, got %s", expected, r.err);
+    cr_expect_eq(strncmp(r.err, "adjoint train: ", 15), 0);
+    cr_expect_null(strchr(r.err, '\033'));
+}
+
+Test(checkpoint, distrusted)
+{
+    folder f = small_data(), other = small_data();
+    const file_name file = in_folder(&f, "checkpoint"), bad = in_folder(&f, "bad");
+    words w = training(&f, (const char *[]){"--model", "lenet5", "--optimizer", "adam", "--epochs",
+                                            "2", "--batch", "16", "--checkpoint", file.s, NULL});
+    finished r;
+    run_tool(w.word, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(file.s, &t), ADJ_OK);
+    expect_refused(&f, in_folder(&f, "none").s, NULL, NULL, "No such file");
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        put_changed(t, bad.s, changes[i].key, changes[i].value);
+        expect_refused(&f, bad.s, NULL, NULL, changes[i].words);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        expect_refused(&f, file.s, others[i].option, others[i].value, "is another there");
+    put_images(&other, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", ADJ_TRAIN, 89);
+    expect_refused(&other, file.s, NULL, NULL, "trained on other data");
+
+    static char bytes[TEXT];
+    size_t n = read_file(file.s, bytes);
+    for (size_t cut = 0; cut < n; cut += 1 + n / 12) {
+        put_file(bad.s, bytes, cut);
+        expect_refused(&f, bad.s, NULL, NULL, "offset");
+    }
+    adj_tensors_free(t);
+    folder_remove(&f);
+    folder_remove(&other);
+}
