@@ -7,7 +7,7 @@
 
 #include "progress.h"
 
-enum { BAR = 20, LINE = 200 };
+enum { BAR = 16, LINE = 200 };
 
 double seconds_now(void)
 {
