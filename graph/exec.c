@@ -247,12 +247,16 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     adj_allocator a = default_allocator();
     if (g != NULL)
         a = g->pool.allocator;
-    if (opts != NULL && opts->allocator != NULL)
+    int own = opts != NULL && opts->allocator != NULL;
+    int whole = !own || allocator_is_whole(opts->allocator);
+    if (own && whole)
         a = *opts->allocator;
     adj_exec *e = *out = adj_alloc(&a, sizeof *e);
     if (e == NULL)
         return ADJ_ENOMEM;
     e->pool.allocator = a;
+    if (!whole)
+        return exec_fail(e, ADJ_EARG, "adj_exec_new: allocator: a function is NULL");
     if (check_options(e, g, opts) != ADJ_OK)
         return e->status;
     if (omp_in_parallel())

@@ -69,7 +69,9 @@ void adj_exec_print(FILE *f, const adj_exec *e)
     for (int i = 0; i < e->n_step; i++)
         print_step(f, e, i);
     for (int i = 0; i < e->n_update; i++) {
-        fprintf(f, "     \"%s\" :=", adj_node_name(e->leaf[e->update[i].leaf].node));
+        fputs("    ", f);
+        print_name(f, adj_node_name(e->leaf[e->update[i].leaf].node));
+        fputs(" :=", f);
         print_buffer(f, e, e->update[i].next);
         fputs(e->update[i].in_place ? " (in place)\n" : "\n", f);
     }

@@ -20,8 +20,9 @@ const char *adj_status_name(adj_status status)
 
 adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
 {
-    adj_allocator a =
-        opts != NULL && opts->allocator != NULL ? *opts->allocator : default_allocator();
+    int own = opts != NULL && opts->allocator != NULL;
+    int whole = !own || allocator_is_whole(opts->allocator);
+    adj_allocator a = own && whole ? *opts->allocator : default_allocator();
     adj_graph *g = adj_alloc(&a, sizeof *g);
     if (g == NULL)
         return NULL;
@@ -29,6 +30,8 @@ adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
     if (opts != NULL)
         g->opts = *opts;
     g->opts.allocator = &g->pool.allocator;
+    if (!whole)
+        adj_fail(g, ADJ_EARG, "adj_graph_new: allocator: a function is NULL");
     if (version / 10000 != ADJ_VERSION_MAJOR)
         adj_fail(g, ADJ_EVERSION,
                  "adj_graph_new: header and library differ (got version %d, expected %d)", version,

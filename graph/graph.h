@@ -21,6 +21,8 @@ char *pool_string(pool *p, const char *s);
 
 /* malloc and free. */
 adj_allocator default_allocator(void);
+/* Both functions are there. */
+int allocator_is_whole(const adj_allocator *a);
 
 /* ---- the graph ---- */
 
@@ -39,9 +41,10 @@ struct adj_graph {
     adj_graph_opts opts;
     int n_node, capacity;
     adj_node **node;
-    uint32_t n_bucket; /* a power of two, or 0 */
-    uint32_t *bucket;  /* open addressing: node id + 1; 0: free */
-    adj_role role;     /* of the nodes being created */
+    uint32_t n_bucket;    /* a power of two, or 0 */
+    uint32_t *bucket;     /* open addressing: node id + 1; 0: free */
+    adj_role role;        /* of the nodes being created */
+    uint64_t outer_roles; /* those before adj_update_begin */
     adj_updates *noted;
 };
 
@@ -71,5 +74,7 @@ adj_status check_graph(adj_graph *g);
 
 /* One node on one line, as adj_print has it. */
 void print_node(FILE *f, const adj_node *n);
+/* " \"name\"", what would end the line or the quotes escaped. */
+void print_name(FILE *f, const char *name);
 
 #endif

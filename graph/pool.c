@@ -24,6 +24,8 @@ adj_allocator default_allocator(void)
     return (adj_allocator){.alloc = default_alloc, .free = default_free};
 }
 
+int allocator_is_whole(const adj_allocator *a) { return a->alloc != NULL && a->free != NULL; }
+
 /* The pointer that the allocator gave stands right before the aligned one. */
 void *adj_alloc(const adj_allocator *a, size_t bytes)
 {

@@ -37,13 +37,35 @@ static numbering number_needed(int n, adj_node *const root[])
 static const char role_mark[] = {
     [ADJ_ROLE_FORWARD] = ' ', [ADJ_ROLE_GRADIENT] = 'g', [ADJ_ROLE_UPDATE] = 'u'};
 
+/* Quotes and backslashes get a backslash; what would end the line is shown as a backslash and a
+ * code. DOT takes one more backslash for that to be text. */
+static void print_escaped(FILE *f, const char *s, const char *backslash)
+{
+    for (; *s != '\0'; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '\n')
+            fprintf(f, "%sn", backslash);
+        else if (c < ' ' || c == 0x7f)
+            fprintf(f, "%sx%02x", backslash, c);
+        else
+            fprintf(f, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+    }
+}
+
+void print_name(FILE *f, const char *name)
+{
+    fputs(" \"", f);
+    print_escaped(f, name, "\\");
+    fputc('"', f);
+}
+
 /* Attributes and name. */
 static void print_details(FILE *f, const adj_node *n)
 {
     if (n->op->show != NULL)
         n->op->show(n->attrs, f);
     if (n->name != NULL)
-        fprintf(f, " \"%s\"", n->name);
+        print_name(f, n->name);
 }
 
 void print_node(FILE *f, const adj_node *n)
@@ -80,16 +102,6 @@ static const char *const role_style[] = {
     [ADJ_ROLE_UPDATE] = "fillcolor=\"#ddf0d8\"",
 };
 
-/* A name may hold what DOT gives a meaning to. */
-static void print_escaped(FILE *f, const char *s)
-{
-    for (; *s != '\0'; s++) {
-        if (*s == '"' || *s == '\\')
-            fputc('\\', f);
-        fputc(*s, f);
-    }
-}
-
 static void print_dot_node(FILE *f, const numbering *m, const adj_node *n)
 {
     int leaf = (n->op->flags & ADJ_OP_LEAF) != 0;
@@ -100,7 +112,7 @@ static void print_dot_node(FILE *f, const numbering *m, const adj_node *n)
         n->op->show(n->attrs, f);
     if (n->name != NULL) {
         fputs("\\n", f);
-        print_escaped(f, n->name);
+        print_escaped(f, n->name, "\\\\");
     }
     fprintf(f, "\\n%s %s\"];\n", adj_dtype_name(n->type.dtype), adj_shape_text(n->type.shape).s);
     for (int k = 0; k < n->n_in; k++)

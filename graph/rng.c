@@ -58,6 +58,32 @@ static void normals(double u[BLOCK])
     u[1] = radius * sin(angle);
 }
 
+/* The largest value of the dtype that is smaller than b. */
+static void store_below(adj_dtype dtype, void *data, int64_t i, double b)
+{
+    double below = dtype == ADJ_I32 ? ceil(b) - 1 : b;
+
+    adj_store(dtype, data, i, below);
+    if (adj_load(dtype, data, i) < b)
+        return;
+    if (dtype == ADJ_F64)
+        ((double *)data)[i] = nextafter(b, -INFINITY);
+    else if (dtype == ADJ_F32)
+        ((float *)data)[i] = nextafterf((float)b, -INFINITY);
+    else {
+        uint16_t *bits = (uint16_t *)data + i; /* sign and magnitude */
+        *bits = *bits == 0 ? 0x8001 : *bits & 0x8000 ? *bits + 1 : *bits - 1;
+    }
+}
+
+/* v in [a, b), which rounding may take up to b. */
+static void store_uniform(adj_dtype dtype, void *data, int64_t i, double v, adj_init range)
+{
+    adj_store(dtype, data, i, v);
+    if (range.a < range.b && adj_load(dtype, data, i) >= range.b)
+        store_below(dtype, data, i, range.b);
+}
+
 void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uint64_t seed, uint64_t stream)
 {
     if (init.kind == ADJ_INIT_HALVES) {
@@ -74,6 +100,9 @@ void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uint64_t se
         if (init.kind == ADJ_INIT_NORMAL)
             normals(v);
         for (int64_t k = 0; k < BLOCK && i + k < n; k++)
-            adj_store(dtype, data, i + k, init.a + scale * v[k]);
+            if (init.kind == ADJ_INIT_UNIFORM)
+                store_uniform(dtype, data, i + k, init.a + scale * v[k], init);
+            else
+                adj_store(dtype, data, i + k, init.a + scale * v[k]);
     }
 }

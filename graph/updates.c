@@ -110,14 +110,19 @@ void adj_note_update(adj_node *leaf, adj_node *next)
         adj_updates_add(adj_noted_updates(known->graph), leaf, next);
 }
 
+/* Roles to come back to are two bits each, the newest lowest: 32 levels. */
 void adj_update_begin(adj_graph *g)
 {
-    if (g != NULL)
-        g->role = ADJ_ROLE_UPDATE;
+    if (g == NULL)
+        return;
+    g->outer_roles = g->outer_roles << 2 | g->role;
+    g->role = ADJ_ROLE_UPDATE;
 }
 
 void adj_update_end(adj_graph *g)
 {
-    if (g != NULL)
-        g->role = ADJ_ROLE_FORWARD;
+    if (g == NULL)
+        return;
+    g->role = (adj_role)(g->outer_roles & 3);
+    g->outer_roles >>= 2;
 }

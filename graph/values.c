@@ -85,6 +85,26 @@ adj_node *adj_exec_param(const adj_exec *e, int i)
     return NULL;
 }
 
+/* What `from` holds under the name of l; NULL: nothing. */
+static const leaf *same_leaf(const leaf *l, const adj_exec *from)
+{
+    const adj_node *same =
+        l->node->op->flags & ADJ_OP_KEPT ? adj_find(from->graph, l->node->name) : NULL;
+    int k = same != NULL ? from->leaf_of[same->id] : NONE;
+    return k != NONE && (same->op->flags & ADJ_OP_KEPT) ? &from->leaf[k] : NULL;
+}
+
+static adj_status check_copy(adj_exec *to, const leaf *l, const leaf *source)
+{
+    adj_type got = source->node->type, expected = l->node->type;
+    if (got.dtype == expected.dtype && adj_shape_equal(got.shape, expected.shape))
+        return ADJ_OK;
+    return refuse(to, ADJ_ESHAPE,
+                  "adj_copy_params: \"%s\" differs in type (got %s %s, expected %s %s)",
+                  l->node->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
+                  adj_dtype_name(expected.dtype), adj_shape_text(expected.shape).s);
+}
+
 adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
 {
     if (to == NULL || from == NULL)
@@ -93,21 +113,17 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
         return to->status;
     if (from->status != ADJ_OK)
         return refuse(to, ADJ_EARG, "adj_copy_params: the executor to copy from has failed");
+    for (int i = 0; i < to->n_leaf; i++) { /* all is checked before anything is copied */
+        const leaf *source = same_leaf(&to->leaf[i], from);
+        if (source != NULL && check_copy(to, &to->leaf[i], source) != ADJ_OK)
+            return ADJ_ESHAPE;
+    }
     for (int i = 0; i < to->n_leaf; i++) {
         leaf *l = &to->leaf[i];
-        const adj_node *same =
-            l->node->op->flags & ADJ_OP_KEPT ? adj_find(from->graph, l->node->name) : NULL;
-        int k = same != NULL ? from->leaf_of[same->id] : NONE;
-        if (k == NONE || !(same->op->flags & ADJ_OP_KEPT))
+        const leaf *source = same_leaf(l, from);
+        if (source == NULL)
             continue;
-        if (same->type.dtype != l->node->type.dtype ||
-            !adj_shape_equal(same->type.shape, l->node->type.shape))
-            return refuse(to, ADJ_ESHAPE,
-                          "adj_copy_params: \"%s\" differs in type (got %s %s, expected %s %s)",
-                          l->node->name, adj_dtype_name(same->type.dtype),
-                          adj_shape_text(same->type.shape).s, adj_dtype_name(l->node->type.dtype),
-                          adj_shape_text(l->node->type.shape).s);
-        memcpy(leaf_data(to, l), leaf_data(from, &from->leaf[k]),
+        memcpy(leaf_data(to, l), leaf_data(from, source),
                to->slot[to->buffer[l->buffer].slot].bytes);
         l->version++;
     }

@@ -133,12 +133,16 @@ Test(exec, has_its_own_copy_and_moves_parameters_by_name)
     adj_exec_free(e);
     adj_exec_free(later);
 
+    /* "a" would fit, "p" does not: neither is copied. */
     adj_graph *other = adj_graph_new();
-    adj_node *wide = adj_param(other, "p", ADJ_F32, (adj_shape){1, {4}}, two);
-    adj_exec *from = exec_of(other, 1, &wide, NULL);
-    e = exec_of(g, 1, &y, NULL);
+    adj_node *both[] = {adj_param(other, "a", ADJ_F32, vec3, (adj_init){ADJ_INIT_CONSTANT, 9, 0}),
+                        adj_param(other, "p", ADJ_F32, (adj_shape){1, {4}}, two)};
+    adj_exec *from = exec_of(other, 2, both, NULL);
+    adj_node *a = adj_param(g, "a", ADJ_F32, vec3, two), *mine[] = {y, a};
+    e = exec_of(g, 2, mine, NULL);
     cr_assert_eq(adj_copy_params(e, from), ADJ_ESHAPE);
     cr_assert_not_null(strstr(adj_exec_message(e), "\"p\""));
+    expect(e, a, 2, 2, 2);
     adj_exec_free(e);
     adj_exec_free(from);
     adj_graph_free(other);

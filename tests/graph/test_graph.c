@@ -57,6 +57,30 @@ Test(graph, first_error_stays)
     adj_graph_free(g);
 }
 
+static void *no_alloc(void *user, size_t bytes) { return (void)user, malloc(bytes); }
+static void no_free(void *user, void *p) { (void)user, free(p); }
+
+Test(graph, half_an_allocator)
+{
+    const adj_allocator half[] = {{.alloc = no_alloc}, {.free = no_free}, {0}};
+    adj_graph *good = adj_graph_new();
+    adj_node *x = adj_input(good, "x", ADJ_F32, vec3);
+    for (int i = 0; i < 3; i++) {
+        adj_graph_opts opts = {.allocator = &half[i]};
+        adj_graph *g = adj_graph_new_with(ADJ_VERSION, &opts);
+        cr_assert_eq(adj_graph_status(g), ADJ_EARG);
+        cr_assert_not_null(strstr(adj_graph_message(g), "allocator"));
+        cr_assert_null(adj_input(g, "x", ADJ_F32, vec3));
+        adj_graph_free(g);
+        adj_exec *e;
+        adj_exec_opts o = {.n_fetch = 1, .fetch = &x, .allocator = &half[i]};
+        cr_assert_eq(adj_exec_new(good, &o, &e), ADJ_EARG);
+        cr_assert_not_null(strstr(adj_exec_message(e), "allocator"));
+        adj_exec_free(e);
+    }
+    adj_graph_free(good);
+}
+
 Test(graph, versions_names_and_null)
 {
     adj_graph *g = adj_graph_new_with(ADJ_VERSION + 10000, NULL);

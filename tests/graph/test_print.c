@@ -104,18 +104,52 @@ Test(print, dot)
 }
 Test(print, plan) { compare(AS_PLAN, "step.plan", 0); }
 
-/* A name may hold what DOT gives a meaning to; nothing to print is not an error. */
+/* A name may hold what DOT gives a meaning to, or end the line; nothing to print is not an error.
+ */
 Test(print, odd_names)
 {
     adj_graph *g = adj_graph_new();
-    adj_node *x = adj_input(g, "a\"b\\c", ADJ_F32, (adj_shape){0}), *none = NULL;
-    char *text = calloc(1, 4096);
+    adj_node *x = adj_input(g, "a\"b\\c\nd\033", ADJ_F32, (adj_shape){0}), *none = NULL;
+    char *text = calloc(1, 4096), *dot = calloc(1, 4096);
     FILE *f = fmemopen(text, 4096, "w");
-    adj_print_dot(f, 1, &x);
+    adj_print(f, 1, &x);
     adj_print(f, 1, &none);
     adj_print(f, 0, NULL);
     fclose(f);
-    cr_assert_not_null(strstr(text, "a\\\"b\\\\c"));
+    cr_assert_not_null(strstr(text, " \"a\\\"b\\\\c\\nd\\x1b\"\n"), "%s", text);
+    cr_assert_eq(strchr(text, '\n')[1], '\0');
+    f = fmemopen(dot, 4096, "w");
+    adj_print_dot(f, 1, &x);
+    fclose(f);
+    cr_assert_not_null(strstr(dot, "a\\\"b\\\\c\\\\nd\\\\x1b\\n"), "%s", dot);
     free(text);
+    free(dot);
+    adj_graph_free(g);
+}
+
+/* What is built inside an update, by layers that begin and end one of their own, stays part of it.
+ */
+Test(print, updates_nest)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){0}), *y[5], *dx;
+    adj_update_begin(g);
+    y[0] = adj_scale(x, 2);
+    adj_update_begin(g);
+    y[1] = adj_scale(y[0], 3);
+    adj_update_end(g);
+    y[2] = adj_scale(y[1], 4);
+    cr_assert_eq(adj_grad(adj_square(y[2]), NULL, 1, &x, &dx), ADJ_OK);
+    y[3] = adj_scale(y[2], 5);
+    adj_update_end(g);
+    adj_update_end(g); /* one too many */
+    y[4] = adj_scale(y[3], 6);
+    char text[4096] = "", expected[] = " uuuu ";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    adj_print(f, 1, &y[4]);
+    fclose(f);
+    char *line = text;
+    for (int i = 0; expected[i] != '\0'; i++, line = strchr(line, '\n') + 1)
+        cr_expect_eq(*line, expected[i], "line %d of\n%s", i, text);
     adj_graph_free(g);
 }

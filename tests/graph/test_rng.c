@@ -76,6 +76,32 @@ Test(rng, range)
     cr_assert(v[0] == 0 && v[1] == 0 && v[2] == 1 && v[3] == 1);
 }
 
+/* [a, b) in every dtype: rounding does not take a draw up to b. */
+Test(rng, narrow_types_stay_below_b)
+{
+    enum { N = 20000 };
+    static const double ranges[][2] = {{0, 1},     {-1, 0},       {-3, -1},       {1, 1.0009765625},
+                                       {0.999, 1}, {-1e-7, 1e-7}, {-65504, 65504}};
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
+    double *v = malloc(N * sizeof *v);
+    for (int d = 0; d < 4; d++)
+        for (size_t r = 0; r < sizeof ranges / sizeof ranges[0]; r++) {
+            double a = ranges[r][0], b = ranges[r][1];
+            adj_store(dtypes[d], v, 0, a);
+            int exact = adj_load(dtypes[d], v, 0) == a;
+            adj_draw(dtypes[d], v, N, (adj_init){ADJ_INIT_UNIFORM, a, b}, 3, r);
+            for (int i = 0; i < N; i++) {
+                double got = adj_load(dtypes[d], v, i);
+                cr_assert(got < b && (got >= a || !exact), "%s [%g, %g): %.17g",
+                          adj_dtype_name(dtypes[d]), a, b, got);
+            }
+        }
+    adj_draw(ADJ_I32, v, N, (adj_init){ADJ_INIT_UNIFORM, -5, -2}, 3, 4);
+    for (int i = 0; i < N; i++)
+        cr_assert(((int32_t *)v)[i] < -2 && ((int32_t *)v)[i] >= -5);
+    free(v);
+}
+
 /* Element i is the same for every length, differs by seed and stream, and a narrow dtype has the
  * double's value rounded once. */
 Test(rng, element_depends_on_seed_stream_and_index_only)
