@@ -192,6 +192,9 @@ static adj_status read_conv(const adj_attr_lists *lists, adj_conv *a, attr_messa
 adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, char *message, size_t size)
 {
     char text[200];
+    if (lists == NULL || a == NULL)
+        return attr_fail((attr_message){message, size}, ADJ_EARG, "adj_conv_from_attrs: %s is NULL",
+                         lists == NULL ? "lists" : "a");
     *a = (adj_conv){0};
     adj_status status = read_conv(lists, a, (attr_message){text, sizeof text});
     if (status == ADJ_OK)
@@ -201,6 +204,8 @@ adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, char *m
 
 adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape)
 {
+    if (shape == NULL)
+        return ADJ_EARG;
     *shape = (adj_shape){0};
     if (n < 0 || (n > 0 && list == NULL))
         return ADJ_EARG;

@@ -77,6 +77,9 @@ adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, char *m
 {
     attr_message m = {message, size};
     int64_t dilation[4];
+    if (lists == NULL || a == NULL)
+        return attr_fail(m, ADJ_EARG, "adj_pool_from_attrs: %s is NULL",
+                         lists == NULL ? "lists" : "a");
     *a = (adj_pool){0};
     adj_status status = attr_padding(lists->padding, &a->padding, m);
     if (status == ADJ_OK)

@@ -69,6 +69,8 @@ static const row rows[] = {
     {"CVE-2021-29522", BACKPROP_INPUT, "0,1,1,0", "1,1,0,1", "0,1,1,1", "", "filter"},
     {"CVE-2021-29522", BACKPROP_FILTER, "0,3,3,2", "2,2,2,3", "0,2,2,3", "", NULL},
     {"CVE-2023-25661", TRANSPOSE, "1,4,4,3", "2,2,3,2", "1,0,4,2", "padding=SAME", "input"},
+    {"CVE-2022-29196", BACKPROP_FILTER, "1,3,3,2", "", "1,2,2,3", "", "filter_sizes"},
+    {"CVE-2021-29602", DEPTHWISE, "1,4,4,0", "2,2,0,1", "", "", "filter"},
     {"CVE-2021-29527", CONV2D, "1,2,2,1", "1,0,1,1", "", "", "filter"},
     {"CVE-2022-29201", CONV2D, "0", "0", "", "", "input"},
     {"CVE-2021-29570", MAX_POOL_GRAD, "1,1,1,4", "1", "1,1,1,4", "ksize=1,1,1,1", "orig_output"},
@@ -337,6 +339,22 @@ Test(bad_inputs, long_lists)
     cr_assert_eq(adj_shape_from_list(7, seven, &shape), ADJ_ESHAPE);
     cr_assert_eq(adj_shape_from_list(-1, seven, &shape), ADJ_EARG);
     cr_assert_eq(adj_shape_from_list(1, NULL, &shape), ADJ_EARG);
+    cr_assert_eq(adj_shape_from_list(1, seven, NULL), ADJ_EARG);
     cr_assert_eq(adj_shape_from_list(6, seven, &shape), ADJ_OK);
     cr_assert_eq(shape.rank, 6);
+}
+
+/* Attribute lists, or the struct to fill, that are not there. */
+Test(bad_inputs, null_lists)
+{
+    char message[100];
+    const adj_attr_lists lists = {.padding = "VALID"};
+    adj_conv conv;
+    adj_pool pool;
+    cr_assert_eq(adj_conv_from_attrs(NULL, &conv, message, sizeof message), ADJ_EARG);
+    cr_assert_str_eq(message, "adj_conv_from_attrs: lists is NULL");
+    cr_assert_eq(adj_conv_from_attrs(&lists, NULL, NULL, 0), ADJ_EARG);
+    cr_assert_eq(adj_pool_from_attrs(NULL, &pool, NULL, 0), ADJ_EARG);
+    cr_assert_eq(adj_pool_from_attrs(&lists, NULL, message, sizeof message), ADJ_EARG);
+    cr_assert_str_eq(message, "adj_pool_from_attrs: a is NULL");
 }
