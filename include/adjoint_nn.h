@@ -165,7 +165,7 @@ typedef struct {
     double last;    /* COSINE */
 } adj_schedule;
 
-/* The rate of step 0, 1, 2, ...; a negative step counts as 0. */
+/* The rate of step 0, 1, 2, ...; a negative step counts as 0. 0 without a schedule. */
 ADJ_API double adj_schedule_at(const adj_schedule *schedule, int64_t step);
 /* "constant", "step", "exponential", "cosine". ADJ_EARG if there is no such name. */
 ADJ_API adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind);

@@ -191,6 +191,8 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
 
 adj_status adj_dataset_idx(const char *images, const char *labels, int classes, adj_dataset **out)
 {
+    if (out == NULL)
+        return ADJ_EARG;
     dataset *d = io_dataset_new();
     *out = (adj_dataset *)d;
     if (d == NULL)
@@ -223,6 +225,8 @@ adj_status adj_dataset_mnist(const char *folder, adj_part part, adj_dataset **ou
 {
     static const char *const names[2][2] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
                                             {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}};
+    if (out == NULL)
+        return ADJ_EARG;
     dataset *d = io_dataset_new();
     *out = (adj_dataset *)d;
     if (d == NULL)

@@ -252,6 +252,8 @@ static adj_status read_file(adj_tensors *t, int fd, int64_t size)
 adj_status adj_tensors_read(const char *path, adj_tensors **out)
 {
     struct stat s;
+    if (out == NULL)
+        return ADJ_EARG;
     adj_tensors *t = *out = calloc(1, sizeof *t);
     if (t == NULL)
         return ADJ_ENOMEM;

@@ -254,7 +254,7 @@ const char *adj_optimiser_name(int i) { return i >= 0 && i < N_NAMED ? named[i].
 
 adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts *options)
 {
-    for (int i = 0; name != NULL && i < N_NAMED; i++) {
+    for (int i = 0; name != NULL && options != NULL && i < N_NAMED; i++) {
         if (strcmp(name, named[i].name) == 0) {
             *options = named[i].opts;
             return ADJ_OK;

@@ -19,6 +19,8 @@ static double cosine(double base, double last, int64_t s, int64_t n)
 
 double adj_schedule_at(const adj_schedule *schedule, int64_t step)
 {
+    if (schedule == NULL)
+        return 0;
     int64_t warmup = schedule->warmup > 0 ? schedule->warmup : 0, s = step > 0 ? step : 0;
     int64_t period = schedule->period > 0 ? schedule->period : 1;
     double base = schedule->base, factor = or_default(schedule->factor, 0.1);
@@ -44,7 +46,7 @@ const char *adj_schedule_name(int i) { return i >= 0 && i < N_NAME ? names[i] : 
 
 adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind)
 {
-    for (int i = 0; name != NULL && i < N_NAME; i++) {
+    for (int i = 0; name != NULL && kind != NULL && i < N_NAME; i++) {
         if (strcmp(name, names[i]) == 0) {
             *kind = (adj_schedule_kind)i;
             return ADJ_OK;

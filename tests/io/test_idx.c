@@ -221,6 +221,8 @@ Test(idx, not_files, .timeout = 60)
     folder_remove(&f);
 
     adj_dataset *d = NULL;
+    cr_expect_eq(adj_dataset_mnist("x", ADJ_TRAIN, NULL), ADJ_EARG);
+    cr_expect_eq(adj_dataset_idx("a", "b", 10, NULL), ADJ_EARG);
     cr_expect_eq(adj_dataset_mnist(NULL, ADJ_TRAIN, &d), ADJ_EARG);
     adj_dataset_free(d);
     cr_expect_eq(adj_dataset_idx("a", "b", 0, &d), ADJ_EARG);

@@ -218,6 +218,7 @@ Test(safetensors, what_is_not_a_file, .timeout = 60)
 {
     folder f = folder_new();
     adj_tensors *t = NULL;
+    cr_expect_eq(adj_tensors_read(f.path, NULL), ADJ_EARG);
     cr_expect_eq(adj_tensors_read(f.path, &t), ADJ_EIO);
     adj_tensors_free(t);
     cr_expect_eq(adj_tensors_read(in_folder(&f, "none").s, &t), ADJ_EIO);

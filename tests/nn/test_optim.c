@@ -220,4 +220,5 @@ Test(optim, names)
     cr_assert(o.kind == ADJ_SGD && o.momentum == 0.9 && o.nesterov);
     cr_assert_eq(adj_optimiser_from_name("Adam", &o), ADJ_EARG);
     cr_assert_eq(adj_optimiser_from_name(NULL, &o), ADJ_EARG);
+    cr_assert_eq(adj_optimiser_from_name("adam", NULL), ADJ_EARG);
 }

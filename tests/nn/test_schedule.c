@@ -55,5 +55,7 @@ Test(schedule, names)
     cr_assert_eq(kind, ADJ_SCHEDULE_COSINE);
     cr_assert_eq(adj_schedule_from_name("cosin", &kind), ADJ_EARG);
     cr_assert_eq(adj_schedule_from_name(NULL, &kind), ADJ_EARG);
+    cr_assert_eq(adj_schedule_from_name("cosine", NULL), ADJ_EARG);
+    cr_assert_eq(adj_schedule_at(NULL, 3), 0);
     cr_assert_null(adj_schedule_name(-1));
 }
