@@ -14,6 +14,7 @@ typedef struct {
 
 int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
+int command_compare(int argc, char **argv);
 int command_models(int argc, char **argv);
 
 typedef enum { OPTION_TEXT, OPTION_INTEGER, OPTION_REAL, OPTION_FLAG } option_kind;

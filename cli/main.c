@@ -10,6 +10,7 @@
 static const command commands[] = {
     {"train", "trains a model on images of digits", command_train},
     {"eval", "the test accuracy of weights in a file", command_eval},
+    {"compare", "compares backends, types and layouts node by node", command_compare},
     {"models", "lists the models", command_models},
 };
 enum { N_COMMAND = sizeof commands / sizeof commands[0] };

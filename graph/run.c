@@ -33,10 +33,10 @@ static adj_status run_steps(adj_exec *e)
 {
     for (int i = 0; i < e->n_step; i++) {
         step *s = &e->step[i];
-        double start = e->profile ? seconds_now() : 0;
         s->call.message[0] = '\0';
         if (e->canaries)
             draw_canaries(e, i);
+        double start = e->profile ? seconds_now() : 0;
         adj_status status = run_step(e, s);
         if (status != ADJ_OK)
             return step_failed(e, s, status);

@@ -16,12 +16,12 @@ typedef struct {
 
 static const rule rules[] = {
     {"include", "adjoint.h adjoint_nn.h"},
-    {"graph", "adjoint.h adjoint_ext.h"},
+    {"graph", "adjoint.h adjoint_check.h adjoint_ext.h"},
     {"ops", "adjoint.h adjoint_ext.h"},
     {"ops/nn", "adjoint.h adjoint_nn.h adjoint_io.h"},
     {"backends", "adjoint.h adjoint_ext.h"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h"},
-    {"cli", "adjoint.h adjoint_nn.h adjoint_io.h"},
+    {"cli", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h"},
     {"examples", "adjoint.h adjoint_nn.h adjoint_io.h"},
 };
 

@@ -1,0 +1,124 @@
+/* compare.c - adjoint compare: a model's training step under several configurations. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "compare_graph.h"
+#include "compare_write.h"
+
+enum { MOST_CONFIGS = 32 };
+
+typedef struct {
+    compared_opts graph;
+    const char *configs, *json, *csv, *junit, *html;
+    int64_t seed, runs, threads, exact, all, guard;
+} compare_opts;
+
+static int parse(compare_opts *o, int argc, char **argv)
+{
+    const option options[] = {
+        {"--model", "NAME", "default: lenet", OPTION_TEXT, &o->graph.model, 0, 0},
+        {"--configs", "A,B,...", "the first is the reference; default: naive:f64,naive,onednn",
+         OPTION_TEXT, &o->configs, 0, 0},
+        {"--batch", "N", "default: 2", OPTION_INTEGER, &o->graph.batch, 1, 4096},
+        {"--height", "N", "of the images; default: the model's", OPTION_INTEGER, &o->graph.height,
+         1, 4096},
+        {"--width", "N", "the same", OPTION_INTEGER, &o->graph.width, 1, 4096},
+        {"--seed", "N", "of the values; default: 1", OPTION_INTEGER, &o->seed, 0, 1e15},
+        {"--runs", "N", "timed ones; default: 5", OPTION_INTEGER, &o->runs, 1, 1000},
+        {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, 1024},
+        {"--exact", "", "integers for data, and equality where sums are exact", OPTION_FLAG,
+         &o->exact, 0, 0},
+        {"--all", "", "a line for every node, not for every op", OPTION_FLAG, &o->all, 0, 0},
+        {"--json", "FILE", "everything, for programs; - is the output", OPTION_TEXT, &o->json, 0,
+         0},
+        {"--csv", "FILE", "the rows", OPTION_TEXT, &o->csv, 0, 0},
+        {"--junit", "FILE", "for CI", OPTION_TEXT, &o->junit, 0, 0},
+        {"--html", "FILE", "a page that needs no network", OPTION_TEXT, &o->html, 0, 0},
+    };
+    const usage u = {"compare",
+                     "Compares backends, element types, layouts and threads node by node.",
+                     sizeof options / sizeof options[0], options};
+    return parse_options(&u, argc, argv);
+}
+
+/* Splits "a,b,c" in place. */
+static int split(char *text, const char *list[MOST_CONFIGS])
+{
+    int n = 0;
+    for (char *part = text; part != NULL && n < MOST_CONFIGS; n++) {
+        char *comma = strchr(part, ',');
+        if (comma != NULL)
+            *comma = '\0';
+        list[n] = part;
+        part = comma != NULL ? comma + 1 : NULL;
+    }
+    return n;
+}
+
+static int check_configs(int n, const char *const list[])
+{
+    char message[512];
+    adj_config config;
+    if (n == 1)
+        return complain("compare", EXIT_USAGE, "--configs: two are needed (got \"%s\")", list[0]);
+    for (int i = 0; i < n; i++)
+        if (adj_config_parse(list[i], &config, message, sizeof message) != ADJ_OK)
+            return complain("compare", EXIT_USAGE, "--configs: %s", message);
+    return CONTINUE;
+}
+
+static int compare(const compare_opts *o, int n, const char *const list[], const compared *g)
+{
+    const adj_leaf_value labels = {g->labels, g->label};
+    const adj_compare_opts options = {.n_root = 1,
+                                      .root = &g->loss,
+                                      .updates = g->updates,
+                                      .n_config = n,
+                                      .config = list,
+                                      .n_value = 1,
+                                      .value = &labels,
+                                      .seed = (uint64_t)o->seed,
+                                      .exact = o->exact != 0,
+                                      .runs = (int)o->runs,
+                                      .threads = (int)o->threads};
+    adj_comparison *c = NULL;
+    char what[160];
+    const write_opts w = {.what = what, .all = o->all != 0};
+    int status = EXIT_OK;
+    snprintf(what, sizeof what, "%s, batch %lld, seed %lld%s", o->graph.model,
+             (long long)o->graph.batch, (long long)o->seed, o->exact ? ", integers" : "");
+    if (adj_compare(g->graph, &options, &c) != ADJ_OK)
+        status = complain("compare", EXIT_FAILED, "%s", adj_comparison_message(c));
+    else {
+        write_table(stdout, c, &w);
+        status = adj_comparison_n_failed(c) > 0 ? EXIT_FAILED : EXIT_OK;
+    }
+    adj_comparison_free(c);
+    return status;
+}
+
+int command_compare(int argc, char **argv)
+{
+    compare_opts o = {.graph = {.model = "lenet", .batch = 2}, .seed = 1, .runs = 5};
+    int status = parse(&o, argc, argv), n = 0;
+    if (status != CONTINUE)
+        return status;
+    const char *list[MOST_CONFIGS];
+    char *text = o.configs != NULL ? strdup(o.configs) : NULL;
+    if (o.configs != NULL && text == NULL)
+        return complain("compare", EXIT_FAILED, "out of memory");
+    if (text != NULL) {
+        n = split(text, list);
+        status = check_configs(n, list);
+    }
+    compared g = {0};
+    if (status == CONTINUE && compared_open(&g, &o.graph) != ADJ_OK)
+        status = complain("compare", g.usage ? EXIT_USAGE : EXIT_FAILED, "%s", g.message);
+    if (status == CONTINUE)
+        status = compare(&o, n, list, &g);
+    compared_close(&g);
+    free(text);
+    return status;
+}

@@ -1,0 +1,103 @@
+/* compare.h - what the files of adj_compare share.
+ *
+ * The unit of work is a trial: a graph of its own, values for its leaves, and a configuration to
+ * run it under; its outcome is the values of the fetched nodes and what each cost. The whole graph
+ * is one trial per configuration, every node alone is another. A trial can be written as bytes and
+ * run in another process. */
+#ifndef ADJ_COMPARE_H
+#define ADJ_COMPARE_H
+
+#include "adjoint_check.h"
+#include "graph.h"
+
+typedef struct {
+    const adj_config *config;
+    const struct adj_backend *const *backends;
+    adj_graph *g;
+    int n_fetch, n_leaf;
+    adj_node **fetch, **leaf;
+    const void **data; /* of the leaves, in their types */
+    int runs;          /* timed ones, after two that are compared; 0: one run alone */
+    int threads;
+} trial;
+
+typedef struct {
+    int step;             /* of the plan; negative: none computes it */
+    double seconds, flop; /* seconds: median */
+    uint64_t bytes;
+    int repeats;
+    char backend[32], implementation[64], why[ADJ_WHY];
+} fetch_info;
+
+typedef struct {
+    adj_status status;
+    int crashed, canary;
+    char message[MESSAGE];
+    double seconds; /* of a whole run, median */
+    adj_exec_info exec;
+    int n;
+    fetch_info *info;
+    void **value; /* by fetch, in its type */
+} outcome;
+
+/* compare_trial.c. The outcome's memory is p's. ADJ_ENOMEM, or ADJ_OK whatever the outcome. */
+adj_status trial_here(const trial *t, pool *p, outcome *o);
+
+/* compare_wire.c. */
+adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, pool *p, outcome *o);
+
+/* compare_rewrite.c: rules that rebuild a graph for a configuration. */
+adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj_node *const in[]);
+adj_dtype config_dtype(const adj_config *c, adj_dtype dtype);
+
+/* compare_judge.c: values against expected ones. */
+typedef struct {
+    adj_type type;     /* of the values */
+    const void *value; /* what came out */
+    adj_dtype expected_dtype;
+    const void *expected; /* what should have */
+    const double *bound;  /* for each element; NULL: no verdict */
+    int exact;            /* bits of the expected value, rounded once */
+} judged;
+adj_error judge(const judged *j);
+
+typedef struct {
+    double unit, accumulate; /* rounding units: of the result, of its sums */
+    double floor;            /* below which numbers lose digits */
+} precision;
+precision precision_of(adj_dtype dtype);
+
+/* compare_node.c: one node alone. */
+typedef struct {
+    const adj_compare_opts *opts;
+    const adj_config *reference;
+    int runs;
+} bench;
+
+typedef struct {
+    const adj_node *node;
+    int exact;                  /* operands are replaced by integers */
+    const void *const *operand; /* values of node->in[k] ... */
+    const adj_dtype *dtype;     /* ... in these types */
+} node_case;
+
+/* What the reference gives for the operands rounded as the configuration does it, and how far from
+ * that the configuration may be. */
+typedef struct {
+    adj_dtype dtype; /* of expected */
+    const void *expected;
+    double *bound;
+    int exact; /* integers throughout: no rounding is allowed */
+    char origin[96];
+} expectation;
+
+/* Memory is p's. Both return ADJ_ENOMEM, or ADJ_OK and tell in the outcome what failed: of the
+ * reference, or of c. */
+adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, pool *p,
+                       expectation *e, outcome *o);
+adj_status node_run(const bench *b, const node_case *n, const adj_config *c, pool *p, outcome *o);
+
+/* Runs a trial here, or where the options say. */
+adj_status run_trial(const bench *b, const trial *t, pool *p, outcome *o);
+
+#endif

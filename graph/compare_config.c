@@ -1,0 +1,151 @@
+/* compare_config.c - "onednn:bf16:threads=1": what a configuration's text means. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare.h"
+
+static const char *const isas[] = {
+    "sse41", "avx", "avx2", "avx2_vnni", "avx512_core", "avx512_core_vnni", "avx512_core_bf16",
+    "all"};
+static const char *const words[] = {"f32",  "f64",  "f16",   "bf16",    "nhwc",
+                                    "nchw", "isa=", "impl=", "threads="};
+enum { N_ISA = sizeof isas / sizeof *isas, N_WORD = sizeof words / sizeof *words, LONGEST = 32 };
+
+/* Levenshtein's distance. */
+static int distance(const char *a, const char *b)
+{
+    int row[LONGEST + 1], n = (int)strlen(b);
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1] != '\0'; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int replace = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            int edit = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+            row[j] = replace < edit ? replace : edit;
+        }
+    }
+    return row[n];
+}
+
+static const char *nearest(const char *text, const char *const list[], int n)
+{
+    const char *best = list[0];
+    int least = LONGEST;
+    for (int i = 0; i < n && strlen(text) < LONGEST; i++) {
+        int d = distance(text, list[i]);
+        if (d < least) {
+            least = d;
+            best = list[i];
+        }
+    }
+    return best;
+}
+
+__attribute__((format(printf, 3, 4))) static adj_status refuse_text(char *message, size_t size,
+                                                                    const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (message != NULL)
+        vsnprintf(message, size, format, args);
+    va_end(args);
+    return ADJ_EARG;
+}
+
+static int is_word(const char *text, const char *const list[], int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(text, list[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* "onednn", or "onednn,max_pool=naive" */
+static adj_status read_backend(const char *text, adj_config *c, char *message, size_t size)
+{
+    const char *names[8];
+    int n = 0;
+    for (const adj_backend *const *b = adj_backends; *b != NULL && n < 8; b++)
+        names[n++] = (*b)->name;
+    snprintf(c->backend, sizeof c->backend, "%s", text);
+    if (strchr(text, ',') == NULL && strchr(text, '=') == NULL && !is_word(text, names, n))
+        return refuse_text(message, size,
+                           "configuration \"%s\": unknown backend \"%s\" (did you mean %s?)",
+                           c->name, text, nearest(text, names, n));
+    return ADJ_OK;
+}
+
+static adj_status read_threads(const char *text, adj_config *c, char *message, size_t size)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || n < 1 || n > 1024)
+        return refuse_text(message, size,
+                           "configuration \"%s\": threads is wrong (got \"%s\", expected 1 to "
+                           "1024)",
+                           c->name, text);
+    c->threads = (int)n;
+    return ADJ_OK;
+}
+
+static adj_status read_part(const char *part, adj_config *c, char *message, size_t size)
+{
+    for (int d = ADJ_F32; d <= ADJ_BF16; d++)
+        if (strcmp(part, adj_dtype_name((adj_dtype)d)) == 0) {
+            c->dtype = (adj_dtype)d;
+            c->has_dtype = 1;
+            return ADJ_OK;
+        }
+    if (strcmp(part, "nhwc") == 0 || strcmp(part, "nchw") == 0) {
+        c->format = part[1] == 'h' ? ADJ_NHWC : ADJ_NCHW;
+        c->has_format = 1;
+        return ADJ_OK;
+    }
+    if (strncmp(part, "threads=", 8) == 0)
+        return read_threads(part + 8, c, message, size);
+    if (strncmp(part, "impl=", 5) == 0 && part[5] != '\0' && strlen(part + 5) < sizeof c->impl) {
+        strcpy(c->impl, part + 5);
+        return ADJ_OK;
+    }
+    if (strncmp(part, "isa=", 4) == 0) {
+        if (!is_word(part + 4, isas, N_ISA))
+            return refuse_text(message, size,
+                               "configuration \"%s\": unknown isa \"%s\" (did you mean %s?)",
+                               c->name, part + 4, nearest(part + 4, isas, N_ISA));
+        strcpy(c->isa, part + 4);
+        return ADJ_OK;
+    }
+    return refuse_text(message, size,
+                       "configuration \"%s\": unknown part \"%s\" (did you mean %s?)", c->name,
+                       part, nearest(part, words, N_WORD));
+}
+
+adj_status adj_config_parse(const char *text, adj_config *out, char *message, size_t size)
+{
+    char copy[sizeof out->name];
+    if (text == NULL || out == NULL)
+        return refuse_text(message, size, "configuration: %s is NULL",
+                           text == NULL ? "text" : "out");
+    memset(out, 0, sizeof *out);
+    if (strlen(text) >= sizeof copy || text[0] == '\0')
+        return refuse_text(
+            message, size,
+            "configuration \"%.70s\": its length is wrong (expected 1 to %d letters)", text,
+            (int)sizeof copy - 1);
+    strcpy(out->name, text);
+    strcpy(copy, text);
+    adj_status status = ADJ_OK;
+    int k = 0;
+    for (char *part = copy; part != NULL && status == ADJ_OK; k++) {
+        char *colon = strchr(part, ':');
+        if (colon != NULL)
+            *colon = '\0';
+        status =
+            k == 0 ? read_backend(part, out, message, size) : read_part(part, out, message, size);
+        part = colon != NULL ? colon + 1 : NULL;
+    }
+    return status;
+}

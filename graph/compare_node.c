@@ -1,0 +1,264 @@
+/* compare_node.c - one node alone, fed with given operands: under a configuration, and under the
+ * reference to find what should come out and how far from it is still right.
+ *
+ * For a node that is linear in its operands, y = sum a b over L terms, rounding errs by at most
+ * (u + L u_sum) sum |a b|; the sum of magnitudes is the same node with the operands' absolute
+ * values. Other nodes have (u + L u_sum) times the largest magnitude in the result, and a factor
+ * for the few roundings inside. Both errors count, the reference's too. */
+#include <math.h>
+#include <string.h>
+
+#include "compare.h"
+
+enum { MOST_OPERANDS = 64, INSIDE = 8, INTEGERS = 3 };
+
+adj_status run_trial(const bench *b, const trial *t, pool *p, outcome *o)
+{
+    int elsewhere = t->config->isa[0] != '\0' || (b->opts->guard && t->config != b->reference);
+    return elsewhere ? trial_elsewhere(t, b->opts, p, o) : trial_here(t, p, o);
+}
+
+static int64_t elems_of(const adj_node *n) { return adj_shape_elems(n->type.shape); }
+
+static adj_dtype type_under(const adj_config *c, const adj_node *n)
+{
+    return config_dtype(c, n->type.dtype);
+}
+
+static void *convert(pool *p, adj_dtype from, const void *v, adj_dtype to, int64_t n)
+{
+    void *copy = pool_alloc(p, (size_t)n + 1, adj_dtype_size(to));
+    for (int64_t i = 0; copy != NULL && i < n; i++)
+        adj_store(to, copy, i, adj_load(from, v, i));
+    return copy;
+}
+
+/* Linear in every float operand? */
+static int is_linear(const adj_node *n)
+{
+    for (int k = 0; k < n->n_in; k++)
+        if (adj_is_float(n->in[k]->type.dtype) && !(n->op->linear_in >> (k < 31 ? k : 31) & 1))
+            return 0;
+    return n->op->linear_in != 0 && adj_is_float(n->type.dtype);
+}
+
+/* ---- a trial of one node ---- */
+
+/* A graph of leaves and the node. operand: in the types that c gives the node's operands. */
+static adj_status trial_of(const bench *b, const adj_node *n, void *const operand[],
+                           const adj_config *c, pool *p, trial *t)
+{
+    adj_graph_opts opts = {.allocator = &p->allocator};
+    *t = (trial){.config = c,
+                 .backends = c == b->reference ? NULL : b->opts->backends,
+                 .g = adj_graph_new_with(ADJ_VERSION, &opts),
+                 .n_fetch = 1,
+                 .threads = b->opts->threads,
+                 .runs = b->runs};
+    t->fetch = pool_alloc(p, 1, sizeof(adj_node *));
+    t->leaf = pool_alloc(p, (size_t)n->n_in, sizeof(adj_node *));
+    t->data = pool_alloc(p, (size_t)n->n_in, sizeof(void *));
+    adj_node *in[MOST_OPERANDS];
+    if (t->g == NULL || t->fetch == NULL || t->leaf == NULL || t->data == NULL)
+        return ADJ_ENOMEM;
+    for (int k = 0; k < n->n_in; k++) {
+        char name[16];
+        int same = 0; /* an operand that appears twice is one leaf */
+        while (n->in[same] != n->in[k])
+            same++;
+        snprintf(name, sizeof name, "in%d", k);
+        in[k] = same < k ? in[same]
+                         : adj_input(t->g, name, type_under(c, n->in[k]), n->in[k]->type.shape);
+        if (same == k) {
+            t->leaf[t->n_leaf] = in[k];
+            t->data[t->n_leaf++] = operand[k];
+        }
+    }
+    t->fetch[0] = config_rule(c, t->g, n, in);
+    return ADJ_OK;
+}
+
+static adj_status run_node(const bench *b, const adj_node *n, void *const operand[],
+                           const adj_config *c, pool *p, outcome *o)
+{
+    trial t;
+    *o = (outcome){0};
+    adj_status status = trial_of(b, n, operand, c, p, &t);
+    if (status == ADJ_OK && t.fetch[0] == NULL) {
+        o->status = adj_graph_status(t.g);
+        snprintf(o->message, sizeof o->message, "%s", adj_graph_message(t.g));
+    } else if (status == ADJ_OK) {
+        status = run_trial(b, &t, p, o);
+    }
+    adj_graph_free(t.g);
+    return status;
+}
+
+/* ---- operands ---- */
+
+/* Integers that keep their order: the same map for all operands, so that a maximum stays one. */
+static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
+{
+    int64_t count = elems_of(n->node->in[k]);
+    if (n->node->op->linear_in >> (k < 31 ? k : 31) & 1) {
+        adj_draw(ADJ_F64 == dtype ? ADJ_F64 : dtype, v, count,
+                 (adj_init){ADJ_INIT_UNIFORM, -INTEGERS, INTEGERS}, n->node->id + 1, (uint64_t)k);
+        for (int64_t i = 0; i < count; i++)
+            adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i)));
+        return;
+    }
+    double most = 0;
+    for (int m = 0; m < n->node->n_in; m++)
+        if (adj_is_float(n->dtype[m]) && !(n->node->op->linear_in >> (m < 31 ? m : 31) & 1))
+            for (int64_t i = 0; i < elems_of(n->node->in[m]); i++)
+                most = fmax(most, fabs(adj_load(n->dtype[m], n->operand[m], i)));
+    for (int64_t i = 0; i < count && most > 0 && isfinite(most); i++)
+        adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * (20 / most)));
+}
+
+/* The operands as c sees them, in the types of `as`. */
+static adj_status round_operands(const node_case *n, const adj_config *c, const adj_config *as,
+                                 pool *p, void *operand[])
+{
+    for (int k = 0; k < n->node->n_in; k++) {
+        const adj_node *x = n->node->in[k];
+        void *v = convert(p, n->dtype[k], n->operand[k], type_under(c, x), elems_of(x));
+        if (v == NULL)
+            return ADJ_ENOMEM;
+        if (n->exact && adj_is_float(x->type.dtype))
+            to_integers(n, k, type_under(c, x), v);
+        operand[k] = convert(p, type_under(c, x), v, type_under(as, x), elems_of(x));
+        if (operand[k] == NULL)
+            return ADJ_ENOMEM;
+    }
+    return ADJ_OK;
+}
+
+adj_status node_run(const bench *b, const node_case *n, const adj_config *c, pool *p, outcome *o)
+{
+    void *operand[MOST_OPERANDS];
+    adj_status status = round_operands(n, c, c, p, operand);
+    return status == ADJ_OK ? run_node(b, n->node, operand, c, p, o) : status;
+}
+
+/* ---- bounds ---- */
+
+/* magnitude[i] = max(magnitude[i], |y[i]|), or += */
+static void gather(const adj_node *n, const outcome *o, adj_dtype dtype, int add, double *magnitude)
+{
+    for (int64_t i = 0; o->status == ADJ_OK && i < elems_of(n); i++) {
+        double v = fabs(adj_load(dtype, o->value[0], i));
+        magnitude[i] = add ? magnitude[i] + v : fmax(magnitude[i], v);
+    }
+}
+
+/* The node with its linear operands replaced by absolute values; only: all others but this one are
+ * 0 (what a - b needs: its terms do not add up otherwise). */
+static adj_status run_magnitudes(const bench *b, const adj_node *n, void *const operand[], int only,
+                                 pool *p, outcome *o)
+{
+    void *v[MOST_OPERANDS];
+    for (int k = 0; k < n->n_in; k++) {
+        adj_dtype dtype = type_under(b->reference, n->in[k]);
+        v[k] = operand[k];
+        if (!adj_is_float(dtype) || !(n->op->linear_in >> (k < 31 ? k : 31) & 1))
+            continue;
+        if ((v[k] = convert(p, dtype, operand[k], dtype, elems_of(n->in[k]))) == NULL)
+            return ADJ_ENOMEM;
+        for (int64_t i = 0; i < elems_of(n->in[k]); i++)
+            adj_store(dtype, v[k], i, only == k || only < 0 ? fabs(adj_load(dtype, v[k], i)) : 0);
+    }
+    return run_node(b, n, v, b->reference, p, o);
+}
+
+static adj_status magnitudes(const bench *b, const adj_node *n, void *const operand[], pool *p,
+                             double *magnitude)
+{
+    adj_dtype dtype = type_under(b->reference, n);
+    outcome o;
+    adj_status status = ADJ_OK;
+    int floats = 0;
+    for (int k = 0; k < n->n_in; k++)
+        floats += adj_is_float(n->in[k]->type.dtype);
+    if (is_linear(n) && floats > 1 && (n->op->flags & ADJ_OP_ELEMENTWISE))
+        for (int k = 0; k < n->n_in && status == ADJ_OK; k++)
+            if ((status = run_magnitudes(b, n, operand, k, p, &o)) == ADJ_OK)
+                gather(n, &o, dtype, 1, magnitude);
+    if (status == ADJ_OK && n->op->linear_in != 0 &&
+        (status = run_magnitudes(b, n, operand, -1, p, &o)) == ADJ_OK)
+        gather(n, &o, dtype, 0, magnitude);
+    return status;
+}
+
+/* Terms in a sum of the result. */
+static double length_of(const adj_node *n, double flop)
+{
+    double out = fmax(1, (double)elems_of(n)), in = 0;
+    for (int k = 0; k < n->n_in; k++)
+        in = fmax(in, (double)elems_of(n->in[k]));
+    return fmax(1, ceil(fmax(flop / 2 / out, in / out)));
+}
+
+static void set_bounds(const bench *b, const adj_node *n, const adj_config *c, double length,
+                       double *magnitude, expectation *e)
+{
+    adj_dtype dtype = type_under(c, n);
+    precision mine = precision_of(dtype), its = precision_of(type_under(b->reference, n));
+    double unit = mine.unit + its.unit, sum = mine.accumulate + its.accumulate;
+    int linear = is_linear(n);
+    double most = 0;
+    for (int64_t i = 0; i < elems_of(n); i++)
+        if (isfinite(magnitude[i]))
+            most = fmax(most, magnitude[i]);
+    for (int64_t i = 0; i < elems_of(n); i++)
+        e->bound[i] =
+            (linear ? magnitude[i] : most * INSIDE) * (unit + length * sum) + length * mine.floor;
+    if (!adj_is_float(dtype))
+        snprintf(e->origin, sizeof e->origin, "equality");
+    else if (linear)
+        snprintf(e->origin, sizeof e->origin, "(u_%s + %g u_%s) sum|ab|", adj_dtype_name(dtype),
+                 length, mine.accumulate == 0x1p-53 ? "f64" : "f32");
+    else
+        snprintf(e->origin, sizeof e->origin, "%d (u_%s + %g u_%s) max|y|", INSIDE,
+                 adj_dtype_name(dtype), length, mine.accumulate == 0x1p-53 ? "f64" : "f32");
+}
+
+/* Integers, and none so large that a sum could have been rounded. */
+static int is_exact(const adj_node *n, const expectation *e, const double *magnitude)
+{
+    for (int64_t i = 0; i < elems_of(n); i++) {
+        double v = adj_load(e->dtype, e->expected, i);
+        if (v != nearbyint(v) || fmax(fabs(v), magnitude[i]) >= 0x1p24)
+            return 0;
+    }
+    return 1;
+}
+
+adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, pool *p,
+                       expectation *e, outcome *o)
+{
+    void *operand[MOST_OPERANDS];
+    const adj_node *node = n->node;
+    bench untimed = *b;
+    untimed.runs = 0;
+    *e = (expectation){.dtype = type_under(b->reference, node)};
+    adj_status status = round_operands(n, c, b->reference, p, operand);
+    if (status == ADJ_OK)
+        status = run_node(&untimed, node, operand, b->reference, p, o);
+    if (status != ADJ_OK || o->status != ADJ_OK)
+        return status;
+    e->expected = o->value[0];
+    e->bound = pool_alloc(p, (size_t)elems_of(node) + 1, sizeof *e->bound);
+    if (e->bound == NULL)
+        return ADJ_ENOMEM;
+    gather(node, o, e->dtype, 0, e->bound);
+    if (adj_is_float(node->type.dtype))
+        status = magnitudes(&untimed, node, operand, p, e->bound);
+    if (status != ADJ_OK)
+        return status;
+    e->exact = !adj_is_float(node->type.dtype) || (n->exact && is_exact(node, e, e->bound));
+    set_bounds(b, node, c, length_of(node, o->info[0].flop), e->bound, e);
+    if (e->exact)
+        snprintf(e->origin, sizeof e->origin, "equality");
+    return ADJ_OK;
+}

@@ -1,0 +1,245 @@
+/* compare_report.c - adj_compare's beginning and end: options are checked, leaves get their values,
+ * and the report can be read. */
+#include <string.h>
+
+#include "compare_report.h"
+
+const char *report_text(adj_comparison *c, const char *text)
+{
+    const char *copy = text[0] != '\0' ? pool_string(&c->pool, text) : "";
+    return copy != NULL ? copy : "";
+}
+
+void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason)
+{
+    *verdict = o->crashed ? ADJ_VERDICT_CRASH : o->canary ? ADJ_VERDICT_FAIL : ADJ_VERDICT_ERROR;
+    *reason = report_text(c, o->message);
+}
+
+/* ---- options ---- */
+
+static adj_status check_graph_of(adj_comparison *c, const adj_graph *g, const adj_compare_opts *o)
+{
+    if (g == NULL || o == NULL)
+        return compare_fail(c, ADJ_EARG, "adj_compare: %s is NULL",
+                            g == NULL ? "graph" : "options");
+    if (g->status != ADJ_OK)
+        return compare_fail(c, g->status, "%s", g->message);
+    if (o->n_root < 0 || (o->n_root > 0 && o->root == NULL))
+        return compare_fail(c, ADJ_EARG, "adj_compare: root is wrong (got n_root %d)", o->n_root);
+    for (int i = 0; i < o->n_root; i++)
+        if (o->root[i] == NULL || o->root[i]->graph != g)
+            return compare_fail(c, ADJ_EARG, "adj_compare: root[%d] is %s", i,
+                                o->root[i] == NULL ? "NULL" : "of another graph");
+    if (o->updates != NULL && o->updates->graph != g)
+        return compare_fail(c, ADJ_EARG, "adj_compare: updates are of another graph");
+    if (o->n_root + adj_updates_size(o->updates) == 0)
+        return compare_fail(c, ADJ_EARG, "adj_compare: nothing to compare (no root, no updates)");
+    for (int id = 0; id < g->n_node; id++)
+        if (g->node[id]->n_in > MOST_IN)
+            return compare_fail(c, ADJ_EARG,
+                                "adj_compare: %s \"%s\" has too many operands (got %d, expected at "
+                                "most %d)",
+                                g->node[id]->op->name, adj_node_name(g->node[id]),
+                                g->node[id]->n_in, MOST_IN);
+    return ADJ_OK;
+}
+
+static adj_status check_numbers(adj_comparison *c, const adj_compare_opts *o)
+{
+    if (o->runs < 0 || o->runs > 1000)
+        return compare_fail(c, ADJ_EARG, "adj_compare: runs is wrong (got %d, expected 0 to 1000)",
+                            o->runs);
+    if (o->threads < 0 || o->threads > 1024)
+        return compare_fail(
+            c, ADJ_EARG, "adj_compare: threads is wrong (got %d, expected 0 to 1024)", o->threads);
+    if (o->guard && (o->elsewhere == NULL || o->backends != NULL))
+        return compare_fail(c, ADJ_EARG, "adj_compare: guard needs elsewhere, and no backends");
+    return ADJ_OK;
+}
+
+static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
+{
+    static const char *const usual[] = {"naive:f64", "naive", "onednn"};
+    const char *const *text = o->n_config > 0 ? o->config : usual;
+    char message[MESSAGE];
+    int n = o->n_config > 0 ? o->n_config : 3;
+    if (o->n_config < 0 || o->n_config == 1 || o->n_config > MOST_CONFIGS || text == NULL)
+        return compare_fail(c, ADJ_EARG,
+                            "adj_compare: n_config is wrong (got %d, expected 0 or 2 to %d)",
+                            o->n_config, MOST_CONFIGS);
+    c->config = pool_alloc(&c->pool, (size_t)n, sizeof *c->config);
+    c->result = pool_alloc(&c->pool, (size_t)n, sizeof *c->result);
+    if (c->config == NULL || c->result == NULL)
+        return compare_fail(c, ADJ_ENOMEM, "adj_compare: out of memory");
+    for (int i = 0; i < n; i++) {
+        c->result[i].reason = "";
+        if (adj_config_parse(text[i], &c->config[i], message, sizeof message) != ADJ_OK)
+            return compare_fail(c, ADJ_EARG, "adj_compare: %s", message);
+        if (c->config[i].isa[0] != '\0' && (o->elsewhere == NULL || i == 0))
+            return compare_fail(c, ADJ_EARG,
+                                "adj_compare: configuration \"%s\": isa needs a process of its own "
+                                "and cannot be the reference",
+                                c->config[i].name);
+    }
+    c->n_config = n;
+    return ADJ_OK;
+}
+
+/* ---- leaves ---- */
+
+static void draw_leaf(const adj_node *n, uint64_t seed, void *v)
+{
+    int64_t elems = adj_shape_elems(n->type.shape);
+    adj_dtype dtype = n->type.dtype;
+    const adj_leaf_attrs *a = n->attrs;
+    adj_init init = {ADJ_INIT_NORMAL, 0, 1};
+    if (n->op->flags & ADJ_OP_KEPT)
+        init = (adj_init){(adj_init_kind)a->init, a->a, a->b};
+    else if (n->type.shape.rank == 0)
+        init = (adj_init){ADJ_INIT_CONSTANT, adj_is_float(dtype) ? 0.125 : 1, 0};
+    else if (!adj_is_float(dtype))
+        init = (adj_init){ADJ_INIT_UNIFORM, 0, 2};
+    adj_draw(dtype, v, elems, init, seed, n->id);
+    if (!(n->op->flags & ADJ_OP_KEPT) || !adj_is_float(dtype) ||
+        (init.kind != ADJ_INIT_CONSTANT && init.kind != ADJ_INIT_HALVES))
+        return;
+    for (int64_t i = 0; i < elems; i++) { /* all alike would hide which one is read */
+        double more;
+        adj_draw(ADJ_F64, &more, 1, (adj_init){ADJ_INIT_UNIFORM, 0, 0.25}, seed + 1 + (uint64_t)i,
+                 n->id);
+        adj_store(dtype, v, i, adj_load(dtype, v, i) + more);
+    }
+}
+
+/* The value of a leaf or a fill; NULL with the error recorded when out of memory. */
+static void *leaf_value(comparing *r, const adj_node *n)
+{
+    int64_t elems = adj_shape_elems(n->type.shape);
+    size_t bytes = (size_t)elems * adj_dtype_size(n->type.dtype);
+    const void *given = NULL;
+    double value;
+    void *v = pool_alloc(&r->c->pool, bytes + 1, 1);
+    if (v == NULL) {
+        compare_fail(r->c, ADJ_ENOMEM, "adj_compare: out of memory");
+        return NULL;
+    }
+    for (int i = 0; i < r->opts->n_value; i++)
+        if (r->opts->value[i].leaf == n)
+            given = r->opts->value[i].data;
+    if (n->op == &adj_op_const)
+        given = ((const adj_const_attrs *)n->attrs)->data;
+    if (adj_is_fill(n, &value))
+        for (int64_t i = 0; i < elems; i++)
+            adj_store(n->type.dtype, v, i, value);
+    else if (given != NULL)
+        memcpy(v, given, bytes);
+    else
+        draw_leaf(n, r->opts->seed, v);
+    return v;
+}
+
+/* ---- the whole ---- */
+
+static adj_status list_nodes(comparing *r)
+{
+    const adj_compare_opts *o = r->opts;
+    pool *p = &r->c->pool;
+    size_t n = (size_t)r->g->n_node;
+    int n_update = adj_updates_size(o->updates);
+    r->root = pool_alloc(p, (size_t)(o->n_root + n_update), sizeof(adj_node *));
+    r->needed = pool_alloc(p, n, 1);
+    r->index = pool_alloc(p, n, sizeof *r->index);
+    r->leaf_value = pool_alloc(p, n, sizeof(void *));
+    r->tainted = pool_alloc(p, n * (size_t)r->c->n_config, 1);
+    r->whole = pool_alloc(p, (size_t)r->c->n_config, sizeof *r->whole);
+    if (r->root == NULL || r->needed == NULL || r->index == NULL || r->leaf_value == NULL ||
+        r->tainted == NULL || r->whole == NULL)
+        return compare_fail(r->c, ADJ_ENOMEM, "adj_compare: out of memory");
+    for (int i = 0; i < o->n_root; i++)
+        r->root[r->n_root++] = o->root[i];
+    for (int i = 0; i < n_update; i++)
+        r->root[r->n_root++] = adj_updates_next(o->updates, i);
+    for (int i = 0; i < r->n_root; i++)
+        r->needed[r->root[i]->id] = 1;
+    for (int id = r->g->n_node - 1; id >= 0; id--)
+        for (int k = 0; r->needed[id] && k < r->g->node[id]->n_in; k++)
+            r->needed[r->g->node[id]->in[k]->id] = 1;
+    for (int id = 0; id < r->g->n_node && r->c->status == ADJ_OK; id++) {
+        const adj_node *x = r->g->node[id];
+        r->index[id] = -1;
+        if (r->needed[id] && x->n_in > 0)
+            r->index[id] = r->n_node++;
+        else if (r->needed[id])
+            r->leaf_value[id] = leaf_value(r, x);
+    }
+    r->c->row = pool_alloc(p, (size_t)(r->n_node * r->c->n_config), sizeof *r->c->row);
+    return r->c->row == NULL ? compare_fail(r->c, ADJ_ENOMEM, "adj_compare: out of memory")
+                             : r->c->status;
+}
+
+adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out)
+{
+    if (out == NULL)
+        return ADJ_EARG;
+    adj_allocator a = g != NULL ? g->pool.allocator : default_allocator();
+    adj_comparison *c = *out = adj_alloc(&a, sizeof *c);
+    if (c == NULL)
+        return ADJ_ENOMEM;
+    c->pool.allocator = a;
+    comparing r = {.c = c, .g = g, .opts = opts};
+    if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts) == ADJ_OK &&
+        read_configs(c, opts) == ADJ_OK && list_nodes(&r) == ADJ_OK)
+        compare_all(&r);
+    return c->status;
+}
+
+void adj_comparison_free(adj_comparison *c)
+{
+    if (c == NULL)
+        return;
+    adj_allocator a = c->pool.allocator;
+    pool_free(&c->pool);
+    adj_release(&a, c);
+}
+
+/* ---- reading it ---- */
+
+const char *adj_comparison_message(const adj_comparison *c)
+{
+    return c != NULL ? c->message : "adj_compare: out of memory";
+}
+
+int adj_comparison_n_configs(const adj_comparison *c) { return c != NULL ? c->n_config : 0; }
+
+const adj_config *adj_comparison_config(const adj_comparison *c, int i)
+{
+    return i >= 0 && i < adj_comparison_n_configs(c) ? &c->config[i] : NULL;
+}
+
+adj_config_result adj_comparison_result(const adj_comparison *c, int i)
+{
+    return i >= 0 && i < adj_comparison_n_configs(c) ? c->result[i]
+                                                     : (adj_config_result){.reason = ""};
+}
+
+int adj_comparison_n_rows(const adj_comparison *c) { return c != NULL ? c->n_row : 0; }
+
+const adj_compare_row *adj_comparison_row(const adj_comparison *c, int i)
+{
+    return i >= 0 && i < adj_comparison_n_rows(c) ? &c->row[i] : NULL;
+}
+
+int adj_comparison_n_failed(const adj_comparison *c) { return c != NULL ? c->n_failed : 0; }
+
+const char *adj_verdict_name(adj_verdict v)
+{
+    static const char *const names[] = {"pass", "FAIL", "CRASH", "ERROR"};
+    return (unsigned)v < sizeof names / sizeof *names ? names[v] : "?";
+}
+
+const char *adj_blame_name(adj_blame b)
+{
+    static const char *const names[] = {"", "kernel", "plan", "upstream"};
+    return (unsigned)b < sizeof names / sizeof *names ? names[b] : "?";
+}

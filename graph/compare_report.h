@@ -1,0 +1,41 @@
+/* compare_report.h - a comparison's inside, and what is known while it is being made. */
+#ifndef ADJ_COMPARE_REPORT_H
+#define ADJ_COMPARE_REPORT_H
+
+#include "compare.h"
+
+enum { MOST_IN = 64, MOST_CONFIGS = 32 };
+
+struct adj_comparison {
+    pool pool;
+    adj_status status;
+    char message[MESSAGE];
+    int n_config, n_row, n_failed;
+    adj_config *config;
+    adj_config_result *result; /* by configuration */
+    adj_compare_row *row;
+};
+
+typedef struct {
+    adj_comparison *c;
+    const adj_graph *g;
+    const adj_compare_opts *opts;
+    int n_root, n_node; /* n_node: that are compared */
+    const adj_node **root;
+    char *needed;      /* by id */
+    int *index;        /* by id: place among the nodes compared, or negative */
+    void **leaf_value; /* by id: leaves and fills, in their types; NULL for others */
+    outcome *whole;    /* by configuration: every node compared is fetched */
+    char *tainted;     /* by id and configuration: wrong, or fed by what is */
+    int done, of;
+} comparing;
+
+adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* compare.c: everything, once the inputs are drawn. */
+adj_status compare_all(comparing *r);
+/* compare_report.c: a copy that lives as long as the comparison; "" when out of memory. */
+const char *report_text(adj_comparison *c, const char *text);
+void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);
+
+#endif

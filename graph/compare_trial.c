@@ -1,0 +1,148 @@
+/* compare_trial.c - runs a trial in this process: values, times, repeatability, canaries. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare.h"
+#include "exec.h"
+
+static size_t bytes_of_node(const adj_node *n)
+{
+    return (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, int n)
+{
+    if (n < 1)
+        return 0;
+    qsort(v, (size_t)n, sizeof *v, by_size);
+    return v[n / 2];
+}
+
+static adj_status give_leaves(const trial *t, adj_exec *e)
+{
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++) {
+        status = adj_set(e, t->leaf[i], t->data[i], bytes_of_node(t->leaf[i]));
+        if (status == ADJ_EARG) /* the executor has found that nothing needs this leaf */
+            status = ADJ_OK;
+    }
+    return status;
+}
+
+/* The first run's values are kept, a second one's are compared with them bit by bit. */
+static adj_status take_values(const trial *t, adj_exec *e, pool *p, outcome *o)
+{
+    size_t most = 1;
+    for (int i = 0; i < t->n_fetch; i++)
+        most = bytes_of_node(t->fetch[i]) > most ? bytes_of_node(t->fetch[i]) : most;
+    char *again = pool_alloc(p, most, 1);
+    if (again == NULL)
+        return ADJ_ENOMEM;
+    adj_status status = adj_run(e);
+    for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
+        status = adj_get(e, t->fetch[i], o->value[i], bytes_of_node(t->fetch[i]));
+    if (status == ADJ_OK && t->runs > 0)
+        status = adj_run(e);
+    for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++) {
+        size_t bytes = bytes_of_node(t->fetch[i]);
+        status = adj_get(e, t->fetch[i], again, bytes);
+        o->info[i].repeats = status == ADJ_OK && memcmp(again, o->value[i], bytes) == 0;
+    }
+    return status;
+}
+
+/* What computes fetch i: the step that ends with it. */
+static void describe(const trial *t, const adj_exec *e, outcome *o)
+{
+    for (int s = 0; s < adj_exec_n_steps(e); s++) {
+        adj_step_info step = adj_exec_step(e, s);
+        for (int i = 0; i < t->n_fetch; i++) {
+            fetch_info *f = &o->info[i];
+            if (step.n_node == 0 || (step.node != t->fetch[i] && t->n_fetch > 1) ||
+                step.flop < f->flop)
+                continue; /* a node alone: its largest step, be it between transposes */
+            f->step = s;
+            f->flop = step.flop;
+            f->bytes = step.bytes;
+            snprintf(f->backend, sizeof f->backend, "%s", step.backend);
+            snprintf(f->implementation, sizeof f->implementation, "%s", step.impl);
+            snprintf(f->why, sizeof f->why, "%s", step.why != NULL ? step.why : "");
+        }
+    }
+}
+
+/* Medians of the whole and of the steps that describe has found. */
+static adj_status time_runs(const trial *t, adj_exec *e, pool *p, outcome *o)
+{
+    int n_step = adj_exec_n_steps(e);
+    double *whole = pool_alloc(p, (size_t)t->runs, sizeof *whole);
+    double *step = pool_alloc(p, (size_t)t->runs * (size_t)n_step, sizeof *step);
+    if (whole == NULL || step == NULL)
+        return ADJ_ENOMEM;
+    for (int r = 0; r < t->runs; r++) {
+        double start = seconds_now();
+        adj_status status = adj_run(e);
+        if (status != ADJ_OK)
+            return status;
+        whole[r] = seconds_now() - start;
+        for (int s = 0; s < n_step; s++)
+            step[s * t->runs + r] = adj_exec_step(e, s).seconds;
+    }
+    o->seconds = median(whole, t->runs);
+    for (int i = 0; i < t->n_fetch; i++)
+        if (o->info[i].step != NONE)
+            o->info[i].seconds = median(step + o->info[i].step * t->runs, t->runs);
+    return ADJ_OK;
+}
+
+static adj_status run_it(const trial *t, adj_exec *e, pool *p, outcome *o)
+{
+    o->exec = adj_exec_stats(e);
+    adj_status status = give_leaves(t, e);
+    if (status == ADJ_OK)
+        status = take_values(t, e, p, o);
+    if (status == ADJ_OK) {
+        describe(t, e, o);
+        status = time_runs(t, e, p, o);
+    }
+    return status;
+}
+
+adj_status trial_here(const trial *t, pool *p, outcome *o)
+{
+    memset(o, 0, sizeof *o);
+    o->n = t->n_fetch;
+    o->info = pool_alloc(p, (size_t)t->n_fetch, sizeof *o->info);
+    o->value = pool_alloc(p, (size_t)t->n_fetch, sizeof *o->value);
+    for (int i = 0; i < t->n_fetch && o->value != NULL; i++)
+        if ((o->value[i] = pool_alloc(p, bytes_of_node(t->fetch[i]) + 1, 1)) == NULL)
+            return ADJ_ENOMEM;
+    if (o->info == NULL || o->value == NULL)
+        return ADJ_ENOMEM;
+    for (int i = 0; i < t->n_fetch; i++)
+        o->info[i].step = NONE;
+    adj_exec_opts opts = {.n_fetch = t->n_fetch,
+                          .fetch = t->fetch,
+                          .backend = t->backends == NULL ? t->config->backend : NULL,
+                          .threads = t->config->threads > 0 ? t->config->threads : t->threads,
+                          .impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
+                          .profile = 1,
+                          .canaries = 1,
+                          .backends = t->backends};
+    adj_exec *e = NULL;
+    o->status = adj_exec_new(t->g, &opts, &e);
+    if (o->status == ADJ_OK)
+        o->status = run_it(t, e, p, o);
+    if (o->status != ADJ_OK) {
+        snprintf(o->message, sizeof o->message, "%s", adj_exec_message(e));
+        o->canary = o->status == ADJ_EBACKEND && strstr(o->message, " wrote ") != NULL;
+    }
+    adj_exec_free(e);
+    return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;
+}

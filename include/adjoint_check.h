@@ -1,0 +1,152 @@
+/* adjoint_check.h - checking: backends, element types, layouts and threads compared with each
+ * other.
+ *
+ * Nothing here prints; a report is an object with accessors, and says in words what is wrong. */
+#ifndef ADJOINT_CHECK_H
+#define ADJOINT_CHECK_H
+
+#include "adjoint.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- comparing configurations
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+/* A way to compute a graph: "naive:f64", "onednn", "onednn:bf16", "onednn:isa=avx2",
+ * "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", and combinations such as
+ * "onednn:bf16:threads=1". */
+typedef struct {
+    char name[64]; /* the text it was made from */
+    char backend[64];
+    char isa[32];  /* "": the machine's. Needs a process of its own: adj_compare_opts.elsewhere */
+    char impl[32]; /* as adj_exec_opts.impl; "": any */
+    int threads;   /* 0: as adj_compare_opts.threads */
+    int has_dtype, has_format;
+    adj_dtype dtype;   /* every float becomes this, if has_dtype */
+    adj_format format; /* of convolutions, pools and their kind, if has_format */
+} adj_config;
+
+/* ADJ_EARG with a sentence that names the nearest thing that exists. message may be NULL. */
+ADJ_API adj_status adj_config_parse(const char *text, adj_config *out, char *message, size_t size);
+
+typedef struct {
+    const adj_node *leaf;
+    const void *data; /* row-major, of the leaf's type */
+} adj_leaf_value;
+
+typedef struct {
+    int n_root;
+    adj_node *const *root;      /* these, and all nodes they need, are compared */
+    const adj_updates *updates; /* as do the next values; may be NULL */
+    /* The first is the reference; none: naive:f64, naive, onednn. */
+    int n_config;
+    const char *const *config;
+    /* Leaves not listed are drawn: inputs from N(0, 1), parameters as they are initialised and a
+     * little more (a bias of 0 hides that it was left out), i32 inputs 0 or 1. */
+    int n_value;
+    const adj_leaf_value *value;
+    uint64_t seed;
+    int exact;   /* integers for data: where all sums are exact, every bit has to be right */
+    int runs;    /* timed runs of each node and configuration; 0: 5 */
+    int threads; /* 0: what OpenMP would take */
+    const struct adj_backend *const *backends; /* as in adj_exec_opts */
+    /* Runs work in another process: sets isa there ("": leaves it), hands request to adj_trial_run,
+     * brings its answer back, to be freed by free(). When there is none (a crash, a hang), returns
+     * ADJ_EBACKEND and writes what happened ("SIGSEGV") to message. NULL: no configuration may name
+     * an isa. */
+    adj_status (*elsewhere)(void *user, const char *isa, const void *request, size_t bytes,
+                            void **answer, size_t *answer_bytes, char *message, size_t size);
+    int guard; /* every configuration but the reference runs elsewhere */
+    /* Called before each piece of work; may be NULL. */
+    void (*progress)(void *user, int done, int of, const char *what);
+    void *user;
+} adj_compare_opts;
+
+/* The other side of adj_compare_opts.elsewhere. *answer is to be freed by free(). ADJ_EARG if
+ * request is none. */
+ADJ_API adj_status adj_trial_run(const void *request, size_t bytes, void **answer,
+                                 size_t *answer_bytes);
+
+/* How far n values are from what they should be. */
+typedef struct {
+    int64_t n, wrong;                             /* wrong: further away than the bound */
+    double max_abs, max_rel, max_ulp, nmse, sqnr; /* sqnr in dB; INFINITY: no difference */
+    double worst; /* the largest |error| / bound; above 1 is wrong. NAN: not measured */
+    int64_t at;   /* the element that has it; -1: none differs */
+    double got, expected, bound; /* there */
+    int64_t nan, inf;            /* among the values, where there should be none */
+    int64_t zeros, zeros_expected;
+} adj_error;
+
+typedef enum {
+    ADJ_VERDICT_PASS,
+    ADJ_VERDICT_FAIL,
+    ADJ_VERDICT_CRASH, /* no answer; reason says what happened */
+    ADJ_VERDICT_ERROR  /* it could not be run; reason says why */
+} adj_verdict;
+
+typedef enum {
+    ADJ_BLAME_NONE,
+    ADJ_BLAME_KERNEL,  /* wrong on the reference's operands */
+    ADJ_BLAME_PLAN,    /* right on those, wrong on its own operands within the graph: layout,
+                          memory, another implementation */
+    ADJ_BLAME_UPSTREAM /* no fault of its own, but its operands were wrong */
+} adj_blame;
+
+typedef struct {
+    const adj_node *node; /* of the graph compared */
+    int config;           /* 1, 2, ...: the reference has no rows */
+    adj_verdict verdict;
+    adj_blame blame;
+    const char *reason; /* a sentence; "" */
+    /* propagated: configuration's own operands against the reference's whole run (told, not
+     * judged). isolated: both on the reference's operands, rounded to the configuration's type.
+     * in_plan: its result within the graph against the reference on the same operands. */
+    adj_error propagated, isolated, in_plan;
+    char origin[96];         /* of the bound: "(u + 75 u_f32) sum|ab|" */
+    int exact;               /* integers: equality was demanded */
+    int repeats;             /* two runs gave the same bits */
+    int canary;              /* a kernel wrote outside its memory */
+    double us, reference_us; /* medians; 0: not measured */
+    double gflops;
+    size_t bytes; /* read and written */
+    int reorders; /* that the node alone needs */
+    char backend[32], implementation[64];
+    const char *why; /* why the first choice of backend does not compute it; "" */
+} adj_compare_row;
+
+typedef struct adj_comparison adj_comparison;
+
+/* *out is a handle to ask for the message even on failure (NULL only when out of memory) and must
+ * be freed in every case, before the graph. That something differs is no failure. */
+ADJ_API adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
+ADJ_API void adj_comparison_free(adj_comparison *c);
+ADJ_API const char *adj_comparison_message(const adj_comparison *c);
+ADJ_API int adj_comparison_n_configs(const adj_comparison *c);
+ADJ_API const adj_config *adj_comparison_config(const adj_comparison *c, int i);
+/* A whole run of the configuration with nothing fetched but the roots. */
+typedef struct {
+    adj_verdict verdict;
+    const char *reason;
+    double ms; /* median */
+    int steps, reorders, naive_steps;
+    size_t arena_bytes;
+    int repeats;
+    int differs; /* roots that are not bit-equal to those of the run that keeps every node */
+} adj_config_result;
+ADJ_API adj_config_result adj_comparison_result(const adj_comparison *c, int i);
+/* In the order of the nodes; for each node a row for each configuration. */
+ADJ_API int adj_comparison_n_rows(const adj_comparison *c);
+ADJ_API const adj_compare_row *adj_comparison_row(const adj_comparison *c, int i);
+/* How many rows are not ADJ_VERDICT_PASS. */
+ADJ_API int adj_comparison_n_failed(const adj_comparison *c);
+ADJ_API const char *adj_verdict_name(adj_verdict v); /* "pass", "FAIL", ... */
+ADJ_API const char *adj_blame_name(adj_blame b);     /* "", "kernel", ... */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
