@@ -43,6 +43,7 @@ static void change_dtype(const adj_config *c, const adj_node *n, void *attrs)
 /* ---- data formats ---- */
 
 enum { RESULT = 1 << 8 }; /* the result is an activation; bit i: operand i is */
+enum { MOST_STATS = 8 };  /* operands of a batch norm */
 typedef enum { CONV, POOL, FORMAT, BATCH_NORM } attr_kind;
 static const struct {
     const adj_op *op;
@@ -150,11 +151,10 @@ static adj_node *reformat(const adj_config *c, adj_graph *to, const adj_node *n,
     return formatted[i].activations & RESULT ? adj_transpose(y, back) : y;
 }
 
-adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj_node *const in[])
+static adj_node *rebuild(const adj_config *c, adj_graph *to, const adj_node *n,
+                         adj_node *const in[])
 {
     _Alignas(16) char attrs[MAX_ATTR];
-    if (n->op == &adj_op_const)
-        return rebuild_const(c, to, n);
     if (n->op->attr_size == 0)
         return adj_node_new(to, n->op, n->n_in, in, NULL);
     memcpy(attrs, n->attrs, n->op->attr_size);
@@ -166,4 +166,24 @@ adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj
             return y;
     }
     return adj_node_new(to, n->op, n->n_in, in, attrs);
+}
+
+/* Every float is of the configuration's type, but batch norm reads and makes statistics in f32
+ * where x is half: casts stand around it. */
+adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj_node *const in[])
+{
+    adj_node *wide[MOST_STATS];
+    int i = row_of(n);
+    if (n->op == &adj_op_const)
+        return rebuild_const(c, to, n);
+    if (c->has_dtype && (c->dtype == ADJ_F16 || c->dtype == ADJ_BF16) && i < N_FORMATTED &&
+        formatted[i].kind == BATCH_NORM) {
+        for (int k = 0; k < n->n_in; k++)
+            wide[k] = formatted[i].activations & 1u << k ? in[k] : adj_cast(in[k], ADJ_F32);
+        in = wide;
+    }
+    adj_node *y = rebuild(c, to, n, in);
+    if (y != NULL && y->type.dtype != config_dtype(c, n->type.dtype))
+        y = adj_cast(y, config_dtype(c, n->type.dtype));
+    return y;
 }
