@@ -88,6 +88,7 @@ static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *co
 {
     outcome o;
     pool p = {.allocator = r->c->pool.allocator};
+    t->bare = 1;
     t->n_fetch = r->n_root;
     for (int i = 0; i < r->n_root; i++)
         t->fetch[i] = image[r->root[i]->id];

@@ -19,6 +19,7 @@ typedef struct {
     const void **data; /* of the leaves, in their types */
     int runs;          /* timed ones, after two that are compared; 0: one run alone */
     int threads;
+    int bare; /* without canaries and times of steps: as a user would run it */
 } trial;
 
 typedef struct {
@@ -45,6 +46,10 @@ adj_status trial_here(const trial *t, pool *p, outcome *o);
 
 /* compare_wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, pool *p, outcome *o);
+
+/* compare_config.c: adj_config_parse with backends of one's own. */
+adj_status config_parse(const char *text, const adj_backend *const *backends, adj_config *out,
+                        char *message, size_t size);
 
 /* compare_rewrite.c: rules that rebuild a graph for a configuration. */
 adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj_node *const in[]);

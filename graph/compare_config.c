@@ -64,11 +64,12 @@ static int is_word(const char *text, const char *const list[], int n)
 }
 
 /* "onednn", or "onednn,max_pool=naive" */
-static adj_status read_backend(const char *text, adj_config *c, char *message, size_t size)
+static adj_status read_backend(const char *text, const adj_backend *const *backends, adj_config *c,
+                               char *message, size_t size)
 {
     const char *names[8];
     int n = 0;
-    for (const adj_backend *const *b = adj_backends; *b != NULL && n < 8; b++)
+    for (const adj_backend *const *b = backends; *b != NULL && n < 8; b++)
         names[n++] = (*b)->name;
     snprintf(c->backend, sizeof c->backend, "%s", text);
     if (strchr(text, ',') == NULL && strchr(text, '=') == NULL && !is_word(text, names, n))
@@ -125,6 +126,12 @@ static adj_status read_part(const char *part, adj_config *c, char *message, size
 
 adj_status adj_config_parse(const char *text, adj_config *out, char *message, size_t size)
 {
+    return config_parse(text, adj_backends, out, message, size);
+}
+
+adj_status config_parse(const char *text, const adj_backend *const *backends, adj_config *out,
+                        char *message, size_t size)
+{
     char copy[sizeof out->name];
     if (text == NULL || out == NULL)
         return refuse_text(message, size, "configuration: %s is NULL",
@@ -143,8 +150,8 @@ adj_status adj_config_parse(const char *text, adj_config *out, char *message, si
         char *colon = strchr(part, ':');
         if (colon != NULL)
             *colon = '\0';
-        status =
-            k == 0 ? read_backend(part, out, message, size) : read_part(part, out, message, size);
+        status = k == 0 ? read_backend(part, backends, out, message, size)
+                        : read_part(part, out, message, size);
         part = colon != NULL ? colon + 1 : NULL;
     }
     return status;

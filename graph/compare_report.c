@@ -74,7 +74,9 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
         return compare_fail(c, ADJ_ENOMEM, "adj_compare: out of memory");
     for (int i = 0; i < n; i++) {
         c->result[i].reason = "";
-        if (adj_config_parse(text[i], &c->config[i], message, sizeof message) != ADJ_OK)
+        const adj_backend *const *backends =
+            i > 0 && o->backends != NULL ? o->backends : adj_backends;
+        if (config_parse(text[i], backends, &c->config[i], message, sizeof message) != ADJ_OK)
             return compare_fail(c, ADJ_EARG, "adj_compare: %s", message);
         if (c->config[i].isa[0] != '\0' && (o->elsewhere == NULL || i == 0))
             return compare_fail(c, ADJ_EARG,

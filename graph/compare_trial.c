@@ -129,11 +129,11 @@ adj_status trial_here(const trial *t, pool *p, outcome *o)
         o->info[i].step = NONE;
     adj_exec_opts opts = {.n_fetch = t->n_fetch,
                           .fetch = t->fetch,
-                          .backend = t->backends == NULL ? t->config->backend : NULL,
+                          .backend = t->config->backend,
                           .threads = t->config->threads > 0 ? t->config->threads : t->threads,
                           .impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
-                          .profile = 1,
-                          .canaries = 1,
+                          .profile = !t->bare,
+                          .canaries = !t->bare,
                           .backends = t->backends};
     adj_exec *e = NULL;
     o->status = adj_exec_new(t->g, &opts, &e);

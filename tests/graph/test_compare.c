@@ -1,0 +1,296 @@
+/* test_compare.c - adj_compare finds planted faults, blames the right node, and nothing else. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "adjoint_check.h"
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+
+/* ---- a backend that computes relu, in a way of its own ---- */
+
+typedef enum {
+    SOUND,
+    SCALED,      /* by 1.00001 */
+    ONE_ELEMENT, /* the last but one has a wrong sign */
+    UNWRITTEN,   /* the last is left out */
+    OUTSIDE,     /* one behind the last */
+    IN_A_PLAN,   /* wrong, but not when its operand is a leaf */
+    FAILING
+} fault;
+static fault planted;
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    if (g->node[0]->op != &adj_op_relu || g->node[0]->type.dtype != ADJ_F32 || candidate > 0)
+        return ADJ_ENOKERNEL;
+    p->in[0] = p->out[0] = NULL;
+    snprintf(p->impl, sizeof p->impl, "crooked:relu");
+    return ADJ_OK;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const adj_node *n = c->group->node[0];
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    int64_t elems = adj_shape_elems(n->type.shape);
+    int wrong = planted == SCALED || (planted == IN_A_PLAN && !(n->in[0]->op->flags & ADJ_OP_LEAF));
+    if (planted == FAILING)
+        return ADJ_EBACKEND;
+    for (int64_t i = 0; i < elems - (planted == UNWRITTEN); i++)
+        y[i] = x[i] > 0 ? x[i] * (wrong ? 1.00001f : 1) : 0;
+    if (planted == ONE_ELEMENT)
+        y[elems - 2] = -1;
+    if (planted == OUTSIDE)
+        y[elems] = 1;
+    return ADJ_OK;
+}
+
+static adj_status open(const adj_allocator *a, int threads, void **backend)
+{
+    (void)a, (void)threads;
+    *backend = NULL;
+    return ADJ_OK;
+}
+static void close(void *backend) { (void)backend; }
+
+static const adj_kernel kernel = {.name = "relu", .prepare = prepare, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend crooked = {
+    .name = "crooked", .open = open, .close = close, .kernels = kernels};
+
+/* ---- a small step: conv, bias, relu, conv, loss ---- */
+
+typedef struct {
+    adj_graph *g;
+    adj_node *loss, *relu;
+    adj_updates *updates;
+    adj_comparison *c;
+    const adj_backend *backends[3];
+} rig;
+
+static rig rig_new(void)
+{
+    rig r = {.g = adj_graph_new()};
+    const adj_conv_layer conv = {.filters = 3, .padding = ADJ_SAME};
+    adj_node *x = adj_input(r.g, "x", ADJ_F32, (adj_shape){4, {2, 5, 4, 2}});
+    adj_node *labels = adj_input(r.g, "labels", ADJ_I32, (adj_shape){1, {2}});
+    adj_node *lr = adj_input(r.g, "lr", ADJ_F32, (adj_shape){0});
+    r.relu = adj_label(adj_relu(adj_layer_conv2d(x, "conv1", &conv)), "relu1");
+    r.loss = adj_loss_softmax(adj_layer_dense(adj_layer_conv2d(r.relu, "conv2", &conv), "fc", 4),
+                              labels);
+    r.updates = adj_sgd(r.loss, lr);
+    const adj_backend *const *last = adj_backends;
+    while (last[1] != NULL)
+        last++;
+    r.backends[0] = &crooked;
+    r.backends[1] = *last;
+    return r;
+}
+
+static void rig_free(rig *r)
+{
+    adj_comparison_free(r->c);
+    adj_graph_free(r->g);
+}
+
+static adj_status rig_compare(rig *r, adj_compare_opts o)
+{
+    o.n_root = 1;
+    o.root = &r->loss;
+    o.updates = r->updates;
+    return adj_compare(r->g, &o, &r->c);
+}
+
+static const char *const two[] = {"naive:f64", "crooked"};
+
+static rig rig_with(fault f)
+{
+    rig r = rig_new();
+    planted = f;
+    adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
+                                                           .config = two,
+                                                           .backends = r.backends,
+                                                           .runs = 1,
+                                                           .threads = 1,
+                                                           .seed = 3});
+    cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+    return r;
+}
+
+static const adj_compare_row *row_of(const rig *r, const adj_node *n)
+{
+    for (int i = 0; i < adj_comparison_n_rows(r->c); i++)
+        if (adj_comparison_row(r->c, i)->node == n)
+            return adj_comparison_row(r->c, i);
+    return NULL;
+}
+
+/* No row but relu's fails; those that it feeds say so. */
+static void expect_only_relu(const rig *r, const char *what)
+{
+    cr_assert_eq(adj_comparison_n_failed(r->c), 1, "%s: %d failed", what,
+                 adj_comparison_n_failed(r->c));
+    for (int i = 0; i < adj_comparison_n_rows(r->c); i++) {
+        const adj_compare_row *row = adj_comparison_row(r->c, i);
+        cr_assert_eq(row->verdict != ADJ_VERDICT_PASS, row->node == r->relu, "%s: %s", what,
+                     adj_node_op(row->node));
+        if (adj_node_n_in(row->node) > 0 && adj_node_in(row->node, 0) == r->relu)
+            cr_assert_eq(row->blame, ADJ_BLAME_UPSTREAM, "%s", what);
+    }
+}
+
+Test(compare, sound_kernels_pass)
+{
+    rig r = rig_with(SOUND);
+    cr_assert_eq(adj_comparison_n_failed(r.c), 0);
+    cr_assert_gt(adj_comparison_n_rows(r.c), 20);
+    const adj_compare_row *row = row_of(&r, r.relu);
+    cr_assert_str_eq(row->backend, "crooked");
+    cr_assert_str_eq(row->implementation, "crooked:relu");
+    cr_assert_eq(row->isolated.max_abs, 0);
+    cr_assert(isinf(row->isolated.sqnr) && row->repeats && row->us > 0 && row->bytes > 0);
+    row = row_of(&r, adj_node_in(adj_node_in(r.relu, 0), 0));
+    cr_assert_str_eq(adj_node_op(row->node), "conv2d");
+    cr_assert_not_null(strstr(row->origin, "18 u_f32"), "%s", row->origin); /* 3*3*2 terms */
+    cr_assert(row->isolated.worst > 0 && row->isolated.worst <= 1);
+    cr_assert_not_null(strstr(row->why, "crooked"), "%s", row->why);
+    rig_free(&r);
+}
+
+Test(compare, planted_faults_are_found_and_blamed)
+{
+    static const fault faults[] = {SCALED, ONE_ELEMENT, UNWRITTEN, IN_A_PLAN};
+    static const char *const names[] = {"scaled", "one element", "unwritten", "in a plan"};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        rig r = rig_with(faults[i]);
+        const adj_compare_row *row = row_of(&r, r.relu);
+        expect_only_relu(&r, names[i]);
+        cr_assert_eq(row->verdict, ADJ_VERDICT_FAIL);
+        cr_assert_eq(row->blame, faults[i] == IN_A_PLAN ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL);
+        cr_assert_gt(row->in_plan.wrong, 0);
+        if (faults[i] == ONE_ELEMENT) {
+            cr_assert_eq(row->isolated.wrong, 1);
+            cr_assert_eq(row->isolated.at, row->isolated.n - 2);
+            cr_assert_eq(row->isolated.got, -1);
+        }
+        if (faults[i] == UNWRITTEN)
+            cr_assert_eq(row->isolated.nan, 1);
+        rig_free(&r);
+    }
+}
+
+Test(compare, what_cannot_run_is_a_row)
+{
+    rig r = rig_with(OUTSIDE);
+    const adj_compare_row *row = row_of(&r, r.relu);
+    expect_only_relu(&r, "outside");
+    cr_assert(row->canary && row->verdict == ADJ_VERDICT_FAIL);
+    cr_assert_not_null(strstr(row->reason, "wrote behind"), "%s", row->reason);
+    cr_assert_eq(adj_comparison_result(r.c, 1).verdict, ADJ_VERDICT_FAIL);
+    rig_free(&r);
+    r = rig_with(FAILING);
+    row = row_of(&r, r.relu);
+    cr_assert_eq(row->verdict, ADJ_VERDICT_ERROR);
+    cr_assert_not_null(strstr(row->reason, "crooked"), "%s", row->reason);
+    rig_free(&r);
+}
+
+/* Every configuration of the issue, on a graph with every kind of node that a model has. */
+Test(compare, types_layouts_threads)
+{
+    static const char *const configs[] = {"naive:f64",   "naive:nchw",       "naive:bf16",
+                                          "naive:f16",   "onednn",           "onednn:bf16:nchw",
+                                          "onednn:nchw", "onednn:threads=1", "onednn:impl=gemm"};
+    for (int exact = 0; exact < 2; exact++) {
+        rig r = rig_new();
+        adj_status status = rig_compare(
+            &r, (adj_compare_opts){
+                    .n_config = 9, .config = configs, .runs = 1, .threads = 2, .exact = exact});
+        cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+        cr_assert_eq(adj_comparison_n_failed(r.c), 0);
+        rig_free(&r);
+    }
+}
+
+Test(compare, lenet_on_integers_to_the_last_bit)
+{
+    static const char *const configs[] = {"naive:f64", "naive", "onednn", "onednn:bf16"};
+    const adj_model_opts options = {.batch = 2, .training = 1, .height = 16, .width = 16};
+    rig r = {.g = adj_graph_new()};
+    adj_node *logits = adj_model_logits(r.g, adj_model_find("lenet", NULL), &options);
+    adj_node *labels = adj_input(r.g, "labels", ADJ_I32, (adj_shape){1, {2}});
+    adj_node *lr = adj_input(r.g, "lr", ADJ_F32, (adj_shape){0});
+    r.loss = adj_loss_softmax(logits, labels);
+    r.updates = adj_sgd(r.loss, lr);
+    adj_status status = rig_compare(
+        &r, (adj_compare_opts){.n_config = 4, .config = configs, .runs = 1, .exact = 1});
+    cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+    cr_assert_eq(adj_comparison_n_failed(r.c), 0);
+    int convolutions = 0;
+    for (int i = 0; i < adj_comparison_n_rows(r.c); i++) {
+        const adj_compare_row *row = adj_comparison_row(r.c, i);
+        if (strncmp(adj_node_op(row->node), "conv2d", 6) != 0)
+            continue;
+        convolutions++;
+        cr_assert(row->exact, "%s", adj_node_op(row->node));
+        cr_assert_eq(row->isolated.max_abs, 0);
+    }
+    cr_assert_eq(convolutions, 5 * 3);
+    rig_free(&r);
+}
+
+Test(compare, configurations_are_read)
+{
+    adj_config c;
+    char message[200];
+    cr_assert_eq(adj_config_parse("onednn:bf16:nchw:isa=avx2:impl=gemm:threads=3", &c, NULL, 0),
+                 ADJ_OK);
+    cr_assert_str_eq(c.backend, "onednn");
+    cr_assert(c.has_dtype && c.dtype == ADJ_BF16 && c.has_format && c.format == ADJ_NCHW);
+    cr_assert(strcmp(c.isa, "avx2") == 0 && strcmp(c.impl, "gemm") == 0 && c.threads == 3);
+    static const char *const wrong[][2] = {
+        {"onednm", "did you mean onednn?"},
+        {"naive:f65", "did you mean f64?"},
+        {"onednn:isa=avx3", "did you mean avx2?"},
+        {"naive:thread=2", "did you mean threads=?"},
+        {"naive:threads=0", "expected 1 to 1024"},
+        {"", "its length"},
+        {"naive:", "unknown part"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cr_assert_eq(adj_config_parse(wrong[i][0], &c, message, sizeof message), ADJ_EARG);
+        cr_assert_not_null(strstr(message, wrong[i][1]), "%s", message);
+    }
+}
+
+Test(compare, wrong_options)
+{
+    static const char *const one[] = {"naive"}, *const isa[] = {"naive", "onednn:isa=avx2"},
+                             *const bad[] = {"naive", "cuda"};
+    const adj_compare_opts wrong[] = {
+        {.n_config = 1, .config = one},
+        {.n_config = 2, .config = isa},
+        {.n_config = 2, .config = bad},
+        {.n_config = -1},
+        {.runs = -1},
+        {.threads = 5000},
+        {.guard = 1},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        rig r = rig_new();
+        cr_assert_eq(rig_compare(&r, wrong[i]), ADJ_EARG, "%zu", i);
+        cr_assert_eq(strncmp(adj_comparison_message(r.c), "adj_compare: ", 13), 0, "%s",
+                     adj_comparison_message(r.c));
+        rig_free(&r);
+    }
+    rig r = rig_new();
+    cr_assert_eq(adj_compare(r.g, &(adj_compare_opts){0}, &r.c), ADJ_EARG);
+    adj_comparison_free(r.c);
+    cr_assert_eq(adj_compare(NULL, NULL, &r.c), ADJ_EARG);
+    rig_free(&r);
+    cr_assert_eq(adj_comparison_n_rows(NULL), 0);
+    cr_assert_null(adj_comparison_row(NULL, 0));
+}
