@@ -254,7 +254,7 @@ Test(compare, configurations_are_read)
     static const char *const wrong[][2] = {
         {"onednm", "did you mean onednn?"},
         {"naive:f65", "did you mean f64?"},
-        {"onednn:isa=avx3", "did you mean avx2?"},
+        {"onednn:isa=avx3", "did you mean avx"},
         {"naive:thread=2", "did you mean threads=?"},
         {"naive:threads=0", "expected 1 to 1024"},
         {"", "its length"},
