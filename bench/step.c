@@ -76,17 +76,26 @@ static int time_steps(adj_exec *e, adj_node *images, adj_node *loss, double seco
     return n;
 }
 
+/* The argument as a number of at least least; -1 if it is none. */
+static int number(const char *text, long least)
+{
+    char *end;
+    long v = strtol(text, &end, 10);
+    return *text != '\0' && *end == '\0' && v >= least && v < 1 << 20 ? (int)v : -1;
+}
+
 int main(int argc, char **argv)
 {
     static double seconds[MOST_STEPS];
     const char *name = argc > 1 ? argv[1] : "lenet", *backend = argc > 3 ? argv[3] : NULL;
-    adj_model_opts o = {.batch = argc > 2 ? atoi(argv[2]) : 64, .training = 1};
+    adj_model_opts o = {.batch = argc > 2 ? number(argv[2], 1) : 64, .training = 1};
     const adj_model *model = adj_model_find(name, &o);
-    if (model == NULL || o.batch < 1)
+    int threads = argc > 4 ? number(argv[4], 0) : 0;
+    if (model == NULL || o.batch < 1 || threads < 0)
         return failed("usage: step [MODEL [BATCH [BACKEND [THREADS]]]]");
     adj_graph *g = adj_graph_new();
     adj_node *logits = adj_model_logits(g, model, &o);
-    adj_exec *e = training_step(g, logits, backend, argc > 4 ? atoi(argv[4]) : 0);
+    adj_exec *e = training_step(g, logits, backend, threads);
     int n = e != NULL ? time_steps(e, adj_find(g, "images"), adj_find(g, "loss"), seconds) : 0;
     if (n > 0) {
         adj_exec_info info = adj_exec_stats(e);
