@@ -26,7 +26,7 @@ static span window_of(int64_t o, int64_t stride, int64_t pad, int64_t k, int64_t
 static void take_larger(float *restrict y, const float *restrict x, ptrdiff_t channels)
 {
     for (ptrdiff_t c = 0; c < channels; c++)
-        y[c] = (x[c] > y[c]) | (x[c] != x[c]) ? x[c] : y[c];
+        y[c] = ((x[c] > y[c]) | (x[c] != x[c])) ? x[c] : y[c];
 }
 
 static void pool_row(const adj_conv_geom *g, const float *x, float *y, int64_t n, int64_t oh)

@@ -16,7 +16,7 @@ static void relu(const float *x, const float *none, float *y, int64_t n)
     (void)none;
 #pragma omp parallel for simd if (n > PARALLEL)
     for (int64_t i = 0; i < n; i++)
-        y[i] = (x[i] > 0) | (x[i] != x[i]) ? x[i] : 0;
+        y[i] = ((x[i] > 0) | (x[i] != x[i])) ? x[i] : 0;
 }
 
 static void relu_grad(const float *dy, const float *y, float *dx, int64_t n)

@@ -1,0 +1,29 @@
+#!/bin/sh
+# run.sh FOLDER TARGET... - runs each libFuzzer target for FUZZ_SECONDS (20), from the seeds in
+# tests/fuzz/corpus/NAME and what earlier runs found, kept in FOLDER/corpus/NAME. A crash, a leak, a
+# sanitizer's report or an input that takes too long is a failure; the input stays in FOLDER/found.
+# One target alone: FUZZ_ONLY=NAME. FOLDER/executions has a line for each run.
+set -u
+folder=$1
+shift
+status=0
+export OMP_NUM_THREADS=1 UBSAN_OPTIONS=print_stacktrace=1
+mkdir -p "$folder/found"
+for target; do
+    name=$(basename "$target" | sed 's/^fuzz_//')
+    [ -z "${FUZZ_ONLY:-}" ] || [ "$FUZZ_ONLY" = "$name" ] || continue
+    mkdir -p "$folder/corpus/$name"
+    # The mask: what the code under test prints is not wanted, what the fuzzer prints is.
+    if "$target" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
+        -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$folder/found/$name-" \
+        "$folder/corpus/$name" "tests/fuzz/corpus/$name" >"$folder/$name.log" 2>&1; then
+        runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$name.log")
+        echo "$name ${FUZZ_SECONDS:-20} s $runs executions" >>"$folder/executions"
+        echo "ok   fuzz $name: $runs executions"
+    else
+        tail -n 60 "$folder/$name.log"
+        echo "FAIL fuzz $name"
+        status=1
+    fi
+done
+exit $status
