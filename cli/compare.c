@@ -69,6 +69,62 @@ static int check_configs(int n, const char *const list[])
     return CONTINUE;
 }
 
+typedef enum { JSON, CSV, JUNIT, HTML } form;
+
+static int write_form(FILE *f, form which, const adj_comparison *c, const write_opts *w)
+{
+    switch (which) {
+    case JSON: return write_json(f, c, w);
+    case CSV: return write_csv(f, c);
+    case JUNIT: return write_junit(f, c, w);
+    default: return write_html(f, c, w);
+    }
+}
+
+static int write_file(const char *option, const char *path, form which, const adj_comparison *c,
+                      const write_opts *w)
+{
+    if (path == NULL)
+        return EXIT_OK;
+    if (strcmp(path, "-") == 0)
+        return write_form(stdout, which, c, w) ? EXIT_FAILED : EXIT_OK;
+    FILE *f = fopen(path, "w");
+    int failed = f == NULL || write_form(f, which, c, w);
+    if (f != NULL)
+        failed |= fclose(f) != 0;
+    return failed ? complain("compare", EXIT_FAILED, "%s: %s cannot be written", option, path)
+                  : EXIT_OK;
+}
+
+static int is_output(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
+
+static int write_all(const compare_opts *o, const adj_comparison *c, const write_opts *w)
+{
+    if (!is_output(o->json) && !is_output(o->csv) && !is_output(o->junit) && !is_output(o->html))
+        write_table(stdout, c, w);
+    int status = write_file("--json", o->json, JSON, c, w);
+    if (status == EXIT_OK)
+        status = write_file("--csv", o->csv, CSV, c, w);
+    if (status == EXIT_OK)
+        status = write_file("--junit", o->junit, JUNIT, c, w);
+    if (status == EXIT_OK)
+        status = write_file("--html", o->html, HTML, c, w);
+    if (status == EXIT_OK && adj_comparison_n_failed(c) > 0)
+        status = EXIT_FAILED;
+    return status;
+}
+
+/* The command line that gives this report again. */
+static void write_repro(char *text, size_t size, const compare_opts *o)
+{
+    int n = snprintf(text, size, "adjoint compare --model %s --batch %lld --seed %lld",
+                     o->graph.model, (long long)o->graph.batch, (long long)o->seed);
+    if (o->configs != NULL && n > 0 && (size_t)n < size)
+        n += snprintf(text + n, size - (size_t)n, " --configs %s", o->configs);
+    if (o->exact && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, " --exact");
+}
+
 static int compare(const compare_opts *o, int n, const char *const list[], const compared *g)
 {
     const adj_leaf_value labels = {g->labels, g->label};
@@ -84,17 +140,16 @@ static int compare(const compare_opts *o, int n, const char *const list[], const
                                       .runs = (int)o->runs,
                                       .threads = (int)o->threads};
     adj_comparison *c = NULL;
-    char what[160];
-    const write_opts w = {.what = what, .all = o->all != 0};
-    int status = EXIT_OK;
+    char what[160], repro[1024];
+    const write_opts w = {.what = what, .repro = repro, .all = o->all != 0};
+    int status;
+    write_repro(repro, sizeof repro, o);
     snprintf(what, sizeof what, "%s, batch %lld, seed %lld%s", o->graph.model,
              (long long)o->graph.batch, (long long)o->seed, o->exact ? ", integers" : "");
     if (adj_compare(g->graph, &options, &c) != ADJ_OK)
         status = complain("compare", EXIT_FAILED, "%s", adj_comparison_message(c));
-    else {
-        write_table(stdout, c, &w);
-        status = adj_comparison_n_failed(c) > 0 ? EXIT_FAILED : EXIT_OK;
-    }
+    else
+        status = write_all(o, c, &w);
     adj_comparison_free(c);
     return status;
 }
