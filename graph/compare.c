@@ -124,6 +124,7 @@ static adj_status run_config(comparing *r, int k)
     const bench b = {r->opts, &c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
     trial t = {.config = config,
                .backends = k > 0 ? r->opts->backends : NULL,
+               .quarantine = r->opts->quarantine,
                .g = adj_graph_new_with(ADJ_VERSION, &opts),
                .fetch = room(c, (size_t)(r->n_node + r->n_root), sizeof(adj_node *)),
                .runs = b.runs,

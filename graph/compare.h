@@ -13,6 +13,7 @@
 typedef struct {
     const adj_config *config;
     const struct adj_backend *const *backends;
+    const char *quarantine;
     adj_graph *g;
     int n_fetch, n_leaf;
     adj_node **fetch, **leaf;

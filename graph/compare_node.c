@@ -51,6 +51,7 @@ static adj_status trial_of(const bench *b, const adj_node *n, void *const operan
     adj_graph_opts opts = {.allocator = &p->allocator};
     *t = (trial){.config = c,
                  .backends = c == b->reference ? NULL : b->opts->backends,
+                 .quarantine = b->opts->quarantine,
                  .g = adj_graph_new_with(ADJ_VERSION, &opts),
                  .n_fetch = 1,
                  .threads = b->opts->threads,

@@ -132,6 +132,7 @@ adj_status trial_here(const trial *t, pool *p, outcome *o)
                           .backend = t->config->backend,
                           .threads = t->config->threads > 0 ? t->config->threads : t->threads,
                           .impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
+                          .quarantine = t->quarantine,
                           .profile = !t->bare,
                           .canaries = !t->bare,
                           .backends = t->backends};

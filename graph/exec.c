@@ -265,6 +265,9 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     e->canaries = opts->canaries;
     if (opts->impl != NULL && (e->impl = pool_string(&e->pool, opts->impl)) == NULL)
         return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    if (opts->quarantine != NULL &&
+        (e->quarantine = pool_string(&e->pool, opts->quarantine)) == NULL)
+        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     int callers = omp_get_max_threads();
     e->threads = opts->threads > 0 ? opts->threads : callers;
     omp_set_num_threads(e->threads);

@@ -83,6 +83,7 @@ struct adj_exec {
     adj_node **image; /* by the user's id; NULL: not part of this executor */
 
     int threads, profile, canaries;
+    const char *quarantine;             /* as in the options */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */
     const adj_backend *backend[MAX_BACKENDS];

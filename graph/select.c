@@ -96,11 +96,13 @@ adj_status open_backend(adj_exec *e, int backend)
 {
     if (e->is_open[backend])
         return ADJ_OK;
-    adj_status status =
-        e->backend[backend]->open(&e->pool.allocator, e->threads, &e->opened[backend]);
+    char message[ADJ_WHY] = "";
+    const adj_backend_opts opts = {&e->pool.allocator, e->threads, e->quarantine, message};
+    adj_status status = e->backend[backend]->open(&opts, &e->opened[backend]);
     if (status != ADJ_OK)
         return exec_fail(e, status, "adj_exec_new: backend %s cannot be opened (%s)",
-                         e->backend[backend]->name, adj_status_name(status));
+                         e->backend[backend]->name,
+                         message[0] != '\0' ? message : adj_status_name(status));
     e->is_open[backend] = 1;
     return ADJ_OK;
 }

@@ -395,9 +395,13 @@ typedef struct {
     FILE *trace;                    /* the graph after each pass */
     /* For checking and comparing; each costs something. */
     const char *impl; /* take candidates whose implementation's name contains this, if there are */
-    int profile;      /* time every step: adj_exec_step */
-    int canaries;     /* words around all memory, looked at after every step: adj_run fails with
-                         ADJ_EBACKEND when a kernel has written where it must not */
+    /* Implementations that are not to be used: NULL: those known to be wrong, and those in the file
+     * that the environment's ADJOINT_QUARANTINE names. "off": none is left out; else a file beside
+     * the known ones, as adjoint selftest writes it. */
+    const char *quarantine;
+    int profile;  /* time every step: adj_exec_step */
+    int canaries; /* words around all memory, looked at after every step: adj_run fails with
+                     ADJ_EBACKEND when a kernel has written where it must not */
     /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
      * authors of backends (adjoint_ext.h) and tests. */
     const struct adj_backend *const *backends;

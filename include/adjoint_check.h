@@ -53,6 +53,7 @@ typedef struct {
     int runs;    /* timed runs of each node and configuration; 0: 5 */
     int threads; /* 0: what OpenMP would take */
     const struct adj_backend *const *backends; /* as in adj_exec_opts */
+    const char *quarantine;                    /* the same */
     /* Runs work in another process: sets isa there ("": leaves it), hands request to adj_trial_run,
      * brings its answer back, to be freed by free(). When there is none (a crash, a hang), returns
      * ADJ_EBACKEND and writes what happened ("SIGSEGV") to message. NULL: no configuration may name

@@ -166,9 +166,16 @@ typedef struct {
     adj_type type;
 } adj_reorder;
 
+typedef struct {
+    const adj_allocator *allocator;
+    int threads;
+    const char *quarantine; /* as adj_exec_opts.quarantine */
+    char *message;          /* ADJ_WHY bytes, for a failure's sentence */
+} adj_backend_opts;
+
 typedef struct adj_backend {
     const char *name;
-    adj_status (*open)(const adj_allocator *allocator, int threads, void **backend);
+    adj_status (*open)(const adj_backend_opts *opts, void **backend);
     void (*close)(void *backend);
     const adj_kernel *const *kernels; /* NULL-ended, in order of preference */
     /* The rest is NULL for a backend that knows only plain tensors. */

@@ -76,9 +76,9 @@ static adj_status run(const adj_call *c)
     return e->run(c);
 }
 
-static adj_status open(const adj_allocator *allocator, int threads, void **backend)
+static adj_status open(const adj_backend_opts *opts, void **backend)
 {
-    (void)allocator, (void)threads;
+    (void)opts;
     *backend = NULL;
     return ADJ_OK;
 }

@@ -188,7 +188,7 @@ static int acceptable(conv *c, choice layouts, const_pd d)
         return 0; /* the same as in the first round */
     const char *name = pd_name(d);
     conv_candidate candidate = {c->direction, c->geom, c->group->node[0]->type.dtype, name, last};
-    const char *reason = quarantined(&candidate);
+    const char *reason = quarantined(c->o, &candidate);
     if (reason == NULL && is_reference(d))
         reason = "there is only reference code";
     if (reason != NULL)

@@ -4,6 +4,7 @@
  * refusal end up in the plan's printout. Each executor opens its own backend, so nothing is shared
  * but what oneDNN keeps itself (its primitive cache, which is thread-safe). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "onednn.h"
@@ -82,6 +83,7 @@ static void close_backend(void *backend)
         md_free(&o->allocator, l->plain);
         adj_release(&o->allocator, l);
     }
+    adj_release(&o->allocator, o->row);
     if (o->attr != NULL)
         dnnl_primitive_attr_destroy(o->attr);
     if (o->stream != NULL)
@@ -92,15 +94,32 @@ static void close_backend(void *backend)
     adj_release(&allocator, o);
 }
 
-static adj_status open_backend(const adj_allocator *allocator, int threads, void **backend)
+/* The quarantine: NULL is the built-in one and the file that the environment names. */
+static adj_status set_quarantine(onednn *o, const adj_backend_opts *opts)
 {
-    (void)threads; /* oneDNN asks OpenMP, which the plan has set */
+    const char *file = opts->quarantine;
+    if (file == NULL)
+        file = getenv("ADJOINT_QUARANTINE");
+    if (file == NULL || file[0] == '\0')
+        return ADJ_OK;
+    o->no_quarantine = strcmp(file, "off") == 0;
+    return o->no_quarantine ? ADJ_OK : quarantine_read(o, file, opts->message);
+}
+
+/* opts->threads is not needed: oneDNN asks OpenMP, which the plan has set. */
+static adj_status open_backend(const adj_backend_opts *opts, void **backend)
+{
     dnnl_status_t status;
-    onednn *o = adj_alloc(allocator, sizeof *o);
+    onednn *o = adj_alloc(opts->allocator, sizeof *o);
     *backend = NULL;
     if (o == NULL)
         return ADJ_ENOMEM;
-    o->allocator = *allocator;
+    o->allocator = *opts->allocator;
+    adj_status quarantine = set_quarantine(o, opts);
+    if (quarantine != ADJ_OK) {
+        close_backend(o);
+        return quarantine;
+    }
     if ((status = dnnl_engine_create(&o->engine, dnnl_cpu, 0)) != dnnl_success ||
         (status = dnnl_stream_create(&o->stream, o->engine, dnnl_stream_default_flags)) !=
             dnnl_success ||

@@ -7,12 +7,23 @@
 
 #include "version.h"
 
+enum { N_KEY = 17 };                    /* numbers of a geometry that a quarantine file may name */
+typedef struct {                        /* negative numbers: any */
+    int version, isa, direction, dtype; /* version 0: any */
+    char name[64];                      /* part of an implementation's */
+    int64_t want[N_KEY];
+    char reason[96];
+} quarantine_row;
+
 typedef struct {
     adj_allocator allocator;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attr; /* the caller brings the scratchpad */
     adj_layout *layouts;        /* the interned ones */
+    int no_quarantine;
+    int n_row, max_row;
+    quarantine_row *row; /* from a file, beside the built-in ones */
 } onednn;
 
 /* ---- onednn.c: statuses, types, sizes ---- */
@@ -92,7 +103,13 @@ typedef struct {
     int channels_last;
 } conv_candidate;
 /* Why this implementation must not run this convolution; NULL: it may. */
-const char *quarantined(const conv_candidate *c);
+const char *quarantined(const onednn *o, const conv_candidate *c);
+
+/* ---- quarantine_file.c ---- */
+
+/* Adds the file's rows to o's. On failure message (ADJ_WHY bytes) names the line. */
+adj_status quarantine_read(onednn *o, const char *path, char *message);
+int quarantine_holds(const quarantine_row *r, const conv_candidate *c, int version, int isa);
 
 /* ---- kernels ---- */
 

@@ -2,7 +2,8 @@
  *
  * A row names the versions and the instruction set it holds for, the direction, and what to look
  * for in the candidate. The caller then goes on to the next implementation or layout, and in the
- * end to another backend. A row without a last version waits for one that has been checked. */
+ * end to another backend. A row without a last version waits for one that has been checked. Rows
+ * from a file (quarantine_file.c) are looked at first. */
 #include <string.h>
 
 #include "onednn.h"
@@ -58,12 +59,17 @@ static const row rows[] = {
      unwritten},
 };
 
-const char *quarantined(const conv_candidate *c)
+const char *quarantined(const onednn *o, const conv_candidate *c)
 {
     const dnnl_version_t *v = dnnl_version();
     int version = v->major * 10000 + v->minor * 100 + v->patch;
     int isa = (int)dnnl_get_effective_cpu_isa(); /* a bit for each step: a superset has them all */
 
+    for (int i = 0; i < o->n_row; i++)
+        if (quarantine_holds(&o->row[i], c, version, isa))
+            return o->row[i].reason;
+    if (o->no_quarantine)
+        return NULL;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
         if (version >= r->first && (r->last == ANY_VERSION || version <= r->last) &&

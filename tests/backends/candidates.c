@@ -28,7 +28,9 @@ test_backend backend_open(const char *name)
         if (strcmp(adj_backends[i]->name, name) == 0)
             t.b = adj_backends[i];
     cr_assert_not_null(t.b, "no backend %s", name);
-    cr_assert_eq(t.b->open(&allocator, 2, &t.opened), ADJ_OK);
+    char message[ADJ_WHY] = "";
+    const adj_backend_opts opts = {.allocator = &allocator, .threads = 2, .message = message};
+    cr_assert_eq(t.b->open(&opts, &t.opened), ADJ_OK, "%s", message);
     return t;
 }
 

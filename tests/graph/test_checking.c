@@ -28,9 +28,9 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-static adj_status open(const adj_allocator *a, int threads, void **backend)
+static adj_status open(const adj_backend_opts *opts, void **backend)
 {
-    (void)a, (void)threads;
+    (void)opts;
     *backend = NULL;
     return ADJ_OK;
 }

@@ -1,0 +1,228 @@
+/* quarantine_file.c - quarantine rows from a text file, as adjoint selftest writes them.
+ *
+ * One row a line, seven words and then the reason; # begins a comment, * means any:
+ *   version isa direction dtype implementation geometry reason...
+ *   2.6.3 avx512_core backward_weights f32 brgconv:avx512_core ic=12,kh=1,kw=1,sh=2 SIGSEGV
+ * A row holds for this very version, for CPUs that have the isa, for implementations whose name
+ * contains the word, and for geometries that have all the values named. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onednn.h"
+
+enum { LINE = 512, MOST_ROWS = 100000, MOST_FILE = 16 << 20 };
+
+typedef struct {
+    const char *name;
+    int value;
+} named;
+
+static const named isas[] = {
+    {"sse41", dnnl_cpu_isa_sse41},
+    {"avx", dnnl_cpu_isa_avx},
+    {"avx2", dnnl_cpu_isa_avx2},
+    {"avx512_core", dnnl_cpu_isa_avx512_core},
+    {"avx512_core_vnni", dnnl_cpu_isa_avx512_core_vnni},
+    {"avx512_core_bf16", dnnl_cpu_isa_avx512_core_bf16},
+};
+static const named directions[] = {{"forward", dnnl_forward_training},
+                                   {"backward_data", dnnl_backward_data},
+                                   {"backward_weights", dnnl_backward_weights}};
+static const named dtypes[] = {{"f32", ADJ_F32}, {"bf16", ADJ_BF16}, {"f16", ADJ_F16}};
+
+/* In the order of geometry_of. */
+static const char *const keys[N_KEY] = {"n",  "ih", "iw", "ic", "oh", "ow", "oc",     "kh",  "kw",
+                                        "sh", "sw", "dh", "dw", "pt", "pl", "groups", "nhwc"};
+
+static int64_t geometry_of(const conv_candidate *c, int key)
+{
+    const adj_conv_geom *g = c->geom;
+    const int64_t all[N_KEY] = {g->n,  g->ih, g->iw, g->ic,     g->oh,           g->ow,
+                                g->oc, g->kh, g->kw, g->sh,     g->sw,           g->dh,
+                                g->dw, g->pt, g->pl, g->groups, c->channels_last};
+    return all[key];
+}
+
+/* ---- a line ---- */
+
+typedef struct {
+    char *word[6], *reason;
+} fields;
+
+static const char *split(char *line, fields *f)
+{
+    char *p = line;
+    for (int i = 0; i < 6; i++) {
+        p += strspn(p, " \t");
+        if (*p == '\0')
+            return "too few words (expected 6 and a reason)";
+        f->word[i] = p;
+        p += strcspn(p, " \t");
+        if (*p != '\0')
+            *p++ = '\0';
+    }
+    f->reason = p + strspn(p, " \t");
+    return *f->reason == '\0' ? "the reason is missing" : NULL;
+}
+
+/* -1: any; -2: unknown */
+static int look_up(const char *word, const named *list, size_t n)
+{
+    if (strcmp(word, "*") == 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, list[i].name) == 0)
+            return list[i].value;
+    return -2;
+}
+
+static const char *read_version(const char *word, quarantine_row *r)
+{
+    int n[3], end = 0;
+    if (strcmp(word, "*") == 0)
+        return NULL;
+    if (sscanf(word, "%3d.%3d.%3d%n", &n[0], &n[1], &n[2], &end) != 3 || word[end] != '\0' ||
+        n[0] < 0 || n[1] < 0 || n[2] < 0)
+        return "the version is wrong (expected a.b.c or *)";
+    r->version = n[0] * 10000 + n[1] * 100 + n[2];
+    return NULL;
+}
+
+static const char *read_geometry(char *word, quarantine_row *r)
+{
+    for (int k = 0; k < N_KEY; k++)
+        r->want[k] = -1;
+    if (strcmp(word, "*") == 0)
+        return NULL;
+    for (char *p = word; p != NULL;) {
+        char *comma = strchr(p, ','), *equals, *end;
+        int k = 0;
+        if (comma != NULL)
+            *comma = '\0';
+        if ((equals = strchr(p, '=')) == NULL)
+            return "the geometry is wrong (expected key=number,...)";
+        *equals = '\0';
+        while (k < N_KEY && strcmp(p, keys[k]) != 0)
+            k++;
+        if (k == N_KEY)
+            return "the geometry has an unknown key";
+        errno = 0;
+        r->want[k] = strtoll(equals + 1, &end, 10);
+        if (end == equals + 1 || *end != '\0' || errno != 0 || r->want[k] < 0)
+            return "the geometry has a wrong number";
+        p = comma != NULL ? comma + 1 : NULL;
+    }
+    return NULL;
+}
+
+/* What is wrong with the line, NULL: nothing. */
+static const char *read_row(char *line, quarantine_row *r)
+{
+    fields f;
+    const char *wrong = split(line, &f);
+    if (wrong == NULL)
+        wrong = read_version(f.word[0], r);
+    if (wrong != NULL)
+        return wrong;
+    r->isa = look_up(f.word[1], isas, sizeof isas / sizeof *isas);
+    r->direction = look_up(f.word[2], directions, sizeof directions / sizeof *directions);
+    r->dtype = look_up(f.word[3], dtypes, sizeof dtypes / sizeof *dtypes);
+    if (r->isa == -2)
+        return "unknown isa";
+    if (r->direction == -2)
+        return "unknown direction (expected forward, backward_data, backward_weights or *)";
+    if (r->dtype == -2)
+        return "unknown dtype (expected f32, bf16, f16 or *)";
+    if (strlen(f.word[4]) >= sizeof r->name)
+        return "the implementation's name is too long";
+    snprintf(r->name, sizeof r->name, "%s", strcmp(f.word[4], "*") == 0 ? "" : f.word[4]);
+    snprintf(r->reason, sizeof r->reason, "%.*s", (int)sizeof r->reason - 1, f.reason);
+    return read_geometry(f.word[5], r);
+}
+
+/* ---- the file ---- */
+
+static quarantine_row *new_row(onednn *o)
+{
+    if (o->n_row == o->max_row) {
+        int more = o->max_row > 0 ? 2 * o->max_row : 16;
+        quarantine_row *bigger = adj_alloc(&o->allocator, (size_t)more * sizeof *bigger);
+        if (bigger == NULL)
+            return NULL;
+        if (o->n_row > 0)
+            memcpy(bigger, o->row, (size_t)o->n_row * sizeof *bigger);
+        adj_release(&o->allocator, o->row);
+        o->row = bigger;
+        o->max_row = more;
+    }
+    return memset(&o->row[o->n_row++], 0, sizeof(quarantine_row));
+}
+
+/* 1: a line, without its end; 0: no more; -1: it is too long, not text, or has no end. */
+static int next_line(FILE *f, char line[LINE])
+{
+    int n = 0, c;
+    while ((c = fgetc(f)) != EOF && c != '\n') {
+        if (n == LINE - 1 || (c < ' ' && c != '\t' && c != '\r'))
+            return -1;
+        line[n++] = (char)c;
+    }
+    line[n] = '\0';
+    if (n > 0 && line[n - 1] == '\r')
+        line[n - 1] = '\0';
+    return c == EOF ? (n > 0 ? -1 : 0) : 1;
+}
+
+static adj_status read_rows(onednn *o, FILE *f, const char *path, char *message)
+{
+    char line[LINE];
+    int more, number = 1;
+    for (; (more = next_line(f, line)) > 0; number++) {
+        line[strcspn(line, "#")] = '\0';
+        if (line[strspn(line, " \t")] == '\0')
+            continue;
+        quarantine_row *r = number <= MOST_ROWS ? new_row(o) : NULL;
+        if (r == NULL) {
+            snprintf(message, ADJ_WHY, "quarantine file %.80s: too many lines", path);
+            return number <= MOST_ROWS ? ADJ_ENOMEM : ADJ_EIO;
+        }
+        const char *wrong = read_row(line, r);
+        if (wrong != NULL) {
+            snprintf(message, ADJ_WHY, "quarantine file %.40s, line %d: %s", path, number, wrong);
+            return ADJ_EIO;
+        }
+    }
+    if (more < 0)
+        snprintf(message, ADJ_WHY,
+                 "quarantine file %.60s, line %d: too long, not text, or cut off in the middle",
+                 path, number);
+    else if (ferror(f))
+        snprintf(message, ADJ_WHY, "quarantine file %.80s: cannot be read", path);
+    return more < 0 || ferror(f) ? ADJ_EIO : ADJ_OK;
+}
+
+adj_status quarantine_read(onednn *o, const char *path, char *message)
+{
+    FILE *f = fopen(path, "r");
+    if (f == NULL) {
+        snprintf(message, ADJ_WHY, "quarantine file %.60s: %s", path, strerror(errno));
+        return ADJ_EIO;
+    }
+    adj_status status = read_rows(o, f, path, message);
+    fclose(f);
+    return status;
+}
+
+int quarantine_holds(const quarantine_row *r, const conv_candidate *c, int version, int isa)
+{
+    if ((r->version > 0 && r->version != version) || (r->isa >= 0 && (isa & r->isa) != r->isa) ||
+        (r->direction >= 0 && r->direction != (int)c->direction) ||
+        (r->dtype >= 0 && r->dtype != (int)c->dtype) || strstr(c->name, r->name) == NULL)
+        return 0;
+    for (int k = 0; k < N_KEY; k++)
+        if (r->want[k] >= 0 && r->want[k] != geometry_of(c, k))
+            return 0;
+    return 1;
+}
