@@ -5,7 +5,7 @@
 #include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/train.h"
-#include "fuzz/memory_file.h"
+#include "fuzz/must.h"
 
 enum { WORDS = 20, ROOM = 4096 };
 

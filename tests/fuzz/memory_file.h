@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fuzz/must.h"
+
 typedef struct {
     int fd;
     char path[40];
@@ -23,12 +25,5 @@ static inline memory_file memory_file_new(const void *bytes, size_t n)
 }
 
 static inline void memory_file_free(const memory_file *f) { close(f->fd); }
-
-/* Ends the run, as a find, when something that must hold does not. */
-static inline void must(int holds)
-{
-    if (!holds)
-        abort();
-}
 
 #endif

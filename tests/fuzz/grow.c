@@ -1,0 +1,290 @@
+/* grow.c - see grow.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "fuzz/grow.h"
+
+adj_node *keep(garden *t, adj_node *y)
+{
+    if (y != NULL && t->n < MOST_VALUES && adj_shape_elems(adj_node_type(y).shape) <= MOST_ELEMS)
+        t->value[t->n++] = y;
+    return y;
+}
+
+adj_node *any_value(garden *t)
+{
+    return t->n > 0 ? t->value[pick(&t->in, t->n)] : new_leaf(t, t->dtype, any_shape(t, 2));
+}
+
+adj_shape any_shape(garden *t, int64_t rank)
+{
+    adj_shape s = {.rank = rank};
+    for (int i = 0; i < rank; i++) {
+        int v = pick(&t->in, 32);
+        s.dim[i] = v == 31 ? 0 : v == 30 ? 17 : 1 + v % 6;
+    }
+    if (t->wild && rank > 0 && pick(&t->in, 8) == 0)
+        s.dim[pick(&t->in, (int)rank)] = any_number(&t->in);
+    return s;
+}
+
+adj_node *new_leaf(garden *t, adj_dtype dtype, adj_shape shape)
+{
+    static const double zeros[MOST_ELEMS];
+    char name[16];
+    adj_init init = {ADJ_INIT_UNIFORM, -2, 2};
+    int kind = pick(&t->in, 8);
+
+    if (adj_shape_elems(shape) > MOST_ELEMS)
+        shape = (adj_shape){1, {3}};
+    snprintf(name, sizeof name, "v%d", t->leaves++);
+    if (kind == 0)
+        return keep(t, adj_input(t->g, name, dtype, shape));
+    if (kind == 1)
+        return keep(t, adj_state(t->g, name, dtype, shape, init));
+    if (kind == 2)
+        return keep(t, adj_fill(t->g, dtype, shape, pick(&t->in, 5) - 2));
+    if (kind == 3)
+        return keep(t, adj_const(t->g, dtype, shape, zeros));
+    return keep(t, adj_param(t->g, name, dtype, shape, init));
+}
+
+adj_node *value_of(garden *t, int dtype, int64_t rank)
+{
+    int first = t->n > 0 ? pick(&t->in, t->n) : 0;
+    for (int i = 0; i < t->n; i++) {
+        adj_node *x = t->value[(first + i) % t->n];
+        adj_type type = adj_node_type(x);
+        if ((dtype < 0 ? type.dtype != ADJ_I32 : (int)type.dtype == dtype) &&
+            (rank < 0 || type.shape.rank == rank))
+            return x;
+    }
+    adj_shape shape = any_shape(t, rank < 0 ? 2 : rank);
+    return new_leaf(t, dtype < 0 ? t->dtype : (adj_dtype)dtype, shape);
+}
+
+/* An operand shaped like x: x itself, another value, or a leaf. */
+static adj_node *like(garden *t, adj_node *x)
+{
+    adj_type type = adj_node_type(x);
+    if (t->wild && pick(&t->in, 4) == 0)
+        return any_value(t);
+    int first = pick(&t->in, t->n);
+    for (int i = 0; i < t->n && first % 4 != 3; i++) {
+        adj_node *y = t->value[(first + i) % t->n];
+        adj_type other = adj_node_type(y);
+        if (other.dtype == type.dtype && other.shape.rank == type.shape.rank &&
+            memcmp(other.shape.dim, type.shape.dim, sizeof type.shape.dim) == 0)
+            return y;
+    }
+    return new_leaf(t, type.dtype, type.shape);
+}
+
+static adj_node *vector(garden *t, adj_dtype dtype, int64_t n)
+{
+    return new_leaf(t, dtype, (adj_shape){1, {n}});
+}
+
+static adj_node *scalar(garden *t, adj_dtype dtype) { return new_leaf(t, dtype, (adj_shape){0}); }
+
+/* Batch norm's vectors and sums are f32 beside half types. */
+static adj_dtype wide(adj_node *x) { return adj_node_type(x).dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
+
+static void grow_unary(garden *t)
+{
+    static adj_node *(*const f[])(adj_node *) = {
+        adj_relu, adj_relu6, adj_sigmoid, adj_tanh,    adj_silu,        adj_neg,          adj_exp,
+        adj_log,  adj_sqrt,  adj_square,  adj_softmax, adj_log_softmax, adj_stop_gradient};
+    adj_node *x = t->wild ? any_value(t) : value_of(t, -1, 1 + pick(&t->in, 4));
+    int k = pick(&t->in, 16);
+    double number = (pick(&t->in, 9) - 4) * 0.5;
+    if (k < 13)
+        keep(t, f[k](x));
+    else if (k == 13)
+        keep(t, adj_leaky_relu(x, number));
+    else if (k == 14)
+        keep(t, adj_scale(x, number));
+    else
+        keep(t, adj_cast(x, (adj_dtype)pick(&t->in, t->wild ? 7 : 4)));
+}
+
+static void grow_binary(garden *t)
+{
+    static adj_node *(*const f[])(adj_node *, adj_node *) = {
+        adj_add,          adj_sub,       adj_mul,           adj_div,       adj_maximum,
+        adj_minimum,      adj_equal,     adj_greater_equal, adj_relu_grad, adj_relu6_grad,
+        adj_sigmoid_grad, adj_tanh_grad, adj_silu_grad};
+    adj_node *a = t->wild ? any_value(t) : value_of(t, -1, -1), *b = like(t, a);
+    int k = pick(&t->in, 16);
+    if (k < 8 && pick(&t->in, 3) == 0) { /* broadcasting */
+        adj_type type = adj_node_type(a);
+        for (int i = 0; i < type.shape.rank; i++)
+            type.shape.dim[i] = pick(&t->in, 2) ? 1 : type.shape.dim[i];
+        b = new_leaf(t, type.dtype, type.shape);
+    }
+    if (k < 13)
+        keep(t, pick(&t->in, 2) ? f[k](a, b) : f[k](b, a));
+    else if (k == 13)
+        keep(t, adj_leaky_relu_grad(a, b, 0.25));
+    else if (k == 14)
+        keep(t, adj_ema(a, b, 0.75));
+    else
+        keep(t, adj_momentum(a, b, like(t, a), 0.5, 0.125));
+}
+
+/* x's elements in another shape. */
+static adj_shape regrouped(garden *t, adj_node *x)
+{
+    int64_t left = adj_shape_elems(adj_node_type(x).shape);
+    adj_shape s = {.rank = 1 + pick(&t->in, 4)};
+    for (int i = 0; i < s.rank; i++) {
+        int64_t d = 1 + pick(&t->in, 6);
+        s.dim[i] = i + 1 == s.rank ? (pick(&t->in, 2) ? -1 : left) : left % d == 0 ? d : 1;
+        left /= s.dim[i] > 0 ? s.dim[i] : 1;
+    }
+    return s;
+}
+
+static void grow_shape(garden *t)
+{
+    adj_node *x = t->wild ? any_value(t) : value_of(t, -1, -1);
+    adj_shape s = adj_node_type(x).shape, before = {.rank = s.rank}, after = {.rank = s.rank};
+    int perm[ADJ_MAX_RANK], kind = pick(&t->in, 6);
+    int shift = s.rank > 0 ? pick(&t->in, (int)s.rank) : 0;
+
+    for (int i = 0; i < s.rank; i++) {
+        perm[i] = (int)((i + shift) % s.rank);
+        before.dim[i] = t->wild ? any_number(&t->in) : pick(&t->in, 3);
+        after.dim[i] = t->wild ? any_number(&t->in) : pick(&t->in, 2);
+    }
+    if (kind == 0)
+        keep(t, adj_reshape(x, t->wild ? any_shape(t, 3) : regrouped(t, x)));
+    else if (kind == 1) {
+        if (t->wild && s.rank > 0)
+            perm[0] = (int)any_number(&t->in);
+        keep(t, adj_transpose(x, perm));
+    } else if (kind == 2)
+        keep(t, adj_pad(x, before, after));
+    else if (kind == 3) {
+        for (int i = 0; i < s.rank && !t->wild; i++) {
+            before.dim[i] = s.dim[i] > 0 ? before.dim[i] % s.dim[i] : 0;
+            after.dim[i] = s.dim[i] - before.dim[i];
+        }
+        keep(t, adj_slice(x, before, after));
+    } else if (kind == 4) {
+        adj_node *all[] = {x, like(t, x), x};
+        keep(t, adj_concat(1 + pick(&t->in, 3), all,
+                           t->wild ? (int)any_number(&t->in) : (s.rank > 0 ? shift : 0)));
+    } else {
+        if (s.rank < ADJ_MAX_RANK) {
+            memmove(s.dim + 1, s.dim, sizeof s.dim - sizeof s.dim[0]);
+            s.rank++;
+        }
+        s.dim[0] = t->wild ? any_number(&t->in) : s.rank > 1 ? 1 + pick(&t->in, 3) : s.dim[0];
+        keep(t, adj_broadcast_to(x, s));
+    }
+}
+
+static void grow_reduce(garden *t)
+{
+    adj_node *x = t->wild ? any_value(t) : value_of(t, -1, 1 + pick(&t->in, 4));
+    adj_shape s = adj_node_type(x).shape;
+    adj_axes a = {.keep_dims = pick(&t->in, 2)};
+    unsigned set = take(&t->in);
+    for (int i = 0; i < s.rank; i++)
+        if (set >> i & 1)
+            a.axis[a.n++] = set & 128 ? i - (int)s.rank : i;
+    if (t->wild && pick(&t->in, 4) == 0) {
+        a.n = 1 + pick(&t->in, ADJ_MAX_RANK);
+        a.axis[pick(&t->in, ADJ_MAX_RANK)] = (int)any_number(&t->in);
+    }
+    int kind = pick(&t->in, 3);
+    keep(t, kind == 0   ? adj_reduce_sum(x, a)
+            : kind == 1 ? adj_reduce_mean(x, a)
+                        : adj_reduce_max(x, a));
+}
+
+static void grow_matmul(garden *t)
+{
+    adj_node *a = value_of(t, -1, 2);
+    adj_type type = adj_node_type(a);
+    int ta = pick(&t->in, 2), tb = pick(&t->in, 2);
+    int64_t k = type.shape.dim[ta ? 0 : 1], n = 1 + pick(&t->in, 7);
+    adj_shape s = {2, {tb ? n : k, tb ? k : n}};
+    adj_node *b = t->wild ? any_value(t) : pick(&t->in, 3) ? new_leaf(t, type.dtype, s) : a;
+    if (b == a)
+        tb = !ta;
+    keep(t, adj_matmul(a, b, ta, tb));
+}
+
+static void grow_norm(garden *t)
+{
+    adj_format format = pick(&t->in, 2) ? ADJ_NCHW : ADJ_NHWC;
+    adj_node *x = value_of(t, -1, 2 + pick(&t->in, 4));
+    adj_shape s = adj_node_type(x).shape;
+    int64_t c = s.dim[format == ADJ_NCHW ? 1 : s.rank - 1];
+    adj_dtype w = wide(x);
+    int kind = pick(&t->in, 4);
+    if (kind == 0) {
+        keep(t, adj_bias_add(x, vector(t, adj_node_type(x).dtype, c), format));
+        keep(t, adj_bias_add_grad(x, format));
+        return;
+    }
+    adj_node *stats = pick(&t->in, 2) ? keep(t, adj_batch_norm_stats(x, format))
+                                      : adj_square(new_leaf(t, w, (adj_shape){2, {2, c}}));
+    adj_node *gamma = vector(t, w, c), *dy = like(t, x);
+    if (kind == 1)
+        keep(t, adj_batch_norm(x, stats, gamma, vector(t, w, c), 0.5, format));
+    adj_node *sums = keep(t, adj_batch_norm_grad_sums(x, stats, dy, 0.5, format));
+    if (kind == 2)
+        keep(t, adj_batch_norm_grad(x, stats, gamma, dy, sums, 0.5, format));
+}
+
+static void grow_loss(garden *t)
+{
+    adj_node *x = value_of(t, -1, 2), *y = like(t, x);
+    double smoothing = pick(&t->in, 2) * 0.25;
+    adj_shape rows = {1, {adj_node_type(x).shape.dim[0]}};
+    int kind = pick(&t->in, 6);
+    if (kind == 0)
+        keep(t, adj_softmax_cross_entropy(x, y, smoothing));
+    else if (kind == 1)
+        keep(t, adj_softmax_cross_entropy_grad(x, y, smoothing));
+    else {
+        adj_node *labels = t->wild ? any_value(t) : new_leaf(t, ADJ_I32, rows);
+        keep(t, kind == 2   ? adj_sparse_softmax_cross_entropy(x, labels, smoothing)
+                : kind == 3 ? adj_sparse_softmax_cross_entropy_grad(x, labels, smoothing)
+                : kind == 4 ? adj_loss_softmax(x, labels)
+                            : adj_label_count(labels, t->dtype));
+    }
+}
+
+static void grow_step(garden *t)
+{
+    adj_node *p = t->wild ? any_value(t) : value_of(t, -1, -1), *count = scalar(t, ADJ_I32);
+    adj_dtype dtype = adj_node_type(p).dtype;
+    const adj_adam_attrs adam = {0.5, 0.75, 0.125, 0.0625};
+    int kind = pick(&t->in, 4);
+    if (kind == 0)
+        keep(t, adj_sgd_step(p, like(t, p), scalar(t, dtype), 0.125));
+    else if (kind == 1)
+        keep(t, adj_adam_step(p, like(t, p), adj_square(like(t, p)), adj_next_step(count),
+                              scalar(t, dtype), &adam));
+    else if (kind == 2)
+        keep(t, adj_dropout(p, count, t->wild ? (double)any_number(&t->in) : 0.5, take(&t->in)));
+    else
+        adj_label(p, "label");
+}
+
+void grow(garden *t)
+{
+    static void (*const kinds[])(garden *) = {grow_conv,  grow_pool,   grow_unary,  grow_binary,
+                                              grow_shape, grow_reduce, grow_matmul, grow_norm,
+                                              grow_loss,  grow_step,   grow_unary,  grow_binary};
+    unsigned kind = take(&t->in);
+    if (kind >= 240)
+        new_leaf(t, kind & 1 ? t->dtype : (adj_dtype)pick(&t->in, 5),
+                 any_shape(t, pick(&t->in, 6)));
+    else
+        kinds[kind % (sizeof kinds / sizeof kinds[0])](t);
+}

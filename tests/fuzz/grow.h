@@ -1,0 +1,35 @@
+/* grow.h - a graph of arbitrary builder calls, decoded from bytes. */
+#ifndef TESTS_FUZZ_GROW_H
+#define TESTS_FUZZ_GROW_H
+
+#include "adjoint_nn.h"
+#include "fuzz/bytes.h"
+
+enum { MOST_VALUES = 64, MOST_ELEMS = 2048 };
+
+/* The values that the graph has so far, all of at most MOST_ELEMS elements. wild: operands and
+ * attributes are whatever the bytes say; otherwise they are made to fit, so that the graph becomes
+ * large. */
+typedef struct {
+    bytes in;
+    adj_graph *g;
+    int wild;
+    adj_dtype dtype; /* of most leaves */
+    int n, leaves;
+    adj_node *value[MOST_VALUES];
+} garden;
+
+/* Calls one builder, and adds what it returns. */
+void grow(garden *t);
+/* Any value; one of a dtype and rank, made when there is none (dtype -1, rank -1: any). */
+adj_node *any_value(garden *t);
+adj_node *value_of(garden *t, int dtype, int64_t rank);
+adj_node *new_leaf(garden *t, adj_dtype dtype, adj_shape shape);
+adj_shape any_shape(garden *t, int64_t rank);
+adj_node *keep(garden *t, adj_node *y);
+
+/* grow_conv.c: the builders with windows. */
+void grow_conv(garden *t);
+void grow_pool(garden *t);
+
+#endif

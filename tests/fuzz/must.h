@@ -1,0 +1,19 @@
+/* must.h - ends the run, as a find, when something that must hold does not. */
+#ifndef TESTS_FUZZ_MUST_H
+#define TESTS_FUZZ_MUST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline void must_hold(int holds, const char *what, int line)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "line %d: %s\n", line, what);
+    abort();
+}
+
+/* A macro for its text, as assert is one. */
+#define must(what) must_hold((what), #what, __LINE__)
+
+#endif
