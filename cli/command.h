@@ -15,6 +15,8 @@ typedef struct {
 int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_compare(int argc, char **argv);
+/* Hidden: one trial from stdin, its outcome to stdout (guard.c). */
+int command_trial(int argc, char **argv);
 int command_models(int argc, char **argv);
 
 typedef enum { OPTION_TEXT, OPTION_INTEGER, OPTION_REAL, OPTION_FLAG } option_kind;

@@ -6,12 +6,15 @@
 #include "command.h"
 #include "compare_graph.h"
 #include "compare_write.h"
+#include "guard.h"
 
 enum { MOST_CONFIGS = 32 };
 
 typedef struct {
     compared_opts graph;
     const char *configs, *json, *csv, *junit, *html;
+    const char *quarantine;
+    double seconds;
     int64_t seed, runs, threads, exact, all, guard;
 } compare_opts;
 
@@ -30,6 +33,12 @@ static int parse(compare_opts *o, int argc, char **argv)
         {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, 1024},
         {"--exact", "", "integers for data, and equality where sums are exact", OPTION_FLAG,
          &o->exact, 0, 0},
+        {"--guard", "", "every kernel in a process of its own: crashes and hangs are rows",
+         OPTION_FLAG, &o->guard, 0, 0},
+        {"--timeout", "SECONDS", "of such a process; default: 10", OPTION_REAL, &o->seconds, 0.1,
+         1e4},
+        {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all", OPTION_TEXT,
+         &o->quarantine, 0, 0},
         {"--all", "", "a line for every node, not for every op", OPTION_FLAG, &o->all, 0, 0},
         {"--json", "FILE", "everything, for programs; - is the output", OPTION_TEXT, &o->json, 0,
          0},
@@ -128,6 +137,7 @@ static void write_repro(char *text, size_t size, const compare_opts *o)
 static int compare(const compare_opts *o, int n, const char *const list[], const compared *g)
 {
     const adj_leaf_value labels = {g->labels, g->label};
+    guard limits = {o->seconds};
     const adj_compare_opts options = {.n_root = 1,
                                       .root = &g->loss,
                                       .updates = g->updates,
@@ -138,7 +148,11 @@ static int compare(const compare_opts *o, int n, const char *const list[], const
                                       .seed = (uint64_t)o->seed,
                                       .exact = o->exact != 0,
                                       .runs = (int)o->runs,
-                                      .threads = (int)o->threads};
+                                      .threads = (int)o->threads,
+                                      .quarantine = o->quarantine,
+                                      .elsewhere = guard_run,
+                                      .guard = o->guard != 0,
+                                      .user = &limits};
     adj_comparison *c = NULL;
     char what[160], repro[1024];
     const write_opts w = {.what = what, .repro = repro, .all = o->all != 0};
@@ -156,7 +170,7 @@ static int compare(const compare_opts *o, int n, const char *const list[], const
 
 int command_compare(int argc, char **argv)
 {
-    compare_opts o = {.graph = {.model = "lenet", .batch = 2}, .seed = 1, .runs = 5};
+    compare_opts o = {.graph = {.model = "lenet", .batch = 2}, .seconds = 10, .seed = 1, .runs = 5};
     int status = parse(&o, argc, argv), n = 0;
     if (status != CONTINUE)
         return status;

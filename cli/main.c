@@ -36,6 +36,8 @@ int main(int argc, char **argv)
         return printf("adjoint %d.%d.%d\n", ADJ_VERSION_MAJOR, ADJ_VERSION_MINOR,
                       ADJ_VERSION_PATCH),
                EXIT_OK;
+    if (strcmp(name, "--trial") == 0)
+        return command_trial(argc - 1, argv + 1);
     for (int i = 0; i < N_COMMAND; i++)
         if (strcmp(name, commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);

@@ -1,0 +1,220 @@
+/* guard.c - spawns this program again with a hidden command, sends it work through one pipe and
+ * reads the answer from another. Never fork: OpenMP's threads would be missing in the child. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "guard.h"
+#include "progress.h"
+
+extern char **environ;
+
+enum { CHUNK = 1 << 16, MOST_ANSWER = 1 << 30 };
+
+typedef struct {
+    pid_t pid;
+    int to, from; /* pipes; negative: closed */
+    char *answer;
+    size_t n, room;
+} worker;
+
+/* ---- the environment ---- */
+
+static int is_isa(const char *variable)
+{
+    return strncmp(variable, "ONEDNN_MAX_CPU_ISA=", 19) == 0 ||
+           strncmp(variable, "DNNL_MAX_CPU_ISA=", 17) == 0;
+}
+
+/* This process's environment with oneDNN's limit set, under both of its names. */
+static char **environment(const char *isa, char names[2][64])
+{
+    size_t n = 0, k = 0;
+    while (environ[n] != NULL)
+        n++;
+    char **all = calloc(n + 3, sizeof *all);
+    for (size_t i = 0; i < n && all != NULL; i++)
+        if (!is_isa(environ[i]))
+            all[k++] = environ[i];
+    snprintf(names[0], 64, "ONEDNN_MAX_CPU_ISA=%s", isa);
+    snprintf(names[1], 64, "DNNL_MAX_CPU_ISA=%s", isa);
+    for (int i = 0; i < 2 && all != NULL; i++) {
+        for (char *c = strchr(names[i], '='); *c != '\0'; c++)
+            *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+        all[k++] = names[i];
+    }
+    return all;
+}
+
+/* ---- the child ---- */
+
+static int start(worker *w, const char *command, const char *isa)
+{
+    char names[2][64], *arguments[] = {(char *)"adjoint", (char *)command, NULL};
+    int in[2], out[2];
+    posix_spawn_file_actions_t actions;
+    if (pipe2(in, O_CLOEXEC) != 0)
+        return -1;
+    if (pipe2(out, O_CLOEXEC) != 0)
+        return close(in[0]), close(in[1]), -1;
+    char **variables = isa[0] != '\0' ? environment(isa, names) : environ;
+    int failed = variables == NULL || posix_spawn_file_actions_init(&actions) != 0;
+    if (!failed) {
+        posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+        posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+        failed = posix_spawn(&w->pid, "/proc/self/exe", &actions, NULL, arguments, variables) != 0;
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    if (variables != environ)
+        free(variables);
+    close(in[0]);
+    close(out[1]);
+    w->to = in[1];
+    w->from = out[0];
+    if (!failed)
+        fcntl(w->to, F_SETFL, O_NONBLOCK);
+    return failed ? -1 : 0;
+}
+
+static int grow(worker *w)
+{
+    if (w->room - w->n >= CHUNK)
+        return 0;
+    size_t room = 2 * w->room + 2 * CHUNK;
+    char *more = room <= MOST_ANSWER ? realloc(w->answer, room) : NULL;
+    if (more == NULL)
+        return -1;
+    w->answer = more;
+    w->room = room;
+    return 0;
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Sends and receives until the child closes its end. 0: done; 1: too late; -1: out of memory. */
+static int converse(worker *w, const char *request, size_t bytes, double seconds)
+{
+    double end = seconds_now() + seconds;
+    size_t sent = 0;
+    while (w->from >= 0) {
+        struct pollfd p[2] = {{w->from, POLLIN, 0}, {w->to, POLLOUT, 0}};
+        double left = end - seconds_now();
+        if (left <= 0 || poll(p, 2, (int)(1e3 * left) + 1) == 0)
+            return 1;
+        if (p[1].revents != 0) {
+            ssize_t n = write(w->to, request + sent, bytes - sent);
+            sent += n > 0 ? (size_t)n : 0;
+            if (sent == bytes || (n < 0 && errno != EAGAIN && errno != EINTR))
+                close_end(&w->to);
+        }
+        if (p[0].revents != 0) {
+            if (grow(w) != 0)
+                return -1;
+            ssize_t n = read(w->from, w->answer + w->n, CHUNK);
+            w->n += n > 0 ? (size_t)n : 0;
+            if (n == 0 || (n < 0 && errno != EINTR))
+                close_end(&w->from);
+        }
+    }
+    return 0;
+}
+
+/* Waits for the end, but not for long: what has closed its pipe may still hang. */
+static int wait_for(pid_t pid, double seconds, int *status)
+{
+    double end = seconds_now() + seconds;
+    while (waitpid(pid, status, WNOHANG) == 0) {
+        if (seconds_now() > end) {
+            kill(pid, SIGKILL);
+            waitpid(pid, status, 0);
+            return 1;
+        }
+        usleep(1000);
+    }
+    return 0;
+}
+
+adj_status guard_command(const char *command, double seconds, const char *isa, const void *request,
+                         size_t bytes, void **answer, size_t *answer_bytes, char *message,
+                         size_t size)
+{
+    worker w = {.pid = -1, .to = -1, .from = -1};
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    int status = 0, late = 0;
+    *answer = NULL;
+    *answer_bytes = 0;
+    sigaction(SIGPIPE, &ignore, &before);
+    int failed = start(&w, command, isa);
+    if (failed == 0) {
+        late = converse(&w, request, bytes, seconds);
+        late |= wait_for(w.pid, late != 0 ? 0 : seconds, &status);
+    }
+    close_end(&w.to);
+    close_end(&w.from);
+    sigaction(SIGPIPE, &before, NULL);
+    if (failed != 0)
+        snprintf(message, size, "no process could be started");
+    else if (late != 0)
+        snprintf(message, size, "no answer in %g s", seconds);
+    else if (WIFSIGNALED(status))
+        snprintf(message, size, "SIG%s", sigabbrev_np(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) != EXIT_OK)
+        snprintf(message, size, "exit status %d", WEXITSTATUS(status));
+    else {
+        *answer = w.answer;
+        *answer_bytes = w.n;
+        return ADJ_OK;
+    }
+    free(w.answer);
+    return ADJ_EBACKEND;
+}
+
+adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes, void **answer,
+                     size_t *answer_bytes, char *message, size_t size)
+{
+    const guard *g = user;
+    return guard_command("--trial", g->seconds, isa, request, bytes, answer, answer_bytes, message,
+                         size);
+}
+
+/* ---- the other end ---- */
+
+void *read_all(int fd, size_t *bytes)
+{
+    worker w = {.from = fd};
+    ssize_t n;
+    while (grow(&w) == 0 && (n = read(fd, w.answer + w.n, CHUNK)) != 0) {
+        if (n < 0 && errno != EINTR)
+            break;
+        w.n += n > 0 ? (size_t)n : 0;
+    }
+    *bytes = w.n;
+    return w.answer;
+}
+
+int command_trial(int argc, char **argv)
+{
+    size_t bytes = 0, answer_bytes = 0;
+    void *answer = NULL, *request = read_all(STDIN_FILENO, &bytes);
+    (void)argc, (void)argv;
+    adj_status status = adj_trial_run(request, bytes, &answer, &answer_bytes);
+    free(request);
+    int failed = status != ADJ_OK || fwrite(answer, 1, answer_bytes, stdout) != answer_bytes ||
+                 fflush(stdout) != 0;
+    free(answer);
+    return failed ? EXIT_FAILED : EXIT_OK;
+}

@@ -1,0 +1,21 @@
+/* guard.h - work that may crash or hang, in a process of its own. */
+#ifndef CLI_GUARD_H
+#define CLI_GUARD_H
+
+#include "adjoint_check.h"
+
+typedef struct {
+    double seconds; /* how long an answer may take */
+} guard;
+
+/* For adj_compare_opts.elsewhere; user is a guard. */
+adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes, void **answer,
+                     size_t *answer_bytes, char *message, size_t size);
+/* The same, handed to this program's hidden command. isa "": as it is. */
+adj_status guard_command(const char *command, double seconds, const char *isa, const void *request,
+                         size_t bytes, void **answer, size_t *answer_bytes, char *message,
+                         size_t size);
+/* All of a file; NULL when out of memory or unreadable. To be freed. */
+void *read_all(int fd, size_t *bytes);
+
+#endif
