@@ -294,3 +294,62 @@ Test(compare, wrong_options)
     cr_assert_eq(adj_comparison_n_rows(NULL), 0);
     cr_assert_null(adj_comparison_row(NULL, 0));
 }
+
+/* ---- elsewhere: the same process here, with accidents ---- */
+
+typedef struct {
+    int calls, crash_at, cut_at; /* the number of the call; 0: never */
+} accidents;
+
+static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
+                            void **answer, size_t *answer_bytes, char *message, size_t size)
+{
+    accidents *a = user;
+    (void)isa;
+    if (++a->calls == a->crash_at) {
+        snprintf(message, size, "SIGSEGV");
+        return ADJ_EBACKEND;
+    }
+    adj_status status = adj_trial_run(request, bytes, answer, answer_bytes);
+    if (a->calls == a->cut_at)
+        *answer_bytes /= 2;
+    return status;
+}
+
+Test(compare, elsewhere)
+{
+    static const char *const configs[] = {"naive:f64", "naive:bf16:nchw"};
+    for (int at = 0; at < 12; at++) {
+        rig r = rig_new();
+        accidents a = {.crash_at = at % 2 ? at : 0, .cut_at = at % 2 ? 0 : at};
+        adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
+                                                               .config = configs,
+                                                               .runs = 1,
+                                                               .guard = 1,
+                                                               .elsewhere = elsewhere,
+                                                               .user = &a});
+        cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+        adj_config_result whole = adj_comparison_result(r.c, 1);
+        cr_assert_eq(whole.verdict, at == 1 || at == 2 ? ADJ_VERDICT_CRASH : ADJ_VERDICT_PASS);
+        cr_assert_eq(adj_comparison_n_failed(r.c), at > 2, "%d: %d", at,
+                     adj_comparison_n_failed(r.c));
+        for (int i = 0; at > 2 && i < adj_comparison_n_rows(r.c); i++) {
+            const adj_compare_row *row = adj_comparison_row(r.c, i);
+            cr_assert_eq(row->verdict, i == at - 3 ? ADJ_VERDICT_CRASH : ADJ_VERDICT_PASS);
+            if (i == at - 3)
+                cr_assert_str_eq(row->reason, at % 2 ? "SIGSEGV" : "the answer is cut off");
+        }
+        rig_free(&r);
+    }
+}
+
+Test(compare, requests_that_are_none)
+{
+    unsigned char noise[512];
+    void *answer;
+    size_t bytes;
+    adj_draw(ADJ_F64, noise, 64, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 1);
+    for (size_t n = 0; n <= sizeof noise; n += 8)
+        cr_assert_eq(adj_trial_run(noise, n, &answer, &bytes), ADJ_EARG);
+    cr_assert_eq(adj_trial_run(NULL, 0, &answer, &bytes), ADJ_EARG);
+}

@@ -1,0 +1,116 @@
+/* test_compare.c - adjoint compare as a user meets it: exit statuses, formats, processes of its
+ * own.
+ */
+#include <criterion/criterion.h>
+#include <jansson.h>
+
+#include "cli/child.h"
+
+static finished f;
+
+static void run_small(const char *const more[])
+{
+    const char *arguments[ARGUMENTS] = {"compare",  "--model",   "lenet",   "--batch", "2",
+                                        "--height", "12",        "--width", "12",      "--runs",
+                                        "1",        "--threads", "1"};
+    int n = 13;
+    while (*more != NULL)
+        arguments[n++] = *more++;
+    run_tool(arguments, &f);
+}
+
+Test(compare_cli, wrong_usage)
+{
+    static const struct {
+        const char *says, *arguments[6];
+    } calls[] = {
+        {"unknown model lenett (did you mean lenet?)", {"--model", "lenett"}},
+        {"did you mean onednn?", {"--configs", "naive:f64,onednm"}},
+        {"did you mean bf16?", {"--configs", "naive:f64,onednn:bf17"}},
+        {"--configs: two are needed", {"--configs", "naive"}},
+        {"did you mean --exact?", {"--exakt"}},
+        {"expected 1 to", {"--batch", "0"}},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        run_small(calls[i].arguments);
+        cr_assert_eq(f.status, 3, "%zu: %s", i, f.err);
+        cr_assert_not_null(strstr(f.err, calls[i].says), "%s", f.err);
+    }
+    run_small((const char *[]){"--quarantine", "/nonexistent/file", NULL});
+    cr_assert_eq(f.status, 1);
+    cr_assert_not_null(strstr(f.out, "No such file"), "%s", f.out);
+}
+
+Test(compare_cli, table)
+{
+    run_small((const char *[]){"--configs", "naive:f64,naive,onednn,onednn:bf16", NULL});
+    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+    cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"));
+    cr_assert_not_null(strstr(f.out, "comparisons, 0 failed"));
+    run_small((const char *[]){"--configs", "naive:f64,naive", "--exact", "--all", NULL});
+    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+    cr_assert_not_null(strstr(f.out, "integers"));
+}
+
+Test(compare_cli, json)
+{
+    json_error_t e;
+    char path[] = "/tmp/adjoint-compare-XXXXXX";
+    close(mkstemp(path));
+    run_small((const char *[]){"--json", path, "--configs", "naive:f64,naive:nchw", NULL});
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    json_t *all = json_load_file(path, 0, &e);
+    unlink(path);
+    cr_assert_not_null(all, "%s in line %d", e.text, e.line);
+    cr_assert_eq(json_integer_value(json_object_get(all, "failed")), 0);
+    cr_assert_eq(json_array_size(json_object_get(all, "configurations")), 2);
+    json_t *rows = json_object_get(all, "rows"), *row = json_array_get(rows, 0);
+    cr_assert_gt(json_array_size(rows), 40);
+    cr_assert_str_eq(json_string_value(json_object_get(row, "configuration")), "naive:nchw");
+    cr_assert(json_is_object(json_object_get(row, "isolated")));
+    json_decref(all);
+}
+
+static int count(const char *text, const char *word)
+{
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+        n++;
+    return n;
+}
+
+Test(compare_cli, csv_junit_html)
+{
+    run_small((const char *[]){"--csv", "-", "--configs", "naive:f64,naive", NULL});
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    int commas = 0;
+    for (const char *p = f.out; *p != '\n'; p++)
+        commas += *p == ',';
+    cr_assert_eq(commas, 48);
+    cr_assert_gt(count(f.out, "\n"), 40);
+    run_small((const char *[]){"--junit", "-", "--configs", "naive:f64,naive", NULL});
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    cr_assert_eq(strncmp(f.out, "<?xml", 5), 0);
+    cr_assert_eq(count(f.out, "<testsuite "), 1);
+    cr_assert_gt(count(f.out, "<testcase "), 40);
+    cr_assert_eq(count(f.out, "<failure"), 0);
+    run_small((const char *[]){"--html", "-", "--configs", "naive:f64,naive", NULL});
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    cr_assert_gt(count(f.out, "<svg"), 40);
+    cr_assert_eq(count(f.out, "<svg"), count(f.out, "</svg>"));
+    cr_assert_eq(count(f.out, "<tr"), count(f.out, "</tr>"));
+    static const char *const outside[] = {"http", "src=", "href=", "url(", "@import", "<script"};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        cr_assert_eq(count(f.out, outside[i]), 0, "the page needs %s", outside[i]);
+}
+
+/* On another instruction set, in another process. */
+Test(compare_cli, isa)
+{
+    run_small((const char *[]){"--configs", "naive:f64,onednn:isa=sse41", NULL});
+    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+    cr_assert_null(strstr(f.out, "avx"), "%s", f.out);
+    run_small((const char *[]){"--configs", "onednn:isa=avx2,naive", NULL});
+    cr_assert_eq(f.status, 1);
+    cr_assert_not_null(strstr(f.err, "isa needs a process of its own"), "%s", f.err);
+}
