@@ -189,8 +189,10 @@ adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[]
     json_t *header = json_object();
     int *order = calloc((size_t)n + 1, sizeof *order);
     char *text = NULL;
-    adj_status status = header != NULL && order != NULL ? ADJ_OK : out_of_memory(&p);
+    adj_status status = header != NULL && order != NULL ? ADJ_OK : ADJ_ENOMEM;
 
+    if (status != ADJ_OK)
+        out_of_memory(&p);
     if (status == ADJ_OK && n_metadata > 0)
         status = add_metadata(&p, header, n_metadata, metadata);
     if (status == ADJ_OK)

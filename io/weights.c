@@ -15,10 +15,10 @@ adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
     int n = adj_exec_n_params(e);
     adj_tensor *t = calloc((size_t)n + 1, sizeof *t);
     void **data = calloc((size_t)n + 1, sizeof *data);
-    adj_status status = ADJ_OK;
+    adj_status status = t != NULL && data != NULL ? ADJ_OK : ADJ_ENOMEM;
 
-    if (t == NULL || data == NULL)
-        status = io_fail(message, size, ADJ_ENOMEM, "weights: out of memory");
+    if (status != ADJ_OK)
+        io_fail(message, size, status, "weights: out of memory");
     for (int i = 0; status == ADJ_OK && i < n; i++) {
         const adj_node *p = adj_exec_param(e, i);
         t[i] = (adj_tensor){.name = adj_node_name(p), .type = adj_node_type(p)};
