@@ -28,7 +28,7 @@ for name in libadjoint libadjoint_io; do
     [ ! -s "$findings" ] || complain "$archive has data that changes"
 
     nm -u "$archive" | awk '$1 == "U" { print $2 }' | sort -u | grep -xE \
-        'abort|_?exit|_Exit|quick_exit|raise|kill|__assert.*|v?printf|puts|putchar|perror|psignal|stdout|stderr|stdin|__printf_chk|__vprintf_chk|s?rand|random|strtok|setlocale|atexit|signal|sigaction|GOMP_critical.*' >"$findings"
+        'abort|_?exit|_Exit|quick_exit|raise|kill|__assert.*|v?printf|puts|putchar|perror|psignal|stdout|stderr|stdin|__printf_chk|__vprintf_chk|s?rand|random|strtok|setlocale|atexit|signal|sigaction|v?fork|system|popen|GOMP_critical.*' >"$findings"
     [ ! -s "$findings" ] || complain "$archive calls what a library must not"
 
     soname=$(readelf -d "$so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
