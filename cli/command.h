@@ -4,8 +4,13 @@
 
 #include <stddef.h>
 
-/* 2 is kept for checks without a clear answer. */
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 3, EXIT_INTERRUPTED = 130 };
+enum {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_INCONCLUSIVE = 2,
+    EXIT_USAGE = 3,
+    EXIT_INTERRUPTED = 130
+};
 
 typedef struct {
     const char *name, *summary;
@@ -18,6 +23,7 @@ int command_compare(int argc, char **argv);
 /* Hidden: one trial from stdin, its outcome to stdout (guard.c). */
 int command_trial(int argc, char **argv);
 int command_models(int argc, char **argv);
+int command_gradcheck(int argc, char **argv);
 
 typedef enum { OPTION_TEXT, OPTION_INTEGER, OPTION_REAL, OPTION_FLAG } option_kind;
 

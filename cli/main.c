@@ -1,6 +1,6 @@
 /* main.c - adjoint, the tool: finds the sub-command and runs it.
  *
- * Exit status: 0 done, 1 failed, 3 wrong usage, 130 stopped by Ctrl-C. */
+ * Exit status: 0 done, 1 failed, 2 no clear answer, 3 wrong usage, 130 stopped by Ctrl-C. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@ static const command commands[] = {
     {"eval", "the test accuracy of weights in a file", command_eval},
     {"compare", "compares backends, types and layouts node by node", command_compare},
     {"models", "lists the models", command_models},
+    {"gradcheck", "checks gradients against numbers made another way", command_gradcheck},
 };
 enum { N_COMMAND = sizeof commands / sizeof commands[0] };
 

@@ -106,3 +106,9 @@ void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uint64_t se
                 adj_store(dtype, data, i + k, init.a + scale * v[k]);
     }
 }
+
+void adj_spread(int64_t n, double v[], double low, double high)
+{
+    for (int64_t i = 0; i < n; i++)
+        v[i] = low + (high - low) * (v[i] + 1) / 2;
+}

@@ -1,7 +1,8 @@
-/* adjoint_check.h - checking: backends, element types, layouts and threads compared with each
- * other.
+/* adjoint_check.h - checking: gradients against numbers made another way; backends, element types,
+ * layouts and threads compared with each other.
  *
- * Nothing here prints; a report is an object with accessors, and says in words what is wrong. */
+ * A report is an object with accessors, and says in words what is wrong; nothing is printed but
+ * where a FILE is given. */
 #ifndef ADJOINT_CHECK_H
 #define ADJOINT_CHECK_H
 
@@ -10,6 +11,102 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- are the gradients right?
+ * ---------------------------------------------------------------------------------------------------
+ *
+ * adj_gradcheck takes every differentiable node that a value depends on, by itself: new inputs of
+ * its operands' types, random values, and three answers to "what is v' J u":
+ *   numeric     differences of the forward value, in float64 on naive
+ *   reference   the gradient graph in float64 on naive
+ *   analytic    the gradient graph in the node's own types on the backend under test
+ * numeric against reference judges the gradient rule, analytic against reference (element by
+ * element) the kernels; so a failure says whose fault it is. */
+
+typedef enum {
+    ADJ_GRADCHECK_AUTO,        /* adjoint where the node is linear and exact on integers; else
+                                  element-wise where it is small; else directional */
+    ADJ_GRADCHECK_ADJOINT,     /* <dy, f(x + v) - f(x)> == <dx, v> on integers, bit for bit */
+    ADJ_GRADCHECK_DIRECTIONAL, /* the same for random v, by central differences */
+    ADJ_GRADCHECK_ELEMENTWISE, /* the whole Jacobian */
+    ADJ_GRADCHECK_RICHARDSON   /* directional; halves the step until the estimate settles */
+} adj_gradcheck_method;
+
+typedef enum {
+    ADJ_GRADCHECK_PASS,
+    ADJ_GRADCHECK_FAIL,
+    ADJ_GRADCHECK_INCONCLUSIVE, /* too close to kinks to tell */
+    ADJ_GRADCHECK_SKIPPED /* nothing to check: an integer operand, no gradient by definition */
+} adj_gradcheck_result;
+
+/* All zero is the default. */
+typedef struct {
+    adj_gradcheck_method method;
+    int order;           /* 2: of (x, dy) -> dx as well; 0: 1 */
+    int draws;           /* sets of random values for each node; 0: 3 */
+    uint64_t seed;       /* of all values */
+    double rtol, atol;   /* instead of the derived tolerance: |a - b| <= atol + rtol |b| */
+    const char *backend; /* these four: as in adj_exec_opts */
+    const struct adj_backend *const *backends;
+    const char *impl;
+    int threads;
+    /* A command line that repeats the check, for failing rows; with repro_node, --node ID is added
+     * to it. NULL: none. */
+    const char *repro;
+    int repro_node;
+} adj_gradcheck_opts;
+
+/* One node with respect to one operand. Strings live as long as the report; "" if there is nothing
+ * to say. */
+typedef struct {
+    int node;           /* id in the user's graph */
+    const char *name;   /* its label, or "%12" */
+    const char *op;     /* "conv2d" */
+    const char *attrs;  /* "NHWC SAME s1x1" */
+    const char *wrt;    /* "input", "filter", ... */
+    const char *method; /* "adjoint-int", "directional", ... */
+    int order;
+    int operand;
+    adj_type type; /* of the operand */
+    int64_t elems; /* compared with each other */
+    double worst_rel, worst_abs;
+    /* The element that is furthest off, measured in tolerances. */
+    const char *index; /* "[h=2,w=0,c=5]" */
+    double analytic, numeric, uncertainty, tolerance;
+    const char *origin; /* where the tolerance comes from */
+    int64_t wrong;
+    const char *pattern; /* what the wrong elements share */
+    const char *hint;    /* sign, scale */
+    int64_t kinks;       /* excluded, of `considered` */
+    int64_t considered;
+    const char *blame;
+    const char *repro;
+    const char *note; /* why it was skipped */
+    int repeatable;   /* the backward pass gave the same bits twice */
+    adj_gradcheck_result result;
+} adj_gradcheck_row;
+
+typedef struct adj_gradcheck_report adj_gradcheck_report;
+
+/* Checks what y depends on, equal nodes once; or one node alone. The graph does not change. A
+ * status other than ADJ_OK says that checking failed (its sentence: adj_gradcheck_message), not
+ * that a gradient is wrong. *out is NULL only when out of memory, and must be freed in every case,
+ * before or after the graph but not after its allocator. */
+ADJ_API adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts,
+                                 adj_gradcheck_report **out);
+ADJ_API adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
+                                      adj_gradcheck_report **out);
+ADJ_API void adj_gradcheck_free(adj_gradcheck_report *r);
+ADJ_API const char *adj_gradcheck_message(const adj_gradcheck_report *r);
+ADJ_API int adj_gradcheck_n_rows(const adj_gradcheck_report *r);
+/* NULL when out of range. */
+ADJ_API const adj_gradcheck_row *adj_gradcheck_at(const adj_gradcheck_report *r, int i);
+ADJ_API int adj_gradcheck_count(const adj_gradcheck_report *r, adj_gradcheck_result result);
+/* FAIL if any row failed; else INCONCLUSIVE if any was, or if nothing was checked; else PASS. */
+ADJ_API adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r);
+ADJ_API const char *adj_gradcheck_result_name(adj_gradcheck_result result); /* "PASS" */
+/* The table, what is known about each failure, and a summary. */
+ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
 
 /* ---- comparing configurations
  * ---------------------------------------------------------------------------------------------------

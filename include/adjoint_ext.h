@@ -61,6 +61,9 @@ struct adj_op {
     double (*flop)(const adj_node *n);
     /* Optional: prints the attributes, such as " SAME s2x2"; starts with a space. */
     void (*show)(const void *attrs, FILE *f);
+    /* Optional: takes operand i's values, random in [-1, 1), to where the op is defined and smooth
+     * (adj_spread helps); for checks. */
+    void (*domain)(const adj_node *n, int i, int64_t count, double v[]);
 };
 
 /* Adds op(in..., attrs), or returns the equal node that exists. attrs: op->attr_size bytes, copied.
@@ -104,6 +107,9 @@ ADJ_API void adj_philox(const uint32_t counter[4], const uint32_t key[2], uint32
 /* Draws n elements; element i depends on (seed, stream, i) only. */
 ADJ_API void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uint64_t seed,
                       uint64_t stream);
+
+/* Takes v in [-1, 1) to [low, high). */
+ADJ_API void adj_spread(int64_t n, double v[], double low, double high);
 
 /* ---- groups, kernels, backends ---- */
 

@@ -49,6 +49,13 @@ static void silu_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_silu_grad(dy, y->in[0]);
 }
 
+/* Both of relu6's bends are inside. */
+static void relu6_domain(const adj_node *n, int i, int64_t count, double v[])
+{
+    (void)n, (void)i;
+    adj_spread(count, v, -4, 10);
+}
+
 const adj_op adj_op_relu = {
     .name = "relu",
     .min_in = 1,
@@ -60,6 +67,7 @@ const adj_op adj_op_relu = {
 
 const adj_op adj_op_relu6 = {
     .name = "relu6",
+    .domain = relu6_domain,
     .min_in = 1,
     .max_in = 1,
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS,

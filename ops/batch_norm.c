@@ -349,6 +349,14 @@ static void norm_show(const void *attrs, FILE *f)
     fprintf(f, " epsilon %g%s", a->epsilon, a->format == ADJ_NCHW ? " NCHW" : "");
 }
 
+/* A variance is positive; a mean may be. */
+static void stats_domain(const adj_node *n, int i, int64_t count, double v[])
+{
+    (void)n;
+    if (i == 1)
+        adj_spread(count, v, 0.5, 2);
+}
+
 const adj_op adj_op_batch_norm_stats = {.name = "batch_norm_stats",
                                         .min_in = 1,
                                         .max_in = 1,
@@ -362,7 +370,8 @@ const adj_op adj_op_batch_norm = {.name = "batch_norm",
                                   .attr_size = sizeof(adj_batch_norm_attrs),
                                   .infer = norm_infer,
                                   .grad = norm_grad,
-                                  .show = norm_show};
+                                  .show = norm_show,
+                                  .domain = stats_domain};
 const adj_op adj_op_batch_norm_grad_sums = {.name = "batch_norm_grad_sums",
                                             .min_in = 3,
                                             .max_in = 3,
@@ -370,11 +379,13 @@ const adj_op adj_op_batch_norm_grad_sums = {.name = "batch_norm_grad_sums",
                                             .linear_in = 1u << 2,
                                             .infer = sums_infer,
                                             .grad = sums_grad,
-                                            .show = norm_show};
+                                            .show = norm_show,
+                                            .domain = stats_domain};
 const adj_op adj_op_batch_norm_grad = {.name = "batch_norm_grad",
                                        .min_in = 5,
                                        .max_in = 5,
                                        .attr_size = sizeof(adj_batch_norm_attrs),
                                        .infer = grad_infer,
                                        .grad = grad_grad,
-                                       .show = norm_show};
+                                       .show = norm_show,
+                                       .domain = stats_domain};

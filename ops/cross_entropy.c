@@ -253,27 +253,48 @@ adj_node *adj_label_count(adj_node *labels, adj_dtype dtype)
     return adj_node_new1(&adj_op_label_count, labels, &a);
 }
 
+/* The gradient is that of labels which sum to 1: one of each row is 1. */
+static void dense_domain(const adj_node *n, int i, int64_t count, double v[])
+{
+    int64_t k = n->in[0]->type.shape.dim[1];
+    for (int64_t row = 0; i == 1 && k > 0 && row < count / k; row++) {
+        int64_t one = (int64_t)((v[row * k] + 1) / 2 * (double)k);
+        for (int64_t j = 0; j < k; j++)
+            v[row * k + j] = j == one;
+    }
+}
+
+/* A class or -1. */
+static void sparse_domain(const adj_node *n, int i, int64_t count, double v[])
+{
+    if (i == 1)
+        adj_spread(count, v, -1, (double)n->in[0]->type.shape.dim[1]);
+}
+
 const adj_op adj_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",
                                              .min_in = 2,
                                              .max_in = 2,
                                              .attr_size = sizeof(adj_value_attrs),
                                              .infer = loss_infer,
                                              .grad = loss_grad,
-                                             .show = smoothing_show};
+                                             .show = smoothing_show,
+                                             .domain = dense_domain};
 const adj_op adj_op_softmax_cross_entropy_grad = {.name = "softmax_cross_entropy_grad",
                                                   .min_in = 2,
                                                   .max_in = 2,
                                                   .attr_size = sizeof(adj_value_attrs),
                                                   .infer = grad_infer,
                                                   .grad = grad_grad,
-                                                  .show = smoothing_show};
+                                                  .show = smoothing_show,
+                                                  .domain = dense_domain};
 const adj_op adj_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cross_entropy",
                                                     .min_in = 2,
                                                     .max_in = 2,
                                                     .attr_size = sizeof(adj_value_attrs),
                                                     .infer = sparse_loss_infer,
                                                     .grad = sparse_loss_grad,
-                                                    .show = smoothing_show};
+                                                    .show = smoothing_show,
+                                                    .domain = sparse_domain};
 const adj_op adj_op_sparse_softmax_cross_entropy_grad = {.name =
                                                              "sparse_softmax_cross_entropy_grad",
                                                          .min_in = 2,
@@ -281,7 +302,8 @@ const adj_op adj_op_sparse_softmax_cross_entropy_grad = {.name =
                                                          .attr_size = sizeof(adj_value_attrs),
                                                          .infer = sparse_grad_infer,
                                                          .grad = sparse_grad_grad,
-                                                         .show = smoothing_show};
+                                                         .show = smoothing_show,
+                                                         .domain = sparse_domain};
 const adj_op adj_op_label_count = {.name = "label_count",
                                    .min_in = 1,
                                    .max_in = 1,

@@ -115,6 +115,14 @@ static adj_node *div_simplify(const adj_node *n, adj_node *const in[])
     return same && adj_is_fill(in[1], &value) && value == 1 ? in[0] : NULL;
 }
 
+/* A divisor is kept away from 0. */
+static void div_domain(const adj_node *n, int i, int64_t count, double v[])
+{
+    (void)n;
+    if (i == 1)
+        adj_spread(count, v, 0.5, 2);
+}
+
 const adj_op adj_op_add = {
     .name = "add",
     .min_in = 2,
@@ -155,6 +163,7 @@ const adj_op adj_op_div = {
     .infer = binary_infer,
     .grad = div_grad,
     .simplify = div_simplify,
+    .domain = div_domain,
 };
 
 const adj_op adj_op_maximum = {

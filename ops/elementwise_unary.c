@@ -75,6 +75,13 @@ static void exp_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_mu
 
 static void log_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_div(dy, y->in[0]); }
 
+/* Of log and sqrt, away from 0. */
+static void positive_domain(const adj_node *n, int i, int64_t count, double v[])
+{
+    (void)n, (void)i;
+    adj_spread(count, v, 0.5, 2);
+}
+
 const adj_op adj_op_neg = {
     .name = "neg",
     .min_in = 1,
@@ -114,6 +121,7 @@ const adj_op adj_op_sqrt = {
     .flags = ADJ_OP_ELEMENTWISE,
     .infer = unary_infer,
     .grad = sqrt_grad,
+    .domain = positive_domain,
 };
 
 const adj_op adj_op_exp = {
@@ -132,6 +140,7 @@ const adj_op adj_op_log = {
     .flags = ADJ_OP_ELEMENTWISE,
     .infer = unary_infer,
     .grad = log_grad,
+    .domain = positive_domain,
 };
 
 adj_node *adj_neg(adj_node *x) { return adj_node_new1(&adj_op_neg, x, NULL); }

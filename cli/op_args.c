@@ -1,0 +1,125 @@
+/* op_args.c - see op_args.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "op_args.h"
+
+enum { LIST = 16 };
+
+typedef struct {
+    int n;
+    int64_t number[LIST];
+} list;
+
+/* "1,8,9,9". 0 and a sentence on anything else. */
+static int read_list(const char *option, const char *text, list *l, char *message, size_t size)
+{
+    *l = (list){0};
+    for (const char *p = text; p != NULL;) {
+        char *end;
+        errno = 0;
+        long long v = strtoll(p, &end, 10);
+        if (end == p || errno != 0 || l->n == LIST || (*end != ',' && *end != '\0')) {
+            snprintf(message, size, "%s: not a list of whole numbers such as 1,2,2,1 (got \"%s\")",
+                     option, text);
+            return 0;
+        }
+        l->number[l->n++] = v;
+        p = *end == ',' ? end + 1 : NULL;
+    }
+    return 1;
+}
+
+static int read_shape(const char *option, const char *text, adj_shape *shape, char *message,
+                      size_t size)
+{
+    list l;
+    if (!read_list(option, text, &l, message, size))
+        return 0;
+    if (adj_shape_from_list(l.n, l.number, shape) == ADJ_OK && adj_shape_elems(*shape) >= 0)
+        return 1;
+    snprintf(message, size, "%s: no shape (got \"%s\", expected at most %d sizes, none negative)",
+             option, text, ADJ_MAX_RANK);
+    return 0;
+}
+
+int dtype_from_name(const char *name, adj_dtype *dtype)
+{
+    for (int i = ADJ_F32; i <= ADJ_BF16; i++)
+        if (strcmp(name, adj_dtype_name((adj_dtype)i)) == 0) {
+            *dtype = (adj_dtype)i;
+            return 1;
+        }
+    return 0;
+}
+
+static const op_builder *find_builder(const char *name, char *message, size_t size)
+{
+    int n = 0;
+    for (; op_builders[n].name != NULL; n++)
+        if (strcmp(op_builders[n].name, name) == 0)
+            return &op_builders[n];
+    const char *nearest = nearest_name(name, &op_builders[0].name, n, sizeof op_builders[0]);
+    if (nearest != NULL)
+        snprintf(message, size, "unknown op %s (did you mean %s?)", name, nearest);
+    else
+        snprintf(message, size, "unknown op %s", name);
+    return NULL;
+}
+
+static int read_case(const op_args *args, op_case *c, list lists[4], char *message, size_t size)
+{
+    const struct {
+        const char *option, *text;
+        int *n;
+        const int64_t **to;
+    } attrs[] = {
+        {"--ksize", args->ksize, &c->lists.n_ksize, &c->lists.ksize},
+        {"--strides", args->strides, &c->lists.n_strides, &c->lists.strides},
+        {"--dilations", args->dilations, &c->lists.n_dilations, &c->lists.dilations},
+        {"--explicit-paddings", args->explicit_paddings, &c->lists.n_explicit_paddings,
+         &c->lists.explicit_paddings},
+    };
+    for (int i = 0; i < 4; i++) {
+        if (!read_list(attrs[i].option, attrs[i].text, &lists[i], message, size))
+            return 0;
+        *attrs[i].n = lists[i].n;
+        *attrs[i].to = lists[i].n > 0 ? lists[i].number : NULL;
+    }
+    c->lists.padding = args->padding != NULL ? args->padding : "SAME";
+    c->lists.data_format = args->data_format;
+    c->format = ADJ_NHWC;
+    if (args->data_format != NULL && strcmp(args->data_format, "NCHW") == 0)
+        c->format = ADJ_NCHW;
+    else if (args->data_format != NULL && strcmp(args->data_format, "NHWC") != 0)
+        return snprintf(message, size, "--data-format: got \"%s\", expected NHWC or NCHW",
+                        args->data_format),
+               0;
+    if (args->dtype != NULL && !dtype_from_name(args->dtype, &c->dtype))
+        return snprintf(message, size, "--dtype: got \"%s\", expected f32, f64, f16 or bf16",
+                        args->dtype),
+               0;
+    if (args->filter != NULL && !read_shape("--filter", args->filter, &c->filter, message, size))
+        return 0;
+    const char *usual = c->format == ADJ_NCHW ? "2,3,8,8" : "2,8,8,3";
+    return read_shape("--in", args->in != NULL ? args->in : usual, &c->in, message, size);
+}
+
+adj_node *op_args_build(const op_args *args, adj_graph *g, char *message, size_t size)
+{
+    op_case c = {.g = g, .dtype = ADJ_F32};
+    list lists[4];
+    const op_builder *b = find_builder(args->op, message, size);
+    if (b == NULL || !read_case(args, &c, lists, message, size))
+        return NULL;
+    adj_node *n = b->build(&c);
+    if (n == NULL)
+        snprintf(message, size, "%s",
+                 c.message[0] != '\0'            ? c.message
+                 : adj_graph_status(g) != ADJ_OK ? adj_graph_message(g)
+                                                 : "out of memory");
+    return n;
+}

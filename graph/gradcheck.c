@@ -1,0 +1,174 @@
+/* gradcheck.c - adj_gradcheck: which nodes are checked, one row for each of their operands.
+ *
+ * Nodes that differ in nothing but their operands' values are one check. */
+#include <stdio.h>
+
+#include "gradcheck.h"
+
+static void name_row(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row)
+{
+    row->node = (int)n->id;
+    row->op = n->op->name;
+    row->name =
+        n->name != NULL ? report_text(r, "%s", n->name) : report_text(r, "%%%d", (int)n->id);
+    char text[256] = "";
+    FILE *f = n->op->show != NULL ? fmemopen(text, sizeof text - 1, "w") : NULL;
+    if (f == NULL)
+        return;
+    n->op->show(n->attrs, f);
+    fclose(f);
+    row->attrs = report_text(r, "%s", text + (text[0] == ' '));
+}
+
+static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *wrt, int order,
+                       const char *why)
+{
+    adj_gradcheck_row *row = report_row(r);
+    if (row == NULL)
+        return r->status;
+    name_row(r, n, row);
+    row->wrt = wrt;
+    row->order = order;
+    row->note = why;
+    row->result = ADJ_GRADCHECK_SKIPPED;
+    return r->status;
+}
+
+static adj_status check_open_subject(subject *s, const char *prefix)
+{
+    adj_gradcheck_report *r = s->report;
+    for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
+        const char *wrt = operand_name(s->node, s->slot[leaf]);
+        if (prefix[0] != '\0')
+            wrt = report_text(r, "%s/%s", prefix, wrt);
+        if (!leaf_is_float(s, leaf)) {
+            skip(r, s->node, wrt, s->order, "integer input");
+            continue;
+        }
+        adj_gradcheck_row *row = report_row(r);
+        if (row == NULL)
+            break;
+        name_row(r, s->node, row);
+        row->wrt = wrt;
+        row->order = s->order;
+        row->operand = s->slot[leaf];
+        row->type = s->tested.leaf[leaf]->type;
+        check_leaf(s, leaf, row);
+    }
+    return r->status;
+}
+
+/* Of the first order, or of dx with respect to leaf `of`. */
+static adj_status check_subject(adj_gradcheck_report *r, const adj_node *n, int order, int of,
+                                const char *prefix)
+{
+    subject s;
+    adj_status status = subject_open(&s, r, n, order, of);
+    if (status == ADJ_ENOGRAD)
+        status = skip(r, n, prefix[0] != '\0' ? prefix : "-", order,
+                      "no gradient rule for what it is made of");
+    else if (status == ADJ_OK)
+        status = check_open_subject(&s, prefix);
+    subject_close(&s);
+    return status;
+}
+
+static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
+{
+    subject first; /* says which leaves there are */
+    adj_status status = subject_open(&first, r, n, 1, 0);
+    for (int leaf = 0; leaf < first.n_leaf && status == ADJ_OK; leaf++) {
+        double value;
+        const adj_node *dx = first.tested.dx[leaf];
+        if (dx != NULL && !adj_is_fill(dx, &value))
+            status = check_subject(r, n, 2, leaf, operand_name(n, first.slot[leaf]));
+    }
+    subject_close(&first);
+    return status == ADJ_ENOGRAD ? ADJ_OK : status;
+}
+
+static adj_status check_node(adj_gradcheck_report *r, const adj_node *n)
+{
+    if (n->n_in == 0 || (n->op->flags & ADJ_OP_LEAF))
+        return skip(r, n, "-", 1, "a leaf");
+    if (!adj_is_float(n->type.dtype))
+        return skip(r, n, "-", 1, "an integer result");
+    if (n->op->flags & ADJ_OP_NO_GRADIENT)
+        return skip(r, n, "-", 1, "no gradient flows, by definition");
+    if (n->op->grad == NULL)
+        return skip(r, n, "-", 1, "no gradient rule");
+    adj_status status = check_subject(r, n, 1, 0, "");
+    if (status == ADJ_OK && r->opts.order == 2)
+        status = check_second_order(r, n);
+    return status;
+}
+
+/* ---- entry points ---- */
+
+static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
+                              adj_gradcheck_report **out)
+{
+    adj_allocator allocator = y != NULL ? y->graph->pool.allocator : default_allocator();
+    adj_gradcheck_report *r = adj_alloc(&allocator, sizeof *r);
+    *out = r;
+    if (r == NULL)
+        return ADJ_ENOMEM;
+    r->pool.allocator = allocator;
+    if (opts != NULL)
+        r->opts = *opts;
+    if (y == NULL)
+        return report_fail(r, ADJ_EARG, "gradcheck: the node is NULL");
+    if (y->graph->status != ADJ_OK)
+        return report_fail(r, y->graph->status, "gradcheck: the graph has failed: %.400s",
+                           y->graph->message);
+    if (r->opts.order < 0 || r->opts.order > 2 || r->opts.draws < 0 || r->opts.draws > 1000 ||
+        (unsigned)r->opts.method > ADJ_GRADCHECK_RICHARDSON || !(r->opts.rtol >= 0) ||
+        !(r->opts.atol >= 0))
+        return report_fail(r, ADJ_EARG,
+                           "gradcheck: an option is out of range (got order %d, draws %d, method "
+                           "%d, rtol %g, atol %g)",
+                           r->opts.order, r->opts.draws, (int)r->opts.method, r->opts.rtol,
+                           r->opts.atol);
+    return ADJ_OK;
+}
+
+/* Is there an equal check before n? */
+static int is_repeated(const adj_graph *g, const char *need, const adj_node *n)
+{
+    for (uint32_t id = 0; id < n->id; id++)
+        if (need[id] && same_subject(g->node[id], n))
+            return 1;
+    return 0;
+}
+
+adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradcheck_report **out)
+{
+    if (out == NULL)
+        return ADJ_EARG;
+    adj_status status = open_report(y, opts, out);
+    if (status != ADJ_OK)
+        return status;
+    const adj_graph *g = y->graph;
+    char *need = pool_alloc(&(*out)->pool, (size_t)y->id + 1, 1);
+    if (need == NULL)
+        return report_fail(*out, ADJ_ENOMEM, "gradcheck: out of memory");
+    need[y->id] = 1;
+    for (int id = (int)y->id; id >= 0; id--)
+        for (int k = 0; need[id] && k < g->node[id]->n_in; k++)
+            need[g->node[id]->in[k]->id] = 1;
+    for (int id = 0; id <= (int)y->id && status == ADJ_OK; id++) {
+        const adj_node *n = g->node[id];
+        if (need[id] && n->n_in > 0 && !is_repeated(g, need, n))
+            status = check_node(*out, n);
+    }
+    return status;
+}
+
+adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
+                              adj_gradcheck_report **out)
+{
+    if (out == NULL)
+        return ADJ_EARG;
+    adj_status status = open_report(node, opts, out);
+    return status == ADJ_OK ? check_node(*out, node) : status;
+}

@@ -1,0 +1,125 @@
+/* gradcheck.h - what the files of the gradient checker share.
+ *
+ * A subject is one node by itself: its operands are leaves of two new graphs, one in the node's
+ * types (tested), one with every float turned f64 (reference). Values are doubles that the node's
+ * types hold exactly, so that both graphs see the same. */
+#ifndef ADJ_GRADCHECK_H
+#define ADJ_GRADCHECK_H
+
+#include "adjoint_check.h"
+#include "graph.h"
+
+struct adj_gradcheck_report {
+    pool pool;
+    adj_gradcheck_opts opts;
+    adj_status status;
+    char message[MESSAGE];
+    int n_row, capacity;
+    adj_gradcheck_row *row;
+};
+
+/* Keeps the first error. Returns status. */
+adj_status report_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A string that lives as long as the report; "" when out of memory. */
+const char *report_text(adj_gradcheck_report *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A new row; NULL when out of memory. */
+adj_gradcheck_row *report_row(adj_gradcheck_report *r);
+
+/* The same expression over new leaves. dx: by leaf; NULL for one that is no float. */
+typedef struct {
+    adj_graph *graph;
+    adj_node **leaf, **dx, *y, *dy;
+    adj_exec *forward, *backward; /* forward: of the reference alone */
+} twin;
+
+typedef struct {
+    adj_gradcheck_report *report;
+    const adj_node *node;
+    pool pool; /* of everything below */
+    int order;
+    int n_leaf;      /* of the node; of order 2, the last is dy */
+    const int *slot; /* by leaf: the operand it stands for; -1: dy */
+    twin tested, reference;
+    int has_kinks;
+    int64_t n_y, most; /* elements of y; of the largest of y and the leaves */
+    double **x;        /* by leaf */
+    double *dy;
+    double **dx;     /* by leaf: of tested */
+    double **dx_ref; /* by leaf: of reference */
+    double *v, *moved, *numeric;
+    double *y_mid, *y_low, *y_high, *y_low2, *y_high2; /* forward values */
+    char *mask;                                        /* by element of y: a kink is near */
+    void *raw, *again;                                 /* bytes for adj_set and adj_get */
+    int repeatable;
+} subject;
+
+/* subject: order 1 is the node, order 2 its gradient with respect to leaf `of`. On failure the
+ * report has the message; s is to be closed in every case. */
+adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *node, int order,
+                        int of);
+void subject_close(subject *s);
+int64_t leaf_elems(const subject *s, int leaf);
+int leaf_is_float(const subject *s, int leaf);
+/* Is y linear in the leaf, by the ops' linear_in? */
+int leaf_is_linear(const subject *s, int leaf);
+/* What a leaf is called: "input", "filter". */
+const char *operand_name(const adj_node *n, int operand);
+/* "[h=2,w=0,c=5]", or "" for a scalar. */
+const char *index_text(const subject *s, int leaf, int64_t element);
+char axis_name(const subject *s, int leaf, int axis);
+/* Are two nodes the same check? */
+int same_subject(const adj_node *a, const adj_node *b);
+
+/* Values in x, dy: draw number `draw`, in the ops' domains. Integers (powers of two in dy) if
+ * `integer`. */
+void draw_values(subject *s, int draw, int integer);
+void draw_direction(subject *s, int leaf, int draw, int integer);
+/* y at x with leaf's x + h v, or x itself if leaf < 0; f64. */
+adj_status forward_at(subject *s, int leaf, double h, double *y);
+/* dx_ref, and with `tested` dx and repeatable. */
+adj_status backward(subject *s, int tested);
+/* dx_ref for |x|, |dy| into magnitude[leaf]. */
+adj_status backward_magnitudes(subject *s, double *const magnitude[]);
+
+typedef struct {
+    double value, uncertainty; /* <dy, (f(x + h v) - f(x - h v)) / 2h> */
+} estimate;
+/* Along v. Outputs with a kink nearby must have been masked by mask_kinks. */
+adj_status central_estimate(subject *s, int leaf, double h, estimate *e);
+adj_status richardson_estimate(subject *s, int leaf, double h, estimate *e);
+/* Marks outputs whose one-sided differences along v differ; adds to s->mask and returns how many
+ * are marked in *n. */
+adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n);
+double step_for(const subject *s, int leaf, int richardson);
+
+/* |analytic - reference| <= rounding * S: see gradcheck_bound.c. */
+typedef struct {
+    double relative;    /* N u + L u_acc, times the safety factor */
+    double kernels;     /* N */
+    double smallest;    /* added: what is lost below the normal numbers */
+    double *magnitude;  /* S, by element */
+    const char *origin; /* in words */
+    double rtol, atol;  /* given by the user: instead, if one is positive */
+} bound;
+adj_status bound_open(subject *s, int leaf, bound *b);
+double bound_at(const bound *b, int64_t element, double reference);
+double unit_roundoff(adj_dtype dtype);
+/* Additions that make one element of n. */
+double terms_of(const adj_node *n);
+
+/* Checks one leaf by every draw and fills the row. */
+adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row);
+
+/* The elements of a leaf's gradient that are wrong. */
+typedef struct {
+    int leaf;
+    int rule_is_wrong; /* reference and numeric differ */
+    const char *wrong; /* by element */
+    int64_t looked_at; /* elements; fewer than all where there are many */
+} failure;
+/* Fills in pattern, hint, blame and repro. s->numeric: what is right, by element. */
+adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row);
+
+#endif

@@ -1,0 +1,133 @@
+/* gradcheck_bound.c - how far the backward pass may be from the same in float64.
+ *
+ * A sum of L products a_i b_i, each step rounded: |error| <= (u + L u_acc) S with S = sum |a_i
+ * b_i|, u the rounding unit of the result and u_acc that of the accumulator. A gradient that takes
+ * N kernels rounds N results and adds up L = the sum of their L. Where the node is linear, S is the
+ * gradient of the absolute values. Elsewhere intermediate values may be larger than the result and
+ * cancel: S is then at least the largest of |dx| and |dy|, and the bound is taken several times. */
+#include <math.h>
+
+#include "gradcheck.h"
+
+enum { SAFETY_LINEAR = 2, SAFETY = 16 };
+
+double unit_roundoff(adj_dtype dtype)
+{
+    switch (dtype) {
+    case ADJ_F64: return 0x1p-53;
+    case ADJ_F16: return 0x1p-11;
+    case ADJ_BF16: return 0x1p-8;
+    default: return 0x1p-24;
+    }
+}
+
+/* What rounding below the normal numbers can be off. */
+static double smallest_of(adj_dtype dtype)
+{
+    switch (dtype) {
+    case ADJ_F64: return 0x1p-1074;
+    case ADJ_F16: return 0x1p-24;
+    case ADJ_BF16: return 0x1p-126; /* subnormal numbers may be flushed */
+    default: return 0x1p-126;
+    }
+}
+
+static double elems_of(const adj_node *n)
+{
+    int64_t elems = adj_shape_elems(n->type.shape);
+    return elems > 0 ? (double)elems : 1;
+}
+
+double terms_of(const adj_node *n)
+{
+    double each = elems_of(n), terms = 1;
+    if (n->op->flop != NULL)
+        terms = n->op->flop(n) / (2 * each);
+    for (int k = 0; k < n->n_in; k++)
+        terms = fmax(terms, elems_of(n->in[k]) / each);
+    return fmax(terms, 1);
+}
+
+typedef struct {
+    double kernels, terms, unit;
+    const adj_node *most; /* the node with the longest sums */
+} cost;
+
+/* What dx needs: nodes with operands, but for views. */
+static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
+{
+    const adj_graph *g = dx->graph;
+    char *need = pool_alloc(&s->pool, (size_t)dx->id + 1, 1);
+    *c = (cost){.unit = unit_roundoff(dx->type.dtype), .most = dx};
+    if (need == NULL)
+        return report_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+    need[dx->id] = 1;
+    for (int id = (int)dx->id; id >= 0; id--) {
+        const adj_node *n = g->node[id];
+        if (!need[id] || n->n_in == 0)
+            continue;
+        for (int k = 0; k < n->n_in; k++)
+            need[n->in[k]->id] = 1;
+        if (n->op->flags & ADJ_OP_VIEW)
+            continue;
+        c->kernels++;
+        c->terms += terms_of(n);
+        c->unit = fmax(c->unit, unit_roundoff(n->type.dtype));
+        if (terms_of(n) > terms_of(c->most))
+            c->most = n;
+    }
+    return ADJ_OK;
+}
+
+static double largest(const double *v, int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, fabs(v[i]));
+    return most;
+}
+
+adj_status bound_open(subject *s, int leaf, bound *b)
+{
+    const adj_gradcheck_opts *o = &s->report->opts;
+    int64_t n = leaf_elems(s, leaf);
+    int linear = leaf_is_linear(s, leaf);
+    cost c;
+    adj_status status = cost_of(s, s->tested.dx[leaf], &c);
+    double **all = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *all), least = 0;
+    if (status != ADJ_OK || all == NULL)
+        return report_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+    for (int i = 0; i < s->n_leaf; i++)
+        if ((all[i] = pool_alloc(&s->pool, (size_t)leaf_elems(s, i) + 1, sizeof(double))) == NULL)
+            return report_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+    if ((status = backward_magnitudes(s, all)) != ADJ_OK)
+        return status;
+
+    double unit_acc = c.unit < 0x1p-24 ? c.unit : 0x1p-24;
+    if (!linear)
+        least = fmax(largest(s->dx_ref[leaf], n), largest(s->dy, s->n_y));
+    for (int64_t i = 0; i < n; i++)
+        all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), least);
+    double safety = linear ? SAFETY_LINEAR : SAFETY;
+    b->relative = safety * (c.kernels * c.unit + c.terms * unit_acc);
+    b->magnitude = all[leaf];
+    b->kernels = c.kernels;
+    b->smallest = c.kernels * smallest_of(s->tested.dx[leaf]->type.dtype);
+    b->rtol = o->rtol;
+    b->atol = o->atol;
+    if (o->rtol > 0 || o->atol > 0)
+        b->origin = report_text(s->report, "%g + %g |reference|, as asked for", o->atol, o->rtol);
+    else
+        b->origin = report_text(
+            s->report, "%g (N u + L u_acc) S: N = %g kernels, u = 2^%d, L = %.0f (%s), S = %s",
+            safety, c.kernels, (int)log2(c.unit), c.terms, c.most->op->name,
+            linear ? "the gradient of absolute values" : "the largest of |dx|, |dy|");
+    return s->report->status;
+}
+
+double bound_at(const bound *b, int64_t element, double reference)
+{
+    if (b->rtol > 0 || b->atol > 0)
+        return b->atol + b->rtol * fabs(reference);
+    return b->relative * b->magnitude[element] + b->smallest;
+}

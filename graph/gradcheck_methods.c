@@ -1,0 +1,369 @@
+/* gradcheck_methods.c - one operand of one node, by the method that fits it.
+ *
+ * Every method asks two questions. Does the reference's gradient agree with differences of its
+ * forward value? If not, the rule is wrong. Does the gradient under test agree with the reference,
+ * element by element? If not, a kernel is. A wrong element among thousands is found by the second
+ * at once, and by the first because any error in a projection exceeds its small tolerance. */
+#include <math.h>
+#include <string.h>
+
+#include "gradcheck.h"
+
+enum { DRAWS = 3, REDRAWS = 4, REDRAW_STRIDE = 64, SMALL = 64, MOST_LOOKED_AT = 4096 };
+
+static const double kink_limit = 0.05;
+
+typedef struct {
+    subject *s;
+    int leaf;
+    adj_gradcheck_row *row;
+    double worst;    /* in tolerances */
+    int64_t element; /* the worst; -1: a projection */
+    int64_t compared;
+    int rule_wrong, kernel_wrong; /* in this draw */
+} check;
+
+/* An error in tolerances; NaN is as wrong as can be. */
+static double excess(double error, double tolerance)
+{
+    if (error == 0)
+        return 0;
+    return tolerance > 0 && !isnan(error) ? error / tolerance : INFINITY;
+}
+
+/* Notes a comparison; element -1: of a projection. Is it wrong? */
+static int note(check *c, int64_t element, double analytic, estimate numeric, double tolerance)
+{
+    adj_gradcheck_row *row = c->row;
+    double error = fabs(analytic - numeric.value), much = excess(error, tolerance);
+    double size = fmax(fabs(analytic), fabs(numeric.value));
+    if (much > c->worst || c->compared == 0) {
+        c->worst = much;
+        c->element = element;
+        row->worst_abs = error;
+        row->worst_rel = size > 0 ? error / size : error;
+        row->analytic = analytic;
+        row->numeric = numeric.value;
+        row->uncertainty = numeric.uncertainty;
+        row->tolerance = tolerance;
+    }
+    c->compared++;
+    return much > 1;
+}
+
+/* Multiples of 1/16 that float32 can add up without rounding. */
+static int all_exact(const double *v, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs(v[i]) <= 0x1p20) || v[i] * 16 != floor(v[i] * 16))
+            return 0;
+    return 1;
+}
+
+static double projection(const double *a, const double *v, int64_t n, double *size)
+{
+    double sum = 0;
+    *size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += a[i] * v[i];
+        *size += fabs(a[i] * v[i]);
+    }
+    return sum;
+}
+
+static double rounded(adj_dtype dtype, double v)
+{
+    double element;
+    adj_store(dtype, &element, 0, v);
+    return adj_load(dtype, &element, 0);
+}
+
+/* <dy, f(x + v) - f(x)> == <dx, v> on integers. *exact: are all numbers such that it must hold? */
+static adj_status check_exact(check *c, int draw, int *exact)
+{
+    subject *s = c->s;
+    int64_t n = leaf_elems(s, c->leaf);
+    adj_dtype dtype = s->tested.leaf[c->leaf]->type.dtype;
+    bound b = {.kernels = 1};
+
+    memset(s->mask, 0, (size_t)s->n_y);
+    draw_values(s, draw, 1);
+    draw_direction(s, c->leaf, draw, 1);
+    adj_status status = forward_at(s, -1, 0, s->y_mid);
+    if (status == ADJ_OK)
+        status = forward_at(s, c->leaf, 1, s->y_high);
+    if (status == ADJ_OK)
+        status = backward(s, 1);
+    const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
+    *exact = status == ADJ_OK && all_exact(s->y_mid, s->n_y) && all_exact(s->y_high, s->n_y) &&
+             all_exact(dx_ref, n);
+    int half = unit_roundoff(dtype) > 0x1p-24;
+    if (*exact && half)
+        status = bound_open(s, c->leaf, &b);
+    if (status != ADJ_OK || !*exact)
+        return status;
+
+    double size, right = projection(dx_ref, s->v, n, &size);
+    for (int64_t i = 0; i < s->n_y; i++)
+        s->y_high[i] -= s->y_mid[i];
+    double left = projection(s->dy, s->y_high, s->n_y, &size);
+    c->rule_wrong = note(c, -1, right, (estimate){.value = left}, 0);
+    for (int64_t i = 0; i < n;
+         i++) { /* a rule of several kernels may round a half type more often */
+        double tolerance = half && b.kernels > 1 ? bound_at(&b, i, dx_ref[i]) : 0;
+        c->kernel_wrong |=
+            note(c, i, dx[i], (estimate){.value = rounded(dtype, dx_ref[i])}, tolerance);
+    }
+    c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";
+    return status;
+}
+
+static adj_status compare_kernels(check *c)
+{
+    subject *s = c->s;
+    bound b;
+    adj_status status = bound_open(s, c->leaf, &b);
+    if (status != ADJ_OK)
+        return status;
+    const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
+    for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
+        c->kernel_wrong |=
+            note(c, i, dx[i], (estimate){.value = dx_ref[i]}, bound_at(&b, i, dx_ref[i]));
+    c->row->origin = b.origin;
+    return ADJ_OK;
+}
+
+/* How far the reference may be from the numeric value: float64 rounding and truncation. */
+static double rule_tolerance(const check *c, estimate e, double size)
+{
+    const adj_gradcheck_opts *o = &c->s->report->opts;
+    if (o->rtol > 0 || o->atol > 0)
+        return o->atol + o->rtol * size + 2 * e.uncertainty;
+    return 2 * e.uncertainty + (o->method == ADJ_GRADCHECK_RICHARDSON ? 1e-9 : 1e-7) * size;
+}
+
+static adj_status differentiate(const check *c, estimate *e)
+{
+    int richardson = c->s->report->opts.method == ADJ_GRADCHECK_RICHARDSON;
+    double h = step_for(c->s, c->leaf, richardson);
+    return richardson && h != 1 ? richardson_estimate(c->s, c->leaf, h, e)
+                                : central_estimate(c->s, c->leaf, h, e);
+}
+
+/* Values for a draw, with outputs near a kink taken out of dy; other values if these are many. */
+static adj_status draw_smooth(check *c, int draw)
+{
+    subject *s = c->s;
+    int64_t kinks = 0;
+    int has_kinks = s->has_kinks && !leaf_is_linear(s, c->leaf);
+    for (int again = 0; again < REDRAWS; again++) {
+        draw_values(s, draw + again * REDRAW_STRIDE, 0);
+        draw_direction(s, c->leaf, draw + again * REDRAW_STRIDE, 0);
+        memset(s->mask, 0, (size_t)s->n_y);
+        int richardson = s->report->opts.method == ADJ_GRADCHECK_RICHARDSON;
+        adj_status status =
+            has_kinks ? mask_kinks(s, c->leaf, step_for(s, c->leaf, richardson), &kinks) : ADJ_OK;
+        if (status != ADJ_OK)
+            return status;
+        if ((double)kinks <= kink_limit * (double)s->n_y)
+            break;
+    }
+    c->row->kinks += kinks;
+    c->row->considered += s->n_y;
+    for (int64_t i = 0; i < s->n_y; i++)
+        if (s->mask[i])
+            s->dy[i] = 0;
+    return ADJ_OK;
+}
+
+static adj_status check_directional(check *c, int draw)
+{
+    subject *s = c->s;
+    estimate e;
+    double size;
+    adj_status status = draw_smooth(c, draw);
+    if (status == ADJ_OK)
+        status = differentiate(c, &e);
+    if (status == ADJ_OK)
+        status = backward(s, 1);
+    if (status == ADJ_OK)
+        status = compare_kernels(c);
+    if (status != ADJ_OK)
+        return status;
+    double sum = projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
+    c->rule_wrong = note(c, -1, sum, e, rule_tolerance(c, e, size));
+    return ADJ_OK;
+}
+
+/* The numeric derivative with respect to one element; *kink: there is none. */
+static adj_status differentiate_element(check *c, int64_t element, estimate *e, int *kink)
+{
+    subject *s = c->s;
+    int64_t kinks = 0;
+    adj_status status = ADJ_OK;
+    memset(s->v, 0, (size_t)leaf_elems(s, c->leaf) * sizeof *s->v);
+    s->v[element] = 1;
+    if (s->has_kinks && !leaf_is_linear(s, c->leaf)) {
+        status = mask_kinks(s, c->leaf, step_for(s, c->leaf, 0), &kinks);
+        memset(s->mask, 0, (size_t)s->n_y);
+    }
+    *kink = kinks > 0;
+    return status == ADJ_OK ? differentiate(c, e) : status;
+}
+
+static adj_status check_elements(check *c, int draw)
+{
+    subject *s = c->s;
+    bound b;
+    draw_values(s, draw, 0);
+    memset(s->mask, 0, (size_t)s->n_y);
+    adj_status status = backward(s, 1);
+    if (status == ADJ_OK)
+        status = bound_open(s, c->leaf, &b);
+    for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n && status == ADJ_OK; i++) {
+        estimate e;
+        int kink;
+        double dx = s->dx[c->leaf][i], dx_ref = s->dx_ref[c->leaf][i];
+        if ((status = differentiate_element(c, i, &e, &kink)) != ADJ_OK)
+            break;
+        c->row->considered++;
+        c->row->kinks += kink;
+        if (kink)
+            continue;
+        double rule = rule_tolerance(c, e, b.magnitude[i]), kernel = bound_at(&b, i, dx_ref);
+        c->rule_wrong |= excess(fabs(dx_ref - e.value), rule) > 1;
+        c->kernel_wrong |= excess(fabs(dx - dx_ref), kernel) > 1;
+        note(c, i, dx, e, rule + kernel);
+        c->row->origin = b.origin;
+    }
+    return status;
+}
+
+/* Which elements are wrong: by the reference where that is right, else by differences, at most so
+ * many as the forward pass is cheap. */
+static adj_status locate(check *c, failure *f)
+{
+    subject *s = c->s;
+    int64_t n = leaf_elems(s, c->leaf);
+    char *wrong = pool_alloc(&s->pool, (size_t)n + 1, 1);
+    bound b;
+    adj_status status = bound_open(s, c->leaf, &b);
+    if (status != ADJ_OK || wrong == NULL)
+        return report_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+    double each = terms_of(s->reference.y) * (double)s->n_y + 1;
+    int64_t most = (int64_t)fmin(fmax(0x1p30 / each, 64), MOST_LOOKED_AT);
+    int64_t stride = f->rule_is_wrong && n > most ? (n + most - 1) / most : 1;
+
+    const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
+    memcpy(s->numeric, dx_ref, (size_t)n * sizeof(double));
+    c->worst = 0;
+    c->compared = 0;
+    for (int64_t i = 0; i < n && status == ADJ_OK; i += stride) {
+        estimate e = {.value = dx_ref[i]};
+        int kink = 0;
+        double tolerance = bound_at(&b, i, dx_ref[i]);
+        if (f->rule_is_wrong && (status = differentiate_element(c, i, &e, &kink)) == ADJ_OK)
+            tolerance += rule_tolerance(c, e, b.magnitude[i]);
+        s->numeric[i] = e.value;
+        if (kink || status != ADJ_OK)
+            continue;
+        f->looked_at++;
+        wrong[i] = (char)note(c, i, dx[i], e, tolerance);
+        c->row->wrong += wrong[i];
+    }
+    c->row->origin = b.origin;
+    f->wrong = wrong;
+    return status;
+}
+
+/* The worst element's numeric value with its uncertainty, where only the reference was asked. */
+static adj_status confirm_worst(check *c)
+{
+    estimate e;
+    int kink;
+    adj_status status = differentiate_element(c, c->element, &e, &kink);
+    if (status == ADJ_OK && !kink) {
+        c->row->numeric = e.value;
+        c->row->uncertainty = e.uncertainty;
+    }
+    return status;
+}
+
+static adj_status fail_row(check *c)
+{
+    failure f = {.leaf = c->leaf, .rule_is_wrong = c->rule_wrong};
+    check before = *c;
+    adj_gradcheck_row row = *c->row;
+    c->row->result = ADJ_GRADCHECK_FAIL;
+    adj_status status = locate(c, &f);
+    if (c->row->wrong == 0) { /* too little for any single element: the projection stands */
+        *c = before;
+        *c->row = row;
+        c->row->result = ADJ_GRADCHECK_FAIL;
+    } else if (status == ADJ_OK && !f.rule_is_wrong)
+        status = confirm_worst(c);
+    return status == ADJ_OK ? diagnose(c->s, &f, c->row) : status;
+}
+
+/* ---- which method ---- */
+
+static int is_small(const subject *s, int leaf)
+{
+    int64_t n = leaf_elems(s, leaf);
+    return n <= SMALL && (double)n * terms_of(s->reference.y) * (double)s->n_y <= 0x1p18;
+}
+
+static adj_gradcheck_method choose(const subject *s, int leaf)
+{
+    adj_gradcheck_method method = s->report->opts.method;
+    if (method == ADJ_GRADCHECK_AUTO || method == ADJ_GRADCHECK_ADJOINT) {
+        if (leaf_is_linear(s, leaf))
+            return ADJ_GRADCHECK_ADJOINT;
+        return is_small(s, leaf) ? ADJ_GRADCHECK_ELEMENTWISE : ADJ_GRADCHECK_DIRECTIONAL;
+    }
+    return method;
+}
+
+static adj_status check_draw(check *c, adj_gradcheck_method *method, int draw)
+{
+    int exact = 1;
+    adj_status status;
+    if (*method == ADJ_GRADCHECK_ADJOINT) {
+        if ((status = check_exact(c, draw, &exact)) != ADJ_OK || exact)
+            return status;
+        *method = is_small(c->s, c->leaf) ? ADJ_GRADCHECK_ELEMENTWISE : ADJ_GRADCHECK_DIRECTIONAL;
+    }
+    return *method == ADJ_GRADCHECK_ELEMENTWISE ? check_elements(c, draw)
+                                                : check_directional(c, draw);
+}
+
+static const char *const method_names[] = {[ADJ_GRADCHECK_ADJOINT] = "adjoint-int",
+                                           [ADJ_GRADCHECK_DIRECTIONAL] = "directional",
+                                           [ADJ_GRADCHECK_ELEMENTWISE] = "element-wise",
+                                           [ADJ_GRADCHECK_RICHARDSON] = "richardson"};
+
+adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
+{
+    check c = {.s = s, .leaf = leaf, .row = row};
+    adj_gradcheck_method method = choose(s, leaf);
+    int draws = s->report->opts.draws > 0 ? s->report->opts.draws : DRAWS;
+    adj_status status = ADJ_OK;
+
+    row->elems = leaf_elems(s, leaf);
+    for (int draw = 0; draw < draws && status == ADJ_OK && row->result == ADJ_GRADCHECK_PASS;
+         draw++) {
+        c.rule_wrong = c.kernel_wrong = 0;
+        status = check_draw(&c, &method, draw);
+        row->method = method_names[method];
+        if (status == ADJ_OK && (c.rule_wrong || c.kernel_wrong))
+            status = fail_row(&c);
+    }
+    row->index = c.element >= 0 ? index_text(s, leaf, c.element) : " along a random direction";
+    row->repeatable = s->repeatable;
+    if (row->result == ADJ_GRADCHECK_PASS &&
+        (double)row->kinks > kink_limit * (double)row->considered) {
+        row->result = ADJ_GRADCHECK_INCONCLUSIVE;
+        row->note = report_text(s->report, "more than %g %% are at a kink", 100 * kink_limit);
+    }
+    return status;
+}

@@ -1,0 +1,93 @@
+/* gradcheck_numeric.c - what a derivative is, by differences of forward values in float64.
+ *
+ * D(h) = <dy, (f(x + h v) - f(x - h v)) / 2h>. Its error is O(h^2) of truncation, none where f is
+ * linear, and of rounding: about eps <|dy|, |f|> / h. The first is estimated by |D(h) - D(h/2)|. */
+#include <math.h>
+
+#include "gradcheck.h"
+
+static const double eps = 0x1p-52;
+
+double step_for(const subject *s, int leaf, int richardson)
+{
+    double largest = 1;
+    if (leaf_is_linear(s, leaf))
+        return 1;
+    for (int64_t i = 0, n = leaf_elems(s, leaf); i < n; i++)
+        largest = fabs(s->x[leaf][i]) > largest ? fabs(s->x[leaf][i]) : largest;
+    return (richardson ? 0x1p-6 : cbrt(eps)) * largest;
+}
+
+/* D(h) over outputs that are not masked, and its rounding error. */
+static adj_status difference(subject *s, int leaf, double h, estimate *e)
+{
+    adj_status status = forward_at(s, leaf, h, s->y_high);
+    if (status == ADJ_OK)
+        status = forward_at(s, leaf, -h, s->y_low);
+    if (status != ADJ_OK)
+        return status;
+    double sum = 0, size = 0;
+    for (int64_t i = 0; i < s->n_y; i++) {
+        if (s->mask[i])
+            continue;
+        sum += s->dy[i] * (s->y_high[i] - s->y_low[i]);
+        size += fabs(s->dy[i]) * (fabs(s->y_high[i]) + fabs(s->y_low[i]));
+    }
+    *e = (estimate){.value = sum / (2 * h), .uncertainty = 8 * eps * size / (2 * h)};
+    return ADJ_OK;
+}
+
+adj_status central_estimate(subject *s, int leaf, double h, estimate *e)
+{
+    estimate half;
+    adj_status status = difference(s, leaf, h, e);
+    if (status != ADJ_OK || leaf_is_linear(s, leaf))
+        return status;
+    status = difference(s, leaf, h / 2, &half);
+    e->uncertainty += half.uncertainty + fabs(e->value - half.value);
+    return status;
+}
+
+enum { LEVELS = 8 };
+
+/* Row k of Romberg's table: t[0] = D(h / 2^k), t[j] = t[j-1] + (t[j-1] - old[j-1]) / (4^j - 1). */
+adj_status richardson_estimate(subject *s, int leaf, double h, estimate *e)
+{
+    double old[LEVELS] = {0}, t[LEVELS];
+    estimate d;
+    *e = (estimate){.uncertainty = INFINITY};
+    for (int k = 0; k < LEVELS; k++) {
+        adj_status status = difference(s, leaf, ldexp(h, -k), &d);
+        if (status != ADJ_OK)
+            return status;
+        t[0] = d.value;
+        for (int j = 1; j <= k; j++)
+            t[j] = t[j - 1] + (t[j - 1] - old[j - 1]) / (ldexp(1, 2 * j) - 1);
+        double change = k > 0 ? fabs(t[k] - old[k - 1]) : INFINITY;
+        if (k > 0 && change + d.uncertainty < e->uncertainty)
+            *e = (estimate){.value = t[k], .uncertainty = change + d.uncertainty};
+        else if (k > 1)
+            break; /* it has settled: from here on rounding grows */
+        for (int j = 0; j <= k; j++)
+            old[j] = t[j];
+    }
+    return ADJ_OK;
+}
+
+/* Ops with kinks are straight between them: two slopes that differ have a kink between them. */
+adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
+{
+    *n = 0;
+    adj_status status = forward_at(s, -1, 0, s->y_mid);
+    if (status == ADJ_OK)
+        status = forward_at(s, leaf, h, s->y_high);
+    if (status == ADJ_OK)
+        status = forward_at(s, leaf, -h, s->y_low);
+    for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++) {
+        double up = (s->y_high[i] - s->y_mid[i]) / h, down = (s->y_mid[i] - s->y_low[i]) / h;
+        double size = fabs(up) + fabs(down) + fabs(s->y_mid[i]) + 1;
+        s->mask[i] = !(fabs(up - down) <= 1e-3 * size);
+        *n += s->mask[i];
+    }
+    return status;
+}

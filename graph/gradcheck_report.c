@@ -1,0 +1,210 @@
+/* gradcheck_report.c - a gradient check's report: its rows, and how they are printed. */
+#include <math.h>
+#include <string.h>
+
+#include "gradcheck.h"
+
+adj_status report_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
+{
+    va_list args;
+    if (r->status != ADJ_OK)
+        return r->status;
+    r->status = status;
+    va_start(args, format);
+    write_message(r->message, format, args);
+    va_end(args);
+    return status;
+}
+
+const char *report_text(adj_gradcheck_report *r, const char *format, ...)
+{
+    char text[MESSAGE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    char *kept = pool_string(&r->pool, text);
+    if (kept == NULL)
+        report_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+    return kept != NULL ? kept : "";
+}
+
+adj_gradcheck_row *report_row(adj_gradcheck_report *r)
+{
+    if (r->n_row == r->capacity) {
+        int capacity = r->capacity > 0 ? 2 * r->capacity : 16;
+        adj_gradcheck_row *row = pool_alloc(&r->pool, (size_t)capacity, sizeof *row);
+        if (row == NULL) {
+            report_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+            return NULL;
+        }
+        if (r->n_row > 0)
+            memcpy(row, r->row, (size_t)r->n_row * sizeof *row);
+        r->row = row;
+        r->capacity = capacity;
+    }
+    adj_gradcheck_row *row = &r->row[r->n_row++];
+    *row = (adj_gradcheck_row){.name = "",
+                               .op = "",
+                               .attrs = "",
+                               .wrt = "",
+                               .method = "",
+                               .index = "",
+                               .origin = "",
+                               .pattern = "",
+                               .hint = "",
+                               .blame = "",
+                               .repro = "",
+                               .note = "",
+                               .repeatable = 1,
+                               .order = 1};
+    return row;
+}
+
+void adj_gradcheck_free(adj_gradcheck_report *r)
+{
+    if (r == NULL)
+        return;
+    adj_allocator allocator = r->pool.allocator;
+    pool_free(&r->pool);
+    adj_release(&allocator, r);
+}
+
+const char *adj_gradcheck_message(const adj_gradcheck_report *r)
+{
+    return r != NULL ? r->message : "gradcheck: out of memory";
+}
+
+int adj_gradcheck_n_rows(const adj_gradcheck_report *r) { return r != NULL ? r->n_row : 0; }
+
+const adj_gradcheck_row *adj_gradcheck_at(const adj_gradcheck_report *r, int i)
+{
+    return i >= 0 && i < adj_gradcheck_n_rows(r) ? &r->row[i] : NULL;
+}
+
+int adj_gradcheck_count(const adj_gradcheck_report *r, adj_gradcheck_result result)
+{
+    int n = 0;
+    for (int i = 0; i < adj_gradcheck_n_rows(r); i++)
+        n += r->row[i].result == result;
+    return n;
+}
+
+adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r)
+{
+    if (adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL) > 0)
+        return ADJ_GRADCHECK_FAIL;
+    if (adj_gradcheck_count(r, ADJ_GRADCHECK_INCONCLUSIVE) > 0 ||
+        adj_gradcheck_count(r, ADJ_GRADCHECK_PASS) == 0)
+        return ADJ_GRADCHECK_INCONCLUSIVE;
+    return ADJ_GRADCHECK_PASS;
+}
+
+const char *adj_gradcheck_result_name(adj_gradcheck_result result)
+{
+    switch (result) {
+    case ADJ_GRADCHECK_PASS: return "PASS";
+    case ADJ_GRADCHECK_FAIL: return "FAIL";
+    case ADJ_GRADCHECK_INCONCLUSIVE: return "INCONCLUSIVE";
+    case ADJ_GRADCHECK_SKIPPED: return "SKIPPED";
+    }
+    return "no result";
+}
+
+/* ---- printing ---- */
+
+typedef struct {
+    int name, op;
+} widths;
+
+static int row_op_width(const adj_gradcheck_row *w)
+{
+    return (int)(strlen(w->op) + (w->attrs[0] != '\0') + strlen(w->attrs));
+}
+
+static widths widths_of(const adj_gradcheck_report *r)
+{
+    widths w = {.name = 4, .op = 2};
+    for (int i = 0; i < r->n_row; i++) {
+        int name = (int)strlen(r->row[i].name), op = row_op_width(&r->row[i]);
+        w.name = name > w.name ? name : w.name;
+        w.op = op > w.op ? op : w.op;
+    }
+    return w;
+}
+
+static void print_result(FILE *f, const adj_gradcheck_row *w)
+{
+    fputs(adj_gradcheck_result_name(w->result), f);
+    if (w->result == ADJ_GRADCHECK_SKIPPED)
+        fprintf(f, " (%s)", w->note);
+    else if (w->kinks > 0)
+        fprintf(f, " (%lld at a kink, %.1f %%)", (long long)w->kinks,
+                100.0 * (double)w->kinks / (double)w->considered);
+    else if (w->result == ADJ_GRADCHECK_PASS && w->worst_abs == 0)
+        fputs(" (bit-exact)", f);
+    if (!w->repeatable)
+        fputs(" NOT REPEATABLE", f);
+    fputc('\n', f);
+}
+
+static void print_failure(FILE *f, const adj_gradcheck_row *w)
+{
+    fprintf(f, "   worst: %s%s  analytic=%+.9g  numeric=%+.9g +- %.2g  ", w->wrt, w->index,
+            w->analytic, w->numeric, w->uncertainty);
+    if (w->numeric != 0 && isfinite(w->analytic))
+        fprintf(f, "(ratio %.4g)", w->analytic / w->numeric);
+    fprintf(f, "\n   tolerance: %.3g = %s\n", w->tolerance, w->origin);
+    if (w->pattern[0] != '\0')
+        fprintf(f, "   pattern: %s%s%s\n", w->pattern, w->hint[0] != '\0' ? ";  " : "", w->hint);
+    if (w->blame[0] != '\0')
+        fprintf(f, "   blame: %s\n", w->blame);
+    if (w->repro[0] != '\0')
+        fprintf(f, "   repro: %s\n", w->repro);
+}
+
+static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
+{
+    fprintf(f, " %-*s %s%s%s%*s  %-14s ", width.name, w->name, w->op,
+            w->attrs[0] != '\0' ? " " : "", w->attrs, width.op - row_op_width(w), "", w->wrt);
+    if (w->result == ADJ_GRADCHECK_SKIPPED)
+        fprintf(f, "%-13s %8s %9s %9s %9s %6s  ", "-", "-", "-", "-", "-", "-");
+    else
+        fprintf(f, "%-13s %8lld %9.2g %9.2g %9.2g %6lld  ", w->method, (long long)w->elems,
+                w->worst_rel, w->worst_abs, w->tolerance, (long long)w->kinks);
+    print_result(f, w);
+    if (w->result == ADJ_GRADCHECK_FAIL)
+        print_failure(f, w);
+    else if (w->result == ADJ_GRADCHECK_INCONCLUSIVE && w->note[0] != '\0')
+        fprintf(f, "   %s\n", w->note);
+}
+
+void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
+{
+    if (r == NULL || f == NULL)
+        return;
+    widths width = widths_of(r);
+    int order = 0, unrepeatable = 0;
+    for (int i = 0; i < r->n_row; i++) {
+        const adj_gradcheck_row *w = &r->row[i];
+        if (i == 0 || w->order > order) {
+            order = w->order;
+            if (order > 1)
+                fprintf(f, " second order: (x, dy) -> dx\n");
+            fprintf(f, " %-*s %-*s  %-14s %-13s %8s %9s %9s %9s %6s  %s\n", width.name, "node",
+                    width.op, "op", "wrt", "method", "elems", "worst rel", "worst abs", "tolerance",
+                    "kinks", "result");
+        }
+        print_row(f, w, width);
+        unrepeatable += !w->repeatable;
+    }
+    if (r->n_row == 0)
+        fprintf(f, " nothing to check\n");
+    fprintf(f, " repeatability: backward run twice, bit-identical: %s\n",
+            unrepeatable > 0 ? "NO" : "yes");
+    fprintf(f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped\n",
+            r->n_row - adj_gradcheck_count(r, ADJ_GRADCHECK_SKIPPED),
+            adj_gradcheck_count(r, ADJ_GRADCHECK_PASS), adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL),
+            adj_gradcheck_count(r, ADJ_GRADCHECK_INCONCLUSIVE),
+            adj_gradcheck_count(r, ADJ_GRADCHECK_SKIPPED));
+}

@@ -1,0 +1,326 @@
+/* gradcheck_subject.c - a node by itself: leaves for its operands, its gradient, executors.
+ *
+ * An operand that is a function of the node's other operands stays one: max_pool_grad(x, y, dy)
+ * makes sense only for y = max_pool(x), and batch_norm's rule is another for the statistics of x
+ * than for any. Element-wise nodes take anything, and so get a leaf for each operand. */
+#include <string.h>
+
+#include "gradcheck.h"
+
+static int operand_index(const adj_node *n, const adj_node *operand)
+{
+    for (int k = 0; k < n->n_in; k++)
+        if (n->in[k] == operand)
+            return k;
+    return -1;
+}
+
+/* Is operand k computed from the node's other operands? */
+static int is_inner(const adj_node *n, int k)
+{
+    const adj_node *v = n->in[k];
+    if ((n->op->flags & ADJ_OP_ELEMENTWISE) || v->n_in == 0 || !adj_is_float(v->type.dtype))
+        return 0;
+    for (int i = 0; i < v->n_in; i++)
+        if (operand_index(n, v->in[i]) < 0)
+            return 0;
+    return 1;
+}
+
+static int is_leaf(const adj_node *n, int k)
+{
+    return operand_index(n, n->in[k]) == k && !is_inner(n, k);
+}
+
+static int same_type(adj_type a, adj_type b)
+{
+    return a.dtype == b.dtype && adj_shape_equal(a.shape, b.shape);
+}
+
+static int same_node(const adj_node *a, const adj_node *b)
+{
+    return a->op == b->op && a->n_in == b->n_in && same_type(a->type, b->type) &&
+           (a->op->attr_size == 0 || memcmp(a->attrs, b->attrs, a->op->attr_size) == 0);
+}
+
+int same_subject(const adj_node *a, const adj_node *b)
+{
+    if (!same_node(a, b))
+        return 0;
+    for (int k = 0; k < a->n_in; k++)
+        if (!same_type(a->in[k]->type, b->in[k]->type) ||
+            operand_index(a, a->in[k]) != operand_index(b, b->in[k]) ||
+            is_inner(a, k) != is_inner(b, k) || (is_inner(a, k) && !same_node(a->in[k], b->in[k])))
+            return 0;
+    return 1;
+}
+
+/* ---- twins ---- */
+
+/* The node's attributes; for the reference, a type that is among them is f64 as well. */
+static const void *twin_attrs(const adj_node *n, int reference, adj_dtype_attrs *wide)
+{
+    const adj_dtype_attrs *a = n->attrs;
+    if (!reference || (n->op != &adj_op_cast && n->op != &adj_op_label_count) ||
+        !adj_is_float((adj_dtype)a->dtype))
+        return n->attrs;
+    *wide = (adj_dtype_attrs){.dtype = ADJ_F64};
+    return wide;
+}
+
+static adj_dtype twin_dtype(adj_dtype dtype, int reference)
+{
+    return reference && adj_is_float(dtype) ? ADJ_F64 : dtype;
+}
+
+/* image: by operand of the node that is copied. */
+static adj_node *copy_node(adj_graph *g, const adj_node *root, const adj_node *n,
+                           adj_node *const image[], adj_node *in[], int reference)
+{
+    adj_dtype_attrs wide;
+    for (int i = 0; i < n->n_in; i++)
+        in[i] = image[operand_index(root, n->in[i])];
+    return adj_node_new(g, n->op, n->n_in, in, twin_attrs(n, reference, &wide));
+}
+
+/* The operand with the smallest id from `from` on that is inner and not copied yet; -1: none. */
+static int next_inner(const adj_node *n, adj_node *const image[])
+{
+    int next = -1;
+    for (int k = 0; k < n->n_in; k++)
+        if (image[k] == NULL && is_inner(n, k) && (next < 0 || n->in[k]->id < n->in[next]->id))
+            next = k;
+    return next;
+}
+
+static void build_leaves(subject *s, twin *t, adj_node *image[], int reference)
+{
+    const adj_node *n = s->node;
+    int leaf = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        if (!is_leaf(n, k))
+            continue;
+        char name[32];
+        snprintf(name, sizeof name, "in%d", k);
+        adj_type type = n->in[k]->type;
+        t->leaf[leaf] = adj_input(t->graph, name, twin_dtype(type.dtype, reference), type.shape);
+        for (int i = k; i < n->n_in; i++)
+            if (n->in[i] == n->in[k])
+                image[i] = t->leaf[leaf];
+        leaf++;
+    }
+}
+
+/* dx of y with respect to every float leaf. */
+static void build_gradient(twin *t, int n_leaf, adj_node *x[], adj_node *dx[])
+{
+    int n = 0;
+    for (int i = 0; i < n_leaf; i++)
+        if (t->leaf[i] != NULL && adj_is_float(t->leaf[i]->type.dtype))
+            x[n++] = t->leaf[i];
+    adj_grad(t->y, t->dy, n, x, dx);
+    n = 0;
+    for (int i = 0; i < n_leaf; i++)
+        t->dx[i] = t->leaf[i] != NULL && adj_is_float(t->leaf[i]->type.dtype) ? dx[n++] : NULL;
+}
+
+/* Of order 2: y becomes dx[of], and dy one more leaf. */
+static void raise_order(twin *t, int n_leaf, int of, adj_node *x[], adj_node *dx[])
+{
+    t->leaf[n_leaf] = t->dy;
+    t->y = t->dx[of];
+    if (t->y == NULL)
+        return;
+    t->dy = adj_input(t->graph, "ddx", t->y->type.dtype, t->y->type.shape);
+    build_gradient(t, n_leaf + 1, x, dx);
+}
+
+static adj_status build_twin(subject *s, twin *t, int reference, int of)
+{
+    const adj_node *n = s->node;
+    int n_first = s->n_leaf - (s->order == 2);
+    size_t places = (size_t)n->n_in + 1;
+    adj_graph_opts opts = {.allocator = &s->report->pool.allocator};
+    adj_node **image = pool_alloc(&s->pool, places, sizeof *image);
+    adj_node **in = pool_alloc(&s->pool, places, sizeof *in);
+    adj_node **dx = pool_alloc(&s->pool, places, sizeof *dx);
+
+    t->leaf = pool_alloc(&s->pool, places, sizeof *t->leaf);
+    t->dx = pool_alloc(&s->pool, places, sizeof *t->dx);
+    t->graph = adj_graph_new_with(ADJ_VERSION, &opts);
+    if (image == NULL || in == NULL || dx == NULL || t->leaf == NULL || t->dx == NULL ||
+        t->graph == NULL)
+        return ADJ_ENOMEM;
+    build_leaves(s, t, image, reference);
+    for (int k; (k = next_inner(n, image)) >= 0 && t->graph->status == ADJ_OK;) {
+        adj_node *made = copy_node(t->graph, n, n->in[k], image, in, reference);
+        for (int i = k; i < n->n_in; i++)
+            if (n->in[i] == n->in[k])
+                image[i] = made;
+    }
+    t->y = copy_node(t->graph, n, n, image, in, reference);
+    if (t->y != NULL)
+        t->dy = adj_input(t->graph, "dy", t->y->type.dtype, t->y->type.shape);
+    if (t->graph->status == ADJ_OK)
+        build_gradient(t, n_first, in, dx);
+    if (t->graph->status == ADJ_OK && s->order == 2)
+        raise_order(t, n_first, of, in, dx);
+    return t->graph->status;
+}
+
+/* ---- executors and memory ---- */
+
+static adj_status open_exec(subject *s, twin *t, int reference, int backward, adj_exec **e)
+{
+    const adj_gradcheck_opts *o = &s->report->opts;
+    adj_node **fetch = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *fetch);
+    adj_exec_opts opts = {.threads = o->threads, .fetch = fetch, .backend = "naive"};
+    if (fetch == NULL)
+        return ADJ_ENOMEM;
+    if (!backward)
+        fetch[opts.n_fetch++] = t->y;
+    for (int i = 0; i < s->n_leaf && backward; i++)
+        if (t->dx[i] != NULL)
+            fetch[opts.n_fetch++] = t->dx[i];
+    if (!reference) {
+        opts.backend = o->backend;
+        opts.backends = o->backends;
+        opts.impl = o->impl;
+    }
+    adj_status status = adj_exec_new(t->graph, &opts, e);
+    if (status != ADJ_OK)
+        report_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
+                    *e != NULL ? adj_exec_message(*e) : "out of memory");
+    return status;
+}
+
+static adj_status open_memory(subject *s)
+{
+    const twin *t = &s->tested;
+    s->n_y = s->most = adj_shape_elems(t->y->type.shape);
+    s->x = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *s->x);
+    s->dx = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *s->dx);
+    s->dx_ref = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *s->dx_ref);
+    if (s->x == NULL || s->dx == NULL || s->dx_ref == NULL)
+        return ADJ_ENOMEM;
+    int missing = 0;
+    for (int i = 0; i < s->n_leaf; i++) {
+        int64_t n = leaf_elems(s, i);
+        s->most = n > s->most ? n : s->most;
+        missing += (s->x[i] = pool_alloc(&s->pool, (size_t)n + 1, sizeof(double))) == NULL;
+        missing += (s->dx[i] = pool_alloc(&s->pool, (size_t)n + 1, sizeof(double))) == NULL;
+        missing += (s->dx_ref[i] = pool_alloc(&s->pool, (size_t)n + 1, sizeof(double))) == NULL;
+    }
+    double **const of_most[] = {&s->v, &s->moved, &s->numeric};
+    double **const of_y[] = {&s->dy, &s->y_mid, &s->y_low, &s->y_high, &s->y_low2, &s->y_high2};
+    for (size_t i = 0; i < sizeof of_most / sizeof *of_most; i++)
+        missing +=
+            (*of_most[i] = pool_alloc(&s->pool, (size_t)s->most + 1, sizeof(double))) == NULL;
+    for (size_t i = 0; i < sizeof of_y / sizeof *of_y; i++)
+        missing += (*of_y[i] = pool_alloc(&s->pool, (size_t)s->n_y + 1, sizeof(double))) == NULL;
+    missing += (s->mask = pool_alloc(&s->pool, (size_t)s->n_y + 1, 1)) == NULL;
+    missing += (s->raw = pool_alloc(&s->pool, (size_t)s->most + 1, sizeof(double))) == NULL;
+    missing += (s->again = pool_alloc(&s->pool, (size_t)s->most + 1, sizeof(double))) == NULL;
+    return missing > 0 ? ADJ_ENOMEM : ADJ_OK;
+}
+
+static adj_status list_leaves(subject *s)
+{
+    const adj_node *n = s->node;
+    int *slot = pool_alloc(&s->pool, (size_t)n->n_in + 1, sizeof *slot);
+    if (slot == NULL)
+        return ADJ_ENOMEM;
+    for (int k = 0; k < n->n_in; k++)
+        if (is_leaf(n, k))
+            slot[s->n_leaf++] = k;
+    if (s->order == 2)
+        slot[s->n_leaf++] = -1;
+    s->slot = slot;
+    return ADJ_OK;
+}
+
+static int kinks_in(const adj_graph *g, const adj_node *y)
+{
+    for (uint32_t id = 0; id <= y->id; id++)
+        if (g->node[id]->op->flags & ADJ_OP_KINKS)
+            return 1;
+    return 0;
+}
+
+adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *node, int order,
+                        int of)
+{
+    *s = (subject){.report = r, .node = node, .order = order, .repeatable = 1};
+    s->pool.allocator = r->pool.allocator;
+    adj_status status = list_leaves(s);
+    if (status == ADJ_OK)
+        status = build_twin(s, &s->tested, 0, of);
+    if (status == ADJ_OK)
+        status = build_twin(s, &s->reference, 1, of);
+    if (status == ADJ_ENOGRAD || (status == ADJ_OK && s->tested.y == NULL))
+        return ADJ_ENOGRAD;
+    const adj_graph *failed = s->tested.graph != NULL && s->tested.graph->status != ADJ_OK
+                                  ? s->tested.graph
+                                  : s->reference.graph;
+    if (status != ADJ_OK && status != ADJ_ENOMEM)
+        return report_fail(r, status, "gradcheck of %s: %s", node->op->name,
+                           adj_graph_message(failed));
+    if (status == ADJ_OK)
+        status = open_memory(s);
+    if (status == ADJ_OK)
+        status = open_exec(s, &s->tested, 0, 1, &s->tested.backward);
+    if (status == ADJ_OK)
+        status = open_exec(s, &s->reference, 1, 1, &s->reference.backward);
+    if (status == ADJ_OK)
+        status = open_exec(s, &s->reference, 1, 0, &s->reference.forward);
+    if (status != ADJ_OK)
+        return report_fail(r, status, "gradcheck of %s: %s", node->op->name,
+                           adj_status_name(status));
+    s->has_kinks = kinks_in(s->tested.graph, s->tested.y);
+    return ADJ_OK;
+}
+
+static void close_twin(twin *t)
+{
+    adj_exec_free(t->forward);
+    adj_exec_free(t->backward);
+    adj_graph_free(t->graph);
+}
+
+void subject_close(subject *s)
+{
+    close_twin(&s->tested);
+    close_twin(&s->reference);
+    pool_free(&s->pool);
+}
+
+int64_t leaf_elems(const subject *s, int leaf)
+{
+    return adj_shape_elems(s->tested.leaf[leaf]->type.shape);
+}
+
+int leaf_is_float(const subject *s, int leaf)
+{
+    return adj_is_float(s->tested.leaf[leaf]->type.dtype);
+}
+
+/* Constant, linear, or neither: walked from the leaf up to y. A node is linear in the leaf if one
+ * operand alone depends on it, linearly, and the op is linear in that operand. */
+typedef enum { CONSTANT, LINEAR, NEITHER } dependence;
+
+static dependence depends(const adj_node *n, const adj_node *x)
+{
+    dependence d = n == x ? LINEAR : CONSTANT;
+    for (int k = 0; k < n->n_in; k++) {
+        dependence below = depends(n->in[k], x);
+        unsigned bit = n->op->linear_in >> (k < 31 ? k : 31) & 1u;
+        if (below != CONSTANT)
+            d = d == CONSTANT && below == LINEAR && bit ? LINEAR : NEITHER;
+    }
+    return d;
+}
+
+int leaf_is_linear(const subject *s, int leaf)
+{
+    return depends(s->tested.y, s->tested.leaf[leaf]) != NEITHER;
+}

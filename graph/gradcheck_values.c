@@ -1,0 +1,211 @@
+/* gradcheck_values.c - the values of a check: drawn, set, run and read back.
+ *
+ * Every value is rounded to the type of the tested leaf when it is drawn, so the reference and the
+ * graph under test are given the same numbers. */
+#include <math.h>
+#include <string.h>
+
+#include "gradcheck.h"
+
+/* Streams of adj_draw: a block for each draw; in it, one for each leaf, dy and v. */
+enum { STREAMS = 4096, DY_STREAM = STREAMS - 1, V_STREAM = 2048 };
+
+static void draw_uniform(subject *s, double *to, int64_t n, const double range[2], int draw,
+                         int stream)
+{
+    adj_draw(ADJ_F64, to, n, (adj_init){ADJ_INIT_UNIFORM, range[0], range[1]}, s->report->opts.seed,
+             (uint64_t)draw * STREAMS + (uint64_t)stream % STREAMS);
+}
+
+static double rounded(adj_dtype dtype, double v)
+{
+    double element;
+    adj_store(dtype, &element, 0, v);
+    return adj_load(dtype, &element, 0);
+}
+
+/* From u in [0, 1): one of +-1, +-2, +-3, or of 1, 2 where only positive numbers may be. */
+static double small_integer(double u, int positive)
+{
+    int k = (int)(u * 6);
+    return positive ? 1 + k % 2 : k < 3 ? k + 1 : 2 - k;
+}
+
+/* From u in [0, 1): +-1, +-2, +-4. A product with 1/3 or 0.1 is then never a whole number. */
+static double small_power(double u)
+{
+    int k = (int)(u * 6);
+    return ldexp(k % 2 ? 1 : -1, k / 2);
+}
+
+static void draw_leaf(subject *s, int leaf, int draw, int integer)
+{
+    const double unit[2] = {0, 1}, range[2] = {-1, 1};
+    double *x = s->x[leaf];
+    const adj_op *op = s->node->op;
+    adj_dtype dtype = s->tested.leaf[leaf]->type.dtype;
+    int64_t n = leaf_elems(s, leaf);
+    int positive = 1;
+
+    draw_uniform(s, x, n, range, draw, leaf);
+    if (s->slot[leaf] >= 0 && op->domain != NULL)
+        op->domain(s->node, s->slot[leaf], n, x);
+    else if (dtype == ADJ_I32)
+        adj_spread(n, x, 0, 4);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = dtype == ADJ_I32 ? floor(x[i]) : rounded(dtype, x[i]);
+        positive = positive && x[i] >= 0;
+    }
+    if (!integer || dtype == ADJ_I32)
+        return;
+    draw_uniform(s, x, n, unit, draw, leaf);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = small_integer(x[i], positive);
+}
+
+void draw_values(subject *s, int draw, int integer)
+{
+    const double unit[2] = {0, 1}, range[2] = {-1, 1};
+    for (int leaf = 0; leaf < s->n_leaf; leaf++)
+        draw_leaf(s, leaf, draw, integer);
+    draw_uniform(s, s->dy, s->n_y, integer ? unit : range, draw, DY_STREAM);
+    for (int64_t i = 0; i < s->n_y; i++)
+        s->dy[i] = integer ? small_power(s->dy[i]) : rounded(s->tested.dy->type.dtype, s->dy[i]);
+}
+
+void draw_direction(subject *s, int leaf, int draw, int integer)
+{
+    const double unit[2] = {0, 1}, range[2] = {-1, 1};
+    int64_t n = leaf_elems(s, leaf);
+    draw_uniform(s, s->v, n, integer ? unit : range, draw, V_STREAM + leaf);
+    for (int64_t i = 0; i < n && integer; i++)
+        s->v[i] = small_integer(s->v[i], 0);
+}
+
+/* ---- running ---- */
+
+static adj_status set_leaf(subject *s, adj_exec *e, const adj_node *leaf, const double *values)
+{
+    adj_dtype dtype = leaf->type.dtype;
+    int64_t n = adj_shape_elems(leaf->type.shape);
+    for (int64_t i = 0; i < n; i++)
+        adj_store(dtype, s->raw, i, values[i]);
+    adj_status status = adj_set(e, leaf, s->raw, (size_t)n * adj_dtype_size(dtype));
+    /* A leaf that nothing fetched needs is not part of the executor. */
+    return status == ADJ_EARG ? ADJ_OK : status;
+}
+
+static adj_status run(subject *s, adj_exec *e, const twin *t, int is_forward)
+{
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
+        status = set_leaf(s, e, t->leaf[i], s->x[i]);
+    if (status == ADJ_OK && !is_forward)
+        status = set_leaf(s, e, t->dy, s->dy);
+    if (status == ADJ_OK)
+        status = adj_run(e);
+    if (status != ADJ_OK)
+        report_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
+                    adj_exec_message(e));
+    return status;
+}
+
+static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, void *raw, double *to)
+{
+    int64_t count = adj_shape_elems(n->type.shape);
+    adj_status status = adj_get(e, n, raw, (size_t)count * adj_dtype_size(n->type.dtype));
+    if (status != ADJ_OK)
+        return report_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
+                           adj_exec_message(e));
+    for (int64_t i = 0; i < count; i++)
+        to[i] = adj_load(n->type.dtype, raw, i);
+    return ADJ_OK;
+}
+
+adj_status forward_at(subject *s, int leaf, double h, double *y)
+{
+    const twin *t = &s->reference;
+    double *kept = leaf >= 0 ? s->x[leaf] : NULL;
+    if (leaf >= 0) {
+        int64_t n = leaf_elems(s, leaf);
+        for (int64_t i = 0; i < n; i++)
+            s->moved[i] = kept[i] + h * s->v[i];
+        s->x[leaf] = s->moved;
+    }
+    adj_status status = run(s, t->forward, t, 1);
+    if (leaf >= 0)
+        s->x[leaf] = kept;
+    return status == ADJ_OK ? fetch(s, t->forward, t->y, s->raw, y) : status;
+}
+
+static adj_status fetch_all(subject *s, const twin *t, double *const to[])
+{
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
+        if (t->dx[i] != NULL)
+            status = fetch(s, t->backward, t->dx[i], s->raw, to[i]);
+    return status;
+}
+
+/* A second run must give the same doubles: to which the bits of every type lead back. */
+static adj_status repeat(subject *s)
+{
+    const twin *t = &s->tested;
+    adj_status status = run(s, t->backward, t, 0);
+    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
+        if (t->dx[i] == NULL)
+            continue;
+        status = fetch(s, t->backward, t->dx[i], s->again, s->moved);
+        if (memcmp(s->moved, s->dx[i], (size_t)leaf_elems(s, i) * sizeof(double)) != 0)
+            s->repeatable = 0;
+    }
+    return status;
+}
+
+adj_status backward(subject *s, int tested)
+{
+    adj_status status = run(s, s->reference.backward, &s->reference, 0);
+    if (status == ADJ_OK)
+        status = fetch_all(s, &s->reference, s->dx_ref);
+    if (status != ADJ_OK || !tested)
+        return status;
+    status = run(s, s->tested.backward, &s->tested, 0);
+    if (status == ADJ_OK)
+        status = fetch_all(s, &s->tested, s->dx);
+    return status == ADJ_OK ? repeat(s) : status;
+}
+
+static void absolute(double *to, const double *v, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = fabs(v[i]);
+}
+
+adj_status backward_magnitudes(subject *s, double *const magnitude[])
+{
+    double **kept = s->x, *dy = s->dy;
+    size_t places = (size_t)s->n_leaf + 1;
+    s->x = pool_alloc(&s->pool, places, sizeof *s->x);
+    s->dy = pool_alloc(&s->pool, (size_t)s->n_y + 1, sizeof *s->dy);
+    adj_status status = s->x != NULL && s->dy != NULL ? ADJ_OK : ADJ_ENOMEM;
+    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
+        int64_t n = leaf_elems(s, i);
+        if ((s->x[i] = pool_alloc(&s->pool, (size_t)n + 1, sizeof(double))) == NULL) {
+            status = ADJ_ENOMEM;
+            break;
+        }
+        if (leaf_is_float(s, i))
+            absolute(s->x[i], kept[i], n);
+        else
+            memcpy(s->x[i], kept[i], (size_t)n * sizeof(double));
+    }
+    if (status == ADJ_OK) {
+        absolute(s->dy, dy, s->n_y);
+        status = run(s, s->reference.backward, &s->reference, 0);
+    }
+    if (status == ADJ_OK)
+        status = fetch_all(s, &s->reference, magnitude);
+    s->x = kept;
+    s->dy = dy;
+    return status;
+}
