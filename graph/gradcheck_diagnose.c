@@ -65,7 +65,7 @@ static const char *pattern_text(const subject *s, const failure *f, int64_t wron
 
 static const char *hint_text(const subject *s, const failure *f)
 {
-    const double *dx = s->dx[f->leaf];
+    const double *dx = f->rule_is_wrong ? s->dx_ref[f->leaf] : s->dx[f->leaf];
     double least = INFINITY, most = -INFINITY;
     int zeros = 0, signs = 0, counted = 0;
     for (int64_t i = 0, n = leaf_elems(s, f->leaf); i < n; i++) {

@@ -21,6 +21,7 @@ typedef struct {
     int64_t element; /* the worst; -1: a projection */
     int64_t compared;
     int rule_wrong, kernel_wrong; /* in this draw */
+    int exact;                    /* is this draw on integers? */
 } check;
 
 /* An error in tolerances; NaN is as wrong as can be. */
@@ -114,6 +115,7 @@ static adj_status check_exact(check *c, int draw, int *exact)
         c->kernel_wrong |=
             note(c, i, dx[i], (estimate){.value = rounded(dtype, dx_ref[i])}, tolerance);
     }
+    c->exact = 1;
     c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";
     return status;
 }
@@ -239,8 +241,35 @@ static adj_status check_elements(check *c, int draw)
     return status;
 }
 
-/* Which elements are wrong: by the reference where that is right, else by differences, at most so
- * many as the forward pass is cheap. */
+/* An element's comparison: the gradient under test with the reference; or, where the rule is wrong,
+ * the reference with differences. */
+static adj_status judge_element(check *c, const failure *f, const bound *b, int64_t i, char *wrong)
+{
+    subject *s = c->s;
+    double dx = s->dx[c->leaf][i], dx_ref = s->dx_ref[c->leaf][i];
+    adj_dtype dtype = s->tested.leaf[c->leaf]->type.dtype;
+    estimate e = {.value = dx_ref};
+    double tolerance = bound_at(b, i, dx_ref);
+    int kink = 0;
+
+    if (f->rule_is_wrong) {
+        adj_status status = differentiate_element(c, i, &e, &kink);
+        if (status != ADJ_OK)
+            return status;
+        dx = dx_ref;
+        tolerance = rule_tolerance(c, e, b->magnitude[i]);
+    } else if (c->exact) {
+        e.value = rounded(dtype, dx_ref);
+        if (unit_roundoff(dtype) <= 0x1p-24 || b->kernels == 1)
+            tolerance = 0;
+    }
+    s->numeric[i] = e.value;
+    *wrong = (char)(!kink && note(c, i, dx, e, tolerance));
+    return ADJ_OK;
+}
+
+/* Which elements are wrong; where only differences can tell, as many are looked at as the forward
+ * pass is cheap. */
 static adj_status locate(check *c, failure *f)
 {
     subject *s = c->s;
@@ -254,24 +283,18 @@ static adj_status locate(check *c, failure *f)
     int64_t most = (int64_t)fmin(fmax(0x1p30 / each, 64), MOST_LOOKED_AT);
     int64_t stride = f->rule_is_wrong && n > most ? (n + most - 1) / most : 1;
 
-    const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
-    memcpy(s->numeric, dx_ref, (size_t)n * sizeof(double));
+    memcpy(s->numeric, s->dx_ref[c->leaf], (size_t)n * sizeof(double));
     c->worst = 0;
     c->compared = 0;
     for (int64_t i = 0; i < n && status == ADJ_OK; i += stride) {
-        estimate e = {.value = dx_ref[i]};
-        int kink = 0;
-        double tolerance = bound_at(&b, i, dx_ref[i]);
-        if (f->rule_is_wrong && (status = differentiate_element(c, i, &e, &kink)) == ADJ_OK)
-            tolerance += rule_tolerance(c, e, b.magnitude[i]);
-        s->numeric[i] = e.value;
-        if (kink || status != ADJ_OK)
-            continue;
+        status = judge_element(c, f, &b, i, &wrong[i]);
         f->looked_at++;
-        wrong[i] = (char)note(c, i, dx[i], e, tolerance);
         c->row->wrong += wrong[i];
     }
-    c->row->origin = b.origin;
+    if (f->rule_is_wrong)
+        c->row->origin = "uncertainty of the differences, and 1e-7 of what they are made of";
+    else if (!c->exact)
+        c->row->origin = b.origin;
     f->wrong = wrong;
     return status;
 }
@@ -352,7 +375,7 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
     row->elems = leaf_elems(s, leaf);
     for (int draw = 0; draw < draws && status == ADJ_OK && row->result == ADJ_GRADCHECK_PASS;
          draw++) {
-        c.rule_wrong = c.kernel_wrong = 0;
+        c.rule_wrong = c.kernel_wrong = c.exact = 0;
         status = check_draw(&c, &method, draw);
         row->method = method_names[method];
         if (status == ADJ_OK && (c.rule_wrong || c.kernel_wrong))

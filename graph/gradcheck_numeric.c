@@ -85,8 +85,8 @@ adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
         status = forward_at(s, leaf, -h, s->y_low);
     for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++) {
         double up = (s->y_high[i] - s->y_mid[i]) / h, down = (s->y_mid[i] - s->y_low[i]) / h;
-        double size = fabs(up) + fabs(down) + fabs(s->y_mid[i]) + 1;
-        s->mask[i] = !(fabs(up - down) <= 1e-3 * size);
+        double rounding = 256 * eps * (fabs(s->y_mid[i]) + 1) / h;
+        s->mask[i] = !(fabs(up - down) <= 1e-5 * (fabs(up) + fabs(down)) + rounding);
         *n += s->mask[i];
     }
     return status;
