@@ -10,20 +10,20 @@ static void name_row(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_r
     row->node = (int)n->id;
     row->op = n->op->name;
     row->name =
-        n->name != NULL ? report_text(r, "%s", n->name) : report_text(r, "%%%d", (int)n->id);
+        n->name != NULL ? gradcheck_text(r, "%s", n->name) : gradcheck_text(r, "%%%d", (int)n->id);
     char text[256] = "";
     FILE *f = n->op->show != NULL ? fmemopen(text, sizeof text - 1, "w") : NULL;
     if (f == NULL)
         return;
     n->op->show(n->attrs, f);
     fclose(f);
-    row->attrs = report_text(r, "%s", text + (text[0] == ' '));
+    row->attrs = gradcheck_text(r, "%s", text + (text[0] == ' '));
 }
 
 static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *wrt, int order,
                        const char *why)
 {
-    adj_gradcheck_row *row = report_row(r);
+    adj_gradcheck_row *row = gradcheck_row(r);
     if (row == NULL)
         return r->status;
     name_row(r, n, row);
@@ -40,12 +40,12 @@ static adj_status check_open_subject(subject *s, const char *prefix)
     for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
         const char *wrt = operand_name(s->node, s->slot[leaf]);
         if (prefix[0] != '\0')
-            wrt = report_text(r, "%s/%s", prefix, wrt);
+            wrt = gradcheck_text(r, "%s/%s", prefix, wrt);
         if (!leaf_is_float(s, leaf)) {
             skip(r, s->node, wrt, s->order, "integer input");
             continue;
         }
-        adj_gradcheck_row *row = report_row(r);
+        adj_gradcheck_row *row = gradcheck_row(r);
         if (row == NULL)
             break;
         name_row(r, s->node, row);
@@ -117,18 +117,18 @@ static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
     if (opts != NULL)
         r->opts = *opts;
     if (y == NULL)
-        return report_fail(r, ADJ_EARG, "gradcheck: the node is NULL");
+        return gradcheck_fail(r, ADJ_EARG, "gradcheck: the node is NULL");
     if (y->graph->status != ADJ_OK)
-        return report_fail(r, y->graph->status, "gradcheck: the graph has failed: %.400s",
-                           y->graph->message);
+        return gradcheck_fail(r, y->graph->status, "gradcheck: the graph has failed: %.400s",
+                              y->graph->message);
     if (r->opts.order < 0 || r->opts.order > 2 || r->opts.draws < 0 || r->opts.draws > 1000 ||
         (unsigned)r->opts.method > ADJ_GRADCHECK_RICHARDSON || !(r->opts.rtol >= 0) ||
         !(r->opts.atol >= 0))
-        return report_fail(r, ADJ_EARG,
-                           "gradcheck: an option is out of range (got order %d, draws %d, method "
-                           "%d, rtol %g, atol %g)",
-                           r->opts.order, r->opts.draws, (int)r->opts.method, r->opts.rtol,
-                           r->opts.atol);
+        return gradcheck_fail(
+            r, ADJ_EARG,
+            "gradcheck: an option is out of range (got order %d, draws %d, method "
+            "%d, rtol %g, atol %g)",
+            r->opts.order, r->opts.draws, (int)r->opts.method, r->opts.rtol, r->opts.atol);
     return ADJ_OK;
 }
 
@@ -151,7 +151,7 @@ adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradch
     const adj_graph *g = y->graph;
     char *need = pool_alloc(&(*out)->pool, (size_t)y->id + 1, 1);
     if (need == NULL)
-        return report_fail(*out, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_fail(*out, ADJ_ENOMEM, "gradcheck: out of memory");
     need[y->id] = 1;
     for (int id = (int)y->id; id >= 0; id--)
         for (int k = 0; need[id] && k < g->node[id]->n_in; k++)

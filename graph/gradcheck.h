@@ -19,13 +19,13 @@ struct adj_gradcheck_report {
 };
 
 /* Keeps the first error. Returns status. */
-adj_status report_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
+adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A string that lives as long as the report; "" when out of memory. */
-const char *report_text(adj_gradcheck_report *r, const char *format, ...)
+const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* A new row; NULL when out of memory. */
-adj_gradcheck_row *report_row(adj_gradcheck_report *r);
+adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r);
 
 /* The same expression over new leaves. dx: by leaf; NULL for one that is no float. */
 typedef struct {
@@ -42,9 +42,9 @@ typedef struct {
     int n_leaf;      /* of the node; of order 2, the last is dy */
     const int *slot; /* by leaf: the operand it stands for; -1: dy */
     twin tested, reference;
-    int has_kinks;
-    int64_t n_y, most; /* elements of y; of the largest of y and the leaves */
-    double **x;        /* by leaf */
+    char *linear, *kinks; /* by leaf: is y linear in it; may it have kinks along it? */
+    int64_t n_y, most;    /* elements of y; of the largest of y and the leaves */
+    double **x;           /* by leaf */
     double *dy;
     double **dx;     /* by leaf: of tested */
     double **dx_ref; /* by leaf: of reference */

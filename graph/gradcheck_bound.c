@@ -60,7 +60,7 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
     char *need = pool_alloc(&s->pool, (size_t)dx->id + 1, 1);
     *c = (cost){.unit = unit_roundoff(dx->type.dtype), .most = dx};
     if (need == NULL)
-        return report_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     need[dx->id] = 1;
     for (int id = (int)dx->id; id >= 0; id--) {
         const adj_node *n = g->node[id];
@@ -96,10 +96,10 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     adj_status status = cost_of(s, s->tested.dx[leaf], &c);
     double **all = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *all), least = 0;
     if (status != ADJ_OK || all == NULL)
-        return report_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     for (int i = 0; i < s->n_leaf; i++)
         if ((all[i] = pool_alloc(&s->pool, (size_t)leaf_elems(s, i) + 1, sizeof(double))) == NULL)
-            return report_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+            return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     if ((status = backward_magnitudes(s, all)) != ADJ_OK)
         return status;
 
@@ -116,9 +116,10 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     b->rtol = o->rtol;
     b->atol = o->atol;
     if (o->rtol > 0 || o->atol > 0)
-        b->origin = report_text(s->report, "%g + %g |reference|, as asked for", o->atol, o->rtol);
+        b->origin =
+            gradcheck_text(s->report, "%g + %g |reference|, as asked for", o->atol, o->rtol);
     else
-        b->origin = report_text(
+        b->origin = gradcheck_text(
             s->report, "%g (N u + L u_acc) S: N = %g kernels, u = 2^%d, L = %.0f (%s), S = %s",
             safety, c.kernels, (int)log2(c.unit), c.terms, c.most->op->name,
             linear ? "the gradient of absolute values" : "the largest of |dx|, |dy|");

@@ -56,9 +56,10 @@ static const char *pattern_text(const subject *s, const failure *f, int64_t wron
     if (wrong == f->looked_at && wrong > 1)
         snprintf(shared, sizeof shared, ", every element");
     if (f->looked_at < n)
-        return report_text(s->report, "%lld wrong of the %lld looked at (of %lld)%s",
-                           (long long)wrong, (long long)f->looked_at, (long long)n, shared);
-    return report_text(s->report, "%lld of %lld wrong%s", (long long)wrong, (long long)n, shared);
+        return gradcheck_text(s->report, "%lld wrong of the %lld looked at (of %lld)%s",
+                              (long long)wrong, (long long)f->looked_at, (long long)n, shared);
+    return gradcheck_text(s->report, "%lld of %lld wrong%s", (long long)wrong, (long long)n,
+                          shared);
 }
 
 /* ---- how: one ratio for all wrong elements? ---- */
@@ -88,7 +89,7 @@ static const char *hint_text(const subject *s, const failure *f)
         double ratio = (most + least) / 2;
         if (fabs(ratio + 1) < 0.01)
             return "sign is flipped";
-        return report_text(s->report, "scaled by %.4g", ratio);
+        return gradcheck_text(s->report, "scaled by %.4g", ratio);
     }
     return signs == 0 ? "sign ok" : "signs differ here and there";
 }
@@ -188,11 +189,11 @@ static const char *kernel_text(subject *s, int leaf)
             break;
         }
     adj_step_info step = step_of(s->tested.backward, guilty);
-    const char *text =
-        report_text(s->report,
-                    "naive float64 backward agrees with numeric -> fault is in backend %s's kernel "
-                    "for %s (%s)",
-                    step.backend, guilty->op->name, step.impl);
+    const char *text = gradcheck_text(
+        s->report,
+        "naive float64 backward agrees with numeric -> fault is in backend %s's kernel "
+        "for %s (%s)",
+        step.backend, guilty->op->name, step.impl);
     adj_exec_free(t.naive);
     adj_exec_free(t.tested);
     return text;
@@ -207,14 +208,14 @@ adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
     }
     row->blame =
         f->rule_is_wrong
-            ? report_text(r,
-                          "naive float64 backward disagrees with numeric as well -> fault is in "
-                          "the gradient rule of %s%s",
-                          s->order == 2 ? "the gradient of " : "", s->node->op->name)
+            ? gradcheck_text(r,
+                             "naive float64 backward disagrees with numeric as well -> fault is in "
+                             "the gradient rule of %s%s",
+                             s->order == 2 ? "the gradient of " : "", s->node->op->name)
             : kernel_text(s, f->leaf);
     if (r->opts.repro != NULL)
         row->repro = r->opts.repro_node
-                         ? report_text(r, "%s --node %d", r->opts.repro, (int)s->node->id)
-                         : report_text(r, "%s", r->opts.repro);
+                         ? gradcheck_text(r, "%s --node %d", r->opts.repro, (int)s->node->id)
+                         : gradcheck_text(r, "%s", r->opts.repro);
     return r->status;
 }

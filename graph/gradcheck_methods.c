@@ -157,7 +157,7 @@ static adj_status draw_smooth(check *c, int draw)
 {
     subject *s = c->s;
     int64_t kinks = 0;
-    int has_kinks = s->has_kinks && !leaf_is_linear(s, c->leaf);
+    int has_kinks = s->kinks[c->leaf] && !leaf_is_linear(s, c->leaf);
     for (int again = 0; again < REDRAWS; again++) {
         draw_values(s, draw + again * REDRAW_STRIDE, 0);
         draw_direction(s, c->leaf, draw + again * REDRAW_STRIDE, 0);
@@ -205,7 +205,7 @@ static adj_status differentiate_element(check *c, int64_t element, estimate *e, 
     adj_status status = ADJ_OK;
     memset(s->v, 0, (size_t)leaf_elems(s, c->leaf) * sizeof *s->v);
     s->v[element] = 1;
-    if (s->has_kinks && !leaf_is_linear(s, c->leaf)) {
+    if (s->kinks[c->leaf] && !leaf_is_linear(s, c->leaf)) {
         status = mask_kinks(s, c->leaf, step_for(s, c->leaf, 0), &kinks);
         memset(s->mask, 0, (size_t)s->n_y);
     }
@@ -278,7 +278,7 @@ static adj_status locate(check *c, failure *f)
     bound b;
     adj_status status = bound_open(s, c->leaf, &b);
     if (status != ADJ_OK || wrong == NULL)
-        return report_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     double each = terms_of(s->reference.y) * (double)s->n_y + 1;
     int64_t most = (int64_t)fmin(fmax(0x1p30 / each, 64), MOST_LOOKED_AT);
     int64_t stride = f->rule_is_wrong && n > most ? (n + most - 1) / most : 1;
@@ -386,7 +386,7 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
     if (row->result == ADJ_GRADCHECK_PASS &&
         (double)row->kinks > kink_limit * (double)row->considered) {
         row->result = ADJ_GRADCHECK_INCONCLUSIVE;
-        row->note = report_text(s->report, "more than %g %% are at a kink", 100 * kink_limit);
+        row->note = gradcheck_text(s->report, "more than %g %% are at a kink", 100 * kink_limit);
     }
     return status;
 }

@@ -113,5 +113,5 @@ const char *index_text(const subject *s, int leaf, int64_t element)
         snprintf(text + used, sizeof text - used, "%s%c=%lld", i > 0 ? "," : "",
                  axis_name(s, leaf, i), (long long)at[i]);
     }
-    return report_text(s->report, "%s]", text);
+    return gradcheck_text(s->report, "%s]", text);
 }

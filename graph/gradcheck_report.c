@@ -4,7 +4,7 @@
 
 #include "gradcheck.h"
 
-adj_status report_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
+adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
 {
     va_list args;
     if (r->status != ADJ_OK)
@@ -16,7 +16,7 @@ adj_status report_fail(adj_gradcheck_report *r, adj_status status, const char *f
     return status;
 }
 
-const char *report_text(adj_gradcheck_report *r, const char *format, ...)
+const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
 {
     char text[MESSAGE];
     va_list args;
@@ -25,17 +25,17 @@ const char *report_text(adj_gradcheck_report *r, const char *format, ...)
     va_end(args);
     char *kept = pool_string(&r->pool, text);
     if (kept == NULL)
-        report_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+        gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
     return kept != NULL ? kept : "";
 }
 
-adj_gradcheck_row *report_row(adj_gradcheck_report *r)
+adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r)
 {
     if (r->n_row == r->capacity) {
         int capacity = r->capacity > 0 ? 2 * r->capacity : 16;
         adj_gradcheck_row *row = pool_alloc(&r->pool, (size_t)capacity, sizeof *row);
         if (row == NULL) {
-            report_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+            gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
             return NULL;
         }
         if (r->n_row > 0)

@@ -189,8 +189,8 @@ static adj_status open_exec(subject *s, twin *t, int reference, int backward, ad
     }
     adj_status status = adj_exec_new(t->graph, &opts, e);
     if (status != ADJ_OK)
-        report_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
-                    *e != NULL ? adj_exec_message(*e) : "out of memory");
+        gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
+                       *e != NULL ? adj_exec_message(*e) : "out of memory");
     return status;
 }
 
@@ -239,12 +239,43 @@ static adj_status list_leaves(subject *s)
     return ADJ_OK;
 }
 
-static int kinks_in(const adj_graph *g, const adj_node *y)
+/* By node: constant in a leaf, linear, or neither. A node is linear in the leaf if one operand
+ * alone depends on it, linearly, and the op is linear in that operand. A kink counts where the leaf
+ * leads to it by an operand that the op is not linear in. */
+typedef enum { CONSTANT, LINEAR, NEITHER } dependence;
+
+static dependence depends(const adj_node *n, const char *below, char *kinks)
 {
-    for (uint32_t id = 0; id <= y->id; id++)
-        if (g->node[id]->op->flags & ADJ_OP_KINKS)
-            return 1;
-    return 0;
+    dependence d = CONSTANT;
+    for (int k = 0; k < n->n_in; k++) {
+        unsigned bit = n->op->linear_in >> (k < 31 ? k : 31) & 1u;
+        dependence in = (dependence)below[n->in[k]->id];
+        if (in == CONSTANT)
+            continue;
+        d = d == CONSTANT && in == LINEAR && bit ? LINEAR : NEITHER;
+        if (!bit && (n->op->flags & ADJ_OP_KINKS))
+            *kinks = 1;
+    }
+    return d;
+}
+
+static adj_status analyse(subject *s)
+{
+    const adj_node *y = s->tested.y;
+    char *by_node = pool_alloc(&s->pool, (size_t)y->id + 1, 1);
+    s->linear = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, 1);
+    s->kinks = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, 1);
+    if (by_node == NULL || s->linear == NULL || s->kinks == NULL)
+        return ADJ_ENOMEM;
+    for (int leaf = 0; leaf < s->n_leaf; leaf++) {
+        for (uint32_t id = 0; id <= y->id; id++) {
+            const adj_node *n = y->graph->node[id];
+            by_node[id] =
+                n == s->tested.leaf[leaf] ? LINEAR : (char)depends(n, by_node, &s->kinks[leaf]);
+        }
+        s->linear[leaf] = by_node[y->id] != NEITHER;
+    }
+    return ADJ_OK;
 }
 
 adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *node, int order,
@@ -263,10 +294,12 @@ adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *nod
                                   ? s->tested.graph
                                   : s->reference.graph;
     if (status != ADJ_OK && status != ADJ_ENOMEM)
-        return report_fail(r, status, "gradcheck of %s: %s", node->op->name,
-                           adj_graph_message(failed));
+        return gradcheck_fail(r, status, "gradcheck of %s: %s", node->op->name,
+                              adj_graph_message(failed));
     if (status == ADJ_OK)
         status = open_memory(s);
+    if (status == ADJ_OK)
+        status = analyse(s);
     if (status == ADJ_OK)
         status = open_exec(s, &s->tested, 0, 1, &s->tested.backward);
     if (status == ADJ_OK)
@@ -274,9 +307,8 @@ adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *nod
     if (status == ADJ_OK)
         status = open_exec(s, &s->reference, 1, 0, &s->reference.forward);
     if (status != ADJ_OK)
-        return report_fail(r, status, "gradcheck of %s: %s", node->op->name,
-                           adj_status_name(status));
-    s->has_kinks = kinks_in(s->tested.graph, s->tested.y);
+        return gradcheck_fail(r, status, "gradcheck of %s: %s", node->op->name,
+                              adj_status_name(status));
     return ADJ_OK;
 }
 
@@ -304,23 +336,4 @@ int leaf_is_float(const subject *s, int leaf)
     return adj_is_float(s->tested.leaf[leaf]->type.dtype);
 }
 
-/* Constant, linear, or neither: walked from the leaf up to y. A node is linear in the leaf if one
- * operand alone depends on it, linearly, and the op is linear in that operand. */
-typedef enum { CONSTANT, LINEAR, NEITHER } dependence;
-
-static dependence depends(const adj_node *n, const adj_node *x)
-{
-    dependence d = n == x ? LINEAR : CONSTANT;
-    for (int k = 0; k < n->n_in; k++) {
-        dependence below = depends(n->in[k], x);
-        unsigned bit = n->op->linear_in >> (k < 31 ? k : 31) & 1u;
-        if (below != CONSTANT)
-            d = d == CONSTANT && below == LINEAR && bit ? LINEAR : NEITHER;
-    }
-    return d;
-}
-
-int leaf_is_linear(const subject *s, int leaf)
-{
-    return depends(s->tested.y, s->tested.leaf[leaf]) != NEITHER;
-}
+int leaf_is_linear(const subject *s, int leaf) { return s->linear[leaf]; }

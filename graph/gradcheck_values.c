@@ -105,8 +105,8 @@ static adj_status run(subject *s, adj_exec *e, const twin *t, int is_forward)
     if (status == ADJ_OK)
         status = adj_run(e);
     if (status != ADJ_OK)
-        report_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
-                    adj_exec_message(e));
+        gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
+                       adj_exec_message(e));
     return status;
 }
 
@@ -115,8 +115,8 @@ static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, void *raw, d
     int64_t count = adj_shape_elems(n->type.shape);
     adj_status status = adj_get(e, n, raw, (size_t)count * adj_dtype_size(n->type.dtype));
     if (status != ADJ_OK)
-        return report_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
-                           adj_exec_message(e));
+        return gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
+                              adj_exec_message(e));
     for (int64_t i = 0; i < count; i++)
         to[i] = adj_load(n->type.dtype, raw, i);
     return ADJ_OK;
