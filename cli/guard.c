@@ -47,7 +47,7 @@ static char **environment(const char *isa, char names[2][64])
     snprintf(names[0], 64, "ONEDNN_MAX_CPU_ISA=%s", isa);
     snprintf(names[1], 64, "DNNL_MAX_CPU_ISA=%s", isa);
     for (int i = 0; i < 2 && all != NULL; i++) {
-        for (char *c = strchr(names[i], '='); *c != '\0'; c++)
+        for (char *c = names[i] + strcspn(names[i], "="); *c != '\0'; c++)
             *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
         all[k++] = names[i];
     }
@@ -65,17 +65,17 @@ static int start(worker *w, const char *command, const char *isa)
         return -1;
     if (pipe2(out, O_CLOEXEC) != 0)
         return close(in[0]), close(in[1]), -1;
-    char **variables = isa[0] != '\0' ? environment(isa, names) : environ;
-    int failed = variables == NULL || posix_spawn_file_actions_init(&actions) != 0;
+    char **own = isa[0] != '\0' ? environment(isa, names) : NULL;
+    int failed = (isa[0] != '\0' && own == NULL) || posix_spawn_file_actions_init(&actions) != 0;
     if (!failed) {
         posix_spawn_file_actions_adddup2(&actions, in[0], 0);
         posix_spawn_file_actions_adddup2(&actions, out[1], 1);
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-        failed = posix_spawn(&w->pid, "/proc/self/exe", &actions, NULL, arguments, variables) != 0;
+        failed = posix_spawn(&w->pid, "/proc/self/exe", &actions, NULL, arguments,
+                             own != NULL ? own : environ) != 0;
         posix_spawn_file_actions_destroy(&actions);
     }
-    if (variables != environ)
-        free(variables);
+    free(own);
     close(in[0]);
     close(out[1]);
     w->to = in[1];
