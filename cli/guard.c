@@ -155,8 +155,7 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
     worker w = {.pid = -1, .to = -1, .from = -1};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     int status = 0, late = 0;
-    *answer = NULL;
-    *answer_bytes = 0;
+    message[0] = '\0';
     sigaction(SIGPIPE, &ignore, &before);
     int failed = start(&w, command, isa);
     if (failed == 0) {
@@ -174,21 +173,22 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
         snprintf(message, size, "SIG%s", sigabbrev_np(WTERMSIG(status)));
     else if (WEXITSTATUS(status) != EXIT_OK)
         snprintf(message, size, "exit status %d", WEXITSTATUS(status));
-    else {
-        *answer = w.answer;
-        *answer_bytes = w.n;
-        return ADJ_OK;
-    }
-    free(w.answer);
-    return ADJ_EBACKEND;
+    *answer = w.answer;
+    *answer_bytes = w.n;
+    return message[0] == '\0' ? ADJ_OK : ADJ_EBACKEND;
 }
 
 adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes, void **answer,
                      size_t *answer_bytes, char *message, size_t size)
 {
     const guard *g = user;
-    return guard_command("--trial", g->seconds, isa, request, bytes, answer, answer_bytes, message,
-                         size);
+    adj_status status = guard_command("--trial", g->seconds, isa, request, bytes, answer,
+                                      answer_bytes, message, size);
+    if (status != ADJ_OK) {
+        free(*answer);
+        *answer = NULL;
+    }
+    return status;
 }
 
 /* ---- the other end ---- */

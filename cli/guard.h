@@ -11,7 +11,8 @@ typedef struct {
 /* For adj_compare_opts.elsewhere; user is a guard. */
 adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes, void **answer,
                      size_t *answer_bytes, char *message, size_t size);
-/* The same, handed to this program's hidden command. isa "": as it is. */
+/* The same, handed to this program's hidden command. isa "": as it is. *answer is what was said
+ * even when it fails, to be freed in every case. */
 adj_status guard_command(const char *command, double seconds, const char *isa, const void *request,
                          size_t bytes, void **answer, size_t *answer_bytes, char *message,
                          size_t size);

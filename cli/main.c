@@ -11,6 +11,7 @@ static const command commands[] = {
     {"train", "trains a model on images of digits", command_train},
     {"eval", "the test accuracy of weights in a file", command_eval},
     {"compare", "compares backends, types and layouts node by node", command_compare},
+    {"selftest", "tries this machine's oneDNN, writes a quarantine file", command_selftest},
     {"models", "lists the models", command_models},
     {"gradcheck", "checks gradients against numbers made another way", command_gradcheck},
 };
@@ -39,6 +40,8 @@ int main(int argc, char **argv)
                EXIT_OK;
     if (strcmp(name, "--trial") == 0)
         return command_trial(argc - 1, argv + 1);
+    if (strcmp(name, "--sweep") == 0)
+        return command_sweep(argc - 1, argv + 1);
     for (int i = 0; i < N_COMMAND; i++)
         if (strcmp(name, commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);

@@ -191,10 +191,20 @@ static adj_status magnitudes(const bench *b, const adj_node *n, void *const oper
     return status;
 }
 
-/* Terms in a sum of the result. */
+/* The most terms in a sum of the result. The mean over all elements is less where a stride leaves
+ * some without any. */
 static double length_of(const adj_node *n, double flop)
 {
     double out = fmax(1, (double)elems_of(n)), in = 0;
+    if (n->op == &adj_op_conv2d_backprop_input ||
+        n->op == &adj_op_depthwise_conv2d_native_backprop_input) {
+        const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
+        in = (double)(g->kh * g->kw * g->oc / g->groups) * out;
+    }
+    if (n->op == &adj_op_max_pool_grad || n->op == &adj_op_avg_pool_grad) {
+        const adj_conv_geom *g = &((const adj_pool_attrs *)n->attrs)->geom;
+        in = (double)(g->kh * g->kw) * out;
+    }
     for (int k = 0; k < n->n_in; k++)
         in = fmax(in, (double)elems_of(n->in[k]));
     return fmax(1, ceil(fmax(flop / 2 / out, in / out)));

@@ -81,6 +81,20 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
     return e->status;
 }
 
+adj_status adj_backend_describe(const char *backend, char *text, size_t size)
+{
+    for (const adj_backend *const *b = adj_backends; backend != NULL && *b != NULL; b++) {
+        if (strcmp((*b)->name, backend) != 0)
+            continue;
+        if (text != NULL && (*b)->describe != NULL)
+            (*b)->describe(text, size);
+        else if (text != NULL)
+            snprintf(text, size, "* *");
+        return ADJ_OK;
+    }
+    return ADJ_EARG;
+}
+
 int backend_for(const adj_exec *e, const adj_op *op, int k)
 {
     int first = e->preferred;

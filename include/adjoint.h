@@ -436,6 +436,10 @@ ADJ_API adj_node *adj_exec_param(const adj_exec *e, int i);
 ADJ_API void adj_exec_print(FILE *f, const adj_exec *e);
 ADJ_API adj_exec_info adj_exec_stats(const adj_exec *e);
 
+/* A backend's version and the instruction set it uses here, "2.6.3 avx512_core"; "* *" if it has
+ * neither. ADJ_EARG if there is no such backend. */
+ADJ_API adj_status adj_backend_describe(const char *backend, char *text, size_t size);
+
 /* One step of the plan; strings live as long as the executor. */
 typedef struct {
     const char *op, *name;      /* of the first node it computes; "reorder" or "copy" */

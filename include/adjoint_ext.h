@@ -184,6 +184,8 @@ typedef struct adj_backend {
     adj_status (*open)(const adj_backend_opts *opts, void **backend);
     void (*close)(void *backend);
     const adj_kernel *const *kernels; /* NULL-ended, in order of preference */
+    /* Optional: version and instruction set, as a quarantine file names them. */
+    void (*describe)(char *text, size_t size);
     /* The rest is NULL for a backend that knows only plain tensors. */
     size_t (*layout_bytes)(const adj_layout *l);
     const char *(*layout_name)(const adj_layout *l);

@@ -143,6 +143,7 @@ const adj_backend adj_backend_onednn = {
     .open = open_backend,
     .close = close_backend,
     .kernels = kernels,
+    .describe = quarantine_describe,
     .layout_bytes = layout_bytes,
     .layout_name = layout_name,
     .reorder_prepare = layout_reorder_prepare,

@@ -109,6 +109,8 @@ const char *quarantined(const onednn *o, const conv_candidate *c);
 
 /* Adds the file's rows to o's. On failure message (ADJ_WHY bytes) names the line. */
 adj_status quarantine_read(onednn *o, const char *path, char *message);
+/* "2.6.3 avx512_core": what a row for this machine begins with. */
+void quarantine_describe(char *text, size_t size);
 int quarantine_holds(const quarantine_row *r, const conv_candidate *c, int version, int isa);
 
 /* ---- kernels ---- */

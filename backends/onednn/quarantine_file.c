@@ -226,3 +226,14 @@ int quarantine_holds(const quarantine_row *r, const conv_candidate *c, int versi
             return 0;
     return 1;
 }
+
+void quarantine_describe(char *text, size_t size)
+{
+    const dnnl_version_t *v = dnnl_version();
+    int isa = (int)dnnl_get_effective_cpu_isa();
+    const char *best = "*"; /* the table goes upwards */
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        if ((isa & isas[i].value) == isas[i].value)
+            best = isas[i].name;
+    snprintf(text, size, "%d.%d.%d %s", v->major, v->minor, v->patch, best);
+}

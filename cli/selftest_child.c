@@ -1,0 +1,97 @@
+/* selftest_child.c - the part of adjoint selftest that may crash: tries cases and says before each
+ * one what it is about to run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adjoint_check.h"
+#include "command.h"
+#include "guard.h"
+#include "sweep.h"
+
+/* The implementation that a plan takes; "" when oneDNN leaves the node to naive. */
+static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quarantine,
+                                    char text[64])
+{
+    const adj_exec_opts o = {
+        .n_fetch = 1, .fetch = &y, .backend = "onednn", .quarantine = quarantine};
+    adj_exec *e = NULL;
+    adj_status status = adj_exec_new(g, &o, &e);
+    text[0] = '\0';
+    for (int i = 0; i < adj_exec_n_steps(e); i++) {
+        adj_step_info s = adj_exec_step(e, i);
+        if (s.node == y && strcmp(s.backend, "onednn") == 0)
+            snprintf(text, 64, "%s", s.impl);
+    }
+    if (status != ADJ_OK)
+        printf("error %s\n", adj_exec_message(e));
+    adj_exec_free(e);
+    return status;
+}
+
+/* NULL: as it should be. */
+static const char *fault_of(const adj_comparison *c)
+{
+    const adj_compare_row *row = adj_comparison_row(c, 0);
+    if (row == NULL)
+        return "cannot be compared";
+    if (row->canary || strstr(adj_comparison_result(c, 1).reason, " wrote ") != NULL)
+        return "writes outside its memory";
+    if (row->verdict == ADJ_VERDICT_PASS && !row->repeats)
+        return "gives other bits each time";
+    if (row->verdict == ADJ_VERDICT_FAIL)
+        return row->isolated.nan > 0 ? "leaves NaN" : "wrong numbers";
+    return row->verdict == ADJ_VERDICT_PASS ? NULL : "fails";
+}
+
+/* 0: the next case may follow. */
+static int try_case(int64_t i, const char *quarantine)
+{
+    static const char *const configs[] = {"naive:f64", "onednn"};
+    sweep_case s = sweep_at(i);
+    adj_graph *g = adj_graph_new();
+    adj_node *y = sweep_node(g, &s);
+    char implementation[64] = "";
+    adj_comparison *c = NULL;
+    int stop = 0;
+    if (y != NULL && implementation_of(g, y, quarantine, implementation) != ADJ_OK)
+        return fflush(stdout), adj_graph_free(g), 1;
+    if (implementation[0] != '\0') {
+        const adj_compare_opts o = {.n_root = 1,
+                                    .root = &y,
+                                    .n_config = 2,
+                                    .config = configs,
+                                    .runs = 1,
+                                    .exact = 1,
+                                    .seed = (uint64_t)i,
+                                    .quarantine = quarantine};
+        printf("start %lld %s\n", (long long)i, implementation);
+        fflush(stdout);
+        adj_compare(g, &o, &c);
+        const char *fault = fault_of(c);
+        stop = fault != NULL;
+        if (stop)
+            printf("fault %lld %s\n", (long long)i, fault);
+    }
+    if (!stop)
+        printf("done %lld\n", (long long)i);
+    fflush(stdout);
+    adj_comparison_free(c);
+    adj_graph_free(g);
+    return stop;
+}
+
+/* stdin: "first last quarantine". */
+int command_sweep(int argc, char **argv)
+{
+    char quarantine[4096] = "";
+    long long first, last;
+    (void)argc, (void)argv;
+    if (scanf("%lld %lld %4095[^\n]", &first, &last, quarantine) != 3)
+        return EXIT_FAILED;
+    for (int64_t i = first; i < last; i++)
+        if (try_case(i, quarantine) != 0)
+            break;
+    return EXIT_OK;
+}
