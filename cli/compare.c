@@ -21,7 +21,23 @@ typedef struct {
 static int parse(compare_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "default: lenet", OPTION_TEXT, &o->graph.model, 0, 0},
+        {"--model", "NAME", "a training step of it; default: lenet", OPTION_TEXT, &o->graph.model,
+         0, 0},
+        {"--op", "NAME", "one op and its gradients instead of a model", OPTION_TEXT,
+         &o->graph.op.op, 0, 0},
+        {"--in", "N,H,W,C", "its first operand's shape", OPTION_TEXT, &o->graph.op.in, 0, 0},
+        {"--filter", "H,W,C,O", "its filter's shape", OPTION_TEXT, &o->graph.op.filter, 0, 0},
+        {"--data-format", "F", "NHWC (default) or NCHW", OPTION_TEXT, &o->graph.op.data_format, 0,
+         0},
+        {"--padding", "P", "SAME (default), VALID or EXPLICIT", OPTION_TEXT, &o->graph.op.padding,
+         0, 0},
+        {"--explicit-paddings", "LIST", "eight numbers", OPTION_TEXT,
+         &o->graph.op.explicit_paddings, 0, 0},
+        {"--strides", "LIST", "four numbers in data format order", OPTION_TEXT,
+         &o->graph.op.strides, 0, 0},
+        {"--dilations", "LIST", "four numbers", OPTION_TEXT, &o->graph.op.dilations, 0, 0},
+        {"--ksize", "LIST", "four numbers", OPTION_TEXT, &o->graph.op.ksize, 0, 0},
+        {"--dtype", "TYPE", "of the op; default: f32", OPTION_TEXT, &o->graph.op.dtype, 0, 0},
         {"--configs", "A,B,...", "the first is the reference; default: naive:f64,naive,onednn",
          OPTION_TEXT, &o->configs, 0, 0},
         {"--batch", "N", "default: 2", OPTION_INTEGER, &o->graph.batch, 1, 4096},
@@ -49,7 +65,12 @@ static int parse(compare_opts *o, int argc, char **argv)
     const usage u = {"compare",
                      "Compares backends, element types, layouts and threads node by node.",
                      sizeof options / sizeof options[0], options};
-    return parse_options(&u, argc, argv);
+    int status = parse_options(&u, argc, argv);
+    if (status == CONTINUE && o->graph.model != NULL && o->graph.op.op != NULL)
+        return complain("compare", EXIT_USAGE, "--model and --op exclude each other");
+    if (o->graph.model == NULL && o->graph.op.op == NULL)
+        o->graph.model = "lenet";
+    return status;
 }
 
 /* Splits "a,b,c" in place. */
@@ -123,27 +144,57 @@ static int write_all(const compare_opts *o, const adj_comparison *c, const write
     return status;
 }
 
-/* The command line that gives this report again. */
-static void write_repro(char *text, size_t size, const compare_opts *o)
+static void add(char *line, size_t size, const char *name, const char *value)
 {
-    int n = snprintf(text, size, "adjoint compare --model %s --batch %lld --seed %lld",
-                     o->graph.model, (long long)o->graph.batch, (long long)o->seed);
-    if (o->configs != NULL && n > 0 && (size_t)n < size)
-        n += snprintf(text + n, size - (size_t)n, " --configs %s", o->configs);
-    if (o->exact && n > 0 && (size_t)n < size)
-        snprintf(text + n, size - (size_t)n, " --exact");
+    size_t used = strlen(line);
+    if (value != NULL)
+        snprintf(line + used, size - used, " %s%s%s", name, value[0] != '\0' ? " " : "", value);
+}
+
+static void add_number(char *line, size_t size, const char *name, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    add(line, size, name, value > 0 ? text : NULL);
+}
+
+/* The command line that gives this report again. */
+static void write_repro(char *line, size_t size, const compare_opts *o)
+{
+    const op_args *op = &o->graph.op;
+    snprintf(line, size, "adjoint compare");
+    add(line, size, "--model", o->graph.model);
+    if (o->graph.model != NULL)
+        add_number(line, size, "--batch", o->graph.batch);
+    add_number(line, size, "--height", o->graph.height);
+    add_number(line, size, "--width", o->graph.width);
+    add(line, size, "--op", op->op);
+    add(line, size, "--in", op->in);
+    add(line, size, "--filter", op->filter);
+    add(line, size, "--data-format", op->data_format);
+    add(line, size, "--padding", op->padding);
+    add(line, size, "--explicit-paddings", op->explicit_paddings);
+    add(line, size, "--strides", op->strides);
+    add(line, size, "--dilations", op->dilations);
+    add(line, size, "--ksize", op->ksize);
+    add(line, size, "--dtype", op->dtype);
+    add(line, size, "--configs", o->configs);
+    add_number(line, size, "--seed", o->seed);
+    add(line, size, "--quarantine", o->quarantine);
+    add(line, size, "--exact", o->exact ? "" : NULL);
+    add(line, size, "--guard", o->guard ? "" : NULL);
 }
 
 static int compare(const compare_opts *o, int n, const char *const list[], const compared *g)
 {
     const adj_leaf_value labels = {g->labels, g->label};
     guard limits = {o->seconds};
-    const adj_compare_opts options = {.n_root = 1,
-                                      .root = &g->loss,
+    const adj_compare_opts options = {.n_root = g->n_root,
+                                      .root = g->root,
                                       .updates = g->updates,
                                       .n_config = n,
                                       .config = list,
-                                      .n_value = 1,
+                                      .n_value = g->labels != NULL,
                                       .value = &labels,
                                       .seed = (uint64_t)o->seed,
                                       .exact = o->exact != 0,
@@ -158,8 +209,12 @@ static int compare(const compare_opts *o, int n, const char *const list[], const
     const write_opts w = {.what = what, .repro = repro, .all = o->all != 0};
     int status;
     write_repro(repro, sizeof repro, o);
-    snprintf(what, sizeof what, "%s, batch %lld, seed %lld%s", o->graph.model,
-             (long long)o->graph.batch, (long long)o->seed, o->exact ? ", integers" : "");
+    if (o->graph.model != NULL)
+        snprintf(what, sizeof what, "%s, batch %lld, seed %lld%s", o->graph.model,
+                 (long long)o->graph.batch, (long long)o->seed, o->exact ? ", integers" : "");
+    else
+        snprintf(what, sizeof what, "%s, seed %lld%s", o->graph.op.op, (long long)o->seed,
+                 o->exact ? ", integers" : "");
     if (adj_compare(g->graph, &options, &c) != ADJ_OK)
         status = complain("compare", EXIT_FAILED, "%s", adj_comparison_message(c));
     else
@@ -170,7 +225,7 @@ static int compare(const compare_opts *o, int n, const char *const list[], const
 
 int command_compare(int argc, char **argv)
 {
-    compare_opts o = {.graph = {.model = "lenet", .batch = 2}, .seconds = 10, .seed = 1, .runs = 5};
+    compare_opts o = {.graph = {.batch = 2}, .seconds = 10, .seed = 1, .runs = 5};
     int status = parse(&o, argc, argv), n = 0;
     if (status != CONTINUE)
         return status;

@@ -27,8 +27,10 @@ static void add(op_sum *s, const adj_compare_row *row, double *slowest)
     s->worst = fmax(s->worst, fmax(row->isolated.worst, row->in_plan.worst));
     s->ulp = fmax(s->ulp, row->isolated.max_ulp);
     s->rel = fmax(s->rel, row->isolated.max_rel);
-    s->sqnr = fmin(s->sqnr, row->isolated.sqnr);
-    s->sqnr_propagated = fmin(s->sqnr_propagated, row->propagated.sqnr);
+    if (row->isolated.n > 0)
+        s->sqnr = fmin(s->sqnr, row->isolated.sqnr); /* of a NaN: the other */
+    if (row->propagated.n > 0)
+        s->sqnr_propagated = fmin(s->sqnr_propagated, row->propagated.sqnr);
     s->us += row->us;
     s->reference_us += row->reference_us;
     s->gflop += 1e-6 * row->gflops * row->us;
@@ -43,7 +45,7 @@ static void add(op_sum *s, const adj_compare_row *row, double *slowest)
 int sum_op(const adj_comparison *c, int k, int i, op_sum *s)
 {
     double slowest = 0;
-    *s = (op_sum){.implementation = "", .sqnr = INFINITY, .sqnr_propagated = INFINITY};
+    *s = (op_sum){.implementation = "", .worst = NAN, .sqnr = NAN, .sqnr_propagated = NAN};
     for (int r = 0; r < adj_comparison_n_rows(c) && s->op == NULL; r++)
         if (adj_comparison_row(c, r)->config == k && is_first(c, r) && i-- == 0)
             s->op = op_of(adj_comparison_row(c, r));

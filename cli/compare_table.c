@@ -17,7 +17,9 @@ static void print_number(FILE *f, int width, double v)
 
 static void print_decibels(FILE *f, double v)
 {
-    if (isinf(v) && v > 0)
+    if (isnan(v))
+        fprintf(f, " %8s", "-");
+    else if (isinf(v) && v > 0)
         fprintf(f, " %8s", "exact");
     else
         fprintf(f, " %8.1f", v);
@@ -86,8 +88,8 @@ static void print_rows(FILE *f, const adj_comparison *c, int k)
                           .worst = fmax(row->isolated.worst, row->in_plan.worst),
                           .ulp = row->isolated.max_ulp,
                           .rel = row->isolated.max_rel,
-                          .sqnr = row->isolated.sqnr,
-                          .sqnr_propagated = row->propagated.sqnr,
+                          .sqnr = row->isolated.n > 0 ? row->isolated.sqnr : NAN,
+                          .sqnr_propagated = row->propagated.n > 0 ? row->propagated.sqnr : NAN,
                           .us = row->us,
                           .reference_us = row->reference_us,
                           .gflop = 1e-6 * row->gflops * row->us};
@@ -180,6 +182,8 @@ void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
             print_ops(f, c, k);
     }
     print_failures(f, c);
+    if (adj_comparison_n_failed(c) > 0)
+        fprintf(f, "  again: %s\n", o->repro);
     fprintf(f, "\n%d comparisons, %d failed\n", adj_comparison_n_rows(c),
             adj_comparison_n_failed(c));
 }

@@ -10,7 +10,7 @@ typedef struct {
     sweep_direction direction;
     adj_dtype dtype;
     int depthwise;
-    int64_t k, stride, dilation, ic, oc, groups; /* ic, oc: all groups' */
+    int64_t n, h, w, k, stride, dilation, ic, oc, groups; /* ic, oc: all groups' */
     adj_conv conv;
 } sweep_case;
 
