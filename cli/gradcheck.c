@@ -150,9 +150,9 @@ static void write_repro(const gradcheck_opts *o, char *line, size_t size)
     add_number(line, size, "--threads", o->threads, 0);
     char real[32];
     if (o->rtol > 0)
-        snprintf(real, sizeof real, "%.17g", o->rtol), add(line, size, "--rtol", real);
+        snprintf(real, sizeof real, "%.9g", o->rtol), add(line, size, "--rtol", real);
     if (o->atol > 0)
-        snprintf(real, sizeof real, "%.17g", o->atol), add(line, size, "--atol", real);
+        snprintf(real, sizeof real, "%.9g", o->atol), add(line, size, "--atol", real);
     add_number(line, size, "--seed", o->seed, -1);
 }
 

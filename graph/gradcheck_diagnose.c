@@ -89,6 +89,8 @@ static const char *hint_text(const subject *s, const failure *f)
         double ratio = (most + least) / 2;
         if (fabs(ratio + 1) < 0.01)
             return "sign is flipped";
+        if (fabs(ratio - 1) < 1e-4)
+            return "rounding, by its size";
         return gradcheck_text(s->report, "scaled by %.4g", ratio);
     }
     return signs == 0 ? "sign ok" : "signs differ here and there";

@@ -22,6 +22,7 @@ typedef struct {
     int64_t compared;
     int rule_wrong, kernel_wrong; /* in this draw */
     int exact;                    /* is this draw on integers? */
+    int drawn;                    /* number of the values in use */
 } check;
 
 /* An error in tolerances; NaN is as wrong as can be. */
@@ -88,6 +89,7 @@ static adj_status check_exact(check *c, int draw, int *exact)
     bound b = {.kernels = 1};
 
     memset(s->mask, 0, (size_t)s->n_y);
+    c->drawn = draw;
     draw_values(s, draw, 1);
     draw_direction(s, c->leaf, draw, 1);
     adj_status status = forward_at(s, -1, 0, s->y_mid);
@@ -159,8 +161,9 @@ static adj_status draw_smooth(check *c, int draw)
     int64_t kinks = 0;
     int has_kinks = s->kinks[c->leaf] && !leaf_is_linear(s, c->leaf);
     for (int again = 0; again < REDRAWS; again++) {
-        draw_values(s, draw + again * REDRAW_STRIDE, 0);
-        draw_direction(s, c->leaf, draw + again * REDRAW_STRIDE, 0);
+        c->drawn = draw + again * REDRAW_STRIDE;
+        draw_values(s, c->drawn, 0);
+        draw_direction(s, c->leaf, c->drawn, 0);
         memset(s->mask, 0, (size_t)s->n_y);
         int richardson = s->report->opts.method == ADJ_GRADCHECK_RICHARDSON;
         adj_status status =
@@ -268,6 +271,31 @@ static adj_status judge_element(check *c, const failure *f, const bound *b, int6
     return ADJ_OK;
 }
 
+/* One wrong element of a rule among many: the half whose projection is wrong, again and again. */
+static adj_status bisect(check *c, int64_t *found)
+{
+    subject *s = c->s;
+    int64_t low = 0, high = leaf_elems(s, c->leaf);
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        estimate e;
+        double size;
+        draw_direction(s, c->leaf, c->drawn, c->exact);
+        for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
+            s->v[i] = i >= low && i < middle ? s->v[i] : 0;
+        adj_status status = differentiate(c, &e);
+        if (status != ADJ_OK)
+            return status;
+        double sum = projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
+        if (excess(fabs(sum - e.value), rule_tolerance(c, e, size)) > 1)
+            high = middle;
+        else
+            low = middle;
+    }
+    *found = low;
+    return ADJ_OK;
+}
+
 /* Which elements are wrong; where only differences can tell, as many are looked at as the forward
  * pass is cheap. */
 static adj_status locate(check *c, failure *f)
@@ -290,6 +318,13 @@ static adj_status locate(check *c, failure *f)
         status = judge_element(c, f, &b, i, &wrong[i]);
         f->looked_at++;
         c->row->wrong += wrong[i];
+    }
+    int64_t one = 0;
+    if (status == ADJ_OK && stride > 1 && c->row->wrong == 0 &&
+        (status = bisect(c, &one)) == ADJ_OK) {
+        status = judge_element(c, f, &b, one, &wrong[one]);
+        f->looked_at++;
+        c->row->wrong = wrong[one];
     }
     if (f->rule_is_wrong)
         c->row->origin = "uncertainty of the differences, and 1e-7 of what they are made of";

@@ -218,7 +218,7 @@ static const plant plants[] = {
     {DROPPED_ROW, "conv2d", NULL, "filter", "all with h=2 -> last row"},
     {SWAPPED_STRIDE, "conv2d", NULL, "filter", ""},
     {FACTOR, "conv2d", NULL, "filter", "scaled by 1.01"},
-    {ONE_ELEMENT, "wide", NULL, "input", ""},
+    {ONE_ELEMENT, "wide", NULL, "input", "1 wrong of the "},
     {MISSING, "bias", NULL, "bias", "missing"},
     {DROPPED_SHARE, "bias", NULL, "bias", ""},
 };

@@ -1,0 +1,132 @@
+/* test_gradcheck_cli.c - adjoint gradcheck: exit statuses, sentences, reports, and a line that
+ * repeats a failure. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+
+#include "cli/child.h"
+
+typedef struct {
+    int status;
+    const char *out, *err; /* words that are printed; NULL: nothing on stderr */
+    const char *arguments[14];
+} call;
+
+static const call calls[] = {
+    {0, "2 pass, 0 fail", NULL, {"--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2"}},
+    {0,
+     "PASS (bit-exact)",
+     NULL,
+     {"--op", "depthwise_conv2d_native", "--in", "1,8,9,9", "--filter", "3,3,8,2", "--data-format",
+      "NCHW", "--padding", "SAME", "--dilations", "1,1,2,2"}},
+    {0, "richardson", NULL, {"--op", "tanh", "--method", "richardson", "--backend=naive"}},
+    {0, "second order", NULL, {"--op", "sigmoid", "--order", "2", "--dtype", "f64"}},
+    {0, "SKIPPED (integer input)", NULL, {"--op", "sparse_softmax_cross_entropy"}},
+    {0, " fail", NULL, {"--model", "lenet", "--node", "5"}},
+    {1, "FAIL", NULL, {"--op", "tanh", "--rtol", "1e-14"}},
+    {2, "1 skipped", NULL, {"--op", "equal"}},
+    {0, "--explicit-paddings", NULL, {"--help"}},
+    {3, NULL, "one of --model NAME and --op NAME is needed", {NULL}},
+    {3, NULL, "one of --model NAME and --op NAME", {"--op", "relu", "--model", "lenet"}},
+    {3, NULL, "unknown op conv2f (did you mean conv2d?)", {"--op", "conv2f"}},
+    {3, NULL, "unknown op ", {"--op", ""}},
+    {3, NULL, "unknown model lennet (did you mean lenet?)", {"--model", "lennet"}},
+    {3, NULL, "unknown option --od (did you mean --op?)", {"--od", "relu"}},
+    {3, NULL, "unknown method ato (did you mean auto?)", {"--op", "relu", "--method", "ato"}},
+    {3, NULL, "expected one of onednn, naive", {"--op", "relu", "--backend", "onednm"}},
+    {3, NULL, "--dtype: got \"f33\"", {"--op", "relu", "--dtype", "f33"}},
+    {3, NULL, "--in: not a list", {"--op", "relu", "--in", "1,x"}},
+    {3, NULL, "--in: no shape", {"--op", "relu", "--in", "1,-4"}},
+    {3, NULL, "--in: no shape", {"--op", "relu", "--in", "9000000000,9000000000"}},
+    {3, NULL, "input must be 4-D", {"--op", "conv2d", "--in", "1,8,8"}},
+    {3, NULL, "--data-format", {"--op", "conv2d", "--data-format", "NCWH"}},
+    {3, NULL, "padding is unknown", {"--op", "conv2d", "--padding", "SOME"}},
+    {3, NULL, "--node: lenet has nodes 0 to", {"--model", "lenet", "--node", "5000"}},
+    {3, NULL, "--node goes with --model", {"--op", "relu", "--node", "1"}},
+    {1, NULL, "--json: /nowhere/x: cannot be written", {"--op", "neg", "--json", "/nowhere/x"}},
+};
+
+static void gradcheck(const char *const arguments[], finished *f)
+{
+    const char *all[ARGUMENTS] = {"gradcheck"};
+    for (int i = 0; arguments[i] != NULL && i + 2 < ARGUMENTS; i++)
+        all[i + 1] = arguments[i];
+    run_tool(all, f);
+}
+
+Test(gradcheck_cli, statuses_and_sentences)
+{
+    static finished f;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        gradcheck(calls[i].arguments, &f);
+        cr_expect_eq(f.status, calls[i].status, "case %zu: status %d, %s", i, f.status, f.err);
+        if (calls[i].out != NULL)
+            cr_expect_not_null(strstr(f.out, calls[i].out), "case %zu printed %s", i, f.out);
+        if (calls[i].err != NULL)
+            cr_expect_not_null(strstr(f.err, calls[i].err), "case %zu complained %s", i, f.err);
+        else
+            cr_expect_str_empty(f.err);
+    }
+}
+
+/* Runs the words of a line that begins with the tool's name. */
+static void run_line(char *line, finished *f)
+{
+    const char *arguments[ARGUMENTS] = {NULL};
+    int n = 0;
+    cr_assert_str_eq(strtok(line, " "), "adjoint");
+    for (char *word; n + 1 < ARGUMENTS && (word = strtok(NULL, " \n")) != NULL;)
+        arguments[n++] = word;
+    run_tool(arguments, f);
+}
+
+/* The worst element's line and the line that repeats it. */
+static void split(const finished *f, char worst[256], char repro[512])
+{
+    const char *w = strstr(f->out, "worst: "), *r = strstr(f->out, "repro: ");
+    cr_assert(w != NULL && r != NULL, "%s", f->out);
+    snprintf(worst, 256, "%.*s", (int)strcspn(w, "\n"), w);
+    snprintf(repro, 512, "%.*s", (int)strcspn(r + 7, "\n"), r + 7);
+}
+
+Test(gradcheck_cli, the_line_repeats_the_failure)
+{
+    static const char *const failing[][12] = {
+        {"--op", "silu", "--in", "2,3", "--dtype", "f32", "--rtol", "1e-14", "--seed", "9"},
+        {"--model", "lenet5", "--rtol", "1e-11", "--seed", "3", "--batch", "1"},
+    };
+    static finished f, again;
+    for (int i = 0; i < 2; i++) {
+        char worst[256], repro[512], line[512], worst_again[256], repro_again[512];
+        gradcheck(failing[i], &f);
+        cr_assert_eq(f.status, 1, "%s%s", f.out, f.err);
+        split(&f, worst, repro);
+        memcpy(line, repro, sizeof line);
+        run_line(line, &again);
+        cr_assert_eq(again.status, 1, "%s\n%s%s", repro, again.out, again.err);
+        split(&again, worst_again, repro_again);
+        cr_expect_str_eq(worst, worst_again);
+        cr_expect_not_null(strstr(f.out, "blame: "));
+    }
+}
+
+Test(gradcheck_cli, reports_for_programs)
+{
+    static finished f;
+    json_error_t error;
+    gradcheck((const char *[]){"--op", "bias_add", "--json", "-", NULL}, &f);
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    json_t *report = json_loads(f.out, 0, &error);
+    cr_assert_not_null(report, "%s: %s", error.text, f.out);
+    cr_expect_str_eq(json_string_value(json_object_get(report, "result")), "PASS");
+    const json_t *rows = json_object_get(report, "rows");
+    cr_expect_eq(json_array_size(rows), 2);
+    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 1), "wrt")), "bias");
+    json_decref(report);
+
+    gradcheck((const char *[]){"--op", "tanh", "--rtol", "1e-14", "--junit", "-", NULL}, &f);
+    cr_expect_eq(f.status, 1);
+    cr_expect_not_null(strstr(f.out, "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
+                                     "failures=\"1\""));
+    cr_expect_not_null(strstr(f.out, "<failure message=\"naive float64 backward agrees"));
+    cr_expect_not_null(strstr(f.out, "-&gt;"));
+}
