@@ -109,6 +109,35 @@ double unit_roundoff(adj_dtype dtype);
 /* Additions that make one element of n. */
 double terms_of(const adj_node *n);
 
+/* ---- one leaf ---- */
+
+typedef struct {
+    subject *s;
+    int leaf;
+    adj_gradcheck_row *row;
+    double worst;    /* in tolerances */
+    int64_t element; /* the worst; -1: a projection */
+    int64_t compared;
+    int rule_wrong, kernel_wrong; /* in this draw */
+    int exact;                    /* is this draw on integers? */
+    int drawn;                    /* number of the values in use */
+} check;
+
+/* An error in tolerances; NaN is as wrong as can be. */
+double check_excess(double error, double tolerance);
+/* Notes a comparison; element -1: of a projection. Is it wrong? */
+int check_note(check *c, int64_t element, double analytic, estimate numeric, double tolerance);
+/* sum a_i v_i, and of the absolute values in *size. */
+double check_projection(const double *a, const double *v, int64_t n, double *size);
+/* How far the reference may be from the numeric value. */
+double check_rule_tolerance(const check *c, estimate e, double size);
+/* Along v; along one element, if there is no kink. */
+adj_status check_differentiate(const check *c, estimate *e);
+adj_status check_differentiate_element(check *c, int64_t element, estimate *e, int *kink);
+/* Fills in a row that has failed. */
+adj_status check_fail(check *c);
+double value_rounded(adj_dtype dtype, double v);
+
 /* Checks one leaf by every draw and fills the row. */
 adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row);
 

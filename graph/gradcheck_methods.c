@@ -9,24 +9,12 @@
 
 #include "gradcheck.h"
 
-enum { DRAWS = 3, REDRAWS = 4, REDRAW_STRIDE = 64, SMALL = 64, MOST_LOOKED_AT = 4096 };
+enum { DRAWS = 3, REDRAWS = 4, REDRAW_STRIDE = 64, SMALL = 64 };
 
 static const double kink_limit = 0.05;
 
-typedef struct {
-    subject *s;
-    int leaf;
-    adj_gradcheck_row *row;
-    double worst;    /* in tolerances */
-    int64_t element; /* the worst; -1: a projection */
-    int64_t compared;
-    int rule_wrong, kernel_wrong; /* in this draw */
-    int exact;                    /* is this draw on integers? */
-    int drawn;                    /* number of the values in use */
-} check;
-
 /* An error in tolerances; NaN is as wrong as can be. */
-static double excess(double error, double tolerance)
+double check_excess(double error, double tolerance)
 {
     if (error == 0)
         return 0;
@@ -34,10 +22,10 @@ static double excess(double error, double tolerance)
 }
 
 /* Notes a comparison; element -1: of a projection. Is it wrong? */
-static int note(check *c, int64_t element, double analytic, estimate numeric, double tolerance)
+int check_note(check *c, int64_t element, double analytic, estimate numeric, double tolerance)
 {
     adj_gradcheck_row *row = c->row;
-    double error = fabs(analytic - numeric.value), much = excess(error, tolerance);
+    double error = fabs(analytic - numeric.value), much = check_excess(error, tolerance);
     double size = fmax(fabs(analytic), fabs(numeric.value));
     if (much > c->worst || c->compared == 0) {
         c->worst = much;
@@ -62,7 +50,7 @@ static int all_exact(const double *v, int64_t n)
     return 1;
 }
 
-static double projection(const double *a, const double *v, int64_t n, double *size)
+double check_projection(const double *a, const double *v, int64_t n, double *size)
 {
     double sum = 0;
     *size = 0;
@@ -71,13 +59,6 @@ static double projection(const double *a, const double *v, int64_t n, double *si
         *size += fabs(a[i] * v[i]);
     }
     return sum;
-}
-
-static double rounded(adj_dtype dtype, double v)
-{
-    double element;
-    adj_store(dtype, &element, 0, v);
-    return adj_load(dtype, &element, 0);
 }
 
 /* <dy, f(x + v) - f(x)> == <dx, v> on integers. *exact: are all numbers such that it must hold? */
@@ -106,16 +87,16 @@ static adj_status check_exact(check *c, int draw, int *exact)
     if (status != ADJ_OK || !*exact)
         return status;
 
-    double size, right = projection(dx_ref, s->v, n, &size);
+    double size, right = check_projection(dx_ref, s->v, n, &size);
     for (int64_t i = 0; i < s->n_y; i++)
         s->y_high[i] -= s->y_mid[i];
-    double left = projection(s->dy, s->y_high, s->n_y, &size);
-    c->rule_wrong = note(c, -1, right, (estimate){.value = left}, 0);
+    double left = check_projection(s->dy, s->y_high, s->n_y, &size);
+    c->rule_wrong = check_note(c, -1, right, (estimate){.value = left}, 0);
     for (int64_t i = 0; i < n;
          i++) { /* a rule of several kernels may round a half type more often */
         double tolerance = half && b.kernels > 1 ? bound_at(&b, i, dx_ref[i]) : 0;
-        c->kernel_wrong |=
-            note(c, i, dx[i], (estimate){.value = rounded(dtype, dx_ref[i])}, tolerance);
+        c->kernel_wrong |= check_note(
+            c, i, dx[i], (estimate){.value = value_rounded(dtype, dx_ref[i])}, tolerance);
     }
     c->exact = 1;
     c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";
@@ -132,13 +113,13 @@ static adj_status compare_kernels(check *c)
     const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
     for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
         c->kernel_wrong |=
-            note(c, i, dx[i], (estimate){.value = dx_ref[i]}, bound_at(&b, i, dx_ref[i]));
+            check_note(c, i, dx[i], (estimate){.value = dx_ref[i]}, bound_at(&b, i, dx_ref[i]));
     c->row->origin = b.origin;
     return ADJ_OK;
 }
 
 /* How far the reference may be from the numeric value: float64 rounding and truncation. */
-static double rule_tolerance(const check *c, estimate e, double size)
+double check_rule_tolerance(const check *c, estimate e, double size)
 {
     const adj_gradcheck_opts *o = &c->s->report->opts;
     if (o->rtol > 0 || o->atol > 0)
@@ -146,7 +127,7 @@ static double rule_tolerance(const check *c, estimate e, double size)
     return 2 * e.uncertainty + (o->method == ADJ_GRADCHECK_RICHARDSON ? 1e-9 : 1e-7) * size;
 }
 
-static adj_status differentiate(const check *c, estimate *e)
+adj_status check_differentiate(const check *c, estimate *e)
 {
     int richardson = c->s->report->opts.method == ADJ_GRADCHECK_RICHARDSON;
     double h = step_for(c->s, c->leaf, richardson);
@@ -188,20 +169,20 @@ static adj_status check_directional(check *c, int draw)
     double size;
     adj_status status = draw_smooth(c, draw);
     if (status == ADJ_OK)
-        status = differentiate(c, &e);
+        status = check_differentiate(c, &e);
     if (status == ADJ_OK)
         status = backward(s, 1);
     if (status == ADJ_OK)
         status = compare_kernels(c);
     if (status != ADJ_OK)
         return status;
-    double sum = projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-    c->rule_wrong = note(c, -1, sum, e, rule_tolerance(c, e, size));
+    double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
+    c->rule_wrong = check_note(c, -1, sum, e, check_rule_tolerance(c, e, size));
     return ADJ_OK;
 }
 
 /* The numeric derivative with respect to one element; *kink: there is none. */
-static adj_status differentiate_element(check *c, int64_t element, estimate *e, int *kink)
+adj_status check_differentiate_element(check *c, int64_t element, estimate *e, int *kink)
 {
     subject *s = c->s;
     int64_t kinks = 0;
@@ -213,7 +194,7 @@ static adj_status differentiate_element(check *c, int64_t element, estimate *e, 
         memset(s->mask, 0, (size_t)s->n_y);
     }
     *kink = kinks > 0;
-    return status == ADJ_OK ? differentiate(c, e) : status;
+    return status == ADJ_OK ? check_differentiate(c, e) : status;
 }
 
 static adj_status check_elements(check *c, int draw)
@@ -229,138 +210,19 @@ static adj_status check_elements(check *c, int draw)
         estimate e;
         int kink;
         double dx = s->dx[c->leaf][i], dx_ref = s->dx_ref[c->leaf][i];
-        if ((status = differentiate_element(c, i, &e, &kink)) != ADJ_OK)
+        if ((status = check_differentiate_element(c, i, &e, &kink)) != ADJ_OK)
             break;
         c->row->considered++;
         c->row->kinks += kink;
         if (kink)
             continue;
-        double rule = rule_tolerance(c, e, b.magnitude[i]), kernel = bound_at(&b, i, dx_ref);
-        c->rule_wrong |= excess(fabs(dx_ref - e.value), rule) > 1;
-        c->kernel_wrong |= excess(fabs(dx - dx_ref), kernel) > 1;
-        note(c, i, dx, e, rule + kernel);
+        double rule = check_rule_tolerance(c, e, b.magnitude[i]), kernel = bound_at(&b, i, dx_ref);
+        c->rule_wrong |= check_excess(fabs(dx_ref - e.value), rule) > 1;
+        c->kernel_wrong |= check_excess(fabs(dx - dx_ref), kernel) > 1;
+        check_note(c, i, dx, e, rule + kernel);
         c->row->origin = b.origin;
     }
     return status;
-}
-
-/* An element's comparison: the gradient under test with the reference; or, where the rule is wrong,
- * the reference with differences. */
-static adj_status judge_element(check *c, const failure *f, const bound *b, int64_t i, char *wrong)
-{
-    subject *s = c->s;
-    double dx = s->dx[c->leaf][i], dx_ref = s->dx_ref[c->leaf][i];
-    adj_dtype dtype = s->tested.leaf[c->leaf]->type.dtype;
-    estimate e = {.value = dx_ref};
-    double tolerance = bound_at(b, i, dx_ref);
-    int kink = 0;
-
-    if (f->rule_is_wrong) {
-        adj_status status = differentiate_element(c, i, &e, &kink);
-        if (status != ADJ_OK)
-            return status;
-        dx = dx_ref;
-        tolerance = rule_tolerance(c, e, b->magnitude[i]);
-    } else if (c->exact) {
-        e.value = rounded(dtype, dx_ref);
-        if (unit_roundoff(dtype) <= 0x1p-24 || b->kernels == 1)
-            tolerance = 0;
-    }
-    s->numeric[i] = e.value;
-    *wrong = (char)(!kink && note(c, i, dx, e, tolerance));
-    return ADJ_OK;
-}
-
-/* One wrong element of a rule among many: the half whose projection is wrong, again and again. */
-static adj_status bisect(check *c, int64_t *found)
-{
-    subject *s = c->s;
-    int64_t low = 0, high = leaf_elems(s, c->leaf);
-    while (high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-        estimate e;
-        double size;
-        draw_direction(s, c->leaf, c->drawn, c->exact);
-        for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
-            s->v[i] = i >= low && i < middle ? s->v[i] : 0;
-        adj_status status = differentiate(c, &e);
-        if (status != ADJ_OK)
-            return status;
-        double sum = projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-        if (excess(fabs(sum - e.value), rule_tolerance(c, e, size)) > 1)
-            high = middle;
-        else
-            low = middle;
-    }
-    *found = low;
-    return ADJ_OK;
-}
-
-/* Which elements are wrong; where only differences can tell, as many are looked at as the forward
- * pass is cheap. */
-static adj_status locate(check *c, failure *f)
-{
-    subject *s = c->s;
-    int64_t n = leaf_elems(s, c->leaf);
-    char *wrong = pool_alloc(&s->pool, (size_t)n + 1, 1);
-    bound b;
-    adj_status status = bound_open(s, c->leaf, &b);
-    if (status != ADJ_OK || wrong == NULL)
-        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
-    double each = terms_of(s->reference.y) * (double)s->n_y + 1;
-    int64_t most = (int64_t)fmin(fmax(0x1p30 / each, 64), MOST_LOOKED_AT);
-    int64_t stride = f->rule_is_wrong && n > most ? (n + most - 1) / most : 1;
-
-    memcpy(s->numeric, s->dx_ref[c->leaf], (size_t)n * sizeof(double));
-    c->worst = 0;
-    c->compared = 0;
-    for (int64_t i = 0; i < n && status == ADJ_OK; i += stride) {
-        status = judge_element(c, f, &b, i, &wrong[i]);
-        f->looked_at++;
-        c->row->wrong += wrong[i];
-    }
-    int64_t one = 0;
-    if (status == ADJ_OK && stride > 1 && c->row->wrong == 0 &&
-        (status = bisect(c, &one)) == ADJ_OK) {
-        status = judge_element(c, f, &b, one, &wrong[one]);
-        f->looked_at++;
-        c->row->wrong = wrong[one];
-    }
-    if (f->rule_is_wrong)
-        c->row->origin = "uncertainty of the differences, and 1e-7 of what they are made of";
-    else if (!c->exact)
-        c->row->origin = b.origin;
-    f->wrong = wrong;
-    return status;
-}
-
-/* The worst element's numeric value with its uncertainty, where only the reference was asked. */
-static adj_status confirm_worst(check *c)
-{
-    estimate e;
-    int kink;
-    adj_status status = differentiate_element(c, c->element, &e, &kink);
-    if (status == ADJ_OK && !kink) {
-        c->row->numeric = e.value;
-        c->row->uncertainty = e.uncertainty;
-    }
-    return status;
-}
-
-static adj_status fail_row(check *c)
-{
-    failure f = {.leaf = c->leaf, .rule_is_wrong = c->rule_wrong};
-    check before = *c;
-    adj_gradcheck_row row = *c->row;
-    c->row->result = ADJ_GRADCHECK_FAIL;
-    adj_status status = locate(c, &f);
-    if (c->row->wrong == 0) { /* too little for any single element: the projection stands */
-        *c = before;
-        *c->row = row;
-        c->row->result = ADJ_GRADCHECK_FAIL;
-    } else if (status == ADJ_OK && !f.rule_is_wrong)
-        status = confirm_worst(c);
-    return status == ADJ_OK ? diagnose(c->s, &f, c->row) : status;
 }
 
 /* ---- which method ---- */
@@ -414,7 +276,7 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
         status = check_draw(&c, &method, draw);
         row->method = method_names[method];
         if (status == ADJ_OK && (c.rule_wrong || c.kernel_wrong))
-            status = fail_row(&c);
+            status = check_fail(&c);
     }
     row->index = c.element >= 0 ? index_text(s, leaf, c.element) : " along a random direction";
     row->repeatable = s->repeatable;

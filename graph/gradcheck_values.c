@@ -17,7 +17,7 @@ static void draw_uniform(subject *s, double *to, int64_t n, const double range[2
              (uint64_t)draw * STREAMS + (uint64_t)stream % STREAMS);
 }
 
-static double rounded(adj_dtype dtype, double v)
+double value_rounded(adj_dtype dtype, double v)
 {
     double element;
     adj_store(dtype, &element, 0, v);
@@ -53,7 +53,7 @@ static void draw_leaf(subject *s, int leaf, int draw, int integer)
     else if (dtype == ADJ_I32)
         adj_spread(n, x, 0, 4);
     for (int64_t i = 0; i < n; i++) {
-        x[i] = dtype == ADJ_I32 ? floor(x[i]) : rounded(dtype, x[i]);
+        x[i] = dtype == ADJ_I32 ? floor(x[i]) : value_rounded(dtype, x[i]);
         positive = positive && x[i] >= 0;
     }
     if (!integer || dtype == ADJ_I32)
@@ -70,7 +70,8 @@ void draw_values(subject *s, int draw, int integer)
         draw_leaf(s, leaf, draw, integer);
     draw_uniform(s, s->dy, s->n_y, integer ? unit : range, draw, DY_STREAM);
     for (int64_t i = 0; i < s->n_y; i++)
-        s->dy[i] = integer ? small_power(s->dy[i]) : rounded(s->tested.dy->type.dtype, s->dy[i]);
+        s->dy[i] =
+            integer ? small_power(s->dy[i]) : value_rounded(s->tested.dy->type.dtype, s->dy[i]);
 }
 
 void draw_direction(subject *s, int leaf, int draw, int integer)

@@ -1,0 +1,126 @@
+/* gradcheck_locate.c - after a failure: which elements are wrong, and by how much. */
+#include <math.h>
+#include <string.h>
+
+#include "gradcheck.h"
+
+enum { MOST_LOOKED_AT = 1024 };
+
+/* An element's comparison: the gradient under test with the reference; or, where the rule is wrong,
+ * the reference with differences. */
+static adj_status judge_element(check *c, const failure *f, const bound *b, int64_t i, char *wrong)
+{
+    subject *s = c->s;
+    double dx = s->dx[c->leaf][i], dx_ref = s->dx_ref[c->leaf][i];
+    adj_dtype dtype = s->tested.leaf[c->leaf]->type.dtype;
+    estimate e = {.value = dx_ref};
+    double tolerance = bound_at(b, i, dx_ref);
+    int kink = 0;
+
+    if (f->rule_is_wrong) {
+        adj_status status = check_differentiate_element(c, i, &e, &kink);
+        if (status != ADJ_OK)
+            return status;
+        dx = dx_ref;
+        tolerance = check_rule_tolerance(c, e, b->magnitude[i]);
+    } else if (c->exact) {
+        e.value = value_rounded(dtype, dx_ref);
+        if (unit_roundoff(dtype) <= 0x1p-24 || b->kernels == 1)
+            tolerance = 0;
+    }
+    s->numeric[i] = e.value;
+    *wrong = (char)(!kink && check_note(c, i, dx, e, tolerance));
+    return ADJ_OK;
+}
+
+/* One wrong element of a rule among many: the half whose projection is wrong, again and again. */
+static adj_status bisect(check *c, int64_t *found)
+{
+    subject *s = c->s;
+    int64_t low = 0, high = leaf_elems(s, c->leaf);
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        estimate e;
+        double size;
+        draw_direction(s, c->leaf, c->drawn, c->exact);
+        for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
+            s->v[i] = i >= low && i < middle ? s->v[i] : 0;
+        adj_status status = check_differentiate(c, &e);
+        if (status != ADJ_OK)
+            return status;
+        double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
+        if (check_excess(fabs(sum - e.value), check_rule_tolerance(c, e, size)) > 1)
+            high = middle;
+        else
+            low = middle;
+    }
+    *found = low;
+    return ADJ_OK;
+}
+
+/* Which elements are wrong; where only differences can tell, as many are looked at as the forward
+ * pass is cheap. */
+static adj_status locate(check *c, failure *f)
+{
+    subject *s = c->s;
+    int64_t n = leaf_elems(s, c->leaf);
+    char *wrong = pool_alloc(&s->pool, (size_t)n + 1, 1);
+    bound b;
+    adj_status status = bound_open(s, c->leaf, &b);
+    if (status != ADJ_OK || wrong == NULL)
+        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+    double each = terms_of(s->reference.y) * (double)s->n_y + 1;
+    int64_t most = (int64_t)fmin(fmax(0x1p30 / each, 64), MOST_LOOKED_AT);
+    int64_t stride = f->rule_is_wrong && n > most ? (n + most - 1) / most : 1;
+
+    memcpy(s->numeric, s->dx_ref[c->leaf], (size_t)n * sizeof(double));
+    c->worst = 0;
+    c->compared = 0;
+    for (int64_t i = 0; i < n && status == ADJ_OK; i += stride) {
+        status = judge_element(c, f, &b, i, &wrong[i]);
+        f->looked_at++;
+        c->row->wrong += wrong[i];
+    }
+    int64_t one = 0;
+    if (status == ADJ_OK && stride > 1 && c->row->wrong == 0 &&
+        (status = bisect(c, &one)) == ADJ_OK) {
+        status = judge_element(c, f, &b, one, &wrong[one]);
+        f->looked_at++;
+        c->row->wrong = wrong[one];
+    }
+    if (f->rule_is_wrong)
+        c->row->origin = "uncertainty of the differences, and 1e-7 of what they are made of";
+    else if (!c->exact)
+        c->row->origin = b.origin;
+    f->wrong = wrong;
+    return status;
+}
+
+/* The worst element's numeric value with its uncertainty, where only the reference was asked. */
+static adj_status confirm_worst(check *c)
+{
+    estimate e;
+    int kink;
+    adj_status status = check_differentiate_element(c, c->element, &e, &kink);
+    if (status == ADJ_OK && !kink) {
+        c->row->numeric = e.value;
+        c->row->uncertainty = e.uncertainty;
+    }
+    return status;
+}
+
+adj_status check_fail(check *c)
+{
+    failure f = {.leaf = c->leaf, .rule_is_wrong = c->rule_wrong};
+    check before = *c;
+    adj_gradcheck_row row = *c->row;
+    c->row->result = ADJ_GRADCHECK_FAIL;
+    adj_status status = locate(c, &f);
+    if (c->row->wrong == 0) { /* too little for any single element: the projection stands */
+        *c = before;
+        *c->row = row;
+        c->row->result = ADJ_GRADCHECK_FAIL;
+    } else if (status == ADJ_OK && !f.rule_is_wrong)
+        status = confirm_worst(c);
+    return status == ADJ_OK ? diagnose(c->s, &f, c->row) : status;
+}
