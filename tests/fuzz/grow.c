@@ -63,6 +63,18 @@ adj_node *value_of(garden *t, int dtype, int64_t rank)
     return new_leaf(t, dtype < 0 ? t->dtype : (adj_dtype)dtype, shape);
 }
 
+/* Another value's elements in that shape, which share its memory; or a leaf. */
+static adj_node *view(garden *t, adj_dtype dtype, adj_shape shape)
+{
+    int first = pick(&t->in, t->n > 0 ? t->n : 1);
+    for (int i = 0; i < t->n; i++) {
+        adj_type type = adj_node_type(t->value[(first + i) % t->n]);
+        if (type.dtype == dtype && adj_shape_elems(type.shape) == adj_shape_elems(shape))
+            return adj_reshape(t->value[(first + i) % t->n], shape);
+    }
+    return new_leaf(t, dtype, shape);
+}
+
 /* An operand shaped like x: x itself, another value, or a leaf. */
 static adj_node *like(garden *t, adj_node *x)
 {
@@ -70,6 +82,8 @@ static adj_node *like(garden *t, adj_node *x)
     if (t->wild && pick(&t->in, 4) == 0)
         return any_value(t);
     int first = pick(&t->in, t->n);
+    if (first % 4 == 2)
+        return view(t, type.dtype, type.shape);
     for (int i = 0; i < t->n && first % 4 != 3; i++) {
         adj_node *y = t->value[(first + i) % t->n];
         adj_type other = adj_node_type(y);
@@ -230,8 +244,11 @@ static void grow_norm(garden *t)
         keep(t, adj_bias_add_grad(x, format));
         return;
     }
-    adj_node *stats = pick(&t->in, 2) ? keep(t, adj_batch_norm_stats(x, format))
-                                      : adj_square(new_leaf(t, w, (adj_shape){2, {2, c}}));
+    int from = pick(&t->in, 3);
+    adj_shape two = {2, {2, c}};
+    adj_node *stats = from == 0   ? keep(t, adj_batch_norm_stats(x, format))
+                      : from == 1 ? adj_square(new_leaf(t, w, two))
+                                  : view(t, w, two);
     adj_node *gamma = vector(t, w, c), *dy = like(t, x);
     if (kind == 1)
         keep(t, adj_batch_norm(x, stats, gamma, vector(t, w, c), 0.5, format));
