@@ -79,14 +79,14 @@ static adj_status locate(check *c, failure *f)
     for (int64_t i = 0; i < n && status == ADJ_OK; i += stride) {
         status = judge_element(c, f, &b, i, &wrong[i]);
         f->looked_at++;
-        c->row->wrong += wrong[i];
+        c->row->wrong += wrong[i] != 0;
     }
     int64_t one = 0;
     if (status == ADJ_OK && stride > 1 && c->row->wrong == 0 &&
         (status = bisect(c, &one)) == ADJ_OK) {
         status = judge_element(c, f, &b, one, &wrong[one]);
         f->looked_at++;
-        c->row->wrong = wrong[one];
+        c->row->wrong = wrong[one] != 0;
     }
     if (f->rule_is_wrong)
         c->row->origin = "uncertainty of the differences, and 1e-7 of what they are made of";
