@@ -103,7 +103,7 @@ static void print_rows(FILE *f, const adj_comparison *c, int k)
 /* "[2, 0, 5, 1]" of element i */
 static void print_index(FILE *f, adj_shape shape, int64_t i)
 {
-    int64_t index[ADJ_MAX_RANK];
+    int64_t index[ADJ_MAX_RANK] = {0};
     for (int64_t d = shape.rank - 1; d >= 0; d--) {
         index[d] = i % shape.dim[d];
         i /= shape.dim[d];

@@ -15,8 +15,6 @@
 #include "guard.h"
 #include "progress.h"
 
-extern char **environ;
-
 enum { CHUNK = 1 << 16, MOST_ANSWER = 1 << 30 };
 
 typedef struct {
@@ -89,7 +87,7 @@ static int grow(worker *w)
 {
     if (w->room - w->n >= CHUNK)
         return 0;
-    size_t room = 2 * w->room + 2 * CHUNK;
+    size_t room = 2 * (w->room + CHUNK);
     char *more = room <= MOST_ANSWER ? realloc(w->answer, room) : NULL;
     if (more == NULL)
         return -1;
