@@ -127,7 +127,9 @@ static void print_error(FILE *f, const adj_compare_row *row, const char *which, 
     print_index(f, adj_node_type(row->node).shape, e->at);
     fprintf(f, ": got %.9g, expected %.9g", e->got, e->expected);
     if (!isnan(e->worst))
-        fprintf(f, " +- %.2g (%s)", e->bound, row->origin);
+        fprintf(f, " +- %.2g", e->bound);
+    if (e == &row->isolated)
+        fprintf(f, " (%s)", row->origin);
     if (e->nan + e->inf > 0)
         fprintf(f, "; %lld NaN, %lld Inf", (long long)e->nan, (long long)e->inf);
     if (e->zeros > e->zeros_expected)

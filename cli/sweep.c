@@ -24,11 +24,11 @@ enum {
     N_FORMAT = 2,
     N_DTYPE = 2,
     N_DIRECTION = 3,
-    N_SIZE = 2,
+    N_SIZE = 3,
     TOTAL = N_KERNEL * N_STRIDE * N_DILATION * N_CHANNEL * N_PADDING * N_VARIANT * N_FORMAT *
             N_DTYPE * N_DIRECTION * N_SIZE,
     STEP = 44449,                /* a prime that does not divide TOTAL */
-    MOST_WORK = 20 * 1000 * 1000 /* multiplications, for the larger size */
+    MOST_WORK = 45 * 1000 * 1000 /* multiplications, for the larger sizes */
 };
 
 int64_t sweep_size(void) { return TOTAL; }
@@ -55,14 +55,16 @@ static void set_attributes(sweep_case *c, adj_padding padding, adj_format format
     }
 }
 
-/* Some faults need many pixels; naive has to compute them as well. */
-static void set_size(sweep_case *c, int large)
+/* Some faults need wide images; naive has to compute them as well. */
+static void set_size(sweep_case *c, int64_t size)
 {
-    int64_t out = 36 / c->stride;
-    int64_t work = 32 * out * out * c->k * c->k * (c->ic / c->groups) * c->oc;
-    c->n = large && work <= MOST_WORK ? 32 : 2;
-    c->h = c->n > 2 ? 36 : 15;
-    c->w = c->n > 2 ? 35 : 14;
+    static const int64_t heights[N_SIZE] = {15, 36, 64}, widths[N_SIZE] = {14, 36, 64};
+    int64_t each = c->k * c->k * (c->ic / c->groups) * c->oc / (c->stride * c->stride);
+    c->n = 2;
+    while (size > 0 && c->n * heights[size] * widths[size] * each > MOST_WORK)
+        size--;
+    c->h = heights[size];
+    c->w = widths[size];
 }
 
 sweep_case sweep_at(int64_t i)
@@ -82,7 +84,7 @@ sweep_case sweep_at(int64_t i)
     c.oc = c.depthwise ? c.ic * variants[v].multiplier : variants[v].oc * c.groups;
     if (!c.depthwise)
         c.ic *= c.groups;
-    set_size(&c, digit(&i, N_SIZE) == 1);
+    set_size(&c, digit(&i, N_SIZE));
     set_attributes(&c, paddings[padding], format);
     return c;
 }
