@@ -20,7 +20,7 @@ int write_junit(FILE *f, const adj_comparison *c, const write_opts *o);
 int write_html(FILE *f, const adj_comparison *c, const write_opts *o);
 
 /* compare_text.c: for XML and HTML. */
-void write_escaped(FILE *f, const char *text);
+void write_escaped(FILE *f, const char *s);
 
 /* compare_sum.c: rows of one op under one configuration. */
 typedef struct {

@@ -81,10 +81,21 @@ static int write_file(const selftest *s)
                   : CONTINUE;
 }
 
+/* The number behind a word; NULL if the line does not begin with it, else what follows. */
+static char *number_after(char *line, const char *word, int64_t *number)
+{
+    char *end;
+    if (strncmp(line, word, strlen(word)) != 0)
+        return NULL;
+    errno = 0;
+    *number = strtoll(line + strlen(word), &end, 10);
+    return end != line + strlen(word) && errno == 0 ? end : NULL;
+}
+
 static int read_file(selftest *s)
 {
     char line[ROW];
-    long long next = -1;
+    int64_t next = -1;
     int status = CONTINUE;
     FILE *f = fopen(s->out, "r");
     if (f == NULL)
@@ -94,7 +105,7 @@ static int read_file(selftest *s)
         if (line[0] != '#' && line[0] != '\0')
             status = add_row(s, line);
         else
-            sscanf(line, "# tried %lld", &next);
+            number_after(line, "# tried ", &next);
     }
     fclose(f);
     if (status == CONTINUE && (next < 0 || next > sweep_size()))
@@ -145,20 +156,21 @@ static int report(selftest *s, int64_t i, const char *implementation, const char
 /* Goes through what the child said before it ended. */
 static int read_answer(selftest *s, char *answer, const char *end)
 {
-    char implementation[64] = "", *rest = NULL;
-    long long at = -1, number;
+    char implementation[64] = "", *rest = NULL, *more;
+    int64_t at = -1, number;
     for (char *line = strtok_r(answer, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         if (strncmp(line, "error ", 6) == 0)
             return complain("selftest", EXIT_FAILED, "%s", line + 6);
-        if (sscanf(line, "start %lld %63s", &number, implementation) == 2)
+        if ((more = number_after(line, "start ", &number)) != NULL && *more == ' ') {
+            snprintf(implementation, sizeof implementation, "%s", more + 1);
             at = number;
-        else if (sscanf(line, "done %lld", &number) == 1) {
+        } else if (number_after(line, "done ", &number) != NULL) {
             s->next = number + 1;
             s->tries = 0;
             at = -1;
-        } else if (sscanf(line, "fault %lld", &number) == 1)
-            return report(s, number, implementation, strchr(line + 6, ' ') + 1);
+        } else if ((more = number_after(line, "fault ", &number)) != NULL && *more == ' ')
+            return report(s, number, implementation, more + 1);
     }
     if (at >= 0)
         return report(s, at, implementation, end);

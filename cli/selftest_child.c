@@ -85,13 +85,16 @@ static int try_case(int64_t i, const char *quarantine)
 /* stdin: "first last quarantine". */
 int command_sweep(int argc, char **argv)
 {
-    char quarantine[4096] = "";
-    long long first, last;
+    char line[4200], *quarantine;
     (void)argc, (void)argv;
-    if (scanf("%lld %lld %4095[^\n]", &first, &last, quarantine) != 3)
+    if (fgets(line, sizeof line, stdin) == NULL)
+        return EXIT_FAILED;
+    line[strcspn(line, "\n")] = '\0';
+    int64_t first = strtoll(line, &quarantine, 10), last = strtoll(quarantine, &quarantine, 10);
+    if (*quarantine != ' ' || first < 0 || last > sweep_size())
         return EXIT_FAILED;
     for (int64_t i = first; i < last; i++)
-        if (try_case(i, quarantine) != 0)
+        if (try_case(i, quarantine + 1) != 0)
             break;
     return EXIT_OK;
 }

@@ -61,10 +61,11 @@ static void set_size(sweep_case *c, int64_t size)
     static const int64_t heights[N_SIZE] = {15, 36, 64}, widths[N_SIZE] = {14, 36, 64};
     int64_t each = c->k * c->k * (c->ic / c->groups) * c->oc / (c->stride * c->stride);
     c->n = 2;
-    while (size > 0 && c->n * heights[size] * widths[size] * each > MOST_WORK)
-        size--;
-    c->h = heights[size];
-    c->w = widths[size];
+    for (int64_t i = 0; i < N_SIZE && i <= size; i++)
+        if (i == 0 || c->n * heights[i] * widths[i] * each <= MOST_WORK) {
+            c->h = heights[i];
+            c->w = widths[i];
+        }
 }
 
 sweep_case sweep_at(int64_t i)

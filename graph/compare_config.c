@@ -14,7 +14,7 @@ enum { N_ISA = sizeof isas / sizeof *isas, N_WORD = sizeof words / sizeof *words
 /* Levenshtein's distance. */
 static int distance(const char *a, const char *b)
 {
-    int row[LONGEST + 1], n = (int)strlen(b);
+    int row[LONGEST + 1] = {0}, n = (int)strlen(b);
     for (int j = 0; j <= n; j++)
         row[j] = j;
     for (int i = 1; a[i - 1] != '\0'; i++) {
@@ -67,7 +67,7 @@ static int is_word(const char *text, const char *const list[], int n)
 static adj_status read_backend(const char *text, const adj_backend *const *backends, adj_config *c,
                                char *message, size_t size)
 {
-    const char *names[8];
+    const char *names[8] = {""};
     int n = 0;
     for (const adj_backend *const *b = backends; *b != NULL && n < 8; b++)
         names[n++] = (*b)->name;
@@ -108,7 +108,7 @@ static adj_status read_part(const char *part, adj_config *c, char *message, size
     if (strncmp(part, "threads=", 8) == 0)
         return read_threads(part + 8, c, message, size);
     if (strncmp(part, "impl=", 5) == 0 && part[5] != '\0' && strlen(part + 5) < sizeof c->impl) {
-        strcpy(c->impl, part + 5);
+        snprintf(c->impl, sizeof c->impl, "%s", part + 5);
         return ADJ_OK;
     }
     if (strncmp(part, "isa=", 4) == 0) {
@@ -116,7 +116,7 @@ static adj_status read_part(const char *part, adj_config *c, char *message, size
             return refuse_text(message, size,
                                "configuration \"%s\": unknown isa \"%s\" (did you mean %s?)",
                                c->name, part + 4, nearest(part + 4, isas, N_ISA));
-        strcpy(c->isa, part + 4);
+        snprintf(c->isa, sizeof c->isa, "%s", part + 4);
         return ADJ_OK;
     }
     return refuse_text(message, size,
@@ -142,8 +142,8 @@ adj_status config_parse(const char *text, const adj_backend *const *backends, ad
             message, size,
             "configuration \"%.70s\": its length is wrong (expected 1 to %d letters)", text,
             (int)sizeof copy - 1);
-    strcpy(out->name, text);
-    strcpy(copy, text);
+    snprintf(out->name, sizeof out->name, "%s", text);
+    snprintf(copy, sizeof copy, "%s", text);
     adj_status status = ADJ_OK;
     int k = 0;
     for (char *part = copy; part != NULL && status == ADJ_OK; k++) {

@@ -59,7 +59,7 @@ static adj_status trial_of(const bench *b, const adj_node *n, void *const operan
     t->fetch = pool_alloc(p, 1, sizeof(adj_node *));
     t->leaf = pool_alloc(p, (size_t)n->n_in, sizeof(adj_node *));
     t->data = pool_alloc(p, (size_t)n->n_in, sizeof(void *));
-    adj_node *in[MOST_OPERANDS];
+    adj_node *in[MOST_OPERANDS] = {NULL};
     if (t->g == NULL || t->fetch == NULL || t->leaf == NULL || t->data == NULL)
         return ADJ_ENOMEM;
     for (int k = 0; k < n->n_in; k++) {
@@ -137,7 +137,7 @@ static adj_status round_operands(const node_case *n, const adj_config *c, const 
 
 adj_status node_run(const bench *b, const node_case *n, const adj_config *c, pool *p, outcome *o)
 {
-    void *operand[MOST_OPERANDS];
+    void *operand[MOST_OPERANDS] = {NULL};
     adj_status status = round_operands(n, c, c, p, operand);
     return status == ADJ_OK ? run_node(b, n->node, operand, c, p, o) : status;
 }
@@ -248,7 +248,7 @@ static int is_exact(const adj_node *n, const expectation *e, const double *magni
 adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, pool *p,
                        expectation *e, outcome *o)
 {
-    void *operand[MOST_OPERANDS];
+    void *operand[MOST_OPERANDS] = {NULL};
     const adj_node *node = n->node;
     bench untimed = *b;
     untimed.runs = 0;

@@ -97,7 +97,7 @@ static adj_status time_runs(const trial *t, adj_exec *e, pool *p, outcome *o)
     o->seconds = median(whole, t->runs);
     for (int i = 0; i < t->n_fetch; i++)
         if (o->info[i].step != NONE)
-            o->info[i].seconds = median(step + o->info[i].step * t->runs, t->runs);
+            o->info[i].seconds = median(step + (ptrdiff_t)o->info[i].step * t->runs, t->runs);
     return ADJ_OK;
 }
 

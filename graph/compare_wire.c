@@ -153,8 +153,8 @@ static adj_node *take_const(reader *r, adj_graph *g, const adj_const_attrs *a)
 
 static adj_node *take_node(reader *r, adj_graph *g, adj_node *const node[], int n_node)
 {
-    _Alignas(16) char attrs[MAX_ATTR];
-    adj_node *in[64];
+    _Alignas(16) char attrs[MAX_ATTR] = {0};
+    adj_node *in[64] = {NULL};
     const adj_op *op = op_of(take_text(r));
     const char *name = take_text(r);
     g->role = (adj_role)take_number(r, ADJ_ROLE_UPDATE);

@@ -80,13 +80,17 @@ static int look_up(const char *word, const named *list, size_t n)
 
 static const char *read_version(const char *word, quarantine_row *r)
 {
-    int n[3], end = 0;
+    long n[3];
     if (strcmp(word, "*") == 0)
         return NULL;
-    if (sscanf(word, "%3d.%3d.%3d%n", &n[0], &n[1], &n[2], &end) != 3 || word[end] != '\0' ||
-        n[0] < 0 || n[1] < 0 || n[2] < 0)
-        return "the version is wrong (expected a.b.c or *)";
-    r->version = n[0] * 10000 + n[1] * 100 + n[2];
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        n[i] = strtol(word, &end, 10);
+        if (end == word || n[i] < 0 || n[i] > 99 || *end != (i < 2 ? '.' : '\0'))
+            return "the version is wrong (expected a.b.c or *)";
+        word = end + 1;
+    }
+    r->version = (int)(n[0] * 10000 + n[1] * 100 + n[2]);
     return NULL;
 }
 
