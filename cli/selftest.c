@@ -37,7 +37,7 @@ static int parse(selftest *s, int argc, char **argv)
         {"--resume", "", "go on where the file says", OPTION_FLAG, &s->resume, 0, 0},
         {"--cases", "N", "how many; default: 3000, a sample of all", OPTION_INTEGER, &s->cases, 1,
          (double)sweep_size()},
-        {"--timeout", "SECONDS", "of 64 cases; default: 60", OPTION_REAL, &s->seconds, 0.1, 1e4},
+        {"--timeout", "SECONDS", "of 64 cases; default: 300", OPTION_REAL, &s->seconds, 0.1, 1e4},
         {"--unquarantined", "", "try what is known to be wrong as well", OPTION_FLAG, &s->bare, 0,
          0},
     };
@@ -206,7 +206,7 @@ static int try_batch(selftest *s)
 
 int command_selftest(int argc, char **argv)
 {
-    selftest s = {.out = "quarantine.txt", .cases = 3000, .seconds = 60};
+    selftest s = {.out = "quarantine.txt", .cases = 3000, .seconds = 300};
     int status = parse(&s, argc, argv);
     if (status != CONTINUE)
         return status;

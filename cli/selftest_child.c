@@ -21,7 +21,7 @@ static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quara
     text[0] = '\0';
     for (int i = 0; i < adj_exec_n_steps(e); i++) {
         adj_step_info s = adj_exec_step(e, i);
-        if (s.node == y && strcmp(s.backend, "onednn") == 0)
+        if (s.n_node > 0 && s.node == y && strcmp(s.backend, "onednn") == 0)
             snprintf(text, 64, "%s", s.impl);
     }
     if (status != ADJ_OK)
