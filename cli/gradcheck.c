@@ -8,35 +8,25 @@
 #include "adjoint_nn.h"
 #include "command.h"
 #include "gradcheck_write.h"
-#include "op_args.h"
+#include "op_text.h"
 
 typedef struct {
     op_args op;
-    const char *model, *backend, *impl, *method, *json, *junit;
+    const char *model, *backend, *impl, *quarantine, *method, *json, *junit;
     int64_t node, order, draws, seed, threads, batch;
     double rtol, atol;
 } gradcheck_opts;
 
 static int parse(gradcheck_opts *o, int argc, char **argv)
 {
-    const option options[] = {
+    const option others[] = {
         {"--model", "NAME", "every node of it that has a gradient", OPTION_TEXT, &o->model, 0, 0},
         {"--node", "ID", "of the model: this one alone", OPTION_INTEGER, &o->node, 0, 1e6},
         {"--batch", "N", "of the model; default: 2", OPTION_INTEGER, &o->batch, 1, 1024},
-        {"--op", "NAME", "one op of the registry", OPTION_TEXT, &o->op.op, 0, 0},
-        {"--in", "N,H,W,C", "its first operand's shape", OPTION_TEXT, &o->op.in, 0, 0},
-        {"--filter", "H,W,C,O", "its filter's shape", OPTION_TEXT, &o->op.filter, 0, 0},
-        {"--data-format", "F", "NHWC (default) or NCHW", OPTION_TEXT, &o->op.data_format, 0, 0},
-        {"--padding", "P", "SAME (default), VALID or EXPLICIT", OPTION_TEXT, &o->op.padding, 0, 0},
-        {"--explicit-paddings", "LIST", "eight numbers", OPTION_TEXT, &o->op.explicit_paddings, 0,
-         0},
-        {"--strides", "LIST", "four numbers in data format order", OPTION_TEXT, &o->op.strides, 0,
-         0},
-        {"--dilations", "LIST", "four numbers", OPTION_TEXT, &o->op.dilations, 0, 0},
-        {"--ksize", "LIST", "four numbers", OPTION_TEXT, &o->op.ksize, 0, 0},
-        {"--dtype", "TYPE", "f32 (default), f64, f16 or bf16", OPTION_TEXT, &o->op.dtype, 0, 0},
         {"--backend", "NAME", "onednn (default) or naive", OPTION_TEXT, &o->backend, 0, 0},
         {"--impl", "WORD", "implementations whose name contains it", OPTION_TEXT, &o->impl, 0, 0},
+        {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all", OPTION_TEXT,
+         &o->quarantine, 0, 0},
         {"--method", "NAME", "auto, adjoint, directional, elementwise or richardson", OPTION_TEXT,
          &o->method, 0, 0},
         {"--order", "N", "2: second derivatives as well", OPTION_INTEGER, &o->order, 1, 2},
@@ -48,8 +38,12 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--json", "FILE", "the report as JSON; - is stdout", OPTION_TEXT, &o->json, 0, 0},
         {"--junit", "FILE", "the report as JUnit XML; - is stdout", OPTION_TEXT, &o->junit, 0, 0},
     };
+    enum { OTHERS = sizeof others / sizeof others[0] };
+    option options[OTHERS + OP_OPTIONS];
+    memcpy(options, others, sizeof others);
+    op_args_options(&o->op, options + OTHERS);
     const usage u = {"gradcheck", "Checks gradients against numbers made another way.",
-                     sizeof options / sizeof options[0], options};
+                     OTHERS + OP_OPTIONS, options};
     return parse_options(&u, argc, argv);
 }
 
@@ -126,33 +120,42 @@ static void add_number(char *line, size_t size, const char *name, int64_t value,
     add(line, size, name, value != usual ? text : NULL);
 }
 
-static void write_repro(const gradcheck_opts *o, char *line, size_t size)
+static void add_real(char *line, size_t size, const char *name, double value)
 {
-    snprintf(line, size, "adjoint gradcheck");
-    add(line, size, "--model", o->model);
-    if (o->model != NULL)
+    char text[REAL_TEXT];
+    write_real(text, value);
+    add(line, size, name, value > 0 ? text : NULL);
+}
+
+/* What is checked: the op alone where options can say what it is, else the node of the model. */
+static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line, size_t size)
+{
+    op_text text;
+    if (o->model == NULL)
+        op_args_print(&o->op, line, size);
+    else if (!op_text_of(n, &text) || !op_args_print(&text.args, line, size)) {
+        snprintf(line, size, "--model %s --node %d", o->model, adj_node_id(n));
+        add(line, size, "--data-format", o->op.data_format);
+        add(line, size, "--dtype", o->op.dtype);
         add_number(line, size, "--batch", o->batch, 0);
-    add(line, size, "--op", o->op.op);
-    add(line, size, "--in", o->op.in);
-    add(line, size, "--filter", o->op.filter);
-    add(line, size, "--data-format", o->op.data_format);
-    add(line, size, "--padding", o->op.padding);
-    add(line, size, "--explicit-paddings", o->op.explicit_paddings);
-    add(line, size, "--strides", o->op.strides);
-    add(line, size, "--dilations", o->op.dilations);
-    add(line, size, "--ksize", o->op.ksize);
-    add(line, size, "--dtype", o->op.dtype);
+    }
+}
+
+static void write_repro(void *user, const adj_node *n, char *line, size_t size)
+{
+    const gradcheck_opts *o = user;
+    char subject[OP_LINE] = "";
+    write_subject(o, n, subject, sizeof subject);
+    snprintf(line, size, "adjoint gradcheck %s", subject);
     add(line, size, "--backend", o->backend);
     add(line, size, "--impl", o->impl);
+    add(line, size, "--quarantine", o->quarantine);
     add(line, size, "--method", o->method);
     add_number(line, size, "--order", o->order, 1);
     add_number(line, size, "--draws", o->draws, 0);
     add_number(line, size, "--threads", o->threads, 0);
-    char real[32];
-    if (o->rtol > 0)
-        snprintf(real, sizeof real, "%.9g", o->rtol), add(line, size, "--rtol", real);
-    if (o->atol > 0)
-        snprintf(real, sizeof real, "%.9g", o->atol), add(line, size, "--atol", real);
+    add_real(line, size, "--rtol", o->rtol);
+    add_real(line, size, "--atol", o->atol);
     add_number(line, size, "--seed", o->seed, -1);
 }
 
@@ -187,9 +190,8 @@ static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r)
     }
 }
 
-static int check(const gradcheck_opts *o, adj_node *y)
+static int check(gradcheck_opts *o, adj_node *y)
 {
-    char repro[1024];
     adj_gradcheck_opts options = {.order = (int)o->order,
                                   .draws = (int)o->draws,
                                   .seed = (uint64_t)o->seed,
@@ -198,13 +200,13 @@ static int check(const gradcheck_opts *o, adj_node *y)
                                   .backend = o->backend,
                                   .impl = o->impl,
                                   .threads = (int)o->threads,
-                                  .repro = repro};
+                                  .quarantine = o->quarantine,
+                                  .repro = write_repro,
+                                  .user = o};
     adj_gradcheck_report *r = NULL;
     int status = o->method != NULL ? read_method(o->method, &options.method) : CONTINUE;
     if (status != CONTINUE)
         return status;
-    write_repro(o, repro, sizeof repro);
-    options.repro_node = o->model != NULL;
     int single = o->op.op != NULL || o->node >= 0;
     adj_status failed =
         single ? adj_gradcheck_node(y, &options, &r) : adj_gradcheck(y, &options, &r);

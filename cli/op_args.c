@@ -1,13 +1,48 @@
 /* op_args.c - see op_args.h. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
-#include "op_args.h"
+#include "op_build.h"
 
-enum { LIST = 16 };
+enum { LIST = 16, MOST_OPS = 256 };
+
+void op_args_options(op_args *a, option to[OP_OPTIONS])
+{
+    const option options[] = {
+        {"--op", "NAME", "one op of the registry", OPTION_TEXT, &a->op, 0, 0},
+        {"--in", "N,H,W,C", "its first operand's shape", OPTION_TEXT, &a->in, 0, 0},
+        {"--filter", "H,W,C,O", "its filter's (or second operand's) shape", OPTION_TEXT, &a->filter,
+         0, 0},
+        {"--data-format", "F", "NHWC (default) or NCHW", OPTION_TEXT, &a->data_format, 0, 0},
+        {"--padding", "P", "SAME (default), VALID or EXPLICIT", OPTION_TEXT, &a->padding, 0, 0},
+        {"--explicit-paddings", "LIST", "eight numbers", OPTION_TEXT, &a->explicit_paddings, 0, 0},
+        {"--strides", "LIST", "four numbers in data format order", OPTION_TEXT, &a->strides, 0, 0},
+        {"--dilations", "LIST", "four numbers", OPTION_TEXT, &a->dilations, 0, 0},
+        {"--ksize", "LIST", "four numbers", OPTION_TEXT, &a->ksize, 0, 0},
+        {"--dtype", "TYPE", "f32 (default), f64, f16 or bf16", OPTION_TEXT, &a->dtype, 0, 0},
+        {"--attr", "LIST", "its other attributes, in the order of the C function's parameters",
+         OPTION_TEXT, &a->attr, 0, 0},
+    };
+    memcpy(to, options, sizeof options);
+}
+
+int op_args_print(const op_args *args, char *line, size_t size)
+{
+    op_args a = *args;
+    option options[OP_OPTIONS];
+    size_t used = 0;
+    op_args_options(&a, options);
+    for (int i = 0; i < OP_OPTIONS; i++) {
+        const char *value = *(const char **)options[i].to;
+        if (value != NULL && used < size)
+            used += (size_t)snprintf(line + used, size - used, "%s%s %s", used > 0 ? " " : "",
+                                     options[i].name, value);
+    }
+    return used > 0 && used < size;
+}
 
 typedef struct {
     int n;
@@ -37,6 +72,9 @@ static int read_shape(const char *option, const char *text, adj_shape *shape, ch
                       size_t size)
 {
     list l;
+    *shape = (adj_shape){0};
+    if (strcmp(text, "scalar") == 0)
+        return 1;
     if (!read_list(option, text, &l, message, size))
         return 0;
     if (adj_shape_from_list(l.n, l.number, shape) == ADJ_OK && adj_shape_elems(*shape) >= 0)
@@ -56,17 +94,45 @@ int dtype_from_name(const char *name, adj_dtype *dtype)
     return 0;
 }
 
+/* "0.9,1e-4", "f64". */
+static int read_attr(const char *text, op_case *c, char *message, size_t size)
+{
+    for (const char *p = text; p != NULL;) {
+        char word[40];
+        size_t n = strcspn(p, ",");
+        adj_dtype dtype;
+        snprintf(word, sizeof word, "%.*s", n < sizeof word ? (int)n : 0, p);
+        char *end = word;
+        double v = strtod(word, &end);
+        if (dtype_from_name(word, &dtype)) {
+            v = (double)dtype;
+            end = word + n;
+        }
+        if (n == 0 || end != word + n || !isfinite(v) || c->n_attr == ATTRS) {
+            snprintf(message, size, "--attr: not a list of at most %d numbers (got \"%.100s\")",
+                     ATTRS, text);
+            return 0;
+        }
+        c->attr[c->n_attr++] = v;
+        p = p[n] == ',' ? p + n + 1 : NULL;
+    }
+    return 1;
+}
+
 static const op_builder *find_builder(const char *name, char *message, size_t size)
 {
+    const char *names[MOST_OPS];
     int n = 0;
-    for (; op_builders[n].name != NULL; n++)
-        if (strcmp(op_builders[n].name, name) == 0)
-            return &op_builders[n];
-    const char *nearest = nearest_name(name, &op_builders[0].name, n, sizeof op_builders[0]);
+    for (const op_builder *b; n < MOST_OPS && (b = op_builder_at(n)) != NULL; n++) {
+        if (strcmp(b->name, name) == 0)
+            return b;
+        names[n] = b->name;
+    }
+    const char *nearest = nearest_name(name, names, n, sizeof names[0]);
     if (nearest != NULL)
-        snprintf(message, size, "unknown op %s (did you mean %s?)", name, nearest);
+        snprintf(message, size, "unknown op %.100s (did you mean %s?)", name, nearest);
     else
-        snprintf(message, size, "unknown op %s", name);
+        snprintf(message, size, "unknown op %.100s", name);
     return NULL;
 }
 
@@ -102,7 +168,10 @@ static int read_case(const op_args *args, op_case *c, list lists[4], char *messa
         return snprintf(message, size, "--dtype: got \"%s\", expected f32, f64, f16 or bf16",
                         args->dtype),
                0;
-    if (args->filter != NULL && !read_shape("--filter", args->filter, &c->filter, message, size))
+    c->has_filter = args->filter != NULL;
+    if (c->has_filter && !read_shape("--filter", args->filter, &c->filter, message, size))
+        return 0;
+    if (!read_attr(args->attr, c, message, size))
         return 0;
     const char *usual = c->format == ADJ_NCHW ? "2,3,8,8" : "2,8,8,3";
     return read_shape("--in", args->in != NULL ? args->in : usual, &c->in, message, size);
@@ -116,6 +185,11 @@ adj_node *op_args_build(const op_args *args, adj_graph *g, char *message, size_t
     if (b == NULL || !read_case(args, &c, lists, message, size))
         return NULL;
     adj_node *n = b->build(&c);
+    if (n != NULL && c.n_attr > c.used_attrs)
+        snprintf(c.message, sizeof c.message, "--attr: %s has %d such attributes (got %d)", b->name,
+                 c.used_attrs, c.n_attr);
+    if (c.message[0] != '\0')
+        n = NULL;
     if (n == NULL)
         snprintf(message, size, "%s",
                  c.message[0] != '\0'            ? c.message

@@ -148,6 +148,8 @@ typedef struct {
     const char *wrong; /* by element */
     int64_t looked_at; /* elements; fewer than all where there are many */
 } failure;
+/* The command line that repeats the check; "". */
+const char *gradcheck_repro(const subject *s);
 /* Fills in pattern, hint, blame and repro. s->numeric: what is right, by element. */
 adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row);
 

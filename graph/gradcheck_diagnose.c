@@ -125,6 +125,7 @@ static adj_status open_trail(subject *s, const adj_node *dx, trail *t)
     opts.backend = o->backend;
     opts.backends = o->backends;
     opts.impl = o->impl;
+    opts.quarantine = o->quarantine;
     return status == ADJ_OK ? adj_exec_new(g, &opts, &t->tested) : status;
 }
 
@@ -201,6 +202,15 @@ static const char *kernel_text(subject *s, int leaf)
     return text;
 }
 
+const char *gradcheck_repro(const subject *s)
+{
+    const adj_gradcheck_opts *o = &s->report->opts;
+    char line[1024] = "";
+    if (o->repro != NULL)
+        o->repro(o->user, s->node, line, sizeof line);
+    return gradcheck_text(s->report, "%s", line);
+}
+
 adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
 {
     adj_gradcheck_report *r = s->report;
@@ -215,9 +225,6 @@ adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
                              "the gradient rule of %s%s",
                              s->order == 2 ? "the gradient of " : "", s->node->op->name)
             : kernel_text(s, f->leaf);
-    if (r->opts.repro != NULL)
-        row->repro = r->opts.repro_node
-                         ? gradcheck_text(r, "%s --node %d", r->opts.repro, (int)s->node->id)
-                         : gradcheck_text(r, "%s", r->opts.repro);
+    row->repro = gradcheck_repro(s);
     return r->status;
 }

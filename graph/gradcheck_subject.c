@@ -55,6 +55,11 @@ int same_subject(const adj_node *a, const adj_node *b)
     return 1;
 }
 
+int adj_gradcheck_same(const adj_node *a, const adj_node *b)
+{
+    return a != NULL && b != NULL && same_subject(a, b);
+}
+
 /* ---- twins ---- */
 
 /* The node's attributes; for the reference, a type that is among them is f64 as well. */
@@ -186,6 +191,7 @@ static adj_status open_exec(subject *s, twin *t, int reference, int backward, ad
         opts.backend = o->backend;
         opts.backends = o->backends;
         opts.impl = o->impl;
+        opts.quarantine = o->quarantine;
     }
     adj_status status = adj_exec_new(t->graph, &opts, e);
     if (status != ADJ_OK)

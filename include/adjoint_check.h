@@ -46,14 +46,14 @@ typedef struct {
     int draws;           /* sets of random values for each node; 0: 3 */
     uint64_t seed;       /* of all values */
     double rtol, atol;   /* instead of the derived tolerance: |a - b| <= atol + rtol |b| */
-    const char *backend; /* these four: as in adj_exec_opts */
+    const char *backend; /* this and the next three: as in adj_exec_opts */
     const struct adj_backend *const *backends;
     const char *impl;
     int threads;
-    /* A command line that repeats the check, for failing rows; with repro_node, --node ID is added
-     * to it. NULL: none. */
-    const char *repro;
-    int repro_node;
+    const char *quarantine; /* as in adj_exec_opts */
+    /* Writes a command line that repeats the check of node, for rows that fail. NULL: none. */
+    void (*repro)(void *user, const adj_node *node, char *line, size_t size);
+    void *user;
 } adj_gradcheck_opts;
 
 /* One node with respect to one operand. Strings live as long as the report; "" if there is nothing
@@ -96,6 +96,9 @@ ADJ_API adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts,
                                  adj_gradcheck_report **out);
 ADJ_API adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
                                       adj_gradcheck_report **out);
+/* Would both nodes get the same rows: the same op and attributes over operands of the same types,
+ * related to each other in the same way? The values drawn are the same as well. */
+ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);
 ADJ_API void adj_gradcheck_free(adj_gradcheck_report *r);
 ADJ_API const char *adj_gradcheck_message(const adj_gradcheck_report *r);
 ADJ_API int adj_gradcheck_n_rows(const adj_gradcheck_report *r);

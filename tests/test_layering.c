@@ -21,7 +21,7 @@ static const rule rules[] = {
     {"ops/nn", "adjoint.h adjoint_nn.h adjoint_io.h"},
     {"backends", "adjoint.h adjoint_ext.h"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h"},
-    {"cli", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h"},
+    {"cli", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h"},
     {"examples", "adjoint.h adjoint_nn.h adjoint_io.h"},
 };
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PRINTED = 1 << 16, ARGUMENTS = 32 };
+enum { PRINTED = 1 << 16, ARGUMENTS = 64 };
 
 typedef struct {
     int status; /* exit status; 128 + signal */

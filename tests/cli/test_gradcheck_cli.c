@@ -79,34 +79,71 @@ static void run_line(char *line, finished *f)
     run_tool(arguments, f);
 }
 
-/* The worst element's line and the line that repeats it. */
-static void split(const finished *f, char worst[256], char repro[512])
+/* The next failure's worst element and the line that repeats it; where to go on, or NULL. */
+static const char *next_failure(const char *out, char worst[256], char repro[512])
 {
-    const char *w = strstr(f->out, "worst: "), *r = strstr(f->out, "repro: ");
-    cr_assert(w != NULL && r != NULL, "%s", f->out);
+    const char *w = strstr(out, "worst: "), *r = w != NULL ? strstr(w, "repro: ") : NULL;
+    if (r == NULL)
+        return NULL;
     snprintf(worst, 256, "%.*s", (int)strcspn(w, "\n"), w);
     snprintf(repro, 512, "%.*s", (int)strcspn(r + 7, "\n"), r + 7);
+    return r;
 }
 
-Test(gradcheck_cli, the_line_repeats_the_failure)
+static const struct {
+    const char *arguments[20];
+    int failures;      /* at least */
+    const char *words; /* in every line */
+} failing[] = {
+    {{"--op", "silu", "--in", "2,3", "--dtype", "f32", "--rtol", "1e-14", "--seed", "9"},
+     1,
+     "--op silu --in 2,3 --dtype f32"},
+    {{"--model", "lenet5", "--rtol", "1e-11", "--seed", "3", "--batch", "1", "--threads", "2"},
+     5,
+     "--threads 2 --rtol 1e-11 --seed 3"},
+    {{"--model", "lenet", "--node", "8", "--atol", "1e-14", "--batch", "1", "--method",
+      "directional", "--draws", "1", "--data-format", "NCHW"},
+     1,
+     "--op conv2d --in 1,32,14,14 --filter 5,5,32,64 --data-format NCHW --padding SAME"},
+    {{"--model", "mobilenet_v1", "--node", "13", "--atol", "1e-14", "--backend", "naive",
+      "--method", "richardson", "--impl", "f32", "--quarantine", "off", "--draws", "2"},
+     1,
+     "--op depthwise_conv2d_native"},
+};
+
+Test(gradcheck_cli, every_line_repeats_its_failure)
 {
-    static const char *const failing[][12] = {
-        {"--op", "silu", "--in", "2,3", "--dtype", "f32", "--rtol", "1e-14", "--seed", "9"},
-        {"--model", "lenet5", "--rtol", "1e-11", "--seed", "3", "--batch", "1"},
-    };
     static finished f, again;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
         char worst[256], repro[512], line[512], worst_again[256], repro_again[512];
-        gradcheck(failing[i], &f);
-        cr_assert_eq(f.status, 1, "%s%s", f.out, f.err);
-        split(&f, worst, repro);
-        memcpy(line, repro, sizeof line);
-        run_line(line, &again);
-        cr_assert_eq(again.status, 1, "%s\n%s%s", repro, again.out, again.err);
-        split(&again, worst_again, repro_again);
-        cr_expect_str_eq(worst, worst_again);
+        int n = 0;
+        gradcheck(failing[i].arguments, &f);
+        cr_assert_eq(f.status, 1, "case %zu: %s%s", i, f.out, f.err);
+        for (const char *at = f.out; (at = next_failure(at, worst, repro)) != NULL; n++) {
+            cr_expect_not_null(strstr(repro, failing[i].words), "case %zu: %s", i, repro);
+            cr_expect_null(strstr(repro, "--model"), "case %zu: %s", i, repro);
+            memcpy(line, repro, sizeof line);
+            run_line(line, &again);
+            cr_assert_eq(again.status, 1, "%s\n%s%s", repro, again.out, again.err);
+            int found = 0; /* of the operands that fail there as well */
+            for (const char *b = again.out;
+                 (b = next_failure(b, worst_again, repro_again)) != NULL;) {
+                found |= strcmp(worst, worst_again) == 0;
+                cr_expect_str_eq(repro, repro_again);
+            }
+            cr_expect(found, "%s\n%s\n%s", repro, worst, again.out);
+        }
+        cr_expect_geq(n, failing[i].failures, "case %zu: %s", i, f.out);
         cr_expect_not_null(strstr(f.out, "blame: "));
     }
+}
+
+Test(gradcheck_cli, a_leaf)
+{
+    static finished f;
+    gradcheck((const char *[]){"--model", "lenet", "--node", "0", NULL}, &f);
+    cr_expect_eq(f.status, 2, "%s", f.err);
+    cr_expect_not_null(strstr(f.out, "SKIPPED (a leaf)"), "%s", f.out);
 }
 
 Test(gradcheck_cli, reports_for_programs)

@@ -1,0 +1,262 @@
+/* test_op_text.c - node -> options -> node is the same node, and what options cannot say is
+ * refused.
+ *
+ * The test compares the nodes itself, byte by byte, not by the function that the tool uses. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+#include "cli/op_build.h"
+#include "cli/op_text.h"
+
+static int same_type(const adj_node *a, const adj_node *b)
+{
+    return a->type.dtype == b->type.dtype && adj_shape_equal(a->type.shape, b->type.shape);
+}
+
+/* Types and attributes; of operands that are made of others, the same again. */
+static int same(const adj_node *a, const adj_node *b)
+{
+    if (a->op != b->op || a->n_in != b->n_in || !same_type(a, b) ||
+        memcmp(a->attrs, b->attrs, a->op->attr_size) != 0)
+        return 0;
+    for (int k = 0; k < a->n_in; k++)
+        if (!same_type(a->in[k], b->in[k]) ||
+            (a->in[k]->n_in > 0 && b->in[k]->n_in > 0 && !same(a->in[k], b->in[k])))
+            return 0;
+    return 1;
+}
+
+/* Reads the words of a printed line. */
+static op_args read_words(char *line)
+{
+    op_args a = {0};
+    option options[OP_OPTIONS];
+    op_args_options(&a, options);
+    for (char *word = strtok(line, " "); word != NULL; word = strtok(NULL, " ")) {
+        int known = 0;
+        for (int i = 0; i < OP_OPTIONS; i++)
+            if (strcmp(options[i].name, word) == 0) {
+                *(const char **)options[i].to = strtok(NULL, " ");
+                known = 1;
+            }
+        cr_assert(known, "%s", word);
+    }
+    return a;
+}
+
+static int round_trip(const adj_node *n, char line[OP_LINE])
+{
+    op_text text;
+    char words[OP_LINE], message[256] = "";
+    if (!op_text_of(n, &text))
+        return 0;
+    cr_assert(op_args_print(&text.args, line, OP_LINE));
+    strcpy(words, line);
+    op_args args = read_words(words);
+    adj_graph *g = adj_graph_new();
+    const adj_node *again = op_args_build(&args, g, message, sizeof message);
+    cr_assert_not_null(again, "%s: %s", line, message);
+    cr_expect(same(n, again), "%s: another node", line);
+    adj_graph_free(g);
+    return 1;
+}
+
+static void expect_round_trip(const op_args *args)
+{
+    char message[256] = "", line[OP_LINE] = "";
+    adj_graph *g = adj_graph_new();
+    const adj_node *n = op_args_build(args, g, message, sizeof message);
+    cr_assert_not_null(n, "%s: %s", args->op, message);
+    int is_leaf = (n->op->flags & ADJ_OP_LEAF) != 0;
+    cr_expect_eq(round_trip(n, line), !is_leaf, "%s %s %s", args->op, args->in ? args->in : "",
+                 args->attr ? args->attr : "");
+    adj_graph_free(g);
+}
+
+Test(op_text, every_op_in_every_type)
+{
+    static const char *const dtypes[] = {"f32", "f64", "f16", "bf16"};
+    static const char *const formats[] = {NULL, "NCHW"};
+    for (int i = 0; op_builder_at(i) != NULL; i++)
+        for (int k = 0; k < 8; k++) {
+            op_args a = {.op = op_builder_at(i)->name,
+                         .dtype = dtypes[k % 4],
+                         .data_format = formats[k / 4]};
+            expect_round_trip(&a);
+        }
+}
+
+static const char *const convs[] = {"conv2d",
+                                    "conv2d_backprop_input",
+                                    "conv2d_backprop_filter",
+                                    "depthwise_conv2d_native",
+                                    "depthwise_conv2d_native_backprop_input",
+                                    "depthwise_conv2d_native_backprop_filter"};
+
+Test(op_text, convolutions)
+{
+    static const char *const filters[] = {"3,3,4,2", "1,5,4,1", "2,2,4,3"};
+    static const char *const groups[] = {"3,3,2,2", "1,1,1,4", "3,2,2,6"};
+    static const char *const steps[2][3] = {{NULL, "1,2,1,1", "1,3,2,1"},
+                                            {NULL, "1,1,2,1", "1,1,3,2"}};
+    static const char *const paddings[] = {"SAME", "VALID", "EXPLICIT"};
+    static const char *const pads[] = {"0,0,1,2,0,3,0,0", "0,0,0,0,1,2,0,3"};
+    for (size_t i = 0; i < 6 * 3 * 3 * 3 * 3 * 2; i++) {
+        int nchw = i % 2, padding = i / 2 % 3, stride = i / 6 % 3, dilation = i / 18 % 3;
+        int filter = i / 54 % 3, op = (int)(i / 162);
+        op_args a = {.op = convs[op],
+                     .in = nchw ? "2,4,9,11" : "2,9,11,4",
+                     .filter = op < 3 && padding != 2 ? groups[filter] : filters[filter],
+                     .data_format = nchw ? "NCHW" : "NHWC",
+                     .padding = paddings[padding],
+                     .explicit_paddings = padding == 2 ? pads[nchw] : NULL,
+                     .strides = steps[nchw][stride],
+                     .dilations = steps[nchw][dilation]};
+        expect_round_trip(&a);
+    }
+}
+
+static const op_args others[] = {
+    {.op = "max_pool", .in = "1,9,8,3", .ksize = "1,3,2,1", .strides = "1,2,3,1"},
+    {.op = "max_pool",
+     .ksize = "1,2,2,1",
+     .padding = "EXPLICIT",
+     .explicit_paddings = "0,0,1,0,0,1,0,0"},
+    {.op = "max_pool", .in = "1,4,4,6", .ksize = "1,1,1,2", .padding = "VALID"},
+    {.op = "max_pool_grad", .ksize = "1,3,3,1", .strides = "1,2,1,1", .padding = "VALID"},
+    {.op = "avg_pool_grad", .ksize = "1,1,3,3", .strides = "1,1,2,2", .data_format = "NCHW"},
+    {.op = "bias_add", .in = "3,5"},
+    {.op = "bias_add", .in = "3,5,2", .data_format = "NCHW"},
+    {.op = "batch_norm", .attr = "0.00123456789012345,1"},
+    {.op = "batch_norm_grad_sums", .attr = "1e-5,1", .data_format = "NCHW"},
+    {.op = "batch_norm_grad", .attr = "1e-5,0,1"},
+    {.op = "batch_norm_grad", .attr = "1e-5,0,0"},
+    {.op = "batch_norm_grad", .attr = "1e-5,1,1", .dtype = "bf16"},
+    {.op = "leaky_relu", .attr = "0.1"},
+    {.op = "leaky_relu_grad", .attr = "0.3333333333333333"},
+    {.op = "scale", .attr = "-1e-300", .in = "scalar"},
+    {.op = "add", .in = "2,1,3", .filter = "4,1"},
+    {.op = "mul", .in = "2,3", .filter = "scalar"},
+    {.op = "div", .in = "scalar", .filter = "2,3"},
+    {.op = "maximum", .in = "5,1", .filter = "1,4"},
+    {.op = "relu", .in = "0,4"},
+    {.op = "cast", .dtype = "f16", .attr = "bf16"},
+    {.op = "cast", .dtype = "f64", .attr = "f16"},
+    {.op = "label_count", .dtype = "f16", .in = "7"},
+    {.op = "matmul", .in = "3,4", .filter = "4,5"},
+    {.op = "matmul", .in = "4,3", .filter = "4,5", .attr = "1,0"},
+    {.op = "matmul", .in = "3,4", .filter = "5,4", .attr = "0,1"},
+    {.op = "matmul", .in = "4,3", .filter = "5,4", .attr = "1,1"},
+    {.op = "reshape", .in = "2,3,4", .attr = "4,6"},
+    {.op = "broadcast_to", .in = "2,1,4", .attr = "5,2,3,4"},
+    {.op = "transpose", .in = "2,3,4", .attr = "1,2,0"},
+    {.op = "concat", .in = "2,3,4", .filter = "2,5,4", .attr = "1"},
+    {.op = "pad", .in = "2,3", .attr = "0,1,3,0"},
+    {.op = "slice", .in = "5,6", .attr = "1,2,3,4"},
+    {.op = "reduce_sum", .in = "2,3,4", .attr = "0"},
+    {.op = "reduce_mean", .in = "2,3,4", .attr = "0,2,1"},
+    {.op = "reduce_max", .in = "2,3,4", .attr = "1,0"},
+    {.op = "softmax", .in = "2,3,4"},
+    {.op = "softmax_cross_entropy", .in = "3,7", .attr = "0"},
+    {.op = "sparse_softmax_cross_entropy", .in = "3,7", .attr = "0.25"},
+    {.op = "dropout", .attr = "0.125,77"},
+    {.op = "momentum", .attr = "0.5,0.25"},
+    {.op = "sgd_step", .attr = "0"},
+    {.op = "adam_step", .attr = "0.8,0.99,1e-6,0.01"},
+    {.op = "ema", .attr = "0.99"},
+};
+
+Test(op_text, other_attributes)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        expect_round_trip(&others[i]);
+}
+
+/* Forward, gradient and update nodes of whole models: what is told is right; and most can be. */
+Test(op_text, models)
+{
+    static const char *const names[] = {"lenet", "resnet8", "mobilenet_v1"};
+    for (int i = 0; i < 3; i++) {
+        adj_graph *g = adj_graph_new();
+        adj_model_opts options = {.batch = 2, .training = 1};
+        const adj_model *model = adj_model_find(names[i], &options);
+        adj_node *logits = adj_model_logits(g, model, &options);
+        adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
+        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+        cr_assert_not_null(adj_sgd(adj_loss_softmax(logits, labels), lr));
+        int told = 0, all = 0;
+        for (int id = 0; id < adj_graph_size(g); id++) {
+            const adj_node *n = adj_graph_node(g, id);
+            char line[OP_LINE];
+            int can = round_trip(n, line);
+            all += n->n_in > 0;
+            told += can && n->n_in > 0;
+            if (strstr(n->op->name, "conv") != NULL || n->op == &adj_op_batch_norm)
+                cr_expect(can, "%s: node %d (%s)", names[i], id, n->op->name);
+        }
+        cr_expect_geq(told, all * 9 / 10, "%s: %d of %d", names[i], told, all);
+        adj_graph_free(g);
+    }
+}
+
+static adj_node *own(adj_node *x)
+{
+    static adj_op op;
+    op = adj_op_relu;
+    op.name = "relu"; /* the name alone does not make it relu */
+    return adj_node_new1(&op, x, NULL);
+}
+
+Test(op_text, refused)
+{
+    adj_graph *g = adj_graph_new();
+    op_text t;
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}});
+    adj_node *three[] = {x, adj_relu(x), adj_neg(x)};
+    cr_expect_not(op_text_of(NULL, &t));
+    cr_expect_not(op_text_of(x, &t));
+    cr_expect_not(op_text_of(adj_add(x, x), &t), "one operand twice");
+    cr_expect_not(op_text_of(adj_concat(3, three, 0), &t));
+    cr_expect_not(op_text_of(adj_dropout(x, adj_input(g, "s", ADJ_I32, (adj_shape){0}), 0.5,
+                                         0xFFFFFFFFFFFFFFFF),
+                             &t),
+                  "a seed that no number holds");
+    cr_expect_not(op_text_of(own(x), &t));
+    cr_expect(op_text_of(adj_relu(x), &t));
+    adj_graph_free(g);
+}
+
+Test(op_text, numbers_that_are_wrong)
+{
+    static const struct {
+        op_args args;
+        const char *says;
+    } wrong[] = {
+        {{.op = "relu", .attr = "1"}, "--attr: relu has 0 such attributes (got 1)"},
+        {{.op = "scale", .attr = "1,2"}, "--attr: scale has 1 such attributes (got 2)"},
+        {{.op = "scale", .attr = ""}, "--attr: not a list"},
+        {{.op = "scale", .attr = "nan"}, "--attr: not a list"},
+        {{.op = "scale", .attr = "1e999"}, "--attr: not a list"},
+        {{.op = "scale", .attr = "1,,2"}, "--attr: not a list"},
+        {{.op = "scale", .attr = "f33"}, "--attr: not a list"},
+        {{.op = "reduce_sum", .attr = "1.5,0"}, "--attr: number 1 must be a whole one (got 1.5)"},
+        {{.op = "concat", .attr = "1e300"}, "--attr: number 1 must be a whole one"},
+        {{.op = "reduce_sum", .attr = "0,1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6"}, "at most 16 numbers"},
+        {{.op = "reduce_sum", .attr = "0,1,2,3,4,5,6,7"}, "reduce_sum"},
+        {{.op = "transpose", .attr = "0,0,1,2"}, "transpose"},
+        {{.op = "reshape", .attr = "7"}, "reshape"},
+        {{.op = "cast", .attr = "77"}, "cast"},
+        {{.op = "pad", .attr = "-1"}, "pad"},
+        {{.op = "matmul", .in = "scalar", .filter = "scalar"}, "matmul"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char message[256] = "";
+        adj_graph *g = adj_graph_new();
+        cr_expect_null(op_args_build(&wrong[i].args, g, message, sizeof message), "case %zu", i);
+        cr_expect_not_null(strstr(message, wrong[i].says), "case %zu: %s", i, message);
+        adj_graph_free(g);
+    }
+}
