@@ -48,6 +48,20 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
     return status;
 }
 
+static adj_status only_node(compared *c, const compared_opts *o)
+{
+    adj_node *n = adj_graph_node(c->graph, (int)o->node);
+    c->root[0] = n;
+    c->updates = NULL;
+    if (n != NULL && adj_node_n_in(n) > 0)
+        return ADJ_OK;
+    c->usage = 1;
+    snprintf(c->message, sizeof c->message,
+             "--node: %s has nodes 0 to %d, some are leaves (got %lld)", o->model,
+             adj_graph_size(c->graph) - 1, (long long)o->node);
+    return ADJ_EARG;
+}
+
 adj_status compared_open(compared *c, const compared_opts *o)
 {
     *c = (compared){0};
@@ -79,7 +93,8 @@ adj_status compared_open(compared *c, const compared_opts *o)
     }
     c->labels = adj_input(c->graph, "labels", ADJ_I32, (adj_shape){1, {o->batch}});
     c->root[c->n_root++] = adj_loss_softmax(logits, c->labels);
-    return finish(c, o->batch, model->classes);
+    adj_status status = finish(c, o->batch, model->classes);
+    return status == ADJ_OK && o->node >= 0 ? only_node(c, o) : status;
 }
 
 void compared_close(compared *c)

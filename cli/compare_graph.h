@@ -12,6 +12,7 @@ enum { MOST_ROOTS = 65 };
 typedef struct {
     const char *model; /* NULL: the op */
     op_args op;
+    int64_t node;                 /* of the model: no more than this one needs; negative: all */
     int64_t batch, height, width; /* 0: the model's */
 } compared_opts;
 

@@ -65,7 +65,7 @@ static void write_row(FILE *f, const adj_compare_row *row)
     fputs("</td></tr>\n", f);
 }
 
-static void write_config(FILE *f, const adj_comparison *c, int k)
+static void write_config(FILE *f, const adj_comparison *c, int k, const reproducer *again)
 {
     adj_config_result r = adj_comparison_result(c, k);
     fputs("<h2>", f);
@@ -75,6 +75,11 @@ static void write_config(FILE *f, const adj_comparison *c, int k)
             "bytes; twice the same bits: %s. ",
             r.ms, r.steps, r.naive_steps, r.reorders, r.arena_bytes, r.repeats ? "yes" : "no");
     write_escaped(f, r.reason);
+    if (again->line[0] != '\0') {
+        fputs("</p>\n<p>Fails by itself: <code>", f);
+        write_escaped(f, again->line);
+        fputs("</code>", f);
+    }
     fputs("</p>\n<table><tr><th>node</th><th class=\"l\">op</th><th class=\"l\">name</th>"
           "<th class=\"l\">result</th><th colspan=\"2\">error / bound</th><th>max abs</th>"
           "<th>max rel</th><th>max ulp</th><th>SQNR dB</th><th>in the graph</th><th>&micro;s</th>"
@@ -99,7 +104,7 @@ int write_html(FILE *f, const adj_comparison *c, const write_opts *o)
     write_escaped(f, o->repro);
     fputs("</p>\n", f);
     for (int k = 1; k < adj_comparison_n_configs(c); k++)
-        write_config(f, c, k);
+        write_config(f, c, k, &o->again[k]);
     fputs("</body></html>\n", f);
     return ferror(f);
 }

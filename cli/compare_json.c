@@ -55,17 +55,27 @@ static json_t *config_json(const adj_comparison *c, int k)
                      (json_int_t)r.arena_bytes, "repeats", r.repeats, "differs", r.differs);
 }
 
+static json_t *again_json(const adj_comparison *c, int k, const reproducer *r)
+{
+    return json_pack("{s:s, s:i, s:i, s:s}", "configuration", adj_comparison_config(c, k)->name,
+                     "node", r->row != NULL ? adj_node_id(r->row->node) : -1, "trials", r->tried,
+                     "line", r->line);
+}
+
 int write_json(FILE *f, const adj_comparison *c, const write_opts *o)
 {
-    json_t *configs = json_array(), *rows = json_array();
+    json_t *configs = json_array(), *rows = json_array(), *again = json_array();
     int failed = 0;
     for (int k = 0; k < adj_comparison_n_configs(c); k++)
         failed |= json_array_append_new(configs, config_json(c, k)) != 0;
     for (int i = 0; i < adj_comparison_n_rows(c); i++)
         failed |= json_array_append_new(rows, row_json(c, adj_comparison_row(c, i))) != 0;
-    json_t *all =
-        json_pack("{s:s, s:s, s:i, s:o, s:o}", "what", o->what, "repro", o->repro, "failed",
-                  adj_comparison_n_failed(c), "configurations", configs, "rows", rows);
+    for (int k = 1; k < adj_comparison_n_configs(c); k++)
+        if (o->again[k].line[0] != '\0')
+            failed |= json_array_append_new(again, again_json(c, k, &o->again[k])) != 0;
+    json_t *all = json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "what", o->what, "repro", o->repro,
+                            "failed", adj_comparison_n_failed(c), "configurations", configs,
+                            "again", again, "rows", rows);
     failed |= all == NULL || json_dumpf(all, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
               fputc('\n', f) == EOF;
     json_decref(all);

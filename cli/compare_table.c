@@ -170,6 +170,21 @@ static void print_failures(FILE *f, const adj_comparison *c)
         fprintf(f, "  and %d more (--json or --csv has all)\n", n - MOST);
 }
 
+static void print_again(FILE *f, const adj_comparison *c, const write_opts *o)
+{
+    for (int k = 1; k < adj_comparison_n_configs(c); k++) {
+        const reproducer *r = &o->again[k];
+        if (r->line[0] == '\0')
+            continue;
+        fprintf(f, "  %s", adj_comparison_config(c, k)->name);
+        if (r->row != NULL)
+            fprintf(f, ", %%%d %s", adj_node_id(r->row->node), adj_node_op(r->row->node));
+        if (r->tried > 0)
+            fprintf(f, ", after %d trials", r->tried);
+        fprintf(f, "\n    again: %s\n", r->line);
+    }
+}
+
 void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
 {
     adj_config_result ref = adj_comparison_result(c, 0);
@@ -184,8 +199,7 @@ void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
             print_ops(f, c, k);
     }
     print_failures(f, c);
-    if (adj_comparison_n_failed(c) > 0)
-        fprintf(f, "  again: %s\n", o->repro);
+    print_again(f, c, o);
     fprintf(f, "\n%d comparisons, %d failed\n", adj_comparison_n_rows(c),
             adj_comparison_n_failed(c));
 }

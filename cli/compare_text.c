@@ -92,7 +92,8 @@ void write_escaped(FILE *f, const char *s)
     }
 }
 
-static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *row)
+static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *row,
+                       const reproducer *again)
 {
     const adj_error *e = row->isolated.wrong > 0 ? &row->isolated : &row->in_plan;
     fputs("  <testcase classname=\"", f);
@@ -109,7 +110,12 @@ static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *
         fprintf(f, "%lld of %lld wrong, worst at %lld: got %.9g, expected %.9g +- %.2g",
                 (long long)e->wrong, (long long)e->n, (long long)e->at, e->got, e->expected,
                 e->bound);
-    fprintf(f, "; to blame: %s\"/></testcase>\n", adj_blame_name(row->blame));
+    fprintf(f, "; to blame: %s", adj_blame_name(row->blame));
+    if (again->row == row) {
+        fputs("; again: ", f);
+        write_escaped(f, again->line);
+    }
+    fputs("\"/></testcase>\n", f);
 }
 
 int write_junit(FILE *f, const adj_comparison *c, const write_opts *o)
@@ -129,7 +135,7 @@ int write_junit(FILE *f, const adj_comparison *c, const write_opts *o)
         fprintf(f, "\" tests=\"%d\" failures=\"%d\">\n", n, failed);
         for (int i = 0; i < adj_comparison_n_rows(c); i++)
             if (adj_comparison_row(c, i)->config == k)
-                junit_case(f, c, adj_comparison_row(c, i));
+                junit_case(f, c, adj_comparison_row(c, i), &o->again[k]);
         fputs(" </testsuite>\n", f);
     }
     fputs("</testsuites>\n", f);

@@ -4,12 +4,13 @@
 
 #include <stdio.h>
 
-#include "adjoint_check.h"
+#include "compare_again.h"
 
 typedef struct {
-    const char *what; /* "lenet, batch 2, seed 1" */
-    const char *repro;
-    int all; /* the table has a line for every row, not for every op */
+    const char *what;        /* "lenet, batch 2, seed 1" */
+    const char *repro;       /* the whole again */
+    const reproducer *again; /* by configuration */
+    int all;                 /* the table has a line for every row, not for every op */
 } write_opts;
 
 void write_table(FILE *f, const adj_comparison *c, const write_opts *o);

@@ -9,7 +9,12 @@ static const char *const isas[] = {
     "all"};
 static const char *const words[] = {"f32",  "f64",  "f16",   "bf16",    "nhwc",
                                     "nchw", "isa=", "impl=", "threads="};
-enum { N_ISA = sizeof isas / sizeof *isas, N_WORD = sizeof words / sizeof *words, LONGEST = 32 };
+enum {
+    N_ISA = sizeof isas / sizeof *isas,
+    N_WORD = sizeof words / sizeof *words,
+    LONGEST = 48,
+    MOST_OPS = 128
+};
 
 /* Levenshtein's distance. */
 static int distance(const char *a, const char *b)
@@ -63,20 +68,45 @@ static int is_word(const char *text, const char *const list[], int n)
     return 0;
 }
 
+/* The name if it is in the list, else the sentence. */
+static adj_status check_name(const char *what, const char *text, const char *const list[], int n,
+                             const adj_config *c, char *message, size_t size)
+{
+    if (is_word(text, list, n))
+        return ADJ_OK;
+    return refuse_text(message, size, "configuration \"%s\": unknown %s \"%s\" (did you mean %s?)",
+                       c->name, what, text, nearest(text, list, n));
+}
+
 /* "onednn", or "onednn,max_pool=naive" */
 static adj_status read_backend(const char *text, const adj_backend *const *backends, adj_config *c,
                                char *message, size_t size)
 {
-    const char *names[8] = {""};
-    int n = 0;
+    const char *names[8] = {""}, *ops[MOST_OPS] = {""};
+    char copy[sizeof c->backend];
+    int n = 0, n_op = 0;
+    adj_status status = ADJ_OK;
     for (const adj_backend *const *b = backends; *b != NULL && n < 8; b++)
         names[n++] = (*b)->name;
+    for (const adj_op *const *op = adj_ops; *op != NULL && n_op < MOST_OPS; op++)
+        ops[n_op++] = (*op)->name;
     snprintf(c->backend, sizeof c->backend, "%s", text);
-    if (strchr(text, ',') == NULL && strchr(text, '=') == NULL && !is_word(text, names, n))
-        return refuse_text(message, size,
-                           "configuration \"%s\": unknown backend \"%s\" (did you mean %s?)",
-                           c->name, text, nearest(text, names, n));
-    return ADJ_OK;
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *part = copy; part != NULL && status == ADJ_OK;) {
+        char *comma = strchr(part, ',');
+        if (comma != NULL)
+            *comma = '\0';
+        char *equals = strchr(part, '=');
+        if (equals != NULL) {
+            *equals = '\0';
+            status = check_name("op", part, ops, n_op, c, message, size);
+            part = equals + 1;
+        }
+        if (status == ADJ_OK)
+            status = check_name("backend", part, names, n, c, message, size);
+        part = comma != NULL ? comma + 1 : NULL;
+    }
+    return status;
 }
 
 static adj_status read_threads(const char *text, adj_config *c, char *message, size_t size)
@@ -112,12 +142,10 @@ static adj_status read_part(const char *part, adj_config *c, char *message, size
         return ADJ_OK;
     }
     if (strncmp(part, "isa=", 4) == 0) {
-        if (!is_word(part + 4, isas, N_ISA))
-            return refuse_text(message, size,
-                               "configuration \"%s\": unknown isa \"%s\" (did you mean %s?)",
-                               c->name, part + 4, nearest(part + 4, isas, N_ISA));
-        snprintf(c->isa, sizeof c->isa, "%s", part + 4);
-        return ADJ_OK;
+        adj_status status = check_name("isa", part + 4, isas, N_ISA, c, message, size);
+        if (status == ADJ_OK)
+            snprintf(c->isa, sizeof c->isa, "%s", part + 4);
+        return status;
     }
     return refuse_text(message, size,
                        "configuration \"%s\": unknown part \"%s\" (did you mean %s?)", c->name,

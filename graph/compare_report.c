@@ -78,10 +78,15 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
             i > 0 && o->backends != NULL ? o->backends : adj_backends;
         if (config_parse(text[i], backends, &c->config[i], message, sizeof message) != ADJ_OK)
             return compare_fail(c, ADJ_EARG, "adj_compare: %s", message);
-        if (c->config[i].isa[0] != '\0' && (o->elsewhere == NULL || i == 0))
+        if (c->config[i].isa[0] != '\0' && i == 0)
             return compare_fail(c, ADJ_EARG,
-                                "adj_compare: configuration \"%s\": isa needs a process of its own "
-                                "and cannot be the reference",
+                                "adj_compare: the first configuration is the reference and runs in "
+                                "this process, where no isa can be set (got \"%s\")",
+                                c->config[i].name);
+        if (c->config[i].isa[0] != '\0' && o->elsewhere == NULL)
+            return compare_fail(c, ADJ_EARG,
+                                "adj_compare: configuration \"%s\": an isa needs a process of its "
+                                "own, but elsewhere is NULL",
                                 c->config[i].name);
     }
     c->n_config = n;

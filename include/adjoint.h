@@ -232,6 +232,10 @@ ADJ_API adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a,
                                        size_t size);
 ADJ_API adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, char *message,
                                        size_t size);
+/* What one of the six convolutions, or a pool or a gradient of one, was built with, defaults filled
+ * in. 0 and *a as it was: n is no such node. */
+ADJ_API int adj_node_conv(const adj_node *n, adj_conv *a);
+ADJ_API int adj_node_pool(const adj_node *n, adj_pool *a);
 /* More than ADJ_MAX_RANK entries: ADJ_ESHAPE. Entries are not checked here. */
 ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape);
 

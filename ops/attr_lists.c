@@ -1,11 +1,12 @@
 /* attr_lists.c - see attr_lists.h; and the public readers of attribute lists of convolutions and
- * of shapes. */
+ * of shapes, and of the attributes that nodes have. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "adjoint.h"
+#include "adjoint_ext.h"
 #include "attr_lists.h"
 
 image_axes axes_of(adj_format format)
@@ -215,4 +216,37 @@ adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape)
     for (int i = 0; i < n; i++)
         shape->dim[i] = list[i];
     return ADJ_OK;
+}
+
+static int is_one_of(const adj_op *op, const adj_op *const ops[])
+{
+    while (*ops != NULL && *ops != op)
+        ops++;
+    return *ops != NULL;
+}
+
+int adj_node_conv(const adj_node *n, adj_conv *a)
+{
+    static const adj_op *const convs[] = {&adj_op_conv2d,
+                                          &adj_op_conv2d_backprop_input,
+                                          &adj_op_conv2d_backprop_filter,
+                                          &adj_op_depthwise_conv2d_native,
+                                          &adj_op_depthwise_conv2d_native_backprop_input,
+                                          &adj_op_depthwise_conv2d_native_backprop_filter,
+                                          NULL};
+    if (n == NULL || a == NULL || !is_one_of(n->op, convs))
+        return 0;
+    *a = ((const adj_conv_attrs *)n->attrs)->conv;
+    return 1;
+}
+
+int adj_node_pool(const adj_node *n, adj_pool *a)
+{
+    static const adj_op *const pools[] = {&adj_op_max_pool,           &adj_op_max_pool_grad,
+                                          &adj_op_max_pool_grad_grad, &adj_op_avg_pool,
+                                          &adj_op_avg_pool_grad,      NULL};
+    if (n == NULL || a == NULL || !is_one_of(n->op, pools))
+        return 0;
+    *a = ((const adj_pool_attrs *)n->attrs)->pool;
+    return 1;
 }

@@ -251,8 +251,15 @@ Test(compare, configurations_are_read)
     cr_assert_str_eq(c.backend, "onednn");
     cr_assert(c.has_dtype && c.dtype == ADJ_BF16 && c.has_format && c.format == ADJ_NCHW);
     cr_assert(strcmp(c.isa, "avx2") == 0 && strcmp(c.impl, "gemm") == 0 && c.threads == 3);
+    cr_assert_eq(adj_config_parse("onednn,max_pool=naive,relu=naive:nchw", &c, NULL, 0), ADJ_OK);
+    cr_assert_str_eq(c.backend, "onednn,max_pool=naive,relu=naive");
+    cr_assert(c.has_format && !c.has_dtype);
     static const char *const wrong[][2] = {
         {"onednm", "did you mean onednn?"},
+        {"onednn,max_pol=naive", "unknown op \"max_pol\" (did you mean max_pool?)"},
+        {"onednn,max_pool=naiv", "unknown backend \"naiv\" (did you mean naive?)"},
+        {"onednm,max_pool=naive:bf16", "did you mean onednn?"},
+        {"onednn,", "unknown backend \"\""},
         {"naive:f65", "did you mean f64?"},
         {"onednn:isa=avx3", "did you mean avx"},
         {"naive:thread=2", "did you mean threads=?"},
@@ -269,8 +276,10 @@ Test(compare, configurations_are_read)
 Test(compare, wrong_options)
 {
     static const char *const one[] = {"naive"}, *const isa[] = {"naive", "onednn:isa=avx2"},
+                             *const first[] = {"onednn:isa=avx2", "naive"},
                              *const bad[] = {"naive", "cuda"};
     const adj_compare_opts wrong[] = {
+        {.n_config = 2, .config = first},
         {.n_config = 1, .config = one},
         {.n_config = 2, .config = isa},
         {.n_config = 2, .config = bad},

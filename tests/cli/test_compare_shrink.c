@@ -1,0 +1,231 @@
+/* test_compare_shrink.c - what fails is made smaller: with a backend whose faults are planted, so
+ * that the smallest case is known. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "../../cli/compare_again.h"
+#include "../../cli/compare_shrink.h"
+#include "../../cli/op_build.h"
+#include "adjoint_ext.h"
+
+/* ---- a backend that is wrong for some shapes, and computes nothing else ---- */
+
+typedef enum { WIDE_RELU, CONV, GRAD_OF_POOL, NOT_A_LEAF, BY_SIXTEEN } fault;
+static fault planted;
+
+static int is_wrong(const adj_node *n)
+{
+    const int64_t *d = n->type.shape.dim;
+    const adj_conv_attrs *a = n->attrs;
+    switch (planted) {
+    case WIDE_RELU: return n->op == &adj_op_relu && d[1] >= 5 && d[3] >= 3;
+    case CONV:
+        return n->op == &adj_op_conv2d && a->geom.kw >= 2 && a->geom.ic / a->geom.groups >= 3 &&
+               a->geom.dh >= 2 && a->geom.groups >= 2;
+    case GRAD_OF_POOL: return n->op == &adj_op_avg_pool_grad && d[2] >= 7;
+    case NOT_A_LEAF: return n->op == &adj_op_relu && !(n->in[0]->op->flags & ADJ_OP_LEAF);
+    default: return n->op == &adj_op_relu && d[3] % 16 == 0;
+    }
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    if (!is_wrong(g->node[0]) || candidate > 0)
+        return ADJ_ENOKERNEL;
+    for (int k = 0; k < g->n_in; k++)
+        p->in[k] = NULL;
+    p->out[0] = NULL;
+    return ADJ_OK;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const adj_node *n = c->group->node[0];
+    for (int64_t i = 0; i < adj_shape_elems(n->type.shape); i++)
+        adj_store(n->type.dtype, c->out[0], i, 1000);
+    return ADJ_OK;
+}
+
+static adj_status open(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+static void close(void *backend) { (void)backend; }
+
+static const adj_kernel kernel = {.name = "any", .prepare = prepare, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend crooked = {
+    .name = "crooked", .open = open, .close = close, .kernels = kernels};
+static const adj_backend *backends[3];
+
+static const char *const two[] = {"naive:f64", "crooked"};
+
+static adj_compare_opts options(void)
+{
+    const adj_backend *const *last = adj_backends;
+    while (last[1] != NULL)
+        last++;
+    backends[0] = &crooked;
+    backends[1] = *last;
+    return (adj_compare_opts){
+        .n_config = 2, .config = two, .backends = backends, .runs = 1, .threads = 1, .seed = 1};
+}
+
+/* The lines that reproducers finds for what is described. */
+static void lines_for(compare_opts *o, char line[LINE])
+{
+    compared g;
+    adj_comparison *c;
+    adj_compare_opts opts = options();
+    cr_assert_eq(compared_open(&g, &o->graph), ADJ_OK, "%s", g.message);
+    const adj_leaf_value labels = {g.labels, g.label};
+    opts.n_root = g.n_root;
+    opts.root = g.root;
+    opts.updates = g.updates;
+    opts.n_value = g.labels != NULL;
+    opts.value = &labels;
+    cr_assert_eq(adj_compare(g.graph, &opts, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    cr_assert_gt(adj_comparison_n_failed(c), 0);
+    reproducer *r = reproducers(o, &opts, c);
+    cr_assert_not_null(r);
+    cr_assert_str_empty(r[0].line);
+    memcpy(line, r[1].line, LINE);
+    free(r);
+    adj_comparison_free(c);
+    compared_close(&g);
+}
+
+static const compare_opts usual = {
+    .graph = {.node = -1}, .seconds = 10, .shrink = 100, .seed = 1, .runs = 5};
+
+Test(compare_shrink, to_the_smallest)
+{
+    static const struct {
+        fault planted;
+        op_args op;
+        const char *line; /* by hand, from is_wrong */
+    } cases[] = {
+        {WIDE_RELU,
+         {.op = "relu", .in = "3,17,9,20"},
+         "adjoint compare --op relu --in 1,5,1,3 --configs naive:f64,crooked --seed 1"},
+        {CONV,
+         {.op = "conv2d",
+          .in = "2,12,13,12",
+          .filter = "3,3,4,9",
+          .dilations = "1,3,2,1",
+          .strides = "1,2,2,1",
+          .padding = "EXPLICIT",
+          .explicit_paddings = "0,0,3,1,2,2,0,0"},
+         "adjoint compare --op conv2d --in 1,1,1,6 --filter 1,2,3,2 --padding EXPLICIT "
+         "--explicit-paddings 0,0,0,0,0,1,0,0 --dilations 1,2,1,1 --configs naive:f64,crooked "
+         "--seed 1"},
+        {GRAD_OF_POOL,
+         {.op = "avg_pool", .in = "2,5,12,4", .data_format = "NCHW", .ksize = "1,1,2,2"},
+         "adjoint compare --op avg_pool_grad --in 1,1,7,1 --data-format NCHW --strides 1,1,1,1 "
+         "--ksize 1,1,1,1 --configs naive:f64,crooked --seed 1"},
+        {BY_SIXTEEN,
+         {.op = "relu", .in = "2,3,4,48", .dtype = "bf16"},
+         "adjoint compare --op relu --in 1,1,1,16 --dtype bf16 --configs naive:f64,crooked "
+         "--seed 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        compare_opts o = usual;
+        char line[LINE];
+        o.graph.op = cases[i].op;
+        planted = cases[i].planted;
+        lines_for(&o, line);
+        cr_expect_str_eq(line, cases[i].line);
+    }
+}
+
+/* A fault that needs the rest of the graph stays with the model, up to the node. */
+Test(compare_shrink, what_one_op_does_not_show)
+{
+    char line[LINE], again[LINE];
+    compare_opts o = usual;
+    o.graph = (compared_opts){.model = "resnet8", .node = -1, .batch = 2, .height = 8, .width = 8};
+    planted = NOT_A_LEAF;
+    lines_for(&o, line);
+    char *node = strstr(line, "--model resnet8 --node ");
+    cr_assert_not_null(node, "%s", line);
+    cr_assert_not_null(strstr(line, " --batch 2 --height 8 --width 8 --configs naive:f64,crooked"));
+    o.graph.node = strtol(node + 23, NULL, 10);
+    lines_for(&o, again); /* still fails, and at the same node */
+    cr_assert_str_eq(again, line);
+    o.graph.node = -1;
+    o.shrink = 0;
+    lines_for(&o, line);
+    cr_assert_null(strstr(line, "--node"), "%s", line);
+}
+
+/* No more trials than asked for; and what does not fail is left alone. */
+Test(compare_shrink, bounded)
+{
+    const adj_compare_opts opts = options();
+    op_line l = {.op = "relu", .in = {4, {8, 9, 8, 9}}, .groups = 1};
+    shrinking s = {&opts, ADJ_VERDICT_FAIL, ADJ_BLAME_KERNEL, 100, 4, 0};
+    planted = WIDE_RELU;
+    cr_assert_eq(shrink(&s, &l), 1);
+    cr_assert_leq(s.tried, 8);
+    cr_assert_gt(adj_shape_elems(l.in), 15);
+    s.blame = ADJ_BLAME_PLAN;
+    cr_assert_eq(shrink(&s, &l), 0);
+    s.blame = ADJ_BLAME_KERNEL;
+    s.verdict = ADJ_VERDICT_CRASH;
+    cr_assert_eq(shrink(&s, &l), 0);
+    l.in.dim[1] = 4;
+    s.verdict = ADJ_VERDICT_FAIL;
+    cr_assert_eq(shrink(&s, &l), 0);
+    cr_assert_eq(l.in.dim[1], 4);
+}
+
+/* Every op that can be named comes back from its node with the same operands. */
+Test(compare_shrink, every_op_as_a_line)
+{
+    const op_builder *b;
+    for (int i = 0; (b = op_builder_at(i)) != NULL; i++)
+        for (int nchw = 0; nchw < 2; nchw++) {
+            const compared_opts what = {
+                .op = {.op = b->name, .data_format = nchw ? "NCHW" : NULL, .padding = "VALID"}};
+            compared g, h;
+            op_line l;
+            op_words words;
+            cr_assert_eq(compared_open(&g, &what), ADJ_OK, "%s: %s", b->name, g.message);
+            if (op_line_of(g.root[0], nchw ? ADJ_NCHW : ADJ_NHWC, &l)) {
+                const compared_opts again = {.op = op_line_args(&l, &words)};
+                cr_assert_eq(compared_open(&h, &again), ADJ_OK, "%s: %s", b->name, h.message);
+                const adj_node *a = g.root[0], *c = h.root[0];
+                cr_assert_eq(adj_node_n_in(a), adj_node_n_in(c));
+                for (int k = -1; k < adj_node_n_in(a); k++) {
+                    adj_type s = adj_node_type(k < 0 ? a : adj_node_in(a, k));
+                    adj_type t = adj_node_type(k < 0 ? c : adj_node_in(c, k));
+                    cr_assert(s.dtype == t.dtype && adj_shape_equal(s.shape, t.shape),
+                              "%s, operand %d", b->name, k);
+                }
+                compared_close(&h);
+            }
+            compared_close(&g);
+        }
+}
+
+Test(compare_shrink, lines_are_quoted)
+{
+    char line[LINE];
+    compare_opts o = usual;
+    const compared_opts relu = {.op = {.op = "relu"}};
+    o.quarantine = "/it's a file";
+    o.guard = 1;
+    o.threads = 2;
+    o.runs = 1;
+    o.seconds = 0.5;
+    o.exact = 1;
+    char pair[160];
+    compare_pair("naive", "onednn,relu=naive", pair, sizeof pair);
+    compare_line(&o, &relu, pair, line);
+    cr_assert_str_eq(line, "adjoint compare --op relu --configs 'naive;onednn,relu=naive' --seed 1 "
+                           "--runs 1 --threads 2 --quarantine '/it'\\''s a file' --exact --guard "
+                           "--timeout 0.5");
+}
