@@ -401,7 +401,7 @@ typedef struct {
     const char *impl; /* take candidates whose implementation's name contains this, if there are */
     /* Implementations that are not to be used: NULL: those known to be wrong, and those in the file
      * that the environment's ADJOINT_QUARANTINE names. "off": none is left out; else a file beside
-     * the known ones, as adjoint selftest writes it. */
+     * the known ones, as adjoint selftest writes it ("only:FILE": without them). */
     const char *quarantine;
     int profile;  /* time every step: adj_exec_step */
     int canaries; /* words around all memory, looked at after every step: adj_run fails with

@@ -7,11 +7,11 @@
 
 #include "version.h"
 
-enum { N_KEY = 17 };                    /* numbers of a geometry that a quarantine file may name */
+enum { N_KEY = 19 };                    /* numbers of a geometry that a quarantine file may name */
 typedef struct {                        /* negative numbers: any */
     int version, isa, direction, dtype; /* version 0: any */
     char name[64];                      /* part of an implementation's */
-    int64_t want[N_KEY];
+    int64_t least[N_KEY], most[N_KEY];
     char reason[96];
 } quarantine_row;
 

@@ -2,17 +2,21 @@
  *
  * One row a line, seven words and then the reason; # begins a comment, * means any:
  *   version isa direction dtype implementation geometry reason...
- *   2.6.3 avx512_core backward_weights f32 brgconv:avx512_core ic=12,kh=1,kw=1,sh=2 SIGSEGV
+ *   2.6.3 avx512_core backward_weights f32 brgconv:avx512_core gic=9..15,kh=1,kw=1,sh=2.. SIGSEGV
  * A row holds for this very version, for CPUs that have the isa, for implementations whose name
- * contains the word, and for geometries that have all the values named. */
+ * contains the word, and for geometries that have all the values named: a number, a range, or all
+ * from a number on. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "onednn.h"
 
-enum { LINE = 512, MOST_ROWS = 100000, MOST_FILE = 16 << 20 };
+enum { LINE = 512, MOST_ROWS = 100000 };
 
 typedef struct {
     const char *name;
@@ -32,16 +36,34 @@ static const named directions[] = {{"forward", dnnl_forward_training},
                                    {"backward_weights", dnnl_backward_weights}};
 static const named dtypes[] = {{"f32", ADJ_F32}, {"bf16", ADJ_BF16}, {"f16", ADJ_F16}};
 
-/* In the order of geometry_of. */
-static const char *const keys[N_KEY] = {"n",  "ih", "iw", "ic", "oh", "ow", "oc",     "kh",  "kw",
-                                        "sh", "sw", "dh", "dw", "pt", "pl", "groups", "nhwc"};
+/* In the order of geometry_of. gic, goc: the channels of one group; a depthwise convolution has gic
+ * 1 and the multiplier as goc. */
+static const char *const keys[N_KEY] = {"n",  "ih",     "iw",  "ic",  "oh",  "ow", "oc",
+                                        "kh", "kw",     "sh",  "sw",  "dh",  "dw", "pt",
+                                        "pl", "groups", "gic", "goc", "nhwc"};
 
 static int64_t geometry_of(const conv_candidate *c, int key)
 {
     const adj_conv_geom *g = c->geom;
-    const int64_t all[N_KEY] = {g->n,  g->ih, g->iw, g->ic,     g->oh,           g->ow,
-                                g->oc, g->kh, g->kw, g->sh,     g->sw,           g->dh,
-                                g->dw, g->pt, g->pl, g->groups, c->channels_last};
+    const int64_t all[N_KEY] = {g->n,
+                                g->ih,
+                                g->iw,
+                                g->ic,
+                                g->oh,
+                                g->ow,
+                                g->oc,
+                                g->kh,
+                                g->kw,
+                                g->sh,
+                                g->sw,
+                                g->dh,
+                                g->dw,
+                                g->pt,
+                                g->pl,
+                                g->groups,
+                                g->ic / g->groups,
+                                g->oc / g->groups,
+                                c->channels_last};
     return all[key];
 }
 
@@ -94,14 +116,32 @@ static const char *read_version(const char *word, quarantine_row *r)
     return NULL;
 }
 
+/* "7", "7..9" or "7..". 0: it is none of these. */
+static int read_range(const char *text, int64_t *least, int64_t *most)
+{
+    char *end;
+    errno = 0;
+    *least = *most = strtoll(text, &end, 10);
+    if (end == text || errno != 0 || *least < 0)
+        return 0;
+    if (strncmp(end, "..", 2) != 0)
+        return *end == '\0';
+    *most = INT64_MAX;
+    if (end[2] == '\0')
+        return 1;
+    text = end + 2;
+    *most = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0 && *least <= *most;
+}
+
 static const char *read_geometry(char *word, quarantine_row *r)
 {
     for (int k = 0; k < N_KEY; k++)
-        r->want[k] = -1;
+        r->most[k] = INT64_MAX;
     if (strcmp(word, "*") == 0)
         return NULL;
     for (char *p = word; p != NULL;) {
-        char *comma = strchr(p, ','), *equals, *end;
+        char *comma = strchr(p, ','), *equals;
         int k = 0;
         if (comma != NULL)
             *comma = '\0';
@@ -112,9 +152,7 @@ static const char *read_geometry(char *word, quarantine_row *r)
             k++;
         if (k == N_KEY)
             return "the geometry has an unknown key";
-        errno = 0;
-        r->want[k] = strtoll(equals + 1, &end, 10);
-        if (end == equals + 1 || *end != '\0' || errno != 0 || r->want[k] < 0)
+        if (!read_range(equals + 1, &r->least[k], &r->most[k]))
             return "the geometry has a wrong number";
         p = comma != NULL ? comma + 1 : NULL;
     }
@@ -207,11 +245,31 @@ static adj_status read_rows(onednn *o, FILE *f, const char *path, char *message)
     return more < 0 || ferror(f) ? ADJ_EIO : ADJ_OK;
 }
 
+/* Opening must not hang on a pipe, nor reading on a terminal or go on for ever on a device: only
+ * regular files. NULL with errno; 0: it is none. */
+static FILE *open_regular(const char *path)
+{
+    struct stat s;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    FILE *f = NULL;
+    int is_regular = fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
+    if (is_regular)
+        f = fdopen(fd, "r");
+    if (f == NULL)
+        close(fd);
+    if (!is_regular)
+        errno = 0;
+    return f;
+}
+
 adj_status quarantine_read(onednn *o, const char *path, char *message)
 {
-    FILE *f = fopen(path, "r");
+    FILE *f = open_regular(path);
     if (f == NULL) {
-        snprintf(message, ADJ_WHY, "quarantine file %.60s: %s", path, strerror(errno));
+        snprintf(message, ADJ_WHY, "quarantine file %.60s: %s", path,
+                 errno != 0 ? strerror(errno) : "is not a regular file");
         return ADJ_EIO;
     }
     adj_status status = read_rows(o, f, path, message);
@@ -226,7 +284,7 @@ int quarantine_holds(const quarantine_row *r, const conv_candidate *c, int versi
         (r->dtype >= 0 && r->dtype != (int)c->dtype) || strstr(c->name, r->name) == NULL)
         return 0;
     for (int k = 0; k < N_KEY; k++)
-        if (r->want[k] >= 0 && r->want[k] != geometry_of(c, k))
+        if (geometry_of(c, k) < r->least[k] || geometry_of(c, k) > r->most[k])
             return 0;
     return 1;
 }

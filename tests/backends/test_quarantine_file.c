@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "adjoint_ext.h"
@@ -59,6 +60,12 @@ Test(quarantine_file, is_obeyed)
         {"* * forward bf16 * * tested\n", 0},
         {"1.0.0 * forward f32 * * tested\n", 0},
         {"* * forward f32 * ic=17 tested\n", 0},
+        {"* * forward f32 * gic=16,goc=16,groups=1 tested\n", 1},
+        {"* * forward f32 * ic=9..16,kh=3..3 tested\n", 1},
+        {"* * forward f32 * ic=16..,oc=0.. tested\n", 1},
+        {"* * forward f32 * ic=9..15 tested\n", 0},
+        {"* * forward f32 * ic=17.. tested\n", 0},
+        {"* * forward f32 * ic=16,oc=17..20 tested\n", 0},
         {"* * forward f32 nosuch * tested\n", 0},
         {"", 0},
     };
@@ -94,6 +101,11 @@ Test(quarantine_file, hostile_files_are_refused)
         {"* * forward f32 * ic=,kh=1 x\n", 0, "wrong number"},
         {"* * forward f32 * ic=99999999999999999999 x\n", 0, "wrong number"},
         {"* * forward f32 * zz=1 x\n", 0, "unknown key"},
+        {"* * forward f32 * ic=3.4 x\n", 0, "wrong number"},
+        {"* * forward f32 * ic=3..2 x\n", 0, "wrong number"},
+        {"* * forward f32 * ic=3...4 x\n", 0, "wrong number"},
+        {"* * forward f32 * ic=..4 x\n", 0, "wrong number"},
+        {"* * forward f32 * ic=1..99999999999999999999 x\n", 0, "wrong number"},
         {"* * forward f32 * * tes", 0, "line 1: too long, not text, or cut off"},
         {"* * forward f32 * * x\n\0\0\0", 25, "line 2: too long, not text"},
         {wide, 0, "line 1: too long"},
@@ -126,5 +138,25 @@ Test(quarantine_file, where_it_comes_from)
     setenv("ADJOINT_QUARANTINE", "/nonexistent/file", 1);
     cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_EIO);
     cr_assert_not_null(strstr(adj_exec_message(r.e), "No such file"));
+    rig_free(&r);
+}
+
+/* What is no regular file is refused before it is read: a pipe would hang, a device never end. */
+Test(quarantine_file, only_regular_files, .timeout = 20)
+{
+    rig r = plan("", 0);
+    char pipe[80];
+    snprintf(pipe, sizeof pipe, "%s.pipe", r.path);
+    cr_assert_eq(mkfifo(pipe, 0600), 0);
+    const char *const paths[] = {pipe, "/tmp", "/dev/zero", "/dev/tty0"};
+    adj_node *y = adj_graph_node(r.g, adj_graph_size(r.g) - 1);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "onednn", .quarantine = paths[i]};
+        adj_exec_free(r.e);
+        cr_expect_eq(adj_exec_new(r.g, &o, &r.e), ADJ_EIO, "%s", paths[i]);
+        cr_expect(i == 3 || strstr(adj_exec_message(r.e), "is not a regular file") != NULL, "%s",
+                  adj_exec_message(r.e));
+    }
+    unlink(pipe);
     rig_free(&r);
 }
