@@ -46,10 +46,10 @@ static const char *fault_of(const adj_comparison *c)
 }
 
 /* 0: the next case may follow. */
-static int try_case(int64_t i, const char *quarantine)
+static int try_case(const sweep *part, int64_t i, const char *quarantine)
 {
     static const char *const configs[] = {"naive:f64", "onednn"};
-    sweep_case s = sweep_at(i);
+    sweep_case s = sweep_at(part, i);
     adj_graph *g = adj_graph_new();
     adj_node *y = sweep_node(g, &s);
     char implementation[64] = "";
@@ -82,19 +82,23 @@ static int try_case(int64_t i, const char *quarantine)
     return stop;
 }
 
-/* stdin: "first last quarantine". */
+/* stdin: "first last sweep quarantine". */
 int command_sweep(int argc, char **argv)
 {
-    char line[4200], *quarantine;
+    char line[4300], *part, *quarantine;
+    sweep all;
     (void)argc, (void)argv;
     if (fgets(line, sizeof line, stdin) == NULL)
         return EXIT_FAILED;
     line[strcspn(line, "\n")] = '\0';
-    int64_t first = strtoll(line, &quarantine, 10), last = strtoll(quarantine, &quarantine, 10);
-    if (*quarantine != ' ' || first < 0 || last > sweep_size())
+    int64_t first = strtoll(line, &part, 10), last = strtoll(part, &part, 10);
+    if (*part != ' ' || (quarantine = strchr(++part, ' ')) == NULL)
+        return EXIT_FAILED;
+    *quarantine++ = '\0';
+    if (!sweep_read(&all, part) || first < 0 || last > sweep_size(&all))
         return EXIT_FAILED;
     for (int64_t i = first; i < last; i++)
-        if (try_case(i, quarantine + 1) != 0)
+        if (try_case(&all, i, quarantine) != 0)
             break;
     return EXIT_OK;
 }

@@ -1,43 +1,185 @@
 /* sweep.c - see sweep.h. The number of a case is read as digits of mixed radix, one for each
  * property. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "command.h"
 #include "sweep.h"
 
-static const int64_t kernels[] = {1, 3, 5, 7}, strides[] = {1, 2, 3}, dilations[] = {1, 2};
-static const int64_t channels[] = {1, 2, 3, 4, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 64};
-static const adj_padding paddings[] = {ADJ_VALID, ADJ_SAME, ADJ_EXPLICIT};
+enum { MOST_VALUES = 16, MOST_WORK = 45 * 1000 * 1000 /* multiplications, for larger sizes */ };
+
+/* In the order of sweep_property. */
+static const struct {
+    const char *name;
+    const char *value[MOST_VALUES + 1];
+} properties[N_PROPERTY] = {
+    {"direction", {"forward", "backward_data", "backward_weights"}},
+    {"dtype", {"f32", "bf16"}},
+    {"format", {"NHWC", "NCHW"}},
+    {"variant", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}},
+    {"padding", {"VALID", "SAME", "EXPLICIT"}},
+    {"kernel", {"1", "3", "5", "7"}},
+    {"stride", {"1", "2", "3"}},
+    {"dilation", {"1", "2"}},
+    {"channels",
+     {"1", "2", "3", "4", "7", "8", "9", "12", "15", "16", "17", "24", "31", "32", "33", "64"}},
+    {"size", {"15", "36", "64"}},
+};
 
 /* Dense with so many output channels; depthwise with a multiplier; grouped. */
 static const struct {
     int64_t oc, multiplier, groups;
 } variants[] = {{3, 0, 1}, {8, 0, 1}, {16, 0, 1}, {17, 0, 1}, {64, 0, 1},
                 {0, 1, 0}, {0, 2, 0}, {0, 3, 0},  {8, 0, 2},  {5, 0, 4}};
+enum { DENSE = 0x31f, DEPTHWISE = 0x0e0 }; /* masks of them */
 
-enum {
-    N_KERNEL = 4,
-    N_STRIDE = 3,
-    N_DILATION = 2,
-    N_CHANNEL = 16,
-    N_PADDING = 3,
-    N_VARIANT = 10,
-    N_FORMAT = 2,
-    N_DTYPE = 2,
-    N_DIRECTION = 3,
-    N_SIZE = 3,
-    TOTAL = N_KERNEL * N_STRIDE * N_DILATION * N_CHANNEL * N_PADDING * N_VARIANT * N_FORMAT *
-            N_DTYPE * N_DIRECTION * N_SIZE,
-    STEP = 44449,                /* a prime that does not divide TOTAL */
-    MOST_WORK = 45 * 1000 * 1000 /* multiplications, for the larger sizes */
+static const struct {
+    const char *op;
+    sweep_direction direction;
+    unsigned variants;
+} ops[] = {
+    {"conv2d", FORWARD, DENSE},
+    {"conv2d_backprop_input", BACKWARD_DATA, DENSE},
+    {"conv2d_backprop_filter", BACKWARD_WEIGHTS, DENSE},
+    {"depthwise_conv2d_native", FORWARD, DEPTHWISE},
+    {"depthwise_conv2d_native_backprop_input", BACKWARD_DATA, DEPTHWISE},
+    {"depthwise_conv2d_native_backprop_filter", BACKWARD_WEIGHTS, DEPTHWISE},
 };
+enum { N_OP = sizeof ops / sizeof *ops };
 
-int64_t sweep_size(void) { return TOTAL; }
+/* ---- parts of the sweep ---- */
 
-static int64_t digit(int64_t *i, int64_t radix)
+static int values_of(int property)
 {
-    int64_t d = *i % radix;
-    *i /= radix;
-    return d;
+    int n = 0;
+    while (properties[property].value[n] != NULL)
+        n++;
+    return n;
+}
+
+sweep sweep_all(void)
+{
+    sweep s;
+    for (int p = 0; p < N_PROPERTY; p++)
+        s.mask[p] = (1U << values_of(p)) - 1;
+    return s;
+}
+
+int sweep_keep(sweep *s, sweep_property property, const char *list, char *message, size_t size)
+{
+    unsigned mask = 0;
+    for (const char *p = list;; p++) {
+        size_t length = strcspn(p, ",");
+        int i = 0, n = values_of(property);
+        while (i < n && (strncmp(p, properties[property].value[i], length) != 0 ||
+                         properties[property].value[i][length] != '\0'))
+            i++;
+        if (i == n) {
+            int used = snprintf(message, size, "is not in the sweep (got %.*s, expected some of",
+                                (int)(length < 40 ? length : 40), p);
+            for (i = 0; i < n; i++)
+                used += snprintf(message + used, size - (size_t)used, " %s%s",
+                                 properties[property].value[i], i + 1 < n ? "" : ")");
+            return 0;
+        }
+        mask |= 1U << i;
+        p += length;
+        if (*p == '\0')
+            break;
+    }
+    s->mask[property] &= mask;
+    return 1;
+}
+
+int sweep_keep_op(sweep *s, const char *op, char *message, size_t size)
+{
+    for (int i = 0; i < N_OP; i++)
+        if (strcmp(op, ops[i].op) == 0) {
+            s->mask[DIRECTION] &= 1U << ops[i].direction;
+            s->mask[VARIANT] &= ops[i].variants;
+            return 1;
+        }
+    const char *nearest = nearest_name(op, &ops[0].op, N_OP, sizeof *ops);
+    snprintf(message, size, "%.60s is no convolution of the sweep (did you mean %s?)", op,
+             nearest != NULL ? nearest : ops[0].op);
+    return 0;
+}
+
+void sweep_write(const sweep *s, char text[SWEEP_TEXT])
+{
+    int used = 0;
+    for (int p = 0; p < N_PROPERTY; p++)
+        used +=
+            snprintf(text + used, SWEEP_TEXT - (size_t)used, "%s%x", p > 0 ? "," : "", s->mask[p]);
+}
+
+int sweep_read(sweep *s, const char *text)
+{
+    const sweep all = sweep_all();
+    for (int p = 0; p < N_PROPERTY; p++) {
+        char *end;
+        unsigned long mask = strtoul(text, &end, 16);
+        if (end == text || mask == 0 || mask > all.mask[p] ||
+            *end != (p + 1 < N_PROPERTY ? ',' : '\0'))
+            return 0;
+        s->mask[p] = (unsigned)mask;
+        text = end + 1;
+    }
+    return 1;
+}
+
+/* ---- cases ---- */
+
+int64_t sweep_size(const sweep *s)
+{
+    int64_t n = 1;
+    for (int p = 0; p < N_PROPERTY; p++)
+        n *= __builtin_popcount(s->mask[p]);
+    return n;
+}
+
+/* A permutation of 0 .. n-1: a Feistel network over the next power of 4, walked until it is below
+ * n. */
+static int64_t shuffled(int64_t i, int64_t n)
+{
+    int half = 1;
+    while (INT64_C(1) << 2 * half < n)
+        half++;
+    uint32_t mask = (UINT32_C(1) << half) - 1;
+    do {
+        uint32_t left = (uint32_t)(i >> half), right = (uint32_t)i & mask;
+        for (uint32_t round = 1; round <= 6; round++) {
+            uint32_t mixed = (right + round) * UINT32_C(0x9e3779b1);
+            mixed = (mixed ^ mixed >> 15) * UINT32_C(0x85ebca77);
+            uint32_t next = left ^ ((mixed ^ mixed >> 13) & mask);
+            left = right;
+            right = next;
+        }
+        i = (int64_t)left << half | right;
+    } while (i >= n);
+    return i;
+}
+
+/* The place of the mask's i-th bit. */
+static int place_of(unsigned mask, int64_t i)
+{
+    while (i-- > 0)
+        mask &= mask - 1;
+    return __builtin_ctz(mask);
+}
+
+/* Some faults need wide images; naive has to compute them as well. */
+static void set_size(sweep_case *c, int64_t size)
+{
+    static const int64_t heights[] = {15, 36, 64}, widths[] = {14, 36, 64};
+    int64_t each = c->k * c->k * (c->ic / c->groups) * c->oc / (c->stride * c->stride);
+    c->n = 2;
+    for (int64_t i = 0; i <= size; i++)
+        if (i == 0 || c->n * heights[i] * widths[i] * each <= MOST_WORK) {
+            c->h = heights[i];
+            c->w = widths[i];
+        }
 }
 
 static void set_attributes(sweep_case *c, adj_padding padding, adj_format format)
@@ -55,38 +197,36 @@ static void set_attributes(sweep_case *c, adj_padding padding, adj_format format
     }
 }
 
-/* Some faults need wide images; naive has to compute them as well. */
-static void set_size(sweep_case *c, int64_t size)
+static int64_t number(sweep_property p, const int at[N_PROPERTY])
 {
-    static const int64_t heights[N_SIZE] = {15, 36, 64}, widths[N_SIZE] = {14, 36, 64};
-    int64_t each = c->k * c->k * (c->ic / c->groups) * c->oc / (c->stride * c->stride);
-    c->n = 2;
-    for (int64_t i = 0; i < N_SIZE && i <= size; i++)
-        if (i == 0 || c->n * heights[i] * widths[i] * each <= MOST_WORK) {
-            c->h = heights[i];
-            c->w = widths[i];
-        }
+    return strtol(properties[p].value[at[p]], NULL, 10);
 }
 
-sweep_case sweep_at(int64_t i)
+sweep_case sweep_at(const sweep *s, int64_t i)
 {
+    static const adj_padding paddings[] = {ADJ_VALID, ADJ_SAME, ADJ_EXPLICIT};
     sweep_case c = {0};
-    i = i % TOTAL * STEP % TOTAL;
-    c.direction = (sweep_direction)digit(&i, N_DIRECTION);
-    c.dtype = digit(&i, N_DTYPE) == 0 ? ADJ_F32 : ADJ_BF16;
-    adj_format format = digit(&i, N_FORMAT) == 0 ? ADJ_NHWC : ADJ_NCHW;
-    int64_t v = digit(&i, N_VARIANT), padding = digit(&i, N_PADDING);
-    c.k = kernels[digit(&i, N_KERNEL)];
-    c.stride = strides[digit(&i, N_STRIDE)];
-    c.dilation = dilations[digit(&i, N_DILATION)];
-    c.ic = channels[digit(&i, N_CHANNEL)];
+    int at[N_PROPERTY];
+    i = shuffled(i, sweep_size(s));
+    for (int p = 0; p < N_PROPERTY; p++) {
+        int64_t radix = __builtin_popcount(s->mask[p]);
+        at[p] = place_of(s->mask[p], i % radix);
+        i /= radix;
+    }
+    int v = at[VARIANT];
+    c.direction = (sweep_direction)at[DIRECTION];
+    c.dtype = at[DTYPE] == 0 ? ADJ_F32 : ADJ_BF16;
+    c.k = number(KERNEL, at);
+    c.stride = number(STRIDE, at);
+    c.dilation = number(DILATION, at);
+    c.ic = number(CHANNELS, at);
     c.depthwise = variants[v].multiplier > 0;
     c.groups = c.depthwise ? c.ic : variants[v].groups;
     c.oc = c.depthwise ? c.ic * variants[v].multiplier : variants[v].oc * c.groups;
     if (!c.depthwise)
         c.ic *= c.groups;
-    set_size(&c, digit(&i, N_SIZE));
-    set_attributes(&c, paddings[padding], format);
+    set_size(&c, at[SIZE]);
+    set_attributes(&c, paddings[at[PADDING]], at[FORMAT] == 0 ? ADJ_NHWC : ADJ_NCHW);
     return c;
 }
 
@@ -117,13 +257,80 @@ adj_node *sweep_node(adj_graph *g, const sweep_case *c)
                         : adj_conv2d_backprop_filter(x, filter, dy, &c->conv);
 }
 
-void sweep_text(const sweep_case *c, const char *implementation, char *text, size_t size)
+/* ---- rows ---- */
+
+typedef struct {
+    int64_t least, most; /* most 0: no end */
+} range;
+
+/* The numbers between v's neighbours in the list, which are tried themselves. */
+static range around(int64_t v, const int64_t *list, int n)
+{
+    range r = {1, 0};
+    for (int i = 0; i < n; i++) {
+        if (list[i] < v)
+            r.least = list[i] + 1;
+        if (list[i] > v && r.most == 0)
+            r.most = list[i] - 1;
+    }
+    return r;
+}
+
+static range around_value(int64_t v, sweep_property p)
+{
+    int64_t list[MOST_VALUES];
+    int n = values_of(p);
+    for (int i = 0; i < n; i++)
+        list[i] = strtol(properties[p].value[i], NULL, 10);
+    return around(v, list, n);
+}
+
+static int put_range(char *text, size_t size, const char *key, range r)
+{
+    int used = snprintf(text, size, "%s=%lld", key, (long long)r.least);
+    if (r.most == 0)
+        used += snprintf(text + used, size - (size_t)used, "..");
+    else if (r.most != r.least)
+        used += snprintf(text + used, size - (size_t)used, "..%lld", (long long)r.most);
+    return used;
+}
+
+/* A user's convolution is hardly ever one that was tried, so a row holds for a class: all that the
+ * implementation's code is chosen and unrolled by (channels of a group, groups, kernel, stride,
+ * dilation), each up to the next value that the sweep tries and judges itself. It leaves out image
+ * size, batch, padding and layout: the same code runs for them, and whether an overrun or a read of
+ * what was not written shows depends on them, and on luck. What is lost is little: this very
+ * implementation for this class, not the others in oneDNN's list.
+ * 1x1 kernels are code of their own, to which dilation means nothing. */
+void sweep_row(const sweep_case *c, const char *implementation, char *text, size_t size)
 {
     static const char *const directions[] = {"forward", "backward_data", "backward_weights"};
-    snprintf(text, size,
-             "%s %s %s ic=%lld,oc=%lld,kh=%lld,kw=%lld,sh=%lld,sw=%lld,dh=%lld,dw=%lld,groups=%lld",
-             directions[c->direction], adj_dtype_name(c->dtype), implementation, (long long)c->ic,
-             (long long)c->oc, (long long)c->k, (long long)c->k, (long long)c->stride,
-             (long long)c->stride, (long long)c->dilation, (long long)c->dilation,
-             (long long)c->groups);
+    static const int64_t outs[] = {3, 5, 8, 16, 17, 64}, multipliers[] = {1, 2, 3};
+    static const int64_t groups[] = {1, 2, 4};
+    range one = {1, 1}, kernel = c->k == 1 ? one : around_value(c->k, KERNEL);
+    range channels = around_value(c->ic / c->groups, CHANNELS);
+    range stride = around_value(c->stride, STRIDE), dilation = around_value(c->dilation, DILATION);
+    const struct {
+        const char *key;
+        range r;
+    } parts[] = {
+        {"groups", c->depthwise ? around_value(c->groups, CHANNELS) : around(c->groups, groups, 3)},
+        {"gic", c->depthwise ? one : channels},
+        {"goc", c->depthwise ? around(c->oc / c->groups, multipliers, 3)
+                             : around(c->oc / c->groups, outs, 6)},
+        {"kh", kernel},
+        {"kw", kernel},
+        {"sh", stride},
+        {"sw", stride},
+        {"dh", dilation},
+        {"dw", dilation},
+    };
+    int n = (int)(sizeof parts / sizeof *parts) - (c->k == 1 ? 2 : 0);
+    int used = snprintf(text, size, "%s %s %s ", directions[c->direction], adj_dtype_name(c->dtype),
+                        implementation);
+    for (int i = 0; i < n; i++) {
+        if (i > 0)
+            used += snprintf(text + used, size - (size_t)used, ",");
+        used += put_range(text + used, size - (size_t)used, parts[i].key, parts[i].r);
+    }
 }

@@ -6,6 +6,26 @@
 
 typedef enum { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS } sweep_direction;
 
+/* What a case is made of: one value of each property. */
+typedef enum {
+    DIRECTION,
+    DTYPE,
+    FORMAT,
+    VARIANT,
+    PADDING,
+    KERNEL,
+    STRIDE,
+    DILATION,
+    CHANNELS,
+    SIZE,
+    N_PROPERTY
+} sweep_property;
+
+/* A part of all cases: bit i of a property's mask lets its i-th value in. */
+typedef struct {
+    unsigned mask[N_PROPERTY];
+} sweep;
+
 typedef struct {
     sweep_direction direction;
     adj_dtype dtype;
@@ -14,12 +34,26 @@ typedef struct {
     adj_conv conv;
 } sweep_case;
 
-int64_t sweep_size(void);
-/* The i-th in an order that spreads: any first part of it tries something of everything. */
-sweep_case sweep_at(int64_t i);
+enum { SWEEP_TEXT = 80 };
+
+sweep sweep_all(void);
+/* Leaves of the property those values that the comma-separated list names ("1,3"). 0: one is not
+ * there; message says so and what there is. */
+int sweep_keep(sweep *s, sweep_property property, const char *list, char *message, size_t size);
+/* The same for an op's name: its direction, and depthwise or not. */
+int sweep_keep_op(sweep *s, const char *op, char *message, size_t size);
+/* The sweep as a word, and back; 0: it is none. */
+void sweep_write(const sweep *s, char text[SWEEP_TEXT]);
+int sweep_read(sweep *s, const char *text);
+
+int64_t sweep_size(const sweep *s);
+/* The i-th of sweep_size in an order that looks random and is always the same: any first part is a
+ * sample of all. */
+sweep_case sweep_at(const sweep *s, int64_t i);
 /* Adds the case's node to the graph; NULL with the graph's error. */
 adj_node *sweep_node(adj_graph *g, const sweep_case *c);
-/* "backward_weights f32" and "ic=12,oc=16,...", as a quarantine file has them. */
-void sweep_text(const sweep_case *c, const char *implementation, char *text, size_t size);
+/* "backward_weights f32 jit:avx2 groups=1,gic=10..14,...": what a row of a quarantine file says of
+ * a case that went wrong. */
+void sweep_row(const sweep_case *c, const char *implementation, char *text, size_t size);
 
 #endif
