@@ -172,10 +172,11 @@ static int place_of(unsigned mask, int64_t i)
 /* Some faults need wide images; naive has to compute them as well. */
 static void set_size(sweep_case *c, int64_t size)
 {
-    static const int64_t heights[] = {15, 36, 64}, widths[] = {14, 36, 64};
+    enum { N_SIZE = 3 };
+    static const int64_t heights[N_SIZE] = {15, 36, 64}, widths[N_SIZE] = {14, 36, 64};
     int64_t each = c->k * c->k * (c->ic / c->groups) * c->oc / (c->stride * c->stride);
     c->n = 2;
-    for (int64_t i = 0; i <= size; i++)
+    for (int64_t i = 0; i < N_SIZE && i <= size; i++)
         if (i == 0 || c->n * heights[i] * widths[i] * each <= MOST_WORK) {
             c->h = heights[i];
             c->w = widths[i];
