@@ -83,8 +83,10 @@ typedef struct { /* strings kept with the tensors, such as the model's name */
     const char *key, *value;
 } adj_metadata;
 
-/* Writes a temporary file beside path, flushes it to the disk and renames it: path is either the
- * old file or the whole new one. message (may be NULL) gets the sentence, at most size bytes. */
+/* Writes path.partial, flushes it to the disk and renames it: path is either the old file or the
+ * whole new one. What a killed process left of path.partial is written over by the next; processes
+ * that write one path at once wait for each other. message (may be NULL) gets the sentence, at most
+ * size bytes. */
 ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[],
                                      int n_metadata, const adj_metadata metadata[], char *message,
                                      size_t size);

@@ -1,18 +1,22 @@
 /* safetensors_write.c - writes tensors to a file that is whole or not there.
  *
- * The bytes go to a new file beside the old one, are flushed to the disk, and the new file takes
- * the old one's name. Tensors are written by falling element size and the header is padded with
- * spaces, so that all data is aligned. */
+ * The bytes go to FILE.partial beside the old one, are flushed to the disk, and the new file takes
+ * the old one's name. A lock keeps two writers of one file apart. Tensors are written by falling
+ * element size and the header is padded with spaces, so that all data is aligned. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "safetensors.h"
+
+static const char partial[] = ".partial";
 
 typedef struct {
     const char *path;
@@ -125,17 +129,46 @@ static adj_status write_file(const place *p, int fd, const char *text, const adj
     return status;
 }
 
-/* A file beside path that did not exist; its name in name. -1 on failure. */
-static int create_beside(const char *path, char *name, size_t size)
+/* Waits for the lock, but not for ever. 0: it is held, or there are no locks on this file system.
+ */
+static int lock(int fd)
 {
-    int fd = -1;
-    for (int i = 0; i < 100 && fd < 0; i++) {
-        snprintf(name, size, "%s.%ld.%d", path, (long)getpid(), i);
-        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            break;
+    enum { TRIES = 200, PAUSE = 50 * 1000 * 1000 };
+    const struct timespec pause = {0, PAUSE};
+    for (int i = 0; i < TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR))
+            return 0;
+        nanosleep(&pause, NULL);
     }
-    return fd;
+    errno = EBUSY;
+    return -1;
+}
+
+/* The empty file of that name, for this process alone; -1 on failure. The name is always the same,
+ * so what a killed process left behind is used by the next. Whoever held the lock before may have
+ * renamed the file meanwhile: then it is the finished one, and the name is opened again. */
+static int open_partial(const char *name)
+{
+    struct stat held, named;
+    for (;;) {
+        int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return -1;
+        int failed = fstat(fd, &held) != 0 || lock(fd) != 0;
+        if (!failed && !S_ISREG(held.st_mode)) {
+            errno = EEXIST;
+            failed = 1;
+        }
+        int same = !failed && lstat(name, &named) == 0 && named.st_ino == held.st_ino &&
+                   named.st_dev == held.st_dev;
+        if (same && ftruncate(fd, 0) == 0)
+            return fd;
+        int error = errno;
+        close(fd);
+        errno = error;
+        if (failed || same)
+            return -1;
+    }
 }
 
 /* The rename itself reaches the disk with the folder. Not every file system can do that: no error.
@@ -152,28 +185,28 @@ static void flush_folder(char *name)
 static adj_status replace_file(const place *p, const char *text, const adj_tensor *t, int n,
                                const int *order)
 {
-    size_t size = strlen(p->path) + 40;
+    size_t size = strlen(p->path) + sizeof partial;
     char *name = malloc(size);
     struct stat s;
 
     if (name == NULL)
         return out_of_memory(p);
+    snprintf(name, size, "%s%s", p->path, partial);
     adj_status status = ADJ_OK;
     int fd = -1;
     if (stat(p->path, &s) == 0 && !S_ISREG(s.st_mode)) /* never rename over a device */
         status = io_fail(p->message, p->size, ADJ_EIO, "safetensors: %.200s: is not a regular file",
                          p->path);
-    else if ((fd = create_beside(p->path, name, size)) < 0)
+    else if ((fd = open_partial(name)) < 0)
         status = system_error(p);
     if (fd >= 0) {
         status = write_file(p, fd, text, t, n, order);
-        if (close(fd) != 0 && status == ADJ_OK)
-            status = system_error(p);
         if (status == ADJ_OK && rename(name, p->path) != 0)
             status = system_error(p);
         if (status != ADJ_OK)
             unlink(name);
-        else
+        close(fd); /* and with it the lock, not before the name is free for others */
+        if (status == ADJ_OK)
             flush_folder(name);
     }
     free(name);

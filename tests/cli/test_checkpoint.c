@@ -153,11 +153,16 @@ Test(checkpoint, killed_a_hundred_times)
     }
     cr_log_info("%d of 100 runs came to a new checkpoint; %d files were left half written", moved,
                 files_in(&f) - 8);
+    cr_expect_leq(files_in(&f), 9, "more than one file was left half written");
+    const file_name partial = in_folder(&f, "checkpoint.partial");
+    put_file(partial.s, "left behind", 11);
     cr_expect_gt(moved, 5, "only %d of 100 runs came to a checkpoint", moved);
     run_tool(last.word, &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     expect_same_weights(out0.s, out.s);
     expect_same_losses(log0.s, log.s);
+    cr_expect(progress_of(file.s) == before || files_in(&f) == 9, "%d files are left",
+              files_in(&f));
     folder_remove(&f);
 }
 

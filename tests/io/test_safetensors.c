@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "adjoint_io.h"
 #include "io/folder.h"
@@ -238,6 +239,74 @@ Test(safetensors, what_is_not_a_file, .timeout = 60)
     cr_expect_eq(adj_tensors_write(pipe.s, 0, NULL, 0, NULL, message, sizeof message), ADJ_EIO);
     cr_expect_not_null(strstr(message, "not a regular file"));
     cr_expect_eq(adj_tensors_write(in_folder(&f, "no/file").s, 0, NULL, 0, NULL, NULL, 0), ADJ_EIO);
+    cr_expect_eq(files_in(&f), 1);
+    folder_remove(&f);
+}
+
+/* What a killed process left behind is taken over; what is no file of ours is not written to. */
+Test(safetensors, left_behind, .timeout = 60)
+{
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w"), partial = in_folder(&f, "w.partial"),
+                    other = in_folder(&f, "other");
+    static char rubbish[100000];
+    char message[ADJ_MESSAGE] = "";
+    adj_tensors *t = NULL;
+    put_file(partial.s, rubbish, sizeof rubbish);
+    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, message, sizeof message), ADJ_OK, "%s",
+                 message);
+    cr_expect_eq(adj_tensors_read(path.s, &t), ADJ_OK, "%s", adj_tensors_message(t));
+    adj_tensors_free(t);
+    cr_expect_eq(files_in(&f), 1);
+
+    put_file(other.s, "precious", 8);
+    cr_assert_eq(symlink(other.s, partial.s), 0);
+    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL, 0), ADJ_EIO);
+    unlink(partial.s);
+    cr_assert_eq(mkfifo(partial.s, 0600), 0);
+    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL, 0), ADJ_EIO);
+    unlink(partial.s);
+    cr_assert_eq(mkdir(partial.s, 0700), 0);
+    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL, 0), ADJ_EIO);
+    rmdir(partial.s);
+    char text[9] = "";
+    FILE *file = fopen(other.s, "rb");
+    cr_expect_eq(fread(text, 1, 8, file), 8);
+    fclose(file);
+    cr_expect_str_eq(text, "precious");
+    folder_remove(&f);
+}
+
+/* Several processes write one file at once: each succeeds, and what is there is always whole. */
+Test(safetensors, many_writers, .timeout = 120)
+{
+    enum { WRITERS = 4, TIMES = 100, N = 5000 };
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w");
+    static float x[N];
+    for (int i = 0; i < WRITERS; i++)
+        if (fork() == 0) {
+            int bad = 0;
+            for (int k = 0; k < N; k++)
+                x[k] = (float)i;
+            const adj_tensor tensor = {"x", {ADJ_F32, {1, {N - 1000 * i}}}, x};
+            for (int k = 0; k < TIMES; k++) {
+                adj_tensors *t = NULL;
+                bad += adj_tensors_write(path.s, 1, &tensor, 0, NULL, NULL, 0) != ADJ_OK;
+                bad += adj_tensors_read(path.s, &t) != ADJ_OK;
+                adj_tensor y = adj_tensors_get(t, 0);
+                const float *v = y.data;
+                for (int64_t j = 0; v != NULL && j < y.type.shape.dim[0]; j++)
+                    bad += v[j] != (float)(N - y.type.shape.dim[0]) / 1000;
+                adj_tensors_free(t);
+            }
+            _exit(bad != 0);
+        }
+    for (int i = 0; i < WRITERS; i++) {
+        int status = 1;
+        wait(&status);
+        cr_expect_eq(status, 0);
+    }
     cr_expect_eq(files_in(&f), 1);
     folder_remove(&f);
 }
