@@ -29,16 +29,25 @@ typedef struct {
 static int is_isa(const char *variable)
 {
     return strncmp(variable, "ONEDNN_MAX_CPU_ISA=", 19) == 0 ||
-           strncmp(variable, "DNNL_MAX_CPU_ISA=", 17) == 0;
+           strncmp(variable, "DNNL_MAX_CPU_ISA=", 17) == 0 ||
+           strncmp(variable, "ADJOINT_MAX_ISA=", 16) == 0;
 }
 
-/* This process's environment with oneDNN's limit set, under both of its names. */
-static char **environment(const char *isa, char names[2][64])
+/* What our own kernels may use where oneDNN may use isa. */
+static const char *own_isa(const char *isa)
+{
+    if (strncmp(isa, "avx512", 6) == 0)
+        return "avx512";
+    return strncmp(isa, "avx2", 4) == 0 ? "avx2" : "base";
+}
+
+/* This process's environment with oneDNN's limit set, under both of its names, and ours. */
+static char **environment(const char *isa, char names[3][64])
 {
     size_t n = 0, k = 0;
     while (environ[n] != NULL)
         n++;
-    char **all = calloc(n + 3, sizeof *all);
+    char **all = calloc(n + 4, sizeof *all);
     for (size_t i = 0; i < n && all != NULL; i++)
         if (!is_isa(environ[i]))
             all[k++] = environ[i];
@@ -49,6 +58,9 @@ static char **environment(const char *isa, char names[2][64])
             *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
         all[k++] = names[i];
     }
+    snprintf(names[2], 64, "ADJOINT_MAX_ISA=%s", own_isa(isa));
+    if (all != NULL)
+        all[k++] = names[2];
     return all;
 }
 
@@ -56,7 +68,7 @@ static char **environment(const char *isa, char names[2][64])
 
 static int start(worker *w, const char *command, const char *isa)
 {
-    char names[2][64], *arguments[] = {(char *)"adjoint", (char *)command, NULL};
+    char names[3][64], *arguments[] = {(char *)"adjoint", (char *)command, NULL};
     int in[2], out[2];
     posix_spawn_file_actions_t actions;
     if (pipe2(in, O_CLOEXEC) != 0)

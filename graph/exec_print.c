@@ -44,10 +44,10 @@ static void print_step(FILE *f, const adj_exec *e, int i)
     fputs(" ->", f);
     for (int k = 0; k < s->n_out; k++)
         print_buffer(f, e, s->out[k]);
-    if (s->n_out > 0 && s->n_in > 0 && s->kind == STEP_KERNEL &&
-        s->prep.in_place != ADJ_NO_OPERAND &&
-        e->buffer[s->out[0]].slot == e->buffer[s->in[s->prep.in_place]].slot)
-        fputs(" (in place)", f);
+    for (int k = 0; k < s->n_in && k < 32 && s->kind == STEP_KERNEL; k++)
+        if ((s->prep.in_place >> k & 1) &&
+            e->buffer[s->out[s->prep.writer]].slot == e->buffer[s->in[k]].slot)
+            fputs(" (in place)", f);
     if (s->prep.scratch > 0)
         fprintf(f, " scratch %zu@%zu", s->prep.scratch, e->slot[s->scratch].offset);
     if (s->why != NULL)

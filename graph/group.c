@@ -99,14 +99,20 @@ static int count_groups(const grouping *w)
     return n;
 }
 
-/* Are the proposed nodes free, computed by the same backend, and the root among them? */
+static int may_compute(const adj_exec *e, int backend, const adj_op *op)
+{
+    int first = backend_for(e, op, 0);
+    return first <= backend && backend <= e->fallback;
+}
+
+/* Are the proposed nodes free, may the backend compute each, and is the root among them? */
 static int is_acceptable(const grouping *w, const adj_node *root, int n, int backend)
 {
     int has_root = 0;
     for (int i = 0; i < n; i++) {
         const adj_node *m = w->proposed[i];
         if (w->of[m->id] == NONE || w->group[w->of[m->id]].n != 1 ||
-            backend_for(w->e, m->op, 0) != backend)
+            !may_compute(w->e, backend, m->op))
             return 0;
         has_root |= m == root;
     }
@@ -150,9 +156,8 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
     return ADJ_OK;
 }
 
-static adj_status propose(grouping *w, const adj_node *root)
+static adj_status propose(grouping *w, const adj_node *root, int backend)
 {
-    int backend = backend_for(w->e, root->op, 0);
     const adj_kernel *const *kernel = w->e->backend[backend]->kernels;
     for (; *kernel != NULL && w->group[w->of[root->id]].n == 1; kernel++) {
         if ((*kernel)->match == NULL)
@@ -192,9 +197,12 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
     grouping w = {.e = e};
     if (find_uses(e, n_root, root) != ADJ_OK || start(&w) != ADJ_OK)
         return e->status;
-    for (int id = 0; id < w.n && e->status == ADJ_OK; id++)
-        if (w.of[id] == id && w.group[id].n == 1)
-            propose(&w, e->graph->node[id]);
+    for (int id = 0; id < w.n; id++) {
+        const adj_node *root = e->graph->node[id];
+        for (int k = 0, b; w.of[id] == id && (b = backend_for(e, root->op, k)) != NONE; k++)
+            if (w.group[id].n == 1 && propose(&w, root, b) != ADJ_OK)
+                return e->status;
+    }
     int64_t *key = exec_alloc(e, (size_t)w.n, sizeof *key);
     e->group = exec_alloc(e, (size_t)w.n, sizeof *e->group);
     if (e->status != ADJ_OK)

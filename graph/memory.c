@@ -95,22 +95,30 @@ static int reads_twice(const adj_exec *e, const step *s, int from)
     return 0;
 }
 
-/* In place, if nobody else needs the operand's slot from step i on. */
-static void share_slot(adj_exec *e, int i, int first_update)
+/* Step i's result in the operand's slot, if nobody else needs that from step i on. */
+static int share_slot_with(adj_exec *e, int i, int operand, int first_update)
 {
     const step *s = &e->step[i];
-    if (s->kind != STEP_KERNEL || s->prep.in_place == ADJ_NO_OPERAND)
-        return;
-    int from = s->in[s->prep.in_place], to = s->out[0];
+    int from = s->in[operand], to = s->out[s->prep.writer];
     const slot *old = &e->slot[e->buffer[from].slot];
     update *u = i >= first_update ? update_in_place(e, from, to) : NULL;
     if (old->last_read != i || old->bytes != e->slot[e->buffer[to].slot].bytes ||
         e->buffer[from].layout != e->buffer[to].layout || (old->kept && u == NULL) ||
         reads_twice(e, s, from))
-        return;
+        return 0;
     take_over(e, from, to);
     if (u != NULL)
         u->in_place = 1;
+    return 1;
+}
+
+static void share_slot(adj_exec *e, int i, int first_update)
+{
+    const step *s = &e->step[i];
+    uint32_t may = s->kind == STEP_KERNEL ? s->prep.in_place : 0;
+    for (int k = 0; k < s->n_in && k < 32; k++)
+        if ((may >> k & 1) && share_slot_with(e, i, k, first_update))
+            return;
 }
 
 static void extend(slot *s, int first, int last)

@@ -1,8 +1,9 @@
 /* plan.c - kernels, layouts and reorders: turns groups, in order, into steps over buffers.
  *
  * "Is it supported?" is asked by preparing: the preferred backend's kernels in its order, then
- * naive's. A kernel says in which layouts it wants its operands; a value gets at most one buffer
- * per layout, so that two readers share one reorder. */
+ * those of the backends after it; of several answers the lowest rank is taken. A kernel says in
+ * which layouts it wants its operands; a value gets at most one buffer per layout, so that two
+ * readers share one reorder. */
 #include <string.h>
 
 #include "exec.h"
@@ -171,7 +172,8 @@ static void offer(const adj_exec *e, int backend, const adj_group *g, adj_prep *
     for (int i = 0; i < g->n_out; i++)
         p->out[i] = NULL;
     p->scratch = 0;
-    p->in_place = ADJ_NO_OPERAND;
+    p->in_place = 0;
+    p->writer = p->rank = 0;
     p->impl[0] = p->why[0] = '\0';
     p->state = NULL;
 }
@@ -203,47 +205,76 @@ static adj_status prepare_wanted(adj_exec *e, step *s, int backend, const adj_ke
         adj_status status = prepare(e, s, backend, kernel, candidate, ignored);
         if (status != ADJ_OK)
             break;
-        if (strstr(s->prep.impl, e->impl) != NULL)
+        if (strstr(s->prep.impl, e->impl) != NULL) {
+            s->prep.rank = 0;
             return ADJ_OK;
+        }
         if (kernel->drop != NULL)
             kernel->drop(e->opened[backend], s->prep.state);
     }
     return e->status == ADJ_OK ? prepare(e, s, backend, kernel, 0, why) : e->status;
 }
 
-/* Asks a backend's kernels (or only the one given) to take the step's group: ADJ_OK, ADJ_ENOKERNEL,
- * or a failure. */
-static adj_status ask(adj_exec *e, step *s, int backend, const adj_kernel *only, char why[ADJ_WHY])
+/* The best answer so far to who computes a group. */
+typedef struct {
+    int backend; /* NONE: nobody */
+    const adj_kernel *kernel;
+    int rank;
+} answer;
+
+static void drop_prepared(adj_exec *e, const step *s)
+{
+    if (s->kernel != NULL && s->kernel->drop != NULL)
+        s->kernel->drop(e->opened[s->backend], s->prep.state);
+}
+
+/* Asks a backend's kernels (or only the one given) to take the step's group, until one does with
+ * rank 0: then s is prepared. ADJ_ENOKERNEL: none did so, but *best may have been improved. */
+static adj_status ask(adj_exec *e, step *s, int backend, const adj_kernel *only, answer *best,
+                      char why[ADJ_WHY])
 {
     const adj_kernel *const *kernel = e->backend[backend]->kernels;
     for (; *kernel != NULL; kernel++) {
         if (only != NULL && *kernel != only)
             continue;
         adj_status status = prepare_wanted(e, s, backend, *kernel, why);
-        if (status == ADJ_OK || status == ADJ_ENOMEM)
+        if (status == ADJ_ENOMEM || (status == ADJ_OK && s->prep.rank == 0))
             return status;
+        if (status != ADJ_OK)
+            continue;
+        if (best->backend == NONE || s->prep.rank < best->rank)
+            *best = (answer){backend, *kernel, s->prep.rank};
+        drop_prepared(e, s);
     }
     return ADJ_ENOKERNEL;
 }
 
-/* The first backend that takes the group; notes why an earlier one did not. */
+/* The first backend that takes the group with the lowest rank; notes why the first one of all did
+ * not take it. */
 static adj_status choose(adj_exec *e, step *s, const node_group *g)
 {
     const adj_op *op = g->node[0]->op;
     char why[ADJ_WHY] = "";
+    answer best = {.backend = NONE};
     for (int k = 0; backend_for(e, op, k) != NONE; k++) {
         int backend = g->kernel != NULL ? g->backend : backend_for(e, op, k);
         if (open_backend(e, backend) != ADJ_OK)
             return e->status;
-        adj_status status = ask(e, s, backend, g->kernel, why);
-        if (status != ADJ_ENOKERNEL || g->kernel != NULL)
+        adj_status status = ask(e, s, backend, g->kernel, &best, why);
+        if (status != ADJ_ENOKERNEL)
             return status;
+        if (g->kernel != NULL)
+            break;
         if (why[0] == '\0')
             snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[backend]->name,
                      op->name);
-        if (k == 0 && (s->why = pool_string(&e->pool, why)) == NULL)
+        if (k == 0 && best.backend == NONE && (s->why = pool_string(&e->pool, why)) == NULL)
             return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     }
+    if (best.backend != NONE)
+        return prepare_wanted(e, s, best.backend, best.kernel, why);
+    if (g->kernel != NULL)
+        return ADJ_ENOKERNEL;
     return exec_fail(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
                      adj_dtype_name(g->node[0]->type.dtype), why);
 }
@@ -336,8 +367,8 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
     int steps = e->n_step;
     place(e, &planned);
     int owned = e->n_step > steps && e->step[e->n_step - 1].kernel != NULL;
-    if (!owned && planned.kernel->drop != NULL)
-        planned.kernel->drop(e->opened[planned.backend], planned.prep.state);
+    if (!owned)
+        drop_prepared(e, &planned);
     return e->status;
 }
 

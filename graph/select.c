@@ -1,6 +1,7 @@
 /* select.c - which backends compute an op: "onednn", "naive", "onednn,max_pool=naive".
  *
- * The backend that the options name is asked first, naive last: it computes everything. */
+ * The backend that the options name is asked first, then those after it in the list; the last,
+ * naive, computes everything. */
 #include <string.h>
 
 #include "exec.h"
@@ -101,9 +102,7 @@ int backend_for(const adj_exec *e, const adj_op *op, int k)
     for (int i = 0; i < e->n_choice; i++)
         if (e->choice[i].op == op)
             first = e->choice[i].backend;
-    if (k == 0)
-        return first;
-    return k == 1 && first != e->fallback ? e->fallback : NONE;
+    return k <= e->fallback - first ? first + k : NONE;
 }
 
 adj_status open_backend(adj_exec *e, int backend)

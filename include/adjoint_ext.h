@@ -124,17 +124,25 @@ typedef struct { /* the nodes that one step computes, in id order */
     const adj_node *const *out; /* values that leave, in id order */
 } adj_group;
 
-enum { ADJ_NO_OPERAND = -1, ADJ_WHY = 160 };
+enum {
+    ADJ_WHY = 160,
+    ADJ_RANK_SLOW = 10,    /* a kernel known to be slow */
+    ADJ_RANK_FALLBACK = 20 /* the obvious one */
+};
 
 typedef struct {            /* conversation between plan and kernel */
     const adj_layout **in;  /* by group->in: offered; the kernel writes what it wants */
     const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
     size_t scratch;         /* bytes, 64-aligned, from the executor's arena */
-    int in_place;           /* operand whose memory out[0] may take over if no other operand has it,
-                               or ADJ_NO_OPERAND */
-    char impl[64];          /* for the plan's printout */
-    char why[ADJ_WHY];      /* a refusal's reason */
-    void *state;            /* freed by kernel->drop */
+    /* out[writer] may take over the memory of operand i if bit i is set and no other operand has
+     * it. */
+    uint32_t in_place;
+    int writer;
+    int rank; /* 0: as good as any that is known; else the plan asks other backends as well, and
+                 takes the lowest */
+    char impl[64];     /* for the plan's printout */
+    char why[ADJ_WHY]; /* a refusal's reason */
+    void *state;       /* freed by kernel->drop */
 } adj_prep;
 
 typedef struct {

@@ -127,6 +127,6 @@ void steps_finish(steps *s, const_pd d, size_t scratch, adj_prep *p)
 {
     p->state = s;
     p->scratch = scratch;
-    p->in_place = ADJ_NO_OPERAND;
+    p->in_place = 0;
     snprintf(p->impl, sizeof p->impl, "%s", pd_name(d));
 }

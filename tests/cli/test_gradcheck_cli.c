@@ -32,7 +32,7 @@ static const call calls[] = {
     {3, NULL, "unknown model lennet (did you mean lenet?)", {"--model", "lennet"}},
     {3, NULL, "unknown option --od (did you mean --op?)", {"--od", "relu"}},
     {3, NULL, "unknown method ato (did you mean auto?)", {"--op", "relu", "--method", "ato"}},
-    {3, NULL, "expected one of onednn, naive", {"--op", "relu", "--backend", "onednm"}},
+    {3, NULL, "expected one of onednn, direct, naive", {"--op", "relu", "--backend", "onednm"}},
     {3, NULL, "--dtype: got \"f33\"", {"--op", "relu", "--dtype", "f33"}},
     {3, NULL, "--in: not a list", {"--op", "relu", "--in", "1,x"}},
     {3, NULL, "--in: no shape", {"--op", "relu", "--in", "1,-4"}},

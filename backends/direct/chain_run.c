@@ -1,0 +1,463 @@
+/* chain_run.c - the pass of a chain over memory; compiled once per instruction set. */
+#include <math.h>
+#include <string.h>
+
+#include "chain.h"
+#include "isa.h"
+
+enum { FLUSH = 64 }; /* rows that are summed in float */
+
+/* ---- loops: y[i] from x[..][i], which may be the same memory ---- */
+
+typedef void loop(ptrdiff_t n, float *y, const float *const x[], const float *k);
+
+static void copy(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    (void)k;
+    if (y != x[0])
+        memcpy(y, x[0], (size_t)n * sizeof *y);
+}
+
+static void relu(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = a[i] <= 0 ? 0 : a[i]; /* a NaN stays */
+}
+
+static void relu6(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        float low = a[i] <= 0 ? 0 : a[i];
+        y[i] = low > 6 ? 6 : low;
+    }
+}
+
+static void leaky_relu(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0], alpha = k[0];
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = a[i] > 0 ? a[i] : alpha * a[i];
+}
+
+static void scale(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0], factor = k[0];
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = factor * a[i];
+}
+
+static void square(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = a[i] * a[i];
+}
+
+static void square_root(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = sqrtf(a[i]);
+}
+
+static void add(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0], *b = x[1];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = a[i] + b[i];
+}
+
+static void sub(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0], *b = x[1];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = a[i] - b[i];
+}
+
+static void mul(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0], *b = x[1];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = a[i] * b[i];
+}
+
+static void divide(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0], *b = x[1];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = a[i] / b[i];
+}
+
+static void relu_grad(ptrdiff_t n, float *dx, const float *const x[], const float *k)
+{
+    const float *dy = x[0], *y = x[1];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        float d = dy[i]; /* read in any case, or it would not vectorise */
+        dx[i] = y[i] > 0 ? d : 0;
+    }
+}
+
+static void relu6_grad(ptrdiff_t n, float *dx, const float *const x[], const float *k)
+{
+    const float *dy = x[0], *y = x[1];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        float d = dy[i];
+        dx[i] = (y[i] > 0) & (y[i] < 6) ? d : 0;
+    }
+}
+
+static void leaky_relu_grad(ptrdiff_t n, float *dx, const float *const x[], const float *k)
+{
+    const float *dy = x[0], *y = x[1], alpha = k[0];
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        float d = dy[i];
+        dx[i] = y[i] > 0 ? d : alpha * d;
+    }
+}
+
+/* x, mean, scale, beta */
+static void norm(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *a = x[0], *mean = x[1], *factor = x[2], *beta = x[3];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = (a[i] - mean[i]) * factor[i] + beta[i];
+}
+
+/* x, dy, mean, scale, q0, q1 */
+static void norm_grad(ptrdiff_t n, float *dx, const float *const x[], const float *k)
+{
+    const float *a = x[0], *dy = x[1], *mean = x[2], *factor = x[3], *q0 = x[4], *q1 = x[5];
+    (void)k;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        dx[i] = factor[i] * (dy[i] - q1[i] - (a[i] - mean[i]) * q0[i]);
+}
+
+/* v, g, p */
+static void momentum(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *v = x[0], *g = x[1], *p = x[2], mu = k[0], decay = k[1];
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = mu * v[i] + g[i] + decay * p[i];
+}
+
+/* p, d */
+static void sgd_step(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *p = x[0], *d = x[1], lr = k[0], decay = k[1];
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = p[i] - lr * (d[i] + decay * p[i]);
+}
+
+static void ema(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *m = x[0], *a = x[1], beta = k[0], rest = k[1];
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = beta * m[i] + rest * a[i];
+}
+
+/* p, m, v */
+static void adam_step(ptrdiff_t n, float *y, const float *const x[], const float *k)
+{
+    const float *p = x[0], *m = x[1], *v = x[2];
+    const float lr = k[0], m_scale = k[1], v_scale = k[2], epsilon = k[3], decay = k[4];
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        float direction = m_scale * m[i] / (sqrtf(v_scale * v[i]) + epsilon);
+        y[i] = p[i] - lr * (direction + decay * p[i]);
+    }
+}
+
+static loop *const loops[] = {
+    [CHAIN_COPY] = copy,
+    [CHAIN_RELU] = relu,
+    [CHAIN_RELU6] = relu6,
+    [CHAIN_LEAKY_RELU] = leaky_relu,
+    [CHAIN_SCALE] = scale,
+    [CHAIN_SQUARE] = square,
+    [CHAIN_SQRT] = square_root,
+    [CHAIN_ADD] = add,
+    [CHAIN_SUB] = sub,
+    [CHAIN_MUL] = mul,
+    [CHAIN_DIV] = divide,
+    [CHAIN_RELU_GRAD] = relu_grad,
+    [CHAIN_RELU6_GRAD] = relu6_grad,
+    [CHAIN_LEAKY_RELU_GRAD] = leaky_relu_grad,
+    [CHAIN_NORM] = norm,
+    [CHAIN_NORM_GRAD] = norm_grad,
+    [CHAIN_MOMENTUM] = momentum,
+    [CHAIN_SGD_STEP] = sgd_step,
+    [CHAIN_EMA] = ema,
+    [CHAIN_ADAM_STEP] = adam_step,
+};
+
+/* ---- chunks of bf16 ---- */
+
+static void load_bf16(ptrdiff_t n, float *restrict y, const uint16_t *restrict x)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)x[i] << 16;
+        memcpy(&y[i], &bits, sizeof bits);
+    }
+}
+
+/* To nearest even; a NaN stays one. */
+static void store_bf16(ptrdiff_t n, uint16_t *restrict y, const float *restrict x)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+        y[i] = (uint16_t)((x[i] != x[i] ? bits | 0x400000u : rounded) >> 16);
+    }
+}
+
+/* ---- the pass ---- */
+
+typedef struct { /* the chunk being computed */
+    const chain *p;
+    const adj_call *c;
+    char *buffers, *columns; /* this thread's */
+    int64_t first;
+    ptrdiff_t n;
+    int64_t rows; /* summed in float since the last flush */
+} pass;
+
+static float *buffer(const pass *s, int where) { return (float *)s->buffers + where * s->p->chunk; }
+
+static float *period(const pass *s, int where)
+{
+    return (float *)((char *)s->c->scratch + s->p->periods) + where * s->p->row;
+}
+
+static const float *read_from(const pass *s, const chain_value *v)
+{
+    switch (v->at) {
+    case AT_IN: return (const float *)s->c->in[v->where] + s->first;
+    case AT_OUT: return (const float *)s->c->out[v->where] + s->first;
+    case AT_PERIOD: return period(s, v->where);
+    default: return buffer(s, v->where);
+    }
+}
+
+typedef struct { /* a sum's columns: in double, and in float since the last flush */
+    double *total[2];
+    float *sum[2], *shift;
+} columns;
+
+static columns columns_of(const pass *s, const chain_node *d)
+{
+    int64_t row = s->p->row;
+    double *total = (double *)(s->columns + s->p->columns_each * (size_t)d->sum);
+    float *sum = (float *)(total + 2 * row);
+    return (columns){{total, total + row}, {sum, sum + row}, sum + 2 * row};
+}
+
+static void add_row(ptrdiff_t n, float *restrict sum, const float *restrict x)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static void add_norm_row(ptrdiff_t n, float *restrict product, float *restrict sum,
+                         const float *restrict x, const float *restrict dy,
+                         const float *restrict mean)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        product[i] += dy[i] * (x[i] - mean[i]);
+        sum[i] += dy[i];
+    }
+}
+
+static void add_moments_row(ptrdiff_t n, float *restrict first, float *restrict second,
+                            const float *restrict x, const float *restrict shift)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        float e = x[i] - shift[i];
+        first[i] += e;
+        second[i] += e * e;
+    }
+}
+
+/* The columns of a sum, added modulo the channels. */
+static void fold(const chain *p, const double *column, double *channel)
+{
+    memset(channel, 0, (size_t)p->channels * sizeof *channel);
+    for (int64_t first = 0; first < p->row; first += p->channels)
+        for (int64_t k = 0; k < p->channels; k++)
+            channel[k] += column[first + k];
+}
+
+static void flush(const pass *s, const chain_node *d)
+{
+    columns sums = columns_of(s, d);
+    for (int i = 0; i < 2; i++)
+        for (int64_t k = 0; k < s->p->row; k++) {
+            sums.total[i][k] += (double)sums.sum[i][k];
+            sums.sum[i][k] = 0;
+        }
+}
+
+/* A segment's first chunk tells what to subtract before squaring: its own mean per channel. */
+static void set_shift(const pass *s, const chain_node *d, const float *x)
+{
+    const chain *p = s->p;
+    columns sums = columns_of(s, d);
+    for (ptrdiff_t first = 0; first < s->n; first += p->row)
+        add_row(s->n - first < p->row ? s->n - first : p->row, sums.sum[0], x + first);
+    for (int64_t k = 0; k < p->channels; k++) {
+        double sum = 0;
+        for (int64_t i = k; i < p->row; i += p->channels)
+            sum += (double)sums.sum[0][i];
+        sums.shift[k] = (float)(sum * (double)p->channels / (double)s->n);
+    }
+    for (int64_t i = p->channels; i < p->row; i++)
+        sums.shift[i] = sums.shift[i - p->channels];
+    memset(sums.sum[0], 0, (size_t)p->row * sizeof(float));
+}
+
+static void sum_node(const pass *s, const chain_node *d, const float *const x[], int is_first)
+{
+    columns sums = columns_of(s, d);
+    if (d->code == CHAIN_STATS && is_first)
+        set_shift(s, d, x[0]);
+    for (ptrdiff_t first = 0; first < s->n; first += s->p->row) {
+        ptrdiff_t n = s->n - first < s->p->row ? s->n - first : s->p->row;
+        if (d->code == CHAIN_SUM)
+            add_row(n, sums.sum[0], x[0] + first);
+        else if (d->code == CHAIN_NORM_SUMS)
+            add_norm_row(n, sums.sum[0], sums.sum[1], x[0] + first, x[1] + first, x[2]);
+        else
+            add_moments_row(n, sums.sum[0], sums.sum[1], x[0] + first, sums.shift);
+    }
+}
+
+enum { MOST_READ = 8 };
+
+static void compute_node(const pass *s, const chain_node *d, float *y, const float *const x[],
+                         const int is_period[], int n_x)
+{
+    const float *k = (const float *)((const char *)s->c->scratch + s->p->constants) +
+                     (d - s->p->node) * CHAIN_CONSTANTS;
+    const float *at[MOST_READ];
+    ptrdiff_t step = s->n;
+    for (int i = 0; i < n_x; i++)
+        step = is_period[i] ? (ptrdiff_t)s->p->row : step;
+    for (ptrdiff_t first = 0; first < s->n; first += step) {
+        for (int i = 0; i < n_x; i++)
+            at[i] = is_period[i] ? x[i] : x[i] + first;
+        loops[d->code](s->n - first < step ? s->n - first : step, y + first, at, k);
+    }
+}
+
+static void run_node(const pass *s, const chain_node *d, int is_first)
+{
+    const float *x[MOST_READ];
+    int is_period[MOST_READ], n = d->n_x;
+    for (int i = 0; i < n; i++) {
+        const chain_value *v = &s->p->value[d->x[i]];
+        x[i] = read_from(s, v);
+        is_period[i] = v->at == AT_PERIOD;
+    }
+    for (int i = 0; i < d->n_period; i++, n++) {
+        x[n] = period(s, d->period + i);
+        is_period[n] = 1;
+    }
+    if (d->sum >= 0) {
+        sum_node(s, d, x, is_first);
+        return;
+    }
+    const chain_value *y = &s->p->value[d->y];
+    compute_node(s, d, (float *)read_from(s, y), x, is_period, n);
+    if (y->out >= 0 && y->at == AT_CHUNK)
+        store_bf16(s->n, (uint16_t *)s->c->out[y->out] + s->first, buffer(s, y->where));
+}
+
+static void run_chunk(const pass *s, int is_first)
+{
+    const chain *p = s->p;
+    for (int i = 0; i < p->n_value; i++)
+        if (p->value[i].at == AT_CHUNK && p->value[i].in >= 0)
+            load_bf16(s->n, buffer(s, p->value[i].where),
+                      (const uint16_t *)s->c->in[p->value[i].in] + s->first);
+    for (int i = 0; i < p->n_node; i++)
+        run_node(s, &p->node[i], is_first);
+}
+
+static void start_sums(const pass *s)
+{
+    memset(s->columns, 0, s->p->columns_each * (size_t)s->p->n_sum);
+}
+
+static void keep_sums(const pass *s, int segment)
+{
+    const chain *p = s->p;
+    for (int i = 0; i < p->n_node; i++) {
+        const chain_node *d = &p->node[i];
+        if (d->sum < 0)
+            continue;
+        flush(s, d);
+        columns sums = columns_of(s, d);
+        double *to = (double *)((char *)s->c->scratch + p->partials +
+                                p->partials_each * (size_t)(segment * p->n_sum + d->sum));
+        fold(p, sums.total[0], to);
+        fold(p, sums.total[1], to + p->channels);
+        for (int64_t k = 0; k < p->channels; k++)
+            to[2 * p->channels + k] = (double)sums.shift[k];
+    }
+}
+
+void DIRECT(chain_segment)(const chain *p, const adj_call *c, int segment, int thread)
+{
+    int64_t from, to;
+    pass s = {.p = p, .c = c};
+    s.buffers = (char *)c->scratch + p->buffers + p->buffers_each * (size_t)thread;
+    s.columns = (char *)c->scratch + p->columns + p->columns_each * (size_t)(thread * p->n_sum);
+    chain_bounds(p, segment, &from, &to);
+    start_sums(&s);
+    for (s.first = from; s.first < to; s.first += p->chunk) {
+        s.n = (ptrdiff_t)(to - s.first < p->chunk ? to - s.first : p->chunk);
+        run_chunk(&s, s.first == from);
+        s.rows += p->chunk / p->row;
+        for (int i = 0; i < p->n_node && s.rows >= FLUSH; i++)
+            if (p->node[i].sum >= 0)
+                flush(&s, &p->node[i]);
+        s.rows = s.rows >= FLUSH ? 0 : s.rows;
+    }
+    keep_sums(&s, segment);
+}

@@ -1,0 +1,72 @@
+/* direct.c - the direct backend: opens with the best instruction set that this CPU has, or a lesser
+ * one that ADJOINT_MAX_ISA names: base, avx2, avx512. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "direct.h"
+
+static int may_use(const char *isa)
+{
+    static const char *const order[] = {"base", "avx2", "avx512"};
+    const char *most = getenv("ADJOINT_MAX_ISA");
+    for (int i = 0; most != NULL && i < 3; i++) {
+        if (strcmp(order[i], isa) == 0)
+            return 1;
+        if (strcmp(order[i], most) == 0)
+            return 0;
+    }
+    return 1;
+}
+
+static const direct_isa *best_isa(void)
+{
+#if defined(__x86_64__)
+    if (may_use("avx512") && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return &direct_isa_avx512;
+    if (may_use("avx2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &direct_isa_avx2;
+#endif
+    return &direct_isa_base;
+}
+
+int direct_in(const adj_group *g, const adj_node *value)
+{
+    for (int i = 0; i < g->n_in; i++)
+        if (g->in[i] == value)
+            return i;
+    return -1;
+}
+
+int direct_out(const adj_group *g, const adj_node *value)
+{
+    for (int i = 0; i < g->n_out; i++)
+        if (g->out[i] == value)
+            return i;
+    return -1;
+}
+
+static adj_status open(const adj_backend_opts *opts, void **backend)
+{
+    direct *d = adj_alloc(opts->allocator, sizeof *d);
+    *backend = d;
+    if (d == NULL)
+        return ADJ_ENOMEM;
+    *d = (direct){*opts->allocator, best_isa(), opts->threads};
+    return ADJ_OK;
+}
+
+static void close(void *backend)
+{
+    direct *d = backend;
+    if (d == NULL)
+        return;
+    adj_allocator allocator = d->allocator;
+    adj_release(&allocator, d);
+}
+
+static const adj_kernel *const kernels[] = {&direct_chain, NULL};
+
+const adj_backend adj_backend_direct = {
+    .name = "direct", .open = open, .close = close, .kernels = kernels};

@@ -1,0 +1,32 @@
+/* direct.h - what the files of the direct backend share: our own fast kernels for what oneDNN lacks
+ * or does slowly, on plain channels-last memory.
+ *
+ * Kernels are compiled once per instruction set (isa.h); opening the backend picks the best one
+ * that the CPU has. What is not fast here is refused and left to the next backend. */
+#ifndef DIRECT_H
+#define DIRECT_H
+
+#include "adjoint_ext.h"
+
+struct chain;
+
+typedef struct { /* the code for one instruction set */
+    const char *name;
+    void (*chain_segment)(const struct chain *p, const adj_call *c, int segment, int thread);
+} direct_isa;
+
+extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
+
+typedef struct {
+    adj_allocator allocator;
+    const direct_isa *isa;
+    int threads;
+} direct;
+
+/* Where a value is among group->in, or group->out; -1: nowhere. */
+int direct_in(const adj_group *g, const adj_node *value);
+int direct_out(const adj_group *g, const adj_node *value);
+
+extern const adj_kernel direct_chain;
+
+#endif

@@ -1,0 +1,18 @@
+/* isa.h - the instruction set that a kernel is compiled for: ISA_base, ISA_avx2 or ISA_avx512.
+ * DIRECT(f) names the function f compiled for it. */
+#ifndef DIRECT_ISA_H
+#define DIRECT_ISA_H
+
+#if defined(ISA_avx512)
+#define DIRECT(f) direct_##f##_avx512
+#define ISA_NAME "avx512"
+#elif defined(ISA_avx2)
+#define DIRECT(f) direct_##f##_avx2
+#define ISA_NAME "avx2"
+#elif defined(ISA_base)
+#define DIRECT(f) direct_##f##_base
+#define ISA_NAME "base"
+#else
+#error "compile with -DISA_base, -DISA_avx2 or -DISA_avx512"
+#endif
+#endif

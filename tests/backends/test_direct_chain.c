@@ -1,0 +1,291 @@
+/* test_direct_chain.c - chains against plain loops in double, for every instruction set, both
+ * types, and sizes around the rows and chunks that the pass is cut into. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+enum { FETCHES = 4 };
+
+static const char *const isas[] = {"base", "avx2", "avx512"};
+static const int64_t sizes[][2] = {/* pixels and channels */
+                                   {1, 1},    {7, 1},    {5000, 1}, {3, 3},
+                                   {700, 3},  {9, 8},    {641, 8},  {1024, 16},
+                                   {129, 37}, {33, 64},  {200, 96}, {17, 100},
+                                   {5, 128},  {6, 1000}, {3, 1001}, {40000, 16}};
+
+typedef struct {
+    int n, steps;
+    adj_node *node[FETCHES];
+    double *value[FETCHES];
+} fetched;
+
+static void fetch(fixture *f, int threads, fetched *out)
+{
+    adj_exec_opts o = {.n_fetch = out->n,
+                       .fetch = out->node,
+                       .backend = "direct",
+                       .threads = threads,
+                       .canaries = 1};
+    adj_exec *e = NULL;
+    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(f->g),
+                 adj_exec_message(e));
+    for (int i = 0; i < f->n_in; i++) {
+        adj_type t = adj_node_type(f->in[i]);
+        int64_t n = adj_shape_elems(t.shape);
+        char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
+        for (int64_t k = 0; k < n; k++)
+            adj_store(t.dtype, data, k, f->value[i][k]);
+        adj_set(e, f->in[i], data, (size_t)n * adj_dtype_size(t.dtype));
+        free(data);
+    }
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < out->n; i++) {
+        adj_type t = adj_node_type(out->node[i]);
+        int64_t n = adj_shape_elems(t.shape);
+        size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
+        char *data = malloc(bytes);
+        cr_assert_eq(adj_get(e, out->node[i], data, bytes), ADJ_OK);
+        out->value[i] = malloc((size_t)n * sizeof(double));
+        for (int64_t k = 0; k < n; k++)
+            out->value[i][k] = adj_load(t.dtype, data, k);
+        free(data);
+    }
+    out->steps = adj_exec_n_steps(e);
+    for (int i = 0; i < out->steps; i++) /* maximum is never part of a chain */
+        cr_assert(strcmp(adj_exec_step(e, i).backend, "direct") == 0 ||
+                      strcmp(adj_exec_step(e, i).op, "maximum") == 0,
+                  "%s", adj_exec_step(e, i).op);
+    adj_exec_free(e);
+}
+
+static void discard(fetched *out)
+{
+    for (int i = 0; i < out->n; i++)
+        free(out->value[i]);
+}
+
+typedef void test_case(adj_dtype dtype, int64_t pixels, int64_t channels, int threads);
+
+static void in_every_way(test_case *run)
+{
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
+        setenv("ADJOINT_MAX_ISA", isas[i], 1);
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32)
+                for (int threads = 1; threads <= 3; threads += 2)
+                    run((adj_dtype)dtype, sizes[s][0], sizes[s][1], threads);
+    }
+}
+
+static double positive(double v) { return v > 0 ? v : 0; }
+
+/* Small integers: every bit has to be right, in bf16 as well. */
+static void elementwise(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
+{
+    fixture f = fixture_new();
+    const adj_shape full = {2, {pixels, channels}}, vector = {1, {channels}}, scalar = {0};
+    adj_node *a = given_integers(&f, dtype, full, -4, 4),
+             *b = given_integers(&f, dtype, full, -4, 4);
+    adj_node *v = given_integers(&f, dtype, vector, -2, 2),
+             *s = given_integers(&f, dtype, scalar, 2, 3);
+    adj_node *ss = adj_mul(s, s), *r = adj_relu(adj_add(adj_scale(a, 2), b));
+    adj_node *m = adj_sub(adj_mul(v, r), adj_bias_add(adj_square(a), v, ADJ_NHWC));
+    adj_node *y = adj_div(adj_relu_grad(m, b), ss);
+    adj_node *z = adj_leaky_relu_grad(adj_leaky_relu(m, 0.5), a, 2);
+    fetched got = {.n = 3, .node = {r, y, z}};
+    fetch(&f, threads, &got);
+    cr_assert_eq(got.steps, 2, "%d steps", got.steps); /* s * s has another shape */
+    const double *A = f.value[0], *B = f.value[1], *V = f.value[2], S = *f.value[3];
+    for (int64_t i = 0; i < pixels * channels; i++) {
+        double c = V[i % channels], R = positive(2 * A[i] + B[i]);
+        double M = c * R - (A[i] * A[i] + c), leaky = M > 0 ? M : M / 2;
+        cr_assert_eq(got.value[0][i], R);
+        cr_assert_float_eq(got.value[1][i], B[i] > 0 ? M / (S * S) : 0,
+                           dtype == ADJ_F32 ? 1e-5 : .1);
+        cr_assert_eq(got.value[2][i], A[i] > 0 ? leaky : 2 * leaky);
+    }
+    discard(&got);
+    fixture_free(&f);
+}
+
+Test(direct_chain, elementwise) { in_every_way(elementwise); }
+
+/* An operand that dies in the chain gives its memory to the first result, unless a later node reads
+ * it as well. */
+static void in_place(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
+{
+    fixture f = fixture_new();
+    const adj_shape full = {2, {pixels, channels}};
+    adj_node *a = given_integers(&f, dtype, full, -4, 4);
+    adj_node *b = given_integers(&f, dtype, full, -4, 4);
+    adj_node *m = adj_maximum(a, b), *r = adj_relu(m);
+    fetched got = {.n = 2, .node = {r, adj_add(r, m)}};
+    fetch(&f, threads, &got);
+    cr_assert_eq(got.steps, 2);
+    for (int64_t i = 0; i < pixels * channels; i++) {
+        double larger = fmax(f.value[0][i], f.value[1][i]);
+        cr_assert_eq(got.value[0][i], positive(larger));
+        cr_assert_eq(got.value[1][i], positive(larger) + larger);
+    }
+    discard(&got);
+    fixture_free(&f);
+}
+
+Test(direct_chain, in_place) { in_every_way(in_place); }
+
+/* dz = relu_grad(d1 + d2, y) and db = its sum per channel, both fetched, in one step. */
+static void masked_sum(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
+{
+    fixture f = fixture_new();
+    const adj_shape full = {2, {pixels, channels}};
+    adj_node *y = given_integers(&f, dtype, full, -1, 1);
+    adj_node *d1 = given_integers(&f, dtype, full, -1, 1),
+             *d2 = given_integers(&f, dtype, full, 0, 1);
+    adj_node *dz = adj_relu_grad(adj_add(d1, d2), y);
+    fetched got = {.n = 2, .node = {dz, adj_bias_add_grad(dz, ADJ_NHWC)}};
+    fetch(&f, threads, &got);
+    cr_assert_eq(got.steps, 1);
+    for (int64_t k = 0; k < channels; k++) {
+        double sum = 0;
+        for (int64_t i = k; i < pixels * channels; i += channels) {
+            double d = f.value[0][i] > 0 ? f.value[1][i] + f.value[2][i] : 0;
+            cr_assert_eq(got.value[0][i], d);
+            sum += d;
+        }
+        double rounded = sum;
+        if (dtype == ADJ_BF16) {
+            uint16_t bits;
+            adj_store(dtype, &bits, 0, sum);
+            rounded = adj_load(dtype, &bits, 0);
+        }
+        cr_assert_eq(got.value[1][k], rounded, "channel %d", (int)k);
+    }
+    discard(&got);
+    fixture_free(&f);
+}
+
+Test(direct_chain, masked_sum) { in_every_way(masked_sum); }
+
+/* The formulas of ops/batch_norm.c, in double. One channel's mean is far from zero. */
+static void batch_norm(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
+{
+    fixture f = fixture_new();
+    const adj_shape full = {2, {pixels, channels}}, vector = {1, {channels}};
+    adj_node *x = given_random(&f, dtype, full, -1, 1), *e = given_random(&f, dtype, full, -1, 1);
+    adj_node *gamma = given_random(&f, ADJ_F32, vector, -1, 1);
+    adj_node *beta = given_random(&f, ADJ_F32, vector, -1, 1);
+    for (int64_t i = 0; i < pixels && dtype == ADJ_F32; i++)
+        f.value[0][i * channels] = (double)(float)(f.value[0][i * channels] + 100);
+    adj_node *stats = adj_batch_norm_stats(x, ADJ_NHWC);
+    adj_node *y = adj_relu(adj_add(adj_batch_norm(x, stats, gamma, beta, 1e-5, ADJ_NHWC), e));
+    adj_node *sums = adj_batch_norm_grad_sums(x, stats, e, 1e-5, ADJ_NHWC);
+    adj_node *dx = adj_batch_norm_grad(x, stats, gamma, e, sums, 1e-5, ADJ_NHWC);
+    fetched got = {.n = 4, .node = {stats, y, sums, dx}};
+    fetch(&f, threads, &got);
+    cr_assert_eq(got.steps, 4);
+    const double m = (double)pixels, *X = f.value[0], *E = f.value[1],
+                 u = dtype == ADJ_F32 ? 1e-5 : 1e-2;
+    for (int64_t k = 0; k < channels; k++) {
+        double mean = 0, var = 0, dgamma = 0, dbeta = 0;
+        for (int64_t i = k; i < pixels * channels; i += channels)
+            mean += X[i] / m;
+        for (int64_t i = k; i < pixels * channels; i += channels)
+            var += (X[i] - mean) * (X[i] - mean) / m;
+        double s = 1 / sqrt(var + 1e-5);
+        for (int64_t i = k; i < pixels * channels; i += channels) {
+            dgamma += E[i] * (X[i] - mean) * s;
+            dbeta += E[i];
+        }
+        cr_assert_float_eq(got.value[0][k], mean, 1e-6 * (1 + fabs(mean)));
+        cr_assert_float_eq(got.value[0][channels + k], var, 2e-5 * var + 1e-9);
+        double slack = u * m * (k == 0 ? 10 : 1);
+        cr_assert_float_eq(got.value[2][k], dgamma, slack, "channel %d of %d: %g %g", (int)k,
+                           (int)channels, got.value[2][k], dgamma);
+        cr_assert_float_eq(got.value[2][channels + k], dbeta, slack);
+        double scale = fabs(s * f.value[2][k]) + 1;
+        for (int64_t i = k; i < pixels * channels; i += channels) {
+            double hat = (X[i] - mean) * s, want = hat * f.value[2][k] + f.value[3][k] + E[i];
+            cr_assert_float_eq(got.value[1][i], positive(want), 10 * u * scale);
+            want = f.value[2][k] * s * (E[i] - (dbeta + hat * dgamma) / m);
+            cr_assert_float_eq(got.value[3][i], want, 30 * u * scale, "%g %g", got.value[3][i],
+                               want);
+        }
+    }
+    discard(&got);
+    fixture_free(&f);
+}
+
+Test(direct_chain, batch_norm) { in_every_way(batch_norm); }
+
+static void optimisers(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
+{
+    fixture f = fixture_new();
+    const adj_shape full = {2, {pixels, channels}};
+    adj_node *p = given_random(&f, dtype, full, -1, 1), *g = given_random(&f, dtype, full, -1, 1);
+    adj_node *v = given_random(&f, dtype, full, 0, 1);
+    adj_node *lr = given_random(&f, dtype, (adj_shape){0}, 0.01, 0.02);
+    const adj_adam_attrs adam = {.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-3, .decay = 0.25};
+    const adj_decay_attrs decay = {.mu = 0.75, .decay = 0.5};
+    adj_node *t = given_integers(&f, ADJ_I32, (adj_shape){0}, 3, 3);
+    adj_node *momentum = adj_node_new3(&adj_op_momentum, v, g, p, &decay);
+    adj_node *step = adj_node_new3(&adj_op_sgd_step, p, momentum, lr, &decay);
+    adj_node *m = adj_ema(g, p, 0.9);
+    adj_node *const in[] = {p, m, v, t, lr};
+    adj_node *next = adj_node_new(f.g, &adj_op_adam_step, 5, in, &adam);
+    fetched got = {.n = 3, .node = {step, m, next}};
+    fetch(&f, threads, &got);
+    double u = dtype == ADJ_F32 ? 1e-6 : 1e-2, rate = *f.value[3];
+    for (int64_t i = 0; i < pixels * channels; i++) {
+        double P = f.value[0][i], G = f.value[1][i], V = f.value[2][i], M = 0.9 * G + 0.1 * P;
+        double direction = M / (1 - pow(0.9, 3)) / (sqrt(V / (1 - pow(0.99, 3))) + 1e-3);
+        cr_assert_float_eq(got.value[0][i], P - rate * (0.75 * V + G + 0.5 * P + 0.5 * P), u);
+        cr_assert_float_eq(got.value[1][i], M, u);
+        cr_assert_float_eq(got.value[2][i], P - rate * (direction + 0.25 * P),
+                           5 * u * (1 + fabs(direction)));
+    }
+    discard(&got);
+    fixture_free(&f);
+}
+
+Test(direct_chain, optimisers) { in_every_way(optimisers); }
+
+/* A diverging network does not look alive. */
+Test(direct_chain, nan_and_infinity)
+{
+    static const double x[] = {NAN, INFINITY, -INFINITY, -0.0, 7, 0.5};
+    static const double want[][6] = {{NAN, INFINITY, 0, 0, 7, 0.5}, {NAN, 6, 0, 0, 6, 0.5}};
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
+        setenv("ADJOINT_MAX_ISA", isas[i], 1);
+        for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
+            fixture f = fixture_new();
+            adj_node *a = given(&f, (adj_dtype)dtype, (adj_shape){1, {6}}, x);
+            expect_values(&f, adj_relu(a), "direct", want[0], 0, 0);
+            expect_values(&f, adj_relu6(a), "direct", want[1], 0, 0);
+            fixture_free(&f);
+        }
+    }
+}
+
+/* Sums have one order whatever the threads. */
+Test(direct_chain, same_bits_for_any_threads)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){2, {9973, 24}}, -1, 3);
+    adj_node *stats = adj_batch_norm_stats(x, ADJ_NHWC);
+    fetched one = {.n = 2, .node = {stats, adj_bias_add_grad(adj_square(x), ADJ_NHWC)}}, more = one;
+    fetch(&f, 1, &one);
+    for (int threads = 2; threads <= 8; threads *= 2) {
+        fetch(&f, threads, &more);
+        for (int i = 0; i < 2; i++) {
+            size_t n = (size_t)adj_shape_elems(adj_node_type(one.node[i]).shape);
+            cr_assert(memcmp(one.value[i], more.value[i], n * sizeof(double)) == 0);
+        }
+        discard(&more);
+    }
+    discard(&one);
+    fixture_free(&f);
+}
