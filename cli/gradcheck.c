@@ -159,13 +159,15 @@ static void write_repro(void *user, const adj_node *n, char *line, size_t size)
     add_number(line, size, "--seed", o->seed, -1);
 }
 
-static void print_head(FILE *f, const gradcheck_opts *o)
+static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_report *r)
 {
-    fprintf(f,
-            "adjoint gradcheck %s %s  dtype=%s  seed=%lld  backend=%s  reference=naive float64\n",
+    adj_gradcheck_info about = adj_gradcheck_about(r);
+    fprintf(f, "adjoint gradcheck %s %s  dtype=%s  seed=%lld  backend=%s",
             o->model != NULL ? "--model" : "--op", o->model != NULL ? o->model : o->op.op,
-            o->op.dtype != NULL ? o->op.dtype : "f32", (long long)o->seed,
-            o->backend != NULL ? o->backend : "onednn");
+            o->op.dtype != NULL ? o->op.dtype : "f32", (long long)o->seed, about.backend);
+    if (about.version[0] != '\0')
+        fprintf(f, " %s (%s)", about.version, about.isa);
+    fprintf(f, "  reference=%s  threads=%d\n", about.reference, about.threads);
 }
 
 /* ---- running it ---- */
@@ -174,9 +176,9 @@ static int is_stdout(const char *path) { return path != NULL && strcmp(path, "-"
 
 static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r)
 {
-    const gradcheck_title title = {o->model != NULL ? o->model : o->op.op, o->backend, o->seed};
+    const gradcheck_title title = {o->model != NULL ? o->model : o->op.op, o->seed};
     if (!is_stdout(o->json) && !is_stdout(o->junit)) {
-        print_head(stdout, o);
+        print_head(stdout, o, r);
         adj_gradcheck_print(stdout, r);
     }
     if (o->json != NULL && !write_gradcheck(o->json, r, &title, write_gradcheck_json))

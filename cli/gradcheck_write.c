@@ -49,10 +49,13 @@ int write_gradcheck_json(FILE *f, const adj_gradcheck_report *r, const gradcheck
     json_t *rows = json_array();
     for (int i = 0; i < adj_gradcheck_n_rows(r); i++)
         json_array_append_new(rows, row_json(adj_gradcheck_at(r, i)));
-    json_t *all = json_pack("{s:s, s:s, s:I, s:s, s:o}", "what", title->what, "backend",
-                            title->backend != NULL ? title->backend : "onednn", "seed",
-                            (json_int_t)title->seed, "result",
-                            adj_gradcheck_result_name(adj_gradcheck_verdict(r)), "rows", rows);
+    adj_gradcheck_info about = adj_gradcheck_about(r);
+    json_t *all =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:I, s:s, s:o}", "what", title->what,
+                  "backend", about.backend, "version", about.version, "isa", about.isa, "reference",
+                  about.reference, "threads", about.threads, "repeatable", about.repeatable,
+                  "thread_ulp", real(about.thread_ulp), "seed", (json_int_t)title->seed, "result",
+                  adj_gradcheck_result_name(adj_gradcheck_verdict(r)), "rows", rows);
     int ok = all != NULL && json_dumpf(all, f, JSON_INDENT(1)) == 0 && fputc('\n', f) != EOF;
     json_decref(all);
     return ok;

@@ -5,7 +5,7 @@
 #include "adjoint_check.h"
 
 typedef struct {
-    const char *what, *backend; /* the model or op */
+    const char *what; /* the model or op */
     int64_t seed;
 } gradcheck_title;
 

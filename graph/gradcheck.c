@@ -1,7 +1,9 @@
 /* gradcheck.c - adj_gradcheck: which nodes are checked, one row for each of their operands.
  *
  * Nodes that differ in nothing but their operands' values are one check. */
+#include <omp.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "gradcheck.h"
 
@@ -37,6 +39,7 @@ static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *w
 static adj_status check_open_subject(subject *s, const char *prefix)
 {
     adj_gradcheck_report *r = s->report;
+    repeat_with_reals(s);
     for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
         const char *wrt = operand_name(s->node, s->slot[leaf]);
         if (prefix[0] != '\0')
@@ -105,6 +108,23 @@ static adj_status check_node(adj_gradcheck_report *r, const adj_node *n)
 
 /* ---- entry points ---- */
 
+static void describe_report(adj_gradcheck_report *r)
+{
+    char name[64], known[128];
+    const char *backend = r->opts.backend != NULL ? r->opts.backend : "onednn";
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(backend, ","), backend);
+    if (r->opts.backends != NULL || adj_backend_describe(name, known, sizeof known) != ADJ_OK ||
+        known[0] == '*')
+        known[0] = '\0';
+    r->about = (adj_gradcheck_info){
+        .backend = gradcheck_text(r, "%s", backend),
+        .version = gradcheck_text(r, "%.*s", (int)strcspn(known, " "), known),
+        .isa = gradcheck_text(r, "%s", known + strcspn(known, " ") + (strchr(known, ' ') != NULL)),
+        .reference = "naive float64",
+        .threads = r->opts.threads > 0 ? r->opts.threads : omp_get_max_threads(),
+        .repeatable = 1};
+}
+
 static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
                               adj_gradcheck_report **out)
 {
@@ -116,6 +136,7 @@ static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
     r->pool.allocator = allocator;
     if (opts != NULL)
         r->opts = *opts;
+    describe_report(r);
     if (y == NULL)
         return gradcheck_fail(r, ADJ_EARG, "gradcheck: the node is NULL");
     if (y->graph->status != ADJ_OK)

@@ -14,6 +14,7 @@ struct adj_gradcheck_report {
     adj_gradcheck_opts opts;
     adj_status status;
     char message[MESSAGE];
+    adj_gradcheck_info about;
     int n_row, capacity;
     adj_gradcheck_row *row;
 };
@@ -31,7 +32,8 @@ adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r);
 typedef struct {
     adj_graph *graph;
     adj_node **leaf, **dx, *y, *dy;
-    adj_exec *forward, *backward; /* forward: of the reference alone */
+    /* forward: of the reference alone; single: backward by one thread, if there are several */
+    adj_exec *forward, *backward, *single;
 } twin;
 
 typedef struct {
@@ -51,8 +53,8 @@ typedef struct {
     double *v, *moved, *numeric;
     double *y_mid, *y_low, *y_high, *y_low2, *y_high2; /* forward values */
     char *mask;                                        /* by element of y: a kink is near */
-    void *raw, *again;                                 /* bytes for adj_set and adj_get */
-    int repeatable;
+    void *raw;                                         /* bytes for adj_set and adj_get */
+    char *repeats; /* by leaf: did dx have the same bits again? */
 } subject;
 
 /* subject: order 1 is the node, order 2 its gradient with respect to leaf `of`. On failure the
@@ -68,6 +70,9 @@ int leaf_is_linear(const subject *s, int leaf);
 const char *operand_name(const adj_node *n, int operand);
 /* "[h=2,w=0,c=5]", or "" for a scalar. */
 const char *index_text(const subject *s, int leaf, int64_t element);
+/* Is the leaf a filter, [kh, kw, in, out]? Does the op work on images, with h and w? */
+int leaf_is_filter(const subject *s, int leaf);
+int names_images(const adj_node *n);
 char axis_name(const subject *s, int leaf, int axis);
 /* Are two nodes the same check? */
 int same_subject(const adj_node *a, const adj_node *b);
@@ -78,8 +83,20 @@ void draw_values(subject *s, int draw, int integer);
 void draw_direction(subject *s, int leaf, int draw, int integer);
 /* y at x with leaf's x + h v, or x itself if leaf < 0; f64. */
 adj_status forward_at(subject *s, int leaf, double h, double *y);
-/* dx_ref, and with `tested` dx and repeatable. */
+/* Runs a backward pass of tested with the values of x and dy. */
+adj_status gradcheck_run(subject *s, adj_exec *backward);
+/* What it gave for a node. */
+adj_status gradcheck_fetch(subject *s, adj_exec *e, const adj_node *n, double *to);
+/* dx_ref, and with `tested` dx and what repeat_backward finds out. */
 adj_status backward(subject *s, int tested);
+/* Once more; dx has to be the same. */
+adj_status repeat_backward(subject *s);
+/* Twice with real numbers; and by one thread, if there are several. */
+adj_status repeat_with_reals(subject *s);
+/* Fills in repeatable; a row that is not fails. */
+void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row);
+/* How many numbers of the type lie between: 0, 1, ...; INFINITY with a NaN. */
+double gradcheck_ulps(adj_dtype dtype, double a, double b);
 /* dx_ref for |x|, |dy| into magnitude[leaf]. */
 adj_status backward_magnitudes(subject *s, double *const magnitude[]);
 
@@ -147,7 +164,12 @@ typedef struct {
     int rule_is_wrong; /* reference and numeric differ */
     const char *wrong; /* by element */
     int64_t looked_at; /* elements; fewer than all where there are many */
+    int64_t stride;    /* between these */
 } failure;
+/* Fills in pattern and hint. */
+adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
+/* The step that computes n; else the last one that computes anything. */
+adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */
 const char *gradcheck_repro(const subject *s);
 /* Fills in pattern, hint, blame and repro. s->numeric: what is right, by element. */

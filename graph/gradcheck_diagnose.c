@@ -1,102 +1,8 @@
-/* gradcheck_diagnose.c - what the wrong elements of a gradient share, and whose fault they are. */
+/* gradcheck_diagnose.c - whose fault a wrong gradient is. */
 #include <math.h>
 #include <string.h>
 
 #include "gradcheck.h"
-
-/* ---- where: axes along which all wrong elements have one index ---- */
-
-enum { UNSEEN = -1, SEVERAL = -2 };
-
-static void common_indices(const adj_shape *shape, const failure *f, int64_t common[])
-{
-    int64_t n = adj_shape_elems(*shape);
-    for (int64_t a = 0; a < shape->rank; a++)
-        common[a] = UNSEEN;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t rest = i;
-        for (int64_t a = shape->rank - 1; a >= 0 && f->wrong[i]; a--) {
-            int64_t at = rest % shape->dim[a];
-            rest /= shape->dim[a];
-            common[a] = common[a] == UNSEEN || common[a] == at ? at : SEVERAL;
-        }
-    }
-}
-
-static const char *axis_word(char name)
-{
-    switch (name) {
-    case 'h': return "row";
-    case 'w': return "column";
-    case 'n': return "image";
-    case 'c': return "channel";
-    case 'o': return "output channel";
-    }
-    return "index";
-}
-
-static const char *pattern_text(const subject *s, const failure *f, int64_t wrong)
-{
-    adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
-    int64_t common[ADJ_MAX_RANK], n = adj_shape_elems(shape);
-    char shared[256] = "";
-
-    common_indices(&shape, f, common);
-    for (int a = 0; a < shape.rank && wrong > 1; a++) {
-        size_t used = strlen(shared);
-        char name = axis_name(s, f->leaf, a);
-        if (common[a] >= 0 && shape.dim[a] > 1)
-            snprintf(shared + used, sizeof shared - used, ", all with %c=%lld -> %s%s", name,
-                     (long long)common[a],
-                     common[a] == shape.dim[a] - 1 ? "last "
-                     : common[a] == 0              ? "first "
-                                                   : "one ",
-                     axis_word(name));
-    }
-    if (wrong == f->looked_at && wrong > 1)
-        snprintf(shared, sizeof shared, ", every element");
-    if (f->looked_at < n)
-        return gradcheck_text(s->report, "%lld wrong of the %lld looked at (of %lld)%s",
-                              (long long)wrong, (long long)f->looked_at, (long long)n, shared);
-    return gradcheck_text(s->report, "%lld of %lld wrong%s", (long long)wrong, (long long)n,
-                          shared);
-}
-
-/* ---- how: one ratio for all wrong elements? ---- */
-
-static const char *hint_text(const subject *s, const failure *f)
-{
-    const double *dx = f->rule_is_wrong ? s->dx_ref[f->leaf] : s->dx[f->leaf];
-    double least = INFINITY, most = -INFINITY;
-    int zeros = 0, signs = 0, counted = 0;
-    for (int64_t i = 0, n = leaf_elems(s, f->leaf); i < n; i++) {
-        if (!f->wrong[i] || s->numeric[i] == 0)
-            continue;
-        double ratio = dx[i] / s->numeric[i];
-        if (isnan(ratio) || isinf(ratio))
-            return "not finite";
-        least = fmin(least, ratio);
-        most = fmax(most, ratio);
-        zeros += dx[i] == 0;
-        signs += ratio < 0;
-        counted++;
-    }
-    if (counted == 0)
-        return "should be 0";
-    if (zeros == counted)
-        return "missing: 0 where there is a gradient";
-    if (most - least <= 0.02 * fabs(most) + 1e-3) {
-        double ratio = (most + least) / 2;
-        if (fabs(ratio + 1) < 0.01)
-            return "sign is flipped";
-        if (fabs(ratio - 1) < 1e-4)
-            return "rounding, by its size";
-        return gradcheck_text(s->report, "scaled by %.4g", ratio);
-    }
-    return signs == 0 ? "sign ok" : "signs differ here and there";
-}
-
-/* ---- who ---- */
 
 typedef struct {
     adj_exec *tested, *naive;
@@ -163,8 +69,7 @@ static int agree(subject *s, const trail *t, const adj_node *n)
     return 1;
 }
 
-/* The step that computes n in the plan under test; else the last one that computes anything. */
-static adj_step_info step_of(const adj_exec *e, const adj_node *n)
+adj_step_info step_of(const adj_exec *e, const adj_node *n)
 {
     adj_step_info last = {.op = "", .impl = "", .backend = ""};
     for (int i = 0; i < adj_exec_n_steps(e); i++) {
@@ -214,10 +119,8 @@ const char *gradcheck_repro(const subject *s)
 adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
 {
     adj_gradcheck_report *r = s->report;
-    if (row->wrong > 0) {
-        row->pattern = pattern_text(s, f, row->wrong);
-        row->hint = hint_text(s, f);
-    }
+    if (row->wrong > 0)
+        describe_wrong(s, f, row);
     row->blame =
         f->rule_is_wrong
             ? gradcheck_text(r,

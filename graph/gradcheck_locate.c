@@ -71,7 +71,7 @@ static adj_status locate(check *c, failure *f)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     double each = terms_of(s->reference.y) * (double)s->n_y + 1;
     int64_t most = (int64_t)fmin(fmax(0x1p30 / each, 64), MOST_LOOKED_AT);
-    int64_t stride = f->rule_is_wrong && n > most ? (n + most - 1) / most : 1;
+    int64_t stride = f->stride = f->rule_is_wrong && n > most ? (n + most - 1) / most : 1;
 
     memcpy(s->numeric, s->dx_ref[c->leaf], (size_t)n * sizeof(double));
     c->worst = 0;

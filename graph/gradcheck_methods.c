@@ -279,11 +279,12 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
             status = check_fail(&c);
     }
     row->index = c.element >= 0 ? index_text(s, leaf, c.element) : " along a random direction";
-    row->repeatable = s->repeatable;
     if (row->result == ADJ_GRADCHECK_PASS &&
         (double)row->kinks > kink_limit * (double)row->considered) {
         row->result = ADJ_GRADCHECK_INCONCLUSIVE;
         row->note = gradcheck_text(s->report, "more than %g %% are at a kink", 100 * kink_limit);
     }
+    if (status == ADJ_OK)
+        judge_repeat(s, leaf, row);
     return status;
 }

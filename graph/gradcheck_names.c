@@ -48,8 +48,11 @@ static const names known[] = {
 static const names *find(const adj_op *op)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].op == op ||
-            (known[i].op->infer == op->infer && known[i].op->min_in == op->min_in))
+        if (known[i].op == op)
+            return &known[i];
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].op->infer == op->infer && known[i].op->min_in == op->min_in &&
+            known[i].op->attr_size == op->attr_size)
             return &known[i];
     return NULL;
 }
@@ -67,10 +70,23 @@ const char *operand_name(const adj_node *n, int operand)
     return operand < 8 ? plain[operand] : "x..";
 }
 
-static int is_filter(const subject *s, int leaf)
+int leaf_is_filter(const subject *s, int leaf)
 {
     const names *of = find(s->node->op);
     return of != NULL && s->slot[leaf] >= 0 && of->filter == s->slot[leaf];
+}
+
+int names_images(const adj_node *n)
+{
+    return find(n->op) != NULL && (n->op->attr_size == sizeof(adj_conv_attrs) ||
+                                   n->op->attr_size == sizeof(adj_pool_attrs));
+}
+
+static int is_depthwise(const adj_node *n)
+{
+    const adj_op *op = find(n->op)->op;
+    return op == &adj_op_depthwise_conv2d_native ||
+           op == &adj_op_depthwise_conv2d_native_backprop_input;
 }
 
 /* Does the op say NCHW? */
@@ -89,8 +105,8 @@ static int is_channels_first(const adj_node *n)
 char axis_name(const subject *s, int leaf, int axis)
 {
     int rank = (int)s->tested.leaf[leaf]->type.shape.rank;
-    if (rank == 4 && is_filter(s, leaf))
-        return "hwco"[axis];
+    if (rank == 4 && leaf_is_filter(s, leaf))
+        return is_depthwise(s->node) ? "hwcm"[axis] : "hwco"[axis];
     if (rank == 4)
         return is_channels_first(s->node) ? "nchw"[axis] : "nhwc"[axis];
     return "ijklmn"[axis];

@@ -75,6 +75,13 @@ const char *adj_gradcheck_message(const adj_gradcheck_report *r)
     return r != NULL ? r->message : "gradcheck: out of memory";
 }
 
+adj_gradcheck_info adj_gradcheck_about(const adj_gradcheck_report *r)
+{
+    return r != NULL
+               ? r->about
+               : (adj_gradcheck_info){.backend = "", .version = "", .isa = "", .reference = ""};
+}
+
 int adj_gradcheck_n_rows(const adj_gradcheck_report *r) { return r != NULL ? r->n_row : 0; }
 
 const adj_gradcheck_row *adj_gradcheck_at(const adj_gradcheck_report *r, int i)
@@ -148,13 +155,19 @@ static void print_result(FILE *f, const adj_gradcheck_row *w)
     fputc('\n', f);
 }
 
-static void print_failure(FILE *f, const adj_gradcheck_row *w)
+static void print_worst(FILE *f, const adj_gradcheck_row *w)
 {
     fprintf(f, "   worst: %s%s  analytic=%+.9g  numeric=%+.9g +- %.2g  ", w->wrt, w->index,
             w->analytic, w->numeric, w->uncertainty);
     if (w->numeric != 0 && isfinite(w->analytic))
         fprintf(f, "(ratio %.4g)", w->analytic / w->numeric);
     fprintf(f, "\n   tolerance: %.3g = %s\n", w->tolerance, w->origin);
+}
+
+static void print_failure(FILE *f, const adj_gradcheck_row *w)
+{
+    if (w->wrong > 0 || w->repeatable)
+        print_worst(f, w);
     if (w->pattern[0] != '\0')
         fprintf(f, "   pattern: %s%s%s\n", w->pattern, w->hint[0] != '\0' ? ";  " : "", w->hint);
     if (w->blame[0] != '\0')
@@ -184,7 +197,7 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
     if (r == NULL || f == NULL)
         return;
     widths width = widths_of(r);
-    int order = 0, unrepeatable = 0;
+    int order = 0;
     for (int i = 0; i < r->n_row; i++) {
         const adj_gradcheck_row *w = &r->row[i];
         if (i == 0 || w->order > order) {
@@ -196,12 +209,14 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
                     "kinks", "result");
         }
         print_row(f, w, width);
-        unrepeatable += !w->repeatable;
     }
     if (r->n_row == 0)
         fprintf(f, " nothing to check\n");
-    fprintf(f, " repeatability: backward run twice, bit-identical: %s\n",
-            unrepeatable > 0 ? "NO" : "yes");
+    fprintf(f, " repeatability: backward run twice, bit-identical: %s",
+            r->about.repeatable ? "yes" : "NO");
+    if (r->about.threads > 1)
+        fprintf(f, "     threads 1 vs %d: max %.6g ulp", r->about.threads, r->about.thread_ulp);
+    fputc('\n', f);
     fprintf(f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped\n",
             r->n_row - adj_gradcheck_count(r, ADJ_GRADCHECK_SKIPPED),
             adj_gradcheck_count(r, ADJ_GRADCHECK_PASS), adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL),

@@ -175,11 +175,12 @@ static adj_status build_twin(subject *s, twin *t, int reference, int of)
 
 /* ---- executors and memory ---- */
 
-static adj_status open_exec(subject *s, twin *t, int reference, int backward, adj_exec **e)
+static adj_status open_exec(subject *s, twin *t, int reference, int backward, int threads,
+                            adj_exec **e)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
     adj_node **fetch = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *fetch);
-    adj_exec_opts opts = {.threads = o->threads, .fetch = fetch, .backend = "naive"};
+    adj_exec_opts opts = {.threads = threads, .fetch = fetch, .backend = "naive"};
     if (fetch == NULL)
         return ADJ_ENOMEM;
     if (!backward)
@@ -197,6 +198,19 @@ static adj_status open_exec(subject *s, twin *t, int reference, int backward, ad
     if (status != ADJ_OK)
         gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                        *e != NULL ? adj_exec_message(*e) : "out of memory");
+    return status;
+}
+
+static adj_status open_execs(subject *s)
+{
+    int threads = s->report->about.threads;
+    adj_status status = open_exec(s, &s->tested, 0, 1, threads, &s->tested.backward);
+    if (status == ADJ_OK && threads > 1)
+        status = open_exec(s, &s->tested, 0, 1, 1, &s->tested.single);
+    if (status == ADJ_OK)
+        status = open_exec(s, &s->reference, 1, 1, threads, &s->reference.backward);
+    if (status == ADJ_OK)
+        status = open_exec(s, &s->reference, 1, 0, threads, &s->reference.forward);
     return status;
 }
 
@@ -226,7 +240,9 @@ static adj_status open_memory(subject *s)
         missing += (*of_y[i] = pool_alloc(&s->pool, (size_t)s->n_y + 1, sizeof(double))) == NULL;
     missing += (s->mask = pool_alloc(&s->pool, (size_t)s->n_y + 1, 1)) == NULL;
     missing += (s->raw = pool_alloc(&s->pool, (size_t)s->most + 1, sizeof(double))) == NULL;
-    missing += (s->again = pool_alloc(&s->pool, (size_t)s->most + 1, sizeof(double))) == NULL;
+    missing += (s->repeats = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, 1)) == NULL;
+    if (missing == 0)
+        memset(s->repeats, 1, (size_t)s->n_leaf);
     return missing > 0 ? ADJ_ENOMEM : ADJ_OK;
 }
 
@@ -287,7 +303,7 @@ static adj_status analyse(subject *s)
 adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *node, int order,
                         int of)
 {
-    *s = (subject){.report = r, .node = node, .order = order, .repeatable = 1};
+    *s = (subject){.report = r, .node = node, .order = order};
     s->pool.allocator = r->pool.allocator;
     adj_status status = list_leaves(s);
     if (status == ADJ_OK)
@@ -307,11 +323,7 @@ adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *nod
     if (status == ADJ_OK)
         status = analyse(s);
     if (status == ADJ_OK)
-        status = open_exec(s, &s->tested, 0, 1, &s->tested.backward);
-    if (status == ADJ_OK)
-        status = open_exec(s, &s->reference, 1, 1, &s->reference.backward);
-    if (status == ADJ_OK)
-        status = open_exec(s, &s->reference, 1, 0, &s->reference.forward);
+        status = open_execs(s);
     if (status != ADJ_OK)
         return gradcheck_fail(r, status, "gradcheck of %s: %s", node->op->name,
                               adj_status_name(status));
@@ -322,6 +334,7 @@ static void close_twin(twin *t)
 {
     adj_exec_free(t->forward);
     adj_exec_free(t->backward);
+    adj_exec_free(t->single);
     adj_graph_free(t->graph);
 }
 

@@ -111,15 +111,15 @@ static adj_status run(subject *s, adj_exec *e, const twin *t, int is_forward)
     return status;
 }
 
-static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, void *raw, double *to)
+static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, double *to)
 {
     int64_t count = adj_shape_elems(n->type.shape);
-    adj_status status = adj_get(e, n, raw, (size_t)count * adj_dtype_size(n->type.dtype));
+    adj_status status = adj_get(e, n, s->raw, (size_t)count * adj_dtype_size(n->type.dtype));
     if (status != ADJ_OK)
         return gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                               adj_exec_message(e));
     for (int64_t i = 0; i < count; i++)
-        to[i] = adj_load(n->type.dtype, raw, i);
+        to[i] = adj_load(n->type.dtype, s->raw, i);
     return ADJ_OK;
 }
 
@@ -136,7 +136,7 @@ adj_status forward_at(subject *s, int leaf, double h, double *y)
     adj_status status = run(s, t->forward, t, 1);
     if (leaf >= 0)
         s->x[leaf] = kept;
-    return status == ADJ_OK ? fetch(s, t->forward, t->y, s->raw, y) : status;
+    return status == ADJ_OK ? fetch(s, t->forward, t->y, y) : status;
 }
 
 static adj_status fetch_all(subject *s, const twin *t, double *const to[])
@@ -144,23 +144,15 @@ static adj_status fetch_all(subject *s, const twin *t, double *const to[])
     adj_status status = ADJ_OK;
     for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
         if (t->dx[i] != NULL)
-            status = fetch(s, t->backward, t->dx[i], s->raw, to[i]);
+            status = fetch(s, t->backward, t->dx[i], to[i]);
     return status;
 }
 
-/* A second run must give the same doubles: to which the bits of every type lead back. */
-static adj_status repeat(subject *s)
+adj_status gradcheck_run(subject *s, adj_exec *e) { return run(s, e, &s->tested, 0); }
+
+adj_status gradcheck_fetch(subject *s, adj_exec *e, const adj_node *n, double *to)
 {
-    const twin *t = &s->tested;
-    adj_status status = run(s, t->backward, t, 0);
-    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
-        if (t->dx[i] == NULL)
-            continue;
-        status = fetch(s, t->backward, t->dx[i], s->again, s->moved);
-        if (memcmp(s->moved, s->dx[i], (size_t)leaf_elems(s, i) * sizeof(double)) != 0)
-            s->repeatable = 0;
-    }
-    return status;
+    return fetch(s, e, n, to);
 }
 
 adj_status backward(subject *s, int tested)
@@ -173,7 +165,7 @@ adj_status backward(subject *s, int tested)
     status = run(s, s->tested.backward, &s->tested, 0);
     if (status == ADJ_OK)
         status = fetch_all(s, &s->tested, s->dx);
-    return status == ADJ_OK ? repeat(s) : status;
+    return status == ADJ_OK ? repeat_backward(s) : status;
 }
 
 static void absolute(double *to, const double *v, int64_t n)

@@ -86,6 +86,16 @@ typedef struct {
     adj_gradcheck_result result;
 } adj_gradcheck_row;
 
+/* What was checked, and how. Strings live as long as the report. */
+typedef struct {
+    const char *backend;       /* "onednn", as it was asked for */
+    const char *version, *isa; /* of the backend; "" if it has none */
+    const char *reference;     /* "naive float64" */
+    int threads;
+    int repeatable; /* the bits of every gradient were the same twice; a row that differs fails */
+    double thread_ulp; /* how far a gradient by one thread is from that by all, at most */
+} adj_gradcheck_info;
+
 typedef struct adj_gradcheck_report adj_gradcheck_report;
 
 /* Checks what y depends on, equal nodes once; or one node alone. The graph does not change. A
@@ -101,6 +111,7 @@ ADJ_API adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *
 ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);
 ADJ_API void adj_gradcheck_free(adj_gradcheck_report *r);
 ADJ_API const char *adj_gradcheck_message(const adj_gradcheck_report *r);
+ADJ_API adj_gradcheck_info adj_gradcheck_about(const adj_gradcheck_report *r);
 ADJ_API int adj_gradcheck_n_rows(const adj_gradcheck_report *r);
 /* NULL when out of range. */
 ADJ_API const adj_gradcheck_row *adj_gradcheck_at(const adj_gradcheck_report *r, int i);

@@ -1,0 +1,328 @@
+/* gradcheck_pattern.c - what the wrong elements of a gradient share, in words.
+ *
+ * Along each axis the indices that have a wrong element are looked at: one, a run, both ends, every
+ * s-th. A statement is made only if an element that was found right contradicts it, so it never
+ * follows from what was looked at alone. */
+#include <math.h>
+#include <string.h>
+
+#include "gradcheck.h"
+
+enum { TEXT = 256 };
+
+typedef enum { ALL, ONE, FIRST, LAST, RUN, ENDS, STEP, SCATTERED } spread;
+
+typedef struct {
+    spread kind;
+    char name; /* 'h' */
+    int64_t dim, n, first, last, step;
+    const char *seen; /* by index: is a wrong element there? */
+} along;
+
+static int64_t index_at(adj_shape shape, int64_t element, int axis)
+{
+    for (int64_t a = shape.rank - 1; a > axis; a--)
+        element /= shape.dim[a];
+    return element % shape.dim[axis];
+}
+
+/* The indices' common distance; 0: there is none. */
+static int64_t step_of_indices(const along *x)
+{
+    int64_t step = 0, before = x->first;
+    for (int64_t i = x->first + 1; i <= x->last; i++) {
+        if (!x->seen[i])
+            continue;
+        if (step > 0 && i - before != step)
+            return 0;
+        step = i - before;
+        before = i;
+    }
+    return step;
+}
+
+/* All but one run in the middle? */
+static int is_ends(const along *x)
+{
+    int changes = 0;
+    for (int64_t i = 1; i < x->dim; i++)
+        changes += x->seen[i] != x->seen[i - 1];
+    return x->seen[0] && x->seen[x->dim - 1] && changes == 2;
+}
+
+static spread spread_of(along *x)
+{
+    int64_t run = x->last - x->first + 1;
+    x->step = step_of_indices(x);
+    if (x->n == 0 || x->n == x->dim)
+        return ALL;
+    if (x->n == 1)
+        return ONE;
+    if (run == x->n)
+        return x->first == 0 ? FIRST : x->last == x->dim - 1 ? LAST : RUN;
+    if (is_ends(x) && (x->n == 2 || x->step != 2))
+        return ENDS;
+    /* as many as there can be from the first on */
+    return x->step > 1 && (x->first < x->step && x->last + x->step >= x->dim) ? STEP : SCATTERED;
+}
+
+static adj_status look_along(subject *s, const failure *f, int axis, along *x)
+{
+    adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
+    int64_t n = adj_shape_elems(shape), contradicted = 0;
+    *x = (along){.dim = shape.dim[axis], .name = axis_name(s, f->leaf, axis), .first = -1};
+    char *seen = pool_alloc(&s->pool, (size_t)x->dim + 1, 1);
+    if (seen == NULL)
+        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+    for (int64_t i = 0; i < n; i++)
+        if (f->wrong[i])
+            seen[index_at(shape, i, axis)] = 1;
+    for (int64_t i = 0; i < n; i += f->stride)
+        contradicted += !seen[index_at(shape, i, axis)];
+    for (int64_t i = 0; i < x->dim; i++)
+        if (seen[i]) {
+            x->first = x->first < 0 ? i : x->first;
+            x->last = i;
+            x->n++;
+        }
+    x->seen = seen;
+    x->kind = contradicted > 0 ? spread_of(x) : ALL;
+    return ADJ_OK;
+}
+
+/* ---- where ---- */
+
+static const char *axis_word(const subject *s, int leaf, char name)
+{
+    int filter = leaf_is_filter(s, leaf);
+    switch (name) {
+    case 'h': return filter ? "kernel row" : "row";
+    case 'w': return filter ? "kernel column" : "column";
+    case 'n': return "image";
+    case 'c': return filter ? "input channel" : "channel";
+    case 'o': return "output channel";
+    case 'm': return "multiple";
+    }
+    return "index";
+}
+
+static void append(char text[TEXT], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append(char text[TEXT], const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, TEXT - used, format, args);
+    va_end(args);
+}
+
+static void say_along(const subject *s, int leaf, const along *x, char text[TEXT])
+{
+    const char *word = axis_word(s, leaf, x->name);
+    long long first = x->first, last = x->last, n = x->n;
+    switch (x->kind) {
+    case ONE:
+        append(text, ", all with %c=%lld -> %s %s", x->name, first,
+               first == x->dim - 1 ? "last"
+               : first == 0        ? "first"
+                                   : "one",
+               word);
+        break;
+    case FIRST:
+        append(text, ", all with %c<=%lld -> first %lld %ss", x->name, last, n, word);
+        break;
+    case LAST: append(text, ", all with %c>=%lld -> last %lld %ss", x->name, first, n, word); break;
+    case RUN:
+        append(text, ", all with %c=%lld..%lld -> %lld %ss", x->name, first, last, n, word);
+        break;
+    case ENDS: append(text, ", all at both ends of %c -> border %ss", x->name, word); break;
+    case STEP:
+        append(text, ", all with %c=%lld mod %lld -> every %lld%s %s", x->name, first,
+               (long long)x->step, (long long)x->step,
+               x->step == 2   ? "nd"
+               : x->step == 3 ? "rd"
+                              : "th",
+               word);
+        break;
+    case ALL:
+    case SCATTERED: break;
+    }
+}
+
+/* Is every wrong element at an end of h or of w, and no axis tells? */
+static int is_frame(const subject *s, const failure *f, const along x[])
+{
+    adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
+    int h = -1, w = -1, inner = 0;
+    for (int a = 0; a < shape.rank; a++) {
+        h = x[a].name == 'h' ? a : h;
+        w = x[a].name == 'w' ? a : w;
+    }
+    if (h < 0 || w < 0 || x[h].kind != ALL || x[w].kind != ALL)
+        return 0;
+    for (int64_t i = 0, n = adj_shape_elems(shape); i < n; i += f->stride) {
+        int64_t ih = index_at(shape, i, h), iw = index_at(shape, i, w);
+        int border = ih == 0 || iw == 0 || ih == shape.dim[h] - 1 || iw == shape.dim[w] - 1;
+        if (f->wrong[i] && !border)
+            return 0;
+        inner += !border;
+    }
+    return inner > 0;
+}
+
+/* ---- how ---- */
+
+/* dx[.., i, .., j, ..] against the right value at [.., j, .., i, ..]. */
+static int is_swapped(const subject *s, const failure *f, const double *dx, int a, int b)
+{
+    adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
+    int64_t unit[ADJ_MAX_RANK], n = adj_shape_elems(shape);
+    double largest = 0;
+    unit[shape.rank - 1] = 1;
+    for (int64_t k = shape.rank - 1; k > 0; k--)
+        unit[k - 1] = unit[k] * shape.dim[k];
+    for (int64_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs(s->numeric[i]));
+    for (int64_t i = 0; i < n; i++) {
+        int64_t ia = index_at(shape, i, a), ib = index_at(shape, i, b);
+        int64_t j = i + (ib - ia) * unit[a] + (ia - ib) * unit[b];
+        if (!(fabs(dx[i] - s->numeric[j]) <= 0.02 * largest))
+            return 0;
+    }
+    return 1;
+}
+
+static const char *swapped_text(const subject *s, const failure *f, const double *dx)
+{
+    adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
+    for (int a = 0; a < shape.rank && f->stride == 1; a++)
+        for (int b = a + 1; b < shape.rank; b++)
+            if (shape.dim[a] == shape.dim[b] && shape.dim[a] > 1 && is_swapped(s, f, dx, a, b))
+                return gradcheck_text(s->report, "transposed, %c and %c swapped",
+                                      axis_name(s, f->leaf, a), axis_name(s, f->leaf, b));
+    return NULL;
+}
+
+static const char *ratio_text(const subject *s, const failure *f, const double *dx)
+{
+    double least = INFINITY, most = -INFINITY;
+    int zeros = 0, signs = 0, counted = 0;
+    for (int64_t i = 0, n = leaf_elems(s, f->leaf); i < n; i++) {
+        if (!f->wrong[i] || s->numeric[i] == 0)
+            continue;
+        double ratio = dx[i] / s->numeric[i];
+        if (isnan(ratio) || isinf(ratio))
+            return "not finite";
+        least = fmin(least, ratio);
+        most = fmax(most, ratio);
+        zeros += dx[i] == 0;
+        signs += ratio < 0;
+        counted++;
+    }
+    if (counted == 0)
+        return "should be 0";
+    if (zeros == counted)
+        return "missing: 0 where there is a gradient";
+    if (most - least <= 0.02 * fabs(most) + 1e-3) {
+        double ratio = (most + least) / 2;
+        if (fabs(ratio + 1) < 0.01)
+            return "sign is flipped";
+        if (fabs(ratio - 1) < 1e-4)
+            return "rounding, by its size";
+        return gradcheck_text(s->report, "%s, scaled by %.4g",
+                              ratio > 0 ? "sign ok" : "sign is flipped", ratio);
+    }
+    return signs == 0         ? "sign ok"
+           : signs == counted ? "sign is flipped"
+                              : "signs differ here and there";
+}
+
+/* ---- what it looks like ---- */
+
+static const adj_conv_geom *geom_of(const adj_node *n)
+{
+    if (n->op->attr_size == sizeof(adj_conv_attrs))
+        return &((const adj_conv_attrs *)n->attrs)->geom;
+    if (n->op->attr_size == sizeof(adj_pool_attrs))
+        return &((const adj_pool_attrs *)n->attrs)->geom;
+    return NULL;
+}
+
+static const char *padding_or_stride(const along *x, int64_t before, int64_t after, int64_t stride,
+                                     int64_t dilation, const char *const sides[2])
+{
+    int at_start = x->kind == FIRST || (x->kind == ONE && x->first == 0);
+    int at_end = x->kind == LAST || (x->kind == ONE && x->last == x->dim - 1);
+    if (at_start && before > 0)
+        return sides[0];
+    if (at_end && after > 0)
+        return sides[1];
+    if (x->kind == ENDS && before + after > 0)
+        return "padding";
+    if (x->kind == STEP && x->step == stride)
+        return "stride";
+    return x->kind == STEP && x->step == dilation ? "dilation" : NULL;
+}
+
+/* A run of images or channels. */
+static const char *share(const along *x, const adj_conv_geom *g)
+{
+    if (x->kind != FIRST && x->kind != LAST && x->kind != RUN && x->kind != ONE)
+        return NULL;
+    if (g != NULL && x->name != 'n' && g->groups > 1 && x->dim % g->groups == 0 &&
+        x->n == x->dim / g->groups && x->first % x->n == 0)
+        return "one group";
+    return x->kind != ONE ? "one thread's share" : NULL;
+}
+
+static const char *likeness(const subject *s, const failure *f, const along x[])
+{
+    static const char *const rows[] = {"padding-top", "padding-bottom"};
+    static const char *const columns[] = {"padding-left", "padding-right"};
+    const adj_conv_geom *g = names_images(s->node) ? geom_of(s->node) : NULL;
+    int rank = (int)s->tested.leaf[f->leaf]->type.shape.rank;
+    for (int a = 0; a < rank; a++) {
+        const char *like = NULL;
+        if (g != NULL && x[a].name == 'h')
+            like = padding_or_stride(&x[a], g->pt, g->pb, g->sh, g->dh, rows);
+        else if (g != NULL && x[a].name == 'w')
+            like = padding_or_stride(&x[a], g->pl, g->pr, g->sw, g->dw, columns);
+        else if (strchr("ncoi", x[a].name) != NULL)
+            like = share(&x[a], g);
+        if (like != NULL)
+            return like;
+    }
+    return g != NULL && g->pt + g->pb + g->pl + g->pr > 0 && is_frame(s, f, x) ? "padding" : NULL;
+}
+
+adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)
+{
+    const double *dx = f->rule_is_wrong ? s->dx_ref[f->leaf] : s->dx[f->leaf];
+    adj_gradcheck_report *r = s->report;
+    adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
+    int64_t n = adj_shape_elems(shape);
+    along x[ADJ_MAX_RANK];
+    char shared[TEXT] = "";
+
+    for (int a = 0; a < shape.rank; a++)
+        if (look_along(s, f, a, &x[a]) != ADJ_OK)
+            return r->status;
+    for (int a = 0; a < shape.rank && row->wrong > 1; a++)
+        say_along(s, f->leaf, &x[a], shared);
+    if (row->wrong > 1 && is_frame(s, f, x))
+        append(shared, ", all on the border of h and w");
+    if (row->wrong == f->looked_at && row->wrong > 1)
+        append(shared, ", every element");
+    row->pattern =
+        f->looked_at < n
+            ? gradcheck_text(r, "%lld wrong of the %lld looked at (of %lld)%s",
+                             (long long)row->wrong, (long long)f->looked_at, (long long)n, shared)
+            : gradcheck_text(r, "%lld of %lld wrong%s", (long long)row->wrong, (long long)n,
+                             shared);
+    const char *like = row->wrong > 1 ? swapped_text(s, f, dx) : NULL;
+    if (like == NULL && row->wrong > 1)
+        like = likeness(s, f, x);
+    row->hint = gradcheck_text(r, "%s%s%s", ratio_text(s, f, dx),
+                               like != NULL ? ";  looks like: " : "", like != NULL ? like : "");
+    return r->status;
+}

@@ -1,0 +1,71 @@
+/* spoil.h - a backend that computes one op by naive's kernel and then spoils the result. */
+#ifndef TESTS_GRAPH_SPOIL_H
+#define TESTS_GRAPH_SPOIL_H
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "adjoint_check.h"
+#include "adjoint_ext.h"
+#include "cli/op_build.h"
+
+static struct {
+    const char *op;
+    void (*spoil)(const adj_node *n, int threads, void *y);
+} spoiled;
+
+static const adj_backend *naive_backend(void)
+{
+    int n = 0;
+    while (adj_backends[n + 1] != NULL)
+        n++;
+    return adj_backends[n];
+}
+
+static adj_status spoil_prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    if (strcmp(g->node[0]->op->name, spoiled.op) != 0)
+        return ADJ_ENOKERNEL;
+    adj_status status = naive_backend()->kernels[0]->prepare(backend, g, candidate, p);
+    strcpy(p->impl, "spoiled:1");
+    return status;
+}
+
+static adj_status spoil_run(const adj_call *c)
+{
+    adj_status status = naive_backend()->kernels[0]->run(c);
+    spoiled.spoil(c->group->node[0], c->threads, c->out[0]);
+    return status;
+}
+
+static adj_status spoil_open(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+
+static void spoil_close(void *backend) { (void)backend; }
+
+/* Checks the op with its gradient's op spoiled; the report is the caller's. */
+static adj_gradcheck_report *check_spoiled(adj_graph *g, const op_args *args,
+                                           const adj_gradcheck_opts *opts)
+{
+    static const adj_kernel kernel = {
+        .name = "spoiled", .prepare = spoil_prepare, .run = spoil_run};
+    static const adj_kernel *const kernels[] = {&kernel, NULL};
+    static const adj_backend backend = {
+        .name = "spoiled", .open = spoil_open, .close = spoil_close, .kernels = kernels};
+    const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
+    adj_gradcheck_opts o = *opts;
+    adj_gradcheck_report *r;
+    char message[256];
+    adj_node *n = op_args_build(args, g, message, sizeof message);
+    cr_assert_not_null(n, "%s", message);
+    o.backend = "spoiled";
+    o.backends = backends;
+    cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    return r;
+}
+
+#endif
