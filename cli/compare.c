@@ -48,7 +48,7 @@ static int write_all(const compare_opts *o, const adj_comparison *c, const write
         status = write_file("--junit", o->junit, JUNIT, c, w);
     if (status == EXIT_OK)
         status = write_file("--html", o->html, HTML, c, w);
-    if (status == EXIT_OK && adj_comparison_n_failed(c) > 0)
+    if (status == EXIT_OK && adj_comparison_n_failed(c) + adj_comparison_n_whole_failed(c) > 0)
         status = EXIT_FAILED;
     return status;
 }

@@ -98,9 +98,13 @@ int write_html(FILE *f, const adj_comparison *c, const write_opts *o)
     write_escaped(f, o->what);
     fprintf(f, "</title>\n<style>%s</style></head>\n<body><h1>", style);
     write_escaped(f, o->what);
-    fprintf(f, "</h1>\n<p>%d comparisons with %s, <b>%d failed</b>.</p>\n<p class=\"quiet\">",
-            adj_comparison_n_rows(c), adj_comparison_config(c, 0)->name,
-            adj_comparison_n_failed(c));
+    fprintf(f, "</h1>\n<p>%d comparisons with ", adj_comparison_n_rows(c));
+    write_escaped(f, adj_comparison_config(c, 0)->name);
+    fprintf(f,
+            ", <b>%d failed</b>; the whole graph fails under %d of %d configurations.</p>\n"
+            "<p class=\"quiet\">",
+            adj_comparison_n_failed(c), adj_comparison_n_whole_failed(c),
+            adj_comparison_n_configs(c) - 1);
     write_escaped(f, o->repro);
     fputs("</p>\n", f);
     for (int k = 1; k < adj_comparison_n_configs(c); k++)

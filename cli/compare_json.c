@@ -10,14 +10,15 @@ static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(
 static json_t *error_json(const adj_error *e)
 {
     return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, "
-                     "s:I}",
+                     "s:I, s:I, s:I}",
                      "n", (json_int_t)e->n, "wrong", (json_int_t)e->wrong, "max_abs",
                      number(e->max_abs), "max_rel", number(e->max_rel), "max_ulp",
                      number(e->max_ulp), "nmse", number(e->nmse), "sqnr_db", number(e->sqnr),
                      "error_over_bound", number(e->worst), "at", (json_int_t)e->at, "got",
                      number(e->got), "expected", number(e->expected), "bound", number(e->bound),
                      "nan", (json_int_t)e->nan, "inf", (json_int_t)e->inf, "zeros",
-                     (json_int_t)e->zeros, "zeros_expected", (json_int_t)e->zeros_expected);
+                     (json_int_t)e->zeros, "zeros_expected", (json_int_t)e->zeros_expected, "lost",
+                     (json_int_t)e->lost, "solid", (json_int_t)e->solid);
 }
 
 static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
@@ -48,11 +49,12 @@ static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
 static json_t *config_json(const adj_comparison *c, int k)
 {
     adj_config_result r = adj_comparison_result(c, k);
-    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:i, s:i, s:I, s:b, s:i}", "name",
+    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:i, s:i, s:I, s:b, s:i, s:o, s:o}", "name",
                      adj_comparison_config(c, k)->name, "result", adj_verdict_name(r.verdict),
                      "reason", r.reason, "ms", number(r.ms), "steps", r.steps, "reorders",
                      r.reorders, "naive_steps", r.naive_steps, "arena_bytes",
-                     (json_int_t)r.arena_bytes, "repeats", r.repeats, "differs", r.differs);
+                     (json_int_t)r.arena_bytes, "repeats", r.repeats, "differs", r.differs, "apart",
+                     number(r.apart), "reference_apart", number(r.reference_apart));
 }
 
 static json_t *again_json(const adj_comparison *c, int k, const reproducer *r)
@@ -73,9 +75,10 @@ int write_json(FILE *f, const adj_comparison *c, const write_opts *o)
     for (int k = 1; k < adj_comparison_n_configs(c); k++)
         if (o->again[k].line[0] != '\0')
             failed |= json_array_append_new(again, again_json(c, k, &o->again[k])) != 0;
-    json_t *all = json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "what", o->what, "repro", o->repro,
-                            "failed", adj_comparison_n_failed(c), "configurations", configs,
-                            "again", again, "rows", rows);
+    json_t *all = json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o}", "what", o->what, "repro",
+                            o->repro, "failed", adj_comparison_n_failed(c), "whole_failed",
+                            adj_comparison_n_whole_failed(c), "configurations", configs, "again",
+                            again, "rows", rows);
     failed |= all == NULL || json_dumpf(all, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
               fputc('\n', f) == EOF;
     json_decref(all);

@@ -200,6 +200,9 @@ void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
     }
     print_failures(f, c);
     print_again(f, c, o);
-    fprintf(f, "\n%d comparisons, %d failed\n", adj_comparison_n_rows(c),
-            adj_comparison_n_failed(c));
+    fprintf(f, "\n%d comparisons, %d failed", adj_comparison_n_rows(c), adj_comparison_n_failed(c));
+    if (adj_comparison_n_whole_failed(c) > 0)
+        fprintf(f, "; the whole graph fails under %d of %d configurations",
+                adj_comparison_n_whole_failed(c), adj_comparison_n_configs(c) - 1);
+    fprintf(f, "\n");
 }

@@ -118,13 +118,29 @@ static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *
     fputs("\"/></testcase>\n", f);
 }
 
+/* The run of the whole graph, as a test case too. */
+static void junit_whole(FILE *f, const adj_comparison *c, int k)
+{
+    adj_config_result r = adj_comparison_result(c, k);
+    fputs("  <testcase classname=\"", f);
+    write_escaped(f, adj_comparison_config(c, k)->name);
+    fprintf(f, "\" name=\"the whole graph\" time=\"%.9f\"", 1e-3 * r.ms);
+    if (r.verdict != ADJ_VERDICT_PASS) {
+        fprintf(f, "><failure type=\"%s\" message=\"", adj_verdict_name(r.verdict));
+        write_escaped(f, r.reason);
+        fputs("\"/></testcase>\n", f);
+    } else {
+        fputs("/>\n", f);
+    }
+}
+
 int write_junit(FILE *f, const adj_comparison *c, const write_opts *o)
 {
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"", f);
     write_escaped(f, o->what);
     fputs("\">\n", f);
     for (int k = 1; k < adj_comparison_n_configs(c); k++) {
-        int n = 0, failed = 0;
+        int n = 1, failed = adj_comparison_result(c, k).verdict != ADJ_VERDICT_PASS;
         for (int i = 0; i < adj_comparison_n_rows(c); i++) {
             const adj_compare_row *row = adj_comparison_row(c, i);
             n += row->config == k;
@@ -133,6 +149,7 @@ int write_junit(FILE *f, const adj_comparison *c, const write_opts *o)
         fputs(" <testsuite name=\"", f);
         write_escaped(f, adj_comparison_config(c, k)->name);
         fprintf(f, "\" tests=\"%d\" failures=\"%d\">\n", n, failed);
+        junit_whole(f, c, k);
         for (int i = 0; i < adj_comparison_n_rows(c); i++)
             if (adj_comparison_row(c, i)->config == k)
                 junit_case(f, c, adj_comparison_row(c, i), &o->again[k]);

@@ -1,9 +1,8 @@
 /* compare.c - adj_compare: one graph under several configurations, node by node.
  *
- * Each configuration runs the whole graph with every node fetched (propagated values, in_plan), the
- * whole graph with only the roots fetched (what a user would run: time, fusion), and every node
- * alone on the reference's operands (isolated). compare_node.c has the bounds, compare_judge.c the
- * measures. */
+ * Each configuration runs the whole graph (compare_whole.c): propagated values, in_plan; and every
+ * node alone on the reference's operands (isolated). compare_node.c has the bounds, compare_judge.c
+ * the measures. */
 #include <math.h>
 #include <string.h>
 
@@ -21,17 +20,9 @@ adj_status compare_fail(adj_comparison *c, adj_status status, const char *format
     return c->status = status;
 }
 
-static adj_status no_memory(adj_comparison *c)
+adj_status compare_no_memory(adj_comparison *c)
 {
     return compare_fail(c, ADJ_ENOMEM, "adj_compare: out of memory");
-}
-
-static void *room(adj_comparison *c, size_t count, size_t size)
-{
-    void *p = pool_alloc(&c->pool, count, size);
-    if (p == NULL)
-        no_memory(c);
-    return p;
 }
 
 static void say(comparing *r, const char *what)
@@ -39,114 +30,6 @@ static void say(comparing *r, const char *what)
     if (r->opts->progress != NULL)
         r->opts->progress(r->opts->user, r->done, r->of, what);
     r->done++;
-}
-
-/* ---- the whole graph under one configuration ---- */
-
-/* Rebuilds what is needed; image by id. */
-static adj_status rebuild(comparing *r, const adj_config *config, adj_graph *to, adj_node *image[])
-{
-    adj_node *in[MOST_IN];
-    for (int id = 0; id < r->g->n_node && to->status == ADJ_OK; id++) {
-        const adj_node *n = r->g->node[id];
-        if (!r->needed[id])
-            continue;
-        for (int k = 0; k < n->n_in; k++)
-            in[k] = image[n->in[k]->id];
-        to->role = n->role;
-        image[id] = adj_label(config_rule(config, to, n, in), n->name);
-    }
-    return to->status;
-}
-
-static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
-{
-    pool *p = &r->c->pool;
-    t->leaf = pool_alloc(p, (size_t)r->g->n_node, sizeof(adj_node *));
-    t->data = pool_alloc(p, (size_t)r->g->n_node, sizeof(void *));
-    if (t->leaf == NULL || t->data == NULL)
-        return no_memory(r->c);
-    for (int id = 0; id < r->g->n_node; id++) {
-        const adj_node *n = r->g->node[id];
-        if (!r->needed[id] || r->leaf_value[id] == NULL || !(n->op->flags & ADJ_OP_LEAF) ||
-            n->op == &adj_op_const)
-            continue;
-        int64_t elems = adj_shape_elems(n->type.shape);
-        adj_dtype to = image[id]->type.dtype;
-        void *v = room(r->c, (size_t)elems + 1, adj_dtype_size(to));
-        for (int64_t i = 0; v != NULL && i < elems; i++)
-            adj_store(to, v, i, adj_load(n->type.dtype, r->leaf_value[id], i));
-        t->leaf[t->n_leaf] = image[id];
-        t->data[t->n_leaf++] = v;
-    }
-    return r->c->status;
-}
-
-/* Roots alone: what a user would run. Their bits should be those of the run that keeps all. */
-static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *const image[],
-                            const outcome *all, adj_config_result *out)
-{
-    outcome o;
-    pool p = {.allocator = r->c->pool.allocator};
-    t->bare = 1;
-    t->n_fetch = r->n_root;
-    for (int i = 0; i < r->n_root; i++)
-        t->fetch[i] = image[r->root[i]->id];
-    adj_status status = run_trial(b, t, &p, &o);
-    out->ms = 1e3 * o.seconds;
-    out->repeats = 1;
-    for (int i = 0; status == ADJ_OK && o.status == ADJ_OK && i < r->n_root; i++) {
-        const adj_node *n = image[r->root[i]->id];
-        int k = r->index[r->root[i]->id];
-        out->repeats &= o.info[i].repeats;
-        if (k >= 0 && all->status == ADJ_OK)
-            out->differs +=
-                memcmp(o.value[i], all->value[k],
-                       (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype)) != 0;
-    }
-    if (status == ADJ_OK) {
-        out->steps = o.exec.steps;
-        out->reorders = o.exec.reorders;
-        out->naive_steps = o.exec.naive_steps;
-        out->arena_bytes = o.exec.arena_bytes;
-        if (o.status != ADJ_OK)
-            report_failure(r->c, &o, &out->verdict, &out->reason);
-    }
-    pool_free(&p);
-    return status;
-}
-
-static adj_status run_config(comparing *r, int k)
-{
-    adj_comparison *c = r->c;
-    const adj_config *config = &c->config[k];
-    adj_graph_opts opts = {.allocator = &c->pool.allocator};
-    const bench b = {r->opts, &c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
-    trial t = {.config = config,
-               .backends = k > 0 ? r->opts->backends : NULL,
-               .quarantine = r->opts->quarantine,
-               .g = adj_graph_new_with(ADJ_VERSION, &opts),
-               .fetch = room(c, (size_t)(r->n_node + r->n_root), sizeof(adj_node *)),
-               .runs = b.runs,
-               .threads = r->opts->threads};
-    adj_node **image = room(c, (size_t)r->g->n_node, sizeof(adj_node *));
-    adj_status status = t.g == NULL ? no_memory(c) : c->status;
-    if (status == ADJ_OK && rebuild(r, config, t.g, image) != ADJ_OK)
-        status = compare_fail(c, adj_graph_status(t.g), "adj_compare: %s: %s", config->name,
-                              adj_graph_message(t.g));
-    if (status == ADJ_OK)
-        status = list_leaves(r, image, &t);
-    for (int id = 0; id < r->g->n_node && status == ADJ_OK; id++)
-        if (r->index[id] >= 0)
-            t.fetch[t.n_fetch++] = image[id];
-    if (status == ADJ_OK)
-        status = run_trial(&b, &t, &c->pool, &r->whole[k]);
-    if (status == ADJ_OK && r->whole[k].status != ADJ_OK)
-        report_failure(c, &r->whole[k], &c->result[k].verdict, &c->result[k].reason);
-    if (status == ADJ_OK)
-        status = run_roots(r, &b, &t, image, &r->whole[k], &c->result[k]);
-    adj_graph_free(t.g);
-    return status == ADJ_ENOMEM ? no_memory(c) : status;
 }
 
 /* ---- one node under one configuration ---- */
@@ -178,6 +61,7 @@ static void judge_against(const adj_config *config, const adj_node *n, const voi
                 e->dtype,
                 e->expected,
                 e->bound,
+                e->resolve,
                 e->exact};
     *out = judge(&j);
 }
@@ -240,19 +124,59 @@ static adj_status within_the_graph(comparing *r, const bench *b, int k, pool *p,
     e = (expectation){.dtype = config_dtype(&r->c->config[0], node->type.dtype),
                       .expected = r->whole[0].value[r->index[node->id]]};
     judge_against(config, node, value, &e, &row->propagated);
-    row->repeats &= r->whole[k].info[r->index[node->id]].repeats;
     return status;
+}
+
+/* Did the value, or the leaf, have the same bits in both runs of the whole graph? */
+static int repeats_in_plan(const comparing *r, int k, const adj_node *n)
+{
+    return r->whole[k].status != ADJ_OK || r->index[n->id] < 0 ||
+           r->whole[k].info[r->index[n->id]].repeats;
+}
+
+/* Its own fault: not repeated though all operands were. */
+static int unsteady_in_plan(const comparing *r, int k, const adj_node *n)
+{
+    if (repeats_in_plan(r, k, n))
+        return 0;
+    for (int i = 0; i < n->n_in; i++)
+        if (!repeats_in_plan(r, k, n->in[i]))
+            return 0;
+    return 1;
+}
+
+static int is_wrong(const adj_error *e) { return e->wrong > 0 || mostly_lost(e); }
+
+/* A sentence for what the numbers of the row do not show at once. */
+static const char *reason_for(const comparing *r, const adj_compare_row *row)
+{
+    const adj_error *e = is_wrong(&row->isolated) ? &row->isolated : &row->in_plan;
+    char text[160];
+    if (!row->repeats)
+        return row->blame == ADJ_BLAME_KERNEL
+                   ? "not repeatable: two runs on the same operands gave different bits"
+                   : "not repeatable within the graph: two runs gave different bits, though its "
+                     "operands had the same";
+    if (!mostly_lost(e))
+        return "";
+    snprintf(text, sizeof text, "%lld of %lld values are 0 where the reference is not",
+             (long long)e->lost, (long long)e->solid);
+    return report_text(r->c, text);
 }
 
 static void blame(const comparing *r, int k, adj_compare_row *row)
 {
     const adj_node *n = row->node;
-    if (row->verdict == ADJ_VERDICT_PASS && row->isolated.wrong > 0)
+    int alone = is_wrong(&row->isolated) || !row->repeats;
+    row->repeats &= !unsteady_in_plan(r, k, n);
+    if (row->verdict == ADJ_VERDICT_PASS && alone)
         row->blame = ADJ_BLAME_KERNEL;
-    else if (row->verdict == ADJ_VERDICT_PASS && row->in_plan.wrong > 0)
+    else if (row->verdict == ADJ_VERDICT_PASS && (is_wrong(&row->in_plan) || !row->repeats))
         row->blame = ADJ_BLAME_PLAN;
-    if (row->blame != ADJ_BLAME_NONE && row->verdict == ADJ_VERDICT_PASS)
+    if (row->blame != ADJ_BLAME_NONE && row->verdict == ADJ_VERDICT_PASS) {
         row->verdict = ADJ_VERDICT_FAIL;
+        row->reason = reason_for(r, row);
+    }
     for (int i = 0; i < n->n_in && row->blame == ADJ_BLAME_NONE; i++)
         if (r->tainted[(size_t)n->in[i]->id * (size_t)r->c->n_config + (size_t)k])
             row->blame = ADJ_BLAME_UPSTREAM;
@@ -272,7 +196,7 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
         status = within_the_graph(r, &b, k, &p, row);
     pool_free(&p);
     if (status != ADJ_OK)
-        return no_memory(r->c);
+        return compare_no_memory(r->c);
     blame(r, k, row);
     r->c->n_row++;
     return r->c->status;
@@ -284,7 +208,7 @@ adj_status compare_all(comparing *r)
     r->of = c->n_config + r->n_node * (c->n_config - 1);
     for (int k = 0; k < c->n_config && c->status == ADJ_OK; k++) {
         say(r, c->config[k].name);
-        run_config(r, k);
+        compare_whole(r, k);
         if (k == 0 && c->status == ADJ_OK && r->whole[0].status != ADJ_OK)
             compare_fail(c, r->whole[0].status, "adj_compare: the reference %s failed: %s",
                          c->config[0].name, r->whole[0].message);

@@ -35,7 +35,8 @@ typedef struct {
     adj_status status;
     int crashed, canary;
     char message[MESSAGE];
-    double seconds; /* of a whole run, median */
+    double seconds;   /* of a whole run, median */
+    uint64_t kernels; /* which kernels ran on which layouts, in any order: a hash */
     adj_exec_info exec;
     int n;
     fetch_info *info;
@@ -63,9 +64,12 @@ typedef struct {
     adj_dtype expected_dtype;
     const void *expected; /* what should have */
     const double *bound;  /* for each element; NULL: no verdict */
+    double resolve;       /* times bound: what is larger cannot come out as 0 */
     int exact;            /* bits of the expected value, rounded once */
 } judged;
 adj_error judge(const judged *j);
+/* Are more than half of the values zero that cannot be? */
+int mostly_lost(const adj_error *e);
 
 typedef struct {
     double unit, accumulate; /* rounding units: of the result, of its sums */
@@ -93,7 +97,8 @@ typedef struct {
     adj_dtype dtype; /* of expected */
     const void *expected;
     double *bound;
-    int exact; /* integers throughout: no rounding is allowed */
+    double resolve; /* as in judged */
+    int exact;      /* integers throughout: no rounding is allowed */
     char origin[96];
 } expectation;
 

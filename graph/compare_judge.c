@@ -66,6 +66,20 @@ static void judge_number(const judged *j, int64_t i, double got, double expected
     }
 }
 
+/* Zero-trust: rounding to the type makes no zero of what sums resolve. */
+static void judge_zero(const judged *j, int64_t i, double got, double expected, adj_error *e)
+{
+    e->zeros += got == 0;
+    e->zeros_expected += expected == 0;
+    if (j->bound == NULL || !isfinite(expected) || rounded(j->type.dtype, expected) == 0 ||
+        !(fabs(expected) > j->resolve * j->bound[i]))
+        return;
+    e->solid++;
+    e->lost += got == 0;
+}
+
+int mostly_lost(const adj_error *e) { return 2 * e->lost > e->solid; }
+
 adj_error judge(const judged *j)
 {
     adj_error e = {.n = adj_shape_elems(j->type.shape), .at = -1};
@@ -75,8 +89,7 @@ adj_error judge(const judged *j)
         double expected = adj_load(j->expected_dtype, j->expected, i);
         if (j->exact || !isfinite(rounded(j->type.dtype, expected)))
             expected = rounded(j->type.dtype, expected);
-        e.zeros += got == 0;
-        e.zeros_expected += expected == 0;
+        judge_zero(j, i, got, expected, &e);
         if (got == expected || (isnan(got) && isnan(expected)))
             s.signal += isfinite(expected) ? expected * expected : 0;
         else if (isfinite(got) && isfinite(expected))

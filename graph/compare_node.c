@@ -10,7 +10,7 @@
 
 #include "compare.h"
 
-enum { MOST_OPERANDS = 64, INSIDE = 8, INTEGERS = 3 };
+enum { MOST_OPERANDS = 64, INSIDE = 8, INTEGERS = 3, TRUST = 4 };
 
 adj_status run_trial(const bench *b, const trial *t, pool *p, outcome *o)
 {
@@ -88,6 +88,7 @@ static adj_status run_node(const bench *b, const adj_node *n, void *const operan
     if (status == ADJ_OK && t.fetch[0] == NULL) {
         o->status = adj_graph_status(t.g);
         snprintf(o->message, sizeof o->message, "%s", adj_graph_message(t.g));
+        status = o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK; /* no fault of the node */
     } else if (status == ADJ_OK) {
         status = run_trial(b, &t, p, o);
     }
@@ -218,6 +219,7 @@ static void set_bounds(const bench *b, const adj_node *n, const adj_config *c, d
     double unit = mine.unit + its.unit, sum = mine.accumulate + its.accumulate;
     int linear = is_linear(n);
     double most = 0;
+    e->resolve = fmin(1, TRUST * (length * sum / (unit + length * sum)));
     for (int64_t i = 0; i < elems_of(n); i++)
         if (isfinite(magnitude[i]))
             most = fmax(most, magnitude[i]);

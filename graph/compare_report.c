@@ -6,7 +6,11 @@
 
 const char *report_text(adj_comparison *c, const char *text)
 {
-    const char *copy = text[0] != '\0' ? pool_string(&c->pool, text) : "";
+    if (text[0] == '\0')
+        return "";
+    const char *copy = pool_string(&c->pool, text);
+    if (copy == NULL)
+        compare_no_memory(c);
     return copy != NULL ? copy : "";
 }
 
@@ -71,7 +75,7 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
     c->config = pool_alloc(&c->pool, (size_t)n, sizeof *c->config);
     c->result = pool_alloc(&c->pool, (size_t)n, sizeof *c->result);
     if (c->config == NULL || c->result == NULL)
-        return compare_fail(c, ADJ_ENOMEM, "adj_compare: out of memory");
+        return compare_no_memory(c);
     for (int i = 0; i < n; i++) {
         c->result[i].reason = "";
         const adj_backend *const *backends =
@@ -128,7 +132,7 @@ static void *leaf_value(comparing *r, const adj_node *n)
     double value;
     void *v = pool_alloc(&r->c->pool, bytes + 1, 1);
     if (v == NULL) {
-        compare_fail(r->c, ADJ_ENOMEM, "adj_compare: out of memory");
+        compare_no_memory(r->c);
         return NULL;
     }
     for (int i = 0; i < r->opts->n_value; i++)
@@ -162,7 +166,7 @@ static adj_status list_nodes(comparing *r)
     r->whole = pool_alloc(p, (size_t)r->c->n_config, sizeof *r->whole);
     if (r->root == NULL || r->needed == NULL || r->index == NULL || r->leaf_value == NULL ||
         r->tainted == NULL || r->whole == NULL)
-        return compare_fail(r->c, ADJ_ENOMEM, "adj_compare: out of memory");
+        return compare_no_memory(r->c);
     for (int i = 0; i < o->n_root; i++)
         r->root[r->n_root++] = o->root[i];
     for (int i = 0; i < n_update; i++)
@@ -181,8 +185,7 @@ static adj_status list_nodes(comparing *r)
             r->leaf_value[id] = leaf_value(r, x);
     }
     r->c->row = pool_alloc(p, (size_t)(r->n_node * r->c->n_config), sizeof *r->c->row);
-    return r->c->row == NULL ? compare_fail(r->c, ADJ_ENOMEM, "adj_compare: out of memory")
-                             : r->c->status;
+    return r->c->row == NULL ? compare_no_memory(r->c) : r->c->status;
 }
 
 adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out)
@@ -238,6 +241,14 @@ const adj_compare_row *adj_comparison_row(const adj_comparison *c, int i)
 }
 
 int adj_comparison_n_failed(const adj_comparison *c) { return c != NULL ? c->n_failed : 0; }
+
+int adj_comparison_n_whole_failed(const adj_comparison *c)
+{
+    int n = 0;
+    for (int k = 0; k < adj_comparison_n_configs(c); k++)
+        n += c->result[k].verdict != ADJ_VERDICT_PASS;
+    return n;
+}
 
 const char *adj_verdict_name(adj_verdict v)
 {

@@ -32,9 +32,13 @@ typedef struct {
 
 adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+adj_status compare_no_memory(adj_comparison *c);
+/* compare_whole.c: runs configuration k's whole graph; the reference's comes first. */
+adj_status compare_whole(comparing *r, int k);
 /* compare.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);
-/* compare_report.c: a copy that lives as long as the comparison; "" when out of memory. */
+/* compare_report.c: a copy that lives as long as the comparison; "" and the error recorded when out
+ * of memory. */
 const char *report_text(adj_comparison *c, const char *text);
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);
 

@@ -101,9 +101,44 @@ static adj_status time_runs(const trial *t, adj_exec *e, pool *p, outcome *o)
     return ADJ_OK;
 }
 
+static uint64_t mix(uint64_t hash, const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++) /* FNV-1a */
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return (hash ^ ' ') * UINT64_C(0x100000001b3);
+}
+
+static uint64_t mix_layouts(const adj_exec *e, const int *buffers, int n, uint64_t hash)
+{
+    for (int i = 0; i < n; i++) {
+        const buffer *b = &e->buffer[buffers[i]];
+        hash = mix(hash, b->layout != NULL && e->backend[b->backend]->layout_name != NULL
+                             ? e->backend[b->backend]->layout_name(b->layout)
+                             : "plain");
+    }
+    return hash;
+}
+
+static uint64_t kernels_of(const adj_exec *e)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < e->n_step; i++) {
+        const step *s = &e->step[i];
+        uint64_t hash = UINT64_C(0xcbf29ce484222325);
+        if (s->kind != STEP_KERNEL)
+            continue;
+        for (int k = 0; k < s->group.n_node; k++)
+            hash = mix(hash, s->group.node[k]->op->name);
+        hash = mix(mix(hash, e->backend[s->backend]->name), s->prep.impl);
+        all += mix_layouts(e, s->out, s->n_out, mix_layouts(e, s->in, s->n_in, hash));
+    }
+    return all;
+}
+
 static adj_status run_it(const trial *t, adj_exec *e, pool *p, outcome *o)
 {
     o->exec = adj_exec_stats(e);
+    o->kernels = kernels_of(e);
     adj_status status = give_leaves(t, e);
     if (status == ADJ_OK)
         status = take_values(t, e, p, o);

@@ -3,149 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_check.h"
-#include "adjoint_ext.h"
-#include "adjoint_nn.h"
-
-/* ---- a backend that computes relu, in a way of its own ---- */
-
-typedef enum {
-    SOUND,
-    SCALED,      /* by 1.00001 */
-    ONE_ELEMENT, /* the last but one has a wrong sign */
-    UNWRITTEN,   /* the last is left out */
-    OUTSIDE,     /* one behind the last */
-    IN_A_PLAN,   /* wrong, but not when its operand is a leaf */
-    FAILING
-} fault;
-static fault planted;
-
-static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
-{
-    (void)backend;
-    if (g->node[0]->op != &adj_op_relu || g->node[0]->type.dtype != ADJ_F32 || candidate > 0)
-        return ADJ_ENOKERNEL;
-    p->in[0] = p->out[0] = NULL;
-    snprintf(p->impl, sizeof p->impl, "crooked:relu");
-    return ADJ_OK;
-}
-
-static adj_status run(const adj_call *c)
-{
-    const adj_node *n = c->group->node[0];
-    const float *x = c->in[0];
-    float *y = c->out[0];
-    int64_t elems = adj_shape_elems(n->type.shape);
-    int wrong = planted == SCALED || (planted == IN_A_PLAN && !(n->in[0]->op->flags & ADJ_OP_LEAF));
-    if (planted == FAILING)
-        return ADJ_EBACKEND;
-    for (int64_t i = 0; i < elems - (planted == UNWRITTEN); i++)
-        y[i] = x[i] > 0 ? x[i] * (wrong ? 1.00001f : 1) : 0;
-    if (planted == ONE_ELEMENT)
-        y[elems - 2] = -1;
-    if (planted == OUTSIDE)
-        y[elems] = 1;
-    return ADJ_OK;
-}
-
-static adj_status open(const adj_backend_opts *opts, void **backend)
-{
-    (void)opts;
-    *backend = NULL;
-    return ADJ_OK;
-}
-static void close(void *backend) { (void)backend; }
-
-static const adj_kernel kernel = {.name = "relu", .prepare = prepare, .run = run};
-static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend crooked = {
-    .name = "crooked", .open = open, .close = close, .kernels = kernels};
-
-/* ---- a small step: conv, bias, relu, conv, loss ---- */
-
-typedef struct {
-    adj_graph *g;
-    adj_node *loss, *relu;
-    adj_updates *updates;
-    adj_comparison *c;
-    const adj_backend *backends[3];
-} rig;
-
-static rig rig_new(void)
-{
-    rig r = {.g = adj_graph_new()};
-    const adj_conv_layer conv = {.filters = 3, .padding = ADJ_SAME};
-    adj_node *x = adj_input(r.g, "x", ADJ_F32, (adj_shape){4, {2, 5, 4, 2}});
-    adj_node *labels = adj_input(r.g, "labels", ADJ_I32, (adj_shape){1, {2}});
-    adj_node *lr = adj_input(r.g, "lr", ADJ_F32, (adj_shape){0});
-    r.relu = adj_label(adj_relu(adj_layer_conv2d(x, "conv1", &conv)), "relu1");
-    r.loss = adj_loss_softmax(adj_layer_dense(adj_layer_conv2d(r.relu, "conv2", &conv), "fc", 4),
-                              labels);
-    r.updates = adj_sgd(r.loss, lr);
-    const adj_backend *const *last = adj_backends;
-    while (last[1] != NULL)
-        last++;
-    r.backends[0] = &crooked;
-    r.backends[1] = *last;
-    return r;
-}
-
-static void rig_free(rig *r)
-{
-    adj_comparison_free(r->c);
-    adj_graph_free(r->g);
-}
-
-static adj_status rig_compare(rig *r, adj_compare_opts o)
-{
-    o.n_root = 1;
-    o.root = &r->loss;
-    o.updates = r->updates;
-    return adj_compare(r->g, &o, &r->c);
-}
-
-static const char *const two[] = {"naive:f64", "crooked"};
-
-static rig rig_with(fault f)
-{
-    rig r = rig_new();
-    planted = f;
-    adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
-                                                           .config = two,
-                                                           .backends = r.backends,
-                                                           .runs = 1,
-                                                           .threads = 1,
-                                                           .seed = 3});
-    cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
-    return r;
-}
-
-static const adj_compare_row *row_of(const rig *r, const adj_node *n)
-{
-    for (int i = 0; i < adj_comparison_n_rows(r->c); i++)
-        if (adj_comparison_row(r->c, i)->node == n)
-            return adj_comparison_row(r->c, i);
-    return NULL;
-}
-
-/* No row but relu's fails; those that it feeds say so. */
-static void expect_only_relu(const rig *r, const char *what)
-{
-    cr_assert_eq(adj_comparison_n_failed(r->c), 1, "%s: %d failed", what,
-                 adj_comparison_n_failed(r->c));
-    for (int i = 0; i < adj_comparison_n_rows(r->c); i++) {
-        const adj_compare_row *row = adj_comparison_row(r->c, i);
-        cr_assert_eq(row->verdict != ADJ_VERDICT_PASS, row->node == r->relu, "%s: %s", what,
-                     adj_node_op(row->node));
-        if (adj_node_n_in(row->node) > 0 && adj_node_in(row->node, 0) == r->relu)
-            cr_assert_eq(row->blame, ADJ_BLAME_UPSTREAM, "%s", what);
-    }
-}
+#include "graph/compare_rig.h"
 
 Test(compare, sound_kernels_pass)
 {
     rig r = rig_with(SOUND);
     cr_assert_eq(adj_comparison_n_failed(r.c), 0);
+    cr_assert_eq(adj_comparison_n_whole_failed(r.c), 0);
     cr_assert_gt(adj_comparison_n_rows(r.c), 20);
     const adj_compare_row *row = row_of(&r, r.relu);
     cr_assert_str_eq(row->backend, "crooked");
@@ -211,6 +75,7 @@ Test(compare, types_layouts_threads)
                     .n_config = 9, .config = configs, .runs = 1, .threads = 2, .exact = exact});
         cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
         cr_assert_eq(adj_comparison_n_failed(r.c), 0);
+        cr_assert_eq(adj_comparison_n_whole_failed(r.c), 0);
         rig_free(&r);
     }
 }
@@ -340,6 +205,7 @@ Test(compare, elsewhere)
         cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
         adj_config_result whole = adj_comparison_result(r.c, 1);
         cr_assert_eq(whole.verdict, at == 1 || at == 2 ? ADJ_VERDICT_CRASH : ADJ_VERDICT_PASS);
+        cr_assert_eq(adj_comparison_n_whole_failed(r.c), at == 1 || at == 2);
         cr_assert_eq(adj_comparison_n_failed(r.c), at > 2, "%d: %d", at,
                      adj_comparison_n_failed(r.c));
         for (int i = 0; at > 2 && i < adj_comparison_n_rows(r.c); i++) {

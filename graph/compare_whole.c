@@ -1,0 +1,204 @@
+/* compare_whole.c - the whole graph under one configuration: once with every node fetched, and once
+ * with the roots alone, as a user would run it (time, fusion, memory shared). The second has to
+ * give what the first does. */
+#include <math.h>
+#include <string.h>
+
+#include "compare.h"
+#include "compare_report.h"
+
+static void *room(adj_comparison *c, size_t count, size_t size)
+{
+    void *p = pool_alloc(&c->pool, count, size);
+    if (p == NULL)
+        compare_no_memory(c);
+    return p;
+}
+
+/* Rebuilds what is needed; image by id. */
+static adj_status rebuild(comparing *r, const adj_config *config, adj_graph *to, adj_node *image[])
+{
+    adj_node *in[MOST_IN];
+    for (int id = 0; id < r->g->n_node && to->status == ADJ_OK; id++) {
+        const adj_node *n = r->g->node[id];
+        if (!r->needed[id])
+            continue;
+        for (int k = 0; k < n->n_in; k++)
+            in[k] = image[n->in[k]->id];
+        to->role = n->role;
+        image[id] = adj_label(config_rule(config, to, n, in), n->name);
+    }
+    return to->status;
+}
+
+static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
+{
+    pool *p = &r->c->pool;
+    t->leaf = pool_alloc(p, (size_t)r->g->n_node, sizeof(adj_node *));
+    t->data = pool_alloc(p, (size_t)r->g->n_node, sizeof(void *));
+    if (t->leaf == NULL || t->data == NULL)
+        return compare_no_memory(r->c);
+    for (int id = 0; id < r->g->n_node; id++) {
+        const adj_node *n = r->g->node[id];
+        if (!r->needed[id] || r->leaf_value[id] == NULL || !(n->op->flags & ADJ_OP_LEAF) ||
+            n->op == &adj_op_const)
+            continue;
+        int64_t elems = adj_shape_elems(n->type.shape);
+        adj_dtype to = image[id]->type.dtype;
+        void *v = room(r->c, (size_t)elems + 1, adj_dtype_size(to));
+        for (int64_t i = 0; v != NULL && i < elems; i++)
+            adj_store(to, v, i, adj_load(n->type.dtype, r->leaf_value[id], i));
+        t->leaf[t->n_leaf] = image[id];
+        t->data[t->n_leaf++] = v;
+    }
+    return r->c->status;
+}
+
+/* ---- roots alone: what a user would run ---- */
+
+/* Sums of squares over all elements: from the run that keeps every node, of that from the
+ * reference, and of the reference. */
+typedef struct {
+    double apart, reference_apart, signal;
+    int broken; /* not finite where the other run is */
+} distance;
+
+static distance distance_of(const comparing *r, int k, const adj_node *n, const void *value)
+{
+    adj_dtype dtype = config_dtype(&r->c->config[k], n->type.dtype);
+    adj_dtype reference = config_dtype(&r->c->config[0], n->type.dtype);
+    int i = r->index[n->id];
+    distance d = {0};
+    for (int64_t e = 0; e < adj_shape_elems(n->type.shape); e++) {
+        double v = adj_load(dtype, value, e), all = adj_load(dtype, r->whole[k].value[i], e);
+        double w = adj_load(reference, r->whole[0].value[i], e);
+        d.broken |= isfinite(all) && !isfinite(v);
+        if (!isfinite(all) || !isfinite(v) || !isfinite(w))
+            continue;
+        d.apart += (v - all) * (v - all);
+        d.reference_apart += (all - w) * (all - w);
+        d.signal += w * w;
+    }
+    return d;
+}
+
+static void fail_whole(comparing *r, int k, const char *sentence)
+{
+    adj_config_result *out = &r->c->result[k];
+    if (out->verdict != ADJ_VERDICT_PASS)
+        return;
+    out->verdict = ADJ_VERDICT_FAIL;
+    out->reason = report_text(r->c, sentence);
+}
+
+/* Fused kernels round less often; how far that goes cannot be bounded node by node, so only what is
+ * far off is wrong: a quarter of a tensor of zeros, another tensor's memory. */
+static void judge_root(comparing *r, int k, const adj_node *n, const void *value)
+{
+    static const double far_off = 0.1, times = 32;
+    adj_config_result *out = &r->c->result[k];
+    distance d = distance_of(r, k, n, value);
+    double norm = sqrt(d.signal), apart = d.broken ? INFINITY : sqrt(d.apart);
+    double reference_apart = sqrt(d.reference_apart);
+    char text[200];
+    if (apart > out->apart * norm || (apart > 0 && norm == 0 && out->apart == 0)) {
+        out->apart = apart / norm;
+        out->reference_apart = reference_apart / norm;
+    }
+    if (!(apart > far_off * norm && apart > times * reference_apart))
+        return;
+    snprintf(text, sizeof text,
+             "%%%u %s is %.2g of its norm away from where it is when every node is kept; that is "
+             "%.2g from the reference",
+             n->id, n->op->name, apart / norm, reference_apart / norm);
+    fail_whole(r, k, text);
+}
+
+static void judge_roots(comparing *r, int k, const outcome *o)
+{
+    adj_config_result *out = &r->c->result[k];
+    const outcome *all = &r->whole[k];
+    char text[160];
+    for (int i = 0; i < r->n_root; i++) {
+        const adj_node *n = r->root[i];
+        adj_dtype dtype = config_dtype(&r->c->config[k], n->type.dtype);
+        size_t bytes = (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(dtype);
+        out->repeats &= o->info[i].repeats;
+        if (r->index[n->id] < 0 || all->status != ADJ_OK ||
+            memcmp(o->value[i], all->value[r->index[n->id]], bytes) == 0)
+            continue;
+        out->differs++;
+        if (all->info[r->index[n->id]].repeats)
+            judge_root(r, k, n, o->value[i]);
+    }
+    if (!out->repeats)
+        fail_whole(r, k, "not repeatable: two runs of the whole graph gave different bits");
+    if (out->differs > 0 && o->kernels == all->kernels) {
+        snprintf(text, sizeof text,
+                 "%d results differ in bits from those of the run that keeps every node, though "
+                 "the same kernels ran on the same layouts",
+                 out->differs);
+        fail_whole(r, k, text);
+    }
+}
+
+static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *const image[], int k)
+{
+    adj_config_result *out = &r->c->result[k];
+    outcome o;
+    pool p = {.allocator = r->c->pool.allocator};
+    t->bare = 1;
+    t->n_fetch = r->n_root;
+    for (int i = 0; i < r->n_root; i++)
+        t->fetch[i] = image[r->root[i]->id];
+    adj_status status = run_trial(b, t, &p, &o);
+    if (status == ADJ_OK) {
+        out->ms = 1e3 * o.seconds;
+        out->repeats = 1;
+        out->steps = o.exec.steps;
+        out->reorders = o.exec.reorders;
+        out->naive_steps = o.exec.naive_steps;
+        out->arena_bytes = o.exec.arena_bytes;
+        if (o.status != ADJ_OK)
+            report_failure(r->c, &o, &out->verdict, &out->reason);
+        else
+            judge_roots(r, k, &o);
+    }
+    pool_free(&p);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+adj_status compare_whole(comparing *r, int k)
+{
+    adj_comparison *c = r->c;
+    const adj_config *config = &c->config[k];
+    adj_graph_opts opts = {.allocator = &c->pool.allocator};
+    const bench b = {r->opts, &c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
+    trial t = {.config = config,
+               .backends = k > 0 ? r->opts->backends : NULL,
+               .quarantine = r->opts->quarantine,
+               .g = adj_graph_new_with(ADJ_VERSION, &opts),
+               .fetch = room(c, (size_t)(r->n_node + r->n_root), sizeof(adj_node *)),
+               .runs = b.runs,
+               .threads = r->opts->threads};
+    adj_node **image = room(c, (size_t)r->g->n_node, sizeof(adj_node *));
+    adj_status status = t.g == NULL ? compare_no_memory(c) : c->status;
+    if (status == ADJ_OK && rebuild(r, config, t.g, image) != ADJ_OK)
+        status = compare_fail(c, adj_graph_status(t.g), "adj_compare: %s: %s", config->name,
+                              adj_graph_message(t.g));
+    if (status == ADJ_OK)
+        status = list_leaves(r, image, &t);
+    for (int id = 0; id < r->g->n_node && status == ADJ_OK; id++)
+        if (r->index[id] >= 0)
+            t.fetch[t.n_fetch++] = image[id];
+    if (status == ADJ_OK)
+        status = run_trial(&b, &t, &c->pool, &r->whole[k]);
+    if (status == ADJ_OK && r->whole[k].status != ADJ_OK)
+        report_failure(c, &r->whole[k], &c->result[k].verdict, &c->result[k].reason);
+    if (status == ADJ_OK)
+        status = run_roots(r, &b, &t, image, k);
+    adj_graph_free(t.g);
+    return status == ADJ_ENOMEM ? compare_no_memory(c) : status;
+}

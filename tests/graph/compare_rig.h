@@ -1,0 +1,200 @@
+/* compare_rig.h - a backend with planted faults, and a small training step to compare it on. */
+#ifndef TESTS_GRAPH_COMPARE_RIG_H
+#define TESTS_GRAPH_COMPARE_RIG_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "adjoint_check.h"
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+
+/* ---- a backend that computes relu, in a way of its own ---- */
+
+typedef enum {
+    SOUND,
+    SCALED,      /* by 1.00001 */
+    ONE_ELEMENT, /* the last but one has a wrong sign */
+    UNWRITTEN,   /* the last is left out */
+    OUTSIDE,     /* one behind the last */
+    IN_A_PLAN,   /* wrong, but not when its operand is a leaf */
+    UNSTEADY,    /* every other run is wrong by a rounding */
+    UNSTEADY_IN_A_PLAN,
+    IN_PLACE, /* wrong by a rounding where it may overwrite its operand */
+    FUSED,    /* with the bias added before: leaves zeros, but is right alone */
+    SLIGHTLY_FUSED,
+    MOST_ZERO, /* but for the largest: within the bound in bf16, yet nothing is left */
+    FAILING
+} fault;
+static fault planted;
+static int runs; /* of the backend below, in one process */
+
+static int is_fused(void) { return planted == FUSED || planted == SLIGHTLY_FUSED; }
+
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    group[0] = root;
+    if (is_fused() && root->op == &adj_op_bias_add && max > 1 && !uses[root->id].is_root &&
+        uses[root->id].n_user == 1 && uses[root->id].user[0]->op == &adj_op_relu) {
+        group[1] = uses[root->id].user[0];
+        return 2;
+    }
+    return root->op == &adj_op_relu;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    adj_dtype dtype = planted == MOST_ZERO ? ADJ_BF16 : ADJ_F32;
+    if ((g->node[0]->op != &adj_op_relu && g->n_node < 2) || g->node[0]->type.dtype != dtype ||
+        candidate > 0)
+        return ADJ_ENOKERNEL;
+    for (int k = 0; k < g->n_in; k++)
+        p->in[k] = NULL;
+    p->out[0] = NULL;
+    p->in_place = planted == IN_PLACE ? 0 : ADJ_NO_OPERAND;
+    snprintf(p->impl, sizeof p->impl, "crooked:relu");
+    return ADJ_OK;
+}
+
+static void relu_of_biased(const adj_call *c, const adj_node *n)
+{
+    const float *x = c->in[0], *bias = c->in[1];
+    float *y = c->out[0];
+    int64_t elems = adj_shape_elems(n->type.shape), channels = n->type.shape.dim[3];
+    for (int64_t i = 0; i < elems; i++) {
+        float v = x[i] + bias[i % channels];
+        y[i] = v > 0 && planted == SLIGHTLY_FUSED ? v * 1.000001F : 0;
+    }
+}
+
+static void keep_the_largest(const adj_call *c, const adj_node *n)
+{
+    int64_t elems = adj_shape_elems(n->type.shape);
+    for (int64_t i = 0; i < elems; i++) {
+        double x = adj_load(ADJ_BF16, c->in[0], i);
+        adj_store(ADJ_BF16, c->out[0], i, x > 100 ? x : 0);
+    }
+}
+
+static adj_status run(const adj_call *c)
+{
+    const adj_node *n = c->group->node[0];
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    int64_t elems = adj_shape_elems(n->type.shape);
+    int in_plan = !(n->in[0]->op->flags & ADJ_OP_LEAF);
+    int wrong = planted == SCALED || (planted == IN_A_PLAN && in_plan);
+    int slightly = (planted == UNSTEADY && runs++ % 2) ||
+                   (planted == UNSTEADY_IN_A_PLAN && in_plan && runs++ % 2) ||
+                   (planted == IN_PLACE && c->in[0] == c->out[0]);
+    if (planted == FAILING)
+        return ADJ_EBACKEND;
+    if (planted == MOST_ZERO)
+        return keep_the_largest(c, n), ADJ_OK;
+    if (c->group->n_node == 2)
+        return relu_of_biased(c, n), ADJ_OK;
+    for (int64_t i = 0; i < elems - (planted == UNWRITTEN); i++)
+        y[i] = x[i] > 0 ? x[i] * (wrong ? 1.00001f : slightly ? 1.0000002f : 1) : 0;
+    if (planted == ONE_ELEMENT)
+        y[elems - 2] = -1;
+    if (planted == OUTSIDE)
+        y[elems] = 1;
+    return ADJ_OK;
+}
+
+static adj_status open(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+static void close(void *backend) { (void)backend; }
+
+static const adj_kernel kernel = {.name = "relu", .match = match, .prepare = prepare, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend crooked = {
+    .name = "crooked", .open = open, .close = close, .kernels = kernels};
+
+/* ---- a small step: conv, bias, relu, conv, loss ---- */
+
+typedef struct {
+    adj_graph *g;
+    adj_node *loss, *relu;
+    adj_updates *updates;
+    adj_comparison *c;
+    const adj_backend *backends[3];
+} rig;
+
+static inline rig rig_new(void)
+{
+    rig r = {.g = adj_graph_new()};
+    const adj_conv_layer conv = {.filters = 3, .padding = ADJ_SAME};
+    adj_node *x = adj_input(r.g, "x", ADJ_F32, (adj_shape){4, {2, 5, 4, 2}});
+    adj_node *labels = adj_input(r.g, "labels", ADJ_I32, (adj_shape){1, {2}});
+    adj_node *lr = adj_input(r.g, "lr", ADJ_F32, (adj_shape){0});
+    r.relu = adj_label(adj_relu(adj_layer_conv2d(x, "conv1", &conv)), "relu1");
+    r.loss = adj_loss_softmax(adj_layer_dense(adj_layer_conv2d(r.relu, "conv2", &conv), "fc", 4),
+                              labels);
+    r.updates = adj_sgd(r.loss, lr);
+    const adj_backend *const *last = adj_backends;
+    while (last[1] != NULL)
+        last++;
+    r.backends[0] = &crooked;
+    r.backends[1] = *last;
+    return r;
+}
+
+static inline void rig_free(rig *r)
+{
+    adj_comparison_free(r->c);
+    adj_graph_free(r->g);
+}
+
+static inline adj_status rig_compare(rig *r, adj_compare_opts o)
+{
+    o.n_root = 1;
+    o.root = &r->loss;
+    o.updates = r->updates;
+    return adj_compare(r->g, &o, &r->c);
+}
+
+static const char *const two[] = {"naive:f64", "crooked"};
+
+static inline rig rig_with(fault f)
+{
+    rig r = rig_new();
+    planted = f;
+    adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
+                                                           .config = two,
+                                                           .backends = r.backends,
+                                                           .runs = 1,
+                                                           .threads = 1,
+                                                           .seed = 3});
+    cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+    return r;
+}
+
+static inline const adj_compare_row *row_of(const rig *r, const adj_node *n)
+{
+    for (int i = 0; i < adj_comparison_n_rows(r->c); i++)
+        if (adj_comparison_row(r->c, i)->node == n)
+            return adj_comparison_row(r->c, i);
+    return NULL;
+}
+
+/* No row but relu's fails; those that it feeds say so. */
+static inline void expect_only_relu(const rig *r, const char *what)
+{
+    cr_assert_eq(adj_comparison_n_failed(r->c), 1, "%s: %d failed", what,
+                 adj_comparison_n_failed(r->c));
+    for (int i = 0; i < adj_comparison_n_rows(r->c); i++) {
+        const adj_compare_row *row = adj_comparison_row(r->c, i);
+        cr_assert_eq(row->verdict != ADJ_VERDICT_PASS, row->node == r->relu, "%s: %s", what,
+                     adj_node_op(row->node));
+        if (adj_node_n_in(row->node) > 0 && adj_node_in(row->node, 0) == r->relu)
+            cr_assert_eq(row->blame, ADJ_BLAME_UPSTREAM, "%s", what);
+    }
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* test_compare_trust.c - what no element's bound shows: results that change from run to run, that a
+ * plain run alone gets wrong, that are zero; and memory running out anywhere. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/compare_rig.h"
+
+/* Within every bound, but not the same twice. */
+Test(compare_trust, what_is_not_repeatable_fails)
+{
+    static const fault faults[] = {UNSTEADY, UNSTEADY_IN_A_PLAN};
+    static const char *const says[] = {"not repeatable: two runs on the same operands",
+                                       "not repeatable within the graph"};
+    for (int i = 0; i < 2; i++) {
+        rig r = rig_with(faults[i]);
+        const adj_compare_row *row = row_of(&r, r.relu);
+        expect_only_relu(&r, says[i]);
+        cr_assert_eq(row->blame, i == 0 ? ADJ_BLAME_KERNEL : ADJ_BLAME_PLAN);
+        cr_assert_eq(row->isolated.wrong + row->in_plan.wrong + row->repeats, 0);
+        cr_assert_not_null(strstr(row->reason, says[i]), "%s", row->reason);
+        adj_config_result whole = adj_comparison_result(r.c, 1);
+        cr_assert(whole.verdict == ADJ_VERDICT_FAIL && !whole.repeats);
+        cr_assert_not_null(strstr(whole.reason, "not repeatable"), "%s", whole.reason);
+        rig_free(&r);
+    }
+}
+
+/* No row fails, as every node is right where its value is kept. */
+Test(compare_trust, what_only_a_plain_run_shows)
+{
+    static const struct {
+        fault planted;
+        int failed;
+        const char *says;
+    } cases[] = {
+        {IN_PLACE, 1, "differ in bits from those of the run that keeps every node, though"},
+        {FUSED, 1, " of its norm away from where it is when every node is kept"},
+        {SLIGHTLY_FUSED, 0, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rig r = rig_with(cases[i].planted);
+        adj_config_result whole = adj_comparison_result(r.c, 1);
+        cr_assert_eq(adj_comparison_n_failed(r.c), 0, "%zu", i);
+        cr_assert_eq(adj_comparison_n_whole_failed(r.c), cases[i].failed, "%zu", i);
+        cr_assert_eq(whole.verdict != ADJ_VERDICT_PASS, cases[i].failed);
+        cr_assert(whole.differs > 0 && whole.repeats && whole.apart > 0);
+        cr_assert_not_null(strstr(whole.reason, cases[i].says), "%s", whole.reason);
+        rig_free(&r);
+    }
+}
+
+/* One number is so large that the bound of a bf16 relu, a part of max|y|, forgives all others. */
+Test(compare_trust, zeros_are_not_trusted)
+{
+    static const char *const configs[] = {"naive:f64", "crooked:bf16"};
+    for (int small = 0; small < 2; small++) {
+        float value[24];
+        rig r = rig_new();
+        adj_node *x = adj_input(r.g, "x2", ADJ_F32, (adj_shape){1, {24}}), *y = adj_relu(x);
+        const adj_leaf_value given = {x, value};
+        for (int i = 0; i < 24; i++)
+            value[i] = i == 7 ? 1000 : small ? 1e-5F : 1 + (float)i / 8;
+        planted = MOST_ZERO;
+        cr_assert_eq(adj_compare(r.g,
+                                 &(adj_compare_opts){.n_root = 1,
+                                                     .root = &y,
+                                                     .n_config = 2,
+                                                     .config = configs,
+                                                     .backends = r.backends,
+                                                     .n_value = 1,
+                                                     .value = &given,
+                                                     .runs = 1},
+                                 &r.c),
+                     ADJ_OK, "%s", adj_comparison_message(r.c));
+        const adj_compare_row *row = adj_comparison_row(r.c, 0);
+        cr_assert_str_eq(row->backend, "crooked");
+        cr_assert_eq(row->isolated.wrong, 0, "within the bound: %g", row->isolated.worst);
+        cr_assert_eq(row->isolated.zeros, 23);
+        cr_assert_eq(row->isolated.lost, small ? 0 : 23); /* f32 sums may lose a 1e-8th */
+        cr_assert_eq(row->isolated.solid, small ? 1 : 24);
+        cr_assert_eq(row->verdict, small ? ADJ_VERDICT_PASS : ADJ_VERDICT_FAIL);
+        if (!small)
+            cr_assert_str_eq(row->reason, "23 of 24 values are 0 where the reference is not");
+        rig_free(&r);
+    }
+}
+
+/* ---- out of memory at the n-th allocation ---- */
+
+typedef struct {
+    long calls, fail_at, live; /* fail_at 0: never */
+} counter;
+
+static void *counted_alloc(void *user, size_t bytes)
+{
+    counter *c = user;
+    if (++c->calls == c->fail_at)
+        return NULL;
+    c->live++;
+    return malloc(bytes);
+}
+
+static void counted_free(void *user, void *p)
+{
+    ((counter *)user)->live--;
+    free(p);
+}
+
+static adj_status small_compare(counter *c, const char *config)
+{
+    const adj_allocator allocator = {counted_alloc, counted_free, c};
+    const char *const configs[] = {"naive:f64", config};
+    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &allocator});
+    if (g == NULL)
+        return ADJ_ENOMEM;
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 4, 4, 2}});
+    adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 2, 2}});
+    adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {2}}), *dw = NULL;
+    adj_node *y = adj_relu(adj_bias_add(adj_conv2d(x, w, NULL), b, ADJ_NHWC));
+    adj_node *loss = adj_reduce_mean(y, (adj_axes){0});
+    adj_comparison *comparison = NULL;
+    adj_status status = adj_graph_status(g);
+    if (status == ADJ_OK)
+        status = adj_grad(loss, NULL, 1, &w, &dw);
+    adj_node *roots[] = {loss, dw};
+    if (status == ADJ_OK) {
+        const adj_compare_opts o = {
+            .n_root = 2, .root = roots, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
+        status = adj_compare(g, &o, &comparison);
+        cr_assert(status == ADJ_OK || adj_comparison_message(comparison)[0] != '\0');
+        if (status == ADJ_OK)
+            cr_assert_eq(adj_comparison_n_failed(comparison), 0);
+    }
+    adj_comparison_free(comparison);
+    adj_graph_free(g);
+    return status;
+}
+
+static void run_out_of_memory(const char *config, long most)
+{
+    counter c = {0};
+    cr_assert_eq(small_compare(&c, config), ADJ_OK);
+    cr_assert_eq(c.live, 0);
+    long total = c.calls < most ? c.calls : most;
+    for (long n = 1; n <= total; n++) {
+        c = (counter){.fail_at = n};
+        adj_status status = small_compare(&c, config);
+        cr_assert_eq(status, ADJ_ENOMEM, "%s: allocation %ld of %ld failed, status: %s", config, n,
+                     total, adj_status_name(status));
+        cr_assert_eq(c.live, 0, "%s: allocation %ld of %ld failed, %ld leaked", config, n, total,
+                     c.live);
+    }
+}
+
+Test(compare_trust, out_of_memory_naive) { run_out_of_memory("naive", 1 << 20); }
+Test(compare_trust, out_of_memory_onednn) { run_out_of_memory("onednn", 200); }
