@@ -50,7 +50,8 @@ static int fails_once(shrinking *s, const op_line *l, int with_gradients)
 
 static int fails_twice(shrinking *s, const op_line *l)
 {
-    return fails_once(s, l, 0) && fails_once(s, l, 0);
+    int fails = fails_once(s, l, 0);
+    return fails ? fails_once(s, l, 0) : 0;
 }
 
 /* Is there time for another? */
