@@ -6,6 +6,7 @@
 
 #include "adjoint_check.h"
 #include "adjoint_nn.h"
+#include "backend_name.h"
 #include "command.h"
 #include "gradcheck_write.h"
 #include "op_text.h"
@@ -94,6 +95,8 @@ static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 {
     char message[512] = "";
+    if (o->backend != NULL && !backend_is_known(o->backend, message, sizeof message))
+        return complain("gradcheck", EXIT_USAGE, "%s", message);
     if ((o->model == NULL) == (o->op.op == NULL))
         return complain("gradcheck", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
     if (o->model != NULL)

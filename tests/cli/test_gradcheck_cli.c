@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
+#include "adjoint_ext.h"
 #include "cli/child.h"
 
 typedef struct {
@@ -32,7 +33,20 @@ static const call calls[] = {
     {3, NULL, "unknown model lennet (did you mean lenet?)", {"--model", "lennet"}},
     {3, NULL, "unknown option --od (did you mean --op?)", {"--od", "relu"}},
     {3, NULL, "unknown method ato (did you mean auto?)", {"--op", "relu", "--method", "ato"}},
-    {3, NULL, "expected one of onednn, direct, naive", {"--op", "relu", "--backend", "onednm"}},
+    {3, NULL, "\"onednm\" (did you mean onednn?)", {"--op", "relu", "--backend", "onednm"}},
+    {3, NULL, "\"maiv\" (did you mean naive?)", {"--op", "relu", "--backend", "onednn,relu=maiv"}},
+    {3,
+     NULL,
+     "unknown op \"rely\" (did you mean relu?)",
+     {"--op", "relu", "--backend", "rely=naive"}},
+    {3, NULL, "unknown backend \"\"", {"--op", "relu", "--backend", ""}},
+    {0, "backend=onednn,relu=naive", NULL, {"--op", "relu", "--backend", "onednn,relu=naive"}},
+    {3, NULL, "did you mean --quarantine?", {"--op", "relu", "--quarantin", "off"}},
+    {0, "1 pass", NULL, {"--op", "relu", "--quarantine", "off"}},
+    {1, NULL, "/nowhere/q", {"--op", "conv2d", "--quarantine", "/nowhere/q"}},
+    {0, "threads 1 vs 3: max 0 ulp", NULL, {"--op", "exp", "--backend", "naive", "--threads", "3"}},
+    {0, "reference=naive float64  threads=2", NULL, {"--op", "neg", "--threads", "2"}},
+    {0, "3 pass", NULL, {"--op", "reduce_max", "--order", "2", "--attr", "1,2,0"}},
     {3, NULL, "--dtype: got \"f33\"", {"--op", "relu", "--dtype", "f33"}},
     {3, NULL, "--in: not a list", {"--op", "relu", "--in", "1,x"}},
     {3, NULL, "--in: no shape", {"--op", "relu", "--in", "1,-4"}},
@@ -146,6 +160,53 @@ Test(gradcheck_cli, a_leaf)
     cr_expect_not_null(strstr(f.out, "SKIPPED (a leaf)"), "%s", f.out);
 }
 
+/* Ops with nothing to check, which is inconclusive: integers, leaves, no gradient by definition. */
+static int has_nothing(const adj_op *op)
+{
+    static const char *const names[] = {"input",         "param",    "state",         "const",
+                                        "fill",          "equal",    "greater_equal", "label_count",
+                                        "stop_gradient", "next_step"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], op->name) == 0)
+            return 1;
+    return op->grad == NULL; /* no rule to check */
+}
+
+/* Every op in f32 and in one of the other types. */
+Test(gradcheck_cli, every_op_of_the_registry)
+{
+    static const char *const dtypes[] = {"bf16", "f64", "f16"};
+    static finished f;
+    int checked = 0;
+    for (int i = 0; adj_ops[i] != NULL; i++)
+        for (int k = 0; k < 2; k++) {
+            const char *name = adj_ops[i]->name, *dtype = k == 0 ? "f32" : dtypes[i % 3];
+            gradcheck((const char *[]){"--op", name, "--dtype", dtype, "--draws", "1", NULL}, &f);
+            cr_expect_eq(f.status, has_nothing(adj_ops[i]) ? 2 : 0, "%s %s: %d, %s%s", name, dtype,
+                         f.status, f.out, f.err);
+            checked += f.status == 0;
+        }
+    cr_expect_gt(checked, 100, "%d", checked);
+}
+
+Test(gradcheck_cli, every_method_and_second_order)
+{
+    static const char *const ops[] = {"conv2d", "matmul", "sigmoid", "max_pool", "batch_norm"};
+    static const char *const methods[] = {"auto", "adjoint", "directional", "elementwise",
+                                          "richardson"};
+    static const char *const shown[] = {"", "", "directional", "element-wise", "richardson"};
+    static finished f;
+    for (int i = 0; i < 5; i++)
+        for (int m = 0; m < 5; m++) {
+            gradcheck((const char *[]){"--op", ops[i], "--in", i == 1 ? "3,4" : "1,4,4,2",
+                                       "--order", "2", "--method", methods[m], NULL},
+                      &f);
+            cr_expect_eq(f.status, 0, "%s %s: %s%s", ops[i], methods[m], f.out, f.err);
+            cr_expect_not_null(strstr(f.out, " second order: (x, dy) -> dx\n"), "%s", f.out);
+            cr_expect_not_null(strstr(f.out, shown[m]), "%s %s: %s", ops[i], methods[m], f.out);
+        }
+}
+
 Test(gradcheck_cli, reports_for_programs)
 {
     static finished f;
@@ -155,6 +216,15 @@ Test(gradcheck_cli, reports_for_programs)
     json_t *report = json_loads(f.out, 0, &error);
     cr_assert_not_null(report, "%s: %s", error.text, f.out);
     cr_expect_str_eq(json_string_value(json_object_get(report, "result")), "PASS");
+    cr_expect(json_is_true(json_object_get(report, "repeatable")));
+    cr_expect_geq(json_number_value(json_object_get(report, "thread_ulp")), 0);
+    cr_expect_geq(json_integer_value(json_object_get(report, "threads")), 1);
+    cr_expect_str_eq(json_string_value(json_object_get(report, "reference")), "naive float64");
+    char known[128], both[256];
+    adj_backend_describe("onednn", known, sizeof known);
+    snprintf(both, sizeof both, "%s %s", json_string_value(json_object_get(report, "version")),
+             json_string_value(json_object_get(report, "isa")));
+    cr_expect_str_eq(both, known);
     const json_t *rows = json_object_get(report, "rows");
     cr_expect_eq(json_array_size(rows), 2);
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 1), "wrt")), "bias");
