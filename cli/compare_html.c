@@ -19,7 +19,7 @@ static void cell(FILE *f, const char *format, double v)
 {
     fputs("<td>", f);
     if (isinf(v))
-        fputs("&infin;", f);
+        fputs(v > 0 ? "&infin;" : "&minus;&infin;", f);
     else if (!isnan(v))
         fprintf(f, format, v);
     fputs("</td>", f);
@@ -31,9 +31,10 @@ static void bar(FILE *f, double v, double low, double high, const char *colour)
     double part = v > 0 ? log(v / low) / log(high / low) : 0;
     part = isnan(part) || part < 0 ? 0 : part > 1 ? 1 : part;
     fprintf(f,
-            "<td><svg width=\"100\" height=\"10\" role=\"img\"><rect width=\"100\" height=\"10\" "
+            "<td><svg width=\"100\" height=\"10\" role=\"img\"><title>%.2g</title><rect "
+            "width=\"100\" height=\"10\" "
             "fill=\"#8884\"/><rect width=\"%.0f\" height=\"10\" fill=\"%s\"/></svg></td>",
-            100 * part, colour);
+            v, 100 * part, colour);
 }
 
 static void write_row(FILE *f, const adj_compare_row *row)
@@ -74,6 +75,8 @@ static void write_config(FILE *f, const adj_comparison *c, int k, const reproduc
             "</h2>\n<p>%.3g ms a step; %d steps, %d of them on naive, %d reorders; arena %zu "
             "bytes; twice the same bits: %s. ",
             r.ms, r.steps, r.naive_steps, r.reorders, r.arena_bytes, r.repeats ? "yes" : "no");
+    if (r.verdict != ADJ_VERDICT_PASS)
+        fprintf(f, "<b>%s</b> ", adj_verdict_name(r.verdict));
     write_escaped(f, r.reason);
     if (again->line[0] != '\0') {
         fputs("</p>\n<p>Fails by itself: <code>", f);

@@ -110,6 +110,7 @@ Test(compare_cli, csv_junit_html)
     cr_assert_gt(count(f.out, "<svg"), 40);
     cr_assert_eq(count(f.out, "<svg"), count(f.out, "</svg>"));
     cr_assert_eq(count(f.out, "<tr"), count(f.out, "</tr>"));
+    cr_assert_eq(count(f.out, "<title>"), count(f.out, "<svg") + 1);
     static const char *const outside[] = {"http", "src=", "href=", "url(", "@import", "<script"};
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
         cr_assert_eq(count(f.out, outside[i]), 0, "the page needs %s", outside[i]);
@@ -121,6 +122,9 @@ Test(compare_cli, isa)
     run_small((const char *[]){"--configs", "naive:f64,onednn:isa=sse41", NULL});
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
     cr_assert_null(strstr(f.out, "avx"), "%s", f.out);
+    run_small((const char *[]){"--configs", "naive:f64,onednn:isa=avx2", NULL});
+    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+    cr_assert_null(strstr(f.out, "avx512"), "%s", f.out);
     run_small((const char *[]){"--configs", "onednn:isa=avx2,naive", NULL});
     cr_assert_eq(f.status, 3);
     cr_assert_not_null(strstr(f.err, "the first is the reference"), "%s", f.err);

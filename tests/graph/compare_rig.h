@@ -27,7 +27,8 @@ typedef enum {
     FAILING
 } fault;
 static fault planted;
-static int runs; /* of the backend below, in one process */
+static int runs;               /* of the backend below, in one process */
+static unsigned thread_counts; /* bit n: it was run with n threads */
 
 static int is_fused(void) { return planted == FUSED || planted == SLIGHTLY_FUSED; }
 
@@ -83,6 +84,7 @@ static adj_status run(const adj_call *c)
     const float *x = c->in[0];
     float *y = c->out[0];
     int64_t elems = adj_shape_elems(n->type.shape);
+    thread_counts |= 1U << c->threads;
     int in_plan = !(n->in[0]->op->flags & ADJ_OP_LEAF);
     int wrong = planted == SCALED || (planted == IN_A_PLAN && in_plan);
     int slightly = (planted == UNSTEADY && runs++ % 2) ||

@@ -86,6 +86,46 @@ Test(compare_trust, zeros_are_not_trusted)
     }
 }
 
+/* ---- what a configuration asks for reaches the kernels ---- */
+
+Test(compare_trust, threads)
+{
+    static const struct {
+        const char *config;
+        int threads;
+        unsigned seen;
+    } cases[] = {
+        {"crooked:threads=1", 3, 1 << 1}, {"crooked:threads=2", 3, 1 << 2}, {"crooked", 3, 1 << 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const configs[] = {"naive:f64", cases[i].config};
+        rig r = rig_new();
+        planted = SOUND;
+        thread_counts = 0;
+        adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
+                                                               .config = configs,
+                                                               .backends = r.backends,
+                                                               .runs = 1,
+                                                               .threads = cases[i].threads});
+        cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+        cr_assert_eq(thread_counts, cases[i].seen, "%s: %x", cases[i].config, thread_counts);
+        rig_free(&r);
+    }
+}
+
+/* The other layout's transposes are steps of the plan; values are compared in the user's layout. */
+Test(compare_trust, layouts)
+{
+    static const char *const configs[] = {"naive:f64", "naive", "naive:nchw", "naive:nhwc"};
+    rig r = rig_new();
+    adj_status status =
+        rig_compare(&r, (adj_compare_opts){.n_config = 4, .config = configs, .runs = 1});
+    cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+    cr_assert_gt(adj_comparison_result(r.c, 2).steps, adj_comparison_result(r.c, 1).steps);
+    cr_assert_eq(adj_comparison_result(r.c, 3).steps, adj_comparison_result(r.c, 1).steps);
+    cr_assert_eq(adj_comparison_n_failed(r.c) + adj_comparison_n_whole_failed(r.c), 0);
+    rig_free(&r);
+}
+
 /* ---- out of memory at the n-th allocation ---- */
 
 typedef struct {
