@@ -27,6 +27,7 @@ int command_sweep(int argc, char **argv);
 int command_selftest(int argc, char **argv);
 int command_models(int argc, char **argv);
 int command_gradcheck(int argc, char **argv);
+int command_bench(int argc, char **argv);
 
 typedef enum { OPTION_TEXT, OPTION_INTEGER, OPTION_REAL, OPTION_FLAG } option_kind;
 

@@ -14,6 +14,7 @@ static const command commands[] = {
     {"selftest", "tries this machine's oneDNN, writes a quarantine file", command_selftest},
     {"models", "lists the models", command_models},
     {"gradcheck", "checks gradients against numbers made another way", command_gradcheck},
+    {"bench", "times steps of a model, or the kernels of an op", command_bench},
 };
 enum { N_COMMAND = sizeof commands / sizeof commands[0] };
 

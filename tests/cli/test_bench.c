@@ -1,0 +1,241 @@
+/* test_bench.c - adjoint bench as a user meets it: what it prints and writes, and what it refuses.
+ * That the numbers fit each other is tested, never how large they are. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+
+#include "cli/child.h"
+
+static finished f;
+
+static void run_bench(const char *const more[])
+{
+    const char *arguments[ARGUMENTS] = {"bench", "--seconds", "0.02", "--threads", "1"};
+    int n = 5;
+    while (*more != NULL)
+        arguments[n++] = *more++;
+    run_tool(arguments, &f);
+}
+
+/* The one object on stdout. */
+static json_t *printed(void)
+{
+    json_error_t e;
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    json_t *j = json_loads(f.out, 0, &e);
+    cr_assert_not_null(j, "%s in line %d of %s", e.text, e.line, f.out);
+    return j;
+}
+
+static double number(const json_t *j, const char *key)
+{
+    const json_t *v = json_object_get(j, key);
+    cr_assert(json_is_number(v), "%s", key);
+    return json_number_value(v);
+}
+
+static int is_about(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
+
+Test(bench_cli, wrong_usage)
+{
+    static const struct {
+        const char *says, *arguments[8];
+    } calls[] = {
+        {"one of --model NAME and --op NAME", {NULL}},
+        {"one of --model NAME and --op NAME", {"--model", "lenet", "--op", "relu"}},
+        {"unknown model lenett (did you mean lenet?", {"--model", "lenett"}},
+        {"unknown op conv2e (did you mean conv2d?)", {"--op", "conv2e"}},
+        {"expected f32, bf16, f16 or f64", {"--model", "lenet", "--dtype", "bf17"}},
+        {"expected exact or fast", {"--model", "lenet", "--math", "sloppy"}},
+        {"unknown backend (got \"cuda\"", {"--model", "lenet", "--backend", "cuda"}},
+        {"unknown backend (got \"cuda\"", {"--op", "relu", "--all", "--backend", "naive,cuda"}},
+        {"unknown backend (got \"cuda\"", {"--op", "relu", "--backend", "cuda"}},
+        {"--without: unknown backend", {"--op", "relu", "--all", "--without", "cuda"}},
+        {"--all goes with --op", {"--model", "lenet", "--all"}},
+        {"--infer goes with --model", {"--op", "relu", "--infer"}},
+        {"--warm and --cold exclude each other", {"--op", "relu", "--warm", "--cold"}},
+        {"did you mean --profile?", {"--model", "lenet", "--profil"}},
+        {"--batch: out of range", {"--model", "lenet", "--batch", "0"}},
+        {"--in: not a list", {"--op", "relu", "--in", "1,x"}},
+        {"conv2d", {"--op", "conv2d", "--in", "1,8,8,3", "--filter", "3,3,2,4"}},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        run_bench(calls[i].arguments);
+        cr_assert_eq(f.status, 3, "%zu: %d %s", i, f.status, f.err);
+        cr_assert_not_null(strstr(f.err, calls[i].says), "%zu: %s", i, f.err);
+        cr_assert_str_empty(f.out);
+    }
+    run_bench((const char *[]){"--op", "relu", "--all", "--impl", "nonesuch", NULL});
+    cr_assert_eq(f.status, 1, "%s", f.err);
+    cr_assert_not_null(strstr(f.err, "contains \"nonesuch\""), "%s", f.err);
+    run_bench((const char *[]){"--model", "lenet", "--batch", "1", "--infer", "--trace",
+                               "/nonexistent/trace.json", NULL});
+    cr_assert_eq(f.status, 1, "%s", f.err);
+    cr_assert_not_null(strstr(f.err, "cannot be written"), "%s", f.err);
+}
+
+static void check_step(const json_t *j, double batch, const char *dtype)
+{
+    static const char *const counts[] = {"arena_bytes", "live_bytes",     "storage_bytes",
+                                         "steps",       "reorders",       "naive_steps",
+                                         "runs",        "peak_rss_bytes", "gflops"};
+    double median = number(j, "median_ms");
+    cr_assert_gt(number(j, "min_ms"), 0);
+    cr_assert_leq(number(j, "min_ms"), number(j, "q1_ms"));
+    cr_assert_leq(number(j, "q1_ms"), median);
+    cr_assert_leq(median, number(j, "q3_ms"));
+    cr_assert(is_about(number(j, "spread") * median, number(j, "q3_ms") - number(j, "q1_ms")) ||
+              number(j, "spread") < 1e-6);
+    cr_assert(is_about(number(j, "images_per_s") * median, 1e3 * batch));
+    cr_assert_gt(number(j, "plan_ms"), 0);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        cr_assert_geq(number(j, counts[i]), 0, "%s", counts[i]);
+    cr_assert_gt(number(j, "steps"), 3);
+    cr_assert_gt(number(j, "arena_bytes"), 0);
+    cr_assert_geq(number(j, "arena_bytes"), number(j, "live_bytes"));
+    cr_assert_gt(number(j, "peak_rss_bytes"), number(j, "arena_bytes"));
+    cr_assert_eq(number(j, "batch"), batch);
+    cr_assert_eq(number(j, "threads"), 1);
+    cr_assert_str_eq(json_string_value(json_object_get(j, "dtype")), dtype);
+}
+
+Test(bench_cli, steps)
+{
+    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--json", NULL});
+    json_t *j = printed();
+    check_step(j, 2, "f32");
+    double gflop = number(j, "gflops") * number(j, "median_ms");
+    cr_assert(json_is_false(json_object_get(j, "infer")));
+    cr_assert(json_is_number(json_object_get(j, "loss")));
+    json_decref(j);
+
+    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--infer", "--json", NULL});
+    j = printed();
+    check_step(j, 2, "f32");
+    cr_assert(json_is_true(json_object_get(j, "infer")));
+    cr_assert(json_is_null(json_object_get(j, "loss")));
+    /* lenet's forward pass: about a third of the step's multiplications (no gradient of images) */
+    cr_assert_gt(number(j, "gflops") * number(j, "median_ms"), 0.25 * gflop);
+    cr_assert_lt(number(j, "gflops") * number(j, "median_ms"), 0.5 * gflop);
+    json_decref(j);
+
+    run_bench((const char *[]){"--model", "resnet8", "--batch", "1", "--dtype", "bf16", "--backend",
+                               "naive", "--json", NULL});
+    j = printed();
+    check_step(j, 1, "bf16");
+    cr_assert_eq(number(j, "naive_steps"), number(j, "steps"));
+    json_decref(j);
+
+    run_bench((const char *[]){"--model", "lenet", "--batch", "2", NULL});
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    cr_assert_not_null(strstr(f.out, "images/s"), "%s", f.out);
+}
+
+Test(bench_cli, profile_and_trace)
+{
+    char path[] = "/tmp/adjoint-bench-XXXXXX";
+    json_error_t e;
+    close(mkstemp(path));
+    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--profile", "--json", "--trace",
+                               path, NULL});
+    json_t *j = printed(), *rows = json_object_get(j, "profile");
+    size_t n = json_array_size(rows);
+    cr_assert_eq((double)n, number(j, "steps"));
+
+    json_t *trace = json_load_file(path, 0, &e);
+    unlink(path);
+    cr_assert_not_null(trace, "%s in line %d", e.text, e.line);
+    json_t *events = json_object_get(trace, "traceEvents");
+    cr_assert_eq(json_array_size(events), n);
+    double at = 0;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *event = json_array_get(events, i), *row = json_array_get(rows, i);
+        cr_assert_str_eq(json_string_value(json_object_get(event, "ph")), "X");
+        cr_assert_geq(number(event, "ts"), at - 1e-3);
+        at = number(event, "ts") + number(event, "dur");
+        cr_assert(is_about(number(event, "dur"), number(row, "us")) || number(row, "us") == 0);
+        cr_assert_str_eq(json_string_value(json_object_get(event, "cat")),
+                         json_string_value(json_object_get(row, "op")));
+    }
+    json_decref(trace);
+    json_decref(j);
+
+    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--profile", NULL});
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"), "%s", f.out);
+    cr_assert_not_null(strstr(f.out, "steps by op"), "%s", f.out);
+}
+
+/* All rows of an op; how many are planned and how many fastest. */
+static void count_rows(const json_t *rows, const char *op, int n[3])
+{
+    n[0] = n[1] = n[2] = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (strcmp(json_string_value(json_object_get(row, "op")), op) != 0)
+            continue;
+        n[0]++;
+        n[1] += json_is_true(json_object_get(row, "planned"));
+        n[2] += json_is_true(json_object_get(row, "fastest"));
+        cr_assert_gt(number(row, "us"), 0);
+        cr_assert_leq(number(row, "min_us"), number(row, "us"));
+    }
+}
+
+Test(bench_cli, op)
+{
+    static const char *const three[] = {"conv2d", "conv2d_backprop_input",
+                                        "conv2d_backprop_filter"};
+    int n[3];
+    run_bench((const char *[]){"--op", "conv2d", "--in", "2,8,8,16", "--filter", "3,3,16,16",
+                               "--all", "--warm", "--json", NULL});
+    json_t *j = printed();
+    cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "warm");
+    for (int i = 0; i < 3; i++) {
+        count_rows(json_object_get(j, "rows"), three[i], n);
+        cr_assert_gt(n[0], 1, "%s", three[i]);
+        cr_assert_eq(n[1], 1, "%s", three[i]);
+        cr_assert_eq(n[2], 1, "%s", three[i]);
+    }
+    const json_t *row = json_array_get(json_object_get(j, "rows"), 0);
+    double flop = 2.0 * 2 * 8 * 8 * 16 * 16 * 9;
+    cr_assert(is_about(number(row, "gflops") * number(row, "us") * 1e3, flop));
+    json_decref(j);
+
+    run_bench((const char *[]){"--op", "max_pool", "--in", "1,8,8,4", "--json", NULL});
+    j = printed();
+    cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "cold");
+    cr_assert_eq(json_array_size(json_object_get(j, "rows")), 2); /* and max_pool_grad */
+    json_decref(j);
+
+    run_bench((const char *[]){"--op", "relu", "--all", "--without", "naive", "--json", NULL});
+    j = printed();
+    for (size_t i = 0; i < json_array_size(json_object_get(j, "rows")); i++) {
+        row = json_array_get(json_object_get(j, "rows"), i);
+        cr_assert_str_neq(json_string_value(json_object_get(row, "backend")), "naive");
+    }
+    json_decref(j);
+    run_bench((const char *[]){"--op", "conv2d", "--in", "1,8,8,3", "--backend", "naive", NULL});
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    cr_assert_not_null(strstr(f.out, "naive:f32"), "%s", f.out);
+}
+
+Test(bench_cli, raw)
+{
+    run_bench((const char *[]){"--model", "resnet8", "--batch", "1", "--raw", "--json", "--without",
+                               "naive", "--seconds", "0.001", NULL});
+    json_t *j = printed(), *rows = json_object_get(j, "rows");
+    double fastest = 0, convolutions = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (json_is_true(json_object_get(row, "fastest"))) {
+            fastest += 1e-3 * number(row, "us") * number(row, "count");
+            convolutions += number(row, "count");
+        }
+    }
+    cr_assert(is_about(number(j, "fastest_ms"), fastest));
+    cr_assert_geq(number(j, "planned_ms") * 1.000001, fastest);
+    cr_assert_eq(number(j, "convolutions"), 9 + 8 + 9); /* no gradient of the images */
+    cr_assert_eq(convolutions, 26);
+    json_decref(j);
+}
