@@ -126,7 +126,7 @@ static void relu6_grad(ptrdiff_t n, float *dx, const float *const x[], const flo
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
         float d = dy[i];
-        dx[i] = (y[i] > 0) & (y[i] < 6) ? d : 0;
+        dx[i] = ((y[i] > 0) & (y[i] < 6)) ? d : 0;
     }
 }
 
