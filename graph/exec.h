@@ -77,6 +77,7 @@ struct adj_exec {
     pool pool;
     adj_status status;
     char message[MESSAGE];
+    char note[MESSAGE];
     const adj_graph *user;
     int n_user; /* nodes that the user's graph had */
     adj_graph *graph;

@@ -403,9 +403,18 @@ typedef struct {
      * that the environment's ADJOINT_QUARANTINE names. "off": none is left out; else a file beside
      * the known ones, as adjoint selftest writes it ("only:FILE": without them). */
     const char *quarantine;
-    int profile;  /* time every step: adj_exec_step */
-    int canaries; /* words around all memory, looked at after every step: adj_run fails with
-                     ADJ_EBACKEND when a kernel has written where it must not */
+    /* Times the candidates of each step while planning - every implementation that the backends
+     * offer, in each layout - and takes the fastest; otherwise a fixed order decides. What was
+     * found is kept in tune_file and not timed again by the next plan on the same machine (NULL:
+     * the file that the environment's ADJOINT_TUNE names, if it does; a file that cannot be used is
+     * ignored and written anew: adj_exec_note). A given choice gives the same results every time.
+     */
+    int tune;
+    const char *tune_file;
+    double tune_seconds; /* about as long may one plan take for it; 0: 5 */
+    int profile;         /* time every step: adj_exec_step */
+    int canaries;        /* words around all memory, looked at after every step: adj_run fails with
+                            ADJ_EBACKEND when a kernel has written where it must not */
     /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
      * authors of backends (adjoint_ext.h) and tests. */
     const struct adj_backend *const *backends;
@@ -416,6 +425,8 @@ typedef struct {
     size_t live_bytes;  /* the largest sum of buffers alive at one step: the arena's lower bound */
     size_t storage_bytes; /* leaves and what is kept between runs */
     int steps, reorders, naive_steps;
+    int timed;      /* candidates that tune has run */
+    int remembered; /* steps chosen by the tune file */
     double plan_seconds;
 } adj_exec_info;
 
@@ -425,6 +436,9 @@ typedef struct {
 ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
 ADJ_API void adj_exec_free(adj_exec *e);
 ADJ_API const char *adj_exec_message(const adj_exec *e);
+/* What the user should know though all went well, one line: a tune file that was ignored, and why;
+ * time that was too short to tune every step. "": nothing. */
+ADJ_API const char *adj_exec_note(const adj_exec *e);
 /* Copies a leaf's value in, or a fetched node's (or a parameter's) value out; bytes must be its
  * exact size. A fetched parameter shows the value from before the last run's updates, any other its
  * current value. */
