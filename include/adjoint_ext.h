@@ -97,6 +97,9 @@ ADJ_API adj_node *adj_sum_to(adj_node *x, adj_shape shape);
 ADJ_API adj_node *adj_fill_like(adj_node *v, double value);
 /* Is it an adj_fill, and of what? */
 ADJ_API int adj_is_fill(const adj_node *n, double *value);
+/* adj_op.simplify of an op whose result has elements of its operand alone: an unchanged shape is
+ * the operand itself, a fill stays one. */
+ADJ_API adj_node *adj_simplify_selection(const adj_node *n, adj_node *const in[]);
 
 /* ---- numbers ---- */
 

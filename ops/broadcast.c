@@ -30,17 +30,6 @@ static void broadcast_to_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_sum_to(dy, y->in[0]->type.shape);
 }
 
-static adj_node *broadcast_to_simplify(const adj_node *n, adj_node *const in[])
-{
-    double value;
-
-    if (adj_shape_equal(n->type.shape, in[0]->type.shape))
-        return in[0];
-    if (adj_is_fill(in[0], &value))
-        return adj_fill(in[0]->graph, in[0]->type.dtype, n->type.shape, value);
-    return NULL;
-}
-
 const adj_op adj_op_broadcast_to = {
     .name = "broadcast_to",
     .min_in = 1,
@@ -49,7 +38,7 @@ const adj_op adj_op_broadcast_to = {
     .linear_in = 1,
     .infer = broadcast_to_infer,
     .grad = broadcast_to_grad,
-    .simplify = broadcast_to_simplify,
+    .simplify = adj_simplify_selection,
 };
 
 adj_node *adj_broadcast_to(adj_node *x, adj_shape shape)

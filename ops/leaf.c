@@ -143,3 +143,14 @@ int adj_is_fill(const adj_node *n, double *value)
     *value = ((const adj_fill_attrs *)n->attrs)->value;
     return 1;
 }
+
+adj_node *adj_simplify_selection(const adj_node *n, adj_node *const in[])
+{
+    double value;
+
+    if (adj_shape_equal(n->type.shape, in[0]->type.shape))
+        return in[0];
+    if (adj_is_fill(in[0], &value))
+        return adj_fill(in[0]->graph, in[0]->type.dtype, n->type.shape, value);
+    return NULL;
+}

@@ -86,17 +86,6 @@ static adj_node *pad_simplify(const adj_node *n, adj_node *const in[])
     return adj_shape_equal(n->type.shape, in[0]->type.shape) ? in[0] : NULL;
 }
 
-static adj_node *slice_simplify(const adj_node *n, adj_node *const in[])
-{
-    double value;
-
-    if (adj_shape_equal(n->type.shape, in[0]->type.shape))
-        return in[0];
-    if (adj_is_fill(in[0], &value))
-        return adj_fill(in[0]->graph, in[0]->type.dtype, n->type.shape, value);
-    return NULL;
-}
-
 static void pad_show(const void *attrs, FILE *f)
 {
     const adj_range_attrs *r = attrs;
@@ -128,7 +117,7 @@ const adj_op adj_op_slice = {
     .linear_in = 1,
     .infer = slice_infer,
     .grad = slice_grad,
-    .simplify = slice_simplify,
+    .simplify = adj_simplify_selection,
     .show = slice_show,
 };
 

@@ -20,4 +20,10 @@ adj_node *nn_cast(adj_node *x, adj_dtype dtype);
 /* The state of that name, made with a constant value if the graph has none yet. */
 adj_node *nn_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, double value);
 
+/* Options say by 0 that they are left out. */
+static inline double nn_or_default(double value, double fallback)
+{
+    return value != 0 ? value : fallback;
+}
+
 #endif

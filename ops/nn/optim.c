@@ -157,8 +157,6 @@ static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[
     }
 }
 
-static double or_default(double value, double fallback) { return value != 0 ? value : fallback; }
-
 /* The negation lets no NaN through. */
 static adj_status check_options(adj_graph *g, const adj_optimiser_opts *o)
 {
@@ -194,9 +192,9 @@ adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opt
         s.o = *options;
     if (check_options(g, &s.o) != ADJ_OK || (s.updates = adj_updates_new(g)) == NULL)
         return NULL;
-    s.o.beta1 = or_default(s.o.beta1, 0.9);
-    s.o.beta2 = or_default(s.o.beta2, 0.999);
-    s.o.epsilon = or_default(s.o.epsilon, 1e-8);
+    s.o.beta1 = nn_or_default(s.o.beta1, 0.9);
+    s.o.beta2 = nn_or_default(s.o.beta2, 0.999);
+    s.o.epsilon = nn_or_default(s.o.epsilon, 1e-8);
 
     adj_node **params = all_trainable(loss, &n);
     adj_node **dx = n >= 0 ? malloc((size_t)(n + 1) * sizeof(adj_node *)) : NULL;

@@ -3,9 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_nn.h"
-
-static double or_default(double value, double fallback) { return value != 0 ? value : fallback; }
+#include "nn.h"
 
 /* s steps of n: the whole rate at 0, last from n on. */
 static double cosine(double base, double last, int64_t s, int64_t n)
@@ -23,7 +21,7 @@ double adj_schedule_at(const adj_schedule *schedule, int64_t step)
         return 0;
     int64_t warmup = schedule->warmup > 0 ? schedule->warmup : 0, s = step > 0 ? step : 0;
     int64_t period = schedule->period > 0 ? schedule->period : 1;
-    double base = schedule->base, factor = or_default(schedule->factor, 0.1);
+    double base = schedule->base, factor = nn_or_default(schedule->factor, 0.1);
 
     if (s < warmup)
         return base * ((double)s + 1) / (double)warmup;
