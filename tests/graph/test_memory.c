@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_check.h"
+#include "adjoint.h"
 
 typedef struct {
     long calls, live, fail_at; /* fail_at 0: never */
@@ -111,57 +111,6 @@ static void run_out_of_memory(const char *backend)
 
 Test(memory, out_of_memory_naive) { run_out_of_memory("naive"); }
 Test(memory, out_of_memory_onednn) { run_out_of_memory(NULL); }
-
-/* A comparison on a graph that is there; the graph outlives it, and another one may follow. */
-static void compare_without_memory(const char *config, long most)
-{
-    counter c = {0};
-    adj_allocator a = {count_alloc, count_free, &c};
-    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &a});
-    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 5, 5, 2}});
-    adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 2, 3}});
-    adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {3}});
-    adj_node *y = adj_relu(adj_bias_add(adj_conv2d(x, w, NULL), b, ADJ_NHWC)), *dw;
-    adj_node *loss = adj_reduce_mean(adj_square(y), (adj_axes){0});
-    cr_assert_eq(adj_grad(loss, NULL, 1, &w, &dw), ADJ_OK, "%s", adj_graph_message(g));
-    const char *const configs[] = {"naive:f64", config};
-    adj_node *root[] = {loss, dw};
-    const adj_compare_opts o = {
-        .n_root = 2, .root = root, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
-    adj_status status = ADJ_ENOMEM;
-    long before = c.live, n = 1;
-    for (; status != ADJ_OK && n <= most; n++) {
-        adj_comparison *comparison = NULL;
-        c.calls = 0;
-        c.fail_at = n;
-        status = adj_compare(g, &o, &comparison);
-        cr_assert(status == ADJ_OK || status == ADJ_ENOMEM, "allocation %ld: %s: %s", n,
-                  adj_status_name(status), adj_comparison_message(comparison));
-        /* a trial that lacks memory may be a row of its own, but never one that passes */
-        cr_assert(status == ADJ_ENOMEM || c.calls < n || adj_comparison_n_failed(comparison) > 0,
-                  "allocation %ld: nobody noticed", n);
-        if (status == ADJ_OK && c.calls >= n)
-            status = ADJ_ENOMEM;
-        adj_comparison_free(comparison);
-        cr_assert_eq(c.live, before, "allocation %ld: %ld leaked", n, c.live - before);
-        cr_assert_eq(adj_graph_status(g), ADJ_OK);
-    }
-    cr_expect(n > most || status == ADJ_OK);
-    cr_expect_gt(n, 50);
-    c.fail_at = 0;
-    adj_comparison *comparison = NULL;
-    cr_expect_eq(adj_compare(g, &o, &comparison), ADJ_OK);
-    cr_expect_eq(adj_comparison_n_failed(comparison), 0);
-    adj_comparison_free(comparison);
-    adj_graph_free(g);
-    cr_expect_eq(c.live, 0);
-}
-
-Test(memory, comparing_without_memory)
-{
-    compare_without_memory("naive", 1000000);
-    compare_without_memory("onednn", 200);
-}
 
 /* A chain of elementwise nodes needs one buffer, or two when something else is read later. */
 Test(memory, the_arena_is_small)
