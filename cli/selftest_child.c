@@ -38,11 +38,15 @@ static const char *fault_of(const adj_comparison *c)
         return "cannot be compared";
     if (row->canary || strstr(adj_comparison_result(c, 1).reason, " wrote ") != NULL)
         return "writes outside its memory";
-    if (row->verdict == ADJ_VERDICT_PASS && !row->repeats)
+    if (row->verdict != ADJ_VERDICT_PASS && row->verdict != ADJ_VERDICT_FAIL)
+        return "fails";
+    if (row->isolated.nan > 0)
+        return "leaves NaN";
+    if (!row->repeats && row->isolated.wrong == 0)
         return "gives other bits each time";
     if (row->verdict == ADJ_VERDICT_FAIL)
-        return row->isolated.nan > 0 ? "leaves NaN" : "wrong numbers";
-    return row->verdict == ADJ_VERDICT_PASS ? NULL : "fails";
+        return "wrong numbers";
+    return adj_comparison_n_whole_failed(c) > 0 ? "wrong numbers in a plain run" : NULL;
 }
 
 /* 0: the next case may follow. */
