@@ -63,6 +63,10 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
     if (o->threads < 0 || o->threads > 4096)
         return exec_fail(e, ADJ_EARG, "adj_exec_new: threads is wrong (got %d, expected 0 to 4096)",
                          o->threads);
+    if (o->math != ADJ_MATH_EXACT && o->math != ADJ_MATH_FAST)
+        return exec_fail(e, ADJ_EARG,
+                         "adj_exec_new: math is wrong (got %d, expected exact or fast)",
+                         (int)o->math);
     return ADJ_OK;
 }
 
@@ -263,6 +267,7 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     if (omp_in_parallel())
         return exec_fail(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
     e->profile = opts->profile;
+    e->math = opts->math;
     e->canaries = opts->canaries;
     if (opts->impl != NULL && (e->impl = pool_string(&e->pool, opts->impl)) == NULL)
         return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");

@@ -85,6 +85,7 @@ struct adj_exec {
 
     int threads, profile, canaries;
     const char *quarantine;             /* as in the options */
+    adj_math math;                      /* the same */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */
     const adj_backend *backend[MAX_BACKENDS];

@@ -387,13 +387,18 @@ ADJ_API void adj_update_end(adj_graph *g);
 
 /* ---- executors ---- */
 
+/* EXACT: sums of products as they stand, in any order. FAST: also algorithms with fewer
+ * multiplications and larger rounding errors (Winograd's, for 3x3 convolutions in f32). */
+typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
+
 /* All zero is the default but for what to compute. */
 typedef struct {
     int n_fetch;
-    adj_node *const *fetch;         /* readable with adj_get after adj_run */
-    const adj_updates *updates;     /* made at the end of adj_run */
-    const char *backend;            /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
-    int threads;                    /* 0: what OpenMP would take */
+    adj_node *const *fetch;     /* readable with adj_get after adj_run */
+    const adj_updates *updates; /* made at the end of adj_run */
+    const char *backend;        /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
+    int threads;                /* 0: what OpenMP would take */
+    adj_math math;
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */
     FILE *trace;                    /* the graph after each pass */

@@ -187,6 +187,7 @@ typedef struct {
     const adj_allocator *allocator;
     int threads;
     const char *quarantine; /* as adj_exec_opts.quarantine */
+    adj_math math;          /* the same */
     char *message;          /* ADJ_WHY bytes, for a failure's sentence */
 } adj_backend_opts;
 

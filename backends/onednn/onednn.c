@@ -123,6 +123,7 @@ static adj_status open_backend(const adj_backend_opts *opts, void **backend)
     if (o == NULL)
         return ADJ_ENOMEM;
     o->allocator = *opts->allocator;
+    o->math = opts->math;
     adj_status quarantine = set_quarantine(o, opts);
     if (quarantine != ADJ_OK) {
         close_backend(o);

@@ -22,6 +22,7 @@ typedef struct {
     dnnl_primitive_attr_t attr; /* the caller brings the scratchpad */
     adj_layout *layouts;        /* the interned ones */
     int no_quarantine;
+    adj_math math;
     int n_row, max_row;
     quarantine_row *row; /* from a file, beside the built-in ones */
 } onednn;

@@ -64,15 +64,15 @@ static dnnl_status_t create_conv(const pd_query *q, const conv_request *r, pd *o
     *out = NULL;
     if (r->direction == dnnl_backward_data)
         return dnnl_convolution_backward_data_primitive_desc_create(
-            out, q->engine, dnnl_convolution_direct, r->x, r->w, r->y, r->stride, r->dilation,
-            r->before, r->after, NULL, q->attr);
+            out, q->engine, r->kind, r->x, r->w, r->y, r->stride, r->dilation, r->before, r->after,
+            NULL, q->attr);
     if (r->direction == dnnl_backward_weights)
         return dnnl_convolution_backward_weights_primitive_desc_create(
-            out, q->engine, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride, r->dilation,
-            r->before, r->after, NULL, q->attr);
+            out, q->engine, r->kind, r->x, r->w, r->b, r->y, r->stride, r->dilation, r->before,
+            r->after, NULL, q->attr);
     return dnnl_convolution_forward_primitive_desc_create(
-        out, q->engine, r->direction, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride,
-        r->dilation, r->before, r->after, q->attr);
+        out, q->engine, r->direction, r->kind, r->x, r->w, r->b, r->y, r->stride, r->dilation,
+        r->before, r->after, q->attr);
 }
 
 /* Do both handles stand for one object, which then is the primitive cache's? */
@@ -224,17 +224,15 @@ dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, int which, pd *o
     dnnl_convolution_desc_t d;
     dnnl_status_t status;
     if (r->direction == dnnl_backward_data)
-        status = dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, r->x,
-                                                                  r->w, r->y, r->stride,
-                                                                  r->dilation, r->before, r->after);
+        status = dnnl_dilated_convolution_backward_data_desc_init(
+            &d, r->kind, r->x, r->w, r->y, r->stride, r->dilation, r->before, r->after);
     else if (r->direction == dnnl_backward_weights)
         status = dnnl_dilated_convolution_backward_weights_desc_init(
-            &d, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride, r->dilation, r->before,
-            r->after);
+            &d, r->kind, r->x, r->w, r->b, r->y, r->stride, r->dilation, r->before, r->after);
     else
-        status = dnnl_dilated_convolution_forward_desc_init(
-            &d, r->direction, dnnl_convolution_direct, r->x, r->w, r->b, r->y, r->stride,
-            r->dilation, r->before, r->after);
+        status = dnnl_dilated_convolution_forward_desc_init(&d, r->direction, r->kind, r->x, r->w,
+                                                            r->b, r->y, r->stride, r->dilation,
+                                                            r->before, r->after);
     /* The iterator takes what oneDNN's primitive cache holds for (operation, position) without
      * advancing in the list of implementations, and then offers the same one again, without end.
      * So operations walked to different positions are made different, in a number nobody reads. */

@@ -47,6 +47,7 @@ dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream);
 
 typedef struct {
     dnnl_prop_kind_t direction; /* forward_training, backward_data, backward_weights */
+    dnnl_alg_kind_t kind;       /* convolution_direct, convolution_winograd */
     const_md x, w, b, y;        /* or their gradients; b may be NULL */
     dnnl_dims_t stride, dilation, before, after;
 } conv_request;

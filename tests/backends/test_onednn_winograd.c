@@ -1,0 +1,111 @@
+/* test_onednn_winograd.c - Winograd's algorithm: only with math fast, only in f32, and its errors.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+enum { DIRECTIONS = 3 };
+
+typedef struct {
+    double *value;
+    int winograd; /* steps that used it */
+} result;
+
+static result evaluate_with(fixture *f, adj_node *y, const char *backend, adj_math math)
+{
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend, .math = math};
+    adj_exec *e = NULL;
+    int64_t n = adj_shape_elems(adj_node_type(y).shape);
+    result r = {malloc((size_t)n * sizeof(double)), 0};
+    float *data = malloc((size_t)n * sizeof *data);
+
+    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < f->n_in; i++) {
+        int64_t m = adj_shape_elems(adj_node_type(f->in[i]).shape);
+        float *x = malloc((size_t)m * sizeof *x);
+        for (int64_t k = 0; k < m; k++)
+            x[k] = (float)f->value[i][k];
+        adj_set(e, f->in[i], x, (size_t)m * sizeof *x);
+        free(x);
+    }
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_get(e, y, data, (size_t)n * sizeof *data);
+    for (int64_t i = 0; i < n; i++)
+        r.value[i] = (double)data[i];
+    for (int i = 0; i < adj_exec_n_steps(e); i++)
+        r.winograd += strstr(adj_exec_step(e, i).impl, "wino") != NULL;
+    free(data);
+    adj_exec_free(e);
+    return r;
+}
+
+/* ||a - b|| / ||b|| */
+static double distance(const double *a, const double *b, int64_t n)
+{
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        error += (a[i] - b[i]) * (a[i] - b[i]);
+        size += b[i] * b[i];
+    }
+    return sqrt(error / size);
+}
+
+static void build(fixture *f, int64_t size, int64_t ic, int64_t oc, adj_node *y[DIRECTIONS])
+{
+    const adj_conv same = {.padding = ADJ_SAME};
+    const adj_shape image = {4, {2, size, size, ic}}, filter = {4, {3, 3, ic, oc}};
+    const adj_shape result = {4, {2, size, size, oc}};
+    adj_node *x = given_random(f, ADJ_F32, image, -1, 1),
+             *w = given_random(f, ADJ_F32, filter, -1, 1);
+    adj_node *dy = given_random(f, ADJ_F32, result, -1, 1);
+    y[0] = adj_conv2d(x, w, &same);
+    y[1] = adj_conv2d_backprop_input(image, w, dy, &same);
+    y[2] = adj_conv2d_backprop_filter(x, filter, dy, &same);
+}
+
+Test(onednn_winograd, errors_are_small_and_opted_for)
+{
+    static const int64_t cases[][3] = {{16, 64, 64}, {8, 128, 64}, {13, 64, 80}};
+    int used = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f = fixture_new();
+        adj_node *y[DIRECTIONS];
+        build(&f, cases[i][0], cases[i][1], cases[i][2], y);
+        for (int d = 0; d < DIRECTIONS; d++) {
+            int64_t n = adj_shape_elems(adj_node_type(y[d]).shape);
+            result want = evaluate_with(&f, y[d], "naive", ADJ_MATH_EXACT);
+            result exact = evaluate_with(&f, y[d], "onednn", ADJ_MATH_EXACT);
+            result fast = evaluate_with(&f, y[d], "onednn", ADJ_MATH_FAST);
+            cr_assert_eq(exact.winograd, 0);
+            cr_assert_lt(distance(exact.value, want.value, n), 1e-6);
+            cr_assert_lt(distance(fast.value, want.value, n), 5e-6, "direction %d: %g", d,
+                         distance(fast.value, want.value, n));
+            used += fast.winograd;
+            free(want.value);
+            free(exact.value);
+            free(fast.value);
+        }
+        fixture_free(&f);
+    }
+    char version[64] = "";
+    adj_backend_describe("onednn", version, sizeof version);
+    if (version[0] == '2' && strstr(version, "avx512") != NULL)
+        cr_assert_eq(used, 9, "%d of 9 by Winograd", used);
+}
+
+/* An option that is neither is an error, not a guess. */
+Test(onednn_winograd, unknown_math)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *y = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .math = (adj_math)7};
+    adj_exec *e = NULL;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(e), "math is wrong (got 7"));
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
