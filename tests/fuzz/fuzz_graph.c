@@ -2,26 +2,35 @@
  * backends.
  *
  * Input: flags, dtype, then builder calls (grow.h). Either the graph fails with a sentence, or: a
- * plan that computes in place what it can gives on naive the same bits as one that must keep every
- * value; no kernel writes outside its memory (canaries); a second run from the same parameters
- * repeats the first. */
+ * plan that computes in place what it can gives the values of one that keeps everything (twin.h):
+ * on naive the same bits, on oneDNN the same numbers where sums are exact; every update assigns
+ * what its node was, and nothing else changes; no kernel writes outside its memory (canaries). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz/grow.h"
 #include "fuzz/must.h"
+#include "fuzz/twin.h"
 
-enum { STEPS = 24, RUNS = 2, FETCHES = 4 };
+enum { STEPS = 24, RUNS = 2, FETCHES = 4, ROOTS = FETCHES + 2 * MOST_VALUES };
 
 typedef struct {
     garden t;
-    adj_updates *updates;
     int n_fetch;
     adj_node *fetch[FETCHES];
     int backends; /* naive, or both */
+    double step;  /* 0: all leaves are integers */
 } subject;
 
 static int is_op(const adj_node *n, const char *op) { return strcmp(adj_node_op(n), op) == 0; }
+
+static int is_assigned(const garden *t, const adj_node *leaf)
+{
+    for (int i = 0; i < adj_updates_size(t->updates); i++)
+        if (adj_updates_leaf(t->updates, i) == leaf)
+            return 1;
+    return 0;
+}
 
 /* A scalar of everything that a value depends on, differentiated to the parameters. */
 static void add_gradient(subject *s)
@@ -37,22 +46,26 @@ static void add_gradient(subject *s)
     if (n == 0 || adj_grad(y, NULL, n, p, dp) != ADJ_OK)
         return;
     for (int i = 0; i < n; i++) {
-        adj_node *next = keep(t, adj_sub(p[i], adj_scale(dp[i], 0.125)));
+        int kind = pick(&t->in, 4);
         keep(t, dp[i]);
-        if (pick(&t->in, 2))
-            adj_updates_add(s->updates, p[i], next);
+        adj_update_begin(t->g);
+        adj_node *next = keep(t, adj_sub(p[i], kind & 1 ? dp[i] : adj_scale(dp[i], 0.125)));
+        adj_update_end(t->g);
+        if (kind & 2 && !is_assigned(t, p[i]))
+            adj_updates_add(t->updates, p[i], next);
     }
 }
 
 static void build(subject *s)
 {
     garden *t = &s->t;
-    unsigned flags = take(&t->in);
+    unsigned flags = take(&t->in), more = take(&t->in);
     t->wild = (flags & 3) == 3;
     s->backends = flags & 128 ? 1 : 2;
-    t->dtype = (adj_dtype)pick(&t->in, 4);
+    s->step = more >= 192 ? 0.375 : 0;
+    t->dtype = more & 1 ? ADJ_F32 : (adj_dtype)(more >> 1 & 3);
     t->g = adj_graph_new();
-    s->updates = adj_updates_new(t->g);
+    t->updates = adj_updates_new(t->g);
     for (int i = 0; i < STEPS && t->in.at < t->in.end && adj_graph_status(t->g) == ADJ_OK; i++) {
         if (flags & 4 && i % 3 == 0)
             adj_update_begin(t->g);
@@ -62,126 +75,102 @@ static void build(subject *s)
     if (t->n > 0 && adj_graph_status(t->g) == ADJ_OK && flags & 8)
         add_gradient(s);
     for (; t->n > 0 && s->n_fetch < 1 + (int)(flags >> 4 & 7) % FETCHES; s->n_fetch++)
-        s->fetch[s->n_fetch] = any_value(t);
+        s->fetch[s->n_fetch] = s->n_fetch == 0 ? t->value[t->n - 1] : any_value(t);
 }
 
-/* The same values for the same node in every executor; labels that are mostly right. */
-static void set_inputs(const subject *s, adj_exec *e, int run)
+/* The same values for the same leaf in every executor; labels that are mostly right. An executor
+ * holds only the leaves that it needs: it refuses the others. */
+static void set_leaves(const subject *s, adj_exec *e, int run)
 {
     static double data[MOST_ELEMS];
     for (int id = 0; id < adj_graph_size(s->t.g); id++) {
         adj_node *n = adj_graph_node(s->t.g, id);
         adj_type type = adj_node_type(n);
         int64_t elems = adj_shape_elems(type.shape);
-        if (!is_op(n, "input"))
+        int kept = adj_node_is_param(n) || adj_node_is_state(n);
+        if (!is_op(n, "input") && (!kept || run > 0))
             continue;
-        memset(data, 0, sizeof data);
-        for (int64_t i = 0; i < elems; i++)
-            if (type.dtype == ADJ_I32)
-                ((int32_t *)data)[i] = (int32_t)((i + run) % (s->t.wild ? 3 : 2)) - 1;
-            else if (type.dtype == ADJ_F64)
-                data[i] = (double)((i + id + run) % 7) * 0.5 - 1.25;
-            else if (type.dtype == ADJ_F32)
-                ((float *)data)[i] = (float)((i + id + run) % 7) * 0.5F - 1.25F;
-            else
-                ((uint16_t *)data)[i] = (uint16_t)(0x3c00 + (i + run) % 64);
+        fill_data(data, type.dtype, elems, (unsigned)(id + 97 * run), s->step);
+        for (int64_t i = 0; i < elems && type.dtype == ADJ_I32; i++)
+            ((int32_t *)data)[i] = (int32_t)((i + run) % (s->t.wild ? 3 : 2)) - 1;
         adj_set(e, n, data, (size_t)elems * adj_dtype_size(type.dtype));
     }
 }
 
-static adj_exec *plan(const subject *s, int n_fetch, adj_node *const *fetch, const char *backend)
+static adj_exec *plan(const subject *s, const char *backend)
 {
-    adj_exec_opts o = {.n_fetch = n_fetch,
-                       .fetch = fetch,
-                       .updates = s->updates,
+    adj_exec_opts o = {.n_fetch = s->n_fetch,
+                       .fetch = s->fetch,
+                       .updates = s->t.updates,
                        .backend = backend,
                        .threads = 1,
-                       .seed = 3,
                        .canaries = 1};
     adj_exec *e = NULL;
     adj_status status = adj_exec_new(s->t.g, &o, &e);
-    must(e != NULL && (status == ADJ_OK) == (adj_exec_message(e)[0] == '\0'));
-    must(status == ADJ_OK || status == ADJ_EARG);
-    if (status == ADJ_OK)
-        return e;
-    adj_exec_free(e);
-    return NULL;
+    must(e != NULL && status == ADJ_OK && adj_exec_message(e)[0] == '\0');
+    return e;
 }
 
-static size_t bytes_of(const adj_node *n)
+static void must_have(adj_exec *e, const adj_node *n, const twin *t, const adj_node *want, int bits)
 {
-    adj_type type = adj_node_type(n);
-    return (size_t)adj_shape_elems(type.shape) * adj_dtype_size(type.dtype);
+    static double got[MOST_ELEMS];
+    if (!bits && !twin_is_sure(t, want))
+        return;
+    must(adj_get(e, n, got, bytes_of(n)) == ADJ_OK);
+    must(same_values(n, got, twin_value(t, want), bits));
 }
 
-/* NaN's bits are left open by C, and so is which operand's NaN a sum has. */
-static int is_nan_at(const void *v, adj_dtype dtype, size_t i)
+/* The leaves after a run, which the twin has been given: next values, or what they were. */
+static void check_leaves(const subject *s, twin *t, adj_status status, int bits)
 {
-    uint16_t half;
-    if (dtype == ADJ_F64)
-        return ((const double *)v)[i] != ((const double *)v)[i];
-    if (dtype == ADJ_F32)
-        return ((const float *)v)[i] != ((const float *)v)[i];
-    memcpy(&half, (const char *)v + 2 * i, 2);
-    return dtype == ADJ_F16 ? (half & 0x7fff) > 0x7c00
-                            : dtype == ADJ_BF16 && (half & 0x7fff) > 0x7f80;
+    const adj_updates *u = s->t.updates;
+    for (int i = 0; i < t->n; i++) {
+        adj_node *want = t->node[i];
+        if (!adj_node_is_param(want) && !adj_node_is_state(want))
+            continue;
+        for (int k = 0; k < adj_updates_size(u) && status == ADJ_OK; k++)
+            if (adj_updates_leaf(u, k) == t->node[i])
+                want = adj_updates_next(u, k);
+        must_have(t->exec, t->node[i], t, want, bits);
+    }
 }
 
-static void must_agree(adj_exec *a, const adj_node *n, adj_exec *b, const adj_node *m)
+static void run_both(const subject *s, adj_exec *e, twin *t, int bits)
 {
-    static double x[MOST_ELEMS], y[MOST_ELEMS];
-    adj_dtype dtype = adj_node_type(n).dtype;
-    size_t size = bytes_of(n), each = adj_dtype_size(dtype);
-    must(adj_get(a, n, x, size) == ADJ_OK && adj_get(b, m, y, size) == ADJ_OK);
-    for (size_t i = 0; i < size / each; i++)
-        must(memcmp((char *)x + i * each, (char *)y + i * each, each) == 0 ||
-             (is_nan_at(x, dtype, i) && is_nan_at(y, dtype, i)));
-}
-
-static int among(const adj_node *n, int count, adj_node *const list[])
-{
-    for (int i = 0; i < count; i++)
-        if (list[i] == n)
-            return 1;
-    return 0;
-}
-
-/* Runs both; they succeed or fail together, and agree when they must. */
-static void run_both(const subject *s, adj_exec *a, adj_exec *b, int same_bits)
-{
+    set_leaves(s, e, 0);
     for (int run = 0; run < RUNS; run++) {
-        must(adj_copy_params(b, a) == ADJ_OK);
-        set_inputs(s, a, run);
-        set_inputs(s, b, run);
-        adj_status status = adj_run(a);
-        must(status == ADJ_OK || status == ADJ_EARG);
-        adj_status more = adj_run(b); /* whose labels may be wrong where a has none */
-        must(more == ADJ_OK || more == ADJ_EARG);
-        must(status == ADJ_OK || status == more);
-        if (more != ADJ_OK)
-            return;
-        for (int i = 0; i < s->n_fetch && same_bits; i++)
-            must_agree(a, s->fetch[i], b, s->fetch[i]);
-    }
-    for (int i = 0; i < adj_updates_size(s->updates) && same_bits; i++) {
-        adj_node *leaf = adj_updates_leaf(s->updates, i), *next = adj_updates_next(s->updates, i);
-        if (!among(leaf, s->n_fetch, s->fetch) && among(next, s->t.n, s->t.value))
-            must_agree(a, leaf, b, next);
+        if (run > 0)
+            set_leaves(s, e, run);
+        set_leaves(s, t->exec, run);
+        must(adj_copy_params(t->exec, e) == ADJ_OK);
+        adj_status status = adj_run(e), want = twin_run(t);
+        must(status == want && (status == ADJ_OK || status == ADJ_EARG));
+        for (int i = 0; i < s->n_fetch && status == ADJ_OK; i++)
+            must_have(e, s->fetch[i], t, s->fetch[i], bits);
+        must(adj_copy_params(t->exec, e) == ADJ_OK);
+        check_leaves(s, t, status, bits);
     }
 }
 
-/* Once for values shared in place and once for all of them kept. */
 static void compare(const subject *s)
 {
     static const char *const backends[] = {"naive", "onednn"};
-    for (int k = 0; k < s->backends; k++) {
-        adj_exec *plain = plan(s, s->n_fetch, s->fetch, backends[k]);
-        adj_exec *all = plan(s, s->t.n, s->t.value, backends[k]);
-        if (plain != NULL && all != NULL)
-            run_both(s, plain, all, k == 0);
-        adj_exec_free(plain);
-        adj_exec_free(all);
+    adj_node *root[ROOTS];
+    twin t;
+    int n = 0;
+    for (int i = 0; i < s->n_fetch; i++)
+        root[n++] = s->fetch[i];
+    for (int i = 0; i < adj_updates_size(s->t.updates) && n + 2 <= ROOTS; i++) {
+        root[n++] = adj_updates_leaf(s->t.updates, i);
+        root[n++] = adj_updates_next(s->t.updates, i);
     }
+    int fits = twin_new(&t, s->t.g, n, root);
+    for (int k = 0; k < s->backends && fits; k++) {
+        adj_exec *e = plan(s, backends[k]);
+        run_both(s, e, &t, k == 0);
+        adj_exec_free(e);
+    }
+    twin_free(&t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

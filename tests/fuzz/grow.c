@@ -1,102 +1,12 @@
-/* grow.c - see grow.h. */
-#include <stdio.h>
+/* grow.c - the builders, but for those with windows. */
 #include <string.h>
 
 #include "fuzz/grow.h"
 
-adj_node *keep(garden *t, adj_node *y)
-{
-    if (y != NULL && t->n < MOST_VALUES && adj_shape_elems(adj_node_type(y).shape) <= MOST_ELEMS)
-        t->value[t->n++] = y;
-    return y;
-}
-
-adj_node *any_value(garden *t)
-{
-    return t->n > 0 ? t->value[pick(&t->in, t->n)] : new_leaf(t, t->dtype, any_shape(t, 2));
-}
-
-adj_shape any_shape(garden *t, int64_t rank)
-{
-    adj_shape s = {.rank = rank};
-    for (int i = 0; i < rank; i++) {
-        int v = pick(&t->in, 32);
-        s.dim[i] = v == 31 ? 0 : v == 30 ? 17 : 1 + v % 6;
-    }
-    if (t->wild && rank > 0 && pick(&t->in, 8) == 0)
-        s.dim[pick(&t->in, (int)rank)] = any_number(&t->in);
-    return s;
-}
-
-adj_node *new_leaf(garden *t, adj_dtype dtype, adj_shape shape)
-{
-    static const double zeros[MOST_ELEMS];
-    char name[16];
-    adj_init init = {ADJ_INIT_UNIFORM, -2, 2};
-    int kind = pick(&t->in, 8);
-
-    if (adj_shape_elems(shape) > MOST_ELEMS)
-        shape = (adj_shape){1, {3}};
-    snprintf(name, sizeof name, "v%d", t->leaves++);
-    if (kind == 0)
-        return keep(t, adj_input(t->g, name, dtype, shape));
-    if (kind == 1)
-        return keep(t, adj_state(t->g, name, dtype, shape, init));
-    if (kind == 2)
-        return keep(t, adj_fill(t->g, dtype, shape, pick(&t->in, 5) - 2));
-    if (kind == 3)
-        return keep(t, adj_const(t->g, dtype, shape, zeros));
-    return keep(t, adj_param(t->g, name, dtype, shape, init));
-}
-
-adj_node *value_of(garden *t, int dtype, int64_t rank)
-{
-    int first = t->n > 0 ? pick(&t->in, t->n) : 0;
-    for (int i = 0; i < t->n; i++) {
-        adj_node *x = t->value[(first + i) % t->n];
-        adj_type type = adj_node_type(x);
-        if ((dtype < 0 ? type.dtype != ADJ_I32 : (int)type.dtype == dtype) &&
-            (rank < 0 || type.shape.rank == rank))
-            return x;
-    }
-    adj_shape shape = any_shape(t, rank < 0 ? 2 : rank);
-    return new_leaf(t, dtype < 0 ? t->dtype : (adj_dtype)dtype, shape);
-}
-
-/* Another value's elements in that shape, which share its memory; or a leaf. */
-static adj_node *view(garden *t, adj_dtype dtype, adj_shape shape)
-{
-    int first = pick(&t->in, t->n > 0 ? t->n : 1);
-    for (int i = 0; i < t->n; i++) {
-        adj_type type = adj_node_type(t->value[(first + i) % t->n]);
-        if (type.dtype == dtype && adj_shape_elems(type.shape) == adj_shape_elems(shape))
-            return adj_reshape(t->value[(first + i) % t->n], shape);
-    }
-    return new_leaf(t, dtype, shape);
-}
-
-/* An operand shaped like x: x itself, another value, or a leaf. */
-static adj_node *like(garden *t, adj_node *x)
-{
-    adj_type type = adj_node_type(x);
-    if (t->wild && pick(&t->in, 4) == 0)
-        return any_value(t);
-    int first = pick(&t->in, t->n);
-    if (first % 4 == 2)
-        return view(t, type.dtype, type.shape);
-    for (int i = 0; i < t->n && first % 4 != 3; i++) {
-        adj_node *y = t->value[(first + i) % t->n];
-        adj_type other = adj_node_type(y);
-        if (other.dtype == type.dtype && other.shape.rank == type.shape.rank &&
-            memcmp(other.shape.dim, type.shape.dim, sizeof type.shape.dim) == 0)
-            return y;
-    }
-    return new_leaf(t, type.dtype, type.shape);
-}
-
 static adj_node *vector(garden *t, adj_dtype dtype, int64_t n)
 {
-    return new_leaf(t, dtype, (adj_shape){1, {n}});
+    adj_shape s = {1, {n}};
+    return pick(&t->in, 3) ? new_leaf(t, dtype, s) : view_of(t, dtype, s);
 }
 
 static adj_node *scalar(garden *t, adj_dtype dtype) { return new_leaf(t, dtype, (adj_shape){0}); }
@@ -231,6 +141,14 @@ static void grow_matmul(garden *t)
     keep(t, adj_matmul(a, b, ta, tb));
 }
 
+/* x's elements in that shape if they are as many, else other ones. */
+static adj_node *same_memory(garden *t, adj_node *x, adj_dtype dtype, adj_shape shape)
+{
+    adj_type type = adj_node_type(x);
+    int fits = type.dtype == dtype && adj_shape_elems(type.shape) == adj_shape_elems(shape);
+    return fits ? adj_reshape(x, shape) : view_of(t, dtype, shape);
+}
+
 static void grow_norm(garden *t)
 {
     adj_format format = pick(&t->in, 2) ? ADJ_NCHW : ADJ_NHWC;
@@ -244,15 +162,25 @@ static void grow_norm(garden *t)
         keep(t, adj_bias_add_grad(x, format));
         return;
     }
-    int from = pick(&t->in, 3);
+    int from = pick(&t->in, 4);
+    int64_t half = adj_shape_elems(s) / 2;
+    if (from == 3 && half > 0 && 2 * half == adj_shape_elems(s) && adj_node_type(x).dtype == w) {
+        c = half; /* x and its statistics in the same memory */
+        format = ADJ_NHWC;
+        x = adj_reshape(x, (adj_shape){3, {1, 2, c}});
+    }
     adj_shape two = {2, {2, c}};
     adj_node *stats = from == 0   ? keep(t, adj_batch_norm_stats(x, format))
                       : from == 1 ? adj_square(new_leaf(t, w, two))
-                                  : view(t, w, two);
+                      : from == 2 ? view_of(t, w, two)
+                                  : same_memory(t, x, w, two);
     adj_node *gamma = vector(t, w, c), *dy = like(t, x);
     if (kind == 1)
         keep(t, adj_batch_norm(x, stats, gamma, vector(t, w, c), 0.5, format));
-    adj_node *sums = keep(t, adj_batch_norm_grad_sums(x, stats, dy, 0.5, format));
+    if (kind == 1)
+        return;
+    adj_node *sums = pick(&t->in, 3) ? keep(t, adj_batch_norm_grad_sums(x, stats, dy, 0.5, format))
+                                     : same_memory(t, x, w, two);
     if (kind == 2)
         keep(t, adj_batch_norm_grad(x, stats, gamma, dy, sums, 0.5, format));
 }
@@ -293,11 +221,36 @@ static void grow_step(garden *t)
         adj_label(p, "label");
 }
 
+/* A parameter's or state's next value: any other, itself one such, perhaps. */
+static void grow_update(garden *t)
+{
+    adj_node *leaf = NULL;
+    int first = take(&t->in);
+    for (int i = 0; i < t->n && leaf == NULL; i++) {
+        adj_node *n = t->value[(first + i) % t->n];
+        if (adj_node_is_param(n) || adj_node_is_state(n))
+            leaf = n;
+    }
+    for (int i = 0; i < adj_updates_size(t->updates) && leaf != NULL; i++)
+        if (adj_updates_leaf(t->updates, i) == leaf)
+            return;
+    if (leaf == NULL)
+        return;
+    if (pick(&t->in, 2))
+        adj_update_begin(t->g);
+    adj_node *next = like(t, leaf);
+    if (pick(&t->in, 2))
+        next = keep(t, pick(&t->in, 2) ? adj_add(leaf, next) : adj_mul(next, leaf));
+    adj_update_end(t->g);
+    adj_updates_add(t->updates, leaf, next);
+}
+
 void grow(garden *t)
 {
-    static void (*const kinds[])(garden *) = {grow_conv,  grow_pool,   grow_unary,  grow_binary,
+    static void (*const kinds[])(garden *) = {grow_conv,  grow_pool,   grow_block,  grow_binary,
                                               grow_shape, grow_reduce, grow_matmul, grow_norm,
-                                              grow_loss,  grow_step,   grow_unary,  grow_binary};
+                                              grow_loss,  grow_step,   grow_unary,  grow_binary,
+                                              grow_unary, grow_binary, grow_block,  grow_update};
     unsigned kind = take(&t->in);
     if (kind >= 240)
         new_leaf(t, kind & 1 ? t->dtype : (adj_dtype)pick(&t->in, 5),

@@ -5,7 +5,7 @@
 #include "adjoint_nn.h"
 #include "fuzz/bytes.h"
 
-enum { MOST_VALUES = 64, MOST_ELEMS = 2048 };
+enum { MOST_VALUES = 64, MOST_ELEMS = 4096 };
 
 /* The values that the graph has so far, all of at most MOST_ELEMS elements. wild: operands and
  * attributes are whatever the bytes say; otherwise they are made to fit, so that the graph becomes
@@ -13,6 +13,7 @@ enum { MOST_VALUES = 64, MOST_ELEMS = 2048 };
 typedef struct {
     bytes in;
     adj_graph *g;
+    adj_updates *updates;
     int wild;
     adj_dtype dtype; /* of most leaves */
     int n, leaves;
@@ -27,9 +28,17 @@ adj_node *value_of(garden *t, int dtype, int64_t rank);
 adj_node *new_leaf(garden *t, adj_dtype dtype, adj_shape shape);
 adj_shape any_shape(garden *t, int64_t rank);
 adj_node *keep(garden *t, adj_node *y);
+/* Another value's elements in that shape, which share its memory; or a leaf. */
+adj_node *view_of(garden *t, adj_dtype dtype, adj_shape shape);
+/* An operand shaped like x: x itself, another value, a view, or a leaf. */
+adj_node *like(garden *t, adj_node *x);
+/* Small integers, or step more for each, by element and stream. */
+void fill_data(void *data, adj_dtype dtype, int64_t n, unsigned stream, double step);
 
 /* grow_conv.c: the builders with windows. */
 void grow_conv(garden *t);
 void grow_pool(garden *t);
+/* What networks are made of: convolution, bias, activation, a shortcut. */
+void grow_block(garden *t);
 
 #endif

@@ -97,6 +97,28 @@ void grow_conv(garden *t)
                           : adj_conv2d_backprop_filter(x, ws, dy, &a));
 }
 
+void grow_block(garden *t)
+{
+    unsigned what = take(&t->in);
+    adj_conv a = {.format = what & 1 ? ADJ_NCHW : ADJ_NHWC, .padding = ADJ_SAME};
+    adj_node *x = value_of(t, -1, 4);
+    adj_type type = adj_node_type(x);
+    int64_t c = type.shape.dim[axes_of(a.format).c], k = what & 2 ? 3 : 1;
+    int64_t o = what & 4 ? c : what & 8 ? 16 : 8;
+    if (c > 16 || o > 16)
+        return;
+    adj_node *y = adj_conv2d(x, new_leaf(t, type.dtype, (adj_shape){4, {k, k, c, o}}), &a);
+    if (what & 16)
+        keep(t, y);
+    if (what & 32)
+        y = adj_bias_add(y, new_leaf(t, type.dtype, (adj_shape){1, {o}}), a.format);
+    if (what & 64)
+        y = adj_relu(y);
+    if (what & 128 && o == c)
+        y = adj_add(x, y);
+    keep(t, y);
+}
+
 static adj_pool any_pool(garden *t)
 {
     unsigned what = take(&t->in);

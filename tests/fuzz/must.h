@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static inline void must_hold(int holds, const char *what, int line)
+static inline void must_hold(int holds, const char *what, const char *file, int line)
 {
     if (holds)
         return;
-    fprintf(stderr, "line %d: %s\n", line, what);
+    fprintf(stderr, "%s:%d: %s\n", file, line, what);
     abort();
 }
 
 /* A macro for its text, as assert is one. */
-#define must(what) must_hold((what), #what, __LINE__)
+#define must(what) must_hold((what), #what, __FILE__, __LINE__)
 
 #endif

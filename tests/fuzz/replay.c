@@ -1,0 +1,65 @@
+/* replay.c - a fuzz target without a fuzzer: every input of its committed corpus once, with any
+ * compiler. replay_NAME reads tests/fuzz/corpus/NAME, or the files that it is given. */
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 1 << 20 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The target gets memory of exactly the input's size, so that reading behind it is noticed. */
+static int replay(const char *path)
+{
+    static uint8_t bytes[LONGEST];
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        return fprintf(stderr, "%s cannot be read\n", path), 1;
+    size_t size = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    uint8_t *data = malloc(size);
+    if (data == NULL && size > 0)
+        return fprintf(stderr, "out of memory\n"), 1;
+    if (size > 0)
+        memcpy(data, bytes, size);
+    fprintf(stderr, "%s\n", path); /* the last one that is named is the one that fails */
+    LLVMFuzzerTestOneInput(data, size);
+    free(data);
+    return 0;
+}
+
+static int replay_corpus(const char *program, int *n)
+{
+    char path[512];
+    const char *name = strstr(program, "replay_");
+    snprintf(path, sizeof path, "tests/fuzz/corpus/%s", name != NULL ? name + 7 : "");
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return fprintf(stderr, "%s cannot be read\n", path), 1;
+    size_t end = strlen(path);
+    int failed = 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL && !failed;) {
+        snprintf(path + end, sizeof path - end, "/%s", entry->d_name);
+        if (entry->d_name[0] == '.')
+            continue;
+        failed = replay(path);
+        ++*n;
+    }
+    closedir(folder);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    int n = argc - 1, failed = 0;
+    for (int i = 1; i < argc && !failed; i++)
+        failed = replay(argv[i]);
+    if (argc == 1)
+        failed = replay_corpus(argv[0], &n);
+    if (failed || n == 0)
+        return EXIT_FAILURE;
+    printf("%d inputs replayed\n", n);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,204 @@
+/* twin.c - see twin.h.
+ *
+ * Which values are sure? A backend may add in any order and has its own sigmoid. Sums of products
+ * of integers, all below 2^24, are exact in any order; everything else that is not listed as unsure
+ * is computed by the same code, or rounded once, and is sure if its operands are. Zeros may differ
+ * in sign, so a division by 0 is not. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz/must.h"
+#include "fuzz/twin.h"
+
+enum { MOST_BYTES = 1 << 20 };
+
+size_t bytes_of(const adj_node *n)
+{
+    adj_type type = adj_node_type(n);
+    return (size_t)adj_shape_elems(type.shape) * adj_dtype_size(type.dtype);
+}
+
+static float from_f16(uint16_t h)
+{
+    int exponent = h >> 10 & 31, fraction = h & 1023;
+    float v = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
+              : exponent == 0 ? ldexpf((float)fraction, -24)
+                              : ldexpf((float)(1024 + fraction), exponent - 25);
+    return h >> 15 ? -v : v;
+}
+
+static double number_at(const void *v, adj_dtype dtype, int64_t i)
+{
+    if (dtype == ADJ_F64)
+        return ((const double *)v)[i];
+    if (dtype == ADJ_F32)
+        return ((const float *)v)[i];
+    if (dtype == ADJ_I32)
+        return ((const int32_t *)v)[i];
+    uint16_t half = ((const uint16_t *)v)[i];
+    if (dtype == ADJ_F16)
+        return from_f16(half);
+    uint32_t bits = (uint32_t)half << 16;
+    float single;
+    memcpy(&single, &bits, sizeof single);
+    return single;
+}
+
+int same_values(const adj_node *n, const void *a, const void *b, int bits)
+{
+    adj_type type = adj_node_type(n);
+    size_t each = adj_dtype_size(type.dtype);
+    int64_t count = adj_shape_elems(type.shape);
+    for (int64_t i = 0; i < count; i++) {
+        const char *x = (const char *)a + (size_t)i * each, *y = (const char *)b + (size_t)i * each;
+        if (memcmp(x, y, each) == 0)
+            continue;
+        double u = number_at(x, type.dtype, 0), v = number_at(y, type.dtype, 0);
+        /* NaN's bits are left open by C, and so is which operand's NaN a sum has. */
+        if (!(isnan(u) && isnan(v)) && (bits || u != v))
+            return 0;
+    }
+    return 1;
+}
+
+/* ---- what is sure ---- */
+
+static int is_one_of(const adj_node *n, const char *const list[])
+{
+    for (; *list != NULL; list++)
+        if (strcmp(adj_node_op(n), *list) == 0)
+            return 1;
+    return 0;
+}
+
+/* The largest of integers; INFINITY if one is none. */
+static double largest(const twin *t, const adj_node *n)
+{
+    adj_type type = adj_node_type(n);
+    const void *v = twin_value(t, n);
+    double most = 0;
+    for (int64_t i = 0; i < adj_shape_elems(type.shape); i++) {
+        double x = fabs(number_at(v, type.dtype, i));
+        if (!(x < 1e9) || x != floor(x))
+            return INFINITY;
+        most = x > most ? x : most;
+    }
+    return most;
+}
+
+static int has_zero(const twin *t, const adj_node *n)
+{
+    adj_type type = adj_node_type(n);
+    const void *v = twin_value(t, n);
+    for (int64_t i = 0; i < adj_shape_elems(type.shape); i++)
+        if (number_at(v, type.dtype, i) == 0)
+            return 1;
+    return 0;
+}
+
+/* Does no partial sum round? The result is rounded once to a half type, twice if a bias follows. */
+static int sums_exactly(const twin *t, const adj_node *n)
+{
+    adj_dtype dtype = adj_node_type(n).dtype;
+    int64_t length = 1;
+    double product = 1, most = dtype == ADJ_BF16 ? 256 : dtype == ADJ_F16 ? 2048 : 1 << 24;
+    for (int i = 0; i < adj_node_n_in(n); i++) {
+        int64_t elems = adj_shape_elems(adj_node_type(adj_node_in(n, i)).shape);
+        length = elems > length ? elems : length;
+        product *= largest(t, adj_node_in(n, i));
+    }
+    return product * (double)length < 1 << 24 && largest(t, n) <= most;
+}
+
+static int is_sure(const twin *t, const adj_node *n)
+{
+    static const char *const unsure[] = {"sigmoid",  "tanh",          "silu", "silu_grad",
+                                         "avg_pool", "avg_pool_grad", NULL};
+    static const char *const sums[] = {"conv2d",
+                                       "conv2d_backprop_input",
+                                       "conv2d_backprop_filter",
+                                       "depthwise_conv2d_native",
+                                       "depthwise_conv2d_native_backprop_input",
+                                       "depthwise_conv2d_native_backprop_filter",
+                                       "matmul",
+                                       NULL};
+    static const char *const divides[] = {"div", NULL};
+    for (int i = 0; i < adj_node_n_in(n); i++)
+        if (!twin_is_sure(t, adj_node_in(n, i)))
+            return 0;
+    if (is_one_of(n, unsure))
+        return 0;
+    if (is_one_of(n, divides))
+        return !has_zero(t, adj_node_in(n, 1));
+    return !is_one_of(n, sums) || sums_exactly(t, n);
+}
+
+/* ---- the twin ---- */
+
+static void reach(char *needed, const adj_node *n)
+{
+    if (needed[adj_node_id(n)])
+        return;
+    needed[adj_node_id(n)] = 1;
+    for (int i = 0; i < adj_node_n_in(n); i++)
+        reach(needed, adj_node_in(n, i));
+}
+
+int twin_new(twin *t, adj_graph *g, int n_root, adj_node *const root[])
+{
+    int size = adj_graph_size(g);
+    size_t bytes = 0;
+    char *needed = calloc((size_t)size, 1);
+    *t = (twin){.node = calloc((size_t)size, sizeof *t->node),
+                .value = calloc((size_t)size, sizeof *t->value),
+                .sure = calloc((size_t)size, 1),
+                .at = calloc((size_t)size, sizeof *t->at)};
+    must(needed != NULL && t->node != NULL && t->value != NULL && t->sure != NULL && t->at != NULL);
+    for (int i = 0; i < n_root; i++)
+        reach(needed, root[i]);
+    for (int id = 0; id < size; id++) {
+        t->at[id] = needed[id] ? t->n : -1;
+        if (needed[id]) {
+            t->node[t->n++] = adj_graph_node(g, id);
+            bytes += bytes_of(adj_graph_node(g, id));
+        }
+    }
+    free(needed);
+    if (bytes > MOST_BYTES)
+        return 0;
+    const adj_exec_opts o = {
+        .n_fetch = t->n, .fetch = t->node, .backend = "naive", .threads = 1, .seed = 3};
+    must(adj_exec_new(g, &o, &t->exec) == ADJ_OK);
+    for (int i = 0; i < t->n; i++)
+        must((t->value[i] = malloc(bytes_of(t->node[i]) + 1)) != NULL);
+    return 1;
+}
+
+void twin_free(twin *t)
+{
+    adj_exec_free(t->exec);
+    for (int i = 0; i < t->n; i++)
+        free(t->value[i]);
+    free(t->node);
+    free(t->value);
+    free(t->sure);
+    free(t->at);
+}
+
+adj_status twin_run(twin *t)
+{
+    adj_status status = adj_run(t->exec);
+    for (int i = 0; i < t->n; i++) {
+        const adj_node *n = t->node[i];
+        int kept = adj_node_is_param(n) || adj_node_is_state(n);
+        if (status != ADJ_OK && !kept)
+            continue;
+        must(adj_get(t->exec, n, t->value[i], bytes_of(n)) == ADJ_OK);
+        t->sure[i] = (char)is_sure(t, n);
+    }
+    return status;
+}
+
+const void *twin_value(const twin *t, const adj_node *n) { return t->value[t->at[adj_node_id(n)]]; }
+int twin_is_sure(const twin *t, const adj_node *n) { return t->sure[t->at[adj_node_id(n)]]; }
