@@ -1,13 +1,14 @@
-/* fuzz_cli.c - command lines are read, not run: the words of one, each on a line, go to a command's
- * parser, and to what takes names: models, optimisers, backends. */
+/* fuzz_cli.c - command lines: the words of one, each on a line, go to the command that the first
+ * one names, which is run up to where the work begins (cli_stubs.c); "names" is for what takes
+ * names: models, optimisers, backends. After a 0: the file that selftest goes on with. */
 #include <string.h>
 
 #include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/train.h"
-#include "fuzz/must.h"
+#include "fuzz/memory_file.h"
 
-enum { WORDS = 20, ROOM = 4096 };
+enum { WORDS = 48, ROOM = 4096 };
 
 /* Numbers are in the ranges that --help promises, or unset. */
 static void check(const train_opts *o)
@@ -36,24 +37,9 @@ static void try_names(const char *word)
     adj_graph_free(g);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void try_train(int argc, char **argv)
 {
-    char text[ROOM], *argv[WORDS + 2] = {"train"};
     train_opts o;
-    int argc = 1;
-
-    if (size >= ROOM)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
-    for (char *word = text; word != NULL && argc <= WORDS; argc++) {
-        char *end = strchr(word, '\n');
-        argv[argc] = word;
-        word = end != NULL ? end + 1 : NULL;
-        if (end != NULL)
-            *end = '\0';
-    }
-    try_names(argv[argc - 1]);
     int status = parse_train(&o, argc, argv);
     must(status == CONTINUE || status == EXIT_OK || status == EXIT_USAGE);
     if (status == CONTINUE) {
@@ -61,5 +47,52 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         set_train_defaults(&o);
         must(o.epochs > 0 && o.batch > 0 && o.lr > 0 && o.model != NULL && o.backend != NULL);
     }
+}
+
+/* Up to what cli_stubs.c replaces; --out leads the file of selftest to the rest of the input, which
+ * can be read but not replaced. */
+static void try_command(int argc, char **argv, const char *rest, size_t size)
+{
+    static const command commands[] = {{"gradcheck", "", command_gradcheck},
+                                       {"compare", "", command_compare},
+                                       {"eval", "", command_eval},
+                                       {"selftest", "", command_selftest}};
+    char out[64];
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(argv[0], commands[i].name) != 0)
+            continue;
+        memory_file f = memory_file_new(rest, size);
+        snprintf(out, sizeof out, "--out=%s", f.path);
+        if (commands[i].run == command_selftest)
+            argv[argc++] = out;
+        int status = commands[i].run(argc, argv);
+        must(status >= EXIT_OK && status <= EXIT_USAGE);
+        memory_file_free(&f);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char text[ROOM], *argv[WORDS + 2] = {NULL};
+    int argc = 0;
+
+    if (size >= ROOM)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    size_t line = strlen(text), rest = line < size ? line + 1 : size;
+    for (char *word = text; word != NULL && argc < WORDS; argc++) {
+        char *end = strchr(word, '\n');
+        argv[argc] = word;
+        word = end != NULL ? end + 1 : NULL;
+        if (end != NULL)
+            *end = '\0';
+    }
+    if (strcmp(argv[0], "train") == 0)
+        try_train(argc, argv);
+    else if (strcmp(argv[0], "names") == 0)
+        try_names(argv[argc - 1]);
+    else
+        try_command(argc, argv, text + rest, size - rest);
     return 0;
 }

@@ -2,24 +2,38 @@
 # run.sh FOLDER TARGET... - runs each libFuzzer target for FUZZ_SECONDS (20), from the seeds in
 # tests/fuzz/corpus/NAME and what earlier runs found, kept in FOLDER/corpus/NAME. A crash, a leak, a
 # sanitizer's report or an input that takes too long is a failure; the input stays in FOLDER/found.
-# One target alone: FUZZ_ONLY=NAME. FOLDER/executions has a line for each run.
+# One target alone: FUZZ_ONLY=NAME. FOLDER/executions has a line for each run: its CPU seconds and
+# executions, of which RECORD.md keeps the sums. Words that a target knows are in NAME.dict.
+#
+# minimise.sh makes the seeds from what runs have found; replay.c runs them without a fuzzer, in
+# `ninja test` and `ninja asan`, so an input that once failed is added there as found-WHAT.
 set -u
 folder=$1
 shift
 status=0
 export OMP_NUM_THREADS=1 UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p "$folder/found"
+# Of the children so far, in user and system mode: the second line of times, "1m2.3s 0m4.5s".
+cpu_seconds() {
+    times >"$folder/times"
+    sed -n 2p "$folder/times" | tr 'ms' '  ' | awk '{ print int(60 * ($1 + $3) + $2 + $4) }'
+}
+
 for target; do
     name=$(basename "$target" | sed 's/^fuzz_//')
     [ -z "${FUZZ_ONLY:-}" ] || [ "$FUZZ_ONLY" = "$name" ] || continue
     mkdir -p "$folder/corpus/$name"
+    dictionary=
+    [ ! -f "tests/fuzz/$name.dict" ] || dictionary=-dict=tests/fuzz/$name.dict
+    before=$(cpu_seconds)
     # The mask: what the code under test prints is not wanted, what the fuzzer prints is.
     if "$target" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
         -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$folder/found/$name-" \
-        "$folder/corpus/$name" "tests/fuzz/corpus/$name" >"$folder/$name.log" 2>&1; then
+        $dictionary "$folder/corpus/$name" "tests/fuzz/corpus/$name" >"$folder/$name.log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$name.log")
-        echo "$name ${FUZZ_SECONDS:-20} s $runs executions" >>"$folder/executions"
-        echo "ok   fuzz $name: $runs executions"
+        spent=$(($(cpu_seconds) - before))
+        echo "$name $spent CPU seconds $runs executions" >>"$folder/executions"
+        echo "ok   fuzz $name: $runs executions in $spent CPU seconds"
     else
         tail -n 60 "$folder/$name.log"
         echo "FAIL fuzz $name"
