@@ -1,9 +1,9 @@
-/* fuzz_graph.c - arbitrary sequences of builder calls, then a gradient, plans and runs on both
- * backends.
+/* fuzz_graph.c - arbitrary sequences of builder calls, then a gradient, plans and runs on naive
+ * and another backend.
  *
  * Input: flags, dtype, then builder calls (grow.h). Either the graph fails with a sentence, or: a
  * plan that computes in place what it can gives the values of one that keeps everything (twin.h):
- * on naive the same bits, on oneDNN the same numbers where sums are exact; every update assigns
+ * on naive the same bits, on the other the same numbers where sums are exact; every update assigns
  * what its node was, and nothing else changes; no kernel writes outside its memory (canaries). */
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@ typedef struct {
     garden t;
     int n_fetch;
     adj_node *fetch[FETCHES];
-    int backends; /* naive, or both */
-    double step;  /* 0: all leaves are integers */
+    const char *other; /* backend beside naive; NULL: none */
+    double step;       /* 0: all leaves are integers */
 } subject;
 
 static int is_op(const adj_node *n, const char *op) { return strcmp(adj_node_op(n), op) == 0; }
@@ -61,7 +61,7 @@ static void build(subject *s)
     garden *t = &s->t;
     unsigned flags = take(&t->in), more = take(&t->in);
     t->wild = (flags & 3) == 3;
-    s->backends = flags & 128 ? 1 : 2;
+    s->other = flags & 128 ? NULL : more & 8 ? "direct" : "onednn";
     s->step = more >= 192 ? 0.375 : 0;
     t->dtype = more & 1 ? ADJ_F32 : (adj_dtype)(more >> 1 & 3);
     t->g = adj_graph_new();
@@ -154,7 +154,7 @@ static void run_both(const subject *s, adj_exec *e, twin *t, int bits)
 
 static void compare(const subject *s)
 {
-    static const char *const backends[] = {"naive", "onednn"};
+    const char *const backends[] = {"naive", s->other};
     adj_node *root[ROOTS];
     twin t;
     int n = 0;
@@ -165,7 +165,7 @@ static void compare(const subject *s)
         root[n++] = adj_updates_next(s->t.updates, i);
     }
     int fits = twin_new(&t, s->t.g, n, root);
-    for (int k = 0; k < s->backends && fits; k++) {
+    for (int k = 0; k < 2 && backends[k] != NULL && fits; k++) {
         adj_exec *e = plan(s, backends[k]);
         run_both(s, e, &t, k == 0);
         adj_exec_free(e);

@@ -1,9 +1,9 @@
 /* twin.c - see twin.h.
  *
- * Which values are sure? A backend may add in any order and has its own sigmoid. Sums of products
- * of integers, all below 2^24, are exact in any order; everything else that is not listed as unsure
- * is computed by the same code, or rounded once, and is sure if its operands are. Zeros may differ
- * in sign, so a division by 0 is not. */
+ * Which values are sure? A backend may add in any order, has its own sigmoid, and need not round
+ * what stays in a group to a half type. Sums of products of integers, all below 2^24, are exact in
+ * any order; everything else that is not listed as unsure is computed by the same code, or rounded
+ * once, and is sure if its operands are. Zeros may differ in sign, so a division by 0 is not. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,24 +97,58 @@ static int has_zero(const twin *t, const adj_node *n)
     return 0;
 }
 
-/* Does no partial sum round? The result is rounded once to a half type, twice if a bias follows. */
-static int sums_exactly(const twin *t, const adj_node *n)
+static int is_half(const adj_node *n)
 {
     adj_dtype dtype = adj_node_type(n).dtype;
+    return dtype == ADJ_F16 || dtype == ADJ_BF16;
+}
+
+/* Below this every integer is a number of n's type. */
+static double most_exact(const adj_node *n)
+{
+    adj_dtype dtype = adj_node_type(n).dtype;
+    return dtype == ADJ_BF16 ? 256 : dtype == ADJ_F16 ? 2048 : 1 << 24;
+}
+
+/* Does no partial sum round, nor the result? */
+static int sums_exactly(const twin *t, const adj_node *n)
+{
     int64_t length = 1;
-    double product = 1, most = dtype == ADJ_BF16 ? 256 : dtype == ADJ_F16 ? 2048 : 1 << 24;
+    double product = 1;
     for (int i = 0; i < adj_node_n_in(n); i++) {
         int64_t elems = adj_shape_elems(adj_node_type(adj_node_in(n, i)).shape);
         length = elems > length ? elems : length;
         product *= largest(t, adj_node_in(n, i));
     }
-    return product * (double)length < 1 << 24 && largest(t, n) <= most;
+    return product * (double)length < 1 << 24 && largest(t, n) < most_exact(n);
+}
+
+static int are_integers(const twin *t, const adj_node *n)
+{
+    double most = largest(t, n);
+    for (int i = 0; i < adj_node_n_in(n); i++)
+        most = fmax(most, largest(t, adj_node_in(n, i)));
+    return most < most_exact(n);
 }
 
 static int is_sure(const twin *t, const adj_node *n)
 {
-    static const char *const unsure[] = {"sigmoid",  "tanh",          "silu", "silu_grad",
-                                         "avg_pool", "avg_pool_grad", NULL};
+    static const char *const unsure[] = {"sigmoid",
+                                         "tanh",
+                                         "silu",
+                                         "silu_grad",
+                                         "avg_pool",
+                                         "avg_pool_grad",
+                                         "batch_norm",
+                                         "batch_norm_grad",
+                                         "batch_norm_stats",
+                                         "batch_norm_grad_sums",
+                                         "momentum",
+                                         "sgd_step",
+                                         "ema",
+                                         "adam_step",
+                                         "reduce_mean",
+                                         NULL};
     static const char *const sums[] = {"conv2d",
                                        "conv2d_backprop_input",
                                        "conv2d_backprop_filter",
@@ -122,13 +156,21 @@ static int is_sure(const twin *t, const adj_node *n)
                                        "depthwise_conv2d_native_backprop_input",
                                        "depthwise_conv2d_native_backprop_filter",
                                        "matmul",
+                                       "reduce_sum",
+                                       "bias_add_grad",
                                        NULL};
+    static const char *const rounds_halves[] = {"scale", "leaky_relu", "leaky_relu_grad",
+                                                "div",   "sqrt",       NULL};
+    static const char *const exact_on_integers[] = {"add",  "sub",  "mul", "square", "bias_add",
+                                                    "cast", "relu", "neg", NULL};
     static const char *const divides[] = {"div", NULL};
     for (int i = 0; i < adj_node_n_in(n); i++)
         if (!twin_is_sure(t, adj_node_in(n, i)))
             return 0;
-    if (is_one_of(n, unsure))
+    if (is_one_of(n, unsure) || (is_half(n) && is_one_of(n, rounds_halves)))
         return 0;
+    if (is_half(n) && is_one_of(n, exact_on_integers))
+        return are_integers(t, n);
     if (is_one_of(n, divides))
         return !has_zero(t, adj_node_in(n, 1));
     return !is_one_of(n, sums) || sums_exactly(t, n);
