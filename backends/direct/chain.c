@@ -19,15 +19,16 @@ static int among(const adj_node *n, int count, const adj_node *const list[])
 static int is_sum(const adj_node *n) { return chain_kind_of(n->op)->is_sum; }
 
 /* The first operand of u that a chain lacks; NULL: all are there. What comes from outside is older
- * than the root, so it cannot depend on the chain; and a sum in the chain is known only after the
- * pass. */
+ * than the root, so it cannot depend on the chain; a sum in the chain is known only after the pass,
+ * and what has to be known before it cannot come from the chain at all. */
 static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
                                const adj_node *const group[])
 {
     for (int i = 0; i < u->n_in; i++) {
         const adj_node *x = u->in[i];
         int inside = among(x, n, group);
-        if (inside ? is_sum(x) : x->id > root->id && !(x->op->flags & ADJ_OP_LEAF))
+        int before = chain_kind_of(u->op)->roles[i] == 'p';
+        if (inside ? is_sum(x) || before : x->id > root->id && !(x->op->flags & ADJ_OP_LEAF))
             return x;
     }
     return NULL;

@@ -289,3 +289,19 @@ Test(direct_chain, same_bits_for_any_threads)
     discard(&one);
     fixture_free(&f);
 }
+
+/* What has to be known before the pass is not computed in it: a rate, statistics. */
+Test(direct_chain, known_before_the_pass)
+{
+    static const adj_shape scalar = {0}, square = {2, {2, 2}};
+    fixture f = fixture_new();
+    adj_node *p = given(&f, ADJ_F32, scalar, (double[]){3});
+    adj_node *d = given(&f, ADJ_F32, scalar, (double[]){2});
+    adj_node *rate = adj_scale(given(&f, ADJ_F32, scalar, (double[]){1}), 0.5);
+    expect_values(&f, adj_sgd_step(p, d, rate, 0), "direct", (double[]){2}, 0, 0);
+
+    adj_node *x = adj_scale(given(&f, ADJ_F32, square, (double[]){2, 4, 6, 8}), 0.5);
+    adj_node *sums = adj_batch_norm_grad_sums(x, x, x, 1, ADJ_NHWC);
+    expect_values(&f, sums, "direct", (double[]){3, 8 / sqrt(5), 4, 6}, 1e-6, 0);
+    fixture_free(&f);
+}
