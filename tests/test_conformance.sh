@@ -9,7 +9,7 @@ if [ ! -e "$1" ]; then
     exit 77
 fi
 status=0
-for backend in ${BACKENDS:-naive onednn}; do
+for backend in ${BACKENDS:-naive onednn direct}; do
     echo "backend $backend"
     "$build/tests/conformance" --backend "$backend" --summary "$@" || status=1
 done
