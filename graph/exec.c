@@ -235,8 +235,8 @@ static adj_status build(adj_exec *e, adj_graph *g, const adj_exec_opts *o)
     if (root == NULL || select_backends(e, o) != ADJ_OK ||
         copy_graph(e, g, n_root, root, o->trace) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
-        form_groups(e, n_root, root) != ADJ_OK || plan_steps(e) != ADJ_OK ||
-        plan_memory(e) != ADJ_OK || bind(e) != ADJ_OK)
+        form_groups(e, n_root, root) != ADJ_OK || tune_open(e, o) != ADJ_OK ||
+        plan_steps(e) != ADJ_OK || plan_memory(e) != ADJ_OK || bind(e) != ADJ_OK)
         return e->status;
     initialise(e, o->seed);
     if (e->canaries)
@@ -278,6 +278,7 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     e->threads = opts->threads > 0 ? opts->threads : callers;
     omp_set_num_threads(e->threads);
     build(e, g, opts);
+    tune_close(e);
     omp_set_num_threads(callers);
     e->info.plan_seconds = seconds_now() - start;
     return e->status;

@@ -46,6 +46,7 @@ typedef struct {
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
     double seconds;  /* of the last run, when profiled */
+    double tuned;    /* seconds by which it was chosen; 0: by rank */
 } step;
 
 typedef struct {
@@ -73,6 +74,14 @@ typedef struct { /* the nodes of one step before it is planned, in id order */
     int backend;
 } node_group;
 
+typedef struct { /* who may compute a group */
+    int backend; /* NONE: nobody */
+    const adj_kernel *kernel;
+    int candidate, rank;
+} answer;
+
+typedef struct tuner tuner;
+
 struct adj_exec {
     pool pool;
     adj_status status;
@@ -84,8 +93,8 @@ struct adj_exec {
     adj_node **image; /* by the user's id; NULL: not part of this executor */
 
     int threads, profile, canaries;
+    adj_math math;                      /* as in the options */
     const char *quarantine;             /* as in the options */
-    adj_math math;                      /* the same */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */
     const adj_backend *backend[MAX_BACKENDS];
@@ -95,8 +104,10 @@ struct adj_exec {
     choice *choice;
 
     int n_group;
-    node_group *group; /* in the order they run */
-    adj_uses *uses;    /* by id */
+    node_group *group;         /* in the order they run */
+    adj_uses *uses;            /* by id */
+    const adj_node **proposed; /* room for a match's answer */
+    tuner *tuner;              /* while planning; NULL: no tuning */
     int n_step, n_buffer, n_slot, n_leaf, n_fetch, n_update;
     int max_step, max_buffer; /* room in the arrays */
     step *step;
@@ -132,6 +143,9 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o);
 int backend_for(const adj_exec *e, const adj_op *op, int k);
 adj_status open_backend(adj_exec *e, int backend);
 
+/* Is it among those that are asked for op? */
+int may_compute(const adj_exec *e, int backend, const adj_op *op);
+
 /* group.c: which nodes one step computes, and in what order steps run. Requires: graph, uses'
  * roots, backends. */
 adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
@@ -140,6 +154,30 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
 adj_status plan_steps(adj_exec *e);
 /* A buffer for value in layout (of backend; NULL: plain); NONE: failed. */
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
+
+size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend);
+/* The buffer that holds value in layout; NONE: there is none yet. */
+int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout);
+/* A leaf that no update assigns keeps its reordered copies between runs, until it is set: its index
+ * if value is one, else NONE. */
+int leaf_to_watch(const adj_exec *e, const adj_node *value);
+
+/* choose.c: who computes the step's group, whose group and arrays of layouts are there: prepares
+ * it. ADJ_ENOKERNEL: nobody computes these nodes together. */
+adj_status choose(adj_exec *e, step *s, const node_group *g);
+/* May the kernel be asked for the group: a single node, its own, or one that it would have proposed
+ * too? */
+int kernel_takes(const adj_exec *e, const node_group *g, int backend, const adj_kernel *kernel);
+/* Prepares a candidate for the step; a refusal's reason goes to why, if it gives one. */
+adj_status prepare_candidate(adj_exec *e, step *s, const answer *a, char why[ADJ_WHY]);
+void drop_prepared(adj_exec *e, const step *s);
+
+/* tune.c: the fastest candidate, timed or remembered. tune_open and tune_close surround planning;
+ * tune_close writes the file and may be called in every case. */
+adj_status tune_open(adj_exec *e, const adj_exec_opts *o);
+/* As choose; ADJ_ENOKERNEL: there is nothing to choose from, or no time for it. */
+adj_status tune_group(adj_exec *e, step *s, const node_group *g);
+void tune_close(adj_exec *e);
 
 double seconds_now(void);
 

@@ -32,6 +32,8 @@ static void print_step(FILE *f, const adj_exec *e, int i)
             print_node(f, s->group.node[k]);
         }
         fprintf(f, " [%s %s]", e->backend[s->backend]->name, s->prep.impl);
+        if (s->tuned > 0)
+            fprintf(f, " tuned %.3g us", 1e6 * s->tuned);
     } else {
         fprintf(f, "%s ", kind_name[s->kind]);
         print_node(f, e->buffer[s->out[0]].value);

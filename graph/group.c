@@ -10,11 +10,10 @@
 
 typedef struct {
     adj_exec *e;
-    int n;                     /* nodes */
-    int *of;                   /* by id: the group's number; NONE for leaves */
-    int *waits;                /* by group: operands that are not computed yet */
-    int *ready;                /* a queue of groups */
-    const adj_node **proposed; /* a match's answer */
+    int n;      /* nodes */
+    int *of;    /* by id: the group's number; NONE for leaves */
+    int *waits; /* by group: operands that are not computed yet */
+    int *ready; /* a queue of groups */
     int n_group;
     node_group *group;
 } grouping;
@@ -99,18 +98,12 @@ static int count_groups(const grouping *w)
     return n;
 }
 
-static int may_compute(const adj_exec *e, int backend, const adj_op *op)
-{
-    int first = backend_for(e, op, 0);
-    return first <= backend && backend <= e->fallback;
-}
-
 /* Are the proposed nodes free, may the backend compute each, and is the root among them? */
 static int is_acceptable(const grouping *w, const adj_node *root, int n, int backend)
 {
     int has_root = 0;
     for (int i = 0; i < n; i++) {
-        const adj_node *m = w->proposed[i];
+        const adj_node *m = w->e->proposed[i];
         if (w->of[m->id] == NONE || w->group[w->of[m->id]].n != 1 ||
             !may_compute(w->e, backend, m->op))
             return 0;
@@ -136,7 +129,7 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
     const adj_node **node = exec_alloc(w->e, (size_t)n, sizeof(adj_node *));
     if (node == NULL)
         return w->e->status;
-    memcpy(node, w->proposed, (size_t)n * sizeof(adj_node *));
+    memcpy(node, w->e->proposed, (size_t)n * sizeof(adj_node *));
     sort_by_id(node, n);
     int into = w->of[root->id];
     node_group alone = w->group[into];
@@ -162,7 +155,7 @@ static adj_status propose(grouping *w, const adj_node *root, int backend)
     for (; *kernel != NULL && w->group[w->of[root->id]].n == 1; kernel++) {
         if ((*kernel)->match == NULL)
             continue;
-        int n = (*kernel)->match(root, w->e->uses, w->n, w->proposed);
+        int n = (*kernel)->match(root, w->e->uses, w->n, w->e->proposed);
         if (n > 1 && n <= w->n && is_acceptable(w, root, n, backend) &&
             join(w, root, n, *kernel, backend) != ADJ_OK)
             return w->e->status;
@@ -178,7 +171,7 @@ static adj_status start(grouping *w)
     w->of = exec_alloc(e, n, sizeof *w->of);
     w->waits = exec_alloc(e, n, sizeof *w->waits);
     w->ready = exec_alloc(e, n, sizeof *w->ready);
-    w->proposed = exec_alloc(e, n, sizeof(adj_node *));
+    e->proposed = exec_alloc(e, n, sizeof(adj_node *));
     w->group = exec_alloc(e, n, sizeof *w->group);
     const adj_node **single = exec_alloc(e, n, sizeof(adj_node *));
     if (e->status != ADJ_OK)

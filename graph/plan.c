@@ -1,18 +1,16 @@
-/* plan.c - kernels, layouts and reorders: turns groups, in order, into steps over buffers.
+/* plan.c - layouts and reorders: turns groups, in order, into steps over buffers.
  *
- * "Is it supported?" is asked by preparing: the preferred backend's kernels in its order, then
- * those of the backends after it; of several answers the lowest rank is taken. A kernel says in
- * which layouts it wants its operands; a value gets at most one buffer per layout, so that two
- * readers share one reorder. */
+ * The kernel that is chosen for a group (choose.c) says in which layouts it wants its operands; a
+ * value gets at most one buffer per layout, so that two readers share one reorder. */
 #include <string.h>
 
 #include "exec.h"
 
-static size_t buffer_bytes(const adj_exec *e, const buffer *b)
+size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend)
 {
-    if (b->layout != NULL)
-        return e->backend[b->backend]->layout_bytes(b->layout);
-    return (size_t)adj_shape_elems(b->value->type.shape) * adj_dtype_size(b->value->type.dtype);
+    if (layout != NULL)
+        return e->backend[backend]->layout_bytes(layout);
+    return (size_t)adj_shape_elems(type.shape) * adj_dtype_size(type.dtype);
 }
 
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept)
@@ -30,8 +28,11 @@ int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int
                   .slot = e->n_slot,
                   .next = e->first_buffer[value->id]};
     e->first_buffer[value->id] = i;
-    e->slot[e->n_slot++] = (slot){
-        .bytes = buffer_bytes(e, b), .last_read = NONE, .first = NONE, .last = NONE, .kept = kept};
+    e->slot[e->n_slot++] = (slot){.bytes = value_bytes(e, value->type, layout, backend),
+                                  .last_read = NONE,
+                                  .first = NONE,
+                                  .last = NONE,
+                                  .kept = kept};
     return i;
 }
 
@@ -53,7 +54,7 @@ static step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
     return s;
 }
 
-static int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout)
+int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout)
 {
     int b = e->first_buffer[value->id];
     while (b != NONE && e->buffer[b].layout != layout)
@@ -61,8 +62,7 @@ static int find_buffer(const adj_exec *e, const adj_node *value, const adj_layou
     return b;
 }
 
-/* A leaf that no update assigns keeps its reordered copies between runs, until it is set. */
-static int leaf_to_watch(const adj_exec *e, const adj_node *value)
+int leaf_to_watch(const adj_exec *e, const adj_node *value)
 {
     int k = e->leaf_of[value->id];
     for (int i = 0; i < e->n_update; i++)
@@ -162,123 +162,6 @@ static adj_status describe(adj_exec *e, const node_group *g, adj_group *out)
     return ADJ_OK;
 }
 
-/* Offers each operand in the layout that it already has, if the backend knows it. */
-static void offer(const adj_exec *e, int backend, const adj_group *g, adj_prep *p)
-{
-    for (int i = 0; i < g->n_in; i++) {
-        int b = e->first_buffer[g->in[i]->id];
-        p->in[i] = b != NONE && e->buffer[b].backend == backend ? e->buffer[b].layout : NULL;
-    }
-    for (int i = 0; i < g->n_out; i++)
-        p->out[i] = NULL;
-    p->scratch = 0;
-    p->in_place = 0;
-    p->writer = p->rank = 0;
-    p->impl[0] = p->why[0] = '\0';
-    p->state = NULL;
-}
-
-/* Prepares the kernel's candidate for the step; notes why not. */
-static adj_status prepare(adj_exec *e, step *s, int backend, const adj_kernel *kernel,
-                          int candidate, char why[ADJ_WHY])
-{
-    offer(e, backend, &s->group, &s->prep);
-    adj_status status = kernel->prepare(e->opened[backend], &s->group, candidate, &s->prep);
-    s->prep.why[ADJ_WHY - 1] = '\0';
-    if (status == ADJ_OK) {
-        s->kernel = kernel;
-        s->backend = backend;
-    } else if (status == ADJ_ENOMEM)
-        exec_fail(e, status, "adj_exec_new: out of memory while preparing %s",
-                  s->group.node[0]->op->name);
-    else if (s->prep.why[0] != '\0')
-        memcpy(why, s->prep.why, ADJ_WHY);
-    return status;
-}
-
-/* The kernel's first candidate, or the first of the implementation that the options want. */
-static adj_status prepare_wanted(adj_exec *e, step *s, int backend, const adj_kernel *kernel,
-                                 char why[ADJ_WHY])
-{
-    char ignored[ADJ_WHY];
-    for (int candidate = 0; e->impl != NULL; candidate++) {
-        adj_status status = prepare(e, s, backend, kernel, candidate, ignored);
-        if (status != ADJ_OK)
-            break;
-        if (strstr(s->prep.impl, e->impl) != NULL) {
-            s->prep.rank = 0;
-            return ADJ_OK;
-        }
-        if (kernel->drop != NULL)
-            kernel->drop(e->opened[backend], s->prep.state);
-    }
-    return e->status == ADJ_OK ? prepare(e, s, backend, kernel, 0, why) : e->status;
-}
-
-/* The best answer so far to who computes a group. */
-typedef struct {
-    int backend; /* NONE: nobody */
-    const adj_kernel *kernel;
-    int rank;
-} answer;
-
-static void drop_prepared(adj_exec *e, const step *s)
-{
-    if (s->kernel != NULL && s->kernel->drop != NULL)
-        s->kernel->drop(e->opened[s->backend], s->prep.state);
-}
-
-/* Asks a backend's kernels (or only the one given) to take the step's group, until one does with
- * rank 0: then s is prepared. ADJ_ENOKERNEL: none did so, but *best may have been improved. */
-static adj_status ask(adj_exec *e, step *s, int backend, const adj_kernel *only, answer *best,
-                      char why[ADJ_WHY])
-{
-    const adj_kernel *const *kernel = e->backend[backend]->kernels;
-    for (; *kernel != NULL; kernel++) {
-        if (only != NULL && *kernel != only)
-            continue;
-        adj_status status = prepare_wanted(e, s, backend, *kernel, why);
-        if (status == ADJ_ENOMEM || (status == ADJ_OK && s->prep.rank == 0))
-            return status;
-        if (status != ADJ_OK)
-            continue;
-        if (best->backend == NONE || s->prep.rank < best->rank)
-            *best = (answer){backend, *kernel, s->prep.rank};
-        drop_prepared(e, s);
-    }
-    return ADJ_ENOKERNEL;
-}
-
-/* The first backend that takes the group with the lowest rank; notes why the first one of all did
- * not take it. */
-static adj_status choose(adj_exec *e, step *s, const node_group *g)
-{
-    const adj_op *op = g->node[0]->op;
-    char why[ADJ_WHY] = "";
-    answer best = {.backend = NONE};
-    for (int k = 0; backend_for(e, op, k) != NONE; k++) {
-        int backend = g->kernel != NULL ? g->backend : backend_for(e, op, k);
-        if (open_backend(e, backend) != ADJ_OK)
-            return e->status;
-        adj_status status = ask(e, s, backend, g->kernel, &best, why);
-        if (status != ADJ_ENOKERNEL)
-            return status;
-        if (g->kernel != NULL)
-            break;
-        if (why[0] == '\0')
-            snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[backend]->name,
-                     op->name);
-        if (k == 0 && best.backend == NONE && (s->why = pool_string(&e->pool, why)) == NULL)
-            return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
-    }
-    if (best.backend != NONE)
-        return prepare_wanted(e, s, best.backend, best.kernel, why);
-    if (g->kernel != NULL)
-        return ADJ_ENOKERNEL;
-    return exec_fail(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
-                     adj_dtype_name(g->node[0]->type.dtype), why);
-}
-
 /* Buffers for what the kernel reads and writes. Reorders come before the step, so the step is added
  * last. */
 static adj_status place(adj_exec *e, const step *planned)
@@ -298,6 +181,7 @@ static adj_status place(adj_exec *e, const step *planned)
     s->group = *g;
     s->prep = planned->prep;
     s->why = planned->why;
+    s->tuned = planned->tuned;
     memcpy(s->in, in, (size_t)g->n_in * sizeof *in);
     for (int i = 0; i < g->n_out; i++)
         if ((s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend, 0)) == NONE)

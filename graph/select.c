@@ -105,6 +105,12 @@ int backend_for(const adj_exec *e, const adj_op *op, int k)
     return k <= e->fallback - first ? first + k : NONE;
 }
 
+int may_compute(const adj_exec *e, int backend, const adj_op *op)
+{
+    int first = backend_for(e, op, 0);
+    return first <= backend && backend <= e->fallback;
+}
+
 adj_status open_backend(adj_exec *e, int backend)
 {
     if (e->is_open[backend])

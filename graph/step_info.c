@@ -48,5 +48,6 @@ adj_step_info adj_exec_step(const adj_exec *e, int i)
     info.node = user_node(e, value);
     info.bytes = bytes_of(e, s->in, s->n_in) + bytes_of(e, s->out, s->n_out);
     info.seconds = s->seconds;
+    info.tuned_seconds = s->tuned;
     return info;
 }

@@ -469,10 +469,11 @@ typedef struct {
     const char *backend, *impl; /* "" for copies */
     const char *why;            /* why a preferred backend does not compute it; NULL: it does */
     int n_node;                 /* nodes computed together */
-    adj_node *node; /* the last of them in the user's graph; NULL if it has no such node */
-    double flop;    /* nominal multiplications and additions */
-    size_t bytes;   /* read and written, scratch left out */
-    double seconds; /* of the last run; 0 unless profiled */
+    adj_node *node;       /* the last of them in the user's graph; NULL if it has no such node */
+    double flop;          /* nominal multiplications and additions */
+    size_t bytes;         /* read and written, scratch left out */
+    double seconds;       /* of the last run; 0 unless profiled */
+    double tuned_seconds; /* by which tune chose it, reorders included; 0: it did not */
 } adj_step_info;
 ADJ_API int adj_exec_n_steps(const adj_exec *e);
 ADJ_API adj_step_info adj_exec_step(const adj_exec *e, int i);

@@ -1,6 +1,6 @@
 /* conformance.c - runs conformance cases through the public API.
  *
- *   conformance [--backend NAME] [--summary] [--refusals] FILE.json...
+ *   conformance [--backend NAME] [--tune] [--summary] [--refusals] FILE.json...
  *
  * Prints each failure's id and worst element, with --summary what passed by op and where its
  * steps ran, with --refusals what the library said to calls it refused, and ends with "N passed, M
@@ -13,7 +13,7 @@
 enum { MAX_OPS = 64 };
 
 typedef struct {
-    const char *backend;
+    adj_exec_opts how; /* backend, tune */
     int summary, refusals;
 } options;
 
@@ -61,7 +61,7 @@ static void run_file(const char *path, const options *o, tally *t)
     }
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *json = json_array_get(cases, i);
-        case_verdict v = case_run(json, o->backend);
+        case_verdict v = case_run(json, &o->how);
         if (!v.passed)
             printf("FAIL %s (%s, %s): %s\n", word(json, "id"), word(json, "op"),
                    word(json, "dtype"), v.text);
@@ -102,18 +102,20 @@ int main(int argc, char **argv)
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc)
-            o.backend = argv[++i];
+            o.how.backend = argv[++i];
+        else if (strcmp(argv[i], "--tune") == 0)
+            o.how.tune = 1;
         else if (strcmp(argv[i], "--summary") == 0)
             o.summary = 1;
         else if (strcmp(argv[i], "--refusals") == 0)
             o.refusals = 1;
         else if (argv[i][0] == '-') {
-            fprintf(stderr,
-                    "usage: conformance [--backend NAME] [--summary] [--refusals] FILE.json...\n");
+            fprintf(stderr, "usage: conformance [--backend NAME] [--tune] [--summary] [--refusals] "
+                            "FILE.json...\n");
             return 2;
         }
     }
-    if (!is_known(o.backend)) {
+    if (!is_known(o.how.backend)) {
         printf("0 passed, 1 failed\n");
         return 1;
     }

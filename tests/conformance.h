@@ -52,7 +52,7 @@ int case_malformed(conformance_case *c, const char *what, const char *name); /* 
 /* Builds the op's node and notes its results; conformance_ops.c. */
 void case_build(conformance_case *c);
 
-/* backend NULL: the default one. */
-case_verdict case_run(const json_t *json, const char *backend);
+/* how: the executor's backend and tuning. */
+case_verdict case_run(const json_t *json, const adj_exec_opts *how);
 
 #endif

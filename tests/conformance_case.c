@@ -279,13 +279,15 @@ static int judge_result(conformance_case *c, const case_result *r, adj_exec *e)
 }
 
 /* Runs what was built; 1: every result is right. A refusal is noted in c. */
-static int execute(conformance_case *c, const char *backend)
+static int execute(conformance_case *c, const adj_exec_opts *how)
 {
     adj_exec *e = NULL;
     adj_node *fetches[CASE_RESULTS];
     for (int i = 0; i < c->n_result; i++)
         fetches[i] = c->result[i].node;
-    adj_exec_opts opts = {.n_fetch = c->n_result, .fetch = fetches, .backend = backend};
+    adj_exec_opts opts = *how;
+    opts.n_fetch = c->n_result;
+    opts.fetch = fetches;
     adj_status status = adj_exec_new(c->g, &opts, &e);
     int passed = status == ADJ_OK;
     if (passed) {
@@ -316,7 +318,7 @@ static int may_be_accepted(const json_t *json)
     return scope != NULL && (strcmp(scope, "kernel-limit") == 0 || strcmp(scope, "cpu-only") == 0);
 }
 
-case_verdict case_run(const json_t *json, const char *backend)
+case_verdict case_run(const json_t *json, const adj_exec_opts *how)
 {
     conformance_case c = {.json = json,
                           .id = json_string_value(json_object_get(json, "id")),
@@ -337,7 +339,7 @@ case_verdict case_run(const json_t *json, const char *backend)
         if (c.result[i].node == NULL)
             case_malformed(&c, "NULL without an error", c.result[i].what);
     if (!c.malformed && c.refused == ADJ_OK)
-        passed = execute(&c, backend);
+        passed = execute(&c, how);
     if (c.refused == ADJ_EARG || c.refused == ADJ_ESHAPE || c.refused == ADJ_EDTYPE)
         passed = error != NULL || json_object_get(json, "alt_expected_error") != NULL;
     else if (error != NULL && !may_be_accepted(json)) {

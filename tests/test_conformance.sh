@@ -9,8 +9,10 @@ if [ ! -e "$1" ]; then
     exit 77
 fi
 status=0
-for backend in ${BACKENDS:-naive onednn direct}; do
+for backend in ${BACKENDS:-naive onednn}; do
     echo "backend $backend"
     "$build/tests/conformance" --backend "$backend" --summary "$@" || status=1
 done
+echo "backend onednn, tuned"
+"$build/tests/conformance" --backend onednn --tune "$cases"/tf_*.json "$cases"/second_order.json || status=1
 exit $status

@@ -1,0 +1,328 @@
+/* tune.c - the fastest candidate for a group: remembered, or found by timing all of them.
+ *
+ * Candidates are whatever the kernels of the backends that are asked prepare to, fallbacks left
+ * out, each with the cost of the reorders that it would cause at its borders. They run in turns, so
+ * that a disturbance hits all of them; the least time of each counts. Equal groups are timed once,
+ * time is bounded for the whole plan, and the candidate that would be taken without timing is
+ * preferred unless another is clearly faster. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune.h"
+
+enum { MOST_CANDIDATES = 64, ROUNDS = 5 };
+static const double default_seconds = 5, hopeless = 2, clearly = 0.98, long_run = 0.02;
+
+typedef struct {
+    step s;
+    answer who;
+    double borders, best; /* best: with the borders; HUGE_VAL: not run */
+    int dropped;          /* out of the race */
+} candidate;
+
+typedef struct {
+    pool pool; /* of this group */
+    int n;
+    candidate *list;
+} race;
+
+/* ---- once for a plan ---- */
+
+adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
+{
+    if (!o->tune)
+        return ADJ_OK;
+    if (!(o->tune_seconds >= 0 && o->tune_seconds <= 1e6))
+        return exec_fail(e, ADJ_EARG,
+                         "adj_exec_new: tune_seconds is wrong (got %g, expected 0 to 1e6)",
+                         o->tune_seconds);
+    const char *path = o->tune_file != NULL ? o->tune_file : getenv("ADJOINT_TUNE");
+    tuner *t = e->tuner = adj_alloc(&e->pool.allocator, sizeof *t);
+    if (t == NULL)
+        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    t->pool.allocator = e->pool.allocator;
+    t->seconds = o->tune_seconds > 0 ? o->tune_seconds : default_seconds;
+    for (int id = 0; id < e->graph->n_node; id++)
+        if (__builtin_add_overflow(t->cold, value_bytes(e, e->graph->node[id]->type, NULL, NONE),
+                                   &t->cold))
+            t->cold = SIZE_MAX;
+    if (path == NULL || path[0] == '\0')
+        return ADJ_OK;
+    tune_header(e, t->header);
+    if ((t->path = pool_string(&t->pool, path)) == NULL || tune_read(e) != ADJ_OK)
+        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    return ADJ_OK;
+}
+
+void tune_close(adj_exec *e)
+{
+    tuner *t = e->tuner;
+    if (t == NULL)
+        return;
+    if (e->status == ADJ_OK)
+        tune_write(e);
+    if (t->left > 0 && e->note[0] == '\0')
+        snprintf(e->note, sizeof e->note,
+                 "tune: %g seconds were too short, %d steps have the usual choice", t->seconds,
+                 t->left);
+    tune_free_areas(e);
+    pool_free(&t->pool);
+    adj_release(&e->pool.allocator, t);
+    e->tuner = NULL;
+}
+
+/* ---- a race between candidates ---- */
+
+static adj_status out_of_memory(adj_exec *e)
+{
+    return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+}
+
+/* A place for the next candidate: s with arrays of its own. */
+static adj_status make_candidate(adj_exec *e, race *r, const step *s)
+{
+    candidate *c = &r->list[r->n];
+    size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
+    *c = (candidate){.s = *s, .best = HUGE_VAL};
+    c->s.kernel = NULL;
+    c->s.prep.in = pool_alloc(&r->pool, n_in, sizeof(void *));
+    c->s.prep.out = pool_alloc(&r->pool, n_out, sizeof(void *));
+    c->s.call.in = pool_alloc(&r->pool, n_in, sizeof(void *));
+    c->s.call.out = pool_alloc(&r->pool, n_out, sizeof(void *));
+    c->s.call.message = pool_alloc(&r->pool, ADJ_WHY, 1);
+    if (c->s.prep.in == NULL || c->s.prep.out == NULL || c->s.call.in == NULL ||
+        c->s.call.out == NULL || c->s.call.message == NULL)
+        return out_of_memory(e);
+    return ADJ_OK;
+}
+
+/* Prepares all that a kernel offers; fallbacks only where there is nothing else. */
+static adj_status enter_kernel(adj_exec *e, race *r, const step *s, answer who)
+{
+    char why[ADJ_WHY];
+    for (; r->n < MOST_CANDIDATES; who.candidate++) {
+        if (make_candidate(e, r, s) != ADJ_OK)
+            return e->status;
+        candidate *c = &r->list[r->n];
+        if (prepare_candidate(e, &c->s, &who, why) != ADJ_OK)
+            return e->status;
+        if (c->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
+            drop_prepared(e, &c->s);
+            return ADJ_OK;
+        }
+        c->who = who;
+        c->who.rank = c->s.prep.rank;
+        r->n++;
+    }
+    return ADJ_OK;
+}
+
+static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_group *g)
+{
+    r->pool.allocator = e->pool.allocator;
+    if ((r->list = pool_alloc(&r->pool, MOST_CANDIDATES + 1, sizeof *r->list)) == NULL)
+        return out_of_memory(e);
+    for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++) {
+        if (open_backend(e, b) != ADJ_OK)
+            return e->status;
+        const adj_kernel *const *kernel = e->backend[b]->kernels;
+        for (; *kernel != NULL; kernel++)
+            if (kernel_takes(e, g, b, *kernel) &&
+                enter_kernel(e, r, s, (answer){.backend = b, .kernel = *kernel}) != ADJ_OK)
+                return e->status;
+    }
+    return ADJ_OK;
+}
+
+static adj_status make_room(adj_exec *e, race *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        candidate *c = &r->list[i];
+        if (tune_borders(e, &c->s, &c->borders) != ADJ_OK || tune_room(e, &c->s) != ADJ_OK)
+            return e->status;
+    }
+    for (int i = 0; i < r->n; i++)
+        tune_place(e, &r->list[i].s);
+    return ADJ_OK;
+}
+
+static double fastest(const race *r)
+{
+    double best = HUGE_VAL;
+    for (int i = 0; i < r->n; i++)
+        best = r->list[i].best < best ? r->list[i].best : best;
+    return best;
+}
+
+/* In turns; what takes far longer than the best is left out after its first run. 0: there was no
+ * time to run each of them. */
+static int run_race(adj_exec *e, race *r, double deadline)
+{
+    int rounds = ROUNDS;
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < r->n; i++) {
+            candidate *c = &r->list[i];
+            if (c->dropped)
+                continue;
+            if (seconds_now() > deadline)
+                return round > 0;
+            double took = tune_run(e, &c->s) + c->borders;
+            e->info.timed += round == 0;
+            c->best = took < c->best ? took : c->best;
+            c->dropped = c->best > hopeless * fastest(r);
+        }
+        if (fastest(r) > long_run)
+            rounds = 2;
+    }
+    return 1;
+}
+
+/* The one without timing, unless another is clearly faster; -1: none could be run. */
+static int winner(const race *r)
+{
+    int usual = 0, best = 0;
+    for (int i = 1; i < r->n; i++) {
+        usual = r->list[i].who.rank < r->list[usual].who.rank ? i : usual;
+        best = r->list[i].best < r->list[best].best ? i : best;
+    }
+    double least = r->list[best].best;
+    if (least == HUGE_VAL)
+        return -1;
+    return least < clearly * r->list[usual].best ? best : usual;
+}
+
+/* ---- the choice ---- */
+
+/* The step becomes the candidate, whose state it takes over. */
+static adj_status take(adj_exec *e, step *s, const step *from, const node_group *g, double seconds)
+{
+    const adj_layout **in = s->prep.in, **out = s->prep.out;
+    memmove(in, from->prep.in, (size_t)s->group.n_in * sizeof *in);
+    memmove(out, from->prep.out, (size_t)s->group.n_out * sizeof *out);
+    s->prep = from->prep;
+    s->prep.in = in;
+    s->prep.out = out;
+    s->kernel = from->kernel;
+    s->backend = from->backend;
+    s->tuned = seconds;
+    int first = backend_for(e, g->node[0]->op, 0);
+    if (s->backend == first || g->n > 1)
+        return ADJ_OK;
+    char why[ADJ_WHY];
+    snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
+             e->backend[first]->name);
+    if ((s->why = pool_string(&e->pool, why)) != NULL)
+        return ADJ_OK;
+    drop_prepared(e, s);
+    return out_of_memory(e);
+}
+
+static adj_status remember(adj_exec *e, const char *key, const candidate *c)
+{
+    tuner *t = e->tuner;
+    char impl[TUNE_IMPL] = "";
+    tune_entry entry = {.key = key, .impl = impl};
+    if (c != NULL) {
+        tune_impl(e, &c->s, impl);
+        entry = (tune_entry){.key = key,
+                             .backend = e->backend[c->who.backend]->name,
+                             .kernel = c->who.kernel->name,
+                             .candidate = c->who.candidate,
+                             .impl = impl,
+                             .seconds = c->best};
+        t->changed = 1;
+    }
+    return tune_add(t, &entry) == ADJ_OK ? ADJ_OK : out_of_memory(e);
+}
+
+/* Times the group's candidates and takes the winner. ADJ_ENOKERNEL: there are not two, or there was
+ * no time. */
+static adj_status choose_by_time(adj_exec *e, step *s, const node_group *g, const char *key)
+{
+    tuner *t = e->tuner;
+    race r = {.n = 0};
+    int won = -1;
+    double deadline = seconds_now() + t->seconds - t->spent;
+    if (enter_all(e, &r, s, g) == ADJ_OK && r.n > 1 && make_room(e, &r) == ADJ_OK) {
+        if (run_race(e, &r, deadline))
+            won = winner(&r);
+        else
+            t->left++;
+    }
+    adj_status status = e->status;
+    if (status == ADJ_OK)
+        status = remember(e, key, won >= 0 ? &r.list[won] : NULL);
+    if (status == ADJ_OK)
+        status = won >= 0 ? ADJ_OK : ADJ_ENOKERNEL;
+    for (int i = 0; i < r.n; i++)
+        if (i != won || status != ADJ_OK)
+            drop_prepared(e, &r.list[i].s);
+    if (status == ADJ_OK)
+        status = take(e, s, &r.list[won].s, g, r.list[won].best);
+    pool_free(&r.pool);
+    return status;
+}
+
+static const adj_kernel *find_kernel(const adj_exec *e, const node_group *g, const tune_entry *x,
+                                     int *backend)
+{
+    for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)
+        for (int i = 0; e->backend[b]->kernels[i] != NULL; i++) {
+            const adj_kernel *kernel = e->backend[b]->kernels[i];
+            if (strcmp(e->backend[b]->name, x->backend) == 0 &&
+                strcmp(kernel->name, x->kernel) == 0 && kernel_takes(e, g, b, kernel)) {
+                *backend = b;
+                return kernel;
+            }
+        }
+    return NULL;
+}
+
+/* Prepares what the entry says. ADJ_ENOKERNEL: it does not come out as the entry says. */
+static adj_status take_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
+{
+    char impl[TUNE_IMPL], why[ADJ_WHY];
+    answer who = {.candidate = x->candidate};
+    who.kernel = find_kernel(e, g, x, &who.backend);
+    if (who.kernel == NULL)
+        return ADJ_ENOKERNEL;
+    if (open_backend(e, who.backend) != ADJ_OK)
+        return e->status;
+    adj_status status = prepare_candidate(e, s, &who, why);
+    if (status != ADJ_OK)
+        return status;
+    tune_impl(e, s, impl);
+    if (strcmp(impl, x->impl) != 0 || s->prep.rank >= ADJ_RANK_FALLBACK) {
+        drop_prepared(e, s);
+        return ADJ_ENOKERNEL;
+    }
+    const step prepared = *s;
+    return take(e, s, &prepared, g, x->seconds);
+}
+
+adj_status tune_group(adj_exec *e, step *s, const node_group *g)
+{
+    tuner *t = e->tuner;
+    char key[TUNE_KEY];
+    if (tune_key(e, &s->group, key) != ADJ_OK)
+        return out_of_memory(e);
+    const tune_entry *known = tune_find(t, key);
+    if (known != NULL && known->kernel == NULL)
+        return ADJ_ENOKERNEL;
+    if (known != NULL) {
+        int from_file = known->from_file;
+        adj_status status = take_known(e, s, g, known);
+        e->info.remembered += from_file && status == ADJ_OK;
+        if (status != ADJ_ENOKERNEL)
+            return status;
+    }
+    if (t->spent >= t->seconds) {
+        t->left++;
+        return ADJ_ENOKERNEL;
+    }
+    double start = seconds_now();
+    adj_status status = choose_by_time(e, s, g, key);
+    t->spent += seconds_now() - start;
+    return status;
+}

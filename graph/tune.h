@@ -1,0 +1,80 @@
+/* tune.h - what the files of tuning share: the table of winners, what a file of them must begin
+ * with, and a place to run candidates in. Everything here is gone when the plan is made. */
+#ifndef ADJ_TUNE_H
+#define ADJ_TUNE_H
+
+#include "exec.h"
+
+enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
+
+typedef struct { /* the winner for a key; strings live in the tuner's pool */
+    const char *key;
+    const char *backend, *kernel; /* NULL: for this plan the static order decides */
+    int candidate;
+    const char *impl; /* what the candidate must prepare to: its name and layouts */
+    double seconds;   /* with the reorders at its borders */
+    int from_file;
+} tune_entry;
+
+typedef struct { /* memory that grows when more is asked for */
+    char *data;
+    size_t bytes;
+} area;
+
+typedef struct {
+    adj_type type;
+    int backend;
+    const adj_layout *from, *to;
+    double seconds;
+} reorder_cost;
+
+struct tuner {
+    pool pool;
+    const char *path; /* of the file; NULL: none */
+    int may_write, changed;
+    char header[TUNE_HEADER];
+    int n_entry, max_entry;
+    tune_entry *entry;
+    int n_cost, max_cost;
+    reorder_cost *cost;
+    double seconds, spent; /* allowed, used */
+    int left;              /* steps that there was no time for */
+    area in, zero, out, scratch, other;
+    size_t cold; /* bytes that a step of the whole graph touches between two runs of one node */
+    uint64_t seen;
+};
+
+/* ---- tune_key.c ---- */
+
+/* What is to be computed, and among whom: equal keys have equal winners. Readable, but the hash at
+ * its end covers what does not fit. ADJ_ENOMEM: out of memory. */
+adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY]);
+/* The first lines of a file that holds for this machine and these backends. */
+void tune_header(const adj_exec *e, char header[TUNE_HEADER]);
+/* What s is prepared as: the implementation and the layouts, in printable characters without tabs.
+ */
+void tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
+
+/* ---- tune_file.c: fills and writes the table; what is wrong with a file ends up in e->note ----
+ */
+
+adj_status tune_read(adj_exec *e);
+void tune_write(adj_exec *e);
+tune_entry *tune_find(const tuner *t, const char *key);
+/* Adds an entry or replaces the key's; strings are copied. */
+adj_status tune_add(tuner *t, const tune_entry *entry);
+
+/* ---- tune_time.c: running candidates on memory of their own ---- */
+
+/* A prepared step's buffers; to be used before the next tune_place. ADJ_ENOMEM. */
+adj_status tune_room(adj_exec *e, const step *s);
+/* Points the step's call into the room: after all candidates' tune_room. */
+void tune_place(const adj_exec *e, step *s);
+/* Seconds of one run on cold memory; HUGE_VAL: it failed. */
+double tune_run(adj_exec *e, step *s);
+/* Seconds of the reorders that the prepared step would cause at its borders. */
+adj_status tune_borders(adj_exec *e, const step *s, double *seconds);
+int tune_stays(const adj_exec *e, const adj_node *value);
+void tune_free_areas(adj_exec *e);
+
+#endif

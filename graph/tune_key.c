@@ -1,0 +1,186 @@
+/* tune_key.c - names for what tuning remembers: groups, machines, implementations. All are plain
+ * text, and do not depend on where a group stands in its graph. */
+#include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "tune.h"
+
+enum { HASH_DIGITS = 18 }; /* with "#" and the end */
+
+typedef struct {
+    char *text;
+    size_t used, size; /* size: what may be used, the end left out */
+    uint64_t hash;     /* of everything, also what did not fit */
+} writer;
+
+static void hash_bytes(writer *w, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < n; i++)
+        w->hash = (w->hash ^ p[i]) * UINT64_C(0x100000001b3);
+}
+
+/* Letters that a line of the file may hold: printable ones, no tab. */
+__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
+{
+    char piece[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(piece, sizeof piece, format, args);
+    va_end(args);
+    hash_bytes(w, piece, strlen(piece));
+    for (const char *c = piece; *c != '\0' && w->used < w->size; c++)
+        w->text[w->used++] = *c >= ' ' && *c < 0x7f ? *c : '_';
+    w->text[w->used] = '\0';
+}
+
+/* ---- a group ---- */
+
+static void put_type(writer *w, adj_type t)
+{
+    put(w, "%s[", adj_dtype_name(t.dtype));
+    for (int i = 0; i < t.shape.rank; i++)
+        put(w, "%s%lld", i > 0 ? "," : "", (long long)t.shape.dim[i]);
+    put(w, "]");
+}
+
+static const char *name_of(const adj_exec *e, const buffer *b)
+{
+    const adj_backend *backend = e->backend[b->backend];
+    return backend->layout_name != NULL ? backend->layout_name(b->layout) : "packed";
+}
+
+/* The layouts in which an operand can be had without a reorder. */
+static void put_operand(writer *w, const adj_exec *e, const adj_node *value)
+{
+    put_type(w, value->type);
+    for (int b = e->first_buffer[value->id]; b != NONE; b = e->buffer[b].next)
+        if (e->buffer[b].layout != NULL)
+            put(w, ":%s", name_of(e, &e->buffer[b]));
+        else
+            put(w, ":plain");
+    if (tune_stays(e, value))
+        put(w, ":stays");
+}
+
+static int position(int n, const adj_node *const list[], const adj_node *value)
+{
+    int i = 0;
+    while (i < n && list[i] != value)
+        i++;
+    return i;
+}
+
+static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
+{
+    char shown[160] = "";
+    if (n->op->show != NULL) {
+        FILE *f = fmemopen(shown, sizeof shown, "w");
+        if (f == NULL)
+            return ADJ_ENOMEM;
+        n->op->show(n->attrs, f);
+        fclose(f);
+        shown[sizeof shown - 1] = '\0';
+    }
+    put(w, " %s%s=", n->op->name, shown);
+    put_type(w, n->type);
+    hash_bytes(w, n->attrs, n->op->attr_size);
+    for (int i = 0; i < n->n_in; i++) { /* what is computed from what */
+        const int from[] = {position(g->n_in, g->in, n->in[i]),
+                            position(g->n_node, g->node, n->in[i])};
+        hash_bytes(w, from, sizeof from);
+    }
+    int leaves = position(g->n_out, g->out, n) < g->n_out;
+    hash_bytes(w, &leaves, sizeof leaves);
+    return ADJ_OK;
+}
+
+adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY])
+{
+    writer w = {.text = key, .size = TUNE_KEY - HASH_DIGITS, .hash = UINT64_C(0xcbf29ce484222325)};
+    adj_status status = ADJ_OK;
+    put(&w, "threads=%d math=%s", e->threads, e->math == ADJ_MATH_FAST ? "fast" : "exact");
+    for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)
+        put(&w, "%s%s", k == 0 ? " " : ">", e->backend[b]->name);
+    for (int i = 0; i < g->n_node && status == ADJ_OK; i++)
+        status = put_node(&w, g, g->node[i]);
+    for (int i = 0; i < g->n_in; i++) {
+        put(&w, "%s", i == 0 ? " of " : " ");
+        put_operand(&w, e, g->in[i]);
+    }
+    snprintf(key + w.used, HASH_DIGITS, "#%016llx", (unsigned long long)w.hash);
+    return status;
+}
+
+/* ---- a machine ---- */
+
+static void end_line(writer *w)
+{
+    if (w->used < w->size)
+        w->text[w->used++] = '\n';
+    w->text[w->used] = '\0';
+}
+
+#if defined(__x86_64__)
+static void put_cpu(writer *w)
+{
+    unsigned a, b, c, d, brand[13] = {0};
+    char name[sizeof brand];
+    for (unsigned i = 0; i < 3; i++)
+        if (__get_cpuid(0x80000002U + i, &a, &b, &c, &d))
+            memcpy(brand + (size_t)4 * i, (const unsigned[]){a, b, c, d}, 4 * sizeof a);
+    memcpy(name, brand, sizeof brand);
+    unsigned model = __get_cpuid(1, &a, &b, &c, &d) ? a : 0;
+    put(w, "cpu %s %08x", name + strspn(name, " "), model);
+    end_line(w);
+    put(w, "isa sse2%s%s%s%s%s%s", __builtin_cpu_supports("avx2") ? " avx2" : "",
+        __builtin_cpu_supports("fma") ? " fma" : "",
+        __builtin_cpu_supports("avx512f") ? " avx512f" : "",
+        __builtin_cpu_supports("avx512bw") ? " avx512bw" : "",
+        __builtin_cpu_supports("avx512vl") ? " avx512vl" : "",
+        __builtin_cpu_supports("avx512vnni") ? " avx512vnni" : "");
+    end_line(w);
+}
+#else
+static void put_cpu(writer *w)
+{
+    put(w, "cpu unknown");
+    end_line(w);
+}
+#endif
+
+void tune_header(const adj_exec *e, char header[TUNE_HEADER])
+{
+    writer w = {.text = header, .size = TUNE_HEADER - 1};
+    put(&w, "adjoint tune 1, library %d", ADJ_VERSION);
+    end_line(&w);
+    put_cpu(&w);
+    for (int i = 0; i < e->n_backend; i++) {
+        char about[128] = "* *";
+        if (e->backend[i]->describe != NULL)
+            e->backend[i]->describe(about, sizeof about);
+        put(&w, "backend %s %s", e->backend[i]->name, about);
+        end_line(&w);
+    }
+}
+
+/* ---- an implementation ---- */
+
+static void put_layout(writer *w, const adj_backend *b, const char *side, int i,
+                       const adj_layout *layout)
+{
+    if (layout != NULL)
+        put(w, " %s%d=%s", side, i, b->layout_name != NULL ? b->layout_name(layout) : "packed");
+}
+
+void tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL])
+{
+    writer w = {.text = impl, .size = TUNE_IMPL - 1};
+    put(&w, "%s", s->prep.impl);
+    for (int i = 0; i < s->group.n_in; i++)
+        put_layout(&w, e->backend[s->backend], "in", i, s->prep.in[i]);
+    for (int i = 0; i < s->group.n_out; i++)
+        put_layout(&w, e->backend[s->backend], "out", i, s->prep.out[i]);
+}

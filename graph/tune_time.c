@@ -1,0 +1,232 @@
+/* tune_time.c - how long a prepared step takes on memory of its own.
+ *
+ * Within a graph a step finds its operands where the whole graph's values have passed through the
+ * caches since they were made; timing it again and again on the same memory would flatter what
+ * fits the caches. So as much memory as the graph's values take (up to what a last-level cache
+ * holds) is read before each run. All candidates share the same buffers, and each is pointed at
+ * them once: pointing costs something in some backends. */
+#include <math.h>
+#include <string.h>
+
+#include "tune.h"
+
+enum { ALIGNMENT = 64, MOST_COLD = 32 << 20, RUNS_OF_REORDER = 3 };
+
+static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+/* ---- memory ---- */
+
+/* Ordinary numbers in every float type: halves from 0x3f00 to 0x3fff. */
+static void fill(area *a)
+{
+    uint32_t x = 1;
+    for (size_t i = 0; i + 1 < a->bytes; i += 2) {
+        x = x * 1664525U + 1013904223U;
+        uint16_t half = (uint16_t)(0x3f00U | (x >> 24));
+        memcpy(a->data + i, &half, sizeof half);
+    }
+}
+
+/* Zeroed when it grows. */
+static adj_status grow(adj_exec *e, area *a, size_t bytes)
+{
+    const adj_allocator *allocator = &e->pool.allocator;
+    if (a->data != NULL && bytes <= a->bytes)
+        return ADJ_OK;
+    adj_release(allocator, a->data);
+    *a = (area){adj_alloc(allocator, bytes), bytes};
+    return a->data != NULL ? ADJ_OK : exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+}
+
+static adj_status grow_filled(adj_exec *e, area *a, size_t bytes)
+{
+    size_t before = a->data != NULL ? a->bytes : 0;
+    if (grow(e, a, bytes) == ADJ_OK && a->bytes != before)
+        fill(a);
+    return e->status;
+}
+
+void tune_free_areas(adj_exec *e)
+{
+    tuner *t = e->tuner;
+    area *all[] = {&t->in, &t->zero, &t->out, &t->scratch, &t->other};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        adj_release(&e->pool.allocator, all[i]->data);
+}
+
+/* Integers are labels and counters: zeros are right for both. */
+static int is_integer(const adj_node *n) { return !adj_is_float(n->type.dtype); }
+
+static size_t in_bytes(const adj_exec *e, const step *s, int i)
+{
+    return aligned(value_bytes(e, s->group.in[i]->type, s->prep.in[i], s->backend));
+}
+
+static size_t out_bytes(const adj_exec *e, const step *s, int i)
+{
+    return aligned(value_bytes(e, s->group.out[i]->type, s->prep.out[i], s->backend));
+}
+
+adj_status tune_room(adj_exec *e, const step *s)
+{
+    tuner *t = e->tuner;
+    size_t in = 0, zero = 0, out = 0;
+    for (int i = 0; i < s->group.n_in; i++)
+        if (!is_integer(s->group.in[i]))
+            in += in_bytes(e, s, i);
+        else if (in_bytes(e, s, i) > zero)
+            zero = in_bytes(e, s, i);
+    for (int i = 0; i < s->group.n_out; i++)
+        out += out_bytes(e, s, i);
+    if (grow_filled(e, &t->in, in) == ADJ_OK && grow(e, &t->zero, zero) == ADJ_OK &&
+        grow(e, &t->out, out) == ADJ_OK && grow(e, &t->scratch, s->prep.scratch) == ADJ_OK)
+        grow(e, &t->other, t->cold < MOST_COLD ? t->cold : MOST_COLD);
+    return e->status;
+}
+
+void tune_place(const adj_exec *e, step *s)
+{
+    const tuner *t = e->tuner;
+    size_t in = 0, out = 0;
+    for (int i = 0; i < s->group.n_in; i++) {
+        int zero = is_integer(s->group.in[i]);
+        ((const void **)s->call.in)[i] = zero ? t->zero.data : t->in.data + in;
+        in += zero ? 0 : in_bytes(e, s, i);
+    }
+    for (int i = 0; i < s->group.n_out; i++) {
+        ((void **)s->call.out)[i] = t->out.data + out;
+        out += out_bytes(e, s, i);
+    }
+    s->call.group = &s->group;
+    s->call.state = s->prep.state;
+    s->call.scratch = t->scratch.data;
+    s->call.threads = e->threads;
+}
+
+/* ---- time ---- */
+
+/* Every thread reads its part, as its caches are its own. */
+static void cool(tuner *t)
+{
+    const uint64_t *word = (const uint64_t *)t->other.data;
+    int64_t n = (int64_t)(t->other.bytes / sizeof *word);
+    uint64_t sum = 0;
+#pragma omp parallel for reduction(+ : sum) schedule(static)
+    for (int64_t i = 0; i < n; i += ALIGNMENT / (int64_t)sizeof *word)
+        sum += word[i];
+    t->seen += sum;
+}
+
+double tune_run(adj_exec *e, step *s)
+{
+    s->call.message[0] = '\0';
+    cool(e->tuner);
+    double start = seconds_now();
+    adj_status status = s->kernel->run(&s->call);
+    return status == ADJ_OK ? seconds_now() - start : HUGE_VAL;
+}
+
+/* ---- reorders ---- */
+
+static adj_status time_reorder(adj_exec *e, reorder_cost *c)
+{
+    tuner *t = e->tuner;
+    const adj_backend *b = e->backend[c->backend];
+    adj_reorder r = {e->opened[c->backend], c->from, c->to, c->type};
+    void *state = NULL;
+    size_t scratch = 0;
+    c->seconds = HUGE_VAL;
+    adj_status status = b->reorder_prepare(&r, &state, &scratch);
+    if (status == ADJ_ENOMEM)
+        return exec_fail(e, status, "adj_exec_new: out of memory");
+    if (status != ADJ_OK)
+        return ADJ_OK; /* too dear */
+    if (grow_filled(e, &t->in, aligned(value_bytes(e, c->type, c->from, c->backend))) == ADJ_OK &&
+        grow(e, &t->out, aligned(value_bytes(e, c->type, c->to, c->backend))) == ADJ_OK &&
+        grow(e, &t->scratch, scratch) == ADJ_OK)
+        grow(e, &t->other, t->cold < MOST_COLD ? t->cold : MOST_COLD);
+    for (int i = 0; i < RUNS_OF_REORDER && e->status == ADJ_OK; i++) {
+        cool(t);
+        double start = seconds_now();
+        status = b->reorder_run(state, t->in.data, t->out.data, t->scratch.data);
+        double took = seconds_now() - start;
+        if (status == ADJ_OK && took < c->seconds)
+            c->seconds = took;
+    }
+    b->reorder_drop(e->opened[c->backend], state);
+    return e->status;
+}
+
+static adj_status add_reorder(adj_exec *e, reorder_cost want, double *seconds)
+{
+    tuner *t = e->tuner;
+    for (int i = 0; i < t->n_cost; i++) {
+        const reorder_cost *c = &t->cost[i];
+        if (c->from == want.from && c->to == want.to && c->backend == want.backend &&
+            c->type.dtype == want.type.dtype && adj_shape_equal(c->type.shape, want.type.shape)) {
+            *seconds += c->seconds;
+            return ADJ_OK;
+        }
+    }
+    if (t->n_cost == t->max_cost) {
+        int more = t->max_cost > 0 ? 2 * t->max_cost : 64;
+        reorder_cost *bigger = pool_alloc(&t->pool, (size_t)more, sizeof *bigger);
+        if (bigger == NULL)
+            return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        if (t->n_cost > 0)
+            memcpy(bigger, t->cost, (size_t)t->n_cost * sizeof *bigger);
+        t->cost = bigger;
+        t->max_cost = more;
+    }
+    if (time_reorder(e, &want) != ADJ_OK)
+        return e->status;
+    t->cost[t->n_cost++] = want;
+    *seconds += want.seconds;
+    return ADJ_OK;
+}
+
+/* Its reordered copies are made once, not in every run: a parameter that no update assigns, or a
+ * constant. Inputs may be set before each run. */
+int tune_stays(const adj_exec *e, const adj_node *value)
+{
+    return e->leaf_of[value->id] != NONE && value->op != &adj_op_input &&
+           leaf_to_watch(e, value) != NONE;
+}
+
+/* What plan.c will do for an operand. */
+static adj_status operand_cost(adj_exec *e, const step *s, int i, double *seconds)
+{
+    const adj_node *value = s->group.in[i];
+    const adj_layout *layout = s->prep.in[i];
+    if (find_buffer(e, value, layout) != NONE || tune_stays(e, value))
+        return ADJ_OK;
+    int from = find_buffer(e, value, NULL);
+    if (from == NONE)
+        from = e->first_buffer[value->id];
+    const buffer *b = &e->buffer[from];
+    const adj_layout *have = b->layout;
+    if (have != NULL && (layout == NULL || b->backend != s->backend)) {
+        if (add_reorder(e, (reorder_cost){value->type, b->backend, have, NULL, 0}, seconds) !=
+            ADJ_OK)
+            return e->status;
+        have = NULL;
+    }
+    if (layout == NULL)
+        return ADJ_OK;
+    return add_reorder(e, (reorder_cost){value->type, s->backend, have, layout, 0}, seconds);
+}
+
+adj_status tune_borders(adj_exec *e, const step *s, double *seconds)
+{
+    *seconds = 0;
+    for (int i = 0; i < s->group.n_in; i++)
+        if (operand_cost(e, s, i, seconds) != ADJ_OK)
+            return e->status;
+    for (int i = 0; i < s->group.n_out; i++)
+        if (s->prep.out[i] != NULL &&
+            add_reorder(e,
+                        (reorder_cost){s->group.out[i]->type, s->backend, s->prep.out[i], NULL, 0},
+                        seconds) != ADJ_OK)
+            return e->status;
+    return ADJ_OK;
+}

@@ -1,0 +1,512 @@
+/* test_tune.c - tuning: the fast one of two planted candidates is found, remembered in a file, and
+ * the file is believed in nothing that cannot be checked; memory running out anywhere. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+
+/* ---- a backend whose first candidate for relu is slow ---- */
+
+static int runs; /* of planted kernels */
+
+static const adj_backend *naive_backend(void)
+{
+    int n = 0;
+    while (adj_backends[n + 1] != NULL)
+        n++;
+    return adj_backends[n];
+}
+
+static const char *const names[] = {"slow:1", "fast:1"};
+
+typedef struct {
+    void *naive;
+    int candidate;
+} planted;
+
+static adj_status plant(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    static planted states[] = {{NULL, 0}, {NULL, 1}};
+    if (strcmp(g->node[0]->op->name, "relu") != 0 || candidate > 1)
+        return ADJ_ENOKERNEL;
+    adj_status status = naive_backend()->kernels[0]->prepare(backend, g, 0, p);
+    states[candidate].naive = p->state;
+    p->state = &states[candidate];
+    p->rank = 0;
+    strcpy(p->impl, names[candidate]);
+    return status;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const planted *s = c->state;
+    adj_call inner = *c;
+    runs++;
+    inner.state = s->naive;
+    if (s->candidate == 0)
+        nanosleep(&(struct timespec){0, 300000}, NULL);
+    return naive_backend()->kernels[0]->run(&inner);
+}
+
+static adj_status open_planted(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+
+static void close_planted(void *backend) { (void)backend; }
+
+static const char *version = "1.0.0 none";
+static void describe(char *text, size_t size) { snprintf(text, size, "%s", version); }
+
+static const adj_kernel kernel = {.name = "two", .prepare = plant, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend backend = {.name = "planted",
+                                    .open = open_planted,
+                                    .close = close_planted,
+                                    .kernels = kernels,
+                                    .describe = describe};
+
+/* ---- a plan of one relu ---- */
+
+typedef struct {
+    char impl[64], note[512];
+    int timed, remembered, runs;
+    double tuned;
+} outcome;
+
+static outcome plan(adj_exec_opts o, int64_t n)
+{
+    const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {n}}), *y = adj_relu(x);
+    outcome out = {.runs = runs};
+    adj_exec *e;
+    o.n_fetch = 1;
+    o.fetch = &y;
+    o.backends = backends;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_step_info s = adj_exec_step(e, 0);
+    snprintf(out.impl, sizeof out.impl, "%s", s.impl);
+    snprintf(out.note, sizeof out.note, "%s", adj_exec_note(e));
+    out.tuned = s.tuned_seconds;
+    out.timed = adj_exec_stats(e).timed;
+    out.remembered = adj_exec_stats(e).remembered;
+    out.runs = runs - out.runs;
+    cr_assert_null(strchr(out.note, '\n'));
+    float *v = calloc((size_t)n, sizeof *v);
+    v[0] = -3;
+    v[n - 1] = 4;
+    cr_assert_eq(adj_set(e, x, v, (size_t)n * sizeof *v), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    cr_assert_eq(adj_get(e, y, v, (size_t)n * sizeof *v), ADJ_OK);
+    cr_assert(v[0] == 0 && v[n - 1] == 4);
+    free(v);
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return out;
+}
+
+static char folder[64], file[128];
+
+static void make_folder(void)
+{
+    strcpy(folder, "/tmp/adjoint-tune-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/tune", folder);
+}
+
+static void remove_folder(void)
+{
+    char partial[160];
+    snprintf(partial, sizeof partial, "%s.partial", file);
+    unlink(partial);
+    unlink(file);
+    cr_assert_eq(rmdir(folder), 0, "something is left in %s", folder);
+}
+
+static char *read_text(size_t *n)
+{
+    FILE *f = fopen(file, "r");
+    cr_assert_not_null(f);
+    char *text = calloc(1, 1 << 16);
+    *n = fread(text, 1, (1 << 16) - 1, f);
+    fclose(f);
+    return text;
+}
+
+static void write_text(const char *text, size_t n)
+{
+    FILE *f = fopen(file, "w");
+    cr_assert_eq(fwrite(text, 1, n, f), n);
+    cr_assert_eq(fclose(f), 0);
+}
+
+static adj_exec_opts tuned(void)
+{
+    return (adj_exec_opts){.tune = 1, .tune_file = file, .threads = 1};
+}
+
+/* ---- what is chosen ---- */
+
+Test(tune, the_fast_candidate_is_chosen_and_remembered)
+{
+    make_folder();
+    outcome o = plan((adj_exec_opts){.threads = 1}, 64);
+    cr_assert_str_eq(o.impl, "slow:1");
+    cr_assert(o.runs == 0 && o.timed == 0 && o.tuned == 0);
+
+    o = plan((adj_exec_opts){.tune = 1, .threads = 1}, 64);
+    cr_assert_str_eq(o.impl, "fast:1");
+    cr_assert(o.timed == 2 && o.remembered == 0 && o.tuned > 0 && o.tuned < 0.1);
+    cr_assert_str_eq(o.note, "");
+
+    o = plan(tuned(), 64);
+    cr_assert(o.timed == 2 && strcmp(o.impl, "fast:1") == 0 && o.note[0] == '\0');
+    o = plan(tuned(), 64);
+    cr_assert_str_eq(o.impl, "fast:1");
+    cr_assert(o.timed == 0 && o.remembered == 1 && o.runs == 0 && o.tuned > 0);
+    o = plan(tuned(), 65); /* another shape, added to the file */
+    cr_assert(o.timed == 2 && o.remembered == 0);
+    adj_exec_opts two = tuned();
+    two.threads = 2;
+    o = plan(two, 65);
+    cr_assert(o.timed == 2, "another number of threads");
+    for (int64_t n = 64; n <= 65; n++)
+        cr_assert_eq(plan(tuned(), n).remembered, 1);
+
+    adj_exec_opts wanted = tuned();
+    wanted.impl = "slow";
+    o = plan(wanted, 64);
+    cr_assert(o.timed == 0 && strcmp(o.impl, "slow:1") == 0, "impl wins");
+    remove_folder();
+}
+
+Test(tune, the_environment_names_the_file)
+{
+    make_folder();
+    setenv("ADJOINT_TUNE", file, 1);
+    cr_assert_eq(plan((adj_exec_opts){.tune = 1}, 64).timed, 2);
+    cr_assert_eq(plan((adj_exec_opts){.tune = 1}, 64).remembered, 1);
+    cr_assert_eq(plan((adj_exec_opts){0}, 64).remembered, 0);
+    setenv("ADJOINT_TUNE", "", 1);
+    cr_assert_eq(plan((adj_exec_opts){.tune = 1}, 64).timed, 2);
+    remove_folder();
+}
+
+Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
+{
+    const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
+    adj_graph *g = adj_graph_new();
+    adj_node *y[4];
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", i);
+        y[i] = adj_relu(adj_input(g, name, ADJ_F32, (adj_shape){1, {9 + i / 3}}));
+    }
+    adj_exec_opts o = {.n_fetch = 4, .fetch = y, .backends = backends, .tune = 1};
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_exec_stats(e).timed, 4);
+    for (int i = 0; i < 4; i++)
+        cr_assert_str_eq(adj_exec_step(e, i).impl, "fast:1");
+    FILE *f = tmpfile();
+    char text[4096] = "";
+    adj_exec_print(f, e);
+    rewind(f);
+    cr_assert_gt(fread(text, 1, sizeof text - 1, f), 0);
+    fclose(f);
+    cr_assert_not_null(strstr(text, "[planted fast:1] tuned "), "%s", text);
+    adj_exec_free(e);
+
+    o.tune_seconds = 1e-9;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_str_eq(adj_exec_step(e, 0).impl, "slow:1");
+    cr_assert_not_null(strstr(adj_exec_note(e), "too short"), "%s", adj_exec_note(e));
+    adj_exec_free(e);
+    const double wrong[] = {-1, 1e9, 0.0 / 0.0};
+    for (int i = 0; i < 3; i++) {
+        o.tune_seconds = wrong[i];
+        cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
+        cr_assert_not_null(strstr(adj_exec_message(e), "tune_seconds"));
+        adj_exec_free(e);
+    }
+    adj_graph_free(g);
+}
+
+/* ---- files that are not believed ---- */
+
+/* The file is ignored with one line that has the word, and written anew. */
+static void expect_ignored(const char *text, size_t n, const char *word)
+{
+    write_text(text, n);
+    outcome o = plan(tuned(), 64);
+    cr_assert_str_eq(o.impl, "fast:1");
+    cr_assert(o.timed == 2 && o.remembered == 0, "%s: %.*s", word, (int)n, text);
+    cr_assert(strstr(o.note, "is ignored") != NULL && strstr(o.note, word) != NULL,
+              "expected %s, got %s", word, o.note);
+    o = plan(tuned(), 64);
+    cr_assert(o.remembered == 1 && o.note[0] == '\0', "after %s: %s", word, o.note);
+}
+
+/* text with the first `from` replaced. */
+static void expect_ignored_with(const char *text, const char *from, const char *to,
+                                const char *word)
+{
+    static char changed[1 << 16];
+    const char *at = strstr(text, from);
+    cr_assert_not_null(at, "%s is not in %s", from, text);
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    expect_ignored(changed, strlen(changed), word);
+}
+
+Test(tune, other_machines_and_versions)
+{
+    make_folder();
+    size_t n;
+    plan(tuned(), 64);
+    char *text = read_text(&n);
+    expect_ignored_with(text, "tune 1", "tune 2", "another CPU or another version");
+    expect_ignored_with(text, "cpu ", "cpu X", "another CPU or another version");
+    expect_ignored_with(text, "backend planted 1.0.0", "backend planted 0.9.0",
+                        "another CPU or another version");
+    expect_ignored("", 0, "another CPU");
+    plan(tuned(), 64);
+    version = "1.0.1 none";
+    outcome o = plan(tuned(), 64);
+    cr_assert(o.timed == 2 && strstr(o.note, "is ignored") != NULL);
+    cr_assert_eq(plan(tuned(), 64).remembered, 1);
+    free(text);
+    remove_folder();
+}
+
+Test(tune, truncated_and_hostile)
+{
+    static char hostile[1 << 16];
+    make_folder();
+    size_t n;
+    plan(tuned(), 64);
+    char *text = read_text(&n);
+    for (size_t length = 0; length < n; length++) {
+        write_text(text, length);
+        outcome o = plan(tuned(), 64);
+        cr_assert(o.timed == 2 && strstr(o.note, "is ignored") != NULL, "%zu of %zu bytes: %s",
+                  length, n, o.note);
+    }
+    expect_ignored_with(text, "end 1\n", "end 2\n", "count is wrong");
+    expect_ignored_with(text, "end 1\n", "end -1\n", "count is wrong");
+    expect_ignored_with(text, "end 1\n", "end 1\nend 1\n", "count is wrong");
+    expect_ignored_with(text, "end 1\n", "end 99999999999999999999\n", "count is wrong");
+    expect_ignored_with(text, "end 1\n", "\nend 1\n", "six fields");
+    expect_ignored_with(text, "end 1\n", "a\tb\tc\nend 2\n", "six fields");
+    expect_ignored_with(text, "end 1\n", "a\tb\t0\t1\t\tk\nend 2\n", "six fields");
+    expect_ignored_with(text, "end 1\n", "a\tb\t0\t1\ti\tk\tl\nend 2\n", "six fields");
+    expect_ignored_with(text, "two\t1\t", "two\t-1\t", "out of range");
+    expect_ignored_with(text, "two\t1\t", "two\t 1\t", "out of range");
+    expect_ignored_with(text, "two\t1\t", "two\t99999999999999999999\t", "out of range");
+    expect_ignored_with(text, "\tfast:1", "nan\tfast:1", "out of range");
+    expect_ignored_with(text, "two\t1\t", "two\t1\tinf\tx\ty\nplanted\ttwo\t1\t", "out of range");
+    memcpy(hostile, text, n);
+    hostile[n / 2] = '\0';
+    expect_ignored(hostile, n, "not text");
+    memcpy(hostile, text, n - 6);
+    memset(hostile + n - 6, 'x', 40000);
+    expect_ignored(hostile, n - 6 + 40000, "end is missing");
+    memset(hostile, 0xff, sizeof hostile);
+    expect_ignored(hostile, sizeof hostile, "not text");
+    free(text);
+    remove_folder();
+}
+
+/* A line that names what is not there, or no longer what the candidate is, is timed again. */
+Test(tune, a_winner_that_is_gone)
+{
+    static const char *const change[][2] = {
+        {"fast:1", "fast:2"},          {"two\t1\t", "two\t0\t"}, {"two\t1\t", "two\t7\t"},
+        {"planted\ttwo", "gone\ttwo"}, {"\ttwo\t", "\tthree\t"},
+    };
+    static char changed[1 << 16];
+    make_folder();
+    size_t n;
+    plan(tuned(), 64);
+    char *text = read_text(&n);
+    for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
+        const char *at = strstr(strstr(text, "\nplanted\t"), change[i][0]);
+        cr_assert_not_null(at);
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, change[i][1],
+                 at + strlen(change[i][0]));
+        write_text(changed, strlen(changed));
+        outcome o = plan(tuned(), 64);
+        cr_assert(o.timed == 2 && o.remembered == 0 && strcmp(o.impl, "fast:1") == 0, "%s",
+                  changed);
+        cr_assert_eq(plan(tuned(), 64).remembered, 1);
+    }
+    free(text);
+    remove_folder();
+}
+
+Test(tune, what_is_no_file)
+{
+    char partial[160];
+    struct stat s;
+    make_folder();
+    cr_assert_eq(mkfifo(file, 0600), 0);
+    outcome o = plan(tuned(), 64);
+    cr_assert(o.timed == 2 && strstr(o.note, "not a regular file") != NULL, "%s", o.note);
+    cr_assert(stat(file, &s) == 0 && S_ISFIFO(s.st_mode));
+    unlink(file);
+    cr_assert_eq(mkdir(file, 0700), 0);
+    o = plan(tuned(), 64);
+    cr_assert(o.timed == 2 && strstr(o.note, "is ignored") != NULL, "%s", o.note);
+    rmdir(file);
+
+    snprintf(partial, sizeof partial, "%s.partial", file);
+    cr_assert_eq(symlink("/dev/null", partial), 0);
+    o = plan(tuned(), 64);
+    cr_assert(o.timed == 2 && strstr(o.note, "cannot be written") != NULL, "%s", o.note);
+    unlink(partial);
+    FILE *f = fopen(partial, "w"); /* left behind by a killed process */
+    fputs("half", f);
+    fclose(f);
+    cr_assert_str_eq(plan(tuned(), 64).note, "");
+    cr_assert_neq(access(partial, F_OK), 0);
+    cr_assert_eq(plan(tuned(), 64).remembered, 1);
+
+    adj_exec_opts nowhere = tuned();
+    nowhere.tune_file = "/nonexistent/folder/tune";
+    o = plan(nowhere, 64);
+    cr_assert(o.timed == 2 && strstr(o.note, "cannot be written") != NULL, "%s", o.note);
+    remove_folder();
+}
+
+/* ---- real kernels ---- */
+
+/* Some steps of training a small residual network. */
+static void train(const adj_exec_opts *tuning, float loss[3], adj_exec_info *info)
+{
+    adj_model_opts m = {.batch = 2, .training = 1};
+    adj_graph *g = adj_graph_new();
+    adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", &m), &m);
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    adj_node *l = adj_loss_softmax(logits, labels), *images = adj_find(g, "images");
+    adj_exec_opts o = *tuning;
+    o.n_fetch = 1;
+    o.fetch = &l;
+    o.updates = adj_training_updates(l, lr, &(adj_optimiser_opts){.momentum = 0.9});
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_type t = adj_node_type(images);
+    size_t bytes = (size_t)adj_shape_elems(t.shape) * sizeof(float);
+    float *x = malloc(bytes), rate = 0.01F;
+    adj_draw(ADJ_F32, x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
+    cr_assert_eq(adj_set(e, images, x, bytes), ADJ_OK);
+    cr_assert_eq(adj_set(e, labels, (int32_t[]){1, 7}, 8), ADJ_OK);
+    cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+        cr_assert_eq(adj_get(e, l, &loss[i], sizeof loss[i]), ADJ_OK);
+    }
+    *info = adj_exec_stats(e);
+    free(x);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* One choice, one result: a plan from the file gives the bits of the plan that wrote it. */
+Test(tune, a_choice_gives_the_same_results)
+{
+    float first[3], again[3], usual[3];
+    adj_exec_info info;
+    make_folder();
+    adj_exec_opts o = tuned();
+    o.tune_seconds = 100;
+    train(&(adj_exec_opts){.threads = 1}, usual, &info);
+    train(&o, first, &info);
+    cr_assert(info.timed > 20, "%d", info.timed);
+    for (int i = 0; i < 2; i++) {
+        train(&o, again, &info);
+        cr_assert(info.timed == 0 && info.remembered > 10, "%d timed, %d remembered", info.timed,
+                  info.remembered);
+        cr_assert_arr_eq(first, again, sizeof first);
+    }
+    for (int i = 0; i < 3; i++)
+        cr_assert(first[i] - usual[i] < 1e-3 && usual[i] - first[i] < 1e-3, "%g %g", first[i],
+                  usual[i]);
+    remove_folder();
+}
+
+/* ---- out of memory at the n-th allocation ---- */
+
+typedef struct {
+    long calls, live, fail_at; /* fail_at 0: never */
+} counter;
+
+static void *count_alloc(void *user, size_t bytes)
+{
+    counter *c = user;
+    if (++c->calls == c->fail_at)
+        return NULL;
+    c->live++;
+    return malloc(bytes);
+}
+
+static void count_free(void *user, void *p)
+{
+    ((counter *)user)->live--;
+    free(p);
+}
+
+static adj_status plan_conv(counter *c)
+{
+    adj_allocator a = {count_alloc, count_free, c};
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 8, 8, 16}});
+    adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 16, 16}}, (adj_init){0});
+    adj_node *y = adj_relu(adj_conv2d(x, w, NULL));
+    adj_exec_opts o = tuned();
+    adj_exec *e;
+    o.n_fetch = 1;
+    o.fetch = &y;
+    o.allocator = &a;
+    adj_status status = adj_exec_new(g, &o, &e);
+    cr_assert(status == ADJ_OK || e == NULL || adj_exec_message(e)[0] != '\0');
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return status;
+}
+
+/* How much is allocated depends on which candidate wins. */
+static void run_out_of_memory(void)
+{
+    counter c = {0};
+    cr_assert_eq(plan_conv(&c), ADJ_OK);
+    cr_assert_eq(c.live, 0);
+    long total = c.calls;
+    for (long n = 1; n <= total; n++) {
+        c = (counter){.fail_at = n};
+        adj_status status = plan_conv(&c);
+        cr_assert(status == ADJ_ENOMEM || (status == ADJ_OK && c.calls < n),
+                  "allocation %ld of %ld failed, status: %s", n, total, adj_status_name(status));
+        cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
+    }
+}
+
+Test(tune, out_of_memory)
+{
+    make_folder();
+    file[0] = '\0'; /* timed each time */
+    unsetenv("ADJOINT_TUNE");
+    run_out_of_memory();
+    snprintf(file, sizeof file, "%s/tune", folder);
+    counter c = {0};
+    cr_assert_eq(plan_conv(&c), ADJ_OK);
+    run_out_of_memory();
+    remove_folder();
+}
