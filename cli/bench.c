@@ -18,6 +18,9 @@ static void print_step(const bench_opts *o, const bench_net *n, const bench_step
            1e-9 * n->flop / s->median);
     printf("  built and planned in %.0f ms: %d steps, %d reorders, %d on naive\n",
            1e3 * n->plan_seconds, info.steps, info.reorders, info.naive_steps);
+    if (o->tune)
+        printf("  tuned: %d candidates timed, %d steps from the file\n", info.timed,
+               info.remembered);
     printf("  arena %.2f MB (%.2f MB live at most), kept %.2f MB, peak resident %.1f MB\n",
            1e-6 * (double)info.arena_bytes, 1e-6 * (double)info.live_bytes,
            1e-6 * (double)info.storage_bytes, 1e-6 * (double)t->peak_rss);
@@ -49,6 +52,8 @@ static int bench_steps(const bench_opts *o)
     int status = EXIT_OK;
     if (bench_net_open(&n, o) != ADJ_OK || bench_net_time(&n, o, &t) != ADJ_OK)
         status = failed(&n);
+    if (adj_exec_note(n.exec)[0] != '\0')
+        complain("bench", EXIT_OK, "%s", adj_exec_note(n.exec));
     if (status == EXIT_OK && !o->json)
         print_step(o, &n, &t);
     if (status == EXIT_OK)

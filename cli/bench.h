@@ -10,7 +10,7 @@
 
 typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
-    const char *model, *backend, *without, *impl, *math, *trace;
+    const char *model, *backend, *without, *impl, *math, *trace, *tune_file;
     int64_t batch, threads, infer, tune, raw, all, warm, cold, profile, json;
     double seconds; /* of each measurement */
     adj_dtype dtype;

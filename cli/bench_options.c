@@ -14,6 +14,8 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--infer", "", "the evaluation graph instead of a training step", OPTION_FLAG, &o->infer,
          0, 0},
         {"--tune", "", "the plan times candidates", OPTION_FLAG, &o->tune, 0, 0},
+        {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's", OPTION_TEXT,
+         &o->tune_file, 0, 0},
         {"--math", "MODE", "exact (default) or fast", OPTION_TEXT, &o->math, 0, 0},
         {"--backend", "NAME", "as the executor takes it; with --all: only these, A,B", OPTION_TEXT,
          &o->backend, 0, 0},
@@ -46,8 +48,6 @@ static int read_options(bench_opts *o, int argc, char **argv)
 /* The executor has no such options yet: saying so is better than timing something else. */
 static int check_plan_options(const bench_opts *o)
 {
-    if (o->tune)
-        return complain("bench", EXIT_USAGE, "--tune: this build's executor cannot tune");
     if (o->math == NULL || strcmp(o->math, "exact") == 0)
         return CONTINUE;
     if (strcmp(o->math, "fast") == 0)
@@ -67,6 +67,8 @@ static int check_goes_with(const bench_opts *o)
         {o->raw, o->op.op == NULL, "--raw goes with --model"},
         {o->profile, step, "--profile goes with --model"},
         {o->trace != NULL, step, "--trace goes with --model"},
+        {o->tune, step, "--tune goes with --model"},
+        {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
         {o->all, !step, "--all goes with --op or --raw"},
         {o->warm || o->cold, !step, "--warm and --cold go with --op or --raw"},
         {o->warm && o->cold, 0, "--warm and --cold exclude each other"},

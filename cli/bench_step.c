@@ -13,6 +13,8 @@ static adj_exec_opts exec_opts(const bench_opts *o)
 {
     return (adj_exec_opts){.backend = o->backend,
                            .impl = o->impl,
+                           .tune = (int)o->tune,
+                           .tune_file = o->tune_file,
                            .threads = (int)o->threads,
                            .profile = o->timed_steps};
 }

@@ -76,6 +76,12 @@ static int check_out(const char *option, const char *out)
     return bad ? EXIT_FAILED : CONTINUE;
 }
 
+static void print_note(const network *n)
+{
+    if (adj_exec_note(n->exec)[0] != '\0')
+        complain("train", EXIT_OK, "%s", adj_exec_note(n->exec));
+}
+
 static int open_networks(training *t)
 {
     const train_opts *o = t->o;
@@ -85,15 +91,19 @@ static int open_networks(training *t)
                             .seed = o->seed,
                             .threads = o->threads,
                             .backend = o->backend,
+                            .tune = (int)o->tune,
+                            .tune_file = o->tune_file,
                             .optimiser = &t->optimiser};
 
     if (network_open(&t->trained, &options) != ADJ_OK)
         return complain("train", t->trained.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
                         t->trained.message);
+    print_note(&t->trained);
     options.optimiser = NULL;
     options.batch = t->test->n < EVAL_BATCH ? t->test->n : EVAL_BATCH;
     if (network_open(&t->tested, &options) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", t->tested.message);
+    print_note(&t->tested);
     return CONTINUE;
 }
 

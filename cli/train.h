@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 typedef struct {
-    const char *model, *data, *optimizer, *backend, *log, *out, *checkpoint;
-    int64_t epochs, batch, shift, seed, threads, every, resume;
+    const char *model, *data, *optimizer, *backend, *log, *out, *checkpoint, *tune_file;
+    int64_t epochs, batch, shift, seed, threads, every, resume, tune;
     double lr;
 } train_opts;
 

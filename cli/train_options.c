@@ -19,6 +19,8 @@ static int check(const train_opts *o)
         return complain("train", EXIT_USAGE, "--resume: --checkpoint FILE is missing");
     if (o->every != UNSET && o->checkpoint == NULL)
         return complain("train", EXIT_USAGE, "--checkpoint-every: --checkpoint FILE is missing");
+    if (o->tune_file != NULL && !o->tune)
+        return complain("train", EXIT_USAGE, "--tune-file: --tune is missing");
     return CONTINUE;
 }
 
@@ -41,6 +43,10 @@ int parse_train(train_opts *o, int argc, char **argv)
          9e15},
         {"--backend", "NAME", "onednn (default) or naive", OPTION_TEXT, &o->backend, 0, 0},
         {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, 1024},
+        {"--tune", "", "times the candidates of each step first and takes the fastest", OPTION_FLAG,
+         &o->tune, 0, 0},
+        {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's", OPTION_TEXT,
+         &o->tune_file, 0, 0},
         {"--log", "FILE", "one JSON object a line", OPTION_TEXT, &o->log, 0, 0},
         {"--out", "FILE", "the weights, as safetensors; on Ctrl-C as well", OPTION_TEXT, &o->out, 0,
          0},

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "cli/child.h"
+#include "io/folder.h"
 
 static finished f;
 
@@ -52,6 +53,8 @@ Test(bench_cli, wrong_usage)
         {"unknown backend (got \"cuda\"", {"--op", "relu", "--backend", "cuda"}},
         {"--without: unknown backend", {"--op", "relu", "--all", "--without", "cuda"}},
         {"--all goes with --op", {"--model", "lenet", "--all"}},
+        {"--tune goes with --model", {"--op", "relu", "--tune"}},
+        {"--tune-file goes with --tune", {"--model", "lenet", "--tune-file", "f"}},
         {"--infer goes with --model", {"--op", "relu", "--infer"}},
         {"--warm and --cold exclude each other", {"--op", "relu", "--warm", "--cold"}},
         {"did you mean --profile?", {"--model", "lenet", "--profil"}},
@@ -129,6 +132,32 @@ Test(bench_cli, steps)
     run_bench((const char *[]){"--model", "lenet", "--batch", "2", NULL});
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "images/s"), "%s", f.out);
+}
+
+/* What the first finds, the second reads; a file that is none is ignored with one line. */
+Test(bench_cli, tune)
+{
+    folder at = folder_new();
+    file_name file = in_folder(&at, "tune");
+    const char *const arguments[] = {"--model", "lenet",       "--batch", "2",      "--infer",
+                                     "--tune",  "--tune-file", file.s,    "--json", NULL};
+    FILE *t = fopen(file.s, "w");
+    fputs("hello\n", t);
+    fclose(t);
+    for (int i = 0; i < 2; i++) {
+        run_bench(arguments);
+        json_t *j = printed();
+        check_step(j, 2, "f32");
+        cr_assert(json_is_true(json_object_get(j, "tune")));
+        cr_assert((number(j, "timed") > 0) == (i == 0));
+        cr_assert((number(j, "remembered") > 0) == (i == 1));
+        if (i == 0)
+            cr_assert_not_null(strstr(f.err, "is ignored"), "%s", f.err);
+        else
+            cr_assert_str_eq(f.err, "");
+        json_decref(j);
+    }
+    folder_remove(&at);
 }
 
 Test(bench_cli, profile_and_trace)

@@ -47,6 +47,7 @@ static const call calls[] = {
     {1, NULL, "/nowhere/file: No such file", {"train", "--checkpoint", "/nowhere/file"}},
     {3, NULL, "--resume: --checkpoint FILE is missing", {"train", "--resume"}},
     {3, NULL, "--checkpoint FILE is missing", {"train", "--checkpoint-every", "3"}},
+    {3, NULL, "--tune-file: --tune is missing", {"train", "--tune-file", "x"}},
     {3, NULL, "--resume: takes no value", {"train", "--resume=yes"}},
     {1, NULL, "/nowhere/log: No such file", {"train", "--log", "/nowhere/log"}},
     {1, NULL, "backendless", {"train", "--backend", "backendless"}},
@@ -203,6 +204,26 @@ Test(cli, train_log_and_eval, .timeout = 600)
     /* another number of threads changes nothing */
     train(&f, "log2", "weights2", "3");
     cr_expect(same_file(weights.s, in_folder(&f, "weights2").s));
+    folder_remove(&f);
+}
+
+/* The second run finds what the first has written, and both give the same weights. */
+Test(cli, train_with_tune, .timeout = 600)
+{
+    static finished r;
+    folder f = small_data();
+    file_name tune = in_folder(&f, "tune"), weights[] = {in_folder(&f, "a"), in_folder(&f, "b")};
+    FILE *file = fopen(tune.s, "w");
+    fputs("hello\n", file);
+    fclose(file);
+    for (int i = 0; i < 2; i++) {
+        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--threads", "1",
+                                  "--tune", "--tune-file", tune.s, "--out", weights[i].s, NULL},
+                 &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_assert((strstr(r.err, "tune file") != NULL) == (i == 0), "%s", r.err);
+    }
+    cr_assert(same_file(weights[0].s, weights[1].s));
     folder_remove(&f);
 }
 
