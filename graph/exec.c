@@ -63,6 +63,10 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
     if (o->threads < 0 || o->threads > 4096)
         return exec_fail(e, ADJ_EARG, "adj_exec_new: threads is wrong (got %d, expected 0 to 4096)",
                          o->threads);
+    if (o->precision != ADJ_PRECISION_AS_BUILT && o->precision != ADJ_PRECISION_BF16)
+        return exec_fail(e, ADJ_EARG,
+                         "adj_exec_new: precision is wrong (got %d, expected as built or bf16)",
+                         (int)o->precision);
     if (o->math != ADJ_MATH_EXACT && o->math != ADJ_MATH_FAST)
         return exec_fail(e, ADJ_EARG,
                          "adj_exec_new: math is wrong (got %d, expected exact or fast)",
@@ -88,13 +92,13 @@ static const adj_node **list_roots(adj_exec *e, const adj_exec_opts *o, int *n)
 }
 
 static adj_status copy_graph(adj_exec *e, const adj_graph *g, int n_root, const adj_node *root[],
-                             FILE *trace)
+                             const adj_exec_opts *o)
 {
     e->user = g;
     e->n_user = g->n_node;
     if ((e->image = exec_alloc(e, (size_t)g->n_node, sizeof(adj_node *))) == NULL)
         return e->status;
-    adj_status status = run_passes(g, n_root, root, e->image, &e->pool.allocator, trace, &e->graph);
+    adj_status status = run_passes(g, n_root, root, e->image, o, &e->pool.allocator, &e->graph);
     if (status != ADJ_OK)
         return exec_fail(e, status, "%s",
                          e->graph != NULL && e->graph->status != ADJ_OK
@@ -233,7 +237,7 @@ static adj_status build(adj_exec *e, adj_graph *g, const adj_exec_opts *o)
     int n_root = 0;
     const adj_node **root = list_roots(e, o, &n_root);
     if (root == NULL || select_backends(e, o) != ADJ_OK ||
-        copy_graph(e, g, n_root, root, o->trace) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
+        copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
         form_groups(e, n_root, root) != ADJ_OK || tune_open(e, o) != ADJ_OK ||
         plan_steps(e) != ADJ_OK || plan_memory(e) != ADJ_OK || bind(e) != ADJ_OK)

@@ -57,17 +57,22 @@ void write_message(char message[MESSAGE], const char *format, va_list args);
 typedef adj_node *(*rewrite_rule)(adj_graph *to, const adj_node *n, adj_node *const in[]);
 adj_node *rule_copy(adj_graph *to, const adj_node *n, adj_node *const in[]);
 adj_node *rule_simplify(adj_graph *to, const adj_node *n, adj_node *const in[]);
+/* mixed.c: mixed precision; images may be bf16 where n is f32. */
+adj_node *rule_bf16(adj_graph *to, const adj_node *n, adj_node *const in[]);
+/* x in the float type wanted. */
+adj_node *widened(adj_graph *to, adj_node *x, adj_dtype wanted);
 
 /* Rebuilds into `to` every node of `from` that the roots need. image[id of from] is its node in
  * `to`, NULL for a dead one. Keeps: order, names, roles. Returns to's status. */
 adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], adj_graph *to,
                    adj_node *image[], rewrite_rule rule);
-/* The executor's pipeline: the simplified copy of what the roots need as a graph of its own. root[]
+/* The executor's pipeline: the simplified copy of what the roots need as a graph of its own, in the
+ * precision that opts ask for; traced to opts->trace. root[]
  * becomes the roots' images and image[id of from] says where each node went (NULL: dead). *out is
  * to be freed by the caller in every case; its message says what failed (NULL when out of memory).
  */
 adj_status run_passes(const adj_graph *from, int n_root, const adj_node *root[], adj_node *image[],
-                      const adj_allocator *allocator, FILE *trace, adj_graph **out);
+                      const adj_exec_opts *opts, const adj_allocator *allocator, adj_graph **out);
 /* Operands come first, belong to the graph and have the types that inference gives. Requires:
  * nothing. */
 adj_status check_graph(adj_graph *g);

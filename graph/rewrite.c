@@ -57,8 +57,14 @@ typedef struct {
     rewrite_rule rule;
 } pass;
 
-/* copy drops what simplify has left unused. */
-static const pass pipeline[] = {{"simplify", rule_simplify}, {"copy", rule_copy}};
+/* copy drops what the passes before it have left unused. */
+static const pass pipeline[] = {
+    {"simplify", rule_simplify}, {"mixed precision", rule_bf16}, {"copy", rule_copy}};
+
+static int is_wanted(const pass *p, const adj_exec_opts *o)
+{
+    return p->rule != rule_bf16 || o->precision == ADJ_PRECISION_BF16;
+}
 
 /* Rebuilds `from` into `to`; roots and images are replaced by theirs. */
 static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, const adj_node *root[],
@@ -67,24 +73,31 @@ static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, con
     adj_node **step = adj_graph_alloc(to, (size_t)from->n_node * sizeof(adj_node *));
     if (step == NULL || rewrite(from, n_root, root, to, step, p->rule) != ADJ_OK)
         return to->status;
-    for (int i = 0; i < n_root; i++)
+    for (int i = 0; i < n_root; i++) { /* a root keeps its type */
+        adj_dtype dtype = root[i]->type.dtype;
+        step[root[i]->id] = widened(to, step[root[i]->id], dtype);
         root[i] = step[root[i]->id];
+        if (root[i] == NULL)
+            return to->status;
+    }
     for (int i = 0; i < n_image; i++)
         image[i] = image[i] != NULL ? step[image[i]->id] : NULL;
     return check_graph(to);
 }
 
 adj_status run_passes(const adj_graph *from, int n_root, const adj_node *root[], adj_node *image[],
-                      const adj_allocator *allocator, FILE *trace, adj_graph **out)
+                      const adj_exec_opts *opts, const adj_allocator *allocator, adj_graph **out)
 {
-    adj_graph_opts opts = {.allocator = allocator};
+    adj_graph_opts graph_opts = {.allocator = allocator};
     const adj_graph *g = from;
     int n_image = from->n_node;
     *out = NULL;
     for (int id = 0; id < n_image; id++)
         image[id] = from->node[id];
     for (size_t i = 0; i < sizeof pipeline / sizeof *pipeline; i++) {
-        adj_graph *to = adj_graph_new_with(ADJ_VERSION, &opts);
+        if (!is_wanted(&pipeline[i], opts))
+            continue;
+        adj_graph *to = adj_graph_new_with(ADJ_VERSION, &graph_opts);
         if (to == NULL)
             return ADJ_ENOMEM;
         adj_status status = run_pass(&pipeline[i], g, n_root, root, n_image, image, to);
@@ -93,9 +106,9 @@ adj_status run_passes(const adj_graph *from, int n_root, const adj_node *root[],
         g = to;
         if (status != ADJ_OK)
             return status;
-        if (trace != NULL) {
-            fprintf(trace, "after %s:\n", pipeline[i].name);
-            adj_print(trace, n_root, (adj_node *const *)root);
+        if (opts->trace != NULL) {
+            fprintf(opts->trace, "after %s:\n", pipeline[i].name);
+            adj_print(opts->trace, n_root, (adj_node *const *)root);
         }
     }
     return ADJ_OK;

@@ -391,6 +391,11 @@ ADJ_API void adj_update_end(adj_graph *g);
  * multiplications and larger rounding errors (Winograd's, for 3x3 convolutions in f32). */
 typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
 
+/* AS_BUILT: every value in its node's type. BF16: f32 convolutions, matmuls and what lies between
+ * them (activations and their gradients) are stored in bf16 and summed in f32; parameters,
+ * statistics, losses, gradients of parameters and updates stay f32, and so does what is fetched. */
+typedef enum { ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16 } adj_precision;
+
 /* All zero is the default but for what to compute. */
 typedef struct {
     int n_fetch;
@@ -399,6 +404,7 @@ typedef struct {
     const char *backend;        /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
     int threads;                /* 0: what OpenMP would take */
     adj_math math;
+    adj_precision precision;
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */
     FILE *trace;                    /* the graph after each pass */

@@ -36,7 +36,13 @@ typedef enum {
     ADJ_OP_RANDOM = 8,
     ADJ_OP_KINKS = 16,       /* not differentiable everywhere */
     ADJ_OP_NO_GRADIENT = 32, /* constant for adj_grad by definition: gradients stop here */
-    ADJ_OP_VIEW = 64         /* operand 0's elements in the same order: nothing to compute */
+    ADJ_OP_VIEW = 64,        /* operand 0's elements in the same order: nothing to compute */
+    /* In mixed precision: computed in the half type if its operands are of it (activations, pools,
+     * what moves data); always (convolutions, matmul); always, but the result, sums over a batch,
+     * is wanted in f32 (filter gradients). Anything else is computed in f32. */
+    ADJ_OP_HALF = 128,
+    ADJ_OP_HALF_ALWAYS = 256,
+    ADJ_OP_HALF_SUM = 512
 } adj_op_flags;
 
 struct adj_op {
@@ -46,6 +52,7 @@ struct adj_op {
                            first */
     unsigned flags;     /* adj_op_flags */
     unsigned linear_in; /* bit i: linear in operand i */
+    unsigned half_in;   /* bit i: operand i is of the half type when the op is; 0: all */
     /* Checks operands (all of one graph, none NULL) and attributes, completes attrs in place (SAME
      * -> pads) and gives the result's type. On failure: return adj_fail(n->graph, ...). n->id,
      * n->type and n->attrs are not set yet. */

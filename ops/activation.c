@@ -60,7 +60,7 @@ const adj_op adj_op_relu = {
     .name = "relu",
     .min_in = 1,
     .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
     .infer = activation_infer,
     .grad = relu_grad,
 };
@@ -70,7 +70,7 @@ const adj_op adj_op_relu6 = {
     .domain = relu6_domain,
     .min_in = 1,
     .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
     .infer = activation_infer,
     .grad = relu6_grad,
 };
@@ -80,7 +80,7 @@ const adj_op adj_op_leaky_relu = {
     .min_in = 1,
     .max_in = 1,
     .attr_size = sizeof(adj_value_attrs),
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
     .infer = leaky_relu_infer,
     .grad = leaky_relu_grad,
     .show = alpha_show,
@@ -90,7 +90,7 @@ const adj_op adj_op_sigmoid = {
     .name = "sigmoid",
     .min_in = 1,
     .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .infer = activation_infer,
     .grad = sigmoid_grad,
 };
@@ -99,7 +99,7 @@ const adj_op adj_op_tanh = {
     .name = "tanh",
     .min_in = 1,
     .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .infer = activation_infer,
     .grad = tanh_grad,
 };
@@ -108,7 +108,7 @@ const adj_op adj_op_silu = {
     .name = "silu",
     .min_in = 1,
     .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .infer = activation_infer,
     .grad = silu_grad,
 };

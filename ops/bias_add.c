@@ -86,6 +86,7 @@ const adj_op adj_op_bias_add = {
     .name = "bias_add",
     .min_in = 2,
     .max_in = 2,
+    .flags = ADJ_OP_HALF,
     .attr_size = sizeof(adj_format_attrs),
     .linear_in = 3,
     .infer = bias_add_infer,

@@ -34,6 +34,7 @@ const adj_op adj_op_broadcast_to = {
     .name = "broadcast_to",
     .min_in = 1,
     .max_in = 1,
+    .flags = ADJ_OP_HALF,
     .attr_size = sizeof(adj_shape_attrs),
     .linear_in = 1,
     .infer = broadcast_to_infer,

@@ -66,7 +66,7 @@ const adj_op adj_op_stop_gradient = {
     .name = "stop_gradient",
     .min_in = 1,
     .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_NO_GRADIENT | ADJ_OP_VIEW,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_NO_GRADIENT | ADJ_OP_VIEW | ADJ_OP_HALF,
     .infer = stop_gradient_infer,
 };
 

@@ -69,6 +69,7 @@ const adj_op adj_op_concat = {
     .name = "concat",
     .min_in = 1,
     .max_in = ADJ_MANY,
+    .flags = ADJ_OP_HALF,
     .attr_size = sizeof(adj_axis_attrs),
     .linear_in = ~0u,
     .infer = concat_infer,

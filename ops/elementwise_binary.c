@@ -127,7 +127,7 @@ const adj_op adj_op_add = {
     .name = "add",
     .min_in = 2,
     .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .linear_in = 3,
     .infer = binary_infer,
     .grad = add_grad,
@@ -137,7 +137,7 @@ const adj_op adj_op_sub = {
     .name = "sub",
     .min_in = 2,
     .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .linear_in = 3,
     .infer = binary_infer,
     .grad = sub_grad,
@@ -147,7 +147,7 @@ const adj_op adj_op_mul = {
     .name = "mul",
     .min_in = 2,
     .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .linear_in = 3,
     .infer = binary_infer,
     .grad = mul_grad,
@@ -170,7 +170,7 @@ const adj_op adj_op_maximum = {
     .name = "maximum",
     .min_in = 2,
     .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
     .infer = binary_infer,
     .grad = maximum_grad,
 };
@@ -179,7 +179,7 @@ const adj_op adj_op_minimum = {
     .name = "minimum",
     .min_in = 2,
     .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
     .infer = binary_infer,
     .grad = minimum_grad,
 };
@@ -188,7 +188,7 @@ const adj_op adj_op_equal = {
     .name = "equal",
     .min_in = 2,
     .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT | ADJ_OP_HALF,
     .infer = binary_infer,
 };
 
@@ -196,7 +196,7 @@ const adj_op adj_op_greater_equal = {
     .name = "greater_equal",
     .min_in = 2,
     .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT | ADJ_OP_HALF,
     .infer = binary_infer,
 };
 

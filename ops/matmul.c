@@ -59,6 +59,7 @@ const adj_op adj_op_matmul = {
     .name = "matmul",
     .min_in = 2,
     .max_in = 2,
+    .flags = ADJ_OP_HALF_ALWAYS,
     .attr_size = sizeof(adj_matmul_attrs),
     .linear_in = 3,
     .infer = matmul_infer,

@@ -54,10 +54,9 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     int i = direction_of(root->op);
     if (i == N_DIRECTION || max < 1)
         return 0;
-    if (directions[i].direction == dnnl_forward_training)
-        return tail_match(root, uses, max, group);
-    group[0] = root;
-    return 1;
+    int n = tail_match(root, uses, max, group);
+    int has_bias = n > 1 && group[1]->op == &adj_op_bias_add;
+    return has_bias && directions[i].direction != dnnl_forward_training ? 1 : n;
 }
 
 static int fits_int(const adj_conv_geom *g)

@@ -1,5 +1,6 @@
-/* fuse.c - a bias_add behind a convolution or matmul, as the primitive's bias argument: it costs no
- * pass over memory, and bf16 rounds once.
+/* fuse.c - what a convolution or matmul computes along with itself: a bias_add behind it, as the
+ * primitive's bias argument, and a cast of a half result to f32, as the primitive's result type.
+ * Both cost no pass over memory, and a result is rounded once.
  *
  * A relu is not taken along: oneDNN's turns a NaN into 0, so that a network that has diverged would
  * look alive. A value inside a group has one reader and is not asked for from outside. */
@@ -12,28 +13,45 @@ static int64_t format_of(const adj_node *n)
     return n->type.shape.rank == 4 ? a->geom.format : ADJ_NHWC;
 }
 
+/* The only reader of a value that nothing else needs; NULL: there is no such node. */
+static const adj_node *only_reader(const adj_node *n, const adj_uses *uses)
+{
+    const adj_uses *u = &uses[n->id];
+    return u->n_user == 1 && !u->is_root ? u->user[0] : NULL;
+}
+
+static int is_bias_of(const adj_node *next, const adj_node *root)
+{
+    if (next == NULL || next->op != &adj_op_bias_add || next->in[0] != root)
+        return 0;
+    const adj_format_attrs *a = next->attrs;
+    return root->type.shape.rank != 4 || a->format == format_of(root);
+}
+
+static int is_widening(const adj_node *n)
+{
+    return n->op == &adj_op_cast && n->type.dtype == ADJ_F32;
+}
+
 int tail_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
-    const adj_uses *u = &uses[root->id];
+    int n = 1;
     group[0] = root;
-    if (max < 2 || u->n_user != 1 || u->is_root)
-        return 1;
-    const adj_node *next = u->user[0];
-    if (next->op != &adj_op_bias_add || next->in[0] != root)
-        return 1;
-    const adj_format_attrs *a = next->attrs;
-    if (root->type.shape.rank == 4 && a->format != format_of(root))
-        return 1;
-    group[1] = next;
-    return 2;
+    if (n < max && is_bias_of(only_reader(root, uses), root))
+        group[n++] = only_reader(root, uses);
+    const adj_node *next = only_reader(group[n - 1], uses);
+    if (n < max && next != NULL && is_widening(next))
+        group[n++] = next;
+    return n;
 }
 
 int tail_of(const adj_group *g, const adj_node **bias)
 {
+    int n = 1;
     *bias = NULL;
-    if (g->n_node == 2 && g->node[1]->op == &adj_op_bias_add) {
-        *bias = g->node[1]->in[1];
-        return 1;
-    }
-    return g->n_node == 1;
+    if (n < g->n_node && g->node[n]->op == &adj_op_bias_add)
+        *bias = g->node[n++]->in[1];
+    if (n < g->n_node && is_widening(g->node[n]))
+        n++;
+    return n == g->n_node;
 }

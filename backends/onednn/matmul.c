@@ -1,4 +1,4 @@
-/* matmul.c - op(a) op(b), with a bias behind.
+/* matmul.c - op(a) op(b), with what fuse.c lets follow.
  *
  * A transposed operand is the same memory with its strides swapped. Candidates: everything plain,
  * then b in the layout that oneDNN likes best: it pays where b stays the same between runs. */
@@ -26,6 +26,7 @@ static dnnl_status_t describe(matmul *m)
     int64_t rows = n->type.shape.dim[0], columns = n->type.shape.dim[1];
     int64_t inner = m->a->type.shape.dim[t->transpose_a ? 0 : 1];
     dnnl_data_type_t type = onednn_type(n->type.dtype);
+    dnnl_data_type_t y_type = onednn_type(m->group->out[0]->type.dtype);
     const int64_t a_dims[] = {rows, inner}, b_dims[] = {inner, columns}, y_dims[] = {rows, columns};
     const int64_t a_strides[] = {t->transpose_a ? 1 : inner, t->transpose_a ? rows : 1};
     const int64_t b_strides[] = {t->transpose_b ? 1 : columns, t->transpose_b ? inner : 1};
@@ -37,7 +38,7 @@ static dnnl_status_t describe(matmul *m)
     if (status == dnnl_success)
         status = md_new(a, &m->b_any, 2, b_dims, type, NULL);
     if (status == dnnl_success)
-        status = md_new(a, &m->y_plain, 2, y_dims, type, y_strides);
+        status = md_new(a, &m->y_plain, 2, y_dims, y_type, y_strides);
     if (status == dnnl_success && m->bias != NULL)
         status = md_new(a, &m->bias_plain, 2, bias_dims, type, y_strides);
     return status;

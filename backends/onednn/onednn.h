@@ -89,7 +89,7 @@ void steps_finish(steps *s, const_pd d, size_t scratch, adj_prep *p);
 
 /* ---- fuse.c: what follows a node in its group ---- */
 
-/* {root, bias_add} or root alone; max is at least 1. */
+/* {root, bias_add, cast to f32}, or root with one of them or alone; max is at least 1. */
 int tail_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
 /* Is g such a group? *bias: the vector that it adds, NULL: none. */
 int tail_of(const adj_group *g, const adj_node **bias);

@@ -1,0 +1,192 @@
+/* test_mixed.c - mixed precision: what is stored in bf16 and what is not, and that nothing else
+ * changes. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_nn.h"
+
+enum { BATCH = 4 };
+
+typedef struct {
+    adj_graph *g;
+    adj_node *loss, *lr, *labels;
+    adj_updates *updates;
+} network;
+
+static network new_network(const char *model)
+{
+    adj_model_opts o = {.batch = BATCH, .training = 1};
+    network n = {.g = adj_graph_new()};
+    adj_node *logits = adj_model_logits(n.g, adj_model_find(model, &o), &o);
+    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
+    n.lr = adj_input(n.g, "lr", ADJ_F32, (adj_shape){0});
+    n.loss = adj_loss_softmax(logits, n.labels);
+    n.updates = adj_training_updates(n.loss, n.lr, &(adj_optimiser_opts){.momentum = 0.9});
+    return n;
+}
+
+static adj_exec *planned(const network *n, const char *backend, adj_precision precision,
+                         FILE *trace)
+{
+    adj_exec_opts o = {.n_fetch = 1,
+                       .fetch = &n->loss,
+                       .updates = n->updates,
+                       .backend = backend,
+                       .precision = precision,
+                       .threads = 1,
+                       .canaries = 1,
+                       .trace = trace};
+    adj_exec *e = NULL;
+    cr_assert_eq(adj_exec_new(n->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    return e;
+}
+
+static float step(const network *n, adj_exec *e)
+{
+    adj_node *images = adj_find(n->g, "images");
+    size_t elems = (size_t)adj_shape_elems(adj_node_type(images).shape);
+    float *x = malloc(elems * sizeof *x), lr = 0.01F, loss;
+    int32_t labels[BATCH];
+    for (size_t i = 0; i < elems; i++)
+        x[i] = (float)(i * 7 % 31) / 31 - 0.4F;
+    for (int i = 0; i < BATCH; i++)
+        labels[i] = i * 3 % 10;
+    cr_assert_eq(adj_set(e, images, x, elems * sizeof *x), ADJ_OK);
+    cr_assert_eq(adj_set(e, n->labels, labels, sizeof labels), ADJ_OK);
+    cr_assert_eq(adj_set(e, n->lr, &lr, sizeof lr), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_get(e, n->loss, &loss, sizeof loss), ADJ_OK);
+    free(x);
+    return loss;
+}
+
+/* Lines of the graph after the pass that hold both words. */
+static int lines_with(const char *text, const char *op, const char *type)
+{
+    int n = 0;
+    char line[1024];
+    for (const char *at = text; *at != '\0'; at += strcspn(at, "\n") + (strchr(at, '\n') != NULL)) {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        n += strstr(line, op) != NULL && strstr(line, type) != NULL;
+    }
+    return n;
+}
+
+Test(mixed, types)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    network n = new_network("resnet8");
+    adj_exec_free(planned(&n, "naive", ADJ_PRECISION_BF16, f));
+    fclose(f);
+    const char *after = strstr(text, "after copy");
+    cr_assert_not_null(after);
+    static const struct {
+        const char *op, *type;
+        int at_least;
+    } rows[] = {{" conv2d(", " bf16", 9},
+                {" conv2d_backprop_input(", " bf16", 8},
+                {" conv2d_backprop_filter(", " bf16", 9},
+                {" relu(", " bf16", 7},
+                {" relu_grad(", " bf16", 6},
+                {" batch_norm(", " bf16", 7},
+                {" batch_norm_stats(", " f32", 7},
+                {" batch_norm_grad_sums(", " f32", 7},
+                {" batch_norm_grad(", " bf16", 7},
+                {" param", " f32", 20},
+                {" momentum(", " f32", 20},
+                {" ema(", " f32", 7},
+                {"sparse_softmax_cross_entropy", " f32", 2}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_expect_geq(lines_with(after, rows[i].op, rows[i].type), rows[i].at_least,
+                      "%d%s%s of\n%s", lines_with(after, rows[i].op, rows[i].type), rows[i].op,
+                      rows[i].type, after);
+        const char *other = strcmp(rows[i].type, " f32") == 0 ? " bf16" : " f32";
+        cr_expect_eq(lines_with(after, rows[i].op, other), 0, "%s in%s", rows[i].op, other);
+    }
+    free(text);
+    adj_graph_free(n.g);
+}
+
+/* A step of LeNet: the same loss but for bf16's rounding, and weights that have moved alike. */
+Test(mixed, a_step_is_close)
+{
+    static const char *const backends[] = {"naive", "onednn"};
+    for (int b = 0; b < 2; b++) {
+        network n = new_network("lenet");
+        adj_exec *exact = planned(&n, backends[b], ADJ_PRECISION_AS_BUILT, NULL);
+        adj_exec *half = planned(&n, backends[b], ADJ_PRECISION_BF16, NULL);
+        float before = step(&n, exact), half_before = step(&n, half);
+        float after = step(&n, exact), half_after = step(&n, half);
+        cr_assert_lt(after, before);
+        cr_assert_float_eq(half_before, before, 0.02 * (double)before, "%g %g", half_before,
+                           before);
+        cr_assert_float_eq(half_after, after, 0.03 * (double)before, "%g %g", half_after, after);
+        adj_exec_free(exact);
+        adj_exec_free(half);
+        adj_graph_free(n.g);
+    }
+}
+
+/* Small integers, exact in bf16: every bit as in f32, fetched in f32. */
+Test(mixed, exact_on_integers)
+{
+    static const char *const backends[] = {"naive", "direct", "onednn"};
+    enum { ELEMS = 2 * 6 * 6 * 16, FILTER = 3 * 3 * 16 * 16 };
+    adj_graph *g = adj_graph_new();
+    const adj_shape image = {4, {2, 6, 6, 16}}, filter = {4, {3, 3, 16, 16}};
+    const adj_conv same = {.padding = ADJ_SAME};
+    const adj_pool half = {.ksize = {1, 2, 2, 1}, .padding = ADJ_SAME};
+    adj_node *x = adj_input(g, "x", ADJ_F32, image), *w = adj_input(g, "w", ADJ_F32, filter);
+    adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {16}});
+    adj_node *y = adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC);
+    adj_node *loss = adj_reduce_sum(adj_max_pool(adj_relu(y), &half), (adj_axes){0});
+    adj_node *of[] = {x, w, b}, *dx[3];
+    cr_assert_eq(adj_grad(loss, NULL, 3, of, dx), ADJ_OK, "%s", adj_graph_message(g));
+    static float xs[ELEMS], ws[FILTER], bs[16], got[2][4][FILTER];
+    for (int i = 0; i < ELEMS; i++)
+        xs[i] = (float)(i * 5 % 3 - 1);
+    for (int i = 0; i < FILTER; i++)
+        ws[i] = (float)(i * 7 % 11 == 0);
+    for (int i = 0; i < 16; i++)
+        bs[i] = (float)(i % 3);
+    adj_node *fetch[] = {y, dx[0], dx[1], dx[2]};
+    for (int k = 0; k < 3; k++)
+        for (int p = 0; p < 2; p++) {
+            adj_exec_opts o = {.n_fetch = 4,
+                               .fetch = fetch,
+                               .backend = backends[k],
+                               .precision = (adj_precision)p,
+                               .canaries = 1};
+            adj_exec *e = NULL;
+            cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+            adj_set(e, x, xs, sizeof xs);
+            adj_set(e, w, ws, sizeof ws);
+            adj_set(e, b, bs, sizeof bs);
+            cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+            for (int i = 0; i < 4; i++) {
+                size_t n = (size_t)adj_shape_elems(adj_node_type(fetch[i]).shape);
+                cr_assert_eq(adj_get(e, fetch[i], got[p][i], n * sizeof(float)), ADJ_OK);
+                for (size_t j = 0; j < n && p == 1; j++)
+                    cr_assert_eq(got[1][i][j], got[0][i][j], "%s: fetch %d, element %zu: %g %g",
+                                 backends[k], i, j, got[1][i][j], got[0][i][j]);
+            }
+            adj_exec_free(e);
+        }
+    adj_graph_free(g);
+}
+
+Test(mixed, unknown_precision)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *y = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .precision = (adj_precision)9};
+    adj_exec *e = NULL;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(e), "precision is wrong (got 9"));
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
