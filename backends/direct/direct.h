@@ -9,10 +9,13 @@
 #include "adjoint_ext.h"
 
 struct chain;
+struct depthwise_code;
 
 typedef struct { /* the code for one instruction set */
     const char *name;
     void (*chain_segment)(const struct chain *p, const adj_call *c, int segment, int thread);
+    const struct depthwise_code *depthwise_image, *depthwise_filter;
+    const struct depthwise_code *depthwise_image_f64, *depthwise_filter_f64;
 } direct_isa;
 
 extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
@@ -27,6 +30,6 @@ typedef struct {
 int direct_in(const adj_group *g, const adj_node *value);
 int direct_out(const adj_group *g, const adj_node *value);
 
-extern const adj_kernel direct_chain;
+extern const adj_kernel direct_chain, direct_depthwise;
 
 #endif

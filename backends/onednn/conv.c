@@ -7,6 +7,7 @@
  * in each, every implementation of its list. The filter is always oneDNN's to lay out: its kernels
  * for plain filters are slow. */
 #include <stdio.h>
+#include <string.h>
 
 #include "onednn.h"
 
@@ -49,12 +50,32 @@ static int direction_of(const adj_op *op)
     return i;
 }
 
+static int is_depthwise(const adj_op *op)
+{
+    return op == &adj_op_depthwise_conv2d_native ||
+           op == &adj_op_depthwise_conv2d_native_backprop_input ||
+           op == &adj_op_depthwise_conv2d_native_backprop_filter;
+}
+
+/* Where our own kernels (backends/direct) are several times faster: depthwise convolutions with
+ * multipliers, and their gradients, but for the smallest kernels' filter gradients. */
+static int is_slow(const adj_node *n)
+{
+    const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
+    if (g->format != ADJ_NHWC || !is_depthwise(n->op))
+        return 0;
+    if (g->oc > g->ic || n->op == &adj_op_depthwise_conv2d_native_backprop_input)
+        return 1;
+    return n->op == &adj_op_depthwise_conv2d_native_backprop_filter &&
+           (g->kh > 3 || g->kw > 3 || g->dh > 1 || g->dw > 1);
+}
+
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int i = direction_of(root->op);
     if (i == N_DIRECTION || max < 1)
         return 0;
-    int n = tail_match(root, uses, max, group);
+    int n = tail_match(root, uses, is_slow(root) ? 1 : max, group);
     int has_bias = n > 1 && group[1]->op == &adj_op_bias_add;
     return has_bias && directions[i].direction != dnnl_forward_training ? 1 : n;
 }
@@ -320,6 +341,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         status = agree(&c, d, p);
     if (status == ADJ_OK)
         status = make_steps(&c, d, p);
+    if (status == ADJ_OK && (is_slow(g->node[0]) || strstr(pd_name(d), "gemm") != NULL))
+        p->rank = ADJ_RANK_SLOW;
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);
     forget(&c);

@@ -116,7 +116,7 @@ Test(mix, the_plan_says_where_and_why)
     cr_assert(step_says(plan, "reorder", "->"), "%s", plan); /* the filters are packed */
     print_plan("onednn,conv2d=naive", ADJ_F32, plan, sizeof plan);
     cr_assert(step_says(plan, "conv2d", "[naive "), "%s", plan);
-    cr_assert(step_says(plan, "depthwise_conv2d_native", "[onednn "), "%s", plan);
+    cr_assert(step_says(plan, "depthwise_conv2d_native", "[direct "), "%s", plan);
     print_plan("naive,conv2d=onednn", ADJ_F32, plan, sizeof plan);
     cr_assert(step_says(plan, "conv2d", "[onednn "), "%s", plan);
     cr_assert(step_says(plan, "depthwise_conv2d_native", "[naive "), "%s", plan);

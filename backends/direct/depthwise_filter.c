@@ -1,0 +1,101 @@
+/* depthwise_filter.c - dw: sums over all pixels, of x's window times dy. Compiled once per
+ * instruction set, and for double by depthwise_filter_f64.c.
+ *
+ * A job is a segment of the rows of all images, for one chunk. Sums have three levels: a row's in
+ * registers, an image's (FLUSH rows at most) as reals, a segment's in double; segments are added in
+ * order. Their number does not depend on the threads, so neither do the results. */
+#include <stdint.h>
+#include <string.h>
+
+#include "depthwise_rows.h"
+
+enum { FLUSH = 128 };
+
+typedef struct {
+    depthwise_image image;
+    real *rows; /* dy */
+    real *sums;
+    double *totals;
+} pass;
+
+static void flush(const pass *s)
+{
+    ptrdiff_t n = s->image.d->g.kh * s->image.d->g.kw * s->image.chunk.period;
+    for (ptrdiff_t i = 0; i < n; i++)
+        s->totals[i] += (double)s->sums[i];
+    memset(s->sums, 0, (size_t)n * sizeof(real));
+}
+
+static void add_row(const pass *s, ptrdiff_t row, const char *dy)
+{
+    const depthwise *d = s->image.d;
+    const depthwise_chunk *c = &s->image.chunk;
+    int is_ready = d->dtype != ADJ_BF16 && !d->flat && c->valid == c->period;
+    const real *from = s->rows;
+    if (is_ready)
+        from = (const real *)(const void *)dy + c->first;
+    else
+        REAL(depthwise_load)(&s->image, s->rows, dy);
+    for (int i = 0; i < d->n_run; i++) {
+        const depthwise_run *r = &d->run[i];
+        grid g = {.w = {s->sums}, .period = c->period};
+        g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
+        g.y_step = is_ready ? d->to_c : c->period;
+        g.y = (real *)from + r->first * (is_ready ? d->to_c : c->pitch);
+        REAL(depthwise_correlate)(&s->image, row, r, &g);
+    }
+}
+
+static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job, int thread)
+{
+    ptrdiff_t total = d->g.n * d->to_h, segment = job / d->n_chunk, unflushed = 0;
+    ptrdiff_t first = total * segment / d->segments, end = total * (segment + 1) / d->segments;
+    char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
+    ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
+    pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}};
+    s.image.chunk = depthwise_chunk_of(d, job % d->n_chunk);
+    s.image.held = (ptrdiff_t *)(own + d->held);
+    s.rows = (real *)(own + d->rows);
+    s.sums = (real *)(own + d->sums);
+    s.totals = (double *)((char *)call->scratch + d->filters) + job * d->weights;
+    memset(s.sums, 0, (size_t)d->weights * sizeof(real));
+    memset(s.totals, 0, (size_t)d->weights * sizeof(double));
+    memset(s.rows, 0, (size_t)d->buffer * sizeof(real));
+    if (!d->in_place)
+        REAL(depthwise_clear)(&s.image);
+    for (ptrdiff_t i = first; i < end; i++) {
+        ptrdiff_t n = i / d->to_h;
+        if (i == first || i % d->to_h == 0 || unflushed == FLUSH) {
+            flush(&s);
+            unflushed = 0;
+        }
+        if (i == first || i % d->to_h == 0) {
+            s.image.from =
+                (const char *)call->in[d->from_in] + n * d->from_h * d->from_w * d->from_c * each;
+            REAL(depthwise_forget)(&s.image);
+        }
+        add_row(&s, i % d->to_h,
+                (const char *)call->in[d->other_in] + i * d->to_w * d->to_c * each);
+        unflushed++;
+    }
+    flush(&s);
+}
+
+/* dw[tap][lane]: over the segments, and over what stands for the lane in a flat period. */
+static void add_up(const depthwise *d, const adj_call *call)
+{
+    const double *sums = (const double *)((const char *)call->scratch + d->filters);
+    for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
+        depthwise_chunk c = depthwise_chunk_of(d, i);
+        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++)
+            for (ptrdiff_t lane = 0; lane < c.valid; lane++) {
+                double sum = 0;
+                for (ptrdiff_t s = 0; s < d->segments; s++)
+                    for (ptrdiff_t k = lane; k < (d->flat ? c.period : lane + 1); k += c.valid)
+                        sum += sums[(s * d->n_chunk + i) * d->weights + tap * c.period + k];
+                adj_store(d->dtype, call->out[0], tap * d->lanes + c.first + lane, sum);
+            }
+    }
+}
+
+const depthwise_code REAL(depthwise_filter) = {NULL, add_segment, add_up};

@@ -1,0 +1,101 @@
+/* depthwise_image.c - y and dx: rows of an image are sums over the taps of their windows. Compiled
+ * once per instruction set, and for double by depthwise_image_f64.c. */
+#include <stdint.h>
+
+#include "depthwise_rows.h"
+
+/* Weights [chunk][kh][kw][period], lanes beyond the chunk's zero. */
+static void lay_out_filter(const depthwise *d, const adj_call *call)
+{
+    const char *w = call->in[d->other_in];
+    for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
+        depthwise_chunk c = depthwise_chunk_of(d, i);
+        real *to = (real *)((char *)call->scratch + d->filters) + i * d->weights;
+        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++)
+            for (ptrdiff_t lane = 0; lane < c.period; lane++) {
+                ptrdiff_t of = tap * d->lanes + c.first + (d->flat ? lane % d->lanes : lane);
+                int inside = d->flat || lane < c.valid;
+                to[tap * c.period + lane] = inside ? (real)adj_load(d->dtype, w, of) : 0;
+            }
+    }
+}
+
+typedef struct {
+    depthwise_image image;
+    const real *filter;
+    char *to;   /* the image that is written */
+    real *rows; /* results that cannot be written in place */
+    int straight;
+} pass;
+
+/* May sums be written where they belong? */
+static int goes_straight(const depthwise *d, const depthwise_chunk *c)
+{
+    if (d->dtype == ADJ_BF16 || (d->is_dx && d->multiplier > 1))
+        return 0;
+    if (d->flat)
+        return d->phases == 1 && d->to_w * d->lanes % DEPTHWISE_LANES == 0;
+    return c->valid == c->period;
+}
+
+static void clear_pixels(const grid *g)
+{
+    ptrdiff_t across = g->period / VECTOR;
+    for (ptrdiff_t i = 0; i < g->vectors; i++)
+        *(vector *)(g->y + i / across * g->y_step + i % across * VECTOR) = (vector){0};
+}
+
+static void compute_row(const pass *s, ptrdiff_t row)
+{
+    const depthwise *d = s->image.d;
+    const depthwise_chunk *c = &s->image.chunk;
+    real *to = (real *)s->to + row * d->to_w * d->to_c + c->first;
+    for (int i = 0; i < d->n_run; i++) {
+        const depthwise_run *r = &d->run[i];
+        grid g = {.w = {(real *)s->filter}, .period = c->period};
+        g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
+        if (s->straight) {
+            g.y = to + (r->first * d->phases + r->phase) * d->to_c;
+            g.y_step = d->flat ? c->period : d->phases * d->to_c;
+        } else {
+            g.y = s->rows + r->phase * d->buffer + r->first * c->pitch;
+            g.y_step = c->period;
+        }
+        if (!REAL(depthwise_sum)(&s->image, row, r, &g))
+            clear_pixels(&g);
+    }
+    size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
+    if (!s->straight)
+        REAL(depthwise_store)
+    (&s->image, s->to + (size_t)(row * d->to_w * d->to_c) * each, s->rows);
+}
+
+/* Rows first .. end of all images' chunks, an image's chunks one after the other. */
+static void share(const depthwise *d, const adj_call *call, ptrdiff_t job, int thread)
+{
+    ptrdiff_t total = d->g.n * d->n_chunk * d->to_h, before = -1;
+    ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
+    char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
+    size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
+    pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}, .rows = (real *)(own + d->rows)};
+    s.image.held = (ptrdiff_t *)(own + d->held);
+    for (ptrdiff_t i = first; i < end; i++) {
+        ptrdiff_t chunk = i / d->to_h % d->n_chunk, n = i / d->to_h / d->n_chunk;
+        if (i == first || i % d->to_h == 0) {
+            s.image.chunk = depthwise_chunk_of(d, chunk);
+            s.image.from = (const char *)call->in[d->from_in] +
+                           (size_t)(n * d->from_h * d->from_w * d->from_c) * each;
+            s.to = (char *)call->out[0] + (size_t)(n * d->to_h * d->to_w * d->to_c) * each;
+            s.filter = (real *)((char *)call->scratch + d->filters) + chunk * d->weights;
+            s.straight = goes_straight(d, &s.image.chunk);
+            if (!d->in_place && s.image.chunk.pitch != before)
+                REAL(depthwise_clear)(&s.image);
+            else
+                REAL(depthwise_forget)(&s.image);
+            before = s.image.chunk.pitch;
+        }
+        compute_row(&s, i % d->to_h);
+    }
+}
+
+const depthwise_code REAL(depthwise_image) = {lay_out_filter, share, NULL};

@@ -1,0 +1,210 @@
+/* depthwise_plan.c - the geometry of depthwise.h: which taps a pixel has, how lanes are cut into
+ * chunks, how rows are prepared, what lies where in the scratch. */
+#include "depthwise.h"
+
+enum {
+    FLAT_PERIOD = 272,      /* longest period of a flat row */
+    SLACK = DEPTHWISE_LANES /* elements behind each buffer that loops may read or write */
+};
+static const ptrdiff_t most_per_thread = 1 << 24; /* elements of scratch */
+
+static ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b) { return b == 0 ? a : gcd(b, a % b); }
+static ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
+static ptrdiff_t round_up(ptrdiff_t a, ptrdiff_t b) { return divide_up(a, b) * b; }
+
+ptrdiff_t depthwise_from_row(const depthwise *d, ptrdiff_t to, ptrdiff_t kh)
+{
+    const adj_conv_geom *g = &d->g;
+    ptrdiff_t row = to * g->sh + kh * g->dh - g->pt;
+    if (d->is_dx) {
+        row = to + g->pt - kh * g->dh;
+        if (row % g->sh != 0)
+            return -1;
+        row /= g->sh;
+    }
+    return row >= 0 && row < d->from_h ? row : -1;
+}
+
+depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
+{
+    depthwise_chunk c = {.first = i * d->chunk,
+                         .valid = smaller(d->chunk, d->lanes - i * d->chunk)};
+    c.pitch = d->flat ? d->lanes : round_up(c.valid, DEPTHWISE_LANES);
+    c.period = d->flat ? lcm(d->lanes, DEPTHWISE_LANES) : c.pitch;
+    return c;
+}
+
+/* Pixels of a phase of `to`. */
+static ptrdiff_t pixels_of(const depthwise *d, ptrdiff_t phase)
+{
+    return divide_up(larger(d->to_w - phase, 0), d->phases);
+}
+
+/* y, dw:  column of x  = ow*sw + kw*dw - pl                        one phase, step sw
+ * dx:     column of dy = (iw + pl - kw*dw) / sw, if sw divides it  phase iw mod sw, step 1 */
+static void set_columns(depthwise *d)
+{
+    const adj_conv_geom *g = &d->g;
+    int n = 0;
+    d->n_run = 0;
+    for (ptrdiff_t phase = 0; phase < d->phases; phase++) {
+        depthwise_run all = {.phase = phase, .end = pixels_of(d, phase), .tap = n};
+        for (ptrdiff_t kw = 0; kw < g->kw; kw++) {
+            ptrdiff_t up = phase + g->pl - kw * g->dw;
+            if (!d->is_dx)
+                d->tap[n++] = (depthwise_tap){kw, kw * g->dw - g->pl};
+            else if (up % g->sw == 0)
+                d->tap[n++] = (depthwise_tap){kw, up / g->sw};
+        }
+        all.end_tap = n;
+        if (all.end > 0)
+            d->run[d->n_run++] = all;
+    }
+}
+
+/* Cuts one run into pieces whose pixels have the same taps inside the image. */
+static void cut(depthwise *d, depthwise_run all)
+{
+    for (ptrdiff_t first = all.first; first < all.end;) {
+        depthwise_run r = {all.phase, first, all.end, all.end_tap, all.tap};
+        for (ptrdiff_t t = all.tap; t < all.end_tap; t++) {
+            ptrdiff_t at = d->tap[t].at;
+            /* inside from pixel `enters` on, up to pixel `leaves` */
+            ptrdiff_t enters = at >= 0 ? 0 : divide_up(-at, d->step);
+            ptrdiff_t leaves = at >= d->from_w ? 0 : divide_up(d->from_w - at, d->step);
+            if (first >= enters && first < leaves) {
+                r.tap = smaller(r.tap, t);
+                r.end_tap = larger(r.end_tap, t + 1);
+                r.end = smaller(r.end, leaves);
+            } else if (first < enters && enters < leaves)
+                r.end = smaller(r.end, enters);
+        }
+        if (r.end_tap < r.tap) /* none */
+            r.tap = r.end_tap = all.tap;
+        d->run[d->n_run++] = r;
+        first = r.end;
+    }
+}
+
+static void set_runs_in_place(depthwise *d)
+{
+    depthwise_run all[DEPTHWISE_STRIDE];
+    int n = d->n_run;
+    for (int i = 0; i < n; i++)
+        all[i] = d->run[i];
+    d->n_run = 0;
+    for (int i = 0; i < n; i++)
+        cut(d, all[i]);
+}
+
+/* Chunks of whole channels in whole vectors, if that is not far too much. */
+static void set_chunks(depthwise *d)
+{
+    ptrdiff_t padded = round_up(d->lanes, DEPTHWISE_LANES);
+    ptrdiff_t period = lcm(d->lanes, DEPTHWISE_LANES), unit = lcm(d->multiplier, DEPTHWISE_LANES);
+    d->flat = padded > d->lanes + d->lanes / 10 && period <= FLAT_PERIOD;
+    d->chunk = d->lanes;
+    if (!d->flat && unit <= 4 * DEPTHWISE_CHUNK) {
+        ptrdiff_t wanted = divide_up(d->lanes, DEPTHWISE_CHUNK);
+        d->chunk = smaller(d->lanes, round_up(divide_up(d->lanes, wanted), unit));
+    }
+    d->n_chunk = divide_up(d->lanes, d->chunk);
+}
+
+static void set_rows(depthwise *d)
+{
+    const adj_conv_geom *g = &d->g;
+    ptrdiff_t least = 0, most = 0, span = (g->kh - 1) * g->dh;
+    depthwise_chunk c = depthwise_chunk_of(d, 0);
+    for (int i = 0; i < d->n_run; i++)
+        for (ptrdiff_t t = d->run[i].tap; t < d->run[i].end_tap; t++) {
+            least = smaller(least, d->tap[t].at);
+            most = larger(most, d->tap[t].at + (d->run[i].end - 1) * d->step);
+        }
+    d->pad = -least;
+    d->columns = divide_up(most + d->pad + 1, d->step);
+    if (d->flat) /* zeros that the end of a flat row may read */
+        d->columns += divide_up(SLACK, c.pitch);
+    d->row_size = round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
+    d->slots = smaller((d->is_dx ? span / g->sh : span) + 1, larger(d->from_h, 1));
+    d->buffer = round_up(pixels_of(d, 0) * c.pitch + SLACK, DEPTHWISE_LANES);
+    d->weights = g->kh * g->kw * c.period;
+}
+
+static size_t reserve(size_t *at, ptrdiff_t elements, size_t each)
+{
+    size_t offset = *at;
+    *at += ((size_t)elements * each + 63) / 64 * 64;
+    return offset;
+}
+
+static void set_jobs(depthwise *d)
+{
+    ptrdiff_t rows = d->g.n * d->to_h;
+    d->jobs = smaller(d->threads, rows * d->n_chunk);
+    if (d->is_dw) {
+        d->segments = smaller(divide_up(DEPTHWISE_SEGMENTS, d->n_chunk), larger(rows, 1));
+        d->jobs = d->segments * d->n_chunk;
+    }
+}
+
+static int set_scratch(depthwise *d, size_t *scratch)
+{
+    size_t each = d->dtype == ADJ_F64 ? sizeof(double) : sizeof(float), thread = 0;
+    ptrdiff_t ring = d->in_place ? 0 : d->slots * d->row_size;
+    ptrdiff_t rows = (d->is_dx && d->multiplier > 1 ? 2 : 1) * d->phases * d->buffer;
+    if (ring > most_per_thread || rows > most_per_thread || d->weights > most_per_thread)
+        return 0;
+    d->ring = reserve(&thread, ring, each);
+    d->held = reserve(&thread, d->slots, sizeof(ptrdiff_t));
+    d->rows = reserve(&thread, rows, each);
+    d->sums = reserve(&thread, d->is_dw ? d->weights : 0, each);
+    d->per_thread = thread;
+    *scratch = 0;
+    /* dw: sums of each job, in double; else weights of each chunk */
+    d->filters = d->is_dw ? reserve(scratch, d->jobs * d->weights, sizeof(double))
+                          : reserve(scratch, d->n_chunk * d->weights, each);
+    d->thread = reserve(scratch, d->threads, d->per_thread);
+    return 1;
+}
+
+static int fits(const adj_conv_geom *g)
+{
+    const int64_t most = 1 << 20;
+    const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->pt, g->pb, g->pl, g->pr, g->dh, g->dw};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] > most)
+            return 0;
+    return g->kh <= DEPTHWISE_K && g->kw <= DEPTHWISE_K && g->sh <= most &&
+           g->sw <= DEPTHWISE_STRIDE && g->oc <= most;
+}
+
+int depthwise_plan(depthwise *d, size_t *scratch)
+{
+    const adj_conv_geom *g = &d->g;
+    if (g->format != ADJ_NHWC || !fits(g))
+        return 0;
+    d->lanes = g->oc;
+    d->multiplier = g->oc / g->ic;
+    d->from_h = d->is_dx ? g->oh : g->ih;
+    d->from_w = d->is_dx ? g->ow : g->iw;
+    d->from_c = d->is_dx ? g->oc : g->ic;
+    d->to_h = d->is_dx ? g->ih : g->oh;
+    d->to_w = d->is_dx ? g->iw : g->ow;
+    d->to_c = d->is_dx ? g->ic : g->oc;
+    d->step = d->is_dx ? 1 : g->sw;
+    d->phases = d->is_dx ? g->sw : 1;
+    if (d->in_place && (d->dtype == ADJ_BF16 || d->lanes % DEPTHWISE_LANES != 0 ||
+                        (!d->is_dx && d->multiplier > 1)))
+        return 0;
+    set_columns(d);
+    set_chunks(d);
+    set_rows(d);
+    if (d->in_place)
+        set_runs_in_place(d);
+    set_jobs(d);
+    return set_scratch(d, scratch);
+}

@@ -1,0 +1,286 @@
+/* depthwise_rows.c - rows between memory and the first cache; compiled once per instruction set,
+ * and for double by depthwise_rows_f64.c. */
+#include <stdint.h>
+#include <string.h>
+
+#include "depthwise_rows.h"
+
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+
+/* ---- elements: real, or bf16 when `half` ---- */
+
+static size_t size_of(int half) { return half ? sizeof(uint16_t) : sizeof(real); }
+
+ALWAYS real widen(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return (real)x;
+}
+
+/* To nearest even; a NaN stays one. */
+ALWAYS uint16_t narrow(real value)
+{
+    float x = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (uint16_t)((x != x ? bits | 0x400000u : rounded) >> 16);
+}
+
+/* to[i*m ..] = from[i], m times */
+ALWAYS void spread(const int half, const int m, ptrdiff_t n, real *restrict to,
+                   const void *restrict from)
+{
+    const uint16_t *h = from;
+    const real *x = from;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        real v = half ? widen(h[i]) : x[i];
+        for (int k = 0; k < m; k++)
+            to[i * m + k] = v;
+    }
+}
+
+/* to[i] = sum of from[i*m ..], m of them */
+ALWAYS void gather(const int m, ptrdiff_t n, real *restrict to, const real *restrict from)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        real sum = from[i * m];
+        for (int k = 1; k < m; k++)
+            sum += from[i * m + k];
+        to[i] = sum;
+    }
+}
+
+ALWAYS void put(const int half, ptrdiff_t n, void *restrict to, const real *restrict from)
+{
+    uint16_t *h = to;
+    real *x = to;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        if (half)
+            h[i] = narrow(from[i]);
+        else
+            x[i] = from[i];
+    }
+}
+
+/* ---- prepared rows ---- */
+
+/* Elements from the row's start to column `at`. */
+static ptrdiff_t place(const depthwise *d, const depthwise_chunk *c, ptrdiff_t at)
+{
+    ptrdiff_t column = at + d->pad;
+    if (d->step == 1)
+        return column * c->pitch;
+    return (column % d->step * d->columns + column / d->step) * c->pitch;
+}
+
+/* Short pixels are copied LANES at a time as long as what is too much is overwritten by later ones.
+ */
+ALWAYS void prepare_pixels(const int half, const int m, const depthwise_image *p, real *row,
+                           const char *from)
+{
+    const depthwise *d = p->d;
+    const depthwise_chunk *c = &p->chunk;
+    ptrdiff_t count = smaller(d->from_w, d->step * d->columns - d->pad), n = c->valid / m;
+    ptrdiff_t pixel = (ptrdiff_t)size_of(half) * d->from_c, i = 0;
+    if (d->step == 1 && n == d->from_c && c->pitch == c->valid) {
+        spread(half, m, count * n, row + place(d, c, 0), from);
+        return;
+    }
+    if (m == 1 && c->pitch < DEPTHWISE_LANES) {
+        ptrdiff_t ahead = d->step * ((DEPTHWISE_LANES + n - 1) / n);
+        for (; i + ahead < count; i++)
+            spread(half, 1, DEPTHWISE_LANES, row + place(d, c, i), from + i * pixel);
+    }
+    for (; i < count; i++)
+        spread(half, m, n, row + place(d, c, i), from + i * pixel);
+}
+
+ALWAYS void prepare_as(const int half, const depthwise_image *p, real *row, const char *from)
+{
+    int m = p->d->is_dx ? 1 : (int)p->d->multiplier;
+    from += p->chunk.first / m * (ptrdiff_t)size_of(half);
+    switch (m) {
+    case 1: prepare_pixels(half, 1, p, row, from); break;
+    case 2: prepare_pixels(half, 2, p, row, from); break;
+    case 4: prepare_pixels(half, 4, p, row, from); break;
+    case 8: prepare_pixels(half, 8, p, row, from); break;
+    default: prepare_pixels(half, m, p, row, from); break;
+    }
+}
+
+void REAL(depthwise_clear)(const depthwise_image *p)
+{
+    memset(p->ring, 0, (size_t)(p->d->slots * p->d->row_size) * sizeof(real));
+    REAL(depthwise_forget)(p);
+}
+
+void REAL(depthwise_forget)(const depthwise_image *p)
+{
+    for (ptrdiff_t i = 0; i < p->d->slots; i++)
+        p->held[i] = -1;
+}
+
+const real *REAL(depthwise_row)(const depthwise_image *p, ptrdiff_t row)
+{
+    const depthwise *d = p->d;
+    int half = d->dtype == ADJ_BF16;
+    const char *from =
+        (const char *)p->from + row * d->from_w * d->from_c * (ptrdiff_t)size_of(half);
+    if (d->in_place)
+        return (const real *)from + p->chunk.first;
+    ptrdiff_t slot = row % d->slots;
+    real *prepared = p->ring + slot * d->row_size;
+    if (p->held[slot] != row) {
+        if (half)
+            prepare_as(1, p, prepared, from);
+        else
+            prepare_as(0, p, prepared, from);
+        p->held[slot] = row;
+    }
+    return prepared;
+}
+
+ptrdiff_t REAL(depthwise_offset)(const depthwise_image *p, const depthwise_tap *t)
+{
+    return p->d->in_place ? t->at * p->d->from_c : place(p->d, &p->chunk, t->at);
+}
+
+/* ---- rows of dy, y and dx ---- */
+
+void REAL(depthwise_load)(const depthwise_image *p, real *row, const void *dy)
+{
+    const depthwise *d = p->d;
+    const depthwise_chunk *c = &p->chunk;
+    int half = d->dtype == ADJ_BF16;
+    const char *from = (const char *)dy + c->first * (ptrdiff_t)size_of(half);
+    if (c->pitch == d->to_c) {
+        if (half)
+            spread(1, 1, d->to_w * d->to_c, row, from);
+        else
+            spread(0, 1, d->to_w * d->to_c, row, from);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < d->to_w; i++, from += d->to_c * (ptrdiff_t)size_of(half)) {
+        if (half)
+            spread(1, 1, c->valid, row + i * c->pitch, from);
+        else
+            spread(0, 1, c->valid, row + i * c->pitch, from);
+    }
+}
+
+ALWAYS void gather_pixels(const int m, const depthwise_image *p, ptrdiff_t pixels,
+                          real *restrict to, const real *restrict from)
+{
+    ptrdiff_t n = p->chunk.valid / m;
+    if (p->chunk.pitch == p->chunk.valid)
+        gather(m, pixels * n, to, from);
+    else
+        for (ptrdiff_t i = 0; i < pixels; i++)
+            gather(m, n, to + i * n, from + i * p->chunk.pitch);
+}
+
+static void add_multiples(const depthwise_image *p, real *to, const real *from)
+{
+    ptrdiff_t pixels = (p->d->to_w + p->d->phases - 1) / p->d->phases;
+    switch (p->d->multiplier) {
+    case 2: gather_pixels(2, p, pixels, to, from); break;
+    case 4: gather_pixels(4, p, pixels, to, from); break;
+    case 8: gather_pixels(8, p, pixels, to, from); break;
+    default: gather_pixels((int)p->d->multiplier, p, pixels, to, from); break;
+    }
+}
+
+/* pitch: elements from a pixel to the next in rows; n of them are stored. */
+ALWAYS void store_pixels(const int half, const depthwise *d, char *to, const real *rows,
+                         ptrdiff_t pitch, ptrdiff_t n)
+{
+    ptrdiff_t i = 0, phase = 0, at = 0, pixel = d->to_c * (ptrdiff_t)size_of(half);
+    if (d->phases == 1 && n == d->to_c && n == pitch) {
+        put(half, d->to_w * n, to, rows);
+        return;
+    }
+    int is_short = n < DEPTHWISE_LANES && n == d->to_c;
+    for (; i < d->to_w; i++) {
+        const real *from = rows + phase * d->buffer + at * pitch;
+        if (is_short && (d->to_w - i) * n >= DEPTHWISE_LANES)
+            put(half, DEPTHWISE_LANES, to + i * pixel, from);
+        else
+            put(half, n, to + i * pixel, from);
+        if (++phase == d->phases) {
+            phase = 0;
+            at++;
+        }
+    }
+}
+
+void REAL(depthwise_store)(const depthwise_image *p, void *to, real *rows)
+{
+    const depthwise *d = p->d;
+    ptrdiff_t m = d->is_dx ? d->multiplier : 1, pitch = p->chunk.pitch, n = p->chunk.valid / m;
+    int half = d->dtype == ADJ_BF16;
+    char *at = (char *)to + p->chunk.first / m * (ptrdiff_t)size_of(half);
+    if (m > 1) {
+        for (ptrdiff_t phase = 0; phase < d->phases; phase++)
+            add_multiples(p, rows + (d->phases + phase) * d->buffer, rows + phase * d->buffer);
+        rows += d->phases * d->buffer;
+        pitch = n;
+    }
+    if (half)
+        store_pixels(1, d, at, rows, pitch, n);
+    else
+        store_pixels(0, d, at, rows, pitch, n);
+}
+
+/* ---- the grids of a row ---- */
+
+ALWAYS int run_grids(const int correlate, const depthwise_image *p, ptrdiff_t to,
+                     const depthwise_run *r, grid *g)
+{
+    const depthwise *d = p->d;
+    real *filter = g->w[0];
+    ptrdiff_t start = r->first * (d->in_place ? d->step * d->from_c : p->chunk.period);
+    ptrdiff_t kh = 0, period = p->chunk.period;
+    int taps = (int)(r->end_tap - r->tap), found = 0;
+    if (taps == 0)
+        return 0;
+    int most = grid_rows(taps < GRID_COLUMNS ? taps : GRID_COLUMNS);
+    g->x_step = d->in_place ? d->step * d->from_c : period;
+    g->add = 0;
+    while (kh < d->g.kh) {
+        for (g->rows = 0; g->rows < most && kh < d->g.kh; kh++) {
+            ptrdiff_t row = depthwise_from_row(d, to, kh);
+            if (row < 0)
+                continue;
+            g->x[g->rows] = REAL(depthwise_row)(p, row) + start;
+            g->w[g->rows++] = filter + kh * d->g.kw * period;
+        }
+        found += g->rows;
+        for (ptrdiff_t t = r->tap; t < r->end_tap && g->rows > 0; t += g->columns) {
+            g->columns = (int)smaller(r->end_tap - t, GRID_COLUMNS);
+            for (int k = 0; k < g->columns; k++) {
+                g->x_at[k] = REAL(depthwise_offset)(p, &d->tap[t + k]);
+                g->w_at[k] = d->tap[t + k].kw * period;
+            }
+            any_grid(correlate, g);
+            g->add = 1;
+        }
+    }
+    return found;
+}
+
+int REAL(depthwise_sum)(const depthwise_image *p, ptrdiff_t to, const depthwise_run *r, grid *g)
+{
+    return run_grids(0, p, to, r, g);
+}
+
+int REAL(depthwise_correlate)(const depthwise_image *p, ptrdiff_t to, const depthwise_run *r,
+                              grid *g)
+{
+    return run_grids(1, p, to, r, g);
+}

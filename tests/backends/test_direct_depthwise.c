@@ -1,0 +1,290 @@
+/* test_direct_depthwise.c - the direct depthwise kernels on integers, bit for bit against the
+ * definition: every instruction set, type, candidate, on one thread and on three. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/candidates.h"
+#include "tests/oracle.h"
+
+
+static void *allocate(void *user, size_t bytes)
+{
+    (void)user;
+    return malloc(bytes);
+}
+
+static void release(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+static test_backend direct_open(const char *isa, int threads)
+{
+    static const adj_allocator allocator = {allocate, release, NULL};
+    char message[ADJ_WHY] = "";
+    const adj_backend_opts opts = {.allocator = &allocator, .threads = threads, .message = message};
+    test_backend t = {NULL, NULL};
+    for (int i = 0; adj_backends[i] != NULL; i++)
+        if (strcmp(adj_backends[i]->name, "direct") == 0)
+            t.b = adj_backends[i];
+    cr_assert_not_null(t.b);
+    setenv("ADJOINT_MAX_ISA", isa, 1);
+    cr_assert_eq(t.b->open(&opts, &t.opened), ADJ_OK, "%s", message);
+    return t;
+}
+
+static double rounded(adj_dtype dtype, double v)
+{
+    char stored[8];
+    adj_store(dtype, stored, 0, v);
+    return adj_load(dtype, stored, 0);
+}
+
+typedef struct {
+    fixture f;
+    adj_node *result[3];
+    double *want[3];
+    int64_t n[3];
+    char text[200];
+} problem;
+
+static problem problem_new(oracle_conv row, adj_dtype dtype)
+{
+    oracle_sizes s = oracle_sizes_of(row);
+    problem p = {.f = fixture_new()};
+    adj_node *x = given_integers(&p.f, dtype, s.x, -3, 3);
+    adj_node *w = given_integers(&p.f, dtype, s.w, -2, 2);
+    adj_node *dy = given_integers(&p.f, dtype, s.y, -3, 3);
+    p.result[ORACLE_Y] = adj_depthwise_conv2d_native(x, w, &s.attrs);
+    p.result[ORACLE_DX] = adj_depthwise_conv2d_native_backprop_input(s.x, w, dy, &s.attrs);
+    p.result[ORACLE_DW] = adj_depthwise_conv2d_native_backprop_filter(x, s.w, dy, &s.attrs);
+    for (int k = 0; k < 3; k++) {
+        cr_assert_not_null(p.result[k], "%s", adj_graph_message(p.f.g));
+        p.n[k] = adj_shape_elems(p.result[k]->type.shape);
+        p.want[k] =
+            oracle_convolve(&s, (enum oracle_result)k, p.f.value[0], p.f.value[1], p.f.value[2]);
+        for (int64_t i = 0; i < p.n[k]; i++)
+            p.want[k][i] = rounded(dtype, p.want[k][i]);
+    }
+    const oracle_conv *a = &s.a;
+    snprintf(p.text, sizeof p.text,
+             "%s n%d %dx%d c%d k%dx%d m%d s%dx%d d%dx%d padding %d (%d %d %d %d)",
+             adj_dtype_name(dtype), a->n, a->h, a->w, a->c, a->kh, a->kw, a->last, a->sh, a->sw,
+             a->dh, a->dw, (int)a->padding, a->pad[0], a->pad[1], a->pad[2], a->pad[3]);
+    return p;
+}
+
+static void problem_free(problem *p)
+{
+    for (int k = 0; k < 3; k++)
+        free(p->want[k]);
+    fixture_free(&p->f);
+}
+
+/* Returns how many candidates there were. */
+static int expect_exact(problem *p, const test_backend *t, int which, const char *isa)
+{
+    int candidate = 0;
+    for (; p->n[which] > 0; candidate++) {
+        const adj_node *node = p->result[which];
+        outcome o = run_candidate(&p->f, t, 1, &node, candidate);
+        if (o.status == ADJ_ENOKERNEL)
+            break;
+        cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+        cr_assert_not_null(strstr(o.impl, isa), "%s", o.impl);
+        for (int64_t i = 0; i < p->n[which]; i++)
+            cr_assert(o.y[i] == p->want[which][i], "%s %s %s: [%ld] is %g, not %g", o.impl,
+                      node->op->name, p->text, (long)i, o.y[i], p->want[which][i]);
+        free(o.y);
+    }
+    return candidate;
+}
+
+static void expect_row_on(oracle_conv row, const char *isa)
+{
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F64};
+    row.depthwise = 1;
+    row.in = row.c;
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
+        problem p = problem_new(row, dtypes[k]);
+        for (int threads = 1; threads <= 3; threads += 2) {
+            test_backend t = direct_open(isa, threads);
+            for (int which = 0; which < 3; which++) {
+                int n = expect_exact(&p, &t, which, isa);
+                int in_place = dtypes[k] != ADJ_BF16 && row.c * row.last % 16 == 0 &&
+                               (row.last == 1 || which == ORACLE_DX);
+                cr_assert_eq(n, p.n[which] > 0 ? 1 + in_place : 0, "%d candidates: %s", n, p.text);
+            }
+            backend_close(&t);
+        }
+        problem_free(&p);
+    }
+}
+
+/* Shapes at the limits of what loops are cut into. */
+static const oracle_conv rows[] = {
+    {.n = 2, .h = 5, .w = 6, .c = 16, .kh = 3, .kw = 3, .last = 1, .padding = ADJ_SAME},
+    {.n = 1, .h = 24, .w = 24, .c = 8, .kh = 3, .kw = 3, .last = 1, .padding = ADJ_SAME},
+    {.n = 3, .h = 9, .w = 8, .c = 64, .kh = 3, .kw = 3, .last = 1, .sh = 2, .sw = 2},
+    {.n = 1, .h = 9, .w = 8, .c = 64, .kh = 5, .kw = 5, .last = 2, .padding = ADJ_SAME},
+    {.n = 1, .h = 12, .w = 11, .c = 33, .kh = 7, .kw = 7, .last = 3, .padding = ADJ_SAME},
+    {.n = 1, .h = 3, .w = 3, .c = 16, .kh = 7, .kw = 7, .last = 1, .padding = ADJ_SAME},
+    {.n = 1, .h = 4, .w = 5, .c = 16, .kh = 9, .kw = 11, .last = 1, .padding = ADJ_SAME},
+    {.n = 1, .h = 13, .w = 29, .c = 3, .kh = 8, .kw = 15, .last = 2, .dw = 2},
+    {.n = 1, .h = 13, .w = 9, .c = 128, .kh = 3, .kw = 3, .last = 8, .sh = 2, .sw = 2},
+    {.n = 1, .h = 5, .w = 5, .c = 32, .kh = 1, .kw = 1, .last = 1, .sh = 3, .sw = 3},
+    {.n = 1, .h = 7, .w = 7, .c = 5, .kh = 2, .kw = 2, .last = 1, .sh = 5, .sw = 4},
+    {.n = 1, .h = 40, .w = 40, .c = 2, .kh = 3, .kw = 3, .last = 1, .sh = 33, .sw = 32},
+    {.n = 1,
+     .h = 4,
+     .w = 4,
+     .c = 16,
+     .kh = 3,
+     .kw = 3,
+     .last = 5,
+     .dh = 9,
+     .dw = 9,
+     .padding = ADJ_SAME},
+    {.n = 1,
+     .h = 2,
+     .w = 3,
+     .c = 16,
+     .kh = 2,
+     .kw = 2,
+     .last = 1,
+     .padding = ADJ_EXPLICIT,
+     .pad = {5, 0, 0, 7}},
+    {.n = 1,
+     .h = 2,
+     .w = 3,
+     .c = 2,
+     .kh = 2,
+     .kw = 2,
+     .last = 2,
+     .sh = 3,
+     .sw = 3,
+     .padding = ADJ_EXPLICIT,
+     .pad = {9, 4, 8, 1}},
+    {.n = 1, .h = 300, .w = 2, .c = 1, .kh = 3, .kw = 2, .last = 1}, /* more than one flush */
+    {.n = 0, .h = 4, .w = 4, .c = 16, .kh = 2, .kw = 2, .last = 1},
+    {.n = 2,
+     .h = 0,
+     .w = 3,
+     .c = 2,
+     .kh = 1,
+     .kw = 1,
+     .last = 3,
+     .padding = ADJ_EXPLICIT,
+     .pad = {1, 1, 1, 1}},
+};
+
+static void listed(const char *isa)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_row_on(rows[i], isa);
+}
+
+Test(direct_depthwise, listed_base) { listed("base"); }
+Test(direct_depthwise, listed_avx2) { listed("avx2"); }
+Test(direct_depthwise, listed_avx512) { listed("avx512"); }
+
+static int draw(uint32_t *counter, int lo, int hi)
+{
+    uint32_t word[4];
+    adj_philox((uint32_t[]){(*counter)++, 0, 0, 0}, (uint32_t[]){3, 4}, word);
+    return lo + (int)(word[0] % (uint32_t)(hi - lo + 1));
+}
+
+/* EXPLICIT has room for the kernel. */
+static oracle_conv random_row(uint32_t *k)
+{
+    static const int channels[] = {1, 2, 3, 5, 8, 15, 16, 17, 24, 33, 64, 80, 100};
+    static const int multipliers[] = {1, 1, 1, 2, 3, 4, 8};
+    oracle_conv a = {.n = draw(k, 1, 3),
+                     .h = draw(k, 1, 14),
+                     .w = draw(k, 1, 27),
+                     .c = channels[draw(k, 0, 12)],
+                     .kh = draw(k, 1, 7),
+                     .kw = draw(k, 1, 7),
+                     .last = multipliers[draw(k, 0, 6)],
+                     .sh = draw(k, 1, 3),
+                     .sw = draw(k, 1, 3),
+                     .dh = draw(k, 1, 3),
+                     .dw = draw(k, 1, 3)};
+    if (draw(k, 0, 1)) {
+        a.kw = a.kh;
+        a.sw = a.sh;
+        a.dw = a.dh;
+    }
+    a.padding = draw(k, 0, 1) ? ADJ_SAME : ADJ_EXPLICIT;
+    for (int i = 0; i < 4; i++)
+        a.pad[i] = draw(k, 0, 4);
+    int short_h = (a.kh - 1) * a.dh + 1 - a.h - a.pad[0] - a.pad[1];
+    int short_w = (a.kw - 1) * a.dw + 1 - a.w - a.pad[2] - a.pad[3];
+    a.pad[1] += short_h > 0 ? short_h : 0;
+    a.pad[3] += short_w > 0 ? short_w : 0;
+    return a;
+}
+
+static void random_rows(const char *isa, uint32_t k)
+{
+    for (int i = 0; i < 60; i++)
+        expect_row_on(random_row(&k), isa);
+}
+
+Test(direct_depthwise, random_base) { random_rows("base", 0); }
+Test(direct_depthwise, random_avx2) { random_rows("avx2", 100000); }
+Test(direct_depthwise, random_avx512) { random_rows("avx512", 200000); }
+
+/* Filter gradients are added up in one order, whatever the threads. */
+Test(direct_depthwise, same_bits_for_any_threads)
+{
+    const oracle_conv row = {.n = 5,
+                             .h = 19,
+                             .w = 21,
+                             .c = 24,
+                             .kh = 3,
+                             .kw = 3,
+                             .in = 24,
+                             .last = 1,
+                             .padding = ADJ_SAME,
+                             .depthwise = 1};
+    oracle_sizes s = oracle_sizes_of(row);
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, s.x, -1, 1),
+             *dy = given_random(&f, ADJ_F32, s.y, -1, 1);
+    const adj_node *dw = adj_depthwise_conv2d_native_backprop_filter(x, s.w, dy, &s.attrs);
+    size_t bytes = (size_t)adj_shape_elems(s.w) * sizeof(double);
+    double *want = NULL;
+    for (int threads = 1; threads <= 8; threads++) {
+        test_backend t = direct_open("avx512", threads);
+        outcome o = run_candidate(&f, &t, 1, &dw, 0);
+        cr_assert_eq(o.status, ADJ_OK);
+        if (want == NULL)
+            want = o.y;
+        else {
+            cr_assert(memcmp(want, o.y, bytes) == 0, "%d threads", threads);
+            free(o.y);
+        }
+        backend_close(&t);
+    }
+    free(want);
+    fixture_free(&f);
+}
+
+/* What is not ours is refused with the reason. */
+Test(direct_depthwise, refused)
+{
+    fixture f = fixture_new();
+    test_backend t = direct_open("avx512", 1);
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 3, 4, 4}}, -3, 3);
+    adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 3, 1}}, -3, 3);
+    const adj_node *y = adj_depthwise_conv2d_native(x, w, &(adj_conv){.format = ADJ_NCHW});
+    outcome o = run_candidate(&f, &t, 1, &y, 0);
+    cr_assert_eq(o.status, ADJ_ENOKERNEL);
+    cr_assert_not_null(strstr(o.why, "NHWC"), "%s", o.why);
+    backend_close(&t);
+    fixture_free(&f);
+}
