@@ -12,8 +12,9 @@ typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
     const char *model, *backend, *without, *impl, *math, *trace, *tune_file;
     int64_t batch, threads, infer, tune, raw, all, warm, cold, profile, json;
-    double seconds; /* of each measurement */
+    double seconds, tune_seconds; /* of each measurement; of a plan's tuning, 0: usual */
     adj_dtype dtype;
+    adj_math math_mode;
     int timed_steps; /* the executor is to time each of its steps */
 } bench_opts;
 

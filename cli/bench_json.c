@@ -61,7 +61,8 @@ static int set_plan(json_t *j, const bench_net *n)
            set(j, "steps", json_integer(info.steps)) | set(j, "timed", json_integer(info.timed)) |
            set(j, "remembered", json_integer(info.remembered)) |
            set(j, "reorders", json_integer(info.reorders)) |
-           set(j, "naive_steps", json_integer(info.naive_steps));
+           set(j, "naive_steps", json_integer(info.naive_steps)) |
+           set(j, "note", json_string(adj_exec_note(n->exec)));
 }
 
 int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const bench_step_time *t,

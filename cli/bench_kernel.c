@@ -77,8 +77,10 @@ bench_kernels *bench_kernels_open(const bench_opts *o)
     for (int i = 0; adj_backends[i] != NULL && k->n < MOST_BACKENDS; i++) {
         const adj_backend *b = adj_backends[i];
         char message[ADJ_WHY] = "";
-        const adj_backend_opts opts = {
-            .allocator = &allocator, .threads = (int)o->threads, .message = message};
+        const adj_backend_opts opts = {.allocator = &allocator,
+                                       .threads = (int)o->threads,
+                                       .math = o->math_mode,
+                                       .message = message};
         if ((only != NULL && !is_listed(only, b->name)) || is_listed(o->without, b->name))
             continue;
         if (b->open(&opts, &k->opened[k->n]) != ADJ_OK) {

@@ -16,6 +16,8 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--tune", "", "the plan times candidates", OPTION_FLAG, &o->tune, 0, 0},
         {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's", OPTION_TEXT,
          &o->tune_file, 0, 0},
+        {"--tune-seconds", "S", "about as long may it take; default: 5", OPTION_REAL,
+         &o->tune_seconds, 0.001, 1e5},
         {"--math", "MODE", "exact (default) or fast", OPTION_TEXT, &o->math, 0, 0},
         {"--backend", "NAME", "as the executor takes it; with --all: only these, A,B", OPTION_TEXT,
          &o->backend, 0, 0},
@@ -45,14 +47,12 @@ static int read_options(bench_opts *o, int argc, char **argv)
     return parse_options(&u, argc, argv);
 }
 
-/* The executor has no such options yet: saying so is better than timing something else. */
-static int check_plan_options(const bench_opts *o)
+static int read_math(bench_opts *o)
 {
-    if (o->math == NULL || strcmp(o->math, "exact") == 0)
-        return CONTINUE;
-    if (strcmp(o->math, "fast") == 0)
-        return complain("bench", EXIT_USAGE, "--math: this build's executor has only exact");
-    return complain("bench", EXIT_USAGE, "--math: got \"%s\", expected exact or fast", o->math);
+    if (o->math != NULL && strcmp(o->math, "exact") != 0 && strcmp(o->math, "fast") != 0)
+        return complain("bench", EXIT_USAGE, "--math: got \"%s\", expected exact or fast", o->math);
+    o->math_mode = o->math != NULL && strcmp(o->math, "fast") == 0 ? ADJ_MATH_FAST : ADJ_MATH_EXACT;
+    return CONTINUE;
 }
 
 /* What only one of the three ways of measuring understands. */
@@ -69,6 +69,7 @@ static int check_goes_with(const bench_opts *o)
         {o->trace != NULL, step, "--trace goes with --model"},
         {o->tune, step, "--tune goes with --model"},
         {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
+        {o->tune_seconds > 0, o->tune != 0, "--tune-seconds goes with --tune"},
         {o->all, !step, "--all goes with --op or --raw"},
         {o->warm || o->cold, !step, "--warm and --cold go with --op or --raw"},
         {o->warm && o->cold, 0, "--warm and --cold exclude each other"},
@@ -87,7 +88,7 @@ static int check(bench_opts *o)
     if (o->op.dtype != NULL && !dtype_from_name(o->op.dtype, &o->dtype))
         return complain("bench", EXIT_USAGE, "--dtype: got \"%s\", expected f32, bf16, f16 or f64",
                         o->op.dtype);
-    int status = check_plan_options(o);
+    int status = read_math(o);
     return status == CONTINUE ? check_goes_with(o) : status;
 }
 

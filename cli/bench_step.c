@@ -13,8 +13,10 @@ static adj_exec_opts exec_opts(const bench_opts *o)
 {
     return (adj_exec_opts){.backend = o->backend,
                            .impl = o->impl,
+                           .math = o->math_mode,
                            .tune = (int)o->tune,
                            .tune_file = o->tune_file,
+                           .tune_seconds = o->tune_seconds,
                            .threads = (int)o->threads,
                            .profile = o->timed_steps};
 }

@@ -55,6 +55,7 @@ Test(bench_cli, wrong_usage)
         {"--all goes with --op", {"--model", "lenet", "--all"}},
         {"--tune goes with --model", {"--op", "relu", "--tune"}},
         {"--tune-file goes with --tune", {"--model", "lenet", "--tune-file", "f"}},
+        {"--tune-seconds goes with --tune", {"--model", "lenet", "--tune-seconds", "1"}},
         {"--infer goes with --model", {"--op", "relu", "--infer"}},
         {"--warm and --cold exclude each other", {"--op", "relu", "--warm", "--cold"}},
         {"did you mean --profile?", {"--model", "lenet", "--profil"}},
@@ -129,7 +130,7 @@ Test(bench_cli, steps)
     cr_assert_eq(number(j, "naive_steps"), number(j, "steps"));
     json_decref(j);
 
-    run_bench((const char *[]){"--model", "lenet", "--batch", "2", NULL});
+    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--math", "fast", NULL});
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "images/s"), "%s", f.out);
 }

@@ -1,0 +1,84 @@
+"""Whole steps of the four nets, ours and the peers' in turns."""
+import statistics
+
+from programs import ROOT, say
+
+BATCH = {"lenet": 64, "resnet20": 128, "mobilenet_v1": 32, "vgg6": 64}
+PARTS = ("train", "infer", "infer1")
+
+
+def ours(tool, net, dtype, part, o, *more):
+    batch = 1 if part == "infer1" else BATCH[net]
+    words = ["--model", net, "--batch", batch, "--dtype", dtype, "--seconds", o.seconds,
+             "--threads", o.threads, *more]
+    return tool.bench(*words, *([] if part == "train" else ["--infer"]))
+
+
+def contenders(tool, peers, net, dtype, parts, o):
+    """(label, function that measures all parts once) of everything to be timed in turns."""
+    found = []
+    variants = [("ours", [])]
+    if dtype == "f32":
+        variants.append(("ours, math fast", ["--math", "fast"]))
+    if o.tune:
+        kept = ["--tune", "--tune-file", ROOT / "build" / "bench" / "tune"]
+        variants += [(label + ", tuned", more + kept) for label, more in variants]
+    for label, more in variants:
+        found.append((label, lambda more=more: {
+            part: ours(tool, net, dtype, part, o, *more) for part in parts}))
+    for peer in peers:
+        for fmt in peer.formats:
+            words = ["--net", net, "--dtype", dtype, "--batch", BATCH[net], "--threads", o.threads,
+                     "--seconds", o.seconds, "--parts", ",".join(parts)]
+            found.append((f"{peer.name} {fmt}", lambda peer=peer, fmt=fmt, words=words:
+                          peer.step(fmt, *words)))
+    return found
+
+
+def combine(turns):
+    """One figure of several turns: the median of medians, the least minimum."""
+    good = [t for t in turns if "median_ms" in t]
+    if not good:
+        return {"error": turns[0].get("error", "no figure") if turns else "no figure"}
+    result = dict(good[-1])
+    result["median_ms"] = statistics.median(t["median_ms"] for t in good)
+    result["min_ms"] = min(t["min_ms"] for t in good)
+    result["turns_ms"] = [t["median_ms"] for t in good]
+    if "plan_ms" in result:
+        result["plan_ms"] = statistics.median(t["plan_ms"] for t in good)
+    return result
+
+
+def measure(tool, peers, net, dtype, parts, o):
+    """{label: {part: figures}}"""
+    turns = {}
+    for turn in range(o.rounds):
+        for label, call in contenders(tool, peers, net, dtype, parts, o):
+            before = turns.setdefault(label, {part: [] for part in parts})
+            if any("status" in t for part in parts for t in before[part]):
+                continue  # refused: this build cannot do it
+            say(f"{net} {dtype}, turn {turn + 1} of {o.rounds}: {label}")
+            answer = call()
+            for part in parts:
+                before[part].append(answer if "error" in answer else answer[part])
+    return {label: {p: combine(t) for p, t in by_part.items()} for label, by_part in turns.items()}
+
+
+def raw(tool, net, dtype, o):
+    """The fastest candidate of each convolution of a training step alone, added up."""
+    say(f"{net} {dtype}: its convolutions alone")
+    answer = tool.bench("--model", net, "--batch", BATCH[net], "--dtype", dtype, "--raw",
+                        "--without", "naive", "--seconds", o.cell_seconds, "--threads", o.threads)
+    return {k: v for k, v in answer.items() if k != "rows"}
+
+
+def threads(tool, net, o):
+    """{threads: {part: figures}} with one thread and with all, in turns."""
+    turns = {}
+    for turn in range(o.rounds):
+        for n in dict.fromkeys((1, o.threads)):
+            say(f"{net} f32, turn {turn + 1} of {o.rounds}: {n} threads")
+            for part in ("train", "infer1"):
+                answer = ours(tool, net, "f32", part, o, "--threads", n)
+                turns.setdefault(str(n), {}).setdefault(part, []).append(answer)
+    return {n: {p: combine(t) for p, t in by_part.items()} for n, by_part in turns.items()}

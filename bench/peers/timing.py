@@ -1,0 +1,45 @@
+"""What the peers share: a clock, and the words a peer answers in.
+
+A peer is a script that run.py starts with any Python that can import its framework.
+  --version   prints {"peer", "version", "formats"}; exit 77 and a sentence when it cannot be run.
+"""
+import json
+import resource
+import sys
+import time
+
+WARM_UP = 3
+
+
+def measure(call, seconds):
+    """Runs call for so many seconds; median, least and quartiles in ms."""
+    for _ in range(WARM_UP):
+        call()
+    times = []
+    end = time.perf_counter() + seconds
+    while not times or time.perf_counter() < end:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    times.sort()
+    n = len(times)
+    return {
+        "median_ms": 1e3 * times[n // 2],
+        "min_ms": 1e3 * times[0],
+        "q1_ms": 1e3 * times[n // 4],
+        "q3_ms": 1e3 * times[n * 3 // 4],
+        "runs": n,
+    }
+
+
+def peak_rss_bytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def say(answer):
+    print(json.dumps(answer), flush=True)
+
+
+def skip(sentence):
+    print(sentence)
+    sys.exit(77)

@@ -1,0 +1,74 @@
+"""PyTorch's training and inference steps: forward, backward, SGD with momentum 0.9; bf16 by autocast."""
+import argparse
+
+import timing
+
+try:
+    import torch
+except ImportError as e:
+    timing.skip(f"PyTorch: {e}")
+
+from torch.nn import functional
+
+import torch_nets
+
+FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+
+
+def measure(o):
+    make, shape, classes = torch_nets.NETS[o.net]
+    memory = {"memory_format": FORMATS[o.format]}
+    torch.set_num_threads(o.threads)
+    net = make().to(**memory)
+    x = torch.randn(o.batch, *shape).contiguous(**memory)
+    y = torch.randint(0, classes, (o.batch,))
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+
+    def half():
+        return torch.autocast("cpu", dtype=torch.bfloat16, enabled=o.dtype == "bf16")
+
+    def train():
+        optimiser.zero_grad()
+        with half():
+            loss = functional.cross_entropy(net(x), y)
+        loss.backward()
+        optimiser.step()
+        return float(loss)
+
+    def infer(images):
+        with torch.no_grad(), half():
+            return net(images)
+
+    answer = {"params": sum(p.numel() for p in net.parameters())}
+    if "train" in o.parts:
+        net.train()
+        answer["train"] = timing.measure(train, o.seconds)
+        answer["train"]["peak_rss_bytes"] = timing.peak_rss_bytes()
+    net.eval()
+    if "infer" in o.parts:
+        answer["infer"] = timing.measure(lambda: infer(x), o.seconds)
+    if "infer1" in o.parts:
+        one = x[:1].contiguous(**memory)
+        answer["infer1"] = timing.measure(lambda: infer(one), o.seconds)
+    timing.say(answer)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--version", action="store_true")
+    p.add_argument("--net", choices=torch_nets.NETS, default="lenet")
+    p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    p.add_argument("--format", choices=FORMATS, default="contiguous")
+    p.add_argument("--batch", type=int, default=64)
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--parts", type=lambda s: s.split(","), default=["train", "infer", "infer1"])
+    o = p.parse_args()
+    if o.version:
+        timing.say({"peer": "PyTorch", "version": torch.__version__, "formats": list(FORMATS)})
+    else:
+        measure(o)
+
+
+if __name__ == "__main__":
+    main()
