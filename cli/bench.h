@@ -13,8 +13,9 @@ typedef struct {
     const char *model, *backend, *without, *impl, *math, *trace, *tune_file;
     int64_t batch, threads, infer, tune, raw, all, warm, cold, profile, json;
     double seconds, tune_seconds; /* of each measurement; of a plan's tuning, 0: usual */
-    adj_dtype dtype;
+    adj_dtype dtype, model_dtype; /* asked for; what the model is built in */
     adj_math math_mode;
+    adj_precision precision;
     int timed_steps; /* the executor is to time each of its steps */
 } bench_opts;
 

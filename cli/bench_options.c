@@ -81,6 +81,15 @@ static int check_goes_with(const bench_opts *o)
     return CONTINUE;
 }
 
+/* Steps in bf16 are those of the f32 model in mixed precision; kernels alone are of the type
+ * itself. */
+static void choose_precision(bench_opts *o)
+{
+    int mixed = o->op.op == NULL && !o->raw && o->dtype == ADJ_BF16;
+    o->precision = mixed ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT;
+    o->model_dtype = mixed ? ADJ_F32 : o->dtype;
+}
+
 static int check(bench_opts *o)
 {
     if ((o->model == NULL) == (o->op.op == NULL))
@@ -88,6 +97,7 @@ static int check(bench_opts *o)
     if (o->op.dtype != NULL && !dtype_from_name(o->op.dtype, &o->dtype))
         return complain("bench", EXIT_USAGE, "--dtype: got \"%s\", expected f32, bf16, f16 or f64",
                         o->op.dtype);
+    choose_precision(o);
     int status = read_math(o);
     return status == CONTINUE ? check_goes_with(o) : status;
 }

@@ -14,6 +14,7 @@ static adj_exec_opts exec_opts(const bench_opts *o)
     return (adj_exec_opts){.backend = o->backend,
                            .impl = o->impl,
                            .math = o->math_mode,
+                           .precision = o->precision,
                            .tune = (int)o->tune,
                            .tune_file = o->tune_file,
                            .tune_seconds = o->tune_seconds,
@@ -92,7 +93,7 @@ static adj_status find_model(bench_net *n, const bench_opts *o, adj_model_opts *
 adj_status bench_net_build(bench_net *n, const bench_opts *o)
 {
     *n = (bench_net){.batch = o->batch};
-    adj_model_opts options = {.batch = o->batch, .training = !o->infer, .dtype = o->dtype};
+    adj_model_opts options = {.batch = o->batch, .training = !o->infer, .dtype = o->model_dtype};
     if (find_model(n, o, &options) != ADJ_OK)
         return ADJ_EARG;
     n->graph = adj_graph_new();
