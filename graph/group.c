@@ -2,18 +2,24 @@
  *
  * Kernels propose groups (adj_kernel.match); one is taken if its nodes are free and no cycle arises
  * among groups. A kernel that then refuses to prepare a group leaves its nodes to single steps: see
- * plan.c. The order is topological, by node id where there is a choice, and updates come last. */
-#include <limits.h>
+ * plan.c. The order is topological, by node id where there is a choice, and updates come last.
+ *
+ * While groups are formed some topological order of theirs is kept. A cycle through a new group is
+ * a way from it and back to it, which can only pass groups between its members' places: only they
+ * are looked at, and only their places change when the group is taken. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "exec.h"
 
 typedef struct {
     adj_exec *e;
-    int n;      /* nodes */
-    int *of;    /* by id: the group's number; NONE for leaves */
-    int *waits; /* by group: operands that are not computed yet */
-    int *ready; /* a queue of groups */
+    int n;            /* nodes */
+    int *of;          /* by id: the group's number; NONE for leaves */
+    int *waits;       /* by group: operands that are not computed yet */
+    int *ready;       /* a queue of groups */
+    int *place, *at;  /* by group: its place in the order; by place: the group, or NONE */
+    int *mark, stamp; /* by group: the search that has seen it; negative: that was for it */
     int n_group;
     node_group *group;
 } grouping;
@@ -50,8 +56,8 @@ static adj_status find_uses(adj_exec *e, int n_root, const adj_node *const root[
     return ADJ_OK;
 }
 
-/* Writes the groups to out (NULL: nowhere) in topological order; returns how many could be ordered:
- * all, unless there is a cycle. key: by group, smaller first; NULL: any order. */
+/* Writes the groups to out in topological order, of several that are ready the one with the
+ * smallest key first; returns how many there are. */
 static int order(grouping *w, const int64_t *key, node_group *out)
 {
     const adj_graph *g = w->e->graph;
@@ -68,13 +74,11 @@ static int order(grouping *w, const int64_t *key, node_group *out)
             w->ready[n_ready++] = i;
     while (n_ready > 0) {
         int best = n_ready - 1;
-        for (int i = 0; key != NULL && i < n_ready; i++)
+        for (int i = 0; i < n_ready; i++)
             best = key[w->ready[i]] < key[w->ready[best]] ? i : best;
         int taken = w->ready[best];
         w->ready[best] = w->ready[--n_ready];
-        if (out != NULL)
-            out[done] = w->group[taken];
-        done++;
+        out[done++] = w->group[taken];
         for (int m = 0; m < w->group[taken].n; m++) {
             const adj_node *value = w->group[taken].node[m];
             const adj_uses *u = &w->e->uses[value->id];
@@ -90,12 +94,52 @@ static int order(grouping *w, const int64_t *key, node_group *out)
     return done;
 }
 
-static int count_groups(const grouping *w)
+/* Marks with the stamp the groups that need one of n nodes, directly or not, up to a place. 0: the
+ * nodes' own groups, which are marked with -stamp, are among them. */
+static int mark_users(grouping *w, int n, const adj_node *const node[], int last)
 {
-    int n = 0;
-    for (int i = 0; i < w->n_group; i++)
-        n += w->group[i].n > 0;
-    return n;
+    int waiting = 0;
+    for (int next = -1; next < waiting; next++) {
+        const node_group *from = next >= 0 ? &w->group[w->ready[next]] : NULL;
+        int n_node = from != NULL ? from->n : n;
+        for (int m = 0; m < n_node; m++) {
+            const adj_uses *u = &w->e->uses[(from != NULL ? from->node[m] : node[m])->id];
+            for (int i = 0; i < u->n_user; i++) {
+                int to = w->of[u->user[i]->id];
+                if (w->mark[to] == -w->stamp && from != NULL)
+                    return 0;
+                if (abs(w->mark[to]) == w->stamp || w->place[to] > last)
+                    continue;
+                w->mark[to] = w->stamp;
+                w->ready[waiting++] = to;
+            }
+        }
+    }
+    return 1;
+}
+
+/* Between two places: first what is not marked, then the group, then what is marked with the stamp;
+ * each in the old order. The places of the other members are left empty. */
+static void move_apart(grouping *w, int into, int first, int last)
+{
+    int n_marked = 0, to = first;
+    for (int i = first; i <= last; i++) {
+        int g = w->at[i];
+        if (g == NONE || w->mark[g] == -w->stamp)
+            continue;
+        if (w->mark[g] == w->stamp)
+            w->ready[n_marked++] = g;
+        else
+            w->at[to++] = g;
+    }
+    w->at[to++] = into;
+    for (int i = 0; i < n_marked; i++)
+        w->at[to++] = w->ready[i];
+    while (to <= last)
+        w->at[to++] = NONE;
+    for (int i = first; i <= last; i++)
+        if (w->at[i] != NONE)
+            w->place[w->at[i]] = i;
 }
 
 /* Are the proposed nodes free, may the backend compute each, and is the root among them? */
@@ -122,7 +166,8 @@ static void sort_by_id(const adj_node **node, int n)
         }
 }
 
-/* Joins the proposed nodes in the root's group; parts again if that makes a cycle. */
+/* Joins the proposed nodes, each of which is alone, in the root's group, unless that makes a cycle.
+ */
 static adj_status join(grouping *w, const adj_node *root, int n, const adj_kernel *kernel,
                        int backend)
 {
@@ -131,21 +176,23 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
         return w->e->status;
     memcpy(node, w->e->proposed, (size_t)n * sizeof(adj_node *));
     sort_by_id(node, n);
-    int into = w->of[root->id];
-    node_group alone = w->group[into];
+    int into = w->of[root->id], first = w->place[into], last = first;
+    w->stamp++;
+    for (int i = 0; i < n; i++) {
+        int g = w->of[node[i]->id];
+        w->mark[g] = -w->stamp;
+        first = w->place[g] < first ? w->place[g] : first;
+        last = w->place[g] > last ? w->place[g] : last;
+    }
+    if (!mark_users(w, n, node, last))
+        return ADJ_OK;
+    move_apart(w, into, first, last);
     for (int i = 0; i < n; i++) {
         if (node[i] != root)
             w->group[w->of[node[i]->id]].n = 0;
         w->of[node[i]->id] = into;
     }
     w->group[into] = (node_group){.n = n, .node = node, .kernel = kernel, .backend = backend};
-    if (order(w, NULL, NULL) == count_groups(w))
-        return ADJ_OK;
-    for (int i = 0; i < n; i++) { /* a node's own group has its id as number */
-        w->of[node[i]->id] = (int)node[i]->id;
-        w->group[node[i]->id].n = 1;
-    }
-    w->group[into] = alone;
     return ADJ_OK;
 }
 
@@ -171,6 +218,9 @@ static adj_status start(grouping *w)
     w->of = exec_alloc(e, n, sizeof *w->of);
     w->waits = exec_alloc(e, n, sizeof *w->waits);
     w->ready = exec_alloc(e, n, sizeof *w->ready);
+    w->place = exec_alloc(e, n, sizeof *w->place);
+    w->at = exec_alloc(e, n, sizeof *w->at);
+    w->mark = exec_alloc(e, n, sizeof *w->mark);
     e->proposed = exec_alloc(e, n, sizeof(adj_node *));
     w->group = exec_alloc(e, n, sizeof *w->group);
     const adj_node **single = exec_alloc(e, n, sizeof(adj_node *));
@@ -180,6 +230,7 @@ static adj_status start(grouping *w)
         int is_leaf = (e->graph->node[id]->op->flags & ADJ_OP_LEAF) != 0;
         single[id] = e->graph->node[id];
         w->of[id] = is_leaf ? NONE : id;
+        w->place[id] = w->at[id] = id; /* operands come first */
         w->group[id] = (node_group){.n = !is_leaf, .node = &single[id], .backend = NONE};
     }
     return ADJ_OK;

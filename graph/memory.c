@@ -155,10 +155,14 @@ static int by_size(const void *a, const void *b)
     return x->first != y->first ? (x->first > y->first ? 1 : -1) : (x > y) - (x < y);
 }
 
-static int by_offset(const void *a, const void *b)
+/* Adds s to n slots sorted by offset. */
+static void insert_by_offset(slot *sorted[], int n, slot *s)
 {
-    const slot *x = *(slot *const *)a, *y = *(slot *const *)b;
-    return (x->offset > y->offset) - (x->offset < y->offset);
+    while (n > 0 && sorted[n - 1]->offset > s->offset) {
+        sorted[n] = sorted[n - 1];
+        n--;
+    }
+    sorted[n] = s;
 }
 
 /* The start of the smallest gap that takes the bytes, among neighbours sorted by offset. */
@@ -183,6 +187,7 @@ static adj_status place_slots(adj_exec *e)
 {
     slot **sorted = exec_alloc(e, (size_t)e->n_slot, sizeof *sorted);
     slot **neighbour = exec_alloc(e, (size_t)e->n_slot, sizeof *neighbour);
+    slot **placed = exec_alloc(e, (size_t)e->n_slot, sizeof *placed);
     int n = 0;
     if (e->status != ADJ_OK)
         return e->status;
@@ -193,10 +198,10 @@ static adj_status place_slots(adj_exec *e)
     for (int i = 0; i < n; i++) {
         int m = 0;
         for (int k = 0; k < i; k++)
-            if (sorted[k]->first <= sorted[i]->last && sorted[i]->first <= sorted[k]->last)
-                neighbour[m++] = sorted[k];
-        qsort(neighbour, (size_t)m, sizeof *neighbour, by_offset);
+            if (placed[k]->first <= sorted[i]->last && sorted[i]->first <= placed[k]->last)
+                neighbour[m++] = placed[k];
         sorted[i]->offset = best_gap(e, neighbour, m, footprint(e, sorted[i]));
+        insert_by_offset(placed, i, sorted[i]);
         size_t end = sorted[i]->offset + footprint(e, sorted[i]);
         e->info.arena_bytes = end > e->info.arena_bytes ? end : e->info.arena_bytes;
     }
@@ -204,15 +209,21 @@ static adj_status place_slots(adj_exec *e)
 }
 
 /* The largest sum of slots alive at one step: no plan with these lifetimes can do with less. */
-static void find_live_bytes(adj_exec *e)
+static adj_status find_live_bytes(adj_exec *e)
 {
+    size_t *change = exec_alloc(e, (size_t)e->n_step + 2, sizeof *change), sum = 0;
+    if (change == NULL)
+        return e->status;
+    for (int k = 0; k < e->n_slot; k++)
+        if (in_arena(&e->slot[k])) { /* modulo the size of the type, as sums are */
+            change[e->slot[k].first] += footprint(e, &e->slot[k]);
+            change[e->slot[k].last + 1] -= footprint(e, &e->slot[k]);
+        }
     for (int i = 0; i <= e->n_step; i++) {
-        size_t sum = 0;
-        for (int k = 0; k < e->n_slot; k++)
-            if (in_arena(&e->slot[k]) && e->slot[k].first <= i && i <= e->slot[k].last)
-                sum += footprint(e, &e->slot[k]);
+        sum += change[i];
         e->info.live_bytes = sum > e->info.live_bytes ? sum : e->info.live_bytes;
     }
+    return ADJ_OK;
 }
 
 adj_status plan_memory(adj_exec *e)
@@ -221,9 +232,8 @@ adj_status plan_memory(adj_exec *e)
     int first_update = first_update_step(e);
     for (int i = 0; i < e->n_step; i++)
         share_slot(e, i, first_update);
-    if (find_lifetimes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
+    if (find_lifetimes(e) != ADJ_OK || place_slots(e) != ADJ_OK || find_live_bytes(e) != ADJ_OK)
         return e->status;
-    find_live_bytes(e);
     for (int i = 0; i < e->n_slot; i++)
         if (e->slot[i].kept && !e->slot[i].foreign) {
             e->slot[i].offset = e->info.storage_bytes;

@@ -1,0 +1,168 @@
+/* test_group.c - which proposed groups are taken: random graphs and proposals, against a count of
+ * what can be ordered. The planted kernel refuses every group in the end, so its nodes run one by
+ * one and the values must be those without any groups. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+
+enum { NODES = 40, MOST = 4 };
+
+static struct {
+    uint64_t seed;
+    const adj_node *leader[4 * NODES]; /* by id: the first node of its group, as expected */
+    int size[4 * NODES];               /* by the leader's id */
+    int taken, cycles, seen;           /* groups expected; refused for a cycle; prepared */
+} plant;
+
+static int draw(int n)
+{
+    plant.seed = plant.seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
+    return (int)((plant.seed >> 33) % (uint64_t)n);
+}
+
+static const adj_backend *naive_backend(void)
+{
+    int n = 0;
+    while (adj_backends[n + 1] != NULL)
+        n++;
+    return adj_backends[n];
+}
+
+static const adj_node *leader_of(const adj_node *n, int count, const adj_node *const set[])
+{
+    for (int i = 0; i < count; i++)
+        if (set[i] == n)
+            return set[0];
+    return plant.leader[n->id] != NULL ? plant.leader[n->id] : n;
+}
+
+/* Can all groups be ordered if set becomes one? By taking away what waits for nothing. */
+static int can_be_ordered(const adj_graph *g, int count, const adj_node *const set[])
+{
+    char done[4 * NODES] = {0};
+    for (int changed = 1; changed;) {
+        changed = 0;
+        for (int id = 0; id < adj_graph_size(g); id++) {
+            const adj_node *l = leader_of(adj_graph_node(g, id), count, set);
+            int waits = done[l->id];
+            for (int k = 0; k < adj_graph_size(g) && !waits; k++) {
+                const adj_node *m = adj_graph_node(g, k);
+                for (int i = 0; leader_of(m, count, set) == l && i < m->n_in && !waits; i++) {
+                    const adj_node *from = leader_of(m->in[i], count, set);
+                    waits = from != l && !done[from->id];
+                }
+            }
+            if (!waits)
+                done[l->id] = (char)(changed = 1);
+        }
+    }
+    for (int id = 0; id < adj_graph_size(g); id++)
+        if (!done[leader_of(adj_graph_node(g, id), count, set)->id])
+            return 0;
+    return 1;
+}
+
+/* The root and some other nodes that are near it. */
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    const adj_graph *g = root->graph;
+    int n = 0, free = 1, wanted = 2 + draw(MOST - 1);
+    (void)uses;
+    cr_assert(max >= MOST && adj_graph_size(g) <= 4 * NODES);
+    group[n++] = root;
+    for (int tries = 0; tries < 20 && n < wanted; tries++) {
+        int id = (int)root->id - 3 + draw(12), known = 0;
+        const adj_node *m = adj_graph_node(g, id);
+        for (int i = 0; i < n && m != NULL; i++)
+            known |= group[i] == m;
+        if (m != NULL && !known && !(m->op->flags & ADJ_OP_LEAF))
+            group[n++] = m;
+    }
+    for (int i = 0; i < n; i++)
+        free &= plant.leader[group[i]->id] == NULL;
+    if (n < 2 || !free)
+        return n;
+    if (!can_be_ordered(g, n, group)) {
+        plant.cycles++;
+        return n;
+    }
+    plant.taken++;
+    for (int i = 0; i < n; i++)
+        plant.leader[group[i]->id] = group[0];
+    plant.size[group[0]->id] = n;
+    return n;
+}
+
+static adj_status refuse(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend, (void)candidate, (void)p;
+    if (g->n_node < 2)
+        return ADJ_ENOKERNEL;
+    const adj_node *leader = plant.leader[g->node[0]->id];
+    cr_assert(leader != NULL && plant.size[leader->id] == g->n_node);
+    for (int i = 0; i < g->n_node; i++)
+        cr_assert_eq(plant.leader[g->node[i]->id], leader);
+    plant.seen++;
+    return ADJ_ENOKERNEL;
+}
+
+static adj_status run(const adj_call *c)
+{
+    (void)c;
+    return ADJ_EBACKEND;
+}
+
+static adj_status open_planted(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+
+static void close_planted(void *backend) { (void)backend; }
+
+static const adj_kernel kernel = {.name = "any", .match = match, .prepare = refuse, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend backend = {
+    .name = "planted", .open = open_planted, .close = close_planted, .kernels = kernels};
+
+static void values(adj_graph *g, adj_node *x, adj_node *y, const adj_backend *const *backends,
+                   float out[4])
+{
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backends = backends};
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_set(e, x, (float[]){0.1F, -0.2F, 0.3F, 0.4F}, 16), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_get(e, y, out, 16), ADJ_OK);
+    adj_exec_free(e);
+}
+
+Test(group, cycles_are_refused_and_nothing_else_is)
+{
+    const adj_backend *const both[] = {&backend, naive_backend(), NULL};
+    const adj_backend *const alone[] = {naive_backend(), NULL};
+    int taken = 0, cycles = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        memset(&plant, 0, sizeof plant);
+        plant.seed = seed;
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}), *n[NODES + 1] = {x};
+        for (int i = 1; i <= NODES; i++) {
+            const adj_node *a = n[draw(i)], *b = n[i - 1 - draw(i < 4 ? i : 4)];
+            n[i] = adj_scale(adj_add((adj_node *)a, (adj_node *)b), 0.5 + 0.01 * i);
+        }
+        float got[4], want[4];
+        values(g, x, n[NODES], both, got);
+        cr_assert_eq(plant.seen, plant.taken, "%d groups of %d, seed %d", plant.seen, plant.taken,
+                     (int)seed);
+        values(g, x, n[NODES], alone, want);
+        cr_assert_arr_eq(got, want, sizeof got);
+        taken += plant.taken;
+        cycles += plant.cycles;
+        adj_graph_free(g);
+    }
+    cr_assert(taken > 500 && cycles > 500, "%d taken, %d refused", taken, cycles);
+}
