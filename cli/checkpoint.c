@@ -13,7 +13,7 @@
 #include "command.h"
 
 static const char format_key[] = "checkpoint", format_version[] = "adjoint 1";
-enum { SETTINGS = 9, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
+enum { SETTINGS = 11, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
 /* A setting that the command line may change: it is last. */
 enum { FREE_SETTINGS = 1 };
 
@@ -23,6 +23,8 @@ static void list_settings(train_opts *o, option list[SETTINGS])
         {"model", "", "", OPTION_TEXT, &o->model, 0, 0},
         {"optimizer", "", "", OPTION_TEXT, &o->optimizer, 0, 0},
         {"backend", "", "", OPTION_TEXT, &o->backend, 0, 0},
+        {"precision", "", "", OPTION_TEXT, &o->precision, 0, 0},
+        {"math", "", "", OPTION_TEXT, &o->math, 0, 0},
         {"epochs", "", "", OPTION_INTEGER, &o->epochs, 1, 100000},
         {"batch", "", "", OPTION_INTEGER, &o->batch, 1, 100000},
         {"shift", "", "", OPTION_INTEGER, &o->shift, 0, MOST_SHIFT},
@@ -215,7 +217,7 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     if (o->threads != UNSET)
         there.threads = o->threads;
     *o = there;
-    return status;
+    return status == CONTINUE ? check_words(o) : status;
 }
 
 /* Whether the tallies fit the steps that they are said to be of. */

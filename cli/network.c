@@ -45,6 +45,8 @@ static adj_status plan(network *n, const network_opts *o)
                              .fetch = fetch,
                              .backend = o->backend,
                              .threads = (int)o->threads,
+                             .precision = o->precision,
+                             .math = o->math,
                              .tune = o->tune,
                              .tune_file = o->tune_file,
                              .seed = (uint64_t)o->seed};

@@ -10,6 +10,8 @@ typedef struct {
     const char *model; /* its name */
     int64_t batch, classes, seed, threads;
     const char *backend;
+    adj_precision precision;
+    adj_math math;
     int tune; /* this and the file: as in adj_exec_opts */
     const char *tune_file;
     const adj_optimiser_opts *optimiser; /* NULL: evaluation */

@@ -101,14 +101,16 @@ static int read_attr(const char *text, op_case *c, char *message, size_t size)
         char word[40];
         size_t n = strcspn(p, ",");
         adj_dtype dtype;
-        snprintf(word, sizeof word, "%.*s", n < sizeof word ? (int)n : 0, p);
+        int fits = n > 0 && n < sizeof word;
+        snprintf(word, sizeof word, "%.*s", fits ? (int)n : 0, p);
         char *end = word;
         double v = strtod(word, &end);
-        if (dtype_from_name(word, &dtype)) {
+        int is_number = fits && end == word + n && isfinite(v);
+        if (fits && dtype_from_name(word, &dtype)) {
             v = (double)dtype;
-            end = word + n;
+            is_number = 1;
         }
-        if (n == 0 || end != word + n || !isfinite(v) || c->n_attr == ATTRS) {
+        if (!is_number || c->n_attr == ATTRS) {
             snprintf(message, size, "--attr: not a list of at most %d numbers (got \"%.100s\")",
                      ATTRS, text);
             return 0;

@@ -91,6 +91,9 @@ static int open_networks(training *t)
                             .seed = o->seed,
                             .threads = o->threads,
                             .backend = o->backend,
+                            .precision = strcmp(o->precision, "bf16") == 0 ? ADJ_PRECISION_BF16
+                                                                           : ADJ_PRECISION_AS_BUILT,
+                            .math = strcmp(o->math, "fast") == 0 ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
                             .tune = (int)o->tune,
                             .tune_file = o->tune_file,
                             .optimiser = &t->optimiser};

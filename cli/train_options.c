@@ -13,6 +13,19 @@ static const train_opts unset = {.epochs = UNSET,
                                  .every = UNSET,
                                  .lr = UNSET};
 
+static int check_word(const char *option, const char *given, const char *a, const char *b)
+{
+    if (given == NULL || strcmp(given, a) == 0 || strcmp(given, b) == 0)
+        return CONTINUE;
+    return complain("train", EXIT_USAGE, "%s: got \"%s\", expected %s or %s", option, given, a, b);
+}
+
+int check_words(const train_opts *o)
+{
+    int status = check_word("--precision", o->precision, "f32", "bf16");
+    return status == CONTINUE ? check_word("--math", o->math, "exact", "fast") : status;
+}
+
 static int check(const train_opts *o)
 {
     if (o->resume && o->checkpoint == NULL)
@@ -47,6 +60,10 @@ int parse_train(train_opts *o, int argc, char **argv)
          &o->tune, 0, 0},
         {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's", OPTION_TEXT,
          &o->tune_file, 0, 0},
+        {"--precision", "P", "f32 (default), or bf16 between f32 parameters and losses",
+         OPTION_TEXT, &o->precision, 0, 0},
+        {"--math", "MODE", "exact (default), or fast: algorithms with larger rounding errors",
+         OPTION_TEXT, &o->math, 0, 0},
         {"--log", "FILE", "one JSON object a line", OPTION_TEXT, &o->log, 0, 0},
         {"--out", "FILE", "the weights, as safetensors; on Ctrl-C as well", OPTION_TEXT, &o->out, 0,
          0},
@@ -60,6 +77,8 @@ int parse_train(train_opts *o, int argc, char **argv)
     const usage u = {"train", "Trains a model and tests it after each epoch.",
                      sizeof options / sizeof options[0], options};
     int status = parse_options(&u, argc, argv);
+    if (status == CONTINUE)
+        status = check_words(o);
     return status == CONTINUE ? check(o) : status;
 }
 
@@ -81,6 +100,8 @@ void set_train_defaults(train_opts *o)
     o->model = o->model != NULL ? o->model : "lenet";
     o->optimizer = o->optimizer != NULL ? o->optimizer : "momentum";
     o->backend = o->backend != NULL ? o->backend : "onednn";
+    o->precision = o->precision != NULL ? o->precision : "f32";
+    o->math = o->math != NULL ? o->math : "exact";
     set_default(&o->epochs, 10);
     set_default(&o->batch, 64);
     set_default(&o->shift, 1);

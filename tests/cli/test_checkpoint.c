@@ -207,9 +207,10 @@ Test(checkpoint, stopped_and_resumed)
 /* ---- files that are no checkpoints of this run ---- */
 
 static const char *const keys[] = {
-    "model",      "optimizer",     "backend", "epochs", "batch",        "shift",     "seed",
-    "lr",         "threads",       "epoch",   "step",   "loss_sum",     "right",     "images",
-    "best_epoch", "best_accuracy", "data",    "order",  "images_drawn", "checkpoint"};
+    "model", "optimizer", "backend",      "precision", "math",       "epochs",
+    "batch", "shift",     "seed",         "lr",        "threads",    "epoch",
+    "step",  "loss_sum",  "right",        "images",    "best_epoch", "best_accuracy",
+    "data",  "order",     "images_drawn", "checkpoint"};
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
 /* The file again, with another value for the key; NULL: without it. */
@@ -246,6 +247,8 @@ static const struct {
     {"optimizer", "momentum", "has no tensor"},
     {"optimizer", "no", "unknown optimizer no"},
     {"backend", "nvidia", "nvidia"},
+    {"precision", "bf17", "expected f32 or bf16"},
+    {"math", "wild", "expected exact or fast"},
     {"epochs", "0", "its epochs is not possible here"},
     {"epochs", "100001", "its epochs is not possible here"},
     {"batch", "9223372036854775807", "its batch is not possible here"},
