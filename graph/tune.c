@@ -12,7 +12,8 @@
 #include "tune.h"
 
 enum { MOST_CANDIDATES = 64, ROUNDS = 5 };
-static const double default_seconds = 5, hopeless = 2, clearly = 0.98, long_run = 0.02;
+static const double default_seconds = 5, hopeless = 2, surely_hopeless = 4, clearly = 0.98,
+                    long_run = 0.02;
 
 typedef struct {
     step s;
@@ -64,8 +65,8 @@ void tune_close(adj_exec *e)
         tune_write(e);
     if (t->left > 0 && e->note[0] == '\0')
         snprintf(e->note, sizeof e->note,
-                 "tune: %g seconds were too short, %d steps have the usual choice", t->seconds,
-                 t->left);
+                 "tune: %g seconds were too short, up to %d steps have the usual choice",
+                 t->seconds, t->left);
     tune_free_areas(e);
     pool_free(&t->pool);
     adj_release(&e->pool.allocator, t);
@@ -155,7 +156,8 @@ static double fastest(const race *r)
     return best;
 }
 
-/* In turns; what takes far longer than the best is left out after its first run. 0: there was no
+/* In turns; what takes far longer than the best is left out after its first run, or, as that may
+ * have been disturbed, after its second. 0: there was no
  * time to run each of them. */
 static int run_race(adj_exec *e, race *r, double deadline)
 {
@@ -170,7 +172,7 @@ static int run_race(adj_exec *e, race *r, double deadline)
             double took = tune_run(e, &c->s) + c->borders;
             e->info.timed += round == 0;
             c->best = took < c->best ? took : c->best;
-            c->dropped = c->best > hopeless * fastest(r);
+            c->dropped = c->best > (round == 0 ? surely_hopeless : hopeless) * fastest(r);
         }
         if (fastest(r) > long_run)
             rounds = 2;
