@@ -13,7 +13,8 @@ enum { FLUSH = 128 };
 
 typedef struct {
     depthwise_image image;
-    real *rows; /* dy */
+    const real *dy; /* the image's, if it is not bf16 */
+    real *rows;     /* a row of it */
     real *sums;
     double *totals;
 } pass;
@@ -36,6 +37,7 @@ static void add_row(const pass *s, ptrdiff_t row, const char *dy)
         from = (const real *)(const void *)dy + c->first;
     else
         REAL(depthwise_load)(&s->image, s->rows, dy);
+    REAL(depthwise_fetch)(&s->image, is_ready ? s->dy : NULL, row + 1);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
         grid g = {.w = {s->sums}, .period = c->period};
@@ -72,6 +74,7 @@ static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job,
         if (i == first || i % d->to_h == 0) {
             s.image.from =
                 (const char *)call->in[d->from_in] + n * d->from_h * d->from_w * d->from_c * each;
+            s.dy = (const real *)call->in[d->other_in] + n * d->to_h * d->to_w * d->to_c;
             REAL(depthwise_forget)(&s.image);
         }
         add_row(&s, i % d->to_h,
@@ -81,19 +84,29 @@ static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job,
     flush(&s);
 }
 
+static void store(const depthwise *d, void *dw, ptrdiff_t i, double value)
+{
+    if (d->dtype == ADJ_BF16)
+        adj_store(ADJ_BF16, dw, i, value);
+    else
+        ((real *)dw)[i] = (real)value;
+}
+
 /* dw[tap][lane]: over the segments, and over what stands for the lane in a flat period. */
 static void add_up(const depthwise *d, const adj_call *call)
 {
-    const double *sums = (const double *)((const char *)call->scratch + d->filters);
+    double *sums = (double *)((char *)call->scratch + d->filters);
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
         depthwise_chunk c = depthwise_chunk_of(d, i);
-        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++)
+        double *total = sums + i * d->weights;
+        for (ptrdiff_t s = 1; s < d->segments; s++)
+            for (ptrdiff_t k = 0; k < d->g.kh * d->g.kw * c.period; k++)
+                total[k] += total[s * d->n_chunk * d->weights + k];
+        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, total += c.period)
             for (ptrdiff_t lane = 0; lane < c.valid; lane++) {
-                double sum = 0;
-                for (ptrdiff_t s = 0; s < d->segments; s++)
-                    for (ptrdiff_t k = lane; k < (d->flat ? c.period : lane + 1); k += c.valid)
-                        sum += sums[(s * d->n_chunk + i) * d->weights + tap * c.period + k];
-                adj_store(d->dtype, call->out[0], tap * d->lanes + c.first + lane, sum);
+                for (ptrdiff_t k = lane + c.valid; d->flat && k < c.period; k += c.valid)
+                    total[lane] += total[k];
+                store(d, call->out[0], tap * d->lanes + c.first + lane, total[lane]);
             }
     }
 }

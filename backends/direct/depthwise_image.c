@@ -7,16 +7,16 @@
 /* Weights [chunk][kh][kw][period], lanes beyond the chunk's zero. */
 static void lay_out_filter(const depthwise *d, const adj_call *call)
 {
+    ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
     const char *w = call->in[d->other_in];
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
         depthwise_chunk c = depthwise_chunk_of(d, i);
         real *to = (real *)((char *)call->scratch + d->filters) + i * d->weights;
-        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++)
-            for (ptrdiff_t lane = 0; lane < c.period; lane++) {
-                ptrdiff_t of = tap * d->lanes + c.first + (d->flat ? lane % d->lanes : lane);
-                int inside = d->flat || lane < c.valid;
-                to[tap * c.period + lane] = inside ? (real)adj_load(d->dtype, w, of) : 0;
-            }
+        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, to += c.period) {
+            REAL(depthwise_widen)(d, c.valid, to, w + (tap * d->lanes + c.first) * each);
+            for (ptrdiff_t lane = c.valid; lane < c.period; lane++)
+                to[lane] = d->flat ? to[lane - c.valid] : 0;
+        }
     }
 }
 
@@ -50,6 +50,7 @@ static void compute_row(const pass *s, ptrdiff_t row)
     const depthwise *d = s->image.d;
     const depthwise_chunk *c = &s->image.chunk;
     real *to = (real *)s->to + row * d->to_w * d->to_c + c->first;
+    REAL(depthwise_fetch)(&s->image, s->straight ? (const real *)s->to : NULL, row + 1);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
         grid g = {.w = {(real *)s->filter}, .period = c->period};

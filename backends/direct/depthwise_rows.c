@@ -35,7 +35,6 @@ ALWAYS void spread(const int half, const int m, ptrdiff_t n, real *restrict to,
 {
     const uint16_t *h = from;
     const real *x = from;
-#pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
         real v = half ? widen(h[i]) : x[i];
         for (int k = 0; k < m; k++)
@@ -46,7 +45,6 @@ ALWAYS void spread(const int half, const int m, ptrdiff_t n, real *restrict to,
 /* to[i] = sum of from[i*m ..], m of them */
 ALWAYS void gather(const int m, ptrdiff_t n, real *restrict to, const real *restrict from)
 {
-#pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
         real sum = from[i * m];
         for (int k = 1; k < m; k++)
@@ -65,6 +63,28 @@ ALWAYS void put(const int half, ptrdiff_t n, void *restrict to, const real *rest
             h[i] = narrow(from[i]);
         else
             x[i] = from[i];
+    }
+}
+
+/* Moves n elements, m = 1; usual lengths without a call or a loop. */
+ALWAYS void move(const int half, const int is_put, ptrdiff_t n, void *restrict to,
+                 const void *restrict from)
+{
+    if (is_put)
+        put(half, n, to, from);
+    else
+        spread(half, 1, n, to, from);
+}
+
+ALWAYS void move_pixel(const int half, const int is_put, ptrdiff_t n, void *restrict to,
+                       const void *restrict from)
+{
+    switch (n) {
+    case 8: move(half, is_put, 8, to, from); break;
+    case 16: move(half, is_put, 16, to, from); break;
+    case 32: move(half, is_put, 32, to, from); break;
+    case 64: move(half, is_put, 64, to, from); break;
+    default: move(half, is_put, n, to, from); break;
     }
 }
 
@@ -92,13 +112,20 @@ ALWAYS void prepare_pixels(const int half, const int m, const depthwise_image *p
         spread(half, m, count * n, row + place(d, c, 0), from);
         return;
     }
-    if (m == 1 && c->pitch < DEPTHWISE_LANES) {
-        ptrdiff_t ahead = d->step * ((DEPTHWISE_LANES + n - 1) / n);
-        for (; i + ahead < count; i++)
-            spread(half, 1, DEPTHWISE_LANES, row + place(d, c, i), from + i * pixel);
+    ptrdiff_t ahead = d->step * ((DEPTHWISE_LANES + n - 1) / n);
+    ptrdiff_t phase = d->pad % d->step, at = d->pad / d->step;
+    int is_short = m == 1 && c->pitch < DEPTHWISE_LANES;
+    for (; i < count; i++, from += pixel) {
+        real *column = row + (phase * d->columns + at) * c->pitch;
+        if (m > 1)
+            spread(half, m, n, column, from);
+        else
+            move_pixel(half, 0, is_short && i + ahead < count ? DEPTHWISE_LANES : n, column, from);
+        if (++phase == d->step) {
+            phase = 0;
+            at++;
+        }
     }
-    for (; i < count; i++)
-        spread(half, m, n, row + place(d, c, i), from + i * pixel);
 }
 
 ALWAYS void prepare_as(const int half, const depthwise_image *p, real *row, const char *from)
@@ -153,25 +180,49 @@ ptrdiff_t REAL(depthwise_offset)(const depthwise_image *p, const depthwise_tap *
 
 /* ---- rows of dy, y and dx ---- */
 
-void REAL(depthwise_load)(const depthwise_image *p, real *row, const void *dy)
+static void fetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptrdiff_t lanes)
+{
+    enum { LINE = 64 / sizeof(real) };
+    for (ptrdiff_t i = 0; i < pixels; i++)
+        for (ptrdiff_t lane = 0; lane < lanes; lane += LINE)
+            __builtin_prefetch(x + i * step + lane, 1);
+}
+
+void REAL(depthwise_fetch)(const depthwise_image *p, const real *to, ptrdiff_t at)
+{
+    const depthwise *d = p->d;
+    ptrdiff_t lanes = p->chunk.valid;
+    if (at >= d->to_h || lanes <= DEPTHWISE_LANES)
+        return;
+    if (to != NULL)
+        fetch_pixels(to + at * d->to_w * d->to_c + p->chunk.first, d->to_w, d->to_c, lanes);
+    for (ptrdiff_t i = 0; d->in_place && i < d->g.sh && i < d->g.kh; i++) {
+        ptrdiff_t row = depthwise_from_row(d, at, d->is_dx ? i : d->g.kh - 1 - i);
+        if (row >= 0)
+            fetch_pixels((const real *)p->from + row * d->from_w * d->from_c + p->chunk.first,
+                         d->from_w, d->from_c, lanes);
+    }
+}
+
+void REAL(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *to, const void *from)
+{
+    if (d->dtype == ADJ_BF16)
+        spread(1, 1, n, to, from);
+    else
+        spread(0, 1, n, to, from);
+}
+
+void REAL(depthwise_load)(const depthwise_image *p, real *to, const void *dy)
 {
     const depthwise *d = p->d;
     const depthwise_chunk *c = &p->chunk;
-    int half = d->dtype == ADJ_BF16;
-    const char *from = (const char *)dy + c->first * (ptrdiff_t)size_of(half);
-    if (c->pitch == d->to_c) {
-        if (half)
-            spread(1, 1, d->to_w * d->to_c, row, from);
-        else
-            spread(0, 1, d->to_w * d->to_c, row, from);
-        return;
-    }
-    for (ptrdiff_t i = 0; i < d->to_w; i++, from += d->to_c * (ptrdiff_t)size_of(half)) {
-        if (half)
-            spread(1, 1, c->valid, row + i * c->pitch, from);
-        else
-            spread(0, 1, c->valid, row + i * c->pitch, from);
-    }
+    ptrdiff_t each = (ptrdiff_t)size_of(d->dtype == ADJ_BF16);
+    const char *from = (const char *)dy + c->first * each;
+    if (c->pitch == d->to_c)
+        REAL(depthwise_widen)(d, d->to_w * d->to_c, to, from);
+    else
+        for (ptrdiff_t i = 0; i < d->to_w; i++)
+            REAL(depthwise_widen)(d, c->valid, to + i * c->pitch, from + i * d->to_c * each);
 }
 
 ALWAYS void gather_pixels(const int m, const depthwise_image *p, ptrdiff_t pixels,
@@ -208,10 +259,8 @@ ALWAYS void store_pixels(const int half, const depthwise *d, char *to, const rea
     int is_short = n < DEPTHWISE_LANES && n == d->to_c;
     for (; i < d->to_w; i++) {
         const real *from = rows + phase * d->buffer + at * pitch;
-        if (is_short && (d->to_w - i) * n >= DEPTHWISE_LANES)
-            put(half, DEPTHWISE_LANES, to + i * pixel, from);
-        else
-            put(half, n, to + i * pixel, from);
+        int is_ahead = is_short && (d->to_w - i) * n >= DEPTHWISE_LANES;
+        move_pixel(half, 1, is_ahead ? DEPTHWISE_LANES : n, to + i * pixel, from);
         if (++phase == d->phases) {
             phase = 0;
             at++;

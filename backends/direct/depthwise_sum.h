@@ -23,7 +23,7 @@ enum { VECTOR_BYTES = 32, GRID = 12 }; /* of 16 */
 #else
 enum { VECTOR_BYTES = 16, GRID = 12 };
 #endif
-enum { VECTOR = VECTOR_BYTES / sizeof(real), GRID_ROWS = 5, GRID_COLUMNS = 7 };
+enum { VECTOR = VECTOR_BYTES / sizeof(real), GRID_ROWS = 5, GRID_COLUMNS = 7, CHAINS = 3 };
 
 typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
@@ -49,9 +49,10 @@ ALWAYS ptrdiff_t steps_of(const grid *g, ptrdiff_t lane)
     return whole + (lane / VECTOR < g->vectors - whole * across);
 }
 
-/* y = sum of w x */
+/* y = sum of w x. A pixel has CHAINS partial sums, as one would wait for itself. */
 ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 {
+    const ptrdiff_t x_step = g->x_step, y_step = g->y_step;
     ptrdiff_t at[GRID_COLUMNS];
     for (int k = 0; k < columns; k++)
         at[k] = g->x_at[k];
@@ -67,16 +68,18 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
                 w[i * columns + k] = *(const vector *)(g->w[i] + g->w_at[k] + lane);
         }
         for (ptrdiff_t left = steps_of(g, lane); left > 0; left--) {
-            vector sum = g->add ? *(const vector *)y : (vector){0};
+            vector sum[CHAINS] = {{0}, {0}, {0}};
+            if (g->add)
+                sum[0] = *(const vector *)y;
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 8
                 for (int k = 0; k < columns; k++)
-                    sum += w[i * columns + k] * *(const vector *)(x[i] + at[k]);
-                x[i] += g->x_step;
+                    sum[k % CHAINS] += w[i * columns + k] * *(const vector *)(x[i] + at[k]);
+                x[i] += x_step;
             }
-            *(vector *)y = sum;
-            y += g->y_step;
+            *(vector *)y = sum[0] + sum[1] + sum[2];
+            y += y_step;
         }
     }
 }
