@@ -3,7 +3,6 @@
  * What can be said with --op is made smaller. What cannot, or does not fail by itself, is the model
  * up to the node, or else everything, with the one configuration. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "compare_again.h"
 #include "compare_shrink.h"
@@ -49,12 +48,9 @@ static void find(const compare_opts *o, const adj_compare_opts *two, const char 
                  reproducer *r)
 {
     op_line l;
-    op_words words;
+    op_text text;
     compared_opts what = o->graph;
-    adj_format usual =
-        o->graph.op.data_format != NULL && strcmp(o->graph.op.data_format, "NCHW") == 0 ? ADJ_NCHW
-                                                                                        : ADJ_NHWC;
-    if (r->row != NULL && o->shrink > 0 && op_line_of(r->row->node, usual, &l)) {
+    if (r->row != NULL && o->shrink > 0 && op_line_of(r->row->node, &l)) {
         shrinking s = {.opts = two,
                        .verdict = r->row->verdict,
                        .blame = r->row->blame,
@@ -63,7 +59,7 @@ static void find(const compare_opts *o, const adj_compare_opts *two, const char 
         int found = shrink(&s, &l);
         r->tried = s.tried;
         if (found) {
-            what = (compared_opts){.op = op_line_args(&l, &words), .node = -1};
+            what = (compared_opts){.op = op_line_args(&l, &text), .node = -1};
             compare_line(o, &what, pair, r->line);
             return;
         }

@@ -8,22 +8,11 @@
 
 static int read_options(compare_opts *o, int argc, char **argv)
 {
-    op_args *op = &o->graph.op;
-    const option options[] = {
+    const option others[] = {
         {"--model", "NAME", "a training step of it; default: lenet", OPTION_TEXT, &o->graph.model,
          0, 0},
         {"--node", "ID", "of the model: no more than this node needs", OPTION_INTEGER,
          &o->graph.node, 0, 1e6},
-        {"--op", "NAME", "one op and its gradients instead of a model", OPTION_TEXT, &op->op, 0, 0},
-        {"--in", "N,H,W,C", "its first operand's shape", OPTION_TEXT, &op->in, 0, 0},
-        {"--filter", "H,W,C,O", "its filter's shape", OPTION_TEXT, &op->filter, 0, 0},
-        {"--data-format", "F", "NHWC (default) or NCHW", OPTION_TEXT, &op->data_format, 0, 0},
-        {"--padding", "P", "SAME (default), VALID or EXPLICIT", OPTION_TEXT, &op->padding, 0, 0},
-        {"--explicit-paddings", "LIST", "eight numbers", OPTION_TEXT, &op->explicit_paddings, 0, 0},
-        {"--strides", "LIST", "four numbers in data format order", OPTION_TEXT, &op->strides, 0, 0},
-        {"--dilations", "LIST", "four numbers", OPTION_TEXT, &op->dilations, 0, 0},
-        {"--ksize", "LIST", "four numbers", OPTION_TEXT, &op->ksize, 0, 0},
-        {"--dtype", "TYPE", "of the op; default: f32", OPTION_TEXT, &op->dtype, 0, 0},
         {"--configs", "A,B,...",
          "the first is the reference; default: naive:f64,naive,onednn; \"A;B\" where one has a "
          "comma",
@@ -52,9 +41,13 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--junit", "FILE", "for CI", OPTION_TEXT, &o->junit, 0, 0},
         {"--html", "FILE", "a page that needs no network", OPTION_TEXT, &o->html, 0, 0},
     };
+    enum { OTHERS = sizeof others / sizeof others[0] };
+    option options[OTHERS + OP_OPTIONS];
+    memcpy(options, others, sizeof others);
+    op_args_options(&o->graph.op, options + OTHERS);
     const usage u = {"compare",
                      "Compares backends, element types, layouts and threads node by node.",
-                     sizeof options / sizeof options[0], options};
+                     OTHERS + OP_OPTIONS, options};
     return parse_options(&u, argc, argv);
 }
 
@@ -157,18 +150,12 @@ static void add_number(char line[LINE], const char *name, double value, double u
     add(line, name, value != usual ? text : NULL);
 }
 
-static void add_op(char line[LINE], const op_args *op)
+static void add_op(char line[LINE], op_args op)
 {
-    add(line, "--op", op->op);
-    add(line, "--in", op->in);
-    add(line, "--filter", op->filter);
-    add(line, "--data-format", op->data_format);
-    add(line, "--padding", op->padding);
-    add(line, "--explicit-paddings", op->explicit_paddings);
-    add(line, "--strides", op->strides);
-    add(line, "--dilations", op->dilations);
-    add(line, "--ksize", op->ksize);
-    add(line, "--dtype", op->dtype);
+    option options[OP_OPTIONS];
+    op_args_options(&op, options);
+    for (int i = 0; i < OP_OPTIONS; i++)
+        add(line, options[i].name, *(const char **)options[i].to);
 }
 
 void compare_line(const compare_opts *o, const compared_opts *what, const char *configs,
@@ -185,7 +172,7 @@ void compare_line(const compare_opts *o, const compared_opts *what, const char *
         add_number(line, "--height", (double)what->height, 0);
         add_number(line, "--width", (double)what->width, 0);
     } else {
-        add_op(line, &what->op);
+        add_op(line, what->op);
     }
     add(line, "--configs", configs != NULL ? configs : o->configs);
     add_number(line, "--seed", (double)o->seed, -1);

@@ -25,8 +25,8 @@ int fails_so(const adj_comparison *c, const char *op, adj_verdict verdict, adj_b
 /* with_gradients: as the command line does it. */
 static int fails_once(shrinking *s, const op_line *l, int with_gradients)
 {
-    op_words words;
-    const compared_opts what = {.op = op_line_args(l, &words)};
+    op_text text;
+    const compared_opts what = {.op = op_line_args(l, &text)};
     compared g;
     adj_comparison *c = NULL;
     int fails = 0;
@@ -41,7 +41,7 @@ static int fails_once(shrinking *s, const op_line *l, int with_gradients)
         if (!with_gradients)
             opts.runs = 1;
         if (adj_compare(g.graph, &opts, &c) == ADJ_OK)
-            fails = fails_so(c, l->op, s->verdict, s->blame);
+            fails = fails_so(c, l->text.args.op, s->verdict, s->blame);
     }
     adj_comparison_free(c);
     compared_close(&g);

@@ -3,30 +3,25 @@
 #ifndef CLI_OP_LINE_H
 #define CLI_OP_LINE_H
 
-#include "op_args.h"
+#include "op_text.h"
 
 typedef struct {
-    const char *op;
-    adj_dtype dtype;
-    adj_shape in, filter; /* filter.rank 0: none */
+    op_text text; /* all that stays as it is */
+    adj_shape in, filter;
     adj_format format;
-    int is_conv, is_pool;
+    int is_conv, is_pool, is_product;
+    int is_pair; /* both shapes are the same, and stay so */
     adj_conv conv;
     adj_pool pool;
-    int64_t groups, outputs; /* of a dense convolution; outputs: of each group */
+    int64_t groups, outputs;    /* of a dense convolution; outputs: of each group */
+    int in_inner, filter_inner; /* of a product of matrices: the axes that are summed over */
 } op_line;
 
-/* The options' texts. */
-typedef struct {
-    char in[128], filter[128], strides[96], dilations[96], ksize[96], pads[192];
-} op_words;
-
-/* n as an op line. What an op line cannot say (the factor of a scale, the axes of a reduction) is
- * left out, so the op built from it may be another: try it. usual: the format of ops whose
- * attributes do not tell. 0: n has no operand. */
-int op_line_of(const adj_node *n, adj_format usual, op_line *l);
-/* args point to words, which must outlive them. */
-op_args op_line_args(const op_line *l, op_words *words);
+/* n as an op line; what options cannot say of it is left out (op_text_write). 0: n has no operand.
+ */
+int op_line_of(const adj_node *n, op_line *l);
+/* The options that l's numbers make of its text; they point into t. */
+op_args op_line_args(const op_line *l, op_text *t);
 
 /* A number of the line that may become smaller, down to least. */
 typedef struct {

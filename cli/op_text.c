@@ -1,7 +1,7 @@
 /* op_text.c - see op_text.h.
  *
- * The options are written down by a table and then tried: built again, the node has to come out. So
- * what the table does not know is refused, never told wrongly. */
+ * The options are written down by a table. op_text_of tries them: built again, the node has to come
+ * out. So what the table does not know is refused, never told wrongly. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void sizes(op_text *t, adj_shape s)
 
 /* ---- attributes ---- */
 
-static void write_format(op_text *t, int64_t format)
+static void write_format(op_text *t, adj_format format)
 {
     t->args.data_format = format == ADJ_NCHW ? "NCHW" : NULL;
 }
@@ -70,9 +70,10 @@ static void write_padding(op_text *t, adj_padding padding, const int64_t pad[4][
 {
     static const char *const words[] = {
         [ADJ_VALID] = "VALID", [ADJ_SAME] = "SAME", [ADJ_EXPLICIT] = "EXPLICIT"};
-    t->args.padding = words[padding];
+    t->args.padding = padding != ADJ_SAME ? words[padding] : NULL; /* the tool's default */
     if (padding != ADJ_EXPLICIT)
         return;
+    t->pads[0] = '\0';
     for (int i = 0; i < 8; i++)
         add_integer(t->pads, sizeof t->pads, pad[i / 2][i % 2]);
     t->args.explicit_paddings = t->pads;
@@ -85,24 +86,30 @@ static const char *write_steps(char *list, size_t size, const int64_t v[4])
     return ones ? NULL : write_four(list, size, v);
 }
 
-static void write_conv(const adj_node *n, op_text *t)
+void op_text_conv(op_text *t, const adj_conv *a)
 {
-    const adj_conv *a = &((const adj_conv_attrs *)n->attrs)->conv;
     t->args.strides = write_steps(t->strides, sizeof t->strides, a->stride);
     t->args.dilations = write_steps(t->dilations, sizeof t->dilations, a->dilation);
     write_padding(t, a->padding, a->pad);
     write_format(t, a->format);
 }
 
-static void write_pool(const adj_node *n, op_text *t)
+void op_text_pool(op_text *t, const adj_pool *a)
 {
-    const adj_pool *a = &((const adj_pool_attrs *)n->attrs)->pool;
     t->args.ksize = write_four(t->ksize, sizeof t->ksize, a->ksize);
     t->args.strides = write_four(t->strides, sizeof t->strides, a->stride);
     write_padding(t, a->padding, a->pad);
     write_format(t, a->format);
 }
 
+static void write_conv(const adj_node *n, op_text *t)
+{
+    op_text_conv(t, &((const adj_conv_attrs *)n->attrs)->conv);
+}
+static void write_pool(const adj_node *n, op_text *t)
+{
+    op_text_pool(t, &((const adj_pool_attrs *)n->attrs)->pool);
+}
 static void write_bias(const adj_node *n, op_text *t)
 {
     write_format(t, ((const adj_format_attrs *)n->attrs)->format);
@@ -256,31 +263,55 @@ static adj_shape shape_of(const adj_node *n, int operand)
     return operand == RESULT ? n->type.shape : n->in[operand]->type.shape;
 }
 
-static void write_options(const adj_node *n, op_text *t)
-{
-    writer w = writer_of(n);
-    adj_dtype dtype = n->type.dtype;
-    if (n->n_in > 0 && adj_is_float(n->in[0]->type.dtype))
-        dtype = n->in[0]->type.dtype;
-    t->args = (op_args){.op = n->op->name, .dtype = adj_dtype_name(dtype)};
-    if (!adj_is_float(dtype))
-        t->args.dtype = NULL;
-    t->args.in = write_shape(t->in, sizeof t->in, shape_of(n, w.in));
-    if (w.filter != NONE)
-        t->args.filter = write_shape(t->filter, sizeof t->filter, shape_of(n, w.filter));
-    if (w.attrs != NULL)
-        w.attrs(n, t);
-    t->args.attr = t->attr[0] != '\0' ? t->attr : NULL;
-}
-
-int op_text_of(const adj_node *n, op_text *t)
+int op_text_write(const adj_node *n, op_text *t)
 {
     *t = (op_text){.args = {.op = ""}};
     if (n == NULL || (n->n_in == 0 && n->op != &adj_op_fill))
         return 0;
-    adj_graph *g = adj_graph_new();
+    writer w = writer_of(n);
+    adj_dtype dtype = n->type.dtype;
+    if (n->n_in > 0 && adj_is_float(n->in[0]->type.dtype))
+        dtype = n->in[0]->type.dtype;
+    t->args = (op_args){.op = n->op->name};
+    if (adj_is_float(dtype) && dtype != ADJ_F32)
+        t->args.dtype = adj_dtype_name(dtype);
+    if (w.attrs != NULL)
+        w.attrs(n, t);
+    t->args.attr = t->attr[0] != '\0' ? t->attr : NULL;
+    t->has_filter = w.filter != NONE;
+    op_text_shapes(t, shape_of(n, w.in), t->has_filter ? shape_of(n, w.filter) : (adj_shape){0});
+    return 1;
+}
+
+void op_text_shapes(op_text *t, adj_shape in, adj_shape filter)
+{
+    t->in_shape = in;
+    t->filter_shape = filter;
+    t->args.in = write_shape(t->in, sizeof t->in, in);
+    t->args.filter = t->has_filter ? write_shape(t->filter, sizeof t->filter, filter) : NULL;
+}
+
+void op_text_copy(op_text *to, const op_text *t)
+{
+    const struct {
+        const char **word;
+        const char *text;
+    } words[] = {{&to->args.in, to->in},           {&to->args.filter, to->filter},
+                 {&to->args.strides, to->strides}, {&to->args.dilations, to->dilations},
+                 {&to->args.ksize, to->ksize},     {&to->args.explicit_paddings, to->pads},
+                 {&to->args.attr, to->attr}};
+    *to = *t;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (*words[i].word != NULL)
+            *words[i].word = words[i].text;
+}
+
+int op_text_of(const adj_node *n, op_text *t)
+{
     char message[256];
-    write_options(n, t);
+    if (!op_text_write(n, t))
+        return 0;
+    adj_graph *g = adj_graph_new();
     int same =
         g != NULL && adj_gradcheck_same(n, op_args_build(&t->args, g, message, sizeof message));
     adj_graph_free(g);

@@ -10,7 +10,7 @@
 
 /* ---- a backend that is wrong for some shapes, and computes nothing else ---- */
 
-typedef enum { WIDE_RELU, CONV, GRAD_OF_POOL, NOT_A_LEAF, BY_SIXTEEN } fault;
+typedef enum { WIDE_RELU, CONV, GRAD_OF_POOL, NOT_A_LEAF, SCALE, PRODUCT, PAIR, BY_SIXTEEN } fault;
 static fault planted;
 
 static int is_wrong(const adj_node *n)
@@ -23,6 +23,13 @@ static int is_wrong(const adj_node *n)
         return n->op == &adj_op_conv2d && a->geom.kw >= 2 && a->geom.ic / a->geom.groups >= 3 &&
                a->geom.dh >= 2 && a->geom.groups >= 2;
     case GRAD_OF_POOL: return n->op == &adj_op_avg_pool_grad && d[2] >= 7;
+    case SCALE:
+        return n->op == &adj_op_scale && ((const adj_value_attrs *)n->attrs)->value < 0 &&
+               d[1] >= 2;
+    case PRODUCT:
+        return n->op == &adj_op_matmul && ((const adj_matmul_attrs *)n->attrs)->transpose_a &&
+               n->in[0]->type.shape.dim[0] >= 3 && d[1] >= 2;
+    case PAIR: return n->op == &adj_op_mul && d[1] >= 3;
     case NOT_A_LEAF: return n->op == &adj_op_relu && !(n->in[0]->op->flags & ADJ_OP_LEAF);
     default: return n->op == &adj_op_relu && d[3] % 16 == 0;
     }
@@ -126,6 +133,16 @@ Test(compare_shrink, to_the_smallest)
          {.op = "avg_pool", .in = "2,5,12,4", .data_format = "NCHW", .ksize = "1,1,2,2"},
          "adjoint compare --op avg_pool_grad --in 1,1,7,1 --data-format NCHW --strides 1,1,1,1 "
          "--ksize 1,1,1,1 --configs naive:f64,crooked --seed 1"},
+        {SCALE,
+         {.op = "scale", .in = "3,4", .attr = "-2.5"},
+         "adjoint compare --op scale --in 1,2 --attr -2.5 --configs naive:f64,crooked --seed 1"},
+        {PRODUCT,
+         {.op = "matmul", .in = "5,4", .filter = "5,6", .attr = "1,0"},
+         "adjoint compare --op matmul --in 3,1 --filter 3,2 --attr 1,0 --configs "
+         "naive:f64,crooked --seed 1"},
+        {PAIR,
+         {.op = "mul", .in = "2,9", .filter = "2,9"},
+         "adjoint compare --op mul --in 1,3 --filter 1,3 --configs naive:f64,crooked --seed 1"},
         {BY_SIXTEEN,
          {.op = "relu", .in = "2,3,4,48", .dtype = "bf16"},
          "adjoint compare --op relu --in 1,1,1,16 --dtype bf16 --configs naive:f64,crooked "
@@ -165,7 +182,12 @@ Test(compare_shrink, what_one_op_does_not_show)
 Test(compare_shrink, bounded)
 {
     const adj_compare_opts opts = options();
-    op_line l = {.op = "relu", .in = {4, {8, 9, 8, 9}}, .groups = 1};
+    const compared_opts what = {.op = {.op = "relu", .in = "8,9,8,9"}};
+    compared g;
+    op_line l;
+    cr_assert_eq(compared_open(&g, &what), ADJ_OK);
+    cr_assert(op_line_of(g.root[0], &l));
+    compared_close(&g);
     shrinking s = {&opts, ADJ_VERDICT_FAIL, ADJ_BLAME_KERNEL, 100, 4, 0};
     planted = WIDE_RELU;
     cr_assert_eq(shrink(&s, &l), 1);
@@ -192,10 +214,10 @@ Test(compare_shrink, every_op_as_a_line)
                 .op = {.op = b->name, .data_format = nchw ? "NCHW" : NULL, .padding = "VALID"}};
             compared g, h;
             op_line l;
-            op_words words;
+            op_text text;
             cr_assert_eq(compared_open(&g, &what), ADJ_OK, "%s: %s", b->name, g.message);
-            if (op_line_of(g.root[0], nchw ? ADJ_NCHW : ADJ_NHWC, &l)) {
-                const compared_opts again = {.op = op_line_args(&l, &words)};
+            if (op_line_of(g.root[0], &l)) {
+                const compared_opts again = {.op = op_line_args(&l, &text)};
                 cr_assert_eq(compared_open(&h, &again), ADJ_OK, "%s: %s", b->name, h.message);
                 const adj_node *a = g.root[0], *c = h.root[0];
                 cr_assert_eq(adj_node_n_in(a), adj_node_n_in(c));

@@ -122,7 +122,7 @@ static const struct {
     {{"--model", "lenet", "--node", "8", "--atol", "1e-14", "--batch", "1", "--method",
       "directional", "--draws", "1", "--data-format", "NCHW"},
      1,
-     "--op conv2d --in 1,32,14,14 --filter 5,5,32,64 --data-format NCHW --padding SAME"},
+     "--op conv2d --in 1,32,14,14 --filter 5,5,32,64 --data-format NCHW --method"},
     {{"--model", "mobilenet_v1", "--node", "13", "--atol", "1e-14", "--backend", "naive",
       "--method", "richardson", "--impl", "f32", "--quarantine", "off", "--draws", "2"},
      1,
