@@ -164,12 +164,13 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
 {
     worker w = {.pid = -1, .to = -1, .from = -1};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    int status = 0, late = 0;
+    int status = 0, late = 0, no_memory = 0;
     message[0] = '\0';
     sigaction(SIGPIPE, &ignore, &before);
     int failed = start(&w, command, isa);
     if (failed == 0) {
         late = converse(&w, request, bytes, seconds);
+        no_memory = late < 0;
         late |= wait_for(w.pid, late != 0 ? 0 : seconds, &status);
     }
     close_end(&w.to);
@@ -177,6 +178,8 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
     sigaction(SIGPIPE, &before, NULL);
     if (failed != 0)
         snprintf(message, size, "no process could be started");
+    else if (no_memory)
+        snprintf(message, size, "no memory for the answer");
     else if (late != 0)
         snprintf(message, size, "no answer in %g s", seconds);
     else if (WIFSIGNALED(status))
