@@ -62,6 +62,34 @@ static void describe(const compare_opts *o, char *what, size_t size)
              o->exact ? ", integers" : "");
 }
 
+/* Whether every backend can be opened: what is wrong with a quarantine file is one sentence, not a
+ * failure of every node. */
+static int backends_open(const compare_opts *o)
+{
+    static const char *const usual[] = {"onednn"};
+    const char *const *name = o->n_config > 0 ? o->config : usual;
+    adj_graph *g = adj_graph_new();
+    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {1}}));
+    int open = 1;
+    for (int i = 0; i < (o->n_config > 0 ? o->n_config : 1) && open; i++) {
+        adj_config config;
+        adj_exec *e = NULL;
+        if (adj_config_parse(name[i], &config, NULL, 0) != ADJ_OK)
+            continue; /* adj_compare says so */
+        const adj_exec_opts options = {.n_fetch = 1,
+                                       .fetch = &y,
+                                       .backend = config.backend,
+                                       .threads = 1,
+                                       .quarantine = o->quarantine};
+        open = adj_exec_new(g, &options, &e) == ADJ_OK;
+        if (!open)
+            complain("compare", EXIT_FAILED, "%s: %s", config.name, adj_exec_message(e));
+        adj_exec_free(e);
+    }
+    adj_graph_free(g);
+    return open;
+}
+
 /* Compares, looks for what to run again, writes. */
 static int compare(const compare_opts *o, const compared *g)
 {
@@ -108,7 +136,7 @@ int command_compare(int argc, char **argv)
     if (status == CONTINUE && compared_open(&g, &o.graph) != ADJ_OK)
         status = complain("compare", g.usage ? EXIT_USAGE : EXIT_FAILED, "%s", g.message);
     if (status == CONTINUE)
-        status = compare(&o, &g);
+        status = backends_open(&o) ? compare(&o, &g) : EXIT_FAILED;
     compared_close(&g);
     compare_close(&o);
     return status;

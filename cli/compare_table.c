@@ -145,8 +145,9 @@ static void print_failure(FILE *f, const adj_comparison *c, const adj_compare_ro
             adj_verdict_name(row->verdict), adj_node_id(n), adj_node_op(n));
     if (adj_node_name(n)[0] != '\0')
         fprintf(f, " \"%s\"", adj_node_name(n));
-    fprintf(f, " (%s%s%s), to blame: %s\n", row->backend, row->backend[0] != '\0' ? " " : "",
-            row->implementation, adj_blame_name(row->blame));
+    if (row->backend[0] != '\0')
+        fprintf(f, " (%s %s)", row->backend, row->implementation);
+    fprintf(f, ", to blame: %s\n", adj_blame_name(row->blame));
     if (row->reason[0] != '\0')
         fprintf(f, "    %s\n", row->reason);
     print_error(f, row, "alone", &row->isolated);

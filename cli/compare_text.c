@@ -26,8 +26,12 @@ static void csv_number(FILE *f, double v)
 
 static void csv_error(FILE *f, const adj_error *e)
 {
-    const double v[] = {(double)e->wrong, e->max_abs, e->max_rel, e->max_ulp,     e->nmse,
-                        e->sqnr,          e->worst,   e->bound,   (double)e->nan, (double)e->inf};
+    const double v[] = {(double)e->wrong, e->max_abs,       e->max_rel,
+                        e->max_ulp,       e->nmse,          e->sqnr,
+                        e->worst,         (double)e->at,    e->got,
+                        e->expected,      e->bound,         (double)e->nan,
+                        (double)e->inf,   (double)e->zeros, (double)e->zeros_expected,
+                        (double)e->lost,  (double)e->solid};
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
         csv_number(f, v[i]);
 }
@@ -36,12 +40,26 @@ static void csv_head(FILE *f)
 {
     static const char *const parts[] = {"isolated", "in_graph", "propagated"};
     fputs("node,op,name,configuration,result,blame,reason,bound_origin,backend,implementation,"
-          "exact,repeats,canary,elements,",
+          "why,exact,repeats,canary,elements,",
           f);
     for (int i = 0; i < 3; i++) {
-        static const char *const columns[] = {"wrong", "max_abs", "max_rel",          "max_ulp",
-                                              "nmse",  "sqnr_db", "error_over_bound", "bound",
-                                              "nan",   "inf"};
+        static const char *const columns[] = {"wrong",
+                                              "max_abs",
+                                              "max_rel",
+                                              "max_ulp",
+                                              "nmse",
+                                              "sqnr_db",
+                                              "error_over_bound",
+                                              "at",
+                                              "got",
+                                              "expected",
+                                              "bound",
+                                              "nan",
+                                              "inf",
+                                              "zeros",
+                                              "zeros_expected",
+                                              "lost",
+                                              "solid"};
         for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
             fprintf(f, "%s_%s,", parts[i], columns[k]);
     }
@@ -63,6 +81,7 @@ int write_csv(FILE *f, const adj_comparison *c)
         csv_text(f, row->origin);
         csv_text(f, row->backend);
         csv_text(f, row->implementation);
+        csv_text(f, row->why);
         fprintf(f, "%d,%d,%d,%lld,", row->exact, row->repeats, row->canary,
                 (long long)row->isolated.n);
         csv_error(f, &row->isolated);

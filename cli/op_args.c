@@ -79,8 +79,11 @@ static int read_shape(const char *option, const char *text, adj_shape *shape, ch
         return 0;
     if (adj_shape_from_list(l.n, l.number, shape) == ADJ_OK && adj_shape_elems(*shape) >= 0)
         return 1;
-    snprintf(message, size, "%s: no shape (got \"%s\", expected at most %d sizes, none negative)",
-             option, text, ADJ_MAX_RANK);
+    snprintf(
+        message, size,
+        "%s: no shape (got \"%s\", expected at most %d sizes, none negative, whose product fits "
+        "64 bits)",
+        option, text, ADJ_MAX_RANK);
     return 0;
 }
 

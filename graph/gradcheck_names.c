@@ -57,12 +57,20 @@ static const names *find(const adj_op *op)
     return NULL;
 }
 
+static int has_operand(const names *of, const char *name)
+{
+    for (int i = 0; of != NULL && i < MOST; i++)
+        if (of->operand[i] != NULL && strcmp(of->operand[i], name) == 0)
+            return 1;
+    return 0;
+}
+
 const char *operand_name(const adj_node *n, int operand)
 {
     static const char *const plain[] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
     const names *of = find(n->op);
     if (operand < 0)
-        return "dy";
+        return has_operand(of, "dy") ? "upstream" : "dy";
     if (of != NULL && operand < MOST && of->operand[operand] != NULL)
         return of->operand[operand];
     if (n->n_in == 1)

@@ -50,6 +50,7 @@ static const call calls[] = {
     {1, NULL, "/nowhere/q", {"--op", "conv2d", "--quarantine", "/nowhere/q"}},
     {0, "threads 1 vs 3: max 0 ulp", NULL, {"--op", "exp", "--backend", "naive", "--threads", "3"}},
     {0, "reference=naive float64  threads=2", NULL, {"--op", "neg", "--threads", "2"}},
+    {0, " dy/upstream ", NULL, {"--op", "relu_grad", "--order", "2"}},
     {0, "3 pass", NULL, {"--op", "reduce_max", "--order", "2", "--attr", "1,2,0"}},
     {3, NULL, "--dtype: got \"f33\"", {"--op", "relu", "--dtype", "f33"}},
     {3, NULL, "--in: not a list", {"--op", "relu", "--in", "1,x"}},
@@ -127,6 +128,10 @@ static const struct {
       "--method", "richardson", "--impl", "f32", "--quarantine", "off", "--draws", "2"},
      1,
      "--op depthwise_conv2d_native"},
+    {{"--model", "lenet5", "--order", "2", "--rtol", "1e-12", "--seed", "5", "--batch", "1",
+      "--draws", "1"},
+     9, /* of both orders */
+     "--order 2 --draws 1 --rtol 1e-12 --seed 5"},
 };
 
 Test(gradcheck_cli, every_line_repeats_its_failure)
