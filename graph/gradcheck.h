@@ -138,6 +138,8 @@ typedef struct {
     int rule_wrong, kernel_wrong; /* in this draw */
     int exact;                    /* is this draw on integers? */
     int drawn;                    /* number of the values in use */
+    adj_gradcheck_pair *pair;     /* of the row */
+    int most_pairs;
 } check;
 
 /* An error in tolerances; NaN is as wrong as can be. */

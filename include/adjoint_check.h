@@ -56,8 +56,13 @@ typedef struct {
     void *user;
 } adj_gradcheck_opts;
 
-/* One node with respect to one operand. Strings live as long as the report; "" if there is nothing
- * to say. */
+/* Along one random direction v: <dx, v> of the reference, and the same by differences. */
+typedef struct {
+    double reference, numeric, uncertainty, tolerance;
+} adj_gradcheck_pair;
+
+/* One node with respect to one operand. Strings and pairs live as long as the report; "" if there
+ * is nothing to say. */
 typedef struct {
     int node;           /* id in the user's graph */
     const char *name;   /* its label, or "%12" */
@@ -77,7 +82,9 @@ typedef struct {
     int64_t wrong;
     const char *pattern; /* what the wrong elements share */
     const char *hint;    /* sign, scale */
-    int64_t kinks;       /* excluded, of `considered` */
+    int n_pair;          /* directions tried: a draw each; 0: element-wise */
+    const adj_gradcheck_pair *pair;
+    int64_t kinks; /* excluded, of `considered` */
     int64_t considered;
     const char *blame;
     const char *repro;

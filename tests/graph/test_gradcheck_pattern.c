@@ -291,3 +291,41 @@ Test(gradcheck_pattern, words)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_words(i, &cases[i]);
 }
+
+/* The example of the README is what is printed. */
+Test(gradcheck_pattern, readme)
+{
+    static char readme[1 << 16];
+    const op_args args = {.op = "depthwise_conv2d_native",
+                          .in = "1,8,9,9",
+                          .filter = "3,3,8,2",
+                          .data_format = "NCHW"};
+    const adj_gradcheck_opts o = {.seed = 42, .threads = 1};
+    FILE *f = fopen("README.md", "r");
+    cr_assert_not_null(f);
+    readme[fread(readme, 1, sizeof readme - 1, f)] = '\0';
+    fclose(f);
+    spoiled.op = "depthwise_conv2d_native_backprop_filter";
+    spoiled.spoil = spoil_chosen;
+    wrong.at = last0;
+    wrong.factor = wrong.more = wrong.swap = 0;
+
+    adj_graph *g = adj_graph_new();
+    adj_gradcheck_report *r = check_spoiled(g, &args, &o);
+    char *printed = NULL;
+    size_t size;
+    f = open_memstream(&printed, &size);
+    adj_gradcheck_print(f, r);
+    fclose(f);
+    cr_expect_eq(adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL), 1, "%s", printed);
+    int details = 0;
+    for (char *line = strtok(printed, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        if (strncmp(line, "   ", 3) == 0) {
+            cr_expect_not_null(strstr(readme, line), "not in the README: %s", line);
+            details++;
+        }
+    cr_expect_eq(details, 4);
+    free(printed);
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+}
