@@ -20,6 +20,8 @@ static int is_first(const adj_comparison *c, int i)
 
 static void add(op_sum *s, const adj_compare_row *row, double *slowest)
 {
+    if (row->verdict == ADJ_VERDICT_CRASH)
+        s->crash = row->reason;
     s->nodes++;
     s->failed += row->verdict != ADJ_VERDICT_PASS;
     s->exact += row->exact;

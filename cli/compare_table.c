@@ -64,7 +64,7 @@ static void print_measures(FILE *f, const op_sum *s, const char *result)
     fprintf(f, " %9.1f", s->us);
     print_number(f, 8, s->us > 0 ? 1e6 * s->gflop / s->us : NAN);
     print_number(f, 8, s->us > 0 ? s->reference_us / s->us : NAN);
-    fprintf(f, "  %-8s %s\n", result, s->implementation);
+    fprintf(f, "  %-8s %s\n", result, s->crash != NULL ? s->crash : s->implementation);
 }
 
 static void print_ops(FILE *f, const adj_comparison *c, int k)
@@ -74,7 +74,7 @@ static void print_ops(FILE *f, const adj_comparison *c, int k)
     for (int i = 0; sum_op(c, k, i, &s); i++) {
         snprintf(result, sizeof result, "pass");
         if (s.failed > 0)
-            snprintf(result, sizeof result, "%d FAIL", s.failed);
+            snprintf(result, sizeof result, "%d %s", s.failed, s.crash != NULL ? "CRASH" : "FAIL");
         fprintf(f, "  %-36s %5d", s.op, s.nodes);
         print_measures(f, &s, result);
     }
@@ -84,7 +84,9 @@ static void print_rows(FILE *f, const adj_comparison *c, int k)
 {
     for (int i = 0; i < adj_comparison_n_rows(c); i++) {
         const adj_compare_row *row = adj_comparison_row(c, i);
+        const int crashed = row->verdict == ADJ_VERDICT_CRASH;
         const op_sum s = {.implementation = row->implementation,
+                          .crash = crashed ? row->reason : NULL,
                           .worst = fmax(row->isolated.worst, row->in_plan.worst),
                           .ulp = row->isolated.max_ulp,
                           .rel = row->isolated.max_rel,
@@ -125,7 +127,7 @@ static void print_error(FILE *f, const adj_compare_row *row, const char *which, 
     fprintf(f, "    %s: %lld of %lld wrong, worst at ", which, (long long)e->wrong,
             (long long)e->n);
     print_index(f, adj_node_type(row->node).shape, e->at);
-    fprintf(f, ": got %.9g, expected %.9g", e->got, e->expected);
+    fprintf(f, ": got %.9g, expected %.9g", isnan(e->got) ? NAN : e->got, e->expected);
     if (!isnan(e->worst))
         fprintf(f, " +- %.2g", e->bound);
     if (e == &row->isolated)

@@ -26,6 +26,7 @@ void write_escaped(FILE *f, const char *s);
 /* compare_sum.c: rows of one op under one configuration. */
 typedef struct {
     const char *op, *implementation; /* of the slowest row */
+    const char *crash;               /* the reason of the last crash; NULL: none */
     int nodes, failed, exact, not_repeated;
     double worst, ulp, rel, sqnr, sqnr_propagated, us, reference_us, gflop;
     size_t bytes;

@@ -167,8 +167,52 @@ Test(compare_cli, guard_survives)
     if (f.status == 1) {
         cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"), "%s", f.out);
         cr_assert_not_null(strstr(f.out, "to blame: kernel"), "%s", f.out);
+        if (strstr(f.out, ": CRASH %") != NULL)
+            cr_assert_not_null(strstr(f.out, "1 CRASH  "), "%s", f.out);
         cr_assert_not_null(strstr(f.out, "again: adjoint compare --op conv2d"), "%s", f.out);
     }
+}
+
+/* The process of a kernel that the tool has started; 0: none now. */
+static pid_t trial_of(pid_t tool)
+{
+    char path[64], word[64] = "";
+    int pid = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)tool, (int)tool);
+    FILE *list = fopen(path, "r");
+    if (list == NULL || fscanf(list, "%d", &pid) != 1)
+        pid = 0;
+    if (list != NULL)
+        fclose(list);
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    FILE *line = pid > 0 ? fopen(path, "r") : NULL;
+    size_t n = line != NULL ? fread(word, 1, sizeof word - 1, line) : 0;
+    if (line != NULL)
+        fclose(line);
+    return n > sizeof "adjoint" && strcmp(word + sizeof "adjoint", "--trial") == 0 ? pid : 0;
+}
+
+/* A process that neither answers nor ends: stopped here, as one in an endless loop would be. */
+Test(compare_cli, guard_and_a_hang)
+{
+    child c =
+        child_start((const char *[]){"compare", "--op", "conv2d", "--in", "4,64,64,16", "--filter",
+                                     "3,3,16,16", "--configs", "naive:f64,naive", "--runs", "1",
+                                     "--guard", "--timeout", "2", "--shrink", "0", NULL},
+                    -1);
+    pid_t trial = 0;
+    for (int i = 0; i < 200000 && trial == 0; i++) {
+        trial = trial_of(c.pid);
+        usleep(50);
+    }
+    cr_expect_gt(trial, 0);
+    if (trial > 0)
+        kill(trial, SIGSTOP);
+    child_finish(&c, &f);
+    cr_assert_eq(f.status, 1, "%s%s", f.out, f.err);
+    cr_assert_not_null(strstr(f.out, "no answer in 2 s"), "%s", f.out);
+    cr_assert_not_null(strstr(f.out, "CRASH"), "%s", f.out);
+    cr_assert_not_null(strstr(f.out, "3 comparisons, "), "%s", f.out);
 }
 
 Test(compare_cli, selftest)
