@@ -193,6 +193,8 @@ adj_node *op_args_build(const op_args *args, adj_graph *g, char *message, size_t
     if (n != NULL && c.n_attr > c.used_attrs)
         snprintf(c.message, sizeof c.message, "--attr: %s has %d such attributes (got %d)", b->name,
                  c.used_attrs, c.n_attr);
+    if (n != NULL && c.has_filter && !c.used_filter)
+        snprintf(c.message, sizeof c.message, "--filter: %s takes no second shape", b->name);
     if (c.message[0] != '\0')
         n = NULL;
     if (n == NULL)

@@ -32,7 +32,7 @@ typedef struct {
     adj_graph *g;
     adj_dtype dtype;
     adj_shape in, filter;
-    int has_filter;
+    int has_filter, used_filter; /* given; asked for */
     adj_format format;
     adj_attr_lists lists;
     int n_attr, used_attrs; /* given; asked for */

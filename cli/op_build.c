@@ -35,6 +35,7 @@ adj_node *operand_x(op_case *c) { return operand(c, c->dtype, c->in); }
 
 adj_node *operand_second(op_case *c, adj_shape usual)
 {
+    c->used_filter = 1;
     return operand(c, c->dtype, c->has_filter ? c->filter : usual);
 }
 

@@ -53,6 +53,7 @@ static const call calls[] = {
     {0, " dy/upstream ", NULL, {"--op", "relu_grad", "--order", "2"}},
     {0, "3 pass", NULL, {"--op", "reduce_max", "--order", "2", "--attr", "1,2,0"}},
     {3, NULL, "--dtype: got \"f33\"", {"--op", "relu", "--dtype", "f33"}},
+    {3, NULL, "--filter: relu takes no second shape", {"--op", "relu", "--filter", "3,3"}},
     {3, NULL, "--in: not a list", {"--op", "relu", "--in", "1,x"}},
     {3, NULL, "--in: no shape", {"--op", "relu", "--in", "1,-4"}},
     {3, NULL, "--in: no shape", {"--op", "relu", "--in", "9000000000,9000000000"}},
