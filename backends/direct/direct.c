@@ -66,7 +66,8 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
-static const adj_kernel *const kernels[] = {&direct_chain, &direct_depthwise, NULL};
+static const adj_kernel *const kernels[] = {&direct_chain, &direct_depthwise, &direct_max_pool,
+                                            NULL};
 
 const adj_backend adj_backend_direct = {
     .name = "direct", .open = open, .close = close, .kernels = kernels};

@@ -10,12 +10,14 @@
 
 struct chain;
 struct depthwise_code;
+struct max_pool_code;
 
 typedef struct { /* the code for one instruction set */
     const char *name;
     void (*chain_segment)(const struct chain *p, const adj_call *c, int segment, int thread);
     const struct depthwise_code *depthwise_image, *depthwise_filter;
     const struct depthwise_code *depthwise_image_f64, *depthwise_filter_f64;
+    const struct max_pool_code *max_pool, *max_pool_bf16;
 } direct_isa;
 
 extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
@@ -30,6 +32,6 @@ typedef struct {
 int direct_in(const adj_group *g, const adj_node *value);
 int direct_out(const adj_group *g, const adj_node *value);
 
-extern const adj_kernel direct_chain, direct_depthwise;
+extern const adj_kernel direct_chain, direct_depthwise, direct_max_pool;
 
 #endif

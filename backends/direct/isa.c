@@ -2,9 +2,11 @@
 #include "isa.h"
 #include "chain.h"
 #include "depthwise.h"
+#include "max_pool.h"
 
 extern const depthwise_code DIRECT(depthwise_image_f32), DIRECT(depthwise_image_f64),
     DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
+extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
 
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
@@ -13,4 +15,6 @@ const direct_isa DIRECT(isa) = {
     .depthwise_filter = &DIRECT(depthwise_filter_f32),
     .depthwise_image_f64 = &DIRECT(depthwise_image_f64),
     .depthwise_filter_f64 = &DIRECT(depthwise_filter_f64),
+    .max_pool = &DIRECT(max_pool_f32),
+    .max_pool_bf16 = &DIRECT(max_pool_bf16),
 };

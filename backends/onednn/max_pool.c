@@ -149,6 +149,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
             channels_last(backend, n->in[i], a->geom.format, &p->in[onednn_position(g, n->in[i])]);
     if (status == ADJ_OK)
         status = channels_last(backend, n, a->geom.format, &p->out[0]);
+    p->rank = p->out[0] == NULL; /* direct does it better in plain memory */
     snprintf(p->impl, sizeof p->impl, "own:channels_last");
     return status;
 }

@@ -20,7 +20,7 @@ static void release(void *user, void *p)
     free(p);
 }
 
-test_backend backend_open(const char *name)
+test_backend backend_open_for(const char *name, int threads)
 {
     static const adj_allocator allocator = {allocate, release, NULL};
     test_backend t = {NULL, NULL};
@@ -29,10 +29,12 @@ test_backend backend_open(const char *name)
             t.b = adj_backends[i];
     cr_assert_not_null(t.b, "no backend %s", name);
     char message[ADJ_WHY] = "";
-    const adj_backend_opts opts = {.allocator = &allocator, .threads = 2, .message = message};
+    const adj_backend_opts opts = {.allocator = &allocator, .threads = threads, .message = message};
     cr_assert_eq(t.b->open(&opts, &t.opened), ADJ_OK, "%s", message);
     return t;
 }
+
+test_backend backend_open(const char *name) { return backend_open_for(name, 2); }
 
 void backend_close(test_backend *t) { t->b->close(t->opened); }
 

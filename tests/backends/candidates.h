@@ -11,6 +11,7 @@ typedef struct {
     void *opened;
 } test_backend;
 test_backend backend_open(const char *name); /* for two threads */
+test_backend backend_open_for(const char *name, int threads);
 void backend_close(test_backend *t);
 
 typedef struct {

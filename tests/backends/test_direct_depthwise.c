@@ -7,32 +7,10 @@
 #include "tests/backends/candidates.h"
 #include "tests/oracle.h"
 
-
-static void *allocate(void *user, size_t bytes)
-{
-    (void)user;
-    return malloc(bytes);
-}
-
-static void release(void *user, void *p)
-{
-    (void)user;
-    free(p);
-}
-
 static test_backend direct_open(const char *isa, int threads)
 {
-    static const adj_allocator allocator = {allocate, release, NULL};
-    char message[ADJ_WHY] = "";
-    const adj_backend_opts opts = {.allocator = &allocator, .threads = threads, .message = message};
-    test_backend t = {NULL, NULL};
-    for (int i = 0; adj_backends[i] != NULL; i++)
-        if (strcmp(adj_backends[i]->name, "direct") == 0)
-            t.b = adj_backends[i];
-    cr_assert_not_null(t.b);
     setenv("ADJOINT_MAX_ISA", isa, 1);
-    cr_assert_eq(t.b->open(&opts, &t.opened), ADJ_OK, "%s", message);
-    return t;
+    return backend_open_for("direct", threads);
 }
 
 static double rounded(adj_dtype dtype, double v)

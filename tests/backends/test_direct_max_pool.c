@@ -1,0 +1,382 @@
+/* test_direct_max_pool.c - the direct pools bit for bit against naive and against literals: every
+ * instruction set, both types, on one thread and on three; NaN, infinities, zeros of both signs and
+ * ties among the values. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/candidates.h"
+
+static test_backend direct_open(const char *isa, int threads)
+{
+    setenv("ADJOINT_MAX_ISA", isa, 1);
+    return backend_open_for("direct", threads);
+}
+
+typedef struct {
+    int n, h, w, c;
+    int kh, kw, sh, sw; /* strides of 0: the window's */
+    adj_padding padding;
+    int pad[4]; /* top, bottom, left, right */
+} pool_row;
+
+static adj_pool attrs_of(const pool_row *r)
+{
+    return (adj_pool){.ksize = {1, r->kh, r->kw, 1},
+                      .stride = {1, r->sh ? r->sh : r->kh, r->sw ? r->sw : r->kw, 1},
+                      .pad = {{0}, {r->pad[0], r->pad[1]}, {r->pad[2], r->pad[3]}, {0}},
+                      .padding = r->padding};
+}
+
+/* What x is filled with. */
+typedef enum { FEW_VALUES, SPECIAL, LOWEST, VALUES } values;
+
+static uint32_t random_word(uint32_t key, int64_t i)
+{
+    uint32_t word[4];
+    adj_philox((uint32_t[]){(uint32_t)i, 0, 0, 0}, (uint32_t[]){key, 5}, word);
+    return word[0];
+}
+
+static double value_at(values kind, uint32_t word)
+{
+    static const double special[] = {-INFINITY, -INFINITY, -0.0, 0, INFINITY, NAN, -1, -3};
+    if (kind == LOWEST)
+        return word % 64 != 0 ? -INFINITY : NAN;
+    return kind == SPECIAL ? special[word % 8] : (double)(word % 5) - 2;
+}
+
+/* Integers, so that sums in any type are exact before they are rounded, and now and then -0, an
+ * infinity or a NaN. */
+static double gradient_at(uint32_t word)
+{
+    static const double special[] = {-0.0, INFINITY, -INFINITY, NAN};
+    return word % 23 == 0 ? special[word / 23 % 4] : (double)(word / 23 % 401) - 200;
+}
+
+static adj_node *filled(fixture *f, adj_dtype dtype, adj_shape shape, int kind, uint32_t key)
+{
+    int64_t n = adj_shape_elems(shape);
+    double *v = malloc((size_t)n * sizeof *v + 1);
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t word = random_word(key, i);
+        v[i] = kind == VALUES ? gradient_at(word) : value_at((values)kind, word);
+    }
+    adj_node *x = given(f, dtype, shape, v);
+    free(v);
+    return x;
+}
+
+/* NaNs are one value, zeros are two. */
+static int same(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
+}
+
+static void expect_same(fixture *f, const adj_node *y, const double *want, const char *isa,
+                        const char *what)
+{
+    for (int threads = 1; threads <= 3; threads += 2) {
+        test_backend t = direct_open(isa, threads);
+        outcome o = run_candidate(f, &t, 1, &y, 0);
+        cr_assert_eq(o.status, ADJ_OK, "%s: %s", what, o.why);
+        cr_assert(strncmp(o.impl, "max_pool:", 9) == 0, "%s", o.impl);
+        for (int64_t i = 0; i < adj_shape_elems(y->type.shape); i++)
+            cr_assert(same(o.y[i], want[i]), "%s %s %s: [%ld] is %g, not %g", o.impl, y->op->name,
+                      what, (long)i, o.y[i], want[i]);
+        free(o.y);
+        backend_close(&t);
+    }
+}
+
+static void expect_row(pool_row r, const char *isa)
+{
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16};
+    const adj_pool a = attrs_of(&r);
+    for (int k = 0; k < 2 * VALUES; k++) {
+        int kind = k / 2;
+        fixture f = fixture_new();
+        adj_node *x =
+            filled(&f, dtypes[k % 2], (adj_shape){4, {r.n, r.h, r.w, r.c}}, kind, (uint32_t)r.w);
+        adj_node *y = adj_max_pool(x, &a);
+        cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+        adj_node *dy = filled(&f, dtypes[k % 2], y->type.shape, VALUES, (uint32_t)r.h);
+        /* Neither gradient reads y, which is there for its shape. */
+        adj_node *dx = adj_max_pool_grad(x, dy, dy, &a);
+        char text[160];
+        snprintf(text, sizeof text, "%s n%d %dx%d c%d k%dx%d s%dx%d padding %d, values %d",
+                 adj_dtype_name(dtypes[k % 2]), r.n, r.h, r.w, r.c, r.kh, r.kw, r.sh, r.sw,
+                 (int)r.padding, kind);
+        double *want_y = by_naive(&f, y), *want_dx = by_naive(&f, dx);
+        expect_same(&f, y, want_y, isa, text);
+        expect_same(&f, dx, want_dx, isa, text);
+        free(want_y);
+        free(want_dx);
+        fixture_free(&f);
+    }
+}
+
+/* Windows that overlap, touch, leave gaps, and hang over the edge; channels around a vector's and a
+ * chunk's. */
+static const pool_row rows[] = {
+    {.n = 2, .h = 8, .w = 6, .c = 32, .kh = 2, .kw = 2},
+    {.n = 1, .h = 9, .w = 7, .c = 1, .kh = 2, .kw = 2},
+    {.n = 1, .h = 9, .w = 7, .c = 17, .kh = 2, .kw = 2, .padding = ADJ_SAME},
+    {.n = 3, .h = 7, .w = 9, .c = 64, .kh = 3, .kw = 3, .sh = 2, .sw = 2},
+    {.n = 1, .h = 56, .w = 28, .c = 24, .kh = 3, .kw = 3, .sh = 2, .sw = 2, .padding = ADJ_SAME},
+    {.n = 2, .h = 5, .w = 6, .c = 65, .kh = 3, .kw = 3, .sh = 1, .sw = 1, .padding = ADJ_SAME},
+    {.n = 1, .h = 11, .w = 12, .c = 130, .kh = 2, .kw = 2, .sh = 3, .sw = 4},
+    {.n = 1, .h = 40, .w = 31, .c = 16, .kh = 2, .kw = 2, .sh = 2, .sw = 2},
+    {.n = 1, .h = 11, .w = 12, .c = 3, .kh = 3, .kw = 2, .sh = 2, .sw = 3},
+    {.n = 1, .h = 7, .w = 12, .c = 8, .kh = 1, .kw = 5, .sh = 4, .sw = 1},
+    {.n = 2, .h = 6, .w = 6, .c = 20, .kh = 6, .kw = 6},
+    {.n = 2, .h = 2, .w = 3, .c = 5, .kh = 7, .kw = 5, .sh = 1, .sw = 1, .padding = ADJ_SAME},
+    {.n = 1,
+     .h = 2,
+     .w = 3,
+     .c = 48,
+     .kh = 5,
+     .kw = 4,
+     .sh = 2,
+     .sw = 1,
+     .padding = ADJ_EXPLICIT,
+     .pad = {4, 3, 3, 0}},
+    {.n = 2,
+     .h = 6,
+     .w = 5,
+     .c = 66,
+     .kh = 3,
+     .kw = 3,
+     .sh = 3,
+     .sw = 5,
+     .padding = ADJ_EXPLICIT,
+     .pad = {2, 1, 1, 2}},
+    {.n = 1,
+     .h = 5,
+     .w = 5,
+     .c = 9,
+     .kh = 2,
+     .kw = 2,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_EXPLICIT,
+     .pad = {1, 1, 1, 1}},
+};
+
+static void listed(const char *isa)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_row(rows[i], isa);
+}
+
+Test(direct_max_pool, listed_base) { listed("base"); }
+Test(direct_max_pool, listed_avx2) { listed("avx2"); }
+Test(direct_max_pool, listed_avx512) { listed("avx512"); }
+
+static int draw(uint32_t *counter, int lo, int hi)
+{
+    return lo + (int)(random_word(1, (*counter)++) % (uint32_t)(hi - lo + 1));
+}
+
+/* EXPLICIT has room for the window. */
+static pool_row random_row(uint32_t *k)
+{
+    static const int channels[] = {1, 2, 3, 7, 15, 16, 24, 33, 63, 64, 96, 129};
+    pool_row r = {.n = draw(k, 1, 3),
+                  .h = draw(k, 1, 14),
+                  .w = draw(k, 1, 14),
+                  .c = channels[draw(k, 0, 11)],
+                  .kh = draw(k, 1, 4),
+                  .kw = draw(k, 1, 4),
+                  .sh = draw(k, 1, 4),
+                  .sw = draw(k, 1, 4),
+                  .padding = draw(k, 0, 1) ? ADJ_SAME : ADJ_EXPLICIT};
+    for (int i = 0; i < 4 && r.padding == ADJ_EXPLICIT; i++)
+        r.pad[i] = draw(k, 0, i < 2 ? r.kh - 1 : r.kw - 1);
+    if (r.padding == ADJ_EXPLICIT) {
+        r.h = r.h < r.kh ? r.kh : r.h;
+        r.w = r.w < r.kw ? r.kw : r.w;
+    }
+    return r;
+}
+
+static void random_rows(const char *isa, uint32_t k)
+{
+    for (int i = 0; i < 40; i++)
+        expect_row(random_row(&k), isa);
+}
+
+Test(direct_max_pool, random_base) { random_rows("base", 0); }
+Test(direct_max_pool, random_avx2) { random_rows("avx2", 100000); }
+Test(direct_max_pool, random_avx512) { random_rows("avx512", 200000); }
+
+/* One channel's literals, put into every channel of a vector and a rest. */
+typedef struct {
+    const char *what;
+    int h, w, k, s;
+    double x[16], dy[9], y[9], dx[16];
+} literal;
+
+static const literal literals[] = {
+    {"ties: the first takes the gradient",
+     2,
+     4,
+     2,
+     2,
+     {3, 3, 1, 2, 3, 0, 2, 2},
+     {10, 20},
+     {3, 2},
+     {10, 0, 0, 20}},
+    {"the first NaN is the maximum",
+     2,
+     4,
+     2,
+     2,
+     {1, NAN, INFINITY, 2, NAN, 5, 0, NAN},
+     {10, 20},
+     {NAN, NAN},
+     {0, 10, 0, 0, 0, 0, 0, 20}},
+    {"only -infinity, zeros of both signs",
+     2,
+     4,
+     2,
+     2,
+     {-INFINITY, -INFINITY, -0.0, 0, -INFINITY, -INFINITY, 0, -1},
+     {10, -0.0},
+     {-INFINITY, -0.0},
+     {10}},
+    {"a column and a row of no window",
+     3,
+     3,
+     2,
+     2,
+     {1, 2, 9, 4, 3, 9, 9, 9, 9},
+     {7},
+     {4},
+     {0, 0, 0, 7}},
+    {"overlapping",
+     3,
+     3,
+     2,
+     1,
+     {1, 2, 3, 4, 9, 5, 6, 7, 8},
+     {1, 2, 4, 8},
+     {9, 9, 9, 9},
+     {0, 0, 0, 0, 15}},
+    {"overlapping, ties and a NaN",
+     3,
+     3,
+     2,
+     1,
+     {5, 5, 1, 5, 0, NAN, 5, 5, 2},
+     {1, 2, 4, 8},
+     {5, NAN, 5, NAN},
+     {1, 0, 0, 4, 0, 10}},
+    {"rounded once: 256 + 1 + 1 in bf16",
+     3,
+     3,
+     2,
+     1,
+     {0, 0, 0, 0, 1, 0, 0, 0, 0},
+     {256, 1, 1, 0},
+     {1, 1, 1, 1},
+     {0, 0, 0, 0, 258}},
+};
+
+enum { CHANNELS = 70 };
+
+static double *in_every_channel(int64_t n, const double *v)
+{
+    double *all = malloc((size_t)n * CHANNELS * sizeof *all);
+    for (int64_t i = 0; i < n * CHANNELS; i++)
+        all[i] = v[i / CHANNELS];
+    return all;
+}
+
+static void expect_literal(const literal *l, adj_dtype dtype, const char *isa)
+{
+    const adj_pool a = {.ksize = {1, l->k, l->k, 1}, .stride = {1, l->s, l->s, 1}};
+    int oh = (l->h - l->k) / l->s + 1, ow = (l->w - l->k) / l->s + 1;
+    double *x = in_every_channel(l->h * l->w, l->x), *dx = in_every_channel(l->h * l->w, l->dx);
+    double *y = in_every_channel(oh * ow, l->y), *dy = in_every_channel(oh * ow, l->dy);
+    fixture f = fixture_new();
+    adj_node *in = given(&f, dtype, (adj_shape){4, {1, l->h, l->w, CHANNELS}}, x);
+    adj_node *d = given(&f, dtype, (adj_shape){4, {1, oh, ow, CHANNELS}}, dy);
+    expect_same(&f, adj_max_pool(in, &a), y, isa, l->what);
+    expect_same(&f, adj_max_pool_grad(in, d, d, &a), dx, isa, l->what);
+    fixture_free(&f);
+    free(x), free(dx), free(y), free(dy);
+}
+
+Test(direct_max_pool, literals)
+{
+    static const char *const isas[] = {"base", "avx2", "avx512"};
+    for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
+        for (int k = 0; k < 3; k++) {
+            expect_literal(&literals[i], ADJ_F32, isas[k]);
+            expect_literal(&literals[i], ADJ_BF16, isas[k]);
+        }
+}
+
+/* Sums of fractions: naive adds in double, and both round. */
+Test(direct_max_pool, overlapping_fractions)
+{
+    const adj_pool a = {.ksize = {1, 3, 3, 1}, .stride = {1, 1, 1, 1}, .padding = ADJ_SAME};
+    fixture f = fixture_new();
+    const adj_shape shape = {4, {2, 9, 11, 40}};
+    adj_node *x = given_random(&f, ADJ_F32, shape, -1, 1);
+    adj_node *dy = given_random(&f, ADJ_F32, shape, -1, 1);
+    const adj_node *dx = adj_max_pool_grad(x, dy, dy, &a);
+    test_backend t = direct_open("avx512", 2);
+    cr_assert_eq(expect_candidates(&f, &t, 1, &dx, 1e-6, 1e-6, "3x3"), 1);
+    backend_close(&t);
+    fixture_free(&f);
+}
+
+/* In plain memory the plan takes these rather than the onednn backend's or naive. */
+Test(direct_max_pool, chosen)
+{
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16};
+    for (int k = 0; k < 2; k++) {
+        fixture f = fixture_new();
+        const adj_pool a = {.ksize = {1, 2, 2, 1}};
+        adj_node *x = given_integers(&f, dtypes[k], (adj_shape){4, {1, 4, 4, 8}}, -3, 3);
+        adj_node *dy = given_integers(&f, dtypes[k], (adj_shape){4, {1, 2, 2, 8}}, -3, 3);
+        adj_node *y = adj_max_pool(x, &a);
+        adj_node *fetch[] = {y, adj_max_pool_grad(x, y, dy, &a)};
+        adj_exec *e = NULL;
+        cr_assert_eq(adj_exec_new(f.g, &(adj_exec_opts){.n_fetch = 2, .fetch = fetch}, &e), ADJ_OK);
+        cr_assert_eq(adj_exec_n_steps(e), 2);
+        for (int i = 0; i < 2; i++)
+            cr_assert_str_eq(adj_exec_step(e, i).backend, "direct");
+        adj_exec_free(e);
+        fixture_free(&f);
+    }
+}
+
+/* What is not ours is refused with the reason. */
+Test(direct_max_pool, refused)
+{
+    fixture f = fixture_new();
+    test_backend t = direct_open("avx512", 1);
+    const adj_shape shape = {4, {1, 4, 4, 4}};
+    const struct {
+        adj_dtype dtype;
+        adj_pool a;
+    } other[] = {{ADJ_F32, {.ksize = {1, 1, 2, 2}, .format = ADJ_NCHW}},
+                 {ADJ_F64, {.ksize = {1, 2, 2, 1}}},
+                 {ADJ_F16, {.ksize = {1, 2, 2, 1}}},
+                 {ADJ_F32, {.ksize = {1, 1, 1, 2}}}};
+    for (int i = 0; i < 4; i++) {
+        adj_node *x = given_integers(&f, other[i].dtype, shape, -3, 3);
+        const adj_node *y = adj_max_pool(x, &other[i].a);
+        cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+        outcome o = run_candidate(&f, &t, 1, &y, 0);
+        cr_assert_eq(o.status, ADJ_ENOKERNEL);
+        cr_assert_not_null(strstr(o.why, "max_pool: direct takes f32 and bf16 in NHWC"), "%s",
+                           o.why);
+    }
+    backend_close(&t);
+    fixture_free(&f);
+}
