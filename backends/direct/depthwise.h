@@ -13,7 +13,7 @@
  * columns of `from`; for dx it is the other way round: the columns of `to` fall into `phases` = s
  * classes, each with its own taps, within which the window moves by 1.
  *
- * A job is a chunk of lanes of some rows of an image. The inner loop (depthwise_sum.h) runs over
+ * A job is a chunk of lanes of some rows of an image. The inner loop (depthwise_grid.h) runs over
  * the pixels of a row for a vector of lanes, with a grid of taps in registers, and knows no
  * borders: either rows are prepared - copied once to float, with zeros around, channels repeated,
  * columns split into `step` classes, into a ring that stays in the first cache - or they are read

@@ -1,5 +1,5 @@
-/* depthwise_filter.c - dw: sums over all pixels, of x's window times dy. Compiled once per
- * instruction set, and for double by depthwise_filter_f64.c.
+/* depthwise_filter.c - dw: sums over all pixels, of x's window times dy. Compiled as
+ * depthwise_grid.h says.
  *
  * A job is a segment of the rows of all images, for one chunk. Sums have three levels: a row's in
  * registers, an image's (FLUSH rows at most) as reals, a segment's in double; segments are added in

@@ -1,5 +1,5 @@
 /* depthwise_image.c - y and dx: rows of an image are sums over the taps of their windows. Compiled
- * once per instruction set, and for double by depthwise_image_f64.c. */
+ * as depthwise_grid.h says. */
 #include <stdint.h>
 
 #include "depthwise_rows.h"

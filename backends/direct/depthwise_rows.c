@@ -1,5 +1,5 @@
-/* depthwise_rows.c - rows between memory and the first cache; compiled once per instruction set,
- * and for double by depthwise_rows_f64.c. */
+/* depthwise_rows.c - rows between memory and the first cache; compiled as depthwise_grid.h
+ * says. */
 #include <stdint.h>
 #include <string.h>
 
@@ -316,7 +316,10 @@ ALWAYS int run_grids(const int correlate, const depthwise_image *p, ptrdiff_t to
                 g->x_at[k] = REAL(depthwise_offset)(p, &d->tap[t + k]);
                 g->w_at[k] = d->tap[t + k].kw * period;
             }
-            any_grid(correlate, g);
+            if (correlate)
+                REAL(depthwise_grid_correlate)(g);
+            else
+                REAL(depthwise_grid_sum)(g);
             g->add = 1;
         }
     }

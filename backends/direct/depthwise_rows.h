@@ -3,7 +3,7 @@
 #define DIRECT_DEPTHWISE_ROWS_H
 
 #include "depthwise.h"
-#include "depthwise_sum.h"
+#include "depthwise_grid.h"
 
 typedef struct { /* what a thread works on: a chunk of an image */
     const depthwise *d;

@@ -1,46 +1,7 @@
-/* depthwise_sum.h - the inner loops of depthwise.h: a grid of taps, kernel rows by kernel columns,
- * over the pixels of a row. The grid's weights (or, for filter gradients, its sums) stay in
- * registers: each of the functions below is compiled for every size of the grid. */
-#ifndef DIRECT_DEPTHWISE_SUM_H
-#define DIRECT_DEPTHWISE_SUM_H
-
-#include <stddef.h>
-
-#include "isa.h"
-
-#ifdef DEPTHWISE_F64
-typedef double real;
-#define REAL(f) DIRECT(f##_f64)
-#else
-typedef float real;
-#define REAL(f) DIRECT(f##_f32)
-#endif
-
-#if defined(ISA_avx512)
-enum { VECTOR_BYTES = 64, GRID = 28 }; /* of 32 registers */
-#elif defined(ISA_avx2)
-enum { VECTOR_BYTES = 32, GRID = 12 }; /* of 16 */
-#else
-enum { VECTOR_BYTES = 16, GRID = 12 };
-#endif
-enum { VECTOR = VECTOR_BYTES / sizeof(real), GRID_ROWS = 5, GRID_COLUMNS = 7, CHAINS = 3 };
-
-typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
-
-typedef struct {
-    int rows, columns;        /* of the grid */
-    const real *x[GRID_ROWS]; /* of pixel 0, for each kernel row */
-    ptrdiff_t x_at[GRID_COLUMNS];
-    real *w[GRID_ROWS]; /* weights, or sums, of each kernel row */
-    ptrdiff_t w_at[GRID_COLUMNS];
-    real *y; /* results, or dy, of pixel 0 */
-    ptrdiff_t x_step, y_step;
-    ptrdiff_t period;  /* lanes from one step to the next */
-    ptrdiff_t vectors; /* in all */
-    int add;           /* to what is in y */
-} grid;
-
-#define ALWAYS static inline __attribute__((always_inline))
+/* depthwise_grid.c - the loops of depthwise_grid.h, compiled for every size of the grid: a function
+ * for each number of columns, as the time to compile one grows faster than its size. With
+ * -DSMALL_CODE there is one loop for any size: sanitizers need minutes for all. */
+#include "depthwise_grid.h"
 
 /* Steps of the column of vectors that starts at this lane. */
 ALWAYS ptrdiff_t steps_of(const grid *g, ptrdiff_t lane)
@@ -119,8 +80,19 @@ ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
     }
 }
 
+#ifdef SMALL_CODE
+
+void REAL(depthwise_grid_sum)(const grid *g) { sum_grid(g->rows, g->columns, g); }
+
+void REAL(depthwise_grid_correlate)(const grid *g) { correlate_grid(g->rows, g->columns, g); }
+
+#else
+
+/* Sizes that do not fit into registers are not compiled. */
 ALWAYS void fixed_grid(const int correlate, const int rows, const int columns, const grid *g)
 {
+    if (rows > grid_rows(columns))
+        return;
     if (correlate)
         correlate_grid(rows, columns, g);
     else
@@ -138,25 +110,35 @@ ALWAYS void rows_grid(const int correlate, const int columns, const grid *g)
     }
 }
 
-/* The grid's loop, compiled for its size. */
-ALWAYS void any_grid(const int correlate, const grid *g)
+typedef void grid_loop(const grid *g);
+
+static void sum_1(const grid *g) { rows_grid(0, 1, g); }
+static void sum_2(const grid *g) { rows_grid(0, 2, g); }
+static void sum_3(const grid *g) { rows_grid(0, 3, g); }
+static void sum_4(const grid *g) { rows_grid(0, 4, g); }
+static void sum_5(const grid *g) { rows_grid(0, 5, g); }
+static void sum_6(const grid *g) { rows_grid(0, 6, g); }
+static void sum_7(const grid *g) { rows_grid(0, 7, g); }
+
+static void correlate_1(const grid *g) { rows_grid(1, 1, g); }
+static void correlate_2(const grid *g) { rows_grid(1, 2, g); }
+static void correlate_3(const grid *g) { rows_grid(1, 3, g); }
+static void correlate_4(const grid *g) { rows_grid(1, 4, g); }
+static void correlate_5(const grid *g) { rows_grid(1, 5, g); }
+static void correlate_6(const grid *g) { rows_grid(1, 6, g); }
+static void correlate_7(const grid *g) { rows_grid(1, 7, g); }
+
+void REAL(depthwise_grid_sum)(const grid *g)
 {
-    switch (g->columns) {
-    case 1: rows_grid(correlate, 1, g); break;
-    case 2: rows_grid(correlate, 2, g); break;
-    case 3: rows_grid(correlate, 3, g); break;
-    case 4: rows_grid(correlate, 4, g); break;
-    case 5: rows_grid(correlate, 5, g); break;
-    case 6: rows_grid(correlate, 6, g); break;
-    default: rows_grid(correlate, 7, g); break;
-    }
+    static grid_loop *const loops[GRID_COLUMNS] = {sum_1, sum_2, sum_3, sum_4, sum_5, sum_6, sum_7};
+    loops[g->columns - 1](g);
 }
 
-/* How many kernel rows a grid of so many columns may have. */
-ALWAYS int grid_rows(int columns)
+void REAL(depthwise_grid_correlate)(const grid *g)
 {
-    int rows = GRID / columns;
-    return rows < GRID_ROWS ? rows : GRID_ROWS;
+    static grid_loop *const loops[GRID_COLUMNS] = {
+        correlate_1, correlate_2, correlate_3, correlate_4, correlate_5, correlate_6, correlate_7};
+    loops[g->columns - 1](g);
 }
 
 #endif
