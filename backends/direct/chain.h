@@ -115,7 +115,7 @@ int chain_needs_channels(const adj_node *n);
 void chain_prelude(const chain *p, const adj_call *c);
 void chain_finish(const chain *p, const adj_call *c);
 
-/* ---- chain_run.c, per instruction set: one segment of the pass ---- */
+/* ---- chain_run.c (and chain_loops.c), per instruction set: one segment of the pass ---- */
 
 enum { CHAIN_ACCUMULATORS = 3 }; /* of a sum, floats: two sums and what is subtracted first */
 chain_segment direct_chain_segment_base, direct_chain_segment_avx2, direct_chain_segment_avx512;

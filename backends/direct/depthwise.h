@@ -93,6 +93,4 @@ depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i);
 /* The row of `from` that row `to` reads at kernel row kh; -1: none. */
 ptrdiff_t depthwise_from_row(const depthwise *d, ptrdiff_t to, ptrdiff_t kh);
 
-extern const adj_kernel direct_depthwise;
-
 #endif

@@ -107,7 +107,7 @@ static void set_chunks(depthwise *d)
     ptrdiff_t period = lcm(d->lanes, DEPTHWISE_LANES), unit = lcm(d->multiplier, DEPTHWISE_LANES);
     d->flat = padded > d->lanes + d->lanes / 10 && period <= FLAT_PERIOD;
     d->chunk = d->lanes;
-    if (!d->flat && unit <= 4 * DEPTHWISE_CHUNK) {
+    if (!d->flat && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
         ptrdiff_t wanted = divide_up(d->lanes, DEPTHWISE_CHUNK);
         d->chunk = smaller(d->lanes, round_up(divide_up(d->lanes, wanted), unit));
     }

@@ -34,7 +34,7 @@ void REAL(depthwise_fetch)(const depthwise_image *p, const real *to, ptrdiff_t a
 /* n elements to reals. */
 void REAL(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *to, const void *from);
 /* A row of dy to reals. */
-void REAL(depthwise_load)(const depthwise_image *p, real *row, const void *dy);
+void REAL(depthwise_load)(const depthwise_image *p, real *to, const void *dy);
 /* Results of all phases, rows[phase] one buffer after the other, to row `to`. */
 void REAL(depthwise_store)(const depthwise_image *p, void *to, real *rows);
 
