@@ -1,4 +1,5 @@
-/* bytes.h - the fuzzer's bytes as choices; zeros when they are used up. */
+/* bytes.h - the fuzzer's bytes as choices; when they are used up, zeros, or numbers drawn from a
+ * seed, so that a short input can make something large. */
 #ifndef TESTS_FUZZ_BYTES_H
 #define TESTS_FUZZ_BYTES_H
 
@@ -7,9 +8,16 @@
 
 typedef struct {
     const uint8_t *at, *end;
+    uint32_t seed; /* 0: zeros */
 } bytes;
 
-static inline unsigned take(bytes *b) { return b->at < b->end ? *b->at++ : 0; }
+static inline unsigned take(bytes *b)
+{
+    if (b->at < b->end)
+        return *b->at++;
+    b->seed = b->seed * 1664525U + (b->seed != 0 ? 1013904223U : 0);
+    return b->seed >> 24;
+}
 /* 0 .. n-1 */
 static inline int pick(bytes *b, int n) { return (int)(take(b) % (unsigned)n); }
 

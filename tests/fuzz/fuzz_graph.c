@@ -1,10 +1,11 @@
 /* fuzz_graph.c - arbitrary sequences of builder calls, then a gradient, plans and runs on naive
  * and another backend.
  *
- * Input: flags, dtype, then builder calls (grow.h). Either the graph fails with a sentence, or: a
- * plan that computes in place what it can gives the values of one that keeps everything (twin.h):
- * on naive the same bits, on the other the same numbers where sums are exact; every update assigns
- * what its node was, and nothing else changes; no kernel writes outside its memory (canaries). */
+ * Input: flags, dtype, a seed, the number of steps, then builder calls (grow.h); what the input
+ * does not say is drawn from the seed. Either the graph fails with a sentence, or: a plan that
+ * computes in place what it can gives the values of one that keeps everything (twin.h): on naive
+ * the same bits, on the other the same numbers where sums are exact; every update assigns what its
+ * node was, and nothing else changes; no kernel writes outside its memory (canaries). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,14 +60,16 @@ static void add_gradient(subject *s)
 static void build(subject *s)
 {
     garden *t = &s->t;
-    unsigned flags = take(&t->in), more = take(&t->in);
+    unsigned flags = take(&t->in), more = take(&t->in), seed = take(&t->in);
+    int steps = 1 + pick(&t->in, STEPS);
+    t->in.seed = seed * 2654435761U;
     t->wild = (flags & 3) == 3;
     s->other = flags & 128 ? NULL : more & 8 ? "direct" : "onednn";
     s->step = more >= 192 ? 0.375 : 0;
-    t->dtype = more & 1 ? ADJ_F32 : (adj_dtype)(more >> 1 & 3);
+    t->dtype = more & 1 || more & 16 ? ADJ_F32 : (adj_dtype)(more >> 1 & 3);
     t->g = adj_graph_new();
     t->updates = adj_updates_new(t->g);
-    for (int i = 0; i < STEPS && t->in.at < t->in.end && adj_graph_status(t->g) == ADJ_OK; i++) {
+    for (int i = 0; i < steps && adj_graph_status(t->g) == ADJ_OK; i++) {
         if (flags & 4 && i % 3 == 0)
             adj_update_begin(t->g);
         grow(t);

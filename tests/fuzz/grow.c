@@ -56,6 +56,26 @@ static void grow_binary(garden *t)
         keep(t, adj_momentum(a, b, like(t, a), 0.5, 0.125));
 }
 
+/* A value read again after something was made of it, by ops that may join it in one step. */
+static void grow_diamond(garden *t)
+{
+    static adj_node *(*const f[])(adj_node *) = {adj_relu,  adj_neg,  adj_square,
+                                                 adj_relu6, adj_sqrt, adj_stop_gradient};
+    static adj_node *(*const g[])(adj_node *, adj_node *) = {adj_add, adj_sub, adj_mul, adj_maximum,
+                                                             adj_relu_grad};
+    adj_node *x = value_of(t, -1, -1);
+    adj_node *y = f[pick(&t->in, 6)](x);
+    adj_node *z = g[pick(&t->in, 5)](y, x);
+    unsigned what = take(&t->in);
+    if (what & 1)
+        keep(t, y);
+    if (what & 2)
+        z = g[pick(&t->in, 5)](what & 4 ? x : y, z);
+    keep(t, z);
+    if (what & 8)
+        keep(t, g[pick(&t->in, 5)](like(t, z), what & 16 ? x : y));
+}
+
 /* x's elements in another shape. */
 static adj_shape regrouped(garden *t, adj_node *x)
 {
@@ -247,10 +267,10 @@ static void grow_update(garden *t)
 
 void grow(garden *t)
 {
-    static void (*const kinds[])(garden *) = {grow_conv,  grow_pool,   grow_block,  grow_binary,
-                                              grow_shape, grow_reduce, grow_matmul, grow_norm,
-                                              grow_loss,  grow_step,   grow_unary,  grow_binary,
-                                              grow_unary, grow_binary, grow_block,  grow_update};
+    static void (*const kinds[])(garden *) = {
+        grow_conv,   grow_pool,   grow_block, grow_binary, grow_shape,   grow_reduce,
+        grow_matmul, grow_norm,   grow_loss,  grow_step,   grow_unary,   grow_binary,
+        grow_unary,  grow_binary, grow_block, grow_update, grow_diamond, grow_diamond};
     unsigned kind = take(&t->in);
     if (kind >= 240)
         new_leaf(t, kind & 1 ? t->dtype : (adj_dtype)pick(&t->in, 5),

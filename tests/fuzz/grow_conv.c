@@ -110,12 +110,13 @@ void grow_block(garden *t)
     adj_node *y = adj_conv2d(x, new_leaf(t, type.dtype, (adj_shape){4, {k, k, c, o}}), &a);
     if (what & 16)
         keep(t, y);
+    adj_node *sum = y;
     if (what & 32)
         y = adj_bias_add(y, new_leaf(t, type.dtype, (adj_shape){1, {o}}), a.format);
     if (what & 64)
         y = adj_relu(y);
-    if (what & 128 && o == c)
-        y = adj_add(x, y);
+    if (what & 128) /* a shortcut, or a second reader of the convolution */
+        y = adj_add(o == c && what & 2 ? x : sum, y);
     keep(t, y);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_ext.h"
 #include "fuzz/must.h"
 #include "fuzz/twin.h"
 
@@ -131,6 +132,9 @@ static int are_integers(const twin *t, const adj_node *n)
     return most < most_exact(n);
 }
 
+/* A factor need not be kept as a double. */
+static int is_float(double v) { return (double)(float)v == v; }
+
 static int is_sure(const twin *t, const adj_node *n)
 {
     static const char *const unsure[] = {"sigmoid",
@@ -159,6 +163,7 @@ static int is_sure(const twin *t, const adj_node *n)
                                        "reduce_sum",
                                        "bias_add_grad",
                                        NULL};
+    static const char *const factors[] = {"scale", "leaky_relu", "leaky_relu_grad", NULL};
     static const char *const rounds_halves[] = {"scale", "leaky_relu", "leaky_relu_grad",
                                                 "div",   "sqrt",       NULL};
     static const char *const exact_on_integers[] = {"add",  "sub",  "mul", "square", "bias_add",
@@ -168,6 +173,8 @@ static int is_sure(const twin *t, const adj_node *n)
         if (!twin_is_sure(t, adj_node_in(n, i)))
             return 0;
     if (is_one_of(n, unsure) || (is_half(n) && is_one_of(n, rounds_halves)))
+        return 0;
+    if (is_one_of(n, factors) && !is_float(((const adj_value_attrs *)n->attrs)->value))
         return 0;
     if (is_half(n) && is_one_of(n, exact_on_integers))
         return are_integers(t, n);
