@@ -44,20 +44,21 @@ static int is_fetched(const adj_exec *e, int b)
 }
 
 /* Reorders and copies compute nothing. */
-static int computes_only_updates(const step *s)
+static int only_updates_safely(const step *s)
 {
     for (int i = 0; i < s->group.n_node; i++)
-        if (s->group.node[i]->role != ADJ_ROLE_UPDATE)
+        if (s->group.node[i]->role != ADJ_ROLE_UPDATE ||
+            (s->group.node[i]->op->flags & ADJ_OP_CAN_FAIL))
             return 0;
     return 1;
 }
 
-/* Only updates are computed from this step on: a run that fails, which bad labels can cause, has
- * failed before it. */
+/* From this step on only updates are computed, and none can fail: a run that fails, which bad
+ * labels can cause, has failed before it. */
 static int first_update_step(const adj_exec *e)
 {
     int i = e->n_step;
-    while (i > 0 && computes_only_updates(&e->step[i - 1]))
+    while (i > 0 && only_updates_safely(&e->step[i - 1]))
         i--;
     return i;
 }

@@ -42,7 +42,8 @@ typedef enum {
      * is wanted in f32 (filter gradients). Anything else is computed in f32. */
     ADJ_OP_HALF = 128,
     ADJ_OP_HALF_ALWAYS = 256,
-    ADJ_OP_HALF_SUM = 512
+    ADJ_OP_HALF_SUM = 512,
+    ADJ_OP_CAN_FAIL = 1024 /* on its operands' values: labels out of range */
 } adj_op_flags;
 
 struct adj_op {

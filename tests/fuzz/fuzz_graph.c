@@ -114,17 +114,24 @@ static adj_exec *plan(const subject *s, const char *backend)
     return e;
 }
 
-static void must_have(adj_exec *e, const adj_node *n, const twin *t, const adj_node *want, int bits)
+/* e has n, as `planned` has got it. */
+static void must_have(const adj_exec *planned, adj_exec *e, const adj_node *n, const twin *t,
+                      const adj_node *want, int bits)
 {
     static double got[MOST_ELEMS];
     if (!bits && !twin_is_sure(t, want))
         return;
     must(adj_get(e, n, got, bytes_of(n)) == ADJ_OK);
-    must(same_values(n, got, twin_value(t, want), bits));
+    if (same_values(n, got, twin_value(t, want), bits))
+        return;
+    adj_exec_print(stderr, planned); /* so that the find can be read without a debugger */
+    fprintf(stderr, "node %d %s of the graph", adj_node_id(want), adj_node_op(want));
+    print_difference(stderr, n, got, twin_value(t, want));
+    must(0);
 }
 
 /* The leaves after a run, which the twin has been given: next values, or what they were. */
-static void check_leaves(const subject *s, twin *t, adj_status status, int bits)
+static void check_leaves(const subject *s, const adj_exec *e, twin *t, adj_status status, int bits)
 {
     const adj_updates *u = s->t.updates;
     for (int i = 0; i < t->n; i++) {
@@ -134,7 +141,7 @@ static void check_leaves(const subject *s, twin *t, adj_status status, int bits)
         for (int k = 0; k < adj_updates_size(u) && status == ADJ_OK; k++)
             if (adj_updates_leaf(u, k) == t->node[i])
                 want = adj_updates_next(u, k);
-        must_have(t->exec, t->node[i], t, want, bits);
+        must_have(e, t->exec, t->node[i], t, want, bits);
     }
 }
 
@@ -149,9 +156,9 @@ static void run_both(const subject *s, adj_exec *e, twin *t, int bits)
         adj_status status = adj_run(e), want = twin_run(t);
         must(status == want && (status == ADJ_OK || status == ADJ_EARG));
         for (int i = 0; i < s->n_fetch && status == ADJ_OK; i++)
-            must_have(e, s->fetch[i], t, s->fetch[i], bits);
+            must_have(e, e, s->fetch[i], t, s->fetch[i], bits);
         must(adj_copy_params(t->exec, e) == ADJ_OK);
-        check_leaves(s, t, status, bits);
+        check_leaves(s, e, t, status, bits);
     }
 }
 

@@ -63,6 +63,19 @@ int same_values(const adj_node *n, const void *a, const void *b, int bits)
     return 1;
 }
 
+void print_difference(FILE *f, const adj_node *n, const void *got, const void *want)
+{
+    adj_type type = adj_node_type(n);
+    for (int64_t i = 0; i < adj_shape_elems(type.shape); i++) {
+        double x = number_at(got, type.dtype, i), y = number_at(want, type.dtype, i);
+        if (x != y && !(isnan(x) && isnan(y))) {
+            fprintf(f, ": element %lld is %.9g, not %.9g\n", (long long)i, x, y);
+            return;
+        }
+    }
+    fprintf(f, ": the sign of a zero\n");
+}
+
 /* ---- what is sure ---- */
 
 static int is_one_of(const adj_node *n, const char *const list[])

@@ -3,6 +3,8 @@
 #ifndef TESTS_FUZZ_TWIN_H
 #define TESTS_FUZZ_TWIN_H
 
+#include <stdio.h>
+
 #include "adjoint.h"
 
 typedef struct {
@@ -25,5 +27,7 @@ int twin_is_sure(const twin *t, const adj_node *n);
 size_t bytes_of(const adj_node *n);
 /* Equal numbers, or NaN both; bits: 0 and -0 differ. */
 int same_values(const adj_node *n, const void *a, const void *b, int bits);
+/* Writes where they differ first. */
+void print_difference(FILE *f, const adj_node *n, const void *got, const void *want);
 
 #endif

@@ -273,6 +273,17 @@ Test(exec, in_place_spares_other_operands)
     fixture_free(&f);
 }
 
+/* A run with a label that is out of range, then one with the last class: p is tripled once. */
+static void fails_without_trace(adj_exec *e, adj_node *p, adj_node *label)
+{
+    for (int32_t k = 3; k >= 2; k--) {
+        cr_assert_eq(adj_set(e, label, &k, 4), ADJ_OK);
+        cr_assert_eq(adj_run(e), k == 3 ? ADJ_EARG : ADJ_OK);
+        float now = k == 3 ? 2 : 6;
+        expect(e, p, now, now, now);
+    }
+}
+
 /* What an update computes right into its leaf is seen by no fetch and by no failed run. */
 Test(exec, updates_in_place_stay_unseen)
 {
@@ -292,12 +303,26 @@ Test(exec, updates_in_place_stay_unseen)
     adj_node *loss = adj_sparse_softmax_cross_entropy(z, label, 0);
     e = exec_of(g, 1, &loss, u);
     cr_assert_eq(adj_set(e, z, (float[]){0, 0, 0}, 12), ADJ_OK);
-    for (int32_t k = 3; k >= 2; k--) { /* out of range, then the last class */
-        cr_assert_eq(adj_set(e, label, &k, 4), ADJ_OK);
-        cr_assert_eq(adj_run(e), k == 3 ? ADJ_EARG : ADJ_OK);
-        float now = k == 3 ? 2 : 6;
-        expect(e, p, now, now, now);
-    }
+    fails_without_trace(e, p, label);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* Nor when what fails is itself made as part of an update. */
+Test(exec, an_update_that_fails_changes_nothing)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two);
+    adj_node *z = adj_input(g, "z", ADJ_F32, (adj_shape){2, {1, 3}});
+    adj_node *label = adj_input(g, "label", ADJ_I32, (adj_shape){1, {1}});
+    adj_updates *u = adj_updates_new(g);
+    adj_update_begin(g);
+    adj_updates_add(u, p, adj_scale(p, 3));
+    adj_node *loss = adj_sparse_softmax_cross_entropy_grad(z, label, 0);
+    adj_update_end(g);
+    adj_exec *e = exec_of(g, 1, &loss, u);
+    cr_assert_eq(adj_set(e, z, (float[]){0, 0, 0}, 12), ADJ_OK);
+    fails_without_trace(e, p, label);
     adj_exec_free(e);
     adj_graph_free(g);
 }
