@@ -26,8 +26,8 @@ static int is_ours(const adj_group *g)
            (n->type.dtype == ADJ_F32 || n->type.dtype == ADJ_BF16 || n->type.dtype == ADJ_F64);
 }
 
-/* Preparing pays when a row is read by many windows. */
-static int is_better_in_place(const adj_conv_geom *g) { return g->sw > 1; }
+/* A row that is read by few windows, side by side, is not worth preparing. */
+static int is_better_in_place(const depthwise *d) { return d->g.sw > 1 && !d->is_dx; }
 
 static int plan(depthwise *d, const direct *backend, const adj_group *g, int candidate,
                 size_t *scratch)
@@ -49,7 +49,7 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
     size_t other_scratch = 0;
     int has_prepared = depthwise_plan(d, scratch);
     int has_other = depthwise_plan(&other, &other_scratch);
-    int wants_other = candidate ^ (has_other && (!has_prepared || is_better_in_place(geom)));
+    int wants_other = candidate ^ (has_other && (!has_prepared || is_better_in_place(d)));
     if (candidate >= has_prepared + has_other)
         return 0;
     if (wants_other) {

@@ -91,6 +91,17 @@ typedef struct depthwise {
 int depthwise_plan(depthwise *d, size_t *scratch);
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i);
 /* The row of `from` that row `to` reads at kernel row kh; -1: none. */
-ptrdiff_t depthwise_from_row(const depthwise *d, ptrdiff_t to, ptrdiff_t kh);
+static inline ptrdiff_t depthwise_from_row(const depthwise *d, ptrdiff_t to, ptrdiff_t kh)
+{
+    const adj_conv_geom *g = &d->g;
+    ptrdiff_t row = to * g->sh + kh * g->dh - g->pt;
+    if (d->is_dx) {
+        ptrdiff_t up = to + g->pt - kh * g->dh;
+        row = g->sh == 1 ? up : up / g->sh;
+        if (row * g->sh != up)
+            return -1;
+    }
+    return row >= 0 && row < d->from_h ? row : -1;
+}
 
 #endif

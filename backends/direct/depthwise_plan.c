@@ -15,19 +15,6 @@ static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
 static ptrdiff_t round_up(ptrdiff_t a, ptrdiff_t b) { return divide_up(a, b) * b; }
 
-ptrdiff_t depthwise_from_row(const depthwise *d, ptrdiff_t to, ptrdiff_t kh)
-{
-    const adj_conv_geom *g = &d->g;
-    ptrdiff_t row = to * g->sh + kh * g->dh - g->pt;
-    if (d->is_dx) {
-        row = to + g->pt - kh * g->dh;
-        if (row % g->sh != 0)
-            return -1;
-        row /= g->sh;
-    }
-    return row >= 0 && row < d->from_h ? row : -1;
-}
-
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
 {
     depthwise_chunk c = {.first = i * d->chunk,
