@@ -185,7 +185,7 @@ static void compare(const subject *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    subject s = {.t.in = {data, data + size}};
+    subject s = {.t.in = {data, data + size, 0}};
     build(&s);
     adj_status status = adj_graph_status(s.t.g);
     must((status == ADJ_OK) == (adj_graph_message(s.t.g)[0] == '\0'));

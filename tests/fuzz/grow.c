@@ -174,7 +174,7 @@ static void grow_norm(garden *t)
     adj_format format = pick(&t->in, 2) ? ADJ_NCHW : ADJ_NHWC;
     adj_node *x = value_of(t, -1, 2 + pick(&t->in, 4));
     adj_shape s = adj_node_type(x).shape;
-    int64_t c = s.dim[format == ADJ_NCHW ? 1 : s.rank - 1];
+    int64_t c = s.rank == 0 ? 1 : s.dim[format == ADJ_NCHW && s.rank > 1 ? 1 : s.rank - 1];
     adj_dtype w = wide(x);
     int kind = pick(&t->in, 4);
     if (kind == 0) {
