@@ -156,7 +156,7 @@ static int same_file(const char *a, const char *b)
     return system(command) == 0;
 }
 
-Test(cli, train_log_and_eval, .timeout = 600)
+Test(cli, train_log_and_eval)
 {
     static finished r;
     folder f = small_data();
@@ -208,7 +208,7 @@ Test(cli, train_log_and_eval, .timeout = 600)
 }
 
 /* The second run finds what the first has written, and both give the same weights. */
-Test(cli, train_with_tune, .timeout = 600)
+Test(cli, train_with_tune)
 {
     static finished r;
     folder f = small_data();
@@ -227,7 +227,7 @@ Test(cli, train_with_tune, .timeout = 600)
     folder_remove(&f);
 }
 
-Test(cli, diverging_is_an_error, .timeout = 600)
+Test(cli, diverging_is_an_error)
 {
     static finished r;
     folder f = small_data();
@@ -255,7 +255,7 @@ static void wait_for_line(const char *path, int lines)
     cr_assert(0, "%s has not got %d lines", path, lines);
 }
 
-Test(cli, interrupt_writes_weights, .timeout = 600)
+Test(cli, interrupt_writes_weights)
 {
     static finished r;
     folder f = small_data();
@@ -282,7 +282,7 @@ Test(cli, interrupt_writes_weights, .timeout = 600)
     folder_remove(&f);
 }
 
-Test(cli, terminal_has_one_line, .timeout = 600)
+Test(cli, terminal_has_one_line)
 {
     static finished r;
     static char shown[PRINTED];

@@ -171,7 +171,7 @@ static const layer layers[] = {
     {ADJ_F32, 64, 64, 13, 15, 1, 2, 1},
 };
 
-Test(selftest, finds_known_faults_and_executors_obey, .timeout = 300)
+Test(selftest, finds_known_faults_and_executors_obey)
 {
     static const char *const implementation[] = {"jit_bf16:", "jit_1x1:"};
     folder dir = folder_new();
@@ -204,7 +204,7 @@ Test(selftest, finds_known_faults_and_executors_obey, .timeout = 300)
     folder_remove(&dir);
 }
 
-Test(selftest, killed_and_resumed, .timeout = 300)
+Test(selftest, killed_and_resumed)
 {
     static char whole[PRINTED], pieces[PRINTED];
     folder dir = folder_new();
@@ -232,7 +232,7 @@ Test(selftest, killed_and_resumed, .timeout = 300)
     folder_remove(&dir);
 }
 
-Test(selftest, refusals, .timeout = 60)
+Test(selftest, refusals)
 {
     folder dir = folder_new();
     const file_name file = in_folder(&dir, "file"), pipe = in_folder(&dir, "pipe");

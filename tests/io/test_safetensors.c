@@ -244,7 +244,7 @@ Test(safetensors, what_is_not_a_file, .timeout = 60)
 }
 
 /* What a killed process left behind is taken over; what is no file of ours is not written to. */
-Test(safetensors, left_behind, .timeout = 60)
+Test(safetensors, left_behind)
 {
     folder f = folder_new();
     const file_name path = in_folder(&f, "w"), partial = in_folder(&f, "w.partial"),
@@ -278,7 +278,7 @@ Test(safetensors, left_behind, .timeout = 60)
 }
 
 /* Several processes write one file at once: each succeeds, and what is there is always whole. */
-Test(safetensors, many_writers, .timeout = 120)
+Test(safetensors, many_writers)
 {
     enum { WRITERS = 4, TIMES = 100, N = 5000 };
     folder f = folder_new();
