@@ -38,7 +38,7 @@ static int known(const char *what, const char *name, int n, const char *const na
 
 int backend_is_known(const char *option, char *message, size_t size)
 {
-    const char *names[MOST];
+    const char *names[MOST] = {""};
     for (const char *part = option; part != NULL;) {
         char word[128];
         size_t length = strcspn(part, ",");

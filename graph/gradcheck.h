@@ -83,8 +83,8 @@ void draw_values(subject *s, int draw, int integer);
 void draw_direction(subject *s, int leaf, int draw, int integer);
 /* y at x with leaf's x + h v, or x itself if leaf < 0; f64. */
 adj_status forward_at(subject *s, int leaf, double h, double *y);
-/* Runs a backward pass of tested with the values of x and dy. */
-adj_status gradcheck_run(subject *s, adj_exec *backward);
+/* Runs e, a backward pass of tested, with the values of x and dy. */
+adj_status gradcheck_run(subject *s, adj_exec *e);
 /* What it gave for a node. */
 adj_status gradcheck_fetch(subject *s, adj_exec *e, const adj_node *n, double *to);
 /* dx_ref, and with `tested` dx and what repeat_backward finds out. */

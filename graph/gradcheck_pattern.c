@@ -301,7 +301,7 @@ adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)
     adj_gradcheck_report *r = s->report;
     adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
     int64_t n = adj_shape_elems(shape);
-    along x[ADJ_MAX_RANK];
+    along x[ADJ_MAX_RANK] = {0};
     char shared[TEXT] = "";
 
     for (int a = 0; a < shape.rank; a++)

@@ -22,7 +22,10 @@ static double place(adj_dtype dtype, double v)
 
 double gradcheck_ulps(adj_dtype dtype, double a, double b)
 {
-    if (memcmp(&a, &b, sizeof a) == 0 || a == b)
+    uint64_t a_bits, b_bits;
+    memcpy(&a_bits, &a, sizeof a);
+    memcpy(&b_bits, &b, sizeof b);
+    if (a_bits == b_bits || a == b)
         return 0;
     return isnan(a) || isnan(b) ? INFINITY : fabs(place(dtype, a) - place(dtype, b));
 }
@@ -65,7 +68,7 @@ adj_status repeat_with_reals(subject *s)
 
 void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row)
 {
-    row->repeatable = s->repeats[leaf];
+    row->repeatable = s->repeats[leaf] != 0;
     s->report->about.repeatable &= row->repeatable;
     if (row->repeatable || row->result == ADJ_GRADCHECK_FAIL)
         return;

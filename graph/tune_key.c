@@ -22,6 +22,13 @@ static void hash_bytes(writer *w, const void *data, size_t n)
         w->hash = (w->hash ^ p[i]) * UINT64_C(0x100000001b3);
 }
 
+static void hash_number(writer *w, int v)
+{
+    unsigned char bytes[sizeof v] = {0};
+    memcpy(bytes, &v, sizeof v);
+    hash_bytes(w, bytes, sizeof bytes);
+}
+
 /* Letters that a line of the file may hold: printable ones, no tab. */
 __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
 {
@@ -88,12 +95,10 @@ static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
     put_type(w, n->type);
     hash_bytes(w, n->attrs, n->op->attr_size);
     for (int i = 0; i < n->n_in; i++) { /* what is computed from what */
-        const int from[] = {position(g->n_in, g->in, n->in[i]),
-                            position(g->n_node, g->node, n->in[i])};
-        hash_bytes(w, from, sizeof from);
+        hash_number(w, position(g->n_in, g->in, n->in[i]));
+        hash_number(w, position(g->n_node, g->node, n->in[i]));
     }
-    int leaves = position(g->n_out, g->out, n) < g->n_out;
-    hash_bytes(w, &leaves, sizeof leaves);
+    hash_number(w, position(g->n_out, g->out, n) < g->n_out);
     return ADJ_OK;
 }
 

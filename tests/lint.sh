@@ -20,11 +20,12 @@ clang-format --dry-run -Werror $(sources '*.[ch]') || status=1
 
 say cppcheck
 # Tests are left out: Criterion's Test() is a macro that cppcheck does not know. A node that was built
-# from attributes on the stack does not point to them, which cppcheck cannot see.
+# from attributes on the stack does not point to them, which cppcheck cannot see. Direct kernels lay
+# floats out in scratch, whose places are counted in bytes.
 sources '*.c' | grep -v '^tests/' | cppcheck --file-list=- -q -j "$jobs" --std=c11 \
     --enable=warning,performance,portability --error-exitcode=1 -Iinclude -I. -DELEM_f32 -DISA_base \
     -D_GNU_SOURCE '-D__attribute__(x)=' --suppress=missingIncludeSystem \
-    --suppress=returnDanglingLifetime || status=1
+    --suppress=returnDanglingLifetime '--suppress=invalidPointerCast:backends/direct/*' || status=1
 
 say clang-tidy
 sources '*.c' | xargs -P "$jobs" -n 1 sh -c 'clang-tidy --quiet "$0" -- '"$flags"' 2>/dev/null' || status=1

@@ -72,6 +72,8 @@ static int has_type(const adj_node *v)
 int chain_needs_channels(const adj_node *n)
 {
     const chain_kind *kind = chain_kind_of(n->op);
+    if (kind == NULL)
+        return 0;
     if (kind->is_sum || kind->periods > 0)
         return 1;
     for (int i = 0; i < n->n_in; i++)

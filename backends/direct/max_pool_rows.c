@@ -1,5 +1,5 @@
-/* max_pool_rows.c - the jobs of max_pool.h; compiled once per instruction set, for f32 and, by
- * max_pool_rows_bf16.c, for bf16.
+/* max_pool_rows.c - the jobs of max_pool.h; compiled once per instruction set, for f32 and, with
+ * -DMAX_POOL_BF16, for bf16.
  *
  * Arithmetic is in float: a maximum of bf16 values is one of them, so that nothing is rounded but
  * the sums of overlapping windows. */

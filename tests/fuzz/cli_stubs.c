@@ -12,6 +12,8 @@ static void must_be_sound(adj_node *y)
     must(adj_shape_elems(adj_node_type(y).shape) >= 0);
 }
 
+/* The names are the linker's. */
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
 adj_status __wrap_adj_gradcheck(adj_node *y, const adj_gradcheck_opts *o,
                                 adj_gradcheck_report **out);
 adj_status __wrap_adj_gradcheck(adj_node *y, const adj_gradcheck_opts *o,
@@ -58,3 +60,4 @@ adj_status __wrap_adj_tensors_read(const char *path, adj_tensors **t)
     *t = NULL;
     return ADJ_ENOMEM;
 }
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)

@@ -46,7 +46,7 @@ static int can_be_ordered(const adj_graph *g, int count, const adj_node *const s
         changed = 0;
         for (int id = 0; id < adj_graph_size(g); id++) {
             const adj_node *l = leader_of(adj_graph_node(g, id), count, set);
-            int waits = done[l->id];
+            int waits = done[l->id] != 0;
             for (int k = 0; k < adj_graph_size(g) && !waits; k++) {
                 const adj_node *m = adj_graph_node(g, k);
                 for (int i = 0; leader_of(m, count, set) == l && i < m->n_in && !waits; i++) {
