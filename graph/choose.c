@@ -11,7 +11,7 @@
 static void offer(const adj_exec *e, int backend, const adj_group *g, adj_prep *p)
 {
     for (int i = 0; i < g->n_in; i++) {
-        int b = e->first_buffer[g->in[i]->id];
+        int b = e->first_buffer != NULL ? e->first_buffer[g->in[i]->id] : NONE;
         p->in[i] = b != NONE && e->buffer[b].backend == backend ? e->buffer[b].layout : NULL;
     }
     for (int i = 0; i < g->n_out; i++)
@@ -144,4 +144,46 @@ adj_status choose(adj_exec *e, step *s, const node_group *g)
             return status;
     }
     return choose_by_rank(e, s, g);
+}
+
+/* A step for n alone, its operands in order of first use. */
+static adj_status describe_alone(adj_exec *e, const adj_node *const *n, step *s)
+{
+    size_t most = (size_t)(*n)->n_in;
+    const adj_node **in = exec_alloc(e, most, sizeof(adj_node *));
+    s->prep.in = exec_alloc(e, most, sizeof(adj_layout *));
+    s->prep.out = exec_alloc(e, 1, sizeof(adj_layout *));
+    int n_in = 0;
+    for (int k = 0; k < (*n)->n_in && e->status == ADJ_OK; k++) {
+        int known = 0;
+        for (int j = 0; j < n_in; j++)
+            known |= in[j] == (*n)->in[k];
+        if (!known)
+            in[n_in++] = (*n)->in[k];
+    }
+    s->group = (adj_group){1, n, n_in, in, 1, n};
+    return e->status;
+}
+
+int is_fast(adj_exec *e, const adj_node *n)
+{
+    step s = {.kind = STEP_KERNEL};
+    char why[ADJ_WHY];
+    if (adj_shape_elems(n->type.shape) == 0 || describe_alone(e, &n, &s) != ADJ_OK)
+        return 0;
+    for (int k = 0, b; (b = backend_for(e, n->op, k)) != NONE && b != e->fallback; k++) {
+        if (open_backend(e, b) != ADJ_OK)
+            return 0;
+        const adj_kernel *const *kernel = e->backend[b]->kernels;
+        for (; *kernel != NULL && e->status == ADJ_OK; kernel++) {
+            answer a = {.backend = b, .kernel = *kernel};
+            if (prepare_candidate(e, &s, &a, why) != ADJ_OK)
+                continue;
+            int rank = s.prep.rank;
+            drop_prepared(e, &s);
+            if (rank < ADJ_RANK_FALLBACK)
+                return 1;
+        }
+    }
+    return 0;
 }

@@ -98,7 +98,9 @@ static adj_status copy_graph(adj_exec *e, const adj_graph *g, int n_root, const 
     e->n_user = g->n_node;
     if ((e->image = exec_alloc(e, (size_t)g->n_node, sizeof(adj_node *))) == NULL)
         return e->status;
-    adj_status status = run_passes(g, n_root, root, e->image, o, &e->pool.allocator, &e->graph);
+    adj_status status = run_passes(e, g, n_root, root, e->image, o, &e->pool.allocator, &e->graph);
+    if (e->status != ADJ_OK)
+        return e->status;
     if (status != ADJ_OK)
         return exec_fail(e, status, "%s",
                          e->graph != NULL && e->graph->status != ADJ_OK

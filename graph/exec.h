@@ -165,6 +165,9 @@ int leaf_to_watch(const adj_exec *e, const adj_node *value);
 /* choose.c: who computes the step's group, whose group and arrays of layouts are there: prepares
  * it. ADJ_ENOKERNEL: nobody computes these nodes together. */
 adj_status choose(adj_exec *e, step *s, const node_group *g);
+/* Does a backend before the last one, which is the obvious one, compute n by itself? May be asked
+ * before there is a plan; then 0 also when that fails, which the executor records. */
+int is_fast(adj_exec *e, const adj_node *n);
 /* May the kernel be asked for the group: a single node, its own, or one that it would have proposed
  * too? */
 int kernel_takes(const adj_exec *e, const node_group *g, int backend, const adj_kernel *kernel);

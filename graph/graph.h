@@ -53,26 +53,34 @@ void write_message(char message[MESSAGE], const char *format, va_list args);
 
 /* ---- passes: each rebuilds a private copy of a graph through a rule ---- */
 
-/* The node of `to` that stands for n, whose operands' images are in. */
-typedef adj_node *(*rewrite_rule)(adj_graph *to, const adj_node *n, adj_node *const in[]);
-adj_node *rule_copy(adj_graph *to, const adj_node *n, adj_node *const in[]);
-adj_node *rule_simplify(adj_graph *to, const adj_node *n, adj_node *const in[]);
+typedef struct {
+    adj_graph *to;
+    adj_exec *exec; /* whose graph it becomes */
+} rewriting;
+
+/* The node of w->to that stands for n, whose operands' images are in. */
+typedef adj_node *(*rewrite_rule)(rewriting *w, const adj_node *n, adj_node *const in[]);
+adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[]);
+adj_node *rule_simplify(rewriting *w, const adj_node *n, adj_node *const in[]);
 /* mixed.c: mixed precision; images may be bf16 where n is f32. */
-adj_node *rule_bf16(adj_graph *to, const adj_node *n, adj_node *const in[]);
+adj_node *rule_bf16(rewriting *w, const adj_node *n, adj_node *const in[]);
 /* x in the float type wanted. */
 adj_node *widened(adj_graph *to, adj_node *x, adj_dtype wanted);
+/* f16.c: f16 in f32 kernels, where only those are fast. */
+adj_node *rule_f16_in_f32(rewriting *w, const adj_node *n, adj_node *const in[]);
 
-/* Rebuilds into `to` every node of `from` that the roots need. image[id of from] is its node in
- * `to`, NULL for a dead one. Keeps: order, names, roles. Returns to's status. */
-adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], adj_graph *to,
+/* Rebuilds into w->to every node of `from` that the roots need. image[id of from] is its node
+ * there, NULL for a dead one. Keeps: order, names, roles. Returns w->to's status. */
+adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], rewriting *w,
                    adj_node *image[], rewrite_rule rule);
 /* The executor's pipeline: the simplified copy of what the roots need as a graph of its own, in the
  * precision that opts ask for; traced to opts->trace. root[]
  * becomes the roots' images and image[id of from] says where each node went (NULL: dead). *out is
- * to be freed by the caller in every case; its message says what failed (NULL when out of memory).
- */
-adj_status run_passes(const adj_graph *from, int n_root, const adj_node *root[], adj_node *image[],
-                      const adj_exec_opts *opts, const adj_allocator *allocator, adj_graph **out);
+ * to be freed by the caller in every case; its message says what failed (NULL when out of memory),
+ * unless the executor's does. */
+adj_status run_passes(adj_exec *e, const adj_graph *from, int n_root, const adj_node *root[],
+                      adj_node *image[], const adj_exec_opts *opts, const adj_allocator *allocator,
+                      adj_graph **out);
 /* Operands come first, belong to the graph and have the types that inference gives. Requires:
  * nothing. */
 adj_status check_graph(adj_graph *g);

@@ -66,7 +66,7 @@ static adj_node *mixed(adj_graph *to, const adj_node *n, adj_node *const in[], a
     return flags & ADJ_OP_HALF_SUM ? widened(to, y, n->type.dtype) : y;
 }
 
-adj_node *rule_bf16(adj_graph *to, const adj_node *n, adj_node *const in[])
+adj_node *rule_bf16(rewriting *w, const adj_node *n, adj_node *const in[])
 {
-    return mixed(to, n, in, ADJ_BF16);
+    return mixed(w->to, n, in, ADJ_BF16);
 }

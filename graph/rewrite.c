@@ -16,20 +16,21 @@ static void mark_needed(const adj_graph *g, int n_root, const adj_node *const ro
             needed[g->node[id]->in[k]->id] = 1;
 }
 
-adj_node *rule_copy(adj_graph *to, const adj_node *n, adj_node *const in[])
+adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[])
 {
-    return adj_node_new(to, n->op, n->n_in, in, n->attrs);
+    return adj_node_new(w->to, n->op, n->n_in, in, n->attrs);
 }
 
-adj_node *rule_simplify(adj_graph *to, const adj_node *n, adj_node *const in[])
+adj_node *rule_simplify(rewriting *w, const adj_node *n, adj_node *const in[])
 {
     adj_node *simpler = n->op->simplify != NULL ? n->op->simplify(n, in) : NULL;
-    return simpler != NULL ? simpler : rule_copy(to, n, in);
+    return simpler != NULL ? simpler : rule_copy(w, n, in);
 }
 
-adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], adj_graph *to,
+adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], rewriting *w,
                    adj_node *image[], rewrite_rule rule)
 {
+    adj_graph *to = w->to;
     int most = 1;
     for (int id = 0; id < from->n_node; id++)
         most = from->node[id]->n_in > most ? from->node[id]->n_in : most;
@@ -46,7 +47,7 @@ adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root
         for (int k = 0; k < n->n_in; k++)
             in[k] = image[n->in[k]->id];
         to->role = n->role;
-        if ((image[id] = adj_label(rule(to, n, in), n->name)) == NULL)
+        if ((image[id] = adj_label(rule(w, n, in), n->name)) == NULL)
             return to->status;
     }
     return to->status;
@@ -58,20 +59,33 @@ typedef struct {
 } pass;
 
 /* copy drops what the passes before it have left unused. */
-static const pass pipeline[] = {
-    {"simplify", rule_simplify}, {"mixed precision", rule_bf16}, {"copy", rule_copy}};
+static const pass pipeline[] = {{"simplify", rule_simplify},
+                                {"mixed precision", rule_bf16},
+                                {"f16 in f32 kernels", rule_f16_in_f32},
+                                {"copy", rule_copy}};
 
-static int is_wanted(const pass *p, const adj_exec_opts *o)
+static int has_f16(const adj_graph *g)
 {
-    return p->rule != rule_bf16 || o->precision == ADJ_PRECISION_BF16;
+    for (int id = 0; id < g->n_node; id++)
+        if (g->node[id]->type.dtype == ADJ_F16)
+            return 1;
+    return 0;
+}
+
+static int is_wanted(const pass *p, const adj_graph *g, const adj_exec_opts *o)
+{
+    if (p->rule == rule_bf16)
+        return o->precision == ADJ_PRECISION_BF16;
+    return p->rule != rule_f16_in_f32 || has_f16(g);
 }
 
 /* Rebuilds `from` into `to`; roots and images are replaced by theirs. */
 static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, const adj_node *root[],
-                           int n_image, adj_node *image[], adj_graph *to)
+                           int n_image, adj_node *image[], rewriting *w)
 {
+    adj_graph *to = w->to;
     adj_node **step = adj_graph_alloc(to, (size_t)from->n_node * sizeof(adj_node *));
-    if (step == NULL || rewrite(from, n_root, root, to, step, p->rule) != ADJ_OK)
+    if (step == NULL || rewrite(from, n_root, root, w, step, p->rule) != ADJ_OK)
         return to->status;
     for (int i = 0; i < n_root; i++) { /* a root keeps its type */
         adj_dtype dtype = root[i]->type.dtype;
@@ -85,8 +99,9 @@ static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, con
     return check_graph(to);
 }
 
-adj_status run_passes(const adj_graph *from, int n_root, const adj_node *root[], adj_node *image[],
-                      const adj_exec_opts *opts, const adj_allocator *allocator, adj_graph **out)
+adj_status run_passes(adj_exec *e, const adj_graph *from, int n_root, const adj_node *root[],
+                      adj_node *image[], const adj_exec_opts *opts, const adj_allocator *allocator,
+                      adj_graph **out)
 {
     adj_graph_opts graph_opts = {.allocator = allocator};
     const adj_graph *g = from;
@@ -95,12 +110,13 @@ adj_status run_passes(const adj_graph *from, int n_root, const adj_node *root[],
     for (int id = 0; id < n_image; id++)
         image[id] = from->node[id];
     for (size_t i = 0; i < sizeof pipeline / sizeof *pipeline; i++) {
-        if (!is_wanted(&pipeline[i], opts))
+        if (!is_wanted(&pipeline[i], g, opts))
             continue;
         adj_graph *to = adj_graph_new_with(ADJ_VERSION, &graph_opts);
         if (to == NULL)
             return ADJ_ENOMEM;
-        adj_status status = run_pass(&pipeline[i], g, n_root, root, n_image, image, to);
+        rewriting w = {.to = to, .exec = e};
+        adj_status status = run_pass(&pipeline[i], g, n_root, root, n_image, image, &w);
         adj_graph_free(*out);
         *out = to;
         g = to;

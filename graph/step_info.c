@@ -14,12 +14,19 @@ static double flop_of(const adj_node *n)
     return n->op->flop != NULL ? n->op->flop(n) : (double)adj_shape_elems(n->type.shape);
 }
 
+/* The user's node of that image; also one that is a cast of it, computed in another type. */
 static adj_node *user_node(const adj_exec *e, const adj_node *image)
 {
-    for (int id = 0; id < e->n_user; id++)
-        if (e->image[id] == image)
+    adj_node *cast = NULL;
+    for (int id = 0; id < e->n_user; id++) {
+        const adj_node *i = e->image[id];
+        if (i == image)
             return e->user->node[id];
-    return NULL;
+        if (i != NULL && i->op == &adj_op_cast && i->in[0] == image &&
+            e->user->node[id]->op == image->op)
+            cast = e->user->node[id];
+    }
+    return cast;
 }
 
 int adj_exec_n_steps(const adj_exec *e) { return e != NULL && e->status == ADJ_OK ? e->n_step : 0; }

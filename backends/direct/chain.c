@@ -124,6 +124,8 @@ static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape s
         if (kind->roles[i] == 'p')
             continue;
         int x = member_value(p, n->in[i]);
+        if (x >= 0)
+            p->value[x].is_read = 1;
         if (x < 0 && adj_shape_equal(n->in[i]->type.shape, shape))
             x = operand_value(p, g, n->in[i]);
         else if (x < 0)

@@ -7,9 +7,10 @@
  * loops know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
  * end.
  *
- * Arithmetic is in float; bf16 and f32 differ only in how chunks are loaded and stored. Sums have
- * two levels, float for some rows and double above, in a fixed number of segments that are added in
- * order: results do not depend on the number of threads. */
+ * Arithmetic is in float; f32, bf16 and f16 differ only in how chunks are loaded and stored: what
+ * leaves in a half type is read rounded within the chain as well. Sums have two levels, float for
+ * some rows and double above, in a fixed number of segments that are added in order: results do not
+ * depend on the number of threads. */
 #ifndef DIRECT_CHAIN_H
 #define DIRECT_CHAIN_H
 
@@ -58,6 +59,7 @@ typedef struct { /* a value in rows: where a chunk of it is found */
     int where;       /* among group->in, group->out, the chunk buffers, the periods */
     int in, out;     /* loaded from, stored to: among group->in, group->out; -1: not */
     adj_dtype dtype; /* as loaded or stored */
+    int is_read;     /* by a node of the chain that comes after the one that makes it */
 } chain_value;
 
 typedef struct {

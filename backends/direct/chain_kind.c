@@ -66,7 +66,7 @@ static int channels_last(const adj_node *n)
 
 static int has_type(const adj_node *v)
 {
-    return v->type.dtype == ADJ_F32 || v->type.dtype == ADJ_BF16;
+    return adj_is_float(v->type.dtype) && v->type.dtype != ADJ_F64;
 }
 
 int chain_needs_channels(const adj_node *n)

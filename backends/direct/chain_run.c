@@ -2,31 +2,9 @@
 #include <string.h>
 
 #include "chain_loops.h"
+#include "half.h"
 
 enum { FLUSH = 64 }; /* rows that are summed in float */
-
-/* ---- chunks of bf16 ---- */
-
-static void load_bf16(ptrdiff_t n, float *restrict y, const uint16_t *restrict x)
-{
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint32_t bits = (uint32_t)x[i] << 16;
-        memcpy(&y[i], &bits, sizeof bits);
-    }
-}
-
-/* To nearest even; a NaN stays one. */
-static void store_bf16(ptrdiff_t n, uint16_t *restrict y, const float *restrict x)
-{
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-        y[i] = (uint16_t)((x[i] != x[i] ? bits | 0x400000u : rounded) >> 16);
-    }
-}
 
 /* ---- the pass ---- */
 
@@ -186,8 +164,12 @@ static void run_node(const pass *s, const chain_node *d, int is_first)
     }
     const chain_value *y = &s->p->value[d->y];
     compute_node(s, d, (float *)read_from(s, y), x, is_period, n);
-    if (y->out >= 0 && y->at == AT_CHUNK)
-        store_bf16(s->n, (uint16_t *)s->c->out[y->out] + s->first, buffer(s, y->where));
+    if (y->out >= 0 && y->at == AT_CHUNK) {
+        uint16_t *out = (uint16_t *)s->c->out[y->out] + s->first;
+        store_half(y->dtype, s->n, out, buffer(s, y->where));
+        if (y->is_read)
+            load_half(y->dtype, s->n, buffer(s, y->where), out);
+    }
 }
 
 static void run_chunk(const pass *s, int is_first)
@@ -195,7 +177,7 @@ static void run_chunk(const pass *s, int is_first)
     const chain *p = s->p;
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_CHUNK && p->value[i].in >= 0)
-            load_bf16(s->n, buffer(s, p->value[i].where),
+            load_half(p->value[i].dtype, s->n, buffer(s, p->value[i].where),
                       (const uint16_t *)s->c->in[p->value[i].in] + s->first);
     for (int i = 0; i < p->n_node; i++)
         run_node(s, &p->node[i], is_first);

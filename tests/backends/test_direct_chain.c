@@ -1,4 +1,4 @@
-/* test_direct_chain.c - chains against plain loops in double, for every instruction set, both
+/* test_direct_chain.c - chains against plain loops in double, for every instruction set, three
  * types, and sizes around the rows and chunks that the pass is cut into. */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -11,6 +11,7 @@
 enum { FETCHES = 4 };
 
 static const char *const isas[] = {"base", "avx2", "avx512"};
+static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
 static const int64_t sizes[][2] = {/* pixels and channels */
                                    {1, 1},    {7, 1},    {5000, 1}, {3, 3},
                                    {700, 3},  {9, 8},    {641, 8},  {1024, 16},
@@ -75,15 +76,15 @@ static void in_every_way(test_case *run)
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
         setenv("ADJOINT_MAX_ISA", isas[i], 1);
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-            for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32)
+            for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
                 for (int threads = 1; threads <= 3; threads += 2)
-                    run((adj_dtype)dtype, sizes[s][0], sizes[s][1], threads);
+                    run(dtypes[d], sizes[s][0], sizes[s][1], threads);
     }
 }
 
 static double positive(double v) { return v > 0 ? v : 0; }
 
-/* Small integers: every bit has to be right, in bf16 as well. */
+/* Small integers: every bit has to be right, in the half types as well. */
 static void elementwise(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
     fixture f = fixture_new();
@@ -157,7 +158,7 @@ static void masked_sum(adj_dtype dtype, int64_t pixels, int64_t channels, int th
             sum += d;
         }
         double rounded = sum;
-        if (dtype == ADJ_BF16) {
+        if (dtype != ADJ_F32) {
             uint16_t bits;
             adj_store(dtype, &bits, 0, sum);
             rounded = adj_load(dtype, &bits, 0);
@@ -260,13 +261,62 @@ Test(direct_chain, nan_and_infinity)
     static const double want[][6] = {{NAN, INFINITY, 0, 0, 7, 0.5}, {NAN, 6, 0, 0, 6, 0.5}};
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
         setenv("ADJOINT_MAX_ISA", isas[i], 1);
-        for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
             fixture f = fixture_new();
-            adj_node *a = given(&f, (adj_dtype)dtype, (adj_shape){1, {6}}, x);
+            adj_node *a = given(&f, dtypes[d], (adj_shape){1, {6}}, x);
             expect_values(&f, adj_relu(a), "direct", want[0], 0, 0);
             expect_values(&f, adj_relu6(a), "direct", want[1], 0, 0);
             fixture_free(&f);
         }
+    }
+}
+
+/* Every f16 to f32 and back; and to f16 around each number that is halfway between two of them. */
+Test(direct_chain, every_f16)
+{
+    enum { HALVES = 1 << 16, NEAR = 4 };
+    static uint16_t half[HALVES], back[NEAR * HALVES];
+    static float wide[HALVES], near[NEAR * HALVES];
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
+        setenv("ADJOINT_MAX_ISA", isas[i], 1);
+        adj_graph *g = adj_graph_new();
+        adj_node *h = adj_input(g, "h", ADJ_F16, (adj_shape){1, {HALVES}});
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {NEAR * HALVES}});
+        adj_node *fetch[] = {adj_cast(h, ADJ_F32), adj_cast(x, ADJ_F16)};
+        adj_exec_opts o = {.n_fetch = 2, .fetch = fetch, .backend = "direct"};
+        adj_exec *e = NULL;
+        cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+        cr_assert_eq(adj_exec_stats(e).naive_steps, 0);
+        for (int k = 0; k < HALVES; k++) {
+            half[k] = (uint16_t)k;
+            double low = adj_load(ADJ_F16, half, k), unit = ldexp(1, -24);
+            if (fabs(low) >= ldexp(1, -14) && isfinite(low))
+                unit = ldexp(1, ilogb(low) - 10);
+            near[NEAR * k] = (float)low;
+            near[NEAR * k + 1] = (float)(low + unit / 2);
+            near[NEAR * k + 2] = nextafterf(near[NEAR * k + 1], INFINITY);
+            near[NEAR * k + 3] = nextafterf(near[NEAR * k + 1], -INFINITY);
+        }
+        adj_set(e, h, half, sizeof half);
+        adj_set(e, x, near, sizeof near);
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+        adj_get(e, fetch[0], wide, sizeof wide);
+        adj_get(e, fetch[1], back, sizeof back);
+        for (int k = 0; k < HALVES; k++) {
+            double want = adj_load(ADJ_F16, half, k);
+            cr_assert(isnan(want) ? isnan(wide[k]) : (double)wide[k] == want, "%s: %04x", isas[i],
+                      (unsigned)k);
+            cr_assert_eq(signbit(wide[k]) != 0, k >> 15, "%s: %04x", isas[i], (unsigned)k);
+        }
+        for (int k = 0; k < NEAR * HALVES; k++) {
+            uint16_t want;
+            adj_store(ADJ_F16, &want, 0, (double)near[k]);
+            cr_assert(isnan(near[k]) ? isnan(adj_load(ADJ_F16, back, k)) : back[k] == want,
+                      "%s: %a gives %04x, not %04x", isas[i], (double)near[k], (unsigned)back[k],
+                      (unsigned)want);
+        }
+        adj_exec_free(e);
+        adj_graph_free(g);
     }
 }
 

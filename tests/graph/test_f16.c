@@ -1,0 +1,207 @@
+/* test_f16.c - graphs of f16: what only f32 kernels are fast for runs in them, between casts, and
+ * is rounded once; the reference is the same graph in f64 on naive. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+typedef adj_node *build(adj_node *x, adj_node *w, adj_node *dy);
+
+static const adj_conv same = {.padding = ADJ_SAME};
+static const adj_conv nchw = {.padding = ADJ_SAME, .format = ADJ_NCHW};
+static const adj_pool half = {.ksize = {1, 2, 2, 1}, .stride = {1, 1, 1, 1}};
+
+static adj_node *conv(adj_node *x, adj_node *w, adj_node *dy)
+{
+    (void)dy;
+    return adj_conv2d(x, w, &same);
+}
+static adj_node *conv_nchw(adj_node *x, adj_node *w, adj_node *dy)
+{
+    (void)dy;
+    return adj_conv2d(x, w, &nchw);
+}
+static adj_node *conv_input(adj_node *x, adj_node *w, adj_node *dy)
+{
+    return adj_conv2d_backprop_input(adj_node_type(x).shape, w, dy, &same);
+}
+static adj_node *conv_filter(adj_node *x, adj_node *w, adj_node *dy)
+{
+    return adj_conv2d_backprop_filter(x, adj_node_type(w).shape, dy, &same);
+}
+static adj_node *depthwise(adj_node *x, adj_node *w, adj_node *dy)
+{
+    (void)dy;
+    return adj_depthwise_conv2d_native(x, w, &same);
+}
+static adj_node *depthwise_input(adj_node *x, adj_node *w, adj_node *dy)
+{
+    return adj_depthwise_conv2d_native_backprop_input(adj_node_type(x).shape, w, dy, &same);
+}
+static adj_node *depthwise_filter(adj_node *x, adj_node *w, adj_node *dy)
+{
+    return adj_depthwise_conv2d_native_backprop_filter(x, adj_node_type(w).shape, dy, &same);
+}
+static adj_node *matmul(adj_node *x, adj_node *w, adj_node *dy)
+{
+    (void)dy;
+    return adj_matmul(x, w, 0, 1);
+}
+static adj_node *twice(adj_node *x, adj_node *w, adj_node *dy)
+{
+    (void)w, (void)dy;
+    return adj_matmul(x, x, 0, 1);
+}
+static adj_node *largest(adj_node *x, adj_node *w, adj_node *dy)
+{
+    (void)w, (void)dy;
+    return adj_max_pool(x, &half);
+}
+static adj_node *mean(adj_node *x, adj_node *w, adj_node *dy)
+{
+    (void)w, (void)dy;
+    return adj_avg_pool(x, &half);
+}
+static adj_node *layer(adj_node *x, adj_node *w, adj_node *dy)
+{
+    adj_node *b =
+        adj_slice(adj_reshape(dy, (adj_shape){1, {-1}}), (adj_shape){1, {0}}, (adj_shape){1, {16}});
+    return adj_relu(adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC));
+}
+
+static const struct {
+    const char *name;
+    build *y;
+    adj_shape x, w, dy;
+    double roundings; /* of intermediate values as large as the result, and its own */
+    int all_fast;
+} rows[] = {
+    {"conv2d", conv, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {0}, 1, 1},
+    {"conv2d 3", conv, {4, {1, 7, 9, 3}}, {4, {5, 5, 3, 7}}, {0}, 1, 1},
+    {"conv2d NCHW", conv_nchw, {4, {2, 16, 8, 8}}, {4, {3, 3, 16, 16}}, {0}, 1, 1},
+    {"input", conv_input, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 8}}, {4, {2, 8, 8, 8}}, 1, 1},
+    {"filter", conv_filter, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 8}}, {4, {2, 8, 8, 8}}, 1, 1},
+    {"depthwise", depthwise, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 1}}, {0}, 1, 1},
+    {"dw input", depthwise_input, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 1}}, {4, {2, 8, 8, 16}}, 1, 1},
+    {"dw filter",
+     depthwise_filter,
+     {4, {2, 8, 8, 16}},
+     {4, {3, 3, 16, 1}},
+     {4, {2, 8, 8, 16}},
+     1,
+     1},
+    {"matmul", matmul, {2, {17, 65}}, {2, {33, 65}}, {0}, 1, 1},
+    {"x x'", twice, {2, {17, 65}}, {0}, {0}, 1, 1},
+    {"max_pool", largest, {4, {2, 8, 8, 16}}, {0}, {0}, 1, 1},
+    {"avg_pool", mean, {4, {2, 8, 8, 16}}, {0}, {0}, 1, 1},
+    {"layer", layer, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {4, {1, 1, 1, 16}}, 8, 0},
+};
+
+/* As many values of f16, in dtype; returned in doubles. */
+static double *set_values(adj_exec *e, adj_node *x, adj_dtype dtype, int seed)
+{
+    int64_t n = adj_shape_elems(adj_node_type(x).shape);
+    double *v = malloc((size_t)n * sizeof *v);
+    char *data = malloc((size_t)n * 8);
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t bits;
+        adj_store(ADJ_F16, &bits, 0, sin((double)(i * 7 + seed * 1000)));
+        adj_store(dtype, data, i, v[i] = adj_load(ADJ_F16, &bits, 0));
+    }
+    adj_set(e, x, data, (size_t)n * adj_dtype_size(dtype)); /* what y does not need is refused */
+    free(data);
+    return v;
+}
+
+static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec_info *info)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", dtype, rows[row].x), *w = adj_input(g, "w", dtype, rows[row].w);
+    adj_node *dy = adj_input(g, "dy", dtype, rows[row].dy), *y = rows[row].y(x, w, dy);
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1, .canaries = 1};
+    adj_exec *e = NULL;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    free(set_values(e, x, dtype, 1));
+    free(set_values(e, w, dtype, 2));
+    free(set_values(e, dy, dtype, 3));
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    int64_t n = adj_shape_elems(adj_node_type(y).shape);
+    double *v = malloc((size_t)n * sizeof *v);
+    cr_assert_eq(adj_get(e, y, v, (size_t)n * adj_dtype_size(dtype)), ADJ_OK);
+    for (int64_t i = n - 1; i >= 0; i--)
+        v[i] = adj_load(dtype, v, i);
+    *info = adj_exec_stats(e);
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return v;
+}
+
+static int64_t elems(size_t row)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F16, rows[row].x),
+             *w = adj_input(g, "w", ADJ_F16, rows[row].w);
+    adj_node *y = rows[row].y(x, w, adj_input(g, "dy", ADJ_F16, rows[row].dy));
+    cr_assert_not_null(y, "%s", adj_graph_message(g));
+    int64_t n = adj_shape_elems(adj_node_type(y).shape);
+    adj_graph_free(g);
+    return n;
+}
+
+Test(f16, rounded_once)
+{
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        adj_exec_info info, naive, ignored;
+        double *want = result(row, ADJ_F64, "naive", &ignored);
+        double *got = result(row, ADJ_F16, "onednn", &info);
+        free(result(row, ADJ_F16, "naive", &naive));
+        cr_expect_eq(naive.steps, naive.naive_steps);
+        cr_expect(!rows[row].all_fast || info.naive_steps == 0, "%s: %d steps on naive",
+                  rows[row].name, info.naive_steps);
+        cr_expect(!rows[row].all_fast || naive.steps == 1, "%s: %d steps alone", rows[row].name,
+                  naive.steps);
+        for (int64_t i = 0; i < elems(row); i++)
+            cr_assert_float_eq(
+                got[i], want[i], rows[row].roundings * (0x1p-11 * fabs(want[i]) + 0x1p-25) + 1e-5,
+                "%s: [%d] is %.9g, not %.9g", rows[row].name, (int)i, got[i], want[i]);
+        free(want);
+        free(got);
+    }
+}
+
+/* Sums that f16 cannot hold are infinite, those on the way to a smaller one are not. */
+Test(f16, overflow)
+{
+    static const char *const backends[] = {"naive", "onednn"};
+    for (int b = 0; b < 2; b++) {
+        fixture f = fixture_new();
+        adj_node *x = given(&f, ADJ_F16, (adj_shape){2, {3, 2}},
+                            (double[]){60000, 60000, 60000, -60000, 300, 0});
+        adj_node *w = given(&f, ADJ_F16, (adj_shape){2, {2, 1}}, (double[]){2, 2});
+        expect_values(&f, adj_matmul(x, w, 0, 0), backends[b], (double[]){INFINITY, 0, 600}, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* The plan's steps are named after the user's nodes, whatever type they are computed in. */
+Test(f16, steps_have_their_node)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F16, (adj_shape){4, {2, 8, 8, 16}});
+    adj_node *w = adj_input(g, "w", ADJ_F16, (adj_shape){4, {3, 3, 16, 16}});
+    adj_node *y = adj_conv2d(x, w, &same);
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y};
+    adj_exec *e = NULL;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    int found = 0;
+    for (int i = 0; i < adj_exec_n_steps(e); i++) {
+        adj_step_info s = adj_exec_step(e, i);
+        found += strcmp(s.op, "conv2d") == 0 && strcmp(s.backend, "onednn") == 0 && s.node == y;
+    }
+    cr_assert_eq(found, 1);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
