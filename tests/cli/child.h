@@ -67,8 +67,8 @@ static inline void child_finish(child *c, finished *f)
     take(c->err, f->err);
 }
 
-/* From here on the tool's own processes may crash, as they are made to: under a sanitizer that is not
- * to be a report in the folder where every report is a failure. */
+/* From here on the tool's own processes may crash, as they are made to: under a sanitizer that is
+ * not to be a report in the folder where every report is a failure. */
 static inline void expect_crashes(void)
 {
     setenv("ASAN_OPTIONS", "handle_segv=0:handle_sigbus=0:handle_abort=0:log_path=stderr", 1);
