@@ -81,12 +81,13 @@ static int check_goes_with(const bench_opts *o)
     return CONTINUE;
 }
 
-/* Steps in bf16 are those of the f32 model in mixed precision; kernels alone are of the type
+/* Steps in a half type are those of the f32 model in mixed precision; kernels alone are of the type
  * itself. */
 static void choose_precision(bench_opts *o)
 {
-    int mixed = o->op.op == NULL && !o->raw && o->dtype == ADJ_BF16;
-    o->precision = mixed ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT;
+    int mixed = o->op.op == NULL && !o->raw && (o->dtype == ADJ_BF16 || o->dtype == ADJ_F16);
+    adj_precision half = o->dtype == ADJ_F16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16;
+    o->precision = mixed ? half : ADJ_PRECISION_AS_BUILT;
     o->model_dtype = mixed ? ADJ_F32 : o->dtype;
 }
 

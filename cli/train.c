@@ -91,13 +91,12 @@ static int open_networks(training *t)
                             .seed = o->seed,
                             .threads = o->threads,
                             .backend = o->backend,
-                            .precision = strcmp(o->precision, "bf16") == 0 ? ADJ_PRECISION_BF16
-                                                                           : ADJ_PRECISION_AS_BUILT,
                             .math = strcmp(o->math, "fast") == 0 ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
                             .tune = (int)o->tune,
                             .tune_file = o->tune_file,
                             .optimiser = &t->optimiser};
 
+    precision_from_word(o->precision, &options.precision);
     if (network_open(&t->trained, &options) != ADJ_OK)
         return complain("train", t->trained.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
                         t->trained.message);

@@ -4,9 +4,11 @@
 
 #include <stdint.h>
 
+#include "adjoint.h"
+
 typedef struct {
     const char *model, *data, *optimizer, *backend, *log, *out, *checkpoint, *tune_file;
-    const char *precision, *math; /* "f32" or "bf16"; "exact" or "fast" */
+    const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
     int64_t epochs, batch, shift, seed, threads, every, resume, tune;
     double lr;
 } train_opts;
@@ -15,8 +17,10 @@ typedef struct {
  * CONTINUE or an exit status. */
 enum { UNSET = -1 };
 int parse_train(train_opts *o, int argc, char **argv);
-/* The options that are one of two words. CONTINUE or an exit status. */
+/* The options that are one of a few words. CONTINUE or an exit status. */
 int check_words(const train_opts *o);
+/* 0: it is no precision's word. */
+int precision_from_word(const char *word, adj_precision *precision);
 /* What is still unset then. */
 void set_train_defaults(train_opts *o);
 

@@ -13,17 +13,32 @@ static const train_opts unset = {.epochs = UNSET,
                                  .every = UNSET,
                                  .lr = UNSET};
 
-static int check_word(const char *option, const char *given, const char *a, const char *b)
+static const struct {
+    const char *word;
+    adj_precision precision;
+} precisions[] = {
+    {"f32", ADJ_PRECISION_AS_BUILT}, {"bf16", ADJ_PRECISION_BF16}, {"f16", ADJ_PRECISION_F16}};
+enum { PRECISIONS = sizeof precisions / sizeof precisions[0] };
+
+int precision_from_word(const char *word, adj_precision *precision)
 {
-    if (given == NULL || strcmp(given, a) == 0 || strcmp(given, b) == 0)
-        return CONTINUE;
-    return complain("train", EXIT_USAGE, "%s: got \"%s\", expected %s or %s", option, given, a, b);
+    for (int i = 0; i < PRECISIONS; i++)
+        if (strcmp(word, precisions[i].word) == 0) {
+            *precision = precisions[i].precision;
+            return 1;
+        }
+    return 0;
 }
 
 int check_words(const train_opts *o)
 {
-    int status = check_word("--precision", o->precision, "f32", "bf16");
-    return status == CONTINUE ? check_word("--math", o->math, "exact", "fast") : status;
+    adj_precision any;
+    if (o->precision != NULL && !precision_from_word(o->precision, &any))
+        return complain("train", EXIT_USAGE, "--precision: got \"%s\", expected f32, bf16 or f16",
+                        o->precision);
+    if (o->math != NULL && strcmp(o->math, "exact") != 0 && strcmp(o->math, "fast") != 0)
+        return complain("train", EXIT_USAGE, "--math: got \"%s\", expected exact or fast", o->math);
+    return CONTINUE;
 }
 
 static int check(const train_opts *o)
@@ -60,7 +75,7 @@ int parse_train(train_opts *o, int argc, char **argv)
          &o->tune, 0, 0},
         {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's", OPTION_TEXT,
          &o->tune_file, 0, 0},
-        {"--precision", "P", "f32 (default), or bf16 between f32 parameters and losses",
+        {"--precision", "P", "f32 (default), or bf16 or f16 between f32 parameters and losses",
          OPTION_TEXT, &o->precision, 0, 0},
         {"--math", "MODE", "exact (default), or fast: algorithms with larger rounding errors",
          OPTION_TEXT, &o->math, 0, 0},

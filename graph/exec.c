@@ -1,5 +1,6 @@
 /* exec.c - an executor is made from a graph and options, and freed. Everything is planned and
  * allocated here; run.c only walks the steps, values.c moves values in and out. */
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 #include <time.h>
@@ -63,10 +64,17 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
     if (o->threads < 0 || o->threads > 4096)
         return exec_fail(e, ADJ_EARG, "adj_exec_new: threads is wrong (got %d, expected 0 to 4096)",
                          o->threads);
-    if (o->precision != ADJ_PRECISION_AS_BUILT && o->precision != ADJ_PRECISION_BF16)
+    if (o->precision != ADJ_PRECISION_AS_BUILT && o->precision != ADJ_PRECISION_BF16 &&
+        o->precision != ADJ_PRECISION_F16)
+        return exec_fail(
+            e, ADJ_EARG,
+            "adj_exec_new: precision is wrong (got %d, expected as built, bf16 or f16)",
+            (int)o->precision);
+    if (o->loss_scale != 0 && !(o->loss_scale > 0 && isnormal((float)o->loss_scale)))
         return exec_fail(e, ADJ_EARG,
-                         "adj_exec_new: precision is wrong (got %d, expected as built or bf16)",
-                         (int)o->precision);
+                         "adj_exec_new: loss_scale is wrong (got %g, expected a positive number, "
+                         "or 0 for the default)",
+                         o->loss_scale);
     if (o->math != ADJ_MATH_EXACT && o->math != ADJ_MATH_FAST)
         return exec_fail(e, ADJ_EARG,
                          "adj_exec_new: math is wrong (got %d, expected exact or fast)",

@@ -26,11 +26,15 @@ static adj_node *in_f32(adj_graph *to, const adj_node *n, adj_node *const in[])
     return adj_node_new(to, n->op, n->n_in, operand, n->attrs);
 }
 
-/* A sum over a batch that is wanted in f32 is not rounded to f16 on the way; NULL: n is no such. */
+/* A sum over a batch, or a parameter's gradient, that is wanted in f32 is not rounded to f16 on the
+ * way, and cannot overflow there; NULL: n is no such. */
 static adj_node *sum_itself(const adj_node *n, adj_node *const in[])
 {
-    int wanted = n->op == &adj_op_cast && n->type.dtype == ADJ_F32 &&
-                 n->in[0]->op->flags & ADJ_OP_HALF_SUM && in[0]->op == &adj_op_cast;
+    if (n->op != &adj_op_cast || n->type.dtype != ADJ_F32 || in[0]->op != &adj_op_cast)
+        return NULL;
+    unsigned flags = n->in[0]->op->flags;
+    int wanted = flags & ADJ_OP_HALF_SUM ||
+                 (flags & ADJ_OP_HALF_ALWAYS && n->in[0]->role == ADJ_ROLE_GRADIENT);
     return wanted && in[0]->in[0]->type.dtype == ADJ_F32 ? in[0]->in[0] : NULL;
 }
 

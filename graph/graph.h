@@ -55,17 +55,20 @@ void write_message(char message[MESSAGE], const char *format, va_list args);
 
 typedef struct {
     adj_graph *to;
-    adj_exec *exec; /* whose graph it becomes */
+    adj_exec *exec;    /* whose graph it becomes */
+    double loss_scale; /* 1: none */
+    char *scaled;      /* by id of what is rebuilt: its image is loss_scale times as large */
 } rewriting;
 
 /* The node of w->to that stands for n, whose operands' images are in. */
 typedef adj_node *(*rewrite_rule)(rewriting *w, const adj_node *n, adj_node *const in[]);
 adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[]);
 adj_node *rule_simplify(rewriting *w, const adj_node *n, adj_node *const in[]);
-/* mixed.c: mixed precision; images may be bf16 where n is f32. */
+/* mixed.c: mixed precision; images may be of a half type where n is f32, and scaled. */
 adj_node *rule_bf16(rewriting *w, const adj_node *n, adj_node *const in[]);
-/* x in the float type wanted. */
-adj_node *widened(adj_graph *to, adj_node *x, adj_dtype wanted);
+adj_node *rule_f16(rewriting *w, const adj_node *n, adj_node *const in[]);
+/* n's image in n's type and size. */
+adj_node *as_built(const rewriting *w, const adj_node *n, adj_node *image);
 /* f16.c: f16 in f32 kernels, where only those are fast. */
 adj_node *rule_f16_in_f32(rewriting *w, const adj_node *n, adj_node *const in[]);
 

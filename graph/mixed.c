@@ -3,24 +3,65 @@
  * A node's image has one of two types, f32 or half. Readers that want the other one read a cast of
  * it; equal casts are one node. Convolutions and matmuls take half operands; activations and what
  * moves data follow their operands; anything else reads f32. Parameters stay f32: what a
- * convolution reads is a cast of its filter. */
+ * convolution reads is a cast of its filter.
+ *
+ * f16 has few exponents, so gradients in it are loss_scale times as large: where a gradient is
+ * narrowed it is scaled up, in f32; a node that is linear in it is as large again; where any other
+ * node, or somebody from outside, reads it, it is scaled down, in f32. Only scaled values are; the
+ * loss and what is added up in f32 are not, so that nothing there overflows. */
 #include "graph.h"
 
-static adj_node *in_type(adj_graph *to, adj_node *x, adj_dtype dtype)
+typedef struct { /* what an image is, or is wanted as */
+    adj_dtype dtype;
+    int is_scaled;
+} form;
+
+enum { NOT_SCALED = -1, SUMMED = -2 };
+
+static int has_bit(unsigned mask, int k) { return mask >> (k < 31 ? k : 31) & 1; }
+
+/* x times factor, a sibling of a scaling by 1/factor: the two are the value itself. */
+static adj_node *times(adj_node *x, double factor, double inverse)
 {
-    double value;
+    if (x != NULL && x->op == &adj_op_scale &&
+        ((const adj_value_attrs *)x->attrs)->value == inverse)
+        return x->in[0];
+    return adj_scale(x, factor);
+}
+
+static adj_node *in_type(adj_node *x, adj_dtype dtype)
+{
     if (x == NULL || x->type.dtype == dtype)
         return x;
     if (x->op == &adj_op_cast && x->in[0]->type.dtype == dtype && dtype != ADJ_F32)
         return x->in[0]; /* it was widened: nothing is lost */
-    if (adj_is_fill(x, &value))
-        return adj_fill(to, dtype, x->type.shape, value);
     return adj_cast(x, dtype);
 }
 
-adj_node *widened(adj_graph *to, adj_node *x, adj_dtype wanted)
+static adj_node *converted(const rewriting *w, adj_node *x, form from, form to)
 {
-    return adj_is_float(wanted) ? in_type(to, x, wanted) : x;
+    double value, factor = 1;
+    if (x == NULL || !adj_is_float(to.dtype))
+        return x;
+    if (from.is_scaled != to.is_scaled)
+        factor = to.is_scaled ? w->loss_scale : 1 / w->loss_scale;
+    if (factor == 1 && from.dtype == to.dtype)
+        return x;
+    if (adj_is_fill(x, &value))
+        return adj_fill(w->to, to.dtype, x->type.shape, value * factor);
+    if (factor != 1)
+        x = times(in_type(x, ADJ_F32), factor, 1 / factor);
+    return in_type(x, to.dtype);
+}
+
+static form form_of(const rewriting *w, const adj_node *n, const adj_node *image)
+{
+    return (form){image != NULL ? image->type.dtype : n->type.dtype, w->scaled[n->id]};
+}
+
+adj_node *as_built(const rewriting *w, const adj_node *n, adj_node *image)
+{
+    return converted(w, image, form_of(w, n, image), (form){n->type.dtype, 0});
 }
 
 /* May operand k of n be of the half type? */
@@ -49,24 +90,54 @@ static int follows(const adj_node *n, adj_node *const in[], adj_dtype half)
     return n_half > 0;
 }
 
-static adj_node *mixed(adj_graph *to, const adj_node *n, adj_node *const in[], adj_dtype half)
+/* Which operand of n is to be scaled: the first gradient in which n is linear; SUMMED: all that n
+ * adds up, if a gradient is among them; else NOT_SCALED. */
+static int scaled_operand(const rewriting *w, const adj_node *n)
+{
+    int summed = 0, other = 0, first = NOT_SCALED;
+    for (int k = 0; k < n->n_in && w->loss_scale != 1; k++) {
+        if (!adj_is_float(n->in[k]->type.dtype) ||
+            !(w->scaled[n->in[k]->id] || n->in[k]->role == ADJ_ROLE_GRADIENT))
+            continue;
+        summed |= has_bit(n->op->sum_in, k);
+        other |= !has_bit(n->op->sum_in, k);
+        if (first == NOT_SCALED && has_bit(n->op->linear_in, k))
+            first = k;
+    }
+    if (n->op->sum_in != 0)
+        return summed && !other ? SUMMED : NOT_SCALED;
+    return first;
+}
+
+static adj_node *mixed(rewriting *w, const adj_node *n, adj_node *const in[], adj_dtype half)
 {
     unsigned flags = n->op->flags;
     int is_half = (flags & ADJ_OP_HALF_ALWAYS) != 0;
-    adj_node **operand = adj_graph_alloc(to, (size_t)(n->n_in + 1) * sizeof *operand);
+    adj_node **operand = adj_graph_alloc(w->to, (size_t)(n->n_in + 1) * sizeof *operand);
     if (operand == NULL)
         return NULL;
     if (flags & ADJ_OP_HALF)
         is_half = n->role != ADJ_ROLE_UPDATE && follows(n, in, half);
+    int scaled = is_half ? scaled_operand(w, n) : NOT_SCALED;
     for (int k = 0; k < n->n_in; k++) {
-        adj_dtype type = n->in[k]->type.dtype;
-        operand[k] = widened(to, in[k], is_half && may_be_half(n, k) ? half : type);
+        form wanted = {n->in[k]->type.dtype, scaled == k};
+        if (scaled == SUMMED)
+            wanted.is_scaled = has_bit(n->op->sum_in, k);
+        if (is_half && may_be_half(n, k))
+            wanted.dtype = half;
+        operand[k] = converted(w, in[k], form_of(w, n->in[k], in[k]), wanted);
     }
-    adj_node *y = adj_node_new(to, n->op, n->n_in, operand, n->attrs);
-    return flags & ADJ_OP_HALF_SUM ? widened(to, y, n->type.dtype) : y;
+    w->scaled[n->id] = scaled != NOT_SCALED;
+    adj_node *y = adj_node_new(w->to, n->op, n->n_in, operand, n->attrs);
+    return flags & ADJ_OP_HALF_SUM ? in_type(y, n->type.dtype) : y;
 }
 
 adj_node *rule_bf16(rewriting *w, const adj_node *n, adj_node *const in[])
 {
-    return mixed(w->to, n, in, ADJ_BF16);
+    return mixed(w, n, in, ADJ_BF16);
+}
+
+adj_node *rule_f16(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    return mixed(w, n, in, ADJ_F16);
 }

@@ -61,8 +61,11 @@ typedef struct {
 /* copy drops what the passes before it have left unused. */
 static const pass pipeline[] = {{"simplify", rule_simplify},
                                 {"mixed precision", rule_bf16},
+                                {"mixed precision", rule_f16},
                                 {"f16 in f32 kernels", rule_f16_in_f32},
                                 {"copy", rule_copy}};
+
+enum { LOSS_SCALE = 1024 };
 
 static int has_f16(const adj_graph *g)
 {
@@ -74,8 +77,8 @@ static int has_f16(const adj_graph *g)
 
 static int is_wanted(const pass *p, const adj_graph *g, const adj_exec_opts *o)
 {
-    if (p->rule == rule_bf16)
-        return o->precision == ADJ_PRECISION_BF16;
+    if (p->rule == rule_bf16 || p->rule == rule_f16)
+        return o->precision == (p->rule == rule_f16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16);
     return p->rule != rule_f16_in_f32 || has_f16(g);
 }
 
@@ -85,11 +88,13 @@ static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, con
 {
     adj_graph *to = w->to;
     adj_node **step = adj_graph_alloc(to, (size_t)from->n_node * sizeof(adj_node *));
-    if (step == NULL || rewrite(from, n_root, root, w, step, p->rule) != ADJ_OK)
+    w->scaled = adj_graph_alloc(to, (size_t)from->n_node);
+    if (step == NULL || w->scaled == NULL ||
+        rewrite(from, n_root, root, w, step, p->rule) != ADJ_OK)
         return to->status;
     for (int i = 0; i < n_root; i++) { /* a root keeps its type */
-        adj_dtype dtype = root[i]->type.dtype;
-        step[root[i]->id] = widened(to, step[root[i]->id], dtype);
+        step[root[i]->id] = as_built(w, root[i], step[root[i]->id]);
+        w->scaled[root[i]->id] = 0; /* it may be a root again */
         root[i] = step[root[i]->id];
         if (root[i] == NULL)
             return to->status;
@@ -115,7 +120,9 @@ adj_status run_passes(adj_exec *e, const adj_graph *from, int n_root, const adj_
         adj_graph *to = adj_graph_new_with(ADJ_VERSION, &graph_opts);
         if (to == NULL)
             return ADJ_ENOMEM;
-        rewriting w = {.to = to, .exec = e};
+        rewriting w = {.to = to, .exec = e, .loss_scale = 1};
+        if (pipeline[i].rule == rule_f16)
+            w.loss_scale = opts->loss_scale > 0 ? opts->loss_scale : LOSS_SCALE;
         adj_status status = run_pass(&pipeline[i], g, n_root, root, n_image, image, &w);
         adj_graph_free(*out);
         *out = to;

@@ -393,8 +393,10 @@ typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
 
 /* AS_BUILT: every value in its node's type. BF16: f32 convolutions, matmuls and what lies between
  * them (activations and their gradients) are stored in bf16 and summed in f32; parameters,
- * statistics, losses, gradients of parameters and updates stay f32, and so does what is fetched. */
-typedef enum { ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16 } adj_precision;
+ * statistics, losses, gradients of parameters and updates stay f32, and so does what is fetched.
+ * F16: the same in f16, where gradients are stored loss_scale times as large, so that small ones do
+ * not vanish; those of parameters, and what is fetched, have their size. */
+typedef enum { ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16, ADJ_PRECISION_F16 } adj_precision;
 
 /* All zero is the default but for what to compute. */
 typedef struct {
@@ -405,6 +407,9 @@ typedef struct {
     int threads;                /* 0: what OpenMP would take */
     adj_math math;
     adj_precision precision;
+    /* Of F16; 0: 1024. A stored gradient beyond 65504 / loss_scale is infinite, one far below
+     * 2^-24 / loss_scale is 0. A power of two rounds nothing. */
+    double loss_scale;
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */
     FILE *trace;                    /* the graph after each pass */

@@ -53,6 +53,8 @@ struct adj_op {
                            first */
     unsigned flags;     /* adj_op_flags */
     unsigned linear_in; /* bit i: linear in operand i */
+    unsigned sum_in;    /* bit i: linear in these operands together, as a sum is; 0: in each of
+                           linear_in by itself, as a product is */
     unsigned half_in;   /* bit i: operand i is of the half type when the op is; 0: all */
     /* Checks operands (all of one graph, none NULL) and attributes, completes attrs in place (SAME
      * -> pads) and gives the result's type. On failure: return adj_fail(n->graph, ...). n->id,

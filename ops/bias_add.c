@@ -89,6 +89,7 @@ const adj_op adj_op_bias_add = {
     .flags = ADJ_OP_HALF,
     .attr_size = sizeof(adj_format_attrs),
     .linear_in = 3,
+    .sum_in = 3,
     .infer = bias_add_infer,
     .grad = bias_add_rule,
     .show = format_show,

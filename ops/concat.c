@@ -72,6 +72,7 @@ const adj_op adj_op_concat = {
     .flags = ADJ_OP_HALF,
     .attr_size = sizeof(adj_axis_attrs),
     .linear_in = ~0u,
+    .sum_in = ~0u,
     .infer = concat_infer,
     .grad = concat_grad,
     .simplify = concat_simplify,

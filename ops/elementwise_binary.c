@@ -129,6 +129,7 @@ const adj_op adj_op_add = {
     .max_in = 2,
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .linear_in = 3,
+    .sum_in = 3,
     .infer = binary_infer,
     .grad = add_grad,
 };
@@ -139,6 +140,7 @@ const adj_op adj_op_sub = {
     .max_in = 2,
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .linear_in = 3,
+    .sum_in = 3,
     .infer = binary_infer,
     .grad = sub_grad,
 };

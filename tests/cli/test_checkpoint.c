@@ -247,7 +247,7 @@ static const struct {
     {"optimizer", "momentum", "has no tensor"},
     {"optimizer", "no", "unknown optimizer no"},
     {"backend", "nvidia", "nvidia"},
-    {"precision", "bf17", "expected f32 or bf16"},
+    {"precision", "bf17", "expected f32, bf16 or f16"},
     {"math", "wild", "expected exact or fast"},
     {"epochs", "0", "its epochs is not possible here"},
     {"epochs", "100001", "its epochs is not possible here"},

@@ -1,5 +1,5 @@
-/* test_mixed.c - mixed precision: what is stored in bf16 and what is not, and that nothing else
- * changes. */
+/* test_mixed.c - mixed precision: what is stored in a half type and what is not, and that nothing
+ * else changes. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -74,13 +74,13 @@ static int lines_with(const char *text, const char *op, const char *type)
     return n;
 }
 
-Test(mixed, types)
+static void check_types(adj_precision precision, const char *half)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     network n = new_network("resnet8");
-    adj_exec_free(planned(&n, "naive", ADJ_PRECISION_BF16, f));
+    adj_exec_free(planned(&n, "naive", precision, f));
     fclose(f);
     const char *after = strstr(text, "after copy");
     cr_assert_not_null(after);
@@ -101,24 +101,32 @@ Test(mixed, types)
                 {" ema(", " f32", 7},
                 {"sparse_softmax_cross_entropy", " f32", 2}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        cr_expect_geq(lines_with(after, rows[i].op, rows[i].type), rows[i].at_least,
-                      "%d%s%s of\n%s", lines_with(after, rows[i].op, rows[i].type), rows[i].op,
-                      rows[i].type, after);
-        const char *other = strcmp(rows[i].type, " f32") == 0 ? " bf16" : " f32";
+        int is_wide = strcmp(rows[i].type, " f32") == 0;
+        const char *type = is_wide ? " f32" : half, *other = is_wide ? half : " f32";
+        cr_expect_geq(lines_with(after, rows[i].op, type), rows[i].at_least, "%d%s%s of\n%s",
+                      lines_with(after, rows[i].op, type), rows[i].op, type, after);
         cr_expect_eq(lines_with(after, rows[i].op, other), 0, "%s in%s", rows[i].op, other);
     }
     free(text);
     adj_graph_free(n.g);
 }
 
-/* A step of LeNet: the same loss but for bf16's rounding, and weights that have moved alike. */
+Test(mixed, types)
+{
+    check_types(ADJ_PRECISION_BF16, " bf16");
+    check_types(ADJ_PRECISION_F16, " f16");
+}
+
+/* A step of LeNet: the same loss but for the half type's rounding, and weights that have moved
+ * alike. */
 Test(mixed, a_step_is_close)
 {
     static const char *const backends[] = {"naive", "onednn"};
-    for (int b = 0; b < 2; b++) {
+    for (int b = 0; b < 4; b++) {
         network n = new_network("lenet");
-        adj_exec *exact = planned(&n, backends[b], ADJ_PRECISION_AS_BUILT, NULL);
-        adj_exec *half = planned(&n, backends[b], ADJ_PRECISION_BF16, NULL);
+        adj_precision precision = b < 2 ? ADJ_PRECISION_BF16 : ADJ_PRECISION_F16;
+        adj_exec *exact = planned(&n, backends[b % 2], ADJ_PRECISION_AS_BUILT, NULL);
+        adj_exec *half = planned(&n, backends[b % 2], precision, NULL);
         float before = step(&n, exact), half_before = step(&n, half);
         float after = step(&n, exact), half_after = step(&n, half);
         cr_assert_lt(after, before);
@@ -131,7 +139,7 @@ Test(mixed, a_step_is_close)
     }
 }
 
-/* Small integers, exact in bf16: every bit as in f32, fetched in f32. */
+/* Small integers, exact in both half types: every bit as in f32, fetched in f32. */
 Test(mixed, exact_on_integers)
 {
     static const char *const backends[] = {"naive", "direct", "onednn"};
@@ -146,7 +154,7 @@ Test(mixed, exact_on_integers)
     adj_node *loss = adj_reduce_sum(adj_max_pool(adj_relu(y), &half), (adj_axes){0});
     adj_node *of[] = {x, w, b}, *dx[3];
     cr_assert_eq(adj_grad(loss, NULL, 3, of, dx), ADJ_OK, "%s", adj_graph_message(g));
-    static float xs[ELEMS], ws[FILTER], bs[16], got[2][4][FILTER];
+    static float xs[ELEMS], ws[FILTER], bs[16], got[3][4][FILTER];
     for (int i = 0; i < ELEMS; i++)
         xs[i] = (float)(i * 5 % 3 - 1);
     for (int i = 0; i < FILTER; i++)
@@ -155,7 +163,7 @@ Test(mixed, exact_on_integers)
         bs[i] = (float)(i % 3);
     adj_node *fetch[] = {y, dx[0], dx[1], dx[2]};
     for (int k = 0; k < 3; k++)
-        for (int p = 0; p < 2; p++) {
+        for (int p = 0; p < 3; p++) {
             adj_exec_opts o = {.n_fetch = 4,
                                .fetch = fetch,
                                .backend = backends[k],
@@ -170,9 +178,9 @@ Test(mixed, exact_on_integers)
             for (int i = 0; i < 4; i++) {
                 size_t n = (size_t)adj_shape_elems(adj_node_type(fetch[i]).shape);
                 cr_assert_eq(adj_get(e, fetch[i], got[p][i], n * sizeof(float)), ADJ_OK);
-                for (size_t j = 0; j < n && p == 1; j++)
-                    cr_assert_eq(got[1][i][j], got[0][i][j], "%s: fetch %d, element %zu: %g %g",
-                                 backends[k], i, j, got[1][i][j], got[0][i][j]);
+                for (size_t j = 0; j < n && p > 0; j++)
+                    cr_assert_eq(got[p][i][j], got[0][i][j], "%s: fetch %d, element %zu: %g %g",
+                                 backends[k], i, j, got[p][i][j], got[0][i][j]);
             }
             adj_exec_free(e);
         }

@@ -1,0 +1,245 @@
+/* test_loss_scale.c - gradients in f16 are stored larger than they are: small ones survive, and
+ * whatever they pass through, they come out in their own size. Reference: the same graph in f32. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+
+enum { MOST = 128 };
+
+static const char *const backends[] = {"naive", "direct", "onednn"};
+enum { BACKENDS = sizeof backends / sizeof *backends };
+
+typedef struct {
+    adj_graph *g;
+    int n; /* fetched */
+    adj_node *fetch[MOST];
+    int whole; /* inputs are small integers */
+} subject;
+
+static int64_t elems(const adj_node *n) { return adj_shape_elems(adj_node_type(n).shape); }
+
+/* Every f32 value fetched, one after the other; to be freed. */
+static float *fetched(const subject *s, const char *backend, adj_precision precision, double scale)
+{
+    adj_exec_opts o = {.n_fetch = s->n,
+                       .fetch = s->fetch,
+                       .backend = backend,
+                       .precision = precision,
+                       .loss_scale = scale,
+                       .threads = 1,
+                       .canaries = 1};
+    adj_exec *e = NULL;
+    cr_assert_eq(adj_exec_new(s->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int id = 0; id < adj_graph_size(s->g); id++) {
+        const adj_node *x = adj_graph_node(s->g, id);
+        adj_type t = adj_node_type(x);
+        if (strcmp(adj_node_op(x), "input") != 0)
+            continue;
+        void *data = calloc((size_t)elems(x), 4);
+        for (int64_t i = 0; i < elems(x); i++)
+            if (t.dtype == ADJ_I32)
+                ((int32_t *)data)[i] = (int32_t)(i % 2);
+            else if (s->whole)
+                ((float *)data)[i] = (float)((i * 5 + i / 7) % 3 - 1);
+            else
+                ((float *)data)[i] = (float)sin((double)(i * 7 + id));
+        adj_set(e, x, data, (size_t)elems(x) * 4);
+        free(data);
+    }
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    int64_t n = 0;
+    for (int i = 0; i < s->n; i++)
+        n += elems(s->fetch[i]);
+    float *v = malloc((size_t)n * sizeof *v), *at = v;
+    for (int i = 0; i < s->n; at += elems(s->fetch[i++]))
+        cr_assert_eq(adj_get(e, s->fetch[i], at, (size_t)elems(s->fetch[i]) * 4), ADJ_OK);
+    adj_exec_free(e);
+    return v;
+}
+
+/* Gradients of 2^-27 times small integers: f16's smallest number is 2^-24. With 1024 they are all
+ * exact, without they are all 0. */
+Test(loss_scale, tiny_gradients)
+{
+    subject s = {.g = adj_graph_new(), .whole = 1};
+    const adj_conv same = {.padding = ADJ_SAME};
+    const adj_pool half = {.ksize = {1, 2, 2, 1}};
+    adj_node *x = adj_input(s.g, "x", ADJ_F32, (adj_shape){4, {2, 8, 8, 8}});
+    adj_node *w = adj_input(s.g, "w", ADJ_F32, (adj_shape){4, {3, 3, 8, 8}});
+    adj_node *v = adj_input(s.g, "v", ADJ_F32, (adj_shape){4, {1, 1, 8, 4}});
+    adj_node *b = adj_input(s.g, "b", ADJ_F32, (adj_shape){1, {8}});
+    adj_node *d = adj_input(s.g, "d", ADJ_F32, (adj_shape){4, {3, 3, 8, 1}});
+    adj_node *m = adj_input(s.g, "m", ADJ_F32, (adj_shape){2, {64, 3}});
+    adj_node *h = adj_relu(adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC));
+    h = adj_max_pool(adj_add(h, adj_neg(x)), &half);
+    h = adj_conv2d(adj_depthwise_conv2d_native(h, d, &same), v, &same);
+    adj_node *y = adj_matmul(adj_reshape(h, (adj_shape){2, {2, -1}}), m, 0, 0);
+    adj_node *loss = adj_scale(adj_reduce_sum(y, (adj_axes){0}), 0x1p-27);
+    adj_node *of[] = {x, w, v, b, m, d};
+    s.n = 6;
+    cr_assert_eq(adj_grad(loss, NULL, 6, of, s.fetch), ADJ_OK, "%s", adj_graph_message(s.g));
+    int64_t n = 0;
+    for (int i = 0; i < s.n; i++)
+        n += elems(s.fetch[i]);
+    for (int k = 0; k < BACKENDS; k++) {
+        float *want = fetched(&s, "naive", ADJ_PRECISION_AS_BUILT, 0);
+        float *got = fetched(&s, backends[k], ADJ_PRECISION_F16, 0);
+        float *lost = fetched(&s, backends[k], ADJ_PRECISION_F16, 1);
+        int n_not_zero = 0;
+        for (int64_t i = 0; i < n; i++) {
+            cr_assert_eq(got[i], want[i], "%s: gradient %d: %a, not %a", backends[k], (int)i,
+                         (double)got[i], (double)want[i]);
+            cr_assert_eq(lost[i], 0);
+            n_not_zero += want[i] != 0;
+        }
+        cr_assert_gt(n_not_zero, n / 2);
+        free(want);
+        free(got);
+        free(lost);
+    }
+    adj_graph_free(s.g);
+}
+
+/* <got, want> / <want, want> of each value fetched. */
+static void expect_own_size(const subject *s, const char *what)
+{
+    static const double scales[] = {1, 1024, 100, 0x1p-3};
+    for (int k = 0; k < BACKENDS; k++)
+        for (size_t j = 0; j < sizeof scales / sizeof *scales; j++) {
+            float *want = fetched(s, "naive", ADJ_PRECISION_AS_BUILT, 0), *w = want;
+            float *got = fetched(s, backends[k], ADJ_PRECISION_F16, scales[j]), *g = got;
+            for (int i = 0; i < s->n;
+                 i++, w += elems(s->fetch[i - 1]), g += elems(s->fetch[i - 1])) {
+                double product = 0, square = 0, error = 0;
+                for (int64_t m = 0; m < elems(s->fetch[i]); m++) {
+                    product += (double)w[m] * (double)g[m];
+                    square += (double)w[m] * (double)w[m];
+                    error += (double)(w[m] - g[m]) * (double)(w[m] - g[m]);
+                }
+                if (square > 1e-12) /* not a bias before a batch norm: its gradient is rounding */
+                    cr_expect(product > 0.85 * square && product < 1.15 * square &&
+                                  error < 0.05 * square,
+                              "%s on %s, scale %g: %d is %g times as large, error %g", what,
+                              backends[k], scales[j], i, product / square, sqrt(error / square));
+            }
+            free(want);
+            free(got);
+        }
+}
+
+/* Whole networks: batch norm, residual sums, pools. */
+Test(loss_scale, networks)
+{
+    static const char *const models[] = {"lenet", "resnet8"};
+    for (int i = 0; i < 2; i++) {
+        adj_model_opts o = {.batch = 4, .training = 1};
+        subject s = {.g = adj_graph_new()};
+        const adj_model *model = adj_model_find(models[i], &o);
+        cr_assert_not_null(model, "%s", models[i]);
+        adj_node *logits = adj_model_logits(s.g, model, &o), *of[MOST];
+        adj_node *labels = adj_input(s.g, "labels", ADJ_I32, (adj_shape){1, {4}});
+        adj_node *loss = adj_loss_softmax(logits, labels);
+        int n = 0;
+        for (int id = 0; id < adj_graph_size(s.g) && n < MOST - 1; id++)
+            if (adj_node_is_param(adj_graph_node(s.g, id)))
+                of[n++] = adj_graph_node(s.g, id);
+        cr_assert_eq(adj_grad(loss, NULL, n, of, s.fetch), ADJ_OK, "%s", adj_graph_message(s.g));
+        s.n = n;
+        s.fetch[s.n++] = loss;
+        expect_own_size(&s, models[i]);
+        adj_graph_free(s.g);
+    }
+}
+
+/* The gradient of a batch norm is linear in dy and in sums of dy, together. */
+Test(loss_scale, tiny_through_batch_norm)
+{
+    subject s = {.g = adj_graph_new()};
+    adj_node *x = adj_input(s.g, "x", ADJ_F32, (adj_shape){4, {4, 6, 6, 8}});
+    adj_node *w = adj_input(s.g, "w", ADJ_F32, (adj_shape){4, {1, 1, 8, 8}});
+    adj_node *gamma = adj_input(s.g, "gamma", ADJ_F32, (adj_shape){1, {8}});
+    adj_node *beta = adj_input(s.g, "beta", ADJ_F32, (adj_shape){1, {8}});
+    adj_node *h = adj_conv2d(x, w, NULL);
+    h = adj_batch_norm(h, adj_batch_norm_stats(h, ADJ_NHWC), gamma, beta, 1e-3, ADJ_NHWC);
+    adj_node *y = adj_conv2d(adj_relu(h), w, NULL);
+    adj_node *loss = adj_scale(adj_reduce_sum(adj_square(y), (adj_axes){0}), 0x1p-27);
+    adj_node *of[] = {x, w, gamma, beta}, *dx[4];
+    cr_assert_eq(adj_grad(loss, NULL, 4, of, dx), ADJ_OK, "%s", adj_graph_message(s.g));
+    s.n = 4;
+    memcpy(s.fetch, dx, sizeof dx);
+    for (int k = 0; k < BACKENDS; k++) {
+        float *want = fetched(&s, "naive", ADJ_PRECISION_AS_BUILT, 0), *v = want;
+        float *got = fetched(&s, backends[k], ADJ_PRECISION_F16, 0), *g = got;
+        for (int i = 0; i < s.n; v += elems(dx[i]), g += elems(dx[i]), i++) {
+            double square = 0, error = 0;
+            for (int64_t m = 0; m < elems(dx[i]); m++) {
+                square += (double)v[m] * (double)v[m];
+                error += (double)(v[m] - g[m]) * (double)(v[m] - g[m]);
+            }
+            cr_assert(square > 0 && error < 1e-3 * square, "%s: gradient %d: error %g of %g",
+                      backends[k], i, sqrt(error), sqrt(square));
+        }
+        free(want);
+        free(got);
+    }
+    adj_graph_free(s.g);
+}
+
+/* Products of gradients with each other and with values, sums of gradients and values, and second
+ * derivatives: what is scaled is told from what is not. */
+Test(loss_scale, mixtures)
+{
+    subject s = {.g = adj_graph_new()};
+    const adj_conv same = {.padding = ADJ_SAME};
+    adj_node *x = adj_input(s.g, "x", ADJ_F32, (adj_shape){4, {2, 6, 6, 8}});
+    adj_node *w = adj_input(s.g, "w", ADJ_F32, (adj_shape){4, {3, 3, 8, 8}});
+    adj_node *b = adj_input(s.g, "b", ADJ_F32, (adj_shape){1, {8}});
+    adj_node *y = adj_sigmoid(adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC));
+    y = adj_conv2d(adj_mul(y, x), w, &same);
+    adj_node *of[] = {x, w, b}, *dx[3], *d2[3];
+    adj_node *loss = adj_scale(adj_reduce_sum(adj_tanh(y), (adj_axes){0}), 0x1p-6);
+    cr_assert_eq(adj_grad(loss, NULL, 3, of, dx), ADJ_OK, "%s", adj_graph_message(s.g));
+    adj_node *square = adj_mul(dx[0], dx[0]), *both = adj_add(dx[0], x);
+    adj_node *parts[] = {x, dx[0], y};
+    adj_node *penalty = adj_reduce_sum(square, (adj_axes){0});
+    cr_assert_eq(adj_grad(penalty, NULL, 3, of, d2), ADJ_OK, "%s", adj_graph_message(s.g));
+    adj_node *const all[] = {
+        dx[0],
+        dx[1],
+        dx[2],
+        d2[0],
+        d2[1],
+        d2[2],
+        square,
+        both,
+        adj_concat(3, parts, 3),
+        adj_sub(y, dx[0]),
+        adj_relu(dx[0]),
+        adj_conv2d(dx[0], dx[1], &same),
+        adj_conv2d(adj_concat(3, parts, 3), adj_concat(3, (adj_node *[]){w, dx[1], w}, 2), &same),
+        adj_bias_add(dx[0], b, ADJ_NHWC)};
+    s.n = sizeof all / sizeof *all;
+    memcpy(s.fetch, all, sizeof all);
+    expect_own_size(&s, "mixtures");
+    adj_graph_free(s.g);
+}
+
+Test(loss_scale, refused)
+{
+    const double wrong[] = {-1, NAN, INFINITY, 1e300, 1e-300};
+    for (int i = 0; i < 5; i++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *y = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
+        adj_exec_opts o = {
+            .n_fetch = 1, .fetch = &y, .precision = ADJ_PRECISION_F16, .loss_scale = wrong[i]};
+        adj_exec *e = NULL;
+        cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
+        cr_assert_not_null(strstr(adj_exec_message(e), "loss_scale is wrong (got "));
+        adj_exec_free(e);
+        adj_graph_free(g);
+    }
+}
