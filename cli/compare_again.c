@@ -37,7 +37,7 @@ static int node_fails(const compared_opts *what, const adj_compare_opts *opts,
         two.n_value = g.labels != NULL;
         two.value = &labels;
         fails = adj_compare(g.graph, &two, &c) == ADJ_OK &&
-                fails_so(c, adj_node_op(row->node), row->verdict, row->blame);
+                fails_so(c, adj_compare_row_name(row), row->verdict, row->blame);
     }
     adj_comparison_free(c);
     compared_close(&g);
@@ -50,7 +50,8 @@ static void find(const compare_opts *o, const adj_compare_opts *two, const char 
     op_line l;
     op_text text;
     compared_opts what = o->graph;
-    if (r->row != NULL && o->shrink > 0 && op_line_of(r->row->node, &l)) {
+    if (r->row != NULL && r->row->group[0] == '\0' && o->shrink > 0 &&
+        op_line_of(r->row->node, &l)) {
         shrinking s = {.opts = two,
                        .verdict = r->row->verdict,
                        .blame = r->row->blame,

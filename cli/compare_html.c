@@ -43,7 +43,7 @@ static void write_row(FILE *f, const adj_compare_row *row)
     int bad = row->verdict != ADJ_VERDICT_PASS;
     fprintf(f, "<tr%s><td>%d</td><td class=\"l\">", bad ? " class=\"bad\"" : "",
             adj_node_id(row->node));
-    write_escaped(f, adj_node_op(row->node));
+    write_escaped(f, adj_compare_row_name(row));
     fputs("</td><td class=\"l\">", f);
     write_escaped(f, adj_node_name(row->node));
     fprintf(f, "</td><td class=\"l\">%s %s</td>", adj_verdict_name(row->verdict),

@@ -24,7 +24,7 @@ static json_t *error_json(const adj_error *e)
 static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
 {
     json_t *j = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:s, s:s}",
-                          "node", adj_node_id(row->node), "op", adj_node_op(row->node), "name",
+                          "node", adj_node_id(row->node), "op", adj_compare_row_name(row), "name",
                           adj_node_name(row->node), "configuration",
                           adj_comparison_config(c, row->config)->name, "result",
                           adj_verdict_name(row->verdict), "blame", adj_blame_name(row->blame),
@@ -36,6 +36,8 @@ static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
     int failed = json_object_set_new(j, "isolated", error_json(&row->isolated)) |
                  json_object_set_new(j, "in_graph", error_json(&row->in_plan)) |
                  json_object_set_new(j, "propagated", error_json(&row->propagated)) |
+                 json_object_set_new(j, "fused", json_boolean(row->group[0] != '\0')) |
+                 json_object_set_new(j, "kinks", json_integer((json_int_t)row->kinks)) |
                  json_object_set_new(j, "us", number(row->us)) |
                  json_object_set_new(j, "reference_us", number(row->reference_us)) |
                  json_object_set_new(j, "gflops", number(row->gflops)) |

@@ -15,7 +15,7 @@ int fails_so(const adj_comparison *c, const char *op, adj_verdict verdict, adj_b
 {
     for (int i = 0; i < adj_comparison_n_rows(c); i++) {
         const adj_compare_row *row = adj_comparison_row(c, i);
-        if ((op == NULL || strcmp(adj_node_op(row->node), op) == 0) && row->verdict == verdict &&
+        if ((op == NULL || strcmp(adj_compare_row_name(row), op) == 0) && row->verdict == verdict &&
             row->blame == blame)
             return 1;
     }

@@ -4,15 +4,14 @@
 
 #include "compare_write.h"
 
-static const char *op_of(const adj_compare_row *row) { return adj_node_op(row->node); }
-
 /* Is this the first row of its op under its configuration? */
 static int is_first(const adj_comparison *c, int i)
 {
     const adj_compare_row *row = adj_comparison_row(c, i);
     for (int k = 0; k < i; k++) {
         const adj_compare_row *other = adj_comparison_row(c, k);
-        if (other->config == row->config && strcmp(op_of(other), op_of(row)) == 0)
+        if (other->config == row->config &&
+            strcmp(adj_compare_row_name(other), adj_compare_row_name(row)) == 0)
             return 0;
     }
     return 1;
@@ -50,10 +49,10 @@ int sum_op(const adj_comparison *c, int k, int i, op_sum *s)
     *s = (op_sum){.implementation = "", .worst = NAN, .sqnr = NAN, .sqnr_propagated = NAN};
     for (int r = 0; r < adj_comparison_n_rows(c) && s->op == NULL; r++)
         if (adj_comparison_row(c, r)->config == k && is_first(c, r) && i-- == 0)
-            s->op = op_of(adj_comparison_row(c, r));
+            s->op = adj_compare_row_name(adj_comparison_row(c, r));
     for (int r = 0; r < adj_comparison_n_rows(c) && s->op != NULL; r++) {
         const adj_compare_row *row = adj_comparison_row(c, r);
-        if (row->config == k && strcmp(op_of(row), s->op) == 0)
+        if (row->config == k && strcmp(adj_compare_row_name(row), s->op) == 0)
             add(s, row, &slowest);
     }
     return s->op != NULL;

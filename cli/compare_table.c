@@ -97,7 +97,7 @@ static void print_rows(FILE *f, const adj_comparison *c, int k)
                           .gflop = 1e-6 * row->gflops * row->us};
         if (row->config != k)
             continue;
-        fprintf(f, "  %%%-6d %-36s", adj_node_id(row->node), adj_node_op(row->node));
+        fprintf(f, "  %%%-6d %-36s", adj_node_id(row->node), adj_compare_row_name(row));
         print_measures(f, &s, adj_verdict_name(row->verdict));
     }
 }
@@ -126,7 +126,7 @@ static void print_error(FILE *f, const adj_compare_row *row, const char *which, 
     }
     fprintf(f, "    %s: %lld of %lld wrong, worst at ", which, (long long)e->wrong,
             (long long)e->n);
-    print_index(f, adj_node_type(row->node).shape, e->at);
+    print_index(f, row->type.shape, e->at);
     fprintf(f, ": got %.9g, expected %.9g", isnan(e->got) ? NAN : e->got, e->expected);
     if (!isnan(e->worst))
         fprintf(f, " +- %.2g", e->bound);
@@ -144,7 +144,7 @@ static void print_failure(FILE *f, const adj_comparison *c, const adj_compare_ro
 {
     const adj_node *n = row->node;
     fprintf(f, "  %s: %s %%%d %s", adj_comparison_config(c, row->config)->name,
-            adj_verdict_name(row->verdict), adj_node_id(n), adj_node_op(n));
+            adj_verdict_name(row->verdict), adj_node_id(n), adj_compare_row_name(row));
     if (adj_node_name(n)[0] != '\0')
         fprintf(f, " \"%s\"", adj_node_name(n));
     if (row->backend[0] != '\0')
@@ -152,7 +152,7 @@ static void print_failure(FILE *f, const adj_comparison *c, const adj_compare_ro
     fprintf(f, ", to blame: %s\n", adj_blame_name(row->blame));
     if (row->reason[0] != '\0')
         fprintf(f, "    %s\n", row->reason);
-    print_error(f, row, "alone", &row->isolated);
+    print_error(f, row, row->group[0] != '\0' ? "fused, alone" : "alone", &row->isolated);
     print_error(f, row, "on its own operands in the graph", &row->in_plan);
 }
 
@@ -181,7 +181,7 @@ static void print_again(FILE *f, const adj_comparison *c, const write_opts *o)
             continue;
         fprintf(f, "  %s", adj_comparison_config(c, k)->name);
         if (r->row != NULL)
-            fprintf(f, ", %%%d %s", adj_node_id(r->row->node), adj_node_op(r->row->node));
+            fprintf(f, ", %%%d %s", adj_node_id(r->row->node), adj_compare_row_name(r->row));
         if (r->tried > 0)
             fprintf(f, ", after %d trials", r->tried);
         fprintf(f, "\n    again: %s\n", r->line);

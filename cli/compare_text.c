@@ -72,7 +72,7 @@ int write_csv(FILE *f, const adj_comparison *c)
     for (int i = 0; i < adj_comparison_n_rows(c); i++) {
         const adj_compare_row *row = adj_comparison_row(c, i);
         fprintf(f, "%d,", adj_node_id(row->node));
-        csv_text(f, adj_node_op(row->node));
+        csv_text(f, adj_compare_row_name(row));
         csv_text(f, adj_node_name(row->node));
         csv_text(f, adj_comparison_config(c, row->config)->name);
         csv_text(f, adj_verdict_name(row->verdict));
@@ -117,8 +117,8 @@ static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *
     const adj_error *e = row->isolated.wrong > 0 ? &row->isolated : &row->in_plan;
     fputs("  <testcase classname=\"", f);
     write_escaped(f, adj_comparison_config(c, row->config)->name);
-    fprintf(f, "\" name=\"%%%d %s\" time=\"%.9f\"", adj_node_id(row->node), adj_node_op(row->node),
-            1e-6 * row->us);
+    fprintf(f, "\" name=\"%%%d %s\" time=\"%.9f\"", adj_node_id(row->node),
+            adj_compare_row_name(row), 1e-6 * row->us);
     if (row->verdict == ADJ_VERDICT_PASS) {
         fputs("/>\n", f);
         return;

@@ -2,7 +2,7 @@
  *
  * Each configuration runs the whole graph (compare_whole.c): propagated values, in_plan; and every
  * node alone on the reference's operands (isolated). compare_node.c has the bounds, compare_judge.c
- * the measures. */
+ * the measures. What a configuration's plan fuses is run alone too (compare_group.c). */
 #include <math.h>
 #include <string.h>
 
@@ -189,7 +189,13 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     const bench b = {r->opts, &r->c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
     pool p = {.allocator = r->c->pool.allocator};
     adj_compare_row *row = &r->c->row[r->c->n_row];
-    *row = (adj_compare_row){.node = n, .config = k, .reason = "", .why = "", .repeats = 1};
+    *row = (adj_compare_row){.node = n,
+                             .group = "",
+                             .config = k,
+                             .type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape},
+                             .reason = "",
+                             .why = "",
+                             .repeats = 1};
     row->isolated.worst = row->in_plan.worst = row->propagated.worst = NAN;
     adj_status status = isolated(r, &b, k, &p, row);
     if (status == ADJ_OK && r->whole[k].status == ADJ_OK)
@@ -200,6 +206,26 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     blame(r, k, row);
     r->c->n_row++;
     return r->c->status;
+}
+
+/* The groups' rows behind the nodes'. */
+static adj_status add_group_rows(comparing *r)
+{
+    adj_comparison *c = r->c;
+    int n = c->n_row;
+    for (int k = 0; k < c->n_config; k++)
+        n += r->n_group_row[k];
+    adj_compare_row *all = pool_alloc(&c->pool, (size_t)n, sizeof *all);
+    if (all == NULL)
+        return compare_no_memory(c);
+    memcpy(all, c->row, (size_t)c->n_row * sizeof *all);
+    c->row = all;
+    for (int k = 0; k < c->n_config; k++)
+        for (int i = 0; i < r->n_group_row[k]; i++) {
+            c->row[c->n_row++] = r->group_row[k][i];
+            c->n_failed += r->group_row[k][i].verdict != ADJ_VERDICT_PASS;
+        }
+    return ADJ_OK;
 }
 
 adj_status compare_all(comparing *r)
@@ -218,5 +244,5 @@ adj_status compare_all(comparing *r)
             say(r, adj_node_op(r->g->node[id]));
             compare_node(r, r->g->node[id], k);
         }
-    return c->status;
+    return c->status == ADJ_OK ? add_group_rows(r) : c->status;
 }

@@ -41,9 +41,15 @@ typedef struct {
     int n;
     fetch_info *info;
     void **value; /* by fetch, in its type */
+    int n_plan;   /* nodes of the executor's graph */
+    int *step_of; /* by their ids: the step that computes it; negative: none does */
+    /* Of a bare trial that ran; NULL of others. */
+    adj_graph *plan;        /* the executor's graph, to be freed by the caller before the trial's */
+    const adj_node **image; /* by id of the trial's graph: its node of plan; NULL: dead */
 } outcome;
 
-/* compare_trial.c. The outcome's memory is p's. ADJ_ENOMEM, or ADJ_OK whatever the outcome. */
+/* compare_trial.c. The outcome's memory is p's but for plan. ADJ_ENOMEM, or ADJ_OK whatever the
+ * outcome. */
 adj_status trial_here(const trial *t, pool *p, outcome *o);
 
 /* compare_wire.c. */
@@ -102,11 +108,39 @@ typedef struct {
     char origin[96];
 } expectation;
 
+/* operand: in the reference's types. */
+typedef struct {
+    const adj_node *node;
+    void *const *operand;
+    adj_dtype dtype; /* of the result that is to be judged */
+    int exact;       /* operands are integers */
+} bound_case;
+
 /* Memory is p's. Both return ADJ_ENOMEM, or ADJ_OK and tell in the outcome what failed: of the
  * reference, or of c. */
 adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, pool *p,
                        expectation *e, outcome *o);
 adj_status node_run(const bench *b, const node_case *n, const adj_config *c, pool *p, outcome *o);
+
+/* The second half of node_expect: the operands are rounded. */
+adj_status node_bound(const bench *b, const bound_case *n, pool *p, expectation *e, outcome *o);
+/* operand: in the types that c gives the node's operands. */
+adj_status run_node(const bench *b, const adj_node *n, void *const operand[], const adj_config *c,
+                    pool *p, outcome *o);
+/* Linear in every float operand? */
+int is_linear(const adj_node *n);
+
+/* compare_group_bound.c: a fused group alone, node after node under the reference, which has to be
+ * in f64. */
+typedef struct {
+    const adj_group *group;
+    int exact;
+    void *const *operand; /* by group->in, as the group gets them: floats in f64 */
+} group_case;
+/* What leaves the group, by group->out. kinks: elements inside whose side of a kink rounding
+ * decides. o tells what failed, as for a node. */
+adj_status group_expect(const bench *b, const group_case *g, pool *p, expectation e[],
+                        int64_t *kinks, outcome *o);
 
 /* Runs a trial here, or where the options say. */
 adj_status run_trial(const bench *b, const trial *t, pool *p, outcome *o);

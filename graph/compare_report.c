@@ -164,8 +164,10 @@ static adj_status list_nodes(comparing *r)
     r->leaf_value = pool_alloc(p, n, sizeof(void *));
     r->tainted = pool_alloc(p, n * (size_t)r->c->n_config, 1);
     r->whole = pool_alloc(p, (size_t)r->c->n_config, sizeof *r->whole);
-    if (r->root == NULL || r->needed == NULL || r->index == NULL || r->leaf_value == NULL ||
-        r->tainted == NULL || r->whole == NULL)
+    r->group_row = pool_alloc(p, (size_t)r->c->n_config, sizeof *r->group_row);
+    r->n_group_row = pool_alloc(p, (size_t)r->c->n_config, sizeof *r->n_group_row);
+    if (r->group_row == NULL || r->n_group_row == NULL || r->root == NULL || r->needed == NULL ||
+        r->index == NULL || r->leaf_value == NULL || r->tainted == NULL || r->whole == NULL)
         return compare_no_memory(r->c);
     for (int i = 0; i < o->n_root; i++)
         r->root[r->n_root++] = o->root[i];
@@ -238,6 +240,11 @@ int adj_comparison_n_rows(const adj_comparison *c) { return c != NULL ? c->n_row
 const adj_compare_row *adj_comparison_row(const adj_comparison *c, int i)
 {
     return i >= 0 && i < adj_comparison_n_rows(c) ? &c->row[i] : NULL;
+}
+
+const char *adj_compare_row_name(const adj_compare_row *row)
+{
+    return row == NULL ? "" : row->group[0] != '\0' ? row->group : adj_node_op(row->node);
 }
 
 int adj_comparison_n_failed(const adj_comparison *c) { return c != NULL ? c->n_failed : 0; }

@@ -22,11 +22,13 @@ typedef struct {
     const adj_compare_opts *opts;
     int n_root, n_node; /* n_node: that are compared */
     const adj_node **root;
-    char *needed;      /* by id */
-    int *index;        /* by id: place among the nodes compared, or negative */
-    void **leaf_value; /* by id: leaves and fills, in their types; NULL for others */
-    outcome *whole;    /* by configuration: every node compared is fetched */
-    char *tainted;     /* by id and configuration: wrong, or fed by what is */
+    char *needed;                /* by id */
+    int *index;                  /* by id: place among the nodes compared, or negative */
+    void **leaf_value;           /* by id: leaves and fills, in their types; NULL for others */
+    outcome *whole;              /* by configuration: every node compared is fetched */
+    char *tainted;               /* by id and configuration: wrong, or fed by what is */
+    adj_compare_row **group_row; /* by configuration: its fused groups' */
+    int *n_group_row;
     int done, of;
 } comparing;
 
@@ -35,6 +37,10 @@ adj_status compare_fail(adj_comparison *c, adj_status status, const char *format
 adj_status compare_no_memory(adj_comparison *c);
 /* compare_whole.c: runs configuration k's whole graph; the reference's comes first. */
 adj_status compare_whole(comparing *r, int k);
+/* compare_group.c: after configuration k's plain run t, whose outcome is o; image: by id. Fills
+ * group_row. */
+adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
+                          const outcome *o);
 /* compare.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);
 /* compare_report.c: a copy that lives as long as the comparison; "" and the error recorded when out

@@ -135,17 +135,48 @@ static uint64_t kernels_of(const adj_exec *e)
     return all;
 }
 
+static adj_status note_steps(const adj_exec *e, pool *p, outcome *o)
+{
+    o->n_plan = e->graph->n_node;
+    o->step_of = pool_alloc(p, (size_t)o->n_plan, sizeof *o->step_of);
+    if (o->step_of == NULL)
+        return ADJ_ENOMEM;
+    for (int id = 0; id < o->n_plan; id++)
+        o->step_of[id] = NONE;
+    for (int i = 0; i < e->n_step; i++)
+        for (int k = 0; e->step[i].kind == STEP_KERNEL && k < e->step[i].group.n_node; k++)
+            o->step_of[e->step[i].group.node[k]->id] = i;
+    return ADJ_OK;
+}
+
+/* The plan's graph outlives the executor, whose steps are not run again. */
+static adj_status take_plan(const trial *t, adj_exec *e, pool *p, outcome *o)
+{
+    o->image = pool_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
+    if (o->image == NULL)
+        return ADJ_ENOMEM;
+    for (int id = 0; id < t->g->n_node; id++)
+        o->image[id] = e->image[id];
+    o->plan = e->graph;
+    e->graph = NULL;
+    return ADJ_OK;
+}
+
 static adj_status run_it(const trial *t, adj_exec *e, pool *p, outcome *o)
 {
     o->exec = adj_exec_stats(e);
     o->kernels = kernels_of(e);
-    adj_status status = give_leaves(t, e);
+    adj_status status = note_steps(e, p, o);
+    if (status == ADJ_OK)
+        status = give_leaves(t, e);
     if (status == ADJ_OK)
         status = take_values(t, e, p, o);
     if (status == ADJ_OK) {
         describe(t, e, o);
         status = time_runs(t, e, p, o);
     }
+    if (status == ADJ_OK && t->bare)
+        status = take_plan(t, e, p, o);
     return status;
 }
 

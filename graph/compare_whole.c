@@ -145,7 +145,7 @@ static void judge_roots(comparing *r, int k, const outcome *o)
 static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *const image[], int k)
 {
     adj_config_result *out = &r->c->result[k];
-    outcome o;
+    outcome o = {0};
     pool p = {.allocator = r->c->pool.allocator};
     t->bare = 1;
     t->n_fetch = r->n_root;
@@ -164,6 +164,9 @@ static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *co
         else
             judge_roots(r, k, &o);
     }
+    if (status == ADJ_OK && o.status == ADJ_OK && k > 0 && r->whole[0].status == ADJ_OK)
+        status = compare_groups(r, k, t, image, &o);
+    adj_graph_free(o.plan);
     pool_free(&p);
     return status;
 }

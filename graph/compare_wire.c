@@ -51,6 +51,13 @@ static void put_node(writer *w, const adj_node *n)
         put(w, ((const adj_const_attrs *)n->attrs)->data, bytes_of(n));
 }
 
+static void put_graph(writer *w, const adj_graph *g)
+{
+    put_number(w, (uint64_t)g->n_node);
+    for (int id = 0; id < g->n_node; id++)
+        put_node(w, g->node[id]);
+}
+
 static void put_trial(writer *w, const trial *t)
 {
     put_number(w, magic);
@@ -59,9 +66,7 @@ static void put_trial(writer *w, const trial *t)
     put_number(w, (uint64_t)t->runs);
     put_number(w, (uint64_t)t->threads);
     put_number(w, (uint64_t)t->bare);
-    put_number(w, (uint64_t)t->g->n_node);
-    for (int id = 0; id < t->g->n_node; id++)
-        put_node(w, t->g->node[id]);
+    put_graph(w, t->g);
     put_number(w, (uint64_t)t->n_fetch);
     for (int i = 0; i < t->n_fetch; i++)
         put_number(w, t->fetch[i]->id);
@@ -82,6 +87,13 @@ static void put_outcome(writer *w, const trial *t, const outcome *o)
     put(w, o->info, (size_t)o->n * sizeof *o->info);
     for (int i = 0; i < o->n; i++)
         put(w, o->value[i], bytes_of(t->fetch[i]));
+    put_number(w, (uint64_t)o->n_plan);
+    put(w, o->step_of, (size_t)o->n_plan * sizeof *o->step_of);
+    if (!t->bare)
+        return;
+    put_graph(w, o->plan);
+    for (int id = 0; id < t->g->n_node; id++)
+        put_number(w, o->image[id] != NULL ? o->image[id]->id + UINT64_C(1) : 0);
 }
 
 /* ---- reading ---- */
@@ -174,6 +186,17 @@ static adj_node *take_node(reader *r, adj_graph *g, adj_node *const node[], int 
     return adj_label(n, name);
 }
 
+/* By id; NULL: out of memory. */
+static adj_node **take_graph(reader *r, adj_graph *g, pool *p, int *n_node)
+{
+    *n_node = (int)take_number(r, r->left);
+    adj_node **node = pool_alloc(p, (size_t)*n_node + 1, sizeof(adj_node *));
+    for (int id = 0; id < *n_node && node != NULL && !r->wrong; id++)
+        if ((node[id] = take_node(r, g, node, id)) == NULL || node[id]->id != (uint32_t)id)
+            r->wrong = 1;
+    return adj_graph_status(g) == ADJ_ENOMEM ? NULL : node;
+}
+
 static adj_status take_leaves(reader *r, adj_node *const node[], int n_node, trial *t, pool *p)
 {
     for (int i = 0; i < t->n_leaf && !r->wrong; i++) {
@@ -201,13 +224,10 @@ static adj_status take_trial(reader *r, pool *p, adj_config *config, trial *t)
     t->runs = (int)take_number(r, 1000);
     t->threads = (int)take_number(r, 1024);
     t->bare = (int)take_number(r, 1);
-    int n_node = (int)take_number(r, r->left);
-    adj_node **node = pool_alloc(p, (size_t)n_node + 1, sizeof(adj_node *));
-    if (node == NULL || t->g == NULL)
+    int n_node;
+    adj_node **node = t->g != NULL ? take_graph(r, t->g, p, &n_node) : NULL;
+    if (node == NULL)
         return ADJ_ENOMEM;
-    for (int id = 0; id < n_node && !r->wrong; id++)
-        if ((node[id] = take_node(r, t->g, node, id)) == NULL)
-            r->wrong = 1;
     t->n_fetch = (int)take_number(r, r->left);
     t->fetch = pool_alloc(p, (size_t)t->n_fetch + 1, sizeof(adj_node *));
     for (int i = 0; i < t->n_fetch && t->fetch != NULL && !r->wrong; i++) {
@@ -223,15 +243,41 @@ static adj_status take_trial(reader *r, pool *p, adj_config *config, trial *t)
     return take_leaves(r, node, n_node, t, p);
 }
 
+static adj_status take_plan(reader *r, const trial *t, pool *p, outcome *o)
+{
+    const adj_graph_opts opts = {.allocator = &p->allocator};
+    int n_node;
+    o->image = pool_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
+    o->plan = adj_graph_new_with(ADJ_VERSION, &opts);
+    if (o->image == NULL || o->plan == NULL)
+        return ADJ_ENOMEM;
+    adj_node **node = take_graph(r, o->plan, p, &n_node);
+    if (node == NULL)
+        return ADJ_ENOMEM;
+    r->wrong |= o->n_plan != n_node;
+    for (int id = 0; id < t->g->n_node && !r->wrong; id++) {
+        uint64_t k = take_number(r, (uint64_t)n_node);
+        o->image[id] = k > 0 ? node[k - 1] : NULL;
+        r->wrong |= k > 0 && !adj_shape_equal(node[k - 1]->type.shape, t->g->node[id]->type.shape);
+    }
+    for (int i = 0; i < t->n_fetch; i++)
+        r->wrong |= o->image[t->fetch[i]->id] == NULL;
+    return ADJ_OK;
+}
+
 static adj_status take_outcome(reader *r, const trial *t, pool *p, outcome *o)
 {
     r->wrong |= take_number(r, UINT64_MAX) != magic;
     take_into(r, o, sizeof *o);
     o->info = NULL;
     o->value = NULL;
+    o->step_of = NULL;
+    o->n_plan = 0;
+    o->plan = NULL;
+    o->image = NULL;
     o->message[sizeof o->message - 1] = '\0';
     int whole = (int)take_number(r, 1);
-    r->wrong |= o->n != t->n_fetch;
+    r->wrong |= o->n != t->n_fetch || whole != (o->status == ADJ_OK);
     if (r->wrong || !whole)
         return ADJ_OK;
     o->info = pool_alloc(p, (size_t)o->n, sizeof *o->info);
@@ -244,7 +290,12 @@ static adj_status take_outcome(reader *r, const trial *t, pool *p, outcome *o)
             return ADJ_ENOMEM;
         take_into(r, o->value[i], bytes_of(t->fetch[i]));
     }
-    return ADJ_OK;
+    o->n_plan = (int)take_number(r, r->left / sizeof *o->step_of);
+    o->step_of = pool_alloc(p, (size_t)o->n_plan + 1, sizeof *o->step_of);
+    if (o->step_of == NULL)
+        return ADJ_ENOMEM;
+    take_into(r, o->step_of, (size_t)o->n_plan * sizeof *o->step_of);
+    return t->bare ? take_plan(r, t, p, o) : ADJ_OK;
 }
 
 /* ---- the two ends ---- */
@@ -275,8 +326,10 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, pool *p
     }
     reader r = {.from = answer, .left = bytes};
     status = take_outcome(&r, t, p, o);
-    if (status == ADJ_OK && r.wrong)
+    if (status == ADJ_OK && r.wrong) {
+        adj_graph_free(o->plan);
         no_answer(o, "the answer is cut off");
+    }
     free(answer);
     return status;
 }
@@ -289,7 +342,7 @@ adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_
     pool p = {.allocator = default_allocator()};
     trial t = {.g = adj_graph_new()};
     adj_config config;
-    outcome o;
+    outcome o = {0};
     *answer = NULL;
     adj_status status = take_trial(&r, &p, &config, &t);
     if (status == ADJ_OK && r.wrong)
@@ -307,6 +360,7 @@ adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_
         else
             put_outcome(&w, &t, &o);
     }
+    adj_graph_free(o.plan);
     adj_graph_free(t.g);
     pool_free(&p);
     return status;

@@ -220,7 +220,12 @@ typedef enum {
 
 typedef struct {
     const adj_node *node; /* of the graph compared */
-    int config;           /* 1, 2, ...: the reference has no rows */
+    /* "conv2d+bias_add": the row is of a result of a group of nodes that one kernel computes in the
+     * configuration's plan, alone on the reference's operands; node is the result, or what it
+     * becomes. "" for a node. */
+    const char *group;
+    int config;    /* 1, 2, ...: the reference has no rows */
+    adj_type type; /* of the values judged */
     adj_verdict verdict;
     adj_blame blame;
     const char *reason; /* a sentence; "" */
@@ -229,6 +234,8 @@ typedef struct {
      * in_plan: its result within the graph against the reference on the same operands. */
     adj_error propagated, isolated, in_plan;
     char origin[96];         /* of the bound: "(u + 75 u_f32) sum|ab|" */
+    int64_t kinks;           /* of a group: elements inside it where rounding alone decides the side
+                                of a kink, such as a relu_grad's mask; their bounds reach across */
     int exact;               /* integers: equality was demanded */
     int repeats;             /* two runs gave the same bits, or other operands; else a failure */
     int canary;              /* a kernel wrote outside its memory */
@@ -265,9 +272,12 @@ typedef struct {
     double reference_apart;
 } adj_config_result;
 ADJ_API adj_config_result adj_comparison_result(const adj_comparison *c, int i);
-/* In the order of the nodes; for each node a row for each configuration. */
+/* In the order of the nodes, for each node a row for each configuration; then, by configuration,
+ * the results of fused groups in the order of their first nodes. */
 ADJ_API int adj_comparison_n_rows(const adj_comparison *c);
 ADJ_API const adj_compare_row *adj_comparison_row(const adj_comparison *c, int i);
+/* The op of its node, or its group. */
+ADJ_API const char *adj_compare_row_name(const adj_compare_row *row);
 /* How many rows, and how many configurations' whole runs, are not ADJ_VERDICT_PASS. */
 ADJ_API int adj_comparison_n_failed(const adj_comparison *c);
 ADJ_API int adj_comparison_n_whole_failed(const adj_comparison *c);

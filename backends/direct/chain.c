@@ -18,6 +18,12 @@ static int among(const adj_node *n, int count, const adj_node *const list[])
 
 static int is_sum(const adj_node *n) { return chain_kind_of(n->op)->is_sum; }
 
+/* Widens what was narrowed: only the rounding is wanted, and inside a chain there is none. */
+static int is_rounding(const adj_node *u, const adj_node *x)
+{
+    return u->op == &adj_op_cast && x->op == &adj_op_cast && x->type.dtype != ADJ_F32;
+}
+
 /* The first operand of u that a chain lacks; NULL: all are there. What comes from outside is older
  * than the root, so it cannot depend on the chain; a sum in the chain is known only after the pass,
  * and what has to be known before it cannot come from the chain at all. */
@@ -28,7 +34,8 @@ static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
         const adj_node *x = u->in[i];
         int inside = among(x, n, group);
         int before = chain_kind_of(u->op)->roles[i] == 'p';
-        if (inside ? is_sum(x) || before : x->id > root->id && !(x->op->flags & ADJ_OP_LEAF))
+        if (inside ? is_sum(x) || before || is_rounding(u, x)
+                   : x->id > root->id && !(x->op->flags & ADJ_OP_LEAF))
             return x;
     }
     return NULL;

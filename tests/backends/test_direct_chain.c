@@ -355,3 +355,27 @@ Test(direct_chain, known_before_the_pass)
     expect_values(&f, sums, "direct", (double[]){3, 8 / sqrt(5), 4, 6}, 1e-6, 0);
     fixture_free(&f);
 }
+
+/* A cast to bf16 and back is there to round; a chain, which does not round inside, leaves it. */
+Test(direct_chain, casts_round)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {64}});
+    adj_node *y = adj_scale(adj_cast(adj_cast(adj_scale(x, 3), ADJ_BF16), ADJ_F32), 2);
+    adj_exec *e = NULL;
+    float data[64], got[64];
+    for (int i = 0; i < 64; i++)
+        data[i] = 1 + (float)i / 1024;
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct", .threads = 1};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_set(e, x, data, sizeof data), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    cr_assert_eq(adj_get(e, y, got, sizeof got), ADJ_OK);
+    for (int i = 0; i < 64; i++) {
+        uint16_t rounded;
+        adj_store(ADJ_BF16, &rounded, 0, 3 * (double)data[i]);
+        cr_assert_eq(got[i], 2 * adj_load(ADJ_BF16, &rounded, 0), "%d: %g", i, got[i]);
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+}

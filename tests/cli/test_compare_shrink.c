@@ -10,7 +10,17 @@
 
 /* ---- a backend that is wrong for some shapes, and computes nothing else ---- */
 
-typedef enum { WIDE_RELU, CONV, GRAD_OF_POOL, NOT_A_LEAF, SCALE, PRODUCT, PAIR, BY_SIXTEEN } fault;
+typedef enum {
+    WIDE_RELU,
+    CONV,
+    GRAD_OF_POOL,
+    NOT_A_LEAF,
+    SCALE,
+    PRODUCT,
+    PAIR,
+    BY_SIXTEEN,
+    FUSED
+} fault;
 static fault planted;
 
 static int is_wrong(const adj_node *n)
@@ -35,10 +45,22 @@ static int is_wrong(const adj_node *n)
     }
 }
 
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    const adj_uses *u = &uses[root->id];
+    if (planted != FUSED || max < 2 || u->n_user != 1 || u->is_root ||
+        root->op != &adj_op_batch_norm || u->user[0]->op != &adj_op_relu)
+        return 0;
+    group[0] = root;
+    group[1] = u->user[0];
+    return 2;
+}
+
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (!is_wrong(g->node[0]) || candidate > 0)
+    int takes = planted == FUSED ? g->n_node > 1 : is_wrong(g->node[0]);
+    if (!takes || candidate > 0)
         return ADJ_ENOKERNEL;
     for (int k = 0; k < g->n_in; k++)
         p->in[k] = NULL;
@@ -48,7 +70,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 
 static adj_status run(const adj_call *c)
 {
-    const adj_node *n = c->group->node[0];
+    const adj_node *n = c->group->out[0];
     for (int64_t i = 0; i < adj_shape_elems(n->type.shape); i++)
         adj_store(n->type.dtype, c->out[0], i, 1000);
     return ADJ_OK;
@@ -62,7 +84,7 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
 }
 static void close(void *backend) { (void)backend; }
 
-static const adj_kernel kernel = {.name = "any", .prepare = prepare, .run = run};
+static const adj_kernel kernel = {.name = "any", .match = match, .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
 static const adj_backend crooked = {
     .name = "crooked", .open = open, .close = close, .kernels = kernels};
@@ -158,13 +180,14 @@ Test(compare_shrink, to_the_smallest)
     }
 }
 
-/* A fault that needs the rest of the graph stays with the model, up to the node. */
-Test(compare_shrink, what_one_op_does_not_show)
+/* A fault that needs the rest of the graph stays with the model, up to the node; so does a fused
+ * group. */
+static void expect_up_to_a_node(fault f)
 {
     char line[LINE], again[LINE];
     compare_opts o = usual;
     o.graph = (compared_opts){.model = "resnet8", .node = -1, .batch = 2, .height = 8, .width = 8};
-    planted = NOT_A_LEAF;
+    planted = f;
     lines_for(&o, line);
     char *node = strstr(line, "--model resnet8 --node ");
     cr_assert_not_null(node, "%s", line);
@@ -176,6 +199,12 @@ Test(compare_shrink, what_one_op_does_not_show)
     o.shrink = 0;
     lines_for(&o, line);
     cr_assert_null(strstr(line, "--node"), "%s", line);
+}
+
+Test(compare_shrink, what_one_op_does_not_show)
+{
+    expect_up_to_a_node(NOT_A_LEAF);
+    expect_up_to_a_node(FUSED);
 }
 
 /* No more trials than asked for; and what does not fail is left alone. */

@@ -65,7 +65,7 @@ static void relu_of_biased(const adj_call *c, const adj_node *n)
     int64_t elems = adj_shape_elems(n->type.shape), channels = n->type.shape.dim[3];
     for (int64_t i = 0; i < elems; i++) {
         float v = x[i] + bias[i % channels];
-        y[i] = v > 0 && planted == SLIGHTLY_FUSED ? v * 1.000001F : 0;
+        y[i] = v > 0 && planted == SLIGHTLY_FUSED ? v * 1.0000001F : 0;
     }
 }
 

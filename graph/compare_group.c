@@ -1,0 +1,283 @@
+/* compare_group.c - every group of nodes that the plan of a configuration fuses, run alone.
+ *
+ * A plain run of the whole graph has handed over the executor's own graph (simplified, in the
+ * configuration's types and layouts) and which step computes which of its nodes. A step of several
+ * nodes is rebuilt as a graph of its own on the reference's values, and what leaves it is judged
+ * element by element: compare_group_bound.c. */
+#include <math.h>
+#include <string.h>
+
+#include "compare_group.h"
+
+static int knows(int n, const adj_node *const list[], const adj_node *x)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == x)
+            return 1;
+    return 0;
+}
+
+/* ---- the groups of a plan ---- */
+
+static int leaves_group(const plan_view *l, const adj_node *n)
+{
+    int leaves = l->is_root[n->id] != 0;
+    for (int id = (int)n->id + 1; id < l->g->n_node && !leaves; id++)
+        leaves = l->step_of[id] != l->step_of[n->id] &&
+                 knows(l->g->node[id]->n_in, (const adj_node *const *)l->g->node[id]->in, n);
+    return leaves;
+}
+
+/* The nodes of a step, what they read and what others read of them. */
+static adj_status group_of(const plan_view *l, int step, pool *p, adj_group *out)
+{
+    int n = 0, reads = 0, n_in = 0, n_out = 0;
+    for (int id = 0; id < l->g->n_node; id++)
+        if (l->step_of[id] == step) {
+            n++;
+            reads += l->g->node[id]->n_in;
+        }
+    const adj_node **node = pool_alloc(p, (size_t)n, sizeof(adj_node *));
+    const adj_node **in = pool_alloc(p, (size_t)reads, sizeof(adj_node *));
+    const adj_node **leaving = pool_alloc(p, (size_t)n, sizeof(adj_node *));
+    if (node == NULL || in == NULL || leaving == NULL)
+        return ADJ_ENOMEM;
+    for (int id = 0, i = 0; id < l->g->n_node; id++) {
+        const adj_node *m = l->g->node[id];
+        if (l->step_of[id] != step)
+            continue;
+        node[i++] = m;
+        for (int k = 0; k < m->n_in; k++)
+            if (l->step_of[m->in[k]->id] != step && !knows(n_in, in, m->in[k]))
+                in[n_in++] = m->in[k];
+        if (leaves_group(l, m))
+            leaving[n_out++] = m;
+    }
+    *out = (adj_group){n, node, n_in, in, n_out, leaving};
+    return ADJ_OK;
+}
+
+/* "conv2d+bias_add+relu" */
+static const char *name_of(const plan_view *l, const adj_group *g)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < g->n_node; i++)
+        bytes += strlen(g->node[i]->op->name) + 1;
+    char *name = pool_alloc(&l->r->c->pool, bytes, 1), *end = name;
+    for (int i = 0; name != NULL && i < g->n_node; i++)
+        end += snprintf(end, bytes - (size_t)(end - name), "%s%s", i > 0 ? "+" : "",
+                        g->node[i]->op->name);
+    return name;
+}
+
+/* ---- one group ---- */
+
+static adj_status run_group(const plan_view *l, const adj_group *g, void *const operand[], pool *p,
+                            outcome *o)
+{
+    const adj_config *config = &l->r->c->config[l->k];
+    adj_node **image = pool_alloc(p, (size_t)l->g->n_node, sizeof(adj_node *));
+    trial t = group_trial(l, config, g->n_in, g->n_out, p);
+    adj_status status = is_whole(&t, image) ? ADJ_OK : ADJ_ENOMEM;
+    t.runs = l->in_f64.runs;
+    for (int i = 0; i < g->n_in && status == ADJ_OK; i++) {
+        const adj_node *x = g->in[i];
+        int64_t elems = adj_shape_elems(x->type.shape);
+        void *v = pool_alloc(p, (size_t)elems + 1, adj_dtype_size(x->type.dtype));
+        adj_dtype from = adj_is_float(x->type.dtype) ? ADJ_F64 : x->type.dtype;
+        for (int64_t e = 0; v != NULL && e < elems; e++)
+            adj_store(x->type.dtype, v, e, adj_load(from, operand[i], e));
+        image[x->id] = add_leaf(&t, x->type, v);
+        status = v != NULL ? adj_graph_status(t.g) : ADJ_ENOMEM;
+    }
+    for (int i = 0; i < g->n_node && status == ADJ_OK; i++) {
+        const adj_node *n = g->node[i];
+        adj_node *in[MOST_IN];
+        for (int k = 0; k < n->n_in; k++)
+            in[k] = image[n->in[k]->id];
+        t.g->role = n->role;
+        image[n->id] = adj_node_new(t.g, n->op, n->n_in, in, n->attrs);
+        status = adj_graph_status(t.g);
+    }
+    for (int i = 0; i < g->n_out && status == ADJ_OK; i++)
+        t.fetch[t.n_fetch++] = image[g->out[i]->id];
+    if (status == ADJ_OK)
+        status = run_trial(&l->in_f64, &t, p, o);
+    adj_graph_free(t.g);
+    return status;
+}
+
+/* Did one step compute all of it? */
+static int was_fused(const adj_group *g, const outcome *o)
+{
+    int n = 0, step = -1;
+    for (int id = 0; id < o->n_plan; id++) {
+        if (o->step_of[id] < 0)
+            continue;
+        n += step < 0 || o->step_of[id] == step;
+        step = o->step_of[id];
+    }
+    return n == g->n_node;
+}
+
+/* The step's cost, in the group's first row. */
+static void describe_cost(const plan_view *l, const adj_group *g, const outcome *o,
+                          adj_compare_row *row)
+{
+    const comparing *r = l->r;
+    const fetch_info *f = &o->info[0];
+    for (int i = 1; i < o->n; i++)
+        f = o->info[i].seconds > f->seconds ? &o->info[i] : f;
+    row->us = 1e6 * f->seconds;
+    row->gflops = f->seconds > 0 ? 1e-9 * f->flop / f->seconds : 0;
+    row->bytes = (size_t)f->bytes;
+    row->reorders = o->exec.reorders;
+    for (int i = 0; i < g->n_node; i++) {
+        const adj_node *user = l->user[g->node[i]->id];
+        if (user != NULL && r->index[user->id] >= 0)
+            row->reference_us += 1e6 * r->whole[0].info[r->index[user->id]].seconds;
+    }
+}
+
+static void judge_out(const adj_group *g, int i, const outcome *o, const expectation *e,
+                      adj_compare_row *row)
+{
+    const judged j = {g->out[i]->type, o->value[i], e->dtype, e->expected,
+                      e->bound,        e->resolve,  e->exact};
+    row->isolated = judge(&j);
+    row->exact = e->exact;
+    row->repeats = o->info[i].repeats;
+    memcpy(row->origin, e->origin, sizeof row->origin);
+    for (int k = 0; k < o->n; k++)
+        if (o->info[k].step >= 0) {
+            snprintf(row->backend, sizeof row->backend, "%s", o->info[k].backend);
+            snprintf(row->implementation, sizeof row->implementation, "%s",
+                     o->info[k].implementation);
+        }
+    if (!was_fused(g, o))
+        row->why = "alone, these nodes are not computed by one step";
+    if (row->isolated.wrong == 0 && row->repeats)
+        return;
+    row->verdict = ADJ_VERDICT_FAIL;
+    row->blame = ADJ_BLAME_KERNEL;
+    row->reason = row->repeats
+                      ? "wrong in one of these nodes, or only when they are fused"
+                      : "not repeatable: two runs on the same operands gave different bits";
+}
+
+static adj_status compare_group(const plan_view *l, const adj_group *g, pool *p,
+                                adj_compare_row row[])
+{
+    const char *name = name_of(l, g);
+    void **operand = pool_alloc(p, (size_t)g->n_in, sizeof(void *));
+    expectation *e = pool_alloc(p, (size_t)g->n_out, sizeof *e);
+    outcome o;
+    int64_t kinks;
+    adj_status status = name != NULL && operand != NULL && e != NULL ? ADJ_OK : ADJ_ENOMEM;
+    const group_case alone = {g, l->r->opts->exact, operand};
+    if (status == ADJ_OK)
+        status = read_operands(l, g, p, operand);
+    if (status == ADJ_OK)
+        status = group_expect(&l->in_f64, &alone, p, e, &kinks, &o);
+    if (status == ADJ_OK && o.status == ADJ_OK)
+        status = run_group(l, g, operand, p, &o);
+    for (int i = 0; i < g->n_out && status == ADJ_OK; i++) {
+        row[i] = (adj_compare_row){.node = l->named[g->out[i]->id],
+                                   .group = name,
+                                   .config = l->k,
+                                   .type = g->out[i]->type,
+                                   .reason = "",
+                                   .why = "",
+                                   .repeats = 1};
+        row[i].isolated.worst = row[i].in_plan.worst = row[i].propagated.worst = NAN;
+        row[i].in_plan.sqnr = row[i].propagated.sqnr = NAN;
+        if (o.status == ADJ_OK) {
+            row[i].kinks = kinks;
+            judge_out(g, i, &o, &e[i], &row[i]);
+        } else {
+            report_failure(l->r->c, &o, &row[i].verdict, &row[i].reason);
+            row[i].blame = ADJ_BLAME_KERNEL;
+            row[i].canary = o.canary;
+        }
+    }
+    if (status == ADJ_OK && o.status == ADJ_OK)
+        describe_cost(l, g, &o, &row[0]);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+/* Which nodes stand for which; image: of the compared graph's nodes, in the trial's. */
+static adj_status view_plan(plan_view *l, const trial *t, adj_node *const image[], const outcome *o,
+                            pool *p)
+{
+    const size_t n_user = (size_t)l->r->g->n_node, n = (size_t)o->plan->n_node;
+    l->g = o->plan;
+    l->step_of = o->step_of;
+    l->user = pool_alloc(p, n, sizeof(adj_node *));
+    l->named = pool_alloc(p, n, sizeof(adj_node *));
+    l->is_root = pool_alloc(p, n, 1);
+    if (l->user == NULL || l->named == NULL || l->is_root == NULL)
+        return ADJ_ENOMEM;
+    for (int i = 0; i < t->n_fetch; i++)
+        l->is_root[o->image[t->fetch[i]->id]->id] = 1;
+    for (size_t id = n_user; id-- > 0;) /* the first of several equal nodes */
+        if (l->r->needed[id] && image[id] != NULL && o->image[image[id]->id] != NULL)
+            l->user[o->image[image[id]->id]->id] = l->r->g->node[id];
+    for (size_t id = n; id-- > 0;) {
+        if (l->user[id] != NULL)
+            l->named[id] = l->user[id];
+        if (l->named[id] == NULL)
+            l->named[id] = l->r->root[0];
+        for (int k = 0; k < l->g->node[id]->n_in; k++)
+            l->named[l->g->node[id]->in[k]->id] = l->named[id];
+    }
+    return ADJ_OK;
+}
+
+static adj_status compare_steps(const plan_view *l)
+{
+    adj_comparison *c = l->r->c;
+    adj_status status = ADJ_OK;
+    int n_row = 0, n = l->g->n_node;
+    adj_compare_row *row = pool_alloc(&c->pool, (size_t)n, sizeof *row);
+    if (row == NULL)
+        return ADJ_ENOMEM;
+    for (int id = 0; id < n && status == ADJ_OK; id++) {
+        int is_first = l->step_of[id] >= 0, n_node = 0;
+        for (int i = 0; i < n; i++)
+            n_node += l->step_of[i] == l->step_of[id];
+        for (int i = 0; i < id && is_first; i++)
+            is_first = l->step_of[i] != l->step_of[id];
+        if (!is_first || n_node < 2)
+            continue;
+        pool p = {.allocator = c->pool.allocator};
+        adj_group g;
+        status = group_of(l, l->step_of[id], &p, &g);
+        if (status == ADJ_OK)
+            status = compare_group(l, &g, &p, row + n_row);
+        pool_free(&p);
+        n_row += status == ADJ_OK ? g.n_out : 0;
+    }
+    l->r->group_row[l->k] = row;
+    l->r->n_group_row[l->k] = n_row;
+    return status;
+}
+
+adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
+                          const outcome *o)
+{
+    pool p = {.allocator = r->c->pool.allocator};
+    adj_config f64;
+    plan_view l = {.r = r, .k = k};
+    adj_config_parse("naive:f64", &f64, NULL, 0);
+    l.in_f64 = (bench){r->opts, &f64, r->opts->runs > 0 ? r->opts->runs : 5};
+    adj_status status = view_plan(&l, t, image, o, &p);
+    if (status == ADJ_OK)
+        status = compare_steps(&l);
+    if (status != ADJ_OK && status != ADJ_ENOMEM)
+        compare_fail(r->c, status, "adj_compare: %s: a fused group cannot be rebuilt",
+                     r->c->config[k].name);
+    pool_free(&p);
+    return status;
+}

@@ -1,0 +1,325 @@
+/* compare_group_bound.c - what a fused group should give, and how far from that it may be.
+ *
+ * The members are computed one after the other in f64 on naive. A member may be wrong by its own
+ * bound, as a node alone (compare_node.c), and by what its operands' errors become on their way
+ * through it: a value that never leaves the group has a bound like any other. With e the bound of
+ * an operand x, that is
+ *   element by element    the largest |f(x +- e) - f(x)|: exact where f is monotone, and at a kink
+ *                         or a mask's edge as large as the jump, which is counted
+ *   linear                f(|x| + e) - f(|x|) on absolute values
+ *   batch norm's sums     by formula
+ * and infinite for everything else: such a result is not judged. */
+#include <math.h>
+#include <string.h>
+
+#include "compare.h"
+
+enum { MOST_UNSURE = 4, MOST_READ = 64 };
+
+/* Errors of errors: a rounding unit of e, and products of two. */
+static const double second_order = 1 + 0x1p-4;
+
+typedef struct {
+    const bench *b;
+    const group_case *g;
+    pool *p;        /* of what follows */
+    void **value;   /* by member, in the reference's type */
+    double **error; /* by member; NULL: not even a rounding */
+    int64_t *kinks;
+} members;
+
+/* A member's operands, and how unsure each is. */
+typedef struct {
+    const adj_node *n;
+    void *x[MOST_READ];
+    const double *e[MOST_READ]; /* NULL: sure */
+    int n_unsure, unsure[MOST_READ];
+} operands;
+
+static int64_t elems_of(const adj_node *n) { return adj_shape_elems(n->type.shape); }
+
+static int index_of(const adj_node *n, int count, const adj_node *const list[])
+{
+    for (int i = 0; i < count; i++)
+        if (list[i] == n)
+            return i;
+    return -1;
+}
+
+static operands operands_of(const members *m, const adj_node *n)
+{
+    const adj_group *g = m->g->group;
+    operands o = {.n = n};
+    for (int k = 0; k < n->n_in; k++) {
+        int i = index_of(n->in[k], g->n_node, g->node);
+        o.x[k] = i >= 0 ? m->value[i] : m->g->operand[index_of(n->in[k], g->n_in, g->in)];
+        o.e[k] = i >= 0 ? m->error[i] : NULL;
+        if (o.e[k] != NULL)
+            o.unsure[o.n_unsure++] = k;
+    }
+    return o;
+}
+
+/* ---- through one node ---- */
+
+/* The node over operands of which some are replaced. */
+static adj_status evaluate(const members *m, const adj_node *n, void *const x[], pool *p,
+                           outcome *o)
+{
+    adj_status status = run_node(m->b, n, x, m->b->reference, p, o);
+    if (status == ADJ_OK && o->status != ADJ_OK)
+        status = ADJ_EBACKEND; /* it has just been computed on other numbers */
+    return status;
+}
+
+/* x + sign e; with magnitude |x| + sign e. */
+static double *moved(const operands *o, int k, int sign, int magnitude, pool *p)
+{
+    int64_t n = elems_of(o->n->in[k]);
+    double *v = pool_alloc(p, (size_t)n + 1, sizeof *v);
+    for (int64_t i = 0; v != NULL && i < n; i++) {
+        double x = ((const double *)o->x[k])[i], e = o->e[k] != NULL ? o->e[k][i] : 0;
+        v[i] = (magnitude ? fabs(x) : x) + (sign != 0 ? sign * e : 0);
+    }
+    return v;
+}
+
+/* Does element i of the result need only element i of the operands that are unsure? */
+static int goes_by_element(const operands *o)
+{
+    if (o->n->op->flags & ADJ_OP_ELEMENTWISE)
+        return 1;
+    if (o->n->op != &adj_op_batch_norm && o->n->op != &adj_op_batch_norm_grad)
+        return 0;
+    for (int i = 0; i < o->n_unsure; i++)
+        if (!adj_shape_equal(o->n->in[o->unsure[i]]->type.shape, o->n->type.shape))
+            return 0;
+    return 1;
+}
+
+/* spread[i] = the largest |f(x +- e) - f(x)|, over the corners of n_unsure operands. */
+static adj_status through_elements(const members *m, const operands *o, int n_unsure,
+                                   const int unsure[], double *spread)
+{
+    const double *y = m->value[index_of(o->n, m->g->group->n_node, m->g->group->node)];
+    adj_status status = ADJ_OK;
+    for (int corner = 0; corner < 1 << n_unsure && status == ADJ_OK; corner++) {
+        pool p = {.allocator = m->p->allocator};
+        void *x[MOST_READ];
+        outcome at;
+        memcpy(x, o->x, sizeof x);
+        for (int j = 0; j < n_unsure && status == ADJ_OK; j++)
+            if ((x[unsure[j]] = moved(o, unsure[j], corner >> j & 1 ? 1 : -1, 0, &p)) == NULL)
+                status = ADJ_ENOMEM;
+        if (status == ADJ_OK)
+            status = evaluate(m, o->n, x, &p, &at);
+        for (int64_t i = 0; status == ADJ_OK && i < elems_of(o->n); i++) {
+            double d = fabs(((const double *)at.value[0])[i] - y[i]);
+            spread[i] = isnan(d) ? INFINITY : fmax(spread[i], d);
+        }
+        pool_free(&p);
+    }
+    return status;
+}
+
+/* An operand that picks a piece of y, as relu_grad's mask does: counts the elements where its error
+ * alone decides which. */
+static adj_status count_kinks(const members *m, const operands *o)
+{
+    int picks[MOST_READ], n = 0;
+    if (!(o->n->op->flags & ADJ_OP_KINKS) || o->n->op->linear_in == 0)
+        return ADJ_OK;
+    for (int i = 0; i < o->n_unsure; i++)
+        if (!(o->n->op->linear_in >> o->unsure[i] & 1))
+            picks[n++] = o->unsure[i];
+    double *spread = pool_alloc(m->p, (size_t)elems_of(o->n) + 1, sizeof *spread);
+    adj_status status = spread == NULL ? ADJ_ENOMEM : ADJ_OK;
+    if (status == ADJ_OK && n > 0)
+        status = through_elements(m, o, n, picks, spread);
+    for (int64_t i = 0; status == ADJ_OK && i < elems_of(o->n); i++)
+        *m->kinks += spread[i] > 0;
+    return status;
+}
+
+static adj_status through_linear(const members *m, const operands *o, double *spread)
+{
+    adj_status status = ADJ_OK;
+    for (int sign = 0; sign < 2 && status == ADJ_OK; sign++) {
+        pool p = {.allocator = m->p->allocator};
+        void *x[MOST_READ];
+        outcome at;
+        memcpy(x, o->x, sizeof x);
+        for (int k = 0; k < o->n->n_in && status == ADJ_OK; k++)
+            if (adj_is_float(o->n->in[k]->type.dtype) && (x[k] = moved(o, k, sign, 1, &p)) == NULL)
+                status = ADJ_ENOMEM;
+        if (status == ADJ_OK)
+            status = evaluate(m, o->n, x, &p, &at);
+        for (int64_t i = 0; status == ADJ_OK && i < elems_of(o->n); i++)
+            spread[i] = fabs(((const double *)at.value[0])[i] - spread[i]);
+        pool_free(&p);
+    }
+    return status;
+}
+
+/* The channel of element i. */
+static int64_t channel_of(adj_shape s, int64_t format, int64_t i)
+{
+    int64_t inner = 1;
+    if (format == ADJ_NHWC)
+        return i % s.dim[s.rank - 1];
+    for (int64_t d = 2; d < s.rank; d++)
+        inner *= s.dim[d];
+    return i / inner % s.dim[1];
+}
+
+/* mean and var: means of e, and of 2 |x - mean| e + e e. */
+static void through_stats(const members *m, const operands *o, double *spread)
+{
+    const double *x = o->x[0], *e = o->e[0];
+    const double *mean = m->value[index_of(o->n, m->g->group->n_node, m->g->group->node)];
+    const int64_t format = ((const adj_format_attrs *)o->n->attrs)->format;
+    const adj_shape shape = o->n->in[0]->type.shape;
+    int64_t channels = o->n->type.shape.dim[1], n = elems_of(o->n->in[0]);
+    double part = (double)channels / (double)n;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t c = channel_of(shape, format, i);
+        spread[c] += part * e[i];
+        spread[channels + c] += part * (2 * fabs(x[i] - mean[c]) + e[i]) * e[i];
+    }
+}
+
+/* sum(dy (x - mean) s) and sum(dy), s = 1 / sqrt(var + epsilon). */
+static void through_grad_sums(const operands *o, double *spread)
+{
+    const double *x = o->x[0], *stats = o->x[1], *dy = o->x[2];
+    const adj_batch_norm_attrs *a = o->n->attrs;
+    const adj_shape shape = o->n->in[0]->type.shape;
+    int64_t channels = o->n->type.shape.dim[1];
+    for (int64_t i = 0; i < elems_of(o->n->in[0]); i++) {
+        int64_t c = channel_of(shape, a->format, i);
+        double ex = o->e[0] != NULL ? o->e[0][i] : 0, edy = o->e[2] != NULL ? o->e[2][i] : 0;
+        double s = 1 / sqrt(stats[channels + c] + a->epsilon);
+        spread[c] += s * ((fabs(dy[i]) + edy) * ex + fabs(x[i] - stats[c]) * edy);
+        spread[channels + c] += edy;
+    }
+}
+
+/* What the operands' errors become. */
+static adj_status propagate(const members *m, const operands *o, double *spread)
+{
+    const adj_op *op = o->n->op;
+    if (adj_is_float(o->n->type.dtype) && goes_by_element(o) && o->n_unsure <= MOST_UNSURE) {
+        adj_status status = through_elements(m, o, o->n_unsure, o->unsure, spread);
+        return status == ADJ_OK ? count_kinks(m, o) : status;
+    }
+    if (is_linear(o->n))
+        return through_linear(m, o, spread);
+    if (op == &adj_op_batch_norm_stats)
+        through_stats(m, o, spread);
+    else if (op == &adj_op_batch_norm_grad_sums && o->e[1] == NULL)
+        through_grad_sums(o, spread);
+    else
+        for (int64_t i = 0; i < elems_of(o->n); i++)
+            spread[i] = INFINITY;
+    return ADJ_OK;
+}
+
+/* ---- member after member ---- */
+
+/* relu and its like, and their gradients: every result is an operand, or one product with a
+ * constant. */
+static int selects(const adj_node *n)
+{
+    return (n->op->flags & ADJ_OP_KINKS) && (n->op->flags & ADJ_OP_ELEMENTWISE) &&
+           adj_is_float(n->type.dtype);
+}
+
+static int leaves(const adj_group *g, const adj_node *n)
+{
+    return index_of(n, g->n_out, g->out) >= 0;
+}
+
+/* Is every value held by the type without rounding? */
+static int is_held(const adj_node *n, const double *value)
+{
+    double room = 0;
+    for (int64_t i = 0; i < elems_of(n); i++) {
+        adj_store(n->type.dtype, &room, 0, value[i]);
+        if (adj_load(n->type.dtype, &room, 0) != value[i])
+            return 0;
+    }
+    return 1;
+}
+
+static adj_status copy(pool *p, const void *from, size_t bytes, void **to)
+{
+    *to = pool_alloc(p, bytes + 1, 1);
+    if (*to == NULL)
+        return ADJ_ENOMEM;
+    memcpy(*to, from, bytes);
+    return ADJ_OK;
+}
+
+/* Computes member i: its value, what it may err by alone, and by its operands. */
+static adj_status add_member(members *m, int i, expectation *e, outcome *o)
+{
+    const adj_node *n = m->g->group->node[i];
+    operands in = operands_of(m, n);
+    const bound_case alone = {n, in.x, n->type.dtype, m->g->exact};
+    const size_t elems = (size_t)elems_of(n);
+    const precision unit = precision_of(n->type.dtype);
+    pool p = {.allocator = m->p->allocator};
+    void *bound = NULL;
+    adj_status status = node_bound(m->b, &alone, &p, e, o);
+    if (status == ADJ_OK && o->status == ADJ_OK)
+        status = copy(m->p, e->expected, elems * adj_dtype_size(e->dtype), &m->value[i]);
+    if (status == ADJ_OK && o->status == ADJ_OK)
+        status = copy(m->p, e->bound, elems * sizeof(double), &bound);
+    pool_free(&p);
+    if (status != ADJ_OK || o->status != ADJ_OK)
+        return status;
+    e->expected = m->value[i];
+    e->bound = bound;
+    e->resolve = 1;
+    for (size_t k = 0; selects(n) && k < elems; k++)
+        e->bound[k] = 2 * unit.unit * fabs(((const double *)m->value[i])[k]) + unit.floor;
+    if (in.n_unsure > 0) {
+        double *spread = pool_alloc(m->p, elems + 1, sizeof *spread);
+        status = spread != NULL ? propagate(m, &in, spread) : ADJ_ENOMEM;
+        for (size_t k = 0; status == ADJ_OK && k < elems; k++)
+            e->bound[k] += isnan(spread[k]) ? INFINITY : second_order * spread[k];
+        e->exact = 0;
+    }
+    int sure = !adj_is_float(n->type.dtype) || (e->exact && is_held(n, m->value[i]));
+    m->error[i] = sure ? NULL : e->bound;
+    return status;
+}
+
+adj_status group_expect(const bench *b, const group_case *g, pool *p, expectation e[],
+                        int64_t *kinks, outcome *o)
+{
+    const adj_group *group = g->group;
+    size_t n = (size_t)group->n_node;
+    members m = {.b = b, .g = g, .p = p, .kinks = kinks};
+    m.value = pool_alloc(p, n, sizeof *m.value);
+    m.error = pool_alloc(p, n, sizeof *m.error);
+    *kinks = 0;
+    *o = (outcome){0};
+    if (m.value == NULL || m.error == NULL)
+        return ADJ_ENOMEM;
+    for (int i = 0; i < group->n_node; i++) {
+        expectation member;
+        adj_status status = add_member(&m, i, &member, o);
+        if (status != ADJ_OK || o->status != ADJ_OK)
+            return status;
+        int used = member.exact ? 0
+                                : snprintf(member.origin, sizeof member.origin,
+                                           "%d nodes' bounds, propagated", group->n_node);
+        if (used > 0 && *kinks > 0)
+            snprintf(member.origin + used, sizeof member.origin - (size_t)used,
+                     "; %lld elements at kinks", (long long)*kinks);
+        if (leaves(group, group->node[i]))
+            e[index_of(group->node[i], group->n_out, group->out)] = member;
+    }
+    return ADJ_OK;
+}

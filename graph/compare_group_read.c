@@ -1,0 +1,153 @@
+/* compare_group_read.c - the values that a fused group reads when it is run alone.
+ *
+ * They are the reference's. A value that the configuration put between two nodes, a cast or a
+ * transpose, has none: it is computed from those that have. */
+#include <math.h>
+#include <string.h>
+
+#include "compare_group.h"
+
+static int64_t elems_of(const adj_node *n) { return adj_shape_elems(n->type.shape); }
+
+/* The reference's value as n's type holds it; in f64 if it is a float. */
+static void *rounded_value(const plan_view *l, const adj_node *n, pool *p)
+{
+    const comparing *r = l->r;
+    const adj_node *user = l->user[n->id];
+    int i = r->index[user->id], is_float = adj_is_float(n->type.dtype);
+    adj_dtype from = i >= 0 ? config_dtype(&r->c->config[0], user->type.dtype) : user->type.dtype;
+    const void *value = i >= 0 ? r->whole[0].value[i] : r->leaf_value[user->id];
+    void *v = pool_alloc(p, (size_t)elems_of(n) + 1, sizeof(double));
+    double held = 0;
+    for (int64_t e = 0; v != NULL && e < elems_of(n); e++) {
+        adj_store(n->type.dtype, &held, 0, adj_load(from, value, e));
+        adj_store(is_float ? ADJ_F64 : n->type.dtype, v, e, adj_load(n->type.dtype, &held, 0));
+    }
+    return v;
+}
+
+trial group_trial(const plan_view *l, const adj_config *config, int n_leaf, int n_fetch, pool *p)
+{
+    const adj_compare_opts *o = l->r->opts;
+    const adj_graph_opts opts = {.allocator = &p->allocator};
+    return (trial){.config = config,
+                   .backends = config == l->in_f64.reference ? NULL : o->backends,
+                   .quarantine = o->quarantine,
+                   .g = adj_graph_new_with(ADJ_VERSION, &opts),
+                   .fetch = pool_alloc(p, (size_t)n_fetch + 1, sizeof(adj_node *)),
+                   .leaf = pool_alloc(p, (size_t)n_leaf + 1, sizeof(adj_node *)),
+                   .data = pool_alloc(p, (size_t)n_leaf + 1, sizeof(void *)),
+                   .threads = o->threads};
+}
+
+int is_whole(const trial *t, const void *room)
+{
+    return t->g != NULL && t->fetch != NULL && t->leaf != NULL && t->data != NULL && room != NULL;
+}
+
+adj_node *add_leaf(trial *t, adj_type type, const void *data)
+{
+    char name[16];
+    snprintf(name, sizeof name, "in%d", t->n_leaf);
+    adj_node *x = adj_input(t->g, name, type.dtype, type.shape);
+    t->leaf[t->n_leaf] = x;
+    t->data[t->n_leaf++] = data;
+    return x;
+}
+
+/* Values that no node of the compared graph has (a cast or transpose that the configuration put in
+ * between): computed in f64 from those that one has. */
+static adj_status compute_between(const plan_view *l, const adj_group *g, pool *p, void *operand[])
+{
+    const int n = l->g->n_node;
+    char *needed = pool_alloc(p, (size_t)n, 1);
+    adj_node **image = pool_alloc(p, (size_t)n, sizeof(adj_node *));
+    trial t = group_trial(l, l->in_f64.reference, n, g->n_in, p);
+    adj_status status = needed != NULL && is_whole(&t, image) ? ADJ_OK : ADJ_ENOMEM;
+    outcome o;
+    for (int i = 0; i < g->n_in && status == ADJ_OK; i++)
+        needed[g->in[i]->id] = operand[i] == NULL;
+    for (int id = n - 1; id >= 0 && status == ADJ_OK; id--)
+        for (int k = 0; needed[id] && l->user[id] == NULL && k < l->g->node[id]->n_in; k++)
+            needed[l->g->node[id]->in[k]->id] = 1;
+    for (int id = 0; id < n && status == ADJ_OK; id++) {
+        const adj_node *x = l->g->node[id];
+        adj_node *in[MOST_IN];
+        if (!needed[id])
+            continue;
+        for (int k = 0; k < x->n_in; k++)
+            in[k] = image[x->in[k]->id];
+        adj_type type = {config_dtype(t.config, x->type.dtype), x->type.shape};
+        image[id] = l->user[id] != NULL ? add_leaf(&t, type, rounded_value(l, x, p))
+                                        : config_rule(t.config, t.g, x, in);
+        status = adj_graph_status(t.g);
+    }
+    for (int i = 0; i < g->n_in && status == ADJ_OK; i++)
+        if (operand[i] == NULL)
+            t.fetch[t.n_fetch++] = image[g->in[i]->id];
+    if (status == ADJ_OK && t.n_fetch > 0 && (status = run_trial(&l->in_f64, &t, p, &o)) == ADJ_OK)
+        status = o.status;
+    for (int i = 0, f = 0; i < g->n_in && status == ADJ_OK; i++)
+        if (operand[i] == NULL)
+            operand[i] = o.value[f++];
+    adj_graph_free(t.g);
+    return status;
+}
+
+/* Is every member that reads x linear in it? */
+static int is_read_linearly(const adj_group *g, const adj_node *x)
+{
+    for (int i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i]->n_in; k++)
+            if (g->node[i]->in[k] == x && !(g->node[i]->op->linear_in >> (k < 31 ? k : 31) & 1))
+                return 0;
+    return 1;
+}
+
+/* Integers: drawn anew where only linear nodes read them, else the same map for all. */
+static void to_integers(const plan_view *l, const adj_group *g, void *const operand[])
+{
+    const adj_init three = {ADJ_INIT_UNIFORM, -3, 3};
+    double most = 0;
+    for (int i = 0; i < g->n_in; i++)
+        if (adj_is_float(g->in[i]->type.dtype) && !is_read_linearly(g, g->in[i]))
+            for (int64_t e = 0; e < elems_of(g->in[i]); e++)
+                most = fmax(most, fabs(((const double *)operand[i])[e]));
+    for (int i = 0; i < g->n_in; i++) {
+        double *v = operand[i];
+        double scale = most > 0 && isfinite(most) ? 20 / most : 1;
+        if (!adj_is_float(g->in[i]->type.dtype))
+            continue;
+        if (is_read_linearly(g, g->in[i])) {
+            adj_draw(ADJ_F64, v, elems_of(g->in[i]), three, l->r->opts->seed, g->in[i]->id);
+            scale = 1;
+        }
+        for (int64_t e = 0; e < elems_of(g->in[i]); e++)
+            v[e] = nearbyint(v[e] * scale);
+    }
+}
+
+adj_status read_operands(const plan_view *l, const adj_group *g, pool *p, void *operand[])
+{
+    adj_status status = ADJ_OK;
+    int between = 0;
+    for (int i = 0; i < g->n_in; i++) {
+        if (l->user[g->in[i]->id] == NULL)
+            between = 1;
+        else if ((operand[i] = rounded_value(l, g->in[i], p)) == NULL)
+            return ADJ_ENOMEM;
+    }
+    if (between)
+        status = compute_between(l, g, p, operand);
+    for (int i = 0; i < g->n_in && status == ADJ_OK && between; i++)
+        if (l->user[g->in[i]->id] == NULL && adj_is_float(g->in[i]->type.dtype)) {
+            double held = 0, *v = operand[i];
+            for (int64_t e = 0; e < elems_of(g->in[i]); e++) {
+                adj_store(g->in[i]->type.dtype, &held, 0, v[e]);
+                v[e] = adj_load(g->in[i]->type.dtype, &held, 0);
+            }
+        }
+    if (status == ADJ_OK && l->r->opts->exact)
+        to_integers(l, g, operand);
+    return status;
+}

@@ -1,0 +1,335 @@
+/* test_compare_group.c - kernels that are used only fused are checked too: faults planted in the
+ * fused form alone are found, named and blamed; rounding and kinks inside a group are none. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "adjoint_check.h"
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+
+/* ---- a backend that takes only pairs: bias_add with relu, add with relu_grad ---- */
+
+typedef enum {
+    SOUND,
+    ONE_ELEMENT, /* one of 10,000 is off by a thousandth of the largest */
+    LAST_BIT,    /* the same, by a rounding or two */
+    NO_BIAS,
+    UNSTEADY,
+    SHAKEN,  /* the sum inside is off by a rounding: masks at the kink flip */
+    DOUBLED, /* what the mask lets through */
+    FAILING
+} fault;
+static fault planted;
+static int runs;
+
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    const adj_uses *u = &uses[root->id];
+    if (max < 2 || u->n_user != 1 || u->is_root)
+        return 0;
+    group[0] = root;
+    group[1] = u->user[0];
+    int biased = root->op == &adj_op_bias_add && group[1]->op == &adj_op_relu;
+    int masked =
+        root->op == &adj_op_add && group[1]->op == &adj_op_relu_grad && group[1]->in[1] == root;
+    return biased || masked ? 2 : 0;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    if (g->n_node != 2 || candidate > 0)
+        return ADJ_ENOKERNEL;
+    snprintf(p->impl, sizeof p->impl, "welded:pair");
+    return ADJ_OK;
+}
+
+static int place_of(const adj_call *c, const adj_node *n)
+{
+    int i = 0;
+    while (c->group->in[i] != n)
+        i++;
+    return i;
+}
+
+static float first_value(adj_dtype dtype, float sum)
+{
+    return planted != SHAKEN ? sum : sum == 0 ? 1e-8F : sum * (dtype == ADJ_F32 ? 1 + 0x1p-23F : 1);
+}
+
+static adj_status run(const adj_call *c)
+{
+    const adj_node *inner = c->group->node[0], *outer = c->group->node[1];
+    const adj_dtype dtype = outer->type.dtype;
+    int64_t n = adj_shape_elems(outer->type.shape);
+    const void *a = c->in[place_of(c, inner->in[0])], *b = c->in[place_of(c, inner->in[1])];
+    int64_t period = adj_shape_elems(inner->in[1]->type.shape);
+    int masked = outer->op == &adj_op_relu_grad;
+    const void *dy = masked ? c->in[place_of(c, outer->in[0])] : NULL;
+    double most = 0;
+    if (planted == FAILING)
+        return ADJ_EBACKEND;
+    for (int64_t i = 0; i < n; i++) {
+        float sum = (float)adj_load(dtype, a, i);
+        sum += planted == NO_BIAS ? 0 : (float)adj_load(dtype, b, i % period);
+        float x = first_value(dtype, sum), y = x > 0 ? x : 0;
+        if (masked)
+            y = x > 0 ? (float)adj_load(dtype, dy, i) * (planted == DOUBLED ? 2 : 1) : 0;
+        adj_store(dtype, c->out[0], i, y);
+        most = fmax(most, y);
+    }
+    double last = adj_load(dtype, c->out[0], n / 2);
+    if (planted == ONE_ELEMENT)
+        adj_store(dtype, c->out[0], n / 2, last + most * 1e-3);
+    if (planted == LAST_BIT || (planted == UNSTEADY && runs++ % 2))
+        adj_store(dtype, c->out[0], n / 2, last + most * 0x1p-22);
+    return ADJ_OK;
+}
+
+static adj_status open(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+static void close(void *backend) { (void)backend; }
+
+static const adj_kernel pair = {.name = "pair", .match = match, .prepare = prepare, .run = run};
+static const adj_kernel *const kernels[] = {&pair, NULL};
+static const adj_backend welded = {
+    .name = "welded", .open = open, .close = close, .kernels = kernels};
+
+/* ---- what is compared on it ---- */
+
+enum { CHANNELS = 4, ELEMS = 10000 };
+
+typedef struct {
+    adj_graph *g;
+    adj_comparison *c;
+    const adj_compare_row *row; /* the group's; NULL: none */
+} compared;
+
+static compared compare_with(fault f, adj_node *y, adj_compare_opts o)
+{
+    static const char *const usual[] = {"naive:f64", "welded"};
+    const adj_backend *const *last = adj_backends;
+    compared r = {.g = adj_node_graph(y)};
+    while (last[1] != NULL)
+        last++;
+    const adj_backend *const backends[] = {&welded, *last, NULL};
+    planted = f;
+    runs = 0;
+    o.n_root = 1;
+    o.root = &y;
+    o.backends = backends;
+    o.runs = 1;
+    o.threads = 1;
+    if (o.n_config == 0) {
+        o.n_config = 2;
+        o.config = usual;
+    }
+    cr_assert_eq(adj_compare(r.g, &o, &r.c), ADJ_OK, "%s", adj_comparison_message(r.c));
+    for (int i = 0; i < adj_comparison_n_rows(r.c); i++)
+        if (adj_comparison_row(r.c, i)->group[0] != '\0')
+            r.row = adj_comparison_row(r.c, i);
+    return r;
+}
+
+static void close_compared(compared *r)
+{
+    adj_comparison_free(r->c);
+    adj_graph_free(r->g);
+}
+
+static adj_node *biased_relu(void)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 50, 50, CHANNELS}});
+    adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {CHANNELS}});
+    return adj_scale(adj_relu(adj_bias_add(x, b, ADJ_NHWC)), 0.5);
+}
+
+Test(compare_group, faults_of_the_fused_form)
+{
+    static const struct {
+        fault planted;
+        int exact;
+        int64_t least, most; /* elements wrong */
+    } cases[] = {{SOUND, 0, 0, 0},
+                 {SOUND, 1, 0, 0},
+                 {ONE_ELEMENT, 0, 1, 1},
+                 {ONE_ELEMENT, 1, 1, 1},
+                 {LAST_BIT, 1, 1, 1},
+                 {NO_BIAS, 0, ELEMS / 3, ELEMS},
+                 {NO_BIAS, 1, ELEMS / 5, ELEMS}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (uint64_t seed = 1; seed < 4; seed++) {
+            compared r = compare_with(cases[i].planted, biased_relu(),
+                                      (adj_compare_opts){.exact = cases[i].exact, .seed = seed});
+            cr_assert_not_null(r.row);
+            cr_assert_str_eq(r.row->group, "bias_add+relu");
+            cr_assert_str_eq(adj_compare_row_name(r.row), "bias_add+relu");
+            cr_assert_str_eq(adj_node_op(r.row->node), "relu");
+            cr_assert_str_eq(r.row->implementation, "welded:pair");
+            cr_assert_eq(r.row->exact, cases[i].exact);
+            cr_assert_eq(r.row->isolated.n, ELEMS);
+            cr_assert_geq(r.row->isolated.wrong, cases[i].least, "%zu", i);
+            cr_assert_leq(r.row->isolated.wrong, cases[i].most, "%zu", i);
+            int fails = r.row->isolated.wrong > 0;
+            cr_assert_eq(r.row->verdict, fails ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS);
+            cr_assert_eq(r.row->blame, fails ? ADJ_BLAME_KERNEL : ADJ_BLAME_NONE);
+            cr_assert_eq(adj_comparison_n_failed(r.c), fails, "the nodes alone are right");
+            if (cases[i].planted == ONE_ELEMENT)
+                cr_assert_eq(r.row->isolated.at, ELEMS / 2);
+            close_compared(&r);
+        }
+}
+
+Test(compare_group, what_cannot_run_or_changes)
+{
+    compared r = compare_with(FAILING, biased_relu(), (adj_compare_opts){.seed = 1});
+    cr_assert_null(r.row, "the whole run says so");
+    cr_assert_eq(adj_comparison_result(r.c, 1).verdict, ADJ_VERDICT_ERROR);
+    close_compared(&r);
+    r = compare_with(UNSTEADY, biased_relu(), (adj_compare_opts){.seed = 1});
+    cr_assert(!r.row->repeats && r.row->verdict == ADJ_VERDICT_FAIL);
+    cr_assert_not_null(strstr(r.row->reason, "not repeatable"), "%s", r.row->reason);
+    close_compared(&r);
+}
+
+/* relu_grad whose mask is a sum inside the group. */
+static compared compare_masked(fault f, const char *config, double moved)
+{
+    const char *const configs[] = {"naive:f64", config};
+    float a[ELEMS], b[ELEMS];
+    adj_graph *g = adj_graph_new();
+    const adj_shape shape = {1, {ELEMS}};
+    adj_node *x = adj_input(g, "a", ADJ_F32, shape), *z = adj_input(g, "b", ADJ_F32, shape);
+    adj_node *dy = adj_input(g, "dy", ADJ_F32, shape);
+    const adj_leaf_value given[] = {{x, a}, {z, b}};
+    for (int i = 0; i < ELEMS; i++) { /* every tenth sum is 0 */
+        a[i] = 1 + (float)(i % 7) / 8;
+        b[i] = i % 10 == 0 ? -a[i] : (float)moved * (i % 3 == 0 ? 1 : -2);
+    }
+    adj_node *y = adj_scale(adj_relu_grad(dy, adj_add(x, z)), 0.5);
+    return compare_with(
+        f, y,
+        (adj_compare_opts){
+            .n_config = 2, .config = configs, .n_value = 2, .value = given, .seed = 7});
+}
+
+Test(compare_group, kinks_inside)
+{
+    static const char *const configs[] = {"welded", "welded:bf16"};
+    for (int i = 0; i < 2; i++) {
+        compared r = compare_masked(SHAKEN, configs[i], 1);
+        cr_assert_not_null(r.row);
+        cr_assert_str_eq(r.row->group, "add+relu_grad");
+        cr_assert_eq(r.row->kinks, ELEMS / 10, "%lld", (long long)r.row->kinks);
+        cr_assert_eq(r.row->isolated.wrong, 0);
+        cr_assert_gt(r.row->isolated.max_abs, 0.1, "masks did flip");
+        cr_assert_not_null(strstr(r.row->origin, "1000 elements at kinks"), "%s", r.row->origin);
+        cr_assert_eq(adj_comparison_n_failed(r.c), 0);
+        close_compared(&r);
+        r = compare_masked(DOUBLED, configs[i], 1);
+        cr_assert_gt(r.row->isolated.wrong, ELEMS / 5, "the others are judged");
+        cr_assert_eq(r.row->verdict, ADJ_VERDICT_FAIL);
+        close_compared(&r);
+    }
+}
+
+/* ---- groups that the library's own backends make ---- */
+
+static const adj_compare_row *row_named(const adj_comparison *c, int config, const char *name)
+{
+    for (int i = 0; i < adj_comparison_n_rows(c); i++)
+        if (adj_comparison_row(c, i)->config == config &&
+            strcmp(adj_compare_row_name(adj_comparison_row(c, i)), name) == 0)
+            return adj_comparison_row(c, i);
+    return NULL;
+}
+
+/* conv2d+bias_add, and chains with several results, sums, batch norm and masks inside. */
+Test(compare_group, sound_groups_pass)
+{
+    static const char *const configs[] = {"naive:f64", "onednn", "onednn:bf16", "onednn:nchw",
+                                          "direct"};
+    for (uint64_t seed = 1; seed < 4; seed++)
+        for (int exact = 0; exact < 2; exact++) {
+            adj_graph *g = adj_graph_new();
+            adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 6, 5, 8}});
+            adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 8, 16}});
+            adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {16}});
+            adj_node *dy = adj_input(g, "dy", ADJ_F32, (adj_shape){4, {2, 6, 5, 16}});
+            adj_node *y =
+                adj_bias_add(adj_conv2d(x, w, &(adj_conv){.padding = ADJ_SAME}), b, ADJ_NHWC);
+            adj_node *sum = adj_add(dy, adj_scale(dy, -0.75)), *z = adj_relu(sum);
+            adj_node *dz = adj_relu_grad(dy, z), *stats = adj_batch_norm_stats(z, ADJ_NHWC);
+            adj_node *sums = adj_bias_add_grad(adj_square(dz), ADJ_NHWC);
+            adj_node *roots[] = {y, dz, stats, sums, z};
+            adj_comparison *c = NULL;
+            const adj_compare_opts o = {.n_root = 5,
+                                        .root = roots,
+                                        .n_config = 5,
+                                        .config = configs,
+                                        .seed = seed,
+                                        .exact = exact,
+                                        .runs = 1,
+                                        .threads = 1};
+            cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+            cr_assert_eq(adj_comparison_n_failed(c), 0);
+            for (int i = 0; i < adj_comparison_n_rows(c); i++)
+                cr_assert_str_eq(
+                    adj_comparison_row(c, i)->group[0] != '\0' ? adj_comparison_row(c, i)->why : "",
+                    "");
+            const adj_compare_row *row = row_named(c, 1, "conv2d+bias_add");
+            cr_assert(row != NULL && row->node == y && row->exact == exact);
+            cr_assert_str_eq(row->backend, "onednn");
+            int chains = 0;
+            for (int i = 0; i < adj_comparison_n_rows(c); i++)
+                chains += strchr(adj_comparison_row(c, i)->group, '+') != NULL &&
+                          adj_comparison_row(c, i)->config == 4;
+            cr_assert_gt(chains, 3, "%d results of chains", chains);
+            adj_comparison_free(c);
+            adj_graph_free(g);
+        }
+}
+
+/* Two elements a channel: batch_norm_grad's terms cancel. One element in all: 0.9 v + g may be an
+ * integer by chance. Neither is a fault, alone or fused. */
+Test(compare_group, bounds_of_what_cancels)
+{
+    static const char *const configs[] = {"naive:f64", "direct"};
+    for (uint64_t seed = 1; seed < 80; seed++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 1, 16}});
+        adj_node *w =
+            adj_param(g, "w", ADJ_F32, (adj_shape){1, {1}}, (adj_init){ADJ_INIT_NORMAL, 0, 1});
+        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+        adj_node *y = adj_layer_batch_norm(adj_scale(x, 4096), "bn", NULL);
+        adj_node *loss = adj_add(adj_reduce_sum(adj_square(y), (adj_axes){0}),
+                                 adj_reduce_sum(adj_square(w), (adj_axes){0}));
+        adj_node *dx = NULL;
+        cr_assert_eq(adj_grad(loss, NULL, 1, &x, &dx), ADJ_OK);
+        const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+        adj_comparison *c = NULL;
+        const adj_compare_opts o = {.n_root = 1,
+                                    .root = &dx,
+                                    .updates = adj_training_updates(loss, lr, &momentum),
+                                    .n_config = 2,
+                                    .config = configs,
+                                    .seed = seed,
+                                    .exact = seed % 2 == 0,
+                                    .runs = 1,
+                                    .threads = 1};
+        cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+        for (int i = 0; i < adj_comparison_n_rows(c); i++) {
+            const adj_compare_row *row = adj_comparison_row(c, i);
+            cr_assert_eq(row->verdict, ADJ_VERDICT_PASS, "seed %d: %s: %g of %s", (int)seed,
+                         adj_compare_row_name(row), row->isolated.worst, row->origin);
+        }
+        adj_comparison_free(c);
+        adj_graph_free(g);
+    }
+}

@@ -1,0 +1,90 @@
+/* test_compare_plan.c - the plan of a run in another process comes back whole, or is refused: which
+ * nodes it fuses is compared there as here. */
+#include <criterion/criterion.h>
+
+#include "adjoint_check.h"
+
+typedef struct {
+    int calls, is_cut;
+    size_t left, whole; /* bytes of the second answer: of the plain run */
+} wire;
+
+static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
+                            void **answer, size_t *answer_bytes, char *message, size_t size)
+{
+    wire *w = user;
+    (void)isa;
+    (void)message;
+    (void)size;
+    adj_status status = adj_trial_run(request, bytes, answer, answer_bytes);
+    if (++w->calls == 2) {
+        w->whole = *answer_bytes;
+        *answer_bytes = w->is_cut ? w->left : w->whole;
+    }
+    return status;
+}
+
+static adj_comparison *compare_elsewhere(adj_graph *g, const char *config, wire *w)
+{
+    const char *const configs[] = {"naive:f64", config};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, 3, 4}});
+    adj_node *b = adj_const(g, ADJ_F32, (adj_shape){1, {4}}, (const float[]){1, -1, 0.5F, 2});
+    adj_node *y = adj_mul(adj_relu(adj_bias_add(x, b, ADJ_NHWC)), x);
+    adj_comparison *c = NULL;
+    const adj_compare_opts o = {.n_root = 1,
+                                .root = &y,
+                                .n_config = 2,
+                                .config = configs,
+                                .seed = 1,
+                                .runs = 1,
+                                .threads = 1,
+                                .guard = w != NULL,
+                                .elsewhere = elsewhere,
+                                .user = w};
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    return c;
+}
+
+/* The plan comes back: the same groups as here, in the types of that process. */
+Test(compare_plan, comes_back)
+{
+    static const char *const configs[] = {"direct", "direct:bf16", "direct:f16", "onednn:f16"};
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        wire w = {0};
+        adj_graph *g = adj_graph_new(), *h = adj_graph_new();
+        adj_comparison *here = compare_elsewhere(g, configs[i], NULL);
+        adj_comparison *there = compare_elsewhere(h, configs[i], &w);
+        int n = adj_comparison_n_rows(here), n_group = 0;
+        cr_assert_eq(adj_comparison_n_rows(there), n, "%s", configs[i]);
+        cr_assert_eq(adj_comparison_n_failed(here) + adj_comparison_n_failed(there), 0);
+        for (int k = 0; k < n; k++) {
+            const adj_compare_row *a = adj_comparison_row(here, k);
+            const adj_compare_row *b = adj_comparison_row(there, k);
+            n_group += a->group[0] != '\0';
+            cr_assert_str_eq(a->group, b->group);
+            cr_assert_str_eq(a->implementation, b->implementation);
+            cr_assert_eq(adj_node_id(a->node), adj_node_id(b->node));
+            cr_assert_float_eq(a->isolated.worst, b->isolated.worst, 0);
+        }
+        if (i < 2)
+            cr_assert_gt(n_group, 0, "%s", configs[i]);
+        adj_comparison_free(here);
+        adj_comparison_free(there);
+        adj_graph_free(g);
+        adj_graph_free(h);
+    }
+}
+
+Test(compare_plan, cut_off)
+{
+    for (wire w = {.is_cut = 1}; w.whole == 0 || w.left < w.whole; w.left += 13, w.calls = 0) {
+        adj_graph *g = adj_graph_new();
+        adj_comparison *c = compare_elsewhere(g, "direct", &w);
+        cr_assert_eq(adj_comparison_result(c, 1).verdict, ADJ_VERDICT_CRASH, "%zu", w.left);
+        cr_assert_str_eq(adj_comparison_result(c, 1).reason, "the answer is cut off");
+        for (int i = 0; i < adj_comparison_n_rows(c); i++)
+            cr_assert_str_empty(adj_comparison_row(c, i)->group);
+        adj_comparison_free(c);
+        adj_graph_free(g);
+    }
+}
