@@ -15,7 +15,8 @@ static int same_memory(const_md a, const_md b)
     md_parts p = md_look(a), q = md_look(b);
     if (dnnl_memory_desc_equal(a, b))
         return 1;
-    if (!p.blocked || !q.blocked || p.n_block > 0 || q.n_block > 0 || p.n_dim != q.n_dim)
+    if (!p.blocked || !q.blocked || p.n_block > 0 || q.n_block > 0 || p.n_dim != q.n_dim ||
+        p.type != q.type)
         return 0;
     for (int i = 0; i < p.n_dim; i++)
         if (p.padded[i] != q.padded[i] || (p.dim[i] > 1 && p.stride[i] != q.stride[i]))

@@ -41,6 +41,7 @@ md_parts md_look(const_md d)
     md_parts p = {.dim = query_dims(d, dnnl_query_dims)};
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
     dnnl_memory_desc_query(d, dnnl_query_ndims_s32, &p.n_dim);
+    dnnl_memory_desc_query(d, dnnl_query_data_type, &p.type);
     dnnl_memory_desc_query(d, dnnl_query_format_kind, &kind);
     if (kind != dnnl_blocked)
         return p;
@@ -182,11 +183,12 @@ void md_free(const adj_allocator *a, md d) { adj_release(a, d); }
 md_parts md_look(const_md d)
 {
     if (d->format_kind != dnnl_blocked)
-        return (md_parts){.n_dim = d->ndims, .dim = d->dims};
+        return (md_parts){.n_dim = d->ndims, .type = d->data_type, .dim = d->dims};
     const dnnl_blocking_desc_t *b = &d->format_desc.blocking;
     return (md_parts){.n_dim = d->ndims,
                       .n_block = b->inner_nblks,
                       .blocked = 1,
+                      .type = d->data_type,
                       .dim = d->dims,
                       .padded = d->padded_dims,
                       .stride = b->strides,

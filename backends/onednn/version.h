@@ -37,7 +37,8 @@ void md_free(const adj_allocator *a, md d); /* d may be NULL */
 /* A memory descriptor taken apart; the arrays are the descriptor's own. */
 typedef struct {
     int n_dim, n_block;
-    int blocked; /* 0: a format without strides; only n_dim and dim are set */
+    int blocked; /* 0: a format without strides; only type, n_dim and dim are set */
+    dnnl_data_type_t type;
     const int64_t *dim, *padded, *stride;
     const int64_t *block, *block_dim; /* the inner blocks, outermost first */
 } md_parts;

@@ -124,3 +124,29 @@ Test(mix, the_plan_says_where_and_why)
     cr_assert(step_says(plan, "conv2d", "[naive "), "%s", plan);
     cr_assert(step_says(plan, "conv2d", "because conv2d: oneDNN has no f64"), "%s", plan);
 }
+
+/* Values of one shape in one layout, but of two types: each needs a reorder of its own. */
+static double *sum_of_two_types(const char *backend)
+{
+    fixture f = fixture_new();
+    adj_conv nchw = {.padding = ADJ_SAME, .format = ADJ_NCHW};
+    adj_node *y[2];
+    for (int i = 0; i < 2; i++) {
+        adj_dtype dtype = i == 0 ? ADJ_BF16 : ADJ_F32;
+        adj_node *x = given_integers(&f, dtype, (adj_shape){4, {1, 2, 3, 3}}, -3, 3);
+        adj_node *w = given_integers(&f, dtype, (adj_shape){4, {3, 3, 2, 16}}, -3, 3);
+        y[i] = adj_cast(adj_conv2d(x, w, &nchw), ADJ_F32);
+    }
+    double *sum = evaluate(&f, adj_add(y[0], y[1]), backend);
+    fixture_free(&f);
+    return sum;
+}
+
+Test(mix, two_types_in_one_layout)
+{
+    double *want = sum_of_two_types("naive"), *got = sum_of_two_types("onednn");
+    for (int i = 0; i < 16 * 9; i++)
+        cr_assert_eq(got[i], want[i], "element %d: %g, not %g", i, got[i], want[i]);
+    free(want);
+    free(got);
+}
