@@ -35,7 +35,8 @@ static adj_status give_leaves(const trial *t, adj_exec *e)
     return status;
 }
 
-/* The first run's values are kept, a second one's are compared with them bit by bit. */
+/* The first run's values are kept, a second one's are compared with them bit by bit. Leaves are
+ * given again, as what follows from parameters alone would not be computed twice. */
 static adj_status take_values(const trial *t, adj_exec *e, pool *p, outcome *o)
 {
     size_t most = 1;
@@ -47,7 +48,7 @@ static adj_status take_values(const trial *t, adj_exec *e, pool *p, outcome *o)
     adj_status status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
         status = adj_get(e, t->fetch[i], o->value[i], bytes_of_node(t->fetch[i]));
-    if (status == ADJ_OK && t->runs > 0)
+    if (status == ADJ_OK && t->runs > 0 && (status = give_leaves(t, e)) == ADJ_OK)
         status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++) {
         size_t bytes = bytes_of_node(t->fetch[i]);
@@ -77,7 +78,8 @@ static void describe(const trial *t, const adj_exec *e, outcome *o)
     }
 }
 
-/* Medians of the whole and of the steps that describe has found. */
+/* Medians of the whole and of the steps that describe has found, all of which run, as they do where
+ * parameters are trained. */
 static adj_status time_runs(const trial *t, adj_exec *e, pool *p, outcome *o)
 {
     int n_step = adj_exec_n_steps(e);
@@ -86,8 +88,10 @@ static adj_status time_runs(const trial *t, adj_exec *e, pool *p, outcome *o)
     if (whole == NULL || step == NULL)
         return ADJ_ENOMEM;
     for (int r = 0; r < t->runs; r++) {
+        adj_status status = give_leaves(t, e);
         double start = seconds_now();
-        adj_status status = adj_run(e);
+        if (status == ADJ_OK)
+            status = adj_run(e);
         if (status != ADJ_OK)
             return status;
         whole[r] = seconds_now() - start;

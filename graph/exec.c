@@ -191,11 +191,16 @@ static adj_status bind(adj_exec *e)
         return exec_fail(e, ADJ_ENOMEM,
                          "adj_exec_new: out of memory (arena %zu bytes, storage %zu bytes)",
                          e->info.arena_bytes, e->info.storage_bytes);
-    memset(e->arena, 0xff, e->info.arena_bytes); /* what no kernel writes is NaN, not a likely 0 */
-    for (int i = 0; i < e->n_slot; i++)
-        if (!e->slot[i].foreign)
-            e->slot[i].data = (e->slot[i].kept ? e->storage : e->arena) + e->slot[i].offset +
-                              (e->canaries ? CANARY : 0);
+    /* What no kernel writes is NaN, not a likely 0. Leaves in storage get their values later. */
+    memset(e->arena, 0xff, e->info.arena_bytes);
+    for (int i = 0; i < e->n_slot; i++) {
+        slot *s = &e->slot[i];
+        if (s->foreign)
+            continue;
+        s->data = (s->kept ? e->storage : e->arena) + s->offset + (e->canaries ? CANARY : 0);
+        if (s->kept && s->first != NONE)
+            memset(s->data, 0xff, s->bytes);
+    }
     for (int i = 0; i < e->n_step; i++) {
         step *s = &e->step[i];
         for (int k = 0; k < s->n_in; k++)
@@ -250,7 +255,8 @@ static adj_status build(adj_exec *e, adj_graph *g, const adj_exec_opts *o)
         copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
         form_groups(e, n_root, root) != ADJ_OK || tune_open(e, o) != ADJ_OK ||
-        plan_steps(e) != ADJ_OK || plan_memory(e) != ADJ_OK || bind(e) != ADJ_OK)
+        plan_steps(e) != ADJ_OK || plan_fixed(e) != ADJ_OK || plan_memory(e) != ADJ_OK ||
+        bind(e) != ADJ_OK)
         return e->status;
     initialise(e, o->seed);
     if (e->canaries)

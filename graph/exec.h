@@ -12,12 +12,17 @@
 
 enum { NONE = -1, MAX_BACKENDS = 8 };
 
+/* What a value follows from: leaves that change with the runs; only leaves that no update assigns
+ * and that are no inputs; nothing at all. Of several operands the least counts. */
+typedef enum { VARIES, FIXED, CONSTANT } basis;
+
 typedef struct {
     size_t bytes;
     int last_read;   /* step that reads one of its buffers last; NONE: nobody */
     int first, last; /* steps between which it holds something needed; NONE: unused */
     int kept;        /* outside the arena: its content outlives a run */
     int foreign;     /* kept, but not in the executor's memory: a constant's data */
+    basis basis;     /* of the values in it */
     size_t offset;   /* in the arena, or in the storage */
     char *data;
 } slot;
@@ -40,12 +45,11 @@ typedef struct {
     adj_prep prep;
     int *in, *out; /* buffers, as group.in and group.out; one each for reorders and copies */
     int n_in, n_out;
-    int scratch;   /* slot, or NONE */
-    int watched;   /* a reorder that is needed only when this leaf has changed; else NONE */
-    uint64_t seen; /* the watched leaf's version that was reordered; 0: none */
+    int scratch; /* slot, or NONE */
+    basis basis; /* FIXED: it runs only when such a leaf has changed */
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
-    double seconds;  /* of the last run, when profiled */
+    double seconds;  /* of the last run, when profiled; 0: it was not needed */
     double tuned;    /* seconds by which it was chosen; 0: by rank */
 } step;
 
@@ -109,6 +113,8 @@ struct adj_exec {
     const adj_node **proposed; /* room for a match's answer */
     tuner *tuner;              /* while planning; NULL: no tuning */
     int n_step, n_buffer, n_slot, n_leaf, n_fetch, n_update;
+    int n_fixed;              /* steps, the first ones */
+    uint64_t fixed_seen;      /* fixed_version when they ran; 0: never */
     int max_step, max_buffer; /* room in the arrays */
     step *step;
     buffer *buffer;
@@ -158,9 +164,16 @@ int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int
 size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend);
 /* The buffer that holds value in layout; NONE: there is none yet. */
 int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout);
-/* A leaf that no update assigns keeps its reordered copies between runs, until it is set: its index
- * if value is one, else NONE. */
-int leaf_to_watch(const adj_exec *e, const adj_node *value);
+
+/* fixed.c: what is computed only when a parameter has changed. Before planning: */
+void find_fixed_leaves(adj_exec *e);
+/* While planning: of a step that reads and writes known buffers; of a value that has one. */
+void find_basis(adj_exec *e, step *s);
+int is_fixed(const adj_exec *e, const adj_node *value);
+/* Requires: all steps. Puts the fixed ones first. */
+adj_status plan_fixed(adj_exec *e);
+/* Another number whenever a leaf has changed that fixed steps may read. */
+uint64_t fixed_version(const adj_exec *e);
 
 /* choose.c: who computes the step's group, whose group and arrays of layouts are there: prepares
  * it. ADJ_ENOKERNEL: nobody computes these nodes together. */

@@ -37,9 +37,9 @@ static void print_step(FILE *f, const adj_exec *e, int i)
     } else {
         fprintf(f, "%s ", kind_name[s->kind]);
         print_node(f, e->buffer[s->out[0]].value);
-        if (s->watched != NONE)
-            fputs(" (only when it has changed)", f);
     }
+    if (s->basis == FIXED)
+        fputs(" (only when a parameter has changed)", f);
     fputs(" :", f);
     for (int k = 0; k < s->n_in; k++)
         print_buffer(f, e, s->in[k]);

@@ -105,7 +105,7 @@ static int share_slot_with(adj_exec *e, int i, int operand, int first_update)
     update *u = i >= first_update ? update_in_place(e, from, to) : NULL;
     if (old->last_read != i || old->bytes != e->slot[e->buffer[to].slot].bytes ||
         e->buffer[from].layout != e->buffer[to].layout || (old->kept && u == NULL) ||
-        reads_twice(e, s, from))
+        e->slot[e->buffer[to].slot].kept || reads_twice(e, s, from))
         return 0;
     take_over(e, from, to);
     if (u != NULL)

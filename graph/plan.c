@@ -43,7 +43,7 @@ static step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
         return NULL;
     }
     step *s = &e->step[e->n_step];
-    *s = (step){.kind = kind, .n_in = n_in, .n_out = n_out, .scratch = NONE, .watched = NONE};
+    *s = (step){.kind = kind, .n_in = n_in, .n_out = n_out, .scratch = NONE};
     s->in = exec_alloc(e, (size_t)n_in, sizeof *s->in);
     s->out = exec_alloc(e, (size_t)n_out, sizeof *s->out);
     s->call.in = exec_alloc(e, (size_t)n_in, sizeof(void *));
@@ -62,15 +62,6 @@ int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layo
     return b;
 }
 
-int leaf_to_watch(const adj_exec *e, const adj_node *value)
-{
-    int k = e->leaf_of[value->id];
-    for (int i = 0; i < e->n_update; i++)
-        if (e->update[i].leaf == k)
-            return NONE;
-    return k;
-}
-
 /* One step from an existing buffer into a new layout; one of the two is plain or both are of one
  * backend. */
 static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
@@ -83,7 +74,6 @@ static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
     if (s == NULL)
         return NONE;
     s->backend = who;
-    s->watched = e->buffer[from].layout == NULL ? leaf_to_watch(e, value) : NONE;
     adj_status status = b->reorder_prepare(&r, &s->prep.state, &s->prep.scratch);
     if (status != ADJ_OK) {
         exec_fail(e, status, "adj_exec_new: %s cannot reorder %s %s", b->name, value->op->name,
@@ -91,7 +81,9 @@ static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
         return NONE;
     }
     s->in[0] = from;
-    s->out[0] = new_buffer(e, value, layout, backend, s->watched != NONE);
+    s->out[0] = new_buffer(e, value, layout, backend, 0);
+    if (s->out[0] != NONE)
+        find_basis(e, s);
     e->info.reorders++;
     return s->out[0];
 }
@@ -186,6 +178,7 @@ static adj_status place(adj_exec *e, const step *planned)
     for (int i = 0; i < g->n_out; i++)
         if ((s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend, 0)) == NONE)
             return ADJ_OK; /* the step is known to the executor, which drops its state */
+    find_basis(e, s);
     e->info.naive_steps += s->backend == e->fallback;
     return ADJ_OK;
 }
@@ -285,6 +278,7 @@ static int final_buffer(adj_exec *e, const adj_node *n)
 
 adj_status plan_steps(adj_exec *e)
 {
+    find_fixed_leaves(e);
     for (int i = 0; i < e->n_group; i++)
         if (plan_group(e, &e->group[i]) != ADJ_OK)
             return e->status;

@@ -12,13 +12,8 @@ static adj_status run_step(adj_exec *e, step *s)
         memcpy(s->call.out[0], s->call.in[0], e->slot[e->buffer[s->out[0]].slot].bytes);
         return ADJ_OK;
     }
-    if (s->watched != NONE && s->seen == e->leaf[s->watched].version)
-        return ADJ_OK;
-    adj_status status = e->backend[s->backend]->reorder_run(s->prep.state, s->call.in[0],
-                                                            s->call.out[0], s->call.scratch);
-    if (status == ADJ_OK && s->watched != NONE)
-        s->seen = e->leaf[s->watched].version;
-    return status;
+    return e->backend[s->backend]->reorder_run(s->prep.state, s->call.in[0], s->call.out[0],
+                                               s->call.scratch);
 }
 
 static adj_status step_failed(adj_exec *e, const step *s, adj_status status)
@@ -29,9 +24,20 @@ static adj_status step_failed(adj_exec *e, const step *s, adj_status status)
                   s->kind == STEP_COPY ? "copy" : e->backend[s->backend]->name, reason);
 }
 
+/* The first step that is needed: if no parameter has changed, the fixed ones are not. */
+static int first_step(adj_exec *e, uint64_t version)
+{
+    if (e->fixed_seen != version)
+        return 0;
+    for (int i = 0; i < e->n_fixed; i++)
+        e->step[i].seconds = 0;
+    return e->n_fixed;
+}
+
 static adj_status run_steps(adj_exec *e)
 {
-    for (int i = 0; i < e->n_step; i++) {
+    uint64_t version = fixed_version(e);
+    for (int i = first_step(e, version); i < e->n_step; i++) {
         step *s = &e->step[i];
         s->call.message[0] = '\0';
         if (e->canaries)
@@ -44,6 +50,8 @@ static adj_status run_steps(adj_exec *e)
             s->seconds = seconds_now() - start;
         if (e->canaries && check_canaries(e, i) != ADJ_OK)
             return ADJ_EBACKEND;
+        if (i + 1 == e->n_fixed)
+            e->fixed_seen = version;
     }
     for (int i = 0; i < e->n_update; i++) {
         const update *u = &e->update[i];

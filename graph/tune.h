@@ -74,7 +74,6 @@ void tune_place(const adj_exec *e, step *s);
 double tune_run(adj_exec *e, step *s);
 /* Seconds of the reorders that the prepared step would cause at its borders. */
 adj_status tune_borders(adj_exec *e, const step *s, double *seconds);
-int tune_stays(const adj_exec *e, const adj_node *value);
 void tune_free_areas(adj_exec *e);
 
 #endif

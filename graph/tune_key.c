@@ -68,7 +68,7 @@ static void put_operand(writer *w, const adj_exec *e, const adj_node *value)
             put(w, ":%s", name_of(e, &e->buffer[b]));
         else
             put(w, ":plain");
-    if (tune_stays(e, value))
+    if (is_fixed(e, value))
         put(w, ":stays");
 }
 

@@ -185,20 +185,12 @@ static adj_status add_reorder(adj_exec *e, reorder_cost want, double *seconds)
     return ADJ_OK;
 }
 
-/* Its reordered copies are made once, not in every run: a parameter that no update assigns, or a
- * constant. Inputs may be set before each run. */
-int tune_stays(const adj_exec *e, const adj_node *value)
-{
-    return e->leaf_of[value->id] != NONE && value->op != &adj_op_input &&
-           leaf_to_watch(e, value) != NONE;
-}
-
-/* What plan.c will do for an operand. */
+/* What plan.c will do for an operand in every run. */
 static adj_status operand_cost(adj_exec *e, const step *s, int i, double *seconds)
 {
     const adj_node *value = s->group.in[i];
     const adj_layout *layout = s->prep.in[i];
-    if (find_buffer(e, value, layout) != NONE || tune_stays(e, value))
+    if (find_buffer(e, value, layout) != NONE || is_fixed(e, value))
         return ADJ_OK;
     int from = find_buffer(e, value, NULL);
     if (from == NONE)

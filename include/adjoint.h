@@ -460,7 +460,9 @@ ADJ_API const char *adj_exec_note(const adj_exec *e);
  * current value. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
-/* A run that fails on what it was given (labels out of range) changes no parameter. */
+/* A run that fails on what it was given (labels out of range) changes no parameter. What follows
+ * only from parameters and states that no update assigns, and constants, is computed anew only when
+ * one of these has been set. */
 ADJ_API adj_status adj_run(adj_exec *e);
 /* By name: every parameter and state of `to` that `from` has too. ADJ_ESHAPE if types differ. */
 ADJ_API adj_status adj_copy_params(adj_exec *to, const adj_exec *from);
@@ -483,7 +485,7 @@ typedef struct {
     adj_node *node;       /* the last of them in the user's graph; NULL if it has no such node */
     double flop;          /* nominal multiplications and additions */
     size_t bytes;         /* read and written, scratch left out */
-    double seconds;       /* of the last run; 0 unless profiled */
+    double seconds;       /* of the last run; 0 unless profiled, or when it was not needed */
     double tuned_seconds; /* by which tune chose it, reorders included; 0: it did not */
 } adj_step_info;
 ADJ_API int adj_exec_n_steps(const adj_exec *e);

@@ -1,0 +1,102 @@
+/* fixed.c - what need not be computed in every run.
+ *
+ * A kernel is a function of its operands. A step whose operands come from parameters, states and
+ * constants alone that no update assigns - an inference's filters - gives the same until one of
+ * them is set. Such steps are the plan's first; they run all together, or not at all when no such
+ * leaf has changed since. So what only they read may lie in the arena; what others read is kept.
+ * Inputs are set before nearly every run: what follows from them is not kept. */
+#include <string.h>
+
+#include "exec.h"
+
+static slot *slot_of(const adj_exec *e, int b) { return &e->slot[e->buffer[b].slot]; }
+
+void find_fixed_leaves(adj_exec *e)
+{
+    for (int i = 0; i < e->n_leaf; i++) {
+        const leaf *l = &e->leaf[i];
+        int is_set_seldom = l->node->op->flags & ADJ_OP_KEPT || l->node->op == &adj_op_const;
+        slot_of(e, l->buffer)->basis = is_set_seldom ? FIXED : VARIES;
+    }
+    for (int i = 0; i < e->n_update; i++)
+        slot_of(e, e->leaf[e->update[i].leaf].buffer)->basis = VARIES;
+}
+
+int is_fixed(const adj_exec *e, const adj_node *value)
+{
+    int b = e->first_buffer[value->id];
+    return b != NONE && slot_of(e, b)->basis == FIXED;
+}
+
+void find_basis(adj_exec *e, step *s)
+{
+    s->basis = CONSTANT;
+    for (int k = 0; k < s->n_in; k++)
+        if (slot_of(e, s->in[k])->basis < s->basis)
+            s->basis = slot_of(e, s->in[k])->basis;
+    for (int k = 0; k < s->n_out; k++)
+        slot_of(e, s->out[k])->basis = s->basis;
+}
+
+/* A constant (a fill) is made once where a fixed step needs it, so that it is there; elsewhere its
+ * memory is worth more than the time. Readers come later, so from the last step to the first. */
+static void settle_constants(adj_exec *e)
+{
+    for (int i = e->n_step - 1; i >= 0; i--) {
+        step *s = &e->step[i];
+        for (int k = 0; k < s->n_out && s->basis == CONSTANT; k++)
+            if (slot_of(e, s->out[k])->basis == FIXED)
+                s->basis = FIXED;
+        if (s->basis == CONSTANT)
+            s->basis = VARIES;
+        for (int k = 0; k < s->n_out; k++)
+            slot_of(e, s->out[k])->basis = s->basis;
+        for (int k = 0; k < s->n_in && s->basis == FIXED; k++)
+            slot_of(e, s->in[k])->basis = FIXED;
+    }
+}
+
+static void keep_if_fixed(adj_exec *e, int b)
+{
+    if (slot_of(e, b)->basis == FIXED)
+        slot_of(e, b)->kept = 1;
+}
+
+static void keep_what_is_read_later(adj_exec *e)
+{
+    for (int i = 0; i < e->n_step; i++)
+        for (int k = 0; k < e->step[i].n_in && e->step[i].basis != FIXED; k++)
+            keep_if_fixed(e, e->step[i].in[k]);
+    for (int i = 0; i < e->n_fetch; i++)
+        keep_if_fixed(e, e->fetch[i]);
+    for (int i = 0; i < e->n_update; i++)
+        keep_if_fixed(e, e->update[i].next);
+}
+
+adj_status plan_fixed(adj_exec *e)
+{
+    step *all = adj_alloc(&e->pool.allocator, (size_t)e->n_step * sizeof *all);
+    if (all == NULL)
+        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    settle_constants(e);
+    keep_what_is_read_later(e);
+    memcpy(all, e->step, (size_t)e->n_step * sizeof *all);
+    int n = 0;
+    for (int wanted = 1; wanted >= 0; wanted--)
+        for (int i = 0; i < e->n_step; i++)
+            if ((all[i].basis == FIXED) == wanted) {
+                e->step[n++] = all[i];
+                e->n_fixed += wanted;
+            }
+    adj_release(&e->pool.allocator, all);
+    return ADJ_OK;
+}
+
+uint64_t fixed_version(const adj_exec *e)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < e->n_leaf; i++)
+        if (slot_of(e, e->leaf[i].buffer)->basis == FIXED)
+            sum += e->leaf[i].version;
+    return sum;
+}
