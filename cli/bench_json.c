@@ -73,7 +73,8 @@ int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const benc
     int failed =
         j == NULL || set(j, "batch", json_integer(o->batch)) ||
         set(j, "infer", json_boolean(o->infer)) || set(j, "tune", json_boolean(o->tune)) ||
-        set(j, "runs", json_integer(s->n)) || set(j, "median_ms", json_real(1e3 * s->median)) ||
+        set(j, "recompute", json_boolean(o->recompute)) || set(j, "runs", json_integer(s->n)) ||
+        set(j, "median_ms", json_real(1e3 * s->median)) ||
         set(j, "min_ms", json_real(1e3 * s->least)) || set(j, "q1_ms", json_real(1e3 * s->q1)) ||
         set(j, "q3_ms", json_real(1e3 * s->q3)) ||
         set(j, "spread", json_real((s->q3 - s->q1) / s->median)) ||

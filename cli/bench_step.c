@@ -18,6 +18,7 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .tune = (int)o->tune,
                            .tune_file = o->tune_file,
                            .tune_seconds = o->tune_seconds,
+                           .recompute = (int)o->recompute,
                            .threads = (int)o->threads,
                            .profile = o->timed_steps};
 }

@@ -49,6 +49,7 @@ static adj_status plan(network *n, const network_opts *o)
                              .math = o->math,
                              .tune = o->tune,
                              .tune_file = o->tune_file,
+                             .recompute = o->recompute,
                              .seed = (uint64_t)o->seed};
 
     if (o->optimiser != NULL) {

@@ -14,6 +14,7 @@ typedef struct {
     adj_math math;
     int tune; /* this and the file: as in adj_exec_opts */
     const char *tune_file;
+    int recompute;
     const adj_optimiser_opts *optimiser; /* NULL: evaluation */
 } network_opts;
 

@@ -94,6 +94,7 @@ static int open_networks(training *t)
                             .math = strcmp(o->math, "fast") == 0 ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
                             .tune = (int)o->tune,
                             .tune_file = o->tune_file,
+                            .recompute = (int)o->recompute,
                             .optimiser = &t->optimiser};
 
     precision_from_word(o->precision, &options.precision);

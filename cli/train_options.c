@@ -79,6 +79,8 @@ int parse_train(train_opts *o, int argc, char **argv)
          OPTION_TEXT, &o->precision, 0, 0},
         {"--math", "MODE", "exact (default), or fast: algorithms with larger rounding errors",
          OPTION_TEXT, &o->math, 0, 0},
+        {"--recompute", "", "cheap activations are computed again, not kept: less memory",
+         OPTION_FLAG, &o->recompute, 0, 0},
         {"--log", "FILE", "one JSON object a line", OPTION_TEXT, &o->log, 0, 0},
         {"--out", "FILE", "the weights, as safetensors; on Ctrl-C as well", OPTION_TEXT, &o->out, 0,
          0},

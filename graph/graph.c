@@ -1,8 +1,8 @@
 /* graph.c - the graph: immutable interned nodes, the first error, names, updates.
  *
- * A node is found again by (op, operands, attributes): building the same thing twice gives the same
- * node, so common subexpressions are shared without a pass. Ids grow, operands come first: every
- * walk is a single loop. */
+ * A node is found again by (op, operands, attributes, again): building the same thing twice gives
+ * the same node, so common subexpressions are shared without a pass. Ids grow, operands come first:
+ * every walk is a single loop. */
 #include <string.h>
 
 #include "graph.h"
@@ -103,7 +103,7 @@ static uint64_t hash_node(const adj_node *n)
 
 static int same_node(const adj_node *a, const adj_node *b)
 {
-    if (a->op != b->op || a->n_in != b->n_in)
+    if (a->op != b->op || a->n_in != b->n_in || a->again != b->again)
         return 0;
     for (int i = 0; i < a->n_in; i++)
         if (a->in[i] != b->in[i])
@@ -201,6 +201,7 @@ adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const
     if (adj_check_type(g, op->name, "result", n.type) != ADJ_OK || grow(g) != ADJ_OK)
         return NULL;
     n.attrs = completed;
+    n.again = g->again;
     uint32_t *bucket = find_bucket(g, &n);
     return *bucket != 0 ? g->node[*bucket - 1] : insert(g, &n, bucket);
 }

@@ -44,6 +44,7 @@ struct adj_graph {
     uint32_t n_bucket;    /* a power of two, or 0 */
     uint32_t *bucket;     /* open addressing: node id + 1; 0: free */
     adj_role role;        /* of the nodes being created */
+    int again;            /* the same */
     uint64_t outer_roles; /* those before adj_update_begin */
     adj_updates *noted;
 };
@@ -58,6 +59,10 @@ typedef struct {
     adj_exec *exec;    /* whose graph it becomes */
     double loss_scale; /* 1: none */
     char *scaled;      /* by id of what is rebuilt: its image is loss_scale times as large */
+    adj_node **image;  /* by the same: the node of `to` */
+    /* recompute.c, by the same: the gradient reads a copy of it, so many nodes long; the copy. */
+    char *again;
+    adj_node **copy;
 } rewriting;
 
 /* The node of w->to that stands for n, whose operands' images are in. */
@@ -72,6 +77,14 @@ adj_node *as_built(const rewriting *w, const adj_node *n, adj_node *image);
 /* f16.c: f16 in f32 kernels, where only those are fast. */
 adj_node *rule_f16_in_f32(rewriting *w, const adj_node *n, adj_node *const in[]);
 
+/* recompute.c: gradient nodes read copies of what is cheap to compute again. find_repeatable says
+ * of what, and comes first. */
+adj_node *rule_recompute(rewriting *w, const adj_node *n, adj_node *const in[]);
+adj_status find_repeatable(const adj_graph *from, int n_root, const adj_node *const root[],
+                           rewriting *w);
+
+/* by id: 1 for what the roots need. */
+void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed);
 /* Rebuilds into w->to every node of `from` that the roots need. image[id of from] is its node
  * there, NULL for a dead one. Keeps: order, names, roles. Returns w->to's status. */
 adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], rewriting *w,

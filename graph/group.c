@@ -142,18 +142,22 @@ static void move_apart(grouping *w, int into, int first, int last)
             w->place[w->at[i]] = i;
 }
 
-/* Are the proposed nodes free, may the backend compute each, and is the root among them? */
+/* Are the proposed nodes free, may the backend compute each, and is the root among them? What is
+ * computed again for the gradient is not computed with forward nodes: it would be kept from then
+ * on. */
 static int is_acceptable(const grouping *w, const adj_node *root, int n, int backend)
 {
-    int has_root = 0;
+    int has_root = 0, has_forward = 0, has_again = 0;
     for (int i = 0; i < n; i++) {
         const adj_node *m = w->e->proposed[i];
         if (w->of[m->id] == NONE || w->group[w->of[m->id]].n != 1 ||
             !may_compute(w->e, backend, m->op))
             return 0;
         has_root |= m == root;
+        has_forward |= m->role == ADJ_ROLE_FORWARD;
+        has_again |= m->again;
     }
-    return has_root && n > 1;
+    return has_root && n > 1 && !(has_forward && has_again);
 }
 
 static void sort_by_id(const adj_node **node, int n)

@@ -6,8 +6,7 @@
 
 #include "graph.h"
 
-/* Marks what the roots need, walking ids downwards. */
-static void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed)
+void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed)
 {
     for (int i = 0; i < n_root; i++)
         needed[root[i]->id] = 1;
@@ -47,6 +46,7 @@ adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root
         for (int k = 0; k < n->n_in; k++)
             in[k] = image[n->in[k]->id];
         to->role = n->role;
+        to->again = n->again;
         if ((image[id] = adj_label(rule(w, n, in), n->name)) == NULL)
             return to->status;
     }
@@ -59,11 +59,10 @@ typedef struct {
 } pass;
 
 /* copy drops what the passes before it have left unused. */
-static const pass pipeline[] = {{"simplify", rule_simplify},
-                                {"mixed precision", rule_bf16},
-                                {"mixed precision", rule_f16},
-                                {"f16 in f32 kernels", rule_f16_in_f32},
-                                {"copy", rule_copy}};
+static const pass pipeline[] = {
+    {"simplify", rule_simplify},   {"mixed precision", rule_bf16},
+    {"mixed precision", rule_f16}, {"f16 in f32 kernels", rule_f16_in_f32},
+    {"recompute", rule_recompute}, {"copy", rule_copy}};
 
 enum { LOSS_SCALE = 1024 };
 
@@ -79,6 +78,8 @@ static int is_wanted(const pass *p, const adj_graph *g, const adj_exec_opts *o)
 {
     if (p->rule == rule_bf16 || p->rule == rule_f16)
         return o->precision == (p->rule == rule_f16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16);
+    if (p->rule == rule_recompute)
+        return o->recompute != 0;
     return p->rule != rule_f16_in_f32 || has_f16(g);
 }
 
@@ -89,7 +90,9 @@ static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, con
     adj_graph *to = w->to;
     adj_node **step = adj_graph_alloc(to, (size_t)from->n_node * sizeof(adj_node *));
     w->scaled = adj_graph_alloc(to, (size_t)from->n_node);
+    w->image = step;
     if (step == NULL || w->scaled == NULL ||
+        (p->rule == rule_recompute && find_repeatable(from, n_root, root, w) != ADJ_OK) ||
         rewrite(from, n_root, root, w, step, p->rule) != ADJ_OK)
         return to->status;
     for (int i = 0; i < n_root; i++) { /* a root keeps its type */

@@ -428,9 +428,13 @@ typedef struct {
     int tune;
     const char *tune_file;
     double tune_seconds; /* about as long may one plan take for it; 0: 5 */
-    int profile;         /* time every step: adj_exec_step */
-    int canaries;        /* words around all memory, looked at after every step: adj_run fails with
-                            ADJ_EBACKEND when a kernel has written where it must not */
+    /* What is cheap to compute again - relu and its like, batch norm, add - is not kept for the
+     * gradient, but computed again from what is kept: less memory, hardly more time, the same
+     * results (in f16 roundings may move). */
+    int recompute;
+    int profile;  /* time every step: adj_exec_step */
+    int canaries; /* words around all memory, looked at after every step: adj_run fails with
+                     ADJ_EBACKEND when a kernel has written where it must not */
     /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
      * authors of backends (adjoint_ext.h) and tests. */
     const struct adj_backend *const *backends;

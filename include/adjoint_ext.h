@@ -19,6 +19,7 @@ struct adj_node { /* constant once created, but for its label */
     adj_graph *graph;
     uint32_t id; /* larger than the id of every operand */
     adj_role role;
+    int again; /* a copy for the gradient (adj_exec_opts.recompute): not the node it equals */
     adj_type type;
     int n_in;
     adj_node **in;
@@ -43,7 +44,8 @@ typedef enum {
     ADJ_OP_HALF = 128,
     ADJ_OP_HALF_ALWAYS = 256,
     ADJ_OP_HALF_SUM = 512,
-    ADJ_OP_CAN_FAIL = 1024 /* on its operands' values: labels out of range */
+    ADJ_OP_CAN_FAIL = 1024, /* on its operands' values: labels out of range */
+    ADJ_OP_CHEAP = 2048     /* may be computed again rather than kept (adj_exec_opts.recompute) */
 } adj_op_flags;
 
 struct adj_op {

@@ -60,7 +60,7 @@ const adj_op adj_op_relu = {
     .name = "relu",
     .min_in = 1,
     .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
     .infer = activation_infer,
     .grad = relu_grad,
 };
@@ -70,7 +70,7 @@ const adj_op adj_op_relu6 = {
     .domain = relu6_domain,
     .min_in = 1,
     .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
     .infer = activation_infer,
     .grad = relu6_grad,
 };
@@ -80,7 +80,7 @@ const adj_op adj_op_leaky_relu = {
     .min_in = 1,
     .max_in = 1,
     .attr_size = sizeof(adj_value_attrs),
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
     .infer = leaky_relu_infer,
     .grad = leaky_relu_grad,
     .show = alpha_show,

@@ -55,6 +55,7 @@ const adj_op adj_op_cast = {
     .min_in = 1,
     .max_in = 1,
     .attr_size = sizeof(adj_dtype_attrs),
+    .flags = ADJ_OP_CHEAP,
     .linear_in = 1,
     .infer = cast_infer,
     .grad = cast_grad,

@@ -227,6 +227,22 @@ Test(cli, train_with_tune)
     folder_remove(&f);
 }
 
+Test(cli, train_with_recompute)
+{
+    static finished r;
+    folder f = small_data();
+    file_name weights[] = {in_folder(&f, "a"), in_folder(&f, "b")};
+    for (int i = 0; i < 2; i++) {
+        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--model", "resnet8",
+                                  "--threads", "1", "--out", weights[i].s,
+                                  i > 0 ? "--recompute" : NULL, NULL},
+                 &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+    }
+    cr_expect(same_file(weights[0].s, weights[1].s));
+    folder_remove(&f);
+}
+
 Test(cli, diverging_is_an_error)
 {
     static finished r;

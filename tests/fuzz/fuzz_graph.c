@@ -21,6 +21,7 @@ typedef struct {
     adj_node *fetch[FETCHES];
     const char *other; /* backend beside naive; NULL: none */
     double step;       /* 0: all leaves are integers */
+    int recompute;
 } subject;
 
 static int is_op(const adj_node *n, const char *op) { return strcmp(adj_node_op(n), op) == 0; }
@@ -66,6 +67,7 @@ static void build(subject *s)
     t->wild = (flags & 3) == 3;
     s->other = flags & 128 ? NULL : more & 8 ? "direct" : "onednn";
     s->step = more >= 192 ? 0.375 : 0;
+    s->recompute = more >> 5 & 1;
     t->dtype = more & 1 || more & 16 ? ADJ_F32 : (adj_dtype)(more >> 1 & 3);
     t->g = adj_graph_new();
     t->updates = adj_updates_new(t->g);
@@ -107,6 +109,7 @@ static adj_exec *plan(const subject *s, const char *backend)
                        .updates = s->t.updates,
                        .backend = backend,
                        .threads = 1,
+                       .recompute = s->recompute,
                        .canaries = 1};
     adj_exec *e = NULL;
     adj_status status = adj_exec_new(s->t.g, &o, &e);

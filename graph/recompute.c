@@ -1,0 +1,110 @@
+/* recompute.c - the pass that computes cheap activations again for the gradient, so that they need
+ * not be kept from the forward pass until then.
+ *
+ * Of relu(batch_norm(conv)) the gradient reads the convolution's result and relu's. The first is
+ * kept; the second can be had again from it by two cheap nodes (ADJ_OP_CHEAP). So gradient nodes
+ * read a copy of it, a chain of copies of cheap nodes that begins with leaves and with what is kept
+ * anyway. A copy comes right before its first reader, in id and therefore in time (group.c).
+ *
+ * Nothing is computed again that would only cause something else to be kept: each operand of a
+ * copied node is a leaf, a copy, or a value that gradient nodes read and that is itself not copied.
+ * A chain is short, so that along a residual network every other sum is kept and the copies die
+ * soon. Copies are the same kernels on the same values: no result changes. */
+#include "graph.h"
+
+enum { NOT_AGAIN = 0, LONGEST = 4 }; /* nodes of a chain; bounds the recursion, too */
+
+/* Is it there when the gradient is computed, though nothing keeps it for that alone? */
+static int is_at_hand(const rewriting *w, const char *kept, const adj_node *n)
+{
+    return n->op->flags & ADJ_OP_LEAF || kept[n->id] || w->again[n->id] != NOT_AGAIN;
+}
+
+/* How long the chain of copies is that ends with n; NOT_AGAIN: n cannot be had that way. Views cost
+ * nothing, but are no reason to keep what they show. */
+static char chain_length(const rewriting *w, const char *kept, const adj_node *n)
+{
+    int is_view = (n->op->flags & ADJ_OP_VIEW) != 0, longest = 0, only_leaves = 1;
+    if (n->role != ADJ_ROLE_FORWARD || n->op->flags & ADJ_OP_LEAF ||
+        !(is_view || n->op->flags & ADJ_OP_CHEAP))
+        return NOT_AGAIN;
+    for (int k = 0; k < n->n_in; k++) {
+        const adj_node *x = n->in[k];
+        if (!is_at_hand(w, kept, x) || (is_view && k == 0 && w->again[x->id] == NOT_AGAIN))
+            return NOT_AGAIN;
+        only_leaves &= (x->op->flags & ADJ_OP_LEAF) != 0;
+        longest = w->again[x->id] > longest ? w->again[x->id] : longest;
+    }
+    return (char)(only_leaves || longest >= LONGEST ? NOT_AGAIN : longest + 1);
+}
+
+/* What gradient nodes read, itself or through a view, and what is fetched. */
+static void mark_kept(const adj_graph *g, int n_root, const adj_node *const root[],
+                      const char *needed, char *kept)
+{
+    for (int i = 0; i < n_root; i++)
+        kept[root[i]->id] = 1;
+    for (int id = g->n_node - 1; id >= 0; id--) {
+        const adj_node *n = g->node[id];
+        int is_view = kept[id] && n->op->flags & ADJ_OP_VIEW;
+        for (int k = 0; needed[id] && k < n->n_in; k++)
+            if (n->role == ADJ_ROLE_GRADIENT || (is_view && k == 0))
+                kept[n->in[k]->id] = 1;
+    }
+}
+
+adj_status find_repeatable(const adj_graph *from, int n_root, const adj_node *const root[],
+                           rewriting *w)
+{
+    size_t n = (size_t)from->n_node;
+    char *needed = adj_graph_alloc(w->to, n), *kept = adj_graph_alloc(w->to, n);
+    char *is_root = adj_graph_alloc(w->to, n);
+    w->again = adj_graph_alloc(w->to, n);
+    w->copy = adj_graph_alloc(w->to, n * sizeof(adj_node *));
+    if (w->to->status != ADJ_OK)
+        return w->to->status;
+    for (int i = 0; i < n_root; i++)
+        is_root[root[i]->id] = 1;
+    mark_needed(from, n_root, root, needed);
+    mark_kept(from, n_root, root, needed, kept);
+    for (int id = 0; id < from->n_node; id++)
+        if (needed[id] && !is_root[id])
+            w->again[id] = chain_length(w, kept, from->node[id]);
+    return ADJ_OK;
+}
+
+static adj_node *read_again(rewriting *w, const adj_node *n);
+
+/* n over its operands' images, or over their copies where they are to be had again. */
+static adj_node *over_copies(rewriting *w, const adj_node *n)
+{
+    adj_node **operand = adj_graph_alloc(w->to, (size_t)n->n_in * sizeof *operand);
+    if (operand == NULL)
+        return NULL;
+    for (int k = 0; k < n->n_in; k++)
+        operand[k] = read_again(w, n->in[k]);
+    return adj_node_new(w->to, n->op, n->n_in, operand, n->attrs);
+}
+
+/* What a gradient node reads for n. */
+static adj_node *read_again(rewriting *w, const adj_node *n)
+{
+    if (w->again[n->id] == NOT_AGAIN)
+        return w->image[n->id];
+    adj_node **copy = &w->copy[n->id];
+    if (*copy == NULL) {
+        int outer = w->to->again;
+        w->to->again = 1;
+        *copy = adj_label(over_copies(w, n), n->name);
+        w->to->again = outer;
+    }
+    return *copy;
+}
+
+adj_node *rule_recompute(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    int reads = 0;
+    for (int k = 0; k < n->n_in && n->role == ADJ_ROLE_GRADIENT; k++)
+        reads |= w->again[n->in[k]->id] != NOT_AGAIN;
+    return reads ? over_copies(w, n) : rule_copy(w, n, in);
+}

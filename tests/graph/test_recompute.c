@@ -1,0 +1,288 @@
+/* test_recompute.c - activations that are computed again for the gradient: no result changes by a
+ * bit, memory shrinks, and nothing is computed again that would save none. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_nn.h"
+
+enum { BATCH = 4, STEPS = 2 };
+
+typedef struct {
+    adj_graph *g;
+    adj_node *images, *labels, *lr, *loss;
+    adj_updates *updates;
+} network;
+
+static void finish(network *n, adj_node *logits)
+{
+    n->labels = adj_input(n->g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
+    n->lr = adj_input(n->g, "lr", ADJ_F32, (adj_shape){0});
+    n->loss = adj_loss_softmax(logits, n->labels);
+    n->updates = adj_training_updates(n->loss, n->lr, &(adj_optimiser_opts){.momentum = 0.9});
+    cr_assert_eq(adj_graph_status(n->g), ADJ_OK, "%s", adj_graph_message(n->g));
+}
+
+/* As VGG with batch norm is: the pool's gradient reads what is computed again, too. */
+static adj_node *vgg_like(adj_graph *g, adj_format format)
+{
+    const adj_pool half = {.ksize = {1, format == ADJ_NCHW ? 1 : 2, 2, format == ADJ_NCHW ? 2 : 1},
+                           .format = format};
+    adj_shape shape = {4, {BATCH, 32, 32, 3}};
+    if (format == ADJ_NCHW)
+        shape = (adj_shape){4, {BATCH, 3, 32, 32}};
+    adj_node *h = adj_input(g, "images", ADJ_F32, shape);
+    for (int i = 0; i < 6; i++) {
+        char conv[16], norm[16];
+        snprintf(conv, sizeof conv, "conv%d", i);
+        snprintf(norm, sizeof norm, "norm%d", i);
+        adj_conv_layer layer = {.filters = 8 << i / 2, .kernel = {3}, .padding = ADJ_SAME};
+        layer.format = format;
+        h = adj_layer_conv2d(h, conv, &layer);
+        h = adj_layer_batch_norm(h, norm, &(adj_batch_norm_layer){.training = 1, .format = format});
+        h = i % 3 == 2 ? adj_leaky_relu(h, 0.1) : adj_relu(h);
+        h = i % 2 == 1 ? adj_max_pool(h, &half) : h;
+    }
+    return adj_layer_dense(h, "logits", 10);
+}
+
+static network new_network(const char *model)
+{
+    network n = {.g = adj_graph_new()};
+    adj_model_opts o = {.batch = BATCH, .training = 1};
+    if (strncmp(model, "vgg like", 8) == 0)
+        finish(&n, vgg_like(n.g, strstr(model, "NCHW") != NULL ? ADJ_NCHW : ADJ_NHWC));
+    else
+        finish(&n, adj_model_logits(n.g, adj_model_find(model, &o), &o));
+    n.images = adj_find(n.g, "images");
+    return n;
+}
+
+static void step(const network *n, adj_exec *e, int i)
+{
+    size_t elems = (size_t)adj_shape_elems(adj_node_type(n->images).shape);
+    float *x = malloc(elems * sizeof *x), lr = 0.02F;
+    int32_t labels[BATCH];
+    for (size_t k = 0; k < elems; k++)
+        x[k] = (float)((k * 7 + k / 31 + (size_t)i) % 31) / 31 - 0.4F;
+    for (int k = 0; k < BATCH; k++)
+        labels[k] = (k + i) * 3 % 2;
+    cr_assert_eq(adj_set(e, n->images, x, elems * sizeof *x), ADJ_OK);
+    cr_assert_eq(adj_set(e, n->labels, labels, sizeof labels), ADJ_OK);
+    cr_assert_eq(adj_set(e, n->lr, &lr, sizeof lr), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    free(x);
+}
+
+static adj_exec *planned(const network *n, adj_exec_opts o)
+{
+    adj_exec *e = NULL;
+    o.n_fetch = 1;
+    o.fetch = &n->loss;
+    o.updates = n->updates;
+    o.seed = 3;
+    o.threads = 1;
+    o.canaries = 1;
+    cr_assert_eq(adj_exec_new(n->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    return e;
+}
+
+/* Parameters, optimiser state and running statistics, and the loss. */
+static void expect_same_bits(const network *n, adj_exec *a, adj_exec *b, const char *what)
+{
+    for (int i = -1; i < adj_exec_n_params(a); i++) {
+        adj_node *p = i < 0 ? n->loss : adj_exec_param(a, i);
+        size_t bytes = (size_t)adj_shape_elems(adj_node_type(p).shape) *
+                       adj_dtype_size(adj_node_type(p).dtype);
+        void *x = malloc(bytes), *y = malloc(bytes);
+        cr_assert_eq(adj_get(a, p, x, bytes), ADJ_OK);
+        cr_assert_eq(adj_get(b, p, y, bytes), ADJ_OK);
+        cr_expect_arr_eq(x, y, bytes, "%s: %s differs", what, adj_node_name(p));
+        free(x);
+        free(y);
+    }
+}
+
+static void expect_near(const network *n, adj_exec *a, adj_exec *b, const char *what)
+{
+    float x, y;
+    cr_assert_eq(adj_get(a, n->loss, &x, sizeof x), ADJ_OK);
+    cr_assert_eq(adj_get(b, n->loss, &y, sizeof y), ADJ_OK);
+    cr_expect(fabsf(x - y) < 1e-2F * fabsf(x), "%s: a loss of %g and of %g", what, x, y);
+}
+
+/* Less memory, to at most `most` of it; the same bits after some steps, but in f16, where the
+ * values that pass between fused nodes are not rounded, and other nodes may be fused. */
+static void check_model(const char *model, const char *backend, adj_precision precision,
+                        double most)
+{
+    char what[128];
+    network n = new_network(model);
+    adj_exec_opts o = {.backend = backend, .precision = precision};
+    snprintf(what, sizeof what, "%s, %s, precision %d", model, backend, (int)precision);
+    adj_exec *plain = planned(&n, o);
+    o.recompute = 1;
+    adj_exec *again = planned(&n, o);
+    for (int i = 0; i < STEPS; i++) {
+        step(&n, plain, i);
+        step(&n, again, i);
+    }
+    if (precision != ADJ_PRECISION_F16)
+        expect_same_bits(&n, plain, again, what);
+    expect_near(&n, plain, again, what);
+    double ratio =
+        (double)adj_exec_stats(again).live_bytes / (double)adj_exec_stats(plain).live_bytes;
+    cr_expect(ratio <= most, "%s: %g of the memory, expected at most %g", what, ratio, most);
+    adj_exec_free(again);
+    adj_exec_free(plain);
+    adj_graph_free(n.g);
+}
+
+Test(recompute, changes_no_bit_and_saves_memory)
+{
+    check_model("vgg like", "naive", ADJ_PRECISION_AS_BUILT, 0.9);
+    check_model("vgg like NCHW", "naive", ADJ_PRECISION_AS_BUILT, 0.9);
+    check_model("vgg like", "onednn", ADJ_PRECISION_AS_BUILT, 0.9);
+    check_model("vgg like NCHW", "onednn", ADJ_PRECISION_AS_BUILT, 1);
+    check_model("vgg like", "onednn", ADJ_PRECISION_BF16, 0.9);
+    check_model("vgg like", "onednn", ADJ_PRECISION_F16, 0.9);
+    check_model("resnet8", "naive", ADJ_PRECISION_AS_BUILT, 0.9);
+    check_model("resnet8", "onednn", ADJ_PRECISION_AS_BUILT, 0.95);
+    check_model("resnet8", "onednn", ADJ_PRECISION_BF16, 0.95);
+    check_model("mobilenet_v1", "onednn", ADJ_PRECISION_AS_BUILT, 0.7);
+    check_model("mobilenet_v1", "onednn", ADJ_PRECISION_BF16, 0.7);
+    /* What the gradient reads comes from what nobody keeps: as it was. */
+    check_model("lenet", "onednn", ADJ_PRECISION_AS_BUILT, 1);
+}
+
+/* ---- what is computed again ---- */
+
+/* Of the op, in the executor's graph: computed for the forward pass, and for the gradient. */
+typedef struct {
+    int forward, again;
+} count;
+
+static count count_op(adj_graph *g, int n, adj_node *const fetch[], const char *op)
+{
+    char *text = NULL, call[64];
+    size_t size = 0;
+    count found = {0};
+    FILE *f = open_memstream(&text, &size);
+    adj_exec *e = NULL;
+    adj_exec_opts o = {
+        .n_fetch = n, .fetch = fetch, .backend = "naive", .recompute = 1, .trace = f};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec_free(e);
+    fclose(f);
+    snprintf(call, sizeof call, "= %s(", op);
+    char *line = strstr(text, "after copy:");
+    cr_assert_not_null(line);
+    for (; (line = strchr(line, '\n')) != NULL && line[1] != '\0'; line++) {
+        char one[512];
+        snprintf(one, sizeof one, "%.*s", (int)strcspn(line + 1, "\n"), line + 1);
+        if (strstr(one, call) != NULL)
+            *(one[0] == 'g' ? &found.again : &found.forward) += 1;
+    }
+    free(text);
+    return found;
+}
+
+static void expect_count(adj_graph *g, int n, adj_node *const fetch[], const char *op, int forward,
+                         int again)
+{
+    cr_assert_eq(adj_graph_status(g), ADJ_OK, "%s", adj_graph_message(g));
+    count c = count_op(g, n, fetch, op);
+    cr_expect(c.forward == forward && c.again == again, "%s: %d and %d again, expected %d and %d",
+              op, c.forward, c.again, forward, again);
+}
+
+static adj_node *weight(adj_graph *g, const char *name)
+{
+    return adj_param(g, name, ADJ_F32, (adj_shape){2, {4, 4}}, (adj_init){0});
+}
+
+static adj_node *sum(adj_node *x) { return adj_reduce_sum(x, (adj_axes){0}); }
+
+/* silu's gradient reads h = x w, so relu(h) can be had again, and a view of it. */
+Test(recompute, copies_chains_that_begin_with_what_is_kept)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = weight(g, "x"), *w = weight(g, "w"), *v = weight(g, "v");
+    adj_node *h = adj_matmul(x, w, 0, 0), *r = adj_relu6(adj_relu(h));
+    adj_node *t = adj_reshape(adj_reshape(r, (adj_shape){1, {16}}), (adj_shape){2, {4, 4}});
+    adj_node *y = adj_add(adj_silu(h), adj_matmul(t, v, 0, 0)), *dv, *dw;
+    adj_grad(sum(adj_square(y)), NULL, 1, &v, &dv);
+    adj_grad(sum(adj_square(y)), NULL, 1, &w, &dw);
+    adj_node *const gradients[] = {dv, dw}, *const and_value[] = {dv, dw, r};
+    expect_count(g, 2, gradients, "relu", 1, 1);
+    expect_count(g, 2, gradients, "relu6", 1, 1);
+    expect_count(g, 2, gradients, "silu", 1, 0);
+    expect_count(g, 2, gradients, "matmul", 2, 3); /* dv, and two of dw */
+    /* It is there until the end, as it is fetched; and so it is of no use to copy what it is of. */
+    expect_count(g, 3, and_value, "relu6", 1, 0);
+    /* Without silu nothing keeps h, and relu's result is kept instead. */
+    y = adj_matmul(r, v, 0, 0);
+    adj_grad(sum(adj_square(y)), NULL, 1, &v, &dv);
+    expect_count(g, 1, &dv, "relu6", 1, 0);
+    adj_graph_free(g);
+}
+
+/* A long chain is cut: a copy is no longer than four nodes, whatever the graph is. */
+Test(recompute, chains_are_bounded)
+{
+    enum { LONG = 2000 };
+    adj_graph *g = adj_graph_new();
+    adj_node *x = weight(g, "x"), *w = weight(g, "w"), *dw;
+    adj_node *h = adj_matmul(x, w, 0, 0), *y = adj_square(h);
+    for (int i = 0; i < LONG; i++)
+        h = adj_leaky_relu(h, i % 2 ? 0.5 : 0.25);
+    adj_grad(sum(adj_mul(h, y)), NULL, 1, &w, &dw);
+    adj_node *const fetch[] = {dw, h};
+    count c = count_op(g, 2, fetch, "leaky_relu");
+    cr_expect(c.forward == LONG && c.again > LONG / 2 && c.again < LONG, "%d and %d", c.forward,
+              c.again);
+    adj_graph_free(g);
+}
+
+/* ---- memory that runs out ---- */
+
+typedef struct {
+    long calls, fail_at;
+} counter;
+
+static void *count_alloc(void *user, size_t bytes)
+{
+    counter *c = user;
+    return ++c->calls == c->fail_at ? NULL : malloc(bytes);
+}
+
+static void count_free(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+Test(recompute, memory_may_run_out_anywhere)
+{
+    network n = {.g = adj_graph_new()};
+    finish(&n, vgg_like(n.g, ADJ_NHWC));
+    counter c = {0};
+    adj_allocator a = {count_alloc, count_free, &c};
+    adj_exec_opts o = {.n_fetch = 1,
+                       .fetch = &n.loss,
+                       .updates = n.updates,
+                       .backend = "naive",
+                       .recompute = 1,
+                       .allocator = &a};
+    adj_status status = ADJ_ENOMEM;
+    for (long at = 1; status == ADJ_ENOMEM && at < 100000; at++) {
+        adj_exec *e = NULL;
+        c = (counter){.fail_at = at};
+        status = adj_exec_new(n.g, &o, &e);
+        cr_assert(status == ADJ_OK || status == ADJ_ENOMEM);
+        adj_exec_free(e);
+    }
+    cr_expect_eq(status, ADJ_OK);
+    adj_graph_free(n.g);
+}
