@@ -1,5 +1,5 @@
-/* chain_loops.c - the loop of each elementwise node in a chain; compiled once per instruction set.
- */
+/* chain_loops.c - the loops of the elementwise nodes in a chain that know no channels; compiled once
+ * per instruction set. */
 #include <math.h>
 #include <string.h>
 
@@ -134,26 +134,6 @@ static void leaky_relu_grad(ptrdiff_t n, float *dx, const float *const x[], cons
     }
 }
 
-/* x, mean, scale, beta */
-static void norm(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *a = x[0], *mean = x[1], *factor = x[2], *beta = x[3];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = (a[i] - mean[i]) * factor[i] + beta[i];
-}
-
-/* x, dy, mean, scale, q0, q1 */
-static void norm_grad(ptrdiff_t n, float *dx, const float *const x[], const float *k)
-{
-    const float *a = x[0], *dy = x[1], *mean = x[2], *factor = x[3], *q0 = x[4], *q1 = x[5];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        dx[i] = factor[i] * (dy[i] - q1[i] - (a[i] - mean[i]) * q0[i]);
-}
-
 /* v, g, p */
 static void momentum(ptrdiff_t n, float *y, const float *const x[], const float *k)
 {
@@ -207,8 +187,6 @@ chain_loop *const DIRECT(chain_loops)[] = {
     [CHAIN_RELU_GRAD] = relu_grad,
     [CHAIN_RELU6_GRAD] = relu6_grad,
     [CHAIN_LEAKY_RELU_GRAD] = leaky_relu_grad,
-    [CHAIN_NORM] = norm,
-    [CHAIN_NORM_GRAD] = norm_grad,
     [CHAIN_MOMENTUM] = momentum,
     [CHAIN_SGD_STEP] = sgd_step,
     [CHAIN_EMA] = ema,

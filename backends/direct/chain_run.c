@@ -4,7 +4,11 @@
 #include "chain_loops.h"
 #include "half.h"
 
-enum { FLUSH = 64 }; /* rows that are summed in float */
+enum {
+    FLUSH = 64, /* rows that are summed in float */
+    SHORT = 64, /* a divisor of a row's length, where channels divide it */
+    LINE = 64   /* bytes of a cache line */
+};
 
 /* ---- the pass ---- */
 
@@ -36,7 +40,7 @@ static const float *read_from(const pass *s, const chain_value *v)
 
 typedef struct { /* a sum's columns: in double, and in float since the last flush */
     double *total[2];
-    float *sum[2], *shift;
+    float *sum[3]; /* the last: what is subtracted before squaring */
 } columns;
 
 static columns columns_of(const pass *s, const chain_node *d)
@@ -44,36 +48,7 @@ static columns columns_of(const pass *s, const chain_node *d)
     int64_t row = s->p->row;
     double *total = (double *)(s->columns + s->p->columns_each * (size_t)d->sum);
     float *sum = (float *)(total + 2 * row);
-    return (columns){{total, total + row}, {sum, sum + row}, sum + 2 * row};
-}
-
-static void add_row(ptrdiff_t n, float *restrict sum, const float *restrict x)
-{
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        sum[i] += x[i];
-}
-
-static void add_norm_row(ptrdiff_t n, float *restrict product, float *restrict sum,
-                         const float *restrict x, const float *restrict dy,
-                         const float *restrict mean)
-{
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        product[i] += dy[i] * (x[i] - mean[i]);
-        sum[i] += dy[i];
-    }
-}
-
-static void add_moments_row(ptrdiff_t n, float *restrict first, float *restrict second,
-                            const float *restrict x, const float *restrict shift)
-{
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        float e = x[i] - shift[i];
-        first[i] += e;
-        second[i] += e * e;
-    }
+    return (columns){{total, total + row}, {sum, sum + row, sum + 2 * row}};
 }
 
 /* The columns of a sum, added modulo the channels. */
@@ -95,38 +70,59 @@ static void flush(const pass *s, const chain_node *d)
         }
 }
 
+/* The shorter the rows, the fewer registers their columns take, and the straighter the way through
+ * memory: a part of a row that has each channel equally often will do. */
+static int64_t short_row(const chain *p) { return SHORT % p->channels == 0 ? SHORT : p->row; }
+
+/* The whole rows of a chunk, and what is left of a row behind them. */
+static chain_block whole_rows(const pass *s)
+{
+    int64_t row = short_row(s->p);
+    return (chain_block){s->n / row, row, row};
+}
+
+static chain_block last_row(const pass *s)
+{
+    int64_t row = short_row(s->p);
+    return (chain_block){1, row, s->n % row};
+}
+
+/* What a loop reads behind the whole rows. */
+static void skip_rows(const pass *s, int n, const float *const x[], const int is_period[],
+                      const float *rest[])
+{
+    ptrdiff_t skipped = s->n - s->n % short_row(s->p);
+    for (int i = 0; i < n; i++)
+        rest[i] = is_period[i] ? x[i] : x[i] + skipped;
+}
+
+static void add_chunk(const pass *s, const chain_node *d, chain_code code, const float *const x[],
+                      const int is_period[], int n_x)
+{
+    const float *rest[CHAIN_READ] = {0};
+    columns sums = columns_of(s, d);
+    skip_rows(s, n_x, x, is_period, rest);
+    DIRECT(chain_add)(whole_rows(s), code, sums.sum, x);
+    DIRECT(chain_add)(last_row(s), code, sums.sum, rest);
+}
+
 /* A segment's first chunk tells what to subtract before squaring: its own mean per channel. */
-static void set_shift(const pass *s, const chain_node *d, const float *x)
+static void set_shift(const pass *s, const chain_node *d, const float *const x[],
+                      const int is_period[])
 {
     const chain *p = s->p;
     columns sums = columns_of(s, d);
-    for (ptrdiff_t first = 0; first < s->n; first += p->row)
-        add_row(s->n - first < p->row ? s->n - first : p->row, sums.sum[0], x + first);
+    float *shift = sums.sum[2];
+    add_chunk(s, d, CHAIN_SUM, x, is_period, 1);
     for (int64_t k = 0; k < p->channels; k++) {
         double sum = 0;
         for (int64_t i = k; i < p->row; i += p->channels)
             sum += (double)sums.sum[0][i];
-        sums.shift[k] = (float)(sum * (double)p->channels / (double)s->n);
+        shift[k] = (float)(sum * (double)p->channels / (double)s->n);
     }
     for (int64_t i = p->channels; i < p->row; i++)
-        sums.shift[i] = sums.shift[i - p->channels];
+        shift[i] = shift[i - p->channels];
     memset(sums.sum[0], 0, (size_t)p->row * sizeof(float));
-}
-
-static void sum_node(const pass *s, const chain_node *d, const float *const x[], int is_first)
-{
-    columns sums = columns_of(s, d);
-    if (d->code == CHAIN_STATS && is_first)
-        set_shift(s, d, x[0]);
-    for (ptrdiff_t first = 0; first < s->n; first += s->p->row) {
-        ptrdiff_t n = s->n - first < s->p->row ? s->n - first : s->p->row;
-        if (d->code == CHAIN_SUM)
-            add_row(n, sums.sum[0], x[0] + first);
-        else if (d->code == CHAIN_NORM_SUMS)
-            add_norm_row(n, sums.sum[0], sums.sum[1], x[0] + first, x[1] + first, x[2]);
-        else
-            add_moments_row(n, sums.sum[0], sums.sum[1], x[0] + first, sums.shift);
-    }
 }
 
 static void compute_node(const pass *s, const chain_node *d, float *y, const float *const x[],
@@ -135,7 +131,14 @@ static void compute_node(const pass *s, const chain_node *d, float *y, const flo
     const float *k = (const float *)((const char *)s->c->scratch + s->p->constants) +
                      (d - s->p->node) * CHAIN_CONSTANTS;
     const float *at[CHAIN_READ] = {0};
+    chain_column_loop *loop = DIRECT(chain_column_loop)(d->code);
     ptrdiff_t step = s->n;
+    if (loop != NULL) {
+        skip_rows(s, n_x, x, is_period, at);
+        loop(whole_rows(s), y, x);
+        loop(last_row(s), y + s->n - s->n % short_row(s->p), at);
+        return;
+    }
     for (int i = 0; i < n_x; i++)
         step = is_period[i] ? (ptrdiff_t)s->p->row : step;
     for (ptrdiff_t first = 0; first < s->n; first += step) {
@@ -159,7 +162,9 @@ static void run_node(const pass *s, const chain_node *d, int is_first)
         is_period[n] = 1;
     }
     if (d->sum >= 0) {
-        sum_node(s, d, x, is_first);
+        if (d->code == CHAIN_STATS && is_first)
+            set_shift(s, d, x, is_period);
+        add_chunk(s, d, d->code, x, is_period, n);
         return;
     }
     const chain_value *y = &s->p->value[d->y];
@@ -172,15 +177,35 @@ static void run_node(const pass *s, const chain_node *d, int is_first)
     }
 }
 
-static void run_chunk(const pass *s, int is_first)
+/* Asks for a part of the next chunk, so that memory is read while this one is computed: a chunk is
+ * too short for the processor to see a stream in it. */
+static void fetch_ahead(const pass *s, int part, int64_t end)
+{
+    const chain *p = s->p;
+    int64_t first = s->first + p->chunk, parts = p->n_node;
+    int64_t n = end - first < p->chunk ? end - first : p->chunk;
+    for (int i = 0; i < p->n_value && n > 0; i++) {
+        const chain_value *v = &p->value[i];
+        if (v->at != AT_CHUNK || v->in < 0)
+            continue;
+        ptrdiff_t size = 2;
+        const char *at = (const char *)s->c->in[v->in] + first * size;
+        for (ptrdiff_t k = n * size * part / parts; k < n * size * (part + 1) / parts; k += LINE)
+            __builtin_prefetch(at + k, 0, 3);
+    }
+}
+
+static void run_chunk(const pass *s, int is_first, int64_t end)
 {
     const chain *p = s->p;
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_CHUNK && p->value[i].in >= 0)
             load_half(p->value[i].dtype, s->n, buffer(s, p->value[i].where),
                       (const uint16_t *)s->c->in[p->value[i].in] + s->first);
-    for (int i = 0; i < p->n_node; i++)
+    for (int i = 0; i < p->n_node; i++) {
+        fetch_ahead(s, i, end);
         run_node(s, &p->node[i], is_first);
+    }
 }
 
 static void start_sums(const pass *s)
@@ -202,7 +227,7 @@ static void keep_sums(const pass *s, int segment)
         fold(p, sums.total[0], to);
         fold(p, sums.total[1], to + p->channels);
         for (int64_t k = 0; k < p->channels; k++)
-            to[2 * p->channels + k] = (double)sums.shift[k];
+            to[2 * p->channels + k] = (double)sums.sum[2][k];
     }
 }
 
@@ -216,7 +241,7 @@ void DIRECT(chain_segment)(const chain *p, const adj_call *c, int segment, int t
     start_sums(&s);
     for (s.first = from; s.first < to; s.first += p->chunk) {
         s.n = (ptrdiff_t)(to - s.first < p->chunk ? to - s.first : p->chunk);
-        run_chunk(&s, s.first == from);
+        run_chunk(&s, s.first == from, to);
         s.rows += p->chunk / p->row;
         for (int i = 0; i < p->n_node && s.rows >= FLUSH; i++)
             if (p->node[i].sum >= 0)

@@ -20,11 +20,9 @@ typedef float real;
 #endif
 
 #if defined(ISA_avx512)
-enum { VECTOR_BYTES = 64, GRID = 28 }; /* of 32 registers */
-#elif defined(ISA_avx2)
-enum { VECTOR_BYTES = 32, GRID = 12 }; /* of 16 */
+enum { GRID = 28 }; /* of 32 registers */
 #else
-enum { VECTOR_BYTES = 16, GRID = 12 };
+enum { GRID = 12 }; /* of 16 */
 #endif
 enum { VECTOR = VECTOR_BYTES / sizeof(real), GRID_ROWS = 5, GRID_COLUMNS = 7, CHAINS = 3 };
 

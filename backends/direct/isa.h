@@ -6,12 +6,15 @@
 #if defined(ISA_avx512)
 #define DIRECT(f) direct_##f##_avx512
 #define ISA_NAME "avx512"
+enum { VECTOR_BYTES = 64 };
 #elif defined(ISA_avx2)
 #define DIRECT(f) direct_##f##_avx2
 #define ISA_NAME "avx2"
+enum { VECTOR_BYTES = 32 };
 #elif defined(ISA_base)
 #define DIRECT(f) direct_##f##_base
 #define ISA_NAME "base"
+enum { VECTOR_BYTES = 16 };
 #else
 #error "compile with -DISA_base, -DISA_avx2 or -DISA_avx512"
 #endif
