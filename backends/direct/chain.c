@@ -2,7 +2,7 @@
 #include <omp.h>
 #include <stdio.h>
 
-#include "chain.h"
+#include "chain_strip.h"
 
 enum { ROW = 256, PARALLEL = 1 << 14 };
 
@@ -155,10 +155,10 @@ static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape s
 
 static int64_t gcd(int64_t a, int64_t b) { return b == 0 ? a : gcd(b, a % b); }
 
-/* Rows are multiples of the channels and, unless that makes them long, of a vector. */
+/* Rows are multiples of the channels and, unless that makes them long, of some vectors. */
 static void set_rows(chain *p)
 {
-    int64_t unit = p->channels / gcd(p->channels, 16) * 16;
+    int64_t unit = p->channels / gcd(p->channels, STRIP_WIDTH) * STRIP_WIDTH;
     if (unit > 1024)
         unit = p->channels;
     p->row = (ROW + unit - 1) / unit * unit;
@@ -224,6 +224,9 @@ static int lay_out(chain *p, const direct *d, const adj_group *g)
         if (!add_node(p, g, g->node[i], shape))
             return 0;
     set_rows(p);
+    chain_find_strip(p);
+    if (p->strip.what != 0)
+        p->strip_loop = d->isa->chain_strip(p->strip.what);
     int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
     int wanted = p->n_sum > 0 ? CHAIN_SEGMENTS : d->threads;
     p->threads = p->n >= PARALLEL ? d->threads : 1;

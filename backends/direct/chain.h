@@ -71,7 +71,17 @@ typedef struct {
     int sum;              /* number among the sums; -1: none */
 } chain_node;
 
+/* A chain that is one loop (chain_strip.h): what it does, and where its operands are. */
+typedef struct {
+    int what;              /* 0: no strip */
+    int dtype;             /* of all operands and the result */
+    int in[5], out;        /* among group->in, group->out; out -1: none */
+    int norm;              /* first period of the norm, or of its gradient */
+    int sum, norm_sums[2]; /* nodes */
+} chain_plan;
+
 struct chain;
+struct chain_strip;
 /* One segment of the pass, by one thread. */
 typedef void chain_segment(const struct chain *p, const adj_call *c, int segment, int thread);
 
@@ -84,6 +94,8 @@ typedef struct chain {
     chain_node node[CHAIN_NODES];
     chain_value value[CHAIN_VALUES];
     int threads, segments;
+    chain_plan strip;
+    void (*strip_loop)(const struct chain_strip *s); /* NULL: node by node */
     /* offsets in the scratch */
     size_t buffers, buffers_each;   /* per thread */
     size_t periods;                 /* float[n_period][row] */

@@ -1,5 +1,6 @@
 /* chain_columns.c - the loops of a chain that know channels: some columns of all rows of a block at
- * a time, so that what belongs to a column stays in registers; compiled once per instruction set. */
+ * a time, so that what belongs to a column stays in registers; compiled once per instruction set.
+ */
 #include "chain_loops.h"
 
 enum { LANES = VECTOR_BYTES / sizeof(float), WIDE = 4, WIDTH = WIDE * LANES };

@@ -1,5 +1,5 @@
-/* chain_loops.c - the loops of the elementwise nodes in a chain that know no channels; compiled once
- * per instruction set. */
+/* chain_loops.c - the loops of the elementwise nodes in a chain that know no channels; compiled
+ * once per instruction set. */
 #include <math.h>
 #include <string.h>
 

@@ -17,8 +17,8 @@ typedef struct {
     ptrdiff_t rows, row, width;
 } chain_block;
 
-/* y[r][i] from rows x[..][r][i] (they come first) and from vectors that hold for all rows, x[..][i];
- * y may be one of the rows. */
+/* y[r][i] from rows x[..][r][i] (they come first) and from vectors that hold for all rows,
+ * x[..][i]; y may be one of the rows. */
 typedef void chain_column_loop(chain_block b, float *y, const float *const x[]);
 
 /* NULL: the node's loop is in chain_loops. */

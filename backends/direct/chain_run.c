@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "chain_loops.h"
+#include "chain_strip.h"
 #include "half.h"
 
 enum {
@@ -208,6 +209,70 @@ static void run_chunk(const pass *s, int is_first, int64_t end)
     }
 }
 
+/* ---- a chain that is one loop ---- */
+
+static const void *element(const void *data, adj_dtype dtype, int64_t at)
+{
+    return (const char *)data + at * (dtype == ADJ_F32 ? 4 : 2);
+}
+
+static void point_to_sums(const pass *s, chain_strip *t)
+{
+    const chain *p = s->p;
+    int what = p->strip.what;
+    int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
+    if (what & STRIP_SUM)
+        t->sum = columns_of(s, &p->node[p->strip.sum]).sum[0];
+    for (int i = 0; i < pairs; i++) {
+        const chain_node *d = &p->node[p->strip.norm_sums[i]];
+        columns sums = columns_of(s, d);
+        t->first[i] = sums.sum[0];
+        t->second[i] = sums.sum[1];
+        t->mean[i] = what & STRIP_STATS ? sums.sum[2] : period(s, d->period);
+    }
+}
+
+/* Elements first .. first + rows * row of the chunk. */
+static void run_rows(const pass *s, chain_strip *t, int64_t first, chain_block b)
+{
+    const chain_plan *plan = &s->p->strip;
+    adj_dtype dtype = (adj_dtype)plan->dtype;
+    t->rows = b.rows;
+    t->row = b.row;
+    t->width = b.width;
+    for (int i = 0; i < STRIP_IN; i++)
+        t->x[i] = element(s->c->in[plan->in[i]], dtype, s->first + first);
+    if (plan->out >= 0)
+        t->y = (void *)element(s->c->out[plan->out], dtype, s->first + first);
+    s->p->strip_loop(t);
+}
+
+static void set_strip_shift(const pass *s)
+{
+    const chain_node *d = &s->p->node[s->p->strip.norm_sums[0]];
+    const chain_value *v = &s->p->value[d->x[0]];
+    if (v->at == AT_CHUNK)
+        load_half(v->dtype, s->n, buffer(s, v->where),
+                  (const uint16_t *)s->c->in[v->in] + s->first);
+    set_shift(s, d, (const float *const[]){read_from(s, v)}, (const int[]){0});
+}
+
+static void run_strip(const pass *s, int is_first)
+{
+    const chain *p = s->p;
+    int constants = p->strip.what & STRIP_NORM ? 3 : p->strip.what & STRIP_GRAD ? 4 : 0;
+    chain_strip t = {0};
+    if ((p->strip.what & STRIP_STATS) && is_first)
+        set_strip_shift(s);
+    point_to_sums(s, &t);
+    for (int i = 0; i < constants; i++)
+        t.constant[i] = period(s, p->strip.norm + i);
+    chain_block whole = whole_rows(s), last = last_row(s);
+    run_rows(s, &t, 0, whole);
+    if (last.width > 0)
+        run_rows(s, &t, whole.rows * whole.row, last);
+}
+
 static void start_sums(const pass *s)
 {
     memset(s->columns, 0, s->p->columns_each * (size_t)s->p->n_sum);
@@ -241,7 +306,10 @@ void DIRECT(chain_segment)(const chain *p, const adj_call *c, int segment, int t
     start_sums(&s);
     for (s.first = from; s.first < to; s.first += p->chunk) {
         s.n = (ptrdiff_t)(to - s.first < p->chunk ? to - s.first : p->chunk);
-        run_chunk(&s, s.first == from, to);
+        if (p->strip_loop != NULL)
+            run_strip(&s, s.first == from);
+        else
+            run_chunk(&s, s.first == from, to);
         s.rows += p->chunk / p->row;
         for (int i = 0; i < p->n_node && s.rows >= FLUSH; i++)
             if (p->node[i].sum >= 0)

@@ -9,12 +9,14 @@
 #include "adjoint_ext.h"
 
 struct chain;
+struct chain_strip;
 struct depthwise_code;
 struct max_pool_code;
 
 typedef struct { /* the code for one instruction set */
     const char *name;
     void (*chain_segment)(const struct chain *p, const adj_call *c, int segment, int thread);
+    void (*(*chain_strip)(int what))(const struct chain_strip *s);
     const struct depthwise_code *depthwise_image, *depthwise_filter;
     const struct depthwise_code *depthwise_image_f64, *depthwise_filter_f64;
     const struct max_pool_code *max_pool, *max_pool_bf16;

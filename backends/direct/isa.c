@@ -1,6 +1,6 @@
 /* isa.c - the table of one instruction set's code. */
 #include "isa.h"
-#include "chain.h"
+#include "chain_strip.h"
 #include "depthwise.h"
 #include "max_pool.h"
 
@@ -11,6 +11,7 @@ extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
     .chain_segment = DIRECT(chain_segment),
+    .chain_strip = DIRECT(chain_strip),
     .depthwise_image = &DIRECT(depthwise_image_f32),
     .depthwise_filter = &DIRECT(depthwise_filter_f32),
     .depthwise_image_f64 = &DIRECT(depthwise_image_f64),
