@@ -4,7 +4,7 @@
 
 #include "chain_strip.h"
 
-enum { ROW = 256, PARALLEL = 1 << 14 };
+enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 4 };
 
 /* ---- which nodes ---- */
 
@@ -210,6 +210,18 @@ static void set_in_place(const chain *p, const adj_group *g, adj_prep *prep)
     }
 }
 
+/* Sums have as many segments whatever the threads, each of several chunks where there are as many.
+ */
+static void set_segments(chain *p, int threads)
+{
+    int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
+    int wanted = p->n_sum > 0 ? 2 : threads;
+    while (p->n_sum > 0 && wanted < CHAIN_SEGMENTS && 2 * wanted * SEGMENT_CHUNKS <= chunks)
+        wanted *= 2;
+    p->threads = p->n >= PARALLEL ? threads : 1;
+    p->segments = chunks < wanted ? (int)chunks : wanted;
+}
+
 static int lay_out(chain *p, const direct *d, const adj_group *g)
 {
     adj_shape shape = chain_shape(g->node[0]);
@@ -227,10 +239,7 @@ static int lay_out(chain *p, const direct *d, const adj_group *g)
     chain_find_strip(p);
     if (p->strip.what != 0)
         p->strip_loop = d->isa->chain_strip(p->strip.what);
-    int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
-    int wanted = p->n_sum > 0 ? CHAIN_SEGMENTS : d->threads;
-    p->threads = p->n >= PARALLEL ? d->threads : 1;
-    p->segments = chunks < wanted ? (int)chunks : wanted;
+    set_segments(p, d->threads);
     return 1;
 }
 

@@ -1,6 +1,7 @@
 /* chain_prelude.c - what a chain does once, before its pass (periods and constants, from small
  * operands) and after it (segments' sums, in order, in double). */
 #include <math.h>
+#include <string.h>
 
 #include "chain.h"
 
@@ -35,33 +36,55 @@ static double load(const adj_call *c, const adj_node *n, int i, int64_t at)
     return adj_load(n->in[i]->type.dtype, operand(c, n, i), at);
 }
 
-static double inverse_deviation(const adj_call *c, const adj_node *n, int64_t k, int64_t channels)
+/* Elements first .. first + n of operand i. */
+static void load_all(const adj_call *c, const adj_node *n, int i, int64_t first, int64_t count,
+                     float *to)
 {
-    const adj_batch_norm_attrs *a = n->attrs;
-    return 1 / sqrt(load(c, n, 1, channels + k) + a->epsilon);
+    const void *data = operand(c, n, i);
+    adj_dtype dtype = n->in[i]->type.dtype;
+    if (dtype == ADJ_F32)
+        memcpy(to, (const float *)data + first, (size_t)count * sizeof *to);
+    else
+        for (int64_t k = 0; k < count; k++)
+            to[k] = (float)adj_load(dtype, data, first + k);
 }
 
+static double inverse_deviation(const adj_node *n, float variance)
+{
+    return 1 / sqrt((double)variance + ((const adj_batch_norm_attrs *)n->attrs)->epsilon);
+}
+
+/* mean, gamma s, beta */
 static void norm_periods(const chain *p, const adj_call *c, const chain_node *d)
 {
-    for (int64_t k = 0; k < p->channels; k++) {
-        double s = inverse_deviation(c, d->node, k, p->channels);
-        period(p, c, d->period)[k] = (float)load(c, d->node, 1, k);
-        period(p, c, d->period + 1)[k] = (float)(load(c, d->node, 2, k) * s);
-        period(p, c, d->period + 2)[k] = (float)load(c, d->node, 3, k);
-    }
+    float *mean = period(p, c, d->period), *scale = period(p, c, d->period + 1);
+    float *beta = period(p, c, d->period + 2);
+    load_all(c, d->node, 1, 0, p->channels, mean);
+    load_all(c, d->node, 1, p->channels, p->channels, scale);
+    load_all(c, d->node, 2, 0, p->channels, beta);
+    for (int64_t k = 0; k < p->channels; k++)
+        scale[k] = (float)((double)beta[k] * inverse_deviation(d->node, scale[k]));
+    load_all(c, d->node, 3, 0, p->channels, beta);
 }
 
 /* See ops/batch_norm.c: dx = gamma s (dy - dbeta / m - (x - mean) s dgamma / m). */
 static void norm_grad_periods(const chain *p, const adj_call *c, const chain_node *d)
 {
     double m = (double)(p->n / p->channels);
+    float *mean = period(p, c, d->period), *scale = period(p, c, d->period + 1);
+    float *q0 = period(p, c, d->period + 2), *q1 = period(p, c, d->period + 3);
+    load_all(c, d->node, 1, 0, p->channels, mean);
+    load_all(c, d->node, 1, p->channels, p->channels, scale);
+    load_all(c, d->node, 2, 0, p->channels, q1);
+    load_all(c, d->node, 4, 0, p->channels, q0);
     for (int64_t k = 0; k < p->channels; k++) {
-        double s = inverse_deviation(c, d->node, k, p->channels);
-        period(p, c, d->period)[k] = (float)load(c, d->node, 1, k);
-        period(p, c, d->period + 1)[k] = (float)(load(c, d->node, 2, k) * s);
-        period(p, c, d->period + 2)[k] = (float)(load(c, d->node, 4, k) / m * s);
-        period(p, c, d->period + 3)[k] = (float)(load(c, d->node, 4, p->channels + k) / m);
+        double s = inverse_deviation(d->node, scale[k]);
+        scale[k] = (float)((double)q1[k] * s);
+        q0[k] = (float)((double)q0[k] / m * s);
     }
+    load_all(c, d->node, 4, p->channels, p->channels, q1);
+    for (int64_t k = 0; k < p->channels; k++)
+        q1[k] = (float)((double)q1[k] / m);
 }
 
 static void own_periods(const chain *p, const adj_call *c, const chain_node *d)
@@ -71,8 +94,8 @@ static void own_periods(const chain *p, const adj_call *c, const chain_node *d)
         norm_periods(p, c, d);
     if (d->code == CHAIN_NORM_GRAD)
         norm_grad_periods(p, c, d);
-    for (int64_t k = 0; d->code == CHAIN_NORM_SUMS && k < p->channels; k++)
-        period(p, c, d->period)[k] = (float)load(c, d->node, 1, k);
+    if (d->code == CHAIN_NORM_SUMS)
+        load_all(c, d->node, 1, 0, p->channels, period(p, c, d->period));
     for (int i = 0; i < n; i++)
         repeat(p, period(p, c, d->period + i));
 }
@@ -136,48 +159,80 @@ void chain_prelude(const chain *p, const adj_call *c)
 
 /* ---- after the pass ---- */
 
-typedef struct { /* of one channel, so far */
-    double n, mean, m2;
-} moments;
-
-/* Chan, Golub, LeVeque: joining the moments of two sets. */
-static moments join(moments a, moments b)
+static double *partial(const chain *p, const adj_call *c, int segment, const chain_node *d)
 {
-    double n = a.n + b.n, delta = b.mean - a.mean;
-    if (b.n == 0)
-        return a;
-    return (moments){n, a.mean + delta * b.n / n, a.m2 + b.m2 + delta * delta * a.n * b.n / n};
+    return (double *)((char *)c->scratch + p->partials +
+                      p->partials_each * (size_t)(segment * p->n_sum + d->sum));
 }
 
-static const double *partial(const chain *p, const adj_call *c, int segment, const chain_node *d)
+/* Of a segment's sums of x - shift and of its square, and the shift: its mean, and the sum of the
+ * squared deviations from it, in the place of the sums. */
+static void set_moments(const chain *p, double *part, double n)
 {
-    return (const double *)((char *)c->scratch + p->partials +
-                            p->partials_each * (size_t)(segment * p->n_sum + d->sum));
+    double *mean = part, *m2 = part + p->channels, *shift = m2 + p->channels;
+    for (int64_t k = 0; k < p->channels; k++) {
+        double rest = m2[k] - mean[k] * mean[k] / n;
+        mean[k] = shift[k] + mean[k] / n;
+        m2[k] = rest < 0 ? 0 : rest;
+    }
 }
 
-/* A segment has the sums of x - shift and of its square, and the shift. */
-static void finish_stats(const chain *p, const adj_call *c, const chain_node *d, int64_t k)
+/* Chan, Golub, LeVeque: joining the moments of two sets, of which the second has this share. */
+static void join_moments(const chain *p, double *all, const double *part, double n, double share)
 {
-    moments all = {0};
-    float *stats = c->out[direct_out(c->group, d->node)];
+    for (int64_t k = 0; k < p->channels; k++) {
+        double delta = part[k] - all[k];
+        all[k] += delta * share;
+        all[p->channels + k] += part[p->channels + k] + delta * delta * n * share;
+    }
+}
+
+static void finish_stats(const chain *p, const adj_call *c, const chain_node *d, float *stats)
+{
+    double *all = partial(p, c, 0, d), n = 0;
     for (int s = 0; s < p->segments; s++) {
-        const double *sum = partial(p, c, s, d);
         int64_t from, to;
         chain_bounds(p, s, &from, &to);
-        double n = (double)((to - from) / p->channels), first = sum[k];
-        double m2 = sum[p->channels + k] - first * first / n;
-        all = join(all, (moments){n, sum[2 * p->channels + k] + first / n, m2 > 0 ? m2 : 0});
+        double *part = partial(p, c, s, d), more = (double)((to - from) / p->channels);
+        set_moments(p, part, more);
+        if (s > 0)
+            join_moments(p, all, part, n, more / (n + more));
+        n += more;
     }
-    stats[k] = (float)all.mean;
-    stats[p->channels + k] = (float)(all.m2 / all.n);
+    for (int64_t k = 0; k < p->channels; k++) {
+        stats[k] = (float)all[k];
+        stats[p->channels + k] = (float)(all[p->channels + k] / n);
+    }
 }
 
-static double total(const chain *p, const adj_call *c, const chain_node *d, int which, int64_t k)
+/* The sums of all segments, in order, in the place of the first's. */
+static const double *total(const chain *p, const adj_call *c, const chain_node *d)
 {
-    double sum = 0;
-    for (int s = 0; s < p->segments; s++)
-        sum += partial(p, c, s, d)[which * p->channels + k];
-    return sum;
+    double *all = partial(p, c, 0, d);
+    for (int s = 1; s < p->segments; s++) {
+        const double *part = partial(p, c, s, d);
+        for (int64_t k = 0; k < 2 * p->channels; k++)
+            all[k] += part[k];
+    }
+    return all;
+}
+
+static void finish_norm_sums(const chain *p, const adj_call *c, const chain_node *d, float *sums)
+{
+    const double *all = total(p, c, d);
+    float *variance = sums + p->channels;
+    load_all(c, d->node, 1, p->channels, p->channels, variance);
+    for (int64_t k = 0; k < p->channels; k++)
+        sums[k] = (float)(all[k] * inverse_deviation(d->node, variance[k]));
+    for (int64_t k = 0; k < p->channels; k++)
+        sums[p->channels + k] = (float)all[p->channels + k];
+}
+
+static void finish_sum(const chain *p, const adj_call *c, const chain_node *d, void *sum)
+{
+    const double *all = total(p, c, d);
+    for (int64_t k = 0; k < p->channels; k++)
+        adj_store(d->node->type.dtype, sum, k, all[k]);
 }
 
 void chain_finish(const chain *p, const adj_call *c)
@@ -185,16 +240,13 @@ void chain_finish(const chain *p, const adj_call *c)
     for (int i = 0; i < p->n_node; i++) {
         const chain_node *d = &p->node[i];
         int out = d->sum >= 0 ? direct_out(c->group, d->node) : -1;
-        for (int64_t k = 0; out >= 0 && k < p->channels; k++) {
-            if (d->code == CHAIN_STATS)
-                finish_stats(p, c, d, k);
-            else if (d->code == CHAIN_SUM)
-                adj_store(d->node->type.dtype, c->out[out], k, total(p, c, d, 0, k));
-            else {
-                double s = inverse_deviation(c, d->node, k, p->channels);
-                ((float *)c->out[out])[k] = (float)(total(p, c, d, 0, k) * s);
-                ((float *)c->out[out])[p->channels + k] = (float)total(p, c, d, 1, k);
-            }
-        }
+        if (out < 0)
+            continue;
+        if (d->code == CHAIN_STATS)
+            finish_stats(p, c, d, c->out[out]);
+        else if (d->code == CHAIN_NORM_SUMS)
+            finish_norm_sums(p, c, d, c->out[out]);
+        else
+            finish_sum(p, c, d, c->out[out]);
     }
 }

@@ -58,16 +58,20 @@ static int is_depthwise(const adj_op *op)
 }
 
 /* Where our own kernels (backends/direct) are several times faster: depthwise convolutions with
- * multipliers, and their gradients, but for the smallest kernels' filter gradients. */
+ * multipliers, and their gradients, but for the smallest kernels' filter gradients, and for 8
+ * channels: those oneDNN has in f32 (wanted_name), and not in bf16. */
 static int is_slow(const adj_node *n)
 {
     const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
+    int is_small = g->kh <= 3 && g->kw <= 3 && g->dh == 1 && g->dw == 1;
     if (g->format != ADJ_NHWC || !is_depthwise(n->op))
         return 0;
-    if (g->oc > g->ic || n->op == &adj_op_depthwise_conv2d_native_backprop_input)
+    if (g->oc > g->ic)
         return 1;
-    return n->op == &adj_op_depthwise_conv2d_native_backprop_filter &&
-           (g->kh > 3 || g->kw > 3 || g->dh > 1 || g->dw > 1);
+    if (g->oc <= 8 && is_small)
+        return n->in[0]->type.dtype == ADJ_BF16;
+    return n->op == &adj_op_depthwise_conv2d_native_backprop_input ||
+           (n->op == &adj_op_depthwise_conv2d_native_backprop_filter && !is_small);
 }
 
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
@@ -239,11 +243,34 @@ static int acceptable(conv *c, choice layouts, const_pd d)
     return reason == NULL;
 }
 
-/* oneDNN's list has brgdmm_dw first, which is half as fast as jit_dw. */
-static int is_preferred(const conv *c, const_pd d)
+/* How the names begin of what is measured to be faster than what oneDNN's list has first; NULL:
+ * nothing is. In f32, kernels for AVX2 have blocks of 8 channels, so that 8 channels do not take
+ * the time of 16; brgconv is slow on few input channels, and brgdmm_dw half as fast as jit_dw. */
+static const char *wanted_name(const conv *c)
 {
-    return c->direction == dnnl_forward_training && is_depthwise(c->group->node[0]->op) &&
-           strstr(pd_name(d), "jit_dw") != NULL;
+    const adj_conv_geom *g = c->geom;
+    int f32 = c->group->node[0]->type.dtype == ADJ_F32, is_1x1 = g->kh == 1 && g->kw == 1;
+    int forward = c->direction == dnnl_forward_training;
+    if (is_depthwise(c->group->node[0]->op))
+        return f32 && g->oc <= 8 ? "jit_dw:avx2" : forward ? "jit_dw" : NULL;
+    if (c->grouped)
+        return NULL;
+    if (forward)
+        return f32 && g->ic <= 8 ? "jit:" : !f32 && g->ic <= 16 ? "jit_bf16:" : NULL;
+    if (c->direction == dnnl_backward_data)
+        return is_1x1 && g->ic <= 8 ? (f32 ? "jit_1x1:avx2" : "jit_bf16:") : NULL;
+    return f32 && g->oc <= 8 ? "jit:avx2" : NULL;
+}
+
+/* In bf16, backprop_filter of 16 to 16 channels is faster in nChw16c, which then is nhwc. */
+static int is_preferred(const conv *c, choice layouts, const_pd d)
+{
+    const adj_conv_geom *g = c->geom;
+    const char *name = wanted_name(c);
+    if (name != NULL)
+        return strncmp(pd_name(d), name, strlen(name)) == 0;
+    return c->direction == dnnl_backward_weights && !c->grouped && g->ic == 16 && g->oc == 16 &&
+           c->group->node[0]->in[0]->type.dtype == ADJ_BF16 && layouts == CHOSEN;
 }
 
 /* Finds candidate number *candidate, counted down, among the acceptable ones that are preferred or
@@ -257,8 +284,8 @@ static dnnl_status_t find_among(conv *c, int preferred, int *candidate, pd *out)
                 return status;
             if (status != dnnl_success)
                 break;
-            if (is_preferred(c, *out) == preferred && acceptable(c, (choice)layouts, *out) &&
-                (*candidate)-- == 0)
+            if (is_preferred(c, (choice)layouts, *out) == preferred &&
+                acceptable(c, (choice)layouts, *out) && (*candidate)-- == 0)
                 return dnnl_success;
             dnnl_primitive_desc_destroy(*out);
             *out = NULL;
@@ -269,9 +296,7 @@ static dnnl_status_t find_among(conv *c, int preferred, int *candidate, pd *out)
 
 static dnnl_status_t find(conv *c, int candidate, pd *out)
 {
-    dnnl_status_t status = dnnl_unimplemented;
-    if (is_depthwise(c->group->node[0]->op))
-        status = find_among(c, 1, &candidate, out);
+    dnnl_status_t status = find_among(c, 1, &candidate, out);
     return status == dnnl_unimplemented ? find_among(c, 0, &candidate, out) : status;
 }
 

@@ -9,18 +9,36 @@
 
 #include "onednn.h"
 
-/* The same bytes in the same places: strides of dimensions with one element do not count. */
+/* From one element of dimension i to the next; -1: that depends on the element. A dimension that is
+ * a single block is as good as a plain one: 16 channels in nChw16c are in nhwc. */
+static int64_t step_along(const md_parts *p, int i)
+{
+    int64_t inner = 1, step = p->stride[i];
+    int n_block = 0;
+    for (int k = p->n_block - 1; k >= 0; k--) {
+        if (p->block_dim[k] == i) {
+            step = p->block[k] == p->padded[i] && n_block == 0 ? inner : -1;
+            n_block++;
+        }
+        inner *= p->block[k];
+    }
+    return step;
+}
+
+/* The same bytes in the same places: steps along dimensions with one element do not count. */
 static int same_memory(const_md a, const_md b)
 {
     md_parts p = md_look(a), q = md_look(b);
     if (dnnl_memory_desc_equal(a, b))
         return 1;
-    if (!p.blocked || !q.blocked || p.n_block > 0 || q.n_block > 0 || p.n_dim != q.n_dim ||
-        p.type != q.type)
+    if (!p.blocked || !q.blocked || p.n_dim != q.n_dim || p.type != q.type)
         return 0;
-    for (int i = 0; i < p.n_dim; i++)
-        if (p.padded[i] != q.padded[i] || (p.dim[i] > 1 && p.stride[i] != q.stride[i]))
+    for (int i = 0; i < p.n_dim; i++) {
+        int64_t step = step_along(&p, i);
+        if (p.padded[i] != q.padded[i] ||
+            (p.padded[i] > 1 && (step < 0 || step != step_along(&q, i))))
             return 0;
+    }
     return 1;
 }
 
