@@ -262,7 +262,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     prep->state = p;
     prep->scratch = set_scratch(p);
     set_in_place(p, g, prep);
-    snprintf(prep->impl, sizeof prep->impl, "chain:%s", d->isa->name);
+    snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip_loop != NULL ? "strip" : "chain",
+             d->isa->name);
     return ADJ_OK;
 }
 

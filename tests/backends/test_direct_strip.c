@@ -1,0 +1,225 @@
+/* test_direct_strip.c - chains that are one loop (chain_strip.h), each against plain loops in
+ * double, for every instruction set and both types, with rows that are shorter and longer than a
+ * strip. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+enum { NORM = 1, GRAD = 2, ADD = 4, RELU = 8, MASK = 16, SUM = 32, SUMS = 64, MORE = 128 };
+
+static const int strips[] = {NORM,
+                             NORM | RELU,
+                             NORM | ADD,
+                             NORM | ADD | RELU,
+                             GRAD,
+                             GRAD | SUM,
+                             MASK,
+                             MASK | SUM,
+                             MASK | SUMS,
+                             MASK | SUMS | MORE,
+                             ADD | MASK,
+                             ADD | MASK | SUMS,
+                             ADD | MASK | SUMS | MORE,
+                             SUMS,
+                             SUM};
+static const int64_t sizes[][2] = {/* pixels and channels; the product is a multiple of 64 */
+                                   {8, 8},     {64, 3},  {1024, 16}, {16, 12},  {33, 64},
+                                   {201, 128}, {40, 96}, {1500, 32}, {64, 1001}};
+static const double epsilon = 0x1p-10;
+
+typedef struct {
+    fixture f;
+    int what;
+    int64_t pixels, c;
+    adj_node *a, *b, *mask, *x[2], *stats, *gamma, *beta, *sums;
+    int n;
+    adj_node *out[4];
+} strip;
+
+/* Input number i, as the kernel sees it. */
+static const double *input(const strip *s, const adj_node *n)
+{
+    int i = 0;
+    while (s->f.in[i] != n)
+        i++;
+    return s->f.value[i];
+}
+
+static strip build(int what, adj_dtype dtype, int64_t pixels, int64_t c)
+{
+    strip s = {.f = fixture_new(), .what = what, .pixels = pixels, .c = c};
+    adj_shape full = {2, {pixels, c}}, pair = {2, {2, c}}, vector = {1, {c}};
+    fixture *f = &s.f;
+    s.a = given_random(f, dtype, full, -1, 1);
+    s.b = given_random(f, dtype, full, -1, 1);
+    s.mask = given_random(f, dtype, full, -1, 1);
+    s.x[0] = given_random(f, dtype, full, -1, 1);
+    s.x[1] = given_random(f, dtype, full, -1, 1);
+    s.stats = given_random(f, ADJ_F32, pair, 0.5, 1.5);
+    s.gamma = given_random(f, ADJ_F32, vector, -1, 1);
+    s.beta = given_random(f, ADJ_F32, vector, -1, 1);
+    s.sums = given_random(f, ADJ_F32, pair, -9, 9);
+    adj_node *d = s.a;
+    if (what & NORM)
+        d = adj_batch_norm(d, s.stats, s.gamma, s.beta, epsilon, ADJ_NHWC);
+    if (what & GRAD)
+        d = adj_batch_norm_grad(s.a, s.stats, s.gamma, s.b, s.sums, epsilon, ADJ_NHWC);
+    if (what & ADD)
+        d = adj_add(d, s.b);
+    if (what & RELU)
+        d = adj_relu(d);
+    if (what & MASK)
+        d = adj_relu_grad(d, s.mask);
+    if (d != s.a)
+        s.out[s.n++] = d;
+    if (what & SUM)
+        s.out[s.n++] = adj_bias_add_grad(d, ADJ_NHWC);
+    for (int i = 0; i < 2; i++)
+        if (what & (i == 0 ? SUMS : MORE))
+            s.out[s.n++] = adj_batch_norm_grad_sums(s.x[i], s.stats, d, epsilon, ADJ_NHWC);
+    return s;
+}
+
+static double deviation(const strip *s, int64_t k)
+{
+    return sqrt(input(s, s->stats)[s->c + k] + epsilon);
+}
+
+/* The full value that the strip computes, in double. */
+static double wanted(const strip *s, int64_t i)
+{
+    int64_t k = i % s->c;
+    double v = input(s, s->a)[i], b = input(s, s->b)[i];
+    double mean = input(s, s->stats)[k], factor = input(s, s->gamma)[k] / deviation(s, k);
+    if (s->what & NORM)
+        v = (v - mean) * factor + input(s, s->beta)[k];
+    if (s->what & GRAD) {
+        double m = (double)s->pixels, hat = (v - mean) / deviation(s, k);
+        v = factor * (b - (input(s, s->sums)[s->c + k] + hat * input(s, s->sums)[k]) / m);
+    }
+    if (s->what & ADD)
+        v += b;
+    if (s->what & RELU)
+        v = v > 0 ? v : 0;
+    if (s->what & MASK)
+        v = input(s, s->mask)[i] > 0 ? v : 0;
+    return v;
+}
+
+/* got: of out[number], a sum over d. */
+static void expect_sums(const strip *s, adj_dtype dtype, int number, const double *got,
+                        const double *d)
+{
+    int which = number - (s->out[0] != NULL && s->what & ~(SUM | SUMS | MORE) ? 1 : 0);
+    int is_sum = (s->what & SUM) && which == 0;
+    const double *x = input(s, s->x[which - ((s->what & SUM) != 0 && !is_sum)]);
+    for (int64_t k = 0; k < s->c; k++) {
+        double sum = 0, product = 0;
+        for (int64_t i = k; i < s->pixels * s->c; i += s->c) {
+            sum += d[i];
+            product += d[i] * (x[i] - input(s, s->stats)[k]) / deviation(s, k);
+        }
+        double slack = 1e-6 * (double)s->pixels + 1e-5;
+        double rounding = is_sum && dtype == ADJ_BF16 ? 0x1p-8 * fabs(sum) : 0;
+        cr_assert_float_eq(got[is_sum ? k : s->c + k], sum, slack + rounding, "%x: %g, not %g",
+                           (unsigned)s->what, got[is_sum ? k : s->c + k], sum);
+        if (!is_sum)
+            cr_assert_float_eq(got[k], product, 3 * slack, "%x, channel %d: %g, not %g",
+                               (unsigned)s->what, (int)k, got[k], product);
+    }
+}
+
+static void expect_values_of(const strip *s, adj_dtype dtype, double *const got[])
+{
+    int64_t n = s->pixels * s->c;
+    int has_full = (s->what & ~(SUM | SUMS | MORE)) != 0;
+    double u = dtype == ADJ_BF16 ? 0x1p-8 : 1e-6;
+    for (int64_t i = 0; i < n && has_full; i++) {
+        double want = wanted(s, i);
+        cr_assert_float_eq(got[0][i], want, u * fabs(want) + 1e-5, "%x, element %d: %g, not %g",
+                           (unsigned)s->what, (int)i, got[0][i], want);
+    }
+    for (int i = has_full; i < s->n; i++)
+        expect_sums(s, dtype, i, got[i], has_full ? got[0] : input(s, s->a));
+}
+
+/* Runs the graph; malloc'ed values of s->out. */
+static void run(strip *s, int threads, double *got[])
+{
+    adj_exec_opts o = {
+        .n_fetch = s->n, .fetch = s->out, .backend = "direct", .threads = threads, .canaries = 1};
+    adj_exec *e = NULL;
+    cr_assert_eq(adj_exec_new(s->f.g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(s->f.g),
+                 adj_exec_message(e));
+    for (int i = 0; i < s->f.n_in; i++) {
+        adj_type t = adj_node_type(s->f.in[i]);
+        int64_t n = adj_shape_elems(t.shape);
+        char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
+        for (int64_t k = 0; k < n; k++)
+            adj_store(t.dtype, data, k, s->f.value[i][k]);
+        adj_set(e, s->f.in[i], data, (size_t)n * adj_dtype_size(t.dtype));
+        free(data);
+    }
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_exec_n_steps(e), 1, "%x: %d steps", (unsigned)s->what, adj_exec_n_steps(e));
+    int is_strip = strstr(adj_exec_step(e, 0).impl, "strip:") != NULL;
+    int knows_channels = (s->what & (NORM | GRAD | SUM | SUMS)) != 0;
+    cr_assert_eq(is_strip, s->c <= 1000 || !knows_channels, "%x is a %s", (unsigned)s->what,
+                 adj_exec_step(e, 0).impl);
+    for (int i = 0; i < s->n; i++) {
+        adj_type t = adj_node_type(s->out[i]);
+        int64_t n = adj_shape_elems(t.shape);
+        size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
+        char *data = malloc(bytes);
+        cr_assert_eq(adj_get(e, s->out[i], data, bytes), ADJ_OK);
+        got[i] = malloc((size_t)n * sizeof(double));
+        for (int64_t k = 0; k < n; k++)
+            got[i][k] = adj_load(t.dtype, data, k);
+        free(data);
+    }
+    adj_exec_free(e);
+}
+
+static void expect_strip(int what, adj_dtype dtype, const int64_t size[2])
+{
+    double *got[4] = {NULL};
+    strip s = build(what, dtype, size[0], size[1]);
+    run(&s, size[0] % 2 + 1, got);
+    expect_values_of(&s, dtype, got);
+    for (int i = 0; i < s.n; i++)
+        free(got[i]);
+    fixture_free(&s.f);
+}
+
+Test(direct_strip, every_strip_in_every_size)
+{
+    const char *const isas[] = {"base", "avx2", "avx512"};
+    for (size_t k = 0; k < sizeof isas / sizeof *isas; k++) {
+        setenv("ADJOINT_MAX_ISA", isas[k], 1);
+        for (size_t i = 0; i < sizeof strips / sizeof *strips; i++)
+            for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
+                for (int half = 0; half < 2; half++)
+                    expect_strip(strips[i], half ? ADJ_BF16 : ADJ_F32, sizes[j]);
+    }
+}
+
+/* What is not a number stays so through relu and rounding, whatever its bits. */
+Test(direct_strip, nan_and_infinity)
+{
+    for (int half = 0; half < 2; half++) {
+        double *got[4] = {NULL};
+        strip s = build(NORM | RELU, half ? ADJ_BF16 : ADJ_F32, 64, 16);
+        s.f.value[0][7] = NAN;
+        s.f.value[0][8] = INFINITY;
+        s.f.value[6][8 % 16] = 1; /* gamma */
+        run(&s, 1, got);
+        cr_assert(isnan(got[0][7]), "%g", got[0][7]);
+        cr_assert_eq(got[0][8], INFINITY);
+        free(got[0]);
+        fixture_free(&s.f);
+    }
+}
