@@ -13,10 +13,11 @@ shift
 status=0
 export OMP_NUM_THREADS=1 UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p "$folder/found"
-# Of the children so far, in user and system mode: the second line of times, "1m2.3s 0m4.5s".
-cpu_seconds() {
+# Sets cpu: of the children so far, in user and system mode, which is the second line of times, "1m2.3s 0m4.5s".
+# (A subshell would tell of its own children.)
+count_cpu() {
     times >"$folder/times"
-    sed -n 2p "$folder/times" | tr 'ms' '  ' | awk '{ print int(60 * ($1 + $3) + $2 + $4) }'
+    cpu=$(sed -n 2p "$folder/times" | tr 'ms' '  ' | awk '{ print int(60 * ($1 + $3) + $2 + $4) }')
 }
 
 for target; do
@@ -25,13 +26,15 @@ for target; do
     mkdir -p "$folder/corpus/$name"
     dictionary=
     [ ! -f "tests/fuzz/$name.dict" ] || dictionary=-dict=tests/fuzz/$name.dict
-    before=$(cpu_seconds)
+    count_cpu
+    before=$cpu
     # The mask: what the code under test prints is not wanted, what the fuzzer prints is.
     if "$target" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
         -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$folder/found/$name-" \
         $dictionary "$folder/corpus/$name" "tests/fuzz/corpus/$name" >"$folder/$name.log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$name.log")
-        spent=$(($(cpu_seconds) - before))
+        count_cpu
+        spent=$((cpu - before))
         echo "$name $spent CPU seconds $runs executions" >>"$folder/executions"
         echo "ok   fuzz $name: $runs executions in $spent CPU seconds"
     else
