@@ -228,6 +228,45 @@ Test(recompute, copies_chains_that_begin_with_what_is_kept)
     adj_graph_free(g);
 }
 
+/* Elementwise nodes are computed together, but a copy not with what it is copied from: it would be
+ * there from then on. silu's gradient keeps each h. */
+Test(recompute, copies_come_late)
+{
+    enum { LAYERS = 6 };
+    adj_graph *g = adj_graph_new();
+    adj_shape square = {2, {64, 64}};
+    adj_node *z = adj_input(g, "x", ADJ_F32, square), *w[2 * LAYERS], *dw[2 * LAYERS];
+    for (int i = 0; i < LAYERS; i++) {
+        char name[2][16];
+        for (int k = 0; k < 2; k++) {
+            snprintf(name[k], sizeof name[k], "w%d.%d", i, k);
+            w[2 * i + k] =
+                adj_param(g, name[k], ADJ_F32, square, (adj_init){ADJ_INIT_UNIFORM, -1, 1});
+        }
+        adj_node *h = adj_scale(adj_matmul(z, w[2 * i], 0, 0), 0.5);
+        z = adj_add(adj_matmul(adj_relu(h), w[2 * i + 1], 0, 0), adj_silu(h));
+    }
+    cr_assert_eq(adj_grad(sum(z), NULL, 2 * LAYERS, w, dw), ADJ_OK);
+    /* The gradients' sum, so that they need no memory. */
+    adj_node *all = sum(dw[0]);
+    for (int i = 1; i < 2 * LAYERS; i++)
+        all = adj_add(sum(dw[i]), all);
+    const char *const backends[] = {"naive", "onednn"};
+    for (int i = 0; i < 2; i++) {
+        double live[2];
+        for (int again = 0; again < 2; again++) {
+            adj_exec_opts o = {
+                .n_fetch = 1, .fetch = &all, .backend = backends[i], .recompute = again};
+            adj_exec *e = NULL;
+            cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+            live[again] = (double)adj_exec_stats(e).live_bytes;
+            adj_exec_free(e);
+        }
+        cr_expect(live[1] < 0.85 * live[0], "%s: %g and %g", backends[i], live[1], live[0]);
+    }
+    adj_graph_free(g);
+}
+
 /* A long chain is cut: a copy is no longer than four nodes, whatever the graph is. */
 Test(recompute, chains_are_bounded)
 {
