@@ -18,9 +18,11 @@ static float *period(const chain *p, const adj_call *c, int i)
     return (float *)((char *)c->scratch + p->periods) + i * p->row;
 }
 
-/* The first `channels` elements, repeated. */
+/* The first `channels` elements, repeated; a NaN is a plain one (see chain_strip.c). */
 static void repeat(const chain *p, float *v)
 {
+    for (int64_t i = 0; i < p->channels; i++)
+        v[i] = isnan(v[i]) ? NAN : v[i];
     for (int64_t i = p->channels; i < p->row; i++)
         v[i] = v[i - p->channels];
 }

@@ -33,12 +33,12 @@ __attribute__((always_inline)) static inline vector widen(halves h)
     return (vector)(__builtin_convertvector(h, bits) << 16);
 }
 
-/* To nearest even; a NaN stays one. The bf16 bits are the upper ones. */
+/* To nearest even; the bf16 bits are the upper ones. What would make a NaN infinite or 0, ones in
+ * all of its lower bits, does not occur: operands have zeros there, constants are plain NaNs. */
 __attribute__((always_inline)) static inline bits round_to_bf16(vector v)
 {
-    bits b = (bits)v, nan = (bits)(v != v);
-    bits rounded = b + 0x7fff + (b >> 16 & 1);
-    return (nan & (b | 0x400000)) | (~nan & rounded);
+    bits b = (bits)v;
+    return b + 0x7fff + (b >> 16 & 1);
 }
 
 __attribute__((always_inline)) static inline columns load_row(const void *p, ptrdiff_t at, int what)

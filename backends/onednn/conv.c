@@ -14,6 +14,7 @@
 /* x, w, y are the values, or their gradients, that the convolution relates. */
 typedef enum { X, W, Y, B, N_ROLE } role;
 typedef enum { WINOGRAD, CHANNELS_LAST, CHOSEN, WINOGRAD_LAST, N_CHOICE } choice;
+enum { WINOGRAD_PIXELS = 4096 };
 
 typedef struct {
     onednn *o;
@@ -173,12 +174,13 @@ static void forget(conv *c)
 static int is_winograd(choice layouts) { return layouts == WINOGRAD || layouts == WINOGRAD_LAST; }
 
 /* F(4x4, 3x3) in blocks of 16 channels: measured, it pays from 32 channels on, and from 64 in
- * backprop_filter. */
+ * backprop_filter, if there are pixels enough for the transformed filter. */
 static int winograd_pays(const conv *c)
 {
     const adj_conv_geom *g = c->geom;
     int64_t least = c->direction == dnnl_backward_weights ? 64 : 32;
-    return g->kh == 3 && g->kw == 3 && g->ic >= least && g->oc >= least;
+    return g->kh == 3 && g->kw == 3 && g->ic >= least && g->oc >= least &&
+           g->n * g->oh * g->ow >= WINOGRAD_PIXELS;
 }
 
 /* Its errors are larger than those that the bounds of a plain sum allow. */

@@ -215,10 +215,12 @@ Test(direct_strip, nan_and_infinity)
         strip s = build(NORM | RELU, half ? ADJ_BF16 : ADJ_F32, 64, 16);
         s.f.value[0][7] = NAN;
         s.f.value[0][8] = INFINITY;
-        s.f.value[6][8 % 16] = 1; /* gamma */
+        s.f.value[6][8 % 16] = 1;                                                  /* gamma */
+        memcpy(&s.f.value[7][9], &(uint64_t){0x7fffffffffffffff}, sizeof(double)); /* beta */
         run(&s, 1, got);
         cr_assert(isnan(got[0][7]), "%g", got[0][7]);
         cr_assert_eq(got[0][8], INFINITY);
+        cr_assert(isnan(got[0][9]), "%g", got[0][9]);
         free(got[0]);
         fixture_free(&s.f);
     }

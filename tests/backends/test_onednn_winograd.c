@@ -54,11 +54,12 @@ static double distance(const double *a, const double *b, int64_t n)
     return sqrt(error / size);
 }
 
-static void build(fixture *f, int64_t size, int64_t ic, int64_t oc, adj_node *y[DIRECTIONS])
+static void build(fixture *f, const int64_t row[4], adj_node *y[DIRECTIONS])
 {
+    const int64_t n = row[0], size = row[1], ic = row[2], oc = row[3];
     const adj_conv same = {.padding = ADJ_SAME};
-    const adj_shape image = {4, {2, size, size, ic}}, filter = {4, {3, 3, ic, oc}};
-    const adj_shape result = {4, {2, size, size, oc}};
+    const adj_shape image = {4, {n, size, size, ic}}, filter = {4, {3, 3, ic, oc}};
+    const adj_shape result = {4, {n, size, size, oc}};
     adj_node *x = given_random(f, ADJ_F32, image, -1, 1),
              *w = given_random(f, ADJ_F32, filter, -1, 1);
     adj_node *dy = given_random(f, ADJ_F32, result, -1, 1);
@@ -69,12 +70,16 @@ static void build(fixture *f, int64_t size, int64_t ic, int64_t oc, adj_node *y[
 
 Test(onednn_winograd, errors_are_small_and_opted_for)
 {
-    static const int64_t cases[][3] = {{16, 64, 64}, {8, 128, 64}, {13, 64, 80}};
+    static const int64_t cases[][4] = {/* images, size, channels; the last is too small for it */
+                                       {16, 16, 64, 64},
+                                       {64, 8, 128, 64},
+                                       {25, 13, 64, 80},
+                                       {1, 16, 64, 64}};
     int used = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fixture f = fixture_new();
         adj_node *y[DIRECTIONS];
-        build(&f, cases[i][0], cases[i][1], cases[i][2], y);
+        build(&f, cases[i], y);
         for (int d = 0; d < DIRECTIONS; d++) {
             int64_t n = adj_shape_elems(adj_node_type(y[d]).shape);
             result want = evaluate_with(&f, y[d], "naive", ADJ_MATH_EXACT);
