@@ -36,7 +36,7 @@ typedef struct {
     int crashed, canary;
     char message[MESSAGE];
     double seconds;   /* of a whole run, median */
-    uint64_t kernels; /* which kernels ran on which layouts, in any order: a hash */
+    uint64_t kernels; /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
     int n;
     fetch_info *info;

@@ -132,7 +132,8 @@ static uint64_t kernels_of(const adj_exec *e)
         if (s->kind != STEP_KERNEL)
             continue;
         for (int k = 0; k < s->group.n_node; k++)
-            hash = mix(hash, s->group.node[k]->op->name);
+            hash = mix(mix(hash, s->group.node[k]->op->name),
+                       adj_shape_text(s->group.node[k]->type.shape).s);
         hash = mix(mix(hash, e->backend[s->backend]->name), s->prep.impl);
         all += mix_layouts(e, s->out, s->n_out, mix_layouts(e, s->in, s->n_in, hash));
     }

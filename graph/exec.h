@@ -152,8 +152,8 @@ adj_status open_backend(adj_exec *e, int backend);
 /* Is it among those that are asked for op? */
 int may_compute(const adj_exec *e, int backend, const adj_op *op);
 
-/* group.c: which nodes one step computes, and in what order steps run. Requires: graph, uses'
- * roots, backends. */
+/* group.c: which nodes one step computes, and in what order steps run. Requires: graph, backends.
+ */
 adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
 
 /* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */

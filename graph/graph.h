@@ -52,14 +52,23 @@ struct adj_graph {
 /* Writes "format" into a message that holds none yet. */
 void write_message(char message[MESSAGE], const char *format, va_list args);
 
+/* ---- uses.c ---- */
+
+/* needed[id] becomes 1 for every node that the roots need, themselves included. */
+void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed);
+/* Who reads each node, by id, among those that the roots need; in p's memory. NULL: none is left.
+ */
+adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[], pool *p);
+
 /* ---- passes: each rebuilds a private copy of a graph through a rule ---- */
 
 typedef struct {
     adj_graph *to;
-    adj_exec *exec;    /* whose graph it becomes */
-    double loss_scale; /* 1: none */
-    char *scaled;      /* by id of what is rebuilt: its image is loss_scale times as large */
-    adj_node **image;  /* by the same: the node of `to` */
+    adj_exec *exec;       /* whose graph it becomes */
+    double loss_scale;    /* 1: none */
+    char *scaled;         /* by id of what is rebuilt: its image is loss_scale times as large */
+    const adj_uses *uses; /* by id of what is rebuilt */
+    adj_node **image;     /* by the same: the node of `to` */
     /* recompute.c, by the same: the gradient reads a copy of it, so many nodes long; the copy. */
     char *again;
     adj_node **copy;
@@ -69,6 +78,9 @@ typedef struct {
 typedef adj_node *(*rewrite_rule)(rewriting *w, const adj_node *n, adj_node *const in[]);
 adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[]);
 adj_node *rule_simplify(rewriting *w, const adj_node *n, adj_node *const in[]);
+adj_node *rule_rearrange(rewriting *w, const adj_node *n, adj_node *const in[]);
+/* remember.c */
+adj_node *rule_remember(rewriting *w, const adj_node *n, adj_node *const in[]);
 /* mixed.c: mixed precision; images may be of a half type where n is f32, and scaled. */
 adj_node *rule_bf16(rewriting *w, const adj_node *n, adj_node *const in[]);
 adj_node *rule_f16(rewriting *w, const adj_node *n, adj_node *const in[]);
@@ -83,8 +95,6 @@ adj_node *rule_recompute(rewriting *w, const adj_node *n, adj_node *const in[]);
 adj_status find_repeatable(const adj_graph *from, int n_root, const adj_node *const root[],
                            rewriting *w);
 
-/* by id: 1 for what the roots need. */
-void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed);
 /* Rebuilds into w->to every node of `from` that the roots need. image[id of from] is its node
  * there, NULL for a dead one. Keeps: order, names, roles. Returns w->to's status. */
 adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], rewriting *w,

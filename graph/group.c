@@ -24,38 +24,6 @@ typedef struct {
     node_group *group;
 } grouping;
 
-/* uses: who reads each node. One counting pass sizes the lists, one fills them. */
-static adj_status find_uses(adj_exec *e, int n_root, const adj_node *const root[])
-{
-    int n = e->graph->n_node;
-    e->uses = exec_alloc(e, (size_t)n, sizeof *e->uses);
-    if (e->uses == NULL)
-        return e->status;
-    for (int fill = 0; fill < 2; fill++) {
-        for (int id = 0; id < n; id++) {
-            const adj_node *user = e->graph->node[id];
-            for (int k = 0; k < user->n_in; k++) {
-                adj_uses *u = &e->uses[user->in[k]->id];
-                int again = 0;
-                for (int j = 0; j < k; j++)
-                    again |= user->in[j] == user->in[k];
-                if (!again && fill)
-                    ((const adj_node **)u->user)[u->n_user] = user;
-                u->n_user += !again;
-            }
-        }
-        for (int id = 0; id < n && !fill; id++) {
-            adj_uses *u = &e->uses[id];
-            if ((u->user = exec_alloc(e, (size_t)u->n_user, sizeof(adj_node *))) == NULL)
-                return e->status;
-            u->n_user = 0;
-        }
-    }
-    for (int i = 0; i < n_root; i++)
-        e->uses[root[i]->id].is_root = 1;
-    return ADJ_OK;
-}
-
 /* Writes the groups to out in topological order, of several that are ready the one with the
  * smallest key first; returns how many there are. */
 static int order(grouping *w, const int64_t *key, node_group *out)
@@ -243,7 +211,9 @@ static adj_status start(grouping *w)
 adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
 {
     grouping w = {.e = e};
-    if (find_uses(e, n_root, root) != ADJ_OK || start(&w) != ADJ_OK)
+    if ((e->uses = find_uses(e->graph, n_root, root, &e->pool)) == NULL)
+        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    if (start(&w) != ADJ_OK)
         return e->status;
     for (int id = 0; id < w.n; id++) {
         const adj_node *root = e->graph->node[id];

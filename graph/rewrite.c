@@ -4,16 +4,7 @@
  * common subexpressions fall out of every pass. */
 #include <string.h>
 
-#include "graph.h"
-
-void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed)
-{
-    for (int i = 0; i < n_root; i++)
-        needed[root[i]->id] = 1;
-    for (int id = g->n_node - 1; id >= 0; id--)
-        for (int k = 0; needed[id] && k < g->node[id]->n_in; k++)
-            needed[g->node[id]->in[k]->id] = 1;
-}
+#include "exec.h"
 
 adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[])
 {
@@ -24,6 +15,12 @@ adj_node *rule_simplify(rewriting *w, const adj_node *n, adj_node *const in[])
 {
     adj_node *simpler = n->op->simplify != NULL ? n->op->simplify(n, in) : NULL;
     return simpler != NULL ? simpler : rule_copy(w, n, in);
+}
+
+adj_node *rule_rearrange(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    adj_node *better = n->op->rearrange != NULL ? n->op->rearrange(n, in, w->uses) : NULL;
+    return better != NULL ? better : rule_copy(w, n, in);
 }
 
 adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], rewriting *w,
@@ -59,10 +56,14 @@ typedef struct {
 } pass;
 
 /* copy drops what the passes before it have left unused. */
-static const pass pipeline[] = {
-    {"simplify", rule_simplify},   {"mixed precision", rule_bf16},
-    {"mixed precision", rule_f16}, {"f16 in f32 kernels", rule_f16_in_f32},
-    {"recompute", rule_recompute}, {"copy", rule_copy}};
+static const pass pipeline[] = {{"simplify", rule_simplify},
+                                {"rearrange", rule_rearrange},
+                                {"mixed precision", rule_bf16},
+                                {"mixed precision", rule_f16},
+                                {"f16 in f32 kernels", rule_f16_in_f32},
+                                {"remember", rule_remember},
+                                {"recompute", rule_recompute},
+                                {"copy", rule_copy}};
 
 enum { LOSS_SCALE = 1024 };
 
@@ -74,8 +75,11 @@ static int has_f16(const adj_graph *g)
     return 0;
 }
 
-static int is_wanted(const pass *p, const adj_graph *g, const adj_exec_opts *o)
+/* The last backend alone, which is the reference, computes what the graph says. */
+static int is_wanted(const pass *p, const adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 {
+    if (p->rule == rule_rearrange)
+        return e->preferred != e->fallback;
     if (p->rule == rule_bf16 || p->rule == rule_f16)
         return o->precision == (p->rule == rule_f16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16);
     if (p->rule == rule_recompute)
@@ -90,9 +94,12 @@ static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, con
     adj_graph *to = w->to;
     adj_node **step = adj_graph_alloc(to, (size_t)from->n_node * sizeof(adj_node *));
     w->scaled = adj_graph_alloc(to, (size_t)from->n_node);
+    if (step == NULL || w->scaled == NULL)
+        return to->status;
+    if ((w->uses = find_uses(from, n_root, root, &to->pool)) == NULL)
+        return ADJ_ENOMEM;
     w->image = step;
-    if (step == NULL || w->scaled == NULL ||
-        (p->rule == rule_recompute && find_repeatable(from, n_root, root, w) != ADJ_OK) ||
+    if ((p->rule == rule_recompute && find_repeatable(from, n_root, root, w) != ADJ_OK) ||
         rewrite(from, n_root, root, w, step, p->rule) != ADJ_OK)
         return to->status;
     for (int i = 0; i < n_root; i++) { /* a root keeps its type */
@@ -118,7 +125,7 @@ adj_status run_passes(adj_exec *e, const adj_graph *from, int n_root, const adj_
     for (int id = 0; id < n_image; id++)
         image[id] = from->node[id];
     for (size_t i = 0; i < sizeof pipeline / sizeof *pipeline; i++) {
-        if (!is_wanted(&pipeline[i], g, opts))
+        if (!is_wanted(&pipeline[i], e, g, opts))
             continue;
         adj_graph *to = adj_graph_new_with(ADJ_VERSION, &graph_opts);
         if (to == NULL)

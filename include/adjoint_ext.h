@@ -14,6 +14,13 @@ typedef struct adj_op adj_op;
 /* What a node was made for: printed, and the plan puts updates last. */
 typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
 
+/* Who reads a node. */
+typedef struct {
+    int n_user;
+    const adj_node *const *user; /* each once, in id order */
+    int is_root; /* fetched or assigned by an update: it must be there, and leave its group */
+} adj_uses;
+
 struct adj_node { /* constant once created, but for its label */
     const adj_op *op;
     adj_graph *graph;
@@ -45,7 +52,8 @@ typedef enum {
     ADJ_OP_HALF_ALWAYS = 256,
     ADJ_OP_HALF_SUM = 512,
     ADJ_OP_CAN_FAIL = 1024, /* on its operands' values: labels out of range */
-    ADJ_OP_CHEAP = 2048     /* may be computed again rather than kept (adj_exec_opts.recompute) */
+    ADJ_OP_CHEAP = 2048,    /* may be computed again rather than kept (adj_exec_opts.recompute) */
+    ADJ_OP_INTERNAL = 4096  /* only passes of the executor make such nodes: it has no builder */
 } adj_op_flags;
 
 struct adj_op {
@@ -69,6 +77,13 @@ struct adj_op {
     /* Optional: an equal but cheaper node for op(in..., attrs) over the given operands; NULL: keep
      * it. */
     adj_node *(*simplify)(const adj_node *n, adj_node *const in[]);
+    /* Optional: as simplify, where that depends on who else reads a value: an equal node that takes
+     * fewer passes over memory. uses is indexed by id, for n's graph. */
+    adj_node *(*rearrange)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
+    /* Optional: an equal node that reads, in place of a large operand, something small that is
+     * worked out earlier. Taken if a backend before the last computes the node and its new
+     * operands. May also make a node that another will ask for, and return NULL. */
+    adj_node *(*remember)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
     /* Optional: nominal multiplications and additions; NULL: one for each element of the result. */
     double (*flop)(const adj_node *n);
     /* Optional: prints the attributes, such as " SAME s2x2"; starts with a space. */
@@ -170,13 +185,6 @@ typedef struct {
     char *message; /* ADJ_WHY bytes, for a failure's sentence */
 } adj_call;
 
-/* Who reads a node, for match functions. */
-typedef struct {
-    int n_user;
-    const adj_node *const *user; /* each once, in id order */
-    int is_root;                 /* fetched or assigned by an update: must leave its group */
-} adj_uses;
-
 typedef struct adj_kernel {
     const char *name;
     /* Optional: the group this kernel would compute that starts at root, e.g. {conv2d, bias_add,
@@ -244,7 +252,10 @@ typedef struct { /* the six convolutions: what was asked for, and its geometry *
     adj_conv conv;
     adj_conv_geom geom;
 } adj_conv_attrs;
-typedef struct { /* the pools; kc: the depth window, which is its own stride (1: none) */
+/* The pools; kc: the depth window, which is its own stride (1: none). max_pool_argmax(x) is where
+ * in each window max_pool's result is, as an i32: (i*kw + j)*kc + c for row i, column j and channel
+ * c of the window, pads included. max_pool_grad_argmax(argmax, dy) is max_pool_grad with it. */
+typedef struct {
     adj_pool pool;
     adj_conv_geom geom;
     int64_t kc;
@@ -314,7 +325,7 @@ ADJ_API extern const adj_op adj_op_conv2d, adj_op_conv2d_backprop_input,
 ADJ_API extern const adj_op adj_op_depthwise_conv2d_native,
     adj_op_depthwise_conv2d_native_backprop_input, adj_op_depthwise_conv2d_native_backprop_filter;
 ADJ_API extern const adj_op adj_op_max_pool, adj_op_max_pool_grad, adj_op_max_pool_grad_grad,
-    adj_op_avg_pool, adj_op_avg_pool_grad;
+    adj_op_max_pool_argmax, adj_op_max_pool_grad_argmax, adj_op_avg_pool, adj_op_avg_pool_grad;
 ADJ_API extern const adj_op adj_op_bias_add, adj_op_bias_add_grad;
 ADJ_API extern const adj_op adj_op_relu, adj_op_relu6, adj_op_leaky_relu, adj_op_sigmoid,
     adj_op_tanh, adj_op_silu;

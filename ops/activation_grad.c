@@ -8,8 +8,10 @@
  *   silu_grad(dy, x)        dy (s + x s (1 - s)),  s = sigmoid(x)
  * Each is linear in dy, so with e the gradient that arrives, the one of dy is the same op on e. The
  * second operand's is zero almost everywhere for the first three, and below for the others. */
-#include "adjoint_ext.h"
 #include <math.h>
+
+#include "adjoint_ext.h"
+#include "pool_rules.h"
 
 static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
 {
@@ -100,6 +102,7 @@ const adj_op adj_op_relu_grad = {
     .linear_in = 1,
     .infer = grad_infer,
     .grad = relu_grad_grad,
+    .rearrange = relu_grad_rearrange,
 };
 
 const adj_op adj_op_relu6_grad = {

@@ -4,6 +4,7 @@
  *   y  = bias_add(x, b)      dx = dy       db = bias_add_grad(dy), the sum over all other axes
  *   b' = bias_add_grad(dy)   its adjoint repeats e along the other axes */
 #include "adjoint_ext.h"
+#include "pool_rules.h"
 
 static int64_t channel_axis(adj_shape shape, int64_t format)
 {
@@ -103,6 +104,7 @@ const adj_op adj_op_bias_add_grad = {
     .linear_in = 1,
     .infer = bias_add_grad_infer,
     .grad = bias_add_grad_rule,
+    .rearrange = bias_add_grad_rearrange,
     .show = format_show,
 };
 

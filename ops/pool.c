@@ -10,6 +10,7 @@
  * max_pool gradients. */
 #include "adjoint_ext.h"
 #include "pool_geom.h"
+#include "pool_rules.h"
 
 /* Operand i must have the shape of the pool's result. */
 static adj_status check_result(const adj_node *n, int i, const char *name, const adj_conv_geom *k)
@@ -40,6 +41,13 @@ static adj_status pool_infer(const adj_node *n, adj_pool_attrs *a, int max_pooli
 static adj_status max_pool_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     return pool_infer(n, attrs, 1, out);
+}
+
+static adj_status max_pool_argmax_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_status status = pool_infer(n, attrs, 1, out);
+    out->dtype = ADJ_I32;
+    return status;
 }
 
 static adj_status avg_pool_infer(const adj_node *n, void *attrs, adj_type *out)
@@ -94,6 +102,27 @@ static adj_status avg_pool_grad_infer(const adj_node *n, void *attrs, adj_type *
         return status;
     *out = (adj_type){n->in[0]->type.dtype, conv_input_shape(&a->geom)};
     return adj_check_type(n->graph, n->op->name, "orig_input_shape", *out);
+}
+
+/* As for avg_pool_grad, the geometry comes with the attributes. */
+static adj_status max_pool_grad_argmax_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_pool_attrs *a = attrs;
+    adj_dtype argmax = n->in[0]->type.dtype, dy = n->in[1]->type.dtype;
+    if (argmax != ADJ_I32 || !adj_is_float(dy))
+        return adj_fail(n->graph, ADJ_EDTYPE,
+                        "%s: argmax or grad has a wrong type (got %s and %s, expected i32 and a "
+                        "float)",
+                        n->op->name, adj_dtype_name(argmax), adj_dtype_name(dy));
+    adj_status status = pool_resolve(n, 1, a);
+    if (status == ADJ_OK)
+        status = check_result(n, 0, "argmax", &a->geom);
+    if (status == ADJ_OK)
+        status = check_result(n, 1, "grad", &a->geom);
+    if (status != ADJ_OK)
+        return status;
+    *out = (adj_type){dy, conv_input_shape(&a->geom)};
+    return adj_check_type(n->graph, n->op->name, "orig_input", *out);
 }
 
 static const adj_pool *pool_of(const adj_node *n)
@@ -195,6 +224,8 @@ const adj_op adj_op_max_pool = {.name = "max_pool",
                                 .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
                                 .infer = max_pool_infer,
                                 .grad = max_pool_rule,
+                                .rearrange = max_pool_rearrange,
+                                .remember = max_pool_remember,
                                 .show = pool_show};
 const adj_op adj_op_max_pool_grad = {.name = "max_pool_grad",
                                      .min_in = 3,
@@ -204,6 +235,7 @@ const adj_op adj_op_max_pool_grad = {.name = "max_pool_grad",
                                      .linear_in = 1u << 2,
                                      .infer = max_pool_grad_infer,
                                      .grad = max_pool_grad_rule,
+                                     .remember = max_pool_grad_remember,
                                      .show = pool_show};
 const adj_op adj_op_max_pool_grad_grad = {.name = "max_pool_grad_grad",
                                           .min_in = 3,
@@ -214,6 +246,21 @@ const adj_op adj_op_max_pool_grad_grad = {.name = "max_pool_grad_grad",
                                           .infer = max_pool_grad_grad_infer,
                                           .grad = max_pool_grad_grad_rule,
                                           .show = pool_show};
+const adj_op adj_op_max_pool_argmax = {.name = "max_pool_argmax",
+                                       .min_in = 1,
+                                       .max_in = 1,
+                                       .attr_size = sizeof(adj_pool_attrs),
+                                       .flags = ADJ_OP_NO_GRADIENT | ADJ_OP_INTERNAL,
+                                       .infer = max_pool_argmax_infer,
+                                       .show = pool_show};
+const adj_op adj_op_max_pool_grad_argmax = {.name = "max_pool_grad_argmax",
+                                            .min_in = 2,
+                                            .max_in = 2,
+                                            .attr_size = sizeof(adj_pool_attrs),
+                                            .flags = ADJ_OP_INTERNAL,
+                                            .linear_in = 1u << 1,
+                                            .infer = max_pool_grad_argmax_infer,
+                                            .show = pool_show};
 const adj_op adj_op_avg_pool = {.name = "avg_pool",
                                 .min_in = 1,
                                 .max_in = 1,

@@ -1,5 +1,6 @@
 /* max_pool.c - y[n,oh,ow,oc] = the maximum of x over the window, and the two gradients that follow
- * the window's first maximum in row-major order.
+ * the window's first maximum in row-major order; the same in two steps: where in its window that
+ * is, (i*kw + j)*kc + c as an i32, and the gradient that is told so.
  *
  * A NaN is larger than any number, so a window with one gives NaN, and its first NaN takes the
  * gradient. A window over channels covers kc of them. */
@@ -10,16 +11,18 @@ typedef struct {
     ptrdiff_t n, oh, ow, oc;
 } place;
 
-/* Offset in x of the first maximum of a result's window. */
-static inline ptrdiff_t first_maximum(const pool_call *p, const T *x, place at)
+/* Offset in x of the first maximum of a result's window; *argmax: where that is in the window. */
+static inline ptrdiff_t find_maximum(const pool_call *p, const T *x, place at, ptrdiff_t *argmax)
 {
     const adj_conv_geom *k = &p->k;
     span h = window_of(at.oh, k->sh, k->pt, k->kh, k->ih);
     span w = window_of(at.ow, k->sw, k->pl, k->kw, k->iw);
     ptrdiff_t corner = at.n * p->x.n + at.oc * p->kc * p->x.c;
     ptrdiff_t best = corner + h.from * p->x.h + w.from * p->x.w;
+    ptrdiff_t top = at.oh * k->sh - k->pt, left = at.ow * k->sw - k->pl;
     A maximum = ld(x + best);
 
+    *argmax = ((h.from - top) * k->kw + w.from - left) * p->kc;
     for (ptrdiff_t ih = h.from; ih < h.to; ih++)
         for (ptrdiff_t iw = w.from; iw < w.to; iw++)
             for (ptrdiff_t c = 0; c < p->kc; c++) {
@@ -28,9 +31,16 @@ static inline ptrdiff_t first_maximum(const pool_call *p, const T *x, place at)
                 if (v > maximum || (v != v && maximum == maximum)) {
                     maximum = v;
                     best = i;
+                    *argmax = ((ih - top) * k->kw + iw - left) * p->kc + c;
                 }
             }
     return best;
+}
+
+static inline ptrdiff_t first_maximum(const pool_call *p, const T *x, place at)
+{
+    ptrdiff_t argmax;
+    return find_maximum(p, x, at, &argmax);
 }
 
 /* y = from at each window's first maximum of x. */
@@ -85,6 +95,67 @@ adj_status KERNEL(max_pool_grad)(const adj_call *c)
             for (ptrdiff_t ow = 0; ow < p.k.ow; ow++)
                 sum[first_maximum(&p, x, (place){n, oh, ow, oc})] +=
                     ld(dy + n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c);
+    }
+    for (ptrdiff_t i = 0; i < size; i++)
+        st(dx + i, sum[i]);
+    return ADJ_OK;
+}
+
+/* ---- in two steps ---- */
+
+adj_status KERNEL(max_pool_argmax)(const adj_call *c)
+{
+    const pool_call p = pool_call_of(c);
+    const T *x = operand(c, 0);
+    int32_t *y = c->out[0];
+    ptrdiff_t rows = p.k.n * p.k.oh, argmax;
+
+#pragma omp parallel for private(argmax) if (rows * p.k.ow * p.k.oc > PARALLEL_POOL)
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        ptrdiff_t n = r / p.k.oh, oh = r % p.k.oh;
+        for (ptrdiff_t ow = 0; ow < p.k.ow; ow++)
+            for (ptrdiff_t oc = 0; oc < p.k.oc; oc++) {
+                find_maximum(&p, x, (place){n, oh, ow, oc}, &argmax);
+                y[n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c] = (int32_t)argmax;
+            }
+    }
+    return ADJ_OK;
+}
+
+/* Offset of what argmax says of a result's window; -1 if that is outside the window or image. */
+static inline ptrdiff_t told_maximum(const pool_call *p, ptrdiff_t argmax, place at)
+{
+    const adj_conv_geom *k = &p->k;
+    if (argmax < 0 || argmax >= k->kh * k->kw * p->kc)
+        return -1;
+    ptrdiff_t pixel = argmax / p->kc, c = at.oc * p->kc + argmax % p->kc;
+    ptrdiff_t ih = at.oh * k->sh - k->pt + pixel / k->kw;
+    ptrdiff_t iw = at.ow * k->sw - k->pl + pixel % k->kw;
+    if (ih < 0 || ih >= k->ih || iw < 0 || iw >= k->iw)
+        return -1;
+    return at.n * p->x.n + ih * p->x.h + iw * p->x.w + c * p->x.c;
+}
+
+adj_status KERNEL(max_pool_grad_argmax)(const adj_call *c)
+{
+    const pool_call p = pool_call_of(c);
+    const int32_t *argmax = operand(c, 0);
+    const T *dy = operand(c, 1);
+    ptrdiff_t size = adj_shape_elems(c->group->node[0]->type.shape), planes = p.k.n * p.k.oc;
+    A *sum = c->scratch;
+    T *dx = c->out[0];
+
+    memset(sum, 0, (size_t)size * sizeof *sum);
+#pragma omp parallel for if (size > PARALLEL_POOL)
+    for (ptrdiff_t plane = 0; plane < planes; plane++) {
+        ptrdiff_t n = plane / p.k.oc, oc = plane % p.k.oc;
+        for (ptrdiff_t oh = 0; oh < p.k.oh; oh++)
+            for (ptrdiff_t ow = 0; ow < p.k.ow; ow++) {
+                ptrdiff_t i = n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c;
+                ptrdiff_t at = told_maximum(&p, argmax[i], (place){n, oh, ow, oc});
+                if (at >= 0)
+                    sum[at] += ld(dy + i);
+            }
     }
     for (ptrdiff_t i = 0; i < size; i++)
         st(dx + i, sum[i]);

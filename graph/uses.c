@@ -1,0 +1,51 @@
+/* uses.c - what some roots need of a graph, and who reads it. */
+#include "graph.h"
+
+void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed)
+{
+    for (int i = 0; i < n_root; i++)
+        needed[root[i]->id] = 1;
+    for (int id = g->n_node - 1; id >= 0; id--)
+        for (int k = 0; needed[id] && k < g->node[id]->n_in; k++)
+            needed[g->node[id]->in[k]->id] = 1;
+}
+
+/* One counting pass sizes the lists, one fills them. */
+static int list_users(const adj_graph *g, const char *needed, pool *p, adj_uses *uses)
+{
+    for (int fill = 0; fill < 2; fill++) {
+        for (int id = 0; id < g->n_node; id++) {
+            const adj_node *user = g->node[id];
+            for (int k = 0; k < user->n_in && needed[id]; k++) {
+                adj_uses *u = &uses[user->in[k]->id];
+                int again = 0;
+                for (int j = 0; j < k; j++)
+                    again |= user->in[j] == user->in[k];
+                if (!again && fill)
+                    ((const adj_node **)u->user)[u->n_user] = user;
+                u->n_user += !again;
+            }
+        }
+        for (int id = 0; id < g->n_node && !fill; id++) {
+            adj_uses *u = &uses[id];
+            if ((u->user = pool_alloc(p, (size_t)u->n_user, sizeof(adj_node *))) == NULL)
+                return 0;
+            u->n_user = 0;
+        }
+    }
+    return 1;
+}
+
+adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[], pool *p)
+{
+    adj_uses *uses = pool_alloc(p, (size_t)g->n_node, sizeof *uses);
+    char *needed = pool_alloc(p, (size_t)g->n_node, 1);
+    if (uses == NULL || needed == NULL)
+        return NULL;
+    mark_needed(g, n_root, root, needed);
+    if (!list_users(g, needed, p, uses))
+        return NULL;
+    for (int i = 0; i < n_root; i++)
+        uses[root[i]->id].is_root = 1;
+    return uses;
+}

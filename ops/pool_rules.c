@@ -1,0 +1,128 @@
+/* pool_rules.c - see pool_rules.h: passes over a pool's operand become passes over its result,
+ * which is the smaller one, and its gradient does without the operand.
+ *
+ *   max_pool(relu(v))                      = relu(max_pool(v))
+ *   relu_grad(max_pool_grad(x, y, dy), x)  = max_pool_grad(x, y, relu_grad(dy, y)),  y =
+ * max_pool(x) bias_add_grad(max_pool_grad(x, y, dy)) = bias_add_grad(dy) max_pool_grad(x, y, dy) =
+ * max_pool_grad_argmax(max_pool_argmax(x), dy)
+ *
+ * relu is monotone; where a window's gradient goes, x is y; and it goes to one place, of its own
+ * channel. With x = relu(v) the second line's right side may have v for x: the first maximum of v
+ * is elsewhere only where y is 0, and there the gradient is 0. All but the third line, a sum in
+ * another order, hold bit for bit. */
+#include <string.h>
+
+#include "pool_rules.h"
+
+static int same_pool(const adj_node *a, const adj_node *b)
+{
+    return memcmp(a->attrs, b->attrs, sizeof(adj_pool_attrs)) == 0;
+}
+
+/* Is d the gradient through a max_pool y to its operand? */
+static int is_gradient_of_pool(const adj_node *d)
+{
+    return d->op == &adj_op_max_pool_grad && d->in[1]->op == &adj_op_max_pool &&
+           d->in[1]->in[0] == d->in[0] && same_pool(d, d->in[1]);
+}
+
+/* Is mask relu_grad(d, x), d a gradient through a max_pool to x? */
+static int masks_gradient(const adj_node *mask)
+{
+    return mask->op == &adj_op_relu_grad && is_gradient_of_pool(mask->in[0]) &&
+           mask->in[0]->in[0] == mask->in[1];
+}
+
+/* Is a gradient through a max_pool read by its mask alone? */
+static int is_only_masked(const adj_node *d, const adj_uses *uses)
+{
+    const adj_uses *u = &uses[d->id];
+    return !u->is_root && u->n_user == 1 && masks_gradient(u->user[0]) && u->user[0]->in[0] == d;
+}
+
+/* y = max_pool(relu(v)): does nobody need more of the relu than y, gradients through y, and their
+ * masks? */
+static int hides_relu(const adj_node *y, const adj_uses *uses)
+{
+    const adj_node *x = y->in[0];
+    const adj_uses *u = &uses[x->id];
+    if (x->op != &adj_op_relu || u->is_root)
+        return 0;
+    for (int i = 0; i < u->n_user; i++) {
+        const adj_node *d = masks_gradient(u->user[i]) ? u->user[i]->in[0] : u->user[i];
+        if (d != y &&
+            !(is_gradient_of_pool(d) && d->in[1] == y && d->in[2] != x && is_only_masked(d, uses)))
+            return 0;
+    }
+    return 1;
+}
+
+adj_node *max_pool_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+{
+    if (!hides_relu(n, uses))
+        return NULL;
+    return adj_relu(adj_node_new1(n->op, in[0]->in[0], n->attrs));
+}
+
+/* x = relu(v), y = relu(max_pool(v)): what max_pool_rearrange has made of max_pool(x). */
+static int is_relu_of_pool(const adj_node *y, const adj_node *x)
+{
+    return x->op == &adj_op_relu && y->op == &adj_op_relu && y->in[0]->op == &adj_op_max_pool &&
+           y->in[0]->in[0] == x->in[0];
+}
+
+adj_node *relu_grad_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+{
+    if (!masks_gradient(n) || !is_only_masked(n->in[0], uses))
+        return NULL;
+    const adj_node *d = in[0];
+    adj_node *x = d->in[0], *y = d->in[1], *dy = adj_relu_grad(d->in[2], y);
+    if (is_relu_of_pool(y, x)) {
+        x = x->in[0];
+        y = y->in[0];
+    }
+    return adj_node_new3(d->op, x, y, dy, d->attrs);
+}
+
+adj_node *bias_add_grad_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+{
+    const adj_node *d = in[0];
+    const adj_format_attrs *a = n->attrs;
+    (void)uses;
+    if (d->op != &adj_op_max_pool_grad)
+        return NULL;
+    const adj_pool_attrs *pool = d->attrs;
+    if (pool->kc != 1 || pool->geom.format != a->format)
+        return NULL;
+    return adj_bias_add_grad(d->in[2], (adj_format)a->format);
+}
+
+/* ---- the argmax ---- */
+
+/* Does a node with n's pool and op read x too? */
+static int has_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses)
+{
+    const adj_node *x = n->in[0];
+    for (int i = 0; i < uses[x->id].n_user; i++) {
+        const adj_node *user = uses[x->id].user[i];
+        if (user->op == op && user->in[0] == x && same_pool(user, n))
+            return 1;
+    }
+    return 0;
+}
+
+/* Makes the argmax in the forward pass, next to the pool; the gradient asks for it again. */
+adj_node *max_pool_remember(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+{
+    if (has_sibling(n, &adj_op_max_pool_grad, uses))
+        adj_node_new1(&adj_op_max_pool_argmax, in[0], n->attrs);
+    return NULL;
+}
+
+adj_node *max_pool_grad_remember(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+{
+    if (!has_sibling(n, &adj_op_max_pool, uses))
+        return NULL;
+    adj_node *argmax = adj_node_new1(&adj_op_max_pool_argmax, in[0], n->attrs);
+    return adj_node_new2(&adj_op_max_pool_grad_argmax, argmax, in[2], n->attrs);
+}

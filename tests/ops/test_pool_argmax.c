@@ -1,0 +1,175 @@
+/* test_pool_argmax.c - max_pool_argmax and max_pool_grad_argmax, which passes make: literals, and
+ * together the same bits as max_pool_grad, in every type and format. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
+
+static adj_node *argmax_of(const adj_node *y)
+{
+    return adj_node_new1(&adj_op_max_pool_argmax, y->in[0], y->attrs);
+}
+
+static adj_node *gradient_of(const adj_node *y, adj_node *argmax, adj_node *dy)
+{
+    return adj_node_new2(&adj_op_max_pool_grad_argmax, argmax, dy, y->attrs);
+}
+
+/* One image of one channel. */
+typedef struct {
+    int h, w, k, s;
+    adj_padding padding;
+    double x[9], argmax[4], dy[4], dx[9];
+} literal;
+
+static const literal literals[] = {
+    /* ties, and a NaN behind the largest number */
+    {2,
+     4,
+     2,
+     2,
+     ADJ_VALID,
+     {3, 3, 1, 2, 3, 0, 9, NAN},
+     {0, 3},
+     {10, 20},
+     {10, 0, 0, 0, 0, 0, 0, 20}},
+    /* zeros are equal whatever their signs */
+    {2,
+     4,
+     2,
+     2,
+     ADJ_VALID,
+     {-1, -0.0, -2, -3, 0, -1, -1, -1},
+     {1, 2},
+     {5, 6},
+     {0, 5, 0, 0, 0, 0, 6}},
+    /* the pad above and to the left has places, too: 3x3 windows around each second pixel */
+    {3,
+     3,
+     3,
+     2,
+     ADJ_SAME,
+     {1, 2, 3, 4, 5, 6, 7, 8, 9},
+     {8, 7, 5, 4},
+     {1, 2, 3, 4},
+     {0, 0, 0, 0, 1, 2, 0, 3, 4}},
+};
+
+Test(pool_argmax, literals)
+{
+    for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
+        for (int t = 0; t < 4; t++) {
+            const literal *l = &literals[i];
+            const adj_pool a = {
+                .ksize = {1, l->k, l->k, 1}, .stride = {1, l->s, l->s, 1}, .padding = l->padding};
+            fixture f = fixture_new();
+            adj_node *y =
+                adj_max_pool(given(&f, dtypes[t], (adj_shape){4, {1, l->h, l->w, 1}}, l->x), &a);
+            adj_node *argmax = argmax_of(y), *dy = given(&f, dtypes[t], y->type.shape, l->dy);
+            cr_assert_eq(argmax->type.dtype, ADJ_I32);
+            expect_values(&f, argmax, "naive", l->argmax, 0, 0);
+            expect_values(&f, gradient_of(y, argmax, dy), "naive", l->dx, 0, 0);
+            fixture_free(&f);
+        }
+}
+
+typedef struct {
+    int64_t ksize[4], stride[4]; /* NHWC */
+    adj_padding padding;
+} pool_row;
+
+static const pool_row rows[] = {
+    {{1, 2, 2, 1}, {1, 2, 2, 1}, ADJ_VALID}, {{1, 2, 2, 1}, {1, 2, 2, 1}, ADJ_SAME},
+    {{1, 3, 2, 1}, {1, 1, 2, 1}, ADJ_SAME},  {{1, 3, 3, 1}, {1, 2, 2, 1}, ADJ_VALID},
+    {{1, 2, 2, 1}, {1, 3, 4, 1}, ADJ_VALID}, {{1, 1, 1, 3}, {1, 1, 1, 3}, ADJ_VALID},
+};
+
+static void to_nchw(int64_t v[4])
+{
+    const int64_t c = v[3];
+    v[3] = v[2], v[2] = v[1], v[1] = c;
+}
+
+/* x has ties, zeros of both signs and NaNs. */
+static void expect_same_gradient(const pool_row *r, adj_dtype dtype, adj_format format)
+{
+    static const double values[] = {-2, -1, -0.0, 0, 1, 1, 2, NAN};
+    adj_pool a = {.padding = r->padding, .format = format};
+    adj_shape shape = {4, {2, 7, 9, 6}};
+    double v[2 * 7 * 9 * 6];
+    fixture f = fixture_new();
+    memcpy(a.ksize, r->ksize, sizeof a.ksize);
+    memcpy(a.stride, r->stride, sizeof a.stride);
+    if (format == ADJ_NCHW)
+        to_nchw(a.ksize), to_nchw(a.stride), to_nchw(shape.dim);
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+        v[i] = values[(i * i + 3 * i) / 7 % 8];
+    adj_node *x = given(&f, dtype, shape, v), *y = adj_max_pool(x, &a);
+    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+    adj_node *dy = given_integers(&f, dtype, y->type.shape, -9, 9);
+    int64_t n = adj_shape_elems(shape);
+    double *want = evaluate(&f, adj_max_pool_grad(x, y, dy, &a), "naive");
+    double *got = evaluate(&f, gradient_of(y, argmax_of(y), dy), "naive");
+    cr_expect(memcmp(got, want, (size_t)n * sizeof *got) == 0, "%s %s k%ldx%ld",
+              adj_dtype_name(dtype), format == ADJ_NHWC ? "NHWC" : "NCHW", (long)r->ksize[1],
+              (long)r->ksize[2]);
+    free(want);
+    free(got);
+    fixture_free(&f);
+}
+
+Test(pool_argmax, same_bits_as_max_pool_grad)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int t = 0; t < 8; t++)
+            expect_same_gradient(&rows[i], dtypes[t / 2], t % 2 ? ADJ_NCHW : ADJ_NHWC);
+}
+
+/* A number of no element, or of one outside the image, gets nothing. */
+Test(pool_argmax, wrong_numbers)
+{
+    const adj_pool a = {.ksize = {1, 3, 3, 1}, .stride = {1, 3, 3, 1}, .padding = ADJ_SAME};
+    static const double wrong[] = {-1, 9, INT32_MAX, 0, 6, 2, 4, INT32_MIN, 1000};
+    fixture f = fixture_new();
+    adj_node *y = adj_max_pool(given_integers(&f, ADJ_F32, (adj_shape){4, {1, 2, 2, 9}}, 0, 9), &a);
+    adj_node *argmax = given(&f, ADJ_I32, y->type.shape, wrong);
+    adj_node *dy = given_integers(&f, ADJ_F32, y->type.shape, 1, 9);
+    double *dx = evaluate(&f, gradient_of(y, argmax, dy), "naive"), sum = 0;
+    for (int i = 0; i < 36; i++)
+        sum += dx[i];
+    /* pads are below and to the right alone: 0 and 4 are inside, 2 and 6 are not */
+    cr_expect_eq(dx[3], f.value[2][3]);
+    cr_expect_eq(dx[3 * 9 + 6], f.value[2][6]);
+    cr_expect_eq(sum, f.value[2][3] + f.value[2][6], "%g", sum);
+    free(dx);
+    fixture_free(&f);
+}
+
+Test(pool_argmax, refused)
+{
+    const adj_pool a = {.ksize = {1, 2, 2, 1}};
+    for (int i = 0; i < 4; i++) {
+        fixture f = fixture_new();
+        adj_node *y =
+            adj_max_pool(given_integers(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 3}}, 0, 9), &a);
+        adj_node *wide = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 3}}, 0, 9);
+        adj_node *argmax = argmax_of(y);
+        if (i < 2)
+            cr_expect_null(i ? gradient_of(y, y, y) : gradient_of(y, argmax, argmax));
+        else
+            cr_expect_null(
+                i == 2
+                    ? gradient_of(
+                          y, argmax_of(adj_max_pool(wide, &(adj_pool){.ksize = {1, 1, 1, 1}})), y)
+                    : gradient_of(y, argmax, wide));
+        expect_error(
+            f.g, i < 2 ? ADJ_EDTYPE : ADJ_ESHAPE,
+            (const char *const[]){"max_pool_grad_argmax", i == 3 ? "grad" : "argmax", NULL});
+        fixture_free(&f);
+    }
+}
