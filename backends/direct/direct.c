@@ -53,7 +53,7 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
     *backend = d;
     if (d == NULL)
         return ADJ_ENOMEM;
-    *d = (direct){*opts->allocator, best_isa(), opts->threads};
+    *d = (direct){.allocator = *opts->allocator, .isa = best_isa(), .threads = opts->threads};
     return ADJ_OK;
 }
 
@@ -63,11 +63,19 @@ static void close(void *backend)
     if (d == NULL)
         return;
     adj_allocator allocator = d->allocator;
+    direct_free_layouts(d);
     adj_release(&allocator, d);
 }
 
 static const adj_kernel *const kernels[] = {&direct_chain, &direct_depthwise, &direct_max_pool,
                                             NULL};
 
-const adj_backend adj_backend_direct = {
-    .name = "direct", .open = open, .close = close, .kernels = kernels};
+const adj_backend adj_backend_direct = {.name = "direct",
+                                        .open = open,
+                                        .close = close,
+                                        .kernels = kernels,
+                                        .layout_bytes = direct_layout_bytes,
+                                        .layout_name = direct_layout_name,
+                                        .reorder_prepare = direct_reorder_prepare,
+                                        .reorder_run = direct_reorder_run,
+                                        .reorder_drop = direct_reorder_drop};

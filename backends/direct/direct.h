@@ -12,6 +12,7 @@ struct chain;
 struct chain_strip;
 struct depthwise_code;
 struct max_pool_code;
+struct max_pool_argmax_code;
 
 typedef struct { /* the code for one instruction set */
     const char *name;
@@ -20,6 +21,7 @@ typedef struct { /* the code for one instruction set */
     const struct depthwise_code *depthwise_image, *depthwise_filter;
     const struct depthwise_code *depthwise_image_f64, *depthwise_filter_f64;
     const struct max_pool_code *max_pool, *max_pool_bf16;
+    const struct max_pool_argmax_code *max_pool_argmax, *max_pool_argmax_bf16;
 } direct_isa;
 
 extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
@@ -28,11 +30,22 @@ typedef struct {
     adj_allocator allocator;
     const direct_isa *isa;
     int threads;
+    adj_layout *layouts;
 } direct;
 
 /* Where a value is among group->in, or group->out; -1: nowhere. */
 int direct_in(const adj_group *g, const adj_node *value);
 int direct_out(const adj_group *g, const adj_node *value);
+
+/* bytes.c: the layout of an i32 value of so many elements, all from 0 to 255, that has a byte for
+ * each. NULL: out of memory. */
+const adj_layout *direct_bytes(direct *d, int64_t elems);
+void direct_free_layouts(direct *d);
+size_t direct_layout_bytes(const adj_layout *l);
+const char *direct_layout_name(const adj_layout *l);
+adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
+adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
+void direct_reorder_drop(void *backend, void *state);
 
 extern const adj_kernel direct_chain, direct_depthwise, direct_max_pool;
 

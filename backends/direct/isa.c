@@ -7,6 +7,7 @@
 extern const depthwise_code DIRECT(depthwise_image_f32), DIRECT(depthwise_image_f64),
     DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
 extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
+extern const max_pool_argmax_code DIRECT(max_pool_argmax_f32), DIRECT(max_pool_argmax_bf16);
 
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
@@ -18,4 +19,6 @@ const direct_isa DIRECT(isa) = {
     .depthwise_filter_f64 = &DIRECT(depthwise_filter_f64),
     .max_pool = &DIRECT(max_pool_f32),
     .max_pool_bf16 = &DIRECT(max_pool_bf16),
+    .max_pool_argmax = &DIRECT(max_pool_argmax_f32),
+    .max_pool_argmax_bf16 = &DIRECT(max_pool_argmax_bf16),
 };

@@ -1,15 +1,106 @@
 /* max_pool.c - the kernel of max_pool.h: what it takes, and its jobs among the threads. */
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "max_pool.h"
 
 static const int64_t parallel_above = 1 << 14; /* elements of x */
 
-static int is_ours(const adj_group *g)
+/* ---- which nodes ---- */
+
+static int has_overlap(const adj_conv_geom *g) { return g->sh < g->kh || g->sw < g->kw; }
+
+static int is_argmax(const adj_node *n)
 {
-    const adj_op *op = g->node[0]->op;
-    return g->n_node == 1 && (op == &adj_op_max_pool || op == &adj_op_max_pool_grad);
+    return n->op == &adj_op_max_pool_argmax || n->op == &adj_op_max_pool_grad_argmax;
+}
+
+static int is_pool(const adj_node *n)
+{
+    return n->op == &adj_op_max_pool || n->op == &adj_op_max_pool_grad || is_argmax(n);
+}
+
+/* A pixel of a window has a number that fits an int32_t, or a byte where it is kept. */
+static int takes(const adj_node *n)
+{
+    if (!is_pool(n))
+        return 0;
+    const adj_pool_attrs *a = n->attrs;
+    const adj_dtype dtype = n->op == &adj_op_max_pool_argmax ? n->in[0]->type.dtype : n->type.dtype;
+    if ((dtype != ADJ_F32 && dtype != ADJ_BF16) || a->kc != 1 || a->geom.format != ADJ_NHWC ||
+        a->geom.ih > INT16_MAX || a->geom.iw > INT16_MAX)
+        return 0;
+    return !is_argmax(n) || (!has_overlap(&a->geom) && a->geom.kh <= UINT8_MAX &&
+                             a->geom.kw <= UINT8_MAX && a->geom.kh * a->geom.kw <= UINT8_MAX);
+}
+
+/* The reader of x with this op and n's pool; NULL: there is none. */
+static const adj_node *sibling(const adj_node *n, const adj_op *op, const adj_uses *uses)
+{
+    const adj_uses *x = &uses[n->in[0]->id];
+    for (int i = 0; i < x->n_user; i++)
+        if (x->user[i]->op == op && x->user[i]->in[0] == n->in[0] &&
+            memcmp(x->user[i]->attrs, n->attrs, sizeof(adj_pool_attrs)) == 0)
+            return x->user[i];
+    return NULL;
+}
+
+/* The relu that alone reads y; NULL: none does. */
+static const adj_node *relu_of(const adj_node *y, const adj_uses *uses)
+{
+    const adj_uses *u = &uses[y->id];
+    return !u->is_root && u->n_user == 1 && u->user[0]->op == &adj_op_relu ? u->user[0] : NULL;
+}
+
+/* max_pool, max_pool_argmax of the same operand, relu. */
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    const adj_node *y = root;
+    int n = 0;
+    if (root->op == &adj_op_max_pool_argmax)
+        y = sibling(root, &adj_op_max_pool, uses);
+    if (y == NULL || y->op != &adj_op_max_pool || !takes(y) || max < 3)
+        return 0;
+    const adj_node *argmax = sibling(y, &adj_op_max_pool_argmax, uses), *relu = relu_of(y, uses);
+    group[n++] = y;
+    if (argmax != NULL && takes(argmax))
+        group[n++] = argmax;
+    if (relu != NULL)
+        group[n++] = relu;
+    return n;
+}
+
+/* ---- preparing ---- */
+
+/* What a group is made of; NULL: it has none such. */
+typedef struct {
+    const adj_node *y, *argmax, *relu, *gradient;
+} parts;
+
+/* 0: the group is none of ours. */
+static int sort_out(const adj_group *g, parts *p)
+{
+    *p = (parts){0};
+    for (int i = 0; i < g->n_node; i++) {
+        const adj_node *n = g->node[i];
+        const adj_node **part = n->op == &adj_op_max_pool          ? &p->y
+                                : n->op == &adj_op_max_pool_argmax ? &p->argmax
+                                : n->op == &adj_op_relu            ? &p->relu
+                                                                   : &p->gradient;
+        if (*part != NULL || (part != &p->relu && !takes(n)))
+            return 0;
+        *part = n;
+    }
+    if (p->gradient != NULL)
+        return g->n_node == 1;
+    if (p->y == NULL)
+        return g->n_node == 1 && p->argmax != NULL;
+    if (p->argmax != NULL && (direct_out(g, p->argmax) < 0 || p->argmax->in[0] != p->y->in[0] ||
+                              memcmp(p->argmax->attrs, p->y->attrs, sizeof(adj_pool_attrs)) != 0))
+        return 0;
+    return p->relu == NULL || (p->relu->in[0] == p->y && direct_out(g, p->y) < 0);
 }
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -29,55 +120,91 @@ static int plan_ring(max_pool *p, size_t *scratch)
     return !__builtin_mul_overflow(p->ring, (size_t)p->threads, scratch);
 }
 
-static int plan(max_pool *p, const direct *backend, const adj_node *n, size_t *scratch)
+/* The bytes of an argmax among operands or results. 0: out of memory. */
+static int want_bytes(direct *d, const adj_node *argmax, const adj_layout **layout)
 {
-    const max_pool_code *code =
-        n->type.dtype == ADJ_F32 ? backend->isa->max_pool : backend->isa->max_pool_bf16;
-    const adj_conv_geom *g = &p->g;
-    int is_forward = n->op == &adj_op_max_pool, overlap = g->sh < g->kh || g->sw < g->kw;
-    p->threads = adj_shape_elems(n->in[0]->type.shape) > parallel_above ? backend->threads : 1;
-    p->jobs = g->n * g->oh;
-    p->job = is_forward ? code->forward : code->backward;
-    if (is_forward || !overlap)
-        return 1;
-    p->job = code->backward_overlapping;
-    if (!plan_ring(p, scratch))
-        return 0;
-    p->jobs = g->n * p->chunks;
-    return 1;
+    *layout = direct_bytes(d, adj_shape_elems(argmax->type.shape));
+    return *layout != NULL;
 }
 
-/* A pixel of a window has a number that fits an int32_t. */
-static int takes(const adj_node *n)
+static adj_status plan_forward(max_pool *p, direct *d, const adj_group *g, const parts *n,
+                               adj_prep *prep)
 {
-    const adj_pool_attrs *a = n->attrs;
-    return (n->type.dtype == ADJ_F32 || n->type.dtype == ADJ_BF16) && a->kc == 1 &&
-           a->geom.format == ADJ_NHWC && a->geom.ih <= INT16_MAX && a->geom.iw <= INT16_MAX;
+    const adj_node *y = n->relu != NULL ? n->relu : n->y;
+    const adj_node *x = (n->y != NULL ? n->y : n->argmax)->in[0];
+    int is_bf16 = x->type.dtype == ADJ_BF16;
+    p->x = direct_in(g, x);
+    p->y = y != NULL ? direct_out(g, y) : -1;
+    p->floor = n->relu != NULL ? 0 : -INFINITY;
+    p->jobs = p->g.n * p->g.oh;
+    p->job = (is_bf16 ? d->isa->max_pool_bf16 : d->isa->max_pool)->forward;
+    if (n->argmax == NULL)
+        return ADJ_OK;
+    p->argmax = direct_out(g, n->argmax);
+    p->job = (is_bf16 ? d->isa->max_pool_argmax_bf16 : d->isa->max_pool_argmax)->forward;
+    if (p->y < 0 && (__builtin_mul_overflow((size_t)p->g.ic, sizeof(float), &prep->scratch) ||
+                     __builtin_mul_overflow(prep->scratch, (size_t)p->threads, &prep->scratch)))
+        return ADJ_ENOKERNEL;
+    return want_bytes(d, n->argmax, &prep->out[p->argmax]) ? ADJ_OK : ADJ_ENOMEM;
+}
+
+static adj_status plan_backward(max_pool *p, direct *d, const adj_group *g, const adj_node *n,
+                                adj_prep *prep)
+{
+    int is_bf16 = n->type.dtype == ADJ_BF16;
+    p->dy = direct_in(g, n->in[n->n_in - 1]);
+    p->jobs = p->g.n * p->g.oh;
+    if (is_argmax(n)) {
+        p->argmax = direct_in(g, n->in[0]);
+        p->job = (is_bf16 ? d->isa->max_pool_argmax_bf16 : d->isa->max_pool_argmax)->backward;
+        return want_bytes(d, n->in[0], &prep->in[p->argmax]) ? ADJ_OK : ADJ_ENOMEM;
+    }
+    const max_pool_code *code = is_bf16 ? d->isa->max_pool_bf16 : d->isa->max_pool;
+    p->x = direct_in(g, n->in[0]);
+    p->job = code->backward;
+    if (!has_overlap(&p->g))
+        return ADJ_OK;
+    p->job = code->backward_overlapping;
+    if (!plan_ring(p, &prep->scratch))
+        return ADJ_ENOKERNEL;
+    p->jobs = p->g.n * p->chunks;
+    return ADJ_OK;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    direct *b = backend;
-    const adj_node *n = g->node[0];
-    if (!is_ours(g) || candidate > 0)
+    direct *d = backend;
+    parts n;
+    if (candidate > 0 || !is_pool(g->node[0]))
         return ADJ_ENOKERNEL;
-    if (!takes(n)) {
+    if (!sort_out(g, &n)) {
         snprintf(prep->why, ADJ_WHY,
-                 "%s: direct takes f32 and bf16 in NHWC, without a window in depth", n->op->name);
+                 "%s: direct takes f32 and bf16 in NHWC, without a window in depth",
+                 g->node[0]->op->name);
         return ADJ_ENOKERNEL;
     }
-    max_pool *p = adj_alloc(&b->allocator, sizeof *p);
+    const adj_node *first = n.gradient != NULL ? n.gradient : n.y != NULL ? n.y : n.argmax;
+    max_pool *p = adj_alloc(&d->allocator, sizeof *p);
     if (p == NULL)
         return ADJ_ENOMEM;
-    *p = (max_pool){.g = ((const adj_pool_attrs *)n->attrs)->geom,
-                    .x = direct_in(g, n->in[0]),
-                    .dy = direct_in(g, n->in[n->n_in - 1])};
-    if (!plan(p, b, n, &prep->scratch)) {
-        adj_release(&b->allocator, p);
-        return ADJ_ENOKERNEL;
+    *p = (max_pool){.g = ((const adj_pool_attrs *)first->attrs)->geom,
+                    .x = -1,
+                    .dy = -1,
+                    .y = -1,
+                    .argmax = -1,
+                    .threads = 1};
+    if (p->g.n * p->g.ih * p->g.iw * p->g.ic > parallel_above)
+        p->threads = d->threads;
+    for (int i = 0; i < g->n_in; i++)
+        prep->in[i] = NULL;
+    adj_status status = n.gradient != NULL ? plan_backward(p, d, g, n.gradient, prep)
+                                           : plan_forward(p, d, g, &n, prep);
+    if (status != ADJ_OK) {
+        adj_release(&d->allocator, p);
+        return status;
     }
     prep->state = p;
-    snprintf(prep->impl, sizeof prep->impl, "max_pool:%s", b->isa->name);
+    snprintf(prep->impl, sizeof prep->impl, "max_pool:%s", d->isa->name);
     return ADJ_OK;
 }
 
@@ -97,4 +224,4 @@ static void drop(void *backend, void *state)
 }
 
 const adj_kernel direct_max_pool = {
-    .name = "max_pool", .prepare = prepare, .run = run, .drop = drop};
+    .name = "max_pool", .match = match, .prepare = prepare, .run = run, .drop = drop};

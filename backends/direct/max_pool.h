@@ -1,8 +1,10 @@
 /* max_pool.h - our own max pooling and its gradient, on plain NHWC memory in f32 and bf16.
  *
- * Loops run over the channels of a pixel, which never mix; the gradient finds the first maximum of
- * a window again rather than have the forward pass write down where it was. Results are those of
- * naive: a NaN is the maximum, and the first maximum in row-major order takes the gradient.
+ * Loops run over the channels of a pixel, which never mix. Results are those of naive: a NaN is the
+ * maximum, and the first maximum in row-major order takes the gradient. max_pool_grad looks for it
+ * again; where windows do not overlap, max_pool_argmax writes it down in the pass of max_pool, a
+ * byte each (bytes.c), and max_pool_grad_argmax reads neither x nor y. A relu that alone reads the
+ * pool's result is part of its pass.
  *
  * dy goes to dx in one of two ways. Windows that do not overlap are written one after the other,
  * each element of dx once. Those that do are added up in float in a ring of the rows that are still
@@ -26,10 +28,17 @@ typedef struct max_pool_code { /* for one type of elements */
     max_pool_job *forward, *backward, *backward_overlapping;
 } max_pool_code;
 
+typedef struct max_pool_argmax_code {
+    max_pool_job *forward, *backward;
+} max_pool_argmax_code;
+
 typedef struct max_pool {
     max_pool_job *job;
     adj_conv_geom g;
-    int x, dy; /* among group->in; the gradient alone has dy */
+    float floor; /* y is at least that: 0 for relu, else -infinity */
+    int x, dy;   /* among group->in */
+    int y;       /* among group->out; -1: nobody wants it */
+    int argmax;  /* among group->out, or ->in for the gradient; -1: there is none */
     int threads;
     ptrdiff_t jobs;
     ptrdiff_t chunks; /* of the channels */

@@ -1,121 +1,18 @@
-/* max_pool_rows.c - the jobs of max_pool.h; compiled once per instruction set, for f32 and, with
- * -DMAX_POOL_BF16, for bf16.
- *
- * Arithmetic is in float: a maximum of bf16 values is one of them, so that nothing is rounded but
- * the sums of overlapping windows. */
-#include <string.h>
-
-#include "isa.h"
-#include "max_pool.h"
-
-#ifdef MAX_POOL_BF16
-typedef uint16_t T;
-#define CODE DIRECT(max_pool_bf16)
-
-static inline float ld(T v)
-{
-    uint32_t bits = (uint32_t)v << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* Of a float that was loaded. */
-static inline T st(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return (T)(bits >> 16);
-}
-
-/* To nearest even; a NaN stays one. */
-static inline T rounded(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    uint32_t nearest = bits + 0x7fffu + (bits >> 16 & 1u);
-    return (T)((v != v ? bits | 0x400000u : nearest) >> 16);
-}
-#else
-typedef float T;
-#define CODE DIRECT(max_pool_f32)
-
-static inline float ld(T v) { return v; }
-static inline T st(float v) { return v; }
-static inline T rounded(float v) { return v; }
-#endif
-
-typedef struct {
-    ptrdiff_t from, to; /* from <= i < to */
-} span;
-
-/* The input positions inside window o: o*stride - pad and the k - 1 after it. */
-static span window_of(ptrdiff_t o, ptrdiff_t stride, ptrdiff_t pad, ptrdiff_t k, ptrdiff_t in)
-{
-    ptrdiff_t from = o * stride - pad, to = from + k;
-    return (span){from > 0 ? from : 0, to < in ? to : in};
-}
-
-static span rows_of(const adj_conv_geom *g, ptrdiff_t oh)
-{
-    return window_of(oh, g->sh, g->pt, g->kh, g->ih);
-}
-
-static span columns_of(const adj_conv_geom *g, ptrdiff_t ow)
-{
-    return window_of(ow, g->sw, g->pl, g->kw, g->iw);
-}
-
-typedef struct { /* the part of a window that is inside the image */
-    ptrdiff_t rows, columns;
-    ptrdiff_t row, pixel; /* elements from one to the next */
-} window;
-
-static window window_at(const adj_conv_geom *g, span h, span w)
-{
-    return (window){h.to - h.from, w.to - w.from, g->iw * g->ic, g->ic};
-}
-
-/* Conditions are masks, 0 or -1, and choices bits of both: with ?: GCC makes branches of a chain of
- * comparisons, and does not vectorise. */
-static inline int32_t mask(int condition) { return -(int32_t)(condition & 1); }
-
-static inline float choose(int32_t first, float a, float b)
-{
-    int32_t i, j;
-    memcpy(&i, &a, sizeof i);
-    memcpy(&j, &b, sizeof j);
-    i = (i & first) | (j & ~first);
-    memcpy(&a, &i, sizeof a);
-    return a;
-}
-
-/* Is v after the maximum so far the first maximum? A NaN is, unless there was one. */
-static inline int32_t is_larger(float v, float maximum)
-{
-    return mask(!(v <= maximum) & (maximum == maximum));
-}
-
-static inline float larger(float maximum, float v)
-{
-    return choose(is_larger(v, maximum), v, maximum);
-}
-
-/* A sum of one element, which naive begins at +0 as well: -0 becomes +0. */
-static inline float summed(float dy) { return 0 + dy; }
+/* max_pool_rows.c - the jobs of max_pool.h that search: forward, and the gradient from x. */
+#include "max_pool_window.h"
 
 /* ---- windows of 2x2, with channels in registers ---- */
 
 static int is_2x2(const window *v) { return v->rows == 2 && v->columns == 2; }
 
-static void maximum_2x2(const window *v, const T *restrict x, T *restrict y)
+static void maximum_2x2(const window *v, float floor, const T *restrict x, T *restrict y)
 {
     const ptrdiff_t channels = v->pixel;
     const T *x1 = x + channels, *x2 = x + v->row, *x3 = x2 + channels;
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++) {
         float v0 = ld(x[c]), v1 = ld(x1[c]), v2 = ld(x2[c]), v3 = ld(x3[c]);
-        y[c] = st(larger(larger(larger(v0, v1), v2), v3));
+        y[c] = st(larger(floor, larger(larger(larger(v0, v1), v2), v3)));
     }
 }
 
@@ -140,39 +37,11 @@ static void write_2x2(const window *v, const T *restrict x, const T *restrict dy
 
 /* ---- any window, with a chunk of channels in local arrays ---- */
 
-static void load(ptrdiff_t channels, float *restrict y, const T *restrict x)
-{
-#pragma omp simd
-    for (ptrdiff_t c = 0; c < channels; c++)
-        y[c] = ld(x[c]);
-}
-
 static void take_larger(ptrdiff_t channels, float *restrict maximum, const T *restrict x)
 {
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
         maximum[c] = larger(maximum[c], ld(x[c]));
-}
-
-/* at[c] becomes `pixel` where x[c] is larger. */
-static void note_larger(ptrdiff_t channels, float *restrict maximum, int32_t *restrict at,
-                        const T *restrict x, int32_t pixel)
-{
-#pragma omp simd
-    for (ptrdiff_t c = 0; c < channels; c++) {
-        float v = ld(x[c]), m = maximum[c];
-        int32_t is_new = is_larger(v, m);
-        at[c] = (pixel & is_new) | (at[c] & ~is_new);
-        maximum[c] = choose(is_new, v, m);
-    }
-}
-
-static void write_where(ptrdiff_t channels, T *restrict dx, const float *restrict dy,
-                        const int32_t *restrict at, int32_t pixel)
-{
-#pragma omp simd
-    for (ptrdiff_t c = 0; c < channels; c++)
-        dx[c] = st(choose(mask(at[c] == pixel), summed(dy[c]), 0));
 }
 
 static void add_where(ptrdiff_t channels, float *restrict dx, const float *restrict dy,
@@ -183,7 +52,7 @@ static void add_where(ptrdiff_t channels, float *restrict dx, const float *restr
         dx[c] += choose(mask(at[c] == pixel), dy[c], 0);
 }
 
-static void maximum_any(const window *v, ptrdiff_t channels, const T *x, T *restrict y)
+static void maximum_any(const window *v, ptrdiff_t channels, float floor, const T *x, T *restrict y)
 {
     float maximum[MAX_POOL_CHUNK];
     load(channels, maximum, x);
@@ -192,36 +61,18 @@ static void maximum_any(const window *v, ptrdiff_t channels, const T *x, T *rest
             take_larger(channels, maximum, x + i * v->row + j * v->pixel);
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
-        y[c] = st(maximum[c]);
-}
-
-/* Pixel i*columns + j of the window is row i, column j. */
-static void find_first(const window *v, ptrdiff_t channels, const T *x, int32_t *restrict at)
-{
-    float maximum[MAX_POOL_CHUNK];
-    load(channels, maximum, x);
-    memset(at, 0, (size_t)channels * sizeof *at);
-    for (ptrdiff_t i = 0; i < v->rows; i++)
-        for (ptrdiff_t j = 0; j < v->columns; j++)
-            note_larger(channels, maximum, at, x + i * v->row + j * v->pixel,
-                        (int32_t)(i * v->columns + j));
+        y[c] = st(larger(floor, maximum[c]));
 }
 
 static void write_any(const window *v, ptrdiff_t channels, const T *x, const T *dy, T *dx)
 {
     float d[MAX_POOL_CHUNK];
     int32_t at[MAX_POOL_CHUNK];
-    find_first(v, channels, x, at);
+    find_first(v, channels, d, x, at);
     load(channels, d, dy);
     for (ptrdiff_t i = 0; i < v->rows; i++)
         for (ptrdiff_t j = 0; j < v->columns; j++)
-            write_where(channels, dx + i * v->row + j * v->pixel, d, at,
-                        (int32_t)(i * v->columns + j));
-}
-
-static ptrdiff_t chunk_from(const adj_conv_geom *g, ptrdiff_t c)
-{
-    return g->ic - c < MAX_POOL_CHUNK ? g->ic - c : MAX_POOL_CHUNK;
+            write_where(channels, dx + i * v->row + j * v->pixel, d, at, number_of(v, i, j));
 }
 
 /* ---- jobs: a row of windows ---- */
@@ -238,20 +89,11 @@ static void forward(const max_pool *p, const adj_call *call, ptrdiff_t job, int 
         const window v = window_at(g, h, w);
         const T *corner = x + w.from * g->ic;
         if (is_2x2(&v))
-            maximum_2x2(&v, corner, y);
+            maximum_2x2(&v, p->floor, corner, y);
         else
             for (ptrdiff_t c = 0; c < g->ic; c += MAX_POOL_CHUNK)
-                maximum_any(&v, chunk_from(g, c), corner + c, y + c);
+                maximum_any(&v, chunk_from(g, c), p->floor, corner + c, y + c);
     }
-}
-
-/* Zeros the columns that are no window's: in the first `rows` rows of dx, from the end of the
- * window w to the next. */
-static void clear_gap(const adj_conv_geom *g, ptrdiff_t rows, span w, ptrdiff_t next, T *dx)
-{
-    size_t bytes = (size_t)((next - w.to) * g->ic) * sizeof *dx;
-    for (ptrdiff_t i = 0; bytes > 0 && i < rows; i++)
-        memset(dx + (i * g->iw + w.to) * g->ic, 0, bytes);
 }
 
 /* The rows of dx from these windows' to the next ones'; the first windows begin at row and column
@@ -320,12 +162,12 @@ static void add_windows(const ring *r, span h, const T *x, const T *dy)
     for (ptrdiff_t ow = 0; ow < g->ow; ow++, dy += g->ic) {
         const span w = columns_of(g, ow);
         const window v = window_at(g, h, w);
-        find_first(&v, r->channels, x + h.from * v.row + w.from * v.pixel, at);
+        find_first(&v, r->channels, d, x + h.from * v.row + w.from * v.pixel, at);
         load(r->channels, d, dy);
         for (ptrdiff_t i = 0; i < v.rows; i++) {
             float *sum = ring_row(r, h.from + i) + w.from * r->channels;
             for (ptrdiff_t j = 0; j < v.columns; j++)
-                add_where(r->channels, sum + j * r->channels, d, at, (int32_t)(i * v.columns + j));
+                add_where(r->channels, sum + j * r->channels, d, at, number_of(&v, i, j));
         }
     }
 }
@@ -352,4 +194,4 @@ static void backward_overlapping(const max_pool *p, const adj_call *call, ptrdif
     store_rows(&r, done, g->ih, dx);
 }
 
-const max_pool_code CODE = {forward, backward, backward_overlapping};
+const max_pool_code TYPED(max_pool) = {forward, backward, backward_overlapping};

@@ -74,12 +74,14 @@ static int same(double a, double b)
     return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
 }
 
-static void expect_same(fixture *f, const adj_node *y, const double *want, const char *isa,
-                        const char *what)
+/* The group of n nodes, of which the last is the result. */
+static void expect_same(fixture *f, int n, const adj_node *const node[], const double *want,
+                        const char *isa, const char *what)
 {
+    const adj_node *y = node[n - 1];
     for (int threads = 1; threads <= 3; threads += 2) {
         test_backend t = direct_open(isa, threads);
-        outcome o = run_candidate(f, &t, 1, &y, 0);
+        outcome o = run_candidate(f, &t, n, node, 0);
         cr_assert_eq(o.status, ADJ_OK, "%s: %s", what, o.why);
         cr_assert(strncmp(o.impl, "max_pool:", 9) == 0, "%s", o.impl);
         for (int64_t i = 0; i < adj_shape_elems(y->type.shape); i++)
@@ -88,6 +90,31 @@ static void expect_same(fixture *f, const adj_node *y, const double *want, const
         free(o.y);
         backend_close(&t);
     }
+}
+
+static void expect_naive(fixture *f, int n, const adj_node *const node[], const char *isa,
+                         const char *what)
+{
+    double *want = by_naive(f, node[n - 1]);
+    expect_same(f, n, node, want, isa, what);
+    free(want);
+}
+
+/* The argmax is kept for windows that do not overlap. */
+static void expect_argmax(fixture *f, adj_node *y, adj_node *dy, const char *isa, const char *text)
+{
+    const adj_pool_attrs *a = y->attrs;
+    const adj_node *at = adj_node_new1(&adj_op_max_pool_argmax, y->in[0], a);
+    const adj_node *dx = adj_node_new2(&adj_op_max_pool_grad_argmax, (adj_node *)at, dy, a);
+    cr_assert_not_null(dx, "%s", adj_graph_message(f->g));
+    if (a->geom.sh >= a->geom.kh && a->geom.sw >= a->geom.kw) {
+        expect_naive(f, 1, &at, isa, text);
+        expect_naive(f, 1, &dx, isa, text);
+        return;
+    }
+    test_backend t = direct_open(isa, 1);
+    cr_assert_eq(run_candidate(f, &t, 1, &at, 0).status, ADJ_ENOKERNEL, "%s", text);
+    backend_close(&t);
 }
 
 static void expect_row(pool_row r, const char *isa)
@@ -108,11 +135,11 @@ static void expect_row(pool_row r, const char *isa)
         snprintf(text, sizeof text, "%s n%d %dx%d c%d k%dx%d s%dx%d padding %d, values %d",
                  adj_dtype_name(dtypes[k % 2]), r.n, r.h, r.w, r.c, r.kh, r.kw, r.sh, r.sw,
                  (int)r.padding, kind);
-        double *want_y = by_naive(&f, y), *want_dx = by_naive(&f, dx);
-        expect_same(&f, y, want_y, isa, text);
-        expect_same(&f, dx, want_dx, isa, text);
-        free(want_y);
-        free(want_dx);
+        const adj_node *const shut[] = {y, adj_relu(y)};
+        expect_naive(&f, 1, shut, isa, text);
+        expect_naive(&f, 1, (const adj_node *const[]){dx}, isa, text);
+        expect_naive(&f, 2, shut, isa, text);
+        expect_argmax(&f, y, dy, isa, text);
         fixture_free(&f);
     }
 }
@@ -303,8 +330,9 @@ static void expect_literal(const literal *l, adj_dtype dtype, const char *isa)
     fixture f = fixture_new();
     adj_node *in = given(&f, dtype, (adj_shape){4, {1, l->h, l->w, CHANNELS}}, x);
     adj_node *d = given(&f, dtype, (adj_shape){4, {1, oh, ow, CHANNELS}}, dy);
-    expect_same(&f, adj_max_pool(in, &a), y, isa, l->what);
-    expect_same(&f, adj_max_pool_grad(in, d, d, &a), dx, isa, l->what);
+    const adj_node *pool = adj_max_pool(in, &a), *grad = adj_max_pool_grad(in, d, d, &a);
+    expect_same(&f, 1, &pool, y, isa, l->what);
+    expect_same(&f, 1, &grad, dx, isa, l->what);
     fixture_free(&f);
     free(x), free(dx), free(y), free(dy);
 }

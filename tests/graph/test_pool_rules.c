@@ -1,0 +1,201 @@
+/* test_pool_rules.c - relu, bias and max pooling in a training step: what the passes make of them
+ * (ops/pool_rules.c), and that it gives naive's numbers, which runs the graph as it is. Values are
+ * small integers, so that sums in any order are equal; -0, ties, windows that relu shuts, and NaN
+ * are among them. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+
+/* What is fetched beside y, dv and db, or reads what only the pool reads otherwise. */
+typedef enum {
+    PLAIN,
+    FETCH_X,       /* relu's result */
+    FETCH_D,       /* the gradient before the mask */
+    X_HAS_READER,  /* y2 = -x */
+    D_HAS_READER,  /* d2 = -d */
+    NO_MASK,       /* dv = d */
+    SECOND_ORDER,  /* the gradient of dv as well */
+    FORWARD_ALONE, /* y */
+    N_VARIANT
+} variant;
+
+typedef struct {
+    adj_graph *g;
+    adj_node *x0, *b, *dy;
+    int n;
+    adj_node *fetch[6];
+} layer;
+
+typedef struct {
+    adj_dtype dtype;
+    adj_format format;
+    int64_t h, w, c;
+    adj_pool pool; /* NHWC */
+    variant variant;
+} test_case;
+
+static void to_nchw(int64_t v[4])
+{
+    const int64_t c = v[3];
+    v[3] = v[2], v[2] = v[1], v[1] = c;
+}
+
+static layer layer_new(const test_case *t)
+{
+    layer l = {.g = adj_graph_new()};
+    adj_pool pool = t->pool;
+    adj_type type = {t->dtype, {4, {2, t->h, t->w, t->c}}};
+    pool.format = t->format;
+    if (t->format == ADJ_NCHW)
+        to_nchw(pool.ksize), to_nchw(pool.stride), to_nchw(type.shape.dim);
+    l.x0 = adj_input(l.g, "x0", type.dtype, type.shape);
+    l.b = adj_input(l.g, "b", t->dtype, (adj_shape){1, {t->c}});
+    adj_node *x = adj_relu(adj_bias_add(l.x0, l.b, t->format)), *y = adj_max_pool(x, &pool);
+    cr_assert_not_null(y, "%s", adj_graph_message(l.g));
+    l.dy = adj_input(l.g, "dy", t->dtype, adj_node_type(y).shape);
+    adj_node *d = adj_max_pool_grad(x, y, l.dy, &pool);
+    adj_node *dv = t->variant == NO_MASK ? d : adj_relu_grad(d, x);
+    l.fetch[l.n++] = y;
+    if (t->variant == FORWARD_ALONE)
+        return l;
+    l.fetch[l.n++] = dv;
+    l.fetch[l.n++] = adj_bias_add_grad(dv, t->format);
+    if (t->variant == FETCH_X || t->variant == FETCH_D)
+        l.fetch[l.n++] = t->variant == FETCH_X ? x : d;
+    if (t->variant == X_HAS_READER || t->variant == D_HAS_READER)
+        l.fetch[l.n++] = adj_neg(t->variant == X_HAS_READER ? x : d);
+    if (t->variant == SECOND_ORDER)
+        cr_assert_eq(adj_grad(dv, l.x0, 1, &l.dy, &l.fetch[l.n++]), ADJ_OK);
+    return l;
+}
+
+static void set_leaf(adj_exec *e, const adj_node *n, int seed, int special)
+{
+    static const double odd[] = {-0.0, NAN, 2, 2};
+    const adj_type type = adj_node_type(n);
+    int64_t elems = adj_shape_elems(type.shape);
+    char *data = malloc((size_t)elems * 8);
+    uint32_t state = (uint32_t)seed * 2654435761u + 1;
+    for (int64_t i = 0; i < elems; i++) {
+        state = state * 1664525u + 1013904223u;
+        uint32_t word = state >> 8;
+        /* runs of 40 elements that are all negative: shut windows */
+        double v = (double)(word % 7) - (i / 40 % 3 == 0 && special ? 7 : 3);
+        adj_store(type.dtype, data, i, special && word % 29 == 0 ? odd[word / 29 % 4] : v);
+    }
+    adj_set(e, n, data, (size_t)elems * adj_dtype_size(type.dtype)); /* or it is not needed */
+    free(data);
+}
+
+/* Results one after the other, as doubles; *text: the graph that was planned. */
+static double *run(const layer *l, const char *backend, int64_t *n, char **text)
+{
+    adj_exec *e;
+    size_t size;
+    FILE *trace = open_memstream(text, &size);
+    adj_exec_opts opts = {.n_fetch = l->n,
+                          .fetch = (adj_node *const *)l->fetch,
+                          .backend = backend,
+                          .threads = 2,
+                          .canaries = 1,
+                          .trace = trace};
+    cr_assert_eq(adj_exec_new(l->g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    set_leaf(e, l->x0, 1, 1);
+    set_leaf(e, l->b, 2, 0);
+    set_leaf(e, l->dy, 3, 0);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    fprintf(trace, "plan:\n");
+    adj_exec_print(trace, e);
+    fclose(trace);
+    *n = 0;
+    for (int i = 0; i < l->n; i++)
+        *n += adj_shape_elems(adj_node_type(l->fetch[i]).shape);
+    double *v = malloc((size_t)*n * sizeof *v);
+    for (int64_t i = 0, at = 0; i < l->n; i++) {
+        const adj_type type = adj_node_type(l->fetch[i]);
+        int64_t elems = adj_shape_elems(type.shape);
+        void *data = malloc((size_t)elems * 8);
+        cr_assert_eq(adj_get(e, l->fetch[i], data, (size_t)elems * adj_dtype_size(type.dtype)),
+                     ADJ_OK);
+        for (int64_t k = 0; k < elems; k++)
+            v[at++] = adj_load(type.dtype, data, k);
+        free(data);
+    }
+    adj_exec_free(e);
+    return v;
+}
+
+static int has(const char *text, const char *from, const char *word)
+{
+    const char *start = strstr(text, from);
+    return start != NULL && strstr(start, word) != NULL;
+}
+
+static void name_case(const test_case *t, char *text, size_t size)
+{
+    snprintf(text, size, "%s %s %ldx%ldx%ld k%ld s%ld padding %d variant %d",
+             adj_dtype_name(t->dtype), t->format == ADJ_NHWC ? "NHWC" : "NCHW", (long)t->h,
+             (long)t->w, (long)t->c, (long)t->pool.ksize[1], (long)t->pool.stride[1],
+             (int)t->pool.padding, (int)t->variant);
+}
+
+/* Does the pool work on what relu reads? */
+static int hides_relu(const test_case *t)
+{
+    return t->variant == PLAIN || t->variant == FORWARD_ALONE;
+}
+
+static int keeps_argmax(const test_case *t)
+{
+    return t->variant != FORWARD_ALONE && t->dtype != ADJ_F64 && t->format == ADJ_NHWC &&
+           t->pool.stride[1] >= t->pool.ksize[1];
+}
+
+static void expect_case(const test_case *t)
+{
+    char what[160], *graph, *plain;
+    layer l = layer_new(t);
+    int64_t n;
+    double *want = run(&l, "naive", &n, &plain), *got = run(&l, NULL, &n, &graph);
+    name_case(t, what, sizeof what);
+    for (int64_t i = 0; i < n; i++)
+        cr_assert((isnan(got[i]) && isnan(want[i])) ||
+                      (got[i] == want[i] && signbit(got[i]) == signbit(want[i])),
+                  "%s: [%ld] is %g, not %g\n%s", what, (long)i, got[i], want[i], graph);
+    cr_expect_eq(has(graph, "after copy", "max_pool_grad_argmax"), keeps_argmax(t), "%s\n%s", what,
+                 graph);
+    cr_expect_not(has(plain, "after copy", "argmax"), "%s", what);
+    const char *relu = strstr(strstr(graph, "after copy"), "= relu(");
+    cr_assert_not_null(relu, "%s", what);
+    const char *pool = strstr(strstr(graph, "after copy"), "= max_pool(");
+    cr_expect_eq(pool != NULL && pool < relu, hides_relu(t), "%s\n%s", what, graph);
+    free(want), free(got), free(graph), free(plain);
+    adj_graph_free(l.g);
+}
+
+static const adj_pool pools[] = {
+    {.ksize = {1, 2, 2, 1}, .stride = {1, 2, 2, 1}},
+    {.ksize = {1, 2, 2, 1}, .stride = {1, 2, 2, 1}, .padding = ADJ_SAME},
+    {.ksize = {1, 3, 3, 1}, .stride = {1, 3, 3, 1}, .padding = ADJ_SAME},
+    {.ksize = {1, 3, 3, 1}, .stride = {1, 2, 2, 1}, .padding = ADJ_SAME},
+};
+static const int64_t sizes[][3] = {{6, 8, 20}, {7, 5, 32}, {9, 3, 3}};
+
+static void expect_type(adj_dtype dtype, adj_format format)
+{
+    for (size_t p = 0; p < sizeof pools / sizeof *pools; p++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int v = 0; v < N_VARIANT; v++)
+                expect_case(&(test_case){dtype, format, sizes[s][0], sizes[s][1], sizes[s][2],
+                                         pools[p], (variant)v});
+}
+
+Test(pool_rules, f32) { expect_type(ADJ_F32, ADJ_NHWC); }
+Test(pool_rules, f32_nchw) { expect_type(ADJ_F32, ADJ_NCHW); }
+Test(pool_rules, bf16) { expect_type(ADJ_BF16, ADJ_NHWC); }
+Test(pool_rules, f64) { expect_type(ADJ_F64, ADJ_NHWC); }
+Test(pool_rules, f16) { expect_type(ADJ_F16, ADJ_NHWC); }
