@@ -2,8 +2,8 @@
  *
  * A plain run of the whole graph has handed over the executor's own graph (simplified, in the
  * configuration's types and layouts) and which step computes which of its nodes. A step of several
- * nodes is rebuilt as a graph of its own on the reference's values, and what leaves it is judged
- * element by element: compare_group_bound.c. */
+ * nodes, or of one that only passes make, is rebuilt as a graph of its own on the reference's
+ * values, and what leaves it is judged element by element: compare_group_bound.c. */
 #include <math.h>
 #include <string.h>
 
@@ -249,7 +249,7 @@ static adj_status compare_steps(const plan_view *l)
             n_node += l->step_of[i] == l->step_of[id];
         for (int i = 0; i < id && is_first; i++)
             is_first = l->step_of[i] != l->step_of[id];
-        if (!is_first || n_node < 2)
+        if (!is_first || (n_node < 2 && !(l->g->node[id]->op->flags & ADJ_OP_INTERNAL)))
             continue;
         pool p = {.allocator = c->pool.allocator};
         adj_group g;

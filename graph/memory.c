@@ -1,12 +1,13 @@
 /* memory.c - lifetimes, what is computed in place, and where everything lies in the arena.
  *
  * Best fit by size: the largest slot first, each at the lowest-waste gap among the slots placed so
- * far whose lifetimes overlap its own. */
+ * far whose lifetimes overlap its own; in another order where that leaves gaps. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "exec.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, ATTEMPTS = 32, MANY_SLOTS = 2048 };
 
 static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
@@ -184,31 +185,6 @@ static size_t best_gap(const adj_exec *e, slot *const neighbour[], int n, size_t
 
 static int in_arena(const slot *s) { return !s->kept && s->bytes > 0 && s->first != NONE; }
 
-static adj_status place_slots(adj_exec *e)
-{
-    slot **sorted = exec_alloc(e, (size_t)e->n_slot, sizeof *sorted);
-    slot **neighbour = exec_alloc(e, (size_t)e->n_slot, sizeof *neighbour);
-    slot **placed = exec_alloc(e, (size_t)e->n_slot, sizeof *placed);
-    int n = 0;
-    if (e->status != ADJ_OK)
-        return e->status;
-    for (int i = 0; i < e->n_slot; i++)
-        if (in_arena(&e->slot[i]))
-            sorted[n++] = &e->slot[i];
-    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
-    for (int i = 0; i < n; i++) {
-        int m = 0;
-        for (int k = 0; k < i; k++)
-            if (placed[k]->first <= sorted[i]->last && sorted[i]->first <= placed[k]->last)
-                neighbour[m++] = placed[k];
-        sorted[i]->offset = best_gap(e, neighbour, m, footprint(e, sorted[i]));
-        insert_by_offset(placed, i, sorted[i]);
-        size_t end = sorted[i]->offset + footprint(e, sorted[i]);
-        e->info.arena_bytes = end > e->info.arena_bytes ? end : e->info.arena_bytes;
-    }
-    return ADJ_OK;
-}
-
 /* The largest sum of slots alive at one step: no plan with these lifetimes can do with less. */
 static adj_status find_live_bytes(adj_exec *e)
 {
@@ -227,13 +203,72 @@ static adj_status find_live_bytes(adj_exec *e)
     return ADJ_OK;
 }
 
+typedef struct { /* n slots in the order in which they are placed; room for as many, twice */
+    int n;
+    slot **order, **neighbour, **placed;
+} placing;
+
+/* Gives every slot its offset; returns the arena's size. *highest: who ends there, in the order. */
+static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < p->n; i++) {
+        slot *s = p->order[i];
+        int m = 0;
+        for (int k = 0; k < i; k++)
+            if (p->placed[k]->first <= s->last && s->first <= p->placed[k]->last)
+                p->neighbour[m++] = p->placed[k];
+        s->offset = best_gap(e, p->neighbour, m, footprint(e, s));
+        insert_by_offset(p->placed, i, s);
+        size_t end = s->offset + footprint(e, s);
+        if (end > bytes) {
+            bytes = end;
+            *highest = i;
+        }
+    }
+    return bytes;
+}
+
+/* The largest first; while that wastes more than a hundredth, who found no room below the others is
+ * placed before them, some times over, and the best is taken. */
+static adj_status place_slots(adj_exec *e)
+{
+    placing p = {.order = exec_alloc(e, (size_t)e->n_slot, sizeof *p.order),
+                 .neighbour = exec_alloc(e, (size_t)e->n_slot, sizeof *p.neighbour),
+                 .placed = exec_alloc(e, (size_t)e->n_slot, sizeof *p.placed)};
+    size_t *offset = exec_alloc(e, (size_t)e->n_slot, sizeof *offset);
+    if (e->status != ADJ_OK)
+        return e->status;
+    for (int i = 0; i < e->n_slot; i++)
+        if (in_arena(&e->slot[i]))
+            p.order[p.n++] = &e->slot[i];
+    qsort(p.order, (size_t)p.n, sizeof *p.order, by_size);
+    e->info.arena_bytes = p.n > 0 ? SIZE_MAX : 0;
+    const size_t enough = e->info.live_bytes + e->info.live_bytes / 100;
+    const int attempts = p.n < MANY_SLOTS ? ATTEMPTS : 1; /* each is quadratic */
+    for (int k = 0; k < attempts && e->info.arena_bytes > enough; k++) {
+        int highest = 0;
+        size_t bytes = place_in_order(e, &p, &highest);
+        for (int i = 0; i < e->n_slot && bytes < e->info.arena_bytes; i++)
+            offset[i] = e->slot[i].offset;
+        if (bytes < e->info.arena_bytes)
+            e->info.arena_bytes = bytes;
+        slot *s = p.order[highest];
+        memmove(p.order + 1, p.order, (size_t)highest * sizeof *p.order);
+        p.order[0] = s;
+    }
+    for (int i = 0; i < e->n_slot; i++)
+        e->slot[i].offset = offset[i];
+    return ADJ_OK;
+}
+
 adj_status plan_memory(adj_exec *e)
 {
     find_last_reads(e);
     int first_update = first_update_step(e);
     for (int i = 0; i < e->n_step; i++)
         share_slot(e, i, first_update);
-    if (find_lifetimes(e) != ADJ_OK || place_slots(e) != ADJ_OK || find_live_bytes(e) != ADJ_OK)
+    if (find_lifetimes(e) != ADJ_OK || find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
         return e->status;
     for (int i = 0; i < e->n_slot; i++)
         if (e->slot[i].kept && !e->slot[i].foreign) {
