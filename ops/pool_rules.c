@@ -50,8 +50,7 @@ static int hides_relu(const adj_node *y, const adj_uses *uses)
         return 0;
     for (int i = 0; i < u->n_user; i++) {
         const adj_node *d = masks_gradient(u->user[i]) ? u->user[i]->in[0] : u->user[i];
-        if (d != y &&
-            !(is_gradient_of_pool(d) && d->in[1] == y && d->in[2] != x && is_only_masked(d, uses)))
+        if (d != y && !(is_gradient_of_pool(d) && d->in[1] == y && is_only_masked(d, uses)))
             return 0;
     }
     return 1;
