@@ -143,7 +143,8 @@ Test(recompute, changes_no_bit_and_saves_memory)
 {
     check_model("vgg like", "naive", ADJ_PRECISION_AS_BUILT, 0.9);
     check_model("vgg like NCHW", "naive", ADJ_PRECISION_AS_BUILT, 0.9);
-    check_model("vgg like", "onednn", ADJ_PRECISION_AS_BUILT, 0.9);
+    /* pools need less memory there as it is */
+    check_model("vgg like", "onednn", ADJ_PRECISION_AS_BUILT, 0.95);
     check_model("vgg like NCHW", "onednn", ADJ_PRECISION_AS_BUILT, 1);
     check_model("vgg like", "onednn", ADJ_PRECISION_BF16, 0.9);
     check_model("vgg like", "onednn", ADJ_PRECISION_F16, 0.9);
