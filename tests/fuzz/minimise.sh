@@ -26,7 +26,7 @@ for path in $(find "$scratch/merged" -type f -size +0 -printf '%s %p\n' | sort -
     files=$((files + 1)) bytes=$((bytes + size))
     cp "$path" "$scratch/kept/"
 done
-# What was found as a fault (found-*) stays, whether it still reaches something new or not.
-find "$here" -type f ! -name 'found-*' -delete
+# What was found as a fault (found-*) or written by hand (seed-*) stays, whether it still reaches something new or not.
+find "$here" -type f ! -name 'found-*' ! -name 'seed-*' -delete
 cp "$scratch/kept"/* "$here/"
 echo "$name: $files files, $bytes bytes of $(find "$scratch/merged" -type f | wc -l) files"
