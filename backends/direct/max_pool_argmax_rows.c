@@ -2,6 +2,8 @@
  * is, and the gradient that reads that, for windows that do not overlap.
  *
  * The argmax is a byte: i*kw + j for row i, column j of the window, pads included. */
+#include <math.h>
+
 #include "max_pool_window.h"
 
 static window numbered(const adj_conv_geom *g, span h, span w, ptrdiff_t oh, ptrdiff_t ow)
@@ -48,9 +50,10 @@ static inline floats get(const T *x) { return *(const floats *)x; }
 static inline void put(T *y, floats v) { *(floats *)y = v; }
 #endif
 
+/* As is_larger: only a NaN is not at most infinity. */
 static inline ints are_larger(floats v, floats maximum)
 {
-    return ~(v <= maximum) & (maximum == maximum);
+    return ~(v <= maximum) & (maximum <= INFINITY);
 }
 
 static inline ints pick(ints first, ints a, ints b) { return (a & first) | (b & ~first); }
@@ -63,7 +66,8 @@ static inline floats choices(ints first, floats a, floats b)
 /* The first channel of the vector after c: the last vector may reach back into the one before. */
 static inline ptrdiff_t next_vector(ptrdiff_t c, ptrdiff_t channels)
 {
-    return c + LANES < channels && c + 2 * LANES > channels ? channels - LANES : c + LANES;
+    const ptrdiff_t next = c + LANES;
+    return next < channels && next + LANES > channels ? channels - LANES : next;
 }
 
 /* Is it 2x2, nothing of it outside the image, and are there channels for a vector? */
