@@ -112,8 +112,9 @@ typedef struct {
 typedef struct {
     const adj_node *node;
     void *const *operand;
-    adj_dtype dtype; /* of the result that is to be judged */
-    int exact;       /* operands are integers */
+    adj_dtype dtype;          /* of the result that is to be judged */
+    int exact;                /* operands are integers */
+    const adj_config *config; /* how it is computed beyond that: fast, mixed */
 } bound_case;
 
 /* Memory is p's. Both return ADJ_ENOMEM, or ADJ_OK and tell in the outcome what failed: of the
@@ -136,6 +137,7 @@ typedef struct {
     const adj_group *group;
     int exact;
     void *const *operand; /* by group->in, as the group gets them: floats in f64 */
+    const adj_config *config;
 } group_case;
 /* What leaves the group, by group->out. kinks: elements inside whose side of a kink rounding
  * decides. o tells what failed, as for a node. */

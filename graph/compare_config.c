@@ -7,8 +7,8 @@
 static const char *const isas[] = {
     "sse41", "avx", "avx2", "avx2_vnni", "avx512_core", "avx512_core_vnni", "avx512_core_bf16",
     "all"};
-static const char *const words[] = {"f32",  "f64",  "f16",   "bf16",    "nhwc",
-                                    "nchw", "isa=", "impl=", "threads="};
+static const char *const words[] = {"f32",   "f64",      "f16",  "bf16",    "nhwc",  "nchw", "isa=",
+                                    "impl=", "threads=", "fast", "unfused", "mixed", "tune"};
 enum {
     N_ISA = sizeof isas / sizeof *isas,
     N_WORD = sizeof words / sizeof *words,
@@ -122,6 +122,18 @@ static adj_status read_threads(const char *text, adj_config *c, char *message, s
     return ADJ_OK;
 }
 
+/* What an option of the executor is called here; NULL: it is none of these. */
+static int *switch_of(const char *part, adj_config *c)
+{
+    if (strcmp(part, "fast") == 0)
+        return &c->fast;
+    if (strcmp(part, "unfused") == 0)
+        return &c->unfused;
+    if (strcmp(part, "mixed") == 0)
+        return &c->mixed;
+    return strcmp(part, "tune") == 0 ? &c->tune : NULL;
+}
+
 static adj_status read_part(const char *part, adj_config *c, char *message, size_t size)
 {
     for (int d = ADJ_F32; d <= ADJ_BF16; d++)
@@ -133,6 +145,11 @@ static adj_status read_part(const char *part, adj_config *c, char *message, size
     if (strcmp(part, "nhwc") == 0 || strcmp(part, "nchw") == 0) {
         c->format = part[1] == 'h' ? ADJ_NHWC : ADJ_NCHW;
         c->has_format = 1;
+        return ADJ_OK;
+    }
+    int *on = switch_of(part, c);
+    if (on != NULL) {
+        *on = 1;
         return ADJ_OK;
     }
     if (strncmp(part, "threads=", 8) == 0)

@@ -75,9 +75,10 @@ static const char *name_of(const plan_view *l, const adj_group *g)
 static adj_status run_group(const plan_view *l, const adj_group *g, void *const operand[], pool *p,
                             outcome *o)
 {
-    const adj_config *config = &l->r->c->config[l->k];
+    adj_config config = l->r->c->config[l->k];
+    config.mixed = 0; /* the plan's nodes have their types already */
     adj_node **image = pool_alloc(p, (size_t)l->g->n_node, sizeof(adj_node *));
-    trial t = group_trial(l, config, g->n_in, g->n_out, p);
+    trial t = group_trial(l, &config, g->n_in, g->n_out, p);
     adj_status status = is_whole(&t, image) ? ADJ_OK : ADJ_ENOMEM;
     t.runs = l->in_f64.runs;
     for (int i = 0; i < g->n_in && status == ADJ_OK; i++) {
@@ -169,12 +170,13 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, pool *p,
                                 adj_compare_row row[])
 {
     const char *name = name_of(l, g);
+    const adj_config *config = &l->r->c->config[l->k];
     void **operand = pool_alloc(p, (size_t)g->n_in, sizeof(void *));
     expectation *e = pool_alloc(p, (size_t)g->n_out, sizeof *e);
     outcome o;
     int64_t kinks;
     adj_status status = name != NULL && operand != NULL && e != NULL ? ADJ_OK : ADJ_ENOMEM;
-    const group_case alone = {g, l->r->opts->exact, operand};
+    const group_case alone = {g, l->r->opts->exact, operand, config};
     if (status == ADJ_OK)
         status = read_operands(l, g, p, operand);
     if (status == ADJ_OK)

@@ -265,7 +265,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
 {
     const adj_node *n = m->g->group->node[i];
     operands in = operands_of(m, n);
-    const bound_case alone = {n, in.x, n->type.dtype, m->g->exact};
+    const bound_case alone = {n, in.x, n->type.dtype, m->g->exact, m->g->config};
     const size_t elems = (size_t)elems_of(n);
     const precision unit = precision_of(n->type.dtype);
     pool p = {.allocator = m->p->allocator};

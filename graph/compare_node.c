@@ -238,12 +238,34 @@ static double length_of(const adj_node *n, double flop)
     return fmax(1, ceil(fmax(flop / 2 / out, in / out)));
 }
 
-static void set_bounds(const bench *b, const adj_node *n, adj_dtype dtype, double length,
-                       double *magnitude, expectation *e)
+/* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger
+ * than its own products, those of its neighbours too, and cancel. */
+static int may_be_winograd(const bound_case *c)
 {
+    const adj_op *op = c->node->op;
+    if (!c->config->fast || (op != &adj_op_conv2d && op != &adj_op_conv2d_backprop_input &&
+                             op != &adj_op_conv2d_backprop_filter))
+        return 0;
+    const adj_conv_geom *g = &((const adj_conv_attrs *)c->node->attrs)->geom;
+    return g->kh == 3 && g->kw == 3;
+}
+
+/* In mixed precision: two operands and the result are rounded to bf16, and back in f32. */
+static double mixed_unit(const bound_case *c)
+{
+    int may_be_half = c->node->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM);
+    return c->config->mixed && c->dtype == ADJ_F32 && may_be_half ? 3 * precision_of(ADJ_BF16).unit
+                                                                  : 0;
+}
+
+static void set_bounds(const bench *b, const bound_case *c, double length, double *magnitude,
+                       expectation *e)
+{
+    const adj_node *n = c->node;
+    const adj_dtype dtype = c->dtype;
     precision mine = precision_of(dtype), its = precision_of(type_under(b->reference, n));
-    double unit = mine.unit + its.unit, sum = mine.accumulate + its.accumulate;
-    int linear = is_linear(n);
+    double unit = mine.unit + its.unit + mixed_unit(c), sum = mine.accumulate + its.accumulate;
+    int linear = is_linear(n) && !may_be_winograd(c);
     double most = 0;
     e->resolve = fmin(1, TRUST * (length * sum / (unit + length * sum)));
     for (int64_t i = 0; i < elems_of(n); i++)
@@ -252,14 +274,15 @@ static void set_bounds(const bench *b, const adj_node *n, adj_dtype dtype, doubl
     for (int64_t i = 0; i < elems_of(n); i++)
         e->bound[i] =
             (linear ? magnitude[i] : most * INSIDE) * (unit + length * sum) + length * mine.floor;
+    const char *type = mixed_unit(c) > 0 ? "bf16 mixed" : adj_dtype_name(dtype);
+    const char *sums = mine.accumulate == 0x1p-53 ? "f64" : "f32";
     if (!adj_is_float(dtype))
         snprintf(e->origin, sizeof e->origin, "equality");
     else if (linear)
-        snprintf(e->origin, sizeof e->origin, "(u_%s + %g u_%s) sum|ab|", adj_dtype_name(dtype),
-                 length, mine.accumulate == 0x1p-53 ? "f64" : "f32");
+        snprintf(e->origin, sizeof e->origin, "(u_%s + %g u_%s) sum|ab|", type, length, sums);
     else
-        snprintf(e->origin, sizeof e->origin, "%d (u_%s + %g u_%s) max|y|", INSIDE,
-                 adj_dtype_name(dtype), length, mine.accumulate == 0x1p-53 ? "f64" : "f32");
+        snprintf(e->origin, sizeof e->origin, "%d (u_%s + %g u_%s) max|y|", INSIDE, type, length,
+                 sums);
 }
 
 /* Does it multiply by a constant that is no short binary fraction? Then a product is rounded, and
@@ -282,9 +305,10 @@ static int has_fraction(const adj_node *n)
 }
 
 /* Integers, and none so large that a sum could have been rounded. */
-static int is_exact(const adj_node *n, const expectation *e, const double *magnitude)
+static int is_exact(const bound_case *c, const expectation *e, const double *magnitude)
 {
-    if (has_fraction(n))
+    const adj_node *n = c->node;
+    if (has_fraction(n) || may_be_winograd(c) || mixed_unit(c) > 0)
         return 0;
     for (int64_t i = 0; i < elems_of(n); i++) {
         double v = adj_load(e->dtype, e->expected, i);
@@ -312,8 +336,8 @@ adj_status node_bound(const bench *b, const bound_case *n, pool *p, expectation 
         status = magnitudes(&untimed, node, n->operand, p, e->bound);
     if (status != ADJ_OK)
         return status;
-    e->exact = !adj_is_float(node->type.dtype) || (n->exact && is_exact(node, e, e->bound));
-    set_bounds(b, node, n->dtype, length_of(node, o->info[0].flop), e->bound, e);
+    e->exact = !adj_is_float(node->type.dtype) || (n->exact && is_exact(n, e, e->bound));
+    set_bounds(b, n, length_of(node, o->info[0].flop), e->bound, e);
     if (e->exact)
         snprintf(e->origin, sizeof e->origin, "equality");
     return ADJ_OK;
@@ -324,6 +348,6 @@ adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, 
 {
     void *operand[MOST_OPERANDS] = {NULL};
     adj_status status = round_operands(n, c, b->reference, p, operand);
-    const bound_case alone = {n->node, operand, type_under(c, n->node), n->exact};
+    const bound_case alone = {n->node, operand, type_under(c, n->node), n->exact, c};
     return status == ADJ_OK ? node_bound(b, &alone, p, e, o) : status;
 }

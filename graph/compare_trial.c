@@ -5,6 +5,8 @@
 #include "compare.h"
 #include "exec.h"
 
+static const double tune_seconds = 0.1; /* of a plan: each node has one */
+
 static size_t bytes_of_node(const adj_node *n)
 {
     return (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype);
@@ -203,6 +205,12 @@ adj_status trial_here(const trial *t, pool *p, outcome *o)
                           .backend = t->config->backend,
                           .threads = t->config->threads > 0 ? t->config->threads : t->threads,
                           .impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
+                          .math = t->config->fast ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
+                          .precision =
+                              t->config->mixed ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT,
+                          .no_fusion = t->config->unfused,
+                          .tune = t->config->tune,
+                          .tune_seconds = tune_seconds,
                           .quarantine = t->quarantine,
                           .profile = !t->bare,
                           .canaries = !t->bare,

@@ -284,11 +284,15 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
         return exec_fail(e, ADJ_EARG, "adj_exec_new: allocator: a function is NULL");
     if (check_options(e, g, opts) != ADJ_OK)
         return e->status;
+    adj_exec_opts o = *opts;
+    if (read_environment(e, &o) != ADJ_OK)
+        return e->status;
     if (omp_in_parallel())
         return exec_fail(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
     e->profile = opts->profile;
     e->math = opts->math;
     e->canaries = opts->canaries;
+    e->no_fusion = o.no_fusion;
     if (opts->impl != NULL && (e->impl = pool_string(&e->pool, opts->impl)) == NULL)
         return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     if (opts->quarantine != NULL &&
@@ -297,7 +301,7 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     int callers = omp_get_max_threads();
     e->threads = opts->threads > 0 ? opts->threads : callers;
     omp_set_num_threads(e->threads);
-    build(e, g, opts);
+    build(e, g, &o);
     tune_close(e);
     omp_set_num_threads(callers);
     e->info.plan_seconds = seconds_now() - start;

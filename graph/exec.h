@@ -96,7 +96,7 @@ struct adj_exec {
     adj_graph *graph;
     adj_node **image; /* by the user's id; NULL: not part of this executor */
 
-    int threads, profile, canaries;
+    int threads, profile, canaries, no_fusion;
     adj_math math;                      /* as in the options */
     const char *quarantine;             /* as in the options */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
@@ -141,6 +141,9 @@ char *leaf_data(const adj_exec *e, const leaf *l);
 /* Zeroed memory that lives as long as the executor; NULL and ADJ_ENOMEM recorded when there is
  * none. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
+
+/* environment.c: adds what ADJOINT_PLAN says. */
+adj_status read_environment(adj_exec *e, adj_exec_opts *o);
 
 /* select.c: which backends compute an op. Reads the option string; opens a backend when it is first
  * asked for. */

@@ -215,7 +215,7 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
         return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     if (start(&w) != ADJ_OK)
         return e->status;
-    for (int id = 0; id < w.n; id++) {
+    for (int id = 0; id < w.n && !e->no_fusion; id++) {
         const adj_node *root = e->graph->node[id];
         for (int k = 0, b; w.of[id] == id && (b = backend_for(e, root->op, k)) != NONE; k++)
             if (w.group[id].n == 1 && propose(&w, root, b) != ADJ_OK)

@@ -134,8 +134,8 @@ ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
  */
 
 /* A way to compute a graph: "naive:f64", "onednn", "onednn:bf16", "onednn:isa=avx2",
- * "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", and combinations such as
- * "onednn:bf16:threads=1". */
+ * "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast", "onednn:unfused",
+ * "onednn:mixed", "onednn:tune", and combinations such as "onednn:bf16:threads=1". */
 typedef struct {
     char name[64]; /* the text it was made from */
     char backend[64];
@@ -145,6 +145,8 @@ typedef struct {
     int has_dtype, has_format;
     adj_dtype dtype;   /* every float becomes this, if has_dtype */
     adj_format format; /* of convolutions, pools and their kind, if has_format */
+    /* Of the executor: math fast, no_fusion, precision bf16, tune for a moment. */
+    int fast, unfused, mixed, tune;
 } adj_config;
 
 /* ADJ_EARG with a sentence that names the nearest thing that exists. message may be NULL. */

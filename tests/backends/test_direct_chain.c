@@ -113,6 +113,10 @@ static void elementwise(adj_dtype dtype, int64_t pixels, int64_t channels, int t
     fixture_free(&f);
 }
 
+/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(direct_chain, .init = plan_as_usual);
+
 Test(direct_chain, elementwise) { in_every_way(elementwise); }
 
 /* An operand that dies in the chain gives its memory to the first result, unless a later node reads

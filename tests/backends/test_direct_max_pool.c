@@ -362,8 +362,11 @@ Test(direct_max_pool, overlapping_fractions)
     fixture_free(&f);
 }
 
+/* The usual choice is looked at: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+
 /* In plain memory the plan takes these rather than the onednn backend's or naive. */
-Test(direct_max_pool, chosen)
+Test(direct_max_pool, chosen, .init = plan_as_usual)
 {
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16};
     for (int k = 0; k < 2; k++) {

@@ -1,6 +1,7 @@
 /* test_compare_shrink.c - what fails is made smaller: with a backend whose faults are planted, so
  * that the smallest case is known. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../cli/compare_again.h"
@@ -129,6 +130,10 @@ static void lines_for(compare_opts *o, char line[LINE])
 
 static const compare_opts usual = {
     .graph = {.node = -1}, .seconds = 10, .shrink = 100, .seed = 1, .runs = 5};
+
+/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(compare_shrink, .init = plan_as_usual);
 
 Test(compare_shrink, to_the_smallest)
 {

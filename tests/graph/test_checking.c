@@ -1,6 +1,7 @@
 /* test_checking.c - what an executor offers to those who check it: backends of one's own, canaries,
  * a wanted implementation, a profile. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_ext.h"
@@ -74,6 +75,10 @@ static void rig_free(rig *r)
     adj_exec_free(r->e);
     adj_graph_free(r->g);
 }
+
+/* Counts on its kernels being run once: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(checking, .init = plan_as_usual);
 
 Test(checking, ones_own_backend_is_asked_first)
 {

@@ -80,6 +80,48 @@ Test(compare, types_layouts_threads)
     }
 }
 
+/* Convolutions large enough for Winograd's algorithm, whose errors have bounds of their own. */
+static adj_node *wide_network(adj_graph *g)
+{
+    adj_node *y = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 8, 8, 32}});
+    const adj_conv_layer wide = {.filters = 32, .padding = ADJ_SAME};
+    y = adj_relu(adj_layer_conv2d(y, "conv1", &wide));
+    y = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(y, "conv2", &wide), "bn",
+                                      &(adj_batch_norm_layer){.training = 1}));
+    y = adj_layer_dense(adj_max_pool(y, &(adj_pool){.ksize = {1, 2, 2, 1}}), "logits", 10);
+    return adj_loss_softmax(y, adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}}));
+}
+
+/* The executor's options: more roundings, no groups, other candidates. */
+Test(compare, options_of_the_executor)
+{
+    static const char *const configs[] = {"naive:f64",           "onednn:unfused", "onednn:tune",
+                                          "onednn:fast",         "naive:mixed",    "onednn:mixed",
+                                          "onednn:mixed:unfused"};
+    for (int exact = 0; exact < 2; exact++) {
+        rig r = {.g = adj_graph_new()};
+        r.loss = wide_network(r.g);
+        r.updates = adj_sgd(r.loss, adj_input(r.g, "lr", ADJ_F32, (adj_shape){0}));
+        adj_status status = rig_compare(
+            &r, (adj_compare_opts){
+                    .n_config = 7, .config = configs, .runs = 1, .threads = 1, .exact = exact});
+        cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+        int grouped = 0, inexact = 0;
+        for (int i = 0; i < adj_comparison_n_rows(r.c); i++) {
+            const adj_compare_row *row = adj_comparison_row(r.c, i);
+            cr_assert_eq(row->verdict, ADJ_VERDICT_PASS, "%s: %s: %s", configs[row->config],
+                         adj_compare_row_name(row), row->reason);
+            cr_assert(row->group[0] == '\0' || (row->config != 1 && row->config != 6));
+            grouped += row->group[0] != '\0';
+            inexact += row->config == 5 && !row->exact;
+        }
+        cr_assert(grouped > 0 && inexact > 0);
+        cr_assert_eq(adj_comparison_n_whole_failed(r.c), 0);
+        cr_assert_eq(adj_comparison_result(r.c, 1).differs, 0); /* as when every node is kept */
+        rig_free(&r);
+    }
+}
+
 Test(compare, lenet_on_integers_to_the_last_bit)
 {
     static const char *const configs[] = {"naive:f64", "naive", "onednn", "onednn:bf16"};
@@ -119,6 +161,9 @@ Test(compare, configurations_are_read)
     cr_assert_eq(adj_config_parse("onednn,max_pool=naive,relu=naive:nchw", &c, NULL, 0), ADJ_OK);
     cr_assert_str_eq(c.backend, "onednn,max_pool=naive,relu=naive");
     cr_assert(c.has_format && !c.has_dtype);
+    cr_assert(!c.fast && !c.unfused && !c.mixed && !c.tune);
+    cr_assert_eq(adj_config_parse("onednn:fast:unfused:mixed:tune", &c, NULL, 0), ADJ_OK);
+    cr_assert(c.fast && c.unfused && c.mixed && c.tune);
     static const char *const wrong[][2] = {
         {"onednm", "did you mean onednn?"},
         {"onednn,max_pol=naive", "unknown op \"max_pol\" (did you mean max_pool?)"},
@@ -129,6 +174,8 @@ Test(compare, configurations_are_read)
         {"onednn:isa=avx3", "did you mean avx"},
         {"naive:thread=2", "did you mean threads=?"},
         {"naive:threads=0", "expected 1 to 1024"},
+        {"onednn:unfuse", "did you mean unfused?"},
+        {"onednn:fast=1", "did you mean fast?"},
         {"", "its length"},
         {"naive:", "unknown part"},
     };

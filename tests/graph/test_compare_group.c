@@ -2,6 +2,7 @@
  * fused form alone are found, named and blamed; rounding and kinks inside a group are none. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_check.h"
@@ -149,6 +150,10 @@ static adj_node *biased_relu(void)
     adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {CHANNELS}});
     return adj_scale(adj_relu(adj_bias_add(x, b, ADJ_NHWC)), 0.5);
 }
+
+/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(compare_group, .init = plan_as_usual);
 
 Test(compare_group, faults_of_the_fused_form)
 {

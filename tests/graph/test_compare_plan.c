@@ -1,6 +1,7 @@
 /* test_compare_plan.c - the plan of a run in another process comes back whole, or is refused: which
  * nodes it fuses is compared there as here. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #include "adjoint_check.h"
 
@@ -44,6 +45,10 @@ static adj_comparison *compare_elsewhere(adj_graph *g, const char *config, wire 
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
     return c;
 }
+
+/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(compare_plan, .init = plan_as_usual);
 
 /* The plan comes back: the same groups as here, in the types of that process. */
 Test(compare_plan, comes_back)

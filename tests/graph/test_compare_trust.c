@@ -6,6 +6,10 @@
 
 #include "graph/compare_rig.h"
 
+/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(compare_trust, .init = plan_as_usual);
+
 /* Within every bound, but not the same twice. */
 Test(compare_trust, what_is_not_repeatable_fails)
 {

@@ -140,6 +140,10 @@ static void values(adj_graph *g, adj_node *x, adj_node *y, const adj_backend *co
     adj_exec_free(e);
 }
 
+/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(group, .init = plan_as_usual);
+
 Test(group, cycles_are_refused_and_nothing_else_is)
 {
     const adj_backend *const both[] = {&backend, naive_backend(), NULL};

@@ -109,6 +109,11 @@ static void run_out_of_memory(const char *backend)
     }
 }
 
+/* Allocations are counted here, and tuning makes as many as it has time for: no other plans,
+ * whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(memory, .init = plan_as_usual);
+
 Test(memory, out_of_memory_naive) { run_out_of_memory("naive"); }
 Test(memory, out_of_memory_onednn) { run_out_of_memory(NULL); }
 

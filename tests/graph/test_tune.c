@@ -155,6 +155,10 @@ static adj_exec_opts tuned(void)
 
 /* ---- what is chosen ---- */
 
+/* Candidates are counted here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(tune, .init = plan_as_usual);
+
 Test(tune, the_fast_candidate_is_chosen_and_remembered)
 {
     make_folder();

@@ -1,0 +1,288 @@
+/* test_fusion.c - what a plan computes together is what its nodes give one by one: training steps
+ * on integers to the last bit, whole models within the bounds of adj_compare. And fusion can be
+ * switched off. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_check.h"
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+
+enum { BATCH = 2, MOST_PARAMS = 16 };
+
+/* ---- training steps whose sums are exact ---- */
+
+/* A network under construction; its parameters take small integers, many of them 0. */
+typedef struct {
+    adj_graph *g;
+    adj_dtype dtype;
+    int n;
+    adj_node *param[MOST_PARAMS];
+} net;
+
+static adj_node *param(net *r, adj_shape shape)
+{
+    char name[8];
+    snprintf(name, sizeof name, "p%d", r->n);
+    return r->param[r->n++] = adj_param(r->g, name, r->dtype, shape, (adj_init){0});
+}
+
+static int64_t channels(const adj_node *x) { return x != NULL ? adj_node_type(x).shape.dim[3] : 0; }
+
+static adj_node *conv(net *r, adj_node *x, int64_t k, int64_t stride, int64_t out)
+{
+    const adj_conv c = {.padding = ADJ_SAME, .stride = {1, stride, stride, 1}};
+    adj_node *w = param(r, (adj_shape){4, {k, k, channels(x), out}});
+    return adj_bias_add(adj_conv2d(x, w, &c), param(r, (adj_shape){1, {out}}), ADJ_NHWC);
+}
+
+static adj_node *depthwise(net *r, adj_node *x)
+{
+    const adj_conv c = {.padding = ADJ_SAME};
+    adj_node *w = param(r, (adj_shape){4, {3, 3, channels(x), 1}});
+    return adj_bias_add(adj_depthwise_conv2d_native(x, w, &c),
+                        param(r, (adj_shape){1, {channels(x)}}), ADJ_NHWC);
+}
+
+static adj_node *dense(net *r, adj_node *x, int64_t in, int64_t out)
+{
+    adj_node *y = adj_matmul(adj_reshape(x, (adj_shape){2, {BATCH, in}}),
+                             param(r, (adj_shape){2, {in, out}}), 0, 0);
+    return adj_bias_add(y, param(r, (adj_shape){1, {out}}), ADJ_NHWC);
+}
+
+static const adj_pool half = {.ksize = {1, 2, 2, 1}};
+
+static adj_node *lenet_like(net *r, adj_node *x)
+{
+    adj_node *y = adj_max_pool(adj_relu(conv(r, x, 5, 1, 8)), &half);
+    y = adj_max_pool(adj_relu(conv(r, y, 3, 1, 16)), &half);
+    return dense(r, adj_relu(dense(r, y, 2 * 2 * 16, 16)), 16, 4);
+}
+
+static adj_node *resnet_like(net *r, adj_node *x)
+{
+    adj_node *y = adj_relu(conv(r, x, 3, 1, 16));
+    y = adj_relu(adj_add(conv(r, adj_relu(conv(r, y, 3, 1, 16)), 1, 1, 16), y));
+    adj_node *shortcut = conv(r, y, 1, 2, 16);
+    y = adj_relu(adj_add(adj_relu(conv(r, y, 3, 2, 16)), shortcut));
+    return dense(r, adj_avg_pool(y, &half), 2 * 2 * 16, 4);
+}
+
+static adj_node *mobilenet_like(net *r, adj_node *x)
+{
+    adj_node *y = adj_relu6(conv(r, x, 3, 2, 16));
+    y = adj_relu6(conv(r, adj_relu6(depthwise(r, y)), 1, 1, 32));
+    return dense(r, adj_relu(depthwise(r, y)), 4 * 4 * 32, 4);
+}
+
+typedef adj_node *(*network)(net *r, adj_node *x);
+
+typedef struct {
+    double *value; /* the loss, then the parameters after a step */
+    int64_t n;
+    int together; /* nodes of the largest step */
+} trained;
+
+/* From low to high; two of three are 0. */
+static void set_integers(adj_exec *e, const adj_node *leaf, uint64_t stream, int low, int high)
+{
+    adj_type t = adj_node_type(leaf);
+    int64_t n = adj_shape_elems(t.shape);
+    size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
+    uint32_t word[4], key[2] = {(uint32_t)stream, 11};
+    void *v = malloc(bytes);
+    for (int64_t i = 0; i < n; i++) {
+        adj_philox((uint32_t[]){(uint32_t)i, 0, 0, 0}, key, word);
+        int value = low + (int)(word[0] % (uint32_t)(high - low + 1));
+        adj_store(t.dtype, v, i, word[1] % 3 == 0 ? value : 0);
+    }
+    cr_assert_eq(adj_set(e, leaf, v, bytes), ADJ_OK, "%s", adj_exec_message(e));
+    free(v);
+}
+
+static void append(trained *t, adj_exec *e, const adj_node *n)
+{
+    adj_type type = adj_node_type(n);
+    int64_t elems = adj_shape_elems(type.shape);
+    size_t bytes = (size_t)elems * adj_dtype_size(type.dtype);
+    void *v = malloc(bytes);
+    t->value = realloc(t->value, (size_t)(t->n + elems) * sizeof *t->value);
+    cr_assert_eq(adj_get(e, n, v, bytes), ADJ_OK, "%s", adj_exec_message(e));
+    for (int64_t i = 0; i < elems; i++)
+        t->value[t->n++] = adj_load(type.dtype, v, i);
+    free(v);
+}
+
+/* A step of SGD with momentum, the loss being linear in the logits. */
+static trained train(network build, adj_dtype dtype, const char *backend, int no_fusion)
+{
+    net r = {.g = adj_graph_new(), .dtype = dtype};
+    adj_node *x = adj_input(r.g, "x", dtype, (adj_shape){4, {BATCH, 8, 8, 3}});
+    adj_node *dy = adj_input(r.g, "dy", dtype, (adj_shape){2, {BATCH, 4}});
+    adj_node *lr = adj_input(r.g, "lr", dtype, (adj_shape){0}), *dp[MOST_PARAMS];
+    adj_node *loss = adj_reduce_sum(adj_mul(build(&r, x), dy), (adj_axes){0});
+    cr_assert_eq(adj_grad(loss, NULL, r.n, r.param, dp), ADJ_OK, "%s", adj_graph_message(r.g));
+    adj_updates *u = adj_updates_new(r.g);
+    adj_update_begin(r.g);
+    for (int i = 0; i < r.n; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "m%d", i);
+        adj_node *m = adj_state(r.g, name, dtype, adj_node_type(r.param[i]).shape, (adj_init){0});
+        adj_node *next = adj_momentum(m, dp[i], r.param[i], 0.5, 0);
+        adj_updates_add(u, m, next);
+        adj_updates_add(u, r.param[i], adj_sgd_step(r.param[i], next, lr, 0));
+    }
+    adj_update_end(r.g);
+    adj_exec_opts o = {.n_fetch = 1,
+                       .fetch = &loss,
+                       .updates = u,
+                       .backend = backend,
+                       .threads = 2,
+                       .no_fusion = no_fusion};
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(r.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    set_integers(e, x, 1, -2, 2);
+    set_integers(e, dy, 2, -1, 1);
+    for (int i = 0; i < r.n; i++)
+        set_integers(e, r.param[i], 10 + (uint64_t)i, -1, 1);
+    char rate[8];
+    adj_store(dtype, rate, 0, 0x1p-6);
+    cr_assert_eq(adj_set(e, lr, rate, adj_dtype_size(dtype)), ADJ_OK);
+    trained t = {0};
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    append(&t, e, loss);
+    for (int i = 0; i < r.n; i++)
+        append(&t, e, r.param[i]);
+    for (int i = 0; i < adj_exec_n_steps(e); i++) {
+        int n = adj_exec_step(e, i).n_node;
+        t.together = n > t.together ? n : t.together;
+    }
+    adj_exec_free(e);
+    adj_graph_free(r.g);
+    return t;
+}
+
+static void expect_same(const trained *got, const trained *want, const char *name, const char *how)
+{
+    int64_t moving = 0;
+    cr_assert_eq(got->n, want->n);
+    for (int64_t i = 0; i < want->n; i++) {
+        cr_assert_eq(got->value[i], want->value[i], "%s, %s: value %ld: got %.9g, expected %.9g",
+                     name, how, (long)i, got->value[i], want->value[i]);
+        moving += want->value[i] != 0;
+    }
+    cr_assert(8 * moving > want->n, "%s: %ld of %ld values are not 0", name, (long)moving,
+              (long)want->n);
+}
+
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(fusion, .init = plan_as_usual);
+
+Test(fusion, training_steps_on_integers_to_the_last_bit)
+{
+    static const struct {
+        const char *name;
+        network build;
+    } nets[] = {{"lenet", lenet_like}, {"resnet", resnet_like}, {"mobilenet", mobilenet_like}};
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        trained exact = train(nets[i].build, ADJ_F64, "naive", 1);
+        trained fused = train(nets[i].build, ADJ_F32, "onednn", 0);
+        trained unfused = train(nets[i].build, ADJ_F32, "onednn", 1);
+        expect_same(&unfused, &exact, nets[i].name, "unfused");
+        expect_same(&fused, &exact, nets[i].name, "fused");
+        cr_assert_eq(unfused.together, 1);
+        cr_assert(fused.together > 1, "%s", nets[i].name);
+        free(exact.value);
+        free(fused.value);
+        free(unfused.value);
+    }
+}
+
+/* ---- models whose sums are rounded ---- */
+
+Test(fusion, models_within_their_bounds)
+{
+    static const char *const configs[] = {"naive:f64", "onednn", "onednn:unfused"};
+    static const struct {
+        const char *name;
+        int64_t size;
+    } models[] = {{"lenet", 16}, {"resnet8", 8}, {"mobilenet_v1", 32}};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        adj_graph *g = adj_graph_new();
+        const adj_model_opts options = {
+            .batch = BATCH, .training = 1, .height = models[i].size, .width = models[i].size};
+        adj_node *logits = adj_model_logits(g, adj_model_find(models[i].name, NULL), &options);
+        adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
+        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+        adj_node *loss = adj_loss_softmax(logits, labels);
+        const adj_optimiser_opts optimiser = {.momentum = 0.9};
+        adj_compare_opts o = {.n_root = 1,
+                              .root = &loss,
+                              .updates = adj_training_updates(loss, lr, &optimiser),
+                              .n_config = 3,
+                              .config = configs,
+                              .runs = 1,
+                              .threads = 1,
+                              .seed = 1};
+        adj_comparison *c = NULL;
+        cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+        int grouped = 0;
+        for (int k = 0; k < adj_comparison_n_rows(c); k++) {
+            const adj_compare_row *row = adj_comparison_row(c, k);
+            cr_assert_eq(row->verdict, ADJ_VERDICT_PASS, "%s, %s: %s: %s", models[i].name,
+                         configs[row->config], adj_compare_row_name(row), row->reason);
+            grouped += row->group[0] != '\0';
+            cr_assert(row->group[0] == '\0' || row->config == 1);
+        }
+        cr_assert(grouped > 5, "%d groups", grouped);
+        cr_assert_eq(adj_comparison_n_whole_failed(c), 0);
+        cr_assert_eq(adj_comparison_result(c, 2).differs, 0); /* as when every node is kept */
+        adj_comparison_free(c);
+        adj_graph_free(g);
+    }
+}
+
+/* ---- the environment ---- */
+
+static adj_status plan_with(const char *words, int *together, int *timed, char message[256],
+                            char note[256])
+{
+    net r = {.g = adj_graph_new(), .dtype = ADJ_F32};
+    adj_node *x = adj_input(r.g, "x", ADJ_F32, (adj_shape){4, {BATCH, 8, 8, 16}});
+    adj_node *y = adj_relu(conv(&r, x, 3, 1, 16));
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y};
+    adj_exec *e;
+    *together = 0;
+    setenv("ADJOINT_PLAN", words, 1);
+    adj_status status = adj_exec_new(r.g, &o, &e);
+    for (int i = 0; i < adj_exec_n_steps(e); i++) {
+        int n = adj_exec_step(e, i).n_node;
+        *together = n > *together ? n : *together;
+    }
+    *timed = adj_exec_stats(e).timed;
+    snprintf(message, 256, "%s", adj_exec_message(e));
+    snprintf(note, 256, "%s", adj_exec_note(e));
+    adj_exec_free(e);
+    adj_graph_free(r.g);
+    return status;
+}
+
+Test(fusion, the_environment_adds_to_the_options)
+{
+    char message[256], note[256];
+    int together, timed;
+    unsetenv("ADJOINT_TUNE");
+    cr_assert_eq(plan_with("", &together, &timed, message, note), ADJ_OK, "%s", message);
+    cr_assert(together > 1 && timed == 0);
+    cr_assert_eq(plan_with("unfused", &together, &timed, message, note), ADJ_OK, "%s", message);
+    cr_assert(together == 1 && timed == 0);
+    cr_assert_eq(plan_with("tune", &together, &timed, message, note), ADJ_OK, "%s", message);
+    cr_assert(together > 1 && (timed > 0 || strstr(note, "too short") != NULL));
+    cr_assert_eq(plan_with("tune,unfused", &together, &timed, message, note), ADJ_OK, "%s",
+                 message);
+    cr_assert(together == 1 && (timed > 0 || strstr(note, "too short") != NULL));
+    cr_assert_eq(plan_with("unfused,tuned", &together, &timed, message, note), ADJ_EARG);
+    cr_assert_not_null(strstr(message, "unknown word (got \"tuned\""), "%s", message);
+}
