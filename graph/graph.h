@@ -72,6 +72,7 @@ typedef struct {
     /* recompute.c, by the same: the gradient reads a copy of it, so many nodes long; the copy. */
     char *again;
     adj_node **copy;
+    char *stays; /* fold.c, by the same: follows from parameters alone */
 } rewriting;
 
 /* The node of w->to that stands for n, whose operands' images are in. */
@@ -84,6 +85,10 @@ adj_node *rule_remember(rewriting *w, const adj_node *n, adj_node *const in[]);
 /* mixed.c: mixed precision; images may be of a half type where n is f32, and scaled. */
 adj_node *rule_bf16(rewriting *w, const adj_node *n, adj_node *const in[]);
 adj_node *rule_f16(rewriting *w, const adj_node *n, adj_node *const in[]);
+/* fold.c. The rule requires what find_stays finds. */
+adj_node *rule_fold(rewriting *w, const adj_node *n, adj_node *const in[]);
+adj_status find_stays(rewriting *w, const adj_graph *from);
+int has_folds(const adj_graph *g);
 /* n's image in n's type and size. */
 adj_node *as_built(const rewriting *w, const adj_node *n, adj_node *image);
 /* f16.c: f16 in f32 kernels, where only those are fast. */

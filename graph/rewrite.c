@@ -57,6 +57,7 @@ typedef struct {
 
 /* copy drops what the passes before it have left unused. */
 static const pass pipeline[] = {{"simplify", rule_simplify},
+                                {"fold", rule_fold},
                                 {"rearrange", rule_rearrange},
                                 {"mixed precision", rule_bf16},
                                 {"mixed precision", rule_f16},
@@ -78,6 +79,11 @@ static int has_f16(const adj_graph *g)
 /* The last backend alone, which is the reference, computes what the graph says. */
 static int is_wanted(const pass *p, const adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 {
+    int regroups = p->rule == rule_fold || p->rule == rule_rearrange || p->rule == rule_remember;
+    if (regroups && o->no_fusion)
+        return 0;
+    if (p->rule == rule_fold)
+        return e->preferred != e->fallback && adj_updates_size(o->updates) == 0 && has_folds(g);
     if (p->rule == rule_rearrange)
         return e->preferred != e->fallback;
     if (p->rule == rule_bf16 || p->rule == rule_f16)
@@ -100,6 +106,7 @@ static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, con
         return ADJ_ENOMEM;
     w->image = step;
     if ((p->rule == rule_recompute && find_repeatable(from, n_root, root, w) != ADJ_OK) ||
+        (p->rule == rule_fold && find_stays(w, from) != ADJ_OK) ||
         rewrite(from, n_root, root, w, step, p->rule) != ADJ_OK)
         return to->status;
     for (int i = 0; i < n_root; i++) { /* a root keeps its type */

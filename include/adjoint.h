@@ -415,8 +415,8 @@ typedef struct {
     FILE *trace;                    /* the graph after each pass */
     /* For checking and comparing; each costs something. */
     const char *impl; /* take candidates whose implementation's name contains this, if there are */
-    /* Every node is a step of its own. The environment's ADJOINT_PLAN adds this or tune (for 0.05 s
-     * a plan) to all executors: "unfused", "tune", "unfused,tune". */
+    /* Every node of the graph as it was built is a step of its own. The environment's ADJOINT_PLAN
+     * adds this or tune (for 0.05 s a plan) to all executors: "unfused", "tune", "unfused,tune". */
     int no_fusion;
     /* Implementations that are not to be used: NULL: those known to be wrong, and those in the file
      * that the environment's ADJOINT_QUARANTINE names. "off": none is left out; else a file beside

@@ -84,6 +84,10 @@ struct adj_op {
      * worked out earlier. Taken if a backend before the last computes the node and its new
      * operands. May also make a node that another will ask for, and return NULL. */
     adj_node *(*remember)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
+    /* Optional: a cheaper node for op(in..., attrs), which may differ in rounding; NULL: keep it.
+     * Called where n alone reads in[0], and in[1], ... as well as in[0]->in[1], ... follow from
+     * parameters that stay: what is made of these alone is computed once, not in every run. */
+    adj_node *(*fold)(const adj_node *n, adj_node *const in[]);
     /* Optional: nominal multiplications and additions; NULL: one for each element of the result. */
     double (*flop)(const adj_node *n);
     /* Optional: prints the attributes, such as " SAME s2x2"; starts with a space. */

@@ -16,7 +16,7 @@
  * with builders, so that any order of derivative works. */
 #include <math.h>
 
-#include "adjoint_ext.h"
+#include "batch_norm.h"
 
 static adj_dtype stats_dtype(adj_dtype x) { return x == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
 
@@ -374,6 +374,7 @@ const adj_op adj_op_batch_norm = {.name = "batch_norm",
                                   .attr_size = sizeof(adj_batch_norm_attrs),
                                   .infer = norm_infer,
                                   .grad = norm_grad,
+                                  .fold = batch_norm_fold,
                                   .show = norm_show,
                                   .domain = stats_domain};
 const adj_op adj_op_batch_norm_grad_sums = {.name = "batch_norm_grad_sums",

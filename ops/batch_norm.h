@@ -1,0 +1,10 @@
+/* batch_norm.h - what the files of batch normalisation share. */
+#ifndef ADJ_BATCH_NORM_H
+#define ADJ_BATCH_NORM_H
+
+#include "adjoint_ext.h"
+
+/* batch_norm_fold.c: adj_op.fold of batch_norm. */
+adj_node *batch_norm_fold(const adj_node *n, adj_node *const in[]);
+
+#endif

@@ -1,0 +1,227 @@
+/* test_fold.c - batch norm becomes part of the convolution before it where nothing is trained, only
+ * there, and gives what it gave before. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+
+/* What is folded is looked at here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(fold, .init = plan_as_usual);
+
+enum { MOST = 1 << 15 };
+
+static void set_random(adj_exec *e, const adj_node *leaf, uint64_t stream, double low, double high)
+{
+    adj_type t = adj_node_type(leaf);
+    int64_t n = adj_shape_elems(t.shape);
+    void *v = malloc((size_t)n * adj_dtype_size(t.dtype));
+    adj_draw(t.dtype, v, n, (adj_init){ADJ_INIT_UNIFORM, low, high}, 5, stream);
+    adj_status status = adj_set(e, leaf, v, (size_t)n * adj_dtype_size(t.dtype));
+    cr_assert(status == ADJ_OK || status == ADJ_EARG); /* it may be needed by nobody */
+    free(v);
+}
+
+/* How many nodes of this op the plan has. */
+static int count(const adj_exec *e, const char *op)
+{
+    char *text = NULL, word[64];
+    size_t bytes = 0;
+    int n = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    adj_exec_print(f, e);
+    fclose(f);
+    snprintf(word, sizeof word, " %s ", op);
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+        n++;
+    free(text);
+    return n;
+}
+
+typedef struct {
+    adj_graph *g;
+    adj_node *x, *w, *conv, *stats, *gamma, *beta, *y;
+} layer;
+
+typedef struct {
+    int depthwise;
+    int64_t groups, multiplier;
+    adj_format format, norm_format;
+    adj_dtype dtype;
+    int stats_are_input;
+} form;
+
+static layer layer_new(form f)
+{
+    layer l = {.g = adj_graph_new()};
+    const int nchw = f.format == ADJ_NCHW;
+    const adj_conv c = {.padding = ADJ_SAME, .format = f.format};
+    const adj_shape image = {4, {2, nchw ? 8 : 6, 6, nchw ? 6 : 8}};
+    const int64_t groups = f.groups > 0 ? f.groups : 1, out = f.depthwise ? 8 * f.multiplier : 16;
+    const int64_t channels = f.norm_format == f.format ? out : 6;
+    adj_init any = {ADJ_INIT_UNIFORM, -1, 1};
+    l.x = adj_input(l.g, "x", f.dtype, image);
+    if (f.depthwise) {
+        l.w = adj_param(l.g, "w", f.dtype, (adj_shape){4, {3, 3, 8, f.multiplier}}, any);
+        l.conv = adj_depthwise_conv2d_native(l.x, l.w, &c);
+    } else {
+        l.w = adj_param(l.g, "w", f.dtype, (adj_shape){4, {3, 3, 8 / groups, out}}, any);
+        l.conv = adj_conv2d(l.x, l.w, &c);
+    }
+    const adj_shape two = {2, {2, channels}}, one = {1, {channels}};
+    l.stats = f.stats_are_input
+                  ? adj_input(l.g, "stats", f.dtype, two)
+                  : adj_state(l.g, "stats", f.dtype, two, (adj_init){ADJ_INIT_UNIFORM, 0.5, 2});
+    l.gamma = adj_param(l.g, "gamma", f.dtype, one, any);
+    l.beta = adj_param(l.g, "beta", f.dtype, one, any);
+    l.y = adj_batch_norm(l.conv, l.stats, l.gamma, l.beta, 1e-3, f.norm_format);
+    cr_assert_not_null(l.y, "%s", adj_graph_message(l.g));
+    return l;
+}
+
+static adj_exec *plan(const layer *l, int n, adj_node *const fetch[], const adj_updates *u,
+                      const char *backend)
+{
+    adj_exec_opts o = {.n_fetch = n, .fetch = fetch, .updates = u, .backend = backend};
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(l->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    return e;
+}
+
+static void take(adj_exec *e, const adj_node *n, double v[MOST])
+{
+    adj_type t = adj_node_type(n);
+    int64_t elems = adj_shape_elems(t.shape);
+    void *raw = malloc((size_t)elems * adj_dtype_size(t.dtype));
+    cr_assert(elems <= MOST);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_get(e, n, raw, (size_t)elems * adj_dtype_size(t.dtype)), ADJ_OK);
+    for (int64_t i = 0; i < elems; i++)
+        v[i] = adj_load(t.dtype, raw, i);
+    free(raw);
+}
+
+/* Fetching the convolution's result too keeps the two apart. */
+static void compare(const layer *l)
+{
+    static double got[MOST], want[MOST];
+    adj_node *both[] = {l->y, l->conv};
+    double tolerance = adj_node_type(l->y).dtype == ADJ_F64 ? 1e-12 : 2e-5;
+    adj_exec *folded = plan(l, 1, both, NULL, NULL), *apart = plan(l, 2, both, NULL, NULL);
+    cr_assert_eq(count(folded, "batch_norm"), 0);
+    cr_assert(count(folded, "bias_add") > 0);
+    cr_assert_eq(count(apart, "batch_norm"), 1);
+    const adj_node *const changed[] = {NULL, l->gamma, l->beta, l->stats, l->w};
+    for (size_t k = 0; k < sizeof changed / sizeof *changed; k++) {
+        for (int i = 0; i < 2; i++) {
+            adj_exec *e = i > 0 ? apart : folded;
+            set_random(e, l->x, k, -1, 1);
+            if (changed[k] != NULL)
+                set_random(e, changed[k], 20 + k, 0.3, 1.7);
+            take(e, l->y, i > 0 ? want : got);
+        }
+        for (int64_t i = 0; i < adj_shape_elems(adj_node_type(l->y).shape); i++)
+            cr_assert_float_eq(got[i], want[i], tolerance * fmax(1, fabs(want[i])),
+                               "turn %d: [%d] is %.9g, not %.9g", (int)k, (int)i, got[i], want[i]);
+    }
+    adj_exec_free(folded);
+    adj_exec_free(apart);
+}
+
+Test(fold, gives_what_batch_norm_gives)
+{
+    static const form forms[] = {
+        {0},
+        {.groups = 4},
+        {.format = ADJ_NCHW, .norm_format = ADJ_NCHW},
+        {.depthwise = 1, .multiplier = 1},
+        {.depthwise = 1, .multiplier = 3},
+        {.depthwise = 1, .multiplier = 2, .format = ADJ_NCHW, .norm_format = ADJ_NCHW},
+        {.dtype = ADJ_F64},
+        {.dtype = ADJ_F64, .depthwise = 1, .multiplier = 2},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        layer l = layer_new(forms[i]);
+        compare(&l);
+        adj_graph_free(l.g);
+    }
+}
+
+static void expect_apart(const layer *l, int n, adj_node *const fetch[], const adj_updates *u)
+{
+    adj_exec *e = plan(l, n, fetch, u, NULL);
+    cr_assert_eq(count(e, "batch_norm"), 1);
+    adj_exec_free(e);
+}
+
+Test(fold, only_where_nothing_is_lost)
+{
+    layer l = layer_new((form){.stats_are_input = 1});
+    expect_apart(&l, 1, &l.y, NULL);
+    adj_graph_free(l.g);
+    l = layer_new((form){.norm_format = ADJ_NCHW});
+    expect_apart(&l, 1, &l.y, NULL);
+    adj_graph_free(l.g);
+
+    l = layer_new((form){0});
+    adj_updates *u = adj_updates_new(l.g);
+    adj_updates_add(u, l.beta, adj_scale(l.beta, 2));
+    expect_apart(&l, 1, &l.y, u);
+    adj_node *twice = adj_add(l.y, l.conv);
+    expect_apart(&l, 1, &twice, NULL);
+    adj_node *dx, *both[2] = {l.y}, *sum = adj_reduce_sum(l.y, (adj_axes){0});
+    cr_assert_eq(adj_grad(sum, NULL, 1, &l.gamma, &dx), ADJ_OK);
+    both[1] = dx;
+    adj_exec *e = plan(&l, 1, &l.y, NULL, "naive"); /* the reference */
+    cr_assert_eq(count(e, "batch_norm"), 1);
+    adj_exec_free(e);
+    e = plan(&l, 2, both, NULL, NULL);
+    cr_assert(count(e, "batch_norm") > 0);
+    adj_exec_free(e);
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &l.y, .no_fusion = 1};
+    cr_assert_eq(adj_exec_new(l.g, &o, &e), ADJ_OK);
+    cr_assert_eq(count(e, "batch_norm"), 1);
+    adj_exec_free(e);
+    adj_graph_free(l.g);
+}
+
+/* Whole models, in f32 and between casts. */
+Test(fold, models)
+{
+    static const char *const names[] = {"resnet20", "mobilenet_v1"};
+    static double got[MOST], want[MOST];
+    for (int k = 0; k < 4; k++) {
+        adj_graph *g = adj_graph_new();
+        const adj_model_opts options = {.batch = 2, .height = 32, .width = 32};
+        adj_node *y = adj_model_logits(g, adj_model_find(names[k / 2], NULL), &options);
+        adj_exec_opts o = {.n_fetch = 1,
+                           .fetch = &y,
+                           .precision = k % 2 ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT};
+        for (o.no_fusion = 0; o.no_fusion < 2; o.no_fusion++) {
+            adj_exec *e;
+            cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+            cr_assert_eq(count(e, "batch_norm") > 0, o.no_fusion);
+            for (int i = 0; i < adj_exec_n_params(e); i++) {
+                const adj_node *p = adj_exec_param(e, i);
+                if (strstr(adj_node_name(p), "/running") != NULL)
+                    set_random(e, p, (uint64_t)i, 0.1, 1);
+                if (strstr(adj_node_name(p), "/gamma") != NULL)
+                    set_random(e, p, (uint64_t)i, 0.5, 1.5);
+            }
+            set_random(e, adj_find(g, "images"), 99, -1, 1);
+            take(e, y, o.no_fusion ? want : got);
+            adj_exec_free(e);
+        }
+        double apart = 0, size = 0;
+        for (int64_t i = 0; i < adj_shape_elems(adj_node_type(y).shape); i++) {
+            apart += (got[i] - want[i]) * (got[i] - want[i]);
+            size += want[i] * want[i];
+        }
+        cr_assert(size > 0 && sqrt(apart / size) < (k % 2 ? 0.05 : 1e-5), "%s: %g apart",
+                  names[k / 2], sqrt(apart / size));
+        adj_graph_free(g);
+    }
+}
