@@ -2,6 +2,7 @@
  * finds them, writes rows, and whoever reads the file gets right numbers. Killed and resumed it
  * writes the same file. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -170,6 +171,10 @@ static const layer layers[] = {
     {ADJ_BF16, 37, 33, 22, 12, 3, 1, 2},
     {ADJ_F32, 64, 64, 13, 15, 1, 2, 1},
 };
+
+/* The usual choices are looked at: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(selftest, .init = plan_as_usual);
 
 Test(selftest, finds_known_faults_and_executors_obey)
 {

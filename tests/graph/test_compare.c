@@ -1,6 +1,7 @@
 /* test_compare.c - adj_compare finds planted faults, blames the right node, and nothing else. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/compare_rig.h"
@@ -92,8 +93,11 @@ static adj_node *wide_network(adj_graph *g)
     return adj_loss_softmax(y, adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}}));
 }
 
+/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+
 /* The executor's options: more roundings, no groups, other candidates. */
-Test(compare, options_of_the_executor)
+Test(compare, options_of_the_executor, .init = plan_as_usual)
 {
     static const char *const configs[] = {"naive:f64",           "onednn:unfused", "onednn:tune",
                                           "onednn:fast",         "naive:mixed",    "onednn:mixed",
