@@ -220,6 +220,10 @@ static void expect_type(adj_dtype dtype, adj_format format)
                                          pools[p], (variant)v});
 }
 
+/* What a pass makes of a graph is looked at: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(pool_rules, .init = plan_as_usual);
+
 Test(pool_rules, f32) { expect_type(ADJ_F32, ADJ_NHWC); }
 Test(pool_rules, f32_nchw) { expect_type(ADJ_F32, ADJ_NCHW); }
 Test(pool_rules, bf16) { expect_type(ADJ_BF16, ADJ_NHWC); }
