@@ -3,21 +3,30 @@
  * -DSMALL_CODE there is one loop for any size: sanitizers need minutes for all. */
 #include "depthwise_grid.h"
 
-/* Steps of the column of vectors that starts at this lane. */
-ALWAYS ptrdiff_t steps_of(const grid *g, ptrdiff_t lane)
+/* Columns of vectors: `whole` steps in each, one more in those before lane `longer`. */
+typedef struct {
+    ptrdiff_t whole, longer;
+} extent;
+
+ALWAYS extent extent_of(const grid *g)
 {
     ptrdiff_t across = g->period / VECTOR, whole = g->vectors / across;
-    return whole + (lane / VECTOR < g->vectors - whole * across);
+    return (extent){whole, (g->vectors - whole * across) * VECTOR};
 }
 
-/* y = sum of w x. A pixel has CHAINS partial sums, as one would wait for itself. */
+ALWAYS ptrdiff_t steps_of(extent e, ptrdiff_t lane) { return e.whole + (lane < e.longer); }
+
+/* y = sum of w x. A pixel has CHAINS partial sums, as one would wait for itself. What the loops need
+ * of *g is copied: for all the compiler knows they write there. */
 ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 {
-    const ptrdiff_t x_step = g->x_step, y_step = g->y_step;
+    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, period = g->period;
+    const extent e = extent_of(g);
+    const int add = g->add;
     ptrdiff_t at[GRID_COLUMNS];
     for (int k = 0; k < columns; k++)
         at[k] = g->x_at[k];
-    for (ptrdiff_t lane = 0; lane < g->period; lane += VECTOR) {
+    for (ptrdiff_t lane = 0; lane < period; lane += VECTOR) {
         vector w[GRID_ROWS * GRID_COLUMNS];
         const real *x[GRID_ROWS];
         real *y = g->y + lane;
@@ -28,9 +37,9 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
             for (int k = 0; k < columns; k++)
                 w[i * columns + k] = *(const vector *)(g->w[i] + g->w_at[k] + lane);
         }
-        for (ptrdiff_t left = steps_of(g, lane); left > 0; left--) {
+        for (ptrdiff_t left = steps_of(e, lane); left > 0; left--) {
             vector sum[CHAINS] = {{0}, {0}, {0}};
-            if (g->add)
+            if (add)
                 sum[0] = *(const vector *)y;
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++) {
@@ -48,10 +57,12 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 /* w += sum over pixels of x y */
 ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 {
+    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, period = g->period;
+    const extent e = extent_of(g);
     ptrdiff_t at[GRID_COLUMNS];
     for (int k = 0; k < columns; k++)
         at[k] = g->x_at[k];
-    for (ptrdiff_t lane = 0; lane < g->period; lane += VECTOR) {
+    for (ptrdiff_t lane = 0; lane < period; lane += VECTOR) {
         vector sum[GRID_ROWS * GRID_COLUMNS];
         const real *x[GRID_ROWS], *y = g->y + lane;
 #pragma GCC unroll 8
@@ -61,16 +72,16 @@ ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
             for (int k = 0; k < columns; k++)
                 sum[i * columns + k] = (vector){0};
         }
-        for (ptrdiff_t left = steps_of(g, lane); left > 0; left--) {
+        for (ptrdiff_t left = steps_of(e, lane); left > 0; left--) {
             vector dy = *(const vector *)y;
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 8
                 for (int k = 0; k < columns; k++)
                     sum[i * columns + k] += dy * *(const vector *)(x[i] + at[k]);
-                x[i] += g->x_step;
+                x[i] += x_step;
             }
-            y += g->y_step;
+            y += y_step;
         }
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++)

@@ -183,6 +183,10 @@ ptrdiff_t REAL(depthwise_offset)(const depthwise_image *p, const depthwise_tap *
 static void fetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptrdiff_t lanes)
 {
     enum { LINE = 64 / sizeof(real) };
+    if (lanes == step) { /* a whole row */
+        lanes *= pixels;
+        pixels = 1;
+    }
     for (ptrdiff_t i = 0; i < pixels; i++)
         for (ptrdiff_t lane = 0; lane < lanes; lane += LINE)
             __builtin_prefetch(x + i * step + lane, 1);
