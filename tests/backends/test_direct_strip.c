@@ -195,6 +195,10 @@ static void expect_strip(int what, adj_dtype dtype, const int64_t size[2])
     fixture_free(&s.f);
 }
 
+/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(direct_strip, .init = plan_as_usual);
+
 Test(direct_strip, every_strip_in_every_size)
 {
     const char *const isas[] = {"base", "avx2", "avx512"};
