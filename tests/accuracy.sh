@@ -27,17 +27,20 @@ reach() {
 
 # apart PRECISION: for each seed f32's best epoch and the other's, then the means.
 apart() {
+    rows=
     for seed in ${SEEDS:-1 2 3 4 5}; do
-        echo "$seed $(best_of --data "$real" --seed "$seed") $(best_of --data "$real" --seed "$seed" --precision "$1")"
-    done | awk -v name="$1" '
-        NF != 3 { print "accuracy: seed " $1 ": a training failed"; failed = 1; next }
-        { printf "accuracy: seed %s: f32 %.2f %%, %s %.2f %%\n", $1, $2, name, $3; fflush() }
-        { f32 += $2; other += $3; n++ }
+        f32=$(best_of --data "$real" --seed "$seed")
+        other=$(best_of --data "$real" --seed "$seed" --precision "$1")
+        echo "accuracy: seed $seed: f32 ${f32:-none} %, $1 ${other:-none} %"
+        rows="$rows$f32 $other;"
+    done
+    printf '%s' "$rows" | tr ';' '\n' | awk -v name="$1" '
+        { f32 += $1; other += $2; failed += NF != 2 }
         END {
-            if (failed || n == 0)
+            if (failed || NR == 0)
                 exit 1
-            gap = (other - f32) / n
-            printf "accuracy: means of %d seeds: f32 %.3f %%, %s %.3f %%: %+.3f points, allowed 0.3\n", n, f32 / n, name, other / n, gap
+            gap = (other - f32) / NR
+            printf "accuracy: means of %d seeds: f32 %.3f %%, %s %.3f %%: %+.3f points, allowed 0.3\n", NR, f32 / NR, name, other / NR, gap
             exit gap > 0.3 || gap < -0.3
         }'
 }
