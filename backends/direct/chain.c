@@ -165,10 +165,12 @@ static void set_rows(chain *p)
     p->chunk = p->row * (p->row < CHAIN_CHUNK ? CHAIN_CHUNK / p->row : 1);
 }
 
+static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 static size_t reserve(size_t *scratch, size_t bytes)
 {
     size_t at = *scratch;
-    *scratch += (bytes + 63) / 64 * 64;
+    *scratch += aligned(bytes);
     return at;
 }
 
@@ -180,7 +182,7 @@ static size_t set_scratch(chain *p)
     p->buffers = reserve(&bytes, p->buffers_each * threads);
     p->periods = reserve(&bytes, (size_t)p->n_period * row * sizeof(float));
     p->constants = reserve(&bytes, (size_t)p->n_node * CHAIN_CONSTANTS * sizeof(float));
-    p->columns_each = row * (2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float));
+    p->columns_each = aligned(row * (2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float)));
     p->columns = reserve(&bytes, p->columns_each * sums * threads);
     p->partials_each = 3 * (size_t)p->channels * sizeof(double);
     p->partials = reserve(&bytes, p->partials_each * sums * segments);
