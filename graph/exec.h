@@ -89,23 +89,23 @@ typedef struct tuner tuner;
 struct adj_exec {
     pool pool;
     adj_status status;
+    int n_user; /* nodes that the user's graph had */
     char message[MESSAGE];
     char note[MESSAGE];
     const adj_graph *user;
-    int n_user; /* nodes that the user's graph had */
     adj_graph *graph;
     adj_node **image; /* by the user's id; NULL: not part of this executor */
 
     int threads, profile, canaries, no_fusion;
-    adj_math math;                      /* as in the options */
+    adj_math math; /* as in the options */
+    int n_choice;
+    choice *choice;
     const char *quarantine;             /* as in the options */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */
     const adj_backend *backend[MAX_BACKENDS];
     void *opened[MAX_BACKENDS];
     char is_open[MAX_BACKENDS];
-    int n_choice;
-    choice *choice;
 
     int n_group;
     node_group *group;         /* in the order they run */

@@ -217,11 +217,11 @@ static void set_in_place(const chain *p, const adj_group *g, adj_prep *prep)
 static void set_segments(chain *p, int threads)
 {
     int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
-    int wanted = p->n_sum > 0 ? 2 : threads;
+    int64_t wanted = p->n_sum > 0 ? 2 : threads;
     while (p->n_sum > 0 && wanted < CHAIN_SEGMENTS && 2 * wanted * SEGMENT_CHUNKS <= chunks)
         wanted *= 2;
     p->threads = p->n >= PARALLEL ? threads : 1;
-    p->segments = chunks < wanted ? (int)chunks : wanted;
+    p->segments = (int)(chunks < wanted ? chunks : wanted);
 }
 
 static int lay_out(chain *p, const direct *d, const adj_group *g)

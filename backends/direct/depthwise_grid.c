@@ -16,8 +16,8 @@ ALWAYS extent extent_of(const grid *g)
 
 ALWAYS ptrdiff_t steps_of(extent e, ptrdiff_t lane) { return e.whole + (lane < e.longer); }
 
-/* y = sum of w x. A pixel has CHAINS partial sums, as one would wait for itself. What the loops need
- * of *g is copied: for all the compiler knows they write there. */
+/* y = sum of w x. A pixel has CHAINS partial sums, as one would wait for itself. What the loops
+ * need of *g is copied: for all the compiler knows they write there. */
 ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 {
     const ptrdiff_t x_step = g->x_step, y_step = g->y_step, period = g->period;
