@@ -4,30 +4,13 @@
 #include <string.h>
 
 #include "depthwise_rows.h"
+#include "half.h"
 
 static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 /* ---- elements: real, or bf16 when `half` ---- */
 
 static size_t size_of(int half) { return half ? sizeof(uint16_t) : sizeof(real); }
-
-ALWAYS real widen(uint16_t half)
-{
-    uint32_t bits = (uint32_t)half << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return (real)x;
-}
-
-/* To nearest even; a NaN stays one. */
-ALWAYS uint16_t narrow(real value)
-{
-    float x = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-    return (uint16_t)((x != x ? bits | 0x400000u : rounded) >> 16);
-}
 
 /* to[i*m ..] = from[i], m times */
 ALWAYS void spread(const int half, const int m, ptrdiff_t n, real *restrict to,
@@ -36,7 +19,7 @@ ALWAYS void spread(const int half, const int m, ptrdiff_t n, real *restrict to,
     const uint16_t *h = from;
     const real *x = from;
     for (ptrdiff_t i = 0; i < n; i++) {
-        real v = half ? widen(h[i]) : x[i];
+        real v = half ? (real)widen_bf16(h[i]) : x[i];
         for (int k = 0; k < m; k++)
             to[i * m + k] = v;
     }
@@ -60,7 +43,7 @@ ALWAYS void put(const int half, ptrdiff_t n, void *restrict to, const real *rest
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
         if (half)
-            h[i] = narrow(from[i]);
+            h[i] = round_bf16((float)from[i]);
         else
             x[i] = from[i];
     }

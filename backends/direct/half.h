@@ -23,22 +23,28 @@ static inline uint32_t bits_of(float v)
     return bits;
 }
 
+static inline float widen_bf16(uint16_t v) { return float_of((uint32_t)v << 16); }
+
+/* To nearest even; a NaN stays one. */
+static inline uint16_t round_bf16(float v)
+{
+    uint32_t bits = bits_of(v);
+    uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (uint16_t)((v != v ? bits | 0x400000u : rounded) >> 16);
+}
+
 static inline void load_bf16(ptrdiff_t n, float *restrict y, const uint16_t *restrict x)
 {
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = float_of((uint32_t)x[i] << 16);
+        y[i] = widen_bf16(x[i]);
 }
 
-/* To nearest even; a NaN stays one. */
 static inline void store_bf16(ptrdiff_t n, uint16_t *restrict y, const float *restrict x)
 {
 #pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint32_t bits = bits_of(x[i]);
-        uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-        y[i] = (uint16_t)((x[i] != x[i] ? bits | 0x400000u : rounded) >> 16);
-    }
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = round_bf16(x[i]);
 }
 
 /* Of two values that which the condition names; a select that no compiler makes a branch of. */

@@ -7,8 +7,7 @@
 #ifndef DIRECT_MAX_POOL_WINDOW_H
 #define DIRECT_MAX_POOL_WINDOW_H
 
-#include <string.h>
-
+#include "half.h"
 #include "isa.h"
 #include "max_pool.h"
 
@@ -16,30 +15,10 @@
 typedef uint16_t T;
 #define TYPED(f) DIRECT(f##_bf16)
 
-static inline float ld(T v)
-{
-    uint32_t bits = (uint32_t)v << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
+static inline float ld(T v) { return widen_bf16(v); }
 /* Of a float that was loaded. */
-static inline T st(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return (T)(bits >> 16);
-}
-
-/* To nearest even; a NaN stays one. */
-static inline T rounded(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    uint32_t nearest = bits + 0x7fffu + (bits >> 16 & 1u);
-    return (T)((v != v ? bits | 0x400000u : nearest) >> 16);
-}
+static inline T st(float v) { return (T)(bits_of(v) >> 16); }
+static inline T rounded(float v) { return round_bf16(v); }
 #else
 typedef float T;
 #define TYPED(f) DIRECT(f##_f32)
