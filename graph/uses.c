@@ -1,4 +1,6 @@
 /* uses.c - what some roots need of a graph, and who reads it. */
+#include <string.h>
+
 #include "graph.h"
 
 void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed)
@@ -48,4 +50,14 @@ adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[]
     for (int i = 0; i < n_root; i++)
         uses[root[i]->id].is_root = 1;
     return uses;
+}
+
+const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses)
+{
+    const adj_uses *u = &uses[n->in[0]->id];
+    for (int i = 0; i < u->n_user; i++)
+        if (u->user[i]->op == op && u->user[i]->in[0] == n->in[0] &&
+            memcmp(u->user[i]->attrs, n->attrs, op->attr_size) == 0)
+            return u->user[i];
+    return NULL;
 }

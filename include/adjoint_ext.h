@@ -107,6 +107,9 @@ ADJ_API adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, cons
 ADJ_API adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,
                                 const void *attrs);
 
+/* The reader of n's first operand that has this op, takes that operand first too, and has n's
+ * attributes; NULL: there is none. Both ops have attributes of one type. */
+ADJ_API const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses);
 /* Zeroed memory that lives as long as the graph; NULL (and the graph fails) when none is left. */
 ADJ_API void *adj_graph_alloc(adj_graph *g, size_t bytes);
 

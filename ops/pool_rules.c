@@ -1,10 +1,13 @@
 /* pool_rules.c - see pool_rules.h: passes over a pool's operand become passes over its result,
  * which is the smaller one, and its gradient does without the operand.
  *
- *   max_pool(relu(v))                      = relu(max_pool(v))
- *   relu_grad(max_pool_grad(x, y, dy), x)  = max_pool_grad(x, y, relu_grad(dy, y)),  y =
- * max_pool(x) bias_add_grad(max_pool_grad(x, y, dy)) = bias_add_grad(dy) max_pool_grad(x, y, dy) =
- * max_pool_grad_argmax(max_pool_argmax(x), dy)
+ *   max_pool(relu(v))                     = relu(max_pool(v))
+ *
+ *   relu_grad(max_pool_grad(x, y, dy), x) = max_pool_grad(x, y, relu_grad(dy, y)), y = max_pool(x)
+ *
+ *   bias_add_grad(max_pool_grad(x, y, dy)) = bias_add_grad(dy)
+ *
+ *   max_pool_grad(x, y, dy)               = max_pool_grad_argmax(max_pool_argmax(x), dy)
  *
  * relu is monotone; where a window's gradient goes, x is y; and it goes to one place, of its own
  * channel. With x = relu(v) the second line's right side may have v for x: the first maximum of v
@@ -98,29 +101,17 @@ adj_node *bias_add_grad_rearrange(const adj_node *n, adj_node *const in[], const
 
 /* ---- the argmax ---- */
 
-/* Does a node with n's pool and op read x too? */
-static int has_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses)
-{
-    const adj_node *x = n->in[0];
-    for (int i = 0; i < uses[x->id].n_user; i++) {
-        const adj_node *user = uses[x->id].user[i];
-        if (user->op == op && user->in[0] == x && same_pool(user, n))
-            return 1;
-    }
-    return 0;
-}
-
 /* Makes the argmax in the forward pass, next to the pool; the gradient asks for it again. */
 adj_node *max_pool_remember(const adj_node *n, adj_node *const in[], const adj_uses *uses)
 {
-    if (has_sibling(n, &adj_op_max_pool_grad, uses))
+    if (adj_sibling(n, &adj_op_max_pool_grad, uses) != NULL)
         adj_node_new1(&adj_op_max_pool_argmax, in[0], n->attrs);
     return NULL;
 }
 
 adj_node *max_pool_grad_remember(const adj_node *n, adj_node *const in[], const adj_uses *uses)
 {
-    if (!has_sibling(n, &adj_op_max_pool, uses))
+    if (adj_sibling(n, &adj_op_max_pool, uses) == NULL)
         return NULL;
     adj_node *argmax = adj_node_new1(&adj_op_max_pool_argmax, in[0], n->attrs);
     return adj_node_new2(&adj_op_max_pool_grad_argmax, argmax, in[2], n->attrs);

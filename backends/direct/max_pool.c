@@ -36,17 +36,6 @@ static int takes(const adj_node *n)
                              a->geom.kw <= UINT8_MAX && a->geom.kh * a->geom.kw <= UINT8_MAX);
 }
 
-/* The reader of x with this op and n's pool; NULL: there is none. */
-static const adj_node *sibling(const adj_node *n, const adj_op *op, const adj_uses *uses)
-{
-    const adj_uses *x = &uses[n->in[0]->id];
-    for (int i = 0; i < x->n_user; i++)
-        if (x->user[i]->op == op && x->user[i]->in[0] == n->in[0] &&
-            memcmp(x->user[i]->attrs, n->attrs, sizeof(adj_pool_attrs)) == 0)
-            return x->user[i];
-    return NULL;
-}
-
 /* The relu that alone reads y; NULL: none does. */
 static const adj_node *relu_of(const adj_node *y, const adj_uses *uses)
 {
@@ -60,10 +49,11 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     const adj_node *y = root;
     int n = 0;
     if (root->op == &adj_op_max_pool_argmax)
-        y = sibling(root, &adj_op_max_pool, uses);
+        y = adj_sibling(root, &adj_op_max_pool, uses);
     if (y == NULL || y->op != &adj_op_max_pool || !takes(y) || max < 3)
         return 0;
-    const adj_node *argmax = sibling(y, &adj_op_max_pool_argmax, uses), *relu = relu_of(y, uses);
+    const adj_node *argmax = adj_sibling(y, &adj_op_max_pool_argmax, uses),
+                   *relu = relu_of(y, uses);
     group[n++] = y;
     if (argmax != NULL && takes(argmax))
         group[n++] = argmax;
