@@ -67,8 +67,8 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
-static const adj_kernel *const kernels[] = {&direct_chain, &direct_depthwise, &direct_max_pool,
-                                            NULL};
+static const adj_kernel *const kernels[] = {&direct_chain, &direct_conv_lowered, &direct_depthwise,
+                                            &direct_max_pool, NULL};
 
 const adj_backend adj_backend_direct = {.name = "direct",
                                         .open = open,

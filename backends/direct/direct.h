@@ -10,6 +10,7 @@
 
 struct chain;
 struct chain_strip;
+struct conv_lowered_code;
 struct depthwise_code;
 struct max_pool_code;
 struct max_pool_argmax_code;
@@ -18,6 +19,7 @@ typedef struct { /* the code for one instruction set */
     const char *name;
     void (*chain_segment)(const struct chain *p, const adj_call *c, int segment, int thread);
     void (*(*chain_strip)(int what))(const struct chain_strip *s);
+    const struct conv_lowered_code *conv_lowered[2][3]; /* [is it f64][direction]; or NULL */
     const struct depthwise_code *depthwise_image, *depthwise_filter;
     const struct depthwise_code *depthwise_image_f64, *depthwise_filter_f64;
     const struct max_pool_code *max_pool, *max_pool_bf16;
@@ -47,6 +49,6 @@ adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 void direct_reorder_drop(void *backend, void *state);
 
-extern const adj_kernel direct_chain, direct_depthwise, direct_max_pool;
+extern const adj_kernel direct_chain, direct_conv_lowered, direct_depthwise, direct_max_pool;
 
 #endif

@@ -1,0 +1,277 @@
+/* test_direct_conv.c - the direct dense kernels for few channels on integers, bit for bit against
+ * the definition: every instruction set and type, on one thread and on three. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/candidates.h"
+#include "tests/oracle.h"
+
+static test_backend direct_open(const char *isa, int threads)
+{
+    setenv("ADJOINT_MAX_ISA", isa, 1);
+    return backend_open_for("direct", threads);
+}
+
+static double rounded(adj_dtype dtype, double v)
+{
+    char stored[8];
+    adj_store(dtype, stored, 0, v);
+    return adj_load(dtype, stored, 0);
+}
+
+typedef struct {
+    fixture f;
+    adj_node *result[3];
+    double *want[3];
+    int64_t n[3];
+    char text[200];
+} problem;
+
+static problem problem_new(oracle_conv row, adj_dtype dtype)
+{
+    oracle_sizes s = oracle_sizes_of(row);
+    problem p = {.f = fixture_new()};
+    adj_node *x = given_integers(&p.f, dtype, s.x, -3, 3);
+    adj_node *w = given_integers(&p.f, dtype, s.w, -2, 2);
+    adj_node *dy = given_integers(&p.f, dtype, s.y, -3, 3);
+    p.result[ORACLE_Y] = adj_conv2d(x, w, &s.attrs);
+    p.result[ORACLE_DX] = adj_conv2d_backprop_input(s.x, w, dy, &s.attrs);
+    p.result[ORACLE_DW] = adj_conv2d_backprop_filter(x, s.w, dy, &s.attrs);
+    for (int k = 0; k < 3; k++) {
+        cr_assert_not_null(p.result[k], "%s", adj_graph_message(p.f.g));
+        p.n[k] = adj_shape_elems(p.result[k]->type.shape);
+        p.want[k] =
+            oracle_convolve(&s, (enum oracle_result)k, p.f.value[0], p.f.value[1], p.f.value[2]);
+        for (int64_t i = 0; i < p.n[k]; i++)
+            p.want[k][i] = rounded(dtype, p.want[k][i]);
+    }
+    const oracle_conv *a = &s.a;
+    snprintf(p.text, sizeof p.text,
+             "%s n%d %dx%d c%d k%dx%d o%d s%dx%d d%dx%d padding %d (%d %d %d %d)",
+             adj_dtype_name(dtype), a->n, a->h, a->w, a->c, a->kh, a->kw, a->last, a->sh, a->sw,
+             a->dh, a->dw, (int)a->padding, a->pad[0], a->pad[1], a->pad[2], a->pad[3]);
+    return p;
+}
+
+static void problem_free(problem *p)
+{
+    for (int k = 0; k < 3; k++)
+        free(p->want[k]);
+    fixture_free(&p->f);
+}
+
+/* Returns how many candidates there were. */
+static int expect_exact(problem *p, const test_backend *t, int which, const char *isa)
+{
+    int candidate = 0;
+    for (; p->n[which] > 0; candidate++) {
+        const adj_node *node = p->result[which];
+        outcome o = run_candidate(&p->f, t, 1, &node, candidate);
+        if (o.status == ADJ_ENOKERNEL)
+            break;
+        cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+        cr_assert_not_null(strstr(o.impl, isa), "%s", o.impl);
+        for (int64_t i = 0; i < p->n[which]; i++)
+            cr_assert(o.y[i] == p->want[which][i], "%s %s %s: [%ld] is %g, not %g", o.impl,
+                      node->op->name, p->text, (long)i, o.y[i], p->want[which][i]);
+        free(o.y);
+    }
+    return candidate;
+}
+
+static const enum oracle_result ours[] = {ORACLE_DX};
+enum { N_OURS = sizeof ours / sizeof *ours };
+
+static void expect_row_on(oracle_conv row, const char *isa)
+{
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F64};
+    row.in = row.c;
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
+        problem p = problem_new(row, dtypes[k]);
+        for (int threads = 1; threads <= 3; threads += 2) {
+            test_backend t = direct_open(isa, threads);
+            for (int i = 0; i < N_OURS; i++) {
+                int n = expect_exact(&p, &t, ours[i], isa);
+                cr_assert_eq(n, p.n[ours[i]] > 0, "%d candidates: %s", n, p.text);
+            }
+            backend_close(&t);
+        }
+        problem_free(&p);
+    }
+}
+
+/* Shapes at the limits of what loops are cut into. */
+static const oracle_conv rows[] = {
+    {.n = 2, .h = 9, .w = 11, .c = 3, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 2, .h = 28, .w = 28, .c = 1, .kh = 5, .kw = 5, .last = 6, .padding = ADJ_SAME},
+    {.n = 1, .h = 33, .w = 30, .c = 3, .kh = 7, .kw = 7, .last = 20, .sh = 2, .sw = 2},
+    {.n = 1, .h = 20, .w = 21, .c = 4, .kh = 7, .kw = 7, .last = 5, .padding = ADJ_SAME},
+    {.n = 1, .h = 15, .w = 40, .c = 2, .kh = 11, .kw = 11, .last = 3, .sh = 4, .sw = 4},
+    {.n = 3, .h = 5, .w = 5, .c = 1, .kh = 1, .kw = 1, .last = 33, .sh = 3, .sw = 3},
+    {.n = 1, .h = 6, .w = 7, .c = 8, .kh = 2, .kw = 4, .last = 17, .sh = 1, .sw = 3},
+    {.n = 1, .h = 7, .w = 6, .c = 5, .kh = 4, .kw = 1, .last = 9, .sh = 3, .sw = 2},
+    {.n = 1, .h = 3, .w = 4, .c = 3, .kh = 7, .kw = 7, .last = 8, .padding = ADJ_SAME},
+    {.n = 1, .h = 40, .w = 40, .c = 2, .kh = 3, .kw = 3, .last = 2, .sh = 32, .sw = 32},
+    {.n = 1, .h = 3, .w = 33, .c = 1, .kh = 3, .kw = 32, .last = 1, .padding = ADJ_SAME},
+    {.n = 1, .h = 33, .w = 3, .c = 1, .kh = 32, .kw = 2, .last = 1, .sh = 2, .sw = 1},
+    {.n = 1, .h = 8, .w = 300, .c = 4, .kh = 7, .kw = 7, .last = 1, .padding = ADJ_SAME}, /* strips
+                                                                                           */
+    {.n = 2,
+     .h = 4,
+     .w = 521,
+     .c = 3,
+     .kh = 3,
+     .kw = 7,
+     .last = 2,
+     .sh = 1,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 1, .h = 2, .w = 700, .c = 8, .kh = 2, .kw = 5, .last = 1, .sh = 1, .sw = 5},
+    {.n = 1,
+     .h = 2,
+     .w = 3,
+     .c = 3,
+     .kh = 2,
+     .kw = 2,
+     .last = 1,
+     .padding = ADJ_EXPLICIT,
+     .pad = {5, 0, 0, 7}},
+    {.n = 1,
+     .h = 2,
+     .w = 3,
+     .c = 2,
+     .kh = 2,
+     .kw = 2,
+     .last = 2,
+     .sh = 3,
+     .sw = 3,
+     .padding = ADJ_EXPLICIT,
+     .pad = {9, 4, 8, 1}},
+    {.n = 0, .h = 4, .w = 4, .c = 3, .kh = 2, .kw = 2, .last = 1},
+    {.n = 2,
+     .h = 0,
+     .w = 3,
+     .c = 2,
+     .kh = 1,
+     .kw = 1,
+     .last = 3,
+     .padding = ADJ_EXPLICIT,
+     .pad = {1, 1, 1, 1}},
+};
+
+static void listed(const char *isa)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_row_on(rows[i], isa);
+}
+
+Test(direct_conv, listed_base) { listed("base"); }
+Test(direct_conv, listed_avx2) { listed("avx2"); }
+Test(direct_conv, listed_avx512) { listed("avx512"); }
+
+static int draw(uint32_t *counter, int lo, int hi)
+{
+    uint32_t word[4];
+    adj_philox((uint32_t[]){(*counter)++, 0, 0, 0}, (uint32_t[]){3, 4}, word);
+    return lo + (int)(word[0] % (uint32_t)(hi - lo + 1));
+}
+
+/* EXPLICIT has room for the kernel. */
+static oracle_conv random_row(uint32_t *k)
+{
+    static const int outputs[] = {1, 2, 3, 8, 15, 16, 17, 24, 33, 48};
+    oracle_conv a = {.n = draw(k, 1, 3),
+                     .h = draw(k, 1, 14),
+                     .w = draw(k, 1, 41),
+                     .c = draw(k, 1, 5),
+                     .kh = draw(k, 1, 9),
+                     .kw = draw(k, 1, 9),
+                     .last = outputs[draw(k, 0, 9)],
+                     .sh = draw(k, 1, 4),
+                     .sw = draw(k, 1, 4)};
+    a.padding = draw(k, 0, 1) ? ADJ_SAME : ADJ_EXPLICIT;
+    for (int i = 0; i < 4; i++)
+        a.pad[i] = draw(k, 0, 4);
+    int short_h = a.kh - a.h - a.pad[0] - a.pad[1];
+    int short_w = a.kw - a.w - a.pad[2] - a.pad[3];
+    a.pad[1] += short_h > 0 ? short_h : 0;
+    a.pad[3] += short_w > 0 ? short_w : 0;
+    return a;
+}
+
+static void random_rows(const char *isa, uint32_t k)
+{
+    for (int i = 0; i < 60; i++)
+        expect_row_on(random_row(&k), isa);
+}
+
+Test(direct_conv, random_base) { random_rows("base", 0); }
+Test(direct_conv, random_avx2) { random_rows("avx2", 100000); }
+Test(direct_conv, random_avx512) { random_rows("avx512", 200000); }
+
+/* Sums have one order, whatever the threads. */
+Test(direct_conv, same_bits_for_any_threads)
+{
+    const oracle_conv row = {.n = 5,
+                             .h = 19,
+                             .w = 21,
+                             .c = 3,
+                             .kh = 5,
+                             .kw = 3,
+                             .in = 3,
+                             .last = 24,
+                             .padding = ADJ_SAME};
+    oracle_sizes s = oracle_sizes_of(row);
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, s.x, -1, 1), *w = given_random(&f, ADJ_F32, s.w, -1, 1),
+             *dy = given_random(&f, ADJ_F32, s.y, -1, 1);
+    const adj_node *result[] = {adj_conv2d(x, w, &s.attrs),
+                                adj_conv2d_backprop_input(s.x, w, dy, &s.attrs),
+                                adj_conv2d_backprop_filter(x, s.w, dy, &s.attrs)};
+    for (int i = 0; i < N_OURS; i++) {
+        const adj_node *y = result[ours[i]];
+        size_t bytes = (size_t)adj_shape_elems(y->type.shape) * sizeof(double);
+        double *want = NULL;
+        for (int threads = 1; threads <= 8; threads++) {
+            test_backend t = direct_open("avx512", threads);
+            outcome o = run_candidate(&f, &t, 1, &y, 0);
+            cr_assert_eq(o.status, ADJ_OK);
+            if (want == NULL)
+                want = o.y;
+            else {
+                cr_assert(memcmp(want, o.y, bytes) == 0, "%d threads", threads);
+                free(o.y);
+            }
+            backend_close(&t);
+        }
+        free(want);
+    }
+    fixture_free(&f);
+}
+
+/* What is not ours is refused with the reason. */
+Test(direct_conv, refused)
+{
+    static const adj_conv attrs[] = {
+        {.format = ADJ_NCHW}, {.dilation = {1, 1, 2, 1}}, {.format = ADJ_NHWC}};
+    static const int64_t channels[] = {3, 3, 9};
+    test_backend t = direct_open("avx512", 1);
+    for (int i = 0; i < 3; i++) {
+        fixture f = fixture_new();
+        int64_t c = channels[i];
+        int first = attrs[i].format == ADJ_NCHW;
+        adj_shape size = {4, {1, first ? c : 8, 8, first ? 8 : c}};
+        adj_node *x = given_integers(&f, ADJ_F32, size, -3, 3);
+        adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, c, 4}}, -3, 3);
+        adj_node *y = adj_conv2d(x, w, &attrs[i]);
+        cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+        adj_node *dy = given_integers(&f, ADJ_F32, y->type.shape, -3, 3);
+        const adj_node *dx = adj_conv2d_backprop_input(size, w, dy, &attrs[i]);
+        outcome o = run_candidate(&f, &t, 1, &dx, 0);
+        cr_assert_eq(o.status, ADJ_ENOKERNEL);
+        cr_assert_not_null(strstr(o.why, "NHWC"), "%s", o.why);
+        fixture_free(&f);
+    }
+    backend_close(&t);
+}
