@@ -32,7 +32,7 @@ enum {
     DEPTHWISE_K = 64,       /* most kernel rows or columns */
     DEPTHWISE_STRIDE = 32,  /* largest stride */
     DEPTHWISE_LANES = 16,   /* periods are multiples of it: the longest vector */
-    DEPTHWISE_CHUNK = 64,   /* lanes of a chunk, about */
+    DEPTHWISE_CHUNK = 64,   /* lanes of a chunk, about, if pixels are cut */
     DEPTHWISE_SEGMENTS = 16 /* jobs of a filter gradient, about */
 };
 

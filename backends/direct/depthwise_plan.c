@@ -87,6 +87,17 @@ static void set_runs_in_place(depthwise *d)
         cut(d, all[i]);
 }
 
+/* Up to how many lanes pixels stay whole. Rows of whole pixels are contiguous, which memory likes,
+ * until a ring of them fills the second cache; sums of filter gradients, loaded and stored for each
+ * row, want the first one. Measured over the cells of bench/floors.py: 1.17 times as fast as chunks
+ * of 64 in y, 1.09 in dx, 1.1 in dw with strides. */
+static ptrdiff_t most_whole(const depthwise *d)
+{
+    if (!d->is_dw)
+        return 512;
+    return d->g.sw > 1 ? 256 : DEPTHWISE_CHUNK;
+}
+
 /* Chunks of whole channels in whole vectors, if that is not far too much. */
 static void set_chunks(depthwise *d)
 {
@@ -94,7 +105,7 @@ static void set_chunks(depthwise *d)
     ptrdiff_t period = lcm(d->lanes, DEPTHWISE_LANES), unit = lcm(d->multiplier, DEPTHWISE_LANES);
     d->flat = padded > d->lanes + d->lanes / 10 && period <= FLAT_PERIOD;
     d->chunk = d->lanes;
-    if (!d->flat && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
+    if (!d->flat && d->lanes > most_whole(d) && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
         ptrdiff_t wanted = divide_up(d->lanes, DEPTHWISE_CHUNK);
         d->chunk = smaller(d->lanes, round_up(divide_up(d->lanes, wanted), unit));
     }
