@@ -73,6 +73,7 @@ typedef struct depthwise {
     ptrdiff_t n_chunk, chunk;
     int flat;
     int in_place; /* rows are not prepared */
+    int fetches;  /* rows ahead of their use */
     /* prepared rows */
     ptrdiff_t pad;      /* columns before column 0 */
     ptrdiff_t columns;  /* of each of the `step` classes */

@@ -132,6 +132,15 @@ static void set_rows(depthwise *d)
     d->weights = g->kh * g->kw * c.period;
 }
 
+/* Hardware does so itself when rows are gone through in memory's order, unless it is far away. */
+static int is_worth_fetching(const depthwise *d)
+{
+    const ptrdiff_t far = 6 << 20; /* elements: beyond a third cache */
+    return d->n_chunk > 1 ||
+           (d->lanes > DEPTHWISE_LANES &&
+            d->g.n * (d->from_h * d->from_w * d->from_c + d->to_h * d->to_w * d->to_c) > far);
+}
+
 static size_t reserve(size_t *at, ptrdiff_t elements, size_t each)
 {
     size_t offset = *at;
@@ -204,5 +213,6 @@ int depthwise_plan(depthwise *d, size_t *scratch)
     if (d->in_place)
         set_runs_in_place(d);
     set_jobs(d);
+    d->fetches = is_worth_fetching(d);
     return set_scratch(d, scratch);
 }

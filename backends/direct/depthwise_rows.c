@@ -166,6 +166,10 @@ ptrdiff_t REAL(depthwise_offset)(const depthwise_image *p, const depthwise_tap *
 static void fetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptrdiff_t lanes)
 {
     enum { LINE = 64 / sizeof(real) };
+    if (lanes == step) { /* a whole row */
+        lanes *= pixels;
+        pixels = 1;
+    }
     for (ptrdiff_t i = 0; i < pixels; i++)
         for (ptrdiff_t lane = 0; lane < lanes; lane += LINE)
             __builtin_prefetch(x + i * step + lane, 1);
@@ -175,7 +179,7 @@ void REAL(depthwise_fetch)(const depthwise_image *p, const real *to, ptrdiff_t a
 {
     const depthwise *d = p->d;
     ptrdiff_t lanes = p->chunk.valid;
-    if (at >= d->to_h || d->n_chunk == 1)
+    if (at >= d->to_h || !d->fetches)
         return;
     if (to != NULL)
         fetch_pixels(to + at * d->to_w * d->to_c + p->chunk.first, d->to_w, d->to_c, lanes);

@@ -27,9 +27,8 @@ int REAL(depthwise_sum)(const depthwise_image *p, ptrdiff_t to, const depthwise_
 int REAL(depthwise_correlate)(const depthwise_image *p, ptrdiff_t to, const depthwise_run *r,
                               grid *g);
 
-/* Fetches what the loops will go through in another order than memory's, as pixels are cut into
- * chunks: those of row `at` of y, dx or dy; and, if rows are read in place, of those rows of `from`
- * that row `at` is the first to read. */
+/* If d->fetches: fetches the pixels of row `at` of y, dx or dy; and, if rows are read in place, of
+ * those rows of `from` that row `at` is the first to read. */
 void REAL(depthwise_fetch)(const depthwise_image *p, const real *to, ptrdiff_t at);
 /* n elements to reals. */
 void REAL(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *to, const void *from);
