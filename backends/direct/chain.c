@@ -4,7 +4,7 @@
 
 #include "chain_strip.h"
 
-enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 4 };
+enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
 
 /* ---- which nodes ---- */
 
@@ -155,7 +155,8 @@ static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape s
 
 static int64_t gcd(int64_t a, int64_t b) { return b == 0 ? a : gcd(b, a % b); }
 
-/* Rows are multiples of the channels and, unless that makes them long, of some vectors. */
+/* Rows are multiples of the channels and, unless that makes them long, of some vectors. The shorter
+ * they are, the fewer registers their columns take, and the straighter the way through memory. */
 static void set_rows(chain *p)
 {
     int64_t unit = p->channels / gcd(p->channels, STRIP_WIDTH) * STRIP_WIDTH;
@@ -163,6 +164,9 @@ static void set_rows(chain *p)
         unit = p->channels;
     p->row = (ROW + unit - 1) / unit * unit;
     p->chunk = p->row * (p->row < CHAIN_CHUNK ? CHAIN_CHUNK / p->row : 1);
+    p->narrow = STRIP_WIDTH % p->channels == 0   ? STRIP_WIDTH
+                : p->channels % STRIP_WIDTH == 0 ? p->channels
+                                                 : p->row;
 }
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -176,13 +180,13 @@ static size_t reserve(size_t *scratch, size_t bytes)
 
 static size_t set_scratch(chain *p)
 {
-    size_t bytes = 0, row = (size_t)p->row, sums = (size_t)p->n_sum;
+    size_t bytes = 0, row = (size_t)p->row, narrow = (size_t)p->narrow, sums = (size_t)p->n_sum;
     size_t threads = (size_t)p->threads, segments = (size_t)p->segments;
     p->buffers_each = (size_t)p->n_buffer * (size_t)p->chunk * sizeof(float);
     p->buffers = reserve(&bytes, p->buffers_each * threads);
     p->periods = reserve(&bytes, (size_t)p->n_period * row * sizeof(float));
     p->constants = reserve(&bytes, (size_t)p->n_node * CHAIN_CONSTANTS * sizeof(float));
-    p->columns_each = aligned(row * (2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float)));
+    p->columns_each = aligned(narrow * (2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float)));
     p->columns = reserve(&bytes, p->columns_each * sums * threads);
     p->partials_each = 3 * (size_t)p->channels * sizeof(double);
     p->partials = reserve(&bytes, p->partials_each * sums * segments);

@@ -90,6 +90,7 @@ typedef struct chain {
     int64_t n;        /* elements */
     int64_t channels; /* 1: no node asks for them */
     int64_t row, chunk;
+    int64_t narrow; /* a part of a row that has each channel equally often: sums have its columns */
     int n_node, n_value, n_buffer, n_period, n_sum;
     chain_node node[CHAIN_NODES];
     chain_value value[CHAIN_VALUES];
@@ -100,7 +101,7 @@ typedef struct chain {
     size_t buffers, buffers_each;   /* per thread */
     size_t periods;                 /* float[n_period][row] */
     size_t constants;               /* float[n_node][CHAIN_CONSTANTS] */
-    size_t columns, columns_each;   /* per thread and sum: double[2][row], float[3][row] */
+    size_t columns, columns_each;   /* per thread and sum: double[2][narrow], float[3][narrow] */
     size_t partials, partials_each; /* per segment and sum: double[3][channels] */
 } chain;
 

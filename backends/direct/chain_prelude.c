@@ -171,10 +171,10 @@ static double *partial(const chain *p, const adj_call *c, int segment, const cha
  * squared deviations from it, in the place of the sums. */
 static void set_moments(const chain *p, double *part, double n)
 {
-    double *mean = part, *m2 = part + p->channels, *shift = m2 + p->channels;
+    double *mean = part, *m2 = part + p->channels, *shift = m2 + p->channels, share = 1 / n;
     for (int64_t k = 0; k < p->channels; k++) {
-        double rest = m2[k] - mean[k] * mean[k] / n;
-        mean[k] = shift[k] + mean[k] / n;
+        double rest = m2[k] - mean[k] * mean[k] * share;
+        mean[k] = shift[k] + mean[k] * share;
         m2[k] = rest < 0 ? 0 : rest;
     }
 }

@@ -7,7 +7,6 @@
 
 enum {
     FLUSH = 64, /* rows that are summed in float */
-    SHORT = 64, /* a divisor of a row's length, where channels divide it */
     LINE = 64   /* bytes of a cache line */
 };
 
@@ -46,17 +45,17 @@ typedef struct { /* a sum's columns: in double, and in float since the last flus
 
 static columns columns_of(const pass *s, const chain_node *d)
 {
-    int64_t row = s->p->row;
+    int64_t n = s->p->narrow;
     double *total = (double *)(s->columns + s->p->columns_each * (size_t)d->sum);
-    float *sum = (float *)(total + 2 * row);
-    return (columns){{total, total + row}, {sum, sum + row, sum + 2 * row}};
+    float *sum = (float *)(total + 2 * n);
+    return (columns){{total, total + n}, {sum, sum + n, sum + 2 * n}};
 }
 
 /* The columns of a sum, added modulo the channels. */
 static void fold(const chain *p, const double *column, double *channel)
 {
     memset(channel, 0, (size_t)p->channels * sizeof *channel);
-    for (int64_t first = 0; first < p->row; first += p->channels)
+    for (int64_t first = 0; first < p->narrow; first += p->channels)
         for (int64_t k = 0; k < p->channels; k++)
             channel[k] += column[first + k];
 }
@@ -65,26 +64,22 @@ static void flush(const pass *s, const chain_node *d)
 {
     columns sums = columns_of(s, d);
     for (int i = 0; i < 2; i++)
-        for (int64_t k = 0; k < s->p->row; k++) {
+        for (int64_t k = 0; k < s->p->narrow; k++) {
             sums.total[i][k] += (double)sums.sum[i][k];
             sums.sum[i][k] = 0;
         }
 }
 
-/* The shorter the rows, the fewer registers their columns take, and the straighter the way through
- * memory: a part of a row that has each channel equally often will do. */
-static int64_t short_row(const chain *p) { return SHORT % p->channels == 0 ? SHORT : p->row; }
-
 /* The whole rows of a chunk, and what is left of a row behind them. */
 static chain_block whole_rows(const pass *s)
 {
-    int64_t row = short_row(s->p);
+    int64_t row = s->p->narrow;
     return (chain_block){s->n / row, row, row};
 }
 
 static chain_block last_row(const pass *s)
 {
-    int64_t row = short_row(s->p);
+    int64_t row = s->p->narrow;
     return (chain_block){1, row, s->n % row};
 }
 
@@ -92,7 +87,7 @@ static chain_block last_row(const pass *s)
 static void skip_rows(const pass *s, int n, const float *const x[], const int is_period[],
                       const float *rest[])
 {
-    ptrdiff_t skipped = s->n - s->n % short_row(s->p);
+    ptrdiff_t skipped = s->n - s->n % s->p->narrow;
     for (int i = 0; i < n; i++)
         rest[i] = is_period[i] ? x[i] : x[i] + skipped;
 }
@@ -114,16 +109,17 @@ static void set_shift(const pass *s, const chain_node *d, const float *const x[]
     const chain *p = s->p;
     columns sums = columns_of(s, d);
     float *shift = sums.sum[2];
+    double share = (double)p->channels / (double)s->n;
     add_chunk(s, d, CHAIN_SUM, x, is_period, 1);
     for (int64_t k = 0; k < p->channels; k++) {
         double sum = 0;
-        for (int64_t i = k; i < p->row; i += p->channels)
+        for (int64_t i = k; i < p->narrow; i += p->channels)
             sum += (double)sums.sum[0][i];
-        shift[k] = (float)(sum * (double)p->channels / (double)s->n);
+        shift[k] = (float)(sum * share);
     }
-    for (int64_t i = p->channels; i < p->row; i++)
+    for (int64_t i = p->channels; i < p->narrow; i++)
         shift[i] = shift[i - p->channels];
-    memset(sums.sum[0], 0, (size_t)p->row * sizeof(float));
+    memset(sums.sum[0], 0, (size_t)p->narrow * sizeof(float));
 }
 
 static void compute_node(const pass *s, const chain_node *d, float *y, const float *const x[],
@@ -137,7 +133,7 @@ static void compute_node(const pass *s, const chain_node *d, float *y, const flo
     if (loop != NULL) {
         skip_rows(s, n_x, x, is_period, at);
         loop(whole_rows(s), y, x);
-        loop(last_row(s), y + s->n - s->n % short_row(s->p), at);
+        loop(last_row(s), y + s->n - s->n % s->p->narrow, at);
         return;
     }
     for (int i = 0; i < n_x; i++)
@@ -232,8 +228,8 @@ static void point_to_sums(const pass *s, chain_strip *t)
     }
 }
 
-/* Elements first .. first + rows * row of the chunk. */
-static void run_rows(const pass *s, chain_strip *t, int64_t first, chain_block b)
+/* Rows of the strip, from an element on. */
+static void run_rows(const pass *s, chain_strip *t, chain_block b, int64_t first)
 {
     const chain_plan *plan = &s->p->strip;
     adj_dtype dtype = (adj_dtype)plan->dtype;
@@ -241,12 +237,13 @@ static void run_rows(const pass *s, chain_strip *t, int64_t first, chain_block b
     t->row = b.row;
     t->width = b.width;
     for (int i = 0; i < STRIP_IN; i++)
-        t->x[i] = element(s->c->in[plan->in[i]], dtype, s->first + first);
+        t->x[i] = element(s->c->in[plan->in[i]], dtype, first);
     if (plan->out >= 0)
-        t->y = (void *)element(s->c->out[plan->out], dtype, s->first + first);
+        t->y = (void *)element(s->c->out[plan->out], dtype, first);
     s->p->strip_loop(t);
 }
 
+/* From the segment's first chunk. */
 static void set_strip_shift(const pass *s)
 {
     const chain_node *d = &s->p->node[s->p->strip.norm_sums[0]];
@@ -257,20 +254,33 @@ static void set_strip_shift(const pass *s)
     set_shift(s, d, (const float *const[]){read_from(s, v)}, (const int[]){0});
 }
 
-static void run_strip(const pass *s, int is_first)
+static void flush_all(const pass *s)
+{
+    for (int i = 0; i < s->p->n_node; i++)
+        if (s->p->node[i].sum >= 0)
+            flush(s, &s->p->node[i]);
+}
+
+/* The segment, as many rows at a time as are summed in float. */
+static void run_strip(pass *s, int64_t to)
 {
     const chain *p = s->p;
     int constants = p->strip.what & STRIP_NORM ? 3 : p->strip.what & STRIP_GRAD ? 4 : 0;
     chain_strip t = {0};
-    if ((p->strip.what & STRIP_STATS) && is_first)
+    s->n = (ptrdiff_t)(to - s->first < p->chunk ? to - s->first : p->chunk);
+    if ((p->strip.what & STRIP_STATS) && s->n > 0)
         set_strip_shift(s);
     point_to_sums(s, &t);
     for (int i = 0; i < constants; i++)
         t.constant[i] = period(s, p->strip.norm + i);
-    chain_block whole = whole_rows(s), last = last_row(s);
-    run_rows(s, &t, 0, whole);
-    if (last.width > 0)
-        run_rows(s, &t, whole.rows * whole.row, last);
+    for (; s->first < to; s->first += s->n) {
+        s->n = (ptrdiff_t)(to - s->first < FLUSH * p->row ? to - s->first : FLUSH * p->row);
+        chain_block whole = whole_rows(s), last = last_row(s);
+        run_rows(s, &t, whole, s->first);
+        if (last.width > 0)
+            run_rows(s, &t, last, s->first + whole.rows * whole.row);
+        flush_all(s);
+    }
 }
 
 static void start_sums(const pass *s)
@@ -304,17 +314,17 @@ void DIRECT(chain_segment)(const chain *p, const adj_call *c, int segment, int t
     s.columns = (char *)c->scratch + p->columns + p->columns_each * (size_t)(thread * p->n_sum);
     chain_bounds(p, segment, &from, &to);
     start_sums(&s);
-    for (s.first = from; s.first < to; s.first += p->chunk) {
+    s.first = from;
+    if (p->strip_loop != NULL)
+        run_strip(&s, to);
+    for (; s.first < to; s.first += p->chunk) {
         s.n = (ptrdiff_t)(to - s.first < p->chunk ? to - s.first : p->chunk);
-        if (p->strip_loop != NULL)
-            run_strip(&s, s.first == from);
-        else
-            run_chunk(&s, s.first == from, to);
+        run_chunk(&s, s.first == from, to);
         s.rows += p->chunk / p->row;
-        for (int i = 0; i < p->n_node && s.rows >= FLUSH; i++)
-            if (p->node[i].sum >= 0)
-                flush(&s, &p->node[i]);
-        s.rows = s.rows >= FLUSH ? 0 : s.rows;
+        if (s.rows >= FLUSH) {
+            flush_all(&s);
+            s.rows = 0;
+        }
     }
     keep_sums(&s, segment);
 }

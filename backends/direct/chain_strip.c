@@ -6,10 +6,16 @@
 
 enum { LANES = VECTOR_BYTES / sizeof(float), WIDE = STRIP_WIDTH / LANES };
 
+static const uint32_t UPPER = 0xffff0000;
+
 typedef float vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 typedef uint32_t bits __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
-typedef uint16_t halves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
+/* Two neighbouring columns as one number: of bf16, of f32. */
+typedef uint32_t half_pairs __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
+typedef uint64_t pairs __attribute__((vector_size(2 * VECTOR_BYTES), aligned(4), may_alias));
 
+/* STRIP_WIDTH columns; of bf16, the lower ones of WIDE / 2 vectors of pairs at even, the upper ones
+ * at odd places: so widening and narrowing move nothing from lane to lane. */
 typedef struct {
     vector v[WIDE];
 } columns;
@@ -28,10 +34,29 @@ __attribute__((always_inline)) static inline void store(float *p, columns c)
         ((vector *)p)[k] = c.v[k];
 }
 
-/* The product is a shift, which gcc 12's -fanalyzer takes for too far. */
-__attribute__((always_inline)) static inline vector widen(halves h)
+/* Constants or sums of columns. */
+__attribute__((always_inline)) static inline columns load_columns(const float *p, int what)
 {
-    return (vector)(__builtin_convertvector(h, bits) * 0x10000u);
+    columns c;
+    if (!(what & STRIP_HALF))
+        return load(p);
+    for (int k = 0; k < WIDE; k += 2) {
+        pairs both = ((const pairs *)p)[k / 2];
+        c.v[k] = (vector) __builtin_convertvector(both, bits);
+        c.v[k + 1] = (vector) __builtin_convertvector(both >> 32, bits);
+    }
+    return c;
+}
+
+__attribute__((always_inline)) static inline void store_columns(float *p, columns c, int what)
+{
+    if (!(what & STRIP_HALF)) {
+        store(p, c);
+        return;
+    }
+    for (int k = 0; k < WIDE; k += 2)
+        ((pairs *)p)[k / 2] = __builtin_convertvector((bits)c.v[k], pairs) |
+                              __builtin_convertvector((bits)c.v[k + 1], pairs) << 32;
 }
 
 /* To nearest even; the bf16 bits are the upper ones. What would make a NaN infinite or 0, ones in
@@ -47,8 +72,11 @@ __attribute__((always_inline)) static inline columns load_row(const void *p, ptr
     columns c;
     if (!(what & STRIP_HALF))
         return load((const float *)p + at);
-    for (int k = 0; k < WIDE; k++)
-        c.v[k] = widen(((const halves *)((const uint16_t *)p + at))[k]);
+    for (int k = 0; k < WIDE; k += 2) {
+        bits both = ((const half_pairs *)((const uint16_t *)p + at))[k / 2];
+        c.v[k] = (vector)(both << 16);
+        c.v[k + 1] = (vector)(both & UPPER);
+    }
     return c;
 }
 
@@ -60,10 +88,11 @@ __attribute__((always_inline)) static inline columns store_row(void *p, ptrdiff_
         store((float *)p + at, c);
         return c;
     }
-    for (int k = 0; k < WIDE; k++) {
-        bits b = round_to_bf16(c.v[k]) >> 16;
-        ((halves *)((uint16_t *)p + at))[k] = __builtin_convertvector(b, halves);
-        c.v[k] = (vector)(b << 16);
+    for (int k = 0; k < WIDE; k += 2) {
+        bits lower = round_to_bf16(c.v[k]) >> 16, upper = round_to_bf16(c.v[k + 1]) & UPPER;
+        ((half_pairs *)((uint16_t *)p + at))[k / 2] = lower | upper;
+        c.v[k] = (vector)(lower << 16);
+        c.v[k + 1] = (vector)upper;
     }
     return c;
 }
@@ -78,14 +107,14 @@ __attribute__((always_inline)) static inline held hold(const chain_strip *s, ptr
     int constants = what & STRIP_NORM ? 3 : what & STRIP_GRAD ? 4 : 0;
     int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
     for (int k = 0; k < constants; k++)
-        h.k[k] = load(s->constant[k] + i);
+        h.k[k] = load_columns(s->constant[k] + i, what);
     for (int k = 0; k < pairs; k++) {
-        h.mean[k] = load(s->mean[k] + i);
-        h.first[k] = load(s->first[k] + i);
-        h.second[k] = load(s->second[k] + i);
+        h.mean[k] = load_columns(s->mean[k] + i, what);
+        h.first[k] = load_columns(s->first[k] + i, what);
+        h.second[k] = load_columns(s->second[k] + i, what);
     }
     if (what & STRIP_SUM)
-        h.sum = load(s->sum + i);
+        h.sum = load_columns(s->sum + i, what);
     return h;
 }
 
@@ -94,11 +123,11 @@ __attribute__((always_inline)) static inline void put_back(const chain_strip *s,
 {
     int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
     for (int k = 0; k < pairs; k++) {
-        store(s->first[k] + i, h->first[k]);
-        store(s->second[k] + i, h->second[k]);
+        store_columns(s->first[k] + i, h->first[k], what);
+        store_columns(s->second[k] + i, h->second[k], what);
     }
     if (what & STRIP_SUM)
-        store(s->sum + i, h->sum);
+        store_columns(s->sum + i, h->sum, what);
 }
 
 __attribute__((always_inline)) static inline columns compute(const chain_strip *s, ptrdiff_t at,
