@@ -21,6 +21,12 @@ static void print_buffer(FILE *f, const adj_exec *e, int i)
         fprintf(f, "@%zu", s->offset);
 }
 
+/* Does that result lie where operand k was? */
+static int takes_over(const adj_exec *e, const step *s, int writer, uint32_t in_place, int k)
+{
+    return (in_place >> k & 1) && e->buffer[s->out[writer]].slot == e->buffer[s->in[k]].slot;
+}
+
 static void print_step(FILE *f, const adj_exec *e, int i)
 {
     static const char *const kind_name[] = {[STEP_REORDER] = "reorder", [STEP_COPY] = "copy"};
@@ -47,8 +53,8 @@ static void print_step(FILE *f, const adj_exec *e, int i)
     for (int k = 0; k < s->n_out; k++)
         print_buffer(f, e, s->out[k]);
     for (int k = 0; k < s->n_in && k < 32 && s->kind == STEP_KERNEL; k++)
-        if ((s->prep.in_place >> k & 1) &&
-            e->buffer[s->out[s->prep.writer]].slot == e->buffer[s->in[k]].slot)
+        if (takes_over(e, s, s->prep.writer, s->prep.in_place, k) ||
+            takes_over(e, s, s->prep.writer_too, s->prep.in_place_too, k))
             fputs(" (in place)", f);
     if (s->prep.scratch > 0)
         fprintf(f, " scratch %zu@%zu", s->prep.scratch, e->slot[s->scratch].offset);

@@ -208,6 +208,19 @@ static adj_status start(grouping *w)
     return ADJ_OK;
 }
 
+/* The last id; after all others if only updates are computed. A gradient that is cast for an update
+ * in the same step is not late: what comes after it may overwrite parameters (memory.c). */
+static int64_t key_of(const node_group *g)
+{
+    int64_t last = 0;
+    int late = 1;
+    for (int m = 0; m < g->n; m++) {
+        last = g->node[m]->id > last ? g->node[m]->id : last;
+        late &= g->node[m]->role == ADJ_ROLE_UPDATE;
+    }
+    return late ? last + (INT64_C(1) << 40) : last;
+}
+
 adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
 {
     grouping w = {.e = e};
@@ -226,11 +239,7 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
     if (e->status != ADJ_OK)
         return e->status;
     for (int i = 0; i < w.n_group; i++)
-        for (int m = 0; m < w.group[i].n; m++) {
-            const adj_node *n = w.group[i].node[m];
-            int64_t late = n->role == ADJ_ROLE_UPDATE ? INT64_C(1) << 40 : 0;
-            key[i] = key[i] > late + n->id ? key[i] : late + n->id;
-        }
+        key[i] = key_of(&w.group[i]);
     e->n_group = order(&w, key, e->group);
     return ADJ_OK;
 }

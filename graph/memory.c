@@ -97,13 +97,11 @@ static int reads_twice(const adj_exec *e, const step *s, int from)
     return 0;
 }
 
-/* Step i's result in the operand's slot, if nobody else needs that from step i on. */
-static int share_slot_with(adj_exec *e, int i, int operand, int first_update)
+/* A result of step i in the operand's slot, if nobody else needs that from step i on. */
+static int share_slot_with(adj_exec *e, int i, int from, int to, update *u)
 {
     const step *s = &e->step[i];
-    int from = s->in[operand], to = s->out[s->prep.writer];
     const slot *old = &e->slot[e->buffer[from].slot];
-    update *u = i >= first_update ? update_in_place(e, from, to) : NULL;
     if (old->last_read != i || old->bytes != e->slot[e->buffer[to].slot].bytes ||
         e->buffer[from].layout != e->buffer[to].layout || (old->kept && u == NULL) ||
         e->slot[e->buffer[to].slot].kept || reads_twice(e, s, from))
@@ -114,13 +112,31 @@ static int share_slot_with(adj_exec *e, int i, int operand, int first_update)
     return 1;
 }
 
-static void share_slot(adj_exec *e, int i, int first_update)
+/* Lets a result of step i take over one of the operands in the mask: the leaf that it updates, else
+ * the first that can be had. */
+static void share_slot(adj_exec *e, int i, int writer, uint32_t may, int first_update)
 {
     const step *s = &e->step[i];
-    uint32_t may = s->kind == STEP_KERNEL ? s->prep.in_place : 0;
-    for (int k = 0; k < s->n_in && k < 32; k++)
-        if ((may >> k & 1) && share_slot_with(e, i, k, first_update))
+    int to = s->out[writer];
+    for (int k = 0; k < s->n_in && k < 32 && i >= first_update; k++) {
+        update *u = may >> k & 1 ? update_in_place(e, s->in[k], to) : NULL;
+        if (u != NULL && share_slot_with(e, i, s->in[k], to, u))
             return;
+    }
+    for (int k = 0; k < s->n_in && k < 32; k++)
+        if ((may >> k & 1) && share_slot_with(e, i, s->in[k], to, NULL))
+            return;
+}
+
+static void share_slots(adj_exec *e, int first_update)
+{
+    for (int i = 0; i < e->n_step; i++) {
+        const step *s = &e->step[i];
+        if (s->kind == STEP_KERNEL && s->prep.in_place != 0)
+            share_slot(e, i, s->prep.writer, s->prep.in_place, first_update);
+        if (s->kind == STEP_KERNEL && s->prep.in_place_too != 0)
+            share_slot(e, i, s->prep.writer_too, s->prep.in_place_too, first_update);
+    }
 }
 
 static void extend(slot *s, int first, int last)
@@ -265,9 +281,7 @@ static adj_status place_slots(adj_exec *e)
 adj_status plan_memory(adj_exec *e)
 {
     find_last_reads(e);
-    int first_update = first_update_step(e);
-    for (int i = 0; i < e->n_step; i++)
-        share_slot(e, i, first_update);
+    share_slots(e, first_update_step(e));
     if (find_lifetimes(e) != ADJ_OK || find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
         return e->status;
     for (int i = 0; i < e->n_slot; i++)

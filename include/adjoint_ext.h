@@ -175,6 +175,8 @@ typedef struct {            /* conversation between plan and kernel */
      * it. */
     uint32_t in_place;
     int writer;
+    uint32_t in_place_too; /* the same of another result */
+    int writer_too;
     int rank; /* 0: as good as any that is known; else the plan asks other backends as well, and
                  takes the lowest */
     char impl[64];     /* for the plan's printout */

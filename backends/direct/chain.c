@@ -193,17 +193,11 @@ static size_t set_scratch(chain *p)
     return bytes;
 }
 
-/* The first full result may be written over an operand that no later node reads. */
-static void set_in_place(const chain *p, const adj_group *g, adj_prep *prep)
+/* The operands that a node's result may be written over: no later node reads them. */
+static uint32_t may_be_overwritten(const chain *p, const adj_group *g, int producer)
 {
-    int producer = 0;
-    while (producer < p->n_node &&
-           (p->node[producer].y < 0 || p->value[p->node[producer].y].out < 0))
-        producer++;
-    if (producer == p->n_node)
-        return;
     const chain_value *y = &p->value[p->node[producer].y];
-    prep->writer = y->out;
+    uint32_t operands = 0;
     for (int i = 0; i < g->n_in && i < 32; i++) {
         int may = 0;
         for (int k = 0; k < p->n_value; k++)
@@ -212,7 +206,21 @@ static void set_in_place(const chain *p, const adj_group *g, adj_prep *prep)
         for (int k = producer + 1; k < p->n_node; k++)
             for (int j = 0; j < p->node[k].n_x; j++)
                 may &= p->value[p->node[k].x[j]].at != AT_IN || p->value[p->node[k].x[j]].in != i;
-        prep->in_place |= (uint32_t)may << i;
+        operands |= (uint32_t)may << i;
+    }
+    return operands;
+}
+
+/* The first two full results. */
+static void set_in_place(const chain *p, const adj_group *g, adj_prep *prep)
+{
+    int found = 0;
+    for (int i = 0; i < p->n_node && found < 2; i++) {
+        if (p->node[i].y < 0 || p->value[p->node[i].y].out < 0)
+            continue;
+        *(found == 0 ? &prep->writer : &prep->writer_too) = p->value[p->node[i].y].out;
+        *(found == 0 ? &prep->in_place : &prep->in_place_too) = may_be_overwritten(p, g, i);
+        found++;
     }
 }
 
