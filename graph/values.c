@@ -1,7 +1,10 @@
 /* values.c - values in and out of an executor: leaves, fetches, parameters by name. */
+#include <omp.h>
 #include <string.h>
 
 #include "exec.h"
+
+enum { PARALLEL_COPY = 1 << 19 };
 
 /* What a leaf of the user's graph is here; NULL when this executor does not hold it. */
 static leaf *find_leaf(const adj_exec *e, const adj_node *n)
@@ -28,6 +31,17 @@ static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, 
     return ADJ_OK;
 }
 
+/* Images are large enough for a copy to be worth all threads. */
+static void copy_bytes(const adj_exec *e, char *to, const char *from, size_t bytes)
+{
+    size_t parts = bytes >= PARALLEL_COPY && !omp_in_parallel() ? (size_t)e->threads : 1;
+#pragma omp parallel for num_threads(e->threads) if (parts > 1)
+    for (size_t i = 0; i < parts; i++) {
+        size_t first = bytes / parts * i, last = i + 1 < parts ? first + bytes / parts : bytes;
+        memcpy(to + first, from + first, last - first);
+    }
+}
+
 adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, size_t bytes)
 {
     if (e == NULL)
@@ -42,7 +56,7 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
                       "this executor needs)",
                       leaf_node->op->name, adj_node_name(leaf_node));
     if (bytes > 0)
-        memcpy(leaf_data(e, l), data, bytes);
+        copy_bytes(e, leaf_data(e, l), data, bytes);
     l->version++;
     return ADJ_OK;
 }
@@ -65,7 +79,7 @@ adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes)
     if (l == NULL && !e->has_run)
         return refuse(e, ADJ_EARG, "adj_get: adj_run has not completed yet");
     if (bytes > 0)
-        memcpy(out, e->slot[e->buffer[b].slot].data, bytes);
+        copy_bytes(e, out, e->slot[e->buffer[b].slot].data, bytes);
     return ADJ_OK;
 }
 
