@@ -198,3 +198,35 @@ Test(mixed, unknown_precision)
     adj_exec_free(e);
     adj_graph_free(g);
 }
+
+/* Lines of the printed plan in which a leaf is assigned, and those of them that say so in place. */
+static void count_updates(const adj_exec *e, int *all, int *in_place)
+{
+    char line[4096];
+    FILE *f = tmpfile();
+    adj_exec_print(f, e);
+    rewind(f);
+    while (fgets(line, sizeof line, f) != NULL) {
+        int assigns = strstr(line, " :=") != NULL;
+        *all += assigns;
+        *in_place += assigns && strstr(line, "(in place)") != NULL;
+    }
+    fclose(f);
+}
+
+/* A step with momentum writes both its results over what they replace, also where the gradient of a
+ * last layer, in a half type, is widened in the step that computes it. */
+Test(mixed, updates_are_made_in_place)
+{
+    unsetenv("ADJOINT_PLAN"); /* whatever all tests are run with */
+    network n = new_network("lenet");
+    for (int p = ADJ_PRECISION_AS_BUILT; p <= ADJ_PRECISION_BF16; p++) {
+        int all = 0, in_place = 0;
+        adj_exec *e = planned(&n, "onednn", (adj_precision)p, NULL);
+        count_updates(e, &all, &in_place);
+        cr_assert_eq(all, 16);
+        cr_assert_eq(in_place, all, "precision %d: %d of %d", p, in_place, all);
+        adj_exec_free(e);
+    }
+    adj_graph_free(n.g);
+}
