@@ -67,6 +67,7 @@ typedef struct depthwise {
     ptrdiff_t multiplier, lanes;
     ptrdiff_t from_h, from_w, from_c, to_h, to_w, to_c;
     ptrdiff_t step, phases;
+    int n_tap;
     depthwise_tap tap[DEPTHWISE_K]; /* by phase, then by column */
     int n_run;
     depthwise_run run[2 * DEPTHWISE_K + DEPTHWISE_STRIDE];

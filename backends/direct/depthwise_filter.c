@@ -37,6 +37,8 @@ static void add_row(const pass *s, ptrdiff_t row, const char *dy)
         from = (const real *)(const void *)dy + c->first;
     else
         REAL(depthwise_load)(&s->image, s->rows, dy);
+    depthwise_window window;
+    REAL(depthwise_look)(&s->image, row, &window);
     REAL(depthwise_fetch)(&s->image, is_ready ? s->dy : NULL, row + 1);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
@@ -44,7 +46,7 @@ static void add_row(const pass *s, ptrdiff_t row, const char *dy)
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
         g.y_step = is_ready ? d->to_c : c->period;
         g.y = (real *)from + r->first * (is_ready ? d->to_c : c->pitch);
-        REAL(depthwise_correlate)(&s->image, row, r, &g);
+        REAL(depthwise_correlate)(&s->image, &window, r, &g);
     }
 }
 
@@ -55,7 +57,6 @@ static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job,
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
     pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}};
-    s.image.chunk = depthwise_chunk_of(d, job % d->n_chunk);
     s.image.held = (ptrdiff_t *)(own + d->held);
     s.rows = (real *)(own + d->rows);
     s.sums = (real *)(own + d->sums);
@@ -63,8 +64,7 @@ static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job,
     memset(s.sums, 0, (size_t)d->weights * sizeof(real));
     memset(s.totals, 0, (size_t)d->weights * sizeof(double));
     memset(s.rows, 0, (size_t)d->buffer * sizeof(real));
-    if (!d->in_place)
-        REAL(depthwise_clear)(&s.image);
+    REAL(depthwise_begin)(&s.image, depthwise_chunk_of(d, job % d->n_chunk), 1);
     for (ptrdiff_t i = first; i < end; i++) {
         ptrdiff_t n = i / d->to_h;
         if (i == first || i % d->to_h == 0 || unflushed == FLUSH) {
@@ -72,10 +72,10 @@ static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job,
             unflushed = 0;
         }
         if (i == first || i % d->to_h == 0) {
-            s.image.from =
-                (const char *)call->in[d->from_in] + n * d->from_h * d->from_w * d->from_c * each;
+            REAL(depthwise_begin_image)
+            (&s.image,
+             (const char *)call->in[d->from_in] + n * d->from_h * d->from_w * d->from_c * each);
             s.dy = (const real *)call->in[d->other_in] + n * d->to_h * d->to_w * d->to_c;
-            REAL(depthwise_forget)(&s.image);
         }
         add_row(&s, i % d->to_h,
                 (const char *)call->in[d->other_in] + i * d->to_w * d->to_c * each);

@@ -50,6 +50,8 @@ static void compute_row(const pass *s, ptrdiff_t row)
     const depthwise *d = s->image.d;
     const depthwise_chunk *c = &s->image.chunk;
     real *to = (real *)s->to + row * d->to_w * d->to_c + c->first;
+    depthwise_window window;
+    REAL(depthwise_look)(&s->image, row, &window);
     REAL(depthwise_fetch)(&s->image, s->straight ? (const real *)s->to : NULL, row + 1);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
@@ -62,7 +64,9 @@ static void compute_row(const pass *s, ptrdiff_t row)
             g.y = s->rows + r->phase * d->buffer + r->first * c->pitch;
             g.y_step = c->period;
         }
-        if (!REAL(depthwise_sum)(&s->image, row, r, &g))
+        if (window.n > 0 && r->end_tap > r->tap)
+            REAL(depthwise_sum)(&s->image, &window, r, &g);
+        else
             clear_pixels(&g);
     }
     size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
@@ -83,17 +87,15 @@ static void share(const depthwise *d, const adj_call *call, ptrdiff_t job, int t
     for (ptrdiff_t i = first; i < end; i++) {
         ptrdiff_t chunk = i / d->to_h % d->n_chunk, n = i / d->to_h / d->n_chunk;
         if (i == first || i % d->to_h == 0) {
-            s.image.chunk = depthwise_chunk_of(d, chunk);
-            s.image.from = (const char *)call->in[d->from_in] +
-                           (size_t)(n * d->from_h * d->from_w * d->from_c) * each;
+            depthwise_chunk c = depthwise_chunk_of(d, chunk);
+            REAL(depthwise_begin)(&s.image, c, c.pitch != before);
+            REAL(depthwise_begin_image)
+            (&s.image, (const char *)call->in[d->from_in] +
+                           (size_t)(n * d->from_h * d->from_w * d->from_c) * each);
+            before = c.pitch;
             s.to = (char *)call->out[0] + (size_t)(n * d->to_h * d->to_w * d->to_c) * each;
             s.filter = (real *)((char *)call->scratch + d->filters) + chunk * d->weights;
             s.straight = goes_straight(d, &s.image.chunk);
-            if (!d->in_place && s.image.chunk.pitch != before)
-                REAL(depthwise_clear)(&s.image);
-            else
-                REAL(depthwise_forget)(&s.image);
-            before = s.image.chunk.pitch;
         }
         compute_row(&s, i % d->to_h);
     }

@@ -50,6 +50,7 @@ static void set_columns(depthwise *d)
         if (all.end > 0)
             d->run[d->n_run++] = all;
     }
+    d->n_tap = n;
 }
 
 /* Cuts one run into pieces whose pixels have the same taps inside the image. */

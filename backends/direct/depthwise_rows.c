@@ -124,19 +124,24 @@ ALWAYS void prepare_as(const int half, const depthwise_image *p, real *row, cons
     }
 }
 
-void REAL(depthwise_clear)(const depthwise_image *p)
+void REAL(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear)
 {
-    memset(p->ring, 0, (size_t)(p->d->slots * p->d->row_size) * sizeof(real));
-    REAL(depthwise_forget)(p);
+    const depthwise *d = p->d;
+    p->chunk = chunk;
+    for (int i = 0; i < d->n_tap; i++)
+        p->at[i] = d->in_place ? d->tap[i].at * d->from_c : place(d, &p->chunk, d->tap[i].at);
+    if (clear && !d->in_place)
+        memset(p->ring, 0, (size_t)(d->slots * d->row_size) * sizeof(real));
 }
 
-void REAL(depthwise_forget)(const depthwise_image *p)
+void REAL(depthwise_begin_image)(depthwise_image *p, const void *from)
 {
+    p->from = from;
     for (ptrdiff_t i = 0; i < p->d->slots; i++)
         p->held[i] = -1;
 }
 
-const real *REAL(depthwise_row)(const depthwise_image *p, ptrdiff_t row)
+static const real *find_row(const depthwise_image *p, ptrdiff_t row)
 {
     const depthwise *d = p->d;
     int half = d->dtype == ADJ_BF16;
@@ -156,9 +161,16 @@ const real *REAL(depthwise_row)(const depthwise_image *p, ptrdiff_t row)
     return prepared;
 }
 
-ptrdiff_t REAL(depthwise_offset)(const depthwise_image *p, const depthwise_tap *t)
+void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t to, depthwise_window *w)
 {
-    return p->d->in_place ? t->at * p->d->from_c : place(p->d, &p->chunk, t->at);
+    w->n = 0;
+    for (ptrdiff_t kh = 0; kh < p->d->g.kh; kh++) {
+        ptrdiff_t row = depthwise_from_row(p->d, to, kh);
+        if (row < 0)
+            continue;
+        w->x[w->n] = find_row(p, row);
+        w->kh[w->n++] = kh;
+    }
 }
 
 /* ---- rows of dy, y and dx ---- */
@@ -275,32 +287,28 @@ void REAL(depthwise_store)(const depthwise_image *p, void *to, real *rows)
 
 /* ---- the grids of a row ---- */
 
-ALWAYS int run_grids(const int correlate, const depthwise_image *p, ptrdiff_t to,
-                     const depthwise_run *r, grid *g)
+ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depthwise_window *w,
+                      const depthwise_run *r, grid *g)
 {
     const depthwise *d = p->d;
     real *filter = g->w[0];
-    ptrdiff_t start = r->first * (d->in_place ? d->step * d->from_c : p->chunk.period);
-    ptrdiff_t kh = 0, period = p->chunk.period;
-    int taps = (int)(r->end_tap - r->tap), found = 0;
+    ptrdiff_t period = p->chunk.period, step = d->in_place ? d->step * d->from_c : period;
+    int taps = (int)(r->end_tap - r->tap);
     if (taps == 0)
-        return 0;
+        return;
     int most = grid_rows(taps < GRID_COLUMNS ? taps : GRID_COLUMNS);
-    g->x_step = d->in_place ? d->step * d->from_c : period;
+    g->x_step = step;
     g->add = 0;
-    while (kh < d->g.kh) {
-        for (g->rows = 0; g->rows < most && kh < d->g.kh; kh++) {
-            ptrdiff_t row = depthwise_from_row(d, to, kh);
-            if (row < 0)
-                continue;
-            g->x[g->rows] = REAL(depthwise_row)(p, row) + start;
-            g->w[g->rows++] = filter + kh * d->g.kw * period;
+    for (int first = 0; first < w->n; first += g->rows) {
+        g->rows = w->n - first < most ? w->n - first : most;
+        for (int i = 0; i < g->rows; i++) {
+            g->x[i] = w->x[first + i] + r->first * step;
+            g->w[i] = filter + w->kh[first + i] * d->g.kw * period;
         }
-        found += g->rows;
-        for (ptrdiff_t t = r->tap; t < r->end_tap && g->rows > 0; t += g->columns) {
+        for (ptrdiff_t t = r->tap; t < r->end_tap; t += g->columns) {
             g->columns = (int)smaller(r->end_tap - t, GRID_COLUMNS);
             for (int k = 0; k < g->columns; k++) {
-                g->x_at[k] = REAL(depthwise_offset)(p, &d->tap[t + k]);
+                g->x_at[k] = p->at[t + k];
                 g->w_at[k] = d->tap[t + k].kw * period;
             }
             if (correlate)
@@ -310,16 +318,16 @@ ALWAYS int run_grids(const int correlate, const depthwise_image *p, ptrdiff_t to
             g->add = 1;
         }
     }
-    return found;
 }
 
-int REAL(depthwise_sum)(const depthwise_image *p, ptrdiff_t to, const depthwise_run *r, grid *g)
+void REAL(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
+                         const depthwise_run *r, grid *g)
 {
-    return run_grids(0, p, to, r, g);
+    run_grids(0, p, w, r, g);
 }
 
-int REAL(depthwise_correlate)(const depthwise_image *p, ptrdiff_t to, const depthwise_run *r,
-                              grid *g)
+void REAL(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
+                               const depthwise_run *r, grid *g)
 {
-    return run_grids(1, p, to, r, g);
+    run_grids(1, p, w, r, g);
 }

@@ -8,24 +8,30 @@
 typedef struct { /* what a thread works on: a chunk of an image */
     const depthwise *d;
     depthwise_chunk chunk;
-    const void *from; /* the image that windows read */
-    real *ring;       /* prepared rows; */
-    ptrdiff_t *held;  /* which, by slot; -1: none */
+    const void *from;          /* the image that windows read */
+    real *ring;                /* prepared rows; */
+    ptrdiff_t *held;           /* which, by slot; -1: none */
+    ptrdiff_t at[DEPTHWISE_K]; /* where each tap reads pixel 0 of its phase, in elements of a row */
 } depthwise_image;
 
-/* Zeroes the ring, of which only the inside of rows is written, and forgets what it held. */
-void REAL(depthwise_clear)(const depthwise_image *p);
-void REAL(depthwise_forget)(const depthwise_image *p);
-/* Pixel 0 of a row of `from`: in memory, or in the ring, where it is prepared if it is not there.
- */
-const real *REAL(depthwise_row)(const depthwise_image *p, ptrdiff_t row);
-/* Where a tap reads pixel 0 of its phase, relative to that. */
-ptrdiff_t REAL(depthwise_offset)(const depthwise_image *p, const depthwise_tap *t);
-/* Runs the grids that all taps of a run make on row `to`; returns how many kernel rows there were.
+typedef struct { /* the rows that the window of a row of `to` reads, each with its kernel row */
+    int n;
+    const real *x[DEPTHWISE_K]; /* column 0: in memory, or in the ring */
+    ptrdiff_t kh[DEPTHWISE_K];
+} depthwise_window;
+
+/* Begins with a chunk. `clear`: the ring is zeroed, of which only the inside of rows is written. */
+void REAL(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear);
+/* Begins with an image of the chunk: what the ring held is forgotten. */
+void REAL(depthwise_begin_image)(depthwise_image *p, const void *from);
+/* The window of a row of `to`; prepares rows that are not in the ring. */
+void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t to, depthwise_window *w);
+/* Runs the grids that a window and all taps of a run make.
  * g: w[0] is the chunk's filter (or its sums), y pixel 0 of the run; y_step, period, vectors. */
-int REAL(depthwise_sum)(const depthwise_image *p, ptrdiff_t to, const depthwise_run *r, grid *g);
-int REAL(depthwise_correlate)(const depthwise_image *p, ptrdiff_t to, const depthwise_run *r,
-                              grid *g);
+void REAL(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
+                         const depthwise_run *r, grid *g);
+void REAL(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
+                               const depthwise_run *r, grid *g);
 
 /* If d->fetches: fetches the pixels of row `at` of y, dx or dy; and, if rows are read in place, of
  * those rows of `from` that row `at` is the first to read. */
