@@ -1,15 +1,21 @@
 /* depthwise_filter.c - dw: sums over all pixels, of x's window times dy. Compiled as
  * depthwise_grid.h says.
  *
- * A job is a segment of the rows of all images, for one chunk. Sums have three levels: a row's in
- * registers, an image's (FLUSH rows at most) as reals, a segment's in double; segments are added in
- * order. Their number does not depend on the threads, so neither do the results. */
+ * A job is a segment of the rows of all images, for one chunk. Sums have three levels: a row's (in
+ * place: of LINES rows) in registers, an image's (FLUSH rows or so) as reals, a segment's in
+ * double; segments are added in order. Their number does not depend on the threads, so neither do
+ * the results. */
 #include <stdint.h>
 #include <string.h>
 
 #include "depthwise_rows.h"
 
-enum { FLUSH = 128 };
+enum {
+    FLUSH = 128,
+    LINES = 4 /* rows that are summed at a time: sums are loaded and stored once */
+};
+
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 typedef struct {
     depthwise_image image;
@@ -27,7 +33,19 @@ static void flush(const pass *s)
     memset(s->sums, 0, (size_t)n * sizeof(real));
 }
 
-static void add_row(const pass *s, ptrdiff_t row, const char *dy)
+/* How many of the rows row .. end have the whole kernel inside the image, one below the other in
+ * memory; at least 1, which need not. */
+static ptrdiff_t lines_at(const depthwise *d, ptrdiff_t row, ptrdiff_t end)
+{
+    ptrdiff_t lines = 0, last = d->g.kh - 1;
+    while (d->in_place && lines < LINES && row + lines < end &&
+           depthwise_from_row(d, row + lines, 0) >= 0 &&
+           depthwise_from_row(d, row + lines, last) >= 0)
+        lines++;
+    return lines > 1 ? lines : 1;
+}
+
+static void add_rows(const pass *s, ptrdiff_t row, ptrdiff_t lines, const char *dy)
 {
     const depthwise *d = s->image.d;
     const depthwise_chunk *c = &s->image.chunk;
@@ -39,10 +57,12 @@ static void add_row(const pass *s, ptrdiff_t row, const char *dy)
         REAL(depthwise_load)(&s->image, s->rows, dy);
     depthwise_window window;
     REAL(depthwise_look)(&s->image, row, &window);
-    REAL(depthwise_fetch)(&s->image, is_ready ? s->dy : NULL, row + 1);
+    REAL(depthwise_fetch)(&s->image, is_ready ? s->dy : NULL, row + lines);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
-        grid g = {.w = {s->sums}, .period = c->period};
+        grid g = {.w = {s->sums}, .period = c->period, .lines = lines};
+        g.x_line = d->g.sh * d->from_w * d->from_c;
+        g.y_line = d->to_w * d->to_c;
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
         g.y_step = is_ready ? d->to_c : c->period;
         g.y = (real *)from + r->first * (is_ready ? d->to_c : c->pitch);
@@ -65,21 +85,22 @@ static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job,
     memset(s.totals, 0, (size_t)d->weights * sizeof(double));
     memset(s.rows, 0, (size_t)d->buffer * sizeof(real));
     REAL(depthwise_begin)(&s.image, depthwise_chunk_of(d, job % d->n_chunk), 1);
-    for (ptrdiff_t i = first; i < end; i++) {
-        ptrdiff_t n = i / d->to_h;
-        if (i == first || i % d->to_h == 0 || unflushed == FLUSH) {
+    for (ptrdiff_t i = first, lines = 0; i < end; i += lines) {
+        ptrdiff_t n = i / d->to_h, row = i % d->to_h;
+        if (i == first || row == 0 || unflushed >= FLUSH) {
             flush(&s);
             unflushed = 0;
         }
-        if (i == first || i % d->to_h == 0) {
+        if (i == first || row == 0) {
+            s.dy = (const real *)call->in[d->other_in] + n * d->to_h * d->to_w * d->to_c;
             REAL(depthwise_begin_image)
             (&s.image,
              (const char *)call->in[d->from_in] + n * d->from_h * d->from_w * d->from_c * each);
-            s.dy = (const real *)call->in[d->other_in] + n * d->to_h * d->to_w * d->to_c;
         }
-        add_row(&s, i % d->to_h,
-                (const char *)call->in[d->other_in] + i * d->to_w * d->to_c * each);
-        unflushed++;
+        lines = lines_at(d, row, smaller(d->to_h, row + end - i));
+        add_rows(&s, row, lines,
+                 (const char *)call->in[d->other_in] + i * d->to_w * d->to_c * each);
+        unflushed += lines;
     }
     flush(&s);
 }

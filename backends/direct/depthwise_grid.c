@@ -64,24 +64,25 @@ ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
         at[k] = g->x_at[k];
     for (ptrdiff_t lane = 0; lane < period; lane += VECTOR) {
         vector sum[GRID_ROWS * GRID_COLUMNS];
-        const real *x[GRID_ROWS], *y = g->y + lane;
+#pragma GCC unroll 35
+        for (int i = 0; i < rows * columns; i++)
+            sum[i] = (vector){0};
+        for (ptrdiff_t line = 0; line < g->lines; line++) {
+            const real *x[GRID_ROWS], *y = g->y + line * g->y_line + lane;
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; i++) {
-            x[i] = g->x[i] + lane;
+            for (int i = 0; i < rows; i++)
+                x[i] = g->x[i] + line * g->x_line + lane;
+            for (ptrdiff_t left = steps_of(e, lane); left > 0; left--) {
+                vector dy = *(const vector *)y;
 #pragma GCC unroll 8
-            for (int k = 0; k < columns; k++)
-                sum[i * columns + k] = (vector){0};
-        }
-        for (ptrdiff_t left = steps_of(e, lane); left > 0; left--) {
-            vector dy = *(const vector *)y;
+                for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 8
-            for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 8
-                for (int k = 0; k < columns; k++)
-                    sum[i * columns + k] += dy * *(const vector *)(x[i] + at[k]);
-                x[i] += x_step;
+                    for (int k = 0; k < columns; k++)
+                        sum[i * columns + k] += dy * *(const vector *)(x[i] + at[k]);
+                    x[i] += x_step;
+                }
+                y += y_step;
             }
-            y += y_step;
         }
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++)

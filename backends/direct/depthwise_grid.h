@@ -38,7 +38,9 @@ typedef struct {
     ptrdiff_t x_step, y_step;
     ptrdiff_t period;  /* lanes from one step to the next */
     ptrdiff_t vectors; /* in all */
-    int add;           /* to what is in y */
+    int add;           /* sum: to what is in y */
+    /* correlate: rows of y, one below the other, and elements to the next in x and y */
+    ptrdiff_t lines, x_line, y_line;
 } grid;
 
 #define ALWAYS static inline __attribute__((always_inline))
