@@ -26,8 +26,16 @@ static int is_ours(const adj_group *g)
            (n->type.dtype == ADJ_F32 || n->type.dtype == ADJ_BF16 || n->type.dtype == ADJ_F64);
 }
 
-/* A row that is read by few windows, side by side, is not worth preparing. */
-static int is_better_in_place(const depthwise *d) { return d->g.sw > 1 && !d->is_dx; }
+/* Rows that are read by few windows are not worth preparing; nor are those of filter gradients,
+ * where several rows in place share the loads of their sums, unless they come from far. */
+static int is_better_in_place(const depthwise *d)
+{
+    if (d->g.sw > 1 && !d->is_dx)
+        return 1;
+    if (d->is_dw)
+        return !depthwise_is_beyond(d, (ptrdiff_t)4 << 20);
+    return d->g.kh * d->g.kw <= 9 && d->lanes >= 64 && d->lanes <= 256;
+}
 
 static int plan(depthwise *d, const direct *backend, const adj_group *g, int candidate,
                 size_t *scratch)
@@ -49,7 +57,7 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
     size_t other_scratch = 0;
     int has_prepared = depthwise_plan(d, scratch);
     int has_other = depthwise_plan(&other, &other_scratch);
-    int wants_other = candidate ^ (has_other && (!has_prepared || is_better_in_place(d)));
+    int wants_other = candidate ^ (has_other && (!has_prepared || is_better_in_place(&other)));
     if (candidate >= has_prepared + has_other)
         return 0;
     if (wants_other) {

@@ -91,6 +91,12 @@ typedef struct depthwise {
 
 /* depthwise_plan.c: fills in everything but code and threads' number of jobs; 0: not for us. */
 int depthwise_plan(depthwise *d, size_t *scratch);
+/* Have the two tensors more than `most` elements? */
+static inline int depthwise_is_beyond(const depthwise *d, ptrdiff_t most)
+{
+    ptrdiff_t from = d->from_h * d->from_w * d->from_c, to = d->to_h * d->to_w * d->to_c;
+    return d->g.n * (from + to) > most;
+}
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i);
 /* The row of `from` that row `to` reads at kernel row kh; -1: none. */
 static inline ptrdiff_t depthwise_from_row(const depthwise *d, ptrdiff_t to, ptrdiff_t kh)

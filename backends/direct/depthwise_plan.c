@@ -90,13 +90,13 @@ static void set_runs_in_place(depthwise *d)
 
 /* Up to how many lanes pixels stay whole. Rows of whole pixels are contiguous, which memory likes,
  * until a ring of them fills the second cache; sums of filter gradients, loaded and stored for each
- * row, want the first one. Measured over the cells of bench/floors.py: 1.17 times as fast as chunks
- * of 64 in y, 1.09 in dx, 1.1 in dw with strides. */
+ * prepared row, want the first one. Measured over the cells of bench/floors.py: 1.17 times as fast
+ * as chunks of 64 in y, 1.09 in dx. */
 static ptrdiff_t most_whole(const depthwise *d)
 {
     if (!d->is_dw)
         return 512;
-    return d->g.sw > 1 ? 256 : DEPTHWISE_CHUNK;
+    return d->in_place ? 256 : DEPTHWISE_CHUNK;
 }
 
 /* Chunks of whole channels in whole vectors, if that is not far too much. */
@@ -136,10 +136,8 @@ static void set_rows(depthwise *d)
 /* Hardware does so itself when rows are gone through in memory's order, unless it is far away. */
 static int is_worth_fetching(const depthwise *d)
 {
-    const ptrdiff_t far = 6 << 20; /* elements: beyond a third cache */
-    return d->n_chunk > 1 ||
-           (d->lanes > DEPTHWISE_LANES &&
-            d->g.n * (d->from_h * d->from_w * d->from_c + d->to_h * d->to_w * d->to_c) > far);
+    const ptrdiff_t far = 6 << 20; /* a third cache, about */
+    return d->n_chunk > 1 || (d->lanes > DEPTHWISE_LANES && depthwise_is_beyond(d, far));
 }
 
 static size_t reserve(size_t *at, ptrdiff_t elements, size_t each)
