@@ -6,17 +6,11 @@
 
 static const double parallel_above = 2e5; /* operations */
 
-static lowered_direction direction_of(const adj_op *op)
-{
-    return op == &adj_op_conv2d                  ? LOWERED_Y
-           : op == &adj_op_conv2d_backprop_input ? LOWERED_DX
-                                                 : LOWERED_DW;
-}
-
 static int is_ours(const adj_group *g)
 {
     const adj_node *n = g->node[0];
-    return g->n_node == 1 && n->op == &adj_op_conv2d_backprop_input &&
+    int is_conv = n->op == &adj_op_conv2d_backprop_input || n->op == &adj_op_conv2d_backprop_filter;
+    return g->n_node == 1 && is_conv &&
            (n->type.dtype == ADJ_F32 || n->type.dtype == ADJ_BF16 || n->type.dtype == ADJ_F64);
 }
 
@@ -26,12 +20,13 @@ static int plan(conv_lowered *d, const direct *backend, const adj_group *g, size
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
     double work = 2.0 * (double)geom->n * (double)geom->oh * (double)geom->ow * (double)geom->oc *
                   (double)geom->kh * (double)geom->kw * (double)geom->ic;
-    *d = (conv_lowered){.g = *geom, .dtype = n->type.dtype, .direction = direction_of(n->op)};
-    d->from_in = direct_in(g, n->in[d->direction == LOWERED_DX ? 1 : 0]);
-    d->other_in = direct_in(g, n->in[d->direction == LOWERED_DX ? 0 : 1]);
+    *d = (conv_lowered){
+        .g = *geom, .dtype = n->type.dtype, .is_dw = n->op == &adj_op_conv2d_backprop_filter};
+    d->dy_in = direct_in(g, n->in[1]);
+    d->other_in = direct_in(g, n->in[0]);
     d->threads = work > parallel_above ? backend->threads : 1;
-    d->code = backend->isa->conv_lowered[d->dtype == ADJ_F64][d->direction];
-    return d->code != NULL && conv_lowered_plan(d, scratch);
+    d->code = backend->isa->conv_lowered[d->dtype == ADJ_F64][d->is_dw];
+    return conv_lowered_plan(d, scratch);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)

@@ -2,18 +2,17 @@
  * net), on plain NHWC memory, where oneDNN fills vectors of 16 channels with 3 and zeros.
  *
  * A window is a row of taps: tap t = (kh*KW + kw)*C + c, span = KW*C of them for each kernel row,
- * which lie side by side in x. All three directions are then products of small matrices, of which
- * that of taps and pixels is made and used a few pixels at a time, so that it never leaves the
- * caches:
+ * which lie side by side in x. Both gradients are then products of small matrices, of which that of
+ * taps and pixels is made and used a few pixels at a time, so that it never leaves the caches:
  *
- *   lowered[pixel][t] = x[oh*sh + kh - pt][ow*sw + kw - pl][c]
- *   y [pixel][o] = sum over t      lowered[pixel][t] * w[t][o]
- *   dw[t][o]     = sum over pixels lowered[pixel][t] * dy[pixel][o]
- *   dx:            lowered[pixel][t] = sum over o dy[pixel][o] * w[t][o], and each is added to the
- *                  place of x that it would come from
+ *   dw[t][o] = sum over pixels  lowered[pixel][t] * dy[pixel][o],
+ *              where lowered[pixel][t] = x[oh*sh + kh - pt][ow*sw + kw - pl][c]
+ *   dx:        lowered[pixel][t] = sum over o  dy[pixel][o] * w[t][o],
+ *              and each is added to that place of x
  *
- * The vectors' lanes are taps for dx, which fills them well even for one channel (49 of 64 for 7x7,
- * 25 of 32 for 5x5, 27 of 32 for 3x3 of three), outputs for y and dw.
+ * The vectors' lanes are outputs for dw; for dx they are taps, which fill them well even for one
+ * channel (49 of 64 for 7x7, 25 of 32 for 5x5, 27 of 32 for 3x3 of three). Forward is not here:
+ * oneDNN's is fast.
  *
  * Adding up for dx: a row of dx takes a span from every pixel of up to KH/sh lowered rows, which a
  * ring keeps. Spans of neighbours overlap, but those of every `layers`-th pixel do not: these are
@@ -33,8 +32,6 @@ enum {
     LOWERED_SEGMENTS = 16 /* jobs of a filter gradient */
 };
 
-typedef enum { LOWERED_Y, LOWERED_DX, LOWERED_DW } lowered_direction;
-
 struct conv_lowered;
 typedef struct conv_lowered_code {
     ptrdiff_t vector;                                               /* elements */
@@ -47,27 +44,26 @@ typedef struct conv_lowered {
     const conv_lowered_code *code;
     adj_conv_geom g;
     adj_dtype dtype;
-    lowered_direction direction;
-    int from_in, other_in;    /* among group->in: x or, for dx, dy; w or, for dw, dy */
+    int is_dw;
+    int dy_in, other_in;      /* among group->in: dy; w or, for dw, x */
     ptrdiff_t span, taps;     /* of a kernel row; of all */
     ptrdiff_t pitch, o_pitch; /* taps, and outputs, in whole vectors */
     ptrdiff_t jobs;
     int threads;
+    ptrdiff_t slots, row; /* of the ring: lowered rows; for dw, rows of x; elements of one */
     /* dx: strips of columns, narrow enough for the ring to stay in the second cache */
     ptrdiff_t strip, n_strip; /* columns of x; */
     ptrdiff_t pixels;         /* of dy that one reads, at most */
-    ptrdiff_t slots;          /* rows of the ring */
     ptrdiff_t layers, layer;  /* elements of one */
-    /* y, dw: a chunk of pixels is lowered at a time */
-    ptrdiff_t chunk, row; /* elements of a row of x with its pads */
-    ptrdiff_t segments;   /* dw */
+    /* dw */
+    ptrdiff_t chunk; /* pixels that are lowered at a time */
     /* offsets in the scratch: shared; per thread */
     size_t panels, totals, thread, per_thread;
     size_t ring, held, lowered, outputs, sums; /* within a thread's */
 } conv_lowered;
 
-/* conv_lowered_plan.c: fills in what follows from code, g, dtype, direction and threads; 0: not for
- * us. */
+/* conv_lowered_plan.c: fills in what follows from code, g, dtype, is_dw and threads; 0: not for us.
+ */
 int conv_lowered_plan(conv_lowered *d, size_t *scratch);
 
 #endif

@@ -19,33 +19,33 @@ ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
 /* Rows of a are reached from every third one's address: there are too few registers for all. */
 ALWAYS void multiply_block(const int rows, const int vectors, const product *p)
 {
-    const ptrdiff_t pitch = p->a_pitch, depth = p->depth;
+    const ptrdiff_t pitch = p->a_pitch, depth = p->depth, step = (ptrdiff_t)vectors * VECTOR;
     const real *a[MOST_ROWS / GROUP], *b = p->b;
     vector sum[MOST_ROWS * MOST_VECTORS];
 #pragma GCC unroll 8
-    for (int i = 0; i < MOST_ROWS / GROUP; i++)
+    for (ptrdiff_t i = 0; i < MOST_ROWS / GROUP; i++)
         a[i] = p->a + i * GROUP * pitch;
 #pragma GCC unroll 40
     for (int i = 0; i < rows * vectors; i++)
         sum[i] = (vector){0};
-    for (ptrdiff_t k = 0; k < depth; k++, b += vectors * VECTOR) {
+    for (ptrdiff_t k = 0; k < depth; k++, b += step) {
         vector y[MOST_VECTORS];
 #pragma GCC unroll 8
-        for (int j = 0; j < vectors; j++)
+        for (ptrdiff_t j = 0; j < vectors; j++)
             y[j] = *(const vector *)(b + j * VECTOR);
 #pragma GCC unroll 16
-        for (int i = 0; i < rows; i++) {
+        for (ptrdiff_t i = 0; i < rows; i++) {
             real x = a[i / GROUP][k + i % GROUP * pitch];
 #pragma GCC unroll 8
-            for (int j = 0; j < vectors; j++)
+            for (ptrdiff_t j = 0; j < vectors; j++)
                 sum[i * vectors + j] += x * y[j];
         }
     }
     real *c = p->c;
 #pragma GCC unroll 16
-    for (int i = 0; i < rows; i++, c += p->c_pitch)
+    for (ptrdiff_t i = 0; i < rows; i++, c += p->c_pitch)
 #pragma GCC unroll 8
-        for (int j = 0; j < vectors; j++)
+        for (ptrdiff_t j = 0; j < vectors; j++)
             *(vector *)(c + j * VECTOR) = sum[i * vectors + j];
 }
 
@@ -60,19 +60,19 @@ ALWAYS void correlate_block(const int rows, const int vectors, const product *p)
     for (ptrdiff_t left = p->depth; left > 0; left--, a += a_pitch, b += b_pitch) {
         vector y[MOST_VECTORS];
 #pragma GCC unroll 8
-        for (int j = 0; j < vectors; j++)
+        for (ptrdiff_t j = 0; j < vectors; j++)
             y[j] = *(const vector *)(b + j * VECTOR);
 #pragma GCC unroll 16
-        for (int i = 0; i < rows; i++)
+        for (ptrdiff_t i = 0; i < rows; i++)
 #pragma GCC unroll 8
-            for (int j = 0; j < vectors; j++)
+            for (ptrdiff_t j = 0; j < vectors; j++)
                 sum[i * vectors + j] += a[i] * y[j];
     }
     real *c = p->c;
 #pragma GCC unroll 16
-    for (int i = 0; i < rows; i++, c += p->c_pitch)
+    for (ptrdiff_t i = 0; i < rows; i++, c += p->c_pitch)
 #pragma GCC unroll 8
-        for (int j = 0; j < vectors; j++)
+        for (ptrdiff_t j = 0; j < vectors; j++)
             *(vector *)(c + j * VECTOR) += sum[i * vectors + j];
 }
 

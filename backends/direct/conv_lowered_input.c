@@ -31,7 +31,7 @@ static const real *lowered_row(const strip *s, ptrdiff_t oh)
 {
     const conv_lowered *d = s->d;
     ptrdiff_t slot = oh % d->slots, count = s->pixels * d->g.oc;
-    real *row = s->ring + slot * (d->pixels * d->pitch + 2 * LOWERED_LANES);
+    real *row = s->ring + slot * d->row;
     if (s->held[slot] == oh)
         return row;
     const void *dy = pixels_of(s, oh);
@@ -109,7 +109,7 @@ static void enter(strip *s, const adj_call *call, ptrdiff_t i)
     s->end = smaller(s->first + d->strip, g->iw);
     s->from = larger((s->first + g->pl) / g->sw - (d->layers - 1), 0);
     s->pixels = larger(smaller((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->from, 0);
-    s->dy = (const char *)call->in[d->from_in] + lowered_bytes(d, n * g->oh * g->ow * g->oc);
+    s->dy = (const char *)call->in[d->dy_in] + lowered_bytes(d, n * g->oh * g->ow * g->oc);
     s->dx = (char *)call->out[0] + lowered_bytes(d, n * g->ih * g->iw * g->ic);
     memset(s->layers, 0, (size_t)(d->layers * d->layer) * sizeof(real));
     for (ptrdiff_t k = 0; k < d->slots; k++)

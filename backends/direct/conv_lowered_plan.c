@@ -49,7 +49,8 @@ static int plan_dx(conv_lowered *d, size_t *thread, size_t each)
     d->pixels = smaller(g->ow, d->strip / g->sw + d->layers + 1);
     d->layer =
         round_up((d->strip + (d->layers + 2) * g->sw) * g->ic + d->span + SLACK, LOWERED_LANES);
-    ptrdiff_t ring = d->slots * (d->pixels * d->pitch + SLACK), outputs = d->pixels * g->oc;
+    d->row = d->pixels * d->pitch + SLACK;
+    ptrdiff_t ring = d->slots * d->row, outputs = d->pixels * g->oc;
     if (ring > most_elements || outputs > most_elements || d->layers * d->layer > most_elements)
         return 0;
     d->jobs = larger(smaller(d->threads, g->n * g->ih), 1);
@@ -61,7 +62,7 @@ static int plan_dx(conv_lowered *d, size_t *thread, size_t each)
     return 1;
 }
 
-static int plan_chunks(conv_lowered *d, size_t *thread, size_t each)
+static int plan_dw(conv_lowered *d, size_t *thread, size_t each)
 {
     const adj_conv_geom *g = &d->g;
     ptrdiff_t pixels = g->n * g->oh * g->ow;
@@ -69,16 +70,16 @@ static int plan_chunks(conv_lowered *d, size_t *thread, size_t each)
     d->row = round_up((larger(g->iw + g->pl, (g->ow - 1) * g->sw + g->kw)) * g->ic + SLACK,
                       LOWERED_LANES);
     d->chunk = smaller(larger(CHUNK / d->pitch, LEAST_CHUNK), MOST_CHUNK);
-    d->segments = smaller(LOWERED_SEGMENTS, larger(divide_up(pixels, d->chunk), 1));
-    d->jobs = d->direction == LOWERED_DW ? d->segments : larger(smaller(d->threads, pixels), 1);
+    d->jobs = smaller(LOWERED_SEGMENTS, larger(divide_up(pixels, d->chunk), 1));
     ptrdiff_t outputs = d->chunk * d->o_pitch, sums = d->pitch * d->o_pitch;
-    if (d->slots * d->row > most_elements || outputs > most_elements || sums > most_elements)
+    if (d->slots * d->row > most_elements || outputs > most_elements ||
+        d->jobs * sums > most_elements)
         return 0;
     d->ring = reserve(thread, d->slots * d->row, each);
     d->held = reserve(thread, d->slots, sizeof(ptrdiff_t));
     d->lowered = reserve(thread, d->chunk * d->pitch + SLACK, each);
     d->outputs = reserve(thread, outputs, each);
-    d->sums = reserve(thread, d->direction == LOWERED_DW ? sums : 0, each);
+    d->sums = reserve(thread, sums, each);
     return 1;
 }
 
@@ -92,16 +93,13 @@ int conv_lowered_plan(conv_lowered *d, size_t *scratch)
     d->taps = g->kh * d->span;
     d->pitch = round_up(d->taps, d->code->vector);
     d->o_pitch = round_up(g->oc, d->code->vector);
-    ptrdiff_t panels = d->direction == LOWERED_DX ? d->pitch * g->oc : d->taps * d->o_pitch;
-    if (panels > most_elements || d->pitch * d->o_pitch > most_elements)
+    if (d->pitch * d->o_pitch > most_elements)
         return 0;
-    int fine =
-        d->direction == LOWERED_DX ? plan_dx(d, &thread, each) : plan_chunks(d, &thread, each);
+    int fine = d->is_dw ? plan_dw(d, &thread, each) : plan_dx(d, &thread, each);
     d->per_thread = thread;
     *scratch = 0;
-    d->panels = reserve(scratch, d->direction == LOWERED_DW ? 0 : panels, each);
-    d->totals = reserve(scratch, d->direction == LOWERED_DW ? d->jobs * d->taps * d->o_pitch : 0,
-                        sizeof(double));
+    d->panels = reserve(scratch, d->is_dw ? 0 : d->pitch * g->oc, each);
+    d->totals = reserve(scratch, d->is_dw ? d->jobs * d->taps * d->o_pitch : 0, sizeof(double));
     d->thread = reserve(scratch, d->threads, d->per_thread);
     return fine;
 }

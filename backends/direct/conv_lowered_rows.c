@@ -42,17 +42,14 @@ static real element(const conv_lowered *d, const void *w, ptrdiff_t i)
 
 void REAL(lowered_panels)(const conv_lowered *d, real *to, const void *w)
 {
-    int is_dx = d->direction == LOWERED_DX;
-    ptrdiff_t outputs = d->g.oc, depth = is_dx ? outputs : d->taps;
-    ptrdiff_t lanes = is_dx ? d->taps : outputs, lane_step = is_dx ? outputs : 1;
-    ptrdiff_t vectors = (is_dx ? d->pitch : d->o_pitch) / VECTOR, width;
-    for (ptrdiff_t j = 0; j < vectors; j += width, to += width * VECTOR * depth) {
+    ptrdiff_t outputs = d->g.oc, vectors = d->pitch / VECTOR, width;
+    for (ptrdiff_t j = 0; j < vectors; j += width, to += width * VECTOR * outputs) {
         width = panel_width(vectors - j);
         for (ptrdiff_t lane = 0; lane < width * VECTOR; lane++) {
-            ptrdiff_t at = j * VECTOR + lane;
-            for (ptrdiff_t k = 0; k < depth; k++)
-                to[k * width * VECTOR + lane] =
-                    at < lanes ? element(d, w, at * lane_step + k * (is_dx ? 1 : outputs)) : 0;
+            ptrdiff_t tap = j * VECTOR + lane;
+            for (ptrdiff_t o = 0; o < outputs; o++)
+                to[o * width * VECTOR + lane] =
+                    tap < d->taps ? element(d, w, tap * outputs + o) : 0;
         }
     }
 }
@@ -85,17 +82,22 @@ static const real *row_of(const lowered_window *s, ptrdiff_t n, ptrdiff_t ih)
 
 /* Whole vectors are copied: what is too much is overwritten by the next kernel row, or pixel. */
 ALWAYS void lower_pixels(const conv_lowered *d, const int vectors, const real *const row[],
-                         ptrdiff_t first, ptrdiff_t end, real *to)
+                         ptrdiff_t first, ptrdiff_t end, real *to, const char *fetch)
 {
     const ptrdiff_t step = d->g.sw * d->g.ic, span = d->span, kh = d->g.kh;
-    for (ptrdiff_t ow = first; ow < end; ow++, to += d->pitch)
+    const ptrdiff_t bytes = fetch != NULL ? lowered_bytes(d, d->g.oc) : 0;
+    for (ptrdiff_t ow = first; ow < end; ow++, to += d->pitch) {
+        for (ptrdiff_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch(fetch + (ow - first) * bytes + i);
         for (ptrdiff_t i = 0; i < kh; i++)
-            for (int j = 0; j < vectors; j++)
+            for (ptrdiff_t j = 0; j < vectors; j++)
                 *(vector *)(to + i * span + j * VECTOR) =
                     *(const vector *)(row[i] + ow * step + j * VECTOR);
+    }
 }
 
-void REAL(lowered_lower)(const lowered_window *s, ptrdiff_t first, ptrdiff_t n, real *to)
+void REAL(lowered_lower)(const lowered_window *s, ptrdiff_t first, ptrdiff_t n, real *to,
+                         const char *fetch)
 {
     const conv_lowered *d = s->d;
     const adj_conv_geom *g = &d->g;
@@ -107,13 +109,15 @@ void REAL(lowered_lower)(const lowered_window *s, ptrdiff_t first, ptrdiff_t n, 
             row[kh] = row_of(s, image, oh * g->sh + kh - g->pt);
         ptrdiff_t vectors = (d->span + VECTOR - 1) / VECTOR;
         if (vectors == 1)
-            lower_pixels(d, 1, row, ow, last, to);
+            lower_pixels(d, 1, row, ow, last, to, fetch);
         else if (vectors == 2)
-            lower_pixels(d, 2, row, ow, last, to);
+            lower_pixels(d, 2, row, ow, last, to, fetch);
         else
-            lower_pixels(d, (int)vectors, row, ow, last, to);
+            lower_pixels(d, (int)vectors, row, ow, last, to, fetch);
         end = at + last - ow;
         to += (last - ow) * d->pitch;
+        if (fetch != NULL)
+            fetch += lowered_bytes(d, (last - ow) * g->oc);
     }
 }
 
@@ -139,16 +143,16 @@ ALWAYS void raise_spans(const conv_lowered *d, const lowered_sum *s, const int r
                         const int vectors)
 {
     const ptrdiff_t step = d->g.sw * d->g.ic, pitch = d->pitch, pixels = s->pixels;
-    const mask_bytes m = mask_of(d->span - (vectors - 1) * VECTOR);
+    const mask_bytes m = mask_of(d->span - (ptrdiff_t)(vectors - 1) * VECTOR);
     bits mask;
     memcpy(&mask, &m, sizeof mask);
     for (ptrdiff_t layer = 0; layer < d->layers; layer++) {
         real *to = s->layers + layer * (d->layer + step);
         for (ptrdiff_t i = layer; i < pixels; i += d->layers, to += d->layers * step)
-            for (int j = 0; j < vectors; j++) {
+            for (ptrdiff_t j = 0; j < vectors; j++) {
                 ptrdiff_t at = i * pitch + j * VECTOR;
                 vector sum = *(const vector *)(s->from[0] + at);
-                for (int k = 1; k < rows; k++)
+                for (ptrdiff_t k = 1; k < rows; k++)
                     sum += *(const vector *)(s->from[k] + at);
                 if (j == vectors - 1)
                     sum = (vector)((bits)sum & mask);

@@ -15,8 +15,7 @@ static inline ptrdiff_t lowered_bytes(const conv_lowered *d, ptrdiff_t n)
 /* n elements of a tensor to reals, and back. */
 void REAL(lowered_load)(const conv_lowered *d, ptrdiff_t n, real *to, const void *from);
 void REAL(lowered_store)(const conv_lowered *d, ptrdiff_t n, void *to, const real *from);
-/* The filter as panels: for dx depth is outputs and lanes are taps, for y it is the other way
- * round. Lanes beyond the last are zero. */
+/* The filter as panels of dx's product: a row for each output, taps beyond the last zero. */
 void REAL(lowered_panels)(const conv_lowered *d, real *to, const void *w);
 
 typedef struct { /* rows of an image of x with zeros around, for windows to be taken from */
@@ -28,8 +27,10 @@ typedef struct { /* rows of an image of x with zeros around, for windows to be t
 
 /* Zeroes the ring, of which only the inside of rows is written. */
 void REAL(lowered_clear)(const lowered_window *s);
-/* Windows of n pixels, from pixel `first` of all images' y on, in order; n <= d->chunk. */
-void REAL(lowered_lower)(const lowered_window *s, ptrdiff_t first, ptrdiff_t n, real *to);
+/* Windows of n pixels, from pixel `first` of all images' y on, in order; n <= d->chunk. Fetches
+ * meanwhile so many pixels of dy from `fetch` on, if it is not NULL. */
+void REAL(lowered_lower)(const lowered_window *s, ptrdiff_t first, ptrdiff_t n, real *to,
+                         const char *fetch);
 
 typedef struct { /* what a row of dx is made of */
     int rows;

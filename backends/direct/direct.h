@@ -19,7 +19,7 @@ typedef struct { /* the code for one instruction set */
     const char *name;
     void (*chain_segment)(const struct chain *p, const adj_call *c, int segment, int thread);
     void (*(*chain_strip)(int what))(const struct chain_strip *s);
-    const struct conv_lowered_code *conv_lowered[2][3]; /* [is it f64][direction]; or NULL */
+    const struct conv_lowered_code *conv_lowered[2][2]; /* [is it f64][is it dw] */
     const struct depthwise_code *depthwise_image, *depthwise_filter;
     const struct depthwise_code *depthwise_image_f64, *depthwise_filter_f64;
     const struct max_pool_code *max_pool, *max_pool_bf16;

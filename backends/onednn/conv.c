@@ -58,17 +58,22 @@ static int is_depthwise(const adj_op *op)
            op == &adj_op_depthwise_conv2d_native_backprop_filter;
 }
 
-/* Towards few channels oneDNN's vectors are mostly padding. Its 1x1 kernels do better, and in bf16
- * it takes pairs of products. */
-static int is_towards_few(const adj_node *n)
+/* The gradients of a convolution of few channels, which oneDNN pads to whole vectors. Its 1x1
+ * kernels do better, and in bf16 it takes pairs of products, which ours do not. */
+static int is_of_few(const adj_node *n)
 {
     const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
     int is_f32 = n->type.dtype == ADJ_F32, is_1x1 = g->kh == 1 && g->kw == 1;
-    return n->op == &adj_op_conv2d_backprop_input && g->groups == 1 && g->dh == 1 && g->dw == 1 &&
-           g->ic <= (is_f32 ? (is_1x1 ? 4 : 8) : is_1x1 ? 0 : 4);
+    if (g->groups > 1 || g->dh > 1 || g->dw > 1)
+        return 0;
+    if (n->op == &adj_op_conv2d_backprop_filter)
+        return is_f32 && !is_1x1 && g->ic <= 8 && g->oc >= 32;
+    if (n->op != &adj_op_conv2d_backprop_input)
+        return 0;
+    return g->ic <= (is_f32 ? (is_1x1 ? 4 : 8) : is_1x1 ? 0 : 4);
 }
 
-/* Where our own kernels (backends/direct) are several times faster: backprop_input towards few
+/* Where our own kernels (backends/direct) are faster, most several times: gradients of few
  * channels; depthwise convolutions with multipliers, and their gradients, but for the smallest
  * kernels' filter gradients, and for 8 channels: those oneDNN has in f32 (wanted_name), and not in
  * bf16. */
@@ -77,7 +82,7 @@ static int is_slow(const adj_node *n)
     const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
     int is_small = g->kh <= 3 && g->kw <= 3 && g->dh == 1 && g->dw == 1;
     if (g->format != ADJ_NHWC || !is_depthwise(n->op))
-        return g->format == ADJ_NHWC && is_towards_few(n);
+        return g->format == ADJ_NHWC && is_of_few(n);
     if (g->oc > g->ic)
         return 1;
     if (g->oc <= 8 && is_small)

@@ -80,7 +80,7 @@ static int expect_exact(problem *p, const test_backend *t, int which, const char
     return candidate;
 }
 
-static const enum oracle_result ours[] = {ORACLE_DX};
+static const enum oracle_result ours[] = {ORACLE_DX, ORACLE_DW};
 enum { N_OURS = sizeof ours / sizeof *ours };
 
 static void expect_row_on(oracle_conv row, const char *isa)
@@ -148,6 +148,7 @@ static const oracle_conv rows[] = {
      .sw = 3,
      .padding = ADJ_EXPLICIT,
      .pad = {9, 4, 8, 1}},
+    {.n = 2, .h = 190, .w = 180, .c = 1, .kh = 2, .kw = 2, .last = 2}, /* more than one flush */
     {.n = 0, .h = 4, .w = 4, .c = 3, .kh = 2, .kw = 2, .last = 1},
     {.n = 2,
      .h = 0,
