@@ -73,8 +73,9 @@ typedef struct depthwise {
     depthwise_run run[2 * DEPTHWISE_K + DEPTHWISE_STRIDE];
     ptrdiff_t n_chunk, chunk;
     int flat;
-    int in_place; /* rows are not prepared */
-    int fetches;  /* rows ahead of their use */
+    int in_place;      /* rows are not prepared */
+    int fetches;       /* rows ahead of their use */
+    int lines_at_once; /* dw: most rows of dy that are summed at a time, up to GRID_LINES */
     /* prepared rows */
     ptrdiff_t pad;      /* columns before column 0 */
     ptrdiff_t columns;  /* of each of the `step` classes */

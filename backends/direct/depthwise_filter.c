@@ -1,19 +1,15 @@
 /* depthwise_filter.c - dw: sums over all pixels, of x's window times dy. Compiled as
  * depthwise_grid.h says.
  *
- * A job is a segment of the rows of all images, for one chunk. Sums have three levels: a row's (in
- * place: of LINES rows) in registers, an image's (FLUSH rows or so) as reals, a segment's in
- * double; segments are added in order. Their number does not depend on the threads, so neither do
- * the results. */
+ * A job is a segment of the rows of all images, for one chunk. Sums have three levels: a few rows'
+ * in registers, an image's (FLUSH rows or so) as reals, a segment's in double; segments are added
+ * in order. Their number does not depend on the threads, so neither do the results. */
 #include <stdint.h>
 #include <string.h>
 
 #include "depthwise_rows.h"
 
-enum {
-    FLUSH = 128,
-    LINES = 4 /* rows that are summed at a time: sums are loaded and stored once */
-};
+enum { FLUSH = 128 };
 
 static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
@@ -33,40 +29,46 @@ static void flush(const pass *s)
     memset(s->sums, 0, (size_t)n * sizeof(real));
 }
 
-/* How many of the rows row .. end have the whole kernel inside the image, one below the other in
- * memory; at least 1, which need not. */
-static ptrdiff_t lines_at(const depthwise *d, ptrdiff_t row, ptrdiff_t end)
+/* May rows of dy be read where they are? */
+static int is_ready(const depthwise *d, const depthwise_chunk *c)
 {
-    ptrdiff_t lines = 0, last = d->g.kh - 1;
-    while (d->in_place && lines < LINES && row + lines < end &&
-           depthwise_from_row(d, row + lines, 0) >= 0 &&
-           depthwise_from_row(d, row + lines, last) >= 0)
+    return d->dtype != ADJ_BF16 && !d->flat && c->valid == c->period;
+}
+
+/* How many of the rows row .. end are summed at a time: sums are loaded and stored once for those
+ * that have the whole kernel inside the image. */
+static int lines_at(const pass *s, ptrdiff_t row, ptrdiff_t end)
+{
+    const depthwise *d = s->image.d;
+    int lines = 0, most = is_ready(d, &s->image.chunk) ? d->lines_at_once : 1;
+    while (lines < most && row + lines < end && depthwise_from_row(d, row + lines, 0) >= 0 &&
+           depthwise_from_row(d, row + lines, d->g.kh - 1) >= 0)
         lines++;
     return lines > 1 ? lines : 1;
 }
 
-static void add_rows(const pass *s, ptrdiff_t row, ptrdiff_t lines, const char *dy)
+static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
 {
     const depthwise *d = s->image.d;
     const depthwise_chunk *c = &s->image.chunk;
-    int is_ready = d->dtype != ADJ_BF16 && !d->flat && c->valid == c->period;
+    int ready = is_ready(d, c);
     const real *from = s->rows;
-    if (is_ready)
+    if (ready)
         from = (const real *)(const void *)dy + c->first;
     else
         REAL(depthwise_load)(&s->image, s->rows, dy);
-    depthwise_window window;
-    REAL(depthwise_look)(&s->image, row, &window);
-    REAL(depthwise_fetch)(&s->image, is_ready ? s->dy : NULL, row + lines);
+    depthwise_window window[GRID_LINES];
+    for (int line = 0; line < lines; line++)
+        REAL(depthwise_look)(&s->image, row + line, &window[line]);
+    REAL(depthwise_fetch)(&s->image, ready ? s->dy : NULL, row + lines);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
         grid g = {.w = {s->sums}, .period = c->period, .lines = lines};
-        g.x_line = d->g.sh * d->from_w * d->from_c;
         g.y_line = d->to_w * d->to_c;
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
-        g.y_step = is_ready ? d->to_c : c->period;
-        g.y = (real *)from + r->first * (is_ready ? d->to_c : c->pitch);
-        REAL(depthwise_correlate)(&s->image, &window, r, &g);
+        g.y_step = ready ? d->to_c : c->period;
+        g.y = (real *)from + r->first * (ready ? d->to_c : c->pitch);
+        REAL(depthwise_correlate)(&s->image, window, r, &g);
     }
 }
 
@@ -85,7 +87,8 @@ static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job,
     memset(s.totals, 0, (size_t)d->weights * sizeof(double));
     memset(s.rows, 0, (size_t)d->buffer * sizeof(real));
     REAL(depthwise_begin)(&s.image, depthwise_chunk_of(d, job % d->n_chunk), 1);
-    for (ptrdiff_t i = first, lines = 0; i < end; i += lines) {
+    int lines = 1;
+    for (ptrdiff_t i = first; i < end; i += lines) {
         ptrdiff_t n = i / d->to_h, row = i % d->to_h;
         if (i == first || row == 0 || unflushed >= FLUSH) {
             flush(&s);
@@ -97,7 +100,7 @@ static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job,
             (&s.image,
              (const char *)call->in[d->from_in] + n * d->from_h * d->from_w * d->from_c * each);
         }
-        lines = lines_at(d, row, smaller(d->to_h, row + end - i));
+        lines = lines_at(&s, row, smaller(d->to_h, row + end - i));
         add_rows(&s, row, lines,
                  (const char *)call->in[d->other_in] + i * d->to_w * d->to_c * each);
         unflushed += lines;

@@ -32,7 +32,7 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
         real *y = g->y + lane;
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
-            x[i] = g->x[i] + lane;
+            x[i] = g->x[0][i] + lane;
 #pragma GCC unroll 8
             for (int k = 0; k < columns; k++)
                 w[i * columns + k] = *(const vector *)(g->w[i] + g->w_at[k] + lane);
@@ -67,11 +67,11 @@ ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 #pragma GCC unroll 35
         for (int i = 0; i < rows * columns; i++)
             sum[i] = (vector){0};
-        for (ptrdiff_t line = 0; line < g->lines; line++) {
+        for (int line = 0; line < g->lines; line++) {
             const real *x[GRID_ROWS], *y = g->y + line * g->y_line + lane;
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++)
-                x[i] = g->x[i] + line * g->x_line + lane;
+                x[i] = g->x[line][i] + lane;
             for (ptrdiff_t left = steps_of(e, lane); left > 0; left--) {
                 vector dy = *(const vector *)y;
 #pragma GCC unroll 8

@@ -24,13 +24,19 @@ enum { GRID = 28 }; /* of 32 registers */
 #else
 enum { GRID = 12 }; /* of 16 */
 #endif
-enum { VECTOR = VECTOR_BYTES / sizeof(real), GRID_ROWS = 5, GRID_COLUMNS = 7, CHAINS = 3 };
+enum {
+    VECTOR = VECTOR_BYTES / sizeof(real),
+    GRID_ROWS = 5,
+    GRID_COLUMNS = 7,
+    GRID_LINES = 4,
+    CHAINS = 3
+};
 
 typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
 typedef struct {
-    int rows, columns;        /* of the grid */
-    const real *x[GRID_ROWS]; /* of pixel 0, for each kernel row */
+    int rows, columns;                    /* of the grid */
+    const real *x[GRID_LINES][GRID_ROWS]; /* of pixel 0, for each kernel row; sum: of line 0 */
     ptrdiff_t x_at[GRID_COLUMNS];
     real *w[GRID_ROWS]; /* weights, or sums, of each kernel row */
     ptrdiff_t w_at[GRID_COLUMNS];
@@ -39,8 +45,8 @@ typedef struct {
     ptrdiff_t period;  /* lanes from one step to the next */
     ptrdiff_t vectors; /* in all */
     int add;           /* sum: to what is in y */
-    /* correlate: rows of y, one below the other, and elements to the next in x and y */
-    ptrdiff_t lines, x_line, y_line;
+    int lines;         /* correlate: rows of y, y_line elements apart */
+    ptrdiff_t y_line;
 } grid;
 
 #define ALWAYS static inline __attribute__((always_inline))

@@ -113,6 +113,15 @@ static void set_chunks(depthwise *d)
     d->n_chunk = divide_up(d->lanes, d->chunk);
 }
 
+/* Of prepared rows, as many as need a ring that stays in the first cache. */
+static int lines_at_once(const depthwise *d, ptrdiff_t slots_of_two)
+{
+    const ptrdiff_t most = 8 << 10; /* elements */
+    if (d->in_place)
+        return 4;
+    return d->g.sh > 1 || slots_of_two * d->row_size <= most ? 2 : 1;
+}
+
 static void set_rows(depthwise *d)
 {
     const adj_conv_geom *g = &d->g;
@@ -128,6 +137,9 @@ static void set_rows(depthwise *d)
     if (d->flat) /* zeros that the end of a flat row may read */
         d->columns += divide_up(SLACK, c.pitch);
     d->row_size = round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
+    d->lines_at_once = lines_at_once(d, span + 1 + g->sh);
+    if (d->is_dw)
+        span += (d->lines_at_once - 1) * g->sh;
     d->slots = smaller((d->is_dx ? span / g->sh : span) + 1, larger(d->from_h, 1));
     d->buffer = round_up(pixels_of(d, 0) * c.pitch + SLACK, DEPTHWISE_LANES);
     d->weights = g->kh * g->kw * c.period;

@@ -302,7 +302,8 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
     for (int first = 0; first < w->n; first += g->rows) {
         g->rows = w->n - first < most ? w->n - first : most;
         for (int i = 0; i < g->rows; i++) {
-            g->x[i] = w->x[first + i] + r->first * step;
+            for (int line = 0; line < g->lines; line++)
+                g->x[line][i] = w[line].x[first + i] + r->first * step;
             g->w[i] = filter + w->kh[first + i] * d->g.kw * period;
         }
         for (ptrdiff_t t = r->tap; t < r->end_tap; t += g->columns) {
@@ -323,6 +324,7 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
 void REAL(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
                          const depthwise_run *r, grid *g)
 {
+    g->lines = 1;
     run_grids(0, p, w, r, g);
 }
 

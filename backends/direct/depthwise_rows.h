@@ -26,8 +26,10 @@ void REAL(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear)
 void REAL(depthwise_begin_image)(depthwise_image *p, const void *from);
 /* The window of a row of `to`; prepares rows that are not in the ring. */
 void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t to, depthwise_window *w);
-/* Runs the grids that a window and all taps of a run make.
- * g: w[0] is the chunk's filter (or its sums), y pixel 0 of the run; y_step, period, vectors. */
+/* Runs the grids that a window and all taps of a run make; correlate: g->lines windows, which have
+ * the same kernel rows.
+ * g: w[0] is the chunk's filter (or its sums), y pixel 0 of the run; y_step, period, vectors;
+ * correlate: lines, y_line. */
 void REAL(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
                          const depthwise_run *r, grid *g);
 void REAL(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
