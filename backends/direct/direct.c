@@ -53,7 +53,10 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
     *backend = d;
     if (d == NULL)
         return ADJ_ENOMEM;
-    *d = (direct){.allocator = *opts->allocator, .isa = best_isa(), .threads = opts->threads};
+    *d = (direct){.allocator = *opts->allocator,
+                  .isa = best_isa(),
+                  .threads = opts->threads,
+                  .math = opts->math};
     return ADJ_OK;
 }
 
@@ -67,8 +70,9 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
-static const adj_kernel *const kernels[] = {&direct_chain, &direct_conv_lowered, &direct_depthwise,
-                                            &direct_max_pool, NULL};
+static const adj_kernel *const kernels[] = {&direct_chain,     &direct_conv_lowered,
+                                            &direct_depthwise, &direct_max_pool,
+                                            &direct_winograd,  NULL};
 
 const adj_backend adj_backend_direct = {.name = "direct",
                                         .open = open,

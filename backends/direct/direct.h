@@ -14,6 +14,7 @@ struct conv_lowered_code;
 struct depthwise_code;
 struct max_pool_code;
 struct max_pool_argmax_code;
+struct winograd_code;
 
 typedef struct { /* the code for one instruction set */
     const char *name;
@@ -24,6 +25,7 @@ typedef struct { /* the code for one instruction set */
     const struct depthwise_code *depthwise_image_f64, *depthwise_filter_f64;
     const struct max_pool_code *max_pool, *max_pool_bf16;
     const struct max_pool_argmax_code *max_pool_argmax, *max_pool_argmax_bf16;
+    const struct winograd_code *winograd_image, *winograd_filter;
 } direct_isa;
 
 extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
@@ -32,6 +34,7 @@ typedef struct {
     adj_allocator allocator;
     const direct_isa *isa;
     int threads;
+    adj_math math;
     adj_layout *layouts;
 } direct;
 
@@ -49,6 +52,7 @@ adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 void direct_reorder_drop(void *backend, void *state);
 
-extern const adj_kernel direct_chain, direct_conv_lowered, direct_depthwise, direct_max_pool;
+extern const adj_kernel direct_chain, direct_conv_lowered, direct_depthwise, direct_max_pool,
+    direct_winograd;
 
 #endif

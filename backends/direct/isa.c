@@ -4,6 +4,7 @@
 #include "conv_lowered.h"
 #include "depthwise.h"
 #include "max_pool.h"
+#include "winograd.h"
 
 extern const conv_lowered_code DIRECT(conv_lowered_input_f32), DIRECT(conv_lowered_input_f64),
     DIRECT(conv_lowered_filter_f32), DIRECT(conv_lowered_filter_f64);
@@ -11,6 +12,7 @@ extern const depthwise_code DIRECT(depthwise_image_f32), DIRECT(depthwise_image_
     DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
 extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
 extern const max_pool_argmax_code DIRECT(max_pool_argmax_f32), DIRECT(max_pool_argmax_bf16);
+extern const winograd_code DIRECT(winograd_image), DIRECT(winograd_filter);
 
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
@@ -26,4 +28,6 @@ const direct_isa DIRECT(isa) = {
     .max_pool_bf16 = &DIRECT(max_pool_bf16),
     .max_pool_argmax = &DIRECT(max_pool_argmax_f32),
     .max_pool_argmax_bf16 = &DIRECT(max_pool_argmax_bf16),
+    .winograd_image = &DIRECT(winograd_image),
+    .winograd_filter = &DIRECT(winograd_filter),
 };

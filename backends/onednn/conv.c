@@ -91,6 +91,14 @@ static int is_slow(const adj_node *n)
            (n->op == &adj_op_depthwise_conv2d_native_backprop_filter && !is_small);
 }
 
+/* Where our own kernels may be faster: they say so by their rank. Winograd's algorithm on NHWC. */
+static int has_rival(const onednn *o, const adj_node *n)
+{
+    const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
+    return o->math == ADJ_MATH_FAST && n->in[0]->type.dtype == ADJ_F32 && !is_depthwise(n->op) &&
+           g->format == ADJ_NHWC && g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1;
+}
+
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int i = direction_of(root->op);
@@ -401,7 +409,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         status = agree(&c, d, p);
     if (status == ADJ_OK)
         status = make_steps(&c, d, p);
-    if (status == ADJ_OK && (is_slow(g->node[0]) || strstr(pd_name(d), "gemm") != NULL))
+    if (status == ADJ_OK &&
+        (is_slow(g->node[0]) || has_rival(c.o, g->node[0]) || strstr(pd_name(d), "gemm") != NULL))
         p->rank = ADJ_RANK_SLOW;
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);

@@ -20,7 +20,7 @@ static void release(void *user, void *p)
     free(p);
 }
 
-test_backend backend_open_for(const char *name, int threads)
+test_backend backend_open_math(const char *name, int threads, adj_math math)
 {
     static const adj_allocator allocator = {allocate, release, NULL};
     test_backend t = {NULL, NULL};
@@ -29,9 +29,15 @@ test_backend backend_open_for(const char *name, int threads)
             t.b = adj_backends[i];
     cr_assert_not_null(t.b, "no backend %s", name);
     char message[ADJ_WHY] = "";
-    const adj_backend_opts opts = {.allocator = &allocator, .threads = threads, .message = message};
+    const adj_backend_opts opts = {
+        .allocator = &allocator, .threads = threads, .math = math, .message = message};
     cr_assert_eq(t.b->open(&opts, &t.opened), ADJ_OK, "%s", message);
     return t;
+}
+
+test_backend backend_open_for(const char *name, int threads)
+{
+    return backend_open_math(name, threads, ADJ_MATH_EXACT);
 }
 
 test_backend backend_open(const char *name) { return backend_open_for(name, 2); }

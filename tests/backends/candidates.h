@@ -12,6 +12,7 @@ typedef struct {
 } test_backend;
 test_backend backend_open(const char *name); /* for two threads */
 test_backend backend_open_for(const char *name, int threads);
+test_backend backend_open_math(const char *name, int threads, adj_math math);
 void backend_close(test_backend *t);
 
 typedef struct {

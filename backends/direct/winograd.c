@@ -1,0 +1,217 @@
+/* winograd.c - the kernel of winograd.h: what it takes, its blocks, its jobs among the threads. */
+#include <omp.h>
+#include <stdio.h>
+
+#include "winograd.h"
+
+enum {
+    MOST_CHANNELS = 1024,
+    MOST_SIDE = 1 << 16,
+    /* Floats of a block's windows that leave room in the second cache for its products. */
+    BLOCK_WINDOWS = 1 << 17,
+    MOST_TILES = 24,
+    ROWS = 6,
+    /* dw: floats of a block's windows and tiles, for all threads; more tiles than that mean fewer
+     * passes over the sums. */
+    BLOCK_BOTH = 9 << 16,
+    MOST_TILES_DW = 256,
+    LEAST_TILES_DW = 32,
+    /* Measured: from so many channels and tiles on it is faster than a direct convolution. */
+    PAYS_CHANNELS = 32,
+    PAYS_TILES = 64
+};
+
+static int is_forward(const adj_node *n) { return n->op == &adj_op_conv2d; }
+static int is_dx(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_input; }
+static int is_dw(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_filter; }
+static int is_conv(const adj_node *n) { return is_forward(n) || is_dx(n) || is_dw(n); }
+
+static const adj_conv_geom *geom_of(const adj_node *n)
+{
+    return &((const adj_conv_attrs *)n->attrs)->geom;
+}
+
+static int has_channels(int64_t c)
+{
+    return c > 0 && c <= MOST_CHANNELS && c % WINOGRAD_LANES == 0;
+}
+
+static int has_side(int64_t x) { return x > 0 && x <= MOST_SIDE; }
+
+static int takes(const adj_node *n)
+{
+    const adj_conv_geom *g = geom_of(n);
+    return n->type.dtype == ADJ_F32 && n->in[0]->type.dtype == ADJ_F32 && g->format == ADJ_NHWC &&
+           g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1 && g->dh == 1 && g->dw == 1 &&
+           g->groups == 1 && has_channels(g->ic) && has_channels(g->oc) && has_side(g->ih) &&
+           has_side(g->iw) && has_side(g->oh) && has_side(g->ow) && has_side(g->n) &&
+           g->pt <= MOST_SIDE && g->pl <= MOST_SIDE;
+}
+
+/* conv2d and the bias_add that alone reads it. */
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    if (max < 1 || !is_conv(root) || !takes(root))
+        return 0;
+    const adj_uses *u = &uses[root->id];
+    group[0] = root;
+    if (max < 2 || !is_forward(root) || u->n_user != 1 || u->is_root ||
+        u->user[0]->op != &adj_op_bias_add || u->user[0]->in[0] != root)
+        return 1;
+    group[1] = u->user[0];
+    return 2;
+}
+
+static int is_ours(const adj_group *g)
+{
+    return g->n_node == 1 ||
+           (g->n_node == 2 && is_forward(g->node[0]) && g->node[1]->op == &adj_op_bias_add &&
+            g->node[1]->in[0] == g->node[0] && g->n_out == 1);
+}
+
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
+
+/* A tile's window begins pt rows before it; for dx, dy's begins 2 - pt rows before. */
+static void set_sizes(winograd *p, const adj_conv_geom *g)
+{
+    p->n = g->n;
+    p->from_h = p->is_dx ? g->oh : g->ih;
+    p->from_w = p->is_dx ? g->ow : g->iw;
+    p->from_c = p->is_dx ? g->oc : g->ic;
+    p->to_h = p->is_dx ? g->ih : g->oh;
+    p->to_w = p->is_dx ? g->iw : g->ow;
+    p->to_c = p->is_dx ? g->ic : g->oc;
+    p->top = p->is_dx ? 2 - g->pt : g->pt;
+    p->left = p->is_dx ? 2 - g->pl : g->pl;
+    p->down = divide_up(p->to_h, WINOGRAD_TILE);
+    p->across = divide_up(p->to_w, WINOGRAD_TILE);
+    p->tiles = p->n * p->down * p->across;
+    p->panels = divide_up(p->to_c, WINOGRAD_PANEL);
+}
+
+/* Blocks of about equal size, as many for each thread; of whole row blocks of the product. */
+static void set_blocks(winograd *p)
+{
+    if (p->is_dw) {
+        ptrdiff_t fit = BLOCK_BOTH / (WINOGRAD_POINTS * (p->from_c + p->to_c));
+        p->block = smaller(p->tiles, larger(LEAST_TILES_DW, smaller(fit, MOST_TILES_DW)));
+    } else {
+        ptrdiff_t fit = BLOCK_WINDOWS / (WINOGRAD_POINTS * p->from_c);
+        ptrdiff_t most = fit < MOST_TILES ? MOST_TILES / 2 : MOST_TILES;
+        ptrdiff_t rounds = divide_up(p->tiles, most * p->threads);
+        p->block = divide_up(divide_up(p->tiles, rounds * p->threads), ROWS) * ROWS;
+    }
+    p->blocks = divide_up(p->tiles, p->block);
+}
+
+/* Points are a line of the cache apart from a power of two. 0: too large. */
+static int set_scratch(winograd *p, size_t *scratch)
+{
+    const ptrdiff_t line = 16;
+    ptrdiff_t pairs = p->from_c * p->to_c;
+    p->u_step = p->is_dw ? pairs + line : pairs;
+    p->v_step = p->block * p->from_c + line;
+    p->m_step = p->block * (p->is_dw ? p->to_c : smaller(p->to_c, WINOGRAD_PANEL)) + line;
+    p->v = (size_t)(WINOGRAD_POINTS * p->u_step);
+    p->thread = (size_t)(WINOGRAD_POINTS * (p->v_step + p->m_step));
+    size_t buffers = p->is_dw ? 1 : (size_t)p->threads;
+    return !__builtin_mul_overflow(p->thread, buffers, scratch) &&
+           !__builtin_add_overflow(*scratch, p->v, scratch) &&
+           !__builtin_mul_overflow(*scratch, sizeof(float), scratch);
+}
+
+/* Small vectors gain nothing over oneDNN; few tiles do not pay for the transformed filter. */
+static int pays(const winograd *p, const direct *d)
+{
+    return d->isa != &direct_isa_base && p->from_c >= PAYS_CHANNELS && p->to_c >= PAYS_CHANNELS &&
+           p->tiles >= PAYS_TILES;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
+{
+    direct *d = backend;
+    const adj_node *n = g->node[0];
+    if (candidate > 0 || d->math != ADJ_MATH_FAST || !is_conv(n) || !is_ours(g))
+        return ADJ_ENOKERNEL;
+    if (!takes(n)) {
+        snprintf(
+            prep->why, ADJ_WHY,
+            "%s: Winograd's algorithm takes f32 in NHWC, 3x3, stride 1, dilation 1, channels in "
+            "multiples of %d up to %d",
+            n->op->name, WINOGRAD_LANES, MOST_CHANNELS);
+        return ADJ_ENOKERNEL;
+    }
+    winograd *p = adj_alloc(&d->allocator, sizeof *p);
+    if (p == NULL)
+        return ADJ_ENOMEM;
+    *p = (winograd){.code = is_dw(n) ? d->isa->winograd_filter : d->isa->winograd_image,
+                    .is_dx = is_dx(n),
+                    .is_dw = is_dw(n),
+                    .from_in = direct_in(g, n->in[is_dx(n) ? 1 : 0]),
+                    .other_in = direct_in(g, n->in[is_dx(n) ? 0 : 1]),
+                    .bias_in = g->n_node == 2 ? direct_in(g, g->node[1]->in[1]) : -1,
+                    .threads = d->threads};
+    set_sizes(p, geom_of(n));
+    set_blocks(p);
+    if (!set_scratch(p, &prep->scratch)) {
+        adj_release(&d->allocator, p);
+        return ADJ_ENOKERNEL;
+    }
+    for (int i = 0; i < g->n_in; i++)
+        prep->in[i] = NULL;
+    prep->state = p;
+    prep->rank = pays(p, d) ? 0 : ADJ_RANK_SLOW;
+    snprintf(prep->impl, sizeof prep->impl, "winograd:%s", d->isa->name);
+    return ADJ_OK;
+}
+
+/* Called by each thread. */
+static void run_image(const winograd *p, const adj_call *c)
+{
+#pragma omp for schedule(static)
+    for (ptrdiff_t job = 0; job < p->from_c / WINOGRAD_LANES; job++)
+        p->code->filter(p, c, job);
+#pragma omp for schedule(static)
+    for (ptrdiff_t block = 0; block < p->blocks; block++)
+        p->code->block(p, c, block, omp_get_thread_num());
+}
+
+static void run_filter(const winograd *p, const adj_call *c)
+{
+    for (ptrdiff_t block = 0; block < p->blocks; block++) {
+        ptrdiff_t tiles = winograd_tiles_in(p, block);
+#pragma omp for schedule(static)
+        for (ptrdiff_t job = 0; job < tiles; job++)
+            p->code->tile(p, c, block, job);
+#pragma omp for schedule(static)
+        for (ptrdiff_t job = 0; job < WINOGRAD_POINTS * p->panels; job++)
+            p->code->product(p, c, block, job);
+    }
+#pragma omp for schedule(static)
+    for (ptrdiff_t job = 0; job < p->from_c / WINOGRAD_LANES; job++)
+        p->code->result(p, c, job);
+}
+
+static adj_status run(const adj_call *c)
+{
+    const winograd *p = c->state;
+#pragma omp parallel num_threads(p->threads) if (p->threads > 1)
+    {
+        if (p->is_dw)
+            run_filter(p, c);
+        else
+            run_image(p, c);
+    }
+    return ADJ_OK;
+}
+
+static void drop(void *backend, void *state)
+{
+    direct *d = backend;
+    adj_release(&d->allocator, state);
+}
+
+const adj_kernel direct_winograd = {
+    .name = "winograd", .match = match, .prepare = prepare, .run = run, .drop = drop};
