@@ -206,6 +206,16 @@ adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const
     return *bucket != 0 ? g->node[*bucket - 1] : insert(g, &n, bucket);
 }
 
+adj_node *adj_node_again(const adj_node *n, adj_node *const in[], int copy)
+{
+    adj_graph *g = n->graph;
+    int outer = g->again;
+    g->again = copy;
+    adj_node *y = adj_node_new(g, n->op, n->n_in, in, n->attrs);
+    g->again = outer;
+    return y;
+}
+
 adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs)
 {
     return a != NULL ? adj_node_new(a->graph, op, 1, &a, attrs) : NULL;

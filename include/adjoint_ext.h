@@ -26,7 +26,7 @@ struct adj_node { /* constant once created, but for its label */
     adj_graph *graph;
     uint32_t id; /* larger than the id of every operand */
     adj_role role;
-    int again; /* a copy for the gradient (adj_exec_opts.recompute): not the node it equals */
+    int again; /* the number of a copy for the gradient, which is not the node it equals; 0: none */
     adj_type type;
     int n_in;
     adj_node **in;
@@ -81,8 +81,9 @@ struct adj_op {
      * fewer passes over memory. uses is indexed by id, for n's graph. */
     adj_node *(*rearrange)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
     /* Optional: an equal node that reads, in place of a large operand, something small that is
-     * worked out earlier. Taken if a backend before the last computes the node and its new
-     * operands. May also make a node that another will ask for, and return NULL. */
+     * worked out earlier, or what is worked out again on the way (adj_node_again). Taken if a
+     * backend before the last computes the node and its new operands. May also make a node that
+     * another will ask for, and return NULL. */
     adj_node *(*remember)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
     /* Optional: a cheaper node for op(in..., attrs), which may differ in rounding; NULL: keep it.
      * Called where n alone reads in[0], and in[1], ... as well as in[0]->in[1], ... follow from
@@ -101,7 +102,10 @@ struct adj_op {
  * NULL if an operand is NULL or on error. in and attrs need not outlive the call. */
 ADJ_API adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[],
                                const void *attrs);
-/* The same for ops of one, two, three operands; the graph is the first operand's. */
+/* A copy of n over other operands that is computed by itself: no equal node stands for it but
+ * copies of that number, which is 2 or more (1 is adj_exec_opts.recompute's). */
+ADJ_API adj_node *adj_node_again(const adj_node *n, adj_node *const in[], int copy);
+/* adj_node_new for ops of one, two, three operands; the graph is the first operand's. */
 ADJ_API adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs);
 ADJ_API adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs);
 ADJ_API adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,

@@ -24,21 +24,31 @@ static int is_rounding(const adj_node *u, const adj_node *x)
     return u->op == &adj_op_cast && x->op == &adj_op_cast && x->type.dtype != ADJ_F32;
 }
 
-/* The first operand of u that a chain lacks; NULL: all are there. What comes from outside is older
- * than the root, so it cannot depend on the chain; a sum in the chain is known only after the pass,
- * and what has to be known before it cannot come from the chain at all. */
-static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
-                               const adj_node *const group[])
+/* An operand of u that the chain computes, but not for u: a sum is known only after the pass, and
+ * what has to be known before it cannot come from the chain at all. */
+static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const group[])
 {
     for (int i = 0; i < u->n_in; i++) {
         const adj_node *x = u->in[i];
-        int inside = among(x, n, group);
         int before = chain_kind_of(u->op)->roles[i] == 'p';
-        if (inside ? is_sum(x) || before || is_rounding(u, x)
-                   : x->id > root->id && !(x->op->flags & ADJ_OP_LEAF))
+        if (among(x, n, group) && (is_sum(x) || before || is_rounding(u, x)))
             return x;
     }
     return NULL;
+}
+
+/* An operand of u that keeps it from joining the chain, or the first that the chain lacks; NULL:
+ * all are there. What comes from outside is older than the root, so it cannot depend on the chain.
+ */
+static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
+                               const adj_node *const group[])
+{
+    const adj_node *x = forbidden(u, n, group);
+    for (int i = 0; i < u->n_in && x == NULL; i++)
+        if (!among(u->in[i], n, group) && u->in[i]->id > root->id &&
+            !(u->in[i]->op->flags & ADJ_OP_LEAF))
+            x = u->in[i];
+    return x;
 }
 
 /* A user of the chain's values that may join it, or what such a user lacks; NULL: none. */

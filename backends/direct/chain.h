@@ -76,7 +76,7 @@ typedef struct {
     int what;              /* 0: no strip */
     int dtype;             /* of all operands and the result */
     int in[5], out;        /* among group->in, group->out; out -1: none */
-    int norm;              /* first period of the norm, or of its gradient */
+    int norm, grad;        /* first period of the norm, of a norm's gradient */
     int sum, norm_sums[2]; /* nodes */
 } chain_plan;
 

@@ -1,4 +1,6 @@
 /* chain_pattern.c - which chains are strips (chain_strip.h). */
+#include <string.h>
+
 #include "chain_strip.h"
 
 typedef struct {
@@ -31,7 +33,10 @@ static int go_on(search *s, const chain_node *d, int what)
 
 static int start_norm(search *s, const chain_node *d, int is_grad)
 {
-    s->plan.norm = d->period;
+    if (is_grad)
+        s->plan.grad = d->period;
+    else
+        s->plan.norm = d->period;
     return s->now < 0 && s->plan.what == 0 && read_operand(s, 0, d->x[0]) &&
            (!is_grad || read_operand(s, 1, d->x[1])) &&
            go_on(s, d, is_grad ? STRIP_GRAD : STRIP_NORM);
@@ -55,8 +60,36 @@ static int take_relu(search *s, const chain_node *d)
            go_on(s, d, STRIP_RELU);
 }
 
+/* Do both normalise the same, by the same? */
+static int same_norm(const adj_node *z, const adj_node *dx)
+{
+    return z->in[0] == dx->in[0] && z->in[1] == dx->in[1] && z->in[2] == dx->in[2] &&
+           memcmp(z->attrs, dx->attrs, z->op->attr_size) == 0;
+}
+
+/* norm_grad of what has been masked by the norm itself. */
+static int take_masked_grad(search *s, const chain_node *d)
+{
+    if (s->plan.what != STRIP_NORM_MASK || d->x[1] != s->now ||
+        !same_norm(s->p->node[0].node, d->node))
+        return 0;
+    s->plan.grad = d->period;
+    return go_on(s, d, STRIP_GRAD);
+}
+
+/* What there is, a norm, is but a mask. */
+static int take_norm_mask(search *s, const chain_node *d)
+{
+    if (s->plan.what != STRIP_NORM || !read_operand(s, 1, d->x[0]))
+        return 0;
+    s->plan.what = 0;
+    return go_on(s, d, STRIP_NORM_MASK);
+}
+
 static int take_mask(search *s, const chain_node *d)
 {
+    if (s->now >= 0 && d->x[1] == s->now)
+        return take_norm_mask(s, d);
     if ((s->plan.what & ~STRIP_ADD) != 0 || !read_operand(s, 2, d->x[1]))
         return 0;
     return (s->now < 0 ? read_operand(s, 0, d->x[0]) : d->x[0] == s->now) &&
@@ -89,7 +122,7 @@ static int take_node(search *s, int number)
     const chain_node *d = &s->p->node[number];
     switch (d->code) {
     case CHAIN_NORM: return start_norm(s, d, 0);
-    case CHAIN_NORM_GRAD: return start_norm(s, d, 1);
+    case CHAIN_NORM_GRAD: return s->now < 0 ? start_norm(s, d, 1) : take_masked_grad(s, d);
     case CHAIN_ADD: return take_add(s, d);
     case CHAIN_RELU: return take_relu(s, d);
     case CHAIN_RELU_GRAD: return take_mask(s, d);

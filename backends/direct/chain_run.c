@@ -228,6 +228,16 @@ static void point_to_sums(const pass *s, chain_strip *t)
     }
 }
 
+static void point_to_constants(const pass *s, chain_strip *t)
+{
+    const chain_plan *plan = &s->p->strip;
+    int n = 0;
+    for (; n < 3 && (plan->what & (STRIP_NORM | STRIP_NORM_MASK)); n++)
+        t->constant[n] = period(s, plan->norm + n);
+    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->what & STRIP_GRAD); i++)
+        t->constant[n++] = period(s, plan->grad + i);
+}
+
 /* Rows of the strip, from an element on. */
 static void run_rows(const pass *s, chain_strip *t, chain_block b, int64_t first)
 {
@@ -265,14 +275,12 @@ static void flush_all(const pass *s)
 static void run_strip(pass *s, int64_t to)
 {
     const chain *p = s->p;
-    int constants = p->strip.what & STRIP_NORM ? 3 : p->strip.what & STRIP_GRAD ? 4 : 0;
     chain_strip t = {0};
     s->n = (ptrdiff_t)(to - s->first < p->chunk ? to - s->first : p->chunk);
     if ((p->strip.what & STRIP_STATS) && s->n > 0)
         set_strip_shift(s);
     point_to_sums(s, &t);
-    for (int i = 0; i < constants; i++)
-        t.constant[i] = period(s, p->strip.norm + i);
+    point_to_constants(s, &t);
     for (; s->first < to; s->first += s->n) {
         s->n = (ptrdiff_t)(to - s->first < FLUSH * p->row ? to - s->first : FLUSH * p->row);
         chain_block whole = whole_rows(s), last = last_row(s);

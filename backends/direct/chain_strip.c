@@ -98,13 +98,16 @@ __attribute__((always_inline)) static inline columns store_row(void *p, ptrdiff_
 }
 
 typedef struct { /* of some columns */
-    columns k[4], mean[2], sum, first[2], second[2];
+    columns k[5], mean[2], sum, first[2], second[2];
 } held;
 
 __attribute__((always_inline)) static inline held hold(const chain_strip *s, ptrdiff_t i, int what)
 {
     held h = {0};
-    int constants = what & STRIP_NORM ? 3 : what & STRIP_GRAD ? 4 : 0;
+    int constants = (what & (STRIP_NORM | STRIP_NORM_MASK) ? 3
+                     : what & STRIP_GRAD                   ? 2
+                                                           : 0) +
+                    (what & STRIP_GRAD ? 2 : 0);
     int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
     for (int k = 0; k < constants; k++)
         h.k[k] = load_columns(s->constant[k] + i, what);
@@ -134,14 +137,18 @@ __attribute__((always_inline)) static inline columns compute(const chain_strip *
                                                              const held *h, int what)
 {
     columns c = load_row(s->x[0], at, what), other = {{{0}}};
-    if (what & (STRIP_GRAD | STRIP_ADD))
+    const int q = what & STRIP_NORM_MASK ? 3 : 2;
+    if (what & (STRIP_GRAD | STRIP_ADD | STRIP_NORM_MASK))
         other = load_row(s->x[1], at, what);
     for (int k = 0; k < WIDE; k++) {
+        vector x = c.v[k], z = (x - h->k[0].v[k]) * h->k[1].v[k] + h->k[2].v[k];
         if (what & STRIP_NORM)
-            c.v[k] = (c.v[k] - h->k[0].v[k]) * h->k[1].v[k] + h->k[2].v[k];
+            c.v[k] = z;
+        if (what & STRIP_NORM_MASK)
+            c.v[k] = other.v[k] = (vector)((bits)other.v[k] & (bits)(z > 0));
         if (what & STRIP_GRAD)
             c.v[k] =
-                h->k[1].v[k] * (other.v[k] - h->k[3].v[k] - (c.v[k] - h->k[0].v[k]) * h->k[2].v[k]);
+                h->k[1].v[k] * (other.v[k] - h->k[q + 1].v[k] - (x - h->k[0].v[k]) * h->k[q].v[k]);
         if (what & STRIP_ADD)
             c.v[k] += other.v[k];
         if (what & STRIP_RELU) /* a NaN stays */
@@ -268,6 +275,19 @@ static void add_mask_norm_sums_twice_half(const chain_strip *s)
     strip(s,
           STRIP_HALF | STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO);
 }
+static void norm_mask_sums(const chain_strip *s) { strip(s, STRIP_NORM_MASK | STRIP_NORM_SUMS); }
+static void norm_mask_sums_half(const chain_strip *s)
+{
+    strip(s, STRIP_HALF | STRIP_NORM_MASK | STRIP_NORM_SUMS);
+}
+static void norm_mask_grad(const chain_strip *s)
+{
+    strip(s, STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT);
+}
+static void norm_mask_grad_half(const chain_strip *s)
+{
+    strip(s, STRIP_HALF | STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT);
+}
 static void norm_sums(const chain_strip *s) { strip(s, STRIP_NORM_SUMS); }
 static void norm_sums_half(const chain_strip *s) { strip(s, STRIP_HALF | STRIP_NORM_SUMS); }
 static void sum(const chain_strip *s) { strip(s, STRIP_SUM); }
@@ -311,6 +331,10 @@ chain_strip_loop *DIRECT(chain_strip)(int what)
          add_mask_norm_sums_twice},
         {STRIP_HALF | STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO,
          add_mask_norm_sums_twice_half},
+        {STRIP_NORM_MASK | STRIP_NORM_SUMS, norm_mask_sums},
+        {STRIP_HALF | STRIP_NORM_MASK | STRIP_NORM_SUMS, norm_mask_sums_half},
+        {STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT, norm_mask_grad},
+        {STRIP_HALF | STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT, norm_mask_grad_half},
         {STRIP_NORM_SUMS, norm_sums},
         {STRIP_HALF | STRIP_NORM_SUMS, norm_sums_half},
         {STRIP_SUM, sum},

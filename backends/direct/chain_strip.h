@@ -3,10 +3,11 @@
  * chunk, these are for a few whole ones.
  *
  * A strip goes along rows, WIDTH columns wide; what belongs to a column - constants, sums - is
- * loaded once. There are two forms:
+ * loaded once. There are three forms:
  *
  *   y = relu(norm(x) + a)                                     RELU, ADD may be missing
- *   d = mask(a + b), or norm_grad(x, d); d's sums             all but one may be missing */
+ *   d = mask(a + b), or norm_grad(x, d); d's sums             all but one may be missing
+ *   d = dy where norm(x) > 0; d's norm sums with x, or norm_grad(x, d) */
 #ifndef DIRECT_CHAIN_STRIP_H
 #define DIRECT_CHAIN_STRIP_H
 
@@ -18,7 +19,7 @@ enum { STRIP_WIDTH = 64, STRIP_SUMS_MOST = 2 };
 enum {
     STRIP_HALF = 1 << 0, /* operands and result are bf16, not f32 */
     STRIP_NORM = 1 << 1, /* of x[0] */
-    STRIP_GRAD = 1 << 2, /* norm_grad of x[0] and dy x[1] */
+    STRIP_GRAD = 1 << 2, /* norm_grad of x[0] and dy x[1] or what there is */
     STRIP_ADD = 1 << 3,  /* x[0] or what there is, and x[1] */
     STRIP_RELU = 1 << 4,
     STRIP_MASK = 1 << 5, /* by x[2] > 0 */
@@ -26,7 +27,8 @@ enum {
     STRIP_SUM = 1 << 7,
     STRIP_NORM_SUMS = 1 << 8,     /* with x[3] */
     STRIP_NORM_SUMS_TOO = 1 << 9, /* with x[4] */
-    STRIP_STATS = 1 << 10
+    STRIP_STATS = 1 << 10,
+    STRIP_NORM_MASK = 1 << 11 /* x[1] where norm(x[0]) > 0 */
 };
 
 enum { STRIP_IN = 5 };
@@ -36,9 +38,9 @@ typedef struct chain_strip {
     ptrdiff_t rows, row, width; /* width: a multiple of STRIP_WIDTH */
     const void *x[STRIP_IN];
     void *y;
-    const float *constant[4];                                /* periods of NORM, GRAD */
-    const float *mean[STRIP_SUMS_MOST];                      /* of NORM_SUMS; STATS: the shift */
-    float *sum;                                              /* SUM */
+    const float *constant[5];           /* mean, scale; NORM, NORM_MASK: beta; GRAD: two more */
+    const float *mean[STRIP_SUMS_MOST]; /* of NORM_SUMS; STATS: the shift */
+    float *sum;                         /* SUM */
     float *first[STRIP_SUMS_MOST], *second[STRIP_SUMS_MOST]; /* sums of NORM_SUMS; STATS: moments */
 } chain_strip;
 

@@ -9,7 +9,17 @@
 #include "adjoint_ext.h"
 #include "harness.h"
 
-enum { NORM = 1, GRAD = 2, ADD = 4, RELU = 8, MASK = 16, SUM = 32, SUMS = 64, MORE = 128 };
+enum {
+    NORM = 1,
+    GRAD = 2,
+    ADD = 4,
+    RELU = 8,
+    MASK = 16,
+    SUM = 32,
+    SUMS = 64,
+    MORE = 128,
+    NORM_MASK = 256
+};
 
 static const int strips[] = {NORM,
                              NORM | RELU,
@@ -25,7 +35,9 @@ static const int strips[] = {NORM,
                              ADD | MASK | SUMS,
                              ADD | MASK | SUMS | MORE,
                              SUMS,
-                             SUM};
+                             SUM,
+                             NORM_MASK | SUMS,
+                             NORM_MASK | GRAD};
 static const int64_t sizes[][2] = {/* pixels and channels; the product is a multiple of 64 */
                                    {8, 8},     {64, 3},  {1024, 16}, {16, 12},  {33, 64},
                                    {201, 128}, {40, 96}, {1500, 32}, {64, 1001}};
@@ -66,15 +78,18 @@ static strip build(int what, adj_dtype dtype, int64_t pixels, int64_t c)
     adj_node *d = s.a;
     if (what & NORM)
         d = adj_batch_norm(d, s.stats, s.gamma, s.beta, epsilon, ADJ_NHWC);
+    if (what & NORM_MASK)
+        d = adj_relu_grad(s.b, adj_batch_norm(s.x[0], s.stats, s.gamma, s.beta, epsilon, ADJ_NHWC));
     if (what & GRAD)
-        d = adj_batch_norm_grad(s.a, s.stats, s.gamma, s.b, s.sums, epsilon, ADJ_NHWC);
+        d = adj_batch_norm_grad(what & NORM_MASK ? s.x[0] : s.a, s.stats, s.gamma,
+                                what & NORM_MASK ? d : s.b, s.sums, epsilon, ADJ_NHWC);
     if (what & ADD)
         d = adj_add(d, s.b);
     if (what & RELU)
         d = adj_relu(d);
     if (what & MASK)
         d = adj_relu_grad(d, s.mask);
-    if (d != s.a)
+    if (d != s.a && what != (NORM_MASK | SUMS))
         s.out[s.n++] = d;
     if (what & SUM)
         s.out[s.n++] = adj_bias_add_grad(d, ADJ_NHWC);
@@ -89,12 +104,30 @@ static double deviation(const strip *s, int64_t k)
     return sqrt(input(s, s->stats)[s->c + k] + epsilon);
 }
 
+/* batch_norm of x[0], in double. */
+static double wanted_norm(const strip *s, int64_t i)
+{
+    int64_t k = i % s->c;
+    double hat = (input(s, s->x[0])[i] - input(s, s->stats)[k]) / deviation(s, k);
+    return hat * input(s, s->gamma)[k] + input(s, s->beta)[k];
+}
+
+/* Is out[0] a full value, not a sum? */
+static int has_full(const strip *s)
+{
+    return (s->what & ~(SUM | SUMS | MORE)) != 0 && s->what != (NORM_MASK | SUMS);
+}
+
 /* The full value that the strip computes, in double. */
 static double wanted(const strip *s, int64_t i)
 {
     int64_t k = i % s->c;
     double v = input(s, s->a)[i], b = input(s, s->b)[i];
     double mean = input(s, s->stats)[k], factor = input(s, s->gamma)[k] / deviation(s, k);
+    if (s->what & NORM_MASK) {
+        v = input(s, s->x[0])[i];
+        b = wanted_norm(s, i) > 0 ? b : 0;
+    }
     if (s->what & NORM)
         v = (v - mean) * factor + input(s, s->beta)[k];
     if (s->what & GRAD) {
@@ -114,7 +147,7 @@ static double wanted(const strip *s, int64_t i)
 static void expect_sums(const strip *s, adj_dtype dtype, int number, const double *got,
                         const double *d)
 {
-    int which = number - (s->out[0] != NULL && s->what & ~(SUM | SUMS | MORE) ? 1 : 0);
+    int which = number - has_full(s);
     int is_sum = (s->what & SUM) && which == 0;
     const double *x = input(s, s->x[which - ((s->what & SUM) != 0 && !is_sum)]);
     for (int64_t k = 0; k < s->c; k++) {
@@ -136,19 +169,34 @@ static void expect_sums(const strip *s, adj_dtype dtype, int number, const doubl
 static void expect_values_of(const strip *s, adj_dtype dtype, double *const got[])
 {
     int64_t n = s->pixels * s->c;
-    int has_full = (s->what & ~(SUM | SUMS | MORE)) != 0;
     double u = dtype == ADJ_BF16 ? 0x1p-8 : 1e-6;
-    for (int64_t i = 0; i < n && has_full; i++) {
+    for (int64_t i = 0; i < n && has_full(s); i++) {
         double want = wanted(s, i);
         cr_assert_float_eq(got[0][i], want, u * fabs(want) + 1e-5, "%x, element %d: %g, not %g",
                            (unsigned)s->what, (int)i, got[0][i], want);
     }
-    for (int i = has_full; i < s->n; i++)
-        expect_sums(s, dtype, i, got[i], has_full ? got[0] : input(s, s->a));
+    double *d = malloc((size_t)n * sizeof *d);
+    for (int64_t i = 0; i < n; i++) {
+        int is_on = s->what & NORM_MASK && wanted_norm(s, i) > 0;
+        d[i] = has_full(s) ? got[0][i] : input(s, s->what & NORM_MASK ? s->b : s->a)[i];
+        d[i] = s->what == (NORM_MASK | SUMS) && !is_on ? 0 : d[i];
+    }
+    for (int i = has_full(s); i < s->n; i++)
+        expect_sums(s, dtype, i, got[i], d);
+    free(d);
 }
 
-/* Runs the graph; malloc'ed values of s->out. */
-static void run(strip *s, int threads, double *got[])
+static void expect_one_strip(const strip *s, const adj_exec *e)
+{
+    cr_assert_eq(adj_exec_n_steps(e), 1, "%x: %d steps", (unsigned)s->what, adj_exec_n_steps(e));
+    int is_strip = strstr(adj_exec_step(e, 0).impl, "strip:") != NULL;
+    int knows_channels = (s->what & (NORM | GRAD | SUM | SUMS | NORM_MASK)) != 0;
+    cr_assert_eq(is_strip, s->c <= 1000 || !knows_channels, "%x is a %s", (unsigned)s->what,
+                 adj_exec_step(e, 0).impl);
+}
+
+/* Runs the graph; malloc'ed values of s->out. How many steps compute so many nodes? */
+static int run_plan(strip *s, int threads, double *got[], int nodes)
 {
     adj_exec_opts o = {
         .n_fetch = s->n, .fetch = s->out, .backend = "direct", .threads = threads, .canaries = 1};
@@ -165,11 +213,11 @@ static void run(strip *s, int threads, double *got[])
         free(data);
     }
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    cr_assert_eq(adj_exec_n_steps(e), 1, "%x: %d steps", (unsigned)s->what, adj_exec_n_steps(e));
-    int is_strip = strstr(adj_exec_step(e, 0).impl, "strip:") != NULL;
-    int knows_channels = (s->what & (NORM | GRAD | SUM | SUMS)) != 0;
-    cr_assert_eq(is_strip, s->c <= 1000 || !knows_channels, "%x is a %s", (unsigned)s->what,
-                 adj_exec_step(e, 0).impl);
+    int steps = 0;
+    for (int i = 0; i < adj_exec_n_steps(e); i++)
+        steps += adj_exec_step(e, i).n_node == nodes;
+    if (s->what != 0)
+        expect_one_strip(s, e);
     for (int i = 0; i < s->n; i++) {
         adj_type t = adj_node_type(s->out[i]);
         int64_t n = adj_shape_elems(t.shape);
@@ -182,7 +230,10 @@ static void run(strip *s, int threads, double *got[])
         free(data);
     }
     adj_exec_free(e);
+    return steps;
 }
+
+static void run(strip *s, int threads, double *got[]) { run_plan(s, threads, got, 0); }
 
 static void expect_strip(int what, adj_dtype dtype, const int64_t size[2])
 {
@@ -227,5 +278,55 @@ Test(direct_strip, nan_and_infinity)
         cr_assert(isnan(got[0][9]), "%g", got[0][9]);
         free(got[0]);
         fixture_free(&s.f);
+    }
+}
+
+/* Of a batch norm and a relu: dx, dgamma and dbeta of dy, each from two passes that read x and dy.
+ */
+static void expect_masked_twice(adj_dtype dtype, int64_t pixels, int64_t c)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, dtype, (adj_shape){2, {pixels, c}}, -1, 1);
+    adj_node *dy = given_random(&f, dtype, (adj_shape){2, {pixels, c}}, -1, 1);
+    adj_node *gamma = given_random(&f, ADJ_F32, (adj_shape){1, {c}}, -1, 1);
+    adj_node *beta = given_random(&f, ADJ_F32, (adj_shape){1, {c}}, -1, 1);
+    adj_node *stats = adj_batch_norm_stats(x, ADJ_NHWC), *dx[3];
+    adj_node *y = adj_relu(adj_batch_norm(x, stats, gamma, beta, epsilon, ADJ_NHWC));
+    cr_assert_eq(adj_grad(y, dy, 3, (adj_node *[]){x, gamma, beta}, dx), ADJ_OK);
+    strip s = {.f = f, .n = 3, .out = {dx[0], dx[1], dx[2]}};
+    double *got[4] = {NULL};
+    cr_assert_eq(run_plan(&s, 2, got, 3), 2, "two steps of three nodes");
+    for (int64_t k = 0; k < c; k++) {
+        double m = (double)pixels, mean = 0, var = 0, dbeta = 0, dgamma = 0;
+        for (int64_t i = k; i < pixels * c; i += c)
+            mean += f.value[0][i] / m;
+        for (int64_t i = k; i < pixels * c; i += c)
+            var += (f.value[0][i] - mean) * (f.value[0][i] - mean) / m;
+        double r = 1 / sqrt(var + epsilon), slack = 1e-5 * m;
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t i = k; i < pixels * c; i += c) {
+                double hat = (f.value[0][i] - mean) * r;
+                double d = hat * f.value[2][k] + f.value[3][k] > 0 ? f.value[1][i] : 0;
+                double want = f.value[2][k] * r * (d - (dbeta + hat * dgamma) / m);
+                double u = dtype == ADJ_BF16 ? 0x1p-8 : 1e-5;
+                if (pass == 1)
+                    cr_assert_float_eq(got[0][i], want, u * fabs(want) + 1e-5);
+                dbeta += pass == 0 ? d : 0;
+                dgamma += pass == 0 ? d * hat : 0;
+            }
+        cr_assert_float_eq(got[1][k], dgamma, slack);
+        cr_assert_float_eq(got[2][k], dbeta, slack);
+    }
+    for (int i = 0; i < 3; i++)
+        free(got[i]);
+    fixture_free(&f);
+}
+
+Test(direct_strip, a_mask_is_made_twice)
+{
+    for (int half = 0; half < 2; half++) {
+        expect_masked_twice(half ? ADJ_BF16 : ADJ_F32, 1024, 16);
+        expect_masked_twice(half ? ADJ_BF16 : ADJ_F32, 200, 128);
+        expect_masked_twice(half ? ADJ_BF16 : ADJ_F32, 33, 5); /* no strip */
     }
 }
