@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conv_rules.h"
 #include "onednn.h"
 
 /* x, w, y are the values, or their gradients, that the convolution relates. */
 typedef enum { X, W, Y, B, N_ROLE } role;
 typedef enum { WINOGRAD, CHANNELS_LAST, CHOSEN, WINOGRAD_LAST, N_CHOICE } choice;
-enum { WINOGRAD_PIXELS = 4096 };
 
 typedef struct {
     onednn *o;
@@ -51,60 +51,12 @@ static int direction_of(const adj_op *op)
     return i;
 }
 
-static int is_depthwise(const adj_op *op)
-{
-    return op == &adj_op_depthwise_conv2d_native ||
-           op == &adj_op_depthwise_conv2d_native_backprop_input ||
-           op == &adj_op_depthwise_conv2d_native_backprop_filter;
-}
-
-/* The gradients of a convolution of few channels, which oneDNN pads to whole vectors. Its 1x1
- * kernels do better, and in bf16 it takes pairs of products, which ours do not. */
-static int is_of_few(const adj_node *n)
-{
-    const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
-    int is_f32 = n->type.dtype == ADJ_F32, is_1x1 = g->kh == 1 && g->kw == 1;
-    if (g->groups > 1 || g->dh > 1 || g->dw > 1)
-        return 0;
-    if (n->op == &adj_op_conv2d_backprop_filter)
-        return is_f32 && !is_1x1 && g->ic <= 8 && g->oc >= 32;
-    if (n->op != &adj_op_conv2d_backprop_input)
-        return 0;
-    return g->ic <= (is_f32 ? (is_1x1 ? 4 : 8) : is_1x1 ? 0 : 4);
-}
-
-/* Where our own kernels (backends/direct) are faster, most several times: gradients of few
- * channels; depthwise convolutions with multipliers, and their gradients, but for the smallest
- * kernels' filter gradients, and for 8 channels: those oneDNN has in f32 (wanted_name), and not in
- * bf16. */
-static int is_slow(const adj_node *n)
-{
-    const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
-    int is_small = g->kh <= 3 && g->kw <= 3 && g->dh == 1 && g->dw == 1;
-    if (g->format != ADJ_NHWC || !is_depthwise(n->op))
-        return g->format == ADJ_NHWC && is_of_few(n);
-    if (g->oc > g->ic)
-        return 1;
-    if (g->oc <= 8 && is_small)
-        return n->in[0]->type.dtype == ADJ_BF16;
-    return n->op == &adj_op_depthwise_conv2d_native_backprop_input ||
-           (n->op == &adj_op_depthwise_conv2d_native_backprop_filter && !is_small);
-}
-
-/* Where our own kernels may be faster: they say so by their rank. Winograd's algorithm on NHWC. */
-static int has_rival(const onednn *o, const adj_node *n)
-{
-    const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
-    return o->math == ADJ_MATH_FAST && n->in[0]->type.dtype == ADJ_F32 && !is_depthwise(n->op) &&
-           g->format == ADJ_NHWC && g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1;
-}
-
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int i = direction_of(root->op);
     if (i == N_DIRECTION || max < 1)
         return 0;
-    int n = tail_match(root, uses, is_slow(root) ? 1 : max, group);
+    int n = tail_match(root, uses, conv_is_slow(root) ? 1 : max, group);
     int has_bias = n > 1 && group[1]->op == &adj_op_bias_add;
     return has_bias && directions[i].direction != dnnl_forward_training ? 1 : n;
 }
@@ -197,23 +149,13 @@ static void forget(conv *c)
 
 static int is_winograd(choice layouts) { return layouts == WINOGRAD || layouts == WINOGRAD_LAST; }
 
-/* F(4x4, 3x3) in blocks of 16 channels: measured, it pays from 32 channels on, and from 64 in
- * backprop_filter, if there are pixels enough for the transformed filter. */
-static int winograd_pays(const conv *c)
-{
-    const adj_conv_geom *g = c->geom;
-    int64_t least = c->direction == dnnl_backward_weights ? 64 : 32;
-    return g->kh == 3 && g->kw == 3 && g->ic >= least && g->oc >= least &&
-           g->n * g->oh * g->ow >= WINOGRAD_PIXELS;
-}
-
 /* Its errors are larger than those that the bounds of a plain sum allow. */
 static int may_try(const conv *c, choice layouts)
 {
     if (!is_winograd(layouts))
         return 1;
     return c->o->math == ADJ_MATH_FAST && !c->grouped && c->group->node[0]->type.dtype == ADJ_F32 &&
-           winograd_pays(c) == (layouts == WINOGRAD);
+           conv_winograd_pays(c->group->node[0]) == (layouts == WINOGRAD);
 }
 
 static dnnl_status_t ask(const conv *c, choice layouts, int which, pd *out)
@@ -269,34 +211,13 @@ static int acceptable(conv *c, choice layouts, const_pd d)
     return reason == NULL;
 }
 
-/* How the names begin of what is measured to be faster than what oneDNN's list has first; NULL:
- * nothing is. In f32, kernels for AVX2 have blocks of 8 channels, so that 8 channels do not take
- * the time of 16; brgconv is slow on few input channels, and brgdmm_dw half as fast as jit_dw. */
-static const char *wanted_name(const conv *c)
-{
-    const adj_conv_geom *g = c->geom;
-    int f32 = c->group->node[0]->type.dtype == ADJ_F32, is_1x1 = g->kh == 1 && g->kw == 1;
-    int forward = c->direction == dnnl_forward_training;
-    if (is_depthwise(c->group->node[0]->op))
-        return f32 && g->oc <= 8 ? "jit_dw:avx2" : forward ? "jit_dw" : NULL;
-    if (c->grouped)
-        return NULL;
-    if (forward)
-        return f32 && g->ic <= 8 ? "jit:" : !f32 && g->ic <= 16 ? "jit_bf16:" : NULL;
-    if (c->direction == dnnl_backward_data)
-        return is_1x1 && g->ic <= 8 ? (f32 ? "jit_1x1:avx2" : "jit_bf16:") : NULL;
-    return f32 && g->oc <= 8 ? "jit:avx2" : NULL;
-}
-
-/* In bf16, backprop_filter of 16 to 16 channels is faster in nChw16c, which then is nhwc. */
 static int is_preferred(const conv *c, choice layouts, const_pd d)
 {
-    const adj_conv_geom *g = c->geom;
-    const char *name = wanted_name(c);
+    const adj_node *n = c->group->node[0];
+    const char *name = conv_wanted(n);
     if (name != NULL)
         return strncmp(pd_name(d), name, strlen(name)) == 0;
-    return c->direction == dnnl_backward_weights && !c->grouped && g->ic == 16 && g->oc == 16 &&
-           c->group->node[0]->in[0]->type.dtype == ADJ_BF16 && layouts == CHOSEN;
+    return layouts == CHOSEN && conv_wants_blocks(n);
 }
 
 /* Finds candidate number *candidate, counted down, among the acceptable ones that are preferred or
@@ -409,8 +330,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         status = agree(&c, d, p);
     if (status == ADJ_OK)
         status = make_steps(&c, d, p);
-    if (status == ADJ_OK &&
-        (is_slow(g->node[0]) || has_rival(c.o, g->node[0]) || strstr(pd_name(d), "gemm") != NULL))
+    if (status == ADJ_OK && (conv_is_slow(g->node[0]) || conv_has_rival(g->node[0], c.o->math) ||
+                             strstr(pd_name(d), "gemm") != NULL))
         p->rank = ADJ_RANK_SLOW;
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);
