@@ -1,5 +1,5 @@
 /* test_tune.c - tuning: the fast one of two planted candidates is found, remembered in a file, and
- * the file is believed in nothing that cannot be checked; memory running out anywhere. */
+ * the file is believed in nothing that cannot be checked. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "adjoint_ext.h"
-#include "adjoint_nn.h"
+#include "tune_folder.h"
 
 /* ---- a backend whose first candidate for relu is slow ---- */
 
@@ -113,24 +113,6 @@ static outcome plan(adj_exec_opts o, int64_t n)
     return out;
 }
 
-static char folder[64], file[128];
-
-static void make_folder(void)
-{
-    strcpy(folder, "/tmp/adjoint-tune-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(file, sizeof file, "%s/tune", folder);
-}
-
-static void remove_folder(void)
-{
-    char partial[160];
-    snprintf(partial, sizeof partial, "%s.partial", file);
-    unlink(partial);
-    unlink(file);
-    cr_assert_eq(rmdir(folder), 0, "something is left in %s", folder);
-}
-
 static char *read_text(size_t *n)
 {
     FILE *f = fopen(file, "r");
@@ -146,11 +128,6 @@ static void write_text(const char *text, size_t n)
     FILE *f = fopen(file, "w");
     cr_assert_eq(fwrite(text, 1, n, f), n);
     cr_assert_eq(fclose(f), 0);
-}
-
-static adj_exec_opts tuned(void)
-{
-    return (adj_exec_opts){.tune = 1, .tune_file = file, .threads = 1};
 }
 
 /* ---- what is chosen ---- */
@@ -386,131 +363,5 @@ Test(tune, what_is_no_file)
     nowhere.tune_file = "/nonexistent/folder/tune";
     o = plan(nowhere, 64);
     cr_assert(o.timed == 2 && strstr(o.note, "cannot be written") != NULL, "%s", o.note);
-    remove_folder();
-}
-
-/* ---- real kernels ---- */
-
-/* Some steps of training a small residual network. */
-static void train(const adj_exec_opts *tuning, float loss[3], adj_exec_info *info)
-{
-    adj_model_opts m = {.batch = 2, .training = 1};
-    adj_graph *g = adj_graph_new();
-    adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", &m), &m);
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *l = adj_loss_softmax(logits, labels), *images = adj_find(g, "images");
-    adj_exec_opts o = *tuning;
-    o.n_fetch = 1;
-    o.fetch = &l;
-    o.updates = adj_training_updates(l, lr, &(adj_optimiser_opts){.momentum = 0.9});
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    adj_type t = adj_node_type(images);
-    size_t bytes = (size_t)adj_shape_elems(t.shape) * sizeof(float);
-    float *x = malloc(bytes), rate = 0.01F;
-    adj_draw(ADJ_F32, x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
-    cr_assert_eq(adj_set(e, images, x, bytes), ADJ_OK);
-    cr_assert_eq(adj_set(e, labels, (int32_t[]){1, 7}, 8), ADJ_OK);
-    cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
-    for (int i = 0; i < 3; i++) {
-        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-        cr_assert_eq(adj_get(e, l, &loss[i], sizeof loss[i]), ADJ_OK);
-    }
-    *info = adj_exec_stats(e);
-    free(x);
-    adj_exec_free(e);
-    adj_graph_free(g);
-}
-
-/* One choice, one result: a plan from the file gives the bits of the plan that wrote it. */
-Test(tune, a_choice_gives_the_same_results)
-{
-    float first[3], again[3], usual[3];
-    adj_exec_info info;
-    make_folder();
-    adj_exec_opts o = tuned();
-    o.tune_seconds = 100;
-    train(&(adj_exec_opts){.threads = 1}, usual, &info);
-    train(&o, first, &info);
-    cr_assert(info.timed > 20, "%d", info.timed);
-    for (int i = 0; i < 2; i++) {
-        train(&o, again, &info);
-        cr_assert(info.timed == 0 && info.remembered > 10, "%d timed, %d remembered", info.timed,
-                  info.remembered);
-        cr_assert_arr_eq(first, again, sizeof first);
-    }
-    for (int i = 0; i < 3; i++)
-        cr_assert(first[i] - usual[i] < 1e-3 && usual[i] - first[i] < 1e-3, "%g %g", first[i],
-                  usual[i]);
-    remove_folder();
-}
-
-/* ---- out of memory at the n-th allocation ---- */
-
-typedef struct {
-    long calls, live, fail_at; /* fail_at 0: never */
-} counter;
-
-static void *count_alloc(void *user, size_t bytes)
-{
-    counter *c = user;
-    if (++c->calls == c->fail_at)
-        return NULL;
-    c->live++;
-    return malloc(bytes);
-}
-
-static void count_free(void *user, void *p)
-{
-    ((counter *)user)->live--;
-    free(p);
-}
-
-static adj_status plan_conv(counter *c)
-{
-    adj_allocator a = {count_alloc, count_free, c};
-    adj_graph *g = adj_graph_new();
-    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 8, 8, 16}});
-    adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 16, 16}}, (adj_init){0});
-    adj_node *y = adj_relu(adj_conv2d(x, w, NULL));
-    adj_exec_opts o = tuned();
-    adj_exec *e;
-    o.n_fetch = 1;
-    o.fetch = &y;
-    o.allocator = &a;
-    adj_status status = adj_exec_new(g, &o, &e);
-    cr_assert(status == ADJ_OK || e == NULL || adj_exec_message(e)[0] != '\0');
-    adj_exec_free(e);
-    adj_graph_free(g);
-    return status;
-}
-
-/* How much is allocated depends on which candidate wins. */
-static void run_out_of_memory(void)
-{
-    counter c = {0};
-    cr_assert_eq(plan_conv(&c), ADJ_OK);
-    cr_assert_eq(c.live, 0);
-    long total = c.calls;
-    for (long n = 1; n <= total; n++) {
-        c = (counter){.fail_at = n};
-        adj_status status = plan_conv(&c);
-        cr_assert(status == ADJ_ENOMEM || (status == ADJ_OK && c.calls < n),
-                  "allocation %ld of %ld failed, status: %s", n, total, adj_status_name(status));
-        cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
-    }
-}
-
-Test(tune, out_of_memory)
-{
-    make_folder();
-    file[0] = '\0'; /* timed each time */
-    unsetenv("ADJOINT_TUNE");
-    run_out_of_memory();
-    snprintf(file, sizeof file, "%s/tune", folder);
-    counter c = {0};
-    cr_assert_eq(plan_conv(&c), ADJ_OK);
-    run_out_of_memory();
     remove_folder();
 }

@@ -1,0 +1,36 @@
+/* tune_folder.h - the folder in which a test of tuning keeps its file. */
+#ifndef TESTS_TUNE_FOLDER_H
+#define TESTS_TUNE_FOLDER_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adjoint.h"
+
+static char folder[64], file[128];
+
+static void make_folder(void)
+{
+    strcpy(folder, "/tmp/adjoint-tune-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/tune", folder);
+}
+
+static void remove_folder(void)
+{
+    char partial[160];
+    snprintf(partial, sizeof partial, "%s.partial", file);
+    unlink(partial);
+    unlink(file);
+    cr_assert_eq(rmdir(folder), 0, "something is left in %s", folder);
+}
+
+static adj_exec_opts tuned(void)
+{
+    return (adj_exec_opts){.tune = 1, .tune_file = file, .threads = 1};
+}
+
+#endif
