@@ -1,10 +1,11 @@
 #!/bin/sh
 # analyze.sh - gcc's -fanalyzer over the libraries and the tool; any finding is a failure. Uninitialised
-# values are left to clang-tidy and valgrind: gcc 12 sees them in every parallel simd loop.
+# values are left to clang-tidy and valgrind: gcc 12 sees them in every parallel simd loop. It also takes the
+# lanes of a vector for its bits, so that all shifts of vectors are too far; -Wshift-count-overflow knows better.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 # shellcheck disable=SC2016 # for the inner shell
 find graph ops backends io cli -name '*.c' | sort | xargs -P "$(nproc 2>/dev/null || echo 2)" -n 1 sh -c '
     gcc -std=c11 -D_GNU_SOURCE -DELEM_f32 -DISA_base -Iinclude -fopenmp -O1 -Wall -Wextra -Werror -fanalyzer \
-        -Wno-analyzer-use-of-uninitialized-value -c "$0" -o /dev/null' || exit 1
+        -Wno-analyzer-use-of-uninitialized-value -Wno-analyzer-shift-count-overflow -c "$0" -o /dev/null' || exit 1
 echo "analyze: clean"
