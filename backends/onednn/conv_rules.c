@@ -35,18 +35,18 @@ static int is_of_few(const adj_node *n)
     return g->ic <= (is_1x1(g) ? least_of_1x1 : least);
 }
 
-/* Depthwise ones with multipliers, and their gradients, but for the smallest kernels' filter
- * gradients, and for 8 channels: those oneDNN has in f32 (conv_wanted), and not in bf16. */
+/* Depthwise ones with multipliers or under 8 channels, which oneDNN has at a fraction of our speed,
+ * and their gradients, but for the smallest kernels' filter gradients. In bf16 8 channels are
+ * padded to 16; in f32 oneDNN has kernels for them (conv_wanted). */
 static int is_slow_depthwise(const adj_node *n)
 {
     const adj_conv_geom *g = geom_of(n);
     int is_small = g->kh <= 3 && g->kw <= 3 && g->dh == 1 && g->dw == 1;
-    if (g->oc > g->ic)
+    if (g->oc > g->ic || g->oc < 8 || n->op == &adj_op_depthwise_conv2d_native_backprop_input)
         return 1;
-    if (g->oc <= 8 && is_small)
+    if (g->oc == 8 && is_small)
         return n->in[0]->type.dtype == ADJ_BF16;
-    return n->op == &adj_op_depthwise_conv2d_native_backprop_input ||
-           (n->op == &adj_op_depthwise_conv2d_native_backprop_filter && !is_small);
+    return n->op == &adj_op_depthwise_conv2d_native_backprop_filter && !is_small;
 }
 
 int conv_is_slow(const adj_node *n)
@@ -71,7 +71,7 @@ const char *conv_wanted(const adj_node *n)
     const adj_conv_geom *g = geom_of(n);
     int f32 = is_f32(n);
     if (is_depthwise(n->op)) {
-        if (f32 && g->oc <= 8)
+        if (f32 && g->oc == 8)
             return "jit_dw:avx2";
         return n->op == &adj_op_depthwise_conv2d_native ? "jit_dw" : NULL;
     }
