@@ -16,7 +16,7 @@
  * A job is a chunk of lanes of some rows of an image. The inner loop (depthwise_grid.h) runs over
  * the pixels of a row for a vector of lanes, with a grid of taps in registers, and knows no
  * borders: either rows are prepared - copied once to float, with zeros around, channels repeated,
- * columns split into `step` classes, into a ring that stays in the first cache - or they are read
+ * columns split into `step` classes, into a ring that stays in the caches - or they are read
  * in place, and a row is cut into runs of pixels that have the same taps inside the image.
  *
  * Few channels: a prepared row is flat, without gaps between pixels. The loop runs over it in

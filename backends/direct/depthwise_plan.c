@@ -113,12 +113,15 @@ static void set_chunks(depthwise *d)
     d->n_chunk = divide_up(d->lanes, d->chunk);
 }
 
-/* Of prepared rows, as many as need a ring that stays in the first cache. */
+/* Two prepared rows if strides would load many sums for few pixels, or if a ring for them stays in
+ * the first cache. Rows of dy that must be prepared too go one by one. */
 static int lines_at_once(const depthwise *d, ptrdiff_t slots_of_two)
 {
     const ptrdiff_t most = 8 << 10; /* elements */
     if (d->in_place)
         return 4;
+    if (d->dtype == ADJ_BF16 || d->flat || d->g.sh > 4)
+        return 1;
     return d->g.sh > 1 || slots_of_two * d->row_size <= most ? 2 : 1;
 }
 

@@ -1,4 +1,4 @@
-/* depthwise_rows.c - rows between memory and the first cache; compiled as depthwise_grid.h
+/* depthwise_rows.c - rows between memory and the caches; compiled as depthwise_grid.h
  * says. */
 #include <stdint.h>
 #include <string.h>

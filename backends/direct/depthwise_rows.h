@@ -1,4 +1,4 @@
-/* depthwise_rows.h - rows between memory and the first cache: see depthwise.h. */
+/* depthwise_rows.h - rows between memory and the caches: see depthwise.h. */
 #ifndef DIRECT_DEPTHWISE_ROWS_H
 #define DIRECT_DEPTHWISE_ROWS_H
 

@@ -48,6 +48,13 @@ static int takes(const adj_node *n)
            g->pt <= MOST_SIDE && g->pl <= MOST_SIDE;
 }
 
+/* A bias along the other axis, which counts as a channel only to bias_add, is not ours. */
+static int is_bias_of(const adj_node *n, const adj_node *root)
+{
+    return n->op == &adj_op_bias_add && n->in[0] == root &&
+           ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
+}
+
 /* conv2d and the bias_add that alone reads it. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
@@ -56,7 +63,7 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     const adj_uses *u = &uses[root->id];
     group[0] = root;
     if (max < 2 || !is_forward(root) || u->n_user != 1 || u->is_root ||
-        u->user[0]->op != &adj_op_bias_add || u->user[0]->in[0] != root)
+        !is_bias_of(u->user[0], root))
         return 1;
     group[1] = u->user[0];
     return 2;
@@ -64,9 +71,8 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
 
 static int is_ours(const adj_group *g)
 {
-    return g->n_node == 1 ||
-           (g->n_node == 2 && is_forward(g->node[0]) && g->node[1]->op == &adj_op_bias_add &&
-            g->node[1]->in[0] == g->node[0] && g->n_out == 1);
+    return g->n_node == 1 || (g->n_node == 2 && is_forward(g->node[0]) &&
+                              is_bias_of(g->node[1], g->node[0]) && g->n_out == 1);
 }
 
 static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }

@@ -35,9 +35,9 @@ static int is_of_few(const adj_node *n)
     return g->ic <= (is_1x1(g) ? least_of_1x1 : least);
 }
 
-/* Depthwise ones with multipliers or under 8 channels, which oneDNN has at a fraction of our speed,
- * and their gradients, but for the smallest kernels' filter gradients. In bf16 8 channels are
- * padded to 16; in f32 oneDNN has kernels for them (conv_wanted). */
+/* Depthwise ones with multipliers or under 8 channels, which oneDNN has at a fraction of our speed;
+ * of the others the gradients, but for the filter gradients of the smallest kernels. In bf16 8
+ * channels are padded to 16; in f32 oneDNN has kernels for them (conv_wanted). */
 static int is_slow_depthwise(const adj_node *n)
 {
     const adj_conv_geom *g = geom_of(n);
@@ -59,7 +59,8 @@ int conv_is_slow(const adj_node *n)
 int conv_has_rival(const adj_node *n, adj_math math)
 {
     const adj_conv_geom *g = geom_of(n);
-    int is_winograds = g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1;
+    int is_winograds = g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1 && g->dh == 1 &&
+                       g->dw == 1 && g->groups == 1 && g->ic >= 32 && g->oc >= 32;
     return math == ADJ_MATH_FAST && is_winograds && is_f32(n) && !is_depthwise(n->op) &&
            g->format == ADJ_NHWC;
 }
@@ -71,7 +72,7 @@ const char *conv_wanted(const adj_node *n)
     const adj_conv_geom *g = geom_of(n);
     int f32 = is_f32(n);
     if (is_depthwise(n->op)) {
-        if (f32 && g->oc == 8)
+        if (f32 && g->oc <= 8)
             return "jit_dw:avx2";
         return n->op == &adj_op_depthwise_conv2d_native ? "jit_dw" : NULL;
     }

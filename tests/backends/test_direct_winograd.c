@@ -221,6 +221,21 @@ Test(direct_winograd, refused)
     expect_refused(usual, ADJ_F32, ADJ_MATH_EXACT);
 }
 
+/* A bias that counts rows as channels is no bias of the convolution's channels. */
+Test(direct_winograd, bias_of_rows_refused)
+{
+    static const oracle_conv square = {
+        .n = 1, .h = 16, .w = 16, .c = 32, .last = 64, .padding = ADJ_SAME};
+    problem p = problem_new(square, ADJ_F32);
+    adj_node *b = given_random(&p.f, ADJ_F32, (adj_shape){1, {16}}, -1, 1);
+    const adj_node *group[] = {p.result[ORACLE_Y], adj_bias_add(p.result[ORACLE_Y], b, ADJ_NCHW)};
+    test_backend t = backend_open_math("direct", 1, ADJ_MATH_FAST);
+    outcome o = run_candidate(&p.f, &t, 2, group, 0);
+    cr_assert_eq(o.status, ADJ_ENOKERNEL, "%s", o.impl);
+    backend_close(&t);
+    fixture_free(&p.f);
+}
+
 static int planned(fixture *f, adj_node *y, adj_math math)
 {
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .math = math};
