@@ -63,9 +63,3 @@ adj_status direct_reorder_run(void *state, const void *in, void *out, void *scra
         ((int32_t *)out)[i] = ((const uint8_t *)in)[i];
     return ADJ_OK;
 }
-
-void direct_reorder_drop(void *backend, void *state)
-{
-    direct *d = backend;
-    adj_release(&d->allocator, state);
-}

@@ -307,11 +307,5 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-static void drop(void *backend, void *state)
-{
-    direct *d = backend;
-    adj_release(&d->allocator, state);
-}
-
 const adj_kernel direct_chain = {
-    .name = "chain", .match = match, .prepare = prepare, .run = run, .drop = drop};
+    .name = "chain", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};

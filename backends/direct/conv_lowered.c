@@ -1,5 +1,4 @@
 /* conv_lowered.c - the kernel of conv_lowered.h. */
-#include <omp.h>
 #include <stdio.h>
 
 #include "conv_lowered.h"
@@ -53,26 +52,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 static adj_status run(const adj_call *c)
 {
     const conv_lowered *d = c->state;
-    if (d->code->begin != NULL)
-        d->code->begin(d, c);
-    if (d->threads == 1 || d->jobs == 1)
-        for (ptrdiff_t job = 0; job < d->jobs; job++)
-            d->code->job(d, c, job, 0);
-    else {
-#pragma omp parallel for num_threads(d->threads) schedule(static)
-        for (ptrdiff_t job = 0; job < d->jobs; job++)
-            d->code->job(d, c, job, omp_get_thread_num());
-    }
-    if (d->code->end != NULL)
-        d->code->end(d, c);
+    direct_run(&d->code->jobs, c, d->jobs, d->threads);
     return ADJ_OK;
 }
 
-static void drop(void *backend, void *state)
-{
-    direct *d = backend;
-    adj_release(&d->allocator, state);
-}
-
 const adj_kernel direct_conv_lowered = {
-    .name = "conv_lowered", .prepare = prepare, .run = run, .drop = drop};
+    .name = "conv_lowered", .prepare = prepare, .run = run, .drop = direct_drop};

@@ -32,12 +32,9 @@ enum {
     LOWERED_SEGMENTS = 16 /* jobs of a filter gradient */
 };
 
-struct conv_lowered;
 typedef struct conv_lowered_code {
-    ptrdiff_t vector;                                               /* elements */
-    void (*begin)(const struct conv_lowered *d, const adj_call *c); /* once; or NULL */
-    void (*job)(const struct conv_lowered *d, const adj_call *c, ptrdiff_t job, int thread);
-    void (*end)(const struct conv_lowered *d, const adj_call *c); /* once; or NULL */
+    ptrdiff_t vector; /* elements */
+    direct_code jobs;
 } conv_lowered_code;
 
 typedef struct conv_lowered {

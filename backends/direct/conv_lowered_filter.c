@@ -61,8 +61,9 @@ static void add_chunk(const pass *s, ptrdiff_t first, ptrdiff_t n)
     REAL(lowered_correlate)(&p);
 }
 
-static void add_segment(const conv_lowered *d, const adj_call *call, ptrdiff_t job, int thread)
+static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 {
+    const conv_lowered *d = call->state;
     ptrdiff_t total = d->g.n * d->g.oh * d->g.ow, sums = d->taps * d->o_pitch, unflushed = 0;
     ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
@@ -88,8 +89,9 @@ static void add_segment(const conv_lowered *d, const adj_call *call, ptrdiff_t j
 }
 
 /* dw[tap][output], over the segments. */
-static void add_up(const conv_lowered *d, const adj_call *call)
+static void add_up(const adj_call *call)
 {
+    const conv_lowered *d = call->state;
     double *total = (double *)((char *)call->scratch + d->totals);
     ptrdiff_t sums = d->taps * d->o_pitch, outputs = d->g.oc;
     for (ptrdiff_t k = 1; k < d->jobs; k++)
@@ -105,4 +107,4 @@ static void add_up(const conv_lowered *d, const adj_call *call)
         }
 }
 
-const conv_lowered_code REAL(conv_lowered_filter) = {VECTOR, NULL, add_segment, add_up};
+const conv_lowered_code REAL(conv_lowered_filter) = {VECTOR, {NULL, add_segment, add_up}};

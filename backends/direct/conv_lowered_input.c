@@ -117,8 +117,9 @@ static void enter(strip *s, const adj_call *call, ptrdiff_t i)
 }
 
 /* A part of the rows of all images' strips. */
-static void share(const conv_lowered *d, const adj_call *call, ptrdiff_t job, int thread)
+static void share(const adj_call *call, ptrdiff_t job, int thread)
 {
+    const conv_lowered *d = call->state;
     ptrdiff_t rows = d->g.ih, total = d->g.n * d->n_strip * rows;
     ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
@@ -136,10 +137,11 @@ static void share(const conv_lowered *d, const adj_call *call, ptrdiff_t job, in
     }
 }
 
-static void begin(const conv_lowered *d, const adj_call *call)
+static void begin(const adj_call *call)
 {
+    const conv_lowered *d = call->state;
     REAL(lowered_panels)
     (d, (real *)((char *)call->scratch + d->panels), call->in[d->other_in]);
 }
 
-const conv_lowered_code REAL(conv_lowered_input) = {VECTOR, begin, share, NULL};
+const conv_lowered_code REAL(conv_lowered_input) = {VECTOR, {begin, share, NULL}};

@@ -1,6 +1,5 @@
 /* depthwise.c - the kernel of depthwise.h: candidates are rows prepared and rows read in place, the
  * one that is likely to be faster first. */
-#include <omp.h>
 #include <stdio.h>
 
 #include "depthwise.h"
@@ -90,26 +89,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 static adj_status run(const adj_call *c)
 {
     const depthwise *d = c->state;
-    if (d->code->begin != NULL)
-        d->code->begin(d, c);
-    if (d->threads == 1 || d->jobs == 1)
-        for (ptrdiff_t job = 0; job < d->jobs; job++)
-            d->code->job(d, c, job, 0);
-    else {
-#pragma omp parallel for num_threads(d->threads) schedule(static)
-        for (ptrdiff_t job = 0; job < d->jobs; job++)
-            d->code->job(d, c, job, omp_get_thread_num());
-    }
-    if (d->code->end != NULL)
-        d->code->end(d, c);
+    direct_run(d->code, c, d->jobs, d->threads);
     return ADJ_OK;
 }
 
-static void drop(void *backend, void *state)
-{
-    direct *d = backend;
-    adj_release(&d->allocator, state);
-}
-
 const adj_kernel direct_depthwise = {
-    .name = "depthwise", .prepare = prepare, .run = run, .drop = drop};
+    .name = "depthwise", .prepare = prepare, .run = run, .drop = direct_drop};

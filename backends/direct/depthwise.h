@@ -51,15 +51,8 @@ typedef struct {
     ptrdiff_t period;       /* lanes after which weights repeat: pitch, unless the row is flat */
 } depthwise_chunk;
 
-struct depthwise;
-typedef struct depthwise_code {
-    void (*begin)(const struct depthwise *d, const adj_call *c); /* once; or NULL */
-    void (*job)(const struct depthwise *d, const adj_call *c, ptrdiff_t job, int thread);
-    void (*end)(const struct depthwise *d, const adj_call *c); /* once; or NULL */
-} depthwise_code;
-
 typedef struct depthwise {
-    const depthwise_code *code;
+    const direct_code *code;
     adj_conv_geom g;
     adj_dtype dtype;
     int is_dx, is_dw;

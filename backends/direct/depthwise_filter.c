@@ -72,8 +72,9 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
     }
 }
 
-static void add_segment(const depthwise *d, const adj_call *call, ptrdiff_t job, int thread)
+static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 {
+    const depthwise *d = call->state;
     ptrdiff_t total = d->g.n * d->to_h, segment = job / d->n_chunk, unflushed = 0;
     ptrdiff_t first = total * segment / d->segments, end = total * (segment + 1) / d->segments;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
@@ -117,8 +118,9 @@ static void store(const depthwise *d, void *dw, ptrdiff_t i, double value)
 }
 
 /* dw[tap][lane]: over the segments, and over what stands for the lane in a flat period. */
-static void add_up(const depthwise *d, const adj_call *call)
+static void add_up(const adj_call *call)
 {
+    const depthwise *d = call->state;
     double *sums = (double *)((char *)call->scratch + d->filters);
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
         depthwise_chunk c = depthwise_chunk_of(d, i);
@@ -135,4 +137,4 @@ static void add_up(const depthwise *d, const adj_call *call)
     }
 }
 
-const depthwise_code REAL(depthwise_filter) = {NULL, add_segment, add_up};
+const direct_code REAL(depthwise_filter) = {NULL, add_segment, add_up};

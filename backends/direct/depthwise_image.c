@@ -5,8 +5,9 @@
 #include "depthwise_rows.h"
 
 /* Weights [chunk][kh][kw][period], lanes beyond the chunk's zero. */
-static void lay_out_filter(const depthwise *d, const adj_call *call)
+static void lay_out_filter(const adj_call *call)
 {
+    const depthwise *d = call->state;
     ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
     const char *w = call->in[d->other_in];
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
@@ -76,8 +77,9 @@ static void compute_row(const pass *s, ptrdiff_t row)
 }
 
 /* Rows first .. end of all images' chunks, an image's chunks one after the other. */
-static void share(const depthwise *d, const adj_call *call, ptrdiff_t job, int thread)
+static void share(const adj_call *call, ptrdiff_t job, int thread)
 {
+    const depthwise *d = call->state;
     ptrdiff_t total = d->g.n * d->n_chunk * d->to_h, before = -1;
     ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
@@ -101,4 +103,4 @@ static void share(const depthwise *d, const adj_call *call, ptrdiff_t job, int t
     }
 }
 
-const depthwise_code REAL(depthwise_image) = {lay_out_filter, share, NULL};
+const direct_code REAL(depthwise_image) = {lay_out_filter, share, NULL};

@@ -1,5 +1,6 @@
 /* direct.c - the direct backend: opens with the best instruction set that this CPU has, or a lesser
  * one that ADJOINT_MAX_ISA names: base, avx2, avx512. */
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,28 @@ int direct_out(const adj_group *g, const adj_node *value)
     return -1;
 }
 
+void direct_run(const direct_code *code, const adj_call *c, ptrdiff_t jobs, int threads)
+{
+    if (code->begin != NULL)
+        code->begin(c);
+    if (threads == 1 || jobs == 1)
+        for (ptrdiff_t job = 0; job < jobs; job++)
+            code->job(c, job, 0);
+    else {
+#pragma omp parallel for num_threads(threads) schedule(static)
+        for (ptrdiff_t job = 0; job < jobs; job++)
+            code->job(c, job, omp_get_thread_num());
+    }
+    if (code->end != NULL)
+        code->end(c);
+}
+
+void direct_drop(void *backend, void *state)
+{
+    direct *d = backend;
+    adj_release(&d->allocator, state);
+}
+
 static adj_status open(const adj_backend_opts *opts, void **backend)
 {
     direct *d = adj_alloc(opts->allocator, sizeof *d);
@@ -82,4 +105,4 @@ const adj_backend adj_backend_direct = {.name = "direct",
                                         .layout_name = direct_layout_name,
                                         .reorder_prepare = direct_reorder_prepare,
                                         .reorder_run = direct_reorder_run,
-                                        .reorder_drop = direct_reorder_drop};
+                                        .reorder_drop = direct_drop};

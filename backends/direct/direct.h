@@ -11,18 +11,23 @@
 struct chain;
 struct chain_strip;
 struct conv_lowered_code;
-struct depthwise_code;
 struct max_pool_code;
 struct max_pool_argmax_code;
 struct winograd_code;
+
+typedef struct { /* of work that is cut into jobs; what is planned is c->state */
+    void (*begin)(const adj_call *c); /* once, before; or NULL */
+    void (*job)(const adj_call *c, ptrdiff_t job, int thread);
+    void (*end)(const adj_call *c); /* once, after; or NULL */
+} direct_code;
 
 typedef struct { /* the code for one instruction set */
     const char *name;
     void (*chain_segment)(const struct chain *p, const adj_call *c, int segment, int thread);
     void (*(*chain_strip)(int what))(const struct chain_strip *s);
     const struct conv_lowered_code *conv_lowered[2][2]; /* [is it f64][is it dw] */
-    const struct depthwise_code *depthwise_image, *depthwise_filter;
-    const struct depthwise_code *depthwise_image_f64, *depthwise_filter_f64;
+    const direct_code *depthwise_image, *depthwise_filter;
+    const direct_code *depthwise_image_f64, *depthwise_filter_f64;
     const struct max_pool_code *max_pool, *max_pool_bf16;
     const struct max_pool_argmax_code *max_pool_argmax, *max_pool_argmax_bf16;
     const struct winograd_code *winograd_image, *winograd_filter;
@@ -41,6 +46,9 @@ typedef struct {
 /* Where a value is among group->in, or group->out; -1: nowhere. */
 int direct_in(const adj_group *g, const adj_node *value);
 int direct_out(const adj_group *g, const adj_node *value);
+void direct_run(const direct_code *code, const adj_call *c, ptrdiff_t jobs, int threads);
+/* Of states that are one allocation. */
+void direct_drop(void *backend, void *state);
 
 /* bytes.c: the layout of an i32 value of so many elements, all from 0 to 255, that has a byte for
  * each. NULL: out of memory. */
@@ -50,7 +58,6 @@ size_t direct_layout_bytes(const adj_layout *l);
 const char *direct_layout_name(const adj_layout *l);
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
-void direct_reorder_drop(void *backend, void *state);
 
 extern const adj_kernel direct_chain, direct_conv_lowered, direct_depthwise, direct_max_pool,
     direct_winograd;

@@ -8,7 +8,7 @@
 
 extern const conv_lowered_code DIRECT(conv_lowered_input_f32), DIRECT(conv_lowered_input_f64),
     DIRECT(conv_lowered_filter_f32), DIRECT(conv_lowered_filter_f64);
-extern const depthwise_code DIRECT(depthwise_image_f32), DIRECT(depthwise_image_f64),
+extern const direct_code DIRECT(depthwise_image_f32), DIRECT(depthwise_image_f64),
     DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
 extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
 extern const max_pool_argmax_code DIRECT(max_pool_argmax_f32), DIRECT(max_pool_argmax_bf16);

@@ -207,11 +207,5 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-static void drop(void *backend, void *state)
-{
-    direct *d = backend;
-    adj_release(&d->allocator, state);
-}
-
 const adj_kernel direct_max_pool = {
-    .name = "max_pool", .match = match, .prepare = prepare, .run = run, .drop = drop};
+    .name = "max_pool", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};
