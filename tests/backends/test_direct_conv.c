@@ -4,81 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backends/candidates.h"
-#include "tests/oracle.h"
-
-static test_backend direct_open(const char *isa, int threads)
-{
-    setenv("ADJOINT_MAX_ISA", isa, 1);
-    return backend_open_for("direct", threads);
-}
-
-static double rounded(adj_dtype dtype, double v)
-{
-    char stored[8];
-    adj_store(dtype, stored, 0, v);
-    return adj_load(dtype, stored, 0);
-}
-
-typedef struct {
-    fixture f;
-    adj_node *result[3];
-    double *want[3];
-    int64_t n[3];
-    char text[200];
-} problem;
-
-static problem problem_new(oracle_conv row, adj_dtype dtype)
-{
-    oracle_sizes s = oracle_sizes_of(row);
-    problem p = {.f = fixture_new()};
-    adj_node *x = given_integers(&p.f, dtype, s.x, -3, 3);
-    adj_node *w = given_integers(&p.f, dtype, s.w, -2, 2);
-    adj_node *dy = given_integers(&p.f, dtype, s.y, -3, 3);
-    p.result[ORACLE_Y] = adj_conv2d(x, w, &s.attrs);
-    p.result[ORACLE_DX] = adj_conv2d_backprop_input(s.x, w, dy, &s.attrs);
-    p.result[ORACLE_DW] = adj_conv2d_backprop_filter(x, s.w, dy, &s.attrs);
-    for (int k = 0; k < 3; k++) {
-        cr_assert_not_null(p.result[k], "%s", adj_graph_message(p.f.g));
-        p.n[k] = adj_shape_elems(p.result[k]->type.shape);
-        p.want[k] =
-            oracle_convolve(&s, (enum oracle_result)k, p.f.value[0], p.f.value[1], p.f.value[2]);
-        for (int64_t i = 0; i < p.n[k]; i++)
-            p.want[k][i] = rounded(dtype, p.want[k][i]);
-    }
-    const oracle_conv *a = &s.a;
-    snprintf(p.text, sizeof p.text,
-             "%s n%d %dx%d c%d k%dx%d o%d s%dx%d d%dx%d padding %d (%d %d %d %d)",
-             adj_dtype_name(dtype), a->n, a->h, a->w, a->c, a->kh, a->kw, a->last, a->sh, a->sw,
-             a->dh, a->dw, (int)a->padding, a->pad[0], a->pad[1], a->pad[2], a->pad[3]);
-    return p;
-}
-
-static void problem_free(problem *p)
-{
-    for (int k = 0; k < 3; k++)
-        free(p->want[k]);
-    fixture_free(&p->f);
-}
-
-/* Returns how many candidates there were. */
-static int expect_exact(problem *p, const test_backend *t, int which, const char *isa)
-{
-    int candidate = 0;
-    for (; p->n[which] > 0; candidate++) {
-        const adj_node *node = p->result[which];
-        outcome o = run_candidate(&p->f, t, 1, &node, candidate);
-        if (o.status == ADJ_ENOKERNEL)
-            break;
-        cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
-        cr_assert_not_null(strstr(o.impl, isa), "%s", o.impl);
-        for (int64_t i = 0; i < p->n[which]; i++)
-            cr_assert(o.y[i] == p->want[which][i], "%s %s %s: [%ld] is %g, not %g", o.impl,
-                      node->op->name, p->text, (long)i, o.y[i], p->want[which][i]);
-        free(o.y);
-    }
-    return candidate;
-}
+#include "tests/backends/conv_problem.h"
 
 static const enum oracle_result ours[] = {ORACLE_DX, ORACLE_DW};
 enum { N_OURS = sizeof ours / sizeof *ours };
@@ -88,16 +14,16 @@ static void expect_row_on(oracle_conv row, const char *isa)
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F64};
     row.in = row.c;
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
-        problem p = problem_new(row, dtypes[k]);
+        conv_problem p = conv_problem_new(row, dtypes[k]);
         for (int threads = 1; threads <= 3; threads += 2) {
-            test_backend t = direct_open(isa, threads);
+            test_backend t = direct_open_isa(isa, threads);
             for (int i = 0; i < N_OURS; i++) {
                 int n = expect_exact(&p, &t, ours[i], isa);
                 cr_assert_eq(n, p.n[ours[i]] > 0, "%d candidates: %s", n, p.text);
             }
             backend_close(&t);
         }
-        problem_free(&p);
+        conv_problem_free(&p);
     }
 }
 
@@ -235,7 +161,7 @@ Test(direct_conv, same_bits_for_any_threads)
         size_t bytes = (size_t)adj_shape_elems(y->type.shape) * sizeof(double);
         double *want = NULL;
         for (int threads = 1; threads <= 8; threads++) {
-            test_backend t = direct_open("avx512", threads);
+            test_backend t = direct_open_isa("avx512", threads);
             outcome o = run_candidate(&f, &t, 1, &y, 0);
             cr_assert_eq(o.status, ADJ_OK);
             if (want == NULL)
@@ -257,7 +183,7 @@ Test(direct_conv, refused)
     static const adj_conv attrs[] = {
         {.format = ADJ_NCHW}, {.dilation = {1, 1, 2, 1}}, {.format = ADJ_NHWC}};
     static const int64_t channels[] = {3, 3, 9};
-    test_backend t = direct_open("avx512", 1);
+    test_backend t = direct_open_isa("avx512", 1);
     for (int i = 0; i < 3; i++) {
         fixture f = fixture_new();
         int64_t c = channels[i];

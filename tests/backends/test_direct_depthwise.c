@@ -4,81 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backends/candidates.h"
-#include "tests/oracle.h"
-
-static test_backend direct_open(const char *isa, int threads)
-{
-    setenv("ADJOINT_MAX_ISA", isa, 1);
-    return backend_open_for("direct", threads);
-}
-
-static double rounded(adj_dtype dtype, double v)
-{
-    char stored[8];
-    adj_store(dtype, stored, 0, v);
-    return adj_load(dtype, stored, 0);
-}
-
-typedef struct {
-    fixture f;
-    adj_node *result[3];
-    double *want[3];
-    int64_t n[3];
-    char text[200];
-} problem;
-
-static problem problem_new(oracle_conv row, adj_dtype dtype)
-{
-    oracle_sizes s = oracle_sizes_of(row);
-    problem p = {.f = fixture_new()};
-    adj_node *x = given_integers(&p.f, dtype, s.x, -3, 3);
-    adj_node *w = given_integers(&p.f, dtype, s.w, -2, 2);
-    adj_node *dy = given_integers(&p.f, dtype, s.y, -3, 3);
-    p.result[ORACLE_Y] = adj_depthwise_conv2d_native(x, w, &s.attrs);
-    p.result[ORACLE_DX] = adj_depthwise_conv2d_native_backprop_input(s.x, w, dy, &s.attrs);
-    p.result[ORACLE_DW] = adj_depthwise_conv2d_native_backprop_filter(x, s.w, dy, &s.attrs);
-    for (int k = 0; k < 3; k++) {
-        cr_assert_not_null(p.result[k], "%s", adj_graph_message(p.f.g));
-        p.n[k] = adj_shape_elems(p.result[k]->type.shape);
-        p.want[k] =
-            oracle_convolve(&s, (enum oracle_result)k, p.f.value[0], p.f.value[1], p.f.value[2]);
-        for (int64_t i = 0; i < p.n[k]; i++)
-            p.want[k][i] = rounded(dtype, p.want[k][i]);
-    }
-    const oracle_conv *a = &s.a;
-    snprintf(p.text, sizeof p.text,
-             "%s n%d %dx%d c%d k%dx%d m%d s%dx%d d%dx%d padding %d (%d %d %d %d)",
-             adj_dtype_name(dtype), a->n, a->h, a->w, a->c, a->kh, a->kw, a->last, a->sh, a->sw,
-             a->dh, a->dw, (int)a->padding, a->pad[0], a->pad[1], a->pad[2], a->pad[3]);
-    return p;
-}
-
-static void problem_free(problem *p)
-{
-    for (int k = 0; k < 3; k++)
-        free(p->want[k]);
-    fixture_free(&p->f);
-}
-
-/* Returns how many candidates there were. */
-static int expect_exact(problem *p, const test_backend *t, int which, const char *isa)
-{
-    int candidate = 0;
-    for (; p->n[which] > 0; candidate++) {
-        const adj_node *node = p->result[which];
-        outcome o = run_candidate(&p->f, t, 1, &node, candidate);
-        if (o.status == ADJ_ENOKERNEL)
-            break;
-        cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
-        cr_assert_not_null(strstr(o.impl, isa), "%s", o.impl);
-        for (int64_t i = 0; i < p->n[which]; i++)
-            cr_assert(o.y[i] == p->want[which][i], "%s %s %s: [%ld] is %g, not %g", o.impl,
-                      node->op->name, p->text, (long)i, o.y[i], p->want[which][i]);
-        free(o.y);
-    }
-    return candidate;
-}
+#include "tests/backends/conv_problem.h"
 
 static void expect_row_on(oracle_conv row, const char *isa)
 {
@@ -86,9 +12,9 @@ static void expect_row_on(oracle_conv row, const char *isa)
     row.depthwise = 1;
     row.in = row.c;
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
-        problem p = problem_new(row, dtypes[k]);
+        conv_problem p = conv_problem_new(row, dtypes[k]);
         for (int threads = 1; threads <= 3; threads += 2) {
-            test_backend t = direct_open(isa, threads);
+            test_backend t = direct_open_isa(isa, threads);
             for (int which = 0; which < 3; which++) {
                 int n = expect_exact(&p, &t, which, isa);
                 int in_place = dtypes[k] != ADJ_BF16 && row.c * row.last % 16 == 0 &&
@@ -97,7 +23,7 @@ static void expect_row_on(oracle_conv row, const char *isa)
             }
             backend_close(&t);
         }
-        problem_free(&p);
+        conv_problem_free(&p);
     }
 }
 
@@ -237,7 +163,7 @@ Test(direct_depthwise, same_bits_for_any_threads)
     size_t bytes = (size_t)adj_shape_elems(s.w) * sizeof(double);
     double *want = NULL;
     for (int threads = 1; threads <= 8; threads++) {
-        test_backend t = direct_open("avx512", threads);
+        test_backend t = direct_open_isa("avx512", threads);
         outcome o = run_candidate(&f, &t, 1, &dw, 0);
         cr_assert_eq(o.status, ADJ_OK);
         if (want == NULL)
@@ -256,7 +182,7 @@ Test(direct_depthwise, same_bits_for_any_threads)
 Test(direct_depthwise, refused)
 {
     fixture f = fixture_new();
-    test_backend t = direct_open("avx512", 1);
+    test_backend t = direct_open_isa("avx512", 1);
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 3, 4, 4}}, -3, 3);
     adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 3, 1}}, -3, 3);
     const adj_node *y = adj_depthwise_conv2d_native(x, w, &(adj_conv){.format = ADJ_NCHW});
