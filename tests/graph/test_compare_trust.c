@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/compare_rig.h"
+#include "tests/counter.h"
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
@@ -132,25 +133,6 @@ Test(compare_trust, layouts)
 
 /* ---- out of memory at the n-th allocation ---- */
 
-typedef struct {
-    long calls, fail_at, live; /* fail_at 0: never */
-} counter;
-
-static void *counted_alloc(void *user, size_t bytes)
-{
-    counter *c = user;
-    if (++c->calls == c->fail_at)
-        return NULL;
-    c->live++;
-    return malloc(bytes);
-}
-
-static void counted_free(void *user, void *p)
-{
-    ((counter *)user)->live--;
-    free(p);
-}
-
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
                             void **answer, size_t *answer_bytes, char *message, size_t size)
 {
@@ -163,7 +145,7 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
 
 static adj_status small_compare(counter *c, const char *config, int guard)
 {
-    const adj_allocator allocator = {counted_alloc, counted_free, c};
+    const adj_allocator allocator = {count_alloc, count_free, c};
     const char *const configs[] = {"naive:f64", config};
     adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &allocator});
     if (g == NULL)

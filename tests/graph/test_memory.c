@@ -5,25 +5,7 @@
 #include <string.h>
 
 #include "adjoint.h"
-
-typedef struct {
-    long calls, live, fail_at; /* fail_at 0: never */
-} counter;
-
-static void *count_alloc(void *user, size_t bytes)
-{
-    counter *c = user;
-    if (++c->calls == c->fail_at)
-        return NULL;
-    c->live++;
-    return malloc(bytes);
-}
-
-static void count_free(void *user, void *p)
-{
-    ((counter *)user)->live--;
-    free(p);
-}
+#include "tests/counter.h"
 
 /* The graph of a failed plan is as good as before. */
 static void plan_again(adj_graph *g, const adj_exec_opts *o, counter *c)

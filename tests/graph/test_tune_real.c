@@ -7,6 +7,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tune_folder.h"
+#include "tests/counter.h"
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(tune_real, .init = plan_as_usual);
@@ -67,25 +68,6 @@ Test(tune_real, a_choice_gives_the_same_results)
 }
 
 /* ---- out of memory at the n-th allocation ---- */
-
-typedef struct {
-    long calls, live, fail_at; /* fail_at 0: never */
-} counter;
-
-static void *count_alloc(void *user, size_t bytes)
-{
-    counter *c = user;
-    if (++c->calls == c->fail_at)
-        return NULL;
-    c->live++;
-    return malloc(bytes);
-}
-
-static void count_free(void *user, void *p)
-{
-    ((counter *)user)->live--;
-    free(p);
-}
 
 static adj_status plan_conv(counter *c)
 {
