@@ -281,24 +281,43 @@ static const adj_kernel *find_kernel(const adj_exec *e, const node_group *g, con
     return NULL;
 }
 
-/* Prepares what the entry says. ADJ_ENOKERNEL: it does not come out as the entry says. */
-static adj_status take_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
+/* Prepares the candidate if it is the one that the entry names, by its implementation and layouts.
+ * ADJ_ENOKERNEL: it is not, or there are not so many; *more: whether there may be others. */
+static adj_status prepare_named(adj_exec *e, step *s, const answer *who, const tune_entry *x,
+                                int *more)
 {
     char impl[TUNE_IMPL], why[ADJ_WHY];
+    adj_status status = prepare_candidate(e, s, who, why);
+    *more = status == ADJ_OK;
+    if (status != ADJ_OK)
+        return status == ADJ_ENOMEM ? status : ADJ_ENOKERNEL;
+    tune_impl(e, s, impl);
+    if (strcmp(impl, x->impl) == 0 && s->prep.rank < ADJ_RANK_FALLBACK)
+        return ADJ_OK;
+    drop_prepared(e, s);
+    return ADJ_ENOKERNEL;
+}
+
+/* Takes what the entry says. Its number is where the candidate was found; as a backend's list may
+ * be another one today, all others are looked at too. ADJ_ENOKERNEL: it is not there. */
+static adj_status take_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
+{
     answer who = {.candidate = x->candidate};
+    int more = 1;
     who.kernel = find_kernel(e, g, x, &who.backend);
     if (who.kernel == NULL)
         return ADJ_ENOKERNEL;
     if (open_backend(e, who.backend) != ADJ_OK)
         return e->status;
-    adj_status status = prepare_candidate(e, s, &who, why);
+    adj_status status = prepare_named(e, s, &who, x, &more);
+    more = 1;
+    for (int i = 0; status == ADJ_ENOKERNEL && more && i < MOST_CANDIDATES; i++) {
+        who.candidate = i;
+        if (i != x->candidate)
+            status = prepare_named(e, s, &who, x, &more);
+    }
     if (status != ADJ_OK)
         return status;
-    tune_impl(e, s, impl);
-    if (strcmp(impl, x->impl) != 0 || s->prep.rank >= ADJ_RANK_FALLBACK) {
-        drop_prepared(e, s);
-        return ADJ_ENOKERNEL;
-    }
     const step prepared = *s;
     return take(e, s, &prepared, g, x->seconds);
 }

@@ -4,9 +4,10 @@
  * line, and a last line that counts them:
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
- * It is taken whole or not at all, and believed in nothing but which candidate to prepare: a
- * candidate that does not prepare to the implementation named is not taken. So the worst that a
- * forged file does is to choose slow kernels. */
+ * It is taken whole or not at all, and believed in nothing but which candidate to prepare: the one
+ * that prepares to the implementation and layouts named, wherever it is in the backend's list (the
+ * number is only where to look first). So the worst that a forged file does is to choose slow
+ * kernels. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

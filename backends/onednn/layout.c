@@ -42,37 +42,68 @@ static int same_memory(const_md a, const_md b)
     return 1;
 }
 
+/* Are there blocks within blocks, so that no order of plain axes describes the memory? */
+static int is_truly_blocked(const md_parts *p)
+{
+    for (int i = 0; i < p->n_dim; i++)
+        if (p->padded[i] > 1 && step_along(p, i) < 0)
+            return 1;
+    return 0;
+}
+
+/* The axes from the outermost to the innermost. One with a single element could stand anywhere: it
+ * follows the axis before it in p's own order. */
+static void order_axes(const md_parts *p, int blocked, int order[])
+{
+    int64_t step[DNNL_MAX_NDIMS];
+    int n = 0;
+    for (int i = 0; i < p->n_dim; i++) { /* insertion */
+        int k = n;
+        step[i] = blocked ? p->stride[i] : step_along(p, i);
+        if (p->padded[i] == 1)
+            continue;
+        for (; k > 0 && step[order[k - 1]] < step[i]; k--)
+            order[k] = order[k - 1];
+        order[k] = i;
+        n++;
+    }
+    for (int i = 0; i < p->n_dim; i++) {
+        int at = 0;
+        if (p->padded[i] > 1)
+            continue;
+        while (i > 0 && order[at++] != i - 1)
+            ;
+        memmove(order + at + 1, order + at, (size_t)(n - at) * sizeof *order);
+        order[at] = i;
+        n++;
+    }
+}
+
 /* oneDNN's way of writing layouts: outermost axis first, a blocked axis in capitals, then the
- * blocks: nhwc, nChw16c. */
+ * blocks: nhwc, nChw16c. What is the same memory (same_memory) has the same name, whichever of its
+ * descriptions was seen first: a tune file knows layouts by name. So 16 channels in nChw16c are
+ * written nhwc. */
 static void spell(const_md d, const char *axes, char *name, size_t size)
 {
     md_parts p = md_look(d);
-    int order[DNNL_MAX_NDIMS];
+    int order[DNNL_MAX_NDIMS] = {0};
     size_t at = 0;
 
     if (!p.blocked) {
         snprintf(name, size, "opaque");
         return;
     }
-    for (int i = 0; i < p.n_dim; i++) { /* insertion by stride; of equal strides the larger first */
-        int k = i;
-        while (k > 0 && (p.stride[order[k - 1]] < p.stride[i] ||
-                         (p.stride[order[k - 1]] == p.stride[i] && p.padded[order[k - 1]] == 1 &&
-                          p.padded[i] > 1))) {
-            order[k] = order[k - 1];
-            k--;
-        }
-        order[k] = i;
-    }
+    int n_block = is_truly_blocked(&p) ? p.n_block : 0;
+    order_axes(&p, n_block > 0, order);
     for (int i = 0; i < p.n_dim && at + 1 < size; i++) {
         char letter = axes[order[i]];
-        for (int k = 0; k < p.n_block; k++)
+        for (int k = 0; k < n_block; k++)
             if (p.block_dim[k] == order[i])
                 letter = (char)(axes[order[i]] - 'a' + 'A');
         name[at++] = letter;
     }
     name[at] = '\0';
-    for (int k = 0; k < p.n_block && at + 1 < size; k++)
+    for (int k = 0; k < n_block && at + 1 < size; k++)
         at += (size_t)snprintf(name + at, size - at, "%d%c", (int)p.block[k], axes[p.block_dim[k]]);
 }
 
