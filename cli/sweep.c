@@ -15,24 +15,31 @@ static const struct {
     const char *value[MOST_VALUES + 1];
 } properties[N_PROPERTY] = {
     {"direction", {"forward", "backward_data", "backward_weights"}},
-    {"dtype", {"f32", "bf16"}},
+    {"dtype", {"f32", "bf16", "f16"}},
     {"format", {"NHWC", "NCHW"}},
-    {"variant", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}},
+    {"variant", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"}},
     {"padding", {"VALID", "SAME", "EXPLICIT"}},
     {"kernel", {"1", "3", "5", "7"}},
     {"stride", {"1", "2", "3"}},
     {"dilation", {"1", "2"}},
     {"channels",
      {"1", "2", "3", "4", "7", "8", "9", "12", "15", "16", "17", "24", "31", "32", "33", "64"}},
-    {"size", {"15", "36", "64"}},
+    {"size", {"15", "36", "64", "7", "6"}},
 };
 
-/* Dense with so many output channels; depthwise with a multiplier; grouped. */
+/* Dense with so many output channels; depthwise with a multiplier; grouped; a pool. */
 static const struct {
     int64_t oc, multiplier, groups;
-} variants[] = {{3, 0, 1}, {8, 0, 1}, {16, 0, 1}, {17, 0, 1}, {64, 0, 1},
-                {0, 1, 0}, {0, 2, 0}, {0, 3, 0},  {8, 0, 2},  {5, 0, 4}};
-enum { DENSE = 0x31f, DEPTHWISE = 0x0e0 }; /* masks of them */
+    int pool;
+} variants[] = {{3, 0, 1, 0},  {8, 0, 1, 0}, {16, 0, 1, 0}, {17, 0, 1, 0},
+                {64, 0, 1, 0}, {0, 1, 0, 0}, {0, 2, 0, 0},  {0, 3, 0, 0},
+                {8, 0, 2, 0},  {5, 0, 4, 0}, {0, 1, 0, 1}};
+enum { DENSE = 0x31f, DEPTHWISE = 0x0e0, POOL = 0x400 }; /* masks of them */
+
+/* Heights and widths by the values of SIZE. Some faults need wide images; some an image that a
+ * stride steps over at once (7 x 1), or 30 pixels (6 x 5). */
+static const int64_t heights[] = {15, 36, 64, 7, 6}, widths[] = {14, 36, 64, 1, 5};
+enum { N_SIZE = 5, N_LARGE = 3 }; /* the first ones grow */
 
 static const struct {
     const char *op;
@@ -45,6 +52,8 @@ static const struct {
     {"depthwise_conv2d_native", FORWARD, DEPTHWISE},
     {"depthwise_conv2d_native_backprop_input", BACKWARD_DATA, DEPTHWISE},
     {"depthwise_conv2d_native_backprop_filter", BACKWARD_WEIGHTS, DEPTHWISE},
+    {"avg_pool", FORWARD, POOL},
+    {"avg_pool_grad", BACKWARD_DATA, POOL},
 };
 enum { N_OP = sizeof ops / sizeof *ops };
 
@@ -101,7 +110,7 @@ int sweep_keep_op(sweep *s, const char *op, char *message, size_t size)
             return 1;
         }
     const char *nearest = nearest_name(op, &ops[0].op, N_OP, sizeof *ops);
-    snprintf(message, size, "%.60s is no convolution of the sweep (did you mean %s?)", op,
+    snprintf(message, size, "%.60s is no op of the sweep (did you mean %s?)", op,
              nearest != NULL ? nearest : ops[0].op);
     return 0;
 }
@@ -169,18 +178,16 @@ static int place_of(unsigned mask, int64_t i)
     return __builtin_ctz(mask);
 }
 
-/* Some faults need wide images; naive has to compute them as well. */
-static void set_size(sweep_case *c, int64_t size)
+/* The size chosen, or the largest below it that naive computes in reasonable time. */
+static void set_size(sweep_case *c, int chosen)
 {
-    enum { N_SIZE = 3 };
-    static const int64_t heights[N_SIZE] = {15, 36, 64}, widths[N_SIZE] = {14, 36, 64};
     int64_t each = c->k * c->k * (c->ic / c->groups) * c->oc / (c->stride * c->stride);
+    int i = chosen < N_LARGE ? 0 : chosen;
     c->n = 2;
-    for (int64_t i = 0; i < N_SIZE && i <= size; i++)
-        if (i == 0 || c->n * heights[i] * widths[i] * each <= MOST_WORK) {
-            c->h = heights[i];
-            c->w = widths[i];
-        }
+    while (i < chosen && c->n * heights[i + 1] * widths[i + 1] * each <= MOST_WORK)
+        i++;
+    c->h = heights[i];
+    c->w = widths[i];
 }
 
 static void set_attributes(sweep_case *c, adj_padding padding, adj_format format)
@@ -216,7 +223,8 @@ sweep_case sweep_at(const sweep *s, int64_t i)
     }
     int v = at[VARIANT];
     c.direction = (sweep_direction)at[DIRECTION];
-    c.dtype = at[DTYPE] == 0 ? ADJ_F32 : ADJ_BF16;
+    c.dtype = (const adj_dtype[]){ADJ_F32, ADJ_BF16, ADJ_F16}[at[DTYPE]];
+    c.pool = variants[v].pool;
     c.k = number(KERNEL, at);
     c.stride = number(STRIDE, at);
     c.dilation = number(DILATION, at);
@@ -238,8 +246,29 @@ static adj_shape image(const sweep_case *c, int64_t channel)
     return (adj_shape){4, {c->n, channel, c->h, c->w}};
 }
 
+/* avg_pool in each channel, or its gradient. */
+static adj_node *pool_node(adj_graph *g, const sweep_case *c)
+{
+    int h = c->conv.format == ADJ_NHWC ? 1 : 2;
+    adj_pool p = {.padding = c->conv.padding, .format = c->conv.format};
+    for (int d = 0; d < 4; d++) {
+        p.ksize[d] = d == h || d == h + 1 ? c->k : 1;
+        p.stride[d] = c->conv.stride[d];
+        memcpy(p.pad[d], c->conv.pad[d], sizeof p.pad[d]);
+    }
+    if (c->direction == BACKWARD_WEIGHTS || c->dilation > 1)
+        return NULL;
+    adj_shape in = image(c, c->ic);
+    adj_node *y = adj_avg_pool(adj_input(g, "x", c->dtype, in), &p);
+    if (y == NULL || c->direction == FORWARD)
+        return y;
+    return adj_avg_pool_grad(in, adj_input(g, "dy", c->dtype, adj_node_type(y).shape), &p);
+}
+
 adj_node *sweep_node(adj_graph *g, const sweep_case *c)
 {
+    if (c->pool)
+        return pool_node(g, c);
     adj_shape filter = {4, {c->k, c->k, c->ic / c->groups, c->oc}};
     if (c->depthwise)
         filter = (adj_shape){4, {c->k, c->k, c->ic, c->oc / c->ic}};
@@ -306,6 +335,7 @@ static int put_range(char *text, size_t size, const char *key, range r)
 void sweep_row(const sweep_case *c, const char *implementation, char *text, size_t size)
 {
     static const char *const directions[] = {"forward", "backward_data", "backward_weights"};
+    static const char *const pools[] = {"avg_pool", "avg_pool_backward"};
     static const int64_t outs[] = {3, 5, 8, 16, 17, 64}, multipliers[] = {1, 2, 3};
     static const int64_t groups[] = {1, 2, 4};
     range one = {1, 1}, kernel = c->k == 1 ? one : around_value(c->k, KERNEL);
@@ -327,8 +357,9 @@ void sweep_row(const sweep_case *c, const char *implementation, char *text, size
         {"dw", dilation},
     };
     int n = (int)(sizeof parts / sizeof *parts) - (c->k == 1 ? 2 : 0);
-    int used = snprintf(text, size, "%s %s %s ", directions[c->direction], adj_dtype_name(c->dtype),
-                        implementation);
+    int used =
+        snprintf(text, size, "%s %s %s ", c->pool ? pools[c->direction] : directions[c->direction],
+                 adj_dtype_name(c->dtype), implementation);
     for (int i = 0; i < n; i++) {
         if (i > 0)
             used += snprintf(text + used, size - (size_t)used, ",");

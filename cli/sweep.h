@@ -1,4 +1,4 @@
-/* sweep.h - the convolutions that adjoint selftest tries, numbered. */
+/* sweep.h - the convolutions and average pools that adjoint selftest tries, numbered. */
 #ifndef CLI_SWEEP_H
 #define CLI_SWEEP_H
 
@@ -30,11 +30,12 @@ typedef struct {
     sweep_direction direction;
     adj_dtype dtype;
     int depthwise;
+    int pool; /* avg_pool, or its gradient: no filter, one group a channel */
     int64_t n, h, w, k, stride, dilation, ic, oc, groups; /* ic, oc: all groups' */
     adj_conv conv;
 } sweep_case;
 
-enum { SWEEP_TEXT = 80 };
+enum { SWEEP_TEXT = 96 };
 
 sweep sweep_all(void);
 /* Leaves of the property those values that the comma-separated list names ("1,3"). 0: one is not
@@ -50,7 +51,8 @@ int64_t sweep_size(const sweep *s);
 /* The i-th of sweep_size in an order that looks random and is always the same: any first part is a
  * sample of all. */
 sweep_case sweep_at(const sweep *s, int64_t i);
-/* Adds the case's node to the graph; NULL with the graph's error. */
+/* Adds the case's node to the graph; NULL with the graph's error, or without one where there is no
+ * such case (a pool's filter gradient). */
 adj_node *sweep_node(adj_graph *g, const sweep_case *c);
 /* "backward_weights f32 jit:avx2 groups=1,gic=10..14,...": what a row of a quarantine file says of
  * a case that went wrong. */

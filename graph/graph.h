@@ -91,8 +91,8 @@ adj_status find_stays(rewriting *w, const adj_graph *from);
 int has_folds(const adj_graph *g);
 /* n's image in n's type and size. */
 adj_node *as_built(const rewriting *w, const adj_node *n, adj_node *image);
-/* f16.c: f16 in f32 kernels, where only those are fast. */
-adj_node *rule_f16_in_f32(rewriting *w, const adj_node *n, adj_node *const in[]);
+/* half_in_f32.c: f16 and bf16 in f32 kernels, where only those are fast. */
+adj_node *rule_half_in_f32(rewriting *w, const adj_node *n, adj_node *const in[]);
 
 /* recompute.c: gradient nodes read copies of what is cheap to compute again. find_repeatable says
  * of what, and comes first. */

@@ -61,17 +61,17 @@ static const pass pipeline[] = {{"simplify", rule_simplify},
                                 {"rearrange", rule_rearrange},
                                 {"mixed precision", rule_bf16},
                                 {"mixed precision", rule_f16},
-                                {"f16 in f32 kernels", rule_f16_in_f32},
+                                {"half types in f32 kernels", rule_half_in_f32},
                                 {"remember", rule_remember},
                                 {"recompute", rule_recompute},
                                 {"copy", rule_copy}};
 
 enum { LOSS_SCALE = 1024 };
 
-static int has_f16(const adj_graph *g)
+static int has_half(const adj_graph *g)
 {
     for (int id = 0; id < g->n_node; id++)
-        if (g->node[id]->type.dtype == ADJ_F16)
+        if (g->node[id]->type.dtype == ADJ_F16 || g->node[id]->type.dtype == ADJ_BF16)
             return 1;
     return 0;
 }
@@ -90,7 +90,7 @@ static int is_wanted(const pass *p, const adj_exec *e, const adj_graph *g, const
         return o->precision == (p->rule == rule_f16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16);
     if (p->rule == rule_recompute)
         return o->recompute != 0;
-    return p->rule != rule_f16_in_f32 || has_f16(g);
+    return p->rule != rule_half_in_f32 || has_half(g);
 }
 
 /* Rebuilds `from` into `to`; roots and images are replaced by theirs. */

@@ -59,6 +59,18 @@ static dnnl_status_t ask(const pool *c, const md *layouts, pd *forward, pd *grad
     return status;
 }
 
+/* Why d must not be run, in one of the two layouts; NULL: it may. */
+static const char *why_not(const pool *c, const md *layouts, const_pd d)
+{
+    return quarantined(
+        c->o,
+        &(implementation){.task = c->backward ? TASK_AVG_POOL_BACKWARD : TASK_AVG_POOL,
+                          .geom = c->geom,
+                          .dtype = c->group->node[0]->type.dtype,
+                          .name = pd_name(d),
+                          .channels_last = layouts == c->last || c->geom->format == ADJ_NHWC});
+}
+
 static adj_status make_steps(const pool *c, const md *layouts, const_pd d, adj_prep *p)
 {
     static const int args[2][2] = {{DNNL_ARG_SRC, DNNL_ARG_DST},
@@ -97,8 +109,13 @@ static adj_status find(const pool *c, int candidate, adj_prep *p)
     for (int i = 0; i < n && status == ADJ_ENOKERNEL; i++) {
         pd forward = NULL, gradient = NULL;
         asked = ask(c, layouts[i], &forward, &gradient);
-        if (asked == dnnl_success && candidate-- == 0)
-            status = make_steps(c, layouts[i], c->backward ? gradient : forward, p);
+        const_pd d = c->backward ? gradient : forward;
+        const char *reason = asked == dnnl_success ? why_not(c, layouts[i], d) : NULL;
+        if (reason != NULL)
+            snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is left out: %s",
+                     c->group->node[0]->op->name, reason);
+        else if (asked == dnnl_success && candidate-- == 0)
+            status = make_steps(c, layouts[i], d, p);
         else if (asked == dnnl_out_of_memory)
             status = ADJ_ENOMEM;
         if (gradient != NULL)

@@ -195,15 +195,25 @@ static const_md chosen(const conv *c, const_pd d, role r)
     }
 }
 
+static task task_of(const conv *c)
+{
+    return c->direction == dnnl_backward_data      ? TASK_BACKWARD_DATA
+           : c->direction == dnnl_backward_weights ? TASK_BACKWARD_WEIGHTS
+                                                   : TASK_FORWARD;
+}
+
 /* Is d worth running? */
 static int acceptable(conv *c, choice layouts, const_pd d)
 {
     int last = dnnl_memory_desc_equal(chosen(c, d, X), c->last[X]);
     if (layouts != CHANNELS_LAST && last && dnnl_memory_desc_equal(chosen(c, d, Y), c->last[Y]))
         return 0; /* the same as in the first round */
-    const char *name = pd_name(d);
-    conv_candidate candidate = {c->direction, c->geom, c->group->node[0]->type.dtype, name, last};
-    const char *reason = quarantined(c->o, &candidate);
+    implementation i = {.task = task_of(c),
+                        .geom = c->geom,
+                        .dtype = c->group->node[0]->type.dtype,
+                        .name = pd_name(d),
+                        .channels_last = last};
+    const char *reason = quarantined(c->o, &i);
     if (reason == NULL && is_reference(d))
         reason = "there is only reference code";
     if (reason != NULL)

@@ -7,10 +7,11 @@
 
 #include "version.h"
 
-enum { N_KEY = 19 };                    /* numbers of a geometry that a quarantine file may name */
-typedef struct {                        /* negative numbers: any */
-    int version, isa, direction, dtype; /* version 0: any */
-    char name[64];                      /* part of an implementation's */
+enum { N_KEY = 19 };  /* numbers of a geometry that a quarantine file may name */
+typedef struct {      /* negative numbers: any */
+    int version, isa; /* 0: any */
+    int task, dtype;
+    char name[64]; /* part of an implementation's */
     int64_t least[N_KEY], most[N_KEY];
     char reason[96];
 } quarantine_row;
@@ -96,15 +97,33 @@ int tail_of(const adj_group *g, const adj_node **bias);
 
 /* ---- quarantine.c ---- */
 
+/* What a primitive computes, as rows of the quarantine tell them apart. */
+typedef enum {
+    TASK_FORWARD,
+    TASK_BACKWARD_DATA,
+    TASK_BACKWARD_WEIGHTS,
+    TASK_AVG_POOL,
+    TASK_AVG_POOL_BACKWARD
+} task;
 typedef struct {
-    dnnl_prop_kind_t direction;
+    task task;
     const adj_conv_geom *geom;
     adj_dtype dtype;
     const char *name; /* pd_name() */
     int channels_last;
-} conv_candidate;
-/* Why this implementation must not run this convolution; NULL: it may. */
-const char *quarantined(const onednn *o, const conv_candidate *c);
+} implementation;
+typedef struct {
+    int version; /* of oneDNN: major*10000 + minor*100 + patch */
+    int isa;     /* a bit for each step: a superset has them all */
+} machine;
+machine this_machine(void);
+/* Why this implementation must not be run; NULL: it may. */
+const char *quarantined(const onednn *o, const implementation *i);
+/* The same by the built-in rows alone, on any machine. */
+const char *known_fault(const implementation *i, machine m);
+/* How many built-in rows there are, and whether one of them holds for i. */
+int n_known_fault(void);
+int is_known_fault(int row, const implementation *i, machine m);
 
 /* ---- quarantine_file.c ---- */
 
@@ -112,7 +131,7 @@ const char *quarantined(const onednn *o, const conv_candidate *c);
 adj_status quarantine_read(onednn *o, const char *path, char *message);
 /* "2.6.3 avx512_core": what a row for this machine begins with. */
 void quarantine_describe(char *text, size_t size);
-int quarantine_holds(const quarantine_row *r, const conv_candidate *c, int version, int isa);
+int quarantine_holds(const quarantine_row *r, const implementation *i, machine m);
 
 /* ---- kernels ---- */
 

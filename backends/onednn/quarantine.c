@@ -1,96 +1,109 @@
-/* quarantine.c - implementations of oneDNN that are known to be wrong, and are not used.
+/* quarantine.c - what oneDNN is known to compute wrongly, and is not asked for.
  *
- * A row names the versions and the instruction set it holds for, the direction, and what to look
- * for in the candidate. The caller then goes on to the next implementation or layout, and in the
- * end to another backend. A row without a last version waits for one that has been checked. Rows
- * from a file (quarantine_file.c) are looked at first. */
-#include <string.h>
-
+ * A row holds for a class of problems (what is computed, in which types, of which shape), from a
+ * version on and with an instruction set: for every implementation that takes such a problem, as
+ * the fault was seen in one and the others have not been shown to be right. The caller then goes on
+ * to the next layout, and in the end to another backend. A row without a last version waits for one
+ * that has been checked. Rows from a file (quarantine_file.c), which may name implementations, are
+ * looked at first. */
 #include "onednn.h"
 
-enum { ANY_VERSION = 0, VERSION_2_0_0 = 20000 };
+enum { ANY_VERSION = 0, VERSION_2_0_0 = 20000, ANY_ISA = 0 };
 
 typedef struct {
-    int first, last; /* major*10000 + minor*100 + patch, both included; ANY_VERSION: open */
+    int first, last; /* versions, both included; ANY_VERSION: open */
     int isa;         /* dnnl_cpu_isa_t; holds for CPUs that have it */
-    dnnl_prop_kind_t direction;
-    int (*applies)(const conv_candidate *c);
+    task task;
+    int half; /* in bf16 and f16 only */
+    int (*applies)(const implementation *i);
     const char *reason;
 } row;
 
 /* The 1x1 kernel first copies every stride-th pixel into a dense buffer, sized for the channels
  * there are, and writes whole blocks of channels: with fewer channels than a block it overruns the
  * buffer. Blocked memory is padded to whole blocks. */
-static int copies_narrow_pixels(const conv_candidate *c, int64_t block)
+static int copies_narrow_pixels(const implementation *i, int64_t block)
 {
-    const adj_conv_geom *g = c->geom;
-    return c->channels_last && g->kh == 1 && g->kw == 1 && (g->sh > 1 || g->sw > 1) &&
+    const adj_conv_geom *g = i->geom;
+    return i->channels_last && g->kh == 1 && g->kw == 1 && (g->sh > 1 || g->sw > 1) &&
            g->ic / g->groups < block;
 }
 
-static int copies_below_8(const conv_candidate *c) { return copies_narrow_pixels(c, 8); }
-static int copies_below_16(const conv_candidate *c) { return copies_narrow_pixels(c, 16); }
+static int copies_below_8(const implementation *i) { return copies_narrow_pixels(i, 8); }
+static int copies_below_16(const implementation *i) { return copies_narrow_pixels(i, 16); }
 
-/* The bf16 kernel transposes its operands into scratch memory, a part of which it then reads
- * without having written it: with dilated rows, and when a stride steps over the whole width.
- * Found by this project's own comparison with naive, in 2.6.3 and 3.7.2. */
-static int is_bf16_jit(const conv_candidate *c)
-{
-    return c->dtype == ADJ_BF16 && strncmp(c->name, "jit", 3) == 0;
-}
-static int dilates_rows(const conv_candidate *c)
-{
-    return is_bf16_jit(c) && c->geom->dh > 1 && c->geom->kh > 1;
-}
-static int steps_over_rows(const conv_candidate *c)
-{
-    return is_bf16_jit(c) && c->geom->iw < c->geom->sw;
-}
+/* The operands are transposed into scratch memory, a part of which is then read without having been
+ * written: with dilated rows, and when a stride steps over the whole width. Found by this project's
+ * comparison with naive, in bf16, in several implementations: jit (2.6.3 and 3.7.2), jit for AMX
+ * (2.6.3; there for 33 to 63 channels of a group only), brgconv_bwd_w for AMX (3.7.2). */
+static int dilates_rows(const implementation *i) { return i->geom->dh > 1 && i->geom->kh > 1; }
+static int steps_over_rows(const implementation *i) { return i->geom->iw < i->geom->sw; }
 
-/* The bf16 1x1 kernel adds channels in pairs, and takes 30 pixels at once where 30 divides their
- * number: then an odd last channel spoils every result. Found by this project's fuzzer in 2.6.3. */
-static int pairs_with_nothing(const conv_candidate *c, int64_t added)
+/* The 1x1 kernel adds channels in pairs, and takes 30 pixels at once where 30 divides their number:
+ * then an odd last channel spoils every result. Found by this project's fuzzer in 2.6.3's
+ * jit_bf16_1x1. */
+static int pairs_with_nothing(const implementation *i, int64_t added)
 {
-    const adj_conv_geom *g = c->geom;
-    return strncmp(c->name, "jit_bf16_1x1", 12) == 0 && g->oh * g->ow % 30 == 0 &&
-           added / g->groups % 2 == 1;
+    const adj_conv_geom *g = i->geom;
+    return g->kh == 1 && g->kw == 1 && g->oh * g->ow % 30 == 0 && added / g->groups % 2 == 1;
 }
-static int adds_odd_inputs(const conv_candidate *c) { return pairs_with_nothing(c, c->geom->ic); }
-static int adds_odd_outputs(const conv_candidate *c) { return pairs_with_nothing(c, c->geom->oc); }
+static int adds_odd_inputs(const implementation *i) { return pairs_with_nothing(i, i->geom->ic); }
+static int adds_odd_outputs(const implementation *i) { return pairs_with_nothing(i, i->geom->oc); }
+
+/* Each window adds its share to the result in memory, which rounds the sum to the half type as
+ * often as windows overlap. Seen in 2.6.3; 3.8 still sums so (it keeps an f32 sum for max pooling
+ * alone). */
+static int windows_overlap(const implementation *i)
+{
+    return i->geom->kh > i->geom->sh || i->geom->kw > i->geom->sw;
+}
 
 static const char odd[] = "is wrong for an odd number of channels";
 static const char unwritten[] = "reads what was not written";
 static const char overrun[] = "corrupts memory (oneDNN issue 6035)";
+static const char rounds[] = "adds overlapping windows up in the half type";
 static const row rows[] = {
-    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx2, dnnl_backward_weights, copies_below_8, overrun},
-    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx512_core, dnnl_backward_weights, copies_below_16,
+    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx2, TASK_BACKWARD_WEIGHTS, 0, copies_below_8,
      overrun},
-    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx512_core, dnnl_backward_weights, dilates_rows,
-     unwritten},
-    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx512_core, dnnl_backward_weights, steps_over_rows,
-     unwritten},
-    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx512_core_bf16, dnnl_forward_training,
-     adds_odd_inputs, odd},
-    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx512_core_bf16, dnnl_backward_data,
-     adds_odd_outputs, odd},
+    {VERSION_2_0_0, ANY_VERSION, dnnl_cpu_isa_avx512_core, TASK_BACKWARD_WEIGHTS, 0,
+     copies_below_16, overrun},
+    {VERSION_2_0_0, ANY_VERSION, ANY_ISA, TASK_BACKWARD_WEIGHTS, 1, dilates_rows, unwritten},
+    {VERSION_2_0_0, ANY_VERSION, ANY_ISA, TASK_BACKWARD_WEIGHTS, 1, steps_over_rows, unwritten},
+    {VERSION_2_0_0, ANY_VERSION, ANY_ISA, TASK_FORWARD, 1, adds_odd_inputs, odd},
+    {VERSION_2_0_0, ANY_VERSION, ANY_ISA, TASK_BACKWARD_DATA, 1, adds_odd_outputs, odd},
+    {VERSION_2_0_0, ANY_VERSION, ANY_ISA, TASK_AVG_POOL_BACKWARD, 1, windows_overlap, rounds},
 };
 
-const char *quarantined(const onednn *o, const conv_candidate *c)
+machine this_machine(void)
 {
     const dnnl_version_t *v = dnnl_version();
-    int version = v->major * 10000 + v->minor * 100 + v->patch;
-    int isa = (int)dnnl_get_effective_cpu_isa(); /* a bit for each step: a superset has them all */
+    return (machine){v->major * 10000 + v->minor * 100 + v->patch,
+                     (int)dnnl_get_effective_cpu_isa()};
+}
 
-    for (int i = 0; i < o->n_row; i++)
-        if (quarantine_holds(&o->row[i], c, version, isa))
-            return o->row[i].reason;
-    if (o->no_quarantine)
-        return NULL;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const row *r = &rows[i];
-        if (version >= r->first && (r->last == ANY_VERSION || version <= r->last) &&
-            (isa & r->isa) == r->isa && c->direction == r->direction && r->applies(c))
-            return r->reason;
-    }
+int n_known_fault(void) { return (int)(sizeof rows / sizeof *rows); }
+
+int is_known_fault(int k, const implementation *i, machine m)
+{
+    const row *r = &rows[k];
+    return m.version >= r->first && (r->last == ANY_VERSION || m.version <= r->last) &&
+           (m.isa & r->isa) == r->isa && i->task == r->task &&
+           (!r->half || i->dtype == ADJ_BF16 || i->dtype == ADJ_F16) && r->applies(i);
+}
+
+const char *known_fault(const implementation *i, machine m)
+{
+    for (int k = 0; k < n_known_fault(); k++)
+        if (is_known_fault(k, i, m))
+            return rows[k].reason;
     return NULL;
+}
+
+const char *quarantined(const onednn *o, const implementation *i)
+{
+    machine here = this_machine();
+    for (int k = 0; k < o->n_row; k++)
+        if (quarantine_holds(&o->row[k], i, here))
+            return o->row[k].reason;
+    return o->no_quarantine ? NULL : known_fault(i, here);
 }

@@ -1,7 +1,7 @@
 /* quarantine_file.c - quarantine rows from a text file, as adjoint selftest writes them.
  *
  * One row a line, seven words and then the reason; # begins a comment, * means any:
- *   version isa direction dtype implementation geometry reason...
+ *   version isa task dtype implementation geometry reason...
  *   2.6.3 avx512_core backward_weights f32 brgconv:avx512_core gic=9..15,kh=1,kw=1,sh=2.. SIGSEGV
  * A row holds for this very version, for CPUs that have the isa, for implementations whose name
  * contains the word, and for geometries that have all the values named: a number, a range, or all
@@ -23,17 +23,11 @@ typedef struct {
     int value;
 } named;
 
-static const named isas[] = {
-    {"sse41", dnnl_cpu_isa_sse41},
-    {"avx", dnnl_cpu_isa_avx},
-    {"avx2", dnnl_cpu_isa_avx2},
-    {"avx512_core", dnnl_cpu_isa_avx512_core},
-    {"avx512_core_vnni", dnnl_cpu_isa_avx512_core_vnni},
-    {"avx512_core_bf16", dnnl_cpu_isa_avx512_core_bf16},
-};
-static const named directions[] = {{"forward", dnnl_forward_training},
-                                   {"backward_data", dnnl_backward_data},
-                                   {"backward_weights", dnnl_backward_weights}};
+static const named tasks[] = {{"forward", TASK_FORWARD},
+                              {"backward_data", TASK_BACKWARD_DATA},
+                              {"backward_weights", TASK_BACKWARD_WEIGHTS},
+                              {"avg_pool", TASK_AVG_POOL},
+                              {"avg_pool_backward", TASK_AVG_POOL_BACKWARD}};
 static const named dtypes[] = {{"f32", ADJ_F32}, {"bf16", ADJ_BF16}, {"f16", ADJ_F16}};
 
 /* In the order of geometry_of. gic, goc: the channels of one group; a depthwise convolution has gic
@@ -42,9 +36,9 @@ static const char *const keys[N_KEY] = {"n",  "ih",     "iw",  "ic",  "oh",  "ow
                                         "kh", "kw",     "sh",  "sw",  "dh",  "dw", "pt",
                                         "pl", "groups", "gic", "goc", "nhwc"};
 
-static int64_t geometry_of(const conv_candidate *c, int key)
+static int64_t geometry_of(const implementation *im, int key)
 {
-    const adj_conv_geom *g = c->geom;
+    const adj_conv_geom *g = im->geom;
     const int64_t all[N_KEY] = {g->n,
                                 g->ih,
                                 g->iw,
@@ -63,7 +57,7 @@ static int64_t geometry_of(const conv_candidate *c, int key)
                                 g->groups,
                                 g->ic / g->groups,
                                 g->oc / g->groups,
-                                c->channels_last};
+                                im->channels_last};
     return all[key];
 }
 
@@ -168,13 +162,14 @@ static const char *read_row(char *line, quarantine_row *r)
         wrong = read_version(f.word[0], r);
     if (wrong != NULL)
         return wrong;
-    r->isa = look_up(f.word[1], isas, sizeof isas / sizeof *isas);
-    r->direction = look_up(f.word[2], directions, sizeof directions / sizeof *directions);
+    r->isa = strcmp(f.word[1], "*") == 0 ? 0 : isa_of(f.word[1]);
+    r->task = look_up(f.word[2], tasks, sizeof tasks / sizeof *tasks);
     r->dtype = look_up(f.word[3], dtypes, sizeof dtypes / sizeof *dtypes);
-    if (r->isa == -2)
+    if (r->isa == ISA_UNKNOWN)
         return "unknown isa";
-    if (r->direction == -2)
-        return "unknown direction (expected forward, backward_data, backward_weights or *)";
+    if (r->task == -2)
+        return "unknown task (expected forward, backward_data, backward_weights, "
+               "avg_pool[_backward] or *)";
     if (r->dtype == -2)
         return "unknown dtype (expected f32, bf16, f16 or *)";
     if (strlen(f.word[4]) >= sizeof r->name)
@@ -232,7 +227,7 @@ static adj_status read_rows(onednn *o, FILE *f, const char *path, char *message)
         }
         const char *wrong = read_row(line, r);
         if (wrong != NULL) {
-            snprintf(message, ADJ_WHY, "quarantine file %.40s, line %d: %s", path, number, wrong);
+            snprintf(message, ADJ_WHY, "quarantine file %.30s, line %d: %s", path, number, wrong);
             return ADJ_EIO;
         }
     }
@@ -277,25 +272,23 @@ adj_status quarantine_read(onednn *o, const char *path, char *message)
     return status;
 }
 
-int quarantine_holds(const quarantine_row *r, const conv_candidate *c, int version, int isa)
+int quarantine_holds(const quarantine_row *r, const implementation *i, machine m)
 {
-    if ((r->version > 0 && r->version != version) || (r->isa >= 0 && (isa & r->isa) != r->isa) ||
-        (r->direction >= 0 && r->direction != (int)c->direction) ||
-        (r->dtype >= 0 && r->dtype != (int)c->dtype) || strstr(c->name, r->name) == NULL)
+    if ((r->version > 0 && r->version != m.version) || (m.isa & r->isa) != r->isa ||
+        (r->task >= 0 && r->task != (int)i->task) || (r->dtype >= 0 && r->dtype != (int)i->dtype) ||
+        strstr(i->name, r->name) == NULL)
         return 0;
     for (int k = 0; k < N_KEY; k++)
-        if (geometry_of(c, k) < r->least[k] || geometry_of(c, k) > r->most[k])
+        if (geometry_of(i, k) < r->least[k] || geometry_of(i, k) > r->most[k])
             return 0;
     return 1;
 }
 
 void quarantine_describe(char *text, size_t size)
 {
-    const dnnl_version_t *v = dnnl_version();
-    int isa = (int)dnnl_get_effective_cpu_isa();
-    const char *best = "*"; /* the table goes upwards */
-    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
-        if ((isa & isas[i].value) == isas[i].value)
-            best = isas[i].name;
-    snprintf(text, size, "%d.%d.%d %s", v->major, v->minor, v->patch, best);
+    machine m = this_machine();
+    char isa[ISA_NAME];
+    isa_spell(m.isa, isa);
+    snprintf(text, size, "%d.%d.%d %s", m.version / 10000, m.version / 100 % 100, m.version % 100,
+             isa);
 }

@@ -1,4 +1,7 @@
 /* version.c - see version.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "version.h"
@@ -284,3 +287,59 @@ dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias
 }
 
 #endif
+
+/* ---- instruction sets ---- */
+
+/* The first name of a set of bits is the one that is written; both majors know it if they know the
+ * set. */
+static const struct {
+    const char *name;
+    int bits;
+} isas[] = {
+    {"sse41", dnnl_cpu_isa_sse41},
+    {"avx", dnnl_cpu_isa_avx},
+    {"avx2", dnnl_cpu_isa_avx2},
+    {"avx2_vnni", dnnl_cpu_isa_avx2_vnni},
+    {"avx512_core", dnnl_cpu_isa_avx512_core},
+    {"avx512_core_vnni", dnnl_cpu_isa_avx512_core_vnni},
+    {"avx512_core_bf16", dnnl_cpu_isa_avx512_core_bf16},
+    {"avx512_core_amx", dnnl_cpu_isa_avx512_core_amx},
+#if DNNL_VERSION_MAJOR >= 3
+    {"avx2_vnni_2", dnnl_cpu_isa_avx2_vnni_2},
+    {"avx512_core_fp16", dnnl_cpu_isa_avx512_core_fp16},
+    {"avx512_core_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
+    {"avx10_1_512", dnnl_cpu_isa_avx512_core_fp16},
+    {"avx10_1_512_amx", dnnl_cpu_isa_avx512_core_amx},
+    {"avx10_1_512_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
+#endif
+};
+enum { N_ISA = sizeof isas / sizeof *isas };
+static const char unnamed[] = "isa_0x";
+
+int isa_of(const char *name)
+{
+    for (int i = 0; i < N_ISA; i++)
+        if (strcmp(name, isas[i].name) == 0)
+            return isas[i].bits;
+    if (strncmp(name, unnamed, strlen(unnamed)) != 0)
+        return ISA_UNKNOWN;
+    char *end;
+    name += strlen(unnamed);
+    errno = 0;
+    long bits = strtol(name, &end, 16);
+    return end != name && *end == '\0' && errno == 0 && bits > 0 && bits <= INT32_MAX ? (int)bits
+                                                                                      : ISA_UNKNOWN;
+}
+
+void isa_spell(int isa, char name[ISA_NAME])
+{
+    for (int i = 0; i < N_ISA; i++)
+        if (isa == isas[i].bits) {
+            snprintf(name, ISA_NAME, "%s", isas[i].name);
+            return;
+        }
+    if (isa == 0)
+        snprintf(name, ISA_NAME, "*");
+    else
+        snprintf(name, ISA_NAME, "%s%x", unnamed, (unsigned)isa);
+}

@@ -95,7 +95,7 @@ Test(quarantine_file, hostile_files_are_refused)
         {"2.6 * forward f32 * * x\n", 0, "the version is wrong"},
         {"2.6.-3 * forward f32 * * x\n", 0, "the version is wrong"},
         {"* avx3 forward f32 * * x\n", 0, "unknown isa"},
-        {"* * sideways f32 * * x\n", 0, "unknown direction"},
+        {"* * sideways f32 * * x\n", 0, "unknown task (expected forward, backward_data, backward_weights, avg_pool"},
         {"* * forward f65 * * x\n", 0, "unknown dtype"},
         {"* * forward f32 * ic x\n", 0, "expected key=number"},
         {"* * forward f32 * ic=,kh=1 x\n", 0, "wrong number"},

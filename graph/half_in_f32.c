@@ -1,17 +1,20 @@
-/* f16.c - the pass that takes f16 to f32 kernels, on a CPU where only those are fast.
+/* half_in_f32.c - the pass that takes f16 and bf16 to f32 kernels, where only those are fast.
  *
- * A node with f16 operands that no backend but the last computes in f16, though one of them does in
- * f32, becomes the f32 node between casts. It is rounded once, as the obvious kernel's float sums
- * are. Where a CPU has f16 kernels, or only the obvious backend is allowed, nothing changes.
- * Requires: backends are selected. */
+ * A node with half operands that no backend but the last computes in their type, though one of them
+ * does in f32, becomes the f32 node between casts: on a CPU without such kernels, and where
+ * oneDNN's are known to be wrong. It is rounded once, as the obvious kernel's float sums are. Where
+ * there are kernels of the type, or only the obvious backend is allowed, nothing changes. Requires:
+ * backends are selected. */
 #include "exec.h"
+
+static int is_half(adj_dtype dtype) { return dtype == ADJ_F16 || dtype == ADJ_BF16; }
 
 /* Ops that may be stored in a half type are those that lose nothing by computing in a wider one. */
 static int may_be_wide(const adj_node *n)
 {
     int has_half = 0;
     for (int k = 0; k < n->n_in; k++)
-        has_half |= n->in[k]->type.dtype == ADJ_F16;
+        has_half |= is_half(n->in[k]->type.dtype);
     return has_half && adj_is_float(n->type.dtype) && !(n->op->flags & ADJ_OP_VIEW) &&
            n->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS);
 }
@@ -22,12 +25,12 @@ static adj_node *in_f32(adj_graph *to, const adj_node *n, adj_node *const in[])
     if (operand == NULL)
         return NULL;
     for (int k = 0; k < n->n_in; k++)
-        operand[k] = in[k]->type.dtype == ADJ_F16 ? adj_cast(in[k], ADJ_F32) : in[k];
+        operand[k] = is_half(in[k]->type.dtype) ? adj_cast(in[k], ADJ_F32) : in[k];
     return adj_node_new(to, n->op, n->n_in, operand, n->attrs);
 }
 
-/* A sum over a batch, or a parameter's gradient, that is wanted in f32 is not rounded to f16 on the
- * way, and cannot overflow there; NULL: n is no such. */
+/* A sum over a batch, or a parameter's gradient, that is wanted in f32 is not rounded on the way,
+ * and cannot overflow there; NULL: n is no such. */
 static adj_node *sum_itself(const adj_node *n, adj_node *const in[])
 {
     if (n->op != &adj_op_cast || n->type.dtype != ADJ_F32 || in[0]->op != &adj_op_cast)
@@ -38,7 +41,7 @@ static adj_node *sum_itself(const adj_node *n, adj_node *const in[])
     return wanted && in[0]->in[0]->type.dtype == ADJ_F32 ? in[0]->in[0] : NULL;
 }
 
-adj_node *rule_f16_in_f32(rewriting *w, const adj_node *n, adj_node *const in[])
+adj_node *rule_half_in_f32(rewriting *w, const adj_node *n, adj_node *const in[])
 {
     adj_node *sum = sum_itself(n, in), *y = sum != NULL ? sum : rule_copy(w, n, in);
     if (y == NULL || !may_be_wide(n) || is_fast(w->exec, y))

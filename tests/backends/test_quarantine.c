@@ -1,0 +1,261 @@
+/* test_quarantine.c - the built-in rows hold for classes of problems on machines that are not at
+ * hand, whatever oneDNN calls the implementation; and adjoint selftest tries every class. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "backends/onednn/onednn.h"
+#include "cli/sweep.h"
+
+enum {
+    AVX2 = 0x7,
+    AVX512_BF16 = 0xe7,
+    AMX_2 = 0x3e7,
+    AVX10_AMX_3 = 0xfef
+}; /* as oneDNN has them */
+enum { V2_6_3 = 20603, V3_7_2 = 30702, DEFAULT_CASES = 3000 };
+
+/* Zeros stand for one group, strides and dilations of 1, and outputs of the input's size. */
+static adj_conv_geom geometry(adj_conv_geom g)
+{
+    int64_t *ones[] = {&g.sh, &g.sw, &g.dh, &g.dw, &g.groups};
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
+        if (*ones[i] == 0)
+            *ones[i] = 1;
+    g.n = 2;
+    g.oh = (g.ih + g.sh - 1) / g.sh;
+    g.ow = (g.iw + g.sw - 1) / g.sw;
+    return g;
+}
+
+/* What was seen to be wrong, with the machine that it was seen on, and its sound neighbours. */
+Test(quarantine, holds_for_classes)
+{
+    static const struct {
+        const char *name;
+        int version, isa;
+        task task;
+        adj_dtype dtype;
+        adj_conv_geom geom;
+        const char *reason; /* a part; NULL: it may run */
+    } cases[] = {
+        {"brgconv_bwd_w:avx10_1_512_amx",
+         V3_7_2,
+         AVX10_AMX_3,
+         TASK_BACKWARD_WEIGHTS,
+         ADJ_BF16,
+         {.ih = 7, .iw = 1, .ic = 3, .oc = 17, .kh = 2, .kw = 3, .sh = 2, .sw = 2},
+         "not written"},
+        {"jit:avx512_core_amx_bf16",
+         V2_6_3,
+         AMX_2,
+         TASK_BACKWARD_WEIGHTS,
+         ADJ_BF16,
+         {.ih = 36, .iw = 36, .ic = 40, .oc = 40, .kh = 3, .kw = 3, .dh = 2},
+         "not written"},
+        {"brgconv_bwd_w:avx512_core_fp16",
+         V3_7_2,
+         AVX10_AMX_3,
+         TASK_BACKWARD_WEIGHTS,
+         ADJ_F16,
+         {.ih = 36, .iw = 36, .ic = 40, .oc = 40, .kh = 3, .kw = 3, .dh = 2},
+         "not written"},
+        {"jit:avx2",
+         V2_6_3,
+         AVX2,
+         TASK_BACKWARD_WEIGHTS,
+         ADJ_F32,
+         {.ih = 36, .iw = 36, .ic = 40, .oc = 40, .kh = 3, .kw = 3, .dh = 2},
+         NULL},
+        {"jit_bf16:avx512_core_bf16",
+         V2_6_3,
+         AVX512_BF16,
+         TASK_BACKWARD_WEIGHTS,
+         ADJ_BF16,
+         {.ih = 36, .iw = 36, .ic = 40, .oc = 40, .kh = 3, .kw = 3},
+         NULL},
+        {"jit_bf16:avx512_core_bf16",
+         V2_6_3,
+         AVX512_BF16,
+         TASK_FORWARD,
+         ADJ_BF16,
+         {.ih = 36, .iw = 36, .ic = 40, .oc = 40, .kh = 3, .kw = 3, .dh = 2},
+         NULL},
+        {"brgconv_1x1:avx10_1_512_amx",
+         V3_7_2,
+         AVX10_AMX_3,
+         TASK_FORWARD,
+         ADJ_BF16,
+         {.ih = 6, .iw = 5, .ic = 3, .oc = 8, .kh = 1, .kw = 1},
+         "odd number"},
+        {"jit_bf16_1x1:avx512_core_bf16",
+         V2_6_3,
+         AVX512_BF16,
+         TASK_BACKWARD_DATA,
+         ADJ_BF16,
+         {.ih = 10, .iw = 6, .ic = 8, .oc = 3, .kh = 1, .kw = 1},
+         "odd number"},
+        {"jit_bf16_1x1:avx512_core_bf16",
+         V2_6_3,
+         AVX512_BF16,
+         TASK_FORWARD,
+         ADJ_BF16,
+         {.ih = 6, .iw = 5, .ic = 4, .oc = 3, .kh = 1, .kw = 1},
+         NULL},
+        {"jit:avx512_core_bf16",
+         V2_6_3,
+         AVX512_BF16,
+         TASK_AVG_POOL_BACKWARD,
+         ADJ_BF16,
+         {.ih = 16, .iw = 16, .ic = 16, .oc = 16, .kh = 7, .kw = 7},
+         "half type"},
+        {"jit:avx10_1_512_amx",
+         V3_7_2,
+         AVX10_AMX_3,
+         TASK_AVG_POOL_BACKWARD,
+         ADJ_F16,
+         {.ih = 16, .iw = 16, .ic = 16, .oc = 16, .kh = 2, .kw = 3, .sh = 2, .sw = 2},
+         "half type"},
+        {"jit:avx512_core_bf16",
+         V2_6_3,
+         AVX512_BF16,
+         TASK_AVG_POOL_BACKWARD,
+         ADJ_BF16,
+         {.ih = 16, .iw = 16, .ic = 16, .oc = 16, .kh = 2, .kw = 2, .sh = 2, .sw = 2},
+         NULL},
+        {"jit:avx512_core_bf16",
+         V2_6_3,
+         AVX512_BF16,
+         TASK_AVG_POOL,
+         ADJ_BF16,
+         {.ih = 16, .iw = 16, .ic = 16, .oc = 16, .kh = 7, .kw = 7},
+         NULL},
+        {"jit:avx2",
+         V2_6_3,
+         AVX2,
+         TASK_AVG_POOL_BACKWARD,
+         ADJ_F32,
+         {.ih = 16, .iw = 16, .ic = 16, .oc = 16, .kh = 7, .kw = 7},
+         NULL},
+        {"jit_1x1:avx2",
+         V2_6_3,
+         AVX2,
+         TASK_BACKWARD_WEIGHTS,
+         ADJ_F32,
+         {.ih = 8, .iw = 8, .ic = 7, .oc = 8, .kh = 1, .kw = 1, .sh = 2, .sw = 2},
+         "6035"},
+        {"jit_1x1:avx2",
+         V2_6_3,
+         AVX2,
+         TASK_BACKWARD_WEIGHTS,
+         ADJ_F32,
+         {.ih = 8, .iw = 8, .ic = 12, .oc = 8, .kh = 1, .kw = 1, .sh = 2, .sw = 2},
+         NULL},
+        {"brgconv_1x1:avx512_core",
+         V3_7_2,
+         AVX512_BF16,
+         TASK_BACKWARD_WEIGHTS,
+         ADJ_F32,
+         {.ih = 8, .iw = 8, .ic = 12, .oc = 8, .kh = 1, .kw = 1, .sh = 2, .sw = 2},
+         "6035"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const adj_conv_geom g = geometry(cases[k].geom);
+        const implementation i = {.task = cases[k].task,
+                                  .geom = &g,
+                                  .dtype = cases[k].dtype,
+                                  .name = cases[k].name,
+                                  .channels_last = 1};
+        const char *reason = known_fault(&i, (machine){cases[k].version, cases[k].isa});
+        if (cases[k].reason == NULL)
+            cr_expect_null(reason, "%zu, %s: %s", k, cases[k].name, reason);
+        else
+            cr_expect(reason != NULL && strstr(reason, cases[k].reason) != NULL, "%zu, %s: %s", k,
+                      cases[k].name, reason != NULL ? reason : "may run");
+    }
+}
+
+/* ---- the sweep of adjoint selftest ---- */
+
+static int is_case_of(int row, const sweep_case *c)
+{
+    int is_possible = 0;
+    adj_graph *g = adj_graph_new();
+    adj_node *y = sweep_node(g, c);
+    if (y != NULL) {
+        const adj_conv_geom *geom = c->pool ? &((const adj_pool_attrs *)y->attrs)->geom
+                                            : &((const adj_conv_attrs *)y->attrs)->geom;
+        const implementation i = {
+            .task = c->pool ? (c->direction == FORWARD ? TASK_AVG_POOL : TASK_AVG_POOL_BACKWARD)
+                            : (task)c->direction, /* in the same order */
+            .geom = geom,
+            .dtype = c->dtype,
+            .name = "any",
+            .channels_last = c->conv.format == ADJ_NHWC};
+        is_possible = is_known_fault(row, &i, (machine){V3_7_2, AVX10_AMX_3});
+    }
+    adj_graph_free(g);
+    return is_possible;
+}
+
+/* What is known to be wrong would have been found: its class is in the default sample. */
+Test(quarantine, selftest_tries_every_class)
+{
+    const sweep all = sweep_all();
+    for (int row = 0; row < n_known_fault(); row++) {
+        int64_t i = 0;
+        while (i < DEFAULT_CASES) {
+            sweep_case c = sweep_at(&all, i);
+            if (is_case_of(row, &c))
+                break;
+            i++;
+        }
+        cr_expect(i < DEFAULT_CASES, "row %d: none of the first %d cases", row, DEFAULT_CASES);
+    }
+}
+
+/* ---- instruction sets ---- */
+
+Test(quarantine, instruction_sets_have_names)
+{
+    static const char *const names[] = {
+        "sse41",
+        "avx",
+        "avx2",
+        "avx2_vnni",
+        "avx512_core",
+        "avx512_core_vnni",
+        "avx512_core_bf16",
+        "avx512_core_amx",
+#if DNNL_VERSION_MAJOR >= 3
+        "avx2_vnni_2",
+        "avx512_core_fp16",
+        "avx512_core_amx_fp16",
+#endif
+        "isa_0x12345"
+    };
+    char name[ISA_NAME];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        isa_spell(isa_of(names[i]), name);
+        cr_expect_str_eq(name, names[i]);
+    }
+    isa_spell(0, name);
+    cr_expect_str_eq(name, "*");
+    cr_expect_eq(isa_of("avx512_core_amx") & isa_of("avx512_core_bf16"),
+                 isa_of("avx512_core_bf16"));
+#if DNNL_VERSION_MAJOR >= 3
+    cr_expect_eq(isa_of("avx10_1_512_amx"), isa_of("avx512_core_amx"));
+#endif
+    static const char *const unknown[] = {"avx3",
+                                          "",
+                                          "AVX2",
+                                          "isa_0x",
+                                          "isa_1",
+                                          "isa_0x0",
+                                          "isa_0x-1",
+                                          "isa_0x12 ",
+                                          "isa_",
+                                          "isa_0x1p3",
+                                          "isa_0xfffffffffffffffff"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        cr_expect_eq(isa_of(unknown[i]), ISA_UNKNOWN, "%s", unknown[i]);
+}
