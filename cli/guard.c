@@ -11,6 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
 #include "command.h"
 #include "guard.h"
 #include "progress.h"
@@ -66,26 +70,45 @@ static char **environment(const char *isa, char names[3][64])
 
 /* ---- the child ---- */
 
+/* This program with the hidden command, between the two pipes. SIGPIPE is ignored here, but not
+ * there: who writes to a dead reader is to end. */
+static int spawn(pid_t *pid, const char *command, char *const environment[], int in, int out)
+{
+    char parent[24], *arguments[] = {(char *)"adjoint", (char *)command, parent, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t defaults;
+    snprintf(parent, sizeof parent, "%lld", (long long)getpid());
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGPIPE);
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return -1;
+    if (posix_spawnattr_init(&attributes) != 0)
+        return posix_spawn_file_actions_destroy(&actions), -1;
+    int failed =
+        posix_spawn_file_actions_adddup2(&actions, in, 0) != 0 ||
+        posix_spawn_file_actions_adddup2(&actions, out, 1) != 0 ||
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0) != 0 ||
+        posix_spawnattr_setsigdefault(&attributes, &defaults) != 0 ||
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF) != 0 ||
+        posix_spawn(pid, "/proc/self/exe", &actions, &attributes, arguments, environment) != 0;
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return failed ? -1 : 0;
+}
+
 static int start(worker *w, const char *command, const char *isa)
 {
-    char names[3][64], *arguments[] = {(char *)"adjoint", (char *)command, NULL};
+    char names[3][64];
     int in[2], out[2];
-    posix_spawn_file_actions_t actions;
     if (pipe2(in, O_CLOEXEC) != 0)
         return -1;
     if (pipe2(out, O_CLOEXEC) != 0)
         return close(in[0]), close(in[1]), -1;
-    char **own = isa[0] != '\0' ? environment(isa, names) : NULL;
-    int failed = (isa[0] != '\0' && own == NULL) || posix_spawn_file_actions_init(&actions) != 0;
-    if (!failed) {
-        posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-        posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-        failed = posix_spawn(&w->pid, "/proc/self/exe", &actions, NULL, arguments,
-                             own != NULL ? own : environ) != 0;
-        posix_spawn_file_actions_destroy(&actions);
-    }
-    free(own);
+    char **own = isa[0] != '\0' ? environment(isa, names) : environ;
+    int failed = own == NULL || spawn(&w->pid, command, own, in[0], out[1]) != 0;
+    if (own != environ)
+        free(own);
     close(in[0]);
     close(out[1]);
     w->to = in[1];
@@ -206,6 +229,19 @@ adj_status guard_run(void *user, const char *isa, const void *request, size_t by
 
 /* ---- the other end ---- */
 
+/* The kernel kills this process when the thread that started it ends: the tool's first one, as
+ * nothing is started from within a parallel region. */
+int ends_with_parent(int argc, char **argv)
+{
+    if (argc < 2) /* by hand */
+        return 1;
+#ifdef __linux__
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        return 0;
+#endif
+    return getppid() == strtoll(argv[1], NULL, 10); /* it may have died before */
+}
+
 void *read_all(int fd, size_t *bytes)
 {
     worker w = {.from = fd};
@@ -222,8 +258,9 @@ void *read_all(int fd, size_t *bytes)
 int command_trial(int argc, char **argv)
 {
     size_t bytes = 0, answer_bytes = 0;
+    if (!ends_with_parent(argc, argv))
+        return EXIT_FAILED;
     void *answer = NULL, *request = read_all(STDIN_FILENO, &bytes);
-    (void)argc, (void)argv;
     adj_status status = adj_trial_run(request, bytes, &answer, &answer_bytes);
     free(request);
     int failed = status != ADJ_OK || fwrite(answer, 1, answer_bytes, stdout) != answer_bytes ||

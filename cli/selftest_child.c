@@ -1,14 +1,24 @@
 /* selftest_child.c - the part of adjoint selftest that may crash: tries cases and says before each
  * one what it is about to run. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "adjoint_check.h"
 #include "command.h"
 #include "guard.h"
 #include "sweep.h"
+
+/* A line for the parent, at once. 0: it has got it. */
+__attribute__((format(printf, 1, 2))) static int tell(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int failed = vprintf(format, args) < 0;
+    va_end(args);
+    return fflush(stdout) != 0 || failed;
+}
 
 /* The implementation that a plan takes; "" when oneDNN leaves the node to naive. */
 static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quarantine,
@@ -25,7 +35,7 @@ static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quara
             snprintf(text, 64, "%s", s.impl);
     }
     if (status != ADJ_OK)
-        printf("error %s\n", adj_exec_message(e));
+        tell("error %s\n", adj_exec_message(e));
     adj_exec_free(e);
     return status;
 }
@@ -60,8 +70,10 @@ static int try_case(const sweep *part, int64_t i, const char *quarantine)
     adj_comparison *c = NULL;
     int stop = 0;
     if (y != NULL && implementation_of(g, y, quarantine, implementation) != ADJ_OK)
-        return fflush(stdout), adj_graph_free(g), 1;
-    if (implementation[0] != '\0') {
+        return adj_graph_free(g), 1;
+    if (implementation[0] != '\0')
+        stop = tell("start %lld %s\n", (long long)i, implementation);
+    if (implementation[0] != '\0' && !stop) {
         const adj_compare_opts o = {.n_root = 1,
                                     .root = &y,
                                     .n_config = 2,
@@ -70,17 +82,14 @@ static int try_case(const sweep *part, int64_t i, const char *quarantine)
                                     .exact = 1,
                                     .seed = (uint64_t)i,
                                     .quarantine = quarantine};
-        printf("start %lld %s\n", (long long)i, implementation);
-        fflush(stdout);
         adj_compare(g, &o, &c);
         const char *fault = fault_of(c);
         stop = fault != NULL;
         if (stop)
-            printf("fault %lld %s\n", (long long)i, fault);
+            tell("fault %lld %s\n", (long long)i, fault);
     }
     if (!stop)
-        printf("done %lld\n", (long long)i);
-    fflush(stdout);
+        stop = tell("done %lld\n", (long long)i);
     adj_comparison_free(c);
     adj_graph_free(g);
     return stop;
@@ -91,8 +100,7 @@ int command_sweep(int argc, char **argv)
 {
     char line[4300], *part, *quarantine;
     sweep all;
-    (void)argc, (void)argv;
-    if (fgets(line, sizeof line, stdin) == NULL)
+    if (!ends_with_parent(argc, argv) || fgets(line, sizeof line, stdin) == NULL)
         return EXIT_FAILED;
     line[strcspn(line, "\n")] = '\0';
     int64_t first = strtoll(line, &part, 10), last = strtoll(part, &part, 10);
@@ -104,5 +112,5 @@ int command_sweep(int argc, char **argv)
     for (int64_t i = first; i < last; i++)
         if (try_case(&all, i, quarantine) != 0)
             break;
-    return EXIT_OK;
+    return ferror(stdout) ? EXIT_FAILED : EXIT_OK;
 }

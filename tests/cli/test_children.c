@@ -1,0 +1,184 @@
+/* test_children.c - the processes that the tool starts end with it, however it ends, and do not
+ * compute for a reader that is gone. KILLS=N: how often each command is killed (10). */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "cli/child.h"
+#include "io/folder.h"
+
+enum { DEADLINE = 5 }; /* seconds; a batch or trial below takes longer */
+
+/* The sweep's largest cases. */
+static const char *const heavy[] = {"--op",       "conv2d",   "--dtype", "f32",       "--kernel",
+                                    "7",          "--stride", "1",       "--padding", "SAME",
+                                    "--channels", "33,64",    NULL};
+
+static void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
+}
+
+/* Orphans become this process's children. */
+static void adopt_orphans(void) { cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
+
+/* Whether all orphans end in time; else they are killed. */
+static int no_process_left(void)
+{
+    for (int i = 0; i < DEADLINE * 100; i++) {
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
+        if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+            return 1;
+        sleep_ms(10);
+    }
+    int id = 0;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)getpid(), (int)getpid());
+    FILE *list = fopen(path, "r");
+    while (list != NULL && fscanf(list, "%d", &id) == 1)
+        kill(id, SIGKILL);
+    if (list != NULL)
+        fclose(list);
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+    return 0;
+}
+
+/* Waits until the tool has started a process. */
+static void wait_for_child(pid_t tool)
+{
+    char path[64];
+    int id;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)tool, (int)tool);
+    for (int i = 0, found = 0; i < 30000 && !found; i++) {
+        FILE *list = fopen(path, "r");
+        found = list != NULL && fscanf(list, "%d", &id) == 1;
+        if (list != NULL)
+            fclose(list);
+        if (!found)
+            sleep_ms(1);
+    }
+}
+
+/* Kills the tool again and again, some time within `most` milliseconds from its start, or from that
+ * of its first process. */
+static void kill_at_random(const char *const words[], const char *out, int from_child, int most)
+{
+    const char *count = getenv("KILLS");
+    unsigned seed = (unsigned)getpid() ^ (unsigned)time(NULL);
+    int kills = count != NULL ? atoi(count) : 10, clean = 0;
+    static finished f;
+    adopt_orphans();
+    for (int i = 0; i < kills; i++) {
+        int ms = (int)(rand_r(&seed) % (unsigned)most);
+        child c = child_start(words, -1);
+        if (from_child)
+            wait_for_child(c.pid);
+        sleep_ms(ms);
+        kill(c.pid, SIGKILL);
+        child_finish(&c, &f);
+        cr_assert_eq(f.status, 128 + SIGKILL, "%d %s", f.status, f.err);
+        int none = no_process_left();
+        cr_expect(none, "a process is left (killed after %d ms)", ms);
+        clean += none;
+        if (out != NULL)
+            unlink(out);
+    }
+    fprintf(stderr, "%d killed: no process left after %d\n", kills, clean);
+}
+
+Test(children, end_with_a_killed_selftest)
+{
+    folder dir = folder_new();
+    const file_name out = in_folder(&dir, "out");
+    const char *words[ARGUMENTS] = {"selftest", "--full", "--out", out.s};
+    memcpy(words + 4, heavy, sizeof heavy);
+    kill_at_random(words, out.s, 0, 600);
+    folder_remove(&dir);
+}
+
+Test(children, end_with_a_killed_compare)
+{
+    kill_at_random((const char *[]){"compare", "--op", "conv2d", "--in", "1,96,96,64", "--filter",
+                                    "7,7,64,64", "--configs", "onednn,naive", "--guard", "--runs",
+                                    "1", NULL},
+                   NULL, 1, 200);
+}
+
+/* The mask of signals that the tool's child ignores, once it runs the hidden command. */
+static unsigned long long ignored_by_child(pid_t tool, const char *command)
+{
+    char path[64], text[4096];
+    for (int i = 0, id; i < 10000; i++) {
+        snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)tool, (int)tool);
+        FILE *f = fopen(path, "r");
+        int found = f != NULL && fscanf(f, "%d", &id) == 1;
+        if (f != NULL)
+            fclose(f);
+        for (int k = 0; k < 2 && found; k++) { /* first the words, then the signals */
+            snprintf(path, sizeof path, k == 0 ? "/proc/%d/cmdline" : "/proc/%d/status", id);
+            f = fopen(path, "r");
+            size_t n = f != NULL ? fread(text, 1, sizeof text - 1, f) : 0;
+            if (f != NULL)
+                fclose(f);
+            text[n] = '\0';
+            if (k == 0)
+                found = n > sizeof "adjoint" && strcmp(text + sizeof "adjoint", command) == 0;
+        }
+        const char *mask = found ? strstr(text, "SigIgn:") : NULL;
+        if (mask != NULL)
+            return strtoull(mask + strlen("SigIgn:"), NULL, 16);
+        sleep_ms(1);
+    }
+    cr_assert(0, "no process %s was seen", command);
+    return 0;
+}
+
+Test(children, do_not_ignore_sigpipe)
+{
+    static finished f;
+    folder dir = folder_new();
+    const file_name out = in_folder(&dir, "out");
+    const char *words[ARGUMENTS] = {"selftest", "--full", "--out", out.s};
+    memcpy(words + 4, heavy, sizeof heavy);
+    adopt_orphans();
+    child c = child_start(words, -1);
+    cr_expect_eq(ignored_by_child(c.pid, "--sweep") >> (SIGPIPE - 1) & 1, 0);
+    kill(c.pid, SIGKILL);
+    child_finish(&c, &f);
+    cr_expect(no_process_left());
+    folder_remove(&dir);
+}
+
+/* What cannot be written is noticed, and ends the work. */
+Test(children, stop_when_an_answer_cannot_be_written)
+{
+    static finished f;
+    static char text[PRINTED], request[PRINTED];
+    folder dir = folder_new();
+    const file_name out = in_folder(&dir, "out"), in = in_folder(&dir, "in");
+    const char *words[ARGUMENTS] = {"selftest", "--cases", "1", "--out", out.s};
+    memcpy(words + 5, heavy, sizeof heavy);
+    run_tool(words, &f);
+    cr_assert(f.status == 0 || f.status == 1, "%d %s", f.status, f.err);
+    FILE *file = fopen(out.s, "r");
+    cr_assert_not_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    char *part = strstr(text, "# tried 1 of "); /* how the parts of a sweep are written */
+    cr_assert_not_null(part, "%s", text);
+    part += strlen("# tried 1 of ");
+    part[strcspn(part, " \n")] = '\0';
+    snprintf(request, sizeof request, "0 4 %s %s\n", part, out.s);
+    put_file(in.s, request, strlen(request));
+
+    int full = open("/dev/full", O_WRONLY), given = open(in.s, O_RDONLY);
+    cr_assert(full >= 0 && given >= 0);
+    dup2(given, STDIN_FILENO);
+    child c = child_start((const char *[]){"--sweep", NULL}, full);
+    child_finish(&c, &f);
+    cr_expect_eq(f.status, 1, "%d %s", f.status, f.err);
+    folder_remove(&dir);
+}
