@@ -1,7 +1,10 @@
 /* main.c - adjoint, the tool: finds the sub-command and runs it.
  *
- * Exit status: 0 done, 1 failed, 2 no clear answer, 3 wrong usage, 130 stopped by Ctrl-C. */
+ * Exit status: 0 done, 1 failed, 2 no clear answer, 3 wrong usage, 130 stopped by Ctrl-C. What was
+ * printed and could not be written is a failure, too. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 
 #include "adjoint.h"
@@ -28,7 +31,7 @@ static int help(FILE *f, int status)
     return status;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc < 2)
         return help(stderr, EXIT_USAGE);
@@ -54,4 +57,25 @@ int main(int argc, char **argv)
     else
         fprintf(stderr, "(see adjoint --help)\n");
     return EXIT_USAGE;
+}
+
+/* The end of every command: all that it printed has to be written, or 0 becomes 1. That a closed
+ * output cannot be closed matters only to who printed something. */
+static int close_output(int status)
+{
+    errno = 0;
+    int failed = ferror(stdout), pending = __fpending(stdout) > 0;
+    if (fclose(stdout) != 0 && (pending || errno != EBADF))
+        failed = 1;
+    if (!failed)
+        return status;
+    fprintf(stderr, "adjoint: standard output cannot be written%s%s\n", errno != 0 ? ": " : "",
+            errno != 0 ? strerror(errno) : "");
+    return status == EXIT_OK ? EXIT_FAILED : status;
+}
+
+int main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+    return close_output(status);
 }
