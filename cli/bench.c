@@ -5,13 +5,14 @@
 
 #include "bench.h"
 #include "command.h"
+#include "printable.h"
 
 static void print_step(const bench_opts *o, const bench_net *n, const bench_step_time *t)
 {
     adj_exec_info info = adj_exec_stats(n->exec);
     const spread *s = &t->time;
-    printf("%s, batch %lld, %s, %s, %lld threads\n", o->model, (long long)o->batch,
-           adj_dtype_name(o->dtype), o->infer ? "inference" : "training", (long long)o->threads);
+    say("%s, batch %lld, %s, %s, %lld threads", o->model, (long long)o->batch,
+        adj_dtype_name(o->dtype), o->infer ? "inference" : "training", (long long)o->threads);
     printf("  median %.3f ms, minimum %.3f ms, quartiles %.3f and %.3f ms over %d steps\n",
            1e3 * s->median, 1e3 * s->least, 1e3 * s->q1, 1e3 * s->q3, s->n);
     printf("  %.0f images/s, %.1f GFLOP/s\n", (double)o->batch / s->median,

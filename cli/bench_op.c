@@ -7,6 +7,7 @@
 #include "bench_kernel.h"
 #include "command.h"
 #include "compare_graph.h"
+#include "printable.h"
 
 /* ---- one node in a graph of its own ---- */
 
@@ -105,7 +106,7 @@ static void print_row(const bench_row *r)
     char name[112];
     snprintf(name, sizeof name, "%s %s", r->backend, r->impl);
     if (r->time.n == 0) {
-        printf("  %-44s %s\n", name, r->why);
+        say("  %-44s %s", name, r->why);
         return;
     }
     printf("  %-44s %10.2f %10.2f %9.4g %9.4g %7d  %s%s%s\n", name, 1e6 * r->time.median,

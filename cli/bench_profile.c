@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "printable.h"
 
 enum { MOST_RUNS = 400, WARM_UP = 3 };
 
@@ -77,10 +78,10 @@ void bench_profile_free(bench_profile *p)
 
 static void print_line(FILE *f, const bench_profile *p, const adj_step_info *s, const char *name)
 {
-    fprintf(f, "%-36s %10.1f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds, bench_rate(s),
-            bench_counts_flop(s) ? "GFLOP/s" : "GB/s",
-            p->plan_seconds > 0 ? 100 * s->seconds / p->plan_seconds : 0, s->backend,
-            s->impl[0] != '\0' ? " " : "", s->impl);
+    put_text(f, "%-36s %10.1f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds, bench_rate(s),
+             bench_counts_flop(s) ? "GFLOP/s" : "GB/s",
+             p->plan_seconds > 0 ? 100 * s->seconds / p->plan_seconds : 0, s->backend,
+             s->impl[0] != '\0' ? " " : "", s->impl);
 }
 
 static void print_steps(FILE *f, const bench_profile *p)

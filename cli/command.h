@@ -52,7 +52,7 @@ enum { CONTINUE = -1 };
  * (which is then printed). */
 int parse_options(const usage *u, int argc, char **argv);
 
-/* Prints "adjoint COMMAND: sentence" to stderr; returns status. */
+/* Prints "adjoint COMMAND: sentence" to stderr (printable.c); returns status. */
 int complain(const char *command, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

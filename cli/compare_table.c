@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compare_write.h"
+#include "printable.h"
 
 static void print_number(FILE *f, int width, double v)
 {
@@ -28,9 +29,9 @@ static void print_decibels(FILE *f, double v)
 static void print_head(FILE *f, const adj_comparison *c, int k)
 {
     adj_config_result r = adj_comparison_result(c, k), ref = adj_comparison_result(c, 0);
-    fprintf(f, "\n%s", adj_comparison_config(c, k)->name);
+    put_text(f, "\n%s", adj_comparison_config(c, k)->name);
     if (r.verdict != ADJ_VERDICT_PASS)
-        fprintf(f, ": the whole graph: %s: %s\n", adj_verdict_name(r.verdict), r.reason);
+        put_text(f, ": the whole graph: %s: %s\n", adj_verdict_name(r.verdict), r.reason);
     else
         fprintf(f,
                 ": %.3g ms a step, %.3g times the reference's speed; %d steps (%d on naive), %d "
@@ -64,7 +65,7 @@ static void print_measures(FILE *f, const op_sum *s, const char *result)
     fprintf(f, " %9.1f", s->us);
     print_number(f, 8, s->us > 0 ? 1e6 * s->gflop / s->us : NAN);
     print_number(f, 8, s->us > 0 ? s->reference_us / s->us : NAN);
-    fprintf(f, "  %-8s %s\n", result, s->crash != NULL ? s->crash : s->implementation);
+    put_text(f, "  %-8s %s\n", result, s->crash != NULL ? s->crash : s->implementation);
 }
 
 static void print_ops(FILE *f, const adj_comparison *c, int k)
@@ -143,15 +144,15 @@ static void print_error(FILE *f, const adj_compare_row *row, const char *which, 
 static void print_failure(FILE *f, const adj_comparison *c, const adj_compare_row *row)
 {
     const adj_node *n = row->node;
-    fprintf(f, "  %s: %s %%%d %s", adj_comparison_config(c, row->config)->name,
-            adj_verdict_name(row->verdict), adj_node_id(n), adj_compare_row_name(row));
+    put_text(f, "  %s: %s %%%d %s", adj_comparison_config(c, row->config)->name,
+             adj_verdict_name(row->verdict), adj_node_id(n), adj_compare_row_name(row));
     if (adj_node_name(n)[0] != '\0')
-        fprintf(f, " \"%s\"", adj_node_name(n));
+        put_text(f, " \"%s\"", adj_node_name(n));
     if (row->backend[0] != '\0')
         fprintf(f, " (%s %s)", row->backend, row->implementation);
     fprintf(f, ", to blame: %s\n", adj_blame_name(row->blame));
     if (row->reason[0] != '\0')
-        fprintf(f, "    %s\n", row->reason);
+        put_text(f, "    %s\n", row->reason);
     print_error(f, row, row->group[0] != '\0' ? "fused, alone" : "alone", &row->isolated);
     print_error(f, row, "on its own operands in the graph", &row->in_plan);
 }
@@ -179,20 +180,20 @@ static void print_again(FILE *f, const adj_comparison *c, const write_opts *o)
         const reproducer *r = &o->again[k];
         if (r->line[0] == '\0')
             continue;
-        fprintf(f, "  %s", adj_comparison_config(c, k)->name);
+        put_text(f, "  %s", adj_comparison_config(c, k)->name);
         if (r->row != NULL)
             fprintf(f, ", %%%d %s", adj_node_id(r->row->node), adj_compare_row_name(r->row));
         if (r->tried > 0)
             fprintf(f, ", after %d trials", r->tried);
-        fprintf(f, "\n    again: %s\n", r->line);
+        put_text(f, "\n    again: %s\n", r->line);
     }
 }
 
 void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
 {
     adj_config_result ref = adj_comparison_result(c, 0);
-    fprintf(f, "%s\nreference %s: %.3g ms a step\n", o->what, adj_comparison_config(c, 0)->name,
-            ref.ms);
+    put_text(f, "%s\nreference %s: %.3g ms a step\n", o->what, adj_comparison_config(c, 0)->name,
+             ref.ms);
     for (int k = 1; k < adj_comparison_n_configs(c); k++) {
         print_head(f, c, k);
         print_columns(f, o->all);

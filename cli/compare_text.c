@@ -4,14 +4,17 @@
 #include <string.h>
 
 #include "compare_write.h"
+#include "printable.h"
 
 static void csv_text(FILE *f, const char *s)
 {
+    char piece[PIECE];
     fputc('"', f);
-    for (; *s != '\0'; s++) {
+    while (*s != '\0') {
         if (*s == '"')
             fputc('"', f);
-        fputc(*s, f);
+        s += printable(s, piece);
+        fputs(piece, f);
     }
     fputs("\",", f);
 }

@@ -4,6 +4,7 @@
 #include "command.h"
 #include "data.h"
 #include "network.h"
+#include "printable.h"
 
 typedef struct {
     const char *weights, *model, *data, *backend;
@@ -48,9 +49,8 @@ static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_da
     else if (network_evaluate(&n, test, &t) != ADJ_OK)
         status = complain("eval", EXIT_FAILED, "%s", n.message);
     else
-        printf("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)\n", options.model,
-               data_name(o->data), mean_loss(t), accuracy(t), (long long)t.right,
-               (long long)t.count);
+        say("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)", options.model,
+            data_name(o->data), mean_loss(t), accuracy(t), (long long)t.right, (long long)t.count);
     network_close(&n);
     return status;
 }

@@ -2,6 +2,7 @@
  *
  * Exit status: 0 all pass, 1 a gradient is wrong (or checking failed), 2 inconclusive, 3 usage. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_check.h"
@@ -10,6 +11,7 @@
 #include "command.h"
 #include "gradcheck_write.h"
 #include "op_text.h"
+#include "printable.h"
 
 typedef struct {
     op_args op;
@@ -177,13 +179,28 @@ static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_rep
 
 static int is_stdout(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
 
+/* The library prints text as it is: repro lines with paths, names, reasons. */
+static int print_report(const gradcheck_opts *o, const adj_gradcheck_report *r)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (f != NULL) {
+        print_head(f, o, r);
+        adj_gradcheck_print(f, r);
+    }
+    int failed = f == NULL || fclose(f) != 0;
+    if (!failed)
+        put_lines(stdout, text);
+    free(text);
+    return failed ? complain("gradcheck", EXIT_FAILED, "out of memory") : CONTINUE;
+}
+
 static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r)
 {
     const gradcheck_title title = {o->model != NULL ? o->model : o->op.op, o->seed};
-    if (!is_stdout(o->json) && !is_stdout(o->junit)) {
-        print_head(stdout, o, r);
-        adj_gradcheck_print(stdout, r);
-    }
+    if (!is_stdout(o->json) && !is_stdout(o->junit) && print_report(o, r) != CONTINUE)
+        return EXIT_FAILED;
     if (o->json != NULL && !write_gradcheck(o->json, r, &title, write_gradcheck_json))
         return complain("gradcheck", EXIT_FAILED, "--json: %s: cannot be written", o->json);
     if (o->junit != NULL && !write_gradcheck(o->junit, r, &title, write_gradcheck_junit))

@@ -9,6 +9,7 @@
 
 #include "adjoint.h"
 #include "command.h"
+#include "printable.h"
 
 static const command commands[] = {
     {"train", "trains a model on images of digits", command_train},
@@ -51,7 +52,7 @@ static int run(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
 
     const char *nearest = nearest_name(name, &commands[0].name, N_COMMAND, sizeof commands[0]);
-    fprintf(stderr, "adjoint: unknown command \"%s\" ", name);
+    put_text(stderr, "adjoint: unknown command \"%s\" ", name);
     if (nearest != NULL)
         fprintf(stderr, "(did you mean %s?)\n", nearest);
     else

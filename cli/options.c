@@ -1,24 +1,12 @@
 /* options.c - the options of a sub-command, from a table. */
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
-
-int complain(const char *command, int status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fprintf(stderr, "adjoint %s: ", command);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    return status;
-}
 
 static void print_help(const usage *u)
 {

@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "guard.h"
+#include "printable.h"
 #include "progress.h"
 #include "selftest.h"
 
@@ -238,8 +239,8 @@ int command_selftest(int argc, char **argv)
         show(&s);
     }
     if (status == CONTINUE) {
-        printf("oneDNN %s: %lld cases tried, %d rows in %s\n", s.machine, (long long)s.next,
-               s.n_row, s.out);
+        say("oneDNN %s: %lld cases tried, %d rows in %s", s.machine, (long long)s.next, s.n_row,
+            s.out);
         status = s.n_row > 0 ? EXIT_FAILED : s.suspicions > 0 ? EXIT_INCONCLUSIVE : EXIT_OK;
     }
     free(s.row);

@@ -19,6 +19,7 @@
 #include "data.h"
 #include "log.h"
 #include "network.h"
+#include "printable.h"
 #include "progress.h"
 #include "train.h"
 
@@ -156,9 +157,9 @@ static int log_start(const training *t)
 {
     const train_opts *o = t->o;
 
-    printf("%s, %lld parameters, on %s: %lld images to train on, %lld to test\n", o->model,
-           (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
-           (long long)t->test->n);
+    say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
+        (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
+        (long long)t->test->n);
     fflush(stdout);
     return log_line(
         t->log,
@@ -256,7 +257,7 @@ static int save(training *t)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
     if (adj_weights_save(t->tested.exec, t->o->out, 2, metadata, message, sizeof message) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--out: %s", message);
-    printf("weights written to %s\n", t->o->out);
+    say("weights written to %s", t->o->out);
     return CONTINUE;
 }
 

@@ -1,7 +1,8 @@
 /* test_output.c - what the tool prints: an output that cannot be written is a failure of every
- * command. */
+ * command, and nothing from a file or a command line acts on the terminal. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "cli/child.h"
 #include "cli/small_data.h"
@@ -79,5 +80,105 @@ Test(output, that_cannot_be_written_is_a_failure)
                                words[0], words[1], f.err);
         unlink(out.s);
     }
+    folder_remove(&dir);
+}
+
+/* ---- text from files ---- */
+
+/* An escape sequence, a C1 character, one that turns the direction. */
+#define C1                                                                                         \
+    "\xc2\x9b"                                                                                     \
+    "2J \xe2\x80\xae"
+#define WILD "\x1b]0;x\x07 " C1
+
+/* Nothing but text, lines and tabs. */
+static void expect_harmless(const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++) {
+        unsigned char b = (unsigned char)*c;
+        cr_expect(b >= ' ' || b == '\n', "byte %#x in %s", b, text);
+        cr_expect(b != 0x7f && b != 0x9b, "byte %#x in %s", b, text);
+        cr_expect(strncmp(c, "\xe2\x80\xae", 3) != 0, "U+202E in %s", text);
+    }
+}
+
+/* A safetensors file with one tensor; JSON may hold characters as their numbers. */
+static void put_tensor(const char *path, const char *metadata, const char *name)
+{
+    char bytes[1024] = "";
+    int n = snprintf(bytes + 8, sizeof bytes - 8,
+                     "{%s\"%s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+                     metadata, name);
+    bytes[0] = (char)(n & 255);
+    bytes[1] = (char)(n >> 8);
+    put_file(path, bytes, (size_t)n + 8 + 4);
+}
+
+static void run_harmlessly(const char *const words[], int status, const char *says)
+{
+    run_tool(words, &f);
+    cr_expect_eq(f.status, status, "%s: %d %s", words[0], f.status, f.err);
+    expect_harmless(f.out);
+    expect_harmless(f.err);
+    cr_expect(strstr(f.err, says) != NULL || strstr(f.out, says) != NULL, "%s: %s%s", says, f.out,
+              f.err);
+}
+
+Test(output, names_from_a_weight_file)
+{
+    folder dir = folder_new();
+    const file_name file = in_folder(&dir, "file");
+    const char *words[] = {"eval", "--weights", file.s, "--backend", "naive", NULL};
+    put_tensor(file.s,
+               "\"__metadata__\":{\"model\":\"\\u001b[2J\\nlenet \\u009b2J \\u202e\\u2028\"},",
+               "w");
+    run_harmlessly(
+        words, 3,
+        "unknown model \\x1b[2J\\x0alenet \\xc2\\x9b2J \\xe2\\x80\\xae\\xe2\\x80\\xa8 (did");
+    put_tensor(file.s, "", "\\u0007a \\u009b2J \\u202e");
+    run_harmlessly(words, 1, "");
+    const char *resume[] = {"train", "--checkpoint", file.s, "--resume", NULL};
+    put_tensor(file.s, "\"__metadata__\":{\"checkpoint\":\"adjoint 1\",\"model\":\"\\u009b2J\"},",
+               "w");
+    run_harmlessly(resume, 1, "");
+    folder_remove(&dir);
+}
+
+Test(output, paths)
+{
+    run_harmlessly((const char *[]){"eval", "--weights", "/nowhere/" WILD, NULL}, 1,
+                   " \\xc2\\x9b2J \\xe2\\x80\\xae: ");
+    run_harmlessly((const char *[]){"train", "--data", "/nowhere/" WILD, NULL}, 1, "No such file");
+    run_harmlessly((const char *[]){"train", "--out", "/nowhere/" WILD, NULL}, 1, "No such file");
+    run_harmlessly((const char *[]){"train", "--" WILD, NULL}, 3, "unknown option --\\x1b");
+    run_harmlessly((const char *[]){WILD, NULL}, 3, "unknown command");
+    run_harmlessly((const char *[]){"gradcheck", "--op", "relu", "--in", "1,1,1,2", "--quarantine",
+                                    "/nowhere/" WILD, NULL},
+                   1, "quarantine file");
+    run_harmlessly((const char *[]){"compare", "--op", "relu", "--in", "1,1,1,2", "--quarantine",
+                                    "/nowhere/" WILD, NULL},
+                   1, "quarantine file");
+    folder dir = small_data();
+    char wild[300];
+    snprintf(wild, sizeof wild, "%s/" WILD "\n", dir.path);
+    cr_assert_eq(symlink(dir.path, wild), 0);
+    run_harmlessly((const char *[]){"train", "--model", "lenet5", "--data", wild, "--backend",
+                                    "naive", "--epochs", "1", NULL},
+                   0, "\\xe2\\x80\\xae\\x0a: 90 images to train on");
+    folder_remove(&dir);
+}
+
+/* The reason of a row, which a table shows where an implementation is left out. */
+Test(output, reasons_of_a_quarantine_file)
+{
+    folder dir = folder_new();
+    const file_name file = in_folder(&dir, "file");
+    const char *words[] = {"compare",          "--op",      "conv2d", "--in", "1,8,8,16",
+                           "--filter",         "3,3,16,16", "--runs", "1",    "--configs",
+                           "naive:f64,onednn", "--csv",     "-",      NULL};
+    static const char row[] = "* * forward f32 * kh=1.. because of " C1 "\n";
+    put_file(file.s, row, sizeof row - 1);
+    setenv("ADJOINT_QUARANTINE", file.s, 1);
+    run_harmlessly(words, 0, "because of \\xc2\\x9b2J \\xe2\\x80\\xae");
     folder_remove(&dir);
 }

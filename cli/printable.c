@@ -1,0 +1,95 @@
+/* printable.c - see printable.h. */
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "command.h"
+#include "printable.h"
+
+enum { SENTENCE = 8192 }; /* what is longer is cut off */
+
+/* Bytes of the UTF-8 character at s and its number; 0: there is none. */
+static int decode(const unsigned char *s, uint32_t *code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* else a shorter form is due */
+    int n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    *code = n > 1 ? s[0] & (0x7fU >> n) : s[0];
+    if (n == 0 || s[0] >= 0xf8)
+        return 0;
+    for (int k = 1; k < n; k++) {
+        if ((s[k] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (s[k] & 0x3fU);
+    }
+    int surrogate = *code >= 0xd800 && *code <= 0xdfff;
+    return *code < least[n] || surrogate || *code > 0x10ffff ? 0 : n;
+}
+
+static int acts_on_terminal(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+int printable(const char *text, char piece[PIECE])
+{
+    uint32_t code;
+    int n = decode((const unsigned char *)text, &code);
+    if (n > 0 && !acts_on_terminal(code)) {
+        memcpy(piece, text, (size_t)n);
+        piece[n] = '\0';
+        return n;
+    }
+    n = n > 0 ? n : 1;
+    for (int k = 0; k < n; k++)
+        snprintf(piece + 4 * k, 5, "\\x%02x", (unsigned char)text[k]);
+    return n;
+}
+
+static void put(FILE *f, const char *text, int lines)
+{
+    char piece[PIECE];
+    while (*text != '\0')
+        if (lines && *text == '\n') {
+            fputc(*text++, f);
+        } else {
+            text += printable(text, piece);
+            fputs(piece, f);
+        }
+}
+
+void put_lines(FILE *f, const char *text) { put(f, text, 1); }
+
+void put_text(FILE *f, const char *format, ...)
+{
+    char text[SENTENCE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    put(f, text, 1);
+}
+
+void say(const char *format, ...)
+{
+    char text[SENTENCE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    put(stdout, text, 0);
+    fputc('\n', stdout);
+}
+
+int complain(const char *command, int status, const char *format, ...)
+{
+    char text[SENTENCE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "adjoint %s: ", command);
+    put(stderr, text, 0);
+    fputc('\n', stderr);
+    return status;
+}

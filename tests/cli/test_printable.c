@@ -1,0 +1,76 @@
+/* test_printable.c - which bytes reach a terminal, written out one by one. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "cli/printable.h"
+
+static const struct {
+    const char *text, *printed;
+} rows[] = {
+    {"", ""},
+    {"conv1/w ~", "conv1/w ~"},
+    {"\\x1b", "\\x1b"}, /* letters stay letters */
+    {"\x1b]0;title\x07", "\\x1b]0;title\\x07"},
+    {"a\tb\rc\bd\x7f", "a\\x09b\\x0dc\\x08d\\x7f"},
+    {"two\nlines", "two\\x0alines"},
+    /* the letters of other scripts */
+    {"Gr\xc3\xb6\xc3\x9f"
+     "e \xce\xb1 \xe6\xbc\xa2 \xf0\x9f\x98\x80",
+     "Gr\xc3\xb6\xc3\x9f"
+     "e \xce\xb1 \xe6\xbc\xa2 \xf0\x9f\x98\x80"},
+    {"\xc2\xa0\xd8\x9b\xd8\x9d", "\xc2\xa0\xd8\x9b\xd8\x9d"}, /* U+00A0, U+061B, U+061D */
+    /* C1: as UTF-8 and as bytes */
+    {"\xc2\x80 \xc2\x9b"
+     "31m \xc2\x9f",
+     "\\xc2\\x80 \\xc2\\x9b31m \\xc2\\x9f"},
+    {"\x9b"
+     "31m \x80",
+     "\\x9b31m \\x80"},
+    /* U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069 */
+    {"\xd8\x9c\xe2\x80\x8e\xe2\x80\x8f", "\\xd8\\x9c\\xe2\\x80\\x8e\\xe2\\x80\\x8f"},
+    {"\xe2\x80\xaa\xe2\x80\xab\xe2\x80\xac\xe2\x80\xad\xe2\x80\xae",
+     "\\xe2\\x80\\xaa\\xe2\\x80\\xab\\xe2\\x80\\xac\\xe2\\x80\\xad\\xe2\\x80\\xae"},
+    {"\xe2\x81\xa6\xe2\x81\xa7\xe2\x81\xa8\xe2\x81\xa9",
+     "\\xe2\\x81\\xa6\\xe2\\x81\\xa7\\xe2\\x81\\xa8\\xe2\\x81\\xa9"},
+    /* their neighbours: U+200D, U+2010, U+202F, U+2065, U+206A */
+    {"\xe2\x80\x8d\xe2\x80\x90\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa",
+     "\xe2\x80\x8d\xe2\x80\x90\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa"},
+    /* U+2028, U+2029 */
+    {"\xe2\x80\xa8\xe2\x80\xa9", "\\xe2\\x80\\xa8\\xe2\\x80\\xa9"},
+    /* no UTF-8: cut off, stray, too long a form, a surrogate, beyond U+10FFFF */
+    {"\xc3", "\\xc3"},
+    {"\xe2\x82", "\\xe2\\x82"},
+    {"\xf0\x9f\x98", "\\xf0\\x9f\\x98"},
+    {"\xe2(", "\\xe2("},
+    {"\xbf\xfe\xff", "\\xbf\\xfe\\xff"},
+    {"\xc0\x9b \xc1\xbf", "\\xc0\\x9b \\xc1\\xbf"},
+    {"\xe0\x80\x9b \xf0\x80\x82\x9b", "\\xe0\\x80\\x9b \\xf0\\x80\\x82\\x9b"},
+    {"\xed\xa0\x80 \xed\xbf\xbf", "\\xed\\xa0\\x80 \\xed\\xbf\\xbf"},
+    {"\xf4\x90\x80\x80 \xf7\xbf\xbf\xbf \xf8\x88\x80\x80\x80",
+     "\\xf4\\x90\\x80\\x80 \\xf7\\xbf\\xbf\\xbf \\xf8\\x88\\x80\\x80\\x80"},
+    {"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf"},
+};
+
+Test(printable, characters)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char got[256] = "", piece[PIECE];
+        for (const char *c = rows[i].text; *c != '\0';) {
+            int n = printable(c, piece);
+            cr_assert(n >= 1 && n <= 4 && strlen(c) >= (size_t)n);
+            strcat(got, piece);
+            c += n;
+        }
+        cr_expect_str_eq(got, rows[i].printed, "%zu: %s", i, got);
+    }
+}
+
+Test(printable, lines)
+{
+    char text[80] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    put_text(f, "%s %d\n", "a\x1b\nb", 7);
+    put_lines(f, "\xe2\x80\xae\n\n");
+    fclose(f);
+    cr_expect_str_eq(text, "a\\x1b\nb 7\n\\xe2\\x80\\xae\n\n");
+}
