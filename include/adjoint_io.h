@@ -71,6 +71,26 @@ ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[]
 ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
                                 const adj_dataset *d, int64_t *right, char *message, size_t size);
 
+/* ---- files that are whole or not there ---- */
+
+/* Lets write fill FILE.partial, flushes it to the disk and renames it: the file is either the old
+ * one or the whole new one. write returns 0 on success. A symbolic link stays: what it leads to is
+ * replaced, or made. The new file has the old one's mode, and its owner as far as that is
+ * permitted. What a killed process left of FILE.partial is written over by the next; processes that
+ * write one file at once wait for each other. message (may be NULL) gets the sentence, at most size
+ * bytes. */
+ADJ_API adj_status adj_file_replace(const char *path, int (*write)(FILE *f, void *user), void *user,
+                                    char *message, size_t size);
+
+typedef struct { /* equal (memcmp) for names of one file: by other spellings, links, hard links */
+    uint64_t device, number; /* of the file; of one that is not there yet, of its folder, */
+    char name[256];          /* and its name there */
+} adj_file_id;
+/* Whether a file could be written now: in place, or replaced as above. It and its folder are left
+ * as they are. What is there and is no regular file is refused. */
+ADJ_API adj_status adj_file_check(const char *path, int in_place, adj_file_id *id, char *message,
+                                  size_t size);
+
 /* ---- tensors in files: safetensors ---- */
 
 typedef struct {
@@ -83,17 +103,15 @@ typedef struct { /* strings kept with the tensors, such as the model's name */
     const char *key, *value;
 } adj_metadata;
 
-/* Writes path.partial, flushes it to the disk and renames it: path is either the old file or the
- * whole new one. What a killed process left of path.partial is written over by the next; processes
- * that write one path at once wait for each other. message (may be NULL) gets the sentence, at most
- * size bytes. */
+/* Replaces the file (adj_file_replace). Among its metadata are checksums of each tensor and of the
+ * header: keys that begin with "adjoint.crc32" are taken. */
 ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[],
                                      int n_metadata, const adj_metadata metadata[], char *message,
                                      size_t size);
 
 typedef struct adj_tensors adj_tensors;
-/* Reads and checks a whole file. *t is a handle to ask for the message even on failure (NULL only
- * when out of memory) and must be freed in every case. */
+/* Reads and checks a whole file, its checksums too if it has any. *t is a handle to ask for the
+ * message even on failure (NULL only when out of memory) and must be freed in every case. */
 ADJ_API adj_status adj_tensors_read(const char *path, adj_tensors **t);
 ADJ_API const char *adj_tensors_message(const adj_tensors *t);
 ADJ_API int adj_tensors_count(const adj_tensors *t);

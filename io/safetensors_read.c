@@ -2,10 +2,10 @@
  *
  * The file's real size bounds everything: the header's length is checked against it before the
  * header is read, and the header's tensors must cover the rest exactly before that is read. Data is
- * addressed only through offsets that passed these checks. */
+ * addressed only through offsets that passed these checks. Checksums are compared if the file has
+ * any: then the header and every tensor must have one. */
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +164,58 @@ static adj_status check_cover(adj_tensors *t, int64_t data_at)
     return ADJ_OK;
 }
 
+/* The header's checksum; a file with none of its own for the tensors either needs none. */
+static adj_status check_header_sum(adj_tensors *t)
+{
+    json_t *metadata = json_object_get(t->header, METADATA_KEY), *value;
+    const char *key, *expected = json_string_value(json_object_get(metadata, SUM_KEY));
+    char got[SUM_TEXT];
+
+    json_object_foreach(metadata, key, value)
+    {
+        if (expected == NULL && is_sum_key(key))
+            return fail(t, ADJ_EIO, LENGTH_BYTES, "the header's checksum is missing");
+    }
+    if (expected == NULL)
+        return ADJ_OK;
+    if (sum_header(t->header, got) != ADJ_OK)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
+    if (strcmp(got, expected) != 0)
+        return fail(t, ADJ_EIO, LENGTH_BYTES,
+                    "the header is damaged (its checksum: got %s, expected %.8s)", got, expected);
+    return ADJ_OK;
+}
+
+static adj_status check_data_sum(adj_tensors *t, const json_t *metadata, const entry *e,
+                                 int64_t data_at)
+{
+    char got[SUM_TEXT], *key = sum_key(e->public.name);
+    if (key == NULL)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
+    const char *expected = json_string_value(json_object_get(metadata, key));
+    free(key);
+    if (expected == NULL)
+        return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: its checksum is missing",
+                    e->public.name);
+    sum_data(e->public.data, e->end - e->begin, got);
+    if (strcmp(got, expected) != 0)
+        return fail(t, ADJ_EIO, data_at + e->begin,
+                    "tensor %.80s: its data is damaged (checksum: got %s, expected %.8s)",
+                    e->public.name, got, expected);
+    return ADJ_OK;
+}
+
+static adj_status check_data_sums(adj_tensors *t, int64_t data_at)
+{
+    const json_t *metadata = json_object_get(t->header, METADATA_KEY);
+    adj_status status = ADJ_OK;
+
+    if (json_object_get(metadata, SUM_KEY) != NULL)
+        for (int i = 0; i < t->n && status == ADJ_OK; i++)
+            status = check_data_sum(t, metadata, &t->entry[i], data_at);
+    return status;
+}
+
 static adj_status check_metadata(adj_tensors *t, json_t *metadata)
 {
     const char *key;
@@ -202,7 +254,8 @@ static adj_status read_header(adj_tensors *t, const char *text, int64_t length)
         if (status != ADJ_OK)
             return status;
     }
-    return check_cover(t, LENGTH_BYTES + length);
+    adj_status status = check_cover(t, LENGTH_BYTES + length);
+    return status == ADJ_OK ? check_header_sum(t) : status;
 }
 
 /* The header's length, checked against the file's size. */
@@ -246,7 +299,8 @@ static adj_status read_file(adj_tensors *t, int fd, int64_t size)
         return fail(t, ADJ_ENOMEM, LENGTH_BYTES + length, "out of memory");
     for (int i = 0; i < t->n; i++)
         t->entry[i].public.data = t->data + t->entry[i].begin;
-    return read_all(t, fd, t->data, t->data_bytes, LENGTH_BYTES + length);
+    status = read_all(t, fd, t->data, t->data_bytes, LENGTH_BYTES + length);
+    return status == ADJ_OK ? check_data_sums(t, LENGTH_BYTES + length) : status;
 }
 
 adj_status adj_tensors_read(const char *path, adj_tensors **out)
