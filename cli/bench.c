@@ -5,6 +5,7 @@
 
 #include "bench.h"
 #include "command.h"
+#include "output.h"
 #include "printable.h"
 
 static void print_step(const bench_opts *o, const bench_net *n, const bench_step_time *t)
@@ -73,6 +74,9 @@ int command_bench(int argc, char **argv)
 {
     bench_opts o;
     int status = bench_parse(&o, argc, argv);
+    const output_file trace = {"--trace", o.trace, OUTPUT_IN_PLACE};
+    if (status == CONTINUE)
+        status = check_outputs("bench", 1, &trace);
     if (status != CONTINUE)
         return status;
     if (o.op.op != NULL)

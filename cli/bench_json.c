@@ -1,9 +1,9 @@
 /* bench_json.c - what adjoint bench measured as one JSON object, and a step's trace. What is no
  * number in JSON is null. */
-#include <jansson.h>
 #include <math.h>
 
 #include "bench.h"
+#include "utf8.h"
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
@@ -62,7 +62,7 @@ static int set_plan(json_t *j, const bench_net *n)
            set(j, "remembered", json_integer(info.remembered)) |
            set(j, "reorders", json_integer(info.reorders)) |
            set(j, "naive_steps", json_integer(info.naive_steps)) |
-           set(j, "note", json_string(adj_exec_note(n->exec)));
+           set(j, "note", json_text(adj_exec_note(n->exec)));
 }
 
 int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const bench_step_time *t,
@@ -107,7 +107,7 @@ static json_t *row_json(const bench_row *r)
     double median = r->time.median;
     int measured = r->time.n > 0;
     return json_pack(
-        "{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:I, s:i, s:b, s:b, s:s}",
+        "{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:I, s:i, s:b, s:b, s:o}",
         "op", r->node->op->name, "node", (int)r->node->id, "shapes", shapes_json(r->node), "count",
         r->count, "backend", r->backend, "implementation", r->impl, "layouts", r->layouts, "runs",
         r->time.n, "us", measured ? json_real(1e6 * median) : json_null(), "min_us",
@@ -115,7 +115,7 @@ static json_t *row_json(const bench_row *r)
         measured ? number(1e-9 * r->flop / median) : json_null(), "gb_per_s",
         measured ? number(1e-9 * (double)r->bytes / median) : json_null(), "bytes",
         (json_int_t)r->bytes, "sets", r->sets, "planned", r->planned, "fastest", r->fastest, "why",
-        r->why);
+        json_text(r->why));
 }
 
 int bench_json_rows(FILE *f, const bench_opts *o, const bench_rows *rows)

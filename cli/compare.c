@@ -7,6 +7,7 @@
 #include "compare_again.h"
 #include "compare_write.h"
 #include "guard.h"
+#include "output.h"
 
 typedef enum { JSON, CSV, JUNIT, HTML } form;
 
@@ -25,7 +26,7 @@ static int write_file(const char *option, const char *path, form which, const ad
 {
     if (path == NULL)
         return EXIT_OK;
-    if (strcmp(path, "-") == 0)
+    if (is_stdout(path))
         return write_form(stdout, which, c, w) ? EXIT_FAILED : EXIT_OK;
     FILE *f = fopen(path, "w");
     int failed = f == NULL || write_form(f, which, c, w);
@@ -35,11 +36,9 @@ static int write_file(const char *option, const char *path, form which, const ad
                   : EXIT_OK;
 }
 
-static int is_output(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
-
 static int write_all(const compare_opts *o, const adj_comparison *c, const write_opts *w)
 {
-    if (!is_output(o->json) && !is_output(o->csv) && !is_output(o->junit) && !is_output(o->html))
+    if (!is_stdout(o->json) && !is_stdout(o->csv) && !is_stdout(o->junit) && !is_stdout(o->html))
         write_table(stdout, c, w);
     int status = write_file("--json", o->json, JSON, c, w);
     if (status == EXIT_OK)
@@ -128,6 +127,15 @@ static int compare(const compare_opts *o, const compared *g)
     return status;
 }
 
+static int check_files(const compare_opts *o)
+{
+    const output_file files[] = {{"--json", o->json, OUTPUT_OR_STDOUT},
+                                 {"--csv", o->csv, OUTPUT_OR_STDOUT},
+                                 {"--junit", o->junit, OUTPUT_OR_STDOUT},
+                                 {"--html", o->html, OUTPUT_OR_STDOUT}};
+    return check_outputs("compare", sizeof files / sizeof files[0], files);
+}
+
 int command_compare(int argc, char **argv)
 {
     compare_opts o;
@@ -135,6 +143,8 @@ int command_compare(int argc, char **argv)
     int status = compare_parse(&o, argc, argv);
     if (status == CONTINUE && compared_open(&g, &o.graph) != ADJ_OK)
         status = complain("compare", g.usage ? EXIT_USAGE : EXIT_FAILED, "%s", g.message);
+    if (status == CONTINUE)
+        status = check_files(&o);
     if (status == CONTINUE)
         status = backends_open(&o) ? compare(&o, &g) : EXIT_FAILED;
     compared_close(&g);

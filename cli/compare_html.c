@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "compare_write.h"
+#include "utf8.h"
 
 static const char style[] =
     "body{font:14px system-ui,sans-serif;margin:2em;color:#222;background:#fff}"

@@ -1,9 +1,9 @@
 /* compare_json.c - a comparison as one JSON object. What is no number in JSON (an infinite ratio,
  * an error that was not measured) is null. */
-#include <jansson.h>
 #include <math.h>
 
 #include "compare_write.h"
+#include "utf8.h"
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
@@ -23,14 +23,14 @@ static json_t *error_json(const adj_error *e)
 
 static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
 {
-    json_t *j = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:s, s:s}",
-                          "node", adj_node_id(row->node), "op", adj_compare_row_name(row), "name",
-                          adj_node_name(row->node), "configuration",
-                          adj_comparison_config(c, row->config)->name, "result",
-                          adj_verdict_name(row->verdict), "blame", adj_blame_name(row->blame),
-                          "reason", row->reason, "bound_origin", row->origin, "exact", row->exact,
-                          "repeats", row->repeats, "canary", row->canary, "backend", row->backend,
-                          "implementation", row->implementation, "why", row->why);
+    json_t *j = json_pack(
+        "{s:i, s:s, s:s, s:o, s:s, s:s, s:o, s:s, s:b, s:b, s:b, s:s, s:s, s:o}", "node",
+        adj_node_id(row->node), "op", adj_compare_row_name(row), "name", adj_node_name(row->node),
+        "configuration", json_text(adj_comparison_config(c, row->config)->name), "result",
+        adj_verdict_name(row->verdict), "blame", adj_blame_name(row->blame), "reason",
+        json_text(row->reason), "bound_origin", row->origin, "exact", row->exact, "repeats",
+        row->repeats, "canary", row->canary, "backend", row->backend, "implementation",
+        row->implementation, "why", json_text(row->why));
     if (j == NULL)
         return NULL;
     int failed = json_object_set_new(j, "isolated", error_json(&row->isolated)) |
@@ -51,19 +51,21 @@ static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
 static json_t *config_json(const adj_comparison *c, int k)
 {
     adj_config_result r = adj_comparison_result(c, k);
-    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:i, s:i, s:I, s:b, s:i, s:o, s:o}", "name",
-                     adj_comparison_config(c, k)->name, "result", adj_verdict_name(r.verdict),
-                     "reason", r.reason, "ms", number(r.ms), "steps", r.steps, "reorders",
-                     r.reorders, "naive_steps", r.naive_steps, "arena_bytes",
-                     (json_int_t)r.arena_bytes, "repeats", r.repeats, "differs", r.differs, "apart",
-                     number(r.apart), "reference_apart", number(r.reference_apart));
+    return json_pack("{s:o, s:s, s:o, s:o, s:i, s:i, s:i, s:I, s:b, s:i, s:o, s:o}", "name",
+                     json_text(adj_comparison_config(c, k)->name), "result",
+                     adj_verdict_name(r.verdict), "reason", json_text(r.reason), "ms", number(r.ms),
+                     "steps", r.steps, "reorders", r.reorders, "naive_steps", r.naive_steps,
+                     "arena_bytes", (json_int_t)r.arena_bytes, "repeats", r.repeats, "differs",
+                     r.differs, "apart", number(r.apart), "reference_apart",
+                     number(r.reference_apart));
 }
 
 static json_t *again_json(const adj_comparison *c, int k, const reproducer *r)
 {
-    return json_pack("{s:s, s:i, s:i, s:s}", "configuration", adj_comparison_config(c, k)->name,
-                     "node", r->row != NULL ? adj_node_id(r->row->node) : -1, "trials", r->tried,
-                     "line", r->line);
+    return json_pack("{s:o, s:i, s:i, s:o}", "configuration",
+                     json_text(adj_comparison_config(c, k)->name), "node",
+                     r->row != NULL ? adj_node_id(r->row->node) : -1, "trials", r->tried, "line",
+                     json_text(r->line));
 }
 
 int write_json(FILE *f, const adj_comparison *c, const write_opts *o)
@@ -77,10 +79,10 @@ int write_json(FILE *f, const adj_comparison *c, const write_opts *o)
     for (int k = 1; k < adj_comparison_n_configs(c); k++)
         if (o->again[k].line[0] != '\0')
             failed |= json_array_append_new(again, again_json(c, k, &o->again[k])) != 0;
-    json_t *all = json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o}", "what", o->what, "repro",
-                            o->repro, "failed", adj_comparison_n_failed(c), "whole_failed",
-                            adj_comparison_n_whole_failed(c), "configurations", configs, "again",
-                            again, "rows", rows);
+    json_t *all = json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "what", json_text(o->what),
+                            "repro", json_text(o->repro), "failed", adj_comparison_n_failed(c),
+                            "whole_failed", adj_comparison_n_whole_failed(c), "configurations",
+                            configs, "again", again, "rows", rows);
     failed |= all == NULL || json_dumpf(all, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
               fputc('\n', f) == EOF;
     json_decref(all);

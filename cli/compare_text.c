@@ -5,6 +5,7 @@
 
 #include "compare_write.h"
 #include "printable.h"
+#include "utf8.h"
 
 static void csv_text(FILE *f, const char *s)
 {
@@ -96,22 +97,6 @@ int write_csv(FILE *f, const adj_comparison *c)
         fprintf(f, "%zu,%d\n", row->bytes, row->reorders);
     }
     return ferror(f);
-}
-
-void write_escaped(FILE *f, const char *s)
-{
-    for (; *s != '\0'; s++) {
-        if (*s == '&')
-            fputs("&amp;", f);
-        else if (*s == '<')
-            fputs("&lt;", f);
-        else if (*s == '>')
-            fputs("&gt;", f);
-        else if (*s == '"')
-            fputs("&quot;", f);
-        else
-            fputc((unsigned char)*s < ' ' ? ' ' : *s, f);
-    }
 }
 
 static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *row,

@@ -20,9 +20,6 @@ int write_csv(FILE *f, const adj_comparison *c);
 int write_junit(FILE *f, const adj_comparison *c, const write_opts *o);
 int write_html(FILE *f, const adj_comparison *c, const write_opts *o);
 
-/* compare_text.c: for XML and HTML. */
-void write_escaped(FILE *f, const char *s);
-
 /* compare_sum.c: rows of one op under one configuration. */
 typedef struct {
     const char *op, *implementation; /* of the slowest row */

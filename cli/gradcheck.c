@@ -11,6 +11,7 @@
 #include "command.h"
 #include "gradcheck_write.h"
 #include "op_text.h"
+#include "output.h"
 #include "printable.h"
 
 typedef struct {
@@ -177,8 +178,6 @@ static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_rep
 
 /* ---- running it ---- */
 
-static int is_stdout(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
-
 /* The library prints text as it is: repro lines with paths, names, reasons. */
 static int print_report(const gradcheck_opts *o, const adj_gradcheck_report *r)
 {
@@ -226,7 +225,11 @@ static int check(gradcheck_opts *o, adj_node *y)
                                   .repro = write_repro,
                                   .user = o};
     adj_gradcheck_report *r = NULL;
+    const output_file files[] = {{"--json", o->json, OUTPUT_OR_STDOUT},
+                                 {"--junit", o->junit, OUTPUT_OR_STDOUT}};
     int status = o->method != NULL ? read_method(o->method, &options.method) : CONTINUE;
+    if (status == CONTINUE)
+        status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
     if (status != CONTINUE)
         return status;
     int single = o->op.op != NULL || o->node >= 0;

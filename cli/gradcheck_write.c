@@ -1,9 +1,10 @@
 /* gradcheck_write.c - see gradcheck_write.h. */
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
 #include "gradcheck_write.h"
+#include "output.h"
+#include "utf8.h"
 
 /* JSON has no NaN and no infinity: these are strings. */
 static json_t *real(double v)
@@ -53,7 +54,7 @@ static json_t *row_json(const adj_gradcheck_row *w)
                  {"note", w->note}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].value[0] != '\0')
-            json_object_set_new(o, texts[i].key, json_string(texts[i].value));
+            json_object_set_new(o, texts[i].key, json_text(texts[i].value));
     return o;
 }
 
@@ -74,47 +75,34 @@ int write_gradcheck_json(FILE *f, const adj_gradcheck_report *r, const gradcheck
     return ok;
 }
 
-/* Text for an XML attribute or element. */
-static void put_escaped(FILE *f, const char *text)
-{
-    for (const char *c = text; *c != '\0'; c++)
-        switch (*c) {
-        case '<': fputs("&lt;", f); break;
-        case '>': fputs("&gt;", f); break;
-        case '&': fputs("&amp;", f); break;
-        case '"': fputs("&quot;", f); break;
-        default: fputc((unsigned char)*c < ' ' ? ' ' : *c, f);
-        }
-}
-
 static void put_case(FILE *f, const adj_gradcheck_row *w)
 {
     fputs("  <testcase classname=\"gradcheck.", f);
-    put_escaped(f, w->op);
+    write_escaped(f, w->op);
     fputs("\" name=\"", f);
-    put_escaped(f, w->name);
+    write_escaped(f, w->name);
     fputs(w->attrs[0] != '\0' ? " " : "", f);
-    put_escaped(f, w->attrs);
+    write_escaped(f, w->attrs);
     fputs(" wrt ", f);
-    put_escaped(f, w->wrt);
+    write_escaped(f, w->wrt);
     fputs("\">", f);
     if (w->result == ADJ_GRADCHECK_FAIL) {
         fputs("\n    <failure message=\"", f);
-        put_escaped(f, w->blame);
+        write_escaped(f, w->blame);
         fprintf(f, "\">worst: ");
-        put_escaped(f, w->wrt);
-        put_escaped(f, w->index);
+        write_escaped(f, w->wrt);
+        write_escaped(f, w->index);
         fprintf(f, " analytic=%.9g numeric=%.9g tolerance=%.3g; ", w->analytic, w->numeric,
                 w->tolerance);
-        put_escaped(f, w->pattern);
+        write_escaped(f, w->pattern);
         fputs("; ", f);
-        put_escaped(f, w->hint);
+        write_escaped(f, w->hint);
         fputs("; ", f);
-        put_escaped(f, w->repro);
+        write_escaped(f, w->repro);
         fputs("</failure>\n  ", f);
     } else if (w->result != ADJ_GRADCHECK_PASS) {
         fputs("<skipped message=\"", f);
-        put_escaped(f, w->note);
+        write_escaped(f, w->note);
         fputs("\"/>", f);
     }
     fputs("</testcase>\n", f);
@@ -123,7 +111,7 @@ static void put_case(FILE *f, const adj_gradcheck_row *w)
 int write_gradcheck_junit(FILE *f, const adj_gradcheck_report *r, const gradcheck_title *title)
 {
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoint gradcheck ", f);
-    put_escaped(f, title->what);
+    write_escaped(f, title->what);
     fprintf(f, "\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n", adj_gradcheck_n_rows(r),
             adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL),
             adj_gradcheck_count(r, ADJ_GRADCHECK_SKIPPED) +
@@ -137,7 +125,7 @@ int write_gradcheck(const char *path, const adj_gradcheck_report *r, const gradc
                     int (*write)(FILE *f, const adj_gradcheck_report *r,
                                  const gradcheck_title *title))
 {
-    if (strcmp(path, "-") == 0)
+    if (is_stdout(path))
         return write(stdout, r, title) && fflush(stdout) == 0;
     FILE *f = fopen(path, "w");
     if (f == NULL)

@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "guard.h"
+#include "output.h"
 #include "printable.h"
 #include "progress.h"
 #include "selftest.h"
@@ -220,6 +221,9 @@ static int begin(selftest *s, int argc, char **argv)
     else if (access(s->out, F_OK) == 0)
         status =
             complain("selftest", EXIT_USAGE, "--out: %s exists (--resume goes on with it)", s->out);
+    const output_file out = {"--out", s->out, OUTPUT_REPLACED};
+    if (status == CONTINUE)
+        status = check_outputs("selftest", 1, &out);
     int64_t all = sweep_size(&s->sweep);
     if (s->full || s->cases > all)
         s->cases = all;

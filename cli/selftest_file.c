@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "adjoint_io.h"
 #include "command.h"
 #include "selftest.h"
 
@@ -25,23 +26,24 @@ int selftest_add_row(selftest *s, const char *text)
     return CONTINUE;
 }
 
-int selftest_write(const selftest *s)
+static int write_rows(FILE *f, void *user)
 {
-    char path[4096], part[SWEEP_TEXT];
-    snprintf(path, sizeof path, "%s.new", s->out);
+    const selftest *s = user;
+    char part[SWEEP_TEXT];
     sweep_write(&s->sweep, part);
-    FILE *f = fopen(path, "w");
-    int failed = f == NULL;
-    if (f != NULL) {
-        fprintf(f, "# implementations that adjoint selftest found to be wrong\n");
-        for (int i = 0; i < s->n_row; i++)
-            fprintf(f, "%s\n", s->row[i]);
-        fprintf(f, "# tried %lld of %s%s\n", (long long)s->next, part, s->bare ? " only" : "");
-        failed = fflush(f) != 0 || fsync(fileno(f)) != 0;
-        failed |= fclose(f) != 0 || rename(path, s->out) != 0;
-    }
-    return failed ? complain("selftest", EXIT_FAILED, "--out: %s: %s", s->out, strerror(errno))
-                  : CONTINUE;
+    fprintf(f, "# implementations that adjoint selftest found to be wrong\n");
+    for (int i = 0; i < s->n_row; i++)
+        fprintf(f, "%s\n", s->row[i]);
+    fprintf(f, "# tried %lld of %s%s\n", (long long)s->next, part, s->bare ? " only" : "");
+    return ferror(f);
+}
+
+int selftest_write(selftest *s)
+{
+    char message[ADJ_MESSAGE];
+    return adj_file_replace(s->out, write_rows, s, message, sizeof message) == ADJ_OK
+               ? CONTINUE
+               : complain("selftest", EXIT_FAILED, "--out: %s", message);
 }
 
 /* "# tried N of SWEEP", and "only" if the known rows were left out. 0: it is another line. */

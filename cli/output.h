@@ -1,0 +1,24 @@
+/* output.h - the files that a command writes: whether each can be written is asked before the work
+ * begins, for all commands in one place. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+typedef enum {
+    OUTPUT_REPLACED, /* by a new file that takes its name */
+    OUTPUT_IN_PLACE,
+    OUTPUT_OR_STDOUT /* in place; "-" is no file but the output */
+} output_kind;
+
+typedef struct {
+    const char *option, *path; /* path == NULL: the option was not given */
+    output_kind kind;
+} output_file;
+
+/* Prints what is wrong: an empty name and two options that name one file are wrong usage, what
+ * cannot be written, or is no regular file, fails. CONTINUE or an exit status. */
+int check_outputs(const char *command, int n, const output_file file[]);
+
+/* Whether the name of an OUTPUT_OR_STDOUT is the output's. */
+int is_stdout(const char *path);
+
+#endif
