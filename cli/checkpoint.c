@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <omp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,9 +98,10 @@ static adj_metadata entry_of(const option *o, char text[TEXT])
     return (adj_metadata){o->name, text};
 }
 
-int checkpoint_save(const checkpoint_of *c, const network *n, const position *p)
+adj_status checkpoint_save(const checkpoint_of *c, const network *n, const position *p,
+                           char message[ADJ_MESSAGE])
 {
-    char text[SETTINGS + PLACES][TEXT], sums[SUMS][TEXT], message[ADJ_MESSAGE];
+    char text[SETTINGS + PLACES][TEXT], sums[SUMS][TEXT];
     option list[SETTINGS + PLACES];
     adj_metadata entry[ENTRIES];
     train_opts o = *c->o;
@@ -114,9 +116,7 @@ int checkpoint_save(const checkpoint_of *c, const network *n, const position *p)
     for (int i = 0; i < SUMS; i++)
         entry[k++] = (adj_metadata){sum_keys[i], sums[i]};
     entry[k++] = (adj_metadata){format_key, format_version};
-    if (adj_weights_save(n->exec, o.checkpoint, k, entry, message, sizeof message) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--checkpoint: %s", message);
-    return CONTINUE;
+    return adj_weights_save(n->exec, o.checkpoint, k, entry, message, ADJ_MESSAGE);
 }
 
 /* ---- reading ---- */
@@ -196,6 +196,24 @@ static int agree(const char *path, const option *given, const option *stored)
                   here, there);
 }
 
+/* The number of threads decides in which order some sums are made. An older file may not say it
+ * (0).
+ */
+static void note_threads(const train_opts *given, const train_opts *there)
+{
+    long long before = there->threads;
+    if (before == 0)
+        return;
+    if (given->threads != UNSET && given->threads != before)
+        complain("train", EXIT_OK,
+                 "--threads: the checkpoint is of a run with %lld (got %lld): its weights may come "
+                 "out otherwise",
+                 before, (long long)given->threads);
+    else if (before > omp_get_num_procs())
+        complain("train", EXIT_OK, "%lld threads, as in the checkpoint, on %d processor%s", before,
+                 omp_get_num_procs(), omp_get_num_procs() > 1 ? "s" : "");
+}
+
 int checkpoint_open(train_opts *o, adj_tensors **file)
 {
     option given[SETTINGS], stored[SETTINGS];
@@ -214,6 +232,8 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
         if (status == CONTINUE && is_set(&given[i]) && i < SETTINGS - FREE_SETTINGS)
             status = agree(o->checkpoint, &given[i], &stored[i]);
     }
+    if (status == CONTINUE)
+        note_threads(o, &there);
     if (o->threads != UNSET)
         there.threads = o->threads;
     *o = there;

@@ -28,13 +28,17 @@ typedef struct {
 
 uint64_t data_checksum(const adj_dataset *d);
 
+/* The sentence of a failure goes to message. */
+adj_status checkpoint_save(const checkpoint_of *c, const network *n, const position *p,
+                           char message[ADJ_MESSAGE]);
+
 /* These print what is wrong. CONTINUE or an exit status. */
 
-/* Reads o->checkpoint and gives o the settings that it leaves unset; the others must agree. *file,
- * to which o then points, is to be freed in every case. */
+/* Reads o->checkpoint and gives o the settings that it leaves unset; the others must agree, but the
+ * number of threads, of which another one is told. *file, to which o then points, is to be freed in
+ * every case. */
 int checkpoint_open(train_opts *o, adj_tensors **file);
 /* Gives n and *p what the file says. */
 int checkpoint_restore(const adj_tensors *file, const checkpoint_of *c, network *n, position *p);
-int checkpoint_save(const checkpoint_of *c, const network *n, const position *p);
 
 #endif

@@ -9,7 +9,7 @@ enum {
     EXIT_FAILED = 1,
     EXIT_INCONCLUSIVE = 2,
     EXIT_USAGE = 3,
-    EXIT_INTERRUPTED = 130
+    EXIT_SIGNAL = 128 /* and the number of the signal that stopped the work */
 };
 
 typedef struct {

@@ -1,11 +1,13 @@
 /* main.c - adjoint, the tool: finds the sub-command and runs it.
  *
- * Exit status: 0 done, 1 failed, 2 no clear answer, 3 wrong usage, 130 stopped by Ctrl-C. What was
- * printed and could not be written is a failure, too. */
+ * Exit status: 0 done, 1 failed, 2 no clear answer, 3 wrong usage; 129, 130 or 143 training stopped
+ * by SIGHUP, Ctrl-C or SIGTERM. What was printed and could not be written is a failure, too. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adjoint.h"
 #include "command.h"
@@ -30,6 +32,15 @@ static int help(FILE *f, int status)
         fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].summary);
     fprintf(f, "adjoint COMMAND --help lists a command's options; adjoint --version.\n");
     return status;
+}
+
+/* No file may get the number of a closed stdin, stdout or stderr, which others print to. Writing to
+ * such a stdout fails, and is noticed; what is said to such a stderr is lost. */
+static void open_standard(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 static int run(int argc, char **argv)
@@ -77,6 +88,7 @@ static int close_output(int status)
 
 int main(int argc, char **argv)
 {
+    open_standard();
     int status = run(argc, argv);
     return close_output(status);
 }

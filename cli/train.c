@@ -1,27 +1,26 @@
 /* train.c - adjoint train: trains a model, tests it after each epoch, writes weights and a log.
  *
  * Two networks with the same parameter names: one for training steps, one for evaluation, which
- * gets the parameters by name before it is used or saved. Ctrl-C is noticed between two steps. What
- * a step does depends on the settings, the position and the parameters alone; so a run that goes on
- * from a checkpoint does what the other would have done. */
+ * gets the parameters by name before it is used or saved. Ctrl-C, SIGTERM and SIGHUP are noticed
+ * between two steps. What a step does depends on the settings, the position and the parameters
+ * alone; so a run that goes on from a checkpoint does what the other would have done. */
 #include <errno.h>
-#include <libgen.h>
 #include <math.h>
 #include <omp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "checkpoint.h"
 #include "command.h"
 #include "data.h"
 #include "log.h"
 #include "network.h"
+#include "output.h"
 #include "printable.h"
 #include "progress.h"
 #include "train.h"
+#include "utf8.h"
 
 typedef struct {
     const train_opts *o;
@@ -35,6 +34,8 @@ typedef struct {
     position at;
     progress shown;
     FILE *log;
+    int file_failed; /* the run ended because a file could not be written: the weights are right */
+    char unsaved[ADJ_MESSAGE]; /* why the checkpoint could not */
 } training;
 
 /* Only the signal handler writes it. */
@@ -42,12 +43,15 @@ static volatile sig_atomic_t interrupted;
 
 static void note_interrupt(int number) { interrupted = number; }
 
-/* The first Ctrl-C stops after the step, the second at once. */
+/* The first one stops after the step, the second at once. Under nohup SIGHUP stays ignored. */
 static void catch_interrupts(void)
 {
     struct sigaction a = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    struct sigaction before;
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &a, NULL);
 }
 
 static int unknown_optimizer(const char *name)
@@ -62,19 +66,12 @@ static int unknown_optimizer(const char *name)
 }
 
 /* A long run should not fail at its end for a wrong name. */
-static int check_out(const char *option, const char *out)
+static int check_files(const train_opts *o)
 {
-    struct stat s;
-    if (out == NULL)
-        return CONTINUE;
-    if (stat(out, &s) == 0 && !S_ISREG(s.st_mode))
-        return complain("train", EXIT_FAILED, "%s: %s: is not a regular file", option, out);
-    char *folder = strdup(out);
-    int bad = folder == NULL || access(dirname(folder), W_OK) != 0;
-    if (bad)
-        complain("train", EXIT_FAILED, "%s: %s: %s", option, out, strerror(errno));
-    free(folder);
-    return bad ? EXIT_FAILED : CONTINUE;
+    const output_file files[] = {{"--out", o->out, OUTPUT_REPLACED},
+                                 {"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
+                                 {"--log", o->log, OUTPUT_IN_PLACE}};
+    return check_outputs("train", sizeof files / sizeof files[0], files);
 }
 
 static void print_note(const network *n)
@@ -117,9 +114,7 @@ static int start(training *t)
 
     if (adj_optimiser_from_name(o->optimizer, &t->optimiser) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
-    int status = check_out("--out", o->out);
-    if (status == CONTINUE)
-        status = check_out("--checkpoint", o->checkpoint);
+    int status = check_files(o);
     if (status == CONTINUE)
         status = open_data("train", o->data, ADJ_TRAIN, &t->train);
     if (status == CONTINUE)
@@ -150,7 +145,16 @@ static checkpoint_of about(const training *t)
 static int save_checkpoint(training *t)
 {
     const checkpoint_of c = about(t);
-    return t->o->checkpoint != NULL ? checkpoint_save(&c, &t->trained, &t->at) : CONTINUE;
+    t->unsaved[0] = '\0';
+    if (t->o->checkpoint == NULL || checkpoint_save(&c, &t->trained, &t->at, t->unsaved) == ADJ_OK)
+        return CONTINUE;
+    t->file_failed = 1;
+    return EXIT_FAILED;
+}
+
+static int log_failed(const training *t)
+{
+    return complain("train", EXIT_FAILED, "--log: %s: cannot be written", t->o->log);
 }
 
 static int log_start(const training *t)
@@ -163,10 +167,10 @@ static int log_start(const training *t)
     fflush(stdout);
     return log_line(
         t->log,
-        json_pack("{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
+        json_pack("{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
                   "start", "model", o->model, "parameters", (json_int_t)t->trained.params, "data",
-                  data_name(o->data), "train_images", (json_int_t)t->train->n, "test_images",
-                  (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
+                  json_text(data_name(o->data)), "train_images", (json_int_t)t->train->n,
+                  "test_images", (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
                   (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
                   t->schedule.base, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed,
                   "backend", o->backend));
@@ -237,16 +241,16 @@ static int finish_epoch(training *t, int64_t images, double took)
            (long long)at->epoch, (long long)t->o->epochs, mean_loss(train), accuracy(train),
            mean_loss(test), accuracy(test), speed);
     fflush(stdout);
-    return log_line(t->log, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
-                                      "epoch", "epoch", (json_int_t)at->epoch, "loss",
-                                      mean_loss(train), "accuracy", accuracy(train), "test_loss",
-                                      mean_loss(test), "test_accuracy", accuracy(test), "lr", lr,
-                                      "images_per_second", speed, "seconds", took))
-               ? complain("train", EXIT_FAILED, "--log: %s: cannot be written", t->o->log)
-               : CONTINUE;
+    t->file_failed =
+        log_line(t->log, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
+                                   "epoch", "epoch", (json_int_t)at->epoch, "loss",
+                                   mean_loss(train), "accuracy", accuracy(train), "test_loss",
+                                   mean_loss(test), "test_accuracy", accuracy(test), "lr", lr,
+                                   "images_per_second", speed, "seconds", took)) != 0;
+    return t->file_failed ? log_failed(t) : CONTINUE;
 }
 
-static int save(training *t)
+static int save_out(training *t)
 {
     char message[ADJ_MESSAGE];
     const adj_metadata metadata[] = {{"model", t->o->model}, {"optimizer", t->o->optimizer}};
@@ -258,7 +262,26 @@ static int save(training *t)
     if (adj_weights_save(t->tested.exec, t->o->out, 2, metadata, message, sizeof message) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--out: %s", message);
     say("weights written to %s", t->o->out);
+    fflush(stdout);
     return CONTINUE;
+}
+
+/* The weights at the end. After a file failed they are tried everywhere, the checkpoint once more,
+ * before the run ends. */
+static int save(training *t)
+{
+    int status = save_out(t);
+
+    if (t->unsaved[0] != '\0') {
+        char message[ADJ_MESSAGE];
+        memcpy(message, t->unsaved, sizeof message);
+        int late = save_checkpoint(t) == CONTINUE;
+        return complain("train", EXIT_FAILED, "--checkpoint: %s%s", message,
+                        late ? " (it was written at the second try)" : "");
+    }
+    if (t->file_failed && save_checkpoint(t) != CONTINUE)
+        return complain("train", EXIT_FAILED, "--checkpoint: %s", t->unsaved);
+    return status;
 }
 
 /* Up to the end, or to the step after which an interrupt is noticed. */
@@ -282,26 +305,27 @@ static int run_epochs(training *t)
 static int run(training *t)
 {
     if (log_start(t) != 0 || (t->o->resume && log_resumption(t) != 0))
-        return complain("train", EXIT_FAILED, "--log: %s: cannot be written", t->o->log);
+        return log_failed(t);
     catch_interrupts();
     t->shown = progress_start(t->o->epochs, t->steps, t->o->batch);
-    int status = run_epochs(t);
-    if (status != CONTINUE)
-        return status;
+    int ended = run_epochs(t);
+    if (ended != CONTINUE && !t->file_failed)
+        return ended;
     if (t->at.best_epoch > 0)
         printf("best: %.2f %% in epoch %lld\n", t->at.best, (long long)t->at.best_epoch);
     if (interrupted)
-        printf(t->o->checkpoint != NULL ? "stopped after the step, which --resume goes on from\n"
-                                        : "stopped after the step\n");
-    status = save(t);
+        printf(t->o->checkpoint != NULL && !t->file_failed
+                   ? "stopped after the step, which --resume goes on from\n"
+                   : "stopped after the step\n");
+    int status = save(t);
     if (log_line(t->log,
                  json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
                            (json_int_t)t->at.best_epoch, "best_accuracy", t->at.best, "interrupted",
                            interrupted != 0, "seconds", seconds_now() - t->shown.started)) != 0)
-        return complain("train", EXIT_FAILED, "--log: %s: cannot be written", t->o->log);
-    if (status != CONTINUE)
-        return status;
-    return interrupted ? EXIT_INTERRUPTED : EXIT_OK;
+        return log_failed(t);
+    if (ended != CONTINUE || status != CONTINUE)
+        return EXIT_FAILED;
+    return interrupted ? EXIT_SIGNAL + interrupted : EXIT_OK;
 }
 
 int command_train(int argc, char **argv)
@@ -315,8 +339,9 @@ int command_train(int argc, char **argv)
         status = checkpoint_open(&o, &resumed);
     if (status == CONTINUE) {
         set_train_defaults(&o);
-        if (o.threads > 0)
-            omp_set_num_threads((int)o.threads);
+        if (o.threads == 0) /* a checkpoint says how many there were */
+            o.threads = omp_get_max_threads();
+        omp_set_num_threads((int)o.threads);
         status = start(&t);
     }
     if (status == CONTINUE && o.resume) {
@@ -326,7 +351,7 @@ int command_train(int argc, char **argv)
     if (status == CONTINUE)
         status = run(&t);
     if (t.log != NULL && fclose(t.log) != 0 && status == EXIT_OK)
-        status = complain("train", EXIT_FAILED, "--log: %s: cannot be written", o.log);
+        status = log_failed(&t);
     free(t.order);
     network_close(&t.tested);
     network_close(&t.trained);

@@ -1,0 +1,202 @@
+/* test_resume.c - what a run leaves behind when it is stopped, runs out of disk or is damaged on
+ * the disk, and what goes on from it elsewhere. */
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "cli/child.h"
+#include "cli/small_data.h"
+
+enum { MOST = 1 << 20 };
+
+static void pause_ms(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
+
+static size_t read_file(const char *path, uint8_t bytes[MOST])
+{
+    FILE *f = fopen(path, "rb");
+    cr_assert_not_null(f, "%s", path);
+    size_t n = fread(bytes, 1, MOST, f);
+    fclose(f);
+    cr_assert_lt(n, MOST);
+    return n;
+}
+
+static int same_file(const char *left, const char *right)
+{
+    static uint8_t a[MOST], b[MOST];
+    size_t n = read_file(left, a);
+    return read_file(right, b) == n && memcmp(a, b, n) == 0;
+}
+
+/* Every file whole: the checkpoint that is there can be read. */
+static void expect_checkpoint(const char *path, const char *key, const char *value)
+{
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", adj_tensors_message(t));
+    cr_expect_str_eq(adj_tensors_metadata(t, key), value);
+    adj_tensors_free(t);
+}
+
+#define MODEL "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002"
+
+/* A hundred bits, of every part of the file: refused with a sentence, or the same weights. */
+Test(resume, a_hundred_flipped_bits, .timeout = 600)
+{
+    static finished r;
+    static uint8_t bytes[MOST];
+    folder f = small_data();
+    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out"),
+                    bad = in_folder(&f, "bad"), again = in_folder(&f, "again");
+    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--threads", "1", "--epochs", "1",
+                              "--checkpoint", file.s, "--out", out.s, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    size_t n = read_file(file.s, bytes), header = 8 + bytes[0] + 256U * bytes[1];
+    const struct {
+        size_t from, to;
+        int bits;
+    } parts[] = {{0, 8, 8}, {8, header, 46}, {header, n, 46}};
+    int refused = 0, bits = 0;
+    for (size_t i = 0; i < 3; i++)
+        for (int k = 0; k < parts[i].bits; k++, bits++) {
+            size_t of = 8 * (parts[i].to - parts[i].from),
+                   bit = 8 * parts[i].from + of * (size_t)k / (size_t)parts[i].bits +
+                         (size_t)(5 * k % 8);
+            bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+            put_file(bad.s, bytes, n);
+            bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+            run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", bad.s,
+                                      "--out", again.s, NULL},
+                     &r);
+            cr_expect(r.status == 0 || r.status == 1, "bit %zu: status %d", bit, r.status);
+            refused += r.status == 1;
+            if (r.status == 0)
+                cr_expect(same_file(out.s, again.s), "bit %zu gives other weights", bit);
+            else
+                cr_expect_eq(strncmp(r.err, "adjoint train: --resume: ", 25), 0, "%s", r.err);
+        }
+    cr_expect_eq(bits, 100);
+    cr_expect_geq(refused, 90, "%d", refused);
+    folder_remove(&f);
+}
+
+/* Runs until the first checkpoint is there, then sends the signal; the exit status. */
+static int stop_by(int number, const char *const arguments[], const char *checkpoint, finished *r)
+{
+    child c = child_start(arguments, -1);
+    while (access(checkpoint, F_OK) != 0)
+        pause_ms(2);
+    kill(c.pid, number);
+    child_finish(&c, r);
+    return r->status;
+}
+
+Test(resume, signals, .timeout = 300)
+{
+    static const struct {
+        int number, status;
+    } signals[] = {{SIGHUP, 129}, {SIGINT, 130}, {SIGTERM, 143}};
+    static finished r;
+    for (int i = 0; i < 3; i++) {
+        folder f = small_data();
+        const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out");
+        int status =
+            stop_by(signals[i].number,
+                    (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "100000",
+                                     "--checkpoint", file.s, "--out", out.s, NULL},
+                    file.s, &r);
+        cr_expect_eq(status, signals[i].status, "%d: %s", status, r.err);
+        cr_expect_not_null(strstr(r.out, "stopped after the step"), "%s", r.out);
+        expect_checkpoint(file.s, "model", "lenet5");
+        cr_expect_eq(access(out.s, F_OK), 0, "no weights");
+        folder_remove(&f);
+    }
+}
+
+Test(resume, nohup_is_respected, .timeout = 300)
+{
+    static finished r;
+    folder f = small_data();
+    const file_name file = in_folder(&f, "checkpoint");
+    signal(SIGHUP, SIG_IGN);
+    child c = child_start((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "100000",
+                                           "--checkpoint", file.s, NULL},
+                          -1);
+    while (access(file.s, F_OK) != 0)
+        pause_ms(2);
+    kill(c.pid, SIGHUP);
+    pause_ms(300);
+    kill(c.pid, SIGTERM);
+    child_finish(&c, &r);
+    cr_expect_eq(r.status, 143, "%d: %s", r.status, r.err);
+    folder_remove(&f);
+}
+
+/* Two threads by default, then one core alone: the checkpoint's two are taken, and it is said. */
+Test(resume, elsewhere_with_the_same_threads, .timeout = 300)
+{
+    static finished r;
+    folder f = small_data();
+    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out"),
+                    out0 = in_folder(&f, "out0");
+    cpu_set_t all, one;
+    setenv("OMP_NUM_THREADS", "2", 1);
+    run_tool(
+        (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "40", "--out", out0.s, NULL},
+        &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    stop_by(SIGINT,
+            (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "40", "--checkpoint",
+                             file.s, NULL},
+            file.s, &r);
+    expect_checkpoint(file.s, "threads", "2");
+
+    unsetenv("OMP_NUM_THREADS");
+    CPU_ZERO(&one);
+    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", file.s,
+                              "--out", out.s, NULL},
+             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "2 threads, as in the checkpoint, on 1 processor\n"), "%s",
+                       r.err);
+    cr_expect(same_file(out0.s, out.s), "other weights than without a stop");
+
+    run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", file.s,
+                              "--threads", "1", NULL},
+             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "--threads: the checkpoint is of a run with 2 (got 1)"), "%s",
+                       r.err);
+    folder_remove(&f);
+}
+
+/* The checkpoint with adam's state is three times as long as the weights, and does not fit. */
+Test(resume, disk_full, .timeout = 300)
+{
+    static finished r;
+    folder f = small_data();
+    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out");
+    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", "--checkpoint",
+                              file.s, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){400000, RLIM_INFINITY});
+    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "3", "--checkpoint",
+                              file.s, "--out", out.s, NULL},
+             &r);
+    cr_expect_eq(r.status, 1, "%d: %s", r.status, r.err);
+    cr_expect_not_null(strstr(r.err, "--checkpoint: "), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "File too large"), "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "weights written to "), "%s", r.out);
+    expect_checkpoint(out.s, "model", "lenet5");
+    expect_checkpoint(file.s, "epoch", "1"); /* the old one */
+    cr_expect_eq(files_in(&f), 6);
+    folder_remove(&f);
+}
