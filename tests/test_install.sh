@@ -1,6 +1,7 @@
 #!/bin/sh
 # test_install.sh - installs to a temporary folder and builds programs there through pkg-config, as a
-# user would: against the shared and the static libraries, core and io. $BUILD: a release build folder.
+# user would: against the shared and the static libraries, core and io. $BUILD: a release build folder;
+# $CROSS: the prefix of the cross compiler that made it.
 set -eu
 if [ ! -x "$BUILD/adjoint" ]; then
     echo "skipped: there is no tool yet"
@@ -9,6 +10,7 @@ fi
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 build=$BUILD
+cc=${CROSS:+${CROSS}g}cc
 
 cat >"$top/core.c" <<'END'
 #include <adjoint.h>
@@ -53,7 +55,7 @@ flags="-std=c11 -Wall -Wextra -Wpedantic -Werror"
 # compile PROGRAM PACKAGE LIBRARY_FLAGS...
 compile() {
     # shellcheck disable=SC2046,SC2086 # words
-    cc $flags $(pkg-config --cflags "$2") "$1.c" -o "$1" $(shift 2 && pkg-config "$@")
+    $cc $flags $(${CROSS:-}pkg-config --cflags "$2") "$1.c" -o "$1" $(shift 2 && ${CROSS:-}pkg-config "$@")
 }
 
 compile core adjoint --libs adjoint

@@ -1,8 +1,10 @@
 #!/bin/sh
 # test_symbols_notice.sh - test_symbols.sh finds what it is there to find: one faulty source at a time
-# is added to the library.
+# is added to the library. $BUILD: a release build folder; $CROSS: the prefix of the cross compiler that
+# made it.
 set -u
 status=0
+cc=${CROSS:+${CROSS}g}cc
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -12,9 +14,9 @@ with() {
     mkdir "$folder/build"
     cp "$BUILD"/libadjoint.a "$BUILD"/libadjoint.so* "$BUILD"/libadjoint_io.a "$BUILD"/libadjoint_io.so* "$folder/build"
     printf '%s\n' "$1" >"$folder/fault.c"
-    cc -O1 -fPIC -fopenmp -fvisibility=hidden -c "$folder/fault.c" -o "$folder/fault.o" &&
-        ar r "$folder/build/libadjoint.a" "$folder/fault.o" 2>"$folder/ar" &&
-        cc -shared -Wl,-soname,"$(basename "$BUILD"/libadjoint.so.[0-9]*)" -o "$folder/build/$(basename "$BUILD"/libadjoint.so.[0-9]*)" \
+    $cc -O1 -fPIC -fopenmp -fvisibility=hidden -c "$folder/fault.c" -o "$folder/fault.o" &&
+        ${CROSS:-}ar r "$folder/build/libadjoint.a" "$folder/fault.o" 2>"$folder/ar" &&
+        $cc -shared -Wl,-soname,"$(basename "$BUILD"/libadjoint.so.[0-9]*)" -o "$folder/build/$(basename "$BUILD"/libadjoint.so.[0-9]*)" \
             -Wl,--whole-archive "$folder/build/libadjoint.a" -Wl,--no-whole-archive -ldnnl -fopenmp -lm || exit 1
     BUILD=$folder/build tests/test_symbols.sh >"$folder/findings" 2>&1
 }

@@ -6,6 +6,7 @@
 
 #include "direct.h"
 
+#if defined(__x86_64__)
 static int may_use(const char *isa)
 {
     static const char *const order[] = {"base", "avx2", "avx512"};
@@ -18,6 +19,7 @@ static int may_use(const char *isa)
     }
     return 1;
 }
+#endif
 
 static const direct_isa *best_isa(void)
 {
