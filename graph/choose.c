@@ -18,7 +18,7 @@ static void offer(const adj_exec *e, int backend, const adj_group *g, adj_prep *
         p->out[i] = NULL;
     p->scratch = 0;
     p->in_place = p->in_place_too = 0;
-    p->writer = p->writer_too = p->rank = 0;
+    p->writer = p->writer_too = p->rank = p->sums_by_threads = 0;
     p->impl[0] = p->why[0] = '\0';
     p->state = NULL;
 }

@@ -183,9 +183,11 @@ typedef struct {            /* conversation between plan and kernel */
     int writer_too;
     int rank; /* 0: as good as any that is known; else the plan asks other backends as well, and
                  takes the lowest */
-    char impl[64];     /* for the plan's printout */
-    char why[ADJ_WHY]; /* a refusal's reason */
-    void *state;       /* freed by kernel->drop */
+    int sums_by_threads; /* the order of its sums, and so the last bits, depends on how many there
+                            are */
+    char impl[64];       /* for the plan's printout */
+    char why[ADJ_WHY];   /* a refusal's reason */
+    void *state;         /* freed by kernel->drop */
 } adj_prep;
 
 typedef struct {

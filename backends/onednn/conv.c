@@ -343,6 +343,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (status == ADJ_OK && (conv_is_slow(g->node[0]) || conv_has_rival(g->node[0], c.o->math) ||
                              strstr(pd_name(d), "gemm") != NULL))
         p->rank = ADJ_RANK_SLOW;
+    if (status == ADJ_OK) /* images are shared out, or the inner dimension of a product */
+        p->sums_by_threads =
+            c.direction == dnnl_backward_weights || strstr(pd_name(d), "gemm") != NULL;
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);
     forget(&c);

@@ -105,6 +105,7 @@ static adj_status make_steps(const matmul *m, const_pd d, adj_prep *p)
         return onednn_refuse(made, g->node[0]->op->name, p->why);
     }
     steps_finish(s, d, scratch, p);
+    p->sums_by_threads = 1; /* where there is less than a block for each, sums are shared out */
     return ADJ_OK;
 }
 

@@ -1,0 +1,114 @@
+/* test_thread_bits.c - results do not depend on the number of threads, to the last bit, but where
+ * the plan's printout says so. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "tests/harness.h"
+
+enum { MAX_THREADS = 4 };
+static const char warning[] = "(sums depend on the number of threads)";
+
+static int warns(const adj_exec *e)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    adj_exec_print(f, e);
+    fclose(f);
+    int found = strstr(text, warning) != NULL;
+    free(text);
+    return found;
+}
+
+/* y's bytes, malloc'ed. *warned: the plan says that they depend on the threads. */
+static char *bytes_with(fixture *f, adj_node *y, adj_exec_opts o, int *warned)
+{
+    adj_exec *e = NULL;
+    o.n_fetch = 1;
+    o.fetch = &y;
+    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < f->n_in; i++) {
+        adj_type t = adj_node_type(f->in[i]);
+        int64_t n = adj_shape_elems(t.shape);
+        char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
+        for (int64_t k = 0; k < n; k++)
+            adj_store(t.dtype, data, k, f->value[i][k]);
+        adj_set(e, f->in[i], data, (size_t)n * adj_dtype_size(t.dtype));
+        free(data);
+    }
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_type t = adj_node_type(y);
+    size_t bytes = (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
+    char *data = malloc(bytes);
+    cr_assert_eq(adj_get(e, y, data, bytes), ADJ_OK);
+    *warned = warns(e);
+    adj_exec_free(e);
+    return data;
+}
+
+/* Returns how many numbers of threads gave a plan without a warning. */
+static int expect_same(fixture *f, adj_node *y, adj_exec_opts o)
+{
+    adj_type t = adj_node_type(y);
+    size_t bytes = (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
+    int warned, same = 0;
+    o.threads = 1;
+    char *want = bytes_with(f, y, o, &warned);
+    cr_expect_not(warned, "one thread");
+    for (o.threads = 2; o.threads <= MAX_THREADS; o.threads++) {
+        char *got = bytes_with(f, y, o, &warned);
+        if (!warned)
+            cr_expect_arr_eq(got, want, bytes, "%s %s, backend %s: %d threads give other bits",
+                             y->op->name, adj_dtype_name(t.dtype), o.backend, o.threads);
+        same += !warned;
+        free(got);
+    }
+    free(want);
+    return same;
+}
+
+/* A convolution or its gradients, and what stands around it in training. */
+static void build(fixture *f, adj_dtype dtype, int64_t channels, int depthwise, adj_node *y[8])
+{
+    const adj_conv same = {.padding = ADJ_SAME};
+    const adj_shape image = {4, {8, 12, 12, channels}};
+    const adj_shape filter = {4, {3, 3, channels, depthwise ? 1 : 2 * channels}};
+    adj_node *x = given_random(f, dtype, image, -1, 1), *w = given_random(f, dtype, filter, -1, 1);
+    adj_node *gamma = given_random(f, ADJ_F32, (adj_shape){1, {channels}}, 0.5, 1);
+    y[0] = depthwise ? adj_depthwise_conv2d_native(x, w, &same) : adj_conv2d(x, w, &same);
+    adj_node *dy = given_random(f, dtype, adj_node_type(y[0]).shape, -1, 1);
+    y[1] = depthwise ? adj_depthwise_conv2d_native_backprop_input(image, w, dy, &same)
+                     : adj_conv2d_backprop_input(image, w, dy, &same);
+    y[2] = depthwise ? adj_depthwise_conv2d_native_backprop_filter(x, filter, dy, &same)
+                     : adj_conv2d_backprop_filter(x, filter, dy, &same);
+    y[3] = adj_bias_add_grad(dy, ADJ_NHWC);
+    y[4] = adj_batch_norm_stats(x, ADJ_NHWC);
+    y[5] = adj_batch_norm(x, y[4], gamma, gamma, 1e-5, ADJ_NHWC);
+    y[6] = adj_reduce_sum(x, (adj_axes){0});
+    y[7] = adj_avg_pool(x, &(adj_pool){.ksize = {1, 3, 3, 1}, .stride = {1, 1, 1, 1}});
+}
+
+static void expect_all(const char *backend, adj_math math, int always)
+{
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16};
+    static const int64_t channels[] = {3, 16, 64};
+    for (int d = 0; d < 2; d++)
+        for (int c = 0; c < 6; c++) {
+            fixture f = fixture_new();
+            adj_node *y[8];
+            build(&f, dtypes[d], channels[c % 3], c >= 3, y);
+            for (int i = 0; i < 8; i++) {
+                cr_assert_not_null(y[i], "%s", adj_graph_message(f.g));
+                int same = expect_same(&f, y[i], (adj_exec_opts){.backend = backend, .math = math});
+                cr_expect(!always || same == MAX_THREADS - 1, "%s warns", y[i]->op->name);
+            }
+            fixture_free(&f);
+        }
+}
+
+Test(thread_bits, naive) { expect_all("naive", ADJ_MATH_EXACT, 1); }
+Test(thread_bits, direct) { expect_all("direct", ADJ_MATH_EXACT, 1); }
+Test(thread_bits, direct_fast) { expect_all("direct", ADJ_MATH_FAST, 1); }
+Test(thread_bits, onednn) { expect_all("onednn", ADJ_MATH_EXACT, 0); }
