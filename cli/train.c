@@ -52,6 +52,7 @@ static void catch_interrupts(void)
     sigaction(SIGTERM, &a, NULL);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &a, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* writing beyond a limit fails, as on a full disk */
 }
 
 static int unknown_optimizer(const char *name)

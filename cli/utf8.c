@@ -67,6 +67,6 @@ void write_escaped(FILE *f, const char *text)
         else if ((unsigned char)*text < ' ')
             fputc(' ', f);
         else
-            fwrite(text, 1, (size_t)n, f);
+            (void)fwrite(text, 1, (size_t)n, f);
     }
 }

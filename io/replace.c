@@ -76,6 +76,7 @@ static adj_status find_target(const place *p, char **target, struct stat *old)
 {
     struct stat named;
     *target = NULL;
+    *old = (struct stat){0};
     if (p->path[0] == '\0')
         return io_fail(p->message, p->size, ADJ_EARG, "%sthe file's name is empty", p->what);
     int there = stat(p->path, old) == 0;
@@ -91,8 +92,6 @@ static adj_status find_target(const place *p, char **target, struct stat *old)
     if (found != there || (found && !same_inode(&named, old)))
         return io_fail(p->message, p->size, ADJ_EIO, "%s%.200s: its link leads to no name", p->what,
                        p->path);
-    if (!there)
-        *old = (struct stat){0};
     return ADJ_OK;
 }
 

@@ -63,7 +63,7 @@ static const call calls[] = {
     {3, NULL, "padding is unknown", {"--op", "conv2d", "--padding", "SOME"}},
     {3, NULL, "--node: lenet has nodes 0 to", {"--model", "lenet", "--node", "5000"}},
     {3, NULL, "--node goes with --model", {"--op", "relu", "--node", "1"}},
-    {1, NULL, "--json: /nowhere/x: cannot be written", {"--op", "neg", "--json", "/nowhere/x"}},
+    {1, NULL, "--json: /nowhere/x: No such file", {"--op", "neg", "--json", "/nowhere/x"}},
 };
 
 static void gradcheck(const char *const arguments[], finished *f)

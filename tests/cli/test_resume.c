@@ -186,7 +186,6 @@ Test(resume, disk_full, .timeout = 300)
                               file.s, NULL},
              &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
-    signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){400000, RLIM_INFINITY});
     run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "3", "--checkpoint",
                               file.s, "--out", out.s, NULL},
