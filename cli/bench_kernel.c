@@ -46,20 +46,20 @@ static int is_listed(const char *list, const char *name)
 /* Every name of the list is a backend's, or a complaint. */
 static int check_list(const char *option, const char *list)
 {
-    char known[128] = "", name[64];
+    char known[128] = "";
     size_t used = 0;
     for (int i = 0; adj_backends[i] != NULL && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
                                  adj_backends[i]->name);
     for (const char *p = list; p != NULL; p = strchr(p, ',')) {
         p += *p == ',';
+        size_t n = strcspn(p, ",");
         int found = 0;
-        snprintf(name, sizeof name, "%.*s", (int)(strcspn(p, ",") & 63), p);
         for (int i = 0; adj_backends[i] != NULL; i++)
-            found |= strcmp(adj_backends[i]->name, name) == 0;
+            found |= strlen(adj_backends[i]->name) == n && memcmp(adj_backends[i]->name, p, n) == 0;
         if (!found)
-            return complain("bench", 0, "%s: unknown backend (got \"%s\", expected some of %s)",
-                            option, name, known);
+            return complain("bench", 0, "%s: unknown backend (got \"%.*s\", expected some of %s)",
+                            option, (int)(n < 64 ? n : 64), p, known);
     }
     return 1;
 }

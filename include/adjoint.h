@@ -416,7 +416,10 @@ typedef struct {
     /* For checking and comparing; each costs something. */
     const char *impl; /* take candidates whose implementation's name contains this, if there are */
     /* Every node of the graph as it was built is a step of its own. The environment's ADJOINT_PLAN
-     * adds this or tune (for 0.05 s a plan) to all executors: "unfused", "tune", "unfused,tune". */
+     * adds this or tune (for 0.05 s a plan) to all executors: "unfused", "tune", "unfused,tune".
+     * ADJOINT_MAX_ISA, in the environment too, keeps our own kernels from instructions that the CPU
+     * has: "base", "avx2" or "avx512" is the most (oneDNN's limit is ONEDNN_MAX_CPU_ISA). ADJ_EARG
+     * for other words in either. */
     int no_fusion;
     /* Implementations that are not to be used: NULL: those known to be wrong, and those in the file
      * that the environment's ADJOINT_QUARANTINE names. "off": none is left out; else a file beside

@@ -4,34 +4,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "direct.h"
 
-#if defined(__x86_64__)
-static int may_use(const char *isa)
+enum { UNKNOWN = -1, BASE, AVX2, AVX512, N_LEVEL };
+
+/* What ADJOINT_MAX_ISA allows; all if it is not set. */
+static int most_allowed(const char *name)
 {
-    static const char *const order[] = {"base", "avx2", "avx512"};
-    const char *most = getenv("ADJOINT_MAX_ISA");
-    for (int i = 0; most != NULL && i < 3; i++) {
-        if (strcmp(order[i], isa) == 0)
-            return 1;
-        if (strcmp(order[i], most) == 0)
-            return 0;
-    }
-    return 1;
+    static const char *const names[N_LEVEL] = {"base", "avx2", "avx512"};
+    if (name == NULL || name[0] == '\0')
+        return AVX512;
+    for (int level = BASE; level < N_LEVEL; level++)
+        if (strcmp(names[level], name) == 0)
+            return level;
+    return UNKNOWN;
 }
+
+#if defined(__x86_64__)
+/* Everything that build.ninja's isa_avx2 and isa_avx512 let the compiler use. */
+static int cpu_level(void)
+{
+    unsigned a, b, c, d;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+        !__get_cpuid(1, &a, &b, &c, &d) || (c & bit_F16C) == 0)
+        return BASE;
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
+               ? AVX512
+               : AVX2;
+}
+#else
+static int cpu_level(void) { return BASE; }
 #endif
 
-static const direct_isa *best_isa(void)
+static const direct_isa *best_isa(int most)
 {
-#if defined(__x86_64__)
-    if (may_use("avx512") && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
-        return &direct_isa_avx512;
-    if (may_use("avx2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &direct_isa_avx2;
-#endif
-    return &direct_isa_base;
+    static const direct_isa *const isas[N_LEVEL] = {&direct_isa_base, &direct_isa_avx2,
+                                                    &direct_isa_avx512};
+    int level = cpu_level();
+    return isas[level < most ? level : most];
 }
 
 int direct_in(const adj_group *g, const adj_node *value)
@@ -74,12 +89,19 @@ void direct_drop(void *backend, void *state)
 
 static adj_status open(const adj_backend_opts *opts, void **backend)
 {
-    direct *d = adj_alloc(opts->allocator, sizeof *d);
-    *backend = d;
+    const char *limit = getenv("ADJOINT_MAX_ISA");
+    int most = most_allowed(limit);
+    *backend = NULL;
+    if (most == UNKNOWN) {
+        snprintf(opts->message, ADJ_WHY,
+                 "ADJOINT_MAX_ISA: unknown (got \"%.64s\", expected base, avx2 or avx512)", limit);
+        return ADJ_EARG;
+    }
+    direct *d = *backend = adj_alloc(opts->allocator, sizeof *d);
     if (d == NULL)
         return ADJ_ENOMEM;
     *d = (direct){.allocator = *opts->allocator,
-                  .isa = best_isa(),
+                  .isa = best_isa(most),
                   .threads = opts->threads,
                   .math = opts->math};
     return ADJ_OK;

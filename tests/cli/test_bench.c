@@ -52,6 +52,9 @@ Test(bench_cli, wrong_usage)
         {"unknown backend (got \"cuda\"", {"--op", "relu", "--all", "--backend", "naive,cuda"}},
         {"unknown backend (got \"cuda\"", {"--op", "relu", "--backend", "cuda"}},
         {"--without: unknown backend", {"--op", "relu", "--all", "--without", "cuda"}},
+        {"--without: unknown backend (got \"onednnxxx", /* 64 letters behind a name */
+         {"--op", "relu", "--all", "--without",
+          "onednnxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},
         {"--all goes with --op", {"--model", "lenet", "--all"}},
         {"--tune goes with --model", {"--op", "relu", "--tune"}},
         {"--tune-file goes with --tune", {"--model", "lenet", "--tune-file", "f"}},
