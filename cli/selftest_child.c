@@ -46,7 +46,7 @@ static const char *fault_of(const adj_comparison *c)
     const adj_compare_row *row = adj_comparison_row(c, 0);
     if (row == NULL)
         return "cannot be compared";
-    if (row->canary || strstr(adj_comparison_result(c, 1).reason, " wrote ") != NULL)
+    if (row->canary || adj_comparison_result(c, 1).canary)
         return "writes outside its memory";
     if (row->verdict != ADJ_VERDICT_PASS && row->verdict != ADJ_VERDICT_FAIL)
         return "fails";

@@ -102,8 +102,8 @@ static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
 {
     int64_t count = elems_of(n->node->in[k]);
     if (n->node->op->linear_in >> (k < 31 ? k : 31) & 1) {
-        adj_draw(ADJ_F64 == dtype ? ADJ_F64 : dtype, v, count,
-                 (adj_init){ADJ_INIT_UNIFORM, -INTEGERS, INTEGERS}, n->node->id + 1, (uint64_t)k);
+        adj_draw(dtype, v, count, (adj_init){ADJ_INIT_UNIFORM, -INTEGERS, INTEGERS},
+                 n->node->id + 1, (uint64_t)k);
         for (int64_t i = 0; i < count; i++)
             adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i)));
         return;

@@ -221,7 +221,7 @@ adj_status trial_here(const trial *t, pool *p, outcome *o)
         o->status = run_it(t, e, p, o);
     if (o->status != ADJ_OK) {
         snprintf(o->message, sizeof o->message, "%s", adj_exec_message(e));
-        o->canary = o->status == ADJ_EBACKEND && strstr(o->message, " wrote ") != NULL;
+        o->canary = e != NULL && e->overrun;
     }
     adj_exec_free(e);
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;

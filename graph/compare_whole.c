@@ -200,6 +200,7 @@ adj_status compare_whole(comparing *r, int k)
         status = run_trial(&b, &t, &c->pool, &r->whole[k]);
     if (status == ADJ_OK && r->whole[k].status != ADJ_OK)
         report_failure(c, &r->whole[k], &c->result[k].verdict, &c->result[k].reason);
+    c->result[k].canary = status == ADJ_OK && r->whole[k].canary;
     if (status == ADJ_OK)
         status = run_roots(r, &b, &t, image, k);
     adj_graph_free(t.g);

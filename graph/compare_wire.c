@@ -286,6 +286,12 @@ static adj_status take_outcome(reader *r, const trial *t, pool *p, outcome *o)
         return ADJ_ENOMEM;
     take_into(r, o->info, (size_t)o->n * sizeof *o->info);
     for (int i = 0; i < o->n; i++) {
+        fetch_info *f = &o->info[i];
+        f->backend[sizeof f->backend - 1] = '\0';
+        f->implementation[sizeof f->implementation - 1] = '\0';
+        f->why[sizeof f->why - 1] = '\0';
+    }
+    for (int i = 0; i < o->n; i++) {
         if ((o->value[i] = pool_alloc(p, bytes_of(t->fetch[i]) + 1, 1)) == NULL)
             return ADJ_ENOMEM;
         take_into(r, o->value[i], bytes_of(t->fetch[i]));

@@ -129,6 +129,7 @@ struct adj_exec {
     char *arena, *storage;
     adj_exec_info info;
     int has_run;
+    int overrun; /* the last run failed because a kernel wrote outside its memory */
 };
 
 /* Records the executor's first error. */

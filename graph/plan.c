@@ -177,7 +177,7 @@ static adj_status place(adj_exec *e, const step *planned)
     memcpy(s->in, in, (size_t)g->n_in * sizeof *in);
     for (int i = 0; i < g->n_out; i++)
         if ((s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend, 0)) == NONE)
-            return ADJ_OK; /* the step is known to the executor, which drops its state */
+            return e->status; /* the step is known to the executor, which drops its state */
     find_basis(e, s);
     e->info.naive_steps += s->backend == e->fallback;
     return ADJ_OK;

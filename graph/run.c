@@ -78,6 +78,7 @@ adj_status adj_run(adj_exec *e)
                           adj_node_name(e->leaf[i].node));
     int callers = omp_get_max_threads();
     omp_set_num_threads(e->threads);
+    e->overrun = 0;
     adj_status status = run_steps(e);
     omp_set_num_threads(callers);
     e->has_run = status == ADJ_OK;

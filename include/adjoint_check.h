@@ -272,6 +272,7 @@ typedef struct {
                      the reference's norm. Fused kernels round less often, but apart above 0.1 and
                      32 times reference_apart is a failure. */
     double reference_apart;
+    int canary; /* a kernel wrote outside its memory in the run that keeps every node */
 } adj_config_result;
 ADJ_API adj_config_result adj_comparison_result(const adj_comparison *c, int i);
 /* In the order of the nodes, for each node a row for each configuration; then, by configuration,

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/compare_rig.h"
+#include "graph/compare.h"
+#include "tests/graph/compare_rig.h"
 
 Test(compare, sound_kernels_pass)
 {
@@ -55,6 +56,14 @@ Test(compare, what_cannot_run_is_a_row)
     cr_assert(row->canary && row->verdict == ADJ_VERDICT_FAIL);
     cr_assert_not_null(strstr(row->reason, "wrote behind"), "%s", row->reason);
     cr_assert_eq(adj_comparison_result(r.c, 1).verdict, ADJ_VERDICT_FAIL);
+    cr_assert(adj_comparison_result(r.c, 1).canary && !adj_comparison_result(r.c, 0).canary);
+    rig_free(&r);
+    r = rig_with(FAILING_WITH_A_WORD);
+    row = row_of(&r, r.relu);
+    cr_assert(!row->canary && row->verdict == ADJ_VERDICT_ERROR, "%s", row->reason);
+    cr_assert_not_null(strstr(row->reason, "wrote no result"), "%s", row->reason);
+    cr_assert_eq(adj_comparison_result(r.c, 1).verdict, ADJ_VERDICT_ERROR);
+    cr_assert_eq(adj_comparison_result(r.c, 1).canary, 0);
     rig_free(&r);
     r = rig_with(FAILING);
     row = row_of(&r, r.relu);
@@ -267,6 +276,41 @@ Test(compare, elsewhere)
         }
         rig_free(&r);
     }
+}
+
+/* An answer whose texts do not end. */
+static adj_status endless(void *user, const char *isa, const void *request, size_t bytes,
+                          void **answer, size_t *answer_bytes, char *message, size_t size)
+{
+    (void)user, (void)isa, (void)message, (void)size;
+    adj_status status = adj_trial_run(request, bytes, answer, answer_bytes);
+    outcome *o = (outcome *)((char *)*answer + sizeof(uint64_t));
+    fetch_info *info = (fetch_info *)((char *)(o + 1) + sizeof(uint64_t));
+    for (int i = 0; status == ADJ_OK && i < o->n; i++) {
+        memset(info[i].backend, 'b', sizeof info[i].backend);
+        memset(info[i].implementation, 'i', sizeof info[i].implementation);
+        memset(info[i].why, 'w', sizeof info[i].why);
+    }
+    return status;
+}
+
+Test(compare, texts_from_elsewhere_end)
+{
+    static const char *const configs[] = {"naive:f64", "naive"};
+    rig r = rig_new();
+    adj_status status = rig_compare(
+        &r, (adj_compare_opts){
+                .n_config = 2, .config = configs, .runs = 1, .guard = 1, .elsewhere = endless});
+    cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+    cr_assert_gt(adj_comparison_n_rows(r.c), 0);
+    for (int i = 0; i < adj_comparison_n_rows(r.c); i++) {
+        const adj_compare_row *row = adj_comparison_row(r.c, i);
+        cr_expect_eq(strnlen(row->backend, sizeof row->backend), sizeof row->backend - 1);
+        cr_expect_eq(strnlen(row->implementation, sizeof row->implementation),
+                     sizeof row->implementation - 1);
+        cr_expect_eq(strlen(row->why), ADJ_WHY - 1);
+    }
+    rig_free(&r);
 }
 
 Test(compare, requests_that_are_none)
