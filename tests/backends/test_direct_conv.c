@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/backends/conv_problem.h"
+#include "tests/isa.h"
 
 static const enum oracle_result ours[] = {ORACLE_DX, ORACLE_DW};
 enum { N_OURS = sizeof ours / sizeof *ours };
@@ -89,6 +90,7 @@ static const oracle_conv rows[] = {
 
 static void listed(const char *isa)
 {
+    need_isa(isa);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         expect_row_on(rows[i], isa);
 }
@@ -129,6 +131,7 @@ static oracle_conv random_row(uint32_t *k)
 
 static void random_rows(const char *isa, uint32_t k)
 {
+    need_isa(isa);
     for (int i = 0; i < 60; i++)
         expect_row_on(random_row(&k), isa);
 }
@@ -161,7 +164,7 @@ Test(direct_conv, same_bits_for_any_threads)
         size_t bytes = (size_t)adj_shape_elems(y->type.shape) * sizeof(double);
         double *want = NULL;
         for (int threads = 1; threads <= 8; threads++) {
-            test_backend t = direct_open_isa("avx512", threads);
+            test_backend t = direct_open_isa(best_isa(), threads);
             outcome o = run_candidate(&f, &t, 1, &y, 0);
             cr_assert_eq(o.status, ADJ_OK);
             if (want == NULL)
@@ -183,7 +186,7 @@ Test(direct_conv, refused)
     static const adj_conv attrs[] = {
         {.format = ADJ_NCHW}, {.dilation = {1, 1, 2, 1}}, {.format = ADJ_NHWC}};
     static const int64_t channels[] = {3, 3, 9};
-    test_backend t = direct_open_isa("avx512", 1);
+    test_backend t = direct_open_isa(best_isa(), 1);
     for (int i = 0; i < 3; i++) {
         fixture f = fixture_new();
         int64_t c = channels[i];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/backends/conv_problem.h"
+#include "tests/isa.h"
 
 static void expect_row_on(oracle_conv row, const char *isa)
 {
@@ -86,6 +87,7 @@ static const oracle_conv rows[] = {
 
 static void listed(const char *isa)
 {
+    need_isa(isa);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         expect_row_on(rows[i], isa);
 }
@@ -134,6 +136,7 @@ static oracle_conv random_row(uint32_t *k)
 
 static void random_rows(const char *isa, uint32_t k)
 {
+    need_isa(isa);
     for (int i = 0; i < 60; i++)
         expect_row_on(random_row(&k), isa);
 }
@@ -163,7 +166,7 @@ Test(direct_depthwise, same_bits_for_any_threads)
     size_t bytes = (size_t)adj_shape_elems(s.w) * sizeof(double);
     double *want = NULL;
     for (int threads = 1; threads <= 8; threads++) {
-        test_backend t = direct_open_isa("avx512", threads);
+        test_backend t = direct_open_isa(best_isa(), threads);
         outcome o = run_candidate(&f, &t, 1, &dw, 0);
         cr_assert_eq(o.status, ADJ_OK);
         if (want == NULL)
@@ -182,7 +185,7 @@ Test(direct_depthwise, same_bits_for_any_threads)
 Test(direct_depthwise, refused)
 {
     fixture f = fixture_new();
-    test_backend t = direct_open_isa("avx512", 1);
+    test_backend t = direct_open_isa(best_isa(), 1);
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 3, 4, 4}}, -3, 3);
     adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 3, 1}}, -3, 3);
     const adj_node *y = adj_depthwise_conv2d_native(x, w, &(adj_conv){.format = ADJ_NCHW});

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/backends/candidates.h"
+#include "tests/isa.h"
 
 static test_backend direct_open(const char *isa, int threads)
 {
@@ -193,6 +194,7 @@ static const pool_row rows[] = {
 
 static void listed(const char *isa)
 {
+    need_isa(isa);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         expect_row(rows[i], isa);
 }
@@ -230,6 +232,7 @@ static pool_row random_row(uint32_t *k)
 
 static void random_rows(const char *isa, uint32_t k)
 {
+    need_isa(isa);
     for (int i = 0; i < 40; i++)
         expect_row(random_row(&k), isa);
 }
@@ -339,12 +342,14 @@ static void expect_literal(const literal *l, adj_dtype dtype, const char *isa)
 
 Test(direct_max_pool, literals)
 {
-    static const char *const isas[] = {"base", "avx2", "avx512"};
-    for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
-        for (int k = 0; k < 3; k++) {
-            expect_literal(&literals[i], ADJ_F32, isas[k]);
-            expect_literal(&literals[i], ADJ_BF16, isas[k]);
+    for (int k = 0; k < N_ISA; k++) {
+        if (!can_test(all_isas[k]))
+            continue;
+        for (size_t i = 0; i < sizeof literals / sizeof *literals; i++) {
+            expect_literal(&literals[i], ADJ_F32, all_isas[k]);
+            expect_literal(&literals[i], ADJ_BF16, all_isas[k]);
         }
+    }
 }
 
 /* Sums of fractions: naive adds in double, and both round. */
@@ -356,7 +361,7 @@ Test(direct_max_pool, overlapping_fractions)
     adj_node *x = given_random(&f, ADJ_F32, shape, -1, 1);
     adj_node *dy = given_random(&f, ADJ_F32, shape, -1, 1);
     const adj_node *dx = adj_max_pool_grad(x, dy, dy, &a);
-    test_backend t = direct_open("avx512", 2);
+    test_backend t = direct_open(best_isa(), 2);
     cr_assert_eq(expect_candidates(&f, &t, 1, &dx, 1e-6, 1e-6, "3x3"), 1);
     backend_close(&t);
     fixture_free(&f);
@@ -390,7 +395,7 @@ Test(direct_max_pool, chosen, .init = plan_as_usual)
 Test(direct_max_pool, refused)
 {
     fixture f = fixture_new();
-    test_backend t = direct_open("avx512", 1);
+    test_backend t = direct_open(best_isa(), 1);
     const adj_shape shape = {4, {1, 4, 4, 4}};
     const struct {
         adj_dtype dtype;

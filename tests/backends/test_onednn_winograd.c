@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
-#include "harness.h"
+#include "tests/backends/candidates.h"
 
 enum { DIRECTIONS = 3 };
 
@@ -69,6 +68,46 @@ static void build(fixture *f, const int64_t row[4], adj_node *y[DIRECTIONS])
     y[2] = adj_conv2d_backprop_filter(x, filter, dy, &same);
 }
 
+/* Of what oneDNN offers for y, is there a Winograd kernel? That depends on its version and on the
+ * CPU. */
+static int is_offered(fixture *f, const adj_node *y)
+{
+    test_backend t = backend_open_math("onednn", 1, ADJ_MATH_FAST);
+    int found = 0;
+    for (int candidate = 0; !found; candidate++) {
+        outcome o = run_candidate(f, &t, 1, &y, candidate);
+        free(o.y);
+        found = o.status == ADJ_OK && strstr(o.impl, "jit_wino") != NULL;
+        if (o.status == ADJ_ENOKERNEL)
+            break;
+    }
+    backend_close(&t);
+    return found;
+}
+
+/* Of sums in f32, with products of either sign: partial sums grow as a random walk does, and so do
+ * their roundings. One after the other, the longest way, gives 0.28 times this. */
+static double rounding(double terms) { return ldexp(1, -24) * sqrt(terms); }
+
+static void expect_direction(fixture *f, adj_node *y, double terms, int *offered, int *used)
+{
+    int64_t n = adj_shape_elems(adj_node_type(y).shape);
+    result want = evaluate_with(f, y, "naive", ADJ_MATH_EXACT);
+    result exact = evaluate_with(f, y, "onednn", ADJ_MATH_EXACT);
+    result fast = evaluate_with(f, y, "onednn", ADJ_MATH_FAST);
+    const char *op = y->op->name;
+    cr_assert_eq(exact.winograd, 0);
+    cr_assert_lt(distance(exact.value, want.value, n), rounding(terms), "%s: %g, not %g", op,
+                 distance(exact.value, want.value, n), rounding(terms));
+    cr_assert_lt(distance(fast.value, want.value, n), 5e-6, "%s: %g", op,
+                 distance(fast.value, want.value, n));
+    *used += fast.winograd;
+    *offered += is_offered(f, y);
+    free(want.value);
+    free(exact.value);
+    free(fast.value);
+}
+
 /* That kernel is to be taken, be it the fastest or not: no other plans, whatever all tests are run
  * with. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
@@ -80,31 +119,21 @@ Test(onednn_winograd, errors_are_small_and_opted_for, .init = plan_as_usual)
                                        {64, 8, 128, 64},
                                        {25, 13, 64, 80},
                                        {1, 16, 64, 64}};
-    int used = 0;
+    int used = 0, offered = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t *row = cases[i];
+        const double terms[] = {9.0 * (double)row[2], 9.0 * (double)row[3],
+                                (double)(row[0] * row[1] * row[1])};
         fixture f = fixture_new();
         adj_node *y[DIRECTIONS];
-        build(&f, cases[i], y);
-        for (int d = 0; d < DIRECTIONS; d++) {
-            int64_t n = adj_shape_elems(adj_node_type(y[d]).shape);
-            result want = evaluate_with(&f, y[d], "naive", ADJ_MATH_EXACT);
-            result exact = evaluate_with(&f, y[d], "onednn", ADJ_MATH_EXACT);
-            result fast = evaluate_with(&f, y[d], "onednn", ADJ_MATH_FAST);
-            cr_assert_eq(exact.winograd, 0);
-            cr_assert_lt(distance(exact.value, want.value, n), 1e-6);
-            cr_assert_lt(distance(fast.value, want.value, n), 5e-6, "direction %d: %g", d,
-                         distance(fast.value, want.value, n));
-            used += fast.winograd;
-            free(want.value);
-            free(exact.value);
-            free(fast.value);
-        }
+        build(&f, row, y);
+        for (int d = 0; d < DIRECTIONS; d++)
+            expect_direction(&f, y[d], terms[d], &offered, &used);
         fixture_free(&f);
     }
-    char version[64] = "";
-    adj_backend_describe("onednn", version, sizeof version);
-    if (version[0] == '2' && strstr(version, "avx512") != NULL)
-        cr_assert_eq(used, 12, "%d of 12 by Winograd", used);
+    cr_assert_eq(used, offered, "%d of %d by Winograd", used, offered);
+    if (offered == 0)
+        printf("[SKIP] this oneDNN has no Winograd kernel on this CPU: its errors are not seen\n");
 }
 
 /* An option that is neither is an error, not a guess. */

@@ -112,10 +112,15 @@ static void expect_near(const network *n, adj_exec *a, adj_exec *b, const char *
     cr_expect(fabsf(x - y) < 1e-2F * fabsf(x), "%s: a loss of %g and of %g", what, x, y);
 }
 
-/* Less memory, to at most `most` of it; the same bits after some steps, but in f16, where the
- * values that pass between fused nodes are not rounded, and other nodes may be fused. */
-static void check_model(const char *model, const char *backend, adj_precision precision,
-                        double most)
+/* The memory that the plan with copies needs, as a share of the one without. */
+static double share(const adj_exec *again, const adj_exec *plain)
+{
+    return (double)adj_exec_stats(again).live_bytes / (double)adj_exec_stats(plain).live_bytes;
+}
+
+/* No more memory; the same bits after some steps, but in f16, where the values that pass between
+ * fused nodes are not rounded, and other nodes may be fused. */
+static void check_steps(const char *model, const char *backend, adj_precision precision)
 {
     char what[128];
     network n = new_network(model);
@@ -131,9 +136,24 @@ static void check_model(const char *model, const char *backend, adj_precision pr
     if (precision != ADJ_PRECISION_F16)
         expect_same_bits(&n, plain, again, what);
     expect_near(&n, plain, again, what);
-    double ratio =
-        (double)adj_exec_stats(again).live_bytes / (double)adj_exec_stats(plain).live_bytes;
-    cr_expect(ratio <= most, "%s: %g of the memory, expected at most %g", what, ratio, most);
+    cr_expect(share(again, plain) <= 1, "%s: %g of the memory", what, share(again, plain));
+    adj_exec_free(again);
+    adj_exec_free(plain);
+    adj_graph_free(n.g);
+}
+
+/* How much is saved is a fact of the graph only where kernels need no scratch memory and no
+ * layouts of their own, which differ with the CPU and with oneDNN's version: on naive. */
+static void check_share(const char *model, adj_precision precision, double most)
+{
+    network n = new_network(model);
+    adj_exec_opts o = {.backend = "naive", .precision = precision};
+    adj_exec *plain = planned(&n, o);
+    o.recompute = 1;
+    adj_exec *again = planned(&n, o);
+    cr_expect(share(again, plain) <= most,
+              "%s, precision %d: %g of the memory, expected at most %g", model, (int)precision,
+              share(again, plain), most);
     adj_exec_free(again);
     adj_exec_free(plain);
     adj_graph_free(n.g);
@@ -143,22 +163,34 @@ static void check_model(const char *model, const char *backend, adj_precision pr
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(recompute, .init = plan_as_usual);
 
-Test(recompute, changes_no_bit_and_saves_memory)
+Test(recompute, saves_memory)
 {
-    check_model("vgg like", "naive", ADJ_PRECISION_AS_BUILT, 0.9);
-    check_model("vgg like NCHW", "naive", ADJ_PRECISION_AS_BUILT, 0.9);
-    /* pools need less memory there as it is */
-    check_model("vgg like", "onednn", ADJ_PRECISION_AS_BUILT, 0.95);
-    check_model("vgg like NCHW", "onednn", ADJ_PRECISION_AS_BUILT, 1);
-    check_model("vgg like", "onednn", ADJ_PRECISION_BF16, 0.9);
-    check_model("vgg like", "onednn", ADJ_PRECISION_F16, 0.9);
-    check_model("resnet8", "naive", ADJ_PRECISION_AS_BUILT, 0.9);
-    check_model("resnet8", "onednn", ADJ_PRECISION_AS_BUILT, 0.95);
-    check_model("resnet8", "onednn", ADJ_PRECISION_BF16, 0.95);
-    check_model("mobilenet_v1", "onednn", ADJ_PRECISION_AS_BUILT, 0.7);
-    check_model("mobilenet_v1", "onednn", ADJ_PRECISION_BF16, 0.7);
+    check_share("vgg like", ADJ_PRECISION_AS_BUILT, 0.84);
+    check_share("vgg like", ADJ_PRECISION_BF16, 0.86);
+    check_share("vgg like", ADJ_PRECISION_F16, 0.86);
+    check_share("vgg like NCHW", ADJ_PRECISION_AS_BUILT, 0.84);
+    check_share("resnet8", ADJ_PRECISION_AS_BUILT, 0.85);
+    check_share("resnet8", ADJ_PRECISION_BF16, 0.86);
+    check_share("mobilenet_v1", ADJ_PRECISION_AS_BUILT, 0.54);
+    check_share("mobilenet_v1", ADJ_PRECISION_BF16, 0.61);
     /* What the gradient reads comes from what nobody keeps: as it was. */
-    check_model("lenet", "onednn", ADJ_PRECISION_AS_BUILT, 1);
+    check_share("lenet", ADJ_PRECISION_AS_BUILT, 1);
+}
+
+Test(recompute, changes_no_bit)
+{
+    check_steps("vgg like", "naive", ADJ_PRECISION_AS_BUILT);
+    check_steps("vgg like NCHW", "naive", ADJ_PRECISION_AS_BUILT);
+    check_steps("vgg like", "onednn", ADJ_PRECISION_AS_BUILT);
+    check_steps("vgg like NCHW", "onednn", ADJ_PRECISION_AS_BUILT);
+    check_steps("vgg like", "onednn", ADJ_PRECISION_BF16);
+    check_steps("vgg like", "onednn", ADJ_PRECISION_F16);
+    check_steps("resnet8", "naive", ADJ_PRECISION_AS_BUILT);
+    check_steps("resnet8", "onednn", ADJ_PRECISION_AS_BUILT);
+    check_steps("resnet8", "onednn", ADJ_PRECISION_BF16);
+    check_steps("mobilenet_v1", "onednn", ADJ_PRECISION_AS_BUILT);
+    check_steps("mobilenet_v1", "onednn", ADJ_PRECISION_BF16);
+    check_steps("lenet", "onednn", ADJ_PRECISION_AS_BUILT);
 }
 
 /* ---- what is computed again ---- */
@@ -257,6 +289,7 @@ Test(recompute, copies_come_late)
     for (int i = 1; i < 2 * LAYERS; i++)
         all = adj_add(sum(dw[i]), all);
     const char *const backends[] = {"naive", "onednn"};
+    const double most[] = {0.85, 1}; /* as for the models: what holds for any kernels */
     for (int i = 0; i < 2; i++) {
         double live[2];
         for (int again = 0; again < 2; again++) {
@@ -267,7 +300,7 @@ Test(recompute, copies_come_late)
             live[again] = (double)adj_exec_stats(e).live_bytes;
             adj_exec_free(e);
         }
-        cr_expect(live[1] < 0.85 * live[0], "%s: %g and %g", backends[i], live[1], live[0]);
+        cr_expect(live[1] <= most[i] * live[0], "%s: %g and %g", backends[i], live[1], live[0]);
     }
     adj_graph_free(g);
 }

@@ -1,0 +1,20 @@
+/* planted.h - oneDNN's backend with a fault planted into it: for every filter gradient of a dense
+ * f32 convolution, the implementation that it would take first without a quarantine is wrong; all
+ * others are what they are. How it is wrong, the convolution's stride says. So what adjoint
+ * selftest makes of a fault is seen on any machine, whatever its own oneDNN does. */
+#ifndef TESTS_CLI_PLANTED_H
+#define TESTS_CLI_PLANTED_H
+
+#include "adjoint_ext.h"
+
+enum { /* strides */
+       PLANTED_WRONG = 1,
+       PLANTED_NAN = 2,
+       PLANTED_CRASH = 3,
+       PLANTED_HANG_KERNEL = 5 /* of this size, and 3 output channels: it never comes back */
+};
+
+/* NULL-ended, for adj_exec_opts.backends and adj_compare_opts.backends. */
+const adj_backend *const *planted_backends(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* planted_tool.c - linked with the tool's objects and --wrap, this makes a tool whose executors and
+ * comparisons use the planted backends (planted.h). What it starts is itself, so its child
+ * processes use them, too. */
+#include "adjoint_check.h"
+#include "tests/cli/planted.h"
+
+adj_status __real_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
+adj_status __wrap_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
+adj_status __real_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
+adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
+
+adj_status __wrap_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
+{
+    adj_exec_opts o = *opts;
+    o.backends = planted_backends();
+    return __real_adj_exec_new(g, &o, out);
+}
+
+adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out)
+{
+    adj_compare_opts o = *opts;
+    o.backends = planted_backends();
+    return __real_adj_compare(g, &o, out);
+}

@@ -1,0 +1,55 @@
+/* isa.h - the instruction sets that the direct kernels are compiled for, and which of them this CPU
+ * has: a test takes each that is there and is skipped, with a line that says so, where it is not.
+ * Asked of the CPU, not of the backend under test. */
+#ifndef TESTS_ISA_H
+#define TESTS_ISA_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { N_ISA = 3 };
+static const char *const all_isas[N_ISA] = {"base", "avx2", "avx512"};
+
+static inline int cpu_has(const char *isa)
+{
+    if (strcmp(isa, "base") == 0)
+        return 1;
+#if defined(__x86_64__)
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("f16c");
+    return strcmp(isa, "avx2") == 0
+               ? avx2
+               : avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+    return 0;
+#endif
+}
+
+static inline const char *best_isa(void)
+{
+    int best = N_ISA - 1;
+    while (!cpu_has(all_isas[best]))
+        best--;
+    return all_isas[best];
+}
+
+/* The running test is about this one alone. */
+static inline void need_isa(const char *isa)
+{
+    if (!cpu_has(isa))
+        cr_skip_test("this CPU has no %s\n", isa);
+}
+
+/* For loops over all_isas: 0, with a line as a skipped test has, if this one is not here. The
+ * runner counts these lines. */
+static inline int can_test(const char *isa)
+{
+    if (!cpu_has(isa))
+        printf("[SKIP] %s::%s: %s is left out, this CPU does not have it\n",
+               criterion_current_test->category, criterion_current_test->name, isa);
+    return cpu_has(isa);
+}
+
+#endif
