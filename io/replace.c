@@ -18,15 +18,16 @@
 
 static const char partial[] = ".partial";
 
-adj_status io_out_of_memory(const place *p)
+static adj_status refuse(const place *p, adj_status status, const char *sentence)
 {
-    return io_fail(p->message, p->size, ADJ_ENOMEM, "%s%.200s: out of memory", p->what, p->path);
+    const char *colon = p->path[0] != '\0' ? ": " : "";
+    io_fail(p->message, p->size, status, "%s%.200s%s%s", p->what, p->path, colon, sentence);
+    return status;
 }
 
-adj_status io_system_error(const place *p)
-{
-    return io_fail(p->message, p->size, ADJ_EIO, "%s%.200s: %s", p->what, p->path, strerror(errno));
-}
+adj_status io_out_of_memory(const place *p) { return refuse(p, ADJ_ENOMEM, "out of memory"); }
+
+adj_status io_system_error(const place *p) { return refuse(p, ADJ_EIO, strerror(errno)); }
 
 /* ---- names ---- */
 
@@ -78,20 +79,18 @@ static adj_status find_target(const place *p, char **target, struct stat *old)
     *target = NULL;
     *old = (struct stat){0};
     if (p->path[0] == '\0')
-        return io_fail(p->message, p->size, ADJ_EARG, "%sthe file's name is empty", p->what);
+        return refuse(p, ADJ_EARG, "the file's name is empty");
     int there = stat(p->path, old) == 0;
     if (!there && errno != ENOENT)
         return io_system_error(p);
     if (there && !S_ISREG(old->st_mode)) /* never rename over a device */
-        return io_fail(p->message, p->size, ADJ_EIO, "%s%.200s: is not a regular file", p->what,
-                       p->path);
+        return refuse(p, ADJ_EIO, "is not a regular file");
     *target = follow_links(p->path);
     if (*target == NULL)
         return io_system_error(p);
     int found = lstat(*target, &named) == 0;
     if (found != there || (found && !same_inode(&named, old)))
-        return io_fail(p->message, p->size, ADJ_EIO, "%s%.200s: its link leads to no name", p->what,
-                       p->path);
+        return refuse(p, ADJ_EIO, "its link leads to no name");
     return ADJ_OK;
 }
 
@@ -221,9 +220,7 @@ adj_status adj_file_replace(const char *path, int (*write)(FILE *f, void *user),
         int failed = write(f, user) != 0;
         failed |= fclose(f) != 0;
         if (failed)
-            status = errno != 0
-                         ? io_system_error(&p)
-                         : io_fail(message, size, ADJ_EIO, "%.200s: cannot be written", path);
+            status = errno != 0 ? io_system_error(&p) : refuse(&p, ADJ_EIO, "cannot be written");
     }
     return io_replace_end(&p, &r, status);
 }
@@ -244,6 +241,19 @@ static adj_status identify(const place *p, char *target, const struct stat *old,
     return ADJ_OK;
 }
 
+/* Whether the file can be opened for writing; a new one is removed again. */
+static adj_status open_in_place(const place *p, const char *target, int new)
+{
+    int flags = new ? O_CREAT | O_EXCL : O_NONBLOCK | O_NOCTTY;
+    int fd = open(target, O_WRONLY | O_CLOEXEC | flags, 0666);
+    if (fd < 0)
+        return io_system_error(p);
+    if (new)
+        unlink(target);
+    close(fd);
+    return ADJ_OK;
+}
+
 adj_status adj_file_check(const char *path, int in_place, adj_file_id *id, char *message,
                           size_t size)
 {
@@ -254,15 +264,10 @@ adj_status adj_file_check(const char *path, int in_place, adj_file_id *id, char 
     if (path == NULL || id == NULL)
         return io_fail(message, size, ADJ_EARG, "expected a file name");
     adj_status status = find_target(&p, &target, &old);
-    if (status == ADJ_OK && in_place && old.st_nlink > 0) {
-        int fd = open(target, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (fd < 0)
-            status = io_system_error(&p);
-        else
-            close(fd);
-    } else if (status == ADJ_OK && (status = io_replace_begin(&p, &r)) == ADJ_OK) {
+    if (status == ADJ_OK && in_place)
+        status = open_in_place(&p, target, old.st_nlink == 0);
+    else if (status == ADJ_OK && (status = io_replace_begin(&p, &r)) == ADJ_OK)
         (void)io_replace_end(&p, &r, ADJ_EIO); /* which throws the empty file away */
-    }
     if (status == ADJ_OK)
         status = identify(&p, target, &old, id);
     free(target);

@@ -155,8 +155,10 @@ adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[]
     json_t *header = json_object();
     int *order = calloc((size_t)n + 1, sizeof *order);
     char *text = NULL;
-    adj_status status = header != NULL && order != NULL ? ADJ_OK : io_out_of_memory(&p);
+    adj_status status = header != NULL && order != NULL ? ADJ_OK : ADJ_ENOMEM;
 
+    if (status != ADJ_OK)
+        io_out_of_memory(&p);
     if (status == ADJ_OK)
         status = make_header(&p, header, n, tensors, n_metadata, metadata, order);
     if (status == ADJ_OK && (text = json_dumps(header, JSON_COMPACT)) == NULL)

@@ -122,7 +122,7 @@ static int run_by_shell(const char *redirection, const char *arguments)
 }
 
 /* No file gets the number of a stream that is closed: nothing is printed into it. */
-Test(files, closed_streams, .timeout = 300)
+Test(files, closed_streams)
 {
     static const char *const closed[] = {">&- 2>/dev/null", "<&- >&- 2>&-", "2>&- >/dev/null"};
     folder f = small_data();
@@ -150,7 +150,7 @@ static void expect_string(const json_t *object, const char *key, const char *par
               text != NULL ? text : "none");
 }
 
-Test(files, names_that_are_not_utf8, .timeout = 300)
+Test(files, names_that_are_not_utf8)
 {
     static finished r;
     folder f = small_data();

@@ -41,7 +41,7 @@ static void expect_checkpoint(const char *path, const char *key, const char *val
 #define MODEL "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002"
 
 /* A hundred bits, of every part of the file: refused with a sentence, or the same weights. */
-Test(resume, a_hundred_flipped_bits, .timeout = 600)
+Test(resume, a_hundred_flipped_bits)
 {
     static finished r;
     static uint8_t bytes[MOST];
@@ -92,7 +92,7 @@ static int stop_by(int number, const char *const arguments[], const char *checkp
     return r->status;
 }
 
-Test(resume, signals, .timeout = 300)
+Test(resume, signals)
 {
     static const struct {
         int number, status;
@@ -114,7 +114,7 @@ Test(resume, signals, .timeout = 300)
     }
 }
 
-Test(resume, nohup_is_respected, .timeout = 300)
+Test(resume, nohup_is_respected)
 {
     static finished r;
     folder f = small_data();
@@ -134,7 +134,7 @@ Test(resume, nohup_is_respected, .timeout = 300)
 }
 
 /* Two threads by default, then one core alone: the checkpoint's two are taken, and it is said. */
-Test(resume, elsewhere_with_the_same_threads, .timeout = 300)
+Test(resume, elsewhere_with_the_same_threads)
 {
     static finished r;
     folder f = small_data();
@@ -177,7 +177,7 @@ Test(resume, elsewhere_with_the_same_threads, .timeout = 300)
 }
 
 /* The checkpoint with adam's state is three times as long as the weights, and does not fit. */
-Test(resume, disk_full, .timeout = 300)
+Test(resume, disk_full)
 {
     static finished r;
     folder f = small_data();

@@ -169,8 +169,13 @@ Test(replace, check_identifies)
                  {dotted.s, 1}, {dangling.s, 1}, {other.s, 2}};
     enum { NAMES = sizeof names / sizeof names[0] };
     adj_file_id id[NAMES];
+    put_file(in_folder(&f, "none.partial").s, "not ours", 8);
     for (int i = 0; i < NAMES; i++)
-        cr_expect_eq(check(names[i].path, i % 2, &id[i]), ADJ_OK);
+        cr_expect_eq(check(names[i].path, 1, &id[i]), ADJ_OK);
+    cr_expect_eq(stat_of(in_folder(&f, "none.partial").s).st_size, 8);
+    unlink(in_folder(&f, "none.partial").s);
+    for (int i = 0; i < NAMES; i += 2)
+        cr_expect_eq(check(names[i].path, 0, &id[i]), ADJ_OK);
     for (int i = 0; i < NAMES; i++)
         for (int k = 0; k < NAMES; k++)
             cr_expect_eq(memcmp(&id[i], &id[k], sizeof id[i]) == 0,
