@@ -40,7 +40,7 @@ static int is_isa(const char *variable)
 /* What our own kernels may use where oneDNN may use isa. */
 static const char *own_isa(const char *isa)
 {
-    if (strncmp(isa, "avx512", 6) == 0)
+    if (strncmp(isa, "avx512", 6) == 0 || strncmp(isa, "avx10", 5) == 0 || strcmp(isa, "all") == 0)
         return "avx512";
     return strncmp(isa, "avx2", 4) == 0 ? "avx2" : "base";
 }

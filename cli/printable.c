@@ -5,25 +5,9 @@
 
 #include "command.h"
 #include "printable.h"
+#include "utf8.h"
 
 enum { SENTENCE = 8192 }; /* what is longer is cut off */
-
-/* Bytes of the UTF-8 character at s and its number; 0: there is none. */
-static int decode(const unsigned char *s, uint32_t *code)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* else a shorter form is due */
-    int n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    *code = n > 1 ? s[0] & (0x7fU >> n) : s[0];
-    if (n == 0 || s[0] >= 0xf8)
-        return 0;
-    for (int k = 1; k < n; k++) {
-        if ((s[k] & 0xc0) != 0x80)
-            return 0;
-        *code = *code << 6 | (s[k] & 0x3fU);
-    }
-    int surrogate = *code >= 0xd800 && *code <= 0xdfff;
-    return *code < least[n] || surrogate || *code > 0x10ffff ? 0 : n;
-}
 
 static int acts_on_terminal(uint32_t c)
 {
@@ -34,7 +18,7 @@ static int acts_on_terminal(uint32_t c)
 int printable(const char *text, char piece[PIECE])
 {
     uint32_t code;
-    int n = decode((const unsigned char *)text, &code);
+    int n = utf8_character(text, &code);
     if (n > 0 && !acts_on_terminal(code)) {
         memcpy(piece, text, (size_t)n);
         piece[n] = '\0';

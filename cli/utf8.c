@@ -4,29 +4,21 @@
 
 #include "utf8.h"
 
-/* Bytes of the character at s, 1 to 4; 0: there is none. Neither longer forms than needed nor
- * surrogates nor what is beyond U+10FFFF are characters. */
-static int character(const unsigned char *s)
+int utf8_character(const char *text, uint32_t *code)
 {
-    static const struct {
-        unsigned char first, last, low, high; /* of the first byte, and of the second */
-        int bytes;
-    } forms[] = {{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-                 {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-                 {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-                 {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    if (s[0] < 0x80)
-        return 1;
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
-        if (s[0] >= forms[i].first && s[0] <= forms[i].last) {
-            if (s[1] < forms[i].low || s[1] > forms[i].high)
-                return 0;
-            for (int k = 2; k < forms[i].bytes; k++)
-                if ((s[k] & 0xc0) != 0x80)
-                    return 0;
-            return forms[i].bytes;
-        }
-    return 0;
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* else a shorter form is due */
+    const unsigned char *s = (const unsigned char *)text;
+    int n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    *code = n > 1 ? s[0] & (0x7fU >> n) : s[0];
+    if (n == 0 || s[0] >= 0xf8)
+        return 0;
+    for (int k = 1; k < n; k++) {
+        if ((s[k] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (s[k] & 0x3fU);
+    }
+    int surrogate = *code >= 0xd800 && *code <= 0xdfff;
+    return *code < least[n] || surrogate || *code > 0x10ffff ? 0 : n;
 }
 
 json_t *json_text(const char *text)
@@ -36,8 +28,9 @@ json_t *json_text(const char *text)
     char *valid = malloc(4 * strlen(text) + 1), *to = valid;
     if (valid == NULL)
         return NULL;
+    uint32_t code;
     for (int n; *text != '\0'; text += n > 0 ? n : 1) {
-        n = character((const unsigned char *)text);
+        n = utf8_character(text, &code);
         if (n > 0)
             memcpy(to, text, (size_t)n);
         else
@@ -52,8 +45,9 @@ json_t *json_text(const char *text)
 
 void write_escaped(FILE *f, const char *text)
 {
+    uint32_t code;
     for (int n; *text != '\0'; text += n > 0 ? n : 1) {
-        n = character((const unsigned char *)text);
+        n = utf8_character(text, &code);
         if (n == 0)
             fprintf(f, "\\x%02x", (unsigned char)*text);
         else if (*text == '&')
