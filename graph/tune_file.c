@@ -234,9 +234,11 @@ static int open_partial(const char *name)
     return -1;
 }
 
-/* The old file or the new one is there whenever the process dies. */
-static int replace(const tuner *t, const char *name)
+/* The old file or the new one is there whenever the process dies; the new one has the old one's
+ * mode. */
+static int replace(const tuner *t, const char *target, const char *name)
 {
+    struct stat old;
     int fd = open_partial(name);
     FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (f == NULL) {
@@ -244,11 +246,21 @@ static int replace(const tuner *t, const char *name)
             close(fd);
         return 0;
     }
-    int done = write_text(t, f) && rename(name, t->path) == 0;
+    int done = (stat(target, &old) != 0 || fchmod(fd, old.st_mode & 07777) == 0) &&
+               write_text(t, f) && rename(name, target) == 0;
     if (!done)
         unlink(name);
     fclose(f); /* and with it the lock, not before the name is free for others */
     return done;
+}
+
+/* What the path's symbolic links lead to, if that exists: links stay. */
+static const char *target_of(tuner *t)
+{
+    char *resolved = realpath(t->path, NULL);
+    const char *target = resolved != NULL ? pool_string(&t->pool, resolved) : t->path;
+    free(resolved);
+    return target;
 }
 
 void tune_write(adj_exec *e)
@@ -257,12 +269,13 @@ void tune_write(adj_exec *e)
     static const char partial[] = ".partial";
     if (t->path == NULL || !t->may_write || !t->changed)
         return;
-    size_t size = strlen(t->path) + sizeof partial;
-    char *name = pool_alloc(&t->pool, size, 1);
+    const char *target = target_of(t);
+    size_t size = target != NULL ? strlen(target) + sizeof partial : 0;
+    char *name = target != NULL ? pool_alloc(&t->pool, size, 1) : NULL;
     if (name != NULL)
-        snprintf(name, size, "%s%s", t->path, partial);
+        snprintf(name, size, "%s%s", target, partial);
     errno = 0;
-    if (name == NULL || !replace(t, name))
+    if (name == NULL || !replace(t, target, name))
         note(e, "tune file %.200s cannot be written: %s", t->path,
              name == NULL ? "out of memory"
              : errno != 0 ? strerror(errno)
