@@ -10,6 +10,7 @@
  * kernels. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -257,10 +258,8 @@ static int replace(const tuner *t, const char *target, const char *name)
 /* What the path's symbolic links lead to, if that exists: links stay. */
 static const char *target_of(tuner *t)
 {
-    char *resolved = realpath(t->path, NULL);
-    const char *target = resolved != NULL ? pool_string(&t->pool, resolved) : t->path;
-    free(resolved);
-    return target;
+    char resolved[PATH_MAX];
+    return realpath(t->path, resolved) != NULL ? pool_string(&t->pool, resolved) : t->path;
 }
 
 void tune_write(adj_exec *e)
