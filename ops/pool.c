@@ -25,13 +25,13 @@ static adj_status check_result(const adj_node *n, int i, const char *name, const
                     n->op->name, name, adj_shape_text(got).s, adj_shape_text(want).s);
 }
 
-static adj_status pool_infer(const adj_node *n, adj_pool_attrs *a, int max_pooling, adj_type *out)
+static adj_status pool_infer(const adj_node *n, adj_pool_attrs *a, pool_kind kind, adj_type *out)
 {
     adj_status status = adj_check_same_dtype(n);
     if (status == ADJ_OK)
         status = pool_set_input(n, "input", n->in[0]->type.shape, a);
     if (status == ADJ_OK)
-        status = pool_resolve(n, max_pooling, a);
+        status = pool_resolve(n, kind, a);
     if (status != ADJ_OK)
         return status;
     *out = (adj_type){n->in[0]->type.dtype, conv_output_shape(&a->geom)};
@@ -40,19 +40,19 @@ static adj_status pool_infer(const adj_node *n, adj_pool_attrs *a, int max_pooli
 
 static adj_status max_pool_infer(const adj_node *n, void *attrs, adj_type *out)
 {
-    return pool_infer(n, attrs, 1, out);
+    return pool_infer(n, attrs, POOL_MAX, out);
 }
 
 static adj_status max_pool_argmax_infer(const adj_node *n, void *attrs, adj_type *out)
 {
-    adj_status status = pool_infer(n, attrs, 1, out);
+    adj_status status = pool_infer(n, attrs, POOL_MAX, out);
     out->dtype = ADJ_I32;
     return status;
 }
 
 static adj_status avg_pool_infer(const adj_node *n, void *attrs, adj_type *out)
 {
-    return pool_infer(n, attrs, 0, out);
+    return pool_infer(n, attrs, POOL_AVERAGE, out);
 }
 
 /* The geometry of (x, y, ...); y must be what max_pool(x) gives. */
@@ -62,7 +62,7 @@ static adj_status max_operands(const adj_node *n, adj_pool_attrs *a)
     if (status == ADJ_OK)
         status = pool_set_input(n, "orig_input", n->in[0]->type.shape, a);
     if (status == ADJ_OK)
-        status = pool_resolve(n, 1, a);
+        status = pool_resolve(n, POOL_MAX, a);
     if (status == ADJ_OK)
         status = check_result(n, 1, "orig_output", &a->geom);
     return status;
@@ -95,7 +95,7 @@ static adj_status avg_pool_grad_infer(const adj_node *n, void *attrs, adj_type *
     adj_pool_attrs *a = attrs;
     adj_status status = adj_check_same_dtype(n);
     if (status == ADJ_OK)
-        status = pool_resolve(n, 0, a);
+        status = pool_resolve(n, POOL_AVERAGE_GRAD, a);
     if (status == ADJ_OK)
         status = check_result(n, 0, "grad", &a->geom);
     if (status != ADJ_OK)
@@ -114,7 +114,7 @@ static adj_status max_pool_grad_argmax_infer(const adj_node *n, void *attrs, adj
                         "%s: argmax or grad has a wrong type (got %s and %s, expected i32 and a "
                         "float)",
                         n->op->name, adj_dtype_name(argmax), adj_dtype_name(dy));
-    adj_status status = pool_resolve(n, 1, a);
+    adj_status status = pool_resolve(n, POOL_MAX, a);
     if (status == ADJ_OK)
         status = check_result(n, 0, "argmax", &a->geom);
     if (status == ADJ_OK)
@@ -153,9 +153,11 @@ static void avg_pool_rule(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_avg_pool_grad(y->in[0]->type.shape, dy, pool_of(y));
 }
 
+/* Where no window has room, avg_pool would be refused, but there is nothing to compute. */
 static void avg_pool_grad_rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    dx[0] = adj_avg_pool(dy, pool_of(y));
+    int is_empty = adj_shape_elems(y->in[0]->type.shape) == 0;
+    dx[0] = is_empty ? adj_fill_like(y->in[0], 0) : adj_avg_pool(dy, pool_of(y));
 }
 
 /* A missing pool has no ksize, which the shape rule reports. */

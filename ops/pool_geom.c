@@ -109,12 +109,13 @@ adj_status pool_set_input(const adj_node *n, const char *name, adj_shape shape, 
     return status;
 }
 
-static adj_status resolve_dim(const adj_node *n, const char *which, window *v, adj_padding padding)
+static adj_status resolve_dim(const adj_node *n, const char *which, window *v, adj_padding padding,
+                              pool_kind kind)
 {
     const char *wrong = window_resolve(v, padding);
     int64_t padded = 0;
 
-    if (wrong == NULL && padding != ADJ_SAME) {
+    if (wrong == NULL && padding != ADJ_SAME && !(kind == POOL_AVERAGE_GRAD && v->out == 0)) {
         padded = v->in + v->before + v->after; /* window_resolve checked the sum */
         if (v->k > padded)
             wrong = "has no room for the window";
@@ -130,13 +131,13 @@ static adj_status resolve_dim(const adj_node *n, const char *which, window *v, a
 }
 
 /* What max pooling may and average pooling may not, and the channels. */
-static adj_status check_depth(const adj_node *n, int max_pooling, const adj_pool_attrs *a)
+static adj_status check_depth(const adj_node *n, pool_kind kind, const adj_pool_attrs *a)
 {
-    if (!max_pooling && a->pool.padding == ADJ_EXPLICIT)
+    if (kind != POOL_MAX && a->pool.padding == ADJ_EXPLICIT)
         return adj_fail(n->graph, ADJ_EARG,
                         "%s: padding EXPLICIT is for max_pool (expected SAME or VALID)",
                         n->op->name);
-    if (!max_pooling && a->kc != 1)
+    if (kind != POOL_MAX && a->kc != 1)
         return adj_fail(n->graph, ADJ_EARG, "%s: ksize in depth must be 1 (got %" PRId64 ")",
                         n->op->name, a->kc);
     if (a->geom.ic % a->kc != 0)
@@ -158,7 +159,7 @@ static window along(const adj_pool *p, int axis, int64_t in)
                     .after = p->pad[axis][1]};
 }
 
-adj_status pool_resolve(const adj_node *n, int max_pooling, adj_pool_attrs *a)
+adj_status pool_resolve(const adj_node *n, pool_kind kind, adj_pool_attrs *a)
 {
     char text[MESSAGE];
     adj_pool *p = &a->pool;
@@ -170,11 +171,11 @@ adj_status pool_resolve(const adj_node *n, int max_pooling, adj_pool_attrs *a)
     image_axes ax = axes_of(p->format);
     a->kc = p->ksize[ax.c];
     window h = along(p, ax.h, k->ih), w = along(p, ax.w, k->iw);
-    status = check_depth(n, max_pooling, a);
+    status = check_depth(n, kind, a);
     if (status == ADJ_OK)
-        status = resolve_dim(n, "height", &h, p->padding);
+        status = resolve_dim(n, "height", &h, p->padding, kind);
     if (status == ADJ_OK)
-        status = resolve_dim(n, "width", &w, p->padding);
+        status = resolve_dim(n, "width", &w, p->padding, kind);
     if (status != ADJ_OK)
         return status;
     k->oh = h.out, k->ow = w.out;

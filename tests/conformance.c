@@ -1,12 +1,15 @@
 /* conformance.c - runs conformance cases through the public API.
  *
- *   conformance [--backend NAME] [--tune] [--summary] [--refusals] FILE.json...
+ *   conformance [--backend NAME] [--tune] [--summary] [--refusals] FILE...
  *
+ * A file is a list of cases in JSON, plain or compressed by gzip.
  * Prints each failure's id and worst element, with --summary what passed by op and where its
  * steps ran, with --refusals what the library said to calls it refused, and ends with "N passed, M
  * failed"; exit status 1 if any failed or a file cannot be read. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "conformance.h"
 
@@ -49,12 +52,57 @@ static const char *word(const json_t *json, const char *key)
     return s != NULL ? s : "?";
 }
 
-static void run_file(const char *path, const options *o, tally *t)
+/* The whole file, decompressed if it is compressed; NULL with why. */
+static char *read_file(const char *path, size_t *bytes, char why[CASE_TEXT])
+{
+    gzFile f = gzopen(path, "rb");
+    char *text = NULL;
+    size_t room = 0;
+    int n = 0, code = Z_OK;
+    *bytes = 0;
+    snprintf(why, CASE_TEXT, "cannot be opened");
+    while (f != NULL) {
+        if (*bytes == room) {
+            room = 2 * room + (1 << 20);
+            char *more = realloc(text, room);
+            if (more == NULL)
+                break;
+            text = more;
+        }
+        n = gzread(f, text + *bytes, (unsigned)(room - *bytes));
+        if (n <= 0)
+            break;
+        *bytes += (size_t)n;
+    }
+    if (f != NULL) {
+        snprintf(why, CASE_TEXT, "%.200s", gzerror(f, &code));
+        if (gzclose(f) != Z_OK || n < 0 || code != Z_OK) {
+            free(text);
+            return NULL;
+        }
+    }
+    return text;
+}
+
+static json_t *read_cases(const char *path, char why[CASE_TEXT])
 {
     json_error_t error;
-    json_t *cases = json_load_file(path, 0, &error);
+    size_t bytes;
+    char *text = read_file(path, &bytes, why);
+    if (text == NULL)
+        return NULL;
+    json_t *cases = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    snprintf(why, CASE_TEXT, "%s", cases == NULL ? error.text : "no list of cases");
+    return cases;
+}
+
+static void run_file(const char *path, const options *o, tally *t)
+{
+    char why[CASE_TEXT];
+    json_t *cases = read_cases(path, why);
     if (!json_is_array(cases)) {
-        printf("FAIL %s: %s\n", path, cases == NULL ? error.text : "no list of cases");
+        printf("FAIL %s: %s\n", path, why);
         t->failed++;
         json_decref(cases);
         return;
@@ -111,7 +159,7 @@ int main(int argc, char **argv)
             o.refusals = 1;
         else if (argv[i][0] == '-') {
             fprintf(stderr, "usage: conformance [--backend NAME] [--tune] [--summary] [--refusals] "
-                            "FILE.json...\n");
+                            "FILE...\n");
             return 2;
         }
     }

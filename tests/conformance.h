@@ -1,7 +1,8 @@
-/* conformance.h - one case of ../shared/conformance: from JSON to a graph, its results, a verdict.
+/* conformance.h - one case of tests/conformance: from JSON to a graph, its results, a verdict.
  *
  * The cases and their fields are described in that folder's README.md. Everything a case asks for
- * is passed on to the public API as it stands: what must be refused is refused by the library. */
+ * is passed on to the public API as it stands: what must be refused is refused by the library. What
+ * a case says in a key that nobody here reads would not be tested: such a case fails. */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 
@@ -9,13 +10,22 @@
 
 #include "adjoint.h"
 
-enum { CASE_TENSORS = 8, CASE_RESULTS = 8, CASE_TEXT = 600 };
+enum { CASE_TENSORS = 8, CASE_RESULTS = 8, CASE_READ = 32, CASE_TEXT = 600 };
 
 typedef struct {
     adj_node *node;
+    adj_node *other;    /* what will do as well; NULL: nothing else */
     const json_t *want; /* {"shape", "data"} */
     const char *what;
 } case_result;
+
+/* An op's second result. */
+typedef struct {
+    adj_node *node;
+    const char *expected, *incoming; /* keys: what it must be, and the gradient arriving at it */
+    /* The tensor that TensorFlow's gradient rule sends nothing to from here, though it should. */
+    const char *forgets;
+} second_result;
 
 typedef struct {
     const json_t *json;
@@ -25,8 +35,11 @@ typedef struct {
     adj_node *tensor[CASE_TENSORS];
     const char *tensor_name[CASE_TENSORS];
     const json_t *tensor_data[CASE_TENSORS];
+    second_result second; /* expected NULL: there is none */
     int n_result;
     case_result result[CASE_RESULTS];
+    int n_read; /* "inputs.filter", "attrs.padding": keys that were asked for */
+    char read[CASE_READ][48];
     adj_status refused;     /* by a call that has no graph, by the graph, or by the executor */
     int malformed;          /* the case itself cannot be read */
     char text[CASE_TEXT];   /* why */
@@ -48,6 +61,11 @@ int case_pool(conformance_case *c, adj_pool *a);
 int case_format(conformance_case *c, adj_format *format);
 void case_add_result(conformance_case *c, adj_node *node, const json_t *want, const char *what);
 int case_malformed(conformance_case *c, const char *what, const char *name); /* returns 0 */
+
+/* The value of a key of "inputs" or "attrs", which is known from then on; conformance_keys.c. */
+const json_t *case_read(conformance_case *c, const char *object, const char *key);
+/* After the case was built: every key in it must be known. */
+void case_check_keys(conformance_case *c);
 
 /* Builds the op's node and notes its results; conformance_ops.c. */
 void case_build(conformance_case *c);

@@ -68,7 +68,7 @@ static int read_dtype(const char *word, adj_dtype *dtype)
 
 adj_node *case_tensor(conformance_case *c, const char *name)
 {
-    const json_t *json = json_object_get(json_object_get(c->json, "inputs"), name);
+    const json_t *json = case_read(c, "inputs", name);
     const json_t *word = json_object_get(json_object_get(c->json, "dtypes"), name);
     adj_dtype dtype;
     if (word == NULL)
@@ -92,7 +92,7 @@ adj_node *case_tensor(conformance_case *c, const char *name)
 
 adj_shape case_sizes(conformance_case *c, const char *name)
 {
-    return read_shape(c, json_object_get(json_object_get(c->json, "inputs"), name), name);
+    return read_shape(c, case_read(c, "inputs", name), name);
 }
 
 typedef struct {
@@ -104,7 +104,7 @@ typedef struct {
 static int read_attr(conformance_case *c, const char *name, int64_t numbers[MAX_LIST],
                      const int64_t **list, int *n)
 {
-    const json_t *json = json_object_get(json_object_get(c->json, "attrs"), name);
+    const json_t *json = case_read(c, "attrs", name);
     *list = NULL;
     *n = 0;
     if (json == NULL || json_is_null(json))
@@ -114,14 +114,13 @@ static int read_attr(conformance_case *c, const char *name, int64_t numbers[MAX_
     return *n >= 0 ? 1 : case_malformed(c, "no list of integers", name);
 }
 
+/* What a convolution and a pool have in common. */
 static int read_attrs(conformance_case *c, case_attrs *a)
 {
-    const json_t *attrs = json_object_get(c->json, "attrs");
     adj_attr_lists *l = &a->lists;
-    l->padding = json_string_value(json_object_get(attrs, "padding"));
-    l->data_format = json_string_value(json_object_get(attrs, "data_format"));
-    return read_attr(c, "ksize", a->ksize, &l->ksize, &l->n_ksize) &&
-           read_attr(c, "strides", a->strides, &l->strides, &l->n_strides) &&
+    l->padding = json_string_value(case_read(c, "attrs", "padding"));
+    l->data_format = json_string_value(case_read(c, "attrs", "data_format"));
+    return read_attr(c, "strides", a->strides, &l->strides, &l->n_strides) &&
            read_attr(c, "dilations", a->dilations, &l->dilations, &l->n_dilations) &&
            read_attr(c, "explicit_paddings", a->explicit_paddings, &l->explicit_paddings,
                      &l->n_explicit_paddings);
@@ -129,7 +128,7 @@ static int read_attrs(conformance_case *c, case_attrs *a)
 
 int case_conv(conformance_case *c, adj_conv *a)
 {
-    case_attrs attrs;
+    case_attrs attrs = {0};
     char message[CASE_TEXT - 100] = "";
     if (!read_attrs(c, &attrs))
         return 0;
@@ -141,9 +140,10 @@ int case_conv(conformance_case *c, adj_conv *a)
 
 int case_pool(conformance_case *c, adj_pool *a)
 {
-    case_attrs attrs;
+    case_attrs attrs = {0};
+    adj_attr_lists *l = &attrs.lists;
     char message[CASE_TEXT - 100] = "";
-    if (!read_attrs(c, &attrs))
+    if (!read_attrs(c, &attrs) || !read_attr(c, "ksize", attrs.ksize, &l->ksize, &l->n_ksize))
         return 0;
     adj_status status = adj_pool_from_attrs(&attrs.lists, a, message, sizeof message);
     if (status != ADJ_OK)
@@ -154,7 +154,7 @@ int case_pool(conformance_case *c, adj_pool *a)
 /* data_format alone, read by the library as part of a convolution's attributes. */
 int case_format(conformance_case *c, adj_format *format)
 {
-    const json_t *word = json_object_get(json_object_get(c->json, "attrs"), "data_format");
+    const json_t *word = case_read(c, "attrs", "data_format");
     adj_attr_lists lists = {.padding = "VALID", .data_format = json_string_value(word)};
     char message[CASE_TEXT - 100] = "";
     adj_conv a;
@@ -168,7 +168,7 @@ int case_format(conformance_case *c, adj_format *format)
 void case_add_result(conformance_case *c, adj_node *node, const json_t *want, const char *what)
 {
     if (c->n_result < CASE_RESULTS)
-        c->result[c->n_result++] = (case_result){node, want, what};
+        c->result[c->n_result++] = (case_result){.node = node, .want = want, .what = what};
 }
 
 /* ---- running ---- */
@@ -275,6 +275,11 @@ static int judge_result(conformance_case *c, const case_result *r, adj_exec *e)
     if (!passed && json_is_object(other))
         passed = compare(c, r, other, got);
     free(got);
+    if (!passed && r->other != NULL) {
+        got = fetch(e, r->other);
+        passed = compare(c, r, r->want, got);
+        free(got);
+    }
     return passed;
 }
 
@@ -282,12 +287,15 @@ static int judge_result(conformance_case *c, const case_result *r, adj_exec *e)
 static int execute(conformance_case *c, const adj_exec_opts *how)
 {
     adj_exec *e = NULL;
-    adj_node *fetches[CASE_RESULTS];
-    for (int i = 0; i < c->n_result; i++)
-        fetches[i] = c->result[i].node;
+    adj_node *fetches[2 * CASE_RESULTS];
     adj_exec_opts opts = *how;
-    opts.n_fetch = c->n_result;
+    opts.n_fetch = 0;
     opts.fetch = fetches;
+    for (int i = 0; i < c->n_result; i++) {
+        fetches[opts.n_fetch++] = c->result[i].node;
+        if (c->result[i].other != NULL)
+            fetches[opts.n_fetch++] = c->result[i].other;
+    }
     adj_status status = adj_exec_new(c->g, &opts, &e);
     int passed = status == ADJ_OK;
     if (passed) {
@@ -331,6 +339,7 @@ case_verdict case_run(const json_t *json, const adj_exec_opts *how)
         case_build(&c);
     else
         case_malformed(&c, "no op", "");
+    case_check_keys(&c);
     if (adj_graph_status(c.g) != ADJ_OK)
         refuse(&c, adj_graph_status(c.g), adj_graph_message(c.g));
     if (c.n_result == 0 && c.refused == ADJ_OK)
@@ -338,6 +347,9 @@ case_verdict case_run(const json_t *json, const adj_exec_opts *how)
     for (int i = 0; i < c.n_result && c.refused == ADJ_OK; i++)
         if (c.result[i].node == NULL)
             case_malformed(&c, "NULL without an error", c.result[i].what);
+        else if (!json_is_object(c.result[i].want) && error == NULL &&
+                 !json_is_object(json_object_get(json, "alt_expected")))
+            case_malformed(&c, "no tensor is expected", c.result[i].what);
     if (!c.malformed && c.refused == ADJ_OK)
         passed = execute(&c, how);
     if (c.refused == ADJ_EARG || c.refused == ADJ_ESHAPE || c.refused == ADJ_EDTYPE)

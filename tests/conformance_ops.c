@@ -125,9 +125,8 @@ static adj_node *softmax_cross_entropy(conformance_case *c)
 {
     adj_node *features = case_tensor(c, "features"), *labels = case_tensor(c, "labels");
     adj_node *x = stretched(features, labels), *t = stretched(labels, features);
-    const json_t *backprop = json_object_get(c->json, "expected_backprop");
-    if (backprop != NULL)
-        case_add_result(c, adj_softmax_cross_entropy_grad(x, t, 0), backprop, "backprop");
+    c->second = (second_result){adj_softmax_cross_entropy_grad(x, t, 0), "expected_backprop",
+                                "grad_output_backprop", "labels"};
     return adj_softmax_cross_entropy(x, t, 0);
 }
 
@@ -152,32 +151,61 @@ static const struct {
     {"softmax_cross_entropy_with_logits", softmax_cross_entropy},
 };
 
-/* expected_grads: the gradients of y with respect to its tensor inputs, grad_output arriving. */
+/* The gradients of a result that the input of this name arrives at. 0: there is none. */
+static int backward(conformance_case *c, adj_node *y, const char *incoming, int n,
+                    adj_node *dx[CASE_TENSORS])
+{
+    if (incoming == NULL || json_object_get(json_object_get(c->json, "inputs"), incoming) == NULL)
+        return 0;
+    adj_node *dy = case_tensor(c, incoming);
+    if (y != NULL && dy != NULL)
+        adj_grad(y, dy, n, c->tensor, dx);
+    return 1;
+}
+
+/* expected_grads: the gradients with respect to the tensor inputs, grad_output arriving at y and
+ * the like at a second result; or one of them. */
 static void add_gradients(conformance_case *c, adj_node *y, const json_t *wanted)
 {
     int n = c->n_tensor;
-    adj_node *dy = case_tensor(c, "grad_output"), *dx[CASE_TENSORS] = {NULL};
-    if (y == NULL || dy == NULL || adj_grad(y, dy, n, c->tensor, dx) != ADJ_OK)
-        return;
+    adj_node *dx[CASE_TENSORS] = {NULL}, *more[CASE_TENSORS] = {NULL};
+    int first = backward(c, y, "grad_output", n, dx);
+    int second = backward(c, c->second.node, c->second.incoming, n, more);
+    if (!first && !second)
+        case_malformed(c, "no gradient arrives", "grad_output");
     for (int i = 0; i < n; i++) {
-        const json_t *want = json_object_get(wanted, c->tensor_name[i]);
-        if (json_is_object(want))
-            case_add_result(c, dx[i], want, c->tensor_name[i]);
+        const char *name = c->tensor_name[i];
+        const json_t *want = json_object_get(wanted, name);
+        if (!json_is_object(want))
+            continue;
+        adj_node *sum = first && second ? adj_add(dx[i], more[i]) : first ? dx[i] : more[i];
+        case_add_result(c, sum, want, name);
+        if (first && second && strcmp(c->second.forgets, name) == 0)
+            c->result[c->n_result - 1].other = dx[i];
     }
+}
+
+/* Whatever the case says of values and of gradients is wanted. */
+static void add_results(conformance_case *c, adj_node *y)
+{
+    const json_t *wanted = json_object_get(c->json, "expected_grads");
+    const json_t *expected = json_object_get(c->json, "expected");
+    if (c->second.expected != NULL && json_object_get(c->json, c->second.expected) != NULL)
+        case_add_result(c, c->second.node, json_object_get(c->json, c->second.expected),
+                        c->second.expected);
+    if (wanted != NULL)
+        add_gradients(c, y, wanted);
+    if (expected != NULL || wanted == NULL)
+        case_add_result(c, y, expected, "output");
 }
 
 void case_build(conformance_case *c)
 {
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        if (strcmp(ops[i].name, c->op) != 0)
-            continue;
-        adj_node *y = ops[i].build(c);
-        const json_t *wanted = json_object_get(c->json, "expected_grads");
-        if (wanted != NULL)
-            add_gradients(c, y, wanted);
-        else
-            case_add_result(c, y, json_object_get(c->json, "expected"), "output");
-        return;
-    }
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(ops[i].name, c->op) == 0) {
+            adj_node *y = ops[i].build(c);
+            add_results(c, y);
+            return;
+        }
     case_malformed(c, "unknown op", c->op);
 }

@@ -1,18 +1,29 @@
 #!/bin/sh
-# test_conformance.sh - every conformance case, on each backend of the library. The cases lie outside
-# the repository (CONFORMANCE, or ../shared/conformance); without them the test is skipped.
+# test_conformance.sh - every conformance case, on each backend of the library. CONFORMANCE: another
+# folder of cases than tests/conformance.
 build=${BUILD:-build}
-cases=${CONFORMANCE:-../shared/conformance}
-set -- "$cases"/*.json
-if [ ! -e "$1" ]; then
-    echo "skipped: no conformance cases in $cases"
-    exit 77
+cases=${CONFORMANCE:-tests/conformance}
+
+# The files there of these names, plain or compressed.
+files() {
+    for name; do
+        for file in "$cases"/$name.json "$cases"/$name.json.gz; do
+            [ ! -e "$file" ] || echo "$file"
+        done
+    done
+}
+
+if [ -z "$(files '*')" ]; then
+    echo "no conformance cases in $cases"
+    exit 1
 fi
 status=0
 for backend in ${BACKENDS:-naive onednn}; do
     echo "backend $backend"
-    "$build/tests/conformance" --backend "$backend" --summary "$@" || status=1
+    # shellcheck disable=SC2046 # a list of names without spaces
+    "$build/tests/conformance" --backend "$backend" --summary $(files '*') || status=1
 done
 echo "backend onednn, tuned"
-"$build/tests/conformance" --backend onednn --tune "$cases"/tf_*.json "$cases"/second_order.json || status=1
+# shellcheck disable=SC2046
+"$build/tests/conformance" --backend onednn --tune $(files 'tf_*' second_order) || status=1
 exit $status

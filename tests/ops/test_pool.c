@@ -370,3 +370,44 @@ Test(pool, empty)
                   (double[]){5, 0, 0, 0}, 0, 0);
     fixture_free(&f);
 }
+
+/* Where no window of an average pool has room, its gradient arrives without an element, and is
+ * zeros, as TensorFlow's is; and has a gradient itself. A much larger window gives no shape at all.
+ */
+Test(pool, average_gradient_without_room)
+{
+    static const struct {
+        int64_t in[4], ksize[4], stride[4], out[4];
+        adj_format format;
+    } rows[] = {
+        {{1, 2, 1, 1}, {1, 1, 2, 1}, {1, 1, 1, 1}, {1, 2, 0, 1}, ADJ_NHWC},
+        {{1, 1, 2, 1}, {1, 1, 1, 2}, {1, 1, 1, 1}, {1, 1, 2, 0}, ADJ_NCHW},
+        {{2, 1, 1, 3}, {1, 2, 2, 1}, {1, 1, 1, 1}, {2, 0, 0, 3}, ADJ_NHWC},
+        {{2, 3, 2, 2}, {1, 1, 4, 4}, {1, 1, 3, 3}, {2, 3, 0, 0}, ADJ_NCHW},
+    };
+    static const char *const backends[] = {"naive", "onednn", "direct"};
+    static const double zeros[24];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fixture f = fixture_new();
+        adj_pool a = {.format = rows[i].format};
+        adj_shape in = {.rank = 4}, out = {.rank = 4};
+        for (int d = 0; d < 4; d++) {
+            a.ksize[d] = rows[i].ksize[d];
+            a.stride[d] = rows[i].stride[d];
+            in.dim[d] = rows[i].in[d];
+            out.dim[d] = rows[i].out[d];
+        }
+        adj_node *dy = given(&f, ADJ_F32, out, NULL), *e = given_random(&f, ADJ_F32, in, -1, 1),
+                 *de;
+        adj_node *dx = adj_avg_pool_grad(in, dy, &a);
+        cr_assert_not_null(dx, "%s", adj_graph_message(f.g));
+        for (int b = 0; b < 3; b++)
+            expect_values(&f, dx, backends[b], zeros, 0, 0);
+        cr_assert_eq(adj_grad(dx, e, 1, &dy, &de), ADJ_OK, "%s", adj_graph_message(f.g));
+        cr_assert(adj_shape_equal(adj_node_type(de).shape, out));
+        a.ksize[rows[i].format == ADJ_NCHW ? 3 : 2] = 9;
+        cr_assert_null(adj_avg_pool_grad(in, dy, &a));
+        expect_error(f.g, ADJ_ESHAPE, (const char *[]){"avg_pool_grad", "width", NULL});
+        fixture_free(&f);
+    }
+}
