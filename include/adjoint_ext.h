@@ -71,8 +71,9 @@ struct adj_op {
      * n->type and n->attrs are not set yet. */
     adj_status (*infer)(const adj_node *n, void *attrs, adj_type *out);
     /* Fills dx[0 .. n_in) for the incoming gradient dy, with builders; a dx[i] left NULL: no
-     * gradient flows there. NULL: there is no rule, adj_grad fails with ADJ_ENOGRAD (unless
-     * ADJ_OP_NO_GRADIENT or ADJ_OP_LEAF). */
+     * gradient flows there. No call has two builders among its arguments: nodes are numbered as
+     * they are made, and C leaves the order of arguments to the compiler. NULL: there is no rule,
+     * adj_grad fails with ADJ_ENOGRAD (unless ADJ_OP_NO_GRADIENT or ADJ_OP_LEAF). */
     void (*grad)(adj_node *y, adj_node *dy, adj_node *dx[]);
     /* Optional: an equal but cheaper node for op(in..., attrs) over the given operands; NULL: keep
      * it. */

@@ -63,7 +63,8 @@ static void alpha_show(const void *attrs, FILE *f)
 /* 1 - 2 y */
 static adj_node *one_minus_twice(adj_node *y)
 {
-    return y != NULL ? adj_sub(adj_fill_like(y, 1), adj_scale(y, 2)) : NULL;
+    adj_node *twice = adj_scale(y, 2);
+    return y != NULL ? adj_sub(adj_fill_like(y, 1), twice) : NULL;
 }
 
 /* d/dy of dy y (1 - y) is dy (1 - 2 y). */
@@ -72,7 +73,8 @@ static void sigmoid_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
     adj_node *dy = dx->in[0], *y = dx->in[1];
 
     de[0] = adj_sigmoid_grad(e, y);
-    de[1] = adj_mul(adj_mul(e, dy), one_minus_twice(y));
+    adj_node *slope = one_minus_twice(y);
+    de[1] = adj_mul(adj_mul(e, dy), slope);
 }
 
 /* d/dy of dy (1 - y^2) is -2 dy y. */
@@ -81,14 +83,16 @@ static void tanh_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
     adj_node *dy = dx->in[0], *y = dx->in[1];
 
     de[0] = adj_tanh_grad(e, y);
-    de[1] = adj_mul(adj_mul(e, dy), adj_scale(y, -2));
+    adj_node *slope = adj_scale(y, -2);
+    de[1] = adj_mul(adj_mul(e, dy), slope);
 }
 
 /* d/dx of s + x s (1 - s) is s (1 - s) (2 + x (1 - 2 s)). */
 static void silu_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
 {
     adj_node *dy = dx->in[0], *x = dx->in[1], *s = adj_sigmoid(x);
-    adj_node *bend = adj_add(adj_fill_like(x, 2), adj_mul(x, one_minus_twice(s)));
+    adj_node *product = adj_mul(x, one_minus_twice(s)),
+             *bend = adj_add(adj_fill_like(x, 2), product);
 
     de[0] = adj_silu_grad(e, x);
     de[1] = adj_sigmoid_grad(adj_mul(adj_mul(e, dy), bend), s);

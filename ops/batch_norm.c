@@ -176,7 +176,8 @@ static adj_node *inverse_deviation(adj_node *stats, double epsilon)
     adj_node *var = row(stats, 1);
     if (var == NULL)
         return NULL;
-    return adj_div(adj_fill_like(var, 1), adj_sqrt(adj_add(var, adj_fill_like(var, epsilon))));
+    adj_node *deviation = adj_sqrt(adj_add(var, adj_fill_like(var, epsilon)));
+    return adj_div(adj_fill_like(var, 1), deviation);
 }
 
 /* x * v along the channels, in x's type. */
@@ -195,10 +196,10 @@ static void stats_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     double m = per_channel(x, a->format);
     adj_node *dmean = adj_scale(row(dy, 0), 1 / m), *dvar = adj_scale(row(dy, 1), 2 / m);
     adj_node *centred = adj_sub(wide, along(row(y, 0), x, a->format));
+    adj_node *of_mean = along(dmean, x, a->format);
+    adj_node *of_var = adj_mul(centred, along(dvar, x, a->format));
 
-    dx[0] =
-        in_dtype(adj_add(adj_mul(centred, along(dvar, x, a->format)), along(dmean, x, a->format)),
-                 x->type.dtype);
+    dx[0] = in_dtype(adj_add(of_var, of_mean), x->type.dtype);
 }
 
 /* Through y = xhat * gamma + beta with dgamma and dbeta known: dmean = -gamma*s * dbeta, dvar =
@@ -206,7 +207,8 @@ static void stats_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 static adj_node *to_stats(adj_node *gamma, adj_node *s, adj_node *dgamma, adj_node *dbeta)
 {
     adj_node *k = adj_mul(gamma, s);
-    return two_rows(adj_neg(adj_mul(k, dbeta)), adj_scale(adj_mul(adj_mul(k, s), dgamma), -0.5));
+    adj_node *dvar = adj_scale(adj_mul(adj_mul(k, s), dgamma), -0.5);
+    return two_rows(adj_neg(adj_mul(k, dbeta)), dvar);
 }
 
 static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -239,7 +241,8 @@ static void sums_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     adj_node *s = inverse_deviation(stats, a->epsilon);
 
     dx[0] = times(y->in[2], adj_mul(e, s), a->format);
-    dx[1] = to_stats(e, s, row(y, 0), row(y, 1));
+    adj_node *dbeta = row(y, 1), *dgamma = row(y, 0);
+    dx[1] = to_stats(e, s, dgamma, dbeta);
     dx[2] = adj_batch_norm(x, stats, e, row(dy, 1), a->epsilon, (adj_format)a->format);
 }
 
@@ -251,7 +254,8 @@ static adj_node *dot(adj_node *a, adj_node *b, int64_t format)
     for (int i = 0; i < a->type.shape.rank; i++)
         if (i != channel_axis(a, format))
             others.axis[others.n++] = i;
-    return adj_reduce_sum(adj_mul(in_dtype(a, dtype), in_dtype(b, dtype)), others);
+    adj_node *second = in_dtype(b, dtype);
+    return adj_reduce_sum(adj_mul(in_dtype(a, dtype), second), others);
 }
 
 /* y = k * (dy - q1 - xhat * q0) with k = gamma*s and q = sums / m. For the incoming e, E0 = sum(e *
@@ -268,15 +272,18 @@ static void grad_grad(adj_node *y, adj_node *e, adj_node *dx[])
     adj_node *e0 = row(esums, 0), *e1 = row(esums, 1);
     adj_node *q0 = adj_scale(row(y->in[4], 0), 1 / m), *q1 = adj_scale(row(y->in[4], 1), 1 / m);
     adj_node *kq0s = adj_mul(adj_mul(k, q0), s), *q0e0 = adj_mul(q0, e0);
-    adj_node *r = adj_sub(adj_sub(dot(e, dy, a->format), adj_mul(q1, e1)), q0e0);
-    adj_node *dvar = adj_mul(adj_mul(k, adj_square(s)), adj_sub(r, q0e0));
+    adj_node *q1e1 = adj_mul(q1, e1);
+    adj_node *r = adj_sub(adj_sub(dot(e, dy, a->format), q1e1), q0e0);
+    adj_node *rest = adj_sub(r, q0e0), *dvar = adj_mul(adj_mul(k, adj_square(s)), rest);
     adj_node *minus_k_m = adj_scale(k, -1 / m);
 
     dx[0] = times(e, adj_neg(kq0s), a->format);
-    dx[1] = two_rows(adj_mul(kq0s, e1), adj_scale(dvar, -0.5));
+    dvar = adj_scale(dvar, -0.5);
+    dx[1] = two_rows(adj_mul(kq0s, e1), dvar);
     dx[2] = adj_mul(s, r);
     dx[3] = times(e, k, a->format);
-    dx[4] = two_rows(adj_mul(minus_k_m, e0), adj_mul(minus_k_m, e1));
+    adj_node *second = adj_mul(minus_k_m, e1);
+    dx[4] = two_rows(adj_mul(minus_k_m, e0), second);
 }
 
 /* ---- builders ---- */

@@ -147,8 +147,8 @@ static void grad_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 
 static void sparse_loss_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    dx[0] = adj_mul(column(dy),
-                    adj_sparse_softmax_cross_entropy_grad(y->in[0], y->in[1], smoothing_of(y)));
+    adj_node *d = adj_sparse_softmax_cross_entropy_grad(y->in[0], y->in[1], smoothing_of(y));
+    dx[0] = adj_mul(column(dy), d);
     dx[1] = NULL;
 }
 
@@ -157,7 +157,8 @@ static void sparse_grad_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     adj_node *z = y->in[0], *labels = adj_cast(y->in[1], z->type.dtype);
     adj_node *zero = adj_fill(y->graph, z->type.dtype, (adj_shape){.rank = 0}, 0);
 
-    dx[0] = adj_mul(column(adj_greater_equal(labels, zero)), through_softmax(z, dy));
+    adj_node *d = through_softmax(z, dy);
+    dx[0] = adj_mul(column(adj_greater_equal(labels, zero)), d);
     dx[1] = NULL;
 }
 

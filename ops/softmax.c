@@ -32,7 +32,8 @@ static void softmax_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 
 static void log_softmax_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    dx[0] = adj_sub(dy, adj_mul(adj_exp(y), adj_reduce_sum(dy, rows)));
+    adj_node *sum = adj_reduce_sum(dy, rows);
+    dx[0] = adj_sub(dy, adj_mul(adj_exp(y), sum));
 }
 
 adj_node *adj_softmax(adj_node *x) { return adj_node_new1(&adj_op_softmax, x, NULL); }
