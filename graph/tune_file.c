@@ -139,9 +139,11 @@ static const char *read_entry(tuner *t, char *line, adj_status *status)
 /* Everything but tabs and ends of lines is printable. */
 static int is_text(const char *text, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
-        if ((text[i] < ' ' && text[i] != '\t' && text[i] != '\n') || text[i] == 0x7f)
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if ((c < ' ' && c != '\t' && c != '\n') || c >= 0x7f)
             return 0;
+    }
     return 1;
 }
 
