@@ -60,11 +60,12 @@ __attribute__((always_inline)) static inline void store_columns(float *p, column
 }
 
 /* To nearest even; the bf16 bits are the upper ones. What would make a NaN infinite or 0, ones in
- * all of its lower bits, does not occur: operands have zeros there, constants are plain NaNs. */
-__attribute__((always_inline)) static inline bits round_to_bf16(vector v)
+ * all of its lower bits, does not occur: operands have zeros there, constants are plain NaNs.
+ * By address: GCC 14 for aarch64 crashes on arguments and results of these types. */
+__attribute__((always_inline)) static inline void round_to_bf16(bits *rounded, const vector *v)
 {
-    bits b = (bits)v;
-    return b + 0x7fff + (b >> 16 & 1);
+    bits b = (bits)*v;
+    *rounded = b + 0x7fff + (b >> 16 & 1);
 }
 
 __attribute__((always_inline)) static inline columns load_row(const void *p, ptrdiff_t at, int what)
@@ -89,7 +90,11 @@ __attribute__((always_inline)) static inline columns store_row(void *p, ptrdiff_
         return c;
     }
     for (int k = 0; k < WIDE; k += 2) {
-        bits lower = round_to_bf16(c.v[k]) >> 16, upper = round_to_bf16(c.v[k + 1]) & UPPER;
+        bits lower, upper;
+        round_to_bf16(&lower, &c.v[k]);
+        round_to_bf16(&upper, &c.v[k + 1]);
+        lower >>= 16;
+        upper &= UPPER;
         ((half_pairs *)((uint16_t *)p + at))[k / 2] = lower | upper;
         c.v[k] = (vector)(lower << 16);
         c.v[k + 1] = (vector)upper;

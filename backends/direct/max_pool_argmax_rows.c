@@ -28,26 +28,30 @@ enum { LANES = 8 };
 enum { LANES = 4 };
 #endif
 
-typedef float floats __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef uint32_t words __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-typedef int16_t shorts __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+typedef float floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t ints __attribute__((vector_size(4 * LANES)));
+typedef uint32_t words __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef int16_t shorts __attribute__((vector_size(2 * LANES)));
+typedef int8_t bytes __attribute__((vector_size(LANES)));
+/* In memory, from any element on. GCC 14 for aarch64 crashes on arguments of such types. */
+typedef floats stored_floats __attribute__((aligned(4), may_alias));
+typedef halves stored_halves __attribute__((aligned(2), may_alias));
+typedef bytes stored_bytes __attribute__((aligned(1), may_alias));
 
 #ifdef MAX_POOL_BF16
 static inline floats get(const T *x)
 {
-    return (floats)(__builtin_convertvector(*(const halves *)x, words) << 16);
+    return (floats)(__builtin_convertvector(*(const stored_halves *)x, words) << 16);
 }
 
 static inline void put(T *y, floats v)
 {
-    *(halves *)y = __builtin_convertvector((words)v >> 16, halves);
+    *(stored_halves *)y = __builtin_convertvector((words)v >> 16, halves);
 }
 #else
-static inline floats get(const T *x) { return *(const floats *)x; }
-static inline void put(T *y, floats v) { *(floats *)y = v; }
+static inline floats get(const T *x) { return *(const stored_floats *)x; }
+static inline void put(T *y, floats v) { *(stored_floats *)y = v; }
 #endif
 
 /* As is_larger: only a NaN is not at most infinity. */
@@ -92,7 +96,8 @@ static void argmax_2x2(const window *v, float least, const T *x, T *y, uint8_t *
         first = pick(is_new, 3 - (ints){0}, first);
         m = choices(is_new, v3, m);
         put(y + c, choices(are_larger(m, floor), m, floor));
-        *(bytes *)(at + c) = __builtin_convertvector(__builtin_convertvector(first, shorts), bytes);
+        *(stored_bytes *)(at + c) =
+            __builtin_convertvector(__builtin_convertvector(first, shorts), bytes);
     }
 }
 
@@ -108,7 +113,7 @@ static void write_2x2(const window *v, const uint8_t *at, const T *dy, T *dx)
     const ptrdiff_t channels = v->pixel;
     for (ptrdiff_t c = 0; c < channels; c = next_vector(c, channels)) {
         const ints d = (ints)(get(dy + c) + 0);
-        const bytes first = *(const bytes *)(at + c);
+        const bytes first = *(const stored_bytes *)(at + c);
         put(dx + c, where(first == 0, d));
         put(dx + channels + c, where(first == 1, d));
         put(dx + v->row + c, where(first == 2, d));
