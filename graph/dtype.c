@@ -42,6 +42,23 @@ static half_format format_of(adj_dtype dtype)
     return (half_format){8, -126, 127, 7};
 }
 
+/* 2^e, for an e that a normal double has: conversions are too many for ldexp. */
+static double power_of_2(int e)
+{
+    uint64_t bits = (uint64_t)(e + 1023) << 52;
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* The exponent of a finite v; of a subnormal, one that is below any half type's. */
+static int exponent_of(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (int)(bits >> 52 & 0x7ff) - 1023;
+}
+
 /* The bits of v rounded to nearest even, straight from double: rounding through float would round
  * twice. */
 static uint16_t half_from_double(double v, half_format h)
@@ -56,12 +73,11 @@ static uint16_t half_from_double(double v, half_format h)
         return sign;
     if (isinf(magnitude))
         return (uint16_t)(sign | all_ones);
-    int e = ilogb(magnitude);
+    int e = exponent_of(magnitude);
     if (e < h.e_min)
         e = h.e_min; /* subnormal: the unit in the last place does not shrink further */
-    double units = nearbyint(ldexp(magnitude, h.precision - 1 - e)); /* ties to even */
-    double limit = ldexp(1, h.precision);
-    if (units >= limit) {
+    double units = nearbyint(magnitude * power_of_2(h.precision - 1 - e)); /* ties to even */
+    if (units >= power_of_2(h.precision)) {
         units /= 2;
         e++;
     }
@@ -81,9 +97,9 @@ static double half_to_double(uint16_t bits, half_format h)
     if (exponent == top)
         v = fraction != 0 ? NAN : INFINITY;
     else if (exponent == 0)
-        v = ldexp(fraction, h.e_min - h.fraction_bits);
+        v = fraction * power_of_2(h.e_min - h.fraction_bits);
     else
-        v = ldexp(fraction + hidden, exponent - 1 + h.e_min - h.fraction_bits);
+        v = (fraction + hidden) * power_of_2(exponent - 1 + h.e_min - h.fraction_bits);
     return bits & 0x8000 ? -v : v;
 }
 

@@ -85,16 +85,24 @@ static int meet(const oracle_sizes *s, const int at[7], term *t)
     const oracle_conv *a = &s->a;
     int n = at[0], oh = at[1], ow = at[2], o = at[3], kh = at[4], kw = at[5], i = at[6];
     int h = oh * a->sh + kh * a->dh - a->pad[0], w = ow * a->sw + kw * a->dw - a->pad[2];
+    if (h < 0 || h >= a->h || w < 0 || w >= a->w)
+        return 0;
     int groups = a->depthwise ? a->c : a->c / a->in;
     int group = o / (s->oc / groups);
     int c = a->depthwise ? group : group * a->in + i;
-    if (h < 0 || h >= a->h || w < 0 || w >= a->w)
-        return 0;
     t->x = image_index(a->format, &s->x, n, h, w, c);
     t->y = image_index(a->format, &s->y, n, oh, ow, o);
     t->w = a->depthwise ? ((kh * a->kw + kw) * a->c + c) * a->last + o % a->last
                         : ((kh * a->kw + kw) * a->in + i) * a->last + o;
     return 1;
+}
+
+/* The last place first, as a counter of kilometres does. */
+static void next(const int size[7], int at[7])
+{
+    int i = 6;
+    while (i >= 0 && ++at[i] == size[i])
+        at[i--] = 0;
 }
 
 double *oracle_convolve(const oracle_sizes *s, enum oracle_result wanted, const double *x,
@@ -103,17 +111,12 @@ double *oracle_convolve(const oracle_sizes *s, enum oracle_result wanted, const 
     const oracle_conv *a = &s->a;
     adj_shape shape = wanted == ORACLE_Y ? s->y : wanted == ORACLE_DX ? s->x : s->w;
     double *result = calloc((size_t)adj_shape_elems(shape) + 1, sizeof *result);
-    int size[7] = {a->n, s->oh, s->ow, s->oc, a->kh, a->kw, a->depthwise ? 1 : a->in}, at[7];
+    int size[7] = {a->n, s->oh, s->ow, s->oc, a->kh, a->kw, a->depthwise ? 1 : a->in}, at[7] = {0};
     int64_t total = 1;
     for (int i = 0; i < 7; i++)
         total *= size[i];
-    for (int64_t k = 0; k < total; k++) {
-        int64_t rest = k;
+    for (int64_t k = 0; k < total; k++, next(size, at)) {
         term t;
-        for (int i = 6; i >= 0; i--) {
-            at[i] = (int)(rest % size[i]);
-            rest /= size[i];
-        }
         if (!meet(s, at, &t))
             continue;
         if (wanted == ORACLE_Y)

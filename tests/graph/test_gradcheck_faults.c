@@ -303,11 +303,15 @@ static void find(const plant *p, int seed, const char *dtype)
     adj_graph_free(g);
 }
 
+/* A rule wrong at one element of 10000 is found by differences at each of them: a second a seed. */
+static int is_slow(const plant *p) { return p->kernel == NULL && p->fault == ONE_ELEMENT; }
+
 Test(gradcheck_faults, planted_faults)
 {
     for (int seed = 1; seed <= SEEDS; seed++)
         for (size_t i = 0; i < sizeof plants / sizeof *plants; i++)
-            find(&plants[i], seed, "f32");
+            if (!is_slow(&plants[i]) || seed % 5 == 0)
+                find(&plants[i], seed, "f32");
 }
 
 /* In the other types: the rules are checked in float64 whatever the type. */
@@ -316,7 +320,8 @@ Test(gradcheck_faults, planted_faults_in_other_types)
     static const char *const dtypes[] = {"f64", "f16", "bf16"};
     for (int seed = 1; seed <= 6; seed++)
         for (size_t i = 0; i < sizeof plants / sizeof *plants; i++)
-            find(&plants[i], seed, dtypes[seed % 3]);
+            if (!is_slow(&plants[i]) || seed == 1)
+                find(&plants[i], seed, dtypes[seed % 3]);
 }
 
 /* Every direction is reported, also those after the first that fails. */

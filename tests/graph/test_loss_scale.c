@@ -108,9 +108,10 @@ Test(loss_scale, tiny_gradients)
 static void expect_own_size(const subject *s, const char *what)
 {
     static const double scales[] = {1, 1024, 100, 0x1p-3};
+    float *want = fetched(s, "naive", ADJ_PRECISION_AS_BUILT, 0);
     for (int k = 0; k < BACKENDS; k++)
         for (size_t j = 0; j < sizeof scales / sizeof *scales; j++) {
-            float *want = fetched(s, "naive", ADJ_PRECISION_AS_BUILT, 0), *w = want;
+            float *w = want;
             float *got = fetched(s, backends[k], ADJ_PRECISION_F16, scales[j]), *g = got;
             for (int i = 0; i < s->n;
                  i++, w += elems(s->fetch[i - 1]), g += elems(s->fetch[i - 1])) {
@@ -126,9 +127,9 @@ static void expect_own_size(const subject *s, const char *what)
                               "%s on %s, scale %g: %d is %g times as large, error %g", what,
                               backends[k], scales[j], i, product / square, sqrt(error / square));
             }
-            free(want);
             free(got);
         }
+    free(want);
 }
 
 /* Whole networks: batch norm, residual sums, pools. */
