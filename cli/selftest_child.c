@@ -20,7 +20,8 @@ __attribute__((format(printf, 1, 2))) static int tell(const char *format, ...)
     return fflush(stdout) != 0 || failed;
 }
 
-/* The implementation that a plan takes; "" when oneDNN leaves the node to naive. */
+/* The implementation that a plan takes; "" when oneDNN leaves the node to naive, or computes it in
+ * another type: that is a case of that type. */
 static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quarantine,
                                     char text[64])
 {
@@ -31,7 +32,8 @@ static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quara
     text[0] = '\0';
     for (int i = 0; i < adj_exec_n_steps(e); i++) {
         adj_step_info s = adj_exec_step(e, i);
-        if (s.n_node > 0 && s.node == y && strcmp(s.backend, "onednn") == 0)
+        if (s.n_node > 0 && s.node == y && s.dtype == adj_node_type(y).dtype &&
+            strcmp(s.backend, "onednn") == 0)
             snprintf(text, 64, "%s", s.impl);
     }
     if (status != ADJ_OK)

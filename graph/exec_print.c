@@ -56,7 +56,7 @@ static void print_step(FILE *f, const adj_exec *e, int i)
         if (takes_over(e, s, s->prep.writer, s->prep.in_place, k) ||
             takes_over(e, s, s->prep.writer_too, s->prep.in_place_too, k))
             fputs(" (in place)", f);
-    if (s->prep.sums_by_threads && e->threads > 1)
+    if (s->prep.sums_by_threads)
         fputs(" (sums depend on the number of threads)", f);
     if (s->prep.scratch > 0)
         fprintf(f, " scratch %zu@%zu", s->prep.scratch, e->slot[s->scratch].offset);

@@ -53,6 +53,7 @@ adj_step_info adj_exec_step(const adj_exec *e, int i)
     if (s->kind != STEP_COPY)
         info.backend = e->backend[s->backend]->name;
     info.node = user_node(e, value);
+    info.dtype = value->type.dtype;
     info.bytes = bytes_of(e, s->in, s->n_in) + bytes_of(e, s->out, s->n_out);
     info.seconds = s->seconds;
     info.tuned_seconds = s->tuned;

@@ -497,6 +497,7 @@ typedef struct {
     size_t bytes;         /* read and written, scratch left out */
     double seconds;       /* of the last run; 0 unless profiled, or when it was not needed */
     double tuned_seconds; /* by which tune chose it, reorders included; 0: it did not */
+    adj_dtype dtype;      /* what it computes in: of its last node, which may differ from node's */
 } adj_step_info;
 ADJ_API int adj_exec_n_steps(const adj_exec *e);
 ADJ_API adj_step_info adj_exec_step(const adj_exec *e, int i);

@@ -55,7 +55,8 @@ static int adds_odd_outputs(const implementation *i) { return pairs_with_nothing
  * alone). */
 static int windows_overlap(const implementation *i)
 {
-    return i->geom->kh > i->geom->sh || i->geom->kw > i->geom->sw;
+    const adj_conv_geom *g = i->geom;
+    return (g->oh > 1 && g->kh > g->sh) || (g->ow > 1 && g->kw > g->sw);
 }
 
 static const char odd[] = "is wrong for an odd number of channels";

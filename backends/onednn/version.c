@@ -290,6 +290,8 @@ dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias
 
 /* ---- instruction sets ---- */
 
+enum { LATER = 1 << 30 };
+
 /* The first name of a set of bits is the one that is written; both majors know it if they know the
  * set. */
 static const struct {
@@ -311,6 +313,13 @@ static const struct {
     {"avx10_1_512", dnnl_cpu_isa_avx512_core_fp16},
     {"avx10_1_512_amx", dnnl_cpu_isa_avx512_core_amx},
     {"avx10_1_512_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
+#else /* 3.x has them; here no machine does, as a row for such a one may stand in a file */
+    {"avx2_vnni_2", LATER},
+    {"avx512_core_fp16", LATER},
+    {"avx512_core_amx_fp16", LATER},
+    {"avx10_1_512", LATER},
+    {"avx10_1_512_amx", LATER},
+    {"avx10_1_512_amx_fp16", LATER},
 #endif
 };
 enum { N_ISA = sizeof isas / sizeof *isas };

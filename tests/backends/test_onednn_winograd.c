@@ -86,8 +86,8 @@ static int is_offered(fixture *f, const adj_node *y)
 }
 
 /* Of sums in f32, with products of either sign: partial sums grow as a random walk does, and so do
- * their roundings. One after the other, the longest way, gives 0.28 times this. */
-static double rounding(double terms) { return ldexp(1, -24) * sqrt(terms); }
+ * their roundings. One after the other, the longest way, gives 0.56 times this. */
+static double rounding(double terms) { return ldexp(1, -25) * sqrt(terms); }
 
 static void expect_direction(fixture *f, adj_node *y, double terms, int *offered, int *used)
 {

@@ -80,6 +80,39 @@ Test(quarantine_file, is_obeyed)
     }
 }
 
+/* Rows for pools, by their own words. */
+Test(quarantine_file, holds_for_pools)
+{
+    static const struct {
+        const char *text;
+        int left_out, gradient_left_out;
+    } rows[] = {
+        {"* * avg_pool f32 * kh=2 tested\n", 1, 0},
+        {"* * avg_pool_backward f32 * sh=1,ic=16 tested\n", 0, 1},
+        {"* * * f32 * * tested\n", 1, 1},
+        {"* * forward f32 * * tested\n", 0, 0},
+    };
+    const adj_pool a = {.ksize = {1, 2, 2, 1}, .stride = {1, 1, 1, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        rig r = plan(rows[i].text, strlen(rows[i].text));
+        adj_node *x = adj_find(r.g, "x"), *y = adj_avg_pool(x, &a);
+        adj_node *dx = adj_avg_pool_grad(adj_node_type(x).shape, y, &a);
+        adj_exec_opts o = {
+            .n_fetch = 1, .fetch = &dx, .backend = "onednn", .quarantine = r.path, .no_fusion = 1};
+        adj_exec_free(r.e);
+        cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_OK, "%s", adj_exec_message(r.e));
+        for (int k = 0; k < adj_exec_n_steps(r.e); k++) {
+            adj_step_info s = adj_exec_step(r.e, k);
+            int is_pool = strcmp(s.op, "avg_pool") == 0;
+            if (!is_pool && strcmp(s.op, "avg_pool_grad") != 0)
+                continue;
+            int out = is_pool ? rows[i].left_out : rows[i].gradient_left_out;
+            cr_expect_str_eq(s.backend, out ? "naive" : "onednn", "%zu: %s", i, s.op);
+        }
+        rig_free(&r);
+    }
+}
+
 Test(quarantine_file, hostile_files_are_refused)
 {
     static char wide[2000];
@@ -95,7 +128,8 @@ Test(quarantine_file, hostile_files_are_refused)
         {"2.6 * forward f32 * * x\n", 0, "the version is wrong"},
         {"2.6.-3 * forward f32 * * x\n", 0, "the version is wrong"},
         {"* avx3 forward f32 * * x\n", 0, "unknown isa"},
-        {"* * sideways f32 * * x\n", 0, "unknown task (expected forward, backward_data, backward_weights, avg_pool"},
+        {"* * sideways f32 * * x\n", 0,
+         "unknown task (expected forward, backward_data, backward_weights, avg_pool"},
         {"* * forward f65 * * x\n", 0, "unknown dtype"},
         {"* * forward f32 * ic x\n", 0, "expected key=number"},
         {"* * forward f32 * ic=,kh=1 x\n", 0, "wrong number"},

