@@ -219,6 +219,10 @@ static adj_status take_trial(reader *r, pool *p, adj_config *config, trial *t)
 {
     r->wrong |= take_number(r, UINT64_MAX) != magic;
     take_into(r, config, sizeof *config);
+    config->name[sizeof config->name - 1] = '\0';
+    config->backend[sizeof config->backend - 1] = '\0';
+    config->isa[sizeof config->isa - 1] = '\0';
+    config->impl[sizeof config->impl - 1] = '\0';
     t->config = config;
     t->quarantine = take_text(r);
     t->runs = (int)take_number(r, 1000);

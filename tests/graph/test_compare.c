@@ -1,6 +1,7 @@
 /* test_compare.c - adj_compare finds planted faults, blames the right node, and nothing else. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -310,6 +311,35 @@ Test(compare, texts_from_elsewhere_end)
                      sizeof row->implementation - 1);
         cr_expect_eq(strlen(row->why), ADJ_WHY - 1);
     }
+    rig_free(&r);
+}
+
+/* A request whose texts do not end is one of a backend that does not exist. */
+static adj_status endless_request(void *user, const char *isa, const void *request, size_t bytes,
+                                  void **answer, size_t *answer_bytes, char *message, size_t size)
+{
+    (void)user, (void)isa, (void)message, (void)size;
+    char *copy = malloc(bytes);
+    memcpy(copy, request, bytes);
+    memset(copy + sizeof(uint64_t) + offsetof(adj_config, backend), 'b',
+           offsetof(adj_config, threads) - offsetof(adj_config, backend));
+    adj_status status = adj_trial_run(copy, bytes, answer, answer_bytes);
+    free(copy);
+    return status;
+}
+
+Test(compare, texts_of_a_request_end)
+{
+    static const char *const configs[] = {"naive:f64", "naive"};
+    rig r = rig_new();
+    adj_status status = rig_compare(
+        &r,
+        (adj_compare_opts){
+            .n_config = 2, .config = configs, .runs = 1, .guard = 1, .elsewhere = endless_request});
+    cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
+    adj_config_result whole = adj_comparison_result(r.c, 1);
+    cr_expect_eq(whole.verdict, ADJ_VERDICT_ERROR);
+    cr_expect_not_null(strstr(whole.reason, "unknown backend (got \"bbb"), "%s", whole.reason);
     rig_free(&r);
 }
 
