@@ -254,9 +254,10 @@ static adj_status build(adj_exec *e, adj_graph *g, const adj_exec_opts *o)
     if (root == NULL || select_backends(e, o) != ADJ_OK ||
         copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
-        form_groups(e, n_root, root) != ADJ_OK || tune_open(e, o) != ADJ_OK ||
-        plan_steps(e) != ADJ_OK || plan_fixed(e) != ADJ_OK || plan_memory(e) != ADJ_OK ||
-        bind(e) != ADJ_OK)
+        form_groups(e, n_root, root) != ADJ_OK || check_values(e) != ADJ_OK ||
+        tune_open(e, o) != ADJ_OK || plan_steps(e) != ADJ_OK || plan_fixed(e) != ADJ_OK ||
+        plan_memory(e) != ADJ_OK ||
+        check_memory(e, e->info.arena_bytes + e->info.storage_bytes) != ADJ_OK || bind(e) != ADJ_OK)
         return e->status;
     initialise(e, o->seed);
     if (e->canaries)

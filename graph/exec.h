@@ -206,6 +206,11 @@ enum { CANARY = 64 };                            /* bytes on each side */
 void draw_canaries(const adj_exec *e, int step); /* NONE: those of kept slots */
 adj_status check_canaries(adj_exec *e, int step);
 
+/* memory_need.c: ADJ_ENOMEM where the bytes obviously cannot be had, and the same of all values
+ * that have to be there at one time. Requires: groups. */
+adj_status check_memory(adj_exec *e, size_t bytes);
+adj_status check_values(adj_exec *e);
+
 /* memory.c: lifetimes, what is computed in place, offsets in the arena. Requires: all steps. */
 adj_status plan_memory(adj_exec *e);
 

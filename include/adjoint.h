@@ -458,7 +458,8 @@ typedef struct {
 
 /* Plans the fetches and updates. The executor works on a private copy: the graph may grow
  * afterwards. *out is a handle to ask for the message even on failure (NULL only when out of
- * memory) and must be freed in every case. */
+ * memory) and must be freed in every case. ADJ_ENOMEM also where malloc's memory obviously would
+ * not do: the message says how much is needed and how much is there. */
 ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
 ADJ_API void adj_exec_free(adj_exec *e);
 ADJ_API const char *adj_exec_message(const adj_exec *e);

@@ -1,0 +1,137 @@
+/* memory_need.c - refuses a plan that obviously does not fit into the memory that is left, with how
+ * much of it is there. That is better than running out of it: oneDNN 2.6.3 crashes then.
+ *
+ * Asked twice: before kernels are prepared, of values that have to be there at one time however
+ * they are laid out; and of the whole plan before its memory is allocated. Only memory that malloc
+ * provides is looked at: a caller's allocator knows its own. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec.h"
+#include "memory_left.h"
+
+/* What is smaller is not worth looking at the system for. */
+static const size_t considerable = (size_t)16 << 20;
+
+/* Can malloc provide it? It may keep memory free inside the address space. */
+static int can_be_had(size_t bytes)
+{
+    void *volatile p = malloc(bytes); /* volatile: the compiler must not leave it out */
+    int had = p != NULL;
+    free(p);
+    return had;
+}
+
+static adj_status refuse_plan(adj_exec *e, size_t bytes, memory_left left)
+{
+    return exec_fail(e, ADJ_ENOMEM,
+                     "adj_exec_new: out of memory (needs %zu bytes at least, %s leaves %zu)", bytes,
+                     left.what, left.bytes);
+}
+
+adj_status check_memory(adj_exec *e, size_t bytes)
+{
+    if (bytes < considerable || e->pool.allocator.alloc != default_allocator().alloc)
+        return ADJ_OK;
+    memory_left left = address_space_left();
+    if (bytes > left.bytes && !can_be_had(bytes))
+        return refuse_plan(e, bytes, left);
+    left = physical_memory_left("");
+    /* What the system says is an estimate: an eighth more may be there. */
+    if (bytes > left.bytes && bytes - left.bytes > left.bytes / 8)
+        return refuse_plan(e, bytes, left);
+    return ADJ_OK;
+}
+
+/* ---- a first estimate ---- */
+
+typedef struct {
+    const adj_exec *e;
+    int *born, *dies; /* by id: the group that computes it; the last one that reads it, itself or as
+                         a view. NONE: no memory of its own in the arena for certain */
+    char *varies;     /* by id: computed in every run */
+} lives;
+
+static size_t bytes_of(const adj_node *n)
+{
+    return (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype);
+}
+
+static const adj_node *without_views(const adj_node *n)
+{
+    while (n->op->flags & ADJ_OP_VIEW)
+        n = n->in[0];
+    return n;
+}
+
+static void dies_after(lives *l, const adj_node *value, int group)
+{
+    int *last = &l->dies[without_views(value)->id];
+    *last = group > *last ? group : *last;
+}
+
+/* What follows from seldom set leaves alone is computed at other times. */
+static void find_varying(lives *l)
+{
+    const adj_exec *e = l->e;
+    for (int i = 0; i < e->n_leaf; i++)
+        l->varies[e->leaf[i].node->id] = e->leaf[i].node->op == &adj_op_input;
+    for (int i = 0; i < e->n_update; i++)
+        l->varies[e->leaf[e->update[i].leaf].node->id] = 1;
+    for (int id = 0; id < e->graph->n_node; id++)
+        for (int k = 0; k < e->graph->node[id]->n_in; k++)
+            l->varies[id] |= l->varies[e->graph->node[id]->in[k]->id];
+}
+
+/* A value that never leaves its group has no memory; a next value may be computed in its leaf's. */
+static void find_lives(lives *l)
+{
+    const adj_exec *e = l->e;
+    for (int g = 0; g < e->n_group; g++)
+        for (int i = 0; i < e->group[g].n; i++)
+            if (!(e->group[g].node[i]->op->flags & ADJ_OP_VIEW))
+                l->born[e->group[g].node[i]->id] = g;
+    for (int g = 0; g < e->n_group; g++)
+        for (int i = 0; i < e->group[g].n; i++) {
+            const adj_node *n = e->group[g].node[i];
+            for (int k = 0; k < n->n_in && !(n->op->flags & ADJ_OP_VIEW); k++)
+                dies_after(l, n->in[k], g);
+        }
+    for (int i = 0; i < e->n_fetch; i++)
+        dies_after(l, e->image[e->fetched[i]->id], e->n_group);
+}
+
+/* The largest sum of values that are there when a group begins, or at the end. */
+static size_t least_arena(const lives *l, size_t change[])
+{
+    size_t live = 0, most = 0;
+    for (int id = 0; id < l->e->graph->n_node; id++)
+        if (l->varies[id] && l->born[id] != NONE && l->dies[id] > l->born[id]) {
+            change[l->born[id] + 1] += bytes_of(l->e->graph->node[id]);
+            change[l->dies[id] + 1] -= bytes_of(l->e->graph->node[id]); /* modulo the type's size */
+        }
+    for (int g = 0; g <= l->e->n_group; g++) {
+        live += change[g];
+        most = live > most ? live : most;
+    }
+    return most;
+}
+
+adj_status check_values(adj_exec *e)
+{
+    const int n = e->graph->n_node;
+    lives l = {.e = e,
+               .born = exec_alloc(e, (size_t)n, sizeof *l.born),
+               .dies = exec_alloc(e, (size_t)n, sizeof *l.dies),
+               .varies = exec_alloc(e, (size_t)n, 1)};
+    size_t *change = exec_alloc(e, (size_t)e->n_group + 3, sizeof *change), leaves = 0;
+    if (e->status != ADJ_OK)
+        return e->status;
+    for (int id = 0; id < n; id++)
+        l.born[id] = l.dies[id] = NONE;
+    find_varying(&l);
+    find_lives(&l);
+    for (int i = 0; i < e->n_leaf; i++)
+        leaves += e->leaf[i].node->op != &adj_op_const ? bytes_of(e->leaf[i].node) : 0;
+    return check_memory(e, leaves + least_arena(&l, change));
+}
