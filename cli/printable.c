@@ -26,7 +26,7 @@ int printable(const char *text, char piece[PIECE])
     }
     n = n > 0 ? n : 1;
     for (int k = 0; k < n; k++)
-        snprintf(piece + 4 * k, 5, "\\x%02x", (unsigned char)text[k]);
+        piece += snprintf(piece, 5, "\\x%02x", (unsigned char)text[k]);
     return n;
 }
 

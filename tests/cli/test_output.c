@@ -146,17 +146,18 @@ Test(output, names_from_a_weight_file)
 
 Test(output, paths)
 {
-    run_harmlessly((const char *[]){"eval", "--weights", "/nowhere/" WILD, NULL}, 1,
+    static const char nowhere[] = "/nowhere/" WILD;
+    run_harmlessly((const char *[]){"eval", "--weights", nowhere, NULL}, 1,
                    " \\xc2\\x9b2J \\xe2\\x80\\xae: ");
-    run_harmlessly((const char *[]){"train", "--data", "/nowhere/" WILD, NULL}, 1, "No such file");
-    run_harmlessly((const char *[]){"train", "--out", "/nowhere/" WILD, NULL}, 1, "No such file");
+    run_harmlessly((const char *[]){"train", "--data", nowhere, NULL}, 1, "No such file");
+    run_harmlessly((const char *[]){"train", "--out", nowhere, NULL}, 1, "No such file");
     run_harmlessly((const char *[]){"train", "--" WILD, NULL}, 3, "unknown option --\\x1b");
     run_harmlessly((const char *[]){WILD, NULL}, 3, "unknown command");
     run_harmlessly((const char *[]){"gradcheck", "--op", "relu", "--in", "1,1,1,2", "--quarantine",
-                                    "/nowhere/" WILD, NULL},
+                                    nowhere, NULL},
                    1, "quarantine file");
     run_harmlessly((const char *[]){"compare", "--op", "relu", "--in", "1,1,1,2", "--quarantine",
-                                    "/nowhere/" WILD, NULL},
+                                    nowhere, NULL},
                    1, "quarantine file");
     folder dir = small_data();
     char wild[300];
