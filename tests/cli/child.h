@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/temporary.h"
+
 enum { PRINTED = 1 << 16, ARGUMENTS = 64 };
 
 typedef struct {
@@ -27,7 +29,7 @@ typedef struct {
  * that is negative to a temporary file. */
 static inline child child_start(const char *const arguments[], int out)
 {
-    child c = {.out = tmpfile(), .err = tmpfile()};
+    child c = {.out = temporary_stream(), .err = temporary_stream()};
     const char *build = getenv("BUILD");
     char tool[256], *argv[ARGUMENTS] = {tool};
 

@@ -186,9 +186,9 @@ Test(bench_cli, tune)
 
 Test(bench_cli, profile_and_trace)
 {
-    char path[] = "/tmp/adjoint-bench-XXXXXX";
+    const temporary file = temporary_file();
+    const char *path = file.s;
     json_error_t e;
-    close(mkstemp(path));
     run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--profile", "--json", "--trace",
                                path, NULL});
     json_t *j = printed(), *rows = json_object_get(j, "profile");

@@ -68,8 +68,8 @@ Test(compare_cli, table)
 Test(compare_cli, json)
 {
     json_error_t e;
-    char path[] = "/tmp/adjoint-compare-XXXXXX";
-    close(mkstemp(path));
+    const temporary file = temporary_file();
+    const char *path = file.s;
     run_small((const char *[]){"--json", path, "--configs", "naive:f64,naive:nchw", NULL});
     cr_assert_eq(f.status, 0, "%s", f.err);
     json_t *all = json_load_file(path, 0, &e);
@@ -218,8 +218,8 @@ Test(compare_cli, guard_and_a_hang)
 
 Test(compare_cli, selftest)
 {
-    char path[] = "/tmp/adjoint-selftest-XXXXXX";
-    close(mkstemp(path));
+    const temporary file = temporary_file();
+    const char *path = file.s;
     const char *arguments[ARGUMENTS] = {"selftest", "--cases", "16", "--out", path};
     run_tool(arguments, &f);
     cr_assert_eq(f.status, 3, "%s", f.err);

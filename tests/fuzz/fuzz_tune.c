@@ -16,6 +16,7 @@
 #include "adjoint.h"
 #include "fuzz/memory_file.h"
 #include "fuzz/must.h"
+#include "tests/temporary.h"
 
 enum { FETCHES = 4, ELEMS = 2048, MOST_TEXT = 1 << 16, FIELDS = 6, NAMED = 10 };
 
@@ -27,7 +28,7 @@ typedef struct {
     size_t header;                /* its bytes that come before the entries */
     int n_entry;
     const char *entry[NAMED], *end;
-    char folder[40], path[64], partial[80];
+    char folder[64], path[80], partial[96];
 } subject;
 
 static subject s;
@@ -102,8 +103,8 @@ static void make_folder(void)
 {
     strcpy(s.folder, "/dev/shm/adjoint-fuzz-XXXXXX");
     if (mkdtemp(s.folder) == NULL) {
-        strcpy(s.folder, "/tmp/adjoint-fuzz-XXXXXX");
-        must(mkdtemp(s.folder) != NULL);
+        memcpy(s.folder, temporary_folder().s, sizeof s.folder);
+        must(s.folder[0] != '\0');
     }
     snprintf(s.path, sizeof s.path, "%s/tune", s.folder);
     snprintf(s.partial, sizeof s.partial, "%s.partial", s.path);

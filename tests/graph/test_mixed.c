@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
+#include "tests/temporary.h"
 
 enum { BATCH = 4 };
 
@@ -203,7 +204,7 @@ Test(mixed, unknown_precision)
 static void count_updates(const adj_exec *e, int *all, int *in_place)
 {
     char line[4096];
-    FILE *f = tmpfile();
+    FILE *f = temporary_stream();
     adj_exec_print(f, e);
     rewind(f);
     while (fgets(line, sizeof line, f) != NULL) {

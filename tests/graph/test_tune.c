@@ -231,7 +231,7 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
     cr_assert_eq(adj_exec_stats(e).timed, 4);
     for (int i = 0; i < 4; i++)
         cr_assert_str_eq(adj_exec_step(e, i).impl, "fast:1");
-    FILE *f = tmpfile();
+    FILE *f = temporary_stream();
     char text[4096] = "";
     adj_exec_print(f, e);
     rewind(f);

@@ -9,13 +9,14 @@
 #include <unistd.h>
 
 #include "adjoint.h"
+#include "tests/temporary.h"
 
 static char folder[64], file[128];
 
 static void make_folder(void)
 {
-    strcpy(folder, "/tmp/adjoint-tune-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    memcpy(folder, temporary_folder().s, sizeof folder);
+    cr_assert_str_not_empty(folder);
     snprintf(file, sizeof file, "%s/tune", folder);
 }
 

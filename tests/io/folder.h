@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/temporary.h"
+
 typedef struct {
     char path[64];
 } folder;
@@ -19,8 +21,9 @@ typedef struct {
 
 static inline folder folder_new(void)
 {
-    folder f = {"/tmp/adjoint-test-XXXXXX"};
-    cr_assert_not_null(mkdtemp(f.path));
+    folder f;
+    memcpy(f.path, temporary_folder().s, sizeof f.path);
+    cr_assert_str_not_empty(f.path);
     return f;
 }
 
