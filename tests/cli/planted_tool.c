@@ -4,6 +4,8 @@
 #include "adjoint_check.h"
 #include "tests/cli/planted.h"
 
+/* The names are the linker's. */
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
 adj_status __real_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
 adj_status __wrap_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
 adj_status __real_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
@@ -22,3 +24,4 @@ adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_co
     o.backends = planted_backends();
     return __real_adj_compare(g, &o, out);
 }
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
