@@ -108,12 +108,23 @@ static int step_says(const char *plan, const char *op, const char *word)
     return 0;
 }
 
+/* Reorders that the plan counts are steps that it shows. Whether oneDNN wants any (its filters
+ * packed), is its own affair. */
+static int shows_its_reorders(const char *plan)
+{
+    const char *counted = strchr(plan, '(');
+    int shown = 0;
+    for (const char *line = plan; (line = strchr(line, '\n')) != NULL; line++)
+        shown += strncmp(line + 1 + strspn(line + 1, " 0123456789"), "reorder ", 8) == 0;
+    return counted != NULL && strtol(counted + 1, NULL, 10) == shown;
+}
+
 Test(mix, the_plan_says_where_and_why)
 {
     static char plan[1 << 14];
     print_plan("onednn", ADJ_F32, plan, sizeof plan);
     cr_assert(step_says(plan, "conv2d", "[onednn "), "%s", plan);
-    cr_assert(step_says(plan, "reorder", "->"), "%s", plan); /* the filters are packed */
+    cr_assert(shows_its_reorders(plan), "%s", plan);
     print_plan("onednn,conv2d=naive", ADJ_F32, plan, sizeof plan);
     cr_assert(step_says(plan, "conv2d", "[naive "), "%s", plan);
     cr_assert(step_says(plan, "depthwise_conv2d_native", "[direct "), "%s", plan);
