@@ -4,7 +4,9 @@
  * b_i|, u the rounding unit of the result and u_acc that of the accumulator. A gradient that takes
  * N kernels rounds N results and adds up L = the sum of their L. Where the node is linear, S is the
  * gradient of the absolute values. Elsewhere intermediate values may be larger than the result and
- * cancel: S is then at least the largest of |dx| and |dy|, and the bound is taken several times. */
+ * cancel: S is then at least the largest of |dx| and |dy|, and the bound is taken several times. So
+ * it is where the node is linear, but a kernel on the way is not in what another one has rounded:
+ * dy (1 - tanh(x)^2) has the error of tanh(x), which may be several units, times 2 tanh(x) dy. */
 #include <math.h>
 
 #include "gradcheck.h"
@@ -51,7 +53,18 @@ double terms_of(const adj_node *n)
 typedef struct {
     double kernels, terms, unit;
     const adj_node *most; /* the node with the longest sums */
+    int bends;            /* a value that a kernel rounded is read by one not linear in it */
 } cost;
+
+/* Does a kernel, not a leaf, make n's operand k, and is n not linear in it? */
+static int bends_operand(const adj_node *n, int k)
+{
+    const adj_node *x = n->in[k];
+    while (x->n_in > 0 && (x->op->flags & ADJ_OP_VIEW))
+        x = x->in[0];
+    return x->n_in > 0 && adj_is_float(x->type.dtype) &&
+           !(n->op->linear_in >> (k < 31 ? k : 31) & 1);
+}
 
 /* What dx needs: nodes with operands, but for views. */
 static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
@@ -66,8 +79,10 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
         const adj_node *n = g->node[id];
         if (!need[id] || n->n_in == 0)
             continue;
-        for (int k = 0; k < n->n_in; k++)
+        for (int k = 0; k < n->n_in; k++) {
             need[n->in[k]->id] = 1;
+            c->bends |= bends_operand(n, k);
+        }
         if (n->op->flags & ADJ_OP_VIEW)
             continue;
         c->kernels++;
@@ -91,7 +106,6 @@ adj_status bound_open(subject *s, int leaf, bound *b)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
     int64_t n = leaf_elems(s, leaf);
-    int linear = leaf_is_linear(s, leaf);
     cost c;
     adj_status status = cost_of(s, s->tested.dx[leaf], &c);
     double **all = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *all), least = 0;
@@ -103,6 +117,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     if ((status = backward_magnitudes(s, all)) != ADJ_OK)
         return status;
 
+    int linear = leaf_is_linear(s, leaf) && !c.bends;
     double unit_acc = c.unit < 0x1p-24 ? c.unit : 0x1p-24;
     if (!linear)
         least = fmax(largest(s->dx_ref[leaf], n), largest(s->dy, s->n_y));
