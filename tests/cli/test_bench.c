@@ -204,7 +204,7 @@ Test(bench_cli, profile_and_trace)
     for (size_t i = 0; i < n; i++) {
         const json_t *event = json_array_get(events, i), *row = json_array_get(rows, i);
         cr_assert_str_eq(json_string_value(json_object_get(event, "ph")), "X");
-        cr_assert_geq(number(event, "ts"), at - 1e-3);
+        cr_assert_geq(number(event, "ts"), at - 1e-3 - 1e-8 * at); /* printed with nine digits */
         at = number(event, "ts") + number(event, "dur");
         cr_assert(is_about(number(event, "dur"), number(row, "us")) || number(row, "us") == 0);
         cr_assert_str_eq(json_string_value(json_object_get(event, "cat")),
