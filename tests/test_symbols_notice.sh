@@ -15,7 +15,7 @@ with() {
     cp "$BUILD"/libadjoint.a "$BUILD"/libadjoint.so* "$BUILD"/libadjoint_io.a "$BUILD"/libadjoint_io.so* "$folder/build"
     printf '%s\n' "$1" >"$folder/fault.c"
     $cc -O1 -fPIC -fopenmp -fvisibility=hidden -c "$folder/fault.c" -o "$folder/fault.o" &&
-        ${CROSS:-}ar r "$folder/build/libadjoint.a" "$folder/fault.o" 2>"$folder/ar" &&
+        "${CROSS:-}ar" r "$folder/build/libadjoint.a" "$folder/fault.o" 2>"$folder/ar" &&
         $cc -shared -Wl,-soname,"$(basename "$BUILD"/libadjoint.so.[0-9]*)" -o "$folder/build/$(basename "$BUILD"/libadjoint.so.[0-9]*)" \
             -Wl,--whole-archive "$folder/build/libadjoint.a" -Wl,--no-whole-archive -ldnnl -fopenmp -lm || exit 1
     BUILD=$folder/build tests/test_symbols.sh >"$folder/findings" 2>&1
