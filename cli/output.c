@@ -1,5 +1,8 @@
 /* output.c - see output.h. */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "adjoint_io.h"
 #include "command.h"
@@ -12,29 +15,76 @@ static int is_file(const output_file *f)
     return f->path != NULL && !(f->kind == OUTPUT_OR_STDOUT && is_stdout(f->path));
 }
 
-static int check(const char *command, const output_file *f, adj_file_id *id)
+/* A device may be named twice, and is itself whatever is written to it. */
+static int is_device(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
+}
+
+/* Who closes a pipe tells its reader that it has ended: so it stays open from here on, for the
+ * command's own opening. */
+static int hold_pipe(const char *command, const output_file *f)
+{
+    struct stat s;
+    if (stat(f->path, &s) != 0 || !S_ISFIFO(s.st_mode) ||
+        open(f->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC) >= 0)
+        return CONTINUE;
+    return complain(command, EXIT_FAILED, "%s: %s: %s", f->option, f->path,
+                    errno == ENXIO ? "is a pipe that nobody reads" : strerror(errno));
+}
+
+static int check(const char *command, const output_file *f)
 {
     char message[ADJ_MESSAGE];
-    if (f->path[0] == '\0')
-        return complain(command, EXIT_USAGE, "%s: the file's name is empty", f->option);
-    if (adj_file_check(f->path, f->kind != OUTPUT_REPLACED, id, message, sizeof message) != ADJ_OK)
+    if (adj_file_check(f->path, f->kind != OUTPUT_REPLACED, message, sizeof message) != ADJ_OK)
+        return complain(command, EXIT_FAILED, "%s: %s", f->option, message);
+    return f->kind == OUTPUT_REPLACED ? CONTINUE : hold_pipe(command, f);
+}
+
+static int identify(const char *command, const output_file *f, int partial, adj_file_id *id)
+{
+    char message[ADJ_MESSAGE];
+    if (adj_file_identify(f->path, partial, id, message, sizeof message) != ADJ_OK)
         return complain(command, EXIT_FAILED, "%s: %s", f->option, message);
     return CONTINUE;
 }
 
+/* Whether the file is the other one, or what the other one is called while it is written. */
+static int compare(const char *command, const output_file *f, const output_file *other)
+{
+    adj_file_id id, of_other;
+    if (is_device(f->path))
+        return CONTINUE;
+    int status = identify(command, f, 0, &id);
+    for (int partial = 0; partial <= (other->kind == OUTPUT_REPLACED) && status == CONTINUE;
+         partial++) {
+        status = identify(command, other, partial, &of_other);
+        if (status == CONTINUE && memcmp(&id, &of_other, sizeof id) == 0)
+            status = complain(command, EXIT_USAGE, "%s and %s name one file (%s%s)", other->option,
+                              f->option, f->path,
+                              partial ? ", which the first is called until it is whole" : "");
+    }
+    return status;
+}
+
 int check_outputs(const char *command, int n, const output_file file[])
 {
-    enum { MOST = 8 };
-    adj_file_id id[MOST];
     int status = CONTINUE;
-    for (int i = 0; i < n && i < MOST && status == CONTINUE; i++) {
+    for (int i = 0; i < n && status == CONTINUE; i++) {
         if (!is_file(&file[i]))
             continue;
-        status = check(command, &file[i], &id[i]);
+        if (file[i].path[0] == '\0')
+            return complain(command, EXIT_USAGE, "%s: the file's name is empty", file[i].option);
         for (int k = 0; k < i && status == CONTINUE; k++)
-            if (is_file(&file[k]) && memcmp(&id[k], &id[i], sizeof id[i]) == 0)
-                status = complain(command, EXIT_USAGE, "%s and %s name one file (%s)",
-                                  file[k].option, file[i].option, file[i].path);
+            if (is_file(&file[k])) {
+                status = compare(command, &file[i], &file[k]);
+                if (status == CONTINUE && file[i].kind == OUTPUT_REPLACED)
+                    status = compare(command, &file[k], &file[i]);
+            }
     }
+    for (int i = 0; i < n && status == CONTINUE; i++)
+        if (is_file(&file[i]))
+            status = check(command, &file[i]);
     return status;
 }

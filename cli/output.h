@@ -15,7 +15,8 @@ typedef struct {
 } output_file;
 
 /* Prints what is wrong: an empty name and two options that name one file are wrong usage, what
- * cannot be written, or is no regular file, fails. CONTINUE or an exit status. */
+ * cannot be written fails: of what is replaced all but regular files, in place a folder, or a pipe
+ * that nobody reads. Pipes stay open from here on. CONTINUE or an exit status. */
 int check_outputs(const char *command, int n, const output_file file[]);
 
 /* Whether the name of an OUTPUT_OR_STDOUT is the output's. */

@@ -5,6 +5,7 @@
 
 #include "exec.h"
 
+#define TUNE_BEGIN "adjoint tune" /* of every tune file, whatever its version */
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
 
 typedef struct { /* the winner for a key; strings live in the tuner's pool */

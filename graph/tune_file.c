@@ -10,13 +10,12 @@
  * kernels. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "new_file.h"
 #include "tune.h"
 
 enum { MOST_BYTES = 8 << 20, MOST_ENTRIES = 10000, MOST_CANDIDATES = 1000, FIELDS = 6 };
@@ -169,6 +168,9 @@ static const char *read_lines(tuner *t, char *line, int *n_line, adj_status *sta
     return wrong;
 }
 
+/* Whether it was once written here. Another file is never replaced, whatever it is called. */
+static int is_ours(const char *text) { return strncmp(text, TUNE_BEGIN, strlen(TUNE_BEGIN)) == 0; }
+
 adj_status tune_read(adj_exec *e)
 {
     tuner *t = e->tuner;
@@ -178,9 +180,13 @@ adj_status tune_read(adj_exec *e)
     const char *wrong = load(t, &text, &size, &status);
     int line = 0;
 
-    t->may_write = wrong == NULL || text != NULL;
-    if (status != ADJ_OK || (wrong == NULL && text == NULL))
+    if (status != ADJ_OK)
         return status;
+    t->may_write = wrong == NULL && (text == NULL || size == 0 || is_ours(text));
+    if (wrong == NULL && text == NULL)
+        return ADJ_OK;
+    if (wrong == NULL && !t->may_write)
+        wrong = "is no tune file, and stays as it is";
     if (wrong == NULL && !is_text(text, size))
         wrong = "is not text";
     if (wrong == NULL && (size < header || memcmp(text, t->header, header) != 0))
@@ -203,8 +209,9 @@ adj_status tune_read(adj_exec *e)
 
 static int writes_entry(const tune_entry *entry) { return entry->kernel != NULL; }
 
-static int write_text(const tuner *t, FILE *f)
+static int write_text(FILE *f, void *user)
 {
+    const tuner *t = user;
     int n = 0, skip = -MOST_ENTRIES; /* the newest are last, and kept */
     for (int i = 0; i < t->n_entry; i++)
         skip += writes_entry(&t->entry[i]);
@@ -218,67 +225,15 @@ static int write_text(const tuner *t, FILE *f)
         n++;
     }
     fprintf(f, "end %d\n", n);
-    return fflush(f) == 0 && !ferror(f) && fsync(fileno(f)) == 0;
-}
-
-/* The empty file of that name under a lock; -1: another process is at it, or it cannot be made. The
- * name is always the same, so that a killed process leaves at most one behind. */
-static int open_partial(const char *name)
-{
-    struct stat held, named;
-    int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &held) == 0 && S_ISREG(held.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-        lstat(name, &named) == 0 && named.st_ino == held.st_ino && named.st_dev == held.st_dev &&
-        ftruncate(fd, 0) == 0)
-        return fd;
-    close(fd);
-    return -1;
-}
-
-/* The old file or the new one is there whenever the process dies; the new one has the old one's
- * mode. */
-static int replace(const tuner *t, const char *target, const char *name)
-{
-    struct stat old;
-    int fd = open_partial(name);
-    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (f == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return 0;
-    }
-    int done = (stat(target, &old) != 0 || fchmod(fd, old.st_mode & 07777) == 0) &&
-               write_text(t, f) && rename(name, target) == 0;
-    if (!done)
-        unlink(name);
-    fclose(f); /* and with it the lock, not before the name is free for others */
-    return done;
-}
-
-/* What the path's symbolic links lead to, if that exists: links stay. */
-static const char *target_of(tuner *t)
-{
-    char resolved[PATH_MAX];
-    return realpath(t->path, resolved) != NULL ? pool_string(&t->pool, resolved) : t->path;
+    return ferror(f);
 }
 
 void tune_write(adj_exec *e)
 {
     tuner *t = e->tuner;
-    static const char partial[] = ".partial";
+    const char *why = "";
     if (t->path == NULL || !t->may_write || !t->changed)
         return;
-    const char *target = target_of(t);
-    size_t size = target != NULL ? strlen(target) + sizeof partial : 0;
-    char *name = target != NULL ? pool_alloc(&t->pool, size, 1) : NULL;
-    if (name != NULL)
-        snprintf(name, size, "%s%s", target, partial);
-    errno = 0;
-    if (name == NULL || !replace(t, target, name))
-        note(e, "tune file %.200s cannot be written: %s", t->path,
-             name == NULL ? "out of memory"
-             : errno != 0 ? strerror(errno)
-                          : "it is in use");
+    if (new_file_write(t->path, 0, write_text, t, &why) != ADJ_OK)
+        note(e, "tune file %.200s cannot be written: %s", t->path, why);
 }

@@ -75,21 +75,25 @@ ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_n
 
 /* Lets write fill FILE.partial, flushes it to the disk and renames it: the file is either the old
  * one or the whole new one. write returns 0 on success. A symbolic link stays: what it leads to is
- * replaced, or made. The new file has the old one's mode, and its owner as far as that is
- * permitted. What a killed process left of FILE.partial is written over by the next; processes that
- * write one file at once wait for each other. message (may be NULL) gets the sentence, at most size
- * bytes. */
+ * replaced, or made. The new file has the old one's mode and owner as far as that is permitted; if
+ * the group cannot be kept, the new one may do no more than everybody. What a killed process left
+ * of FILE.partial is removed by the next; processes that write one file at once wait for each
+ * other. message (may be NULL) gets the sentence, at most size bytes. */
 ADJ_API adj_status adj_file_replace(const char *path, int (*write)(FILE *f, void *user), void *user,
                                     char *message, size_t size);
+/* Whether a file could be written now: in place, or replaced as above. It and its folder are left
+ * as they are, but for a FILE.partial that was left behind. What is there and is no regular file is
+ * not replaced; in place, what is no folder and can be opened will do. A pipe is not opened: that
+ * waits for its reader, and closing it tells the reader that it has ended. */
+ADJ_API adj_status adj_file_check(const char *path, int in_place, char *message, size_t size);
 
 typedef struct { /* equal (memcmp) for names of one file: by other spellings, links, hard links */
     uint64_t device, number; /* of the file; of one that is not there yet, of its folder, */
     char name[256];          /* and its name there */
 } adj_file_id;
-/* Whether a file could be written now: in place, or replaced as above. It and its folder are left
- * as they are. What is there and is no regular file is refused. */
-ADJ_API adj_status adj_file_check(const char *path, int in_place, adj_file_id *id, char *message,
-                                  size_t size);
+/* partial: not of the file, but of the FILE.partial that adj_file_replace would use. */
+ADJ_API adj_status adj_file_identify(const char *path, int partial, adj_file_id *id, char *message,
+                                     size_t size);
 
 /* ---- tensors in files: safetensors ---- */
 

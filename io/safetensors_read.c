@@ -164,6 +164,8 @@ static adj_status check_cover(adj_tensors *t, int64_t data_at)
     return ADJ_OK;
 }
 
+#define CHANGED ", or was changed by what kept the keys " SUM_KEY "*"
+
 /* The header's checksum; a file with none of its own for the tensors either needs none. */
 static adj_status check_header_sum(adj_tensors *t)
 {
@@ -182,7 +184,8 @@ static adj_status check_header_sum(adj_tensors *t)
         return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
     if (strcmp(got, expected) != 0)
         return fail(t, ADJ_EIO, LENGTH_BYTES,
-                    "the header is damaged (its checksum: got %s, expected %.8s)", got, expected);
+                    "the header is damaged (its checksum: got %s, expected %.8s)" CHANGED, got,
+                    expected);
     return ADJ_OK;
 }
 
@@ -200,7 +203,7 @@ static adj_status check_data_sum(adj_tensors *t, const json_t *metadata, const e
     sum_data(e->public.data, e->end - e->begin, got);
     if (strcmp(got, expected) != 0)
         return fail(t, ADJ_EIO, data_at + e->begin,
-                    "tensor %.80s: its data is damaged (checksum: got %s, expected %.8s)",
+                    "tensor %.80s: its data is damaged (checksum: got %s, expected %.8s)" CHANGED,
                     e->public.name, got, expected);
     return ADJ_OK;
 }

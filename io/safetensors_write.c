@@ -126,7 +126,7 @@ static adj_status write_file(const place *p, int fd, const char *text, const adj
 static adj_status replace_file(const place *p, const char *text, const adj_tensor *t, int n,
                                const int *order)
 {
-    replacement r;
+    new_file r;
     adj_status status = io_replace_begin(p, &r);
     if (status != ADJ_OK)
         return status;

@@ -334,8 +334,47 @@ Test(tune, truncated_and_hostile)
     memset(hostile + n - 6, 'x', 40000);
     expect_ignored(hostile, n - 6 + 40000, "end is missing");
     memset(hostile, 0xff, sizeof hostile);
+    memcpy(hostile, text, 12); /* "adjoint tune" */
     expect_ignored(hostile, sizeof hostile, "not text");
     free(text);
+    remove_folder();
+}
+
+/* Another file, whose name was given by mistake, is never replaced. */
+Test(tune, other_files_stay)
+{
+    static const char *const others[] = {"{\"a\":1}\n", "adjoint tun", "\n", " adjoint tune 1\n",
+                                         "\x10"
+                                         "binary"};
+    make_folder();
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        size_t n;
+        write_text(others[i], strlen(others[i]));
+        for (int twice = 0; twice < 2; twice++) {
+            outcome o = plan(tuned(), 64);
+            cr_expect(o.timed == 2 && strstr(o.note, "is ignored: is no tune file, and stays"),
+                      "%s: %s", others[i], o.note);
+        }
+        char *text = read_text(&n);
+        cr_expect_str_eq(text, others[i]);
+        free(text);
+    }
+    remove_folder();
+}
+
+/* A link that leads to no file yet: the file is made, the link stays. */
+Test(tune, a_dangling_link_is_followed)
+{
+    char place[128];
+    struct stat s;
+    make_folder();
+    snprintf(place, sizeof place, "%s/place", folder);
+    cr_assert_eq(symlink("place", file), 0);
+    cr_expect_str_eq(plan(tuned(), 64).note, "");
+    cr_expect(lstat(file, &s) == 0 && S_ISLNK(s.st_mode));
+    cr_expect(lstat(place, &s) == 0 && S_ISREG(s.st_mode));
+    cr_expect_eq(plan(tuned(), 64).remembered, 1);
+    unlink(place);
     remove_folder();
 }
 

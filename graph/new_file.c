@@ -1,0 +1,266 @@
+/* new_file.c - replaces a file by one that is whole, or leaves it as it is.
+ *
+ * The bytes go to FILE.partial beside the old one, are flushed to the disk, and the new file takes
+ * the old one's name. A lock keeps two writers of one file apart. A symbolic link stays: the file
+ * that it leads to is replaced, or made. The new file is nobody else's from before the first byte
+ * is in it: it has the old one's mode and owner as far as that is permitted, and where it is not,
+ * fewer may read it rather than more. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "new_file.h"
+
+static const char suffix[] = ".partial";
+static const char in_use[] = "another process is writing it";
+
+static adj_status fail(adj_status status, const char *sentence, const char **why)
+{
+    *why = sentence;
+    return status;
+}
+
+static adj_status system_error(const char **why)
+{
+    return errno == ENOMEM ? fail(ADJ_ENOMEM, "out of memory", why)
+                           : fail(ADJ_EIO, strerror(errno), why);
+}
+
+/* ---- names ---- */
+
+/* What the link at path says, seen from the link's folder; NULL with errno on failure. */
+static char *read_link(const char *path)
+{
+    char to[4096];
+    ssize_t n = readlink(path, to, sizeof to);
+    if (n < 0 || (size_t)n == sizeof to) {
+        errno = n < 0 ? errno : ENAMETOOLONG;
+        return NULL;
+    }
+    const char *slash = strrchr(path, '/');
+    size_t folder = to[0] != '/' && slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    char *joined = malloc(folder + (size_t)n + 1);
+    if (joined == NULL)
+        return NULL;
+    memcpy(joined, path, folder);
+    memcpy(joined + folder, to, (size_t)n);
+    joined[folder + (size_t)n] = '\0';
+    return joined;
+}
+
+char *new_file_target(const char *path)
+{
+    enum { MOST_LINKS = 40 };
+    struct stat s;
+    char *name = strdup(path);
+    for (int i = 0; name != NULL && lstat(name, &s) == 0 && S_ISLNK(s.st_mode); i++) {
+        char *next = i < MOST_LINKS ? read_link(name) : NULL;
+        errno = i < MOST_LINKS ? errno : ELOOP;
+        free(name);
+        name = next;
+    }
+    return name;
+}
+
+static int same_inode(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* Whether the name is that of the open file. */
+static int is_named(int fd, const char *name)
+{
+    struct stat held, named;
+    return fstat(fd, &held) == 0 && lstat(name, &named) == 0 && same_inode(&named, &held);
+}
+
+/* The name of path's file in *target and what is there in *old, whose st_nlink is 0 if that is
+ * nothing. A link of /proc may read as a name that leads elsewhere. */
+static adj_status find_target(const char *path, char **target, struct stat *old, const char **why)
+{
+    struct stat named;
+    *old = (struct stat){0};
+    if (path[0] == '\0')
+        return fail(ADJ_EARG, "the file's name is empty", why);
+    int there = stat(path, old) == 0;
+    if (!there && errno != ENOENT)
+        return system_error(why);
+    if (there && !S_ISREG(old->st_mode)) /* never rename over a device */
+        return fail(ADJ_EIO, "is not a regular file", why);
+    *target = new_file_target(path);
+    if (*target == NULL)
+        return system_error(why);
+    int found = lstat(*target, &named) == 0;
+    if (found != there || (found && !same_inode(&named, old)))
+        return fail(ADJ_EIO, "its link leads to no name", why);
+    return ADJ_OK;
+}
+
+/* ---- the new file ---- */
+
+/* Waits for the lock, but not for ever. 0: it is held, or there are no locks on this file system.
+ */
+static int lock(int fd, int wait)
+{
+    enum { TRIES = 200, PAUSE = 50 * 1000 * 1000 };
+    const struct timespec pause = {0, PAUSE};
+    for (int i = 0; i < (wait ? TRIES : 1); i++) {
+        if (i > 0)
+            nanosleep(&pause, NULL);
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR))
+            return 0;
+    }
+    return -1;
+}
+
+/* Takes away what is there under the new file's name: a killed process left it behind, or another
+ * one is writing it, which is waited for. Nothing is ever written into it: it may be another
+ * user's, or have another name as well. */
+static adj_status clear_name(const char *name, int wait, const char **why)
+{
+    struct stat s;
+    if (lstat(name, &s) != 0)
+        return errno == ENOENT ? ADJ_OK : system_error(why);
+    if (!S_ISREG(s.st_mode))
+        return fail(ADJ_EIO, "its .partial is there and is not a regular file", why);
+    const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int fd = open(name, O_WRONLY | flags);
+    if (fd < 0)
+        fd = open(name, O_RDONLY | flags);
+    int locked = fd < 0 || lock(fd, wait) == 0; /* who may not open it cannot ask whose it is */
+    adj_status status = locked ? ADJ_OK : fail(ADJ_EIO, in_use, why);
+    if (locked && (fd < 0 || is_named(fd, name)) && unlink(name) != 0 && errno != ENOENT)
+        status = system_error(why);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+/* The empty file of that name, made by this process and locked. The name is always the same, so
+ * that a killed process leaves at most one behind. Between making it and locking it another process
+ * may have taken it for a left one: then again. */
+static adj_status open_new(new_file *f, mode_t mode, int wait, const char **why)
+{
+    enum { TRIES = 100 };
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    for (int i = 0; i < TRIES; i++) {
+        f->fd = open(f->partial, flags, mode);
+        if (f->fd < 0 && errno != EEXIST)
+            return system_error(why);
+        if (f->fd >= 0) {
+            if (lock(f->fd, wait) == 0 && is_named(f->fd, f->partial))
+                return ADJ_OK;
+            close(f->fd);
+            f->fd = -1;
+        }
+        adj_status status = clear_name(f->partial, wait, why);
+        if (status != ADJ_OK)
+            return status;
+    }
+    return fail(ADJ_EIO, in_use, why);
+}
+
+/* Owner first: changing it may take bits of the mode away. A group that is another than the old
+ * one may do no more than everybody. The owner may write until the end, or whoever finds the file
+ * of a killed process could not even ask for its lock. */
+static adj_status keep_mode(new_file *f, const struct stat *old, const char **why)
+{
+    struct stat s;
+    if (old->st_nlink == 0)
+        return fstat(f->fd, &s) == 0 ? (f->mode = s.st_mode & 0777, ADJ_OK) : system_error(why);
+    int kept =
+        fchown(f->fd, old->st_uid, old->st_gid) == 0 || fchown(f->fd, (uid_t)-1, old->st_gid) == 0;
+    if (fstat(f->fd, &s) != 0)
+        return system_error(why);
+    f->mode = old->st_mode & 0777;
+    if (!kept || s.st_gid != old->st_gid)
+        f->mode &= ~(mode_t)070 | (f->mode & 07) << 3;
+    return fchmod(f->fd, f->mode | 0200) == 0 ? ADJ_OK : system_error(why);
+}
+
+/* The rename itself reaches the disk with the folder. Not every file system can do that: no error.
+ */
+static void flush_folder(char *name)
+{
+    int fd = open(dirname(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+adj_status new_file_begin(new_file *f, const char *path, int wait, const char **why)
+{
+    struct stat old;
+    *f = (new_file){.fd = -1};
+    adj_status status = find_target(path, &f->target, &old, why);
+    if (status == ADJ_OK) {
+        size_t size = strlen(f->target) + sizeof suffix;
+        f->partial = malloc(size);
+        if (f->partial == NULL)
+            status = fail(ADJ_ENOMEM, "out of memory", why);
+        else
+            snprintf(f->partial, size, "%s%s", f->target, suffix);
+    }
+    if (status == ADJ_OK) /* what may be secret is never open to others, not even empty */
+        status = open_new(f, old.st_nlink == 0 ? 0666 : 0600, wait, why);
+    if (status == ADJ_OK)
+        status = keep_mode(f, &old, why);
+    return status == ADJ_OK ? ADJ_OK : new_file_end(f, status, why);
+}
+
+/* Flushed, with its last mode and the old one's name. */
+static adj_status finish(const new_file *f, const char **why)
+{
+    if (!is_named(f->fd, f->partial))
+        return fail(ADJ_EIO, "its .partial was taken away", why);
+    if ((!(f->mode & 0200) && fchmod(f->fd, f->mode) != 0) || fsync(f->fd) != 0 ||
+        rename(f->partial, f->target) != 0)
+        return system_error(why);
+    return ADJ_OK;
+}
+
+adj_status new_file_end(new_file *f, adj_status status, const char **why)
+{
+    if (f->fd >= 0) {
+        if (status == ADJ_OK)
+            status = finish(f, why);
+        if (status != ADJ_OK && is_named(f->fd, f->partial))
+            unlink(f->partial);
+        close(f->fd); /* and with it the lock, not before the name is free for others */
+        if (status == ADJ_OK)
+            flush_folder(f->partial);
+    }
+    free(f->partial);
+    free(f->target);
+    *f = (new_file){.fd = -1};
+    return status;
+}
+
+adj_status new_file_write(const char *path, int wait, int (*write)(FILE *f, void *user), void *user,
+                          const char **why)
+{
+    new_file f;
+    adj_status status = new_file_begin(&f, path, wait, why);
+    if (status != ADJ_OK)
+        return status;
+    int fd = dup(f.fd); /* the stream closes its own; the lock stays */
+    FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (stream == NULL) {
+        status = system_error(why);
+        if (fd >= 0)
+            close(fd);
+    } else {
+        errno = 0;
+        int failed = write(stream, user) != 0;
+        failed |= fclose(stream) != 0;
+        if (failed)
+            status = errno != 0 ? system_error(why) : fail(ADJ_EIO, "cannot be written", why);
+    }
+    return new_file_end(&f, status, why);
+}
