@@ -44,14 +44,29 @@ static void put(FILE *f, const char *text, int lines)
 
 void put_lines(FILE *f, const char *text) { put(f, text, 1); }
 
+/* Formatted twice, once with another byte for the format's own ends of lines: where the two differ
+ * is such an end, which no argument can forge. */
 void put_text(FILE *f, const char *format, ...)
 {
-    char text[SENTENCE];
-    va_list args;
+    char text[SENTENCE], marked[SENTENCE], other[SENTENCE], *line = text;
+    va_list args, again;
+    snprintf(other, sizeof other, "%s", format);
+    for (char *c = other; (c = strchr(c, '\n')) != NULL;)
+        *c = '\r';
     va_start(args, format);
+    va_copy(again, args);
     vsnprintf(text, sizeof text, format, args);
+    vsnprintf(marked, sizeof marked, other, again);
+    va_end(again);
     va_end(args);
-    put(f, text, 1);
+    for (size_t i = 0, n = strlen(text); i < n; i++)
+        if (text[i] != marked[i]) {
+            text[i] = '\0';
+            put(f, line, 0);
+            fputc('\n', f);
+            line = text + i + 1;
+        }
+    put(f, line, 0);
 }
 
 void say(const char *format, ...)

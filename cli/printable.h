@@ -15,9 +15,10 @@ int printable(const char *text, char piece[PIECE]);
 
 /* As printf prints, on a line of its own: an end of a line in the text is escaped. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* As fprintf, for lines and tables: ends of lines stay. */
+/* As fprintf, for lines and tables: the format's ends of lines stay, those of the arguments are
+ * escaped. */
 void put_text(FILE *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Text of any length. */
+/* Text of any length; its ends of lines stay. */
 void put_lines(FILE *f, const char *text);
 
 #endif

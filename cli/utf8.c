@@ -43,13 +43,20 @@ json_t *json_text(const char *text)
     return string;
 }
 
+/* DEL, C1, and what is no character in XML. */
+static int is_odd(uint32_t code)
+{
+    return (code >= 0x7f && code <= 0x9f) || code == 0xfffe || code == 0xffff;
+}
+
 void write_escaped(FILE *f, const char *text)
 {
     uint32_t code;
     for (int n; *text != '\0'; text += n > 0 ? n : 1) {
         n = utf8_character(text, &code);
-        if (n == 0)
-            fprintf(f, "\\x%02x", (unsigned char)*text);
+        if (n == 0 || is_odd(code))
+            for (int k = 0; k < (n > 0 ? n : 1); k++)
+                fprintf(f, "\\x%02x", (unsigned char)text[k]);
         else if (*text == '&')
             fputs("&amp;", f);
         else if (*text == '<')

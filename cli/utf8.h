@@ -12,7 +12,8 @@
 int utf8_character(const char *s, uint32_t *code);
 /* A string; NULL only when out of memory. text == NULL: null. */
 json_t *json_text(const char *text);
-/* Text for an attribute or an element of XML or HTML. */
+/* Text for an attribute or an element of XML or HTML. DEL, C1, U+FFFE and U+FFFF are bytes of no
+ * character there. */
 void write_escaped(FILE *f, const char *text);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/printable.h"
+#include "cli/utf8.h"
 
 static const struct {
     const char *text, *printed;
@@ -65,6 +66,35 @@ Test(printable, characters)
     }
 }
 
+/* Only the format ends lines, whatever bytes an argument has. */
+Test(printable, forged_lines)
+{
+    char text[80] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    put_text(f, "\n%s\n\n  %s %d\n", "\n\r\x01", "a\r\n", 7);
+    put_text(f, "%s", "\n");
+    fclose(f);
+    cr_expect_str_eq(text, "\n\\x0a\\x0d\\x01\n\n  a\\x0d\\x0a 7\n\\x0a");
+}
+
+static void expect_escaped(const char *from, const char *to)
+{
+    char text[80] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    write_escaped(f, from);
+    fclose(f);
+    cr_expect_str_eq(text, to);
+}
+
+/* U+007E, DEL, U+0080, U+009F, U+00A0, U+FFFD, U+FFFE, U+FFFF, U+10000. */
+Test(printable, xml)
+{
+    expect_escaped("~\x7f<", "~\\x7f&lt;");
+    expect_escaped("\xc2\x80\xc2\x9f\xc2\xa0", "\\xc2\\x80\\xc2\\x9f\xc2\xa0");
+    expect_escaped("\xef\xbf\xbd\xef\xbf\xbe\xef\xbf\xbf\xf0\x90\x80\x80",
+                   "\xef\xbf\xbd\\xef\\xbf\\xbe\\xef\\xbf\\xbf\xf0\x90\x80\x80");
+}
+
 Test(printable, lines)
 {
     char text[80] = "";
@@ -72,5 +102,5 @@ Test(printable, lines)
     put_text(f, "%s %d\n", "a\x1b\nb", 7);
     put_lines(f, "\xe2\x80\xae\n\n");
     fclose(f);
-    cr_expect_str_eq(text, "a\\x1b\nb 7\n\\xe2\\x80\\xae\n\n");
+    cr_expect_str_eq(text, "a\\x1b\\x0ab 7\n\\xe2\\x80\\xae\n\n");
 }
