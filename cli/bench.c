@@ -74,9 +74,11 @@ int command_bench(int argc, char **argv)
 {
     bench_opts o;
     int status = bench_parse(&o, argc, argv);
-    const output_file trace = {"--trace", o.trace, OUTPUT_IN_PLACE};
-    if (status == CONTINUE)
-        status = check_outputs("bench", 1, &trace);
+    if (status == CONTINUE) {
+        const output_file files[] = {{"--trace", o.trace, OUTPUT_IN_PLACE},
+                                     {"--tune-file", o.tune_file, OUTPUT_REPLACED}};
+        status = check_outputs("bench", sizeof files / sizeof files[0], files);
+    }
     if (status != CONTINUE)
         return status;
     if (o.op.op != NULL)

@@ -31,7 +31,7 @@ static void list_settings(train_opts *o, option list[SETTINGS])
         {"shift", "", "", OPTION_INTEGER, &o->shift, 0, MOST_SHIFT},
         {"seed", "", "", OPTION_INTEGER, &o->seed, 0, 9e15},
         {"lr", "", "", OPTION_REAL, &o->lr, 1e-12, 1e6},
-        {"threads", "", "", OPTION_INTEGER, &o->threads, 0, 1024},
+        {"threads", "", "", OPTION_INTEGER, &o->threads, 0, MOST_THREADS},
     };
     memcpy(list, all, sizeof all);
 }
@@ -203,8 +203,10 @@ static void note_threads(const train_opts *given, const train_opts *there)
 {
     long long before = there->threads;
     if (before == 0)
-        return;
-    if (given->threads != UNSET && given->threads != before)
+        complain("train", EXIT_OK,
+                 "the checkpoint does not say with how many threads its run began: its weights may "
+                 "come out otherwise");
+    else if (given->threads != UNSET && given->threads != before)
         complain("train", EXIT_OK,
                  "--threads: the checkpoint is of a run with %lld (got %lld): its weights may come "
                  "out otherwise",

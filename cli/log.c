@@ -1,5 +1,31 @@
 /* log.c - see log.h. */
+#include <sys/stat.h>
+
 #include "log.h"
+
+/* Whether a run before could not write the last line to its end. */
+static int ends_in_a_line(const char *path)
+{
+    struct stat s;
+    int last = '\n';
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode)) /* a pipe must not be read */
+        return 1;
+    FILE *f = fopen(path, "r");
+    if (f != NULL && fseek(f, -1, SEEK_END) == 0)
+        last = fgetc(f);
+    if (f != NULL)
+        fclose(f);
+    return last == '\n';
+}
+
+FILE *log_open(const char *path, int append)
+{
+    int whole = !append || ends_in_a_line(path);
+    FILE *f = fopen(path, append ? "a" : "w");
+    if (f != NULL && !whole)
+        fputc('\n', f); /* a failure is the next line's */
+    return f;
+}
 
 int log_line(FILE *f, json_t *object)
 {

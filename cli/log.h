@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/* append: behind what is there, on a line of its own. NULL with errno on failure. */
+FILE *log_open(const char *path, int append);
 /* Writes the object as a line at once, and frees it; f == NULL: only that. 0 on success. */
 int log_line(FILE *f, json_t *object);
 

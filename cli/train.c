@@ -71,6 +71,7 @@ static int check_files(const train_opts *o)
 {
     const output_file files[] = {{"--out", o->out, OUTPUT_REPLACED},
                                  {"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
+                                 {"--tune-file", o->tune_file, OUTPUT_REPLACED},
                                  {"--log", o->log, OUTPUT_IN_PLACE}};
     return check_outputs("train", sizeof files / sizeof files[0], files);
 }
@@ -124,7 +125,7 @@ static int start(training *t)
         status = open_networks(t);
     if (status != CONTINUE)
         return status;
-    if (o->log != NULL && (t->log = fopen(o->log, o->resume ? "a" : "w")) == NULL)
+    if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
         return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
     t->order = calloc((size_t)t->train->n, sizeof *t->order);
     if (t->order == NULL)
@@ -329,6 +330,13 @@ static int run(training *t)
     return interrupted ? EXIT_SIGNAL + interrupted : EXIT_OK;
 }
 
+/* No more than a checkpoint may say. */
+static int default_threads(void)
+{
+    int n = omp_get_max_threads();
+    return n < MOST_THREADS ? n : MOST_THREADS;
+}
+
 int command_train(int argc, char **argv)
 {
     train_opts o;
@@ -341,7 +349,7 @@ int command_train(int argc, char **argv)
     if (status == CONTINUE) {
         set_train_defaults(&o);
         if (o.threads == 0) /* a checkpoint says how many there were */
-            o.threads = omp_get_max_threads();
+            o.threads = default_threads();
         omp_set_num_threads((int)o.threads);
         status = start(&t);
     }

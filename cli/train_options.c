@@ -70,7 +70,7 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--seed", "N", "of initial values and shuffling; default: 1", OPTION_INTEGER, &o->seed, 0,
          9e15},
         {"--backend", "NAME", "onednn (default) or naive", OPTION_TEXT, &o->backend, 0, 0},
-        {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, 1024},
+        {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, MOST_THREADS},
         {"--tune", "", "times the candidates of each step first and takes the fastest", OPTION_FLAG,
          &o->tune, 0, 0},
         {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's", OPTION_TEXT,

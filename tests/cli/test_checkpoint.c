@@ -313,6 +313,11 @@ Test(checkpoint, distrusted)
         put_changed(t, bad.s, changes[i].key, changes[i].value);
         expect_refused(&f, bad.s, NULL, NULL, changes[i].words);
     }
+    put_changed(t, bad.s, "threads", "0"); /* as it was written once */
+    w = training(&f, (const char *[]){"--resume", "--checkpoint", bad.s, NULL});
+    run_tool(w.word, &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "does not say with how many threads"), "%s", r.err);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         expect_refused(&f, file.s, others[i].option, others[i].value, "is another there");
     put_images(&other, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", ADJ_TRAIN, 89);

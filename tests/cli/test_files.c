@@ -27,10 +27,22 @@ static const call refused[] = {
     {1, "/none/x: No such file", {"train", "--out", "@/none/x"}},
     {1, "/file/x: Not a directory", {"train", "--checkpoint", "@/file/x"}},
     {1, "/pipe: is not a regular file", {"train", "--out", "@/pipe"}},
-    {1, "/pipe: is not a regular file", {"train", "--log", "@/pipe"}},
+    {1, "/pipe: is a pipe that nobody reads", {"train", "--log", "@/pipe"}},
     {1, "/pipe: is not a regular file", {"train", "--checkpoint", "@/pipe"}},
-    {1, "--log: @: is not a regular file", {"train", "--log", "@"}},
-    {1, "--log: /dev/null: is not a regular file", {"train", "--log", "/dev/null"}},
+    {1, "--log: @: is a folder", {"train", "--log", "@"}},
+    {1, "--out: /dev/null: is not a regular file", {"train", "--out", "/dev/null"}},
+    {1, "--tune-file: @/none/x: No such file", {"train", "--tune", "--tune-file", "@/none/x"}},
+    {3,
+     "--checkpoint and --tune-file name one file",
+     {"train", "--tune", "--tune-file", "@/file", "--checkpoint", "@/soft"}},
+    {3,
+     "--trace and --tune-file name one file",
+     {"bench", "--model", "lenet5", "--tune", "--tune-file", "@/a", "--trace", "@/a"}},
+    {3,
+     "--out and --log name one file (@/file.partial, which the first is called until",
+     {"train", "--out", "@/soft", "--log", "@/file.partial"}},
+    {3, "name one file (@/a.partial, ", {"train", "--checkpoint", "@/a.partial", "--out", "@/a"}},
+    {3, "name one file (@/a.partial, ", {"train", "--checkpoint", "@/a", "--out", "@/a.partial"}},
     {3, "--out and --checkpoint name one file", {"train", "--out", "@/a", "--checkpoint", "@/a"}},
     {3, "--out and --log name one file", {"train", "--out", "@/a", "--log", "@/./a"}},
     {3,
@@ -41,14 +53,14 @@ static const call refused[] = {
      {"train", "--out", "@/soft", "--checkpoint", "@/file"}},
     {3, "--out and --log name one file", {"train", "--out", "@/dangling", "--log", "@/none yet"}},
     {1,
-     "--trace: @/pipe: is not a regular file",
+     "--trace: @/pipe: is a pipe that nobody reads",
      {"bench", "--model", "lenet5", "--seconds", "0", "--trace", "@/pipe"}},
     {3, "--trace: the file's name is empty", {"bench", "--model", "lenet5", "--trace", ""}},
-    {1, "--json: @/pipe: is not a regular file", {"gradcheck", CONV, "--json", "@/pipe"}},
+    {1, "--json: @/pipe: is a pipe that nobody reads", {"gradcheck", CONV, "--json", "@/pipe"}},
     {1, "--junit: @/none/x: No such file", {"gradcheck", CONV, "--junit", "@/none/x"}},
     {3, "--json and --junit name one file", {"gradcheck", CONV, "--json", "@/a", "--junit", "@/a"}},
-    {1, "--html: @/pipe: is not a regular file", {"compare", CONV, "--html", "@/pipe"}},
-    {1, "--csv: @: is not a regular file", {"compare", CONV, "--csv", "@"}},
+    {1, "--html: @/pipe: is a pipe that nobody reads", {"compare", CONV, "--html", "@/pipe"}},
+    {1, "--csv: @: is a folder", {"compare", CONV, "--csv", "@"}},
     {3, "--junit: the file's name is empty", {"compare", CONV, "--junit", ""}},
     {3,
      "--json and --html name one file",
@@ -92,6 +104,21 @@ Test(files, refused_before_the_work, .timeout = 300)
     }
     struct stat s;
     cr_expect(stat(file.s, &s) == 0 && s.st_size == 8);
+    folder_remove(&f);
+}
+
+/* A file that exists under the name of another's new one is not emptied before it is noticed. */
+Test(files, partial_is_not_emptied)
+{
+    static finished r;
+    struct stat s;
+    folder f = folder_new();
+    const file_name out = in_folder(&f, "w"), log = in_folder(&f, "w.partial");
+    put_file(log.s, "precious", 8);
+    run_tool((const char *[]){"train", "--out", out.s, "--log", log.s, NULL}, &r);
+    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
+    cr_expect(stat(log.s, &s) == 0 && s.st_size == 8);
+    cr_expect_eq(files_in(&f), 1);
     folder_remove(&f);
 }
 
@@ -143,6 +170,28 @@ Test(files, closed_streams)
     folder_remove(&f);
 }
 
+/* Devices and pipes that are read are written to as they are. */
+Test(files, devices_and_pipes, .timeout = 120)
+{
+    static const char *const ways[] = {
+        "$tool --json /dev/null --junit /dev/null",
+        "$tool --json /dev/stdout 2>err | grep -q '{'",
+        "{ cat fifo >copy & sleep 0.2; $tool --json fifo && wait && test -s copy; }",
+    };
+    const char *build = getenv("BUILD");
+    folder f = folder_new();
+    char tool[4096], command[8192];
+    cr_assert_not_null(realpath(build != NULL ? build : "build", tool));
+    cr_assert_eq(mkfifo(in_folder(&f, "fifo").s, 0600), 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(command, sizeof command,
+                 "cd %s && tool='timeout 30 %s/adjoint gradcheck --op relu --in 2,3' && %s >out",
+                 f.path, tool, ways[i]);
+        cr_expect_eq(exit_status(system(command)), 0, "%s", command);
+    }
+    folder_remove(&f);
+}
+
 static void expect_string(const json_t *object, const char *key, const char *part)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -187,7 +236,7 @@ Test(files, names_that_are_not_utf8)
     cr_expect_not_null(all);
     json_decref(all);
     file_name tune = in_folder(&f, "tune\xff");
-    put_file(tune.s, "rubbish", 7);
+    put_file(tune.s, "adjoint tune rubbish", 20);
     run_tool((const char *[]){"bench", "--model", "lenet5", "--batch", "2", "--seconds", "0",
                               "--backend", "naive", "--tune", "--tune-file", tune.s, "--json",
                               NULL},

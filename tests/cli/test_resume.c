@@ -81,12 +81,21 @@ Test(resume, a_hundred_flipped_bits)
     folder_remove(&f);
 }
 
+/* Until the file is there or the child has ended. */
+static void wait_for_file(const child *c, const char *path)
+{
+    siginfo_t ended = {0};
+    while (access(path, F_OK) != 0 && ended.si_pid == 0) {
+        pause_ms(2);
+        cr_assert_eq(waitid(P_PID, (id_t)c->pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+    }
+}
+
 /* Runs until the first checkpoint is there, then sends the signal; the exit status. */
 static int stop_by(int number, const char *const arguments[], const char *checkpoint, finished *r)
 {
     child c = child_start(arguments, -1);
-    while (access(checkpoint, F_OK) != 0)
-        pause_ms(2);
+    wait_for_file(&c, checkpoint);
     kill(c.pid, number);
     child_finish(&c, r);
     return r->status;
@@ -123,8 +132,7 @@ Test(resume, nohup_is_respected)
     child c = child_start((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "100000",
                                            "--checkpoint", file.s, NULL},
                           -1);
-    while (access(file.s, F_OK) != 0)
-        pause_ms(2);
+    wait_for_file(&c, file.s);
     kill(c.pid, SIGHUP);
     pause_ms(300);
     kill(c.pid, SIGTERM);
@@ -197,5 +205,31 @@ Test(resume, disk_full)
     expect_checkpoint(out.s, "model", "lenet5");
     expect_checkpoint(file.s, "epoch", "1"); /* the old one */
     cr_expect_eq(files_in(&f), 6);
+    folder_remove(&f);
+}
+
+/* A full disk left half a line of the log: the next run's begin on a line of their own. */
+Test(resume, half_a_line_of_the_log)
+{
+    static finished r;
+    static uint8_t text[MOST];
+    static const char half[] = "{\"event\":\"epoch\",\"ep";
+    folder f = small_data();
+    const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log");
+    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", "--checkpoint",
+                              file.s, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    put_file(log.s, half, strlen(half));
+    for (int i = 0; i < 2; i++) {
+        run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", file.s,
+                                  "--log", log.s, NULL},
+                 &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+    }
+    text[read_file(log.s, text)] = '\0';
+    cr_expect_eq(strncmp((char *)text, half, strlen(half)), 0);
+    cr_expect_eq(strncmp((char *)text + strlen(half), "\n{\"event\":\"start\"", 17), 0, "%s", text);
+    cr_expect_null(strstr((char *)text, "\n\n"), "%s", text);
     folder_remove(&f);
 }
