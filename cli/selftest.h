@@ -30,7 +30,7 @@ typedef struct {
 
 int selftest_add_row(selftest *s, const char *text);
 /* Replaces the file whole: at every moment it is the old or the new one. */
-int selftest_write(selftest *s);
+int selftest_write(const selftest *s);
 /* Takes over rows, sweep and position of the file. */
 int selftest_read(selftest *s);
 

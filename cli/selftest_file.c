@@ -38,10 +38,10 @@ static int write_rows(FILE *f, void *user)
     return ferror(f);
 }
 
-int selftest_write(selftest *s)
+int selftest_write(const selftest *s)
 {
     char message[ADJ_MESSAGE];
-    return adj_file_replace(s->out, write_rows, s, message, sizeof message) == ADJ_OK
+    return adj_file_replace(s->out, write_rows, (void *)s, message, sizeof message) == ADJ_OK
                ? CONTINUE
                : complain("selftest", EXIT_FAILED, "--out: %s", message);
 }
