@@ -166,7 +166,7 @@ Test(bench_cli, tune)
     const char *const arguments[] = {"--model", "lenet",       "--batch", "2",      "--infer",
                                      "--tune",  "--tune-file", file.s,    "--json", NULL};
     FILE *t = fopen(file.s, "w");
-    fputs("hello\n", t);
+    fputs("adjoint tune 0\n", t);
     fclose(t);
     for (int i = 0; i < 2; i++) {
         run_bench(arguments);

@@ -226,7 +226,7 @@ Test(cli, train_with_tune)
     file_name tune = in_folder(&f, "tune"), before = in_folder(&f, "before");
     file_name weights[] = {in_folder(&f, "a"), in_folder(&f, "b")};
     int runs = 0, is_whole = 0;
-    put_file(tune.s, "hello\n", 6);
+    put_file(tune.s, "adjoint tune 0\n", 15);
     /* A plan times for some seconds at most; on a busy machine the next one goes on with it. */
     for (; !is_whole && runs < 20; runs++) {
         copy_file(tune.s, before.s);
