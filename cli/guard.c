@@ -105,10 +105,11 @@ static int start(worker *w, const char *command, const char *isa)
         return -1;
     if (pipe2(out, O_CLOEXEC) != 0)
         return close(in[0]), close(in[1]), -1;
-    char **own = isa[0] != '\0' ? environment(isa, names) : environ;
-    int failed = own == NULL || spawn(&w->pid, command, own, in[0], out[1]) != 0;
-    if (own != environ)
-        free(own);
+    char **own = isa[0] != '\0' ? environment(isa, names) : NULL;
+    int failed = isa[0] != '\0' && own == NULL;
+    if (!failed)
+        failed = spawn(&w->pid, command, own != NULL ? own : environ, in[0], out[1]) != 0;
+    free(own);
     close(in[0]);
     close(out[1]);
     w->to = in[1];

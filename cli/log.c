@@ -22,7 +22,9 @@ FILE *log_open(const char *path, int append)
 {
     int whole = !append || ends_in_a_line(path);
     FILE *f = fopen(path, append ? "a" : "w");
-    if (f != NULL && !whole)
+    if (f == NULL)
+        return NULL;
+    if (!whole)
         fputc('\n', f); /* a failure is the next line's */
     return f;
 }

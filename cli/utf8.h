@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Bytes of the character at s, 1 to 4, and its number; 0: there is none. Neither longer forms than
- * needed nor surrogates nor what is beyond U+10FFFF are characters. */
-int utf8_character(const char *s, uint32_t *code);
+/* Bytes of the character at text, 1 to 4, and its number; 0: there is none. Neither longer forms
+ * than needed nor surrogates nor what is beyond U+10FFFF are characters. */
+int utf8_character(const char *text, uint32_t *code);
 /* A string; NULL only when out of memory. text == NULL: null. */
 json_t *json_text(const char *text);
 /* Text for an attribute or an element of XML or HTML. DEL, C1, U+FFFE and U+FFFF are bytes of no

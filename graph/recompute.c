@@ -9,9 +9,9 @@
  * Nothing is computed again that would only cause something else to be kept: each operand of a
  * copied node is a leaf, a copy, or a value that gradient nodes read and that is itself not copied.
  * A chain is short, so that along a residual network every other sum is kept and the copies die
- * soon. Copies are the same kernels on the same values: no result changes, but where a half type runs in
- * f32 kernels (half_in_f32.c): what passes between fused nodes is not rounded to the half type there,
- * and with copies other nodes are fused. */
+ * soon. Copies are the same kernels on the same values: no result changes, but where a half type
+ * runs in f32 kernels (half_in_f32.c): what passes between fused nodes is not rounded to the half
+ * type there, and with copies other nodes are fused. */
 #include "graph.h"
 
 enum { NOT_AGAIN = 0, LONGEST = 4 }; /* nodes of a chain; bounds the recursion, too */

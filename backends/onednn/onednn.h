@@ -123,7 +123,7 @@ const char *quarantined(const onednn *o, const implementation *i);
 const char *known_fault(const implementation *i, machine m);
 /* How many built-in rows there are, and whether one of them holds for i. */
 int n_known_fault(void);
-int is_known_fault(int row, const implementation *i, machine m);
+int is_known_fault(int row_number, const implementation *i, machine m);
 
 /* ---- quarantine_file.c ---- */
 

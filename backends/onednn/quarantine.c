@@ -84,9 +84,9 @@ machine this_machine(void)
 
 int n_known_fault(void) { return (int)(sizeof rows / sizeof *rows); }
 
-int is_known_fault(int k, const implementation *i, machine m)
+int is_known_fault(int row_number, const implementation *i, machine m)
 {
-    const row *r = &rows[k];
+    const row *r = &rows[row_number];
     return m.version >= r->first && (r->last == ANY_VERSION || m.version <= r->last) &&
            (m.isa & r->isa) == r->isa && i->task == r->task &&
            (!r->half || i->dtype == ADJ_BF16 || i->dtype == ADJ_F16) && r->applies(i);
