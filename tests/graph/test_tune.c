@@ -344,8 +344,7 @@ Test(tune, truncated_and_hostile)
 Test(tune, other_files_stay)
 {
     static const char *const others[] = {"{\"a\":1}\n", "adjoint tun", "\n", " adjoint tune 1\n",
-                                         "\x10"
-                                         "binary"};
+                                         "\020binary"};
     make_folder();
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         size_t n;
