@@ -79,26 +79,43 @@ static int is_named(int fd, const char *name)
     return fstat(fd, &held) == 0 && lstat(name, &named) == 0 && same_inode(&named, &held);
 }
 
-/* The name of path's file in *target and what is there in *old, whose st_nlink is 0 if that is
- * nothing. A link of /proc may read as a name that leads elsewhere. */
-static adj_status find_target(const char *path, char **target, struct stat *old, const char **why)
+/* What path leads to, in *file (st_nlink 0: nothing), and the name *target that its links spell.
+ * *same is 0 if the two are not the same: a link of /proc may read as a name that leads elsewhere,
+ * and another process may have replaced the file between the two questions. */
+static adj_status look_at(const char *path, char **target, struct stat *file, int *same,
+                          const char **why)
 {
     struct stat named;
-    *old = (struct stat){0};
-    if (path[0] == '\0')
-        return fail(ADJ_EARG, "the file's name is empty", why);
-    int there = stat(path, old) == 0;
+    *file = (struct stat){0};
+    int there = stat(path, file) == 0;
     if (!there && errno != ENOENT)
         return system_error(why);
-    if (there && !S_ISREG(old->st_mode)) /* never rename over a device */
+    if (there && !S_ISREG(file->st_mode)) /* never rename over a device */
         return fail(ADJ_EIO, "is not a regular file", why);
     *target = new_file_target(path);
     if (*target == NULL)
         return system_error(why);
     int found = lstat(*target, &named) == 0;
-    if (found != there || (found && !same_inode(&named, old)))
-        return fail(ADJ_EIO, "its link leads to no name", why);
+    *same = found == there && (!found || same_inode(&named, file));
     return ADJ_OK;
+}
+
+/* The name of path's file in *target and what is there in *old, whose st_nlink is 0 if that is
+ * nothing. */
+static adj_status find_target(const char *path, char **target, struct stat *old, const char **why)
+{
+    enum { TRIES = 100 };
+    if (path[0] == '\0')
+        return fail(ADJ_EARG, "the file's name is empty", why);
+    for (int i = 0; i < TRIES; i++) {
+        int same = 0;
+        free(*target);
+        *target = NULL;
+        adj_status status = look_at(path, target, old, &same, why);
+        if (status != ADJ_OK || same)
+            return status;
+    }
+    return fail(ADJ_EIO, "its link leads to no name", why);
 }
 
 /* ---- the new file ---- */
@@ -132,6 +149,8 @@ static adj_status clear_name(const char *name, int wait, const char **why)
     int fd = open(name, O_WRONLY | flags);
     if (fd < 0)
         fd = open(name, O_RDONLY | flags);
+    if (fd < 0 && errno == ENOENT) /* ended meanwhile: what is there by now is somebody's new one */
+        return ADJ_OK;
     int locked = fd < 0 || lock(fd, wait) == 0; /* who may not open it cannot ask whose it is */
     adj_status status = locked ? ADJ_OK : fail(ADJ_EIO, in_use, why);
     if (locked && (fd < 0 || is_named(fd, name)) && unlink(name) != 0 && errno != ENOENT)
