@@ -79,8 +79,7 @@ static void in_every_way(test_case *run)
         setenv("ADJOINT_MAX_ISA", all_isas[i], 1);
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
-                for (int threads = 1; threads <= 3; threads += 2)
-                    run(dtypes[d], sizes[s][0], sizes[s][1], threads);
+                run(dtypes[d], sizes[s][0], sizes[s][1], (s + d) % 2 == 0 ? 1 : 3);
     }
 }
 

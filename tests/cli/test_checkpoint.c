@@ -5,6 +5,7 @@
 
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "tests/repeat.h"
 
 enum { WORDS = 30, TEXT = 1 << 20 };
 
@@ -113,15 +114,18 @@ static long wait_for_checkpoint(const words *w, const char *path, child *c)
     return (now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000;
 }
 
-Test(checkpoint, killed_a_hundred_times)
+Test(checkpoint, killed_again_and_again)
 {
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
                     out = in_folder(&f, "out"), log0 = in_folder(&f, "log0"),
                     out0 = in_folder(&f, "out0");
+    const int kills = repeats(25);
+    char epochs[16];
+    snprintf(epochs, sizeof epochs, "%d", kills + kills / 5);
     words whole = training(
-        &f, (const char *[]){MODEL, "--epochs", "120", "--log", log0.s, "--out", out0.s, NULL});
-    words first = training(&f, (const char *[]){MODEL, "--epochs", "120", "--checkpoint", file.s,
+        &f, (const char *[]){MODEL, "--epochs", epochs, "--log", log0.s, "--out", out0.s, NULL});
+    words first = training(&f, (const char *[]){MODEL, "--epochs", epochs, "--checkpoint", file.s,
                                                 "--log", log.s, "--checkpoint-every", "1", NULL});
     words again = training(&f, (const char *[]){"--resume", "--checkpoint", file.s, "--log", log.s,
                                                 "--checkpoint-every", "1", NULL});
@@ -134,7 +138,7 @@ Test(checkpoint, killed_a_hundred_times)
     unsigned random = 1;
     long before = -1, typical = 0;
     int moved = 0;
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < kills; i++) {
         child c;
         if (i == 0)
             typical = wait_for_checkpoint(&first, file.s, &c);
@@ -151,12 +155,12 @@ Test(checkpoint, killed_a_hundred_times)
         moved += now > before;
         before = now;
     }
-    cr_log_info("%d of 100 runs came to a new checkpoint; %d files were left half written", moved,
-                files_in(&f) - 8);
+    cr_log_info("%d of %d runs came to a new checkpoint; %d files were left half written", moved,
+                kills, files_in(&f) - 8);
     cr_expect_leq(files_in(&f), 9, "more than one file was left half written");
     const file_name partial = in_folder(&f, "checkpoint.partial");
     put_file(partial.s, "left behind", 11);
-    cr_expect_gt(moved, 5, "only %d of 100 runs came to a checkpoint", moved);
+    cr_expect_gt(20 * moved, kills, "only %d of %d runs came to a checkpoint", moved, kills);
     run_tool(last.word, &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     expect_same_weights(out0.s, out.s);

@@ -1,5 +1,5 @@
 /* test_children.c - the processes that the tool starts end with it, however it ends, and do not
- * compute for a reader that is gone. KILLS=N: how often each command is killed (10). */
+ * compute for a reader that is gone. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/prctl.h>
@@ -7,6 +7,7 @@
 
 #include "cli/child.h"
 #include "io/folder.h"
+#include "tests/repeat.h"
 
 enum { DEADLINE = 5 }; /* seconds; a batch or trial below takes longer */
 
@@ -62,13 +63,13 @@ static void wait_for_child(pid_t tool)
     }
 }
 
-/* Kills the tool again and again, some time within `most` milliseconds from its start, or from that
- * of its first process. */
-static void kill_at_random(const char *const words[], const char *out, int from_child, int most)
+/* Kills the tool so many times, each some time within `most` milliseconds from its start, or from
+ * that of its first process. */
+static void kill_at_random(int kills, const char *const words[], const char *out, int from_child,
+                           int most)
 {
-    const char *count = getenv("KILLS");
     unsigned seed = (unsigned)getpid() ^ (unsigned)time(NULL);
-    int kills = count != NULL ? atoi(count) : 10, clean = 0;
+    int clean = 0;
     static finished f;
     adopt_orphans();
     for (int i = 0; i < kills; i++) {
@@ -95,13 +96,14 @@ Test(children, end_with_a_killed_selftest)
     const file_name out = in_folder(&dir, "out");
     const char *words[ARGUMENTS] = {"selftest", "--full", "--out", out.s};
     memcpy(words + 4, heavy, sizeof heavy);
-    kill_at_random(words, out.s, 0, 600);
+    kill_at_random(repeats(5), words, out.s, 0, 600);
     folder_remove(&dir);
 }
 
 Test(children, end_with_a_killed_compare)
 {
-    kill_at_random((const char *[]){"compare", "--op", "conv2d", "--in", "1,96,96,64", "--filter",
+    kill_at_random(repeats(3),
+                   (const char *[]){"compare", "--op", "conv2d", "--in", "1,96,96,64", "--filter",
                                     "7,7,64,64", "--configs", "onednn,naive", "--guard", "--runs",
                                     "1", NULL},
                    NULL, 1, 200);

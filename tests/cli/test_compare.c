@@ -152,7 +152,7 @@ Test(compare_cli, isa)
 Test(compare_cli, guard_survives)
 {
     const char *arguments[ARGUMENTS] = {
-        "compare",          "--op",      "conv2d",    "--in",    "32,64,64,12",
+        "compare",          "--op",      "conv2d",    "--in",    "8,64,64,12",
         "--filter",         "1,1,12,16", "--strides", "1,2,2,1", "--configs",
         "naive:f64,onednn", "--runs",    "1",         "--guard", "--exact",
         "--threads",        "1",         "--timeout", "20"};
@@ -199,7 +199,7 @@ Test(compare_cli, guard_and_a_hang)
     child c =
         child_start((const char *[]){"compare", "--op", "conv2d", "--in", "4,64,64,16", "--filter",
                                      "3,3,16,16", "--configs", "naive:f64,naive", "--runs", "1",
-                                     "--guard", "--timeout", "2", "--shrink", "0", NULL},
+                                     "--guard", "--timeout", "1", "--shrink", "0", NULL},
                     -1);
     pid_t trial = 0;
     for (int i = 0; i < 200000 && trial == 0; i++) {
@@ -211,7 +211,7 @@ Test(compare_cli, guard_and_a_hang)
         kill(trial, SIGSTOP);
     child_finish(&c, &f);
     cr_assert_eq(f.status, 1, "%s%s", f.out, f.err);
-    cr_assert_not_null(strstr(f.out, "no answer in 2 s"), "%s", f.out);
+    cr_assert_not_null(strstr(f.out, "no answer in 1 s"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "CRASH"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "3 comparisons, "), "%s", f.out);
 }

@@ -78,7 +78,7 @@ static int is_seen(const fault *k)
                                  "off",
                                  "--guard",
                                  "--timeout",
-                                 "5",
+                                 "2",
                                  "--shrink",
                                  "0",
                                  NULL};
@@ -125,7 +125,7 @@ static void expect_found(const fault *k)
                                 "--size",
                                 k->size,
                                 "--timeout",
-                                "3",
+                                "1",
                                 "--unquarantined",
                                 NULL};
     expect_crashes();

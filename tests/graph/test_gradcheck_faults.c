@@ -10,8 +10,9 @@
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "cli/op_build.h"
+#include "tests/repeat.h"
 
-enum { SEEDS = 20 };
+enum { SEEDS = 10 };
 
 /* ---- a backend that spoils one op ---- */
 
@@ -308,7 +309,7 @@ static int is_slow(const plant *p) { return p->kernel == NULL && p->fault == ONE
 
 Test(gradcheck_faults, planted_faults)
 {
-    for (int seed = 1; seed <= SEEDS; seed++)
+    for (int seed = 1; seed <= repeats(SEEDS); seed++)
         for (size_t i = 0; i < sizeof plants / sizeof *plants; i++)
             if (!is_slow(&plants[i]) || seed % 5 == 0)
                 find(&plants[i], seed, "f32");

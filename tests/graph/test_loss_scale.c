@@ -111,6 +111,8 @@ static void expect_own_size(const subject *s, const char *what)
     float *want = fetched(s, "naive", ADJ_PRECISION_AS_BUILT, 0);
     for (int k = 0; k < BACKENDS; k++)
         for (size_t j = 0; j < sizeof scales / sizeof *scales; j++) {
+            if (k == 0 && scales[j] != 100) /* naive is slow, and scales nothing by itself */
+                continue;
             float *w = want;
             float *got = fetched(s, backends[k], ADJ_PRECISION_F16, scales[j]), *g = got;
             for (int i = 0; i < s->n;
