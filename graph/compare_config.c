@@ -4,10 +4,21 @@
 
 #include "compare.h"
 
-static const char *const isas[] = {
-    "sse41", "avx", "avx2", "avx2_vnni", "avx2_vnni_2", "avx512_core", "avx512_core_vnni",
-    "avx512_core_bf16", "avx512_core_fp16", "avx512_core_amx", "avx512_core_amx_fp16",
-    "avx10_1_512", "avx10_1_512_amx", "avx10_1_512_amx_fp16", "all"};
+static const char *const isas[] = {"sse41",
+                                   "avx",
+                                   "avx2",
+                                   "avx2_vnni",
+                                   "avx2_vnni_2",
+                                   "avx512_core",
+                                   "avx512_core_vnni",
+                                   "avx512_core_bf16",
+                                   "avx512_core_fp16",
+                                   "avx512_core_amx",
+                                   "avx512_core_amx_fp16",
+                                   "avx10_1_512",
+                                   "avx10_1_512_amx",
+                                   "avx10_1_512_amx_fp16",
+                                   "all"};
 static const char *const words[] = {"f32",   "f64",      "f16",  "bf16",    "nhwc",  "nchw", "isa=",
                                     "impl=", "threads=", "fast", "unfused", "mixed", "tune"};
 enum {

@@ -113,7 +113,7 @@ static adj_status through_elements(const members *m, const operands *o, int n_un
                 status = ADJ_ENOMEM;
         if (status == ADJ_OK)
             status = evaluate(m, o->n, x, &p, &at);
-        for (int64_t i = 0; status == ADJ_OK && i < elems_of(o->n); i++) {
+        for (int64_t i = 0, n_elems = elems_of(o->n); status == ADJ_OK && i < n_elems; i++) {
             double d = fabs(((const double *)at.value[0])[i] - y[i]);
             spread[i] = isnan(d) ? INFINITY : fmax(spread[i], d);
         }
@@ -136,7 +136,7 @@ static adj_status count_kinks(const members *m, const operands *o)
     adj_status status = spread == NULL ? ADJ_ENOMEM : ADJ_OK;
     if (status == ADJ_OK && n > 0)
         status = through_elements(m, o, n, picks, spread);
-    for (int64_t i = 0; status == ADJ_OK && i < elems_of(o->n); i++)
+    for (int64_t i = 0, n_elems = elems_of(o->n); status == ADJ_OK && i < n_elems; i++)
         *m->kinks += spread[i] > 0;
     return status;
 }
@@ -154,7 +154,7 @@ static adj_status through_linear(const members *m, const operands *o, double *sp
                 status = ADJ_ENOMEM;
         if (status == ADJ_OK)
             status = evaluate(m, o->n, x, &p, &at);
-        for (int64_t i = 0; status == ADJ_OK && i < elems_of(o->n); i++)
+        for (int64_t i = 0, n_elems = elems_of(o->n); status == ADJ_OK && i < n_elems; i++)
             spread[i] = fabs(((const double *)at.value[0])[i] - spread[i]);
         pool_free(&p);
     }
@@ -195,7 +195,7 @@ static void through_grad_sums(const operands *o, double *spread)
     const adj_batch_norm_attrs *a = o->n->attrs;
     const adj_shape shape = o->n->in[0]->type.shape;
     int64_t channels = o->n->type.shape.dim[1];
-    for (int64_t i = 0; i < elems_of(o->n->in[0]); i++) {
+    for (int64_t i = 0, n_elems = elems_of(o->n->in[0]); i < n_elems; i++) {
         int64_t c = channel_of(shape, a->format, i);
         double ex = o->e[0] != NULL ? o->e[0][i] : 0, edy = o->e[2] != NULL ? o->e[2][i] : 0;
         double s = 1 / sqrt(stats[channels + c] + a->epsilon);
@@ -219,7 +219,7 @@ static adj_status propagate(const members *m, const operands *o, double *spread)
     else if (op == &adj_op_batch_norm_grad_sums && o->e[1] == NULL)
         through_grad_sums(o, spread);
     else
-        for (int64_t i = 0; i < elems_of(o->n); i++)
+        for (int64_t i = 0, n_elems = elems_of(o->n); i < n_elems; i++)
             spread[i] = INFINITY;
     return ADJ_OK;
 }
@@ -243,7 +243,7 @@ static int leaves(const adj_group *g, const adj_node *n)
 static int is_held(const adj_node *n, const double *value)
 {
     double room = 0;
-    for (int64_t i = 0; i < elems_of(n); i++) {
+    for (int64_t i = 0, n_elems = elems_of(n); i < n_elems; i++) {
         adj_store(n->type.dtype, &room, 0, value[i]);
         if (adj_load(n->type.dtype, &room, 0) != value[i])
             return 0;

@@ -19,7 +19,7 @@ static void *rounded_value(const plan_view *l, const adj_node *n, pool *p)
     const void *value = i >= 0 ? r->whole[0].value[i] : r->leaf_value[user->id];
     void *v = pool_alloc(p, (size_t)elems_of(n) + 1, sizeof(double));
     double held = 0;
-    for (int64_t e = 0; v != NULL && e < elems_of(n); e++) {
+    for (int64_t e = 0, n_elems = elems_of(n); v != NULL && e < n_elems; e++) {
         adj_store(n->type.dtype, &held, 0, adj_load(from, value, e));
         adj_store(is_float ? ADJ_F64 : n->type.dtype, v, e, adj_load(n->type.dtype, &held, 0));
     }
@@ -78,8 +78,12 @@ static adj_status compute_between(const plan_view *l, const adj_group *g, pool *
         for (int k = 0; k < x->n_in; k++)
             in[k] = image[x->in[k]->id];
         adj_type type = {config_dtype(t.config, x->type.dtype), x->type.shape};
-        image[id] = l->user[id] != NULL ? add_leaf(&t, type, rounded_value(l, x, p))
-                                        : config_rule(t.config, t.g, x, in);
+        void *value = l->user[id] != NULL ? rounded_value(l, x, p) : NULL;
+        if (l->user[id] != NULL && value == NULL) {
+            status = ADJ_ENOMEM;
+            break;
+        }
+        image[id] = value != NULL ? add_leaf(&t, type, value) : config_rule(t.config, t.g, x, in);
         status = adj_graph_status(t.g);
     }
     for (int i = 0; i < g->n_in && status == ADJ_OK; i++)
@@ -111,7 +115,7 @@ static void to_integers(const plan_view *l, const adj_group *g, void *const oper
     double most = 0;
     for (int i = 0; i < g->n_in; i++)
         if (adj_is_float(g->in[i]->type.dtype) && !is_read_linearly(g, g->in[i]))
-            for (int64_t e = 0; e < elems_of(g->in[i]); e++)
+            for (int64_t e = 0, n_elems = elems_of(g->in[i]); e < n_elems; e++)
                 most = fmax(most, fabs(((const double *)operand[i])[e]));
     for (int i = 0; i < g->n_in; i++) {
         double *v = operand[i];
@@ -122,7 +126,7 @@ static void to_integers(const plan_view *l, const adj_group *g, void *const oper
             adj_draw(ADJ_F64, v, elems_of(g->in[i]), three, l->r->opts->seed, g->in[i]->id);
             scale = 1;
         }
-        for (int64_t e = 0; e < elems_of(g->in[i]); e++)
+        for (int64_t e = 0, n_elems = elems_of(g->in[i]); e < n_elems; e++)
             v[e] = nearbyint(v[e] * scale);
     }
 }
@@ -142,7 +146,7 @@ adj_status read_operands(const plan_view *l, const adj_group *g, pool *p, void *
     for (int i = 0; i < g->n_in && status == ADJ_OK && between; i++)
         if (l->user[g->in[i]->id] == NULL && adj_is_float(g->in[i]->type.dtype)) {
             double held = 0, *v = operand[i];
-            for (int64_t e = 0; e < elems_of(g->in[i]); e++) {
+            for (int64_t e = 0, n_elems = elems_of(g->in[i]); e < n_elems; e++) {
                 adj_store(g->in[i]->type.dtype, &held, 0, v[e]);
                 v[e] = adj_load(g->in[i]->type.dtype, &held, 0);
             }

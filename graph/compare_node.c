@@ -111,7 +111,7 @@ static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
     double most = 0;
     for (int m = 0; m < n->node->n_in; m++)
         if (adj_is_float(n->dtype[m]) && !(n->node->op->linear_in >> (m < 31 ? m : 31) & 1))
-            for (int64_t i = 0; i < elems_of(n->node->in[m]); i++)
+            for (int64_t i = 0, n_elems = elems_of(n->node->in[m]); i < n_elems; i++)
                 most = fmax(most, fabs(adj_load(n->dtype[m], n->operand[m], i)));
     for (int64_t i = 0; i < count && most > 0 && isfinite(most); i++)
         adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * (20 / most)));
@@ -147,7 +147,7 @@ adj_status node_run(const bench *b, const node_case *n, const adj_config *c, poo
 /* magnitude[i] = max(magnitude[i], |y[i]|), or += */
 static void gather(const adj_node *n, const outcome *o, adj_dtype dtype, int add, double *magnitude)
 {
-    for (int64_t i = 0; o->status == ADJ_OK && i < elems_of(n); i++) {
+    for (int64_t i = 0, n_elems = elems_of(n); o->status == ADJ_OK && i < n_elems; i++) {
         double v = fabs(adj_load(dtype, o->value[0], i));
         magnitude[i] = add ? magnitude[i] + v : fmax(magnitude[i], v);
     }
@@ -193,7 +193,7 @@ static adj_status run_magnitudes(const bench *b, const adj_node *n, void *const 
             continue;
         if ((v[k] = convert(p, dtype, operand[k], dtype, elems_of(n->in[k]))) == NULL)
             return ADJ_ENOMEM;
-        for (int64_t i = 0; i < elems_of(n->in[k]); i++)
+        for (int64_t i = 0, n_elems = elems_of(n->in[k]); i < n_elems; i++)
             adj_store(dtype, v[k], i, only == k || only < 0 ? fabs(adj_load(dtype, v[k], i)) : 0);
     }
     return run_node(b, n, v, b->reference, p, o);
@@ -268,10 +268,10 @@ static void set_bounds(const bench *b, const bound_case *c, double length, doubl
     int linear = is_linear(n) && !may_be_winograd(c);
     double most = 0;
     e->resolve = fmin(1, TRUST * (length * sum / (unit + length * sum)));
-    for (int64_t i = 0; i < elems_of(n); i++)
+    for (int64_t i = 0, n_elems = elems_of(n); i < n_elems; i++)
         if (isfinite(magnitude[i]))
             most = fmax(most, magnitude[i]);
-    for (int64_t i = 0; i < elems_of(n); i++)
+    for (int64_t i = 0, n_elems = elems_of(n); i < n_elems; i++)
         e->bound[i] =
             (linear ? magnitude[i] : most * INSIDE) * (unit + length * sum) + length * mine.floor;
     const char *type = mixed_unit(c) > 0 ? "bf16 mixed" : adj_dtype_name(dtype);
@@ -310,7 +310,7 @@ static int is_exact(const bound_case *c, const expectation *e, const double *mag
     const adj_node *n = c->node;
     if (has_fraction(n) || may_be_winograd(c) || mixed_unit(c) > 0)
         return 0;
-    for (int64_t i = 0; i < elems_of(n); i++) {
+    for (int64_t i = 0, n_elems = elems_of(n); i < n_elems; i++) {
         double v = adj_load(e->dtype, e->expected, i);
         if (v != nearbyint(v) || fmax(fabs(v), magnitude[i]) >= 0x1p24)
             return 0;

@@ -69,7 +69,7 @@ static distance distance_of(const comparing *r, int k, const adj_node *n, const 
     adj_dtype reference = config_dtype(&r->c->config[0], n->type.dtype);
     int i = r->index[n->id];
     distance d = {0};
-    for (int64_t e = 0; e < adj_shape_elems(n->type.shape); e++) {
+    for (int64_t e = 0, n_elems = adj_shape_elems(n->type.shape); e < n_elems; e++) {
         double v = adj_load(dtype, value, e), all = adj_load(dtype, r->whole[k].value[i], e);
         double w = adj_load(reference, r->whole[0].value[i], e);
         d.broken |= isfinite(all) && !isfinite(v);

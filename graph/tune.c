@@ -11,7 +11,7 @@
 
 #include "tune.h"
 
-enum { MOST_CANDIDATES = 64, ROUNDS = 5 };
+enum { ROUNDS = 5 };
 static const double default_seconds = 5, hopeless = 2, surely_hopeless = 4, clearly = 0.98,
                     long_run = 0.02;
 
@@ -102,7 +102,7 @@ static adj_status make_candidate(adj_exec *e, race *r, const step *s)
 static adj_status enter_kernel(adj_exec *e, race *r, const step *s, answer who)
 {
     char why[ADJ_WHY];
-    for (; r->n < MOST_CANDIDATES; who.candidate++) {
+    for (; r->n < MAX_CANDIDATES; who.candidate++) {
         if (make_candidate(e, r, s) != ADJ_OK)
             return e->status;
         candidate *c = &r->list[r->n];
@@ -122,7 +122,7 @@ static adj_status enter_kernel(adj_exec *e, race *r, const step *s, answer who)
 static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_group *g)
 {
     r->pool.allocator = e->pool.allocator;
-    if ((r->list = pool_alloc(&r->pool, MOST_CANDIDATES + 1, sizeof *r->list)) == NULL)
+    if ((r->list = pool_alloc(&r->pool, MAX_CANDIDATES + 1, sizeof *r->list)) == NULL)
         return out_of_memory(e);
     for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++) {
         if (open_backend(e, b) != ADJ_OK)
@@ -311,7 +311,7 @@ static adj_status take_known(adj_exec *e, step *s, const node_group *g, const tu
         return e->status;
     adj_status status = prepare_named(e, s, &who, x, &more);
     more = 1;
-    for (int i = 0; status == ADJ_ENOKERNEL && more && i < MOST_CANDIDATES; i++) {
+    for (int i = 0; status == ADJ_ENOKERNEL && more && i < MAX_CANDIDATES; i++) {
         who.candidate = i;
         if (i != x->candidate)
             status = prepare_named(e, s, &who, x, &more);

@@ -7,6 +7,7 @@
 
 #define TUNE_BEGIN "adjoint tune" /* of every tune file, whatever its version */
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
+enum { MAX_CANDIDATES = 64 }; /* of one kernel that are timed */
 
 typedef struct { /* the winner for a key; strings live in the tuner's pool */
     const char *key;

@@ -18,7 +18,7 @@
 #include "new_file.h"
 #include "tune.h"
 
-enum { MOST_BYTES = 8 << 20, MOST_ENTRIES = 10000, MOST_CANDIDATES = 1000, FIELDS = 6 };
+enum { MOST_BYTES = 8 << 20, MOST_ENTRIES = 10000, FIELDS = 6 };
 
 __attribute__((format(printf, 2, 3))) static void note(adj_exec *e, const char *format, ...)
 {
@@ -116,7 +116,7 @@ static const char *read_entry(tuner *t, char *line, adj_status *status)
     }
     if (strlen(field[4]) >= TUNE_IMPL || strlen(field[5]) >= TUNE_KEY)
         return "is too long";
-    long candidate = number(field[2], MOST_CANDIDATES);
+    long candidate = number(field[2], MAX_CANDIDATES);
     char *end;
     double us = strtod(field[3], &end);
     if (candidate < 0 || *end != '\0' || !(us >= 0 && us < 1e12))

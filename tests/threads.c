@@ -13,7 +13,7 @@
 
 #include "adjoint_nn.h"
 
-enum { STEPS = 3, AT_ONCE = 8 };
+enum { STEPS = 2, AT_ONCE = 6 };
 
 typedef struct {
     adj_graph *g;

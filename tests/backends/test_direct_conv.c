@@ -6,6 +6,7 @@
 
 #include "tests/backends/conv_problem.h"
 #include "tests/isa.h"
+#include "tests/repeat.h"
 
 static const enum oracle_result ours[] = {ORACLE_DX, ORACLE_DW};
 enum { N_OURS = sizeof ours / sizeof *ours };
@@ -132,7 +133,7 @@ static oracle_conv random_row(uint32_t *k)
 static void random_rows(const char *isa, uint32_t k)
 {
     need_isa(isa);
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < repeats(25); i++)
         expect_row_on(random_row(&k), isa);
 }
 

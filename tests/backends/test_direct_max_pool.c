@@ -8,6 +8,7 @@
 
 #include "tests/backends/candidates.h"
 #include "tests/isa.h"
+#include "tests/repeat.h"
 
 static test_backend direct_open(const char *isa, int threads)
 {
@@ -233,7 +234,7 @@ static pool_row random_row(uint32_t *k)
 static void random_rows(const char *isa, uint32_t k)
 {
     need_isa(isa);
-    for (int i = 0; i < 40; i++)
+    for (int i = 0; i < repeats(25); i++)
         expect_row(random_row(&k), isa);
 }
 

@@ -102,7 +102,7 @@ Test(children, end_with_a_killed_selftest)
 
 Test(children, end_with_a_killed_compare)
 {
-    kill_at_random(repeats(3),
+    kill_at_random(repeats(2),
                    (const char *[]){"compare", "--op", "conv2d", "--in", "1,96,96,64", "--filter",
                                     "7,7,64,64", "--configs", "onednn,naive", "--guard", "--runs",
                                     "1", NULL},

@@ -280,7 +280,7 @@ Test(safetensors, left_behind)
 /* Several processes write one file at once: each succeeds, and what is there is always whole. */
 Test(safetensors, many_writers)
 {
-    enum { WRITERS = 8, TIMES = 400, N = 500 };
+    enum { WRITERS = 8, TIMES = 250, N = 500 };
     folder f = folder_new();
     const file_name path = in_folder(&f, "w");
     static float x[N];
