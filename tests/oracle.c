@@ -78,29 +78,29 @@ typedef struct {
     int64_t x, w, y;
 } term;
 
-/* The elements that meet in output (n, oh, ow, o), tap (kh, kw) and filter channel i; 0: the tap is
- * in the padding. Output channel o belongs to group o / (outputs of a group). */
-static int meet(const oracle_sizes *s, const int at[7], term *t)
+/* The elements that meet in output (n, oh, ow, o) and tap (kh, kw) in the filter's first channel;
+ * 0: the tap is in the padding. Output channel o belongs to group o / (outputs of a group). */
+static int meet(const oracle_sizes *s, const int at[6], term *t)
 {
     const oracle_conv *a = &s->a;
-    int n = at[0], oh = at[1], ow = at[2], o = at[3], kh = at[4], kw = at[5], i = at[6];
+    int n = at[0], oh = at[1], ow = at[2], o = at[3], kh = at[4], kw = at[5];
     int h = oh * a->sh + kh * a->dh - a->pad[0], w = ow * a->sw + kw * a->dw - a->pad[2];
     if (h < 0 || h >= a->h || w < 0 || w >= a->w)
         return 0;
     int groups = a->depthwise ? a->c : a->c / a->in;
     int group = o / (s->oc / groups);
-    int c = a->depthwise ? group : group * a->in + i;
+    int c = a->depthwise ? group : group * a->in;
     t->x = image_index(a->format, &s->x, n, h, w, c);
     t->y = image_index(a->format, &s->y, n, oh, ow, o);
     t->w = a->depthwise ? ((kh * a->kw + kw) * a->c + c) * a->last + o % a->last
-                        : ((kh * a->kw + kw) * a->in + i) * a->last + o;
+                        : (kh * a->kw + kw) * a->in * a->last + o;
     return 1;
 }
 
 /* The last place first, as a counter of kilometres does. */
-static void next(const int size[7], int at[7])
+static void next(const int size[6], int at[6])
 {
-    int i = 6;
+    int i = 5;
     while (i >= 0 && ++at[i] == size[i])
         at[i--] = 0;
 }
@@ -111,20 +111,23 @@ double *oracle_convolve(const oracle_sizes *s, enum oracle_result wanted, const 
     const oracle_conv *a = &s->a;
     adj_shape shape = wanted == ORACLE_Y ? s->y : wanted == ORACLE_DX ? s->x : s->w;
     double *result = calloc((size_t)adj_shape_elems(shape) + 1, sizeof *result);
-    int size[7] = {a->n, s->oh, s->ow, s->oc, a->kh, a->kw, a->depthwise ? 1 : a->in}, at[7] = {0};
+    int size[6] = {a->n, s->oh, s->ow, s->oc, a->kh, a->kw}, at[6] = {0};
+    const int channels = a->depthwise ? 1 : a->in;
+    const int64_t next_x = a->format == ADJ_NCHW ? (int64_t)a->h * a->w : 1, next_w = a->last;
     int64_t total = 1;
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 6; i++)
         total *= size[i];
     for (int64_t k = 0; k < total; k++, next(size, at)) {
         term t;
         if (!meet(s, at, &t))
             continue;
-        if (wanted == ORACLE_Y)
-            result[t.y] += x[t.x] * w[t.w];
-        else if (wanted == ORACLE_DX)
-            result[t.x] += dy[t.y] * w[t.w];
-        else
-            result[t.w] += x[t.x] * dy[t.y];
+        for (int i = 0; i < channels; i++, t.x += next_x, t.w += next_w)
+            if (wanted == ORACLE_Y)
+                result[t.y] += x[t.x] * w[t.w];
+            else if (wanted == ORACLE_DX)
+                result[t.x] += dy[t.y] * w[t.w];
+            else
+                result[t.w] += x[t.x] * dy[t.y];
     }
     return result;
 }

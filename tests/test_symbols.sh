@@ -3,6 +3,7 @@
 # them prints, aborts, exits or keeps changing data between calls, and the core needs libc, libm, OpenMP
 # and oneDNN alone. $BUILD: a release build folder.
 set -u
+export LC_ALL=C
 status=0
 
 complain() {

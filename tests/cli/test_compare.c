@@ -11,7 +11,7 @@ static finished f;
 static void run_small(const char *const more[])
 {
     const char *arguments[ARGUMENTS] = {"compare",  "--model",   "lenet",   "--batch", "2",
-                                        "--height", "12",        "--width", "12",      "--runs",
+                                        "--height", "8",         "--width", "8",       "--runs",
                                         "1",        "--threads", "1"};
     int n = 13;
     while (*more != NULL)

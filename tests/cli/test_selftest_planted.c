@@ -137,12 +137,12 @@ Test(selftest_planted, killed_and_resumed)
     const file_name a = in_folder(&dir, "a"), b = in_folder(&dir, "b");
     const char *words[ARGUMENTS];
     int kills = 0;
-    words_for(words, a.s, "3", "1,2", "300");
+    words_for(words, a.s, "3", "2", "300");
     run_tool(words, &f);
     cr_assert_eq(f.status, 1, "%s", f.err);
     for (f.status = 128; f.status >= 128; kills++) {
         int begun = access(b.s, F_OK) == 0;
-        words_for(words, b.s, "3", "1,2", "300");
+        words_for(words, b.s, "3", "2", "300");
         if (begun) {
             selftest_words(words, b.s, NULL);
             text_of(b.s, pieces);
