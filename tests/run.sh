@@ -8,9 +8,9 @@
 # with "[SKIP]" is a part that was skipped. With SANITIZER_LOGS=DIR every sanitizer writes its reports
 # there, and a report is a failure whatever the test said: they are kept in BUILD/tests/reports.
 #
-# TIMEOUT: seconds for one program. JOBS: how many programs run at a time; as many as there are cores.
-# Two runs at once, even of one build folder, do not disturb each other: each has a folder of its own
-# for what its programs print.
+# TIMEOUT: seconds for one program. JOBS: how many programs run at a time; one more than there are
+# cores, because some of them wait. Two runs at once, even of one build folder, do not disturb each
+# other: each has a folder of its own for what its programs print.
 set -u
 
 # What measures time, or acts at certain times, runs alone, after the others.
@@ -94,7 +94,7 @@ RUN=$(cd "$RUN" && pwd)
 trap 'rm -rf "$RUN"' EXIT
 trap 'exit 130' INT TERM HUP
 times=$build/tests/times
-jobs=${JOBS:-$(nproc 2>/dev/null || echo 1)}
+jobs=${JOBS:-$(($(nproc 2>/dev/null || echo 1) + 1))}
 
 # Threads that spin while they wait are slow when cores are shared; programs side by side need no
 # tests side by side within them. Criterion says what it skips.

@@ -8,11 +8,16 @@ cc=${CROSS:+${CROSS}g}cc
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
+# Without debugging information, which would only take time.
+mkdir "$folder/sound"
+cp "$BUILD"/libadjoint.a "$BUILD"/libadjoint.so* "$BUILD"/libadjoint_io.a "$BUILD"/libadjoint_io.so* "$folder/sound"
+"${CROSS:-}strip" -g "$folder"/sound/*
+
 # with SOURCE: the libraries with the source in libadjoint; the status of test_symbols.sh
 with() {
     rm -rf "$folder/build"
     mkdir "$folder/build"
-    cp "$BUILD"/libadjoint.a "$BUILD"/libadjoint.so* "$BUILD"/libadjoint_io.a "$BUILD"/libadjoint_io.so* "$folder/build"
+    cp "$folder"/sound/* "$folder/build"
     printf '%s\n' "$1" >"$folder/fault.c"
     $cc -O1 -fPIC -fopenmp -fvisibility=hidden -c "$folder/fault.c" -o "$folder/fault.o" &&
         "${CROSS:-}ar" r "$folder/build/libadjoint.a" "$folder/fault.o" 2>"$folder/ar" &&

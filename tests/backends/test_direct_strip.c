@@ -40,8 +40,8 @@ static const int strips[] = {NORM,
                              NORM_MASK | SUMS,
                              NORM_MASK | GRAD};
 static const int64_t sizes[][2] = {/* pixels and channels; the product is a multiple of 64 */
-                                   {8, 8},     {64, 3},  {1024, 16}, {16, 12}, {33, 64},
-                                   {201, 128}, {40, 96}, {400, 32},  {64, 301}};
+                                   {8, 8},     {64, 3},  {1024, 16}, {16, 12},  {33, 64},
+                                   {201, 128}, {40, 96}, {1500, 32}, {64, 1001}};
 static const double epsilon = 0x1p-10;
 
 typedef struct {
