@@ -20,6 +20,7 @@ typedef struct {
 static const rule rules[] = {
     {"include", "adjoint.h adjoint_nn.h", ""},
     {"graph", "adjoint.h adjoint_check.h adjoint_ext.h", ""},
+    {"check", "adjoint.h adjoint_check.h adjoint_ext.h", "graph"},
     {"ops", "adjoint.h adjoint_ext.h", ""},
     {"ops/nn", "adjoint.h adjoint_nn.h adjoint_io.h", ""},
     {"backends", "adjoint.h adjoint_ext.h", ""},

@@ -1,4 +1,4 @@
-/* gradcheck_numeric.c - what a derivative is, by differences of forward values in float64.
+/* finite_difference.c - what a derivative is, by differences of forward values in float64.
  *
  * D(h) = <dy, (f(x + h v) - f(x - h v)) / 2h>. Its error is O(h^2) of truncation, none where f is
  * linear, and of rounding: about eps <|dy|, |f|> / h. The first is estimated by |D(h) - D(h/2)|. */

@@ -1,4 +1,4 @@
-/* gradcheck_report.c - a gradient check's report: its rows, and how they are printed. */
+/* report.c - a gradient check's report: its rows, and how they are printed. */
 #include <math.h>
 #include <string.h>
 

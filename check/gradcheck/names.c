@@ -1,4 +1,4 @@
-/* gradcheck_names.c - what operands and their axes are called in a report. Ops that are not listed
+/* names.c - what operands and their axes are called in a report. Ops that are not listed
  * have the operands x0, x1, ... and axes named by rank alone. */
 #include <string.h>
 

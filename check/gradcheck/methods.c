@@ -1,4 +1,4 @@
-/* gradcheck_methods.c - one operand of one node, by the method that fits it.
+/* methods.c - one operand of one node, by the method that fits it.
  *
  * Every method asks two questions. Does the reference's gradient agree with differences of its
  * forward value? If not, the rule is wrong. Does the gradient under test agree with the reference,

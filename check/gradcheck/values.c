@@ -1,4 +1,4 @@
-/* gradcheck_values.c - the values of a check: drawn, set, run and read back.
+/* values.c - the values of a check: drawn, set, run and read back.
  *
  * Every value is rounded to the type of the tested leaf when it is drawn, so the reference and the
  * graph under test are given the same numbers. */

@@ -7,7 +7,7 @@
 #define ADJ_GRADCHECK_H
 
 #include "adjoint_check.h"
-#include "graph.h"
+#include "graph/graph.h"
 
 struct adj_gradcheck_report {
     pool pool;
@@ -111,7 +111,7 @@ adj_status richardson_estimate(subject *s, int leaf, double h, estimate *e);
 adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n);
 double step_for(const subject *s, int leaf, int richardson);
 
-/* |analytic - reference| <= rounding * S: see gradcheck_bound.c. */
+/* |analytic - reference| <= rounding * S: see tolerance.c. */
 typedef struct {
     double relative;    /* N u + L u_acc, times the safety factor */
     double kernels;     /* N */
@@ -174,7 +174,5 @@ adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */
 const char *gradcheck_repro(const subject *s);
-/* Fills in pattern, hint, blame and repro. s->numeric: what is right, by element. */
-adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row);
 
 #endif

@@ -1,4 +1,4 @@
-/* gradcheck_pattern.c - what the wrong elements of a gradient share, in words.
+/* pattern.c - what the wrong elements of a gradient share, in words.
  *
  * Along each axis the indices that have a wrong element are looked at: one, a run, both ends, every
  * s-th. A statement is made only if an element that was found right contradicts it, so it never

@@ -1,4 +1,4 @@
-/* gradcheck_subject.c - a node by itself: leaves for its operands, its gradient, executors.
+/* subject.c - a node by itself: leaves for its operands, its gradient, executors.
  *
  * An operand that is a function of the node's other operands stays one: max_pool_grad(x, y, dy)
  * makes sense only for y = max_pool(x), and batch_norm's rule is another for the statistics of x

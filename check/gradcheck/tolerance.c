@@ -1,4 +1,4 @@
-/* gradcheck_bound.c - how far the backward pass may be from the same in float64.
+/* tolerance.c - how far the backward pass may be from the same in float64.
  *
  * A sum of L products a_i b_i, each step rounded: |error| <= (u + L u_acc) S with S = sum |a_i
  * b_i|, u the rounding unit of the result and u_acc that of the accumulator. A gradient that takes
