@@ -49,6 +49,8 @@ struct adj_graph {
     adj_updates *noted;
 };
 
+static inline int64_t node_elems(const adj_node *n) { return adj_shape_elems(n->type.shape); }
+
 /* Writes "format" into a message that holds none yet. */
 void write_message(char message[MESSAGE], const char *format, va_list args);
 

@@ -1,4 +1,4 @@
-/* compare_wire.c - a trial as bytes, so that another process can run it, and its outcome back.
+/* wire.c - a trial as bytes, so that another process can run it, and its outcome back.
  *
  * Both ends are the same program: structs are sent as they are. Still everything is checked against
  * the length, as a process that is about to crash may say anything. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/compare_rig.h"
+#include "tests/check/compare_rig.h"
 #include "tests/counter.h"
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */

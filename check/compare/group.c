@@ -1,13 +1,13 @@
-/* compare_group.c - every group of nodes that the plan of a configuration fuses, run alone.
+/* group.c - every group of nodes that the plan of a configuration fuses, run alone.
  *
  * A plain run of the whole graph has handed over the executor's own graph (simplified, in the
  * configuration's types and layouts) and which step computes which of its nodes. A step of several
  * nodes, or of one that only passes make, is rebuilt as a graph of its own on the reference's
- * values, and what leaves it is judged element by element: compare_group_bound.c. */
+ * values, and what leaves it is judged element by element: group_bound.c. */
 #include <math.h>
 #include <string.h>
 
-#include "compare_group.h"
+#include "compare.h"
 
 static int knows(int n, const adj_node *const list[], const adj_node *x)
 {

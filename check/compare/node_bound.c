@@ -1,5 +1,4 @@
-/* compare_node.c - one node alone, fed with given operands: under a configuration, and under the
- * reference to find what should come out and how far from it is still right.
+/* node_bound.c - how far from the reference a node's result is still right.
  *
  * For a node that is linear in its operands, y = sum a b over L terms, rounding errs by at most
  * (u + L u_sum) sum |a b|; the sum of magnitudes is the same node with the operands' absolute
@@ -10,144 +9,12 @@
 
 #include "compare.h"
 
-enum { MOST_OPERANDS = 64, INSIDE = 8, INTEGERS = 3, TRUST = 4 };
-
-adj_status run_trial(const bench *b, const trial *t, pool *p, outcome *o)
-{
-    int elsewhere = t->config->isa[0] != '\0' || (b->opts->guard && t->config != b->reference);
-    return elsewhere ? trial_elsewhere(t, b->opts, p, o) : trial_here(t, p, o);
-}
-
-static int64_t elems_of(const adj_node *n) { return adj_shape_elems(n->type.shape); }
-
-static adj_dtype type_under(const adj_config *c, const adj_node *n)
-{
-    return config_dtype(c, n->type.dtype);
-}
-
-static void *convert(pool *p, adj_dtype from, const void *v, adj_dtype to, int64_t n)
-{
-    void *copy = pool_alloc(p, (size_t)n + 1, adj_dtype_size(to));
-    for (int64_t i = 0; copy != NULL && i < n; i++)
-        adj_store(to, copy, i, adj_load(from, v, i));
-    return copy;
-}
-
-int is_linear(const adj_node *n)
-{
-    for (int k = 0; k < n->n_in; k++)
-        if (adj_is_float(n->in[k]->type.dtype) && !(n->op->linear_in >> (k < 31 ? k : 31) & 1))
-            return 0;
-    return n->op->linear_in != 0 && adj_is_float(n->type.dtype);
-}
-
-/* ---- a trial of one node ---- */
-
-/* A graph of leaves and the node. operand: in the types that c gives the node's operands. */
-static adj_status trial_of(const bench *b, const adj_node *n, void *const operand[],
-                           const adj_config *c, pool *p, trial *t)
-{
-    adj_graph_opts opts = {.allocator = &p->allocator};
-    *t = (trial){.config = c,
-                 .backends = c == b->reference ? NULL : b->opts->backends,
-                 .quarantine = b->opts->quarantine,
-                 .g = adj_graph_new_with(ADJ_VERSION, &opts),
-                 .n_fetch = 1,
-                 .threads = b->opts->threads,
-                 .runs = b->runs};
-    t->fetch = pool_alloc(p, 1, sizeof(adj_node *));
-    t->leaf = pool_alloc(p, (size_t)n->n_in, sizeof(adj_node *));
-    t->data = pool_alloc(p, (size_t)n->n_in, sizeof(void *));
-    adj_node *in[MOST_OPERANDS] = {NULL};
-    if (t->g == NULL || t->fetch == NULL || t->leaf == NULL || t->data == NULL)
-        return ADJ_ENOMEM;
-    for (int k = 0; k < n->n_in; k++) {
-        char name[16];
-        int same = 0; /* an operand that appears twice is one leaf */
-        while (n->in[same] != n->in[k])
-            same++;
-        snprintf(name, sizeof name, "in%d", k);
-        in[k] = same < k ? in[same]
-                         : adj_input(t->g, name, type_under(c, n->in[k]), n->in[k]->type.shape);
-        if (same == k) {
-            t->leaf[t->n_leaf] = in[k];
-            t->data[t->n_leaf++] = operand[k];
-        }
-    }
-    t->fetch[0] = config_rule(c, t->g, n, in);
-    return ADJ_OK;
-}
-
-adj_status run_node(const bench *b, const adj_node *n, void *const operand[], const adj_config *c,
-                    pool *p, outcome *o)
-{
-    trial t;
-    *o = (outcome){0};
-    adj_status status = trial_of(b, n, operand, c, p, &t);
-    if (status == ADJ_OK && t.fetch[0] == NULL) {
-        o->status = adj_graph_status(t.g);
-        snprintf(o->message, sizeof o->message, "%s", adj_graph_message(t.g));
-        status = o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK; /* no fault of the node */
-    } else if (status == ADJ_OK) {
-        status = run_trial(b, &t, p, o);
-    }
-    adj_graph_free(t.g);
-    return status;
-}
-
-/* ---- operands ---- */
-
-/* Integers that keep their order: the same map for all operands, so that a maximum stays one. */
-static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
-{
-    int64_t count = elems_of(n->node->in[k]);
-    if (n->node->op->linear_in >> (k < 31 ? k : 31) & 1) {
-        adj_draw(dtype, v, count, (adj_init){ADJ_INIT_UNIFORM, -INTEGERS, INTEGERS},
-                 n->node->id + 1, (uint64_t)k);
-        for (int64_t i = 0; i < count; i++)
-            adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i)));
-        return;
-    }
-    double most = 0;
-    for (int m = 0; m < n->node->n_in; m++)
-        if (adj_is_float(n->dtype[m]) && !(n->node->op->linear_in >> (m < 31 ? m : 31) & 1))
-            for (int64_t i = 0, n_elems = elems_of(n->node->in[m]); i < n_elems; i++)
-                most = fmax(most, fabs(adj_load(n->dtype[m], n->operand[m], i)));
-    for (int64_t i = 0; i < count && most > 0 && isfinite(most); i++)
-        adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * (20 / most)));
-}
-
-/* The operands as c sees them, in the types of `as`. */
-static adj_status round_operands(const node_case *n, const adj_config *c, const adj_config *as,
-                                 pool *p, void *operand[])
-{
-    for (int k = 0; k < n->node->n_in; k++) {
-        const adj_node *x = n->node->in[k];
-        void *v = convert(p, n->dtype[k], n->operand[k], type_under(c, x), elems_of(x));
-        if (v == NULL)
-            return ADJ_ENOMEM;
-        if (n->exact && adj_is_float(x->type.dtype))
-            to_integers(n, k, type_under(c, x), v);
-        operand[k] = convert(p, type_under(c, x), v, type_under(as, x), elems_of(x));
-        if (operand[k] == NULL)
-            return ADJ_ENOMEM;
-    }
-    return ADJ_OK;
-}
-
-adj_status node_run(const bench *b, const node_case *n, const adj_config *c, pool *p, outcome *o)
-{
-    void *operand[MOST_OPERANDS] = {NULL};
-    adj_status status = round_operands(n, c, c, p, operand);
-    return status == ADJ_OK ? run_node(b, n->node, operand, c, p, o) : status;
-}
-
-/* ---- bounds ---- */
+enum { INSIDE = 8, TRUST = 4 };
 
 /* magnitude[i] = max(magnitude[i], |y[i]|), or += */
 static void gather(const adj_node *n, const outcome *o, adj_dtype dtype, int add, double *magnitude)
 {
-    for (int64_t i = 0, n_elems = elems_of(n); o->status == ADJ_OK && i < n_elems; i++) {
+    for (int64_t i = 0, n_elems = node_elems(n); o->status == ADJ_OK && i < n_elems; i++) {
         double v = fabs(adj_load(dtype, o->value[0], i));
         magnitude[i] = add ? magnitude[i] + v : fmax(magnitude[i], v);
     }
@@ -185,15 +52,15 @@ static unsigned linear_in(const adj_node *n)
 static adj_status run_magnitudes(const bench *b, const adj_node *n, void *const operand[], int only,
                                  pool *p, outcome *o)
 {
-    void *v[MOST_OPERANDS];
+    void *v[MOST_IN];
     for (int k = 0; k < n->n_in; k++) {
-        adj_dtype dtype = type_under(b->reference, n->in[k]);
+        adj_dtype dtype = config_dtype(b->reference, n->in[k]->type.dtype);
         v[k] = operand[k];
         if (!adj_is_float(dtype) || !(linear_in(n) >> (k < 31 ? k : 31) & 1))
             continue;
-        if ((v[k] = convert(p, dtype, operand[k], dtype, elems_of(n->in[k]))) == NULL)
+        if ((v[k] = convert(p, dtype, operand[k], dtype, node_elems(n->in[k]))) == NULL)
             return ADJ_ENOMEM;
-        for (int64_t i = 0, n_elems = elems_of(n->in[k]); i < n_elems; i++)
+        for (int64_t i = 0, n_elems = node_elems(n->in[k]); i < n_elems; i++)
             adj_store(dtype, v[k], i, only == k || only < 0 ? fabs(adj_load(dtype, v[k], i)) : 0);
     }
     return run_node(b, n, v, b->reference, p, o);
@@ -202,7 +69,7 @@ static adj_status run_magnitudes(const bench *b, const adj_node *n, void *const 
 static adj_status magnitudes(const bench *b, const adj_node *n, void *const operand[], pool *p,
                              double *magnitude)
 {
-    adj_dtype dtype = type_under(b->reference, n);
+    adj_dtype dtype = config_dtype(b->reference, n->type.dtype);
     outcome o;
     adj_status status = ADJ_OK;
     int floats = 0;
@@ -223,7 +90,7 @@ static adj_status magnitudes(const bench *b, const adj_node *n, void *const oper
  * some without any. */
 static double length_of(const adj_node *n, double flop)
 {
-    double out = fmax(1, (double)elems_of(n)), in = 0;
+    double out = fmax(1, (double)node_elems(n)), in = 0;
     if (n->op == &adj_op_conv2d_backprop_input ||
         n->op == &adj_op_depthwise_conv2d_native_backprop_input) {
         const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
@@ -234,7 +101,7 @@ static double length_of(const adj_node *n, double flop)
         in = (double)(g->kh * g->kw) * out;
     }
     for (int k = 0; k < n->n_in; k++)
-        in = fmax(in, (double)elems_of(n->in[k]));
+        in = fmax(in, (double)node_elems(n->in[k]));
     return fmax(1, ceil(fmax(flop / 2 / out, in / out)));
 }
 
@@ -263,15 +130,16 @@ static void set_bounds(const bench *b, const bound_case *c, double length, doubl
 {
     const adj_node *n = c->node;
     const adj_dtype dtype = c->dtype;
-    precision mine = precision_of(dtype), its = precision_of(type_under(b->reference, n));
+    precision mine = precision_of(dtype),
+              its = precision_of(config_dtype(b->reference, n->type.dtype));
     double unit = mine.unit + its.unit + mixed_unit(c), sum = mine.accumulate + its.accumulate;
     int linear = is_linear(n) && !may_be_winograd(c);
     double most = 0;
     e->resolve = fmin(1, TRUST * (length * sum / (unit + length * sum)));
-    for (int64_t i = 0, n_elems = elems_of(n); i < n_elems; i++)
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
         if (isfinite(magnitude[i]))
             most = fmax(most, magnitude[i]);
-    for (int64_t i = 0, n_elems = elems_of(n); i < n_elems; i++)
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
         e->bound[i] =
             (linear ? magnitude[i] : most * INSIDE) * (unit + length * sum) + length * mine.floor;
     const char *type = mixed_unit(c) > 0 ? "bf16 mixed" : adj_dtype_name(dtype);
@@ -310,7 +178,7 @@ static int is_exact(const bound_case *c, const expectation *e, const double *mag
     const adj_node *n = c->node;
     if (has_fraction(n) || may_be_winograd(c) || mixed_unit(c) > 0)
         return 0;
-    for (int64_t i = 0, n_elems = elems_of(n); i < n_elems; i++) {
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
         double v = adj_load(e->dtype, e->expected, i);
         if (v != nearbyint(v) || fmax(fabs(v), magnitude[i]) >= 0x1p24)
             return 0;
@@ -323,12 +191,12 @@ adj_status node_bound(const bench *b, const bound_case *n, pool *p, expectation 
     const adj_node *node = n->node;
     bench untimed = *b;
     untimed.runs = 0;
-    *e = (expectation){.dtype = type_under(b->reference, node)};
+    *e = (expectation){.dtype = config_dtype(b->reference, node->type.dtype)};
     adj_status status = run_node(&untimed, node, n->operand, b->reference, p, o);
     if (status != ADJ_OK || o->status != ADJ_OK)
         return status;
     e->expected = o->value[0];
-    e->bound = pool_alloc(p, (size_t)elems_of(node) + 1, sizeof *e->bound);
+    e->bound = pool_alloc(p, (size_t)node_elems(node) + 1, sizeof *e->bound);
     if (e->bound == NULL)
         return ADJ_ENOMEM;
     gather(node, o, e->dtype, 0, e->bound);
@@ -341,13 +209,4 @@ adj_status node_bound(const bench *b, const bound_case *n, pool *p, expectation 
     if (e->exact)
         snprintf(e->origin, sizeof e->origin, "equality");
     return ADJ_OK;
-}
-
-adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, pool *p,
-                       expectation *e, outcome *o)
-{
-    void *operand[MOST_OPERANDS] = {NULL};
-    adj_status status = round_operands(n, c, b->reference, p, operand);
-    const bound_case alone = {n->node, operand, type_under(c, n->node), n->exact, c};
-    return status == ADJ_OK ? node_bound(b, &alone, p, e, o) : status;
 }

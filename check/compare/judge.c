@@ -1,4 +1,4 @@
-/* compare_judge.c - values against expected ones: every measure at once, the verdict from the worst
+/* judge.c - values against expected ones: every measure at once, the verdict from the worst
  * element alone. A mean hides one wrong element among ten thousand. */
 #include <math.h>
 #include <string.h>

@@ -1,13 +1,11 @@
-/* compare_group_read.c - the values that a fused group reads when it is run alone.
+/* group_read.c - the values that a fused group reads when it is run alone.
  *
  * They are the reference's. A value that the configuration put between two nodes, a cast or a
  * transpose, has none: it is computed from those that have. */
 #include <math.h>
 #include <string.h>
 
-#include "compare_group.h"
-
-static int64_t elems_of(const adj_node *n) { return adj_shape_elems(n->type.shape); }
+#include "compare.h"
 
 /* The reference's value as n's type holds it; in f64 if it is a float. */
 static void *rounded_value(const plan_view *l, const adj_node *n, pool *p)
@@ -17,9 +15,9 @@ static void *rounded_value(const plan_view *l, const adj_node *n, pool *p)
     int i = r->index[user->id], is_float = adj_is_float(n->type.dtype);
     adj_dtype from = i >= 0 ? config_dtype(&r->c->config[0], user->type.dtype) : user->type.dtype;
     const void *value = i >= 0 ? r->whole[0].value[i] : r->leaf_value[user->id];
-    void *v = pool_alloc(p, (size_t)elems_of(n) + 1, sizeof(double));
+    void *v = pool_alloc(p, (size_t)node_elems(n) + 1, sizeof(double));
     double held = 0;
-    for (int64_t e = 0, n_elems = elems_of(n); v != NULL && e < n_elems; e++) {
+    for (int64_t e = 0, n_elems = node_elems(n); v != NULL && e < n_elems; e++) {
         adj_store(n->type.dtype, &held, 0, adj_load(from, value, e));
         adj_store(is_float ? ADJ_F64 : n->type.dtype, v, e, adj_load(n->type.dtype, &held, 0));
     }
@@ -115,7 +113,7 @@ static void to_integers(const plan_view *l, const adj_group *g, void *const oper
     double most = 0;
     for (int i = 0; i < g->n_in; i++)
         if (adj_is_float(g->in[i]->type.dtype) && !is_read_linearly(g, g->in[i]))
-            for (int64_t e = 0, n_elems = elems_of(g->in[i]); e < n_elems; e++)
+            for (int64_t e = 0, n_elems = node_elems(g->in[i]); e < n_elems; e++)
                 most = fmax(most, fabs(((const double *)operand[i])[e]));
     for (int i = 0; i < g->n_in; i++) {
         double *v = operand[i];
@@ -123,10 +121,10 @@ static void to_integers(const plan_view *l, const adj_group *g, void *const oper
         if (!adj_is_float(g->in[i]->type.dtype))
             continue;
         if (is_read_linearly(g, g->in[i])) {
-            adj_draw(ADJ_F64, v, elems_of(g->in[i]), three, l->r->opts->seed, g->in[i]->id);
+            adj_draw(ADJ_F64, v, node_elems(g->in[i]), three, l->r->opts->seed, g->in[i]->id);
             scale = 1;
         }
-        for (int64_t e = 0, n_elems = elems_of(g->in[i]); e < n_elems; e++)
+        for (int64_t e = 0, n_elems = node_elems(g->in[i]); e < n_elems; e++)
             v[e] = nearbyint(v[e] * scale);
     }
 }
@@ -146,7 +144,7 @@ adj_status read_operands(const plan_view *l, const adj_group *g, pool *p, void *
     for (int i = 0; i < g->n_in && status == ADJ_OK && between; i++)
         if (l->user[g->in[i]->id] == NULL && adj_is_float(g->in[i]->type.dtype)) {
             double held = 0, *v = operand[i];
-            for (int64_t e = 0, n_elems = elems_of(g->in[i]); e < n_elems; e++) {
+            for (int64_t e = 0, n_elems = node_elems(g->in[i]); e < n_elems; e++) {
                 adj_store(g->in[i]->type.dtype, &held, 0, v[e]);
                 v[e] = adj_load(g->in[i]->type.dtype, &held, 0);
             }

@@ -1,4 +1,4 @@
-/* compare_config.c - "onednn:bf16:threads=1": what a configuration's text means. */
+/* config.c - "onednn:bf16:threads=1": what a configuration's text means. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,10 @@
-/* compare_whole.c - the whole graph under one configuration: once with every node fetched, and once
+/* whole.c - the whole graph under one configuration: once with every node fetched, and once
  * with the roots alone, as a user would run it (time, fusion, memory shared). The second has to
  * give what the first does. */
 #include <math.h>
 #include <string.h>
 
 #include "compare.h"
-#include "compare_report.h"
 
 static void *room(adj_comparison *c, size_t count, size_t size)
 {

@@ -1,8 +1,8 @@
-/* compare_report.c - adj_compare's beginning and end: options are checked, leaves get their values,
+/* nodes.c - adj_compare's beginning and end: options are checked, leaves get their values,
  * and the report can be read. */
 #include <string.h>
 
-#include "compare_report.h"
+#include "compare.h"
 
 const char *report_text(adj_comparison *c, const char *text)
 {

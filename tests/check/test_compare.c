@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/compare.h"
-#include "tests/graph/compare_rig.h"
+#include "check/compare/compare.h"
+#include "tests/check/compare_rig.h"
 
 Test(compare, sound_kernels_pass)
 {

@@ -1,4 +1,5 @@
-/* compare.h - what the files of adj_compare share.
+/* compare.h - what the files of adj_compare share: trials, what is expected of a node or a fused
+ * group, and what is known while a comparison is being made.
  *
  * The unit of work is a trial: a graph of its own, values for its leaves, and a configuration to
  * run it under; its outcome is the values of the fetched nodes and what each cost. The whole graph
@@ -8,7 +9,7 @@
 #define ADJ_COMPARE_H
 
 #include "adjoint_check.h"
-#include "graph.h"
+#include "graph/graph.h"
 
 typedef struct {
     const adj_config *config;
@@ -48,22 +49,22 @@ typedef struct {
     const adj_node **image; /* by id of the trial's graph: its node of plan; NULL: dead */
 } outcome;
 
-/* compare_trial.c. The outcome's memory is p's but for plan. ADJ_ENOMEM, or ADJ_OK whatever the
+/* trial.c. The outcome's memory is p's but for plan. ADJ_ENOMEM, or ADJ_OK whatever the
  * outcome. */
 adj_status trial_here(const trial *t, pool *p, outcome *o);
 
-/* compare_wire.c. */
+/* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, pool *p, outcome *o);
 
-/* compare_config.c: adj_config_parse with backends of one's own. */
+/* config.c: adj_config_parse with backends of one's own. */
 adj_status config_parse(const char *text, const adj_backend *const *backends, adj_config *out,
                         char *message, size_t size);
 
-/* compare_rewrite.c: rules that rebuild a graph for a configuration. */
+/* rewrite.c: rules that rebuild a graph for a configuration. */
 adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj_node *const in[]);
 adj_dtype config_dtype(const adj_config *c, adj_dtype dtype);
 
-/* compare_judge.c: values against expected ones. */
+/* judge.c: values against expected ones. */
 typedef struct {
     adj_type type;     /* of the values */
     const void *value; /* what came out */
@@ -83,7 +84,7 @@ typedef struct {
 } precision;
 precision precision_of(adj_dtype dtype);
 
-/* compare_node.c: one node alone. */
+/* node.c: one node alone. */
 typedef struct {
     const adj_compare_opts *opts;
     const adj_config *reference;
@@ -123,7 +124,10 @@ adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, 
                        expectation *e, outcome *o);
 adj_status node_run(const bench *b, const node_case *n, const adj_config *c, pool *p, outcome *o);
 
-/* The second half of node_expect: the operands are rounded. */
+/* v, n values, in another type; NULL: no memory. */
+void *convert(pool *p, adj_dtype from, const void *v, adj_dtype to, int64_t n);
+
+/* node_bound.c: the second half of node_expect; the operands are rounded. */
 adj_status node_bound(const bench *b, const bound_case *n, pool *p, expectation *e, outcome *o);
 /* operand: in the types that c gives the node's operands. */
 adj_status run_node(const bench *b, const adj_node *n, void *const operand[], const adj_config *c,
@@ -131,7 +135,7 @@ adj_status run_node(const bench *b, const adj_node *n, void *const operand[], co
 /* Linear in every float operand? */
 int is_linear(const adj_node *n);
 
-/* compare_group_bound.c: a fused group alone, node after node under the reference, which has to be
+/* group_bound.c: a fused group alone, node after node under the reference, which has to be
  * in f64. */
 typedef struct {
     const adj_group *group;
@@ -146,5 +150,72 @@ adj_status group_expect(const bench *b, const group_case *g, pool *p, expectatio
 
 /* Runs a trial here, or where the options say. */
 adj_status run_trial(const bench *b, const trial *t, pool *p, outcome *o);
+
+/* ---- a comparison being made ---- */
+
+enum { MOST_IN = 64, MOST_CONFIGS = 32 };
+
+struct adj_comparison {
+    pool pool;
+    adj_status status;
+    char message[MESSAGE];
+    int n_config, n_row, n_failed;
+    adj_config *config;
+    adj_config_result *result; /* by configuration */
+    adj_compare_row *row;
+};
+
+typedef struct {
+    adj_comparison *c;
+    const adj_graph *g;
+    const adj_compare_opts *opts;
+    int n_root, n_node; /* n_node: that are compared */
+    const adj_node **root;
+    char *needed;                /* by id */
+    int *index;                  /* by id: place among the nodes compared, or negative */
+    void **leaf_value;           /* by id: leaves and fills, in their types; NULL for others */
+    outcome *whole;              /* by configuration: every node compared is fetched */
+    char *tainted;               /* by id and configuration: wrong, or fed by what is */
+    adj_compare_row **group_row; /* by configuration: its fused groups' */
+    int *n_group_row;
+    int done, of;
+} comparing;
+
+adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+adj_status compare_no_memory(adj_comparison *c);
+/* whole.c: runs configuration k's whole graph; the reference's comes first. */
+adj_status compare_whole(comparing *r, int k);
+/* group.c: after configuration k's plain run t, whose outcome is o; image: by id. Fills
+ * group_row. */
+adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
+                          const outcome *o);
+/* nodes.c: everything, once the inputs are drawn. */
+adj_status compare_all(comparing *r);
+/* nodes.c: a copy that lives as long as the comparison; "" and the error recorded when out
+ * of memory. */
+const char *report_text(adj_comparison *c, const char *text);
+void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);
+
+/* ---- a plan seen from outside, for running its fused groups alone ---- */
+
+typedef struct {
+    comparing *r;
+    int k; /* the configuration */
+    const adj_graph *g;
+    const int *step_of;     /* by id, as the others */
+    const adj_node **user;  /* the compared graph's node of the same value; NULL */
+    const adj_node **named; /* the same, or that of a node it feeds: for the report */
+    char *is_root;
+    bench in_f64; /* the reference of groups */
+} plan_view;
+
+/* group_read.c: the values that a group reads, by group->in: the reference's, rounded to
+ * the group's types; floats in f64. */
+adj_status read_operands(const plan_view *l, const adj_group *g, pool *p, void *operand[]);
+/* A trial without nodes yet; is_whole: was there memory for it, and for room? */
+trial group_trial(const plan_view *l, const adj_config *config, int n_leaf, int n_fetch, pool *p);
+int is_whole(const trial *t, const void *room);
+adj_node *add_leaf(trial *t, adj_type type, const void *data);
 
 #endif

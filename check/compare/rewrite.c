@@ -1,4 +1,4 @@
-/* compare_rewrite.c - a node as a configuration wants it: another float type, another data format.
+/* rewrite.c - a node as a configuration wants it: another float type, another data format.
  *
  * The values stay comparable one by one: an op in the other format reads transposed operands and
  * its result is transposed back, so every node's image has the node's own shape. */

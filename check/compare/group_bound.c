@@ -1,7 +1,7 @@
-/* compare_group_bound.c - what a fused group should give, and how far from that it may be.
+/* group_bound.c - what a fused group should give, and how far from that it may be.
  *
  * The members are computed one after the other in f64 on naive. A member may be wrong by its own
- * bound, as a node alone (compare_node.c), and by what its operands' errors become on their way
+ * bound, as a node alone (node.c), and by what its operands' errors become on their way
  * through it: a value that never leaves the group has a bound like any other. With e the bound of
  * an operand x, that is
  *   element by element    the largest |f(x +- e) - f(x)|: exact where f is monotone, and at a kink
@@ -35,8 +35,6 @@ typedef struct {
     const double *e[MOST_READ]; /* NULL: sure */
     int n_unsure, unsure[MOST_READ];
 } operands;
-
-static int64_t elems_of(const adj_node *n) { return adj_shape_elems(n->type.shape); }
 
 static int index_of(const adj_node *n, int count, const adj_node *const list[])
 {
@@ -75,7 +73,7 @@ static adj_status evaluate(const members *m, const adj_node *n, void *const x[],
 /* x + sign e; with magnitude |x| + sign e. */
 static double *moved(const operands *o, int k, int sign, int magnitude, pool *p)
 {
-    int64_t n = elems_of(o->n->in[k]);
+    int64_t n = node_elems(o->n->in[k]);
     double *v = pool_alloc(p, (size_t)n + 1, sizeof *v);
     for (int64_t i = 0; v != NULL && i < n; i++) {
         double x = ((const double *)o->x[k])[i], e = o->e[k] != NULL ? o->e[k][i] : 0;
@@ -113,7 +111,7 @@ static adj_status through_elements(const members *m, const operands *o, int n_un
                 status = ADJ_ENOMEM;
         if (status == ADJ_OK)
             status = evaluate(m, o->n, x, &p, &at);
-        for (int64_t i = 0, n_elems = elems_of(o->n); status == ADJ_OK && i < n_elems; i++) {
+        for (int64_t i = 0, n_elems = node_elems(o->n); status == ADJ_OK && i < n_elems; i++) {
             double d = fabs(((const double *)at.value[0])[i] - y[i]);
             spread[i] = isnan(d) ? INFINITY : fmax(spread[i], d);
         }
@@ -132,11 +130,11 @@ static adj_status count_kinks(const members *m, const operands *o)
     for (int i = 0; i < o->n_unsure; i++)
         if (!(o->n->op->linear_in >> o->unsure[i] & 1))
             picks[n++] = o->unsure[i];
-    double *spread = pool_alloc(m->p, (size_t)elems_of(o->n) + 1, sizeof *spread);
+    double *spread = pool_alloc(m->p, (size_t)node_elems(o->n) + 1, sizeof *spread);
     adj_status status = spread == NULL ? ADJ_ENOMEM : ADJ_OK;
     if (status == ADJ_OK && n > 0)
         status = through_elements(m, o, n, picks, spread);
-    for (int64_t i = 0, n_elems = elems_of(o->n); status == ADJ_OK && i < n_elems; i++)
+    for (int64_t i = 0, n_elems = node_elems(o->n); status == ADJ_OK && i < n_elems; i++)
         *m->kinks += spread[i] > 0;
     return status;
 }
@@ -154,7 +152,7 @@ static adj_status through_linear(const members *m, const operands *o, double *sp
                 status = ADJ_ENOMEM;
         if (status == ADJ_OK)
             status = evaluate(m, o->n, x, &p, &at);
-        for (int64_t i = 0, n_elems = elems_of(o->n); status == ADJ_OK && i < n_elems; i++)
+        for (int64_t i = 0, n_elems = node_elems(o->n); status == ADJ_OK && i < n_elems; i++)
             spread[i] = fabs(((const double *)at.value[0])[i] - spread[i]);
         pool_free(&p);
     }
@@ -179,7 +177,7 @@ static void through_stats(const members *m, const operands *o, double *spread)
     const double *mean = m->value[index_of(o->n, m->g->group->n_node, m->g->group->node)];
     const int64_t format = ((const adj_format_attrs *)o->n->attrs)->format;
     const adj_shape shape = o->n->in[0]->type.shape;
-    int64_t channels = o->n->type.shape.dim[1], n = elems_of(o->n->in[0]);
+    int64_t channels = o->n->type.shape.dim[1], n = node_elems(o->n->in[0]);
     double part = (double)channels / (double)n;
     for (int64_t i = 0; i < n; i++) {
         int64_t c = channel_of(shape, format, i);
@@ -195,7 +193,7 @@ static void through_grad_sums(const operands *o, double *spread)
     const adj_batch_norm_attrs *a = o->n->attrs;
     const adj_shape shape = o->n->in[0]->type.shape;
     int64_t channels = o->n->type.shape.dim[1];
-    for (int64_t i = 0, n_elems = elems_of(o->n->in[0]); i < n_elems; i++) {
+    for (int64_t i = 0, n_elems = node_elems(o->n->in[0]); i < n_elems; i++) {
         int64_t c = channel_of(shape, a->format, i);
         double ex = o->e[0] != NULL ? o->e[0][i] : 0, edy = o->e[2] != NULL ? o->e[2][i] : 0;
         double s = 1 / sqrt(stats[channels + c] + a->epsilon);
@@ -219,7 +217,7 @@ static adj_status propagate(const members *m, const operands *o, double *spread)
     else if (op == &adj_op_batch_norm_grad_sums && o->e[1] == NULL)
         through_grad_sums(o, spread);
     else
-        for (int64_t i = 0, n_elems = elems_of(o->n); i < n_elems; i++)
+        for (int64_t i = 0, n_elems = node_elems(o->n); i < n_elems; i++)
             spread[i] = INFINITY;
     return ADJ_OK;
 }
@@ -243,7 +241,7 @@ static int leaves(const adj_group *g, const adj_node *n)
 static int is_held(const adj_node *n, const double *value)
 {
     double room = 0;
-    for (int64_t i = 0, n_elems = elems_of(n); i < n_elems; i++) {
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
         adj_store(n->type.dtype, &room, 0, value[i]);
         if (adj_load(n->type.dtype, &room, 0) != value[i])
             return 0;
@@ -266,7 +264,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     const adj_node *n = m->g->group->node[i];
     operands in = operands_of(m, n);
     const bound_case alone = {n, in.x, n->type.dtype, m->g->exact, m->g->config};
-    const size_t elems = (size_t)elems_of(n);
+    const size_t elems = (size_t)node_elems(n);
     const precision unit = precision_of(n->type.dtype);
     pool p = {.allocator = m->p->allocator};
     void *bound = NULL;

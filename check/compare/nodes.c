@@ -1,13 +1,12 @@
-/* compare.c - adj_compare: one graph under several configurations, node by node.
+/* nodes.c - adj_compare: one graph under several configurations, node by node.
  *
- * Each configuration runs the whole graph (compare_whole.c): propagated values, in_plan; and every
- * node alone on the reference's operands (isolated). compare_node.c has the bounds, compare_judge.c
- * the measures. What a configuration's plan fuses is run alone too (compare_group.c). */
+ * Each configuration runs the whole graph (whole.c): propagated values, in_plan; and every
+ * node alone on the reference's operands (isolated). node.c has the bounds, judge.c
+ * the measures. What a configuration's plan fuses is run alone too (group.c). */
 #include <math.h>
 #include <string.h>
 
 #include "compare.h"
-#include "compare_report.h"
 
 adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
 {

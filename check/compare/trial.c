@@ -1,9 +1,9 @@
-/* compare_trial.c - runs a trial in this process: values, times, repeatability, canaries. */
+/* trial.c - runs a trial in this process: values, times, repeatability, canaries. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare.h"
-#include "exec.h"
+#include "graph/exec.h"
 
 static const double tune_seconds = 0.1; /* of a plan: each node has one */
 

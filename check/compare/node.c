@@ -1,0 +1,145 @@
+/* node.c - one node alone, fed with given operands: under a configuration, and under the
+ * reference to find what should come out. */
+#include <math.h>
+#include <string.h>
+
+#include "compare.h"
+
+enum { INTEGERS = 3 };
+
+adj_status run_trial(const bench *b, const trial *t, pool *p, outcome *o)
+{
+    int elsewhere = t->config->isa[0] != '\0' || (b->opts->guard && t->config != b->reference);
+    return elsewhere ? trial_elsewhere(t, b->opts, p, o) : trial_here(t, p, o);
+}
+
+static adj_dtype type_under(const adj_config *c, const adj_node *n)
+{
+    return config_dtype(c, n->type.dtype);
+}
+
+void *convert(pool *p, adj_dtype from, const void *v, adj_dtype to, int64_t n)
+{
+    void *copy = pool_alloc(p, (size_t)n + 1, adj_dtype_size(to));
+    for (int64_t i = 0; copy != NULL && i < n; i++)
+        adj_store(to, copy, i, adj_load(from, v, i));
+    return copy;
+}
+
+int is_linear(const adj_node *n)
+{
+    for (int k = 0; k < n->n_in; k++)
+        if (adj_is_float(n->in[k]->type.dtype) && !(n->op->linear_in >> (k < 31 ? k : 31) & 1))
+            return 0;
+    return n->op->linear_in != 0 && adj_is_float(n->type.dtype);
+}
+
+/* ---- a trial of one node ---- */
+
+/* A graph of leaves and the node. operand: in the types that c gives the node's operands. */
+static adj_status trial_of(const bench *b, const adj_node *n, void *const operand[],
+                           const adj_config *c, pool *p, trial *t)
+{
+    adj_graph_opts opts = {.allocator = &p->allocator};
+    *t = (trial){.config = c,
+                 .backends = c == b->reference ? NULL : b->opts->backends,
+                 .quarantine = b->opts->quarantine,
+                 .g = adj_graph_new_with(ADJ_VERSION, &opts),
+                 .n_fetch = 1,
+                 .threads = b->opts->threads,
+                 .runs = b->runs};
+    t->fetch = pool_alloc(p, 1, sizeof(adj_node *));
+    t->leaf = pool_alloc(p, (size_t)n->n_in, sizeof(adj_node *));
+    t->data = pool_alloc(p, (size_t)n->n_in, sizeof(void *));
+    adj_node *in[MOST_IN] = {NULL};
+    if (t->g == NULL || t->fetch == NULL || t->leaf == NULL || t->data == NULL)
+        return ADJ_ENOMEM;
+    for (int k = 0; k < n->n_in; k++) {
+        char name[16];
+        int same = 0; /* an operand that appears twice is one leaf */
+        while (n->in[same] != n->in[k])
+            same++;
+        snprintf(name, sizeof name, "in%d", k);
+        in[k] = same < k ? in[same]
+                         : adj_input(t->g, name, type_under(c, n->in[k]), n->in[k]->type.shape);
+        if (same == k) {
+            t->leaf[t->n_leaf] = in[k];
+            t->data[t->n_leaf++] = operand[k];
+        }
+    }
+    t->fetch[0] = config_rule(c, t->g, n, in);
+    return ADJ_OK;
+}
+
+adj_status run_node(const bench *b, const adj_node *n, void *const operand[], const adj_config *c,
+                    pool *p, outcome *o)
+{
+    trial t;
+    *o = (outcome){0};
+    adj_status status = trial_of(b, n, operand, c, p, &t);
+    if (status == ADJ_OK && t.fetch[0] == NULL) {
+        o->status = adj_graph_status(t.g);
+        snprintf(o->message, sizeof o->message, "%s", adj_graph_message(t.g));
+        status = o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK; /* no fault of the node */
+    } else if (status == ADJ_OK) {
+        status = run_trial(b, &t, p, o);
+    }
+    adj_graph_free(t.g);
+    return status;
+}
+
+/* ---- operands ---- */
+
+/* Integers that keep their order: the same map for all operands, so that a maximum stays one. */
+static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
+{
+    int64_t count = node_elems(n->node->in[k]);
+    if (n->node->op->linear_in >> (k < 31 ? k : 31) & 1) {
+        adj_draw(dtype, v, count, (adj_init){ADJ_INIT_UNIFORM, -INTEGERS, INTEGERS},
+                 n->node->id + 1, (uint64_t)k);
+        for (int64_t i = 0; i < count; i++)
+            adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i)));
+        return;
+    }
+    double most = 0;
+    for (int m = 0; m < n->node->n_in; m++)
+        if (adj_is_float(n->dtype[m]) && !(n->node->op->linear_in >> (m < 31 ? m : 31) & 1))
+            for (int64_t i = 0, n_elems = node_elems(n->node->in[m]); i < n_elems; i++)
+                most = fmax(most, fabs(adj_load(n->dtype[m], n->operand[m], i)));
+    for (int64_t i = 0; i < count && most > 0 && isfinite(most); i++)
+        adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * (20 / most)));
+}
+
+/* The operands as c sees them, in the types of `as`. */
+static adj_status round_operands(const node_case *n, const adj_config *c, const adj_config *as,
+                                 pool *p, void *operand[])
+{
+    for (int k = 0; k < n->node->n_in; k++) {
+        const adj_node *x = n->node->in[k];
+        void *v = convert(p, n->dtype[k], n->operand[k], type_under(c, x), node_elems(x));
+        if (v == NULL)
+            return ADJ_ENOMEM;
+        if (n->exact && adj_is_float(x->type.dtype))
+            to_integers(n, k, type_under(c, x), v);
+        operand[k] = convert(p, type_under(c, x), v, type_under(as, x), node_elems(x));
+        if (operand[k] == NULL)
+            return ADJ_ENOMEM;
+    }
+    return ADJ_OK;
+}
+
+adj_status node_run(const bench *b, const node_case *n, const adj_config *c, pool *p, outcome *o)
+{
+    void *operand[MOST_IN] = {NULL};
+    adj_status status = round_operands(n, c, c, p, operand);
+    return status == ADJ_OK ? run_node(b, n->node, operand, c, p, o) : status;
+}
+
+adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, pool *p,
+                       expectation *e, outcome *o)
+{
+    void *operand[MOST_IN] = {NULL};
+    adj_status status = round_operands(n, c, b->reference, p, operand);
+    const bound_case alone = {n->node, operand, type_under(c, n->node), n->exact, c};
+    return status == ADJ_OK ? node_bound(b, &alone, p, e, o) : status;
+}
