@@ -111,7 +111,7 @@ static adj_status walk_down(walk *w, adj_node *y, adj_node *dy, int n, adj_node 
 static adj_status gradient(adj_node *y, adj_node *dy, int n, adj_node *const x[], adj_node *dx[])
 {
     adj_graph *g = y->graph;
-    const adj_allocator *a = &g->pool.allocator;
+    const adj_allocator *a = &g->region.allocator;
     walk w = {.graph = g, .n = g->n_node};
     w.leads = adj_alloc(a, (size_t)w.n);
     w.grad = adj_alloc(a, (size_t)w.n * sizeof(adj_node *));

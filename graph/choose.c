@@ -125,7 +125,7 @@ static adj_status choose_by_rank(adj_exec *e, step *s, const node_group *g)
         if (why[0] == '\0')
             snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[backend]->name,
                      op->name);
-        if (k == 0 && best.backend == NONE && (s->why = pool_string(&e->pool, why)) == NULL)
+        if (k == 0 && best.backend == NONE && (s->why = region_string(&e->region, why)) == NULL)
             return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     }
     if (best.backend != NONE)
@@ -165,8 +165,9 @@ static adj_status describe_alone(adj_exec *e, const adj_node *const *n, step *s)
     return e->status;
 }
 
-int is_fast(adj_exec *e, const adj_node *n)
+int has_non_reference_kernel(void *of, const adj_node *n)
 {
+    adj_exec *e = of;
     step s = {.kind = STEP_KERNEL};
     char why[ADJ_WHY];
     if (adj_shape_elems(n->type.shape) == 0 || describe_alone(e, &n, &s) != ADJ_OK)

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "exec.h"
+#include "graph/passes/passes.h"
 
 adj_status exec_fail(adj_exec *e, adj_status status, const char *format, ...)
 {
@@ -21,7 +22,7 @@ adj_status exec_fail(adj_exec *e, adj_status status, const char *format, ...)
 
 void *exec_alloc(adj_exec *e, size_t count, size_t size)
 {
-    void *p = pool_alloc(&e->pool, count, size);
+    void *p = region_alloc(&e->region, count, size);
     if (p == NULL)
         exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     return p;
@@ -106,7 +107,12 @@ static adj_status copy_graph(adj_exec *e, const adj_graph *g, int n_root, const 
     e->n_user = g->n_node;
     if ((e->image = exec_alloc(e, (size_t)g->n_node, sizeof(adj_node *))) == NULL)
         return e->status;
-    adj_status status = run_passes(e, g, n_root, root, e->image, o, &e->pool.allocator, &e->graph);
+    const pass_target target = {.opts = o,
+                                .reference_only = e->preferred == e->fallback,
+                                .has_non_reference_kernel = has_non_reference_kernel,
+                                .backends = e};
+    adj_status status =
+        run_passes(&target, g, n_root, root, e->image, &e->region.allocator, &e->graph);
     if (e->status != ADJ_OK)
         return e->status;
     if (status != ADJ_OK)
@@ -185,8 +191,8 @@ static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
 /* Memory for arena and storage, and every pointer that a step will use. */
 static adj_status bind(adj_exec *e)
 {
-    e->arena = adj_alloc(&e->pool.allocator, e->info.arena_bytes);
-    e->storage = adj_alloc(&e->pool.allocator, e->info.storage_bytes);
+    e->arena = adj_alloc(&e->region.allocator, e->info.arena_bytes);
+    e->storage = adj_alloc(&e->region.allocator, e->info.storage_bytes);
     if (e->arena == NULL || e->storage == NULL)
         return exec_fail(e, ADJ_ENOMEM,
                          "adj_exec_new: out of memory (arena %zu bytes, storage %zu bytes)",
@@ -272,7 +278,7 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
         return ADJ_EARG;
     adj_allocator a = default_allocator();
     if (g != NULL)
-        a = g->pool.allocator;
+        a = g->region.allocator;
     int own = opts != NULL && opts->allocator != NULL;
     int whole = !own || allocator_is_whole(opts->allocator);
     if (own && whole)
@@ -280,7 +286,7 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     adj_exec *e = *out = adj_alloc(&a, sizeof *e);
     if (e == NULL)
         return ADJ_ENOMEM;
-    e->pool.allocator = a;
+    e->region.allocator = a;
     if (!whole)
         return exec_fail(e, ADJ_EARG, "adj_exec_new: allocator: a function is NULL");
     if (check_options(e, g, opts) != ADJ_OK)
@@ -294,10 +300,10 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     e->math = opts->math;
     e->canaries = opts->canaries;
     e->no_fusion = o.no_fusion;
-    if (opts->impl != NULL && (e->impl = pool_string(&e->pool, opts->impl)) == NULL)
+    if (opts->impl != NULL && (e->impl = region_string(&e->region, opts->impl)) == NULL)
         return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     if (opts->quarantine != NULL &&
-        (e->quarantine = pool_string(&e->pool, opts->quarantine)) == NULL)
+        (e->quarantine = region_string(&e->region, opts->quarantine)) == NULL)
         return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     int callers = omp_get_max_threads();
     e->threads = opts->threads > 0 ? opts->threads : callers;
@@ -324,7 +330,7 @@ void adj_exec_free(adj_exec *e)
 {
     if (e == NULL)
         return;
-    adj_allocator a = e->pool.allocator;
+    adj_allocator a = e->region.allocator;
     drop_steps(e);
     for (int i = 0; i < e->n_backend; i++)
         if (e->is_open[i])
@@ -332,6 +338,6 @@ void adj_exec_free(adj_exec *e)
     adj_graph_free(e->graph);
     adj_release(&a, e->arena);
     adj_release(&a, e->storage);
-    pool_free(&e->pool);
+    region_free(&e->region);
     adj_release(&a, e);
 }

@@ -87,7 +87,7 @@ typedef struct { /* who may compute a group */
 typedef struct tuner tuner;
 
 struct adj_exec {
-    pool pool;
+    region region;
     adj_status status;
     int n_user; /* nodes that the user's graph had */
     char message[MESSAGE];
@@ -182,9 +182,9 @@ uint64_t fixed_version(const adj_exec *e);
 /* choose.c: who computes the step's group, whose group and arrays of layouts are there: prepares
  * it. ADJ_ENOKERNEL: nobody computes these nodes together. */
 adj_status choose(adj_exec *e, step *s, const node_group *g);
-/* Does a backend before the last one, which is the obvious one, compute n by itself? May be asked
- * before there is a plan; then 0 also when that fails, which the executor records. */
-int is_fast(adj_exec *e, const adj_node *n);
+/* Has a backend before the last one, the reference, a kernel for n alone? of: the executor. May be
+ * asked before there is a plan; then 0 also when that fails, which the executor records. */
+int has_non_reference_kernel(void *of, const adj_node *n);
 /* May the kernel be asked for the group: a single node, its own, or one that it would have proposed
  * too? */
 int kernel_takes(const adj_exec *e, const node_group *g, int backend, const adj_kernel *kernel);

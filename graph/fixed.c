@@ -75,7 +75,7 @@ static void keep_what_is_read_later(adj_exec *e)
 
 adj_status plan_fixed(adj_exec *e)
 {
-    step *all = adj_alloc(&e->pool.allocator, (size_t)e->n_step * sizeof *all);
+    step *all = adj_alloc(&e->region.allocator, (size_t)e->n_step * sizeof *all);
     if (all == NULL)
         return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     settle_constants(e);
@@ -88,7 +88,7 @@ adj_status plan_fixed(adj_exec *e)
                 e->step[n++] = all[i];
                 e->n_fixed += wanted;
             }
-    adj_release(&e->pool.allocator, all);
+    adj_release(&e->region.allocator, all);
     return ADJ_OK;
 }
 

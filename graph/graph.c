@@ -26,10 +26,10 @@ adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
     adj_graph *g = adj_alloc(&a, sizeof *g);
     if (g == NULL)
         return NULL;
-    g->pool.allocator = a;
+    g->region.allocator = a;
     if (opts != NULL)
         g->opts = *opts;
-    g->opts.allocator = &g->pool.allocator;
+    g->opts.allocator = &g->region.allocator;
     if (!whole)
         adj_fail(g, ADJ_EARG, "adj_graph_new: allocator: a function is NULL");
     if (version / 10000 != ADJ_VERSION_MAJOR)
@@ -43,8 +43,8 @@ void adj_graph_free(adj_graph *g)
 {
     if (g == NULL)
         return;
-    adj_allocator a = g->pool.allocator;
-    pool_free(&g->pool);
+    adj_allocator a = g->region.allocator;
+    region_free(&g->region);
     adj_release(&a, g);
 }
 
@@ -76,7 +76,7 @@ adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
 
 void *adj_graph_alloc(adj_graph *g, size_t bytes)
 {
-    void *p = pool_alloc(&g->pool, 1, bytes);
+    void *p = region_alloc(&g->region, 1, bytes);
     if (p == NULL)
         adj_fail(g, ADJ_ENOMEM, "adj_graph_alloc: out of memory (asked for %zu bytes)", bytes);
     return p;
@@ -126,8 +126,8 @@ static adj_status grow(adj_graph *g)
     if (g->n_node < g->capacity)
         return ADJ_OK;
     int capacity = g->capacity > 0 ? 2 * g->capacity : 64;
-    adj_node **node = pool_alloc(&g->pool, (size_t)capacity, sizeof(adj_node *));
-    uint32_t *bucket = pool_alloc(&g->pool, (size_t)capacity * 2, sizeof *bucket);
+    adj_node **node = region_alloc(&g->region, (size_t)capacity, sizeof(adj_node *));
+    uint32_t *bucket = region_alloc(&g->region, (size_t)capacity * 2, sizeof *bucket);
     if (node == NULL || bucket == NULL)
         return adj_fail(g, ADJ_ENOMEM, "adj_node_new: out of memory");
     if (g->n_node > 0)
@@ -143,9 +143,9 @@ static adj_status grow(adj_graph *g)
 
 static adj_node *insert(adj_graph *g, const adj_node *wanted, uint32_t *bucket)
 {
-    adj_node *n = pool_alloc(&g->pool, 1, sizeof *n);
-    adj_node **in = pool_alloc(&g->pool, (size_t)wanted->n_in, sizeof(adj_node *));
-    void *attrs = pool_alloc(&g->pool, 1, wanted->op->attr_size);
+    adj_node *n = region_alloc(&g->region, 1, sizeof *n);
+    adj_node **in = region_alloc(&g->region, (size_t)wanted->n_in, sizeof(adj_node *));
+    void *attrs = region_alloc(&g->region, 1, wanted->op->attr_size);
     if (n == NULL || in == NULL || attrs == NULL) {
         adj_fail(g, ADJ_ENOMEM, "%s: out of memory", wanted->op->name);
         return NULL;
@@ -287,7 +287,7 @@ adj_node *adj_label(adj_node *n, const char *name)
 {
     if (n == NULL || n->name != NULL || name == NULL || name[0] == '\0')
         return n;
-    if ((n->name = pool_string(&n->graph->pool, name)) == NULL)
+    if ((n->name = region_string(&n->graph->region, name)) == NULL)
         adj_fail(n->graph, ADJ_ENOMEM, "adj_label: out of memory");
     return n;
 }

@@ -31,7 +31,7 @@ static adj_status refuse_plan(adj_exec *e, size_t bytes, memory_left left)
 
 adj_status check_memory(adj_exec *e, size_t bytes)
 {
-    if (bytes < considerable || e->pool.allocator.alloc != default_allocator().alloc)
+    if (bytes < considerable || e->region.allocator.alloc != default_allocator().alloc)
         return ADJ_OK;
     memory_left left = address_space_left();
     if (bytes > left.bytes && !can_be_had(bytes))

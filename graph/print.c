@@ -20,7 +20,7 @@ static numbering number_needed(int n, adj_node *const root[])
         m.graph = root[i] != NULL ? root[i]->graph : NULL;
     if (m.graph == NULL)
         return m;
-    const adj_allocator *a = &m.graph->pool.allocator;
+    const adj_allocator *a = &m.graph->region.allocator;
     if ((m.number = adj_alloc(a, (size_t)m.graph->n_node * sizeof(int))) == NULL)
         return m;
     for (int i = 0; i < n; i++)
@@ -93,7 +93,7 @@ void adj_print(FILE *f, int n, adj_node *const roots[])
         fputc('\n', f);
     }
     if (m.number != NULL)
-        adj_release(&m.graph->pool.allocator, m.number);
+        adj_release(&m.graph->region.allocator, m.number);
 }
 
 static const char *const role_style[] = {
@@ -128,5 +128,5 @@ void adj_print_dot(FILE *f, int n, adj_node *const roots[])
             print_dot_node(f, &m, m.graph->node[id]);
     fputs("}\n", f);
     if (m.number != NULL)
-        adj_release(&m.graph->pool.allocator, m.number);
+        adj_release(&m.graph->region.allocator, m.number);
 }

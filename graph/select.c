@@ -116,7 +116,8 @@ adj_status open_backend(adj_exec *e, int backend)
     if (e->is_open[backend])
         return ADJ_OK;
     char message[ADJ_WHY] = "";
-    const adj_backend_opts opts = {&e->pool.allocator, e->threads, e->quarantine, e->math, message};
+    const adj_backend_opts opts = {&e->region.allocator, e->threads, e->quarantine, e->math,
+                                   message};
     adj_status status = e->backend[backend]->open(&opts, &e->opened[backend]);
     if (status != ADJ_OK)
         return exec_fail(e, status, "adj_exec_new: backend %s cannot be opened (%s)",

@@ -23,7 +23,7 @@ typedef struct {
 } candidate;
 
 typedef struct {
-    pool pool; /* of this group */
+    region region; /* of this group */
     int n;
     candidate *list;
 } race;
@@ -39,10 +39,10 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
                          "adj_exec_new: tune_seconds is wrong (got %g, expected 0 to 1e6)",
                          o->tune_seconds);
     const char *path = o->tune_file != NULL ? o->tune_file : getenv("ADJOINT_TUNE");
-    tuner *t = e->tuner = adj_alloc(&e->pool.allocator, sizeof *t);
+    tuner *t = e->tuner = adj_alloc(&e->region.allocator, sizeof *t);
     if (t == NULL)
         return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
-    t->pool.allocator = e->pool.allocator;
+    t->region.allocator = e->region.allocator;
     t->seconds = o->tune_seconds > 0 ? o->tune_seconds : default_seconds;
     for (int id = 0; id < e->graph->n_node; id++)
         if (__builtin_add_overflow(t->cold, value_bytes(e, e->graph->node[id]->type, NULL, NONE),
@@ -51,7 +51,7 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
     if (path == NULL || path[0] == '\0')
         return ADJ_OK;
     tune_header(e, t->header);
-    if ((t->path = pool_string(&t->pool, path)) == NULL || tune_read(e) != ADJ_OK)
+    if ((t->path = region_string(&t->region, path)) == NULL || tune_read(e) != ADJ_OK)
         return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     return ADJ_OK;
 }
@@ -68,8 +68,8 @@ void tune_close(adj_exec *e)
                  "tune: %g seconds were too short, up to %d steps have the usual choice",
                  t->seconds, t->left);
     tune_free_areas(e);
-    pool_free(&t->pool);
-    adj_release(&e->pool.allocator, t);
+    region_free(&t->region);
+    adj_release(&e->region.allocator, t);
     e->tuner = NULL;
 }
 
@@ -87,11 +87,11 @@ static adj_status make_candidate(adj_exec *e, race *r, const step *s)
     size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
     *c = (candidate){.s = *s, .best = HUGE_VAL};
     c->s.kernel = NULL;
-    c->s.prep.in = pool_alloc(&r->pool, n_in, sizeof(void *));
-    c->s.prep.out = pool_alloc(&r->pool, n_out, sizeof(void *));
-    c->s.call.in = pool_alloc(&r->pool, n_in, sizeof(void *));
-    c->s.call.out = pool_alloc(&r->pool, n_out, sizeof(void *));
-    c->s.call.message = pool_alloc(&r->pool, ADJ_WHY, 1);
+    c->s.prep.in = region_alloc(&r->region, n_in, sizeof(void *));
+    c->s.prep.out = region_alloc(&r->region, n_out, sizeof(void *));
+    c->s.call.in = region_alloc(&r->region, n_in, sizeof(void *));
+    c->s.call.out = region_alloc(&r->region, n_out, sizeof(void *));
+    c->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
     if (c->s.prep.in == NULL || c->s.prep.out == NULL || c->s.call.in == NULL ||
         c->s.call.out == NULL || c->s.call.message == NULL)
         return out_of_memory(e);
@@ -121,8 +121,8 @@ static adj_status enter_kernel(adj_exec *e, race *r, const step *s, answer who)
 
 static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_group *g)
 {
-    r->pool.allocator = e->pool.allocator;
-    if ((r->list = pool_alloc(&r->pool, MAX_CANDIDATES + 1, sizeof *r->list)) == NULL)
+    r->region.allocator = e->region.allocator;
+    if ((r->list = region_alloc(&r->region, MAX_CANDIDATES + 1, sizeof *r->list)) == NULL)
         return out_of_memory(e);
     for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++) {
         if (open_backend(e, b) != ADJ_OK)
@@ -214,7 +214,7 @@ static adj_status take(adj_exec *e, step *s, const step *from, const node_group 
     char why[ADJ_WHY];
     snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
              e->backend[first]->name);
-    if ((s->why = pool_string(&e->pool, why)) != NULL)
+    if ((s->why = region_string(&e->region, why)) != NULL)
         return ADJ_OK;
     drop_prepared(e, s);
     return out_of_memory(e);
@@ -262,7 +262,7 @@ static adj_status choose_by_time(adj_exec *e, step *s, const node_group *g, cons
             drop_prepared(e, &r.list[i].s);
     if (status == ADJ_OK)
         status = take(e, s, &r.list[won].s, g, r.list[won].best);
-    pool_free(&r.pool);
+    region_free(&r.region);
     return status;
 }
 

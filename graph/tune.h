@@ -9,7 +9,7 @@
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
 enum { MAX_CANDIDATES = 64 }; /* of one kernel that are timed */
 
-typedef struct { /* the winner for a key; strings live in the tuner's pool */
+typedef struct { /* the winner for a key; strings live in the tuner's region */
     const char *key;
     const char *backend, *kernel; /* NULL: for this plan the static order decides */
     int candidate;
@@ -31,7 +31,7 @@ typedef struct {
 } reorder_cost;
 
 struct tuner {
-    pool pool;
+    region region;
     const char *path; /* of the file; NULL: none */
     int may_write, changed;
     char header[TUNE_HEADER];

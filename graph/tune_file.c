@@ -42,7 +42,7 @@ static tune_entry *new_entry(tuner *t)
 {
     if (t->n_entry == t->max_entry) {
         int more = t->max_entry > 0 ? 2 * t->max_entry : 64;
-        tune_entry *bigger = pool_alloc(&t->pool, (size_t)more, sizeof *bigger);
+        tune_entry *bigger = region_alloc(&t->region, (size_t)more, sizeof *bigger);
         if (bigger == NULL)
             return NULL;
         if (t->n_entry > 0)
@@ -56,8 +56,8 @@ static tune_entry *new_entry(tuner *t)
 adj_status tune_add(tuner *t, const tune_entry *entry)
 {
     tune_entry copy = *entry, *old = tune_find(t, entry->key);
-    copy.key = old != NULL ? old->key : pool_string(&t->pool, entry->key);
-    copy.impl = pool_string(&t->pool, entry->impl);
+    copy.key = old != NULL ? old->key : region_string(&t->region, entry->key);
+    copy.impl = region_string(&t->region, entry->impl);
     if (copy.key == NULL || copy.impl == NULL)
         return ADJ_ENOMEM;
     if (old == NULL && (old = new_entry(t)) == NULL)
@@ -82,7 +82,7 @@ static const char *load(tuner *t, char **text, size_t *size, adj_status *status)
         wrong = "is not a regular file";
     else if (s.st_size > MOST_BYTES)
         wrong = "is too large";
-    else if ((*text = pool_alloc(&t->pool, (size_t)s.st_size + 1, 1)) == NULL)
+    else if ((*text = region_alloc(&t->region, (size_t)s.st_size + 1, 1)) == NULL)
         *status = ADJ_ENOMEM;
     for (*size = 0; *text != NULL && *size < (size_t)s.st_size;) {
         ssize_t got = read(fd, *text + *size, (size_t)s.st_size - *size);
@@ -124,7 +124,7 @@ static const char *read_entry(tuner *t, char *line, adj_status *status)
     tune_entry *entry = new_entry(t);
     if (entry == NULL)
         *status = ADJ_ENOMEM;
-    else /* the strings are the text's, which the pool keeps */
+    else /* the strings are the text's, which the region keeps */
         *entry = (tune_entry){.key = field[5],
                               .backend = field[0],
                               .kernel = field[1],

@@ -30,7 +30,7 @@ static void fill(area *a)
 /* Zeroed when it grows. */
 static adj_status grow(adj_exec *e, area *a, size_t bytes)
 {
-    const adj_allocator *allocator = &e->pool.allocator;
+    const adj_allocator *allocator = &e->region.allocator;
     if (a->data != NULL && bytes <= a->bytes)
         return ADJ_OK;
     adj_release(allocator, a->data);
@@ -51,7 +51,7 @@ void tune_free_areas(adj_exec *e)
     tuner *t = e->tuner;
     area *all[] = {&t->in, &t->zero, &t->out, &t->scratch, &t->other};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        adj_release(&e->pool.allocator, all[i]->data);
+        adj_release(&e->region.allocator, all[i]->data);
 }
 
 /* Integers are labels and counters: zeros are right for both. */
@@ -170,7 +170,7 @@ static adj_status add_reorder(adj_exec *e, reorder_cost want, double *seconds)
     }
     if (t->n_cost == t->max_cost) {
         int more = t->max_cost > 0 ? 2 * t->max_cost : 64;
-        reorder_cost *bigger = pool_alloc(&t->pool, (size_t)more, sizeof *bigger);
+        reorder_cost *bigger = region_alloc(&t->region, (size_t)more, sizeof *bigger);
         if (bigger == NULL)
             return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
         if (t->n_cost > 0)

@@ -7,7 +7,7 @@ adj_updates *adj_updates_new(adj_graph *g)
 {
     if (g == NULL || g->status != ADJ_OK)
         return NULL;
-    adj_updates *u = pool_alloc(&g->pool, 1, sizeof *u);
+    adj_updates *u = region_alloc(&g->region, 1, sizeof *u);
     if (u == NULL)
         adj_fail(g, ADJ_ENOMEM, "adj_updates_new: out of memory");
     else
@@ -42,8 +42,8 @@ static adj_status grow(adj_updates *u)
     if (u->n < u->capacity)
         return ADJ_OK;
     int capacity = u->capacity > 0 ? 2 * u->capacity : 16;
-    adj_node **leaf = pool_alloc(&u->graph->pool, (size_t)capacity, sizeof(adj_node *));
-    adj_node **next = pool_alloc(&u->graph->pool, (size_t)capacity, sizeof(adj_node *));
+    adj_node **leaf = region_alloc(&u->graph->region, (size_t)capacity, sizeof(adj_node *));
+    adj_node **next = region_alloc(&u->graph->region, (size_t)capacity, sizeof(adj_node *));
     if (leaf == NULL || next == NULL)
         return adj_fail(u->graph, ADJ_ENOMEM, "adj_updates_add: out of memory");
     if (u->n > 0) {

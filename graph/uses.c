@@ -13,7 +13,7 @@ void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], c
 }
 
 /* One counting pass sizes the lists, one fills them. */
-static int list_users(const adj_graph *g, const char *needed, pool *p, adj_uses *uses)
+static int list_users(const adj_graph *g, const char *needed, region *p, adj_uses *uses)
 {
     for (int fill = 0; fill < 2; fill++) {
         for (int id = 0; id < g->n_node; id++) {
@@ -30,7 +30,7 @@ static int list_users(const adj_graph *g, const char *needed, pool *p, adj_uses 
         }
         for (int id = 0; id < g->n_node && !fill; id++) {
             adj_uses *u = &uses[id];
-            if ((u->user = pool_alloc(p, (size_t)u->n_user, sizeof(adj_node *))) == NULL)
+            if ((u->user = region_alloc(p, (size_t)u->n_user, sizeof(adj_node *))) == NULL)
                 return 0;
             u->n_user = 0;
         }
@@ -38,10 +38,10 @@ static int list_users(const adj_graph *g, const char *needed, pool *p, adj_uses 
     return 1;
 }
 
-adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[], pool *p)
+adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[], region *p)
 {
-    adj_uses *uses = pool_alloc(p, (size_t)g->n_node, sizeof *uses);
-    char *needed = pool_alloc(p, (size_t)g->n_node, 1);
+    adj_uses *uses = region_alloc(p, (size_t)g->n_node, sizeof *uses);
+    char *needed = region_alloc(p, (size_t)g->n_node, 1);
     if (uses == NULL || needed == NULL)
         return NULL;
     mark_needed(g, n_root, root, needed);

@@ -19,7 +19,8 @@ typedef struct {
 
 static const rule rules[] = {
     {"include", "adjoint.h adjoint_nn.h", ""},
-    {"graph", "adjoint.h adjoint_check.h adjoint_ext.h", ""},
+    {"graph", "adjoint.h adjoint_check.h adjoint_ext.h", "graph/passes"},
+    {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h", "graph"},
     {"ops", "adjoint.h adjoint_ext.h", ""},
     {"ops/nn", "adjoint.h adjoint_nn.h adjoint_io.h", ""},

@@ -8,7 +8,7 @@ const char *report_text(adj_comparison *c, const char *text)
 {
     if (text[0] == '\0')
         return "";
-    const char *copy = pool_string(&c->pool, text);
+    const char *copy = region_string(&c->region, text);
     if (copy == NULL)
         compare_no_memory(c);
     return copy != NULL ? copy : "";
@@ -72,8 +72,8 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
         return compare_fail(c, ADJ_EARG,
                             "adj_compare: n_config is wrong (got %d, expected 0 or 2 to %d)",
                             o->n_config, MOST_CONFIGS);
-    c->config = pool_alloc(&c->pool, (size_t)n, sizeof *c->config);
-    c->result = pool_alloc(&c->pool, (size_t)n, sizeof *c->result);
+    c->config = region_alloc(&c->region, (size_t)n, sizeof *c->config);
+    c->result = region_alloc(&c->region, (size_t)n, sizeof *c->result);
     if (c->config == NULL || c->result == NULL)
         return compare_no_memory(c);
     for (int i = 0; i < n; i++) {
@@ -130,7 +130,7 @@ static void *leaf_value(comparing *r, const adj_node *n)
     size_t bytes = (size_t)elems * adj_dtype_size(n->type.dtype);
     const void *given = NULL;
     double value;
-    void *v = pool_alloc(&r->c->pool, bytes + 1, 1);
+    void *v = region_alloc(&r->c->region, bytes + 1, 1);
     if (v == NULL) {
         compare_no_memory(r->c);
         return NULL;
@@ -155,17 +155,17 @@ static void *leaf_value(comparing *r, const adj_node *n)
 static adj_status list_nodes(comparing *r)
 {
     const adj_compare_opts *o = r->opts;
-    pool *p = &r->c->pool;
+    region *p = &r->c->region;
     size_t n = (size_t)r->g->n_node;
     int n_update = adj_updates_size(o->updates);
-    r->root = pool_alloc(p, (size_t)(o->n_root + n_update), sizeof(adj_node *));
-    r->needed = pool_alloc(p, n, 1);
-    r->index = pool_alloc(p, n, sizeof *r->index);
-    r->leaf_value = pool_alloc(p, n, sizeof(void *));
-    r->tainted = pool_alloc(p, n * (size_t)r->c->n_config, 1);
-    r->whole = pool_alloc(p, (size_t)r->c->n_config, sizeof *r->whole);
-    r->group_row = pool_alloc(p, (size_t)r->c->n_config, sizeof *r->group_row);
-    r->n_group_row = pool_alloc(p, (size_t)r->c->n_config, sizeof *r->n_group_row);
+    r->root = region_alloc(p, (size_t)(o->n_root + n_update), sizeof(adj_node *));
+    r->needed = region_alloc(p, n, 1);
+    r->index = region_alloc(p, n, sizeof *r->index);
+    r->leaf_value = region_alloc(p, n, sizeof(void *));
+    r->tainted = region_alloc(p, n * (size_t)r->c->n_config, 1);
+    r->whole = region_alloc(p, (size_t)r->c->n_config, sizeof *r->whole);
+    r->group_row = region_alloc(p, (size_t)r->c->n_config, sizeof *r->group_row);
+    r->n_group_row = region_alloc(p, (size_t)r->c->n_config, sizeof *r->n_group_row);
     if (r->group_row == NULL || r->n_group_row == NULL || r->root == NULL || r->needed == NULL ||
         r->index == NULL || r->leaf_value == NULL || r->tainted == NULL || r->whole == NULL)
         return compare_no_memory(r->c);
@@ -186,7 +186,7 @@ static adj_status list_nodes(comparing *r)
         else if (r->needed[id])
             r->leaf_value[id] = leaf_value(r, x);
     }
-    r->c->row = pool_alloc(p, (size_t)(r->n_node * r->c->n_config), sizeof *r->c->row);
+    r->c->row = region_alloc(p, (size_t)(r->n_node * r->c->n_config), sizeof *r->c->row);
     return r->c->row == NULL ? compare_no_memory(r->c) : r->c->status;
 }
 
@@ -194,11 +194,11 @@ adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_compariso
 {
     if (out == NULL)
         return ADJ_EARG;
-    adj_allocator a = g != NULL ? g->pool.allocator : default_allocator();
+    adj_allocator a = g != NULL ? g->region.allocator : default_allocator();
     adj_comparison *c = *out = adj_alloc(&a, sizeof *c);
     if (c == NULL)
         return ADJ_ENOMEM;
-    c->pool.allocator = a;
+    c->region.allocator = a;
     comparing r = {.c = c, .g = g, .opts = opts};
     if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts) == ADJ_OK &&
         read_configs(c, opts) == ADJ_OK && list_nodes(&r) == ADJ_OK)
@@ -210,8 +210,8 @@ void adj_comparison_free(adj_comparison *c)
 {
     if (c == NULL)
         return;
-    adj_allocator a = c->pool.allocator;
-    pool_free(&c->pool);
+    adj_allocator a = c->region.allocator;
+    region_free(&c->region);
     adj_release(&a, c);
 }
 

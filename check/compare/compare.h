@@ -51,10 +51,10 @@ typedef struct {
 
 /* trial.c. The outcome's memory is p's but for plan. ADJ_ENOMEM, or ADJ_OK whatever the
  * outcome. */
-adj_status trial_here(const trial *t, pool *p, outcome *o);
+adj_status trial_here(const trial *t, region *p, outcome *o);
 
 /* wire.c. */
-adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, pool *p, outcome *o);
+adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o);
 
 /* config.c: adj_config_parse with backends of one's own. */
 adj_status config_parse(const char *text, const adj_backend *const *backends, adj_config *out,
@@ -120,18 +120,18 @@ typedef struct {
 
 /* Memory is p's. Both return ADJ_ENOMEM, or ADJ_OK and tell in the outcome what failed: of the
  * reference, or of c. */
-adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, pool *p,
+adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, region *p,
                        expectation *e, outcome *o);
-adj_status node_run(const bench *b, const node_case *n, const adj_config *c, pool *p, outcome *o);
+adj_status node_run(const bench *b, const node_case *n, const adj_config *c, region *p, outcome *o);
 
 /* v, n values, in another type; NULL: no memory. */
-void *convert(pool *p, adj_dtype from, const void *v, adj_dtype to, int64_t n);
+void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n);
 
 /* node_bound.c: the second half of node_expect; the operands are rounded. */
-adj_status node_bound(const bench *b, const bound_case *n, pool *p, expectation *e, outcome *o);
+adj_status node_bound(const bench *b, const bound_case *n, region *p, expectation *e, outcome *o);
 /* operand: in the types that c gives the node's operands. */
 adj_status run_node(const bench *b, const adj_node *n, void *const operand[], const adj_config *c,
-                    pool *p, outcome *o);
+                    region *p, outcome *o);
 /* Linear in every float operand? */
 int is_linear(const adj_node *n);
 
@@ -145,18 +145,18 @@ typedef struct {
 } group_case;
 /* What leaves the group, by group->out. kinks: elements inside whose side of a kink rounding
  * decides. o tells what failed, as for a node. */
-adj_status group_expect(const bench *b, const group_case *g, pool *p, expectation e[],
+adj_status group_expect(const bench *b, const group_case *g, region *p, expectation e[],
                         int64_t *kinks, outcome *o);
 
 /* Runs a trial here, or where the options say. */
-adj_status run_trial(const bench *b, const trial *t, pool *p, outcome *o);
+adj_status run_trial(const bench *b, const trial *t, region *p, outcome *o);
 
 /* ---- a comparison being made ---- */
 
 enum { MOST_IN = 64, MOST_CONFIGS = 32 };
 
 struct adj_comparison {
-    pool pool;
+    region region;
     adj_status status;
     char message[MESSAGE];
     int n_config, n_row, n_failed;
@@ -212,9 +212,9 @@ typedef struct {
 
 /* group_read.c: the values that a group reads, by group->in: the reference's, rounded to
  * the group's types; floats in f64. */
-adj_status read_operands(const plan_view *l, const adj_group *g, pool *p, void *operand[]);
+adj_status read_operands(const plan_view *l, const adj_group *g, region *p, void *operand[]);
 /* A trial without nodes yet; is_whole: was there memory for it, and for room? */
-trial group_trial(const plan_view *l, const adj_config *config, int n_leaf, int n_fetch, pool *p);
+trial group_trial(const plan_view *l, const adj_config *config, int n_leaf, int n_fetch, region *p);
 int is_whole(const trial *t, const void *room);
 adj_node *add_leaf(trial *t, adj_type type, const void *data);
 

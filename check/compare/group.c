@@ -29,7 +29,7 @@ static int leaves_group(const plan_view *l, const adj_node *n)
 }
 
 /* The nodes of a step, what they read and what others read of them. */
-static adj_status group_of(const plan_view *l, int step, pool *p, adj_group *out)
+static adj_status group_of(const plan_view *l, int step, region *p, adj_group *out)
 {
     int n = 0, reads = 0, n_in = 0, n_out = 0;
     for (int id = 0; id < l->g->n_node; id++)
@@ -37,9 +37,9 @@ static adj_status group_of(const plan_view *l, int step, pool *p, adj_group *out
             n++;
             reads += l->g->node[id]->n_in;
         }
-    const adj_node **node = pool_alloc(p, (size_t)n, sizeof(adj_node *));
-    const adj_node **in = pool_alloc(p, (size_t)reads, sizeof(adj_node *));
-    const adj_node **leaving = pool_alloc(p, (size_t)n, sizeof(adj_node *));
+    const adj_node **node = region_alloc(p, (size_t)n, sizeof(adj_node *));
+    const adj_node **in = region_alloc(p, (size_t)reads, sizeof(adj_node *));
+    const adj_node **leaving = region_alloc(p, (size_t)n, sizeof(adj_node *));
     if (node == NULL || in == NULL || leaving == NULL)
         return ADJ_ENOMEM;
     for (int id = 0, i = 0; id < l->g->n_node; id++) {
@@ -63,7 +63,7 @@ static const char *name_of(const plan_view *l, const adj_group *g)
     size_t bytes = 1;
     for (int i = 0; i < g->n_node; i++)
         bytes += strlen(g->node[i]->op->name) + 1;
-    char *name = pool_alloc(&l->r->c->pool, bytes, 1), *end = name;
+    char *name = region_alloc(&l->r->c->region, bytes, 1), *end = name;
     for (int i = 0; name != NULL && i < g->n_node; i++)
         end += snprintf(end, bytes - (size_t)(end - name), "%s%s", i > 0 ? "+" : "",
                         g->node[i]->op->name);
@@ -72,19 +72,19 @@ static const char *name_of(const plan_view *l, const adj_group *g)
 
 /* ---- one group ---- */
 
-static adj_status run_group(const plan_view *l, const adj_group *g, void *const operand[], pool *p,
-                            outcome *o)
+static adj_status run_group(const plan_view *l, const adj_group *g, void *const operand[],
+                            region *p, outcome *o)
 {
     adj_config config = l->r->c->config[l->k];
     config.mixed = 0; /* the plan's nodes have their types already */
-    adj_node **image = pool_alloc(p, (size_t)l->g->n_node, sizeof(adj_node *));
+    adj_node **image = region_alloc(p, (size_t)l->g->n_node, sizeof(adj_node *));
     trial t = group_trial(l, &config, g->n_in, g->n_out, p);
     adj_status status = is_whole(&t, image) ? ADJ_OK : ADJ_ENOMEM;
     t.runs = l->in_f64.runs;
     for (int i = 0; i < g->n_in && status == ADJ_OK; i++) {
         const adj_node *x = g->in[i];
         int64_t elems = adj_shape_elems(x->type.shape);
-        void *v = pool_alloc(p, (size_t)elems + 1, adj_dtype_size(x->type.dtype));
+        void *v = region_alloc(p, (size_t)elems + 1, adj_dtype_size(x->type.dtype));
         adj_dtype from = adj_is_float(x->type.dtype) ? ADJ_F64 : x->type.dtype;
         for (int64_t e = 0; v != NULL && e < elems; e++)
             adj_store(x->type.dtype, v, e, adj_load(from, operand[i], e));
@@ -166,13 +166,13 @@ static void judge_out(const adj_group *g, int i, const outcome *o, const expecta
                       : "not repeatable: two runs on the same operands gave different bits";
 }
 
-static adj_status compare_group(const plan_view *l, const adj_group *g, pool *p,
+static adj_status compare_group(const plan_view *l, const adj_group *g, region *p,
                                 adj_compare_row row[])
 {
     const char *name = name_of(l, g);
     const adj_config *config = &l->r->c->config[l->k];
-    void **operand = pool_alloc(p, (size_t)g->n_in, sizeof(void *));
-    expectation *e = pool_alloc(p, (size_t)g->n_out, sizeof *e);
+    void **operand = region_alloc(p, (size_t)g->n_in, sizeof(void *));
+    expectation *e = region_alloc(p, (size_t)g->n_out, sizeof *e);
     outcome o;
     int64_t kinks;
     adj_status status = name != NULL && operand != NULL && e != NULL ? ADJ_OK : ADJ_ENOMEM;
@@ -211,14 +211,14 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, pool *p,
 
 /* Which nodes stand for which; image: of the compared graph's nodes, in the trial's. */
 static adj_status view_plan(plan_view *l, const trial *t, adj_node *const image[], const outcome *o,
-                            pool *p)
+                            region *p)
 {
     const size_t n_user = (size_t)l->r->g->n_node, n = (size_t)o->plan->n_node;
     l->g = o->plan;
     l->step_of = o->step_of;
-    l->user = pool_alloc(p, n, sizeof(adj_node *));
-    l->named = pool_alloc(p, n, sizeof(adj_node *));
-    l->is_root = pool_alloc(p, n, 1);
+    l->user = region_alloc(p, n, sizeof(adj_node *));
+    l->named = region_alloc(p, n, sizeof(adj_node *));
+    l->is_root = region_alloc(p, n, 1);
     if (l->user == NULL || l->named == NULL || l->is_root == NULL)
         return ADJ_ENOMEM;
     for (int i = 0; i < t->n_fetch; i++)
@@ -242,7 +242,7 @@ static adj_status compare_steps(const plan_view *l)
     adj_comparison *c = l->r->c;
     adj_status status = ADJ_OK;
     int n_row = 0, n = l->g->n_node;
-    adj_compare_row *row = pool_alloc(&c->pool, (size_t)n, sizeof *row);
+    adj_compare_row *row = region_alloc(&c->region, (size_t)n, sizeof *row);
     if (row == NULL)
         return ADJ_ENOMEM;
     for (int id = 0; id < n && status == ADJ_OK; id++) {
@@ -253,12 +253,12 @@ static adj_status compare_steps(const plan_view *l)
             is_first = l->step_of[i] != l->step_of[id];
         if (!is_first || (n_node < 2 && !(l->g->node[id]->op->flags & ADJ_OP_INTERNAL)))
             continue;
-        pool p = {.allocator = c->pool.allocator};
+        region p = {.allocator = c->region.allocator};
         adj_group g;
         status = group_of(l, l->step_of[id], &p, &g);
         if (status == ADJ_OK)
             status = compare_group(l, &g, &p, row + n_row);
-        pool_free(&p);
+        region_free(&p);
         n_row += status == ADJ_OK ? g.n_out : 0;
     }
     l->r->group_row[l->k] = row;
@@ -269,7 +269,7 @@ static adj_status compare_steps(const plan_view *l)
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
                           const outcome *o)
 {
-    pool p = {.allocator = r->c->pool.allocator};
+    region p = {.allocator = r->c->region.allocator};
     adj_config f64;
     plan_view l = {.r = r, .k = k};
     adj_config_parse("naive:f64", &f64, NULL, 0);
@@ -280,6 +280,6 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
     if (status != ADJ_OK && status != ADJ_ENOMEM)
         compare_fail(r->c, status, "adj_compare: %s: a fused group cannot be rebuilt",
                      r->c->config[k].name);
-    pool_free(&p);
+    region_free(&p);
     return status;
 }

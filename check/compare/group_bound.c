@@ -22,7 +22,7 @@ static const double second_order = 1 + 0x1p-4;
 typedef struct {
     const bench *b;
     const group_case *g;
-    pool *p;        /* of what follows */
+    region *p;      /* of what follows */
     void **value;   /* by member, in the reference's type */
     double **error; /* by member; NULL: not even a rounding */
     int64_t *kinks;
@@ -61,7 +61,7 @@ static operands operands_of(const members *m, const adj_node *n)
 /* ---- through one node ---- */
 
 /* The node over operands of which some are replaced. */
-static adj_status evaluate(const members *m, const adj_node *n, void *const x[], pool *p,
+static adj_status evaluate(const members *m, const adj_node *n, void *const x[], region *p,
                            outcome *o)
 {
     adj_status status = run_node(m->b, n, x, m->b->reference, p, o);
@@ -71,10 +71,10 @@ static adj_status evaluate(const members *m, const adj_node *n, void *const x[],
 }
 
 /* x + sign e; with magnitude |x| + sign e. */
-static double *moved(const operands *o, int k, int sign, int magnitude, pool *p)
+static double *moved(const operands *o, int k, int sign, int magnitude, region *p)
 {
     int64_t n = node_elems(o->n->in[k]);
-    double *v = pool_alloc(p, (size_t)n + 1, sizeof *v);
+    double *v = region_alloc(p, (size_t)n + 1, sizeof *v);
     for (int64_t i = 0; v != NULL && i < n; i++) {
         double x = ((const double *)o->x[k])[i], e = o->e[k] != NULL ? o->e[k][i] : 0;
         v[i] = (magnitude ? fabs(x) : x) + (sign != 0 ? sign * e : 0);
@@ -102,7 +102,7 @@ static adj_status through_elements(const members *m, const operands *o, int n_un
     const double *y = m->value[index_of(o->n, m->g->group->n_node, m->g->group->node)];
     adj_status status = ADJ_OK;
     for (int corner = 0; corner < 1 << n_unsure && status == ADJ_OK; corner++) {
-        pool p = {.allocator = m->p->allocator};
+        region p = {.allocator = m->p->allocator};
         void *x[MOST_READ];
         outcome at;
         memcpy(x, o->x, sizeof x);
@@ -115,7 +115,7 @@ static adj_status through_elements(const members *m, const operands *o, int n_un
             double d = fabs(((const double *)at.value[0])[i] - y[i]);
             spread[i] = isnan(d) ? INFINITY : fmax(spread[i], d);
         }
-        pool_free(&p);
+        region_free(&p);
     }
     return status;
 }
@@ -130,7 +130,7 @@ static adj_status count_kinks(const members *m, const operands *o)
     for (int i = 0; i < o->n_unsure; i++)
         if (!(o->n->op->linear_in >> o->unsure[i] & 1))
             picks[n++] = o->unsure[i];
-    double *spread = pool_alloc(m->p, (size_t)node_elems(o->n) + 1, sizeof *spread);
+    double *spread = region_alloc(m->p, (size_t)node_elems(o->n) + 1, sizeof *spread);
     adj_status status = spread == NULL ? ADJ_ENOMEM : ADJ_OK;
     if (status == ADJ_OK && n > 0)
         status = through_elements(m, o, n, picks, spread);
@@ -143,7 +143,7 @@ static adj_status through_linear(const members *m, const operands *o, double *sp
 {
     adj_status status = ADJ_OK;
     for (int sign = 0; sign < 2 && status == ADJ_OK; sign++) {
-        pool p = {.allocator = m->p->allocator};
+        region p = {.allocator = m->p->allocator};
         void *x[MOST_READ];
         outcome at;
         memcpy(x, o->x, sizeof x);
@@ -154,7 +154,7 @@ static adj_status through_linear(const members *m, const operands *o, double *sp
             status = evaluate(m, o->n, x, &p, &at);
         for (int64_t i = 0, n_elems = node_elems(o->n); status == ADJ_OK && i < n_elems; i++)
             spread[i] = fabs(((const double *)at.value[0])[i] - spread[i]);
-        pool_free(&p);
+        region_free(&p);
     }
     return status;
 }
@@ -249,9 +249,9 @@ static int is_held(const adj_node *n, const double *value)
     return 1;
 }
 
-static adj_status copy(pool *p, const void *from, size_t bytes, void **to)
+static adj_status copy(region *p, const void *from, size_t bytes, void **to)
 {
-    *to = pool_alloc(p, bytes + 1, 1);
+    *to = region_alloc(p, bytes + 1, 1);
     if (*to == NULL)
         return ADJ_ENOMEM;
     memcpy(*to, from, bytes);
@@ -266,14 +266,14 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     const bound_case alone = {n, in.x, n->type.dtype, m->g->exact, m->g->config};
     const size_t elems = (size_t)node_elems(n);
     const precision unit = precision_of(n->type.dtype);
-    pool p = {.allocator = m->p->allocator};
+    region p = {.allocator = m->p->allocator};
     void *bound = NULL;
     adj_status status = node_bound(m->b, &alone, &p, e, o);
     if (status == ADJ_OK && o->status == ADJ_OK)
         status = copy(m->p, e->expected, elems * adj_dtype_size(e->dtype), &m->value[i]);
     if (status == ADJ_OK && o->status == ADJ_OK)
         status = copy(m->p, e->bound, elems * sizeof(double), &bound);
-    pool_free(&p);
+    region_free(&p);
     if (status != ADJ_OK || o->status != ADJ_OK)
         return status;
     e->expected = m->value[i];
@@ -282,7 +282,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     for (size_t k = 0; selects(n) && k < elems; k++)
         e->bound[k] = 2 * unit.unit * fabs(((const double *)m->value[i])[k]) + unit.floor;
     if (in.n_unsure > 0) {
-        double *spread = pool_alloc(m->p, elems + 1, sizeof *spread);
+        double *spread = region_alloc(m->p, elems + 1, sizeof *spread);
         status = spread != NULL ? propagate(m, &in, spread) : ADJ_ENOMEM;
         for (size_t k = 0; status == ADJ_OK && k < elems; k++)
             e->bound[k] += isnan(spread[k]) ? INFINITY : second_order * spread[k];
@@ -293,14 +293,14 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     return status;
 }
 
-adj_status group_expect(const bench *b, const group_case *g, pool *p, expectation e[],
+adj_status group_expect(const bench *b, const group_case *g, region *p, expectation e[],
                         int64_t *kinks, outcome *o)
 {
     const adj_group *group = g->group;
     size_t n = (size_t)group->n_node;
     members m = {.b = b, .g = g, .p = p, .kinks = kinks};
-    m.value = pool_alloc(p, n, sizeof *m.value);
-    m.error = pool_alloc(p, n, sizeof *m.error);
+    m.value = region_alloc(p, n, sizeof *m.value);
+    m.error = region_alloc(p, n, sizeof *m.error);
     *kinks = 0;
     *o = (outcome){0};
     if (m.value == NULL || m.error == NULL)

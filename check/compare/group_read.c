@@ -8,14 +8,14 @@
 #include "compare.h"
 
 /* The reference's value as n's type holds it; in f64 if it is a float. */
-static void *rounded_value(const plan_view *l, const adj_node *n, pool *p)
+static void *rounded_value(const plan_view *l, const adj_node *n, region *p)
 {
     const comparing *r = l->r;
     const adj_node *user = l->user[n->id];
     int i = r->index[user->id], is_float = adj_is_float(n->type.dtype);
     adj_dtype from = i >= 0 ? config_dtype(&r->c->config[0], user->type.dtype) : user->type.dtype;
     const void *value = i >= 0 ? r->whole[0].value[i] : r->leaf_value[user->id];
-    void *v = pool_alloc(p, (size_t)node_elems(n) + 1, sizeof(double));
+    void *v = region_alloc(p, (size_t)node_elems(n) + 1, sizeof(double));
     double held = 0;
     for (int64_t e = 0, n_elems = node_elems(n); v != NULL && e < n_elems; e++) {
         adj_store(n->type.dtype, &held, 0, adj_load(from, value, e));
@@ -24,7 +24,7 @@ static void *rounded_value(const plan_view *l, const adj_node *n, pool *p)
     return v;
 }
 
-trial group_trial(const plan_view *l, const adj_config *config, int n_leaf, int n_fetch, pool *p)
+trial group_trial(const plan_view *l, const adj_config *config, int n_leaf, int n_fetch, region *p)
 {
     const adj_compare_opts *o = l->r->opts;
     const adj_graph_opts opts = {.allocator = &p->allocator};
@@ -32,9 +32,9 @@ trial group_trial(const plan_view *l, const adj_config *config, int n_leaf, int 
                    .backends = config == l->in_f64.reference ? NULL : o->backends,
                    .quarantine = o->quarantine,
                    .g = adj_graph_new_with(ADJ_VERSION, &opts),
-                   .fetch = pool_alloc(p, (size_t)n_fetch + 1, sizeof(adj_node *)),
-                   .leaf = pool_alloc(p, (size_t)n_leaf + 1, sizeof(adj_node *)),
-                   .data = pool_alloc(p, (size_t)n_leaf + 1, sizeof(void *)),
+                   .fetch = region_alloc(p, (size_t)n_fetch + 1, sizeof(adj_node *)),
+                   .leaf = region_alloc(p, (size_t)n_leaf + 1, sizeof(adj_node *)),
+                   .data = region_alloc(p, (size_t)n_leaf + 1, sizeof(void *)),
                    .threads = o->threads};
 }
 
@@ -55,11 +55,12 @@ adj_node *add_leaf(trial *t, adj_type type, const void *data)
 
 /* Values that no node of the compared graph has (a cast or transpose that the configuration put in
  * between): computed in f64 from those that one has. */
-static adj_status compute_between(const plan_view *l, const adj_group *g, pool *p, void *operand[])
+static adj_status compute_between(const plan_view *l, const adj_group *g, region *p,
+                                  void *operand[])
 {
     const int n = l->g->n_node;
-    char *needed = pool_alloc(p, (size_t)n, 1);
-    adj_node **image = pool_alloc(p, (size_t)n, sizeof(adj_node *));
+    char *needed = region_alloc(p, (size_t)n, 1);
+    adj_node **image = region_alloc(p, (size_t)n, sizeof(adj_node *));
     trial t = group_trial(l, l->in_f64.reference, n, g->n_in, p);
     adj_status status = needed != NULL && is_whole(&t, image) ? ADJ_OK : ADJ_ENOMEM;
     outcome o;
@@ -129,7 +130,7 @@ static void to_integers(const plan_view *l, const adj_group *g, void *const oper
     }
 }
 
-adj_status read_operands(const plan_view *l, const adj_group *g, pool *p, void *operand[])
+adj_status read_operands(const plan_view *l, const adj_group *g, region *p, void *operand[])
 {
     adj_status status = ADJ_OK;
     int between = 0;

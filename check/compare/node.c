@@ -7,7 +7,7 @@
 
 enum { INTEGERS = 3 };
 
-adj_status run_trial(const bench *b, const trial *t, pool *p, outcome *o)
+adj_status run_trial(const bench *b, const trial *t, region *p, outcome *o)
 {
     int elsewhere = t->config->isa[0] != '\0' || (b->opts->guard && t->config != b->reference);
     return elsewhere ? trial_elsewhere(t, b->opts, p, o) : trial_here(t, p, o);
@@ -18,9 +18,9 @@ static adj_dtype type_under(const adj_config *c, const adj_node *n)
     return config_dtype(c, n->type.dtype);
 }
 
-void *convert(pool *p, adj_dtype from, const void *v, adj_dtype to, int64_t n)
+void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n)
 {
-    void *copy = pool_alloc(p, (size_t)n + 1, adj_dtype_size(to));
+    void *copy = region_alloc(p, (size_t)n + 1, adj_dtype_size(to));
     for (int64_t i = 0; copy != NULL && i < n; i++)
         adj_store(to, copy, i, adj_load(from, v, i));
     return copy;
@@ -38,7 +38,7 @@ int is_linear(const adj_node *n)
 
 /* A graph of leaves and the node. operand: in the types that c gives the node's operands. */
 static adj_status trial_of(const bench *b, const adj_node *n, void *const operand[],
-                           const adj_config *c, pool *p, trial *t)
+                           const adj_config *c, region *p, trial *t)
 {
     adj_graph_opts opts = {.allocator = &p->allocator};
     *t = (trial){.config = c,
@@ -48,9 +48,9 @@ static adj_status trial_of(const bench *b, const adj_node *n, void *const operan
                  .n_fetch = 1,
                  .threads = b->opts->threads,
                  .runs = b->runs};
-    t->fetch = pool_alloc(p, 1, sizeof(adj_node *));
-    t->leaf = pool_alloc(p, (size_t)n->n_in, sizeof(adj_node *));
-    t->data = pool_alloc(p, (size_t)n->n_in, sizeof(void *));
+    t->fetch = region_alloc(p, 1, sizeof(adj_node *));
+    t->leaf = region_alloc(p, (size_t)n->n_in, sizeof(adj_node *));
+    t->data = region_alloc(p, (size_t)n->n_in, sizeof(void *));
     adj_node *in[MOST_IN] = {NULL};
     if (t->g == NULL || t->fetch == NULL || t->leaf == NULL || t->data == NULL)
         return ADJ_ENOMEM;
@@ -72,7 +72,7 @@ static adj_status trial_of(const bench *b, const adj_node *n, void *const operan
 }
 
 adj_status run_node(const bench *b, const adj_node *n, void *const operand[], const adj_config *c,
-                    pool *p, outcome *o)
+                    region *p, outcome *o)
 {
     trial t;
     *o = (outcome){0};
@@ -112,7 +112,7 @@ static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
 
 /* The operands as c sees them, in the types of `as`. */
 static adj_status round_operands(const node_case *n, const adj_config *c, const adj_config *as,
-                                 pool *p, void *operand[])
+                                 region *p, void *operand[])
 {
     for (int k = 0; k < n->node->n_in; k++) {
         const adj_node *x = n->node->in[k];
@@ -128,14 +128,14 @@ static adj_status round_operands(const node_case *n, const adj_config *c, const 
     return ADJ_OK;
 }
 
-adj_status node_run(const bench *b, const node_case *n, const adj_config *c, pool *p, outcome *o)
+adj_status node_run(const bench *b, const node_case *n, const adj_config *c, region *p, outcome *o)
 {
     void *operand[MOST_IN] = {NULL};
     adj_status status = round_operands(n, c, c, p, operand);
     return status == ADJ_OK ? run_node(b, n->node, operand, c, p, o) : status;
 }
 
-adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, pool *p,
+adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, region *p,
                        expectation *e, outcome *o)
 {
     void *operand[MOST_IN] = {NULL};

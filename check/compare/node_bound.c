@@ -50,7 +50,7 @@ static unsigned linear_in(const adj_node *n)
 /* The node with its linear operands replaced by absolute values; only: all others but this one are
  * 0 (what a - b needs: its terms do not add up otherwise). */
 static adj_status run_magnitudes(const bench *b, const adj_node *n, void *const operand[], int only,
-                                 pool *p, outcome *o)
+                                 region *p, outcome *o)
 {
     void *v[MOST_IN];
     for (int k = 0; k < n->n_in; k++) {
@@ -66,7 +66,7 @@ static adj_status run_magnitudes(const bench *b, const adj_node *n, void *const 
     return run_node(b, n, v, b->reference, p, o);
 }
 
-static adj_status magnitudes(const bench *b, const adj_node *n, void *const operand[], pool *p,
+static adj_status magnitudes(const bench *b, const adj_node *n, void *const operand[], region *p,
                              double *magnitude)
 {
     adj_dtype dtype = config_dtype(b->reference, n->type.dtype);
@@ -186,7 +186,7 @@ static int is_exact(const bound_case *c, const expectation *e, const double *mag
     return 1;
 }
 
-adj_status node_bound(const bench *b, const bound_case *n, pool *p, expectation *e, outcome *o)
+adj_status node_bound(const bench *b, const bound_case *n, region *p, expectation *e, outcome *o)
 {
     const adj_node *node = n->node;
     bench untimed = *b;
@@ -196,7 +196,7 @@ adj_status node_bound(const bench *b, const bound_case *n, pool *p, expectation 
     if (status != ADJ_OK || o->status != ADJ_OK)
         return status;
     e->expected = o->value[0];
-    e->bound = pool_alloc(p, (size_t)node_elems(node) + 1, sizeof *e->bound);
+    e->bound = region_alloc(p, (size_t)node_elems(node) + 1, sizeof *e->bound);
     if (e->bound == NULL)
         return ADJ_ENOMEM;
     gather(node, o, e->dtype, 0, e->bound);

@@ -78,7 +78,7 @@ static void describe_row(const outcome *o, double reference_seconds, adj_compare
     snprintf(row->implementation, sizeof row->implementation, "%s", f->implementation);
 }
 
-static adj_status isolated(comparing *r, const bench *b, int k, pool *p, adj_compare_row *row)
+static adj_status isolated(comparing *r, const bench *b, int k, region *p, adj_compare_row *row)
 {
     const adj_config *config = &r->c->config[k];
     const void *operand[MOST_IN];
@@ -106,7 +106,7 @@ static adj_status isolated(comparing *r, const bench *b, int k, pool *p, adj_com
     return ADJ_OK;
 }
 
-static adj_status within_the_graph(comparing *r, const bench *b, int k, pool *p,
+static adj_status within_the_graph(comparing *r, const bench *b, int k, region *p,
                                    adj_compare_row *row)
 {
     const adj_config *config = &r->c->config[k];
@@ -186,7 +186,7 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
 {
     const bench b = {r->opts, &r->c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
-    pool p = {.allocator = r->c->pool.allocator};
+    region p = {.allocator = r->c->region.allocator};
     adj_compare_row *row = &r->c->row[r->c->n_row];
     *row = (adj_compare_row){.node = n,
                              .group = "",
@@ -199,7 +199,7 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     adj_status status = isolated(r, &b, k, &p, row);
     if (status == ADJ_OK && r->whole[k].status == ADJ_OK)
         status = within_the_graph(r, &b, k, &p, row);
-    pool_free(&p);
+    region_free(&p);
     if (status != ADJ_OK)
         return compare_no_memory(r->c);
     blame(r, k, row);
@@ -214,7 +214,7 @@ static adj_status add_group_rows(comparing *r)
     int n = c->n_row;
     for (int k = 0; k < c->n_config; k++)
         n += r->n_group_row[k];
-    adj_compare_row *all = pool_alloc(&c->pool, (size_t)n, sizeof *all);
+    adj_compare_row *all = region_alloc(&c->region, (size_t)n, sizeof *all);
     if (all == NULL)
         return compare_no_memory(c);
     memcpy(all, c->row, (size_t)c->n_row * sizeof *all);

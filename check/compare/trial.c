@@ -39,12 +39,12 @@ static adj_status give_leaves(const trial *t, adj_exec *e)
 
 /* The first run's values are kept, a second one's are compared with them bit by bit. Leaves are
  * given again, as what follows from parameters alone would not be computed twice. */
-static adj_status take_values(const trial *t, adj_exec *e, pool *p, outcome *o)
+static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     size_t most = 1;
     for (int i = 0; i < t->n_fetch; i++)
         most = bytes_of_node(t->fetch[i]) > most ? bytes_of_node(t->fetch[i]) : most;
-    char *again = pool_alloc(p, most, 1);
+    char *again = region_alloc(p, most, 1);
     if (again == NULL)
         return ADJ_ENOMEM;
     adj_status status = adj_run(e);
@@ -82,11 +82,11 @@ static void describe(const trial *t, const adj_exec *e, outcome *o)
 
 /* Medians of the whole and of the steps that describe has found, all of which run, as they do where
  * parameters are trained. */
-static adj_status time_runs(const trial *t, adj_exec *e, pool *p, outcome *o)
+static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     int n_step = adj_exec_n_steps(e);
-    double *whole = pool_alloc(p, (size_t)t->runs, sizeof *whole);
-    double *step = pool_alloc(p, (size_t)t->runs * (size_t)n_step, sizeof *step);
+    double *whole = region_alloc(p, (size_t)t->runs, sizeof *whole);
+    double *step = region_alloc(p, (size_t)t->runs * (size_t)n_step, sizeof *step);
     if (whole == NULL || step == NULL)
         return ADJ_ENOMEM;
     for (int r = 0; r < t->runs; r++) {
@@ -142,10 +142,10 @@ static uint64_t kernels_of(const adj_exec *e)
     return all;
 }
 
-static adj_status note_steps(const adj_exec *e, pool *p, outcome *o)
+static adj_status note_steps(const adj_exec *e, region *p, outcome *o)
 {
     o->n_plan = e->graph->n_node;
-    o->step_of = pool_alloc(p, (size_t)o->n_plan, sizeof *o->step_of);
+    o->step_of = region_alloc(p, (size_t)o->n_plan, sizeof *o->step_of);
     if (o->step_of == NULL)
         return ADJ_ENOMEM;
     for (int id = 0; id < o->n_plan; id++)
@@ -157,9 +157,9 @@ static adj_status note_steps(const adj_exec *e, pool *p, outcome *o)
 }
 
 /* The plan's graph outlives the executor, whose steps are not run again. */
-static adj_status take_plan(const trial *t, adj_exec *e, pool *p, outcome *o)
+static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
 {
-    o->image = pool_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
+    o->image = region_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
     if (o->image == NULL)
         return ADJ_ENOMEM;
     for (int id = 0; id < t->g->n_node; id++)
@@ -169,7 +169,7 @@ static adj_status take_plan(const trial *t, adj_exec *e, pool *p, outcome *o)
     return ADJ_OK;
 }
 
-static adj_status run_it(const trial *t, adj_exec *e, pool *p, outcome *o)
+static adj_status run_it(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     o->exec = adj_exec_stats(e);
     o->kernels = kernels_of(e);
@@ -187,14 +187,14 @@ static adj_status run_it(const trial *t, adj_exec *e, pool *p, outcome *o)
     return status;
 }
 
-adj_status trial_here(const trial *t, pool *p, outcome *o)
+adj_status trial_here(const trial *t, region *p, outcome *o)
 {
     memset(o, 0, sizeof *o);
     o->n = t->n_fetch;
-    o->info = pool_alloc(p, (size_t)t->n_fetch, sizeof *o->info);
-    o->value = pool_alloc(p, (size_t)t->n_fetch, sizeof *o->value);
+    o->info = region_alloc(p, (size_t)t->n_fetch, sizeof *o->info);
+    o->value = region_alloc(p, (size_t)t->n_fetch, sizeof *o->value);
     for (int i = 0; i < t->n_fetch && o->value != NULL; i++)
-        if ((o->value[i] = pool_alloc(p, bytes_of_node(t->fetch[i]) + 1, 1)) == NULL)
+        if ((o->value[i] = region_alloc(p, bytes_of_node(t->fetch[i]) + 1, 1)) == NULL)
             return ADJ_ENOMEM;
     if (o->info == NULL || o->value == NULL)
         return ADJ_ENOMEM;

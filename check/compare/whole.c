@@ -8,7 +8,7 @@
 
 static void *room(adj_comparison *c, size_t count, size_t size)
 {
-    void *p = pool_alloc(&c->pool, count, size);
+    void *p = region_alloc(&c->region, count, size);
     if (p == NULL)
         compare_no_memory(c);
     return p;
@@ -32,9 +32,9 @@ static adj_status rebuild(comparing *r, const adj_config *config, adj_graph *to,
 
 static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
 {
-    pool *p = &r->c->pool;
-    t->leaf = pool_alloc(p, (size_t)r->g->n_node, sizeof(adj_node *));
-    t->data = pool_alloc(p, (size_t)r->g->n_node, sizeof(void *));
+    region *p = &r->c->region;
+    t->leaf = region_alloc(p, (size_t)r->g->n_node, sizeof(adj_node *));
+    t->data = region_alloc(p, (size_t)r->g->n_node, sizeof(void *));
     if (t->leaf == NULL || t->data == NULL)
         return compare_no_memory(r->c);
     for (int id = 0; id < r->g->n_node; id++) {
@@ -145,7 +145,7 @@ static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *co
 {
     adj_config_result *out = &r->c->result[k];
     outcome o = {0};
-    pool p = {.allocator = r->c->pool.allocator};
+    region p = {.allocator = r->c->region.allocator};
     t->bare = 1;
     t->n_fetch = r->n_root;
     for (int i = 0; i < r->n_root; i++)
@@ -166,7 +166,7 @@ static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *co
     if (status == ADJ_OK && o.status == ADJ_OK && k > 0 && r->whole[0].status == ADJ_OK)
         status = compare_groups(r, k, t, image, &o);
     adj_graph_free(o.plan);
-    pool_free(&p);
+    region_free(&p);
     return status;
 }
 
@@ -176,7 +176,7 @@ adj_status compare_whole(comparing *r, int k)
 {
     adj_comparison *c = r->c;
     const adj_config *config = &c->config[k];
-    adj_graph_opts opts = {.allocator = &c->pool.allocator};
+    adj_graph_opts opts = {.allocator = &c->region.allocator};
     const bench b = {r->opts, &c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
     trial t = {.config = config,
                .backends = k > 0 ? r->opts->backends : NULL,
@@ -196,7 +196,7 @@ adj_status compare_whole(comparing *r, int k)
         if (r->index[id] >= 0)
             t.fetch[t.n_fetch++] = image[id];
     if (status == ADJ_OK)
-        status = run_trial(&b, &t, &c->pool, &r->whole[k]);
+        status = run_trial(&b, &t, &c->region, &r->whole[k]);
     if (status == ADJ_OK && r->whole[k].status != ADJ_OK)
         report_failure(c, &r->whole[k], &c->result[k].verdict, &c->result[k].reason);
     c->result[k].canary = status == ADJ_OK && r->whole[k].canary;

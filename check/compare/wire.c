@@ -187,17 +187,17 @@ static adj_node *take_node(reader *r, adj_graph *g, adj_node *const node[], int 
 }
 
 /* By id; NULL: out of memory. */
-static adj_node **take_graph(reader *r, adj_graph *g, pool *p, int *n_node)
+static adj_node **take_graph(reader *r, adj_graph *g, region *p, int *n_node)
 {
     *n_node = (int)take_number(r, r->left);
-    adj_node **node = pool_alloc(p, (size_t)*n_node + 1, sizeof(adj_node *));
+    adj_node **node = region_alloc(p, (size_t)*n_node + 1, sizeof(adj_node *));
     for (int id = 0; id < *n_node && node != NULL && !r->wrong; id++)
         if ((node[id] = take_node(r, g, node, id)) == NULL || node[id]->id != (uint32_t)id)
             r->wrong = 1;
     return adj_graph_status(g) == ADJ_ENOMEM ? NULL : node;
 }
 
-static adj_status take_leaves(reader *r, adj_node *const node[], int n_node, trial *t, pool *p)
+static adj_status take_leaves(reader *r, adj_node *const node[], int n_node, trial *t, region *p)
 {
     for (int i = 0; i < t->n_leaf && !r->wrong; i++) {
         uint64_t id = take_number(r, UINT32_MAX);
@@ -205,7 +205,7 @@ static adj_status take_leaves(reader *r, adj_node *const node[], int n_node, tri
         const void *data = r->wrong ? NULL : take(r, bytes_of(node[id]));
         if (r->wrong)
             break;
-        void *copy = pool_alloc(p, bytes_of(node[id]) + 1, 1); /* aligned */
+        void *copy = region_alloc(p, bytes_of(node[id]) + 1, 1); /* aligned */
         if (copy == NULL)
             return ADJ_ENOMEM;
         memcpy(copy, data, bytes_of(node[id]));
@@ -215,7 +215,7 @@ static adj_status take_leaves(reader *r, adj_node *const node[], int n_node, tri
     return ADJ_OK;
 }
 
-static adj_status take_trial(reader *r, pool *p, adj_config *config, trial *t)
+static adj_status take_trial(reader *r, region *p, adj_config *config, trial *t)
 {
     r->wrong |= take_number(r, UINT64_MAX) != magic;
     take_into(r, config, sizeof *config);
@@ -233,25 +233,25 @@ static adj_status take_trial(reader *r, pool *p, adj_config *config, trial *t)
     if (node == NULL)
         return ADJ_ENOMEM;
     t->n_fetch = (int)take_number(r, r->left);
-    t->fetch = pool_alloc(p, (size_t)t->n_fetch + 1, sizeof(adj_node *));
+    t->fetch = region_alloc(p, (size_t)t->n_fetch + 1, sizeof(adj_node *));
     for (int i = 0; i < t->n_fetch && t->fetch != NULL && !r->wrong; i++) {
         uint64_t id = take_number(r, UINT32_MAX);
         r->wrong |= id >= (uint64_t)n_node;
         t->fetch[i] = r->wrong ? NULL : node[id];
     }
     t->n_leaf = (int)take_number(r, r->left);
-    t->leaf = pool_alloc(p, (size_t)t->n_leaf + 1, sizeof(adj_node *));
-    t->data = pool_alloc(p, (size_t)t->n_leaf + 1, sizeof(void *));
+    t->leaf = region_alloc(p, (size_t)t->n_leaf + 1, sizeof(adj_node *));
+    t->data = region_alloc(p, (size_t)t->n_leaf + 1, sizeof(void *));
     if (t->fetch == NULL || t->leaf == NULL || t->data == NULL)
         return ADJ_ENOMEM;
     return take_leaves(r, node, n_node, t, p);
 }
 
-static adj_status take_plan(reader *r, const trial *t, pool *p, outcome *o)
+static adj_status take_plan(reader *r, const trial *t, region *p, outcome *o)
 {
     const adj_graph_opts opts = {.allocator = &p->allocator};
     int n_node;
-    o->image = pool_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
+    o->image = region_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
     o->plan = adj_graph_new_with(ADJ_VERSION, &opts);
     if (o->image == NULL || o->plan == NULL)
         return ADJ_ENOMEM;
@@ -269,7 +269,7 @@ static adj_status take_plan(reader *r, const trial *t, pool *p, outcome *o)
     return ADJ_OK;
 }
 
-static adj_status take_outcome(reader *r, const trial *t, pool *p, outcome *o)
+static adj_status take_outcome(reader *r, const trial *t, region *p, outcome *o)
 {
     r->wrong |= take_number(r, UINT64_MAX) != magic;
     take_into(r, o, sizeof *o);
@@ -284,8 +284,8 @@ static adj_status take_outcome(reader *r, const trial *t, pool *p, outcome *o)
     r->wrong |= o->n != t->n_fetch || whole != (o->status == ADJ_OK);
     if (r->wrong || !whole)
         return ADJ_OK;
-    o->info = pool_alloc(p, (size_t)o->n, sizeof *o->info);
-    o->value = pool_alloc(p, (size_t)o->n, sizeof *o->value);
+    o->info = region_alloc(p, (size_t)o->n, sizeof *o->info);
+    o->value = region_alloc(p, (size_t)o->n, sizeof *o->value);
     if (o->info == NULL || o->value == NULL)
         return ADJ_ENOMEM;
     take_into(r, o->info, (size_t)o->n * sizeof *o->info);
@@ -296,12 +296,12 @@ static adj_status take_outcome(reader *r, const trial *t, pool *p, outcome *o)
         f->why[sizeof f->why - 1] = '\0';
     }
     for (int i = 0; i < o->n; i++) {
-        if ((o->value[i] = pool_alloc(p, bytes_of(t->fetch[i]) + 1, 1)) == NULL)
+        if ((o->value[i] = region_alloc(p, bytes_of(t->fetch[i]) + 1, 1)) == NULL)
             return ADJ_ENOMEM;
         take_into(r, o->value[i], bytes_of(t->fetch[i]));
     }
     o->n_plan = (int)take_number(r, r->left / sizeof *o->step_of);
-    o->step_of = pool_alloc(p, (size_t)o->n_plan + 1, sizeof *o->step_of);
+    o->step_of = region_alloc(p, (size_t)o->n_plan + 1, sizeof *o->step_of);
     if (o->step_of == NULL)
         return ADJ_ENOMEM;
     take_into(r, o->step_of, (size_t)o->n_plan * sizeof *o->step_of);
@@ -316,7 +316,7 @@ static void no_answer(outcome *o, const char *what)
     snprintf(o->message, sizeof o->message, "%s", what);
 }
 
-adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, pool *p, outcome *o)
+adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o)
 {
     writer w = {0};
     char message[128] = "";
@@ -349,7 +349,7 @@ adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_
     if (request == NULL || answer == NULL || answer_bytes == NULL)
         return ADJ_EARG;
     reader r = {.from = request, .left = bytes};
-    pool p = {.allocator = default_allocator()};
+    region p = {.allocator = default_allocator()};
     trial t = {.g = adj_graph_new()};
     adj_config config;
     outcome o = {0};
@@ -372,6 +372,6 @@ adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_
     }
     adj_graph_free(o.plan);
     adj_graph_free(t.g);
-    pool_free(&p);
+    region_free(&p);
     return status;
 }

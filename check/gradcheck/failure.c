@@ -15,8 +15,8 @@ typedef struct {
 static adj_status open_trail(subject *s, const adj_node *dx, trail *t)
 {
     adj_graph *g = s->tested.graph;
-    char *need = pool_alloc(&s->pool, (size_t)dx->id + 1, 1);
-    t->node = pool_alloc(&s->pool, (size_t)dx->id + 1, sizeof *t->node);
+    char *need = region_alloc(&s->region, (size_t)dx->id + 1, 1);
+    t->node = region_alloc(&s->region, (size_t)dx->id + 1, sizeof *t->node);
     if (need == NULL || t->node == NULL)
         return ADJ_ENOMEM;
     need[dx->id] = 1;
@@ -57,7 +57,7 @@ static int agree(subject *s, const trail *t, const adj_node *n)
     int64_t count = adj_shape_elems(n->type.shape);
     size_t size = (size_t)count * adj_dtype_size(n->type.dtype);
     double largest = 0, tolerance = 64 * terms_of(n) * unit_roundoff(n->type.dtype);
-    void *a = pool_alloc(&s->pool, size + 1, 1), *b = pool_alloc(&s->pool, size + 1, 1);
+    void *a = region_alloc(&s->region, size + 1, 1), *b = region_alloc(&s->region, size + 1, 1);
     if (a == NULL || b == NULL || adj_get(t->tested, n, a, size) != ADJ_OK ||
         adj_get(t->naive, n, b, size) != ADJ_OK)
         return 1;
@@ -196,7 +196,7 @@ static adj_status locate(check *c, failure *f)
 {
     subject *s = c->s;
     int64_t n = leaf_elems(s, c->leaf);
-    char *wrong = pool_alloc(&s->pool, (size_t)n + 1, 1);
+    char *wrong = region_alloc(&s->region, (size_t)n + 1, 1);
     bound b;
     adj_status status = bound_open(s, c->leaf, &b);
     if (status != ADJ_OK || wrong == NULL)

@@ -128,12 +128,12 @@ static void describe_report(adj_gradcheck_report *r)
 static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
                               adj_gradcheck_report **out)
 {
-    adj_allocator allocator = y != NULL ? y->graph->pool.allocator : default_allocator();
+    adj_allocator allocator = y != NULL ? y->graph->region.allocator : default_allocator();
     adj_gradcheck_report *r = adj_alloc(&allocator, sizeof *r);
     *out = r;
     if (r == NULL)
         return ADJ_ENOMEM;
-    r->pool.allocator = allocator;
+    r->region.allocator = allocator;
     if (opts != NULL)
         r->opts = *opts;
     describe_report(r);
@@ -170,7 +170,7 @@ adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradch
     if (status != ADJ_OK)
         return status;
     const adj_graph *g = y->graph;
-    char *need = pool_alloc(&(*out)->pool, (size_t)y->id + 1, 1);
+    char *need = region_alloc(&(*out)->region, (size_t)y->id + 1, 1);
     if (need == NULL)
         return gradcheck_fail(*out, ADJ_ENOMEM, "gradcheck: out of memory");
     need[y->id] = 1;

@@ -10,7 +10,7 @@
 #include "graph/graph.h"
 
 struct adj_gradcheck_report {
-    pool pool;
+    region region;
     adj_gradcheck_opts opts;
     adj_status status;
     char message[MESSAGE];
@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
     adj_gradcheck_report *report;
     const adj_node *node;
-    pool pool; /* of everything below */
+    region region; /* of everything below */
     int order;
     int n_leaf;      /* of the node; of order 2, the last is dy */
     const int *slot; /* by leaf: the operand it stands for; -1: dy */

@@ -292,7 +292,7 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
     adj_status status = ADJ_OK;
 
     row->elems = leaf_elems(s, leaf);
-    row->pair = c.pair = pool_alloc(&s->report->pool, (size_t)draws, sizeof *c.pair);
+    row->pair = c.pair = region_alloc(&s->report->region, (size_t)draws, sizeof *c.pair);
     if (c.pair == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     for (; draw < draws && status == ADJ_OK && row->result == ADJ_GRADCHECK_PASS; draw++) {

@@ -71,7 +71,7 @@ static adj_status look_along(subject *s, const failure *f, int axis, along *x)
     adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
     int64_t n = adj_shape_elems(shape), contradicted = 0;
     *x = (along){.dim = shape.dim[axis], .name = axis_name(s, f->leaf, axis), .first = -1};
-    char *seen = pool_alloc(&s->pool, (size_t)x->dim + 1, 1);
+    char *seen = region_alloc(&s->region, (size_t)x->dim + 1, 1);
     if (seen == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     for (int64_t i = 0; i < n; i++)

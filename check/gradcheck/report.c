@@ -23,7 +23,7 @@ const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    char *kept = pool_string(&r->pool, text);
+    char *kept = region_string(&r->region, text);
     if (kept == NULL)
         gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
     return kept != NULL ? kept : "";
@@ -33,7 +33,7 @@ adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r)
 {
     if (r->n_row == r->capacity) {
         int capacity = r->capacity > 0 ? 2 * r->capacity : 16;
-        adj_gradcheck_row *row = pool_alloc(&r->pool, (size_t)capacity, sizeof *row);
+        adj_gradcheck_row *row = region_alloc(&r->region, (size_t)capacity, sizeof *row);
         if (row == NULL) {
             gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
             return NULL;
@@ -65,8 +65,8 @@ void adj_gradcheck_free(adj_gradcheck_report *r)
 {
     if (r == NULL)
         return;
-    adj_allocator allocator = r->pool.allocator;
-    pool_free(&r->pool);
+    adj_allocator allocator = r->region.allocator;
+    region_free(&r->region);
     adj_release(&allocator, r);
 }
 

@@ -145,13 +145,13 @@ static adj_status build_twin(subject *s, twin *t, int reference, int of)
     const adj_node *n = s->node;
     int n_first = s->n_leaf - (s->order == 2);
     size_t places = (size_t)n->n_in + 1;
-    adj_graph_opts opts = {.allocator = &s->report->pool.allocator};
-    adj_node **image = pool_alloc(&s->pool, places, sizeof *image);
-    adj_node **in = pool_alloc(&s->pool, places, sizeof *in);
-    adj_node **dx = pool_alloc(&s->pool, places, sizeof *dx);
+    adj_graph_opts opts = {.allocator = &s->report->region.allocator};
+    adj_node **image = region_alloc(&s->region, places, sizeof *image);
+    adj_node **in = region_alloc(&s->region, places, sizeof *in);
+    adj_node **dx = region_alloc(&s->region, places, sizeof *dx);
 
-    t->leaf = pool_alloc(&s->pool, places, sizeof *t->leaf);
-    t->dx = pool_alloc(&s->pool, places, sizeof *t->dx);
+    t->leaf = region_alloc(&s->region, places, sizeof *t->leaf);
+    t->dx = region_alloc(&s->region, places, sizeof *t->dx);
     t->graph = adj_graph_new_with(ADJ_VERSION, &opts);
     if (image == NULL || in == NULL || dx == NULL || t->leaf == NULL || t->dx == NULL ||
         t->graph == NULL)
@@ -179,7 +179,7 @@ static adj_status open_exec(subject *s, twin *t, int reference, int backward, in
                             adj_exec **e)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
-    adj_node **fetch = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *fetch);
+    adj_node **fetch = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *fetch);
     adj_exec_opts opts = {.threads = threads, .fetch = fetch, .backend = "naive"};
     if (fetch == NULL)
         return ADJ_ENOMEM;
@@ -218,29 +218,30 @@ static adj_status open_memory(subject *s)
 {
     const twin *t = &s->tested;
     s->n_y = s->most = adj_shape_elems(t->y->type.shape);
-    s->x = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *s->x);
-    s->dx = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *s->dx);
-    s->dx_ref = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *s->dx_ref);
+    s->x = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *s->x);
+    s->dx = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *s->dx);
+    s->dx_ref = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *s->dx_ref);
     if (s->x == NULL || s->dx == NULL || s->dx_ref == NULL)
         return ADJ_ENOMEM;
     int missing = 0;
     for (int i = 0; i < s->n_leaf; i++) {
         int64_t n = leaf_elems(s, i);
         s->most = n > s->most ? n : s->most;
-        missing += (s->x[i] = pool_alloc(&s->pool, (size_t)n + 1, sizeof(double))) == NULL;
-        missing += (s->dx[i] = pool_alloc(&s->pool, (size_t)n + 1, sizeof(double))) == NULL;
-        missing += (s->dx_ref[i] = pool_alloc(&s->pool, (size_t)n + 1, sizeof(double))) == NULL;
+        missing += (s->x[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL;
+        missing += (s->dx[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL;
+        missing += (s->dx_ref[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL;
     }
     double **const of_most[] = {&s->v, &s->moved, &s->numeric};
     double **const of_y[] = {&s->dy, &s->y_mid, &s->y_low, &s->y_high, &s->y_low2, &s->y_high2};
     for (size_t i = 0; i < sizeof of_most / sizeof *of_most; i++)
         missing +=
-            (*of_most[i] = pool_alloc(&s->pool, (size_t)s->most + 1, sizeof(double))) == NULL;
+            (*of_most[i] = region_alloc(&s->region, (size_t)s->most + 1, sizeof(double))) == NULL;
     for (size_t i = 0; i < sizeof of_y / sizeof *of_y; i++)
-        missing += (*of_y[i] = pool_alloc(&s->pool, (size_t)s->n_y + 1, sizeof(double))) == NULL;
-    missing += (s->mask = pool_alloc(&s->pool, (size_t)s->n_y + 1, 1)) == NULL;
-    missing += (s->raw = pool_alloc(&s->pool, (size_t)s->most + 1, sizeof(double))) == NULL;
-    missing += (s->repeats = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, 1)) == NULL;
+        missing +=
+            (*of_y[i] = region_alloc(&s->region, (size_t)s->n_y + 1, sizeof(double))) == NULL;
+    missing += (s->mask = region_alloc(&s->region, (size_t)s->n_y + 1, 1)) == NULL;
+    missing += (s->raw = region_alloc(&s->region, (size_t)s->most + 1, sizeof(double))) == NULL;
+    missing += (s->repeats = region_alloc(&s->region, (size_t)s->n_leaf + 1, 1)) == NULL;
     if (missing == 0)
         memset(s->repeats, 1, (size_t)s->n_leaf);
     return missing > 0 ? ADJ_ENOMEM : ADJ_OK;
@@ -249,7 +250,7 @@ static adj_status open_memory(subject *s)
 static adj_status list_leaves(subject *s)
 {
     const adj_node *n = s->node;
-    int *slot = pool_alloc(&s->pool, (size_t)n->n_in + 1, sizeof *slot);
+    int *slot = region_alloc(&s->region, (size_t)n->n_in + 1, sizeof *slot);
     if (slot == NULL)
         return ADJ_ENOMEM;
     for (int k = 0; k < n->n_in; k++)
@@ -284,9 +285,9 @@ static dependence depends(const adj_node *n, const char *below, char *kinks)
 static adj_status analyse(subject *s)
 {
     const adj_node *y = s->tested.y;
-    char *by_node = pool_alloc(&s->pool, (size_t)y->id + 1, 1);
-    s->linear = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, 1);
-    s->kinks = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, 1);
+    char *by_node = region_alloc(&s->region, (size_t)y->id + 1, 1);
+    s->linear = region_alloc(&s->region, (size_t)s->n_leaf + 1, 1);
+    s->kinks = region_alloc(&s->region, (size_t)s->n_leaf + 1, 1);
     if (by_node == NULL || s->linear == NULL || s->kinks == NULL)
         return ADJ_ENOMEM;
     for (int leaf = 0; leaf < s->n_leaf; leaf++) {
@@ -304,7 +305,7 @@ adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *nod
                         int of)
 {
     *s = (subject){.report = r, .node = node, .order = order};
-    s->pool.allocator = r->pool.allocator;
+    s->region.allocator = r->region.allocator;
     adj_status status = list_leaves(s);
     if (status == ADJ_OK)
         status = build_twin(s, &s->tested, 0, of);
@@ -342,7 +343,7 @@ void subject_close(subject *s)
 {
     close_twin(&s->tested);
     close_twin(&s->reference);
-    pool_free(&s->pool);
+    region_free(&s->region);
 }
 
 int64_t leaf_elems(const subject *s, int leaf)

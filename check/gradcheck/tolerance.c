@@ -70,7 +70,7 @@ static int bends_operand(const adj_node *n, int k)
 static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
 {
     const adj_graph *g = dx->graph;
-    char *need = pool_alloc(&s->pool, (size_t)dx->id + 1, 1);
+    char *need = region_alloc(&s->region, (size_t)dx->id + 1, 1);
     *c = (cost){.unit = unit_roundoff(dx->type.dtype), .most = dx};
     if (need == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
@@ -108,11 +108,12 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     int64_t n = leaf_elems(s, leaf);
     cost c;
     adj_status status = cost_of(s, s->tested.dx[leaf], &c);
-    double **all = pool_alloc(&s->pool, (size_t)s->n_leaf + 1, sizeof *all), least = 0;
+    double **all = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *all), least = 0;
     if (status != ADJ_OK || all == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     for (int i = 0; i < s->n_leaf; i++)
-        if ((all[i] = pool_alloc(&s->pool, (size_t)leaf_elems(s, i) + 1, sizeof(double))) == NULL)
+        if ((all[i] = region_alloc(&s->region, (size_t)leaf_elems(s, i) + 1, sizeof(double))) ==
+            NULL)
             return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     if ((status = backward_magnitudes(s, all)) != ADJ_OK)
         return status;

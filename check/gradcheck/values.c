@@ -178,12 +178,12 @@ adj_status backward_magnitudes(subject *s, double *const magnitude[])
 {
     double **kept = s->x, *dy = s->dy;
     size_t places = (size_t)s->n_leaf + 1;
-    s->x = pool_alloc(&s->pool, places, sizeof *s->x);
-    s->dy = pool_alloc(&s->pool, (size_t)s->n_y + 1, sizeof *s->dy);
+    s->x = region_alloc(&s->region, places, sizeof *s->x);
+    s->dy = region_alloc(&s->region, (size_t)s->n_y + 1, sizeof *s->dy);
     adj_status status = s->x != NULL && s->dy != NULL ? ADJ_OK : ADJ_ENOMEM;
     for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
         int64_t n = leaf_elems(s, i);
-        if ((s->x[i] = pool_alloc(&s->pool, (size_t)n + 1, sizeof(double))) == NULL) {
+        if ((s->x[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL) {
             status = ADJ_ENOMEM;
             break;
         }

@@ -1,4 +1,4 @@
-/* test_mixed.c - mixed precision: what is stored in a half type and what is not, and that nothing
+/* test_mixed_precision.c - mixed precision: what is stored in a half type and what is not, and that nothing
  * else changes. */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -12,19 +12,24 @@
  * soon. Copies are the same kernels on the same values: no result changes, but where a half type
  * runs in f32 kernels (half_in_f32.c): what passes between fused nodes is not rounded to the half
  * type there, and with copies other nodes are fused. */
-#include "graph.h"
+#include "passes.h"
 
 enum { NOT_AGAIN = 0, LONGEST = 4 }; /* nodes of a chain; bounds the recursion, too */
 
+typedef struct {     /* by id of what is rebuilt */
+    char *length;    /* of the chain of copies that gradient nodes read in its place */
+    adj_node **copy; /* the last of them */
+} copies;
+
 /* Is it there when the gradient is computed, though nothing keeps it for that alone? */
-static int is_at_hand(const rewriting *w, const char *kept, const adj_node *n)
+static int is_at_hand(const copies *c, const char *kept, const adj_node *n)
 {
-    return n->op->flags & ADJ_OP_LEAF || kept[n->id] || w->again[n->id] != NOT_AGAIN;
+    return n->op->flags & ADJ_OP_LEAF || kept[n->id] || c->length[n->id] != NOT_AGAIN;
 }
 
 /* How long the chain of copies is that ends with n; NOT_AGAIN: n cannot be had that way. Views cost
  * nothing, but are no reason to keep what they show. */
-static char chain_length(const rewriting *w, const char *kept, const adj_node *n)
+static char chain_length(const copies *c, const char *kept, const adj_node *n)
 {
     int is_view = (n->op->flags & ADJ_OP_VIEW) != 0, longest = 0, only_leaves = 1;
     if (n->role != ADJ_ROLE_FORWARD || n->op->flags & ADJ_OP_LEAF ||
@@ -32,10 +37,10 @@ static char chain_length(const rewriting *w, const char *kept, const adj_node *n
         return NOT_AGAIN;
     for (int k = 0; k < n->n_in; k++) {
         const adj_node *x = n->in[k];
-        if (!is_at_hand(w, kept, x) || (is_view && k == 0 && w->again[x->id] == NOT_AGAIN))
+        if (!is_at_hand(c, kept, x) || (is_view && k == 0 && c->length[x->id] == NOT_AGAIN))
             return NOT_AGAIN;
         only_leaves &= (x->op->flags & ADJ_OP_LEAF) != 0;
-        longest = w->again[x->id] > longest ? w->again[x->id] : longest;
+        longest = c->length[x->id] > longest ? c->length[x->id] : longest;
     }
     return (char)(only_leaves || longest >= LONGEST ? NOT_AGAIN : longest + 1);
 }
@@ -55,15 +60,16 @@ static void mark_kept(const adj_graph *g, int n_root, const adj_node *const root
     }
 }
 
-adj_status find_repeatable(const adj_graph *from, int n_root, const adj_node *const root[],
-                           rewriting *w)
+static adj_status find_repeatable(rewriting *w, const adj_graph *from, int n_root,
+                                  const adj_node *const root[])
 {
     size_t n = (size_t)from->n_node;
+    copies *c = w->state = adj_graph_alloc(w->to, sizeof *c);
     char *needed = adj_graph_alloc(w->to, n), *kept = adj_graph_alloc(w->to, n);
     char *is_root = adj_graph_alloc(w->to, n);
-    w->again = adj_graph_alloc(w->to, n);
-    w->copy = adj_graph_alloc(w->to, n * sizeof(adj_node *));
-    if (w->to->status != ADJ_OK)
+    if (c == NULL || (c->length = adj_graph_alloc(w->to, n)) == NULL ||
+        (c->copy = adj_graph_alloc(w->to, n * sizeof(adj_node *))) == NULL ||
+        w->to->status != ADJ_OK)
         return w->to->status;
     for (int i = 0; i < n_root; i++)
         is_root[root[i]->id] = 1;
@@ -71,7 +77,7 @@ adj_status find_repeatable(const adj_graph *from, int n_root, const adj_node *co
     mark_kept(from, n_root, root, needed, kept);
     for (int id = 0; id < from->n_node; id++)
         if (needed[id] && !is_root[id])
-            w->again[id] = chain_length(w, kept, from->node[id]);
+            c->length[id] = chain_length(c, kept, from->node[id]);
     return ADJ_OK;
 }
 
@@ -91,9 +97,10 @@ static adj_node *over_copies(rewriting *w, const adj_node *n)
 /* What a gradient node reads for n. */
 static adj_node *read_again(rewriting *w, const adj_node *n)
 {
-    if (w->again[n->id] == NOT_AGAIN)
+    const copies *c = w->state;
+    if (c->length[n->id] == NOT_AGAIN)
         return w->image[n->id];
-    adj_node **copy = &w->copy[n->id];
+    adj_node **copy = &c->copy[n->id];
     if (*copy == NULL) {
         int outer = w->to->again;
         w->to->again = 1;
@@ -103,10 +110,20 @@ static adj_node *read_again(rewriting *w, const adj_node *n)
     return *copy;
 }
 
-adj_node *rule_recompute(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *recompute(rewriting *w, const adj_node *n, adj_node *const in[])
 {
+    const copies *c = w->state;
     int reads = 0;
     for (int k = 0; k < n->n_in && n->role == ADJ_ROLE_GRADIENT; k++)
-        reads |= w->again[n->in[k]->id] != NOT_AGAIN;
+        reads |= c->length[n->in[k]->id] != NOT_AGAIN;
     return reads ? over_copies(w, n) : rule_copy(w, n, in);
 }
+
+static int is_wanted(const pass_target *target, const adj_graph *g)
+{
+    (void)g;
+    return target->opts->recompute != 0;
+}
+
+const pass pass_recompute = {
+    .name = "recompute", .is_wanted = is_wanted, .prepare = find_repeatable, .rule = recompute};

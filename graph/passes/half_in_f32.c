@@ -5,7 +5,7 @@
  * oneDNN's are known to be wrong. It is rounded once, as the obvious kernel's float sums are. Where
  * there are kernels of the type, or only the obvious backend is allowed, nothing changes. Requires:
  * backends are selected. */
-#include "exec.h"
+#include "passes.h"
 
 static int is_half(adj_dtype dtype) { return dtype == ADJ_F16 || dtype == ADJ_BF16; }
 
@@ -41,13 +41,25 @@ static adj_node *sum_itself(const adj_node *n, adj_node *const in[])
     return wanted && in[0]->in[0]->type.dtype == ADJ_F32 ? in[0]->in[0] : NULL;
 }
 
-adj_node *rule_half_in_f32(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *half_in_f32(rewriting *w, const adj_node *n, adj_node *const in[])
 {
     adj_node *sum = sum_itself(n, in), *y = sum != NULL ? sum : rule_copy(w, n, in);
-    if (y == NULL || !may_be_wide(n) || is_fast(w->exec, y))
+    if (y == NULL || !may_be_wide(n) || has_kernel(w, y))
         return y;
     adj_node *wide = in_f32(w->to, n, in);
-    if (wide == NULL || !is_fast(w->exec, wide))
+    if (wide == NULL || !has_kernel(w, wide))
         return wide == NULL ? NULL : y;
     return adj_cast(wide, n->type.dtype);
 }
+
+static int has_half(const pass_target *target, const adj_graph *g)
+{
+    (void)target;
+    for (int id = 0; id < g->n_node; id++)
+        if (is_half(g->node[id]->type.dtype))
+            return 1;
+    return 0;
+}
+
+const pass pass_half_in_f32 = {
+    .name = "half types in f32 kernels", .is_wanted = has_half, .rule = half_in_f32};

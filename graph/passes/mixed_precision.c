@@ -1,4 +1,4 @@
-/* mixed.c - the pass that makes a graph of f32 one of mixed precision.
+/* mixed_precision.c - the pass that makes a graph of f32 one of mixed precision.
  *
  * A node's image has one of two types, f32 or half. Readers that want the other one read a cast of
  * it; equal casts are one node. Convolutions and matmuls take half operands; activations and what
@@ -9,14 +9,20 @@
  * narrowed it is scaled up, in f32; a node that is linear in it is as large again; where any other
  * node, or somebody from outside, reads it, it is scaled down, in f32. Only scaled values are; the
  * loss and what is added up in f32 are not, so that nothing there overflows. */
-#include "graph.h"
+#include "passes.h"
+
+typedef struct {
+    adj_dtype half;
+    double loss_scale; /* 1: none */
+    char *scaled;      /* by id of what is rebuilt: its image is loss_scale times as large */
+} precision;
 
 typedef struct { /* what an image is, or is wanted as */
     adj_dtype dtype;
     int is_scaled;
 } form;
 
-enum { NOT_SCALED = -1, SUMMED = -2 };
+enum { NOT_SCALED = -1, SUMMED = -2, DEFAULT_LOSS_SCALE = 1024 };
 
 static int has_bit(unsigned mask, int k) { return mask >> (k < 31 ? k : 31) & 1; }
 
@@ -40,11 +46,12 @@ static adj_node *in_type(adj_node *x, adj_dtype dtype)
 
 static adj_node *converted(const rewriting *w, adj_node *x, form from, form to)
 {
+    const precision *p = w->state;
     double value, factor = 1;
     if (x == NULL || !adj_is_float(to.dtype))
         return x;
     if (from.is_scaled != to.is_scaled)
-        factor = to.is_scaled ? w->loss_scale : 1 / w->loss_scale;
+        factor = to.is_scaled ? p->loss_scale : 1 / p->loss_scale;
     if (factor == 1 && from.dtype == to.dtype)
         return x;
     if (adj_is_fill(x, &value))
@@ -56,12 +63,17 @@ static adj_node *converted(const rewriting *w, adj_node *x, form from, form to)
 
 static form form_of(const rewriting *w, const adj_node *n, const adj_node *image)
 {
-    return (form){image != NULL ? image->type.dtype : n->type.dtype, w->scaled[n->id]};
+    const precision *p = w->state;
+    return (form){image != NULL ? image->type.dtype : n->type.dtype, p->scaled[n->id]};
 }
 
-adj_node *as_built(const rewriting *w, const adj_node *n, adj_node *image)
+/* A root's image in its own type and size; the same node may be a root again. */
+static adj_node *as_built(rewriting *w, const adj_node *n, adj_node *image)
 {
-    return converted(w, image, form_of(w, n, image), (form){n->type.dtype, 0});
+    const precision *p = w->state;
+    adj_node *y = converted(w, image, form_of(w, n, image), (form){n->type.dtype, 0});
+    p->scaled[n->id] = 0;
+    return y;
 }
 
 /* May operand k of n be of the half type? */
@@ -92,12 +104,12 @@ static int follows(const adj_node *n, adj_node *const in[], adj_dtype half)
 
 /* Which operand of n is to be scaled: the first gradient in which n is linear; SUMMED: all that n
  * adds up, if a gradient is among them; else NOT_SCALED. */
-static int scaled_operand(const rewriting *w, const adj_node *n)
+static int scaled_operand(const precision *p, const adj_node *n)
 {
     int summed = 0, other = 0, first = NOT_SCALED;
-    for (int k = 0; k < n->n_in && w->loss_scale != 1; k++) {
+    for (int k = 0; k < n->n_in && p->loss_scale != 1; k++) {
         if (!adj_is_float(n->in[k]->type.dtype) ||
-            !(w->scaled[n->in[k]->id] || n->in[k]->role == ADJ_ROLE_GRADIENT))
+            !(p->scaled[n->in[k]->id] || n->in[k]->role == ADJ_ROLE_GRADIENT))
             continue;
         summed |= has_bit(n->op->sum_in, k);
         other |= !has_bit(n->op->sum_in, k);
@@ -109,35 +121,75 @@ static int scaled_operand(const rewriting *w, const adj_node *n)
     return first;
 }
 
-static adj_node *mixed(rewriting *w, const adj_node *n, adj_node *const in[], adj_dtype half)
+static adj_node *mixed(rewriting *w, const adj_node *n, adj_node *const in[])
 {
+    const precision *p = w->state;
     unsigned flags = n->op->flags;
     int is_half = (flags & ADJ_OP_HALF_ALWAYS) != 0;
     adj_node **operand = adj_graph_alloc(w->to, (size_t)(n->n_in + 1) * sizeof *operand);
     if (operand == NULL)
         return NULL;
     if (flags & ADJ_OP_HALF)
-        is_half = n->role != ADJ_ROLE_UPDATE && follows(n, in, half);
-    int scaled = is_half ? scaled_operand(w, n) : NOT_SCALED;
+        is_half = n->role != ADJ_ROLE_UPDATE && follows(n, in, p->half);
+    int scaled = is_half ? scaled_operand(p, n) : NOT_SCALED;
     for (int k = 0; k < n->n_in; k++) {
         form wanted = {n->in[k]->type.dtype, scaled == k};
         if (scaled == SUMMED)
             wanted.is_scaled = has_bit(n->op->sum_in, k);
         if (is_half && may_be_half(n, k))
-            wanted.dtype = half;
+            wanted.dtype = p->half;
         operand[k] = converted(w, in[k], form_of(w, n->in[k], in[k]), wanted);
     }
-    w->scaled[n->id] = scaled != NOT_SCALED;
+    p->scaled[n->id] = scaled != NOT_SCALED;
     adj_node *y = adj_node_new(w->to, n->op, n->n_in, operand, n->attrs);
     return flags & ADJ_OP_HALF_SUM ? in_type(y, n->type.dtype) : y;
 }
 
-adj_node *rule_bf16(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_status set_precision(rewriting *w, const adj_graph *from, adj_dtype half,
+                                double loss_scale)
 {
-    return mixed(w, n, in, ADJ_BF16);
+    precision *p = w->state = adj_graph_alloc(w->to, sizeof *p);
+    if (p == NULL || (p->scaled = adj_graph_alloc(w->to, (size_t)from->n_node)) == NULL)
+        return w->to->status;
+    p->half = half;
+    p->loss_scale = loss_scale;
+    return ADJ_OK;
 }
 
-adj_node *rule_f16(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_status set_bf16(rewriting *w, const adj_graph *from, int n_root,
+                           const adj_node *const root[])
 {
-    return mixed(w, n, in, ADJ_F16);
+    (void)n_root, (void)root;
+    return set_precision(w, from, ADJ_BF16, 1);
 }
+
+static adj_status set_f16(rewriting *w, const adj_graph *from, int n_root,
+                          const adj_node *const root[])
+{
+    (void)n_root, (void)root;
+    double scale = w->target->opts->loss_scale;
+    return set_precision(w, from, ADJ_F16, scale > 0 ? scale : DEFAULT_LOSS_SCALE);
+}
+
+static int is_bf16_wanted(const pass_target *target, const adj_graph *g)
+{
+    (void)g;
+    return target->opts->precision == ADJ_PRECISION_BF16;
+}
+
+static int is_f16_wanted(const pass_target *target, const adj_graph *g)
+{
+    (void)g;
+    return target->opts->precision == ADJ_PRECISION_F16;
+}
+
+const pass pass_bf16 = {.name = "mixed precision",
+                        .is_wanted = is_bf16_wanted,
+                        .prepare = set_bf16,
+                        .rule = mixed,
+                        .as_built = as_built};
+const pass pass_f16 = {.name = "mixed precision",
+                       .is_wanted = is_f16_wanted,
+                       .prepare = set_f16,
+                       .rule = mixed,
+                       .as_built = as_built};

@@ -1,5 +1,5 @@
-/* pool.c - memory: the caller's allocator, aligned pieces of it, and pools that are freed all at
- * once. */
+/* region.c - memory: the caller's allocator, aligned pieces of it, and regions that are freed all
+ * at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,27 +47,27 @@ void adj_release(const adj_allocator *a, void *p)
         a->free(a->user, ((void **)p)[-1]);
 }
 
-struct pool_block {
-    pool_block *older;
+struct region_block {
+    region_block *older;
     size_t used, bytes; /* of what follows the block */
 };
 
-void pool_free(pool *p)
+void region_free(region *p)
 {
     while (p->block != NULL) {
-        pool_block *older = p->block->older;
+        region_block *older = p->block->older;
         adj_release(&p->allocator, p->block);
         p->block = older;
     }
 }
 
-static pool_block *add_block(pool *p, size_t bytes)
+static region_block *add_block(region *p, size_t bytes)
 {
-    size_t header = (sizeof(pool_block) + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
+    size_t header = (sizeof(region_block) + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
     size_t wanted = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
     if (wanted > SIZE_MAX - header)
         return NULL;
-    pool_block *b = adj_alloc(&p->allocator, header + wanted);
+    region_block *b = adj_alloc(&p->allocator, header + wanted);
     if (b == NULL)
         return NULL;
     b->older = p->block;
@@ -77,13 +77,13 @@ static pool_block *add_block(pool *p, size_t bytes)
     return b;
 }
 
-void *pool_alloc(pool *p, size_t count, size_t size)
+void *region_alloc(region *p, size_t count, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
         return NULL;
     bytes = (bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
-    pool_block *b = p->block;
+    region_block *b = p->block;
     if (b == NULL || b->bytes - b->used < bytes)
         b = add_block(p, bytes);
     if (b == NULL)
@@ -93,9 +93,9 @@ void *pool_alloc(pool *p, size_t count, size_t size)
     return piece;
 }
 
-char *pool_string(pool *p, const char *s)
+char *region_string(region *p, const char *s)
 {
     size_t n = strlen(s) + 1;
-    char *copy = pool_alloc(p, n, 1);
+    char *copy = region_alloc(p, n, 1);
     return copy != NULL ? memcpy(copy, s, n) : NULL;
 }

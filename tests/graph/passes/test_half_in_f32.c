@@ -1,4 +1,4 @@
-/* test_f16.c - graphs of f16: what only f32 kernels are fast for runs in them, between casts, and
+/* test_half_in_f32.c - graphs of f16: what only f32 kernels are fast for runs in them, between casts, and
  * is rounded once; the reference is the same graph in f64 on naive. */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
-#include "harness.h"
+#include "tests/harness.h"
 
 typedef adj_node *build(adj_node *x, adj_node *w, adj_node *dy);
 

@@ -1,0 +1,58 @@
+/* fold.c - the pass that folds a node into what its first operand computes (adj_op.fold), where
+ * nobody else reads that and all that is changed of it follows from parameters alone: an
+ * inference's batch norm becomes part of the filter before it. Steps that follow from parameters
+ * alone run once (fixed.c). Requires: the executor has no updates. */
+#include "passes.h"
+
+static int is_wanted(const pass_target *target, const adj_graph *g)
+{
+    if (target->reference_only || target->opts->no_fusion ||
+        adj_updates_size(target->opts->updates) != 0)
+        return 0;
+    for (int id = 0; id < g->n_node; id++)
+        if (g->node[id]->op->fold != NULL)
+            return 1;
+    return 0;
+}
+
+/* By id of what is rebuilt: it follows from parameters alone. */
+static adj_status find_invariant(rewriting *w, const adj_graph *from, int n_root,
+                                 const adj_node *const root[])
+{
+    (void)n_root, (void)root;
+    char *invariant = w->state = adj_graph_alloc(w->to, (size_t)from->n_node);
+    if (invariant == NULL)
+        return w->to->status;
+    for (int id = 0; id < from->n_node; id++) {
+        const adj_node *n = from->node[id];
+        int all =
+            !(n->op->flags & ADJ_OP_LEAF) || n->op->flags & ADJ_OP_KEPT || n->op == &adj_op_const;
+        for (int k = 0; k < n->n_in; k++)
+            all &= invariant[n->in[k]->id];
+        invariant[id] = (char)all;
+    }
+    return ADJ_OK;
+}
+
+/* All operands but the first. */
+static int others_are_invariant(const rewriting *w, const adj_node *n)
+{
+    const char *invariant = w->state;
+    for (int k = 1; k < n->n_in; k++)
+        if (!invariant[n->in[k]->id])
+            return 0;
+    return 1;
+}
+
+static adj_node *fold(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    adj_node *folded = NULL;
+    if (n->op->fold != NULL && w->uses[n->in[0]->id].n_user == 1 &&
+        !w->uses[n->in[0]->id].is_root && others_are_invariant(w, n) &&
+        others_are_invariant(w, n->in[0]))
+        folded = n->op->fold(n, in);
+    return folded != NULL ? folded : rule_copy(w, n, in);
+}
+
+const pass pass_fold = {
+    .name = "fold", .is_wanted = is_wanted, .prepare = find_invariant, .rule = fold};

@@ -1,0 +1,64 @@
+/* passes.h - what the passes share. A pass rebuilds a private copy of a graph into another one
+ * through a rule; pipeline.c has the list of them. */
+#ifndef ADJ_PASSES_H
+#define ADJ_PASSES_H
+
+#include "graph/graph.h"
+
+/* For what the graph is rebuilt, and what may be asked of the backends that will run it. */
+typedef struct {
+    const adj_exec_opts *opts;
+    int reference_only; /* only the last backend, the reference, computes anything */
+    /* Has a backend before the reference a kernel for n alone? */
+    int (*has_non_reference_kernel)(void *backends, const adj_node *n);
+    void *backends;
+} pass_target;
+
+typedef struct {
+    const pass_target *target;
+    adj_graph *to;
+    const adj_uses *uses; /* by id of what is rebuilt */
+    adj_node **image;     /* by the same: the node of `to` */
+    void *state;          /* the pass's own */
+} rewriting;
+
+/* The node of w->to that stands for n, whose operands' images are in; NULL: out of memory. */
+typedef adj_node *rewrite_rule(rewriting *w, const adj_node *n, adj_node *const in[]);
+
+typedef struct {
+    const char *name; /* in a trace */
+    /* NULL: always. */
+    int (*is_wanted)(const pass_target *target, const adj_graph *g);
+    /* What the rule has to know of the whole graph, into w->state, in w->to's memory. NULL:
+     * nothing.
+     */
+    adj_status (*prepare)(rewriting *w, const adj_graph *from, int n_root,
+                          const adj_node *const root[]);
+    rewrite_rule *rule;
+    /* A root's image as the root was built, where the rule changes types. NULL: the image. */
+    adj_node *(*as_built)(rewriting *w, const adj_node *root, adj_node *image);
+} pass;
+
+extern const pass pass_simplify, pass_fold, pass_rewrite_with_users, pass_bf16, pass_f16,
+    pass_half_in_f32, pass_save_for_backward, pass_recompute, pass_copy;
+
+rewrite_rule rule_copy;
+static inline int has_kernel(const rewriting *w, const adj_node *n)
+{
+    return w->target->has_non_reference_kernel(w->target->backends, n);
+}
+
+/* Rebuilds into w->to every node of `from` that the roots need. w->image[id of from] is its node
+ * there, NULL for a dead one. Keeps: order, names, roles. Returns w->to's status. */
+adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], rewriting *w,
+                   rewrite_rule *rule);
+
+/* The simplified copy of what the roots need as a graph of its own, in the precision that the
+ * options ask for; traced to opts->trace. root[] becomes the roots' images and image[id of from]
+ * says where each node went (NULL: dead). *out is to be freed by the caller in every case; its
+ * message says what failed (NULL when out of memory), unless the backends' owner has one. */
+adj_status run_passes(const pass_target *target, const adj_graph *from, int n_root,
+                      const adj_node *root[], adj_node *image[], const adj_allocator *allocator,
+                      adj_graph **out);
+
+#endif

@@ -1,0 +1,65 @@
+/* pipeline.c - the list of passes, and how they run one after the other. */
+#include "passes.h"
+
+static const pass *const pipeline[] = {
+    &pass_simplify, &pass_fold,        &pass_rewrite_with_users, &pass_bf16,
+    &pass_f16,      &pass_half_in_f32, &pass_save_for_backward,  &pass_recompute,
+    &pass_copy};
+
+/* Rebuilds `from` into w->to; roots and images are replaced by theirs. */
+static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, const adj_node *root[],
+                           int n_image, adj_node *image[], rewriting *w)
+{
+    adj_graph *to = w->to;
+    if ((w->image = adj_graph_alloc(to, (size_t)from->n_node * sizeof(adj_node *))) == NULL)
+        return to->status;
+    if ((w->uses = find_uses(from, n_root, root, &to->region)) == NULL)
+        return ADJ_ENOMEM;
+    if ((p->prepare != NULL && p->prepare(w, from, n_root, root) != ADJ_OK) ||
+        rewrite(from, n_root, root, w, p->rule) != ADJ_OK)
+        return to->status;
+    for (int i = 0; i < n_root; i++) {
+        adj_node **to_root = &w->image[root[i]->id];
+        if (p->as_built != NULL)
+            *to_root = p->as_built(w, root[i], *to_root);
+        if (*to_root == NULL)
+            return to->status;
+        root[i] = *to_root;
+    }
+    for (int i = 0; i < n_image; i++)
+        image[i] = image[i] != NULL ? w->image[image[i]->id] : NULL;
+    return verify_graph(to);
+}
+
+adj_status run_passes(const pass_target *target, const adj_graph *from, int n_root,
+                      const adj_node *root[], adj_node *image[], const adj_allocator *allocator,
+                      adj_graph **out)
+{
+    adj_graph_opts graph_opts = {.allocator = allocator};
+    const adj_graph *g = from;
+    int n_image = from->n_node;
+    FILE *trace = target->opts->trace;
+    *out = NULL;
+    for (int id = 0; id < n_image; id++)
+        image[id] = from->node[id];
+    for (size_t i = 0; i < sizeof pipeline / sizeof *pipeline; i++) {
+        const pass *p = pipeline[i];
+        if (p->is_wanted != NULL && !p->is_wanted(target, g))
+            continue;
+        adj_graph *to = adj_graph_new_with(ADJ_VERSION, &graph_opts);
+        if (to == NULL)
+            return ADJ_ENOMEM;
+        rewriting w = {.target = target, .to = to};
+        adj_status status = run_pass(p, g, n_root, root, n_image, image, &w);
+        adj_graph_free(*out);
+        *out = to;
+        g = to;
+        if (status != ADJ_OK)
+            return status;
+        if (trace != NULL) {
+            fprintf(trace, "after %s:\n", p->name);
+            adj_print(trace, n_root, (adj_node *const *)root);
+        }
+    }
+    return ADJ_OK;
+}

@@ -1,0 +1,37 @@
+/* rewrite.c - a graph is never edited, it is rebuilt into another one through a rule.
+ *
+ * Only what the roots need is rebuilt, and equal nodes are interned on the way: dead code and
+ * common subexpressions fall out of every pass. */
+#include "passes.h"
+
+adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    return adj_node_new(w->to, n->op, n->n_in, in, n->attrs);
+}
+
+adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], rewriting *w,
+                   rewrite_rule *rule)
+{
+    adj_graph *to = w->to;
+    int max = 1;
+    for (int id = 0; id < from->n_node; id++)
+        max = from->node[id]->n_in > max ? from->node[id]->n_in : max;
+    char *needed = adj_graph_alloc(to, (size_t)from->n_node);
+    adj_node **in = adj_graph_alloc(to, (size_t)max * sizeof(adj_node *));
+    if (needed == NULL || in == NULL)
+        return to->status;
+    mark_needed(from, n_root, root, needed);
+    for (int id = 0; id < from->n_node; id++) {
+        const adj_node *n = from->node[id];
+        w->image[id] = NULL;
+        if (!needed[id])
+            continue;
+        for (int k = 0; k < n->n_in; k++)
+            in[k] = w->image[n->in[k]->id];
+        to->role = n->role;
+        to->again = n->again;
+        if ((w->image[id] = adj_label(rule(w, n, in), n->name)) == NULL)
+            return to->status;
+    }
+    return to->status;
+}

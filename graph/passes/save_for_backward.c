@@ -1,0 +1,33 @@
+/* save_for_backward.c - the pass that lets gradients read something small that the forward pass
+ * keeps for them (adj_op.remember), where a backend before the last, which is the obvious one, does
+ * so. Requires: backends are selected. Keeps: types. */
+#include "passes.h"
+
+static int is_among(const adj_node *x, int n, adj_node *const list[])
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == x)
+            return 1;
+    return 0;
+}
+
+static adj_node *save_for_backward(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    adj_node *better = n->op->remember != NULL ? n->op->remember(n, in, w->uses) : NULL;
+    adj_node *y = rule_copy(w, n, in);
+    if (better == NULL || y == NULL)
+        return y;
+    int is_better = has_kernel(w, y) && has_kernel(w, better);
+    for (int k = 0; k < better->n_in && is_better; k++)
+        is_better = is_among(better->in[k], n->n_in, in) || has_kernel(w, better->in[k]);
+    return is_better ? better : y;
+}
+
+static int is_wanted(const pass_target *target, const adj_graph *g)
+{
+    (void)g;
+    return !target->opts->no_fusion;
+}
+
+const pass pass_save_for_backward = {
+    .name = "remember", .is_wanted = is_wanted, .rule = save_for_backward};

@@ -1,0 +1,28 @@
+/* simplify.c - the passes that ask each op for something better in its place: by itself
+ * (adj_op.simplify), or knowing who reads it (adj_op.rewrite_with_users). And the one that only
+ * drops what the others have left unused. */
+#include "passes.h"
+
+static adj_node *simplify(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    adj_node *simpler = n->op->simplify != NULL ? n->op->simplify(n, in) : NULL;
+    return simpler != NULL ? simpler : rule_copy(w, n, in);
+}
+
+/* The reference alone computes what the graph says. */
+static int may_regroup(const pass_target *target, const adj_graph *g)
+{
+    (void)g;
+    return !target->reference_only && !target->opts->no_fusion;
+}
+
+static adj_node *rewrite_with_users(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    adj_node *better = n->op->rearrange != NULL ? n->op->rearrange(n, in, w->uses) : NULL;
+    return better != NULL ? better : rule_copy(w, n, in);
+}
+
+const pass pass_simplify = {.name = "simplify", .rule = simplify};
+const pass pass_rewrite_with_users = {
+    .name = "rearrange", .is_wanted = may_regroup, .rule = rewrite_with_users};
+const pass pass_copy = {.name = "copy", .rule = rule_copy};
