@@ -85,7 +85,7 @@ struct adj_op {
      * worked out earlier, or what is worked out again on the way (adj_node_again). Taken if a
      * backend before the last computes the node and its new operands. May also make a node that
      * another will ask for, and return NULL. */
-    adj_node *(*remember)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
+    adj_node *(*save_for_backward)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
     /* Optional: a cheaper node for op(in..., attrs), which may differ in rounding; NULL: keep it.
      * Called where n alone reads in[0], and in[1], ... as well as in[0]->in[1], ... follow from
      * parameters that stay: what is made of these alone is computed once, not in every run. */

@@ -102,14 +102,15 @@ adj_node *bias_add_grad_rearrange(const adj_node *n, adj_node *const in[], const
 /* ---- the argmax ---- */
 
 /* Makes the argmax in the forward pass, next to the pool; the gradient asks for it again. */
-adj_node *max_pool_remember(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+adj_node *max_pool_save_for_backward(const adj_node *n, adj_node *const in[], const adj_uses *uses)
 {
     if (adj_sibling(n, &adj_op_max_pool_grad, uses) != NULL)
         adj_node_new1(&adj_op_max_pool_argmax, in[0], n->attrs);
     return NULL;
 }
 
-adj_node *max_pool_grad_remember(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+adj_node *max_pool_grad_save_for_backward(const adj_node *n, adj_node *const in[],
+                                          const adj_uses *uses)
 {
     if (adj_sibling(n, &adj_op_max_pool, uses) == NULL)
         return NULL;

@@ -1,5 +1,5 @@
 /* pool_rules.h - rules for max pooling with its neighbours; as adj_op.rearrange and
- * adj_op.remember. */
+ * adj_op.save_for_backward. */
 #ifndef POOL_RULES_H
 #define POOL_RULES_H
 
@@ -9,7 +9,8 @@ adj_node *max_pool_rearrange(const adj_node *n, adj_node *const in[], const adj_
 adj_node *relu_grad_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses);
 adj_node *bias_add_grad_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses);
 
-adj_node *max_pool_remember(const adj_node *n, adj_node *const in[], const adj_uses *uses);
-adj_node *max_pool_grad_remember(const adj_node *n, adj_node *const in[], const adj_uses *uses);
+adj_node *max_pool_save_for_backward(const adj_node *n, adj_node *const in[], const adj_uses *uses);
+adj_node *max_pool_grad_save_for_backward(const adj_node *n, adj_node *const in[],
+                                          const adj_uses *uses);
 
 #endif

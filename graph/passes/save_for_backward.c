@@ -1,6 +1,6 @@
 /* save_for_backward.c - the pass that lets gradients read something small that the forward pass
- * keeps for them (adj_op.remember), where a backend before the last, which is the obvious one, does
- * so. Requires: backends are selected. Keeps: types. */
+ * keeps for them (adj_op.save_for_backward), where a backend before the last one, the reference,
+ * computes it. Requires: backends are selected. Keeps: types. */
 #include "passes.h"
 
 static int is_among(const adj_node *x, int n, adj_node *const list[])
@@ -13,7 +13,8 @@ static int is_among(const adj_node *x, int n, adj_node *const list[])
 
 static adj_node *save_for_backward(rewriting *w, const adj_node *n, adj_node *const in[])
 {
-    adj_node *better = n->op->remember != NULL ? n->op->remember(n, in, w->uses) : NULL;
+    adj_node *better =
+        n->op->save_for_backward != NULL ? n->op->save_for_backward(n, in, w->uses) : NULL;
     adj_node *y = rule_copy(w, n, in);
     if (better == NULL || y == NULL)
         return y;
@@ -30,4 +31,4 @@ static int is_wanted(const pass_target *target, const adj_graph *g)
 }
 
 const pass pass_save_for_backward = {
-    .name = "remember", .is_wanted = is_wanted, .rule = save_for_backward};
+    .name = "save for backward", .is_wanted = is_wanted, .rule = save_for_backward};
