@@ -80,7 +80,7 @@ struct adj_op {
     adj_node *(*simplify)(const adj_node *n, adj_node *const in[]);
     /* Optional: as simplify, where that depends on who else reads a value: an equal node that takes
      * fewer passes over memory. uses is indexed by id, for n's graph. */
-    adj_node *(*rearrange)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
+    adj_node *(*rewrite_with_users)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
     /* Optional: an equal node that reads, in place of a large operand, something small that is
      * worked out earlier, or what is worked out again on the way (adj_node_again). Taken if a
      * backend before the last computes the node and its new operands. May also make a node that

@@ -106,7 +106,7 @@ const adj_op adj_op_relu_grad = {
     .linear_in = 1,
     .infer = grad_infer,
     .grad = relu_grad_grad,
-    .rearrange = relu_grad_rearrange,
+    .rewrite_with_users = relu_grad_rewrite_with_users,
 };
 
 const adj_op adj_op_relu6_grad = {

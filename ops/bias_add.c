@@ -104,7 +104,7 @@ const adj_op adj_op_bias_add_grad = {
     .linear_in = 1,
     .infer = bias_add_grad_infer,
     .grad = bias_add_grad_rule,
-    .rearrange = bias_add_grad_rearrange,
+    .rewrite_with_users = bias_add_grad_rewrite_with_users,
     .show = format_show,
 };
 

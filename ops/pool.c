@@ -226,7 +226,7 @@ const adj_op adj_op_max_pool = {.name = "max_pool",
                                 .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
                                 .infer = max_pool_infer,
                                 .grad = max_pool_rule,
-                                .rearrange = max_pool_rearrange,
+                                .rewrite_with_users = max_pool_rewrite_with_users,
                                 .save_for_backward = max_pool_save_for_backward,
                                 .show = pool_show};
 const adj_op adj_op_max_pool_grad = {.name = "max_pool_grad",

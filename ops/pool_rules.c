@@ -59,21 +59,22 @@ static int hides_relu(const adj_node *y, const adj_uses *uses)
     return 1;
 }
 
-adj_node *max_pool_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+adj_node *max_pool_rewrite_with_users(const adj_node *n, adj_node *const in[], const adj_uses *uses)
 {
     if (!hides_relu(n, uses))
         return NULL;
     return adj_relu(adj_node_new1(n->op, in[0]->in[0], n->attrs));
 }
 
-/* x = relu(v), y = relu(max_pool(v)): what max_pool_rearrange has made of max_pool(x). */
+/* x = relu(v), y = relu(max_pool(v)): what max_pool_rewrite_with_users has made of max_pool(x). */
 static int is_relu_of_pool(const adj_node *y, const adj_node *x)
 {
     return x->op == &adj_op_relu && y->op == &adj_op_relu && y->in[0]->op == &adj_op_max_pool &&
            y->in[0]->in[0] == x->in[0];
 }
 
-adj_node *relu_grad_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+adj_node *relu_grad_rewrite_with_users(const adj_node *n, adj_node *const in[],
+                                       const adj_uses *uses)
 {
     if (!masks_gradient(n) || !is_only_masked(n->in[0], uses))
         return NULL;
@@ -86,7 +87,8 @@ adj_node *relu_grad_rearrange(const adj_node *n, adj_node *const in[], const adj
     return adj_node_new3(d->op, x, y, dy, d->attrs);
 }
 
-adj_node *bias_add_grad_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses)
+adj_node *bias_add_grad_rewrite_with_users(const adj_node *n, adj_node *const in[],
+                                           const adj_uses *uses)
 {
     const adj_node *d = in[0];
     const adj_format_attrs *a = n->attrs;

@@ -1,13 +1,16 @@
-/* pool_rules.h - rules for max pooling with its neighbours; as adj_op.rearrange and
+/* pool_rules.h - rules for max pooling with its neighbours; as adj_op.rewrite_with_users and
  * adj_op.save_for_backward. */
 #ifndef POOL_RULES_H
 #define POOL_RULES_H
 
 #include "adjoint_ext.h"
 
-adj_node *max_pool_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses);
-adj_node *relu_grad_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses);
-adj_node *bias_add_grad_rearrange(const adj_node *n, adj_node *const in[], const adj_uses *uses);
+adj_node *max_pool_rewrite_with_users(const adj_node *n, adj_node *const in[],
+                                      const adj_uses *uses);
+adj_node *relu_grad_rewrite_with_users(const adj_node *n, adj_node *const in[],
+                                       const adj_uses *uses);
+adj_node *bias_add_grad_rewrite_with_users(const adj_node *n, adj_node *const in[],
+                                           const adj_uses *uses);
 
 adj_node *max_pool_save_for_backward(const adj_node *n, adj_node *const in[], const adj_uses *uses);
 adj_node *max_pool_grad_save_for_backward(const adj_node *n, adj_node *const in[],

@@ -18,11 +18,12 @@ static int may_regroup(const pass_target *target, const adj_graph *g)
 
 static adj_node *rewrite_with_users(rewriting *w, const adj_node *n, adj_node *const in[])
 {
-    adj_node *better = n->op->rearrange != NULL ? n->op->rearrange(n, in, w->uses) : NULL;
+    adj_node *better =
+        n->op->rewrite_with_users != NULL ? n->op->rewrite_with_users(n, in, w->uses) : NULL;
     return better != NULL ? better : rule_copy(w, n, in);
 }
 
 const pass pass_simplify = {.name = "simplify", .rule = simplify};
 const pass pass_rewrite_with_users = {
-    .name = "rearrange", .is_wanted = may_regroup, .rule = rewrite_with_users};
+    .name = "rewrite with users", .is_wanted = may_regroup, .rule = rewrite_with_users};
 const pass pass_copy = {.name = "copy", .rule = rule_copy};
