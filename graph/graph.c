@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph.h"
+#include "hash.h"
 
 static const char *const status_names[] = {
     "ok",        "bad argument",  "bad shape",      "bad dtype", "no gradient",
@@ -84,20 +85,12 @@ void *adj_graph_alloc(adj_graph *g, size_t bytes)
 
 /* ---- interning ---- */
 
-static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ p[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-    return hash;
-}
-
 static uint64_t hash_node(const adj_node *n)
 {
-    uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), n->op->name, strlen(n->op->name));
+    uint64_t hash = hash_text(HASH_START, n->op->name);
     for (int i = 0; i < n->n_in; i++)
-        hash = mix(hash, &n->in[i]->id, sizeof n->in[i]->id);
-    hash = mix(hash, n->attrs, n->op->attr_size);
+        hash = hash_bytes(hash, &n->in[i]->id, sizeof n->in[i]->id);
+    hash = hash_bytes(hash, n->attrs, n->op->attr_size);
     return hash ^ hash >> 32;
 }
 

@@ -19,14 +19,16 @@ typedef struct {
 
 static const rule rules[] = {
     {"include", "adjoint.h adjoint_nn.h", ""},
-    {"graph", "adjoint.h adjoint_check.h adjoint_ext.h", "graph/passes"},
+    {"graph", "adjoint.h adjoint_ext.h", ""},
     {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
-    {"check", "adjoint.h adjoint_check.h adjoint_ext.h", "graph"},
+    {"exec", "adjoint.h adjoint_ext.h", "graph graph/passes"},
+    {"exec/tune", "adjoint.h adjoint_ext.h", "graph exec"},
+    {"check", "adjoint.h adjoint_check.h adjoint_ext.h", "graph exec/clock.h exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", ""},
     {"ops/nn", "adjoint.h adjoint_nn.h adjoint_io.h", ""},
     {"backends", "adjoint.h adjoint_ext.h", ""},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
-    {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "graph/new_file.h"}, /* no part of the graph */
+    {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
     {"cli", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", ""},
     {"examples", "adjoint.h adjoint_nn.h adjoint_io.h", ""},
 };

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "compare.h"
-#include "graph/exec.h"
+#include "exec/clock.h"
+#include "exec/inspect.h"
 
 static const double tune_seconds = 0.1; /* of a plan: each node has one */
 
@@ -102,57 +103,18 @@ static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
     }
     o->seconds = median(whole, t->runs);
     for (int i = 0; i < t->n_fetch; i++)
-        if (o->info[i].step != NONE)
+        if (o->info[i].step >= 0)
             o->info[i].seconds = median(step + (ptrdiff_t)o->info[i].step * t->runs, t->runs);
     return ADJ_OK;
 }
 
-static uint64_t mix(uint64_t hash, const char *text)
-{
-    for (const char *c = text; *c != '\0'; c++) /* FNV-1a */
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return (hash ^ ' ') * UINT64_C(0x100000001b3);
-}
-
-static uint64_t mix_layouts(const adj_exec *e, const int *buffers, int n, uint64_t hash)
-{
-    for (int i = 0; i < n; i++) {
-        const buffer *b = &e->buffer[buffers[i]];
-        hash = mix(hash, b->layout != NULL && e->backend[b->backend]->layout_name != NULL
-                             ? e->backend[b->backend]->layout_name(b->layout)
-                             : "plain");
-    }
-    return hash;
-}
-
-static uint64_t kernels_of(const adj_exec *e)
-{
-    uint64_t all = 0;
-    for (int i = 0; i < e->n_step; i++) {
-        const step *s = &e->step[i];
-        uint64_t hash = UINT64_C(0xcbf29ce484222325);
-        if (s->kind != STEP_KERNEL)
-            continue;
-        for (int k = 0; k < s->group.n_node; k++)
-            hash = mix(mix(hash, s->group.node[k]->op->name),
-                       adj_shape_text(s->group.node[k]->type.shape).s);
-        hash = mix(mix(hash, e->backend[s->backend]->name), s->prep.impl);
-        all += mix_layouts(e, s->out, s->n_out, mix_layouts(e, s->in, s->n_in, hash));
-    }
-    return all;
-}
-
 static adj_status note_steps(const adj_exec *e, region *p, outcome *o)
 {
-    o->n_plan = e->graph->n_node;
+    o->n_plan = exec_n_nodes(e);
     o->step_of = region_alloc(p, (size_t)o->n_plan, sizeof *o->step_of);
     if (o->step_of == NULL)
         return ADJ_ENOMEM;
-    for (int id = 0; id < o->n_plan; id++)
-        o->step_of[id] = NONE;
-    for (int i = 0; i < e->n_step; i++)
-        for (int k = 0; e->step[i].kind == STEP_KERNEL && k < e->step[i].group.n_node; k++)
-            o->step_of[e->step[i].group.node[k]->id] = i;
+    exec_list_steps(e, o->step_of);
     return ADJ_OK;
 }
 
@@ -162,17 +124,14 @@ static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
     o->image = region_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
     if (o->image == NULL)
         return ADJ_ENOMEM;
-    for (int id = 0; id < t->g->n_node; id++)
-        o->image[id] = e->image[id];
-    o->plan = e->graph;
-    e->graph = NULL;
+    o->plan = exec_take_graph(e, o->image);
     return ADJ_OK;
 }
 
 static adj_status run_it(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     o->exec = adj_exec_stats(e);
-    o->kernels = kernels_of(e);
+    o->kernels = exec_hash_kernels(e);
     adj_status status = note_steps(e, p, o);
     if (status == ADJ_OK)
         status = give_leaves(t, e);
@@ -199,7 +158,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     if (o->info == NULL || o->value == NULL)
         return ADJ_ENOMEM;
     for (int i = 0; i < t->n_fetch; i++)
-        o->info[i].step = NONE;
+        o->info[i].step = -1;
     adj_exec_opts opts = {.n_fetch = t->n_fetch,
                           .fetch = t->fetch,
                           .backend = t->config->backend,
@@ -221,7 +180,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
         o->status = run_it(t, e, p, o);
     if (o->status != ADJ_OK) {
         snprintf(o->message, sizeof o->message, "%s", adj_exec_message(e));
-        o->canary = e != NULL && e->overrun;
+        o->canary = exec_was_overrun(e);
     }
     adj_exec_free(e);
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;

@@ -8,7 +8,8 @@
 #ifndef ADJ_EXEC_H
 #define ADJ_EXEC_H
 
-#include "graph.h"
+#include "clock.h"
+#include "graph/graph.h"
 
 enum { NONE = -1, MAX_BACKENDS = 8 };
 
@@ -138,16 +139,22 @@ adj_status exec_fail(adj_exec *e, adj_status status, const char *format, ...)
 /* A call that failed on an executor that stays usable: the newest message is kept. */
 adj_status refuse(adj_exec *e, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-char *leaf_data(const adj_exec *e, const leaf *l);
+static inline char *leaf_data(const adj_exec *e, const leaf *l)
+{
+    return e->slot[e->buffer[l->buffer].slot].data;
+}
 /* Zeroed memory that lives as long as the executor; NULL and ADJ_ENOMEM recorded when there is
  * none. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
 
-/* environment.c: adds what ADJOINT_PLAN says. */
+/* build.c: everything is planned and allocated. */
+adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
+
+/* options.c: adds what ADJOINT_PLAN says. */
 adj_status read_environment(adj_exec *e, adj_exec_opts *o);
 
-/* select.c: which backends compute an op. Reads the option string; opens a backend when it is first
- * asked for. */
+/* backends.c: which backends compute an op. Reads the option string; opens a backend when it is
+ * first asked for. */
 adj_status select_backends(adj_exec *e, const adj_exec_opts *o);
 /* The k-th backend to ask for op, or NONE. */
 int backend_for(const adj_exec *e, const adj_op *op, int k);
@@ -169,7 +176,7 @@ size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, i
 /* The buffer that holds value in layout; NONE: there is none yet. */
 int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout);
 
-/* fixed.c: what is computed only when a parameter has changed. Before planning: */
+/* invariant.c: what is computed only when a parameter has changed. Before planning: */
 void find_fixed_leaves(adj_exec *e);
 /* While planning: of a step that reads and writes known buffers; of a value that has one. */
 void find_basis(adj_exec *e, step *s);
@@ -198,8 +205,6 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o);
 /* As choose; ADJ_ENOKERNEL: there is nothing to choose from, or no time for it. */
 adj_status tune_group(adj_exec *e, step *s, const node_group *g);
 void tune_close(adj_exec *e);
-
-double seconds_now(void);
 
 /* canary.c: words before and after every slot, that no kernel may touch. */
 enum { CANARY = 64 };                            /* bytes on each side */

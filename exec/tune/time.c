@@ -1,4 +1,4 @@
-/* tune_time.c - how long a prepared step takes on memory of its own.
+/* time.c - how long a prepared step takes on memory of its own.
  *
  * Within a graph a step finds its operands where the whole graph's values have passed through the
  * caches since they were made; timing it again and again on the same memory would flatter what

@@ -1,4 +1,4 @@
-/* exec_print.c - the plan as text, an EXPLAIN for tensors: what each step computes, by which
+/* print.c - the plan as text, an EXPLAIN for tensors: what each step computes, by which
  * implementation, what it reads and writes in which layout and where, and why a node is not
  * computed by the preferred backend. */
 #include <string.h>

@@ -10,8 +10,8 @@
 
 #include "adjoint.h"
 #include "adjoint_ext.h"
-#include "graph/memory_left.h"
-#include "io/folder.h"
+#include "exec/memory_left.h"
+#include "tests/io/folder.h"
 
 static const int64_t mega = INT64_C(1) << 20;
 

@@ -1,4 +1,4 @@
-/* test_exec.c - what an executor promises: updates after the run, values from before them, its own
+/* test_executor.c - what an executor promises: updates after the run, values from before them, its own
  * copy of the graph, errors with sentences. */
 #include <criterion/criterion.h>
 #include <omp.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "adjoint.h"
-#include "harness.h"
+#include "tests/harness.h"
 
 static const adj_shape vec3 = {1, {3}};
 static const adj_init two = {ADJ_INIT_CONSTANT, 2, 0};

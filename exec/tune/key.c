@@ -1,10 +1,11 @@
-/* tune_key.c - names for what tuning remembers: groups, machines, implementations. All are plain
+/* key.c - names for what tuning remembers: groups, machines, implementations. All are plain
  * text, and do not depend on where a group stands in its graph. */
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
+#include "graph/hash.h"
 #include "tune.h"
 
 enum { HASH_DIGITS = 18 }; /* with "#" and the end */
@@ -15,18 +16,16 @@ typedef struct {
     uint64_t hash;     /* of everything, also what did not fit */
 } writer;
 
-static void hash_bytes(writer *w, const void *data, size_t n)
+static void add_bytes(writer *w, const void *data, size_t n)
 {
-    const unsigned char *p = data;
-    for (size_t i = 0; i < n; i++)
-        w->hash = (w->hash ^ p[i]) * UINT64_C(0x100000001b3);
+    w->hash = hash_bytes(w->hash, data, n);
 }
 
-static void hash_number(writer *w, int v)
+static void add_number(writer *w, int v)
 {
     unsigned char bytes[sizeof v] = {0};
     memcpy(bytes, &v, sizeof v);
-    hash_bytes(w, bytes, sizeof bytes);
+    add_bytes(w, bytes, sizeof bytes);
 }
 
 /* Letters that a line of the file may hold: printable ones, no tab. */
@@ -37,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     va_start(args, format);
     vsnprintf(piece, sizeof piece, format, args);
     va_end(args);
-    hash_bytes(w, piece, strlen(piece));
+    add_bytes(w, piece, strlen(piece));
     for (const char *c = piece; *c != '\0' && w->used < w->size; c++)
         w->text[w->used++] = *c >= ' ' && *c < 0x7f ? *c : '_';
     w->text[w->used] = '\0';
@@ -93,18 +92,18 @@ static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
     }
     put(w, " %s%s=", n->op->name, shown);
     put_type(w, n->type);
-    hash_bytes(w, n->attrs, n->op->attr_size);
+    add_bytes(w, n->attrs, n->op->attr_size);
     for (int i = 0; i < n->n_in; i++) { /* what is computed from what */
-        hash_number(w, position(g->n_in, g->in, n->in[i]));
-        hash_number(w, position(g->n_node, g->node, n->in[i]));
+        add_number(w, position(g->n_in, g->in, n->in[i]));
+        add_number(w, position(g->n_node, g->node, n->in[i]));
     }
-    hash_number(w, position(g->n_out, g->out, n) < g->n_out);
+    add_number(w, position(g->n_out, g->out, n) < g->n_out);
     return ADJ_OK;
 }
 
 adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY])
 {
-    writer w = {.text = key, .size = TUNE_KEY - HASH_DIGITS, .hash = UINT64_C(0xcbf29ce484222325)};
+    writer w = {.text = key, .size = TUNE_KEY - HASH_DIGITS, .hash = HASH_START};
     adj_status status = ADJ_OK;
     put(&w, "threads=%d math=%s", e->threads, e->math == ADJ_MATH_FAST ? "fast" : "exact");
     for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)

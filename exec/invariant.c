@@ -1,4 +1,4 @@
-/* fixed.c - what need not be computed in every run.
+/* invariant.c - what need not be computed in every run.
  *
  * A kernel is a function of its operands. A step whose operands come from parameters, states and
  * constants alone that no update assigns - an inference's filters - gives the same until one of

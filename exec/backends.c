@@ -1,4 +1,4 @@
-/* select.c - which backends compute an op: "onednn", "naive", "onednn,max_pool=naive".
+/* backends.c - which backends compute an op: "onednn", "naive", "onednn,max_pool=naive".
  *
  * The backend that the options name is asked first, then those after it in the list; the last,
  * naive, computes everything. */

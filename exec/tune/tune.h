@@ -3,7 +3,7 @@
 #ifndef ADJ_TUNE_H
 #define ADJ_TUNE_H
 
-#include "exec.h"
+#include "exec/exec.h"
 
 #define TUNE_BEGIN "adjoint tune" /* of every tune file, whatever its version */
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
@@ -46,7 +46,7 @@ struct tuner {
     uint64_t seen;
 };
 
-/* ---- tune_key.c ---- */
+/* ---- key.c ---- */
 
 /* What is to be computed, and among whom: equal keys have equal winners. Readable, but the hash at
  * its end covers what does not fit. ADJ_ENOMEM: out of memory. */
@@ -57,7 +57,7 @@ void tune_header(const adj_exec *e, char header[TUNE_HEADER]);
  */
 void tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
 
-/* ---- tune_file.c: fills and writes the table; what is wrong with a file ends up in e->note ----
+/* ---- file.c: fills and writes the table; what is wrong with a file ends up in e->note ----
  */
 
 adj_status tune_read(adj_exec *e);
@@ -66,7 +66,7 @@ tune_entry *tune_find(const tuner *t, const char *key);
 /* Adds an entry or replaces the key's; strings are copied. */
 adj_status tune_add(tuner *t, const tune_entry *entry);
 
-/* ---- tune_time.c: running candidates on memory of their own ---- */
+/* ---- time.c: running candidates on memory of their own ---- */
 
 /* A prepared step's buffers; to be used before the next tune_place. ADJ_ENOMEM. */
 adj_status tune_room(adj_exec *e, const step *s);

@@ -1,6 +1,6 @@
-/* tune_file.c - the table of winners, and the file it is kept in.
+/* file.c - the table of winners, and the file it is kept in.
  *
- * The file is text: the header that this machine and these backends give (tune_key.c), one winner a
+ * The file is text: the header that this machine and these backends give (key.c), one winner a
  * line, and a last line that counts them:
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "new_file.h"
+#include "exec/new_file.h"
 #include "tune.h"
 
 enum { MOST_BYTES = 8 << 20, MOST_ENTRIES = 10000, FIELDS = 6 };

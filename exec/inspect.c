@@ -1,5 +1,7 @@
-/* step_info.c - what each step of a plan is and what it cost. */
+/* inspect.c - what each step of a plan is and what it cost, and the plan itself for check/. */
 #include "exec.h"
+#include "graph/hash.h"
+#include "inspect.h"
 
 static size_t bytes_of(const adj_exec *e, const int *buffers, int n)
 {
@@ -58,4 +60,61 @@ adj_step_info adj_exec_step(const adj_exec *e, int i)
     info.seconds = s->seconds;
     info.tuned_seconds = s->tuned;
     return info;
+}
+
+/* ---- for check/ ---- */
+
+int exec_n_nodes(const adj_exec *e) { return e->graph->n_node; }
+
+void exec_list_steps(const adj_exec *e, int step[])
+{
+    for (int id = 0; id < e->graph->n_node; id++)
+        step[id] = NONE;
+    for (int i = 0; i < e->n_step; i++)
+        for (int k = 0; e->step[i].kind == STEP_KERNEL && k < e->step[i].group.n_node; k++)
+            step[e->step[i].group.node[k]->id] = i;
+}
+
+static uint64_t add_word(uint64_t hash, const char *word)
+{
+    return hash_text(hash_text(hash, word), " ");
+}
+
+static uint64_t mix_layouts(const adj_exec *e, const int *buffers, int n, uint64_t hash)
+{
+    for (int i = 0; i < n; i++) {
+        const buffer *b = &e->buffer[buffers[i]];
+        hash = add_word(hash, b->layout != NULL && e->backend[b->backend]->layout_name != NULL
+                                  ? e->backend[b->backend]->layout_name(b->layout)
+                                  : "plain");
+    }
+    return hash;
+}
+
+uint64_t exec_hash_kernels(const adj_exec *e)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < e->n_step; i++) {
+        const step *s = &e->step[i];
+        uint64_t hash = HASH_START;
+        if (s->kind != STEP_KERNEL)
+            continue;
+        for (int k = 0; k < s->group.n_node; k++)
+            hash = add_word(add_word(hash, s->group.node[k]->op->name),
+                            adj_shape_text(s->group.node[k]->type.shape).s);
+        hash = add_word(add_word(hash, e->backend[s->backend]->name), s->prep.impl);
+        all += mix_layouts(e, s->out, s->n_out, mix_layouts(e, s->in, s->n_in, hash));
+    }
+    return all;
+}
+
+int exec_was_overrun(const adj_exec *e) { return e != NULL && e->overrun; }
+
+adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[])
+{
+    adj_graph *g = e->graph;
+    for (int id = 0; id < e->n_user; id++)
+        image[id] = e->image[id];
+    e->graph = NULL;
+    return g;
 }

@@ -1,4 +1,4 @@
-/* environment.c - what ADJOINT_PLAN adds to every executor's options, so that programs that set
+/* options.c - what ADJOINT_PLAN adds to every executor's options, so that programs that set
  * none, tests above all, can be run with other plans. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_fixed.c - what follows from parameters alone is computed when one of them has changed, and
+/* test_invariant.c - what follows from parameters alone is computed when one of them has changed, and
  * only then; and no run shows an old value. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

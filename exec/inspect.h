@@ -1,0 +1,19 @@
+/* inspect.h - what may be read of an executor's plan beyond the public API: for check/. */
+#ifndef ADJ_INSPECT_H
+#define ADJ_INSPECT_H
+
+#include "graph/graph.h"
+
+/* Nodes of the executor's private graph. */
+int exec_n_nodes(const adj_exec *e);
+/* step[id of a node of the private graph]: the step that computes it; negative: none does. */
+void exec_list_steps(const adj_exec *e, int step[]);
+/* Which kernels run on which shapes and layouts, in any order: a hash. */
+uint64_t exec_hash_kernels(const adj_exec *e);
+/* The last run failed because a kernel wrote outside its memory. */
+int exec_was_overrun(const adj_exec *e);
+/* The private graph, to be freed by the caller, of an executor that will not run again, and
+ * image[id of a node of the user's graph], its node there; NULL: dead. */
+adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[]);
+
+#endif
