@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "adjoint_ext.h"
-#include "pool_rules.h"
+#include "ops/rules/max_pool.h"
 
 static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
 {

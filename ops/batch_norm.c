@@ -16,7 +16,7 @@
  * with builders, so that any order of derivative works. */
 #include <math.h>
 
-#include "batch_norm.h"
+#include "ops/rules/batch_norm.h"
 
 static adj_dtype stats_dtype(adj_dtype x) { return x == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
 

@@ -4,7 +4,7 @@
  *   y  = bias_add(x, b)      dx = dy       db = bias_add_grad(dy), the sum over all other axes
  *   b' = bias_add_grad(dy)   its adjoint repeats e along the other axes */
 #include "adjoint_ext.h"
-#include "pool_rules.h"
+#include "ops/rules/max_pool.h"
 
 static int64_t channel_axis(adj_shape shape, int64_t format)
 {

@@ -10,7 +10,7 @@
  * max_pool gradients. */
 #include "adjoint_ext.h"
 #include "pool_geom.h"
-#include "pool_rules.h"
+#include "ops/rules/max_pool.h"
 
 /* Operand i must have the shape of the pool's result. */
 static adj_status check_result(const adj_node *n, int i, const char *name, const adj_conv_geom *k)

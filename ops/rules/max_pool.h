@@ -1,4 +1,4 @@
-/* pool_rules.h - rules for max pooling with its neighbours; as adj_op.rewrite_with_users and
+/* max_pool.h - rules for max pooling with its neighbours; as adj_op.rewrite_with_users and
  * adj_op.save_for_backward. */
 #ifndef POOL_RULES_H
 #define POOL_RULES_H

@@ -1,4 +1,4 @@
-/* pool_rules.c - see pool_rules.h: passes over a pool's operand become passes over its result,
+/* max_pool.c - see max_pool.h: passes over a pool's operand become passes over its result,
  * which is the smaller one, and its gradient does without the operand.
  *
  *   max_pool(relu(v))                     = relu(max_pool(v))
@@ -15,7 +15,7 @@
  * another order, hold bit for bit. */
 #include <string.h>
 
-#include "pool_rules.h"
+#include "max_pool.h"
 
 static int same_pool(const adj_node *a, const adj_node *b)
 {

@@ -1,5 +1,5 @@
-/* test_pool_rules.c - relu, bias and max pooling in a training step: what the passes make of them
- * (ops/pool_rules.c), and that it gives naive's numbers, which runs the graph as it is. Values are
+/* test_max_pool.c - relu, bias and max pooling in a training step: what the passes make of them
+ * (ops/rules/max_pool.c), and that it gives naive's numbers, which runs the graph as it is. Values are
  * small integers, so that sums in any order are equal; -0, ties, windows that relu shuts, and NaN
  * are among them. */
 #include <criterion/criterion.h>
