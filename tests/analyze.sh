@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 # shellcheck disable=SC2016 # for the inner shell
-find graph ops backends io cli -name '*.c' | sort | xargs -P "$(nproc 2>/dev/null || echo 2)" -n 1 sh -c '
+find graph ops backends exec check io cli -name '*.c' | sort | xargs -P "$(nproc 2>/dev/null || echo 2)" -n 1 sh -c '
     gcc -std=c11 -D_GNU_SOURCE -DELEM_f32 -DISA_base -Iinclude -I. -fopenmp -O1 -Wall -Wextra -Werror -fanalyzer \
         -Wno-analyzer-use-of-uninitialized-value -Wno-analyzer-shift-count-overflow -c "$0" -o /dev/null' || exit 1
 echo "analyze: clean"

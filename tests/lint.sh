@@ -7,7 +7,7 @@ flags="-std=c11 -D_GNU_SOURCE -DELEM_f32 -DISA_base -Iinclude -I. -Itests -fopen
 jobs=$(nproc 2>/dev/null || echo 2)
 
 sources() {
-    find include graph ops backends io cli examples tests bench -name "$1" 2>/dev/null | sort
+    find include graph ops backends exec check io cli examples tests bench -name "$1" 2>/dev/null | sort
 }
 
 say() {

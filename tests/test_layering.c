@@ -29,6 +29,14 @@ static const rule rules[] = {
     {"ops/nn", "adjoint.h adjoint_nn.h adjoint_io.h", ""},
     {"backends", "adjoint.h adjoint_ext.h", ""},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
+    {"backends/direct", "adjoint.h adjoint_ext.h",
+     "backends/direct/chain backends/direct/depthwise backends/direct/im2col "
+     "backends/direct/max_pool backends/direct/winograd"},
+    {"backends/direct/chain", "adjoint.h adjoint_ext.h", "backends/direct"},
+    {"backends/direct/depthwise", "adjoint.h adjoint_ext.h", "backends/direct"},
+    {"backends/direct/im2col", "adjoint.h adjoint_ext.h", "backends/direct"},
+    {"backends/direct/max_pool", "adjoint.h adjoint_ext.h", "backends/direct"},
+    {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
     {"cli", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", ""},
     {"examples", "adjoint.h adjoint_nn.h adjoint_io.h", ""},

@@ -27,7 +27,7 @@ check "path of a machine" '(^|[^[:alnum:]_.$}/])/([h]ome|[r]oot|[U]sers|[w]ork)/
 check "address of a host" '([h]ttps?|[f]tp)://[[:alnum:]]'
 check "open end" '(^|[^[:alnum:]_])([T]ODO|[F]IXME|[X]XX)([^[:alnum:]_]|$)'
 
-for source in $(find graph ops backends io cli examples bench tests -name '*.c' ! -path 'tests/golden/*' 2>/dev/null); do
+for source in $(find graph ops backends exec check io cli examples bench tests -name '*.c' ! -path 'tests/golden/*' 2>/dev/null); do
     grep -qE "^build .*[ ]$source( |\$)" sources.ninja tests.ninja variants/fuzz.ninja || {
         echo "test_repository: $source is compiled by neither sources.ninja, tests.ninja nor variants/fuzz.ninja"
         status=1

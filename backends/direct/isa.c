@@ -1,10 +1,10 @@
 /* isa.c - the table of one instruction set's code. */
 #include "isa.h"
-#include "chain_strip.h"
-#include "conv_lowered.h"
-#include "depthwise.h"
-#include "max_pool.h"
-#include "winograd.h"
+#include "backends/direct/chain/strip.h"
+#include "backends/direct/im2col/im2col.h"
+#include "backends/direct/depthwise/depthwise.h"
+#include "backends/direct/max_pool/max_pool.h"
+#include "backends/direct/winograd/winograd.h"
 
 extern const conv_lowered_code DIRECT(conv_lowered_input_f32), DIRECT(conv_lowered_input_f64),
     DIRECT(conv_lowered_filter_f32), DIRECT(conv_lowered_filter_f64);

@@ -1,0 +1,311 @@
+/* chain.c - chains: which nodes join, and how the pass is laid out. The idea is in chain.h. */
+#include <omp.h>
+#include <stdio.h>
+
+#include "strip.h"
+
+enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
+
+/* ---- which nodes ---- */
+
+static int among(const adj_node *n, int count, const adj_node *const list[])
+{
+    for (int i = 0; i < count; i++)
+        if (list[i] == n)
+            return 1;
+    return 0;
+}
+
+static int is_sum(const adj_node *n) { return chain_kind_of(n->op)->is_sum; }
+
+/* Widens what was narrowed: only the rounding is wanted, and inside a chain there is none. */
+static int is_rounding(const adj_node *u, const adj_node *x)
+{
+    return u->op == &adj_op_cast && x->op == &adj_op_cast && x->type.dtype != ADJ_F32;
+}
+
+/* An operand of u that the chain computes, but not for u: a sum is known only after the pass, and
+ * what has to be known before it cannot come from the chain at all. */
+static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const group[])
+{
+    for (int i = 0; i < u->n_in; i++) {
+        const adj_node *x = u->in[i];
+        int before = chain_kind_of(u->op)->roles[i] == 'p';
+        if (among(x, n, group) && (is_sum(x) || before || is_rounding(u, x)))
+            return x;
+    }
+    return NULL;
+}
+
+/* An operand of u that keeps it from joining the chain, or the first that the chain lacks; NULL:
+ * all are there. What comes from outside is older than the root, so it cannot depend on the chain.
+ */
+static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
+                               const adj_node *const group[])
+{
+    const adj_node *x = forbidden(u, n, group);
+    for (int i = 0; i < u->n_in && x == NULL; i++)
+        if (!among(u->in[i], n, group) && u->in[i]->id > root->id &&
+            !(u->in[i]->op->flags & ADJ_OP_LEAF))
+            x = u->in[i];
+    return x;
+}
+
+/* A user of the chain's values that may join it, or what such a user lacks; NULL: none. */
+static const adj_node *next_member(const adj_node *root, const adj_uses *uses, int n,
+                                   const adj_node *const group[])
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < uses[group[i]->id].n_user; k++) {
+            const adj_node *u = uses[group[i]->id].user[k];
+            if (among(u, n, group))
+                continue;
+            while (chain_takes(u, chain_shape(root)) && !among(u, n, group)) {
+                const adj_node *x = missing(u, root, n, group);
+                if (x == NULL)
+                    return u;
+                u = x;
+            }
+        }
+    return NULL;
+}
+
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    int n = 0;
+    if (!chain_kind_of(root->op) || !chain_takes(root, chain_shape(root)) ||
+        adj_shape_elems(chain_shape(root)) == 0)
+        return 0;
+    for (const adj_node *next = root; next != NULL && n < max && n < CHAIN_NODES;
+         next = next_member(root, uses, n, group))
+        group[n++] = next;
+    return n;
+}
+
+/* ---- how the pass is laid out ---- */
+
+static int add_value(chain *p, chain_value v)
+{
+    if (p->n_value >= CHAIN_VALUES)
+        return -1;
+    p->value[p->n_value] = v;
+    return p->n_value++;
+}
+
+/* A full value that enters: read where it lies, or loaded into a buffer. */
+static int operand_value(chain *p, const adj_group *g, const adj_node *x)
+{
+    int in = direct_in(g, x);
+    for (int i = 0; i < p->n_value; i++)
+        if (p->value[i].in == in && p->value[i].at != AT_PERIOD)
+            return i;
+    chain_value v = {.at = AT_IN, .where = in, .in = in, .out = -1, .dtype = x->type.dtype};
+    if (v.dtype != ADJ_F32) {
+        v.at = AT_CHUNK;
+        v.where = p->n_buffer++;
+    }
+    return add_value(p, v);
+}
+
+static int member_value(const chain *p, const adj_node *x)
+{
+    for (int i = 0; i < p->n_node; i++)
+        if (p->node[i].node == x)
+            return p->node[i].y;
+    return -1;
+}
+
+static int period_value(chain *p, int in)
+{
+    return add_value(p,
+                     (chain_value){.at = AT_PERIOD, .where = p->n_period++, .in = in, .out = -1});
+}
+
+static int result_value(chain *p, const adj_group *g, const adj_node *n)
+{
+    int out = direct_out(g, n);
+    chain_value v = {.at = AT_OUT, .where = out, .in = -1, .out = out, .dtype = n->type.dtype};
+    if (out < 0 || v.dtype != ADJ_F32) {
+        v.at = AT_CHUNK;
+        v.where = p->n_buffer++;
+    }
+    return add_value(p, v);
+}
+
+static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape shape)
+{
+    const chain_kind *kind = chain_kind_of(n->op);
+    chain_node *d = &p->node[p->n_node];
+    *d = (chain_node){.code = kind->code, .node = n, .y = -1, .sum = -1};
+    for (int i = 0; i < n->n_in; i++) {
+        if (kind->roles[i] == 'p')
+            continue;
+        int x = member_value(p, n->in[i]);
+        if (x >= 0)
+            p->value[x].is_read = 1;
+        if (x < 0 && adj_shape_equal(n->in[i]->type.shape, shape))
+            x = operand_value(p, g, n->in[i]);
+        else if (x < 0)
+            x = period_value(p, direct_in(g, n->in[i]));
+        d->x[d->n_x++] = x;
+    }
+    d->period = p->n_period;
+    d->n_period = kind->periods;
+    p->n_period += kind->periods;
+    if (kind->is_sum)
+        d->sum = p->n_sum++;
+    else
+        d->y = result_value(p, g, n);
+    p->n_node++;
+    for (int i = 0; i < d->n_x; i++)
+        if (d->x[i] < 0)
+            return 0;
+    return (kind->is_sum || d->y >= 0) && p->n_period <= CHAIN_PERIODS;
+}
+
+static int64_t gcd(int64_t a, int64_t b) { return b == 0 ? a : gcd(b, a % b); }
+
+/* Rows are multiples of the channels and, unless that makes them long, of some vectors. The shorter
+ * they are, the fewer registers their columns take, and the straighter the way through memory. */
+static void set_rows(chain *p)
+{
+    int64_t unit = p->channels / gcd(p->channels, STRIP_WIDTH) * STRIP_WIDTH;
+    if (unit > 1024)
+        unit = p->channels;
+    p->row = (ROW + unit - 1) / unit * unit;
+    p->chunk = p->row * (p->row < CHAIN_CHUNK ? CHAIN_CHUNK / p->row : 1);
+    p->narrow = STRIP_WIDTH % p->channels == 0   ? STRIP_WIDTH
+                : p->channels % STRIP_WIDTH == 0 ? p->channels
+                                                 : p->row;
+}
+
+static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static size_t reserve(size_t *scratch, size_t bytes)
+{
+    size_t at = *scratch;
+    *scratch += aligned(bytes);
+    return at;
+}
+
+static size_t set_scratch(chain *p)
+{
+    size_t bytes = 0, row = (size_t)p->row, narrow = (size_t)p->narrow, sums = (size_t)p->n_sum;
+    size_t threads = (size_t)p->threads, segments = (size_t)p->segments;
+    p->buffers_each = (size_t)p->n_buffer * (size_t)p->chunk * sizeof(float);
+    p->buffers = reserve(&bytes, p->buffers_each * threads);
+    p->periods = reserve(&bytes, (size_t)p->n_period * row * sizeof(float));
+    p->constants = reserve(&bytes, (size_t)p->n_node * CHAIN_CONSTANTS * sizeof(float));
+    p->columns_each = aligned(narrow * (2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float)));
+    p->columns = reserve(&bytes, p->columns_each * sums * threads);
+    p->partials_each = 3 * (size_t)p->channels * sizeof(double);
+    p->partials = reserve(&bytes, p->partials_each * sums * segments);
+    return bytes;
+}
+
+/* The operands that a node's result may be written over: no later node reads them. */
+static uint32_t may_be_overwritten(const chain *p, const adj_group *g, int producer)
+{
+    const chain_value *y = &p->value[p->node[producer].y];
+    uint32_t operands = 0;
+    for (int i = 0; i < g->n_in && i < 32; i++) {
+        int may = 0;
+        for (int k = 0; k < p->n_value; k++)
+            if (p->value[k].in == i)
+                may = p->value[k].at != AT_PERIOD && p->value[k].dtype == y->dtype;
+        for (int k = producer + 1; k < p->n_node; k++)
+            for (int j = 0; j < p->node[k].n_x; j++)
+                may &= p->value[p->node[k].x[j]].at != AT_IN || p->value[p->node[k].x[j]].in != i;
+        operands |= (uint32_t)may << i;
+    }
+    return operands;
+}
+
+/* The first two full results. */
+static void set_in_place(const chain *p, const adj_group *g, adj_prep *prep)
+{
+    int found = 0;
+    for (int i = 0; i < p->n_node && found < 2; i++) {
+        if (p->node[i].y < 0 || p->value[p->node[i].y].out < 0)
+            continue;
+        *(found == 0 ? &prep->writer : &prep->writer_too) = p->value[p->node[i].y].out;
+        *(found == 0 ? &prep->in_place : &prep->in_place_too) = may_be_overwritten(p, g, i);
+        found++;
+    }
+}
+
+/* Sums have as many segments whatever the threads, each of several chunks where there are as many.
+ */
+static void set_segments(chain *p, int threads)
+{
+    int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
+    int64_t wanted = p->n_sum > 0 ? 2 : threads;
+    while (p->n_sum > 0 && wanted < CHAIN_SEGMENTS && 2 * wanted * SEGMENT_CHUNKS <= chunks)
+        wanted *= 2;
+    p->threads = p->n >= PARALLEL ? threads : 1;
+    p->segments = (int)(chunks < wanted ? chunks : wanted);
+}
+
+static int lay_out(chain *p, const direct *d, const adj_group *g)
+{
+    adj_shape shape = chain_shape(g->node[0]);
+    int channels = 0;
+    for (int i = 0; i < g->n_node; i++)
+        channels |= chain_needs_channels(g->node[i]);
+    p->n = adj_shape_elems(shape);
+    p->channels = channels ? shape.dim[shape.rank - 1] : 1;
+    if (p->n == 0 || p->channels > CHAIN_CHANNELS)
+        return 0;
+    for (int i = 0; i < g->n_node; i++)
+        if (!add_node(p, g, g->node[i], shape))
+            return 0;
+    set_rows(p);
+    chain_find_strip(p);
+    if (p->strip.what != 0)
+        p->strip_loop = d->isa->chain_strip(p->strip.what);
+    set_segments(p, d->threads);
+    return 1;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
+{
+    direct *d = backend;
+    for (int i = 0; i < g->n_node; i++)
+        if (candidate > 0 || !chain_takes(g->node[i], chain_shape(g->node[0]))) {
+            snprintf(prep->why, ADJ_WHY, "%s: direct has no kernel for it", g->node[i]->op->name);
+            return ADJ_ENOKERNEL;
+        }
+    chain *p = g->n_node <= CHAIN_NODES ? adj_alloc(&d->allocator, sizeof *p) : NULL;
+    if (p == NULL)
+        return g->n_node <= CHAIN_NODES ? ADJ_ENOMEM : ADJ_ENOKERNEL;
+    if (!lay_out(p, d, g)) {
+        adj_release(&d->allocator, p);
+        return ADJ_ENOKERNEL;
+    }
+    p->segment = d->isa->chain_segment;
+    prep->state = p;
+    prep->scratch = set_scratch(p);
+    set_in_place(p, g, prep);
+    snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip_loop != NULL ? "strip" : "chain",
+             d->isa->name);
+    return ADJ_OK;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const chain *p = c->state;
+    chain_prelude(p, c);
+    if (p->threads == 1 || p->segments == 1)
+        for (int s = 0; s < p->segments; s++)
+            p->segment(p, c, s, 0);
+    else {
+#pragma omp parallel for num_threads(p->threads) schedule(static)
+        for (int s = 0; s < p->segments; s++)
+            p->segment(p, c, s, omp_get_thread_num());
+    }
+    chain_finish(p, c);
+    return ADJ_OK;
+}
+
+const adj_kernel direct_chain = {
+    .name = "chain", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};

@@ -1,0 +1,105 @@
+/* kind.c - which nodes can be part of a chain, and what they need. */
+#include "chain.h"
+
+static const chain_kind kinds[] = {
+    {&adj_op_cast, CHAIN_COPY, "f", 0, 0},
+    {&adj_op_relu, CHAIN_RELU, "f", 0, 0},
+    {&adj_op_relu6, CHAIN_RELU6, "f", 0, 0},
+    {&adj_op_leaky_relu, CHAIN_LEAKY_RELU, "f", 0, 0},
+    {&adj_op_neg, CHAIN_SCALE, "f", 0, 0},
+    {&adj_op_scale, CHAIN_SCALE, "f", 0, 0},
+    {&adj_op_square, CHAIN_SQUARE, "f", 0, 0},
+    {&adj_op_sqrt, CHAIN_SQRT, "f", 0, 0},
+    {&adj_op_add, CHAIN_ADD, "bb", 0, 0},
+    {&adj_op_sub, CHAIN_SUB, "bb", 0, 0},
+    {&adj_op_mul, CHAIN_MUL, "bb", 0, 0},
+    {&adj_op_div, CHAIN_DIV, "bb", 0, 0},
+    {&adj_op_bias_add, CHAIN_ADD, "fb", 0, 0},
+    {&adj_op_relu_grad, CHAIN_RELU_GRAD, "ff", 0, 0},
+    {&adj_op_relu6_grad, CHAIN_RELU6_GRAD, "ff", 0, 0},
+    {&adj_op_leaky_relu_grad, CHAIN_LEAKY_RELU_GRAD, "ff", 0, 0},
+    {&adj_op_batch_norm, CHAIN_NORM, "fppp", 3, 0},
+    {&adj_op_batch_norm_grad, CHAIN_NORM_GRAD, "fppfp", 4, 0},
+    {&adj_op_momentum, CHAIN_MOMENTUM, "fff", 0, 0},
+    {&adj_op_sgd_step, CHAIN_SGD_STEP, "ffp", 0, 0},
+    {&adj_op_ema, CHAIN_EMA, "ff", 0, 0},
+    {&adj_op_adam_step, CHAIN_ADAM_STEP, "fffpp", 0, 0},
+    {&adj_op_bias_add_grad, CHAIN_SUM, "f", 0, 1},
+    {&adj_op_batch_norm_grad_sums, CHAIN_NORM_SUMS, "fpf", 1, 1},
+    {&adj_op_batch_norm_stats, CHAIN_STATS, "f", 0, 1},
+};
+
+const chain_kind *chain_kind_of(const adj_op *op)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].op == op)
+            return &kinds[i];
+    return NULL;
+}
+
+adj_shape chain_shape(const adj_node *n)
+{
+    const chain_kind *kind = chain_kind_of(n->op);
+    return kind != NULL && kind->is_sum ? n->in[0]->type.shape : n->type.shape;
+}
+
+static int64_t last_dim(adj_shape s) { return s.rank > 0 ? s.dim[s.rank - 1] : 1; }
+
+/* A scalar, or a vector along the last axis. */
+static int repeats_along_rows(adj_shape s, adj_shape full)
+{
+    int64_t n = adj_shape_elems(s);
+    return n == 1 || (n == last_dim(full) && n == last_dim(s));
+}
+
+/* Ops that know channels keep them last only in NHWC. */
+static int channels_last(const adj_node *n)
+{
+    if (n->op == &adj_op_bias_add || n->op == &adj_op_bias_add_grad ||
+        n->op == &adj_op_batch_norm_stats)
+        return ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
+    if (n->op == &adj_op_batch_norm || n->op == &adj_op_batch_norm_grad ||
+        n->op == &adj_op_batch_norm_grad_sums)
+        return ((const adj_batch_norm_attrs *)n->attrs)->format == ADJ_NHWC;
+    return 1;
+}
+
+static int has_type(const adj_node *v)
+{
+    return adj_is_float(v->type.dtype) && v->type.dtype != ADJ_F64;
+}
+
+int chain_needs_channels(const adj_node *n)
+{
+    const chain_kind *kind = chain_kind_of(n->op);
+    if (kind == NULL)
+        return 0;
+    if (kind->is_sum || kind->periods > 0)
+        return 1;
+    for (int i = 0; i < n->n_in; i++)
+        if (kind->roles[i] == 'b' && adj_shape_elems(n->in[i]->type.shape) > 1 &&
+            !adj_shape_equal(n->in[i]->type.shape, n->type.shape))
+            return 1;
+    return 0;
+}
+
+int chain_takes(const adj_node *n, adj_shape shape)
+{
+    const chain_kind *kind = chain_kind_of(n->op);
+    int full = 0;
+
+    if (kind == NULL || !has_type(n) || !channels_last(n) ||
+        (!kind->is_sum && !adj_shape_equal(n->type.shape, shape)))
+        return 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const adj_node *x = n->in[i];
+        int is_full = adj_shape_equal(x->type.shape, shape) && has_type(x);
+        if (kind->roles[i] == 'f' && !is_full)
+            return 0;
+        if (kind->roles[i] == 'b' && !is_full &&
+            (!has_type(x) || !repeats_along_rows(x->type.shape, shape)))
+            return 0;
+        full += is_full && kind->roles[i] != 'p';
+    }
+    return full > 0;
+}

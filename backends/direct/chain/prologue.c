@@ -1,0 +1,254 @@
+/* prologue.c - what a chain does once, before its pass (periods and constants, from small
+ * operands) and after it (segments' sums, in order, in double). */
+#include <math.h>
+#include <string.h>
+
+#include "chain.h"
+
+void chain_bounds(const chain *p, int segment, int64_t *from, int64_t *to)
+{
+    int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
+    *from = chunks * segment / p->segments * p->chunk;
+    *to = chunks * (segment + 1) / p->segments * p->chunk;
+    *to = *to < p->n ? *to : p->n;
+}
+
+static float *period(const chain *p, const adj_call *c, int i)
+{
+    return (float *)((char *)c->scratch + p->periods) + i * p->row;
+}
+
+/* The first `channels` elements, repeated; a NaN is a plain one (see strip.c). */
+static void repeat(const chain *p, float *v)
+{
+    for (int64_t i = 0; i < p->channels; i++)
+        v[i] = isnan(v[i]) ? NAN : v[i];
+    for (int64_t i = p->channels; i < p->row; i++)
+        v[i] = v[i - p->channels];
+}
+
+/* Operand i of node n. */
+static const void *operand(const adj_call *c, const adj_node *n, int i)
+{
+    return c->in[direct_in(c->group, n->in[i])];
+}
+
+static double load(const adj_call *c, const adj_node *n, int i, int64_t at)
+{
+    return adj_load(n->in[i]->type.dtype, operand(c, n, i), at);
+}
+
+/* Elements first .. first + n of operand i. */
+static void load_all(const adj_call *c, const adj_node *n, int i, int64_t first, int64_t count,
+                     float *to)
+{
+    const void *data = operand(c, n, i);
+    adj_dtype dtype = n->in[i]->type.dtype;
+    if (dtype == ADJ_F32)
+        memcpy(to, (const float *)data + first, (size_t)count * sizeof *to);
+    else
+        for (int64_t k = 0; k < count; k++)
+            to[k] = (float)adj_load(dtype, data, first + k);
+}
+
+static double inverse_deviation(const adj_node *n, float variance)
+{
+    return 1 / sqrt((double)variance + ((const adj_batch_norm_attrs *)n->attrs)->epsilon);
+}
+
+/* mean, gamma s, beta */
+static void norm_periods(const chain *p, const adj_call *c, const chain_node *d)
+{
+    float *mean = period(p, c, d->period), *scale = period(p, c, d->period + 1);
+    float *beta = period(p, c, d->period + 2);
+    load_all(c, d->node, 1, 0, p->channels, mean);
+    load_all(c, d->node, 1, p->channels, p->channels, scale);
+    load_all(c, d->node, 2, 0, p->channels, beta);
+    for (int64_t k = 0; k < p->channels; k++)
+        scale[k] = (float)((double)beta[k] * inverse_deviation(d->node, scale[k]));
+    load_all(c, d->node, 3, 0, p->channels, beta);
+}
+
+/* See ops/batch_norm.c: dx = gamma s (dy - dbeta / m - (x - mean) s dgamma / m). */
+static void norm_grad_periods(const chain *p, const adj_call *c, const chain_node *d)
+{
+    double m = (double)(p->n / p->channels);
+    float *mean = period(p, c, d->period), *scale = period(p, c, d->period + 1);
+    float *q0 = period(p, c, d->period + 2), *q1 = period(p, c, d->period + 3);
+    load_all(c, d->node, 1, 0, p->channels, mean);
+    load_all(c, d->node, 1, p->channels, p->channels, scale);
+    load_all(c, d->node, 2, 0, p->channels, q1);
+    load_all(c, d->node, 4, 0, p->channels, q0);
+    for (int64_t k = 0; k < p->channels; k++) {
+        double s = inverse_deviation(d->node, scale[k]);
+        scale[k] = (float)((double)q1[k] * s);
+        q0[k] = (float)((double)q0[k] / m * s);
+    }
+    load_all(c, d->node, 4, p->channels, p->channels, q1);
+    for (int64_t k = 0; k < p->channels; k++)
+        q1[k] = (float)((double)q1[k] / m);
+}
+
+static void own_periods(const chain *p, const adj_call *c, const chain_node *d)
+{
+    int n = chain_kind_of(d->node->op)->periods;
+    if (d->code == CHAIN_NORM)
+        norm_periods(p, c, d);
+    if (d->code == CHAIN_NORM_GRAD)
+        norm_grad_periods(p, c, d);
+    if (d->code == CHAIN_NORM_SUMS)
+        load_all(c, d->node, 1, 0, p->channels, period(p, c, d->period));
+    for (int i = 0; i < n; i++)
+        repeat(p, period(p, c, d->period + i));
+}
+
+static void adam_constants(const adj_call *c, const adj_node *n, float *k)
+{
+    const adj_adam_attrs *a = n->attrs;
+    int32_t t = *(const int32_t *)operand(c, n, 3);
+    k[0] = (float)load(c, n, 4, 0);
+    k[1] = (float)(1 / (1 - pow(a->beta1, t)));
+    k[2] = (float)(1 / (1 - pow(a->beta2, t)));
+    k[3] = (float)a->epsilon;
+    k[4] = (float)a->decay;
+}
+
+static void constants(const adj_call *c, const chain_node *d, float *k)
+{
+    const adj_node *n = d->node;
+    if (n->op == &adj_op_neg)
+        k[0] = -1;
+    else if (n->op == &adj_op_scale || d->code == CHAIN_LEAKY_RELU ||
+             d->code == CHAIN_LEAKY_RELU_GRAD)
+        k[0] = (float)((const adj_value_attrs *)n->attrs)->value;
+    else if (d->code == CHAIN_EMA) {
+        double beta = ((const adj_value_attrs *)n->attrs)->value;
+        k[0] = (float)beta;
+        k[1] = (float)(1 - beta);
+    } else if (d->code == CHAIN_MOMENTUM) {
+        const adj_decay_attrs *a = n->attrs;
+        k[0] = (float)a->mu;
+        k[1] = (float)a->decay;
+    } else if (d->code == CHAIN_SGD_STEP) {
+        k[0] = (float)load(c, n, 2, 0);
+        k[1] = (float)((const adj_decay_attrs *)n->attrs)->decay;
+    } else if (d->code == CHAIN_ADAM_STEP)
+        adam_constants(c, n, k);
+}
+
+/* A broadcast operand: a scalar or a vector along the last axis. */
+static void broadcast(const chain *p, const adj_call *c, const chain_value *v)
+{
+    const adj_node *x = c->group->in[v->in];
+    int64_t n = adj_shape_elems(x->type.shape);
+    float *y = period(p, c, v->where);
+    for (int64_t k = 0; k < p->channels; k++)
+        y[k] = (float)adj_load(x->type.dtype, c->in[v->in], n > 1 ? k : 0);
+    repeat(p, y);
+}
+
+void chain_prelude(const chain *p, const adj_call *c)
+{
+    float *k = (float *)((char *)c->scratch + p->constants);
+    for (int i = 0; i < p->n_value; i++)
+        if (p->value[i].at == AT_PERIOD)
+            broadcast(p, c, &p->value[i]);
+    for (int i = 0; i < p->n_node; i++) {
+        own_periods(p, c, &p->node[i]);
+        constants(c, &p->node[i], k + (ptrdiff_t)i * CHAIN_CONSTANTS);
+    }
+}
+
+/* ---- after the pass ---- */
+
+static double *partial(const chain *p, const adj_call *c, int segment, const chain_node *d)
+{
+    return (double *)((char *)c->scratch + p->partials +
+                      p->partials_each * (size_t)(segment * p->n_sum + d->sum));
+}
+
+/* Of a segment's sums of x - shift and of its square, and the shift: its mean, and the sum of the
+ * squared deviations from it, in the place of the sums. */
+static void set_moments(const chain *p, double *part, double n)
+{
+    double *mean = part, *m2 = part + p->channels, *shift = m2 + p->channels, share = 1 / n;
+    for (int64_t k = 0; k < p->channels; k++) {
+        double rest = m2[k] - mean[k] * mean[k] * share;
+        mean[k] = shift[k] + mean[k] * share;
+        m2[k] = rest < 0 ? 0 : rest;
+    }
+}
+
+/* Chan, Golub, LeVeque: joining the moments of two sets, of which the second has this share. */
+static void join_moments(const chain *p, double *all, const double *part, double n, double share)
+{
+    for (int64_t k = 0; k < p->channels; k++) {
+        double delta = part[k] - all[k];
+        all[k] += delta * share;
+        all[p->channels + k] += part[p->channels + k] + delta * delta * n * share;
+    }
+}
+
+static void finish_stats(const chain *p, const adj_call *c, const chain_node *d, float *stats)
+{
+    double *all = partial(p, c, 0, d), n = 0;
+    for (int s = 0; s < p->segments; s++) {
+        int64_t from, to;
+        chain_bounds(p, s, &from, &to);
+        double *part = partial(p, c, s, d), more = (double)((to - from) / p->channels);
+        set_moments(p, part, more);
+        if (s > 0)
+            join_moments(p, all, part, n, more / (n + more));
+        n += more;
+    }
+    for (int64_t k = 0; k < p->channels; k++) {
+        stats[k] = (float)all[k];
+        stats[p->channels + k] = (float)(all[p->channels + k] / n);
+    }
+}
+
+/* The sums of all segments, in order, in the place of the first's. */
+static const double *total(const chain *p, const adj_call *c, const chain_node *d)
+{
+    double *all = partial(p, c, 0, d);
+    for (int s = 1; s < p->segments; s++) {
+        const double *part = partial(p, c, s, d);
+        for (int64_t k = 0; k < 2 * p->channels; k++)
+            all[k] += part[k];
+    }
+    return all;
+}
+
+static void finish_norm_sums(const chain *p, const adj_call *c, const chain_node *d, float *sums)
+{
+    const double *all = total(p, c, d);
+    float *variance = sums + p->channels;
+    load_all(c, d->node, 1, p->channels, p->channels, variance);
+    for (int64_t k = 0; k < p->channels; k++)
+        sums[k] = (float)(all[k] * inverse_deviation(d->node, variance[k]));
+    for (int64_t k = 0; k < p->channels; k++)
+        sums[p->channels + k] = (float)all[p->channels + k];
+}
+
+static void finish_sum(const chain *p, const adj_call *c, const chain_node *d, void *sum)
+{
+    const double *all = total(p, c, d);
+    for (int64_t k = 0; k < p->channels; k++)
+        adj_store(d->node->type.dtype, sum, k, all[k]);
+}
+
+void chain_finish(const chain *p, const adj_call *c)
+{
+    for (int i = 0; i < p->n_node; i++) {
+        const chain_node *d = &p->node[i];
+        int out = d->sum >= 0 ? direct_out(c->group, d->node) : -1;
+        if (out < 0)
+            continue;
+        if (d->code == CHAIN_STATS)
+            finish_stats(p, c, d, c->out[out]);
+        else if (d->code == CHAIN_NORM_SUMS)
+            finish_norm_sums(p, c, d, c->out[out]);
+        else
+            finish_sum(p, c, d, c->out[out]);
+    }
+}

@@ -1,0 +1,330 @@
+/* depthwise.c - the kernel of depthwise.h. Its geometry: which taps a pixel has, how lanes are cut
+ * into chunks, how rows are prepared, what lies where in the scratch. Candidates are rows prepared
+ * and rows read in place, the one that is likely to be faster first. */
+#include <stdio.h>
+
+#include "depthwise.h"
+
+enum {
+    FLAT_PERIOD = 272,      /* longest period of a flat row */
+    SLACK = DEPTHWISE_LANES /* elements behind each buffer that loops may read or write */
+};
+static const ptrdiff_t most_per_thread = 1 << 24; /* elements of scratch */
+
+static ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b) { return b == 0 ? a : gcd(b, a % b); }
+static ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
+static ptrdiff_t round_up(ptrdiff_t a, ptrdiff_t b) { return divide_up(a, b) * b; }
+
+depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
+{
+    depthwise_chunk c = {.first = i * d->chunk,
+                         .valid = smaller(d->chunk, d->lanes - i * d->chunk)};
+    c.pitch = d->flat ? d->lanes : round_up(c.valid, DEPTHWISE_LANES);
+    c.period = d->flat ? lcm(d->lanes, DEPTHWISE_LANES) : c.pitch;
+    return c;
+}
+
+/* Pixels of a phase of `to`. */
+static ptrdiff_t pixels_of(const depthwise *d, ptrdiff_t phase)
+{
+    return divide_up(larger(d->to_w - phase, 0), d->phases);
+}
+
+/* y, dw:  column of x  = ow*sw + kw*dw - pl                        one phase, step sw
+ * dx:     column of dy = (iw + pl - kw*dw) / sw, if sw divides it  phase iw mod sw, step 1 */
+static void set_columns(depthwise *d)
+{
+    const adj_conv_geom *g = &d->g;
+    int n = 0;
+    d->n_run = 0;
+    for (ptrdiff_t phase = 0; phase < d->phases; phase++) {
+        depthwise_run all = {.phase = phase, .end = pixels_of(d, phase), .tap = n};
+        for (ptrdiff_t kw = 0; kw < g->kw; kw++) {
+            ptrdiff_t up = phase + g->pl - kw * g->dw;
+            if (!d->is_dx)
+                d->tap[n++] = (depthwise_tap){kw, kw * g->dw - g->pl};
+            else if (up % g->sw == 0)
+                d->tap[n++] = (depthwise_tap){kw, up / g->sw};
+        }
+        all.end_tap = n;
+        if (all.end > 0)
+            d->run[d->n_run++] = all;
+    }
+    d->n_tap = n;
+}
+
+/* Cuts one run into pieces whose pixels have the same taps inside the image. */
+static void cut(depthwise *d, depthwise_run all)
+{
+    for (ptrdiff_t first = all.first; first < all.end;) {
+        depthwise_run r = {all.phase, first, all.end, all.end_tap, all.tap};
+        for (ptrdiff_t t = all.tap; t < all.end_tap; t++) {
+            ptrdiff_t at = d->tap[t].at;
+            /* inside from pixel `enters` on, up to pixel `leaves` */
+            ptrdiff_t enters = at >= 0 ? 0 : divide_up(-at, d->step);
+            ptrdiff_t leaves = at >= d->from_w ? 0 : divide_up(d->from_w - at, d->step);
+            if (first >= enters && first < leaves) {
+                r.tap = smaller(r.tap, t);
+                r.end_tap = larger(r.end_tap, t + 1);
+                r.end = smaller(r.end, leaves);
+            } else if (first < enters && enters < leaves)
+                r.end = smaller(r.end, enters);
+        }
+        if (r.end_tap < r.tap) /* none */
+            r.tap = r.end_tap = all.tap;
+        d->run[d->n_run++] = r;
+        first = r.end;
+    }
+}
+
+static void set_runs_in_place(depthwise *d)
+{
+    depthwise_run all[DEPTHWISE_STRIDE];
+    int n = d->n_run;
+    for (int i = 0; i < n; i++)
+        all[i] = d->run[i];
+    d->n_run = 0;
+    for (int i = 0; i < n; i++)
+        cut(d, all[i]);
+}
+
+/* Up to how many lanes pixels stay whole. Rows of whole pixels are contiguous, which memory likes,
+ * until a ring of them fills the second cache; sums of filter gradients, loaded and stored for each
+ * prepared row, want the first one. Measured over the cells of bench/floors.py: 1.17 times as fast
+ * as chunks of 64 in y, 1.09 in dx. */
+static ptrdiff_t most_whole(const depthwise *d)
+{
+    if (!d->is_dw)
+        return 512;
+    return d->in_place ? 256 : DEPTHWISE_CHUNK;
+}
+
+/* Chunks of whole channels in whole vectors, if that is not far too much. */
+static void set_chunks(depthwise *d)
+{
+    ptrdiff_t padded = round_up(d->lanes, DEPTHWISE_LANES);
+    ptrdiff_t period = lcm(d->lanes, DEPTHWISE_LANES), unit = lcm(d->multiplier, DEPTHWISE_LANES);
+    d->flat = padded > d->lanes + d->lanes / 10 && period <= FLAT_PERIOD;
+    d->chunk = d->lanes;
+    if (!d->flat && d->lanes > most_whole(d) && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
+        ptrdiff_t wanted = divide_up(d->lanes, DEPTHWISE_CHUNK);
+        d->chunk = smaller(d->lanes, round_up(divide_up(d->lanes, wanted), unit));
+    }
+    d->n_chunk = divide_up(d->lanes, d->chunk);
+}
+
+/* Two prepared rows if strides would load many sums for few pixels, or if a ring for them stays in
+ * the first cache. Rows of dy that must be prepared too go one by one. */
+static int lines_at_once(const depthwise *d, ptrdiff_t slots_of_two)
+{
+    const ptrdiff_t most = 8 << 10; /* elements */
+    if (d->in_place)
+        return 4;
+    if (d->dtype == ADJ_BF16 || d->flat || d->g.sh > 4)
+        return 1;
+    return d->g.sh > 1 || slots_of_two * d->row_size <= most ? 2 : 1;
+}
+
+static void set_rows(depthwise *d)
+{
+    const adj_conv_geom *g = &d->g;
+    ptrdiff_t least = 0, most = 0, span = (g->kh - 1) * g->dh;
+    depthwise_chunk c = depthwise_chunk_of(d, 0);
+    for (int i = 0; i < d->n_run; i++)
+        for (ptrdiff_t t = d->run[i].tap; t < d->run[i].end_tap; t++) {
+            least = smaller(least, d->tap[t].at);
+            most = larger(most, d->tap[t].at + (d->run[i].end - 1) * d->step);
+        }
+    d->pad = -least;
+    d->columns = divide_up(most + d->pad + 1, d->step);
+    if (d->flat) /* zeros that the end of a flat row may read */
+        d->columns += divide_up(SLACK, c.pitch);
+    d->row_size = round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
+    d->lines_at_once = lines_at_once(d, span + 1 + g->sh);
+    if (d->is_dw)
+        span += (d->lines_at_once - 1) * g->sh;
+    d->slots = smaller((d->is_dx ? span / g->sh : span) + 1, larger(d->from_h, 1));
+    d->buffer = round_up(pixels_of(d, 0) * c.pitch + SLACK, DEPTHWISE_LANES);
+    d->weights = g->kh * g->kw * c.period;
+}
+
+/* Hardware does so itself when rows are gone through in memory's order, unless it is far away. */
+static int is_worth_fetching(const depthwise *d)
+{
+    const ptrdiff_t far = 6 << 20; /* a third cache, about */
+    return d->n_chunk > 1 || (d->lanes > DEPTHWISE_LANES && depthwise_is_beyond(d, far));
+}
+
+static size_t reserve(size_t *at, ptrdiff_t elements, size_t each)
+{
+    size_t offset = *at;
+    *at += ((size_t)elements * each + 63) / 64 * 64;
+    return offset;
+}
+
+static void set_jobs(depthwise *d)
+{
+    ptrdiff_t rows = d->g.n * d->to_h;
+    d->jobs = smaller(d->threads, rows * d->n_chunk);
+    if (d->is_dw) {
+        d->segments = smaller(divide_up(DEPTHWISE_SEGMENTS, d->n_chunk), larger(rows, 1));
+        d->jobs = d->segments * d->n_chunk;
+    }
+}
+
+static int set_scratch(depthwise *d, size_t *scratch)
+{
+    size_t each = d->dtype == ADJ_F64 ? sizeof(double) : sizeof(float), thread = 0;
+    ptrdiff_t ring = d->in_place ? 0 : d->slots * d->row_size;
+    ptrdiff_t rows = (d->is_dx && d->multiplier > 1 ? 2 : 1) * d->phases * d->buffer;
+    if (ring > most_per_thread || rows > most_per_thread || d->weights > most_per_thread)
+        return 0;
+    d->ring = reserve(&thread, ring, each);
+    d->held = reserve(&thread, d->slots, sizeof(ptrdiff_t));
+    d->rows = reserve(&thread, rows, each);
+    d->sums = reserve(&thread, d->is_dw ? d->weights : 0, each);
+    d->per_thread = thread;
+    *scratch = 0;
+    /* dw: sums of each job, in double; else weights of each chunk */
+    d->filters = d->is_dw ? reserve(scratch, d->jobs * d->weights, sizeof(double))
+                          : reserve(scratch, d->n_chunk * d->weights, each);
+    d->thread = reserve(scratch, d->threads, d->per_thread);
+    return 1;
+}
+
+static int fits(const adj_conv_geom *g)
+{
+    const int64_t most = 1 << 20;
+    const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->pt, g->pb, g->pl, g->pr, g->dh, g->dw};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] > most)
+            return 0;
+    return g->kh <= DEPTHWISE_K && g->kw <= DEPTHWISE_K && g->sh <= most &&
+           g->sw <= DEPTHWISE_STRIDE && g->oc <= most;
+}
+
+/* Fills in everything but code and number of threads; 0: not for us. */
+static int plan_geometry(depthwise *d, size_t *scratch)
+{
+    const adj_conv_geom *g = &d->g;
+    if (g->format != ADJ_NHWC || !fits(g))
+        return 0;
+    d->lanes = g->oc;
+    d->multiplier = g->oc / g->ic;
+    d->from_h = d->is_dx ? g->oh : g->ih;
+    d->from_w = d->is_dx ? g->ow : g->iw;
+    d->from_c = d->is_dx ? g->oc : g->ic;
+    d->to_h = d->is_dx ? g->ih : g->oh;
+    d->to_w = d->is_dx ? g->iw : g->ow;
+    d->to_c = d->is_dx ? g->ic : g->oc;
+    d->step = d->is_dx ? 1 : g->sw;
+    d->phases = d->is_dx ? g->sw : 1;
+    if (d->in_place && (d->dtype == ADJ_BF16 || d->lanes % DEPTHWISE_LANES != 0 ||
+                        (!d->is_dx && d->multiplier > 1)))
+        return 0;
+    set_columns(d);
+    set_chunks(d);
+    set_rows(d);
+    if (d->in_place)
+        set_runs_in_place(d);
+    set_jobs(d);
+    d->fetches = is_worth_fetching(d);
+    return set_scratch(d, scratch);
+}
+
+/* ---- the kernel ---- */
+
+static const double parallel_above = 2e5; /* operations */
+
+static int is_forward(const adj_node *n) { return n->op == &adj_op_depthwise_conv2d_native; }
+
+static int is_dx(const adj_node *n)
+{
+    return n->op == &adj_op_depthwise_conv2d_native_backprop_input;
+}
+
+static int is_dw(const adj_node *n)
+{
+    return n->op == &adj_op_depthwise_conv2d_native_backprop_filter;
+}
+
+static int is_ours(const adj_group *g)
+{
+    const adj_node *n = g->node[0];
+    return g->n_node == 1 && (is_forward(n) || is_dx(n) || is_dw(n)) &&
+           (n->type.dtype == ADJ_F32 || n->type.dtype == ADJ_BF16 || n->type.dtype == ADJ_F64);
+}
+
+/* Rows that are read by few windows are not worth preparing; nor are those of filter gradients,
+ * where several rows in place share the loads of their sums, unless they come from far. */
+static int is_better_in_place(const depthwise *d)
+{
+    if (d->g.sw > 1 && !d->is_dx)
+        return 1;
+    if (d->is_dw)
+        return !depthwise_is_beyond(d, (ptrdiff_t)4 << 20);
+    return d->g.kh * d->g.kw <= 9 && d->lanes >= 64 && d->lanes <= 256;
+}
+
+static int plan(depthwise *d, const direct *backend, const adj_group *g, int candidate,
+                size_t *scratch)
+{
+    const adj_node *n = g->node[0];
+    const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
+    double work = 2.0 * (double)geom->n * (double)geom->oh * (double)geom->ow * (double)geom->oc *
+                  (double)geom->kh * (double)geom->kw;
+    *d = (depthwise){.g = *geom, .dtype = n->type.dtype, .is_dx = is_dx(n), .is_dw = is_dw(n)};
+    d->from_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
+    d->other_in = direct_in(g, n->in[d->is_dx ? 0 : 1]);
+    d->threads = work > parallel_above ? backend->threads : 1;
+    d->code = d->dtype == ADJ_F64 ? (d->is_dw ? backend->isa->depthwise_filter_f64
+                                              : backend->isa->depthwise_image_f64)
+              : d->is_dw          ? backend->isa->depthwise_filter
+                                  : backend->isa->depthwise_image;
+    depthwise other = *d;
+    other.in_place = 1;
+    size_t other_scratch = 0;
+    int has_prepared = plan_geometry(d, scratch);
+    int has_other = plan_geometry(&other, &other_scratch);
+    int wants_other = candidate ^ (has_other && (!has_prepared || is_better_in_place(&other)));
+    if (candidate >= has_prepared + has_other)
+        return 0;
+    if (wants_other) {
+        *d = other;
+        *scratch = other_scratch;
+    }
+    return 1;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
+{
+    direct *b = backend;
+    if (!is_ours(g))
+        return ADJ_ENOKERNEL;
+    depthwise *d = adj_alloc(&b->allocator, sizeof *d);
+    if (d == NULL)
+        return ADJ_ENOMEM;
+    if (!plan(d, b, g, candidate, &prep->scratch)) {
+        adj_release(&b->allocator, d);
+        snprintf(prep->why, ADJ_WHY, "%s: direct takes NHWC, kernels up to %dx%d, strides up to %d",
+                 g->node[0]->op->name, DEPTHWISE_K, DEPTHWISE_K, DEPTHWISE_STRIDE);
+        return ADJ_ENOKERNEL;
+    }
+    prep->state = d;
+    snprintf(prep->impl, sizeof prep->impl, "depthwise_%s:%s", d->in_place ? "in_place" : "rows",
+             b->isa->name);
+    return ADJ_OK;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const depthwise *d = c->state;
+    direct_run(d->code, c, d->jobs, d->threads);
+    return ADJ_OK;
+}
+
+const adj_kernel direct_depthwise = {
+    .name = "depthwise", .prepare = prepare, .run = run, .drop = direct_drop};

@@ -1,0 +1,66 @@
+/* grid.h - the inner loops of depthwise.h: a grid of taps, kernel rows by kernel columns,
+ * over the pixels of a row. The grid's weights (or, for filter gradients, its sums) stay in
+ * registers.
+ *
+ * Files that include this are compiled once per instruction set, and for double with
+ * -DDEPTHWISE_F64; REAL(f) names the function f compiled for that type. */
+#ifndef DIRECT_DEPTHWISE_GRID_H
+#define DIRECT_DEPTHWISE_GRID_H
+
+#include <stddef.h>
+
+#include "backends/direct/isa.h"
+
+#ifdef DEPTHWISE_F64
+typedef double real;
+#define REAL(f) DIRECT(f##_f64)
+#else
+typedef float real;
+#define REAL(f) DIRECT(f##_f32)
+#endif
+
+#if defined(ISA_avx512)
+enum { GRID = 28 }; /* of 32 registers */
+#else
+enum { GRID = 12 }; /* of 16 */
+#endif
+enum {
+    VECTOR = VECTOR_BYTES / sizeof(real),
+    GRID_ROWS = 5,
+    GRID_COLUMNS = 7,
+    GRID_LINES = 4,
+    CHAINS = 3
+};
+
+typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
+
+typedef struct {
+    int rows, columns;                    /* of the grid */
+    const real *x[GRID_LINES][GRID_ROWS]; /* of pixel 0, for each kernel row; sum: of line 0 */
+    ptrdiff_t x_at[GRID_COLUMNS];
+    real *w[GRID_ROWS]; /* weights, or sums, of each kernel row */
+    ptrdiff_t w_at[GRID_COLUMNS];
+    real *y; /* results, or dy, of pixel 0 */
+    ptrdiff_t x_step, y_step;
+    ptrdiff_t period;  /* lanes from one step to the next */
+    ptrdiff_t vectors; /* in all */
+    int add;           /* sum: to what is in y */
+    int lines;         /* correlate: rows of y, y_line elements apart */
+    ptrdiff_t y_line;
+} grid;
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+/* How many kernel rows a grid of so many columns may have. */
+ALWAYS int grid_rows(int columns)
+{
+    int rows = GRID / columns;
+    return rows < GRID_ROWS ? rows : GRID_ROWS;
+}
+
+/* y = sum of w x; rows <= grid_rows(columns). */
+void REAL(depthwise_grid_sum)(const grid *g);
+/* w += sum over pixels of x y */
+void REAL(depthwise_grid_correlate)(const grid *g);
+
+#endif

@@ -1,0 +1,106 @@
+/* image.c - y and dx: rows of an image are sums over the taps of their windows. Compiled
+ * as grid.h says. */
+#include <stdint.h>
+
+#include "rows.h"
+
+/* Weights [chunk][kh][kw][period], lanes beyond the chunk's zero. */
+static void lay_out_filter(const adj_call *call)
+{
+    const depthwise *d = call->state;
+    ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
+    const char *w = call->in[d->other_in];
+    for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
+        depthwise_chunk c = depthwise_chunk_of(d, i);
+        real *to = (real *)((char *)call->scratch + d->filters) + i * d->weights;
+        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, to += c.period) {
+            REAL(depthwise_widen)(d, c.valid, to, w + (tap * d->lanes + c.first) * each);
+            for (ptrdiff_t lane = c.valid; lane < c.period; lane++)
+                to[lane] = d->flat ? to[lane - c.valid] : 0;
+        }
+    }
+}
+
+typedef struct {
+    depthwise_image image;
+    const real *filter;
+    char *to;   /* the image that is written */
+    real *rows; /* results that cannot be written in place */
+    int straight;
+} pass;
+
+/* May sums be written where they belong? */
+static int goes_straight(const depthwise *d, const depthwise_chunk *c)
+{
+    if (d->dtype == ADJ_BF16 || (d->is_dx && d->multiplier > 1))
+        return 0;
+    if (d->flat)
+        return d->phases == 1 && d->to_w * d->lanes % DEPTHWISE_LANES == 0;
+    return c->valid == c->period;
+}
+
+static void clear_pixels(const grid *g)
+{
+    ptrdiff_t across = g->period / VECTOR;
+    for (ptrdiff_t i = 0; i < g->vectors; i++)
+        *(vector *)(g->y + i / across * g->y_step + i % across * VECTOR) = (vector){0};
+}
+
+static void compute_row(const pass *s, ptrdiff_t row)
+{
+    const depthwise *d = s->image.d;
+    const depthwise_chunk *c = &s->image.chunk;
+    real *to = (real *)s->to + row * d->to_w * d->to_c + c->first;
+    depthwise_window window;
+    REAL(depthwise_look)(&s->image, row, &window);
+    REAL(depthwise_fetch)(&s->image, s->straight ? (const real *)s->to : NULL, row + 1);
+    for (int i = 0; i < d->n_run; i++) {
+        const depthwise_run *r = &d->run[i];
+        grid g = {.w = {(real *)s->filter}, .period = c->period};
+        g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
+        if (s->straight) {
+            g.y = to + (r->first * d->phases + r->phase) * d->to_c;
+            g.y_step = d->flat ? c->period : d->phases * d->to_c;
+        } else {
+            g.y = s->rows + r->phase * d->buffer + r->first * c->pitch;
+            g.y_step = c->period;
+        }
+        if (window.n > 0 && r->end_tap > r->tap)
+            REAL(depthwise_sum)(&s->image, &window, r, &g);
+        else
+            clear_pixels(&g);
+    }
+    size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
+    if (!s->straight)
+        REAL(depthwise_store)
+    (&s->image, s->to + (size_t)(row * d->to_w * d->to_c) * each, s->rows);
+}
+
+/* Rows first .. end of all images' chunks, an image's chunks one after the other. */
+static void share(const adj_call *call, ptrdiff_t job, int thread)
+{
+    const depthwise *d = call->state;
+    ptrdiff_t total = d->g.n * d->n_chunk * d->to_h, before = -1;
+    ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
+    char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
+    size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
+    pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}, .rows = (real *)(own + d->rows)};
+    s.image.held = (ptrdiff_t *)(own + d->held);
+    for (ptrdiff_t i = first; i < end; i++) {
+        ptrdiff_t chunk = i / d->to_h % d->n_chunk, n = i / d->to_h / d->n_chunk;
+        if (i == first || i % d->to_h == 0) {
+            depthwise_chunk c = depthwise_chunk_of(d, chunk);
+            REAL(depthwise_begin)(&s.image, c, c.pitch != before);
+            REAL(depthwise_begin_image)
+            (&s.image, (const char *)call->in[d->from_in] +
+                           (size_t)(n * d->from_h * d->from_w * d->from_c) * each);
+            before = c.pitch;
+            s.to = (char *)call->out[0] + (size_t)(n * d->to_h * d->to_w * d->to_c) * each;
+            s.filter = (real *)((char *)call->scratch + d->filters) + chunk * d->weights;
+            s.straight = goes_straight(d, &s.image.chunk);
+        }
+        compute_row(&s, i % d->to_h);
+    }
+}
+
+const direct_code REAL(depthwise_image) = {lay_out_filter, share, NULL};

@@ -1,0 +1,159 @@
+/* window.h - what the files of jobs share: the element type, windows, and loops over the
+ * channels of a pixel. Included by files that are compiled once per instruction set, for f32 and,
+ * with -DMAX_POOL_BF16, for bf16; TYPED(f) names f for both.
+ *
+ * Arithmetic is in float: a maximum of bf16 values is one of them, so that nothing is rounded but
+ * the sums of overlapping windows. */
+#ifndef DIRECT_MAX_POOL_WINDOW_H
+#define DIRECT_MAX_POOL_WINDOW_H
+
+#include "backends/direct/half.h"
+#include "backends/direct/isa.h"
+#include "max_pool.h"
+
+#ifdef MAX_POOL_BF16
+typedef uint16_t T;
+#define TYPED(f) DIRECT(f##_bf16)
+
+static inline float ld(T v) { return widen_bf16(v); }
+/* Of a float that was loaded. */
+static inline T st(float v) { return (T)(bits_of(v) >> 16); }
+static inline T rounded(float v) { return round_bf16(v); }
+#else
+typedef float T;
+#define TYPED(f) DIRECT(f##_f32)
+
+static inline float ld(T v) { return v; }
+static inline T st(float v) { return v; }
+static inline T rounded(float v) { return v; }
+#endif
+
+typedef struct {
+    ptrdiff_t from, to; /* from <= i < to */
+} span;
+
+/* The input positions inside window o: o*stride - pad and the k - 1 after it. */
+static inline span window_of(ptrdiff_t o, ptrdiff_t stride, ptrdiff_t pad, ptrdiff_t k,
+                             ptrdiff_t in)
+{
+    ptrdiff_t from = o * stride - pad, to = from + k;
+    return (span){from > 0 ? from : 0, to < in ? to : in};
+}
+
+static inline span rows_of(const adj_conv_geom *g, ptrdiff_t oh)
+{
+    return window_of(oh, g->sh, g->pt, g->kh, g->ih);
+}
+
+static inline span columns_of(const adj_conv_geom *g, ptrdiff_t ow)
+{
+    return window_of(ow, g->sw, g->pl, g->kw, g->iw);
+}
+
+typedef struct { /* the part of a window that is inside the image */
+    ptrdiff_t rows, columns;
+    ptrdiff_t row, pixel;       /* elements from one to the next */
+    int32_t number, number_row; /* of its first pixel; from one row to the next; along it by 1 */
+} window;
+
+static inline window window_at(const adj_conv_geom *g, span h, span w)
+{
+    return (window){.rows = h.to - h.from,
+                    .columns = w.to - w.from,
+                    .row = g->iw * g->ic,
+                    .pixel = g->ic,
+                    .number_row = (int32_t)(w.to - w.from)};
+}
+
+/* Conditions are masks, 0 or -1, and choices bits of both: with ?: GCC makes branches of a chain of
+ * comparisons, and does not vectorise. */
+static inline int32_t mask(int condition) { return -(int32_t)(condition & 1); }
+
+static inline float choose(int32_t first, float a, float b)
+{
+    int32_t i, j;
+    memcpy(&i, &a, sizeof i);
+    memcpy(&j, &b, sizeof j);
+    i = (i & first) | (j & ~first);
+    memcpy(&a, &i, sizeof a);
+    return a;
+}
+
+/* Is v after the maximum so far the first maximum? A NaN is, unless there was one. */
+static inline int32_t is_larger(float v, float maximum)
+{
+    return mask(!(v <= maximum) & (maximum == maximum));
+}
+
+static inline float larger(float maximum, float v)
+{
+    return choose(is_larger(v, maximum), v, maximum);
+}
+
+/* A sum of one element, which naive begins at +0 as well: -0 becomes +0. */
+static inline float summed(float dy) { return 0 + dy; }
+
+/* ---- a chunk of channels ---- */
+
+static inline void load(ptrdiff_t channels, float *restrict y, const T *restrict x)
+{
+#pragma omp simd
+    for (ptrdiff_t c = 0; c < channels; c++)
+        y[c] = ld(x[c]);
+}
+
+/* at[c] becomes `pixel` where x[c] is larger. */
+static inline void note_larger(ptrdiff_t channels, float *restrict maximum, int32_t *restrict at,
+                               const T *restrict x, int32_t pixel)
+{
+#pragma omp simd
+    for (ptrdiff_t c = 0; c < channels; c++) {
+        float v = ld(x[c]), m = maximum[c];
+        int32_t is_new = is_larger(v, m);
+        at[c] = (pixel & is_new) | (at[c] & ~is_new);
+        maximum[c] = choose(is_new, v, m);
+    }
+}
+
+static inline void write_where(ptrdiff_t channels, T *restrict dx, const float *restrict dy,
+                               const int32_t *restrict at, int32_t pixel)
+{
+#pragma omp simd
+    for (ptrdiff_t c = 0; c < channels; c++)
+        dx[c] = st(choose(mask(at[c] == pixel), summed(dy[c]), 0));
+}
+
+static inline int32_t number_of(const window *v, ptrdiff_t i, ptrdiff_t j)
+{
+    return v->number + (int32_t)i * v->number_row + (int32_t)j;
+}
+
+/* at: the number of each channel's first maximum. */
+static inline void find_first(const window *v, ptrdiff_t channels, float *restrict maximum,
+                              const T *x, int32_t *restrict at)
+{
+    load(channels, maximum, x);
+    for (ptrdiff_t c = 0; c < channels; c++)
+        at[c] = v->number;
+    for (ptrdiff_t i = 0; i < v->rows; i++)
+        for (ptrdiff_t j = 0; j < v->columns; j++)
+            note_larger(channels, maximum, at, x + i * v->row + j * v->pixel, number_of(v, i, j));
+}
+
+/* ---- around the windows ---- */
+
+static inline ptrdiff_t chunk_from(const adj_conv_geom *g, ptrdiff_t c)
+{
+    return g->ic - c < MAX_POOL_CHUNK ? g->ic - c : MAX_POOL_CHUNK;
+}
+
+/* Zeros the columns that are no window's: in the first `rows` rows of dx, from the end of the
+ * window w to the next. */
+static inline void clear_gap(const adj_conv_geom *g, ptrdiff_t rows, span w, ptrdiff_t next, T *dx)
+{
+    size_t bytes = (size_t)((next - w.to) * g->ic) * sizeof *dx;
+    for (ptrdiff_t i = 0; bytes > 0 && i < rows; i++)
+        memset(dx + (i * g->iw + w.to) * g->ic, 0, bytes);
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* tile.h - a tile between a tensor and its 36 points. */
+#ifndef DIRECT_WINOGRAD_TILE_H
+#define DIRECT_WINOGRAD_TILE_H
+
+#include "backends/direct/isa.h"
+#include "winograd.h"
+
+/* A square of pixels, some of them outside the image. */
+typedef struct {
+    ptrdiff_t h, w, c;     /* of the tensor */
+    ptrdiff_t row, column; /* of the square's first pixel, within the image */
+} winograd_square;
+
+/* v[point*v_step + c] = B^T X B of a tile's window; v[point*step + k] = A Y A^T of a tile. */
+void DIRECT(winograd_read_window)(const winograd *p, const float *from, ptrdiff_t tile, float *v);
+void DIRECT(winograd_read_tile)(const winograd_square *s, const float *image, float *v,
+                                ptrdiff_t step);
+/* Fetches tile s's share of the rows that the tiles below it read or write first, the channels
+ * `first` .. of each pixel; `pixels` are left in the tensor. */
+void DIRECT(winograd_fetch)(const winograd_square *s, const float *image, ptrdiff_t pixels,
+                            ptrdiff_t first, ptrdiff_t columns);
+/* A^T M A of m[point*step + k], `columns` of them, + bias[k] (or NULL), to the tile from channel
+ * `first` on. */
+void DIRECT(winograd_write_tile)(const winograd_square *s, float *image, ptrdiff_t first,
+                                 ptrdiff_t columns, const float *m, ptrdiff_t step,
+                                 const float *bias);
+
+#endif
