@@ -117,7 +117,7 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
-static const adj_kernel *const kernels[] = {&direct_chain,     &direct_conv_lowered,
+static const adj_kernel *const kernels[] = {&direct_chain,     &direct_im2col,
                                             &direct_depthwise, &direct_max_pool,
                                             &direct_winograd,  NULL};
 

@@ -10,7 +10,7 @@
 
 struct chain;
 struct chain_strip;
-struct conv_lowered_code;
+struct im2col_code;
 struct max_pool_code;
 struct max_pool_argmax_code;
 struct winograd_code;
@@ -25,7 +25,7 @@ typedef struct { /* the code for one instruction set */
     const char *name;
     void (*chain_segment)(const struct chain *p, const adj_call *c, int segment, int thread);
     void (*(*chain_strip)(int what))(const struct chain_strip *s);
-    const struct conv_lowered_code *conv_lowered[2][2]; /* [is it f64][is it dw] */
+    const struct im2col_code *im2col[2][2]; /* [is it f64][is it dw] */
     const direct_code *depthwise_image, *depthwise_filter;
     const direct_code *depthwise_image_f64, *depthwise_filter_f64;
     const struct max_pool_code *max_pool, *max_pool_bf16;
@@ -59,7 +59,7 @@ const char *direct_layout_name(const adj_layout *l);
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
-extern const adj_kernel direct_chain, direct_conv_lowered, direct_depthwise, direct_max_pool,
+extern const adj_kernel direct_chain, direct_im2col, direct_depthwise, direct_max_pool,
     direct_winograd;
 
 #endif

@@ -6,8 +6,8 @@
 #include "backends/direct/max_pool/max_pool.h"
 #include "backends/direct/winograd/winograd.h"
 
-extern const conv_lowered_code DIRECT(conv_lowered_input_f32), DIRECT(conv_lowered_input_f64),
-    DIRECT(conv_lowered_filter_f32), DIRECT(conv_lowered_filter_f64);
+extern const im2col_code DIRECT(im2col_input_f32), DIRECT(im2col_input_f64),
+    DIRECT(im2col_filter_f32), DIRECT(im2col_filter_f64);
 extern const direct_code DIRECT(depthwise_image_f32), DIRECT(depthwise_image_f64),
     DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
 extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
@@ -18,8 +18,8 @@ const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
     .chain_segment = DIRECT(chain_segment),
     .chain_strip = DIRECT(chain_strip),
-    .conv_lowered = {{&DIRECT(conv_lowered_input_f32), &DIRECT(conv_lowered_filter_f32)},
-                     {&DIRECT(conv_lowered_input_f64), &DIRECT(conv_lowered_filter_f64)}},
+    .im2col = {{&DIRECT(im2col_input_f32), &DIRECT(im2col_filter_f32)},
+                     {&DIRECT(im2col_input_f64), &DIRECT(im2col_filter_f64)}},
     .depthwise_image = &DIRECT(depthwise_image_f32),
     .depthwise_filter = &DIRECT(depthwise_filter_f32),
     .depthwise_image_f64 = &DIRECT(depthwise_image_f64),

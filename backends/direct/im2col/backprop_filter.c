@@ -10,9 +10,9 @@
 enum { FLUSH = 16 };
 
 typedef struct {
-    lowered_window window;
+    im2col_window window;
     const char *dy; /* all images */
-    real *lowered, *outputs, *sums;
+    real *cols, *outputs, *sums;
     double *totals;
 } pass;
 
@@ -27,57 +27,57 @@ static void flush(const pass *s)
 /* n pixels of dy, each in whole vectors. */
 static const real *outputs_of(const pass *s, ptrdiff_t first, ptrdiff_t n)
 {
-    const conv_lowered *d = s->window.d;
+    const im2col *d = s->window.d;
     ptrdiff_t outputs = d->g.oc;
-    const char *dy = s->dy + lowered_bytes(d, first * outputs);
+    const char *dy = s->dy + im2col_bytes(d, first * outputs);
     if (d->o_pitch == outputs && d->dtype != ADJ_BF16)
         return (const real *)(const void *)dy;
     if (d->o_pitch == outputs)
-        REAL(lowered_load)(d, n * outputs, s->outputs, dy);
+        REAL(im2col_load)(d, n * outputs, s->outputs, dy);
     else
         for (ptrdiff_t i = 0; i < n; i++)
-            REAL(lowered_load)
-    (d, outputs, s->outputs + i * d->o_pitch, dy + lowered_bytes(d, i * outputs));
+            REAL(im2col_load)
+    (d, outputs, s->outputs + i * d->o_pitch, dy + im2col_bytes(d, i * outputs));
     return s->outputs;
 }
 
 static void add_chunk(const pass *s, ptrdiff_t first, ptrdiff_t n)
 {
-    const conv_lowered *d = s->window.d;
+    const im2col *d = s->window.d;
     const adj_conv_geom *g = &d->g;
     ptrdiff_t next = first + d->chunk;
     int is_more = next + n <= g->n * g->oh * g->ow;
-    const char *fetch = is_more ? s->dy + lowered_bytes(d, next * g->oc) : NULL;
-    REAL(lowered_lower)(&s->window, first, n, s->lowered, fetch);
+    const char *fetch = is_more ? s->dy + im2col_bytes(d, next * g->oc) : NULL;
+    REAL(im2col_gather)(&s->window, first, n, s->cols, fetch);
     const product p = {.rows = d->taps,
                        .depth = n,
                        .vectors = d->o_pitch / VECTOR,
-                       .a = s->lowered,
+                       .a = s->cols,
                        .b = outputs_of(s, first, n),
                        .c = s->sums,
                        .a_pitch = d->pitch,
                        .b_pitch = d->o_pitch,
                        .c_pitch = d->o_pitch};
-    REAL(lowered_correlate)(&p);
+    REAL(im2col_correlate)(&p);
 }
 
 static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 {
-    const conv_lowered *d = call->state;
+    const im2col *d = call->state;
     ptrdiff_t total = d->g.n * d->g.oh * d->g.ow, sums = d->taps * d->o_pitch, unflushed = 0;
     ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     pass s = {.window = {.d = d, .x = call->in[d->other_in], .ring = (real *)(own + d->ring)},
               .dy = call->in[d->dy_in]};
     s.window.held = (ptrdiff_t *)(own + d->held);
-    s.lowered = (real *)(own + d->lowered);
+    s.cols = (real *)(own + d->cols);
     s.outputs = (real *)(own + d->outputs);
     s.sums = (real *)(own + d->sums);
     s.totals = (double *)((char *)call->scratch + d->totals) + job * sums;
     memset(s.sums, 0, (size_t)sums * sizeof(real));
     memset(s.totals, 0, (size_t)sums * sizeof(double));
     memset(s.outputs, 0, (size_t)(d->chunk * d->o_pitch) * sizeof(real));
-    REAL(lowered_clear)(&s.window);
+    REAL(im2col_clear)(&s.window);
     for (ptrdiff_t i = first; i < end; i += d->chunk) {
         add_chunk(&s, i, end - i < d->chunk ? end - i : d->chunk);
         if (++unflushed == FLUSH) {
@@ -91,7 +91,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 /* dw[tap][output], over the segments. */
 static void add_up(const adj_call *call)
 {
-    const conv_lowered *d = call->state;
+    const im2col *d = call->state;
     double *total = (double *)((char *)call->scratch + d->totals);
     ptrdiff_t sums = d->taps * d->o_pitch, outputs = d->g.oc;
     for (ptrdiff_t k = 1; k < d->jobs; k++)
@@ -107,4 +107,4 @@ static void add_up(const adj_call *call)
         }
 }
 
-const conv_lowered_code REAL(conv_lowered_filter) = {VECTOR, {NULL, add_segment, add_up}};
+const im2col_code REAL(im2col_filter) = {VECTOR, {NULL, add_segment, add_up}};

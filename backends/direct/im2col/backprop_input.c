@@ -1,19 +1,19 @@
 /* backprop_input.c - dx: see im2col.h. Compiled as block.h says.
  *
  * The order of an element's sum is fixed: over outputs in the product, then over kernel rows, then
- * over layers; so any number of threads gives the same bits. */
+ * over planes; so any number of threads gives the same bits. */
 #include <string.h>
 
 #include "rows.h"
 
 typedef struct { /* a strip of an image's columns */
-    const conv_lowered *d;
+    const im2col *d;
     const real *panels;
     const char *dy; /* the image's */
     char *dx;
     ptrdiff_t first, end;       /* columns of dx; */
     ptrdiff_t from, pixels;     /* of dy that they read */
-    real *ring, *layers, *wide; /* wide: a row of dy, or of dx, that is bf16 in memory */
+    real *ring, *planes, *wide; /* wide: a row of dy, or of dx, that is bf16 in memory */
     real *sums;
     ptrdiff_t *held; /* row of dy, by slot; -1: none */
 } strip;
@@ -23,20 +23,20 @@ static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
 static const char *pixels_of(const strip *s, ptrdiff_t oh)
 {
-    return s->dy + lowered_bytes(s->d, (oh * s->d->g.ow + s->from) * s->d->g.oc);
+    return s->dy + im2col_bytes(s->d, (oh * s->d->g.ow + s->from) * s->d->g.oc);
 }
 
 /* dy's row oh times the filter, which the ring holds after this. */
-static const real *lowered_row(const strip *s, ptrdiff_t oh)
+static const real *im2col_row(const strip *s, ptrdiff_t oh)
 {
-    const conv_lowered *d = s->d;
+    const im2col *d = s->d;
     ptrdiff_t slot = oh % d->slots, count = s->pixels * d->g.oc;
     real *row = s->ring + slot * d->row;
     if (s->held[slot] == oh)
         return row;
     const void *dy = pixels_of(s, oh);
     if (d->dtype == ADJ_BF16)
-        REAL(lowered_load)(d, count, s->wide, dy);
+        REAL(im2col_load)(d, count, s->wide, dy);
     const product p = {.rows = s->pixels,
                        .depth = d->g.oc,
                        .vectors = d->pitch / VECTOR,
@@ -46,55 +46,55 @@ static const real *lowered_row(const strip *s, ptrdiff_t oh)
                        .a_pitch = d->g.oc,
                        .c_pitch = d->pitch,
                        .fetch = oh + 1 < d->g.oh ? pixels_of(s, oh + 1) : NULL,
-                       .fetch_bytes = lowered_bytes(d, d->g.oc)};
-    REAL(lowered_multiply)(&p);
+                       .fetch_bytes = im2col_bytes(d, d->g.oc)};
+    REAL(im2col_multiply)(&p);
     s->held[slot] = oh;
     return row;
 }
 
-/* n elements, from element `at` of the layers on. */
+/* n elements, from element `at` of the planes on. */
 static void add_layers(const strip *s, ptrdiff_t at, ptrdiff_t n, real *to)
 {
-    const conv_lowered *d = s->d;
-    const real *from = s->layers + at;
-    ptrdiff_t i = 0, layers = d->layers;
+    const im2col *d = s->d;
+    const real *from = s->planes + at;
+    ptrdiff_t i = 0, planes = d->planes;
     for (; i + VECTOR <= n; i += VECTOR) {
         vector sum = *(const vector *)(from + i);
-        for (ptrdiff_t k = 1; k < layers; k++)
-            sum += *(const vector *)(from + k * d->layer + i);
+        for (ptrdiff_t k = 1; k < planes; k++)
+            sum += *(const vector *)(from + k * d->plane + i);
         *(vector *)(to + i) = sum;
     }
     for (; i < n; i++) {
         real sum = from[i];
-        for (ptrdiff_t k = 1; k < layers; k++)
-            sum += from[k * d->layer + i];
+        for (ptrdiff_t k = 1; k < planes; k++)
+            sum += from[k * d->plane + i];
         to[i] = sum;
     }
 }
 
 static void compute_row(const strip *s, ptrdiff_t ih)
 {
-    const conv_lowered *d = s->d;
+    const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
     ptrdiff_t n = (s->end - s->first) * g->ic;
-    void *to = s->dx + lowered_bytes(d, (ih * g->iw + s->first) * g->ic);
-    lowered_sum sum = {.pixels = s->pixels, .layers = s->layers};
+    void *to = s->dx + im2col_bytes(d, (ih * g->iw + s->first) * g->ic);
+    im2col_sum sum = {.pixels = s->pixels, .planes = s->planes};
     ptrdiff_t bottom = smaller((ih + g->pt) / g->sh, g->oh - 1);
     for (ptrdiff_t oh = bottom; oh >= 0 && s->pixels > 0; oh--) {
         ptrdiff_t kh = ih + g->pt - oh * g->sh;
         if (kh >= g->kh)
             break;
-        sum.from[sum.rows++] = lowered_row(s, oh) + kh * d->span;
+        sum.from[sum.rows++] = im2col_row(s, oh) + kh * d->span;
     }
     if (sum.rows == 0) {
-        memset(to, 0, (size_t)lowered_bytes(d, n));
+        memset(to, 0, (size_t)im2col_bytes(d, n));
         return;
     }
-    REAL(lowered_raise)(d, &sum);
+    REAL(col2im)(d, &sum);
     ptrdiff_t at = (s->first + g->pl - s->from * g->sw) * g->ic;
     if (d->dtype == ADJ_BF16) {
         add_layers(s, at, n, s->sums);
-        REAL(lowered_store)(d, n, to, s->sums);
+        REAL(im2col_store)(d, n, to, s->sums);
     } else
         add_layers(s, at, n, to);
 }
@@ -102,16 +102,16 @@ static void compute_row(const strip *s, ptrdiff_t ih)
 /* Strip number i of all images: where it is, and which pixels of dy reach it. */
 static void enter(strip *s, const adj_call *call, ptrdiff_t i)
 {
-    const conv_lowered *d = s->d;
+    const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
     ptrdiff_t n = i / d->n_strip;
     s->first = i % d->n_strip * d->strip;
     s->end = smaller(s->first + d->strip, g->iw);
-    s->from = larger((s->first + g->pl) / g->sw - (d->layers - 1), 0);
+    s->from = larger((s->first + g->pl) / g->sw - (d->planes - 1), 0);
     s->pixels = larger(smaller((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->from, 0);
-    s->dy = (const char *)call->in[d->dy_in] + lowered_bytes(d, n * g->oh * g->ow * g->oc);
-    s->dx = (char *)call->out[0] + lowered_bytes(d, n * g->ih * g->iw * g->ic);
-    memset(s->layers, 0, (size_t)(d->layers * d->layer) * sizeof(real));
+    s->dy = (const char *)call->in[d->dy_in] + im2col_bytes(d, n * g->oh * g->ow * g->oc);
+    s->dx = (char *)call->out[0] + im2col_bytes(d, n * g->ih * g->iw * g->ic);
+    memset(s->planes, 0, (size_t)(d->planes * d->plane) * sizeof(real));
     for (ptrdiff_t k = 0; k < d->slots; k++)
         s->held[k] = -1;
 }
@@ -119,14 +119,14 @@ static void enter(strip *s, const adj_call *call, ptrdiff_t i)
 /* A part of the rows of all images' strips. */
 static void share(const adj_call *call, ptrdiff_t job, int thread)
 {
-    const conv_lowered *d = call->state;
+    const im2col *d = call->state;
     ptrdiff_t rows = d->g.ih, total = d->g.n * d->n_strip * rows;
     ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     strip s = {.d = d, .panels = (const real *)((char *)call->scratch + d->panels)};
     s.ring = (real *)(own + d->ring);
     s.held = (ptrdiff_t *)(own + d->held);
-    s.layers = (real *)(own + d->lowered);
+    s.planes = (real *)(own + d->cols);
     s.wide = (real *)(own + d->outputs);
     s.sums = (real *)(own + d->sums);
     for (ptrdiff_t i = first; i < end; i++) {
@@ -139,9 +139,9 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
 
 static void begin(const adj_call *call)
 {
-    const conv_lowered *d = call->state;
-    REAL(lowered_panels)
+    const im2col *d = call->state;
+    REAL(im2col_panels)
     (d, (real *)((char *)call->scratch + d->panels), call->in[d->other_in]);
 }
 
-const conv_lowered_code REAL(conv_lowered_input) = {VECTOR, {begin, share, NULL}};
+const im2col_code REAL(im2col_input) = {VECTOR, {begin, share, NULL}};

@@ -153,13 +153,13 @@ ALWAYS void each_block(void (*const loop[])(const product *), const product *p, 
     }
 }
 
-void REAL(lowered_multiply)(const product *p)
+void REAL(im2col_multiply)(const product *p)
 {
     static void (*const loop[])(const product *) = {multiply_1, multiply_2, multiply_3};
     each_block(loop, p, p->a_pitch, p->depth * VECTOR);
 }
 
-void REAL(lowered_correlate)(const product *p)
+void REAL(im2col_correlate)(const product *p)
 {
     static void (*const loop[])(const product *) = {correlate_1, correlate_2, correlate_3};
     each_block(loop, p, 1, VECTOR);

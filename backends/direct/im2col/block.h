@@ -2,15 +2,15 @@
  * taps by vectors.
  *
  * Files that include this are compiled once per instruction set, and for double with
- * -DLOWERED_F64; REAL(f) names the function f compiled for that type. */
-#ifndef DIRECT_CONV_LOWERED_BLOCK_H
-#define DIRECT_CONV_LOWERED_BLOCK_H
+ * -DIM2COL_F64; REAL(f) names the function f compiled for that type. */
+#ifndef DIRECT_IM2COL_BLOCK_H
+#define DIRECT_IM2COL_BLOCK_H
 
 #include <stddef.h>
 
 #include "backends/direct/isa.h"
 
-#ifdef LOWERED_F64
+#ifdef IM2COL_F64
 typedef double real;
 #define REAL(f) DIRECT(f##_f64)
 #else
@@ -44,8 +44,8 @@ typedef struct {
 } product;
 
 /* c[i][j] = sum over k of a[i][k] b[k][j]; b in panels, without b_pitch. */
-void REAL(lowered_multiply)(const product *p);
+void REAL(im2col_multiply)(const product *p);
 /* c[i][j] += sum over k of a[k][i] b[k][j] */
-void REAL(lowered_correlate)(const product *p);
+void REAL(im2col_correlate)(const product *p);
 
 #endif

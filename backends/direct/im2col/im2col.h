@@ -5,40 +5,40 @@
  * which lie side by side in x. Both gradients are then products of small matrices, of which that of
  * taps and pixels is made and used a few pixels at a time, so that it never leaves the caches:
  *
- *   dw[t][o] = sum over pixels  lowered[pixel][t] * dy[pixel][o],
- *              where lowered[pixel][t] = x[oh*sh + kh - pt][ow*sw + kw - pl][c]
- *   dx:        lowered[pixel][t] = sum over o  dy[pixel][o] * w[t][o],
+ *   dw[t][o] = sum over pixels  cols[pixel][t] * dy[pixel][o],
+ *              where cols[pixel][t] = x[oh*sh + kh - pt][ow*sw + kw - pl][c]
+ *   dx:        cols[pixel][t] = sum over o  dy[pixel][o] * w[t][o],
  *              and each is added to that place of x
  *
  * The vectors' lanes are outputs for dw; for dx they are taps, which fill them well even for one
  * channel (49 of 64 for 7x7, 25 of 32 for 5x5, 27 of 32 for 3x3 of three). Forward is not here:
  * oneDNN's is fast.
  *
- * Adding up for dx: a row of dx takes a span from every pixel of up to KH/sh lowered rows, which a
- * ring keeps. Spans of neighbours overlap, but those of every `layers`-th pixel do not: these are
- * written one behind the other to a layer, whole vectors at a time, and the layers are added. */
-#ifndef DIRECT_CONV_LOWERED_H
-#define DIRECT_CONV_LOWERED_H
+ * Adding up for dx: a row of dx takes a span from every pixel of up to KH/sh gathered rows, which a
+ * ring keeps. Spans of neighbours overlap, but those of every `planes`-th pixel do not: these are
+ * written one behind the other to a plane, whole vectors at a time, and the planes are added. */
+#ifndef DIRECT_IM2COL_H
+#define DIRECT_IM2COL_H
 
 #include <stddef.h>
 
 #include "backends/direct/direct.h"
 
 enum {
-    LOWERED_K = 32,       /* most kernel rows or columns */
-    LOWERED_STRIDE = 32,  /* largest stride */
-    LOWERED_CHANNELS = 8, /* of x */
-    LOWERED_LANES = 16,   /* the longest vector */
-    LOWERED_SEGMENTS = 16 /* jobs of a filter gradient */
+    IM2COL_K = 32,       /* most kernel rows or columns */
+    IM2COL_STRIDE = 32,  /* largest stride */
+    IM2COL_CHANNELS = 8, /* of x */
+    IM2COL_LANES = 16,   /* the longest vector */
+    IM2COL_SEGMENTS = 16 /* jobs of a filter gradient */
 };
 
-typedef struct conv_lowered_code {
+typedef struct im2col_code {
     ptrdiff_t vector; /* elements */
     direct_code jobs;
-} conv_lowered_code;
+} im2col_code;
 
-typedef struct conv_lowered {
-    const conv_lowered_code *code;
+typedef struct im2col {
+    const im2col_code *code;
     adj_conv_geom g;
     adj_dtype dtype;
     int is_dw;
@@ -47,20 +47,19 @@ typedef struct conv_lowered {
     ptrdiff_t pitch, o_pitch; /* taps, and outputs, in whole vectors */
     ptrdiff_t jobs;
     int threads;
-    ptrdiff_t slots, row; /* of the ring: lowered rows; for dw, rows of x; elements of one */
+    ptrdiff_t slots, row; /* of the ring: gathered rows; for dw, rows of x; elements of one */
     /* dx: strips of columns, narrow enough for the ring to stay in the second cache */
     ptrdiff_t strip, n_strip; /* columns of x; */
     ptrdiff_t pixels;         /* of dy that one reads, at most */
-    ptrdiff_t layers, layer;  /* elements of one */
+    ptrdiff_t planes, plane;  /* elements of one */
     /* dw */
-    ptrdiff_t chunk; /* pixels that are lowered at a time */
+    ptrdiff_t chunk; /* pixels whose windows are gathered at a time */
     /* offsets in the scratch: shared; per thread */
     size_t panels, totals, thread, per_thread;
-    size_t ring, held, lowered, outputs, sums; /* within a thread's */
-} conv_lowered;
+    size_t ring, held, cols, outputs, sums; /* within a thread's */
+} im2col;
 
-/* plan.c: fills in what follows from code, g, dtype, is_dw and threads; 0: not for us.
- */
-int conv_lowered_plan(conv_lowered *d, size_t *scratch);
+/* plan.c: fills in what follows from code, g, dtype, is_dw and threads; 0: not for us. */
+int im2col_plan(im2col *d, size_t *scratch);
 
 #endif

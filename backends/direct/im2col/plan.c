@@ -3,9 +3,9 @@
 #include "im2col.h"
 
 enum {
-    RING = 96 << 10,           /* elements of a ring, about: part of the second cache */
-    CHUNK = 8 << 10,           /* elements of a chunk of lowered pixels, about: the first cache */
-    SLACK = 2 * LOWERED_LANES, /* elements behind each buffer that loops may read or write */
+    RING = 96 << 10,          /* elements of a ring, about: part of the second cache */
+    CHUNK = 8 << 10,          /* elements of a chunk of gathered pixels, about: the first cache */
+    SLACK = 2 * IM2COL_LANES, /* elements behind each buffer that loops may read or write */
     LEAST_CHUNK = 16,
     MOST_CHUNK = 128
 };
@@ -23,10 +23,10 @@ static int fits(const adj_conv_geom *g)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] > most)
             return 0;
-    return g->format == ADJ_NHWC && g->groups == 1 && g->ic <= LOWERED_CHANNELS &&
-           g->n <= INT32_MAX && g->kh <= LOWERED_K && g->kw <= LOWERED_K &&
-           (g->dh == 1 || g->kh == 1) && (g->dw == 1 || g->kw == 1) && g->sh <= LOWERED_STRIDE &&
-           g->sw <= LOWERED_STRIDE;
+    return g->format == ADJ_NHWC && g->groups == 1 && g->ic <= IM2COL_CHANNELS &&
+           g->n <= INT32_MAX && g->kh <= IM2COL_K && g->kw <= IM2COL_K &&
+           (g->dh == 1 || g->kh == 1) && (g->dw == 1 || g->kw == 1) && g->sh <= IM2COL_STRIDE &&
+           g->sw <= IM2COL_STRIDE;
 }
 
 static size_t reserve(size_t *at, ptrdiff_t elements, size_t each)
@@ -36,54 +36,54 @@ static size_t reserve(size_t *at, ptrdiff_t elements, size_t each)
     return offset;
 }
 
-/* A strip of c columns reads c/sw + layers + 1 pixels of dy at most. */
-static int plan_dx(conv_lowered *d, size_t *thread, size_t each)
+/* A strip of c columns reads c/sw + planes + 1 pixels of dy at most. */
+static int plan_dx(im2col *d, size_t *thread, size_t each)
 {
     const adj_conv_geom *g = &d->g;
     d->slots = smaller(divide_up(g->kh, g->sh), larger(g->oh, 1));
-    d->layers = divide_up(g->kw, g->sw);
-    ptrdiff_t room = larger(RING / (d->slots * d->pitch), 4 * d->layers + 8);
-    ptrdiff_t columns = room >= g->ow ? g->iw : (room - d->layers - 1) * g->sw;
+    d->planes = divide_up(g->kw, g->sw);
+    ptrdiff_t room = larger(RING / (d->slots * d->pitch), 4 * d->planes + 8);
+    ptrdiff_t columns = room >= g->ow ? g->iw : (room - d->planes - 1) * g->sw;
     d->n_strip = larger(divide_up(g->iw, larger(columns, 1)), 1);
     d->strip = divide_up(g->iw, d->n_strip);
-    d->pixels = smaller(g->ow, d->strip / g->sw + d->layers + 1);
-    d->layer =
-        round_up((d->strip + (d->layers + 2) * g->sw) * g->ic + d->span + SLACK, LOWERED_LANES);
+    d->pixels = smaller(g->ow, d->strip / g->sw + d->planes + 1);
+    d->plane =
+        round_up((d->strip + (d->planes + 2) * g->sw) * g->ic + d->span + SLACK, IM2COL_LANES);
     d->row = d->pixels * d->pitch + SLACK;
     ptrdiff_t ring = d->slots * d->row, outputs = d->pixels * g->oc;
-    if (ring > most_elements || outputs > most_elements || d->layers * d->layer > most_elements)
+    if (ring > most_elements || outputs > most_elements || d->planes * d->plane > most_elements)
         return 0;
     d->jobs = larger(smaller(d->threads, g->n * g->ih), 1);
     d->ring = reserve(thread, ring, each);
     d->held = reserve(thread, d->slots, sizeof(ptrdiff_t));
-    d->lowered = reserve(thread, d->layers * d->layer, each);
+    d->cols = reserve(thread, d->planes * d->plane, each);
     d->outputs = reserve(thread, d->dtype == ADJ_BF16 ? outputs : 0, each);
     d->sums = reserve(thread, d->dtype == ADJ_BF16 ? d->strip * g->ic + SLACK : 0, each);
     return 1;
 }
 
-static int plan_dw(conv_lowered *d, size_t *thread, size_t each)
+static int plan_dw(im2col *d, size_t *thread, size_t each)
 {
     const adj_conv_geom *g = &d->g;
     ptrdiff_t pixels = g->n * g->oh * g->ow;
     d->slots = g->kh + 1; /* the last is zeros */
     d->row = round_up((larger(g->iw + g->pl, (g->ow - 1) * g->sw + g->kw)) * g->ic + SLACK,
-                      LOWERED_LANES);
+                      IM2COL_LANES);
     d->chunk = smaller(larger(CHUNK / d->pitch, LEAST_CHUNK), MOST_CHUNK);
-    d->jobs = smaller(LOWERED_SEGMENTS, larger(divide_up(pixels, d->chunk), 1));
+    d->jobs = smaller(IM2COL_SEGMENTS, larger(divide_up(pixels, d->chunk), 1));
     ptrdiff_t outputs = d->chunk * d->o_pitch, sums = d->pitch * d->o_pitch;
     if (d->slots * d->row > most_elements || outputs > most_elements ||
         d->jobs * sums > most_elements)
         return 0;
     d->ring = reserve(thread, d->slots * d->row, each);
     d->held = reserve(thread, d->slots, sizeof(ptrdiff_t));
-    d->lowered = reserve(thread, d->chunk * d->pitch + SLACK, each);
+    d->cols = reserve(thread, d->chunk * d->pitch + SLACK, each);
     d->outputs = reserve(thread, outputs, each);
     d->sums = reserve(thread, sums, each);
     return 1;
 }
 
-int conv_lowered_plan(conv_lowered *d, size_t *scratch)
+int im2col_plan(im2col *d, size_t *scratch)
 {
     const adj_conv_geom *g = &d->g;
     if (!fits(g))

@@ -7,8 +7,7 @@
 
 /* ---- elements ---- */
 
-void REAL(lowered_load)(const conv_lowered *d, ptrdiff_t n, real *restrict to,
-                        const void *restrict from)
+void REAL(im2col_load)(const im2col *d, ptrdiff_t n, real *restrict to, const void *restrict from)
 {
     const uint16_t *h = from;
     if (d->dtype != ADJ_BF16) {
@@ -20,8 +19,7 @@ void REAL(lowered_load)(const conv_lowered *d, ptrdiff_t n, real *restrict to,
         to[i] = (real)widen_bf16(h[i]);
 }
 
-void REAL(lowered_store)(const conv_lowered *d, ptrdiff_t n, void *restrict to,
-                         const real *restrict from)
+void REAL(im2col_store)(const im2col *d, ptrdiff_t n, void *restrict to, const real *restrict from)
 {
     uint16_t *h = to;
     if (d->dtype != ADJ_BF16) {
@@ -33,14 +31,14 @@ void REAL(lowered_store)(const conv_lowered *d, ptrdiff_t n, void *restrict to,
         h[i] = round_bf16((float)from[i]);
 }
 
-static real element(const conv_lowered *d, const void *w, ptrdiff_t i)
+static real element(const im2col *d, const void *w, ptrdiff_t i)
 {
     const uint16_t *h = w;
     const real *x = w;
     return d->dtype == ADJ_BF16 ? (real)widen_bf16(h[i]) : x[i];
 }
 
-void REAL(lowered_panels)(const conv_lowered *d, real *to, const void *w)
+void REAL(im2col_panels)(const im2col *d, real *to, const void *w)
 {
     ptrdiff_t outputs = d->g.oc, vectors = d->pitch / VECTOR, width;
     for (ptrdiff_t j = 0; j < vectors; j += width, to += width * VECTOR * outputs) {
@@ -56,7 +54,7 @@ void REAL(lowered_panels)(const conv_lowered *d, real *to, const void *w)
 
 /* ---- windows of x ---- */
 
-void REAL(lowered_clear)(const lowered_window *s)
+void REAL(im2col_clear)(const im2col_window *s)
 {
     memset(s->ring, 0, (size_t)(s->d->slots * s->d->row) * sizeof(real));
     for (ptrdiff_t i = 0; i < s->d->slots; i++)
@@ -64,28 +62,28 @@ void REAL(lowered_clear)(const lowered_window *s)
 }
 
 /* Row ih of image n, which the ring holds after this. */
-static const real *row_of(const lowered_window *s, ptrdiff_t n, ptrdiff_t ih)
+static const real *row_of(const im2col_window *s, ptrdiff_t n, ptrdiff_t ih)
 {
-    const conv_lowered *d = s->d;
+    const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
     ptrdiff_t slot = d->slots - 1;
     if (ih >= 0 && ih < g->ih) {
         ptrdiff_t row = n * g->ih + ih, size = g->iw * g->ic;
         slot = ih % (d->slots - 1);
         if (s->held[slot] != row)
-            REAL(lowered_load)
-        (d, size, s->ring + slot * d->row + g->pl * g->ic, s->x + lowered_bytes(d, row * size));
+            REAL(im2col_load)
+        (d, size, s->ring + slot * d->row + g->pl * g->ic, s->x + im2col_bytes(d, row * size));
         s->held[slot] = row;
     }
     return s->ring + slot * d->row;
 }
 
 /* Whole vectors are copied: what is too much is overwritten by the next kernel row, or pixel. */
-ALWAYS void lower_pixels(const conv_lowered *d, const int vectors, const real *const row[],
-                         ptrdiff_t first, ptrdiff_t end, real *to, const char *fetch)
+ALWAYS void im2col_pixels(const im2col *d, const int vectors, const real *const row[],
+                          ptrdiff_t first, ptrdiff_t end, real *to, const char *fetch)
 {
     const ptrdiff_t step = d->g.sw * d->g.ic, span = d->span, kh = d->g.kh;
-    const ptrdiff_t bytes = fetch != NULL ? lowered_bytes(d, d->g.oc) : 0;
+    const ptrdiff_t bytes = fetch != NULL ? im2col_bytes(d, d->g.oc) : 0;
     for (ptrdiff_t ow = first; ow < end; ow++, to += d->pitch) {
         for (ptrdiff_t i = 0; i < bytes; i += 64)
             __builtin_prefetch(fetch + (ow - first) * bytes + i);
@@ -96,12 +94,12 @@ ALWAYS void lower_pixels(const conv_lowered *d, const int vectors, const real *c
     }
 }
 
-void REAL(lowered_lower)(const lowered_window *s, ptrdiff_t first, ptrdiff_t n, real *to,
+void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *to,
                          const char *fetch)
 {
-    const conv_lowered *d = s->d;
+    const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
-    const real *row[LOWERED_K];
+    const real *row[IM2COL_K];
     for (ptrdiff_t at = first, end; at < first + n; at = end) {
         ptrdiff_t image = at / (g->oh * g->ow), oh = at / g->ow % g->oh, ow = at % g->ow;
         ptrdiff_t last = ow + first + n - at < g->ow ? ow + first + n - at : g->ow;
@@ -109,19 +107,19 @@ void REAL(lowered_lower)(const lowered_window *s, ptrdiff_t first, ptrdiff_t n, 
             row[kh] = row_of(s, image, oh * g->sh + kh - g->pt);
         ptrdiff_t vectors = (d->span + VECTOR - 1) / VECTOR;
         if (vectors == 1)
-            lower_pixels(d, 1, row, ow, last, to, fetch);
+            im2col_pixels(d, 1, row, ow, last, to, fetch);
         else if (vectors == 2)
-            lower_pixels(d, 2, row, ow, last, to, fetch);
+            im2col_pixels(d, 2, row, ow, last, to, fetch);
         else
-            lower_pixels(d, (int)vectors, row, ow, last, to, fetch);
+            im2col_pixels(d, (int)vectors, row, ow, last, to, fetch);
         end = at + last - ow;
         to += (last - ow) * d->pitch;
         if (fetch != NULL)
-            fetch += lowered_bytes(d, (last - ow) * g->oc);
+            fetch += im2col_bytes(d, (last - ow) * g->oc);
     }
 }
 
-/* ---- spans to layers ---- */
+/* ---- spans to planes ---- */
 
 typedef struct {
     char byte[VECTOR_BYTES];
@@ -139,16 +137,15 @@ static mask_bytes mask_of(ptrdiff_t n)
 typedef int64_t bits __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 
 /* The lanes behind a span are zeroed: they are other kernel rows'. */
-ALWAYS void raise_spans(const conv_lowered *d, const lowered_sum *s, const int rows,
-                        const int vectors)
+ALWAYS void col2im_spans(const im2col *d, const im2col_sum *s, const int rows, const int vectors)
 {
     const ptrdiff_t step = d->g.sw * d->g.ic, pitch = d->pitch, pixels = s->pixels;
     const mask_bytes m = mask_of(d->span - (ptrdiff_t)(vectors - 1) * VECTOR);
     bits mask;
     memcpy(&mask, &m, sizeof mask);
-    for (ptrdiff_t layer = 0; layer < d->layers; layer++) {
-        real *to = s->layers + layer * (d->layer + step);
-        for (ptrdiff_t i = layer; i < pixels; i += d->layers, to += d->layers * step)
+    for (ptrdiff_t plane = 0; plane < d->planes; plane++) {
+        real *to = s->planes + plane * (d->plane + step);
+        for (ptrdiff_t i = plane; i < pixels; i += d->planes, to += d->planes * step)
             for (ptrdiff_t j = 0; j < vectors; j++) {
                 ptrdiff_t at = i * pitch + j * VECTOR;
                 vector sum = *(const vector *)(s->from[0] + at);
@@ -161,24 +158,24 @@ ALWAYS void raise_spans(const conv_lowered *d, const lowered_sum *s, const int r
     }
 }
 
-ALWAYS void raise_rows(const conv_lowered *d, const lowered_sum *s, const int vectors)
+ALWAYS void col2im_rows(const im2col *d, const im2col_sum *s, const int vectors)
 {
     switch (s->rows) {
-    case 1: raise_spans(d, s, 1, vectors); break;
-    case 2: raise_spans(d, s, 2, vectors); break;
-    case 3: raise_spans(d, s, 3, vectors); break;
-    case 4: raise_spans(d, s, 4, vectors); break;
-    default: raise_spans(d, s, s->rows, vectors); break;
+    case 1: col2im_spans(d, s, 1, vectors); break;
+    case 2: col2im_spans(d, s, 2, vectors); break;
+    case 3: col2im_spans(d, s, 3, vectors); break;
+    case 4: col2im_spans(d, s, 4, vectors); break;
+    default: col2im_spans(d, s, s->rows, vectors); break;
     }
 }
 
-void REAL(lowered_raise)(const conv_lowered *d, const lowered_sum *s)
+void REAL(col2im)(const im2col *d, const im2col_sum *s)
 {
     int vectors = (int)((d->span + VECTOR - 1) / VECTOR);
     if (vectors == 1)
-        raise_rows(d, s, 1);
+        col2im_rows(d, s, 1);
     else if (vectors == 2)
-        raise_rows(d, s, 2);
+        col2im_rows(d, s, 2);
     else
-        raise_rows(d, s, vectors);
+        col2im_rows(d, s, vectors);
 }
