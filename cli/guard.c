@@ -17,7 +17,7 @@
 
 #include "command.h"
 #include "guard.h"
-#include "progress.h"
+#include "exec/clock.h"
 
 enum { CHUNK = 1 << 16, MOST_ANSWER = 1 << 30 };
 

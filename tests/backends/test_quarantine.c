@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backends/onednn/onednn.h"
-#include "cli/sweep.h"
+#include "cli/selftest/sweep.h"
 
 enum {
     AVX2 = 0x7,

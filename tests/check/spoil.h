@@ -7,7 +7,7 @@
 
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
-#include "cli/op_build.h"
+#include "cli/op/build.h"
 
 static struct {
     const char *op;

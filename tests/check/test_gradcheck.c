@@ -6,7 +6,7 @@
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
-#include "cli/op_build.h"
+#include "cli/op/build.h"
 #include "tests/repeat.h"
 
 /* 40 seeds: every type, method, backend and order has its turn. */

@@ -9,7 +9,7 @@
 
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
-#include "cli/op_build.h"
+#include "cli/op/build.h"
 #include "tests/repeat.h"
 
 enum { SEEDS = 10 };

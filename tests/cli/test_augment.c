@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "cli/augment.h"
+#include "cli/train/augment.h"
 #include "cli/command.h"
 
 enum { H = 4, W = 3, C = 2, ELEMS = H * W * C, N = 400 };

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cli/compare_again.h"
-#include "../../cli/compare_shrink.h"
-#include "../../cli/op_build.h"
+#include "cli/compare/again.h"
+#include "cli/compare/shrink.h"
+#include "cli/op/build.h"
 #include "adjoint_ext.h"
 
 /* ---- a backend that is wrong for some shapes, and computes nothing else ---- */

@@ -8,8 +8,8 @@
 
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
-#include "cli/op_build.h"
-#include "cli/op_text.h"
+#include "cli/op/build.h"
+#include "cli/op/text.h"
 
 static int same_type(const adj_node *a, const adj_node *b)
 {

@@ -5,7 +5,7 @@
 
 #include "adjoint_nn.h"
 #include "cli/command.h"
-#include "cli/train.h"
+#include "cli/train/train.h"
 #include "fuzz/memory_file.h"
 
 enum { WORDS = 48, ROOM = 4096 };

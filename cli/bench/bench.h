@@ -1,0 +1,137 @@
+/* bench.h - what adjoint bench is asked for, what it measures, and how that is written. */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+
+#include <stdio.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+#include "cli/op/args.h"
+#include "exec/clock.h"
+
+typedef struct {
+    op_args op; /* of --op; --dtype is the model's too */
+    const char *model, *backend, *without, *impl, *math, *trace, *tune_file;
+    int64_t batch, threads, infer, tune, recompute, raw, all, warm, cold, profile, json;
+    double seconds, tune_seconds; /* of each measurement; of a plan's tuning, 0: usual */
+    adj_dtype dtype, model_dtype; /* asked for; what the model is built in */
+    adj_math math_mode;
+    adj_precision precision;
+    int timed_steps; /* the executor is to time each of its steps */
+} bench_opts;
+
+/* CONTINUE, or the exit status. Threads and seconds are filled in. */
+int bench_parse(bench_opts *o, int argc, char **argv);
+
+/* ---- times (time.c) ---- */
+
+typedef struct {
+    int n, most;
+    double *seconds;
+} samples;
+
+typedef struct {
+    int n;
+    double median, least, q1, q3; /* seconds */
+} spread;
+
+/* 0: there is no room for more. */
+int samples_add(samples *s, double seconds);
+/* Sorts them. All zero if there are none. */
+spread samples_spread(samples *s);
+void samples_free(samples *s);
+
+/* ---- whole steps (step.c) ---- */
+
+typedef struct {
+    const adj_model *model;
+    adj_graph *graph;
+    adj_exec *exec;
+    const adj_updates *updates;                     /* NULL: inference */
+    adj_node *images, *labels, *lr, *logits, *loss; /* loss NULL: inference */
+    void *x, *y; /* the values of images and of what is fetched */
+    size_t x_bytes, y_bytes;
+    int32_t *label;
+    int64_t batch;
+    double plan_seconds, flop; /* to build, differentiate and plan; nominal, of what is computed */
+    int usage;                 /* the failure is the caller's */
+    char message[512];
+} bench_net;
+
+typedef struct {
+    spread time;
+    double loss; /* the last; NAN: inference */
+    size_t peak_rss;
+} bench_step_time;
+
+/* n is to be closed in every case; on failure its message says why. */
+adj_status bench_net_open(bench_net *n, const bench_opts *o);
+void bench_net_close(bench_net *n);
+/* The graph alone. */
+adj_status bench_net_build(bench_net *n, const bench_opts *o);
+/* Plans anew: n->exec is replaced. */
+adj_status bench_net_plan(bench_net *n, const bench_opts *o);
+/* adj_set, adj_run, adj_get. */
+adj_status bench_net_step(bench_net *n);
+/* Steps for o->seconds, after some that do not count. */
+adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t);
+/* A plan for the fetch and the updates under the options; message: 512 bytes. *e is to be freed in
+ * every case. */
+adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
+                     adj_exec **e, char *message);
+/* by id: 1 for what the roots need. NULL: out of memory. Free it. */
+char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
+                   const adj_updates *updates);
+double bench_flop(const adj_node *n);
+
+/* ---- the steps of a plan (profile.c) ---- */
+
+typedef struct {
+    int n, runs;
+    adj_step_info *row;                /* strings are the executor's; seconds: the median */
+    double step_seconds, plan_seconds; /* medians: whole steps while profiling; the rows' sum */
+} bench_profile;
+
+/* Plans the net once more with the profile on, runs it for o->seconds. n->exec is replaced. */
+adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o);
+void bench_profile_free(bench_profile *p);
+void bench_profile_print(FILE *f, const bench_profile *p);
+/* Rates: compute-bound steps in GFLOP/s, others in GB/s. */
+int bench_counts_flop(const adj_step_info *s);
+double bench_rate(const adj_step_info *s);
+
+/* ---- kernels alone (op.c; kernel.h) ---- */
+
+typedef struct {
+    const adj_node *node;
+    const char *backend;
+    char impl[64];
+    char layouts[128]; /* of operands and result: "nhwc Acdb16a -> nhwc" */
+    char why[ADJ_WHY]; /* it could not be run; "" */
+    spread time;
+    double flop;
+    size_t bytes; /* read and written, in its layouts */
+    int sets;     /* of buffers, used in turn */
+    int planned, fastest, count;
+} bench_row;
+
+typedef struct {
+    int n, most;
+    bench_row *row;
+    double fastest_seconds, planned_seconds; /* such rows' sums, each times its count */
+    int convolutions, different;             /* of --raw */
+} bench_rows;
+
+/* --op, and --raw: exit statuses. */
+int bench_op(const bench_opts *o);
+int bench_raw(const bench_opts *o);
+size_t bench_l3_bytes(void);
+
+/* ---- JSON (json.c): 0, or the writing failed ---- */
+
+int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const bench_step_time *t,
+                    const bench_profile *p);
+int bench_json_rows(FILE *f, const bench_opts *o, const bench_rows *rows);
+int bench_trace(const char *path, const bench_profile *p);
+
+#endif

@@ -1,0 +1,242 @@
+/* op.c - kernels alone: of one op and its gradients (--op), or of every convolution that a
+ * step of a model makes (--raw), whose sum bounds the step from below. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_check.h"
+#include "kernel.h"
+#include "cli/command.h"
+#include "cli/op/graph.h"
+#include "cli/printable.h"
+
+/* ---- one node in a graph of its own ---- */
+
+static adj_node *alone(adj_graph *g, const adj_node *n)
+{
+    adj_node *in[MOST_OPERANDS] = {NULL};
+    if (n->n_in > MOST_OPERANDS)
+        return NULL;
+    for (int k = 0; k < n->n_in; k++) {
+        char name[16];
+        int same = 0; /* an operand that appears twice is one leaf */
+        while (n->in[same] != n->in[k])
+            same++;
+        snprintf(name, sizeof name, "in%d", k);
+        in[k] =
+            same < k ? in[same] : adj_input(g, name, n->in[k]->type.dtype, n->in[k]->type.shape);
+    }
+    return adj_node_new(g, n->op, n->n_in, in, n->attrs);
+}
+
+/* What an executor of the node alone takes. CONTINUE, or the exit status. */
+static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choice *p)
+{
+    char message[512] = "";
+    adj_exec *e = NULL;
+    bench_opts usual = *o;
+    if (o->all || o->raw)
+        usual.backend = NULL; /* it is a list of what is tried */
+    *p = (planned_choice){0};
+    adj_status status = make_exec(&usual, g, n, NULL, &e, message);
+    for (int i = 0; i < adj_exec_n_steps(e); i++) {
+        adj_step_info s = adj_exec_step(e, i);
+        if (strcmp(s.op, n->op->name) == 0) {
+            snprintf(p->backend, sizeof p->backend, "%s", s.backend);
+            snprintf(p->impl, sizeof p->impl, "%s", s.impl);
+        }
+    }
+    adj_exec_free(e);
+    if (status == ADJ_OK)
+        return CONTINUE;
+    return complain("bench", status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s", message);
+}
+
+/* Of the rows from first on, those that are neither planned nor fastest go. */
+static void keep_best(bench_rows *rows, int first)
+{
+    int n = first;
+    for (int i = first; i < rows->n; i++)
+        if (rows->row[i].planned || rows->row[i].fastest)
+            rows->row[n++] = rows->row[i];
+    rows->n = n;
+}
+
+/* Rows for the node, as it is in the caller's graph; count: how often it is there. CONTINUE, or the
+ * exit status. */
+static int add_node(bench_kernels *k, const bench_opts *o, const adj_node *n, int count,
+                    bench_rows *rows)
+{
+    planned_choice p;
+    int first = rows->n;
+    adj_graph *g = adj_graph_new();
+    adj_node *copy = g != NULL ? alone(g, n) : NULL;
+    int status = copy != NULL
+                     ? ask_plan(o, g, copy, &p)
+                     : complain("bench", EXIT_FAILED, "%s: %s", n->op->name, adj_graph_message(g));
+    if (status == CONTINUE && !bench_node(k, o, copy, &p, o->all || o->raw, rows))
+        status = complain("bench", EXIT_FAILED, "out of memory");
+    for (int i = first; i < rows->n; i++) {
+        rows->row[i].node = n;
+        rows->row[i].count = count;
+    }
+    bench_row *best = bench_fastest(rows, first);
+    for (int i = first; i < rows->n; i++)
+        rows->planned_seconds += rows->row[i].planned ? count * rows->row[i].time.median : 0;
+    rows->fastest_seconds += best != NULL ? count * best->time.median : 0;
+    if (!o->all && best != NULL)
+        keep_best(rows, first);
+    adj_graph_free(g);
+    return status;
+}
+
+/* ---- the table ---- */
+
+static void print_shapes(const adj_node *n)
+{
+    printf("%s %s", n->op->name, adj_dtype_name(n->type.dtype));
+    if (n->op->show != NULL)
+        n->op->show(n->attrs, stdout);
+    for (int i = 0; i < n->n_in; i++)
+        printf("%s%s", i > 0 ? ", " : "  ", adj_shape_text(n->in[i]->type.shape).s);
+    printf(" -> %s", adj_shape_text(n->type.shape).s);
+}
+
+static void print_row(const bench_row *r)
+{
+    char name[112];
+    snprintf(name, sizeof name, "%s %s", r->backend, r->impl);
+    if (r->time.n == 0) {
+        say("  %-44s %s", name, r->why);
+        return;
+    }
+    printf("  %-44s %10.2f %10.2f %9.4g %9.4g %7d  %s%s%s\n", name, 1e6 * r->time.median,
+           1e6 * r->time.least, 1e-9 * r->flop / r->time.median,
+           1e-9 * (double)r->bytes / r->time.median, r->time.n, r->layouts,
+           r->planned ? "  planned" : "", r->fastest ? "  fastest" : "");
+}
+
+static void print_rows(const bench_opts *o, const bench_rows *rows)
+{
+    int cold = o->op.op != NULL ? !o->warm : o->cold;
+    printf("%lld threads, %s\n", (long long)o->threads,
+           cold ? "buffers in turn beyond the L3 cache (cold)" : "one set of buffers (warm)");
+    printf("  %-44s %10s %10s %9s %9s %7s  layouts\n", "", "us", "least", "GFLOP/s", "GB/s",
+           "runs");
+    for (int i = 0; i < rows->n; i++) {
+        const bench_row *r = &rows->row[i];
+        if (i == 0 || r[-1].node != r->node) {
+            print_shapes(r->node);
+            printf(r->count > 1 ? "  (%d times)\n" : "\n", r->count);
+        }
+        print_row(r);
+    }
+    if (o->raw)
+        printf("%d convolutions, %d different: the fastest take %.3f ms together, the planned %.3f "
+               "ms\n",
+               rows->convolutions, rows->different, 1e3 * rows->fastest_seconds,
+               1e3 * rows->planned_seconds);
+}
+
+/* ---- the two ways ---- */
+
+static int finish(const bench_opts *o, const bench_rows *rows)
+{
+    int measured = 0;
+    for (int i = 0; i < rows->n; i++)
+        measured += rows->row[i].time.n > 0;
+    if (measured == 0 && o->impl != NULL)
+        return complain("bench", EXIT_FAILED,
+                        "--impl: no candidate's name contains \"%s\" (--all lists what exists)",
+                        o->impl);
+    if (measured == 0)
+        return complain("bench", EXIT_FAILED, "no backend computes it%s%s", rows->n > 0 ? ": " : "",
+                        rows->n > 0 ? rows->row[0].why : "");
+    if (!o->json)
+        return print_rows(o, rows), EXIT_OK;
+    return bench_json_rows(stdout, o, rows) == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+/* Is there something to run? */
+static int is_computed(const adj_node *n)
+{
+    return !(n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW)) && adj_shape_elems(n->type.shape) > 0;
+}
+
+int bench_op(const bench_opts *o)
+{
+    const compared_opts what = {.op = o->op, .node = -1};
+    compared c;
+    bench_rows rows = {0};
+    int status = CONTINUE;
+    if (compared_open(&c, &what) != ADJ_OK)
+        status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.message);
+    bench_kernels *k = status == CONTINUE ? bench_kernels_open(o) : NULL;
+    char *needed = k != NULL ? bench_needed(c.graph, c.n_root, c.root, NULL) : NULL;
+    if (status == CONTINUE && needed == NULL)
+        status = k == NULL ? EXIT_USAGE : complain("bench", EXIT_FAILED, "out of memory");
+    for (int id = 0; status == CONTINUE && id < adj_graph_size(c.graph); id++)
+        if (needed[id] && is_computed(adj_graph_node(c.graph, id)))
+            status = add_node(k, o, adj_graph_node(c.graph, id), 1, &rows);
+    if (status == CONTINUE)
+        status = finish(o, &rows);
+    free(needed);
+    free(rows.row);
+    bench_kernels_close(k);
+    compared_close(&c);
+    return status;
+}
+
+/* How often the step makes the convolution n; 0: an earlier node is the same. */
+static int count_same(const bench_net *net, const char *needed, const adj_node *n)
+{
+    int count = 0;
+    for (int id = 0; id < adj_graph_size(net->graph); id++) {
+        const adj_node *other = adj_graph_node(net->graph, id);
+        adj_conv a;
+        if (!needed[id] || !adj_node_conv(other, &a) || !adj_gradcheck_same(other, n))
+            continue;
+        if (other->id < n->id)
+            return 0;
+        count++;
+    }
+    return count;
+}
+
+static int time_convolutions(const bench_opts *o, const bench_net *net, bench_kernels *k,
+                             bench_rows *rows)
+{
+    adj_node *root[] = {net->loss != NULL ? net->loss : net->logits};
+    char *needed = bench_needed(net->graph, 1, root, net->updates);
+    int status = needed != NULL ? CONTINUE : complain("bench", EXIT_FAILED, "out of memory");
+    for (int id = 0; status == CONTINUE && id < adj_graph_size(net->graph); id++) {
+        adj_node *n = adj_graph_node(net->graph, id);
+        adj_conv a;
+        int count = needed[id] && adj_node_conv(n, &a) ? count_same(net, needed, n) : 0;
+        rows->convolutions += count;
+        rows->different += count > 0;
+        if (count > 0)
+            status = add_node(k, o, n, count, rows);
+    }
+    free(needed);
+    return status;
+}
+
+int bench_raw(const bench_opts *o)
+{
+    bench_net net;
+    bench_rows rows = {0};
+    bench_kernels *k = bench_kernels_open(o);
+    if (k == NULL)
+        return EXIT_USAGE;
+    int status = CONTINUE;
+    if (bench_net_build(&net, o) != ADJ_OK)
+        status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.message);
+    if (status == CONTINUE)
+        status = time_convolutions(o, &net, k, &rows);
+    if (status == CONTINUE)
+        status = finish(o, &rows);
+    free(rows.row);
+    bench_net_close(&net);
+    bench_kernels_close(k);
+    return status;
+}

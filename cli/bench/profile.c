@@ -1,0 +1,154 @@
+/* profile.c - where a step's time goes: a row for each step of the plan, and sums by op. Each
+ * row's time is the median over many runs, so rows add up to a step that was never disturbed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "cli/printable.h"
+
+enum { MOST_RUNS = 400, WARM_UP = 3 };
+
+int bench_counts_flop(const adj_step_info *s) { return s->flop > 4 * (double)s->bytes; }
+
+double bench_rate(const adj_step_info *s)
+{
+    double amount = bench_counts_flop(s) ? s->flop : (double)s->bytes;
+    return s->seconds > 0 ? 1e-9 * amount / s->seconds : 0;
+}
+
+/* ---- running ---- */
+
+/* Times of run r of step i go to seconds[i * MOST_RUNS + r]. */
+static adj_status run(bench_net *n, const bench_opts *o, double *seconds, samples *whole)
+{
+    int steps = adj_exec_n_steps(n->exec);
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < WARM_UP && status == ADJ_OK; i++)
+        status = bench_net_step(n);
+    double end = seconds_now() + o->seconds;
+    for (int r = 0; r < MOST_RUNS && status == ADJ_OK && (r == 0 || seconds_now() < end); r++) {
+        double start = seconds_now();
+        status = bench_net_step(n);
+        if (!samples_add(whole, seconds_now() - start))
+            break;
+        for (int i = 0; i < steps; i++)
+            seconds[(size_t)i * MOST_RUNS + (size_t)r] = adj_exec_step(n->exec, i).seconds;
+    }
+    return status;
+}
+
+adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o)
+{
+    bench_opts timed = *o;
+    samples whole = {0};
+    *p = (bench_profile){0};
+    timed.timed_steps = 1;
+    adj_status status = bench_net_plan(n, &timed);
+    if (status != ADJ_OK)
+        return status;
+    p->n = adj_exec_n_steps(n->exec);
+    p->row = calloc((size_t)p->n + 1, sizeof *p->row);
+    double *seconds = calloc((size_t)p->n * MOST_RUNS + 1, sizeof *seconds);
+    if (p->row == NULL || seconds == NULL) {
+        snprintf(n->message, sizeof n->message, "out of memory");
+        status = ADJ_ENOMEM;
+    }
+    if (status == ADJ_OK)
+        status = run(n, o, seconds, &whole);
+    p->runs = whole.n;
+    for (int i = 0; i < p->n && status == ADJ_OK; i++) {
+        samples row = {.n = p->runs, .seconds = seconds + (size_t)i * MOST_RUNS};
+        p->row[i] = adj_exec_step(n->exec, i);
+        p->row[i].seconds = samples_spread(&row).median;
+        p->plan_seconds += p->row[i].seconds;
+    }
+    p->step_seconds = samples_spread(&whole).median;
+    samples_free(&whole);
+    free(seconds);
+    return status;
+}
+
+void bench_profile_free(bench_profile *p)
+{
+    free(p->row);
+    *p = (bench_profile){0};
+}
+
+/* ---- the table ---- */
+
+static void print_line(FILE *f, const bench_profile *p, const adj_step_info *s, const char *name)
+{
+    put_text(f, "%-36s %10.1f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds, bench_rate(s),
+             bench_counts_flop(s) ? "GFLOP/s" : "GB/s",
+             p->plan_seconds > 0 ? 100 * s->seconds / p->plan_seconds : 0, s->backend,
+             s->impl[0] != '\0' ? " " : "", s->impl);
+}
+
+static void print_steps(FILE *f, const bench_profile *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        const adj_step_info *s = &p->row[i];
+        char name[160];
+        int used = s->node != NULL
+                       ? snprintf(name, sizeof name, "%%%d %s", adj_node_id(s->node), s->op)
+                       : snprintf(name, sizeof name, "- %s", s->op);
+        if (s->n_node > 1)
+            used += snprintf(name + used, sizeof name - (size_t)used, " +%d", s->n_node - 1);
+        if (s->name[0] != '\0')
+            snprintf(name + used, sizeof name - (size_t)used, " \"%.90s\"", s->name);
+        print_line(f, p, s, name);
+    }
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    double x = ((const adj_step_info *)a)->seconds, y = ((const adj_step_info *)b)->seconds;
+    return (x < y) - (x > y);
+}
+
+/* The rows of equal op and implementation added up, the slowest first. */
+static void print_ops(FILE *f, const bench_profile *p)
+{
+    adj_step_info *sum = calloc((size_t)p->n + 1, sizeof *sum);
+    int n = 0;
+    for (int i = 0; i < p->n && sum != NULL; i++) {
+        const adj_step_info *s = &p->row[i];
+        int k = 0;
+        while (k < n && (strcmp(sum[k].op, s->op) != 0 || strcmp(sum[k].impl, s->impl) != 0))
+            k++;
+        if (k == n) {
+            sum[n++] = *s;
+            sum[k].n_node = 1;
+            continue;
+        }
+        sum[k].seconds += s->seconds;
+        sum[k].flop += s->flop;
+        sum[k].bytes += s->bytes;
+        sum[k].n_node++;
+    }
+    if (n > 0)
+        qsort(sum, (size_t)n, sizeof *sum, by_seconds);
+    for (int k = 0; k < n; k++) {
+        char name[96];
+        snprintf(name, sizeof name, "%3d %s", sum[k].n_node, sum[k].op);
+        print_line(f, p, &sum[k], name);
+    }
+    free(sum);
+}
+
+static void print_head(FILE *f, const char *what)
+{
+    fprintf(f, "%-36s %10s %17s %7s  implementation\n", what, "us", "rate", "share");
+}
+
+void bench_profile_print(FILE *f, const bench_profile *p)
+{
+    fprintf(f, "\nmedians of %d steps\n", p->runs);
+    print_head(f, "step");
+    print_steps(f, p);
+    fputc('\n', f);
+    print_head(f, "steps by op");
+    print_ops(f, p);
+    fprintf(f, "%.1f us in the plan's steps, %.1f us a step with adj_set, adj_get and the timing\n",
+            1e6 * p->plan_seconds, 1e6 * p->step_seconds);
+}

@@ -1,0 +1,222 @@
+/* step.c - whole steps of a model, as a user's program makes them: adj_set of images and
+ * labels, adj_run, adj_get of the loss (inference: images in, logits out). */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "bench.h"
+
+enum { WARM_UP = 3 };
+
+/* The one place where the options of a measurement become those of an executor. */
+static adj_exec_opts exec_opts(const bench_opts *o)
+{
+    return (adj_exec_opts){.backend = o->backend,
+                           .impl = o->impl,
+                           .math = o->math_mode,
+                           .precision = o->precision,
+                           .tune = (int)o->tune,
+                           .tune_file = o->tune_file,
+                           .tune_seconds = o->tune_seconds,
+                           .recompute = (int)o->recompute,
+                           .threads = (int)o->threads,
+                           .profile = o->timed_steps};
+}
+
+adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
+                     adj_exec **e, char *message)
+{
+    adj_exec_opts options = exec_opts(o);
+    options.n_fetch = 1;
+    options.fetch = &fetch;
+    options.updates = updates;
+    adj_status status = adj_graph_status(g);
+    if (status != ADJ_OK) {
+        snprintf(message, 512, "%s", adj_graph_message(g));
+        return status;
+    }
+    status = adj_exec_new(g, &options, e);
+    if (status != ADJ_OK)
+        snprintf(message, 512, "%s", *e != NULL ? adj_exec_message(*e) : "out of memory");
+    return status;
+}
+
+/* ---- what is computed ---- */
+
+double bench_flop(const adj_node *n)
+{
+    if (n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW))
+        return 0;
+    return n->op->flop != NULL ? n->op->flop(n) : (double)adj_shape_elems(n->type.shape);
+}
+
+char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
+                   const adj_updates *updates)
+{
+    int size = adj_graph_size(g);
+    char *needed = calloc((size_t)size + 1, 1);
+    if (needed == NULL)
+        return NULL;
+    for (int i = 0; i < n_root; i++)
+        needed[adj_node_id(root[i])] = 1;
+    for (int i = 0; updates != NULL && i < adj_updates_size(updates); i++)
+        needed[adj_node_id(adj_updates_next(updates, i))] = 1;
+    for (int id = size - 1; id >= 0; id--) {
+        const adj_node *n = adj_graph_node(g, id);
+        for (int k = 0; needed[id] && k < n->n_in; k++)
+            needed[n->in[k]->id] = 1;
+    }
+    return needed;
+}
+
+static void count_flop(bench_net *n)
+{
+    adj_node *fetch = n->loss != NULL ? n->loss : n->logits;
+    char *needed = bench_needed(n->graph, 1, &fetch, n->updates);
+    for (int id = 0; needed != NULL && id < adj_graph_size(n->graph); id++)
+        n->flop += needed[id] ? bench_flop(adj_graph_node(n->graph, id)) : 0;
+    free(needed);
+}
+
+static adj_status find_model(bench_net *n, const bench_opts *o, adj_model_opts *options)
+{
+    n->model = adj_model_find(o->model, options);
+    if (n->model != NULL)
+        return ADJ_OK;
+    n->usage = 1;
+    snprintf(n->message, sizeof n->message,
+             "unknown model %.200s (did you mean %s? adjoint models lists them)", o->model,
+             adj_model_nearest(o->model)->name);
+    return ADJ_EARG;
+}
+
+/* The graph: up to the logits, or with loss, gradients and updates. */
+adj_status bench_net_build(bench_net *n, const bench_opts *o)
+{
+    *n = (bench_net){.batch = o->batch};
+    adj_model_opts options = {.batch = o->batch, .training = !o->infer, .dtype = o->model_dtype};
+    if (find_model(n, o, &options) != ADJ_OK)
+        return ADJ_EARG;
+    n->graph = adj_graph_new();
+    n->logits = adj_model_logits(n->graph, n->model, &options);
+    n->images = n->logits != NULL ? adj_find(n->graph, "images") : NULL;
+    if (!o->infer) {
+        const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+        n->labels = adj_input(n->graph, "labels", ADJ_I32, (adj_shape){1, {o->batch}});
+        n->lr = adj_input(n->graph, "lr", ADJ_F32, (adj_shape){0});
+        n->loss = adj_loss_softmax(n->logits, n->labels);
+        n->updates = n->loss != NULL ? adj_training_updates(n->loss, n->lr, &momentum) : NULL;
+    }
+    adj_status status = adj_graph_status(n->graph);
+    if (status != ADJ_OK)
+        snprintf(n->message, sizeof n->message, "%s", adj_graph_message(n->graph));
+    return status;
+}
+
+static size_t bytes_of(const adj_node *n)
+{
+    adj_type t = adj_node_type(n);
+    return (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
+}
+
+static adj_status set_rate(bench_net *n)
+{
+    float rate = 0.01F;
+    return n->lr != NULL ? adj_set(n->exec, n->lr, &rate, sizeof rate) : ADJ_OK;
+}
+
+/* Images and labels. */
+static adj_status fill(bench_net *n)
+{
+    adj_type t = adj_node_type(n->images);
+    n->x_bytes = bytes_of(n->images);
+    n->y_bytes = bytes_of(n->loss != NULL ? n->loss : n->logits);
+    n->x = malloc(n->x_bytes + 1);
+    n->y = malloc(n->y_bytes + 1);
+    n->label = calloc((size_t)n->batch, sizeof *n->label);
+    if (n->x == NULL || n->y == NULL || n->label == NULL) {
+        snprintf(n->message, sizeof n->message, "out of memory");
+        return ADJ_ENOMEM;
+    }
+    adj_draw(t.dtype, n->x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
+    for (int64_t i = 0; i < n->batch; i++)
+        n->label[i] = (int32_t)(i * 7 % n->model->classes);
+    return ADJ_OK;
+}
+
+adj_status bench_net_plan(bench_net *n, const bench_opts *o)
+{
+    adj_exec_free(n->exec);
+    n->exec = NULL;
+    adj_status status = make_exec(o, n->graph, n->loss != NULL ? n->loss : n->logits, n->updates,
+                                  &n->exec, n->message);
+    n->usage = status == ADJ_EARG; /* an unknown backend is all that can still be wrong */
+    return status == ADJ_OK ? set_rate(n) : status;
+}
+
+adj_status bench_net_open(bench_net *n, const bench_opts *o)
+{
+    double start = seconds_now();
+    adj_status status = bench_net_build(n, o);
+    if (status != ADJ_OK)
+        return status;
+    status = bench_net_plan(n, o);
+    n->plan_seconds = seconds_now() - start;
+    if (status == ADJ_OK)
+        status = fill(n);
+    if (status == ADJ_OK)
+        count_flop(n);
+    return status;
+}
+
+void bench_net_close(bench_net *n)
+{
+    free(n->x);
+    free(n->y);
+    free(n->label);
+    adj_exec_free(n->exec);
+    adj_graph_free(n->graph);
+}
+
+/* ---- steps ---- */
+
+adj_status bench_net_step(bench_net *n)
+{
+    adj_status status = adj_set(n->exec, n->images, n->x, n->x_bytes);
+    if (status == ADJ_OK && n->labels != NULL)
+        status = adj_set(n->exec, n->labels, n->label, (size_t)n->batch * sizeof *n->label);
+    if (status == ADJ_OK)
+        status = adj_run(n->exec);
+    if (status == ADJ_OK)
+        status = adj_get(n->exec, n->loss != NULL ? n->loss : n->logits, n->y, n->y_bytes);
+    if (status != ADJ_OK)
+        snprintf(n->message, sizeof n->message, "%s", adj_exec_message(n->exec));
+    return status;
+}
+
+static size_t peak_rss(void)
+{
+    struct rusage r;
+    return getrusage(RUSAGE_SELF, &r) == 0 ? (size_t)r.ru_maxrss * 1024 : 0;
+}
+
+adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t)
+{
+    samples s = {0};
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < WARM_UP && status == ADJ_OK; i++)
+        status = bench_net_step(n);
+    double end = seconds_now() + o->seconds;
+    while (status == ADJ_OK) {
+        double start = seconds_now();
+        status = bench_net_step(n);
+        double stop = seconds_now();
+        if (status == ADJ_OK && (!samples_add(&s, stop - start) || stop >= end))
+            break;
+    }
+    *t = (bench_step_time){.time = samples_spread(&s), .loss = NAN, .peak_rss = peak_rss()};
+    if (n->loss != NULL)
+        t->loss = adj_load(adj_node_type(n->loss).dtype, n->y, 0);
+    samples_free(&s);
+    return status;
+}

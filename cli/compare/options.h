@@ -1,0 +1,31 @@
+/* options.h - what adjoint compare is told, and the command line that tells it the same
+ * again. */
+#ifndef CLI_COMPARE_OPTIONS_H
+#define CLI_COMPARE_OPTIONS_H
+
+#include "cli/op/graph.h"
+
+enum { MOST_LISTED = 32, LINE = 2048 };
+
+typedef struct {
+    compared_opts graph;
+    const char *configs, *json, *csv, *junit, *html;
+    const char *quarantine;
+    double seconds, shrink;
+    int64_t seed, runs, threads, exact, all, guard;
+    int n_config; /* 0: the usual ones */
+    char *config_text;
+    const char *config[MOST_LISTED];
+} compare_opts;
+
+/* CONTINUE, or the exit status. o is to be closed in every case. */
+int compare_parse(compare_opts *o, int argc, char **argv);
+void compare_close(compare_opts *o);
+
+/* The command line for `what` with these configurations (NULL: as given), ready for a shell. */
+void compare_line(const compare_opts *o, const compared_opts *what, const char *configs,
+                  char line[LINE]);
+/* "a,b" as --configs takes it; with ";" where a name has a comma. */
+void compare_pair(const char *a, const char *b, char *text, size_t size);
+
+#endif

@@ -1,0 +1,212 @@
+/* table.c - a comparison for a terminal: for each configuration a line per op (or per
+ * node), then what failed, in full. */
+#include <math.h>
+#include <string.h>
+
+#include "write.h"
+#include "cli/printable.h"
+
+static void print_number(FILE *f, int width, double v)
+{
+    if (isnan(v))
+        fprintf(f, " %*s", width, "-");
+    else if (isinf(v))
+        fprintf(f, " %*s", width, v > 0 ? "inf" : "-inf");
+    else
+        fprintf(f, " %*.*g", width, 3, v);
+}
+
+static void print_decibels(FILE *f, double v)
+{
+    if (isnan(v))
+        fprintf(f, " %8s", "-");
+    else if (isinf(v) && v > 0)
+        fprintf(f, " %8s", "exact");
+    else
+        fprintf(f, " %8.1f", v);
+}
+
+static void print_head(FILE *f, const adj_comparison *c, int k)
+{
+    adj_config_result r = adj_comparison_result(c, k), ref = adj_comparison_result(c, 0);
+    put_text(f, "\n%s", adj_comparison_config(c, k)->name);
+    if (r.verdict != ADJ_VERDICT_PASS)
+        put_text(f, ": the whole graph: %s: %s\n", adj_verdict_name(r.verdict), r.reason);
+    else
+        fprintf(f,
+                ": %.3g ms a step, %.3g times the reference's speed; %d steps (%d on naive), %d "
+                "reorders, arena %.3g MB; twice the same bits: %s\n",
+                r.ms, r.ms > 0 ? ref.ms / r.ms : 0, r.steps, r.naive_steps, r.reorders,
+                1e-6 * (double)r.arena_bytes, r.repeats ? "yes" : "NO");
+    if (r.differs > 0)
+        fprintf(f,
+                "  %d results differ in bits from the run that keeps every node: fused or laid "
+                "out otherwise\n",
+                r.differs);
+}
+
+static void print_columns(FILE *f, int all)
+{
+    if (all)
+        fprintf(f, "  %-7s %-36s", "node", "op");
+    else
+        fprintf(f, "  %-36s %5s", "op", "nodes");
+    fprintf(f, " %9s %8s %8s %8s %8s %9s %8s %8s  %-8s %s\n", "err/bound", "max ulp", "max rel",
+            "SQNR dB", "in graph", "us", "GFLOP/s", "speed-up", "result", "implementation");
+}
+
+static void print_measures(FILE *f, const op_sum *s, const char *result)
+{
+    print_number(f, 9, s->worst);
+    print_number(f, 8, s->ulp);
+    print_number(f, 8, s->rel);
+    print_decibels(f, s->sqnr);
+    print_decibels(f, s->sqnr_propagated);
+    fprintf(f, " %9.1f", s->us);
+    print_number(f, 8, s->us > 0 ? 1e6 * s->gflop / s->us : NAN);
+    print_number(f, 8, s->us > 0 ? s->reference_us / s->us : NAN);
+    put_text(f, "  %-8s %s\n", result, s->crash != NULL ? s->crash : s->implementation);
+}
+
+static void print_ops(FILE *f, const adj_comparison *c, int k)
+{
+    op_sum s;
+    char result[24];
+    for (int i = 0; sum_op(c, k, i, &s); i++) {
+        snprintf(result, sizeof result, "pass");
+        if (s.failed > 0)
+            snprintf(result, sizeof result, "%d %s", s.failed, s.crash != NULL ? "CRASH" : "FAIL");
+        fprintf(f, "  %-36s %5d", s.op, s.nodes);
+        print_measures(f, &s, result);
+    }
+}
+
+static void print_rows(FILE *f, const adj_comparison *c, int k)
+{
+    for (int i = 0; i < adj_comparison_n_rows(c); i++) {
+        const adj_compare_row *row = adj_comparison_row(c, i);
+        const int crashed = row->verdict == ADJ_VERDICT_CRASH;
+        const op_sum s = {.implementation = row->implementation,
+                          .crash = crashed ? row->reason : NULL,
+                          .worst = fmax(row->isolated.worst, row->in_plan.worst),
+                          .ulp = row->isolated.max_ulp,
+                          .rel = row->isolated.max_rel,
+                          .sqnr = row->isolated.n > 0 ? row->isolated.sqnr : NAN,
+                          .sqnr_propagated = row->propagated.n > 0 ? row->propagated.sqnr : NAN,
+                          .us = row->us,
+                          .reference_us = row->reference_us,
+                          .gflop = 1e-6 * row->gflops * row->us};
+        if (row->config != k)
+            continue;
+        fprintf(f, "  %%%-6d %-36s", adj_node_id(row->node), adj_compare_row_name(row));
+        print_measures(f, &s, adj_verdict_name(row->verdict));
+    }
+}
+
+/* "[2, 0, 5, 1]" of element i */
+static void print_index(FILE *f, adj_shape shape, int64_t i)
+{
+    int64_t index[ADJ_MAX_RANK] = {0};
+    for (int64_t d = shape.rank - 1; d >= 0; d--) {
+        index[d] = i % shape.dim[d];
+        i /= shape.dim[d];
+    }
+    fprintf(f, "[");
+    for (int64_t d = 0; d < shape.rank; d++)
+        fprintf(f, "%s%lld", d > 0 ? ", " : "", (long long)index[d]);
+    fprintf(f, "]");
+}
+
+static void print_error(FILE *f, const adj_compare_row *row, const char *which, const adj_error *e)
+{
+    if (isnan(e->worst) && e->n == 0)
+        return;
+    if (e->at < 0) {
+        fprintf(f, "    %s: no difference in %lld values\n", which, (long long)e->n);
+        return;
+    }
+    fprintf(f, "    %s: %lld of %lld wrong, worst at ", which, (long long)e->wrong,
+            (long long)e->n);
+    print_index(f, row->type.shape, e->at);
+    fprintf(f, ": got %.9g, expected %.9g", isnan(e->got) ? NAN : e->got, e->expected);
+    if (!isnan(e->worst))
+        fprintf(f, " +- %.2g", e->bound);
+    if (e == &row->isolated)
+        fprintf(f, " (%s)", row->origin);
+    if (e->nan + e->inf > 0)
+        fprintf(f, "; %lld NaN, %lld Inf", (long long)e->nan, (long long)e->inf);
+    if (e->zeros > e->zeros_expected)
+        fprintf(f, "; %lld zeros where %lld belong", (long long)e->zeros,
+                (long long)e->zeros_expected);
+    fprintf(f, "\n");
+}
+
+static void print_failure(FILE *f, const adj_comparison *c, const adj_compare_row *row)
+{
+    const adj_node *n = row->node;
+    put_text(f, "  %s: %s %%%d %s", adj_comparison_config(c, row->config)->name,
+             adj_verdict_name(row->verdict), adj_node_id(n), adj_compare_row_name(row));
+    if (adj_node_name(n)[0] != '\0')
+        put_text(f, " \"%s\"", adj_node_name(n));
+    if (row->backend[0] != '\0')
+        fprintf(f, " (%s %s)", row->backend, row->implementation);
+    fprintf(f, ", to blame: %s\n", adj_blame_name(row->blame));
+    if (row->reason[0] != '\0')
+        put_text(f, "    %s\n", row->reason);
+    print_error(f, row, row->group[0] != '\0' ? "fused, alone" : "alone", &row->isolated);
+    print_error(f, row, "on its own operands in the graph", &row->in_plan);
+}
+
+static void print_failures(FILE *f, const adj_comparison *c)
+{
+    enum { MOST = 20 };
+    int n = 0;
+    for (int i = 0; i < adj_comparison_n_rows(c); i++) {
+        const adj_compare_row *row = adj_comparison_row(c, i);
+        if (row->verdict == ADJ_VERDICT_PASS)
+            continue;
+        if (n++ == 0)
+            fprintf(f, "\nfailed, the first divergence first:\n");
+        if (n <= MOST)
+            print_failure(f, c, row);
+    }
+    if (n > MOST)
+        fprintf(f, "  and %d more (--json or --csv has all)\n", n - MOST);
+}
+
+static void print_again(FILE *f, const adj_comparison *c, const write_opts *o)
+{
+    for (int k = 1; k < adj_comparison_n_configs(c); k++) {
+        const reproducer *r = &o->again[k];
+        if (r->line[0] == '\0')
+            continue;
+        put_text(f, "  %s", adj_comparison_config(c, k)->name);
+        if (r->row != NULL)
+            fprintf(f, ", %%%d %s", adj_node_id(r->row->node), adj_compare_row_name(r->row));
+        if (r->tried > 0)
+            fprintf(f, ", after %d trials", r->tried);
+        put_text(f, "\n    again: %s\n", r->line);
+    }
+}
+
+void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
+{
+    adj_config_result ref = adj_comparison_result(c, 0);
+    put_text(f, "%s\nreference %s: %.3g ms a step\n", o->what, adj_comparison_config(c, 0)->name,
+             ref.ms);
+    for (int k = 1; k < adj_comparison_n_configs(c); k++) {
+        print_head(f, c, k);
+        print_columns(f, o->all);
+        if (o->all)
+            print_rows(f, c, k);
+        else
+            print_ops(f, c, k);
+    }
+    print_failures(f, c);
+    print_again(f, c, o);
+    fprintf(f, "\n%d comparisons, %d failed", adj_comparison_n_rows(c), adj_comparison_n_failed(c));
+    if (adj_comparison_n_whole_failed(c) > 0)
+        fprintf(f, "; the whole graph fails under %d of %d configurations",
+                adj_comparison_n_whole_failed(c), adj_comparison_n_configs(c) - 1);
+    fprintf(f, "\n");
+}

@@ -1,0 +1,206 @@
+/* args.c - see args.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build.h"
+
+enum { LIST = 16, MOST_OPS = 256 };
+
+void op_args_options(op_args *a, option to[OP_OPTIONS])
+{
+    const option options[] = {
+        {"--op", "NAME", "one op of the registry", OPTION_TEXT, &a->op, 0, 0},
+        {"--in", "N,H,W,C", "its first operand's shape", OPTION_TEXT, &a->in, 0, 0},
+        {"--filter", "H,W,C,O", "its filter's (or second operand's) shape", OPTION_TEXT, &a->filter,
+         0, 0},
+        {"--data-format", "F", "NHWC (default) or NCHW", OPTION_TEXT, &a->data_format, 0, 0},
+        {"--padding", "P", "SAME (default), VALID or EXPLICIT", OPTION_TEXT, &a->padding, 0, 0},
+        {"--explicit-paddings", "LIST", "eight numbers", OPTION_TEXT, &a->explicit_paddings, 0, 0},
+        {"--strides", "LIST", "four numbers in data format order", OPTION_TEXT, &a->strides, 0, 0},
+        {"--dilations", "LIST", "four numbers", OPTION_TEXT, &a->dilations, 0, 0},
+        {"--ksize", "LIST", "four numbers", OPTION_TEXT, &a->ksize, 0, 0},
+        {"--dtype", "TYPE", "f32 (default), f64, f16 or bf16", OPTION_TEXT, &a->dtype, 0, 0},
+        {"--attr", "LIST", "its other attributes, in the order of the C function's parameters",
+         OPTION_TEXT, &a->attr, 0, 0},
+    };
+    memcpy(to, options, sizeof options);
+}
+
+int op_args_print(const op_args *args, char *line, size_t size)
+{
+    op_args a = *args;
+    option options[OP_OPTIONS];
+    size_t used = 0;
+    op_args_options(&a, options);
+    for (int i = 0; i < OP_OPTIONS; i++) {
+        const char *value = *(const char **)options[i].to;
+        if (value != NULL && used < size)
+            used += (size_t)snprintf(line + used, size - used, "%s%s %s", used > 0 ? " " : "",
+                                     options[i].name, value);
+    }
+    return used > 0 && used < size;
+}
+
+typedef struct {
+    int n;
+    int64_t number[LIST];
+} list;
+
+/* "1,8,9,9". 0 and a sentence on anything else. */
+static int read_list(const char *option, const char *text, list *l, char *message, size_t size)
+{
+    *l = (list){0};
+    for (const char *p = text; p != NULL;) {
+        char *end;
+        errno = 0;
+        long long v = strtoll(p, &end, 10);
+        if (end == p || errno != 0 || l->n == LIST || (*end != ',' && *end != '\0')) {
+            snprintf(message, size, "%s: not a list of whole numbers such as 1,2,2,1 (got \"%s\")",
+                     option, text);
+            return 0;
+        }
+        l->number[l->n++] = v;
+        p = *end == ',' ? end + 1 : NULL;
+    }
+    return 1;
+}
+
+static int read_shape(const char *option, const char *text, adj_shape *shape, char *message,
+                      size_t size)
+{
+    list l;
+    *shape = (adj_shape){0};
+    if (strcmp(text, "scalar") == 0)
+        return 1;
+    if (!read_list(option, text, &l, message, size))
+        return 0;
+    if (adj_shape_from_list(l.n, l.number, shape) == ADJ_OK && adj_shape_elems(*shape) >= 0)
+        return 1;
+    snprintf(
+        message, size,
+        "%s: no shape (got \"%s\", expected at most %d sizes, none negative, whose product fits "
+        "64 bits)",
+        option, text, ADJ_MAX_RANK);
+    return 0;
+}
+
+int dtype_from_name(const char *name, adj_dtype *dtype)
+{
+    for (int i = ADJ_F32; i <= ADJ_BF16; i++)
+        if (strcmp(name, adj_dtype_name((adj_dtype)i)) == 0) {
+            *dtype = (adj_dtype)i;
+            return 1;
+        }
+    return 0;
+}
+
+/* "0.9,1e-4", "f64". */
+static int read_attr(const char *text, op_case *c, char *message, size_t size)
+{
+    for (const char *p = text; p != NULL;) {
+        char word[40];
+        size_t n = strcspn(p, ",");
+        adj_dtype dtype;
+        int fits = n > 0 && n < sizeof word;
+        snprintf(word, sizeof word, "%.*s", fits ? (int)n : 0, p);
+        char *end = word;
+        double v = strtod(word, &end);
+        int is_number = fits && end == word + n && isfinite(v);
+        if (fits && dtype_from_name(word, &dtype)) {
+            v = (double)dtype;
+            is_number = 1;
+        }
+        if (!is_number || c->n_attr == ATTRS) {
+            snprintf(message, size, "--attr: not a list of at most %d numbers (got \"%.100s\")",
+                     ATTRS, text);
+            return 0;
+        }
+        c->attr[c->n_attr++] = v;
+        p = p[n] == ',' ? p + n + 1 : NULL;
+    }
+    return 1;
+}
+
+static const op_builder *find_builder(const char *name, char *message, size_t size)
+{
+    const char *names[MOST_OPS];
+    int n = 0;
+    for (const op_builder *b; n < MOST_OPS && (b = op_builder_at(n)) != NULL; n++) {
+        if (strcmp(b->name, name) == 0)
+            return b;
+        names[n] = b->name;
+    }
+    const char *nearest = nearest_name(name, names, n, sizeof names[0]);
+    if (nearest != NULL)
+        snprintf(message, size, "unknown op %.100s (did you mean %s?)", name, nearest);
+    else
+        snprintf(message, size, "unknown op %.100s", name);
+    return NULL;
+}
+
+static int read_case(const op_args *args, op_case *c, list lists[4], char *message, size_t size)
+{
+    const struct {
+        const char *option, *text;
+        int *n;
+        const int64_t **to;
+    } attrs[] = {
+        {"--ksize", args->ksize, &c->lists.n_ksize, &c->lists.ksize},
+        {"--strides", args->strides, &c->lists.n_strides, &c->lists.strides},
+        {"--dilations", args->dilations, &c->lists.n_dilations, &c->lists.dilations},
+        {"--explicit-paddings", args->explicit_paddings, &c->lists.n_explicit_paddings,
+         &c->lists.explicit_paddings},
+    };
+    for (int i = 0; i < 4; i++) {
+        if (!read_list(attrs[i].option, attrs[i].text, &lists[i], message, size))
+            return 0;
+        *attrs[i].n = lists[i].n;
+        *attrs[i].to = lists[i].n > 0 ? lists[i].number : NULL;
+    }
+    c->lists.padding = args->padding != NULL ? args->padding : "SAME";
+    c->lists.data_format = args->data_format;
+    c->format = ADJ_NHWC;
+    if (args->data_format != NULL && strcmp(args->data_format, "NCHW") == 0)
+        c->format = ADJ_NCHW;
+    else if (args->data_format != NULL && strcmp(args->data_format, "NHWC") != 0)
+        return snprintf(message, size, "--data-format: got \"%s\", expected NHWC or NCHW",
+                        args->data_format),
+               0;
+    if (args->dtype != NULL && !dtype_from_name(args->dtype, &c->dtype))
+        return snprintf(message, size, "--dtype: got \"%s\", expected f32, f64, f16 or bf16",
+                        args->dtype),
+               0;
+    c->has_filter = args->filter != NULL;
+    if (c->has_filter && !read_shape("--filter", args->filter, &c->filter, message, size))
+        return 0;
+    if (!read_attr(args->attr, c, message, size))
+        return 0;
+    const char *usual = c->format == ADJ_NCHW ? "2,3,8,8" : "2,8,8,3";
+    return read_shape("--in", args->in != NULL ? args->in : usual, &c->in, message, size);
+}
+
+adj_node *op_args_build(const op_args *args, adj_graph *g, char *message, size_t size)
+{
+    op_case c = {.g = g, .dtype = ADJ_F32};
+    list lists[4];
+    const op_builder *b = find_builder(args->op, message, size);
+    if (b == NULL || !read_case(args, &c, lists, message, size))
+        return NULL;
+    adj_node *n = b->build(&c);
+    if (n != NULL && c.n_attr > c.used_attrs)
+        snprintf(c.message, sizeof c.message, "--attr: %s has %d such attributes (got %d)", b->name,
+                 c.used_attrs, c.n_attr);
+    if (n != NULL && c.has_filter && !c.used_filter)
+        snprintf(c.message, sizeof c.message, "--filter: %s takes no second shape", b->name);
+    if (c.message[0] != '\0')
+        n = NULL;
+    if (n == NULL)
+        snprintf(message, size, "%s",
+                 c.message[0] != '\0'            ? c.message
+                 : adj_graph_status(g) != ADJ_OK ? adj_graph_message(g)
+                                                 : "out of memory");
+    return n;
+}

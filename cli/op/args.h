@@ -1,0 +1,49 @@
+/* args.h - one op of the registry, named on a command line with its shapes and attributes.
+ *
+ *   --op conv2d --in 1,8,9,9 --filter 3,3,8,2 --data-format NCHW --padding SAME --strides 1,1,2,2
+ *   --op reduce_max --in 2,8,8,3 --attr 1,2,0
+ *
+ * Every op can be named. Operands that the line does not describe follow from --in. */
+#ifndef CLI_OP_ARGS_H
+#define CLI_OP_ARGS_H
+
+#include "adjoint.h"
+#include "cli/command.h"
+
+enum { OP_OPTIONS = 11, OP_LINE = 1024, ATTRS = 16 };
+
+/* As they were written; NULL: absent. */
+typedef struct {
+    const char *op;
+    const char *in, *filter; /* the first two operands' shapes: "2,8,8,3", "scalar" */
+    const char *data_format, *padding, *explicit_paddings, *strides, *dilations, *ksize, *dtype;
+    /* All other attributes: numbers and types in the order of the builder's parameters
+     * (adjoint.h). */
+    const char *attr;
+} op_args;
+
+/* The options that op_args is read from. */
+void op_args_options(op_args *args, option to[OP_OPTIONS]);
+/* "--op conv2d --in 1,5,5,2"; 0: it does not fit. */
+int op_args_print(const op_args *args, char *line, size_t size);
+
+/* What the functions of build.h are given. */
+typedef struct {
+    adj_graph *g;
+    adj_dtype dtype;
+    adj_shape in, filter;
+    int has_filter, used_filter; /* given; asked for */
+    adj_format format;
+    adj_attr_lists lists;
+    int n_attr, used_attrs; /* given; asked for */
+    double attr[ATTRS];
+    char message[256]; /* of attributes that are wrong */
+    int n;             /* operands made */
+} op_case;
+
+/* Adds the op to the graph. NULL, and a sentence in message, on anything impossible. */
+adj_node *op_args_build(const op_args *args, adj_graph *g, char *message, size_t size);
+/* "f32", ...; 0 if there is no such type. */
+int dtype_from_name(const char *name, adj_dtype *dtype);
+
+#endif

@@ -1,0 +1,34 @@
+/* graph.h - what adjoint compare compares: a training step of a model, or one
+ * op with its gradients. */
+#ifndef CLI_COMPARE_GRAPH_H
+#define CLI_COMPARE_GRAPH_H
+
+#include "adjoint_check.h"
+#include "adjoint_nn.h"
+#include "args.h"
+
+enum { MOST_ROOTS = 65 };
+
+typedef struct {
+    const char *model; /* NULL: the op */
+    op_args op;
+    int64_t node;                 /* of the model: no more than this one needs; negative: all */
+    int64_t batch, height, width; /* 0: the model's */
+} compared_opts;
+
+typedef struct {
+    adj_graph *graph;
+    int n_root;
+    adj_node *root[MOST_ROOTS]; /* the loss; or the op's result and gradients */
+    adj_node *labels;           /* NULL: none */
+    adj_updates *updates;       /* with momentum: gradients, new velocities and parameters */
+    int32_t *label;
+    int usage; /* the failure is the caller's */
+    char message[512];
+} compared;
+
+/* c is to be freed in every case; on failure its message says why. */
+adj_status compared_open(compared *c, const compared_opts *o);
+void compared_close(compared *c);
+
+#endif

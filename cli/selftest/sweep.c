@@ -1,0 +1,368 @@
+/* sweep.c - see sweep.h. The number of a case is read as digits of mixed radix, one for each
+ * property. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "sweep.h"
+
+enum { MOST_VALUES = 16, MOST_WORK = 45 * 1000 * 1000 /* multiplications, for larger sizes */ };
+
+/* In the order of sweep_property. */
+static const struct {
+    const char *name;
+    const char *value[MOST_VALUES + 1];
+} properties[N_PROPERTY] = {
+    {"direction", {"forward", "backward_data", "backward_weights"}},
+    {"dtype", {"f32", "bf16", "f16"}},
+    {"format", {"NHWC", "NCHW"}},
+    {"variant", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"}},
+    {"padding", {"VALID", "SAME", "EXPLICIT"}},
+    {"kernel", {"1", "3", "5", "7"}},
+    {"stride", {"1", "2", "3"}},
+    {"dilation", {"1", "2"}},
+    {"channels",
+     {"1", "2", "3", "4", "7", "8", "9", "12", "15", "16", "17", "24", "31", "32", "33", "64"}},
+    {"size", {"15", "36", "64", "7", "6"}},
+};
+
+/* Dense with so many output channels; depthwise with a multiplier; grouped; a pool. */
+static const struct {
+    int64_t oc, multiplier, groups;
+    int pool;
+} variants[] = {{3, 0, 1, 0},  {8, 0, 1, 0}, {16, 0, 1, 0}, {17, 0, 1, 0},
+                {64, 0, 1, 0}, {0, 1, 0, 0}, {0, 2, 0, 0},  {0, 3, 0, 0},
+                {8, 0, 2, 0},  {5, 0, 4, 0}, {0, 1, 0, 1}};
+enum { DENSE = 0x31f, DEPTHWISE = 0x0e0, POOL = 0x400 }; /* masks of them */
+
+/* Heights and widths by the values of SIZE. Some faults need wide images; some an image that a
+ * stride steps over at once (7 x 1), or 30 pixels (6 x 5). */
+static const int64_t heights[] = {15, 36, 64, 7, 6}, widths[] = {14, 36, 64, 1, 5};
+enum { N_SIZE = 5, N_LARGE = 3 }; /* the first ones grow */
+
+static const struct {
+    const char *op;
+    sweep_direction direction;
+    unsigned variants;
+} ops[] = {
+    {"conv2d", FORWARD, DENSE},
+    {"conv2d_backprop_input", BACKWARD_DATA, DENSE},
+    {"conv2d_backprop_filter", BACKWARD_WEIGHTS, DENSE},
+    {"depthwise_conv2d_native", FORWARD, DEPTHWISE},
+    {"depthwise_conv2d_native_backprop_input", BACKWARD_DATA, DEPTHWISE},
+    {"depthwise_conv2d_native_backprop_filter", BACKWARD_WEIGHTS, DEPTHWISE},
+    {"avg_pool", FORWARD, POOL},
+    {"avg_pool_grad", BACKWARD_DATA, POOL},
+};
+enum { N_OP = sizeof ops / sizeof *ops };
+
+/* ---- parts of the sweep ---- */
+
+static int values_of(int property)
+{
+    int n = 0;
+    while (properties[property].value[n] != NULL)
+        n++;
+    return n;
+}
+
+sweep sweep_all(void)
+{
+    sweep s;
+    for (int p = 0; p < N_PROPERTY; p++)
+        s.mask[p] = (1U << values_of(p)) - 1;
+    return s;
+}
+
+int sweep_keep(sweep *s, sweep_property property, const char *list, char *message, size_t size)
+{
+    unsigned mask = 0;
+    for (const char *p = list;; p++) {
+        size_t length = strcspn(p, ",");
+        int i = 0, n = values_of(property);
+        while (i < n && (strncmp(p, properties[property].value[i], length) != 0 ||
+                         properties[property].value[i][length] != '\0'))
+            i++;
+        if (i == n) {
+            int used = snprintf(message, size, "is not in the sweep (got %.*s, expected some of",
+                                (int)(length < 40 ? length : 40), p);
+            for (i = 0; i < n; i++)
+                used += snprintf(message + used, size - (size_t)used, " %s%s",
+                                 properties[property].value[i], i + 1 < n ? "" : ")");
+            return 0;
+        }
+        mask |= 1U << i;
+        p += length;
+        if (*p == '\0')
+            break;
+    }
+    s->mask[property] &= mask;
+    return 1;
+}
+
+int sweep_keep_op(sweep *s, const char *op, char *message, size_t size)
+{
+    for (int i = 0; i < N_OP; i++)
+        if (strcmp(op, ops[i].op) == 0) {
+            s->mask[DIRECTION] &= 1U << ops[i].direction;
+            s->mask[VARIANT] &= ops[i].variants;
+            return 1;
+        }
+    const char *nearest = nearest_name(op, &ops[0].op, N_OP, sizeof *ops);
+    snprintf(message, size, "%.60s is no op of the sweep (did you mean %s?)", op,
+             nearest != NULL ? nearest : ops[0].op);
+    return 0;
+}
+
+void sweep_write(const sweep *s, char text[SWEEP_TEXT])
+{
+    int used = 0;
+    for (int p = 0; p < N_PROPERTY; p++)
+        used +=
+            snprintf(text + used, SWEEP_TEXT - (size_t)used, "%s%x", p > 0 ? "," : "", s->mask[p]);
+}
+
+int sweep_read(sweep *s, const char *text)
+{
+    const sweep all = sweep_all();
+    for (int p = 0; p < N_PROPERTY; p++) {
+        char *end;
+        unsigned long mask = strtoul(text, &end, 16);
+        if (end == text || mask == 0 || mask > all.mask[p] ||
+            *end != (p + 1 < N_PROPERTY ? ',' : '\0'))
+            return 0;
+        s->mask[p] = (unsigned)mask;
+        text = end + 1;
+    }
+    return 1;
+}
+
+/* ---- cases ---- */
+
+int64_t sweep_size(const sweep *s)
+{
+    int64_t n = 1;
+    for (int p = 0; p < N_PROPERTY; p++)
+        n *= __builtin_popcount(s->mask[p]);
+    return n;
+}
+
+/* A permutation of 0 .. n-1: a Feistel network over the next power of 4, walked until it is below
+ * n. */
+static int64_t shuffled(int64_t i, int64_t n)
+{
+    int half = 1;
+    while (INT64_C(1) << 2 * half < n)
+        half++;
+    uint32_t mask = (UINT32_C(1) << half) - 1;
+    do {
+        uint32_t left = (uint32_t)(i >> half), right = (uint32_t)i & mask;
+        for (uint32_t round = 1; round <= 6; round++) {
+            uint32_t mixed = (right + round) * UINT32_C(0x9e3779b1);
+            mixed = (mixed ^ mixed >> 15) * UINT32_C(0x85ebca77);
+            uint32_t next = left ^ ((mixed ^ mixed >> 13) & mask);
+            left = right;
+            right = next;
+        }
+        i = (int64_t)left << half | right;
+    } while (i >= n);
+    return i;
+}
+
+/* The place of the mask's i-th bit. */
+static int place_of(unsigned mask, int64_t i)
+{
+    while (i-- > 0)
+        mask &= mask - 1;
+    return __builtin_ctz(mask);
+}
+
+/* The size chosen, or the largest below it that naive computes in reasonable time. */
+static void set_size(sweep_case *c, int chosen)
+{
+    int64_t each = c->k * c->k * (c->ic / c->groups) * c->oc / (c->stride * c->stride);
+    int i = chosen < N_LARGE ? 0 : chosen;
+    c->n = 2;
+    while (i < chosen && c->n * heights[i + 1] * widths[i + 1] * each <= MOST_WORK)
+        i++;
+    c->h = heights[i];
+    c->w = widths[i];
+}
+
+static void set_attributes(sweep_case *c, adj_padding padding, adj_format format)
+{
+    int h = format == ADJ_NHWC ? 1 : 2;
+    for (int d = 0; d < 4; d++)
+        c->conv.stride[d] = c->conv.dilation[d] = 1;
+    c->conv.stride[h] = c->conv.stride[h + 1] = c->stride;
+    c->conv.dilation[h] = c->conv.dilation[h + 1] = c->dilation;
+    c->conv.padding = padding;
+    c->conv.format = format;
+    if (padding == ADJ_EXPLICIT) {
+        c->conv.pad[h][0] = 1;
+        c->conv.pad[h + 1][1] = 1;
+    }
+}
+
+static int64_t number(sweep_property p, const int at[N_PROPERTY])
+{
+    return strtol(properties[p].value[at[p]], NULL, 10);
+}
+
+sweep_case sweep_at(const sweep *s, int64_t i)
+{
+    static const adj_padding paddings[] = {ADJ_VALID, ADJ_SAME, ADJ_EXPLICIT};
+    sweep_case c = {0};
+    int at[N_PROPERTY];
+    i = shuffled(i, sweep_size(s));
+    for (int p = 0; p < N_PROPERTY; p++) {
+        int64_t radix = __builtin_popcount(s->mask[p]);
+        at[p] = place_of(s->mask[p], i % radix);
+        i /= radix;
+    }
+    int v = at[VARIANT];
+    c.direction = (sweep_direction)at[DIRECTION];
+    c.dtype = (const adj_dtype[]){ADJ_F32, ADJ_BF16, ADJ_F16}[at[DTYPE]];
+    c.pool = variants[v].pool;
+    c.k = number(KERNEL, at);
+    c.stride = number(STRIDE, at);
+    c.dilation = number(DILATION, at);
+    c.ic = number(CHANNELS, at);
+    c.depthwise = variants[v].multiplier > 0;
+    c.groups = c.depthwise ? c.ic : variants[v].groups;
+    c.oc = c.depthwise ? c.ic * variants[v].multiplier : variants[v].oc * c.groups;
+    if (!c.depthwise)
+        c.ic *= c.groups;
+    set_size(&c, at[SIZE]);
+    set_attributes(&c, paddings[at[PADDING]], at[FORMAT] == 0 ? ADJ_NHWC : ADJ_NCHW);
+    return c;
+}
+
+static adj_shape image(const sweep_case *c, int64_t channel)
+{
+    if (c->conv.format == ADJ_NHWC)
+        return (adj_shape){4, {c->n, c->h, c->w, channel}};
+    return (adj_shape){4, {c->n, channel, c->h, c->w}};
+}
+
+/* avg_pool in each channel, or its gradient. */
+static adj_node *pool_node(adj_graph *g, const sweep_case *c)
+{
+    int h = c->conv.format == ADJ_NHWC ? 1 : 2;
+    adj_pool p = {.padding = c->conv.padding, .format = c->conv.format};
+    for (int d = 0; d < 4; d++) {
+        p.ksize[d] = d == h || d == h + 1 ? c->k : 1;
+        p.stride[d] = c->conv.stride[d];
+        memcpy(p.pad[d], c->conv.pad[d], sizeof p.pad[d]);
+    }
+    if (c->direction == BACKWARD_WEIGHTS || c->dilation > 1)
+        return NULL;
+    adj_shape in = image(c, c->ic);
+    adj_node *y = adj_avg_pool(adj_input(g, "x", c->dtype, in), &p);
+    if (y == NULL || c->direction == FORWARD)
+        return y;
+    return adj_avg_pool_grad(in, adj_input(g, "dy", c->dtype, adj_node_type(y).shape), &p);
+}
+
+adj_node *sweep_node(adj_graph *g, const sweep_case *c)
+{
+    if (c->pool)
+        return pool_node(g, c);
+    adj_shape filter = {4, {c->k, c->k, c->ic / c->groups, c->oc}};
+    if (c->depthwise)
+        filter = (adj_shape){4, {c->k, c->k, c->ic, c->oc / c->ic}};
+    adj_shape in = image(c, c->ic);
+    adj_node *x = adj_input(g, "x", c->dtype, in);
+    adj_node *w = adj_input(g, "w", c->dtype, filter);
+    adj_node *y =
+        c->depthwise ? adj_depthwise_conv2d_native(x, w, &c->conv) : adj_conv2d(x, w, &c->conv);
+    if (y == NULL || c->direction == FORWARD)
+        return y;
+    adj_node *dy = adj_input(g, "dy", c->dtype, adj_node_type(y).shape);
+    if (c->direction == BACKWARD_DATA)
+        return c->depthwise ? adj_depthwise_conv2d_native_backprop_input(in, w, dy, &c->conv)
+                            : adj_conv2d_backprop_input(in, w, dy, &c->conv);
+    return c->depthwise ? adj_depthwise_conv2d_native_backprop_filter(x, filter, dy, &c->conv)
+                        : adj_conv2d_backprop_filter(x, filter, dy, &c->conv);
+}
+
+/* ---- rows ---- */
+
+typedef struct {
+    int64_t least, most; /* most 0: no end */
+} range;
+
+/* The numbers between v's neighbours in the list, which are tried themselves. */
+static range around(int64_t v, const int64_t *list, int n)
+{
+    range r = {1, 0};
+    for (int i = 0; i < n; i++) {
+        if (list[i] < v)
+            r.least = list[i] + 1;
+        if (list[i] > v && r.most == 0)
+            r.most = list[i] - 1;
+    }
+    return r;
+}
+
+static range around_value(int64_t v, sweep_property p)
+{
+    int64_t list[MOST_VALUES];
+    int n = values_of(p);
+    for (int i = 0; i < n; i++)
+        list[i] = strtol(properties[p].value[i], NULL, 10);
+    return around(v, list, n);
+}
+
+static int put_range(char *text, size_t size, const char *key, range r)
+{
+    int used = snprintf(text, size, "%s=%lld", key, (long long)r.least);
+    if (r.most == 0)
+        used += snprintf(text + used, size - (size_t)used, "..");
+    else if (r.most != r.least)
+        used += snprintf(text + used, size - (size_t)used, "..%lld", (long long)r.most);
+    return used;
+}
+
+/* A user's convolution is hardly ever one that was tried, so a row holds for a class: all that the
+ * implementation's code is chosen and unrolled by (channels of a group, groups, kernel, stride,
+ * dilation), each up to the next value that the sweep tries and judges itself. It leaves out image
+ * size, batch, padding and layout: the same code runs for them, and whether an overrun or a read of
+ * what was not written shows depends on them, and on luck. What is lost is little: this very
+ * implementation for this class, not the others in oneDNN's list.
+ * 1x1 kernels are code of their own, to which dilation means nothing. */
+void sweep_row(const sweep_case *c, const char *implementation, char *text, size_t size)
+{
+    static const char *const directions[] = {"forward", "backward_data", "backward_weights"};
+    static const char *const pools[] = {"avg_pool", "avg_pool_backward"};
+    static const int64_t outs[] = {3, 5, 8, 16, 17, 64}, multipliers[] = {1, 2, 3};
+    static const int64_t groups[] = {1, 2, 4};
+    range one = {1, 1}, kernel = c->k == 1 ? one : around_value(c->k, KERNEL);
+    range channels = around_value(c->ic / c->groups, CHANNELS);
+    range stride = around_value(c->stride, STRIDE), dilation = around_value(c->dilation, DILATION);
+    const struct {
+        const char *key;
+        range r;
+    } parts[] = {
+        {"groups", c->depthwise ? around_value(c->groups, CHANNELS) : around(c->groups, groups, 3)},
+        {"gic", c->depthwise ? one : channels},
+        {"goc", c->depthwise ? around(c->oc / c->groups, multipliers, 3)
+                             : around(c->oc / c->groups, outs, 6)},
+        {"kh", kernel},
+        {"kw", kernel},
+        {"sh", stride},
+        {"sw", stride},
+        {"dh", dilation},
+        {"dw", dilation},
+    };
+    int n = (int)(sizeof parts / sizeof *parts) - (c->k == 1 ? 2 : 0);
+    int used =
+        snprintf(text, size, "%s %s %s ", c->pool ? pools[c->direction] : directions[c->direction],
+                 adj_dtype_name(c->dtype), implementation);
+    for (int i = 0; i < n; i++) {
+        if (i > 0)
+            used += snprintf(text + used, size - (size_t)used, ",");
+        used += put_range(text + used, size - (size_t)used, parts[i].key, parts[i].r);
+    }
+}

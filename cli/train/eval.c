@@ -1,0 +1,76 @@
+/* eval.c - adjoint eval: reads weights and prints the test accuracy. */
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "data.h"
+#include "network.h"
+#include "cli/printable.h"
+
+typedef struct {
+    const char *weights, *model, *data, *backend;
+    int64_t threads;
+} eval_opts;
+
+static int parse(eval_opts *o, int argc, char **argv)
+{
+    const option options[] = {
+        {"--weights", "FILE", "a safetensors file written by train --out", OPTION_TEXT, &o->weights,
+         0, 0},
+        {"--model", "NAME", "default: what the file says", OPTION_TEXT, &o->model, 0, 0},
+        {"--data", "DIR", "MNIST's files; default: the drawn digits", OPTION_TEXT, &o->data, 0, 0},
+        {"--backend", "NAME", "onednn (default) or naive", OPTION_TEXT, &o->backend, 0, 0},
+        {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, 1024},
+    };
+    const usage u = {"eval", "Prints the test accuracy of weights in a file.",
+                     sizeof options / sizeof options[0], options};
+    int status = parse_options(&u, argc, argv);
+    if (status == CONTINUE && o->weights == NULL)
+        return complain("eval", EXIT_USAGE, "--weights FILE is missing");
+    return status;
+}
+
+static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_dataset *test)
+{
+    const char *model = o->model != NULL ? o->model : adj_tensors_metadata(weights, "model");
+    network_opts options = {.model = model != NULL ? model : "lenet",
+                            .batch = test->n < EVAL_BATCH ? test->n : EVAL_BATCH,
+                            .classes = test->classes,
+                            .threads = o->threads,
+                            .backend = o->backend};
+    network n;
+    tally t;
+    char message[ADJ_MESSAGE];
+
+    int status = EXIT_OK;
+    if (network_open(&n, &options) != ADJ_OK)
+        status = complain("eval", n.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s", n.message);
+    else if (adj_weights_set(n.exec, weights, message, sizeof message) != ADJ_OK)
+        status = complain("eval", EXIT_FAILED, "%s: %s", o->weights, message);
+    else if (network_evaluate(&n, test, &t) != ADJ_OK)
+        status = complain("eval", EXIT_FAILED, "%s", n.message);
+    else
+        say("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)", options.model,
+            data_name(o->data), mean_loss(t), accuracy(t), (long long)t.right, (long long)t.count);
+    network_close(&n);
+    return status;
+}
+
+int command_eval(int argc, char **argv)
+{
+    eval_opts o = {0};
+    int status = parse(&o, argc, argv);
+    if (status != CONTINUE)
+        return status;
+
+    adj_tensors *weights = NULL;
+    adj_dataset *test = NULL;
+    if (adj_tensors_read(o.weights, &weights) != ADJ_OK)
+        status = complain("eval", EXIT_FAILED, "%s", adj_tensors_message(weights));
+    if (status == CONTINUE)
+        status = open_data("eval", o.data, ADJ_TEST, &test);
+    if (status == CONTINUE)
+        status = evaluate(&o, weights, test);
+    adj_dataset_free(test);
+    adj_tensors_free(weights);
+    return status;
+}

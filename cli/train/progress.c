@@ -1,0 +1,65 @@
+/* progress.c - see progress.h. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "progress.h"
+
+enum { BAR = 16, LINE = 200 };
+
+progress progress_start(int64_t epochs, int64_t steps, int64_t batch)
+{
+    double now = seconds_now();
+    return (progress){.terminal = isatty(STDOUT_FILENO),
+                      .epochs = epochs,
+                      .steps = steps,
+                      .batch = batch,
+                      .started = now,
+                      .shown = now};
+}
+
+/* Columns of the terminal, 80 if it does not tell. */
+static size_t width(void)
+{
+    struct winsize w;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+void progress_step(progress *p, int64_t epoch, int64_t step, tally t)
+{
+    double now = seconds_now();
+    if (step == p->from)
+        p->epoch_started = now;
+    if (step == p->from || now - p->shown < (p->terminal ? 0.1 : 10))
+        return;
+    p->shown = now;
+
+    double each =
+        (now - p->epoch_started) / (double)(step - p->from); /* seconds; without the tests */
+    int64_t left = (int64_t)(each * (double)((p->epochs - epoch) * p->steps - step - 1));
+    int full = (int)((step + 1) * BAR / p->steps);
+    char line[LINE], bar[BAR + 1];
+    memset(bar, '#', (size_t)full);
+    memset(bar + full, '.', (size_t)(BAR - full));
+    bar[BAR] = '\0';
+    snprintf(line, sizeof line,
+             "%lld/%lld %s loss %.4f  accuracy %.2f %%  %.0f images/s  %lld:%02lld left",
+             (long long)epoch + 1, (long long)p->epochs, bar, mean_loss(t), accuracy(t),
+             (double)p->batch / each, (long long)(left / 60), (long long)(left % 60));
+    if (p->terminal) {
+        size_t columns = width(); /* a longer line would wrap, and \r not lead back */
+        if (columns - 1 < sizeof line)
+            line[columns - 1] = '\0';
+        printf("\r\033[K%s", line);
+    } else
+        printf("%s\n", line);
+    fflush(stdout);
+}
+
+void progress_clear(const progress *p)
+{
+    if (p->terminal)
+        printf("\r\033[K");
+}

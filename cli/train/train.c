@@ -1,0 +1,371 @@
+/* train.c - adjoint train: trains a model, tests it after each epoch, writes weights and a log.
+ *
+ * Two networks with the same parameter names: one for training steps, one for evaluation, which
+ * gets the parameters by name before it is used or saved. Ctrl-C, SIGTERM and SIGHUP are noticed
+ * between two steps. What a step does depends on the settings, the position and the parameters
+ * alone; so a run that goes on from a checkpoint does what the other would have done. */
+#include <errno.h>
+#include <math.h>
+#include <omp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint.h"
+#include "cli/command.h"
+#include "data.h"
+#include "log.h"
+#include "network.h"
+#include "cli/output.h"
+#include "cli/printable.h"
+#include "progress.h"
+#include "train.h"
+#include "cli/utf8.h"
+
+typedef struct {
+    const train_opts *o;
+    adj_dataset *train, *test;
+    network trained, tested;
+    adj_optimiser_opts optimiser;
+    adj_schedule schedule;
+    int64_t steps; /* of one epoch */
+    int64_t *order;
+    uint64_t data_sum; /* for checkpoints */
+    position at;
+    progress shown;
+    FILE *log;
+    int file_failed; /* the run ended because a file could not be written: the weights are right */
+    char unsaved[ADJ_MESSAGE]; /* why the checkpoint could not */
+} training;
+
+/* Only the signal handler writes it. */
+static volatile sig_atomic_t interrupted;
+
+static void note_interrupt(int number) { interrupted = number; }
+
+/* The first one stops after the step, the second at once. Under nohup SIGHUP stays ignored. */
+static void catch_interrupts(void)
+{
+    struct sigaction a = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    struct sigaction before;
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &a, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* writing beyond a limit fails, as on a full disk */
+}
+
+static int unknown_optimizer(const char *name)
+{
+    const char *names[16];
+    int n = 0;
+    while (n < 16 && (names[n] = adj_optimiser_name(n)) != NULL)
+        n++;
+    const char *nearest = nearest_name(name, names, n, sizeof names[0]);
+    return complain("train", EXIT_USAGE, "unknown optimizer %s (did you mean %s?)", name,
+                    nearest != NULL ? nearest : names[0]);
+}
+
+/* A long run should not fail at its end for a wrong name. */
+static int check_files(const train_opts *o)
+{
+    const output_file files[] = {{"--out", o->out, OUTPUT_REPLACED},
+                                 {"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
+                                 {"--tune-file", o->tune_file, OUTPUT_REPLACED},
+                                 {"--log", o->log, OUTPUT_IN_PLACE}};
+    return check_outputs("train", sizeof files / sizeof files[0], files);
+}
+
+static void print_note(const network *n)
+{
+    if (adj_exec_note(n->exec)[0] != '\0')
+        complain("train", EXIT_OK, "%s", adj_exec_note(n->exec));
+}
+
+static int open_networks(training *t)
+{
+    const train_opts *o = t->o;
+    network_opts options = {.model = o->model,
+                            .batch = o->batch,
+                            .classes = t->train->classes,
+                            .seed = o->seed,
+                            .threads = o->threads,
+                            .backend = o->backend,
+                            .math = strcmp(o->math, "fast") == 0 ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
+                            .tune = (int)o->tune,
+                            .tune_file = o->tune_file,
+                            .recompute = (int)o->recompute,
+                            .optimiser = &t->optimiser};
+
+    precision_from_word(o->precision, &options.precision);
+    if (network_open(&t->trained, &options) != ADJ_OK)
+        return complain("train", t->trained.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
+                        t->trained.message);
+    print_note(&t->trained);
+    options.optimiser = NULL;
+    options.batch = t->test->n < EVAL_BATCH ? t->test->n : EVAL_BATCH;
+    if (network_open(&t->tested, &options) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "%s", t->tested.message);
+    print_note(&t->tested);
+    return CONTINUE;
+}
+
+static int start(training *t)
+{
+    const train_opts *o = t->o;
+
+    if (adj_optimiser_from_name(o->optimizer, &t->optimiser) != ADJ_OK)
+        return unknown_optimizer(o->optimizer);
+    int status = check_files(o);
+    if (status == CONTINUE)
+        status = open_data("train", o->data, ADJ_TRAIN, &t->train);
+    if (status == CONTINUE)
+        status = open_data("train", o->data, ADJ_TEST, &t->test);
+    if (status == CONTINUE)
+        status = open_networks(t);
+    if (status != CONTINUE)
+        return status;
+    if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
+        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
+    t->order = calloc((size_t)t->train->n, sizeof *t->order);
+    if (t->order == NULL)
+        return complain("train", EXIT_FAILED, "out of memory");
+
+    t->steps = (t->train->n + o->batch - 1) / o->batch;
+    t->schedule =
+        (adj_schedule){.kind = ADJ_SCHEDULE_COSINE, .base = o->lr, .total = o->epochs * t->steps};
+    if (o->checkpoint != NULL)
+        t->data_sum = data_checksum(t->train);
+    return CONTINUE;
+}
+
+static checkpoint_of about(const training *t)
+{
+    return (checkpoint_of){t->o, t->train, t->data_sum, t->steps, t->order};
+}
+
+static int save_checkpoint(training *t)
+{
+    const checkpoint_of c = about(t);
+    t->unsaved[0] = '\0';
+    if (t->o->checkpoint == NULL || checkpoint_save(&c, &t->trained, &t->at, t->unsaved) == ADJ_OK)
+        return CONTINUE;
+    t->file_failed = 1;
+    return EXIT_FAILED;
+}
+
+static int log_failed(const training *t)
+{
+    return complain("train", EXIT_FAILED, "--log: %s: cannot be written", t->o->log);
+}
+
+static int log_start(const training *t)
+{
+    const train_opts *o = t->o;
+
+    say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
+        (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
+        (long long)t->test->n);
+    fflush(stdout);
+    return log_line(
+        t->log,
+        json_pack("{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
+                  "start", "model", o->model, "parameters", (json_int_t)t->trained.params, "data",
+                  json_text(data_name(o->data)), "train_images", (json_int_t)t->train->n,
+                  "test_images", (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
+                  (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
+                  t->schedule.base, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed,
+                  "backend", o->backend));
+}
+
+static int log_resumption(const training *t)
+{
+    printf("resumed after epoch %lld, step %lld\n", (long long)t->at.epoch, (long long)t->at.step);
+    fflush(stdout);
+    return log_line(t->log, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
+                                      (json_int_t)t->at.epoch, "step", (json_int_t)t->at.step));
+}
+
+/* The steps of the epoch that are left, or those up to an interrupt. */
+static int train_epoch(training *t)
+{
+    position *at = &t->at;
+    training_step s = {.order = t->order,
+                       .shift = t->o->shift,
+                       .seed = (uint64_t)t->o->seed,
+                       .drawn = (uint64_t)(at->epoch * t->steps * t->o->batch)};
+    int status = CONTINUE;
+
+    adj_shuffle(t->train->n, (uint64_t)t->o->seed, (uint64_t)at->epoch, t->order);
+    t->shown.from = at->step;
+    while (at->step < t->steps && status == CONTINUE && !interrupted) {
+        s.lr = adj_schedule_at(&t->schedule, at->epoch * t->steps + at->step);
+        if (network_step(&t->trained, t->train, at->step * t->o->batch, &s, &at->sum) != ADJ_OK) {
+            progress_clear(&t->shown);
+            return complain("train", EXIT_FAILED, "%s", t->trained.message);
+        }
+        if (!isfinite(at->sum.loss)) {
+            progress_clear(&t->shown);
+            return complain("train", EXIT_FAILED,
+                            "the loss is not finite in step %lld of epoch %lld: try a smaller --lr "
+                            "(now %g)",
+                            (long long)at->step + 1, (long long)at->epoch + 1, s.lr);
+        }
+        progress_step(&t->shown, at->epoch, at->step++, at->sum);
+        if (t->o->every > 0 && at->step % t->o->every == 0 && at->step < t->steps)
+            status = save_checkpoint(t);
+    }
+    return status;
+}
+
+/* Tests, prints and logs the epoch whose steps are done, of which so many images took so many
+ * seconds; the position is then the next epoch's beginning. */
+static int finish_epoch(training *t, int64_t images, double took)
+{
+    position *at = &t->at;
+    tally test, train = at->sum;
+    adj_status status = adj_copy_params(t->tested.exec, t->trained.exec);
+
+    progress_clear(&t->shown);
+    if (status != ADJ_OK)
+        return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
+    if (network_evaluate(&t->tested, t->test, &test) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "%s", t->tested.message);
+    double lr = adj_schedule_at(&t->schedule, (at->epoch + 1) * t->steps - 1);
+    double speed = took > 0 ? (double)images / took : 0;
+    *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
+    if (at->best_epoch == 0 || accuracy(test) > at->best) {
+        at->best_epoch = at->epoch;
+        at->best = accuracy(test);
+    }
+    printf("epoch %2lld/%lld  loss %.4f  accuracy %.2f %%  test loss %.4f  test accuracy %.2f %%  "
+           "%.0f images/s\n",
+           (long long)at->epoch, (long long)t->o->epochs, mean_loss(train), accuracy(train),
+           mean_loss(test), accuracy(test), speed);
+    fflush(stdout);
+    t->file_failed =
+        log_line(t->log, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
+                                   "epoch", "epoch", (json_int_t)at->epoch, "loss",
+                                   mean_loss(train), "accuracy", accuracy(train), "test_loss",
+                                   mean_loss(test), "test_accuracy", accuracy(test), "lr", lr,
+                                   "images_per_second", speed, "seconds", took)) != 0;
+    return t->file_failed ? log_failed(t) : CONTINUE;
+}
+
+static int save_out(training *t)
+{
+    char message[ADJ_MESSAGE];
+    const adj_metadata metadata[] = {{"model", t->o->model}, {"optimizer", t->o->optimizer}};
+
+    if (t->o->out == NULL)
+        return CONTINUE;
+    if (adj_copy_params(t->tested.exec, t->trained.exec) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
+    if (adj_weights_save(t->tested.exec, t->o->out, 2, metadata, message, sizeof message) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--out: %s", message);
+    say("weights written to %s", t->o->out);
+    fflush(stdout);
+    return CONTINUE;
+}
+
+/* The weights at the end. After a file failed they are tried everywhere, the checkpoint once more,
+ * before the run ends. */
+static int save(training *t)
+{
+    int status = save_out(t);
+
+    if (t->unsaved[0] != '\0') {
+        char message[ADJ_MESSAGE];
+        memcpy(message, t->unsaved, sizeof message);
+        int late = save_checkpoint(t) == CONTINUE;
+        return complain("train", EXIT_FAILED, "--checkpoint: %s%s", message,
+                        late ? " (it was written at the second try)" : "");
+    }
+    if (t->file_failed && save_checkpoint(t) != CONTINUE)
+        return complain("train", EXIT_FAILED, "--checkpoint: %s", t->unsaved);
+    return status;
+}
+
+/* Up to the end, or to the step after which an interrupt is noticed. */
+static int run_epochs(training *t)
+{
+    int status = CONTINUE;
+
+    while (t->at.epoch < t->o->epochs && status == CONTINUE && !interrupted) {
+        int64_t before = t->at.sum.count;
+        double began = seconds_now();
+        status = train_epoch(t);
+        if (status == CONTINUE && !interrupted)
+            status = finish_epoch(t, t->at.sum.count - before, seconds_now() - began);
+        if (status == CONTINUE)
+            status = save_checkpoint(t);
+    }
+    progress_clear(&t->shown);
+    return status;
+}
+
+static int run(training *t)
+{
+    if (log_start(t) != 0 || (t->o->resume && log_resumption(t) != 0))
+        return log_failed(t);
+    catch_interrupts();
+    t->shown = progress_start(t->o->epochs, t->steps, t->o->batch);
+    int ended = run_epochs(t);
+    if (ended != CONTINUE && !t->file_failed)
+        return ended;
+    if (t->at.best_epoch > 0)
+        printf("best: %.2f %% in epoch %lld\n", t->at.best, (long long)t->at.best_epoch);
+    if (interrupted)
+        printf(t->o->checkpoint != NULL && !t->file_failed
+                   ? "stopped after the step, which --resume goes on from\n"
+                   : "stopped after the step\n");
+    int status = save(t);
+    if (log_line(t->log,
+                 json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
+                           (json_int_t)t->at.best_epoch, "best_accuracy", t->at.best, "interrupted",
+                           interrupted != 0, "seconds", seconds_now() - t->shown.started)) != 0)
+        return log_failed(t);
+    if (ended != CONTINUE || status != CONTINUE)
+        return EXIT_FAILED;
+    return interrupted ? EXIT_SIGNAL + interrupted : EXIT_OK;
+}
+
+/* No more than a checkpoint may say. */
+static int default_threads(void)
+{
+    int n = omp_get_max_threads();
+    return n < MOST_THREADS ? n : MOST_THREADS;
+}
+
+int command_train(int argc, char **argv)
+{
+    train_opts o;
+    training t = {.o = &o};
+    adj_tensors *resumed = NULL;
+
+    int status = parse_train(&o, argc, argv);
+    if (status == CONTINUE && o.resume)
+        status = checkpoint_open(&o, &resumed);
+    if (status == CONTINUE) {
+        set_train_defaults(&o);
+        if (o.threads == 0) /* a checkpoint says how many there were */
+            o.threads = default_threads();
+        omp_set_num_threads((int)o.threads);
+        status = start(&t);
+    }
+    if (status == CONTINUE && o.resume) {
+        const checkpoint_of c = about(&t);
+        status = checkpoint_restore(resumed, &c, &t.trained, &t.at);
+    }
+    if (status == CONTINUE)
+        status = run(&t);
+    if (t.log != NULL && fclose(t.log) != 0 && status == EXIT_OK)
+        status = log_failed(&t);
+    free(t.order);
+    network_close(&t.tested);
+    network_close(&t.trained);
+    adj_dataset_free(t.test);
+    adj_dataset_free(t.train);
+    adj_tensors_free(resumed);
+    return status;
+}
