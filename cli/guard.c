@@ -19,7 +19,7 @@
 #include "guard.h"
 #include "exec/clock.h"
 
-enum { CHUNK = 1 << 16, MOST_ANSWER = 1 << 30 };
+enum { CHUNK = 1 << 16, MAX_ANSWER = 1 << 30 };
 
 typedef struct {
     pid_t pid;
@@ -124,7 +124,7 @@ static int grow(worker *w)
     if (w->room - w->n >= CHUNK)
         return 0;
     size_t room = 2 * (w->room + CHUNK);
-    char *more = room <= MOST_ANSWER ? realloc(w->answer, room) : NULL;
+    char *more = room <= MAX_ANSWER ? realloc(w->answer, room) : NULL;
     if (more == NULL)
         return -1;
     w->answer = more;

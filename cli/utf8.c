@@ -6,7 +6,7 @@
 
 int utf8_character(const char *text, uint32_t *code)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* else a shorter form is due */
+    static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000}; /* else a shorter form is due */
     const unsigned char *s = (const unsigned char *)text;
     int n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
     *code = n > 1 ? s[0] & (0x7fU >> n) : s[0];
@@ -18,7 +18,7 @@ int utf8_character(const char *text, uint32_t *code)
         *code = *code << 6 | (s[k] & 0x3fU);
     }
     int surrogate = *code >= 0xd800 && *code <= 0xdfff;
-    return *code < least[n] || surrogate || *code > 0x10ffff ? 0 : n;
+    return *code < min[n] || surrogate || *code > 0x10ffff ? 0 : n;
 }
 
 json_t *json_text(const char *text)

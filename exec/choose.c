@@ -149,9 +149,9 @@ adj_status choose(adj_exec *e, step *s, const node_group *g)
 /* A step for n alone, its operands in order of first use. */
 static adj_status describe_alone(adj_exec *e, const adj_node *const *n, step *s)
 {
-    size_t most = (size_t)(*n)->n_in;
-    const adj_node **in = exec_alloc(e, most, sizeof(adj_node *));
-    s->prep.in = exec_alloc(e, most, sizeof(adj_layout *));
+    size_t max = (size_t)(*n)->n_in;
+    const adj_node **in = exec_alloc(e, max, sizeof(adj_node *));
+    s->prep.in = exec_alloc(e, max, sizeof(adj_layout *));
     s->prep.out = exec_alloc(e, 1, sizeof(adj_layout *));
     int n_in = 0;
     for (int k = 0; k < (*n)->n_in && e->status == ADJ_OK; k++) {

@@ -74,14 +74,14 @@ static void lower_to_group(memory_left *m, const char *folder, size_t swap)
 {
     static const char *const reclaimable[] = {"inactive_file ", "active_file ",
                                               "slab_reclaimable "};
-    size_t most = in_group(folder, "memory.max", ""), used = in_group(folder, "memory.current", "");
-    if (most == unknown || used == unknown)
+    size_t max = in_group(folder, "memory.max", ""), used = in_group(folder, "memory.current", "");
+    if (max == unknown || used == unknown)
         return;
     for (size_t i = 0; i < sizeof reclaimable / sizeof *reclaimable; i++) {
         size_t bytes = in_group(folder, "memory.stat", reclaimable[i]);
         used = bytes != unknown ? difference(used, bytes) : used;
     }
-    lower(m, sum(difference(most, used), swap), "the control group's memory.max");
+    lower(m, sum(difference(max, used), swap), "the control group's memory.max");
 }
 
 /* Of the process's control group and those that it is in. */

@@ -102,9 +102,9 @@ static void find_lives(lives *l)
 }
 
 /* The largest sum of values that are there when a group begins, or at the end. */
-static size_t least_arena(const lives *l, size_t change[])
+static size_t min_arena(const lives *l, size_t change[])
 {
-    size_t live = 0, most = 0;
+    size_t live = 0, max = 0;
     for (int id = 0; id < l->e->graph->n_node; id++)
         if (l->varies[id] && l->born[id] != NONE && l->dies[id] > l->born[id]) {
             change[l->born[id] + 1] += bytes_of(l->e->graph->node[id]);
@@ -112,9 +112,9 @@ static size_t least_arena(const lives *l, size_t change[])
         }
     for (int g = 0; g <= l->e->n_group; g++) {
         live += change[g];
-        most = live > most ? live : most;
+        max = live > max ? live : max;
     }
-    return most;
+    return max;
 }
 
 adj_status check_values(adj_exec *e)
@@ -133,5 +133,5 @@ adj_status check_values(adj_exec *e)
     find_lives(&l);
     for (int i = 0; i < e->n_leaf; i++)
         leaves += e->leaf[i].node->op != &adj_op_const ? bytes_of(e->leaf[i].node) : 0;
-    return check_memory(e, leaves + least_arena(&l, change));
+    return check_memory(e, leaves + min_arena(&l, change));
 }

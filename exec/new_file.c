@@ -55,12 +55,12 @@ static char *read_link(const char *path)
 
 char *new_file_target(const char *path)
 {
-    enum { MOST_LINKS = 40 };
+    enum { MAX_LINKS = 40 };
     struct stat s;
     char *name = strdup(path);
     for (int i = 0; name != NULL && lstat(name, &s) == 0 && S_ISLNK(s.st_mode); i++) {
-        char *next = i < MOST_LINKS ? read_link(name) : NULL;
-        errno = i < MOST_LINKS ? errno : ELOOP;
+        char *next = i < MAX_LINKS ? read_link(name) : NULL;
+        errno = i < MAX_LINKS ? errno : ELOOP;
         free(name);
         name = next;
     }

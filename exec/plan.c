@@ -131,10 +131,10 @@ static int leaves_group(const adj_exec *e, const node_group *g, const adj_node *
 /* What a kernel is told: the nodes, the values that enter (each once), the values that leave. */
 static adj_status describe(adj_exec *e, const node_group *g, adj_group *out)
 {
-    int most_in = 0, n_in = 0, n_out = 0;
+    int max_in = 0, n_in = 0, n_out = 0;
     for (int i = 0; i < g->n; i++)
-        most_in += g->node[i]->n_in;
-    const adj_node **in = exec_alloc(e, (size_t)most_in, sizeof(adj_node *));
+        max_in += g->node[i]->n_in;
+    const adj_node **in = exec_alloc(e, (size_t)max_in, sizeof(adj_node *));
     const adj_node **leaving = exec_alloc(e, (size_t)g->n, sizeof(adj_node *));
     if (e->status != ADJ_OK)
         return e->status;

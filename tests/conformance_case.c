@@ -240,7 +240,7 @@ static int compare(conformance_case *c, const case_result *r, const json_t *want
     adj_shape shape = adj_node_type(r->node).shape;
     const json_t *data = json_object_get(want, "data");
     int64_t n = adj_shape_elems(shape), worst = -1, wrong = 0;
-    double most = 0;
+    double max = 0;
 
     if (!same_shape(shape, json_object_get(want, "shape")) || (int64_t)json_array_size(data) != n) {
         char *text = json_dumps(json_object_get(want, "shape"), JSON_ENCODE_ANY);
@@ -252,8 +252,8 @@ static int compare(conformance_case *c, const case_result *r, const json_t *want
     for (int64_t i = 0; i < n; i++) {
         double over = excess(c, got[i], number(json_array_get(data, (size_t)i)));
         wrong += over > 0;
-        if (over > most) {
-            most = over;
+        if (over > max) {
+            max = over;
             worst = i;
         }
     }

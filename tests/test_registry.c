@@ -50,9 +50,9 @@ static char *text_of(const char *path)
     FILE *f = fopen(path, "r");
     if (f == NULL)
         return NULL;
-    enum { MOST = 1 << 20 };
-    char *text = malloc(MOST + 1);
-    text[fread(text, 1, MOST, f)] = '\0';
+    enum { MAX = 1 << 20 };
+    char *text = malloc(MAX + 1);
+    text[fread(text, 1, MAX, f)] = '\0';
     fclose(f);
     return text;
 }

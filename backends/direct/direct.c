@@ -13,7 +13,7 @@
 enum { UNKNOWN = -1, BASE, AVX2, AVX512, N_LEVEL };
 
 /* What ADJOINT_MAX_ISA allows; all if it is not set. */
-static int most_allowed(const char *name)
+static int max_allowed(const char *name)
 {
     static const char *const names[N_LEVEL] = {"base", "avx2", "avx512"};
     if (name == NULL || name[0] == '\0')
@@ -41,12 +41,12 @@ static int cpu_level(void)
 static int cpu_level(void) { return BASE; }
 #endif
 
-static const direct_isa *best_isa(int most)
+static const direct_isa *best_isa(int max)
 {
     static const direct_isa *const isas[N_LEVEL] = {&direct_isa_base, &direct_isa_avx2,
                                                     &direct_isa_avx512};
     int level = cpu_level();
-    return isas[level < most ? level : most];
+    return isas[level < max ? level : max];
 }
 
 int direct_in(const adj_group *g, const adj_node *value)
@@ -90,9 +90,9 @@ void direct_drop(void *backend, void *state)
 static adj_status open(const adj_backend_opts *opts, void **backend)
 {
     const char *limit = getenv("ADJOINT_MAX_ISA");
-    int most = most_allowed(limit);
+    int max = max_allowed(limit);
     *backend = NULL;
-    if (most == UNKNOWN) {
+    if (max == UNKNOWN) {
         snprintf(opts->message, ADJ_WHY,
                  "ADJOINT_MAX_ISA: unknown (got \"%.64s\", expected base, avx2 or avx512)", limit);
         return ADJ_EARG;
@@ -101,7 +101,7 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
     if (d == NULL)
         return ADJ_ENOMEM;
     *d = (direct){.allocator = *opts->allocator,
-                  .isa = best_isa(most),
+                  .isa = best_isa(max),
                   .threads = opts->threads,
                   .math = opts->math};
     return ADJ_OK;
@@ -117,9 +117,8 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
-static const adj_kernel *const kernels[] = {&direct_chain,     &direct_im2col,
-                                            &direct_depthwise, &direct_max_pool,
-                                            &direct_winograd,  NULL};
+static const adj_kernel *const kernels[] = {&direct_chain,    &direct_im2col,   &direct_depthwise,
+                                            &direct_max_pool, &direct_winograd, NULL};
 
 const adj_backend adj_backend_direct = {.name = "direct",
                                         .open = open,

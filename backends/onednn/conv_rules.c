@@ -31,8 +31,8 @@ static int is_of_few(const adj_node *n)
         return is_f32(n) && !is_1x1(g) && g->ic <= 8 && g->oc >= 32;
     if (n->op != &adj_op_conv2d_backprop_input)
         return 0;
-    int least_of_1x1 = is_f32(n) ? 4 : 0, least = is_f32(n) ? 8 : 4;
-    return g->ic <= (is_1x1(g) ? least_of_1x1 : least);
+    int min_of_1x1 = is_f32(n) ? 4 : 0, min = is_f32(n) ? 8 : 4;
+    return g->ic <= (is_1x1(g) ? min_of_1x1 : min);
 }
 
 /* Depthwise ones with multipliers or under 8 channels, which oneDNN has at a fraction of our speed;
@@ -98,7 +98,7 @@ int conv_wants_blocks(const adj_node *n)
 int conv_winograd_pays(const adj_node *n)
 {
     const adj_conv_geom *g = geom_of(n);
-    int64_t least = n->op == &adj_op_conv2d_backprop_filter ? 64 : 32;
-    return g->kh == 3 && g->kw == 3 && g->ic >= least && g->oc >= least &&
+    int64_t min = n->op == &adj_op_conv2d_backprop_filter ? 64 : 32;
+    return g->kh == 3 && g->kw == 3 && g->ic >= min && g->oc >= min &&
            g->n * g->oh * g->ow >= WINOGRAD_PIXELS;
 }

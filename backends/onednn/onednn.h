@@ -12,7 +12,7 @@ typedef struct {      /* negative numbers: any */
     int version, isa; /* 0: any */
     int task, dtype;
     char name[64]; /* part of an implementation's */
-    int64_t least[N_KEY], most[N_KEY];
+    int64_t min[N_KEY], max[N_KEY];
     char reason[96];
 } quarantine_row;
 

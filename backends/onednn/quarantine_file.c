@@ -16,7 +16,7 @@
 
 #include "onednn.h"
 
-enum { LINE = 512, MOST_ROWS = 100000 };
+enum { LINE = 512, MAX_ROWS = 100000 };
 
 typedef struct {
     const char *name;
@@ -111,27 +111,27 @@ static const char *read_version(const char *word, quarantine_row *r)
 }
 
 /* "7", "7..9" or "7..". 0: it is none of these. */
-static int read_range(const char *text, int64_t *least, int64_t *most)
+static int read_range(const char *text, int64_t *min, int64_t *max)
 {
     char *end;
     errno = 0;
-    *least = *most = strtoll(text, &end, 10);
-    if (end == text || errno != 0 || *least < 0)
+    *min = *max = strtoll(text, &end, 10);
+    if (end == text || errno != 0 || *min < 0)
         return 0;
     if (strncmp(end, "..", 2) != 0)
         return *end == '\0';
-    *most = INT64_MAX;
+    *max = INT64_MAX;
     if (end[2] == '\0')
         return 1;
     text = end + 2;
-    *most = strtoll(text, &end, 10);
-    return end != text && *end == '\0' && errno == 0 && *least <= *most;
+    *max = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0 && *min <= *max;
 }
 
 static const char *read_geometry(char *word, quarantine_row *r)
 {
     for (int k = 0; k < N_KEY; k++)
-        r->most[k] = INT64_MAX;
+        r->max[k] = INT64_MAX;
     if (strcmp(word, "*") == 0)
         return NULL;
     for (char *p = word; p != NULL;) {
@@ -146,7 +146,7 @@ static const char *read_geometry(char *word, quarantine_row *r)
             k++;
         if (k == N_KEY)
             return "the geometry has an unknown key";
-        if (!read_range(equals + 1, &r->least[k], &r->most[k]))
+        if (!read_range(equals + 1, &r->min[k], &r->max[k]))
             return "the geometry has a wrong number";
         p = comma != NULL ? comma + 1 : NULL;
     }
@@ -220,10 +220,10 @@ static adj_status read_rows(onednn *o, FILE *f, const char *path, char *message)
         line[strcspn(line, "#")] = '\0';
         if (line[strspn(line, " \t")] == '\0')
             continue;
-        quarantine_row *r = number <= MOST_ROWS ? new_row(o) : NULL;
+        quarantine_row *r = number <= MAX_ROWS ? new_row(o) : NULL;
         if (r == NULL) {
             snprintf(message, ADJ_WHY, "quarantine file %.80s: too many lines", path);
-            return number <= MOST_ROWS ? ADJ_ENOMEM : ADJ_EIO;
+            return number <= MAX_ROWS ? ADJ_ENOMEM : ADJ_EIO;
         }
         const char *wrong = read_row(line, r);
         if (wrong != NULL) {
@@ -279,7 +279,7 @@ int quarantine_holds(const quarantine_row *r, const implementation *i, machine m
         strstr(i->name, r->name) == NULL)
         return 0;
     for (int k = 0; k < N_KEY; k++)
-        if (geometry_of(i, k) < r->least[k] || geometry_of(i, k) > r->most[k])
+        if (geometry_of(i, k) < r->min[k] || geometry_of(i, k) > r->max[k])
             return 0;
     return 1;
 }

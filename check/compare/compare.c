@@ -40,12 +40,12 @@ static adj_status check_graph_of(adj_comparison *c, const adj_graph *g, const ad
     if (o->n_root + adj_updates_size(o->updates) == 0)
         return compare_fail(c, ADJ_EARG, "adj_compare: nothing to compare (no root, no updates)");
     for (int id = 0; id < g->n_node; id++)
-        if (g->node[id]->n_in > MOST_IN)
+        if (g->node[id]->n_in > MAX_IN)
             return compare_fail(c, ADJ_EARG,
                                 "adj_compare: %s \"%s\" has too many operands (got %d, expected at "
                                 "most %d)",
                                 g->node[id]->op->name, adj_node_name(g->node[id]),
-                                g->node[id]->n_in, MOST_IN);
+                                g->node[id]->n_in, MAX_IN);
     return ADJ_OK;
 }
 
@@ -68,10 +68,10 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
     const char *const *text = o->n_config > 0 ? o->config : usual;
     char message[MESSAGE];
     int n = o->n_config > 0 ? o->n_config : 3;
-    if (o->n_config < 0 || o->n_config == 1 || o->n_config > MOST_CONFIGS || text == NULL)
+    if (o->n_config < 0 || o->n_config == 1 || o->n_config > MAX_CONFIGS || text == NULL)
         return compare_fail(c, ADJ_EARG,
                             "adj_compare: n_config is wrong (got %d, expected 0 or 2 to %d)",
-                            o->n_config, MOST_CONFIGS);
+                            o->n_config, MAX_CONFIGS);
     c->config = region_alloc(&c->region, (size_t)n, sizeof *c->config);
     c->result = region_alloc(&c->region, (size_t)n, sizeof *c->result);
     if (c->config == NULL || c->result == NULL)

@@ -153,7 +153,7 @@ adj_status run_trial(const bench *b, const trial *t, region *p, outcome *o);
 
 /* ---- a comparison being made ---- */
 
-enum { MOST_IN = 64, MOST_CONFIGS = 32 };
+enum { MAX_IN = 64, MAX_CONFIGS = 32 };
 
 struct adj_comparison {
     region region;

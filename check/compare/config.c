@@ -25,7 +25,7 @@ enum {
     N_ISA = sizeof isas / sizeof *isas,
     N_WORD = sizeof words / sizeof *words,
     LONGEST = 48,
-    MOST_OPS = 128
+    MAX_OPS = 128
 };
 
 /* Levenshtein's distance. */
@@ -50,11 +50,11 @@ static int distance(const char *a, const char *b)
 static const char *nearest(const char *text, const char *const list[], int n)
 {
     const char *best = list[0];
-    int least = LONGEST;
+    int min = LONGEST;
     for (int i = 0; i < n && strlen(text) < LONGEST; i++) {
         int d = distance(text, list[i]);
-        if (d < least) {
-            least = d;
+        if (d < min) {
+            min = d;
             best = list[i];
         }
     }
@@ -94,13 +94,13 @@ static adj_status check_name(const char *what, const char *text, const char *con
 static adj_status read_backend(const char *text, const adj_backend *const *backends, adj_config *c,
                                char *message, size_t size)
 {
-    const char *names[8] = {""}, *ops[MOST_OPS] = {""};
+    const char *names[8] = {""}, *ops[MAX_OPS] = {""};
     char copy[sizeof c->backend];
     int n = 0, n_op = 0;
     adj_status status = ADJ_OK;
     for (const adj_backend *const *b = backends; *b != NULL && n < 8; b++)
         names[n++] = (*b)->name;
-    for (const adj_op *const *op = adj_ops; *op != NULL && n_op < MOST_OPS; op++)
+    for (const adj_op *const *op = adj_ops; *op != NULL && n_op < MAX_OPS; op++)
         ops[n_op++] = (*op)->name;
     snprintf(c->backend, sizeof c->backend, "%s", text);
     snprintf(copy, sizeof copy, "%s", text);

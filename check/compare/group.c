@@ -93,7 +93,7 @@ static adj_status run_group(const plan_view *l, const adj_group *g, void *const 
     }
     for (int i = 0; i < g->n_node && status == ADJ_OK; i++) {
         const adj_node *n = g->node[i];
-        adj_node *in[MOST_IN];
+        adj_node *in[MAX_IN];
         for (int k = 0; k < n->n_in; k++)
             in[k] = image[n->in[k]->id];
         t.g->role = n->role;

@@ -14,7 +14,7 @@
 
 #include "compare.h"
 
-enum { MOST_UNSURE = 4, MOST_READ = 64 };
+enum { MAX_UNSURE = 4, MAX_READ = 64 };
 
 /* Errors of errors: a rounding unit of e, and products of two. */
 static const double second_order = 1 + 0x1p-4;
@@ -31,9 +31,9 @@ typedef struct {
 /* A member's operands, and how unsure each is. */
 typedef struct {
     const adj_node *n;
-    void *x[MOST_READ];
-    const double *e[MOST_READ]; /* NULL: sure */
-    int n_unsure, unsure[MOST_READ];
+    void *x[MAX_READ];
+    const double *e[MAX_READ]; /* NULL: sure */
+    int n_unsure, unsure[MAX_READ];
 } operands;
 
 static int index_of(const adj_node *n, int count, const adj_node *const list[])
@@ -103,7 +103,7 @@ static adj_status through_elements(const members *m, const operands *o, int n_un
     adj_status status = ADJ_OK;
     for (int corner = 0; corner < 1 << n_unsure && status == ADJ_OK; corner++) {
         region p = {.allocator = m->p->allocator};
-        void *x[MOST_READ];
+        void *x[MAX_READ];
         outcome at;
         memcpy(x, o->x, sizeof x);
         for (int j = 0; j < n_unsure && status == ADJ_OK; j++)
@@ -124,7 +124,7 @@ static adj_status through_elements(const members *m, const operands *o, int n_un
  * alone decides which. */
 static adj_status count_kinks(const members *m, const operands *o)
 {
-    int picks[MOST_READ], n = 0;
+    int picks[MAX_READ], n = 0;
     if (!(o->n->op->flags & ADJ_OP_KINKS) || o->n->op->linear_in == 0)
         return ADJ_OK;
     for (int i = 0; i < o->n_unsure; i++)
@@ -144,7 +144,7 @@ static adj_status through_linear(const members *m, const operands *o, double *sp
     adj_status status = ADJ_OK;
     for (int sign = 0; sign < 2 && status == ADJ_OK; sign++) {
         region p = {.allocator = m->p->allocator};
-        void *x[MOST_READ];
+        void *x[MAX_READ];
         outcome at;
         memcpy(x, o->x, sizeof x);
         for (int k = 0; k < o->n->n_in && status == ADJ_OK; k++)
@@ -206,7 +206,7 @@ static void through_grad_sums(const operands *o, double *spread)
 static adj_status propagate(const members *m, const operands *o, double *spread)
 {
     const adj_op *op = o->n->op;
-    if (adj_is_float(o->n->type.dtype) && goes_by_element(o) && o->n_unsure <= MOST_UNSURE) {
+    if (adj_is_float(o->n->type.dtype) && goes_by_element(o) && o->n_unsure <= MAX_UNSURE) {
         adj_status status = through_elements(m, o, o->n_unsure, o->unsure, spread);
         return status == ADJ_OK ? count_kinks(m, o) : status;
     }

@@ -71,7 +71,7 @@ static adj_status compute_between(const plan_view *l, const adj_group *g, region
             needed[l->g->node[id]->in[k]->id] = 1;
     for (int id = 0; id < n && status == ADJ_OK; id++) {
         const adj_node *x = l->g->node[id];
-        adj_node *in[MOST_IN];
+        adj_node *in[MAX_IN];
         if (!needed[id])
             continue;
         for (int k = 0; k < x->n_in; k++)
@@ -111,14 +111,14 @@ static int is_read_linearly(const adj_group *g, const adj_node *x)
 static void to_integers(const plan_view *l, const adj_group *g, void *const operand[])
 {
     const adj_init three = {ADJ_INIT_UNIFORM, -3, 3};
-    double most = 0;
+    double max = 0;
     for (int i = 0; i < g->n_in; i++)
         if (adj_is_float(g->in[i]->type.dtype) && !is_read_linearly(g, g->in[i]))
             for (int64_t e = 0, n_elems = node_elems(g->in[i]); e < n_elems; e++)
-                most = fmax(most, fabs(((const double *)operand[i])[e]));
+                max = fmax(max, fabs(((const double *)operand[i])[e]));
     for (int i = 0; i < g->n_in; i++) {
         double *v = operand[i];
-        double scale = most > 0 && isfinite(most) ? 20 / most : 1;
+        double scale = max > 0 && isfinite(max) ? 20 / max : 1;
         if (!adj_is_float(g->in[i]->type.dtype))
             continue;
         if (is_read_linearly(g, g->in[i])) {

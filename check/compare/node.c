@@ -51,7 +51,7 @@ static adj_status trial_of(const bench *b, const adj_node *n, void *const operan
     t->fetch = region_alloc(p, 1, sizeof(adj_node *));
     t->leaf = region_alloc(p, (size_t)n->n_in, sizeof(adj_node *));
     t->data = region_alloc(p, (size_t)n->n_in, sizeof(void *));
-    adj_node *in[MOST_IN] = {NULL};
+    adj_node *in[MAX_IN] = {NULL};
     if (t->g == NULL || t->fetch == NULL || t->leaf == NULL || t->data == NULL)
         return ADJ_ENOMEM;
     for (int k = 0; k < n->n_in; k++) {
@@ -101,13 +101,13 @@ static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
             adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i)));
         return;
     }
-    double most = 0;
+    double max = 0;
     for (int m = 0; m < n->node->n_in; m++)
         if (adj_is_float(n->dtype[m]) && !(n->node->op->linear_in >> (m < 31 ? m : 31) & 1))
             for (int64_t i = 0, n_elems = node_elems(n->node->in[m]); i < n_elems; i++)
-                most = fmax(most, fabs(adj_load(n->dtype[m], n->operand[m], i)));
-    for (int64_t i = 0; i < count && most > 0 && isfinite(most); i++)
-        adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * (20 / most)));
+                max = fmax(max, fabs(adj_load(n->dtype[m], n->operand[m], i)));
+    for (int64_t i = 0; i < count && max > 0 && isfinite(max); i++)
+        adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * (20 / max)));
 }
 
 /* The operands as c sees them, in the types of `as`. */
@@ -130,7 +130,7 @@ static adj_status round_operands(const node_case *n, const adj_config *c, const 
 
 adj_status node_run(const bench *b, const node_case *n, const adj_config *c, region *p, outcome *o)
 {
-    void *operand[MOST_IN] = {NULL};
+    void *operand[MAX_IN] = {NULL};
     adj_status status = round_operands(n, c, c, p, operand);
     return status == ADJ_OK ? run_node(b, n->node, operand, c, p, o) : status;
 }
@@ -138,7 +138,7 @@ adj_status node_run(const bench *b, const node_case *n, const adj_config *c, reg
 adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, region *p,
                        expectation *e, outcome *o)
 {
-    void *operand[MOST_IN] = {NULL};
+    void *operand[MAX_IN] = {NULL};
     adj_status status = round_operands(n, c, b->reference, p, operand);
     const bound_case alone = {n->node, operand, type_under(c, n->node), n->exact, c};
     return status == ADJ_OK ? node_bound(b, &alone, p, e, o) : status;

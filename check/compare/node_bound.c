@@ -52,7 +52,7 @@ static unsigned linear_in(const adj_node *n)
 static adj_status run_magnitudes(const bench *b, const adj_node *n, void *const operand[], int only,
                                  region *p, outcome *o)
 {
-    void *v[MOST_IN];
+    void *v[MAX_IN];
     for (int k = 0; k < n->n_in; k++) {
         adj_dtype dtype = config_dtype(b->reference, n->in[k]->type.dtype);
         v[k] = operand[k];
@@ -134,14 +134,14 @@ static void set_bounds(const bench *b, const bound_case *c, double length, doubl
               its = precision_of(config_dtype(b->reference, n->type.dtype));
     double unit = mine.unit + its.unit + mixed_unit(c), sum = mine.accumulate + its.accumulate;
     int linear = is_linear(n) && !may_be_winograd(c);
-    double most = 0;
+    double max = 0;
     e->resolve = fmin(1, TRUST * (length * sum / (unit + length * sum)));
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
         if (isfinite(magnitude[i]))
-            most = fmax(most, magnitude[i]);
+            max = fmax(max, magnitude[i]);
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
         e->bound[i] =
-            (linear ? magnitude[i] : most * INSIDE) * (unit + length * sum) + length * mine.floor;
+            (linear ? magnitude[i] : max * INSIDE) * (unit + length * sum) + length * mine.floor;
     const char *type = mixed_unit(c) > 0 ? "bf16 mixed" : adj_dtype_name(dtype);
     const char *sums = mine.accumulate == 0x1p-53 ? "f64" : "f32";
     if (!adj_is_float(dtype))

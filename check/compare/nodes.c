@@ -81,8 +81,8 @@ static void describe_row(const outcome *o, double reference_seconds, adj_compare
 static adj_status isolated(comparing *r, const bench *b, int k, region *p, adj_compare_row *row)
 {
     const adj_config *config = &r->c->config[k];
-    const void *operand[MOST_IN];
-    adj_dtype dtype[MOST_IN];
+    const void *operand[MAX_IN];
+    adj_dtype dtype[MAX_IN];
     node_case n = case_of(r, 0, row->node, operand, dtype);
     expectation e;
     outcome o;
@@ -111,8 +111,8 @@ static adj_status within_the_graph(comparing *r, const bench *b, int k, region *
 {
     const adj_config *config = &r->c->config[k];
     const adj_node *node = row->node;
-    const void *operand[MOST_IN];
-    adj_dtype dtype[MOST_IN];
+    const void *operand[MAX_IN];
+    adj_dtype dtype[MAX_IN];
     node_case n = case_of(r, k, node, operand, dtype);
     const void *value = r->whole[k].value[r->index[node->id]];
     expectation e;

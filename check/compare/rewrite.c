@@ -43,7 +43,7 @@ static void change_dtype(const adj_config *c, const adj_node *n, void *attrs)
 /* ---- data formats ---- */
 
 enum { RESULT = 1 << 8 }; /* the result is an activation; bit i: operand i is */
-enum { MOST_STATS = 8 };  /* operands of a batch norm */
+enum { MAX_STATS = 8 };   /* operands of a batch norm */
 typedef enum { CONV, POOL, FORMAT, BATCH_NORM } attr_kind;
 static const struct {
     const adj_op *op;
@@ -172,7 +172,7 @@ static adj_node *rebuild(const adj_config *c, adj_graph *to, const adj_node *n,
  * where x is half: casts stand around it. */
 adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj_node *const in[])
 {
-    adj_node *wide[MOST_STATS];
+    adj_node *wide[MAX_STATS];
     int i = row_of(n);
     if (n->op == &adj_op_const)
         return rebuild_const(c, to, n);

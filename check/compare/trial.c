@@ -42,10 +42,10 @@ static adj_status give_leaves(const trial *t, adj_exec *e)
  * given again, as what follows from parameters alone would not be computed twice. */
 static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o)
 {
-    size_t most = 1;
+    size_t max = 1;
     for (int i = 0; i < t->n_fetch; i++)
-        most = bytes_of_node(t->fetch[i]) > most ? bytes_of_node(t->fetch[i]) : most;
-    char *again = region_alloc(p, most, 1);
+        max = bytes_of_node(t->fetch[i]) > max ? bytes_of_node(t->fetch[i]) : max;
+    char *again = region_alloc(p, max, 1);
     if (again == NULL)
         return ADJ_ENOMEM;
     adj_status status = adj_run(e);

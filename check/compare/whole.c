@@ -17,7 +17,7 @@ static void *room(adj_comparison *c, size_t count, size_t size)
 /* Rebuilds what is needed; image by id. */
 static adj_status rebuild(comparing *r, const adj_config *config, adj_graph *to, adj_node *image[])
 {
-    adj_node *in[MOST_IN];
+    adj_node *in[MAX_IN];
     for (int id = 0; id < r->g->n_node && to->status == ADJ_OK; id++) {
         const adj_node *n = r->g->node[id];
         if (!r->needed[id])

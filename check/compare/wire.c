@@ -124,11 +124,11 @@ static void take_into(reader *r, void *to, size_t bytes)
 }
 
 /* 0 .. most */
-static uint64_t take_number(reader *r, uint64_t most)
+static uint64_t take_number(reader *r, uint64_t max)
 {
     uint64_t v = 0;
     take_into(r, &v, sizeof v);
-    r->wrong |= v > most;
+    r->wrong |= v > max;
     return r->wrong ? 0 : v;
 }
 

@@ -136,7 +136,7 @@ static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
 
 /* ---- which elements ---- */
 
-enum { MOST_LOOKED_AT = 1024 };
+enum { MAX_LOOKED_AT = 1024 };
 
 /* An element's comparison: the gradient under test with the reference; or, where the rule is wrong,
  * the reference with differences. */
@@ -202,8 +202,8 @@ static adj_status locate(check *c, failure *f)
     if (status != ADJ_OK || wrong == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     double each = terms_of(s->reference.y) * (double)s->n_y + 1;
-    int64_t most = (int64_t)fmin(fmax(0x1p30 / each, 64), MOST_LOOKED_AT);
-    int64_t stride = f->stride = f->rule_is_wrong && n > most ? (n + most - 1) / most : 1;
+    int64_t max = (int64_t)fmin(fmax(0x1p30 / each, 64), MAX_LOOKED_AT);
+    int64_t stride = f->stride = f->rule_is_wrong && n > max ? (n + max - 1) / max : 1;
 
     memcpy(s->numeric, s->dx_ref[c->leaf], (size_t)n * sizeof(double));
     c->worst = 0;

@@ -45,7 +45,7 @@ typedef struct {
     const int *slot; /* by leaf: the operand it stands for; -1: dy */
     twin tested, reference;
     char *linear, *kinks; /* by leaf: is y linear in it; may it have kinks along it? */
-    int64_t n_y, most;    /* elements of y; of the largest of y and the leaves */
+    int64_t n_y, max;     /* elements of y; of the largest of y and the leaves */
     double **x;           /* by leaf */
     double *dy;
     double **dx;     /* by leaf: of tested */
@@ -139,7 +139,7 @@ typedef struct {
     int exact;                    /* is this draw on integers? */
     int drawn;                    /* number of the values in use */
     adj_gradcheck_pair *pair;     /* of the row */
-    int most_pairs;
+    int max_pairs;
 } check;
 
 /* An error in tolerances; NaN is as wrong as can be. */

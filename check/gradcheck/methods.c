@@ -44,7 +44,7 @@ int check_note(check *c, int64_t element, double analytic, estimate numeric, dou
 /* The same of a projection, which is kept as a pair. */
 static int note_pair(check *c, double sum, estimate numeric, double tolerance)
 {
-    if (c->row->n_pair < c->most_pairs)
+    if (c->row->n_pair < c->max_pairs)
         c->pair[c->row->n_pair++] =
             (adj_gradcheck_pair){sum, numeric.value, numeric.uncertainty, tolerance};
     return check_note(c, -1, sum, numeric, tolerance);
@@ -288,7 +288,7 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
 {
     adj_gradcheck_method method = choose(s, leaf);
     int draws = s->report->opts.draws > 0 ? s->report->opts.draws : DRAWS, draw = 0;
-    check c = {.s = s, .leaf = leaf, .row = row, .most_pairs = draws};
+    check c = {.s = s, .leaf = leaf, .row = row, .max_pairs = draws};
     adj_status status = ADJ_OK;
 
     row->elems = leaf_elems(s, leaf);

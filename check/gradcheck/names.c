@@ -4,12 +4,12 @@
 
 #include "gradcheck.h"
 
-enum { MOST = 5, NO_FILTER = -1 };
+enum { MAX = 5, NO_FILTER = -1 };
 
 typedef struct {
     const adj_op *op;
     int filter; /* which operand is one: its axes are [kh, kw, in, out] */
-    const char *operand[MOST];
+    const char *operand[MAX];
 } names;
 
 static const names known[] = {
@@ -59,7 +59,7 @@ static const names *find(const adj_op *op)
 
 static int has_operand(const names *of, const char *name)
 {
-    for (int i = 0; of != NULL && i < MOST; i++)
+    for (int i = 0; of != NULL && i < MAX; i++)
         if (of->operand[i] != NULL && strcmp(of->operand[i], name) == 0)
             return 1;
     return 0;
@@ -71,7 +71,7 @@ const char *operand_name(const adj_node *n, int operand)
     const names *of = find(n->op);
     if (operand < 0)
         return has_operand(of, "dy") ? "upstream" : "dy";
-    if (of != NULL && operand < MOST && of->operand[operand] != NULL)
+    if (of != NULL && operand < MAX && of->operand[operand] != NULL)
         return of->operand[operand];
     if (n->n_in == 1)
         return "x";

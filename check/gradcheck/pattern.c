@@ -205,7 +205,7 @@ static const char *swapped_text(const subject *s, const failure *f, const double
 
 static const char *ratio_text(const subject *s, const failure *f, const double *dx)
 {
-    double least = INFINITY, most = -INFINITY;
+    double min = INFINITY, max = -INFINITY;
     int zeros = 0, signs = 0, counted = 0;
     for (int64_t i = 0, n = leaf_elems(s, f->leaf); i < n; i++) {
         if (!f->wrong[i] || s->numeric[i] == 0)
@@ -213,8 +213,8 @@ static const char *ratio_text(const subject *s, const failure *f, const double *
         double ratio = dx[i] / s->numeric[i];
         if (isnan(ratio) || isinf(ratio))
             return "not finite";
-        least = fmin(least, ratio);
-        most = fmax(most, ratio);
+        min = fmin(min, ratio);
+        max = fmax(max, ratio);
         zeros += dx[i] == 0;
         signs += ratio < 0;
         counted++;
@@ -223,8 +223,8 @@ static const char *ratio_text(const subject *s, const failure *f, const double *
         return "should be 0";
     if (zeros == counted)
         return "missing: 0 where there is a gradient";
-    if (most - least <= 0.02 * fabs(most) + 1e-3) {
-        double ratio = (most + least) / 2;
+    if (max - min <= 0.02 * fabs(max) + 1e-3) {
+        double ratio = (max + min) / 2;
         if (fabs(ratio + 1) < 0.01)
             return "sign is flipped";
         if (fabs(ratio - 1) < 1e-4)

@@ -217,7 +217,7 @@ static adj_status open_execs(subject *s)
 static adj_status open_memory(subject *s)
 {
     const twin *t = &s->tested;
-    s->n_y = s->most = adj_shape_elems(t->y->type.shape);
+    s->n_y = s->max = adj_shape_elems(t->y->type.shape);
     s->x = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *s->x);
     s->dx = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *s->dx);
     s->dx_ref = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *s->dx_ref);
@@ -226,7 +226,7 @@ static adj_status open_memory(subject *s)
     int missing = 0;
     for (int i = 0; i < s->n_leaf; i++) {
         int64_t n = leaf_elems(s, i);
-        s->most = n > s->most ? n : s->most;
+        s->max = n > s->max ? n : s->max;
         missing += (s->x[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL;
         missing += (s->dx[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL;
         missing += (s->dx_ref[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL;
@@ -235,12 +235,12 @@ static adj_status open_memory(subject *s)
     double **const of_y[] = {&s->dy, &s->y_mid, &s->y_low, &s->y_high, &s->y_low2, &s->y_high2};
     for (size_t i = 0; i < sizeof of_most / sizeof *of_most; i++)
         missing +=
-            (*of_most[i] = region_alloc(&s->region, (size_t)s->most + 1, sizeof(double))) == NULL;
+            (*of_most[i] = region_alloc(&s->region, (size_t)s->max + 1, sizeof(double))) == NULL;
     for (size_t i = 0; i < sizeof of_y / sizeof *of_y; i++)
         missing +=
             (*of_y[i] = region_alloc(&s->region, (size_t)s->n_y + 1, sizeof(double))) == NULL;
     missing += (s->mask = region_alloc(&s->region, (size_t)s->n_y + 1, 1)) == NULL;
-    missing += (s->raw = region_alloc(&s->region, (size_t)s->most + 1, sizeof(double))) == NULL;
+    missing += (s->raw = region_alloc(&s->region, (size_t)s->max + 1, sizeof(double))) == NULL;
     missing += (s->repeats = region_alloc(&s->region, (size_t)s->n_leaf + 1, 1)) == NULL;
     if (missing == 0)
         memset(s->repeats, 1, (size_t)s->n_leaf);

@@ -52,8 +52,8 @@ double terms_of(const adj_node *n)
 
 typedef struct {
     double kernels, terms, unit;
-    const adj_node *most; /* the node with the longest sums */
-    int bends;            /* a value that a kernel rounded is read by one not linear in it */
+    const adj_node *max; /* the node with the longest sums */
+    int bends;           /* a value that a kernel rounded is read by one not linear in it */
 } cost;
 
 /* Does a kernel, not a leaf, make n's operand k, and is n not linear in it? */
@@ -71,7 +71,7 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
 {
     const adj_graph *g = dx->graph;
     char *need = region_alloc(&s->region, (size_t)dx->id + 1, 1);
-    *c = (cost){.unit = unit_roundoff(dx->type.dtype), .most = dx};
+    *c = (cost){.unit = unit_roundoff(dx->type.dtype), .max = dx};
     if (need == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     need[dx->id] = 1;
@@ -88,18 +88,18 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
         c->kernels++;
         c->terms += terms_of(n);
         c->unit = fmax(c->unit, unit_roundoff(n->type.dtype));
-        if (terms_of(n) > terms_of(c->most))
-            c->most = n;
+        if (terms_of(n) > terms_of(c->max))
+            c->max = n;
     }
     return ADJ_OK;
 }
 
 static double largest(const double *v, int64_t n)
 {
-    double most = 0;
+    double max = 0;
     for (int64_t i = 0; i < n; i++)
-        most = fmax(most, fabs(v[i]));
-    return most;
+        max = fmax(max, fabs(v[i]));
+    return max;
 }
 
 adj_status bound_open(subject *s, int leaf, bound *b)
@@ -108,7 +108,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     int64_t n = leaf_elems(s, leaf);
     cost c;
     adj_status status = cost_of(s, s->tested.dx[leaf], &c);
-    double **all = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *all), least = 0;
+    double **all = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *all), min = 0;
     if (status != ADJ_OK || all == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     for (int i = 0; i < s->n_leaf; i++)
@@ -121,9 +121,9 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     int linear = leaf_is_linear(s, leaf) && !c.bends;
     double unit_acc = c.unit < 0x1p-24 ? c.unit : 0x1p-24;
     if (!linear)
-        least = fmax(largest(s->dx_ref[leaf], n), largest(s->dy, s->n_y));
+        min = fmax(largest(s->dx_ref[leaf], n), largest(s->dy, s->n_y));
     for (int64_t i = 0; i < n; i++)
-        all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), least);
+        all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), min);
     double safety = linear ? SAFETY_LINEAR : SAFETY;
     b->relative = safety * (c.kernels * c.unit + c.terms * unit_acc);
     b->magnitude = all[leaf];
@@ -137,7 +137,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     else
         b->origin = gradcheck_text(
             s->report, "%g (N u + L u_acc) S: N = %g kernels, u = 2^%d, L = %.0f (%s), S = %s",
-            safety, c.kernels, (int)log2(c.unit), c.terms, c.most->op->name,
+            safety, c.kernels, (int)log2(c.unit), c.terms, c.max->op->name,
             linear ? "the gradient of absolute values" : "the largest of |dx|, |dy|");
     return s->report->status;
 }

@@ -15,7 +15,7 @@ static void print_step(const bench_opts *o, const bench_net *n, const bench_step
     say("%s, batch %lld, %s, %s, %lld threads", o->model, (long long)o->batch,
         adj_dtype_name(o->dtype), o->infer ? "inference" : "training", (long long)o->threads);
     printf("  median %.3f ms, minimum %.3f ms, quartiles %.3f and %.3f ms over %d steps\n",
-           1e3 * s->median, 1e3 * s->least, 1e3 * s->q1, 1e3 * s->q3, s->n);
+           1e3 * s->median, 1e3 * s->min, 1e3 * s->q1, 1e3 * s->q3, s->n);
     printf("  %.0f images/s, %.1f GFLOP/s\n", (double)o->batch / s->median,
            1e-9 * n->flop / s->median);
     printf("  built and planned in %.0f ms: %d steps, %d reorders, %d on naive\n",

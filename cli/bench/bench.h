@@ -26,13 +26,13 @@ int bench_parse(bench_opts *o, int argc, char **argv);
 /* ---- times (time.c) ---- */
 
 typedef struct {
-    int n, most;
+    int n, max;
     double *seconds;
 } samples;
 
 typedef struct {
     int n;
-    double median, least, q1, q3; /* seconds */
+    double median, min, q1, q3; /* seconds */
 } spread;
 
 /* 0: there is no room for more. */
@@ -116,7 +116,7 @@ typedef struct {
 } bench_row;
 
 typedef struct {
-    int n, most;
+    int n, max;
     bench_row *row;
     double fastest_seconds, planned_seconds; /* such rows' sums, each times its count */
     int convolutions, different;             /* of --raw */

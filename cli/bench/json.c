@@ -75,7 +75,7 @@ int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const benc
         set(j, "infer", json_boolean(o->infer)) || set(j, "tune", json_boolean(o->tune)) ||
         set(j, "recompute", json_boolean(o->recompute)) || set(j, "runs", json_integer(s->n)) ||
         set(j, "median_ms", json_real(1e3 * s->median)) ||
-        set(j, "min_ms", json_real(1e3 * s->least)) || set(j, "q1_ms", json_real(1e3 * s->q1)) ||
+        set(j, "min_ms", json_real(1e3 * s->min)) || set(j, "q1_ms", json_real(1e3 * s->q1)) ||
         set(j, "q3_ms", json_real(1e3 * s->q3)) ||
         set(j, "spread", json_real((s->q3 - s->q1) / s->median)) ||
         set(j, "images_per_s", json_real((double)o->batch / s->median)) ||
@@ -111,7 +111,7 @@ static json_t *row_json(const bench_row *r)
         "op", r->node->op->name, "node", (int)r->node->id, "shapes", shapes_json(r->node), "count",
         r->count, "backend", r->backend, "implementation", r->impl, "layouts", r->layouts, "runs",
         r->time.n, "us", measured ? json_real(1e6 * median) : json_null(), "min_us",
-        measured ? json_real(1e6 * r->time.least) : json_null(), "gflops",
+        measured ? json_real(1e6 * r->time.min) : json_null(), "gflops",
         measured ? number(1e-9 * r->flop / median) : json_null(), "gb_per_s",
         measured ? number(1e-9 * (double)r->bytes / median) : json_null(), "bytes",
         (json_int_t)r->bytes, "sets", r->sets, "planned", r->planned, "fastest", r->fastest, "why",

@@ -8,13 +8,13 @@
 #include "kernel.h"
 #include "cli/command.h"
 
-enum { MOST_BACKENDS = 16, MOST_SETS = 4096 };
+enum { MAX_BACKENDS = 16, MAX_SETS = 4096 };
 static const size_t usual_l3 = (size_t)32 << 20;
 
 struct bench_kernels {
     int n;
-    const adj_backend *backend[MOST_BACKENDS];
-    void *opened[MOST_BACKENDS];
+    const adj_backend *backend[MAX_BACKENDS];
+    void *opened[MAX_BACKENDS];
 };
 
 /* ---- backends ---- */
@@ -74,7 +74,7 @@ bench_kernels *bench_kernels_open(const bench_opts *o)
     if (k == NULL)
         return complain("bench", 0, "out of memory"), NULL;
     omp_set_num_threads((int)o->threads);
-    for (int i = 0; adj_backends[i] != NULL && k->n < MOST_BACKENDS; i++) {
+    for (int i = 0; adj_backends[i] != NULL && k->n < MAX_BACKENDS; i++) {
         const adj_backend *b = adj_backends[i];
         char message[ADJ_WHY] = "";
         const adj_backend_opts opts = {.allocator = &allocator,
@@ -134,11 +134,11 @@ typedef struct {
     const adj_backend *b;
     void *opened;
     adj_group group;
-    const adj_node *in[MOST_OPERANDS];
-    const adj_layout *in_layout[MOST_OPERANDS], *out_layout[1];
+    const adj_node *in[MAX_OPERANDS];
+    const adj_layout *in_layout[MAX_OPERANDS], *out_layout[1];
     adj_prep prep;
     const adj_kernel *kernel;
-    size_t at[MOST_OPERANDS + 1]; /* within a set; the last: the result */
+    size_t at[MAX_OPERANDS + 1]; /* within a set; the last: the result */
     size_t set_bytes;
     int sets;
     char *memory, *scratch;
@@ -182,7 +182,7 @@ static adj_status make_memory(candidate *c, int cold)
     c->at[c->group.n_in] = used;
     c->set_bytes = used + padded(bytes_in(c->b, c->out_layout[0], y->type));
     size_t sets = cold && c->set_bytes > 0 ? 2 * bench_l3_bytes() / c->set_bytes + 2 : 1;
-    c->sets = sets < MOST_SETS ? (int)sets : MOST_SETS;
+    c->sets = sets < MAX_SETS ? (int)sets : MAX_SETS;
     c->memory = new_memory((size_t)c->sets * c->set_bytes);
     c->scratch = new_memory(c->prep.scratch);
     adj_status status = c->memory != NULL && c->scratch != NULL ? ADJ_OK : ADJ_ENOMEM;
@@ -197,7 +197,7 @@ static adj_status make_memory(candidate *c, int cold)
 
 static adj_status run_set(const candidate *c, int set, int threads, char *message, double *seconds)
 {
-    const void *in[MOST_OPERANDS];
+    const void *in[MAX_OPERANDS];
     char *start_of = c->memory + (size_t)set * c->set_bytes;
     void *out[1] = {start_of + c->at[c->group.n_in]};
     for (int i = 0; i < c->group.n_in; i++)
@@ -244,13 +244,13 @@ static void time_candidate(candidate *c, const bench_opts *o, bench_row *row)
 
 static bench_row *new_row(bench_rows *rows)
 {
-    if (rows->n == rows->most) {
-        int most = rows->most > 0 ? 2 * rows->most : 32;
-        bench_row *more = realloc(rows->row, (size_t)most * sizeof *more);
+    if (rows->n == rows->max) {
+        int max = rows->max > 0 ? 2 * rows->max : 32;
+        bench_row *more = realloc(rows->row, (size_t)max * sizeof *more);
         if (more == NULL)
             return NULL;
         rows->row = more;
-        rows->most = most;
+        rows->max = max;
     }
     rows->row[rows->n] = (bench_row){0};
     return &rows->row[rows->n++];
@@ -264,7 +264,7 @@ static int start_candidate(candidate *c, const adj_node *const *n)
         int known = 0;
         for (int i = 0; i < n_in; i++)
             known |= c->in[i] == (*n)->in[k];
-        if (!known && n_in == MOST_OPERANDS)
+        if (!known && n_in == MAX_OPERANDS)
             return 0;
         if (!known)
             c->in[n_in++] = (*n)->in[k];

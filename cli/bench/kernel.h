@@ -4,7 +4,7 @@
 
 #include "bench.h"
 
-enum { MOST_OPERANDS = 16 };
+enum { MAX_OPERANDS = 16 };
 
 /* What the plan takes. */
 typedef struct {

@@ -13,8 +13,8 @@
 
 static adj_node *alone(adj_graph *g, const adj_node *n)
 {
-    adj_node *in[MOST_OPERANDS] = {NULL};
-    if (n->n_in > MOST_OPERANDS)
+    adj_node *in[MAX_OPERANDS] = {NULL};
+    if (n->n_in > MAX_OPERANDS)
         return NULL;
     for (int k = 0; k < n->n_in; k++) {
         char name[16];
@@ -110,7 +110,7 @@ static void print_row(const bench_row *r)
         return;
     }
     printf("  %-44s %10.2f %10.2f %9.4g %9.4g %7d  %s%s%s\n", name, 1e6 * r->time.median,
-           1e6 * r->time.least, 1e-9 * r->flop / r->time.median,
+           1e6 * r->time.min, 1e-9 * r->flop / r->time.median,
            1e-9 * (double)r->bytes / r->time.median, r->time.n, r->layouts,
            r->planned ? "  planned" : "", r->fastest ? "  fastest" : "");
 }

@@ -6,7 +6,7 @@
 #include "bench.h"
 #include "cli/printable.h"
 
-enum { MOST_RUNS = 400, WARM_UP = 3 };
+enum { MAX_RUNS = 400, WARM_UP = 3 };
 
 int bench_counts_flop(const adj_step_info *s) { return s->flop > 4 * (double)s->bytes; }
 
@@ -26,13 +26,13 @@ static adj_status run(bench_net *n, const bench_opts *o, double *seconds, sample
     for (int i = 0; i < WARM_UP && status == ADJ_OK; i++)
         status = bench_net_step(n);
     double end = seconds_now() + o->seconds;
-    for (int r = 0; r < MOST_RUNS && status == ADJ_OK && (r == 0 || seconds_now() < end); r++) {
+    for (int r = 0; r < MAX_RUNS && status == ADJ_OK && (r == 0 || seconds_now() < end); r++) {
         double start = seconds_now();
         status = bench_net_step(n);
         if (!samples_add(whole, seconds_now() - start))
             break;
         for (int i = 0; i < steps; i++)
-            seconds[(size_t)i * MOST_RUNS + (size_t)r] = adj_exec_step(n->exec, i).seconds;
+            seconds[(size_t)i * MAX_RUNS + (size_t)r] = adj_exec_step(n->exec, i).seconds;
     }
     return status;
 }
@@ -48,7 +48,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
         return status;
     p->n = adj_exec_n_steps(n->exec);
     p->row = calloc((size_t)p->n + 1, sizeof *p->row);
-    double *seconds = calloc((size_t)p->n * MOST_RUNS + 1, sizeof *seconds);
+    double *seconds = calloc((size_t)p->n * MAX_RUNS + 1, sizeof *seconds);
     if (p->row == NULL || seconds == NULL) {
         snprintf(n->message, sizeof n->message, "out of memory");
         status = ADJ_ENOMEM;
@@ -57,7 +57,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
         status = run(n, o, seconds, &whole);
     p->runs = whole.n;
     for (int i = 0; i < p->n && status == ADJ_OK; i++) {
-        samples row = {.n = p->runs, .seconds = seconds + (size_t)i * MOST_RUNS};
+        samples row = {.n = p->runs, .seconds = seconds + (size_t)i * MAX_RUNS};
         p->row[i] = adj_exec_step(n->exec, i);
         p->row[i].seconds = samples_spread(&row).median;
         p->plan_seconds += p->row[i].seconds;

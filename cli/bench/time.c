@@ -3,18 +3,18 @@
 
 #include "bench.h"
 
-enum { MOST_SAMPLES = 1 << 20 };
+enum { MAX_SAMPLES = 1 << 20 };
 
 int samples_add(samples *s, double seconds)
 {
-    if (s->n == s->most) {
-        int most = s->most > 0 ? 2 * s->most : 256;
+    if (s->n == s->max) {
+        int max = s->max > 0 ? 2 * s->max : 256;
         double *more =
-            most <= MOST_SAMPLES ? realloc(s->seconds, (size_t)most * sizeof *s->seconds) : NULL;
+            max <= MAX_SAMPLES ? realloc(s->seconds, (size_t)max * sizeof *s->seconds) : NULL;
         if (more == NULL)
             return 0;
         s->seconds = more;
-        s->most = most;
+        s->max = max;
     }
     s->seconds[s->n++] = seconds;
     return 1;
@@ -33,7 +33,7 @@ spread samples_spread(samples *s)
     qsort(s->seconds, (size_t)s->n, sizeof *s->seconds, by_value);
     return (spread){.n = s->n,
                     .median = s->seconds[s->n / 2],
-                    .least = s->seconds[0],
+                    .min = s->seconds[0],
                     .q1 = s->seconds[s->n / 4],
                     .q3 = s->seconds[(int)((int64_t)s->n * 3 / 4)]};
 }

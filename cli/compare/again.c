@@ -7,7 +7,7 @@
 #include "again.h"
 #include "shrink.h"
 
-enum { MOST_TRIALS = 400 };
+enum { MAX_TRIALS = 400 };
 
 /* The first row whose operands were right. */
 static const adj_compare_row *first_divergence(const adj_comparison *c, int k)
@@ -56,7 +56,7 @@ static void find(const compare_opts *o, const adj_compare_opts *two, const char 
                        .verdict = r->row->verdict,
                        .blame = r->row->blame,
                        .seconds = o->shrink,
-                       .most = MOST_TRIALS};
+                       .max = MAX_TRIALS};
         int found = shrink(&s, &l);
         r->tried = s.tried;
         if (found) {

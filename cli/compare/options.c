@@ -52,11 +52,11 @@ static int read_options(compare_opts *o, int argc, char **argv)
 }
 
 /* Splits "a,b,c", or "a;b,with=commas;c", in place. */
-static int split(char *text, const char *list[MOST_LISTED])
+static int split(char *text, const char *list[MAX_LISTED])
 {
     char separator = strchr(text, ';') != NULL ? ';' : ',';
     int n = 0;
-    for (char *part = text; part != NULL && n < MOST_LISTED; n++) {
+    for (char *part = text; part != NULL && n < MAX_LISTED; n++) {
         char *end = strchr(part, separator);
         if (end != NULL)
             *end = '\0';

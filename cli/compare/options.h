@@ -5,7 +5,7 @@
 
 #include "cli/op/graph.h"
 
-enum { MOST_LISTED = 32, LINE = 2048 };
+enum { MAX_LISTED = 32, LINE = 2048 };
 
 typedef struct {
     compared_opts graph;
@@ -15,7 +15,7 @@ typedef struct {
     int64_t seed, runs, threads, exact, all, guard;
     int n_config; /* 0: the usual ones */
     char *config_text;
-    const char *config[MOST_LISTED];
+    const char *config[MAX_LISTED];
 } compare_opts;
 
 /* CONTINUE, or the exit status. o is to be closed in every case. */

@@ -57,7 +57,7 @@ static int fails_twice(shrinking *s, const op_line *l)
 /* Is there time for another? */
 static int goes_on(const shrinking *s, double end)
 {
-    return s->tried < s->most && seconds_now() < end;
+    return s->tried < s->max && seconds_now() < end;
 }
 
 static int fails_with(shrinking *s, op_line *l, int64_t *number, int64_t value)
@@ -75,7 +75,7 @@ static int fails_with(shrinking *s, op_line *l, int64_t *number, int64_t value)
 static int shrink_number(shrinking *s, op_line *l, op_number number, double end)
 {
     const int64_t before = *number.value;
-    int64_t passes = number.least - 1, step = 1;
+    int64_t passes = number.min - 1, step = 1;
     while (passes + step < before && goes_on(s, end) &&
            !fails_with(s, l, number.value, passes + step)) {
         passes += step;
@@ -92,7 +92,7 @@ static int shrink_number(shrinking *s, op_line *l, op_number number, double end)
 int shrink(shrinking *s, op_line *l)
 {
     const op_line whole = *l;
-    op_number number[MOST_NUMBERS];
+    op_number number[MAX_NUMBERS];
     double end = seconds_now() + s->seconds;
     s->tried = 0;
     if (!fails_twice(s, l))

@@ -10,7 +10,7 @@ typedef struct {
     adj_verdict verdict;          /* how the op must fail: this, and blamed so */
     adj_blame blame;
     double seconds; /* no new trial after that */
-    int most;       /* trials */
+    int max;        /* trials */
     int tried;      /* out */
 } shrinking;
 

@@ -159,7 +159,7 @@ static void print_failure(FILE *f, const adj_comparison *c, const adj_compare_ro
 
 static void print_failures(FILE *f, const adj_comparison *c)
 {
-    enum { MOST = 20 };
+    enum { MAX = 20 };
     int n = 0;
     for (int i = 0; i < adj_comparison_n_rows(c); i++) {
         const adj_compare_row *row = adj_comparison_row(c, i);
@@ -167,11 +167,11 @@ static void print_failures(FILE *f, const adj_comparison *c)
             continue;
         if (n++ == 0)
             fprintf(f, "\nfailed, the first divergence first:\n");
-        if (n <= MOST)
+        if (n <= MAX)
             print_failure(f, c, row);
     }
-    if (n > MOST)
-        fprintf(f, "  and %d more (--json or --csv has all)\n", n - MOST);
+    if (n > MAX)
+        fprintf(f, "  and %d more (--json or --csv has all)\n", n - MAX);
 }
 
 static void print_again(FILE *f, const adj_comparison *c, const write_opts *o)

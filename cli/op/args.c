@@ -7,7 +7,7 @@
 
 #include "build.h"
 
-enum { LIST = 16, MOST_OPS = 256 };
+enum { LIST = 16, MAX_OPS = 256 };
 
 void op_args_options(op_args *a, option to[OP_OPTIONS])
 {
@@ -126,9 +126,9 @@ static int read_attr(const char *text, op_case *c, char *message, size_t size)
 
 static const op_builder *find_builder(const char *name, char *message, size_t size)
 {
-    const char *names[MOST_OPS];
+    const char *names[MAX_OPS];
     int n = 0;
-    for (const op_builder *b; n < MOST_OPS && (b = op_builder_at(n)) != NULL; n++) {
+    for (const op_builder *b; n < MAX_OPS && (b = op_builder_at(n)) != NULL; n++) {
         if (strcmp(b->name, name) == 0)
             return b;
         names[n] = b->name;

@@ -6,20 +6,20 @@
 #include "backend_name.h"
 #include "cli/command.h"
 
-enum { MOST = 256 };
+enum { MAX = 256 };
 
-static int backend_names(const char *to[MOST])
+static int backend_names(const char *to[MAX])
 {
     int n = 0;
-    for (; n < MOST && adj_backends[n] != NULL; n++)
+    for (; n < MAX && adj_backends[n] != NULL; n++)
         to[n] = adj_backends[n]->name;
     return n;
 }
 
-static int op_names(const char *to[MOST])
+static int op_names(const char *to[MAX])
 {
     int n = 0;
-    for (; n < MOST && adj_ops[n] != NULL; n++)
+    for (; n < MAX && adj_ops[n] != NULL; n++)
         to[n] = adj_ops[n]->name;
     return n;
 }
@@ -38,7 +38,7 @@ static int known(const char *what, const char *name, int n, const char *const na
 
 int backend_is_known(const char *option, char *message, size_t size)
 {
-    const char *names[MOST] = {""};
+    const char *names[MAX] = {""};
     for (const char *part = option; part != NULL;) {
         char word[128];
         size_t length = strcspn(part, ",");

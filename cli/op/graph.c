@@ -34,9 +34,9 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
     if (y == NULL)
         return ADJ_EARG;
     c->root[c->n_root++] = y;
-    adj_node *x[MOST_ROOTS], *dx[MOST_ROOTS];
+    adj_node *x[MAX_ROOTS], *dx[MAX_ROOTS];
     int n = 0;
-    for (int k = 0; k < adj_node_n_in(y) && with_gradients && n < MOST_ROOTS - 1; k++)
+    for (int k = 0; k < adj_node_n_in(y) && with_gradients && n < MAX_ROOTS - 1; k++)
         if (adj_node_type(adj_node_in(y, k)).dtype != ADJ_I32)
             x[n++] = adj_node_in(y, k);
     if (n == 0 || adj_node_type(y).dtype == ADJ_I32)

@@ -7,7 +7,7 @@
 #include "adjoint_nn.h"
 #include "args.h"
 
-enum { MOST_ROOTS = 65 };
+enum { MAX_ROOTS = 65 };
 
 typedef struct {
     const char *model; /* NULL: the op */
@@ -19,9 +19,9 @@ typedef struct {
 typedef struct {
     adj_graph *graph;
     int n_root;
-    adj_node *root[MOST_ROOTS]; /* the loss; or the op's result and gradients */
-    adj_node *labels;           /* NULL: none */
-    adj_updates *updates;       /* with momentum: gradients, new velocities and parameters */
+    adj_node *root[MAX_ROOTS]; /* the loss; or the op's result and gradients */
+    adj_node *labels;          /* NULL: none */
+    adj_updates *updates;      /* with momentum: gradients, new velocities and parameters */
     int32_t *label;
     int usage; /* the failure is the caller's */
     char message[512];

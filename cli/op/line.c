@@ -45,21 +45,20 @@ op_args op_line_args(const op_line *l, op_text *t)
 
 /* ---- its numbers ---- */
 
-static void add(op_number numbers[MOST_NUMBERS], int *n, int64_t *value, int64_t least)
+static void add(op_number numbers[MAX_NUMBERS], int *n, int64_t *value, int64_t min)
 {
-    if (*value > least && *n < MOST_NUMBERS)
-        numbers[(*n)++] = (op_number){value, least};
+    if (*value > min && *n < MAX_NUMBERS)
+        numbers[(*n)++] = (op_number){value, min};
 }
 
-static void add_pads(op_number numbers[MOST_NUMBERS], int *n, adj_padding padding,
-                     int64_t pad[4][2])
+static void add_pads(op_number numbers[MAX_NUMBERS], int *n, adj_padding padding, int64_t pad[4][2])
 {
     for (int i = 0; i < 4 && padding == ADJ_EXPLICIT; i++)
         for (int end = 0; end < 2; end++)
             add(numbers, n, &pad[i][end], 0);
 }
 
-int op_line_numbers(op_line *l, op_number numbers[MOST_NUMBERS])
+int op_line_numbers(op_line *l, op_number numbers[MAX_NUMBERS])
 {
     int n = 0, h = height_axis(l->format);
     if (l->is_conv) {

@@ -25,11 +25,11 @@ op_args op_line_args(const op_line *l, op_text *t);
 
 /* A number of the line that may become smaller, down to least. */
 typedef struct {
-    int64_t *value, least;
+    int64_t *value, min;
 } op_number;
-enum { MOST_NUMBERS = 24 };
+enum { MAX_NUMBERS = 24 };
 /* Those worth making smaller, the most useful first. */
-int op_line_numbers(op_line *l, op_number numbers[MOST_NUMBERS]);
+int op_line_numbers(op_line *l, op_number numbers[MAX_NUMBERS]);
 /* Sizes that follow from others, after a number has changed. */
 void op_line_settle(op_line *l);
 

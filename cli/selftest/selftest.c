@@ -17,7 +17,7 @@
 #include "exec/clock.h"
 #include "selftest.h"
 
-enum { BATCH = 32, MOST_TRIES = 8, DEFAULT_CASES = 3000, ALONE_SECONDS = 60 };
+enum { BATCH = 32, MAX_TRIES = 8, DEFAULT_CASES = 3000, ALONE_SECONDS = 60 };
 
 typedef struct {
     const char *op, *list[N_PROPERTY];
@@ -107,7 +107,7 @@ static int report(selftest *s, int64_t i, const char *implementation, const char
     snprintf(text, sizeof text, "%s %s %s", s->machine, key, what);
     int status = selftest_add_row(s, text);
     /* the same case again, with what is taken instead */
-    s->next = ++s->tries == MOST_TRIES ? i + 1 : i;
+    s->next = ++s->tries == MAX_TRIES ? i + 1 : i;
     if (s->next > i)
         s->tries = 0;
     return status == CONTINUE ? selftest_write(s) : status;

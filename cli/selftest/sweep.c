@@ -7,12 +7,12 @@
 #include "cli/command.h"
 #include "sweep.h"
 
-enum { MOST_VALUES = 16, MOST_WORK = 45 * 1000 * 1000 /* multiplications, for larger sizes */ };
+enum { MAX_VALUES = 16, MAX_WORK = 45 * 1000 * 1000 /* multiplications, for larger sizes */ };
 
 /* In the order of sweep_property. */
 static const struct {
     const char *name;
-    const char *value[MOST_VALUES + 1];
+    const char *value[MAX_VALUES + 1];
 } properties[N_PROPERTY] = {
     {"direction", {"forward", "backward_data", "backward_weights"}},
     {"dtype", {"f32", "bf16", "f16"}},
@@ -184,7 +184,7 @@ static void set_size(sweep_case *c, int chosen)
     int64_t each = c->k * c->k * (c->ic / c->groups) * c->oc / (c->stride * c->stride);
     int i = chosen < N_LARGE ? 0 : chosen;
     c->n = 2;
-    while (i < chosen && c->n * heights[i + 1] * widths[i + 1] * each <= MOST_WORK)
+    while (i < chosen && c->n * heights[i + 1] * widths[i + 1] * each <= MAX_WORK)
         i++;
     c->h = heights[i];
     c->w = widths[i];
@@ -290,7 +290,7 @@ adj_node *sweep_node(adj_graph *g, const sweep_case *c)
 /* ---- rows ---- */
 
 typedef struct {
-    int64_t least, most; /* most 0: no end */
+    int64_t min, max; /* most 0: no end */
 } range;
 
 /* The numbers between v's neighbours in the list, which are tried themselves. */
@@ -299,16 +299,16 @@ static range around(int64_t v, const int64_t *list, int n)
     range r = {1, 0};
     for (int i = 0; i < n; i++) {
         if (list[i] < v)
-            r.least = list[i] + 1;
-        if (list[i] > v && r.most == 0)
-            r.most = list[i] - 1;
+            r.min = list[i] + 1;
+        if (list[i] > v && r.max == 0)
+            r.max = list[i] - 1;
     }
     return r;
 }
 
 static range around_value(int64_t v, sweep_property p)
 {
-    int64_t list[MOST_VALUES];
+    int64_t list[MAX_VALUES];
     int n = values_of(p);
     for (int i = 0; i < n; i++)
         list[i] = strtol(properties[p].value[i], NULL, 10);
@@ -317,11 +317,11 @@ static range around_value(int64_t v, sweep_property p)
 
 static int put_range(char *text, size_t size, const char *key, range r)
 {
-    int used = snprintf(text, size, "%s=%lld", key, (long long)r.least);
-    if (r.most == 0)
+    int used = snprintf(text, size, "%s=%lld", key, (long long)r.min);
+    if (r.max == 0)
         used += snprintf(text + used, size - (size_t)used, "..");
-    else if (r.most != r.least)
-        used += snprintf(text + used, size - (size_t)used, "..%lld", (long long)r.most);
+    else if (r.max != r.min)
+        used += snprintf(text + used, size - (size_t)used, "..%lld", (long long)r.max);
     return used;
 }
 

@@ -31,16 +31,16 @@ static void shift_image(float *image, adj_shape shape, int64_t dy, int64_t dx, f
     }
 }
 
-void shift_images(float *x, adj_shape shape, int64_t most, float background, uint64_t seed,
+void shift_images(float *x, adj_shape shape, int64_t max, float background, uint64_t seed,
                   uint64_t first)
 {
-    int64_t side = 2 * most + 1, offsets[(2 * MOST_SHIFT + 1) * (2 * MOST_SHIFT + 1)];
+    int64_t side = 2 * max + 1, offsets[(2 * MAX_SHIFT + 1) * (2 * MAX_SHIFT + 1)];
     int64_t elems = shape.dim[1] * shape.dim[2] * shape.dim[3];
 
-    for (int64_t i = 0; most > 0 && i < shape.dim[0]; i++) {
+    for (int64_t i = 0; max > 0 && i < shape.dim[0]; i++) {
         /* the first of the offsets in a random order; ~seed: not the order of the images */
         adj_shuffle(side * side, ~seed, first + (uint64_t)i, offsets);
-        shift_image(x + i * elems, shape, offsets[0] / side - most, offsets[0] % side - most,
+        shift_image(x + i * elems, shape, offsets[0] / side - max, offsets[0] % side - max,
                     background);
     }
 }

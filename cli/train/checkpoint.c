@@ -28,10 +28,10 @@ static void list_settings(train_opts *o, option list[SETTINGS])
         {"math", "", "", OPTION_TEXT, &o->math, 0, 0},
         {"epochs", "", "", OPTION_INTEGER, &o->epochs, 1, 100000},
         {"batch", "", "", OPTION_INTEGER, &o->batch, 1, 100000},
-        {"shift", "", "", OPTION_INTEGER, &o->shift, 0, MOST_SHIFT},
+        {"shift", "", "", OPTION_INTEGER, &o->shift, 0, MAX_SHIFT},
         {"seed", "", "", OPTION_INTEGER, &o->seed, 0, 9e15},
         {"lr", "", "", OPTION_REAL, &o->lr, 1e-12, 1e6},
-        {"threads", "", "", OPTION_INTEGER, &o->threads, 0, MOST_THREADS},
+        {"threads", "", "", OPTION_INTEGER, &o->threads, 0, MAX_THREADS},
     };
     memcpy(list, all, sizeof all);
 }

@@ -334,7 +334,7 @@ static int run(training *t)
 static int default_threads(void)
 {
     int n = omp_get_max_threads();
-    return n < MOST_THREADS ? n : MOST_THREADS;
+    return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
 int command_train(int argc, char **argv)

@@ -15,7 +15,7 @@ typedef struct {
 
 /* Reads the command line. What it does not say stays NULL or UNSET, for a checkpoint to say.
  * CONTINUE or an exit status. */
-enum { UNSET = -1, MOST_THREADS = 1024 };
+enum { UNSET = -1, MAX_THREADS = 1024 };
 int parse_train(train_opts *o, int argc, char **argv);
 /* The options that are one of a few words. CONTINUE or an exit status. */
 int check_words(const train_opts *o);

@@ -18,7 +18,7 @@
 #include "exec/new_file.h"
 #include "tune.h"
 
-enum { MOST_BYTES = 8 << 20, MOST_ENTRIES = 10000, FIELDS = 6 };
+enum { MAX_BYTES = 8 << 20, MAX_ENTRIES = 10000, FIELDS = 6 };
 
 __attribute__((format(printf, 2, 3))) static void note(adj_exec *e, const char *format, ...)
 {
@@ -80,7 +80,7 @@ static const char *load(tuner *t, char **text, size_t *size, adj_status *status)
     const char *wrong = NULL;
     if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode))
         wrong = "is not a regular file";
-    else if (s.st_size > MOST_BYTES)
+    else if (s.st_size > MAX_BYTES)
         wrong = "is too large";
     else if ((*text = region_alloc(&t->region, (size_t)s.st_size + 1, 1)) == NULL)
         *status = ADJ_ENOMEM;
@@ -95,12 +95,12 @@ static const char *load(tuner *t, char **text, size_t *size, adj_status *status)
 }
 
 /* A whole number without sign from 0 to most; -1: it is none. */
-static long number(const char *text, long most)
+static long number(const char *text, long max)
 {
     char *end;
     errno = 0;
     long v = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
-    return v >= 0 && *end == '\0' && errno == 0 && v <= most ? v : -1;
+    return v >= 0 && *end == '\0' && errno == 0 && v <= max ? v : -1;
 }
 
 static const char *read_entry(tuner *t, char *line, adj_status *status)
@@ -158,9 +158,9 @@ static const char *read_lines(tuner *t, char *line, int *n_line, adj_status *sta
             return "the end is missing";
         *next++ = '\0';
         if (strncmp(line, "end ", 4) == 0)
-            return number(line + 4, MOST_ENTRIES) == n && *next == '\0' ? NULL
-                                                                        : "the count is wrong";
-        if (n++ == MOST_ENTRIES)
+            return number(line + 4, MAX_ENTRIES) == n && *next == '\0' ? NULL
+                                                                       : "the count is wrong";
+        if (n++ == MAX_ENTRIES)
             return "there are too many lines";
         wrong = read_entry(t, line, status);
         line = next;
@@ -212,7 +212,7 @@ static int writes_entry(const tune_entry *entry) { return entry->kernel != NULL;
 static int write_text(FILE *f, void *user)
 {
     const tuner *t = user;
-    int n = 0, skip = -MOST_ENTRIES; /* the newest are last, and kept */
+    int n = 0, skip = -MAX_ENTRIES; /* the newest are last, and kept */
     for (int i = 0; i < t->n_entry; i++)
         skip += writes_entry(&t->entry[i]);
     fputs(t->header, f);

@@ -10,7 +10,7 @@
 
 #include "tune.h"
 
-enum { ALIGNMENT = 64, MOST_COLD = 32 << 20, RUNS_OF_REORDER = 3 };
+enum { ALIGNMENT = 64, MAX_COLD = 32 << 20, RUNS_OF_REORDER = 3 };
 
 static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
@@ -80,7 +80,7 @@ adj_status tune_room(adj_exec *e, const step *s)
         out += out_bytes(e, s, i);
     if (grow_filled(e, &t->in, in) == ADJ_OK && grow(e, &t->zero, zero) == ADJ_OK &&
         grow(e, &t->out, out) == ADJ_OK && grow(e, &t->scratch, s->prep.scratch) == ADJ_OK)
-        grow(e, &t->other, t->cold < MOST_COLD ? t->cold : MOST_COLD);
+        grow(e, &t->other, t->cold < MAX_COLD ? t->cold : MAX_COLD);
     return e->status;
 }
 
@@ -144,7 +144,7 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
     if (grow_filled(e, &t->in, aligned(value_bytes(e, c->type, c->from, c->backend))) == ADJ_OK &&
         grow(e, &t->out, aligned(value_bytes(e, c->type, c->to, c->backend))) == ADJ_OK &&
         grow(e, &t->scratch, scratch) == ADJ_OK)
-        grow(e, &t->other, t->cold < MOST_COLD ? t->cold : MOST_COLD);
+        grow(e, &t->other, t->cold < MAX_COLD ? t->cold : MAX_COLD);
     for (int i = 0; i < RUNS_OF_REORDER && e->status == ADJ_OK; i++) {
         cool(t);
         double start = seconds_now();

@@ -188,10 +188,10 @@ static int winner(const race *r)
         usual = r->list[i].who.rank < r->list[usual].who.rank ? i : usual;
         best = r->list[i].best < r->list[best].best ? i : best;
     }
-    double least = r->list[best].best;
-    if (least == HUGE_VAL)
+    double min = r->list[best].best;
+    if (min == HUGE_VAL)
         return -1;
-    return least < clearly * r->list[usual].best ? best : usual;
+    return min < clearly * r->list[usual].best ? best : usual;
 }
 
 /* ---- the choice ---- */

@@ -86,14 +86,14 @@ static int may_be_half(const adj_node *n, int k)
 /* Are n's largest operands half, so that it costs no cast of large values to follow them? */
 static int follows(const adj_node *n, adj_node *const in[], adj_dtype half)
 {
-    int64_t most = 0;
+    int64_t max = 0;
     int n_half = 0;
     double any;
     for (int k = 0; k < n->n_in; k++)
-        if (may_be_half(n, k) && adj_shape_elems(n->in[k]->type.shape) > most)
-            most = adj_shape_elems(n->in[k]->type.shape);
+        if (may_be_half(n, k) && adj_shape_elems(n->in[k]->type.shape) > max)
+            max = adj_shape_elems(n->in[k]->type.shape);
     for (int k = 0; k < n->n_in; k++) {
-        if (!may_be_half(n, k) || adj_shape_elems(n->in[k]->type.shape) < most)
+        if (!may_be_half(n, k) || adj_shape_elems(n->in[k]->type.shape) < max)
             continue;
         if (in[k]->type.dtype != half && !adj_is_fill(in[k], &any))
             return 0;

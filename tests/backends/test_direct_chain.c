@@ -132,9 +132,9 @@ static void in_place(adj_dtype dtype, int64_t pixels, int64_t channels, int thre
     fetch(&f, threads, &got);
     cr_assert_eq(got.steps, 2);
     for (int64_t i = 0; i < pixels * channels; i++) {
-        double larger = fmax(f.value[0][i], f.value[1][i]);
-        cr_assert_eq(got.value[0][i], positive(larger));
-        cr_assert_eq(got.value[1][i], positive(larger) + larger);
+        double max = fmax(f.value[0][i], f.value[1][i]);
+        cr_assert_eq(got.value[0][i], positive(max));
+        cr_assert_eq(got.value[1][i], positive(max) + max);
     }
     discard(&got);
     fixture_free(&f);

@@ -57,16 +57,16 @@ static int expect_row(const conv_row *r, conv_direction direction, adj_format fo
 /* Integers whose sums f32 holds exactly: no order of summing and no blocking may show. */
 Test(onednn_conv, agrees_exactly_on_integers)
 {
-    int most = 0;
+    int max = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int direction = FORWARD; direction < N_DIRECTION; direction++)
             for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++) {
                 int n = expect_row(&rows[i], direction, format, ADJ_F32, INTEGERS);
                 cr_assert_gt(n, 0, "row %d, direction %d: oneDNN takes no f32", (int)i, direction);
-                most = n > most ? n : most;
+                max = n > max ? n : max;
                 expect_row(&rows[i], direction, format, ADJ_BF16, INTEGERS); /* not on every CPU */
             }
-    cr_assert_gt(most, 2, "there is more than one implementation and layout");
+    cr_assert_gt(max, 2, "there is more than one implementation and layout");
 }
 
 Test(onednn_conv, agrees_on_random_data)

@@ -23,7 +23,7 @@ typedef enum {
     IN_PLACE, /* wrong by a rounding where it may overwrite its operand */
     FUSED,    /* with the bias added before: leaves zeros, but is right alone */
     SLIGHTLY_FUSED,
-    MOST_ZERO, /* but for the largest: within the bound in bf16, yet nothing is left */
+    MAX_ZERO, /* but for the largest: within the bound in bf16, yet nothing is left */
     FAILING,
     FAILING_WITH_A_WORD /* its message has the word that the executor's about canaries has */
 } fault;
@@ -47,7 +47,7 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    adj_dtype dtype = planted == MOST_ZERO ? ADJ_BF16 : ADJ_F32;
+    adj_dtype dtype = planted == MAX_ZERO ? ADJ_BF16 : ADJ_F32;
     if ((g->node[0]->op != &adj_op_relu && g->n_node < 2) || g->node[0]->type.dtype != dtype ||
         candidate > 0)
         return ADJ_ENOKERNEL;
@@ -97,7 +97,7 @@ static adj_status run(const adj_call *c)
         snprintf(c->message, ADJ_WHY, "the driver wrote no result");
         return ADJ_EBACKEND;
     }
-    if (planted == MOST_ZERO)
+    if (planted == MAX_ZERO)
         return keep_the_largest(c, n), ADJ_OK;
     if (c->group->n_node == 2)
         return relu_of_biased(c, n), ADJ_OK;

@@ -68,7 +68,7 @@ static adj_status run(const adj_call *c)
     int64_t period = adj_shape_elems(inner->in[1]->type.shape);
     int masked = outer->op == &adj_op_relu_grad;
     const void *dy = masked ? c->in[place_of(c, outer->in[0])] : NULL;
-    double most = 0;
+    double max = 0;
     if (planted == FAILING)
         return ADJ_EBACKEND;
     for (int64_t i = 0; i < n; i++) {
@@ -78,13 +78,13 @@ static adj_status run(const adj_call *c)
         if (masked)
             y = x > 0 ? (float)adj_load(dtype, dy, i) * (planted == DOUBLED ? 2 : 1) : 0;
         adj_store(dtype, c->out[0], i, y);
-        most = fmax(most, y);
+        max = fmax(max, y);
     }
     double last = adj_load(dtype, c->out[0], n / 2);
     if (planted == ONE_ELEMENT)
-        adj_store(dtype, c->out[0], n / 2, last + most * 1e-3);
+        adj_store(dtype, c->out[0], n / 2, last + max * 1e-3);
     if (planted == LAST_BIT || (planted == UNSTEADY && runs++ % 2))
-        adj_store(dtype, c->out[0], n / 2, last + most * 0x1p-22);
+        adj_store(dtype, c->out[0], n / 2, last + max * 0x1p-22);
     return ADJ_OK;
 }
 
@@ -160,7 +160,7 @@ Test(compare_group, faults_of_the_fused_form)
     static const struct {
         fault planted;
         int exact;
-        int64_t least, most; /* elements wrong */
+        int64_t min, max; /* elements wrong */
     } cases[] = {{SOUND, 0, 0, 0},
                  {SOUND, 1, 0, 0},
                  {ONE_ELEMENT, 0, 1, 1},
@@ -179,8 +179,8 @@ Test(compare_group, faults_of_the_fused_form)
             cr_assert_str_eq(r.row->implementation, "welded:pair");
             cr_assert_eq(r.row->exact, cases[i].exact);
             cr_assert_eq(r.row->isolated.n, ELEMS);
-            cr_assert_geq(r.row->isolated.wrong, cases[i].least, "%zu", i);
-            cr_assert_leq(r.row->isolated.wrong, cases[i].most, "%zu", i);
+            cr_assert_geq(r.row->isolated.wrong, cases[i].min, "%zu", i);
+            cr_assert_leq(r.row->isolated.wrong, cases[i].max, "%zu", i);
             int fails = r.row->isolated.wrong > 0;
             cr_assert_eq(r.row->verdict, fails ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS);
             cr_assert_eq(r.row->blame, fails ? ADJ_BLAME_KERNEL : ADJ_BLAME_NONE);

@@ -66,7 +66,7 @@ Test(compare_trust, zeros_are_not_trusted)
         const adj_leaf_value given = {x, value};
         for (int i = 0; i < 24; i++)
             value[i] = i == 7 ? 1000 : small ? 1e-5F : 1 + (float)i / 8;
-        planted = MOST_ZERO;
+        planted = MAX_ZERO;
         cr_assert_eq(adj_compare(r.g,
                                  &(adj_compare_opts){.n_root = 1,
                                                      .root = &y,
@@ -179,12 +179,12 @@ static adj_status small_compare(counter *c, const char *config, int guard)
     return status;
 }
 
-static void run_out_of_memory(const char *config, int guard, long most)
+static void run_out_of_memory(const char *config, int guard, long max)
 {
     counter c = {0};
     cr_assert_eq(small_compare(&c, config, guard), ADJ_OK);
     cr_assert_eq(c.live, 0);
-    long total = c.calls < most ? c.calls : most;
+    long total = c.calls < max ? c.calls : max;
     for (long n = 1; n <= total; n++) {
         c = (counter){.fail_at = n};
         adj_status status = small_compare(&c, config, guard);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 8, FINE = 0, HANG = -1 };
+enum { MAX = 8, FINE = 0, HANG = -1 };
 
 static const adj_backend *real;       /* oneDNN's backend */
 static const adj_kernel *convolution; /* its kernel */
@@ -45,7 +45,7 @@ static void *bare_backend(void)
 
 static int is_first_choice(const adj_group *g, const char *impl)
 {
-    const adj_layout *in[MOST] = {NULL}, *out[MOST] = {NULL};
+    const adj_layout *in[MAX] = {NULL}, *out[MAX] = {NULL};
     adj_prep p = {.in = in, .out = out};
     if (convolution->prepare(bare_backend(), g, 0, &p) != ADJ_OK)
         return 0;
@@ -58,7 +58,7 @@ static int fault_of(const adj_group *g, const char *impl)
 {
     const adj_node *n = g->node[0];
     if (strcmp(n->op->name, "conv2d_backprop_filter") != 0 || n->type.dtype != ADJ_F32 ||
-        g->n_in > MOST || g->n_out > MOST || !is_first_choice(g, impl))
+        g->n_in > MAX || g->n_out > MAX || !is_first_choice(g, impl))
         return FINE;
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
     return geom->kh == PLANTED_HANG_KERNEL && geom->oc == 3 ? HANG : (int)geom->sh;
@@ -107,8 +107,8 @@ const adj_backend *const *planted_backends(void)
 {
     static adj_kernel kernel;
     static adj_backend backend;
-    static const adj_kernel *kernels[2 * MOST];
-    static const adj_backend *list[MOST];
+    static const adj_kernel *kernels[2 * MAX];
+    static const adj_backend *list[MAX];
     if (real != NULL)
         return list;
     for (int i = 0; adj_backends[i] != NULL; i++) {

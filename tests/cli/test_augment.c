@@ -23,26 +23,26 @@ static int is_moved(const float *x, const float *y, int dy, int dx)
     return 1;
 }
 
-static void check_shifts(int most, uint64_t seed)
+static void check_shifts(int max, uint64_t seed)
 {
     static float x[N * ELEMS], y[N * ELEMS], again[ELEMS];
-    int often[81] = {0}, side = 2 * most + 1;
+    int often[81] = {0}, side = 2 * max + 1;
 
     for (int i = 0; i < N * ELEMS; i++)
         x[i] = y[i] = (float)(i % ELEMS + 1);
-    shift_images(y, (adj_shape){4, {N, H, W, C}}, most, background, seed, 1000);
+    shift_images(y, (adj_shape){4, {N, H, W, C}}, max, background, seed, 1000);
     for (int i = 0; i < N; i++) {
         int found = -1;
         for (int k = 0; k < side * side && found < 0; k++)
-            if (is_moved(x, y + i * ELEMS, k / side - most, k % side - most))
+            if (is_moved(x, y + i * ELEMS, k / side - max, k % side - max))
                 found = k;
-        cr_assert_geq(found, 0, "image %d is not moved by at most %d", i, most);
+        cr_assert_geq(found, 0, "image %d is not moved by at most %d", i, max);
         often[found]++;
     }
-    for (int k = 0; k < side * side && most < W; k++)
+    for (int k = 0; k < side * side && max < W; k++)
         cr_expect(often[k] > N / side / side / 3, "offset %d: %d times", k, often[k]);
     memcpy(again, x, sizeof again); /* image 5 of that batch, alone */
-    shift_images(again, (adj_shape){4, {1, H, W, C}}, most, background, seed, 1005);
+    shift_images(again, (adj_shape){4, {1, H, W, C}}, max, background, seed, 1005);
     cr_expect_eq(memcmp(again, y + 5 * ELEMS, sizeof again), 0);
 }
 

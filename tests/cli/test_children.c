@@ -66,14 +66,14 @@ static void wait_for_child(pid_t tool)
 /* Kills the tool so many times, each some time within `most` milliseconds from its start, or from
  * that of its first process. */
 static void kill_at_random(int kills, const char *const words[], const char *out, int from_child,
-                           int most)
+                           int max)
 {
     unsigned seed = (unsigned)getpid() ^ (unsigned)time(NULL);
     int clean = 0;
     static finished f;
     adopt_orphans();
     for (int i = 0; i < kills; i++) {
-        int ms = (int)(rand_r(&seed) % (unsigned)most);
+        int ms = (int)(rand_r(&seed) % (unsigned)max);
         child c = child_start(words, -1);
         if (from_child)
             wait_for_child(c.pid);

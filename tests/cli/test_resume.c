@@ -8,23 +8,23 @@
 #include "cli/child.h"
 #include "cli/small_data.h"
 
-enum { MOST = 1 << 20 };
+enum { MAX = 1 << 20 };
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
 
-static size_t read_file(const char *path, uint8_t bytes[MOST])
+static size_t read_file(const char *path, uint8_t bytes[MAX])
 {
     FILE *f = fopen(path, "rb");
     cr_assert_not_null(f, "%s", path);
-    size_t n = fread(bytes, 1, MOST, f);
+    size_t n = fread(bytes, 1, MAX, f);
     fclose(f);
-    cr_assert_lt(n, MOST);
+    cr_assert_lt(n, MAX);
     return n;
 }
 
 static int same_file(const char *left, const char *right)
 {
-    static uint8_t a[MOST], b[MOST];
+    static uint8_t a[MAX], b[MAX];
     size_t n = read_file(left, a);
     return read_file(right, b) == n && memcmp(a, b, n) == 0;
 }
@@ -44,7 +44,7 @@ static void expect_checkpoint(const char *path, const char *key, const char *val
 Test(resume, a_hundred_flipped_bits)
 {
     static finished r;
-    static uint8_t bytes[MOST];
+    static uint8_t bytes[MAX];
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out"),
                     bad = in_folder(&f, "bad"), again = in_folder(&f, "again");
@@ -212,7 +212,7 @@ Test(resume, disk_full)
 Test(resume, half_a_line_of_the_log)
 {
     static finished r;
-    static uint8_t text[MOST];
+    static uint8_t text[MAX];
     static const char half[] = "{\"event\":\"epoch\",\"ep";
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log");

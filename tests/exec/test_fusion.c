@@ -9,7 +9,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 
-enum { BATCH = 2, MOST_PARAMS = 16 };
+enum { BATCH = 2, MAX_PARAMS = 16 };
 
 /* ---- training steps whose sums are exact ---- */
 
@@ -18,7 +18,7 @@ typedef struct {
     adj_graph *g;
     adj_dtype dtype;
     int n;
-    adj_node *param[MOST_PARAMS];
+    adj_node *param[MAX_PARAMS];
 } net;
 
 static adj_node *param(net *r, adj_shape shape)
@@ -121,7 +121,7 @@ static trained train(network build, adj_dtype dtype, const char *backend, int no
     net r = {.g = adj_graph_new(), .dtype = dtype};
     adj_node *x = adj_input(r.g, "x", dtype, (adj_shape){4, {BATCH, 8, 8, 3}});
     adj_node *dy = adj_input(r.g, "dy", dtype, (adj_shape){2, {BATCH, 4}});
-    adj_node *lr = adj_input(r.g, "lr", dtype, (adj_shape){0}), *dp[MOST_PARAMS];
+    adj_node *lr = adj_input(r.g, "lr", dtype, (adj_shape){0}), *dp[MAX_PARAMS];
     adj_node *loss = adj_reduce_sum(adj_mul(build(&r, x), dy), (adj_axes){0});
     cr_assert_eq(adj_grad(loss, NULL, r.n, r.param, dp), ADJ_OK, "%s", adj_graph_message(r.g));
     adj_updates *u = adj_updates_new(r.g);

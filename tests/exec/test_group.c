@@ -7,7 +7,7 @@
 
 #include "adjoint_ext.h"
 
-enum { NODES = 40, MOST = 4 };
+enum { NODES = 40, MAX = 4 };
 
 static struct {
     uint64_t seed;
@@ -68,9 +68,9 @@ static int can_be_ordered(const adj_graph *g, int count, const adj_node *const s
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     const adj_graph *g = root->graph;
-    int n = 0, free = 1, wanted = 2 + draw(MOST - 1);
+    int n = 0, free = 1, wanted = 2 + draw(MAX - 1);
     (void)uses;
-    cr_assert(max >= MOST && adj_graph_size(g) <= 4 * NODES);
+    cr_assert(max >= MAX && adj_graph_size(g) <= 4 * NODES);
     group[n++] = root;
     for (int tries = 0; tries < 20 && n < wanted; tries++) {
         int id = (int)root->id - 3 + draw(12), known = 0;

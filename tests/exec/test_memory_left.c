@@ -86,8 +86,8 @@ static void limit(int resource, const char *key, int64_t bytes)
             kilo = strtoll(line + strlen(key), NULL, 10);
     cr_assert_geq(kilo, 0);
     fclose(f);
-    rlim_t most = (rlim_t)(kilo * 1024 + bytes);
-    cr_assert_eq(setrlimit(resource, &(struct rlimit){most, most}), 0);
+    rlim_t max = (rlim_t)(kilo * 1024 + bytes);
+    cr_assert_eq(setrlimit(resource, &(struct rlimit){max, max}), 0);
 }
 
 /* x and y are 40 MB each: x alone fits into 60. */
@@ -205,14 +205,14 @@ static void put(const folder *root, const char *name, const char *text)
 /* "max current" */
 static void put_group(const folder *root, const char *name, const char *numbers)
 {
-    char path[100], most[32] = "";
+    char path[100], max[32] = "";
     if (numbers == NULL)
         return;
     size_t n = strcspn(numbers, " ");
-    memcpy(most, numbers, n);
-    strcat(most, "\n");
+    memcpy(max, numbers, n);
+    strcat(max, "\n");
     snprintf(path, sizeof path, "%s/memory.max", name);
-    put(root, path, most);
+    put(root, path, max);
     snprintf(path, sizeof path, "%s/memory.current", name);
     put(root, path, numbers + n + 1);
 }

@@ -13,7 +13,7 @@
 #include "fuzz/must.h"
 #include "fuzz/twin.h"
 
-enum { STEPS = 24, RUNS = 2, FETCHES = 4, ROOTS = FETCHES + 2 * MOST_VALUES };
+enum { STEPS = 24, RUNS = 2, FETCHES = 4, ROOTS = FETCHES + 2 * MAX_VALUES };
 
 typedef struct {
     garden t;
@@ -87,7 +87,7 @@ static void build(subject *s)
  * holds only the leaves that it needs: it refuses the others. */
 static void set_leaves(const subject *s, adj_exec *e, int run)
 {
-    static double data[MOST_ELEMS];
+    static double data[MAX_ELEMS];
     for (int id = 0; id < adj_graph_size(s->t.g); id++) {
         adj_node *n = adj_graph_node(s->t.g, id);
         adj_type type = adj_node_type(n);
@@ -121,7 +121,7 @@ static adj_exec *plan(const subject *s, const char *backend)
 static void must_have(const adj_exec *planned, adj_exec *e, const adj_node *n, const twin *t,
                       const adj_node *want, int bits)
 {
-    static double got[MOST_ELEMS];
+    static double got[MAX_ELEMS];
     if (!bits && !twin_is_sure(t, want))
         return;
     must(adj_get(e, n, got, bytes_of(n)) == ADJ_OK);

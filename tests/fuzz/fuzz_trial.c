@@ -16,7 +16,7 @@
 #include "fuzz/bytes.h"
 #include "fuzz/must.h"
 
-enum { MOST_REQUESTS = 64, LONGEST = 1 << 16, MOST_BYTES = 1 << 16, MOST_FLOP = 1000 * 1000 };
+enum { MAX_REQUESTS = 64, LONGEST = 1 << 16, MAX_BYTES = 1 << 16, MAX_FLOP = 1000 * 1000 };
 
 typedef struct {
     uint8_t *bytes;
@@ -80,7 +80,7 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
 {
     wire *w = user;
     (void)isa;
-    if (w->keep != NULL && w->n < MOST_REQUESTS) {
+    if (w->keep != NULL && w->n < MAX_REQUESTS) {
         must((w->keep[w->n].bytes = malloc(n)) != NULL);
         memcpy(w->keep[w->n].bytes, request, n);
         w->keep[w->n].n = n;
@@ -135,13 +135,13 @@ static void compare(wire *w, const char *config)
 /* Requests of the configurations that differ most: what is computed, and by whom. */
 static const message *genuine(int *n)
 {
-    static message all[MOST_REQUESTS];
+    static message all[MAX_REQUESTS];
     static wire w = {.keep = all};
     if (w.n == 0) {
         compare(&w, "naive:bf16:nchw");
         compare(&w, "onednn");
     }
-    *n = w.n < MOST_REQUESTS ? w.n : MOST_REQUESTS;
+    *n = w.n < MAX_REQUESTS ? w.n : MAX_REQUESTS;
     return all;
 }
 
@@ -181,7 +181,7 @@ static const char *text(reader *r)
 /* The next node of the request, without a constant's values; NULL: it is none. */
 static adj_node *next_node(reader *r, adj_graph *g)
 {
-    static const float zeros[MOST_BYTES / 4];
+    static const float zeros[MAX_BYTES / 4];
     adj_node *in[64];
     _Alignas(16) char attrs[1024] = {0};
     const char *name = text(r);
@@ -236,7 +236,7 @@ static int is_short(const uint8_t *request, size_t n)
         flop += y->op->flop != NULL ? y->op->flop(y) : 0;
     }
     adj_graph_free(g);
-    return nodes <= 64 && bytes <= MOST_BYTES && flop <= MOST_FLOP;
+    return nodes <= 64 && bytes <= MAX_BYTES && flop <= MAX_FLOP;
 }
 
 /* ---- the target ---- */

@@ -18,7 +18,7 @@
 #include "fuzz/must.h"
 #include "tests/temporary.h"
 
-enum { FETCHES = 4, ELEMS = 2048, MOST_TEXT = 1 << 16, FIELDS = 6, NAMED = 10 };
+enum { FETCHES = 4, ELEMS = 2048, MAX_TEXT = 1 << 16, FIELDS = 6, NAMED = 10 };
 
 typedef struct {
     adj_graph *g;
@@ -130,8 +130,8 @@ static void write_file(const char *path, const char *text, size_t n)
 /* Entries are the lines with tabs; the header has none. */
 static void read_good_file(void)
 {
-    s.good = calloc(1, MOST_TEXT);
-    must(s.good != NULL && read_file(s.path, s.good, MOST_TEXT) > 0);
+    s.good = calloc(1, MAX_TEXT);
+    must(s.good != NULL && read_file(s.path, s.good, MAX_TEXT) > 0);
     for (char *line = s.good, *next; (next = strchr(line, '\n')) != NULL; line = next + 1) {
         int is_entry = memchr(line, '\t', (size_t)(next - line)) != NULL;
         if (is_entry && s.n_entry == 0)
@@ -163,7 +163,7 @@ static void start(void)
 /* ---- an input as a file's text ---- */
 
 typedef struct {
-    char text[MOST_TEXT];
+    char text[MAX_TEXT];
     size_t n;
 } text;
 

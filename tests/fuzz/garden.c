@@ -9,7 +9,7 @@
 
 adj_node *keep(garden *t, adj_node *y)
 {
-    if (y != NULL && t->n < MOST_VALUES && adj_shape_elems(adj_node_type(y).shape) <= MOST_ELEMS)
+    if (y != NULL && t->n < MAX_VALUES && adj_shape_elems(adj_node_type(y).shape) <= MAX_ELEMS)
         t->value[t->n++] = y;
     return y;
 }
@@ -82,12 +82,12 @@ void fill_data(void *data, adj_dtype dtype, int64_t n, unsigned stream, double s
 
 adj_node *new_leaf(garden *t, adj_dtype dtype, adj_shape shape)
 {
-    static double data[MOST_ELEMS];
+    static double data[MAX_ELEMS];
     char name[16];
     adj_init init = {ADJ_INIT_UNIFORM, -2, 2};
     int kind = pick(&t->in, 8);
 
-    if (adj_shape_elems(shape) > MOST_ELEMS)
+    if (adj_shape_elems(shape) > MAX_ELEMS)
         shape = (adj_shape){1, {3}};
     snprintf(name, sizeof name, "v%d", t->leaves++);
     if (kind == 0)

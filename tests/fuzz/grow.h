@@ -5,7 +5,7 @@
 #include "adjoint_nn.h"
 #include "fuzz/bytes.h"
 
-enum { MOST_VALUES = 64, MOST_ELEMS = 4096 };
+enum { MAX_VALUES = 64, MAX_ELEMS = 4096 };
 
 /* The values that the graph has so far, all of at most MOST_ELEMS elements. wild: operands and
  * attributes are whatever the bytes say; otherwise they are made to fit, so that the graph becomes
@@ -17,7 +17,7 @@ typedef struct {
     int wild;
     adj_dtype dtype; /* of most leaves */
     int n, leaves;
-    adj_node *value[MOST_VALUES];
+    adj_node *value[MAX_VALUES];
 } garden;
 
 /* Calls one builder, and adds what it returns. */

@@ -12,7 +12,7 @@
 #include "fuzz/must.h"
 #include "fuzz/twin.h"
 
-enum { MOST_BYTES = 1 << 20 };
+enum { MAX_BYTES = 1 << 20 };
 
 size_t bytes_of(const adj_node *n)
 {
@@ -91,14 +91,14 @@ static double largest(const twin *t, const adj_node *n)
 {
     adj_type type = adj_node_type(n);
     const void *v = twin_value(t, n);
-    double most = 0;
+    double max = 0;
     for (int64_t i = 0; i < adj_shape_elems(type.shape); i++) {
         double x = fabs(number_at(v, type.dtype, i));
         if (!(x < 1e9) || x != floor(x))
             return INFINITY;
-        most = x > most ? x : most;
+        max = x > max ? x : max;
     }
-    return most;
+    return max;
 }
 
 static int has_zero(const twin *t, const adj_node *n)
@@ -118,7 +118,7 @@ static int is_half(const adj_node *n)
 }
 
 /* Below this every integer is a number of n's type. */
-static double most_exact(const adj_node *n)
+static double max_exact(const adj_node *n)
 {
     adj_dtype dtype = adj_node_type(n).dtype;
     return dtype == ADJ_BF16 ? 256 : dtype == ADJ_F16 ? 2048 : 1 << 24;
@@ -134,15 +134,15 @@ static int sums_exactly(const twin *t, const adj_node *n)
         length = elems > length ? elems : length;
         product *= largest(t, adj_node_in(n, i));
     }
-    return product * (double)length < 1 << 24 && largest(t, n) < most_exact(n);
+    return product * (double)length < 1 << 24 && largest(t, n) < max_exact(n);
 }
 
 static int are_integers(const twin *t, const adj_node *n)
 {
-    double most = largest(t, n);
+    double max = largest(t, n);
     for (int i = 0; i < adj_node_n_in(n); i++)
-        most = fmax(most, largest(t, adj_node_in(n, i)));
-    return most < most_exact(n);
+        max = fmax(max, largest(t, adj_node_in(n, i)));
+    return max < max_exact(n);
 }
 
 /* A factor need not be kept as a double. */
@@ -227,7 +227,7 @@ int twin_new(twin *t, adj_graph *g, int n_root, adj_node *const root[])
         }
     }
     free(needed);
-    if (bytes > MOST_BYTES)
+    if (bytes > MAX_BYTES)
         return 0;
     const adj_exec_opts o = {
         .n_fetch = t->n, .fetch = t->node, .backend = "naive", .threads = 1, .seed = 3};

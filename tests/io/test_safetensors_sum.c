@@ -5,10 +5,10 @@
 #include "adjoint_io.h"
 #include "io/folder.h"
 
-enum { MOST = 4096, TENSORS = 4 };
+enum { MAX = 4096, TENSORS = 4 };
 
 typedef struct {
-    uint8_t bytes[MOST];
+    uint8_t bytes[MAX];
     size_t n;
 } content;
 

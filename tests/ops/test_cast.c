@@ -8,13 +8,13 @@ enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 /* The nearest number with `bits` bits of mantissa and no exponent below `least`, ties to even;
  * infinite from 2^top on. In long double, so that nothing is rounded before. */
-static double nearest(double v, int bits, int least, int top)
+static double nearest(double v, int bits, int min, int top)
 {
     int exponent;
     if (v == 0 || !isfinite(v))
         return v;
     frexp(v, &exponent);
-    int unit = exponent - bits > least - bits + 1 ? exponent - bits : least - bits + 1;
+    int unit = exponent - bits > min - bits + 1 ? exponent - bits : min - bits + 1;
     double rounded = (double)(rintl(ldexpl((long double)v, -unit)) * ldexpl(1, unit));
     return fabs(rounded) >= ldexp(1, top) ? copysign(INFINITY, v) : rounded;
 }

@@ -2,11 +2,11 @@
 #include "expect.h"
 
 static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
-enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, MOST = 4 };
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, MAX = 4 };
 
 typedef struct {
     int n, axis;
-    adj_shape x[MOST];
+    adj_shape x[MAX];
 } joint;
 
 static const joint joints[] = {

@@ -13,20 +13,16 @@ static double add(double a, double b) { return a + b; }
 static double sub(double a, double b) { return a - b; }
 static double mul(double a, double b) { return a * b; }
 static double quotient(double a, double b) { return a / b; }
-static double larger(double a, double b) { return a > b ? a : b; }
-static double smaller(double a, double b) { return a < b ? a : b; }
+static double max(double a, double b) { return a > b ? a : b; }
+static double min(double a, double b) { return a < b ? a : b; }
 static double same(double a, double b) { return a == b; }
 static double not_less(double a, double b) { return !(a < b); }
 
 static const binary ops[] = {
-    {"add", adj_add, add},
-    {"sub", adj_sub, sub},
-    {"mul", adj_mul, mul},
-    {"div", adj_div, quotient},
-    {"maximum", adj_maximum, larger},
-    {"minimum", adj_minimum, smaller},
-    {"equal", adj_equal, same},
-    {"greater_equal", adj_greater_equal, not_less},
+    {"add", adj_add, add},         {"sub", adj_sub, sub},
+    {"mul", adj_mul, mul},         {"div", adj_div, quotient},
+    {"maximum", adj_maximum, max}, {"minimum", adj_minimum, min},
+    {"equal", adj_equal, same},    {"greater_equal", adj_greater_equal, not_less},
 };
 enum { N_OPS = sizeof ops / sizeof *ops, N_DIFFERENTIABLE = 6 };
 

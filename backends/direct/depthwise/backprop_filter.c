@@ -7,11 +7,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "backends/direct/arith.h"
 #include "rows.h"
 
 enum { FLUSH = 128 };
-
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 typedef struct {
     depthwise_image image;
@@ -40,8 +39,8 @@ static int is_ready(const depthwise *d, const depthwise_chunk *c)
 static int lines_at(const pass *s, ptrdiff_t row, ptrdiff_t end)
 {
     const depthwise *d = s->image.d;
-    int lines = 0, most = is_ready(d, &s->image.chunk) ? d->lines_at_once : 1;
-    while (lines < most && row + lines < end && depthwise_from_row(d, row + lines, 0) >= 0 &&
+    int lines = 0, max = is_ready(d, &s->image.chunk) ? d->lines_at_once : 1;
+    while (lines < max && row + lines < end && depthwise_from_row(d, row + lines, 0) >= 0 &&
            depthwise_from_row(d, row + lines, d->g.kh - 1) >= 0)
         lines++;
     return lines > 1 ? lines : 1;
@@ -101,7 +100,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
             (&s.image,
              (const char *)call->in[d->from_in] + n * d->from_h * d->from_w * d->from_c * each);
         }
-        lines = lines_at(&s, row, smaller(d->to_h, row + end - i));
+        lines = lines_at(&s, row, min(d->to_h, row + end - i));
         add_rows(&s, row, lines,
                  (const char *)call->in[d->other_in] + i * d->to_w * d->to_c * each);
         unflushed += lines;

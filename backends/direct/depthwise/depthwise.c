@@ -3,25 +3,21 @@
  * and rows read in place, the one that is likely to be faster first. */
 #include <stdio.h>
 
+#include "backends/direct/arith.h"
 #include "depthwise.h"
 
 enum {
     FLAT_PERIOD = 272,      /* longest period of a flat row */
     SLACK = DEPTHWISE_LANES /* elements behind each buffer that loops may read or write */
 };
-static const ptrdiff_t most_per_thread = 1 << 24; /* elements of scratch */
+static const ptrdiff_t max_per_thread = 1 << 24; /* elements of scratch */
 
 static ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b) { return b == 0 ? a : gcd(b, a % b); }
 static ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
-static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
-static ptrdiff_t round_up(ptrdiff_t a, ptrdiff_t b) { return divide_up(a, b) * b; }
 
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
 {
-    depthwise_chunk c = {.first = i * d->chunk,
-                         .valid = smaller(d->chunk, d->lanes - i * d->chunk)};
+    depthwise_chunk c = {.first = i * d->chunk, .valid = min(d->chunk, d->lanes - i * d->chunk)};
     c.pitch = d->flat ? d->lanes : round_up(c.valid, DEPTHWISE_LANES);
     c.period = d->flat ? lcm(d->lanes, DEPTHWISE_LANES) : c.pitch;
     return c;
@@ -30,7 +26,7 @@ depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
 /* Pixels of a phase of `to`. */
 static ptrdiff_t pixels_of(const depthwise *d, ptrdiff_t phase)
 {
-    return divide_up(larger(d->to_w - phase, 0), d->phases);
+    return divide_up(max(d->to_w - phase, 0), d->phases);
 }
 
 /* y, dw:  column of x  = ow*sw + kw*dw - pl                        one phase, step sw
@@ -67,11 +63,11 @@ static void cut(depthwise *d, depthwise_run all)
             ptrdiff_t enters = at >= 0 ? 0 : divide_up(-at, d->step);
             ptrdiff_t leaves = at >= d->from_w ? 0 : divide_up(d->from_w - at, d->step);
             if (first >= enters && first < leaves) {
-                r.tap = smaller(r.tap, t);
-                r.end_tap = larger(r.end_tap, t + 1);
-                r.end = smaller(r.end, leaves);
+                r.tap = min(r.tap, t);
+                r.end_tap = max(r.end_tap, t + 1);
+                r.end = min(r.end, leaves);
             } else if (first < enters && enters < leaves)
-                r.end = smaller(r.end, enters);
+                r.end = min(r.end, enters);
         }
         if (r.end_tap < r.tap) /* none */
             r.tap = r.end_tap = all.tap;
@@ -95,7 +91,7 @@ static void set_runs_in_place(depthwise *d)
  * until a ring of them fills the second cache; sums of filter gradients, loaded and stored for each
  * prepared row, want the first one. Measured over the cells of bench/floors.py: 1.17 times as fast
  * as chunks of 64 in y, 1.09 in dx. */
-static ptrdiff_t most_whole(const depthwise *d)
+static ptrdiff_t max_whole(const depthwise *d)
 {
     if (!d->is_dw)
         return 512;
@@ -109,9 +105,9 @@ static void set_chunks(depthwise *d)
     ptrdiff_t period = lcm(d->lanes, DEPTHWISE_LANES), unit = lcm(d->multiplier, DEPTHWISE_LANES);
     d->flat = padded > d->lanes + d->lanes / 10 && period <= FLAT_PERIOD;
     d->chunk = d->lanes;
-    if (!d->flat && d->lanes > most_whole(d) && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
+    if (!d->flat && d->lanes > max_whole(d) && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
         ptrdiff_t wanted = divide_up(d->lanes, DEPTHWISE_CHUNK);
-        d->chunk = smaller(d->lanes, round_up(divide_up(d->lanes, wanted), unit));
+        d->chunk = min(d->lanes, round_up(divide_up(d->lanes, wanted), unit));
     }
     d->n_chunk = divide_up(d->lanes, d->chunk);
 }
@@ -120,33 +116,33 @@ static void set_chunks(depthwise *d)
  * the first cache. Rows of dy that must be prepared too go one by one. */
 static int lines_at_once(const depthwise *d, ptrdiff_t slots_of_two)
 {
-    const ptrdiff_t most = 8 << 10; /* elements */
+    const ptrdiff_t max = 8 << 10; /* elements */
     if (d->in_place)
         return 4;
     if (d->dtype == ADJ_BF16 || d->flat || d->g.sh > 4)
         return 1;
-    return d->g.sh > 1 || slots_of_two * d->row_size <= most ? 2 : 1;
+    return d->g.sh > 1 || slots_of_two * d->row_size <= max ? 2 : 1;
 }
 
 static void set_rows(depthwise *d)
 {
     const adj_conv_geom *g = &d->g;
-    ptrdiff_t least = 0, most = 0, span = (g->kh - 1) * g->dh;
+    ptrdiff_t first = 0, last = 0, span = (g->kh - 1) * g->dh;
     depthwise_chunk c = depthwise_chunk_of(d, 0);
     for (int i = 0; i < d->n_run; i++)
         for (ptrdiff_t t = d->run[i].tap; t < d->run[i].end_tap; t++) {
-            least = smaller(least, d->tap[t].at);
-            most = larger(most, d->tap[t].at + (d->run[i].end - 1) * d->step);
+            first = min(first, d->tap[t].at);
+            last = max(last, d->tap[t].at + (d->run[i].end - 1) * d->step);
         }
-    d->pad = -least;
-    d->columns = divide_up(most + d->pad + 1, d->step);
+    d->pad = -first;
+    d->columns = divide_up(last + d->pad + 1, d->step);
     if (d->flat) /* zeros that the end of a flat row may read */
         d->columns += divide_up(SLACK, c.pitch);
     d->row_size = round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
     d->lines_at_once = lines_at_once(d, span + 1 + g->sh);
     if (d->is_dw)
         span += (d->lines_at_once - 1) * g->sh;
-    d->slots = smaller((d->is_dx ? span / g->sh : span) + 1, larger(d->from_h, 1));
+    d->slots = min((d->is_dx ? span / g->sh : span) + 1, max(d->from_h, 1));
     d->buffer = round_up(pixels_of(d, 0) * c.pitch + SLACK, DEPTHWISE_LANES);
     d->weights = g->kh * g->kw * c.period;
 }
@@ -158,19 +154,12 @@ static int is_worth_fetching(const depthwise *d)
     return d->n_chunk > 1 || (d->lanes > DEPTHWISE_LANES && depthwise_is_beyond(d, far));
 }
 
-static size_t reserve(size_t *at, ptrdiff_t elements, size_t each)
-{
-    size_t offset = *at;
-    *at += ((size_t)elements * each + 63) / 64 * 64;
-    return offset;
-}
-
 static void set_jobs(depthwise *d)
 {
     ptrdiff_t rows = d->g.n * d->to_h;
-    d->jobs = smaller(d->threads, rows * d->n_chunk);
+    d->jobs = min(d->threads, rows * d->n_chunk);
     if (d->is_dw) {
-        d->segments = smaller(divide_up(DEPTHWISE_SEGMENTS, d->n_chunk), larger(rows, 1));
+        d->segments = min(divide_up(DEPTHWISE_SEGMENTS, d->n_chunk), max(rows, 1));
         d->jobs = d->segments * d->n_chunk;
     }
 }
@@ -180,7 +169,7 @@ static int set_scratch(depthwise *d, size_t *scratch)
     size_t each = d->dtype == ADJ_F64 ? sizeof(double) : sizeof(float), thread = 0;
     ptrdiff_t ring = d->in_place ? 0 : d->slots * d->row_size;
     ptrdiff_t rows = (d->is_dx && d->multiplier > 1 ? 2 : 1) * d->phases * d->buffer;
-    if (ring > most_per_thread || rows > most_per_thread || d->weights > most_per_thread)
+    if (ring > max_per_thread || rows > max_per_thread || d->weights > max_per_thread)
         return 0;
     d->ring = reserve(&thread, ring, each);
     d->held = reserve(&thread, d->slots, sizeof(ptrdiff_t));
@@ -197,13 +186,13 @@ static int set_scratch(depthwise *d, size_t *scratch)
 
 static int fits(const adj_conv_geom *g)
 {
-    const int64_t most = 1 << 20;
+    const int64_t max = 1 << 20;
     const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->pt, g->pb, g->pl, g->pr, g->dh, g->dw};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i] > most)
+        if (sizes[i] > max)
             return 0;
-    return g->kh <= DEPTHWISE_K && g->kw <= DEPTHWISE_K && g->sh <= most &&
-           g->sw <= DEPTHWISE_STRIDE && g->oc <= most;
+    return g->kh <= DEPTHWISE_K && g->kw <= DEPTHWISE_K && g->sh <= max &&
+           g->sw <= DEPTHWISE_STRIDE && g->oc <= max;
 }
 
 /* Fills in everything but code and number of threads; 0: not for us. */

@@ -84,10 +84,10 @@ typedef struct depthwise {
 } depthwise;
 
 /* Have the two tensors more than `most` elements? */
-static inline int depthwise_is_beyond(const depthwise *d, ptrdiff_t most)
+static inline int depthwise_is_beyond(const depthwise *d, ptrdiff_t max)
 {
     ptrdiff_t from = d->from_h * d->from_w * d->from_c, to = d->to_h * d->to_w * d->to_c;
-    return d->g.n * (from + to) > most;
+    return d->g.n * (from + to) > max;
 }
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i);
 /* The row of `from` that row `to` reads at kernel row kh; -1: none. */

@@ -3,10 +3,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "backends/direct/arith.h"
 #include "rows.h"
 #include "backends/direct/half.h"
-
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 /* ---- elements: real, or bf16 when `half` ---- */
 
@@ -89,7 +88,7 @@ ALWAYS void prepare_pixels(const int half, const int m, const depthwise_image *p
 {
     const depthwise *d = p->d;
     const depthwise_chunk *c = &p->chunk;
-    ptrdiff_t count = smaller(d->from_w, d->step * d->columns - d->pad), n = c->valid / m;
+    ptrdiff_t count = min(d->from_w, d->step * d->columns - d->pad), n = c->valid / m;
     ptrdiff_t pixel = (ptrdiff_t)size_of(half) * d->from_c, i = 0;
     if (d->step == 1 && n == d->from_c && c->pitch == c->valid) {
         spread(half, m, count * n, row + place(d, c, 0), from);
@@ -296,18 +295,18 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
     int taps = (int)(r->end_tap - r->tap);
     if (taps == 0)
         return;
-    int most = grid_rows(taps < GRID_COLUMNS ? taps : GRID_COLUMNS);
+    int max = grid_rows(taps < GRID_COLUMNS ? taps : GRID_COLUMNS);
     g->x_step = step;
     g->add = 0;
     for (int first = 0; first < w->n; first += g->rows) {
-        g->rows = w->n - first < most ? w->n - first : most;
+        g->rows = w->n - first < max ? w->n - first : max;
         for (int i = 0; i < g->rows; i++) {
             for (int line = 0; line < g->lines; line++)
                 g->x[line][i] = w[line].x[first + i] + r->first * step;
             g->w[i] = filter + w->kh[first + i] * d->g.kw * period;
         }
         for (ptrdiff_t t = r->tap; t < r->end_tap; t += g->columns) {
-            g->columns = (int)smaller(r->end_tap - t, GRID_COLUMNS);
+            g->columns = (int)min(r->end_tap - t, GRID_COLUMNS);
             for (int k = 0; k < g->columns; k++) {
                 g->x_at[k] = p->at[t + k];
                 g->w_at[k] = d->tap[t + k].kw * period;

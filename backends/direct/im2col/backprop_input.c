@@ -4,6 +4,7 @@
  * over planes; so any number of threads gives the same bits. */
 #include <string.h>
 
+#include "backends/direct/arith.h"
 #include "rows.h"
 
 typedef struct { /* a strip of an image's columns */
@@ -17,9 +18,6 @@ typedef struct { /* a strip of an image's columns */
     real *sums;
     ptrdiff_t *held; /* row of dy, by slot; -1: none */
 } strip;
-
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
 static const char *pixels_of(const strip *s, ptrdiff_t oh)
 {
@@ -79,7 +77,7 @@ static void compute_row(const strip *s, ptrdiff_t ih)
     ptrdiff_t n = (s->end - s->first) * g->ic;
     void *to = s->dx + im2col_bytes(d, (ih * g->iw + s->first) * g->ic);
     im2col_sum sum = {.pixels = s->pixels, .planes = s->planes};
-    ptrdiff_t bottom = smaller((ih + g->pt) / g->sh, g->oh - 1);
+    ptrdiff_t bottom = min((ih + g->pt) / g->sh, g->oh - 1);
     for (ptrdiff_t oh = bottom; oh >= 0 && s->pixels > 0; oh--) {
         ptrdiff_t kh = ih + g->pt - oh * g->sh;
         if (kh >= g->kh)
@@ -106,9 +104,9 @@ static void enter(strip *s, const adj_call *call, ptrdiff_t i)
     const adj_conv_geom *g = &d->g;
     ptrdiff_t n = i / d->n_strip;
     s->first = i % d->n_strip * d->strip;
-    s->end = smaller(s->first + d->strip, g->iw);
-    s->from = larger((s->first + g->pl) / g->sw - (d->planes - 1), 0);
-    s->pixels = larger(smaller((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->from, 0);
+    s->end = min(s->first + d->strip, g->iw);
+    s->from = max((s->first + g->pl) / g->sw - (d->planes - 1), 0);
+    s->pixels = max(min((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->from, 0);
     s->dy = (const char *)call->in[d->dy_in] + im2col_bytes(d, n * g->oh * g->ow * g->oc);
     s->dx = (char *)call->out[0] + im2col_bytes(d, n * g->ih * g->iw * g->ic);
     memset(s->planes, 0, (size_t)(d->planes * d->plane) * sizeof(real));

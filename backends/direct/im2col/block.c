@@ -7,29 +7,29 @@ enum { SUMS = 24 }; /* of 32 registers */
 #else
 enum { SUMS = 12 }; /* of 16 */
 #endif
-enum { MOST_ROWS = 12, MOST_VECTORS = 3, GROUP = 3 };
+enum { MAX_ROWS = 12, MAX_VECTORS = 3, GROUP = 3 };
 
 /* How many rows a block of so many vectors may have. */
 ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
 {
     ptrdiff_t rows = SUMS / vectors;
-    return rows < MOST_ROWS ? rows : MOST_ROWS;
+    return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
 /* Rows of a are reached from every third one's address: there are too few registers for all. */
 ALWAYS void multiply_block(const int rows, const int vectors, const product *p)
 {
     const ptrdiff_t pitch = p->a_pitch, depth = p->depth, step = (ptrdiff_t)vectors * VECTOR;
-    const real *a[MOST_ROWS / GROUP], *b = p->b;
-    vector sum[MOST_ROWS * MOST_VECTORS];
+    const real *a[MAX_ROWS / GROUP], *b = p->b;
+    vector sum[MAX_ROWS * MAX_VECTORS];
 #pragma GCC unroll 8
-    for (ptrdiff_t i = 0; i < MOST_ROWS / GROUP; i++)
+    for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
         a[i] = p->a + i * GROUP * pitch;
 #pragma GCC unroll 40
     for (int i = 0; i < rows * vectors; i++)
         sum[i] = (vector){0};
     for (ptrdiff_t k = 0; k < depth; k++, b += step) {
-        vector y[MOST_VECTORS];
+        vector y[MAX_VECTORS];
 #pragma GCC unroll 8
         for (ptrdiff_t j = 0; j < vectors; j++)
             y[j] = *(const vector *)(b + j * VECTOR);
@@ -53,12 +53,12 @@ ALWAYS void correlate_block(const int rows, const int vectors, const product *p)
 {
     const ptrdiff_t a_pitch = p->a_pitch, b_pitch = p->b_pitch;
     const real *a = p->a, *b = p->b;
-    vector sum[MOST_ROWS * MOST_VECTORS];
+    vector sum[MAX_ROWS * MAX_VECTORS];
 #pragma GCC unroll 40
     for (int i = 0; i < rows * vectors; i++)
         sum[i] = (vector){0};
     for (ptrdiff_t left = p->depth; left > 0; left--, a += a_pitch, b += b_pitch) {
-        vector y[MOST_VECTORS];
+        vector y[MAX_VECTORS];
 #pragma GCC unroll 8
         for (ptrdiff_t j = 0; j < vectors; j++)
             y[j] = *(const vector *)(b + j * VECTOR);
@@ -138,7 +138,7 @@ ALWAYS void each_block(void (*const loop[])(const product *), const product *p, 
     ptrdiff_t width;
     for (ptrdiff_t j = 0; j < p->vectors; j += width) {
         width = panel_width(p->vectors - j);
-        ptrdiff_t most = block_rows(width), blocks = (p->rows + most - 1) / most;
+        ptrdiff_t max = block_rows(width), blocks = (p->rows + max - 1) / max;
         product block = *p;
         block.b += j * b_step;
         for (ptrdiff_t i = 0; i < blocks; i++) {

@@ -1,27 +1,23 @@
 /* plan.c - the geometry of im2col.h: strips, rings, chunks, and what lies where
  * in the scratch. */
+#include "backends/direct/arith.h"
 #include "im2col.h"
 
 enum {
     RING = 96 << 10,          /* elements of a ring, about: part of the second cache */
     CHUNK = 8 << 10,          /* elements of a chunk of gathered pixels, about: the first cache */
     SLACK = 2 * IM2COL_LANES, /* elements behind each buffer that loops may read or write */
-    LEAST_CHUNK = 16,
-    MOST_CHUNK = 128
+    MIN_CHUNK = 16,
+    MAX_CHUNK = 128
 };
-static const ptrdiff_t most_elements = 1 << 24; /* of any part of the scratch */
-
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
-static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
-static ptrdiff_t round_up(ptrdiff_t a, ptrdiff_t b) { return divide_up(a, b) * b; }
+static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
 static int fits(const adj_conv_geom *g)
 {
-    const int64_t most = 1 << 16;
+    const int64_t max = 1 << 16;
     const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->oc, g->pt, g->pb, g->pl, g->pr};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i] > most)
+        if (sizes[i] > max)
             return 0;
     return g->format == ADJ_NHWC && g->groups == 1 && g->ic <= IM2COL_CHANNELS &&
            g->n <= INT32_MAX && g->kh <= IM2COL_K && g->kw <= IM2COL_K &&
@@ -29,31 +25,24 @@ static int fits(const adj_conv_geom *g)
            g->sw <= IM2COL_STRIDE;
 }
 
-static size_t reserve(size_t *at, ptrdiff_t elements, size_t each)
-{
-    size_t offset = *at;
-    *at += ((size_t)elements * each + 63) / 64 * 64;
-    return offset;
-}
-
 /* A strip of c columns reads c/sw + planes + 1 pixels of dy at most. */
 static int plan_dx(im2col *d, size_t *thread, size_t each)
 {
     const adj_conv_geom *g = &d->g;
-    d->slots = smaller(divide_up(g->kh, g->sh), larger(g->oh, 1));
+    d->slots = min(divide_up(g->kh, g->sh), max(g->oh, 1));
     d->planes = divide_up(g->kw, g->sw);
-    ptrdiff_t room = larger(RING / (d->slots * d->pitch), 4 * d->planes + 8);
+    ptrdiff_t room = max(RING / (d->slots * d->pitch), 4 * d->planes + 8);
     ptrdiff_t columns = room >= g->ow ? g->iw : (room - d->planes - 1) * g->sw;
-    d->n_strip = larger(divide_up(g->iw, larger(columns, 1)), 1);
+    d->n_strip = max(divide_up(g->iw, max(columns, 1)), 1);
     d->strip = divide_up(g->iw, d->n_strip);
-    d->pixels = smaller(g->ow, d->strip / g->sw + d->planes + 1);
+    d->pixels = min(g->ow, d->strip / g->sw + d->planes + 1);
     d->plane =
         round_up((d->strip + (d->planes + 2) * g->sw) * g->ic + d->span + SLACK, IM2COL_LANES);
     d->row = d->pixels * d->pitch + SLACK;
     ptrdiff_t ring = d->slots * d->row, outputs = d->pixels * g->oc;
-    if (ring > most_elements || outputs > most_elements || d->planes * d->plane > most_elements)
+    if (ring > max_elements || outputs > max_elements || d->planes * d->plane > max_elements)
         return 0;
-    d->jobs = larger(smaller(d->threads, g->n * g->ih), 1);
+    d->jobs = max(min(d->threads, g->n * g->ih), 1);
     d->ring = reserve(thread, ring, each);
     d->held = reserve(thread, d->slots, sizeof(ptrdiff_t));
     d->cols = reserve(thread, d->planes * d->plane, each);
@@ -67,13 +56,12 @@ static int plan_dw(im2col *d, size_t *thread, size_t each)
     const adj_conv_geom *g = &d->g;
     ptrdiff_t pixels = g->n * g->oh * g->ow;
     d->slots = g->kh + 1; /* the last is zeros */
-    d->row = round_up((larger(g->iw + g->pl, (g->ow - 1) * g->sw + g->kw)) * g->ic + SLACK,
-                      IM2COL_LANES);
-    d->chunk = smaller(larger(CHUNK / d->pitch, LEAST_CHUNK), MOST_CHUNK);
-    d->jobs = smaller(IM2COL_SEGMENTS, larger(divide_up(pixels, d->chunk), 1));
+    d->row =
+        round_up((max(g->iw + g->pl, (g->ow - 1) * g->sw + g->kw)) * g->ic + SLACK, IM2COL_LANES);
+    d->chunk = min(max(CHUNK / d->pitch, MIN_CHUNK), MAX_CHUNK);
+    d->jobs = min(IM2COL_SEGMENTS, max(divide_up(pixels, d->chunk), 1));
     ptrdiff_t outputs = d->chunk * d->o_pitch, sums = d->pitch * d->o_pitch;
-    if (d->slots * d->row > most_elements || outputs > most_elements ||
-        d->jobs * sums > most_elements)
+    if (d->slots * d->row > max_elements || outputs > max_elements || d->jobs * sums > max_elements)
         return 0;
     d->ring = reserve(thread, d->slots * d->row, each);
     d->held = reserve(thread, d->slots, sizeof(ptrdiff_t));
@@ -93,7 +81,7 @@ int im2col_plan(im2col *d, size_t *scratch)
     d->taps = g->kh * d->span;
     d->pitch = round_up(d->taps, d->code->vector);
     d->o_pitch = round_up(g->oc, d->code->vector);
-    if (d->pitch * d->o_pitch > most_elements)
+    if (d->pitch * d->o_pitch > max_elements)
         return 0;
     int fine = d->is_dw ? plan_dw(d, &thread, each) : plan_dx(d, &thread, each);
     d->per_thread = thread;

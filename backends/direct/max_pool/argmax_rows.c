@@ -80,10 +80,10 @@ static int is_whole_2x2(const adj_conv_geom *g, const window *v)
     return g->kh == 2 && g->kw == 2 && v->rows == 2 && v->columns == 2 && g->ic >= LANES;
 }
 
-static void argmax_2x2(const window *v, float least, const T *x, T *y, uint8_t *at)
+static void argmax_2x2(const window *v, float min, const T *x, T *y, uint8_t *at)
 {
     const ptrdiff_t channels = v->pixel;
-    const floats floor = least - (floats){0};
+    const floats floor = min - (floats){0};
     for (ptrdiff_t c = 0; c < channels; c = next_vector(c, channels)) {
         floats m = get(x + c), v1 = get(x + channels + c);
         floats v2 = get(x + v->row + c), v3 = get(x + v->row + channels + c);
@@ -131,7 +131,7 @@ static void argmax_any(const window *v, ptrdiff_t channels, float floor, const T
     find_first(v, channels, maximum, x, number);
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++) {
-        y[c] = st(larger(floor, maximum[c]));
+        y[c] = st(max(floor, maximum[c]));
         at[c] = (uint8_t)number[c];
     }
 }

@@ -93,7 +93,7 @@ static int sort_out(const adj_group *g, parts *p)
     return p->relu == NULL || (p->relu->in[0] == p->y && direct_out(g, p->y) < 0);
 }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The rows that a window covers live at a time. 0: too large. */
 static int plan_ring(max_pool *p, size_t *scratch)
@@ -101,9 +101,9 @@ static int plan_ring(max_pool *p, size_t *scratch)
     const adj_conv_geom *g = &p->g;
     const size_t line = 64; /* of the cache: threads do not share one */
     p->chunks = (g->ic + MAX_POOL_CHUNK - 1) / MAX_POOL_CHUNK;
-    p->slots = smaller(g->kh, g->ih);
+    p->slots = min(g->kh, g->ih);
     if (__builtin_mul_overflow((size_t)p->slots * sizeof(float), (size_t)g->iw, &p->ring) ||
-        __builtin_mul_overflow(p->ring, (size_t)smaller(g->ic, MAX_POOL_CHUNK), &p->ring) ||
+        __builtin_mul_overflow(p->ring, (size_t)min(g->ic, MAX_POOL_CHUNK), &p->ring) ||
         __builtin_add_overflow(p->ring, line - 1, &p->ring))
         return 0;
     p->ring -= p->ring % line;

@@ -12,7 +12,7 @@ static void maximum_2x2(const window *v, float floor, const T *restrict x, T *re
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++) {
         float v0 = ld(x[c]), v1 = ld(x1[c]), v2 = ld(x2[c]), v3 = ld(x3[c]);
-        y[c] = st(larger(floor, larger(larger(larger(v0, v1), v2), v3)));
+        y[c] = st(max(floor, max(max(max(v0, v1), v2), v3)));
     }
 }
 
@@ -25,7 +25,7 @@ static void write_2x2(const window *v, const T *restrict x, const T *restrict dy
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++) {
         float d = summed(ld(dy[c])), v1 = ld(x1[c]), v2 = ld(x2[c]), v3 = ld(x3[c]);
-        float m0 = ld(x[c]), m1 = larger(m0, v1), m2 = larger(m1, v2);
+        float m0 = ld(x[c]), m1 = max(m0, v1), m2 = max(m1, v2);
         int32_t at3 = is_larger(v3, m2), at2 = is_larger(v2, m1) & ~at3;
         int32_t at1 = is_larger(v1, m0) & ~at2 & ~at3, at0 = ~(at1 | at2 | at3);
         dx[c] = st(choose(at0, d, 0));
@@ -41,7 +41,7 @@ static void take_larger(ptrdiff_t channels, float *restrict maximum, const T *re
 {
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
-        maximum[c] = larger(maximum[c], ld(x[c]));
+        maximum[c] = max(maximum[c], ld(x[c]));
 }
 
 static void add_where(ptrdiff_t channels, float *restrict dx, const float *restrict dy,
@@ -61,7 +61,7 @@ static void maximum_any(const window *v, ptrdiff_t channels, float floor, const 
             take_larger(channels, maximum, x + i * v->row + j * v->pixel);
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
-        y[c] = st(larger(floor, maximum[c]));
+        y[c] = st(max(floor, maximum[c]));
 }
 
 static void write_any(const window *v, ptrdiff_t channels, const T *x, const T *dy, T *dx)

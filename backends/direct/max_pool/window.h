@@ -85,7 +85,7 @@ static inline int32_t is_larger(float v, float maximum)
     return mask(!(v <= maximum) & (maximum == maximum));
 }
 
-static inline float larger(float maximum, float v)
+static inline float max(float maximum, float v)
 {
     return choose(is_larger(v, maximum), v, maximum);
 }

@@ -15,14 +15,14 @@ enum { WIDEST = 2 };
 enum { WIDEST = 2 };
 #define ROWS(vectors) 4
 #endif
-enum { MOST = 24 }; /* sums */
+enum { MAX = 24 }; /* sums */
 
 ALWAYS void multiply_block(const int rows, const int vectors, const winograd_product *p,
                            ptrdiff_t row, ptrdiff_t column)
 {
     const ptrdiff_t v_row = p->v_row, v_n = p->v_n, u_n = p->u_n;
     const float *v = p->v + row * v_row, *u = p->u + column;
-    vector sum[MOST];
+    vector sum[MAX];
 #pragma GCC unroll 24
     for (int i = 0; i < rows * vectors; i++)
         sum[i] = (vector){0};

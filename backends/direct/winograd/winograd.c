@@ -2,20 +2,21 @@
 #include <omp.h>
 #include <stdio.h>
 
+#include "backends/direct/arith.h"
 #include "winograd.h"
 
 enum {
-    MOST_CHANNELS = 1024,
-    MOST_SIDE = 1 << 16,
+    MAX_CHANNELS = 1024,
+    MAX_SIDE = 1 << 16,
     /* Floats of a block's windows that leave room in the second cache for its products. */
     BLOCK_WINDOWS = 1 << 17,
-    MOST_TILES = 24,
+    MAX_TILES = 24,
     ROWS = 6,
     /* dw: floats of a block's windows and tiles, for all threads; more tiles than that mean fewer
      * passes over the sums. */
     BLOCK_BOTH = 9 << 16,
-    MOST_TILES_DW = 256,
-    LEAST_TILES_DW = 32,
+    MAX_TILES_DW = 256,
+    MIN_TILES_DW = 32,
     /* Measured: from so many channels and tiles on it is faster than a direct convolution. */
     PAYS_CHANNELS = 32,
     PAYS_TILES = 64
@@ -31,12 +32,9 @@ static const adj_conv_geom *geom_of(const adj_node *n)
     return &((const adj_conv_attrs *)n->attrs)->geom;
 }
 
-static int has_channels(int64_t c)
-{
-    return c > 0 && c <= MOST_CHANNELS && c % WINOGRAD_LANES == 0;
-}
+static int has_channels(int64_t c) { return c > 0 && c <= MAX_CHANNELS && c % WINOGRAD_LANES == 0; }
 
-static int has_side(int64_t x) { return x > 0 && x <= MOST_SIDE; }
+static int has_side(int64_t x) { return x > 0 && x <= MAX_SIDE; }
 
 static int takes(const adj_node *n)
 {
@@ -45,7 +43,7 @@ static int takes(const adj_node *n)
            g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1 && g->dh == 1 && g->dw == 1 &&
            g->groups == 1 && has_channels(g->ic) && has_channels(g->oc) && has_side(g->ih) &&
            has_side(g->iw) && has_side(g->oh) && has_side(g->ow) && has_side(g->n) &&
-           g->pt <= MOST_SIDE && g->pl <= MOST_SIDE;
+           g->pt <= MAX_SIDE && g->pl <= MAX_SIDE;
 }
 
 /* A bias along the other axis, which counts as a channel only to bias_add, is not ours. */
@@ -75,10 +73,6 @@ static int is_ours(const adj_group *g)
                               is_bias_of(g->node[1], g->node[0]) && g->n_out == 1);
 }
 
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
-static ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
-
 /* A tile's window begins pt rows before it; for dx, dy's begins 2 - pt rows before. */
 static void set_sizes(winograd *p, const adj_conv_geom *g)
 {
@@ -102,11 +96,11 @@ static void set_blocks(winograd *p)
 {
     if (p->is_dw) {
         ptrdiff_t fit = BLOCK_BOTH / (WINOGRAD_POINTS * (p->from_c + p->to_c));
-        p->block = smaller(p->tiles, larger(LEAST_TILES_DW, smaller(fit, MOST_TILES_DW)));
+        p->block = min(p->tiles, max(MIN_TILES_DW, min(fit, MAX_TILES_DW)));
     } else {
         ptrdiff_t fit = BLOCK_WINDOWS / (WINOGRAD_POINTS * p->from_c);
-        ptrdiff_t most = fit < MOST_TILES ? MOST_TILES / 2 : MOST_TILES;
-        ptrdiff_t rounds = divide_up(p->tiles, most * p->threads);
+        ptrdiff_t fitting = fit < MAX_TILES ? MAX_TILES / 2 : MAX_TILES;
+        ptrdiff_t rounds = divide_up(p->tiles, fitting * p->threads);
         p->block = divide_up(divide_up(p->tiles, rounds * p->threads), ROWS) * ROWS;
     }
     p->blocks = divide_up(p->tiles, p->block);
@@ -119,7 +113,7 @@ static int set_scratch(winograd *p, size_t *scratch)
     ptrdiff_t pairs = p->from_c * p->to_c;
     p->u_step = p->is_dw ? pairs + line : pairs;
     p->v_step = p->block * p->from_c + line;
-    p->m_step = p->block * (p->is_dw ? p->to_c : smaller(p->to_c, WINOGRAD_PANEL)) + line;
+    p->m_step = p->block * (p->is_dw ? p->to_c : min(p->to_c, WINOGRAD_PANEL)) + line;
     p->v = (size_t)(WINOGRAD_POINTS * p->u_step);
     p->thread = (size_t)(WINOGRAD_POINTS * (p->v_step + p->m_step));
     size_t buffers = p->is_dw ? 1 : (size_t)p->threads;
@@ -146,7 +140,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
             prep->why, ADJ_WHY,
             "%s: Winograd's algorithm takes f32 in NHWC, 3x3, stride 1, dilation 1, channels in "
             "multiples of %d up to %d",
-            n->op->name, WINOGRAD_LANES, MOST_CHANNELS);
+            n->op->name, WINOGRAD_LANES, MAX_CHANNELS);
         return ADJ_ENOKERNEL;
     }
     winograd *p = adj_alloc(&d->allocator, sizeof *p);

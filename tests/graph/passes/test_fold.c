@@ -12,7 +12,7 @@
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(fold, .init = plan_as_usual);
 
-enum { MOST = 1 << 15 };
+enum { MAX = 1 << 15 };
 
 static void set_random(adj_exec *e, const adj_node *leaf, uint64_t stream, double low, double high)
 {
@@ -91,12 +91,12 @@ static adj_exec *plan(const layer *l, int n, adj_node *const fetch[], const adj_
     return e;
 }
 
-static void take(adj_exec *e, const adj_node *n, double v[MOST])
+static void take(adj_exec *e, const adj_node *n, double v[MAX])
 {
     adj_type t = adj_node_type(n);
     int64_t elems = adj_shape_elems(t.shape);
     void *raw = malloc((size_t)elems * adj_dtype_size(t.dtype));
-    cr_assert(elems <= MOST);
+    cr_assert(elems <= MAX);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     cr_assert_eq(adj_get(e, n, raw, (size_t)elems * adj_dtype_size(t.dtype)), ADJ_OK);
     for (int64_t i = 0; i < elems; i++)
@@ -107,7 +107,7 @@ static void take(adj_exec *e, const adj_node *n, double v[MOST])
 /* Fetching the convolution's result too keeps the two apart. */
 static void compare(const layer *l)
 {
-    static double got[MOST], want[MOST];
+    static double got[MAX], want[MAX];
     adj_node *both[] = {l->y, l->conv};
     double tolerance = adj_node_type(l->y).dtype == ADJ_F64 ? 1e-12 : 2e-5;
     adj_exec *folded = plan(l, 1, both, NULL, NULL), *apart = plan(l, 2, both, NULL, NULL);
@@ -192,7 +192,7 @@ Test(fold, only_where_nothing_is_lost)
 Test(fold, models)
 {
     static const char *const names[] = {"resnet20", "mobilenet_v1"};
-    static double got[MOST], want[MOST];
+    static double got[MAX], want[MAX];
     for (int k = 0; k < 4; k++) {
         adj_graph *g = adj_graph_new();
         const adj_model_opts options = {.batch = 2, .height = 32, .width = 32};

@@ -8,7 +8,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 
-enum { MOST = 128 };
+enum { MAX = 128 };
 
 static const char *const backends[] = {"naive", "direct", "onednn"};
 enum { BACKENDS = sizeof backends / sizeof *backends };
@@ -16,7 +16,7 @@ enum { BACKENDS = sizeof backends / sizeof *backends };
 typedef struct {
     adj_graph *g;
     int n; /* fetched */
-    adj_node *fetch[MOST];
+    adj_node *fetch[MAX];
     int whole; /* inputs are small integers */
 } subject;
 
@@ -143,11 +143,11 @@ Test(loss_scale, networks)
         subject s = {.g = adj_graph_new()};
         const adj_model *model = adj_model_find(models[i], &o);
         cr_assert_not_null(model, "%s", models[i]);
-        adj_node *logits = adj_model_logits(s.g, model, &o), *of[MOST];
+        adj_node *logits = adj_model_logits(s.g, model, &o), *of[MAX];
         adj_node *labels = adj_input(s.g, "labels", ADJ_I32, (adj_shape){1, {4}});
         adj_node *loss = adj_loss_softmax(logits, labels);
         int n = 0;
-        for (int id = 0; id < adj_graph_size(s.g) && n < MOST - 1; id++)
+        for (int id = 0; id < adj_graph_size(s.g) && n < MAX - 1; id++)
             if (adj_node_is_param(adj_graph_node(s.g, id)))
                 of[n++] = adj_graph_node(s.g, id);
         cr_assert_eq(adj_grad(loss, NULL, n, of, s.fetch), ADJ_OK, "%s", adj_graph_message(s.g));

@@ -204,16 +204,15 @@ static void check_steps(const char *model, const char *backend, adj_precision pr
 
 /* How much is saved is a fact of the graph only where kernels need no scratch memory and no
  * layouts of their own, which differ with the CPU and with oneDNN's version: on naive. */
-static void check_share(const char *model, adj_precision precision, double most)
+static void check_share(const char *model, adj_precision precision, double max)
 {
     network n = new_network(model);
     adj_exec_opts o = {.backend = "naive", .precision = precision};
     adj_exec *plain = planned(&n, o);
     o.recompute = 1;
     adj_exec *again = planned(&n, o);
-    cr_expect(share(again, plain) <= most,
-              "%s, precision %d: %g of the memory, expected at most %g", model, (int)precision,
-              share(again, plain), most);
+    cr_expect(share(again, plain) <= max, "%s, precision %d: %g of the memory, expected at most %g",
+              model, (int)precision, share(again, plain), max);
     adj_exec_free(again);
     adj_exec_free(plain);
     adj_graph_free(n.g);
@@ -349,7 +348,7 @@ Test(recompute, copies_come_late)
     for (int i = 1; i < 2 * LAYERS; i++)
         all = adj_add(sum(dw[i]), all);
     const char *const backends[] = {"naive", "onednn"};
-    const double most[] = {0.85, 1}; /* as for the models: what holds for any kernels */
+    const double max[] = {0.85, 1}; /* as for the models: what holds for any kernels */
     for (int i = 0; i < 2; i++) {
         double live[2];
         for (int again = 0; again < 2; again++) {
@@ -360,7 +359,7 @@ Test(recompute, copies_come_late)
             live[again] = (double)adj_exec_stats(e).live_bytes;
             adj_exec_free(e);
         }
-        cr_expect(live[1] <= most[i] * live[0], "%s: %g and %g", backends[i], live[1], live[0]);
+        cr_expect(live[1] <= max[i] * live[0], "%s: %g and %g", backends[i], live[1], live[0]);
     }
     adj_graph_free(g);
 }
