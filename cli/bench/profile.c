@@ -18,7 +18,7 @@ double bench_rate(const adj_step_info *s)
 
 /* ---- running ---- */
 
-/* Times of run r of step i go to seconds[i * MOST_RUNS + r]. */
+/* Times of run r of step i go to seconds[i * MAX_RUNS + r]. */
 static adj_status run(bench_net *n, const bench_opts *o, double *seconds, samples *whole)
 {
     int steps = adj_exec_n_steps(n->exec);

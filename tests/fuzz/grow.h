@@ -7,7 +7,7 @@
 
 enum { MAX_VALUES = 64, MAX_ELEMS = 4096 };
 
-/* The values that the graph has so far, all of at most MOST_ELEMS elements. wild: operands and
+/* The values that the graph has so far, all of at most MAX_ELEMS elements. wild: operands and
  * attributes are whatever the bytes say; otherwise they are made to fit, so that the graph becomes
  * large. */
 typedef struct {

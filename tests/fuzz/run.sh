@@ -1,46 +1,43 @@
 #!/bin/sh
-# run.sh FOLDER TARGET... - runs each libFuzzer target for FUZZ_SECONDS (20), from the seeds in
-# tests/fuzz/corpus/NAME and what earlier runs found, kept in FOLDER/corpus/NAME. A crash, a leak, a
-# sanitizer's report or an input that takes too long is a failure; the input stays in FOLDER/found.
-# One target alone: FUZZ_ONLY=NAME. FOLDER/executions has a line for each run: its CPU seconds and
-# executions, of which RECORD.md keeps the sums. Words that a target knows are in NAME.dict.
+# run.sh FOLDER TARGET... - runs each libFuzzer target for FUZZ_SECONDS (20), as many at a time as there
+# are cores, from the seeds in tests/fuzz/corpus/NAME and what earlier runs found, kept in
+# FOLDER/corpus/NAME. A crash, a leak, a sanitizer's report or an input that takes too long is a failure;
+# the input stays in FOLDER/found. One target alone: FUZZ_ONLY=NAME. FOLDER/executions has a line for each
+# run: its CPU seconds and executions, of which RECORD.md keeps the sums. Words that a target knows are in
+# NAME.dict.
 #
 # minimise.sh makes the seeds from what runs have found; replay.c runs them without a fuzzer, in
 # `ninja test` and `ninja asan`, so an input that once failed is added there as found-WHAT.
 set -u
-folder=$1
-shift
-status=0
 export OMP_NUM_THREADS=1 UBSAN_OPTIONS=print_stacktrace=1
-mkdir -p "$folder/found"
-# Sets cpu: of the children so far, in user and system mode, which is the second line of times, "1m2.3s 0m4.5s".
-# (A subshell would tell of its own children.)
-count_cpu() {
-    times >"$folder/times"
-    cpu=$(sed -n 2p "$folder/times" | tr 'ms' '  ' | awk '{ print int(60 * ($1 + $3) + $2 + $4) }')
-}
 
-for target; do
+# run.sh --one FOLDER TARGET
+if [ "$1" = --one ]; then
+    folder=$2 target=$3
     name=$(basename "$target" | sed 's/^fuzz_//')
-    [ -z "${FUZZ_ONLY:-}" ] || [ "$FUZZ_ONLY" = "$name" ] || continue
+    [ -z "${FUZZ_ONLY:-}" ] || [ "$FUZZ_ONLY" = "$name" ] || exit 0
     mkdir -p "$folder/corpus/$name"
     dictionary=
     [ ! -f "tests/fuzz/$name.dict" ] || dictionary=-dict=tests/fuzz/$name.dict
-    count_cpu
-    before=$cpu
     # The mask: what the code under test prints is not wanted, what the fuzzer prints is.
-    if "$target" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
+    "$target" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
         -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$folder/found/$name-" \
-        $dictionary "$folder/corpus/$name" "tests/fuzz/corpus/$name" >"$folder/$name.log" 2>&1; then
-        runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$name.log")
-        count_cpu
-        spent=$((cpu - before))
-        echo "$name $spent CPU seconds $runs executions" >>"$folder/executions"
-        echo "ok   fuzz $name: $runs executions in $spent CPU seconds"
-    else
+        $dictionary "$folder/corpus/$name" "tests/fuzz/corpus/$name" >"$folder/$name.log" 2>&1 || {
         tail -n 60 "$folder/$name.log"
         echo "FAIL fuzz $name"
-        status=1
-    fi
-done
-exit $status
+        exit 1
+    }
+    # Of the children, in user and system mode: the second line of times, "1m2.3s 0m4.5s". (A subshell
+    # would tell of its own children.)
+    times >"$folder/$name.times"
+    spent=$(sed -n 2p "$folder/$name.times" | tr 'ms' '  ' | awk '{ print int(60 * ($1 + $3) + $2 + $4) }')
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$name.log")
+    echo "$name $spent CPU seconds $runs executions" >>"$folder/executions"
+    echo "ok   fuzz $name: $runs executions in $spent CPU seconds"
+    exit 0
+fi
+
+folder=$1
+shift
+mkdir -p "$folder/found"
+printf '%s\n' "$@" | xargs -P "$(nproc 2>/dev/null || echo 1)" -n 1 "$0" --one "$folder"
