@@ -34,7 +34,10 @@ struct adj_node { /* constant once created, but for its label */
     const char *name;  /* NULL: none */
 };
 
-enum { ADJ_MANY = 1 << 20 }; /* max_in of an op that takes any number of operands */
+typedef struct adj_conv_geom adj_conv_geom; /* of a convolution or pool, below */
+enum { ADJ_NAMED_OPERANDS = 5 };
+enum { ADJ_IMAGE_RESULT = 1 << 8 }; /* in adj_op.images: the result */
+enum { ADJ_MANY = 1 << 20 };        /* max_in of an op that takes any number of operands */
 
 typedef enum {
     ADJ_OP_LEAF = 1, /* a value from outside: input, param, state, const */
@@ -53,7 +56,8 @@ typedef enum {
     ADJ_OP_HALF_SUM = 512,
     ADJ_OP_CAN_FAIL = 1024, /* on its operands' values: labels out of range */
     ADJ_OP_CHEAP = 2048,    /* may be computed again rather than kept (adj_exec_opts.recompute) */
-    ADJ_OP_INTERNAL = 4096  /* only passes of the executor make such nodes: it has no builder */
+    ADJ_OP_INTERNAL = 4096, /* only passes of the executor make such nodes: it has no builder */
+    ADJ_OP_TYPED = 8192 /* the attributes begin with an element type, an int64_t: the result's */
 } adj_op_flags;
 
 struct adj_op {
@@ -94,9 +98,27 @@ struct adj_op {
     double (*flop)(const adj_node *n);
     /* Optional: prints the attributes, such as " SAME s2x2"; starts with a space. */
     void (*show)(const void *attrs, FILE *f);
-    /* Optional: takes operand i's values, random in [-1, 1), to where the op is defined and smooth
-     * (adj_spread helps); for checks. */
+
+    /* ---- for checks, comparisons and reports; all optional ---- */
+
+    const char *operand[ADJ_NAMED_OPERANDS]; /* what they are called; NULL: x0, x1, ... */
+    unsigned images;         /* bit i: operand i is an image in the attributes' data format;
+                                ADJ_IMAGE_RESULT: so is the result */
+    int filter;              /* 1 + i: operand i is a filter; 0: none is */
+    const char *filter_axes; /* a letter each: "hwco"; m for depthwise's multiplier */
+    unsigned cancels_in;     /* bit i: the result is a sum of terms, each linear in operand i, that
+                                may be far larger than it; for ops that are not linear_in it */
+    /* Takes operand i's values, random in [-1, 1), to where the op is defined and smooth
+     * (adj_spread helps). */
     void (*domain)(const adj_node *n, int i, int64_t count, double v[]);
+    /* Turns attributes into those of the same op on images of that format; 0: they are. Required
+     * where images is not 0. */
+    int (*set_format)(void *attrs, adj_format format);
+    /* The geometry of the op's windows. */
+    const adj_conv_geom *(*geom)(const adj_node *n);
+    /* The number of terms in the longest sum behind an element of the result. NULL: what flop or
+     * the operands' size come to for each. */
+    double (*sum_length)(const adj_node *n);
 };
 
 /* Adds op(in..., attrs), or returns the equal node that exists. attrs: op->attr_size bytes, copied.
@@ -254,7 +276,7 @@ ADJ_API void adj_release(const adj_allocator *a, void *p);     /* p may be NULL 
 
 /* Geometry of a convolution or pool after SAME and EXPLICIT are resolved, the same for both
  * formats. */
-typedef struct {
+struct adj_conv_geom {
     int64_t n, ih, iw, ic; /* input */
     int64_t oh, ow, oc;    /* output */
     int64_t kh, kw;
@@ -262,7 +284,7 @@ typedef struct {
     int64_t pt, pb, pl, pr; /* pads: top, bottom, left, right */
     int64_t groups;         /* 1: dense; ic: depthwise */
     int64_t format;         /* adj_format */
-} adj_conv_geom;
+};
 
 typedef struct { /* the six convolutions: what was asked for, and its geometry */
     adj_conv conv;

@@ -107,6 +107,7 @@ const adj_op adj_op_relu_grad = {
     .infer = grad_infer,
     .grad = relu_grad_grad,
     .rewrite_with_users = relu_grad_rewrite_with_users,
+    .operand = {"dy", "y"},
 };
 
 const adj_op adj_op_relu6_grad = {
@@ -117,6 +118,7 @@ const adj_op adj_op_relu6_grad = {
     .linear_in = 1,
     .infer = grad_infer,
     .grad = relu6_grad_grad,
+    .operand = {"dy", "y"},
 };
 
 const adj_op adj_op_leaky_relu_grad = {
@@ -129,6 +131,7 @@ const adj_op adj_op_leaky_relu_grad = {
     .infer = leaky_relu_grad_infer,
     .grad = leaky_relu_grad_grad,
     .show = alpha_show,
+    .operand = {"dy", "y"},
 };
 
 const adj_op adj_op_sigmoid_grad = {
@@ -139,6 +142,7 @@ const adj_op adj_op_sigmoid_grad = {
     .linear_in = 1,
     .infer = grad_infer,
     .grad = sigmoid_grad_grad,
+    .operand = {"dy", "y"},
 };
 
 const adj_op adj_op_tanh_grad = {
@@ -149,6 +153,7 @@ const adj_op adj_op_tanh_grad = {
     .linear_in = 1,
     .infer = grad_infer,
     .grad = tanh_grad_grad,
+    .operand = {"dy", "y"},
 };
 
 const adj_op adj_op_silu_grad = {
@@ -159,6 +164,7 @@ const adj_op adj_op_silu_grad = {
     .linear_in = 1,
     .infer = grad_infer,
     .grad = silu_grad_grad,
+    .operand = {"dy", "x"},
 };
 
 adj_node *adj_relu_grad(adj_node *dy, adj_node *y)

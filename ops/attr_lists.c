@@ -250,3 +250,28 @@ int adj_node_pool(const adj_node *n, adj_pool *a)
     *a = ((const adj_pool_attrs *)n->attrs)->pool;
     return 1;
 }
+
+void attr_move_axes(adj_format to, int64_t a[4], int64_t b[4], int64_t pad[4][2])
+{
+    static const int to_nchw[] = {0, 3, 1, 2}, to_nhwc[] = {0, 2, 3, 1};
+    const int *from = to == ADJ_NCHW ? to_nchw : to_nhwc;
+    int64_t old[4][4];
+    for (int i = 0; i < 4; i++) {
+        const int64_t of_axis[4] = {a[i], b[i], pad[i][0], pad[i][1]};
+        memcpy(old[i], of_axis, sizeof of_axis);
+    }
+    for (int i = 0; i < 4; i++) {
+        a[i] = old[from[i]][0];
+        b[i] = old[from[i]][1];
+        pad[i][0] = old[from[i]][2];
+        pad[i][1] = old[from[i]][3];
+    }
+}
+
+int format_set(void *attrs, adj_format format)
+{
+    adj_format_attrs *a = attrs;
+    int other = a->format != (int64_t)format;
+    a->format = (int64_t)format;
+    return other;
+}

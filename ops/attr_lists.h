@@ -19,6 +19,10 @@ typedef struct {
     int n, h, w, c;
 } image_axes;
 image_axes axes_of(adj_format format);
+/* Lists of the other format, two of steps and the pads, in the order of this one. */
+void attr_move_axes(adj_format to, int64_t a[4], int64_t b[4], int64_t pad[4][2]);
+/* adj_op.set_format of adj_format_attrs. */
+int format_set(void *attrs, adj_format format);
 
 adj_status attr_fail(attr_message m, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

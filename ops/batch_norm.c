@@ -16,6 +16,7 @@
  * with builders, so that any order of derivative works. */
 #include <math.h>
 
+#include "attr_lists.h"
 #include "ops/rules/batch_norm.h"
 
 static adj_dtype stats_dtype(adj_dtype x) { return x == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
@@ -364,6 +365,14 @@ static void stats_domain(const adj_node *n, int i, int64_t count, double v[])
         adj_spread(count, v, 0.5, 2);
 }
 
+static int set_format(void *attrs, adj_format format)
+{
+    adj_batch_norm_attrs *a = attrs;
+    int other = a->format != (int64_t)format;
+    a->format = (int64_t)format;
+    return other;
+}
+
 const adj_op adj_op_batch_norm_stats = {.name = "batch_norm_stats",
                                         .min_in = 1,
                                         .max_in = 1,
@@ -372,7 +381,10 @@ const adj_op adj_op_batch_norm_stats = {.name = "batch_norm_stats",
                                         .attr_size = sizeof(adj_format_attrs),
                                         .infer = stats_infer,
                                         .grad = stats_grad,
-                                        .show = stats_show};
+                                        .show = stats_show,
+                                        .operand = {"x"},
+                                        .images = 1,
+                                        .set_format = format_set};
 const adj_op adj_op_batch_norm = {.name = "batch_norm",
                                   .min_in = 4,
                                   .max_in = 4,
@@ -383,7 +395,10 @@ const adj_op adj_op_batch_norm = {.name = "batch_norm",
                                   .grad = norm_grad,
                                   .fold = batch_norm_fold,
                                   .show = norm_show,
-                                  .domain = stats_domain};
+                                  .domain = stats_domain,
+                                  .operand = {"x", "stats", "gamma", "beta"},
+                                  .images = 1 | ADJ_IMAGE_RESULT,
+                                  .set_format = set_format};
 const adj_op adj_op_batch_norm_grad_sums = {.name = "batch_norm_grad_sums",
                                             .min_in = 3,
                                             .max_in = 3,
@@ -395,7 +410,10 @@ const adj_op adj_op_batch_norm_grad_sums = {.name = "batch_norm_grad_sums",
                                             .grad = sums_grad,
                                             .save_for_backward = batch_norm_mask_again,
                                             .show = norm_show,
-                                            .domain = stats_domain};
+                                            .domain = stats_domain,
+                                            .operand = {"x", "stats", "dy"},
+                                            .images = 1 | 4,
+                                            .set_format = set_format};
 const adj_op adj_op_batch_norm_grad = {.name = "batch_norm_grad",
                                        .min_in = 5,
                                        .max_in = 5,
@@ -407,4 +425,8 @@ const adj_op adj_op_batch_norm_grad = {.name = "batch_norm_grad",
                                        .grad = grad_grad,
                                        .save_for_backward = batch_norm_mask_again,
                                        .show = norm_show,
-                                       .domain = stats_domain};
+                                       .domain = stats_domain,
+                                       .operand = {"x", "stats", "gamma", "dy", "sums"},
+                                       .images = 1 | 8 | ADJ_IMAGE_RESULT,
+                                       .cancels_in = 8 | 16,
+                                       .set_format = set_format};

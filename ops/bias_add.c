@@ -4,6 +4,7 @@
  *   y  = bias_add(x, b)      dx = dy       db = bias_add_grad(dy), the sum over all other axes
  *   b' = bias_add_grad(dy)   its adjoint repeats e along the other axes */
 #include "adjoint_ext.h"
+#include "attr_lists.h"
 #include "ops/rules/max_pool.h"
 
 static int64_t channel_axis(adj_shape shape, int64_t format)
@@ -94,6 +95,9 @@ const adj_op adj_op_bias_add = {
     .infer = bias_add_infer,
     .grad = bias_add_rule,
     .show = format_show,
+    .operand = {"input", "bias"},
+    .images = 1 | ADJ_IMAGE_RESULT,
+    .set_format = format_set,
 };
 
 const adj_op adj_op_bias_add_grad = {
@@ -106,6 +110,9 @@ const adj_op adj_op_bias_add_grad = {
     .grad = bias_add_grad_rule,
     .rewrite_with_users = bias_add_grad_rewrite_with_users,
     .show = format_show,
+    .operand = {"out_backprop"},
+    .images = 1,
+    .set_format = format_set,
 };
 
 adj_node *adj_bias_add(adj_node *x, adj_node *b, adj_format format)

@@ -197,6 +197,13 @@ static double conv_flop(const adj_node *n)
            (double)k->kw * (double)(k->ic / k->groups);
 }
 
+/* The mean over all elements is less where a stride leaves some without any. */
+static double terms_of_input(const adj_node *n)
+{
+    const adj_conv_geom *g = conv_geom(n);
+    return (double)(g->kh * g->kw * g->oc / g->groups);
+}
+
 /* ---- gradients ---- */
 
 static void conv_grad(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -264,6 +271,12 @@ const adj_op adj_op_conv2d = {
     .grad = conv_grad,
     .flop = conv_flop,
     .show = conv_show,
+    .operand = {"input", "filter"},
+    .images = 1 | ADJ_IMAGE_RESULT,
+    .filter = 1 + 1,
+    .filter_axes = "hwco",
+    .set_format = conv_set_format,
+    .geom = conv_geom,
 };
 
 const adj_op adj_op_conv2d_backprop_input = {
@@ -277,6 +290,13 @@ const adj_op adj_op_conv2d_backprop_input = {
     .grad = conv_grad_backprop_input,
     .flop = conv_flop,
     .show = conv_show,
+    .operand = {"filter", "out_backprop"},
+    .images = 2 | ADJ_IMAGE_RESULT,
+    .filter = 1 + 0,
+    .filter_axes = "hwco",
+    .set_format = conv_set_format,
+    .geom = conv_geom,
+    .sum_length = terms_of_input,
 };
 
 const adj_op adj_op_conv2d_backprop_filter = {
@@ -290,6 +310,10 @@ const adj_op adj_op_conv2d_backprop_filter = {
     .grad = conv_grad_backprop_filter,
     .flop = conv_flop,
     .show = conv_show,
+    .operand = {"input", "out_backprop"},
+    .images = 1 | 2,
+    .set_format = conv_set_format,
+    .geom = conv_geom,
 };
 
 /* ---- depthwise_conv2d_native ---- */
@@ -324,6 +348,12 @@ const adj_op adj_op_depthwise_conv2d_native = {
     .grad = conv_grad,
     .flop = conv_flop,
     .show = conv_show,
+    .operand = {"input", "filter"},
+    .images = 1 | ADJ_IMAGE_RESULT,
+    .filter = 1 + 1,
+    .filter_axes = "hwcm",
+    .set_format = conv_set_format,
+    .geom = conv_geom,
 };
 
 const adj_op adj_op_depthwise_conv2d_native_backprop_input = {
@@ -337,6 +367,13 @@ const adj_op adj_op_depthwise_conv2d_native_backprop_input = {
     .grad = conv_grad_backprop_input,
     .flop = conv_flop,
     .show = conv_show,
+    .operand = {"filter", "out_backprop"},
+    .images = 2 | ADJ_IMAGE_RESULT,
+    .filter = 1 + 0,
+    .filter_axes = "hwcm",
+    .set_format = conv_set_format,
+    .geom = conv_geom,
+    .sum_length = terms_of_input,
 };
 
 const adj_op adj_op_depthwise_conv2d_native_backprop_filter = {
@@ -350,4 +387,8 @@ const adj_op adj_op_depthwise_conv2d_native_backprop_filter = {
     .grad = conv_grad_backprop_filter,
     .flop = conv_flop,
     .show = conv_show,
+    .operand = {"input", "out_backprop"},
+    .images = 1 | 2,
+    .set_format = conv_set_format,
+    .geom = conv_geom,
 };

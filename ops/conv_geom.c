@@ -227,3 +227,19 @@ void conv_show(const void *attrs, FILE *f)
     if (k->format == ADJ_NCHW)
         fprintf(f, " NCHW");
 }
+
+int conv_set_format(void *attrs, adj_format format)
+{
+    adj_conv_attrs *a = attrs;
+    if (a->conv.format == format)
+        return 0;
+    attr_move_axes(format, a->conv.stride, a->conv.dilation, a->conv.pad);
+    a->conv.format = format;
+    a->geom.format = format;
+    return 1;
+}
+
+const adj_conv_geom *conv_geom(const adj_node *n)
+{
+    return &((const adj_conv_attrs *)n->attrs)->geom;
+}

@@ -45,5 +45,7 @@ adj_status conv_check_out(const conv_sizes *s, const adj_conv_geom *k, adj_shape
 adj_shape conv_input_shape(const adj_conv_geom *k);
 adj_shape conv_output_shape(const adj_conv_geom *k);
 void conv_show(const void *attrs, FILE *f); /* " SAME s2x2 d1x1 NCHW g2" */
+int conv_set_format(void *attrs, adj_format format);
+const adj_conv_geom *conv_geom(const adj_node *n);
 
 #endif

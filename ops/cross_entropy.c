@@ -279,7 +279,8 @@ const adj_op adj_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",
                                              .infer = loss_infer,
                                              .grad = loss_grad,
                                              .show = smoothing_show,
-                                             .domain = dense_domain};
+                                             .domain = dense_domain,
+                                             .operand = {"logits", "labels"}};
 const adj_op adj_op_softmax_cross_entropy_grad = {.name = "softmax_cross_entropy_grad",
                                                   .min_in = 2,
                                                   .max_in = 2,
@@ -287,7 +288,8 @@ const adj_op adj_op_softmax_cross_entropy_grad = {.name = "softmax_cross_entropy
                                                   .infer = grad_infer,
                                                   .grad = grad_grad,
                                                   .show = smoothing_show,
-                                                  .domain = dense_domain};
+                                                  .domain = dense_domain,
+                                                  .operand = {"logits", "labels"}};
 const adj_op adj_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cross_entropy",
                                                     .min_in = 2,
                                                     .max_in = 2,
@@ -296,7 +298,8 @@ const adj_op adj_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cros
                                                     .infer = sparse_loss_infer,
                                                     .grad = sparse_loss_grad,
                                                     .show = smoothing_show,
-                                                    .domain = sparse_domain};
+                                                    .domain = sparse_domain,
+                                                    .operand = {"logits", "labels"}};
 const adj_op adj_op_sparse_softmax_cross_entropy_grad = {.name =
                                                              "sparse_softmax_cross_entropy_grad",
                                                          .min_in = 2,
@@ -306,11 +309,12 @@ const adj_op adj_op_sparse_softmax_cross_entropy_grad = {.name =
                                                          .infer = sparse_grad_infer,
                                                          .grad = sparse_grad_grad,
                                                          .show = smoothing_show,
-                                                         .domain = sparse_domain};
+                                                         .domain = sparse_domain,
+                                                         .operand = {"logits", "labels"}};
 const adj_op adj_op_label_count = {.name = "label_count",
                                    .min_in = 1,
                                    .max_in = 1,
                                    .attr_size = sizeof(adj_dtype_attrs),
-                                   .flags = ADJ_OP_NO_GRADIENT,
+                                   .flags = ADJ_OP_NO_GRADIENT | ADJ_OP_TYPED,
                                    .infer = count_infer,
                                    .show = count_show};

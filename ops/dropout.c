@@ -70,4 +70,5 @@ const adj_op adj_op_dropout = {.name = "dropout",
                                .infer = dropout_infer,
                                .grad = dropout_grad,
                                .simplify = dropout_simplify,
-                               .show = dropout_show};
+                               .show = dropout_show,
+                               .operand = {"x", "step"}};

@@ -32,15 +32,15 @@ static void fill_show(const void *attrs, FILE *f)
 
 const adj_op adj_op_input = {.name = "input",
                              .attr_size = sizeof(adj_leaf_attrs),
-                             .flags = ADJ_OP_LEAF,
+                             .flags = ADJ_OP_LEAF | ADJ_OP_TYPED,
                              .infer = leaf_infer};
 const adj_op adj_op_param = {.name = "param",
                              .attr_size = sizeof(adj_leaf_attrs),
-                             .flags = ADJ_OP_LEAF | ADJ_OP_KEPT,
+                             .flags = ADJ_OP_LEAF | ADJ_OP_KEPT | ADJ_OP_TYPED,
                              .infer = leaf_infer};
 const adj_op adj_op_state = {.name = "state",
                              .attr_size = sizeof(adj_leaf_attrs),
-                             .flags = ADJ_OP_LEAF | ADJ_OP_KEPT,
+                             .flags = ADJ_OP_LEAF | ADJ_OP_KEPT | ADJ_OP_TYPED,
                              .infer = leaf_infer};
 const adj_op adj_op_const = {.name = "const",
                              .attr_size = sizeof(adj_const_attrs),
@@ -48,7 +48,7 @@ const adj_op adj_op_const = {.name = "const",
                              .infer = const_infer};
 const adj_op adj_op_fill = {.name = "fill",
                             .attr_size = sizeof(adj_fill_attrs),
-                            .flags = ADJ_OP_NO_GRADIENT,
+                            .flags = ADJ_OP_NO_GRADIENT | ADJ_OP_TYPED,
                             .infer = fill_infer,
                             .show = fill_show};
 

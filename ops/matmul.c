@@ -66,6 +66,7 @@ const adj_op adj_op_matmul = {
     .grad = matmul_grad,
     .flop = matmul_flop,
     .show = matmul_show,
+    .operand = {"a", "b"},
 };
 
 adj_node *adj_matmul(adj_node *a, adj_node *b, int transpose_a, int transpose_b)

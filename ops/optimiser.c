@@ -177,28 +177,32 @@ const adj_op adj_op_momentum = {.name = "momentum",
                                 .attr_size = sizeof(adj_decay_attrs),
                                 .flags = ADJ_OP_ELEMENTWISE,
                                 .infer = momentum_infer,
-                                .show = momentum_show};
+                                .show = momentum_show,
+                                .cancels_in = 1 | 2 | 4};
 const adj_op adj_op_sgd_step = {.name = "sgd_step",
                                 .min_in = 3,
                                 .max_in = 3,
                                 .attr_size = sizeof(adj_decay_attrs),
                                 .flags = ADJ_OP_ELEMENTWISE,
                                 .infer = sgd_infer,
-                                .show = sgd_show};
+                                .show = sgd_show,
+                                .cancels_in = 1 | 2};
 const adj_op adj_op_ema = {.name = "ema",
                            .min_in = 2,
                            .max_in = 2,
                            .attr_size = sizeof(adj_value_attrs),
                            .flags = ADJ_OP_ELEMENTWISE,
                            .infer = ema_infer,
-                           .show = ema_show};
+                           .show = ema_show,
+                           .cancels_in = 1 | 2};
 const adj_op adj_op_adam_step = {.name = "adam_step",
                                  .min_in = 5,
                                  .max_in = 5,
                                  .attr_size = sizeof(adj_adam_attrs),
                                  .flags = ADJ_OP_ELEMENTWISE,
                                  .infer = adam_infer,
-                                 .show = adam_show};
+                                 .show = adam_show,
+                                 .cancels_in = 1 | 2};
 const adj_op adj_op_next_step = {.name = "next_step",
                                  .min_in = 1,
                                  .max_in = 1,

@@ -219,6 +219,13 @@ adj_node *adj_global_avg_pool(adj_node *x, adj_format format)
     return adj_reduce_mean(x, (adj_axes){.n = 2, .axis = {ax.h, ax.w}});
 }
 
+/* A window's size: that many windows hold an element at most. */
+static double pool_terms(const adj_node *n)
+{
+    const adj_conv_geom *g = pool_geom(n);
+    return (double)(g->kh * g->kw);
+}
+
 const adj_op adj_op_max_pool = {.name = "max_pool",
                                 .min_in = 1,
                                 .max_in = 1,
@@ -228,7 +235,11 @@ const adj_op adj_op_max_pool = {.name = "max_pool",
                                 .grad = max_pool_rule,
                                 .rewrite_with_users = max_pool_rewrite_with_users,
                                 .save_for_backward = max_pool_save_for_backward,
-                                .show = pool_show};
+                                .show = pool_show,
+                                .operand = {"input"},
+                                .images = 1 | ADJ_IMAGE_RESULT,
+                                .set_format = pool_set_format,
+                                .geom = pool_geom};
 const adj_op adj_op_max_pool_grad = {.name = "max_pool_grad",
                                      .min_in = 3,
                                      .max_in = 3,
@@ -238,7 +249,12 @@ const adj_op adj_op_max_pool_grad = {.name = "max_pool_grad",
                                      .infer = max_pool_grad_infer,
                                      .grad = max_pool_grad_rule,
                                      .save_for_backward = max_pool_grad_save_for_backward,
-                                     .show = pool_show};
+                                     .show = pool_show,
+                                     .operand = {"orig_input", "orig_output", "grad"},
+                                     .images = 1 | 2 | 4 | ADJ_IMAGE_RESULT,
+                                     .set_format = pool_set_format,
+                                     .geom = pool_geom,
+                                     .sum_length = pool_terms};
 const adj_op adj_op_max_pool_grad_grad = {.name = "max_pool_grad_grad",
                                           .min_in = 3,
                                           .max_in = 3,
@@ -247,7 +263,11 @@ const adj_op adj_op_max_pool_grad_grad = {.name = "max_pool_grad_grad",
                                           .linear_in = 1u << 2,
                                           .infer = max_pool_grad_grad_infer,
                                           .grad = max_pool_grad_grad_rule,
-                                          .show = pool_show};
+                                          .show = pool_show,
+                                          .operand = {"orig_input", "orig_output", "grad"},
+                                          .images = 1 | 2 | 4 | ADJ_IMAGE_RESULT,
+                                          .set_format = pool_set_format,
+                                          .geom = pool_geom};
 const adj_op adj_op_max_pool_argmax = {.name = "max_pool_argmax",
                                        .min_in = 1,
                                        .max_in = 1,
@@ -271,7 +291,11 @@ const adj_op adj_op_avg_pool = {.name = "avg_pool",
                                 .linear_in = 1,
                                 .infer = avg_pool_infer,
                                 .grad = avg_pool_rule,
-                                .show = pool_show};
+                                .show = pool_show,
+                                .operand = {"input"},
+                                .images = 1 | ADJ_IMAGE_RESULT,
+                                .set_format = pool_set_format,
+                                .geom = pool_geom};
 const adj_op adj_op_avg_pool_grad = {.name = "avg_pool_grad",
                                      .min_in = 1,
                                      .max_in = 1,
@@ -280,4 +304,9 @@ const adj_op adj_op_avg_pool_grad = {.name = "avg_pool_grad",
                                      .linear_in = 1,
                                      .infer = avg_pool_grad_infer,
                                      .grad = avg_pool_grad_rule,
-                                     .show = pool_show};
+                                     .show = pool_show,
+                                     .operand = {"grad"},
+                                     .images = 1 | ADJ_IMAGE_RESULT,
+                                     .set_format = pool_set_format,
+                                     .geom = pool_geom,
+                                     .sum_length = pool_terms};

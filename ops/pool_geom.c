@@ -203,3 +203,19 @@ void pool_show(const void *attrs, FILE *f)
     if (k->format == ADJ_NCHW)
         fprintf(f, " NCHW");
 }
+
+int pool_set_format(void *attrs, adj_format format)
+{
+    adj_pool_attrs *a = attrs;
+    if (a->pool.format == format)
+        return 0;
+    attr_move_axes(format, a->pool.ksize, a->pool.stride, a->pool.pad);
+    a->pool.format = format;
+    a->geom.format = format;
+    return 1;
+}
+
+const adj_conv_geom *pool_geom(const adj_node *n)
+{
+    return &((const adj_pool_attrs *)n->attrs)->geom;
+}

@@ -20,31 +20,9 @@ static void gather(const adj_node *n, const outcome *o, adj_dtype dtype, int add
     }
 }
 
-/* Ops that are no linear nodes, but sums of terms that may cancel: the result can be far smaller
- * than these are. Bit i: they are linear in operand i. */
-static const struct {
-    const adj_op *op;
-    unsigned terms;
-} cancelling[] = {
-    {&adj_op_batch_norm_grad, 1U << 3 | 1U << 4},
-    {&adj_op_momentum, 7},
-    {&adj_op_sgd_step, 3},
-    {&adj_op_ema, 3},
-    {&adj_op_adam_step, 3},
-};
-
-static unsigned cancelling_in(const adj_node *n)
-{
-    for (size_t i = 0; i < sizeof cancelling / sizeof *cancelling; i++)
-        if (n->op == cancelling[i].op)
-            return cancelling[i].terms;
-    return 0;
-}
-
 static unsigned linear_in(const adj_node *n)
 {
-    unsigned terms = cancelling_in(n);
-    return terms != 0 ? terms : n->op->linear_in;
+    return n->op->cancels_in != 0 ? n->op->cancels_in : n->op->linear_in;
 }
 
 /* The node with its linear operands replaced by absolute values; only: all others but this one are
@@ -76,7 +54,7 @@ static adj_status magnitudes(const bench *b, const adj_node *n, void *const oper
     for (int k = 0; k < n->n_in; k++)
         floats += adj_is_float(n->in[k]->type.dtype);
     if ((is_linear(n) && floats > 1 && (n->op->flags & ADJ_OP_ELEMENTWISE)) ||
-        cancelling_in(n) != 0)
+        n->op->cancels_in != 0)
         for (int k = 0; k < n->n_in && status == ADJ_OK; k++)
             if ((status = run_magnitudes(b, n, operand, k, p, &o)) == ADJ_OK)
                 gather(n, &o, dtype, 1, magnitude);
@@ -86,23 +64,14 @@ static adj_status magnitudes(const bench *b, const adj_node *n, void *const oper
     return status;
 }
 
-/* The most terms in a sum of the result. The mean over all elements is less where a stride leaves
- * some without any. */
+/* The most terms in a sum of the result. */
 static double length_of(const adj_node *n, double flop)
 {
     double out = fmax(1, (double)node_elems(n)), in = 0;
-    if (n->op == &adj_op_conv2d_backprop_input ||
-        n->op == &adj_op_depthwise_conv2d_native_backprop_input) {
-        const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
-        in = (double)(g->kh * g->kw * g->oc / g->groups) * out;
-    }
-    if (n->op == &adj_op_max_pool_grad || n->op == &adj_op_avg_pool_grad) {
-        const adj_conv_geom *g = &((const adj_pool_attrs *)n->attrs)->geom;
-        in = (double)(g->kh * g->kw) * out;
-    }
+    double length = n->op->sum_length != NULL ? n->op->sum_length(n) : 1;
     for (int k = 0; k < n->n_in; k++)
         in = fmax(in, (double)node_elems(n->in[k]));
-    return fmax(1, ceil(fmax(flop / 2 / out, in / out)));
+    return fmax(length, ceil(fmax(flop / 2 / out, in / out)));
 }
 
 /* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger

@@ -72,7 +72,6 @@ const char *operand_name(const adj_node *n, int operand);
 const char *index_text(const subject *s, int leaf, int64_t element);
 /* Is the leaf a filter, [kh, kw, in, out]? Does the op work on images, with h and w? */
 int leaf_is_filter(const subject *s, int leaf);
-int names_images(const adj_node *n);
 char axis_name(const subject *s, int leaf, int axis);
 /* Are two nodes the same check? */
 int same_subject(const adj_node *a, const adj_node *b);

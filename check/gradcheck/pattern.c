@@ -239,15 +239,6 @@ static const char *ratio_text(const subject *s, const failure *f, const double *
 
 /* ---- what it looks like ---- */
 
-static const adj_conv_geom *geom_of(const adj_node *n)
-{
-    if (n->op->attr_size == sizeof(adj_conv_attrs))
-        return &((const adj_conv_attrs *)n->attrs)->geom;
-    if (n->op->attr_size == sizeof(adj_pool_attrs))
-        return &((const adj_pool_attrs *)n->attrs)->geom;
-    return NULL;
-}
-
 static const char *padding_or_stride(const along *x, int64_t before, int64_t after, int64_t stride,
                                      int64_t dilation, const char *const sides[2])
 {
@@ -279,7 +270,7 @@ static const char *likeness(const subject *s, const failure *f, const along x[])
 {
     static const char *const rows[] = {"padding-top", "padding-bottom"};
     static const char *const columns[] = {"padding-left", "padding-right"};
-    const adj_conv_geom *g = names_images(s->node) ? geom_of(s->node) : NULL;
+    const adj_conv_geom *g = s->node->op->geom != NULL ? s->node->op->geom(s->node) : NULL;
     int rank = (int)s->tested.leaf[f->leaf]->type.shape.rank;
     for (int a = 0; a < rank; a++) {
         const char *like = NULL;
