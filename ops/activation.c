@@ -2,10 +2,11 @@
  *
  * Gradients are ops of their own (activation_grad.c), in terms of the result where that is enough:
  * then the operand need not be kept, and relu stays fusable with the convolution before it. */
-#include "adjoint_ext.h"
 #include <math.h>
 
-static adj_status activation_infer(const adj_node *n, void *attrs, adj_type *out)
+#include "activation.h"
+
+adj_status activation_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     (void)attrs;
     *out = n->in[0]->type;

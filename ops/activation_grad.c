@@ -10,10 +10,10 @@
  * second operand's is zero almost everywhere for the first three, and below for the others. */
 #include <math.h>
 
-#include "adjoint_ext.h"
+#include "activation.h"
 #include "ops/rules/max_pool.h"
 
-static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
+adj_status activation_grad_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     (void)attrs;
     *out = n->in[0]->type;
@@ -34,7 +34,7 @@ static adj_status leaky_relu_grad_infer(const adj_node *n, void *attrs, adj_type
     if (!isfinite(a->value))
         return adj_fail(n->graph, ADJ_EARG, "%s: alpha is wrong (got %g, expected a number)",
                         n->op->name, a->value);
-    return grad_infer(n, attrs, out);
+    return activation_grad_infer(n, attrs, out);
 }
 
 static void relu_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
@@ -104,7 +104,7 @@ const adj_op adj_op_relu_grad = {
     .max_in = 2,
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
     .linear_in = 1,
-    .infer = grad_infer,
+    .infer = activation_grad_infer,
     .grad = relu_grad_grad,
     .rewrite_with_users = relu_grad_rewrite_with_users,
     .operand = {"dy", "y"},
@@ -116,7 +116,7 @@ const adj_op adj_op_relu6_grad = {
     .max_in = 2,
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
     .linear_in = 1,
-    .infer = grad_infer,
+    .infer = activation_grad_infer,
     .grad = relu6_grad_grad,
     .operand = {"dy", "y"},
 };
@@ -140,7 +140,7 @@ const adj_op adj_op_sigmoid_grad = {
     .max_in = 2,
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .linear_in = 1,
-    .infer = grad_infer,
+    .infer = activation_grad_infer,
     .grad = sigmoid_grad_grad,
     .operand = {"dy", "y"},
 };
@@ -151,7 +151,7 @@ const adj_op adj_op_tanh_grad = {
     .max_in = 2,
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .linear_in = 1,
-    .infer = grad_infer,
+    .infer = activation_grad_infer,
     .grad = tanh_grad_grad,
     .operand = {"dy", "y"},
 };
@@ -162,7 +162,7 @@ const adj_op adj_op_silu_grad = {
     .max_in = 2,
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .linear_in = 1,
-    .infer = grad_infer,
+    .infer = activation_grad_infer,
     .grad = silu_grad_grad,
     .operand = {"dy", "x"},
 };

@@ -124,21 +124,19 @@ static int read_attr(const char *text, op_case *c, char *message, size_t size)
     return 1;
 }
 
-static const op_builder *find_builder(const char *name, char *message, size_t size)
+static int is_known(const char *name, char *message, size_t size)
 {
     const char *names[MAX_OPS];
     int n = 0;
-    for (const op_builder *b; n < MAX_OPS && (b = op_builder_at(n)) != NULL; n++) {
-        if (strcmp(b->name, name) == 0)
-            return b;
-        names[n] = b->name;
-    }
+    for (; n < MAX_OPS && (names[n] = op_name_at(n)) != NULL; n++)
+        if (strcmp(names[n], name) == 0)
+            return 1;
     const char *nearest = nearest_name(name, names, n, sizeof names[0]);
     if (nearest != NULL)
         snprintf(message, size, "unknown op %.100s (did you mean %s?)", name, nearest);
     else
         snprintf(message, size, "unknown op %.100s", name);
-    return NULL;
+    return 0;
 }
 
 static int read_case(const op_args *args, op_case *c, list lists[4], char *message, size_t size)
@@ -186,15 +184,14 @@ adj_node *op_args_build(const op_args *args, adj_graph *g, char *message, size_t
 {
     op_case c = {.g = g, .dtype = ADJ_F32};
     list lists[4];
-    const op_builder *b = find_builder(args->op, message, size);
-    if (b == NULL || !read_case(args, &c, lists, message, size))
+    if (!is_known(args->op, message, size) || !read_case(args, &c, lists, message, size))
         return NULL;
-    adj_node *n = b->build(&c);
+    adj_node *n = op_build(&c, args->op);
     if (n != NULL && c.n_attr > c.used_attrs)
-        snprintf(c.message, sizeof c.message, "--attr: %s has %d such attributes (got %d)", b->name,
-                 c.used_attrs, c.n_attr);
+        snprintf(c.message, sizeof c.message, "--attr: %s has %d such attributes (got %d)",
+                 args->op, c.used_attrs, c.n_attr);
     if (n != NULL && c.has_filter && !c.used_filter)
-        snprintf(c.message, sizeof c.message, "--filter: %s takes no second shape", b->name);
+        snprintf(c.message, sizeof c.message, "--filter: %s takes no second shape", args->op);
     if (c.message[0] != '\0')
         n = NULL;
     if (n == NULL)

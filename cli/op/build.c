@@ -1,10 +1,13 @@
 /* build.c - see build.h. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "adjoint_ext.h"
 #include "build.h"
 
-const op_builder *op_builder_at(int i)
+/* The i-th row of the tables; NULL past the last. */
+static const op_builder *builder_at(int i)
 {
     static const op_builder *const groups[] = {image_builders, element_builders, shape_builders,
                                                loss_builders};
@@ -14,6 +17,44 @@ const op_builder *op_builder_at(int i)
             if (i-- == 0)
                 return b;
     }
+    return NULL;
+}
+
+/* What its registry entry says is enough to build it: no attributes, operands of one shape. */
+static int is_plain(const adj_op *op)
+{
+    if (!(op->flags & ADJ_OP_ELEMENTWISE) || op->flags & (ADJ_OP_INTERNAL | ADJ_OP_LEAF) ||
+        op->attr_size != 0 || op->min_in != op->max_in || op->max_in > 2)
+        return 0;
+    for (int i = 0; builder_at(i) != NULL; i++)
+        if (strcmp(builder_at(i)->name, op->name) == 0)
+            return 0;
+    return 1;
+}
+
+const char *op_name_at(int i)
+{
+    int n = 0;
+    for (; builder_at(n) != NULL; n++)
+        if (n == i)
+            return builder_at(n)->name;
+    for (const adj_op *const *op = adj_ops; *op != NULL; op++)
+        if (is_plain(*op) && n++ == i)
+            return (*op)->name;
+    return NULL;
+}
+
+adj_node *op_build(op_case *c, const char *name)
+{
+    for (int i = 0; builder_at(i) != NULL; i++)
+        if (strcmp(builder_at(i)->name, name) == 0)
+            return builder_at(i)->build(c);
+    for (const adj_op *const *op = adj_ops; *op != NULL; op++)
+        if (strcmp((*op)->name, name) == 0 && is_plain(*op)) {
+            adj_node *x = operand_x(c);
+            return (*op)->max_in == 1 ? adj_node_new1(*op, x, NULL)
+                                      : adj_node_new2(*op, x, operand_second(c, c->in), NULL);
+        }
     return NULL;
 }
 

@@ -12,8 +12,11 @@ typedef struct {
 
 /* Each ended by a NULL name. */
 extern const op_builder image_builders[], element_builders[], shape_builders[], loss_builders[];
-/* All of them, numbered from 0; NULL past the end. */
-const op_builder *op_builder_at(int i);
+/* The names of all ops that can be built, those of the tables first; NULL past the last. An op
+ * without attributes that works element by element needs no row. */
+const char *op_name_at(int i);
+/* The op of one of these names over the case's operands. */
+adj_node *op_build(op_case *c, const char *name);
 
 /* ---- operands ---- */
 

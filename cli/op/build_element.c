@@ -1,21 +1,12 @@
-/* build_element.c - see build.h: ops that work element by element. */
+/* build_element.c - see build.h: ops that work element by element and have attributes, or operands
+ * of several shapes. */
 #include "build.h"
 
 /* ---- of one operand ---- */
 
-static adj_node *relu(op_case *c) { return adj_relu(operand_x(c)); }
-static adj_node *relu6(op_case *c) { return adj_relu6(operand_x(c)); }
 static double alpha(op_case *c) { return attr_real(c, 0, 0.25); }
 static adj_node *leaky_relu(op_case *c) { return adj_leaky_relu(operand_x(c), alpha(c)); }
-static adj_node *sigmoid(op_case *c) { return adj_sigmoid(operand_x(c)); }
-static adj_node *tanh_(op_case *c) { return adj_tanh(operand_x(c)); }
-static adj_node *silu(op_case *c) { return adj_silu(operand_x(c)); }
-static adj_node *neg(op_case *c) { return adj_neg(operand_x(c)); }
 static adj_node *scale(op_case *c) { return adj_scale(operand_x(c), attr_real(c, 0, 0.3)); }
-static adj_node *square(op_case *c) { return adj_square(operand_x(c)); }
-static adj_node *sqrt_(op_case *c) { return adj_sqrt(operand_x(c)); }
-static adj_node *exp_(op_case *c) { return adj_exp(operand_x(c)); }
-static adj_node *log_(op_case *c) { return adj_log(operand_x(c)); }
 static adj_node *cast(op_case *c)
 {
     int usual = c->dtype == ADJ_F32 ? ADJ_F64 : ADJ_F32;
@@ -27,12 +18,6 @@ static adj_node *stop_gradient(op_case *c) { return adj_stop_gradient(operand_x(
 
 typedef adj_node *(*binary)(adj_node *a, adj_node *b);
 
-static adj_node *pair(op_case *c, binary build)
-{
-    adj_node *a = operand_x(c);
-    return build(a, operand_second(c, c->in));
-}
-
 /* The second operand is stretched over all axes but the last. */
 static adj_node *stretched(op_case *c, binary build)
 {
@@ -40,24 +25,15 @@ static adj_node *stretched(op_case *c, binary build)
     return build(a, operand_second(c, (adj_shape){c->in.rank > 0, {last_of(c->in)}}));
 }
 
-static adj_node *relu_grad(op_case *c) { return pair(c, adj_relu_grad); }
-static adj_node *relu6_grad(op_case *c) { return pair(c, adj_relu6_grad); }
 static adj_node *leaky_relu_grad(op_case *c)
 {
     adj_node *dy = operand_x(c);
     return adj_leaky_relu_grad(dy, operand_second(c, c->in), alpha(c));
 }
-static adj_node *sigmoid_grad(op_case *c) { return pair(c, adj_sigmoid_grad); }
-static adj_node *tanh_grad(op_case *c) { return pair(c, adj_tanh_grad); }
-static adj_node *silu_grad(op_case *c) { return pair(c, adj_silu_grad); }
 static adj_node *add(op_case *c) { return stretched(c, adj_add); }
 static adj_node *sub(op_case *c) { return stretched(c, adj_sub); }
 static adj_node *mul(op_case *c) { return stretched(c, adj_mul); }
 static adj_node *div_(op_case *c) { return stretched(c, adj_div); }
-static adj_node *maximum(op_case *c) { return pair(c, adj_maximum); }
-static adj_node *minimum(op_case *c) { return pair(c, adj_minimum); }
-static adj_node *equal(op_case *c) { return pair(c, adj_equal); }
-static adj_node *greater_equal(op_case *c) { return pair(c, adj_greater_equal); }
 
 /* ---- dropout, optimisers ---- */
 
@@ -95,32 +71,13 @@ static adj_node *adam_step(op_case *c)
 static adj_node *next_step(op_case *c) { return adj_next_step(operand_scalar(c, ADJ_I32)); }
 
 const op_builder element_builders[] = {
-    {"relu", relu},
-    {"relu6", relu6},
     {"leaky_relu", leaky_relu},
-    {"sigmoid", sigmoid},
-    {"tanh", tanh_},
-    {"silu", silu},
-    {"relu_grad", relu_grad},
-    {"relu6_grad", relu6_grad},
     {"leaky_relu_grad", leaky_relu_grad},
-    {"sigmoid_grad", sigmoid_grad},
-    {"tanh_grad", tanh_grad},
-    {"silu_grad", silu_grad},
     {"add", add},
     {"sub", sub},
     {"mul", mul},
     {"div", div_},
-    {"maximum", maximum},
-    {"minimum", minimum},
-    {"equal", equal},
-    {"greater_equal", greater_equal},
-    {"neg", neg},
     {"scale", scale},
-    {"square", square},
-    {"sqrt", sqrt_},
-    {"exp", exp_},
-    {"log", log_},
     {"cast", cast},
     {"stop_gradient", stop_gradient},
     {"dropout", dropout},
