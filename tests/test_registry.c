@@ -106,6 +106,29 @@ Test(registry, every_op_is_whole)
     }
 }
 
+/* What gradcheck, compare and reports ask an op itself. */
+Test(registry, every_op_says_what_checks_need)
+{
+    for (int i = 0; adj_ops[i] != NULL; i++) {
+        const adj_op *op = adj_ops[i];
+        int has_window = op->attr_size == sizeof(adj_conv_attrs) && op->infer != NULL &&
+                         strstr(op->name, "conv2d") != NULL;
+        cr_expect(op->images == 0 || op->set_format != NULL, "%s: images, but no set_format",
+                  op->name);
+        cr_expect(!has_window || (op->images != 0 && op->geom != NULL), "%s: no images, or no geom",
+                  op->name);
+        cr_expect_eq(op->filter != 0, op->filter_axes != NULL, "%s: filter and filter_axes",
+                     op->name);
+        cr_expect(op->filter_axes == NULL || strlen(op->filter_axes) == 4, "%s", op->name);
+        for (int k = op->max_in; k < ADJ_NAMED_OPERANDS; k++)
+            cr_expect(op->operand[k] == NULL, "%s names operand %d, which it has not", op->name, k);
+        for (int k = 0; op->grad != NULL && op->min_in > 1 && k < op->min_in && op->attr_size > 0 &&
+                        !(op->flags & ADJ_OP_INTERNAL) && k < ADJ_NAMED_OPERANDS;
+             k++)
+            cr_expect(op->operand[k] != NULL, "%s does not name operand %d", op->name, k);
+    }
+}
+
 Test(registry, every_op_has_a_builder_and_a_test)
 {
     char *header = text_of("include/adjoint.h");
