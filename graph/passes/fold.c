@@ -1,7 +1,7 @@
 /* fold.c - the pass that folds a node into what its first operand computes (adj_op.fold), where
  * nobody else reads that and all that is changed of it follows from parameters alone: an
  * inference's batch norm becomes part of the filter before it. Steps that follow from parameters
- * alone run once (fixed.c). Requires: the executor has no updates. */
+ * alone run once (exec/invariant.c). Requires: the executor has no updates. */
 #include "passes.h"
 
 static int is_wanted(const pass_target *target, const adj_graph *g)

@@ -1,5 +1,5 @@
-/* test_direct_strip.c - chains that are one loop (chain_strip.h), each against plain loops in
- * double, for every instruction set and both types, with rows that are shorter and longer than a
+/* test_direct_strip.c - chains that are one loop (direct/chain/strip.h), each against plain loops
+ * in double, for every instruction set and both types, with rows that are shorter and longer than a
  * strip. */
 #include <criterion/criterion.h>
 #include <math.h>
