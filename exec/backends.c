@@ -29,7 +29,7 @@ static adj_status unknown_backend(adj_exec *e, const char *name, size_t length)
     for (int i = 0; i < e->n_backend && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
                                  e->backend[i]->name);
-    return exec_fail(e, ADJ_EARG,
+    return set_error(e, ADJ_EARG,
                      "adj_exec_new: unknown backend (got \"%.*s\", expected one of %s)",
                      (int)(length < 64 ? length : 64), name, known);
 }
@@ -50,7 +50,7 @@ static adj_status read_part(adj_exec *e, const char *part, size_t length)
     }
     const adj_op *op = find_op(part, (size_t)(equals - part));
     if (op == NULL)
-        return exec_fail(e, ADJ_EARG,
+        return set_error(e, ADJ_EARG,
                          "adj_exec_new: unknown op in the backend option (got \"%.*s\")",
                          (int)(equals - part < 64 ? equals - part : 64), part);
     e->choice[e->n_choice++] = (choice){op, backend};
@@ -66,7 +66,7 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
         e->n_backend++;
     }
     if (e->n_backend == 0)
-        return exec_fail(e, ADJ_EARG, "adj_exec_new: the list of backends is empty");
+        return set_error(e, ADJ_EARG, "adj_exec_new: the list of backends is empty");
     e->fallback = e->n_backend - 1;
     e->preferred = 0;
     size_t parts = 1;
@@ -120,7 +120,7 @@ adj_status open_backend(adj_exec *e, int backend)
                                    message};
     adj_status status = e->backend[backend]->open(&opts, &e->opened[backend]);
     if (status != ADJ_OK)
-        return exec_fail(e, status, "adj_exec_new: backend %s cannot be opened (%s)",
+        return set_error(e, status, "adj_exec_new: backend %s cannot be opened (%s)",
                          e->backend[backend]->name,
                          message[0] != '\0' ? message : adj_status_name(status));
     e->is_open[backend] = 1;

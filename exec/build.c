@@ -39,7 +39,7 @@ static adj_status copy_graph(adj_exec *e, const adj_graph *g, int n_root, const 
     if (e->status != ADJ_OK)
         return e->status;
     if (status != ADJ_OK)
-        return exec_fail(e, status, "%s",
+        return set_error(e, status, "%s",
                          e->graph != NULL && e->graph->status != ADJ_OK
                              ? e->graph->message
                              : "adj_exec_new: out of memory");
@@ -117,7 +117,7 @@ static adj_status bind(adj_exec *e)
     e->arena = adj_alloc(&e->region.allocator, e->info.arena_bytes);
     e->storage = adj_alloc(&e->region.allocator, e->info.storage_bytes);
     if (e->arena == NULL || e->storage == NULL)
-        return exec_fail(e, ADJ_ENOMEM,
+        return set_error(e, ADJ_ENOMEM,
                          "adj_exec_new: out of memory (arena %zu bytes, storage %zu bytes)",
                          e->info.arena_bytes, e->info.storage_bytes);
     /* What no kernel writes is NaN, not a likely 0. Leaves in storage get their values later. */

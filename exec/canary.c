@@ -47,9 +47,9 @@ adj_status check_canaries(adj_exec *e, int step)
         draw(s);
         e->overrun = 1;
         const adj_node *n = e->buffer[e->step[step].out[0]].value;
-        return refuse(e, ADJ_EBACKEND, "adj_run: step %d (%s, %s) wrote %s a buffer of %zu bytes",
-                      step, n->op->name, e->step[step].prep.impl, before ? "behind" : "before",
-                      s->bytes);
+        return call_error(
+            e, ADJ_EBACKEND, "adj_run: step %d (%s, %s) wrote %s a buffer of %zu bytes", step,
+            n->op->name, e->step[step].prep.impl, before ? "behind" : "before", s->bytes);
     }
     return ADJ_OK;
 }

@@ -33,7 +33,7 @@ adj_status prepare_candidate(adj_exec *e, step *s, const answer *a, char why[ADJ
         s->kernel = a->kernel;
         s->backend = a->backend;
     } else if (status == ADJ_ENOMEM)
-        exec_fail(e, status, "adj_exec_new: out of memory while preparing %s",
+        set_error(e, status, "adj_exec_new: out of memory while preparing %s",
                   s->group.node[0]->op->name);
     else if (s->prep.why[0] != '\0')
         memcpy(why, s->prep.why, ADJ_WHY);
@@ -126,13 +126,13 @@ static adj_status choose_by_rank(adj_exec *e, step *s, const node_group *g)
             snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[backend]->name,
                      op->name);
         if (k == 0 && best.backend == NONE && (s->why = region_string(&e->region, why)) == NULL)
-            return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+            return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     }
     if (best.backend != NONE)
         return prepare_wanted(e, s, best, why);
     if (g->n > 1)
         return ADJ_ENOKERNEL;
-    return exec_fail(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
+    return set_error(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
                      adj_dtype_name(g->node[0]->type.dtype), why);
 }
 

@@ -134,10 +134,10 @@ struct adj_exec {
 };
 
 /* Records the executor's first error. */
-adj_status exec_fail(adj_exec *e, adj_status status, const char *format, ...)
+adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A call that failed on an executor that stays usable: the newest message is kept. */
-adj_status refuse(adj_exec *e, adj_status status, const char *format, ...)
+adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static inline char *leaf_data(const adj_exec *e, const leaf *l)
 {

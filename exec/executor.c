@@ -6,7 +6,7 @@
 
 #include "exec.h"
 
-adj_status exec_fail(adj_exec *e, adj_status status, const char *format, ...)
+adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
 {
     if (e->status != ADJ_OK)
         return e->status;
@@ -22,11 +22,11 @@ void *exec_alloc(adj_exec *e, size_t count, size_t size)
 {
     void *p = region_alloc(&e->region, count, size);
     if (p == NULL)
-        exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     return p;
 }
 
-adj_status refuse(adj_exec *e, adj_status status, const char *format, ...)
+adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -47,35 +47,35 @@ adj_exec_info adj_exec_stats(const adj_exec *e) { return e != NULL ? e->info : (
 static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 {
     if (g == NULL || o == NULL)
-        return exec_fail(e, ADJ_EARG, "adj_exec_new: %s is NULL", g == NULL ? "graph" : "options");
+        return set_error(e, ADJ_EARG, "adj_exec_new: %s is NULL", g == NULL ? "graph" : "options");
     if (g->status != ADJ_OK)
-        return exec_fail(e, g->status, "%s", g->message);
+        return set_error(e, g->status, "%s", g->message);
     if (o->n_fetch < 0 || (o->n_fetch > 0 && o->fetch == NULL))
-        return exec_fail(e, ADJ_EARG, "adj_exec_new: fetch is wrong (got n_fetch %d)", o->n_fetch);
+        return set_error(e, ADJ_EARG, "adj_exec_new: fetch is wrong (got n_fetch %d)", o->n_fetch);
     for (int i = 0; i < o->n_fetch; i++)
         if (o->fetch[i] == NULL || o->fetch[i]->graph != g)
-            return exec_fail(e, ADJ_EARG, "adj_exec_new: fetch[%d] is %s", i,
+            return set_error(e, ADJ_EARG, "adj_exec_new: fetch[%d] is %s", i,
                              o->fetch[i] == NULL ? "NULL" : "of another graph");
     if (o->updates != NULL && o->updates->graph != g)
-        return exec_fail(e, ADJ_EARG, "adj_exec_new: updates are of another graph");
+        return set_error(e, ADJ_EARG, "adj_exec_new: updates are of another graph");
     if (o->n_fetch + adj_updates_size(o->updates) == 0)
-        return exec_fail(e, ADJ_EARG, "adj_exec_new: nothing to compute (no fetch, no updates)");
+        return set_error(e, ADJ_EARG, "adj_exec_new: nothing to compute (no fetch, no updates)");
     if (o->threads < 0 || o->threads > 4096)
-        return exec_fail(e, ADJ_EARG, "adj_exec_new: threads is wrong (got %d, expected 0 to 4096)",
+        return set_error(e, ADJ_EARG, "adj_exec_new: threads is wrong (got %d, expected 0 to 4096)",
                          o->threads);
     if (o->precision != ADJ_PRECISION_AS_BUILT && o->precision != ADJ_PRECISION_BF16 &&
         o->precision != ADJ_PRECISION_F16)
-        return exec_fail(
+        return set_error(
             e, ADJ_EARG,
             "adj_exec_new: precision is wrong (got %d, expected as built, bf16 or f16)",
             (int)o->precision);
     if (o->loss_scale != 0 && !(o->loss_scale > 0 && isnormal((float)o->loss_scale)))
-        return exec_fail(e, ADJ_EARG,
+        return set_error(e, ADJ_EARG,
                          "adj_exec_new: loss_scale is wrong (got %g, expected a positive number, "
                          "or 0 for the default)",
                          o->loss_scale);
     if (o->math != ADJ_MATH_EXACT && o->math != ADJ_MATH_FAST)
-        return exec_fail(e, ADJ_EARG,
+        return set_error(e, ADJ_EARG,
                          "adj_exec_new: math is wrong (got %d, expected exact or fast)",
                          (int)o->math);
     return ADJ_OK;
@@ -98,23 +98,23 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
         return ADJ_ENOMEM;
     e->region.allocator = a;
     if (!whole)
-        return exec_fail(e, ADJ_EARG, "adj_exec_new: allocator: a function is NULL");
+        return set_error(e, ADJ_EARG, "adj_exec_new: allocator: a function is NULL");
     if (check_options(e, g, opts) != ADJ_OK)
         return e->status;
     adj_exec_opts o = *opts;
     if (read_environment(e, &o) != ADJ_OK)
         return e->status;
     if (omp_in_parallel())
-        return exec_fail(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
+        return set_error(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
     e->profile = opts->profile;
     e->math = opts->math;
     e->canaries = opts->canaries;
     e->no_fusion = o.no_fusion;
     if (opts->impl != NULL && (e->impl = region_string(&e->region, opts->impl)) == NULL)
-        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     if (opts->quarantine != NULL &&
         (e->quarantine = region_string(&e->region, opts->quarantine)) == NULL)
-        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     int callers = omp_get_max_threads();
     e->threads = opts->threads > 0 ? opts->threads : callers;
     omp_set_num_threads(e->threads);

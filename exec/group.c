@@ -225,7 +225,7 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
 {
     grouping w = {.e = e};
     if ((e->uses = find_uses(e->graph, n_root, root, &e->region)) == NULL)
-        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     if (start(&w) != ADJ_OK)
         return e->status;
     for (int id = 0; id < w.n && !e->no_fusion; id++) {

@@ -77,7 +77,7 @@ adj_status plan_fixed(adj_exec *e)
 {
     step *all = adj_alloc(&e->region.allocator, (size_t)e->n_step * sizeof *all);
     if (all == NULL)
-        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     settle_constants(e);
     keep_what_is_read_later(e);
     memcpy(all, e->step, (size_t)e->n_step * sizeof *all);

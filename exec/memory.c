@@ -155,7 +155,7 @@ static adj_status find_lifetimes(adj_exec *e)
         }
         if (s->prep.scratch > 0) {
             if (e->n_slot >= e->max_buffer)
-                return exec_fail(e, ADJ_EBACKEND,
+                return set_error(e, ADJ_EBACKEND,
                                  "adj_exec_new: the plan needs more buffers than %d",
                                  e->max_buffer);
             s->scratch = e->n_slot++;

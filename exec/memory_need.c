@@ -24,7 +24,7 @@ static int can_be_had(size_t bytes)
 
 static adj_status refuse_plan(adj_exec *e, size_t bytes, memory_left left)
 {
-    return exec_fail(e, ADJ_ENOMEM,
+    return set_error(e, ADJ_ENOMEM,
                      "adj_exec_new: out of memory (needs %zu bytes at least, %s leaves %zu)", bytes,
                      left.what, left.bytes);
 }

@@ -20,7 +20,7 @@ static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_ex
         o->tune = 1;
         return ADJ_OK;
     }
-    return exec_fail(e, ADJ_EARG,
+    return set_error(e, ADJ_EARG,
                      "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected unfused or "
                      "tune)",
                      (int)(length < 64 ? length : 64), word);

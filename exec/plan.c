@@ -16,7 +16,7 @@ size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, i
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept)
 {
     if (e->n_buffer >= e->max_buffer || e->n_slot >= e->max_buffer) {
-        exec_fail(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more buffers than %d",
+        set_error(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more buffers than %d",
                   e->max_buffer);
         return NONE;
     }
@@ -39,7 +39,7 @@ int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int
 static step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
 {
     if (e->n_step >= e->max_step) {
-        exec_fail(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more steps than %d", e->max_step);
+        set_error(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more steps than %d", e->max_step);
         return NULL;
     }
     step *s = &e->step[e->n_step];
@@ -76,7 +76,7 @@ static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
     s->backend = who;
     adj_status status = b->reorder_prepare(&r, &s->prep.state, &s->prep.scratch);
     if (status != ADJ_OK) {
-        exec_fail(e, status, "adj_exec_new: %s cannot reorder %s %s", b->name, value->op->name,
+        set_error(e, status, "adj_exec_new: %s cannot reorder %s %s", b->name, value->op->name,
                   adj_shape_text(value->type.shape).s);
         return NONE;
     }
@@ -99,7 +99,7 @@ static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *lay
     if (from == NONE)
         from = e->first_buffer[value->id];
     if (from == NONE) {
-        exec_fail(e, ADJ_EBACKEND, "adj_exec_new: %s is read before it is computed",
+        set_error(e, ADJ_EBACKEND, "adj_exec_new: %s is read before it is computed",
                   value->op->name);
         return NONE;
     }

@@ -20,8 +20,8 @@ static adj_status step_failed(adj_exec *e, const step *s, adj_status status)
 {
     const adj_node *n = e->buffer[s->out[0]].value;
     const char *reason = s->call.message[0] != '\0' ? s->call.message : adj_status_name(status);
-    return refuse(e, status, "adj_run: %s \"%s\" on %s: %s", n->op->name, adj_node_name(n),
-                  s->kind == STEP_COPY ? "copy" : e->backend[s->backend]->name, reason);
+    return call_error(e, status, "adj_run: %s \"%s\" on %s: %s", n->op->name, adj_node_name(n),
+                      s->kind == STEP_COPY ? "copy" : e->backend[s->backend]->name, reason);
 }
 
 /* The first step that is needed: if no parameter has changed, the fixed ones are not. */
@@ -71,11 +71,11 @@ adj_status adj_run(adj_exec *e)
     if (e->status != ADJ_OK)
         return e->status;
     if (omp_in_parallel())
-        return refuse(e, ADJ_EARG, "adj_run: called inside a parallel region");
+        return call_error(e, ADJ_EARG, "adj_run: called inside a parallel region");
     for (int i = 0; i < e->n_leaf; i++)
         if (e->leaf[i].version == 0 && e->slot[e->buffer[e->leaf[i].buffer].slot].bytes > 0)
-            return refuse(e, ADJ_EARG, "adj_run: input \"%s\" has not been set",
-                          adj_node_name(e->leaf[i].node));
+            return call_error(e, ADJ_EARG, "adj_run: input \"%s\" has not been set",
+                              adj_node_name(e->leaf[i].node));
     int callers = omp_get_max_threads();
     omp_set_num_threads(e->threads);
     e->overrun = 0;

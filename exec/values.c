@@ -21,13 +21,13 @@ static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, 
     if (e->status != ADJ_OK)
         return e->status;
     if (n == NULL)
-        return refuse(e, ADJ_EARG, "%s: the node is NULL", call);
+        return call_error(e, ADJ_EARG, "%s: the node is NULL", call);
     size_t wanted = (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype);
     if (bytes != wanted)
-        return refuse(e, ADJ_EARG, "%s: wrong size for %s \"%s\" (got %zu bytes, expected %zu)",
-                      call, n->op->name, adj_node_name(n), bytes, wanted);
+        return call_error(e, ADJ_EARG, "%s: wrong size for %s \"%s\" (got %zu bytes, expected %zu)",
+                          call, n->op->name, adj_node_name(n), bytes, wanted);
     if (data == NULL && bytes > 0)
-        return refuse(e, ADJ_EARG, "%s: data is NULL", call);
+        return call_error(e, ADJ_EARG, "%s: data is NULL", call);
     return ADJ_OK;
 }
 
@@ -51,10 +51,11 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
         return status;
     leaf *l = find_leaf(e, leaf_node);
     if (l == NULL || leaf_node->op == &adj_op_const)
-        return refuse(e, ADJ_EARG,
-                      "adj_set: %s \"%s\" cannot be set (expected an input, param or state that "
-                      "this executor needs)",
-                      leaf_node->op->name, adj_node_name(leaf_node));
+        return call_error(
+            e, ADJ_EARG,
+            "adj_set: %s \"%s\" cannot be set (expected an input, param or state that "
+            "this executor needs)",
+            leaf_node->op->name, adj_node_name(leaf_node));
     if (bytes > 0)
         copy_bytes(e, leaf_data(e, l), data, bytes);
     l->version++;
@@ -74,10 +75,10 @@ adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes)
         if (e->fetched[i] == node)
             b = e->fetch[i];
     if (b == NONE)
-        return refuse(e, ADJ_EARG, "adj_get: %s \"%s\" was not fetched", node->op->name,
-                      adj_node_name(node));
+        return call_error(e, ADJ_EARG, "adj_get: %s \"%s\" was not fetched", node->op->name,
+                          adj_node_name(node));
     if (l == NULL && !e->has_run)
-        return refuse(e, ADJ_EARG, "adj_get: adj_run has not completed yet");
+        return call_error(e, ADJ_EARG, "adj_get: adj_run has not completed yet");
     if (bytes > 0)
         copy_bytes(e, out, e->slot[e->buffer[b].slot].data, bytes);
     return ADJ_OK;
@@ -113,10 +114,10 @@ static adj_status check_copy(adj_exec *to, const leaf *l, const leaf *source)
     adj_type got = source->node->type, expected = l->node->type;
     if (got.dtype == expected.dtype && adj_shape_equal(got.shape, expected.shape))
         return ADJ_OK;
-    return refuse(to, ADJ_ESHAPE,
-                  "adj_copy_params: \"%s\" differs in type (got %s %s, expected %s %s)",
-                  l->node->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
-                  adj_dtype_name(expected.dtype), adj_shape_text(expected.shape).s);
+    return call_error(to, ADJ_ESHAPE,
+                      "adj_copy_params: \"%s\" differs in type (got %s %s, expected %s %s)",
+                      l->node->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
+                      adj_dtype_name(expected.dtype), adj_shape_text(expected.shape).s);
 }
 
 adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
@@ -126,7 +127,7 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
     if (to->status != ADJ_OK)
         return to->status;
     if (from->status != ADJ_OK)
-        return refuse(to, ADJ_EARG, "adj_copy_params: the executor to copy from has failed");
+        return call_error(to, ADJ_EARG, "adj_copy_params: the executor to copy from has failed");
     for (int i = 0; i < to->n_leaf; i++) { /* all is checked before anything is copied */
         const leaf *source = same_leaf(&to->leaf[i], from);
         if (source != NULL && check_copy(to, &to->leaf[i], source) != ADJ_OK)

@@ -35,7 +35,7 @@ static adj_status grow(adj_exec *e, area *a, size_t bytes)
         return ADJ_OK;
     adj_release(allocator, a->data);
     *a = (area){adj_alloc(allocator, bytes), bytes};
-    return a->data != NULL ? ADJ_OK : exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    return a->data != NULL ? ADJ_OK : set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
 }
 
 static adj_status grow_filled(adj_exec *e, area *a, size_t bytes)
@@ -138,7 +138,7 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
     c->seconds = HUGE_VAL;
     adj_status status = b->reorder_prepare(&r, &state, &scratch);
     if (status == ADJ_ENOMEM)
-        return exec_fail(e, status, "adj_exec_new: out of memory");
+        return set_error(e, status, "adj_exec_new: out of memory");
     if (status != ADJ_OK)
         return ADJ_OK; /* too dear */
     if (grow_filled(e, &t->in, aligned(value_bytes(e, c->type, c->from, c->backend))) == ADJ_OK &&
@@ -172,7 +172,7 @@ static adj_status add_reorder(adj_exec *e, reorder_cost want, double *seconds)
         int more = t->max_cost > 0 ? 2 * t->max_cost : 64;
         reorder_cost *bigger = region_alloc(&t->region, (size_t)more, sizeof *bigger);
         if (bigger == NULL)
-            return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+            return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
         if (t->n_cost > 0)
             memcpy(bigger, t->cost, (size_t)t->n_cost * sizeof *bigger);
         t->cost = bigger;

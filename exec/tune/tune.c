@@ -35,13 +35,13 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
     if (!o->tune)
         return ADJ_OK;
     if (!(o->tune_seconds >= 0 && o->tune_seconds <= 1e6))
-        return exec_fail(e, ADJ_EARG,
+        return set_error(e, ADJ_EARG,
                          "adj_exec_new: tune_seconds is wrong (got %g, expected 0 to 1e6)",
                          o->tune_seconds);
     const char *path = o->tune_file != NULL ? o->tune_file : getenv("ADJOINT_TUNE");
     tuner *t = e->tuner = adj_alloc(&e->region.allocator, sizeof *t);
     if (t == NULL)
-        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     t->region.allocator = e->region.allocator;
     t->seconds = o->tune_seconds > 0 ? o->tune_seconds : default_seconds;
     for (int id = 0; id < e->graph->n_node; id++)
@@ -52,7 +52,7 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
         return ADJ_OK;
     tune_header(e, t->header);
     if ((t->path = region_string(&t->region, path)) == NULL || tune_read(e) != ADJ_OK)
-        return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     return ADJ_OK;
 }
 
@@ -77,7 +77,7 @@ void tune_close(adj_exec *e)
 
 static adj_status out_of_memory(adj_exec *e)
 {
-    return exec_fail(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
 }
 
 /* A place for the next candidate: s with arrays of its own. */
