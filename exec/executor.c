@@ -1,8 +1,6 @@
 /* executor.c - an executor as its user meets it: options in, made or refused, messages, freed. */
 #include <math.h>
 #include <omp.h>
-#include <string.h>
-#include <time.h>
 
 #include "exec.h"
 

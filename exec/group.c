@@ -123,7 +123,7 @@ static int is_acceptable(const grouping *w, const adj_node *root, int n, int bac
             return 0;
         has_root |= m == root;
         has_forward |= m->role == ADJ_ROLE_FORWARD;
-        has_again |= m->again;
+        has_again |= m->clone;
     }
     return has_root && n > 1 && !(has_forward && has_again);
 }

@@ -96,7 +96,7 @@ static uint64_t hash_node(const adj_node *n)
 
 static int same_node(const adj_node *a, const adj_node *b)
 {
-    if (a->op != b->op || a->n_in != b->n_in || a->again != b->again)
+    if (a->op != b->op || a->n_in != b->n_in || a->clone != b->clone)
         return 0;
     for (int i = 0; i < a->n_in; i++)
         if (a->in[i] != b->in[i])
@@ -194,18 +194,18 @@ adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const
     if (adj_check_type(g, op->name, "result", n.type) != ADJ_OK || grow(g) != ADJ_OK)
         return NULL;
     n.attrs = completed;
-    n.again = g->again;
+    n.clone = g->clone;
     uint32_t *bucket = find_bucket(g, &n);
     return *bucket != 0 ? g->node[*bucket - 1] : insert(g, &n, bucket);
 }
 
-adj_node *adj_node_again(const adj_node *n, adj_node *const in[], int copy)
+adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int copy)
 {
     adj_graph *g = n->graph;
-    int outer = g->again;
-    g->again = copy;
+    int outer = g->clone;
+    g->clone = copy;
     adj_node *y = adj_node_new(g, n->op, n->n_in, in, n->attrs);
-    g->again = outer;
+    g->clone = outer;
     return y;
 }
 

@@ -45,7 +45,7 @@ struct adj_graph {
     uint32_t n_bucket;    /* a power of two, or 0 */
     uint32_t *bucket;     /* open addressing: node id + 1; 0: free */
     adj_role role;        /* of the nodes being created */
-    int again;            /* the same */
+    int clone;            /* the same */
     uint64_t outer_roles; /* those before adj_update_begin */
     adj_updates *noted;
 };

@@ -5,7 +5,7 @@
 
 #include "graph.h"
 
-enum { ALIGNMENT = 64, POOL_ALIGNMENT = 16, BLOCK_BYTES = 16 * 1024 };
+enum { ALIGNMENT = 64, REGION_ALIGNMENT = 16, BLOCK_BYTES = 16 * 1024 };
 
 static void *default_alloc(void *user, size_t bytes)
 {
@@ -63,7 +63,8 @@ void region_free(region *p)
 
 static region_block *add_block(region *p, size_t bytes)
 {
-    size_t header = (sizeof(region_block) + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
+    size_t header =
+        (sizeof(region_block) + REGION_ALIGNMENT - 1) / REGION_ALIGNMENT * REGION_ALIGNMENT;
     size_t wanted = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
     if (wanted > SIZE_MAX - header)
         return NULL;
@@ -82,7 +83,7 @@ void *region_alloc(region *p, size_t count, size_t size)
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
         return NULL;
-    bytes = (bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
+    bytes = (bytes + REGION_ALIGNMENT - 1) / REGION_ALIGNMENT * REGION_ALIGNMENT;
     region_block *b = p->block;
     if (b == NULL || b->bytes - b->used < bytes)
         b = add_block(p, bytes);

@@ -254,8 +254,8 @@ ADJ_API adj_node *adj_tanh(adj_node *x);
 ADJ_API adj_node *adj_silu(adj_node *x);
 ADJ_API adj_node *adj_hard_sigmoid(adj_node *x); /* min(max(x + 3, 0), 6) / 6 */
 ADJ_API adj_node *adj_hard_swish(adj_node *x);   /* x hard_sigmoid(x) */
-/* Gradients in terms of the result y (relu's and leaky_relu's features do as well); silu's in terms
- * of x. */
+/* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of silu,
+ * hard_sigmoid and hard_swish in terms of x. */
 ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_relu6_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_leaky_relu_grad(adj_node *dy, adj_node *y, double alpha);

@@ -26,7 +26,7 @@ struct adj_node { /* constant once created, but for its label */
     adj_graph *graph;
     uint32_t id; /* larger than the id of every operand */
     adj_role role;
-    int again; /* the number of a copy for the gradient, which is not the node it equals; 0: none */
+    int clone; /* the number of a copy for the gradient, which is not the node it equals; 0: none */
     adj_type type;
     int n_in;
     adj_node **in;
@@ -45,7 +45,8 @@ typedef enum {
     ADJ_OP_ELEMENTWISE =
         4, /* element i of the result needs only element i of each operand (or its broadcast) */
     ADJ_OP_RANDOM = 8,
-    ADJ_OP_KINKS = 16,       /* not differentiable everywhere */
+    ADJ_OP_KINKS = 16,       /* kinks between straight pieces; ops with kinks between curved ones
+                                keep away from them in domain */
     ADJ_OP_NO_GRADIENT = 32, /* constant for adj_grad by definition: gradients stop here */
     ADJ_OP_VIEW = 64,        /* operand 0's elements in the same order: nothing to compute */
     /* In mixed precision: computed in the half type if its operands are of it (activations, pools,
@@ -86,7 +87,7 @@ struct adj_op {
      * fewer passes over memory. uses is indexed by id, for n's graph. */
     adj_node *(*rewrite_with_users)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
     /* Optional: an equal node that reads, in place of a large operand, something small that is
-     * worked out earlier, or what is worked out again on the way (adj_node_again). Taken if a
+     * worked out earlier, or what is worked out again on the way (adj_node_clone). Taken if a
      * backend before the last computes the node and its new operands. May also make a node that
      * another will ask for, and return NULL. */
     adj_node *(*save_for_backward)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
@@ -105,7 +106,8 @@ struct adj_op {
     unsigned images;         /* bit i: operand i is an image in the attributes' data format;
                                 ADJ_IMAGE_RESULT: so is the result */
     int filter;              /* 1 + i: operand i is a filter; 0: none is */
-    const char *filter_axes; /* a letter each: "hwco"; m for depthwise's multiplier */
+    const char *filter_axes; /* a letter each: "hwco"; m for depthwise's multiplier. Required where
+                                filter is not 0 */
     unsigned cancels_in;     /* bit i: the result is a sum of terms, each linear in operand i, that
                                 may be far larger than it; for ops that are not linear_in it */
     /* Takes operand i's values, random in [-1, 1), to where the op is defined and smooth
@@ -116,8 +118,8 @@ struct adj_op {
     int (*set_format)(void *attrs, adj_format format);
     /* The geometry of the op's windows. */
     const adj_conv_geom *(*geom)(const adj_node *n);
-    /* The number of terms in the longest sum behind an element of the result. NULL: what flop or
-     * the operands' size come to for each. */
+    /* The number of terms in the longest sum behind an element of the result, where that is more
+     * than flop or the operands' size come to for each. */
     double (*sum_length)(const adj_node *n);
 };
 
@@ -127,7 +129,7 @@ ADJ_API adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_nod
                                const void *attrs);
 /* A copy of n over other operands that is computed by itself: no equal node stands for it but
  * copies of that number, which is 2 or more (1 is adj_exec_opts.recompute's). */
-ADJ_API adj_node *adj_node_again(const adj_node *n, adj_node *const in[], int copy);
+ADJ_API adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int copy);
 /* adj_node_new for ops of one, two, three operands; the graph is the first operand's. */
 ADJ_API adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs);
 ADJ_API adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs);

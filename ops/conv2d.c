@@ -197,7 +197,8 @@ static double conv_flop(const adj_node *n)
            (double)k->kw * (double)(k->ic / k->groups);
 }
 
-/* The mean over all elements is less where a stride leaves some without any. */
+/* Of an element of the input's gradient: a kernel's taps times the outputs of its group. The mean
+ * over all elements is less where a stride leaves some without any. */
 static double terms_of_input(const adj_node *n)
 {
     const adj_conv_geom *g = conv_geom(n);

@@ -19,7 +19,7 @@ const direct_isa DIRECT(isa) = {
     .chain_segment = DIRECT(chain_segment),
     .chain_strip = DIRECT(chain_strip),
     .im2col = {{&DIRECT(im2col_input_f32), &DIRECT(im2col_filter_f32)},
-                     {&DIRECT(im2col_input_f64), &DIRECT(im2col_filter_f64)}},
+               {&DIRECT(im2col_input_f64), &DIRECT(im2col_filter_f64)}},
     .depthwise_image = &DIRECT(depthwise_image_f32),
     .depthwise_filter = &DIRECT(depthwise_filter_f32),
     .depthwise_image_f64 = &DIRECT(depthwise_image_f64),

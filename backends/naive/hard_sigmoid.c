@@ -1,4 +1,5 @@
-/* hard_sigmoid.c - hard_sigmoid and its gradient. A NaN stays one. */
+/* hard_sigmoid.c - hard_sigmoid and its gradient. A NaN stays one; its gradient is 0, as relu6's.
+ */
 #include "parts.h"
 
 static void forward(const part *p)

@@ -55,9 +55,9 @@ static void note_larger(float *restrict maximum, int32_t *restrict at, const flo
                         int32_t pixel, ptrdiff_t channels)
 {
     for (ptrdiff_t c = 0; c < channels; c++) {
-        int max = (x[c] > maximum[c]) | ((x[c] != x[c]) & (maximum[c] == maximum[c]));
-        maximum[c] = max ? x[c] : maximum[c];
-        at[c] = max ? pixel : at[c];
+        int is_larger = (x[c] > maximum[c]) | ((x[c] != x[c]) & (maximum[c] == maximum[c]));
+        maximum[c] = is_larger ? x[c] : maximum[c];
+        at[c] = is_larger ? pixel : at[c];
     }
 }
 

@@ -1,4 +1,4 @@
-/* nodes.c - adj_compare's beginning and end: options are checked, leaves get their values,
+/* compare.c - adj_compare's beginning and end: options are checked, leaves get their values,
  * and the report can be read. */
 #include <string.h>
 

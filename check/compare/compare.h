@@ -192,7 +192,7 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
                           const outcome *o);
 /* nodes.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);
-/* nodes.c: a copy that lives as long as the comparison; "" and the error recorded when out
+/* compare.c: a copy that lives as long as the comparison; "" and the error recorded when out
  * of memory. */
 const char *report_text(adj_comparison *c, const char *text);
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);

@@ -71,7 +71,7 @@ static double length_of(const adj_node *n, double flop)
     double length = n->op->sum_length != NULL ? n->op->sum_length(n) : 1;
     for (int k = 0; k < n->n_in; k++)
         in = fmax(in, (double)node_elems(n->in[k]));
-    return fmax(length, ceil(fmax(flop / 2 / out, in / out)));
+    return fmax(fmax(1, length), ceil(fmax(flop / 2 / out, in / out)));
 }
 
 /* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger

@@ -28,6 +28,7 @@ static adj_node *rebuild_const(const adj_config *c, adj_graph *to, const adj_nod
 
 /* ---- data formats ---- */
 
+enum { MAX_OPERANDS = 8 }; /* of an op on images, or with statistics */
 static const int to_nchw[] = {0, 3, 1, 2}, to_nhwc[] = {0, 2, 3, 1};
 
 /* The op in the other format between transposes; NULL without an error if n is not such an op. */
@@ -35,14 +36,16 @@ static adj_node *reformat(const adj_config *c, adj_graph *to, const adj_node *n,
                           adj_node *const in[], void *attrs)
 {
     const unsigned images = n->op->images;
+    adj_node *operand[MAX_OPERANDS];
+    if (images == 0 || n->n_in > MAX_OPERANDS)
+        return NULL;
     for (int k = 0; k < n->n_in; k++)
         if (images >> k & 1 && n->in[k]->type.shape.rank != 4)
             return NULL;
-    if (images == 0 || !n->op->set_format(attrs, c->format))
+    if (!n->op->set_format(attrs, c->format))
         return NULL;
     const int *there = c->format == ADJ_NCHW ? to_nchw : to_nhwc;
     const int *back = c->format == ADJ_NCHW ? to_nhwc : to_nchw;
-    adj_node *operand[8];
     for (int k = 0; k < n->n_in; k++)
         operand[k] = images >> k & 1 ? adj_transpose(in[k], there) : in[k];
     adj_node *y = adj_node_new(to, n->op, n->n_in, operand, attrs);
@@ -70,14 +73,13 @@ static adj_node *rebuild(const adj_config *c, adj_graph *to, const adj_node *n,
  * them (batch norm's statistics and parameters), and makes so: casts stand around it. */
 adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj_node *const in[])
 {
-    enum { MAX_WIDE = 8 };
-    adj_node *wide[MAX_WIDE];
+    adj_node *wide[MAX_OPERANDS];
     int is_half = c->has_dtype && (c->dtype == ADJ_F16 || c->dtype == ADJ_BF16);
     if (n->op == &adj_op_const)
         return rebuild_const(c, to, n);
-    if (is_half && n->op->half_in != 0 && n->n_in <= MAX_WIDE) {
+    if (is_half && n->op->half_in != 0 && n->n_in <= MAX_OPERANDS) {
         for (int k = 0; k < n->n_in; k++)
-            wide[k] = n->op->half_in >> k & 1 || !adj_is_float(in[k]->type.dtype)
+            wide[k] = n->op->half_in >> k & 1 || !adj_is_float(n->in[k]->type.dtype)
                           ? in[k]
                           : adj_cast(in[k], ADJ_F32);
         in = wide;

@@ -123,7 +123,7 @@ static void take_into(reader *r, void *to, size_t bytes)
         memcpy(to, p, bytes);
 }
 
-/* 0 .. most */
+/* 0 .. max */
 static uint64_t take_number(reader *r, uint64_t max)
 {
     uint64_t v = 0;

@@ -6,49 +6,44 @@
 #include "adjoint_ext.h"
 #include "build.h"
 
-/* The i-th row of the tables; NULL past the last. */
-static const op_builder *builder_at(int i)
+static const op_builder *const tables[] = {image_builders, element_builders, shape_builders,
+                                           loss_builders};
+enum { TABLES = sizeof tables / sizeof *tables };
+
+static const op_builder *row_of(const char *name)
 {
-    static const op_builder *const groups[] = {image_builders, element_builders, shape_builders,
-                                               loss_builders};
-    for (size_t k = 0; k < sizeof groups / sizeof *groups; k++) {
-        const op_builder *b = groups[k];
-        for (; b->name != NULL; b++)
-            if (i-- == 0)
+    for (int k = 0; k < TABLES; k++)
+        for (const op_builder *b = tables[k]; b->name != NULL; b++)
+            if (strcmp(b->name, name) == 0)
                 return b;
-    }
     return NULL;
 }
 
-/* What its registry entry says is enough to build it: no attributes, operands of one shape. */
+/* Is what its registry entry says enough to build it? No attributes, operands of one shape. */
 static int is_plain(const adj_op *op)
 {
-    if (!(op->flags & ADJ_OP_ELEMENTWISE) || op->flags & (ADJ_OP_INTERNAL | ADJ_OP_LEAF) ||
-        op->attr_size != 0 || op->min_in != op->max_in || op->max_in > 2)
-        return 0;
-    for (int i = 0; builder_at(i) != NULL; i++)
-        if (strcmp(builder_at(i)->name, op->name) == 0)
-            return 0;
-    return 1;
+    return op->flags & ADJ_OP_ELEMENTWISE && !(op->flags & (ADJ_OP_INTERNAL | ADJ_OP_LEAF)) &&
+           op->attr_size == 0 && op->min_in == op->max_in && op->max_in <= 2 &&
+           row_of(op->name) == NULL;
 }
 
 const char *op_name_at(int i)
 {
-    int n = 0;
-    for (; builder_at(n) != NULL; n++)
-        if (n == i)
-            return builder_at(n)->name;
+    for (int k = 0; k < TABLES; k++)
+        for (const op_builder *b = tables[k]; b->name != NULL; b++)
+            if (i-- == 0)
+                return b->name;
     for (const adj_op *const *op = adj_ops; *op != NULL; op++)
-        if (is_plain(*op) && n++ == i)
+        if (is_plain(*op) && i-- == 0)
             return (*op)->name;
     return NULL;
 }
 
 adj_node *op_build(op_case *c, const char *name)
 {
-    for (int i = 0; builder_at(i) != NULL; i++)
-        if (strcmp(builder_at(i)->name, name) == 0)
-            return builder_at(i)->build(c);
+    const op_builder *row = row_of(name);
+    if (row != NULL)
+        return row->build(c);
     for (const adj_op *const *op = adj_ops; *op != NULL; op++)
         if (strcmp((*op)->name, name) == 0 && is_plain(*op)) {
             adj_node *x = operand_x(c);

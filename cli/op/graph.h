@@ -1,7 +1,7 @@
 /* graph.h - what adjoint compare compares: a training step of a model, or one
  * op with its gradients. */
-#ifndef CLI_COMPARE_GRAPH_H
-#define CLI_COMPARE_GRAPH_H
+#ifndef CLI_OP_GRAPH_H
+#define CLI_OP_GRAPH_H
 
 #include "adjoint_check.h"
 #include "adjoint_nn.h"

@@ -23,7 +23,7 @@ int op_line_of(const adj_node *n, op_line *l);
 /* The options that l's numbers make of its text; they point into t. */
 op_args op_line_args(const op_line *l, op_text *t);
 
-/* A number of the line that may become smaller, down to least. */
+/* A number of the line that may become smaller, down to min. */
 typedef struct {
     int64_t *value, min;
 } op_number;

@@ -290,7 +290,7 @@ adj_node *sweep_node(adj_graph *g, const sweep_case *c)
 /* ---- rows ---- */
 
 typedef struct {
-    int64_t min, max; /* most 0: no end */
+    int64_t min, max; /* max 0: no end */
 } range;
 
 /* The numbers between v's neighbours in the list, which are tried themselves. */

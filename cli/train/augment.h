@@ -6,7 +6,7 @@
 
 enum { MAX_SHIFT = 8 };
 
-/* Moves each image of the batch x by up to most pixels (0 .. MAX_SHIFT) along each axis, all
+/* Moves each image of the batch x by up to max pixels (0 .. MAX_SHIFT) along each axis, all
  * offsets alike in probability; what comes in is background. Depends on (seed, first + i) only,
  * first being the number of images drawn before. */
 void shift_images(float *x, adj_shape shape, int64_t max, float background, uint64_t seed,

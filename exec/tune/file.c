@@ -94,7 +94,7 @@ static const char *load(tuner *t, char **text, size_t *size, adj_status *status)
     return wrong;
 }
 
-/* A whole number without sign from 0 to most; -1: it is none. */
+/* A whole number without sign from 0 to max; -1: it is none. */
 static long number(const char *text, long max)
 {
     char *end;

@@ -4,7 +4,7 @@
  * Of relu(batch_norm(conv)) the gradient reads the convolution's result and relu's. The first is
  * kept; the second can be had again from it by two cheap nodes (ADJ_OP_CHEAP). So gradient nodes
  * read a copy of it, a chain of copies of cheap nodes that begins with leaves and with what is kept
- * anyway. A copy comes right before its first reader, in id and therefore in time (group.c).
+ * anyway. A copy comes right before its first reader, in id and therefore in time (exec/group.c).
  *
  * Nothing is computed again that would only cause something else to be kept: each operand of a
  * copied node is a leaf, a copy, or a value that gradient nodes read and that is itself not copied.
@@ -102,10 +102,10 @@ static adj_node *read_again(rewriting *w, const adj_node *n)
         return w->image[n->id];
     adj_node **copy = &c->copy[n->id];
     if (*copy == NULL) {
-        int outer = w->to->again;
-        w->to->again = 1;
+        int outer = w->to->clone;
+        w->to->clone = 1;
         *copy = adj_label(over_copies(w, n), n->name);
-        w->to->again = outer;
+        w->to->clone = outer;
     }
     return *copy;
 }

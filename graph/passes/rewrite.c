@@ -29,7 +29,7 @@ adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root
         for (int k = 0; k < n->n_in; k++)
             in[k] = w->image[n->in[k]->id];
         to->role = n->role;
-        to->again = n->again;
+        to->clone = n->clone;
         if ((w->image[id] = adj_label(rule(w, n, in), n->name)) == NULL)
             return to->status;
     }

@@ -42,10 +42,10 @@ adj_node *batch_norm_mask_again(const adj_node *n, adj_node *const in[], const a
     if (!is_masked_by_own(n, in) || !is_read_by_both(n->in[k], uses))
         return NULL;
     const adj_node *d = in[k], *z = d->in[1]->in[0];
-    adj_node *const mask[] = {d->in[0], adj_node_again(z, z->in, k)};
+    adj_node *const mask[] = {d->in[0], adj_node_clone(z, z->in, k)};
     adj_node *operand[5];
     for (int i = 0; i < n->n_in; i++)
         operand[i] = in[i];
-    operand[k] = adj_node_again(d, mask, k);
+    operand[k] = adj_node_clone(d, mask, k);
     return adj_node_new(z->graph, n->op, n->n_in, operand, n->attrs);
 }

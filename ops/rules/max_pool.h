@@ -1,7 +1,7 @@
 /* max_pool.h - rules for max pooling with its neighbours; as adj_op.rewrite_with_users and
  * adj_op.save_for_backward. */
-#ifndef POOL_RULES_H
-#define POOL_RULES_H
+#ifndef OPS_RULES_MAX_POOL_H
+#define OPS_RULES_MAX_POOL_H
 
 #include "adjoint_ext.h"
 

@@ -1,6 +1,6 @@
 /* compare_rig.h - a backend with planted faults, and a small training step to compare it on. */
-#ifndef TESTS_GRAPH_COMPARE_RIG_H
-#define TESTS_GRAPH_COMPARE_RIG_H
+#ifndef TESTS_CHECK_COMPARE_RIG_H
+#define TESTS_CHECK_COMPARE_RIG_H
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* spoil.h - a backend that computes one op by naive's kernel and then spoils the result. */
-#ifndef TESTS_GRAPH_SPOIL_H
-#define TESTS_GRAPH_SPOIL_H
+#ifndef TESTS_CHECK_SPOIL_H
+#define TESTS_CHECK_SPOIL_H
 
 #include <criterion/criterion.h>
 #include <string.h>

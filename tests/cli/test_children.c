@@ -63,7 +63,7 @@ static void wait_for_child(pid_t tool)
     }
 }
 
-/* Kills the tool so many times, each some time within `most` milliseconds from its start, or from
+/* Kills the tool so many times, each some time within `max` milliseconds from its start, or from
  * that of its first process. */
 static void kill_at_random(int kills, const char *const words[], const char *out, int from_child,
                            int max)

@@ -82,9 +82,8 @@ Test(op_text, every_op_in_every_type)
     static const char *const formats[] = {NULL, "NCHW"};
     for (int i = 0; op_name_at(i) != NULL; i++)
         for (int k = 0; k < 8; k++) {
-            op_args a = {.op = op_name_at(i),
-                         .dtype = dtypes[k % 4],
-                         .data_format = formats[k / 4]};
+            op_args a = {
+                .op = op_name_at(i), .dtype = dtypes[k % 4], .data_format = formats[k / 4]};
             expect_round_trip(&a);
         }
 }

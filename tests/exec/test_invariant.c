@@ -1,5 +1,5 @@
-/* test_invariant.c - what follows from parameters alone is computed when one of them has changed, and
- * only then; and no run shows an old value. */
+/* test_invariant.c - what follows from parameters alone is computed when one of them has changed,
+ * and only then; and no run shows an old value. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
-/* The nearest number with `bits` bits of mantissa and no exponent below `least`, ties to even;
+/* The nearest number with `bits` bits of mantissa and no exponent below `min`, ties to even;
  * infinite from 2^top on. In long double, so that nothing is rounded before. */
 static double nearest(double v, int bits, int min, int top)
 {

@@ -83,7 +83,7 @@ typedef struct depthwise {
     size_t ring, held, rows, sums; /* within a thread's */
 } depthwise;
 
-/* Have the two tensors more than `most` elements? */
+/* Have the two tensors more than `max` elements? */
 static inline int depthwise_is_beyond(const depthwise *d, ptrdiff_t max)
 {
     ptrdiff_t from = d->from_h * d->from_w * d->from_c, to = d->to_h * d->to_w * d->to_c;

@@ -51,7 +51,7 @@ static const real *im2col_row(const strip *s, ptrdiff_t oh)
 }
 
 /* n elements, from element `at` of the planes on. */
-static void add_layers(const strip *s, ptrdiff_t at, ptrdiff_t n, real *to)
+static void add_planes(const strip *s, ptrdiff_t at, ptrdiff_t n, real *to)
 {
     const im2col *d = s->d;
     const real *from = s->planes + at;
@@ -91,10 +91,10 @@ static void compute_row(const strip *s, ptrdiff_t ih)
     REAL(col2im)(d, &sum);
     ptrdiff_t at = (s->first + g->pl - s->from * g->sw) * g->ic;
     if (d->dtype == ADJ_BF16) {
-        add_layers(s, at, n, s->sums);
+        add_planes(s, at, n, s->sums);
         REAL(im2col_store)(d, n, to, s->sums);
     } else
-        add_layers(s, at, n, to);
+        add_planes(s, at, n, to);
 }
 
 /* Strip number i of all images: where it is, and which pixels of dy reach it. */

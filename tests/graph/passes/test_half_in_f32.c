@@ -1,5 +1,5 @@
-/* test_half_in_f32.c - graphs of f16: what only f32 kernels are fast for runs in them, between casts, and
- * is rounded once; the reference is the same graph in f64 on naive. */
+/* test_half_in_f32.c - graphs of f16: what only f32 kernels are fast for runs in them, between
+ * casts, and is rounded once; the reference is the same graph in f64 on naive. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

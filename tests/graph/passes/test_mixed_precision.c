@@ -1,5 +1,5 @@
-/* test_mixed_precision.c - mixed precision: what is stored in a half type and what is not, and that nothing
- * else changes. */
+/* test_mixed_precision.c - mixed precision: what is stored in a half type and what is not, and that
+ * nothing else changes. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
