@@ -56,9 +56,9 @@ static int compare(const char *command, const output_file *f, const output_file 
     adj_file_id id, of_other;
     if (is_device(f->path))
         return CONTINUE;
+    int names = other->kind == OUTPUT_REPLACED ? 2 : 1;
     int status = identify(command, f, 0, &id);
-    for (int partial = 0; partial <= (other->kind == OUTPUT_REPLACED) && status == CONTINUE;
-         partial++) {
+    for (int partial = 0; partial < names && status == CONTINUE; partial++) {
         status = identify(command, other, partial, &of_other);
         if (status == CONTINUE && memcmp(&id, &of_other, sizeof id) == 0)
             status = complain(command, EXIT_USAGE, "%s and %s name one file (%s%s)", other->option,

@@ -7,6 +7,9 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 enum { N_ISA = 3 };
 static const char *const all_isas[N_ISA] = {"base", "avx2", "avx512"};
@@ -16,8 +19,9 @@ static inline int cpu_has(const char *isa)
     if (strcmp(isa, "base") == 0)
         return 1;
 #if defined(__x86_64__)
-    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("f16c");
+    unsigned a, b, c = 0, d; /* clang 14 does not know f16c by its name */
+    int f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
     return strcmp(isa, "avx2") == 0
                ? avx2
                : avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
