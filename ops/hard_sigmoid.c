@@ -1,5 +1,7 @@
 /* hard_sigmoid.c - min(max(x + 3, 0), 6) / 6, as PyTorch's Hardsigmoid (ONNX's with alpha 1/6), and
  * its gradient as an op: dy / 6 where -3 < x < 3, else 0. */
+#include <math.h>
+
 #include "activation.h"
 
 static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -13,28 +15,24 @@ static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
     de[1] = NULL;
 }
 
-static void grad_domain(const adj_node *n, int i, int64_t count, double v[])
+void hard_domain(const adj_node *n, int i, int64_t count, double v[])
 {
-    (void)n;
-    if (i == 1)
-        adj_spread(count, v, -6, 6);
-}
-
-/* Both bends are inside. */
-static void domain(const adj_node *n, int i, int64_t count, double v[])
-{
-    (void)n, (void)i;
+    if (i != n->n_in - 1)
+        return;
     adj_spread(count, v, -6, 6);
+    for (int64_t k = 0; k < count; k++)
+        if (fabs(fabs(v[k]) - 3) < 0.125)
+            v[k] += 0.5;
 }
 
 const adj_op adj_op_hard_sigmoid = {
     .name = "hard_sigmoid",
     .min_in = 1,
     .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF | ADJ_OP_CHEAP,
     .infer = activation_infer,
     .grad = rule,
-    .domain = domain,
+    .domain = hard_domain,
 };
 
 const adj_op adj_op_hard_sigmoid_grad = {
@@ -46,7 +44,7 @@ const adj_op adj_op_hard_sigmoid_grad = {
     .infer = activation_grad_infer,
     .grad = grad_rule,
     .operand = {"dy", "x"},
-    .domain = grad_domain,
+    .domain = hard_domain,
 };
 
 adj_node *adj_hard_sigmoid(adj_node *x) { return adj_node_new1(&adj_op_hard_sigmoid, x, NULL); }

@@ -1,7 +1,5 @@
 /* hard_swish.c - x hard_sigmoid(x), as PyTorch's Hardswish and ONNX's HardSwish, and its gradient
  * as an op: dy (x / 3 + 1/2) where -3 < x < 3; above dy, below 0. */
-#include <math.h>
-
 #include "activation.h"
 
 static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -18,24 +16,6 @@ static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
     de[1] = adj_hard_sigmoid_grad(product, x);
 }
 
-static void grad_domain(const adj_node *n, int i, int64_t count, double v[])
-{
-    (void)n;
-    if (i == 1)
-        adj_spread(count, v, -6, 6);
-}
-
-/* Both bends are inside, but no value is near one: between them the function is curved, and what
- * tells a kink by two differences (ADJ_OP_KINKS) would see one everywhere. */
-static void domain(const adj_node *n, int i, int64_t count, double v[])
-{
-    (void)n, (void)i;
-    adj_spread(count, v, -6, 6);
-    for (int64_t k = 0; k < count; k++)
-        if (fabs(fabs(v[k]) - 3) < 0.125)
-            v[k] += 0.5;
-}
-
 const adj_op adj_op_hard_swish = {
     .name = "hard_swish",
     .min_in = 1,
@@ -43,19 +23,19 @@ const adj_op adj_op_hard_swish = {
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF | ADJ_OP_CHEAP,
     .infer = activation_infer,
     .grad = rule,
-    .domain = domain,
+    .domain = hard_domain,
 };
 
 const adj_op adj_op_hard_swish_grad = {
     .name = "hard_swish_grad",
     .min_in = 2,
     .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
     .linear_in = 1,
     .infer = activation_grad_infer,
     .grad = grad_rule,
     .operand = {"dy", "x"},
-    .domain = grad_domain,
+    .domain = hard_domain,
 };
 
 adj_node *adj_hard_swish(adj_node *x) { return adj_node_new1(&adj_op_hard_swish, x, NULL); }

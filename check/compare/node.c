@@ -1,7 +1,6 @@
 /* node.c - one node alone, fed with given operands: under a configuration, and under the
  * reference to find what should come out. */
 #include <math.h>
-#include <string.h>
 
 #include "compare.h"
 

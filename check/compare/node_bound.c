@@ -5,7 +5,6 @@
  * values. Other nodes have (u + L u_sum) times the largest magnitude in the result, and a factor
  * for the few roundings inside. Both errors count, the reference's too. */
 #include <math.h>
-#include <string.h>
 
 #include "compare.h"
 

@@ -11,6 +11,8 @@ static double leaky_value(double x) { return x > 0 ? x : 0.2 * x; }
 static double leaky_negative_value(double x) { return x > 0 ? x : -0.5 * x; }
 static double sigmoid(double x) { return 0.5 * (1 + tanh(x / 2)); }
 static double silu(double x) { return x * sigmoid(x); }
+static double hard_sigmoid(double x) { return fmin(fmax(x + 3, 0), 6) / 6; }
+static double hard_swish(double x) { return x * hard_sigmoid(x); }
 
 enum { N = 8 };
 /* Values and gradients by PyTorch, in float64, of these x and dy. */
@@ -58,6 +60,20 @@ static const activation ops[] = {
       0.7310585786300049, 2.3103545499468914, 6.993622641639196},
      {-0.08810410601516962, -0.1446589762570265, 0.7801164380920445, 0.25, -0.6237100215701977,
       1.8553410237429737, 4.397604445366107, -3.016381491199356}},
+    {"hard_sigmoid",
+     adj_hard_sigmoid,
+     hard_sigmoid,
+     {0, 0.3333333333333333, 0.4166666666666667, 0.5, 0.5416666666666666, 0.6666666666666666,
+      0.9166666666666666, 1},
+     {0, -0.3333333333333333, 0.5, 0.08333333333333333, -0.16666666666666666, 0.3333333333333333,
+      0.6666666666666666, 0}},
+    {"hard_swish",
+     adj_hard_swish,
+     hard_swish,
+     {0, -0.3333333333333333, -0.20833333333333334, 0, 0.13541666666666666, 0.6666666666666666,
+      2.2916666666666665, 7},
+     {0, -0.33333333333333337, 1, 0.25, -0.5833333333333334, 1.6666666666666665, 5.333333333333334,
+      -3}},
 };
 enum { N_OPS = sizeof ops / sizeof *ops };
 
@@ -87,11 +103,12 @@ Test(activation, every_shape_against_a_loop)
                 expect_function(ops[k].build, ops[k].value, precisions[p], shapes[s], -8, 8);
 }
 
-/* x away from the kinks at 0 and 6 by more than the step; first, second and third derivative. */
+/* x away from the kinks at -3, 0, 3 and 6 by more than the step; first, second and third
+ * derivative. */
 Test(activation, derivatives_against_differences)
 {
     for (int k = 0; k < N_OPS; k++) {
-        const double x_apart[] = {-3, -1.2, -0.4, 0.3, 0.9, 2.2, 5.5, 6.5};
+        const double x_apart[] = {-3.4, -1.2, -0.4, 0.3, 0.9, 2.2, 5.5, 6.5};
         fixture f = fixture_new();
         adj_node *x = given(&f, ADJ_F64, (adj_shape){2, {2, 4}}, x_apart), *dx, *ddx;
         adj_node *y = ops[k].build(x);
@@ -107,9 +124,9 @@ Test(activation, derivatives_against_differences)
 /* The gradient ops on operands of their own, differentiated by both. */
 Test(activation, gradient_ops_against_differences)
 {
-    adj_node *(*const smooth[])(adj_node *, adj_node *) = {adj_sigmoid_grad, adj_tanh_grad,
-                                                           adj_silu_grad};
-    for (int k = 0; k < 3; k++) {
+    adj_node *(*const smooth[])(adj_node *, adj_node *) = {
+        adj_sigmoid_grad, adj_tanh_grad, adj_silu_grad, adj_hard_sigmoid_grad, adj_hard_swish_grad};
+    for (int k = 0; k < 5; k++) {
         fixture f = fixture_new();
         adj_node *dy = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -1, 1);
         adj_node *y = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -2, 2);
@@ -143,6 +160,24 @@ Test(activation, masks)
         }
 }
 
+/* At the bends and beyond, where dy does not matter, and at NaN, where hard_swish's gradient is
+ * one. */
+Test(activation, hard_gradients)
+{
+    const double x[] = {-3, -4, -INFINITY, 0, 3, 4, INFINITY, NAN};
+    const double dy[] = {1, INFINITY, NAN, 6, 6, 6, 6, 6};
+    const double sigmoid_want[] = {0, 0, 0, 1, 0, 0, 0, 0};
+    const double swish_want[] = {0, 0, 0, 3, 6, 6, 6, NAN};
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *d = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, dy);
+        adj_node *at = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, x);
+        expect_values(&f, adj_hard_sigmoid_grad(d, at), "naive", sigmoid_want, 0, 0);
+        expect_values(&f, adj_hard_swish_grad(d, at), "naive", swish_want, 0, 0);
+        fixture_free(&f);
+    }
+}
+
 /* The gradient ops are linear in dy. */
 Test(activation, adjoint_on_integers)
 {
@@ -161,11 +196,13 @@ Test(activation, adjoint_on_integers)
 Test(activation, nan_and_infinity)
 {
     const double x[] = {NAN, INFINITY, -INFINITY, 1000, -1000};
-    const double want[][5] = {
-        {NAN, INFINITY, 0, 1000, 0}, {NAN, 6, 0, 6, 0}, {NAN, 1, 0, 1, 0}, {NAN, 1, -1, 1, -1}};
-    adj_node *(*const build[])(adj_node *) = {adj_relu, adj_relu6, adj_sigmoid, adj_tanh};
+    const double want[][5] = {{NAN, INFINITY, 0, 1000, 0}, {NAN, 6, 0, 6, 0},
+                              {NAN, 1, 0, 1, 0},           {NAN, 1, -1, 1, -1},
+                              {NAN, 1, 0, 1, 0},           {NAN, INFINITY, 0, 1000, 0}};
+    adj_node *(*const build[])(adj_node *) = {adj_relu, adj_relu6,        adj_sigmoid,
+                                              adj_tanh, adj_hard_sigmoid, adj_hard_swish};
     for (int p = 0; p < N_PRECISIONS; p++)
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 6; k++) {
             fixture f = fixture_new();
             adj_node *y = build[k](given(&f, precisions[p].dtype, (adj_shape){1, {5}}, x));
             expect_values(&f, y, "naive", want[k], 0, 0);
