@@ -135,3 +135,20 @@ void adj_store(adj_dtype dtype, void *data, int64_t i, double value)
     case ADJ_BF16: ((uint16_t *)data)[i] = half_from_double(value, format_of(dtype)); break;
     }
 }
+
+void adj_convert(adj_dtype from, const void *v, adj_dtype to, void *converted, int64_t n)
+{
+    if (n <= 0)
+        return;
+    if (from == to)
+        memcpy(converted, v, (size_t)n * adj_dtype_size(to));
+    else if (from == ADJ_F32 && to == ADJ_F64)
+        for (int64_t i = 0; i < n; i++)
+            ((double *)converted)[i] = (double)((const float *)v)[i];
+    else if (from == ADJ_F64 && to == ADJ_F32)
+        for (int64_t i = 0; i < n; i++)
+            ((float *)converted)[i] = (float)((const double *)v)[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            adj_store(to, converted, i, adj_load(from, v, i));
+}

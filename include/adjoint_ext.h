@@ -168,6 +168,8 @@ ADJ_API adj_node *adj_simplify_selection(const adj_node *n, adj_node *const in[]
 
 ADJ_API double adj_load(adj_dtype dtype, const void *data, int64_t i);
 ADJ_API void adj_store(adj_dtype dtype, void *data, int64_t i, double value); /* one rounding */
+/* n elements, each as adj_store of adj_load; the bits are kept if the types are the same. */
+ADJ_API void adj_convert(adj_dtype from, const void *v, adj_dtype to, void *converted, int64_t n);
 /* Philox4x32-10: four words for (counter, key). */
 ADJ_API void adj_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* Draws n elements; element i depends on (seed, stream, i) only. */

@@ -208,8 +208,7 @@ static double *fetch(adj_exec *e, adj_node *y)
     memset(data, 0xff, bytes);
     if (adj_get(e, y, data, bytes) != ADJ_OK)
         memset(data, 0xff, bytes);
-    for (int64_t i = 0; i < n; i++)
-        v[i] = adj_load(t.dtype, data, i);
+    adj_convert(t.dtype, data, ADJ_F64, v, n);
     free(data);
     return v;
 }

@@ -74,8 +74,7 @@ static void set_input(adj_exec *e, const adj_node *leaf, const double *values)
     int64_t n = adj_shape_elems(t.shape);
     size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
     char *data = malloc(bytes + 1);
-    for (int64_t i = 0; i < n; i++)
-        adj_store(t.dtype, data, i, values[i]);
+    adj_convert(ADJ_F64, values, t.dtype, data, n);
     adj_status status = adj_set(e, leaf, data, bytes);
     /* An input that the fetched node does not need is not part of the executor. */
     cr_assert(status == ADJ_OK || status == ADJ_EARG, "%s", adj_exec_message(e));
@@ -103,8 +102,7 @@ static double *fetched(adj_exec *e, adj_node *y)
     memset(data, 0xff, bytes); /* NaN in every float type */
     cr_assert_eq(adj_get(e, y, data, bytes), ADJ_OK, "%s", adj_exec_message(e));
     double *v = malloc((size_t)(n > 0 ? n : 1) * sizeof *v);
-    for (int64_t i = 0; i < n; i++)
-        v[i] = adj_load(t.dtype, data, i);
+    adj_convert(t.dtype, data, ADJ_F64, v, n);
     free(data);
     return v;
 }

@@ -99,6 +99,8 @@ jobs=${JOBS:-$(($(nproc 2>/dev/null || echo 1) + 1))}
 # Threads that spin while they wait are slow when cores are shared; programs side by side need no
 # tests side by side within them. Criterion says what it skips.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" BUILD="$build" RUN
+libraries=$(cd "$build/tests" && pwd)/no_libgit2
+export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export CRITERION_JOBS="${CRITERION_JOBS:-1}" CRITERION_VERBOSITY_LEVEL=1
 
 # in_list WORD LIST

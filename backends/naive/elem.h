@@ -67,15 +67,13 @@ typedef float S;
 
 static inline A ld(const T *p)
 {
+    /* Without a branch, so that loops are vectorised. Inf and NaN keep their exponent all ones. */
     uint32_t h = p->bits, sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
-    if (rest < 0x0400u) { /* zero or subnormal: rest * 2^-24 is exact */
-        A v = (A)rest * 0x1p-24f;
-        return sign ? -v : v;
-    }
-    uint32_t exponent =
-        rest >= 0x7c00u ? 0x70000000u : 0x38000000u; /* inf and NaN keep theirs all ones */
-    uint32_t u = sign | ((rest << 13) + exponent);
-    A v;
+    uint32_t normal = (rest << 13) + 0x38000000u + 0x38000000u * (rest >= 0x7c00u);
+    uint32_t is_small = 0u - (rest < 0x0400u), u;
+    A subnormal = (A)(int32_t)rest * 0x1p-24f, v; /* zero too; exact */
+    memcpy(&u, &subnormal, sizeof u);
+    u = sign | (u & is_small) | (normal & ~is_small);
     memcpy(&v, &u, sizeof v);
     return v;
 }

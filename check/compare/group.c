@@ -83,11 +83,8 @@ static adj_status run_group(const plan_view *l, const adj_group *g, void *const 
     t.runs = l->in_f64.runs;
     for (int i = 0; i < g->n_in && status == ADJ_OK; i++) {
         const adj_node *x = g->in[i];
-        int64_t elems = adj_shape_elems(x->type.shape);
-        void *v = region_alloc(p, (size_t)elems + 1, adj_dtype_size(x->type.dtype));
         adj_dtype from = adj_is_float(x->type.dtype) ? ADJ_F64 : x->type.dtype;
-        for (int64_t e = 0; v != NULL && e < elems; e++)
-            adj_store(x->type.dtype, v, e, adj_load(from, operand[i], e));
+        void *v = convert(p, from, operand[i], x->type.dtype, adj_shape_elems(x->type.shape));
         image[x->id] = add_leaf(&t, x->type, v);
         status = v != NULL ? adj_graph_status(t.g) : ADJ_ENOMEM;
     }

@@ -20,8 +20,8 @@ static adj_dtype type_under(const adj_config *c, const adj_node *n)
 void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n)
 {
     void *copy = region_alloc(p, (size_t)n + 1, adj_dtype_size(to));
-    for (int64_t i = 0; copy != NULL && i < n; i++)
-        adj_store(to, copy, i, adj_load(from, v, i));
+    if (copy != NULL)
+        adj_convert(from, v, to, copy, n);
     return copy;
 }
 

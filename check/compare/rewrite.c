@@ -21,8 +21,7 @@ static adj_node *rebuild_const(const adj_config *c, adj_graph *to, const adj_nod
     void *data = adj_graph_alloc(to, (size_t)elems * adj_dtype_size(dtype));
     if (data == NULL)
         return NULL;
-    for (int64_t i = 0; i < elems; i++)
-        adj_store(dtype, data, i, adj_load(from, a->data, i));
+    adj_convert(from, a->data, dtype, data, elems);
     return adj_const(to, dtype, a->shape, data);
 }
 

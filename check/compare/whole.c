@@ -45,8 +45,8 @@ static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
         int64_t elems = adj_shape_elems(n->type.shape);
         adj_dtype to = image[id]->type.dtype;
         void *v = room(r->c, (size_t)elems + 1, adj_dtype_size(to));
-        for (int64_t i = 0; v != NULL && i < elems; i++)
-            adj_store(to, v, i, adj_load(n->type.dtype, r->leaf_value[id], i));
+        if (v != NULL)
+            adj_convert(n->type.dtype, r->leaf_value[id], to, v, elems);
         t->leaf[t->n_leaf] = image[id];
         t->data[t->n_leaf++] = v;
     }

@@ -44,8 +44,7 @@ static adj_status run_trail(subject *s, adj_exec *e)
         const adj_node *leaf = i < s->n_leaf ? t->leaf[i] : t->dy;
         const double *v = i < s->n_leaf ? s->x[i] : s->dy;
         int64_t n = adj_shape_elems(leaf->type.shape);
-        for (int64_t k = 0; k < n; k++)
-            adj_store(leaf->type.dtype, s->raw, k, v[k]);
+        adj_convert(ADJ_F64, v, leaf->type.dtype, s->raw, n);
         adj_set(e, leaf, s->raw, (size_t)n * adj_dtype_size(leaf->type.dtype));
     }
     return adj_run(e);

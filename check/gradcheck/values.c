@@ -89,8 +89,7 @@ static adj_status set_leaf(subject *s, adj_exec *e, const adj_node *leaf, const 
 {
     adj_dtype dtype = leaf->type.dtype;
     int64_t n = adj_shape_elems(leaf->type.shape);
-    for (int64_t i = 0; i < n; i++)
-        adj_store(dtype, s->raw, i, values[i]);
+    adj_convert(ADJ_F64, values, dtype, s->raw, n);
     adj_status status = adj_set(e, leaf, s->raw, (size_t)n * adj_dtype_size(dtype));
     /* A leaf that nothing fetched needs is not part of the executor. */
     return status == ADJ_EARG ? ADJ_OK : status;
@@ -118,8 +117,7 @@ static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, double *to)
     if (status != ADJ_OK)
         return gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                               adj_exec_message(e));
-    for (int64_t i = 0; i < count; i++)
-        to[i] = adj_load(n->type.dtype, s->raw, i);
+    adj_convert(n->type.dtype, s->raw, ADJ_F64, to, count);
     return ADJ_OK;
 }
 

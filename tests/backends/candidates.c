@@ -106,8 +106,7 @@ static buffer stored(fixture *f, const adj_node *v)
 {
     double *value = value_of(f, v);
     buffer b = buffer_new(plain_bytes(v->type));
-    for (int64_t i = 0; i < adj_shape_elems(v->type.shape); i++)
-        adj_store(v->type.dtype, data_of(&b), i, value[i]);
+    adj_convert(ADJ_F64, value, v->type.dtype, data_of(&b), adj_shape_elems(v->type.shape));
     free(value);
     return b;
 }
@@ -116,8 +115,7 @@ static double *loaded(const buffer *b, adj_type t)
 {
     int64_t n = adj_shape_elems(t.shape);
     double *y = malloc((size_t)n * sizeof *y + 1);
-    for (int64_t i = 0; i < n; i++)
-        y[i] = adj_load(t.dtype, data_of(b), i);
+    adj_convert(t.dtype, data_of(b), ADJ_F64, y, n);
     return y;
 }
 

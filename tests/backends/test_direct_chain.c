@@ -37,8 +37,7 @@ static void fetch(fixture *f, int threads, fetched *out)
         adj_type t = adj_node_type(f->in[i]);
         int64_t n = adj_shape_elems(t.shape);
         char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
-        for (int64_t k = 0; k < n; k++)
-            adj_store(t.dtype, data, k, f->value[i][k]);
+        adj_convert(ADJ_F64, f->value[i], t.dtype, data, n);
         adj_set(e, f->in[i], data, (size_t)n * adj_dtype_size(t.dtype));
         free(data);
     }
@@ -50,8 +49,7 @@ static void fetch(fixture *f, int threads, fetched *out)
         char *data = malloc(bytes);
         cr_assert_eq(adj_get(e, out->node[i], data, bytes), ADJ_OK);
         out->value[i] = malloc((size_t)n * sizeof(double));
-        for (int64_t k = 0; k < n; k++)
-            out->value[i][k] = adj_load(t.dtype, data, k);
+        adj_convert(t.dtype, data, ADJ_F64, out->value[i], n);
         free(data);
     }
     out->steps = adj_exec_n_steps(e);

@@ -208,8 +208,7 @@ static int run_plan(strip *s, int threads, double *got[], int nodes)
         adj_type t = adj_node_type(s->f.in[i]);
         int64_t n = adj_shape_elems(t.shape);
         char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
-        for (int64_t k = 0; k < n; k++)
-            adj_store(t.dtype, data, k, s->f.value[i][k]);
+        adj_convert(ADJ_F64, s->f.value[i], t.dtype, data, n);
         adj_set(e, s->f.in[i], data, (size_t)n * adj_dtype_size(t.dtype));
         free(data);
     }
@@ -226,8 +225,7 @@ static int run_plan(strip *s, int threads, double *got[], int nodes)
         char *data = malloc(bytes);
         cr_assert_eq(adj_get(e, s->out[i], data, bytes), ADJ_OK);
         got[i] = malloc((size_t)n * sizeof(double));
-        for (int64_t k = 0; k < n; k++)
-            got[i][k] = adj_load(t.dtype, data, k);
+        adj_convert(t.dtype, data, ADJ_F64, got[i], n);
         free(data);
     }
     adj_exec_free(e);

@@ -19,8 +19,7 @@ static void spoil_chosen(const adj_node *n, int threads, void *y)
     int64_t elems = adj_shape_elems(n->type.shape);
     double sound[8192];
     cr_assert_leq(elems, 8192);
-    for (int64_t k = 0; k < elems; k++)
-        sound[k] = adj_load(n->type.dtype, y, k);
+    adj_convert(n->type.dtype, y, ADJ_F64, sound, elems);
     for (int64_t k = 0; k < elems; k++) {
         const int64_t i[4] = {k / d[3] / d[2] / d[1], k / d[3] / d[2] % d[1], k / d[3] % d[2],
                               k % d[3]};

@@ -175,7 +175,7 @@ Test(checkpoint, stopped_and_resumed)
 {
     static const struct {
         const char *name, *epochs;
-    } backends[] = {{"naive", "3"}, {"onednn", "30"}};
+    } backends[] = {{"naive", "3"}, {"onednn", "15"}};
     for (int b = 0; b < 2; b++) {
         folder f = small_data();
         const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),

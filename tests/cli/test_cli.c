@@ -230,9 +230,9 @@ Test(cli, train_with_tune)
     /* A plan times for some seconds at most; on a busy machine the next one goes on with it. */
     for (; !is_whole && runs < 20; runs++) {
         copy_file(tune.s, before.s);
-        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--threads", "1",
-                                  "--tune", "--tune-file", tune.s, "--out", weights[runs % 2].s,
-                                  NULL},
+        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--batch", "8",
+                                  "--threads", "1", "--tune", "--tune-file", tune.s, "--out",
+                                  weights[runs % 2].s, NULL},
                  &r);
         cr_assert_eq(r.status, 0, "%s", r.err);
         cr_assert((strstr(r.err, "tune file") != NULL) == (runs == 0), "%s", r.err);

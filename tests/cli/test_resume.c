@@ -151,11 +151,11 @@ Test(resume, elsewhere_with_the_same_threads)
     cpu_set_t all, one;
     setenv("OMP_NUM_THREADS", "2", 1);
     run_tool(
-        (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "20", "--out", out0.s, NULL},
+        (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "10", "--out", out0.s, NULL},
         &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     stop_by(SIGINT,
-            (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "20", "--checkpoint",
+            (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "10", "--checkpoint",
                              file.s, NULL},
             file.s, &r);
     expect_checkpoint(file.s, "threads", "2");

@@ -110,8 +110,8 @@ static void append(trained *t, adj_exec *e, const adj_node *n)
     void *v = malloc(bytes);
     t->value = realloc(t->value, (size_t)(t->n + elems) * sizeof *t->value);
     cr_assert_eq(adj_get(e, n, v, bytes), ADJ_OK, "%s", adj_exec_message(e));
-    for (int64_t i = 0; i < elems; i++)
-        t->value[t->n++] = adj_load(type.dtype, v, i);
+    adj_convert(type.dtype, v, ADJ_F64, t->value + t->n, elems);
+    t->n += elems;
     free(v);
 }
 

@@ -34,8 +34,7 @@ static char *bytes_with(fixture *f, adj_node *y, adj_exec_opts o, int *warned)
         adj_type t = adj_node_type(f->in[i]);
         int64_t n = adj_shape_elems(t.shape);
         char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
-        for (int64_t k = 0; k < n; k++)
-            adj_store(t.dtype, data, k, f->value[i][k]);
+        adj_convert(ADJ_F64, f->value[i], t.dtype, data, n);
         adj_set(e, f->in[i], data, (size_t)n * adj_dtype_size(t.dtype));
         free(data);
     }

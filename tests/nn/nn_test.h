@@ -25,8 +25,7 @@ static inline void set_values(adj_exec *e, const adj_node *leaf, const double *v
     char *data = malloc(bytes + 1);
 
     cr_assert_not_null(leaf);
-    for (int64_t i = 0; i < n; i++)
-        adj_store(t.dtype, data, i, values[i]);
+    adj_convert(ADJ_F64, values, t.dtype, data, n);
     cr_assert_eq(adj_set(e, leaf, data, bytes), ADJ_OK, "%s: %s", adj_node_name(leaf),
                  adj_exec_message(e));
     free(data);
@@ -53,8 +52,7 @@ static inline double *get_values(adj_exec *e, const adj_node *node)
     double *v = malloc((size_t)(n + 1) * sizeof *v);
 
     cr_assert_eq(adj_get(e, node, data, bytes), ADJ_OK, "%s", adj_exec_message(e));
-    for (int64_t i = 0; i < n; i++)
-        v[i] = adj_load(t.dtype, data, i);
+    adj_convert(t.dtype, data, ADJ_F64, v, n);
     free(data);
     return v;
 }

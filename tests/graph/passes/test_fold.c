@@ -99,8 +99,7 @@ static void take(adj_exec *e, const adj_node *n, double v[MAX])
     cr_assert(elems <= MAX);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     cr_assert_eq(adj_get(e, n, raw, (size_t)elems * adj_dtype_size(t.dtype)), ADJ_OK);
-    for (int64_t i = 0; i < elems; i++)
-        v[i] = adj_load(t.dtype, raw, i);
+    adj_convert(t.dtype, raw, ADJ_F64, v, elems);
     free(raw);
 }
 
