@@ -178,7 +178,7 @@ static void run_to_run(const char *model, const char *backend)
 int main(int argc, char **argv)
 {
     static const char *const backends[] = {"naive", "onednn"};
-    static const char *const models[] = {"lenet", "mobilenet_v1"};
+    static const char *const models[] = {"lenet", "ds_cnn"};
     const char *plan = getenv("ADJOINT_PLAN");
     if (plan != NULL && strcmp(plan, "tune") == 0)
         unsetenv("ADJOINT_PLAN"); /* what is timed anew may be chosen anew, with other last bits */

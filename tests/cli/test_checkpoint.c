@@ -120,7 +120,7 @@ Test(checkpoint, killed_again_and_again)
     const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
                     out = in_folder(&f, "out"), log0 = in_folder(&f, "log0"),
                     out0 = in_folder(&f, "out0");
-    const int kills = repeats(25);
+    const int kills = repeats(20);
     char epochs[16];
     snprintf(epochs, sizeof epochs, "%d", kills + kills / 5);
     words whole = training(

@@ -136,13 +136,21 @@ Test(compare_cli, csv_junit_html)
 /* On another instruction set, in another process. */
 Test(compare_cli, isa)
 {
-    run_small((const char *[]){"--configs", "naive:f64,onednn:isa=sse41", NULL});
-    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    cr_assert_null(strstr(f.out, "avx"), "%s", f.out);
-    run_small((const char *[]){"--configs", "naive:f64,onednn:isa=avx2", NULL});
-    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    cr_assert_null(strstr(f.out, "avx512"), "%s", f.out);
-    run_small((const char *[]){"--configs", "onednn:isa=avx2,naive", NULL});
+    const char *arguments[ARGUMENTS] = {"compare",  "--op",      "conv2d",   "--in",
+                                        "2,8,8,16", "--filter",  "3,3,16,8", "--runs",
+                                        "1",        "--threads", "1",        "--configs"};
+    static const struct {
+        const char *configs, *never;
+    } cases[] = {{"naive:f64,onednn:isa=sse41", "avx"}, {"naive:f64,onednn:isa=avx2", "avx512"}};
+    for (int i = 0; i < 2; i++) {
+        arguments[12] = cases[i].configs;
+        run_tool(arguments, &f);
+        cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+        cr_assert_not_null(strstr(f.out, "3 comparisons, 0 failed"), "%s", f.out);
+        cr_assert_null(strstr(f.out, cases[i].never), "%s", f.out);
+    }
+    arguments[12] = "onednn:isa=avx2,naive";
+    run_tool(arguments, &f);
     cr_assert_eq(f.status, 3);
     cr_assert_not_null(strstr(f.err, "the first is the reference"), "%s", f.err);
 }

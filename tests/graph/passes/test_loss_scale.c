@@ -139,12 +139,12 @@ Test(loss_scale, networks)
 {
     static const char *const models[] = {"lenet", "resnet8"};
     for (int i = 0; i < 2; i++) {
-        adj_model_opts o = {.batch = 4, .training = 1};
+        adj_model_opts o = {.batch = 2, .training = 1};
         subject s = {.g = adj_graph_new()};
         const adj_model *model = adj_model_find(models[i], &o);
         cr_assert_not_null(model, "%s", models[i]);
         adj_node *logits = adj_model_logits(s.g, model, &o), *of[MAX];
-        adj_node *labels = adj_input(s.g, "labels", ADJ_I32, (adj_shape){1, {4}});
+        adj_node *labels = adj_input(s.g, "labels", ADJ_I32, (adj_shape){1, {2}});
         adj_node *loss = adj_loss_softmax(logits, labels);
         int n = 0;
         for (int id = 0; id < adj_graph_size(s.g) && n < MAX - 1; id++)
