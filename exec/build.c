@@ -9,15 +9,15 @@
 /* Fetches, next values, assigned leaves: what the private graph must keep. */
 static const adj_node **list_roots(adj_exec *e, const adj_exec_opts *o, int *n)
 {
-    int n_update = adj_updates_size(o->updates), k = 0;
+    int n_update = adj_updates_count(o->updates), k = 0;
     const adj_node **root = exec_alloc(e, (size_t)(o->n_fetch + 2 * n_update), sizeof(*root));
     if (root == NULL)
         return NULL;
     for (int i = 0; i < o->n_fetch; i++)
         root[k++] = o->fetch[i];
     for (int i = 0; i < n_update; i++) {
-        root[k++] = adj_updates_next(o->updates, i);
-        root[k++] = adj_updates_leaf(o->updates, i);
+        root[k++] = adj_updates_next_at(o->updates, i);
+        root[k++] = adj_updates_leaf_at(o->updates, i);
     }
     *n = k;
     return root;
@@ -95,7 +95,7 @@ static adj_status add_leaves(adj_exec *e)
 static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
 {
     e->n_fetch = o->n_fetch;
-    e->n_update = adj_updates_size(o->updates);
+    e->n_update = adj_updates_count(o->updates);
     e->fetch = exec_alloc(e, (size_t)e->n_fetch, sizeof *e->fetch);
     e->fetched = exec_alloc(e, (size_t)e->n_fetch, sizeof(adj_node *));
     e->update = exec_alloc(e, (size_t)e->n_update, sizeof *e->update);
@@ -104,9 +104,9 @@ static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
     for (int i = 0; i < e->n_fetch; i++)
         e->fetched[i] = o->fetch[i];
     for (int i = 0; i < e->n_update; i++) {
-        e->update[i].leaf = e->leaf_of[e->image[adj_updates_leaf(o->updates, i)->id]->id];
+        e->update[i].leaf = e->leaf_of[e->image[adj_updates_leaf_at(o->updates, i)->id]->id];
         e->update[i].next =
-            (int)e->image[adj_updates_next(o->updates, i)->id]->id; /* a buffer once planned */
+            (int)e->image[adj_updates_next_at(o->updates, i)->id]->id; /* a buffer once planned */
     }
     return ADJ_OK;
 }

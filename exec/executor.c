@@ -37,7 +37,7 @@ const char *adj_exec_message(const adj_exec *e)
 {
     return e != NULL ? e->message : "adj_exec_new: out of memory";
 }
-const char *adj_exec_note(const adj_exec *e) { return e != NULL ? e->note : ""; }
+const char *adj_exec_warning(const adj_exec *e) { return e != NULL ? e->note : ""; }
 adj_exec_info adj_exec_stats(const adj_exec *e) { return e != NULL ? e->info : (adj_exec_info){0}; }
 
 /* ---- making one ---- */
@@ -56,7 +56,7 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
                              o->fetch[i] == NULL ? "NULL" : "of another graph");
     if (o->updates != NULL && o->updates->graph != g)
         return set_error(e, ADJ_EARG, "adj_exec_new: updates are of another graph");
-    if (o->n_fetch + adj_updates_size(o->updates) == 0)
+    if (o->n_fetch + adj_updates_count(o->updates) == 0)
         return set_error(e, ADJ_EARG, "adj_exec_new: nothing to compute (no fetch, no updates)");
     if (o->threads < 0 || o->threads > 4096)
         return set_error(e, ADJ_EARG, "adj_exec_new: threads is wrong (got %d, expected 0 to 4096)",

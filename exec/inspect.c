@@ -31,12 +31,15 @@ static adj_node *user_node(const adj_exec *e, const adj_node *image)
     return cast;
 }
 
-int adj_exec_n_steps(const adj_exec *e) { return e != NULL && e->status == ADJ_OK ? e->n_step : 0; }
+int adj_exec_step_count(const adj_exec *e)
+{
+    return e != NULL && e->status == ADJ_OK ? e->n_step : 0;
+}
 
-adj_step_info adj_exec_step(const adj_exec *e, int i)
+adj_step_info adj_exec_step_at(const adj_exec *e, int i)
 {
     adj_step_info info = {.op = "", .name = "", .backend = "", .impl = ""};
-    if (i < 0 || i >= adj_exec_n_steps(e))
+    if (i < 0 || i >= adj_exec_step_count(e))
         return info;
     const step *s = &e->step[i];
     const adj_node *value = e->buffer[s->out[0]].value;

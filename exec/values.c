@@ -84,7 +84,7 @@ adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes)
     return ADJ_OK;
 }
 
-int adj_exec_n_params(const adj_exec *e)
+int adj_exec_param_count(const adj_exec *e)
 {
     int n = 0;
     for (int i = 0; e != NULL && e->status == ADJ_OK && i < e->n_leaf; i++)
@@ -92,7 +92,7 @@ int adj_exec_n_params(const adj_exec *e)
     return n;
 }
 
-adj_node *adj_exec_param(const adj_exec *e, int i)
+adj_node *adj_exec_param_at(const adj_exec *e, int i)
 {
     for (int k = 0; e != NULL && e->status == ADJ_OK && k < e->n_leaf; k++)
         if ((e->leaf[k].node->op->flags & ADJ_OP_KEPT) && i-- == 0)

@@ -243,9 +243,9 @@ adj_status adj_check_same_dtype(const adj_node *n)
 
 /* ---- looking at nodes ---- */
 
-int adj_graph_size(const adj_graph *g) { return g != NULL ? g->n_node : 0; }
+int adj_graph_node_count(const adj_graph *g) { return g != NULL ? g->n_node : 0; }
 
-adj_node *adj_graph_node(const adj_graph *g, int id)
+adj_node *adj_graph_node_at(const adj_graph *g, int id)
 {
     return g != NULL && id >= 0 && id < g->n_node ? g->node[id] : NULL;
 }
@@ -255,9 +255,9 @@ int adj_node_id(const adj_node *n) { return n != NULL ? (int)n->id : -1; }
 const char *adj_node_op(const adj_node *n) { return n != NULL ? n->op->name : ""; }
 const char *adj_node_name(const adj_node *n) { return n != NULL && n->name != NULL ? n->name : ""; }
 adj_type adj_node_type(const adj_node *n) { return n != NULL ? n->type : (adj_type){0}; }
-int adj_node_n_in(const adj_node *n) { return n != NULL ? n->n_in : 0; }
+int adj_node_operand_count(const adj_node *n) { return n != NULL ? n->n_in : 0; }
 
-adj_node *adj_node_in(const adj_node *n, int i)
+adj_node *adj_node_operand_at(const adj_node *n, int i)
 {
     return n != NULL && i >= 0 && i < n->n_in ? n->in[i] : NULL;
 }

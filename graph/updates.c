@@ -78,36 +78,36 @@ adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_upda
     const adj_updates *parts[] = {a, b};
     adj_updates *u = adj_updates_new(g);
     for (int p = 0; p < 2; p++)
-        for (int i = 0; i < adj_updates_size(parts[p]); i++)
+        for (int i = 0; i < adj_updates_count(parts[p]); i++)
             if (adj_updates_add(u, parts[p]->leaf[i], parts[p]->next[i]) != ADJ_OK)
                 return NULL;
     return u;
 }
 
-int adj_updates_size(const adj_updates *u) { return u != NULL ? u->n : 0; }
+int adj_updates_count(const adj_updates *u) { return u != NULL ? u->n : 0; }
 
-adj_node *adj_updates_leaf(const adj_updates *u, int i)
+adj_node *adj_updates_leaf_at(const adj_updates *u, int i)
 {
-    return i >= 0 && i < adj_updates_size(u) ? u->leaf[i] : NULL;
+    return i >= 0 && i < adj_updates_count(u) ? u->leaf[i] : NULL;
 }
 
-adj_node *adj_updates_next(const adj_updates *u, int i)
+adj_node *adj_updates_next_at(const adj_updates *u, int i)
 {
-    return i >= 0 && i < adj_updates_size(u) ? u->next[i] : NULL;
+    return i >= 0 && i < adj_updates_count(u) ? u->next[i] : NULL;
 }
 
-adj_updates *adj_noted_updates(adj_graph *g)
+adj_updates *adj_layer_updates(adj_graph *g)
 {
     if (g != NULL && g->noted == NULL)
         g->noted = adj_updates_new(g);
     return g != NULL ? g->noted : NULL;
 }
 
-void adj_note_update(adj_node *leaf, adj_node *next)
+void adj_layer_update_add(adj_node *leaf, adj_node *next)
 {
     adj_node *known = leaf != NULL ? leaf : next;
     if (known != NULL)
-        adj_updates_add(adj_noted_updates(known->graph), leaf, next);
+        adj_updates_add(adj_layer_updates(known->graph), leaf, next);
 }
 
 /* Roles to come back to are two bits each, the newest lowest: 32 levels. */

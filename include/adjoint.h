@@ -111,16 +111,16 @@ ADJ_API adj_status adj_fail(adj_graph *g, adj_status status, const char *format,
 
 /* Looking at a graph. Nodes are numbered from 0 in the order of their creation: operands come
  * before their users. */
-ADJ_API int adj_graph_size(const adj_graph *g);
-ADJ_API adj_node *adj_graph_node(const adj_graph *g, int id); /* NULL when out of range */
+ADJ_API int adj_graph_node_count(const adj_graph *g);
+ADJ_API adj_node *adj_graph_node_at(const adj_graph *g, int id); /* NULL when out of range */
 ADJ_API adj_graph *adj_node_graph(const adj_node *n);
 ADJ_API int adj_node_id(const adj_node *n);
 ADJ_API const char *adj_node_op(const adj_node *n); /* "conv2d" */
 ADJ_API const char *
 adj_node_name(const adj_node *n); /* a leaf's name or the label given by adj_label; "" */
 ADJ_API adj_type adj_node_type(const adj_node *n);
-ADJ_API int adj_node_n_in(const adj_node *n);
-ADJ_API adj_node *adj_node_in(const adj_node *n, int i);
+ADJ_API int adj_node_operand_count(const adj_node *n);
+ADJ_API adj_node *adj_node_operand_at(const adj_node *n, int i);
 ADJ_API int adj_node_is_param(const adj_node *n); /* trainable */
 ADJ_API int adj_node_is_state(const adj_node *n); /* kept and updated, but not trained */
 /* The leaf of that name, or else the first node with that label; NULL if there is none. */
@@ -379,12 +379,12 @@ ADJ_API adj_updates *adj_updates_new(adj_graph *g);
 ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next);
 /* All of a and b, in a new object; NULL operands count as empty. */
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
-ADJ_API int adj_updates_size(const adj_updates *u);
-ADJ_API adj_node *adj_updates_leaf(const adj_updates *u, int i);
-ADJ_API adj_node *adj_updates_next(const adj_updates *u, int i);
+ADJ_API int adj_updates_count(const adj_updates *u);
+ADJ_API adj_node *adj_updates_leaf_at(const adj_updates *u, int i);
+ADJ_API adj_node *adj_updates_next_at(const adj_updates *u, int i);
 /* Assignments that layers noted while a model was built (running statistics, step counters). */
-ADJ_API void adj_note_update(adj_node *leaf, adj_node *next);
-ADJ_API adj_updates *adj_noted_updates(adj_graph *g);
+ADJ_API void adj_layer_update_add(adj_node *leaf, adj_node *next);
+ADJ_API adj_updates *adj_layer_updates(adj_graph *g);
 /* Nodes created between begin and end are printed as update nodes. */
 ADJ_API void adj_update_begin(adj_graph *g);
 ADJ_API void adj_update_end(adj_graph *g);
@@ -433,7 +433,8 @@ typedef struct {
      * offer, in each layout - and takes the fastest; otherwise a fixed order decides. What was
      * found is kept in tune_file and not timed again by the next plan on the same machine (NULL:
      * the file that the environment's ADJOINT_TUNE names, if it does; a file that cannot be used is
-     * ignored and written anew: adj_exec_note). A given choice gives the same results every time.
+     * ignored and written anew: adj_exec_warning). A given choice gives the same results every
+     * time.
      */
     int tune;
     const char *tune_file;
@@ -442,7 +443,7 @@ typedef struct {
      * gradient, but computed again from what is kept: less memory, hardly more time, the same
      * results (in f16 roundings may move). */
     int recompute;
-    int profile;  /* time every step: adj_exec_step */
+    int profile;  /* time every step: adj_exec_step_at */
     int canaries; /* words around all memory, looked at after every step: adj_run fails with
                      ADJ_EBACKEND when a kernel has written where it must not */
     /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
@@ -469,7 +470,7 @@ ADJ_API void adj_exec_free(adj_exec *e);
 ADJ_API const char *adj_exec_message(const adj_exec *e);
 /* What the user should know though all went well, one line: a tune file that was ignored, and why;
  * time that was too short to tune every step. "": nothing. */
-ADJ_API const char *adj_exec_note(const adj_exec *e);
+ADJ_API const char *adj_exec_warning(const adj_exec *e);
 /* Copies a leaf's value in, or a fetched node's (or a parameter's) value out; bytes must be its
  * exact size. A fetched parameter shows the value from before the last run's updates, any other its
  * current value. */
@@ -482,8 +483,8 @@ ADJ_API adj_status adj_run(adj_exec *e);
 /* By name: every parameter and state of `to` that `from` has too. ADJ_ESHAPE if types differ. */
 ADJ_API adj_status adj_copy_params(adj_exec *to, const adj_exec *from);
 /* The parameters and states that the executor holds, as nodes of the user's graph. */
-ADJ_API int adj_exec_n_params(const adj_exec *e);
-ADJ_API adj_node *adj_exec_param(const adj_exec *e, int i);
+ADJ_API int adj_exec_param_count(const adj_exec *e);
+ADJ_API adj_node *adj_exec_param_at(const adj_exec *e, int i);
 ADJ_API void adj_exec_print(FILE *f, const adj_exec *e);
 ADJ_API adj_exec_info adj_exec_stats(const adj_exec *e);
 
@@ -504,8 +505,8 @@ typedef struct {
     double tuned_seconds; /* by which tune chose it, reorders included; 0: it did not */
     adj_dtype dtype;      /* what it computes in: of its last node, which may differ from node's */
 } adj_step_info;
-ADJ_API int adj_exec_n_steps(const adj_exec *e);
-ADJ_API adj_step_info adj_exec_step(const adj_exec *e, int i);
+ADJ_API int adj_exec_step_count(const adj_exec *e);
+ADJ_API adj_step_info adj_exec_step_at(const adj_exec *e, int i);
 
 #ifdef __cplusplus
 }

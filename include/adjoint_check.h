@@ -119,10 +119,10 @@ ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);
 ADJ_API void adj_gradcheck_free(adj_gradcheck_report *r);
 ADJ_API const char *adj_gradcheck_message(const adj_gradcheck_report *r);
 ADJ_API adj_gradcheck_info adj_gradcheck_about(const adj_gradcheck_report *r);
-ADJ_API int adj_gradcheck_n_rows(const adj_gradcheck_report *r);
+ADJ_API int adj_gradcheck_row_count(const adj_gradcheck_report *r);
 /* NULL when out of range. */
-ADJ_API const adj_gradcheck_row *adj_gradcheck_at(const adj_gradcheck_report *r, int i);
-ADJ_API int adj_gradcheck_count(const adj_gradcheck_report *r, adj_gradcheck_result result);
+ADJ_API const adj_gradcheck_row *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i);
+ADJ_API int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_result result);
 /* FAIL if any row failed; else INCONCLUSIVE if any was, or if nothing was checked; else PASS. */
 ADJ_API adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r);
 ADJ_API const char *adj_gradcheck_result_name(adj_gradcheck_result result); /* "PASS" */
@@ -147,10 +147,11 @@ typedef struct {
     adj_format format; /* of convolutions, pools and their kind, if has_format */
     /* Of the executor: math fast, no_fusion, precision bf16, tune for a moment. */
     int fast, unfused, mixed, tune;
-} adj_config;
+} adj_compare_config;
 
 /* ADJ_EARG with a sentence that names the nearest thing that exists. message may be NULL. */
-ADJ_API adj_status adj_config_parse(const char *text, adj_config *out, char *message, size_t size);
+ADJ_API adj_status adj_compare_config_parse(const char *text, adj_compare_config *out,
+                                            char *message, size_t size);
 
 typedef struct {
     const adj_node *leaf;
@@ -203,7 +204,7 @@ typedef struct {
     /* Zeros where the expected value is so large that no rounding makes it one, and how many values
      * are so large. More than half of them lost is a failure even within the bound. */
     int64_t lost, solid;
-} adj_error;
+} adj_compare_error;
 
 typedef enum {
     ADJ_VERDICT_PASS,
@@ -234,7 +235,7 @@ typedef struct {
     /* propagated: configuration's own operands against the reference's whole run (told, not
      * judged). isolated: both on the reference's operands, rounded to the configuration's type.
      * in_plan: its result within the graph against the reference on the same operands. */
-    adj_error propagated, isolated, in_plan;
+    adj_compare_error propagated, isolated, in_plan;
     char origin[96];         /* of the bound: "(u + 75 u_f32) sum|ab|" */
     int64_t kinks;           /* of a group: elements inside it where rounding alone decides the side
                                 of a kink, such as a relu_grad's mask; their bounds reach across */
@@ -256,8 +257,8 @@ typedef struct adj_comparison adj_comparison;
 ADJ_API adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
 ADJ_API void adj_comparison_free(adj_comparison *c);
 ADJ_API const char *adj_comparison_message(const adj_comparison *c);
-ADJ_API int adj_comparison_n_configs(const adj_comparison *c);
-ADJ_API const adj_config *adj_comparison_config(const adj_comparison *c, int i);
+ADJ_API int adj_comparison_config_count(const adj_comparison *c);
+ADJ_API const adj_compare_config *adj_comparison_config_at(const adj_comparison *c, int i);
 /* A whole run of the configuration with nothing fetched but the roots. */
 typedef struct {
     adj_verdict verdict;
@@ -273,17 +274,17 @@ typedef struct {
                      32 times reference_apart is a failure. */
     double reference_apart;
     int canary; /* a kernel wrote outside its memory in the run that keeps every node */
-} adj_config_result;
-ADJ_API adj_config_result adj_comparison_result(const adj_comparison *c, int i);
+} adj_compare_config_result;
+ADJ_API adj_compare_config_result adj_comparison_result_at(const adj_comparison *c, int i);
 /* In the order of the nodes, for each node a row for each configuration; then, by configuration,
  * the results of fused groups in the order of their first nodes. */
-ADJ_API int adj_comparison_n_rows(const adj_comparison *c);
-ADJ_API const adj_compare_row *adj_comparison_row(const adj_comparison *c, int i);
+ADJ_API int adj_comparison_row_count(const adj_comparison *c);
+ADJ_API const adj_compare_row *adj_comparison_row_at(const adj_comparison *c, int i);
 /* The op of its node, or its group. */
 ADJ_API const char *adj_compare_row_name(const adj_compare_row *row);
 /* How many rows, and how many configurations' whole runs, are not ADJ_VERDICT_PASS. */
-ADJ_API int adj_comparison_n_failed(const adj_comparison *c);
-ADJ_API int adj_comparison_n_whole_failed(const adj_comparison *c);
+ADJ_API int adj_comparison_failed_count(const adj_comparison *c);
+ADJ_API int adj_comparison_whole_failed_count(const adj_comparison *c);
 ADJ_API const char *adj_verdict_name(adj_verdict v); /* "pass", "FAIL", ... */
 ADJ_API const char *adj_blame_name(adj_blame b);     /* "", "kernel", ... */
 

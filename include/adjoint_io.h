@@ -17,7 +17,7 @@ extern "C" {
 
 enum { ADJ_MESSAGE = 512 }; /* bytes of a sentence, with its final 0 */
 
-typedef enum { ADJ_TRAIN, ADJ_TEST } adj_part;
+typedef enum { ADJ_TRAIN, ADJ_TEST } adj_dataset_part;
 
 /* n images of h x w pixels with c channels, row-major [n, h, w, c], and a label 0 .. classes-1 for
  * each. Made by the functions below, read-only, freed by adj_dataset_free. A failed one has n == 0
@@ -37,14 +37,15 @@ typedef struct {
 
 /* MNIST's four standard names in a folder, plain or with .gz: train-images-idx3-ubyte,
  * train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte. */
-ADJ_API adj_status adj_dataset_mnist(const char *folder, adj_part part, adj_dataset **d);
+ADJ_API adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **d);
 /* A pair of IDX files of unsigned bytes, [n, h, w] and [n], plain or gzip whatever their names. A
  * label of classes or more is refused. */
 ADJ_API adj_status adj_dataset_idx(const char *images, const char *labels, int classes,
                                    adj_dataset **d);
 /* 28x28 digits drawn from strokes, warped, in varying pens and with noise. Image i of a part
  * depends on (seed, part, i) only. n == 0: 8,000 to train on, 2,000 to test. */
-ADJ_API adj_status adj_dataset_digits(adj_part part, int64_t n, uint64_t seed, adj_dataset **d);
+ADJ_API adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed,
+                                      adj_dataset **d);
 ADJ_API void adj_dataset_free(adj_dataset *d);
 
 /* Fills order[0 .. n) with a permutation of 0 .. n-1 that depends on (n, seed, epoch) only. */
@@ -120,7 +121,7 @@ ADJ_API adj_status adj_tensors_read(const char *path, adj_tensors **t);
 ADJ_API const char *adj_tensors_message(const adj_tensors *t);
 ADJ_API int adj_tensors_count(const adj_tensors *t);
 /* In the order of the data; name and data belong to t. All zero when i is out of range. */
-ADJ_API adj_tensor adj_tensors_get(const adj_tensors *t, int i);
+ADJ_API adj_tensor adj_tensors_at(const adj_tensors *t, int i);
 /* Index of the tensor of that name; -1: none. */
 ADJ_API int adj_tensors_find(const adj_tensors *t, const char *name);
 /* NULL: no such key. */

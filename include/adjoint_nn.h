@@ -36,7 +36,7 @@ typedef enum {
     ADJ_GLOROT_NORMAL,
     ADJ_GLOROT_UNIFORM,
     ADJ_INIT_GIVEN /* the option struct's `given` */
-} adj_weights;
+} adj_weight_init;
 
 /* ---- layers ---- */
 
@@ -53,7 +53,7 @@ typedef struct {
     int64_t multiplier; /* depthwise and separable; 0: 1 */
     int no_bias;
     adj_format format;
-    adj_weights init;
+    adj_weight_init init;
     adj_init given;
 } adj_conv_layer;
 
@@ -70,7 +70,7 @@ ADJ_API adj_node *adj_layer_separable_conv2d(adj_node *x, const char *name,
 typedef struct {
     int64_t units; /* required */
     int no_bias;
-    adj_weights init;
+    adj_weight_init init;
     adj_init given;
 } adj_dense_layer;
 
@@ -127,7 +127,7 @@ typedef struct {
 } adj_optimiser_opts;
 
 /* Adds gradients and next values; lr is a scalar input of any float type. The updates are the
- * graph's and do not hold what layers noted: join adj_noted_updates, or call adj_training_updates.
+ * graph's and do not hold what layers noted: join adj_layer_updates, or call adj_training_updates.
  * NULL on error. options may be NULL. */
 ADJ_API adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options);
 ADJ_API adj_updates *adj_sgd(adj_node *loss, adj_node *lr);
@@ -143,7 +143,7 @@ ADJ_API adj_updates *adj_training_updates(adj_node *loss, adj_node *lr,
  * ADJ_EARG if there is no such name. */
 ADJ_API adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts *options);
 /* The i-th of those names; NULL past the last. */
-ADJ_API const char *adj_optimiser_name(int i);
+ADJ_API const char *adj_optimiser_name_at(int i);
 
 /* ---- learning rate schedules: pure functions of the step ---- */
 
@@ -169,7 +169,7 @@ typedef struct {
 ADJ_API double adj_schedule_at(const adj_schedule *schedule, int64_t step);
 /* "constant", "step", "exponential", "cosine". ADJ_EARG if there is no such name. */
 ADJ_API adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind);
-ADJ_API const char *adj_schedule_name(int i); /* the i-th of those; NULL past the last */
+ADJ_API const char *adj_schedule_name_at(int i); /* the i-th of those; NULL past the last */
 
 /* ---- models ---- */
 

@@ -168,7 +168,7 @@ static void draw_digit(uint8_t pixels[PIXELS], int digit, source *r)
     }
 }
 
-adj_status adj_dataset_digits(adj_part part, int64_t n, uint64_t seed, adj_dataset **out)
+adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed, adj_dataset **out)
 {
     if (out == NULL)
         return ADJ_EARG;

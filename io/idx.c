@@ -221,7 +221,7 @@ static char *find_file(const char *folder, const char *name)
     return path;
 }
 
-adj_status adj_dataset_mnist(const char *folder, adj_part part, adj_dataset **out)
+adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **out)
 {
     static const char *const names[2][2] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
                                             {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}};

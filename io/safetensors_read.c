@@ -343,7 +343,7 @@ const char *adj_tensors_message(const adj_tensors *t)
 
 int adj_tensors_count(const adj_tensors *t) { return t != NULL ? t->n : 0; }
 
-adj_tensor adj_tensors_get(const adj_tensors *t, int i)
+adj_tensor adj_tensors_at(const adj_tensors *t, int i)
 {
     return i >= 0 && i < adj_tensors_count(t) ? t->entry[i].public : (adj_tensor){0};
 }

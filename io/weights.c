@@ -12,7 +12,7 @@ static size_t type_bytes(adj_type t)
 adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
                             const adj_metadata metadata[], char *message, size_t size)
 {
-    int n = adj_exec_n_params(e);
+    int n = adj_exec_param_count(e);
     adj_tensor *t = calloc((size_t)n + 1, sizeof *t);
     void **data = calloc((size_t)n + 1, sizeof *data);
     adj_status status = t != NULL && data != NULL ? ADJ_OK : ADJ_ENOMEM;
@@ -20,7 +20,7 @@ adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
     if (status != ADJ_OK)
         io_fail(message, size, status, "weights: out of memory");
     for (int i = 0; status == ADJ_OK && i < n; i++) {
-        const adj_node *p = adj_exec_param(e, i);
+        const adj_node *p = adj_exec_param_at(e, i);
         t[i] = (adj_tensor){.name = adj_node_name(p), .type = adj_node_type(p)};
         size_t bytes = type_bytes(t[i].type);
         t[i].data = data[i] = malloc(bytes > 0 ? bytes : 1);
@@ -57,24 +57,24 @@ static const char *type_text(adj_type t, char text[160])
 
 adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, char *message, size_t size)
 {
-    int n = adj_exec_n_params(e);
+    int n = adj_exec_param_count(e);
 
     for (int i = 0; i < n; i++) { /* all is checked before anything is set */
-        const adj_node *p = adj_exec_param(e, i);
+        const adj_node *p = adj_exec_param_at(e, i);
         int k = adj_tensors_find(t, adj_node_name(p));
         if (k < 0)
             return io_fail(message, size, ADJ_EIO, "weights: the file has no tensor %.80s",
                            adj_node_name(p));
         char got[160], expected[160];
-        adj_type have = adj_tensors_get(t, k).type, want = adj_node_type(p);
+        adj_type have = adj_tensors_at(t, k).type, want = adj_node_type(p);
         if (!same_type(have, want))
             return io_fail(message, size, ADJ_ESHAPE,
                            "weights: tensor %.80s has another type (got %s, expected %s)",
                            adj_node_name(p), type_text(have, got), type_text(want, expected));
     }
     for (int i = 0; i < n; i++) {
-        const adj_node *p = adj_exec_param(e, i);
-        adj_tensor from = adj_tensors_get(t, adj_tensors_find(t, adj_node_name(p)));
+        const adj_node *p = adj_exec_param_at(e, i);
+        adj_tensor from = adj_tensors_at(t, adj_tensors_find(t, adj_node_name(p)));
         adj_status status = adj_set(e, p, from.data, type_bytes(from.type));
         if (status != ADJ_OK)
             return io_fail(message, size, status, "weights: %s", adj_exec_message(e));

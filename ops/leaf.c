@@ -68,7 +68,7 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
                         .a = init.a,
                         .b = init.b,
                         .init = (int64_t)init.kind,
-                        .serial = (uint64_t)adj_graph_size(g)};
+                        .serial = (uint64_t)adj_graph_node_count(g)};
     if (g == NULL || adj_graph_status(g) != ADJ_OK)
         return NULL;
     if (name == NULL || name[0] == '\0') {

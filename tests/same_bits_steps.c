@@ -22,10 +22,10 @@ static size_t bytes_of(adj_type t)
 
 static void add_params(uint64_t *sum, adj_exec *e)
 {
-    for (int i = 0; i < adj_exec_n_params(e); i++) {
-        size_t bytes = bytes_of(adj_node_type(adj_exec_param(e, i)));
+    for (int i = 0; i < adj_exec_param_count(e); i++) {
+        size_t bytes = bytes_of(adj_node_type(adj_exec_param_at(e, i)));
         char *value = malloc(bytes);
-        if (value == NULL || adj_get(e, adj_exec_param(e, i), value, bytes) != ADJ_OK)
+        if (value == NULL || adj_get(e, adj_exec_param_at(e, i), value, bytes) != ADJ_OK)
             exit(1);
         add(sum, value, bytes);
         free(value);

@@ -76,11 +76,11 @@ static void task_free(task *t)
 static uint64_t checksum(adj_exec *e)
 {
     uint64_t sum = UINT64_C(0xcbf29ce484222325);
-    for (int i = 0; i < adj_exec_n_params(e); i++) {
-        adj_type type = adj_node_type(adj_exec_param(e, i));
+    for (int i = 0; i < adj_exec_param_count(e); i++) {
+        adj_type type = adj_node_type(adj_exec_param_at(e, i));
         size_t bytes = (size_t)adj_shape_elems(type.shape) * adj_dtype_size(type.dtype);
         unsigned char *value = malloc(bytes);
-        if (value == NULL || adj_get(e, adj_exec_param(e, i), value, bytes) != ADJ_OK)
+        if (value == NULL || adj_get(e, adj_exec_param_at(e, i), value, bytes) != ADJ_OK)
             exit(1);
         for (size_t k = 0; k < bytes; k++)
             sum = (sum ^ value[k]) * UINT64_C(0x100000001b3); /* FNV-1a */

@@ -37,7 +37,7 @@ static adj_status check_graph_of(adj_comparison *c, const adj_graph *g, const ad
                                 o->root[i] == NULL ? "NULL" : "of another graph");
     if (o->updates != NULL && o->updates->graph != g)
         return compare_fail(c, ADJ_EARG, "adj_compare: updates are of another graph");
-    if (o->n_root + adj_updates_size(o->updates) == 0)
+    if (o->n_root + adj_updates_count(o->updates) == 0)
         return compare_fail(c, ADJ_EARG, "adj_compare: nothing to compare (no root, no updates)");
     for (int id = 0; id < g->n_node; id++)
         if (g->node[id]->n_in > MAX_IN)
@@ -157,7 +157,7 @@ static adj_status list_nodes(comparing *r)
     const adj_compare_opts *o = r->opts;
     region *p = &r->c->region;
     size_t n = (size_t)r->g->n_node;
-    int n_update = adj_updates_size(o->updates);
+    int n_update = adj_updates_count(o->updates);
     r->root = region_alloc(p, (size_t)(o->n_root + n_update), sizeof(adj_node *));
     r->needed = region_alloc(p, n, 1);
     r->index = region_alloc(p, n, sizeof *r->index);
@@ -172,7 +172,7 @@ static adj_status list_nodes(comparing *r)
     for (int i = 0; i < o->n_root; i++)
         r->root[r->n_root++] = o->root[i];
     for (int i = 0; i < n_update; i++)
-        r->root[r->n_root++] = adj_updates_next(o->updates, i);
+        r->root[r->n_root++] = adj_updates_next_at(o->updates, i);
     for (int i = 0; i < r->n_root; i++)
         r->needed[r->root[i]->id] = 1;
     for (int id = r->g->n_node - 1; id >= 0; id--)
@@ -222,24 +222,24 @@ const char *adj_comparison_message(const adj_comparison *c)
     return c != NULL ? c->message : "adj_compare: out of memory";
 }
 
-int adj_comparison_n_configs(const adj_comparison *c) { return c != NULL ? c->n_config : 0; }
+int adj_comparison_config_count(const adj_comparison *c) { return c != NULL ? c->n_config : 0; }
 
-const adj_config *adj_comparison_config(const adj_comparison *c, int i)
+const adj_compare_config *adj_comparison_config_at(const adj_comparison *c, int i)
 {
-    return i >= 0 && i < adj_comparison_n_configs(c) ? &c->config[i] : NULL;
+    return i >= 0 && i < adj_comparison_config_count(c) ? &c->config[i] : NULL;
 }
 
-adj_config_result adj_comparison_result(const adj_comparison *c, int i)
+adj_compare_config_result adj_comparison_result_at(const adj_comparison *c, int i)
 {
-    return i >= 0 && i < adj_comparison_n_configs(c) ? c->result[i]
-                                                     : (adj_config_result){.reason = ""};
+    return i >= 0 && i < adj_comparison_config_count(c) ? c->result[i]
+                                                        : (adj_compare_config_result){.reason = ""};
 }
 
-int adj_comparison_n_rows(const adj_comparison *c) { return c != NULL ? c->n_row : 0; }
+int adj_comparison_row_count(const adj_comparison *c) { return c != NULL ? c->n_row : 0; }
 
-const adj_compare_row *adj_comparison_row(const adj_comparison *c, int i)
+const adj_compare_row *adj_comparison_row_at(const adj_comparison *c, int i)
 {
-    return i >= 0 && i < adj_comparison_n_rows(c) ? &c->row[i] : NULL;
+    return i >= 0 && i < adj_comparison_row_count(c) ? &c->row[i] : NULL;
 }
 
 const char *adj_compare_row_name(const adj_compare_row *row)
@@ -247,12 +247,12 @@ const char *adj_compare_row_name(const adj_compare_row *row)
     return row == NULL ? "" : row->group[0] != '\0' ? row->group : adj_node_op(row->node);
 }
 
-int adj_comparison_n_failed(const adj_comparison *c) { return c != NULL ? c->n_failed : 0; }
+int adj_comparison_failed_count(const adj_comparison *c) { return c != NULL ? c->n_failed : 0; }
 
-int adj_comparison_n_whole_failed(const adj_comparison *c)
+int adj_comparison_whole_failed_count(const adj_comparison *c)
 {
     int n = 0;
-    for (int k = 0; k < adj_comparison_n_configs(c); k++)
+    for (int k = 0; k < adj_comparison_config_count(c); k++)
         n += c->result[k].verdict != ADJ_VERDICT_PASS;
     return n;
 }

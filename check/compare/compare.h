@@ -12,7 +12,7 @@
 #include "graph/graph.h"
 
 typedef struct {
-    const adj_config *config;
+    const adj_compare_config *config;
     const struct adj_backend *const *backends;
     const char *quarantine;
     adj_graph *g;
@@ -56,13 +56,14 @@ adj_status trial_here(const trial *t, region *p, outcome *o);
 /* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o);
 
-/* config.c: adj_config_parse with backends of one's own. */
-adj_status config_parse(const char *text, const adj_backend *const *backends, adj_config *out,
-                        char *message, size_t size);
+/* config.c: adj_compare_config_parse with backends of one's own. */
+adj_status config_parse(const char *text, const adj_backend *const *backends,
+                        adj_compare_config *out, char *message, size_t size);
 
 /* rewrite.c: rules that rebuild a graph for a configuration. */
-adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj_node *const in[]);
-adj_dtype config_dtype(const adj_config *c, adj_dtype dtype);
+adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node *n,
+                      adj_node *const in[]);
+adj_dtype config_dtype(const adj_compare_config *c, adj_dtype dtype);
 
 /* judge.c: values against expected ones. */
 typedef struct {
@@ -74,9 +75,9 @@ typedef struct {
     double resolve;       /* times bound: what is larger cannot come out as 0 */
     int exact;            /* bits of the expected value, rounded once */
 } judged;
-adj_error judge(const judged *j);
+adj_compare_error judge(const judged *j);
 /* Are more than half of the values zero that cannot be? */
-int mostly_lost(const adj_error *e);
+int mostly_lost(const adj_compare_error *e);
 
 typedef struct {
     double unit, accumulate; /* rounding units: of the result, of its sums */
@@ -87,7 +88,7 @@ precision precision_of(adj_dtype dtype);
 /* node.c: one node alone. */
 typedef struct {
     const adj_compare_opts *opts;
-    const adj_config *reference;
+    const adj_compare_config *reference;
     int runs;
 } bench;
 
@@ -113,16 +114,17 @@ typedef struct {
 typedef struct {
     const adj_node *node;
     void *const *operand;
-    adj_dtype dtype;          /* of the result that is to be judged */
-    int exact;                /* operands are integers */
-    const adj_config *config; /* how it is computed beyond that: fast, mixed */
+    adj_dtype dtype;                  /* of the result that is to be judged */
+    int exact;                        /* operands are integers */
+    const adj_compare_config *config; /* how it is computed beyond that: fast, mixed */
 } bound_case;
 
 /* Memory is p's. Both return ADJ_ENOMEM, or ADJ_OK and tell in the outcome what failed: of the
  * reference, or of c. */
-adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, region *p,
+adj_status node_expect(const bench *b, const node_case *n, const adj_compare_config *c, region *p,
                        expectation *e, outcome *o);
-adj_status node_run(const bench *b, const node_case *n, const adj_config *c, region *p, outcome *o);
+adj_status node_run(const bench *b, const node_case *n, const adj_compare_config *c, region *p,
+                    outcome *o);
 
 /* v, n values, in another type; NULL: no memory. */
 void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n);
@@ -130,8 +132,8 @@ void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n)
 /* node_bound.c: the second half of node_expect; the operands are rounded. */
 adj_status node_bound(const bench *b, const bound_case *n, region *p, expectation *e, outcome *o);
 /* operand: in the types that c gives the node's operands. */
-adj_status run_node(const bench *b, const adj_node *n, void *const operand[], const adj_config *c,
-                    region *p, outcome *o);
+adj_status run_node(const bench *b, const adj_node *n, void *const operand[],
+                    const adj_compare_config *c, region *p, outcome *o);
 /* Linear in every float operand? */
 int is_linear(const adj_node *n);
 
@@ -141,7 +143,7 @@ typedef struct {
     const adj_group *group;
     int exact;
     void *const *operand; /* by group->in, as the group gets them: floats in f64 */
-    const adj_config *config;
+    const adj_compare_config *config;
 } group_case;
 /* What leaves the group, by group->out. kinks: elements inside whose side of a kink rounding
  * decides. o tells what failed, as for a node. */
@@ -160,8 +162,8 @@ struct adj_comparison {
     adj_status status;
     char message[MESSAGE];
     int n_config, n_row, n_failed;
-    adj_config *config;
-    adj_config_result *result; /* by configuration */
+    adj_compare_config *config;
+    adj_compare_config_result *result; /* by configuration */
     adj_compare_row *row;
 };
 
@@ -214,7 +216,8 @@ typedef struct {
  * the group's types; floats in f64. */
 adj_status read_operands(const plan_view *l, const adj_group *g, region *p, void *operand[]);
 /* A trial without nodes yet; is_whole: was there memory for it, and for room? */
-trial group_trial(const plan_view *l, const adj_config *config, int n_leaf, int n_fetch, region *p);
+trial group_trial(const plan_view *l, const adj_compare_config *config, int n_leaf, int n_fetch,
+                  region *p);
 int is_whole(const trial *t, const void *room);
 adj_node *add_leaf(trial *t, adj_type type, const void *data);
 

@@ -82,7 +82,7 @@ static int is_word(const char *text, const char *const list[], int n)
 
 /* The name if it is in the list, else the sentence. */
 static adj_status check_name(const char *what, const char *text, const char *const list[], int n,
-                             const adj_config *c, char *message, size_t size)
+                             const adj_compare_config *c, char *message, size_t size)
 {
     if (is_word(text, list, n))
         return ADJ_OK;
@@ -91,8 +91,8 @@ static adj_status check_name(const char *what, const char *text, const char *con
 }
 
 /* "onednn", or "onednn,max_pool=naive" */
-static adj_status read_backend(const char *text, const adj_backend *const *backends, adj_config *c,
-                               char *message, size_t size)
+static adj_status read_backend(const char *text, const adj_backend *const *backends,
+                               adj_compare_config *c, char *message, size_t size)
 {
     const char *names[8] = {""}, *ops[MAX_OPS] = {""};
     char copy[sizeof c->backend];
@@ -121,7 +121,7 @@ static adj_status read_backend(const char *text, const adj_backend *const *backe
     return status;
 }
 
-static adj_status read_threads(const char *text, adj_config *c, char *message, size_t size)
+static adj_status read_threads(const char *text, adj_compare_config *c, char *message, size_t size)
 {
     char *end;
     long n = strtol(text, &end, 10);
@@ -135,7 +135,7 @@ static adj_status read_threads(const char *text, adj_config *c, char *message, s
 }
 
 /* What an option of the executor is called here; NULL: it is none of these. */
-static int *switch_of(const char *part, adj_config *c)
+static int *switch_of(const char *part, adj_compare_config *c)
 {
     if (strcmp(part, "fast") == 0)
         return &c->fast;
@@ -146,7 +146,7 @@ static int *switch_of(const char *part, adj_config *c)
     return strcmp(part, "tune") == 0 ? &c->tune : NULL;
 }
 
-static adj_status read_part(const char *part, adj_config *c, char *message, size_t size)
+static adj_status read_part(const char *part, adj_compare_config *c, char *message, size_t size)
 {
     for (int d = ADJ_F32; d <= ADJ_BF16; d++)
         if (strcmp(part, adj_dtype_name((adj_dtype)d)) == 0) {
@@ -181,13 +181,14 @@ static adj_status read_part(const char *part, adj_config *c, char *message, size
                        part, nearest(part, words, N_WORD));
 }
 
-adj_status adj_config_parse(const char *text, adj_config *out, char *message, size_t size)
+adj_status adj_compare_config_parse(const char *text, adj_compare_config *out, char *message,
+                                    size_t size)
 {
     return config_parse(text, adj_backends, out, message, size);
 }
 
-adj_status config_parse(const char *text, const adj_backend *const *backends, adj_config *out,
-                        char *message, size_t size)
+adj_status config_parse(const char *text, const adj_backend *const *backends,
+                        adj_compare_config *out, char *message, size_t size)
 {
     char copy[sizeof out->name];
     if (text == NULL || out == NULL)

@@ -75,7 +75,7 @@ static const char *name_of(const plan_view *l, const adj_group *g)
 static adj_status run_group(const plan_view *l, const adj_group *g, void *const operand[],
                             region *p, outcome *o)
 {
-    adj_config config = l->r->c->config[l->k];
+    adj_compare_config config = l->r->c->config[l->k];
     config.mixed = 0; /* the plan's nodes have their types already */
     adj_node **image = region_alloc(p, (size_t)l->g->n_node, sizeof(adj_node *));
     trial t = group_trial(l, &config, g->n_in, g->n_out, p);
@@ -167,7 +167,7 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
                                 adj_compare_row row[])
 {
     const char *name = name_of(l, g);
-    const adj_config *config = &l->r->c->config[l->k];
+    const adj_compare_config *config = &l->r->c->config[l->k];
     void **operand = region_alloc(p, (size_t)g->n_in, sizeof(void *));
     expectation *e = region_alloc(p, (size_t)g->n_out, sizeof *e);
     outcome o;
@@ -267,9 +267,9 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
                           const outcome *o)
 {
     region p = {.allocator = r->c->region.allocator};
-    adj_config f64;
+    adj_compare_config f64;
     plan_view l = {.r = r, .k = k};
-    adj_config_parse("naive:f64", &f64, NULL, 0);
+    adj_compare_config_parse("naive:f64", &f64, NULL, 0);
     l.in_f64 = (bench){r->opts, &f64, r->opts->runs > 0 ? r->opts->runs : 5};
     adj_status status = view_plan(&l, t, image, o, &p);
     if (status == ADJ_OK)

@@ -24,7 +24,8 @@ static void *rounded_value(const plan_view *l, const adj_node *n, region *p)
     return v;
 }
 
-trial group_trial(const plan_view *l, const adj_config *config, int n_leaf, int n_fetch, region *p)
+trial group_trial(const plan_view *l, const adj_compare_config *config, int n_leaf, int n_fetch,
+                  region *p)
 {
     const adj_compare_opts *o = l->r->opts;
     const adj_graph_opts opts = {.allocator = &p->allocator};

@@ -43,8 +43,8 @@ typedef struct {
     double error, noise, signal; /* noise and signal: sums of squares */
 } sums;
 
-static void judge_number(const judged *j, int64_t i, double got, double expected, adj_error *e,
-                         sums *s)
+static void judge_number(const judged *j, int64_t i, double got, double expected,
+                         adj_compare_error *e, sums *s)
 {
     double error = fabs(got - expected);
     double bound = j->exact || j->bound == NULL ? 0 : j->bound[i];
@@ -67,7 +67,8 @@ static void judge_number(const judged *j, int64_t i, double got, double expected
 }
 
 /* Zero-trust: rounding to the type makes no zero of what sums resolve. */
-static void judge_zero(const judged *j, int64_t i, double got, double expected, adj_error *e)
+static void judge_zero(const judged *j, int64_t i, double got, double expected,
+                       adj_compare_error *e)
 {
     e->zeros += got == 0;
     e->zeros_expected += expected == 0;
@@ -78,11 +79,11 @@ static void judge_zero(const judged *j, int64_t i, double got, double expected, 
     e->lost += got == 0;
 }
 
-int mostly_lost(const adj_error *e) { return 2 * e->lost > e->solid; }
+int mostly_lost(const adj_compare_error *e) { return 2 * e->lost > e->solid; }
 
-adj_error judge(const judged *j)
+adj_compare_error judge(const judged *j)
 {
-    adj_error e = {.n = adj_shape_elems(j->type.shape), .at = -1};
+    adj_compare_error e = {.n = adj_shape_elems(j->type.shape), .at = -1};
     sums s = {0};
     for (int64_t i = 0; i < e.n; i++) {
         double got = adj_load(j->type.dtype, j->value, i);

@@ -12,7 +12,7 @@ adj_status run_trial(const bench *b, const trial *t, region *p, outcome *o)
     return elsewhere ? trial_elsewhere(t, b->opts, p, o) : trial_here(t, p, o);
 }
 
-static adj_dtype type_under(const adj_config *c, const adj_node *n)
+static adj_dtype type_under(const adj_compare_config *c, const adj_node *n)
 {
     return config_dtype(c, n->type.dtype);
 }
@@ -37,7 +37,7 @@ int is_linear(const adj_node *n)
 
 /* A graph of leaves and the node. operand: in the types that c gives the node's operands. */
 static adj_status trial_of(const bench *b, const adj_node *n, void *const operand[],
-                           const adj_config *c, region *p, trial *t)
+                           const adj_compare_config *c, region *p, trial *t)
 {
     adj_graph_opts opts = {.allocator = &p->allocator};
     *t = (trial){.config = c,
@@ -70,8 +70,8 @@ static adj_status trial_of(const bench *b, const adj_node *n, void *const operan
     return ADJ_OK;
 }
 
-adj_status run_node(const bench *b, const adj_node *n, void *const operand[], const adj_config *c,
-                    region *p, outcome *o)
+adj_status run_node(const bench *b, const adj_node *n, void *const operand[],
+                    const adj_compare_config *c, region *p, outcome *o)
 {
     trial t;
     *o = (outcome){0};
@@ -110,8 +110,8 @@ static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
 }
 
 /* The operands as c sees them, in the types of `as`. */
-static adj_status round_operands(const node_case *n, const adj_config *c, const adj_config *as,
-                                 region *p, void *operand[])
+static adj_status round_operands(const node_case *n, const adj_compare_config *c,
+                                 const adj_compare_config *as, region *p, void *operand[])
 {
     for (int k = 0; k < n->node->n_in; k++) {
         const adj_node *x = n->node->in[k];
@@ -127,14 +127,15 @@ static adj_status round_operands(const node_case *n, const adj_config *c, const 
     return ADJ_OK;
 }
 
-adj_status node_run(const bench *b, const node_case *n, const adj_config *c, region *p, outcome *o)
+adj_status node_run(const bench *b, const node_case *n, const adj_compare_config *c, region *p,
+                    outcome *o)
 {
     void *operand[MAX_IN] = {NULL};
     adj_status status = round_operands(n, c, c, p, operand);
     return status == ADJ_OK ? run_node(b, n->node, operand, c, p, o) : status;
 }
 
-adj_status node_expect(const bench *b, const node_case *n, const adj_config *c, region *p,
+adj_status node_expect(const bench *b, const node_case *n, const adj_compare_config *c, region *p,
                        expectation *e, outcome *o)
 {
     void *operand[MAX_IN] = {NULL};

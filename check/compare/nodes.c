@@ -52,8 +52,8 @@ static node_case case_of(const comparing *r, int k, const adj_node *n, const voi
     return (node_case){.node = n, .operand = operand, .dtype = dtype};
 }
 
-static void judge_against(const adj_config *config, const adj_node *n, const void *value,
-                          const expectation *e, adj_error *out)
+static void judge_against(const adj_compare_config *config, const adj_node *n, const void *value,
+                          const expectation *e, adj_compare_error *out)
 {
     judged j = {{config_dtype(config, n->type.dtype), n->type.shape},
                 value,
@@ -80,7 +80,7 @@ static void describe_row(const outcome *o, double reference_seconds, adj_compare
 
 static adj_status isolated(comparing *r, const bench *b, int k, region *p, adj_compare_row *row)
 {
-    const adj_config *config = &r->c->config[k];
+    const adj_compare_config *config = &r->c->config[k];
     const void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
     node_case n = case_of(r, 0, row->node, operand, dtype);
@@ -109,7 +109,7 @@ static adj_status isolated(comparing *r, const bench *b, int k, region *p, adj_c
 static adj_status within_the_graph(comparing *r, const bench *b, int k, region *p,
                                    adj_compare_row *row)
 {
-    const adj_config *config = &r->c->config[k];
+    const adj_compare_config *config = &r->c->config[k];
     const adj_node *node = row->node;
     const void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
@@ -144,12 +144,12 @@ static int unsteady_in_plan(const comparing *r, int k, const adj_node *n)
     return 1;
 }
 
-static int is_wrong(const adj_error *e) { return e->wrong > 0 || mostly_lost(e); }
+static int is_wrong(const adj_compare_error *e) { return e->wrong > 0 || mostly_lost(e); }
 
 /* A sentence for what the numbers of the row do not show at once. */
 static const char *reason_for(const comparing *r, const adj_compare_row *row)
 {
-    const adj_error *e = is_wrong(&row->isolated) ? &row->isolated : &row->in_plan;
+    const adj_compare_error *e = is_wrong(&row->isolated) ? &row->isolated : &row->in_plan;
     char text[160];
     if (!row->repeats)
         return row->blame == ADJ_BLAME_KERNEL

@@ -6,14 +6,14 @@
 
 #include "compare.h"
 
-adj_dtype config_dtype(const adj_config *c, adj_dtype dtype)
+adj_dtype config_dtype(const adj_compare_config *c, adj_dtype dtype)
 {
     return c->has_dtype && adj_is_float(dtype) ? c->dtype : dtype;
 }
 
 /* ---- element types ---- */
 
-static adj_node *rebuild_const(const adj_config *c, adj_graph *to, const adj_node *n)
+static adj_node *rebuild_const(const adj_compare_config *c, adj_graph *to, const adj_node *n)
 {
     const adj_const_attrs *a = n->attrs;
     adj_dtype from = (adj_dtype)a->dtype, dtype = config_dtype(c, from);
@@ -31,7 +31,7 @@ enum { MAX_OPERANDS = 8 }; /* of an op on images, or with statistics */
 static const int to_nchw[] = {0, 3, 1, 2}, to_nhwc[] = {0, 2, 3, 1};
 
 /* The op in the other format between transposes; NULL without an error if n is not such an op. */
-static adj_node *reformat(const adj_config *c, adj_graph *to, const adj_node *n,
+static adj_node *reformat(const adj_compare_config *c, adj_graph *to, const adj_node *n,
                           adj_node *const in[], void *attrs)
 {
     const unsigned images = n->op->images;
@@ -51,7 +51,7 @@ static adj_node *reformat(const adj_config *c, adj_graph *to, const adj_node *n,
     return images & ADJ_IMAGE_RESULT ? adj_transpose(y, back) : y;
 }
 
-static adj_node *rebuild(const adj_config *c, adj_graph *to, const adj_node *n,
+static adj_node *rebuild(const adj_compare_config *c, adj_graph *to, const adj_node *n,
                          adj_node *const in[])
 {
     _Alignas(16) char attrs[MAX_ATTR];
@@ -70,7 +70,8 @@ static adj_node *rebuild(const adj_config *c, adj_graph *to, const adj_node *n,
 
 /* Every float is of the configuration's type, but what an op with half operands takes in f32 beside
  * them (batch norm's statistics and parameters), and makes so: casts stand around it. */
-adj_node *config_rule(const adj_config *c, adj_graph *to, const adj_node *n, adj_node *const in[])
+adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node *n,
+                      adj_node *const in[])
 {
     adj_node *wide[MAX_OPERANDS];
     int is_half = c->has_dtype && (c->dtype == ADJ_F16 || c->dtype == ADJ_BF16);

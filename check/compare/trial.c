@@ -64,8 +64,8 @@ static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o
 /* What computes fetch i: the step that ends with it. */
 static void describe(const trial *t, const adj_exec *e, outcome *o)
 {
-    for (int s = 0; s < adj_exec_n_steps(e); s++) {
-        adj_step_info step = adj_exec_step(e, s);
+    for (int s = 0; s < adj_exec_step_count(e); s++) {
+        adj_step_info step = adj_exec_step_at(e, s);
         for (int i = 0; i < t->n_fetch; i++) {
             fetch_info *f = &o->info[i];
             if (step.n_node == 0 || (step.node != t->fetch[i] && t->n_fetch > 1) ||
@@ -85,7 +85,7 @@ static void describe(const trial *t, const adj_exec *e, outcome *o)
  * parameters are trained. */
 static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
 {
-    int n_step = adj_exec_n_steps(e);
+    int n_step = adj_exec_step_count(e);
     double *whole = region_alloc(p, (size_t)t->runs, sizeof *whole);
     double *step = region_alloc(p, (size_t)t->runs * (size_t)n_step, sizeof *step);
     if (whole == NULL || step == NULL)
@@ -99,7 +99,7 @@ static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
             return status;
         whole[r] = seconds_now() - start;
         for (int s = 0; s < n_step; s++)
-            step[s * t->runs + r] = adj_exec_step(e, s).seconds;
+            step[s * t->runs + r] = adj_exec_step_at(e, s).seconds;
     }
     o->seconds = median(whole, t->runs);
     for (int i = 0; i < t->n_fetch; i++)

@@ -15,7 +15,8 @@ static void *room(adj_comparison *c, size_t count, size_t size)
 }
 
 /* Rebuilds what is needed; image by id. */
-static adj_status rebuild(comparing *r, const adj_config *config, adj_graph *to, adj_node *image[])
+static adj_status rebuild(comparing *r, const adj_compare_config *config, adj_graph *to,
+                          adj_node *image[])
 {
     adj_node *in[MAX_IN];
     for (int id = 0; id < r->g->n_node && to->status == ADJ_OK; id++) {
@@ -83,7 +84,7 @@ static distance distance_of(const comparing *r, int k, const adj_node *n, const 
 
 static void fail_whole(comparing *r, int k, const char *sentence)
 {
-    adj_config_result *out = &r->c->result[k];
+    adj_compare_config_result *out = &r->c->result[k];
     if (out->verdict != ADJ_VERDICT_PASS)
         return;
     out->verdict = ADJ_VERDICT_FAIL;
@@ -95,7 +96,7 @@ static void fail_whole(comparing *r, int k, const char *sentence)
 static void judge_root(comparing *r, int k, const adj_node *n, const void *value)
 {
     static const double far_off = 0.1, times = 32;
-    adj_config_result *out = &r->c->result[k];
+    adj_compare_config_result *out = &r->c->result[k];
     distance d = distance_of(r, k, n, value);
     double norm = sqrt(d.signal), apart = d.broken ? INFINITY : sqrt(d.apart);
     double reference_apart = sqrt(d.reference_apart);
@@ -115,7 +116,7 @@ static void judge_root(comparing *r, int k, const adj_node *n, const void *value
 
 static void judge_roots(comparing *r, int k, const outcome *o)
 {
-    adj_config_result *out = &r->c->result[k];
+    adj_compare_config_result *out = &r->c->result[k];
     const outcome *all = &r->whole[k];
     char text[160];
     for (int i = 0; i < r->n_root; i++) {
@@ -143,7 +144,7 @@ static void judge_roots(comparing *r, int k, const outcome *o)
 
 static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *const image[], int k)
 {
-    adj_config_result *out = &r->c->result[k];
+    adj_compare_config_result *out = &r->c->result[k];
     outcome o = {0};
     region p = {.allocator = r->c->region.allocator};
     t->bare = 1;
@@ -175,7 +176,7 @@ static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *co
 adj_status compare_whole(comparing *r, int k)
 {
     adj_comparison *c = r->c;
-    const adj_config *config = &c->config[k];
+    const adj_compare_config *config = &c->config[k];
     adj_graph_opts opts = {.allocator = &c->region.allocator};
     const bench b = {r->opts, &c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
     trial t = {.config = config,

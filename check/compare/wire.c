@@ -215,7 +215,7 @@ static adj_status take_leaves(reader *r, adj_node *const node[], int n_node, tri
     return ADJ_OK;
 }
 
-static adj_status take_trial(reader *r, region *p, adj_config *config, trial *t)
+static adj_status take_trial(reader *r, region *p, adj_compare_config *config, trial *t)
 {
     r->wrong |= take_number(r, UINT64_MAX) != magic;
     take_into(r, config, sizeof *config);
@@ -351,7 +351,7 @@ adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_
     reader r = {.from = request, .left = bytes};
     region p = {.allocator = default_allocator()};
     trial t = {.g = adj_graph_new()};
-    adj_config config;
+    adj_compare_config config;
     outcome o = {0};
     *answer = NULL;
     adj_status status = take_trial(&r, &p, &config, &t);

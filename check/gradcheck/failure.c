@@ -73,8 +73,8 @@ static int agree(subject *s, const trail *t, const adj_node *n)
 adj_step_info step_of(const adj_exec *e, const adj_node *n)
 {
     adj_step_info last = {.op = "", .impl = "", .backend = ""};
-    for (int i = 0; i < adj_exec_n_steps(e); i++) {
-        adj_step_info step = adj_exec_step(e, i);
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        adj_step_info step = adj_exec_step_at(e, i);
         if (step.node == n)
             return step;
         if (step.impl[0] != '\0')

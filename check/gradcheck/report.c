@@ -82,27 +82,27 @@ adj_gradcheck_info adj_gradcheck_about(const adj_gradcheck_report *r)
                : (adj_gradcheck_info){.backend = "", .version = "", .isa = "", .reference = ""};
 }
 
-int adj_gradcheck_n_rows(const adj_gradcheck_report *r) { return r != NULL ? r->n_row : 0; }
+int adj_gradcheck_row_count(const adj_gradcheck_report *r) { return r != NULL ? r->n_row : 0; }
 
-const adj_gradcheck_row *adj_gradcheck_at(const adj_gradcheck_report *r, int i)
+const adj_gradcheck_row *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i)
 {
-    return i >= 0 && i < adj_gradcheck_n_rows(r) ? &r->row[i] : NULL;
+    return i >= 0 && i < adj_gradcheck_row_count(r) ? &r->row[i] : NULL;
 }
 
-int adj_gradcheck_count(const adj_gradcheck_report *r, adj_gradcheck_result result)
+int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_result result)
 {
     int n = 0;
-    for (int i = 0; i < adj_gradcheck_n_rows(r); i++)
+    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
         n += r->row[i].result == result;
     return n;
 }
 
 adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r)
 {
-    if (adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL) > 0)
+    if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL) > 0)
         return ADJ_GRADCHECK_FAIL;
-    if (adj_gradcheck_count(r, ADJ_GRADCHECK_INCONCLUSIVE) > 0 ||
-        adj_gradcheck_count(r, ADJ_GRADCHECK_PASS) == 0)
+    if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE) > 0 ||
+        adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS) == 0)
         return ADJ_GRADCHECK_INCONCLUSIVE;
     return ADJ_GRADCHECK_PASS;
 }
@@ -231,8 +231,9 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
         fprintf(f, "     threads 1 vs %d: max %.6g ulp", r->about.threads, r->about.thread_ulp);
     fputc('\n', f);
     fprintf(f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped\n",
-            r->n_row - adj_gradcheck_count(r, ADJ_GRADCHECK_SKIPPED),
-            adj_gradcheck_count(r, ADJ_GRADCHECK_PASS), adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL),
-            adj_gradcheck_count(r, ADJ_GRADCHECK_INCONCLUSIVE),
-            adj_gradcheck_count(r, ADJ_GRADCHECK_SKIPPED));
+            r->n_row - adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED),
+            adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS),
+            adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
+            adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE),
+            adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED));
 }

@@ -54,8 +54,8 @@ static int bench_steps(const bench_opts *o)
     int status = EXIT_OK;
     if (bench_net_open(&n, o) != ADJ_OK || bench_net_time(&n, o, &t) != ADJ_OK)
         status = failed(&n);
-    if (adj_exec_note(n.exec)[0] != '\0')
-        complain("bench", EXIT_OK, "%s", adj_exec_note(n.exec));
+    if (adj_exec_warning(n.exec)[0] != '\0')
+        complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));
     if (status == EXIT_OK && !o->json)
         print_step(o, &n, &t);
     if (status == EXIT_OK)

@@ -62,7 +62,7 @@ static int set_plan(json_t *j, const bench_net *n)
            set(j, "remembered", json_integer(info.remembered)) |
            set(j, "reorders", json_integer(info.reorders)) |
            set(j, "naive_steps", json_integer(info.naive_steps)) |
-           set(j, "note", json_text(adj_exec_note(n->exec)));
+           set(j, "note", json_text(adj_exec_warning(n->exec)));
 }
 
 int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const bench_step_time *t,

@@ -38,8 +38,8 @@ static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choi
         usual.backend = NULL; /* it is a list of what is tried */
     *p = (planned_choice){0};
     adj_status status = make_exec(&usual, g, n, NULL, &e, message);
-    for (int i = 0; i < adj_exec_n_steps(e); i++) {
-        adj_step_info s = adj_exec_step(e, i);
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        adj_step_info s = adj_exec_step_at(e, i);
         if (strcmp(s.op, n->op->name) == 0) {
             snprintf(p->backend, sizeof p->backend, "%s", s.backend);
             snprintf(p->impl, sizeof p->impl, "%s", s.impl);
@@ -174,9 +174,9 @@ int bench_op(const bench_opts *o)
     char *needed = k != NULL ? bench_needed(c.graph, c.n_root, c.root, NULL) : NULL;
     if (status == CONTINUE && needed == NULL)
         status = k == NULL ? EXIT_USAGE : complain("bench", EXIT_FAILED, "out of memory");
-    for (int id = 0; status == CONTINUE && id < adj_graph_size(c.graph); id++)
-        if (needed[id] && is_computed(adj_graph_node(c.graph, id)))
-            status = add_node(k, o, adj_graph_node(c.graph, id), 1, &rows);
+    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(c.graph); id++)
+        if (needed[id] && is_computed(adj_graph_node_at(c.graph, id)))
+            status = add_node(k, o, adj_graph_node_at(c.graph, id), 1, &rows);
     if (status == CONTINUE)
         status = finish(o, &rows);
     free(needed);
@@ -190,8 +190,8 @@ int bench_op(const bench_opts *o)
 static int count_same(const bench_net *net, const char *needed, const adj_node *n)
 {
     int count = 0;
-    for (int id = 0; id < adj_graph_size(net->graph); id++) {
-        const adj_node *other = adj_graph_node(net->graph, id);
+    for (int id = 0; id < adj_graph_node_count(net->graph); id++) {
+        const adj_node *other = adj_graph_node_at(net->graph, id);
         adj_conv a;
         if (!needed[id] || !adj_node_conv(other, &a) || !adj_gradcheck_same(other, n))
             continue;
@@ -208,8 +208,8 @@ static int time_convolutions(const bench_opts *o, const bench_net *net, bench_ke
     adj_node *root[] = {net->loss != NULL ? net->loss : net->logits};
     char *needed = bench_needed(net->graph, 1, root, net->updates);
     int status = needed != NULL ? CONTINUE : complain("bench", EXIT_FAILED, "out of memory");
-    for (int id = 0; status == CONTINUE && id < adj_graph_size(net->graph); id++) {
-        adj_node *n = adj_graph_node(net->graph, id);
+    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(net->graph); id++) {
+        adj_node *n = adj_graph_node_at(net->graph, id);
         adj_conv a;
         int count = needed[id] && adj_node_conv(n, &a) ? count_same(net, needed, n) : 0;
         rows->convolutions += count;

@@ -21,7 +21,7 @@ double bench_rate(const adj_step_info *s)
 /* Times of run r of step i go to seconds[i * MAX_RUNS + r]. */
 static adj_status run(bench_net *n, const bench_opts *o, double *seconds, samples *whole)
 {
-    int steps = adj_exec_n_steps(n->exec);
+    int steps = adj_exec_step_count(n->exec);
     adj_status status = ADJ_OK;
     for (int i = 0; i < WARM_UP && status == ADJ_OK; i++)
         status = bench_net_step(n);
@@ -32,7 +32,7 @@ static adj_status run(bench_net *n, const bench_opts *o, double *seconds, sample
         if (!samples_add(whole, seconds_now() - start))
             break;
         for (int i = 0; i < steps; i++)
-            seconds[(size_t)i * MAX_RUNS + (size_t)r] = adj_exec_step(n->exec, i).seconds;
+            seconds[(size_t)i * MAX_RUNS + (size_t)r] = adj_exec_step_at(n->exec, i).seconds;
     }
     return status;
 }
@@ -46,7 +46,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     adj_status status = bench_net_plan(n, &timed);
     if (status != ADJ_OK)
         return status;
-    p->n = adj_exec_n_steps(n->exec);
+    p->n = adj_exec_step_count(n->exec);
     p->row = calloc((size_t)p->n + 1, sizeof *p->row);
     double *seconds = calloc((size_t)p->n * MAX_RUNS + 1, sizeof *seconds);
     if (p->row == NULL || seconds == NULL) {
@@ -58,7 +58,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     p->runs = whole.n;
     for (int i = 0; i < p->n && status == ADJ_OK; i++) {
         samples row = {.n = p->runs, .seconds = seconds + (size_t)i * MAX_RUNS};
-        p->row[i] = adj_exec_step(n->exec, i);
+        p->row[i] = adj_exec_step_at(n->exec, i);
         p->row[i].seconds = samples_spread(&row).median;
         p->plan_seconds += p->row[i].seconds;
     }

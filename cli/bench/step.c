@@ -53,16 +53,16 @@ double bench_flop(const adj_node *n)
 char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
                    const adj_updates *updates)
 {
-    int size = adj_graph_size(g);
+    int size = adj_graph_node_count(g);
     char *needed = calloc((size_t)size + 1, 1);
     if (needed == NULL)
         return NULL;
     for (int i = 0; i < n_root; i++)
         needed[adj_node_id(root[i])] = 1;
-    for (int i = 0; updates != NULL && i < adj_updates_size(updates); i++)
-        needed[adj_node_id(adj_updates_next(updates, i))] = 1;
+    for (int i = 0; updates != NULL && i < adj_updates_count(updates); i++)
+        needed[adj_node_id(adj_updates_next_at(updates, i))] = 1;
     for (int id = size - 1; id >= 0; id--) {
-        const adj_node *n = adj_graph_node(g, id);
+        const adj_node *n = adj_graph_node_at(g, id);
         for (int k = 0; needed[id] && k < n->n_in; k++)
             needed[n->in[k]->id] = 1;
     }
@@ -73,8 +73,8 @@ static void count_flop(bench_net *n)
 {
     adj_node *fetch = n->loss != NULL ? n->loss : n->logits;
     char *needed = bench_needed(n->graph, 1, &fetch, n->updates);
-    for (int id = 0; needed != NULL && id < adj_graph_size(n->graph); id++)
-        n->flop += needed[id] ? bench_flop(adj_graph_node(n->graph, id)) : 0;
+    for (int id = 0; needed != NULL && id < adj_graph_node_count(n->graph); id++)
+        n->flop += needed[id] ? bench_flop(adj_graph_node_at(n->graph, id)) : 0;
     free(needed);
 }
 

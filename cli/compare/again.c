@@ -12,8 +12,8 @@ enum { MAX_TRIALS = 400 };
 /* The first row whose operands were right. */
 static const adj_compare_row *first_divergence(const adj_comparison *c, int k)
 {
-    for (int i = 0; i < adj_comparison_n_rows(c); i++) {
-        const adj_compare_row *row = adj_comparison_row(c, i);
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
         if (row->config == k && row->verdict != ADJ_VERDICT_PASS &&
             (row->blame == ADJ_BLAME_KERNEL || row->blame == ADJ_BLAME_PLAN))
             return row;
@@ -76,18 +76,18 @@ static void find(const compare_opts *o, const adj_compare_opts *two, const char 
 reproducer *reproducers(const compare_opts *o, const adj_compare_opts *opts,
                         const adj_comparison *c)
 {
-    int n = adj_comparison_n_configs(c);
+    int n = adj_comparison_config_count(c);
     reproducer *r = calloc((size_t)n + 1, sizeof *r);
     for (int k = 1; k < n && r != NULL; k++) {
-        const char *names[] = {adj_comparison_config(c, 0)->name,
-                               adj_comparison_config(c, k)->name};
+        const char *names[] = {adj_comparison_config_at(c, 0)->name,
+                               adj_comparison_config_at(c, k)->name};
         char pair[160];
         adj_compare_opts two = *opts;
         two.n_config = 2;
         two.config = names;
         r[k].row = first_divergence(c, k);
         compare_pair(names[0], names[1], pair, sizeof pair);
-        if (r[k].row != NULL || adj_comparison_result(c, k).verdict != ADJ_VERDICT_PASS)
+        if (r[k].row != NULL || adj_comparison_result_at(c, k).verdict != ADJ_VERDICT_PASS)
             find(o, &two, pair, &r[k]);
     }
     return r;

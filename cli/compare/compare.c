@@ -47,7 +47,8 @@ static int write_all(const compare_opts *o, const adj_comparison *c, const write
         status = write_file("--junit", o->junit, JUNIT, c, w);
     if (status == EXIT_OK)
         status = write_file("--html", o->html, HTML, c, w);
-    if (status == EXIT_OK && adj_comparison_n_failed(c) + adj_comparison_n_whole_failed(c) > 0)
+    if (status == EXIT_OK &&
+        adj_comparison_failed_count(c) + adj_comparison_whole_failed_count(c) > 0)
         status = EXIT_FAILED;
     return status;
 }
@@ -71,9 +72,9 @@ static int backends_open(const compare_opts *o)
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {1}}));
     int open = 1;
     for (int i = 0; i < (o->n_config > 0 ? o->n_config : 1) && open; i++) {
-        adj_config config;
+        adj_compare_config config;
         adj_exec *e = NULL;
-        if (adj_config_parse(name[i], &config, NULL, 0) != ADJ_OK)
+        if (adj_compare_config_parse(name[i], &config, NULL, 0) != ADJ_OK)
             continue; /* adj_compare says so */
         const adj_exec_opts options = {.n_fetch = 1,
                                        .fetch = &y,

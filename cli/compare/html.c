@@ -69,9 +69,9 @@ static void write_row(FILE *f, const adj_compare_row *row)
 
 static void write_config(FILE *f, const adj_comparison *c, int k, const reproducer *again)
 {
-    adj_config_result r = adj_comparison_result(c, k);
+    adj_compare_config_result r = adj_comparison_result_at(c, k);
     fputs("<h2>", f);
-    write_escaped(f, adj_comparison_config(c, k)->name);
+    write_escaped(f, adj_comparison_config_at(c, k)->name);
     fprintf(f,
             "</h2>\n<p>%.3g ms a step; %d steps, %d of them on naive, %d reorders; arena %zu "
             "bytes; twice the same bits: %s. ",
@@ -90,9 +90,9 @@ static void write_config(FILE *f, const adj_comparison *c, int k, const reproduc
           "<th>GFLOP/s</th><th colspan=\"2\">speed-up</th><th>bytes</th><th>reorders</th>"
           "<th class=\"l\">implementation</th><th class=\"l\">bound, or what happened</th></tr>\n",
           f);
-    for (int i = 0; i < adj_comparison_n_rows(c); i++)
-        if (adj_comparison_row(c, i)->config == k)
-            write_row(f, adj_comparison_row(c, i));
+    for (int i = 0; i < adj_comparison_row_count(c); i++)
+        if (adj_comparison_row_at(c, i)->config == k)
+            write_row(f, adj_comparison_row_at(c, i));
     fputs("</table>\n", f);
 }
 
@@ -102,16 +102,16 @@ int write_html(FILE *f, const adj_comparison *c, const write_opts *o)
     write_escaped(f, o->what);
     fprintf(f, "</title>\n<style>%s</style></head>\n<body><h1>", style);
     write_escaped(f, o->what);
-    fprintf(f, "</h1>\n<p>%d comparisons with ", adj_comparison_n_rows(c));
-    write_escaped(f, adj_comparison_config(c, 0)->name);
+    fprintf(f, "</h1>\n<p>%d comparisons with ", adj_comparison_row_count(c));
+    write_escaped(f, adj_comparison_config_at(c, 0)->name);
     fprintf(f,
             ", <b>%d failed</b>; the whole graph fails under %d of %d configurations.</p>\n"
             "<p class=\"quiet\">",
-            adj_comparison_n_failed(c), adj_comparison_n_whole_failed(c),
-            adj_comparison_n_configs(c) - 1);
+            adj_comparison_failed_count(c), adj_comparison_whole_failed_count(c),
+            adj_comparison_config_count(c) - 1);
     write_escaped(f, o->repro);
     fputs("</p>\n", f);
-    for (int k = 1; k < adj_comparison_n_configs(c); k++)
+    for (int k = 1; k < adj_comparison_config_count(c); k++)
         write_config(f, c, k, &o->again[k]);
     fputs("</body></html>\n", f);
     return ferror(f);

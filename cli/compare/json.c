@@ -7,7 +7,7 @@
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
-static json_t *error_json(const adj_error *e)
+static json_t *error_json(const adj_compare_error *e)
 {
     return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, "
                      "s:I, s:I, s:I}",
@@ -26,7 +26,7 @@ static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
     json_t *j = json_pack(
         "{s:i, s:s, s:s, s:o, s:s, s:s, s:o, s:s, s:b, s:b, s:b, s:s, s:s, s:o}", "node",
         adj_node_id(row->node), "op", adj_compare_row_name(row), "name", adj_node_name(row->node),
-        "configuration", json_text(adj_comparison_config(c, row->config)->name), "result",
+        "configuration", json_text(adj_comparison_config_at(c, row->config)->name), "result",
         adj_verdict_name(row->verdict), "blame", adj_blame_name(row->blame), "reason",
         json_text(row->reason), "bound_origin", row->origin, "exact", row->exact, "repeats",
         row->repeats, "canary", row->canary, "backend", row->backend, "implementation",
@@ -50,9 +50,9 @@ static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
 
 static json_t *config_json(const adj_comparison *c, int k)
 {
-    adj_config_result r = adj_comparison_result(c, k);
+    adj_compare_config_result r = adj_comparison_result_at(c, k);
     return json_pack("{s:o, s:s, s:o, s:o, s:i, s:i, s:i, s:I, s:b, s:i, s:o, s:o}", "name",
-                     json_text(adj_comparison_config(c, k)->name), "result",
+                     json_text(adj_comparison_config_at(c, k)->name), "result",
                      adj_verdict_name(r.verdict), "reason", json_text(r.reason), "ms", number(r.ms),
                      "steps", r.steps, "reorders", r.reorders, "naive_steps", r.naive_steps,
                      "arena_bytes", (json_int_t)r.arena_bytes, "repeats", r.repeats, "differs",
@@ -63,7 +63,7 @@ static json_t *config_json(const adj_comparison *c, int k)
 static json_t *again_json(const adj_comparison *c, int k, const reproducer *r)
 {
     return json_pack("{s:o, s:i, s:i, s:o}", "configuration",
-                     json_text(adj_comparison_config(c, k)->name), "node",
+                     json_text(adj_comparison_config_at(c, k)->name), "node",
                      r->row != NULL ? adj_node_id(r->row->node) : -1, "trials", r->tried, "line",
                      json_text(r->line));
 }
@@ -72,16 +72,16 @@ int write_json(FILE *f, const adj_comparison *c, const write_opts *o)
 {
     json_t *configs = json_array(), *rows = json_array(), *again = json_array();
     int failed = 0;
-    for (int k = 0; k < adj_comparison_n_configs(c); k++)
+    for (int k = 0; k < adj_comparison_config_count(c); k++)
         failed |= json_array_append_new(configs, config_json(c, k)) != 0;
-    for (int i = 0; i < adj_comparison_n_rows(c); i++)
-        failed |= json_array_append_new(rows, row_json(c, adj_comparison_row(c, i))) != 0;
-    for (int k = 1; k < adj_comparison_n_configs(c); k++)
+    for (int i = 0; i < adj_comparison_row_count(c); i++)
+        failed |= json_array_append_new(rows, row_json(c, adj_comparison_row_at(c, i))) != 0;
+    for (int k = 1; k < adj_comparison_config_count(c); k++)
         if (o->again[k].line[0] != '\0')
             failed |= json_array_append_new(again, again_json(c, k, &o->again[k])) != 0;
     json_t *all = json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "what", json_text(o->what),
-                            "repro", json_text(o->repro), "failed", adj_comparison_n_failed(c),
-                            "whole_failed", adj_comparison_n_whole_failed(c), "configurations",
+                            "repro", json_text(o->repro), "failed", adj_comparison_failed_count(c),
+                            "whole_failed", adj_comparison_whole_failed_count(c), "configurations",
                             configs, "again", again, "rows", rows);
     failed |= all == NULL || json_dumpf(all, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
               fputc('\n', f) == EOF;

@@ -69,7 +69,7 @@ static int split(char *text, const char *list[MAX_LISTED])
 static int read_configs(compare_opts *o)
 {
     char message[512];
-    adj_config config;
+    adj_compare_config config;
     if (o->configs == NULL)
         return CONTINUE;
     o->config_text = strdup(o->configs);
@@ -80,9 +80,9 @@ static int read_configs(compare_opts *o)
         return complain("compare", EXIT_USAGE, "--configs: two are needed (got \"%s\")",
                         o->config[0]);
     for (int i = 0; i < o->n_config; i++)
-        if (adj_config_parse(o->config[i], &config, message, sizeof message) != ADJ_OK)
+        if (adj_compare_config_parse(o->config[i], &config, message, sizeof message) != ADJ_OK)
             return complain("compare", EXIT_USAGE, "--configs: %s", message);
-    if (adj_config_parse(o->config[0], &config, message, sizeof message) == ADJ_OK &&
+    if (adj_compare_config_parse(o->config[0], &config, message, sizeof message) == ADJ_OK &&
         config.isa[0] != '\0')
         return complain("compare", EXIT_USAGE,
                         "--configs: the first is the reference and runs in this process, where no "

@@ -13,8 +13,8 @@
 
 int fails_so(const adj_comparison *c, const char *op, adj_verdict verdict, adj_blame blame)
 {
-    for (int i = 0; i < adj_comparison_n_rows(c); i++) {
-        const adj_compare_row *row = adj_comparison_row(c, i);
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
         if ((op == NULL || strcmp(adj_compare_row_name(row), op) == 0) && row->verdict == verdict &&
             row->blame == blame)
             return 1;

@@ -7,9 +7,9 @@
 /* Is this the first row of its op under its configuration? */
 static int is_first(const adj_comparison *c, int i)
 {
-    const adj_compare_row *row = adj_comparison_row(c, i);
+    const adj_compare_row *row = adj_comparison_row_at(c, i);
     for (int k = 0; k < i; k++) {
-        const adj_compare_row *other = adj_comparison_row(c, k);
+        const adj_compare_row *other = adj_comparison_row_at(c, k);
         if (other->config == row->config &&
             strcmp(adj_compare_row_name(other), adj_compare_row_name(row)) == 0)
             return 0;
@@ -47,11 +47,11 @@ int sum_op(const adj_comparison *c, int k, int i, op_sum *s)
 {
     double slowest = 0;
     *s = (op_sum){.implementation = "", .worst = NAN, .sqnr = NAN, .sqnr_propagated = NAN};
-    for (int r = 0; r < adj_comparison_n_rows(c) && s->op == NULL; r++)
-        if (adj_comparison_row(c, r)->config == k && is_first(c, r) && i-- == 0)
-            s->op = adj_compare_row_name(adj_comparison_row(c, r));
-    for (int r = 0; r < adj_comparison_n_rows(c) && s->op != NULL; r++) {
-        const adj_compare_row *row = adj_comparison_row(c, r);
+    for (int r = 0; r < adj_comparison_row_count(c) && s->op == NULL; r++)
+        if (adj_comparison_row_at(c, r)->config == k && is_first(c, r) && i-- == 0)
+            s->op = adj_compare_row_name(adj_comparison_row_at(c, r));
+    for (int r = 0; r < adj_comparison_row_count(c) && s->op != NULL; r++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, r);
         if (row->config == k && strcmp(adj_compare_row_name(row), s->op) == 0)
             add(s, row, &slowest);
     }

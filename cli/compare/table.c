@@ -28,8 +28,9 @@ static void print_decibels(FILE *f, double v)
 
 static void print_head(FILE *f, const adj_comparison *c, int k)
 {
-    adj_config_result r = adj_comparison_result(c, k), ref = adj_comparison_result(c, 0);
-    put_text(f, "\n%s", adj_comparison_config(c, k)->name);
+    adj_compare_config_result r = adj_comparison_result_at(c, k),
+                              ref = adj_comparison_result_at(c, 0);
+    put_text(f, "\n%s", adj_comparison_config_at(c, k)->name);
     if (r.verdict != ADJ_VERDICT_PASS)
         put_text(f, ": the whole graph: %s: %s\n", adj_verdict_name(r.verdict), r.reason);
     else
@@ -83,8 +84,8 @@ static void print_ops(FILE *f, const adj_comparison *c, int k)
 
 static void print_rows(FILE *f, const adj_comparison *c, int k)
 {
-    for (int i = 0; i < adj_comparison_n_rows(c); i++) {
-        const adj_compare_row *row = adj_comparison_row(c, i);
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
         const int crashed = row->verdict == ADJ_VERDICT_CRASH;
         const op_sum s = {.implementation = row->implementation,
                           .crash = crashed ? row->reason : NULL,
@@ -117,7 +118,8 @@ static void print_index(FILE *f, adj_shape shape, int64_t i)
     fprintf(f, "]");
 }
 
-static void print_error(FILE *f, const adj_compare_row *row, const char *which, const adj_error *e)
+static void print_error(FILE *f, const adj_compare_row *row, const char *which,
+                        const adj_compare_error *e)
 {
     if (isnan(e->worst) && e->n == 0)
         return;
@@ -144,7 +146,7 @@ static void print_error(FILE *f, const adj_compare_row *row, const char *which, 
 static void print_failure(FILE *f, const adj_comparison *c, const adj_compare_row *row)
 {
     const adj_node *n = row->node;
-    put_text(f, "  %s: %s %%%d %s", adj_comparison_config(c, row->config)->name,
+    put_text(f, "  %s: %s %%%d %s", adj_comparison_config_at(c, row->config)->name,
              adj_verdict_name(row->verdict), adj_node_id(n), adj_compare_row_name(row));
     if (adj_node_name(n)[0] != '\0')
         put_text(f, " \"%s\"", adj_node_name(n));
@@ -161,8 +163,8 @@ static void print_failures(FILE *f, const adj_comparison *c)
 {
     enum { MAX = 20 };
     int n = 0;
-    for (int i = 0; i < adj_comparison_n_rows(c); i++) {
-        const adj_compare_row *row = adj_comparison_row(c, i);
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
         if (row->verdict == ADJ_VERDICT_PASS)
             continue;
         if (n++ == 0)
@@ -176,11 +178,11 @@ static void print_failures(FILE *f, const adj_comparison *c)
 
 static void print_again(FILE *f, const adj_comparison *c, const write_opts *o)
 {
-    for (int k = 1; k < adj_comparison_n_configs(c); k++) {
+    for (int k = 1; k < adj_comparison_config_count(c); k++) {
         const reproducer *r = &o->again[k];
         if (r->line[0] == '\0')
             continue;
-        put_text(f, "  %s", adj_comparison_config(c, k)->name);
+        put_text(f, "  %s", adj_comparison_config_at(c, k)->name);
         if (r->row != NULL)
             fprintf(f, ", %%%d %s", adj_node_id(r->row->node), adj_compare_row_name(r->row));
         if (r->tried > 0)
@@ -191,10 +193,10 @@ static void print_again(FILE *f, const adj_comparison *c, const write_opts *o)
 
 void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
 {
-    adj_config_result ref = adj_comparison_result(c, 0);
-    put_text(f, "%s\nreference %s: %.3g ms a step\n", o->what, adj_comparison_config(c, 0)->name,
+    adj_compare_config_result ref = adj_comparison_result_at(c, 0);
+    put_text(f, "%s\nreference %s: %.3g ms a step\n", o->what, adj_comparison_config_at(c, 0)->name,
              ref.ms);
-    for (int k = 1; k < adj_comparison_n_configs(c); k++) {
+    for (int k = 1; k < adj_comparison_config_count(c); k++) {
         print_head(f, c, k);
         print_columns(f, o->all);
         if (o->all)
@@ -204,9 +206,10 @@ void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
     }
     print_failures(f, c);
     print_again(f, c, o);
-    fprintf(f, "\n%d comparisons, %d failed", adj_comparison_n_rows(c), adj_comparison_n_failed(c));
-    if (adj_comparison_n_whole_failed(c) > 0)
+    fprintf(f, "\n%d comparisons, %d failed", adj_comparison_row_count(c),
+            adj_comparison_failed_count(c));
+    if (adj_comparison_whole_failed_count(c) > 0)
         fprintf(f, "; the whole graph fails under %d of %d configurations",
-                adj_comparison_n_whole_failed(c), adj_comparison_n_configs(c) - 1);
+                adj_comparison_whole_failed_count(c), adj_comparison_config_count(c) - 1);
     fprintf(f, "\n");
 }

@@ -28,7 +28,7 @@ static void csv_number(FILE *f, double v)
     fputc(',', f);
 }
 
-static void csv_error(FILE *f, const adj_error *e)
+static void csv_error(FILE *f, const adj_compare_error *e)
 {
     const double v[] = {(double)e->wrong, e->max_abs,       e->max_rel,
                         e->max_ulp,       e->nmse,          e->sqnr,
@@ -73,12 +73,12 @@ static void csv_head(FILE *f)
 int write_csv(FILE *f, const adj_comparison *c)
 {
     csv_head(f);
-    for (int i = 0; i < adj_comparison_n_rows(c); i++) {
-        const adj_compare_row *row = adj_comparison_row(c, i);
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
         fprintf(f, "%d,", adj_node_id(row->node));
         csv_text(f, adj_compare_row_name(row));
         csv_text(f, adj_node_name(row->node));
-        csv_text(f, adj_comparison_config(c, row->config)->name);
+        csv_text(f, adj_comparison_config_at(c, row->config)->name);
         csv_text(f, adj_verdict_name(row->verdict));
         csv_text(f, adj_blame_name(row->blame));
         csv_text(f, row->reason);
@@ -102,9 +102,9 @@ int write_csv(FILE *f, const adj_comparison *c)
 static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *row,
                        const reproducer *again)
 {
-    const adj_error *e = row->isolated.wrong > 0 ? &row->isolated : &row->in_plan;
+    const adj_compare_error *e = row->isolated.wrong > 0 ? &row->isolated : &row->in_plan;
     fputs("  <testcase classname=\"", f);
-    write_escaped(f, adj_comparison_config(c, row->config)->name);
+    write_escaped(f, adj_comparison_config_at(c, row->config)->name);
     fprintf(f, "\" name=\"%%%d %s\" time=\"%.9f\"", adj_node_id(row->node),
             adj_compare_row_name(row), 1e-6 * row->us);
     if (row->verdict == ADJ_VERDICT_PASS) {
@@ -128,9 +128,9 @@ static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *
 /* The run of the whole graph, as a test case too. */
 static void junit_whole(FILE *f, const adj_comparison *c, int k)
 {
-    adj_config_result r = adj_comparison_result(c, k);
+    adj_compare_config_result r = adj_comparison_result_at(c, k);
     fputs("  <testcase classname=\"", f);
-    write_escaped(f, adj_comparison_config(c, k)->name);
+    write_escaped(f, adj_comparison_config_at(c, k)->name);
     fprintf(f, "\" name=\"the whole graph\" time=\"%.9f\"", 1e-3 * r.ms);
     if (r.verdict != ADJ_VERDICT_PASS) {
         fprintf(f, "><failure type=\"%s\" message=\"", adj_verdict_name(r.verdict));
@@ -146,20 +146,20 @@ int write_junit(FILE *f, const adj_comparison *c, const write_opts *o)
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"", f);
     write_escaped(f, o->what);
     fputs("\">\n", f);
-    for (int k = 1; k < adj_comparison_n_configs(c); k++) {
-        int n = 1, failed = adj_comparison_result(c, k).verdict != ADJ_VERDICT_PASS;
-        for (int i = 0; i < adj_comparison_n_rows(c); i++) {
-            const adj_compare_row *row = adj_comparison_row(c, i);
+    for (int k = 1; k < adj_comparison_config_count(c); k++) {
+        int n = 1, failed = adj_comparison_result_at(c, k).verdict != ADJ_VERDICT_PASS;
+        for (int i = 0; i < adj_comparison_row_count(c); i++) {
+            const adj_compare_row *row = adj_comparison_row_at(c, i);
             n += row->config == k;
             failed += row->config == k && row->verdict != ADJ_VERDICT_PASS;
         }
         fputs(" <testsuite name=\"", f);
-        write_escaped(f, adj_comparison_config(c, k)->name);
+        write_escaped(f, adj_comparison_config_at(c, k)->name);
         fprintf(f, "\" tests=\"%d\" failures=\"%d\">\n", n, failed);
         junit_whole(f, c, k);
-        for (int i = 0; i < adj_comparison_n_rows(c); i++)
-            if (adj_comparison_row(c, i)->config == k)
-                junit_case(f, c, adj_comparison_row(c, i), &o->again[k]);
+        for (int i = 0; i < adj_comparison_row_count(c); i++)
+            if (adj_comparison_row_at(c, i)->config == k)
+                junit_case(f, c, adj_comparison_row_at(c, i), &o->again[k]);
         fputs(" </testsuite>\n", f);
     }
     fputs("</testsuites>\n", f);

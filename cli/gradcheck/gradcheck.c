@@ -89,9 +89,9 @@ static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y)
     *y = adj_loss_softmax(logits, labels);
     if (*y == NULL)
         return complain("gradcheck", EXIT_USAGE, "%s: %s", o->model, adj_graph_message(g));
-    if (o->node >= 0 && (*y = adj_graph_node(g, (int)o->node)) == NULL)
+    if (o->node >= 0 && (*y = adj_graph_node_at(g, (int)o->node)) == NULL)
         return complain("gradcheck", EXIT_USAGE, "--node: %s has nodes 0 to %d (got %d)", o->model,
-                        adj_graph_size(g) - 1, (int)o->node);
+                        adj_graph_node_count(g) - 1, (int)o->node);
     return CONTINUE;
 }
 

@@ -61,8 +61,8 @@ static json_t *row_json(const adj_gradcheck_row *w)
 int write_gradcheck_json(FILE *f, const adj_gradcheck_report *r, const gradcheck_title *title)
 {
     json_t *rows = json_array();
-    for (int i = 0; i < adj_gradcheck_n_rows(r); i++)
-        json_array_append_new(rows, row_json(adj_gradcheck_at(r, i)));
+    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
+        json_array_append_new(rows, row_json(adj_gradcheck_row_at(r, i)));
     adj_gradcheck_info about = adj_gradcheck_about(r);
     json_t *all =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:I, s:s, s:o}", "what", title->what,
@@ -112,12 +112,12 @@ int write_gradcheck_junit(FILE *f, const adj_gradcheck_report *r, const gradchec
 {
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoint gradcheck ", f);
     write_escaped(f, title->what);
-    fprintf(f, "\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n", adj_gradcheck_n_rows(r),
-            adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL),
-            adj_gradcheck_count(r, ADJ_GRADCHECK_SKIPPED) +
-                adj_gradcheck_count(r, ADJ_GRADCHECK_INCONCLUSIVE));
-    for (int i = 0; i < adj_gradcheck_n_rows(r); i++)
-        put_case(f, adj_gradcheck_at(r, i));
+    fprintf(f, "\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n", adj_gradcheck_row_count(r),
+            adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
+            adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED) +
+                adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE));
+    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
+        put_case(f, adj_gradcheck_row_at(r, i));
     return fputs("</testsuite>\n", f) != EOF;
 }
 

@@ -36,9 +36,9 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
     c->root[c->n_root++] = y;
     adj_node *x[MAX_ROOTS], *dx[MAX_ROOTS];
     int n = 0;
-    for (int k = 0; k < adj_node_n_in(y) && with_gradients && n < MAX_ROOTS - 1; k++)
-        if (adj_node_type(adj_node_in(y, k)).dtype != ADJ_I32)
-            x[n++] = adj_node_in(y, k);
+    for (int k = 0; k < adj_node_operand_count(y) && with_gradients && n < MAX_ROOTS - 1; k++)
+        if (adj_node_type(adj_node_operand_at(y, k)).dtype != ADJ_I32)
+            x[n++] = adj_node_operand_at(y, k);
     if (n == 0 || adj_node_type(y).dtype == ADJ_I32)
         return ADJ_OK;
     adj_type t = adj_node_type(y);
@@ -50,15 +50,15 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
 
 static adj_status only_node(compared *c, const compared_opts *o)
 {
-    adj_node *n = adj_graph_node(c->graph, (int)o->node);
+    adj_node *n = adj_graph_node_at(c->graph, (int)o->node);
     c->root[0] = n;
     c->updates = NULL;
-    if (n != NULL && adj_node_n_in(n) > 0)
+    if (n != NULL && adj_node_operand_count(n) > 0)
         return ADJ_OK;
     c->usage = 1;
     snprintf(c->message, sizeof c->message,
              "--node: %s has nodes 0 to %d, some are leaves (got %lld)", o->model,
-             adj_graph_size(c->graph) - 1, (long long)o->node);
+             adj_graph_node_count(c->graph) - 1, (long long)o->node);
     return ADJ_EARG;
 }
 

@@ -10,7 +10,7 @@ static int is(const op_line *l, const char *op) { return strcmp(l->text.args.op,
 int op_line_of(const adj_node *n, op_line *l)
 {
     *l = (op_line){.groups = 1};
-    if (adj_node_n_in(n) == 0 || !op_text_write(n, &l->text))
+    if (adj_node_operand_count(n) == 0 || !op_text_write(n, &l->text))
         return 0;
     l->in = l->text.in_shape;
     l->filter = l->text.filter_shape;

@@ -30,8 +30,8 @@ static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quara
     adj_exec *e = NULL;
     adj_status status = adj_exec_new(g, &o, &e);
     text[0] = '\0';
-    for (int i = 0; i < adj_exec_n_steps(e); i++) {
-        adj_step_info s = adj_exec_step(e, i);
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        adj_step_info s = adj_exec_step_at(e, i);
         if (s.n_node > 0 && s.node == y && s.dtype == adj_node_type(y).dtype &&
             strcmp(s.backend, "onednn") == 0)
             snprintf(text, 64, "%s", s.impl);
@@ -45,10 +45,10 @@ static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quara
 /* NULL: as it should be. */
 static const char *fault_of(const adj_comparison *c)
 {
-    const adj_compare_row *row = adj_comparison_row(c, 0);
+    const adj_compare_row *row = adj_comparison_row_at(c, 0);
     if (row == NULL)
         return "cannot be compared";
-    if (row->canary || adj_comparison_result(c, 1).canary)
+    if (row->canary || adj_comparison_result_at(c, 1).canary)
         return "writes outside its memory";
     if (row->verdict != ADJ_VERDICT_PASS && row->verdict != ADJ_VERDICT_FAIL)
         return "fails";
@@ -58,7 +58,7 @@ static const char *fault_of(const adj_comparison *c)
         return "gives other bits each time";
     if (row->verdict == ADJ_VERDICT_FAIL)
         return "wrong numbers";
-    return adj_comparison_n_whole_failed(c) > 0 ? "wrong numbers in a plain run" : NULL;
+    return adj_comparison_whole_failed_count(c) > 0 ? "wrong numbers in a plain run" : NULL;
 }
 
 /* 0: the next case may follow. */

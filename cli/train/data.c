@@ -4,7 +4,7 @@
 
 enum { DIGITS_SEED = 1 };
 
-int open_data(const char *command, const char *folder, adj_part part, adj_dataset **d)
+int open_data(const char *command, const char *folder, adj_dataset_part part, adj_dataset **d)
 {
     adj_status status = folder != NULL ? adj_dataset_mnist(folder, part, d)
                                        : adj_dataset_digits(part, 0, DIGITS_SEED, d);

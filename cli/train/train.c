@@ -59,7 +59,7 @@ static int unknown_optimizer(const char *name)
 {
     const char *names[16];
     int n = 0;
-    while (n < 16 && (names[n] = adj_optimiser_name(n)) != NULL)
+    while (n < 16 && (names[n] = adj_optimiser_name_at(n)) != NULL)
         n++;
     const char *nearest = nearest_name(name, names, n, sizeof names[0]);
     return complain("train", EXIT_USAGE, "unknown optimizer %s (did you mean %s?)", name,
@@ -78,8 +78,8 @@ static int check_files(const train_opts *o)
 
 static void print_note(const network *n)
 {
-    if (adj_exec_note(n->exec)[0] != '\0')
-        complain("train", EXIT_OK, "%s", adj_exec_note(n->exec));
+    if (adj_exec_warning(n->exec)[0] != '\0')
+        complain("train", EXIT_OK, "%s", adj_exec_warning(n->exec));
 }
 
 static int open_networks(training *t)

@@ -67,7 +67,8 @@ static adj_node *param(adj_node *x, const char *layer, const char *part, adj_sha
     return nn_cast(adj_param(g, name.s, nn_kept_dtype(dtype_of(x)), shape, init), dtype_of(x));
 }
 
-static adj_init weights_init(adj_weights weights, adj_init given, int64_t fan_in, int64_t fan_out)
+static adj_init weights_init(adj_weight_init weights, adj_init given, int64_t fan_in,
+                             int64_t fan_out)
 {
     switch (weights) {
     case ADJ_HE_UNIFORM: return adj_init_he_uniform(fan_in);

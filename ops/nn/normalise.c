@@ -1,6 +1,6 @@
 /* normalise.c - the layers that behave differently in training: batch norm and dropout. Both keep a
- * state whose next value they note (adj_note_update); an executor that is given
- * adj_noted_updates commits it. */
+ * state whose next value they note (adj_layer_update_add); an executor that is given
+ * adj_layer_updates commits it. */
 #include "nn.h"
 
 /* ---- batch norm ---- */
@@ -20,7 +20,7 @@ static void note_running(adj_node *running, adj_node *stats, int64_t m, double m
 
     adj_update_begin(g);
     adj_node *both = adj_const(g, t.dtype, (adj_shape){2, {2, 1}}, factor);
-    adj_note_update(running, adj_ema(running, adj_mul(stats, both), 1 - momentum));
+    adj_layer_update_add(running, adj_ema(running, adj_mul(stats, both), 1 - momentum));
     adj_update_end(g);
 }
 
@@ -82,7 +82,7 @@ adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int trai
     adj_node *step = nn_state(g, "dropout/step", ADJ_I32, (adj_shape){0}, 0);
     if (first && step != NULL) {
         adj_update_begin(g);
-        adj_note_update(step, adj_next_step(step));
+        adj_layer_update_add(step, adj_next_step(step));
         adj_update_end(g);
     }
     return adj_label(adj_dropout(x, step, rate, name_seed(name)), name);

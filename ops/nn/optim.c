@@ -11,8 +11,8 @@
 
 static void mark(const adj_node *n, char *reached)
 {
-    for (int i = 0; i < adj_node_n_in(n); i++)
-        reached[adj_node_id(adj_node_in(n, i))] = 1;
+    for (int i = 0; i < adj_node_operand_count(n); i++)
+        reached[adj_node_id(adj_node_operand_at(n, i))] = 1;
 }
 
 int adj_trainable(const adj_node *y, int max, adj_node *params[])
@@ -27,12 +27,12 @@ int adj_trainable(const adj_node *y, int max, adj_node *params[])
     reached[n - 1] = 1;
     for (int id = n - 1; id >= 0; id--) /* operands have smaller ids than their users */
         if (reached[id])
-            mark(adj_graph_node(g, id), reached);
+            mark(adj_graph_node_at(g, id), reached);
     for (int id = 0; id < n; id++) {
-        if (!reached[id] || !adj_node_is_param(adj_graph_node(g, id)))
+        if (!reached[id] || !adj_node_is_param(adj_graph_node_at(g, id)))
             continue;
         if (count < max)
-            params[count] = adj_graph_node(g, id);
+            params[count] = adj_graph_node_at(g, id);
         count++;
     }
     free(reached);
@@ -229,7 +229,7 @@ adj_updates *adj_training_updates(adj_node *loss, adj_node *lr, const adj_optimi
     if (trained == NULL)
         return NULL;
     adj_graph *g = adj_node_graph(loss);
-    return adj_updates_join(g, trained, adj_noted_updates(g));
+    return adj_updates_join(g, trained, adj_layer_updates(g));
 }
 
 /* ---- by name ---- */
@@ -248,7 +248,7 @@ static const named_optimiser named[] = {
 };
 enum { N_NAMED = sizeof named / sizeof *named };
 
-const char *adj_optimiser_name(int i) { return i >= 0 && i < N_NAMED ? named[i].name : NULL; }
+const char *adj_optimiser_name_at(int i) { return i >= 0 && i < N_NAMED ? named[i].name : NULL; }
 
 adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts *options)
 {

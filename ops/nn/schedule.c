@@ -40,7 +40,7 @@ double adj_schedule_at(const adj_schedule *schedule, int64_t step)
 static const char *const names[] = {"constant", "step", "exponential", "cosine"}; /* by kind */
 enum { N_NAME = sizeof names / sizeof *names };
 
-const char *adj_schedule_name(int i) { return i >= 0 && i < N_NAME ? names[i] : NULL; }
+const char *adj_schedule_name_at(int i) { return i >= 0 && i < N_NAME ? names[i] : NULL; }
 
 adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind)
 {

@@ -52,11 +52,11 @@ static void fetch(fixture *f, int threads, fetched *out)
         adj_convert(t.dtype, data, ADJ_F64, out->value[i], n);
         free(data);
     }
-    out->steps = adj_exec_n_steps(e);
+    out->steps = adj_exec_step_count(e);
     for (int i = 0; i < out->steps; i++) /* maximum is never part of a chain */
-        cr_assert(strcmp(adj_exec_step(e, i).backend, "direct") == 0 ||
-                      strcmp(adj_exec_step(e, i).op, "maximum") == 0,
-                  "%s", adj_exec_step(e, i).op);
+        cr_assert(strcmp(adj_exec_step_at(e, i).backend, "direct") == 0 ||
+                      strcmp(adj_exec_step_at(e, i).op, "maximum") == 0,
+                  "%s", adj_exec_step_at(e, i).op);
     adj_exec_free(e);
 }
 

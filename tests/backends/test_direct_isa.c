@@ -20,7 +20,7 @@ static adj_status plan_with(const char *word, char message[300], char impl[64])
         unsetenv("ADJOINT_MAX_ISA");
     adj_status status = adj_exec_new(g, &o, &e);
     snprintf(message, 300, "%s", adj_exec_message(e));
-    snprintf(impl, 64, "%s", status == ADJ_OK ? adj_exec_step(e, 0).impl : "");
+    snprintf(impl, 64, "%s", status == ADJ_OK ? adj_exec_step_at(e, 0).impl : "");
     adj_exec_free(e);
     adj_graph_free(g);
     return status;

@@ -384,9 +384,9 @@ Test(direct_max_pool, chosen, .init = plan_as_usual)
         adj_node *fetch[] = {y, adj_max_pool_grad(x, y, dy, &a)};
         adj_exec *e = NULL;
         cr_assert_eq(adj_exec_new(f.g, &(adj_exec_opts){.n_fetch = 2, .fetch = fetch}, &e), ADJ_OK);
-        cr_assert_eq(adj_exec_n_steps(e), 2);
+        cr_assert_eq(adj_exec_step_count(e), 2);
         for (int i = 0; i < 2; i++)
-            cr_assert_str_eq(adj_exec_step(e, i).backend, "direct");
+            cr_assert_str_eq(adj_exec_step_at(e, i).backend, "direct");
         adj_exec_free(e);
         fixture_free(&f);
     }

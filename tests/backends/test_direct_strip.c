@@ -189,11 +189,12 @@ static void expect_values_of(const strip *s, adj_dtype dtype, double *const got[
 
 static void expect_one_strip(const strip *s, const adj_exec *e)
 {
-    cr_assert_eq(adj_exec_n_steps(e), 1, "%x: %d steps", (unsigned)s->what, adj_exec_n_steps(e));
-    int is_strip = strstr(adj_exec_step(e, 0).impl, "strip:") != NULL;
+    cr_assert_eq(adj_exec_step_count(e), 1, "%x: %d steps", (unsigned)s->what,
+                 adj_exec_step_count(e));
+    int is_strip = strstr(adj_exec_step_at(e, 0).impl, "strip:") != NULL;
     int knows_channels = (s->what & (NORM | GRAD | SUM | SUMS | NORM_MASK)) != 0;
     cr_assert_eq(is_strip, s->c <= 1000 || !knows_channels, "%x is a %s", (unsigned)s->what,
-                 adj_exec_step(e, 0).impl);
+                 adj_exec_step_at(e, 0).impl);
 }
 
 /* Runs the graph; malloc'ed values of s->out. How many steps compute so many nodes? */
@@ -214,8 +215,8 @@ static int run_plan(strip *s, int threads, double *got[], int nodes)
     }
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     int steps = 0;
-    for (int i = 0; i < adj_exec_n_steps(e); i++)
-        steps += adj_exec_step(e, i).n_node == nodes;
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        steps += adj_exec_step_at(e, i).n_node == nodes;
     if (s->what != 0)
         expect_one_strip(s, e);
     for (int i = 0; i < s->n; i++) {

@@ -246,8 +246,8 @@ static int planned(fixture *f, adj_node *y, adj_math math)
     adj_exec *e = NULL;
     int found = 0;
     cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    for (int i = 0; i < adj_exec_n_steps(e); i++)
-        found += strncmp(adj_exec_step(e, i).impl, "winograd:", 9) == 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        found += strncmp(adj_exec_step_at(e, i).impl, "winograd:", 9) == 0;
     adj_exec_free(e);
     return found;
 }

@@ -36,8 +36,8 @@ static result evaluate_with(fixture *f, adj_node *y, const char *backend, adj_ma
     adj_get(e, y, data, (size_t)n * sizeof *data);
     for (int64_t i = 0; i < n; i++)
         r.value[i] = (double)data[i];
-    for (int i = 0; i < adj_exec_n_steps(e); i++)
-        r.winograd += strstr(adj_exec_step(e, i).impl, "jit_wino") != NULL;
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        r.winograd += strstr(adj_exec_step_at(e, i).impl, "jit_wino") != NULL;
     free(data);
     adj_exec_free(e);
     return r;

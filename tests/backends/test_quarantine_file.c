@@ -41,9 +41,9 @@ static void rig_free(rig *r)
 
 static adj_step_info conv_step(const rig *r)
 {
-    for (int i = 0; i < adj_exec_n_steps(r->e); i++)
-        if (strcmp(adj_exec_step(r->e, i).op, "conv2d") == 0)
-            return adj_exec_step(r->e, i);
+    for (int i = 0; i < adj_exec_step_count(r->e); i++)
+        if (strcmp(adj_exec_step_at(r->e, i).op, "conv2d") == 0)
+            return adj_exec_step_at(r->e, i);
     return (adj_step_info){.op = "", .backend = "", .why = ""};
 }
 
@@ -102,8 +102,8 @@ Test(quarantine_file, holds_for_pools)
             .n_fetch = 1, .fetch = &dx, .backend = "onednn", .quarantine = r.path, .no_fusion = 1};
         adj_exec_free(r.e);
         cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_OK, "%s", adj_exec_message(r.e));
-        for (int k = 0; k < adj_exec_n_steps(r.e); k++) {
-            adj_step_info s = adj_exec_step(r.e, k);
+        for (int k = 0; k < adj_exec_step_count(r.e); k++) {
+            adj_step_info s = adj_exec_step_at(r.e, k);
             int is_pool = strcmp(s.op, "avg_pool") == 0;
             if (!is_pool && strcmp(s.op, "avg_pool_grad") != 0)
                 continue;
@@ -158,7 +158,7 @@ Test(quarantine_file, hostile_files_are_refused)
 Test(quarantine_file, where_it_comes_from)
 {
     rig r = plan("* * forward f32 * * tested\n", 27);
-    adj_node *y = adj_graph_node(r.g, adj_graph_size(r.g) - 1);
+    adj_node *y = adj_graph_node_at(r.g, adj_graph_node_count(r.g) - 1);
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "onednn"};
     setenv("ADJOINT_QUARANTINE", r.path, 1);
     adj_exec_free(r.e);
@@ -184,7 +184,7 @@ Test(quarantine_file, only_regular_files, .timeout = 20)
     snprintf(pipe, sizeof pipe, "%s.pipe", r.path);
     cr_assert_eq(mkfifo(pipe, 0600), 0);
     const char *const paths[] = {pipe, "/", "/dev/zero", "/dev/tty0"};
-    adj_node *y = adj_graph_node(r.g, adj_graph_size(r.g) - 1);
+    adj_node *y = adj_graph_node_at(r.g, adj_graph_node_count(r.g) - 1);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "onednn", .quarantine = paths[i]};
         adj_exec_free(r.e);

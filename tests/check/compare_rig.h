@@ -184,22 +184,22 @@ static inline rig rig_with(fault f)
 
 static inline const adj_compare_row *row_of(const rig *r, const adj_node *n)
 {
-    for (int i = 0; i < adj_comparison_n_rows(r->c); i++)
-        if (adj_comparison_row(r->c, i)->node == n)
-            return adj_comparison_row(r->c, i);
+    for (int i = 0; i < adj_comparison_row_count(r->c); i++)
+        if (adj_comparison_row_at(r->c, i)->node == n)
+            return adj_comparison_row_at(r->c, i);
     return NULL;
 }
 
 /* No row but relu's fails; those that it feeds say so. */
 static inline void expect_only_relu(const rig *r, const char *what)
 {
-    cr_assert_eq(adj_comparison_n_failed(r->c), 1, "%s: %d failed", what,
-                 adj_comparison_n_failed(r->c));
-    for (int i = 0; i < adj_comparison_n_rows(r->c); i++) {
-        const adj_compare_row *row = adj_comparison_row(r->c, i);
+    cr_assert_eq(adj_comparison_failed_count(r->c), 1, "%s: %d failed", what,
+                 adj_comparison_failed_count(r->c));
+    for (int i = 0; i < adj_comparison_row_count(r->c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(r->c, i);
         cr_assert_eq(row->verdict != ADJ_VERDICT_PASS, row->node == r->relu, "%s: %s", what,
                      adj_node_op(row->node));
-        if (adj_node_n_in(row->node) > 0 && adj_node_in(row->node, 0) == r->relu)
+        if (adj_node_operand_count(row->node) > 0 && adj_node_operand_at(row->node, 0) == r->relu)
             cr_assert_eq(row->blame, ADJ_BLAME_UPSTREAM, "%s", what);
     }
 }

@@ -88,8 +88,8 @@ Test(checking, ones_own_backend_is_asked_first)
     cr_assert_eq(adj_run(r.e), ADJ_OK, "%s", adj_exec_message(r.e));
     cr_assert_eq(adj_get(r.e, r.y, y, sizeof y), ADJ_OK);
     cr_assert(y[0] == 0 && y[1] == 2 && y[2] == 4 && y[3] == 0 && y[4] == 8);
-    cr_assert_eq(adj_exec_n_steps(r.e), 3);
-    adj_step_info info = adj_exec_step(r.e, 1);
+    cr_assert_eq(adj_exec_step_count(r.e), 3);
+    adj_step_info info = adj_exec_step_at(r.e, 1);
     cr_assert_str_eq(info.op, "relu");
     cr_assert_str_eq(info.backend, "sloppy");
     cr_assert_str_eq(info.impl, "sloppy:first");
@@ -97,11 +97,11 @@ Test(checking, ones_own_backend_is_asked_first)
     cr_assert_eq(info.bytes, 40);
     cr_assert_eq(info.flop, 5);
     cr_assert(info.seconds > 0);
-    info = adj_exec_step(r.e, 2);
+    info = adj_exec_step_at(r.e, 2);
     cr_assert_str_eq(info.backend, "naive");
     cr_assert_str_eq(info.why, "sloppy has no kernel for scale");
     cr_assert_eq(info.node, r.y);
-    cr_assert_str_eq(adj_exec_step(r.e, 3).op, "");
+    cr_assert_str_eq(adj_exec_step_at(r.e, 3).op, "");
     rig_free(&r);
 }
 
@@ -125,10 +125,10 @@ Test(checking, a_wanted_implementation)
 {
     reach = 0;
     rig r = rig_new((adj_exec_opts){.impl = "second"});
-    cr_assert_str_eq(adj_exec_step(r.e, 1).impl, "sloppy:second");
+    cr_assert_str_eq(adj_exec_step_at(r.e, 1).impl, "sloppy:second");
     rig_free(&r);
     r = rig_new((adj_exec_opts){.impl = "third"});
-    cr_assert_str_eq(adj_exec_step(r.e, 1).impl, "sloppy:first");
+    cr_assert_str_eq(adj_exec_step_at(r.e, 1).impl, "sloppy:first");
     rig_free(&r);
 }
 
@@ -141,7 +141,7 @@ Test(checking, flop_of_a_convolution)
     adj_exec *e;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK);
-    cr_assert_eq(adj_exec_step(e, 0).flop, 2.0 * 2 * 6 * 6 * 6 * 3 * 3 * 2);
+    cr_assert_eq(adj_exec_step_at(e, 0).flop, 2.0 * 2 * 6 * 6 * 6 * 3 * 3 * 2);
     adj_exec_free(e);
     adj_graph_free(g);
 }

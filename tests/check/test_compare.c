@@ -11,15 +11,15 @@
 Test(compare, sound_kernels_pass)
 {
     rig r = rig_with(SOUND);
-    cr_assert_eq(adj_comparison_n_failed(r.c), 0);
-    cr_assert_eq(adj_comparison_n_whole_failed(r.c), 0);
-    cr_assert_gt(adj_comparison_n_rows(r.c), 20);
+    cr_assert_eq(adj_comparison_failed_count(r.c), 0);
+    cr_assert_eq(adj_comparison_whole_failed_count(r.c), 0);
+    cr_assert_gt(adj_comparison_row_count(r.c), 20);
     const adj_compare_row *row = row_of(&r, r.relu);
     cr_assert_str_eq(row->backend, "crooked");
     cr_assert_str_eq(row->implementation, "crooked:relu");
     cr_assert_eq(row->isolated.max_abs, 0);
     cr_assert(isinf(row->isolated.sqnr) && row->repeats && row->us > 0 && row->bytes > 0);
-    row = row_of(&r, adj_node_in(adj_node_in(r.relu, 0), 0));
+    row = row_of(&r, adj_node_operand_at(adj_node_operand_at(r.relu, 0), 0));
     cr_assert_str_eq(adj_node_op(row->node), "conv2d");
     cr_assert_not_null(strstr(row->origin, "18 u_f32"), "%s", row->origin); /* 3*3*2 terms */
     cr_assert(row->isolated.worst > 0 && row->isolated.worst <= 1);
@@ -56,15 +56,15 @@ Test(compare, what_cannot_run_is_a_row)
     expect_only_relu(&r, "outside");
     cr_assert(row->canary && row->verdict == ADJ_VERDICT_FAIL);
     cr_assert_not_null(strstr(row->reason, "wrote behind"), "%s", row->reason);
-    cr_assert_eq(adj_comparison_result(r.c, 1).verdict, ADJ_VERDICT_FAIL);
-    cr_assert(adj_comparison_result(r.c, 1).canary && !adj_comparison_result(r.c, 0).canary);
+    cr_assert_eq(adj_comparison_result_at(r.c, 1).verdict, ADJ_VERDICT_FAIL);
+    cr_assert(adj_comparison_result_at(r.c, 1).canary && !adj_comparison_result_at(r.c, 0).canary);
     rig_free(&r);
     r = rig_with(FAILING_WITH_A_WORD);
     row = row_of(&r, r.relu);
     cr_assert(!row->canary && row->verdict == ADJ_VERDICT_ERROR, "%s", row->reason);
     cr_assert_not_null(strstr(row->reason, "wrote no result"), "%s", row->reason);
-    cr_assert_eq(adj_comparison_result(r.c, 1).verdict, ADJ_VERDICT_ERROR);
-    cr_assert_eq(adj_comparison_result(r.c, 1).canary, 0);
+    cr_assert_eq(adj_comparison_result_at(r.c, 1).verdict, ADJ_VERDICT_ERROR);
+    cr_assert_eq(adj_comparison_result_at(r.c, 1).canary, 0);
     rig_free(&r);
     r = rig_with(FAILING);
     row = row_of(&r, r.relu);
@@ -85,8 +85,8 @@ Test(compare, types_layouts_threads)
             &r, (adj_compare_opts){
                     .n_config = 9, .config = configs, .runs = 1, .threads = 2, .exact = exact});
         cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
-        cr_assert_eq(adj_comparison_n_failed(r.c), 0);
-        cr_assert_eq(adj_comparison_n_whole_failed(r.c), 0);
+        cr_assert_eq(adj_comparison_failed_count(r.c), 0);
+        cr_assert_eq(adj_comparison_whole_failed_count(r.c), 0);
         rig_free(&r);
     }
 }
@@ -121,8 +121,8 @@ Test(compare, options_of_the_executor, .init = plan_as_usual)
                     .n_config = 7, .config = configs, .runs = 1, .threads = 1, .exact = exact});
         cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
         int grouped = 0, inexact = 0;
-        for (int i = 0; i < adj_comparison_n_rows(r.c); i++) {
-            const adj_compare_row *row = adj_comparison_row(r.c, i);
+        for (int i = 0; i < adj_comparison_row_count(r.c); i++) {
+            const adj_compare_row *row = adj_comparison_row_at(r.c, i);
             cr_assert_eq(row->verdict, ADJ_VERDICT_PASS, "%s: %s: %s", configs[row->config],
                          adj_compare_row_name(row), row->reason);
             cr_assert(row->group[0] == '\0' || (row->config != 1 && row->config != 6));
@@ -130,8 +130,8 @@ Test(compare, options_of_the_executor, .init = plan_as_usual)
             inexact += row->config == 5 && !row->exact;
         }
         cr_assert(grouped > 0 && inexact > 0);
-        cr_assert_eq(adj_comparison_n_whole_failed(r.c), 0);
-        cr_assert_eq(adj_comparison_result(r.c, 1).differs, 0); /* as when every node is kept */
+        cr_assert_eq(adj_comparison_whole_failed_count(r.c), 0);
+        cr_assert_eq(adj_comparison_result_at(r.c, 1).differs, 0); /* as when every node is kept */
         rig_free(&r);
     }
 }
@@ -149,10 +149,10 @@ Test(compare, lenet_on_integers_to_the_last_bit)
     adj_status status = rig_compare(
         &r, (adj_compare_opts){.n_config = 4, .config = configs, .runs = 1, .exact = 1});
     cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
-    cr_assert_eq(adj_comparison_n_failed(r.c), 0);
+    cr_assert_eq(adj_comparison_failed_count(r.c), 0);
     int convolutions = 0;
-    for (int i = 0; i < adj_comparison_n_rows(r.c); i++) {
-        const adj_compare_row *row = adj_comparison_row(r.c, i);
+    for (int i = 0; i < adj_comparison_row_count(r.c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(r.c, i);
         if (strncmp(adj_node_op(row->node), "conv2d", 6) != 0)
             continue;
         convolutions++;
@@ -165,18 +165,20 @@ Test(compare, lenet_on_integers_to_the_last_bit)
 
 Test(compare, configurations_are_read)
 {
-    adj_config c;
+    adj_compare_config c;
     char message[200];
-    cr_assert_eq(adj_config_parse("onednn:bf16:nchw:isa=avx2:impl=gemm:threads=3", &c, NULL, 0),
-                 ADJ_OK);
+    cr_assert_eq(
+        adj_compare_config_parse("onednn:bf16:nchw:isa=avx2:impl=gemm:threads=3", &c, NULL, 0),
+        ADJ_OK);
     cr_assert_str_eq(c.backend, "onednn");
     cr_assert(c.has_dtype && c.dtype == ADJ_BF16 && c.has_format && c.format == ADJ_NCHW);
     cr_assert(strcmp(c.isa, "avx2") == 0 && strcmp(c.impl, "gemm") == 0 && c.threads == 3);
-    cr_assert_eq(adj_config_parse("onednn,max_pool=naive,relu=naive:nchw", &c, NULL, 0), ADJ_OK);
+    cr_assert_eq(adj_compare_config_parse("onednn,max_pool=naive,relu=naive:nchw", &c, NULL, 0),
+                 ADJ_OK);
     cr_assert_str_eq(c.backend, "onednn,max_pool=naive,relu=naive");
     cr_assert(c.has_format && !c.has_dtype);
     cr_assert(!c.fast && !c.unfused && !c.mixed && !c.tune);
-    cr_assert_eq(adj_config_parse("onednn:fast:unfused:mixed:tune", &c, NULL, 0), ADJ_OK);
+    cr_assert_eq(adj_compare_config_parse("onednn:fast:unfused:mixed:tune", &c, NULL, 0), ADJ_OK);
     cr_assert(c.fast && c.unfused && c.mixed && c.tune);
     static const char *const wrong[][2] = {
         {"onednm", "did you mean onednn?"},
@@ -194,7 +196,7 @@ Test(compare, configurations_are_read)
         {"naive:", "unknown part"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        cr_assert_eq(adj_config_parse(wrong[i][0], &c, message, sizeof message), ADJ_EARG);
+        cr_assert_eq(adj_compare_config_parse(wrong[i][0], &c, message, sizeof message), ADJ_EARG);
         cr_assert_not_null(strstr(message, wrong[i][1]), "%s", message);
     }
 }
@@ -226,8 +228,8 @@ Test(compare, wrong_options)
     adj_comparison_free(r.c);
     cr_assert_eq(adj_compare(NULL, NULL, &r.c), ADJ_EARG);
     rig_free(&r);
-    cr_assert_eq(adj_comparison_n_rows(NULL), 0);
-    cr_assert_null(adj_comparison_row(NULL, 0));
+    cr_assert_eq(adj_comparison_row_count(NULL), 0);
+    cr_assert_null(adj_comparison_row_at(NULL, 0));
 }
 
 /* ---- elsewhere: the same process here, with accidents ---- */
@@ -264,13 +266,13 @@ Test(compare, elsewhere)
                                                                .elsewhere = elsewhere,
                                                                .user = &a});
         cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
-        adj_config_result whole = adj_comparison_result(r.c, 1);
+        adj_compare_config_result whole = adj_comparison_result_at(r.c, 1);
         cr_assert_eq(whole.verdict, at == 1 || at == 2 ? ADJ_VERDICT_CRASH : ADJ_VERDICT_PASS);
-        cr_assert_eq(adj_comparison_n_whole_failed(r.c), at == 1 || at == 2);
-        cr_assert_eq(adj_comparison_n_failed(r.c), at > 2, "%d: %d", at,
-                     adj_comparison_n_failed(r.c));
-        for (int i = 0; at > 2 && i < adj_comparison_n_rows(r.c); i++) {
-            const adj_compare_row *row = adj_comparison_row(r.c, i);
+        cr_assert_eq(adj_comparison_whole_failed_count(r.c), at == 1 || at == 2);
+        cr_assert_eq(adj_comparison_failed_count(r.c), at > 2, "%d: %d", at,
+                     adj_comparison_failed_count(r.c));
+        for (int i = 0; at > 2 && i < adj_comparison_row_count(r.c); i++) {
+            const adj_compare_row *row = adj_comparison_row_at(r.c, i);
             cr_assert_eq(row->verdict, i == at - 3 ? ADJ_VERDICT_CRASH : ADJ_VERDICT_PASS);
             if (i == at - 3)
                 cr_assert_str_eq(row->reason, at % 2 ? "SIGSEGV" : "the answer is cut off");
@@ -303,9 +305,9 @@ Test(compare, texts_from_elsewhere_end)
         &r, (adj_compare_opts){
                 .n_config = 2, .config = configs, .runs = 1, .guard = 1, .elsewhere = endless});
     cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
-    cr_assert_gt(adj_comparison_n_rows(r.c), 0);
-    for (int i = 0; i < adj_comparison_n_rows(r.c); i++) {
-        const adj_compare_row *row = adj_comparison_row(r.c, i);
+    cr_assert_gt(adj_comparison_row_count(r.c), 0);
+    for (int i = 0; i < adj_comparison_row_count(r.c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(r.c, i);
         cr_expect_eq(strnlen(row->backend, sizeof row->backend), sizeof row->backend - 1);
         cr_expect_eq(strnlen(row->implementation, sizeof row->implementation),
                      sizeof row->implementation - 1);
@@ -321,8 +323,8 @@ static adj_status endless_request(void *user, const char *isa, const void *reque
     (void)user, (void)isa, (void)message, (void)size;
     char *copy = malloc(bytes);
     memcpy(copy, request, bytes);
-    memset(copy + sizeof(uint64_t) + offsetof(adj_config, backend), 'b',
-           offsetof(adj_config, threads) - offsetof(adj_config, backend));
+    memset(copy + sizeof(uint64_t) + offsetof(adj_compare_config, backend), 'b',
+           offsetof(adj_compare_config, threads) - offsetof(adj_compare_config, backend));
     adj_status status = adj_trial_run(copy, bytes, answer, answer_bytes);
     free(copy);
     return status;
@@ -337,7 +339,7 @@ Test(compare, texts_of_a_request_end)
         (adj_compare_opts){
             .n_config = 2, .config = configs, .runs = 1, .guard = 1, .elsewhere = endless_request});
     cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
-    adj_config_result whole = adj_comparison_result(r.c, 1);
+    adj_compare_config_result whole = adj_comparison_result_at(r.c, 1);
     cr_expect_eq(whole.verdict, ADJ_VERDICT_ERROR);
     cr_expect_not_null(strstr(whole.reason, "unknown backend (got \"bbb"), "%s", whole.reason);
     rig_free(&r);

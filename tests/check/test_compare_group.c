@@ -131,9 +131,9 @@ static compared compare_with(fault f, adj_node *y, adj_compare_opts o)
         o.config = usual;
     }
     cr_assert_eq(adj_compare(r.g, &o, &r.c), ADJ_OK, "%s", adj_comparison_message(r.c));
-    for (int i = 0; i < adj_comparison_n_rows(r.c); i++)
-        if (adj_comparison_row(r.c, i)->group[0] != '\0')
-            r.row = adj_comparison_row(r.c, i);
+    for (int i = 0; i < adj_comparison_row_count(r.c); i++)
+        if (adj_comparison_row_at(r.c, i)->group[0] != '\0')
+            r.row = adj_comparison_row_at(r.c, i);
     return r;
 }
 
@@ -184,7 +184,7 @@ Test(compare_group, faults_of_the_fused_form)
             int fails = r.row->isolated.wrong > 0;
             cr_assert_eq(r.row->verdict, fails ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS);
             cr_assert_eq(r.row->blame, fails ? ADJ_BLAME_KERNEL : ADJ_BLAME_NONE);
-            cr_assert_eq(adj_comparison_n_failed(r.c), fails, "the nodes alone are right");
+            cr_assert_eq(adj_comparison_failed_count(r.c), fails, "the nodes alone are right");
             if (cases[i].planted == ONE_ELEMENT)
                 cr_assert_eq(r.row->isolated.at, ELEMS / 2);
             close_compared(&r);
@@ -195,7 +195,7 @@ Test(compare_group, what_cannot_run_or_changes)
 {
     compared r = compare_with(FAILING, biased_relu(), (adj_compare_opts){.seed = 1});
     cr_assert_null(r.row, "the whole run says so");
-    cr_assert_eq(adj_comparison_result(r.c, 1).verdict, ADJ_VERDICT_ERROR);
+    cr_assert_eq(adj_comparison_result_at(r.c, 1).verdict, ADJ_VERDICT_ERROR);
     close_compared(&r);
     r = compare_with(UNSTEADY, biased_relu(), (adj_compare_opts){.seed = 1});
     cr_assert(!r.row->repeats && r.row->verdict == ADJ_VERDICT_FAIL);
@@ -235,7 +235,7 @@ Test(compare_group, kinks_inside)
         cr_assert_eq(r.row->isolated.wrong, 0);
         cr_assert_gt(r.row->isolated.max_abs, 0.1, "masks did flip");
         cr_assert_not_null(strstr(r.row->origin, "1000 elements at kinks"), "%s", r.row->origin);
-        cr_assert_eq(adj_comparison_n_failed(r.c), 0);
+        cr_assert_eq(adj_comparison_failed_count(r.c), 0);
         close_compared(&r);
         r = compare_masked(DOUBLED, configs[i], 1);
         cr_assert_gt(r.row->isolated.wrong, ELEMS / 5, "the others are judged");
@@ -248,10 +248,10 @@ Test(compare_group, kinks_inside)
 
 static const adj_compare_row *row_named(const adj_comparison *c, int config, const char *name)
 {
-    for (int i = 0; i < adj_comparison_n_rows(c); i++)
-        if (adj_comparison_row(c, i)->config == config &&
-            strcmp(adj_compare_row_name(adj_comparison_row(c, i)), name) == 0)
-            return adj_comparison_row(c, i);
+    for (int i = 0; i < adj_comparison_row_count(c); i++)
+        if (adj_comparison_row_at(c, i)->config == config &&
+            strcmp(adj_compare_row_name(adj_comparison_row_at(c, i)), name) == 0)
+            return adj_comparison_row_at(c, i);
     return NULL;
 }
 
@@ -283,18 +283,19 @@ Test(compare_group, sound_groups_pass)
                                         .runs = 1,
                                         .threads = 1};
             cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
-            cr_assert_eq(adj_comparison_n_failed(c), 0);
-            for (int i = 0; i < adj_comparison_n_rows(c); i++)
-                cr_assert_str_eq(
-                    adj_comparison_row(c, i)->group[0] != '\0' ? adj_comparison_row(c, i)->why : "",
-                    "");
+            cr_assert_eq(adj_comparison_failed_count(c), 0);
+            for (int i = 0; i < adj_comparison_row_count(c); i++)
+                cr_assert_str_eq(adj_comparison_row_at(c, i)->group[0] != '\0'
+                                     ? adj_comparison_row_at(c, i)->why
+                                     : "",
+                                 "");
             const adj_compare_row *row = row_named(c, 1, "conv2d+bias_add");
             cr_assert(row != NULL && row->node == y && row->exact == exact);
             cr_assert_str_eq(row->backend, "onednn");
             int chains = 0;
-            for (int i = 0; i < adj_comparison_n_rows(c); i++)
-                chains += strchr(adj_comparison_row(c, i)->group, '+') != NULL &&
-                          adj_comparison_row(c, i)->config == 4;
+            for (int i = 0; i < adj_comparison_row_count(c); i++)
+                chains += strchr(adj_comparison_row_at(c, i)->group, '+') != NULL &&
+                          adj_comparison_row_at(c, i)->config == 4;
             cr_assert_gt(chains, 3, "%d results of chains", chains);
             adj_comparison_free(c);
             adj_graph_free(g);
@@ -329,8 +330,8 @@ Test(compare_group, bounds_of_what_cancels)
                                     .runs = 1,
                                     .threads = 1};
         cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
-        for (int i = 0; i < adj_comparison_n_rows(c); i++) {
-            const adj_compare_row *row = adj_comparison_row(c, i);
+        for (int i = 0; i < adj_comparison_row_count(c); i++) {
+            const adj_compare_row *row = adj_comparison_row_at(c, i);
             cr_assert_eq(row->verdict, ADJ_VERDICT_PASS, "seed %d: %s: %g of %s", (int)seed,
                          adj_compare_row_name(row), row->isolated.worst, row->origin);
         }

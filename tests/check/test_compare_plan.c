@@ -59,12 +59,12 @@ Test(compare_plan, comes_back)
         adj_graph *g = adj_graph_new(), *h = adj_graph_new();
         adj_comparison *here = compare_elsewhere(g, configs[i], NULL);
         adj_comparison *there = compare_elsewhere(h, configs[i], &w);
-        int n = adj_comparison_n_rows(here), n_group = 0;
-        cr_assert_eq(adj_comparison_n_rows(there), n, "%s", configs[i]);
-        cr_assert_eq(adj_comparison_n_failed(here) + adj_comparison_n_failed(there), 0);
+        int n = adj_comparison_row_count(here), n_group = 0;
+        cr_assert_eq(adj_comparison_row_count(there), n, "%s", configs[i]);
+        cr_assert_eq(adj_comparison_failed_count(here) + adj_comparison_failed_count(there), 0);
         for (int k = 0; k < n; k++) {
-            const adj_compare_row *a = adj_comparison_row(here, k);
-            const adj_compare_row *b = adj_comparison_row(there, k);
+            const adj_compare_row *a = adj_comparison_row_at(here, k);
+            const adj_compare_row *b = adj_comparison_row_at(there, k);
             n_group += a->group[0] != '\0';
             cr_assert_str_eq(a->group, b->group);
             cr_assert_str_eq(a->implementation, b->implementation);
@@ -85,10 +85,10 @@ Test(compare_plan, cut_off)
     for (wire w = {.is_cut = 1}; w.whole == 0 || w.left < w.whole; w.left += 13, w.calls = 0) {
         adj_graph *g = adj_graph_new();
         adj_comparison *c = compare_elsewhere(g, "direct", &w);
-        cr_assert_eq(adj_comparison_result(c, 1).verdict, ADJ_VERDICT_CRASH, "%zu", w.left);
-        cr_assert_str_eq(adj_comparison_result(c, 1).reason, "the answer is cut off");
-        for (int i = 0; i < adj_comparison_n_rows(c); i++)
-            cr_assert_str_empty(adj_comparison_row(c, i)->group);
+        cr_assert_eq(adj_comparison_result_at(c, 1).verdict, ADJ_VERDICT_CRASH, "%zu", w.left);
+        cr_assert_str_eq(adj_comparison_result_at(c, 1).reason, "the answer is cut off");
+        for (int i = 0; i < adj_comparison_row_count(c); i++)
+            cr_assert_str_empty(adj_comparison_row_at(c, i)->group);
         adj_comparison_free(c);
         adj_graph_free(g);
     }

@@ -24,7 +24,7 @@ Test(compare_trust, what_is_not_repeatable_fails)
         cr_assert_eq(row->blame, i == 0 ? ADJ_BLAME_KERNEL : ADJ_BLAME_PLAN);
         cr_assert_eq(row->isolated.wrong + row->in_plan.wrong + row->repeats, 0);
         cr_assert_not_null(strstr(row->reason, says[i]), "%s", row->reason);
-        adj_config_result whole = adj_comparison_result(r.c, 1);
+        adj_compare_config_result whole = adj_comparison_result_at(r.c, 1);
         cr_assert(whole.verdict == ADJ_VERDICT_FAIL && !whole.repeats);
         cr_assert_not_null(strstr(whole.reason, "not repeatable"), "%s", whole.reason);
         rig_free(&r);
@@ -45,9 +45,9 @@ Test(compare_trust, what_only_a_plain_run_shows)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig r = rig_with(cases[i].planted);
-        adj_config_result whole = adj_comparison_result(r.c, 1);
-        cr_assert_eq(adj_comparison_n_failed(r.c), cases[i].groups_failed, "%zu", i);
-        cr_assert_eq(adj_comparison_n_whole_failed(r.c), cases[i].failed, "%zu", i);
+        adj_compare_config_result whole = adj_comparison_result_at(r.c, 1);
+        cr_assert_eq(adj_comparison_failed_count(r.c), cases[i].groups_failed, "%zu", i);
+        cr_assert_eq(adj_comparison_whole_failed_count(r.c), cases[i].failed, "%zu", i);
         cr_assert_eq(whole.verdict != ADJ_VERDICT_PASS, cases[i].failed);
         cr_assert(whole.differs > 0 && whole.repeats && whole.apart > 0);
         cr_assert_not_null(strstr(whole.reason, cases[i].says), "%s", whole.reason);
@@ -78,7 +78,7 @@ Test(compare_trust, zeros_are_not_trusted)
                                                      .runs = 1},
                                  &r.c),
                      ADJ_OK, "%s", adj_comparison_message(r.c));
-        const adj_compare_row *row = adj_comparison_row(r.c, 0);
+        const adj_compare_row *row = adj_comparison_row_at(r.c, 0);
         cr_assert_str_eq(row->backend, "crooked");
         cr_assert_eq(row->isolated.wrong, 0, "within the bound: %g", row->isolated.worst);
         cr_assert_eq(row->isolated.zeros, 23);
@@ -125,9 +125,9 @@ Test(compare_trust, layouts)
     adj_status status =
         rig_compare(&r, (adj_compare_opts){.n_config = 4, .config = configs, .runs = 1});
     cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
-    cr_assert_gt(adj_comparison_result(r.c, 2).steps, adj_comparison_result(r.c, 1).steps);
-    cr_assert_eq(adj_comparison_result(r.c, 3).steps, adj_comparison_result(r.c, 1).steps);
-    cr_assert_eq(adj_comparison_n_failed(r.c) + adj_comparison_n_whole_failed(r.c), 0);
+    cr_assert_gt(adj_comparison_result_at(r.c, 2).steps, adj_comparison_result_at(r.c, 1).steps);
+    cr_assert_eq(adj_comparison_result_at(r.c, 3).steps, adj_comparison_result_at(r.c, 1).steps);
+    cr_assert_eq(adj_comparison_failed_count(r.c) + adj_comparison_whole_failed_count(r.c), 0);
     rig_free(&r);
 }
 
@@ -175,7 +175,7 @@ static adj_status small_compare(counter *c, const char *config, int guard)
         status = adj_compare(g, &o, &comparison);
         cr_assert(status == ADJ_OK || adj_comparison_message(comparison)[0] != '\0');
         if (status == ADJ_OK)
-            cr_assert_eq(adj_comparison_n_failed(comparison), 0);
+            cr_assert_eq(adj_comparison_failed_count(comparison), 0);
     }
     adj_comparison_free(comparison);
     adj_graph_free(g);

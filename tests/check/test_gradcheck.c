@@ -21,13 +21,13 @@ static void expect_sound(const char *op, const adj_gradcheck_opts *o, const char
     adj_node *n = op_args_build(&args, g, message, sizeof message);
     cr_assert_not_null(n, "%s: %s", op, message);
     cr_assert_eq(adj_gradcheck_node(n, o, &r), ADJ_OK, "%s: %s", op, adj_gradcheck_message(r));
-    int alarms = adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL) +
-                 adj_gradcheck_count(r, ADJ_GRADCHECK_INCONCLUSIVE);
+    int alarms = adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL) +
+                 adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE);
     if (alarms > 0)
         adj_gradcheck_print(stderr, r);
     cr_expect_eq(alarms, 0, "%s %s seed %d order %d on %s: a false alarm", op, dtype, (int)o->seed,
                  o->order, o->backend);
-    cr_expect_gt(adj_gradcheck_n_rows(r), 0, "%s has no row", op);
+    cr_expect_gt(adj_gradcheck_row_count(r), 0, "%s has no row", op);
     adj_gradcheck_free(r);
     adj_graph_free(g);
 }
@@ -73,7 +73,7 @@ Test(gradcheck, a_model_node_by_node)
     adj_gradcheck_report *r;
     cr_assert_eq(adj_gradcheck(loss, NULL, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
     cr_expect_eq(adj_gradcheck_verdict(r), ADJ_GRADCHECK_PASS);
-    cr_expect_gt(adj_gradcheck_count(r, ADJ_GRADCHECK_PASS), 20);
+    cr_expect_gt(adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS), 20);
     adj_gradcheck_free(r);
     adj_graph_free(g);
 }
@@ -96,7 +96,7 @@ Test(gradcheck, bad_arguments_are_refused)
         adj_gradcheck_free(r);
     }
     adj_gradcheck_free(NULL);
-    cr_expect_null(adj_gradcheck_at(NULL, 0));
+    cr_expect_null(adj_gradcheck_row_at(NULL, 0));
     adj_graph_free(g);
 }
 

@@ -254,8 +254,8 @@ static const char *judge(const plant *p, const adj_gradcheck_report *r)
 {
     if (adj_gradcheck_verdict(r) != ADJ_GRADCHECK_FAIL)
         return "missed";
-    for (int i = 0; i < adj_gradcheck_n_rows(r); i++) {
-        const adj_gradcheck_row *w = adj_gradcheck_at(r, i);
+    for (int i = 0; i < adj_gradcheck_row_count(r); i++) {
+        const adj_gradcheck_row *w = adj_gradcheck_row_at(r, i);
         if ((w->result == ADJ_GRADCHECK_FAIL) != (strcmp(w->wrt, p->wrt) == 0))
             return "the wrong operand";
         if (w->result != ADJ_GRADCHECK_FAIL)
@@ -335,9 +335,9 @@ Test(gradcheck_faults, every_direction)
     rule_fault = FACTOR;
     adj_node *n = with_rule(op_args_build(&conv, g, message, sizeof message));
     cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
-    cr_assert_eq(adj_gradcheck_n_rows(r), 2);
+    cr_assert_eq(adj_gradcheck_row_count(r), 2);
     for (int i = 0; i < 2; i++) {
-        const adj_gradcheck_row *w = adj_gradcheck_at(r, i);
+        const adj_gradcheck_row *w = adj_gradcheck_row_at(r, i);
         int differ = 0;
         cr_assert_eq(w->n_pair, 4);
         for (int k = 0; k < w->n_pair; k++) {
@@ -346,7 +346,7 @@ Test(gradcheck_faults, every_direction)
         }
         cr_expect_eq(differ, w->result == ADJ_GRADCHECK_FAIL ? 4 : 0);
     }
-    cr_expect_eq(adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL), 1);
+    cr_expect_eq(adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL), 1);
     adj_gradcheck_free(r);
     adj_graph_free(g);
 }

@@ -44,7 +44,7 @@ static void expect_kinks(const adj_node *n, const char *what, double where, int 
     kinked_operand = 0;
     adj_node *y = adj_node_new(n->graph, &op, n->n_in, n->in, n->attrs);
     cr_assert_eq(adj_gradcheck_node(y, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
-    const adj_gradcheck_row *w = adj_gradcheck_at(r, 0);
+    const adj_gradcheck_row *w = adj_gradcheck_row_at(r, 0);
     cr_expect_eq(w->result, result, "%s, %d at %g, method %d: %s", what, kinks, where, (int)method,
                  adj_gradcheck_result_name(w->result));
     cr_expect_eq(w->kinks, kinks, "%s, %d at %g, method %d: counted %d", what, kinks, where,
@@ -105,10 +105,10 @@ Test(gradcheck_kinks, maximum_and_minimum)
             adj_node *y = adj_node_new(g, &op, 2, ops[i]->in, NULL);
             cr_assert_eq(adj_gradcheck_node(y, &(adj_gradcheck_opts){.draws = 1}, &r), ADJ_OK);
             for (int w = 0; w < 2; w++) {
-                cr_expect_eq(adj_gradcheck_at(r, w)->result, shares[k].result, "%s %d of %d",
+                cr_expect_eq(adj_gradcheck_row_at(r, w)->result, shares[k].result, "%s %d of %d",
                              sound->name, w, shares[k].kinks);
-                cr_expect_eq(adj_gradcheck_at(r, w)->kinks, shares[k].kinks, "%s %d: %d",
-                             sound->name, w, (int)adj_gradcheck_at(r, w)->kinks);
+                cr_expect_eq(adj_gradcheck_row_at(r, w)->kinks, shares[k].kinks, "%s %d: %d",
+                             sound->name, w, (int)adj_gradcheck_row_at(r, w)->kinks);
             }
             adj_gradcheck_free(r);
         }
@@ -142,7 +142,7 @@ Test(gradcheck_kinks, ties_in_max_pool_and_reduce_max)
             at_kink = shares[k].kinks;
             adj_node *y = adj_node_new(g, &op, 1, ops[i]->in, ops[i]->attrs);
             cr_assert_eq(adj_gradcheck_node(y, &(adj_gradcheck_opts){.draws = 1}, &r), ADJ_OK);
-            const adj_gradcheck_row *w = adj_gradcheck_at(r, 0);
+            const adj_gradcheck_row *w = adj_gradcheck_row_at(r, 0);
             cr_expect_eq(w->result, shares[k].result, "%s: %d of %d, %s", sound->name,
                          shares[k].kinks, N, adj_gradcheck_result_name(w->result));
             cr_expect_eq(w->kinks, shares[k].kinks, "%s: %d", sound->name, (int)w->kinks);

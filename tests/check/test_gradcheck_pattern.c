@@ -266,8 +266,8 @@ static void expect_words(size_t i, const told *t)
     wrong.more = t->more;
     wrong.swap = t->swap;
     adj_gradcheck_report *r = check_spoiled(g, &t->args, &o);
-    for (int k = 0; k < adj_gradcheck_n_rows(r); k++) {
-        const adj_gradcheck_row *w = adj_gradcheck_at(r, k);
+    for (int k = 0; k < adj_gradcheck_row_count(r); k++) {
+        const adj_gradcheck_row *w = adj_gradcheck_row_at(r, k);
         if (w->result != ADJ_GRADCHECK_FAIL)
             continue;
         failed++;
@@ -316,7 +316,7 @@ Test(gradcheck_pattern, readme)
     f = open_memstream(&printed, &size);
     adj_gradcheck_print(f, r);
     fclose(f);
-    cr_expect_eq(adj_gradcheck_count(r, ADJ_GRADCHECK_FAIL), 1, "%s", printed);
+    cr_expect_eq(adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL), 1, "%s", printed);
     int details = 0;
     for (char *line = strtok(printed, "\n"); line != NULL; line = strtok(NULL, "\n"))
         if (strncmp(line, "   ", 3) == 0) {

@@ -51,7 +51,8 @@ Test(gradcheck_repeat, other_bits_the_second_time_fail)
             spoiled.op = "conv2d_backprop_filter";
             spoiled.spoil = change_every_second_time;
             adj_gradcheck_report *r = check_spoiled(g, &args, &o);
-            const adj_gradcheck_row *x = adj_gradcheck_at(r, 0), *w = adj_gradcheck_at(r, 1);
+            const adj_gradcheck_row *x = adj_gradcheck_row_at(r, 0),
+                                    *w = adj_gradcheck_row_at(r, 1);
             cr_expect_eq(x->result, ADJ_GRADCHECK_PASS);
             cr_expect_eq(w->result, ADJ_GRADCHECK_FAIL, "%s, seed %d: missed", dtypes[i], seed);
             cr_expect_not(w->repeatable);

@@ -126,9 +126,9 @@ static inline int64_t wrong_numbers(const layer *l, const adj_backend *const *ba
         memcpy(&is, l->dtype == ADJ_BF16 ? (void *)&bits : (void *)&((float *)got)[i], sizeof is);
         wrong += !(is == v);
     }
-    for (int i = 0; i < adj_exec_n_steps(e); i++)
-        if (adj_exec_step(e, i).node == dw && adj_exec_step(e, i).n_node > 0)
-            snprintf(impl, 64, "%s", adj_exec_step(e, i).impl);
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        if (adj_exec_step_at(e, i).node == dw && adj_exec_step_at(e, i).n_node > 0)
+            snprintf(impl, 64, "%s", adj_exec_step_at(e, i).impl);
     free(xv);
     free(dyv);
     free(got);

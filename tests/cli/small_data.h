@@ -9,7 +9,7 @@
 
 /* n of the drawn digits as a pair of IDX files. */
 static inline void put_images(const folder *f, const char *images, const char *labels,
-                              adj_part part, int64_t n)
+                              adj_dataset_part part, int64_t n)
 {
     adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_digits(part, n, 5, &d), ADJ_OK);

@@ -49,8 +49,8 @@ static void expect_same_weights(const char *left, const char *right)
     cr_assert_eq(adj_tensors_read(right, &b), ADJ_OK, "%s", adj_tensors_message(b));
     cr_assert_gt(adj_tensors_count(a), 5);
     for (int i = 0; i < adj_tensors_count(a); i++) {
-        adj_tensor x = adj_tensors_get(a, i);
-        adj_tensor y = adj_tensors_get(b, adj_tensors_find(b, x.name));
+        adj_tensor x = adj_tensors_at(a, i);
+        adj_tensor y = adj_tensors_at(b, adj_tensors_find(b, x.name));
         size_t bytes = (size_t)adj_shape_elems(x.type.shape) * adj_dtype_size(x.type.dtype);
         cr_expect(y.data != NULL && memcmp(x.data, y.data, bytes) == 0, "%s", x.name);
     }
@@ -226,7 +226,7 @@ static void put_changed(const adj_tensors *from, const char *path, const char *k
     int n = 0;
 
     for (int i = 0; i < adj_tensors_count(from); i++)
-        tensor[i] = adj_tensors_get(from, i);
+        tensor[i] = adj_tensors_at(from, i);
     for (int i = 0; i < KEYS; i++) {
         entry[n] = (adj_metadata){keys[i], adj_tensors_metadata(from, keys[i])};
         cr_assert_not_null(entry[n].value, "%s", keys[i]);

@@ -187,8 +187,8 @@ Test(op_text, models)
         adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
         cr_assert_not_null(adj_sgd(adj_loss_softmax(logits, labels), lr));
         int told = 0, all = 0;
-        for (int id = 0; id < adj_graph_size(g); id++) {
-            const adj_node *n = adj_graph_node(g, id);
+        for (int id = 0; id < adj_graph_node_count(g); id++) {
+            const adj_node *n = adj_graph_node_at(g, id);
             char line[OP_LINE];
             int can = round_trip(n, line);
             all += n->n_in > 0;

@@ -127,9 +127,9 @@ Test(exec, has_its_own_copy_and_moves_parameters_by_name)
     cr_assert_eq(adj_set(later, x, (float[]){1, 2, 3}, 12), ADJ_OK);
     cr_assert_eq(adj_run(later), ADJ_OK);
     expect(later, z, 2, 3, 20);
-    cr_assert_eq(adj_exec_n_params(later), 1);
-    cr_assert_eq(adj_exec_param(later, 0), p);
-    cr_assert_null(adj_exec_param(later, 1));
+    cr_assert_eq(adj_exec_param_count(later), 1);
+    cr_assert_eq(adj_exec_param_at(later, 0), p);
+    cr_assert_null(adj_exec_param_at(later, 1));
     adj_exec_free(e);
     adj_exec_free(later);
 

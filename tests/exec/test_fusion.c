@@ -155,8 +155,8 @@ static trained train(network build, adj_dtype dtype, const char *backend, int no
     append(&t, e, loss);
     for (int i = 0; i < r.n; i++)
         append(&t, e, r.param[i]);
-    for (int i = 0; i < adj_exec_n_steps(e); i++) {
-        int n = adj_exec_step(e, i).n_node;
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        int n = adj_exec_step_at(e, i).n_node;
         t.together = n > t.together ? n : t.together;
     }
     adj_exec_free(e);
@@ -229,16 +229,16 @@ Test(fusion, models_within_their_bounds)
         adj_comparison *c = NULL;
         cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
         int grouped = 0;
-        for (int k = 0; k < adj_comparison_n_rows(c); k++) {
-            const adj_compare_row *row = adj_comparison_row(c, k);
+        for (int k = 0; k < adj_comparison_row_count(c); k++) {
+            const adj_compare_row *row = adj_comparison_row_at(c, k);
             cr_assert_eq(row->verdict, ADJ_VERDICT_PASS, "%s, %s: %s: %s", models[i].name,
                          configs[row->config], adj_compare_row_name(row), row->reason);
             grouped += row->group[0] != '\0';
             cr_assert(row->group[0] == '\0' || row->config == 1);
         }
         cr_assert(grouped > 5, "%d groups", grouped);
-        cr_assert_eq(adj_comparison_n_whole_failed(c), 0);
-        cr_assert_eq(adj_comparison_result(c, 2).differs, 0); /* as when every node is kept */
+        cr_assert_eq(adj_comparison_whole_failed_count(c), 0);
+        cr_assert_eq(adj_comparison_result_at(c, 2).differs, 0); /* as when every node is kept */
         adj_comparison_free(c);
         adj_graph_free(g);
     }
@@ -257,13 +257,13 @@ static adj_status plan_with(const char *words, int *together, int *timed, char m
     *together = 0;
     setenv("ADJOINT_PLAN", words, 1);
     adj_status status = adj_exec_new(r.g, &o, &e);
-    for (int i = 0; i < adj_exec_n_steps(e); i++) {
-        int n = adj_exec_step(e, i).n_node;
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        int n = adj_exec_step_at(e, i).n_node;
         *together = n > *together ? n : *together;
     }
     *timed = adj_exec_stats(e).timed;
     snprintf(message, 256, "%s", adj_exec_message(e));
-    snprintf(note, 256, "%s", adj_exec_note(e));
+    snprintf(note, 256, "%s", adj_exec_warning(e));
     adj_exec_free(e);
     adj_graph_free(r.g);
     return status;

@@ -44,11 +44,11 @@ static int can_be_ordered(const adj_graph *g, int count, const adj_node *const s
     char done[4 * NODES] = {0};
     for (int changed = 1; changed;) {
         changed = 0;
-        for (int id = 0; id < adj_graph_size(g); id++) {
-            const adj_node *l = leader_of(adj_graph_node(g, id), count, set);
+        for (int id = 0; id < adj_graph_node_count(g); id++) {
+            const adj_node *l = leader_of(adj_graph_node_at(g, id), count, set);
             int waits = done[l->id] != 0;
-            for (int k = 0; k < adj_graph_size(g) && !waits; k++) {
-                const adj_node *m = adj_graph_node(g, k);
+            for (int k = 0; k < adj_graph_node_count(g) && !waits; k++) {
+                const adj_node *m = adj_graph_node_at(g, k);
                 for (int i = 0; leader_of(m, count, set) == l && i < m->n_in && !waits; i++) {
                     const adj_node *from = leader_of(m->in[i], count, set);
                     waits = from != l && !done[from->id];
@@ -58,8 +58,8 @@ static int can_be_ordered(const adj_graph *g, int count, const adj_node *const s
                 done[l->id] = (char)(changed = 1);
         }
     }
-    for (int id = 0; id < adj_graph_size(g); id++)
-        if (!done[leader_of(adj_graph_node(g, id), count, set)->id])
+    for (int id = 0; id < adj_graph_node_count(g); id++)
+        if (!done[leader_of(adj_graph_node_at(g, id), count, set)->id])
             return 0;
     return 1;
 }
@@ -70,11 +70,11 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     const adj_graph *g = root->graph;
     int n = 0, free = 1, wanted = 2 + draw(MAX - 1);
     (void)uses;
-    cr_assert(max >= MAX && adj_graph_size(g) <= 4 * NODES);
+    cr_assert(max >= MAX && adj_graph_node_count(g) <= 4 * NODES);
     group[n++] = root;
     for (int tries = 0; tries < 20 && n < wanted; tries++) {
         int id = (int)root->id - 3 + draw(12), known = 0;
-        const adj_node *m = adj_graph_node(g, id);
+        const adj_node *m = adj_graph_node_at(g, id);
         for (int i = 0; i < n && m != NULL; i++)
             known |= group[i] == m;
         if (m != NULL && !known && !(m->op->flags & ADJ_OP_LEAF))

@@ -92,8 +92,8 @@ static void expect(adj_exec *e, const adj_node *n, float want)
 static int steps_without_time(const adj_exec *e)
 {
     int n = 0;
-    for (int i = 0; i < adj_exec_n_steps(e); i++)
-        n += adj_exec_step(e, i).seconds == 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        n += adj_exec_step_at(e, i).seconds == 0;
     return n;
 }
 

@@ -129,7 +129,7 @@ static float *train(const char *backend, int threads, adj_precision precision, i
     adj_set(e, lr, &rate, sizeof rate);
     for (int i = 0; i < 2; i++)
         cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    adj_node *first = adj_exec_param(e, 0);
+    adj_node *first = adj_exec_param_at(e, 0);
     *n = adj_shape_elems(adj_node_type(first).shape);
     float *w = malloc((size_t)*n * sizeof *w);
     cr_assert_eq(adj_get(e, first, w, (size_t)*n * sizeof *w), ADJ_OK);

@@ -28,8 +28,8 @@ static int is_op(const adj_node *n, const char *op) { return strcmp(adj_node_op(
 
 static int is_assigned(const garden *t, const adj_node *leaf)
 {
-    for (int i = 0; i < adj_updates_size(t->updates); i++)
-        if (adj_updates_leaf(t->updates, i) == leaf)
+    for (int i = 0; i < adj_updates_count(t->updates); i++)
+        if (adj_updates_leaf_at(t->updates, i) == leaf)
             return 1;
     return 0;
 }
@@ -88,8 +88,8 @@ static void build(subject *s)
 static void set_leaves(const subject *s, adj_exec *e, int run)
 {
     static double data[MAX_ELEMS];
-    for (int id = 0; id < adj_graph_size(s->t.g); id++) {
-        adj_node *n = adj_graph_node(s->t.g, id);
+    for (int id = 0; id < adj_graph_node_count(s->t.g); id++) {
+        adj_node *n = adj_graph_node_at(s->t.g, id);
         adj_type type = adj_node_type(n);
         int64_t elems = adj_shape_elems(type.shape);
         int kept = adj_node_is_param(n) || adj_node_is_state(n);
@@ -141,9 +141,9 @@ static void check_leaves(const subject *s, const adj_exec *e, twin *t, adj_statu
         adj_node *want = t->node[i];
         if (!adj_node_is_param(want) && !adj_node_is_state(want))
             continue;
-        for (int k = 0; k < adj_updates_size(u) && status == ADJ_OK; k++)
-            if (adj_updates_leaf(u, k) == t->node[i])
-                want = adj_updates_next(u, k);
+        for (int k = 0; k < adj_updates_count(u) && status == ADJ_OK; k++)
+            if (adj_updates_leaf_at(u, k) == t->node[i])
+                want = adj_updates_next_at(u, k);
         must_have(e, t->exec, t->node[i], t, want, bits);
     }
 }
@@ -173,9 +173,9 @@ static void compare(const subject *s)
     int n = 0;
     for (int i = 0; i < s->n_fetch; i++)
         root[n++] = s->fetch[i];
-    for (int i = 0; i < adj_updates_size(s->t.updates) && n + 2 <= ROOTS; i++) {
-        root[n++] = adj_updates_leaf(s->t.updates, i);
-        root[n++] = adj_updates_next(s->t.updates, i);
+    for (int i = 0; i < adj_updates_count(s->t.updates) && n + 2 <= ROOTS; i++) {
+        root[n++] = adj_updates_leaf_at(s->t.updates, i);
+        root[n++] = adj_updates_next_at(s->t.updates, i);
     }
     int fits = twin_new(&t, s->t.g, n, root);
     for (int k = 0; k < 2 && backends[k] != NULL && fits; k++) {

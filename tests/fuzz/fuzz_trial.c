@@ -114,9 +114,9 @@ static void compare(wire *w, const char *config)
                                 .elsewhere = elsewhere,
                                 .user = w};
     must(adj_compare(g, &o, &c) == ADJ_OK);
-    read_text(adj_comparison_result(c, 1).reason);
-    for (int i = 0; i < adj_comparison_n_rows(c); i++) {
-        const adj_compare_row *row = adj_comparison_row(c, i);
+    read_text(adj_comparison_result_at(c, 1).reason);
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
         const char *const texts[] = {row->reason,
                                      row->origin,
                                      row->backend,
@@ -193,7 +193,7 @@ static adj_node *next_node(reader *r, adj_graph *g)
     uint64_t n_in = number(r);
     for (uint64_t k = 0; k < n_in && k < 64; k++) {
         uint64_t id = number(r);
-        in[k] = id < INT32_MAX ? adj_graph_node(g, (int)id) : NULL;
+        in[k] = id < INT32_MAX ? adj_graph_node_at(g, (int)id) : NULL;
     }
     uint64_t size = number(r);
     const void *p = skip(r, size);
@@ -214,7 +214,7 @@ static adj_node *next_node(reader *r, adj_graph *g)
 static int is_short(const uint8_t *request, size_t n)
 {
     reader r = {request, n};
-    adj_config config;
+    adj_compare_config config;
     number(&r);
     const void *p = skip(&r, sizeof config);
     if (p == NULL)

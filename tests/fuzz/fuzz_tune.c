@@ -227,14 +227,17 @@ static void must_be_one_line(const char *note)
         must((unsigned char)*note >= ' ' && *note != 0x7f);
 }
 
-static int is_ignored(const adj_exec *e) { return strstr(adj_exec_note(e), "is ignored") != NULL; }
+static int is_ignored(const adj_exec *e)
+{
+    return strstr(adj_exec_warning(e), "is ignored") != NULL;
+}
 
 static void must_be_sound(const adj_exec *e)
 {
-    must_be_one_line(adj_exec_note(e));
+    must_be_one_line(adj_exec_warning(e));
     must(!is_ignored(e) || adj_exec_stats(e).remembered == 0);
-    for (int i = 0; i < adj_exec_n_steps(e); i++) {
-        adj_step_info step = adj_exec_step(e, i);
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        adj_step_info step = adj_exec_step_at(e, i);
         must(isfinite(step.tuned_seconds) && step.tuned_seconds >= 0);
         must_be_one_line(step.impl);
     }
@@ -260,7 +263,7 @@ static void read_and_write(const text *t)
 {
     write_file(s.path, t->text, t->n);
     adj_exec *e = plan((adj_exec_opts){.tune = 1, .tune_file = s.path, .tune_seconds = 0.003});
-    int found = adj_exec_stats(e).timed > 0 && adj_exec_note(e)[0] == '\0';
+    int found = adj_exec_stats(e).timed > 0 && adj_exec_warning(e)[0] == '\0';
     must_be_exact(e);
     must_be_sound(e);
     must(access(s.partial, F_OK) != 0);

@@ -251,8 +251,8 @@ static void grow_update(garden *t)
         if (adj_node_is_param(n) || adj_node_is_state(n))
             leaf = n;
     }
-    for (int i = 0; i < adj_updates_size(t->updates) && leaf != NULL; i++)
-        if (adj_updates_leaf(t->updates, i) == leaf)
+    for (int i = 0; i < adj_updates_count(t->updates) && leaf != NULL; i++)
+        if (adj_updates_leaf_at(t->updates, i) == leaf)
             return;
     if (leaf == NULL)
         return;

@@ -129,10 +129,10 @@ static int sums_exactly(const twin *t, const adj_node *n)
 {
     int64_t length = 1;
     double product = 1;
-    for (int i = 0; i < adj_node_n_in(n); i++) {
-        int64_t elems = adj_shape_elems(adj_node_type(adj_node_in(n, i)).shape);
+    for (int i = 0; i < adj_node_operand_count(n); i++) {
+        int64_t elems = adj_shape_elems(adj_node_type(adj_node_operand_at(n, i)).shape);
         length = elems > length ? elems : length;
-        product *= largest(t, adj_node_in(n, i));
+        product *= largest(t, adj_node_operand_at(n, i));
     }
     return product * (double)length < 1 << 24 && largest(t, n) < max_exact(n);
 }
@@ -140,8 +140,8 @@ static int sums_exactly(const twin *t, const adj_node *n)
 static int are_integers(const twin *t, const adj_node *n)
 {
     double max = largest(t, n);
-    for (int i = 0; i < adj_node_n_in(n); i++)
-        max = fmax(max, largest(t, adj_node_in(n, i)));
+    for (int i = 0; i < adj_node_operand_count(n); i++)
+        max = fmax(max, largest(t, adj_node_operand_at(n, i)));
     return max < max_exact(n);
 }
 
@@ -182,8 +182,8 @@ static int is_sure(const twin *t, const adj_node *n)
     static const char *const exact_on_integers[] = {"add",  "sub",  "mul", "square", "bias_add",
                                                     "cast", "relu", "neg", NULL};
     static const char *const divides[] = {"div", NULL};
-    for (int i = 0; i < adj_node_n_in(n); i++)
-        if (!twin_is_sure(t, adj_node_in(n, i)))
+    for (int i = 0; i < adj_node_operand_count(n); i++)
+        if (!twin_is_sure(t, adj_node_operand_at(n, i)))
             return 0;
     if (is_one_of(n, unsure) || (is_half(n) && is_one_of(n, rounds_halves)))
         return 0;
@@ -192,7 +192,7 @@ static int is_sure(const twin *t, const adj_node *n)
     if (is_half(n) && is_one_of(n, exact_on_integers))
         return are_integers(t, n);
     if (is_one_of(n, divides))
-        return !has_zero(t, adj_node_in(n, 1));
+        return !has_zero(t, adj_node_operand_at(n, 1));
     return !is_one_of(n, sums) || sums_exactly(t, n);
 }
 
@@ -203,13 +203,13 @@ static void reach(char *needed, const adj_node *n)
     if (needed[adj_node_id(n)])
         return;
     needed[adj_node_id(n)] = 1;
-    for (int i = 0; i < adj_node_n_in(n); i++)
-        reach(needed, adj_node_in(n, i));
+    for (int i = 0; i < adj_node_operand_count(n); i++)
+        reach(needed, adj_node_operand_at(n, i));
 }
 
 int twin_new(twin *t, adj_graph *g, int n_root, adj_node *const root[])
 {
-    int size = adj_graph_size(g);
+    int size = adj_graph_node_count(g);
     size_t bytes = 0;
     char *needed = calloc((size_t)size, 1);
     *t = (twin){.node = calloc((size_t)size, sizeof *t->node),
@@ -222,8 +222,8 @@ int twin_new(twin *t, adj_graph *g, int n_root, adj_node *const root[])
     for (int id = 0; id < size; id++) {
         t->at[id] = needed[id] ? t->n : -1;
         if (needed[id]) {
-            t->node[t->n++] = adj_graph_node(g, id);
-            bytes += bytes_of(adj_graph_node(g, id));
+            t->node[t->n++] = adj_graph_node_at(g, id);
+            bytes += bytes_of(adj_graph_node_at(g, id));
         }
     }
     free(needed);

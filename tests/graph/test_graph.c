@@ -21,10 +21,10 @@ Test(graph, equal_nodes_are_one)
     cr_assert_eq(adj_fill(g, ADJ_F32, vec3, 1), adj_fill(g, ADJ_F32, (adj_shape){1, {3, 99}}, 1));
     for (int i = 0; i < 1000; i++) /* across growth */
         cr_assert_not_null(adj_scale(x, i));
-    int n = adj_graph_size(g);
+    int n = adj_graph_node_count(g);
     for (int i = 0; i < 1000; i++)
         cr_assert_not_null(adj_scale(x, i));
-    cr_assert_eq(adj_graph_size(g), n);
+    cr_assert_eq(adj_graph_node_count(g), n);
     adj_graph_free(g);
 }
 

@@ -13,7 +13,7 @@ static uint32_t checksum(const adj_dataset *d)
     return (uint32_t)crc32(0, d->images, (uInt)(d->n * d->h * d->w));
 }
 
-static adj_dataset *digits(adj_part part, int64_t n, uint64_t seed)
+static adj_dataset *digits(adj_dataset_part part, int64_t n, uint64_t seed)
 {
     adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_digits(part, n, seed, &d), ADJ_OK, "%s", d->message);
@@ -32,7 +32,7 @@ static double seconds(void)
 Test(digits, the_same_everywhere)
 {
     static const struct {
-        adj_part part;
+        adj_dataset_part part;
         uint64_t seed;
         uint32_t sum;
     } cases[] = {{ADJ_TRAIN, 1, 0x2503e1ad}, {ADJ_TEST, 1, 0xb6597314}, {ADJ_TRAIN, 2, 0x2c3db60e}};
@@ -84,7 +84,7 @@ Test(digits, refused)
     cr_expect_not_null(strstr(d->message, "-1"));
     adj_dataset_free(d);
     cr_expect_eq(adj_dataset_digits(ADJ_TRAIN, 1, 1, NULL), ADJ_EARG);
-    cr_expect_eq(adj_dataset_digits((adj_part)2, 5, 1, &d), ADJ_EARG);
+    cr_expect_eq(adj_dataset_digits((adj_dataset_part)2, 5, 1, &d), ADJ_EARG);
     adj_dataset_free(d);
 }
 

@@ -230,7 +230,7 @@ Test(idx, not_files, .timeout = 60)
     adj_dataset_free(NULL);
 }
 
-static void expect_mnist(adj_part part, int64_t n, int64_t pixels, const int32_t first[5])
+static void expect_mnist(adj_dataset_part part, int64_t n, int64_t pixels, const int32_t first[5])
 {
     adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_mnist("../shared/data/mnist", part, &d), ADJ_OK, "%s", d->message);

@@ -69,7 +69,7 @@ Test(safetensors, reads_literal_bytes)
 
     cr_assert_eq(adj_tensors_count(t), 5);
     for (int i = 0; i < 5; i++) {
-        adj_tensor x = adj_tensors_get(t, i);
+        adj_tensor x = adj_tensors_at(t, i);
         cr_expect_str_eq(x.name, want[i].name);
         cr_expect_eq(adj_tensors_find(t, want[i].name), i);
         cr_expect(x.type.dtype == want[i].dtype && x.type.shape.rank == want[i].rank &&
@@ -79,8 +79,8 @@ Test(safetensors, reads_literal_bytes)
     }
     cr_expect_str_eq(adj_tensors_metadata(t, "k"), "v");
     cr_expect_null(adj_tensors_metadata(t, "l"));
-    cr_expect_null(adj_tensors_get(t, 5).name);
-    cr_expect_null(adj_tensors_get(t, -1).name);
+    cr_expect_null(adj_tensors_at(t, 5).name);
+    cr_expect_null(adj_tensors_at(t, -1).name);
     adj_tensors_free(t);
 
     file = make("{}", 0); /* no tensors: an empty file of its kind */
@@ -115,7 +115,7 @@ Test(safetensors, damaged_at_every_byte)
             adj_status status = adj_tensors_read(path.s, &t);
             cr_expect(status == ADJ_OK || adj_tensors_message(t)[0] != '\0');
             for (int j = 0; j < adj_tensors_count(t); j++) {
-                adj_tensor x = adj_tensors_get(t, j);
+                adj_tensor x = adj_tensors_at(t, j);
                 size_t bytes = (size_t)adj_shape_elems(x.type.shape) * adj_dtype_size(x.type.dtype);
                 uint8_t copy[24];
                 cr_assert_leq(bytes, sizeof copy);
@@ -294,7 +294,7 @@ Test(safetensors, many_writers)
                 adj_tensors *t = NULL;
                 bad += adj_tensors_write(path.s, 1, &tensor, 0, NULL, NULL, 0) != ADJ_OK;
                 bad += adj_tensors_read(path.s, &t) != ADJ_OK;
-                adj_tensor y = adj_tensors_get(t, 0);
+                adj_tensor y = adj_tensors_at(t, 0);
                 const float *v = y.data;
                 for (int64_t j = 0; v != NULL && j < y.type.shape.dim[0]; j++)
                     bad += v[j] != (float)(N - y.type.shape.dim[0]) / 50;
@@ -365,7 +365,7 @@ Test(safetensors, round_trip_and_refusals)
     cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK);
     cr_assert_eq(adj_tensors_count(t), 5);
     for (int i = 0; i < 5; i++) {
-        adj_tensor y = adj_tensors_get(t, adj_tensors_find(t, names[i]));
+        adj_tensor y = adj_tensors_at(t, adj_tensors_find(t, names[i]));
         cr_expect_eq(memcmp(&y.type, &x[i].type, sizeof y.type), 0);
         cr_expect_eq(memcmp(y.data, data[i], 6 * adj_dtype_size(x[i].type.dtype)), 0);
         cr_expect_eq((uintptr_t)y.data % adj_dtype_size(x[i].type.dtype), 0, "not aligned");

@@ -40,8 +40,8 @@ static int same(const adj_tensors *a, const adj_tensors *b)
 {
     int equal = adj_tensors_count(a) == TENSORS && adj_tensors_count(b) == TENSORS;
     for (int i = 0; i < TENSORS && equal; i++) {
-        adj_tensor x = adj_tensors_get(a, i);
-        adj_tensor y = adj_tensors_get(b, adj_tensors_find(b, x.name));
+        adj_tensor x = adj_tensors_at(a, i);
+        adj_tensor y = adj_tensors_at(b, adj_tensors_find(b, x.name));
         size_t bytes = (size_t)adj_shape_elems(x.type.shape) * adj_dtype_size(x.type.dtype);
         equal = y.name != NULL && memcmp(&x.type, &y.type, sizeof x.type) == 0 &&
                 memcmp(x.data, y.data, bytes) == 0;

@@ -165,7 +165,7 @@ static double drawn_deviation(adj_graph *g, adj_node *y, const char *weights)
 
 /* x has 16 channels: fan_in is 9 * 16 (8 with two groups), fan_out 9 * 64 (32). */
 static const struct {
-    adj_weights init;
+    adj_weight_init init;
     int64_t groups;
     double variance;
 } fans[] = {
@@ -253,8 +253,8 @@ Test(layers, half_types_keep_f32_parameters)
         adj_node *loss = adj_loss_softmax(y, labels);
         adj_updates *u = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
         cr_assert_not_null(u, "%s", adj_graph_message(g));
-        for (int k = 0; k < adj_updates_size(u); k++) {
-            adj_node *leaf = adj_updates_leaf(u, k);
+        for (int k = 0; k < adj_updates_count(u); k++) {
+            adj_node *leaf = adj_updates_leaf_at(u, k);
             int step = strcmp(adj_node_name(leaf), "dropout/step") == 0;
             cr_assert_eq(adj_node_type(leaf).dtype, step ? ADJ_I32 : ADJ_F32, "%s",
                          adj_node_name(leaf));

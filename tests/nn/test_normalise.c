@@ -45,7 +45,7 @@ static bn_net bn_new(int training, adj_format format)
     adj_node *h = format == ADJ_NCHW ? adj_transpose(b.x, to_nchw) : b.x;
     h = adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){training, .format = format});
     b.y = format == ADJ_NCHW ? adj_transpose(h, to_nhwc) : h;
-    b.e = exec_new(b.g, 1, &b.y, adj_noted_updates(b.g));
+    b.e = exec_new(b.g, 1, &b.y, adj_layer_updates(b.g));
     return b;
 }
 
@@ -71,8 +71,8 @@ Test(layers, batch_norm_like_torch)
         adj_node *running = adj_find(training.g, "bn/running");
         const double initial[] = {0, 0, 1, 1};
 
-        cr_assert_eq(adj_updates_size(adj_noted_updates(training.g)), 1);
-        cr_assert_eq(adj_updates_size(adj_noted_updates(evaluation.g)), 0);
+        cr_assert_eq(adj_updates_count(adj_layer_updates(training.g)), 1);
+        cr_assert_eq(adj_updates_count(adj_layer_updates(evaluation.g)), 0);
         cr_assert_eq(adj_trainable_elems(training.y), 4);
         double *at_first = get_values(training.e, running);
         expect_close(at_first, initial, 4, 0, 0, "initial running statistics");
@@ -99,11 +99,11 @@ Test(layers, dropout_steps)
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_fill(g, ADJ_F32, (adj_shape){1, {1000}}, 1);
     adj_node *y[2] = {adj_layer_dropout(x, "d1", 0.25, 1), adj_layer_dropout(x, "d2", 0.25, 1)};
-    adj_updates *noted = adj_noted_updates(g);
+    adj_updates *noted = adj_layer_updates(g);
     double *seen[2][2], same[4] = {0}, kept = 0;
 
     cr_assert_eq(adj_layer_dropout(x, "d3", 0.25, 0), x);
-    cr_assert_eq(adj_updates_size(noted), 1); /* one step for both */
+    cr_assert_eq(adj_updates_count(noted), 1); /* one step for both */
     adj_exec *e = exec_new(g, 2, y, noted);
     for (int step = 0; step < 2; step++) {
         run(e);

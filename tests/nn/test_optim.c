@@ -171,9 +171,9 @@ Test(optim, what_is_assigned)
                                         "q/adam_m",  "q/adam_v", "q"};
 
     cr_assert_eq(adj_graph_status(g), ADJ_OK, "%s", adj_graph_message(g));
-    cr_assert_eq(adj_updates_size(u), 7);
+    cr_assert_eq(adj_updates_count(u), 7);
     for (int i = 0; i < 7; i++)
-        cr_assert_str_eq(adj_node_name(adj_updates_leaf(u, i)), names[i]);
+        cr_assert_str_eq(adj_node_name(adj_updates_leaf_at(u, i)), names[i]);
     cr_assert_eq(adj_trainable(loss, 2, trained), 2);
     cr_assert(trained[0] == p && trained[1] == q);
     cr_assert_eq(adj_trainable_elems(loss), 4);
@@ -213,8 +213,8 @@ Test(optim, names)
 {
     adj_optimiser_opts o = {.clip_norm = 3};
 
-    for (int i = 0; adj_optimiser_name(i) != NULL; i++)
-        cr_assert_eq(adj_optimiser_from_name(adj_optimiser_name(i), &o), ADJ_OK);
+    for (int i = 0; adj_optimiser_name_at(i) != NULL; i++)
+        cr_assert_eq(adj_optimiser_from_name(adj_optimiser_name_at(i), &o), ADJ_OK);
     cr_assert(o.kind == ADJ_ADAMW && o.weight_decay == 0.01 && o.clip_norm == 0);
     cr_assert_eq(adj_optimiser_from_name("nesterov", &o), ADJ_OK);
     cr_assert(o.kind == ADJ_SGD && o.momentum == 0.9 && o.nesterov);

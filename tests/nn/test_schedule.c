@@ -48,8 +48,8 @@ Test(schedule, names)
 {
     adj_schedule_kind kind = ADJ_SCHEDULE_CONSTANT;
 
-    for (int i = 0; adj_schedule_name(i) != NULL; i++) {
-        cr_assert_eq(adj_schedule_from_name(adj_schedule_name(i), &kind), ADJ_OK);
+    for (int i = 0; adj_schedule_name_at(i) != NULL; i++) {
+        cr_assert_eq(adj_schedule_from_name(adj_schedule_name_at(i), &kind), ADJ_OK);
         cr_assert_eq((int)kind, i);
     }
     cr_assert_eq(kind, ADJ_SCHEDULE_COSINE);
@@ -57,5 +57,5 @@ Test(schedule, names)
     cr_assert_eq(adj_schedule_from_name(NULL, &kind), ADJ_EARG);
     cr_assert_eq(adj_schedule_from_name("cosine", NULL), ADJ_EARG);
     cr_assert_eq(adj_schedule_at(NULL, 3), 0);
-    cr_assert_null(adj_schedule_name(-1));
+    cr_assert_null(adj_schedule_name_at(-1));
 }

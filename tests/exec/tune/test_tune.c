@@ -95,9 +95,9 @@ static outcome plan(adj_exec_opts o, int64_t n)
     o.fetch = &y;
     o.backends = backends;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    adj_step_info s = adj_exec_step(e, 0);
+    adj_step_info s = adj_exec_step_at(e, 0);
     snprintf(out.impl, sizeof out.impl, "%s", s.impl);
-    snprintf(out.note, sizeof out.note, "%s", adj_exec_note(e));
+    snprintf(out.note, sizeof out.note, "%s", adj_exec_warning(e));
     out.tuned = s.tuned_seconds;
     out.timed = adj_exec_stats(e).timed;
     out.remembered = adj_exec_stats(e).remembered;
@@ -230,7 +230,7 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     cr_assert_eq(adj_exec_stats(e).timed, 4);
     for (int i = 0; i < 4; i++)
-        cr_assert_str_eq(adj_exec_step(e, i).impl, "fast:1");
+        cr_assert_str_eq(adj_exec_step_at(e, i).impl, "fast:1");
     FILE *f = temporary_stream();
     char text[4096] = "";
     adj_exec_print(f, e);
@@ -242,8 +242,8 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
 
     o.tune_seconds = 1e-9;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    cr_assert_str_eq(adj_exec_step(e, 0).impl, "slow:1");
-    cr_assert_not_null(strstr(adj_exec_note(e), "too short"), "%s", adj_exec_note(e));
+    cr_assert_str_eq(adj_exec_step_at(e, 0).impl, "slow:1");
+    cr_assert_not_null(strstr(adj_exec_warning(e), "too short"), "%s", adj_exec_warning(e));
     adj_exec_free(e);
     const double wrong[] = {-1, 1e9, 0.0 / 0.0};
     for (int i = 0; i < 3; i++) {

@@ -203,8 +203,8 @@ Test(fold, models)
             adj_exec *e;
             cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
             cr_assert_eq(count(e, "batch_norm") > 0, o.no_fusion);
-            for (int i = 0; i < adj_exec_n_params(e); i++) {
-                const adj_node *p = adj_exec_param(e, i);
+            for (int i = 0; i < adj_exec_param_count(e); i++) {
+                const adj_node *p = adj_exec_param_at(e, i);
                 if (strstr(adj_node_name(p), "/running") != NULL)
                     set_random(e, p, (uint64_t)i, 0.1, 1);
                 if (strstr(adj_node_name(p), "/gamma") != NULL)

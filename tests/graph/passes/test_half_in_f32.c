@@ -201,8 +201,8 @@ Test(f16, steps_have_their_node)
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     int found = 0;
-    for (int i = 0; i < adj_exec_n_steps(e); i++) {
-        adj_step_info s = adj_exec_step(e, i);
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        adj_step_info s = adj_exec_step_at(e, i);
         found += strcmp(s.op, "conv2d") == 0 && strcmp(s.backend, "onednn") == 0 && s.node == y &&
                  (s.dtype == ADJ_F32 || s.dtype == ADJ_F16); /* where a CPU has f16 kernels */
     }

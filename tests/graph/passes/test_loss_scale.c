@@ -34,8 +34,8 @@ static float *fetched(const subject *s, const char *backend, adj_precision preci
                        .canaries = 1};
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(s->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    for (int id = 0; id < adj_graph_size(s->g); id++) {
-        const adj_node *x = adj_graph_node(s->g, id);
+    for (int id = 0; id < adj_graph_node_count(s->g); id++) {
+        const adj_node *x = adj_graph_node_at(s->g, id);
         adj_type t = adj_node_type(x);
         if (strcmp(adj_node_op(x), "input") != 0)
             continue;
@@ -147,9 +147,9 @@ Test(loss_scale, networks)
         adj_node *labels = adj_input(s.g, "labels", ADJ_I32, (adj_shape){1, {2}});
         adj_node *loss = adj_loss_softmax(logits, labels);
         int n = 0;
-        for (int id = 0; id < adj_graph_size(s.g) && n < MAX - 1; id++)
-            if (adj_node_is_param(adj_graph_node(s.g, id)))
-                of[n++] = adj_graph_node(s.g, id);
+        for (int id = 0; id < adj_graph_node_count(s.g) && n < MAX - 1; id++)
+            if (adj_node_is_param(adj_graph_node_at(s.g, id)))
+                of[n++] = adj_graph_node_at(s.g, id);
         cr_assert_eq(adj_grad(loss, NULL, n, of, s.fetch), ADJ_OK, "%s", adj_graph_message(s.g));
         s.n = n;
         s.fetch[s.n++] = loss;

@@ -91,8 +91,8 @@ static adj_exec *planned(const network *n, adj_exec_opts o)
 /* Parameters, optimiser state and running statistics, and the loss. */
 static void expect_same_bits(const network *n, adj_exec *a, adj_exec *b, const char *what)
 {
-    for (int i = -1; i < adj_exec_n_params(a); i++) {
-        adj_node *p = i < 0 ? n->loss : adj_exec_param(a, i);
+    for (int i = -1; i < adj_exec_param_count(a); i++) {
+        adj_node *p = i < 0 ? n->loss : adj_exec_param_at(a, i);
         size_t bytes = (size_t)adj_shape_elems(adj_node_type(p).shape) *
                        adj_dtype_size(adj_node_type(p).dtype);
         void *x = malloc(bytes), *y = malloc(bytes);
@@ -141,12 +141,12 @@ static double share(const adj_exec *again, const adj_exec *plain)
 static double distance(adj_exec *a, adj_exec *b)
 {
     double error = 0, size = 0;
-    for (int i = 0; i < adj_exec_n_params(b); i++) {
-        adj_type t = adj_node_type(adj_exec_param(b, i));
+    for (int i = 0; i < adj_exec_param_count(b); i++) {
+        adj_type t = adj_node_type(adj_exec_param_at(b, i));
         size_t n = (size_t)adj_shape_elems(t.shape), bytes = n * adj_dtype_size(t.dtype);
         void *x = malloc(bytes), *y = malloc(bytes);
-        adj_get(a, adj_exec_param(b, i), x, bytes);
-        adj_get(b, adj_exec_param(b, i), y, bytes);
+        adj_get(a, adj_exec_param_at(b, i), x, bytes);
+        adj_get(b, adj_exec_param_at(b, i), y, bytes);
         for (size_t k = 0; k < n && t.dtype == ADJ_F32; k++) {
             double p = (double)((float *)x)[k], q = (double)((float *)y)[k];
             error += (p - q) * (p - q);
