@@ -10,15 +10,15 @@ root=${DESTDIR:-}
 number() {
     sed -n "s/^#define ADJ_VERSION_$1 //p" include/adjoint.h
 }
-major=$(number MAJOR)
-version=$major.$(number MINOR).$(number PATCH)
+version=$(number MAJOR).$(number MINOR).$(number PATCH)
+abi=$(sed -n 's/^abi = //p' build.ninja)
 
 install -d "$root$prefix/bin" "$root$prefix/include" "$root$libdir/pkgconfig"
 install -m 644 include/*.h "$root$prefix/include"
 for name in libadjoint libadjoint_io; do
     install -m 644 "$build/$name.a" "$root$libdir"
-    install -m 755 "$build/$name.so.$major" "$root$libdir"
-    ln -sf "$name.so.$major" "$root$libdir/$name.so"
+    install -m 755 "$build/$name.so.$abi" "$root$libdir"
+    ln -sf "$name.so.$abi" "$root$libdir/$name.so"
 done
 install -m 755 "$build/adjoint" "$root$prefix/bin"
 

@@ -46,7 +46,7 @@ int main(void)
     /* dw = d loss / d w, then H v = d <dw, v> / d w: no H is ever formed. */
     adj_node *w = adj_find(g, "conv2/w"), *dw, *hv;
     adj_grad(loss, NULL, 1, &w, &dw);
-    adj_node *along_v = adj_reduce_sum(adj_mul(dw, v), (adj_axes){0});
+    adj_node *along_v = adj_reduce_sum(adj_mul(dw, v), (adj_axes){.n = ADJ_ALL});
     adj_grad(along_v, NULL, 1, &w, &hv);
 
     adj_node *const fetch[] = {dw, hv};

@@ -59,7 +59,7 @@ static adj_status read_part(adj_exec *e, const char *part, size_t length)
 
 adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
 {
-    const adj_backend *const *list = o->backends != NULL ? o->backends : adj_backends;
+    const adj_backend *const *list = o->debug.backends != NULL ? o->debug.backends : adj_backends;
     const char *option = o->backend;
     while (list[e->n_backend] != NULL && e->n_backend < MAX_BACKENDS) {
         e->backend[e->n_backend] = list[e->n_backend];

@@ -15,16 +15,16 @@ enum { NONE = -1, MAX_BACKENDS = 8 };
 
 /* What a value follows from: leaves that change with the runs; only leaves that no update assigns
  * and that are no inputs; nothing at all. Of several operands the least counts. */
-typedef enum { VARIES, FIXED, CONSTANT } basis;
+typedef enum { RUN_VARIANT, RUN_INVARIANT, CONSTANT } invariance;
 
 typedef struct {
     size_t bytes;
-    int last_read;   /* step that reads one of its buffers last; NONE: nobody */
-    int first, last; /* steps between which it holds something needed; NONE: unused */
-    int kept;        /* outside the arena: its content outlives a run */
-    int foreign;     /* kept, but not in the executor's memory: a constant's data */
-    basis basis;     /* of the values in it */
-    size_t offset;   /* in the arena, or in the storage */
+    int last_read;         /* step that reads one of its buffers last; NONE: nobody */
+    int first, last;       /* steps between which it holds something needed; NONE: unused */
+    int kept;              /* outside the arena: its content outlives a run */
+    int foreign;           /* kept, but not in the executor's memory: a constant's data */
+    invariance invariance; /* of the values in it */
+    size_t offset;         /* in the arena, or in the storage */
     char *data;
 } slot;
 
@@ -46,8 +46,8 @@ typedef struct {
     adj_prep prep;
     int *in, *out; /* buffers, as group.in and group.out; one each for reorders and copies */
     int n_in, n_out;
-    int scratch; /* slot, or NONE */
-    basis basis; /* FIXED: it runs only when such a leaf has changed */
+    int scratch;           /* slot, or NONE */
+    invariance invariance; /* RUN_INVARIANT: it runs only when such a leaf has changed */
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
     double seconds;  /* of the last run, when profiled; 0: it was not needed */

@@ -87,7 +87,9 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     adj_allocator a = default_allocator();
     if (g != NULL)
         a = g->region.allocator;
-    int own = opts != NULL && opts->allocator != NULL;
+    int is_known =
+        g == NULL || g->status != ADJ_EVERSION; /* else laid out in another way, perhaps */
+    int own = is_known && opts != NULL && opts->allocator != NULL;
     int whole = !own || allocator_is_whole(opts->allocator);
     if (own && whole)
         a = *opts->allocator;
@@ -104,14 +106,14 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
         return e->status;
     if (omp_in_parallel())
         return set_error(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
-    e->profile = opts->profile;
+    e->profile = opts->debug.profile;
     e->math = opts->math;
-    e->canaries = opts->canaries;
-    e->no_fusion = o.no_fusion;
-    if (opts->impl != NULL && (e->impl = region_string(&e->region, opts->impl)) == NULL)
+    e->canaries = opts->debug.canaries;
+    e->no_fusion = o.debug.no_fusion;
+    if (opts->debug.impl != NULL && (e->impl = region_string(&e->region, opts->debug.impl)) == NULL)
         return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
-    if (opts->quarantine != NULL &&
-        (e->quarantine = region_string(&e->region, opts->quarantine)) == NULL)
+    if (opts->debug.quarantine != NULL &&
+        (e->quarantine = region_string(&e->region, opts->debug.quarantine)) == NULL)
         return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     int callers = omp_get_max_threads();
     e->threads = opts->threads > 0 ? opts->threads : callers;

@@ -16,26 +16,26 @@ void find_fixed_leaves(adj_exec *e)
     for (int i = 0; i < e->n_leaf; i++) {
         const leaf *l = &e->leaf[i];
         int is_set_seldom = l->node->op->flags & ADJ_OP_KEPT || l->node->op == &adj_op_const;
-        slot_of(e, l->buffer)->basis = is_set_seldom ? FIXED : VARIES;
+        slot_of(e, l->buffer)->invariance = is_set_seldom ? RUN_INVARIANT : RUN_VARIANT;
     }
     for (int i = 0; i < e->n_update; i++)
-        slot_of(e, e->leaf[e->update[i].leaf].buffer)->basis = VARIES;
+        slot_of(e, e->leaf[e->update[i].leaf].buffer)->invariance = RUN_VARIANT;
 }
 
 int is_fixed(const adj_exec *e, const adj_node *value)
 {
     int b = e->first_buffer[value->id];
-    return b != NONE && slot_of(e, b)->basis == FIXED;
+    return b != NONE && slot_of(e, b)->invariance == RUN_INVARIANT;
 }
 
 void find_basis(adj_exec *e, step *s)
 {
-    s->basis = CONSTANT;
+    s->invariance = CONSTANT;
     for (int k = 0; k < s->n_in; k++)
-        if (slot_of(e, s->in[k])->basis < s->basis)
-            s->basis = slot_of(e, s->in[k])->basis;
+        if (slot_of(e, s->in[k])->invariance < s->invariance)
+            s->invariance = slot_of(e, s->in[k])->invariance;
     for (int k = 0; k < s->n_out; k++)
-        slot_of(e, s->out[k])->basis = s->basis;
+        slot_of(e, s->out[k])->invariance = s->invariance;
 }
 
 /* A constant (a fill) is made once where a fixed step needs it, so that it is there; elsewhere its
@@ -44,28 +44,28 @@ static void settle_constants(adj_exec *e)
 {
     for (int i = e->n_step - 1; i >= 0; i--) {
         step *s = &e->step[i];
-        for (int k = 0; k < s->n_out && s->basis == CONSTANT; k++)
-            if (slot_of(e, s->out[k])->basis == FIXED)
-                s->basis = FIXED;
-        if (s->basis == CONSTANT)
-            s->basis = VARIES;
+        for (int k = 0; k < s->n_out && s->invariance == CONSTANT; k++)
+            if (slot_of(e, s->out[k])->invariance == RUN_INVARIANT)
+                s->invariance = RUN_INVARIANT;
+        if (s->invariance == CONSTANT)
+            s->invariance = RUN_VARIANT;
         for (int k = 0; k < s->n_out; k++)
-            slot_of(e, s->out[k])->basis = s->basis;
-        for (int k = 0; k < s->n_in && s->basis == FIXED; k++)
-            slot_of(e, s->in[k])->basis = FIXED;
+            slot_of(e, s->out[k])->invariance = s->invariance;
+        for (int k = 0; k < s->n_in && s->invariance == RUN_INVARIANT; k++)
+            slot_of(e, s->in[k])->invariance = RUN_INVARIANT;
     }
 }
 
 static void keep_if_fixed(adj_exec *e, int b)
 {
-    if (slot_of(e, b)->basis == FIXED)
+    if (slot_of(e, b)->invariance == RUN_INVARIANT)
         slot_of(e, b)->kept = 1;
 }
 
 static void keep_what_is_read_later(adj_exec *e)
 {
     for (int i = 0; i < e->n_step; i++)
-        for (int k = 0; k < e->step[i].n_in && e->step[i].basis != FIXED; k++)
+        for (int k = 0; k < e->step[i].n_in && e->step[i].invariance != RUN_INVARIANT; k++)
             keep_if_fixed(e, e->step[i].in[k]);
     for (int i = 0; i < e->n_fetch; i++)
         keep_if_fixed(e, e->fetch[i]);
@@ -84,7 +84,7 @@ adj_status plan_fixed(adj_exec *e)
     int n = 0;
     for (int wanted = 1; wanted >= 0; wanted--)
         for (int i = 0; i < e->n_step; i++)
-            if ((all[i].basis == FIXED) == wanted) {
+            if ((all[i].invariance == RUN_INVARIANT) == wanted) {
                 e->step[n++] = all[i];
                 e->n_fixed += wanted;
             }
@@ -96,7 +96,7 @@ uint64_t fixed_version(const adj_exec *e)
 {
     uint64_t sum = 0;
     for (int i = 0; i < e->n_leaf; i++)
-        if (slot_of(e, e->leaf[i].buffer)->basis == FIXED)
+        if (slot_of(e, e->leaf[i].buffer)->invariance == RUN_INVARIANT)
             sum += e->leaf[i].version;
     return sum;
 }

@@ -11,7 +11,7 @@ static const double default_tune_seconds = 0.05;
 static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_exec_opts *o)
 {
     if (length == 7 && memcmp(word, "unfused", length) == 0) {
-        o->no_fusion = 1;
+        o->debug.no_fusion = 1;
         return ADJ_OK;
     }
     if (length == 4 && memcmp(word, "tune", length) == 0) {

@@ -128,7 +128,7 @@ static int leaves_group(const adj_exec *e, const node_group *g, const adj_node *
     return leaves;
 }
 
-/* What a kernel is told: the nodes, the values that enter (each once), the values that leave. */
+/* What a kernel is given: the nodes, the values that enter (each once), the values that leave. */
 static adj_status describe(adj_exec *e, const node_group *g, adj_group *out)
 {
     int max_in = 0, n_in = 0, n_out = 0;

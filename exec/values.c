@@ -50,16 +50,36 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
     if (status != ADJ_OK)
         return status;
     leaf *l = find_leaf(e, leaf_node);
-    if (l == NULL || leaf_node->op == &adj_op_const)
-        return call_error(
-            e, ADJ_EARG,
-            "adj_set: %s \"%s\" cannot be set (expected an input, param or state that "
-            "this executor needs)",
-            leaf_node->op->name, adj_node_name(leaf_node));
+    int is_const = leaf_node->op == &adj_op_const;
+    if (is_const || leaf_node->graph != e->user || !(leaf_node->op->flags & ADJ_OP_LEAF))
+        return call_error(e, ADJ_EARG,
+                          "adj_set: %s \"%s\" cannot be set (expected an input, param or state of "
+                          "this executor's graph)",
+                          leaf_node->op->name, adj_node_name(leaf_node));
+    if (l == NULL) /* nothing fetched needs it */
+        return ADJ_OK;
     if (bytes > 0)
         copy_bytes(e, leaf_data(e, l), data, bytes);
     l->version++;
     return ADJ_OK;
+}
+
+/* Where adj_get and adj_data find the node's value; NULL: nowhere, and the executor says why. */
+static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
+{
+    const leaf *l = find_leaf(e, node);
+    int b = l != NULL ? l->buffer : NONE;
+    for (int i = 0; i < e->n_fetch && (l == NULL || e->has_run); i++)
+        if (e->fetched[i] == node)
+            b = e->fetch[i];
+    if (b == NONE)
+        call_error(e, ADJ_EARG, "%s: %s \"%s\" was not fetched", call, node->op->name,
+                   adj_node_name(node));
+    else if (l == NULL && !e->has_run)
+        call_error(e, ADJ_EARG, "%s: adj_run has not completed yet", call);
+    else
+        return e->slot[e->buffer[b].slot].data;
+    return NULL;
 }
 
 adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes)
@@ -69,19 +89,23 @@ adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes)
     adj_status status = check_value(e, "adj_get", node, out, bytes);
     if (status != ADJ_OK)
         return status;
-    const leaf *l = find_leaf(e, node);
-    int b = l != NULL ? l->buffer : NONE;
-    for (int i = 0; i < e->n_fetch && (l == NULL || e->has_run); i++)
-        if (e->fetched[i] == node)
-            b = e->fetch[i];
-    if (b == NONE)
-        return call_error(e, ADJ_EARG, "adj_get: %s \"%s\" was not fetched", node->op->name,
-                          adj_node_name(node));
-    if (l == NULL && !e->has_run)
-        return call_error(e, ADJ_EARG, "adj_get: adj_run has not completed yet");
+    const void *value = value_of(e, "adj_get", node);
+    if (value == NULL)
+        return ADJ_EARG;
     if (bytes > 0)
-        copy_bytes(e, out, e->slot[e->buffer[b].slot].data, bytes);
+        copy_bytes(e, out, value, bytes);
     return ADJ_OK;
+}
+
+const void *adj_data(adj_exec *e, const adj_node *node)
+{
+    if (e == NULL || e->status != ADJ_OK)
+        return NULL;
+    if (node == NULL) {
+        call_error(e, ADJ_EARG, "adj_data: the node is NULL");
+        return NULL;
+    }
+    return value_of(e, "adj_data", node);
 }
 
 int adj_exec_param_count(const adj_exec *e)

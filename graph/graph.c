@@ -19,8 +19,18 @@ const char *adj_status_name(adj_status status)
     return (size_t)status < n ? status_names[status] : "no status";
 }
 
+/* Until 1.0 a minor version may change any struct; later ones only a major. */
+enum { VERSION_ABI = ADJ_VERSION_MAJOR == 0 ? 100 : 10000 };
+
+int adj_version(void) { return ADJ_VERSION; }
+
+const char *adj_version_text(void) { return ADJ_VERSION_TEXT; }
+
 adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
 {
+    int is_known = version / VERSION_ABI == ADJ_VERSION / VERSION_ABI;
+    if (!is_known) /* laid out in another way, perhaps */
+        opts = NULL;
     int own = opts != NULL && opts->allocator != NULL;
     int whole = !own || allocator_is_whole(opts->allocator);
     adj_allocator a = own && whole ? *opts->allocator : default_allocator();
@@ -33,10 +43,10 @@ adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
     g->opts.allocator = &g->region.allocator;
     if (!whole)
         adj_fail(g, ADJ_EARG, "adj_graph_new: allocator: a function is NULL");
-    if (version / 10000 != ADJ_VERSION_MAJOR)
+    if (!is_known)
         adj_fail(g, ADJ_EVERSION,
-                 "adj_graph_new: header and library differ (got version %d, expected %d)", version,
-                 ADJ_VERSION);
+                 "adj_graph_new: header and library differ (got version %d.%d.%d, expected %s)",
+                 version / 10000, version / 100 % 100, version % 100, adj_version_text());
     return g;
 }
 

@@ -42,11 +42,10 @@ struct adj_graph {
     adj_graph_opts opts;
     int n_node, capacity;
     adj_node **node;
-    uint32_t n_bucket;    /* a power of two, or 0 */
-    uint32_t *bucket;     /* open addressing: node id + 1; 0: free */
-    adj_role role;        /* of the nodes being created */
-    int clone;            /* the same */
-    uint64_t outer_roles; /* those before adj_update_begin */
+    uint32_t n_bucket; /* a power of two, or 0 */
+    uint32_t *bucket;  /* open addressing: node id + 1; 0: free */
+    adj_role role;     /* of the nodes being created */
+    int clone;         /* the same */
     adj_updates *noted;
 };
 

@@ -110,19 +110,11 @@ void adj_layer_update_add(adj_node *leaf, adj_node *next)
         adj_updates_add(adj_layer_updates(known->graph), leaf, next);
 }
 
-/* Roles to come back to are two bits each, the newest lowest: 32 levels. */
-void adj_update_begin(adj_graph *g)
+adj_role adj_graph_set_role(adj_graph *g, adj_role role)
 {
     if (g == NULL)
-        return;
-    g->outer_roles = g->outer_roles << 2 | g->role;
-    g->role = ADJ_ROLE_UPDATE;
-}
-
-void adj_update_end(adj_graph *g)
-{
-    if (g == NULL)
-        return;
-    g->role = (adj_role)(g->outer_roles & 3);
-    g->outer_roles >>= 2;
+        return ADJ_ROLE_FORWARD;
+    adj_role before = g->role;
+    g->role = role;
+    return before;
 }

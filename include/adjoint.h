@@ -15,7 +15,20 @@
  * does nothing.
  *
  * Threads. A graph: one thread while it grows, any number of readers afterwards. An executor: one
- * thread at a time. Different executors share no mutable state. */
+ * thread at a time. Different executors share no mutable state.
+ *
+ * Versions. Before 1.0 each minor version may change structs: the shared library's name carries it
+ * (libadjoint.so.0.2), and a graph made with another version's header is refused (ADJ_EVERSION).
+ *
+ * Counting. x_count says how many there are, x_at(i) gives the i-th of them, 0 the first.
+ *
+ * Environment. Read when an executor is planned; ADJ_EARG for words that are not known:
+ *   ADJOINT_PLAN        adds to all executors "unfused" (adj_exec_debug.no_fusion), "tune" (for
+ *                       0.05 s a plan), or "unfused,tune"
+ *   ADJOINT_MAX_ISA     the most that our own kernels use of the CPU's instructions: "base",
+ *                       "avx2" or "avx512" (oneDNN's limit is ONEDNN_MAX_CPU_ISA)
+ *   ADJOINT_QUARANTINE  a file of implementations not to be used (adj_exec_debug.quarantine)
+ *   ADJOINT_TUNE        the tune file (adj_exec_opts.tune_file) */
 #ifndef ADJOINT_H
 #define ADJOINT_H
 
@@ -28,9 +41,10 @@ extern "C" {
 #endif
 
 #define ADJ_VERSION_MAJOR 0
-#define ADJ_VERSION_MINOR 1
+#define ADJ_VERSION_MINOR 2
 #define ADJ_VERSION_PATCH 0
 #define ADJ_VERSION (ADJ_VERSION_MAJOR * 10000 + ADJ_VERSION_MINOR * 100 + ADJ_VERSION_PATCH)
+#define ADJ_VERSION_TEXT "0.2.0"
 
 #define ADJ_API __attribute__((visibility("default")))
 #define ADJ_MAX_RANK 6
@@ -95,8 +109,14 @@ typedef struct {
     void *user;
 } adj_graph_opts;
 
-/* NULL only when out of memory. version is ADJ_VERSION; a library of another major version gives a
- * graph whose status is ADJ_EVERSION. opts may be NULL. */
+/* Of the library that runs, which may be newer than the header: as ADJ_VERSION, and as text. */
+ADJ_API int adj_version(void);
+ADJ_API const char *adj_version_text(void);
+
+/* NULL only when out of memory. version is ADJ_VERSION; a library of another major version - before
+ * 1.0, of another minor one - gives a graph whose status is ADJ_EVERSION, and reads no struct of
+ * its caller's: sizes and fields may differ. So does what is then asked of the graph. opts may be
+ * NULL. */
 ADJ_API adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts);
 static inline adj_graph *adj_graph_new(void) { return adj_graph_new_with(ADJ_VERSION, NULL); }
 ADJ_API void adj_graph_free(adj_graph *g);
@@ -288,19 +308,21 @@ ADJ_API adj_node *adj_stop_gradient(adj_node *x);
 
 /* ---- matrices and shapes ---- */
 
-/* op(a) op(b) for matrices, op(m) being m or its transpose. */
-ADJ_API adj_node *adj_matmul(adj_node *a, adj_node *b, int transpose_a, int transpose_b);
+enum { ADJ_TRANSPOSE_A = 1, ADJ_TRANSPOSE_B = 2 };
+/* a b, for matrices; those of the flags transposed first. */
+ADJ_API adj_node *adj_matmul(adj_node *a, adj_node *b, unsigned transposed);
 /* One entry of shape may be -1: whatever is left. */
 ADJ_API adj_node *adj_reshape(adj_node *x, adj_shape shape);
-/* Result axis i is x's axis perm[i]; perm has x's rank. */
-ADJ_API adj_node *adj_transpose(adj_node *x, const int perm[]);
+/* Result axis i is x's axis perm[i]; n is x's rank. */
+ADJ_API adj_node *adj_transpose(adj_node *x, int n, const int perm[]);
 ADJ_API adj_node *adj_concat(int n, adj_node *const x[], int axis);
 /* Zeros around x; both lists have x's rank. */
 ADJ_API adj_node *adj_pad(adj_node *x, adj_shape before, adj_shape after);
 ADJ_API adj_node *adj_slice(adj_node *x, adj_shape begin, adj_shape size);
 ADJ_API adj_node *adj_broadcast_to(adj_node *x, adj_shape shape);
 
-/* Axes to reduce over; n == 0 means all. Negative axes count from the end. */
+enum { ADJ_ALL = -1 };
+/* Axes to reduce over: n of them, or ADJ_ALL. Negative axes count from the end. */
 typedef struct {
     int n, axis[ADJ_MAX_RANK];
     int keep_dims;
@@ -385,9 +407,15 @@ ADJ_API adj_node *adj_updates_next_at(const adj_updates *u, int i);
 /* Assignments that layers noted while a model was built (running statistics, step counters). */
 ADJ_API void adj_layer_update_add(adj_node *leaf, adj_node *next);
 ADJ_API adj_updates *adj_layer_updates(adj_graph *g);
-/* Nodes created between begin and end are printed as update nodes. */
-ADJ_API void adj_update_begin(adj_graph *g);
-ADJ_API void adj_update_end(adj_graph *g);
+
+/* What a node is made for. Printed; and the plan runs updates last, in place where it can, and in
+ * f32 whatever the precision; scales gradients by adj_exec_opts.loss_scale; and computes forward
+ * nodes again (adj_exec_opts.recompute) for gradients only. */
+typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
+/* The role of the nodes made from now on; adj_grad gives its own the role GRADIENT. A node that
+ * exists already keeps the role that it was made in. Returns the role until now, to be set again
+ * afterwards. */
+ADJ_API adj_role adj_graph_set_role(adj_graph *g, adj_role role);
 
 /* ---- executors ---- */
 
@@ -401,6 +429,23 @@ typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
  * F16: the same in f16, where gradients are stored loss_scale times as large, so that small ones do
  * not vanish; those of parameters, and what is fetched, have their size. */
 typedef enum { ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16, ADJ_PRECISION_F16 } adj_precision;
+
+/* For checking, comparing and finding faults; each costs something. All zero: none of it. */
+typedef struct {
+    FILE *trace;      /* the graph is printed here after each pass */
+    const char *impl; /* take candidates whose implementation's name contains this, if there are */
+    int no_fusion;    /* every node of the graph as it was built is a step of its own */
+    /* Implementations that are not to be used: NULL: those known to be wrong, and those in the file
+     * that the environment's ADJOINT_QUARANTINE names. "off": none is left out; else a file beside
+     * the known ones, as adjoint selftest writes it ("only:FILE": without them). */
+    const char *quarantine;
+    int profile;  /* time every step: adj_exec_step_at */
+    int canaries; /* words around all memory, looked at after every step: adj_run fails with
+                     ADJ_EBACKEND when a kernel has written where it must not */
+    /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
+     * authors of backends (adjoint_ext.h) and tests. */
+    const struct adj_backend *const *backends;
+} adj_exec_debug;
 
 /* All zero is the default but for what to compute. */
 typedef struct {
@@ -416,19 +461,6 @@ typedef struct {
     double loss_scale;
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */
-    FILE *trace;                    /* the graph after each pass */
-    /* For checking and comparing; each costs something. */
-    const char *impl; /* take candidates whose implementation's name contains this, if there are */
-    /* Every node of the graph as it was built is a step of its own. The environment's ADJOINT_PLAN
-     * adds this or tune (for 0.05 s a plan) to all executors: "unfused", "tune", "unfused,tune".
-     * ADJOINT_MAX_ISA, in the environment too, keeps our own kernels from instructions that the CPU
-     * has: "base", "avx2" or "avx512" is the most (oneDNN's limit is ONEDNN_MAX_CPU_ISA). ADJ_EARG
-     * for other words in either. */
-    int no_fusion;
-    /* Implementations that are not to be used: NULL: those known to be wrong, and those in the file
-     * that the environment's ADJOINT_QUARANTINE names. "off": none is left out; else a file beside
-     * the known ones, as adjoint selftest writes it ("only:FILE": without them). */
-    const char *quarantine;
     /* Times the candidates of each step while planning - every implementation that the backends
      * offer, in each layout - and takes the fastest; otherwise a fixed order decides. What was
      * found is kept in tune_file and not timed again by the next plan on the same machine (NULL:
@@ -443,12 +475,7 @@ typedef struct {
      * gradient, but computed again from what is kept: less memory, hardly more time, the same
      * results (in f16 roundings may move). */
     int recompute;
-    int profile;  /* time every step: adj_exec_step_at */
-    int canaries; /* words around all memory, looked at after every step: adj_run fails with
-                     ADJ_EBACKEND when a kernel has written where it must not */
-    /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
-     * authors of backends (adjoint_ext.h) and tests. */
-    const struct adj_backend *const *backends;
+    adj_exec_debug debug;
 } adj_exec_opts;
 
 typedef struct {
@@ -471,11 +498,14 @@ ADJ_API const char *adj_exec_message(const adj_exec *e);
 /* What the user should know though all went well, one line: a tune file that was ignored, and why;
  * time that was too short to tune every step. "": nothing. */
 ADJ_API const char *adj_exec_warning(const adj_exec *e);
-/* Copies a leaf's value in, or a fetched node's (or a parameter's) value out; bytes must be its
- * exact size. A fetched parameter shows the value from before the last run's updates, any other its
- * current value. */
+/* Copies a leaf's value in, or a fetched node's (or a leaf's) value out: row-major, bytes its exact
+ * size. Setting a leaf that nothing fetched needs does nothing. A fetched parameter shows the value
+ * from before the last run's updates, any other its current value. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
+/* Where the value that adj_get would copy lies, row-major: to be read until the next adj_set,
+ * adj_run or adj_exec_free. NULL: there is none, and adj_exec_message says why. */
+ADJ_API const void *adj_data(adj_exec *e, const adj_node *node);
 /* A run that fails on what it was given (labels out of range) changes no parameter. What follows
  * only from parameters and states that no update assigns, and constants, is computed anew only when
  * one of these has been set. */

@@ -140,7 +140,7 @@ typedef struct {
     char name[64]; /* the text it was made from */
     char backend[64];
     char isa[32];  /* "": the machine's. Needs a process of its own: adj_compare_opts.elsewhere */
-    char impl[32]; /* as adj_exec_opts.impl; "": any */
+    char impl[32]; /* as adj_exec_debug.impl; "": any */
     int threads;   /* 0: as adj_compare_opts.threads */
     int has_dtype, has_format;
     adj_dtype dtype;   /* every float becomes this, if has_dtype */
@@ -232,8 +232,8 @@ typedef struct {
     adj_verdict verdict;
     adj_blame blame;
     const char *reason; /* a sentence; "" */
-    /* propagated: configuration's own operands against the reference's whole run (told, not
-     * judged). isolated: both on the reference's operands, rounded to the configuration's type.
+    /* propagated: configuration's own operands against the reference's whole run (reported
+     * only). isolated: both on the reference's operands, rounded to the configuration's type.
      * in_plan: its result within the graph against the reference on the same operands. */
     adj_compare_error propagated, isolated, in_plan;
     char origin[96];         /* of the bound: "(u + 75 u_f32) sum|ab|" */

@@ -9,10 +9,11 @@
 
 #include "adjoint.h"
 
-typedef struct adj_op adj_op;
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-/* What a node was made for: printed, and the plan puts updates last. */
-typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
+typedef struct adj_op adj_op;
 
 /* Who reads a node. */
 typedef struct {
@@ -248,7 +249,7 @@ typedef struct {
 typedef struct {
     const adj_allocator *allocator;
     int threads;
-    const char *quarantine; /* as adj_exec_opts.quarantine */
+    const char *quarantine; /* as adj_exec_debug.quarantine */
     adj_math math;          /* the same */
     char *message;          /* ADJ_WHY bytes, for a failure's sentence */
 } adj_backend_opts;
@@ -392,4 +393,7 @@ ADJ_API extern const adj_op adj_op_dropout;
 ADJ_API extern const adj_op adj_op_momentum, adj_op_sgd_step, adj_op_ema, adj_op_adam_step,
     adj_op_next_step;
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -56,7 +56,7 @@ adj_node *adj_sum_to(adj_node *x, adj_shape shape)
     for (int64_t i = 0; i < x->type.shape.rank; i++)
         if (x->type.shape.dim[i] != (i < added ? 1 : shape.dim[i - added]))
             axes.axis[axes.n++] = (int)i;
-    if (axes.n > 0) /* none would mean all */
+    if (axes.n > 0)
         x = adj_reduce_sum(x, axes);
     return added > 0 ? adj_reshape(x, shape) : x;
 }

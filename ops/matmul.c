@@ -32,14 +32,20 @@ static adj_status matmul_infer(const adj_node *n, void *attrs, adj_type *out)
     return ADJ_OK;
 }
 
+static adj_node *matmul(adj_node *a, adj_node *b, int transpose_a, int transpose_b)
+{
+    adj_matmul_attrs t = {.transpose_a = transpose_a, .transpose_b = transpose_b};
+    return adj_node_new2(&adj_op_matmul, a, b, &t);
+}
+
 static void matmul_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_matmul_attrs *t = y->attrs;
     adj_node *a = y->in[0], *b = y->in[1];
     int ta = t->transpose_a != 0, tb = t->transpose_b != 0;
 
-    dx[0] = ta ? adj_matmul(b, dy, tb, 1) : adj_matmul(dy, b, 0, !tb);
-    dx[1] = tb ? adj_matmul(dy, a, 1, ta) : adj_matmul(a, dy, !ta, 0);
+    dx[0] = ta ? matmul(b, dy, tb, 1) : matmul(dy, b, 0, !tb);
+    dx[1] = tb ? matmul(dy, a, 1, ta) : matmul(a, dy, !ta, 0);
 }
 
 static void matmul_show(const void *attrs, FILE *f)
@@ -69,8 +75,15 @@ const adj_op adj_op_matmul = {
     .operand = {"a", "b"},
 };
 
-adj_node *adj_matmul(adj_node *a, adj_node *b, int transpose_a, int transpose_b)
+adj_node *adj_matmul(adj_node *a, adj_node *b, unsigned transposed)
 {
-    adj_matmul_attrs t = {.transpose_a = transpose_a != 0, .transpose_b = transpose_b != 0};
-    return adj_node_new2(&adj_op_matmul, a, b, &t);
+    const adj_node *known = a != NULL ? a : b;
+    if (known != NULL && transposed > (ADJ_TRANSPOSE_A | ADJ_TRANSPOSE_B)) {
+        adj_fail(known->graph, ADJ_EARG,
+                 "matmul: transposed is wrong (got %u, expected ADJ_TRANSPOSE_A, ADJ_TRANSPOSE_B, "
+                 "both or 0)",
+                 transposed);
+        return NULL;
+    }
+    return matmul(a, b, (transposed & ADJ_TRANSPOSE_A) != 0, (transposed & ADJ_TRANSPOSE_B) != 0);
 }

@@ -140,11 +140,11 @@ static adj_status axes_to_bits(const adj_node *x, const adj_op *op, const adj_ax
 {
     int64_t rank = x->type.shape.rank;
 
-    if (axes->n < 0 || axes->n > ADJ_MAX_RANK)
+    if (axes->n != ADJ_ALL && (axes->n < 1 || axes->n > ADJ_MAX_RANK))
         return adj_fail(x->graph, ADJ_EARG,
-                        "%s: axis has a wrong length (got %d, expected 0 to %d)", op->name, axes->n,
-                        ADJ_MAX_RANK);
-    *bits = axes->n == 0 ? (1 << rank) - 1 : 0;
+                        "%s: axis has a wrong length (got %d, expected 1 to %d, or ADJ_ALL)",
+                        op->name, axes->n, ADJ_MAX_RANK);
+    *bits = axes->n == ADJ_ALL ? (1 << rank) - 1 : 0;
     for (int i = 0; i < axes->n; i++) {
         int64_t axis = axes->axis[i] < 0 ? axes->axis[i] + rank : axes->axis[i];
         if (axis < 0 || axis >= rank)

@@ -109,7 +109,7 @@ static void transpose_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 
     for (int i = 0; i < y->type.shape.rank; i++)
         inverse[perm[i]] = i;
-    dx[0] = adj_transpose(dy, inverse);
+    dx[0] = adj_transpose(dy, (int)y->type.shape.rank, inverse);
 }
 
 static adj_node *transpose_simplify(const adj_node *n, adj_node *const in[])
@@ -168,18 +168,18 @@ adj_node *adj_reshape(adj_node *x, adj_shape shape)
     return adj_node_new1(&adj_op_reshape, x, &(adj_shape_attrs){.shape = shape});
 }
 
-adj_node *adj_transpose(adj_node *x, const int perm[])
+adj_node *adj_transpose(adj_node *x, int n, const int perm[])
 {
     adj_transpose_attrs a = {0};
 
     if (x == NULL)
         return NULL;
-    if (perm == NULL && x->type.shape.rank > 0) {
-        adj_fail(x->graph, ADJ_EARG, "transpose: perm is missing (got NULL, expected %ld axes)",
-                 (long)x->type.shape.rank);
+    if (n != x->type.shape.rank || (perm == NULL && n > 0)) {
+        adj_fail(x->graph, ADJ_EARG, "transpose: perm has a wrong length (got %d, expected %ld)",
+                 perm != NULL ? n : 0, (long)x->type.shape.rank);
         return NULL;
     }
-    for (int64_t i = 0; i < x->type.shape.rank; i++)
+    for (int i = 0; i < n; i++)
         a.perm[i] = perm[i];
     return adj_node_new1(&adj_op_transpose, x, &a);
 }

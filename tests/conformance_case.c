@@ -191,7 +191,6 @@ static int set_tensor(conformance_case *c, adj_exec *e, int i)
     char *data = malloc(bytes + 1);
     for (int64_t k = 0; k < n; k++)
         adj_store(t.dtype, data, k, number(json_array_get(c->tensor_data[i], (size_t)k)));
-    /* A tensor that no result needs is not part of the executor; its values do not matter. */
     adj_set(e, c->tensor[i], data, bytes);
     free(data);
     return 1;

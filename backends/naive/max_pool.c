@@ -1,6 +1,6 @@
 /* max_pool.c - y[n,oh,ow,oc] = the maximum of x over the window, and the two gradients that follow
  * the window's first maximum in row-major order; the same in two steps: where in its window that
- * is, (i*kw + j)*kc + c as an i32, and the gradient that is told so.
+ * is, (i*kw + j)*kc + c as an i32, and the gradient from that.
  *
  * A NaN is larger than any number, so a window with one gives NaN, and its first NaN takes the
  * gradient. A window over channels covers kc of them. */

@@ -90,7 +90,7 @@ typedef struct {
     const adj_compare_opts *opts;
     const adj_compare_config *reference;
     int runs;
-} bench;
+} runner;
 
 typedef struct {
     const adj_node *node;
@@ -121,18 +121,18 @@ typedef struct {
 
 /* Memory is p's. Both return ADJ_ENOMEM, or ADJ_OK and tell in the outcome what failed: of the
  * reference, or of c. */
-adj_status node_expect(const bench *b, const node_case *n, const adj_compare_config *c, region *p,
+adj_status node_expect(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                        expectation *e, outcome *o);
-adj_status node_run(const bench *b, const node_case *n, const adj_compare_config *c, region *p,
+adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o);
 
 /* v, n values, in another type; NULL: no memory. */
 void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n);
 
 /* node_bound.c: the second half of node_expect; the operands are rounded. */
-adj_status node_bound(const bench *b, const bound_case *n, region *p, expectation *e, outcome *o);
+adj_status node_bound(const runner *b, const bound_case *n, region *p, expectation *e, outcome *o);
 /* operand: in the types that c gives the node's operands. */
-adj_status run_node(const bench *b, const adj_node *n, void *const operand[],
+adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
                     const adj_compare_config *c, region *p, outcome *o);
 /* Linear in every float operand? */
 int is_linear(const adj_node *n);
@@ -147,11 +147,11 @@ typedef struct {
 } group_case;
 /* What leaves the group, by group->out. kinks: elements inside whose side of a kink rounding
  * decides. o tells what failed, as for a node. */
-adj_status group_expect(const bench *b, const group_case *g, region *p, expectation e[],
+adj_status group_expect(const runner *b, const group_case *g, region *p, expectation e[],
                         int64_t *kinks, outcome *o);
 
 /* Runs a trial here, or where the options say. */
-adj_status run_trial(const bench *b, const trial *t, region *p, outcome *o);
+adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o);
 
 /* ---- a comparison being made ---- */
 
@@ -209,7 +209,7 @@ typedef struct {
     const adj_node **user;  /* the compared graph's node of the same value; NULL */
     const adj_node **named; /* the same, or that of a node it feeds: for the report */
     char *is_root;
-    bench in_f64; /* the reference of groups */
+    runner in_f64; /* the reference of groups */
 } plan_view;
 
 /* group_read.c: the values that a group reads, by group->in: the reference's, rounded to

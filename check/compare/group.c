@@ -270,7 +270,7 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
     adj_compare_config f64;
     plan_view l = {.r = r, .k = k};
     adj_compare_config_parse("naive:f64", &f64, NULL, 0);
-    l.in_f64 = (bench){r->opts, &f64, r->opts->runs > 0 ? r->opts->runs : 5};
+    l.in_f64 = (runner){r->opts, &f64, r->opts->runs > 0 ? r->opts->runs : 5};
     adj_status status = view_plan(&l, t, image, o, &p);
     if (status == ADJ_OK)
         status = compare_steps(&l);

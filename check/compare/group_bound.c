@@ -20,7 +20,7 @@ enum { MAX_UNSURE = 4, MAX_READ = 64 };
 static const double second_order = 1 + 0x1p-4;
 
 typedef struct {
-    const bench *b;
+    const runner *b;
     const group_case *g;
     region *p;      /* of what follows */
     void **value;   /* by member, in the reference's type */
@@ -293,7 +293,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     return status;
 }
 
-adj_status group_expect(const bench *b, const group_case *g, region *p, expectation e[],
+adj_status group_expect(const runner *b, const group_case *g, region *p, expectation e[],
                         int64_t *kinks, outcome *o)
 {
     const adj_group *group = g->group;

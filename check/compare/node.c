@@ -6,7 +6,7 @@
 
 enum { INTEGERS = 3 };
 
-adj_status run_trial(const bench *b, const trial *t, region *p, outcome *o)
+adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o)
 {
     int elsewhere = t->config->isa[0] != '\0' || (b->opts->guard && t->config != b->reference);
     return elsewhere ? trial_elsewhere(t, b->opts, p, o) : trial_here(t, p, o);
@@ -36,7 +36,7 @@ int is_linear(const adj_node *n)
 /* ---- a trial of one node ---- */
 
 /* A graph of leaves and the node. operand: in the types that c gives the node's operands. */
-static adj_status trial_of(const bench *b, const adj_node *n, void *const operand[],
+static adj_status trial_of(const runner *b, const adj_node *n, void *const operand[],
                            const adj_compare_config *c, region *p, trial *t)
 {
     adj_graph_opts opts = {.allocator = &p->allocator};
@@ -70,7 +70,7 @@ static adj_status trial_of(const bench *b, const adj_node *n, void *const operan
     return ADJ_OK;
 }
 
-adj_status run_node(const bench *b, const adj_node *n, void *const operand[],
+adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
                     const adj_compare_config *c, region *p, outcome *o)
 {
     trial t;
@@ -127,7 +127,7 @@ static adj_status round_operands(const node_case *n, const adj_compare_config *c
     return ADJ_OK;
 }
 
-adj_status node_run(const bench *b, const node_case *n, const adj_compare_config *c, region *p,
+adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o)
 {
     void *operand[MAX_IN] = {NULL};
@@ -135,7 +135,7 @@ adj_status node_run(const bench *b, const node_case *n, const adj_compare_config
     return status == ADJ_OK ? run_node(b, n->node, operand, c, p, o) : status;
 }
 
-adj_status node_expect(const bench *b, const node_case *n, const adj_compare_config *c, region *p,
+adj_status node_expect(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                        expectation *e, outcome *o)
 {
     void *operand[MAX_IN] = {NULL};

@@ -26,8 +26,8 @@ static unsigned linear_in(const adj_node *n)
 
 /* The node with its linear operands replaced by absolute values; only: all others but this one are
  * 0 (what a - b needs: its terms do not add up otherwise). */
-static adj_status run_magnitudes(const bench *b, const adj_node *n, void *const operand[], int only,
-                                 region *p, outcome *o)
+static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const operand[],
+                                 int only, region *p, outcome *o)
 {
     void *v[MAX_IN];
     for (int k = 0; k < n->n_in; k++) {
@@ -43,7 +43,7 @@ static adj_status run_magnitudes(const bench *b, const adj_node *n, void *const 
     return run_node(b, n, v, b->reference, p, o);
 }
 
-static adj_status magnitudes(const bench *b, const adj_node *n, void *const operand[], region *p,
+static adj_status magnitudes(const runner *b, const adj_node *n, void *const operand[], region *p,
                              double *magnitude)
 {
     adj_dtype dtype = config_dtype(b->reference, n->type.dtype);
@@ -93,7 +93,7 @@ static double mixed_unit(const bound_case *c)
                                                                   : 0;
 }
 
-static void set_bounds(const bench *b, const bound_case *c, double length, double *magnitude,
+static void set_bounds(const runner *b, const bound_case *c, double length, double *magnitude,
                        expectation *e)
 {
     const adj_node *n = c->node;
@@ -154,10 +154,10 @@ static int is_exact(const bound_case *c, const expectation *e, const double *mag
     return 1;
 }
 
-adj_status node_bound(const bench *b, const bound_case *n, region *p, expectation *e, outcome *o)
+adj_status node_bound(const runner *b, const bound_case *n, region *p, expectation *e, outcome *o)
 {
     const adj_node *node = n->node;
-    bench untimed = *b;
+    runner untimed = *b;
     untimed.runs = 0;
     *e = (expectation){.dtype = config_dtype(b->reference, node->type.dtype)};
     adj_status status = run_node(&untimed, node, n->operand, b->reference, p, o);

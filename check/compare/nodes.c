@@ -78,7 +78,7 @@ static void describe_row(const outcome *o, double reference_seconds, adj_compare
     snprintf(row->implementation, sizeof row->implementation, "%s", f->implementation);
 }
 
-static adj_status isolated(comparing *r, const bench *b, int k, region *p, adj_compare_row *row)
+static adj_status isolated(comparing *r, const runner *b, int k, region *p, adj_compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
     const void *operand[MAX_IN];
@@ -106,7 +106,7 @@ static adj_status isolated(comparing *r, const bench *b, int k, region *p, adj_c
     return ADJ_OK;
 }
 
-static adj_status within_the_graph(comparing *r, const bench *b, int k, region *p,
+static adj_status within_the_graph(comparing *r, const runner *b, int k, region *p,
                                    adj_compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
@@ -185,7 +185,7 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
 
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
 {
-    const bench b = {r->opts, &r->c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
+    const runner b = {r->opts, &r->c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
     region p = {.allocator = r->c->region.allocator};
     adj_compare_row *row = &r->c->row[r->c->n_row];
     *row = (adj_compare_row){.node = n,

@@ -46,9 +46,9 @@ static adj_node *reformat(const adj_compare_config *c, adj_graph *to, const adj_
     const int *there = c->format == ADJ_NCHW ? to_nchw : to_nhwc;
     const int *back = c->format == ADJ_NCHW ? to_nhwc : to_nchw;
     for (int k = 0; k < n->n_in; k++)
-        operand[k] = images >> k & 1 ? adj_transpose(in[k], there) : in[k];
+        operand[k] = images >> k & 1 ? adj_transpose(in[k], 4, there) : in[k];
     adj_node *y = adj_node_new(to, n->op, n->n_in, operand, attrs);
-    return images & ADJ_IMAGE_RESULT ? adj_transpose(y, back) : y;
+    return images & ADJ_IMAGE_RESULT ? adj_transpose(y, 4, back) : y;
 }
 
 static adj_node *rebuild(const adj_compare_config *c, adj_graph *to, const adj_node *n,

@@ -30,11 +30,8 @@ static double median(double *v, int n)
 static adj_status give_leaves(const trial *t, adj_exec *e)
 {
     adj_status status = ADJ_OK;
-    for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++) {
+    for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++)
         status = adj_set(e, t->leaf[i], t->data[i], bytes_of_node(t->leaf[i]));
-        if (status == ADJ_EARG) /* the executor has found that nothing needs this leaf */
-            status = ADJ_OK;
-    }
     return status;
 }
 
@@ -163,17 +160,17 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
                           .fetch = t->fetch,
                           .backend = t->config->backend,
                           .threads = t->config->threads > 0 ? t->config->threads : t->threads,
-                          .impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
+                          .debug.impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
                           .math = t->config->fast ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
                           .precision =
                               t->config->mixed ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT,
-                          .no_fusion = t->config->unfused,
+                          .debug.no_fusion = t->config->unfused,
                           .tune = t->config->tune,
                           .tune_seconds = tune_seconds,
-                          .quarantine = t->quarantine,
-                          .profile = !t->bare,
-                          .canaries = !t->bare,
-                          .backends = t->backends};
+                          .debug.quarantine = t->quarantine,
+                          .debug.profile = !t->bare,
+                          .debug.canaries = !t->bare,
+                          .debug.backends = t->backends};
     adj_exec *e = NULL;
     o->status = adj_exec_new(t->g, &opts, &e);
     if (o->status == ADJ_OK)

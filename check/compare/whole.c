@@ -142,7 +142,7 @@ static void judge_roots(comparing *r, int k, const outcome *o)
     }
 }
 
-static adj_status run_roots(comparing *r, const bench *b, trial *t, adj_node *const image[], int k)
+static adj_status run_roots(comparing *r, const runner *b, trial *t, adj_node *const image[], int k)
 {
     adj_compare_config_result *out = &r->c->result[k];
     outcome o = {0};
@@ -178,7 +178,7 @@ adj_status compare_whole(comparing *r, int k)
     adj_comparison *c = r->c;
     const adj_compare_config *config = &c->config[k];
     adj_graph_opts opts = {.allocator = &c->region.allocator};
-    const bench b = {r->opts, &c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
+    const runner b = {r->opts, &c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
     trial t = {.config = config,
                .backends = k > 0 ? r->opts->backends : NULL,
                .quarantine = r->opts->quarantine,

@@ -31,9 +31,9 @@ static adj_status open_trail(subject *s, const adj_node *dx, trail *t)
     opts.backend = "naive";
     adj_status status = adj_exec_new(g, &opts, &t->naive);
     opts.backend = o->backend;
-    opts.backends = o->backends;
-    opts.impl = o->impl;
-    opts.quarantine = o->quarantine;
+    opts.debug.backends = o->backends;
+    opts.debug.impl = o->impl;
+    opts.debug.quarantine = o->quarantine;
     return status == ADJ_OK ? adj_exec_new(g, &opts, &t->tested) : status;
 }
 
@@ -139,7 +139,8 @@ enum { MAX_LOOKED_AT = 1024 };
 
 /* An element's comparison: the gradient under test with the reference; or, where the rule is wrong,
  * the reference with differences. */
-static adj_status judge_element(check *c, const failure *f, const bound *b, int64_t i, char *wrong)
+static adj_status judge_element(leaf_check *c, const failure *f, const bound *b, int64_t i,
+                                char *wrong)
 {
     subject *s = c->s;
     double dx = s->dx[c->leaf][i], dx_ref = s->dx_ref[c->leaf][i];
@@ -165,7 +166,7 @@ static adj_status judge_element(check *c, const failure *f, const bound *b, int6
 }
 
 /* One wrong element of a rule among many: the half whose projection is wrong, again and again. */
-static adj_status bisect(check *c, int64_t *found)
+static adj_status bisect(leaf_check *c, int64_t *found)
 {
     subject *s = c->s;
     int64_t low = 0, high = leaf_elems(s, c->leaf);
@@ -191,7 +192,7 @@ static adj_status bisect(check *c, int64_t *found)
 
 /* Which elements are wrong; where only differences can tell, as many are looked at as the forward
  * pass is cheap. */
-static adj_status locate(check *c, failure *f)
+static adj_status locate(leaf_check *c, failure *f)
 {
     subject *s = c->s;
     int64_t n = leaf_elems(s, c->leaf);
@@ -228,7 +229,7 @@ static adj_status locate(check *c, failure *f)
 }
 
 /* The worst element's numeric value with its uncertainty, where only the reference was asked. */
-static adj_status confirm_worst(check *c)
+static adj_status confirm_worst(leaf_check *c)
 {
     estimate e;
     int kink;
@@ -240,10 +241,10 @@ static adj_status confirm_worst(check *c)
     return status;
 }
 
-adj_status check_fail(check *c)
+adj_status check_fail(leaf_check *c)
 {
     failure f = {.leaf = c->leaf, .rule_is_wrong = c->rule_wrong};
-    check before = *c;
+    leaf_check before = *c;
     adj_gradcheck_row row = *c->row;
     c->row->result = ADJ_GRADCHECK_FAIL;
     adj_status status = locate(c, &f);

@@ -153,7 +153,7 @@ static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
     return ADJ_OK;
 }
 
-/* Is there an equal check before n? */
+/* Is there an equal leaf_check before n? */
 static int is_repeated(const adj_graph *g, const char *need, const adj_node *n)
 {
     for (uint32_t id = 0; id < n->id; id++)

@@ -139,21 +139,21 @@ typedef struct {
     int drawn;                    /* number of the values in use */
     adj_gradcheck_pair *pair;     /* of the row */
     int max_pairs;
-} check;
+} leaf_check;
 
 /* An error in tolerances; NaN is as wrong as can be. */
 double check_excess(double error, double tolerance);
 /* Notes a comparison; element -1: of a projection. Is it wrong? */
-int check_note(check *c, int64_t element, double analytic, estimate numeric, double tolerance);
+int check_note(leaf_check *c, int64_t element, double analytic, estimate numeric, double tolerance);
 /* sum a_i v_i, and of the absolute values in *size. */
 double check_projection(const double *a, const double *v, int64_t n, double *size);
 /* How far the reference may be from the numeric value. */
-double check_rule_tolerance(const check *c, estimate e, double size);
+double check_rule_tolerance(const leaf_check *c, estimate e, double size);
 /* Along v; along one element, if there is no kink. */
-adj_status check_differentiate(const check *c, estimate *e);
-adj_status check_differentiate_element(check *c, int64_t element, estimate *e, int *kink);
+adj_status check_differentiate(const leaf_check *c, estimate *e);
+adj_status check_differentiate_element(leaf_check *c, int64_t element, estimate *e, int *kink);
 /* Fills in a row that has failed. */
-adj_status check_fail(check *c);
+adj_status check_fail(leaf_check *c);
 double value_rounded(adj_dtype dtype, double v);
 
 /* Checks one leaf by every draw and fills the row. */

@@ -22,7 +22,7 @@ double check_excess(double error, double tolerance)
 }
 
 /* Notes a comparison; element -1: of a projection. Is it wrong? */
-int check_note(check *c, int64_t element, double analytic, estimate numeric, double tolerance)
+int check_note(leaf_check *c, int64_t element, double analytic, estimate numeric, double tolerance)
 {
     adj_gradcheck_row *row = c->row;
     double error = fabs(analytic - numeric.value), much = check_excess(error, tolerance);
@@ -42,7 +42,7 @@ int check_note(check *c, int64_t element, double analytic, estimate numeric, dou
 }
 
 /* The same of a projection, which is kept as a pair. */
-static int note_pair(check *c, double sum, estimate numeric, double tolerance)
+static int note_pair(leaf_check *c, double sum, estimate numeric, double tolerance)
 {
     if (c->row->n_pair < c->max_pairs)
         c->pair[c->row->n_pair++] =
@@ -71,7 +71,7 @@ double check_projection(const double *a, const double *v, int64_t n, double *siz
 }
 
 /* <dy, f(x + v) - f(x)> == <dx, v> on integers. *exact: are all numbers such that it must hold? */
-static adj_status check_exact(check *c, int draw, int *exact)
+static adj_status check_exact(leaf_check *c, int draw, int *exact)
 {
     subject *s = c->s;
     int64_t n = leaf_elems(s, c->leaf);
@@ -112,7 +112,7 @@ static adj_status check_exact(check *c, int draw, int *exact)
     return status;
 }
 
-static adj_status compare_kernels(check *c)
+static adj_status compare_kernels(leaf_check *c)
 {
     subject *s = c->s;
     bound b;
@@ -128,7 +128,7 @@ static adj_status compare_kernels(check *c)
 }
 
 /* How far the reference may be from the numeric value: float64 rounding and truncation. */
-double check_rule_tolerance(const check *c, estimate e, double size)
+double check_rule_tolerance(const leaf_check *c, estimate e, double size)
 {
     const adj_gradcheck_opts *o = &c->s->report->opts;
     if (o->rtol > 0 || o->atol > 0)
@@ -136,7 +136,7 @@ double check_rule_tolerance(const check *c, estimate e, double size)
     return 2 * e.uncertainty + (o->method == ADJ_GRADCHECK_RICHARDSON ? 1e-9 : 1e-7) * size;
 }
 
-adj_status check_differentiate(const check *c, estimate *e)
+adj_status check_differentiate(const leaf_check *c, estimate *e)
 {
     int richardson = c->s->report->opts.method == ADJ_GRADCHECK_RICHARDSON;
     double h = step_for(c->s, c->leaf, richardson);
@@ -145,7 +145,7 @@ adj_status check_differentiate(const check *c, estimate *e)
 }
 
 /* Values for a draw, with outputs near a kink taken out of dy; other values if these are many. */
-static adj_status draw_smooth(check *c, int draw)
+static adj_status draw_smooth(leaf_check *c, int draw)
 {
     subject *s = c->s;
     int64_t kinks = 0;
@@ -171,7 +171,7 @@ static adj_status draw_smooth(check *c, int draw)
     return ADJ_OK;
 }
 
-static adj_status check_directional(check *c, int draw)
+static adj_status check_directional(leaf_check *c, int draw)
 {
     subject *s = c->s;
     estimate e;
@@ -191,7 +191,7 @@ static adj_status check_directional(check *c, int draw)
 }
 
 /* The numeric derivative with respect to one element; *kink: there is none. */
-adj_status check_differentiate_element(check *c, int64_t element, estimate *e, int *kink)
+adj_status check_differentiate_element(leaf_check *c, int64_t element, estimate *e, int *kink)
 {
     subject *s = c->s;
     int64_t kinks = 0;
@@ -206,7 +206,7 @@ adj_status check_differentiate_element(check *c, int64_t element, estimate *e, i
     return status == ADJ_OK ? check_differentiate(c, e) : status;
 }
 
-static adj_status check_elements(check *c, int draw)
+static adj_status check_elements(leaf_check *c, int draw)
 {
     subject *s = c->s;
     bound b;
@@ -253,7 +253,7 @@ static adj_gradcheck_method choose(const subject *s, int leaf)
     return method;
 }
 
-static adj_status check_draw(check *c, adj_gradcheck_method *method, int draw)
+static adj_status check_draw(leaf_check *c, adj_gradcheck_method *method, int draw)
 {
     int exact = 1;
     adj_status status;
@@ -272,10 +272,10 @@ static const char *const method_names[] = {[ADJ_GRADCHECK_ADJOINT] = "adjoint-in
                                            [ADJ_GRADCHECK_RICHARDSON] = "richardson"};
 
 /* The other pairs of a row that has failed: what one direction hides, another shows. */
-static adj_status check_other_pairs(const check *failed, int draw, int draws)
+static adj_status check_other_pairs(const leaf_check *failed, int draw, int draws)
 {
     adj_gradcheck_row row = *failed->row;
-    check c = *failed;
+    leaf_check c = *failed;
     adj_status status = ADJ_OK;
     c.row = &row;
     for (; draw < draws && status == ADJ_OK; draw++)
@@ -288,7 +288,7 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
 {
     adj_gradcheck_method method = choose(s, leaf);
     int draws = s->report->opts.draws > 0 ? s->report->opts.draws : DRAWS, draw = 0;
-    check c = {.s = s, .leaf = leaf, .row = row, .max_pairs = draws};
+    leaf_check c = {.s = s, .leaf = leaf, .row = row, .max_pairs = draws};
     adj_status status = ADJ_OK;
 
     row->elems = leaf_elems(s, leaf);

@@ -1,7 +1,7 @@
 /* repeat.c - is a gradient the same when it is computed again, and by one thread?
  *
  * Again must give the same bits: what does not is wrong, however small the difference. The number
- * of threads may change the order of sums; by how much is told, not judged. Both are asked with
+ * of threads may change the order of sums; by how much is reported only. Both are asked with
  * numbers that sums round: integers hide their order. */
 #include <math.h>
 #include <string.h>

@@ -190,9 +190,9 @@ static adj_status open_exec(subject *s, twin *t, int reference, int backward, in
             fetch[opts.n_fetch++] = t->dx[i];
     if (!reference) {
         opts.backend = o->backend;
-        opts.backends = o->backends;
-        opts.impl = o->impl;
-        opts.quarantine = o->quarantine;
+        opts.debug.backends = o->backends;
+        opts.debug.impl = o->impl;
+        opts.debug.quarantine = o->quarantine;
     }
     adj_status status = adj_exec_new(t->graph, &opts, e);
     if (status != ADJ_OK)

@@ -12,7 +12,7 @@ enum { WARM_UP = 3 };
 static adj_exec_opts exec_opts(const bench_opts *o)
 {
     return (adj_exec_opts){.backend = o->backend,
-                           .impl = o->impl,
+                           .debug.impl = o->impl,
                            .math = o->math_mode,
                            .precision = o->precision,
                            .tune = (int)o->tune,
@@ -20,7 +20,7 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .tune_seconds = o->tune_seconds,
                            .recompute = (int)o->recompute,
                            .threads = (int)o->threads,
-                           .profile = o->timed_steps};
+                           .debug.profile = o->timed_steps};
 }
 
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,

@@ -80,7 +80,7 @@ static int backends_open(const compare_opts *o)
                                        .fetch = &y,
                                        .backend = config.backend,
                                        .threads = 1,
-                                       .quarantine = o->quarantine};
+                                       .debug.quarantine = o->quarantine};
         open = adj_exec_new(g, &options, &e) == ADJ_OK;
         if (!open)
             complain("compare", EXIT_FAILED, "%s: %s", config.name, adj_exec_message(e));

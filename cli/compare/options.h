@@ -1,5 +1,4 @@
-/* options.h - what adjoint compare is told, and the command line that tells it the same
- * again. */
+/* options.h - the options of adjoint compare, and the command line that repeats them. */
 #ifndef CLI_COMPARE_OPTIONS_H
 #define CLI_COMPARE_OPTIONS_H
 

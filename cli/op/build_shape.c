@@ -9,7 +9,8 @@ static adj_node *matmul(op_case *c)
         return NULL;
     int64_t inner = adj_node_type(a).shape.dim[transpose_a ? 0 : 1];
     adj_shape plain = {2, {inner, 4}}, turned = {2, {4, inner}};
-    return adj_matmul(a, operand_second(c, transpose_b ? turned : plain), transpose_a, transpose_b);
+    return adj_matmul(a, operand_second(c, transpose_b ? turned : plain),
+                      (transpose_a ? ADJ_TRANSPOSE_A : 0) | (transpose_b ? ADJ_TRANSPOSE_B : 0));
 }
 static adj_node *reshape(op_case *c)
 {
@@ -21,7 +22,7 @@ static adj_node *transpose(op_case *c)
     int perm[ADJ_MAX_RANK];
     for (int i = 0; i < c->in.rank; i++)
         perm[i] = attr_int(c, i, (int)c->in.rank - 1 - i);
-    return adj_transpose(operand_x(c), perm);
+    return adj_transpose(operand_x(c), (int)c->in.rank, perm);
 }
 static adj_node *concat(op_case *c)
 {
@@ -67,6 +68,8 @@ static adj_axes axes_of(op_case *c)
     for (int i = 0; i < axes.n; i++)
         axes.axis[i] = attr_int(c, i, 0);
     axes.keep_dims = attr_int(c, axes.n, 0);
+    if (axes.n == 0)
+        axes.n = ADJ_ALL;
     return axes;
 }
 

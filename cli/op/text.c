@@ -1,7 +1,7 @@
 /* text.c - see text.h.
  *
  * The options are written down by a table. op_text_of tries them: built again, the node has to come
- * out. So what the table does not know is refused, never told wrongly. */
+ * out. So what the table does not know is refused, never written wrongly. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@ static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quara
                                     char text[64])
 {
     const adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .backend = "onednn", .quarantine = quarantine};
+        .n_fetch = 1, .fetch = &y, .backend = "onednn", .debug.quarantine = quarantine};
     adj_exec *e = NULL;
     adj_status status = adj_exec_new(g, &o, &e);
     text[0] = '\0';

@@ -35,8 +35,8 @@ adj_status checkpoint_save(const checkpoint_of *c, const network *n, const posit
 /* These print what is wrong. CONTINUE or an exit status. */
 
 /* Reads o->checkpoint and gives o the settings that it leaves unset; the others must agree, but the
- * number of threads, of which another one is told. *file, to which o then points, is to be freed in
- * every case. */
+ * number of threads, of which another one is reported. *file, to which o then points, is to be
+ * freed in every case. */
 int checkpoint_open(train_opts *o, adj_tensors **file);
 /* Gives n and *p what the file says. */
 int checkpoint_restore(const adj_tensors *file, const checkpoint_of *c, network *n, position *p);

@@ -38,7 +38,7 @@ adj_status run_passes(const pass_target *target, const adj_graph *from, int n_ro
     adj_graph_opts graph_opts = {.allocator = allocator};
     const adj_graph *g = from;
     int n_image = from->n_node;
-    FILE *trace = target->opts->trace;
+    FILE *trace = target->opts->debug.trace;
     *out = NULL;
     for (int id = 0; id < n_image; id++)
         image[id] = from->node[id];

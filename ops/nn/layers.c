@@ -237,7 +237,7 @@ adj_node *adj_layer_dense_with(adj_node *x, const char *name, const adj_dense_la
     adj_node *rows = s.rank == 2 ? x : adj_reshape(x, (adj_shape){2, {s.dim[0], features}});
     adj_init init = weights_init(o->init, o->given, features, o->units);
     adj_node *w = param(x, name, "w", (adj_shape){2, {features, o->units}}, init);
-    return with_bias(adj_matmul(rows, w, 0, 0), name, o->units, o->no_bias, ADJ_NHWC);
+    return with_bias(adj_matmul(rows, w, 0), name, o->units, o->no_bias, ADJ_NHWC);
 }
 
 adj_node *adj_layer_dense(adj_node *x, const char *name, int64_t units)

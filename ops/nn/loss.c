@@ -11,7 +11,7 @@ adj_node *adj_loss_softmax_smoothed(adj_node *logits, adj_node *labels, double s
     if (rows == NULL)
         return NULL;
     adj_node *count = adj_label_count(labels, adj_node_type(rows).dtype);
-    return adj_label(adj_div(adj_reduce_sum(rows, (adj_axes){0}), count), "loss");
+    return adj_label(adj_div(adj_reduce_sum(rows, (adj_axes){.n = ADJ_ALL}), count), "loss");
 }
 
 adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels)

@@ -18,10 +18,10 @@ static void note_running(adj_node *running, adj_node *stats, int64_t m, double m
     double factor_f64[2] = {1, unbiased};
     const void *factor = t.dtype == ADJ_F64 ? (const void *)factor_f64 : factor_f32;
 
-    adj_update_begin(g);
+    adj_role role = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
     adj_node *both = adj_const(g, t.dtype, (adj_shape){2, {2, 1}}, factor);
     adj_layer_update_add(running, adj_ema(running, adj_mul(stats, both), 1 - momentum));
-    adj_update_end(g);
+    adj_graph_set_role(g, role);
 }
 
 adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_norm_layer *options)
@@ -81,9 +81,9 @@ adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int trai
     int first = adj_find(g, "dropout/step") == NULL;
     adj_node *step = nn_state(g, "dropout/step", ADJ_I32, (adj_shape){0}, 0);
     if (first && step != NULL) {
-        adj_update_begin(g);
+        adj_role role = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
         adj_layer_update_add(step, adj_next_step(step));
-        adj_update_end(g);
+        adj_graph_set_role(g, role);
     }
     return adj_label(adj_dropout(x, step, rate, name_seed(name)), name);
 }

@@ -129,7 +129,8 @@ static void clip(adj_graph *g, int n, adj_node *dx[], double clip_norm)
         return;
     adj_dtype dtype = nn_kept_dtype(adj_node_type(dx[0]).dtype);
     for (int i = 0; i < n; i++) {
-        adj_node *squares = adj_reduce_sum(adj_square(nn_cast(dx[i], dtype)), (adj_axes){0});
+        adj_node *squares =
+            adj_reduce_sum(adj_square(nn_cast(dx[i], dtype)), (adj_axes){.n = ADJ_ALL});
         sum = sum == NULL ? squares : adj_add(sum, squares);
     }
     adj_node *limit = adj_fill(g, dtype, (adj_shape){0}, clip_norm);
@@ -201,9 +202,9 @@ adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opt
     if (dx == NULL) {
         adj_fail(g, ADJ_ENOMEM, "adj_optimiser: out of memory");
     } else if (adj_grad(loss, NULL, n, params, dx) == ADJ_OK) {
-        adj_update_begin(g);
+        adj_role role = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
         add_steps(&s, g, n, params, dx);
-        adj_update_end(g);
+        adj_graph_set_role(g, role);
     }
     free(dx);
     free(params);

@@ -29,7 +29,7 @@ static void fetch(fixture *f, int threads, fetched *out)
                        .fetch = out->node,
                        .backend = "direct",
                        .threads = threads,
-                       .canaries = 1};
+                       .debug.canaries = 1};
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(f->g),
                  adj_exec_message(e));

@@ -200,8 +200,11 @@ static void expect_one_strip(const strip *s, const adj_exec *e)
 /* Runs the graph; malloc'ed values of s->out. How many steps compute so many nodes? */
 static int run_plan(strip *s, int threads, double *got[], int nodes)
 {
-    adj_exec_opts o = {
-        .n_fetch = s->n, .fetch = s->out, .backend = "direct", .threads = threads, .canaries = 1};
+    adj_exec_opts o = {.n_fetch = s->n,
+                       .fetch = s->out,
+                       .backend = "direct",
+                       .threads = threads,
+                       .debug.canaries = 1};
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(s->f.g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(s->f.g),
                  adj_exec_message(e));

@@ -23,7 +23,7 @@ static adj_node *network(fixture *f, adj_dtype dtype, adj_format format)
     adj_node *m = given_integers(f, dtype, (adj_shape){2, {128, 3}}, -1, 1);
     adj_node *h = adj_relu(adj_bias_add(adj_conv2d(x, w, &same), b, format));
     h = adj_depthwise_conv2d_native(adj_max_pool(h, &half), d, &same);
-    return adj_matmul(adj_reshape(h, (adj_shape){2, {2, 128}}), m, 0, 0);
+    return adj_matmul(adj_reshape(h, (adj_shape){2, {2, 128}}), m, 0);
 }
 
 /* The network's result and its gradient for each input, one after the other in v. */

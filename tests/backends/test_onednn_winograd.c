@@ -17,7 +17,7 @@ typedef struct {
 static result evaluate_with(fixture *f, adj_node *y, const char *backend, adj_math math)
 {
     adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .backend = backend, .impl = "jit_wino", .math = math};
+        .n_fetch = 1, .fetch = &y, .backend = backend, .debug.impl = "jit_wino", .math = math};
     adj_exec *e = NULL;
     int64_t n = adj_shape_elems(adj_node_type(y).shape);
     result r = {malloc((size_t)n * sizeof(double)), 0};

@@ -27,7 +27,7 @@ static rig plan(const char *text, size_t bytes)
     adj_node *x = adj_input(r.g, "x", ADJ_F32, (adj_shape){4, {2, 8, 8, 16}});
     adj_node *w = adj_input(r.g, "w", ADJ_F32, (adj_shape){4, {3, 3, 16, 16}});
     adj_node *y = adj_conv2d(x, w, NULL);
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "onednn", .quarantine = r.path};
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "onednn", .debug.quarantine = r.path};
     r.status = adj_exec_new(r.g, &o, &r.e);
     return r;
 }
@@ -98,8 +98,11 @@ Test(quarantine_file, holds_for_pools)
         rig r = plan(rows[i].text, strlen(rows[i].text));
         adj_node *x = adj_find(r.g, "x"), *y = adj_avg_pool(x, &a);
         adj_node *dx = adj_avg_pool_grad(adj_node_type(x).shape, y, &a);
-        adj_exec_opts o = {
-            .n_fetch = 1, .fetch = &dx, .backend = "onednn", .quarantine = r.path, .no_fusion = 1};
+        adj_exec_opts o = {.n_fetch = 1,
+                           .fetch = &dx,
+                           .backend = "onednn",
+                           .debug.quarantine = r.path,
+                           .debug.no_fusion = 1};
         adj_exec_free(r.e);
         cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_OK, "%s", adj_exec_message(r.e));
         for (int k = 0; k < adj_exec_step_count(r.e); k++) {
@@ -165,11 +168,11 @@ Test(quarantine_file, where_it_comes_from)
     cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_OK);
     cr_assert_str_eq(conv_step(&r).backend, "naive");
     adj_exec_free(r.e);
-    o.quarantine = "off";
+    o.debug.quarantine = "off";
     cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_OK);
     cr_assert_str_eq(conv_step(&r).backend, "onednn");
     adj_exec_free(r.e);
-    o.quarantine = NULL;
+    o.debug.quarantine = NULL;
     setenv("ADJOINT_QUARANTINE", "/nonexistent/file", 1);
     cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_EIO);
     cr_assert_not_null(strstr(adj_exec_message(r.e), "No such file"));
@@ -186,7 +189,8 @@ Test(quarantine_file, only_regular_files, .timeout = 20)
     const char *const paths[] = {pipe, "/", "/dev/zero", "/dev/tty0"};
     adj_node *y = adj_graph_node_at(r.g, adj_graph_node_count(r.g) - 1);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "onednn", .quarantine = paths[i]};
+        adj_exec_opts o = {
+            .n_fetch = 1, .fetch = &y, .backend = "onednn", .debug.quarantine = paths[i]};
         adj_exec_free(r.e);
         cr_expect_eq(adj_exec_new(r.g, &o, &r.e), ADJ_EIO, "%s", paths[i]);
         cr_expect(i == 3 || strstr(adj_exec_message(r.e), "is not a regular file") != NULL, "%s",

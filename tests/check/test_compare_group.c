@@ -314,8 +314,8 @@ Test(compare_group, bounds_of_what_cancels)
             adj_param(g, "w", ADJ_F32, (adj_shape){1, {1}}, (adj_init){ADJ_INIT_NORMAL, 0, 1});
         adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
         adj_node *y = adj_layer_batch_norm(adj_scale(x, 4096), "bn", NULL);
-        adj_node *loss = adj_add(adj_reduce_sum(adj_square(y), (adj_axes){0}),
-                                 adj_reduce_sum(adj_square(w), (adj_axes){0}));
+        adj_node *loss = adj_add(adj_reduce_sum(adj_square(y), (adj_axes){.n = ADJ_ALL}),
+                                 adj_reduce_sum(adj_square(w), (adj_axes){.n = ADJ_ALL}));
         adj_node *dx = NULL;
         cr_assert_eq(adj_grad(loss, NULL, 1, &x, &dx), ADJ_OK);
         const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};

@@ -157,7 +157,7 @@ static adj_status small_compare(counter *c, const char *config, int guard)
     if (strstr(config, "bf16") != NULL) /* its statistics stay f32, between casts */
         h = adj_batch_norm(h, adj_batch_norm_stats(h, ADJ_NHWC), b, b, 0.5, ADJ_NHWC);
     adj_node *y = adj_relu(h);
-    adj_node *loss = adj_reduce_mean(y, (adj_axes){0});
+    adj_node *loss = adj_reduce_mean(y, (adj_axes){.n = ADJ_ALL});
     adj_comparison *comparison = NULL;
     adj_status status = adj_graph_status(g);
     if (status == ADJ_OK)

@@ -149,7 +149,7 @@ static adj_node *faulty(adj_node *dx)
         size.dim[0]--;
         rest.dim[0] = 1;
         return adj_pad(adj_slice(dx, begin, size), begin, rest);
-    case SWAPPED_STRIDE: return adj_transpose(dx, (const int[]){1, 0, 2, 3});
+    case SWAPPED_STRIDE: return adj_transpose(dx, 4, (const int[]){1, 0, 2, 3});
     case ONE_ELEMENT: {
         double *one = calloc((size_t)elems, sizeof *one);
         adj_store(t.dtype, one, (int64_t)planted.seed * 487 % elems, 0.5);

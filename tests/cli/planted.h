@@ -14,7 +14,7 @@ enum { /* strides */
        PLANTED_HANG_KERNEL = 5 /* of this size, and 3 output channels: it never comes back */
 };
 
-/* NULL-ended, for adj_exec_opts.backends and adj_compare_opts.backends. */
+/* NULL-ended, for adj_exec_debug.backends and adj_compare_opts.backends. */
 const adj_backend *const *planted_backends(void);
 
 #endif

@@ -14,7 +14,7 @@ adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_co
 adj_status __wrap_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
 {
     adj_exec_opts o = *opts;
-    o.backends = planted_backends();
+    o.debug.backends = planted_backends();
     return __real_adj_exec_new(g, &o, out);
 }
 

@@ -106,10 +106,10 @@ static inline int64_t wrong_numbers(const layer *l, const adj_backend *const *ba
     adj_exec_opts o = {.n_fetch = 1,
                        .fetch = &dw,
                        .backend = "onednn",
-                       .backends = backends,
-                       .quarantine = quarantine,
+                       .debug.backends = backends,
+                       .debug.quarantine = quarantine,
                        .threads = 2,
-                       .canaries = 1};
+                       .debug.canaries = 1};
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     void *xv = values(l, adj_shape_elems(xs), 1), *dyv = values(l, adj_shape_elems(ys), 2);

@@ -28,7 +28,7 @@ static void expect(adj_exec *e, adj_node *n, float a, float b, float c)
               (double)c);
 }
 
-Test(exec, updates_come_after_the_run)
+Test(executor, updates_come_after_the_run)
 {
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two),
@@ -63,7 +63,7 @@ Test(exec, updates_come_after_the_run)
 }
 
 /* scale(p, 1) is p in the plan, but fetching it does not fetch p. */
-Test(exec, only_a_fetched_parameter_shows_its_past)
+Test(executor, only_a_fetched_parameter_shows_its_past)
 {
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two), *same = adj_scale(p, 1);
@@ -78,13 +78,13 @@ Test(exec, only_a_fetched_parameter_shows_its_past)
 }
 
 /* p := 2p must not be seen by the reader of the old p, whichever runs first. */
-Test(exec, an_update_in_place_waits_for_readers)
+Test(executor, an_update_in_place_waits_for_readers)
 {
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two);
-    adj_update_begin(g);
+    adj_graph_set_role(g, ADJ_ROLE_UPDATE);
     adj_node *next = adj_scale(p, 2);
-    adj_update_end(g);
+    adj_graph_set_role(g, ADJ_ROLE_FORWARD);
     adj_node *late = adj_relu(adj_neg(adj_scale(adj_scale(p, -1), 5))); /* 5p */
     adj_updates *u = adj_updates_new(g);
     adj_updates_add(u, p, next);
@@ -109,7 +109,7 @@ Test(exec, an_update_in_place_waits_for_readers)
     adj_graph_free(g);
 }
 
-Test(exec, has_its_own_copy_and_moves_parameters_by_name)
+Test(executor, has_its_own_copy_and_moves_parameters_by_name)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *p = adj_param(g, "p", ADJ_F32, vec3, two);
@@ -150,7 +150,7 @@ Test(exec, has_its_own_copy_and_moves_parameters_by_name)
 }
 
 /* A label may repeat a parameter's name, on an older node too: the parameter is still found. */
-Test(exec, labels_do_not_hide_parameters)
+Test(executor, labels_do_not_hide_parameters)
 {
     adj_graph *g = adj_graph_new();
     adj_node *older = adj_scale(adj_fill(g, ADJ_F32, vec3, 0.1), 3);
@@ -176,7 +176,7 @@ Test(exec, labels_do_not_hide_parameters)
     adj_graph_free(g);
 }
 
-Test(exec, refuses_with_a_sentence)
+Test(executor, refuses_with_a_sentence)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *y = adj_relu(x), *none = NULL;
@@ -227,9 +227,55 @@ Test(exec, refuses_with_a_sentence)
     adj_graph_free(g);
 }
 
+/* What a plan has no use for is taken, and what is no leaf of its graph is not. */
+Test(executor, leaves_that_nothing_needs)
+{
+    adj_graph *g = adj_graph_new(), *other = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *unused = adj_input(g, "unused", ADJ_F32, vec3);
+    adj_node *y = adj_scale(x, 2);
+    adj_exec *e = exec_of(g, 1, &y, NULL);
+    adj_node *later = adj_input(g, "later", ADJ_F32, vec3);
+    adj_node *foreign = adj_input(other, "x", ADJ_F32, vec3);
+    const float v[] = {1, 2, 3};
+    cr_assert_eq(adj_set(e, unused, v, 12), ADJ_OK);
+    cr_assert_eq(adj_set(e, later, v, 12), ADJ_OK);
+    cr_assert_eq(adj_set(e, unused, v, 8), ADJ_EARG);
+    cr_assert_eq(adj_set(e, foreign, v, 12), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(e), "of this executor's graph"));
+    adj_exec_free(e);
+    adj_graph_free(g);
+    adj_graph_free(other);
+}
+
+/* adj_data shows in place what adj_get copies. */
+Test(executor, data_in_place)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *p = adj_param(g, "p", ADJ_F32, vec3, two);
+    adj_node *sum = adj_add(x, p), *y = adj_scale(sum, 2);
+    adj_exec *e = exec_of(g, 1, &y, NULL);
+    cr_assert_null(adj_data(e, y));
+    cr_assert_not_null(strstr(adj_exec_message(e), "adj_run has not completed yet"));
+    cr_assert_null(adj_data(e, sum));
+    cr_assert_not_null(strstr(adj_exec_message(e), "was not fetched"));
+    cr_assert_null(adj_data(e, NULL));
+    cr_assert_null(adj_data(NULL, y));
+    for (int run = 0; run < 2; run++) {
+        const float in[] = {1, 2, (float)run};
+        cr_assert_eq(adj_set(e, x, in, 12), ADJ_OK);
+        cr_assert_eq(adj_run(e), ADJ_OK);
+        const float want[] = {6, 8, (float)(2 * run + 4)};
+        cr_assert_arr_eq((const float *)adj_data(e, y), want, 12);
+        cr_assert_arr_eq((const float *)adj_data(e, p), ((const float[]){2, 2, 2}), 12);
+        cr_assert_arr_eq((const float *)adj_data(e, x), in, 12);
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
 /* Reshapes cost no step, and what shares memory with a parameter still shows the value from before
  * the updates. */
-Test(exec, views)
+Test(executor, views)
 {
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two),
@@ -255,7 +301,7 @@ Test(exec, views)
 }
 
 /* stats may be x itself or a view of it: then the result must not be written over them. */
-Test(exec, in_place_spares_other_operands)
+Test(executor, in_place_spares_other_operands)
 {
     static const adj_shape pair = {2, {2, 2}};
     fixture f = fixture_new();
@@ -285,7 +331,7 @@ static void fails_without_trace(adj_exec *e, adj_node *p, adj_node *label)
 }
 
 /* What an update computes right into its leaf is seen by no fetch and by no failed run. */
-Test(exec, updates_in_place_stay_unseen)
+Test(executor, updates_in_place_stay_unseen)
 {
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two), *next = adj_scale(p, 3);
@@ -309,17 +355,17 @@ Test(exec, updates_in_place_stay_unseen)
 }
 
 /* Nor when what fails is itself made as part of an update. */
-Test(exec, an_update_that_fails_changes_nothing)
+Test(executor, an_update_that_fails_changes_nothing)
 {
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two);
     adj_node *z = adj_input(g, "z", ADJ_F32, (adj_shape){2, {1, 3}});
     adj_node *label = adj_input(g, "label", ADJ_I32, (adj_shape){1, {1}});
     adj_updates *u = adj_updates_new(g);
-    adj_update_begin(g);
+    adj_graph_set_role(g, ADJ_ROLE_UPDATE);
     adj_updates_add(u, p, adj_scale(p, 3));
     adj_node *loss = adj_sparse_softmax_cross_entropy_grad(z, label, 0);
-    adj_update_end(g);
+    adj_graph_set_role(g, ADJ_ROLE_FORWARD);
     adj_exec *e = exec_of(g, 1, &loss, u);
     cr_assert_eq(adj_set(e, z, (float[]){0, 0, 0}, 12), ADJ_OK);
     fails_without_trace(e, p, label);

@@ -48,7 +48,7 @@ static adj_node *depthwise(net *r, adj_node *x)
 static adj_node *dense(net *r, adj_node *x, int64_t in, int64_t out)
 {
     adj_node *y = adj_matmul(adj_reshape(x, (adj_shape){2, {BATCH, in}}),
-                             param(r, (adj_shape){2, {in, out}}), 0, 0);
+                             param(r, (adj_shape){2, {in, out}}), 0);
     return adj_bias_add(y, param(r, (adj_shape){1, {out}}), ADJ_NHWC);
 }
 
@@ -122,10 +122,10 @@ static trained train(network build, adj_dtype dtype, const char *backend, int no
     adj_node *x = adj_input(r.g, "x", dtype, (adj_shape){4, {BATCH, 8, 8, 3}});
     adj_node *dy = adj_input(r.g, "dy", dtype, (adj_shape){2, {BATCH, 4}});
     adj_node *lr = adj_input(r.g, "lr", dtype, (adj_shape){0}), *dp[MAX_PARAMS];
-    adj_node *loss = adj_reduce_sum(adj_mul(build(&r, x), dy), (adj_axes){0});
+    adj_node *loss = adj_reduce_sum(adj_mul(build(&r, x), dy), (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(loss, NULL, r.n, r.param, dp), ADJ_OK, "%s", adj_graph_message(r.g));
     adj_updates *u = adj_updates_new(r.g);
-    adj_update_begin(r.g);
+    adj_graph_set_role(r.g, ADJ_ROLE_UPDATE);
     for (int i = 0; i < r.n; i++) {
         char name[8];
         snprintf(name, sizeof name, "m%d", i);
@@ -134,13 +134,13 @@ static trained train(network build, adj_dtype dtype, const char *backend, int no
         adj_updates_add(u, m, next);
         adj_updates_add(u, r.param[i], adj_sgd_step(r.param[i], next, lr, 0));
     }
-    adj_update_end(r.g);
+    adj_graph_set_role(r.g, ADJ_ROLE_FORWARD);
     adj_exec_opts o = {.n_fetch = 1,
                        .fetch = &loss,
                        .updates = u,
                        .backend = backend,
                        .threads = 2,
-                       .no_fusion = no_fusion};
+                       .debug.no_fusion = no_fusion};
     adj_exec *e;
     cr_assert_eq(adj_exec_new(r.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     set_integers(e, x, 1, -2, 2);

@@ -131,7 +131,7 @@ static const adj_backend backend = {
 static void values(adj_graph *g, adj_node *x, adj_node *y, const adj_backend *const *backends,
                    float out[4])
 {
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backends = backends};
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = backends};
     adj_exec *e;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     cr_assert_eq(adj_set(e, x, (float[]){0.1F, -0.2F, 0.3F, 0.4F}, 16), ADJ_OK);

@@ -61,8 +61,12 @@ static const adj_backend *naive_backend(void)
 static adj_exec *plan(adj_graph *g, int n, adj_node *const fetch[], const adj_updates *u)
 {
     const adj_backend *const both[] = {&counting, naive_backend(), NULL};
-    adj_exec_opts o = {
-        .n_fetch = n, .fetch = fetch, .updates = u, .backends = both, .profile = 1, .canaries = 1};
+    adj_exec_opts o = {.n_fetch = n,
+                       .fetch = fetch,
+                       .updates = u,
+                       .debug.backends = both,
+                       .debug.profile = 1,
+                       .debug.canaries = 1};
     adj_exec *e;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     negated = 0;
@@ -98,7 +102,7 @@ static int steps_without_time(const adj_exec *e)
 }
 
 /* y = x - p + pq, where -p could be overwritten by the sum, and a view of it is fetched. */
-Test(fixed, is_computed_when_a_parameter_changes)
+Test(invariant, is_computed_when_a_parameter_changes)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec), *p = adj_param(g, "p", ADJ_F32, vec, two);
@@ -136,7 +140,7 @@ Test(fixed, is_computed_when_a_parameter_changes)
 }
 
 /* p is trained, q is frozen, r is assigned what follows from q alone. */
-Test(fixed, what_an_update_assigns_is_not)
+Test(invariant, what_an_update_assigns_is_not)
 {
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec, two), *q = adj_param(g, "q", ADJ_F32, vec, three);
@@ -162,7 +166,7 @@ Test(fixed, what_an_update_assigns_is_not)
 }
 
 /* A fill that only varying steps read is made in every run: its memory is worth more. */
-Test(fixed, constants_are_there_in_time)
+Test(invariant, constants_are_there_in_time)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec), *p = adj_param(g, "p", ADJ_F32, vec, two);
@@ -190,7 +194,7 @@ Test(fixed, constants_are_there_in_time)
 }
 
 /* What failed is tried again, until its parameter is set. */
-Test(fixed, a_failure_is_not_forgotten)
+Test(invariant, a_failure_is_not_forgotten)
 {
     adj_graph *g = adj_graph_new();
     adj_node *labels = adj_state(g, "labels", ADJ_I32, (adj_shape){1, {1}}, (adj_init){0});
@@ -234,7 +238,7 @@ static void draw(adj_exec *e, const adj_node *leaf, uint64_t seed)
     cr_assert_eq(adj_set(e, leaf, v, (size_t)n * sizeof *v), ADJ_OK);
 }
 
-Test(fixed, an_inference_casts_its_filters_once)
+Test(invariant, an_inference_casts_its_filters_once)
 {
     counter c = {0};
     const adj_allocator a = {count_alloc, count_free, &c};
@@ -246,8 +250,11 @@ Test(fixed, an_inference_casts_its_filters_once)
                          (adj_init){ADJ_INIT_UNIFORM, -1, 1});
         y = adj_relu(adj_conv2d(y, w[i], &(adj_conv){.padding = ADJ_SAME}));
     }
-    adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .precision = ADJ_PRECISION_BF16, .allocator = &a, .profile = 1};
+    adj_exec_opts o = {.n_fetch = 1,
+                       .fetch = &y,
+                       .precision = ADJ_PRECISION_BF16,
+                       .allocator = &a,
+                       .debug.profile = 1};
     float got[6 * 6 * 16], want[6 * 6 * 16];
     adj_exec *e;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
@@ -354,7 +361,7 @@ static void grow(uint64_t seed, const char *backend)
         if (r.next[k] > 0)
             adj_updates_add(u, r.node[k], r.node[r.next[k]]);
     adj_exec_opts o = {
-        .n_fetch = 3, .fetch = fetch, .updates = u, .backend = backend, .canaries = 1};
+        .n_fetch = 3, .fetch = fetch, .updates = u, .backend = backend, .debug.canaries = 1};
     adj_exec *e;
     cr_assert_eq(adj_exec_new(r.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     for (int turn = 0; turn < 6; turn++) {
@@ -379,7 +386,7 @@ static void grow(uint64_t seed, const char *backend)
     adj_graph_free(r.g);
 }
 
-Test(fixed, random_graphs_are_never_out_of_date)
+Test(invariant, random_graphs_are_never_out_of_date)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
         grow(seed, "naive");

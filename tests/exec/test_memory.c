@@ -40,8 +40,9 @@ static adj_status small_network(counter *c, const char *backend, long *calls_bef
     adj_pool half = {.ksize = {1, 2, 2, 1}};
     adj_node *h =
         adj_max_pool(adj_relu(adj_bias_add(adj_conv2d(x, p[0], &same), p[1], ADJ_NHWC)), &half);
-    h = adj_matmul(adj_reshape(h, (adj_shape){2, {2, 36}}), p[2], 0, 0);
-    adj_node *loss = adj_reduce_mean(adj_sparse_softmax_cross_entropy(h, labels, 0), (adj_axes){0}),
+    h = adj_matmul(adj_reshape(h, (adj_shape){2, {2, 36}}), p[2], 0);
+    adj_node *loss = adj_reduce_mean(adj_sparse_softmax_cross_entropy(h, labels, 0),
+                                     (adj_axes){.n = ADJ_ALL}),
              *dp[3];
     adj_status status = adj_grad(loss, NULL, 3, p, dp);
     adj_updates *u = adj_updates_new(g);
@@ -149,7 +150,7 @@ Test(memory, the_arena_starts_as_nan)
     const adj_allocator a = {note_largest, forget, &block};
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {512, 1}});
-    adj_node *y = adj_matmul(x, x, 0, 1);
+    adj_node *y = adj_matmul(x, x, ADJ_TRANSPOSE_B);
     adj_exec *e;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive", .allocator = &a};
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));

@@ -31,15 +31,16 @@ static model build(int clutter)
                                &all),
              *dp[2];
     h = adj_reshape(h, (adj_shape){2, {2, 4}});
-    m.root[0] = adj_reduce_mean(adj_sparse_softmax_cross_entropy(h, labels, 0), (adj_axes){0});
+    m.root[0] =
+        adj_reduce_mean(adj_sparse_softmax_cross_entropy(h, labels, 0), (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(m.root[0], NULL, 2, p, dp), ADJ_OK, "%s", adj_graph_message(m.g));
-    adj_update_begin(m.g);
+    adj_graph_set_role(m.g, ADJ_ROLE_UPDATE);
     m.updates = adj_updates_new(m.g);
     for (int i = 0; i < 2; i++) {
         m.root[i + 1] = adj_sgd_step(p[i], dp[i], lr, 0);
         adj_updates_add(m.updates, p[i], m.root[i + 1]);
     }
-    adj_update_end(m.g);
+    adj_graph_set_role(m.g, ADJ_ROLE_FORWARD);
     return m;
 }
 
@@ -133,16 +134,16 @@ Test(print, updates_nest)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){0}), *y[5], *dx;
-    adj_update_begin(g);
+    adj_graph_set_role(g, ADJ_ROLE_UPDATE);
     y[0] = adj_scale(x, 2);
-    adj_update_begin(g);
+    adj_graph_set_role(g, ADJ_ROLE_UPDATE);
     y[1] = adj_scale(y[0], 3);
-    adj_update_end(g);
+    adj_graph_set_role(g, ADJ_ROLE_FORWARD);
     y[2] = adj_scale(y[1], 4);
     cr_assert_eq(adj_grad(adj_square(y[2]), NULL, 1, &x, &dx), ADJ_OK);
     y[3] = adj_scale(y[2], 5);
-    adj_update_end(g);
-    adj_update_end(g); /* one too many */
+    adj_graph_set_role(g, ADJ_ROLE_FORWARD);
+    adj_graph_set_role(g, ADJ_ROLE_FORWARD); /* one too many */
     y[4] = adj_scale(y[3], 6);
     char text[4096] = "", expected[] = " uuuu ";
     FILE *f = fmemopen(text, sizeof text, "w");

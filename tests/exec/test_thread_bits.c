@@ -85,7 +85,7 @@ static void build(fixture *f, adj_dtype dtype, int64_t channels, int depthwise, 
     y[3] = adj_bias_add_grad(dy, ADJ_NHWC);
     y[4] = adj_batch_norm_stats(x, ADJ_NHWC);
     y[5] = adj_batch_norm(x, y[4], gamma, gamma, 1e-5, ADJ_NHWC);
-    y[6] = adj_reduce_sum(x, (adj_axes){0});
+    y[6] = adj_reduce_sum(x, (adj_axes){.n = ADJ_ALL});
     y[7] = adj_avg_pool(x, &(adj_pool){.ksize = {1, 3, 3, 1}, .stride = {1, 1, 1, 1}});
 }
 

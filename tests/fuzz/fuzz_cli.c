@@ -26,7 +26,8 @@ static void try_names(const char *word)
     adj_optimiser_opts optimiser;
     adj_graph *g = adj_graph_new();
     adj_node *y = adj_fill(g, ADJ_F64, (adj_shape){0}, 1);
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = word, .impl = word, .threads = 1};
+    adj_exec_opts o = {
+        .n_fetch = 1, .fetch = &y, .backend = word, .debug.impl = word, .threads = 1};
     adj_exec *e = NULL;
 
     must(adj_model_nearest(word) != NULL);

@@ -41,7 +41,7 @@ static void add_gradient(subject *s)
     adj_node *y = value_of(t, -1, -1), *p[FETCHES], *dp[FETCHES];
     int n = 0;
     if (adj_node_type(y).shape.rank > 0)
-        y = adj_reduce_sum(y, (adj_axes){0});
+        y = adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL});
     for (int i = 0; i < t->n && n < FETCHES; i++)
         if (adj_node_is_param(t->value[i]) && adj_node_type(t->value[i]).dtype != ADJ_I32)
             p[n++] = t->value[i];
@@ -50,9 +50,9 @@ static void add_gradient(subject *s)
     for (int i = 0; i < n; i++) {
         int kind = pick(&t->in, 4);
         keep(t, dp[i]);
-        adj_update_begin(t->g);
+        adj_graph_set_role(t->g, ADJ_ROLE_UPDATE);
         adj_node *next = keep(t, adj_sub(p[i], kind & 1 ? dp[i] : adj_scale(dp[i], 0.125)));
-        adj_update_end(t->g);
+        adj_graph_set_role(t->g, ADJ_ROLE_FORWARD);
         if (kind & 2 && !is_assigned(t, p[i]))
             adj_updates_add(t->updates, p[i], next);
     }
@@ -73,9 +73,9 @@ static void build(subject *s)
     t->updates = adj_updates_new(t->g);
     for (int i = 0; i < steps && adj_graph_status(t->g) == ADJ_OK; i++) {
         if (flags & 4 && i % 3 == 0)
-            adj_update_begin(t->g);
+            adj_graph_set_role(t->g, ADJ_ROLE_UPDATE);
         grow(t);
-        adj_update_end(t->g);
+        adj_graph_set_role(t->g, ADJ_ROLE_FORWARD);
     }
     if (t->n > 0 && adj_graph_status(t->g) == ADJ_OK && flags & 8)
         add_gradient(s);
@@ -110,7 +110,7 @@ static adj_exec *plan(const subject *s, const char *backend)
                        .backend = backend,
                        .threads = 1,
                        .recompute = s->recompute,
-                       .canaries = 1};
+                       .debug.canaries = 1};
     adj_exec *e = NULL;
     adj_status status = adj_exec_new(s->t.g, &o, &e);
     must(e != NULL && status == ADJ_OK && adj_exec_message(e)[0] == '\0');

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     adj_node *x = adj_param(g, "x", ADJ_F32, (adj_shape){4, {1, 5, 4, 12}}, (adj_init){0});
     adj_node *dy = adj_param(g, "dy", ADJ_F32, (adj_shape){4, {1, 3, 2, 16}}, (adj_init){0});
     adj_node *dw = adj_conv2d_backprop_filter(x, (adj_shape){4, {1, 1, 12, 16}}, dy, &a);
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &dw, .threads = 1, .quarantine = f.path};
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &dw, .threads = 1, .debug.quarantine = f.path};
     adj_exec *e = NULL;
 
     adj_status status = adj_exec_new(g, &o, &e);

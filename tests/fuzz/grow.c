@@ -106,7 +106,7 @@ static void grow_shape(garden *t)
     else if (kind == 1) {
         if (t->wild && s.rank > 0)
             perm[0] = (int)any_number(&t->in);
-        keep(t, adj_transpose(x, perm));
+        keep(t, adj_transpose(x, t->wild ? pick(&t->in, 8) : (int)s.rank, perm));
     } else if (kind == 2)
         keep(t, adj_pad(x, before, after));
     else if (kind == 3) {
@@ -158,7 +158,7 @@ static void grow_matmul(garden *t)
     adj_node *b = t->wild ? any_value(t) : pick(&t->in, 3) ? new_leaf(t, type.dtype, s) : a;
     if (b == a)
         tb = !ta;
-    keep(t, adj_matmul(a, b, ta, tb));
+    keep(t, adj_matmul(a, b, (ta ? ADJ_TRANSPOSE_A : 0) | (tb ? ADJ_TRANSPOSE_B : 0)));
 }
 
 /* x's elements in that shape if they are as many, else other ones. */
@@ -257,11 +257,11 @@ static void grow_update(garden *t)
     if (leaf == NULL)
         return;
     if (pick(&t->in, 2))
-        adj_update_begin(t->g);
+        adj_graph_set_role(t->g, ADJ_ROLE_UPDATE);
     adj_node *next = like(t, leaf);
     if (pick(&t->in, 2))
         next = keep(t, pick(&t->in, 2) ? adj_add(leaf, next) : adj_mul(next, leaf));
-    adj_update_end(t->g);
+    adj_graph_set_role(t->g, ADJ_ROLE_FORWARD);
     adj_updates_add(t->updates, leaf, next);
 }
 

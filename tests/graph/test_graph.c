@@ -141,7 +141,7 @@ Test(autodiff, accumulates_stops_and_zeros)
     /* y = sum(x*x + 3x + stop(x)*x): dy/dx = 2x + 3 + x */
     adj_node *y = adj_reduce_sum(
         adj_add(adj_add(adj_mul(x, x), adj_scale(x, 3)), adj_mul(adj_stop_gradient(x), x)),
-        (adj_axes){0});
+        (adj_axes){.n = ADJ_ALL});
     adj_node *in[] = {x, z, x}, *dx[3];
     cr_assert_eq(adj_grad(y, NULL, 3, in, dx), ADJ_OK, "%s", adj_graph_message(f.g));
     expect_values(&f, dx[0], "naive", (double[]){6, 9, 12}, 0, 0);
@@ -156,13 +156,14 @@ Test(autodiff, third_order)
 {
     fixture f = fixture_new();
     adj_node *x = given(&f, ADJ_F64, vec3, (double[]){1, 2, -3});
-    adj_node *y = adj_reduce_sum(adj_mul(adj_square(x), adj_square(x)), (adj_axes){0}), *dx;
+    adj_node *y = adj_reduce_sum(adj_mul(adj_square(x), adj_square(x)), (adj_axes){.n = ADJ_ALL}),
+             *dx;
     cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_OK);
     expect_values(&f, dx, "naive", (double[]){4, 32, -108}, 1e-15, 0);
-    y = adj_reduce_sum(dx, (adj_axes){0});
+    y = adj_reduce_sum(dx, (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_OK);
     expect_values(&f, dx, "naive", (double[]){12, 48, 108}, 1e-15, 0);
-    y = adj_reduce_sum(dx, (adj_axes){0});
+    y = adj_reduce_sum(dx, (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_OK);
     expect_values(&f, dx, "naive", (double[]){24, 48, -72}, 1e-15, 0);
     fixture_free(&f);
@@ -175,7 +176,8 @@ Test(autodiff, ends_at_x)
     adj_node *z = given(&f, ADJ_F64, vec3, (double[]){1, 2, 3});
     adj_node *lr = given(&f, ADJ_F64, (adj_shape){0}, (double[]){1});
     adj_node *stopped = adj_stop_gradient(z), *next = adj_sgd_step(z, adj_scale(z, 3), lr, 0);
-    adj_node *y = adj_reduce_sum(adj_add(adj_square(stopped), adj_square(next)), (adj_axes){0});
+    adj_node *y =
+        adj_reduce_sum(adj_add(adj_square(stopped), adj_square(next)), (adj_axes){.n = ADJ_ALL});
     adj_node *x[] = {stopped, next};
     cr_assert_eq(adj_grad(y, NULL, 2, x, x), ADJ_OK, "%s", adj_graph_message(f.g));
     expect_values(&f, x[0], "naive", (double[]){2, 4, 6}, 0, 0);
@@ -226,7 +228,7 @@ Test(autodiff, refuses)
     f = fixture_new();
     x = given(&f, ADJ_F32, vec3, (double[]){1, 2, 3});
     adj_node *lr = given(&f, ADJ_F32, (adj_shape){0}, (double[]){1});
-    adj_node *y = adj_reduce_sum(adj_sgd_step(x, x, lr, 0), (adj_axes){0});
+    adj_node *y = adj_reduce_sum(adj_sgd_step(x, x, lr, 0), (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_ENOGRAD);
     expect_error(f.g, ADJ_ENOGRAD, (const char *const[]){"sgd_step", NULL});
     fixture_free(&f);

@@ -396,7 +396,7 @@ static adj_exec *executor(adj_graph *g, uint64_t seed, int64_t width, adj_node *
     *w = adj_param(g, "fc/w", ADJ_F32, (adj_shape){2, {3, width}}, normal);
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {1, 3}});
     adj_node *s = adj_state(g, "fc/s", ADJ_F32, (adj_shape){2, {1, width}}, normal);
-    adj_node *y = adj_add(adj_matmul(x, *w, 0, 0), s);
+    adj_node *y = adj_add(adj_matmul(x, *w, 0), s);
     adj_exec *e = NULL;
     cr_assert_eq(
         adj_exec_new(

@@ -42,9 +42,9 @@ static bn_net bn_new(int training, adj_format format)
     const int to_nchw[] = {0, 3, 1, 2}, to_nhwc[] = {0, 2, 3, 1};
 
     b.x = adj_input(b.g, "x", ADJ_F64, s);
-    adj_node *h = format == ADJ_NCHW ? adj_transpose(b.x, to_nchw) : b.x;
+    adj_node *h = format == ADJ_NCHW ? adj_transpose(b.x, 4, to_nchw) : b.x;
     h = adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){training, .format = format});
-    b.y = format == ADJ_NCHW ? adj_transpose(h, to_nhwc) : h;
+    b.y = format == ADJ_NCHW ? adj_transpose(h, 4, to_nhwc) : h;
     b.e = exec_new(b.g, 1, &b.y, adj_layer_updates(b.g));
     return b;
 }

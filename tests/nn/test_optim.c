@@ -17,8 +17,8 @@ static adj_node *loss_of(adj_node *p, adj_node *q)
     adj_node *scaled = adj_mul(p, adj_const(g, ADJ_F64, (adj_shape){1, {N_P}}, a));
     adj_node *error = adj_sub(scaled, adj_const(g, ADJ_F64, (adj_shape){1, {N_P}}, b));
 
-    return adj_add(adj_reduce_sum(adj_square(error), (adj_axes){0}),
-                   adj_reduce_sum(adj_exp(q), (adj_axes){0}));
+    return adj_add(adj_reduce_sum(adj_square(error), (adj_axes){.n = ADJ_ALL}),
+                   adj_reduce_sum(adj_exp(q), (adj_axes){.n = ADJ_ALL}));
 }
 
 typedef struct {
@@ -144,7 +144,7 @@ Test(optim, clipping_a_zero_gradient)
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(2));
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *loss = adj_reduce_sum(adj_scale(p, 0), (adj_axes){0});
+    adj_node *loss = adj_reduce_sum(adj_scale(p, 0), (adj_axes){.n = ADJ_ALL});
     adj_exec *e =
         exec_new(g, 1, &loss, adj_optimiser(loss, lr, &(adj_optimiser_opts){.clip_norm = 1}));
     const double half = 0.5, want[] = {2, 2, 2};
@@ -165,7 +165,8 @@ Test(optim, what_is_assigned)
     adj_node *q = adj_param(g, "q", ADJ_F32, (adj_shape){0}, adj_init_constant(2));
     adj_param(g, "unused", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(2));
     adj_node *lr = adj_input(g, "lr", ADJ_F64, (adj_shape){0}); /* cast to the parameters' type */
-    adj_node *loss = adj_reduce_sum(adj_mul(p, q), (adj_axes){0}), *trained[2] = {NULL, NULL};
+    adj_node *loss = adj_reduce_sum(adj_mul(p, q), (adj_axes){.n = ADJ_ALL}),
+             *trained[2] = {NULL, NULL};
     adj_updates *u = adj_adam(loss, lr);
     static const char *const names[] = {"adam/step", "p/adam_m", "p/adam_v", "p",
                                         "q/adam_m",  "q/adam_v", "q"};

@@ -84,28 +84,28 @@ static oracle_conv row(int i)
     return r;
 }
 
-Test(depthwise, reference)
+Test(depthwise_conv2d, reference)
 {
     for (int i = 0; i < ROWS; i++)
         expect_reference(&triple, row(i));
 }
 
-Test(depthwise, random) { expect_reference_random(&triple, 1, 25); }
+Test(depthwise_conv2d, random) { expect_reference_random(&triple, 1, 25); }
 
-Test(depthwise, adjoint)
+Test(depthwise_conv2d, adjoint)
 {
     for (int i = 0; i < ROWS; i++)
         expect_adjoint(&triple, row(i));
 }
 
-Test(depthwise, derivatives)
+Test(depthwise_conv2d, derivatives)
 {
     for (int i = 0; i < ROWS; i++)
         if (rows[i].c < 10)
             expect_derivatives(&triple, row(i));
 }
 
-Test(depthwise, thread_independence)
+Test(depthwise_conv2d, thread_independence)
 {
     oracle_conv r = {
         .n = 3, .h = 17, .w = 15, .c = 9, .kh = 3, .kw = 3, .in = 9, .last = 2, .depthwise = 1};
@@ -114,7 +114,7 @@ Test(depthwise, thread_independence)
 }
 
 /* Numbers of TensorFlow's depthwise_conv_op_base.py: output channel c*multiplier + m. */
-Test(depthwise, literals)
+Test(depthwise_conv2d, literals)
 {
     fixture f = fixture_new();
     double v[16];
@@ -129,7 +129,7 @@ Test(depthwise, literals)
 }
 
 /* A grouped conv2d with one channel a group is a depthwise convolution with its filter reshaped. */
-Test(depthwise, equals_grouped)
+Test(depthwise_conv2d, equals_grouped)
 {
     oracle_sizes s = oracle_sizes_of((oracle_conv){.n = 2,
                                                    .h = 5,

@@ -27,7 +27,8 @@ static void check_product(const sizes *s, int ta, int tb, const precision *p)
             for (int64_t k = 0; k < s->k; k++)
                 want[i * s->n + j] += f.value[0][ta ? k * s->m + i : i * s->k + k] *
                                       f.value[1][tb ? j * s->k + k : k * s->n + j];
-    expect_values(&f, adj_matmul(a, b, ta, tb), "naive", want, 0, 0); /* sums stay exact */
+    expect_values(&f, adj_matmul(a, b, (ta ? ADJ_TRANSPOSE_A : 0) | (tb ? ADJ_TRANSPOSE_B : 0)),
+                  "naive", want, 0, 0); /* sums stay exact */
     free(want);
     fixture_free(&f);
 }
@@ -54,10 +55,11 @@ Test(matmul, literal_numbers)
         adj_node *x = given(&f, dtype, (adj_shape){2, {2, 3}}, a);
         adj_node *tall = given(&f, dtype, (adj_shape){2, {3, 2}}, b);
         adj_node *wide = given(&f, dtype, (adj_shape){2, {2, 3}}, b);
-        expect_values(&f, adj_matmul(x, tall, 0, 0), "naive", want[0], 0, 0);
-        expect_values(&f, adj_matmul(x, tall, 1, 1), "naive", want[1], 0, 0);
-        expect_values(&f, adj_matmul(x, wide, 0, 1), "naive", want[2], 0, 0);
-        expect_values(&f, adj_matmul(x, wide, 1, 0), "naive", want[3], 0, 0);
+        expect_values(&f, adj_matmul(x, tall, 0), "naive", want[0], 0, 0);
+        expect_values(&f, adj_matmul(x, tall, ADJ_TRANSPOSE_A | ADJ_TRANSPOSE_B), "naive", want[1],
+                      0, 0);
+        expect_values(&f, adj_matmul(x, wide, ADJ_TRANSPOSE_B), "naive", want[2], 0, 0);
+        expect_values(&f, adj_matmul(x, wide, ADJ_TRANSPOSE_A), "naive", want[3], 0, 0);
         fixture_free(&f);
     }
 }
@@ -76,12 +78,12 @@ Test(matmul, adjoint_on_integers)
                 adj_node *b = operand(&f, precisions[p].dtype, s->k, s->n, t >> 1);
                 adj_node *other =
                     given_integers(&f, precisions[p].dtype, adj_node_type(a).shape, -2, 2);
-                expect_adjoint(&f, adj_matmul(a, b, t & 1, t >> 1), 1);
+                expect_adjoint(&f, adj_matmul(a, b, t), 1);
                 adj_node *swapped = f.in[0]; /* and now b is input 0 */
                 double *value = f.value[0];
                 f.in[0] = f.in[1], f.value[0] = f.value[1];
                 f.in[1] = swapped, f.value[1] = value;
-                expect_adjoint(&f, adj_matmul(other, b, t & 1, t >> 1), 1);
+                expect_adjoint(&f, adj_matmul(other, b, t), 1);
                 fixture_free(&f);
             }
 }
@@ -95,7 +97,7 @@ Test(matmul, gradient_against_differences)
             fixture f = fixture_new();
             adj_node *a = operand(&f, ADJ_F64, s->m, s->k, t & 1), *dx[2];
             adj_node *b = operand(&f, ADJ_F64, s->k, s->n, t >> 1), *in[] = {a, b};
-            adj_node *y = adj_matmul(a, b, t & 1, t >> 1);
+            adj_node *y = adj_matmul(a, b, t);
             adj_node *dy = given_random(&f, ADJ_F64, adj_node_type(y).shape, -1, 1);
             cr_assert_eq(adj_grad(y, dy, 2, in, dx), ADJ_OK);
             expect_gradient(&f, y, "naive", 0.5, 1e-10, 1e-10);
@@ -105,7 +107,7 @@ Test(matmul, gradient_against_differences)
         }
     fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 3}}, -1, 1);
-    expect_gradient(&f, adj_matmul(x, x, 0, 1), "naive", 1e-3, 1e-9, 1e-9);
+    expect_gradient(&f, adj_matmul(x, x, ADJ_TRANSPOSE_B), "naive", 1e-3, 1e-9, 1e-9);
     fixture_free(&f);
 }
 
@@ -118,7 +120,7 @@ Test(matmul, half_sums_are_kept_in_float)
     for (int p = 0; p < N_PRECISIONS; p++) {
         fixture f = fixture_new();
         adj_node *row = given(&f, precisions[p].dtype, (adj_shape){2, {1, 4096}}, ones);
-        expect_values(&f, adj_matmul(row, row, 0, 1), "naive", (double[]){4096}, 0, 0);
+        expect_values(&f, adj_matmul(row, row, ADJ_TRANSPOSE_B), "naive", (double[]){4096}, 0, 0);
         fixture_free(&f);
     }
 }
@@ -128,7 +130,7 @@ Test(matmul, same_for_any_number_of_threads)
     fixture f = fixture_new();
     adj_node *a = given_random(&f, ADJ_F64, (adj_shape){2, {50, 140}}, -1, 1);
     adj_node *b = given_random(&f, ADJ_F64, (adj_shape){2, {70, 140}}, -1, 1);
-    expect_same_for_threads(&f, adj_matmul(a, b, 0, 1));
+    expect_same_for_threads(&f, adj_matmul(a, b, ADJ_TRANSPOSE_B));
     fixture_free(&f);
 }
 
@@ -136,28 +138,29 @@ static adj_node *f32(fixture *f, adj_shape shape) { return given_random(f, ADJ_F
 
 static adj_node *rank_3(fixture *f)
 {
-    return adj_matmul(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){3, {1, 3, 2}}), 0, 0);
+    return adj_matmul(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){3, {1, 3, 2}}), 0);
 }
 
 static adj_node *vector(fixture *f)
 {
-    return adj_matmul(f32(f, (adj_shape){1, {3}}), f32(f, (adj_shape){2, {3, 2}}), 0, 0);
+    return adj_matmul(f32(f, (adj_shape){1, {3}}), f32(f, (adj_shape){2, {3, 2}}), 0);
 }
 
 static adj_node *inner(fixture *f)
 {
-    return adj_matmul(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {3, 2}}), 0, 1);
+    return adj_matmul(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {3, 2}}),
+                      ADJ_TRANSPOSE_B);
 }
 
 static adj_node *mixed(fixture *f)
 {
     return adj_matmul(f32(f, (adj_shape){2, {2, 3}}),
-                      given_random(f, ADJ_F64, (adj_shape){2, {3, 2}}, 0, 1), 0, 0);
+                      given_random(f, ADJ_F64, (adj_shape){2, {3, 2}}, 0, 1), 0);
 }
 
 static adj_node *too_large(fixture *f)
 {
-    return adj_matmul(f32(f, (adj_shape){2, {1 << 30, 0}}), f32(f, (adj_shape){2, {0, 1 << 30}}), 0,
+    return adj_matmul(f32(f, (adj_shape){2, {1 << 30, 0}}), f32(f, (adj_shape){2, {0, 1 << 30}}),
                       0);
 }
 
@@ -171,5 +174,5 @@ Test(matmul, refusals)
         {too_large, ADJ_ESHAPE, {"matmul", "too large"}},
     };
     expect_refusals(sizeof list / sizeof *list, list);
-    cr_assert_null(adj_matmul(NULL, NULL, 0, 0));
+    cr_assert_null(adj_matmul(NULL, NULL, 0));
 }

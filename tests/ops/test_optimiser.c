@@ -157,7 +157,7 @@ Test(optimiser, no_gradient)
 {
     fixture f = fixture_new();
     adj_node *p = given_random(&f, ADJ_F32, (adj_shape){1, {3}}, 0, 1), *dp;
-    adj_node *y = adj_reduce_sum(adj_ema(p, p, 0.5), (adj_axes){0});
+    adj_node *y = adj_reduce_sum(adj_ema(p, p, 0.5), (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(y, NULL, 1, &p, &dp), ADJ_ENOGRAD);
     expect_error(f.g, ADJ_ENOGRAD, (const char *[]){"ema", NULL});
     fixture_free(&f);

@@ -10,10 +10,10 @@ typedef struct {
 } reduction;
 
 static const reduction reductions[] = {
-    {{0}, {0}, {0}},
-    {{1, {5}}, {0}, {0}},
-    {{2, {3, 4}}, {0}, {0}},
-    {{2, {3, 4}}, {.keep_dims = 1}, {2, {1, 1}}},
+    {{0}, {.n = ADJ_ALL}, {0}},
+    {{1, {5}}, {.n = ADJ_ALL}, {0}},
+    {{2, {3, 4}}, {.n = ADJ_ALL}, {0}},
+    {{2, {3, 4}}, {.n = ADJ_ALL, .keep_dims = 1}, {2, {1, 1}}},
     {{2, {3, 4}}, {1, {0}, 0}, {1, {4}}},
     {{2, {3, 4}}, {1, {1}, 0}, {1, {3}}},
     {{2, {3, 4}}, {1, {-1}, 1}, {2, {3, 1}}},
@@ -39,7 +39,7 @@ static int64_t target_of(int64_t i, const reduction *r)
 {
     adj_shape index = unravel(i, r->x), kept = {0}, dims = {0};
     for (int64_t d = 0; d < r->x.rank; d++) {
-        int reduced = r->axes.n == 0;
+        int reduced = r->axes.n == ADJ_ALL;
         for (int k = 0; k < r->axes.n; k++)
             reduced |= r->axes.axis[k] == d || r->axes.axis[k] + r->x.rank == d;
         if (!reduced) {
@@ -93,7 +93,7 @@ Test(reduce, every_set_of_axes_against_index_arithmetic)
 Test(reduce, literal_numbers)
 {
     const double x[] = {1, -2, 4, 0.5, 3, -1.5};
-    const adj_axes rows = {1, {1}, 0}, columns = {1, {0}, 0}, all = {0};
+    const adj_axes rows = {1, {1}, 0}, columns = {1, {0}, 0}, all = {.n = ADJ_ALL};
     for (int p = 0; p < N_PRECISIONS; p++) {
         fixture f = fixture_new();
         adj_node *v = given(&f, precisions[p].dtype, (adj_shape){2, {2, 3}}, x);
@@ -169,7 +169,7 @@ Test(reduce, ties_share_the_gradient)
 
 Test(reduce, same_for_any_number_of_threads)
 {
-    const adj_axes sets[] = {{0}, {1, {0}, 0}, {1, {1}, 0}, {1, {2}, 0}, {2, {0, 2}, 0}};
+    const adj_axes sets[] = {{.n = ADJ_ALL}, {1, {0}, 0}, {1, {1}, 0}, {1, {2}, 0}, {2, {0, 2}, 0}};
     for (int i = 0; i < 5; i++) {
         fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {30, 41, 37}}, -1, 1);
@@ -189,11 +189,13 @@ static adj_node *axis_minus_3(fixture *f)
     return adj_reduce_mean(matrix(f), (adj_axes){1, {-3}, 0});
 }
 static adj_node *twice(fixture *f) { return adj_reduce_max(matrix(f), (adj_axes){2, {1, -1}, 0}); }
+static adj_node *no_axis(fixture *f) { return adj_reduce_sum(matrix(f), (adj_axes){0}); }
 static adj_node *seven(fixture *f) { return adj_reduce_sum(matrix(f), (adj_axes){.n = 7}); }
 
 static adj_node *integers(fixture *f)
 {
-    return adj_reduce_sum(given_integers(f, ADJ_I32, (adj_shape){1, {4}}, 0, 1), (adj_axes){0});
+    return adj_reduce_sum(given_integers(f, ADJ_I32, (adj_shape){1, {4}}, 0, 1),
+                          (adj_axes){.n = ADJ_ALL});
 }
 
 static adj_node *empty_max(fixture *f)
@@ -208,10 +210,11 @@ Test(reduce, refusals)
         {axis_minus_3, ADJ_EARG, {"reduce_mean: axis", "got -3"}},
         {twice, ADJ_EARG, {"reduce_max: axis 1", "twice"}},
         {seven, ADJ_EARG, {"reduce_sum: axis", "got 7"}},
+        {no_axis, ADJ_EARG, {"reduce_sum: axis", "got 0", "ADJ_ALL"}},
         {integers, ADJ_EDTYPE, {"reduce_sum", "i32"}},
         {empty_max, ADJ_ESHAPE, {"reduce_max", "[2, 0]"}},
     };
     expect_refusals(sizeof list / sizeof *list, list);
-    cr_assert_null(adj_reduce_sum(NULL, (adj_axes){0}));
-    cr_assert_null(adj_reduce_max(NULL, (adj_axes){0}));
+    cr_assert_null(adj_reduce_sum(NULL, (adj_axes){.n = ADJ_ALL}));
+    cr_assert_null(adj_reduce_max(NULL, (adj_axes){.n = ADJ_ALL}));
 }

@@ -29,7 +29,8 @@ enum { N_PERMUTATIONS = sizeof permutations / sizeof *permutations, N_SMALL = 12
 static void check_permutation(const permutation *p, adj_dtype dtype)
 {
     fixture f = fixture_new();
-    adj_node *x = given_integers(&f, dtype, p->x, -100, 100), *y = adj_transpose(x, p->perm);
+    adj_node *x = given_integers(&f, dtype, p->x, -100, 100),
+             *y = adj_transpose(x, (int)p->x.rank, p->perm);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     adj_shape shape = adj_node_type(y).shape;
     int64_t n = elems_of(y);
@@ -59,7 +60,7 @@ Test(reshape, literal_numbers)
     for (int d = 0; d < N_DTYPES; d++) {
         fixture f = fixture_new();
         adj_node *v = given(&f, dtypes[d], (adj_shape){2, {2, 3}}, x);
-        expect_values(&f, adj_transpose(v, (int[]){1, 0}), "naive", transposed, 0, 0);
+        expect_values(&f, adj_transpose(v, 2, (int[]){1, 0}), "naive", transposed, 0, 0);
         expect_values(&f, adj_reshape(v, (adj_shape){3, {3, 1, 2}}), "naive", x, 0, 0);
         fixture_free(&f);
     }
@@ -105,7 +106,8 @@ Test(reshape, adjoint_on_integers)
         for (int i = 0; i < N_SMALL; i++) {
             fixture f = fixture_new();
             adj_node *x = given_integers(&f, dtypes[d], permutations[i].x, -3, 3);
-            expect_adjoint(&f, adj_transpose(x, permutations[i].perm), 1);
+            expect_adjoint(&f, adj_transpose(x, (int)permutations[i].x.rank, permutations[i].perm),
+                           1);
             fixture_free(&f);
         }
         for (int i = 0; i < N_RESHAPINGS; i++) {
@@ -123,7 +125,8 @@ Test(reshape, gradient_against_differences)
     for (int i = 0; i < N_SMALL - 1; i++) {
         fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, permutations[i].x, -1, 1);
-        expect_gradient(&f, adj_transpose(x, permutations[i].perm), "naive", 0.5, 1e-12, 1e-12);
+        expect_gradient(&f, adj_transpose(x, (int)permutations[i].x.rank, permutations[i].perm),
+                        "naive", 0.5, 1e-12, 1e-12);
         expect_gradient(&f, adj_reshape(adj_square(x), (adj_shape){2, {1, -1}}), "naive", 1e-3,
                         1e-9, 1e-9);
         fixture_free(&f);
@@ -138,11 +141,11 @@ Test(reshape, simplified)
     adj_node *chain =
         adj_reshape(adj_reshape(adj_reshape(x, (adj_shape){1, {12}}), (adj_shape){2, {3, 4}}),
                     (adj_shape){2, {2, 6}});
-    expect_values(&f, adj_transpose(adj_transpose(chain, (int[]){1, 0}), (int[]){1, 0}), "naive",
-                  f.value[0], 0, 0);
+    expect_values(&f, adj_transpose(adj_transpose(chain, 2, (int[]){1, 0}), 2, (int[]){1, 0}),
+                  "naive", f.value[0], 0, 0);
     adj_node *fill = adj_fill(f.g, ADJ_BF16, (adj_shape){2, {2, 3}}, 0.5);
-    expect_values(&f, adj_reshape(adj_transpose(fill, (int[]){1, 0}), (adj_shape){1, {6}}), "naive",
-                  (double[]){0.5, 0.5, 0.5, 0.5, 0.5, 0.5}, 0, 0);
+    expect_values(&f, adj_reshape(adj_transpose(fill, 2, (int[]){1, 0}), (adj_shape){1, {6}}),
+                  "naive", (double[]){0.5, 0.5, 0.5, 0.5, 0.5, 0.5}, 0, 0);
     fixture_free(&f);
 }
 
@@ -160,10 +163,11 @@ static adj_node *overflow(fixture *f)
     return adj_reshape(six(f), (adj_shape){3, {INT64_C(1) << 40, INT64_C(1) << 40, -1}});
 }
 
-static adj_node *repeated(fixture *f) { return adj_transpose(six(f), (int[]){0, 0}); }
-static adj_node *outside(fixture *f) { return adj_transpose(six(f), (int[]){0, 2}); }
-static adj_node *below(fixture *f) { return adj_transpose(six(f), (int[]){-1, 0}); }
-static adj_node *missing(fixture *f) { return adj_transpose(six(f), NULL); }
+static adj_node *repeated(fixture *f) { return adj_transpose(six(f), 2, (int[]){0, 0}); }
+static adj_node *outside(fixture *f) { return adj_transpose(six(f), 2, (int[]){0, 2}); }
+static adj_node *below(fixture *f) { return adj_transpose(six(f), 2, (int[]){-1, 0}); }
+static adj_node *too_short(fixture *f) { return adj_transpose(six(f), 1, (int[]){0}); }
+static adj_node *missing(fixture *f) { return adj_transpose(six(f), 2, NULL); }
 
 Test(reshape, refusals)
 {
@@ -179,9 +183,10 @@ Test(reshape, refusals)
         {repeated, ADJ_EARG, {"transpose: perm", "got 0 at 1"}},
         {outside, ADJ_EARG, {"transpose: perm", "got 2 at 1"}},
         {below, ADJ_EARG, {"transpose: perm", "got -1 at 0"}},
-        {missing, ADJ_EARG, {"transpose: perm", "NULL"}},
+        {missing, ADJ_EARG, {"transpose: perm", "got 0", "expected 2"}},
+        {too_short, ADJ_EARG, {"transpose: perm", "got 1", "expected 2"}},
     };
     expect_refusals(sizeof list / sizeof *list, list);
     cr_assert_null(adj_reshape(NULL, (adj_shape){0}));
-    cr_assert_null(adj_transpose(NULL, NULL));
+    cr_assert_null(adj_transpose(NULL, 0, NULL));
 }

@@ -93,7 +93,7 @@ static outcome plan(adj_exec_opts o, int64_t n)
     adj_exec *e;
     o.n_fetch = 1;
     o.fetch = &y;
-    o.backends = backends;
+    o.debug.backends = backends;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     adj_step_info s = adj_exec_step_at(e, 0);
     snprintf(out.impl, sizeof out.impl, "%s", s.impl);
@@ -178,7 +178,7 @@ Test(tune, the_fast_candidate_is_chosen_and_remembered)
         cr_assert_eq(plan(tuned(), n).remembered, 1);
 
     adj_exec_opts wanted = tuned();
-    wanted.impl = "slow";
+    wanted.debug.impl = "slow";
     o = plan(wanted, 64);
     cr_assert(o.timed == 0 && strcmp(o.impl, "slow:1") == 0, "impl wins");
     remove_folder();
@@ -225,7 +225,7 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
         snprintf(name, sizeof name, "x%d", i);
         y[i] = adj_relu(adj_input(g, name, ADJ_F32, (adj_shape){1, {9 + i / 3}}));
     }
-    adj_exec_opts o = {.n_fetch = 4, .fetch = y, .backends = backends, .tune = 1};
+    adj_exec_opts o = {.n_fetch = 4, .fetch = y, .debug.backends = backends, .tune = 1};
     adj_exec *e;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     cr_assert_eq(adj_exec_stats(e).timed, 4);

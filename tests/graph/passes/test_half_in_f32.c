@@ -48,12 +48,12 @@ static adj_node *depthwise_filter(adj_node *x, adj_node *w, adj_node *dy)
 static adj_node *matmul(adj_node *x, adj_node *w, adj_node *dy)
 {
     (void)dy;
-    return adj_matmul(x, w, 0, 1);
+    return adj_matmul(x, w, ADJ_TRANSPOSE_B);
 }
 static adj_node *twice(adj_node *x, adj_node *w, adj_node *dy)
 {
     (void)w, (void)dy;
-    return adj_matmul(x, x, 0, 1);
+    return adj_matmul(x, x, ADJ_TRANSPOSE_B);
 }
 static adj_node *largest(adj_node *x, adj_node *w, adj_node *dy)
 {
@@ -111,7 +111,7 @@ static double *set_values(adj_exec *e, adj_node *x, adj_dtype dtype, int seed)
         adj_store(ADJ_F16, &bits, 0, sin((double)(i * 7 + seed * 1000)));
         adj_store(dtype, data, i, v[i] = adj_load(ADJ_F16, &bits, 0));
     }
-    adj_set(e, x, data, (size_t)n * adj_dtype_size(dtype)); /* what y does not need is refused */
+    adj_set(e, x, data, (size_t)n * adj_dtype_size(dtype));
     free(data);
     return v;
 }
@@ -121,7 +121,8 @@ static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", dtype, rows[row].x), *w = adj_input(g, "w", dtype, rows[row].w);
     adj_node *dy = adj_input(g, "dy", dtype, rows[row].dy), *y = rows[row].y(x, w, dy);
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1, .canaries = 1};
+    adj_exec_opts o = {
+        .n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1, .debug.canaries = 1};
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     free(set_values(e, x, dtype, 1));
@@ -153,9 +154,9 @@ static int64_t elems(size_t row)
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-TestSuite(f16, .init = plan_as_usual);
+TestSuite(half_in_f32, .init = plan_as_usual);
 
-Test(f16, rounded_once)
+Test(half_in_f32, rounded_once)
 {
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         adj_exec_info info, naive, ignored;
@@ -177,7 +178,7 @@ Test(f16, rounded_once)
 }
 
 /* Sums that f16 cannot hold are infinite, those on the way to a smaller one are not. */
-Test(f16, overflow)
+Test(half_in_f32, overflow)
 {
     static const char *const backends[] = {"naive", "onednn"};
     for (int b = 0; b < 2; b++) {
@@ -185,13 +186,13 @@ Test(f16, overflow)
         adj_node *x = given(&f, ADJ_F16, (adj_shape){2, {3, 2}},
                             (double[]){60000, 60000, 60000, -60000, 300, 0});
         adj_node *w = given(&f, ADJ_F16, (adj_shape){2, {2, 1}}, (double[]){2, 2});
-        expect_values(&f, adj_matmul(x, w, 0, 0), backends[b], (double[]){INFINITY, 0, 600}, 0, 0);
+        expect_values(&f, adj_matmul(x, w, 0), backends[b], (double[]){INFINITY, 0, 600}, 0, 0);
         fixture_free(&f);
     }
 }
 
 /* The plan's steps are named after the user's nodes, whatever type they are computed in. */
-Test(f16, steps_have_their_node)
+Test(half_in_f32, steps_have_their_node)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F16, (adj_shape){4, {2, 8, 8, 16}});

@@ -31,7 +31,7 @@ static float *fetched(const subject *s, const char *backend, adj_precision preci
                        .precision = precision,
                        .loss_scale = scale,
                        .threads = 1,
-                       .canaries = 1};
+                       .debug.canaries = 1};
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(s->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     for (int id = 0; id < adj_graph_node_count(s->g); id++) {
@@ -77,8 +77,8 @@ Test(loss_scale, tiny_gradients)
     adj_node *h = adj_relu(adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC));
     h = adj_max_pool(adj_add(h, adj_neg(x)), &half);
     h = adj_conv2d(adj_depthwise_conv2d_native(h, d, &same), v, &same);
-    adj_node *y = adj_matmul(adj_reshape(h, (adj_shape){2, {2, -1}}), m, 0, 0);
-    adj_node *loss = adj_scale(adj_reduce_sum(y, (adj_axes){0}), 0x1p-27);
+    adj_node *y = adj_matmul(adj_reshape(h, (adj_shape){2, {2, -1}}), m, 0);
+    adj_node *loss = adj_scale(adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL}), 0x1p-27);
     adj_node *of[] = {x, w, v, b, m, d};
     s.n = 6;
     cr_assert_eq(adj_grad(loss, NULL, 6, of, s.fetch), ADJ_OK, "%s", adj_graph_message(s.g));
@@ -169,7 +169,7 @@ Test(loss_scale, tiny_through_batch_norm)
     adj_node *h = adj_conv2d(x, w, NULL);
     h = adj_batch_norm(h, adj_batch_norm_stats(h, ADJ_NHWC), gamma, beta, 1e-3, ADJ_NHWC);
     adj_node *y = adj_conv2d(adj_relu(h), w, NULL);
-    adj_node *loss = adj_scale(adj_reduce_sum(adj_square(y), (adj_axes){0}), 0x1p-27);
+    adj_node *loss = adj_scale(adj_reduce_sum(adj_square(y), (adj_axes){.n = ADJ_ALL}), 0x1p-27);
     adj_node *of[] = {x, w, gamma, beta}, *dx[4];
     cr_assert_eq(adj_grad(loss, NULL, 4, of, dx), ADJ_OK, "%s", adj_graph_message(s.g));
     s.n = 4;
@@ -204,11 +204,11 @@ Test(loss_scale, mixtures)
     adj_node *y = adj_sigmoid(adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC));
     y = adj_conv2d(adj_mul(y, x), w, &same);
     adj_node *of[] = {x, w, b}, *dx[3], *d2[3];
-    adj_node *loss = adj_scale(adj_reduce_sum(adj_tanh(y), (adj_axes){0}), 0x1p-6);
+    adj_node *loss = adj_scale(adj_reduce_sum(adj_tanh(y), (adj_axes){.n = ADJ_ALL}), 0x1p-6);
     cr_assert_eq(adj_grad(loss, NULL, 3, of, dx), ADJ_OK, "%s", adj_graph_message(s.g));
     adj_node *square = adj_mul(dx[0], dx[0]), *both = adj_add(dx[0], x);
     adj_node *parts[] = {x, dx[0], y};
-    adj_node *penalty = adj_reduce_sum(square, (adj_axes){0});
+    adj_node *penalty = adj_reduce_sum(square, (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(penalty, NULL, 3, of, d2), ADJ_OK, "%s", adj_graph_message(s.g));
     adj_node *const all[] = {
         dx[0],

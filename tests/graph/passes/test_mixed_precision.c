@@ -37,8 +37,8 @@ static adj_exec *planned(const network *n, const char *backend, adj_precision pr
                        .backend = backend,
                        .precision = precision,
                        .threads = 1,
-                       .canaries = 1,
-                       .trace = trace};
+                       .debug.canaries = 1,
+                       .debug.trace = trace};
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(n->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     return e;
@@ -112,7 +112,7 @@ static void check_types(adj_precision precision, const char *half)
     adj_graph_free(n.g);
 }
 
-Test(mixed, types)
+Test(mixed_precision, types)
 {
     check_types(ADJ_PRECISION_BF16, " bf16");
     check_types(ADJ_PRECISION_F16, " f16");
@@ -120,7 +120,7 @@ Test(mixed, types)
 
 /* A step of LeNet: the same loss but for the half type's rounding, and weights that have moved
  * alike. */
-Test(mixed, a_step_is_close)
+Test(mixed_precision, a_step_is_close)
 {
     static const char *const backends[] = {"naive", "onednn"};
     for (int b = 0; b < 4; b++) {
@@ -141,7 +141,7 @@ Test(mixed, a_step_is_close)
 }
 
 /* Small integers, exact in both half types: every bit as in f32, fetched in f32. */
-Test(mixed, exact_on_integers)
+Test(mixed_precision, exact_on_integers)
 {
     static const char *const backends[] = {"naive", "direct", "onednn"};
     enum { ELEMS = 2 * 6 * 6 * 16, FILTER = 3 * 3 * 16 * 16 };
@@ -152,7 +152,7 @@ Test(mixed, exact_on_integers)
     adj_node *x = adj_input(g, "x", ADJ_F32, image), *w = adj_input(g, "w", ADJ_F32, filter);
     adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {16}});
     adj_node *y = adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC);
-    adj_node *loss = adj_reduce_sum(adj_max_pool(adj_relu(y), &half), (adj_axes){0});
+    adj_node *loss = adj_reduce_sum(adj_max_pool(adj_relu(y), &half), (adj_axes){.n = ADJ_ALL});
     adj_node *of[] = {x, w, b}, *dx[3];
     cr_assert_eq(adj_grad(loss, NULL, 3, of, dx), ADJ_OK, "%s", adj_graph_message(g));
     static float xs[ELEMS], ws[FILTER], bs[16], got[3][4][FILTER];
@@ -169,7 +169,7 @@ Test(mixed, exact_on_integers)
                                .fetch = fetch,
                                .backend = backends[k],
                                .precision = (adj_precision)p,
-                               .canaries = 1};
+                               .debug.canaries = 1};
             adj_exec *e = NULL;
             cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
             adj_set(e, x, xs, sizeof xs);
@@ -188,7 +188,7 @@ Test(mixed, exact_on_integers)
     adj_graph_free(g);
 }
 
-Test(mixed, unknown_precision)
+Test(mixed_precision, unknown_precision)
 {
     adj_graph *g = adj_graph_new();
     adj_node *y = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
@@ -217,7 +217,7 @@ static void count_updates(const adj_exec *e, int *all, int *in_place)
 
 /* A step with momentum writes both its results over what they replace, also where the gradient of a
  * last layer, in a half type, is widened in the step that computes it. */
-Test(mixed, updates_are_made_in_place)
+Test(mixed_precision, updates_are_made_in_place)
 {
     unsetenv("ADJOINT_PLAN"); /* whatever all tests are run with */
     network n = new_network("lenet");

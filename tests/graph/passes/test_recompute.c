@@ -83,7 +83,7 @@ static adj_exec *planned(const network *n, adj_exec_opts o)
     o.updates = n->updates;
     o.seed = 3;
     o.threads = 1;
-    o.canaries = 1;
+    o.debug.canaries = 1;
     cr_assert_eq(adj_exec_new(n->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     return e;
 }
@@ -267,7 +267,7 @@ static count count_op(adj_graph *g, int n, adj_node *const fetch[], const char *
     FILE *f = open_memstream(&text, &size);
     adj_exec *e = NULL;
     adj_exec_opts o = {
-        .n_fetch = n, .fetch = fetch, .backend = "naive", .recompute = 1, .trace = f};
+        .n_fetch = n, .fetch = fetch, .backend = "naive", .recompute = 1, .debug.trace = f};
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     adj_exec_free(e);
     fclose(f);
@@ -298,16 +298,16 @@ static adj_node *weight(adj_graph *g, const char *name)
     return adj_param(g, name, ADJ_F32, (adj_shape){2, {4, 4}}, (adj_init){0});
 }
 
-static adj_node *sum(adj_node *x) { return adj_reduce_sum(x, (adj_axes){0}); }
+static adj_node *sum(adj_node *x) { return adj_reduce_sum(x, (adj_axes){.n = ADJ_ALL}); }
 
 /* silu's gradient reads h = x w, so relu(h) can be had again, and a view of it. */
 Test(recompute, copies_chains_that_begin_with_what_is_kept)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = weight(g, "x"), *w = weight(g, "w"), *v = weight(g, "v");
-    adj_node *h = adj_matmul(x, w, 0, 0), *r = adj_relu6(adj_relu(h));
+    adj_node *h = adj_matmul(x, w, 0), *r = adj_relu6(adj_relu(h));
     adj_node *t = adj_reshape(adj_reshape(r, (adj_shape){1, {16}}), (adj_shape){2, {4, 4}});
-    adj_node *y = adj_add(adj_silu(h), adj_matmul(t, v, 0, 0)), *dv, *dw;
+    adj_node *y = adj_add(adj_silu(h), adj_matmul(t, v, 0)), *dv, *dw;
     adj_grad(sum(adj_square(y)), NULL, 1, &v, &dv);
     adj_grad(sum(adj_square(y)), NULL, 1, &w, &dw);
     adj_node *const gradients[] = {dv, dw}, *const and_value[] = {dv, dw, r};
@@ -318,7 +318,7 @@ Test(recompute, copies_chains_that_begin_with_what_is_kept)
     /* It is there until the end, as it is fetched; and so it is of no use to copy what it is of. */
     expect_count(g, 3, and_value, "relu6", 1, 0);
     /* Without silu nothing keeps h, and relu's result is kept instead. */
-    y = adj_matmul(r, v, 0, 0);
+    y = adj_matmul(r, v, 0);
     adj_grad(sum(adj_square(y)), NULL, 1, &v, &dv);
     expect_count(g, 1, &dv, "relu6", 1, 0);
     adj_graph_free(g);
@@ -339,8 +339,8 @@ Test(recompute, copies_come_late)
             w[2 * i + k] =
                 adj_param(g, name[k], ADJ_F32, square, (adj_init){ADJ_INIT_UNIFORM, -1, 1});
         }
-        adj_node *h = adj_scale(adj_matmul(z, w[2 * i], 0, 0), 0.5);
-        z = adj_add(adj_matmul(adj_relu(h), w[2 * i + 1], 0, 0), adj_silu(h));
+        adj_node *h = adj_scale(adj_matmul(z, w[2 * i], 0), 0.5);
+        z = adj_add(adj_matmul(adj_relu(h), w[2 * i + 1], 0), adj_silu(h));
     }
     cr_assert_eq(adj_grad(sum(z), NULL, 2 * LAYERS, w, dw), ADJ_OK);
     /* The gradients' sum, so that they need no memory. */
@@ -370,7 +370,7 @@ Test(recompute, chains_are_bounded)
     enum { LONG = 2000 };
     adj_graph *g = adj_graph_new();
     adj_node *x = weight(g, "x"), *w = weight(g, "w"), *dw;
-    adj_node *h = adj_matmul(x, w, 0, 0), *y = adj_square(h);
+    adj_node *h = adj_matmul(x, w, 0), *y = adj_square(h);
     for (int i = 0; i < LONG; i++)
         h = adj_leaky_relu(h, i % 2 ? 0.5 : 0.25);
     adj_grad(sum(adj_mul(h, y)), NULL, 1, &w, &dw);

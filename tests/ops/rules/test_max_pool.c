@@ -101,8 +101,8 @@ static double *run(const layer *l, const char *backend, int64_t *n, char **text)
                           .fetch = (adj_node *const *)l->fetch,
                           .backend = backend,
                           .threads = 2,
-                          .canaries = 1,
-                          .trace = trace};
+                          .debug.canaries = 1,
+                          .debug.trace = trace};
     cr_assert_eq(adj_exec_new(l->g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
     set_leaf(e, l->x0, 1, 1);
     set_leaf(e, l->b, 2, 0);
@@ -222,10 +222,10 @@ static void expect_type(adj_dtype dtype, adj_format format)
 
 /* What a pass makes of a graph is looked at: no other plans, whatever all tests are run with. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-TestSuite(pool_rules, .init = plan_as_usual);
+TestSuite(max_pool_rules, .init = plan_as_usual);
 
-Test(pool_rules, f32) { expect_type(ADJ_F32, ADJ_NHWC); }
-Test(pool_rules, f32_nchw) { expect_type(ADJ_F32, ADJ_NCHW); }
-Test(pool_rules, bf16) { expect_type(ADJ_BF16, ADJ_NHWC); }
-Test(pool_rules, f64) { expect_type(ADJ_F64, ADJ_NHWC); }
-Test(pool_rules, f16) { expect_type(ADJ_F16, ADJ_NHWC); }
+Test(max_pool_rules, f32) { expect_type(ADJ_F32, ADJ_NHWC); }
+Test(max_pool_rules, f32_nchw) { expect_type(ADJ_F32, ADJ_NCHW); }
+Test(max_pool_rules, bf16) { expect_type(ADJ_BF16, ADJ_NHWC); }
+Test(max_pool_rules, f64) { expect_type(ADJ_F64, ADJ_NHWC); }
+Test(max_pool_rules, f16) { expect_type(ADJ_F16, ADJ_NHWC); }

@@ -1,0 +1,54 @@
+/* test_version.c - a program and a library of different versions: the library refuses, and reads no
+ * struct of the program's, whose size and fields it cannot know. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "adjoint_check.h"
+
+/* A page that nobody can read: where the other version's structs are. */
+static void *unreadable(void)
+{
+    void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(page, MAP_FAILED);
+    return page;
+}
+
+Test(version, text_and_number_agree)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", ADJ_VERSION_MAJOR, ADJ_VERSION_MINOR,
+             ADJ_VERSION_PATCH);
+    cr_expect_str_eq(ADJ_VERSION_TEXT, text);
+    cr_expect_str_eq(adj_version_text(), text);
+    cr_expect_eq(adj_version(), ADJ_VERSION);
+}
+
+Test(version, of_another_layout_is_refused_unread)
+{
+    const int others[] = {100, ADJ_VERSION + 100, ADJ_VERSION + 10000}; /* 0.1.0 is older */
+    for (int i = 0; i < 3; i++) {
+        adj_graph *g = adj_graph_new_with(others[i], unreadable());
+        cr_assert_not_null(g);
+        cr_assert_eq(adj_graph_status(g), ADJ_EVERSION);
+        cr_expect_not_null(strstr(adj_graph_message(g), ADJ_VERSION_TEXT), "%s",
+                           adj_graph_message(g));
+        cr_assert_null(adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}));
+        adj_exec *e = NULL;
+        cr_expect_eq(adj_exec_new(g, unreadable(), &e), ADJ_EVERSION);
+        adj_exec_free(e);
+        adj_comparison *c = NULL;
+        cr_expect_eq(adj_compare(g, unreadable(), &c), ADJ_EVERSION);
+        adj_comparison_free(c);
+        adj_graph_free(g);
+    }
+}
+
+/* Another patch, older or newer, is the same contract. */
+Test(version, of_another_patch_is_taken)
+{
+    const adj_graph_opts opts = {0};
+    adj_graph *g = adj_graph_new_with(ADJ_VERSION + 7, &opts);
+    cr_expect_eq(adj_graph_status(g), ADJ_OK);
+    adj_graph_free(g);
+}
