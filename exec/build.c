@@ -62,6 +62,7 @@ static adj_status make_room(adj_exec *e, int n_root)
     e->slot = exec_alloc(e, (size_t)e->max_buffer, sizeof *e->slot);
     e->leaf = exec_alloc(e, (size_t)n_leaf, sizeof *e->leaf);
     e->leaf_of = exec_alloc(e, (size_t)n, sizeof *e->leaf_of);
+    e->have = exec_alloc(e, (size_t)operands, sizeof(adj_layout *));
     e->first_buffer = exec_alloc(e, (size_t)n, sizeof *e->first_buffer);
     for (int id = 0; id < n && e->status == ADJ_OK; id++)
         e->leaf_of[id] = e->first_buffer[id] = NONE;
@@ -136,10 +137,7 @@ static adj_status bind(adj_exec *e)
             ((const void **)s->call.in)[k] = e->slot[e->buffer[s->in[k]].slot].data;
         for (int k = 0; k < s->n_out; k++)
             ((void **)s->call.out)[k] = e->slot[e->buffer[s->out[k]].slot].data;
-        s->call.group = &s->group;
-        s->call.state = s->prep.state;
-        s->call.scratch = s->scratch != NONE ? e->slot[s->scratch].data : NULL;
-        s->call.threads = e->threads;
+        bind_call(e, s, s->scratch != NONE ? e->slot[s->scratch].data : NULL);
         if ((s->call.message = exec_alloc(e, ADJ_WHY, 1)) == NULL)
             return e->status;
     }

@@ -10,9 +10,7 @@
 
 #include "tune.h"
 
-enum { ALIGNMENT = 64, MAX_COLD = 32 << 20, RUNS_OF_REORDER = 3 };
-
-static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+enum { CACHE_LINE = 64, MAX_COLD = 32 << 20, RUNS_OF_REORDER = 3 };
 
 /* ---- memory ---- */
 
@@ -49,58 +47,38 @@ static adj_status grow_filled(adj_exec *e, area *a, size_t bytes)
 void tune_free_areas(adj_exec *e)
 {
     tuner *t = e->tuner;
-    area *all[] = {&t->in, &t->zero, &t->out, &t->scratch, &t->other};
+    area *all[] = {&t->area[FLOAT_AREA], &t->area[INTEGER_AREA], &t->area[RESULT_AREA], &t->scratch,
+                   &t->other};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         adj_release(&e->region.allocator, all[i]->data);
 }
 
-/* Integers are labels and counters: zeros are right for both. */
-static int is_integer(const adj_node *n) { return !adj_is_float(n->type.dtype); }
-
-static size_t in_bytes(const adj_exec *e, const step *s, int i)
-{
-    return aligned(value_bytes(e, s->group.in[i]->type, s->prep.in[i], s->backend));
-}
-
-static size_t out_bytes(const adj_exec *e, const step *s, int i)
-{
-    return aligned(value_bytes(e, s->group.out[i]->type, s->prep.out[i], s->backend));
-}
-
-adj_status tune_room(adj_exec *e, const step *s)
+static adj_status grow_all(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
 {
     tuner *t = e->tuner;
-    size_t in = 0, zero = 0, out = 0;
-    for (int i = 0; i < s->group.n_in; i++)
-        if (!is_integer(s->group.in[i]))
-            in += in_bytes(e, s, i);
-        else if (in_bytes(e, s, i) > zero)
-            zero = in_bytes(e, s, i);
-    for (int i = 0; i < s->group.n_out; i++)
-        out += out_bytes(e, s, i);
-    if (grow_filled(e, &t->in, in) == ADJ_OK && grow(e, &t->zero, zero) == ADJ_OK &&
-        grow(e, &t->out, out) == ADJ_OK && grow(e, &t->scratch, s->prep.scratch) == ADJ_OK)
+    if (grow_filled(e, &t->area[FLOAT_AREA], bytes[FLOAT_AREA]) == ADJ_OK &&
+        grow(e, &t->area[INTEGER_AREA], bytes[INTEGER_AREA]) == ADJ_OK &&
+        grow(e, &t->area[RESULT_AREA], bytes[RESULT_AREA]) == ADJ_OK &&
+        grow(e, &t->scratch, scratch) == ADJ_OK)
         grow(e, &t->other, t->cold < MAX_COLD ? t->cold : MAX_COLD);
     return e->status;
 }
 
-void tune_place(const adj_exec *e, step *s)
+adj_status make_areas(adj_exec *e, const candidate *c)
+{
+    size_t bytes[N_AREA];
+    measure_areas(c, 0, bytes);
+    return grow_all(e, bytes, c->prep->scratch);
+}
+
+void bind_step(const adj_exec *e, step *s, const candidate *c)
 {
     const tuner *t = e->tuner;
-    size_t in = 0, out = 0;
-    for (int i = 0; i < s->group.n_in; i++) {
-        int zero = is_integer(s->group.in[i]);
-        ((const void **)s->call.in)[i] = zero ? t->zero.data : t->in.data + in;
-        in += zero ? 0 : in_bytes(e, s, i);
-    }
-    for (int i = 0; i < s->group.n_out; i++) {
-        ((void **)s->call.out)[i] = t->out.data + out;
-        out += out_bytes(e, s, i);
-    }
-    s->call.group = &s->group;
-    s->call.state = s->prep.state;
-    s->call.scratch = t->scratch.data;
-    s->call.threads = e->threads;
+    char *area[N_AREA];
+    for (int k = 0; k < N_AREA; k++)
+        area[k] = t->area[k].data;
+    bind_areas(c, 0, area, (const void **)s->call.in, (void **)s->call.out);
+    bind_call(e, s, t->scratch.data);
 }
 
 /* ---- time ---- */
@@ -112,7 +90,7 @@ static void cool(tuner *t)
     int64_t n = (int64_t)(t->other.bytes / sizeof *word);
     uint64_t sum = 0;
 #pragma omp parallel for reduction(+ : sum) schedule(static)
-    for (int64_t i = 0; i < n; i += ALIGNMENT / (int64_t)sizeof *word)
+    for (int64_t i = 0; i < n; i += CACHE_LINE / (int64_t)sizeof *word)
         sum += word[i];
     t->seen += sum;
 }
@@ -141,14 +119,14 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
         return set_error(e, status, "adj_exec_new: out of memory");
     if (status != ADJ_OK)
         return ADJ_OK; /* too dear */
-    if (grow_filled(e, &t->in, aligned(value_bytes(e, c->type, c->from, c->backend))) == ADJ_OK &&
-        grow(e, &t->out, aligned(value_bytes(e, c->type, c->to, c->backend))) == ADJ_OK &&
-        grow(e, &t->scratch, scratch) == ADJ_OK)
-        grow(e, &t->other, t->cold < MAX_COLD ? t->cold : MAX_COLD);
+    const size_t bytes[N_AREA] = {[FLOAT_AREA] = value_bytes(e, c->type, c->from, c->backend),
+                                  [RESULT_AREA] = value_bytes(e, c->type, c->to, c->backend)};
+    grow_all(e, bytes, scratch);
     for (int i = 0; i < RUNS_OF_REORDER && e->status == ADJ_OK; i++) {
         cool(t);
         double start = seconds_now();
-        status = b->reorder_run(state, t->in.data, t->out.data, t->scratch.data);
+        status = b->reorder_run(state, t->area[FLOAT_AREA].data, t->area[RESULT_AREA].data,
+                                t->scratch.data);
         double took = seconds_now() - start;
         if (status == ADJ_OK && took < c->seconds)
             c->seconds = took;

@@ -17,15 +17,15 @@ static const double default_seconds = 5, hopeless = 2, surely_hopeless = 4, clea
 
 typedef struct {
     step s;
-    answer who;
+    candidate c;          /* what s is prepared as */
     double borders, best; /* best: with the borders; HUGE_VAL: not run */
     int dropped;          /* out of the race */
-} candidate;
+} timed_candidate;
 
 typedef struct {
     region region; /* of this group */
     int n;
-    candidate *list;
+    timed_candidate *list;
 } race;
 
 /* ---- once for a plan ---- */
@@ -81,39 +81,35 @@ static adj_status out_of_memory(adj_exec *e)
 }
 
 /* A place for the next candidate: s with arrays of its own. */
-static adj_status make_candidate(adj_exec *e, race *r, const step *s)
+static adj_status make_place(adj_exec *e, race *r, const step *s)
 {
-    candidate *c = &r->list[r->n];
+    timed_candidate *t = &r->list[r->n];
     size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
-    *c = (candidate){.s = *s, .best = HUGE_VAL};
-    c->s.kernel = NULL;
-    c->s.prep.in = region_alloc(&r->region, n_in, sizeof(void *));
-    c->s.prep.out = region_alloc(&r->region, n_out, sizeof(void *));
-    c->s.call.in = region_alloc(&r->region, n_in, sizeof(void *));
-    c->s.call.out = region_alloc(&r->region, n_out, sizeof(void *));
-    c->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
-    if (c->s.prep.in == NULL || c->s.prep.out == NULL || c->s.call.in == NULL ||
-        c->s.call.out == NULL || c->s.call.message == NULL)
+    *t = (timed_candidate){.s = *s, .best = HUGE_VAL};
+    t->s.kernel = NULL;
+    t->s.prep.in = region_alloc(&r->region, n_in, sizeof(void *));
+    t->s.prep.out = region_alloc(&r->region, n_out, sizeof(void *));
+    t->s.call.in = region_alloc(&r->region, n_in, sizeof(void *));
+    t->s.call.out = region_alloc(&r->region, n_out, sizeof(void *));
+    t->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
+    if (t->s.prep.in == NULL || t->s.prep.out == NULL || t->s.call.in == NULL ||
+        t->s.call.out == NULL || t->s.call.message == NULL)
         return out_of_memory(e);
     return ADJ_OK;
 }
 
-/* Prepares all that a kernel offers; fallbacks only where there is nothing else. */
-static adj_status enter_kernel(adj_exec *e, race *r, const step *s, answer who)
+/* Prepares all candidates of a kernel; fallbacks only where there is nothing else. */
+static adj_status enter_kernel(adj_exec *e, race *r, const step *s, candidate c)
 {
-    char why[ADJ_WHY];
-    for (; r->n < MAX_CANDIDATES; who.candidate++) {
-        if (make_candidate(e, r, s) != ADJ_OK)
+    for (; r->n < MAX_CANDIDATES; c.number++) {
+        timed_candidate *t = &r->list[r->n];
+        if (make_place(e, r, s) != ADJ_OK || prepare_step(e, &t->s, &c) != ADJ_OK)
             return e->status;
-        candidate *c = &r->list[r->n];
-        if (prepare_candidate(e, &c->s, &who, why) != ADJ_OK)
-            return e->status;
-        if (c->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
-            drop_prepared(e, &c->s);
+        if (t->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
+            drop_candidate(&c);
             return ADJ_OK;
         }
-        c->who = who;
-        c->who.rank = c->s.prep.rank;
+        t->c = c;
         r->n++;
     }
     return ADJ_OK;
@@ -121,30 +117,25 @@ static adj_status enter_kernel(adj_exec *e, race *r, const step *s, answer who)
 
 static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_group *g)
 {
+    candidate c = {.index = NONE};
     r->region.allocator = e->region.allocator;
     if ((r->list = region_alloc(&r->region, MAX_CANDIDATES + 1, sizeof *r->list)) == NULL)
         return out_of_memory(e);
-    for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++) {
-        if (open_backend(e, b) != ADJ_OK)
-            return e->status;
-        const adj_kernel *const *kernel = e->backend[b]->kernels;
-        for (; *kernel != NULL; kernel++)
-            if (kernel_takes(e, g, b, *kernel) &&
-                enter_kernel(e, r, s, (answer){.backend = b, .kernel = *kernel}) != ADJ_OK)
-                return e->status;
-    }
-    return ADJ_OK;
+    while (next_group_kernel(e, g, &c) == ADJ_OK)
+        if (enter_kernel(e, r, s, c) != ADJ_OK)
+            break;
+    return e->status;
 }
 
 static adj_status make_room(adj_exec *e, race *r)
 {
     for (int i = 0; i < r->n; i++) {
-        candidate *c = &r->list[i];
-        if (tune_borders(e, &c->s, &c->borders) != ADJ_OK || tune_room(e, &c->s) != ADJ_OK)
+        timed_candidate *t = &r->list[i];
+        if (tune_borders(e, &t->s, &t->borders) != ADJ_OK || make_areas(e, &t->c) != ADJ_OK)
             return e->status;
     }
     for (int i = 0; i < r->n; i++)
-        tune_place(e, &r->list[i].s);
+        bind_step(e, &r->list[i].s, &r->list[i].c);
     return ADJ_OK;
 }
 
@@ -164,7 +155,7 @@ static int run_race(adj_exec *e, race *r, double deadline)
     int rounds = ROUNDS;
     for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < r->n; i++) {
-            candidate *c = &r->list[i];
+            timed_candidate *c = &r->list[i];
             if (c->dropped)
                 continue;
             if (seconds_now() > deadline)
@@ -185,7 +176,7 @@ static int winner(const race *r)
 {
     int usual = 0, best = 0;
     for (int i = 1; i < r->n; i++) {
-        usual = r->list[i].who.rank < r->list[usual].who.rank ? i : usual;
+        usual = r->list[i].s.prep.rank < r->list[usual].s.prep.rank ? i : usual;
         best = r->list[i].best < r->list[best].best ? i : best;
     }
     double min = r->list[best].best;
@@ -194,21 +185,13 @@ static int winner(const race *r)
     return min < clearly * r->list[usual].best ? best : usual;
 }
 
-/* ---- the choice ---- */
+/* ---- the selection ---- */
 
-/* The step becomes the candidate, whose state it takes over. */
-static adj_status take(adj_exec *e, step *s, const step *from, const node_group *g, double seconds)
+/* Why a single node is not computed by the first backend. */
+static adj_status note_timed(adj_exec *e, step *s, const node_group *g, double seconds)
 {
-    const adj_layout **in = s->prep.in, **out = s->prep.out;
-    memmove(in, from->prep.in, (size_t)s->group.n_in * sizeof *in);
-    memmove(out, from->prep.out, (size_t)s->group.n_out * sizeof *out);
-    s->prep = from->prep;
-    s->prep.in = in;
-    s->prep.out = out;
-    s->kernel = from->kernel;
-    s->backend = from->backend;
-    s->tuned = seconds;
     int first = backend_for(e, g->node[0]->op, 0);
+    s->tuned = seconds;
     if (s->backend == first || g->n > 1)
         return ADJ_OK;
     char why[ADJ_WHY];
@@ -220,27 +203,39 @@ static adj_status take(adj_exec *e, step *s, const step *from, const node_group 
     return out_of_memory(e);
 }
 
-static adj_status remember(adj_exec *e, const char *key, const candidate *c)
+/* The step becomes the candidate, whose state it takes over. */
+static void take(step *s, const step *from)
 {
-    tuner *t = e->tuner;
+    const adj_layout **in = s->prep.in, **out = s->prep.out;
+    memcpy(in, from->prep.in, (size_t)s->group.n_in * sizeof *in);
+    memcpy(out, from->prep.out, (size_t)s->group.n_out * sizeof *out);
+    s->prep = from->prep;
+    s->prep.in = in;
+    s->prep.out = out;
+    s->kernel = from->kernel;
+    s->backend = from->backend;
+}
+
+static adj_status remember(adj_exec *e, const char *key, const timed_candidate *t)
+{
     char impl[TUNE_IMPL] = "";
     tune_entry entry = {.key = key, .impl = impl};
-    if (c != NULL) {
-        tune_impl(e, &c->s, impl);
+    if (t != NULL) {
+        tune_impl(e, &t->s, impl);
         entry = (tune_entry){.key = key,
-                             .backend = e->backend[c->who.backend]->name,
-                             .kernel = c->who.kernel->name,
-                             .candidate = c->who.candidate,
+                             .backend = t->c.backend->name,
+                             .kernel = t->c.kernel->name,
+                             .candidate = t->c.number,
                              .impl = impl,
-                             .seconds = c->best};
-        t->changed = 1;
+                             .seconds = t->best};
+        e->tuner->changed = 1;
     }
-    return tune_add(t, &entry) == ADJ_OK ? ADJ_OK : out_of_memory(e);
+    return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : out_of_memory(e);
 }
 
 /* Times the group's candidates and takes the winner. ADJ_ENOKERNEL: there are not two, or there was
  * no time. */
-static adj_status choose_by_time(adj_exec *e, step *s, const node_group *g, const char *key)
+static adj_status select_by_time(adj_exec *e, step *s, const node_group *g, const char *key)
 {
     tuner *t = e->tuner;
     race r = {.n = 0};
@@ -259,42 +254,28 @@ static adj_status choose_by_time(adj_exec *e, step *s, const node_group *g, cons
         status = won >= 0 ? ADJ_OK : ADJ_ENOKERNEL;
     for (int i = 0; i < r.n; i++)
         if (i != won || status != ADJ_OK)
-            drop_prepared(e, &r.list[i].s);
-    if (status == ADJ_OK)
-        status = take(e, s, &r.list[won].s, g, r.list[won].best);
+            drop_candidate(&r.list[i].c);
+    if (status == ADJ_OK) {
+        take(s, &r.list[won].s);
+        status = note_timed(e, s, g, r.list[won].best);
+    }
     region_free(&r.region);
     return status;
 }
 
-static const adj_kernel *find_kernel(const adj_exec *e, const node_group *g, const tune_entry *x,
-                                     int *backend)
-{
-    for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)
-        for (int i = 0; e->backend[b]->kernels[i] != NULL; i++) {
-            const adj_kernel *kernel = e->backend[b]->kernels[i];
-            if (strcmp(e->backend[b]->name, x->backend) == 0 &&
-                strcmp(kernel->name, x->kernel) == 0 && kernel_takes(e, g, b, kernel)) {
-                *backend = b;
-                return kernel;
-            }
-        }
-    return NULL;
-}
-
 /* Prepares the candidate if it is the one that the entry names, by its implementation and layouts.
  * ADJ_ENOKERNEL: it is not, or there are not so many; *more: whether there may be others. */
-static adj_status prepare_named(adj_exec *e, step *s, const answer *who, const tune_entry *x,
-                                int *more)
+static adj_status prepare_named(adj_exec *e, step *s, candidate *c, const tune_entry *x, int *more)
 {
-    char impl[TUNE_IMPL], why[ADJ_WHY];
-    adj_status status = prepare_candidate(e, s, who, why);
+    char impl[TUNE_IMPL];
+    adj_status status = prepare_step(e, s, c);
     *more = status == ADJ_OK;
     if (status != ADJ_OK)
         return status == ADJ_ENOMEM ? status : ADJ_ENOKERNEL;
     tune_impl(e, s, impl);
     if (strcmp(impl, x->impl) == 0 && s->prep.rank < ADJ_RANK_FALLBACK)
         return ADJ_OK;
-    drop_prepared(e, s);
+    drop_candidate(c);
     return ADJ_ENOKERNEL;
 }
 
@@ -302,24 +283,24 @@ static adj_status prepare_named(adj_exec *e, step *s, const answer *who, const t
  * be another one today, all others are looked at too. ADJ_ENOKERNEL: it is not there. */
 static adj_status take_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
 {
-    answer who = {.candidate = x->candidate};
-    int more = 1;
-    who.kernel = find_kernel(e, g, x, &who.backend);
-    if (who.kernel == NULL)
-        return ADJ_ENOKERNEL;
-    if (open_backend(e, who.backend) != ADJ_OK)
-        return e->status;
-    adj_status status = prepare_named(e, s, &who, x, &more);
-    more = 1;
-    for (int i = 0; status == ADJ_ENOKERNEL && more && i < MAX_CANDIDATES; i++) {
-        who.candidate = i;
-        if (i != x->candidate)
-            status = prepare_named(e, s, &who, x, &more);
-    }
+    candidate c = {.index = NONE};
+    adj_status status;
+    do
+        status = next_group_kernel(e, g, &c);
+    while (status == ADJ_OK &&
+           (strcmp(c.backend->name, x->backend) != 0 || strcmp(c.kernel->name, x->kernel) != 0));
     if (status != ADJ_OK)
         return status;
-    const step prepared = *s;
-    return take(e, s, &prepared, g, x->seconds);
+    int more = 1;
+    c.number = x->candidate;
+    status = prepare_named(e, s, &c, x, &more);
+    more = 1;
+    for (int i = 0; status == ADJ_ENOKERNEL && more && i < MAX_CANDIDATES; i++) {
+        c.number = i;
+        if (i != x->candidate)
+            status = prepare_named(e, s, &c, x, &more);
+    }
+    return status == ADJ_OK ? note_timed(e, s, g, x->seconds) : status;
 }
 
 adj_status tune_group(adj_exec *e, step *s, const node_group *g)
@@ -343,7 +324,7 @@ adj_status tune_group(adj_exec *e, step *s, const node_group *g)
         return ADJ_ENOKERNEL;
     }
     double start = seconds_now();
-    adj_status status = choose_by_time(e, s, g, key);
+    adj_status status = select_by_time(e, s, g, key);
     t->spent += seconds_now() - start;
     return status;
 }

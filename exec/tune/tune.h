@@ -41,7 +41,7 @@ struct tuner {
     reorder_cost *cost;
     double seconds, spent; /* allowed, used */
     int left;              /* steps that there was no time for */
-    area in, zero, out, scratch, other;
+    area area[N_AREA], scratch, other;
     size_t cold; /* bytes that a step of the whole graph touches between two runs of one node */
     uint64_t seen;
 };
@@ -68,10 +68,10 @@ adj_status tune_add(tuner *t, const tune_entry *entry);
 
 /* ---- time.c: running candidates on memory of their own ---- */
 
-/* A prepared step's buffers; to be used before the next tune_place. ADJ_ENOMEM. */
-adj_status tune_room(adj_exec *e, const step *s);
-/* Points the step's call into the room: after all candidates' tune_room. */
-void tune_place(const adj_exec *e, step *s);
+/* Areas for a candidate's values; to be used before the next bind_step. ADJ_ENOMEM. */
+adj_status make_areas(adj_exec *e, const candidate *c);
+/* Points the call of the candidate's step into the areas: after all candidates' make_areas. */
+void bind_step(const adj_exec *e, step *s, const candidate *c);
 /* Seconds of one run on cold memory; HUGE_VAL: it failed. */
 double tune_run(adj_exec *e, step *s);
 /* Seconds of the reorders that the prepared step would cause at its borders. */
