@@ -158,24 +158,6 @@ static int may_try(const conv *c, choice layouts)
            conv_winograd_pays(c->group->node[0]) == (layouts == WINOGRAD);
 }
 
-static dnnl_status_t ask(const conv *c, choice layouts, int which, pd *out)
-{
-    const adj_conv_geom *g = c->geom;
-    const md *a = layouts == CHANNELS_LAST ? c->last : c->any;
-    conv_request r = {.direction = c->direction,
-                      .kind = is_winograd(layouts) ? dnnl_convolution_winograd
-                                                   : dnnl_convolution_direct,
-                      .x = a[X],
-                      .w = c->any[W],
-                      .b = c->plain[B],
-                      .y = a[Y],
-                      .stride = {g->sh, g->sw},
-                      .dilation = {g->kh > 1 ? g->dh - 1 : 0, g->kw > 1 ? g->dw - 1 : 0},
-                      .before = {g->pt, g->pl},
-                      .after = {g->pb, g->pr}};
-    return pd_conv(&(pd_query){c->o->engine, c->o->attr}, &r, which, out);
-}
-
 static const_md chosen(const conv *c, const_pd d, role r)
 {
     int backward_input = c->direction == dnnl_backward_data;
@@ -221,40 +203,65 @@ static int acceptable(conv *c, choice layouts, const_pd d)
     return reason == NULL;
 }
 
-static int is_preferred(const conv *c, choice layouts, const_pd d)
+/* A walk through oneDNN's lists. */
+typedef struct {
+    conv *c;
+    choice layouts;
+    int preferred; /* whether it looks among the preferred implementations or the others */
+    int skip;      /* acceptable ones before the candidate */
+} search;
+
+static int is_preferred(const search *s, const_pd d)
 {
-    const adj_node *n = c->group->node[0];
+    const adj_node *n = s->c->group->node[0];
     const char *name = conv_wanted(n);
     if (name != NULL)
         return strncmp(pd_name(d), name, strlen(name)) == 0;
-    return layouts == CHOSEN && conv_wants_blocks(n);
+    return s->layouts == CHOSEN && conv_wants_blocks(n);
 }
 
-/* Finds candidate number *candidate, counted down, among the acceptable ones that are preferred or
- * that are not. */
-static dnnl_status_t find_among(conv *c, int preferred, int *candidate, pd *out)
+static int is_candidate(void *user, const_pd d)
 {
-    for (int layouts = 0; layouts < N_CHOICE; layouts++) {
-        for (int which = 0; may_try(c, (choice)layouts); which++) {
-            dnnl_status_t status = ask(c, (choice)layouts, which, out);
-            if (status == dnnl_out_of_memory)
-                return status;
-            if (status != dnnl_success)
-                break;
-            if (is_preferred(c, (choice)layouts, *out) == preferred &&
-                acceptable(c, (choice)layouts, *out) && (*candidate)-- == 0)
-                return dnnl_success;
-            dnnl_primitive_desc_destroy(*out);
-            *out = NULL;
-        }
-    }
-    return dnnl_unimplemented;
+    search *s = user;
+    return is_preferred(s, d) == s->preferred && acceptable(s->c, s->layouts, d) && s->skip-- == 0;
 }
 
+static dnnl_status_t query(search *s, pd *out)
+{
+    const conv *c = s->c;
+    const adj_conv_geom *g = c->geom;
+    const md *a = s->layouts == CHANNELS_LAST ? c->last : c->any;
+    conv_request r = {.direction = c->direction,
+                      .kind = is_winograd(s->layouts) ? dnnl_convolution_winograd
+                                                      : dnnl_convolution_direct,
+                      .x = a[X],
+                      .w = c->any[W],
+                      .b = c->plain[B],
+                      .y = a[Y],
+                      .stride = {g->sh, g->sw},
+                      .dilation = {g->kh > 1 ? g->dh - 1 : 0, g->kw > 1 ? g->dw - 1 : 0},
+                      .before = {g->pt, g->pl},
+                      .after = {g->pb, g->pr}};
+    return pd_conv(&(pd_query){c->o->engine, c->o->attr}, &r, is_candidate, s, out);
+}
+
+/* Candidates are the preferred implementations, then the others, each in the order of the layouts
+ * and of oneDNN's lists. */
 static dnnl_status_t find(conv *c, int candidate, pd *out)
 {
-    dnnl_status_t status = find_among(c, 1, &candidate, out);
-    return status == dnnl_unimplemented ? find_among(c, 0, &candidate, out) : status;
+    const adj_node *n = c->group->node[0];
+    search s = {.c = c, .skip = candidate};
+    for (s.preferred = conv_wanted(n) != NULL || conv_wants_blocks(n); s.preferred >= 0;
+         s.preferred--)
+        for (int layouts = 0; layouts < N_CHOICE; layouts++) {
+            s.layouts = (choice)layouts;
+            if (!may_try(c, s.layouts))
+                continue;
+            dnnl_status_t status = query(&s, out);
+            if (status == dnnl_success || status == dnnl_out_of_memory)
+                return status;
+        }
+    return dnnl_unimplemented;
 }
 
 /* The layouts of the operands and the result. One value in two roles may need two layouts. */
