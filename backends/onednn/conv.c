@@ -56,7 +56,7 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     int i = direction_of(root->op);
     if (i == N_DIRECTION || max < 1)
         return 0;
-    int n = tail_match(root, uses, conv_is_slow(root) ? 1 : max, group);
+    int n = tail_match(root, uses, yields_to_direct(root) ? 1 : max, group);
     int has_bias = n > 1 && group[1]->op == &adj_op_bias_add;
     return has_bias && directions[i].direction != dnnl_forward_training ? 1 : n;
 }
@@ -155,7 +155,7 @@ static int may_try(const conv *c, choice layouts)
     if (!is_winograd(layouts))
         return 1;
     return c->o->math == ADJ_MATH_FAST && !c->grouped && c->group->node[0]->type.dtype == ADJ_F32 &&
-           conv_winograd_pays(c->group->node[0]) == (layouts == WINOGRAD);
+           prefers_winograd(c->group->node[0]) == (layouts == WINOGRAD);
 }
 
 static const_md chosen(const conv *c, const_pd d, role r)
@@ -214,10 +214,10 @@ typedef struct {
 static int is_preferred(const search *s, const_pd d)
 {
     const adj_node *n = s->c->group->node[0];
-    const char *name = conv_wanted(n);
+    const char *name = preferred_impl(n);
     if (name != NULL)
         return strncmp(pd_name(d), name, strlen(name)) == 0;
-    return s->layouts == CHOSEN && conv_wants_blocks(n);
+    return s->layouts == CHOSEN && prefers_blocks(n);
 }
 
 static int is_candidate(void *user, const_pd d)
@@ -251,7 +251,7 @@ static dnnl_status_t find(conv *c, int candidate, pd *out)
 {
     const adj_node *n = c->group->node[0];
     search s = {.c = c, .skip = candidate};
-    for (s.preferred = conv_wanted(n) != NULL || conv_wants_blocks(n); s.preferred >= 0;
+    for (s.preferred = preferred_impl(n) != NULL || prefers_blocks(n); s.preferred >= 0;
          s.preferred--)
         for (int layouts = 0; layouts < N_CHOICE; layouts++) {
             s.layouts = (choice)layouts;
@@ -347,8 +347,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         status = agree(&c, d, p);
     if (status == ADJ_OK)
         status = make_steps(&c, d, p);
-    if (status == ADJ_OK && (conv_is_slow(g->node[0]) || conv_has_rival(g->node[0], c.o->math) ||
-                             strstr(pd_name(d), "gemm") != NULL))
+    if (status == ADJ_OK &&
+        (yields_to_direct(g->node[0]) || competes_with_direct(g->node[0], c.o->math) ||
+         strstr(pd_name(d), "gemm") != NULL))
         p->rank = ADJ_RANK_SLOW;
     if (status == ADJ_OK) /* images are shared out, or the inner dimension of a product */
         p->sums_by_threads =
