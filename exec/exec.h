@@ -52,7 +52,7 @@ typedef struct {
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
     double seconds;  /* of the last run, when profiled; 0: it was not needed */
-    double tuned;    /* seconds by which it was chosen; 0: by rank */
+    double tuned;    /* seconds by which it was selected; 0: by rank */
 } step;
 
 typedef struct {
@@ -158,13 +158,13 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
 adj_status read_environment(adj_exec *e, adj_exec_opts *o);
 
 /* backends.c: which backends compute an op. Reads the option string; opens a backend when it is
- * first asked for. */
+ * first needed. */
 adj_status select_backends(adj_exec *e, const adj_exec_opts *o);
-/* The k-th backend to ask for op, or NONE. */
+/* The k-th backend to query for op, or NONE. */
 int backend_for(const adj_exec *e, const adj_op *op, int k);
 adj_status open_backend(adj_exec *e, int backend);
 
-/* Is it among those that are asked for op? */
+/* Is it among those that are queried for op? */
 int may_compute(const adj_exec *e, int backend, const adj_op *op);
 
 /* group.c: which nodes one step computes, and in what order steps run. Requires: graph, backends.
@@ -198,7 +198,7 @@ uint64_t fixed_version(const adj_exec *e);
  * ADJ_ENOKERNEL: nobody computes these nodes together. */
 adj_status select_kernel(adj_exec *e, step *s, const node_group *g);
 /* Has a backend before the last one, the reference, a kernel for n alone? of: the executor. May be
- * asked before there is a plan; then 0 also when that fails, which the executor records. */
+ * called before there is a plan; then 0 also when that fails, which the executor records. */
 int has_non_reference_kernel(void *of, const adj_node *n);
 /* The next kernel that may compute the group, of the next backend if this one has none left; a
  * candidate without a backend is before the first. ADJ_ENOKERNEL: there is none left. */

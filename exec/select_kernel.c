@@ -49,7 +49,7 @@ adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c)
     return e->status;
 }
 
-/* Operands are offered in the layouts that they already have, where the backend knows them. */
+/* The layouts that the operands already have, of those that the backend knows. */
 static void list_layouts(const adj_exec *e, candidate *c)
 {
     for (int i = 0; i < c->group->n_in; i++) {

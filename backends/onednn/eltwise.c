@@ -22,7 +22,7 @@ static const struct {
 };
 enum { N_FUNCTION = sizeof functions / sizeof *functions };
 
-/* The layout all operands are offered in; plain unless they agree. */
+/* The layout all operands are in; plain unless they agree. */
 static const adj_layout *common_layout(const adj_group *g, const adj_prep *p)
 {
     for (int i = 1; i < g->n_in; i++)

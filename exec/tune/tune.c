@@ -1,6 +1,6 @@
 /* tune.c - the fastest candidate for a group: remembered, or found by timing all of them.
  *
- * Candidates are whatever the kernels of the backends that are asked prepare to, fallbacks left
+ * Candidates are whatever the kernels of the backends that are queried prepare to, fallbacks left
  * out, each with the cost of the reorders that it would cause at its borders. They run in turns, so
  * that a disturbance hits all of them; the least time of each counts. Equal groups are timed once,
  * time is bounded for the whole plan, and the candidate that would be taken without timing is
@@ -185,7 +185,7 @@ static int winner(const race *r)
     return min < clearly * r->list[usual].best ? best : usual;
 }
 
-/* ---- the selection ---- */
+/* ---- the winner is selected ---- */
 
 /* Why a single node is not computed by the first backend. */
 static adj_status note_timed(adj_exec *e, step *s, const node_group *g, double seconds)
