@@ -70,13 +70,13 @@ int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layo
 static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
 {
     const adj_node *value = e->buffer[from].value;
-    int who = layout != NULL ? backend : e->buffer[from].backend;
-    const adj_backend *b = e->backend[who];
-    adj_reorder r = {e->opened[who], e->buffer[from].layout, layout, value->type};
+    int owner = layout != NULL ? backend : e->buffer[from].backend;
+    const adj_backend *b = e->backend[owner];
+    adj_reorder r = {e->opened[owner], e->buffer[from].layout, layout, value->type};
     step *s = new_step(e, STEP_REORDER, 1, 1);
     if (s == NULL)
         return NONE;
-    s->backend = who;
+    s->backend = owner;
     adj_status status = b->reorder_prepare(&r, &s->prep.state, &s->prep.scratch);
     if (status != ADJ_OK) {
         set_error(e, status, "adj_exec_new: %s cannot reorder %s %s", b->name, value->op->name,

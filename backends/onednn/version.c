@@ -32,10 +32,10 @@ void md_free(const adj_allocator *a, md d)
         dnnl_memory_desc_destroy(d);
 }
 
-static const int64_t *query_dims(const_md d, dnnl_query_t what)
+static const int64_t *query_dims(const_md d, dnnl_query_t quantity)
 {
     const dnnl_dims_t *dims = NULL;
-    dnnl_memory_desc_query(d, what, &dims);
+    dnnl_memory_desc_query(d, quantity, &dims);
     return dims != NULL ? *dims : NULL;
 }
 
