@@ -14,7 +14,7 @@
 
 /* x, w, y are the values, or their gradients, that the convolution relates. */
 typedef enum { X, W, Y, B, N_ROLE } role;
-typedef enum { WINOGRAD, CHANNELS_LAST, CHOSEN, WINOGRAD_LAST, N_CHOICE } choice;
+typedef enum { WINOGRAD, CHANNELS_LAST, ANY_LAYOUT, WINOGRAD_LAST, N_CHOICE } choice;
 
 typedef struct {
     onednn *o;
@@ -158,7 +158,7 @@ static int may_try(const conv *c, choice layouts)
            prefers_winograd(c->group->node[0]) == (layouts == WINOGRAD);
 }
 
-static const_md chosen(const conv *c, const_pd d, role r)
+static const_md layout_in(const conv *c, const_pd d, role r)
 {
     int backward_input = c->direction == dnnl_backward_data;
     int backward_filter = c->direction == dnnl_backward_weights;
@@ -187,8 +187,8 @@ static task task_of(const conv *c)
 /* Is d worth running? */
 static int acceptable(conv *c, choice layouts, const_pd d)
 {
-    int last = dnnl_memory_desc_equal(chosen(c, d, X), c->last[X]);
-    if (layouts != CHANNELS_LAST && last && dnnl_memory_desc_equal(chosen(c, d, Y), c->last[Y]))
+    int last = dnnl_memory_desc_equal(layout_in(c, d, X), c->last[X]);
+    if (layouts != CHANNELS_LAST && last && dnnl_memory_desc_equal(layout_in(c, d, Y), c->last[Y]))
         return 0; /* the same as in the first round */
     implementation i = {.task = task_of(c),
                         .geom = c->geom,
@@ -217,7 +217,7 @@ static int is_preferred(const search *s, const_pd d)
     const char *name = preferred_impl(n);
     if (name != NULL)
         return strncmp(pd_name(d), name, strlen(name)) == 0;
-    return s->layouts == CHOSEN && prefers_blocks(n);
+    return s->layouts == ANY_LAYOUT && prefers_blocks(n);
 }
 
 static int is_candidate(void *user, const_pd d)
@@ -275,7 +275,7 @@ static adj_status agree(conv *c, const_pd d, adj_prep *p)
         role r = order[i];
         if (c->value[r] == NULL)
             continue;
-        adj_status status = layout_of(c->o, chosen(c, d, r), c->plain[r], axes[r], &seen[r]);
+        adj_status status = layout_of(c->o, layout_in(c, d, r), c->plain[r], axes[r], &seen[r]);
         if (status != ADJ_OK)
             return status;
         if (r == c->result)
@@ -312,7 +312,7 @@ static adj_status make_steps(conv *c, const_pd d, adj_prep *p)
         int is_result = r == (int)c->result;
         list[n++] = (step_arg){arg[r], is_result ? AT_OUT : AT_IN,
                                is_result ? 0 : (size_t)onednn_position(c->group, c->value[r]),
-                               chosen(c, d, (role)r)};
+                               layout_in(c, d, (role)r)};
     }
     steps *s = steps_new(c->o);
     if (s == NULL)
