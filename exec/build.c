@@ -62,7 +62,6 @@ static adj_status make_room(adj_exec *e, int n_root)
     e->slot = exec_alloc(e, (size_t)e->max_buffer, sizeof *e->slot);
     e->leaf = exec_alloc(e, (size_t)n_leaf, sizeof *e->leaf);
     e->leaf_of = exec_alloc(e, (size_t)n, sizeof *e->leaf_of);
-    e->have = exec_alloc(e, (size_t)operands, sizeof(adj_layout *));
     e->first_buffer = exec_alloc(e, (size_t)n, sizeof *e->first_buffer);
     for (int id = 0; id < n && e->status == ADJ_OK; id++)
         e->leaf_of[id] = e->first_buffer[id] = NONE;

@@ -6,7 +6,7 @@
 
 enum { ALIGNMENT = 64 };
 
-static int is_among(int n, const adj_node *const list[], const adj_node *node)
+int is_among(int n, const adj_node *const list[], const adj_node *node)
 {
     for (int i = 0; i < n; i++)
         if (list[i] == node)
@@ -36,22 +36,27 @@ int next_kernel(candidate *c)
     return c->kernel != NULL;
 }
 
-static void init_prep(const candidate *c)
+void init_prep(const candidate *c)
 {
     const adj_layout **in = c->prep->in, **out = c->prep->out;
     *c->prep = (adj_prep){.in = in, .out = out};
     for (int i = 0; i < c->group->n_in; i++)
-        in[i] = c->have != NULL ? c->have[i] : NULL;
+        in[i] = NULL;
     for (int i = 0; i < c->group->n_out; i++)
         out[i] = NULL;
+}
+
+adj_status query_kernel(const candidate *c)
+{
+    adj_status status = c->kernel->prepare(c->opened, c->group, c->number, c->prep);
+    c->prep->why[ADJ_WHY - 1] = '\0';
+    return status;
 }
 
 adj_status prepare_candidate(const candidate *c)
 {
     init_prep(c);
-    adj_status status = c->kernel->prepare(c->opened, c->group, c->number, c->prep);
-    c->prep->why[ADJ_WHY - 1] = '\0';
-    return status;
+    return query_kernel(c);
 }
 
 void drop_candidate(const candidate *c)
@@ -86,39 +91,28 @@ void name_layouts(const candidate *c, char *text, size_t size)
     }
 }
 
-static size_t padded(const candidate *c, const adj_layout *l, adj_type type)
+/* Puts a value of so many bytes behind the others of its area; used: bytes before it. */
+static char *place(char *area, size_t gap, size_t *used, size_t bytes)
 {
-    return (layout_bytes_of(c->backend, l, type) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    char *at = area != NULL ? area + *used : NULL;
+    *used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + gap;
+    return at;
 }
 
-static area_kind area_of(const adj_node *operand)
-{
-    return adj_is_float(operand->type.dtype) ? FLOAT_AREA : INTEGER_AREA;
-}
-
-void measure_areas(const candidate *c, size_t gap, size_t bytes[N_AREA])
+void bind_areas(const candidate *c, size_t gap, char *const area[N_AREA], size_t bytes[N_AREA],
+                const void *in[], void *out[])
 {
     const adj_group *g = c->group;
+    static char *const nowhere[N_AREA];
+    char *const *at = area != NULL ? area : nowhere;
     for (int k = 0; k < N_AREA; k++)
         bytes[k] = gap;
-    for (int i = 0; i < g->n_in; i++)
-        bytes[area_of(g->in[i])] += padded(c, c->prep->in[i], g->in[i]->type) + gap;
-    for (int i = 0; i < g->n_out; i++)
-        bytes[RESULT_AREA] += padded(c, c->prep->out[i], g->out[i]->type) + gap;
-}
-
-void bind_areas(const candidate *c, size_t gap, char *const area[N_AREA], const void *in[],
-                void *out[])
-{
-    const adj_group *g = c->group;
-    size_t used[N_AREA] = {gap, gap, gap};
     for (int i = 0; i < g->n_in; i++) {
-        area_kind k = area_of(g->in[i]);
-        in[i] = area[k] + used[k];
-        used[k] += padded(c, c->prep->in[i], g->in[i]->type) + gap;
+        adj_type t = g->in[i]->type;
+        area_kind k = adj_is_float(t.dtype) ? FLOAT_AREA : INTEGER_AREA;
+        in[i] = place(at[k], gap, &bytes[k], layout_bytes_of(c->backend, c->prep->in[i], t));
     }
-    for (int i = 0; i < g->n_out; i++) {
-        out[i] = area[RESULT_AREA] + used[RESULT_AREA];
-        used[RESULT_AREA] += padded(c, c->prep->out[i], g->out[i]->type) + gap;
-    }
+    for (int i = 0; i < g->n_out; i++)
+        out[i] = place(at[RESULT_AREA], gap, &bytes[RESULT_AREA],
+                       layout_bytes_of(c->backend, c->prep->out[i], g->out[i]->type));
 }

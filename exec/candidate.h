@@ -15,22 +15,24 @@ typedef struct {
     void *opened;
     int index;                            /* the caller's number of the backend */
     const adj_group *group;               /* what is to be computed */
-    const adj_layout *const *have;        /* by group->in: the layouts that the operands are in;
-                                             NULL: all plain */
     const adj_kernel *const *kernel_list; /* what is left of the backend's; NULL: all */
     const adj_kernel *kernel;
     int number;     /* of the kernel's candidates */
     adj_prep *prep; /* what it is prepared to; in and out are arrays of the caller's */
 } candidate;
 
+int is_among(int n, const adj_node *const list[], const adj_node *node);
 /* The values that enter n nodes, each once, in order of first use; returns how many, at most the
  * nodes' operands. */
 int list_operands(int n, const adj_node *const node[], const adj_node *in[]);
 
 /* The backend's next kernel, its candidate 0; 0: there is none left. */
 int next_kernel(candidate *c);
-/* ADJ_ENOKERNEL: the kernel refuses, c->prep->why may say why. */
+/* For operands in plain layouts. ADJ_ENOKERNEL: the kernel refuses, c->prep->why may say why. */
 adj_status prepare_candidate(const candidate *c);
+/* Its two halves: between them the layouts that operands have may be written to c->prep->in. */
+void init_prep(const candidate *c);
+adj_status query_kernel(const candidate *c);
 void drop_candidate(const candidate *c);
 
 /* ---- the memory of a prepared candidate ---- */
@@ -45,9 +47,9 @@ void name_layouts(const candidate *c, char *text, size_t size);
  * areas, in each the values one behind the other, each 64-aligned and with a gap, a multiple of 64,
  * on both sides. */
 typedef enum { FLOAT_AREA, INTEGER_AREA, RESULT_AREA, N_AREA } area_kind;
-void measure_areas(const candidate *c, size_t gap, size_t bytes[N_AREA]);
-/* Points in and out, by group->in and group->out, into the areas. */
-void bind_areas(const candidate *c, size_t gap, char *const area[N_AREA], const void *in[],
-                void *out[]);
+/* Their bytes; points in and out, by group->in and group->out, into the areas, unless area is NULL.
+ */
+void bind_areas(const candidate *c, size_t gap, char *const area[N_AREA], size_t bytes[N_AREA],
+                const void *in[], void *out[]);
 
 #endif

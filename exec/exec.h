@@ -107,7 +107,6 @@ struct adj_exec {
     node_group *group;         /* in the order they run */
     adj_uses *uses;            /* by id */
     const adj_node **proposed; /* room for what a match proposes */
-    const adj_layout **have;   /* room for the layouts of a group's operands; NULL: no plan yet */
     tuner *tuner;              /* while planning; NULL: no tuning */
     int n_step, n_buffer, n_slot, n_leaf, n_fetch, n_update;
     int n_fixed;              /* steps, the first ones */

@@ -114,20 +114,12 @@ static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *lay
 
 /* ---- groups ---- */
 
-static int is_member(const node_group *g, const adj_node *n)
-{
-    for (int i = 0; i < g->n; i++)
-        if (g->node[i] == n)
-            return 1;
-    return 0;
-}
-
 static int leaves_group(const adj_exec *e, const node_group *g, const adj_node *n)
 {
     const adj_uses *u = &e->uses[n->id];
     int leaves = u->is_root;
     for (int i = 0; i < u->n_user && !leaves; i++)
-        leaves = !is_member(g, u->user[i]);
+        leaves = !is_among(g->n, g->node, u->user[i]);
     return leaves;
 }
 

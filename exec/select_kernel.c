@@ -22,12 +22,8 @@ static int may_query(const adj_exec *e, const node_group *g, const candidate *c)
     if (c->kernel->match != NULL)
         n = c->kernel->match(g->node[0], e->uses, e->graph->n_node, e->proposed);
     for (int i = 0; i < n && n == g->n; i++)
-        for (int k = 0; k <= g->n; k++) {
-            if (k == g->n)
-                return 0;
-            if (g->node[k] == e->proposed[i])
-                break;
-        }
+        if (!is_among(g->n, g->node, e->proposed[i]))
+            return 0;
     return n == g->n;
 }
 
@@ -49,23 +45,17 @@ adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c)
     return e->status;
 }
 
-/* The layouts that the operands already have, of those that the backend knows. */
-static void list_layouts(const adj_exec *e, candidate *c)
-{
-    for (int i = 0; i < c->group->n_in; i++) {
-        int b = e->first_buffer[c->group->in[i]->id];
-        e->have[i] = b != NONE && e->buffer[b].backend == c->index ? e->buffer[b].layout : NULL;
-    }
-    c->have = e->have;
-}
-
 adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
     c->group = &s->group;
     c->prep = &s->prep;
-    if (e->have != NULL)
-        list_layouts(e, c);
-    adj_status status = prepare_candidate(c);
+    init_prep(c);
+    for (int i = 0; e->first_buffer != NULL && i < s->group.n_in; i++) {
+        int b = e->first_buffer[s->group.in[i]->id];
+        if (b != NONE && e->buffer[b].backend == c->index)
+            s->prep.in[i] = e->buffer[b].layout;
+    }
+    adj_status status = query_kernel(c);
     if (status == ADJ_OK) {
         s->kernel = c->kernel;
         s->backend = c->index;

@@ -132,67 +132,46 @@ static char *new_memory(size_t bytes)
 }
 
 /* Points in and out into a set. */
-static void bind_set(const bench_candidate *b, int set, const void *in[], void *out[])
+static void bind_set(bench_candidate *b, int set, const void *in[], void *out[])
 {
     char *area[N_AREA] = {b->memory + (size_t)set * b->set_bytes};
     for (int k = 1; k < N_AREA; k++)
         area[k] = area[k - 1] + b->bytes[k - 1];
-    bind_areas(&b->c, 0, area, in, out);
+    bind_areas(&b->c, 0, area, b->bytes, in, out);
 }
 
-/* Operand i, random, in the candidate's layout, to `to`. */
-static adj_status fill_operand(const bench_candidate *b, int i, char *to)
-{
-    const candidate *c = &b->c;
-    const adj_type t = c->group->in[i]->type;
-    adj_reorder r = {c->opened, NULL, c->prep->in[i], t};
-    size_t bytes = layout_bytes_of(c->backend, NULL, t), scratch_bytes = 0;
-    char *plain = new_memory(bytes), *scratch = NULL;
-    void *state = NULL;
-    if (plain == NULL)
-        return ADJ_ENOMEM;
-    if (t.dtype != ADJ_I32) /* labels and steps stay 0 */
-        adj_draw(t.dtype, plain, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_UNIFORM, -1, 1}, 1,
-                 (uint64_t)i);
-    adj_status status = ADJ_OK;
-    if (r.to == NULL) {
-        memcpy(to, plain, bytes);
-    } else if ((status = c->backend->reorder_prepare(&r, &state, &scratch_bytes)) == ADJ_OK) {
-        scratch = new_memory(scratch_bytes);
-        status = scratch != NULL ? c->backend->reorder_run(state, plain, to, scratch) : ADJ_ENOMEM;
-        c->backend->reorder_drop(c->opened, state);
-    }
-    free(scratch);
-    free(plain);
-    return status;
-}
-
+/* The operands are random in any layout; labels and steps stay 0. */
 static adj_status make_memory(bench_candidate *b, int cold)
 {
+    const candidate *c = &b->c;
     const void *in[MAX_OPERANDS];
     void *out[1];
-    measure_areas(&b->c, 0, b->bytes);
+    bind_areas(c, 0, NULL, b->bytes, in, out);
     size_t operands = b->bytes[FLOAT_AREA] + b->bytes[INTEGER_AREA];
     b->set_bytes = operands + b->bytes[RESULT_AREA];
     size_t sets = cold && b->set_bytes > 0 ? 2 * bench_l3_bytes() / b->set_bytes + 2 : 1;
     b->sets = sets < MAX_SETS ? (int)sets : MAX_SETS;
     b->memory = new_memory((size_t)b->sets * b->set_bytes);
-    b->scratch = new_memory(b->c.prep->scratch);
+    b->scratch = new_memory(c->prep->scratch);
     if (b->memory == NULL || b->scratch == NULL)
         return ADJ_ENOMEM;
-    adj_status status = ADJ_OK;
     bind_set(b, 0, in, out);
-    for (int i = 0; i < b->c.group->n_in && status == ADJ_OK; i++)
-        status = fill_operand(b, i, b->memory + ((const char *)in[i] - b->memory));
-    for (int s = 1; s < b->sets && status == ADJ_OK; s++)
+    for (int i = 0; i < c->group->n_in; i++) {
+        const adj_type t = c->group->in[i]->type;
+        size_t bytes = layout_bytes_of(c->backend, c->prep->in[i], t);
+        if (adj_is_float(t.dtype))
+            adj_draw(t.dtype, b->memory + ((const char *)in[i] - b->memory),
+                     (int64_t)(bytes / adj_dtype_size(t.dtype)),
+                     (adj_init){ADJ_INIT_UNIFORM, -1, 1}, 1, (uint64_t)i);
+    }
+    for (int s = 1; s < b->sets; s++)
         memcpy(b->memory + (size_t)s * b->set_bytes, b->memory, operands);
-    return status;
+    return ADJ_OK;
 }
 
 /* ---- running it ---- */
 
-static adj_status run_set(const bench_candidate *b, int set, int threads, char *message,
-                          double *seconds)
+static adj_status run_set(bench_candidate *b, int set, int threads, char *message, double *seconds)
 {
     const void *in[MAX_OPERANDS];
     void *out[1];

@@ -64,21 +64,20 @@ static adj_status grow_all(adj_exec *e, const size_t bytes[N_AREA], size_t scrat
     return e->status;
 }
 
-adj_status make_areas(adj_exec *e, const candidate *c)
+adj_status make_areas(adj_exec *e, const step *s, const candidate *c)
 {
     size_t bytes[N_AREA];
-    measure_areas(c, 0, bytes);
+    bind_areas(c, 0, NULL, bytes, (const void **)s->call.in, (void **)s->call.out);
     return grow_all(e, bytes, c->prep->scratch);
 }
 
 void bind_step(const adj_exec *e, step *s, const candidate *c)
 {
-    const tuner *t = e->tuner;
-    char *area[N_AREA];
-    for (int k = 0; k < N_AREA; k++)
-        area[k] = t->area[k].data;
-    bind_areas(c, 0, area, (const void **)s->call.in, (void **)s->call.out);
-    bind_call(e, s, t->scratch.data);
+    const area *a = e->tuner->area;
+    char *const data[N_AREA] = {a[0].data, a[1].data, a[2].data};
+    size_t bytes[N_AREA];
+    bind_areas(c, 0, data, bytes, (const void **)s->call.in, (void **)s->call.out);
+    bind_call(e, s, e->tuner->scratch.data);
 }
 
 /* ---- time ---- */

@@ -131,7 +131,7 @@ static adj_status make_room(adj_exec *e, race *r)
 {
     for (int i = 0; i < r->n; i++) {
         timed_candidate *t = &r->list[i];
-        if (tune_borders(e, &t->s, &t->borders) != ADJ_OK || make_areas(e, &t->c) != ADJ_OK)
+        if (tune_borders(e, &t->s, &t->borders) != ADJ_OK || make_areas(e, &t->s, &t->c) != ADJ_OK)
             return e->status;
     }
     for (int i = 0; i < r->n; i++)
@@ -171,50 +171,21 @@ static int run_race(adj_exec *e, race *r, double deadline)
     return 1;
 }
 
-/* The one without timing, unless another is clearly faster; -1: none could be run. */
-static int winner(const race *r)
+/* The one without timing, unless another is clearly faster; NULL: none could be run. */
+static const timed_candidate *winner(const race *r)
 {
-    int usual = 0, best = 0;
+    const timed_candidate *usual = r->list, *best = r->list;
     for (int i = 1; i < r->n; i++) {
-        usual = r->list[i].s.prep.rank < r->list[usual].s.prep.rank ? i : usual;
-        best = r->list[i].best < r->list[best].best ? i : best;
+        const timed_candidate *t = &r->list[i];
+        usual = t->s.prep.rank < usual->s.prep.rank ? t : usual;
+        best = t->best < best->best ? t : best;
     }
-    double min = r->list[best].best;
-    if (min == HUGE_VAL)
-        return -1;
-    return min < clearly * r->list[usual].best ? best : usual;
+    if (best->best == HUGE_VAL)
+        return NULL;
+    return best->best < clearly * usual->best ? best : usual;
 }
 
 /* ---- the winner is selected ---- */
-
-/* Why a single node is not computed by the first backend. */
-static adj_status note_timed(adj_exec *e, step *s, const node_group *g, double seconds)
-{
-    int first = backend_for(e, g->node[0]->op, 0);
-    s->tuned = seconds;
-    if (s->backend == first || g->n > 1)
-        return ADJ_OK;
-    char why[ADJ_WHY];
-    snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
-             e->backend[first]->name);
-    if ((s->why = region_string(&e->region, why)) != NULL)
-        return ADJ_OK;
-    drop_prepared(e, s);
-    return out_of_memory(e);
-}
-
-/* The step becomes the candidate, whose state it takes over. */
-static void take(step *s, const step *from)
-{
-    const adj_layout **in = s->prep.in, **out = s->prep.out;
-    memcpy(in, from->prep.in, (size_t)s->group.n_in * sizeof *in);
-    memcpy(out, from->prep.out, (size_t)s->group.n_out * sizeof *out);
-    s->prep = from->prep;
-    s->prep.in = in;
-    s->prep.out = out;
-    s->kernel = from->kernel;
-    s->backend = from->backend;
-}
 
 static adj_status remember(adj_exec *e, const char *key, const timed_candidate *t)
 {
@@ -233,55 +204,40 @@ static adj_status remember(adj_exec *e, const char *key, const timed_candidate *
     return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : out_of_memory(e);
 }
 
-/* Times the group's candidates and takes the winner. ADJ_ENOKERNEL: there are not two, or there was
- * no time. */
-static adj_status select_by_time(adj_exec *e, step *s, const node_group *g, const char *key)
+/* Times the group's candidates and remembers the winner, or that there are not two or was no time.
+ */
+static adj_status find_fastest(adj_exec *e, const step *s, const node_group *g, const char *key)
 {
     tuner *t = e->tuner;
     race r = {.n = 0};
-    int won = -1;
-    double deadline = seconds_now() + t->seconds - t->spent;
+    const timed_candidate *won = NULL;
+    double start = seconds_now();
     if (enter_all(e, &r, s, g) == ADJ_OK && r.n > 1 && make_room(e, &r) == ADJ_OK) {
-        if (run_race(e, &r, deadline))
+        if (run_race(e, &r, start + t->seconds - t->spent))
             won = winner(&r);
         else
             t->left++;
     }
-    adj_status status = e->status;
-    if (status == ADJ_OK)
-        status = remember(e, key, won >= 0 ? &r.list[won] : NULL);
-    if (status == ADJ_OK)
-        status = won >= 0 ? ADJ_OK : ADJ_ENOKERNEL;
+    if (e->status == ADJ_OK)
+        remember(e, key, won);
     for (int i = 0; i < r.n; i++)
-        if (i != won || status != ADJ_OK)
-            drop_candidate(&r.list[i].c);
-    if (status == ADJ_OK) {
-        take(s, &r.list[won].s);
-        status = note_timed(e, s, g, r.list[won].best);
-    }
+        drop_candidate(&r.list[i].c);
     region_free(&r.region);
-    return status;
+    t->spent += seconds_now() - start;
+    return e->status;
 }
 
-/* Prepares the candidate if it is the one that the entry names, by its implementation and layouts.
- * ADJ_ENOKERNEL: it is not, or there are not so many; *more: whether there may be others. */
-static adj_status prepare_named(adj_exec *e, step *s, candidate *c, const tune_entry *x, int *more)
+/* Is s prepared as the entry says, by its implementation and layouts? */
+static int is_known(const adj_exec *e, const step *s, const tune_entry *x)
 {
     char impl[TUNE_IMPL];
-    adj_status status = prepare_step(e, s, c);
-    *more = status == ADJ_OK;
-    if (status != ADJ_OK)
-        return status == ADJ_ENOMEM ? status : ADJ_ENOKERNEL;
     tune_impl(e, s, impl);
-    if (strcmp(impl, x->impl) == 0 && s->prep.rank < ADJ_RANK_FALLBACK)
-        return ADJ_OK;
-    drop_candidate(c);
-    return ADJ_ENOKERNEL;
+    return strcmp(impl, x->impl) == 0 && s->prep.rank < ADJ_RANK_FALLBACK;
 }
 
-/* Takes what the entry says. Its number is where the candidate was found; as a backend's list may
- * be another one today, all others are looked at too. ADJ_ENOKERNEL: it is not there. */
-static adj_status take_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
+/* Prepares what the entry says. Its number is where the candidate was found; as a backend's list
+ * may be another one today, all are looked at if it is not there. ADJ_ENOKERNEL: it is nowhere. */
+static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
 {
     candidate c = {.index = NONE};
     adj_status status;
@@ -289,18 +245,35 @@ static adj_status take_known(adj_exec *e, step *s, const node_group *g, const tu
         status = next_group_kernel(e, g, &c);
     while (status == ADJ_OK &&
            (strcmp(c.backend->name, x->backend) != 0 || strcmp(c.kernel->name, x->kernel) != 0));
+    for (int i = -1; i < MAX_CANDIDATES && status == ADJ_OK; i++) {
+        c.number = i < 0 ? x->candidate : i;
+        status = prepare_step(e, s, &c);
+        if (status == ADJ_OK && is_known(e, s, x))
+            return ADJ_OK;
+        if (status == ADJ_OK)
+            drop_candidate(&c);
+        else if (i < 0 && e->status == ADJ_OK)
+            status = ADJ_OK; /* the list is shorter today */
+    }
+    return e->status == ADJ_OK ? ADJ_ENOKERNEL : e->status;
+}
+
+static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
+{
+    adj_status status = prepare_known(e, s, g, x);
+    int first = backend_for(e, g->node[0]->op, 0);
     if (status != ADJ_OK)
         return status;
-    int more = 1;
-    c.number = x->candidate;
-    status = prepare_named(e, s, &c, x, &more);
-    more = 1;
-    for (int i = 0; status == ADJ_ENOKERNEL && more && i < MAX_CANDIDATES; i++) {
-        c.number = i;
-        if (i != x->candidate)
-            status = prepare_named(e, s, &c, x, &more);
-    }
-    return status == ADJ_OK ? note_timed(e, s, g, x->seconds) : status;
+    s->tuned = x->seconds;
+    if (s->backend == first || g->n > 1)
+        return ADJ_OK;
+    char why[ADJ_WHY];
+    snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
+             e->backend[first]->name);
+    if ((s->why = region_string(&e->region, why)) != NULL)
+        return ADJ_OK;
+    drop_prepared(e, s);
+    return out_of_memory(e);
 }
 
 adj_status tune_group(adj_exec *e, step *s, const node_group *g)
@@ -309,22 +282,23 @@ adj_status tune_group(adj_exec *e, step *s, const node_group *g)
     char key[TUNE_KEY];
     if (tune_key(e, &s->group, key) != ADJ_OK)
         return out_of_memory(e);
-    const tune_entry *known = tune_find(t, key);
-    if (known != NULL && known->kernel == NULL)
-        return ADJ_ENOKERNEL;
-    if (known != NULL) {
-        int from_file = known->from_file;
-        adj_status status = take_known(e, s, g, known);
+    const tune_entry *x = tune_find(t, key);
+    adj_status status = ADJ_ENOKERNEL;
+    if (x != NULL && x->kernel == NULL)
+        return status;
+    if (x != NULL) {
+        int from_file = x->from_file;
+        status = take(e, s, g, x);
         e->info.remembered += from_file && status == ADJ_OK;
-        if (status != ADJ_ENOKERNEL)
-            return status;
     }
+    if (status != ADJ_ENOKERNEL)
+        return status;
     if (t->spent >= t->seconds) {
         t->left++;
-        return ADJ_ENOKERNEL;
+        return status;
     }
-    double start = seconds_now();
-    adj_status status = select_by_time(e, s, g, key);
-    t->spent += seconds_now() - start;
-    return status;
+    if (find_fastest(e, s, g, key) != ADJ_OK)
+        return e->status;
+    x = tune_find(t, key);
+    return x->kernel != NULL ? take(e, s, g, x) : ADJ_ENOKERNEL;
 }

@@ -68,9 +68,9 @@ adj_status tune_add(tuner *t, const tune_entry *entry);
 
 /* ---- time.c: running candidates on memory of their own ---- */
 
-/* Areas for a candidate's values; to be used before the next bind_step. ADJ_ENOMEM. */
-adj_status make_areas(adj_exec *e, const candidate *c);
-/* Points the call of the candidate's step into the areas: after all candidates' make_areas. */
+/* Memory for the values of a candidate's step; to be used before the next bind_step. ADJ_ENOMEM. */
+adj_status make_areas(adj_exec *e, const step *s, const candidate *c);
+/* Points the step's call into that memory: after all candidates' make_areas. */
 void bind_step(const adj_exec *e, step *s, const candidate *c);
 /* Seconds of one run on cold memory; HUGE_VAL: it failed. */
 double tune_run(adj_exec *e, step *s);

@@ -60,10 +60,10 @@ static char *guarded(size_t bytes)
 
 static void memory_new(memory *m, const candidate *c)
 {
-    measure_areas(c, GUARD, m->bytes);
+    bind_areas(c, GUARD, NULL, m->bytes, m->in, m->out);
     for (int k = 0; k < N_AREA; k++)
         m->area[k] = guarded(m->bytes[k]);
-    bind_areas(c, GUARD, m->area, m->in, m->out);
+    bind_areas(c, GUARD, m->area, m->bytes, m->in, m->out);
 }
 
 static char *operand(const memory *m, int i)

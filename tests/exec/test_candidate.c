@@ -92,11 +92,10 @@ Test(candidate, every_kernels_every_candidate)
     adj_graph *g = adj_graph_new();
     const adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {5}});
     const adj_node *y = adj_relu((adj_node *)x);
-    const adj_layout *in[1] = {&packed}, *out[1] = {&packed}, *have[1] = {NULL};
+    const adj_layout *in[1] = {&packed}, *out[1] = {&packed};
     const adj_group group = {1, &y, 1, &x, 1, &y};
     adj_prep prep = {.in = in, .out = out, .scratch = 1};
-    candidate k = {
-        .backend = &planted, .opened = "opened", .group = &group, .prep = &prep, .have = have};
+    candidate k = {.backend = &planted, .opened = "opened", .group = &group, .prep = &prep};
     char seen[256] = "", layouts[64];
     FILE *f = fmemopen(seen, sizeof seen, "w");
     while (next_kernel(&k)) {
@@ -106,12 +105,17 @@ Test(candidate, every_kernels_every_candidate)
             drop_candidate(&k);
         }
         cr_assert_lt(strlen(prep.why), ADJ_WHY);
-        have[0] = &packed;
     }
     fclose(f);
-    cr_assert_str_eq(seen, "a0: plain -> plain; a1: packed100 -> plain; c0: packed100 -> plain; ");
+    cr_assert_str_eq(seen, "a0: plain -> plain; a1: packed100 -> plain; c0: plain -> plain; ");
     cr_assert_eq(dropped, 2);
     cr_assert_not(next_kernel(&k));
+
+    k.kernel = &c; /* the layout that the operand has reaches the kernel */
+    init_prep(&k);
+    in[0] = &packed;
+    cr_assert_eq(query_kernel(&k), ADJ_OK);
+    cr_assert_eq(in[0], &packed);
     adj_graph_free(g);
 }
 
@@ -128,21 +132,21 @@ Test(candidate, areas)
     adj_prep prep = {.in = in_layout, .out = out_layout};
     const candidate k = {.backend = &planted, .group = &group, .prep = &prep};
     size_t bytes[N_AREA];
-    measure_areas(&k, 128, bytes);
+    const void *from[2];
+    void *to[1];
+    bind_areas(&k, 128, NULL, bytes, from, to);
     cr_assert_eq(bytes[FLOAT_AREA], 128 + 128 + 128);
     cr_assert_eq(bytes[INTEGER_AREA], 128 + 64 + 128);
     cr_assert_eq(bytes[RESULT_AREA], 128 + 64 + 128);
 
     static char memory[N_AREA][384];
     char *const area[N_AREA] = {memory[0], memory[1], memory[2]};
-    const void *from[2];
-    void *to[1];
-    bind_areas(&k, 128, area, from, to);
+    bind_areas(&k, 128, area, bytes, from, to);
     cr_assert(from[0] == memory[FLOAT_AREA] + 128 && from[1] == memory[INTEGER_AREA] + 128);
     cr_assert(to[0] == memory[RESULT_AREA] + 128);
 
     in_layout[0] = NULL; /* plain: 120 bytes */
-    measure_areas(&k, 0, bytes);
+    bind_areas(&k, 0, NULL, bytes, from, to);
     cr_assert_eq(bytes[FLOAT_AREA], 128);
     cr_assert_eq(layout_bytes_of(&planted, NULL, adj_node_type(logits)), 120);
     adj_graph_free(g);
