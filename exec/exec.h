@@ -205,6 +205,8 @@ adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c);
 /* Prepares the candidate into the described step, which then has its kernel. */
 adj_status prepare_step(adj_exec *e, step *s, candidate *c);
 void drop_prepared(adj_exec *e, const step *s);
+/* Why the first backend does not compute the step: copied. */
+adj_status note_why(adj_exec *e, step *s, const char *why);
 
 /* tune.c: the fastest candidate, timed or remembered. tune_open and tune_close surround planning;
  * tune_close writes the file and may be called in every case. */

@@ -89,13 +89,8 @@ static adj_status prepare_wanted(adj_exec *e, step *s, candidate *c)
     return e->status == ADJ_OK ? prepare_step(e, s, c) : e->status;
 }
 
-/* Why a single node is not computed by the first backend. */
-static adj_status note_refusal(adj_exec *e, step *s, const node_group *g, char why[ADJ_WHY])
+adj_status note_why(adj_exec *e, step *s, const char *why)
 {
-    const adj_op *op = g->node[0]->op;
-    if (why[0] == '\0')
-        snprintf(why, ADJ_WHY, "%s has no kernel for %s", e->backend[backend_for(e, op, 0)]->name,
-                 op->name);
     if ((s->why = region_string(&e->region, why)) == NULL)
         return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
     return ADJ_OK;
@@ -105,12 +100,13 @@ static adj_status note_refusal(adj_exec *e, step *s, const node_group *g, char w
 static adj_status select_by_rank(adj_exec *e, step *s, const node_group *g)
 {
     const adj_op *op = g->node[0]->op;
-    char why[ADJ_WHY] = ""; /* the last refusal's reason */
+    char why[ADJ_WHY]; /* the last refusal's reason */
     candidate c = {.index = NONE}, best = {.index = NONE};
     int min_rank = 0, first = backend_for(e, op, 0);
+    snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[first]->name, op->name);
     while (next_group_kernel(e, g, &c) == ADJ_OK) {
         int refused = g->n == 1 && c.index != first && best.index == NONE && s->why == NULL;
-        if (refused && note_refusal(e, s, g, why) != ADJ_OK)
+        if (refused && note_why(e, s, why) != ADJ_OK)
             return e->status;
         adj_status status = prepare_wanted(e, s, &c);
         if (status == ADJ_ENOMEM || (status == ADJ_OK && s->prep.rank == 0))
@@ -131,8 +127,6 @@ static adj_status select_by_rank(adj_exec *e, step *s, const node_group *g)
         return prepare_wanted(e, s, &best);
     if (g->n > 1)
         return ADJ_ENOKERNEL;
-    if (note_refusal(e, s, g, why) != ADJ_OK)
-        return e->status;
     return set_error(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
                      adj_dtype_name(g->node[0]->type.dtype), why);
 }

@@ -210,9 +210,9 @@ dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
     return dnnl_memory_set_data_handle_v2(memory, data, stream);
 }
 
-/* The first implementation of *op's list that is accepted, and where it is. The iterator points
- * into *op and at the forward hint, which the callers keep until it is gone; what is fetched owns
- * copies. status: of *op's initialisation. */
+/* The first implementation of *op's list, from *position on, that is accepted (NULL: any is), and
+ * its position. The iterator points into *op and at the forward hint, which the callers keep until
+ * it is gone; what is fetched owns copies. status: of *op's initialisation. */
 static dnnl_status_t walk(const pd_query *q, dnnl_status_t status, const_dnnl_op_desc_t op,
                           const_pd forward, pd_accept *accept, void *user, int *position, pd *out)
 {
@@ -220,13 +220,16 @@ static dnnl_status_t walk(const pd_query *q, dnnl_status_t status, const_dnnl_op
     *out = NULL;
     if (status == dnnl_success)
         status = dnnl_primitive_desc_iterator_create(&iterator, op, q->attr, q->engine, forward);
-    for (*position = 0; status == dnnl_success; ++*position) {
-        *out = dnnl_primitive_desc_iterator_fetch(iterator);
-        status = *out != NULL ? dnnl_success : dnnl_out_of_memory;
-        if (status != dnnl_success || accept(user, *out))
-            break;
-        dnnl_primitive_desc_destroy(*out);
-        *out = NULL;
+    for (int i = 0; status == dnnl_success; i++) {
+        if (i >= *position) {
+            *position = i;
+            *out = dnnl_primitive_desc_iterator_fetch(iterator);
+            status = *out != NULL ? dnnl_success : dnnl_out_of_memory;
+            if (*out == NULL || accept == NULL || accept(user, *out))
+                break;
+            dnnl_primitive_desc_destroy(*out);
+            *out = NULL;
+        }
         status = dnnl_primitive_desc_iterator_next(iterator);
     }
     if (iterator != NULL)
@@ -234,18 +237,11 @@ static dnnl_status_t walk(const pd_query *q, dnnl_status_t status, const_dnnl_op
     return status == dnnl_iterator_ends ? dnnl_unimplemented : status;
 }
 
-/* Accepts what comes after *skip others. */
-static int is_next(void *skip, const_pd d)
-{
-    (void)d;
-    return (*(int *)skip)-- == 0;
-}
-
 static dnnl_status_t fetch(const pd_query *q, dnnl_status_t status, const_dnnl_op_desc_t op,
-                           const_pd forward, int skip, pd *out)
+                           const_pd forward, pd *out)
 {
-    int position;
-    return walk(q, status, op, forward, is_next, &skip, &position, out);
+    int first = 0;
+    return walk(q, status, op, forward, NULL, NULL, &first, out);
 }
 
 /* The iterator takes what oneDNN's primitive cache holds for (operation, position) without
@@ -257,7 +253,7 @@ dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd_accept *accep
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t status;
-    int position;
+    int position = 0;
     if (r->direction == dnnl_backward_data)
         status = dnnl_dilated_convolution_backward_data_desc_init(
             &d, r->kind, r->x, r->w, r->y, r->stride, r->dilation, r->before, r->after);
@@ -274,7 +270,7 @@ dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd_accept *accep
         return status;
     dnnl_primitive_desc_destroy(*out);
     d.strides[DNNL_MAX_NDIMS - 1] = position;
-    return fetch(q, status, &d, NULL, position, out);
+    return walk(q, status, &d, NULL, NULL, NULL, &position, out);
 }
 
 dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out)
@@ -282,7 +278,7 @@ dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out)
     dnnl_pooling_desc_t d;
     dnnl_status_t status = dnnl_pooling_forward_desc_init(
         &d, dnnl_forward_training, r->kind, r->x, r->y, r->stride, r->window, r->before, r->after);
-    return fetch(q, status, &d, NULL, 0, out);
+    return fetch(q, status, &d, NULL, out);
 }
 
 dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_pd forward, pd *out)
@@ -290,7 +286,7 @@ dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_p
     dnnl_pooling_desc_t d;
     dnnl_status_t status = dnnl_pooling_backward_desc_init(&d, r->kind, r->x, r->y, r->stride,
                                                            r->window, r->before, r->after);
-    return fetch(q, status, &d, forward, 0, out);
+    return fetch(q, status, &d, forward, out);
 }
 
 dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
@@ -298,7 +294,7 @@ dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
     dnnl_eltwise_desc_t d;
     dnnl_status_t status = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, r->kind,
                                                           r->data, r->alpha, r->beta);
-    return fetch(q, status, &d, NULL, 0, out);
+    return fetch(q, status, &d, NULL, out);
 }
 
 dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
@@ -307,7 +303,7 @@ dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, c
     dnnl_eltwise_desc_t d;
     dnnl_status_t status =
         dnnl_eltwise_backward_desc_init(&d, r->kind, r->data, r->data, r->alpha, r->beta);
-    return fetch(q, status, &d, forward, 0, out);
+    return fetch(q, status, &d, forward, out);
 }
 
 dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
@@ -315,7 +311,7 @@ dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias
 {
     dnnl_matmul_desc_t d;
     dnnl_status_t status = dnnl_matmul_desc_init(&d, a, b, bias, y);
-    return fetch(q, status, &d, NULL, 0, out);
+    return fetch(q, status, &d, NULL, out);
 }
 
 #endif

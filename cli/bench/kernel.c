@@ -230,11 +230,6 @@ static bench_row *new_row(bench_rows *rows)
     return &rows->row[rows->n++];
 }
 
-static int is_planned(const planned_choice *p, const candidate *c)
-{
-    return strcmp(c->backend->name, p->backend) == 0 && strcmp(c->prep->impl, p->impl) == 0;
-}
-
 /* 0: out of memory. */
 static int add_row(const candidate *c, const bench_opts *o, int planned, bench_rows *rows)
 {
@@ -256,7 +251,8 @@ static int time_kernel(candidate *c, const bench_opts *o, const planned_choice *
 {
     int ok = 1, found = 0; /* found: the planned one */
     for (; ok && prepare_candidate(c) == ADJ_OK; c->number++) {
-        int planned = !found && is_planned(p, c);
+        int planned = !found && strcmp(c->backend->name, p->backend) == 0 &&
+                      strcmp(c->prep->impl, p->impl) == 0;
         found |= planned;
         if ((planned || all) && (o->impl == NULL || strstr(c->prep->impl, o->impl) != NULL))
             ok = add_row(c, o, planned, rows);

@@ -112,7 +112,6 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
     adj_reorder r = {e->opened[c->backend], c->from, c->to, c->type};
     void *state = NULL;
     size_t scratch = 0;
-    c->seconds = HUGE_VAL;
     adj_status status = b->reorder_prepare(&r, &state, &scratch);
     if (status == ADJ_ENOMEM)
         return set_error(e, status, "adj_exec_new: out of memory");
@@ -134,31 +133,25 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
     return e->status;
 }
 
-static adj_status add_reorder(adj_exec *e, reorder_cost want, double *seconds)
+/* Adds what it costs, which is timed once. */
+static adj_status add_reorder(adj_exec *e, adj_type type, int backend, const adj_layout *from,
+                              const adj_layout *to, double *seconds)
 {
     tuner *t = e->tuner;
-    for (int i = 0; i < t->n_cost; i++) {
-        const reorder_cost *c = &t->cost[i];
-        if (c->from == want.from && c->to == want.to && c->backend == want.backend &&
-            c->type.dtype == want.type.dtype && adj_shape_equal(c->type.shape, want.type.shape)) {
-            *seconds += c->seconds;
-            return ADJ_OK;
-        }
-    }
-    if (t->n_cost == t->max_cost) {
-        int more = t->max_cost > 0 ? 2 * t->max_cost : 64;
-        reorder_cost *bigger = region_alloc(&t->region, (size_t)more, sizeof *bigger);
-        if (bigger == NULL)
+    reorder_cost *c = t->cost;
+    while (c != NULL &&
+           (c->from != from || c->to != to || c->backend != backend ||
+            c->type.dtype != type.dtype || !adj_shape_equal(c->type.shape, type.shape)))
+        c = c->next;
+    if (c == NULL) {
+        if ((c = region_alloc(&t->region, 1, sizeof *c)) == NULL)
             return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
-        if (t->n_cost > 0)
-            memcpy(bigger, t->cost, (size_t)t->n_cost * sizeof *bigger);
-        t->cost = bigger;
-        t->max_cost = more;
+        *c = (reorder_cost){type, backend, from, to, HUGE_VAL, t->cost};
+        if (time_reorder(e, c) != ADJ_OK)
+            return e->status;
+        t->cost = c;
     }
-    if (time_reorder(e, &want) != ADJ_OK)
-        return e->status;
-    t->cost[t->n_cost++] = want;
-    *seconds += want.seconds;
+    *seconds += c->seconds;
     return ADJ_OK;
 }
 
@@ -175,14 +168,13 @@ static adj_status operand_cost(adj_exec *e, const step *s, int i, double *second
     const buffer *b = &e->buffer[from];
     const adj_layout *have = b->layout;
     if (have != NULL && (layout == NULL || b->backend != s->backend)) {
-        if (add_reorder(e, (reorder_cost){value->type, b->backend, have, NULL, 0}, seconds) !=
-            ADJ_OK)
+        if (add_reorder(e, value->type, b->backend, have, NULL, seconds) != ADJ_OK)
             return e->status;
         have = NULL;
     }
     if (layout == NULL)
         return ADJ_OK;
-    return add_reorder(e, (reorder_cost){value->type, s->backend, have, layout, 0}, seconds);
+    return add_reorder(e, value->type, s->backend, have, layout, seconds);
 }
 
 adj_status tune_borders(adj_exec *e, const step *s, double *seconds)
@@ -192,10 +184,8 @@ adj_status tune_borders(adj_exec *e, const step *s, double *seconds)
         if (operand_cost(e, s, i, seconds) != ADJ_OK)
             return e->status;
     for (int i = 0; i < s->group.n_out; i++)
-        if (s->prep.out[i] != NULL &&
-            add_reorder(e,
-                        (reorder_cost){s->group.out[i]->type, s->backend, s->prep.out[i], NULL, 0},
-                        seconds) != ADJ_OK)
+        if (s->prep.out[i] != NULL && add_reorder(e, s->group.out[i]->type, s->backend,
+                                                  s->prep.out[i], NULL, seconds) != ADJ_OK)
             return e->status;
     return ADJ_OK;
 }

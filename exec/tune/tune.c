@@ -87,14 +87,14 @@ static adj_status make_place(adj_exec *e, race *r, const step *s)
     size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
     *t = (timed_candidate){.s = *s, .best = HUGE_VAL};
     t->s.kernel = NULL;
-    t->s.prep.in = region_alloc(&r->region, n_in, sizeof(void *));
-    t->s.prep.out = region_alloc(&r->region, n_out, sizeof(void *));
-    t->s.call.in = region_alloc(&r->region, n_in, sizeof(void *));
-    t->s.call.out = region_alloc(&r->region, n_out, sizeof(void *));
+    void **room = region_alloc(&r->region, 2 * (n_in + n_out), sizeof *room);
     t->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
-    if (t->s.prep.in == NULL || t->s.prep.out == NULL || t->s.call.in == NULL ||
-        t->s.call.out == NULL || t->s.call.message == NULL)
+    if (room == NULL || t->s.call.message == NULL)
         return out_of_memory(e);
+    t->s.prep.in = (const adj_layout **)room;
+    t->s.prep.out = (const adj_layout **)(room + n_in);
+    t->s.call.in = (const void *const *)(room + n_in + n_out);
+    t->s.call.out = room + 2 * n_in + n_out;
     return ADJ_OK;
 }
 
@@ -270,10 +270,9 @@ static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_ent
     char why[ADJ_WHY];
     snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
              e->backend[first]->name);
-    if ((s->why = region_string(&e->region, why)) != NULL)
-        return ADJ_OK;
-    drop_prepared(e, s);
-    return out_of_memory(e);
+    if (note_why(e, s, why) != ADJ_OK)
+        drop_prepared(e, s);
+    return e->status;
 }
 
 adj_status tune_group(adj_exec *e, step *s, const node_group *g)

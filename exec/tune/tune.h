@@ -23,11 +23,12 @@ typedef struct { /* memory that grows when more is asked for */
     size_t bytes;
 } area;
 
-typedef struct {
+typedef struct reorder_cost {
     adj_type type;
     int backend;
     const adj_layout *from, *to;
     double seconds;
+    struct reorder_cost *next;
 } reorder_cost;
 
 struct tuner {
@@ -37,8 +38,7 @@ struct tuner {
     char header[TUNE_HEADER];
     int n_entry, max_entry;
     tune_entry *entry;
-    int n_cost, max_cost;
-    reorder_cost *cost;
+    reorder_cost *cost;    /* of those that were timed */
     double seconds, spent; /* allowed, used */
     int left;              /* steps that there was no time for */
     area area[N_AREA], scratch, other;
