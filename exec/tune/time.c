@@ -25,50 +25,38 @@ static void fill(area *a)
     }
 }
 
-/* Zeroed when it grows. */
-static adj_status grow(adj_exec *e, area *a, size_t bytes)
+/* Zeroed when they grow, but for the filled floats. */
+static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
 {
+    tuner *t = e->tuner;
     const adj_allocator *allocator = &e->region.allocator;
-    if (a->data != NULL && bytes <= a->bytes)
-        return ADJ_OK;
-    adj_release(allocator, a->data);
-    *a = (area){adj_alloc(allocator, bytes), bytes};
-    return a->data != NULL ? ADJ_OK : set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
-}
-
-static adj_status grow_filled(adj_exec *e, area *a, size_t bytes)
-{
-    size_t before = a->data != NULL ? a->bytes : 0;
-    if (grow(e, a, bytes) == ADJ_OK && a->bytes != before)
-        fill(a);
+    const size_t wanted[N_TUNE_AREA] = {bytes[0], bytes[1], bytes[2], scratch,
+                                        t->cold < MAX_COLD ? t->cold : MAX_COLD};
+    for (int k = 0; k < N_TUNE_AREA && e->status == ADJ_OK; k++) {
+        area *a = &t->area[k];
+        if (a->data != NULL && wanted[k] <= a->bytes)
+            continue;
+        adj_release(allocator, a->data);
+        *a = (area){adj_alloc(allocator, wanted[k]), wanted[k]};
+        if (a->data == NULL)
+            set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        else if (k == FLOAT_AREA)
+            fill(a);
+    }
     return e->status;
 }
 
 void tune_free_areas(adj_exec *e)
 {
-    tuner *t = e->tuner;
-    area *all[] = {&t->area[FLOAT_AREA], &t->area[INTEGER_AREA], &t->area[RESULT_AREA], &t->scratch,
-                   &t->other};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        adj_release(&e->region.allocator, all[i]->data);
-}
-
-static adj_status grow_all(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
-{
-    tuner *t = e->tuner;
-    if (grow_filled(e, &t->area[FLOAT_AREA], bytes[FLOAT_AREA]) == ADJ_OK &&
-        grow(e, &t->area[INTEGER_AREA], bytes[INTEGER_AREA]) == ADJ_OK &&
-        grow(e, &t->area[RESULT_AREA], bytes[RESULT_AREA]) == ADJ_OK &&
-        grow(e, &t->scratch, scratch) == ADJ_OK)
-        grow(e, &t->other, t->cold < MAX_COLD ? t->cold : MAX_COLD);
-    return e->status;
+    for (int k = 0; k < N_TUNE_AREA; k++)
+        adj_release(&e->region.allocator, e->tuner->area[k].data);
 }
 
 adj_status make_areas(adj_exec *e, const step *s, const candidate *c)
 {
     size_t bytes[N_AREA];
     bind_areas(c, 0, NULL, bytes, (const void **)s->call.in, (void **)s->call.out);
-    return grow_all(e, bytes, c->prep->scratch);
+    return grow(e, bytes, c->prep->scratch);
 }
 
 void bind_step(const adj_exec *e, step *s, const candidate *c)
@@ -77,7 +65,7 @@ void bind_step(const adj_exec *e, step *s, const candidate *c)
     char *const data[N_AREA] = {a[0].data, a[1].data, a[2].data};
     size_t bytes[N_AREA];
     bind_areas(c, 0, data, bytes, (const void **)s->call.in, (void **)s->call.out);
-    bind_call(e, s, e->tuner->scratch.data);
+    bind_call(e, s, a[SCRATCH_AREA].data);
 }
 
 /* ---- time ---- */
@@ -85,8 +73,8 @@ void bind_step(const adj_exec *e, step *s, const candidate *c)
 /* Every thread reads its part, as its caches are its own. */
 static void cool(tuner *t)
 {
-    const uint64_t *word = (const uint64_t *)t->other.data;
-    int64_t n = (int64_t)(t->other.bytes / sizeof *word);
+    const uint64_t *word = (const uint64_t *)t->area[COLD_AREA].data;
+    int64_t n = (int64_t)(t->area[COLD_AREA].bytes / sizeof *word);
     uint64_t sum = 0;
 #pragma omp parallel for reduction(+ : sum) schedule(static)
     for (int64_t i = 0; i < n; i += CACHE_LINE / (int64_t)sizeof *word)
@@ -119,12 +107,12 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
         return ADJ_OK; /* too dear */
     const size_t bytes[N_AREA] = {[FLOAT_AREA] = value_bytes(e, c->type, c->from, c->backend),
                                   [RESULT_AREA] = value_bytes(e, c->type, c->to, c->backend)};
-    grow_all(e, bytes, scratch);
+    grow(e, bytes, scratch);
     for (int i = 0; i < RUNS_OF_REORDER && e->status == ADJ_OK; i++) {
         cool(t);
         double start = seconds_now();
         status = b->reorder_run(state, t->area[FLOAT_AREA].data, t->area[RESULT_AREA].data,
-                                t->scratch.data);
+                                t->area[SCRATCH_AREA].data);
         double took = seconds_now() - start;
         if (status == ADJ_OK && took < c->seconds)
             c->seconds = took;

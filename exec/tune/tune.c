@@ -80,13 +80,13 @@ static adj_status out_of_memory(adj_exec *e)
     return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
 }
 
-/* A place for the next candidate: s with arrays of its own. */
-static adj_status make_place(adj_exec *e, race *r, const step *s)
+/* Prepares the candidate in the next place: s with arrays of its own. ADJ_ENOKERNEL: it refuses, or
+ * is a fallback where there is something else. */
+static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
 {
     timed_candidate *t = &r->list[r->n];
     size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
     *t = (timed_candidate){.s = *s, .best = HUGE_VAL};
-    t->s.kernel = NULL;
     void **room = region_alloc(&r->region, 2 * (n_in + n_out), sizeof *room);
     t->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
     if (room == NULL || t->s.call.message == NULL)
@@ -95,35 +95,25 @@ static adj_status make_place(adj_exec *e, race *r, const step *s)
     t->s.prep.out = (const adj_layout **)(room + n_in);
     t->s.call.in = (const void *const *)(room + n_in + n_out);
     t->s.call.out = room + 2 * n_in + n_out;
-    return ADJ_OK;
-}
-
-/* Prepares all candidates of a kernel; fallbacks only where there is nothing else. */
-static adj_status enter_kernel(adj_exec *e, race *r, const step *s, candidate c)
-{
-    for (; r->n < MAX_CANDIDATES; c.number++) {
-        timed_candidate *t = &r->list[r->n];
-        if (make_place(e, r, s) != ADJ_OK || prepare_step(e, &t->s, &c) != ADJ_OK)
-            return e->status;
-        if (t->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
-            drop_candidate(&c);
-            return ADJ_OK;
-        }
-        t->c = c;
-        r->n++;
+    adj_status status = prepare_step(e, &t->s, c);
+    if (status == ADJ_OK && t->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
+        drop_candidate(c);
+        return ADJ_ENOKERNEL;
     }
-    return ADJ_OK;
+    t->c = *c;
+    r->n += status == ADJ_OK;
+    return status;
 }
 
 static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_group *g)
 {
     candidate c = {.index = NONE};
     r->region.allocator = e->region.allocator;
-    if ((r->list = region_alloc(&r->region, MAX_CANDIDATES + 1, sizeof *r->list)) == NULL)
+    if ((r->list = region_alloc(&r->region, MAX_CANDIDATES, sizeof *r->list)) == NULL)
         return out_of_memory(e);
     while (next_group_kernel(e, g, &c) == ADJ_OK)
-        if (enter_kernel(e, r, s, c) != ADJ_OK)
-            break;
+        while (r->n < MAX_CANDIDATES && enter(e, r, s, &c) == ADJ_OK)
+            c.number++;
     return e->status;
 }
 
@@ -148,8 +138,7 @@ static double fastest(const race *r)
 }
 
 /* In turns; what takes far longer than the best is left out after its first run, or, as that may
- * have been disturbed, after its second. 0: there was no
- * time to run each of them. */
+ * have been disturbed, after its second. 0: there was no time to run each of them. */
 static int run_race(adj_exec *e, race *r, double deadline)
 {
     int rounds = ROUNDS;

@@ -23,6 +23,9 @@ typedef struct { /* memory that grows when more is asked for */
     size_t bytes;
 } area;
 
+/* Beside those of a candidate's values: its scratch, and what is read to empty the caches. */
+enum { SCRATCH_AREA = N_AREA, COLD_AREA, N_TUNE_AREA };
+
 typedef struct reorder_cost {
     adj_type type;
     int backend;
@@ -41,7 +44,7 @@ struct tuner {
     reorder_cost *cost;    /* of those that were timed */
     double seconds, spent; /* allowed, used */
     int left;              /* steps that there was no time for */
-    area area[N_AREA], scratch, other;
+    area area[N_TUNE_AREA];
     size_t cold; /* bytes that a step of the whole graph touches between two runs of one node */
     uint64_t seen;
 };
