@@ -1,6 +1,6 @@
 /* backends.c - which backends compute an op: "onednn", "naive", "onednn,max_pool=naive".
  *
- * The backend that the options name is asked first, then those after it in the list; the last,
+ * The backend that the options name is queried first, then those after it in the list; the last,
  * naive, computes everything. */
 #include <string.h>
 

@@ -136,10 +136,7 @@ static adj_status bind(adj_exec *e)
             ((const void **)s->call.in)[k] = e->slot[e->buffer[s->in[k]].slot].data;
         for (int k = 0; k < s->n_out; k++)
             ((void **)s->call.out)[k] = e->slot[e->buffer[s->out[k]].slot].data;
-        s->call.group = &s->group;
-        s->call.state = s->prep.state;
-        s->call.scratch = s->scratch != NONE ? e->slot[s->scratch].data : NULL;
-        s->call.threads = e->threads;
+        bind_call(e, s, s->scratch != NONE ? e->slot[s->scratch].data : NULL);
         if ((s->call.message = exec_alloc(e, ADJ_WHY, 1)) == NULL)
             return e->status;
     }

@@ -8,6 +8,7 @@
 #ifndef ADJ_EXEC_H
 #define ADJ_EXEC_H
 
+#include "candidate.h"
 #include "clock.h"
 #include "graph/graph.h"
 
@@ -51,7 +52,7 @@ typedef struct {
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
     double seconds;  /* of the last run, when profiled; 0: it was not needed */
-    double tuned;    /* seconds by which it was chosen; 0: by rank */
+    double tuned;    /* seconds by which it was selected; 0: by rank */
 } step;
 
 typedef struct {
@@ -79,12 +80,6 @@ typedef struct { /* the nodes of one step before it is planned, in id order */
     int backend;
 } node_group;
 
-typedef struct { /* who may compute a group */
-    int backend; /* NONE: nobody */
-    const adj_kernel *kernel;
-    int candidate, rank;
-} answer;
-
 typedef struct tuner tuner;
 
 struct adj_exec {
@@ -111,7 +106,7 @@ struct adj_exec {
     int n_group;
     node_group *group;         /* in the order they run */
     adj_uses *uses;            /* by id */
-    const adj_node **proposed; /* room for a match's answer */
+    const adj_node **proposed; /* room for what a match proposes */
     tuner *tuner;              /* while planning; NULL: no tuning */
     int n_step, n_buffer, n_slot, n_leaf, n_fetch, n_update;
     int n_fixed;              /* steps, the first ones */
@@ -143,6 +138,14 @@ static inline char *leaf_data(const adj_exec *e, const leaf *l)
 {
     return e->slot[e->buffer[l->buffer].slot].data;
 }
+/* The call of a prepared step, but for its operands, results and message. */
+static inline void bind_call(const adj_exec *e, step *s, void *scratch)
+{
+    s->call.group = &s->group;
+    s->call.state = s->prep.state;
+    s->call.scratch = scratch;
+    s->call.threads = e->threads;
+}
 /* Zeroed memory that lives as long as the executor; NULL and ADJ_ENOMEM recorded when there is
  * none. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
@@ -154,13 +157,13 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
 adj_status read_environment(adj_exec *e, adj_exec_opts *o);
 
 /* backends.c: which backends compute an op. Reads the option string; opens a backend when it is
- * first asked for. */
+ * first needed. */
 adj_status select_backends(adj_exec *e, const adj_exec_opts *o);
-/* The k-th backend to ask for op, or NONE. */
+/* The k-th backend to query for op, or NONE. */
 int backend_for(const adj_exec *e, const adj_op *op, int k);
 adj_status open_backend(adj_exec *e, int backend);
 
-/* Is it among those that are asked for op? */
+/* Is it among those that are queried for op? */
 int may_compute(const adj_exec *e, int backend, const adj_op *op);
 
 /* group.c: which nodes one step computes, and in what order steps run. Requires: graph, backends.
@@ -169,10 +172,14 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
 
 /* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
 adj_status plan_steps(adj_exec *e);
+/* The group as a kernel is told of it, and arrays for layouts. Before there is a plan: of a single
+ * node. */
+adj_status describe_step(adj_exec *e, const node_group *g, step *s);
 /* A buffer for value in layout (of backend; NULL: plain); NONE: failed. */
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
 
 size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend);
+const char *layout_text(const adj_exec *e, const adj_layout *layout, int backend);
 /* The buffer that holds value in layout; NONE: there is none yet. */
 int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout);
 
@@ -186,23 +193,25 @@ adj_status plan_fixed(adj_exec *e);
 /* Another number whenever a leaf has changed that fixed steps may read. */
 uint64_t fixed_version(const adj_exec *e);
 
-/* choose.c: who computes the step's group, whose group and arrays of layouts are there: prepares
- * it. ADJ_ENOKERNEL: nobody computes these nodes together. */
-adj_status choose(adj_exec *e, step *s, const node_group *g);
+/* select_kernel.c: prepares the described step for the kernel that is to compute it.
+ * ADJ_ENOKERNEL: nobody computes these nodes together. */
+adj_status select_kernel(adj_exec *e, step *s, const node_group *g);
 /* Has a backend before the last one, the reference, a kernel for n alone? of: the executor. May be
- * asked before there is a plan; then 0 also when that fails, which the executor records. */
+ * called before there is a plan; then 0 also when that fails, which the executor records. */
 int has_non_reference_kernel(void *of, const adj_node *n);
-/* May the kernel be asked for the group: a single node, its own, or one that it would have proposed
- * too? */
-int kernel_takes(const adj_exec *e, const node_group *g, int backend, const adj_kernel *kernel);
-/* Prepares a candidate for the step; a refusal's reason goes to why, if it gives one. */
-adj_status prepare_candidate(adj_exec *e, step *s, const answer *a, char why[ADJ_WHY]);
+/* The next kernel that may compute the group, of the next backend if this one has none left; a
+ * candidate without a backend is before the first. ADJ_ENOKERNEL: there is none left. */
+adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c);
+/* Prepares the candidate into the described step, which then has its kernel. */
+adj_status prepare_step(adj_exec *e, step *s, candidate *c);
 void drop_prepared(adj_exec *e, const step *s);
+/* Why the first backend does not compute the step: copied. */
+adj_status note_why(adj_exec *e, step *s, const char *why);
 
 /* tune.c: the fastest candidate, timed or remembered. tune_open and tune_close surround planning;
  * tune_close writes the file and may be called in every case. */
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o);
-/* As choose; ADJ_ENOKERNEL: there is nothing to choose from, or no time for it. */
+/* As select_kernel; ADJ_ENOKERNEL: there are not two candidates, or there is no time for them. */
 adj_status tune_group(adj_exec *e, step *s, const node_group *g);
 void tune_close(adj_exec *e);
 

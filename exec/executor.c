@@ -129,8 +129,7 @@ static void drop_steps(adj_exec *e)
 {
     for (int i = 0; i < e->n_step; i++) {
         step *s = &e->step[i];
-        if (s->kind == STEP_KERNEL && s->kernel != NULL && s->kernel->drop != NULL)
-            s->kernel->drop(e->opened[s->backend], s->prep.state);
+        drop_prepared(e, s);
         if (s->kind == STEP_REORDER && s->prep.state != NULL)
             e->backend[s->backend]->reorder_drop(e->opened[s->backend], s->prep.state);
     }

@@ -87,9 +87,7 @@ static uint64_t mix_layouts(const adj_exec *e, const int *buffers, int n, uint64
 {
     for (int i = 0; i < n; i++) {
         const buffer *b = &e->buffer[buffers[i]];
-        hash = add_word(hash, b->layout != NULL && e->backend[b->backend]->layout_name != NULL
-                                  ? e->backend[b->backend]->layout_name(b->layout)
-                                  : "plain");
+        hash = add_word(hash, layout_text(e, b->layout, b->backend));
     }
     return hash;
 }

@@ -1,16 +1,19 @@
 /* plan.c - layouts and reorders: turns groups, in order, into steps over buffers.
  *
- * The kernel that is chosen for a group (choose.c) says in which layouts it wants its operands; a
- * value gets at most one buffer per layout, so that two readers share one reorder. */
+ * The kernel that is selected for a group (select_kernel.c) says in which layouts it wants its
+ * operands; a value gets at most one buffer per layout, so that two readers share one reorder. */
 #include <string.h>
 
 #include "exec.h"
 
 size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend)
 {
-    if (layout != NULL)
-        return e->backend[backend]->layout_bytes(layout);
-    return (size_t)adj_shape_elems(type.shape) * adj_dtype_size(type.dtype);
+    return layout_bytes_of(layout != NULL ? e->backend[backend] : NULL, layout, type);
+}
+
+const char *layout_text(const adj_exec *e, const adj_layout *layout, int backend)
+{
+    return layout_name_of(layout != NULL ? e->backend[backend] : NULL, layout);
 }
 
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept)
@@ -67,13 +70,13 @@ int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layo
 static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
 {
     const adj_node *value = e->buffer[from].value;
-    int who = layout != NULL ? backend : e->buffer[from].backend;
-    const adj_backend *b = e->backend[who];
-    adj_reorder r = {e->opened[who], e->buffer[from].layout, layout, value->type};
+    int owner = layout != NULL ? backend : e->buffer[from].backend;
+    const adj_backend *b = e->backend[owner];
+    adj_reorder r = {e->opened[owner], e->buffer[from].layout, layout, value->type};
     step *s = new_step(e, STEP_REORDER, 1, 1);
     if (s == NULL)
         return NONE;
-    s->backend = who;
+    s->backend = owner;
     adj_status status = b->reorder_prepare(&r, &s->prep.state, &s->prep.scratch);
     if (status != ADJ_OK) {
         set_error(e, status, "adj_exec_new: %s cannot reorder %s %s", b->name, value->op->name,
@@ -111,46 +114,30 @@ static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *lay
 
 /* ---- groups ---- */
 
-static int is_member(const node_group *g, const adj_node *n)
-{
-    for (int i = 0; i < g->n; i++)
-        if (g->node[i] == n)
-            return 1;
-    return 0;
-}
-
 static int leaves_group(const adj_exec *e, const node_group *g, const adj_node *n)
 {
     const adj_uses *u = &e->uses[n->id];
     int leaves = u->is_root;
     for (int i = 0; i < u->n_user && !leaves; i++)
-        leaves = !is_member(g, u->user[i]);
+        leaves = !is_among(g->n, g->node, u->user[i]);
     return leaves;
 }
 
-/* What a kernel is given: the nodes, the values that enter (each once), the values that leave. */
-static adj_status describe(adj_exec *e, const node_group *g, adj_group *out)
+adj_status describe_step(adj_exec *e, const node_group *g, step *s)
 {
-    int max_in = 0, n_in = 0, n_out = 0;
+    int max_in = 0, n_out = 0;
     for (int i = 0; i < g->n; i++)
         max_in += g->node[i]->n_in;
     const adj_node **in = exec_alloc(e, (size_t)max_in, sizeof(adj_node *));
     const adj_node **leaving = exec_alloc(e, (size_t)g->n, sizeof(adj_node *));
+    s->prep.in = exec_alloc(e, (size_t)max_in, sizeof(adj_layout *));
+    s->prep.out = exec_alloc(e, (size_t)g->n, sizeof(adj_layout *));
     if (e->status != ADJ_OK)
         return e->status;
-    for (int i = 0; i < g->n; i++) {
-        for (int k = 0; k < g->node[i]->n_in; k++) {
-            const adj_node *operand = g->node[i]->in[k];
-            int known = is_member(g, operand);
-            for (int j = 0; j < n_in && !known; j++)
-                known = in[j] == operand;
-            if (!known)
-                in[n_in++] = operand;
-        }
-        if (leaves_group(e, g, g->node[i]))
+    for (int i = 0; i < g->n; i++)
+        if (e->uses == NULL || leaves_group(e, g, g->node[i]))
             leaving[n_out++] = g->node[i];
-    }
-    *out = (adj_group){g->n, g->node, n_in, in, n_out, leaving};
+    s->group = (adj_group){g->n, g->node, list_operands(g->n, g->node, in), in, n_out, leaving};
     return ADJ_OK;
 }
 
@@ -181,13 +168,6 @@ static adj_status place(adj_exec *e, const step *planned)
     find_basis(e, s);
     e->info.naive_steps += s->backend == e->fallback;
     return ADJ_OK;
-}
-
-static adj_status prepare_layouts(adj_exec *e, step *s)
-{
-    s->prep.in = exec_alloc(e, (size_t)s->group.n_in, sizeof(adj_layout *));
-    s->prep.out = exec_alloc(e, (size_t)s->group.n_out, sizeof(adj_layout *));
-    return e->status;
 }
 
 static adj_status plan_group(adj_exec *e, const node_group *g);
@@ -228,7 +208,7 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
     if (g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW))
         return plan_view(e, g->node[0]);
     step planned = {.kind = STEP_KERNEL};
-    if (describe(e, g, &planned.group) != ADJ_OK || prepare_layouts(e, &planned) != ADJ_OK)
+    if (describe_step(e, g, &planned) != ADJ_OK)
         return e->status;
     if (all_empty(
             &planned.group)) { /* nothing to compute: only the empty values have to be there */
@@ -236,7 +216,7 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
             new_buffer(e, planned.group.out[i], NULL, NONE, 0);
         return e->status;
     }
-    adj_status status = choose(e, &planned, g);
+    adj_status status = select_kernel(e, &planned, g);
     if (status == ADJ_ENOKERNEL && e->status == ADJ_OK)
         return plan_singly(e, g);
     if (status != ADJ_OK)

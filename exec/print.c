@@ -10,11 +10,8 @@ static void print_buffer(FILE *f, const adj_exec *e, int i)
     const buffer *b = &e->buffer[i];
     const slot *s = &e->slot[b->slot];
     fprintf(f, " %%%u", b->value->id);
-    if (b->layout != NULL) {
-        const adj_backend *backend = e->backend[b->backend];
-        fprintf(f, ":%s",
-                backend->layout_name != NULL ? backend->layout_name(b->layout) : "packed");
-    }
+    if (b->layout != NULL)
+        fprintf(f, ":%s", layout_text(e, b->layout, b->backend));
     if (s->kept)
         fputs("@kept", f);
     else

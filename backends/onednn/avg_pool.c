@@ -40,7 +40,7 @@ static void forget(pool *c)
 }
 
 /* forward is the result itself, or the hint that a gradient is made with. */
-static dnnl_status_t ask(const pool *c, const md *layouts, pd *forward, pd *gradient)
+static dnnl_status_t query(const pool *c, const md *layouts, pd *forward, pd *gradient)
 {
     const adj_conv_geom *g = c->geom;
     pd_query q = {c->o->engine, c->o->attr};
@@ -104,19 +104,19 @@ static adj_status find(const pool *c, int candidate, adj_prep *p)
     const md *layouts[] = {c->plain, c->last};
     int n = c->geom->format == ADJ_NCHW ? 2 : 1;
     adj_status status = ADJ_ENOKERNEL;
-    dnnl_status_t asked = dnnl_unimplemented;
+    dnnl_status_t queried = dnnl_unimplemented;
 
     for (int i = 0; i < n && status == ADJ_ENOKERNEL; i++) {
         pd forward = NULL, gradient = NULL;
-        asked = ask(c, layouts[i], &forward, &gradient);
+        queried = query(c, layouts[i], &forward, &gradient);
         const_pd d = c->backward ? gradient : forward;
-        const char *reason = asked == dnnl_success ? why_not(c, layouts[i], d) : NULL;
+        const char *reason = queried == dnnl_success ? why_not(c, layouts[i], d) : NULL;
         if (reason != NULL)
             snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is left out: %s",
                      c->group->node[0]->op->name, reason);
-        else if (asked == dnnl_success && candidate-- == 0)
+        else if (queried == dnnl_success && candidate-- == 0)
             status = make_steps(c, layouts[i], d, p);
-        else if (asked == dnnl_out_of_memory)
+        else if (queried == dnnl_out_of_memory)
             status = ADJ_ENOMEM;
         if (gradient != NULL)
             dnnl_primitive_desc_destroy(gradient);
@@ -124,7 +124,7 @@ static adj_status find(const pool *c, int candidate, adj_prep *p)
             dnnl_primitive_desc_destroy(forward);
     }
     if (status == ADJ_ENOKERNEL && p->why[0] == '\0')
-        return onednn_refuse(asked == dnnl_success ? dnnl_unimplemented : asked,
+        return onednn_refuse(queried == dnnl_success ? dnnl_unimplemented : queried,
                              c->group->node[0]->op->name, p->why);
     return status;
 }

@@ -14,51 +14,67 @@
 
 /* x, w, y are the values, or their gradients, that the convolution relates. */
 typedef enum { X, W, Y, B, N_ROLE } role;
-typedef enum { WINOGRAD, CHANNELS_LAST, CHOSEN, WINOGRAD_LAST, N_CHOICE } choice;
+typedef enum { WINOGRAD, CHANNELS_LAST, ANY_LAYOUT, WINOGRAD_LAST, N_CHOICE } choice;
+
+static const struct {
+    const adj_op *op;
+    role in[2], result;
+} ops[] = {
+    {&adj_op_conv2d, {X, W}, Y},
+    {&adj_op_conv2d_backprop_input, {W, Y}, X},
+    {&adj_op_conv2d_backprop_filter, {X, Y}, W},
+    {&adj_op_depthwise_conv2d_native, {X, W}, Y},
+    {&adj_op_depthwise_conv2d_native_backprop_input, {W, Y}, X},
+    {&adj_op_depthwise_conv2d_native_backprop_filter, {X, Y}, W},
+};
+enum { N_OP = sizeof ops / sizeof *ops };
+
+/* By the result. */
+static const dnnl_prop_kind_t directions[] = {
+    [X] = dnnl_backward_data, [W] = dnnl_backward_weights, [Y] = dnnl_forward_training};
+static const task tasks[] = {
+    [X] = TASK_BACKWARD_DATA, [W] = TASK_BACKWARD_WEIGHTS, [Y] = TASK_FORWARD};
+
+/* Of a value, and of its gradient. */
+static const int args[][2] = {[X] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC},
+                              [W] = {DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_WEIGHTS},
+                              [Y] = {DNNL_ARG_DST, DNNL_ARG_DIFF_DST},
+                              [B] = {DNNL_ARG_BIAS, DNNL_ARG_BIAS}};
+static const dnnl_query_t md_queries[][2] = {
+    [X] = {dnnl_query_src_md, dnnl_query_diff_src_md},
+    [W] = {dnnl_query_weights_md, dnnl_query_diff_weights_md},
+    [Y] = {dnnl_query_dst_md, dnnl_query_diff_dst_md}};
 
 typedef struct {
     onednn *o;
     const adj_group *group;
     const adj_conv_geom *geom;
-    dnnl_prop_kind_t direction;
     const adj_node *value[N_ROLE]; /* value[B] may be NULL */
     role result;
     int grouped;
     md plain[N_ROLE], last[N_ROLE], any[N_ROLE]; /* last: channels-last, of X and Y */
-    const char *why_not;                         /* the last candidate's that was left out */
+    choice layouts; /* that are tried, and whether preferred implementations or the others are */
+    int preferred;
+    int skip;            /* acceptable ones that come before the candidate */
+    const char *why_not; /* the last candidate's that was left out */
 } conv;
 
-static const struct {
-    const adj_op *op;
-    dnnl_prop_kind_t direction;
-    role in[2], result;
-} directions[] = {
-    {&adj_op_conv2d, dnnl_forward_training, {X, W}, Y},
-    {&adj_op_conv2d_backprop_input, dnnl_backward_data, {W, Y}, X},
-    {&adj_op_conv2d_backprop_filter, dnnl_backward_weights, {X, Y}, W},
-    {&adj_op_depthwise_conv2d_native, dnnl_forward_training, {X, W}, Y},
-    {&adj_op_depthwise_conv2d_native_backprop_input, dnnl_backward_data, {W, Y}, X},
-    {&adj_op_depthwise_conv2d_native_backprop_filter, dnnl_backward_weights, {X, Y}, W},
-};
-enum { N_DIRECTION = sizeof directions / sizeof *directions };
-
-/* Row of an op, N_DIRECTION if it is no convolution. */
-static int direction_of(const adj_op *op)
+/* Row of an op, N_OP if it is no convolution. */
+static int row_of(const adj_op *op)
 {
     int i = 0;
-    while (i < N_DIRECTION && directions[i].op != op)
+    while (i < N_OP && ops[i].op != op)
         i++;
     return i;
 }
 
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
-    int i = direction_of(root->op);
-    if (i == N_DIRECTION || max < 1)
+    int i = row_of(root->op);
+    if (i == N_OP || max < 1)
         return 0;
-    int n = tail_match(root, uses, conv_is_slow(root) ? 1 : max, group);
-    int has_bias = n > 1 && group[1]->op == &adj_op_bias_add;
-    return has_bias && directions[i].direction != dnnl_forward_training ? 1 : n;
+    int n = tail_match(root, uses, yields_to_direct(root) ? 1 : max, group);
+    return n > 1 && group[1]->op == &adj_op_bias_add && ops[i].result != Y ? 1 : n;
 }
 
 static int fits_int(const adj_conv_geom *g)
@@ -73,16 +89,14 @@ static int fits_int(const adj_conv_geom *g)
 static adj_status read_node(conv *c, char *why)
 {
     const adj_node *n = c->group->node[0];
-    int i = direction_of(n->op);
-    if (i == N_DIRECTION || !tail_of(c->group, &c->value[B]))
+    int i = row_of(n->op);
+    if (i == N_OP || !tail_of(c->group, &c->value[B]))
         return ADJ_ENOKERNEL; /* another kernel's, which gives the reason */
-    const adj_conv_attrs *a = n->attrs;
-    c->geom = &a->geom;
-    c->direction = directions[i].direction;
-    c->result = directions[i].result;
-    c->grouped = a->geom.groups > 1;
-    c->value[directions[i].in[0]] = n->in[0];
-    c->value[directions[i].in[1]] = n->in[1];
+    c->geom = &((const adj_conv_attrs *)n->attrs)->geom;
+    c->grouped = c->geom->groups > 1;
+    c->result = ops[i].result;
+    c->value[ops[i].in[0]] = n->in[0];
+    c->value[ops[i].in[1]] = n->in[1];
     c->value[c->result] = c->group->out[0];
     adj_status status = onednn_check(n, why);
     if (status == ADJ_OK && !fits_int(c->geom)) {
@@ -147,68 +161,37 @@ static void forget(conv *c)
     }
 }
 
-static int is_winograd(choice layouts) { return layouts == WINOGRAD || layouts == WINOGRAD_LAST; }
+static int is_winograd(const conv *c)
+{
+    return c->layouts == WINOGRAD || c->layouts == WINOGRAD_LAST;
+}
 
 /* Its errors are larger than those that the bounds of a plain sum allow. */
-static int may_try(const conv *c, choice layouts)
+static int may_try(const conv *c)
 {
-    if (!is_winograd(layouts))
-        return 1;
-    return c->o->math == ADJ_MATH_FAST && !c->grouped && c->group->node[0]->type.dtype == ADJ_F32 &&
-           conv_winograd_pays(c->group->node[0]) == (layouts == WINOGRAD);
+    const adj_node *n = c->group->node[0];
+    return !is_winograd(c) ||
+           (c->o->math == ADJ_MATH_FAST && !c->grouped && n->type.dtype == ADJ_F32 &&
+            prefers_winograd(n) == (c->layouts == WINOGRAD));
 }
 
-static dnnl_status_t ask(const conv *c, choice layouts, int which, pd *out)
-{
-    const adj_conv_geom *g = c->geom;
-    const md *a = layouts == CHANNELS_LAST ? c->last : c->any;
-    conv_request r = {.direction = c->direction,
-                      .kind = is_winograd(layouts) ? dnnl_convolution_winograd
-                                                   : dnnl_convolution_direct,
-                      .x = a[X],
-                      .w = c->any[W],
-                      .b = c->plain[B],
-                      .y = a[Y],
-                      .stride = {g->sh, g->sw},
-                      .dilation = {g->kh > 1 ? g->dh - 1 : 0, g->kw > 1 ? g->dw - 1 : 0},
-                      .before = {g->pt, g->pl},
-                      .after = {g->pb, g->pr}};
-    return pd_conv(&(pd_query){c->o->engine, c->o->attr}, &r, which, out);
-}
+/* Is that value a gradient here? All but y are so as the result. */
+static int is_gradient(const conv *c, role r) { return (r == c->result) == (r != Y); }
 
-static const_md chosen(const conv *c, const_pd d, role r)
+static const_md layout_in(const conv *c, const_pd d, role r)
 {
-    int backward_input = c->direction == dnnl_backward_data;
-    int backward_filter = c->direction == dnnl_backward_weights;
-    switch (r) {
-    case X:
-        return dnnl_primitive_desc_query_md(
-            d, backward_input ? dnnl_query_diff_src_md : dnnl_query_src_md, 0);
-    case W:
-        return dnnl_primitive_desc_query_md(
-            d, backward_filter ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
-    case Y:
-        return dnnl_primitive_desc_query_md(
-            d, c->direction == dnnl_forward_training ? dnnl_query_dst_md : dnnl_query_diff_dst_md,
-            0);
-    default: return c->plain[B];
-    }
-}
-
-static task task_of(const conv *c)
-{
-    return c->direction == dnnl_backward_data      ? TASK_BACKWARD_DATA
-           : c->direction == dnnl_backward_weights ? TASK_BACKWARD_WEIGHTS
-                                                   : TASK_FORWARD;
+    return r == B ? c->plain[B]
+                  : dnnl_primitive_desc_query_md(d, md_queries[r][is_gradient(c, r)], 0);
 }
 
 /* Is d worth running? */
-static int acceptable(conv *c, choice layouts, const_pd d)
+static int acceptable(conv *c, const_pd d)
 {
-    int last = dnnl_memory_desc_equal(chosen(c, d, X), c->last[X]);
-    if (layouts != CHANNELS_LAST && last && dnnl_memory_desc_equal(chosen(c, d, Y), c->last[Y]))
+    int last = dnnl_memory_desc_equal(layout_in(c, d, X), c->last[X]);
+    if (c->layouts != CHANNELS_LAST && last &&
+        dnnl_memory_desc_equal(layout_in(c, d, Y), c->last[Y]))
         return 0; /* the same as in the first round */
-    implementation i = {.task = task_of(c),
+    implementation i = {.task = tasks[c->result],
                         .geom = c->geom,
                         .dtype = c->group->node[0]->type.dtype,
                         .name = pd_name(d),
@@ -221,62 +204,73 @@ static int acceptable(conv *c, choice layouts, const_pd d)
     return reason == NULL;
 }
 
-static int is_preferred(const conv *c, choice layouts, const_pd d)
+static int is_preferred(const conv *c, const_pd d)
 {
-    const adj_node *n = c->group->node[0];
-    const char *name = conv_wanted(n);
+    const char *name = preferred_impl(c->group->node[0]);
     if (name != NULL)
         return strncmp(pd_name(d), name, strlen(name)) == 0;
-    return layouts == CHOSEN && conv_wants_blocks(n);
+    return c->layouts == ANY_LAYOUT && prefers_blocks(c->group->node[0]);
 }
 
-/* Finds candidate number *candidate, counted down, among the acceptable ones that are preferred or
- * that are not. */
-static dnnl_status_t find_among(conv *c, int preferred, int *candidate, pd *out)
+static int is_candidate(void *user, const_pd d)
 {
-    for (int layouts = 0; layouts < N_CHOICE; layouts++) {
-        for (int which = 0; may_try(c, (choice)layouts); which++) {
-            dnnl_status_t status = ask(c, (choice)layouts, which, out);
-            if (status == dnnl_out_of_memory)
-                return status;
-            if (status != dnnl_success)
-                break;
-            if (is_preferred(c, (choice)layouts, *out) == preferred &&
-                acceptable(c, (choice)layouts, *out) && (*candidate)-- == 0)
-                return dnnl_success;
-            dnnl_primitive_desc_destroy(*out);
-            *out = NULL;
-        }
-    }
-    return dnnl_unimplemented;
+    conv *c = user;
+    return is_preferred(c, d) == c->preferred && acceptable(c, d) && c->skip-- == 0;
 }
 
+static dnnl_status_t query(conv *c, pd *out)
+{
+    const adj_conv_geom *g = c->geom;
+    const md *a = c->layouts == CHANNELS_LAST ? c->last : c->any;
+    conv_request r = {.direction = directions[c->result],
+                      .kind = is_winograd(c) ? dnnl_convolution_winograd : dnnl_convolution_direct,
+                      .x = a[X],
+                      .w = c->any[W],
+                      .b = c->plain[B],
+                      .y = a[Y],
+                      .stride = {g->sh, g->sw},
+                      .dilation = {g->kh > 1 ? g->dh - 1 : 0, g->kw > 1 ? g->dw - 1 : 0},
+                      .before = {g->pt, g->pl},
+                      .after = {g->pb, g->pr}};
+    return pd_conv(&(pd_query){c->o->engine, c->o->attr}, &r, is_candidate, c, out);
+}
+
+/* Candidates are the preferred implementations, then the others, each in the order of the layouts
+ * and of oneDNN's lists. */
 static dnnl_status_t find(conv *c, int candidate, pd *out)
 {
-    dnnl_status_t status = find_among(c, 1, &candidate, out);
-    return status == dnnl_unimplemented ? find_among(c, 0, &candidate, out) : status;
+    const adj_node *n = c->group->node[0];
+    c->skip = candidate;
+    for (c->preferred = preferred_impl(n) != NULL || prefers_blocks(n); c->preferred >= 0;
+         c->preferred--)
+        for (int layouts = 0; layouts < N_CHOICE; layouts++) {
+            c->layouts = (choice)layouts;
+            dnnl_status_t status = may_try(c) ? query(c, out) : dnnl_unimplemented;
+            if (status == dnnl_success || status == dnnl_out_of_memory)
+                return status;
+        }
+    return dnnl_unimplemented;
 }
 
 /* The layouts of the operands and the result. One value in two roles may need two layouts. */
 static adj_status agree(conv *c, const_pd d, adj_prep *p)
 {
-    const role order[] = {X, W, Y, B};
     const char *axes[] = {"nchw", c->grouped ? "goihw" : "oihw", "nchw", "a"};
     const adj_layout *seen[N_ROLE] = {NULL};
 
-    for (size_t i = 0; i < N_ROLE; i++) {
-        role r = order[i];
+    for (int r = 0; r < N_ROLE; r++) {
         if (c->value[r] == NULL)
             continue;
-        adj_status status = layout_of(c->o, chosen(c, d, r), c->plain[r], axes[r], &seen[r]);
+        adj_status status =
+            layout_of(c->o, layout_in(c, d, (role)r), c->plain[r], axes[r], &seen[r]);
         if (status != ADJ_OK)
             return status;
-        if (r == c->result)
+        if (r == (int)c->result)
             p->out[0] = seen[r];
         else
             p->in[onednn_position(c->group, c->value[r])] = seen[r];
-        for (size_t k = 0; k < i; k++)
-            if (c->value[order[k]] == c->value[r] && seen[order[k]] != seen[r]) {
+        for (int k = 0; k < r; k++)
+            if (c->value[k] == c->value[r] && seen[k] != seen[r]) {
                 snprintf(p->why, ADJ_WHY, "%s: one value in two roles needs two layouts",
                          c->group->node[0]->op->name);
                 return ADJ_ENOKERNEL;
@@ -287,14 +281,6 @@ static adj_status agree(conv *c, const_pd d, adj_prep *p)
 
 static adj_status make_steps(conv *c, const_pd d, adj_prep *p)
 {
-    static const int args[][N_ROLE] = {
-        {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
-        {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_BIAS},
-        {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_BIAS},
-    };
-    const int *arg = args[c->direction == dnnl_backward_data      ? 1
-                          : c->direction == dnnl_backward_weights ? 2
-                                                                  : 0];
     step_arg list[N_ROLE + 1] = {{0}};
     size_t scratch = 0;
     int n = 0;
@@ -303,9 +289,9 @@ static adj_status make_steps(conv *c, const_pd d, adj_prep *p)
         if (c->value[r] == NULL)
             continue;
         int is_result = r == (int)c->result;
-        list[n++] = (step_arg){arg[r], is_result ? AT_OUT : AT_IN,
+        list[n++] = (step_arg){args[r][is_gradient(c, (role)r)], is_result ? AT_OUT : AT_IN,
                                is_result ? 0 : (size_t)onednn_position(c->group, c->value[r]),
-                               chosen(c, d, (role)r)};
+                               layout_in(c, d, (role)r)};
     }
     steps *s = steps_new(c->o);
     if (s == NULL)
@@ -340,12 +326,13 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         status = agree(&c, d, p);
     if (status == ADJ_OK)
         status = make_steps(&c, d, p);
-    if (status == ADJ_OK && (conv_is_slow(g->node[0]) || conv_has_rival(g->node[0], c.o->math) ||
-                             strstr(pd_name(d), "gemm") != NULL))
-        p->rank = ADJ_RANK_SLOW;
-    if (status == ADJ_OK) /* images are shared out, or the inner dimension of a product */
-        p->sums_by_threads =
-            c.direction == dnnl_backward_weights || strstr(pd_name(d), "gemm") != NULL;
+    if (status == ADJ_OK) {
+        int gemm = strstr(pd_name(d), "gemm") != NULL;
+        if (gemm || yields_to_direct(g->node[0]) || competes_with_direct(g->node[0], c.o->math))
+            p->rank = ADJ_RANK_SLOW;
+        /* images are shared out, or the inner dimension of a product */
+        p->sums_by_threads = gemm || c.result == W;
+    }
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);
     forget(&c);

@@ -37,7 +37,7 @@ static int is_of_few(const adj_node *n)
 
 /* Depthwise ones with multipliers or under 8 channels, which oneDNN has at a fraction of our speed;
  * of the others the gradients, but for the filter gradients of the smallest kernels. In bf16 8
- * channels are padded to 16; in f32 oneDNN has kernels for them (conv_wanted). */
+ * channels are padded to 16; in f32 oneDNN has kernels for them (preferred_impl). */
 static int is_slow_depthwise(const adj_node *n)
 {
     const adj_conv_geom *g = geom_of(n);
@@ -49,14 +49,14 @@ static int is_slow_depthwise(const adj_node *n)
     return n->op == &adj_op_depthwise_conv2d_native_backprop_filter && !is_small;
 }
 
-int conv_is_slow(const adj_node *n)
+int yields_to_direct(const adj_node *n)
 {
     if (geom_of(n)->format != ADJ_NHWC)
         return 0;
     return is_depthwise(n->op) ? is_slow_depthwise(n) : is_of_few(n);
 }
 
-int conv_has_rival(const adj_node *n, adj_math math)
+int competes_with_direct(const adj_node *n, adj_math math)
 {
     const adj_conv_geom *g = geom_of(n);
     int is_winograds = g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1 && g->dh == 1 &&
@@ -67,7 +67,7 @@ int conv_has_rival(const adj_node *n, adj_math math)
 
 /* In f32, kernels for AVX2 have blocks of 8 channels, so that 8 channels do not take the time of
  * 16; brgconv is slow on few input channels, and brgdmm_dw half as fast as jit_dw. */
-const char *conv_wanted(const adj_node *n)
+const char *preferred_impl(const adj_node *n)
 {
     const adj_conv_geom *g = geom_of(n);
     int f32 = is_f32(n);
@@ -86,7 +86,7 @@ const char *conv_wanted(const adj_node *n)
 }
 
 /* In bf16, backprop_filter of 16 to 16 channels, whose nChw16c is nhwc. */
-int conv_wants_blocks(const adj_node *n)
+int prefers_blocks(const adj_node *n)
 {
     const adj_conv_geom *g = geom_of(n);
     return n->op == &adj_op_conv2d_backprop_filter && g->groups == 1 && g->ic == 16 &&
@@ -95,7 +95,7 @@ int conv_wants_blocks(const adj_node *n)
 
 /* F(4x4, 3x3) in blocks of 16 channels: from 32 channels on, and from 64 in backprop_filter, if
  * there are pixels enough for the transformed filter. */
-int conv_winograd_pays(const adj_node *n)
+int prefers_winograd(const adj_node *n)
 {
     const adj_conv_geom *g = geom_of(n);
     int64_t min = n->op == &adj_op_conv2d_backprop_filter ? 64 : 32;

@@ -5,16 +5,16 @@
 
 #include "adjoint_ext.h"
 
-/* Are our own kernels (backends/direct) faster? */
-int conv_is_slow(const adj_node *n);
-/* May they be? They say so by their rank. */
-int conv_has_rival(const adj_node *n, adj_math math);
+/* Are the kernels of backends/direct faster than oneDNN's? */
+int yields_to_direct(const adj_node *n);
+/* May they be? Their rank says so. */
+int competes_with_direct(const adj_node *n, adj_math math);
 /* How the names begin of the implementations that are faster than what oneDNN's list has first;
  * NULL: nothing is. */
-const char *conv_wanted(const adj_node *n);
+const char *preferred_impl(const adj_node *n);
 /* Is nChw16c faster than channels-last? */
-int conv_wants_blocks(const adj_node *n);
+int prefers_blocks(const adj_node *n);
 /* Is Winograd's algorithm, where it is allowed, oneDNN's fastest? */
-int conv_winograd_pays(const adj_node *n);
+int prefers_winograd(const adj_node *n);
 
 #endif

@@ -22,7 +22,7 @@ static const struct {
 };
 enum { N_FUNCTION = sizeof functions / sizeof *functions };
 
-/* The layout all operands are offered in; plain unless they agree. */
+/* The layout all operands are in; plain unless they agree. */
 static const adj_layout *common_layout(const adj_group *g, const adj_prep *p)
 {
     for (int i = 1; i < g->n_in; i++)
@@ -40,13 +40,13 @@ static dnnl_status_t describe(onednn *o, const adj_node *n, const adj_layout *l,
                   (const int64_t[]){1});
 }
 
-static dnnl_status_t make_steps(onednn *o, const adj_group *g, int which, const_md data,
+static dnnl_status_t make_steps(onednn *o, const adj_group *g, int function, const_md data,
                                 adj_prep *p)
 {
     const adj_node *n = g->node[0];
-    eltwise_request r = {functions[which].kind, data, functions[which].alpha, 0};
+    eltwise_request r = {functions[function].kind, data, functions[function].alpha, 0};
     pd_query q = {o->engine, o->attr};
-    int backward = functions[which].backward;
+    int backward = functions[function].backward;
     step_arg forward_args[] = {
         {DNNL_ARG_SRC, AT_IN, 0, data}, {DNNL_ARG_DST, AT_OUT, 0, data}, {0}};
     step_arg backward_args[] = {
@@ -81,14 +81,14 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 {
     onednn *o = backend;
     const adj_node *n = g->node[0];
-    int which = 0;
+    int function = 0;
     if (n->op == &adj_op_softmax || n->op == &adj_op_log_softmax) {
         snprintf(p->why, ADJ_WHY, "%s: oneDNN's loses NaN", n->op->name);
         return ADJ_ENOKERNEL;
     }
-    while (which < N_FUNCTION && functions[which].op != n->op)
-        which++;
-    if (which == N_FUNCTION || g->n_node > 1 || candidate > 0)
+    while (function < N_FUNCTION && functions[function].op != n->op)
+        function++;
+    if (function == N_FUNCTION || g->n_node > 1 || candidate > 0)
         return ADJ_ENOKERNEL;
     adj_status status = onednn_check(n, p->why);
     if (status != ADJ_OK)
@@ -98,7 +98,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     const adj_layout *layout = common_layout(g, p);
     dnnl_status_t made = describe(o, n, layout, &data);
     if (made == dnnl_success)
-        made = make_steps(o, g, which, data, p);
+        made = make_steps(o, g, function, data, p);
     md_free(&o->allocator, data);
     if (made != dnnl_success)
         return onednn_refuse(made, n->op->name, p->why);

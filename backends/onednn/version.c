@@ -32,10 +32,10 @@ void md_free(const adj_allocator *a, md d)
         dnnl_memory_desc_destroy(d);
 }
 
-static const int64_t *query_dims(const_md d, dnnl_query_t what)
+static const int64_t *query_dims(const_md d, dnnl_query_t quantity)
 {
     const dnnl_dims_t *dims = NULL;
-    dnnl_memory_desc_query(d, what, &dims);
+    dnnl_memory_desc_query(d, quantity, &dims);
     return dims != NULL ? *dims : NULL;
 }
 
@@ -87,22 +87,28 @@ static int one_object(const_pd a, const_pd b)
 }
 
 /* Walking takes what oneDNN's primitive cache holds for (operation, position) without advancing in
- * the list of implementations, and then offers the same one again, without end. So two walk side by
- * side: where both are given one object it is the cache's, and does not count. */
-dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, int which, pd *out)
+ * the list of implementations, and then has the same one again, without end. So two walk side by
+ * side: where both are given one object it is the cache's, and does not count, but for the first
+ * position's. */
+dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd_accept *accept, void *user,
+                      pd *out)
 {
     pd twin = NULL;
     dnnl_status_t status = create_conv(q, r, out);
-    if (status != dnnl_success || which == 0)
+    if (status != dnnl_success)
         return status;
+    if (accept(user, *out))
+        return dnnl_success;
     status = create_conv(q, r, &twin);
-    int at = status == dnnl_success && one_object(*out, twin) ? -1 : 0;
-    while (status == dnnl_success && at < which) {
+    int cached = status == dnnl_success && one_object(*out, twin), found = 0;
+    while (status == dnnl_success && !found) {
         status = dnnl_primitive_desc_next_impl(*out);
         if (status == dnnl_success)
             status = dnnl_primitive_desc_next_impl(twin);
-        if (status == dnnl_success && !one_object(*out, twin))
-            at++;
+        if (status != dnnl_success || one_object(*out, twin))
+            continue;
+        found = !cached && accept(user, *out);
+        cached = 0;
     }
     if (twin != NULL)
         dnnl_primitive_desc_destroy(twin);
@@ -204,30 +210,50 @@ dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
     return dnnl_memory_set_data_handle_v2(memory, data, stream);
 }
 
-/* The iterator points into *op and at the forward hint, which the callers keep until it is gone;
- * what is fetched owns copies. status: of *op's initialisation. */
-static dnnl_status_t fetch(const pd_query *q, dnnl_status_t status, const_dnnl_op_desc_t op,
-                           const_pd forward, int which, pd *out)
+/* The first implementation of *op's list, from *position on, that is accepted (NULL: any is), and
+ * its position. The iterator points into *op and at the forward hint, which the callers keep until
+ * it is gone; what is fetched owns copies. status: of *op's initialisation. */
+static dnnl_status_t walk(const pd_query *q, dnnl_status_t status, const_dnnl_op_desc_t op,
+                          const_pd forward, pd_accept *accept, void *user, int *position, pd *out)
 {
     dnnl_primitive_desc_iterator_t iterator = NULL;
     *out = NULL;
     if (status == dnnl_success)
         status = dnnl_primitive_desc_iterator_create(&iterator, op, q->attr, q->engine, forward);
-    for (int i = 0; i < which && status == dnnl_success; i++)
+    for (int i = 0; status == dnnl_success; i++) {
+        if (i >= *position) {
+            *position = i;
+            *out = dnnl_primitive_desc_iterator_fetch(iterator);
+            status = *out != NULL ? dnnl_success : dnnl_out_of_memory;
+            if (*out == NULL || accept == NULL || accept(user, *out))
+                break;
+            dnnl_primitive_desc_destroy(*out);
+            *out = NULL;
+        }
         status = dnnl_primitive_desc_iterator_next(iterator);
-    if (status == dnnl_success) {
-        *out = dnnl_primitive_desc_iterator_fetch(iterator);
-        status = *out != NULL ? dnnl_success : dnnl_out_of_memory;
     }
     if (iterator != NULL)
         dnnl_primitive_desc_iterator_destroy(iterator);
     return status == dnnl_iterator_ends ? dnnl_unimplemented : status;
 }
 
-dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, int which, pd *out)
+static dnnl_status_t fetch(const pd_query *q, dnnl_status_t status, const_dnnl_op_desc_t op,
+                           const_pd forward, pd *out)
+{
+    int first = 0;
+    return walk(q, status, op, forward, NULL, NULL, &first, out);
+}
+
+/* The iterator takes what oneDNN's primitive cache holds for (operation, position) without
+ * advancing in the list of implementations, and then has the same one again, without end. So
+ * operations are made different, in a number nobody reads: one whose list is looked through, of
+ * which no primitive is made, and one for each position that is taken. */
+dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd_accept *accept, void *user,
+                      pd *out)
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t status;
+    int position = 0;
     if (r->direction == dnnl_backward_data)
         status = dnnl_dilated_convolution_backward_data_desc_init(
             &d, r->kind, r->x, r->w, r->y, r->stride, r->dilation, r->before, r->after);
@@ -238,11 +264,13 @@ dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, int which, pd *o
         status = dnnl_dilated_convolution_forward_desc_init(&d, r->direction, r->kind, r->x, r->w,
                                                             r->b, r->y, r->stride, r->dilation,
                                                             r->before, r->after);
-    /* The iterator takes what oneDNN's primitive cache holds for (operation, position) without
-     * advancing in the list of implementations, and then offers the same one again, without end.
-     * So operations walked to different positions are made different, in a number nobody reads. */
-    d.strides[DNNL_MAX_NDIMS - 1] = which;
-    return fetch(q, status, &d, NULL, which, out);
+    d.strides[DNNL_MAX_NDIMS - 1] = -1;
+    status = walk(q, status, &d, NULL, accept, user, &position, out);
+    if (status != dnnl_success)
+        return status;
+    dnnl_primitive_desc_destroy(*out);
+    d.strides[DNNL_MAX_NDIMS - 1] = position;
+    return walk(q, status, &d, NULL, NULL, NULL, &position, out);
 }
 
 dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out)
@@ -250,7 +278,7 @@ dnnl_status_t pd_pool(const pd_query *q, const pool_request *r, pd *out)
     dnnl_pooling_desc_t d;
     dnnl_status_t status = dnnl_pooling_forward_desc_init(
         &d, dnnl_forward_training, r->kind, r->x, r->y, r->stride, r->window, r->before, r->after);
-    return fetch(q, status, &d, NULL, 0, out);
+    return fetch(q, status, &d, NULL, out);
 }
 
 dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_pd forward, pd *out)
@@ -258,7 +286,7 @@ dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_p
     dnnl_pooling_desc_t d;
     dnnl_status_t status = dnnl_pooling_backward_desc_init(&d, r->kind, r->x, r->y, r->stride,
                                                            r->window, r->before, r->after);
-    return fetch(q, status, &d, forward, 0, out);
+    return fetch(q, status, &d, forward, out);
 }
 
 dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
@@ -266,7 +294,7 @@ dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
     dnnl_eltwise_desc_t d;
     dnnl_status_t status = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, r->kind,
                                                           r->data, r->alpha, r->beta);
-    return fetch(q, status, &d, NULL, 0, out);
+    return fetch(q, status, &d, NULL, out);
 }
 
 dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
@@ -275,7 +303,7 @@ dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, c
     dnnl_eltwise_desc_t d;
     dnnl_status_t status =
         dnnl_eltwise_backward_desc_init(&d, r->kind, r->data, r->data, r->alpha, r->beta);
-    return fetch(q, status, &d, forward, 0, out);
+    return fetch(q, status, &d, forward, out);
 }
 
 dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
@@ -283,7 +311,7 @@ dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias
 {
     dnnl_matmul_desc_t d;
     dnnl_status_t status = dnnl_matmul_desc_init(&d, a, b, bias, y);
-    return fetch(q, status, &d, NULL, 0, out);
+    return fetch(q, status, &d, NULL, out);
 }
 
 #endif

@@ -52,8 +52,10 @@ typedef struct {
     const_md x, w, b, y;        /* or their gradients; b may be NULL */
     dnnl_dims_t stride, dilation, before, after;
 } conv_request;
-/* Implementation number which of oneDNN's list; dnnl_unimplemented: there are not so many. */
-dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, int which, pd *out);
+/* The first implementation of oneDNN's list that is accepted; dnnl_unimplemented: none is. */
+typedef int pd_accept(void *user, const_pd d);
+dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd_accept *accept, void *user,
+                      pd *out);
 
 typedef struct {
     dnnl_alg_kind_t kind;

@@ -7,6 +7,7 @@
 
 #include "kernel.h"
 #include "cli/command.h"
+#include "exec/candidate.h"
 
 enum { MAX_BACKENDS = 16, MAX_SETS = 4096 };
 static const size_t usual_l3 = (size_t)32 << 20;
@@ -113,131 +114,104 @@ size_t bench_l3_bytes(void)
 
 /* ---- a candidate's memory ---- */
 
-static size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-static size_t bytes_in(const adj_backend *b, const adj_layout *l, adj_type t)
-{
-    return l != NULL ? b->layout_bytes(l)
-                     : (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
-}
+/* The memory of all sets, one behind the other; in each float operands, integers, results. */
+typedef struct {
+    candidate c;
+    size_t bytes[N_AREA], set_bytes;
+    int sets;
+    char *memory, *scratch;
+} bench_candidate;
 
 static char *new_memory(size_t bytes)
 {
-    char *p = aligned_alloc(64, padded(bytes + 1));
+    size_t padded = (bytes + 64) / 64 * 64;
+    char *p = aligned_alloc(64, padded);
     if (p != NULL)
-        memset(p, 0, padded(bytes + 1)); /* touched: the first run meets no page faults */
+        memset(p, 0, padded); /* touched: the first run meets no page faults */
     return p;
 }
 
-/* The memory of all sets, one behind the other: operands, then results. */
-typedef struct {
-    const adj_backend *b;
-    void *opened;
-    adj_group group;
-    const adj_node *in[MAX_OPERANDS];
-    const adj_layout *in_layout[MAX_OPERANDS], *out_layout[1];
-    adj_prep prep;
-    const adj_kernel *kernel;
-    size_t at[MAX_OPERANDS + 1]; /* within a set; the last: the result */
-    size_t set_bytes;
-    int sets;
-    char *memory, *scratch;
-} candidate;
-
-/* Operand i of set 0: random, in the candidate's layout. */
-static adj_status fill_operand(candidate *c, int i)
+/* Points in and out into a set. */
+static void bind_set(bench_candidate *b, int set, const void *in[], void *out[])
 {
-    const adj_type t = c->in[i]->type;
-    adj_reorder r = {c->opened, NULL, c->in_layout[i], t};
-    int64_t elems = adj_shape_elems(t.shape);
-    char *plain = new_memory(bytes_in(c->b, NULL, t)), *scratch = NULL;
-    void *state = NULL;
-    size_t scratch_bytes = 0;
-    if (plain == NULL)
-        return ADJ_ENOMEM;
-    if (t.dtype != ADJ_I32) /* labels and steps stay 0 */
-        adj_draw(t.dtype, plain, elems, (adj_init){ADJ_INIT_UNIFORM, -1, 1}, 1, (uint64_t)i);
-    adj_status status = ADJ_OK;
-    if (c->in_layout[i] == NULL) {
-        memcpy(c->memory + c->at[i], plain, bytes_in(c->b, NULL, t));
-    } else if ((status = c->b->reorder_prepare(&r, &state, &scratch_bytes)) == ADJ_OK) {
-        scratch = new_memory(scratch_bytes);
-        status = scratch != NULL ? c->b->reorder_run(state, plain, c->memory + c->at[i], scratch)
-                                 : ADJ_ENOMEM;
-        c->b->reorder_drop(c->opened, state);
-    }
-    free(scratch);
-    free(plain);
-    return status;
+    char *area[N_AREA] = {b->memory + (size_t)set * b->set_bytes};
+    for (int k = 1; k < N_AREA; k++)
+        area[k] = area[k - 1] + b->bytes[k - 1];
+    bind_areas(&b->c, 0, area, b->bytes, in, out);
 }
 
-static adj_status make_memory(candidate *c, int cold)
+/* The operands are random in any layout; labels and steps stay 0. */
+static adj_status make_memory(bench_candidate *b, int cold)
 {
-    const adj_node *y = c->group.out[0];
-    size_t used = 0;
-    for (int i = 0; i < c->group.n_in; i++) {
-        c->at[i] = used;
-        used += padded(bytes_in(c->b, c->in_layout[i], c->in[i]->type));
+    const candidate *c = &b->c;
+    const void *in[MAX_OPERANDS];
+    void *out[1];
+    bind_areas(c, 0, NULL, b->bytes, in, out);
+    size_t operands = b->bytes[FLOAT_AREA] + b->bytes[INTEGER_AREA];
+    b->set_bytes = operands + b->bytes[RESULT_AREA];
+    size_t sets = cold && b->set_bytes > 0 ? 2 * bench_l3_bytes() / b->set_bytes + 2 : 1;
+    b->sets = sets < MAX_SETS ? (int)sets : MAX_SETS;
+    b->memory = new_memory((size_t)b->sets * b->set_bytes);
+    b->scratch = new_memory(c->prep->scratch);
+    if (b->memory == NULL || b->scratch == NULL)
+        return ADJ_ENOMEM;
+    bind_set(b, 0, in, out);
+    for (int i = 0; i < c->group->n_in; i++) {
+        const adj_type t = c->group->in[i]->type;
+        size_t bytes = layout_bytes_of(c->backend, c->prep->in[i], t);
+        if (adj_is_float(t.dtype))
+            adj_draw(t.dtype, b->memory + ((const char *)in[i] - b->memory),
+                     (int64_t)(bytes / adj_dtype_size(t.dtype)),
+                     (adj_init){ADJ_INIT_UNIFORM, -1, 1}, 1, (uint64_t)i);
     }
-    c->at[c->group.n_in] = used;
-    c->set_bytes = used + padded(bytes_in(c->b, c->out_layout[0], y->type));
-    size_t sets = cold && c->set_bytes > 0 ? 2 * bench_l3_bytes() / c->set_bytes + 2 : 1;
-    c->sets = sets < MAX_SETS ? (int)sets : MAX_SETS;
-    c->memory = new_memory((size_t)c->sets * c->set_bytes);
-    c->scratch = new_memory(c->prep.scratch);
-    adj_status status = c->memory != NULL && c->scratch != NULL ? ADJ_OK : ADJ_ENOMEM;
-    for (int i = 0; i < c->group.n_in && status == ADJ_OK; i++)
-        status = fill_operand(c, i);
-    for (int s = 1; s < c->sets && status == ADJ_OK; s++)
-        memcpy(c->memory + (size_t)s * c->set_bytes, c->memory, used);
-    return status;
+    for (int s = 1; s < b->sets; s++)
+        memcpy(b->memory + (size_t)s * b->set_bytes, b->memory, operands);
+    return ADJ_OK;
 }
 
 /* ---- running it ---- */
 
-static adj_status run_set(const candidate *c, int set, int threads, char *message, double *seconds)
+static adj_status run_set(bench_candidate *b, int set, int threads, char *message, double *seconds)
 {
     const void *in[MAX_OPERANDS];
-    char *start_of = c->memory + (size_t)set * c->set_bytes;
-    void *out[1] = {start_of + c->at[c->group.n_in]};
-    for (int i = 0; i < c->group.n_in; i++)
-        in[i] = start_of + c->at[i];
-    const adj_call call = {.group = &c->group,
-                           .state = c->prep.state,
+    void *out[1];
+    const adj_call call = {.group = b->c.group,
+                           .state = b->c.prep->state,
                            .in = in,
                            .out = out,
-                           .scratch = c->scratch,
+                           .scratch = b->scratch,
                            .threads = threads,
                            .message = message};
+    bind_set(b, set, in, out);
     double start = seconds_now();
-    adj_status status = c->kernel->run(&call);
+    adj_status status = b->c.kernel->run(&call);
     *seconds = seconds_now() - start;
     return status;
 }
 
-static void time_candidate(candidate *c, const bench_opts *o, bench_row *row)
+static void time_candidate(const candidate *c, const bench_opts *o, bench_row *row)
 {
+    bench_candidate b = {.c = *c};
     samples s = {0};
     double seconds = 0;
     int cold = o->op.op != NULL ? !o->warm : o->cold;
-    adj_status status = make_memory(c, cold);
+    adj_status status = make_memory(&b, cold);
     if (status == ADJ_OK)
-        status = run_set(c, 0, (int)o->threads, row->why, &seconds); /* not counted */
+        status = run_set(&b, 0, (int)o->threads, row->why, &seconds); /* not counted */
     double end = seconds_now() + o->seconds;
     for (int i = 1; status == ADJ_OK; i++) {
-        status = run_set(c, i % c->sets, (int)o->threads, row->why, &seconds);
+        status = run_set(&b, i % b.sets, (int)o->threads, row->why, &seconds);
         if (status == ADJ_OK && (!samples_add(&s, seconds) || seconds_now() >= end))
             break;
     }
     if (status != ADJ_OK && row->why[0] == '\0')
         snprintf(row->why, sizeof row->why, "%s", adj_status_name(status));
     row->time = samples_spread(&s);
-    row->sets = c->sets;
-    row->bytes = c->set_bytes;
+    row->sets = b.sets;
+    row->bytes = b.set_bytes;
     samples_free(&s);
-    free(c->memory);
-    free(c->scratch);
-    c->memory = c->scratch = NULL;
+    free(b.memory);
+    free(b.scratch);
 }
 
 /* ---- all candidates of a node ---- */
@@ -256,71 +230,33 @@ static bench_row *new_row(bench_rows *rows)
     return &rows->row[rows->n++];
 }
 
-/* Makes the conversation with a kernel about a node; 0: it has too many operands. */
-static int start_candidate(candidate *c, const adj_node *const *n)
+/* 0: out of memory. */
+static int add_row(const candidate *c, const bench_opts *o, int planned, bench_rows *rows)
 {
-    int n_in = 0;
-    for (int k = 0; k < (*n)->n_in; k++) {
-        int known = 0;
-        for (int i = 0; i < n_in; i++)
-            known |= c->in[i] == (*n)->in[k];
-        if (!known && n_in == MAX_OPERANDS)
-            return 0;
-        if (!known)
-            c->in[n_in++] = (*n)->in[k];
-    }
-    for (int i = 0; i < n_in; i++)
-        c->in_layout[i] = NULL;
-    c->out_layout[0] = NULL;
-    c->group = (adj_group){1, n, n_in, c->in, 1, n};
-    c->prep = (adj_prep){.in = c->in_layout, .out = c->out_layout};
+    bench_row *row = new_row(rows);
+    if (row == NULL)
+        return 0;
+    name_layouts(c, row->layouts, sizeof row->layouts);
+    row->backend = c->backend->name;
+    snprintf(row->impl, sizeof row->impl, "%s", c->prep->impl);
+    row->flop = bench_flop(c->group->node[0]);
+    row->planned = planned;
+    time_candidate(c, o, row);
     return 1;
 }
 
-static const char *name_of(const adj_backend *b, const adj_layout *l)
-{
-    return l != NULL && b->layout_name != NULL ? b->layout_name(l) : "plain";
-}
-
-static void describe(const candidate *c, bench_row *row)
-{
-    size_t used = 0, size = sizeof row->layouts;
-    for (int i = 0; i < c->group.n_in && used < size; i++)
-        used += (size_t)snprintf(row->layouts + used, size - used, "%s ",
-                                 name_of(c->b, c->in_layout[i]));
-    if (used < size)
-        snprintf(row->layouts + used, size - used, "-> %s", name_of(c->b, c->out_layout[0]));
-    row->backend = c->b->name;
-    snprintf(row->impl, sizeof row->impl, "%s", c->prep.impl);
-}
-
-static int is_planned(const planned_choice *p, const candidate *c)
-{
-    return strcmp(c->b->name, p->backend) == 0 && strcmp(c->prep.impl, p->impl) == 0;
-}
-
 /* Times what is wanted of one kernel's candidates. */
-static int time_kernel(candidate *c, const bench_opts *o, const adj_node *n,
-                       const planned_choice *p, int all, bench_rows *rows)
+static int time_kernel(candidate *c, const bench_opts *o, const planned_choice *p, int all,
+                       bench_rows *rows)
 {
     int ok = 1, found = 0; /* found: the planned one */
-    for (int which = 0; ok && start_candidate(c, &n); which++) {
-        if (c->kernel->prepare(c->opened, &c->group, which, &c->prep) != ADJ_OK)
-            break;
-        int planned = !found && is_planned(p, c);
-        if ((planned || all) && (o->impl == NULL || strstr(c->prep.impl, o->impl) != NULL)) {
-            bench_row *row = new_row(rows);
-            ok = row != NULL;
-            if (ok) {
-                describe(c, row);
-                row->flop = bench_flop(n);
-                row->planned = planned;
-                time_candidate(c, o, row);
-            }
-        }
+    for (; ok && prepare_candidate(c) == ADJ_OK; c->number++) {
+        int planned = !found && strcmp(c->backend->name, p->backend) == 0 &&
+                      strcmp(c->prep->impl, p->impl) == 0;
         found |= planned;
-        if (c->kernel->drop != NULL)
-            c->kernel->drop(c->opened, c->prep.state);
+        if ((planned || all) && (o->impl == NULL || strstr(c->prep->impl, o->impl) != NULL))
+            ok = add_row(c, o, planned, rows);
+        drop_candidate(c);
     }
     return ok;
 }
@@ -328,13 +264,16 @@ static int time_kernel(candidate *c, const bench_opts *o, const adj_node *n,
 int bench_node(bench_kernels *k, const bench_opts *o, const adj_node *n, const planned_choice *p,
                int all, bench_rows *rows)
 {
+    const adj_node *in[MAX_OPERANDS];
+    const adj_layout *in_layout[MAX_OPERANDS], *out_layout[1];
+    const adj_group g = {1, &n, list_operands(1, &n, in), in, 1, &n};
+    adj_prep prep = {.in = in_layout, .out = out_layout};
     int ok = 1;
     for (int b = 0; ok && b < k->n; b++) {
-        candidate c = {.b = k->backend[b], .opened = k->opened[b]};
-        for (int i = 0; ok && c.b->kernels[i] != NULL; i++) {
-            c.kernel = c.b->kernels[i];
-            ok = time_kernel(&c, o, n, p, all, rows);
-        }
+        candidate c = {
+            .backend = k->backend[b], .opened = k->opened[b], .group = &g, .prep = &prep};
+        while (ok && next_kernel(&c))
+            ok = time_kernel(&c, o, p, all, rows);
     }
     return ok;
 }

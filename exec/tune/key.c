@@ -52,21 +52,14 @@ static void put_type(writer *w, adj_type t)
     put(w, "]");
 }
 
-static const char *name_of(const adj_exec *e, const buffer *b)
-{
-    const adj_backend *backend = e->backend[b->backend];
-    return backend->layout_name != NULL ? backend->layout_name(b->layout) : "packed";
-}
-
 /* The layouts in which an operand can be had without a reorder. */
 static void put_operand(writer *w, const adj_exec *e, const adj_node *value)
 {
     put_type(w, value->type);
-    for (int b = e->first_buffer[value->id]; b != NONE; b = e->buffer[b].next)
-        if (e->buffer[b].layout != NULL)
-            put(w, ":%s", name_of(e, &e->buffer[b]));
-        else
-            put(w, ":plain");
+    for (int i = e->first_buffer[value->id]; i != NONE; i = e->buffer[i].next) {
+        const buffer *b = &e->buffer[i];
+        put(w, ":%s", layout_text(e, b->layout, b->backend));
+    }
     if (is_fixed(e, value))
         put(w, ":stays");
 }
@@ -176,7 +169,7 @@ static void put_layout(writer *w, const adj_backend *b, const char *side, int i,
                        const adj_layout *layout)
 {
     if (layout != NULL)
-        put(w, " %s%d=%s", side, i, b->layout_name != NULL ? b->layout_name(layout) : "packed");
+        put(w, " %s%d=%s", side, i, layout_name_of(b, layout));
 }
 
 void tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL])

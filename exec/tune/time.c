@@ -10,9 +10,7 @@
 
 #include "tune.h"
 
-enum { ALIGNMENT = 64, MAX_COLD = 32 << 20, RUNS_OF_REORDER = 3 };
-
-static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+enum { CACHE_LINE = 64, MAX_COLD = 32 << 20, RUNS_OF_REORDER = 3 };
 
 /* ---- memory ---- */
 
@@ -27,80 +25,47 @@ static void fill(area *a)
     }
 }
 
-/* Zeroed when it grows. */
-static adj_status grow(adj_exec *e, area *a, size_t bytes)
+/* Zeroed when they grow, but for the filled floats. */
+static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
 {
+    tuner *t = e->tuner;
     const adj_allocator *allocator = &e->region.allocator;
-    if (a->data != NULL && bytes <= a->bytes)
-        return ADJ_OK;
-    adj_release(allocator, a->data);
-    *a = (area){adj_alloc(allocator, bytes), bytes};
-    return a->data != NULL ? ADJ_OK : set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
-}
-
-static adj_status grow_filled(adj_exec *e, area *a, size_t bytes)
-{
-    size_t before = a->data != NULL ? a->bytes : 0;
-    if (grow(e, a, bytes) == ADJ_OK && a->bytes != before)
-        fill(a);
+    const size_t wanted[N_TUNE_AREA] = {bytes[0], bytes[1], bytes[2], scratch,
+                                        t->cold < MAX_COLD ? t->cold : MAX_COLD};
+    for (int k = 0; k < N_TUNE_AREA && e->status == ADJ_OK; k++) {
+        area *a = &t->area[k];
+        if (a->data != NULL && wanted[k] <= a->bytes)
+            continue;
+        adj_release(allocator, a->data);
+        *a = (area){adj_alloc(allocator, wanted[k]), wanted[k]};
+        if (a->data == NULL)
+            set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        else if (k == FLOAT_AREA)
+            fill(a);
+    }
     return e->status;
 }
 
 void tune_free_areas(adj_exec *e)
 {
-    tuner *t = e->tuner;
-    area *all[] = {&t->in, &t->zero, &t->out, &t->scratch, &t->other};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        adj_release(&e->region.allocator, all[i]->data);
+    for (int k = 0; k < N_TUNE_AREA; k++)
+        adj_release(&e->region.allocator, e->tuner->area[k].data);
 }
 
-/* Integers are labels and counters: zeros are right for both. */
-static int is_integer(const adj_node *n) { return !adj_is_float(n->type.dtype); }
-
-static size_t in_bytes(const adj_exec *e, const step *s, int i)
+adj_status make_areas(adj_exec *e, const step *s, const candidate *c)
 {
-    return aligned(value_bytes(e, s->group.in[i]->type, s->prep.in[i], s->backend));
+    size_t bytes[N_AREA];
+    bind_areas(c, 0, NULL, bytes, (const void **)s->call.in, (void **)s->call.out);
+    return grow(e, bytes, c->prep->scratch);
 }
 
-static size_t out_bytes(const adj_exec *e, const step *s, int i)
+void bind_step(const adj_exec *e, step *s, const candidate *c)
 {
-    return aligned(value_bytes(e, s->group.out[i]->type, s->prep.out[i], s->backend));
-}
-
-adj_status tune_room(adj_exec *e, const step *s)
-{
-    tuner *t = e->tuner;
-    size_t in = 0, zero = 0, out = 0;
-    for (int i = 0; i < s->group.n_in; i++)
-        if (!is_integer(s->group.in[i]))
-            in += in_bytes(e, s, i);
-        else if (in_bytes(e, s, i) > zero)
-            zero = in_bytes(e, s, i);
-    for (int i = 0; i < s->group.n_out; i++)
-        out += out_bytes(e, s, i);
-    if (grow_filled(e, &t->in, in) == ADJ_OK && grow(e, &t->zero, zero) == ADJ_OK &&
-        grow(e, &t->out, out) == ADJ_OK && grow(e, &t->scratch, s->prep.scratch) == ADJ_OK)
-        grow(e, &t->other, t->cold < MAX_COLD ? t->cold : MAX_COLD);
-    return e->status;
-}
-
-void tune_place(const adj_exec *e, step *s)
-{
-    const tuner *t = e->tuner;
-    size_t in = 0, out = 0;
-    for (int i = 0; i < s->group.n_in; i++) {
-        int zero = is_integer(s->group.in[i]);
-        ((const void **)s->call.in)[i] = zero ? t->zero.data : t->in.data + in;
-        in += zero ? 0 : in_bytes(e, s, i);
-    }
-    for (int i = 0; i < s->group.n_out; i++) {
-        ((void **)s->call.out)[i] = t->out.data + out;
-        out += out_bytes(e, s, i);
-    }
-    s->call.group = &s->group;
-    s->call.state = s->prep.state;
-    s->call.scratch = t->scratch.data;
-    s->call.threads = e->threads;
+    const area *a = e->tuner->area;
+    char *const data[N_AREA] = {a[0].data, a[1].data, a[2].data};
+    size_t bytes[N_AREA];
+    bind_areas(c, 0, data, bytes, (const void **)s->call.in, (void **)s->call.out);
+    bind_call(e, s, a[SCRATCH_AREA].data);
 }
 
 /* ---- time ---- */
@@ -108,11 +73,11 @@ void tune_place(const adj_exec *e, step *s)
 /* Every thread reads its part, as its caches are its own. */
 static void cool(tuner *t)
 {
-    const uint64_t *word = (const uint64_t *)t->other.data;
-    int64_t n = (int64_t)(t->other.bytes / sizeof *word);
+    const uint64_t *word = (const uint64_t *)t->area[COLD_AREA].data;
+    int64_t n = (int64_t)(t->area[COLD_AREA].bytes / sizeof *word);
     uint64_t sum = 0;
 #pragma omp parallel for reduction(+ : sum) schedule(static)
-    for (int64_t i = 0; i < n; i += ALIGNMENT / (int64_t)sizeof *word)
+    for (int64_t i = 0; i < n; i += CACHE_LINE / (int64_t)sizeof *word)
         sum += word[i];
     t->seen += sum;
 }
@@ -135,20 +100,19 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
     adj_reorder r = {e->opened[c->backend], c->from, c->to, c->type};
     void *state = NULL;
     size_t scratch = 0;
-    c->seconds = HUGE_VAL;
     adj_status status = b->reorder_prepare(&r, &state, &scratch);
     if (status == ADJ_ENOMEM)
         return set_error(e, status, "adj_exec_new: out of memory");
     if (status != ADJ_OK)
         return ADJ_OK; /* too dear */
-    if (grow_filled(e, &t->in, aligned(value_bytes(e, c->type, c->from, c->backend))) == ADJ_OK &&
-        grow(e, &t->out, aligned(value_bytes(e, c->type, c->to, c->backend))) == ADJ_OK &&
-        grow(e, &t->scratch, scratch) == ADJ_OK)
-        grow(e, &t->other, t->cold < MAX_COLD ? t->cold : MAX_COLD);
+    const size_t bytes[N_AREA] = {[FLOAT_AREA] = value_bytes(e, c->type, c->from, c->backend),
+                                  [RESULT_AREA] = value_bytes(e, c->type, c->to, c->backend)};
+    grow(e, bytes, scratch);
     for (int i = 0; i < RUNS_OF_REORDER && e->status == ADJ_OK; i++) {
         cool(t);
         double start = seconds_now();
-        status = b->reorder_run(state, t->in.data, t->out.data, t->scratch.data);
+        status = b->reorder_run(state, t->area[FLOAT_AREA].data, t->area[RESULT_AREA].data,
+                                t->area[SCRATCH_AREA].data);
         double took = seconds_now() - start;
         if (status == ADJ_OK && took < c->seconds)
             c->seconds = took;
@@ -157,31 +121,25 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
     return e->status;
 }
 
-static adj_status add_reorder(adj_exec *e, reorder_cost want, double *seconds)
+/* Adds what it costs, which is timed once. */
+static adj_status add_reorder(adj_exec *e, adj_type type, int backend, const adj_layout *from,
+                              const adj_layout *to, double *seconds)
 {
     tuner *t = e->tuner;
-    for (int i = 0; i < t->n_cost; i++) {
-        const reorder_cost *c = &t->cost[i];
-        if (c->from == want.from && c->to == want.to && c->backend == want.backend &&
-            c->type.dtype == want.type.dtype && adj_shape_equal(c->type.shape, want.type.shape)) {
-            *seconds += c->seconds;
-            return ADJ_OK;
-        }
-    }
-    if (t->n_cost == t->max_cost) {
-        int more = t->max_cost > 0 ? 2 * t->max_cost : 64;
-        reorder_cost *bigger = region_alloc(&t->region, (size_t)more, sizeof *bigger);
-        if (bigger == NULL)
+    reorder_cost *c = t->cost;
+    while (c != NULL &&
+           (c->from != from || c->to != to || c->backend != backend ||
+            c->type.dtype != type.dtype || !adj_shape_equal(c->type.shape, type.shape)))
+        c = c->next;
+    if (c == NULL) {
+        if ((c = region_alloc(&t->region, 1, sizeof *c)) == NULL)
             return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
-        if (t->n_cost > 0)
-            memcpy(bigger, t->cost, (size_t)t->n_cost * sizeof *bigger);
-        t->cost = bigger;
-        t->max_cost = more;
+        *c = (reorder_cost){type, backend, from, to, HUGE_VAL, t->cost};
+        if (time_reorder(e, c) != ADJ_OK)
+            return e->status;
+        t->cost = c;
     }
-    if (time_reorder(e, &want) != ADJ_OK)
-        return e->status;
-    t->cost[t->n_cost++] = want;
-    *seconds += want.seconds;
+    *seconds += c->seconds;
     return ADJ_OK;
 }
 
@@ -198,14 +156,13 @@ static adj_status operand_cost(adj_exec *e, const step *s, int i, double *second
     const buffer *b = &e->buffer[from];
     const adj_layout *have = b->layout;
     if (have != NULL && (layout == NULL || b->backend != s->backend)) {
-        if (add_reorder(e, (reorder_cost){value->type, b->backend, have, NULL, 0}, seconds) !=
-            ADJ_OK)
+        if (add_reorder(e, value->type, b->backend, have, NULL, seconds) != ADJ_OK)
             return e->status;
         have = NULL;
     }
     if (layout == NULL)
         return ADJ_OK;
-    return add_reorder(e, (reorder_cost){value->type, s->backend, have, layout, 0}, seconds);
+    return add_reorder(e, value->type, s->backend, have, layout, seconds);
 }
 
 adj_status tune_borders(adj_exec *e, const step *s, double *seconds)
@@ -215,10 +172,8 @@ adj_status tune_borders(adj_exec *e, const step *s, double *seconds)
         if (operand_cost(e, s, i, seconds) != ADJ_OK)
             return e->status;
     for (int i = 0; i < s->group.n_out; i++)
-        if (s->prep.out[i] != NULL &&
-            add_reorder(e,
-                        (reorder_cost){s->group.out[i]->type, s->backend, s->prep.out[i], NULL, 0},
-                        seconds) != ADJ_OK)
+        if (s->prep.out[i] != NULL && add_reorder(e, s->group.out[i]->type, s->backend,
+                                                  s->prep.out[i], NULL, seconds) != ADJ_OK)
             return e->status;
     return ADJ_OK;
 }

@@ -1,6 +1,6 @@
 /* tune.c - the fastest candidate for a group: remembered, or found by timing all of them.
  *
- * Candidates are whatever the kernels of the backends that are asked prepare to, fallbacks left
+ * Candidates are whatever the kernels of the backends that are queried prepare to, fallbacks left
  * out, each with the cost of the reorders that it would cause at its borders. They run in turns, so
  * that a disturbance hits all of them; the least time of each counts. Equal groups are timed once,
  * time is bounded for the whole plan, and the candidate that would be taken without timing is
@@ -17,15 +17,15 @@ static const double default_seconds = 5, hopeless = 2, surely_hopeless = 4, clea
 
 typedef struct {
     step s;
-    answer who;
+    candidate c;          /* what s is prepared as */
     double borders, best; /* best: with the borders; HUGE_VAL: not run */
     int dropped;          /* out of the race */
-} candidate;
+} timed_candidate;
 
 typedef struct {
     region region; /* of this group */
     int n;
-    candidate *list;
+    timed_candidate *list;
 } race;
 
 /* ---- once for a plan ---- */
@@ -80,71 +80,52 @@ static adj_status out_of_memory(adj_exec *e)
     return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
 }
 
-/* A place for the next candidate: s with arrays of its own. */
-static adj_status make_candidate(adj_exec *e, race *r, const step *s)
+/* Prepares the candidate in the next place: s with arrays of its own. ADJ_ENOKERNEL: it refuses, or
+ * is a fallback where there is something else. */
+static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
 {
-    candidate *c = &r->list[r->n];
+    timed_candidate *t = &r->list[r->n];
     size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
-    *c = (candidate){.s = *s, .best = HUGE_VAL};
-    c->s.kernel = NULL;
-    c->s.prep.in = region_alloc(&r->region, n_in, sizeof(void *));
-    c->s.prep.out = region_alloc(&r->region, n_out, sizeof(void *));
-    c->s.call.in = region_alloc(&r->region, n_in, sizeof(void *));
-    c->s.call.out = region_alloc(&r->region, n_out, sizeof(void *));
-    c->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
-    if (c->s.prep.in == NULL || c->s.prep.out == NULL || c->s.call.in == NULL ||
-        c->s.call.out == NULL || c->s.call.message == NULL)
+    *t = (timed_candidate){.s = *s, .best = HUGE_VAL};
+    void **room = region_alloc(&r->region, 2 * (n_in + n_out), sizeof *room);
+    t->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
+    if (room == NULL || t->s.call.message == NULL)
         return out_of_memory(e);
-    return ADJ_OK;
-}
-
-/* Prepares all that a kernel offers; fallbacks only where there is nothing else. */
-static adj_status enter_kernel(adj_exec *e, race *r, const step *s, answer who)
-{
-    char why[ADJ_WHY];
-    for (; r->n < MAX_CANDIDATES; who.candidate++) {
-        if (make_candidate(e, r, s) != ADJ_OK)
-            return e->status;
-        candidate *c = &r->list[r->n];
-        if (prepare_candidate(e, &c->s, &who, why) != ADJ_OK)
-            return e->status;
-        if (c->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
-            drop_prepared(e, &c->s);
-            return ADJ_OK;
-        }
-        c->who = who;
-        c->who.rank = c->s.prep.rank;
-        r->n++;
+    t->s.prep.in = (const adj_layout **)room;
+    t->s.prep.out = (const adj_layout **)(room + n_in);
+    t->s.call.in = (const void *const *)(room + n_in + n_out);
+    t->s.call.out = room + 2 * n_in + n_out;
+    adj_status status = prepare_step(e, &t->s, c);
+    if (status == ADJ_OK && t->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
+        drop_candidate(c);
+        return ADJ_ENOKERNEL;
     }
-    return ADJ_OK;
+    t->c = *c;
+    r->n += status == ADJ_OK;
+    return status;
 }
 
 static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_group *g)
 {
+    candidate c = {.index = NONE};
     r->region.allocator = e->region.allocator;
-    if ((r->list = region_alloc(&r->region, MAX_CANDIDATES + 1, sizeof *r->list)) == NULL)
+    if ((r->list = region_alloc(&r->region, MAX_CANDIDATES, sizeof *r->list)) == NULL)
         return out_of_memory(e);
-    for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++) {
-        if (open_backend(e, b) != ADJ_OK)
-            return e->status;
-        const adj_kernel *const *kernel = e->backend[b]->kernels;
-        for (; *kernel != NULL; kernel++)
-            if (kernel_takes(e, g, b, *kernel) &&
-                enter_kernel(e, r, s, (answer){.backend = b, .kernel = *kernel}) != ADJ_OK)
-                return e->status;
-    }
-    return ADJ_OK;
+    while (next_group_kernel(e, g, &c) == ADJ_OK)
+        while (r->n < MAX_CANDIDATES && enter(e, r, s, &c) == ADJ_OK)
+            c.number++;
+    return e->status;
 }
 
 static adj_status make_room(adj_exec *e, race *r)
 {
     for (int i = 0; i < r->n; i++) {
-        candidate *c = &r->list[i];
-        if (tune_borders(e, &c->s, &c->borders) != ADJ_OK || tune_room(e, &c->s) != ADJ_OK)
+        timed_candidate *t = &r->list[i];
+        if (tune_borders(e, &t->s, &t->borders) != ADJ_OK || make_areas(e, &t->s, &t->c) != ADJ_OK)
             return e->status;
     }
     for (int i = 0; i < r->n; i++)
-        tune_place(e, &r->list[i].s);
+        bind_step(e, &r->list[i].s, &r->list[i].c);
     return ADJ_OK;
 }
 
@@ -157,14 +138,13 @@ static double fastest(const race *r)
 }
 
 /* In turns; what takes far longer than the best is left out after its first run, or, as that may
- * have been disturbed, after its second. 0: there was no
- * time to run each of them. */
+ * have been disturbed, after its second. 0: there was no time to run each of them. */
 static int run_race(adj_exec *e, race *r, double deadline)
 {
     int rounds = ROUNDS;
     for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < r->n; i++) {
-            candidate *c = &r->list[i];
+            timed_candidate *c = &r->list[i];
             if (c->dropped)
                 continue;
             if (seconds_now() > deadline)
@@ -180,146 +160,108 @@ static int run_race(adj_exec *e, race *r, double deadline)
     return 1;
 }
 
-/* The one without timing, unless another is clearly faster; -1: none could be run. */
-static int winner(const race *r)
+/* The one without timing, unless another is clearly faster; NULL: none could be run. */
+static const timed_candidate *winner(const race *r)
 {
-    int usual = 0, best = 0;
+    const timed_candidate *usual = r->list, *best = r->list;
     for (int i = 1; i < r->n; i++) {
-        usual = r->list[i].who.rank < r->list[usual].who.rank ? i : usual;
-        best = r->list[i].best < r->list[best].best ? i : best;
+        const timed_candidate *t = &r->list[i];
+        usual = t->s.prep.rank < usual->s.prep.rank ? t : usual;
+        best = t->best < best->best ? t : best;
     }
-    double min = r->list[best].best;
-    if (min == HUGE_VAL)
-        return -1;
-    return min < clearly * r->list[usual].best ? best : usual;
+    if (best->best == HUGE_VAL)
+        return NULL;
+    return best->best < clearly * usual->best ? best : usual;
 }
 
-/* ---- the choice ---- */
+/* ---- the winner is selected ---- */
 
-/* The step becomes the candidate, whose state it takes over. */
-static adj_status take(adj_exec *e, step *s, const step *from, const node_group *g, double seconds)
+static adj_status remember(adj_exec *e, const char *key, const timed_candidate *t)
 {
-    const adj_layout **in = s->prep.in, **out = s->prep.out;
-    memmove(in, from->prep.in, (size_t)s->group.n_in * sizeof *in);
-    memmove(out, from->prep.out, (size_t)s->group.n_out * sizeof *out);
-    s->prep = from->prep;
-    s->prep.in = in;
-    s->prep.out = out;
-    s->kernel = from->kernel;
-    s->backend = from->backend;
-    s->tuned = seconds;
+    char impl[TUNE_IMPL] = "";
+    tune_entry entry = {.key = key, .impl = impl};
+    if (t != NULL) {
+        tune_impl(e, &t->s, impl);
+        entry = (tune_entry){.key = key,
+                             .backend = t->c.backend->name,
+                             .kernel = t->c.kernel->name,
+                             .candidate = t->c.number,
+                             .impl = impl,
+                             .seconds = t->best};
+        e->tuner->changed = 1;
+    }
+    return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : out_of_memory(e);
+}
+
+/* Times the group's candidates and remembers the winner, or that there are not two or was no time.
+ */
+static adj_status find_fastest(adj_exec *e, const step *s, const node_group *g, const char *key)
+{
+    tuner *t = e->tuner;
+    race r = {.n = 0};
+    const timed_candidate *won = NULL;
+    double start = seconds_now();
+    if (enter_all(e, &r, s, g) == ADJ_OK && r.n > 1 && make_room(e, &r) == ADJ_OK) {
+        if (run_race(e, &r, start + t->seconds - t->spent))
+            won = winner(&r);
+        else
+            t->left++;
+    }
+    if (e->status == ADJ_OK)
+        remember(e, key, won);
+    for (int i = 0; i < r.n; i++)
+        drop_candidate(&r.list[i].c);
+    region_free(&r.region);
+    t->spent += seconds_now() - start;
+    return e->status;
+}
+
+/* Is s prepared as the entry says, by its implementation and layouts? */
+static int is_known(const adj_exec *e, const step *s, const tune_entry *x)
+{
+    char impl[TUNE_IMPL];
+    tune_impl(e, s, impl);
+    return strcmp(impl, x->impl) == 0 && s->prep.rank < ADJ_RANK_FALLBACK;
+}
+
+/* Prepares what the entry says. Its number is where the candidate was found; as a backend's list
+ * may be another one today, all are looked at if it is not there. ADJ_ENOKERNEL: it is nowhere. */
+static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
+{
+    candidate c = {.index = NONE};
+    adj_status status;
+    do
+        status = next_group_kernel(e, g, &c);
+    while (status == ADJ_OK &&
+           (strcmp(c.backend->name, x->backend) != 0 || strcmp(c.kernel->name, x->kernel) != 0));
+    for (int i = -1; i < MAX_CANDIDATES && status == ADJ_OK; i++) {
+        c.number = i < 0 ? x->candidate : i;
+        status = prepare_step(e, s, &c);
+        if (status == ADJ_OK && is_known(e, s, x))
+            return ADJ_OK;
+        if (status == ADJ_OK)
+            drop_candidate(&c);
+        else if (i < 0 && e->status == ADJ_OK)
+            status = ADJ_OK; /* the list is shorter today */
+    }
+    return e->status == ADJ_OK ? ADJ_ENOKERNEL : e->status;
+}
+
+static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
+{
+    adj_status status = prepare_known(e, s, g, x);
     int first = backend_for(e, g->node[0]->op, 0);
+    if (status != ADJ_OK)
+        return status;
+    s->tuned = x->seconds;
     if (s->backend == first || g->n > 1)
         return ADJ_OK;
     char why[ADJ_WHY];
     snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
              e->backend[first]->name);
-    if ((s->why = region_string(&e->region, why)) != NULL)
-        return ADJ_OK;
-    drop_prepared(e, s);
-    return out_of_memory(e);
-}
-
-static adj_status remember(adj_exec *e, const char *key, const candidate *c)
-{
-    tuner *t = e->tuner;
-    char impl[TUNE_IMPL] = "";
-    tune_entry entry = {.key = key, .impl = impl};
-    if (c != NULL) {
-        tune_impl(e, &c->s, impl);
-        entry = (tune_entry){.key = key,
-                             .backend = e->backend[c->who.backend]->name,
-                             .kernel = c->who.kernel->name,
-                             .candidate = c->who.candidate,
-                             .impl = impl,
-                             .seconds = c->best};
-        t->changed = 1;
-    }
-    return tune_add(t, &entry) == ADJ_OK ? ADJ_OK : out_of_memory(e);
-}
-
-/* Times the group's candidates and takes the winner. ADJ_ENOKERNEL: there are not two, or there was
- * no time. */
-static adj_status choose_by_time(adj_exec *e, step *s, const node_group *g, const char *key)
-{
-    tuner *t = e->tuner;
-    race r = {.n = 0};
-    int won = -1;
-    double deadline = seconds_now() + t->seconds - t->spent;
-    if (enter_all(e, &r, s, g) == ADJ_OK && r.n > 1 && make_room(e, &r) == ADJ_OK) {
-        if (run_race(e, &r, deadline))
-            won = winner(&r);
-        else
-            t->left++;
-    }
-    adj_status status = e->status;
-    if (status == ADJ_OK)
-        status = remember(e, key, won >= 0 ? &r.list[won] : NULL);
-    if (status == ADJ_OK)
-        status = won >= 0 ? ADJ_OK : ADJ_ENOKERNEL;
-    for (int i = 0; i < r.n; i++)
-        if (i != won || status != ADJ_OK)
-            drop_prepared(e, &r.list[i].s);
-    if (status == ADJ_OK)
-        status = take(e, s, &r.list[won].s, g, r.list[won].best);
-    region_free(&r.region);
-    return status;
-}
-
-static const adj_kernel *find_kernel(const adj_exec *e, const node_group *g, const tune_entry *x,
-                                     int *backend)
-{
-    for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)
-        for (int i = 0; e->backend[b]->kernels[i] != NULL; i++) {
-            const adj_kernel *kernel = e->backend[b]->kernels[i];
-            if (strcmp(e->backend[b]->name, x->backend) == 0 &&
-                strcmp(kernel->name, x->kernel) == 0 && kernel_takes(e, g, b, kernel)) {
-                *backend = b;
-                return kernel;
-            }
-        }
-    return NULL;
-}
-
-/* Prepares the candidate if it is the one that the entry names, by its implementation and layouts.
- * ADJ_ENOKERNEL: it is not, or there are not so many; *more: whether there may be others. */
-static adj_status prepare_named(adj_exec *e, step *s, const answer *who, const tune_entry *x,
-                                int *more)
-{
-    char impl[TUNE_IMPL], why[ADJ_WHY];
-    adj_status status = prepare_candidate(e, s, who, why);
-    *more = status == ADJ_OK;
-    if (status != ADJ_OK)
-        return status == ADJ_ENOMEM ? status : ADJ_ENOKERNEL;
-    tune_impl(e, s, impl);
-    if (strcmp(impl, x->impl) == 0 && s->prep.rank < ADJ_RANK_FALLBACK)
-        return ADJ_OK;
-    drop_prepared(e, s);
-    return ADJ_ENOKERNEL;
-}
-
-/* Takes what the entry says. Its number is where the candidate was found; as a backend's list may
- * be another one today, all others are looked at too. ADJ_ENOKERNEL: it is not there. */
-static adj_status take_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
-{
-    answer who = {.candidate = x->candidate};
-    int more = 1;
-    who.kernel = find_kernel(e, g, x, &who.backend);
-    if (who.kernel == NULL)
-        return ADJ_ENOKERNEL;
-    if (open_backend(e, who.backend) != ADJ_OK)
-        return e->status;
-    adj_status status = prepare_named(e, s, &who, x, &more);
-    more = 1;
-    for (int i = 0; status == ADJ_ENOKERNEL && more && i < MAX_CANDIDATES; i++) {
-        who.candidate = i;
-        if (i != x->candidate)
-            status = prepare_named(e, s, &who, x, &more);
-    }
-    if (status != ADJ_OK)
-        return status;
-    const step prepared = *s;
-    return take(e, s, &prepared, g, x->seconds);
+    if (note_why(e, s, why) != ADJ_OK)
+        drop_prepared(e, s);
+    return e->status;
 }
 
 adj_status tune_group(adj_exec *e, step *s, const node_group *g)
@@ -328,22 +270,23 @@ adj_status tune_group(adj_exec *e, step *s, const node_group *g)
     char key[TUNE_KEY];
     if (tune_key(e, &s->group, key) != ADJ_OK)
         return out_of_memory(e);
-    const tune_entry *known = tune_find(t, key);
-    if (known != NULL && known->kernel == NULL)
-        return ADJ_ENOKERNEL;
-    if (known != NULL) {
-        int from_file = known->from_file;
-        adj_status status = take_known(e, s, g, known);
+    const tune_entry *x = tune_find(t, key);
+    adj_status status = ADJ_ENOKERNEL;
+    if (x != NULL && x->kernel == NULL)
+        return status;
+    if (x != NULL) {
+        int from_file = x->from_file;
+        status = take(e, s, g, x);
         e->info.remembered += from_file && status == ADJ_OK;
-        if (status != ADJ_ENOKERNEL)
-            return status;
     }
+    if (status != ADJ_ENOKERNEL)
+        return status;
     if (t->spent >= t->seconds) {
         t->left++;
-        return ADJ_ENOKERNEL;
+        return status;
     }
-    double start = seconds_now();
-    adj_status status = choose_by_time(e, s, g, key);
-    t->spent += seconds_now() - start;
-    return status;
+    if (find_fastest(e, s, g, key) != ADJ_OK)
+        return e->status;
+    x = tune_find(t, key);
+    return x->kernel != NULL ? take(e, s, g, x) : ADJ_ENOKERNEL;
 }

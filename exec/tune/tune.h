@@ -23,11 +23,15 @@ typedef struct { /* memory that grows when more is asked for */
     size_t bytes;
 } area;
 
-typedef struct {
+/* Beside those of a candidate's values: its scratch, and what is read to empty the caches. */
+enum { SCRATCH_AREA = N_AREA, COLD_AREA, N_TUNE_AREA };
+
+typedef struct reorder_cost {
     adj_type type;
     int backend;
     const adj_layout *from, *to;
     double seconds;
+    struct reorder_cost *next;
 } reorder_cost;
 
 struct tuner {
@@ -37,11 +41,10 @@ struct tuner {
     char header[TUNE_HEADER];
     int n_entry, max_entry;
     tune_entry *entry;
-    int n_cost, max_cost;
-    reorder_cost *cost;
+    reorder_cost *cost;    /* of those that were timed */
     double seconds, spent; /* allowed, used */
     int left;              /* steps that there was no time for */
-    area in, zero, out, scratch, other;
+    area area[N_TUNE_AREA];
     size_t cold; /* bytes that a step of the whole graph touches between two runs of one node */
     uint64_t seen;
 };
@@ -68,10 +71,10 @@ adj_status tune_add(tuner *t, const tune_entry *entry);
 
 /* ---- time.c: running candidates on memory of their own ---- */
 
-/* A prepared step's buffers; to be used before the next tune_place. ADJ_ENOMEM. */
-adj_status tune_room(adj_exec *e, const step *s);
-/* Points the step's call into the room: after all candidates' tune_room. */
-void tune_place(const adj_exec *e, step *s);
+/* Memory for the values of a candidate's step; to be used before the next bind_step. ADJ_ENOMEM. */
+adj_status make_areas(adj_exec *e, const step *s, const candidate *c);
+/* Points the step's call into that memory: after all candidates' make_areas. */
+void bind_step(const adj_exec *e, step *s, const candidate *c);
 /* Seconds of one run on cold memory; HUGE_VAL: it failed. */
 double tune_run(adj_exec *e, step *s);
 /* Seconds of the reorders that the prepared step would cause at its borders. */

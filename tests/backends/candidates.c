@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/candidate.h"
 #include "tests/backends/candidates.h"
 
-enum { MAX_VALUES = 16 };
-static const size_t guard = 256;
+enum { MAX_VALUES = 16, GUARD = 256 };
 
 static void *allocate(void *user, size_t bytes)
 {
@@ -44,49 +44,73 @@ test_backend backend_open(const char *name) { return backend_open_for(name, 2); 
 
 void backend_close(test_backend *t) { t->b->close(t->opened); }
 
-/* Bytes between two guards. */
+/* Areas of a candidate's values; what no value covers is its guard. */
 typedef struct {
-    char *memory;
-    size_t bytes;
-} buffer;
+    size_t bytes[N_AREA];
+    char *area[N_AREA];
+    const void *in[MAX_VALUES];
+    void *out[1];
+} memory;
 
-static buffer buffer_new(size_t bytes)
+static char *guarded(size_t bytes)
 {
-    buffer b = {aligned_alloc(64, guard * 2 + (bytes + 63) / 64 * 64), bytes};
-    memset(b.memory, 0xff, guard * 2 + (bytes + 63) / 64 * 64);
-    return b;
+    size_t padded = (bytes + 63) / 64 * 64;
+    return memset(aligned_alloc(64, padded), 0xff, padded);
 }
 
-static void *data_of(const buffer *b) { return b->memory + guard; }
-
-static void buffer_free(buffer *b, const char *what)
+static void memory_new(memory *m, const candidate *c)
 {
-    for (size_t i = 0; i < guard; i++)
-        cr_assert(b->memory[i] == (char)0xff && b->memory[guard + b->bytes + i] == (char)0xff,
+    bind_areas(c, GUARD, NULL, m->bytes, m->in, m->out);
+    for (int k = 0; k < N_AREA; k++)
+        m->area[k] = guarded(m->bytes[k]);
+    bind_areas(c, GUARD, m->area, m->bytes, m->in, m->out);
+}
+
+static char *operand(const memory *m, int i)
+{
+    int k = 0;
+    while ((const char *)m->in[i] < m->area[k] ||
+           (const char *)m->in[i] >= m->area[k] + m->bytes[k])
+        k++;
+    return m->area[k] + ((const char *)m->in[i] - m->area[k]);
+}
+
+/* The guards around so many bytes of a value are untouched. */
+static void expect_guards(const char *value, size_t bytes, const char *what)
+{
+    for (size_t i = 0; i < GUARD; i++)
+        cr_assert(value[-1 - (ptrdiff_t)i] == (char)0xff && value[bytes + i] == (char)0xff,
                   "%s: written outside a buffer", what);
-    free(b->memory);
-    b->memory = NULL;
 }
 
-static size_t plain_bytes(adj_type t)
+static void memory_free(memory *m, const candidate *c)
 {
-    return (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
+    const adj_group *g = c->group;
+    for (int i = 0; i < g->n_in; i++)
+        expect_guards(m->in[i], layout_bytes_of(c->backend, c->prep->in[i], g->in[i]->type),
+                      "operand");
+    expect_guards(m->out[0], layout_bytes_of(c->backend, c->prep->out[0], g->out[0]->type),
+                  "result");
+    for (int k = 0; k < N_AREA; k++)
+        free(m->area[k]);
 }
 
-static size_t bytes_in(const adj_backend *b, const adj_layout *l, adj_type t)
+static void reorder(const candidate *c, const adj_layout *src_layout, const adj_layout *dst_layout,
+                    adj_type type, const void *src, void *dst)
 {
-    return l != NULL ? b->layout_bytes(l) : plain_bytes(t);
-}
-
-static void reorder(const adj_backend *b, adj_reorder r, const buffer *from, const buffer *to)
-{
+    const adj_reorder r = {c->opened, src_layout, dst_layout, type};
     void *state;
     size_t scratch;
-    cr_assert_eq(b->reorder_prepare(&r, &state, &scratch), ADJ_OK);
-    buffer work = buffer_new(scratch);
-    cr_assert_eq(b->reorder_run(state, data_of(from), data_of(to), data_of(&work)), ADJ_OK);
-    b->reorder_drop(r.backend, state);
-    buffer_free(&work, "reorder's scratch");
+    if (src_layout == dst_layout) {
+        memcpy(dst, src, layout_bytes_of(c->backend, src_layout, type));
+        return;
+    }
+    cr_assert_eq(c->backend->reorder_prepare(&r, &state, &scratch), ADJ_OK);
+    char *work = guarded(scratch + 2 * GUARD);
+    cr_assert_eq(c->backend->reorder_run(state, src, dst, work + GUARD), ADJ_OK);
+    c->backend->reorder_drop(c->opened, state);
+    expect_guards(work + GUARD, scratch, "reorder's scratch");
+    free(work);
 }
 
 /* v's plain value: a fixture input's, or computed by naive kernels. */
@@ -102,120 +126,77 @@ static double *value_of(fixture *f, const adj_node *v)
     return by_naive(f, v);
 }
 
-static buffer stored(fixture *f, const adj_node *v)
+/* Operand i to where the candidate expects it. */
+static void store(fixture *f, const candidate *c, const memory *m, int i)
 {
+    const adj_node *v = c->group->in[i];
     double *value = value_of(f, v);
-    buffer b = buffer_new(plain_bytes(v->type));
-    adj_convert(ADJ_F64, value, v->type.dtype, data_of(&b), adj_shape_elems(v->type.shape));
+    char *plain = guarded(layout_bytes_of(c->backend, NULL, v->type) + 2 * GUARD);
+    adj_convert(ADJ_F64, value, v->type.dtype, plain + GUARD, adj_shape_elems(v->type.shape));
+    reorder(c, NULL, c->prep->in[i], v->type, plain + GUARD, operand(m, i));
+    free(plain);
     free(value);
-    return b;
 }
 
-static double *loaded(const buffer *b, adj_type t)
+/* The result. */
+static double *load(const candidate *c, const memory *m)
 {
-    int64_t n = adj_shape_elems(t.shape);
+    const adj_type type = c->group->out[0]->type;
+    size_t bytes = layout_bytes_of(c->backend, NULL, type);
+    int64_t n = adj_shape_elems(type.shape);
     double *y = malloc((size_t)n * sizeof *y + 1);
-    adj_convert(t.dtype, data_of(b), ADJ_F64, y, n);
+    char *plain = guarded(bytes + 2 * GUARD);
+    reorder(c, c->prep->out[0], NULL, type, m->out[0], plain + GUARD);
+    expect_guards(plain + GUARD, bytes, "plain result");
+    adj_convert(type.dtype, plain + GUARD, ADJ_F64, y, n);
+    free(plain);
     return y;
 }
 
-/* The values that enter a group, each once, in order of first use. */
-static int entering(int n, const adj_node *const node[], const adj_node *in[])
+static outcome run_prepared(fixture *f, const candidate *c)
 {
-    int n_in = 0;
-    for (int k = 0; k < n; k++)
-        for (int i = 0; i < node[k]->n_in; i++) {
-            int known = 0;
-            for (int j = 0; j < n_in; j++)
-                known |= in[j] == node[k]->in[i];
-            for (int j = 0; j < k; j++)
-                known |= node[j] == node[k]->in[i];
-            if (!known)
-                in[n_in++] = node[k]->in[i];
-        }
-    return n_in;
-}
-
-static outcome run_prepared(fixture *f, const adj_backend *b, const adj_kernel *kernel,
-                            void *backend, const adj_group *g, adj_prep *p)
-{
-    buffer in[MAX_VALUES], out, scratch = buffer_new(p->scratch);
-    const void *in_data[MAX_VALUES];
-    const adj_type type = g->out[0]->type;
+    memory m;
     outcome o = {.status = ADJ_OK};
-
-    for (int i = 0; i < g->n_in; i++) {
-        in[i] = stored(f, g->in[i]);
-        if (p->in[i] != NULL) {
-            buffer moved = buffer_new(bytes_in(b, p->in[i], g->in[i]->type));
-            reorder(b, (adj_reorder){backend, NULL, p->in[i], g->in[i]->type}, &in[i], &moved);
-            buffer_free(&in[i], "operand");
-            in[i] = moved;
-        }
-        in_data[i] = data_of(&in[i]);
-    }
-    out = buffer_new(bytes_in(b, p->out[0], type));
-    adj_call call = {.group = g,
-                     .state = p->state,
-                     .in = in_data,
-                     .out = (void *const[]){data_of(&out)},
-                     .scratch = data_of(&scratch),
-                     .threads = 2,
-                     .message = o.why};
-    o.status = kernel->run(&call);
-    if (o.status == ADJ_OK && p->out[0] != NULL) {
-        buffer plain = buffer_new(plain_bytes(type));
-        reorder(b, (adj_reorder){backend, p->out[0], NULL, type}, &out, &plain);
-        buffer_free(&out, "result");
-        out = plain;
-    }
+    char *scratch = guarded(c->prep->scratch + 2 * GUARD);
+    memory_new(&m, c);
+    for (int i = 0; i < c->group->n_in; i++)
+        store(f, c, &m, i);
+    const adj_call call = {.group = c->group,
+                           .state = c->prep->state,
+                           .in = m.in,
+                           .out = m.out,
+                           .scratch = scratch + GUARD,
+                           .threads = 2,
+                           .message = o.why};
+    o.status = c->kernel->run(&call);
     if (o.status == ADJ_OK)
-        o.y = loaded(&out, type);
-    for (int i = 0; i < g->n_in; i++)
-        buffer_free(&in[i], "operand");
-    buffer_free(&out, "result");
-    buffer_free(&scratch, "scratch");
+        o.y = load(c, &m);
+    memory_free(&m, c);
+    expect_guards(scratch + GUARD, c->prep->scratch, "scratch");
+    free(scratch);
     return o;
 }
 
-static void note_layouts(const adj_backend *b, const adj_group *g, const adj_prep *p, char *text,
-                         size_t size)
-{
-    size_t at = 0;
-    for (int i = 0; i <= g->n_in && at < size; i++) {
-        const adj_layout *l = i < g->n_in ? p->in[i] : p->out[0];
-        at += (size_t)snprintf(text + at, size - at, "%s%s", i == g->n_in ? " -> " : " ",
-                               l != NULL ? b->layout_name(l) : "plain");
-    }
-}
-
 outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *const node[],
-                      int candidate)
+                      int number)
 {
     const adj_node *in[MAX_VALUES];
-    const adj_layout *in_layout[MAX_VALUES] = {NULL}, *out_layout[1] = {NULL};
-    adj_group g = {.n_node = n,
-                   .node = node,
-                   .n_in = entering(n, node, in),
-                   .in = in,
-                   .n_out = 1,
-                   .out = &node[n - 1]};
+    const adj_layout *in_layout[MAX_VALUES], *out_layout[1];
+    const adj_group g = {n, node, list_operands(n, node, in), in, 1, &node[n - 1]};
+    adj_prep prep = {.in = in_layout, .out = out_layout};
+    candidate c = {.backend = t->b, .opened = t->opened, .group = &g, .prep = &prep};
     outcome o = {.status = ADJ_ENOKERNEL};
-    const adj_backend *b = t->b;
-
-    for (int k = 0; b->kernels[k] != NULL; k++) {
-        adj_prep p = {.in = in_layout, .out = out_layout};
-        adj_status status = b->kernels[k]->prepare(t->opened, &g, candidate, &p);
-        if (status != ADJ_OK) {
-            if (p.why[0] != '\0')
-                memcpy(o.why, p.why, sizeof o.why);
+    while (next_kernel(&c)) {
+        c.number = number;
+        if (prepare_candidate(&c) != ADJ_OK) {
+            if (prep.why[0] != '\0')
+                memcpy(o.why, prep.why, sizeof o.why);
             continue;
         }
-        o = run_prepared(f, b, b->kernels[k], t->opened, &g, &p);
-        memcpy(o.impl, p.impl, sizeof o.impl);
-        note_layouts(b, &g, &p, o.layouts, sizeof o.layouts);
-        if (b->kernels[k]->drop != NULL)
-            b->kernels[k]->drop(t->opened, p.state);
+        o = run_prepared(f, &c);
+        memcpy(o.impl, prep.impl, sizeof o.impl);
+        name_layouts(&c, o.layouts, sizeof o.layouts);
+        drop_candidate(&c);
         break;
     }
     return o;
@@ -242,7 +223,7 @@ int expect_candidates(fixture *f, const test_backend *t, int n, const adj_node *
         if (o.status == ADJ_ENOKERNEL)
             break;
         cr_assert_eq(o.status, ADJ_OK, "%s: %s", what, o.why);
-        snprintf(text, sizeof text, "%s, candidate %d, %s,%s", what, candidate, o.impl, o.layouts);
+        snprintf(text, sizeof text, "%s, candidate %d, %s, %s", what, candidate, o.impl, o.layouts);
         expect_close(o.y, want, elements, rtol, atol, text);
         free(o.y);
     }

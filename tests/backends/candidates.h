@@ -22,10 +22,10 @@ typedef struct {
 } outcome;
 
 /* Runs the group {node[0 .. n)}, whose last node is the result and whose operands are fixture
- * inputs, with the given candidate of the first kernel of t that takes it. Buffers are NaN before;
+ * inputs, with that candidate of the first kernel of t that takes it. Buffers are NaN before;
  * a write past the end of one fails the running test. */
 outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *const node[],
-                      int candidate);
+                      int number);
 /* y by naive kernels alone. */
 double *by_naive(fixture *f, const adj_node *y);
 /* Every candidate of t for the group against naive; returns how many there are. */

@@ -1,0 +1,118 @@
+/* candidate.c - see candidate.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "candidate.h"
+
+enum { ALIGNMENT = 64 };
+
+int is_among(int n, const adj_node *const list[], const adj_node *node)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == node)
+            return 1;
+    return 0;
+}
+
+int list_operands(int n, const adj_node *const node[], const adj_node *in[])
+{
+    int n_in = 0;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < node[i]->n_in; k++)
+            if (!is_among(n, node, node[i]->in[k]) && !is_among(n_in, in, node[i]->in[k]))
+                in[n_in++] = node[i]->in[k];
+    return n_in;
+}
+
+/* ---- kernels ---- */
+
+int next_kernel(candidate *c)
+{
+    if (c->kernel_list == NULL)
+        c->kernel_list = c->backend->kernels;
+    c->kernel = *c->kernel_list;
+    c->kernel_list += c->kernel != NULL;
+    c->number = 0;
+    return c->kernel != NULL;
+}
+
+void init_prep(const candidate *c)
+{
+    const adj_layout **in = c->prep->in, **out = c->prep->out;
+    *c->prep = (adj_prep){.in = in, .out = out};
+    for (int i = 0; i < c->group->n_in; i++)
+        in[i] = NULL;
+    for (int i = 0; i < c->group->n_out; i++)
+        out[i] = NULL;
+}
+
+adj_status query_kernel(const candidate *c)
+{
+    adj_status status = c->kernel->prepare(c->opened, c->group, c->number, c->prep);
+    c->prep->why[ADJ_WHY - 1] = '\0';
+    return status;
+}
+
+adj_status prepare_candidate(const candidate *c)
+{
+    init_prep(c);
+    return query_kernel(c);
+}
+
+void drop_candidate(const candidate *c)
+{
+    if (c->kernel->drop != NULL)
+        c->kernel->drop(c->opened, c->prep->state);
+}
+
+/* ---- memory ---- */
+
+size_t layout_bytes_of(const adj_backend *b, const adj_layout *l, adj_type type)
+{
+    return l != NULL ? b->layout_bytes(l)
+                     : (size_t)adj_shape_elems(type.shape) * adj_dtype_size(type.dtype);
+}
+
+const char *layout_name_of(const adj_backend *b, const adj_layout *l)
+{
+    if (l == NULL)
+        return "plain";
+    return b->layout_name != NULL ? b->layout_name(l) : "packed";
+}
+
+void name_layouts(const candidate *c, char *text, size_t size)
+{
+    const adj_group *g = c->group;
+    size_t used = 0;
+    for (int i = 0; i < g->n_in + g->n_out && used < size; i++) {
+        const adj_layout *l = i < g->n_in ? c->prep->in[i] : c->prep->out[i - g->n_in];
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s", i > 0 ? " " : "",
+                                 i == g->n_in ? "-> " : "", layout_name_of(c->backend, l));
+    }
+}
+
+/* Puts a value of so many bytes behind the others of its area; used: bytes before it. */
+static char *place(char *area, size_t gap, size_t *used, size_t bytes)
+{
+    char *at = area != NULL ? area + *used : NULL;
+    *used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + gap;
+    return at;
+}
+
+void bind_areas(const candidate *c, size_t gap, char *const area[N_AREA], size_t bytes[N_AREA],
+                const void *in[], void *out[])
+{
+    const adj_group *g = c->group;
+    static char *const nowhere[N_AREA];
+    char *const *at = area != NULL ? area : nowhere;
+    for (int k = 0; k < N_AREA; k++)
+        bytes[k] = gap;
+    for (int i = 0; i < g->n_in; i++) {
+        adj_type t = g->in[i]->type;
+        area_kind k = adj_is_float(t.dtype) ? FLOAT_AREA : INTEGER_AREA;
+        in[i] = place(at[k], gap, &bytes[k], layout_bytes_of(c->backend, c->prep->in[i], t));
+    }
+    for (int i = 0; i < g->n_out; i++)
+        out[i] = place(at[RESULT_AREA], gap, &bytes[RESULT_AREA],
+                       layout_bytes_of(c->backend, c->prep->out[i], g->out[i]->type));
+}

@@ -1,0 +1,160 @@
+/* select_kernel.c - which kernel computes a group.
+ *
+ * "Is it supported?" is answered by preparing: the preferred backend's kernels in its order, then
+ * those of the backends after it; of several that can the lowest rank is taken. With tune the
+ * candidates are timed instead (tune.c), where there is more than one. */
+#include <string.h>
+
+#include "exec.h"
+
+/* ---- candidates ---- */
+
+/* A single node is anybody's; a group is its kernel's, or of one that would have proposed it too.
+ */
+static int may_query(const adj_exec *e, const node_group *g, const candidate *c)
+{
+    if (g->n == 1 || c->kernel == g->kernel)
+        return 1;
+    for (int i = 0; i < g->n; i++)
+        if (!may_compute(e, c->index, g->node[i]->op))
+            return 0;
+    int n = 0;
+    if (c->kernel->match != NULL)
+        n = c->kernel->match(g->node[0], e->uses, e->graph->n_node, e->proposed);
+    for (int i = 0; i < n && n == g->n; i++)
+        if (!is_among(g->n, g->node, e->proposed[i]))
+            return 0;
+    return n == g->n;
+}
+
+adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c)
+{
+    const adj_op *op = g->node[0]->op;
+    while (e->status == ADJ_OK) {
+        while (c->backend != NULL && next_kernel(c))
+            if (may_query(e, g, c))
+                return ADJ_OK;
+        int k = c->backend != NULL ? c->index + 1 - backend_for(e, op, 0) : 0;
+        int backend = backend_for(e, op, k);
+        if (backend == NONE)
+            return ADJ_ENOKERNEL;
+        if (open_backend(e, backend) == ADJ_OK)
+            *c = (candidate){
+                .backend = e->backend[backend], .opened = e->opened[backend], .index = backend};
+    }
+    return e->status;
+}
+
+adj_status prepare_step(adj_exec *e, step *s, candidate *c)
+{
+    c->group = &s->group;
+    c->prep = &s->prep;
+    init_prep(c);
+    for (int i = 0; e->first_buffer != NULL && i < s->group.n_in; i++) {
+        int b = e->first_buffer[s->group.in[i]->id];
+        if (b != NONE && e->buffer[b].backend == c->index)
+            s->prep.in[i] = e->buffer[b].layout;
+    }
+    adj_status status = query_kernel(c);
+    if (status == ADJ_OK) {
+        s->kernel = c->kernel;
+        s->backend = c->index;
+    } else if (status == ADJ_ENOMEM)
+        set_error(e, status, "adj_exec_new: out of memory while preparing %s",
+                  s->group.node[0]->op->name);
+    return status;
+}
+
+void drop_prepared(adj_exec *e, const step *s)
+{
+    if (s->kernel != NULL && s->kernel->drop != NULL)
+        s->kernel->drop(e->opened[s->backend], s->prep.state);
+}
+
+/* ---- the lowest rank ---- */
+
+/* The kernel's first candidate, or the first of the implementation that the options want. */
+static adj_status prepare_wanted(adj_exec *e, step *s, candidate *c)
+{
+    for (c->number = 0; e->impl != NULL; c->number++) {
+        if (prepare_step(e, s, c) != ADJ_OK)
+            break;
+        if (strstr(s->prep.impl, e->impl) != NULL) {
+            s->prep.rank = 0;
+            return ADJ_OK;
+        }
+        drop_candidate(c);
+    }
+    c->number = 0;
+    return e->status == ADJ_OK ? prepare_step(e, s, c) : e->status;
+}
+
+adj_status note_why(adj_exec *e, step *s, const char *why)
+{
+    if ((s->why = region_string(&e->region, why)) == NULL)
+        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    return ADJ_OK;
+}
+
+/* The first kernel of rank 0, else the first of the lowest. */
+static adj_status select_by_rank(adj_exec *e, step *s, const node_group *g)
+{
+    const adj_op *op = g->node[0]->op;
+    char why[ADJ_WHY]; /* the last refusal's reason */
+    candidate c = {.index = NONE}, best = {.index = NONE};
+    int min_rank = 0, first = backend_for(e, op, 0);
+    snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[first]->name, op->name);
+    while (next_group_kernel(e, g, &c) == ADJ_OK) {
+        int refused = g->n == 1 && c.index != first && best.index == NONE && s->why == NULL;
+        if (refused && note_why(e, s, why) != ADJ_OK)
+            return e->status;
+        adj_status status = prepare_wanted(e, s, &c);
+        if (status == ADJ_ENOMEM || (status == ADJ_OK && s->prep.rank == 0))
+            return status;
+        if (status != ADJ_OK && s->prep.why[0] != '\0')
+            memcpy(why, s->prep.why, ADJ_WHY);
+        if (status != ADJ_OK)
+            continue;
+        if (best.index == NONE || s->prep.rank < min_rank) {
+            best = c;
+            min_rank = s->prep.rank;
+        }
+        drop_candidate(&c);
+    }
+    if (e->status != ADJ_OK)
+        return e->status;
+    if (best.index != NONE)
+        return prepare_wanted(e, s, &best);
+    if (g->n > 1)
+        return ADJ_ENOKERNEL;
+    return set_error(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
+                     adj_dtype_name(g->node[0]->type.dtype), why);
+}
+
+adj_status select_kernel(adj_exec *e, step *s, const node_group *g)
+{
+    if (e->tuner != NULL && e->impl == NULL) {
+        adj_status status = tune_group(e, s, g);
+        if (status != ADJ_ENOKERNEL)
+            return status;
+    }
+    return select_by_rank(e, s, g);
+}
+
+int has_non_reference_kernel(void *of, const adj_node *n)
+{
+    adj_exec *e = of;
+    node_group alone = {.n = 1, .node = &n, .backend = NONE};
+    step s = {.kind = STEP_KERNEL};
+    candidate c = {.index = NONE};
+    int found = 0;
+    if (adj_shape_elems(n->type.shape) == 0 || describe_step(e, &alone, &s) != ADJ_OK)
+        return 0;
+    while (!found && next_group_kernel(e, &alone, &c) == ADJ_OK && c.index != e->fallback) {
+        if (prepare_step(e, &s, &c) != ADJ_OK)
+            continue;
+        found = s.prep.rank < ADJ_RANK_FALLBACK;
+        drop_candidate(&c);
+    }
+    return found;
+}
