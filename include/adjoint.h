@@ -254,8 +254,11 @@ ADJ_API adj_node *adj_tanh(adj_node *x);
 ADJ_API adj_node *adj_silu(adj_node *x);
 ADJ_API adj_node *adj_hard_sigmoid(adj_node *x); /* min(max(x + 3, 0), 6) / 6 */
 ADJ_API adj_node *adj_hard_swish(adj_node *x);   /* x hard_sigmoid(x) */
-/* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of silu,
- * hard_sigmoid and hard_swish in terms of x. */
+/* min(max(x, min), max), as ONNX's Clip and PyTorch's clamp: max everywhere if min is larger. The
+ * bounds are numbers or infinite. */
+ADJ_API adj_node *adj_clip(adj_node *x, double min, double max);
+/* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of the
+ * ops from silu on in terms of x. */
 ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_relu6_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_leaky_relu_grad(adj_node *dy, adj_node *y, double alpha);
@@ -264,6 +267,8 @@ ADJ_API adj_node *adj_tanh_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_silu_grad(adj_node *dy, adj_node *x);
 ADJ_API adj_node *adj_hard_sigmoid_grad(adj_node *dy, adj_node *x);
 ADJ_API adj_node *adj_hard_swish_grad(adj_node *dy, adj_node *x);
+/* dy where min <= x <= max, else 0. */
+ADJ_API adj_node *adj_clip_grad(adj_node *dy, adj_node *x, double min, double max);
 
 /* ---- elementwise, with broadcasting as in NumPy; operands have one dtype ---- */
 

@@ -134,6 +134,11 @@ static void write_value(const adj_node *n, op_text *t)
 {
     real(t, ((const adj_value_attrs *)n->attrs)->value);
 }
+static void write_clip(const adj_node *n, op_text *t)
+{
+    real(t, ((const adj_clip_attrs *)n->attrs)->min);
+    real(t, ((const adj_clip_attrs *)n->attrs)->max);
+}
 static void write_fill(const adj_node *n, op_text *t)
 {
     real(t, ((const adj_fill_attrs *)n->attrs)->value);
@@ -225,6 +230,8 @@ static const writer writers[] = {
     {&adj_op_batch_norm_grad, 0, NONE, write_batch_norm},
     {&adj_op_leaky_relu, 0, NONE, write_value},
     {&adj_op_leaky_relu_grad, 0, 1, write_value},
+    {&adj_op_clip, 0, NONE, write_clip},
+    {&adj_op_clip_grad, 0, 1, write_clip},
     {&adj_op_scale, 0, NONE, write_value},
     {&adj_op_ema, 0, NONE, write_value},
     {&adj_op_softmax_cross_entropy, 0, NONE, write_value},

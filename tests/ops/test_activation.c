@@ -5,6 +5,8 @@
 
 static adj_node *leaky(adj_node *x) { return adj_leaky_relu(x, 0.2); }
 static adj_node *leaky_negative(adj_node *x) { return adj_leaky_relu(x, -0.5); }
+static adj_node *clip(adj_node *x) { return adj_clip(x, -1, 2.5); }
+static adj_node *clip_crossed(adj_node *x) { return adj_clip(x, 2, 1); }
 static double relu(double x) { return x > 0 ? x : 0; }
 static double relu6(double x) { return fmin(fmax(x, 0), 6); }
 static double leaky_value(double x) { return x > 0 ? x : 0.2 * x; }
@@ -13,6 +15,12 @@ static double sigmoid(double x) { return 0.5 * (1 + tanh(x / 2)); }
 static double silu(double x) { return x * sigmoid(x); }
 static double hard_sigmoid(double x) { return fmin(fmax(x + 3, 0), 6) / 6; }
 static double hard_swish(double x) { return x * hard_sigmoid(x); }
+static double clip_value(double x) { return fmin(fmax(x, -1), 2.5); }
+static double one(double x)
+{
+    (void)x;
+    return 1;
+}
 
 enum { N = 8 };
 /* Values and gradients by PyTorch, in float64, of these x and dy. */
@@ -74,6 +82,8 @@ static const activation ops[] = {
       2.2916666666666665, 7},
      {0, -0.33333333333333337, 1, 0.25, -0.5833333333333334, 1.6666666666666665, 5.333333333333334,
       -3}},
+    {"clip", clip, clip_value, {-1, -1, -0.5, 0, 0.25, 1, 2.5, 2.5}, {0, -2, 3, 0.5, -1, 2, 4, 0}},
+    {"clip, min > max", clip_crossed, one, {1, 1, 1, 1, 1, 1, 1, 1}, {0}},
 };
 enum { N_OPS = sizeof ops / sizeof *ops };
 
@@ -135,6 +145,7 @@ Test(activation, gradient_ops_against_differences)
     }
 }
 
+static adj_node *clip_mask(adj_node *dy, adj_node *y) { return adj_clip_grad(dy, y, -0.0, 6); }
 static adj_node *leaky_half(adj_node *dy, adj_node *y) { return adj_leaky_relu_grad(dy, y, 0.5); }
 
 /* Where dy passes, on values given by hand; dy is passed on as it is, NaN or not. */
@@ -149,9 +160,10 @@ Test(activation, masks)
         {adj_relu_grad, {0, 0, 0, 3, -4, 5, NAN, 0}},
         {adj_relu6_grad, {0, 0, 0, 3, -4, 0, 0, 0}},
         {leaky_half, {1, INFINITY, NAN, 3, -4, 5, NAN, 0.5}},
+        {clip_mask, {0, INFINITY, NAN, 3, -4, 5, 0, 0}},
     };
     for (int p = 0; p < N_PRECISIONS; p++)
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 4; k++) {
             fixture f = fixture_new();
             adj_node *d = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, dy);
             adj_node *features = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, y);
@@ -178,13 +190,31 @@ Test(activation, hard_gradients)
     }
 }
 
+/* 0.1 is compared as it is: bf16's and f16's nearest numbers to it lie above and below. */
+Test(activation, clip_compares_with_the_bound_as_given)
+{
+    const double x[] = {0.10009765625, 0.0999755859375}, dy[] = {1, 1};
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        adj_dtype dtype = precisions[p].dtype;
+        fixture f = fixture_new();
+        adj_node *at = given(&f, dtype, (adj_shape){1, {2}}, x),
+                 *d = given(&f, dtype, (adj_shape){1, {2}}, dy);
+        const double *v = f.value[0], mask[] = {v[0] <= 0.1, v[1] <= 0.1},
+                     clipped[] = {fmin(v[0], 0.1), fmin(v[1], 0.1)};
+        expect_values(&f, adj_clip(at, -INFINITY, 0.1), "naive", clipped, precisions[p].rtol / 2,
+                      0);
+        expect_values(&f, adj_clip_grad(d, at, -INFINITY, 0.1), "naive", mask, 0, 0);
+        fixture_free(&f);
+    }
+}
+
 /* The gradient ops are linear in dy. */
 Test(activation, adjoint_on_integers)
 {
     adj_node *(*const linear[])(adj_node *, adj_node *) = {adj_relu_grad, adj_relu6_grad,
-                                                           leaky_half};
+                                                           leaky_half, clip_mask};
     for (int p = 0; p < N_PRECISIONS; p++)
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 4; k++) {
             fixture f = fixture_new();
             adj_node *dy = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4, 5}}, -3, 3);
             adj_node *y = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4, 5}}, -8, 8);
@@ -193,16 +223,20 @@ Test(activation, adjoint_on_integers)
         }
 }
 
+static adj_node *clip_below(adj_node *x) { return adj_clip(x, 3, INFINITY); }
+
 Test(activation, nan_and_infinity)
 {
     const double x[] = {NAN, INFINITY, -INFINITY, 1000, -1000};
     const double want[][5] = {{NAN, INFINITY, 0, 1000, 0}, {NAN, 6, 0, 6, 0},
                               {NAN, 1, 0, 1, 0},           {NAN, 1, -1, 1, -1},
-                              {NAN, 1, 0, 1, 0},           {NAN, INFINITY, 0, 1000, 0}};
+                              {NAN, 1, 0, 1, 0},           {NAN, INFINITY, 0, 1000, 0},
+                              {NAN, 2.5, -1, 2.5, -1},     {NAN, INFINITY, 3, 1000, 3}};
     adj_node *(*const build[])(adj_node *) = {adj_relu, adj_relu6,        adj_sigmoid,
-                                              adj_tanh, adj_hard_sigmoid, adj_hard_swish};
+                                              adj_tanh, adj_hard_sigmoid, adj_hard_swish,
+                                              clip,     clip_below};
     for (int p = 0; p < N_PRECISIONS; p++)
-        for (int k = 0; k < 6; k++) {
+        for (size_t k = 0; k < sizeof build / sizeof *build; k++) {
             fixture f = fixture_new();
             adj_node *y = build[k](given(&f, precisions[p].dtype, (adj_shape){1, {5}}, x));
             expect_values(&f, y, "naive", want[k], 0, 0);
@@ -232,6 +266,11 @@ static adj_node *infinite_alpha(fixture *f)
     return adj_leaky_relu(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), INFINITY);
 }
 
+static adj_node *no_bound(fixture *f)
+{
+    return adj_clip(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), 0, NAN);
+}
+
 Test(activation, refusals)
 {
     const refusal list[] = {
@@ -239,6 +278,7 @@ Test(activation, refusals)
         {other_shape, ADJ_ESHAPE, {"tanh_grad", "[4]", "[4, 1]"}},
         {integers, ADJ_EDTYPE, {"relu", "i32"}},
         {infinite_alpha, ADJ_EARG, {"leaky_relu", "alpha", "inf"}},
+        {no_bound, ADJ_EARG, {"clip", "max", "nan"}},
     };
     expect_refusals(sizeof list / sizeof *list, list);
     for (int k = 0; k < N_OPS; k++)
