@@ -255,8 +255,10 @@ ADJ_API adj_node *adj_silu(adj_node *x);
 ADJ_API adj_node *adj_hard_sigmoid(adj_node *x); /* min(max(x + 3, 0), 6) / 6 */
 ADJ_API adj_node *adj_hard_swish(adj_node *x);   /* x hard_sigmoid(x) */
 /* min(max(x, min), max), as ONNX's Clip and PyTorch's clamp: max everywhere if min is larger. The
- * bounds are numbers or infinite. */
+ * bounds are numbers or infinite; a NaN is ADJ_EARG. x is compared with them as they are. */
 ADJ_API adj_node *adj_clip(adj_node *x, double min, double max);
+/* x where x > 0, else alpha (exp(x) - 1), as ONNX's and PyTorch's. alpha not finite: ADJ_EARG. */
+ADJ_API adj_node *adj_elu(adj_node *x, double alpha);
 /* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of the
  * ops from silu on in terms of x. */
 ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
@@ -269,6 +271,7 @@ ADJ_API adj_node *adj_hard_sigmoid_grad(adj_node *dy, adj_node *x);
 ADJ_API adj_node *adj_hard_swish_grad(adj_node *dy, adj_node *x);
 /* dy where min <= x <= max, else 0. */
 ADJ_API adj_node *adj_clip_grad(adj_node *dy, adj_node *x, double min, double max);
+ADJ_API adj_node *adj_elu_grad(adj_node *dy, adj_node *x, double alpha);
 
 /* ---- elementwise, with broadcasting as in NumPy; operands have one dtype ---- */
 

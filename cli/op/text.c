@@ -230,6 +230,8 @@ static const writer writers[] = {
     {&adj_op_batch_norm_grad, 0, NONE, write_batch_norm},
     {&adj_op_leaky_relu, 0, NONE, write_value},
     {&adj_op_leaky_relu_grad, 0, 1, write_value},
+    {&adj_op_elu, 0, NONE, write_value},
+    {&adj_op_elu_grad, 0, 1, write_value},
     {&adj_op_clip, 0, NONE, write_clip},
     {&adj_op_clip_grad, 0, 1, write_clip},
     {&adj_op_scale, 0, NONE, write_value},

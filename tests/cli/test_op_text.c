@@ -136,6 +136,8 @@ static const op_args others[] = {
     {.op = "batch_norm_grad", .attr = "1e-5,1,1", .dtype = "bf16"},
     {.op = "leaky_relu", .attr = "0.1"},
     {.op = "leaky_relu_grad", .attr = "0.3333333333333333"},
+    {.op = "elu", .attr = "-1.5"},
+    {.op = "elu_grad", .attr = "0.1", .in = "7"},
     {.op = "clip", .attr = "-0.1,2e300"},
     {.op = "clip_grad", .attr = "3,-3", .in = "0,4"},
     {.op = "scale", .attr = "-1e-300", .in = "scalar"},

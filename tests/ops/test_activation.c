@@ -7,6 +7,8 @@ static adj_node *leaky(adj_node *x) { return adj_leaky_relu(x, 0.2); }
 static adj_node *leaky_negative(adj_node *x) { return adj_leaky_relu(x, -0.5); }
 static adj_node *clip(adj_node *x) { return adj_clip(x, -1, 2.5); }
 static adj_node *clip_crossed(adj_node *x) { return adj_clip(x, 2, 1); }
+static adj_node *elu(adj_node *x) { return adj_elu(x, 0.75); }
+static adj_node *elu_negative(adj_node *x) { return adj_elu(x, -1.5); }
 static double relu(double x) { return x > 0 ? x : 0; }
 static double relu6(double x) { return fmin(fmax(x, 0), 6); }
 static double leaky_value(double x) { return x > 0 ? x : 0.2 * x; }
@@ -16,6 +18,8 @@ static double silu(double x) { return x * sigmoid(x); }
 static double hard_sigmoid(double x) { return fmin(fmax(x + 3, 0), 6) / 6; }
 static double hard_swish(double x) { return x * hard_sigmoid(x); }
 static double clip_value(double x) { return fmin(fmax(x, -1), 2.5); }
+static double elu_value(double x) { return x > 0 ? x : 0.75 * (exp(x) - 1); }
+static double elu_negative_value(double x) { return x > 0 ? x : -1.5 * (exp(x) - 1); }
 static double one(double x)
 {
     (void)x;
@@ -84,6 +88,16 @@ static const activation ops[] = {
       -3}},
     {"clip", clip, clip_value, {-1, -1, -0.5, 0, 0.25, 1, 2.5, 2.5}, {0, -2, 3, 0.5, -1, 2, 4, 0}},
     {"clip, min > max", clip_crossed, one, {1, 1, 1, 1, 1, 1, 1, 1}, {0}},
+    {"elu",
+     elu,
+     elu_value,
+     {-0.7126596987241021, -0.47409041912141825, -0.29510200521552493, 0, 0.25, 1, 2.5, 7},
+     {0.03734030127589796, -0.5518191617571635, 1.3646939843534251, 0.375, -1, 2, 4, -3}},
+    {"elu, alpha < 0",
+     elu_negative,
+     elu_negative_value,
+     {1.4253193974482041, 0.9481808382428365, 0.5902040104310499, 0, 0.25, 1, 2.5, 7},
+     {-0.07468060255179591, 1.103638323514327, -2.7293879687068503, -0.75, -1, 2, 4, -3}},
 };
 enum { N_OPS = sizeof ops / sizeof *ops };
 
@@ -131,12 +145,15 @@ Test(activation, derivatives_against_differences)
     }
 }
 
+static adj_node *elu_gradient(adj_node *dy, adj_node *x) { return adj_elu_grad(dy, x, 0.75); }
+
 /* The gradient ops on operands of their own, differentiated by both. */
 Test(activation, gradient_ops_against_differences)
 {
     adj_node *(*const smooth[])(adj_node *, adj_node *) = {
-        adj_sigmoid_grad, adj_tanh_grad, adj_silu_grad, adj_hard_sigmoid_grad, adj_hard_swish_grad};
-    for (int k = 0; k < 5; k++) {
+        adj_sigmoid_grad,      adj_tanh_grad,       adj_silu_grad,
+        adj_hard_sigmoid_grad, adj_hard_swish_grad, elu_gradient};
+    for (size_t k = 0; k < sizeof smooth / sizeof *smooth; k++) {
         fixture f = fixture_new();
         adj_node *dy = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -1, 1);
         adj_node *y = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -2, 2);
@@ -228,13 +245,18 @@ static adj_node *clip_below(adj_node *x) { return adj_clip(x, 3, INFINITY); }
 Test(activation, nan_and_infinity)
 {
     const double x[] = {NAN, INFINITY, -INFINITY, 1000, -1000};
-    const double want[][5] = {{NAN, INFINITY, 0, 1000, 0}, {NAN, 6, 0, 6, 0},
-                              {NAN, 1, 0, 1, 0},           {NAN, 1, -1, 1, -1},
-                              {NAN, 1, 0, 1, 0},           {NAN, INFINITY, 0, 1000, 0},
-                              {NAN, 2.5, -1, 2.5, -1},     {NAN, INFINITY, 3, 1000, 3}};
+    const double want[][5] = {{NAN, INFINITY, 0, 1000, 0},
+                              {NAN, 6, 0, 6, 0},
+                              {NAN, 1, 0, 1, 0},
+                              {NAN, 1, -1, 1, -1},
+                              {NAN, 1, 0, 1, 0},
+                              {NAN, INFINITY, 0, 1000, 0},
+                              {NAN, 2.5, -1, 2.5, -1},
+                              {NAN, INFINITY, 3, 1000, 3},
+                              {NAN, INFINITY, -0.75, 1000, -0.75}};
     adj_node *(*const build[])(adj_node *) = {adj_relu, adj_relu6,        adj_sigmoid,
                                               adj_tanh, adj_hard_sigmoid, adj_hard_swish,
-                                              clip,     clip_below};
+                                              clip,     clip_below,       elu};
     for (int p = 0; p < N_PRECISIONS; p++)
         for (size_t k = 0; k < sizeof build / sizeof *build; k++) {
             fixture f = fixture_new();
