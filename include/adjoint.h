@@ -259,6 +259,11 @@ ADJ_API adj_node *adj_hard_swish(adj_node *x);   /* x hard_sigmoid(x) */
 ADJ_API adj_node *adj_clip(adj_node *x, double min, double max);
 /* x where x > 0, else alpha (exp(x) - 1), as ONNX's and PyTorch's. alpha not finite: ADJ_EARG. */
 ADJ_API adj_node *adj_elu(adj_node *x, double alpha);
+/* x P(x), P being the normal distribution's cumulative function, (1 + erf(x / sqrt(2))) / 2. TANH
+ * is its approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. As ONNX's and PyTorch's
+ * (approximate "none" and "tanh"). Another form: ADJ_EARG. */
+typedef enum { ADJ_GELU_ERF, ADJ_GELU_TANH } adj_gelu_form;
+ADJ_API adj_node *adj_gelu(adj_node *x, adj_gelu_form form);
 /* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of the
  * ops from silu on in terms of x. */
 ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
@@ -272,6 +277,7 @@ ADJ_API adj_node *adj_hard_swish_grad(adj_node *dy, adj_node *x);
 /* dy where min <= x <= max, else 0. */
 ADJ_API adj_node *adj_clip_grad(adj_node *dy, adj_node *x, double min, double max);
 ADJ_API adj_node *adj_elu_grad(adj_node *dy, adj_node *x, double alpha);
+ADJ_API adj_node *adj_gelu_grad(adj_node *dy, adj_node *x, adj_gelu_form form);
 
 /* ---- elementwise, with broadcasting as in NumPy; operands have one dtype ---- */
 

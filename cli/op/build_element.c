@@ -7,6 +7,8 @@
 static double alpha(op_case *c) { return attr_real(c, 0, 0.25); }
 static adj_node *leaky_relu(op_case *c) { return adj_leaky_relu(operand_x(c), alpha(c)); }
 static adj_node *elu(op_case *c) { return adj_elu(operand_x(c), alpha(c)); }
+static adj_gelu_form form(op_case *c) { return (adj_gelu_form)attr_int(c, 0, ADJ_GELU_ERF); }
+static adj_node *gelu(op_case *c) { return adj_gelu(operand_x(c), form(c)); }
 static double min(op_case *c) { return attr_real(c, 0, -0.5); }
 static double max(op_case *c) { return attr_real(c, 1, 0.75); }
 static adj_node *clip(op_case *c) { return adj_clip(operand_x(c), min(c), max(c)); }
@@ -38,6 +40,11 @@ static adj_node *elu_grad(op_case *c)
 {
     adj_node *dy = operand_x(c);
     return adj_elu_grad(dy, operand_second(c, c->in), alpha(c));
+}
+static adj_node *gelu_grad(op_case *c)
+{
+    adj_node *dy = operand_x(c);
+    return adj_gelu_grad(dy, operand_second(c, c->in), form(c));
 }
 static adj_node *clip_grad(op_case *c)
 {
@@ -89,6 +96,8 @@ const op_builder element_builders[] = {
     {"leaky_relu_grad", leaky_relu_grad},
     {"elu", elu},
     {"elu_grad", elu_grad},
+    {"gelu", gelu},
+    {"gelu_grad", gelu_grad},
     {"clip", clip},
     {"clip_grad", clip_grad},
     {"add", add},

@@ -139,6 +139,10 @@ static void write_clip(const adj_node *n, op_text *t)
     real(t, ((const adj_clip_attrs *)n->attrs)->min);
     real(t, ((const adj_clip_attrs *)n->attrs)->max);
 }
+static void write_gelu(const adj_node *n, op_text *t)
+{
+    integer(t, ((const adj_gelu_attrs *)n->attrs)->form);
+}
 static void write_fill(const adj_node *n, op_text *t)
 {
     real(t, ((const adj_fill_attrs *)n->attrs)->value);
@@ -232,6 +236,8 @@ static const writer writers[] = {
     {&adj_op_leaky_relu_grad, 0, 1, write_value},
     {&adj_op_elu, 0, NONE, write_value},
     {&adj_op_elu_grad, 0, 1, write_value},
+    {&adj_op_gelu, 0, NONE, write_gelu},
+    {&adj_op_gelu_grad, 0, 1, write_gelu},
     {&adj_op_clip, 0, NONE, write_clip},
     {&adj_op_clip_grad, 0, 1, write_clip},
     {&adj_op_scale, 0, NONE, write_value},

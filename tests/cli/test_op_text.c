@@ -138,6 +138,8 @@ static const op_args others[] = {
     {.op = "leaky_relu_grad", .attr = "0.3333333333333333"},
     {.op = "elu", .attr = "-1.5"},
     {.op = "elu_grad", .attr = "0.1", .in = "7"},
+    {.op = "gelu", .attr = "1"},
+    {.op = "gelu_grad", .attr = "1", .in = "3,0"},
     {.op = "clip", .attr = "-0.1,2e300"},
     {.op = "clip_grad", .attr = "3,-3", .in = "0,4"},
     {.op = "scale", .attr = "-1e-300", .in = "scalar"},
@@ -252,6 +254,7 @@ Test(op_text, numbers_that_are_wrong)
         {{.op = "transpose", .attr = "0,0,1,2"}, "transpose"},
         {{.op = "reshape", .attr = "7"}, "reshape"},
         {{.op = "cast", .attr = "77"}, "cast"},
+        {{.op = "gelu", .attr = "2"}, "gelu: form is wrong (got 2"},
         {{.op = "pad", .attr = "-1"}, "pad"},
         {{.op = "matmul", .in = "scalar", .filter = "scalar"}, "matmul"},
     };

@@ -9,6 +9,8 @@ static adj_node *clip(adj_node *x) { return adj_clip(x, -1, 2.5); }
 static adj_node *clip_crossed(adj_node *x) { return adj_clip(x, 2, 1); }
 static adj_node *elu(adj_node *x) { return adj_elu(x, 0.75); }
 static adj_node *elu_negative(adj_node *x) { return adj_elu(x, -1.5); }
+static adj_node *gelu_erf(adj_node *x) { return adj_gelu(x, ADJ_GELU_ERF); }
+static adj_node *gelu_tanh(adj_node *x) { return adj_gelu(x, ADJ_GELU_TANH); }
 static double relu(double x) { return x > 0 ? x : 0; }
 static double relu6(double x) { return fmin(fmax(x, 0), 6); }
 static double leaky_value(double x) { return x > 0 ? x : 0.2 * x; }
@@ -20,6 +22,11 @@ static double hard_swish(double x) { return x * hard_sigmoid(x); }
 static double clip_value(double x) { return fmin(fmax(x, -1), 2.5); }
 static double elu_value(double x) { return x > 0 ? x : 0.75 * (exp(x) - 1); }
 static double elu_negative_value(double x) { return x > 0 ? x : -1.5 * (exp(x) - 1); }
+static double gelu_erf_value(double x) { return 0.5 * x * (1 + erf(x / sqrt(2))); }
+static double gelu_tanh_value(double x)
+{
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
 static double one(double x)
 {
     (void)x;
@@ -98,6 +105,20 @@ static const activation ops[] = {
      elu_negative_value,
      {1.4253193974482041, 0.9481808382428365, 0.5902040104310499, 0, 0.25, 1, 2.5, 7},
      {-0.07468060255179591, 1.103638323514327, -2.7293879687068503, -0.75, -1, 2, 4, -3}},
+    {"gelu",
+     gelu_erf,
+     gelu_erf_value,
+     {-0.00404969409489031, -0.15865525393145702, -0.15426876936299344, 0, 0.14967658142073093,
+      0.841344746068543, 2.4844758366855597, 6.999999999991041},
+     {-0.01194564720418392, 0.1666309411753727, 0.39751462603151133, 0.25, -0.695373354883636,
+      2.166630941175373, 4.15044434363258, -3.0000000001879896}},
+    {"gelu, tanh",
+     gelu_tanh,
+     gelu_tanh_value,
+     {-0.0036373920817729943, -0.1588080093917233, -0.15428599017485606, 0, 0.149675350701685,
+      0.8411919906082768, 2.484915733910001, 6.999999999999997},
+     {-0.011584166630969648, 0.16592816769156515, 0.39789028939607296, 0.25, -0.6953540951510604,
+      2.165928167691565, 4.151806304850664, -3.0000000000000835}},
 };
 enum { N_OPS = sizeof ops / sizeof *ops };
 
@@ -146,13 +167,21 @@ Test(activation, derivatives_against_differences)
 }
 
 static adj_node *elu_gradient(adj_node *dy, adj_node *x) { return adj_elu_grad(dy, x, 0.75); }
+static adj_node *gelu_erf_gradient(adj_node *dy, adj_node *x)
+{
+    return adj_gelu_grad(dy, x, ADJ_GELU_ERF);
+}
+static adj_node *gelu_tanh_gradient(adj_node *dy, adj_node *x)
+{
+    return adj_gelu_grad(dy, x, ADJ_GELU_TANH);
+}
 
 /* The gradient ops on operands of their own, differentiated by both. */
 Test(activation, gradient_ops_against_differences)
 {
     adj_node *(*const smooth[])(adj_node *, adj_node *) = {
-        adj_sigmoid_grad,      adj_tanh_grad,       adj_silu_grad,
-        adj_hard_sigmoid_grad, adj_hard_swish_grad, elu_gradient};
+        adj_sigmoid_grad,    adj_tanh_grad, adj_silu_grad,     adj_hard_sigmoid_grad,
+        adj_hard_swish_grad, elu_gradient,  gelu_erf_gradient, gelu_tanh_gradient};
     for (size_t k = 0; k < sizeof smooth / sizeof *smooth; k++) {
         fixture f = fixture_new();
         adj_node *dy = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -1, 1);
@@ -225,6 +254,28 @@ Test(activation, clip_compares_with_the_bound_as_given)
     }
 }
 
+/* Far from 0, where squares are infinite in f16: gelu is x or 0, its slope 1 or 0, and its second
+ * derivative 0. */
+Test(activation, gelu_far_from_zero)
+{
+    const double x[] = {-60000, -100, 100, 60000}, dy[] = {2, 2, 2, 2};
+    const double y[] = {0, 0, 100, 60000}, slope[] = {0, 0, 2, 2}, none[4] = {0};
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (adj_gelu_form form = ADJ_GELU_ERF; form <= ADJ_GELU_TANH; form++) {
+            const adj_shape four = {1, {4}};
+            fixture f = fixture_new();
+            adj_node *at = given(&f, precisions[p].dtype, four, x), *dx, *ddx;
+            adj_node *d = given(&f, precisions[p].dtype, four, dy);
+            adj_node *n = adj_gelu(at, form);
+            cr_assert_eq(adj_grad(n, d, 1, &at, &dx), ADJ_OK);
+            cr_assert_eq(adj_grad(dx, d, 1, &at, &ddx), ADJ_OK);
+            expect_values(&f, n, "naive", y, precisions[p].rtol, 0);
+            expect_values(&f, dx, "naive", slope, 0, 0);
+            expect_values(&f, ddx, "naive", none, 0, 0);
+            fixture_free(&f);
+        }
+}
+
 /* The gradient ops are linear in dy. */
 Test(activation, adjoint_on_integers)
 {
@@ -253,10 +304,12 @@ Test(activation, nan_and_infinity)
                               {NAN, INFINITY, 0, 1000, 0},
                               {NAN, 2.5, -1, 2.5, -1},
                               {NAN, INFINITY, 3, 1000, 3},
-                              {NAN, INFINITY, -0.75, 1000, -0.75}};
-    adj_node *(*const build[])(adj_node *) = {adj_relu, adj_relu6,        adj_sigmoid,
-                                              adj_tanh, adj_hard_sigmoid, adj_hard_swish,
-                                              clip,     clip_below,       elu};
+                              {NAN, INFINITY, -0.75, 1000, -0.75},
+                              {NAN, INFINITY, 0, 1000, 0},
+                              {NAN, INFINITY, 0, 1000, 0}};
+    adj_node *(*const build[])(adj_node *) = {
+        adj_relu, adj_relu6,  adj_sigmoid, adj_tanh, adj_hard_sigmoid, adj_hard_swish,
+        clip,     clip_below, elu,         gelu_erf, gelu_tanh};
     for (int p = 0; p < N_PRECISIONS; p++)
         for (size_t k = 0; k < sizeof build / sizeof *build; k++) {
             fixture f = fixture_new();
@@ -293,6 +346,11 @@ static adj_node *no_bound(fixture *f)
     return adj_clip(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), 0, NAN);
 }
 
+static adj_node *no_form(fixture *f)
+{
+    return adj_gelu(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), (adj_gelu_form)2);
+}
+
 Test(activation, refusals)
 {
     const refusal list[] = {
@@ -301,6 +359,7 @@ Test(activation, refusals)
         {integers, ADJ_EDTYPE, {"relu", "i32"}},
         {infinite_alpha, ADJ_EARG, {"leaky_relu", "alpha", "inf"}},
         {no_bound, ADJ_EARG, {"clip", "max", "nan"}},
+        {no_form, ADJ_EARG, {"gelu", "form", "2"}},
     };
     expect_refusals(sizeof list / sizeof *list, list);
     for (int k = 0; k < N_OPS; k++)
