@@ -264,6 +264,9 @@ ADJ_API adj_node *adj_elu(adj_node *x, double alpha);
  * (approximate "none" and "tanh"). Another form: ADJ_EARG. */
 typedef enum { ADJ_GELU_ERF, ADJ_GELU_TANH } adj_gelu_form;
 ADJ_API adj_node *adj_gelu(adj_node *x, adj_gelu_form form);
+/* x where x > 0, else slope x. x has rank 2 to 5; slope is [c], one for each channel, where
+ * adj_bias_add has it, or [1]; else ADJ_ESHAPE. As PyTorch's, and ONNX's with such a slope. */
+ADJ_API adj_node *adj_prelu(adj_node *x, adj_node *slope, adj_format format);
 /* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of the
  * ops from silu on in terms of x. */
 ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
@@ -278,6 +281,11 @@ ADJ_API adj_node *adj_hard_swish_grad(adj_node *dy, adj_node *x);
 ADJ_API adj_node *adj_clip_grad(adj_node *dy, adj_node *x, double min, double max);
 ADJ_API adj_node *adj_elu_grad(adj_node *dy, adj_node *x, double alpha);
 ADJ_API adj_node *adj_gelu_grad(adj_node *dy, adj_node *x, adj_gelu_form form);
+/* dy where x > 0, else slope dy; and [slopes], c or 1: the sum of x dy where x <= 0, over all axes,
+ * or all but the channel's. */
+ADJ_API adj_node *adj_prelu_grad(adj_node *dy, adj_node *x, adj_node *slope, adj_format format);
+ADJ_API adj_node *adj_prelu_grad_slope(adj_node *dy, adj_node *x, int64_t slopes,
+                                       adj_format format);
 
 /* ---- elementwise, with broadcasting as in NumPy; operands have one dtype ---- */
 

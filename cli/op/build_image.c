@@ -1,4 +1,4 @@
-/* build_image.c - see build.h: convolutions, pools, bias, batch norm. */
+/* build_image.c - see build.h: convolutions, pools, bias, prelu, batch norm. */
 #include "build.h"
 
 /* ---- convolutions ---- */
@@ -114,6 +114,29 @@ static adj_node *bias_add(op_case *c)
 }
 static adj_node *bias_add_grad(op_case *c) { return adj_bias_add_grad(operand_x(c), c->format); }
 
+/* ---- prelu; --filter: the slope; --attr of prelu_grad_slope: how many there are ---- */
+
+static adj_node *slope_of(op_case *c)
+{
+    return operand_second(c, (adj_shape){1, {channels_of(c)}});
+}
+static adj_node *prelu(op_case *c)
+{
+    adj_node *x = operand_x(c);
+    return adj_prelu(x, slope_of(c), c->format);
+}
+static adj_node *prelu_grad(op_case *c)
+{
+    adj_node *dy = operand_x(c), *x = operand_x(c);
+    return adj_prelu_grad(dy, x, slope_of(c), c->format);
+}
+static adj_node *prelu_grad_slope(op_case *c)
+{
+    adj_node *dy = operand_x(c), *x = operand_x(c);
+    int64_t slopes = c->n_attr > 0 ? attr_int(c, 0, 1) : channels_of(c);
+    return adj_prelu_grad_slope(dy, x, slopes, c->format);
+}
+
 /* ---- batch norm; --attr: epsilon; 1: the statistics are given; 1: the sums are computed ---- */
 
 /* [c], or [2, c], of the statistics type. */
@@ -170,6 +193,9 @@ const op_builder image_builders[] = {
     {"avg_pool_grad", avg_pool_grad},
     {"bias_add", bias_add},
     {"bias_add_grad", bias_add_grad},
+    {"prelu", prelu},
+    {"prelu_grad", prelu_grad},
+    {"prelu_grad_slope", prelu_grad_slope},
     {"batch_norm_stats", batch_norm_stats},
     {"batch_norm", batch_norm},
     {"batch_norm_grad_sums", batch_norm_grad_sums},

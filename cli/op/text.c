@@ -115,6 +115,12 @@ static void write_bias(const adj_node *n, op_text *t)
     write_format(t, ((const adj_format_attrs *)n->attrs)->format);
 }
 
+static void write_prelu(const adj_node *n, op_text *t)
+{
+    write_format(t, ((const adj_prelu_attrs *)n->attrs)->format);
+    integer(t, ((const adj_prelu_attrs *)n->attrs)->slopes);
+}
+
 static int is_made_by(const adj_node *n, int operand, const adj_op *op)
 {
     return operand < n->n_in && n->in[operand]->op == op;
@@ -228,6 +234,9 @@ static const writer writers[] = {
     {&adj_op_avg_pool_grad, RESULT, NONE, write_pool},
     {&adj_op_bias_add, 0, NONE, write_bias},
     {&adj_op_bias_add_grad, 0, NONE, write_bias},
+    {&adj_op_prelu, 0, 1, write_bias},
+    {&adj_op_prelu_grad, 0, 2, write_bias},
+    {&adj_op_prelu_grad_slope, 0, NONE, write_prelu},
     {&adj_op_batch_norm_stats, 0, NONE, write_bias},
     {&adj_op_batch_norm, 0, NONE, write_batch_norm},
     {&adj_op_batch_norm_grad_sums, 0, NONE, write_batch_norm},
