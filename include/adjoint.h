@@ -239,6 +239,31 @@ ADJ_API int adj_node_pool(const adj_node *n, adj_pool *a);
 /* More than ADJ_MAX_RANK entries: ADJ_ESHAPE. Entries are not checked here. */
 ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape);
 
+/* ---- resizing ---- */
+
+/* Where in an input of size `in` output o of `out` reads:
+ *   HALF_PIXEL     (o + 1/2) in / out - 1/2, not below 0
+ *   ALIGN_CORNERS  o (in - 1) / (out - 1); 0 if out is 1
+ *   ASYMMETRIC     o in / out
+ * NEAREST takes the nearest element, of two the later one; ASYMMETRIC the one before. BILINEAR
+ * weights the two neighbours along each axis; one of weight 0 is not read. ONNX's Resize has these
+ * names (nearest_mode round_prefer_ceil; floor for ASYMMETRIC). PyTorch's interpolate: bilinear
+ * with align_corners false is HALF_PIXEL, nearest-exact too; nearest is ASYMMETRIC. */
+typedef enum { ADJ_NEAREST, ADJ_BILINEAR } adj_resize_mode;
+typedef enum { ADJ_HALF_PIXEL, ADJ_ALIGN_CORNERS, ADJ_ASYMMETRIC } adj_coordinates;
+typedef struct {
+    adj_resize_mode mode;
+    adj_coordinates coordinates;
+    adj_format format;
+} adj_sampling;
+
+/* x is 4-D; height and width are the result's, 1 to INT32_MAX, as x's must be. NULL attributes: all
+ * default (NEAREST, HALF_PIXEL, NHWC). Other shapes: ADJ_ESHAPE; other attributes: ADJ_EARG. */
+ADJ_API adj_node *adj_resize(adj_node *x, int64_t height, int64_t width, const adj_sampling *a);
+/* Its adjoint: height and width are x's, dy is shaped as the result. */
+ADJ_API adj_node *adj_resize_grad(adj_node *dy, int64_t height, int64_t width,
+                                  const adj_sampling *a);
+
 /* ---- bias and activations ---- */
 
 /* x has rank 2 to 5; b [c] is added along the last axis (ADJ_NHWC) or axis 1 (ADJ_NCHW). */

@@ -329,6 +329,10 @@ typedef struct { /* scale: factor; leaky_relu, elu and their gradients: alpha; e
 typedef struct { /* clip and its gradient */
     double min, max;
 } adj_clip_attrs;
+typedef struct { /* resize and its gradient: from ih x iw to oh x ow, whichever way it goes */
+    int64_t format, mode, coordinates;
+    int64_t ih, iw, oh, ow;
+} adj_resize_attrs;
 typedef struct {  /* gelu and its gradient */
     int64_t form; /* adj_gelu_form */
 } adj_gelu_attrs;
@@ -377,6 +381,7 @@ ADJ_API extern const adj_op adj_op_depthwise_conv2d_native,
     adj_op_depthwise_conv2d_native_backprop_input, adj_op_depthwise_conv2d_native_backprop_filter;
 ADJ_API extern const adj_op adj_op_max_pool, adj_op_max_pool_grad, adj_op_max_pool_grad_grad,
     adj_op_max_pool_argmax, adj_op_max_pool_grad_argmax, adj_op_avg_pool, adj_op_avg_pool_grad;
+ADJ_API extern const adj_op adj_op_resize, adj_op_resize_grad;
 ADJ_API extern const adj_op adj_op_bias_add, adj_op_bias_add_grad;
 ADJ_API extern const adj_op adj_op_relu, adj_op_relu6, adj_op_leaky_relu, adj_op_sigmoid,
     adj_op_tanh, adj_op_silu, adj_op_hard_sigmoid, adj_op_hard_swish, adj_op_clip, adj_op_elu,

@@ -74,6 +74,8 @@ const adj_op *const adj_ops[] = {
     &adj_op_max_pool_grad_argmax,
     &adj_op_avg_pool,
     &adj_op_avg_pool_grad,
+    &adj_op_resize,
+    &adj_op_resize_grad,
     &adj_op_batch_norm_stats,
     &adj_op_batch_norm,
     &adj_op_batch_norm_grad_sums,

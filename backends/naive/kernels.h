@@ -87,6 +87,8 @@ adj_status KERNEL(max_pool_argmax)(const adj_call *c);
 adj_status KERNEL(max_pool_grad_argmax)(const adj_call *c);
 adj_status KERNEL(avg_pool)(const adj_call *c);
 adj_status KERNEL(avg_pool_grad)(const adj_call *c);
+adj_status KERNEL(resize)(const adj_call *c);
+adj_status KERNEL(resize_grad)(const adj_call *c);
 adj_status KERNEL(batch_norm_stats)(const adj_call *c);
 adj_status KERNEL(batch_norm)(const adj_call *c);
 adj_status KERNEL(batch_norm_grad_sums)(const adj_call *c);

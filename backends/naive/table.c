@@ -75,6 +75,8 @@ const naive_entry KERNEL(table)[] = {
      .scratch = KERNEL(max_pool_grad_scratch)},
     {.op = &adj_op_avg_pool, .run = KERNEL(avg_pool)},
     {.op = &adj_op_avg_pool_grad, .run = KERNEL(avg_pool_grad)},
+    {.op = &adj_op_resize, .run = KERNEL(resize)},
+    {.op = &adj_op_resize_grad, .run = KERNEL(resize_grad)},
     {.op = &adj_op_batch_norm_stats, .run = KERNEL(batch_norm_stats), .by_operand = 1},
     {.op = &adj_op_batch_norm,
      .run = KERNEL(batch_norm),

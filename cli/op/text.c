@@ -110,6 +110,15 @@ static void write_pool(const adj_node *n, op_text *t)
 {
     op_text_pool(t, &((const adj_pool_attrs *)n->attrs)->pool);
 }
+static void write_resize(const adj_node *n, op_text *t)
+{
+    const adj_resize_attrs *a = n->attrs;
+    write_format(t, (adj_format)a->format);
+    integer(t, a->oh);
+    integer(t, a->ow);
+    integer(t, a->mode);
+    integer(t, a->coordinates);
+}
 static void write_bias(const adj_node *n, op_text *t)
 {
     write_format(t, ((const adj_format_attrs *)n->attrs)->format);
@@ -232,6 +241,8 @@ static const writer writers[] = {
     {&adj_op_max_pool_grad_grad, 0, NONE, write_pool},
     {&adj_op_avg_pool, 0, NONE, write_pool},
     {&adj_op_avg_pool_grad, RESULT, NONE, write_pool},
+    {&adj_op_resize, 0, NONE, write_resize},
+    {&adj_op_resize_grad, RESULT, NONE, write_resize},
     {&adj_op_bias_add, 0, NONE, write_bias},
     {&adj_op_bias_add_grad, 0, NONE, write_bias},
     {&adj_op_prelu, 0, 1, write_bias},

@@ -127,6 +127,8 @@ static const op_args others[] = {
     {.op = "max_pool", .in = "1,4,4,6", .ksize = "1,1,1,2", .padding = "VALID"},
     {.op = "max_pool_grad", .ksize = "1,3,3,1", .strides = "1,2,1,1", .padding = "VALID"},
     {.op = "avg_pool_grad", .ksize = "1,1,3,3", .strides = "1,1,2,2", .data_format = "NCHW"},
+    {.op = "resize", .in = "2,5,4,3", .attr = "3,9,0,1"},
+    {.op = "resize_grad", .in = "2,3,5,4", .attr = "11,1,1,2", .data_format = "NCHW"},
     {.op = "bias_add", .in = "3,5"},
     {.op = "bias_add", .in = "3,5,2", .data_format = "NCHW"},
     {.op = "batch_norm", .attr = "0.00123456789012345,1"},
@@ -260,6 +262,8 @@ Test(op_text, numbers_that_are_wrong)
         {{.op = "gelu", .attr = "2"}, "gelu: form is wrong (got 2"},
         {{.op = "pad", .attr = "-1"}, "pad"},
         {{.op = "matmul", .in = "scalar", .filter = "scalar"}, "matmul"},
+        {{.op = "resize", .in = "3,4"}, "resize: x has a wrong rank (got [3, 4]"},
+        {{.op = "resize_grad", .in = "3,0,4,1"}, "resize"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char message[256] = "";
