@@ -259,6 +259,31 @@ ADJ_API int adj_node_pool(const adj_node *n, adj_pool *a);
 /* More than ADJ_MAX_RANK entries: ADJ_ESHAPE. Entries are not checked here. */
 ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape);
 
+/* ---- resizing ---- */
+
+/* Where in an input of size `in` output o of `out` reads:
+ *   HALF_PIXEL     (o + 1/2) in / out - 1/2, not below 0
+ *   ALIGN_CORNERS  o (in - 1) / (out - 1); 0 if out is 1
+ *   ASYMMETRIC     o in / out
+ * NEAREST takes the nearest element, of two the later one; ASYMMETRIC the one before. BILINEAR
+ * weights the two neighbours along each axis; one of weight 0 is not read. ONNX's Resize has these
+ * names (nearest_mode round_prefer_ceil; floor for ASYMMETRIC). PyTorch's interpolate: bilinear
+ * with align_corners false is HALF_PIXEL, nearest-exact too; nearest is ASYMMETRIC. */
+typedef enum { ADJ_NEAREST, ADJ_BILINEAR } adj_resize_mode;
+typedef enum { ADJ_HALF_PIXEL, ADJ_ALIGN_CORNERS, ADJ_ASYMMETRIC } adj_coordinates;
+typedef struct {
+    adj_resize_mode mode;
+    adj_coordinates coordinates;
+    adj_format format;
+} adj_sampling;
+
+/* x is 4-D; height and width are the result's, 1 to INT32_MAX, as x's must be. NULL attributes: all
+ * default (NEAREST, HALF_PIXEL, NHWC). Other shapes: ADJ_ESHAPE; other attributes: ADJ_EARG. */
+ADJ_API adj_node *adj_resize(adj_node *x, int64_t height, int64_t width, const adj_sampling *a);
+/* Its adjoint: height and width are x's, dy is shaped as the result. */
+ADJ_API adj_node *adj_resize_grad(adj_node *dy, int64_t height, int64_t width,
+                                  const adj_sampling *a);
+
 /* ---- bias and activations ---- */
 
 /* x has rank 2 to 5; b [c] is added along the last axis (ADJ_NHWC) or axis 1 (ADJ_NCHW). */
@@ -274,8 +299,21 @@ ADJ_API adj_node *adj_tanh(adj_node *x);
 ADJ_API adj_node *adj_silu(adj_node *x);
 ADJ_API adj_node *adj_hard_sigmoid(adj_node *x); /* min(max(x + 3, 0), 6) / 6 */
 ADJ_API adj_node *adj_hard_swish(adj_node *x);   /* x hard_sigmoid(x) */
-/* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of silu,
- * hard_sigmoid and hard_swish in terms of x. */
+/* min(max(x, min), max), as ONNX's Clip and PyTorch's clamp: max everywhere if min is larger. The
+ * bounds are numbers or infinite; a NaN is ADJ_EARG. x is compared with them as they are. */
+ADJ_API adj_node *adj_clip(adj_node *x, double min, double max);
+/* x where x > 0, else alpha (exp(x) - 1), as ONNX's and PyTorch's. alpha not finite: ADJ_EARG. */
+ADJ_API adj_node *adj_elu(adj_node *x, double alpha);
+/* x P(x), P being the normal distribution's cumulative function, (1 + erf(x / sqrt(2))) / 2. TANH
+ * is its approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. As ONNX's and PyTorch's
+ * (approximate "none" and "tanh"). Another form: ADJ_EARG. */
+typedef enum { ADJ_GELU_ERF, ADJ_GELU_TANH } adj_gelu_form;
+ADJ_API adj_node *adj_gelu(adj_node *x, adj_gelu_form form);
+/* x where x > 0, else slope x. x has rank 2 to 5; slope is [c], one for each channel, where
+ * adj_bias_add has it, or [1]; else ADJ_ESHAPE. As PyTorch's, and ONNX's with such a slope. */
+ADJ_API adj_node *adj_prelu(adj_node *x, adj_node *slope, adj_format format);
+/* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of the
+ * ops from silu on in terms of x. */
 ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_relu6_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_leaky_relu_grad(adj_node *dy, adj_node *y, double alpha);
@@ -284,6 +322,15 @@ ADJ_API adj_node *adj_tanh_grad(adj_node *dy, adj_node *y);
 ADJ_API adj_node *adj_silu_grad(adj_node *dy, adj_node *x);
 ADJ_API adj_node *adj_hard_sigmoid_grad(adj_node *dy, adj_node *x);
 ADJ_API adj_node *adj_hard_swish_grad(adj_node *dy, adj_node *x);
+/* dy where min <= x <= max, else 0. */
+ADJ_API adj_node *adj_clip_grad(adj_node *dy, adj_node *x, double min, double max);
+ADJ_API adj_node *adj_elu_grad(adj_node *dy, adj_node *x, double alpha);
+ADJ_API adj_node *adj_gelu_grad(adj_node *dy, adj_node *x, adj_gelu_form form);
+/* dy where x > 0, else slope dy; and [slopes], c or 1: the sum of x dy where x <= 0, over all axes,
+ * or all but the channel's. */
+ADJ_API adj_node *adj_prelu_grad(adj_node *dy, adj_node *x, adj_node *slope, adj_format format);
+ADJ_API adj_node *adj_prelu_grad_slope(adj_node *dy, adj_node *x, int64_t slopes,
+                                       adj_format format);
 
 /* ---- elementwise, with broadcasting as in NumPy; operands have one dtype ---- */
 

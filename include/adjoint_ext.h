@@ -320,13 +320,26 @@ typedef struct { /* fill */
     adj_shape shape;
     double value;
 } adj_fill_attrs;
-typedef struct { /* bias_add, bias_add_grad, batch_norm_stats */
+typedef struct { /* bias_add, bias_add_grad, batch_norm_stats, prelu, prelu_grad */
     int64_t format;
 } adj_format_attrs;
-typedef struct { /* scale: factor; leaky_relu and its gradient: alpha; ema: beta; cross-entropies:
-                    smoothing */
+typedef struct { /* scale: factor; leaky_relu, elu and their gradients: alpha; ema: beta;
+                    cross-entropies: smoothing */
     double value;
 } adj_value_attrs;
+typedef struct { /* clip and its gradient */
+    double min, max;
+} adj_clip_attrs;
+typedef struct { /* resize and its gradient: from ih x iw to oh x ow, whichever way it goes */
+    int64_t format, mode, coordinates;
+    int64_t ih, iw, oh, ow;
+} adj_resize_attrs;
+typedef struct {  /* gelu and its gradient */
+    int64_t form; /* adj_gelu_form */
+} adj_gelu_attrs;
+typedef struct { /* prelu_grad_slope */
+    int64_t format, slopes;
+} adj_prelu_attrs;
 typedef struct { /* cast, label_count */
     int64_t dtype;
 } adj_dtype_attrs;
@@ -369,12 +382,15 @@ ADJ_API extern const adj_op adj_op_depthwise_conv2d_native,
     adj_op_depthwise_conv2d_native_backprop_input, adj_op_depthwise_conv2d_native_backprop_filter;
 ADJ_API extern const adj_op adj_op_max_pool, adj_op_max_pool_grad, adj_op_max_pool_grad_grad,
     adj_op_max_pool_argmax, adj_op_max_pool_grad_argmax, adj_op_avg_pool, adj_op_avg_pool_grad;
+ADJ_API extern const adj_op adj_op_resize, adj_op_resize_grad;
 ADJ_API extern const adj_op adj_op_bias_add, adj_op_bias_add_grad;
 ADJ_API extern const adj_op adj_op_relu, adj_op_relu6, adj_op_leaky_relu, adj_op_sigmoid,
-    adj_op_tanh, adj_op_silu, adj_op_hard_sigmoid, adj_op_hard_swish;
+    adj_op_tanh, adj_op_silu, adj_op_hard_sigmoid, adj_op_hard_swish, adj_op_clip, adj_op_elu,
+    adj_op_gelu, adj_op_prelu;
 ADJ_API extern const adj_op adj_op_relu_grad, adj_op_relu6_grad, adj_op_leaky_relu_grad,
     adj_op_sigmoid_grad, adj_op_tanh_grad, adj_op_silu_grad, adj_op_hard_sigmoid_grad,
-    adj_op_hard_swish_grad;
+    adj_op_hard_swish_grad, adj_op_clip_grad, adj_op_elu_grad, adj_op_gelu_grad, adj_op_prelu_grad,
+    adj_op_prelu_grad_slope;
 ADJ_API extern const adj_op adj_op_add, adj_op_sub, adj_op_mul, adj_op_div, adj_op_maximum,
     adj_op_minimum, adj_op_equal, adj_op_greater_equal;
 ADJ_API extern const adj_op adj_op_neg, adj_op_scale, adj_op_square, adj_op_sqrt, adj_op_exp,

@@ -13,11 +13,7 @@ adj_status activation_infer(const adj_node *n, void *attrs, adj_type *out)
     return adj_check_same_dtype(n);
 }
 
-static void relu_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_relu_grad(dy, y); }
-
-static void relu6_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_relu6_grad(dy, y); }
-
-static adj_status leaky_relu_infer(const adj_node *n, void *attrs, adj_type *out)
+adj_status alpha_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_value_attrs *a = attrs;
     if (!isfinite(a->value))
@@ -26,16 +22,20 @@ static adj_status leaky_relu_infer(const adj_node *n, void *attrs, adj_type *out
     return activation_infer(n, attrs, out);
 }
 
+void alpha_show(const void *attrs, FILE *f)
+{
+    fprintf(f, " alpha=%g", ((const adj_value_attrs *)attrs)->value);
+}
+
+static void relu_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_relu_grad(dy, y); }
+
+static void relu6_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_relu6_grad(dy, y); }
+
 /* y has the sign of x unless alpha is negative. */
 static void leaky_relu_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     double alpha = ((const adj_value_attrs *)y->attrs)->value;
     dx[0] = adj_leaky_relu_grad(dy, alpha < 0 ? y->in[0] : y, alpha);
-}
-
-static void alpha_show(const void *attrs, FILE *f)
-{
-    fprintf(f, " alpha=%g", ((const adj_value_attrs *)attrs)->value);
 }
 
 static void sigmoid_grad(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -82,7 +82,7 @@ const adj_op adj_op_leaky_relu = {
     .max_in = 1,
     .attr_size = sizeof(adj_value_attrs),
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
-    .infer = leaky_relu_infer,
+    .infer = alpha_infer,
     .grad = leaky_relu_grad,
     .show = alpha_show,
 };

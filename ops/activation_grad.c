@@ -8,8 +8,6 @@
  *   silu_grad(dy, x)        dy (s + x s (1 - s)),  s = sigmoid(x)
  * Each is linear in dy, so with e the gradient that arrives, the one of dy is the same op on e. The
  * second operand's is zero almost everywhere for the first three, and below for the others. */
-#include <math.h>
-
 #include "activation.h"
 #include "ops/rules/max_pool.h"
 
@@ -28,13 +26,16 @@ adj_status activation_grad_infer(const adj_node *n, void *attrs, adj_type *out)
     return ADJ_OK;
 }
 
-static adj_status leaky_relu_grad_infer(const adj_node *n, void *attrs, adj_type *out)
+adj_status alpha_grad_infer(const adj_node *n, void *attrs, adj_type *out)
 {
-    const adj_value_attrs *a = attrs;
-    if (!isfinite(a->value))
-        return adj_fail(n->graph, ADJ_EARG, "%s: alpha is wrong (got %g, expected a number)",
-                        n->op->name, a->value);
-    return activation_grad_infer(n, attrs, out);
+    adj_status status = alpha_infer(n, attrs, out);
+    return status == ADJ_OK ? activation_grad_infer(n, attrs, out) : status;
+}
+
+void keep_from_zero(int64_t count, double v[])
+{
+    for (int64_t k = 0; k < count; k++)
+        v[k] += v[k] < 0 ? -0.125 : 0.125;
 }
 
 static void relu_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
@@ -53,11 +54,6 @@ static void leaky_relu_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
 {
     de[0] = adj_leaky_relu_grad(e, dx->in[1], ((const adj_value_attrs *)dx->attrs)->value);
     de[1] = NULL;
-}
-
-static void alpha_show(const void *attrs, FILE *f)
-{
-    fprintf(f, " alpha=%g", ((const adj_value_attrs *)attrs)->value);
 }
 
 /* 1 - 2 y */
@@ -128,7 +124,7 @@ const adj_op adj_op_leaky_relu_grad = {
     .attr_size = sizeof(adj_value_attrs),
     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
     .linear_in = 1,
-    .infer = leaky_relu_grad_infer,
+    .infer = alpha_grad_infer,
     .grad = leaky_relu_grad_grad,
     .show = alpha_show,
     .operand = {"dy", "y"},

@@ -5,25 +5,25 @@
  *   b' = bias_add_grad(dy)   its adjoint repeats e along the other axes */
 #include "adjoint_ext.h"
 #include "attr_lists.h"
+#include "channel.h"
 #include "ops/rules/max_pool.h"
 
-static int64_t channel_axis(adj_shape shape, int64_t format)
+int64_t channel_axis(adj_shape shape, int64_t format)
 {
     return format == ADJ_NHWC ? shape.rank - 1 : 1;
 }
 
-/* value: x or out_backprop, whatever the op calls it. */
-static adj_status check_value(const adj_node *n, const char *value, const adj_format_attrs *a)
+adj_status check_channels(const adj_node *n, const char *value, int64_t format)
 {
     adj_shape shape = n->in[0]->type.shape;
     adj_status status = adj_check_same_dtype(n);
 
     if (status != ADJ_OK)
         return status;
-    if (a->format != ADJ_NHWC && a->format != ADJ_NCHW)
+    if (format != ADJ_NHWC && format != ADJ_NCHW)
         return adj_fail(n->graph, ADJ_EARG,
                         "%s: unknown data_format (got %ld, expected NHWC or NCHW)", n->op->name,
-                        (long)a->format);
+                        (long)format);
     if (shape.rank < 2 || shape.rank > 5)
         return adj_fail(n->graph, ADJ_ESHAPE,
                         "%s: %s has a wrong rank (got %s, expected rank 2 to 5)", n->op->name,
@@ -35,7 +35,7 @@ static adj_status bias_add_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_format_attrs *a = attrs;
     adj_shape x = n->in[0]->type.shape, b = n->in[1]->type.shape;
-    adj_status status = check_value(n, "value", a);
+    adj_status status = check_channels(n, "value", a->format);
 
     if (status != ADJ_OK)
         return status;
@@ -52,7 +52,7 @@ static adj_status bias_add_grad_infer(const adj_node *n, void *attrs, adj_type *
 {
     const adj_format_attrs *a = attrs;
     adj_shape dy = n->in[0]->type.shape;
-    adj_status status = check_value(n, "out_backprop", a);
+    adj_status status = check_channels(n, "out_backprop", a->format);
 
     if (status != ADJ_OK)
         return status;
@@ -79,7 +79,7 @@ static void bias_add_grad_rule(adj_node *db, adj_node *e, adj_node *de[])
     de[0] = adj_broadcast_to(adj_reshape(e, along_channel), dy);
 }
 
-static void format_show(const void *attrs, FILE *f)
+void format_show(const void *attrs, FILE *f)
 {
     fputs(((const adj_format_attrs *)attrs)->format == ADJ_NCHW ? " NCHW" : "", f);
 }

@@ -6,6 +6,12 @@
 
 static double alpha(op_case *c) { return attr_real(c, 0, 0.25); }
 static adj_node *leaky_relu(op_case *c) { return adj_leaky_relu(operand_x(c), alpha(c)); }
+static adj_node *elu(op_case *c) { return adj_elu(operand_x(c), alpha(c)); }
+static adj_gelu_form form(op_case *c) { return (adj_gelu_form)attr_int(c, 0, ADJ_GELU_ERF); }
+static adj_node *gelu(op_case *c) { return adj_gelu(operand_x(c), form(c)); }
+static double min(op_case *c) { return attr_real(c, 0, -0.5); }
+static double max(op_case *c) { return attr_real(c, 1, 0.75); }
+static adj_node *clip(op_case *c) { return adj_clip(operand_x(c), min(c), max(c)); }
 static adj_node *scale(op_case *c) { return adj_scale(operand_x(c), attr_real(c, 0, 0.3)); }
 static adj_node *cast(op_case *c)
 {
@@ -29,6 +35,21 @@ static adj_node *leaky_relu_grad(op_case *c)
 {
     adj_node *dy = operand_x(c);
     return adj_leaky_relu_grad(dy, operand_second(c, c->in), alpha(c));
+}
+static adj_node *elu_grad(op_case *c)
+{
+    adj_node *dy = operand_x(c);
+    return adj_elu_grad(dy, operand_second(c, c->in), alpha(c));
+}
+static adj_node *gelu_grad(op_case *c)
+{
+    adj_node *dy = operand_x(c);
+    return adj_gelu_grad(dy, operand_second(c, c->in), form(c));
+}
+static adj_node *clip_grad(op_case *c)
+{
+    adj_node *dy = operand_x(c);
+    return adj_clip_grad(dy, operand_second(c, c->in), min(c), max(c));
 }
 static adj_node *add(op_case *c) { return stretched(c, adj_add); }
 static adj_node *sub(op_case *c) { return stretched(c, adj_sub); }
@@ -73,6 +94,12 @@ static adj_node *next_step(op_case *c) { return adj_next_step(operand_scalar(c, 
 const op_builder element_builders[] = {
     {"leaky_relu", leaky_relu},
     {"leaky_relu_grad", leaky_relu_grad},
+    {"elu", elu},
+    {"elu_grad", elu_grad},
+    {"gelu", gelu},
+    {"gelu_grad", gelu_grad},
+    {"clip", clip},
+    {"clip_grad", clip_grad},
     {"add", add},
     {"sub", sub},
     {"mul", mul},

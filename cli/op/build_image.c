@@ -1,4 +1,4 @@
-/* build_image.c - see build.h: convolutions, pools, bias, batch norm. */
+/* build_image.c - see build.h: convolutions, pools, resize, bias, prelu, batch norm. */
 #include "build.h"
 
 /* ---- convolutions ---- */
@@ -105,6 +105,32 @@ static adj_node *avg_pool_grad(op_case *c)
     return adj_avg_pool_grad(c->in, operand_like(c, p.y), &p.a);
 }
 
+/* ---- resize; --attr: height, width, mode, coordinates ---- */
+
+static int twice(int64_t size) { return size < 1 << 30 ? (int)(2 * size) : INT32_MAX; }
+
+static adj_node *resized(op_case *c, adj_node *x, int64_t h, int64_t w, adj_sampling *a)
+{
+    int64_t height = attr_int(c, 0, twice(h)), width = attr_int(c, 1, twice(w));
+    *a = (adj_sampling){.mode = (adj_resize_mode)attr_int(c, 2, ADJ_BILINEAR),
+                        .coordinates = (adj_coordinates)attr_int(c, 3, ADJ_HALF_PIXEL),
+                        .format = c->format};
+    return adj_resize(x, height, width, a);
+}
+static adj_node *resize(op_case *c)
+{
+    const int h = c->format == ADJ_NCHW ? 2 : 1;
+    adj_sampling a;
+    return resized(c, operand_x(c), c->in.dim[h], c->in.dim[h + 1], &a);
+}
+static adj_node *resize_grad(op_case *c)
+{
+    const int h = c->format == ADJ_NCHW ? 2 : 1;
+    adj_sampling a;
+    adj_node *y = resized(c, operand_x(c), c->in.dim[h], c->in.dim[h + 1], &a);
+    return adj_resize_grad(operand_like(c, y), c->in.dim[h], c->in.dim[h + 1], &a);
+}
+
 /* ---- bias ---- */
 
 static adj_node *bias_add(op_case *c)
@@ -113,6 +139,29 @@ static adj_node *bias_add(op_case *c)
     return adj_bias_add(x, b, c->format);
 }
 static adj_node *bias_add_grad(op_case *c) { return adj_bias_add_grad(operand_x(c), c->format); }
+
+/* ---- prelu; --filter: the slope; --attr of prelu_grad_slope: how many there are ---- */
+
+static adj_node *slope_of(op_case *c)
+{
+    return operand_second(c, (adj_shape){1, {channels_of(c)}});
+}
+static adj_node *prelu(op_case *c)
+{
+    adj_node *x = operand_x(c);
+    return adj_prelu(x, slope_of(c), c->format);
+}
+static adj_node *prelu_grad(op_case *c)
+{
+    adj_node *dy = operand_x(c), *x = operand_x(c);
+    return adj_prelu_grad(dy, x, slope_of(c), c->format);
+}
+static adj_node *prelu_grad_slope(op_case *c)
+{
+    adj_node *dy = operand_x(c), *x = operand_x(c);
+    int64_t slopes = c->n_attr > 0 ? attr_int(c, 0, 1) : channels_of(c);
+    return adj_prelu_grad_slope(dy, x, slopes, c->format);
+}
 
 /* ---- batch norm; --attr: epsilon; 1: the statistics are given; 1: the sums are computed ---- */
 
@@ -168,8 +217,13 @@ const op_builder image_builders[] = {
     {"max_pool_grad_grad", max_pool_grad_grad},
     {"avg_pool", avg_pool},
     {"avg_pool_grad", avg_pool_grad},
+    {"resize", resize},
+    {"resize_grad", resize_grad},
     {"bias_add", bias_add},
     {"bias_add_grad", bias_add_grad},
+    {"prelu", prelu},
+    {"prelu_grad", prelu_grad},
+    {"prelu_grad_slope", prelu_grad_slope},
     {"batch_norm_stats", batch_norm_stats},
     {"batch_norm", batch_norm},
     {"batch_norm_grad_sums", batch_norm_grad_sums},

@@ -110,9 +110,24 @@ static void write_pool(const adj_node *n, op_text *t)
 {
     op_text_pool(t, &((const adj_pool_attrs *)n->attrs)->pool);
 }
+static void write_resize(const adj_node *n, op_text *t)
+{
+    const adj_resize_attrs *a = n->attrs;
+    write_format(t, (adj_format)a->format);
+    integer(t, a->oh);
+    integer(t, a->ow);
+    integer(t, a->mode);
+    integer(t, a->coordinates);
+}
 static void write_bias(const adj_node *n, op_text *t)
 {
     write_format(t, ((const adj_format_attrs *)n->attrs)->format);
+}
+
+static void write_prelu(const adj_node *n, op_text *t)
+{
+    write_format(t, ((const adj_prelu_attrs *)n->attrs)->format);
+    integer(t, ((const adj_prelu_attrs *)n->attrs)->slopes);
 }
 
 static int is_made_by(const adj_node *n, int operand, const adj_op *op)
@@ -133,6 +148,15 @@ static void write_batch_norm(const adj_node *n, op_text *t)
 static void write_value(const adj_node *n, op_text *t)
 {
     real(t, ((const adj_value_attrs *)n->attrs)->value);
+}
+static void write_clip(const adj_node *n, op_text *t)
+{
+    real(t, ((const adj_clip_attrs *)n->attrs)->min);
+    real(t, ((const adj_clip_attrs *)n->attrs)->max);
+}
+static void write_gelu(const adj_node *n, op_text *t)
+{
+    integer(t, ((const adj_gelu_attrs *)n->attrs)->form);
 }
 static void write_fill(const adj_node *n, op_text *t)
 {
@@ -217,14 +241,25 @@ static const writer writers[] = {
     {&adj_op_max_pool_grad_grad, 0, NONE, write_pool},
     {&adj_op_avg_pool, 0, NONE, write_pool},
     {&adj_op_avg_pool_grad, RESULT, NONE, write_pool},
+    {&adj_op_resize, 0, NONE, write_resize},
+    {&adj_op_resize_grad, RESULT, NONE, write_resize},
     {&adj_op_bias_add, 0, NONE, write_bias},
     {&adj_op_bias_add_grad, 0, NONE, write_bias},
+    {&adj_op_prelu, 0, 1, write_bias},
+    {&adj_op_prelu_grad, 0, 2, write_bias},
+    {&adj_op_prelu_grad_slope, 0, NONE, write_prelu},
     {&adj_op_batch_norm_stats, 0, NONE, write_bias},
     {&adj_op_batch_norm, 0, NONE, write_batch_norm},
     {&adj_op_batch_norm_grad_sums, 0, NONE, write_batch_norm},
     {&adj_op_batch_norm_grad, 0, NONE, write_batch_norm},
     {&adj_op_leaky_relu, 0, NONE, write_value},
     {&adj_op_leaky_relu_grad, 0, 1, write_value},
+    {&adj_op_elu, 0, NONE, write_value},
+    {&adj_op_elu_grad, 0, 1, write_value},
+    {&adj_op_gelu, 0, NONE, write_gelu},
+    {&adj_op_gelu_grad, 0, 1, write_gelu},
+    {&adj_op_clip, 0, NONE, write_clip},
+    {&adj_op_clip_grad, 0, 1, write_clip},
     {&adj_op_scale, 0, NONE, write_value},
     {&adj_op_ema, 0, NONE, write_value},
     {&adj_op_softmax_cross_entropy, 0, NONE, write_value},

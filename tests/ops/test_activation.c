@@ -5,6 +5,12 @@
 
 static adj_node *leaky(adj_node *x) { return adj_leaky_relu(x, 0.2); }
 static adj_node *leaky_negative(adj_node *x) { return adj_leaky_relu(x, -0.5); }
+static adj_node *clip(adj_node *x) { return adj_clip(x, -1, 2.5); }
+static adj_node *clip_crossed(adj_node *x) { return adj_clip(x, 2, 1); }
+static adj_node *elu(adj_node *x) { return adj_elu(x, 0.75); }
+static adj_node *elu_negative(adj_node *x) { return adj_elu(x, -1.5); }
+static adj_node *gelu_erf(adj_node *x) { return adj_gelu(x, ADJ_GELU_ERF); }
+static adj_node *gelu_tanh(adj_node *x) { return adj_gelu(x, ADJ_GELU_TANH); }
 static double relu(double x) { return x > 0 ? x : 0; }
 static double relu6(double x) { return fmin(fmax(x, 0), 6); }
 static double leaky_value(double x) { return x > 0 ? x : 0.2 * x; }
@@ -13,6 +19,19 @@ static double sigmoid(double x) { return 0.5 * (1 + tanh(x / 2)); }
 static double silu(double x) { return x * sigmoid(x); }
 static double hard_sigmoid(double x) { return fmin(fmax(x + 3, 0), 6) / 6; }
 static double hard_swish(double x) { return x * hard_sigmoid(x); }
+static double clip_value(double x) { return fmin(fmax(x, -1), 2.5); }
+static double elu_value(double x) { return x > 0 ? x : 0.75 * (exp(x) - 1); }
+static double elu_negative_value(double x) { return x > 0 ? x : -1.5 * (exp(x) - 1); }
+static double gelu_erf_value(double x) { return 0.5 * x * (1 + erf(x / sqrt(2))); }
+static double gelu_tanh_value(double x)
+{
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+static double one(double x)
+{
+    (void)x;
+    return 1;
+}
 
 enum { N = 8 };
 /* Values and gradients by PyTorch, in float64, of these x and dy. */
@@ -74,6 +93,32 @@ static const activation ops[] = {
       2.2916666666666665, 7},
      {0, -0.33333333333333337, 1, 0.25, -0.5833333333333334, 1.6666666666666665, 5.333333333333334,
       -3}},
+    {"clip", clip, clip_value, {-1, -1, -0.5, 0, 0.25, 1, 2.5, 2.5}, {0, -2, 3, 0.5, -1, 2, 4, 0}},
+    {"clip, min > max", clip_crossed, one, {1, 1, 1, 1, 1, 1, 1, 1}, {0}},
+    {"elu",
+     elu,
+     elu_value,
+     {-0.7126596987241021, -0.47409041912141825, -0.29510200521552493, 0, 0.25, 1, 2.5, 7},
+     {0.03734030127589796, -0.5518191617571635, 1.3646939843534251, 0.375, -1, 2, 4, -3}},
+    {"elu, alpha < 0",
+     elu_negative,
+     elu_negative_value,
+     {1.4253193974482041, 0.9481808382428365, 0.5902040104310499, 0, 0.25, 1, 2.5, 7},
+     {-0.07468060255179591, 1.103638323514327, -2.7293879687068503, -0.75, -1, 2, 4, -3}},
+    {"gelu",
+     gelu_erf,
+     gelu_erf_value,
+     {-0.00404969409489031, -0.15865525393145702, -0.15426876936299344, 0, 0.14967658142073093,
+      0.841344746068543, 2.4844758366855597, 6.999999999991041},
+     {-0.01194564720418392, 0.1666309411753727, 0.39751462603151133, 0.25, -0.695373354883636,
+      2.166630941175373, 4.15044434363258, -3.0000000001879896}},
+    {"gelu, tanh",
+     gelu_tanh,
+     gelu_tanh_value,
+     {-0.0036373920817729943, -0.1588080093917233, -0.15428599017485606, 0, 0.149675350701685,
+      0.8411919906082768, 2.484915733910001, 6.999999999999997},
+     {-0.011584166630969648, 0.16592816769156515, 0.39789028939607296, 0.25, -0.6953540951510604,
+      2.165928167691565, 4.151806304850664, -3.0000000000000835}},
 };
 enum { N_OPS = sizeof ops / sizeof *ops };
 
@@ -121,12 +166,23 @@ Test(activation, derivatives_against_differences)
     }
 }
 
+static adj_node *elu_gradient(adj_node *dy, adj_node *x) { return adj_elu_grad(dy, x, 0.75); }
+static adj_node *gelu_erf_gradient(adj_node *dy, adj_node *x)
+{
+    return adj_gelu_grad(dy, x, ADJ_GELU_ERF);
+}
+static adj_node *gelu_tanh_gradient(adj_node *dy, adj_node *x)
+{
+    return adj_gelu_grad(dy, x, ADJ_GELU_TANH);
+}
+
 /* The gradient ops on operands of their own, differentiated by both. */
 Test(activation, gradient_ops_against_differences)
 {
     adj_node *(*const smooth[])(adj_node *, adj_node *) = {
-        adj_sigmoid_grad, adj_tanh_grad, adj_silu_grad, adj_hard_sigmoid_grad, adj_hard_swish_grad};
-    for (int k = 0; k < 5; k++) {
+        adj_sigmoid_grad,    adj_tanh_grad, adj_silu_grad,     adj_hard_sigmoid_grad,
+        adj_hard_swish_grad, elu_gradient,  gelu_erf_gradient, gelu_tanh_gradient};
+    for (size_t k = 0; k < sizeof smooth / sizeof *smooth; k++) {
         fixture f = fixture_new();
         adj_node *dy = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -1, 1);
         adj_node *y = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -2, 2);
@@ -135,6 +191,7 @@ Test(activation, gradient_ops_against_differences)
     }
 }
 
+static adj_node *clip_mask(adj_node *dy, adj_node *y) { return adj_clip_grad(dy, y, -0.0, 6); }
 static adj_node *leaky_half(adj_node *dy, adj_node *y) { return adj_leaky_relu_grad(dy, y, 0.5); }
 
 /* Where dy passes, on values given by hand; dy is passed on as it is, NaN or not. */
@@ -149,9 +206,10 @@ Test(activation, masks)
         {adj_relu_grad, {0, 0, 0, 3, -4, 5, NAN, 0}},
         {adj_relu6_grad, {0, 0, 0, 3, -4, 0, 0, 0}},
         {leaky_half, {1, INFINITY, NAN, 3, -4, 5, NAN, 0.5}},
+        {clip_mask, {0, INFINITY, NAN, 3, -4, 5, 0, 0}},
     };
     for (int p = 0; p < N_PRECISIONS; p++)
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 4; k++) {
             fixture f = fixture_new();
             adj_node *d = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, dy);
             adj_node *features = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, y);
@@ -178,13 +236,53 @@ Test(activation, hard_gradients)
     }
 }
 
+/* 0.1 is compared as it is: bf16's and f16's nearest numbers to it lie above and below. */
+Test(activation, clip_compares_with_the_bound_as_given)
+{
+    const double x[] = {0.10009765625, 0.0999755859375}, dy[] = {1, 1};
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        adj_dtype dtype = precisions[p].dtype;
+        fixture f = fixture_new();
+        adj_node *at = given(&f, dtype, (adj_shape){1, {2}}, x),
+                 *d = given(&f, dtype, (adj_shape){1, {2}}, dy);
+        const double *v = f.value[0], mask[] = {v[0] <= 0.1, v[1] <= 0.1},
+                     clipped[] = {fmin(v[0], 0.1), fmin(v[1], 0.1)};
+        expect_values(&f, adj_clip(at, -INFINITY, 0.1), "naive", clipped, precisions[p].rtol / 2,
+                      0);
+        expect_values(&f, adj_clip_grad(d, at, -INFINITY, 0.1), "naive", mask, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* Far from 0, where squares are infinite in f16: gelu is x or 0, its slope 1 or 0, and its second
+ * derivative 0. */
+Test(activation, gelu_far_from_zero)
+{
+    const double x[] = {-60000, -100, 100, 60000}, dy[] = {2, 2, 2, 2};
+    const double y[] = {0, 0, 100, 60000}, slope[] = {0, 0, 2, 2}, none[4] = {0};
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (adj_gelu_form form = ADJ_GELU_ERF; form <= ADJ_GELU_TANH; form++) {
+            const adj_shape four = {1, {4}};
+            fixture f = fixture_new();
+            adj_node *at = given(&f, precisions[p].dtype, four, x), *dx, *ddx;
+            adj_node *d = given(&f, precisions[p].dtype, four, dy);
+            adj_node *n = adj_gelu(at, form);
+            cr_assert_eq(adj_grad(n, d, 1, &at, &dx), ADJ_OK);
+            cr_assert_eq(adj_grad(dx, d, 1, &at, &ddx), ADJ_OK);
+            expect_values(&f, n, "naive", y, precisions[p].rtol, 0);
+            expect_values(&f, dx, "naive", slope, 0, 0);
+            expect_values(&f, ddx, "naive", none, 0, 0);
+            fixture_free(&f);
+        }
+}
+
 /* The gradient ops are linear in dy. */
 Test(activation, adjoint_on_integers)
 {
     adj_node *(*const linear[])(adj_node *, adj_node *) = {adj_relu_grad, adj_relu6_grad,
-                                                           leaky_half};
+                                                           leaky_half, clip_mask};
     for (int p = 0; p < N_PRECISIONS; p++)
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 4; k++) {
             fixture f = fixture_new();
             adj_node *dy = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4, 5}}, -3, 3);
             adj_node *y = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4, 5}}, -8, 8);
@@ -193,16 +291,27 @@ Test(activation, adjoint_on_integers)
         }
 }
 
+static adj_node *clip_below(adj_node *x) { return adj_clip(x, 3, INFINITY); }
+
 Test(activation, nan_and_infinity)
 {
     const double x[] = {NAN, INFINITY, -INFINITY, 1000, -1000};
-    const double want[][5] = {{NAN, INFINITY, 0, 1000, 0}, {NAN, 6, 0, 6, 0},
-                              {NAN, 1, 0, 1, 0},           {NAN, 1, -1, 1, -1},
-                              {NAN, 1, 0, 1, 0},           {NAN, INFINITY, 0, 1000, 0}};
-    adj_node *(*const build[])(adj_node *) = {adj_relu, adj_relu6,        adj_sigmoid,
-                                              adj_tanh, adj_hard_sigmoid, adj_hard_swish};
+    const double want[][5] = {{NAN, INFINITY, 0, 1000, 0},
+                              {NAN, 6, 0, 6, 0},
+                              {NAN, 1, 0, 1, 0},
+                              {NAN, 1, -1, 1, -1},
+                              {NAN, 1, 0, 1, 0},
+                              {NAN, INFINITY, 0, 1000, 0},
+                              {NAN, 2.5, -1, 2.5, -1},
+                              {NAN, INFINITY, 3, 1000, 3},
+                              {NAN, INFINITY, -0.75, 1000, -0.75},
+                              {NAN, INFINITY, 0, 1000, 0},
+                              {NAN, INFINITY, 0, 1000, 0}};
+    adj_node *(*const build[])(adj_node *) = {
+        adj_relu, adj_relu6,  adj_sigmoid, adj_tanh, adj_hard_sigmoid, adj_hard_swish,
+        clip,     clip_below, elu,         gelu_erf, gelu_tanh};
     for (int p = 0; p < N_PRECISIONS; p++)
-        for (int k = 0; k < 6; k++) {
+        for (size_t k = 0; k < sizeof build / sizeof *build; k++) {
             fixture f = fixture_new();
             adj_node *y = build[k](given(&f, precisions[p].dtype, (adj_shape){1, {5}}, x));
             expect_values(&f, y, "naive", want[k], 0, 0);
@@ -232,6 +341,16 @@ static adj_node *infinite_alpha(fixture *f)
     return adj_leaky_relu(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), INFINITY);
 }
 
+static adj_node *no_bound(fixture *f)
+{
+    return adj_clip(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), 0, NAN);
+}
+
+static adj_node *no_form(fixture *f)
+{
+    return adj_gelu(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), (adj_gelu_form)2);
+}
+
 Test(activation, refusals)
 {
     const refusal list[] = {
@@ -239,6 +358,8 @@ Test(activation, refusals)
         {other_shape, ADJ_ESHAPE, {"tanh_grad", "[4]", "[4, 1]"}},
         {integers, ADJ_EDTYPE, {"relu", "i32"}},
         {infinite_alpha, ADJ_EARG, {"leaky_relu", "alpha", "inf"}},
+        {no_bound, ADJ_EARG, {"clip", "max", "nan"}},
+        {no_form, ADJ_EARG, {"gelu", "form", "2"}},
     };
     expect_refusals(sizeof list / sizeof *list, list);
     for (int k = 0; k < N_OPS; k++)

@@ -1,0 +1,25 @@
+/* clip.c - clip and its gradient. A NaN stays one, and has the gradient 0. */
+#include "parts.h"
+
+static void forward(const part *p)
+{
+    const adj_clip_attrs *a = p->attrs;
+    for (int64_t i = 0; i < p->n; i++) {
+        double x = ld(&p->a[i]), raised = x < a->min ? a->min : x;
+        st(&p->y[i], (A)(raised > a->max ? a->max : raised));
+    }
+}
+
+adj_status KERNEL(clip)(const adj_call *c) { return for_parts(c, forward); }
+
+static void backward(const part *p)
+{
+    const adj_clip_attrs *a = p->attrs;
+    for (int64_t i = 0; i < p->n; i++) {
+        A dy = ld(&p->a[i]);
+        double x = ld(&p->b[i]);
+        st(&p->y[i], x >= a->min && x <= a->max ? dy : 0);
+    }
+}
+
+adj_status KERNEL(clip_grad)(const adj_call *c) { return for_parts(c, backward); }

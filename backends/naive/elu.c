@@ -1,0 +1,28 @@
+/* elu.c - elu and its gradient. A NaN stays one. */
+#include <math.h>
+
+#include "parts.h"
+
+static void forward(const part *p)
+{
+    A alpha = (A)((const adj_value_attrs *)p->attrs)->value;
+
+    for (int64_t i = 0; i < p->n; i++) {
+        A x = ld(&p->a[i]);
+        st(&p->y[i], x > 0 ? x : alpha * (A)expm1((double)x));
+    }
+}
+
+adj_status KERNEL(elu)(const adj_call *c) { return for_parts(c, forward); }
+
+static void backward(const part *p)
+{
+    A alpha = (A)((const adj_value_attrs *)p->attrs)->value;
+
+    for (int64_t i = 0; i < p->n; i++) {
+        A dy = ld(&p->a[i]), x = ld(&p->b[i]);
+        st(&p->y[i], x > 0 ? dy : dy * alpha * (A)exp((double)x));
+    }
+}
+
+adj_status KERNEL(elu_grad)(const adj_call *c) { return for_parts(c, backward); }

@@ -1,0 +1,115 @@
+/* gelu.c - x P(x), P being the normal distribution's cumulative function (Hendrycks and Gimpel,
+ * arXiv:1606.08415), or its approximation by tanh; and the gradient as an op:
+ *
+ *   ERF   P(x) = (1 + erf(x / sqrt(2))) / 2     y' = P + x p, p = exp(-x^2 / 2) / sqrt(2 pi)
+ *   TANH  P(x) = (1 + t) / 2, t = tanh(u),      y' = P + x (1 - t^2) u' / 2
+ *         u = k (x + a x^3), k = sqrt(2 / pi), a = 0.044715 */
+#include "activation.h"
+
+/* k is sqrt(2 / pi), and 2 / sqrt(2 pi). */
+static const double k = 0.7978845608028654, a = 0.044715;
+
+static int64_t form_of(const adj_node *n) { return ((const adj_gelu_attrs *)n->attrs)->form; }
+
+static adj_status check_form(const adj_node *n, const adj_gelu_attrs *attrs)
+{
+    if (attrs->form != ADJ_GELU_ERF && attrs->form != ADJ_GELU_TANH)
+        return adj_fail(
+            n->graph, ADJ_EARG,
+            "%s: form is wrong (got %ld, expected ADJ_GELU_ERF, 0, or ADJ_GELU_TANH, 1)",
+            n->op->name, (long)attrs->form);
+    return ADJ_OK;
+}
+
+static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_status status = check_form(n, attrs);
+    return status == ADJ_OK ? activation_infer(n, attrs, out) : status;
+}
+
+static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_status status = check_form(n, attrs);
+    return status == ADJ_OK ? activation_grad_infer(n, attrs, out) : status;
+}
+
+static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_gelu_grad(dy, y->in[0], (adj_gelu_form)form_of(y));
+}
+
+/* Second derivatives times m. The factors that vanish come first, so that large x give 0 in every
+ * type, though x^2 may be infinite. */
+
+/* m p (2 - x^2), with p = q^2 / sqrt(2 pi): m (2 q^2 - (x q)^2) / sqrt(2 pi). */
+static adj_node *erf_bend(adj_node *m, adj_node *x)
+{
+    adj_node *q = adj_exp(adj_scale(adj_square(x), -0.25));
+    adj_node *xq = adj_square(adj_mul(x, q)), *twice = adj_scale(adj_square(q), 2);
+    return adj_scale(adj_mul(m, adj_sub(twice, xq)), k / 2);
+}
+
+/* w u' = k w + 3 k a x (x w) */
+static adj_node *times_slope(adj_node *w, adj_node *x)
+{
+    adj_node *bent = adj_scale(adj_mul(x, adj_mul(x, w)), 3 * k * a);
+    return adj_add(adj_scale(w, k), bent);
+}
+
+/* m (1 - t^2) (u' + x u'' / 2 - x t u'^2), where u' + x u'' / 2 = 2 u' - k. */
+static adj_node *tanh_bend(adj_node *m, adj_node *x)
+{
+    adj_node *square = adj_square(x), *cube = adj_mul(square, adj_scale(x, a));
+    adj_node *t = adj_tanh(adj_scale(adj_add(x, cube), k));
+    adj_node *w = adj_tanh_grad(m, t), *twice = adj_scale(times_slope(w, x), 2);
+    adj_node *straight = adj_sub(twice, adj_scale(w, k));
+    adj_node *steep = times_slope(times_slope(adj_mul(x, w), x), x);
+    return adj_sub(straight, adj_mul(t, steep));
+}
+
+static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
+{
+    adj_node *dy = dx->in[0], *x = dx->in[1];
+    de[0] = adj_gelu_grad(e, x, (adj_gelu_form)form_of(dx));
+    adj_node *m = adj_mul(e, dy);
+    de[1] = form_of(dx) == ADJ_GELU_TANH ? tanh_bend(m, x) : erf_bend(m, x);
+}
+
+static void show(const void *attrs, FILE *f)
+{
+    fputs(((const adj_gelu_attrs *)attrs)->form == ADJ_GELU_TANH ? " TANH" : "", f);
+}
+
+const adj_op adj_op_gelu = {
+    .name = "gelu",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(adj_gelu_attrs),
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
+    .infer = infer,
+    .grad = rule,
+    .show = show,
+};
+
+const adj_op adj_op_gelu_grad = {
+    .name = "gelu_grad",
+    .min_in = 2,
+    .max_in = 2,
+    .attr_size = sizeof(adj_gelu_attrs),
+    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
+    .linear_in = 1,
+    .infer = grad_infer,
+    .grad = grad_rule,
+    .show = show,
+    .operand = {"dy", "x"},
+};
+
+adj_node *adj_gelu(adj_node *x, adj_gelu_form form)
+{
+    return adj_node_new1(&adj_op_gelu, x, &(adj_gelu_attrs){form});
+}
+
+adj_node *adj_gelu_grad(adj_node *dy, adj_node *x, adj_gelu_form form)
+{
+    return adj_node_new2(&adj_op_gelu_grad, dy, x, &(adj_gelu_attrs){form});
+}

@@ -1,0 +1,160 @@
+/* prelu.c - x where x > 0, else slope x, the slope being a parameter: one for each channel, or one
+ * for all. As PyTorch's prelu, and ONNX's PRelu with a slope of these shapes. With S the sum over
+ * what the slope repeats:
+ *   y  = prelu(x, slope)            x where x > 0, else slope x
+ *        dx  = prelu_grad(dy, x, slope)     dslope = prelu_grad_slope(dy, x)
+ *   dx = prelu_grad(dy, x, slope)   dy where x > 0, else slope dy
+ *        ddy = prelu_grad(e, x, slope)      dslope = S(e dy where x <= 0)
+ *   ds = prelu_grad_slope(dy, x)    S(x dy where x <= 0)
+ *        ddy = prelu(x, e) - relu(x)        dx = prelu_grad(dy, x, e) - relu_grad(dy, x) */
+#include "activation.h"
+#include "attr_lists.h"
+#include "channel.h"
+
+static adj_format format_of(const adj_node *n)
+{
+    return (adj_format)((const adj_format_attrs *)n->attrs)->format;
+}
+
+static int64_t channels_of(const adj_node *n, int64_t format)
+{
+    adj_shape x = n->in[0]->type.shape;
+    return x.dim[channel_axis(x, format)];
+}
+
+/* The last operand. */
+static adj_status check_slope(const adj_node *n, int64_t format)
+{
+    adj_shape slope = n->in[n->n_in - 1]->type.shape;
+    int64_t c = channels_of(n, format);
+    if (slope.rank != 1 || (slope.dim[0] != 1 && slope.dim[0] != c))
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: slope has a wrong shape (got %s, expected [%ld] or [1])", n->op->name,
+                        adj_shape_text(slope).s, (long)c);
+    return ADJ_OK;
+}
+
+static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_format_attrs *a = attrs;
+    adj_status status = check_channels(n, "x", a->format);
+    *out = n->in[0]->type;
+    return status == ADJ_OK ? check_slope(n, a->format) : status;
+}
+
+static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_status status = activation_grad_infer(n, attrs, out);
+    return status == ADJ_OK ? infer(n, attrs, out) : status;
+}
+
+static adj_status grad_slope_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_prelu_attrs *a = attrs;
+    adj_status status = activation_grad_infer(n, attrs, out);
+    if (status == ADJ_OK)
+        status = check_channels(n, "dy", a->format);
+    if (status != ADJ_OK)
+        return status;
+    int64_t c = channels_of(n, a->format);
+    if (a->slopes != 1 && a->slopes != c)
+        return adj_fail(n->graph, ADJ_EARG, "%s: slopes is wrong (got %ld, expected %ld or 1)",
+                        n->op->name, (long)a->slopes, (long)c);
+    out->shape = (adj_shape){1, {a->slopes}};
+    return ADJ_OK;
+}
+
+static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_node *x = y->in[0], *slope = y->in[1];
+    dx[0] = adj_prelu_grad(dy, x, slope, format_of(y));
+    dx[1] = adj_prelu_grad_slope(dy, x, slope->type.shape.dim[0], format_of(y));
+}
+
+static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
+{
+    adj_node *dy = dx->in[0], *x = dx->in[1], *slope = dx->in[2];
+    de[0] = adj_prelu_grad(e, x, slope, format_of(dx));
+    de[1] = NULL;
+    adj_node *m = adj_mul(e, dy), *terms = adj_sub(m, adj_relu_grad(m, x));
+    de[2] = slope->type.shape.dim[0] == 1 ? adj_sum_to(terms, slope->type.shape)
+                                          : adj_bias_add_grad(terms, format_of(dx));
+}
+
+static void grad_slope_rule(adj_node *ds, adj_node *e, adj_node *de[])
+{
+    adj_node *dy = ds->in[0], *x = ds->in[1];
+    adj_node *y = adj_prelu(x, e, format_of(ds));
+    de[0] = adj_sub(y, adj_relu(x));
+    adj_node *dx = adj_prelu_grad(dy, x, e, format_of(ds));
+    de[1] = adj_sub(dx, adj_relu_grad(dy, x));
+}
+
+/* x is never near 0: a slope's gradient, a sum over many x, has a bend wherever one of them has. */
+static void domain(const adj_node *n, int i, int64_t count, double v[])
+{
+    if (i == (n->op == &adj_op_prelu ? 0 : 1))
+        keep_from_zero(count, v);
+}
+
+const adj_op adj_op_prelu = {
+    .name = "prelu",
+    .min_in = 2,
+    .max_in = 2,
+    .attr_size = sizeof(adj_format_attrs),
+    .flags = ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
+    .infer = infer,
+    .grad = rule,
+    .show = format_show,
+    .operand = {"x", "slope"},
+    .images = 1 | ADJ_IMAGE_RESULT,
+    .set_format = format_set,
+    .domain = domain,
+};
+
+const adj_op adj_op_prelu_grad = {
+    .name = "prelu_grad",
+    .min_in = 3,
+    .max_in = 3,
+    .attr_size = sizeof(adj_format_attrs),
+    .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
+    .linear_in = 1,
+    .infer = grad_infer,
+    .grad = grad_rule,
+    .show = format_show,
+    .operand = {"dy", "x", "slope"},
+    .images = 1 | 2 | ADJ_IMAGE_RESULT,
+    .set_format = format_set,
+    .domain = domain,
+};
+
+const adj_op adj_op_prelu_grad_slope = {
+    .name = "prelu_grad_slope",
+    .min_in = 2,
+    .max_in = 2,
+    .attr_size = sizeof(adj_prelu_attrs),
+    .flags = ADJ_OP_KINKS,
+    .linear_in = 1,
+    .infer = grad_slope_infer,
+    .grad = grad_slope_rule,
+    .show = format_show,
+    .operand = {"dy", "x"},
+    .images = 1 | 2,
+    .set_format = format_set,
+    .domain = domain,
+};
+
+adj_node *adj_prelu(adj_node *x, adj_node *slope, adj_format format)
+{
+    return adj_node_new2(&adj_op_prelu, x, slope, &(adj_format_attrs){format});
+}
+
+adj_node *adj_prelu_grad(adj_node *dy, adj_node *x, adj_node *slope, adj_format format)
+{
+    return adj_node_new3(&adj_op_prelu_grad, dy, x, slope, &(adj_format_attrs){format});
+}
+
+adj_node *adj_prelu_grad_slope(adj_node *dy, adj_node *x, int64_t slopes, adj_format format)
+{
+    return adj_node_new2(&adj_op_prelu_grad_slope, dy, x, &(adj_prelu_attrs){format, slopes});
+}

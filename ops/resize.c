@@ -1,0 +1,187 @@
+/* resize.c - images of another size: nearest or bilinear sampling, and its adjoint.
+ *
+ * Along each axis output o is a weighted sum of at most two inputs (adjoint.h says which); both
+ * axes together are the product. The map is linear, and the two ops are closed under
+ * differentiation: y  = resize(x)        dx  = resize_grad(dy) x' = resize_grad(dy)  ddy =
+ * resize(e) Positions are fractions of whole numbers, so that no rounding decides which input is
+ * read: with sizes within int32, 2 o in and what is added fit 64 bits. */
+#include "adjoint_ext.h"
+#include "attr_lists.h"
+
+static adj_status check_attrs(const adj_node *n, const adj_resize_attrs *a)
+{
+    if (a->format != ADJ_NHWC && a->format != ADJ_NCHW)
+        return adj_fail(n->graph, ADJ_EARG,
+                        "%s: unknown data_format (got %ld, expected NHWC or NCHW)", n->op->name,
+                        (long)a->format);
+    if (a->mode != ADJ_NEAREST && a->mode != ADJ_BILINEAR)
+        return adj_fail(n->graph, ADJ_EARG,
+                        "%s: unknown mode (got %ld, expected ADJ_NEAREST, 0, or ADJ_BILINEAR, 1)",
+                        n->op->name, (long)a->mode);
+    if (a->coordinates < ADJ_HALF_PIXEL || a->coordinates > ADJ_ASYMMETRIC)
+        return adj_fail(n->graph, ADJ_EARG,
+                        "%s: unknown coordinates (got %ld, expected ADJ_HALF_PIXEL, 0, "
+                        "ADJ_ALIGN_CORNERS, 1, or ADJ_ASYMMETRIC, 2)",
+                        n->op->name, (long)a->coordinates);
+    return ADJ_OK;
+}
+
+static adj_status check_sizes(const adj_node *n, const char *what, int64_t h, int64_t w)
+{
+    if (h < 1 || h > INT32_MAX || w < 1 || w > INT32_MAX)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: height and width of %s must be at least 1 and within int32 (got %lld "
+                        "and %lld)",
+                        n->op->name, what, (long long)h, (long long)w);
+    return ADJ_OK;
+}
+
+/* The operand's height and width into *h and *w; out: its type with the other two, *to_h and *to_w.
+ */
+static adj_status infer_sizes(const adj_node *n, const char *operand, const adj_resize_attrs *a,
+                              int64_t *h, int64_t *w, const int64_t *to_h, const int64_t *to_w,
+                              adj_type *out)
+{
+    const image_axes ax = axes_of((adj_format)a->format);
+    adj_status status = adj_check_same_dtype(n);
+    *out = n->in[0]->type;
+    if (status == ADJ_OK)
+        status = check_attrs(n, a);
+    if (status == ADJ_OK && out->shape.rank != 4)
+        return adj_fail(n->graph, ADJ_ESHAPE, "%s: %s has a wrong rank (got %s, expected rank 4)",
+                        n->op->name, operand, adj_shape_text(out->shape).s);
+    if (status != ADJ_OK)
+        return status;
+    *h = out->shape.dim[ax.h];
+    *w = out->shape.dim[ax.w];
+    out->shape.dim[ax.h] = *to_h;
+    out->shape.dim[ax.w] = *to_w;
+    status = check_sizes(n, operand, *h, *w);
+    if (status == ADJ_OK)
+        status = check_sizes(n, "the result", *to_h, *to_w);
+    return status == ADJ_OK ? adj_check_type(n->graph, n->op->name, "the result", *out) : status;
+}
+
+static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_resize_attrs *a = attrs;
+    return infer_sizes(n, "x", a, &a->ih, &a->iw, &a->oh, &a->ow, out);
+}
+
+static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_resize_attrs *a = attrs;
+    return infer_sizes(n, "dy", a, &a->oh, &a->ow, &a->ih, &a->iw, out);
+}
+
+static adj_sampling sampling_of(const adj_resize_attrs *a)
+{
+    return (adj_sampling){(adj_resize_mode)a->mode, (adj_coordinates)a->coordinates,
+                          (adj_format)a->format};
+}
+
+static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    const adj_resize_attrs *a = y->attrs;
+    const adj_sampling s = sampling_of(a);
+    dx[0] = adj_resize_grad(dy, a->ih, a->iw, &s);
+}
+
+static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
+{
+    const adj_resize_attrs *a = dx->attrs;
+    const adj_sampling s = sampling_of(a);
+    de[0] = adj_resize(e, a->oh, a->ow, &s);
+}
+
+static void show(const void *attrs, FILE *f)
+{
+    static const char *const coordinates[] = {"half_pixel", "align_corners", "asymmetric"};
+    const adj_resize_attrs *a = attrs;
+    fprintf(f, " %s %s%s", a->mode == ADJ_BILINEAR ? "bilinear" : "nearest",
+            coordinates[a->coordinates], a->format == ADJ_NCHW ? " NCHW" : "");
+}
+
+/* Inputs that an output reads. */
+static double reads(const adj_resize_attrs *a) { return a->mode == ADJ_BILINEAR ? 4 : 1; }
+
+static double flop(const adj_node *n)
+{
+    return 2 * reads(n->attrs) * (double)adj_shape_elems(n->type.shape);
+}
+
+static double grad_flop(const adj_node *n)
+{
+    return 2 * reads(n->attrs) * (double)adj_shape_elems(n->in[0]->type.shape);
+}
+
+static double sum_length(const adj_node *n) { return reads(n->attrs); }
+
+/* At most so many outputs read one input: those whose position is less than 1 from it. */
+static double readers(int64_t in, int64_t out)
+{
+    return in > 1 ? 2 * (double)out / (double)(in - 1) + 2 : (double)out;
+}
+
+static double grad_sum_length(const adj_node *n)
+{
+    const adj_resize_attrs *a = n->attrs;
+    return readers(a->ih, a->oh) * readers(a->iw, a->ow);
+}
+
+const adj_op adj_op_resize = {
+    .name = "resize",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(adj_resize_attrs),
+    .flags = ADJ_OP_HALF,
+    .linear_in = 1,
+    .infer = infer,
+    .grad = rule,
+    .simplify = adj_simplify_selection, /* the weights of a result add up to 1 */
+    .flop = flop,
+    .show = show,
+    .operand = {"x"},
+    .images = 1 | ADJ_IMAGE_RESULT,
+    .set_format = format_set,
+    .sum_length = sum_length,
+};
+
+const adj_op adj_op_resize_grad = {
+    .name = "resize_grad",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_size = sizeof(adj_resize_attrs),
+    .flags = ADJ_OP_HALF,
+    .linear_in = 1,
+    .infer = grad_infer,
+    .grad = grad_rule,
+    .flop = grad_flop,
+    .show = show,
+    .operand = {"dy"},
+    .images = 1 | ADJ_IMAGE_RESULT,
+    .set_format = format_set,
+    .sum_length = grad_sum_length,
+};
+
+static adj_resize_attrs attrs_of(const adj_sampling *s)
+{
+    return s != NULL ? (adj_resize_attrs){s->format, s->mode, s->coordinates, 0, 0, 0, 0}
+                     : (adj_resize_attrs){0};
+}
+
+adj_node *adj_resize(adj_node *x, int64_t height, int64_t width, const adj_sampling *s)
+{
+    adj_resize_attrs a = attrs_of(s);
+    a.oh = height;
+    a.ow = width;
+    return adj_node_new1(&adj_op_resize, x, &a);
+}
+
+adj_node *adj_resize_grad(adj_node *dy, int64_t height, int64_t width, const adj_sampling *s)
+{
+    adj_resize_attrs a = attrs_of(s);
+    a.ih = height;
+    a.iw = width;
+    return adj_node_new1(&adj_op_resize_grad, dy, &a);
+}

@@ -1,0 +1,257 @@
+/* test_prelu.c - prelu and its gradients: a slope for each channel or one, both formats, ranks 2 to
+ * 5. */
+#include <math.h>
+
+#include "expect.h"
+
+typedef struct {
+    adj_shape x;
+    adj_format format;
+} layout;
+
+static const layout layouts[] = {
+    {{2, {3, 4}}, ADJ_NHWC},          {{2, {3, 4}}, ADJ_NCHW},
+    {{3, {2, 3, 4}}, ADJ_NHWC},       {{3, {2, 3, 4}}, ADJ_NCHW},
+    {{4, {2, 3, 4, 5}}, ADJ_NHWC},    {{4, {2, 5, 3, 4}}, ADJ_NCHW},
+    {{5, {2, 1, 3, 2, 2}}, ADJ_NHWC}, {{5, {2, 3, 2, 1, 2}}, ADJ_NCHW},
+    {{2, {1, 1}}, ADJ_NHWC},          {{2, {0, 2}}, ADJ_NHWC},
+    {{4, {2, 3, 0, 2}}, ADJ_NCHW},    {{4, {2, 40, 41, 17}}, ADJ_NHWC},
+    {{4, {2, 17, 40, 41}}, ADJ_NCHW},
+};
+enum { N_LAYOUTS = sizeof layouts / sizeof *layouts, N_SMALL = 9 };
+
+static int channel_axis(const layout *l) { return l->format == ADJ_NHWC ? (int)l->x.rank - 1 : 1; }
+
+static int64_t slopes_of(const layout *l, int one) { return one ? 1 : l->x.dim[channel_axis(l)]; }
+
+/* Values by PyTorch, in float64; x is [1, 2, 2, 3]. */
+static const double x_values[] = {-1.5, 2, 0, 0.25, -0.75, -4, 3, -2, 0.5, -0.125, 0, 1};
+static const double dy_values[] = {1, -2, 3, 0.5, -1, 2, 4, -3, 1.5, 8, -0.5, 0.25};
+
+static const struct {
+    int slopes;
+    double slope[2], y[12], dx[12], dslope[2];
+} literal[] = {
+    {2,
+     {0.3, -0.7},
+     {-0.45, 2, 0, 0.25, -0.225, -1.2, 3, 1.4, 0.5, 0.0875, 0, 1},
+     {0.3, -2, 0.9, 0.5, -0.3, 0.6, 4, 2.1, 1.5, -5.6, 0.35, 0.25},
+     {-8.75, 5}},
+    {1,
+     {0.1},
+     {-0.15, 2, 0, 0.25, -0.075, -0.4, 3, -0.2, 0.5, -0.0125, 0, 1},
+     {0.1, -2, 0.3, 0.5, -0.1, 0.2, 4, -0.3, 1.5, 0.8, -0.05, 0.25},
+     {-3.75}},
+};
+
+Test(prelu, literal_numbers)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int k = 0; k < 2; k++) {
+            const precision *t = &precisions[p];
+            const adj_shape shape = {4, {1, 2, 2, 3}};
+            fixture f = fixture_new();
+            adj_node *in[2], *dx[2];
+            in[0] = given(&f, t->dtype, shape, x_values);
+            in[1] = given(&f, t->dtype, (adj_shape){1, {literal[k].slopes}}, literal[k].slope);
+            adj_node *dy = given(&f, t->dtype, shape, dy_values);
+            adj_node *y = adj_prelu(in[0], in[1], ADJ_NCHW);
+            expect_values(&f, y, "naive", literal[k].y, t->rtol, 0);
+            cr_assert_eq(adj_grad(y, dy, 2, in, dx), ADJ_OK);
+            expect_values(&f, dx[0], "naive", literal[k].dx, t->rtol, 0);
+            expect_values(&f, dx[1], "naive", literal[k].dslope, t->rtol, 0);
+            fixture_free(&f);
+        }
+}
+
+/* Integers: nothing is rounded but the sums, once. */
+static void check_layout(const layout *l, const precision *p, int one)
+{
+    fixture f = fixture_new();
+    adj_node *dy = given_integers(&f, p->dtype, l->x, -1, 1);
+    adj_node *x = given_integers(&f, p->dtype, l->x, -2, 2);
+    adj_node *slope = given_integers(&f, p->dtype, (adj_shape){1, {slopes_of(l, one)}}, -9, 9);
+    int64_t n = elems_of(x);
+    double *y = malloc((size_t)n * sizeof *y + 1), *dx = malloc((size_t)n * sizeof *dx + 1);
+    double *ds = calloc((size_t)elems_of(slope) + 1, sizeof *ds);
+    for (int64_t i = 0; i < n; i++) {
+        double d = f.value[0][i], at = f.value[1][i];
+        int64_t k = one ? 0 : unravel(i, l->x).dim[channel_axis(l)];
+        y[i] = fmax(at, 0) + f.value[2][k] * fmin(at, 0);
+        dx[i] = at > 0 ? d : f.value[2][k] * d;
+        ds[k] += d * fmin(at, 0);
+    }
+    expect_values(&f, adj_prelu(x, slope, l->format), "naive", y, 0, 0);
+    expect_values(&f, adj_prelu_grad(dy, x, slope, l->format), "naive", dx, 0, 0);
+    expect_values(&f, adj_prelu_grad_slope(dy, x, slopes_of(l, one), l->format), "naive", ds,
+                  p->rtol / 2, 0);
+    free(y);
+    free(dx);
+    free(ds);
+    fixture_free(&f);
+}
+
+Test(prelu, every_layout_against_index_arithmetic)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < N_LAYOUTS; i++)
+            for (int one = 0; one < 2; one++)
+                check_layout(&layouts[i], &precisions[p], one);
+}
+
+/* The gradients are linear in dy. */
+Test(prelu, adjoint_on_integers)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < 2 * N_SMALL; i++) {
+            const layout *l = &layouts[i / 2];
+            adj_dtype dtype = precisions[p].dtype;
+            int64_t slopes = slopes_of(l, i % 2);
+            fixture f = fixture_new();
+            adj_node *dy = given_integers(&f, dtype, l->x, -1, 1);
+            adj_node *x = given_integers(&f, dtype, l->x, -1, 1);
+            adj_node *slope = given_integers(&f, dtype, (adj_shape){1, {slopes}}, -2, 2);
+            expect_adjoint(&f, adj_prelu_grad(dy, x, slope, l->format), 1);
+            expect_adjoint(&f, adj_prelu_grad_slope(dy, x, slopes, l->format), 1);
+            fixture_free(&f);
+        }
+}
+
+/* All three, differentiated by every operand. x away from its kink by more than the step. */
+Test(prelu, gradients_against_differences)
+{
+    for (int i = 0; i < 2 * N_SMALL; i++)
+        for (int op = 0; op < 3; op++) {
+            const layout *l = &layouts[i / 2];
+            int64_t slopes = slopes_of(l, i % 2);
+            fixture f = fixture_new();
+            adj_node *x = given_random(&f, ADJ_F64, l->x, -1, 1), *y;
+            for (int64_t k = 0; k < elems_of(x); k++)
+                f.value[0][k] += f.value[0][k] < 0 ? -0.1 : 0.1;
+            adj_node *dy = op > 0 ? given_random(&f, ADJ_F64, l->x, -1, 1) : NULL;
+            adj_node *slope =
+                op < 2 ? given_random(&f, ADJ_F64, (adj_shape){1, {slopes}}, -1, 1) : NULL;
+            if (op == 0)
+                y = adj_prelu(x, slope, l->format);
+            else if (op == 1)
+                y = adj_prelu_grad(dy, x, slope, l->format);
+            else
+                y = adj_prelu_grad_slope(dy, x, slopes, l->format);
+            expect_gradient(&f, y, "naive", 1e-5, 1e-7, 1e-9);
+            fixture_free(&f);
+        }
+}
+
+/* PyTorch's choices: x = 0 belongs to the slope's side; a NaN stays one; an infinite dy stays out
+ * of the slope's gradient where x > 0. */
+Test(prelu, zero_nan_and_infinity)
+{
+    const double x[] = {0, -0.0, NAN, INFINITY, -INFINITY, 2};
+    const double dy[] = {1, 1, 1, INFINITY, 1, NAN}, half = 0.5;
+    const double y[] = {0, 0, NAN, INFINITY, -INFINITY, 2}, dx[] = {.5, .5, .5, INFINITY, .5, NAN};
+    const adj_shape shape = {2, {1, 6}};
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *at = given(&f, precisions[p].dtype, shape, x);
+        adj_node *d = given(&f, precisions[p].dtype, shape, dy);
+        adj_node *slope = given(&f, precisions[p].dtype, (adj_shape){1, {1}}, &half);
+        expect_values(&f, adj_prelu(at, slope, ADJ_NHWC), "naive", y, 0, 0);
+        expect_values(&f, adj_prelu_grad(d, at, slope, ADJ_NHWC), "naive", dx, 0, 0);
+        expect_values(&f, adj_prelu_grad_slope(d, at, 6, ADJ_NHWC), "naive",
+                      (double[]){0, 0, NAN, 0, -INFINITY, 0}, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* 4096 times -1: sums kept in half precision would stop at 2048 or 256. */
+Test(prelu, half_sums_are_kept_in_float)
+{
+    double ones[4096], minus[4096];
+    for (int i = 0; i < 4096; i++)
+        minus[i] = -(ones[i] = 1);
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *dy = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, ones);
+        adj_node *x = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, minus);
+        expect_values(&f, adj_prelu_grad_slope(dy, x, 1, ADJ_NHWC), "naive", (double[]){-4096}, 0,
+                      0);
+        fixture_free(&f);
+    }
+}
+
+Test(prelu, same_for_any_number_of_threads)
+{
+    const adj_shape shape = {3, {50, 37, 30}};
+    fixture f = fixture_new();
+    adj_node *dy = given_random(&f, ADJ_F64, shape, -1, 1);
+    adj_node *x = given_random(&f, ADJ_F64, shape, -1, 1);
+    adj_node *slope = given_random(&f, ADJ_F64, (adj_shape){1, {37}}, -1, 1);
+    expect_same_for_threads(&f, adj_prelu_grad(dy, x, slope, ADJ_NCHW));
+    fixture_free(&f);
+    for (int slopes = 1; slopes <= 37; slopes += 36) {
+        f = fixture_new();
+        dy = given_random(&f, ADJ_F64, shape, -1, 1);
+        x = given_random(&f, ADJ_F64, shape, -1, 1);
+        expect_same_for_threads(&f, adj_prelu_grad_slope(dy, x, slopes, ADJ_NCHW));
+        fixture_free(&f);
+    }
+}
+
+static adj_node *f32(fixture *f, adj_shape shape) { return given_random(f, ADJ_F32, shape, 0, 1); }
+
+static adj_node *rank_1(fixture *f)
+{
+    return adj_prelu(f32(f, (adj_shape){1, {3}}), f32(f, (adj_shape){1, {3}}), ADJ_NHWC);
+}
+
+static adj_node *wrong_slope(fixture *f)
+{
+    return adj_prelu(f32(f, (adj_shape){3, {2, 3, 4}}), f32(f, (adj_shape){1, {4}}), ADJ_NCHW);
+}
+
+static adj_node *scalar_slope(fixture *f)
+{
+    return adj_prelu_grad(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {2, 3}}),
+                          f32(f, (adj_shape){0}), ADJ_NHWC);
+}
+
+static adj_node *wrong_dy(fixture *f)
+{
+    return adj_prelu_grad(f32(f, (adj_shape){2, {3, 2}}), f32(f, (adj_shape){2, {2, 3}}),
+                          f32(f, (adj_shape){1, {3}}), ADJ_NHWC);
+}
+
+static adj_node *wrong_count(fixture *f)
+{
+    return adj_prelu_grad_slope(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {2, 3}}), 2,
+                                ADJ_NHWC);
+}
+
+static adj_node *no_format(fixture *f)
+{
+    return adj_prelu_grad_slope(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {2, 3}}), 1,
+                                (adj_format)7);
+}
+
+static adj_node *mixed(fixture *f)
+{
+    return adj_prelu(f32(f, (adj_shape){2, {2, 3}}),
+                     given_random(f, ADJ_BF16, (adj_shape){1, {3}}, 0, 1), ADJ_NHWC);
+}
+
+Test(prelu, refusals)
+{
+    const refusal list[] = {
+        {rank_1, ADJ_ESHAPE, {"prelu: x", "[3]", "rank 2 to 5"}},
+        {wrong_slope, ADJ_ESHAPE, {"prelu: slope", "[4]", "[3] or [1]"}},
+        {scalar_slope, ADJ_ESHAPE, {"prelu_grad", "slope", "[]"}},
+        {wrong_dy, ADJ_ESHAPE, {"prelu_grad", "[3, 2]", "[2, 3]"}},
+        {wrong_count, ADJ_EARG, {"prelu_grad_slope: slopes", "got 2", "3 or 1"}},
+        {no_format, ADJ_EARG, {"prelu_grad_slope", "data_format", "7"}},
+        {mixed, ADJ_EDTYPE, {"prelu", "f32", "bf16"}},
+    };
+    expect_refusals(sizeof list / sizeof *list, list);
+    cr_assert_null(adj_prelu(NULL, NULL, ADJ_NHWC));
+    cr_assert_null(adj_prelu_grad(NULL, NULL, NULL, ADJ_NHWC));
+    cr_assert_null(adj_prelu_grad_slope(NULL, NULL, 1, ADJ_NHWC));
+}

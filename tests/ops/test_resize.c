@@ -1,0 +1,415 @@
+/* test_resize.c - resizing by nearest and bilinear sampling, and its adjoint. */
+#include <math.h>
+
+#include "expect.h"
+
+/* PyTorch's interpolate in float64 (nearest, nearest-exact, bilinear without and with
+ * align_corners) of x [1, 3, 4, 1], and its gradient for the first of these dy. */
+static const double x_values[] = {1, -2, 3.5, 0.25, 4, 0, -1.5, 2, -3, 5, 0.5, -0.75};
+static const double dy_values[] = {-2.5, 2.5,  -2,   0.5, -1,  -1,  0.5, -2,  2.5, -2.5,
+                                   -0.5, -2.5, 2.5,  -2,  0.5, -1,  -1,  0.5, -2,  2.5,
+                                   -2.5, -0.5, -2.5, 2.5, -2,  0.5, -1,  -1,  0.5, -2};
+static const struct {
+    adj_sampling sampling;
+    int h, w;
+    double y[30], dx[12];
+} literal[] = {
+    {{ADJ_NEAREST, ADJ_ASYMMETRIC, 0},
+     5,
+     6,
+     {1,    1,    -2, 3.5, 3.5, 0.25, 1,    1,    -2, 3.5, 3.5, 0.25, 4,   4,   0,
+      -1.5, -1.5, 2,  4,   4,   0,    -1.5, -1.5, 2,  -3,  -3,  5,    0.5, 0.5, -0.75},
+     {-1.5, 0.5, -3.5, -3.5, 1, -2, -5, 3, -1.5, -1, -0.5, -2}},
+    {{ADJ_NEAREST, ADJ_HALF_PIXEL, 0},
+     5,
+     6,
+     {1,    -2, -2, 3.5, 0.25, 0.25, 1,   -2,    -2,    3.5, 0.25, 0.25, 4,   0,     0,
+      -1.5, 2,  2,  -3,  5,    5,    0.5, -0.75, -0.75, -3,  5,    5,    0.5, -0.75, -0.75},
+     {-2, 1, -2, -5, 2.5, -1.5, -1, -0.5, -4, -0.5, -1.5, -1.5}},
+    {{ADJ_BILINEAR, ADJ_HALF_PIXEL, 0},
+     5,
+     6,
+     {1,
+      -0.4999999999999999,
+      -1.083333333333334,
+      2.583333333333333,
+      1.875,
+      0.25,
+      2.2,
+      0.5,
+      -0.7500000000000003,
+      1.05,
+      1.225,
+      0.95,
+      4,
+      2,
+      -0.2499999999999998,
+      -1.25,
+      0.25,
+      2,
+      -0.1999999999999991,
+      1.4,
+      2.45,
+      0.2499999999999999,
+      0.02500000000000005,
+      0.3500000000000004,
+      -3,
+      0.9999999999999997,
+      4.25,
+      1.25,
+      -0.125,
+      -0.75},
+     {-1.55, 0.06666666666666633, -1.566666666666666, -3.15, 0.9999999999999998,
+      -0.8500000000000001, -2.85, -0.5999999999999999, -2.2, -1.3, -2, -0.9999999999999999}},
+    {{ADJ_BILINEAR, ADJ_ALIGN_CORNERS, 0},
+     5,
+     6,
+     {1,
+      -0.7999999999999999,
+      -0.9000000000000002,
+      2.399999999999999,
+      2.2,
+      0.25,
+      2.5,
+      0.4000000000000001,
+      -0.6000000000000001,
+      0.5999999999999996,
+      1.05,
+      1.125,
+      4,
+      1.6,
+      -0.2999999999999999,
+      -1.2,
+      -0.1000000000000003,
+      2,
+      0.5,
+      1.7,
+      1.9,
+      0.1000000000000005,
+      -0.0500000000000001,
+      0.625,
+      -3,
+      1.8,
+      4.100000000000001,
+      1.400000000000001,
+      1.110223024625157e-16,
+      -0.75},
+     {-1.65, 0.1499999999999999, -1.5, -2.75, 1.05, -1.15, -3.399999999999999, -0.5, -2.3, -1, -1.9,
+      -1.05}},
+    {{ADJ_NEAREST, ADJ_ASYMMETRIC, 0},
+     2,
+     3,
+     {1, -2, 3.5, 4, 0, -1.5},
+     {-2.5, 2.5, -2, 0, 0.5, -1, -1, 0, 0, 0, 0, 0}},
+    {{ADJ_NEAREST, ADJ_HALF_PIXEL, 0},
+     2,
+     3,
+     {1, 3.5, 0.25, -3, 0.5, -0.75},
+     {-2.5, 0, 2.5, -2, 0, 0, 0, 0, 0.5, 0, -1, -1}},
+    {{ADJ_BILINEAR, ADJ_HALF_PIXEL, 0},
+     2,
+     3,
+     {1.208333333333333, 0.375, 0.9479166666666671, -0.4166666666666666, 1.875,
+      -0.05208333333333331},
+     {-1.5625, 0.625, 0.6874999999999996, -1.25, -0.4166666666666667, 0.1041666666666667,
+      0.06249999999999978, -0.6249999999999998, 0.3125, -0.3125, -0.5000000000000002,
+      -0.6249999999999998}},
+    {{ADJ_BILINEAR, ADJ_ALIGN_CORNERS, 0},
+     2,
+     3,
+     {1, 0.75, 0.25, -3, 2.75, -0.75},
+     {-2.5, 1.25, 1.25, -2, 0, 0, 0, 0, 0.5, -0.5, -0.5, -1}},
+    {{ADJ_NEAREST, ADJ_ASYMMETRIC, 0},
+     1,
+     7,
+     {1, 1, -2, -2, 3.5, 3.5, 0.25},
+     {0, -1.5, -2, 0.5, 0, 0, 0, 0, 0, 0, 0, 0}},
+    {{ADJ_NEAREST, ADJ_HALF_PIXEL, 0},
+     1,
+     7,
+     {4, 4, 0, -1.5, -1.5, 2, 2},
+     {0, 0, 0, 0, 0, -2, -0.5, -0.5, 0, 0, 0, 0}},
+    {{ADJ_BILINEAR, ADJ_HALF_PIXEL, 0},
+     1,
+     7,
+     {4, 2.571428571428572, 0.285714285714286, -0.75, -1.250000000000001, 0.7499999999999998, 2},
+     {0, 0, 0, 0, -1.035714285714286, -0.7142857142857142, -1.035714285714286, -0.214285714285714,
+      0, 0, 0, 0}},
+    {{ADJ_BILINEAR, ADJ_ALIGN_CORNERS, 0},
+     1,
+     7,
+     {1, -0.5, -2, 0.75, 3.5, 1.875, 0.25},
+     {-1.25, -0.5, -1.25, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+};
+enum { N_LITERAL = sizeof literal / sizeof *literal };
+
+Test(resize, literal_numbers)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int k = 0; k < 2 * N_LITERAL; k++) {
+            const precision *t = &precisions[p];
+            const int h = literal[k / 2].h, w = literal[k / 2].w;
+            adj_sampling s = literal[k / 2].sampling;
+            adj_shape in = {4, {1, 3, 4, 1}}, out = {4, {1, h, w, 1}};
+            if (k % 2) { /* one channel: the same numbers */
+                s.format = ADJ_NCHW;
+                in = (adj_shape){4, {1, 1, 3, 4}};
+                out = (adj_shape){4, {1, 1, h, w}};
+            }
+            fixture f = fixture_new();
+            adj_node *x = given(&f, t->dtype, in, x_values), *dx;
+            adj_node *dy = given(&f, t->dtype, out, dy_values);
+            adj_node *y = adj_resize(x, h, w, &s);
+            expect_values(&f, y, "naive", literal[k / 2].y, t->rtol, 4 * t->rtol);
+            cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK);
+            expect_values(&f, dx, "naive", literal[k / 2].dx, t->rtol, 8 * t->rtol);
+            fixture_free(&f);
+        }
+}
+
+/* The documentation of ONNX's Resize: resize_upsample_scales_linear and _linear_align_corners. */
+Test(resize, numbers_of_onnx)
+{
+    const double x[] = {1, 2, 3, 4};
+    const double half[] = {1,   1.25, 1.75, 2,   1.5, 1.75, 2.25, 2.5,
+                           2.5, 2.75, 3.25, 3.5, 3,   3.25, 3.75, 4};
+    const double corners[] = {1,      4. / 3, 5. / 3, 2,       5. / 3, 2,       7. / 3,  8. / 3,
+                              7. / 3, 8. / 3, 3,      10. / 3, 3,      10. / 3, 11. / 3, 4};
+    fixture f = fixture_new();
+    adj_node *image = given(&f, ADJ_F64, (adj_shape){4, {1, 1, 2, 2}}, x);
+    adj_sampling s = {ADJ_BILINEAR, ADJ_HALF_PIXEL, ADJ_NCHW};
+    expect_values(&f, adj_resize(image, 4, 4, &s), "naive", half, 0, 0);
+    s.coordinates = ADJ_ALIGN_CORNERS;
+    expect_values(&f, adj_resize(image, 4, 4, &s), "naive", corners, 1e-15, 0);
+    fixture_free(&f);
+}
+
+/* ---- a slow reference: a matrix for each axis, by the formulas of ONNX in floating point ---- */
+
+static double position(adj_coordinates c, int64_t o, int64_t in, int64_t out)
+{
+    if (c == ADJ_HALF_PIXEL)
+        return ((double)o + 0.5) / ((double)out / (double)in) - 0.5;
+    if (c == ADJ_ASYMMETRIC)
+        return (double)o / ((double)out / (double)in);
+    return out > 1 ? (double)o * (double)(in - 1) / (double)(out - 1) : 0;
+}
+
+/* The weight of input i in output o: bilinear a hat around o's position, which is kept inside. */
+static double matrix(const adj_sampling *s, int64_t o, int64_t i, int64_t in, int64_t out)
+{
+    const double little = 1e-9; /* what position may be rounded by */
+    double at = position(s->coordinates, o, in, out);
+    if (s->mode == ADJ_BILINEAR)
+        return fmax(0, 1 - fabs(fmin(fmax(at, 0), (double)(in - 1)) - (double)i));
+    return floor(at + (s->coordinates == ADJ_ASYMMETRIC ? 0 : 0.5) + little) == (double)i;
+}
+
+typedef struct {
+    int64_t n, c, ih, iw, oh, ow;
+} sizes;
+
+static adj_shape image_shape(const sizes *z, adj_format format, int is_out)
+{
+    int64_t h = is_out ? z->oh : z->ih, w = is_out ? z->ow : z->iw;
+    return format == ADJ_NCHW ? (adj_shape){4, {z->n, z->c, h, w}}
+                              : (adj_shape){4, {z->n, h, w, z->c}};
+}
+
+static int64_t at(const sizes *z, adj_format format, int is_out, const int64_t i[4])
+{
+    adj_shape index = {4, {i[0], i[1], i[2], i[3]}};
+    if (format == ADJ_NCHW)
+        index = (adj_shape){4, {i[0], i[3], i[1], i[2]}};
+    return ravel(index, image_shape(z, format, is_out));
+}
+
+/* y += matrix x, and dx += its transpose dy. */
+static void apply(const sizes *z, const adj_sampling *s, const double *x, const double *dy,
+                  double *y, double *dx)
+{
+    for (int64_t o = 0; o < z->oh * z->ow; o++)
+        for (int64_t i = 0; i < z->ih * z->iw; i++) {
+            double w = matrix(s, o / z->ow, i / z->iw, z->ih, z->oh) *
+                       matrix(s, o % z->ow, i % z->iw, z->iw, z->ow);
+            for (int64_t k = 0; w != 0 && k < z->n * z->c; k++) {
+                int64_t out =
+                    at(z, s->format, 1, (int64_t[]){k / z->c, o / z->ow, o % z->ow, k % z->c});
+                int64_t in =
+                    at(z, s->format, 0, (int64_t[]){k / z->c, i / z->iw, i % z->iw, k % z->c});
+                y[out] += w * x[in];
+                dx[in] += w * dy[out];
+            }
+        }
+}
+
+static void check_sizes(const sizes *z, const adj_sampling *s, const precision *t)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, t->dtype, image_shape(z, s->format, 0), 0.5, 1);
+    adj_node *dy = given_random(&f, t->dtype, image_shape(z, s->format, 1), 0.5, 1);
+    double *y = calloc((size_t)elems_of(dy) + 1, sizeof *y);
+    double *dx = calloc((size_t)elems_of(x) + 1, sizeof *dx);
+    apply(z, s, f.value[0], f.value[1], y, dx);
+    expect_values(&f, adj_resize(x, z->oh, z->ow, s), "naive", y, t->rtol, 0);
+    expect_values(&f, adj_resize_grad(dy, z->ih, z->iw, s), "naive", dx, t->rtol, t->rtol / 8);
+    free(y);
+    free(dx);
+    fixture_free(&f);
+}
+
+static const sizes some[] = {{2, 3, 3, 4, 5, 6}, {1, 2, 5, 6, 3, 4},  {2, 1, 1, 1, 4, 3},
+                             {1, 3, 4, 3, 1, 1}, {1, 70, 3, 2, 3, 2}, {1, 2, 2, 9, 13, 2},
+                             {0, 2, 3, 4, 5, 6}, {2, 0, 3, 4, 5, 6},  {1, 65, 4, 4, 8, 2}};
+enum { N_SOME = sizeof some / sizeof *some, SAMPLINGS = 12 };
+
+static adj_sampling sampling(int i)
+{
+    return (adj_sampling){(adj_resize_mode)(i % 2), (adj_coordinates)(i / 2 % 3),
+                          (adj_format)(i / 6)};
+}
+
+Test(resize, every_sampling_against_a_matrix)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < N_SOME * SAMPLINGS; i++) {
+            const adj_sampling s = sampling(i % SAMPLINGS);
+            check_sizes(&some[i / SAMPLINGS], &s, &precisions[p]);
+        }
+}
+
+/* Weights that are halves and quarters. */
+Test(resize, adjoint_on_integers)
+{
+    const sizes twice = {2, 3, 3, 2, 6, 4}, corners = {2, 3, 3, 2, 5, 3};
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < SAMPLINGS; i++) {
+            const adj_sampling s = sampling(i);
+            const sizes *z = s.coordinates == ADJ_ALIGN_CORNERS ? &corners : &twice;
+            fixture f = fixture_new();
+            adj_node *x =
+                given_integers(&f, precisions[p].dtype, image_shape(z, s.format, 0), -2, 2);
+            expect_adjoint(&f, adj_resize(x, z->oh, z->ow, &s), 1);
+            fixture_free(&f);
+            f = fixture_new();
+            adj_node *dy =
+                given_integers(&f, precisions[p].dtype, image_shape(z, s.format, 1), -2, 2);
+            expect_adjoint(&f, adj_resize_grad(dy, z->ih, z->iw, &s), 1);
+            fixture_free(&f);
+        }
+}
+
+Test(resize, gradients_against_differences)
+{
+    for (int i = 0; i < N_SOME * SAMPLINGS; i++) {
+        const sizes *z = &some[i / SAMPLINGS];
+        const adj_sampling s = sampling(i % SAMPLINGS);
+        if (z->c > 3)
+            continue;
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, ADJ_F64, image_shape(z, s.format, 0), -1, 1);
+        expect_gradient(&f, adj_resize(x, z->oh, z->ow, &s), "naive", 0.5, 1e-12, 1e-12);
+        fixture_free(&f);
+        f = fixture_new();
+        adj_node *dy = given_random(&f, ADJ_F64, image_shape(z, s.format, 1), -1, 1);
+        expect_gradient(&f, adj_resize_grad(dy, z->ih, z->iw, &s), "naive", 0.5, 1e-12, 1e-12);
+        fixture_free(&f);
+    }
+}
+
+/* A neighbour of weight 0 is not read: the results at the corners are the inputs there. */
+Test(resize, nan_stays_where_it_is)
+{
+    const adj_sampling s = {ADJ_BILINEAR, ADJ_ALIGN_CORNERS, ADJ_NHWC};
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        fixture f = fixture_new();
+        adj_node *x =
+            given(&f, precisions[p].dtype, (adj_shape){4, {1, 1, 3, 1}}, (double[]){1, NAN, 3});
+        adj_node *dy = given(&f, precisions[p].dtype, (adj_shape){4, {1, 1, 5, 1}},
+                             (double[]){INFINITY, 2, 4, 6, 8});
+        expect_values(&f, adj_resize(x, 1, 5, &s), "naive", (double[]){1, NAN, NAN, NAN, 3}, 0, 0);
+        expect_values(&f, adj_resize_grad(dy, 1, 3, &s), "naive", (double[]){INFINITY, 8, 11}, 0,
+                      0);
+        fixture_free(&f);
+    }
+}
+
+Test(resize, same_for_any_number_of_threads)
+{
+    for (int i = 0; i < SAMPLINGS; i++) {
+        const sizes z = {2, 7, 21, 30, 50, 70};
+        const adj_sampling s = sampling(i);
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, ADJ_F64, image_shape(&z, s.format, 0), -1, 1);
+        expect_same_for_threads(&f, adj_resize(x, z.oh, z.ow, &s));
+        fixture_free(&f);
+        f = fixture_new();
+        adj_node *dy = given_random(&f, ADJ_F64, image_shape(&z, s.format, 1), -1, 1);
+        expect_same_for_threads(&f, adj_resize_grad(dy, z.ih, z.iw, &s));
+        fixture_free(&f);
+    }
+}
+
+static adj_node *f32(fixture *f, adj_shape shape) { return adj_input(f->g, "x", ADJ_F32, shape); }
+static const adj_shape small = {4, {1, 3, 4, 1}};
+
+static adj_node *rank_3(fixture *f)
+{
+    return adj_resize(f32(f, (adj_shape){3, {3, 4, 1}}), 2, 2, NULL);
+}
+static adj_node *no_height(fixture *f) { return adj_resize(f32(f, small), 0, 2, NULL); }
+static adj_node *negative(fixture *f) { return adj_resize_grad(f32(f, small), 3, -4, NULL); }
+static adj_node *too_wide(fixture *f) { return adj_resize(f32(f, small), 2, 1LL << 31, NULL); }
+static adj_node *no_pixels(fixture *f)
+{
+    return adj_resize(f32(f, (adj_shape){4, {1, 0, 4, 1}}), 2, 2, NULL);
+}
+static adj_node *beyond_64_bits(fixture *f)
+{
+    return adj_resize(f32(f, (adj_shape){4, {4, 1, 1, 1}}), INT32_MAX, INT32_MAX, NULL);
+}
+static adj_node *no_mode(fixture *f)
+{
+    return adj_resize(f32(f, small), 2, 2, &(adj_sampling){.mode = (adj_resize_mode)2});
+}
+static adj_node *no_coordinates(fixture *f)
+{
+    return adj_resize_grad(f32(f, small), 2, 2, &(adj_sampling){.coordinates = (adj_coordinates)3});
+}
+static adj_node *no_format(fixture *f)
+{
+    return adj_resize(f32(f, small), 2, 2, &(adj_sampling){.format = (adj_format)7});
+}
+static adj_node *integers(fixture *f)
+{
+    return adj_resize(adj_input(f->g, "x", ADJ_I32, small), 2, 2, NULL);
+}
+
+Test(resize, refusals)
+{
+    const refusal list[] = {
+        {rank_3, ADJ_ESHAPE, {"resize: x", "[3, 4, 1]", "rank 4"}},
+        {no_height, ADJ_ESHAPE, {"resize", "the result must be at least 1", "got 0 and 2"}},
+        {negative, ADJ_ESHAPE, {"resize_grad", "the result", "got 3 and -4"}},
+        {too_wide, ADJ_ESHAPE, {"resize", "int32", "2147483648"}},
+        {no_pixels, ADJ_ESHAPE, {"resize", "x", "got 0 and 4"}},
+        {beyond_64_bits, ADJ_ESHAPE, {"resize", "the result"}},
+        {no_mode, ADJ_EARG, {"resize", "mode", "got 2"}},
+        {no_coordinates, ADJ_EARG, {"resize_grad", "coordinates", "got 3"}},
+        {no_format, ADJ_EARG, {"resize", "data_format", "7"}},
+        {integers, ADJ_EDTYPE, {"resize", "i32"}},
+    };
+    expect_refusals(sizeof list / sizeof *list, list);
+    cr_assert_null(adj_resize(NULL, 1, 1, NULL));
+    cr_assert_null(adj_resize_grad(NULL, 1, 1, NULL));
+}
+
+/* The largest sizes, of no image: the shape is known. */
+Test(resize, largest_sizes)
+{
+    fixture f = fixture_new();
+    adj_node *y = adj_resize(f32(&f, (adj_shape){4, {0, INT32_MAX, 1, 1}}), 1, INT32_MAX, NULL);
+    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+    cr_assert_eq(adj_node_type(y).shape.dim[2], INT32_MAX);
+    fixture_free(&f);
+}
