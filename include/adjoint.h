@@ -395,6 +395,20 @@ ADJ_API adj_node *adj_batch_norm_grad_sums(adj_node *x, adj_node *stats, adj_nod
 ADJ_API adj_node *adj_batch_norm_grad(adj_node *x, adj_node *stats, adj_node *gamma, adj_node *dy,
                                       adj_node *sums, double epsilon, adj_format format);
 
+/* The same with mean and biased variance of each group of channels of each image by itself, as
+ * PyTorch's GroupNorm; groups divides the channels. x's rank and types are batch norm's. */
+ADJ_API adj_node *adj_group_norm(adj_node *x, adj_node *gamma, adj_node *beta, int64_t groups,
+                                 double epsilon, adj_format format);
+/* [2, c]: dgamma and dbeta; dx. */
+ADJ_API adj_node *adj_group_norm_grad_sums(adj_node *x, adj_node *dy, int64_t groups,
+                                           double epsilon, adj_format format);
+ADJ_API adj_node *adj_group_norm_grad(adj_node *x, adj_node *gamma, adj_node *dy, int64_t groups,
+                                      double epsilon, adj_format format);
+/* Over x's last axes, as many as gamma and beta have, which are of that shape: PyTorch's LayerNorm.
+ * With gamma [c] each pixel of an NHWC image is normalised over its channels, as in ConvNeXt. Made
+ * of group norm with one group, as is its gradient. */
+ADJ_API adj_node *adj_layer_norm(adj_node *x, adj_node *gamma, adj_node *beta, double epsilon);
+
 /* Over the last axis. */
 ADJ_API adj_node *adj_softmax(adj_node *x);
 ADJ_API adj_node *adj_log_softmax(adj_node *x);

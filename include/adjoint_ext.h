@@ -365,6 +365,10 @@ typedef struct { /* batch_norm, _grad_sums, _grad */
     double epsilon;
     int64_t format;
 } adj_batch_norm_attrs;
+typedef struct { /* group_norm, _grad_sums, _grad */
+    double epsilon;
+    int64_t groups, format;
+} adj_group_norm_attrs;
 typedef struct { /* dropout */
     double rate;
     uint64_t seed;
@@ -401,6 +405,7 @@ ADJ_API extern const adj_op adj_op_matmul, adj_op_reshape, adj_op_transpose, adj
 ADJ_API extern const adj_op adj_op_reduce_sum, adj_op_reduce_mean, adj_op_reduce_max;
 ADJ_API extern const adj_op adj_op_batch_norm_stats, adj_op_batch_norm, adj_op_batch_norm_grad_sums,
     adj_op_batch_norm_grad;
+ADJ_API extern const adj_op adj_op_group_norm, adj_op_group_norm_grad_sums, adj_op_group_norm_grad;
 ADJ_API extern const adj_op adj_op_softmax, adj_op_log_softmax;
 ADJ_API extern const adj_op adj_op_softmax_cross_entropy, adj_op_softmax_cross_entropy_grad,
     adj_op_sparse_softmax_cross_entropy, adj_op_sparse_softmax_cross_entropy_grad,

@@ -14,76 +14,25 @@
  * whole derivative, and nothing flows to stats. Anything else, such as running statistics: stats is
  * an operand like the others. The rules of the other three are plain partial derivatives, written
  * with builders, so that any order of derivative works. */
-#include <math.h>
-
 #include "attr_lists.h"
+#include "norm.h"
 #include "ops/rules/batch_norm.h"
-
-static adj_dtype stats_dtype(adj_dtype x) { return x == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
-
-static int channel_axis(const adj_node *x, int64_t format)
-{
-    return format == ADJ_NCHW ? 1 : (int)x->type.shape.rank - 1;
-}
-
-static int64_t channels(const adj_node *x, int64_t format)
-{
-    return x->type.shape.dim[channel_axis(x, format)];
-}
 
 /* Elements per channel, at least 1. */
 static double per_channel(const adj_node *x, int64_t format)
 {
-    int64_t c = channels(x, format), all = adj_shape_elems(x->type.shape);
+    int64_t c = norm_channels(x, format), all = adj_shape_elems(x->type.shape);
     return all > 0 ? (double)(all / c) : 1;
 }
 
 /* ---- shape rules ---- */
 
-static adj_status check_x(const adj_node *n)
-{
-    adj_type x = n->in[0]->type;
-
-    if (!adj_is_float(x.dtype))
-        return adj_fail(n->graph, ADJ_EDTYPE, "%s: x must be a float type (got %s)", n->op->name,
-                        adj_dtype_name(x.dtype));
-    if (x.shape.rank < 2 || x.shape.rank > 5)
-        return adj_fail(n->graph, ADJ_ESHAPE,
-                        "%s: x has the wrong rank (got %s, expected rank 2 to 5)", n->op->name,
-                        adj_shape_text(x.shape).s);
-    return ADJ_OK;
-}
-
-/* [rows, c], or [c] for rows == 0, of the statistics type. */
-static adj_type stats_type(const adj_node *x, int64_t format, int rows)
-{
-    int64_t c = channels(x, format);
-    adj_shape shape = {.rank = 1, .dim = {c}};
-    if (rows > 0)
-        shape = (adj_shape){.rank = 2, .dim = {rows, c}};
-    return (adj_type){stats_dtype(x->type.dtype), shape};
-}
-
-static adj_status check_operand(const adj_node *n, int i, const char *name, adj_type want)
-{
-    adj_type got = n->in[i]->type;
-
-    if (got.dtype != want.dtype)
-        return adj_fail(n->graph, ADJ_EDTYPE, "%s: %s has the wrong type (got %s, expected %s)",
-                        n->op->name, name, adj_dtype_name(got.dtype), adj_dtype_name(want.dtype));
-    if (!adj_shape_equal(got.shape, want.shape))
-        return adj_fail(n->graph, ADJ_ESHAPE, "%s: %s has the wrong shape (got %s, expected %s)",
-                        n->op->name, name, adj_shape_text(got.shape).s,
-                        adj_shape_text(want.shape).s);
-    return ADJ_OK;
-}
-
 static adj_status stats_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_format_attrs *a = attrs;
-    adj_status status = check_x(n);
+    adj_status status = norm_check_x(n);
     if (status == ADJ_OK)
-        *out = stats_type(n->in[0], a->format, 2);
+        *out = norm_stats_type(n->in[0], a->format, 2);
     return status;
 }
 
@@ -91,13 +40,13 @@ static adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_batch_norm_attrs *a = attrs;
     const adj_node *x = n->in[0];
-    adj_status status = check_x(n);
+    adj_status status = norm_check_x(n);
     if (status == ADJ_OK)
-        status = check_operand(n, 1, "stats", stats_type(x, a->format, 2));
+        status = norm_check_operand(n, 1, norm_stats_type(x, a->format, 2));
     if (status == ADJ_OK)
-        status = check_operand(n, 2, "gamma", stats_type(x, a->format, 0));
+        status = norm_check_operand(n, 2, norm_stats_type(x, a->format, 0));
     if (status == ADJ_OK)
-        status = check_operand(n, 3, "beta", stats_type(x, a->format, 0));
+        status = norm_check_operand(n, 3, norm_stats_type(x, a->format, 0));
     *out = x->type;
     return status;
 }
@@ -106,13 +55,13 @@ static adj_status sums_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_batch_norm_attrs *a = attrs;
     const adj_node *x = n->in[0];
-    adj_status status = check_x(n);
+    adj_status status = norm_check_x(n);
     if (status == ADJ_OK)
-        status = check_operand(n, 1, "stats", stats_type(x, a->format, 2));
+        status = norm_check_operand(n, 1, norm_stats_type(x, a->format, 2));
     if (status == ADJ_OK)
-        status = check_operand(n, 2, "dy", x->type);
+        status = norm_check_operand(n, 2, x->type);
     if (status == ADJ_OK)
-        *out = stats_type(x, a->format, 2);
+        *out = norm_stats_type(x, a->format, 2);
     return status;
 }
 
@@ -120,71 +69,29 @@ static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_batch_norm_attrs *a = attrs;
     const adj_node *x = n->in[0];
-    adj_status status = check_x(n);
+    adj_status status = norm_check_x(n);
     if (status == ADJ_OK)
-        status = check_operand(n, 1, "stats", stats_type(x, a->format, 2));
+        status = norm_check_operand(n, 1, norm_stats_type(x, a->format, 2));
     if (status == ADJ_OK)
-        status = check_operand(n, 2, "gamma", stats_type(x, a->format, 0));
+        status = norm_check_operand(n, 2, norm_stats_type(x, a->format, 0));
     if (status == ADJ_OK)
-        status = check_operand(n, 3, "dy", x->type);
+        status = norm_check_operand(n, 3, x->type);
     if (status == ADJ_OK)
-        status = check_operand(n, 4, "sums", stats_type(x, a->format, 2));
+        status = norm_check_operand(n, 4, norm_stats_type(x, a->format, 2));
     *out = x->type;
     return status;
 }
 
 /* ---- what gradient rules are written with ---- */
 
-static adj_node *in_dtype(adj_node *v, adj_dtype dtype)
-{
-    return v == NULL || v->type.dtype == dtype ? v : adj_cast(v, dtype);
-}
-
-/* Row 0 or 1 of [2, c], as [c]. */
-static adj_node *row(adj_node *v, int i)
-{
-    if (v == NULL)
-        return NULL;
-    int64_t c = v->type.shape.dim[1];
-    adj_node *r =
-        adj_slice(v, (adj_shape){.rank = 2, .dim = {i, 0}}, (adj_shape){.rank = 2, .dim = {1, c}});
-    return adj_reshape(r, (adj_shape){.rank = 1, .dim = {c}});
-}
-
-/* [c], [c] -> [2, c] */
-static adj_node *two_rows(adj_node *a, adj_node *b)
-{
-    if (a == NULL || b == NULL)
-        return NULL;
-    adj_shape one = {.rank = 2, .dim = {1, a->type.shape.dim[0]}};
-    adj_node *const rows[] = {adj_reshape(a, one), adj_reshape(b, one)};
-    return adj_concat(2, rows, 0);
-}
-
-/* [c] shaped to broadcast over x's channels. */
-static adj_node *along(adj_node *v, const adj_node *x, int64_t format)
-{
-    adj_shape shape = {.rank = x->type.shape.rank};
-    for (int i = 0; i < shape.rank; i++)
-        shape.dim[i] = 1;
-    shape.dim[channel_axis(x, format)] = channels(x, format);
-    return adj_reshape(v, shape);
-}
-
 /* 1 / sqrt(var + epsilon), [c] */
 static adj_node *inverse_deviation(adj_node *stats, double epsilon)
 {
-    adj_node *var = row(stats, 1);
+    adj_node *var = norm_row(stats, 1);
     if (var == NULL)
         return NULL;
     adj_node *deviation = adj_sqrt(adj_add(var, adj_fill_like(var, epsilon)));
     return adj_div(adj_fill_like(var, 1), deviation);
-}
-
-/* x * v along the channels, in x's type. */
-static adj_node *times(adj_node *x, adj_node *v, int64_t format)
-{
-    return adj_mul(x, in_dtype(along(v, x, format), x->type.dtype));
 }
 
 /* ---- gradient rules ---- */
@@ -193,14 +100,14 @@ static adj_node *times(adj_node *x, adj_node *v, int64_t format)
 static void stats_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_format_attrs *a = y->attrs;
-    adj_node *x = y->in[0], *wide = in_dtype(x, y->type.dtype);
+    adj_node *x = y->in[0], *wide = norm_in_dtype(x, y->type.dtype);
     double m = per_channel(x, a->format);
-    adj_node *dmean = adj_scale(row(dy, 0), 1 / m), *dvar = adj_scale(row(dy, 1), 2 / m);
-    adj_node *centred = adj_sub(wide, along(row(y, 0), x, a->format));
-    adj_node *of_mean = along(dmean, x, a->format);
-    adj_node *of_var = adj_mul(centred, along(dvar, x, a->format));
+    adj_node *dmean = adj_scale(norm_row(dy, 0), 1 / m), *dvar = adj_scale(norm_row(dy, 1), 2 / m);
+    adj_node *centred = adj_sub(wide, norm_along(norm_row(y, 0), x, a->format));
+    adj_node *of_mean = norm_along(dmean, x, a->format);
+    adj_node *of_var = adj_mul(centred, norm_along(dvar, x, a->format));
 
-    dx[0] = in_dtype(adj_add(of_var, of_mean), x->type.dtype);
+    dx[0] = norm_in_dtype(adj_add(of_var, of_mean), x->type.dtype);
 }
 
 /* Through y = xhat * gamma + beta with dgamma and dbeta known: dmean = -gamma*s * dbeta, dvar =
@@ -209,7 +116,7 @@ static adj_node *to_stats(adj_node *gamma, adj_node *s, adj_node *dgamma, adj_no
 {
     adj_node *k = adj_mul(gamma, s);
     adj_node *dvar = adj_scale(adj_mul(adj_mul(k, s), dgamma), -0.5);
-    return two_rows(adj_neg(adj_mul(k, dbeta)), dvar);
+    return norm_two_rows(adj_neg(adj_mul(k, dbeta)), dvar);
 }
 
 static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -221,15 +128,15 @@ static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     int training =
         stats->op == &adj_op_batch_norm_stats && stats->in[0] == x && of->format == a->format;
 
-    dx[2] = row(sums, 0);
-    dx[3] = row(sums, 1);
+    dx[2] = norm_row(sums, 0);
+    dx[3] = norm_row(sums, 1);
     if (training) {
         dx[0] = adj_batch_norm_grad(x, stats, gamma, dy, sums, a->epsilon, (adj_format)a->format);
         dx[1] = NULL;
         return;
     }
     adj_node *s = inverse_deviation(stats, a->epsilon);
-    dx[0] = times(dy, adj_mul(gamma, s), a->format);
+    dx[0] = norm_times(dy, adj_mul(gamma, s), a->format);
     dx[1] = to_stats(gamma, s, dx[2], dx[3]);
 }
 
@@ -238,25 +145,13 @@ static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 static void sums_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_batch_norm_attrs *a = y->attrs;
-    adj_node *x = y->in[0], *stats = y->in[1], *e = row(dy, 0);
+    adj_node *x = y->in[0], *stats = y->in[1], *e = norm_row(dy, 0);
     adj_node *s = inverse_deviation(stats, a->epsilon);
 
-    dx[0] = times(y->in[2], adj_mul(e, s), a->format);
-    adj_node *dbeta = row(y, 1), *dgamma = row(y, 0);
+    dx[0] = norm_times(y->in[2], adj_mul(e, s), a->format);
+    adj_node *dbeta = norm_row(y, 1), *dgamma = norm_row(y, 0);
     dx[1] = to_stats(e, s, dgamma, dbeta);
-    dx[2] = adj_batch_norm(x, stats, e, row(dy, 1), a->epsilon, (adj_format)a->format);
-}
-
-/* sum(a * b) per channel, in the statistics type. */
-static adj_node *dot(adj_node *a, adj_node *b, int64_t format)
-{
-    adj_dtype dtype = stats_dtype(a->type.dtype);
-    adj_axes others = {0};
-    for (int i = 0; i < a->type.shape.rank; i++)
-        if (i != channel_axis(a, format))
-            others.axis[others.n++] = i;
-    adj_node *second = in_dtype(b, dtype);
-    return adj_reduce_sum(adj_mul(in_dtype(a, dtype), second), others);
+    dx[2] = adj_batch_norm(x, stats, e, norm_row(dy, 1), a->epsilon, (adj_format)a->format);
 }
 
 /* y = k * (dy - q1 - xhat * q0) with k = gamma*s and q = sums / m. For the incoming e, E0 = sum(e *
@@ -270,47 +165,34 @@ static void grad_grad(adj_node *y, adj_node *e, adj_node *dx[])
     double m = per_channel(x, a->format);
     adj_node *esums = adj_batch_norm_grad_sums(x, stats, e, a->epsilon, (adj_format)a->format);
     adj_node *s = inverse_deviation(stats, a->epsilon), *k = adj_mul(y->in[2], s);
-    adj_node *e0 = row(esums, 0), *e1 = row(esums, 1);
-    adj_node *q0 = adj_scale(row(y->in[4], 0), 1 / m), *q1 = adj_scale(row(y->in[4], 1), 1 / m);
+    adj_node *e0 = norm_row(esums, 0), *e1 = norm_row(esums, 1);
+    adj_node *q0 = adj_scale(norm_row(y->in[4], 0), 1 / m),
+             *q1 = adj_scale(norm_row(y->in[4], 1), 1 / m);
     adj_node *kq0s = adj_mul(adj_mul(k, q0), s), *q0e0 = adj_mul(q0, e0);
     adj_node *q1e1 = adj_mul(q1, e1);
-    adj_node *r = adj_sub(adj_sub(dot(e, dy, a->format), q1e1), q0e0);
+    adj_node *r = adj_sub(adj_sub(norm_dot(e, dy, a->format), q1e1), q0e0);
     adj_node *rest = adj_sub(r, q0e0), *dvar = adj_mul(adj_mul(k, adj_square(s)), rest);
     adj_node *minus_k_m = adj_scale(k, -1 / m);
 
-    dx[0] = times(e, adj_neg(kq0s), a->format);
+    dx[0] = norm_times(e, adj_neg(kq0s), a->format);
     dvar = adj_scale(dvar, -0.5);
-    dx[1] = two_rows(adj_mul(kq0s, e1), dvar);
+    dx[1] = norm_two_rows(adj_mul(kq0s, e1), dvar);
     dx[2] = adj_mul(s, r);
-    dx[3] = times(e, k, a->format);
+    dx[3] = norm_times(e, k, a->format);
     adj_node *second = adj_mul(minus_k_m, e1);
-    dx[4] = two_rows(adj_mul(minus_k_m, e0), second);
+    dx[4] = norm_two_rows(adj_mul(minus_k_m, e0), second);
 }
 
 /* ---- builders ---- */
-
-/* 0 after recording an error. */
-static int format_check(adj_node *x, const char *op, adj_format format)
-{
-    if (format == ADJ_NHWC || format == ADJ_NCHW)
-        return 1;
-    adj_fail(x->graph, ADJ_EARG, "%s: data_format is unknown (got %d, expected NHWC or NCHW)", op,
-             (int)format);
-    return 0;
-}
 
 static adj_node *with_epsilon(const adj_op *op, int n, adj_node *const in[], double epsilon,
                               adj_format format)
 {
     const adj_batch_norm_attrs a = {.epsilon = epsilon, .format = format};
 
-    if (in[0] == NULL || !format_check(in[0], op->name, format))
+    if (in[0] == NULL || !norm_check_format(in[0], op->name, format) ||
+        !norm_check_epsilon(in[0], op->name, epsilon))
         return NULL;
-    if (!(epsilon >= 0 && isfinite(epsilon))) {
-        adj_fail(in[0]->graph, ADJ_EARG, "%s: epsilon is out of range (got %g, expected >= 0)",
-                 op->name, epsilon);
-        return NULL;
-    }
     return adj_node_new(in[0]->graph, op, n, in, &a);
 }
 
@@ -318,7 +200,7 @@ adj_node *adj_batch_norm_stats(adj_node *x, adj_format format)
 {
     const adj_format_attrs a = {.format = format};
 
-    if (x == NULL || !format_check(x, "batch_norm_stats", format))
+    if (x == NULL || !norm_check_format(x, "batch_norm_stats", format))
         return NULL;
     return adj_node_new1(&adj_op_batch_norm_stats, x, &a);
 }

@@ -30,11 +30,12 @@ static const rule rules[] = {
     {"backends", "adjoint.h adjoint_ext.h", ""},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
-     "backends/direct/chain backends/direct/depthwise backends/direct/im2col "
-     "backends/direct/max_pool backends/direct/winograd"},
+     "backends/direct/chain backends/direct/depthwise backends/direct/group_norm "
+     "backends/direct/im2col backends/direct/max_pool backends/direct/winograd"},
     {"backends/direct/chain", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/depthwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/im2col", "adjoint.h adjoint_ext.h", "backends/direct"},
+    {"backends/direct/group_norm", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/max_pool", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */

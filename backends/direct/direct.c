@@ -117,8 +117,13 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
-static const adj_kernel *const kernels[] = {&direct_chain,    &direct_im2col,   &direct_depthwise,
-                                            &direct_max_pool, &direct_winograd, NULL};
+static const adj_kernel *const kernels[] = {&direct_chain,
+                                            &direct_im2col,
+                                            &direct_depthwise,
+                                            &direct_group_norm,
+                                            &direct_max_pool,
+                                            &direct_winograd,
+                                            NULL};
 
 const adj_backend adj_backend_direct = {.name = "direct",
                                         .open = open,

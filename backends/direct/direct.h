@@ -10,6 +10,7 @@
 
 struct chain;
 struct chain_strip;
+struct group_norm_code;
 struct im2col_code;
 struct max_pool_code;
 struct max_pool_argmax_code;
@@ -28,6 +29,7 @@ typedef struct { /* the code for one instruction set */
     const struct im2col_code *im2col[2][2]; /* [is it f64][is it dw] */
     const direct_code *depthwise_image, *depthwise_filter;
     const direct_code *depthwise_image_f64, *depthwise_filter_f64;
+    const struct group_norm_code *group_norm_rows[2], *group_norm_image[2]; /* [is it bf16] */
     const struct max_pool_code *max_pool, *max_pool_bf16;
     const struct max_pool_argmax_code *max_pool_argmax, *max_pool_argmax_bf16;
     const struct winograd_code *winograd_image, *winograd_filter;
@@ -59,7 +61,7 @@ const char *direct_layout_name(const adj_layout *l);
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
-extern const adj_kernel direct_chain, direct_im2col, direct_depthwise, direct_max_pool,
-    direct_winograd;
+extern const adj_kernel direct_chain, direct_im2col, direct_depthwise, direct_group_norm,
+    direct_max_pool, direct_winograd;
 
 #endif

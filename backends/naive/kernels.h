@@ -93,6 +93,9 @@ adj_status KERNEL(batch_norm_stats)(const adj_call *c);
 adj_status KERNEL(batch_norm)(const adj_call *c);
 adj_status KERNEL(batch_norm_grad_sums)(const adj_call *c);
 adj_status KERNEL(batch_norm_grad)(const adj_call *c);
+adj_status KERNEL(group_norm)(const adj_call *c);
+adj_status KERNEL(group_norm_grad_sums)(const adj_call *c);
+adj_status KERNEL(group_norm_grad)(const adj_call *c);
 adj_status KERNEL(softmax)(const adj_call *c);
 adj_status KERNEL(log_softmax)(const adj_call *c);
 adj_status KERNEL(softmax_cross_entropy)(const adj_call *c);
@@ -108,5 +111,6 @@ adj_status KERNEL(adam_step)(const adj_call *c);
 adj_status KERNEL(next_step)(const adj_call *c);
 size_t KERNEL(max_pool_grad_scratch)(const adj_node *n);
 size_t KERNEL(batch_norm_scratch)(const adj_node *n);
+size_t KERNEL(group_norm_grad_sums_scratch)(const adj_node *n);
 
 #endif

@@ -6,7 +6,8 @@
  * gradient of the absolute values. Elsewhere intermediate values may be larger than the result and
  * cancel: S is then at least the largest of |dx| and |dy|, and the bound is taken several times. So
  * it is where the node is linear, but a kernel on the way is not in what another one has rounded:
- * dy (1 - tanh(x)^2) has the error of tanh(x), which may be several units, times 2 tanh(x) dy. */
+ * dy (1 - tanh(x)^2) has the error of tanh(x), which may be several units, times 2 tanh(x) dy. And
+ * so where terms cancel inside a kernel (adj_op.cancels_in): those of absolute values do, too. */
 #include <math.h>
 
 #include "gradcheck.h"
@@ -53,7 +54,8 @@ double terms_of(const adj_node *n)
 typedef struct {
     double kernels, terms, unit;
     const adj_node *max; /* the node with the longest sums */
-    int bends;           /* a value that a kernel rounded is read by one not linear in it */
+    int bends;           /* a value that a kernel rounded is read by one not linear in it, or
+                            terms cancel inside a kernel */
 } cost;
 
 /* Does a kernel, not a leaf, make n's operand k, and is n not linear in it? */
@@ -83,6 +85,7 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
             need[n->in[k]->id] = 1;
             c->bends |= bends_operand(n, k);
         }
+        c->bends |= n->op->cancels_in != 0;
         if (n->op->flags & ADJ_OP_VIEW)
             continue;
         c->kernels++;

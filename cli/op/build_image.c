@@ -1,4 +1,4 @@
-/* build_image.c - see build.h: convolutions, pools, resize, bias, prelu, batch norm. */
+/* build_image.c - see build.h: convolutions, pools, resize, bias, prelu, batch and group norm. */
 #include "build.h"
 
 /* ---- convolutions ---- */
@@ -205,6 +205,25 @@ static adj_node *batch_norm_grad(op_case *c)
     return adj_batch_norm_grad(x, stats, gamma, dy, sums, epsilon(c), c->format);
 }
 
+/* ---- group norm, which layer norm is made of; --attr: epsilon; groups ---- */
+
+static int groups(op_case *c) { return attr_int(c, 1, 1); }
+static adj_node *group_norm(op_case *c)
+{
+    adj_node *x = operand_x(c), *gamma = per_channel(c, 0), *beta = per_channel(c, 0);
+    return adj_group_norm(x, gamma, beta, groups(c), epsilon(c), c->format);
+}
+static adj_node *group_norm_grad_sums(op_case *c)
+{
+    adj_node *x = operand_x(c);
+    return adj_group_norm_grad_sums(x, operand_x(c), groups(c), epsilon(c), c->format);
+}
+static adj_node *group_norm_grad(op_case *c)
+{
+    adj_node *x = operand_x(c), *gamma = per_channel(c, 0);
+    return adj_group_norm_grad(x, gamma, operand_x(c), groups(c), epsilon(c), c->format);
+}
+
 const op_builder image_builders[] = {
     {"conv2d", conv2d},
     {"conv2d_backprop_input", conv2d_backprop_input},
@@ -228,5 +247,8 @@ const op_builder image_builders[] = {
     {"batch_norm", batch_norm},
     {"batch_norm_grad_sums", batch_norm_grad_sums},
     {"batch_norm_grad", batch_norm_grad},
+    {"group_norm", group_norm},
+    {"group_norm_grad_sums", group_norm_grad_sums},
+    {"group_norm_grad", group_norm_grad},
     {NULL, NULL},
 };

@@ -145,6 +145,14 @@ static void write_batch_norm(const adj_node *n, op_text *t)
         integer(t, is_made_by(n, 4, &adj_op_batch_norm_grad_sums) && n->in[4]->in[2] == n->in[3]);
 }
 
+static void write_group_norm(const adj_node *n, op_text *t)
+{
+    const adj_group_norm_attrs *a = n->attrs;
+    write_format(t, (adj_format)a->format);
+    real(t, a->epsilon);
+    integer(t, a->groups);
+}
+
 static void write_value(const adj_node *n, op_text *t)
 {
     real(t, ((const adj_value_attrs *)n->attrs)->value);
@@ -252,6 +260,9 @@ static const writer writers[] = {
     {&adj_op_batch_norm, 0, NONE, write_batch_norm},
     {&adj_op_batch_norm_grad_sums, 0, NONE, write_batch_norm},
     {&adj_op_batch_norm_grad, 0, NONE, write_batch_norm},
+    {&adj_op_group_norm, 0, NONE, write_group_norm},
+    {&adj_op_group_norm_grad_sums, 0, NONE, write_group_norm},
+    {&adj_op_group_norm_grad, 0, NONE, write_group_norm},
     {&adj_op_leaky_relu, 0, NONE, write_value},
     {&adj_op_leaky_relu_grad, 0, 1, write_value},
     {&adj_op_elu, 0, NONE, write_value},

@@ -1,0 +1,201 @@
+/* group_norm.c - the kernel of group_norm.h: what it takes, how work is cut into jobs, what lies
+ * where in the scratch. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/direct/arith.h"
+#include "group_norm.h"
+
+static const double parallel_above = 1 << 14; /* elements of x */
+
+/* ---- which nodes ---- */
+
+static int is_gradient(const adj_node *n)
+{
+    return n->op == &adj_op_group_norm_grad || n->op == &adj_op_group_norm_grad_sums;
+}
+
+static int takes(const adj_node *n)
+{
+    if (n->op != &adj_op_group_norm && !is_gradient(n))
+        return 0;
+    const adj_dtype dtype = n->in[0]->type.dtype;
+    return (dtype == ADJ_F32 || dtype == ADJ_BF16) &&
+           ((const adj_group_norm_attrs *)n->attrs)->format == ADJ_NHWC;
+}
+
+static const adj_node *dy_of(const adj_node *n) { return n->in[n->n_in - 1]; }
+
+/* Both gradients of the same x and dy. */
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    if (!takes(root) || max < 2)
+        return 0;
+    group[0] = root;
+    if (!is_gradient(root))
+        return 1;
+    const adj_op *other = root->op == &adj_op_group_norm_grad ? &adj_op_group_norm_grad_sums
+                                                              : &adj_op_group_norm_grad;
+    const adj_node *sibling = adj_sibling(root, other, uses);
+    if (sibling == NULL || dy_of(sibling) != dy_of(root))
+        return 1;
+    group[1] = sibling;
+    return 2;
+}
+
+/* Is the group one node of ours, or both gradients? */
+static int is_ours(const adj_group *g)
+{
+    const adj_node *a = g->node[0], *b = g->node[g->n_node - 1];
+    if (g->n_node > 2 || !takes(a) || !takes(b))
+        return 0;
+    return g->n_node == 1 ||
+           (is_gradient(a) && is_gradient(b) && a->op != b->op && a->in[0] == b->in[0] &&
+            dy_of(a) == dy_of(b) && memcmp(a->attrs, b->attrs, a->op->attr_size) == 0);
+}
+
+/* ---- preparing ---- */
+
+enum {
+    MAX_PARTS = 64,          /* segments of the rows */
+    MIN_PARTS = 8,           /* even where they are long */
+    PART_ELEMENTS = 1 << 19, /* of all of them, else */
+    FEW_IMAGES = 8,          /* so that their groups are jobs */
+    MIN_CHUNK = 32           /* channels: two lines of the cache */
+};
+
+/* Where nodes are in the group. */
+static void find_operands(group_norm *p, const adj_group *g)
+{
+    p->x = direct_in(g, g->node[0]->in[0]);
+    p->gamma = p->beta = p->dy = p->y = p->sums = -1;
+    for (int i = 0; i < g->n_node; i++) {
+        const adj_node *n = g->node[i];
+        if (is_gradient(n))
+            p->dy = direct_in(g, dy_of(n));
+        if (n->op == &adj_op_group_norm_grad_sums) {
+            p->sums = direct_out(g, n);
+            continue;
+        }
+        p->y = direct_out(g, n);
+        p->gamma = direct_in(g, n->in[1]);
+        if (n->op == &adj_op_group_norm)
+            p->beta = direct_in(g, n->in[2]);
+    }
+}
+
+static void set_jobs(group_norm *p, int max_threads)
+{
+    const double elements = (double)p->n * (double)p->pixels * (double)p->channels;
+    p->chunk = p->groups;
+    if (p->pixels > 1 && p->n < FEW_IMAGES && p->rest > 0)
+        p->chunk = min(p->groups, divide_up(MIN_CHUNK, p->rest));
+    p->chunks = divide_up(p->groups, p->chunk);
+    p->jobs = p->n * p->chunks;
+    p->parts = p->n;
+    if (p->pixels == 1) {
+        ptrdiff_t small = PART_ELEMENTS / max(p->channels, 1);
+        p->parts = min(p->n, min(MAX_PARTS, max(MIN_PARTS, small)));
+        p->jobs = p->parts;
+    }
+    if (elements == 0) /* the sums of nothing */
+        p->parts = p->jobs = 0;
+    p->threads = elements > parallel_above ? max_threads : 1;
+}
+
+/* 0: too large to be worth anything. */
+static int set_scratch(group_norm *p, size_t *scratch)
+{
+    const double max_bytes = 1 << 30;
+    const ptrdiff_t lanes = p->pixels == 1 ? p->channels : p->chunk * p->rest;
+    const int keeps_sums = p->dy >= 0 || p->pixels != 1;
+    const ptrdiff_t parts = p->sums >= 0 ? p->parts : 0;
+    if ((double)lanes * 64 * p->threads + (double)parts * 8 * (double)p->channels > max_bytes)
+        return 0;
+    size_t thread = 0;
+    p->accumulated = reserve(&thread, keeps_sums ? 2 * lanes : 0, sizeof(float));
+    p->total = reserve(&thread, keeps_sums ? 2 * lanes : 0, sizeof(double));
+    p->column = reserve(&thread, p->pixels == 1 ? 0 : 4 * lanes, sizeof(float));
+    p->per_thread = thread;
+    *scratch = 0;
+    p->part = reserve(scratch, parts * 2 * p->channels, sizeof(float));
+    p->thread = reserve(scratch, p->threads, p->per_thread);
+    return 1;
+}
+
+static int plan(group_norm *p, const direct *d, const adj_group *g, size_t *scratch)
+{
+    const adj_node *first = g->node[0];
+    const adj_group_norm_attrs *a = first->attrs;
+    const adj_type x = first->in[0]->type;
+    *p = (group_norm){.n = x.shape.dim[0],
+                      .pixels = 1,
+                      .channels = x.shape.dim[x.shape.rank - 1],
+                      .groups = a->groups,
+                      .epsilon = a->epsilon};
+    p->rest = p->channels / p->groups;
+    for (int i = 1; i < x.shape.rank - 1; i++)
+        p->pixels *= x.shape.dim[i];
+    const group_norm_code *const *code =
+        p->pixels == 1 ? d->isa->group_norm_rows : d->isa->group_norm_image;
+    const group_norm_code *typed = code[x.dtype == ADJ_BF16];
+    p->code = is_gradient(first) ? &typed->backward : &typed->forward;
+    find_operands(p, g);
+    set_jobs(p, d->threads);
+    return set_scratch(p, scratch);
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
+{
+    direct *d = backend;
+    const adj_op *op = g->node[0]->op;
+    if (candidate > 0 || (op != &adj_op_group_norm && !is_gradient(g->node[0])))
+        return ADJ_ENOKERNEL;
+    group_norm *p = adj_alloc(&d->allocator, sizeof *p);
+    if (p == NULL)
+        return ADJ_ENOMEM;
+    if (!is_ours(g) || !plan(p, d, g, &prep->scratch)) {
+        adj_release(&d->allocator, p);
+        snprintf(prep->why, ADJ_WHY, "%s: direct takes f32 and bf16 in NHWC", op->name);
+        return ADJ_ENOKERNEL;
+    }
+    for (int i = 0; i < g->n_in; i++)
+        prep->in[i] = NULL;
+    for (int i = 0; i < g->n_out; i++)
+        prep->out[i] = NULL;
+    if (p->y >= 0) { /* a group is read before it is written */
+        prep->in_place = 1u << p->x | (p->dy >= 0 ? 1u << p->dy : 0);
+        prep->writer = p->y;
+    }
+    prep->state = p;
+    snprintf(prep->impl, sizeof prep->impl, "group_norm_%s:%s", p->pixels == 1 ? "rows" : "image",
+             d->isa->name);
+    return ADJ_OK;
+}
+
+/* ---- running ---- */
+
+void group_norm_add_parts(const adj_call *c)
+{
+    const group_norm *p = c->state;
+    if (p->sums < 0)
+        return;
+    const float *part = (const float *)(const void *)((const char *)c->scratch + p->part);
+    float *sums = c->out[p->sums];
+    for (ptrdiff_t i = 0; i < 2 * p->channels; i++) {
+        double sum = 0;
+        for (ptrdiff_t k = 0; k < p->parts; k++)
+            sum += (double)part[k * 2 * p->channels + i];
+        sums[i] = (float)sum;
+    }
+}
+
+static adj_status run(const adj_call *c)
+{
+    const group_norm *p = c->state;
+    direct_run(p->code, c, p->jobs, p->threads);
+    return ADJ_OK;
+}
+
+const adj_kernel direct_group_norm = {
+    .name = "group_norm", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};

@@ -1,0 +1,264 @@
+/* group_norm.c - group normalisation: each image's channels in groups, as torch.nn.GroupNorm.
+ *
+ * Over the m elements of a group - a part of the channels of one image - with the biased variance,
+ * s = 1 / sqrt(var + epsilon) and xhat = (x - mean) * s:
+ *   y    = group_norm(x, gamma, beta)        xhat * gamma + beta, gamma and beta by channel
+ *   sums = group_norm_grad_sums(x, dy)       sum(dy * xhat) and sum(dy) by channel: [2, c]
+ *   dx   = group_norm_grad(x, gamma, dy)     s * (w - mean(w) - xhat * mean(w * xhat)), w =
+ * gamma*dy sums is dgamma and dbeta. Gamma, beta and sums have the statistics type (norm.h).
+ *
+ * Each op works the statistics out of x again, which is in the cache then: none of them is an
+ * operand, and each is a function of x as it stands. So the rules are whole derivatives. With J the
+ * derivative of xhat by x, which is symmetric, group_norm_grad(x, gamma, dy) = J(gamma * dy). */
+#include "norm.h"
+
+/* ---- shape rules ---- */
+
+static adj_status check_x(const adj_node *n, const adj_group_norm_attrs *a)
+{
+    adj_status status = norm_check_x(n);
+    if (status != ADJ_OK)
+        return status;
+    int64_t c = norm_channels(n->in[0], a->format);
+    if (a->groups >= 1 && c % a->groups == 0)
+        return ADJ_OK;
+    return adj_fail(
+        n->graph, ADJ_EARG,
+        "%s: groups is out of range (got %lld, expected a divisor of the %lld channels)",
+        n->op->name, (long long)a->groups, (long long)c);
+}
+
+static adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_group_norm_attrs *a = attrs;
+    adj_status status = check_x(n, a);
+    for (int i = 1; i <= 2 && status == ADJ_OK; i++)
+        status = norm_check_operand(n, i, norm_stats_type(n->in[0], a->format, 0));
+    *out = n->in[0]->type;
+    return status;
+}
+
+static adj_status sums_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_group_norm_attrs *a = attrs;
+    adj_status status = check_x(n, a);
+    if (status == ADJ_OK)
+        status = norm_check_operand(n, 1, n->in[0]->type);
+    if (status == ADJ_OK)
+        *out = norm_stats_type(n->in[0], a->format, 2);
+    return status;
+}
+
+static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_group_norm_attrs *a = attrs;
+    adj_status status = check_x(n, a);
+    if (status == ADJ_OK)
+        status = norm_check_operand(n, 1, norm_stats_type(n->in[0], a->format, 0));
+    if (status == ADJ_OK)
+        status = norm_check_operand(n, 2, n->in[0]->type);
+    *out = n->in[0]->type;
+    return status;
+}
+
+/* ---- gradient rules ---- */
+
+static adj_node *same_groups(adj_node *x, adj_node *a, adj_node *b, const adj_group_norm_attrs *of,
+                             adj_node *(*build)(adj_node *, adj_node *, adj_node *, int64_t, double,
+                                                adj_format))
+{
+    return build(x, a, b, of->groups, of->epsilon, (adj_format)of->format);
+}
+
+static adj_node *sums_like(adj_node *x, adj_node *dy, const adj_group_norm_attrs *of)
+{
+    return adj_group_norm_grad_sums(x, dy, of->groups, of->epsilon, (adj_format)of->format);
+}
+
+static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    const adj_group_norm_attrs *a = y->attrs;
+    adj_node *x = y->in[0], *sums = sums_like(x, dy, a);
+    dx[0] = same_groups(x, y->in[1], dy, a, adj_group_norm_grad);
+    dx[1] = norm_row(sums, 0);
+    dx[2] = norm_row(sums, 1);
+}
+
+/* <e, sums> = <dy, group_norm(x, e0, e1)> for the rows e0 and e1 of e. */
+static void sums_grad(adj_node *sums, adj_node *e, adj_node *dx[])
+{
+    const adj_group_norm_attrs *a = sums->attrs;
+    adj_node *x = sums->in[0], *dy = sums->in[1], *e0 = norm_row(e, 0), *e1 = norm_row(e, 1);
+    dx[0] = same_groups(x, e0, dy, a, adj_group_norm_grad);
+    dx[1] = same_groups(x, e0, e1, a, adj_group_norm);
+}
+
+/* x with an axis of its own for the groups, and the other axes of one: [n, pixels, groups, rest] or
+ * [n, groups, rest, pixels]. */
+typedef struct {
+    adj_shape shape;
+    adj_axes within; /* a group */
+    double m;        /* elements of one, at least 1 */
+} grouped;
+
+static grouped grouped_of(const adj_node *x, const adj_group_norm_attrs *a)
+{
+    const adj_shape s = x->type.shape;
+    int64_t c = norm_channels(x, a->format), rest = c / a->groups, pixels = 1;
+    int channel = norm_channel_axis(x, a->format);
+    for (int i = 1; i < s.rank; i++)
+        pixels *= i != channel ? s.dim[i] : 1;
+    grouped v = {{4, {s.dim[0], pixels, a->groups, rest}}, {2, {1, 3}, 1}, (double)(pixels * rest)};
+    if (a->format == ADJ_NCHW)
+        v = (grouped){{4, {s.dim[0], a->groups, rest, pixels}}, {2, {2, 3}, 1}, v.m};
+    v.m = v.m > 1 ? v.m : 1;
+    return v;
+}
+
+/* sum(a * b) of each group, and a's shape with it. */
+static adj_node *group_dot(const grouped *v, adj_node *a, adj_node *b)
+{
+    return adj_reduce_sum(adj_mul(a, b), v->within);
+}
+
+/* Of dx = J w, w = gamma * dy, for the incoming e, with J e = group_norm_grad(x, 1, e):
+ *   dy: gamma * J e      gamma: sum(dy * J e) by channel
+ *   x:  the derivative of <e, J w> = s (<e, w> - <e, 1><w, 1> / m - <e, xhat><w, xhat> / m), as s
+ *       has -s^2 xhat / m and <w, xhat> has J w:
+ *       -s/m (xhat <e, J w> + J e <w, xhat> + J w <e, xhat>)
+ * with the sums over a group; all in the statistics type: x - mean cancels. */
+static void grad_grad(adj_node *y, adj_node *incoming, adj_node *dx[])
+{
+    const adj_group_norm_attrs *a = y->attrs;
+    const adj_dtype dtype = y->type.dtype, stats = norm_stats_dtype(dtype);
+    const grouped v = grouped_of(y, a);
+    adj_node *gamma = y->in[1], *one = adj_fill_like(gamma, 1);
+    adj_node *x = norm_in_dtype(y->in[0], stats), *dy = norm_in_dtype(y->in[2], stats);
+    adj_node *e = norm_in_dtype(incoming, stats);
+    adj_node *je = same_groups(x, one, e, a, adj_group_norm_grad);
+    adj_node *jw = same_groups(x, gamma, dy, a, adj_group_norm_grad);
+    dx[1] = norm_dot(dy, je, a->format);
+    dx[2] = norm_in_dtype(norm_times(je, gamma, a->format), dtype);
+
+    adj_node *w = adj_reshape(norm_times(dy, gamma, a->format), v.shape);
+    x = adj_reshape(x, v.shape);
+    e = adj_reshape(e, v.shape);
+    je = adj_reshape(je, v.shape);
+    jw = adj_reshape(jw, v.shape);
+    adj_node *centred = adj_sub(x, adj_scale(adj_reduce_sum(x, v.within), 1 / v.m));
+    adj_node *var = adj_scale(group_dot(&v, centred, centred), 1 / v.m);
+    if (var == NULL)
+        return;
+    adj_node *deviation = adj_sqrt(adj_add(var, adj_fill_like(var, a->epsilon)));
+    adj_node *xhat = adj_div(centred, deviation);
+    adj_node *of_s = adj_mul(xhat, group_dot(&v, e, jw));
+    adj_node *of_w = adj_mul(je, group_dot(&v, w, xhat));
+    adj_node *of_e = adj_mul(jw, group_dot(&v, e, xhat));
+    adj_node *sum = adj_add(adj_add(of_s, of_w), of_e);
+    sum = adj_scale(adj_div(sum, deviation), -1 / v.m);
+    dx[0] = norm_in_dtype(adj_reshape(sum, y->type.shape), dtype);
+}
+
+/* ---- builders ---- */
+
+static adj_node *build(const adj_op *op, int n, adj_node *const in[], int64_t groups,
+                       double epsilon, adj_format format)
+{
+    const adj_group_norm_attrs a = {.epsilon = epsilon, .groups = groups, .format = format};
+
+    if (in[0] == NULL || !norm_check_format(in[0], op->name, format) ||
+        !norm_check_epsilon(in[0], op->name, epsilon))
+        return NULL;
+    return adj_node_new(in[0]->graph, op, n, in, &a);
+}
+
+adj_node *adj_group_norm(adj_node *x, adj_node *gamma, adj_node *beta, int64_t groups,
+                         double epsilon, adj_format format)
+{
+    adj_node *const in[] = {x, gamma, beta};
+    return build(&adj_op_group_norm, 3, in, groups, epsilon, format);
+}
+
+adj_node *adj_group_norm_grad_sums(adj_node *x, adj_node *dy, int64_t groups, double epsilon,
+                                   adj_format format)
+{
+    adj_node *const in[] = {x, dy};
+    return build(&adj_op_group_norm_grad_sums, 2, in, groups, epsilon, format);
+}
+
+adj_node *adj_group_norm_grad(adj_node *x, adj_node *gamma, adj_node *dy, int64_t groups,
+                              double epsilon, adj_format format)
+{
+    adj_node *const in[] = {x, gamma, dy};
+    return build(&adj_op_group_norm_grad, 3, in, groups, epsilon, format);
+}
+
+/* ---- facts ---- */
+
+static void show(const void *attrs, FILE *f)
+{
+    const adj_group_norm_attrs *a = attrs;
+    fprintf(f, " groups %lld epsilon %g%s", (long long)a->groups, a->epsilon,
+            a->format == ADJ_NCHW ? " NCHW" : "");
+}
+
+static int set_format(void *attrs, adj_format format)
+{
+    adj_group_norm_attrs *a = attrs;
+    int other = a->format != (int64_t)format;
+    a->format = (int64_t)format;
+    return other;
+}
+
+/* The elements of a group, which its statistics are sums over; of grad_sums, all of a channel as
+ * well. */
+static double sum_length(const adj_node *n)
+{
+    const adj_group_norm_attrs *a = n->attrs;
+    return grouped_of(n->in[0], a).m;
+}
+
+const adj_op adj_op_group_norm = {.name = "group_norm",
+                                  .min_in = 3,
+                                  .max_in = 3,
+                                  .flags = ADJ_OP_HALF | ADJ_OP_CHEAP,
+                                  .half_in = 1,
+                                  .attr_size = sizeof(adj_group_norm_attrs),
+                                  .infer = norm_infer,
+                                  .grad = norm_grad,
+                                  .show = show,
+                                  .operand = {"x", "gamma", "beta"},
+                                  .images = 1 | ADJ_IMAGE_RESULT,
+                                  .cancels_in = 2 | 4,
+                                  .set_format = set_format,
+                                  .sum_length = sum_length};
+const adj_op adj_op_group_norm_grad_sums = {.name = "group_norm_grad_sums",
+                                            .min_in = 2,
+                                            .max_in = 2,
+                                            .flags = ADJ_OP_HALF,
+                                            .sum_in = 2,
+                                            .half_in = 1 | 2,
+                                            .attr_size = sizeof(adj_group_norm_attrs),
+                                            .infer = sums_infer,
+                                            .grad = sums_grad,
+                                            .show = show,
+                                            .operand = {"x", "dy"},
+                                            .images = 1 | 2,
+                                            .cancels_in = 2,
+                                            .set_format = set_format,
+                                            .sum_length = sum_length};
+const adj_op adj_op_group_norm_grad = {.name = "group_norm_grad",
+                                       .min_in = 3,
+                                       .max_in = 3,
+                                       .flags = ADJ_OP_HALF,
+                                       .sum_in = 4,
+                                       .half_in = 1 | 4,
+                                       .attr_size = sizeof(adj_group_norm_attrs),
+                                       .infer = grad_infer,
+                                       .grad = grad_grad,
+                                       .show = show,
+                                       .operand = {"x", "gamma", "dy"},
+                                       .images = 1 | 4 | ADJ_IMAGE_RESULT,
+                                       .cancels_in = 2 | 4,
+                                       .set_format = set_format,
+                                       .sum_length = sum_length};

@@ -1,0 +1,209 @@
+/* test_direct_group_norm.c - direct group norm and its gradients against naive, whose sums are in
+ * double: every instruction set, both types, rows and images, on one thread and on three; the same
+ * bits for any number of threads; means far from zero; results in place of operands. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/candidates.h"
+#include "tests/isa.h"
+
+static const double eps = 1e-5;
+
+typedef struct {
+    adj_shape x;
+    int64_t groups;
+} row;
+
+/* Rows, of one and of several groups; images of many and of few, groups of one channel and of all,
+ * odd numbers of channels, more pixels than are summed in float. */
+static const row rows[] = {
+    {{2, {300, 96}}, 1},        {{2, {3, 2500}}, 1},        {{2, {1, 7}}, 1},
+    {{2, {70, 24}}, 8},         {{4, {5, 1, 1, 33}}, 3},    {{4, {9, 7, 5, 32}}, 4},
+    {{4, {2, 17, 19, 64}}, 32}, {{4, {1, 20, 21, 96}}, 1},  {{4, {1, 4, 4, 6}}, 6},
+    {{3, {3, 131, 35}}, 5},     {{5, {2, 2, 3, 2, 16}}, 2}, {{4, {2, 3, 3, 200}}, 4},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+typedef struct {
+    fixture f;
+    adj_node *x, *gamma, *beta, *dy, *y, *sums, *dx;
+} nodes;
+
+static nodes nodes_of(const row *r, adj_dtype t, double low, double high)
+{
+    nodes n = {.f = fixture_new()};
+    const adj_shape c = {1, {r->x.dim[r->x.rank - 1]}};
+    n.x = given_random(&n.f, t, r->x, low, high);
+    n.gamma = given_random(&n.f, ADJ_F32, c, -2, 2);
+    n.beta = given_random(&n.f, ADJ_F32, c, -2, 2);
+    n.dy = given_random(&n.f, t, r->x, -1, 1);
+    n.y = adj_group_norm(n.x, n.gamma, n.beta, r->groups, eps, ADJ_NHWC);
+    n.sums = adj_group_norm_grad_sums(n.x, n.dy, r->groups, eps, ADJ_NHWC);
+    n.dx = adj_group_norm_grad(n.x, n.gamma, n.dy, r->groups, eps, ADJ_NHWC);
+    return n;
+}
+
+/* The last node of the group, by direct with one thread and with three. */
+static void expect_group(nodes *v, int n, const adj_node *const node[], const char *isa,
+                         const double *want, double tolerance)
+{
+    const adj_node *y = node[n - 1];
+    setenv("ADJOINT_MAX_ISA", isa, 1);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        test_backend t = backend_open_for("direct", threads);
+        outcome o = run_candidate(&v->f, &t, n, node, 0);
+        cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+        cr_assert(strncmp(o.impl, "group_norm_", 11) == 0, "%s", o.impl);
+        char what[320];
+        snprintf(what, sizeof what, "%s of %d nodes by %s, x %s", y->op->name, n, o.impl,
+                 adj_shape_text(v->x->type.shape).s);
+        expect_close(o.y, want, adj_shape_elems(y->type.shape), tolerance, tolerance, what);
+        free(o.y);
+        backend_close(&t);
+    }
+}
+
+static void expect_naive(nodes *v, int n, const adj_node *const node[], const char *isa,
+                         double tolerance)
+{
+    double *want = by_naive(&v->f, node[n - 1]);
+    expect_group(v, n, node, isa, want, tolerance);
+    free(want);
+}
+
+static void like_naive(const char *isa, adj_dtype t)
+{
+    const double tolerance = t == ADJ_BF16 ? 0x1p-7 : 1e-5;
+    for (int i = 0; i < ROWS; i++) {
+        nodes v = nodes_of(&rows[i], t, -1, 3);
+        const double m = (double)adj_shape_elems(rows[i].x) / (double)v.gamma->type.shape.dim[0];
+        expect_naive(&v, 1, (const adj_node *[]){v.y}, isa, tolerance);
+        expect_naive(&v, 1, (const adj_node *[]){v.dx}, isa, tolerance);
+        expect_naive(&v, 1, (const adj_node *[]){v.sums}, isa, 1e-6 * (1 + sqrt(m)));
+        expect_naive(&v, 2, (const adj_node *[]){v.sums, v.dx}, isa, tolerance);
+        fixture_free(&v.f);
+    }
+}
+
+Test(direct_group_norm, like_naive)
+{
+    for (int i = 0; i < N_ISA; i++)
+        if (can_test(all_isas[i])) {
+            like_naive(all_isas[i], ADJ_F32);
+            like_naive(all_isas[i], ADJ_BF16);
+        }
+}
+
+/* The mean is a thousand deviations from zero. */
+Test(direct_group_norm, large_mean)
+{
+    for (int i = 0; i < N_ISA * ROWS; i++) {
+        const char *isa = all_isas[i % N_ISA];
+        if (!cpu_has(isa))
+            continue;
+        nodes v = nodes_of(&rows[i / N_ISA], ADJ_F32, 1000, 1004);
+        expect_naive(&v, 1, (const adj_node *[]){v.y}, isa, 1e-5);
+        expect_naive(&v, 2, (const adj_node *[]){v.sums, v.dx}, isa, 1e-5);
+        fixture_free(&v.f);
+    }
+}
+
+/* ---- in a plan ---- */
+
+enum { MAX_BYTES = 1 << 20 };
+
+static void bytes_of(fixture *f, int threads, int n, adj_node *const fetch[], char *const out[],
+                     size_t bytes[])
+{
+    adj_exec *e = NULL;
+    adj_exec_opts o = {.n_fetch = n, .fetch = fetch, .threads = threads};
+    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < f->n_in; i++) {
+        const adj_type t = adj_node_type(f->in[i]);
+        const int64_t elems = adj_shape_elems(t.shape);
+        char *data = malloc((size_t)elems * adj_dtype_size(t.dtype));
+        adj_convert(ADJ_F64, f->value[i], t.dtype, data, elems);
+        adj_set(e, f->in[i], data, (size_t)elems * adj_dtype_size(t.dtype));
+        free(data);
+    }
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < n; i++) {
+        const adj_type t = adj_node_type(fetch[i]);
+        bytes[i] = (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
+        cr_assert(bytes[i] <= MAX_BYTES);
+        cr_assert_eq(adj_get(e, fetch[i], out[i], bytes[i]), ADJ_OK);
+    }
+    int ours = 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        const adj_step_info s = adj_exec_step_at(e, i);
+        ours += strncmp(s.impl, "group_norm_", 11) == 0;
+    }
+    cr_assert_eq(ours, 2, "%d steps: y, and both gradients", ours);
+    adj_exec_free(e);
+}
+
+Test(direct_group_norm, same_bits_for_any_threads)
+{
+    static const row large[] = {
+        {{2, {2000, 48}}, 1}, {{4, {16, 9, 9, 32}}, 4}, {{4, {2, 23, 24, 96}}, 8}};
+    enum { FETCHED = 3 };
+    char *want[FETCHED], *got[FETCHED];
+    size_t bytes[FETCHED];
+    for (int k = 0; k < FETCHED; k++) {
+        want[k] = malloc(MAX_BYTES);
+        got[k] = malloc(MAX_BYTES);
+    }
+    for (int i = 0; i < 3 * 2; i++) {
+        nodes v = nodes_of(&large[i / 2], i % 2 ? ADJ_BF16 : ADJ_F32, -1, 3);
+        adj_node *const fetch[FETCHED] = {v.y, v.sums, v.dx};
+        bytes_of(&v.f, 1, FETCHED, fetch, want, bytes);
+        for (int threads = 2; threads <= 5; threads++) {
+            bytes_of(&v.f, threads, FETCHED, fetch, got, bytes);
+            for (int k = 0; k < FETCHED; k++)
+                cr_assert_eq(memcmp(want[k], got[k], bytes[k]), 0, "%s, %d threads",
+                             fetch[k]->op->name, threads);
+        }
+        fixture_free(&v.f);
+    }
+    for (int k = 0; k < FETCHED; k++)
+        free(want[k]), free(got[k]);
+}
+
+/* x and dy are dead after their only reader: the results take over their memory. */
+Test(direct_group_norm, in_place)
+{
+    for (int i = 0; i < ROWS; i++) {
+        const row *r = &rows[i];
+        nodes v = nodes_of(r, ADJ_F32, -1, 3);
+        adj_node *x = adj_exp(v.x), *dy = adj_exp(v.dy);
+        adj_node *y[] = {adj_group_norm(x, v.gamma, v.beta, r->groups, eps, ADJ_NHWC),
+                         adj_group_norm_grad(v.x, v.gamma, dy, r->groups, eps, ADJ_NHWC),
+                         adj_group_norm_grad(x, v.gamma, v.dy, r->groups, eps, ADJ_NHWC)};
+        for (int k = 0; k < 3; k++) {
+            double *want = evaluate(&v.f, y[k], "naive");
+            expect_values(&v.f, y[k], "onednn", want, 1e-5, 2e-5);
+            free(want);
+        }
+        fixture_free(&v.f);
+    }
+}
+
+Test(direct_group_norm, refused)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {2, 4, 6}}, -1, 1);
+    adj_node *single = given_random(&f, ADJ_F32, (adj_shape){3, {2, 4, 6}}, -1, 1);
+    const adj_node *refused[] = {adj_group_norm_grad_sums(x, x, 2, eps, ADJ_NHWC),
+                                 adj_group_norm_grad_sums(single, single, 2, eps, ADJ_NCHW)};
+    for (int i = 0; i < 2; i++) {
+        test_backend t = backend_open("direct");
+        outcome o = run_candidate(&f, &t, 1, &refused[i], 0);
+        cr_expect_eq(o.status, ADJ_ENOKERNEL);
+        cr_expect_not_null(strstr(o.why, "group_norm_grad_sums: direct takes"), "%s", o.why);
+        free(o.y);
+        backend_close(&t);
+    }
+    fixture_free(&f);
+}

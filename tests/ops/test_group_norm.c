@@ -1,0 +1,508 @@
+/* test_group_norm.c - group norm and its two gradients against PyTorch's numbers to second order, a
+ * reference written here, and finite differences. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
+enum { DTYPES = 4 };
+static const double eps = 1e-5;
+
+static double rounding(adj_dtype dtype)
+{
+    switch (dtype) {
+    case ADJ_F64: return 1e-10;
+    case ADJ_F32: return 2e-6;
+    case ADJ_F16: return 3e-3;
+    default: return 2e-2;
+    }
+}
+
+static adj_dtype stats_dtype(adj_dtype dtype) { return dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
+
+/* ---- torch.nn.functional.group_norm, PyTorch 1.13 in float64; [2, 2, 3, 4] in NHWC ---- */
+
+static const adj_shape nhwc = {4, {2, 2, 3, 4}};
+static const double gamma4[] = {1.5, -0.5, 2, 0.25}, beta4[] = {0.25, -1, 0.5, 3};
+/* of 1, 2 and 4 groups */
+static const double x_given[] = {
+    0.5,   -0.875, 1.125,  -1.625, -1.5,   -1.25,  0.875,  -1.625, 2,      -0.375, -1.75, -1.375,
+    1.375, 1.25,   -1.5,   -0.125, -1.375, 1.375,  -1.625, -1.125, -0.25,  -1.625, 1.125, -1.625,
+    -0.25, -1.75,  -1,     0.25,   1.25,   -0.875, -1.125, 0.375,  -0.625, -1.25,  -0.5,  0.875,
+    -1.25, -1.5,   -1.625, -0.375, 1.875,  1.375,  0.5,    1.625,  1.625,  0.875,  0.375, -0.125};
+static const double dy_given[] = {
+    -0.625, -0.125, -1.375, 0.375,  1.875, 0.625,  1.5,    0.25, -1.5,  -1.125, 2,     1.25,
+    -0.75,  0.625,  -0.875, 1.875,  1.25,  -1.75,  -1.5,   0.5,  0.625, 0.75,   1.875, 1.625,
+    -1.5,   -1.375, 0.125,  1.75,   -1.5,  -1.625, 0.375,  1.5,  0.25,  1,      0.75,  -1.875,
+    1.625,  0.75,   -0.75,  -1.125, 1.875, -1.625, -0.375, 0.25, -1,    -0.125, 1.125, 1.125};
+static const double y_of[3][48] = {
+    {1.35615893373,   -0.815640177712, 2.98047760897,   2.75698023426,   -1.05727873986,
+     -0.664800323112, 2.5782379967,    2.75698023426,   3.16623718892,   -1.01675998384,
+     -1.64527793208,  2.80726018579,   2.41203791593,   -1.67039935378,  -1.24303831982,
+     3.05865994346,   -0.906438885262, -1.72067930531,  -1.44415812595,  2.85754013732,
+     0.451119806133,  -0.513960468513, 2.98047760897,   2.75698023426,   -0.0187831099987,
+     -0.231374615267, -1.21643950947,  3.06837465079,   2.0183099342,    -0.627476040528,
+     -1.44278318104,  3.09666760974,   -0.528056371049, -0.457718286845, -0.311064823154,
+     3.20983944553,   -1.37684513947,  -0.344546451056, -2.34815786735,  2.92690985605,
+     2.86709870262,   -1.64602256263,  1.49968454947,   3.37959719921,   2.52758319525,
+     -1.41967889105,  1.27334087789,   2.98349577395},
+    {0.923037680397,  -0.67594482055,  3.8674712509,    2.81034845977,   -1.46998518324,
+     -0.526380891572, 3.42340910793,   2.81034845977,   2.71780482812,   -0.875363392519,
+     -1.23924339332,  2.86585622764,   1.96998518324,   -1.52347375142,  -0.795181250348,
+     3.143395067,     -1.32042125426,  -1.57332839441,  -1.01721232184,  2.92136399551,
+     0.0256541065343, -0.376816962595, 3.8674712509,    2.81034845977,   0.00800227870142,
+     -0.338539561784, -1.63379023408,  3.08890792642,   1.75038587205,   -0.677336371602,
+     -1.91829559862,  3.12447109699,   -0.427593619636, -0.532137738823, -0.495768775904,
+     3.26672377926,   -1.15358678353,  -0.435338650303, -3.0563170568,   2.91109207358,
+     2.47637903595,   -1.54852816828,  1.78027414045,   3.48010280267,   2.18598177039,
+     -1.35492999124,  1.4957687759,    2.98221841472},
+    {0.680363021721,  -0.732484839579, 2.61776792776,   2.82484079486,   -1.61490642746,
+     -0.571975743326, 2.24404417581,   2.82484079486,   2.4018151086,    -0.946496967916,
+     -1.68005521976,  2.94161359829,   1.68454340574,   -1.64203638501,  -1.3063314678,
+     3.52547761542,   -1.47145208688,  -1.69553941709,  -1.49319334378,  3.05838640171,
+     -0.180363021721, -0.411466647074, 2.61776792776,   2.82484079486,   -0.612073326807,
+     -0.488714336156, -0.622087312258, 2.92902678003,   1.26881393168,   -0.852680401943,
+     -0.942683687189, 2.97634226001,   -1.08229514143,  -0.696694945177, 0.660298187465,
+     3.16560417993,   -1.8659981658,   -0.592704640667, -2.22506918691,  2.69244938012,
+     2.05251695605,   -1.78859314254,  3.22506918691,   3.44949705982,   1.7390357463,
+     -1.58061253352,  2.90447281198,   2.78708034008}};
+static const double dx_of[3][48] = {
+    {-0.842444258418,  -0.233988489207, -2.21146128228,  -0.31577039816,   1.88922780765,
+     -0.589129140766,  2.37865363053,   -0.340910373927, -1.68447947118,   0.239532379538,
+     2.80890625854,    -0.104149939554, -0.868541914178, -0.232722858367,  -1.78120865427,
+     0.199753080478,   1.15284884877,   0.740416534882,  -2.80462799905,   -0.219349165914,
+     0.559032402857,   -0.692870034659, 3.01765367717,   -0.0643706404943, -2.19507858347,
+     0.419661271834,   0.0459589894428, 0.253048647909,  -2.15028029773,   0.558965440971,
+     0.49491314212,    0.200195920493,  0.170330396667,  -0.640538406247,  1.19261010925,
+     -0.548781209169,  2.01899973479,   -0.534832951415, -1.55711266399,   -0.416355360269,
+     2.45184500412,    0.62616286958,   -0.814617411129, -0.0454017641965, -1.46004971156,
+     -0.0678009070663, 1.89777345733,   0.100384281738},
+    {-0.58550128039,  -0.479116904141, -3.49372957354,  0.0503792128641, 1.40026470042,
+     -0.966778374357, 1.70557646598,   0.0226253289281, -0.878314334181, 0.171098389481,
+     3.56591040251,   0.152065005123,  -0.295153447422, 0.290112374058,  -1.63339563701,
+     -0.172122551661, 0.715289592955,  1.30019512833,   -2.6972552968,   -0.107049693786,
+     0.533070784856,  -1.20516662961,  2.27907828516,   0.327918052224,  -1.8327452596,
+     0.314144401616,  0.153495488204,  0.174068250863,  -1.70485634061,  0.485545359547,
+     0.741786843367,  0.0836612836519, 0.168063369561,  -0.562817299655, 1.49889980662,
+     -0.953666825984, 1.71196128055,   -0.487333030967, -1.74163893323,  -0.547481541827,
+     2.26879379401,   0.677378738034,  -1.21589348287,  -0.464776682777, -1.09208957974,
+     0.0539545672536, 2.21745151773,   0.0540942762475},
+    {-0.500853249618, 0.0914172300255, -2.97284090086,  -0.162778379769, 0.321397025396,
+     -0.164050018048, 1.41542216439,   -0.221164781482, 0.0300937687105, 0.432040227456,
+     3.11248880447,   0.166311390992,  0.251183394509,  -0.601056314262, -1.27577426078,
+     0.0601681934125, -0.267947393943, 0.393650980527,  -2.16486368181,  -0.263622060514,
+     0.166126454946,  -0.1520021057,   1.8855678746,    0.42108563736,   -1.99807309024,
+     0.508642473716,  0.165898376278,  0.541892128839,  -1.62840174469,  0.509642792921,
+     0.915556638397,  0.459266313947,  0.103877541609,  -0.538116839309, 1.33501820191,
+     -0.770231065263, 1.67399446791,   -0.404700824711, -1.53594868695,  -0.606389636089,
+     2.75762431422,   0.244811402136,  -2.41807327053,  0.106162964848,  -0.909021488809,
+     -0.320279004753, 1.5375487409,    0.269299293718}};
+static const double dgamma_of[3][4] = {
+    {-8.61078715162, -3.77187140251, 2.79414179365, -2.87678090995},
+    {-8.55992658796, -3.30415206534, 3.69321411483, -1.2904666701},
+    {-8.40406454682, -4.90322194253, 3.52552952025, 1.18403611463}};
+static const double dbeta_of[3][4] = {
+    {0.625, -4, 2.875, 7.5}, {0.625, -4, 2.875, 7.5}, {0.625, -4, 2.875, 7.5}};
+static const double e_given[] = {
+    1.875, -1.375, -0.75,  1.5,    1.125,  0.125, -1,    1.375,  0.125, 1.25,   0.75,   1,
+    -0.25, -0.875, -1.375, -0.625, -0.875, -0.25, -0.25, -2,     1.875, -0.625, 0,      0.25,
+    -2,    -0.875, 1.25,   0.875,  0.5,    -1,    2,     -1.625, 1.625, 1.125,  1.125,  1.125,
+    1.125, -1.25,  1.75,   1.125,  -1.625, -0.5,  -1.5,  -0.375, 1.5,   -0.75,  -1.125, 0.625};
+static const double of_x[] = {
+    0.804587981432,  -0.696846533269,  -2.18261725659,   -0.053713705809,  0.60283670388,
+    0.0983534022132, -0.0400405528379, -0.0175512788737, -0.218122497645,  0.568134770656,
+    1.58345106777,   0.0169384821455,  -0.351513626636,  -0.659172815111,  0.320492619299,
+    -0.257868582941, -0.408289393902,  -0.366713619913,  -0.40876773916,   0.881772103785,
+    0.866768963122,  -0.240023334828,  -0.352671134552,  0.510575977767,   -0.213658235244,
+    -0.181642035039, -0.0436762754661, 0.106224192254,   0.116085423364,   -0.12204308725,
+    0.358062071231,  0.418558675023,   0.113346910491,   0.00643945462528, 1.20527184513,
+    -0.901494198105, 0.0591344258763,  -0.21324157129,   -1.8482306041,    -0.612857875242,
+    0.0743056342686, 0.0954797428474,  -0.752635574797,  -0.189782212709,  0.243947602977,
+    0.0218457343727, 2.24491073252,    0.0156492242593};
+static const double of_gamma[] = {0.639658781957, 1.38923223824, 3.24197396669, -4.53379833401};
+static const double of_dy[] = {
+    2.02516420478,    0.615940985188,   0.0638403876375, 0.284618003658,   1.15058062083,
+    0.0162602699094,  -0.542354086717,  0.256864119722,  -0.0858307933407, -0.429106518493,
+    0.863691434648,   0.193869009336,   -0.527397583424, 0.424597409646,   -2.74870444927,
+    -0.0655987747206, -1.24386724218,   0.175799194475,  -0.831490971569,  -0.451957663706,
+    2.03371420099,    0.313963128494,   1.39602681657,   0.00707916429801, -2.12308590937,
+    0.285553439998,   -0.0541896922578, 0.203782537063,  0.821248851854,   0.32610479705,
+    1.39904588677,    -0.475756298268,  2.07758391482,   -0.493323946562,  0.676491376155,
+    0.433531758348,   1.47997183968,    0.428509733575,  -0.185151275278,  0.116285998049,
+    -1.63031036138,   0.112325567192,   -3.26774841336,  0.197121167712,   1.9929284405,
+    0.213609334116,   -2.66802892796,   0.0374824678371};
+
+typedef struct {
+    fixture f;
+    adj_node *x, *dy, *gamma, *beta, *y;
+} torch_case;
+
+/* The same image in either format: y and gradients are NHWC in any case. */
+static torch_case torch_case_of(adj_dtype t, int64_t groups, adj_format format)
+{
+    torch_case c = {.f = fixture_new()};
+    c.x = given(&c.f, t, nhwc, x_given);
+    c.dy = given(&c.f, t, nhwc, dy_given);
+    c.gamma = given(&c.f, stats_dtype(t), (adj_shape){1, {4}}, gamma4);
+    c.beta = given(&c.f, stats_dtype(t), (adj_shape){1, {4}}, beta4);
+    adj_node *x = format == ADJ_NCHW ? adj_transpose(c.x, 4, (int[]){0, 3, 1, 2}) : c.x;
+    c.y = adj_group_norm(x, c.gamma, c.beta, groups, eps, format);
+    if (format == ADJ_NCHW)
+        c.y = adj_transpose(c.y, 4, (int[]){0, 2, 3, 1});
+    return c;
+}
+
+Test(group_norm, torch_numbers)
+{
+    for (int i = 0; i < 3 * DTYPES * 2; i++) {
+        const int g = i / (DTYPES * 2);
+        const adj_dtype t = dtypes[i / 2 % DTYPES];
+        const double r = rounding(t);
+        torch_case c = torch_case_of(t, 1 << g, i % 2 ? ADJ_NCHW : ADJ_NHWC);
+        adj_node *const of[] = {c.x, c.gamma, c.beta};
+        adj_node *dx[3];
+        expect_values(&c.f, c.y, "naive", y_of[g], r, r);
+        cr_assert_eq(adj_grad(c.y, c.dy, 3, of, dx), ADJ_OK, "%s", adj_graph_message(c.f.g));
+        expect_values(&c.f, dx[0], "naive", dx_of[g], r, 2 * r);
+        expect_values(&c.f, dx[1], "naive", dgamma_of[g], 2e-6, 2e-6);
+        expect_values(&c.f, dx[2], "naive", dbeta_of[g], 2e-6, 2e-6);
+        fixture_free(&c.f);
+    }
+}
+
+Test(group_norm, torch_second_order)
+{
+    for (int i = 0; i < DTYPES * 2; i++) {
+        const adj_dtype t = dtypes[i / 2];
+        const double r = 2 * rounding(t), wide = rounding(stats_dtype(t));
+        torch_case c = torch_case_of(t, 2, i % 2 ? ADJ_NCHW : ADJ_NHWC);
+        adj_node *e = given(&c.f, t, nhwc, e_given), *dx, *second[3];
+        adj_node *const of[] = {c.x, c.gamma, c.dy};
+        cr_assert_eq(adj_grad(c.y, c.dy, 1, &c.x, &dx), ADJ_OK, "%s", adj_graph_message(c.f.g));
+        cr_assert_eq(adj_grad(dx, e, 3, of, second), ADJ_OK, "%s", adj_graph_message(c.f.g));
+        expect_values(&c.f, second[0], "naive", of_x, r, r);
+        expect_values(&c.f, second[1], "naive", of_gamma, wide, wide);
+        expect_values(&c.f, second[2], "naive", of_dy, r, r);
+        fixture_free(&c.f);
+    }
+}
+
+/* ---- the reference: one group at a time, an element being found by its place ---- */
+
+typedef struct {
+    adj_shape s;
+    int64_t groups, c;
+    adj_format format;
+} problem;
+
+static problem problem_of(adj_shape s, int64_t groups, adj_format format)
+{
+    return (problem){s, groups, s.dim[format == ADJ_NCHW ? 1 : s.rank - 1], format};
+}
+
+static int64_t channel_of(const problem *p, int64_t i)
+{
+    int axis = p->format == ADJ_NCHW ? 1 : (int)p->s.rank - 1;
+    for (int k = (int)p->s.rank - 1; k > axis; k--)
+        i /= p->s.dim[k];
+    return i % p->c;
+}
+
+/* The number of element i's group among those of all images. */
+static int64_t group_of(const problem *p, int64_t i)
+{
+    int64_t image = i / (adj_shape_elems(p->s) / p->s.dim[0]);
+    return image * p->groups + channel_of(p, i) / (p->c / p->groups);
+}
+
+typedef struct {
+    double *y, *sums, *dx;
+} answers;
+
+static void free_answers(answers *r) { free(r->y), free(r->sums), free(r->dx); }
+
+static answers reference(const problem *p, const double *x, const double *gamma, const double *beta,
+                         const double *dy)
+{
+    const int64_t n = adj_shape_elems(p->s);
+    answers r = {calloc((size_t)n, sizeof(double)), calloc((size_t)p->c * 2, sizeof(double)),
+                 calloc((size_t)n, sizeof(double))};
+    const long double m = (long double)n / (long double)(p->s.dim[0] * p->groups);
+    for (int64_t k = 0; k < p->s.dim[0] * p->groups; k++) {
+        long double mean = 0, var = 0, w_sum = 0, w_xhat = 0;
+        for (int64_t i = 0; i < n; i++)
+            mean += group_of(p, i) == k ? x[i] / m : 0;
+        for (int64_t i = 0; i < n; i++)
+            var += group_of(p, i) == k ? (x[i] - mean) * (x[i] - mean) / m : 0;
+        const long double deviation = sqrtl(var + eps);
+        for (int64_t i = 0; i < n; i++) {
+            if (group_of(p, i) != k)
+                continue;
+            const int64_t c = channel_of(p, i);
+            const long double xhat = (x[i] - mean) / deviation;
+            r.y[i] = (double)(xhat * gamma[c] + beta[c]);
+            r.sums[c] += (double)(dy[i] * xhat);
+            r.sums[p->c + c] += dy[i];
+            w_sum += gamma[c] * dy[i];
+            w_xhat += gamma[c] * dy[i] * xhat;
+        }
+        for (int64_t i = 0; i < n; i++)
+            if (group_of(p, i) == k)
+                r.dx[i] = (double)((gamma[channel_of(p, i)] * dy[i] - w_sum / m -
+                                    (x[i] - mean) / deviation * w_xhat / m) /
+                                   deviation);
+    }
+    return r;
+}
+
+static const struct {
+    adj_shape s;
+    int64_t groups;
+} shapes[] = {
+    {{2, {7, 6}}, 3},       {{3, {3, 6, 6}}, 2},        {{4, {2, 6, 3, 12}}, 3},
+    {{4, {3, 4, 5, 4}}, 4}, {{5, {2, 4, 2, 3, 4}}, 1},  {{4, {2, 8, 9, 24}}, 8},
+    {{4, {1, 1, 1, 1}}, 1}, {{4, {1, 32, 17, 32}}, 16},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+Test(group_norm, reference)
+{
+    for (int i = 0; i < SHAPES * DTYPES * 2; i++) {
+        adj_shape s = shapes[i / (DTYPES * 2)].s;
+        const problem p =
+            problem_of(s, shapes[i / (DTYPES * 2)].groups, i % 2 ? ADJ_NCHW : ADJ_NHWC);
+        adj_dtype t = dtypes[i / 2 % DTYPES];
+        double r = rounding(t);
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, t, s, -2, 4), *dy = given_random(&f, t, s, -1, 1);
+        adj_node *gamma = given_random(&f, stats_dtype(t), (adj_shape){1, {p.c}}, -2, 2);
+        adj_node *beta = given_random(&f, stats_dtype(t), (adj_shape){1, {p.c}}, -2, 2);
+        answers want = reference(&p, f.value[0], f.value[2], f.value[3], f.value[1]);
+        expect_values(&f, adj_group_norm(x, gamma, beta, p.groups, eps, p.format), "naive", want.y,
+                      r, r);
+        expect_values(&f, adj_group_norm_grad_sums(x, dy, p.groups, eps, p.format), "naive",
+                      want.sums, 1e-5, 1e-4);
+        expect_values(&f, adj_group_norm_grad(x, gamma, dy, p.groups, eps, p.format), "naive",
+                      want.dx, r, r);
+        free_answers(&want);
+        fixture_free(&f);
+    }
+}
+
+/* ---- numbers that are hard ---- */
+
+/* A mean far from zero: E[x^2] - E[x]^2 would have no correct digit left, and a mean rounded to f32
+ * two. 1e6 + 1/4 and 1e6 - 1/4 are floats. */
+Test(group_norm, large_mean)
+{
+    enum { PIXELS = 1024, C = 4 };
+    const double one[] = {1, 1, 1, 1}, zero[] = {0, 0, 0, 0};
+    double *v = malloc(PIXELS * C * sizeof *v), *want = malloc(PIXELS * C * sizeof *want);
+    for (int i = 0; i < PIXELS * C; i++) {
+        v[i] = 1e6 + (i % 3 == 0 ? 0.5 : -0.25);
+        want[i] = i % 3 == 0 ? 0.5 : -0.25;
+    }
+    double mean = 0, var = 0;
+    for (int i = 0; i < PIXELS * C; i++)
+        mean += want[i] / (PIXELS * C);
+    for (int i = 0; i < PIXELS * C; i++)
+        var += (want[i] - mean) * (want[i] - mean) / (PIXELS * C);
+    for (int i = 0; i < PIXELS * C; i++)
+        want[i] = (want[i] - mean) / sqrt(var + eps);
+    for (int d = 0; d < 2; d++) {
+        fixture f = fixture_new();
+        adj_node *x = given(&f, dtypes[d], (adj_shape){3, {1, PIXELS, C}}, v);
+        adj_node *gamma = given(&f, dtypes[d], (adj_shape){1, {C}}, one);
+        adj_node *beta = given(&f, dtypes[d], (adj_shape){1, {C}}, zero);
+        adj_node *y = adj_group_norm(x, gamma, beta, 1, eps, ADJ_NHWC);
+        expect_values(&f, y, "naive", want, 1e-6, 0);
+        expect_values(&f, y, "onednn", want, 1e-6, 0);
+        fixture_free(&f);
+    }
+    free(v);
+    free(want);
+}
+
+/* A constant group: xhat is 0, y is beta, and dx is (w - mean(w)) / sqrt(epsilon). */
+Test(group_norm, no_variance)
+{
+    const double v[] = {3, 3, -7, -7, 3, 3, -7, -7}, dy[] = {1, 2, 4, -4, 3, 2, 0, 0};
+    const double gamma[] = {1, 2, 3, 1}, beta[] = {5, 6, 7, 8};
+    const double y[] = {5, 6, 7, 8, 5, 6, 7, 8};
+    const double dx[] = {-4, 2, 20, -12, 0, 2, -4, -4}; /* epsilon: 1/4 */
+    const double sums[] = {0, 0, 0, 0, 4, 4, 4, -4};
+    for (int d = 0; d < DTYPES; d++) {
+        fixture f = fixture_new();
+        adj_dtype t = dtypes[d], s = stats_dtype(t);
+        adj_shape shape = {3, {1, 2, 4}};
+        adj_node *x = given(&f, t, shape, v), *in = given(&f, t, shape, dy);
+        adj_node *g = given(&f, s, (adj_shape){1, {4}}, gamma);
+        adj_node *b = given(&f, s, (adj_shape){1, {4}}, beta);
+        expect_values(&f, adj_group_norm(x, g, b, 2, 0.25, ADJ_NHWC), "onednn", y, 0, 0);
+        expect_values(&f, adj_group_norm_grad(x, g, in, 2, 0.25, ADJ_NHWC), "onednn", dx, 0, 0);
+        expect_values(&f, adj_group_norm_grad_sums(x, in, 2, 0.25, ADJ_NHWC), "onednn", sums, 0, 0);
+        fixture_free(&f);
+    }
+}
+
+/* A NaN or an infinity makes its own group NaN, and no other. */
+Test(group_norm, not_finite)
+{
+    static const char *const backends[] = {"naive", "onednn"};
+    for (int i = 0; i < 2 * 2 * DTYPES; i++) {
+        double v[16], *y;
+        for (int k = 0; k < 16; k++)
+            v[k] = k % 5;
+        v[4] = i % 2 ? (double)NAN : (double)INFINITY; /* image 0, channel 0 */
+        fixture f = fixture_new();
+        adj_dtype t = dtypes[i / 4];
+        adj_node *x = given(&f, t, (adj_shape){3, {2, 2, 4}}, v);
+        adj_node *g = given(&f, stats_dtype(t), (adj_shape){1, {4}}, gamma4);
+        y = evaluate(&f, adj_group_norm(x, g, g, 2, eps, ADJ_NHWC), backends[i / 2 % 2]);
+        for (int k = 0; k < 16; k++)
+            cr_expect_eq(isnan(y[k]) != 0, k < 8 && k % 4 < 2, "%d: %g", k, y[k]);
+        free(y);
+        y = evaluate(&f, adj_group_norm_grad(x, g, x, 2, eps, ADJ_NHWC), backends[i / 2 % 2]);
+        for (int k = 0; k < 16; k++)
+            cr_expect_eq(isnan(y[k]) != 0, k < 8 && k % 4 < 2, "%d: %g", k, y[k]);
+        free(y);
+        fixture_free(&f);
+    }
+}
+
+/* ---- gradients ---- */
+
+/* Inputs x, gamma, dy, beta; which: the node whose gradient is checked. */
+static adj_node *piece(fixture *f, int which, const problem *p)
+{
+    adj_node *x = given_random(f, ADJ_F64, p->s, -1, 2), *dx[2];
+    adj_node *gamma = given_random(f, ADJ_F64, (adj_shape){1, {p->c}}, 0.5, 2);
+    adj_node *dy = given_random(f, ADJ_F64, p->s, -1, 1);
+    adj_node *beta = given_random(f, ADJ_F64, (adj_shape){1, {p->c}}, -1, 1);
+    adj_node *y = adj_group_norm(x, gamma, beta, p->groups, eps, p->format);
+    adj_node *const of[] = {x, gamma};
+    switch (which) {
+    case 0: return y;
+    case 1: return adj_group_norm_grad_sums(x, dy, p->groups, eps, p->format);
+    case 2: return adj_group_norm_grad(x, gamma, dy, p->groups, eps, p->format);
+    case 3: /* second order, of dgamma */
+        cr_assert_eq(adj_grad(y, dy, 2, of, dx), ADJ_OK, "%s", adj_graph_message(f->g));
+        return dx[1];
+    default: /* third order, of d<dy, dx>/dx */
+        cr_assert_eq(adj_grad(y, dy, 2, of, dx), ADJ_OK, "%s", adj_graph_message(f->g));
+        cr_assert_eq(adj_grad(dx[0], dy, 1, &x, dx), ADJ_OK, "%s", adj_graph_message(f->g));
+        return dx[0];
+    }
+}
+
+Test(group_norm, gradients)
+{
+    const problem checked[] = {
+        problem_of((adj_shape){2, {3, 6}}, 2, ADJ_NHWC),
+        problem_of((adj_shape){4, {2, 4, 2, 2}}, 2, ADJ_NCHW),
+        problem_of((adj_shape){3, {2, 3, 4}}, 1, ADJ_NHWC),
+        problem_of((adj_shape){3, {2, 4, 3}}, 4, ADJ_NCHW),
+    };
+    for (int i = 0; i < 4 * 5; i++) {
+        fixture f = fixture_new();
+        adj_node *y = piece(&f, i % 5, &checked[i / 5]);
+        expect_gradient(&f, y, "naive", 1e-5, 1e-5, 1e-6);
+        fixture_free(&f);
+    }
+}
+
+/* The sums are linear in dy: <e, sums(dy)> == <sums^T(e), dy>, exactly where xhat is an integer:
+ * of groups of +1 and -1 without epsilon. */
+Test(group_norm, sums_adjoint)
+{
+    double v[2 * 6 * 4];
+    for (int i = 0; i < 2 * 6 * 4; i++)
+        v[i] = (i / 4 + i) % 2 ? 1 : -1;
+    for (int d = 0; d < DTYPES; d++) {
+        fixture f = fixture_new();
+        adj_dtype t = dtypes[d], s = stats_dtype(t);
+        adj_node *x = given(&f, t, (adj_shape){3, {2, 6, 4}}, v), *back;
+        adj_node *dy = given_integers(&f, t, (adj_shape){3, {2, 6, 4}}, -3, 3);
+        adj_node *e = given_integers(&f, s, (adj_shape){2, {2, 4}}, -3, 3);
+        adj_node *sums = adj_group_norm_grad_sums(x, dy, 2, 0, ADJ_NHWC);
+        cr_assert_eq(adj_grad(sums, e, 1, &dy, &back), ADJ_OK, "%s", adj_graph_message(f.g));
+        double *a = evaluate(&f, sums, "naive"), *b = evaluate(&f, back, "naive");
+        double left = 0, right = 0;
+        for (int i = 0; i < 8; i++)
+            left += a[i] * f.value[2][i];
+        for (int i = 0; i < 48; i++)
+            right += b[i] * f.value[1][i];
+        cr_assert_eq(left, right, "%.17g and %.17g", left, right);
+        free(a);
+        free(b);
+        fixture_free(&f);
+    }
+}
+
+/* ---- limits ---- */
+
+Test(group_norm, empty)
+{
+    const adj_shape empty[] = {{4, {0, 2, 2, 3}}, {4, {2, 0, 2, 3}}};
+    for (int i = 0; i < 2; i++) {
+        fixture f = fixture_new();
+        adj_node *x = given(&f, ADJ_F32, empty[i], NULL), *dx[3], *second;
+        adj_node *ones = given(&f, ADJ_F32, (adj_shape){1, {3}}, (double[]){1, 1, 1});
+        adj_node *zeros = given(&f, ADJ_F32, (adj_shape){1, {3}}, (double[]){0, 0, 0});
+        adj_node *y = adj_group_norm(x, ones, zeros, 3, eps, ADJ_NHWC);
+        adj_node *const of[] = {x, ones, zeros};
+        free(evaluate(&f, y, "onednn"));
+        cr_assert_eq(adj_grad(y, x, 3, of, dx), ADJ_OK);
+        expect_values(&f, dx[1], "onednn", (double[3]){0}, 0, 0);
+        expect_values(&f, dx[2], "onednn", (double[3]){0}, 0, 0);
+        free(evaluate(&f, dx[0], "onednn"));
+        cr_assert_eq(adj_grad(dx[0], x, 1, &x, &second), ADJ_OK);
+        free(evaluate(&f, second, "naive"));
+        fixture_free(&f);
+    }
+}
+
+Test(group_norm, refused)
+{
+    const char *const words[][5] = {{"group_norm", "rank", "[4]"},
+                                    {"gamma", "shape", "[3]", "[4]"},
+                                    {"beta", "shape", "[3]", "[4]"},
+                                    {"gamma", "type", "f16", "f32"},
+                                    {"epsilon", "-1"},
+                                    {"data_format"},
+                                    {"groups", "got 3", "divisor of the 4"},
+                                    {"groups", "got 0"},
+                                    {"group_norm_grad", "dy", "shape"},
+                                    {"group_norm_grad_sums", "dy", "type"}};
+    const adj_status status[] = {ADJ_ESHAPE, ADJ_ESHAPE, ADJ_ESHAPE, ADJ_EDTYPE, ADJ_EARG,
+                                 ADJ_EARG,   ADJ_EARG,   ADJ_EARG,   ADJ_ESHAPE, ADJ_EDTYPE};
+    for (int i = 0; i < 10; i++) {
+        fixture f = fixture_new();
+        adj_node *x = adj_input(f.g, "x", ADJ_F16, (adj_shape){4, {2, 3, 3, 4}});
+        adj_node *c4 = adj_input(f.g, "c4", ADJ_F32, (adj_shape){1, {4}});
+        adj_node *c3 = adj_input(f.g, "c3", ADJ_F32, (adj_shape){1, {3}});
+        adj_node *half = adj_input(f.g, "half", ADJ_F16, (adj_shape){1, {4}});
+        adj_node *wide = adj_input(f.g, "wide", ADJ_F32, (adj_shape){4, {2, 3, 3, 4}}), *y = x;
+        switch (i) {
+        case 0: y = adj_group_norm(c4, c4, c4, 1, eps, ADJ_NHWC); break;
+        case 1: y = adj_group_norm(x, c3, c4, 1, eps, ADJ_NHWC); break;
+        case 2: y = adj_group_norm(x, c4, c3, 1, eps, ADJ_NHWC); break;
+        case 3: y = adj_group_norm(x, half, c4, 1, eps, ADJ_NHWC); break;
+        case 4: y = adj_group_norm(x, c4, c4, 1, -1, ADJ_NHWC); break;
+        case 5: y = adj_group_norm(x, c4, c4, 1, eps, (adj_format)7); break;
+        case 6: y = adj_group_norm(x, c4, c4, 3, eps, ADJ_NHWC); break;
+        case 7: y = adj_group_norm_grad(x, c4, x, 0, eps, ADJ_NHWC); break;
+        case 8: y = adj_group_norm_grad(x, c4, half, 1, eps, ADJ_NHWC); break;
+        default: y = adj_group_norm_grad_sums(x, wide, 1, eps, ADJ_NHWC); break;
+        }
+        cr_assert_null(y, "%d", i);
+        expect_error(f.g, status[i], words[i]);
+        fixture_free(&f);
+    }
+    cr_assert_null(adj_group_norm(NULL, NULL, NULL, 1, eps, ADJ_NHWC));
+    cr_assert_null(adj_group_norm_grad_sums(NULL, NULL, 1, eps, ADJ_NHWC));
+    cr_assert_null(adj_group_norm_grad(NULL, NULL, NULL, 1, eps, ADJ_NHWC));
+}
