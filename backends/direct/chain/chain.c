@@ -2,6 +2,7 @@
 #include <omp.h>
 #include <stdio.h>
 
+#include "backends/direct/arith.h"
 #include "strip.h"
 
 enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
@@ -179,27 +180,19 @@ static void set_rows(chain *p)
                                                  : p->row;
 }
 
-static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-static size_t reserve(size_t *scratch, size_t bytes)
-{
-    size_t at = *scratch;
-    *scratch += aligned(bytes);
-    return at;
-}
-
 static size_t set_scratch(chain *p)
 {
-    size_t bytes = 0, row = (size_t)p->row, narrow = (size_t)p->narrow, sums = (size_t)p->n_sum;
-    size_t threads = (size_t)p->threads, segments = (size_t)p->segments;
+    const size_t column = 2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float);
+    size_t bytes = 0, columns = 0;
     p->buffers_each = (size_t)p->n_buffer * (size_t)p->chunk * sizeof(float);
-    p->buffers = reserve(&bytes, p->buffers_each * threads);
-    p->periods = reserve(&bytes, (size_t)p->n_period * row * sizeof(float));
-    p->constants = reserve(&bytes, (size_t)p->n_node * CHAIN_CONSTANTS * sizeof(float));
-    p->columns_each = aligned(narrow * (2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float)));
-    p->columns = reserve(&bytes, p->columns_each * sums * threads);
+    p->buffers = reserve(&bytes, p->threads, p->buffers_each);
+    p->periods = reserve(&bytes, p->n_period * p->row, sizeof(float));
+    p->constants = reserve(&bytes, (ptrdiff_t)p->n_node * CHAIN_CONSTANTS, sizeof(float));
+    reserve(&columns, p->narrow, column);
+    p->columns_each = columns;
+    p->columns = reserve(&bytes, (ptrdiff_t)p->n_sum * p->threads, p->columns_each);
     p->partials_each = 3 * (size_t)p->channels * sizeof(double);
-    p->partials = reserve(&bytes, p->partials_each * sums * segments);
+    p->partials = reserve(&bytes, (ptrdiff_t)p->n_sum * p->segments, p->partials_each);
     return bytes;
 }
 
@@ -260,9 +253,9 @@ static int lay_out(chain *p, const direct *d, const adj_group *g)
         if (!add_node(p, g, g->node[i], shape))
             return 0;
     set_rows(p);
-    chain_find_strip(p);
-    if (p->strip.what != 0)
-        p->strip_loop = d->isa->chain_strip(p->strip.what);
+    chain_find_strips(p);
+    if (d->isa->chain_strip(p->strip.what) == NULL)
+        p->strip.what = 0;
     set_segments(p, d->threads);
     return 1;
 }
@@ -286,7 +279,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     prep->state = p;
     prep->scratch = set_scratch(p);
     set_in_place(p, g, prep);
-    snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip_loop != NULL ? "strip" : "chain",
+    snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip.what != 0 ? "strip" : "chain",
              d->isa->name);
     return ADJ_OK;
 }

@@ -5,7 +5,7 @@
  * inside live in buffers of a chunk's size, in the first cache. A tensor [..., c] is seen as rows
  * of `row` elements, a multiple of c: a vector [c] is repeated to a row once (a "period"), so that
  * loops know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
- * end.
+ * end. What does know channels, alone or with its neighbours, is a strip (strip.h).
  *
  * Arithmetic is in float; f32, bf16 and f16 differ only in how chunks are loaded and stored: what
  * leaves in a half type is read rounded within the chain as well. Sums have two levels, float for
@@ -23,7 +23,9 @@ enum {
     CHAIN_CHUNK = 2048, /* elements, about */
     CHAIN_CHANNELS = 4096,
     CHAIN_SEGMENTS = 16,
-    CHAIN_CONSTANTS = 5
+    CHAIN_CONSTANTS = 5,
+    STRIP_IN = 5,
+    STRIP_WIDTH = 64 /* columns */
 };
 
 typedef enum {
@@ -62,6 +64,14 @@ typedef struct { /* a value in rows: where a chunk of it is found */
     int is_read;     /* by a node of the chain that comes after the one that makes it */
 } chain_value;
 
+/* What one loop computes (strip.h), and where its operands are. */
+typedef struct {
+    int what;              /* 0: no strip */
+    int x[STRIP_IN], y;    /* values; -1: none */
+    int norm, grad;        /* first period of the norm, of a norm's gradient */
+    int sum, norm_sums[2]; /* nodes */
+} chain_plan;
+
 typedef struct {
     chain_code code;
     const adj_node *node;
@@ -69,19 +79,10 @@ typedef struct {
     int y;                /* value; -1 for sums */
     int period, n_period; /* its own: the first, and how many */
     int sum;              /* number among the sums; -1: none */
+    chain_plan strip;     /* the node by itself, over floats */
 } chain_node;
 
-/* A chain that is one loop (strip.h): what it does, and where its operands are. */
-typedef struct {
-    int what;              /* 0: no strip */
-    int dtype;             /* of all operands and the result */
-    int in[5], out;        /* among group->in, group->out; out -1: none */
-    int norm, grad;        /* first period of the norm, of a norm's gradient */
-    int sum, norm_sums[2]; /* nodes */
-} chain_plan;
-
 struct chain;
-struct chain_strip;
 /* One segment of the pass, by one thread. */
 typedef void chain_segment(const struct chain *p, const adj_call *c, int segment, int thread);
 
@@ -95,8 +96,7 @@ typedef struct chain {
     chain_node node[CHAIN_NODES];
     chain_value value[CHAIN_VALUES];
     int threads, segments;
-    chain_plan strip;
-    void (*strip_loop)(const struct chain_strip *s); /* NULL: node by node */
+    chain_plan strip; /* of all nodes */
     /* offsets in the scratch */
     size_t buffers, buffers_each;   /* per thread */
     size_t periods;                 /* float[n_period][row] */

@@ -1,4 +1,4 @@
-/* pattern.c - which chains are strips (strip.h). */
+/* pattern.c - which chains, and which nodes of the others, are strips (strip.h). */
 #include <string.h>
 
 #include "strip.h"
@@ -6,19 +6,20 @@
 typedef struct {
     const chain *p;
     chain_plan plan;
-    int now; /* the value that the next node takes on; -1: none yet */
+    int now;   /* the value that the next node takes on; -1: none yet */
+    int dtype; /* of all operands and the result; -1: not known yet */
 } search;
 
-/* Operand number `slot` of the strip; all of one type. */
+/* Operand number `slot` of the strip. */
 static int read_operand(search *s, int slot, int value)
 {
     const chain_value *v = &s->p->value[value];
+    s->plan.x[slot] = value;
     if (v->in < 0 || v->at == AT_PERIOD || (v->dtype != ADJ_F32 && v->dtype != ADJ_BF16))
         return 0;
-    if (s->plan.dtype >= 0 && s->plan.dtype != (int)v->dtype)
+    if (s->dtype >= 0 && s->dtype != (int)v->dtype)
         return 0;
-    s->plan.dtype = (int)v->dtype;
-    s->plan.in[slot] = v->in;
+    s->dtype = (int)v->dtype;
     return 1;
 }
 
@@ -102,7 +103,7 @@ static int sums_of(search *s, int dy)
     if (s->now >= 0)
         return dy == s->now;
     int first = s->plan.what == 0;
-    int known = !first && s->p->value[dy].in == s->plan.in[0];
+    int known = !first && dy == s->plan.x[0];
     return first ? read_operand(s, 0, dy) : known;
 }
 
@@ -134,27 +135,57 @@ static int take_node(search *s, int number)
         s->plan.what |= STRIP_SUM;
         return 1;
     case CHAIN_STATS:
-        s->plan.norm_sums[0] = number;
+        s->plan.sum = s->plan.norm_sums[0] = number;
         return s->plan.what == 0 && read_operand(s, 0, d->x[0]) && (s->plan.what = STRIP_STATS);
     default: return 0;
     }
 }
 
-void chain_find_strip(chain *p)
+/* All of p in one strip, whose operands and result lie in memory. */
+static chain_plan whole_chain(const chain *p)
 {
-    search s = {.p = p, .now = -1, .plan = {.dtype = -1, .out = -1}};
-    p->strip = (chain_plan){0};
-    if (p->n % STRIP_WIDTH != 0 || p->row % STRIP_WIDTH != 0)
-        return;
+    search s = {.p = p, .now = -1, .dtype = -1, .plan = {.x = {-1, -1, -1, -1, -1}, .y = -1}};
     for (int i = 0; i < p->n_node; i++)
         if (!take_node(&s, i))
-            return;
+            return (chain_plan){0};
     if (s.now >= 0 && p->value[s.now].out >= 0) {
-        if ((int)p->value[s.now].dtype != s.plan.dtype)
-            return;
-        s.plan.out = p->value[s.now].out;
+        if ((int)p->value[s.now].dtype != s.dtype)
+            return (chain_plan){0};
+        s.plan.y = s.now;
         s.plan.what |= STRIP_OUT;
     }
-    s.plan.what |= s.plan.dtype == ADJ_BF16 ? STRIP_HALF : 0;
-    p->strip = s.plan;
+    s.plan.what |= s.dtype == ADJ_BF16 ? STRIP_HALF : 0;
+    return s.plan;
+}
+
+/* One node that knows channels, over floats. */
+static chain_plan one_node(const chain *p, int number)
+{
+    const chain_node *d = &p->node[number];
+    chain_plan plan = {.x = {d->x[0], -1, -1, -1, -1}, .y = d->y, .norm = d->period};
+    plan.grad = d->period;
+    plan.sum = plan.norm_sums[0] = number;
+    switch (d->code) {
+    case CHAIN_NORM: plan.what = STRIP_NORM | STRIP_OUT; break;
+    case CHAIN_NORM_GRAD:
+        plan.what = STRIP_GRAD | STRIP_OUT;
+        plan.x[1] = d->x[1];
+        break;
+    case CHAIN_SUM: plan.what = STRIP_SUM; break;
+    case CHAIN_NORM_SUMS:
+        plan.what = STRIP_NORM_SUMS;
+        plan.x[0] = d->x[1];
+        plan.x[3] = d->x[0];
+        break;
+    case CHAIN_STATS: plan.what = STRIP_STATS; break;
+    default: break;
+    }
+    return plan;
+}
+
+void chain_find_strips(chain *p)
+{
+    p->strip = whole_chain(p);
+    for (int i = 0; i < p->n_node; i++)
+        p->node[i].strip = one_node(p, i);
 }

@@ -1,9 +1,10 @@
 /* run.c - the pass of a chain over memory; compiled once per instruction set. */
 #include <string.h>
 
+#include "backends/direct/arith.h"
+#include "backends/direct/half.h"
 #include "loops.h"
 #include "strip.h"
-#include "backends/direct/half.h"
 
 enum {
     FLUSH = 64, /* rows that are summed in float */
@@ -70,47 +71,76 @@ static void flush(const pass *s, const chain_node *d)
         }
 }
 
-/* The whole rows of a chunk, and what is left of a row behind them. */
-static chain_block whole_rows(const pass *s)
+/* ---- strips ---- */
+
+/* A value's elements, from the chunk's first on: as they lie in memory, or as floats. */
+static char *elements(const pass *s, int value, int is_half)
 {
-    int64_t row = s->p->narrow;
-    return (chain_block){s->n / row, row, row};
+    if (value < 0)
+        return NULL;
+    const chain_value *v = &s->p->value[value];
+    if (!is_half)
+        return (char *)read_from(s, v);
+    const void *half = v->in >= 0 ? s->c->in[v->in] : s->c->out[v->out];
+    return (char *)half + s->first * 2;
 }
 
-static chain_block last_row(const pass *s)
+static void point_to_sums(const pass *s, const chain_plan *plan, chain_strip *t)
 {
-    int64_t row = s->p->narrow;
-    return (chain_block){1, row, s->n % row};
+    int what = plan->what;
+    int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
+    if (what & STRIP_SUM)
+        t->sum[0] = columns_of(s, &s->p->node[plan->sum]).sum[0];
+    for (int i = 0; i < pairs; i++) {
+        const chain_node *d = &s->p->node[plan->norm_sums[i]];
+        columns sums = columns_of(s, d);
+        t->sum[1 + 2 * i] = sums.sum[0];
+        t->sum[2 + 2 * i] = sums.sum[1];
+        t->constant[STRIP_MEAN + i] = what & STRIP_STATS ? sums.sum[2] : period(s, d->period);
+    }
 }
 
-/* What a loop reads behind the whole rows. */
-static void skip_rows(const pass *s, int n, const float *const x[], const int is_period[],
-                      const float *rest[])
+static void point_to_constants(const pass *s, const chain_plan *plan, chain_strip *t)
 {
-    ptrdiff_t skipped = s->n - s->n % s->p->narrow;
-    for (int i = 0; i < n; i++)
-        rest[i] = is_period[i] ? x[i] : x[i] + skipped;
+    int n = 0;
+    for (; n < 3 && (plan->what & (STRIP_NORM | STRIP_NORM_MASK)); n++)
+        t->constant[n] = period(s, plan->norm + n);
+    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->what & STRIP_GRAD); i++)
+        t->constant[n++] = period(s, plan->grad + i);
 }
 
-static void add_chunk(const pass *s, const chain_node *d, chain_code code, const float *const x[],
-                      const int is_period[], int n_x)
+/* The chunk's whole rows, then what is left of a row behind them. */
+static void run_strip(const pass *s, const chain_plan *plan)
 {
-    const float *rest[CHAIN_READ] = {0};
-    columns sums = columns_of(s, d);
-    skip_rows(s, n_x, x, is_period, rest);
-    DIRECT(chain_add)(whole_rows(s), code, sums.sum, x);
-    DIRECT(chain_add)(last_row(s), code, sums.sum, rest);
+    const int is_half = (plan->what & STRIP_HALF) != 0;
+    const ptrdiff_t row = s->p->narrow, rest = s->n % row;
+    chain_strip t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
+    for (int i = 0; i < STRIP_IN; i++)
+        t.x[i] = elements(s, plan->x[i], is_half);
+    t.y = elements(s, plan->y, is_half);
+    point_to_sums(s, plan, &t);
+    point_to_constants(s, plan, &t);
+    DIRECT(chain_strip_rows)(&t, plan->what);
+    const ptrdiff_t skipped = (s->n - rest) * (is_half ? 2 : 4);
+    for (int i = 0; i < STRIP_IN; i++)
+        t.x[i] = t.x[i] != NULL ? t.x[i] + skipped : NULL;
+    t.y = t.y != NULL ? t.y + skipped : NULL;
+    t.rows = 1;
+    t.width = rest;
+    if (rest > 0)
+        DIRECT(chain_strip_rows)(&t, plan->what);
 }
 
 /* A segment's first chunk tells what to subtract before squaring: its own mean per channel. */
-static void set_shift(const pass *s, const chain_node *d, const float *const x[],
-                      const int is_period[])
+static void set_shift(const pass *s, const chain_plan *stats)
 {
     const chain *p = s->p;
-    columns sums = columns_of(s, d);
+    columns sums = columns_of(s, &p->node[stats->sum]);
     float *shift = sums.sum[2];
     double share = (double)p->channels / (double)s->n;
-    add_chunk(s, d, CHAIN_SUM, x, is_period, 1);
+    chain_plan plan = *stats;
+    plan.what ^= STRIP_STATS | STRIP_SUM;
+    run_strip(s, &plan);
     for (int64_t k = 0; k < p->channels; k++) {
         double sum = 0;
         for (int64_t i = k; i < p->narrow; i += p->channels)
@@ -122,50 +152,38 @@ static void set_shift(const pass *s, const chain_node *d, const float *const x[]
     memset(sums.sum[0], 0, (size_t)p->narrow * sizeof(float));
 }
 
-static void compute_node(const pass *s, const chain_node *d, float *y, const float *const x[],
-                         const int is_period[], int n_x)
+/* ---- node by node ---- */
+
+static void run_loop(const pass *s, const chain_node *d)
 {
     const float *k = (const float *)((const char *)s->c->scratch + s->p->constants) +
                      (d - s->p->node) * CHAIN_CONSTANTS;
-    const float *at[CHAIN_READ] = {0};
-    chain_column_loop *loop = DIRECT(chain_column_loop)(d->code);
+    const chain_value *v[CHAIN_READ] = {0};
+    float *y = (float *)read_from(s, &s->p->value[d->y]);
     ptrdiff_t step = s->n;
-    if (loop != NULL) {
-        skip_rows(s, n_x, x, is_period, at);
-        loop(whole_rows(s), y, x);
-        loop(last_row(s), y + s->n - s->n % s->p->narrow, at);
-        return;
+    for (int i = 0; i < d->n_x; i++) {
+        v[i] = &s->p->value[d->x[i]];
+        step = v[i]->at == AT_PERIOD ? (ptrdiff_t)s->p->row : step;
     }
-    for (int i = 0; i < n_x; i++)
-        step = is_period[i] ? (ptrdiff_t)s->p->row : step;
     for (ptrdiff_t first = 0; first < s->n; first += step) {
-        for (int i = 0; i < n_x; i++)
-            at[i] = is_period[i] ? x[i] : x[i] + first;
-        DIRECT(chain_loops)[d->code](s->n - first < step ? s->n - first : step, y + first, at, k);
+        const float *x[CHAIN_READ] = {0};
+        for (int i = 0; i < d->n_x; i++)
+            x[i] = read_from(s, v[i]) + (v[i]->at == AT_PERIOD ? 0 : first);
+        DIRECT(chain_loops)[d->code](s->n - first < step ? s->n - first : step, y + first, x, k);
     }
 }
 
 static void run_node(const pass *s, const chain_node *d, int is_first)
 {
-    const float *x[CHAIN_READ] = {0};
-    int is_period[CHAIN_READ] = {0}, n = d->n_x;
-    for (int i = 0; i < n; i++) {
-        const chain_value *v = &s->p->value[d->x[i]];
-        x[i] = read_from(s, v);
-        is_period[i] = v->at == AT_PERIOD;
-    }
-    for (int i = 0; i < d->n_period; i++, n++) {
-        x[n] = period(s, d->period + i);
-        is_period[n] = 1;
-    }
-    if (d->sum >= 0) {
-        if (d->code == CHAIN_STATS && is_first)
-            set_shift(s, d, x, is_period);
-        add_chunk(s, d, d->code, x, is_period, n);
+    if (d->code == CHAIN_STATS && is_first)
+        set_shift(s, &d->strip);
+    if (d->strip.what != 0)
+        run_strip(s, &d->strip);
+    else
+        run_loop(s, d);
+    if (d->y < 0)
         return;
-    }
     const chain_value *y = &s->p->value[d->y];
-    compute_node(s, d, (float *)read_from(s, y), x, is_period, n);
     if (y->out >= 0 && y->at == AT_CHUNK) {
         uint16_t *out = (uint16_t *)s->c->out[y->out] + s->first;
         store_half(y->dtype, s->n, out, buffer(s, y->where));
@@ -205,64 +223,7 @@ static void run_chunk(const pass *s, int is_first, int64_t end)
     }
 }
 
-/* ---- a chain that is one loop ---- */
-
-static const void *element(const void *data, adj_dtype dtype, int64_t at)
-{
-    return (const char *)data + at * (dtype == ADJ_F32 ? 4 : 2);
-}
-
-static void point_to_sums(const pass *s, chain_strip *t)
-{
-    const chain *p = s->p;
-    int what = p->strip.what;
-    int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
-    if (what & STRIP_SUM)
-        t->sum = columns_of(s, &p->node[p->strip.sum]).sum[0];
-    for (int i = 0; i < pairs; i++) {
-        const chain_node *d = &p->node[p->strip.norm_sums[i]];
-        columns sums = columns_of(s, d);
-        t->first[i] = sums.sum[0];
-        t->second[i] = sums.sum[1];
-        t->mean[i] = what & STRIP_STATS ? sums.sum[2] : period(s, d->period);
-    }
-}
-
-static void point_to_constants(const pass *s, chain_strip *t)
-{
-    const chain_plan *plan = &s->p->strip;
-    int n = 0;
-    for (; n < 3 && (plan->what & (STRIP_NORM | STRIP_NORM_MASK)); n++)
-        t->constant[n] = period(s, plan->norm + n);
-    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->what & STRIP_GRAD); i++)
-        t->constant[n++] = period(s, plan->grad + i);
-}
-
-/* Rows of the strip, from an element on. */
-static void run_rows(const pass *s, chain_strip *t, chain_block b, int64_t first)
-{
-    const chain_plan *plan = &s->p->strip;
-    adj_dtype dtype = (adj_dtype)plan->dtype;
-    t->rows = b.rows;
-    t->row = b.row;
-    t->width = b.width;
-    for (int i = 0; i < STRIP_IN; i++)
-        t->x[i] = element(s->c->in[plan->in[i]], dtype, first);
-    if (plan->out >= 0)
-        t->y = (void *)element(s->c->out[plan->out], dtype, first);
-    s->p->strip_loop(t);
-}
-
-/* From the segment's first chunk. */
-static void set_strip_shift(const pass *s)
-{
-    const chain_node *d = &s->p->node[s->p->strip.norm_sums[0]];
-    const chain_value *v = &s->p->value[d->x[0]];
-    if (v->at == AT_CHUNK)
-        load_half(v->dtype, s->n, buffer(s, v->where),
-                  (const uint16_t *)s->c->in[v->in] + s->first);
-    set_shift(s, d, (const float *const[]){read_from(s, v)}, (const int[]){0});
-}
+/* ---- a segment ---- */
 
 static void flush_all(const pass *s)
 {
@@ -271,22 +232,16 @@ static void flush_all(const pass *s)
             flush(s, &s->p->node[i]);
 }
 
-/* The segment, as many rows at a time as are summed in float. */
-static void run_strip(pass *s, int64_t to)
+/* The segment in one strip, as many rows at a time as are summed in float. */
+static void run_segment(pass *s, int64_t to)
 {
     const chain *p = s->p;
-    chain_strip t = {0};
-    s->n = (ptrdiff_t)(to - s->first < p->chunk ? to - s->first : p->chunk);
+    s->n = min(to - s->first, p->chunk);
     if ((p->strip.what & STRIP_STATS) && s->n > 0)
-        set_strip_shift(s);
-    point_to_sums(s, &t);
-    point_to_constants(s, &t);
+        set_shift(s, &p->strip);
     for (; s->first < to; s->first += s->n) {
-        s->n = (ptrdiff_t)(to - s->first < FLUSH * p->row ? to - s->first : FLUSH * p->row);
-        chain_block whole = whole_rows(s), last = last_row(s);
-        run_rows(s, &t, whole, s->first);
-        if (last.width > 0)
-            run_rows(s, &t, last, s->first + whole.rows * whole.row);
+        s->n = min(to - s->first, FLUSH * p->row);
+        run_strip(s, &p->strip);
         flush_all(s);
     }
 }
@@ -323,8 +278,8 @@ void DIRECT(chain_segment)(const chain *p, const adj_call *c, int segment, int t
     chain_bounds(p, segment, &from, &to);
     start_sums(&s);
     s.first = from;
-    if (p->strip_loop != NULL)
-        run_strip(&s, to);
+    if (p->strip.what != 0)
+        run_segment(&s, to);
     for (; s.first < to; s.first += p->chunk) {
         s.n = (ptrdiff_t)(to - s.first < p->chunk ? to - s.first : p->chunk);
         run_chunk(&s, s.first == from, to);

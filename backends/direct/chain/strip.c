@@ -1,10 +1,16 @@
 /* strip.c - the loops of strips (strip.h): one function, inlined for each of the
  * combinations that occur; compiled once per instruction set. */
+#include <string.h>
+
+#include "backends/direct/arith.h"
+#include "backends/direct/isa.h"
 #include "strip.h"
 
-#include "backends/direct/isa.h"
-
-enum { LANES = VECTOR_BYTES / sizeof(float), WIDE = STRIP_WIDTH / LANES };
+enum {
+    LANES = VECTOR_BYTES / sizeof(float),
+    WIDE = STRIP_WIDTH / LANES,
+    TAIL_ROWS = 16 /* at a time */
+};
 
 static const uint32_t UPPER = 0xffff0000;
 
@@ -117,12 +123,12 @@ __attribute__((always_inline)) static inline held hold(const chain_strip *s, ptr
     for (int k = 0; k < constants; k++)
         h.k[k] = load_columns(s->constant[k] + i, what);
     for (int k = 0; k < pairs; k++) {
-        h.mean[k] = load_columns(s->mean[k] + i, what);
-        h.first[k] = load_columns(s->first[k] + i, what);
-        h.second[k] = load_columns(s->second[k] + i, what);
+        h.mean[k] = load_columns(s->constant[STRIP_MEAN + k] + i, what);
+        h.first[k] = load_columns(s->sum[1 + 2 * k] + i, what);
+        h.second[k] = load_columns(s->sum[2 + 2 * k] + i, what);
     }
     if (what & STRIP_SUM)
-        h.sum = load_columns(s->sum + i, what);
+        h.sum = load_columns(s->sum[0] + i, what);
     return h;
 }
 
@@ -131,11 +137,11 @@ __attribute__((always_inline)) static inline void put_back(const chain_strip *s,
 {
     int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
     for (int k = 0; k < pairs; k++) {
-        store_columns(s->first[k] + i, h->first[k], what);
-        store_columns(s->second[k] + i, h->second[k], what);
+        store_columns(s->sum[1 + 2 * k] + i, h->first[k], what);
+        store_columns(s->sum[2 + 2 * k] + i, h->second[k], what);
     }
     if (what & STRIP_SUM)
-        store_columns(s->sum + i, h->sum, what);
+        store_columns(s->sum[0] + i, h->sum, what);
 }
 
 __attribute__((always_inline)) static inline columns compute(const chain_strip *s, ptrdiff_t at,
@@ -198,10 +204,11 @@ __attribute__((always_inline)) static inline void strip(const chain_strip *s, in
 {
     for (ptrdiff_t i = 0; i < s->width; i += STRIP_WIDTH) {
         held h = hold(s, i, what);
-        for (ptrdiff_t at = i; at < s->rows * s->row; at += s->row) {
+        ptrdiff_t y_at = i;
+        for (ptrdiff_t at = i; at < s->rows * s->row; at += s->row, y_at += s->y_row) {
             columns c = compute(s, at, &h, what);
             if (what & STRIP_OUT)
-                c = store_row(s->y, at, c, what);
+                c = store_row(s->y, y_at, c, what);
             add_sums(s, at, c, &h, what);
         }
         put_back(s, i, &h, what);
@@ -351,4 +358,64 @@ chain_strip_loop *DIRECT(chain_strip)(int what)
         if (loops[i].what == what)
             return loops[i].loop;
     return NULL;
+}
+
+/* ---- rows of any width ---- */
+
+typedef struct { /* the operands of a strip of which only some columns count */
+    _Alignas(STRIP_WIDTH) char x[STRIP_IN][STRIP_WIDTH * sizeof(float)]; /* of a short row */
+    char y[TAIL_ROWS * STRIP_WIDTH * sizeof(float)];
+    float sum[STRIP_SUMS][STRIP_WIDTH];
+} tail_columns;
+
+/* The strip over the last STRIP_WIDTH columns of s, from `at` on; a shorter row is copied. */
+static chain_strip tail_of(const chain_strip *s, ptrdiff_t at, ptrdiff_t size, tail_columns *c)
+{
+    chain_strip t = *s;
+    t.width = t.y_row = STRIP_WIDTH;
+    t.y = c->y;
+    for (int k = 0; k < STRIP_IN; k++)
+        if (s->x[k] != NULL && s->width < STRIP_WIDTH)
+            t.x[k] = memcpy(memset(c->x[k], 0, sizeof c->x[k]), s->x[k], (size_t)(s->width * size));
+        else if (s->x[k] != NULL)
+            t.x[k] = s->x[k] + at * size;
+    for (int k = 0; k < STRIP_CONSTANTS; k++)
+        t.constant[k] = s->constant[k] != NULL ? s->constant[k] + at : NULL;
+    for (int k = 0; k < STRIP_SUMS; k++)
+        if (s->sum[k] != NULL)
+            t.sum[k] = memcpy(c->sum[k], s->sum[k] + at, sizeof c->sum[k]);
+    return t;
+}
+
+/* The last columns of rows, fewer than a strip has. What else it computes is not kept: y may be one
+ * of the x. */
+static void run_tail(const chain_strip *s, chain_strip_loop *loop, ptrdiff_t size)
+{
+    const ptrdiff_t at = max(s->width - STRIP_WIDTH, 0), columns = s->width % STRIP_WIDTH;
+    const ptrdiff_t skipped = s->width - columns - at;
+    tail_columns c;
+    chain_strip t = tail_of(s, at, size, &c);
+    for (ptrdiff_t first = 0; first < s->rows; first += TAIL_ROWS) {
+        t.rows = min(TAIL_ROWS, s->rows - first);
+        loop(&t);
+        for (ptrdiff_t i = 0; i < t.rows && s->y != NULL; i++)
+            memcpy(s->y + ((first + i) * s->y_row + at + skipped) * size,
+                   c.y + (i * STRIP_WIDTH + skipped) * size, (size_t)(columns * size));
+        for (int k = 0; k < STRIP_IN; k++)
+            if (t.x[k] != NULL)
+                t.x[k] += TAIL_ROWS * s->row * size;
+    }
+    for (int k = 0; k < STRIP_SUMS; k++)
+        if (s->sum[k] != NULL)
+            memcpy(s->sum[k] + at + skipped, c.sum[k] + skipped, (size_t)columns * sizeof(float));
+}
+
+void DIRECT(chain_strip_rows)(const chain_strip *s, int what)
+{
+    chain_strip_loop *loop = DIRECT(chain_strip)(what);
+    chain_strip whole = *s;
+    whole.width = s->width / STRIP_WIDTH * STRIP_WIDTH;
+    loop(&whole);
+    if (s->rows > 0 && whole.width < s->width)
+        run_tail(s, loop, what & STRIP_HALF ? 2 : 4);
 }

@@ -3,7 +3,8 @@
  * chunk, these are for a few whole ones.
  *
  * A strip goes along rows, WIDTH columns wide; what belongs to a column - constants, sums - is
- * loaded once. There are three forms:
+ * loaded once. Where fewer columns are left at the end of a row, the same loop goes over its last
+ * WIDTH, of which only those count. There are three forms:
  *
  *   y = relu(norm(x) + a)                                     RELU, ADD may be missing
  *   d = mask(a + b), or norm_grad(x, d); d's sums             all but one may be missing
@@ -13,7 +14,7 @@
 
 #include "chain.h"
 
-enum { STRIP_WIDTH = 64, STRIP_SUMS_MOST = 2 };
+enum { STRIP_CONSTANTS = 7, STRIP_SUMS = 5, STRIP_MEAN = 5 };
 
 /* What a strip does, in this order. */
 enum {
@@ -31,26 +32,34 @@ enum {
     STRIP_NORM_MASK = 1 << 11 /* x[1] where norm(x[0]) > 0 */
 };
 
-enum { STRIP_IN = 5 };
-
-/* The rows of a strip's loop, from where it starts. */
+/* The rows of a strip's loop, from where it starts: `width` columns of each; several rows have
+ * STRIP_WIDTH at least, as have constants and sums. */
 typedef struct chain_strip {
-    ptrdiff_t rows, row, width; /* width: a multiple of STRIP_WIDTH */
-    const void *x[STRIP_IN];
-    void *y;
-    const float *constant[5];           /* mean, scale; NORM, NORM_MASK: beta; GRAD: two more */
-    const float *mean[STRIP_SUMS_MOST]; /* of NORM_SUMS; STATS: the shift */
-    float *sum;                         /* SUM */
-    float *first[STRIP_SUMS_MOST], *second[STRIP_SUMS_MOST]; /* sums of NORM_SUMS; STATS: moments */
+    ptrdiff_t rows, row, width;
+    ptrdiff_t y_row;         /* y's rows may lie elsewhere than x's */
+    const char *x[STRIP_IN]; /* NULL: not read */
+    char *y;
+    /* Of columns; NULL: none. Constants: mean, scale; NORM, NORM_MASK: beta; GRAD: two more; from
+     * STRIP_MEAN on those of NORM_SUMS, or STATS' shift. Sums: SUM's, then two of each NORM_SUMS,
+     * or STATS' moments. */
+    const float *constant[STRIP_CONSTANTS];
+    float *sum[STRIP_SUMS];
 } chain_strip;
 
-typedef void chain_strip_loop(const chain_strip *s);
+/* ---- strip.c, per instruction set ---- */
 
-/* strip.c, per instruction set. NULL: there is no such loop. */
+typedef void chain_strip_loop(const chain_strip *s);
+/* NULL: there is no such loop. */
 chain_strip_loop *direct_chain_strip_base(int what), *direct_chain_strip_avx2(int what),
     *direct_chain_strip_avx512(int what);
+/* The same for rows of any width. */
+void direct_chain_strip_rows_base(const chain_strip *s, int what),
+    direct_chain_strip_rows_avx2(const chain_strip *s, int what),
+    direct_chain_strip_rows_avx512(const chain_strip *s, int what);
 
-/* pattern.c: finds out whether p is a strip, and what it reads. */
-void chain_find_strip(chain *p);
+/* ---- pattern.c ---- */
+
+/* Finds out whether p is a strip, or else which of its nodes are, and what they read. */
+void chain_find_strips(chain *p);
 
 #endif
