@@ -254,8 +254,6 @@ static int lay_out(chain *p, const direct *d, const adj_group *g)
             return 0;
     set_rows(p);
     chain_find_strips(p);
-    if (d->isa->chain_strip(p->strip.what) == NULL)
-        p->strip.what = 0;
     set_segments(p, d->threads);
     return 1;
 }
@@ -279,7 +277,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     prep->state = p;
     prep->scratch = set_scratch(p);
     set_in_place(p, g, prep);
-    snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip.what != 0 ? "strip" : "chain",
+    snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip.bits != 0 ? "strip" : "chain",
              d->isa->name);
     return ADJ_OK;
 }

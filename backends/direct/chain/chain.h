@@ -64,12 +64,23 @@ typedef struct { /* a value in rows: where a chunk of it is found */
     int is_read;     /* by a node of the chain that comes after the one that makes it */
 } chain_value;
 
+/* The nodes that have constants or sums in a strip. */
+typedef enum {
+    ROLE_NONE,
+    ROLE_NORM,
+    ROLE_GRAD,
+    ROLE_SUM,
+    ROLE_SUMS,
+    ROLE_SUMS_TOO,
+    STRIP_ROLES
+} strip_role;
+
 /* What one loop computes (strip.h), and where its operands are. */
 typedef struct {
-    int what;              /* 0: no strip */
+    int bits; /* 0: no strip */
+    int is_half;
     int x[STRIP_IN], y;    /* values; -1: none */
-    int norm, grad;        /* first period of the norm, of a norm's gradient */
-    int sum, norm_sums[2]; /* nodes */
+    int node[STRIP_ROLES]; /* of the chain */
 } chain_plan;
 
 typedef struct {

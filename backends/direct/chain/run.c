@@ -87,59 +87,63 @@ static char *elements(const pass *s, int value, int is_half)
 
 static void point_to_sums(const pass *s, const chain_plan *plan, chain_strip *t)
 {
-    int what = plan->what;
-    int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
-    if (what & STRIP_SUM)
-        t->sum[0] = columns_of(s, &s->p->node[plan->sum]).sum[0];
+    const chain_node *node = s->p->node;
+    int bits = plan->bits;
+    int pairs = bits & STRIP_NORM_SUMS_TOO ? 2 : bits & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
+    if (bits & STRIP_SUM)
+        t->sum[0] = columns_of(s, &node[plan->node[ROLE_SUM]]).sum[0];
     for (int i = 0; i < pairs; i++) {
-        const chain_node *d = &s->p->node[plan->norm_sums[i]];
+        const chain_node *d = &node[plan->node[ROLE_SUMS + i]];
         columns sums = columns_of(s, d);
         t->sum[1 + 2 * i] = sums.sum[0];
         t->sum[2 + 2 * i] = sums.sum[1];
-        t->constant[STRIP_MEAN + i] = what & STRIP_STATS ? sums.sum[2] : period(s, d->period);
+        t->constant[STRIP_MEAN + i] = bits & STRIP_STATS ? sums.sum[2] : period(s, d->period);
     }
 }
 
 static void point_to_constants(const pass *s, const chain_plan *plan, chain_strip *t)
 {
     int n = 0;
-    for (; n < 3 && (plan->what & (STRIP_NORM | STRIP_NORM_MASK)); n++)
-        t->constant[n] = period(s, plan->norm + n);
-    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->what & STRIP_GRAD); i++)
-        t->constant[n++] = period(s, plan->grad + i);
+    const int norm = s->p->node[plan->node[ROLE_NORM]].period;
+    const int grad = s->p->node[plan->node[ROLE_GRAD]].period;
+    for (; n < 3 && (plan->bits & (STRIP_NORM | STRIP_NORM_MASK)); n++)
+        t->constant[n] = period(s, norm + n);
+    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->bits & STRIP_GRAD); i++)
+        t->constant[n++] = period(s, grad + i);
 }
 
 /* The chunk's whole rows, then what is left of a row behind them. */
 static void run_strip(const pass *s, const chain_plan *plan)
 {
-    const int is_half = (plan->what & STRIP_HALF) != 0;
+    chain_rows *run_rows = plan->is_half ? DIRECT(chain_rows_bf16) : DIRECT(chain_rows_f32);
     const ptrdiff_t row = s->p->narrow, rest = s->n % row;
     chain_strip t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
     for (int i = 0; i < STRIP_IN; i++)
-        t.x[i] = elements(s, plan->x[i], is_half);
-    t.y = elements(s, plan->y, is_half);
+        t.x[i] = elements(s, plan->x[i], plan->is_half);
+    t.y = elements(s, plan->y, plan->is_half);
     point_to_sums(s, plan, &t);
     point_to_constants(s, plan, &t);
-    DIRECT(chain_strip_rows)(&t, plan->what);
-    const ptrdiff_t skipped = (s->n - rest) * (is_half ? 2 : 4);
+    run_rows(&t, plan->bits);
+    const ptrdiff_t skipped = (s->n - rest) * (plan->is_half ? 2 : 4);
     for (int i = 0; i < STRIP_IN; i++)
         t.x[i] = t.x[i] != NULL ? t.x[i] + skipped : NULL;
     t.y = t.y != NULL ? t.y + skipped : NULL;
     t.rows = 1;
     t.width = rest;
     if (rest > 0)
-        DIRECT(chain_strip_rows)(&t, plan->what);
+        run_rows(&t, plan->bits);
 }
 
 /* A segment's first chunk tells what to subtract before squaring: its own mean per channel. */
 static void set_shift(const pass *s, const chain_plan *stats)
 {
     const chain *p = s->p;
-    columns sums = columns_of(s, &p->node[stats->sum]);
+    columns sums = columns_of(s, &p->node[stats->node[ROLE_SUMS]]);
     float *shift = sums.sum[2];
     double share = (double)p->channels / (double)s->n;
     chain_plan plan = *stats;
-    plan.what ^= STRIP_STATS | STRIP_SUM;
+    plan.bits = STRIP_SUM;
+    plan.node[ROLE_SUM] = plan.node[ROLE_SUMS];
     run_strip(s, &plan);
     for (int64_t k = 0; k < p->channels; k++) {
         double sum = 0;
@@ -177,7 +181,7 @@ static void run_node(const pass *s, const chain_node *d, int is_first)
 {
     if (d->code == CHAIN_STATS && is_first)
         set_shift(s, &d->strip);
-    if (d->strip.what != 0)
+    if (d->strip.bits != 0)
         run_strip(s, &d->strip);
     else
         run_loop(s, d);
@@ -237,7 +241,7 @@ static void run_segment(pass *s, int64_t to)
 {
     const chain *p = s->p;
     s->n = min(to - s->first, p->chunk);
-    if ((p->strip.what & STRIP_STATS) && s->n > 0)
+    if ((p->strip.bits & STRIP_STATS) && s->n > 0)
         set_shift(s, &p->strip);
     for (; s->first < to; s->first += s->n) {
         s->n = min(to - s->first, FLUSH * p->row);
@@ -278,7 +282,7 @@ void DIRECT(chain_segment)(const chain *p, const adj_call *c, int segment, int t
     chain_bounds(p, segment, &from, &to);
     start_sums(&s);
     s.first = from;
-    if (p->strip.what != 0)
+    if (p->strip.bits != 0)
         run_segment(&s, to);
     for (; s.first < to; s.first += p->chunk) {
         s.n = (ptrdiff_t)(to - s.first < p->chunk ? to - s.first : p->chunk);

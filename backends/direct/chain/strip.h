@@ -18,18 +18,17 @@ enum { STRIP_CONSTANTS = 7, STRIP_SUMS = 5, STRIP_MEAN = 5 };
 
 /* What a strip does, in this order. */
 enum {
-    STRIP_HALF = 1 << 0, /* operands and result are bf16, not f32 */
-    STRIP_NORM = 1 << 1, /* of x[0] */
-    STRIP_GRAD = 1 << 2, /* norm_grad of x[0] and dy x[1] or what there is */
-    STRIP_ADD = 1 << 3,  /* x[0] or what there is, and x[1] */
-    STRIP_RELU = 1 << 4,
-    STRIP_MASK = 1 << 5, /* by x[2] > 0 */
-    STRIP_OUT = 1 << 6,  /* written to y */
-    STRIP_SUM = 1 << 7,
-    STRIP_NORM_SUMS = 1 << 8,     /* with x[3] */
-    STRIP_NORM_SUMS_TOO = 1 << 9, /* with x[4] */
-    STRIP_STATS = 1 << 10,
-    STRIP_NORM_MASK = 1 << 11 /* x[1] where norm(x[0]) > 0 */
+    STRIP_NORM = 1 << 0, /* of x[0] */
+    STRIP_GRAD = 1 << 1, /* norm_grad of x[0] and dy x[1] or what there is */
+    STRIP_ADD = 1 << 2,  /* x[0] or what there is, and x[1] */
+    STRIP_RELU = 1 << 3,
+    STRIP_MASK = 1 << 4, /* by x[2] > 0 */
+    STRIP_OUT = 1 << 5,  /* written to y */
+    STRIP_SUM = 1 << 6,
+    STRIP_NORM_SUMS = 1 << 7,     /* with x[3] */
+    STRIP_NORM_SUMS_TOO = 1 << 8, /* with x[4] */
+    STRIP_STATS = 1 << 9,
+    STRIP_NORM_MASK = 1 << 10 /* x[1] where norm(x[0]) > 0 */
 };
 
 /* The rows of a strip's loop, from where it starts: `width` columns of each; several rows have
@@ -46,16 +45,12 @@ typedef struct chain_strip {
     float *sum[STRIP_SUMS];
 } chain_strip;
 
-/* ---- strip.c, per instruction set ---- */
+/* ---- strip.c, per instruction set and type ---- */
 
-typedef void chain_strip_loop(const chain_strip *s);
-/* NULL: there is no such loop. */
-chain_strip_loop *direct_chain_strip_base(int what), *direct_chain_strip_avx2(int what),
-    *direct_chain_strip_avx512(int what);
-/* The same for rows of any width. */
-void direct_chain_strip_rows_base(const chain_strip *s, int what),
-    direct_chain_strip_rows_avx2(const chain_strip *s, int what),
-    direct_chain_strip_rows_avx512(const chain_strip *s, int what);
+/* bits: those of one of pattern.c's patterns. */
+typedef void chain_rows(const chain_strip *s, int bits);
+chain_rows direct_chain_rows_f32_base, direct_chain_rows_f32_avx2, direct_chain_rows_f32_avx512,
+    direct_chain_rows_bf16_base, direct_chain_rows_bf16_avx2, direct_chain_rows_bf16_avx512;
 
 /* ---- pattern.c ---- */
 
