@@ -16,7 +16,7 @@ extern const winograd_code DIRECT(winograd_image), DIRECT(winograd_filter);
 
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
-    .chain_segment = DIRECT(chain_segment),
+    .chain = &DIRECT(chain),
     .im2col = {{&DIRECT(im2col_input_f32), &DIRECT(im2col_filter_f32)},
                {&DIRECT(im2col_input_f64), &DIRECT(im2col_filter_f64)}},
     .depthwise_image = &DIRECT(depthwise_image_f32),

@@ -1,5 +1,4 @@
 /* chain.c - chains: which nodes join, and how the pass is laid out. The idea is in chain.h. */
-#include <omp.h>
 #include <stdio.h>
 
 #include "backends/direct/arith.h"
@@ -273,7 +272,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         adj_release(&d->allocator, p);
         return ADJ_ENOKERNEL;
     }
-    p->segment = d->isa->chain_segment;
+    p->code = d->isa->chain;
     prep->state = p;
     prep->scratch = set_scratch(p);
     set_in_place(p, g, prep);
@@ -285,16 +284,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 static adj_status run(const adj_call *c)
 {
     const chain *p = c->state;
-    chain_prelude(p, c);
-    if (p->threads == 1 || p->segments == 1)
-        for (int s = 0; s < p->segments; s++)
-            p->segment(p, c, s, 0);
-    else {
-#pragma omp parallel for num_threads(p->threads) schedule(static)
-        for (int s = 0; s < p->segments; s++)
-            p->segment(p, c, s, omp_get_thread_num());
-    }
-    chain_finish(p, c);
+    direct_run(p->code, c, p->segments, p->threads);
     return ADJ_OK;
 }
 

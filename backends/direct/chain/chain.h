@@ -93,14 +93,10 @@ typedef struct {
     chain_plan strip;     /* the node by itself, over floats */
 } chain_node;
 
-struct chain;
-/* One segment of the pass, by one thread. */
-typedef void chain_segment(const struct chain *p, const adj_call *c, int segment, int thread);
-
 typedef struct chain {
-    chain_segment *segment;
-    int64_t n;        /* elements */
-    int64_t channels; /* 1: no node asks for them */
+    const direct_code *code; /* a job: one segment of the pass */
+    int64_t n;               /* elements */
+    int64_t channels;        /* 1: no node asks for them */
     int64_t row, chunk;
     int64_t narrow; /* a part of a row that has each channel equally often: sums have its columns */
     int n_node, n_value, n_buffer, n_period, n_sum;
@@ -138,13 +134,13 @@ int chain_needs_channels(const adj_node *n);
 
 /* ---- prologue.c: what is done once, before and after the pass ---- */
 
-void chain_prelude(const chain *p, const adj_call *c);
-void chain_finish(const chain *p, const adj_call *c);
+void chain_prologue(const adj_call *c);
+void chain_epilogue(const adj_call *c);
 
-/* ---- run.c (and loops.c), per instruction set: one segment of the pass ---- */
+/* ---- run.c (and loops.c), per instruction set: the pass ---- */
 
 enum { CHAIN_ACCUMULATORS = 3 }; /* of a sum, floats: two sums and what is subtracted first */
-chain_segment direct_chain_segment_base, direct_chain_segment_avx2, direct_chain_segment_avx512;
+extern const direct_code direct_chain_base, direct_chain_avx2, direct_chain_avx512;
 /* The elements of a segment: from .. to. */
 void chain_bounds(const chain *p, int segment, int64_t *from, int64_t *to);
 

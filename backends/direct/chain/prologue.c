@@ -1,5 +1,5 @@
-/* prologue.c - what a chain does once, before its pass (periods and constants, from small
- * operands) and after it (segments' sums, in order, in double). */
+/* prologue.c - prologue and epilogue of a chain: what is done once, before its pass (periods and
+ * constants, from small operands) and after it (segments' sums, in order, in double). */
 #include <math.h>
 #include <string.h>
 
@@ -147,8 +147,9 @@ static void broadcast(const chain *p, const adj_call *c, const chain_value *v)
     repeat(p, y);
 }
 
-void chain_prelude(const chain *p, const adj_call *c)
+void chain_prologue(const adj_call *c)
 {
+    const chain *p = c->state;
     float *k = (float *)((char *)c->scratch + p->constants);
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_PERIOD)
@@ -159,7 +160,7 @@ void chain_prelude(const chain *p, const adj_call *c)
     }
 }
 
-/* ---- after the pass ---- */
+/* ---- epilogue ---- */
 
 static double *partial(const chain *p, const adj_call *c, int segment, const chain_node *d)
 {
@@ -189,7 +190,7 @@ static void join_moments(const chain *p, double *all, const double *part, double
     }
 }
 
-static void finish_stats(const chain *p, const adj_call *c, const chain_node *d, float *stats)
+static void store_stats(const chain *p, const adj_call *c, const chain_node *d, float *stats)
 {
     double *all = partial(p, c, 0, d), n = 0;
     for (int s = 0; s < p->segments; s++) {
@@ -219,7 +220,7 @@ static const double *total(const chain *p, const adj_call *c, const chain_node *
     return all;
 }
 
-static void finish_norm_sums(const chain *p, const adj_call *c, const chain_node *d, float *sums)
+static void store_norm_sums(const chain *p, const adj_call *c, const chain_node *d, float *sums)
 {
     const double *all = total(p, c, d);
     float *variance = sums + p->channels;
@@ -230,25 +231,26 @@ static void finish_norm_sums(const chain *p, const adj_call *c, const chain_node
         sums[p->channels + k] = (float)all[p->channels + k];
 }
 
-static void finish_sum(const chain *p, const adj_call *c, const chain_node *d, void *sum)
+static void store_sum(const chain *p, const adj_call *c, const chain_node *d, void *sum)
 {
     const double *all = total(p, c, d);
     for (int64_t k = 0; k < p->channels; k++)
         adj_store(d->node->type.dtype, sum, k, all[k]);
 }
 
-void chain_finish(const chain *p, const adj_call *c)
+void chain_epilogue(const adj_call *c)
 {
+    const chain *p = c->state;
     for (int i = 0; i < p->n_node; i++) {
         const chain_node *d = &p->node[i];
         int out = d->sum >= 0 ? direct_out(c->group, d->node) : -1;
         if (out < 0)
             continue;
         if (d->code == CHAIN_STATS)
-            finish_stats(p, c, d, c->out[out]);
+            store_stats(p, c, d, c->out[out]);
         else if (d->code == CHAIN_NORM_SUMS)
-            finish_norm_sums(p, c, d, c->out[out]);
+            store_norm_sums(p, c, d, c->out[out]);
         else
-            finish_sum(p, c, d, c->out[out]);
+            store_sum(p, c, d, c->out[out]);
     }
 }

@@ -273,13 +273,14 @@ static void keep_sums(const pass *s, int segment)
     }
 }
 
-void DIRECT(chain_segment)(const chain *p, const adj_call *c, int segment, int thread)
+static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
 {
+    const chain *p = c->state;
     int64_t from, to;
     pass s = {.p = p, .c = c};
     s.buffers = (char *)c->scratch + p->buffers + p->buffers_each * (size_t)thread;
     s.columns = (char *)c->scratch + p->columns + p->columns_each * (size_t)(thread * p->n_sum);
-    chain_bounds(p, segment, &from, &to);
+    chain_bounds(p, (int)segment, &from, &to);
     start_sums(&s);
     s.first = from;
     if (p->strip.bits != 0)
@@ -293,5 +294,7 @@ void DIRECT(chain_segment)(const chain *p, const adj_call *c, int segment, int t
             s.rows = 0;
         }
     }
-    keep_sums(&s, segment);
+    keep_sums(&s, (int)segment);
 }
+
+const direct_code DIRECT(chain) = {.begin = chain_prologue, .job = run_job, .end = chain_epilogue};
