@@ -174,9 +174,9 @@ static void set_rows(chain *p)
         unit = p->channels;
     p->row = (ROW + unit - 1) / unit * unit;
     p->chunk = p->row * (p->row < CHAIN_CHUNK ? CHAIN_CHUNK / p->row : 1);
-    p->narrow = STRIP_WIDTH % p->channels == 0   ? STRIP_WIDTH
-                : p->channels % STRIP_WIDTH == 0 ? p->channels
-                                                 : p->row;
+    p->sum_width = STRIP_WIDTH % p->channels == 0   ? STRIP_WIDTH
+                   : p->channels % STRIP_WIDTH == 0 ? p->channels
+                                                    : p->row;
 }
 
 static size_t set_scratch(chain *p)
@@ -187,7 +187,7 @@ static size_t set_scratch(chain *p)
     p->buffers = reserve(&bytes, p->threads, p->buffers_each);
     p->periods = reserve(&bytes, p->n_period * p->row, sizeof(float));
     p->constants = reserve(&bytes, (ptrdiff_t)p->n_node * CHAIN_CONSTANTS, sizeof(float));
-    reserve(&columns, p->narrow, column);
+    reserve(&columns, p->sum_width, column);
     p->columns_each = columns;
     p->columns = reserve(&bytes, (ptrdiff_t)p->n_sum * p->threads, p->columns_each);
     p->partials_each = 3 * (size_t)p->channels * sizeof(double);

@@ -98,17 +98,18 @@ typedef struct chain {
     int64_t n;               /* elements */
     int64_t channels;        /* 1: no node asks for them */
     int64_t row, chunk;
-    int64_t narrow; /* a part of a row that has each channel equally often: sums have its columns */
+    int64_t sum_width; /* columns of a sum: a part of a row that has each channel equally often */
     int n_node, n_value, n_buffer, n_period, n_sum;
     chain_node node[CHAIN_NODES];
     chain_value value[CHAIN_VALUES];
     int threads, segments;
     chain_plan strip; /* of all nodes */
     /* offsets in the scratch */
-    size_t buffers, buffers_each;   /* per thread */
-    size_t periods;                 /* float[n_period][row] */
-    size_t constants;               /* float[n_node][CHAIN_CONSTANTS] */
-    size_t columns, columns_each;   /* per thread and sum: double[2][narrow], float[3][narrow] */
+    size_t buffers, buffers_each; /* per thread */
+    size_t periods;               /* float[n_period][row] */
+    size_t constants;             /* float[n_node][CHAIN_CONSTANTS] */
+    size_t columns,
+        columns_each; /* per thread and sum: double[2][sum_width], float[3][sum_width] */
     size_t partials, partials_each; /* per segment and sum: double[3][channels] */
 } chain;
 

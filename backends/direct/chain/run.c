@@ -46,7 +46,7 @@ typedef struct { /* a sum's columns: in double, and in float since the last flus
 
 static columns columns_of(const pass *s, const chain_node *d)
 {
-    int64_t n = s->p->narrow;
+    int64_t n = s->p->sum_width;
     double *total = (double *)(s->columns + s->p->columns_each * (size_t)d->sum);
     float *sum = (float *)(total + 2 * n);
     return (columns){{total, total + n}, {sum, sum + n, sum + 2 * n}};
@@ -56,7 +56,7 @@ static columns columns_of(const pass *s, const chain_node *d)
 static void fold(const chain *p, const double *column, double *channel)
 {
     memset(channel, 0, (size_t)p->channels * sizeof *channel);
-    for (int64_t first = 0; first < p->narrow; first += p->channels)
+    for (int64_t first = 0; first < p->sum_width; first += p->channels)
         for (int64_t k = 0; k < p->channels; k++)
             channel[k] += column[first + k];
 }
@@ -65,7 +65,7 @@ static void flush(const pass *s, const chain_node *d)
 {
     columns sums = columns_of(s, d);
     for (int i = 0; i < 2; i++)
-        for (int64_t k = 0; k < s->p->narrow; k++) {
+        for (int64_t k = 0; k < s->p->sum_width; k++) {
             sums.total[i][k] += (double)sums.sum[i][k];
             sums.sum[i][k] = 0;
         }
@@ -116,7 +116,7 @@ static void point_to_constants(const pass *s, const chain_plan *plan, chain_stri
 static void run_strip(const pass *s, const chain_plan *plan)
 {
     chain_rows *run_rows = plan->is_half ? DIRECT(chain_rows_bf16) : DIRECT(chain_rows_f32);
-    const ptrdiff_t row = s->p->narrow, rest = s->n % row;
+    const ptrdiff_t row = s->p->sum_width, rest = s->n % row;
     chain_strip t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
     for (int i = 0; i < STRIP_IN; i++)
         t.x[i] = elements(s, plan->x[i], plan->is_half);
@@ -147,13 +147,13 @@ static void set_shift(const pass *s, const chain_plan *stats)
     run_strip(s, &plan);
     for (int64_t k = 0; k < p->channels; k++) {
         double sum = 0;
-        for (int64_t i = k; i < p->narrow; i += p->channels)
+        for (int64_t i = k; i < p->sum_width; i += p->channels)
             sum += (double)sums.sum[0][i];
         shift[k] = (float)(sum * share);
     }
-    for (int64_t i = p->channels; i < p->narrow; i++)
+    for (int64_t i = p->channels; i < p->sum_width; i++)
         shift[i] = shift[i - p->channels];
-    memset(sums.sum[0], 0, (size_t)p->narrow * sizeof(float));
+    memset(sums.sum[0], 0, (size_t)p->sum_width * sizeof(float));
 }
 
 /* ---- node by node ---- */
