@@ -97,7 +97,7 @@ static int operand_value(chain *p, const adj_group *g, const adj_node *x)
 {
     int in = direct_in(g, x);
     for (int i = 0; i < p->n_value; i++)
-        if (p->value[i].in == in && p->value[i].at != AT_PERIOD)
+        if (p->value[i].in == in && p->value[i].at != AT_TILED)
             return i;
     chain_value v = {.at = AT_IN, .where = in, .in = in, .out = -1, .dtype = x->type.dtype};
     if (v.dtype != ADJ_F32) {
@@ -115,10 +115,9 @@ static int member_value(const chain *p, const adj_node *x)
     return -1;
 }
 
-static int period_value(chain *p, int in)
+static int tiled_value(chain *p, int in)
 {
-    return add_value(p,
-                     (chain_value){.at = AT_PERIOD, .where = p->n_period++, .in = in, .out = -1});
+    return add_value(p, (chain_value){.at = AT_TILED, .where = p->n_tiled++, .in = in, .out = -1});
 }
 
 static int result_value(chain *p, const adj_group *g, const adj_node *n)
@@ -146,12 +145,12 @@ static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape s
         if (x < 0 && adj_shape_equal(n->in[i]->type.shape, shape))
             x = operand_value(p, g, n->in[i]);
         else if (x < 0)
-            x = period_value(p, direct_in(g, n->in[i]));
+            x = tiled_value(p, direct_in(g, n->in[i]));
         d->x[d->n_x++] = x;
     }
-    d->period = p->n_period;
-    d->n_period = kind->periods;
-    p->n_period += kind->periods;
+    d->tiled = p->n_tiled;
+    d->n_tiled = kind->tiled;
+    p->n_tiled += kind->tiled;
     if (kind->is_sum)
         d->sum = p->n_sum++;
     else
@@ -160,7 +159,7 @@ static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape s
     for (int i = 0; i < d->n_x; i++)
         if (d->x[i] < 0)
             return 0;
-    return (kind->is_sum || d->y >= 0) && p->n_period <= CHAIN_PERIODS;
+    return (kind->is_sum || d->y >= 0) && p->n_tiled <= CHAIN_TILED;
 }
 
 static int64_t gcd(int64_t a, int64_t b) { return b == 0 ? a : gcd(b, a % b); }
@@ -185,7 +184,7 @@ static size_t set_scratch(chain *p)
     size_t bytes = 0, columns = 0;
     p->buffers_each = (size_t)p->n_buffer * (size_t)p->chunk * sizeof(float);
     p->buffers = reserve(&bytes, p->threads, p->buffers_each);
-    p->periods = reserve(&bytes, p->n_period * p->row, sizeof(float));
+    p->tiled = reserve(&bytes, p->n_tiled * p->row, sizeof(float));
     p->constants = reserve(&bytes, (ptrdiff_t)p->n_node * CHAIN_CONSTANTS, sizeof(float));
     reserve(&columns, p->sum_width, column);
     p->columns_each = columns;
@@ -204,7 +203,7 @@ static uint32_t may_be_overwritten(const chain *p, const adj_group *g, int produ
         int may = 0;
         for (int k = 0; k < p->n_value; k++)
             if (p->value[k].in == i)
-                may = p->value[k].at != AT_PERIOD && p->value[k].dtype == y->dtype;
+                may = p->value[k].at != AT_TILED && p->value[k].dtype == y->dtype;
         for (int k = producer + 1; k < p->n_node; k++)
             for (int j = 0; j < p->node[k].n_x; j++)
                 may &= p->value[p->node[k].x[j]].at != AT_IN || p->value[p->node[k].x[j]].in != i;

@@ -1,10 +1,10 @@
 /* chain.h - chains: connected elementwise nodes of one shape, with what they need per channel and
  * the per-channel sums of their values, in one pass over memory.
  *
- * The pass goes chunk by chunk; within a chunk each node is one vector loop, and values that stay
- * inside live in buffers of a chunk's size, in the first cache. A tensor [..., c] is seen as rows
- * of `row` elements, a multiple of c: a vector [c] is repeated to a row once (a "period"), so that
- * loops know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
+ * The pass goes chunk by chunk; within a chunk each node is one vector loop, and values that
+ * stay inside live in buffers of a chunk's size, in the first cache. A tensor [..., c] is seen
+ * as rows of `row` elements, a multiple of c: a vector [c] is tiled to a row once, so that loops
+ * know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
  * end. What does know channels, alone or with its neighbours, is a strip (strip.h).
  *
  * Arithmetic is in float; f32, bf16 and f16 differ only in how chunks are loaded and stored: what
@@ -18,8 +18,8 @@
 
 enum {
     CHAIN_NODES = 16,
-    CHAIN_VALUES = 48,  /* registers: operands, results, periods */
-    CHAIN_PERIODS = 24, /* vectors repeated to a row */
+    CHAIN_VALUES = 48,  /* registers: operands, results, tiled vectors */
+    CHAIN_TILED = 24,   /* vectors repeated to a row */
     CHAIN_CHUNK = 2048, /* elements, about */
     CHAIN_CHANNELS = 4096,
     CHAIN_SEGMENTS = 16,
@@ -54,11 +54,11 @@ typedef enum {
     CHAIN_STATS      /* per channel: mean and variance */
 } chain_code;
 
-typedef enum { AT_IN, AT_OUT, AT_CHUNK, AT_PERIOD } chain_place;
+typedef enum { AT_IN, AT_OUT, AT_CHUNK, AT_TILED } chain_place;
 
 typedef struct { /* a value in rows: where a chunk of it is found */
     chain_place at;
-    int where;       /* among group->in, group->out, the chunk buffers, the periods */
+    int where;       /* among group->in, group->out, the chunk buffers, the tiled vectors */
     int in, out;     /* loaded from, stored to: among group->in, group->out; -1: not */
     adj_dtype dtype; /* as loaded or stored */
     int is_read;     /* by a node of the chain that comes after the one that makes it */
@@ -86,11 +86,11 @@ typedef struct {
 typedef struct {
     chain_code code;
     const adj_node *node;
-    int n_x, x[3];        /* values */
-    int y;                /* value; -1 for sums */
-    int period, n_period; /* its own: the first, and how many */
-    int sum;              /* number among the sums; -1: none */
-    chain_plan strip;     /* the node by itself, over floats */
+    int n_x, x[3];      /* values */
+    int y;              /* value; -1 for sums */
+    int tiled, n_tiled; /* its own: the first, and how many */
+    int sum;            /* number among the sums; -1: none */
+    chain_plan strip;   /* the node by itself, over floats */
 } chain_node;
 
 typedef struct chain {
@@ -99,14 +99,14 @@ typedef struct chain {
     int64_t channels;        /* 1: no node asks for them */
     int64_t row, chunk;
     int64_t sum_width; /* columns of a sum: a part of a row that has each channel equally often */
-    int n_node, n_value, n_buffer, n_period, n_sum;
+    int n_node, n_value, n_buffer, n_tiled, n_sum;
     chain_node node[CHAIN_NODES];
     chain_value value[CHAIN_VALUES];
     int threads, segments;
     chain_plan strip; /* of all nodes */
     /* offsets in the scratch */
     size_t buffers, buffers_each; /* per thread */
-    size_t periods;               /* float[n_period][row] */
+    size_t tiled;                 /* float[n_tiled][row] */
     size_t constants;             /* float[n_node][CHAIN_CONSTANTS] */
     size_t columns,
         columns_each; /* per thread and sum: double[2][sum_width], float[3][sum_width] */
@@ -118,7 +118,7 @@ typedef struct {
     const adj_op *op;
     chain_code code;
     const char *roles; /* of its operands: f full, b full or broadcast, p known before the pass */
-    int periods;       /* of its own, made from the p operands */
+    int tiled;         /* of its own, made from the p operands */
     int is_sum;
 } chain_kind;
 

@@ -54,7 +54,7 @@ static int is_operand(matching *m, int slot, int value)
         return 1;
     if (m->dtype == ADJ_F64) /* none yet */
         m->dtype = v->dtype;
-    return v->in >= 0 && v->at != AT_PERIOD && v->dtype == m->dtype &&
+    return v->in >= 0 && v->at != AT_TILED && v->dtype == m->dtype &&
            (v->dtype == ADJ_F32 || v->dtype == ADJ_BF16);
 }
 
@@ -128,6 +128,6 @@ void chain_find_strips(chain *p)
 {
     p->strip = find(p, 0, p->n_node, 1);
     for (int i = 0; i < p->n_node; i++) /* those that know channels */
-        if (p->node[i].n_period > 0 || p->node[i].sum >= 0)
+        if (p->node[i].n_tiled > 0 || p->node[i].sum >= 0)
             p->node[i].strip = find(p, i, 1, 0);
 }

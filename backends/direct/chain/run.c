@@ -24,9 +24,9 @@ typedef struct { /* the chunk being computed */
 
 static float *buffer(const pass *s, int where) { return (float *)s->buffers + where * s->p->chunk; }
 
-static float *period(const pass *s, int where)
+static float *tiled(const pass *s, int where)
 {
-    return (float *)((char *)s->c->scratch + s->p->periods) + where * s->p->row;
+    return (float *)((char *)s->c->scratch + s->p->tiled) + where * s->p->row;
 }
 
 static const float *read_from(const pass *s, const chain_value *v)
@@ -34,7 +34,7 @@ static const float *read_from(const pass *s, const chain_value *v)
     switch (v->at) {
     case AT_IN: return (const float *)s->c->in[v->where] + s->first;
     case AT_OUT: return (const float *)s->c->out[v->where] + s->first;
-    case AT_PERIOD: return period(s, v->where);
+    case AT_TILED: return tiled(s, v->where);
     default: return buffer(s, v->where);
     }
 }
@@ -97,19 +97,19 @@ static void point_to_sums(const pass *s, const chain_plan *plan, chain_strip *t)
         columns sums = columns_of(s, d);
         t->sum[1 + 2 * i] = sums.sum[0];
         t->sum[2 + 2 * i] = sums.sum[1];
-        t->constant[STRIP_MEAN + i] = bits & STRIP_STATS ? sums.sum[2] : period(s, d->period);
+        t->constant[STRIP_MEAN + i] = bits & STRIP_STATS ? sums.sum[2] : tiled(s, d->tiled);
     }
 }
 
 static void point_to_constants(const pass *s, const chain_plan *plan, chain_strip *t)
 {
     int n = 0;
-    const int norm = s->p->node[plan->node[ROLE_NORM]].period;
-    const int grad = s->p->node[plan->node[ROLE_GRAD]].period;
+    const int norm = s->p->node[plan->node[ROLE_NORM]].tiled;
+    const int grad = s->p->node[plan->node[ROLE_GRAD]].tiled;
     for (; n < 3 && (plan->bits & (STRIP_NORM | STRIP_NORM_MASK)); n++)
-        t->constant[n] = period(s, norm + n);
+        t->constant[n] = tiled(s, norm + n);
     for (int i = n == 0 ? 0 : 2; i < 4 && (plan->bits & STRIP_GRAD); i++)
-        t->constant[n++] = period(s, grad + i);
+        t->constant[n++] = tiled(s, grad + i);
 }
 
 /* The chunk's whole rows, then what is left of a row behind them. */
@@ -167,12 +167,12 @@ static void run_loop(const pass *s, const chain_node *d)
     ptrdiff_t step = s->n;
     for (int i = 0; i < d->n_x; i++) {
         v[i] = &s->p->value[d->x[i]];
-        step = v[i]->at == AT_PERIOD ? (ptrdiff_t)s->p->row : step;
+        step = v[i]->at == AT_TILED ? (ptrdiff_t)s->p->row : step;
     }
     for (ptrdiff_t first = 0; first < s->n; first += step) {
         const float *x[CHAIN_READ] = {0};
         for (int i = 0; i < d->n_x; i++)
-            x[i] = read_from(s, v[i]) + (v[i]->at == AT_PERIOD ? 0 : first);
+            x[i] = read_from(s, v[i]) + (v[i]->at == AT_TILED ? 0 : first);
         DIRECT(chain_loops)[d->code](s->n - first < step ? s->n - first : step, y + first, x, k);
     }
 }
