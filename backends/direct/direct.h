@@ -8,8 +8,6 @@
 
 #include "adjoint_ext.h"
 
-struct chain;
-struct chain_strip;
 struct group_norm_code;
 struct im2col_code;
 struct max_pool_code;
@@ -24,8 +22,7 @@ typedef struct { /* of work that is cut into jobs; what is planned is c->state *
 
 typedef struct { /* the code for one instruction set */
     const char *name;
-    void (*chain_segment)(const struct chain *p, const adj_call *c, int segment, int thread);
-    void (*(*chain_strip)(int what))(const struct chain_strip *s);
+    const direct_code *chain;
     const struct im2col_code *im2col[2][2]; /* [is it f64][is it dw] */
     const direct_code *depthwise_image, *depthwise_filter;
     const direct_code *depthwise_image_f64, *depthwise_filter_f64;

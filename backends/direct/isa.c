@@ -1,6 +1,6 @@
 /* isa.c - the table of one instruction set's code. */
 #include "isa.h"
-#include "backends/direct/chain/strip.h"
+#include "backends/direct/chain/chain.h"
 #include "backends/direct/im2col/im2col.h"
 #include "backends/direct/depthwise/depthwise.h"
 #include "backends/direct/group_norm/group_norm.h"
@@ -19,8 +19,7 @@ extern const winograd_code DIRECT(winograd_image), DIRECT(winograd_filter);
 
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
-    .chain_segment = DIRECT(chain_segment),
-    .chain_strip = DIRECT(chain_strip),
+    .chain = &DIRECT(chain),
     .im2col = {{&DIRECT(im2col_input_f32), &DIRECT(im2col_filter_f32)},
                {&DIRECT(im2col_input_f64), &DIRECT(im2col_filter_f64)}},
     .depthwise_image = &DIRECT(depthwise_image_f32),

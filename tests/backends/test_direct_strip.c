@@ -1,6 +1,6 @@
 /* test_direct_strip.c - chains that are one loop (direct/chain/strip.h), each against plain loops
  * in double, for every instruction set and both types, with rows that are shorter and longer than a
- * strip. */
+ * strip, and that are no multiple of its width. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -39,9 +39,11 @@ static const int strips[] = {NORM,
                              SUM,
                              NORM_MASK | SUMS,
                              NORM_MASK | GRAD};
-static const int64_t sizes[][2] = {/* pixels and channels; the product is a multiple of 64 */
-                                   {8, 8},     {64, 3},  {1024, 16}, {16, 12},  {33, 64},
-                                   {201, 128}, {40, 96}, {1500, 32}, {64, 1001}};
+static const int64_t sizes[][2] = {/* pixels and channels */
+                                   {8, 8},     {64, 3},    {1024, 16}, {16, 12},
+                                   {33, 64},   {201, 128}, {40, 96},   {1500, 32},
+                                   {64, 1001}, {1, 1},     {3, 21},    {5, 37},
+                                   {700, 37},  {129, 100}, {77, 3},    {31, 136}};
 static const double epsilon = 0x1p-10;
 
 typedef struct {
@@ -191,10 +193,8 @@ static void expect_one_strip(const strip *s, const adj_exec *e)
 {
     cr_assert_eq(adj_exec_step_count(e), 1, "%x: %d steps", (unsigned)s->what,
                  adj_exec_step_count(e));
-    int is_strip = strstr(adj_exec_step_at(e, 0).impl, "strip:") != NULL;
-    int knows_channels = (s->what & (NORM | GRAD | SUM | SUMS | NORM_MASK)) != 0;
-    cr_assert_eq(is_strip, s->c <= 1000 || !knows_channels, "%x is a %s", (unsigned)s->what,
-                 adj_exec_step_at(e, 0).impl);
+    cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, "strip:"), "%x is a %s",
+                       (unsigned)s->what, adj_exec_step_at(e, 0).impl);
 }
 
 /* Runs the graph; malloc'ed values of s->out. How many steps compute so many nodes? */
@@ -331,6 +331,6 @@ Test(direct_strip, a_mask_is_made_twice)
     for (int half = 0; half < 2; half++) {
         expect_masked_twice(half ? ADJ_BF16 : ADJ_F32, 1024, 16);
         expect_masked_twice(half ? ADJ_BF16 : ADJ_F32, 200, 128);
-        expect_masked_twice(half ? ADJ_BF16 : ADJ_F32, 33, 5); /* no strip */
+        expect_masked_twice(half ? ADJ_BF16 : ADJ_F32, 33, 5);
     }
 }

@@ -1,7 +1,7 @@
 /* chain.c - chains: which nodes join, and how the pass is laid out. The idea is in chain.h. */
-#include <omp.h>
 #include <stdio.h>
 
+#include "backends/direct/arith.h"
 #include "strip.h"
 
 enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
@@ -97,7 +97,7 @@ static int operand_value(chain *p, const adj_group *g, const adj_node *x)
 {
     int in = direct_in(g, x);
     for (int i = 0; i < p->n_value; i++)
-        if (p->value[i].in == in && p->value[i].at != AT_PERIOD)
+        if (p->value[i].in == in && p->value[i].at != AT_TILED)
             return i;
     chain_value v = {.at = AT_IN, .where = in, .in = in, .out = -1, .dtype = x->type.dtype};
     if (v.dtype != ADJ_F32) {
@@ -115,10 +115,9 @@ static int member_value(const chain *p, const adj_node *x)
     return -1;
 }
 
-static int period_value(chain *p, int in)
+static int tiled_value(chain *p, int in)
 {
-    return add_value(p,
-                     (chain_value){.at = AT_PERIOD, .where = p->n_period++, .in = in, .out = -1});
+    return add_value(p, (chain_value){.at = AT_TILED, .where = p->n_tiled++, .in = in, .out = -1});
 }
 
 static int result_value(chain *p, const adj_group *g, const adj_node *n)
@@ -146,12 +145,12 @@ static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape s
         if (x < 0 && adj_shape_equal(n->in[i]->type.shape, shape))
             x = operand_value(p, g, n->in[i]);
         else if (x < 0)
-            x = period_value(p, direct_in(g, n->in[i]));
+            x = tiled_value(p, direct_in(g, n->in[i]));
         d->x[d->n_x++] = x;
     }
-    d->period = p->n_period;
-    d->n_period = kind->periods;
-    p->n_period += kind->periods;
+    d->tiled = p->n_tiled;
+    d->n_tiled = kind->tiled;
+    p->n_tiled += kind->tiled;
     if (kind->is_sum)
         d->sum = p->n_sum++;
     else
@@ -160,7 +159,7 @@ static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape s
     for (int i = 0; i < d->n_x; i++)
         if (d->x[i] < 0)
             return 0;
-    return (kind->is_sum || d->y >= 0) && p->n_period <= CHAIN_PERIODS;
+    return (kind->is_sum || d->y >= 0) && p->n_tiled <= CHAIN_TILED;
 }
 
 static int64_t gcd(int64_t a, int64_t b) { return b == 0 ? a : gcd(b, a % b); }
@@ -174,32 +173,24 @@ static void set_rows(chain *p)
         unit = p->channels;
     p->row = (ROW + unit - 1) / unit * unit;
     p->chunk = p->row * (p->row < CHAIN_CHUNK ? CHAIN_CHUNK / p->row : 1);
-    p->narrow = STRIP_WIDTH % p->channels == 0   ? STRIP_WIDTH
-                : p->channels % STRIP_WIDTH == 0 ? p->channels
-                                                 : p->row;
-}
-
-static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-static size_t reserve(size_t *scratch, size_t bytes)
-{
-    size_t at = *scratch;
-    *scratch += aligned(bytes);
-    return at;
+    p->sum_width = STRIP_WIDTH % p->channels == 0   ? STRIP_WIDTH
+                   : p->channels % STRIP_WIDTH == 0 ? p->channels
+                                                    : p->row;
 }
 
 static size_t set_scratch(chain *p)
 {
-    size_t bytes = 0, row = (size_t)p->row, narrow = (size_t)p->narrow, sums = (size_t)p->n_sum;
-    size_t threads = (size_t)p->threads, segments = (size_t)p->segments;
+    const size_t column = 2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float);
+    size_t bytes = 0, columns = 0;
     p->buffers_each = (size_t)p->n_buffer * (size_t)p->chunk * sizeof(float);
-    p->buffers = reserve(&bytes, p->buffers_each * threads);
-    p->periods = reserve(&bytes, (size_t)p->n_period * row * sizeof(float));
-    p->constants = reserve(&bytes, (size_t)p->n_node * CHAIN_CONSTANTS * sizeof(float));
-    p->columns_each = aligned(narrow * (2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float)));
-    p->columns = reserve(&bytes, p->columns_each * sums * threads);
+    p->buffers = reserve(&bytes, p->threads, p->buffers_each);
+    p->tiled = reserve(&bytes, p->n_tiled * p->row, sizeof(float));
+    p->constants = reserve(&bytes, (ptrdiff_t)p->n_node * CHAIN_CONSTANTS, sizeof(float));
+    reserve(&columns, p->sum_width, column);
+    p->columns_each = columns;
+    p->columns = reserve(&bytes, (ptrdiff_t)p->n_sum * p->threads, p->columns_each);
     p->partials_each = 3 * (size_t)p->channels * sizeof(double);
-    p->partials = reserve(&bytes, p->partials_each * sums * segments);
+    p->partials = reserve(&bytes, (ptrdiff_t)p->n_sum * p->segments, p->partials_each);
     return bytes;
 }
 
@@ -212,7 +203,7 @@ static uint32_t may_be_overwritten(const chain *p, const adj_group *g, int produ
         int may = 0;
         for (int k = 0; k < p->n_value; k++)
             if (p->value[k].in == i)
-                may = p->value[k].at != AT_PERIOD && p->value[k].dtype == y->dtype;
+                may = p->value[k].at != AT_TILED && p->value[k].dtype == y->dtype;
         for (int k = producer + 1; k < p->n_node; k++)
             for (int j = 0; j < p->node[k].n_x; j++)
                 may &= p->value[p->node[k].x[j]].at != AT_IN || p->value[p->node[k].x[j]].in != i;
@@ -260,9 +251,7 @@ static int lay_out(chain *p, const direct *d, const adj_group *g)
         if (!add_node(p, g, g->node[i], shape))
             return 0;
     set_rows(p);
-    chain_find_strip(p);
-    if (p->strip.what != 0)
-        p->strip_loop = d->isa->chain_strip(p->strip.what);
+    chain_find_strips(p);
     set_segments(p, d->threads);
     return 1;
 }
@@ -282,11 +271,11 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         adj_release(&d->allocator, p);
         return ADJ_ENOKERNEL;
     }
-    p->segment = d->isa->chain_segment;
+    p->code = d->isa->chain;
     prep->state = p;
     prep->scratch = set_scratch(p);
     set_in_place(p, g, prep);
-    snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip_loop != NULL ? "strip" : "chain",
+    snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip.bits != 0 ? "strip" : "chain",
              d->isa->name);
     return ADJ_OK;
 }
@@ -294,16 +283,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 static adj_status run(const adj_call *c)
 {
     const chain *p = c->state;
-    chain_prelude(p, c);
-    if (p->threads == 1 || p->segments == 1)
-        for (int s = 0; s < p->segments; s++)
-            p->segment(p, c, s, 0);
-    else {
-#pragma omp parallel for num_threads(p->threads) schedule(static)
-        for (int s = 0; s < p->segments; s++)
-            p->segment(p, c, s, omp_get_thread_num());
-    }
-    chain_finish(p, c);
+    direct_run(p->code, c, p->segments, p->threads);
     return ADJ_OK;
 }
 

@@ -1,11 +1,11 @@
 /* chain.h - chains: connected elementwise nodes of one shape, with what they need per channel and
  * the per-channel sums of their values, in one pass over memory.
  *
- * The pass goes chunk by chunk; within a chunk each node is one vector loop, and values that stay
- * inside live in buffers of a chunk's size, in the first cache. A tensor [..., c] is seen as rows
- * of `row` elements, a multiple of c: a vector [c] is repeated to a row once (a "period"), so that
- * loops know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
- * end.
+ * The pass goes chunk by chunk; within a chunk each node is one vector loop, and values that
+ * stay inside live in buffers of a chunk's size, in the first cache. A tensor [..., c] is seen
+ * as rows of `row` elements, a multiple of c: a vector [c] is tiled to a row once, so that loops
+ * know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
+ * end. What does know channels, alone or with its neighbours, is a strip (strip.h).
  *
  * Arithmetic is in float; f32, bf16 and f16 differ only in how chunks are loaded and stored: what
  * leaves in a half type is read rounded within the chain as well. Sums have two levels, float for
@@ -18,12 +18,14 @@
 
 enum {
     CHAIN_NODES = 16,
-    CHAIN_VALUES = 48,  /* registers: operands, results, periods */
-    CHAIN_PERIODS = 24, /* vectors repeated to a row */
+    CHAIN_VALUES = 48,  /* registers: operands, results, tiled vectors */
+    CHAIN_TILED = 24,   /* vectors repeated to a row */
     CHAIN_CHUNK = 2048, /* elements, about */
     CHAIN_CHANNELS = 4096,
     CHAIN_SEGMENTS = 16,
-    CHAIN_CONSTANTS = 5
+    CHAIN_CONSTANTS = 5,
+    STRIP_IN = 5,
+    STRIP_WIDTH = 64 /* columns */
 };
 
 typedef enum {
@@ -52,56 +54,62 @@ typedef enum {
     CHAIN_STATS      /* per channel: mean and variance */
 } chain_code;
 
-typedef enum { AT_IN, AT_OUT, AT_CHUNK, AT_PERIOD } chain_place;
+typedef enum { AT_IN, AT_OUT, AT_CHUNK, AT_TILED } chain_place;
 
 typedef struct { /* a value in rows: where a chunk of it is found */
     chain_place at;
-    int where;       /* among group->in, group->out, the chunk buffers, the periods */
+    int where;       /* among group->in, group->out, the chunk buffers, the tiled vectors */
     int in, out;     /* loaded from, stored to: among group->in, group->out; -1: not */
     adj_dtype dtype; /* as loaded or stored */
     int is_read;     /* by a node of the chain that comes after the one that makes it */
 } chain_value;
 
+/* The nodes that have constants or sums in a strip. */
+typedef enum {
+    ROLE_NONE,
+    ROLE_NORM,
+    ROLE_GRAD,
+    ROLE_SUM,
+    ROLE_SUMS,
+    ROLE_SUMS_TOO,
+    STRIP_ROLES
+} strip_role;
+
+/* What one loop computes (strip.h), and where its operands are. */
+typedef struct {
+    int bits; /* 0: no strip */
+    int is_half;
+    int x[STRIP_IN], y;    /* values; -1: none */
+    int node[STRIP_ROLES]; /* of the chain */
+} chain_plan;
+
 typedef struct {
     chain_code code;
     const adj_node *node;
-    int n_x, x[3];        /* values */
-    int y;                /* value; -1 for sums */
-    int period, n_period; /* its own: the first, and how many */
-    int sum;              /* number among the sums; -1: none */
+    int n_x, x[3];      /* values */
+    int y;              /* value; -1 for sums */
+    int tiled, n_tiled; /* its own: the first, and how many */
+    int sum;            /* number among the sums; -1: none */
+    chain_plan strip;   /* the node by itself, over floats */
 } chain_node;
 
-/* A chain that is one loop (strip.h): what it does, and where its operands are. */
-typedef struct {
-    int what;              /* 0: no strip */
-    int dtype;             /* of all operands and the result */
-    int in[5], out;        /* among group->in, group->out; out -1: none */
-    int norm, grad;        /* first period of the norm, of a norm's gradient */
-    int sum, norm_sums[2]; /* nodes */
-} chain_plan;
-
-struct chain;
-struct chain_strip;
-/* One segment of the pass, by one thread. */
-typedef void chain_segment(const struct chain *p, const adj_call *c, int segment, int thread);
-
 typedef struct chain {
-    chain_segment *segment;
-    int64_t n;        /* elements */
-    int64_t channels; /* 1: no node asks for them */
+    const direct_code *code; /* a job: one segment of the pass */
+    int64_t n;               /* elements */
+    int64_t channels;        /* 1: no node asks for them */
     int64_t row, chunk;
-    int64_t narrow; /* a part of a row that has each channel equally often: sums have its columns */
-    int n_node, n_value, n_buffer, n_period, n_sum;
+    int64_t sum_width; /* columns of a sum: a part of a row that has each channel equally often */
+    int n_node, n_value, n_buffer, n_tiled, n_sum;
     chain_node node[CHAIN_NODES];
     chain_value value[CHAIN_VALUES];
     int threads, segments;
-    chain_plan strip;
-    void (*strip_loop)(const struct chain_strip *s); /* NULL: node by node */
+    chain_plan strip; /* of all nodes */
     /* offsets in the scratch */
-    size_t buffers, buffers_each;   /* per thread */
-    size_t periods;                 /* float[n_period][row] */
-    size_t constants;               /* float[n_node][CHAIN_CONSTANTS] */
-    size_t columns, columns_each;   /* per thread and sum: double[2][narrow], float[3][narrow] */
+    size_t buffers, buffers_each; /* per thread */
+    size_t tiled;                 /* float[n_tiled][row] */
+    size_t constants;             /* float[n_node][CHAIN_CONSTANTS] */
+    size_t columns,
+        columns_each; /* per thread and sum: double[2][sum_width], float[3][sum_width] */
     size_t partials, partials_each; /* per segment and sum: double[3][channels] */
 } chain;
 
@@ -110,7 +118,7 @@ typedef struct {
     const adj_op *op;
     chain_code code;
     const char *roles; /* of its operands: f full, b full or broadcast, p known before the pass */
-    int periods;       /* of its own, made from the p operands */
+    int tiled;         /* of its own, made from the p operands */
     int is_sum;
 } chain_kind;
 
@@ -127,13 +135,13 @@ int chain_needs_channels(const adj_node *n);
 
 /* ---- prologue.c: what is done once, before and after the pass ---- */
 
-void chain_prelude(const chain *p, const adj_call *c);
-void chain_finish(const chain *p, const adj_call *c);
+void chain_prologue(const adj_call *c);
+void chain_epilogue(const adj_call *c);
 
-/* ---- run.c (and loops.c), per instruction set: one segment of the pass ---- */
+/* ---- run.c (and loops.c), per instruction set: the pass ---- */
 
 enum { CHAIN_ACCUMULATORS = 3 }; /* of a sum, floats: two sums and what is subtracted first */
-chain_segment direct_chain_segment_base, direct_chain_segment_avx2, direct_chain_segment_avx512;
+extern const direct_code direct_chain_base, direct_chain_avx2, direct_chain_avx512;
 /* The elements of a segment: from .. to. */
 void chain_bounds(const chain *p, int segment, int64_t *from, int64_t *to);
 

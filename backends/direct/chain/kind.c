@@ -74,7 +74,7 @@ int chain_needs_channels(const adj_node *n)
     const chain_kind *kind = chain_kind_of(n->op);
     if (kind == NULL)
         return 0;
-    if (kind->is_sum || kind->periods > 0)
+    if (kind->is_sum || kind->tiled > 0)
         return 1;
     for (int i = 0; i < n->n_in; i++)
         if (kind->roles[i] == 'b' && adj_shape_elems(n->in[i]->type.shape) > 1 &&

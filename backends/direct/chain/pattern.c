@@ -1,160 +1,133 @@
-/* pattern.c - which chains are strips (strip.h). */
+/* pattern.c - which chains, and which nodes of the others, are strips (strip.h): a table of
+ * patterns. */
 #include <string.h>
 
 #include "strip.h"
 
+/* A node of a pattern: what it is in the strip, and what it takes: x[0] to x[4] of the strip, or
+ * what has been computed before it, which is x[0] for the first node. */
+enum { SO_FAR = -1 };
+
+typedef struct {
+    chain_code code;
+    int bits;
+    strip_role role;
+    int x[2]; /* an addition takes them either way round */
+} element;
+
+static const element elements[] = {
+    ['N'] = {CHAIN_NORM, STRIP_NORM, ROLE_NORM, {SO_FAR}},
+    ['n'] = {CHAIN_NORM, 0, ROLE_NORM, {SO_FAR}}, /* only decides on the mask */
+    ['m'] = {CHAIN_RELU_GRAD, STRIP_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
+    ['g'] = {CHAIN_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, SO_FAR}},
+    ['G'] = {CHAIN_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, 1}},
+    ['A'] = {CHAIN_ADD, STRIP_ADD, ROLE_NONE, {SO_FAR, 1}},
+    ['R'] = {CHAIN_RELU, STRIP_RELU, ROLE_NONE, {SO_FAR}},
+    ['M'] = {CHAIN_RELU_GRAD, STRIP_MASK, ROLE_NONE, {SO_FAR, 2}},
+    ['S'] = {CHAIN_SUM, STRIP_SUM, ROLE_SUM, {SO_FAR}},
+    ['P'] = {CHAIN_NORM_SUMS, STRIP_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
+    ['Q'] = {CHAIN_NORM_SUMS, STRIP_NORM_SUMS_TOO, ROLE_SUMS_TOO, {4, SO_FAR}},
+    ['V'] = {CHAIN_STATS, STRIP_STATS, ROLE_SUMS, {SO_FAR}},
+};
+
+/* Each has a loop in strip.c. */
+static const char *const patterns[] = {"N",   "NR", "NA",  "NAR",  "G",   "GS",  "M", "MS", "MP",
+                                       "MPQ", "AM", "AMP", "AMPQ", "nmP", "nmg", "P", "S",  "V"};
+
 typedef struct {
     const chain *p;
+    int first, n_node; /* of p's nodes */
+    int in_memory;     /* operands and the result lie there, not in buffers */
+    int so_far;        /* value; -1: none yet */
+    adj_dtype dtype;   /* of all operands */
     chain_plan plan;
-    int now; /* the value that the next node takes on; -1: none yet */
-} search;
+} matching;
 
-/* Operand number `slot` of the strip; all of one type. */
-static int read_operand(search *s, int slot, int value)
+static int is_operand(matching *m, int slot, int value)
 {
-    const chain_value *v = &s->p->value[value];
-    if (v->in < 0 || v->at == AT_PERIOD || (v->dtype != ADJ_F32 && v->dtype != ADJ_BF16))
+    const chain_value *v = &m->p->value[value];
+    int *x = m->plan.x;
+    if (x[slot] >= 0)
+        return x[slot] == value;
+    x[slot] = value;
+    if (!m->in_memory)
+        return 1;
+    if (m->dtype == ADJ_F64) /* none yet */
+        m->dtype = v->dtype;
+    return v->in >= 0 && v->at != AT_TILED && v->dtype == m->dtype &&
+           (v->dtype == ADJ_F32 || v->dtype == ADJ_BF16);
+}
+
+static int is_node(matching *m, const element *e, int number)
+{
+    const chain_node *d = &m->p->node[number];
+    const int swapped = d->code == CHAIN_ADD && d->x[1] == m->so_far;
+    if (d->code != e->code)
         return 0;
-    if (s->plan.dtype >= 0 && s->plan.dtype != (int)v->dtype)
-        return 0;
-    s->plan.dtype = (int)v->dtype;
-    s->plan.in[slot] = v->in;
-    return 1;
-}
-
-/* What is not written down, and not read again, goes on in registers. */
-static int go_on(search *s, const chain_node *d, int what)
-{
-    int now = s->now;
-    s->plan.what |= what;
-    s->now = d->y;
-    return now < 0 || s->p->value[now].out < 0;
-}
-
-static int start_norm(search *s, const chain_node *d, int is_grad)
-{
-    if (is_grad)
-        s->plan.grad = d->period;
-    else
-        s->plan.norm = d->period;
-    return s->now < 0 && s->plan.what == 0 && read_operand(s, 0, d->x[0]) &&
-           (!is_grad || read_operand(s, 1, d->x[1])) &&
-           go_on(s, d, is_grad ? STRIP_GRAD : STRIP_NORM);
-}
-
-static int take_add(search *s, const chain_node *d)
-{
-    int taken = s->plan.what & ~STRIP_NORM;
-    if (taken != 0 || (s->now < 0) != (s->plan.what == 0))
-        return 0;
-    if (s->now < 0)
-        return read_operand(s, 0, d->x[0]) && read_operand(s, 1, d->x[1]) && go_on(s, d, STRIP_ADD);
-    int other = d->x[0] == s->now ? d->x[1] : d->x[0];
-    return other != s->now && (d->x[0] == s->now || d->x[1] == s->now) &&
-           read_operand(s, 1, other) && go_on(s, d, STRIP_ADD);
-}
-
-static int take_relu(search *s, const chain_node *d)
-{
-    return (s->plan.what & STRIP_NORM) && !(s->plan.what & STRIP_RELU) && d->x[0] == s->now &&
-           go_on(s, d, STRIP_RELU);
+    for (int i = 0; i < d->n_x; i++) {
+        int slot = e->x[i], value = d->x[swapped ? 1 - i : i];
+        int is_so_far = slot == SO_FAR && m->so_far >= 0;
+        if (is_so_far ? value != m->so_far : !is_operand(m, slot == SO_FAR ? 0 : slot, value))
+            return 0;
+    }
+    m->plan.bits |= e->bits;
+    m->plan.node[e->role] = number;
+    if (d->y < 0)
+        return 1;
+    int was_written = m->so_far >= 0 && m->p->value[m->so_far].out >= 0;
+    m->so_far = d->y;
+    return !was_written;
 }
 
 /* Do both normalise the same, by the same? */
 static int same_norm(const adj_node *z, const adj_node *dx)
 {
-    return z->in[0] == dx->in[0] && z->in[1] == dx->in[1] && z->in[2] == dx->in[2] &&
+    return z->in[1] == dx->in[1] && z->in[2] == dx->in[2] &&
            memcmp(z->attrs, dx->attrs, z->op->attr_size) == 0;
 }
 
-/* norm_grad of what has been masked by the norm itself. */
-static int take_masked_grad(search *s, const chain_node *d)
+/* The last value is the result; but of a mask by a norm only the sums are. */
+static int set_result(matching *m)
 {
-    if (s->plan.what != STRIP_NORM_MASK || d->x[1] != s->now ||
-        !same_norm(s->p->node[0].node, d->node))
-        return 0;
-    s->plan.grad = d->period;
-    return go_on(s, d, STRIP_GRAD);
-}
-
-/* What there is, a norm, is but a mask. */
-static int take_norm_mask(search *s, const chain_node *d)
-{
-    if (s->plan.what != STRIP_NORM || !read_operand(s, 1, d->x[0]))
-        return 0;
-    s->plan.what = 0;
-    return go_on(s, d, STRIP_NORM_MASK);
-}
-
-static int take_mask(search *s, const chain_node *d)
-{
-    if (s->now >= 0 && d->x[1] == s->now)
-        return take_norm_mask(s, d);
-    if ((s->plan.what & ~STRIP_ADD) != 0 || !read_operand(s, 2, d->x[1]))
-        return 0;
-    return (s->now < 0 ? read_operand(s, 0, d->x[0]) : d->x[0] == s->now) &&
-           go_on(s, d, STRIP_MASK);
-}
-
-/* Is dy what has been computed so far, or else the operand that all sums take? */
-static int sums_of(search *s, int dy)
-{
-    if (s->now >= 0)
-        return dy == s->now;
-    int first = s->plan.what == 0;
-    int known = !first && s->p->value[dy].in == s->plan.in[0];
-    return first ? read_operand(s, 0, dy) : known;
-}
-
-static int take_norm_sums(search *s, const chain_node *d, int number)
-{
-    int which = s->plan.what & STRIP_NORM_SUMS ? 1 : 0;
-    int what = which ? STRIP_NORM_SUMS_TOO : STRIP_NORM_SUMS;
-    if ((s->plan.what & (STRIP_NORM | STRIP_STATS | what)) || !sums_of(s, d->x[1]))
-        return 0;
-    s->plan.norm_sums[which] = number;
-    s->plan.what |= what;
-    return read_operand(s, 3 + which, d->x[0]);
-}
-
-static int take_node(search *s, int number)
-{
-    const chain_node *d = &s->p->node[number];
-    switch (d->code) {
-    case CHAIN_NORM: return start_norm(s, d, 0);
-    case CHAIN_NORM_GRAD: return s->now < 0 ? start_norm(s, d, 1) : take_masked_grad(s, d);
-    case CHAIN_ADD: return take_add(s, d);
-    case CHAIN_RELU: return take_relu(s, d);
-    case CHAIN_RELU_GRAD: return take_mask(s, d);
-    case CHAIN_NORM_SUMS: return take_norm_sums(s, d, number);
-    case CHAIN_SUM:
-        if ((s->plan.what & (STRIP_NORM | STRIP_SUM | STRIP_STATS)) || !sums_of(s, d->x[0]))
-            return 0;
-        s->plan.sum = number;
-        s->plan.what |= STRIP_SUM;
+    const chain_value *y = m->so_far >= 0 ? &m->p->value[m->so_far] : NULL;
+    if (y == NULL)
         return 1;
-    case CHAIN_STATS:
-        s->plan.norm_sums[0] = number;
-        return s->plan.what == 0 && read_operand(s, 0, d->x[0]) && (s->plan.what = STRIP_STATS);
-    default: return 0;
-    }
+    if (m->plan.bits == (STRIP_NORM_MASK | STRIP_NORM_SUMS))
+        return y->out < 0;
+    m->plan.y = m->so_far;
+    m->plan.bits |= STRIP_OUT;
+    return !m->in_memory || (y->out >= 0 && y->dtype == m->dtype);
 }
 
-void chain_find_strip(chain *p)
+static int is_pattern(matching *m, const char *pattern)
 {
-    search s = {.p = p, .now = -1, .plan = {.dtype = -1, .out = -1}};
-    p->strip = (chain_plan){0};
-    if (p->n % STRIP_WIDTH != 0 || p->row % STRIP_WIDTH != 0)
-        return;
-    for (int i = 0; i < p->n_node; i++)
-        if (!take_node(&s, i))
-            return;
-    if (s.now >= 0 && p->value[s.now].out >= 0) {
-        if ((int)p->value[s.now].dtype != s.plan.dtype)
-            return;
-        s.plan.out = p->value[s.now].out;
-        s.plan.what |= STRIP_OUT;
-    }
-    s.plan.what |= s.plan.dtype == ADJ_BF16 ? STRIP_HALF : 0;
-    p->strip = s.plan;
+    const int n = m->n_node;
+    m->so_far = -1;
+    m->dtype = ADJ_F64;
+    m->plan = (chain_plan){.x = {-1, -1, -1, -1, -1}, .y = -1};
+    if (strlen(pattern) != (size_t)n)
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (!is_node(m, &elements[(unsigned char)pattern[i]], m->first + i))
+            return 0;
+    m->plan.is_half = m->dtype == ADJ_BF16;
+    return set_result(m) &&
+           (pattern[n - 1] != 'g' || same_norm(m->p->node[0].node, m->p->node[n - 1].node));
+}
+
+static chain_plan find(const chain *p, int first, int n_node, int in_memory)
+{
+    matching m = {.p = p, .first = first, .n_node = n_node, .in_memory = in_memory};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        if (is_pattern(&m, patterns[i]))
+            return m.plan;
+    return (chain_plan){0};
+}
+
+void chain_find_strips(chain *p)
+{
+    p->strip = find(p, 0, p->n_node, 1);
+    for (int i = 0; i < p->n_node; i++) /* those that know channels */
+        if (p->node[i].n_tiled > 0 || p->node[i].sum >= 0)
+            p->node[i].strip = find(p, i, 1, 0);
 }

@@ -1,5 +1,5 @@
-/* prologue.c - what a chain does once, before its pass (periods and constants, from small
- * operands) and after it (segments' sums, in order, in double). */
+/* prologue.c - prologue and epilogue of a chain: what is done once, before its pass (tiled vectors
+ * and constants, from small operands) and after it (segments' sums, in order, in double). */
 #include <math.h>
 #include <string.h>
 
@@ -13,9 +13,9 @@ void chain_bounds(const chain *p, int segment, int64_t *from, int64_t *to)
     *to = *to < p->n ? *to : p->n;
 }
 
-static float *period(const chain *p, const adj_call *c, int i)
+static float *tiled(const chain *p, const adj_call *c, int i)
 {
-    return (float *)((char *)c->scratch + p->periods) + i * p->row;
+    return (float *)((char *)c->scratch + p->tiled) + i * p->row;
 }
 
 /* The first `channels` elements, repeated; a NaN is a plain one (see strip.c). */
@@ -57,10 +57,10 @@ static double inverse_deviation(const adj_node *n, float variance)
 }
 
 /* mean, gamma s, beta */
-static void norm_periods(const chain *p, const adj_call *c, const chain_node *d)
+static void tile_norm(const chain *p, const adj_call *c, const chain_node *d)
 {
-    float *mean = period(p, c, d->period), *scale = period(p, c, d->period + 1);
-    float *beta = period(p, c, d->period + 2);
+    float *mean = tiled(p, c, d->tiled), *scale = tiled(p, c, d->tiled + 1);
+    float *beta = tiled(p, c, d->tiled + 2);
     load_all(c, d->node, 1, 0, p->channels, mean);
     load_all(c, d->node, 1, p->channels, p->channels, scale);
     load_all(c, d->node, 2, 0, p->channels, beta);
@@ -70,11 +70,11 @@ static void norm_periods(const chain *p, const adj_call *c, const chain_node *d)
 }
 
 /* See ops/batch_norm.c: dx = gamma s (dy - dbeta / m - (x - mean) s dgamma / m). */
-static void norm_grad_periods(const chain *p, const adj_call *c, const chain_node *d)
+static void tile_norm_grad(const chain *p, const adj_call *c, const chain_node *d)
 {
     double m = (double)(p->n / p->channels);
-    float *mean = period(p, c, d->period), *scale = period(p, c, d->period + 1);
-    float *q0 = period(p, c, d->period + 2), *q1 = period(p, c, d->period + 3);
+    float *mean = tiled(p, c, d->tiled), *scale = tiled(p, c, d->tiled + 1);
+    float *q0 = tiled(p, c, d->tiled + 2), *q1 = tiled(p, c, d->tiled + 3);
     load_all(c, d->node, 1, 0, p->channels, mean);
     load_all(c, d->node, 1, p->channels, p->channels, scale);
     load_all(c, d->node, 2, 0, p->channels, q1);
@@ -89,17 +89,17 @@ static void norm_grad_periods(const chain *p, const adj_call *c, const chain_nod
         q1[k] = (float)((double)q1[k] / m);
 }
 
-static void own_periods(const chain *p, const adj_call *c, const chain_node *d)
+static void tile_own(const chain *p, const adj_call *c, const chain_node *d)
 {
-    int n = chain_kind_of(d->node->op)->periods;
+    int n = chain_kind_of(d->node->op)->tiled;
     if (d->code == CHAIN_NORM)
-        norm_periods(p, c, d);
+        tile_norm(p, c, d);
     if (d->code == CHAIN_NORM_GRAD)
-        norm_grad_periods(p, c, d);
+        tile_norm_grad(p, c, d);
     if (d->code == CHAIN_NORM_SUMS)
-        load_all(c, d->node, 1, 0, p->channels, period(p, c, d->period));
+        load_all(c, d->node, 1, 0, p->channels, tiled(p, c, d->tiled));
     for (int i = 0; i < n; i++)
-        repeat(p, period(p, c, d->period + i));
+        repeat(p, tiled(p, c, d->tiled + i));
 }
 
 static void adam_constants(const adj_call *c, const adj_node *n, float *k)
@@ -141,25 +141,26 @@ static void broadcast(const chain *p, const adj_call *c, const chain_value *v)
 {
     const adj_node *x = c->group->in[v->in];
     int64_t n = adj_shape_elems(x->type.shape);
-    float *y = period(p, c, v->where);
+    float *y = tiled(p, c, v->where);
     for (int64_t k = 0; k < p->channels; k++)
         y[k] = (float)adj_load(x->type.dtype, c->in[v->in], n > 1 ? k : 0);
     repeat(p, y);
 }
 
-void chain_prelude(const chain *p, const adj_call *c)
+void chain_prologue(const adj_call *c)
 {
+    const chain *p = c->state;
     float *k = (float *)((char *)c->scratch + p->constants);
     for (int i = 0; i < p->n_value; i++)
-        if (p->value[i].at == AT_PERIOD)
+        if (p->value[i].at == AT_TILED)
             broadcast(p, c, &p->value[i]);
     for (int i = 0; i < p->n_node; i++) {
-        own_periods(p, c, &p->node[i]);
+        tile_own(p, c, &p->node[i]);
         constants(c, &p->node[i], k + (ptrdiff_t)i * CHAIN_CONSTANTS);
     }
 }
 
-/* ---- after the pass ---- */
+/* ---- epilogue ---- */
 
 static double *partial(const chain *p, const adj_call *c, int segment, const chain_node *d)
 {
@@ -189,7 +190,7 @@ static void join_moments(const chain *p, double *all, const double *part, double
     }
 }
 
-static void finish_stats(const chain *p, const adj_call *c, const chain_node *d, float *stats)
+static void store_stats(const chain *p, const adj_call *c, const chain_node *d, float *stats)
 {
     double *all = partial(p, c, 0, d), n = 0;
     for (int s = 0; s < p->segments; s++) {
@@ -219,7 +220,7 @@ static const double *total(const chain *p, const adj_call *c, const chain_node *
     return all;
 }
 
-static void finish_norm_sums(const chain *p, const adj_call *c, const chain_node *d, float *sums)
+static void store_norm_sums(const chain *p, const adj_call *c, const chain_node *d, float *sums)
 {
     const double *all = total(p, c, d);
     float *variance = sums + p->channels;
@@ -230,25 +231,26 @@ static void finish_norm_sums(const chain *p, const adj_call *c, const chain_node
         sums[p->channels + k] = (float)all[p->channels + k];
 }
 
-static void finish_sum(const chain *p, const adj_call *c, const chain_node *d, void *sum)
+static void store_sum(const chain *p, const adj_call *c, const chain_node *d, void *sum)
 {
     const double *all = total(p, c, d);
     for (int64_t k = 0; k < p->channels; k++)
         adj_store(d->node->type.dtype, sum, k, all[k]);
 }
 
-void chain_finish(const chain *p, const adj_call *c)
+void chain_epilogue(const adj_call *c)
 {
+    const chain *p = c->state;
     for (int i = 0; i < p->n_node; i++) {
         const chain_node *d = &p->node[i];
         int out = d->sum >= 0 ? direct_out(c->group, d->node) : -1;
         if (out < 0)
             continue;
         if (d->code == CHAIN_STATS)
-            finish_stats(p, c, d, c->out[out]);
+            store_stats(p, c, d, c->out[out]);
         else if (d->code == CHAIN_NORM_SUMS)
-            finish_norm_sums(p, c, d, c->out[out]);
+            store_norm_sums(p, c, d, c->out[out]);
         else
-            finish_sum(p, c, d, c->out[out]);
+            store_sum(p, c, d, c->out[out]);
     }
 }

@@ -1,15 +1,30 @@
-/* strip.c - the loops of strips (strip.h): one function, inlined for each of the
- * combinations that occur; compiled once per instruction set. */
+/* strip.c - the loops of strips (strip.h): one function, inlined for each of the combinations that
+ * occur; compiled once per instruction set, for f32 and with -DSTRIP_BF16. */
+#include <string.h>
+
+#include "backends/direct/arith.h"
+#include "backends/direct/isa.h"
 #include "strip.h"
 
-#include "backends/direct/isa.h"
+#ifdef STRIP_BF16
+#define CHAIN_ROWS DIRECT(chain_rows_bf16)
+enum { IS_HALF = 1 };
+#else
+#define CHAIN_ROWS DIRECT(chain_rows_f32)
+enum { IS_HALF = 0 };
+#endif
 
-enum { LANES = VECTOR_BYTES / sizeof(float), WIDE = STRIP_WIDTH / LANES };
+enum {
+    LANES = VECTOR_BYTES / sizeof(float),
+    WIDE = STRIP_WIDTH / LANES,
+    TAIL_ROWS = 16, /* at a time */
+    SIZE = IS_HALF ? 2 : 4
+};
 
 static const uint32_t UPPER = 0xffff0000;
 
 typedef float vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
-typedef uint32_t bits __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 /* Two neighbouring columns as one number: of bf16, of f32. */
 typedef uint32_t half_pairs __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
 typedef uint64_t pairs __attribute__((vector_size(2 * VECTOR_BYTES), aligned(4), may_alias));
@@ -35,46 +50,46 @@ __attribute__((always_inline)) static inline void store(float *p, columns c)
 }
 
 /* Constants or sums of columns. */
-__attribute__((always_inline)) static inline columns load_columns(const float *p, int what)
+__attribute__((always_inline)) static inline columns load_columns(const float *p)
 {
     columns c;
-    if (!(what & STRIP_HALF))
+    if (!IS_HALF)
         return load(p);
     for (int k = 0; k < WIDE; k += 2) {
         pairs both = ((const pairs *)p)[k / 2];
-        c.v[k] = (vector) __builtin_convertvector(both, bits);
-        c.v[k + 1] = (vector) __builtin_convertvector(both >> 32, bits);
+        c.v[k] = (vector) __builtin_convertvector(both, words);
+        c.v[k + 1] = (vector) __builtin_convertvector(both >> 32, words);
     }
     return c;
 }
 
-__attribute__((always_inline)) static inline void store_columns(float *p, columns c, int what)
+__attribute__((always_inline)) static inline void store_columns(float *p, columns c)
 {
-    if (!(what & STRIP_HALF)) {
+    if (!IS_HALF) {
         store(p, c);
         return;
     }
     for (int k = 0; k < WIDE; k += 2)
-        ((pairs *)p)[k / 2] = __builtin_convertvector((bits)c.v[k], pairs) |
-                              __builtin_convertvector((bits)c.v[k + 1], pairs) << 32;
+        ((pairs *)p)[k / 2] = __builtin_convertvector((words)c.v[k], pairs) |
+                              __builtin_convertvector((words)c.v[k + 1], pairs) << 32;
 }
 
 /* To nearest even; the bf16 bits are the upper ones. What would make a NaN infinite or 0, ones in
  * all of its lower bits, does not occur: operands have zeros there, constants are plain NaNs.
  * By address: GCC 14 for aarch64 crashes on arguments and results of these types. */
-__attribute__((always_inline)) static inline void round_to_bf16(bits *rounded, const vector *v)
+__attribute__((always_inline)) static inline void round_to_bf16(words *rounded, const vector *v)
 {
-    bits b = (bits)*v;
+    words b = (words)*v;
     *rounded = b + 0x7fff + (b >> 16 & 1);
 }
 
-__attribute__((always_inline)) static inline columns load_row(const void *p, ptrdiff_t at, int what)
+__attribute__((always_inline)) static inline columns load_row(const void *p, ptrdiff_t at)
 {
     columns c;
-    if (!(what & STRIP_HALF))
+    if (!IS_HALF)
         return load((const float *)p + at);
     for (int k = 0; k < WIDE; k += 2) {
-        bits both = ((const half_pairs *)((const uint16_t *)p + at))[k / 2];
+        words both = ((const half_pairs *)((const uint16_t *)p + at))[k / 2];
         c.v[k] = (vector)(both << 16);
         c.v[k + 1] = (vector)(both & UPPER);
     }
@@ -82,15 +97,14 @@ __attribute__((always_inline)) static inline columns load_row(const void *p, ptr
 }
 
 /* Returns what has been written. */
-__attribute__((always_inline)) static inline columns store_row(void *p, ptrdiff_t at, columns c,
-                                                               int what)
+__attribute__((always_inline)) static inline columns store_row(void *p, ptrdiff_t at, columns c)
 {
-    if (!(what & STRIP_HALF)) {
+    if (!IS_HALF) {
         store((float *)p + at, c);
         return c;
     }
     for (int k = 0; k < WIDE; k += 2) {
-        bits lower, upper;
+        words lower, upper;
         round_to_bf16(&lower, &c.v[k]);
         round_to_bf16(&upper, &c.v[k + 1]);
         lower >>= 16;
@@ -106,249 +120,202 @@ typedef struct { /* of some columns */
     columns k[5], mean[2], sum, first[2], second[2];
 } held;
 
-__attribute__((always_inline)) static inline held hold(const chain_strip *s, ptrdiff_t i, int what)
+__attribute__((always_inline)) static inline held hold(const chain_strip *s, ptrdiff_t i, int bits)
 {
     held h = {0};
-    int constants = (what & (STRIP_NORM | STRIP_NORM_MASK) ? 3
-                     : what & STRIP_GRAD                   ? 2
+    int constants = (bits & (STRIP_NORM | STRIP_NORM_MASK) ? 3
+                     : bits & STRIP_GRAD                   ? 2
                                                            : 0) +
-                    (what & STRIP_GRAD ? 2 : 0);
-    int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
+                    (bits & STRIP_GRAD ? 2 : 0);
+    int pairs = bits & STRIP_NORM_SUMS_TOO ? 2 : bits & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
     for (int k = 0; k < constants; k++)
-        h.k[k] = load_columns(s->constant[k] + i, what);
+        h.k[k] = load_columns(s->constant[k] + i);
     for (int k = 0; k < pairs; k++) {
-        h.mean[k] = load_columns(s->mean[k] + i, what);
-        h.first[k] = load_columns(s->first[k] + i, what);
-        h.second[k] = load_columns(s->second[k] + i, what);
+        h.mean[k] = load_columns(s->constant[STRIP_MEAN + k] + i);
+        h.first[k] = load_columns(s->sum[1 + 2 * k] + i);
+        h.second[k] = load_columns(s->sum[2 + 2 * k] + i);
     }
-    if (what & STRIP_SUM)
-        h.sum = load_columns(s->sum + i, what);
+    if (bits & STRIP_SUM)
+        h.sum = load_columns(s->sum[0] + i);
     return h;
 }
 
 __attribute__((always_inline)) static inline void put_back(const chain_strip *s, ptrdiff_t i,
-                                                           const held *h, int what)
+                                                           const held *h, int bits)
 {
-    int pairs = what & STRIP_NORM_SUMS_TOO ? 2 : what & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
+    int pairs = bits & STRIP_NORM_SUMS_TOO ? 2 : bits & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
     for (int k = 0; k < pairs; k++) {
-        store_columns(s->first[k] + i, h->first[k], what);
-        store_columns(s->second[k] + i, h->second[k], what);
+        store_columns(s->sum[1 + 2 * k] + i, h->first[k]);
+        store_columns(s->sum[2 + 2 * k] + i, h->second[k]);
     }
-    if (what & STRIP_SUM)
-        store_columns(s->sum + i, h->sum, what);
+    if (bits & STRIP_SUM)
+        store_columns(s->sum[0] + i, h->sum);
 }
 
 __attribute__((always_inline)) static inline columns compute(const chain_strip *s, ptrdiff_t at,
-                                                             const held *h, int what)
+                                                             const held *h, int bits)
 {
-    columns c = load_row(s->x[0], at, what), other = {{{0}}};
-    const int q = what & STRIP_NORM_MASK ? 3 : 2;
-    if (what & (STRIP_GRAD | STRIP_ADD | STRIP_NORM_MASK))
-        other = load_row(s->x[1], at, what);
+    columns c = load_row(s->x[0], at), other = {{{0}}};
+    const int q = bits & STRIP_NORM_MASK ? 3 : 2;
+    if (bits & (STRIP_GRAD | STRIP_ADD | STRIP_NORM_MASK))
+        other = load_row(s->x[1], at);
     for (int k = 0; k < WIDE; k++) {
         vector x = c.v[k], z = (x - h->k[0].v[k]) * h->k[1].v[k] + h->k[2].v[k];
-        if (what & STRIP_NORM)
+        if (bits & STRIP_NORM)
             c.v[k] = z;
-        if (what & STRIP_NORM_MASK)
-            c.v[k] = other.v[k] = (vector)((bits)other.v[k] & (bits)(z > 0));
-        if (what & STRIP_GRAD)
+        if (bits & STRIP_NORM_MASK)
+            c.v[k] = other.v[k] = (vector)((words)other.v[k] & (words)(z > 0));
+        if (bits & STRIP_GRAD)
             c.v[k] =
                 h->k[1].v[k] * (other.v[k] - h->k[q + 1].v[k] - (x - h->k[0].v[k]) * h->k[q].v[k]);
-        if (what & STRIP_ADD)
+        if (bits & STRIP_ADD)
             c.v[k] += other.v[k];
-        if (what & STRIP_RELU) /* a NaN stays */
-            c.v[k] = (vector)((bits)c.v[k] & ~(bits)(c.v[k] <= 0));
+        if (bits & STRIP_RELU) /* a NaN stays */
+            c.v[k] = (vector)((words)c.v[k] & ~(words)(c.v[k] <= 0));
     }
-    if (what & STRIP_MASK) {
-        columns y = load_row(s->x[2], at, what);
+    if (bits & STRIP_MASK) {
+        columns y = load_row(s->x[2], at);
         for (int k = 0; k < WIDE; k++)
-            c.v[k] = (vector)((bits)c.v[k] & (bits)(y.v[k] > 0));
+            c.v[k] = (vector)((words)c.v[k] & (words)(y.v[k] > 0));
     }
     return c;
 }
 
-__attribute__((always_inline)) static inline void add_norm_sums(held *h, int which, columns x,
+__attribute__((always_inline)) static inline void add_norm_sums(held *h, int number, columns x,
                                                                 columns dy)
 {
     for (int k = 0; k < WIDE; k++) {
-        h->first[which].v[k] += dy.v[k] * (x.v[k] - h->mean[which].v[k]);
-        h->second[which].v[k] += dy.v[k];
+        h->first[number].v[k] += dy.v[k] * (x.v[k] - h->mean[number].v[k]);
+        h->second[number].v[k] += dy.v[k];
     }
 }
 
 __attribute__((always_inline)) static inline void add_sums(const chain_strip *s, ptrdiff_t at,
-                                                           columns c, held *h, int what)
+                                                           columns c, held *h, int bits)
 {
     for (int k = 0; k < WIDE; k++) {
-        if (what & STRIP_SUM)
+        if (bits & STRIP_SUM)
             h->sum.v[k] += c.v[k];
-        if (what & STRIP_STATS) {
+        if (bits & STRIP_STATS) {
             vector e = c.v[k] - h->mean[0].v[k];
             h->first[0].v[k] += e;
             h->second[0].v[k] += e * e;
         }
     }
-    if (what & STRIP_NORM_SUMS)
-        add_norm_sums(h, 0, load_row(s->x[3], at, what), c);
-    if (what & STRIP_NORM_SUMS_TOO)
-        add_norm_sums(h, 1, load_row(s->x[4], at, what), c);
+    if (bits & STRIP_NORM_SUMS)
+        add_norm_sums(h, 0, load_row(s->x[3], at), c);
+    if (bits & STRIP_NORM_SUMS_TOO)
+        add_norm_sums(h, 1, load_row(s->x[4], at), c);
 }
 
-__attribute__((always_inline)) static inline void strip(const chain_strip *s, int what)
+__attribute__((always_inline)) static inline void strip(const chain_strip *s, int bits)
 {
     for (ptrdiff_t i = 0; i < s->width; i += STRIP_WIDTH) {
-        held h = hold(s, i, what);
-        for (ptrdiff_t at = i; at < s->rows * s->row; at += s->row) {
-            columns c = compute(s, at, &h, what);
-            if (what & STRIP_OUT)
-                c = store_row(s->y, at, c, what);
-            add_sums(s, at, c, &h, what);
+        held h = hold(s, i, bits);
+        ptrdiff_t y_at = i;
+        for (ptrdiff_t at = i; at < s->rows * s->row; at += s->row, y_at += s->y_row) {
+            columns c = compute(s, at, &h, bits);
+            if (bits & STRIP_OUT)
+                c = store_row(s->y, y_at, c);
+            add_sums(s, at, c, &h, bits);
         }
-        put_back(s, i, &h, what);
+        put_back(s, i, &h, bits);
     }
 }
 
-static void norm(const chain_strip *s) { strip(s, STRIP_NORM | STRIP_OUT); }
-static void norm_half(const chain_strip *s) { strip(s, STRIP_HALF | STRIP_NORM | STRIP_OUT); }
-static void norm_relu(const chain_strip *s) { strip(s, STRIP_NORM | STRIP_RELU | STRIP_OUT); }
-static void norm_relu_half(const chain_strip *s)
+/* For each of pattern.c's patterns a loop of its own. */
+static void run_whole(const chain_strip *s, int bits)
 {
-    strip(s, STRIP_HALF | STRIP_NORM | STRIP_RELU | STRIP_OUT);
+    switch (bits) {
+    case STRIP_NORM | STRIP_OUT: strip(s, STRIP_NORM | STRIP_OUT); break;
+    case STRIP_NORM | STRIP_RELU | STRIP_OUT: strip(s, STRIP_NORM | STRIP_RELU | STRIP_OUT); break;
+    case STRIP_NORM | STRIP_ADD | STRIP_OUT: strip(s, STRIP_NORM | STRIP_ADD | STRIP_OUT); break;
+    case STRIP_NORM | STRIP_ADD | STRIP_RELU | STRIP_OUT:
+        strip(s, STRIP_NORM | STRIP_ADD | STRIP_RELU | STRIP_OUT);
+        break;
+    case STRIP_GRAD | STRIP_OUT: strip(s, STRIP_GRAD | STRIP_OUT); break;
+    case STRIP_GRAD | STRIP_OUT | STRIP_SUM: strip(s, STRIP_GRAD | STRIP_OUT | STRIP_SUM); break;
+    case STRIP_MASK | STRIP_OUT: strip(s, STRIP_MASK | STRIP_OUT); break;
+    case STRIP_MASK | STRIP_OUT | STRIP_SUM: strip(s, STRIP_MASK | STRIP_OUT | STRIP_SUM); break;
+    case STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS:
+        strip(s, STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS);
+        break;
+    case STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO:
+        strip(s, STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO);
+        break;
+    case STRIP_ADD | STRIP_MASK | STRIP_OUT: strip(s, STRIP_ADD | STRIP_MASK | STRIP_OUT); break;
+    case STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS:
+        strip(s, STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS);
+        break;
+    case STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO:
+        strip(s, STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO);
+        break;
+    case STRIP_NORM_MASK | STRIP_NORM_SUMS: strip(s, STRIP_NORM_MASK | STRIP_NORM_SUMS); break;
+    case STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT:
+        strip(s, STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT);
+        break;
+    case STRIP_NORM_SUMS: strip(s, STRIP_NORM_SUMS); break;
+    case STRIP_SUM: strip(s, STRIP_SUM); break;
+    case STRIP_STATS: strip(s, STRIP_STATS); break;
+    default: break;
+    }
 }
-static void norm_add(const chain_strip *s) { strip(s, STRIP_NORM | STRIP_ADD | STRIP_OUT); }
-static void norm_add_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_NORM | STRIP_ADD | STRIP_OUT);
-}
-static void norm_add_relu(const chain_strip *s)
-{
-    strip(s, STRIP_NORM | STRIP_ADD | STRIP_RELU | STRIP_OUT);
-}
-static void norm_add_relu_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_NORM | STRIP_ADD | STRIP_RELU | STRIP_OUT);
-}
-static void grad(const chain_strip *s) { strip(s, STRIP_GRAD | STRIP_OUT); }
-static void grad_half(const chain_strip *s) { strip(s, STRIP_HALF | STRIP_GRAD | STRIP_OUT); }
-static void grad_sum(const chain_strip *s) { strip(s, STRIP_GRAD | STRIP_OUT | STRIP_SUM); }
-static void grad_sum_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_GRAD | STRIP_OUT | STRIP_SUM);
-}
-static void mask(const chain_strip *s) { strip(s, STRIP_MASK | STRIP_OUT); }
-static void mask_half(const chain_strip *s) { strip(s, STRIP_HALF | STRIP_MASK | STRIP_OUT); }
-static void mask_sum(const chain_strip *s) { strip(s, STRIP_MASK | STRIP_OUT | STRIP_SUM); }
-static void mask_sum_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_MASK | STRIP_OUT | STRIP_SUM);
-}
-static void mask_norm_sums(const chain_strip *s)
-{
-    strip(s, STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS);
-}
-static void mask_norm_sums_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS);
-}
-static void mask_norm_sums_twice(const chain_strip *s)
-{
-    strip(s, STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO);
-}
-static void mask_norm_sums_twice_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO);
-}
-static void add_mask(const chain_strip *s) { strip(s, STRIP_ADD | STRIP_MASK | STRIP_OUT); }
-static void add_mask_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_ADD | STRIP_MASK | STRIP_OUT);
-}
-static void add_mask_norm_sums(const chain_strip *s)
-{
-    strip(s, STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS);
-}
-static void add_mask_norm_sums_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS);
-}
-static void add_mask_norm_sums_twice(const chain_strip *s)
-{
-    strip(s, STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO);
-}
-static void add_mask_norm_sums_twice_half(const chain_strip *s)
-{
-    strip(s,
-          STRIP_HALF | STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO);
-}
-static void norm_mask_sums(const chain_strip *s) { strip(s, STRIP_NORM_MASK | STRIP_NORM_SUMS); }
-static void norm_mask_sums_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_NORM_MASK | STRIP_NORM_SUMS);
-}
-static void norm_mask_grad(const chain_strip *s)
-{
-    strip(s, STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT);
-}
-static void norm_mask_grad_half(const chain_strip *s)
-{
-    strip(s, STRIP_HALF | STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT);
-}
-static void norm_sums(const chain_strip *s) { strip(s, STRIP_NORM_SUMS); }
-static void norm_sums_half(const chain_strip *s) { strip(s, STRIP_HALF | STRIP_NORM_SUMS); }
-static void sum(const chain_strip *s) { strip(s, STRIP_SUM); }
-static void sum_half(const chain_strip *s) { strip(s, STRIP_HALF | STRIP_SUM); }
-static void stats(const chain_strip *s) { strip(s, STRIP_STATS); }
-static void stats_half(const chain_strip *s) { strip(s, STRIP_HALF | STRIP_STATS); }
 
-chain_strip_loop *DIRECT(chain_strip)(int what)
+/* ---- rows of any width ---- */
+
+typedef struct { /* the operands of a strip of which only some columns count */
+    _Alignas(STRIP_WIDTH) char x[STRIP_IN][STRIP_WIDTH * sizeof(float)]; /* of a short row */
+    char y[TAIL_ROWS * STRIP_WIDTH * sizeof(float)];
+    float sum[STRIP_SUMS][STRIP_WIDTH];
+} tail_columns;
+
+/* The strip over the last STRIP_WIDTH columns of s, from `at` on; a shorter row is copied. */
+static chain_strip tail_of(const chain_strip *s, ptrdiff_t at, tail_columns *c)
 {
-    static const struct {
-        int what;
-        chain_strip_loop *loop;
-    } loops[] = {
-        {STRIP_NORM | STRIP_OUT, norm},
-        {STRIP_HALF | STRIP_NORM | STRIP_OUT, norm_half},
-        {STRIP_NORM | STRIP_RELU | STRIP_OUT, norm_relu},
-        {STRIP_HALF | STRIP_NORM | STRIP_RELU | STRIP_OUT, norm_relu_half},
-        {STRIP_NORM | STRIP_ADD | STRIP_OUT, norm_add},
-        {STRIP_HALF | STRIP_NORM | STRIP_ADD | STRIP_OUT, norm_add_half},
-        {STRIP_NORM | STRIP_ADD | STRIP_RELU | STRIP_OUT, norm_add_relu},
-        {STRIP_HALF | STRIP_NORM | STRIP_ADD | STRIP_RELU | STRIP_OUT, norm_add_relu_half},
-        {STRIP_GRAD | STRIP_OUT, grad},
-        {STRIP_HALF | STRIP_GRAD | STRIP_OUT, grad_half},
-        {STRIP_GRAD | STRIP_OUT | STRIP_SUM, grad_sum},
-        {STRIP_HALF | STRIP_GRAD | STRIP_OUT | STRIP_SUM, grad_sum_half},
-        {STRIP_MASK | STRIP_OUT, mask},
-        {STRIP_HALF | STRIP_MASK | STRIP_OUT, mask_half},
-        {STRIP_MASK | STRIP_OUT | STRIP_SUM, mask_sum},
-        {STRIP_HALF | STRIP_MASK | STRIP_OUT | STRIP_SUM, mask_sum_half},
-        {STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS, mask_norm_sums},
-        {STRIP_HALF | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS, mask_norm_sums_half},
-        {STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO, mask_norm_sums_twice},
-        {STRIP_HALF | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO,
-         mask_norm_sums_twice_half},
-        {STRIP_ADD | STRIP_MASK | STRIP_OUT, add_mask},
-        {STRIP_HALF | STRIP_ADD | STRIP_MASK | STRIP_OUT, add_mask_half},
-        {STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS, add_mask_norm_sums},
-        {STRIP_HALF | STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS,
-         add_mask_norm_sums_half},
-        {STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO,
-         add_mask_norm_sums_twice},
-        {STRIP_HALF | STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO,
-         add_mask_norm_sums_twice_half},
-        {STRIP_NORM_MASK | STRIP_NORM_SUMS, norm_mask_sums},
-        {STRIP_HALF | STRIP_NORM_MASK | STRIP_NORM_SUMS, norm_mask_sums_half},
-        {STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT, norm_mask_grad},
-        {STRIP_HALF | STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT, norm_mask_grad_half},
-        {STRIP_NORM_SUMS, norm_sums},
-        {STRIP_HALF | STRIP_NORM_SUMS, norm_sums_half},
-        {STRIP_SUM, sum},
-        {STRIP_HALF | STRIP_SUM, sum_half},
-        {STRIP_STATS, stats},
-        {STRIP_HALF | STRIP_STATS, stats_half},
-    };
-    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
-        if (loops[i].what == what)
-            return loops[i].loop;
-    return NULL;
+    chain_strip t = *s;
+    t.width = t.y_row = STRIP_WIDTH;
+    t.y = c->y;
+    for (int k = 0; k < STRIP_IN; k++)
+        if (s->x[k] != NULL && s->width < STRIP_WIDTH)
+            t.x[k] = memcpy(memset(c->x[k], 0, sizeof c->x[k]), s->x[k], (size_t)s->width * SIZE);
+        else if (s->x[k] != NULL)
+            t.x[k] = s->x[k] + at * SIZE;
+    for (int k = 0; k < STRIP_CONSTANTS; k++)
+        t.constant[k] = s->constant[k] != NULL ? s->constant[k] + at : NULL;
+    for (int k = 0; k < STRIP_SUMS; k++)
+        if (s->sum[k] != NULL)
+            t.sum[k] = memcpy(c->sum[k], s->sum[k] + at, sizeof c->sum[k]);
+    return t;
+}
+
+/* The last columns of rows, fewer than a strip has. What else it computes is not kept: y may be one
+ * of the x. */
+static void run_tail(const chain_strip *s, int bits)
+{
+    const ptrdiff_t at = max(s->width - STRIP_WIDTH, 0), columns = s->width % STRIP_WIDTH;
+    const ptrdiff_t skipped = s->width - columns - at;
+    tail_columns c;
+    chain_strip t = tail_of(s, at, &c);
+    for (ptrdiff_t first = 0; first < s->rows; first += TAIL_ROWS) {
+        t.rows = min(TAIL_ROWS, s->rows - first);
+        run_whole(&t, bits);
+        for (ptrdiff_t i = 0; i < t.rows && s->y != NULL; i++)
+            memcpy(s->y + ((first + i) * s->y_row + at + skipped) * SIZE,
+                   c.y + (i * STRIP_WIDTH + skipped) * SIZE, (size_t)columns * SIZE);
+        for (int k = 0; k < STRIP_IN; k++)
+            if (t.x[k] != NULL)
+                t.x[k] += TAIL_ROWS * s->row * SIZE;
+    }
+    for (int k = 0; k < STRIP_SUMS; k++)
+        if (s->sum[k] != NULL)
+            memcpy(s->sum[k] + at + skipped, c.sum[k] + skipped, (size_t)columns * sizeof(float));
+}
+
+void CHAIN_ROWS(const chain_strip *s, int bits)
+{
+    chain_strip whole = *s;
+    whole.width = s->width / STRIP_WIDTH * STRIP_WIDTH;
+    run_whole(&whole, bits);
+    if (s->rows > 0 && whole.width < s->width)
+        run_tail(s, bits);
 }

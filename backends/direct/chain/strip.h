@@ -3,7 +3,8 @@
  * chunk, these are for a few whole ones.
  *
  * A strip goes along rows, WIDTH columns wide; what belongs to a column - constants, sums - is
- * loaded once. There are three forms:
+ * loaded once. Where fewer columns are left at the end of a row, the same loop goes over its last
+ * WIDTH, of which only those count. There are three forms:
  *
  *   y = relu(norm(x) + a)                                     RELU, ADD may be missing
  *   d = mask(a + b), or norm_grad(x, d); d's sums             all but one may be missing
@@ -13,44 +14,47 @@
 
 #include "chain.h"
 
-enum { STRIP_WIDTH = 64, STRIP_SUMS_MOST = 2 };
+enum { STRIP_CONSTANTS = 7, STRIP_SUMS = 5, STRIP_MEAN = 5 };
 
 /* What a strip does, in this order. */
 enum {
-    STRIP_HALF = 1 << 0, /* operands and result are bf16, not f32 */
-    STRIP_NORM = 1 << 1, /* of x[0] */
-    STRIP_GRAD = 1 << 2, /* norm_grad of x[0] and dy x[1] or what there is */
-    STRIP_ADD = 1 << 3,  /* x[0] or what there is, and x[1] */
-    STRIP_RELU = 1 << 4,
-    STRIP_MASK = 1 << 5, /* by x[2] > 0 */
-    STRIP_OUT = 1 << 6,  /* written to y */
-    STRIP_SUM = 1 << 7,
-    STRIP_NORM_SUMS = 1 << 8,     /* with x[3] */
-    STRIP_NORM_SUMS_TOO = 1 << 9, /* with x[4] */
-    STRIP_STATS = 1 << 10,
-    STRIP_NORM_MASK = 1 << 11 /* x[1] where norm(x[0]) > 0 */
+    STRIP_NORM = 1 << 0, /* of x[0] */
+    STRIP_GRAD = 1 << 1, /* norm_grad of x[0] and dy x[1] or what there is */
+    STRIP_ADD = 1 << 2,  /* x[0] or what there is, and x[1] */
+    STRIP_RELU = 1 << 3,
+    STRIP_MASK = 1 << 4, /* by x[2] > 0 */
+    STRIP_OUT = 1 << 5,  /* written to y */
+    STRIP_SUM = 1 << 6,
+    STRIP_NORM_SUMS = 1 << 7,     /* with x[3] */
+    STRIP_NORM_SUMS_TOO = 1 << 8, /* with x[4] */
+    STRIP_STATS = 1 << 9,
+    STRIP_NORM_MASK = 1 << 10 /* x[1] where norm(x[0]) > 0 */
 };
 
-enum { STRIP_IN = 5 };
-
-/* The rows of a strip's loop, from where it starts. */
+/* The rows of a strip's loop, from where it starts: `width` columns of each; several rows have
+ * STRIP_WIDTH at least, as have constants and sums. */
 typedef struct chain_strip {
-    ptrdiff_t rows, row, width; /* width: a multiple of STRIP_WIDTH */
-    const void *x[STRIP_IN];
-    void *y;
-    const float *constant[5];           /* mean, scale; NORM, NORM_MASK: beta; GRAD: two more */
-    const float *mean[STRIP_SUMS_MOST]; /* of NORM_SUMS; STATS: the shift */
-    float *sum;                         /* SUM */
-    float *first[STRIP_SUMS_MOST], *second[STRIP_SUMS_MOST]; /* sums of NORM_SUMS; STATS: moments */
+    ptrdiff_t rows, row, width;
+    ptrdiff_t y_row;         /* y's rows may lie elsewhere than x's */
+    const char *x[STRIP_IN]; /* NULL: not read */
+    char *y;
+    /* Of columns; NULL: none. Constants: mean, scale; NORM, NORM_MASK: beta; GRAD: two more; from
+     * STRIP_MEAN on those of NORM_SUMS, or STATS' shift. Sums: SUM's, then two of each NORM_SUMS,
+     * or STATS' moments. */
+    const float *constant[STRIP_CONSTANTS];
+    float *sum[STRIP_SUMS];
 } chain_strip;
 
-typedef void chain_strip_loop(const chain_strip *s);
+/* ---- strip.c, per instruction set and type ---- */
 
-/* strip.c, per instruction set. NULL: there is no such loop. */
-chain_strip_loop *direct_chain_strip_base(int what), *direct_chain_strip_avx2(int what),
-    *direct_chain_strip_avx512(int what);
+/* bits: those of one of pattern.c's patterns. */
+typedef void chain_rows(const chain_strip *s, int bits);
+chain_rows direct_chain_rows_f32_base, direct_chain_rows_f32_avx2, direct_chain_rows_f32_avx512,
+    direct_chain_rows_bf16_base, direct_chain_rows_bf16_avx2, direct_chain_rows_bf16_avx512;
 
-/* pattern.c: finds out whether p is a strip, and what it reads. */
-void chain_find_strip(chain *p);
+/* ---- pattern.c ---- */
+
+/* Finds out whether p is a strip, or else which of its nodes are, and what they read. */
+void chain_find_strips(chain *p);
 
 #endif
