@@ -51,9 +51,7 @@ static int run(int argc, char **argv)
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
         return help(stdout, EXIT_OK);
     if (strcmp(name, "--version") == 0)
-        return printf("adjoint %d.%d.%d\n", ADJ_VERSION_MAJOR, ADJ_VERSION_MINOR,
-                      ADJ_VERSION_PATCH),
-               EXIT_OK;
+        return printf("adjoint %s\n", adj_version_text()), EXIT_OK;
     if (strcmp(name, "--trial") == 0)
         return command_trial(argc - 1, argv + 1);
     if (strcmp(name, "--sweep") == 0)

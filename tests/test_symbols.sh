@@ -14,12 +14,12 @@ complain() {
 findings=$(mktemp)
 trap 'rm -f "$findings"' EXIT
 
+# Before 1.0 a minor version may change any struct: the name carries it.
+abi=$(awk '/^#define ADJ_VERSION_MAJOR/ { major = $3 } /^#define ADJ_VERSION_MINOR/ { minor = $3 }
+    END { print major == 0 ? major "." minor : major }' include/adjoint.h)
 for name in libadjoint libadjoint_io; do
-    so=$(echo "$BUILD/$name".so.[0-9]*)
+    so=$BUILD/$name.so.$abi
     archive=$BUILD/$name.a
-    # Before 1.0 a minor version may change any struct: the name carries it.
-    abi=$(awk '/^#define ADJ_VERSION_MAJOR/ { major = $3 } /^#define ADJ_VERSION_MINOR/ { minor = $3 }
-        END { print major == 0 ? major "." minor : major }' include/adjoint.h)
 
     nm -D --defined-only "$so" | awk '$NF !~ /^adj_/' >"$findings"
     [ ! -s "$findings" ] || complain "$so exports more than adj_*"
@@ -44,8 +44,8 @@ done
 needed() {
     readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'
 }
-needed "$(echo "$BUILD"/libadjoint.so.[0-9]*)" | grep -vE '^(libc|libm|libgomp|libdnnl)\.so\.' >"$findings"
+needed "$BUILD/libadjoint.so.$abi" | grep -vE '^(libc|libm|libgomp|libdnnl)\.so\.' >"$findings"
 [ ! -s "$findings" ] || complain "libadjoint needs more than libc, libm, libgomp and libdnnl"
-needed "$(echo "$BUILD"/libadjoint_io.so.[0-9]*)" | grep -vE '^(libc|libm|libgomp|libz|libjansson|libadjoint)\.so\.' >"$findings"
+needed "$BUILD/libadjoint_io.so.$abi" | grep -vE '^(libc|libm|libgomp|libz|libjansson|libadjoint)\.so\.' >"$findings"
 [ ! -s "$findings" ] || complain "libadjoint_io needs more than libc, libm, libgomp, libz, libjansson and libadjoint"
 exit $status

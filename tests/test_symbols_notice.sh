@@ -6,11 +6,12 @@ set -u
 status=0
 cc=${CROSS:+${CROSS}g}cc
 folder=$(mktemp -d)
+soname=$(readlink "$BUILD/libadjoint.so")
 trap 'rm -rf "$folder"' EXIT
 
 # Without debugging information, which would only take time.
 mkdir "$folder/sound"
-cp "$BUILD"/libadjoint.a "$BUILD"/libadjoint.so* "$BUILD"/libadjoint_io.a "$BUILD"/libadjoint_io.so* "$folder/sound"
+cp -P "$BUILD"/libadjoint.a "$BUILD"/libadjoint.so* "$BUILD"/libadjoint_io.a "$BUILD"/libadjoint_io.so* "$folder/sound"
 "${CROSS:-}strip" -g "$folder"/sound/*
 
 # compile NAME: standard input, as NAME.o
@@ -23,9 +24,9 @@ compile() {
 with() {
     rm -rf "$folder/build"
     mkdir "$folder/build"
-    cp "$folder"/sound/* "$folder/build"
+    cp -P "$folder"/sound/* "$folder/build"
     "${CROSS:-}ar" r "$folder/build/libadjoint.a" "$@" 2>"$folder/ar" &&
-        $cc -shared -Wl,-soname,"$(basename "$BUILD"/libadjoint.so.[0-9]*)" -o "$folder/build/$(basename "$BUILD"/libadjoint.so.[0-9]*)" \
+        $cc -shared -Wl,-soname,"$soname" -o "$folder/build/$soname" \
             -Wl,--whole-archive "$folder/build/libadjoint.a" -Wl,--no-whole-archive -ldnnl -fopenmp -lm || exit 1
     BUILD=$folder/build tests/test_symbols.sh >"$folder/findings" 2>&1
 }

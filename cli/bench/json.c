@@ -24,12 +24,10 @@ static json_t *head(const bench_opts *o)
 {
     char version[64] = "";
     (void)adj_backend_describe("onednn", version, sizeof version);
-    char own[32];
-    snprintf(own, sizeof own, "%d.%d.%d", ADJ_VERSION_MAJOR, ADJ_VERSION_MINOR, ADJ_VERSION_PATCH);
-    return json_pack("{s:s, s:s, s:s*, s:s, s:s, s:i, s:f}", "adjoint", own, "onednn", version,
-                     "model", o->model, "dtype", adj_dtype_name(o->dtype), "math",
-                     o->math != NULL ? o->math : "exact", "threads", (int)o->threads, "seconds",
-                     o->seconds);
+    return json_pack("{s:s, s:s, s:s*, s:s, s:s, s:i, s:f}", "adjoint", adj_version_text(),
+                     "onednn", version, "model", o->model, "dtype", adj_dtype_name(o->dtype),
+                     "math", o->math != NULL ? o->math : "exact", "threads", (int)o->threads,
+                     "seconds", o->seconds);
 }
 
 /* ---- whole steps ---- */

@@ -17,7 +17,7 @@ typedef struct {
 static const call calls[] = {
     {3, NULL, "usage: adjoint COMMAND", {NULL}},
     {0, "  train ", NULL, {"--help"}},
-    {0, "adjoint 0.1.", NULL, {"--version"}},
+    {0, "adjoint " ADJ_VERSION_TEXT "\n", NULL, {"--version"}},
     {3, NULL, "unknown command \"tran\" (did you mean train?)", {"tran"}},
     {3, NULL, "unknown command \"xyzzy\" (see adjoint --help)", {"xyzzy"}},
     {3, NULL, "unknown command \"\"", {""}},

@@ -128,23 +128,25 @@ Test(print, odd_names)
     adj_graph_free(g);
 }
 
-/* What is built inside an update, by layers that begin and end one of their own, stays part of it.
- */
-Test(print, updates_nest)
+/* What is built inside an update, by layers that set a role of their own and then the one from
+ * before, stays part of it; adj_grad restores it too. */
+Test(print, roles_nest)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){0}), *y[5], *dx;
-    adj_graph_set_role(g, ADJ_ROLE_UPDATE);
+    adj_role outer = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
+    cr_assert_eq(outer, ADJ_ROLE_FORWARD);
     y[0] = adj_scale(x, 2);
-    adj_graph_set_role(g, ADJ_ROLE_UPDATE);
+    adj_role inner = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
+    cr_assert_eq(inner, ADJ_ROLE_UPDATE);
     y[1] = adj_scale(y[0], 3);
-    adj_graph_set_role(g, ADJ_ROLE_FORWARD);
+    adj_graph_set_role(g, inner);
     y[2] = adj_scale(y[1], 4);
     cr_assert_eq(adj_grad(adj_square(y[2]), NULL, 1, &x, &dx), ADJ_OK);
     y[3] = adj_scale(y[2], 5);
-    adj_graph_set_role(g, ADJ_ROLE_FORWARD);
-    adj_graph_set_role(g, ADJ_ROLE_FORWARD); /* one too many */
+    adj_graph_set_role(g, outer);
     y[4] = adj_scale(y[3], 6);
+    cr_assert_eq(adj_graph_set_role(NULL, ADJ_ROLE_UPDATE), ADJ_ROLE_FORWARD);
     char text[4096] = "", expected[] = " uuuu ";
     FILE *f = fmemopen(text, sizeof text, "w");
     adj_print(f, 1, &y[4]);
