@@ -265,7 +265,7 @@ static void run_whole(const chain_strip *s, int bits)
 
 typedef struct { /* the operands of a strip of which only some columns count */
     _Alignas(STRIP_WIDTH) char x[STRIP_IN][STRIP_WIDTH * sizeof(float)]; /* of a short row */
-    char y[TAIL_ROWS * STRIP_WIDTH * sizeof(float)];
+    char y[sizeof(float) * TAIL_ROWS * STRIP_WIDTH];
     float sum[STRIP_SUMS][STRIP_WIDTH];
 } tail_columns;
 
