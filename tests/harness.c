@@ -27,11 +27,10 @@ static adj_node *add(fixture *f, adj_dtype dtype, adj_shape shape, double *value
     cr_assert_lt(f->n_in, FIXTURE_INPUTS);
     snprintf(name, sizeof name, "in%d", f->n_in);
     int64_t n = adj_shape_elems(shape);
-    for (int64_t i = 0; i < n; i++) { /* as the dtype has it */
-        char element[8];
-        adj_store(dtype, element, 0, values[i]);
-        values[i] = adj_load(dtype, element, 0);
-    }
+    void *rounded = malloc((size_t)n * adj_dtype_size(dtype) + 1); /* as the dtype has it */
+    adj_convert(ADJ_F64, values, dtype, rounded, n);
+    adj_convert(dtype, rounded, ADJ_F64, values, n);
+    free(rounded);
     f->in[f->n_in] = adj_input(f->g, name, dtype, shape);
     f->value[f->n_in] = values;
     cr_assert_not_null(f->in[f->n_in], "%s", adj_graph_message(f->g));

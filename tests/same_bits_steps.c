@@ -7,6 +7,11 @@
 
 #include "adjoint_nn.h"
 
+#if ADJ_VERSION < 200 /* the names until 0.1 */
+#define adj_exec_param_count adj_exec_n_params
+#define adj_exec_param_at adj_exec_param
+#endif
+
 enum { BATCH = 2 };
 
 static void add(uint64_t *sum, const void *data, size_t bytes)
