@@ -4,8 +4,10 @@
  * s = 1 / sqrt(var + epsilon) and xhat = (x - mean) * s:
  *   y    = group_norm(x, gamma, beta)        xhat * gamma + beta, gamma and beta by channel
  *   sums = group_norm_grad_sums(x, dy)       sum(dy * xhat) and sum(dy) by channel: [2, c]
- *   dx   = group_norm_grad(x, gamma, dy)     s * (w - mean(w) - xhat * mean(w * xhat)), w =
- * gamma*dy sums is dgamma and dbeta. Gamma, beta and sums have the statistics type (norm.h).
+ *   dx   = group_norm_grad(x, gamma, dy)     s * (w - mean(w) - xhat * mean(w * xhat))
+ *
+ * where w = gamma * dy. sums is dgamma and dbeta. Gamma, beta and sums have the statistics type
+ * (norm.h).
  *
  * Each op works the statistics out of x again, which is in the cache then: none of them is an
  * operand, and each is a function of x as it stands. So the rules are whole derivatives. With J the
