@@ -56,7 +56,7 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
                           "adj_set: %s \"%s\" cannot be set (expected an input, param or state of "
                           "this executor's graph)",
                           leaf_node->op->name, adj_node_name(leaf_node));
-    if (l == NULL) /* nothing fetched needs it */
+    if (l == NULL) /* no fetch and no update needs it */
         return ADJ_OK;
     if (bytes > 0)
         copy_bytes(e, leaf_data(e, l), data, bytes);

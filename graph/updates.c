@@ -115,6 +115,10 @@ adj_role adj_graph_set_role(adj_graph *g, adj_role role)
     if (g == NULL)
         return ADJ_ROLE_FORWARD;
     adj_role before = g->role;
-    g->role = role;
+    if (role == ADJ_ROLE_FORWARD || role == ADJ_ROLE_GRADIENT || role == ADJ_ROLE_UPDATE)
+        g->role = role;
+    else
+        adj_fail(g, ADJ_EARG, "adj_graph_set_role: role is wrong (got %d, expected 0 to %d)",
+                 (int)role, (int)ADJ_ROLE_UPDATE);
     return before;
 }

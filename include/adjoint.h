@@ -115,8 +115,8 @@ ADJ_API const char *adj_version_text(void);
 
 /* NULL only when out of memory. version is ADJ_VERSION; a library of another major version - before
  * 1.0, of another minor one - gives a graph whose status is ADJ_EVERSION, and reads no struct of
- * its caller's: sizes and fields may differ. So does what is then asked of the graph. opts may be
- * NULL. */
+ * its caller's: sizes and fields may differ. Nor do adj_exec_new, adj_compare, adj_gradcheck and
+ * adj_model_logits with that graph. opts may be NULL. */
 ADJ_API adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts);
 static inline adj_graph *adj_graph_new(void) { return adj_graph_new_with(ADJ_VERSION, NULL); }
 ADJ_API void adj_graph_free(adj_graph *g);
@@ -475,7 +475,7 @@ ADJ_API adj_updates *adj_layer_updates(adj_graph *g);
 typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
 /* The role of the nodes made from now on; adj_grad gives its own the role GRADIENT. A node that
  * exists already keeps the role that it was made in. Returns the role until now, to be set again
- * afterwards. */
+ * afterwards. ADJ_EARG for another value. */
 ADJ_API adj_role adj_graph_set_role(adj_graph *g, adj_role role);
 
 /* ---- executors ---- */
@@ -560,12 +560,13 @@ ADJ_API const char *adj_exec_message(const adj_exec *e);
  * time that was too short to tune every step. "": nothing. */
 ADJ_API const char *adj_exec_warning(const adj_exec *e);
 /* Copies a leaf's value in, or a fetched node's (or a leaf's) value out: row-major, bytes its exact
- * size. Setting a leaf that nothing fetched needs does nothing. A fetched parameter shows the value
+ * size. A leaf that neither fetches nor updates need may be set, which does nothing, and has no
+ * value to get. A fetched parameter shows the value
  * from before the last run's updates, any other its current value. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
 /* Where the value that adj_get would copy lies, row-major: to be read until the next adj_set,
- * adj_run or adj_exec_free. NULL: there is none, and adj_exec_message says why. */
+ * adj_run, adj_copy_params or adj_exec_free. NULL: there is none, and adj_exec_message says why. */
 ADJ_API const void *adj_data(adj_exec *e, const adj_node *node);
 /* A run that fails on what it was given (labels out of range) changes no parameter. What follows
  * only from parameters and states that no update assigns, and constants, is computed anew only when

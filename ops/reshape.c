@@ -174,9 +174,13 @@ adj_node *adj_transpose(adj_node *x, int n, const int perm[])
 
     if (x == NULL)
         return NULL;
-    if (n != x->type.shape.rank || (perm == NULL && n > 0)) {
-        adj_fail(x->graph, ADJ_EARG, "transpose: perm has a wrong length (got %d, expected %ld)",
-                 perm != NULL ? n : 0, (long)x->type.shape.rank);
+    if (n != x->type.shape.rank) {
+        adj_fail(x->graph, ADJ_EARG, "transpose: perm has a wrong length (got %d, expected %ld)", n,
+                 (long)x->type.shape.rank);
+        return NULL;
+    }
+    if (perm == NULL && n > 0) {
+        adj_fail(x->graph, ADJ_EARG, "transpose: perm is missing (got NULL, expected %d axes)", n);
         return NULL;
     }
     for (int i = 0; i < n; i++)

@@ -1,10 +1,11 @@
 /* resize.c - images of another size: nearest or bilinear sampling, and its adjoint.
  *
  * Along each axis output o is a weighted sum of at most two inputs (adjoint.h says which); both
- * axes together are the product. The map is linear, and the two ops are closed under
- * differentiation: y  = resize(x)        dx  = resize_grad(dy) x' = resize_grad(dy)  ddy =
- * resize(e) Positions are fractions of whole numbers, so that no rounding decides which input is
- * read: with sizes within int32, 2 o in and what is added fit 64 bits. */
+ * axes together are the product. The map is linear, and each of the two ops is the other's
+ * gradient.
+ *
+ * Positions are fractions of whole numbers, so that no rounding decides which input is read: with
+ * sizes within int32, 2 o in and what is added fit 64 bits. */
 #include "adjoint_ext.h"
 #include "attr_lists.h"
 

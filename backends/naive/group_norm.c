@@ -114,8 +114,8 @@ adj_status KERNEL(group_norm_grad)(const adj_call *c)
 /* The statistics of all groups. */
 size_t KERNEL(group_norm_grad_sums_scratch)(const adj_node *n)
 {
-    const view v = view_of(n);
-    return (size_t)(v.n * v.groups) * sizeof(statistics);
+    int64_t groups = ((const adj_group_norm_attrs *)n->attrs)->groups;
+    return (size_t)(n->in[0]->type.shape.dim[0] * groups) * sizeof(statistics);
 }
 
 adj_status KERNEL(group_norm_grad_sums)(const adj_call *c)

@@ -134,7 +134,7 @@ static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
     if (r == NULL)
         return ADJ_ENOMEM;
     r->region.allocator = allocator;
-    if (opts != NULL)
+    if (opts != NULL && y != NULL)
         r->opts = *opts;
     describe_report(r);
     if (y == NULL)

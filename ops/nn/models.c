@@ -187,7 +187,7 @@ adj_node *adj_model_logits(adj_graph *g, const adj_model *model, const adj_model
 {
     const adj_model_opts *o = options != NULL ? options : &nn_no_options;
 
-    if (g == NULL || model == NULL)
+    if (g == NULL || model == NULL || adj_graph_status(g) != ADJ_OK)
         return NULL;
     int64_t n = or_model(o->batch, 1), h = or_model(o->height, model->height),
             w = or_model(o->width, model->width), c = or_model(o->channels, model->channels);

@@ -266,6 +266,31 @@ Test(direct_strip, every_strip_in_every_size)
     }
 }
 
+/* A value that dies with the sums over it, which d is as large as: d may not take its place. */
+Test(direct_strip, sums_read_what_nothing_else_needs)
+{
+    for (int half = 0; half < 2; half++) {
+        strip s = {.f = fixture_new()};
+        adj_dtype dtype = half ? ADJ_BF16 : ADJ_F32;
+        adj_shape full = {2, {64, 64}};
+        adj_node *x = adj_exp(given_random(&s.f, dtype, full, -1, 1));
+        adj_node *dy = given_random(&s.f, dtype, full, -1, 1);
+        adj_node *stats = given_random(&s.f, ADJ_F32, (adj_shape){2, {2, 64}}, 0.5, 1.5);
+        adj_node *d = adj_relu_grad(dy, given_random(&s.f, dtype, full, -1, 1));
+        s.out[s.n++] = adj_batch_norm_grad_sums(x, stats, d, epsilon, ADJ_NHWC);
+        s.out[s.n++] = adj_exp(d); /* d is not fetched, so it needs no memory of its own */
+        double *got[4] = {NULL}, *want = evaluate(&s.f, s.out[0], "naive");
+        run(&s, 1, got);
+        for (int i = 0; i < 128; i++)
+            cr_expect_float_eq(got[0][i], want[i], 1e-4 + 1e-5 * fabs(want[i]), "%d: %g, not %g", i,
+                               got[0][i], want[i]);
+        free(want);
+        free(got[0]);
+        free(got[1]);
+        fixture_free(&s.f);
+    }
+}
+
 /* What is not a number stays so through relu and rounding, whatever its bits. */
 Test(direct_strip, nan_and_infinity)
 {

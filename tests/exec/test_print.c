@@ -147,6 +147,9 @@ Test(print, roles_nest)
     adj_graph_set_role(g, outer);
     y[4] = adj_scale(y[3], 6);
     cr_assert_eq(adj_graph_set_role(NULL, ADJ_ROLE_UPDATE), ADJ_ROLE_FORWARD);
+    cr_assert_eq(adj_graph_set_role(g, (adj_role)3), ADJ_ROLE_FORWARD);
+    cr_assert_eq(adj_graph_status(g), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_graph_message(g), "role is wrong (got 3"));
     char text[4096] = "", expected[] = " uuuu ";
     FILE *f = fmemopen(text, sizeof text, "w");
     adj_print(f, 1, &y[4]);

@@ -183,7 +183,7 @@ Test(reshape, refusals)
         {repeated, ADJ_EARG, {"transpose: perm", "got 0 at 1"}},
         {outside, ADJ_EARG, {"transpose: perm", "got 2 at 1"}},
         {below, ADJ_EARG, {"transpose: perm", "got -1 at 0"}},
-        {missing, ADJ_EARG, {"transpose: perm", "got 0", "expected 2"}},
+        {missing, ADJ_EARG, {"transpose: perm", "NULL", "expected 2"}},
         {too_short, ADJ_EARG, {"transpose: perm", "got 1", "expected 2"}},
     };
     expect_refusals(sizeof list / sizeof *list, list);

@@ -194,7 +194,8 @@ static size_t set_scratch(chain *p)
     return bytes;
 }
 
-/* The operands that a node's result may be written over: no later node reads them. */
+/* The operands that a node's result may be written over: no later node reads them. Node by node,
+ * one that is loaded to the chunk is read before; a strip reads where it is. */
 static uint32_t may_be_overwritten(const chain *p, const adj_group *g, int producer)
 {
     const chain_value *y = &p->value[p->node[producer].y];
@@ -206,7 +207,8 @@ static uint32_t may_be_overwritten(const chain *p, const adj_group *g, int produ
                 may = p->value[k].at != AT_TILED && p->value[k].dtype == y->dtype;
         for (int k = producer + 1; k < p->n_node; k++)
             for (int j = 0; j < p->node[k].n_x; j++)
-                may &= p->value[p->node[k].x[j]].at != AT_IN || p->value[p->node[k].x[j]].in != i;
+                may &= p->value[p->node[k].x[j]].in != i ||
+                       (p->strip.bits == 0 && p->value[p->node[k].x[j]].at != AT_IN);
         operands |= (uint32_t)may << i;
     }
     return operands;
