@@ -4,16 +4,18 @@
 set -u
 status=0
 c=${CROSS:+${CROSS}g}cc cxx=${CROSS:-}g++
-if ! command -v "$cxx" >/dev/null; then
-    echo "skipped: no C++ compiler ($cxx)"
-    exit 77
-fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for header in include/*.h; do
     echo "#include \"$(basename "$header")\"" >"$folder/one.c"
-    cp "$folder/one.c" "$folder/one.cpp"
     "$c" -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only "$folder/one.c" || status=1
+done
+if [ $status = 0 ] && ! command -v "$cxx" >/dev/null; then
+    echo "skipped: no C++ compiler ($cxx); as C11 the headers are right"
+    exit 77
+fi
+for header in include/*.h; do
+    echo "#include \"$(basename "$header")\"" >"$folder/one.cpp"
     "$cxx" -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only "$folder/one.cpp" || status=1
 done
 cat >"$folder/program.cpp" <<'END'

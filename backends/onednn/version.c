@@ -351,6 +351,11 @@ static const struct {
 #endif
 };
 enum { N_ISA = sizeof isas / sizeof *isas };
+#if defined(__x86_64__)
+enum { HAS_NAMES = 1 };
+#else /* the bits stand for other instructions, which dnnl.h has no names for */
+enum { HAS_NAMES = 0 };
+#endif
 static const char unnamed[] = "isa_0x";
 
 int isa_of(const char *name)
@@ -370,7 +375,7 @@ int isa_of(const char *name)
 
 void isa_spell(int isa, char name[ISA_NAME])
 {
-    for (int i = 0; i < N_ISA; i++)
+    for (int i = 0; i < N_ISA && HAS_NAMES; i++)
         if (isa == isas[i].bits) {
             snprintf(name, ISA_NAME, "%s", isas[i].name);
             return;

@@ -244,7 +244,10 @@ Test(quarantine, instruction_sets_have_names)
     char name[ISA_NAME];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         isa_spell(isa_of(names[i]), name);
+#if defined(__x86_64__)
         cr_expect_str_eq(name, names[i]);
+#endif
+        cr_expect_eq(isa_of(name), isa_of(names[i]), "%s", names[i]);
     }
     isa_spell(0, name);
     cr_expect_str_eq(name, "*");
