@@ -126,3 +126,9 @@ adj_status open_backend(adj_exec *e, int backend)
     e->is_open[backend] = 1;
     return ADJ_OK;
 }
+
+int has_backend(void *of, const adj_op *op)
+{
+    const adj_exec *e = of;
+    return backend_for(e, op, 0) != e->fallback;
+}

@@ -32,6 +32,7 @@ static adj_status copy_graph(adj_exec *e, const adj_graph *g, int n_root, const 
         return e->status;
     const pass_target target = {.opts = o,
                                 .reference_only = e->preferred == e->fallback,
+                                .has_backend = has_backend,
                                 .has_non_reference_kernel = has_non_reference_kernel,
                                 .backends = e};
     adj_status status =

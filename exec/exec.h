@@ -162,6 +162,8 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o);
 /* The k-th backend to query for op, or NONE. */
 int backend_for(const adj_exec *e, const adj_op *op, int k);
 adj_status open_backend(adj_exec *e, int backend);
+/* Is a backend before the last one, the reference, queried for op? of: the executor. */
+int has_backend(void *of, const adj_op *op);
 
 /* Is it among those that are queried for op? */
 int may_compute(const adj_exec *e, int backend, const adj_op *op);

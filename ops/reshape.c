@@ -112,17 +112,37 @@ static void transpose_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_transpose(dy, (int)y->type.shape.rank, inverse);
 }
 
+/* Do only axes of one element change their place among the others? */
+static int keeps_memory(adj_shape x, const int64_t perm[])
+{
+    int64_t last = -1;
+    for (int64_t i = 0; i < x.rank; i++) {
+        if (x.dim[perm[i]] == 1)
+            continue;
+        if (perm[i] < last)
+            return 0;
+        last = perm[i];
+    }
+    return 1;
+}
+
+/* Only the permutation that two come to counts; one that moves no element is a reshape. */
 static adj_node *transpose_simplify(const adj_node *n, adj_node *const in[])
 {
     const int64_t *perm = ((const adj_transpose_attrs *)n->attrs)->perm;
+    adj_transpose_attrs both = {0};
+    adj_node *x = in[0];
     double value;
-    int64_t i = 0;
 
-    if (adj_is_fill(in[0], &value))
-        return adj_fill(in[0]->graph, in[0]->type.dtype, n->type.shape, value);
-    while (i < n->type.shape.rank && perm[i] == i)
-        i++;
-    return i == n->type.shape.rank ? in[0] : NULL;
+    if (adj_is_fill(x, &value))
+        return adj_fill(x->graph, x->type.dtype, n->type.shape, value);
+    const int is_second = x->op == &adj_op_transpose;
+    for (int64_t i = 0; i < n->type.shape.rank; i++)
+        both.perm[i] = is_second ? ((const adj_transpose_attrs *)x->attrs)->perm[perm[i]] : perm[i];
+    x = is_second ? x->in[0] : x;
+    if (keeps_memory(x->type.shape, both.perm))
+        return adj_shape_equal(x->type.shape, n->type.shape) ? x : adj_reshape(x, n->type.shape);
+    return is_second ? adj_node_new1(&adj_op_transpose, x, &both) : NULL;
 }
 
 /* The rank is not among the attributes: trailing zeros are axes that are not there, or axis 0. */

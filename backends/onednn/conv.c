@@ -52,7 +52,7 @@ typedef struct {
     const adj_node *value[N_ROLE]; /* value[B] may be NULL */
     role result;
     int grouped;
-    md plain[N_ROLE], last[N_ROLE], any[N_ROLE]; /* last: channels-last, of X and Y */
+    md plain[N_ROLE], any[N_ROLE];
     choice layouts; /* that are tried, and whether preferred implementations or the others are */
     int preferred;
     int skip;            /* acceptable ones that come before the candidate */
@@ -98,7 +98,7 @@ static adj_status read_node(conv *c, char *why)
     c->value[ops[i].in[0]] = n->in[0];
     c->value[ops[i].in[1]] = n->in[1];
     c->value[c->result] = c->group->out[0];
-    adj_status status = onednn_check(n, why);
+    adj_status status = onednn_check_image(n, c->geom, why);
     if (status == ADJ_OK && !fits_int(c->geom)) {
         snprintf(why, ADJ_WHY, "%s: strides, dilations or pads beyond oneDNN's", n->op->name);
         return ADJ_ENOKERNEL;
@@ -106,17 +106,14 @@ static adj_status read_node(conv *c, char *why)
     return status;
 }
 
-/* [n,h,w,c] or [n,c,h,w] seen as n, c, h, w. */
+/* [n,h,w,c] seen as n, c, h, w. */
 static dnnl_status_t describe_activation(conv *c, role r, int64_t n, int64_t ch, int64_t h,
                                          int64_t w)
 {
     const adj_allocator *a = &c->o->allocator;
-    const int64_t dims[] = {n, ch, h, w};
-    const int64_t nhwc[] = {h * w * ch, 1, w * ch, ch}, nchw[] = {ch * h * w, h * w, w, 1};
+    const int64_t dims[] = {n, ch, h, w}, nhwc[] = {h * w * ch, 1, w * ch, ch};
     dnnl_data_type_t type = onednn_type(c->value[r]->type.dtype);
-    dnnl_status_t status = md_new(a, &c->last[r], 4, dims, type, nhwc);
-    if (status == dnnl_success)
-        status = md_new(a, &c->plain[r], 4, dims, type, c->geom->format == ADJ_NCHW ? nchw : nhwc);
+    dnnl_status_t status = md_new(a, &c->plain[r], 4, dims, type, nhwc);
     if (status == dnnl_success)
         status = md_new(a, &c->any[r], 4, dims, type, NULL);
     return status;
@@ -152,11 +149,10 @@ static dnnl_status_t describe(conv *c)
     return status;
 }
 
-static void forget(conv *c)
+static void free_descriptors(conv *c)
 {
     for (int r = 0; r < N_ROLE; r++) {
         md_free(&c->o->allocator, c->plain[r]);
-        md_free(&c->o->allocator, c->last[r]);
         md_free(&c->o->allocator, c->any[r]);
     }
 }
@@ -187,9 +183,9 @@ static const_md layout_in(const conv *c, const_pd d, role r)
 /* Is d worth running? */
 static int acceptable(conv *c, const_pd d)
 {
-    int last = dnnl_memory_desc_equal(layout_in(c, d, X), c->last[X]);
+    int last = dnnl_memory_desc_equal(layout_in(c, d, X), c->plain[X]);
     if (c->layouts != CHANNELS_LAST && last &&
-        dnnl_memory_desc_equal(layout_in(c, d, Y), c->last[Y]))
+        dnnl_memory_desc_equal(layout_in(c, d, Y), c->plain[Y]))
         return 0; /* the same as in the first round */
     implementation i = {.task = tasks[c->result],
                         .geom = c->geom,
@@ -221,7 +217,7 @@ static int is_candidate(void *user, const_pd d)
 static dnnl_status_t query(conv *c, pd *out)
 {
     const adj_conv_geom *g = c->geom;
-    const md *a = c->layouts == CHANNELS_LAST ? c->last : c->any;
+    const md *a = c->layouts == CHANNELS_LAST ? c->plain : c->any;
     conv_request r = {.direction = directions[c->result],
                       .kind = is_winograd(c) ? dnnl_convolution_winograd : dnnl_convolution_direct,
                       .x = a[X],
@@ -279,10 +275,9 @@ static adj_status agree(conv *c, const_pd d, adj_prep *p)
     return ADJ_OK;
 }
 
-static adj_status make_steps(conv *c, const_pd d, adj_prep *p)
+static adj_status make_steps(const conv *c, const_pd d, adj_prep *p)
 {
     step_arg list[N_ROLE + 1] = {{0}};
-    size_t scratch = 0;
     int n = 0;
 
     for (int r = 0; r < N_ROLE; r++) {
@@ -293,16 +288,7 @@ static adj_status make_steps(conv *c, const_pd d, adj_prep *p)
                                is_result ? 0 : (size_t)onednn_position(c->group, c->value[r]),
                                layout_in(c, d, (role)r)};
     }
-    steps *s = steps_new(c->o);
-    if (s == NULL)
-        return ADJ_ENOMEM;
-    dnnl_status_t status = steps_add(s, d, list, &scratch);
-    if (status != dnnl_success) {
-        steps_drop(c->o, s);
-        return onednn_refuse(status, c->group->node[0]->op->name, p->why);
-    }
-    steps_finish(s, d, scratch, p);
-    return ADJ_OK;
+    return steps_prepare(c->o, c->group->node[0], d, list, p);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
@@ -335,7 +321,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     }
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);
-    forget(&c);
+    free_descriptors(&c);
     return status;
 }
 

@@ -51,8 +51,6 @@ static int is_slow_depthwise(const adj_node *n)
 
 int yields_to_direct(const adj_node *n)
 {
-    if (geom_of(n)->format != ADJ_NHWC)
-        return 0;
     return is_depthwise(n->op) ? is_slow_depthwise(n) : is_of_few(n);
 }
 
@@ -61,8 +59,7 @@ int competes_with_direct(const adj_node *n, adj_math math)
     const adj_conv_geom *g = geom_of(n);
     int is_winograds = g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1 && g->dh == 1 &&
                        g->dw == 1 && g->groups == 1 && g->ic >= 32 && g->oc >= 32;
-    return math == ADJ_MATH_FAST && is_winograds && is_f32(n) && !is_depthwise(n->op) &&
-           g->format == ADJ_NHWC;
+    return math == ADJ_MATH_FAST && is_winograds && is_f32(n) && !is_depthwise(n->op);
 }
 
 /* In f32, kernels for AVX2 have blocks of 8 channels, so that 8 channels do not take the time of

@@ -2,7 +2,7 @@
  * than their memory traffic.
  *
  * The others stay with naive, which is as fast, or because oneDNN's are not the same function: its
- * relu turns NaN into 0 (see pointwise.c), its exp turns NaN into infinity, its log is wrong for
+ * relu turns NaN into 0, its exp turns NaN into infinity, its log is wrong for
  * subnormal numbers, its softmax of a row with NaN has zeros. Works in whatever layout its operands
  * share; all these map the padding's 0 to what the primitive then sets to 0 again. */
 #include <stdio.h>
@@ -40,36 +40,31 @@ static dnnl_status_t describe(onednn *o, const adj_node *n, const adj_layout *l,
                   (const int64_t[]){1});
 }
 
-static dnnl_status_t make_steps(onednn *o, const adj_group *g, int function, const_md data,
-                                adj_prep *p)
+static adj_status make_steps(onednn *o, const adj_group *g, int function, const_md data,
+                             adj_prep *p)
 {
     const adj_node *n = g->node[0];
     eltwise_request r = {functions[function].kind, data, functions[function].alpha, 0};
     pd_query q = {o->engine, o->attr};
     int backward = functions[function].backward;
-    step_arg forward_args[] = {
+    const step_arg forward_args[] = {
         {DNNL_ARG_SRC, AT_IN, 0, data}, {DNNL_ARG_DST, AT_OUT, 0, data}, {0}};
-    step_arg backward_args[] = {
+    const step_arg backward_args[] = {
         {DNNL_ARG_DIFF_DST, AT_IN, (size_t)onednn_position(g, n->in[0]), data},
         {DNNL_ARG_SRC, AT_IN, (size_t)onednn_position(g, n->in[n->n_in - 1]), data},
         {DNNL_ARG_DIFF_SRC, AT_OUT, 0, data},
         {0}};
     pd forward = NULL, gradient = NULL;
-    size_t scratch = 0;
-    steps *s = steps_new(o);
 
-    dnnl_status_t status = s != NULL ? pd_eltwise(&q, &r, &forward) : dnnl_out_of_memory;
-    if (status == dnnl_success && backward)
-        status = pd_eltwise_backward(&q, &r, forward, &gradient);
+    dnnl_status_t made = pd_eltwise(&q, &r, &forward);
+    if (made == dnnl_success && backward)
+        made = pd_eltwise_backward(&q, &r, forward, &gradient);
     const_pd d = backward ? gradient : forward;
-    if (status == dnnl_success && is_reference(d))
-        status = dnnl_unimplemented;
-    if (status == dnnl_success)
-        status = steps_add(s, d, backward ? backward_args : forward_args, &scratch);
-    if (status == dnnl_success)
-        steps_finish(s, d, scratch, p);
-    else
-        steps_drop(o, s);
+    if (made == dnnl_success && is_reference(d))
+        made = dnnl_unimplemented;
+    adj_status status = made == dnnl_success
+                            ? steps_prepare(o, n, d, backward ? backward_args : forward_args, p)
+                            : onednn_refuse(made, n->op->name, p->why);
     if (gradient != NULL)
         dnnl_primitive_desc_destroy(gradient);
     if (forward != NULL)
@@ -97,11 +92,11 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     md data = NULL;
     const adj_layout *layout = common_layout(g, p);
     dnnl_status_t made = describe(o, n, layout, &data);
-    if (made == dnnl_success)
-        made = make_steps(o, g, function, data, p);
+    status = made == dnnl_success ? make_steps(o, g, function, data, p)
+                                  : onednn_refuse(made, n->op->name, p->why);
     md_free(&o->allocator, data);
-    if (made != dnnl_success)
-        return onednn_refuse(made, n->op->name, p->why);
+    if (status != ADJ_OK)
+        return status;
     for (int i = 0; i < g->n_in; i++)
         p->in[i] = layout;
     p->out[0] = layout;

@@ -145,19 +145,6 @@ size_t layout_bytes(const adj_layout *l) { return l->bytes; }
 
 const char *layout_name(const adj_layout *l) { return l->name; }
 
-static dnnl_status_t add_reorder(onednn *o, steps *s, const step_arg *from, const step_arg *to,
-                                 size_t *scratch)
-{
-    pd d = NULL;
-    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&d, from->memory, o->engine,
-                                                              to->memory, o->engine, o->attr);
-    if (status == dnnl_success)
-        status = steps_add(s, d, (step_arg[]){*from, *to, {0}}, scratch);
-    if (d != NULL)
-        dnnl_primitive_desc_destroy(d);
-    return status;
-}
-
 adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
 {
     const adj_layout *from = r->from, *to = r->to;
@@ -176,11 +163,11 @@ adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
         size_t at = steps_scratch(scratch, dnnl_memory_desc_get_size(from->plain));
         step_arg there = {DNNL_ARG_TO, AT_SCRATCH, at, from->plain};
         step_arg back = {DNNL_ARG_FROM, AT_SCRATCH, at, to->plain};
-        status = add_reorder(r->backend, s, &in, &there, scratch);
+        status = steps_add_reorder(s, &in, &there, scratch);
         if (status == dnnl_success)
-            status = add_reorder(r->backend, s, &back, &out, scratch);
+            status = steps_add_reorder(s, &back, &out, scratch);
     } else {
-        status = add_reorder(r->backend, s, &in, &out, scratch);
+        status = steps_add_reorder(s, &in, &out, scratch);
     }
     if (status != dnnl_success) {
         steps_drop(r->backend, s);

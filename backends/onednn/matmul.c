@@ -44,7 +44,7 @@ static dnnl_status_t describe(matmul *m)
     return status;
 }
 
-static void forget(matmul *m)
+static void free_descriptors(matmul *m)
 {
     md_free(&m->o->allocator, m->a_plain);
     md_free(&m->o->allocator, m->b_plain);
@@ -77,7 +77,6 @@ static adj_status make_steps(const matmul *m, const_pd d, adj_prep *p)
     const adj_group *g = m->group;
     const_md b = dnnl_primitive_desc_query_md(d, dnnl_query_weights_md, 0);
     const adj_layout *layout;
-    size_t scratch = 0;
     adj_status status = layout_of(m->o, b, m->b_plain, "kn", &layout);
     if (status != ADJ_OK)
         return status;
@@ -96,17 +95,8 @@ static adj_status make_steps(const matmul *m, const_pd d, adj_prep *p)
     if (m->bias != NULL)
         args[3] =
             (step_arg){DNNL_ARG_BIAS, AT_IN, (size_t)onednn_position(g, m->bias), m->bias_plain};
-    steps *s = steps_new(m->o);
-    if (s == NULL)
-        return ADJ_ENOMEM;
-    dnnl_status_t made = steps_add(s, d, args, &scratch);
-    if (made != dnnl_success) {
-        steps_drop(m->o, s);
-        return onednn_refuse(made, g->node[0]->op->name, p->why);
-    }
-    steps_finish(s, d, scratch, p);
     p->sums_by_threads = 1; /* where there is less than a block for each, sums are shared out */
-    return ADJ_OK;
+    return steps_prepare(m->o, g->node[0], d, args, p);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
@@ -128,7 +118,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         found == dnnl_success ? make_steps(&m, d, p) : onednn_refuse(found, n->op->name, p->why);
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);
-    forget(&m);
+    free_descriptors(&m);
     return status;
 }
 

@@ -53,6 +53,14 @@ adj_status onednn_check(const adj_node *n, char *why)
     return status;
 }
 
+adj_status onednn_check_image(const adj_node *n, const adj_conv_geom *g, char *why)
+{
+    if (g->format == ADJ_NHWC)
+        return onednn_check(n, why);
+    snprintf(why, ADJ_WHY, "%s: only in NHWC", n->op->name);
+    return ADJ_ENOKERNEL;
+}
+
 int onednn_position(const adj_group *g, const adj_node *value)
 {
     int i = 0;
@@ -143,8 +151,7 @@ static adj_status open_backend(const adj_backend_opts *opts, void **backend)
 }
 
 static const adj_kernel *const kernels[] = {
-    &onednn_conv,      &onednn_matmul, &onednn_avg_pool, &onednn_max_pool, &onednn_eltwise,
-    &onednn_pointwise, NULL,
+    &onednn_conv, &onednn_matmul, &onednn_avg_pool, &onednn_eltwise, &onednn_transpose, NULL,
 };
 
 const adj_backend adj_backend_onednn = {

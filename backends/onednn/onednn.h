@@ -37,6 +37,8 @@ dnnl_data_type_t onednn_type(adj_dtype dtype);
 /* ADJ_ENOKERNEL with why unless n's result and operands have elements, sizes within oneDNN's limits
  * and a type oneDNN knows. */
 adj_status onednn_check(const adj_node *n, char *why);
+/* The same of an op on images, which are in NHWC here (a pass of the executor sees to it). */
+adj_status onednn_check_image(const adj_node *n, const adj_conv_geom *g, char *why);
 /* Where a value is among group->in. */
 int onednn_position(const adj_group *g, const adj_node *value);
 /* oneDNN's name of an implementation. */
@@ -83,10 +85,15 @@ steps *steps_new(onednn *o);
 /* Creates d's primitive and its memory objects as the next step; its scratchpad is taken from
  * *scratch. */
 dnnl_status_t steps_add(steps *s, const_pd d, const step_arg *args, size_t *scratch);
+/* The same with a reorder between the memories of two arguments. */
+dnnl_status_t steps_add_reorder(steps *s, const step_arg *from, const step_arg *to,
+                                size_t *scratch);
 adj_status steps_run(const adj_call *c);
 void steps_drop(void *backend, void *state); /* state may be NULL */
-/* The common end of a prepare: takes over s, gives p its state, scratch and implementation name. */
-void steps_finish(steps *s, const_pd d, size_t scratch, adj_prep *p);
+/* The common end of a prepare: the steps that run d, which p gets with their scratch and d's name.
+ * On failure a status and p->why. */
+adj_status steps_prepare(onednn *o, const adj_node *n, const_pd d, const step_arg *args,
+                         adj_prep *p);
 
 /* ---- fuse.c: what follows a node in its group ---- */
 
@@ -135,7 +142,7 @@ int quarantine_holds(const quarantine_row *r, const implementation *i, machine m
 
 /* ---- kernels ---- */
 
-extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_max_pool,
-    onednn_eltwise, onednn_pointwise;
+extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_eltwise,
+    onednn_transpose;
 
 #endif

@@ -68,6 +68,19 @@ dnnl_status_t steps_add(steps *s, const_pd d, const step_arg *args, size_t *scra
     return status;
 }
 
+dnnl_status_t steps_add_reorder(steps *s, const step_arg *from, const step_arg *to, size_t *scratch)
+{
+    const onednn *o = s->o;
+    pd d = NULL;
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&d, from->memory, o->engine,
+                                                              to->memory, o->engine, o->attr);
+    if (status == dnnl_success)
+        status = steps_add(s, d, (step_arg[]){*from, *to, {0}}, scratch);
+    if (d != NULL)
+        dnnl_primitive_desc_destroy(d);
+    return status;
+}
+
 static void *buffer(const adj_call *c, const step_arg *a)
 {
     switch (a->at) {
@@ -123,10 +136,16 @@ void steps_drop(void *backend, void *state)
     adj_release(&s->o->allocator, s);
 }
 
-void steps_finish(steps *s, const_pd d, size_t scratch, adj_prep *p)
+adj_status steps_prepare(onednn *o, const adj_node *n, const_pd d, const step_arg *args,
+                         adj_prep *p)
 {
+    steps *s = steps_new(o);
+    dnnl_status_t status = s != NULL ? steps_add(s, d, args, &p->scratch) : dnnl_out_of_memory;
+    if (status != dnnl_success) {
+        steps_drop(o, s);
+        return onednn_refuse(status, n->op->name, p->why);
+    }
     p->state = s;
-    p->scratch = scratch;
-    p->in_place = 0;
     snprintf(p->impl, sizeof p->impl, "%s", pd_name(d));
+    return ADJ_OK;
 }

@@ -33,7 +33,7 @@ static int is_wrong(const adj_node *n)
     case CONV:
         return n->op == &adj_op_conv2d && a->geom.kw >= 2 && a->geom.ic / a->geom.groups >= 3 &&
                a->geom.dh >= 2 && a->geom.groups >= 2;
-    case GRAD_OF_POOL: return n->op == &adj_op_avg_pool_grad && d[2] >= 7;
+    case GRAD_OF_POOL: return n->op == &adj_op_avg_pool_grad && d[1] >= 7; /* the height */
     case SCALE:
         return n->op == &adj_op_scale && ((const adj_value_attrs *)n->attrs)->value < 0 &&
                d[1] >= 2;

@@ -1,0 +1,58 @@
+/* transpose.c - transpose, as oneDNN's reorder between two orders of the same axes. */
+#include <stdio.h>
+
+#include "onednn.h"
+
+/* The result's axes, with the steps that they have in the operand's memory, or in their own. */
+static dnnl_status_t describe(onednn *o, const adj_node *n, int is_operand, md *out)
+{
+    const int64_t *perm = ((const adj_transpose_attrs *)n->attrs)->perm;
+    const adj_shape *memory = is_operand ? &n->in[0]->type.shape : &n->type.shape;
+    int64_t rank = memory->rank, step[ADJ_MAX_RANK], axis[ADJ_MAX_RANK];
+    for (int64_t i = rank - 1, elems = 1; i >= 0; elems *= memory->dim[i--])
+        step[i] = elems;
+    for (int64_t i = 0; i < rank; i++)
+        axis[i] = step[is_operand ? perm[i] : i];
+    return md_new(&o->allocator, out, (int)rank, n->type.shape.dim, onednn_type(n->type.dtype),
+                  axis);
+}
+
+static dnnl_status_t make_steps(onednn *o, const_md from, const_md to, adj_prep *p)
+{
+    const step_arg in = {DNNL_ARG_FROM, AT_IN, 0, from}, out = {DNNL_ARG_TO, AT_OUT, 0, to};
+    steps *s = steps_new(o);
+    dnnl_status_t status =
+        s != NULL ? steps_add_reorder(s, &in, &out, &p->scratch) : dnnl_out_of_memory;
+    if (status != dnnl_success)
+        steps_drop(o, s);
+    else
+        p->state = s;
+    return status;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    onednn *o = backend;
+    const adj_node *n = g->node[0];
+    md from = NULL, to = NULL;
+    if (n->op != &adj_op_transpose || g->n_node > 1 || candidate > 0)
+        return ADJ_ENOKERNEL;
+    adj_status status = onednn_check(n, p->why);
+    if (status != ADJ_OK)
+        return status;
+    dnnl_status_t made = describe(o, n, 1, &from);
+    if (made == dnnl_success)
+        made = describe(o, n, 0, &to);
+    if (made == dnnl_success)
+        made = make_steps(o, from, to, p);
+    md_free(&o->allocator, to);
+    md_free(&o->allocator, from);
+    if (made != dnnl_success)
+        return onednn_refuse(made, n->op->name, p->why);
+    snprintf(p->impl, sizeof p->impl, "reorder");
+    p->in[0] = p->out[0] = NULL;
+    return ADJ_OK;
+}
+
+const adj_kernel onednn_transpose = {
+    .name = "transpose", .prepare = prepare, .run = steps_run, .drop = steps_drop};

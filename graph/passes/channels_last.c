@@ -1,0 +1,120 @@
+/* channels_last.c - the pass that takes images in NCHW to NHWC, the layout that kernels are written
+ * for.
+ *
+ * An op on NCHW images becomes the same op on NHWC images between transposes. What works element by
+ * element takes whichever order its operands have, so the transposes of neighbours meet and go:
+ * what is left of them stands where the graph's own values enter and leave, and around ops that
+ * count axes. Nothing changes where only the reference computes. */
+#include <string.h>
+
+#include "passes.h"
+
+static const int to_nchw[] = {0, 3, 1, 2}, to_nhwc[] = {0, 2, 3, 1};
+
+/* The state: by id of what is rebuilt, its image with channels last; NULL: there is none yet. */
+
+static adj_node *channels_last(rewriting *w, const adj_node *v, adj_node *image)
+{
+    adj_node **last = w->state;
+    if (last[v->id] == NULL)
+        last[v->id] = adj_transpose(image, 4, to_nhwc);
+    return last[v->id];
+}
+
+/* The transpose is dead where all readers take y itself. */
+static adj_node *channels_first(rewriting *w, const adj_node *n, adj_node *y)
+{
+    ((adj_node **)w->state)[n->id] = adj_label(y, n->name);
+    return adj_transpose(y, 4, to_nchw);
+}
+
+/* ---- ops on images ---- */
+
+static int is_on_images(const adj_node *n)
+{
+    for (int k = 0; k < n->n_in; k++)
+        if (n->op->images >> k & 1 && n->in[k]->type.shape.rank != 4)
+            return 0;
+    return n->op->images != 0;
+}
+
+/* attrs of the same op in NHWC; 0: it is no op on NCHW images, or only the reference's. */
+static int convert_attrs(const pass_target *target, const adj_node *n, void *attrs)
+{
+    if (!is_on_images(n) || !target->has_backend(target->backends, n->op))
+        return 0;
+    memcpy(attrs, n->attrs, n->op->attr_size);
+    return n->op->set_format(attrs, ADJ_NHWC);
+}
+
+static adj_node *on_images(rewriting *w, const adj_node *n, adj_node *const in[], const void *attrs)
+{
+    adj_node **operand = adj_graph_alloc(w->to, (size_t)n->n_in * sizeof *operand);
+    if (operand == NULL)
+        return NULL;
+    for (int k = 0; k < n->n_in; k++)
+        operand[k] = n->op->images >> k & 1 ? channels_last(w, n->in[k], in[k]) : in[k];
+    adj_node *y = adj_node_new(w->to, n->op, n->n_in, operand, attrs);
+    return n->op->images & ADJ_IMAGE_RESULT ? channels_first(w, n, y) : y;
+}
+
+/* ---- ops element by element ---- */
+
+/* Has an operand of n's shape its channels last already, and can the others have them so? */
+static int follows_operands(const rewriting *w, const adj_node *n)
+{
+    adj_node *const *last = w->state;
+    int found = 0;
+    if (!(n->op->flags & ADJ_OP_ELEMENTWISE) || n->type.shape.rank != 4)
+        return 0;
+    for (int k = 0; k < n->n_in; k++) {
+        const adj_node *v = n->in[k];
+        if (v->type.shape.rank != 4 && adj_shape_elems(v->type.shape) != 1)
+            return 0;
+        found |= last[v->id] != NULL && adj_shape_equal(v->type.shape, n->type.shape);
+    }
+    return found;
+}
+
+static adj_node *by_elements(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    adj_node **operand = adj_graph_alloc(w->to, (size_t)n->n_in * sizeof *operand);
+    if (operand == NULL)
+        return NULL;
+    for (int k = 0; k < n->n_in; k++)
+        operand[k] = n->in[k]->type.shape.rank == 4 ? channels_last(w, n->in[k], in[k]) : in[k];
+    return channels_first(w, n, adj_node_new(w->to, n->op, n->n_in, operand, n->attrs));
+}
+
+static adj_node *to_channels_last(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    _Alignas(16) char attrs[MAX_ATTR];
+    if (convert_attrs(w->target, n, attrs))
+        return on_images(w, n, in, attrs);
+    return follows_operands(w, n) ? by_elements(w, n, in) : rule_copy(w, n, in);
+}
+
+/* ---- the pass ---- */
+
+static int has_channels_first(const pass_target *target, const adj_graph *g)
+{
+    _Alignas(16) char attrs[MAX_ATTR];
+    for (int id = 0; id < g->n_node; id++)
+        if (convert_attrs(target, g->node[id], attrs))
+            return 1;
+    return 0;
+}
+
+static adj_status prepare(rewriting *w, const adj_graph *from, int n_root,
+                          const adj_node *const root[])
+{
+    (void)n_root;
+    (void)root;
+    w->state = adj_graph_alloc(w->to, (size_t)from->n_node * sizeof(adj_node *));
+    return w->state != NULL ? ADJ_OK : w->to->status;
+}
+
+const pass pass_channels_last = {.name = "channels last",
+                                 .is_wanted = has_channels_first,
+                                 .prepare = prepare,
+                                 .rule = to_channels_last};

@@ -1,0 +1,204 @@
+/* test_channels_last.c - nets on NCHW images: computed in NHWC, the same numbers to the bit as
+ * naive's in NCHW, for data of small integers. The transposes that stay are counted. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "tests/harness.h"
+
+static const adj_conv same = {.padding = ADJ_SAME, .format = ADJ_NCHW};
+
+/* What is looked at is what this pass makes, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(channels_last, .init = plan_as_usual);
+
+static void expect_same(fixture *f, adj_node *y, const char *what)
+{
+    cr_assert_not_null(y, "%s: %s", what, adj_graph_message(f->g));
+    double *want = evaluate(f, y, "naive"), *got = evaluate(f, y, "onednn");
+    expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), 0, 0, what);
+    free(want);
+    free(got);
+}
+
+/* How often a word stands in the executor's own graph, as its plan shows it. */
+static int count(adj_graph *g, int n, adj_node *const y[], const char *backend, const char *word)
+{
+    static char plan[1 << 16];
+    adj_exec *e;
+    adj_exec_opts o = {.n_fetch = n, .fetch = y, .backend = backend};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    FILE *out = fmemopen(plan, sizeof plan, "w");
+    adj_exec_print(out, e);
+    fclose(out);
+    adj_exec_free(e);
+    int found = 0;
+    for (const char *p = plan; (p = strstr(p, word)) != NULL; p += strlen(word))
+        found++;
+    return found;
+}
+
+/* Convolutions of all kinds, a shortcut, a scale for each channel, a pool, a matrix product. */
+static adj_node *network(fixture *f, adj_dtype dtype)
+{
+    adj_pool half = {
+        .ksize = {1, 1, 2, 2}, .stride = {1, 1, 2, 2}, .padding = ADJ_VALID, .format = ADJ_NCHW};
+    adj_conv strided = {.stride = {1, 1, 2, 1},
+                        .dilation = {1, 1, 1, 2},
+                        .padding = ADJ_EXPLICIT,
+                        .format = ADJ_NCHW};
+    strided.pad[2][0] = 1, strided.pad[3][0] = 2, strided.pad[3][1] = 1;
+    adj_node *x = given_integers(f, dtype, (adj_shape){4, {2, 3, 8, 6}}, -2, 2);
+    adj_node *w1 = given_integers(f, dtype, (adj_shape){4, {3, 3, 3, 5}}, -1, 1);
+    adj_node *w2 = given_integers(f, dtype, (adj_shape){4, {3, 3, 5, 5}}, -1, 1);
+    adj_node *w3 = given_integers(f, dtype, (adj_shape){4, {3, 2, 5, 2}}, -1, 1);
+    adj_node *b = given_integers(f, dtype, (adj_shape){1, {5}}, -2, 2);
+    adj_node *factor = given_integers(f, dtype, (adj_shape){4, {1, 5, 1, 1}}, -1, 2);
+    adj_node *h = adj_relu(adj_bias_add(adj_conv2d(x, w1, &same), b, ADJ_NCHW));
+    h = adj_relu(adj_add(adj_mul(adj_conv2d(h, w2, &same), factor), h));
+    h = adj_depthwise_conv2d_native(h, w3, &strided);
+    h = adj_max_pool(adj_sub(h, adj_fill(f->g, dtype, (adj_shape){0}, 1)), &half);
+    int64_t n = adj_shape_elems(adj_node_type(h).shape) / 2;
+    adj_node *m = given_integers(f, dtype, (adj_shape){2, {n, 3}}, -1, 1);
+    return adj_matmul(adj_reshape(h, (adj_shape){2, {2, n}}), m, 0);
+}
+
+Test(channels_last, a_net_and_its_gradients)
+{
+    for (int dtype = ADJ_F32; dtype <= ADJ_F64; dtype += ADJ_F64 - ADJ_F32) {
+        fixture f = fixture_new();
+        adj_node *y = network(&f, (adj_dtype)dtype), *dx[FIXTURE_INPUTS];
+        cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+        int n = f.n_in;
+        adj_node *dy = given_integers(&f, (adj_dtype)dtype, adj_node_type(y).shape, -1, 1);
+        cr_assert_eq(adj_grad(y, dy, n, f.in, dx), ADJ_OK, "%s", adj_graph_message(f.g));
+        expect_same(&f, y, "y");
+        for (int i = 0; i < n; i++)
+            expect_same(&f, dx[i], adj_node_name(f.in[i]));
+        fixture_free(&f);
+    }
+}
+
+/* Of x, of the factor, before the reshape, and of each value in NCHW that is fetched. */
+Test(channels_last, transposes_stand_at_the_edges)
+{
+    fixture f = fixture_new();
+    adj_node *y = network(&f, ADJ_F32);
+    cr_assert_eq(count(f.g, 1, &y, "onednn", " perm="), 2);
+    cr_assert_eq(count(f.g, 1, &y, "onednn", "NCHW"), 0);
+    cr_assert_eq(count(f.g, 1, &y, "naive", " perm="), 0);
+    cr_assert_eq(count(f.g, 1, &y, "naive,conv2d=onednn", " NCHW"), 3); /* bias, depthwise, pool */
+    cr_assert_eq(count(f.g, 1, &y, "onednn,conv2d=naive", " conv2d SAME s1x1 NCHW"), 2);
+    adj_node *dx = NULL, *dy = given_integers(&f, ADJ_F32, adj_node_type(y).shape, -1, 1);
+    cr_assert_eq(adj_grad(y, dy, 1, f.in, &dx), ADJ_OK, "%s", adj_graph_message(f.g));
+    cr_assert_eq(count(f.g, 1, &dx, "onednn", " perm="), 3); /* x, dx, and the pool's dy */
+    fixture_free(&f);
+}
+
+/* One channel, one pixel, one image: nothing moves. */
+Test(channels_last, one_channel_is_a_view)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 1, 5, 4}}, -2, 2);
+    adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {5, 4, 1, 7}}, -2, 2);
+    const adj_conv valid = {.padding = ADJ_VALID, .format = ADJ_NCHW};
+    adj_node *y = adj_conv2d(x, w, &valid); /* [2,7,1,1] */
+    cr_assert_eq(count(f.g, 1, &y, "onednn", " perm="), 0);
+    expect_same(&f, y, "one channel, one pixel");
+    fixture_free(&f);
+}
+
+/* Two of ours, and a user's own, come to one or to none. */
+Test(channels_last, transposes_meet)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 4, 6, 3}}, -2, 2);
+    adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 5}}, -2, 2);
+    adj_node *y =
+        adj_transpose(adj_conv2d(adj_transpose(x, 4, (const int[]){0, 3, 1, 2}), w, &same), 4,
+                      (const int[]){0, 2, 3, 1});
+    cr_assert_eq(count(f.g, 1, &y, "onednn", " perm="), 0);
+    expect_same(&f, y, "between transposes");
+    adj_node *z =
+        adj_transpose(adj_transpose(x, 4, (const int[]){1, 2, 3, 0}), 4, (const int[]){3, 1, 0, 2});
+    cr_assert_eq(count(f.g, 1, &z, "naive", " perm="), 1);
+    expect_same(&f, z, "two transposes");
+    fixture_free(&f);
+}
+
+/* What counts axes, and what draws by position, keeps its order. */
+Test(channels_last, what_counts_axes_stays)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 3, 4, 5}}, -2, 2);
+    adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 6}}, -2, 2);
+    adj_node *y = adj_relu(adj_conv2d(x, w, &same));
+    expect_same(&f, adj_reduce_sum(y, (adj_axes){.n = 1, .axis = {1}}), "reduce_sum");
+    expect_same(&f, adj_concat(2, (adj_node *[]){y, y}, 1), "concat");
+    expect_same(&f, adj_pad(y, (adj_shape){4, {0, 1, 0, 2}}, (adj_shape){4, {1, 0, 0, 0}}), "pad");
+    expect_same(&f, adj_slice(y, (adj_shape){4, {0, 2, 0, 1}}, (adj_shape){4, {2, 3, 4, 2}}),
+                "slice");
+    expect_same(&f, adj_mul(y, given_integers(&f, ADJ_F32, (adj_shape){1, {5}}, -2, 2)), "[w]");
+    expect_same(&f, adj_mul(given_integers(&f, ADJ_F32, (adj_shape){4, {1, 1, 1, 5}}, -2, 2), y),
+                "[1,1,1,w]");
+    expect_same(
+        &f,
+        adj_broadcast_to(adj_reduce_max(y, (adj_axes){.n = 2, .axis = {2, 3}, .keep_dims = 1}),
+                         (adj_shape){4, {2, 6, 4, 5}}),
+        "broadcast_to");
+    fixture_free(&f);
+}
+
+static adj_pool window(int k, int s, adj_padding padding)
+{
+    return (adj_pool){
+        .ksize = {1, 1, k, k}, .stride = {1, 1, s, s}, .padding = padding, .format = ADJ_NCHW};
+}
+
+/* Ties, overlaps, NaN and infinities. */
+Test(channels_last, max_pool_of_extreme_values)
+{
+    static const int cases[][3] = {
+        {2, 2, ADJ_VALID}, {3, 2, ADJ_SAME}, {3, 1, ADJ_SAME}, {2, 3, ADJ_VALID}, {5, 5, ADJ_SAME}};
+    const adj_shape xs = {4, {3, 70, 9, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int wild = 0; wild < 2; wild++) {
+            adj_pool a = window(cases[i][0], cases[i][1], (adj_padding)cases[i][2]);
+            fixture f = fixture_new();
+            adj_node *x = given_integers(&f, ADJ_F32, xs, -2, 2);
+            for (int64_t k = 0; wild && k < adj_shape_elems(xs); k++)
+                if (f.value[0][k] != 0)
+                    f.value[0][k] = f.value[0][k] > 1 ? NAN : -INFINITY;
+            adj_node *y = adj_max_pool(x, &a);
+            adj_node *dy = given_integers(&f, ADJ_F32, adj_node_type(y).shape, -3, 3);
+            expect_same(&f, y, "max_pool");
+            expect_same(&f, adj_max_pool_grad(x, y, dy, &a), "max_pool_grad");
+            fixture_free(&f);
+        }
+}
+
+/* A kernel's own numbers with their rounding: norms in training, an average, a resized image. */
+Test(channels_last, norms_pools_and_resize)
+{
+    fixture f = fixture_new();
+    adj_pool a = window(2, 1, ADJ_SAME);
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {3, 6, 5, 4}}, -1, 1);
+    adj_node *gamma = given_random(&f, ADJ_F32, (adj_shape){1, {6}}, 1, 2);
+    adj_node *beta = given_random(&f, ADJ_F32, (adj_shape){1, {6}}, -1, 1);
+    adj_node *y = adj_batch_norm(x, adj_batch_norm_stats(x, ADJ_NCHW), gamma, beta, 1e-3, ADJ_NCHW);
+    y = adj_avg_pool(adj_group_norm(y, gamma, beta, 3, 1e-3, ADJ_NCHW), &a);
+    y = adj_resize(y, 7, 9, &(adj_sampling){.mode = ADJ_BILINEAR, .format = ADJ_NCHW});
+    adj_node *result[4] = {y}, *dy = given_random(&f, ADJ_F32, adj_node_type(y).shape, -1, 1);
+    cr_assert_eq(adj_grad(y, dy, 3, f.in, result + 1), ADJ_OK, "%s", adj_graph_message(f.g));
+    cr_assert_eq(count(f.g, 4, result, "onednn", "NCHW"), 0);
+    for (int i = 0; i < 4; i++) {
+        double *want = evaluate(&f, result[i], "naive"), *got = evaluate(&f, result[i], "onednn");
+        expect_close(got, want, adj_shape_elems(adj_node_type(result[i]).shape), 2e-5, 2e-5,
+                     "norms");
+        free(want);
+        free(got);
+    }
+    fixture_free(&f);
+}
