@@ -2,7 +2,7 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
-#include <stddef.h>
+#include "graph/nearest.h"
 
 enum {
     EXIT_OK = 0,
@@ -52,12 +52,10 @@ enum { CONTINUE = -1 };
  * (which is then printed). */
 int parse_options(const usage *u, int argc, char **argv);
 
-/* Prints "adjoint COMMAND: sentence" to stderr (printable.c); returns status. */
+/* These two print a sentence, whose arguments may be any text, on a line of its own (say.c): to the
+ * output; as "adjoint COMMAND: sentence" to stderr, which returns status. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain(const char *command, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* The one of n names (at stride bytes from each other, each a const char *) that is most like name;
- * NULL if none is close. */
-const char *nearest_name(const char *name, const void *names, int n, size_t stride);
 
 #endif

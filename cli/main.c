@@ -11,7 +11,7 @@
 
 #include "adjoint.h"
 #include "command.h"
-#include "printable.h"
+#include "graph/printable.h"
 
 static const command commands[] = {
     {"train", "trains a model on images of digits", command_train},

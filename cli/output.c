@@ -88,3 +88,19 @@ int check_outputs(const char *command, int n, const output_file file[])
             status = check(command, &file[i]);
     return status;
 }
+
+int write_output(const char *command, const output_file *file,
+                 int (*write)(FILE *f, const void *source), const void *source)
+{
+    if (file->path == NULL)
+        return EXIT_OK;
+    if (file->kind == OUTPUT_OR_STDOUT && is_stdout(file->path))
+        return write(stdout, source) == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+    FILE *f = fopen(file->path, "w");
+    int failed = f == NULL || write(f, source) != 0;
+    if (f != NULL)
+        failed |= fclose(f) != 0;
+    return failed ? complain(command, EXIT_FAILED, "%s: %s: cannot be written", file->option,
+                             file->path)
+                  : EXIT_OK;
+}

@@ -3,6 +3,8 @@
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
+#include <stdio.h>
+
 typedef enum {
     OUTPUT_REPLACED, /* by a new file that takes its name */
     OUTPUT_IN_PLACE,
@@ -21,5 +23,10 @@ int check_outputs(const char *command, int n, const output_file file[]);
 
 /* Whether the name of an OUTPUT_OR_STDOUT is the output's. */
 int is_stdout(const char *path);
+
+/* Lets write, which returns 0 on success, fill the file, if its option was given. EXIT_OK, or
+ * EXIT_FAILED; what is wrong with a file is printed, with the output main.c says. */
+int write_output(const char *command, const output_file *file,
+                 int (*write)(FILE *f, const void *source), const void *source);
 
 #endif

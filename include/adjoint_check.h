@@ -46,14 +46,12 @@ typedef struct {
     int draws;           /* sets of random values for each node; 0: 3 */
     uint64_t seed;       /* of all values */
     double rtol, atol;   /* instead of the derived tolerance: |a - b| <= atol + rtol |b| */
-    const char *backend; /* this and the next three: as in adj_exec_opts */
-    const struct adj_backend *const *backends;
-    const char *impl;
-    int threads;
-    const char *quarantine; /* as in adj_exec_opts */
+    const char *backend; /* as in adj_exec_opts */
+    int threads;         /* the same */
     /* Writes a command line that repeats the check of node, for rows that fail. NULL: none. */
     void (*repro)(void *user, const adj_node *node, char *line, size_t size);
     void *user;
+    adj_exec_debug debug; /* of the executors under test */
 } adj_gradcheck_opts;
 
 /* Along one random direction v: <dx, v> of the reference, and the same by differences. */
@@ -173,8 +171,6 @@ typedef struct {
     int exact;   /* integers for data: where all sums are exact, every bit has to be right */
     int runs;    /* timed runs of each node and configuration; 0: 5 */
     int threads; /* 0: what OpenMP would take */
-    const struct adj_backend *const *backends; /* as in adj_exec_opts */
-    const char *quarantine;                    /* the same */
     /* Runs work in another process: sets isa there ("": leaves it), hands request to adj_trial_run,
      * brings its answer back, to be freed by free(). When there is none (a crash, a hang), returns
      * ADJ_EBACKEND and writes what happened ("SIGSEGV") to message. NULL: no configuration may name
@@ -185,6 +181,9 @@ typedef struct {
     /* Called before each piece of work; may be NULL. */
     void (*progress)(void *user, int done, int of, const char *what);
     void *user;
+    /* Of the executors: quarantine; backends, which the reference does without. The configurations
+     * say the rest. */
+    adj_exec_debug debug;
 } adj_compare_opts;
 
 /* The other side of adj_compare_opts.elsewhere. *answer is to be freed by free(). ADJ_EARG if

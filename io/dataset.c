@@ -1,17 +1,25 @@
-/* dataset.c - making, failing and freeing a data set; shuffling. */
+/* dataset.c - making, failing and freeing a data set; opening a file; shuffling. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "io.h"
 
-dataset *io_dataset_new(void)
+adj_status io_dataset_new(adj_dataset **out, dataset **d)
 {
-    dataset *d = calloc(1, sizeof *d);
-    if (d != NULL) {
-        d->public.mean = DIGIT_MEAN;
-        d->public.deviation = DIGIT_DEVIATION;
-    }
-    return d;
+    if (out == NULL)
+        return ADJ_EARG;
+    *d = calloc(1, sizeof **d);
+    *out = (adj_dataset *)*d;
+    if (*d == NULL)
+        return ADJ_ENOMEM;
+    (*d)->public.mean = DIGIT_MEAN;
+    (*d)->public.deviation = DIGIT_DEVIATION;
+    return ADJ_OK;
 }
 
 adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ...)
@@ -33,6 +41,23 @@ adj_status io_fail(char *message, size_t size, adj_status status, const char *fo
         va_end(args);
     }
     return status;
+}
+
+const char *io_open(const char *path, int *fd, int64_t *size)
+{
+    struct stat s;
+    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0)
+        return strerror(errno);
+    const char *why = fstat(*fd, &s) != 0   ? strerror(errno)
+                      : !S_ISREG(s.st_mode) ? "is not a regular file"
+                                            : NULL;
+    if (why != NULL)
+        close(*fd);
+    else
+        *size = s.st_size;
+    return why;
 }
 
 void adj_dataset_free(adj_dataset *public)

@@ -170,12 +170,10 @@ static void draw_digit(uint8_t pixels[PIXELS], int digit, source *r)
 
 adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed, adj_dataset **out)
 {
-    if (out == NULL)
-        return ADJ_EARG;
-    dataset *d = io_dataset_new();
-    *out = (adj_dataset *)d;
-    if (d == NULL)
-        return ADJ_ENOMEM;
+    dataset *d;
+    adj_status status = io_dataset_new(out, &d);
+    if (status != ADJ_OK)
+        return status;
     if ((part != ADJ_TRAIN && part != ADJ_TEST) || n < 0 || n > INT32_MAX)
         return io_dataset_fail(d, ADJ_EARG, "digits: bad part or number of images (got %lld)",
                                (long long)n);

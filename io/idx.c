@@ -4,18 +4,16 @@
  * sizes, then the bytes, and nothing else. Nothing in it is believed: sizes are multiplied in
  * checked arithmetic and limited, and memory grows with the bytes that were really read. Offsets in
  * messages count the uncompressed bytes. */
-#include <errno.h>
-#include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "io.h"
 #include "unzip.h"
 
 enum { IDX_MAX_RANK = 3, FIRST_CHUNK = 1 << 16 };
-static const int64_t largest = INT64_C(1) << 31; /* bytes of data in one file */
+static const int64_t max_bytes = INT64_C(1) << 31; /* bytes of data in one file */
 
 typedef struct {
     dataset *owner; /* of the message */
@@ -24,42 +22,41 @@ typedef struct {
     int64_t offset, size[IDX_MAX_RANK], bytes;
 } idx_file;
 
+/* The sentence, behind the file's name and, unless it is negative, an offset. */
+__attribute__((format(printf, 4, 5))) static adj_status
+fail(idx_file *f, adj_status status, int64_t offset, const char *format, ...)
+{
+    char sentence[ADJ_MESSAGE], at[40] = "";
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    if (offset >= 0)
+        snprintf(at, sizeof at, "offset %lld: ", (long long)offset);
+    return io_dataset_fail(f->owner, status, "idx: %s: %s%s", f->path, at, sentence);
+}
+
 static adj_status open_idx(idx_file *f)
 {
-    struct stat s;
-    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &s) != 0) {
-        adj_status status =
-            io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: %s", f->path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    if (!S_ISREG(s.st_mode)) {
-        close(fd);
-        return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: is not a regular file", f->path);
-    }
+    int fd;
+    int64_t size;
+    const char *why = io_open(f->path, &fd, &size);
+    if (why != NULL)
+        return fail(f, ADJ_EIO, -1, "%s", why);
     f->file = unzip_open(fd);
-    if (f->file == NULL)
-        return io_dataset_fail(f->owner, ADJ_ENOMEM, "idx: %s: out of memory", f->path);
-    return ADJ_OK;
+    return f->file != NULL ? ADJ_OK : fail(f, ADJ_ENOMEM, -1, "out of memory");
 }
 
 /* Reads exactly n bytes or fails. */
-static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *what)
+static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *part)
 {
-    int64_t got = unzip_read(f->file, to, n);
+    int64_t got = unzip_read(f->file, to, n), end = f->offset + got;
     if (got == n)
         return f->offset += n, ADJ_OK;
-    long long end = f->offset + got;
     if (unzip_wrong(f->file) != NULL)
-        return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: offset %lld: %s", f->path, end,
-                               unzip_wrong(f->file));
-    return io_dataset_fail(
-        f->owner, ADJ_EIO,
-        "idx: %s: offset %lld: the file ends within its %s (expected %lld bytes up to there)",
-        f->path, end, what, (long long)(f->offset + n));
+        return fail(f, ADJ_EIO, end, "%s", unzip_wrong(f->file));
+    return fail(f, ADJ_EIO, end, "the file ends within its %s (expected %lld bytes up to there)",
+                part, (long long)(f->offset + n));
 }
 
 /* The header: magic number, then rank sizes. Fills f->size and f->bytes. */
@@ -72,10 +69,8 @@ static adj_status read_header(idx_file *f, int rank)
     if (status != ADJ_OK)
         return status;
     if (memcmp(magic, wanted, 4) != 0)
-        return io_dataset_fail(f->owner, ADJ_EIO,
-                               "idx: %s: offset 0: wrong magic number (got %02x%02x%02x%02x, "
-                               "expected 0000080%d)",
-                               f->path, magic[0], magic[1], magic[2], magic[3], rank);
+        return fail(f, ADJ_EIO, 0, "wrong magic number (got %02x%02x%02x%02x, expected 0000080%d)",
+                    magic[0], magic[1], magic[2], magic[3], rank);
     f->bytes = 1;
     for (int i = 0; i < rank; i++) {
         int64_t at = f->offset;
@@ -83,21 +78,19 @@ static adj_status read_header(idx_file *f, int rank)
             return status;
         f->size[i] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
         if (f->size[i] == 0)
-            return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: offset %lld: size %d is 0", f->path,
-                                   (long long)at, i);
-        if (__builtin_mul_overflow(f->bytes, f->size[i], &f->bytes) || f->bytes > largest)
-            return io_dataset_fail(f->owner, ADJ_EIO,
-                                   "idx: %s: offset %lld: the header claims too much data (got a "
-                                   "size of %lld, expected at most %lld bytes in all)",
-                                   f->path, (long long)at, (long long)f->size[i],
-                                   (long long)largest);
+            return fail(f, ADJ_EIO, at, "size %d is 0", i);
+        if (__builtin_mul_overflow(f->bytes, f->size[i], &f->bytes) || f->bytes > max_bytes)
+            return fail(f, ADJ_EIO, at,
+                        "the header claims too much data (got a size of %lld, expected at most "
+                        "%lld bytes in all)",
+                        (long long)f->size[i], (long long)max_bytes);
     }
     return ADJ_OK;
 }
 
 /* The f->bytes bytes behind the header into *data (the caller frees it, on failure too), in chunks
  * that double what has been read: a lying header costs at most twice the file. */
-static adj_status read_data(idx_file *f, const char *what, uint8_t **data)
+static adj_status read_data(idx_file *f, const char *part, uint8_t **data)
 {
     int64_t have = 0, room = 0;
 
@@ -107,9 +100,9 @@ static adj_status read_data(idx_file *f, const char *what, uint8_t **data)
             room = f->bytes;
         uint8_t *grown = realloc(*data, (size_t)room);
         if (grown == NULL)
-            return io_dataset_fail(f->owner, ADJ_ENOMEM, "idx: %s: out of memory", f->path);
+            return fail(f, ADJ_ENOMEM, -1, "out of memory");
         *data = grown;
-        adj_status status = read_bytes(f, grown + have, room - have, what);
+        adj_status status = read_bytes(f, grown + have, room - have, part);
         if (status != ADJ_OK)
             return status;
         have = room;
@@ -123,40 +116,34 @@ static adj_status expect_end(idx_file *f)
     uint8_t more;
 
     if (unzip_read(f->file, &more, 1) == 1)
-        return io_dataset_fail(f->owner, ADJ_EIO,
-                               "idx: %s: offset %lld: more bytes than the header says", f->path,
-                               (long long)f->offset);
+        return fail(f, ADJ_EIO, f->offset, "more bytes than the header says");
     if (unzip_wrong(f->file) != NULL)
-        return io_dataset_fail(f->owner, ADJ_EIO, "idx: %s: offset %lld: %s", f->path,
-                               (long long)f->offset, unzip_wrong(f->file));
+        return fail(f, ADJ_EIO, f->offset, "%s", unzip_wrong(f->file));
     return ADJ_OK;
 }
 
 /* One whole file of the given rank; *data is the caller's to free, on failure too. */
-static adj_status read_idx(idx_file *f, int rank, const char *what, uint8_t **data)
+static adj_status read_idx(idx_file *f, int rank, const char *part, uint8_t **data)
 {
     adj_status status = open_idx(f);
     if (status != ADJ_OK)
         return status;
-    if ((status = read_header(f, rank)) == ADJ_OK && (status = read_data(f, what, data)) == ADJ_OK)
+    if ((status = read_header(f, rank)) == ADJ_OK && (status = read_data(f, part, data)) == ADJ_OK)
         status = expect_end(f);
     unzip_close(f->file);
     return status;
 }
 
-static adj_status take_labels(dataset *d, const idx_file *f, const uint8_t *bytes)
+static adj_status take_labels(dataset *d, idx_file *f, const uint8_t *bytes)
 {
     int64_t n = f->size[0];
     d->labels = malloc((size_t)n * sizeof *d->labels);
     if (d->labels == NULL)
-        return io_dataset_fail(d, ADJ_ENOMEM, "idx: %s: out of memory", f->path);
+        return fail(f, ADJ_ENOMEM, -1, "out of memory");
     for (int64_t i = 0; i < n; i++) {
         if (bytes[i] >= d->public.classes)
-            return io_dataset_fail(
-                d, ADJ_EIO,
-                "idx: %s: offset %lld: label out of range (got %d, expected 0 to "
-                "%d)",
-                f->path, (long long)(8 + i), bytes[i], d->public.classes - 1);
+            return fail(f, ADJ_EIO, 8 + i, "label out of range (got %d, expected 0 to %d)",
+                        bytes[i], d->public.classes - 1);
         d->labels[i] = bytes[i];
     }
     return ADJ_OK;
@@ -171,10 +158,8 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
     if (status == ADJ_OK)
         status = read_idx(&y, 1, "labels", &bytes);
     if (status == ADJ_OK && y.size[0] != x.size[0])
-        status = io_dataset_fail(d, ADJ_EIO,
-                                 "idx: %s: offset 4: number of labels differs from %s (got %lld, "
-                                 "expected %lld)",
-                                 labels, images, (long long)y.size[0], (long long)x.size[0]);
+        status = fail(&y, ADJ_EIO, 4, "number of labels differs from %s (got %lld, expected %lld)",
+                      images, (long long)y.size[0], (long long)x.size[0]);
     if (status == ADJ_OK)
         status = take_labels(d, &y, bytes);
     free(bytes);
@@ -191,12 +176,10 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
 
 adj_status adj_dataset_idx(const char *images, const char *labels, int classes, adj_dataset **out)
 {
-    if (out == NULL)
-        return ADJ_EARG;
-    dataset *d = io_dataset_new();
-    *out = (adj_dataset *)d;
-    if (d == NULL)
-        return ADJ_ENOMEM;
+    dataset *d;
+    adj_status status = io_dataset_new(out, &d);
+    if (status != ADJ_OK)
+        return status;
     if (images == NULL || labels == NULL)
         return io_dataset_fail(d, ADJ_EARG, "idx: a file name is missing");
     if (classes < 1 || classes > 256)
@@ -225,19 +208,17 @@ adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_data
 {
     static const char *const names[2][2] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
                                             {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}};
-    if (out == NULL)
-        return ADJ_EARG;
-    dataset *d = io_dataset_new();
-    *out = (adj_dataset *)d;
-    if (d == NULL)
-        return ADJ_ENOMEM;
+    dataset *d;
+    adj_status status = io_dataset_new(out, &d);
+    if (status != ADJ_OK)
+        return status;
     if (folder == NULL || (part != ADJ_TRAIN && part != ADJ_TEST))
         return io_dataset_fail(d, ADJ_EARG, "mnist: bad folder or part");
     d->public.classes = 10;
     char *images = find_file(folder, names[part][0]), *labels = find_file(folder, names[part][1]);
-    adj_status status = images != NULL && labels != NULL
-                            ? read_pair(d, images, labels)
-                            : io_dataset_fail(d, ADJ_ENOMEM, "mnist: out of memory");
+    status = images != NULL && labels != NULL
+                 ? read_pair(d, images, labels)
+                 : io_dataset_fail(d, ADJ_ENOMEM, "mnist: out of memory");
     free(images);
     free(labels);
     return status;

@@ -15,10 +15,14 @@ typedef struct {
 #define DIGIT_MEAN 33.3184f
 #define DIGIT_DEVIATION 78.5675f
 
-dataset *io_dataset_new(void);
+/* A new one, also as *out. ADJ_EARG: out is NULL; ADJ_ENOMEM: *out is. */
+adj_status io_dataset_new(adj_dataset **out, dataset **d);
 /* Keeps the sentence, empties the data set, returns status. */
 adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Opens a regular file for reading. NULL, or a sentence without the file's name. */
+const char *io_open(const char *path, int *fd, int64_t *size);
 
 /* Writes the sentence (message may be NULL) and returns status. */
 adj_status io_fail(char *message, size_t size, adj_status status, const char *format, ...)

@@ -5,11 +5,9 @@
  * addressed only through offsets that passed these checks. Checksums are compared if the file has
  * any: then the header and every tensor must have one. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "safetensors.h"
@@ -308,7 +306,6 @@ static adj_status read_file(adj_tensors *t, int fd, int64_t size)
 
 adj_status adj_tensors_read(const char *path, adj_tensors **out)
 {
-    struct stat s;
     if (out == NULL)
         return ADJ_EARG;
     adj_tensors *t = *out = calloc(1, sizeof *t);
@@ -318,17 +315,12 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
     if (path == NULL)
         return fail(t, ADJ_EARG, 0, "expected a file name");
 
-    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return fail(t, ADJ_EIO, 0, "%s", strerror(errno));
-    adj_status status = ADJ_OK;
-    if (fstat(fd, &s) != 0)
-        status = fail(t, ADJ_EIO, 0, "%s", strerror(errno));
-    else if (!S_ISREG(s.st_mode))
-        status = fail(t, ADJ_EIO, 0, "is not a regular file");
-    else
-        status = read_file(t, fd, s.st_size);
+    int fd;
+    int64_t bytes;
+    const char *why = io_open(path, &fd, &bytes);
+    if (why != NULL)
+        return fail(t, ADJ_EIO, 0, "%s", why);
+    adj_status status = read_file(t, fd, bytes);
     close(fd);
     t->path = NULL;
     if (status != ADJ_OK)

@@ -1,5 +1,6 @@
 /* compare.c - adj_compare's beginning and end: options are checked, leaves get their values,
  * and the report can be read. */
+#include <math.h>
 #include <string.h>
 
 #include "compare.h"
@@ -18,6 +19,21 @@ void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, c
 {
     *verdict = o->crashed ? ADJ_VERDICT_CRASH : o->canary ? ADJ_VERDICT_FAIL : ADJ_VERDICT_ERROR;
     *reason = report_text(c, o->message);
+}
+
+adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type)
+{
+    const adj_compare_error none = {.worst = NAN};
+    return (adj_compare_row){.node = n,
+                             .group = group,
+                             .config = config,
+                             .type = type,
+                             .reason = "",
+                             .isolated = none,
+                             .in_plan = none,
+                             .propagated = none,
+                             .why = "",
+                             .repeats = 1};
 }
 
 /* ---- options ---- */
@@ -57,7 +73,7 @@ static adj_status check_numbers(adj_comparison *c, const adj_compare_opts *o)
     if (o->threads < 0 || o->threads > 1024)
         return compare_fail(
             c, ADJ_EARG, "adj_compare: threads is wrong (got %d, expected 0 to 1024)", o->threads);
-    if (o->guard && (o->elsewhere == NULL || o->backends != NULL))
+    if (o->guard && (o->elsewhere == NULL || o->debug.backends != NULL))
         return compare_fail(c, ADJ_EARG, "adj_compare: guard needs elsewhere, and no backends");
     return ADJ_OK;
 }
@@ -79,7 +95,7 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
     for (int i = 0; i < n; i++) {
         c->result[i].reason = "";
         const adj_backend *const *backends =
-            i > 0 && o->backends != NULL ? o->backends : adj_backends;
+            i > 0 && o->debug.backends != NULL ? o->debug.backends : adj_backends;
         if (config_parse(text[i], backends, &c->config[i], message, sizeof message) != ADJ_OK)
             return compare_fail(c, ADJ_EARG, "adj_compare: %s", message);
         if (c->config[i].isa[0] != '\0' && i == 0)
@@ -173,11 +189,7 @@ static adj_status list_nodes(comparing *r)
         r->root[r->n_root++] = o->root[i];
     for (int i = 0; i < n_update; i++)
         r->root[r->n_root++] = adj_updates_next_at(o->updates, i);
-    for (int i = 0; i < r->n_root; i++)
-        r->needed[r->root[i]->id] = 1;
-    for (int id = r->g->n_node - 1; id >= 0; id--)
-        for (int k = 0; r->needed[id] && k < r->g->node[id]->n_in; k++)
-            r->needed[r->g->node[id]->in[k]->id] = 1;
+    mark_needed(r->g, r->n_root, r->root, r->needed);
     for (int id = 0; id < r->g->n_node && r->c->status == ADJ_OK; id++) {
         const adj_node *x = r->g->node[id];
         r->index[id] = -1;
@@ -201,8 +213,10 @@ adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_compariso
     c->region.allocator = a;
     comparing r = {.c = c, .g = g, .opts = opts};
     if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts) == ADJ_OK &&
-        read_configs(c, opts) == ADJ_OK && list_nodes(&r) == ADJ_OK)
+        read_configs(c, opts) == ADJ_OK && list_nodes(&r) == ADJ_OK) {
+        r.runner = (runner){opts, &c->config[0], opts->runs > 0 ? opts->runs : 5};
         compare_all(&r);
+    }
     return c->status;
 }
 

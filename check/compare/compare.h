@@ -9,7 +9,7 @@
 #define ADJ_COMPARE_H
 
 #include "adjoint_check.h"
-#include "graph/graph.h"
+#include "check/number.h"
 
 typedef struct {
     const adj_compare_config *config;
@@ -65,26 +65,6 @@ adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node
                       adj_node *const in[]);
 adj_dtype config_dtype(const adj_compare_config *c, adj_dtype dtype);
 
-/* judge.c: values against expected ones. */
-typedef struct {
-    adj_type type;     /* of the values */
-    const void *value; /* what came out */
-    adj_dtype expected_dtype;
-    const void *expected; /* what should have */
-    const double *bound;  /* for each element; NULL: no verdict */
-    double resolve;       /* times bound: what is larger cannot come out as 0 */
-    int exact;            /* bits of the expected value, rounded once */
-} judged;
-adj_compare_error judge(const judged *j);
-/* Are more than half of the values zero that cannot be? */
-int mostly_lost(const adj_compare_error *e);
-
-typedef struct {
-    double unit, accumulate; /* rounding units: of the result, of its sums */
-    double floor;            /* below which numbers lose digits */
-} precision;
-precision precision_of(adj_dtype dtype);
-
 /* node.c: one node alone. */
 typedef struct {
     const adj_compare_opts *opts;
@@ -104,11 +84,16 @@ typedef struct {
 typedef struct {
     adj_dtype dtype; /* of expected */
     const void *expected;
-    double *bound;
-    double resolve; /* as in judged */
-    int exact;      /* integers throughout: no rounding is allowed */
+    double *bound;  /* for each element; NULL: no verdict */
+    double resolve; /* times bound: what is larger cannot come out as 0 */
+    int exact;      /* integers throughout: bits of the expected value, rounded once */
     char origin[96];
 } expectation;
+
+/* judge.c: values of the type against expected ones. */
+adj_compare_error judge(adj_type type, const void *value, const expectation *e);
+/* Are more than half of the values zero that cannot be? */
+int mostly_lost(const adj_compare_error *e);
 
 /* operand: in the reference's types. */
 typedef struct {
@@ -150,6 +135,12 @@ typedef struct {
 adj_status group_expect(const runner *b, const group_case *g, region *p, expectation e[],
                         int64_t *kinks, outcome *o);
 
+/* A trial without nodes yet, but with room for so many leaves and fetches; its graph is to be freed
+ * in every case. ADJ_ENOMEM, or ADJ_OK. */
+adj_status trial_open(const runner *b, const adj_compare_config *c, int n_leaf, int n_fetch,
+                      region *p, trial *t);
+/* One more input; data: its values. */
+adj_node *trial_leaf(trial *t, adj_type type, const void *data);
 /* Runs a trial here, or where the options say. */
 adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o);
 
@@ -171,6 +162,7 @@ typedef struct {
     adj_comparison *c;
     const adj_graph *g;
     const adj_compare_opts *opts;
+    runner runner;
     int n_root, n_node; /* n_node: that are compared */
     const adj_node **root;
     char *needed;                /* by id */
@@ -197,6 +189,8 @@ adj_status compare_all(comparing *r);
 /* compare.c: a copy that lives as long as the comparison; "" and the error recorded when out
  * of memory. */
 const char *report_text(adj_comparison *c, const char *text);
+/* A row that nothing is known of yet. */
+adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);
 
 /* ---- a plan seen from outside, for running its fused groups alone ---- */
@@ -215,10 +209,5 @@ typedef struct {
 /* group_read.c: the values that a group reads, by group->in: the reference's, rounded to
  * the group's types; floats in f64. */
 adj_status read_operands(const plan_view *l, const adj_group *g, region *p, void *operand[]);
-/* A trial without nodes yet; is_whole: was there memory for it, and for room? */
-trial group_trial(const plan_view *l, const adj_compare_config *config, int n_leaf, int n_fetch,
-                  region *p);
-int is_whole(const trial *t, const void *room);
-adj_node *add_leaf(trial *t, adj_type type, const void *data);
 
 #endif

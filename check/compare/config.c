@@ -1,65 +1,35 @@
 /* config.c - "onednn:bf16:threads=1": what a configuration's text means. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare.h"
+#include "graph/nearest.h"
 
-static const char *const isas[] = {"sse41",
-                                   "avx",
-                                   "avx2",
-                                   "avx2_vnni",
-                                   "avx2_vnni_2",
-                                   "avx512_core",
-                                   "avx512_core_vnni",
-                                   "avx512_core_bf16",
-                                   "avx512_core_fp16",
-                                   "avx512_core_amx",
-                                   "avx512_core_amx_fp16",
-                                   "avx10_1_512",
-                                   "avx10_1_512_amx",
-                                   "avx10_1_512_amx_fp16",
-                                   "all"};
+/* By the versions of oneDNN that know them first. */
+static const struct {
+    int since; /* 100 major + minor; the limit of others is ignored */
+    const char *name;
+} isas[] = {
+    {0, "sse41"},
+    {0, "avx"},
+    {0, "avx2"},
+    {0, "avx2_vnni"},
+    {0, "avx512_core"},
+    {0, "avx512_core_vnni"},
+    {0, "avx512_core_bf16"},
+    {0, "avx512_core_amx"},
+    {0, "all"},
+    {300, "avx2_vnni_2"},
+    {300, "avx512_core_fp16"},
+    {300, "avx512_core_amx_fp16"},
+    {304, "avx10_1_512"},
+    {304, "avx10_1_512_amx"},
+    {304, "avx10_1_512_amx_fp16"},
+};
 static const char *const words[] = {"f32",   "f64",      "f16",  "bf16",    "nhwc",  "nchw", "isa=",
                                     "impl=", "threads=", "fast", "unfused", "mixed", "tune"};
-enum {
-    N_ISA = sizeof isas / sizeof *isas,
-    N_WORD = sizeof words / sizeof *words,
-    LONGEST = 48,
-    MAX_OPS = 128
-};
-
-/* Levenshtein's distance. */
-static int distance(const char *a, const char *b)
-{
-    int row[LONGEST + 1] = {0}, n = (int)strlen(b);
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1] != '\0'; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int replace = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            int edit = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
-            row[j] = replace < edit ? replace : edit;
-        }
-    }
-    return row[n];
-}
-
-static const char *nearest(const char *text, const char *const list[], int n)
-{
-    const char *best = list[0];
-    int min = LONGEST;
-    for (int i = 0; i < n && strlen(text) < LONGEST; i++) {
-        int d = distance(text, list[i]);
-        if (d < min) {
-            min = d;
-            best = list[i];
-        }
-    }
-    return best;
-}
+enum { N_ISA = sizeof isas / sizeof *isas, N_WORD = sizeof words / sizeof *words, MAX_OPS = 128 };
 
 __attribute__((format(printf, 3, 4))) static adj_status refuse_text(char *message, size_t size,
                                                                     const char *format, ...)
@@ -72,22 +42,42 @@ __attribute__((format(printf, 3, 4))) static adj_status refuse_text(char *messag
     return ADJ_EARG;
 }
 
-static int is_word(const char *text, const char *const list[], int n)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(text, list[i]) == 0)
-            return 1;
-    return 0;
-}
-
 /* The name if it is in the list, else the sentence. */
 static adj_status check_name(const char *what, const char *text, const char *const list[], int n,
                              const adj_compare_config *c, char *message, size_t size)
 {
-    if (is_word(text, list, n))
-        return ADJ_OK;
+    for (int i = 0; i < n; i++)
+        if (strcmp(text, list[i]) == 0)
+            return ADJ_OK;
     return refuse_text(message, size, "configuration \"%s\": unknown %s \"%s\" (did you mean %s?)",
-                       c->name, what, text, nearest(text, list, n));
+                       c->name, what, text, nearest_of(text, list, n, sizeof *list));
+}
+
+/* An isa that the oneDNN here knows. */
+static adj_status read_isa(const char *text, adj_compare_config *c, char *message, size_t size)
+{
+    const char *names[N_ISA];
+    char version[64] = "", known[320] = "", *point;
+    int n = 0;
+    (void)adj_backend_describe("onednn", version, sizeof version);
+    long here = 100 * strtol(version, &point, 10);
+    here += *point == '.' ? strtol(point + 1, NULL, 10) : 0;
+    for (int i = 0; i < N_ISA; i++)
+        names[i] = isas[i].name;
+    while (n < N_ISA && isas[n].since <= here)
+        n++;
+    for (int i = n; i < N_ISA; i++) {
+        if (strcmp(text, names[i]) != 0)
+            continue;
+        for (int k = 0, used = 0; k < n; k++)
+            used += snprintf(known + used, sizeof known - (size_t)used, "%s%s", k > 0 ? ", " : "",
+                             names[k]);
+        return refuse_text(message, size,
+                           "configuration \"%s\": oneDNN %.*s knows no isa \"%s\" (it knows %s)",
+                           c->name, (int)strcspn(version, " "), version, text, known);
+    }
+    snprintf(c->isa, sizeof c->isa, "%s", text);
+    return check_name("isa", text, names, n, c, message, size);
 }
 
 /* "onednn", or "onednn,max_pool=naive" */
@@ -170,15 +160,11 @@ static adj_status read_part(const char *part, adj_compare_config *c, char *messa
         snprintf(c->impl, sizeof c->impl, "%s", part + 5);
         return ADJ_OK;
     }
-    if (strncmp(part, "isa=", 4) == 0) {
-        adj_status status = check_name("isa", part + 4, isas, N_ISA, c, message, size);
-        if (status == ADJ_OK)
-            snprintf(c->isa, sizeof c->isa, "%s", part + 4);
-        return status;
-    }
+    if (strncmp(part, "isa=", 4) == 0)
+        return read_isa(part + 4, c, message, size);
     return refuse_text(message, size,
                        "configuration \"%s\": unknown part \"%s\" (did you mean %s?)", c->name,
-                       part, nearest(part, words, N_WORD));
+                       part, nearest_of(part, words, N_WORD, sizeof *words));
 }
 
 adj_status adj_compare_config_parse(const char *text, adj_compare_config *out, char *message,

@@ -78,14 +78,15 @@ static adj_status run_group(const plan_view *l, const adj_group *g, void *const 
     adj_compare_config config = l->r->c->config[l->k];
     config.mixed = 0; /* the plan's nodes have their types already */
     adj_node **image = region_alloc(p, (size_t)l->g->n_node, sizeof(adj_node *));
-    trial t = group_trial(l, &config, g->n_in, g->n_out, p);
-    adj_status status = is_whole(&t, image) ? ADJ_OK : ADJ_ENOMEM;
-    t.runs = l->in_f64.runs;
+    trial t;
+    adj_status status = trial_open(&l->in_f64, &config, g->n_in, g->n_out, p, &t);
+    if (image == NULL)
+        status = ADJ_ENOMEM;
     for (int i = 0; i < g->n_in && status == ADJ_OK; i++) {
         const adj_node *x = g->in[i];
         adj_dtype from = adj_is_float(x->type.dtype) ? ADJ_F64 : x->type.dtype;
         void *v = convert(p, from, operand[i], x->type.dtype, adj_shape_elems(x->type.shape));
-        image[x->id] = add_leaf(&t, x->type, v);
+        image[x->id] = trial_leaf(&t, x->type, v);
         status = v != NULL ? adj_graph_status(t.g) : ADJ_ENOMEM;
     }
     for (int i = 0; i < g->n_node && status == ADJ_OK; i++) {
@@ -140,9 +141,7 @@ static void describe_cost(const plan_view *l, const adj_group *g, const outcome 
 static void judge_out(const adj_group *g, int i, const outcome *o, const expectation *e,
                       adj_compare_row *row)
 {
-    const judged j = {g->out[i]->type, o->value[i], e->dtype, e->expected,
-                      e->bound,        e->resolve,  e->exact};
-    row->isolated = judge(&j);
+    row->isolated = judge(g->out[i]->type, o->value[i], e);
     row->exact = e->exact;
     row->repeats = o->info[i].repeats;
     memcpy(row->origin, e->origin, sizeof row->origin);
@@ -181,14 +180,7 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
     if (status == ADJ_OK && o.status == ADJ_OK)
         status = run_group(l, g, operand, p, &o);
     for (int i = 0; i < g->n_out && status == ADJ_OK; i++) {
-        row[i] = (adj_compare_row){.node = l->named[g->out[i]->id],
-                                   .group = name,
-                                   .config = l->k,
-                                   .type = g->out[i]->type,
-                                   .reason = "",
-                                   .why = "",
-                                   .repeats = 1};
-        row[i].isolated.worst = row[i].in_plan.worst = row[i].propagated.worst = NAN;
+        row[i] = report_row(l->named[g->out[i]->id], name, l->k, g->out[i]->type);
         row[i].in_plan.sqnr = row[i].propagated.sqnr = NAN;
         if (o.status == ADJ_OK) {
             row[i].kinks = kinks;
@@ -270,7 +262,7 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
     adj_compare_config f64;
     plan_view l = {.r = r, .k = k};
     adj_compare_config_parse("naive:f64", &f64, NULL, 0);
-    l.in_f64 = (runner){r->opts, &f64, r->opts->runs > 0 ? r->opts->runs : 5};
+    l.in_f64 = (runner){r->opts, &f64, r->runner.runs};
     adj_status status = view_plan(&l, t, image, o, &p);
     if (status == ADJ_OK)
         status = compare_steps(&l);

@@ -128,7 +128,7 @@ static adj_status count_kinks(const members *m, const operands *o)
     if (!(o->n->op->flags & ADJ_OP_KINKS) || o->n->op->linear_in == 0)
         return ADJ_OK;
     for (int i = 0; i < o->n_unsure; i++)
-        if (!(o->n->op->linear_in >> o->unsure[i] & 1))
+        if (!is_linear_in(o->n, o->unsure[i]))
             picks[n++] = o->unsure[i];
     double *spread = region_alloc(m->p, (size_t)node_elems(o->n) + 1, sizeof *spread);
     adj_status status = spread == NULL ? ADJ_ENOMEM : ADJ_OK;
@@ -240,12 +240,9 @@ static int leaves(const adj_group *g, const adj_node *n)
 /* Is every value held by the type without rounding? */
 static int is_held(const adj_node *n, const double *value)
 {
-    double room = 0;
-    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
-        adj_store(n->type.dtype, &room, 0, value[i]);
-        if (adj_load(n->type.dtype, &room, 0) != value[i])
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
+        if (rounded(n->type.dtype, value[i]) != value[i])
             return 0;
-    }
     return 1;
 }
 

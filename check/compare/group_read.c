@@ -16,42 +16,10 @@ static void *rounded_value(const plan_view *l, const adj_node *n, region *p)
     adj_dtype from = i >= 0 ? config_dtype(&r->c->config[0], user->type.dtype) : user->type.dtype;
     const void *value = i >= 0 ? r->whole[0].value[i] : r->leaf_value[user->id];
     void *v = region_alloc(p, (size_t)node_elems(n) + 1, sizeof(double));
-    double held = 0;
-    for (int64_t e = 0, n_elems = node_elems(n); v != NULL && e < n_elems; e++) {
-        adj_store(n->type.dtype, &held, 0, adj_load(from, value, e));
-        adj_store(is_float ? ADJ_F64 : n->type.dtype, v, e, adj_load(n->type.dtype, &held, 0));
-    }
+    for (int64_t e = 0, n_elems = node_elems(n); v != NULL && e < n_elems; e++)
+        adj_store(is_float ? ADJ_F64 : n->type.dtype, v, e,
+                  rounded(n->type.dtype, adj_load(from, value, e)));
     return v;
-}
-
-trial group_trial(const plan_view *l, const adj_compare_config *config, int n_leaf, int n_fetch,
-                  region *p)
-{
-    const adj_compare_opts *o = l->r->opts;
-    const adj_graph_opts opts = {.allocator = &p->allocator};
-    return (trial){.config = config,
-                   .backends = config == l->in_f64.reference ? NULL : o->backends,
-                   .quarantine = o->quarantine,
-                   .g = adj_graph_new_with(ADJ_VERSION, &opts),
-                   .fetch = region_alloc(p, (size_t)n_fetch + 1, sizeof(adj_node *)),
-                   .leaf = region_alloc(p, (size_t)n_leaf + 1, sizeof(adj_node *)),
-                   .data = region_alloc(p, (size_t)n_leaf + 1, sizeof(void *)),
-                   .threads = o->threads};
-}
-
-int is_whole(const trial *t, const void *room)
-{
-    return t->g != NULL && t->fetch != NULL && t->leaf != NULL && t->data != NULL && room != NULL;
-}
-
-adj_node *add_leaf(trial *t, adj_type type, const void *data)
-{
-    char name[16];
-    snprintf(name, sizeof name, "in%d", t->n_leaf);
-    adj_node *x = adj_input(t->g, name, type.dtype, type.shape);
-    t->leaf[t->n_leaf] = x;
-    t->data[t->n_leaf++] = data;
-    return x;
 }
 
 /* Values that no node of the compared graph has (a cast or transpose that the configuration put in
@@ -62,8 +30,11 @@ static adj_status compute_between(const plan_view *l, const adj_group *g, region
     const int n = l->g->n_node;
     char *needed = region_alloc(p, (size_t)n, 1);
     adj_node **image = region_alloc(p, (size_t)n, sizeof(adj_node *));
-    trial t = group_trial(l, l->in_f64.reference, n, g->n_in, p);
-    adj_status status = needed != NULL && is_whole(&t, image) ? ADJ_OK : ADJ_ENOMEM;
+    trial t;
+    adj_status status = trial_open(&l->in_f64, l->in_f64.reference, n, g->n_in, p, &t);
+    if (needed == NULL || image == NULL)
+        status = ADJ_ENOMEM;
+    t.runs = 0;
     outcome o;
     for (int i = 0; i < g->n_in && status == ADJ_OK; i++)
         needed[g->in[i]->id] = operand[i] == NULL;
@@ -83,7 +54,7 @@ static adj_status compute_between(const plan_view *l, const adj_group *g, region
             status = ADJ_ENOMEM;
             break;
         }
-        image[id] = value != NULL ? add_leaf(&t, type, value) : config_rule(t.config, t.g, x, in);
+        image[id] = value != NULL ? trial_leaf(&t, type, value) : config_rule(t.config, t.g, x, in);
         status = adj_graph_status(t.g);
     }
     for (int i = 0; i < g->n_in && status == ADJ_OK; i++)
@@ -103,7 +74,7 @@ static int is_read_linearly(const adj_group *g, const adj_node *x)
 {
     for (int i = 0; i < g->n_node; i++)
         for (int k = 0; k < g->node[i]->n_in; k++)
-            if (g->node[i]->in[k] == x && !(g->node[i]->op->linear_in >> (k < 31 ? k : 31) & 1))
+            if (g->node[i]->in[k] == x && !is_linear_in(g->node[i], k))
                 return 0;
     return 1;
 }
@@ -145,11 +116,9 @@ adj_status read_operands(const plan_view *l, const adj_group *g, region *p, void
         status = compute_between(l, g, p, operand);
     for (int i = 0; i < g->n_in && status == ADJ_OK && between; i++)
         if (l->user[g->in[i]->id] == NULL && adj_is_float(g->in[i]->type.dtype)) {
-            double held = 0, *v = operand[i];
-            for (int64_t e = 0, n_elems = node_elems(g->in[i]); e < n_elems; e++) {
-                adj_store(g->in[i]->type.dtype, &held, 0, v[e]);
-                v[e] = adj_load(g->in[i]->type.dtype, &held, 0);
-            }
+            double *v = operand[i];
+            for (int64_t e = 0, n_elems = node_elems(g->in[i]); e < n_elems; e++)
+                v[e] = rounded(g->in[i]->type.dtype, v[e]);
         }
     if (status == ADJ_OK && l->r->opts->exact)
         to_integers(l, g, operand);

@@ -28,46 +28,54 @@ void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n)
 int is_linear(const adj_node *n)
 {
     for (int k = 0; k < n->n_in; k++)
-        if (adj_is_float(n->in[k]->type.dtype) && !(n->op->linear_in >> (k < 31 ? k : 31) & 1))
+        if (adj_is_float(n->in[k]->type.dtype) && !is_linear_in(n, k))
             return 0;
     return n->op->linear_in != 0 && adj_is_float(n->type.dtype);
 }
 
 /* ---- a trial of one node ---- */
 
+adj_status trial_open(const runner *b, const adj_compare_config *c, int n_leaf, int n_fetch,
+                      region *p, trial *t)
+{
+    const adj_graph_opts opts = {.allocator = &p->allocator};
+    *t = (trial){.config = c,
+                 .backends = c == b->reference ? NULL : b->opts->debug.backends,
+                 .quarantine = b->opts->debug.quarantine,
+                 .g = adj_graph_new_with(ADJ_VERSION, &opts),
+                 .fetch = region_alloc(p, (size_t)n_fetch + 1, sizeof(adj_node *)),
+                 .leaf = region_alloc(p, (size_t)n_leaf + 1, sizeof(adj_node *)),
+                 .data = region_alloc(p, (size_t)n_leaf + 1, sizeof(void *)),
+                 .threads = b->opts->threads,
+                 .runs = b->runs};
+    return t->g != NULL && t->fetch != NULL && t->leaf != NULL && t->data != NULL ? ADJ_OK
+                                                                                  : ADJ_ENOMEM;
+}
+
+adj_node *trial_leaf(trial *t, adj_type type, const void *data)
+{
+    char name[16];
+    snprintf(name, sizeof name, "in%d", t->n_leaf);
+    t->data[t->n_leaf] = data;
+    return t->leaf[t->n_leaf++] = adj_input(t->g, name, type.dtype, type.shape);
+}
+
 /* A graph of leaves and the node. operand: in the types that c gives the node's operands. */
 static adj_status trial_of(const runner *b, const adj_node *n, void *const operand[],
                            const adj_compare_config *c, region *p, trial *t)
 {
-    adj_graph_opts opts = {.allocator = &p->allocator};
-    *t = (trial){.config = c,
-                 .backends = c == b->reference ? NULL : b->opts->backends,
-                 .quarantine = b->opts->quarantine,
-                 .g = adj_graph_new_with(ADJ_VERSION, &opts),
-                 .n_fetch = 1,
-                 .threads = b->opts->threads,
-                 .runs = b->runs};
-    t->fetch = region_alloc(p, 1, sizeof(adj_node *));
-    t->leaf = region_alloc(p, (size_t)n->n_in, sizeof(adj_node *));
-    t->data = region_alloc(p, (size_t)n->n_in, sizeof(void *));
     adj_node *in[MAX_IN] = {NULL};
-    if (t->g == NULL || t->fetch == NULL || t->leaf == NULL || t->data == NULL)
-        return ADJ_ENOMEM;
-    for (int k = 0; k < n->n_in; k++) {
-        char name[16];
+    adj_status status = trial_open(b, c, n->n_in, 1, p, t);
+    for (int k = 0; k < n->n_in && status == ADJ_OK; k++) {
         int same = 0; /* an operand that appears twice is one leaf */
         while (n->in[same] != n->in[k])
             same++;
-        snprintf(name, sizeof name, "in%d", k);
-        in[k] = same < k ? in[same]
-                         : adj_input(t->g, name, type_under(c, n->in[k]), n->in[k]->type.shape);
-        if (same == k) {
-            t->leaf[t->n_leaf] = in[k];
-            t->data[t->n_leaf++] = operand[k];
-        }
+        const adj_type type = {type_under(c, n->in[k]), n->in[k]->type.shape};
+        in[k] = same < k ? in[same] : trial_leaf(t, type, operand[k]);
     }
-    t->fetch[0] = config_rule(c, t->g, n, in);
-    return ADJ_OK;
+    if (status == ADJ_OK)
+        t->fetch[t->n_fetch++] = config_rule(c, t->g, n, in);
+    return status;
 }
 
 adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
@@ -93,7 +101,7 @@ adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
 static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
 {
     int64_t count = node_elems(n->node->in[k]);
-    if (n->node->op->linear_in >> (k < 31 ? k : 31) & 1) {
+    if (is_linear_in(n->node, k)) {
         adj_draw(dtype, v, count, (adj_init){ADJ_INIT_UNIFORM, -INTEGERS, INTEGERS},
                  n->node->id + 1, (uint64_t)k);
         for (int64_t i = 0; i < count; i++)
@@ -102,7 +110,7 @@ static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
     }
     double max = 0;
     for (int m = 0; m < n->node->n_in; m++)
-        if (adj_is_float(n->dtype[m]) && !(n->node->op->linear_in >> (m < 31 ? m : 31) & 1))
+        if (adj_is_float(n->dtype[m]) && !is_linear_in(n->node, m))
             for (int64_t i = 0, n_elems = node_elems(n->node->in[m]); i < n_elems; i++)
                 max = fmax(max, fabs(adj_load(n->dtype[m], n->operand[m], i)));
     for (int64_t i = 0; i < count && max > 0 && isfinite(max); i++)

@@ -33,7 +33,7 @@ static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const
     for (int k = 0; k < n->n_in; k++) {
         adj_dtype dtype = config_dtype(b->reference, n->in[k]->type.dtype);
         v[k] = operand[k];
-        if (!adj_is_float(dtype) || !(linear_in(n) >> (k < 31 ? k : 31) & 1))
+        if (!adj_is_float(dtype) || !has_operand_bit(linear_in(n), k))
             continue;
         if ((v[k] = convert(p, dtype, operand[k], dtype, node_elems(n->in[k]))) == NULL)
             return ADJ_ENOMEM;

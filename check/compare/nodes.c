@@ -52,19 +52,6 @@ static node_case case_of(const comparing *r, int k, const adj_node *n, const voi
     return (node_case){.node = n, .operand = operand, .dtype = dtype};
 }
 
-static void judge_against(const adj_compare_config *config, const adj_node *n, const void *value,
-                          const expectation *e, adj_compare_error *out)
-{
-    judged j = {{config_dtype(config, n->type.dtype), n->type.shape},
-                value,
-                e->dtype,
-                e->expected,
-                e->bound,
-                e->resolve,
-                e->exact};
-    *out = judge(&j);
-}
-
 static void describe_row(const outcome *o, double reference_seconds, adj_compare_row *row)
 {
     const fetch_info *f = &o->info[0];
@@ -78,7 +65,7 @@ static void describe_row(const outcome *o, double reference_seconds, adj_compare
     snprintf(row->implementation, sizeof row->implementation, "%s", f->implementation);
 }
 
-static adj_status isolated(comparing *r, const runner *b, int k, region *p, adj_compare_row *row)
+static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
     const void *operand[MAX_IN];
@@ -87,9 +74,9 @@ static adj_status isolated(comparing *r, const runner *b, int k, region *p, adj_
     expectation e;
     outcome o;
     n.exact = r->opts->exact;
-    adj_status status = node_expect(b, &n, config, p, &e, &o);
+    adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
-        status = node_run(b, &n, config, p, &o);
+        status = node_run(&r->runner, &n, config, p, &o);
     if (status != ADJ_OK)
         return status;
     if (o.status != ADJ_OK) {
@@ -100,14 +87,13 @@ static adj_status isolated(comparing *r, const runner *b, int k, region *p, adj_
     }
     row->exact = e.exact;
     memcpy(row->origin, e.origin, sizeof row->origin);
-    judge_against(config, row->node, o.value[0], &e, &row->isolated);
+    row->isolated = judge(row->type, o.value[0], &e);
     describe_row(&o, r->whole[0].info[r->index[row->node->id]].seconds, row);
     row->why = report_text(r->c, o.info[0].why);
     return ADJ_OK;
 }
 
-static adj_status within_the_graph(comparing *r, const runner *b, int k, region *p,
-                                   adj_compare_row *row)
+static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
     const adj_node *node = row->node;
@@ -117,12 +103,12 @@ static adj_status within_the_graph(comparing *r, const runner *b, int k, region 
     const void *value = r->whole[k].value[r->index[node->id]];
     expectation e;
     outcome o;
-    adj_status status = node_expect(b, &n, config, p, &e, &o);
+    adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
-        judge_against(config, node, value, &e, &row->in_plan);
+        row->in_plan = judge(row->type, value, &e);
     e = (expectation){.dtype = config_dtype(&r->c->config[0], node->type.dtype),
                       .expected = r->whole[0].value[r->index[node->id]]};
-    judge_against(config, node, value, &e, &row->propagated);
+    row->propagated = judge(row->type, value, &e);
     return status;
 }
 
@@ -185,20 +171,13 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
 
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
 {
-    const runner b = {r->opts, &r->c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
     region p = {.allocator = r->c->region.allocator};
     adj_compare_row *row = &r->c->row[r->c->n_row];
-    *row = (adj_compare_row){.node = n,
-                             .group = "",
-                             .config = k,
-                             .type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape},
-                             .reason = "",
-                             .why = "",
-                             .repeats = 1};
-    row->isolated.worst = row->in_plan.worst = row->propagated.worst = NAN;
-    adj_status status = isolated(r, &b, k, &p, row);
+    const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};
+    *row = report_row(n, "", k, type);
+    adj_status status = isolated(r, k, &p, row);
     if (status == ADJ_OK && r->whole[k].status == ADJ_OK)
-        status = within_the_graph(r, &b, k, &p, row);
+        status = within_the_graph(r, k, &p, row);
     region_free(&p);
     if (status != ADJ_OK)
         return compare_no_memory(r->c);

@@ -8,11 +8,6 @@
 
 static const double tune_seconds = 0.1; /* of a plan: each node has one */
 
-static size_t bytes_of_node(const adj_node *n)
-{
-    return (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype);
-}
-
 static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -31,7 +26,7 @@ static adj_status give_leaves(const trial *t, adj_exec *e)
 {
     adj_status status = ADJ_OK;
     for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++)
-        status = adj_set(e, t->leaf[i], t->data[i], bytes_of_node(t->leaf[i]));
+        status = adj_set(e, t->leaf[i], t->data[i], node_bytes(t->leaf[i]));
     return status;
 }
 
@@ -41,17 +36,17 @@ static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o
 {
     size_t max = 1;
     for (int i = 0; i < t->n_fetch; i++)
-        max = bytes_of_node(t->fetch[i]) > max ? bytes_of_node(t->fetch[i]) : max;
+        max = node_bytes(t->fetch[i]) > max ? node_bytes(t->fetch[i]) : max;
     char *again = region_alloc(p, max, 1);
     if (again == NULL)
         return ADJ_ENOMEM;
     adj_status status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
-        status = adj_get(e, t->fetch[i], o->value[i], bytes_of_node(t->fetch[i]));
+        status = adj_get(e, t->fetch[i], o->value[i], node_bytes(t->fetch[i]));
     if (status == ADJ_OK && t->runs > 0 && (status = give_leaves(t, e)) == ADJ_OK)
         status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++) {
-        size_t bytes = bytes_of_node(t->fetch[i]);
+        size_t bytes = node_bytes(t->fetch[i]);
         status = adj_get(e, t->fetch[i], again, bytes);
         o->info[i].repeats = status == ADJ_OK && memcmp(again, o->value[i], bytes) == 0;
     }
@@ -150,7 +145,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     o->info = region_alloc(p, (size_t)t->n_fetch, sizeof *o->info);
     o->value = region_alloc(p, (size_t)t->n_fetch, sizeof *o->value);
     for (int i = 0; i < t->n_fetch && o->value != NULL; i++)
-        if ((o->value[i] = region_alloc(p, bytes_of_node(t->fetch[i]) + 1, 1)) == NULL)
+        if ((o->value[i] = region_alloc(p, node_bytes(t->fetch[i]) + 1, 1)) == NULL)
             return ADJ_ENOMEM;
     if (o->info == NULL || o->value == NULL)
         return ADJ_ENOMEM;

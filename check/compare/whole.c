@@ -6,14 +6,6 @@
 
 #include "compare.h"
 
-static void *room(adj_comparison *c, size_t count, size_t size)
-{
-    void *p = region_alloc(&c->region, count, size);
-    if (p == NULL)
-        compare_no_memory(c);
-    return p;
-}
-
 /* Rebuilds what is needed; image by id. */
 static adj_status rebuild(comparing *r, const adj_compare_config *config, adj_graph *to,
                           adj_node *image[])
@@ -33,11 +25,6 @@ static adj_status rebuild(comparing *r, const adj_compare_config *config, adj_gr
 
 static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
 {
-    region *p = &r->c->region;
-    t->leaf = region_alloc(p, (size_t)r->g->n_node, sizeof(adj_node *));
-    t->data = region_alloc(p, (size_t)r->g->n_node, sizeof(void *));
-    if (t->leaf == NULL || t->data == NULL)
-        return compare_no_memory(r->c);
     for (int id = 0; id < r->g->n_node; id++) {
         const adj_node *n = r->g->node[id];
         if (!r->needed[id] || r->leaf_value[id] == NULL || !(n->op->flags & ADJ_OP_LEAF) ||
@@ -45,13 +32,12 @@ static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
             continue;
         int64_t elems = adj_shape_elems(n->type.shape);
         adj_dtype to = image[id]->type.dtype;
-        void *v = room(r->c, (size_t)elems + 1, adj_dtype_size(to));
-        if (v != NULL)
-            adj_convert(n->type.dtype, r->leaf_value[id], to, v, elems);
         t->leaf[t->n_leaf] = image[id];
-        t->data[t->n_leaf++] = v;
+        t->data[t->n_leaf] = convert(&r->c->region, n->type.dtype, r->leaf_value[id], to, elems);
+        if (t->data[t->n_leaf++] == NULL)
+            return compare_no_memory(r->c);
     }
-    return r->c->status;
+    return ADJ_OK;
 }
 
 /* ---- roots alone: what a user would run ---- */
@@ -142,7 +128,7 @@ static void judge_roots(comparing *r, int k, const outcome *o)
     }
 }
 
-static adj_status run_roots(comparing *r, const runner *b, trial *t, adj_node *const image[], int k)
+static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int k)
 {
     adj_compare_config_result *out = &r->c->result[k];
     outcome o = {0};
@@ -151,7 +137,7 @@ static adj_status run_roots(comparing *r, const runner *b, trial *t, adj_node *c
     t->n_fetch = r->n_root;
     for (int i = 0; i < r->n_root; i++)
         t->fetch[i] = image[r->root[i]->id];
-    adj_status status = run_trial(b, t, &p, &o);
+    adj_status status = run_trial(&r->runner, t, &p, &o);
     if (status == ADJ_OK) {
         out->ms = 1e3 * o.seconds;
         out->repeats = 1;
@@ -177,17 +163,12 @@ adj_status compare_whole(comparing *r, int k)
 {
     adj_comparison *c = r->c;
     const adj_compare_config *config = &c->config[k];
-    adj_graph_opts opts = {.allocator = &c->region.allocator};
-    const runner b = {r->opts, &c->config[0], r->opts->runs > 0 ? r->opts->runs : 5};
-    trial t = {.config = config,
-               .backends = k > 0 ? r->opts->backends : NULL,
-               .quarantine = r->opts->quarantine,
-               .g = adj_graph_new_with(ADJ_VERSION, &opts),
-               .fetch = room(c, (size_t)(r->n_node + r->n_root), sizeof(adj_node *)),
-               .runs = b.runs,
-               .threads = r->opts->threads};
-    adj_node **image = room(c, (size_t)r->g->n_node, sizeof(adj_node *));
-    adj_status status = t.g == NULL ? compare_no_memory(c) : c->status;
+    trial t;
+    adj_status status =
+        trial_open(&r->runner, config, r->g->n_node, r->n_node + r->n_root, &c->region, &t);
+    adj_node **image = region_alloc(&c->region, (size_t)r->g->n_node, sizeof *image);
+    if (image == NULL)
+        status = ADJ_ENOMEM;
     if (status == ADJ_OK && rebuild(r, config, t.g, image) != ADJ_OK)
         status = compare_fail(c, adj_graph_status(t.g), "adj_compare: %s: %s", config->name,
                               adj_graph_message(t.g));
@@ -197,12 +178,12 @@ adj_status compare_whole(comparing *r, int k)
         if (r->index[id] >= 0)
             t.fetch[t.n_fetch++] = image[id];
     if (status == ADJ_OK)
-        status = run_trial(&b, &t, &c->region, &r->whole[k]);
+        status = run_trial(&r->runner, &t, &c->region, &r->whole[k]);
     if (status == ADJ_OK && r->whole[k].status != ADJ_OK)
         report_failure(c, &r->whole[k], &c->result[k].verdict, &c->result[k].reason);
     c->result[k].canary = status == ADJ_OK && r->whole[k].canary;
     if (status == ADJ_OK)
-        status = run_roots(r, &b, &t, image, k);
+        status = run_roots(r, &t, image, k);
     adj_graph_free(t.g);
     return status == ADJ_ENOMEM ? compare_no_memory(c) : status;
 }

@@ -9,139 +9,93 @@
 
 static const uint64_t magic = UINT64_C(0x61646a7472693031);
 
-/* ---- writing: once to count, once to write ---- */
+/* ---- bytes: counted, written or read by the same functions, which give what is then known ---- */
 
 typedef struct {
-    char *to; /* NULL: count only */
-    size_t n;
-} writer;
+    enum { COUNTS, WRITES, READS } way;
+    char *at;  /* the next byte; of one that counts: NULL */
+    size_t n;  /* bytes so far; of one that reads: left */
+    region *p; /* of one that reads: what it gives is in there, or lies where it was read */
+    int wrong; /* what is read is not what was written */
+    int no_memory;
+} wire;
 
-static void put(writer *w, const void *data, size_t bytes)
+static const void *pass(wire *w, const void *data, size_t bytes)
 {
-    if (w->to != NULL && bytes > 0)
-        memcpy(w->to + w->n, data, bytes);
-    w->n += bytes;
-}
-
-static void put_number(writer *w, uint64_t v) { put(w, &v, sizeof v); }
-
-static void put_text(writer *w, const char *s)
-{
-    size_t n = s != NULL ? strlen(s) + 1 : 0;
-    put_number(w, n);
-    put(w, s, n);
-}
-
-static size_t bytes_of(const adj_node *n)
-{
-    return (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype);
-}
-
-static void put_node(writer *w, const adj_node *n)
-{
-    put_text(w, n->op->name);
-    put_text(w, n->name);
-    put_number(w, n->role);
-    put_number(w, (uint64_t)n->n_in);
-    for (int k = 0; k < n->n_in; k++)
-        put_number(w, n->in[k]->id);
-    put_number(w, n->op->attr_size);
-    put(w, n->attrs, n->op->attr_size);
-    if (n->op == &adj_op_const)
-        put(w, ((const adj_const_attrs *)n->attrs)->data, bytes_of(n));
-}
-
-static void put_graph(writer *w, const adj_graph *g)
-{
-    put_number(w, (uint64_t)g->n_node);
-    for (int id = 0; id < g->n_node; id++)
-        put_node(w, g->node[id]);
-}
-
-static void put_trial(writer *w, const trial *t)
-{
-    put_number(w, magic);
-    put(w, t->config, sizeof *t->config);
-    put_text(w, t->quarantine);
-    put_number(w, (uint64_t)t->runs);
-    put_number(w, (uint64_t)t->threads);
-    put_number(w, (uint64_t)t->bare);
-    put_graph(w, t->g);
-    put_number(w, (uint64_t)t->n_fetch);
-    for (int i = 0; i < t->n_fetch; i++)
-        put_number(w, t->fetch[i]->id);
-    put_number(w, (uint64_t)t->n_leaf);
-    for (int i = 0; i < t->n_leaf; i++) {
-        put_number(w, t->leaf[i]->id);
-        put(w, t->data[i], bytes_of(t->leaf[i]));
+    if (w->way != READS) {
+        if (w->way == WRITES && bytes > 0) {
+            memcpy(w->at, data, bytes);
+            w->at += bytes;
+        }
+        w->n += bytes;
+        return data;
     }
-}
-
-static void put_outcome(writer *w, const trial *t, const outcome *o)
-{
-    put_number(w, magic);
-    put(w, o, sizeof *o);
-    put_number(w, o->status == ADJ_OK);
-    if (o->status != ADJ_OK)
-        return;
-    put(w, o->info, (size_t)o->n * sizeof *o->info);
-    for (int i = 0; i < o->n; i++)
-        put(w, o->value[i], bytes_of(t->fetch[i]));
-    put_number(w, (uint64_t)o->n_plan);
-    put(w, o->step_of, (size_t)o->n_plan * sizeof *o->step_of);
-    if (!t->bare)
-        return;
-    put_graph(w, o->plan);
-    for (int id = 0; id < t->g->n_node; id++)
-        put_number(w, o->image[id] != NULL ? o->image[id]->id + UINT64_C(1) : 0);
-}
-
-/* ---- reading ---- */
-
-typedef struct {
-    const char *from;
-    size_t left;
-    int wrong;
-} reader;
-
-static const void *take(reader *r, size_t bytes)
-{
-    const void *p = r->from;
-    if (r->wrong || bytes > r->left) {
-        r->wrong = 1;
+    w->wrong |= bytes > w->n;
+    if (w->wrong)
         return NULL;
-    }
-    r->from += bytes;
-    r->left -= bytes;
-    return p;
+    data = w->at;
+    w->at += bytes;
+    w->n -= bytes;
+    return data;
 }
 
-static void take_into(reader *r, void *to, size_t bytes)
+static void pass_into(wire *w, void *data, size_t bytes)
 {
-    const void *p = take(r, bytes);
-    if (p != NULL && bytes > 0)
-        memcpy(to, p, bytes);
+    const void *p = pass(w, data, bytes);
+    if (w->way == READS && p != NULL && bytes > 0)
+        memcpy(data, p, bytes);
 }
 
 /* 0 .. max */
-static uint64_t take_number(reader *r, uint64_t max)
+static uint64_t pass_number(wire *w, uint64_t v, uint64_t max)
 {
-    uint64_t v = 0;
-    take_into(r, &v, sizeof v);
-    r->wrong |= v > max;
-    return r->wrong ? 0 : v;
+    pass_into(w, &v, sizeof v);
+    w->wrong |= w->way == READS && v > max;
+    return w->wrong ? 0 : v;
 }
 
+static int pass_int(wire *w, int v, uint64_t max) { return (int)pass_number(w, (uint64_t)v, max); }
+
 /* NULL for no text. */
-static const char *take_text(reader *r)
+static const char *pass_text(wire *w, const char *s)
 {
-    size_t n = (size_t)take_number(r, r->left);
-    const char *s = take(r, n);
+    size_t n = (size_t)pass_number(w, s != NULL ? strlen(s) + 1 : 0, w->n);
+    s = pass(w, s, n);
     if (n == 0 || s == NULL)
         return NULL;
-    r->wrong |= s[n - 1] != '\0';
-    return r->wrong ? NULL : s;
+    w->wrong |= s[n - 1] != '\0';
+    return w->wrong ? NULL : s;
 }
+
+/* Memory for what is read; else what is there. */
+static void *room(wire *w, void *there, size_t count, size_t size)
+{
+    if (w->way != READS)
+        return there;
+    void *p = region_alloc(w->p, count + 1, size);
+    w->no_memory |= p == NULL;
+    w->wrong |= p == NULL;
+    return p;
+}
+
+static void *pass_array(wire *w, void *v, size_t count, size_t size)
+{
+    v = room(w, v, count, size);
+    if (v != NULL)
+        pass_into(w, v, count * size);
+    return v;
+}
+
+static adj_node *pass_node(wire *w, const adj_graph *g, adj_node *n)
+{
+    uint64_t id = pass_number(w, n != NULL ? n->id : 0, UINT32_MAX);
+    if (w->way != READS)
+        return n;
+    w->wrong |= id >= (uint64_t)g->n_node;
+    return w->wrong ? NULL : g->node[id];
+}
+
+/* ---- graphs ---- */
 
 static const adj_op *op_of(const char *name)
 {
@@ -151,161 +105,142 @@ static const adj_op *op_of(const char *name)
     return NULL;
 }
 
-static adj_node *take_const(reader *r, adj_graph *g, const adj_const_attrs *a)
+static adj_node *read_const(wire *w, adj_graph *g, const adj_const_attrs *a)
 {
     int64_t elems = adj_shape_elems(a->shape);
     size_t size = adj_dtype_size((adj_dtype)a->dtype);
-    if (elems < 0 || (size > 0 && (uint64_t)elems > r->left / size)) {
-        r->wrong = 1;
-        return NULL;
-    }
-    const void *data = take(r, (size_t)elems * size);
-    return r->wrong ? NULL : adj_const(g, (adj_dtype)a->dtype, a->shape, data);
+    w->wrong |= elems < 0 || (size > 0 && (uint64_t)elems > w->n / size);
+    const void *data = w->wrong ? NULL : pass(w, NULL, (size_t)elems * size);
+    return w->wrong ? NULL : adj_const(g, (adj_dtype)a->dtype, a->shape, data);
 }
 
-static adj_node *take_node(reader *r, adj_graph *g, adj_node *const node[], int n_node)
+/* n, or what is read of one; NULL: nothing that can be. */
+static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
 {
     _Alignas(16) char attrs[MAX_ATTR] = {0};
-    adj_node *in[64] = {NULL};
-    const adj_op *op = op_of(take_text(r));
-    const char *name = take_text(r);
-    g->role = (adj_role)take_number(r, ADJ_ROLE_UPDATE);
-    int n_in = (int)take_number(r, 64);
-    for (int k = 0; k < n_in; k++) {
-        uint64_t id = take_number(r, UINT32_MAX);
-        r->wrong |= id >= (uint64_t)n_node;
-        in[k] = r->wrong ? NULL : node[id];
+    adj_node *in[MAX_IN] = {NULL};
+    const adj_op *op = n != NULL ? n->op : NULL;
+    const char *op_name = pass_text(w, n != NULL ? op->name : NULL);
+    const char *name = pass_text(w, n != NULL ? n->name : NULL);
+    adj_role role = (adj_role)pass_number(w, n != NULL ? n->role : 0, ADJ_ROLE_UPDATE);
+    int n_in = pass_int(w, n != NULL ? n->n_in : 0, MAX_IN);
+    for (int k = 0; k < n_in; k++)
+        in[k] = pass_node(w, g, n != NULL ? n->in[k] : NULL);
+    size_t size = (size_t)pass_number(w, n != NULL ? op->attr_size : 0, MAX_ATTR);
+    if (n != NULL) {
+        pass(w, n->attrs, size);
+        if (op == &adj_op_const)
+            pass(w, ((const adj_const_attrs *)n->attrs)->data, node_bytes(n));
+        return n;
     }
-    size_t size = (size_t)take_number(r, MAX_ATTR);
-    take_into(r, attrs, size);
-    r->wrong |= op == NULL || size != op->attr_size;
-    if (r->wrong)
+    pass_into(w, attrs, size);
+    op = op_of(op_name);
+    w->wrong |= op == NULL || size != op->attr_size;
+    if (w->wrong)
         return NULL;
-    adj_node *n = op == &adj_op_const ? take_const(r, g, (const adj_const_attrs *)(void *)attrs)
-                                      : adj_node_new(g, op, n_in, in, attrs);
+    g->role = role;
+    n = op == &adj_op_const ? read_const(w, g, (const adj_const_attrs *)(void *)attrs)
+                            : adj_node_new(g, op, n_in, in, attrs);
     return adj_label(n, name);
 }
 
-/* By id; NULL: out of memory. */
-static adj_node **take_graph(reader *r, adj_graph *g, region *p, int *n_node)
+static void pass_graph(wire *w, adj_graph *g)
 {
-    *n_node = (int)take_number(r, r->left);
-    adj_node **node = region_alloc(p, (size_t)*n_node + 1, sizeof(adj_node *));
-    for (int id = 0; id < *n_node && node != NULL && !r->wrong; id++)
-        if ((node[id] = take_node(r, g, node, id)) == NULL || node[id]->id != (uint32_t)id)
-            r->wrong = 1;
-    return adj_graph_status(g) == ADJ_ENOMEM ? NULL : node;
-}
-
-static adj_status take_leaves(reader *r, adj_node *const node[], int n_node, trial *t, region *p)
-{
-    for (int i = 0; i < t->n_leaf && !r->wrong; i++) {
-        uint64_t id = take_number(r, UINT32_MAX);
-        r->wrong |= id >= (uint64_t)n_node;
-        const void *data = r->wrong ? NULL : take(r, bytes_of(node[id]));
-        if (r->wrong)
-            break;
-        void *copy = region_alloc(p, bytes_of(node[id]) + 1, 1); /* aligned */
-        if (copy == NULL)
-            return ADJ_ENOMEM;
-        memcpy(copy, data, bytes_of(node[id]));
-        t->leaf[i] = node[id];
-        t->data[i] = copy;
+    int n = pass_int(w, g->n_node, w->n);
+    for (int id = 0; id < n && !w->wrong; id++) {
+        const adj_node *node = pass_new_node(w, g, w->way != READS ? g->node[id] : NULL);
+        w->wrong |= node == NULL || node->id != (uint32_t)id;
     }
-    return ADJ_OK;
+    w->no_memory |= adj_graph_status(g) == ADJ_ENOMEM;
 }
 
-static adj_status take_trial(reader *r, region *p, adj_compare_config *config, trial *t)
+/* ---- a trial, and its outcome ---- */
+
+/* Ends what may have been sent without an end. */
+static void end_text(wire *w, char *text, size_t size)
 {
-    r->wrong |= take_number(r, UINT64_MAX) != magic;
-    take_into(r, config, sizeof *config);
-    config->name[sizeof config->name - 1] = '\0';
-    config->backend[sizeof config->backend - 1] = '\0';
-    config->isa[sizeof config->isa - 1] = '\0';
-    config->impl[sizeof config->impl - 1] = '\0';
-    t->config = config;
-    t->quarantine = take_text(r);
-    t->runs = (int)take_number(r, 1000);
-    t->threads = (int)take_number(r, 1024);
-    t->bare = (int)take_number(r, 1);
-    int n_node;
-    adj_node **node = t->g != NULL ? take_graph(r, t->g, p, &n_node) : NULL;
-    if (node == NULL)
-        return ADJ_ENOMEM;
-    t->n_fetch = (int)take_number(r, r->left);
-    t->fetch = region_alloc(p, (size_t)t->n_fetch + 1, sizeof(adj_node *));
-    for (int i = 0; i < t->n_fetch && t->fetch != NULL && !r->wrong; i++) {
-        uint64_t id = take_number(r, UINT32_MAX);
-        r->wrong |= id >= (uint64_t)n_node;
-        t->fetch[i] = r->wrong ? NULL : node[id];
+    if (w->way == READS)
+        text[size - 1] = '\0';
+}
+
+static void pass_trial(wire *w, adj_compare_config *config, trial *t)
+{
+    w->wrong |= pass_number(w, magic, UINT64_MAX) != magic;
+    pass_into(w, config, sizeof *config);
+    end_text(w, config->name, sizeof config->name);
+    end_text(w, config->backend, sizeof config->backend);
+    end_text(w, config->isa, sizeof config->isa);
+    end_text(w, config->impl, sizeof config->impl);
+    t->quarantine = pass_text(w, t->quarantine);
+    t->runs = pass_int(w, t->runs, 1000);
+    t->threads = pass_int(w, t->threads, 1024);
+    t->bare = pass_int(w, t->bare, 1);
+    pass_graph(w, t->g);
+    t->n_fetch = pass_int(w, t->n_fetch, w->n);
+    t->fetch = room(w, t->fetch, (size_t)t->n_fetch, sizeof(adj_node *));
+    for (int i = 0; i < t->n_fetch && !w->wrong; i++)
+        t->fetch[i] = pass_node(w, t->g, t->fetch[i]);
+    t->n_leaf = pass_int(w, t->n_leaf, w->n);
+    t->leaf = room(w, t->leaf, (size_t)t->n_leaf, sizeof(adj_node *));
+    t->data = room(w, t->data, (size_t)t->n_leaf, sizeof(void *));
+    for (int i = 0; i < t->n_leaf && !w->wrong; i++) {
+        t->leaf[i] = pass_node(w, t->g, t->leaf[i]);
+        if (!w->wrong)
+            t->data[i] = pass_array(w, (void *)t->data[i], node_bytes(t->leaf[i]), 1);
     }
-    t->n_leaf = (int)take_number(r, r->left);
-    t->leaf = region_alloc(p, (size_t)t->n_leaf + 1, sizeof(adj_node *));
-    t->data = region_alloc(p, (size_t)t->n_leaf + 1, sizeof(void *));
-    if (t->fetch == NULL || t->leaf == NULL || t->data == NULL)
-        return ADJ_ENOMEM;
-    return take_leaves(r, node, n_node, t, p);
 }
 
-static adj_status take_plan(reader *r, const trial *t, region *p, outcome *o)
+static void pass_plan(wire *w, const trial *t, outcome *o)
 {
-    const adj_graph_opts opts = {.allocator = &p->allocator};
-    int n_node;
-    o->image = region_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
-    o->plan = adj_graph_new_with(ADJ_VERSION, &opts);
-    if (o->image == NULL || o->plan == NULL)
-        return ADJ_ENOMEM;
-    adj_node **node = take_graph(r, o->plan, p, &n_node);
-    if (node == NULL)
-        return ADJ_ENOMEM;
-    r->wrong |= o->n_plan != n_node;
-    for (int id = 0; id < t->g->n_node && !r->wrong; id++) {
-        uint64_t k = take_number(r, (uint64_t)n_node);
-        o->image[id] = k > 0 ? node[k - 1] : NULL;
-        r->wrong |= k > 0 && !adj_shape_equal(node[k - 1]->type.shape, t->g->node[id]->type.shape);
+    const adj_graph_opts opts = {.allocator = w->way == READS ? &w->p->allocator : NULL};
+    if (w->way == READS && (o->plan = adj_graph_new_with(ADJ_VERSION, &opts)) == NULL)
+        w->no_memory = 1;
+    o->image = room(w, (void *)o->image, (size_t)t->g->n_node, sizeof(adj_node *));
+    if (o->plan == NULL || o->image == NULL)
+        return;
+    pass_graph(w, o->plan);
+    w->wrong |= o->n_plan != o->plan->n_node;
+    for (int id = 0; id < t->g->n_node && !w->wrong; id++) {
+        const adj_node *x = o->image[id];
+        uint64_t k = pass_number(w, x != NULL ? x->id + UINT64_C(1) : 0, (uint64_t)o->n_plan);
+        x = o->image[id] = k > 0 ? o->plan->node[k - 1] : NULL;
+        w->wrong |= x != NULL && !adj_shape_equal(x->type.shape, t->g->node[id]->type.shape);
     }
     for (int i = 0; i < t->n_fetch; i++)
-        r->wrong |= o->image[t->fetch[i]->id] == NULL;
-    return ADJ_OK;
+        w->wrong |= o->image[t->fetch[i]->id] == NULL;
 }
 
-static adj_status take_outcome(reader *r, const trial *t, region *p, outcome *o)
+static void pass_outcome(wire *w, const trial *t, outcome *o)
 {
-    r->wrong |= take_number(r, UINT64_MAX) != magic;
-    take_into(r, o, sizeof *o);
-    o->info = NULL;
-    o->value = NULL;
-    o->step_of = NULL;
-    o->n_plan = 0;
-    o->plan = NULL;
-    o->image = NULL;
-    o->message[sizeof o->message - 1] = '\0';
-    int whole = (int)take_number(r, 1);
-    r->wrong |= o->n != t->n_fetch || whole != (o->status == ADJ_OK);
-    if (r->wrong || !whole)
-        return ADJ_OK;
-    o->info = region_alloc(p, (size_t)o->n, sizeof *o->info);
-    o->value = region_alloc(p, (size_t)o->n, sizeof *o->value);
-    if (o->info == NULL || o->value == NULL)
-        return ADJ_ENOMEM;
-    take_into(r, o->info, (size_t)o->n * sizeof *o->info);
-    for (int i = 0; i < o->n; i++) {
-        fetch_info *f = &o->info[i];
-        f->backend[sizeof f->backend - 1] = '\0';
-        f->implementation[sizeof f->implementation - 1] = '\0';
-        f->why[sizeof f->why - 1] = '\0';
+    w->wrong |= pass_number(w, magic, UINT64_MAX) != magic;
+    outcome sent = *o;
+    pass_into(w, &sent, sizeof sent);
+    if (w->way == READS) { /* pointers are the sender's */
+        *o = sent;
+        o->info = NULL;
+        o->value = NULL;
+        o->step_of = NULL;
+        o->n_plan = 0;
+        o->plan = NULL;
+        o->image = NULL;
     }
-    for (int i = 0; i < o->n; i++) {
-        if ((o->value[i] = region_alloc(p, bytes_of(t->fetch[i]) + 1, 1)) == NULL)
-            return ADJ_ENOMEM;
-        take_into(r, o->value[i], bytes_of(t->fetch[i]));
+    end_text(w, o->message, sizeof o->message);
+    int is_whole = pass_int(w, o->status == ADJ_OK, 1);
+    w->wrong |= o->n != t->n_fetch || is_whole != (o->status == ADJ_OK);
+    if (w->wrong || !is_whole)
+        return;
+    o->info = pass_array(w, o->info, (size_t)o->n, sizeof *o->info);
+    o->value = room(w, o->value, (size_t)o->n, sizeof *o->value);
+    for (int i = 0; i < o->n && !w->wrong; i++) {
+        end_text(w, o->info[i].backend, sizeof o->info[i].backend);
+        end_text(w, o->info[i].implementation, sizeof o->info[i].implementation);
+        end_text(w, o->info[i].why, sizeof o->info[i].why);
+        o->value[i] = pass_array(w, o->value[i], node_bytes(t->fetch[i]), 1);
     }
-    o->n_plan = (int)take_number(r, r->left / sizeof *o->step_of);
-    o->step_of = region_alloc(p, (size_t)o->n_plan + 1, sizeof *o->step_of);
-    if (o->step_of == NULL)
-        return ADJ_ENOMEM;
-    take_into(r, o->step_of, (size_t)o->n_plan * sizeof *o->step_of);
-    return t->bare ? take_plan(r, t, p, o) : ADJ_OK;
+    o->n_plan = pass_int(w, o->n_plan, w->n / sizeof *o->step_of);
+    o->step_of = pass_array(w, o->step_of, (size_t)o->n_plan, sizeof *o->step_of);
+    if (t->bare && !w->no_memory)
+        pass_plan(w, t, o);
 }
 
 /* ---- the two ends ---- */
@@ -318,57 +253,61 @@ static void no_answer(outcome *o, const char *what)
 
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o)
 {
-    writer w = {0};
+    trial sent = *t;
+    adj_compare_config config = *t->config;
+    wire w = {.way = COUNTS};
     char message[128] = "";
     void *answer = NULL;
     size_t bytes = 0;
-    put_trial(&w, t);
-    w = (writer){.to = adj_alloc(&p->allocator, w.n)};
-    if (w.to == NULL)
+    pass_trial(&w, &config, &sent);
+    char *request = adj_alloc(&p->allocator, w.n);
+    if (request == NULL)
         return ADJ_ENOMEM;
-    put_trial(&w, t);
-    adj_status status = opts->elsewhere(opts->user, t->config->isa, w.to, w.n, &answer, &bytes,
+    w = (wire){.way = WRITES, .at = request};
+    pass_trial(&w, &config, &sent);
+    adj_status status = opts->elsewhere(opts->user, t->config->isa, request, w.n, &answer, &bytes,
                                         message, sizeof message);
-    adj_release(&p->allocator, w.to);
+    adj_release(&p->allocator, request);
     if (status != ADJ_OK) {
         no_answer(o, message);
         return status == ADJ_ENOMEM ? status : ADJ_OK;
     }
-    reader r = {.from = answer, .left = bytes};
-    status = take_outcome(&r, t, p, o);
-    if (status == ADJ_OK && r.wrong) {
+    w = (wire){.way = READS, .at = answer, .n = bytes, .p = p};
+    *o = (outcome){0};
+    pass_outcome(&w, t, o);
+    if (w.wrong && !w.no_memory) {
         adj_graph_free(o->plan);
         no_answer(o, "the answer is cut off");
     }
     free(answer);
-    return status;
+    return w.no_memory ? ADJ_ENOMEM : ADJ_OK;
 }
 
 adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_t *answer_bytes)
 {
     if (request == NULL || answer == NULL || answer_bytes == NULL)
         return ADJ_EARG;
-    reader r = {.from = request, .left = bytes};
     region p = {.allocator = default_allocator()};
-    trial t = {.g = adj_graph_new()};
+    wire w = {.way = READS, .at = (char *)request, .n = bytes, .p = &p};
     adj_compare_config config;
+    trial t = {.g = adj_graph_new(), .config = &config};
     outcome o = {0};
     *answer = NULL;
-    adj_status status = take_trial(&r, &p, &config, &t);
-    if (status == ADJ_OK && r.wrong)
-        status = ADJ_EARG;
+    if (t.g != NULL)
+        pass_trial(&w, &config, &t);
+    adj_status status = t.g == NULL || w.no_memory ? ADJ_ENOMEM : w.wrong ? ADJ_EARG : ADJ_OK;
     if (status == ADJ_OK)
         status = trial_here(&t, &p, &o);
     if (status == ADJ_OK) {
-        writer w = {0};
-        put_outcome(&w, &t, &o);
-        *answer = w.to = malloc(w.n);
+        w = (wire){.way = COUNTS};
+        pass_outcome(&w, &t, &o);
+        *answer = malloc(w.n);
         *answer_bytes = w.n;
-        w.n = 0;
-        if (w.to == NULL)
+        w = (wire){.way = WRITES, .at = *answer};
+        if (*answer == NULL)
             status = ADJ_ENOMEM;
         else
-            put_outcome(&w, &t, &o);
+            pass_outcome(&w, &t, &o);
     }
     adj_graph_free(o.plan);
     adj_graph_free(t.g);

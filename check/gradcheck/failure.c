@@ -15,14 +15,11 @@ typedef struct {
 static adj_status open_trail(subject *s, const adj_node *dx, trail *t)
 {
     adj_graph *g = s->tested.graph;
-    char *need = region_alloc(&s->region, (size_t)dx->id + 1, 1);
+    char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
     t->node = region_alloc(&s->region, (size_t)dx->id + 1, sizeof *t->node);
     if (need == NULL || t->node == NULL)
         return ADJ_ENOMEM;
-    need[dx->id] = 1;
-    for (int id = (int)dx->id; id >= 0; id--)
-        for (int k = 0; need[id] && k < g->node[id]->n_in; k++)
-            need[g->node[id]->in[k]->id] = 1;
+    mark_needed(g, 1, &dx, need);
     for (int id = 0; id <= (int)dx->id; id++)
         if (need[id] && g->node[id]->n_in > 0)
             t->node[t->n++] = g->node[id];
@@ -31,23 +28,14 @@ static adj_status open_trail(subject *s, const adj_node *dx, trail *t)
     opts.backend = "naive";
     adj_status status = adj_exec_new(g, &opts, &t->naive);
     opts.backend = o->backend;
-    opts.debug.backends = o->backends;
-    opts.debug.impl = o->impl;
-    opts.debug.quarantine = o->quarantine;
+    opts.debug = o->debug;
     return status == ADJ_OK ? adj_exec_new(g, &opts, &t->tested) : status;
 }
 
 static adj_status run_trail(subject *s, adj_exec *e)
 {
-    const twin *t = &s->tested;
-    for (int i = 0; i <= s->n_leaf; i++) {
-        const adj_node *leaf = i < s->n_leaf ? t->leaf[i] : t->dy;
-        const double *v = i < s->n_leaf ? s->x[i] : s->dy;
-        int64_t n = adj_shape_elems(leaf->type.shape);
-        adj_convert(ADJ_F64, v, leaf->type.dtype, s->raw, n);
-        adj_set(e, leaf, s->raw, (size_t)n * adj_dtype_size(leaf->type.dtype));
-    }
-    return adj_run(e);
+    adj_status status = set_values(s, e, &s->tested, 0);
+    return status == ADJ_OK ? adj_run(e) : status;
 }
 
 /* Do both give the node's value to within rounding? */
@@ -156,7 +144,7 @@ static adj_status judge_element(leaf_check *c, const failure *f, const bound *b,
         dx = dx_ref;
         tolerance = check_rule_tolerance(c, e, b->magnitude[i]);
     } else if (c->exact) {
-        e.value = value_rounded(dtype, dx_ref);
+        e.value = rounded(dtype, dx_ref);
         if (unit_roundoff(dtype) <= 0x1p-24 || b->kernels == 1)
             tolerance = 0;
     }

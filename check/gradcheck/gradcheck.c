@@ -113,8 +113,8 @@ static void describe_report(adj_gradcheck_report *r)
     char name[64], known[128];
     const char *backend = r->opts.backend != NULL ? r->opts.backend : "onednn";
     snprintf(name, sizeof name, "%.*s", (int)strcspn(backend, ","), backend);
-    if (r->opts.backends != NULL || adj_backend_describe(name, known, sizeof known) != ADJ_OK ||
-        known[0] == '*')
+    if (r->opts.debug.backends != NULL ||
+        adj_backend_describe(name, known, sizeof known) != ADJ_OK || known[0] == '*')
         known[0] = '\0';
     r->about = (adj_gradcheck_info){
         .backend = gradcheck_text(r, "%s", backend),
@@ -170,13 +170,10 @@ adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradch
     if (status != ADJ_OK)
         return status;
     const adj_graph *g = y->graph;
-    char *need = region_alloc(&(*out)->region, (size_t)y->id + 1, 1);
+    char *need = region_alloc(&(*out)->region, (size_t)g->n_node, 1);
     if (need == NULL)
         return gradcheck_fail(*out, ADJ_ENOMEM, "gradcheck: out of memory");
-    need[y->id] = 1;
-    for (int id = (int)y->id; id >= 0; id--)
-        for (int k = 0; need[id] && k < g->node[id]->n_in; k++)
-            need[g->node[id]->in[k]->id] = 1;
+    mark_needed(g, 1, (const adj_node *const[]){y}, need);
     for (int id = 0; id <= (int)y->id && status == ADJ_OK; id++) {
         const adj_node *n = g->node[id];
         if (need[id] && n->n_in > 0 && !is_repeated(g, need, n))

@@ -7,7 +7,7 @@
 #define ADJ_GRADCHECK_H
 
 #include "adjoint_check.h"
-#include "graph/graph.h"
+#include "check/number.h"
 
 struct adj_gradcheck_report {
     region region;
@@ -51,10 +51,10 @@ typedef struct {
     double **dx;     /* by leaf: of tested */
     double **dx_ref; /* by leaf: of reference */
     double *v, *moved, *numeric;
-    double *y_mid, *y_low, *y_high, *y_low2, *y_high2; /* forward values */
-    char *mask;                                        /* by element of y: a kink is near */
-    void *raw;                                         /* bytes for adj_set and adj_get */
-    char *repeats; /* by leaf: did dx have the same bits again? */
+    double *y_mid, *y_low, *y_high; /* forward values */
+    char *mask;                     /* by element of y: a kink is near */
+    double *raw;                    /* bytes for adj_set and adj_get */
+    char *repeats;                  /* by leaf: did dx have the same bits again? */
 } subject;
 
 /* subject: order 1 is the node, order 2 its gradient with respect to leaf `of`. On failure the
@@ -62,6 +62,9 @@ typedef struct {
 adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *node, int order,
                         int of);
 void subject_close(subject *s);
+/* Room for n values; for those of each leaf. NULL: no memory. */
+double *reals(subject *s, int64_t n);
+double **reals_by_leaf(subject *s);
 int64_t leaf_elems(const subject *s, int leaf);
 int leaf_is_float(const subject *s, int leaf);
 /* Is y linear in the leaf, by the ops' linear_in? */
@@ -82,6 +85,8 @@ void draw_values(subject *s, int draw, int integer);
 void draw_direction(subject *s, int leaf, int draw, int integer);
 /* y at x with leaf's x + h v, or x itself if leaf < 0; f64. */
 adj_status forward_at(subject *s, int leaf, double h, double *y);
+/* Gives e, an executor of t's graph, the values of x; if it runs backward, of dy too. */
+adj_status set_values(subject *s, adj_exec *e, const twin *t, int is_forward);
 /* Runs e, a backward pass of tested, with the values of x and dy. */
 adj_status gradcheck_run(subject *s, adj_exec *e);
 /* What it gave for a node. */
@@ -154,7 +159,6 @@ adj_status check_differentiate(const leaf_check *c, estimate *e);
 adj_status check_differentiate_element(leaf_check *c, int64_t element, estimate *e, int *kink);
 /* Fills in a row that has failed. */
 adj_status check_fail(leaf_check *c);
-double value_rounded(adj_dtype dtype, double v);
 
 /* Checks one leaf by every draw and fills the row. */
 adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row);

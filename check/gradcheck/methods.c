@@ -104,8 +104,8 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     for (int64_t i = 0; i < n;
          i++) { /* a rule of several kernels may round a half type more often */
         double tolerance = half && b.kernels > 1 ? bound_at(&b, i, dx_ref[i]) : 0;
-        c->kernel_wrong |= check_note(
-            c, i, dx[i], (estimate){.value = value_rounded(dtype, dx_ref[i])}, tolerance);
+        c->kernel_wrong |=
+            check_note(c, i, dx[i], (estimate){.value = rounded(dtype, dx_ref[i])}, tolerance);
     }
     c->exact = 1;
     c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gradcheck.h"
+#include "graph/printable.h"
 
 adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
 {
@@ -118,7 +119,7 @@ const char *adj_gradcheck_result_name(adj_gradcheck_result result)
     return "no result";
 }
 
-/* ---- printing ---- */
+/* ---- printing: names, reasons and repro lines are the caller's and may hold anything ---- */
 
 typedef struct {
     int name, op;
@@ -144,7 +145,7 @@ static void print_result(FILE *f, const adj_gradcheck_row *w)
 {
     fputs(adj_gradcheck_result_name(w->result), f);
     if (w->result == ADJ_GRADCHECK_SKIPPED)
-        fprintf(f, " (%s)", w->note);
+        put_text(f, " (%s)", w->note);
     else if (w->kinks > 0)
         fprintf(f, " (%lld at a kink, %.1f %%)", (long long)w->kinks,
                 100.0 * (double)w->kinks / (double)w->considered);
@@ -157,11 +158,11 @@ static void print_result(FILE *f, const adj_gradcheck_row *w)
 
 static void print_worst(FILE *f, const adj_gradcheck_row *w)
 {
-    fprintf(f, "   worst: %s%s  analytic=%+.9g  numeric=%+.9g +- %.2g  ", w->wrt, w->index,
-            w->analytic, w->numeric, w->uncertainty);
+    put_text(f, "   worst: %s%s  analytic=%+.9g  numeric=%+.9g +- %.2g  ", w->wrt, w->index,
+             w->analytic, w->numeric, w->uncertainty);
     if (w->numeric != 0 && isfinite(w->analytic))
         fprintf(f, "(ratio %.4g)", w->analytic / w->numeric + 0.0); /* no -0 */
-    fprintf(f, "\n   tolerance: %.3g = %s\n", w->tolerance, w->origin);
+    put_text(f, "\n   tolerance: %.3g = %s\n", w->tolerance, w->origin);
 }
 
 static void print_pairs(FILE *f, const adj_gradcheck_row *w)
@@ -182,17 +183,17 @@ static void print_failure(FILE *f, const adj_gradcheck_row *w)
     if (w->n_pair > 0 && strcmp(w->method, "adjoint-int") != 0)
         print_pairs(f, w);
     if (w->pattern[0] != '\0')
-        fprintf(f, "   pattern: %s%s%s\n", w->pattern, w->hint[0] != '\0' ? ";  " : "", w->hint);
+        put_text(f, "   pattern: %s%s%s\n", w->pattern, w->hint[0] != '\0' ? ";  " : "", w->hint);
     if (w->blame[0] != '\0')
-        fprintf(f, "   blame: %s\n", w->blame);
+        put_text(f, "   blame: %s\n", w->blame);
     if (w->repro[0] != '\0')
-        fprintf(f, "   repro: %s\n", w->repro);
+        put_text(f, "   repro: %s\n", w->repro);
 }
 
 static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
 {
-    fprintf(f, " %-*s %s%s%s%*s  %-14s ", width.name, w->name, w->op,
-            w->attrs[0] != '\0' ? " " : "", w->attrs, width.op - row_op_width(w), "", w->wrt);
+    put_text(f, " %-*s %s%s%s%*s  %-14s ", width.name, w->name, w->op,
+             w->attrs[0] != '\0' ? " " : "", w->attrs, width.op - row_op_width(w), "", w->wrt);
     if (w->result == ADJ_GRADCHECK_SKIPPED)
         fprintf(f, "%-13s %8s %9s %9s %9s %6s  ", "-", "-", "-", "-", "-", "-");
     else
@@ -202,7 +203,7 @@ static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
     if (w->result == ADJ_GRADCHECK_FAIL)
         print_failure(f, w);
     else if (w->result == ADJ_GRADCHECK_INCONCLUSIVE && w->note[0] != '\0')
-        fprintf(f, "   %s\n", w->note);
+        put_text(f, "   %s\n", w->note);
 }
 
 void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)

@@ -190,9 +190,7 @@ static adj_status open_exec(subject *s, twin *t, int reference, int backward, in
             fetch[opts.n_fetch++] = t->dx[i];
     if (!reference) {
         opts.backend = o->backend;
-        opts.debug.backends = o->backends;
-        opts.debug.impl = o->impl;
-        opts.debug.quarantine = o->quarantine;
+        opts.debug = o->debug;
     }
     adj_status status = adj_exec_new(t->graph, &opts, e);
     if (status != ADJ_OK)
@@ -214,33 +212,36 @@ static adj_status open_execs(subject *s)
     return status;
 }
 
+double *reals(subject *s, int64_t n)
+{
+    return region_alloc(&s->region, (size_t)n + 1, sizeof(double));
+}
+
+double **reals_by_leaf(subject *s)
+{
+    double **v = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *v);
+    for (int i = 0; v != NULL && i < s->n_leaf; i++)
+        if ((v[i] = reals(s, leaf_elems(s, i))) == NULL)
+            return NULL;
+    return v;
+}
+
 static adj_status open_memory(subject *s)
 {
-    const twin *t = &s->tested;
-    s->n_y = s->max = adj_shape_elems(t->y->type.shape);
-    s->x = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *s->x);
-    s->dx = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *s->dx);
-    s->dx_ref = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *s->dx_ref);
-    if (s->x == NULL || s->dx == NULL || s->dx_ref == NULL)
-        return ADJ_ENOMEM;
+    s->n_y = s->max = adj_shape_elems(s->tested.y->type.shape);
+    for (int i = 0; i < s->n_leaf; i++)
+        s->max = leaf_elems(s, i) > s->max ? leaf_elems(s, i) : s->max;
+    double ***const of_leaves[] = {&s->x, &s->dx, &s->dx_ref};
+    double **const of_max[] = {&s->v, &s->moved, &s->numeric, &s->raw};
+    double **const of_y[] = {&s->dy, &s->y_mid, &s->y_low, &s->y_high};
     int missing = 0;
-    for (int i = 0; i < s->n_leaf; i++) {
-        int64_t n = leaf_elems(s, i);
-        s->max = n > s->max ? n : s->max;
-        missing += (s->x[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL;
-        missing += (s->dx[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL;
-        missing += (s->dx_ref[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL;
-    }
-    double **const of_most[] = {&s->v, &s->moved, &s->numeric};
-    double **const of_y[] = {&s->dy, &s->y_mid, &s->y_low, &s->y_high, &s->y_low2, &s->y_high2};
-    for (size_t i = 0; i < sizeof of_most / sizeof *of_most; i++)
-        missing +=
-            (*of_most[i] = region_alloc(&s->region, (size_t)s->max + 1, sizeof(double))) == NULL;
+    for (size_t i = 0; i < sizeof of_leaves / sizeof *of_leaves; i++)
+        missing += (*of_leaves[i] = reals_by_leaf(s)) == NULL;
+    for (size_t i = 0; i < sizeof of_max / sizeof *of_max; i++)
+        missing += (*of_max[i] = reals(s, s->max)) == NULL;
     for (size_t i = 0; i < sizeof of_y / sizeof *of_y; i++)
-        missing +=
-            (*of_y[i] = region_alloc(&s->region, (size_t)s->n_y + 1, sizeof(double))) == NULL;
+        missing += (*of_y[i] = reals(s, s->n_y)) == NULL;
     missing += (s->mask = region_alloc(&s->region, (size_t)s->n_y + 1, 1)) == NULL;
-    missing += (s->raw = region_alloc(&s->region, (size_t)s->max + 1, sizeof(double))) == NULL;
     missing += (s->repeats = region_alloc(&s->region, (size_t)s->n_leaf + 1, 1)) == NULL;
     if (missing == 0)
         memset(s->repeats, 1, (size_t)s->n_leaf);
@@ -271,12 +272,12 @@ static dependence depends(const adj_node *n, const char *below, char *kinks)
 {
     dependence d = CONSTANT;
     for (int k = 0; k < n->n_in; k++) {
-        unsigned bit = n->op->linear_in >> (k < 31 ? k : 31) & 1u;
+        int linear = is_linear_in(n, k);
         dependence in = (dependence)below[n->in[k]->id];
         if (in == CONSTANT)
             continue;
-        d = d == CONSTANT && in == LINEAR && bit ? LINEAR : NEITHER;
-        if (!bit && (n->op->flags & ADJ_OP_KINKS))
+        d = d == CONSTANT && in == LINEAR && linear ? LINEAR : NEITHER;
+        if (!linear && (n->op->flags & ADJ_OP_KINKS))
             *kinks = 1;
     }
     return d;

@@ -16,23 +16,7 @@ enum { SAFETY_LINEAR = 2, SAFETY = 16 };
 
 double unit_roundoff(adj_dtype dtype)
 {
-    switch (dtype) {
-    case ADJ_F64: return 0x1p-53;
-    case ADJ_F16: return 0x1p-11;
-    case ADJ_BF16: return 0x1p-8;
-    default: return 0x1p-24;
-    }
-}
-
-/* What rounding below the normal numbers can be off. */
-static double smallest_of(adj_dtype dtype)
-{
-    switch (dtype) {
-    case ADJ_F64: return 0x1p-1074;
-    case ADJ_F16: return 0x1p-24;
-    case ADJ_BF16: return 0x1p-126; /* subnormal numbers may be flushed */
-    default: return 0x1p-126;
-    }
+    return adj_is_float(dtype) ? precision_of(dtype).unit : 0x1p-24;
 }
 
 static double elems_of(const adj_node *n)
@@ -64,27 +48,24 @@ static int bends_operand(const adj_node *n, int k)
     const adj_node *x = n->in[k];
     while (x->n_in > 0 && (x->op->flags & ADJ_OP_VIEW))
         x = x->in[0];
-    return x->n_in > 0 && adj_is_float(x->type.dtype) &&
-           !(n->op->linear_in >> (k < 31 ? k : 31) & 1);
+    return x->n_in > 0 && adj_is_float(x->type.dtype) && !is_linear_in(n, k);
 }
 
 /* What dx needs: nodes with operands, but for views. */
 static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
 {
     const adj_graph *g = dx->graph;
-    char *need = region_alloc(&s->region, (size_t)dx->id + 1, 1);
+    char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
     *c = (cost){.unit = unit_roundoff(dx->type.dtype), .max = dx};
     if (need == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
-    need[dx->id] = 1;
+    mark_needed(g, 1, &dx, need);
     for (int id = (int)dx->id; id >= 0; id--) {
         const adj_node *n = g->node[id];
         if (!need[id] || n->n_in == 0)
             continue;
-        for (int k = 0; k < n->n_in; k++) {
-            need[n->in[k]->id] = 1;
+        for (int k = 0; k < n->n_in; k++)
             c->bends |= bends_operand(n, k);
-        }
         c->bends |= n->op->cancels_in != 0;
         if (n->op->flags & ADJ_OP_VIEW)
             continue;
@@ -111,13 +92,9 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     int64_t n = leaf_elems(s, leaf);
     cost c;
     adj_status status = cost_of(s, s->tested.dx[leaf], &c);
-    double **all = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *all), min = 0;
+    double **all = reals_by_leaf(s), min = 0;
     if (status != ADJ_OK || all == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
-    for (int i = 0; i < s->n_leaf; i++)
-        if ((all[i] = region_alloc(&s->region, (size_t)leaf_elems(s, i) + 1, sizeof(double))) ==
-            NULL)
-            return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     if ((status = backward_magnitudes(s, all)) != ADJ_OK)
         return status;
 
@@ -131,7 +108,8 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     b->relative = safety * (c.kernels * c.unit + c.terms * unit_acc);
     b->magnitude = all[leaf];
     b->kernels = c.kernels;
-    b->smallest = c.kernels * smallest_of(s->tested.dx[leaf]->type.dtype);
+    adj_dtype dtype = s->tested.dx[leaf]->type.dtype; /* f64's subnormal numbers are kept */
+    b->smallest = c.kernels * (dtype == ADJ_F64 ? 0x1p-1074 : precision_of(dtype).floor);
     b->rtol = o->rtol;
     b->atol = o->atol;
     if (o->rtol > 0 || o->atol > 0)

@@ -17,13 +17,6 @@ static void draw_uniform(subject *s, double *to, int64_t n, const double range[2
              (uint64_t)draw * STREAMS + (uint64_t)stream % STREAMS);
 }
 
-double value_rounded(adj_dtype dtype, double v)
-{
-    double element;
-    adj_store(dtype, &element, 0, v);
-    return adj_load(dtype, &element, 0);
-}
-
 /* From u in [0, 1): one of +-1, +-2, +-3, or of 1, 2 where only positive numbers may be. */
 static double small_integer(double u, int positive)
 {
@@ -53,7 +46,7 @@ static void draw_leaf(subject *s, int leaf, int draw, int integer)
     else if (dtype == ADJ_I32)
         adj_spread(n, x, 0, 4);
     for (int64_t i = 0; i < n; i++) {
-        x[i] = dtype == ADJ_I32 ? floor(x[i]) : value_rounded(dtype, x[i]);
+        x[i] = dtype == ADJ_I32 ? floor(x[i]) : rounded(dtype, x[i]);
         positive = positive && x[i] >= 0;
     }
     if (!integer || dtype == ADJ_I32)
@@ -70,8 +63,7 @@ void draw_values(subject *s, int draw, int integer)
         draw_leaf(s, leaf, draw, integer);
     draw_uniform(s, s->dy, s->n_y, integer ? unit : range, draw, DY_STREAM);
     for (int64_t i = 0; i < s->n_y; i++)
-        s->dy[i] =
-            integer ? small_power(s->dy[i]) : value_rounded(s->tested.dy->type.dtype, s->dy[i]);
+        s->dy[i] = integer ? small_power(s->dy[i]) : rounded(s->tested.dy->type.dtype, s->dy[i]);
 }
 
 void draw_direction(subject *s, int leaf, int draw, int integer)
@@ -93,13 +85,17 @@ static adj_status set_leaf(subject *s, adj_exec *e, const adj_node *leaf, const 
     return adj_set(e, leaf, s->raw, (size_t)n * adj_dtype_size(dtype));
 }
 
-static adj_status run(subject *s, adj_exec *e, const twin *t, int is_forward)
+adj_status set_values(subject *s, adj_exec *e, const twin *t, int is_forward)
 {
     adj_status status = ADJ_OK;
     for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
         status = set_leaf(s, e, t->leaf[i], s->x[i]);
-    if (status == ADJ_OK && !is_forward)
-        status = set_leaf(s, e, t->dy, s->dy);
+    return status == ADJ_OK && !is_forward ? set_leaf(s, e, t->dy, s->dy) : status;
+}
+
+static adj_status run(subject *s, adj_exec *e, const twin *t, int is_forward)
+{
+    adj_status status = set_values(s, e, t, is_forward);
     if (status == ADJ_OK)
         status = adj_run(e);
     if (status != ADJ_OK)
@@ -173,21 +169,14 @@ static void absolute(double *to, const double *v, int64_t n)
 adj_status backward_magnitudes(subject *s, double *const magnitude[])
 {
     double **kept = s->x, *dy = s->dy;
-    size_t places = (size_t)s->n_leaf + 1;
-    s->x = region_alloc(&s->region, places, sizeof *s->x);
-    s->dy = region_alloc(&s->region, (size_t)s->n_y + 1, sizeof *s->dy);
+    s->x = reals_by_leaf(s);
+    s->dy = reals(s, s->n_y);
     adj_status status = s->x != NULL && s->dy != NULL ? ADJ_OK : ADJ_ENOMEM;
-    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
-        int64_t n = leaf_elems(s, i);
-        if ((s->x[i] = region_alloc(&s->region, (size_t)n + 1, sizeof(double))) == NULL) {
-            status = ADJ_ENOMEM;
-            break;
-        }
+    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
         if (leaf_is_float(s, i))
-            absolute(s->x[i], kept[i], n);
+            absolute(s->x[i], kept[i], leaf_elems(s, i));
         else
-            memcpy(s->x[i], kept[i], (size_t)n * sizeof(double));
-    }
+            memcpy(s->x[i], kept[i], (size_t)leaf_elems(s, i) * sizeof(double));
     if (status == ADJ_OK) {
         absolute(s->dy, dy, s->n_y);
         status = run(s, s->reference.backward, &s->reference, 0);

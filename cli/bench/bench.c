@@ -6,7 +6,6 @@
 #include "bench.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "cli/printable.h"
 
 static void print_step(const bench_opts *o, const bench_net *n, const bench_step_time *t)
 {
@@ -41,9 +40,8 @@ static int profile(const bench_opts *o, bench_net *n, bench_profile *p)
         return EXIT_OK;
     if (bench_profile_run(p, n, o) != ADJ_OK)
         return failed(n);
-    if (o->trace != NULL && bench_trace(o->trace, p) != 0)
-        return complain("bench", EXIT_FAILED, "--trace: %s: cannot be written", o->trace);
-    return EXIT_OK;
+    const output_file file = {"--trace", o->trace, OUTPUT_IN_PLACE};
+    return write_output("bench", &file, bench_trace, p);
 }
 
 static int bench_steps(const bench_opts *o)

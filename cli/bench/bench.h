@@ -132,6 +132,7 @@ size_t bench_l3_bytes(void);
 int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const bench_step_time *t,
                     const bench_profile *p);
 int bench_json_rows(FILE *f, const bench_opts *o, const bench_rows *rows);
-int bench_trace(const char *path, const bench_profile *p);
+/* source: a bench_profile. */
+int bench_trace(FILE *f, const void *source);
 
 #endif

@@ -1,23 +1,10 @@
-/* json.c - what adjoint bench measured as one JSON object, and a step's trace. What is no
- * number in JSON is null. */
-#include <math.h>
-
+/* json.c - what adjoint bench measured as one JSON object, and a step's trace. */
 #include "bench.h"
-#include "cli/utf8.h"
-
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
+#include "cli/json.h"
 
 static int set(json_t *j, const char *key, json_t *value)
 {
     return json_object_set_new(j, key, value);
-}
-
-static int write_object(FILE *f, json_t *j, int failed)
-{
-    failed |= j == NULL || json_dumpf(j, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
-              fputc('\n', f) == EOF || fflush(f) != 0;
-    json_decref(j);
-    return failed;
 }
 
 static json_t *head(const bench_opts *o)
@@ -79,10 +66,10 @@ int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const benc
         set(j, "images_per_s", json_real((double)o->batch / s->median)) ||
         set(j, "gflops", json_real(1e-9 * n->flop / s->median)) || set_plan(j, n) ||
         set(j, "peak_rss_bytes", json_integer((json_int_t)t->peak_rss)) ||
-        set(j, "loss", number(t->loss));
+        set(j, "loss", json_number(t->loss));
     if (!failed && p != NULL)
         failed = set(j, "profile", profile_json(p));
-    return write_object(f, j, failed);
+    return json_write(f, j, JSON_PAGE, failed);
 }
 
 /* ---- kernels alone ---- */
@@ -92,10 +79,7 @@ static json_t *shapes_json(const adj_node *n)
     json_t *shapes = json_array();
     for (int i = 0; i <= n->n_in; i++) {
         adj_shape s = i < n->n_in ? n->in[i]->type.shape : n->type.shape;
-        json_t *shape = json_array();
-        for (int d = 0; d < s.rank; d++)
-            (void)json_array_append_new(shape, json_integer(s.dim[d]));
-        (void)json_array_append_new(shapes, shape);
+        (void)json_array_append_new(shapes, json_sizes(s.rank, s.dim));
     }
     return shapes;
 }
@@ -110,8 +94,8 @@ static json_t *row_json(const bench_row *r)
         r->count, "backend", r->backend, "implementation", r->impl, "layouts", r->layouts, "runs",
         r->time.n, "us", measured ? json_real(1e6 * median) : json_null(), "min_us",
         measured ? json_real(1e6 * r->time.min) : json_null(), "gflops",
-        measured ? number(1e-9 * r->flop / median) : json_null(), "gb_per_s",
-        measured ? number(1e-9 * (double)r->bytes / median) : json_null(), "bytes",
+        measured ? json_number(1e-9 * r->flop / median) : json_null(), "gb_per_s",
+        measured ? json_number(1e-9 * (double)r->bytes / median) : json_null(), "bytes",
         (json_int_t)r->bytes, "sets", r->sets, "planned", r->planned, "fastest", r->fastest, "why",
         json_text(r->why));
 }
@@ -130,13 +114,14 @@ int bench_json_rows(FILE *f, const bench_opts *o, const bench_rows *rows)
                  set(j, "fastest_ms", json_real(1e3 * rows->fastest_seconds)) ||
                  set(j, "planned_ms", json_real(1e3 * rows->planned_seconds));
     failed |= set(j, "buffers", json_string(cold ? "cold" : "warm")) | set(j, "rows", list);
-    return write_object(f, j, failed);
+    return json_write(f, j, JSON_PAGE, failed);
 }
 
 /* ---- a trace ---- */
 
-int bench_trace(const char *path, const bench_profile *p)
+int bench_trace(FILE *f, const void *source)
 {
+    const bench_profile *p = source;
     json_t *events = json_array();
     double at = 0;
     int failed = events == NULL;
@@ -154,11 +139,5 @@ int bench_trace(const char *path, const bench_profile *p)
         at += us;
     }
     json_t *j = json_pack("{s:o, s:s}", "traceEvents", events, "displayTimeUnit", "ns");
-    FILE *f = fopen(path, "w");
-    if (f == NULL) {
-        json_decref(j);
-        return 1;
-    }
-    failed = write_object(f, j, failed);
-    return fclose(f) != 0 || failed;
+    return json_write(f, j, JSON_PAGE, failed);
 }

@@ -7,7 +7,6 @@
 #include "kernel.h"
 #include "cli/command.h"
 #include "cli/op/graph.h"
-#include "cli/printable.h"
 
 /* ---- one node in a graph of its own ---- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "cli/printable.h"
+#include "graph/printable.h"
 
 enum { MAX_RUNS = 400, WARM_UP = 3 };
 

@@ -9,56 +9,40 @@
 #include "cli/guard.h"
 #include "cli/output.h"
 
-typedef enum { JSON, CSV, JUNIT, HTML } form;
+enum { FORMS = 4 };
+static int (*const write_form[FORMS])(FILE *f, const void *source) = {write_json, write_csv,
+                                                                      write_junit, write_html};
 
-static int write_form(FILE *f, form which, const adj_comparison *c, const write_opts *w)
+static void list_files(const compare_opts *o, output_file files[FORMS])
 {
-    switch (which) {
-    case JSON: return write_json(f, c, w);
-    case CSV: return write_csv(f, c);
-    case JUNIT: return write_junit(f, c, w);
-    default: return write_html(f, c, w);
-    }
+    files[0] = (output_file){"--json", o->json, OUTPUT_OR_STDOUT};
+    files[1] = (output_file){"--csv", o->csv, OUTPUT_OR_STDOUT};
+    files[2] = (output_file){"--junit", o->junit, OUTPUT_OR_STDOUT};
+    files[3] = (output_file){"--html", o->html, OUTPUT_OR_STDOUT};
 }
 
-static int write_file(const char *option, const char *path, form which, const adj_comparison *c,
-                      const write_opts *w)
+static int write_all(const compare_opts *o, const compare_source *source)
 {
-    if (path == NULL)
-        return EXIT_OK;
-    if (is_stdout(path))
-        return write_form(stdout, which, c, w) ? EXIT_FAILED : EXIT_OK;
-    FILE *f = fopen(path, "w");
-    int failed = f == NULL || write_form(f, which, c, w);
-    if (f != NULL)
-        failed |= fclose(f) != 0;
-    return failed ? complain("compare", EXIT_FAILED, "%s: %s cannot be written", option, path)
-                  : EXIT_OK;
+    const adj_comparison *c = source->comparison;
+    output_file files[FORMS];
+    int status = EXIT_OK, taken = 0;
+    list_files(o, files);
+    for (int i = 0; i < FORMS; i++)
+        taken |= is_stdout(files[i].path);
+    if (!taken)
+        write_table(stdout, source);
+    for (int i = 0; i < FORMS && status == EXIT_OK; i++)
+        status = write_output("compare", &files[i], write_form[i], source);
+    int failed = adj_comparison_failed_count(c) + adj_comparison_whole_failed_count(c) > 0;
+    return status == EXIT_OK && failed ? EXIT_FAILED : status;
 }
 
-static int write_all(const compare_opts *o, const adj_comparison *c, const write_opts *w)
-{
-    if (!is_stdout(o->json) && !is_stdout(o->csv) && !is_stdout(o->junit) && !is_stdout(o->html))
-        write_table(stdout, c, w);
-    int status = write_file("--json", o->json, JSON, c, w);
-    if (status == EXIT_OK)
-        status = write_file("--csv", o->csv, CSV, c, w);
-    if (status == EXIT_OK)
-        status = write_file("--junit", o->junit, JUNIT, c, w);
-    if (status == EXIT_OK)
-        status = write_file("--html", o->html, HTML, c, w);
-    if (status == EXIT_OK &&
-        adj_comparison_failed_count(c) + adj_comparison_whole_failed_count(c) > 0)
-        status = EXIT_FAILED;
-    return status;
-}
-
-static void describe(const compare_opts *o, char *what, size_t size)
+static void describe(const compare_opts *o, char *title, size_t size)
 {
     int n = o->graph.model != NULL
-                ? snprintf(what, size, "%s, batch %lld", o->graph.model, (long long)o->graph.batch)
-                : snprintf(what, size, "%s", o->graph.op.op);
-    snprintf(what + n, size - (size_t)n, ", seed %lld%s", (long long)o->seed,
+                ? snprintf(title, size, "%s, batch %lld", o->graph.model, (long long)o->graph.batch)
+                : snprintf(title, size, "%s", o->graph.op.op);
+    snprintf(title + n, size - (size_t)n, ", seed %lld%s", (long long)o->seed,
              o->exact ? ", integers" : "");
 }
 
@@ -106,46 +90,39 @@ static int compare(const compare_opts *o, const compared *g)
                                       .exact = o->exact != 0,
                                       .runs = (int)o->runs,
                                       .threads = (int)o->threads,
-                                      .quarantine = o->quarantine,
+                                      .debug.quarantine = o->quarantine,
                                       .elsewhere = guard_run,
                                       .guard = o->guard != 0,
                                       .user = &limits};
     adj_comparison *c = NULL;
-    char what[160], line[LINE];
+    char title[160], line[LINE];
     int status;
-    describe(o, what, sizeof what);
+    describe(o, title, sizeof title);
     compare_line(o, &o->graph, NULL, line);
     if (adj_compare(g->graph, &options, &c) != ADJ_OK) {
         status = complain("compare", EXIT_FAILED, "%s", adj_comparison_message(c));
     } else {
         reproducer *again = reproducers(o, &options, c);
-        const write_opts w = {.what = what, .repro = line, .again = again, .all = o->all != 0};
-        status =
-            again != NULL ? write_all(o, c, &w) : complain("compare", EXIT_FAILED, "out of memory");
+        const compare_source source = {c, title, line, again, o->all != 0};
+        status = again != NULL ? write_all(o, &source)
+                               : complain("compare", EXIT_FAILED, "out of memory");
         free(again);
     }
     adj_comparison_free(c);
     return status;
 }
 
-static int check_files(const compare_opts *o)
-{
-    const output_file files[] = {{"--json", o->json, OUTPUT_OR_STDOUT},
-                                 {"--csv", o->csv, OUTPUT_OR_STDOUT},
-                                 {"--junit", o->junit, OUTPUT_OR_STDOUT},
-                                 {"--html", o->html, OUTPUT_OR_STDOUT}};
-    return check_outputs("compare", sizeof files / sizeof files[0], files);
-}
-
 int command_compare(int argc, char **argv)
 {
     compare_opts o;
     compared g = {0};
+    output_file files[FORMS];
     int status = compare_parse(&o, argc, argv);
     if (status == CONTINUE && compared_open(&g, &o.graph) != ADJ_OK)
         status = complain("compare", g.usage ? EXIT_USAGE : EXIT_FAILED, "%s", g.message);
+    list_files(&o, files);
     if (status == CONTINUE)
-        status = check_files(&o);
+        status = check_outputs("compare", FORMS, files);
     if (status == CONTINUE)
         status = backends_open(&o) ? compare(&o, &g) : EXIT_FAILED;
     compared_close(&g);

@@ -4,8 +4,8 @@
  * over the reference from 0.1 to 1000. */
 #include <math.h>
 
+#include "graph/printable.h"
 #include "write.h"
-#include "cli/utf8.h"
 
 static const char style[] =
     "body{font:14px system-ui,sans-serif;margin:2em;color:#222;background:#fff}"
@@ -41,14 +41,13 @@ static void bar(FILE *f, double v, double low, double high, const char *colour)
 static void write_row(FILE *f, const adj_compare_row *row)
 {
     double worst = fmax(row->isolated.worst, row->in_plan.worst);
-    int bad = row->verdict != ADJ_VERDICT_PASS;
-    fprintf(f, "<tr%s><td>%d</td><td class=\"l\">", bad ? " class=\"bad\"" : "",
-            adj_node_id(row->node));
-    write_escaped(f, adj_compare_row_name(row));
-    fputs("</td><td class=\"l\">", f);
-    write_escaped(f, adj_node_name(row->node));
-    fprintf(f, "</td><td class=\"l\">%s %s</td>", adj_verdict_name(row->verdict),
-            adj_blame_name(row->blame));
+    double speed_up = row->us > 0 ? row->reference_us / row->us : NAN;
+    fputs(row->verdict != ADJ_VERDICT_PASS ? "<tr class=\"bad\">" : "<tr>", f);
+    put_escaped(f, FOR_XML,
+                "<td>%d</td><td class=\"l\">%s</td><td class=\"l\">%s</td>"
+                "<td class=\"l\">%s %s</td>",
+                adj_node_id(row->node), adj_compare_row_name(row), adj_node_name(row->node),
+                adj_verdict_name(row->verdict), adj_blame_name(row->blame));
     cell(f, "%.2g", worst);
     bar(f, worst, 1e-6, 1, worst > 1 ? "#c33" : "#39c");
     cell(f, "%.3g", row->isolated.max_abs);
@@ -58,32 +57,27 @@ static void write_row(FILE *f, const adj_compare_row *row)
     cell(f, "%.1f", row->propagated.sqnr);
     cell(f, "%.1f", row->us);
     cell(f, "%.3g", row->gflops);
-    cell(f, "%.3g", row->us > 0 ? row->reference_us / row->us : NAN);
-    bar(f, row->us > 0 ? row->reference_us / row->us : 0, 0.1, 1000, "#5a5");
-    fprintf(f, "<td>%zu</td><td>%d</td><td class=\"l\">", row->bytes, row->reorders);
-    write_escaped(f, row->implementation);
-    fputs("</td><td class=\"l\">", f);
-    write_escaped(f, row->reason[0] != '\0' ? row->reason : row->origin);
-    fputs("</td></tr>\n", f);
+    cell(f, "%.3g", speed_up);
+    bar(f, isnan(speed_up) ? 0 : speed_up, 0.1, 1000, "#5a5");
+    put_escaped(f, FOR_XML,
+                "<td>%zu</td><td>%d</td><td class=\"l\">%s</td><td class=\"l\">%s</td></tr>\n",
+                row->bytes, row->reorders, row->implementation,
+                row->reason[0] != '\0' ? row->reason : row->origin);
 }
 
 static void write_config(FILE *f, const adj_comparison *c, int k, const reproducer *again)
 {
     adj_compare_config_result r = adj_comparison_result_at(c, k);
-    fputs("<h2>", f);
-    write_escaped(f, adj_comparison_config_at(c, k)->name);
-    fprintf(f,
-            "</h2>\n<p>%.3g ms a step; %d steps, %d of them on naive, %d reorders; arena %zu "
-            "bytes; twice the same bits: %s. ",
-            r.ms, r.steps, r.naive_steps, r.reorders, r.arena_bytes, r.repeats ? "yes" : "no");
+    put_escaped(f, FOR_XML,
+                "<h2>%s</h2>\n<p>%.3g ms a step; %d steps, %d of them on naive, %d reorders; arena "
+                "%zu bytes; twice the same bits: %s. ",
+                adj_comparison_config_at(c, k)->name, r.ms, r.steps, r.naive_steps, r.reorders,
+                r.arena_bytes, r.repeats ? "yes" : "no");
     if (r.verdict != ADJ_VERDICT_PASS)
         fprintf(f, "<b>%s</b> ", adj_verdict_name(r.verdict));
-    write_escaped(f, r.reason);
-    if (again->line[0] != '\0') {
-        fputs("</p>\n<p>Fails by itself: <code>", f);
-        write_escaped(f, again->line);
-        fputs("</code>", f);
-    }
+    put_escaped(f, FOR_XML, "%s", r.reason);
+    if (again->line[0] != '\0')
+        put_escaped(f, FOR_XML, "</p>\n<p>Fails by itself: <code>%s</code>", again->line);
     fputs("</p>\n<table><tr><th>node</th><th class=\"l\">op</th><th class=\"l\">name</th>"
           "<th class=\"l\">result</th><th colspan=\"2\">error / bound</th><th>max abs</th>"
           "<th>max rel</th><th>max ulp</th><th>SQNR dB</th><th>in the graph</th><th>&micro;s</th>"
@@ -96,21 +90,19 @@ static void write_config(FILE *f, const adj_comparison *c, int k, const reproduc
     fputs("</table>\n", f);
 }
 
-int write_html(FILE *f, const adj_comparison *c, const write_opts *o)
+int write_html(FILE *f, const void *source)
 {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
-    write_escaped(f, o->what);
-    fprintf(f, "</title>\n<style>%s</style></head>\n<body><h1>", style);
-    write_escaped(f, o->what);
-    fprintf(f, "</h1>\n<p>%d comparisons with ", adj_comparison_row_count(c));
-    write_escaped(f, adj_comparison_config_at(c, 0)->name);
-    fprintf(f,
-            ", <b>%d failed</b>; the whole graph fails under %d of %d configurations.</p>\n"
-            "<p class=\"quiet\">",
-            adj_comparison_failed_count(c), adj_comparison_whole_failed_count(c),
-            adj_comparison_config_count(c) - 1);
-    write_escaped(f, o->repro);
-    fputs("</p>\n", f);
+    const compare_source *o = source;
+    const adj_comparison *c = o->comparison;
+    put_escaped(
+        f, FOR_XML,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title>\n"
+        "<style>%s</style></head>\n<body><h1>%s</h1>\n<p>%d comparisons with %s, <b>%d "
+        "failed</b>; the whole graph fails under %d of %d configurations.</p>\n"
+        "<p class=\"quiet\">%s</p>\n",
+        o->title, style, o->title, adj_comparison_row_count(c),
+        adj_comparison_config_at(c, 0)->name, adj_comparison_failed_count(c),
+        adj_comparison_whole_failed_count(c), adj_comparison_config_count(c) - 1, o->repro);
     for (int k = 1; k < adj_comparison_config_count(c); k++)
         write_config(f, c, k, &o->again[k]);
     fputs("</body></html>\n", f);

@@ -4,7 +4,65 @@
 #include <string.h>
 
 #include "write.h"
-#include "cli/printable.h"
+#include "graph/printable.h"
+
+/* ---- rows added up: one, or all of an op under a configuration ---- */
+
+typedef struct {
+    const char *op, *implementation; /* of the slowest row */
+    const char *crash;               /* the reason of the last crash; NULL: none */
+    int nodes, failed;
+    double worst, ulp, rel, sqnr, sqnr_propagated, us, reference_us, gflop;
+    double slowest; /* us */
+} op_sum;
+
+static const op_sum no_rows = {
+    .implementation = "", .worst = NAN, .sqnr = NAN, .sqnr_propagated = NAN};
+
+static void add_row(op_sum *s, const adj_compare_row *row)
+{
+    if (row->verdict == ADJ_VERDICT_CRASH)
+        s->crash = row->reason;
+    s->nodes++;
+    s->failed += row->verdict != ADJ_VERDICT_PASS;
+    s->worst = fmax(s->worst, fmax(row->isolated.worst, row->in_plan.worst));
+    s->ulp = fmax(s->ulp, row->isolated.max_ulp);
+    s->rel = fmax(s->rel, row->isolated.max_rel);
+    if (row->isolated.n > 0)
+        s->sqnr = fmin(s->sqnr, row->isolated.sqnr); /* of a NaN: the other */
+    if (row->propagated.n > 0)
+        s->sqnr_propagated = fmin(s->sqnr_propagated, row->propagated.sqnr);
+    s->us += row->us;
+    s->reference_us += row->reference_us;
+    s->gflop += 1e-6 * row->gflops * row->us;
+    if (row->us >= s->slowest) {
+        s->slowest = row->us;
+        s->implementation = row->implementation;
+    }
+}
+
+/* Is row r of configuration k, and of this op? */
+static int is_of(const adj_comparison *c, int r, int k, const char *op)
+{
+    const adj_compare_row *row = adj_comparison_row_at(c, r);
+    return row->config == k && strcmp(adj_compare_row_name(row), op) == 0;
+}
+
+/* The op that configuration k's row r is the first of. 0: it is not a first one. */
+static int sum_op(const adj_comparison *c, int k, int r, op_sum *s)
+{
+    *s = no_rows;
+    s->op = adj_compare_row_name(adj_comparison_row_at(c, r));
+    for (int i = 0; i < r; i++)
+        if (is_of(c, i, k, s->op))
+            return 0;
+    for (int i = r; i < adj_comparison_row_count(c); i++)
+        if (is_of(c, i, k, s->op))
+            add_row(s, adj_comparison_row_at(c, i));
+    return is_of(c, r, k, s->op);
+}
+
+/* ---- the lines ---- */
 
 static void print_number(FILE *f, int width, double v)
 {
@@ -73,7 +131,9 @@ static void print_ops(FILE *f, const adj_comparison *c, int k)
 {
     op_sum s;
     char result[24];
-    for (int i = 0; sum_op(c, k, i, &s); i++) {
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        if (!sum_op(c, k, i, &s))
+            continue;
         snprintf(result, sizeof result, "pass");
         if (s.failed > 0)
             snprintf(result, sizeof result, "%d %s", s.failed, s.crash != NULL ? "CRASH" : "FAIL");
@@ -86,19 +146,10 @@ static void print_rows(FILE *f, const adj_comparison *c, int k)
 {
     for (int i = 0; i < adj_comparison_row_count(c); i++) {
         const adj_compare_row *row = adj_comparison_row_at(c, i);
-        const int crashed = row->verdict == ADJ_VERDICT_CRASH;
-        const op_sum s = {.implementation = row->implementation,
-                          .crash = crashed ? row->reason : NULL,
-                          .worst = fmax(row->isolated.worst, row->in_plan.worst),
-                          .ulp = row->isolated.max_ulp,
-                          .rel = row->isolated.max_rel,
-                          .sqnr = row->isolated.n > 0 ? row->isolated.sqnr : NAN,
-                          .sqnr_propagated = row->propagated.n > 0 ? row->propagated.sqnr : NAN,
-                          .us = row->us,
-                          .reference_us = row->reference_us,
-                          .gflop = 1e-6 * row->gflops * row->us};
+        op_sum s = no_rows;
         if (row->config != k)
             continue;
+        add_row(&s, row);
         fprintf(f, "  %%%-6d %-36s", adj_node_id(row->node), adj_compare_row_name(row));
         print_measures(f, &s, adj_verdict_name(row->verdict));
     }
@@ -118,16 +169,16 @@ static void print_index(FILE *f, adj_shape shape, int64_t i)
     fprintf(f, "]");
 }
 
-static void print_error(FILE *f, const adj_compare_row *row, const char *which,
+static void print_error(FILE *f, const adj_compare_row *row, const char *title,
                         const adj_compare_error *e)
 {
     if (isnan(e->worst) && e->n == 0)
         return;
     if (e->at < 0) {
-        fprintf(f, "    %s: no difference in %lld values\n", which, (long long)e->n);
+        fprintf(f, "    %s: no difference in %lld values\n", title, (long long)e->n);
         return;
     }
-    fprintf(f, "    %s: %lld of %lld wrong, worst at ", which, (long long)e->wrong,
+    fprintf(f, "    %s: %lld of %lld wrong, worst at ", title, (long long)e->wrong,
             (long long)e->n);
     print_index(f, row->type.shape, e->at);
     fprintf(f, ": got %.9g, expected %.9g", isnan(e->got) ? NAN : e->got, e->expected);
@@ -176,10 +227,10 @@ static void print_failures(FILE *f, const adj_comparison *c)
         fprintf(f, "  and %d more (--json or --csv has all)\n", n - MAX);
 }
 
-static void print_again(FILE *f, const adj_comparison *c, const write_opts *o)
+static void print_again(FILE *f, const adj_comparison *c, const reproducer *again)
 {
     for (int k = 1; k < adj_comparison_config_count(c); k++) {
-        const reproducer *r = &o->again[k];
+        const reproducer *r = &again[k];
         if (r->line[0] == '\0')
             continue;
         put_text(f, "  %s", adj_comparison_config_at(c, k)->name);
@@ -191,11 +242,12 @@ static void print_again(FILE *f, const adj_comparison *c, const write_opts *o)
     }
 }
 
-void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
+void write_table(FILE *f, const compare_source *o)
 {
+    const adj_comparison *c = o->comparison;
     adj_compare_config_result ref = adj_comparison_result_at(c, 0);
-    put_text(f, "%s\nreference %s: %.3g ms a step\n", o->what, adj_comparison_config_at(c, 0)->name,
-             ref.ms);
+    put_text(f, "%s\nreference %s: %.3g ms a step\n", o->title,
+             adj_comparison_config_at(c, 0)->name, ref.ms);
     for (int k = 1; k < adj_comparison_config_count(c); k++) {
         print_head(f, c, k);
         print_columns(f, o->all);
@@ -205,7 +257,7 @@ void write_table(FILE *f, const adj_comparison *c, const write_opts *o)
             print_ops(f, c, k);
     }
     print_failures(f, c);
-    print_again(f, c, o);
+    print_again(f, c, o->again);
     fprintf(f, "\n%d comparisons, %d failed", adj_comparison_row_count(c),
             adj_comparison_failed_count(c));
     if (adj_comparison_whole_failed_count(c) > 0)

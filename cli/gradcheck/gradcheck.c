@@ -12,7 +12,7 @@
 #include "write.h"
 #include "cli/op/text.h"
 #include "cli/output.h"
-#include "cli/printable.h"
+#include "graph/printable.h"
 
 typedef struct {
     op_args op;
@@ -60,9 +60,8 @@ static int read_method(const char *name, adj_gradcheck_method *method)
             *method = (adj_gradcheck_method)i;
             return CONTINUE;
         }
-    const char *nearest = nearest_name(name, names, 5, sizeof names[0]);
     return complain("gradcheck", EXIT_USAGE, "unknown method %s (did you mean %s?)", name,
-                    nearest != NULL ? nearest : names[0]);
+                    nearest_of(name, names, 5, sizeof names[0]));
 }
 
 /* ---- what is checked ---- */
@@ -168,42 +167,27 @@ static void write_repro(void *user, const adj_node *n, char *line, size_t size)
 static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_report *r)
 {
     adj_gradcheck_info about = adj_gradcheck_about(r);
-    fprintf(f, "adjoint gradcheck %s %s  dtype=%s  seed=%lld  backend=%s",
-            o->model != NULL ? "--model" : "--op", o->model != NULL ? o->model : o->op.op,
-            o->op.dtype != NULL ? o->op.dtype : "f32", (long long)o->seed, about.backend);
+    put_text(f, "adjoint gradcheck %s %s  dtype=%s  seed=%lld  backend=%s",
+             o->model != NULL ? "--model" : "--op", o->model != NULL ? o->model : o->op.op,
+             o->op.dtype != NULL ? o->op.dtype : "f32", (long long)o->seed, about.backend);
     if (about.version[0] != '\0')
-        fprintf(f, " %s (%s)", about.version, about.isa);
+        put_text(f, " %s (%s)", about.version, about.isa);
     fprintf(f, "  reference=%s  threads=%d\n", about.reference, about.threads);
 }
 
 /* ---- running it ---- */
 
-/* The library prints text as it is: repro lines with paths, names, reasons. */
-static int print_report(const gradcheck_opts *o, const adj_gradcheck_report *r)
+static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r,
+                         const output_file files[2])
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (f != NULL) {
-        print_head(f, o, r);
-        adj_gradcheck_print(f, r);
+    const gradcheck_source source = {r, o->model != NULL ? o->model : o->op.op, o->seed};
+    if (!is_stdout(o->json) && !is_stdout(o->junit)) {
+        print_head(stdout, o, r);
+        adj_gradcheck_print(stdout, r);
     }
-    int failed = f == NULL || fclose(f) != 0;
-    if (!failed)
-        put_lines(stdout, text);
-    free(text);
-    return failed ? complain("gradcheck", EXIT_FAILED, "out of memory") : CONTINUE;
-}
-
-static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r)
-{
-    const gradcheck_title title = {o->model != NULL ? o->model : o->op.op, o->seed};
-    if (!is_stdout(o->json) && !is_stdout(o->junit) && print_report(o, r) != CONTINUE)
+    if (write_output("gradcheck", &files[0], write_gradcheck_json, &source) != EXIT_OK ||
+        write_output("gradcheck", &files[1], write_gradcheck_junit, &source) != EXIT_OK)
         return EXIT_FAILED;
-    if (o->json != NULL && !write_gradcheck(o->json, r, &title, write_gradcheck_json))
-        return complain("gradcheck", EXIT_FAILED, "--json: %s: cannot be written", o->json);
-    if (o->junit != NULL && !write_gradcheck(o->junit, r, &title, write_gradcheck_junit))
-        return complain("gradcheck", EXIT_FAILED, "--junit: %s: cannot be written", o->junit);
     switch (adj_gradcheck_verdict(r)) {
     case ADJ_GRADCHECK_PASS: return EXIT_OK;
     case ADJ_GRADCHECK_FAIL: return EXIT_FAILED;
@@ -219,9 +203,9 @@ static int check(gradcheck_opts *o, adj_node *y)
                                   .rtol = o->rtol,
                                   .atol = o->atol,
                                   .backend = o->backend,
-                                  .impl = o->impl,
+                                  .debug.impl = o->impl,
                                   .threads = (int)o->threads,
-                                  .quarantine = o->quarantine,
+                                  .debug.quarantine = o->quarantine,
                                   .repro = write_repro,
                                   .user = o};
     adj_gradcheck_report *r = NULL;
@@ -239,7 +223,7 @@ static int check(gradcheck_opts *o, adj_node *y)
         status = complain("gradcheck", failed == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s",
                           adj_gradcheck_message(r));
     else
-        status = write_reports(o, r);
+        status = write_reports(o, r, files);
     adj_gradcheck_free(r);
     return status;
 }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "write.h"
-#include "cli/output.h"
-#include "cli/utf8.h"
+#include "cli/json.h"
+#include "graph/printable.h"
 
 /* JSON has no NaN and no infinity: these are strings. */
 static json_t *real(double v)
@@ -28,16 +28,14 @@ static json_t *pairs_json(const adj_gradcheck_row *w)
 
 static json_t *row_json(const adj_gradcheck_row *w)
 {
-    json_t *shape = json_array();
-    for (int i = 0; i < w->type.shape.rank; i++)
-        json_array_append_new(shape, json_integer(w->type.shape.dim[i]));
-    json_t *o = json_pack(
-        "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:b}", "node",
-        w->node, "name", w->name, "op", w->op, "attrs", w->attrs, "wrt", w->wrt, "method",
-        w->method, "order", w->order, "dtype", adj_dtype_name(w->type.dtype), "shape", shape,
-        "result", adj_gradcheck_result_name(w->result), "elems", (json_int_t)w->elems, "wrong",
-        (json_int_t)w->wrong, "kinks", (json_int_t)w->kinks, "considered",
-        (json_int_t)w->considered, "repeatable", w->repeatable);
+    json_t *o =
+        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:b}",
+                  "node", w->node, "name", w->name, "op", w->op, "attrs", w->attrs, "wrt", w->wrt,
+                  "method", w->method, "order", w->order, "dtype", adj_dtype_name(w->type.dtype),
+                  "shape", json_sizes(w->type.shape.rank, w->type.shape.dim), "result",
+                  adj_gradcheck_result_name(w->result), "elems", (json_int_t)w->elems, "wrong",
+                  (json_int_t)w->wrong, "kinks", (json_int_t)w->kinks, "considered",
+                  (json_int_t)w->considered, "repeatable", w->repeatable);
     const struct {
         const char *key;
         double value;
@@ -58,78 +56,50 @@ static json_t *row_json(const adj_gradcheck_row *w)
     return o;
 }
 
-int write_gradcheck_json(FILE *f, const adj_gradcheck_report *r, const gradcheck_title *title)
+int write_gradcheck_json(FILE *f, const void *source)
 {
+    const gradcheck_source *o = source;
+    const adj_gradcheck_report *r = o->report;
     json_t *rows = json_array();
     for (int i = 0; i < adj_gradcheck_row_count(r); i++)
         json_array_append_new(rows, row_json(adj_gradcheck_row_at(r, i)));
     adj_gradcheck_info about = adj_gradcheck_about(r);
     json_t *all =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:I, s:s, s:o}", "what", title->what,
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:I, s:s, s:o}", "what", o->title,
                   "backend", about.backend, "version", about.version, "isa", about.isa, "reference",
                   about.reference, "threads", about.threads, "repeatable", about.repeatable,
-                  "thread_ulp", real(about.thread_ulp), "seed", (json_int_t)title->seed, "result",
+                  "thread_ulp", real(about.thread_ulp), "seed", (json_int_t)o->seed, "result",
                   adj_gradcheck_result_name(adj_gradcheck_verdict(r)), "rows", rows);
-    int ok = all != NULL && json_dumpf(all, f, JSON_INDENT(1)) == 0 && fputc('\n', f) != EOF;
-    json_decref(all);
-    return ok;
+    return json_write(f, all, JSON_INDENT(1), 0);
 }
 
 static void put_case(FILE *f, const adj_gradcheck_row *w)
 {
-    fputs("  <testcase classname=\"gradcheck.", f);
-    write_escaped(f, w->op);
-    fputs("\" name=\"", f);
-    write_escaped(f, w->name);
-    fputs(w->attrs[0] != '\0' ? " " : "", f);
-    write_escaped(f, w->attrs);
-    fputs(" wrt ", f);
-    write_escaped(f, w->wrt);
-    fputs("\">", f);
-    if (w->result == ADJ_GRADCHECK_FAIL) {
-        fputs("\n    <failure message=\"", f);
-        write_escaped(f, w->blame);
-        fprintf(f, "\">worst: ");
-        write_escaped(f, w->wrt);
-        write_escaped(f, w->index);
-        fprintf(f, " analytic=%.9g numeric=%.9g tolerance=%.3g; ", w->analytic, w->numeric,
-                w->tolerance);
-        write_escaped(f, w->pattern);
-        fputs("; ", f);
-        write_escaped(f, w->hint);
-        fputs("; ", f);
-        write_escaped(f, w->repro);
-        fputs("</failure>\n  ", f);
-    } else if (w->result != ADJ_GRADCHECK_PASS) {
-        fputs("<skipped message=\"", f);
-        write_escaped(f, w->note);
-        fputs("\"/>", f);
-    }
+    put_escaped(f, FOR_XML, "  <testcase classname=\"gradcheck.%s\" name=\"%s%s%s wrt %s\">", w->op,
+                w->name, w->attrs[0] != '\0' ? " " : "", w->attrs, w->wrt);
+    if (w->result == ADJ_GRADCHECK_FAIL)
+        put_escaped(f, FOR_XML,
+                    "\n    <failure message=\"%s\">worst: %s%s analytic=%.9g numeric=%.9g "
+                    "tolerance=%.3g; %s; %s; %s</failure>\n  ",
+                    w->blame, w->wrt, w->index, w->analytic, w->numeric, w->tolerance, w->pattern,
+                    w->hint, w->repro);
+    else if (w->result != ADJ_GRADCHECK_PASS)
+        put_escaped(f, FOR_XML, "<skipped message=\"%s\"/>", w->note);
     fputs("</testcase>\n", f);
 }
 
-int write_gradcheck_junit(FILE *f, const adj_gradcheck_report *r, const gradcheck_title *title)
+int write_gradcheck_junit(FILE *f, const void *source)
 {
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoint gradcheck ", f);
-    write_escaped(f, title->what);
-    fprintf(f, "\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n", adj_gradcheck_row_count(r),
-            adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
-            adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED) +
-                adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE));
+    const gradcheck_source *o = source;
+    const adj_gradcheck_report *r = o->report;
+    put_escaped(f, FOR_XML,
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoint gradcheck "
+                "%s\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n",
+                o->title, adj_gradcheck_row_count(r),
+                adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
+                adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED) +
+                    adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE));
     for (int i = 0; i < adj_gradcheck_row_count(r); i++)
         put_case(f, adj_gradcheck_row_at(r, i));
-    return fputs("</testsuite>\n", f) != EOF;
-}
-
-int write_gradcheck(const char *path, const adj_gradcheck_report *r, const gradcheck_title *title,
-                    int (*write)(FILE *f, const adj_gradcheck_report *r,
-                                 const gradcheck_title *title))
-{
-    if (is_stdout(path))
-        return write(stdout, r, title) && fflush(stdout) == 0;
-    FILE *f = fopen(path, "w");
-    if (f == NULL)
-        return 0;
-    int ok = write(f, r, title);
-    return fclose(f) == 0 && ok;
+    return fputs("</testsuite>\n", f) == EOF;
 }

@@ -5,16 +5,13 @@
 #include "adjoint_check.h"
 
 typedef struct {
-    const char *what; /* the model or op */
+    const adj_gradcheck_report *report;
+    const char *title; /* the model or op */
     int64_t seed;
-} gradcheck_title;
+} gradcheck_source;
 
-/* 1 on success. */
-int write_gradcheck_json(FILE *f, const adj_gradcheck_report *r, const gradcheck_title *title);
-int write_gradcheck_junit(FILE *f, const adj_gradcheck_report *r, const gradcheck_title *title);
-/* Writes to the path, or to stdout if it is "-". */
-int write_gradcheck(const char *path, const adj_gradcheck_report *r, const gradcheck_title *title,
-                    int (*write)(FILE *f, const adj_gradcheck_report *r,
-                                 const gradcheck_title *title));
+/* source: a gradcheck_source. 0 on success. */
+int write_gradcheck_json(FILE *f, const void *source);
+int write_gradcheck_junit(FILE *f, const void *source);
 
 #endif

@@ -83,7 +83,7 @@ static int try_case(const sweep *part, int64_t i, const char *quarantine)
                                     .runs = 1,
                                     .exact = 1,
                                     .seed = (uint64_t)i,
-                                    .quarantine = quarantine};
+                                    .debug.quarantine = quarantine};
         adj_compare(g, &o, &c);
         const char *fault = fault_of(c);
         stop = fault != NULL;

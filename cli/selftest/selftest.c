@@ -13,7 +13,6 @@
 #include "cli/command.h"
 #include "cli/guard.h"
 #include "cli/output.h"
-#include "cli/printable.h"
 #include "exec/clock.h"
 #include "selftest.h"
 

@@ -4,7 +4,6 @@
 #include "cli/command.h"
 #include "data.h"
 #include "network.h"
-#include "cli/printable.h"
 
 typedef struct {
     const char *weights, *model, *data, *backend;

@@ -1,6 +1,7 @@
 /* log.c - see log.h. */
 #include <sys/stat.h>
 
+#include "cli/json.h"
 #include "log.h"
 
 /* Whether a run before could not write the last line to its end. */
@@ -31,11 +32,9 @@ FILE *log_open(const char *path, int append)
 
 int log_line(FILE *f, json_t *object)
 {
+    if (f != NULL)
+        return json_write(f, object, JSON_COMPACT | JSON_REAL_PRECISION(9), 0);
     int failed = object == NULL;
-
-    if (f != NULL && object != NULL)
-        failed = json_dumpf(object, f, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0 ||
-                 fputc('\n', f) == EOF || fflush(f) != 0;
     json_decref(object);
     return failed;
 }

@@ -17,10 +17,9 @@
 #include "log.h"
 #include "network.h"
 #include "cli/output.h"
-#include "cli/printable.h"
 #include "progress.h"
 #include "train.h"
-#include "cli/utf8.h"
+#include "cli/json.h"
 
 typedef struct {
     const train_opts *o;
@@ -61,9 +60,8 @@ static int unknown_optimizer(const char *name)
     int n = 0;
     while (n < 16 && (names[n] = adj_optimiser_name_at(n)) != NULL)
         n++;
-    const char *nearest = nearest_name(name, names, n, sizeof names[0]);
     return complain("train", EXIT_USAGE, "unknown optimizer %s (did you mean %s?)", name,
-                    nearest != NULL ? nearest : names[0]);
+                    nearest_of(name, names, n, sizeof names[0]));
 }
 
 /* A long run should not fail at its end for a wrong name. */

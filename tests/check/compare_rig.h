@@ -174,7 +174,7 @@ static inline rig rig_with(fault f)
     planted = f;
     adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
                                                            .config = two,
-                                                           .backends = r.backends,
+                                                           .debug.backends = r.backends,
                                                            .runs = 1,
                                                            .threads = 1,
                                                            .seed = 3});

@@ -63,7 +63,7 @@ static adj_gradcheck_report *check_spoiled(adj_graph *g, const op_args *args,
     adj_node *n = op_args_build(args, g, message, sizeof message);
     cr_assert_not_null(n, "%s", message);
     o.backend = "spoiled";
-    o.backends = backends;
+    o.debug.backends = backends;
     cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
     return r;
 }

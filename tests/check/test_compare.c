@@ -163,6 +163,22 @@ Test(compare, lenet_on_integers_to_the_last_bit)
     rig_free(&r);
 }
 
+/* A limit that this oneDNN does not know would be ignored by it. */
+Test(compare, isas_that_onednn_does_not_know)
+{
+    adj_compare_config c;
+    char message[512] = "", version[64] = "";
+    cr_assert_eq(adj_backend_describe("onednn", version, sizeof version), ADJ_OK);
+    int old = version[0] < '3';
+    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx512_core_amx", &c, NULL, 0), ADJ_OK);
+    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx2_vnni_2", &c, message, sizeof message),
+                 old ? ADJ_EARG : ADJ_OK);
+    cr_assert(!old || strstr(message, "knows no isa \"avx2_vnni_2\" (it knows sse41, avx, avx2, "),
+              "%s", message);
+    if (old)
+        cr_assert_eq(adj_compare_config_parse("onednn:isa=avx10_1_512", &c, NULL, 0), ADJ_EARG);
+}
+
 Test(compare, configurations_are_read)
 {
     adj_compare_config c;
@@ -188,6 +204,7 @@ Test(compare, configurations_are_read)
         {"onednn,", "unknown backend \"\""},
         {"naive:f65", "did you mean f64?"},
         {"onednn:isa=avx3", "did you mean avx"},
+        {"onednn:isa=avx99_1_512", "unknown isa \"avx99_1_512\" (did you mean avx"},
         {"naive:thread=2", "did you mean threads=?"},
         {"naive:threads=0", "expected 1 to 1024"},
         {"onednn:unfuse", "did you mean unfused?"},

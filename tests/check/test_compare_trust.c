@@ -72,7 +72,7 @@ Test(compare_trust, zeros_are_not_trusted)
                                                      .root = &y,
                                                      .n_config = 2,
                                                      .config = configs,
-                                                     .backends = r.backends,
+                                                     .debug.backends = r.backends,
                                                      .n_value = 1,
                                                      .value = &given,
                                                      .runs = 1},
@@ -108,7 +108,7 @@ Test(compare_trust, threads)
         thread_counts = 0;
         adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
                                                                .config = configs,
-                                                               .backends = r.backends,
+                                                               .debug.backends = r.backends,
                                                                .runs = 1,
                                                                .threads = cases[i].threads});
         cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));

@@ -159,3 +159,27 @@ Test(gradcheck, out_of_memory)
     cr_expect_gt(n, 50);
     adj_graph_free(g);
 }
+
+/* A name is the caller's: it ends no line of the table, and does nothing to a terminal. */
+Test(gradcheck, names_cannot_forge_a_report)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {3}});
+    adj_node *y = adj_label(adj_tanh(x), "y\nsummary: 9 checked, 9 pass\x1b[2J\xc2\x9b");
+    const adj_gradcheck_opts o = {.backend = "naive", .threads = 1};
+    adj_gradcheck_report *r;
+    char *printed = NULL;
+    size_t size = 0;
+    cr_assert_eq(adj_gradcheck_node(y, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    FILE *f = open_memstream(&printed, &size);
+    adj_gradcheck_print(f, r);
+    fclose(f);
+    cr_expect_not_null(strstr(printed, " y\\x0asummary: 9 checked, 9 pass\\x1b[2J\\xc2\\x9b "),
+                       "%s", printed);
+    cr_expect_null(strchr(printed, '\x1b'));
+    cr_expect_null(strstr(printed, "\nsummary: 9"), "%s", printed);
+    cr_expect_not_null(strstr(printed, "\nsummary: 1 checked, 1 pass"), "%s", printed);
+    free(printed);
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+}

@@ -289,7 +289,7 @@ static void find(const plant *p, int seed, const char *dtype)
         planted.op = op_named(p->kernel);
         planted.fault = p->fault;
         o.backend = "spoiled";
-        o.backends = backends;
+        o.debug.backends = backends;
     } else {
         rule_fault = p->fault;
         n = with_rule(n);

@@ -21,7 +21,7 @@ adj_status __wrap_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec
 adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out)
 {
     adj_compare_opts o = *opts;
-    o.backends = planted_backends();
+    o.debug.backends = planted_backends();
     return __real_adj_compare(g, &o, out);
 }
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)

@@ -2,8 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "cli/printable.h"
-#include "cli/utf8.h"
+#include "graph/printable.h"
 
 static const struct {
     const char *text, *printed;
@@ -81,7 +80,7 @@ static void expect_escaped(const char *from, const char *to)
 {
     char text[80] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
-    write_escaped(f, from);
+    put_escaped(f, FOR_XML, "%s", from);
     fclose(f);
     cr_expect_str_eq(text, to);
 }
@@ -95,12 +94,16 @@ Test(printable, xml)
                    "\xef\xbf\xbd\\xef\\xbf\\xbe\\xef\\xbf\\xbf\xf0\x90\x80\x80");
 }
 
-Test(printable, lines)
+/* What the format says itself stays. */
+Test(printable, formats)
 {
-    char text[80] = "";
+    char text[120] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
     put_text(f, "%s %d\n", "a\x1b\nb", 7);
-    put_lines(f, "\xe2\x80\xae\n\n");
+    put_escaped(f, FOR_XML, "<b title=\"%s\">&micro;%-4s%.1f</b>\n", "\"<a>&\n\"", "<", 0.5);
+    put_escaped(f, FOR_CSV, "\"%s\",%d\n", "say \"a\nb\"", 7);
     fclose(f);
-    cr_expect_str_eq(text, "a\\x1b\\x0ab 7\n\\xe2\\x80\\xae\n\n");
+    cr_expect_str_eq(text, "a\\x1b\\x0ab 7\n"
+                           "<b title=\"&quot;&lt;a&gt;&amp; &quot;\">&micro;&lt;   0.5</b>\n"
+                           "\"say \"\"a\\x0ab\"\"\",7\n");
 }

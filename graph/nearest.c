@@ -1,9 +1,10 @@
-/* nearest.c - "did you mean": the name with the smallest edit distance. */
+/* nearest.c - see nearest.h. */
+#include <stdint.h>
 #include <string.h>
 
-#include "command.h"
+#include "nearest.h"
 
-enum { LONGEST = 40 };
+enum { LONGEST = 48 };
 
 /* Levenshtein's distance: row i holds the distances of a's first i letters to all beginnings of
  * b. */
@@ -29,10 +30,10 @@ static size_t distance(const char *a, const char *b)
     return row[n];
 }
 
-const char *nearest_name(const char *name, const void *names, int n, size_t stride)
+/* Of those less than `best` away; NULL: none is. */
+static const char *closest(const char *name, const void *names, int n, size_t stride, size_t best)
 {
     const char *nearest = NULL;
-    size_t best = strlen(name) / 2 + 1; /* more than half of it wrong is no likeness */
 
     for (int i = 0; i < n && strlen(name) <= LONGEST; i++) {
         const char *candidate;
@@ -44,4 +45,17 @@ const char *nearest_name(const char *name, const void *names, int n, size_t stri
         }
     }
     return nearest;
+}
+
+const char *nearest_of(const char *name, const void *names, int n, size_t stride)
+{
+    const char *nearest = closest(name, names, n, stride, SIZE_MAX);
+    if (nearest == NULL) /* of no length that can be compared */
+        memcpy(&nearest, names, sizeof nearest);
+    return nearest;
+}
+
+const char *nearest_name(const char *name, const void *names, int n, size_t stride)
+{
+    return closest(name, names, n, stride, strlen(name) / 2 + 1); /* more wrong is no likeness */
 }

@@ -1,0 +1,108 @@
+/* printable.c - see printable.h. */
+#include <string.h>
+
+#include "printable.h"
+
+enum { SENTENCE = 8192 };
+
+int utf8_character(const char *text, uint32_t *code)
+{
+    static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000}; /* else a shorter form is due */
+    const unsigned char *s = (const unsigned char *)text;
+    int n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    *code = n > 1 ? s[0] & (0x7fU >> n) : s[0];
+    if (n == 0 || s[0] >= 0xf8)
+        return 0;
+    for (int k = 1; k < n; k++) {
+        if ((s[k] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (s[k] & 0x3fU);
+    }
+    int surrogate = *code >= 0xd800 && *code <= 0xdfff;
+    return *code < min[n] || surrogate || *code > 0x10ffff ? 0 : n;
+}
+
+static int acts_on_terminal(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/* n bytes at text as they are, or each as \xNN. A stray byte, n == 0, is one. Returns how many. */
+static int copy_bytes(const char *text, int n, int as_is, char piece[PIECE])
+{
+    if (as_is) {
+        memcpy(piece, text, (size_t)n);
+        piece[n] = '\0';
+        return n;
+    }
+    n = n > 0 ? n : 1;
+    for (int k = 0; k < n; k++)
+        piece += snprintf(piece, 5, "\\x%02x", (unsigned char)text[k]);
+    return n;
+}
+
+int printable(const char *text, char piece[PIECE])
+{
+    uint32_t code;
+    int n = utf8_character(text, &code);
+    return copy_bytes(text, n, n > 0 && !acts_on_terminal(code), piece);
+}
+
+static int printable_in_xml(const char *text, char piece[PIECE])
+{
+    static const char special[] = "&<>\"";
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
+    uint32_t code;
+    int n = utf8_character(text, &code);
+    const char *entity = strchr(special, *text);
+    if (entity != NULL)
+        return snprintf(piece, PIECE, "%s", entities[entity - special]), 1;
+    if (n == 1 && code < ' ')
+        return snprintf(piece, PIECE, " "), 1;
+    int is_odd = (code >= 0x7f && code <= 0x9f) || code == 0xfffe || code == 0xffff;
+    return copy_bytes(text, n, n > 0 && !is_odd, piece);
+}
+
+/* Formatted twice, once with another byte for those of the format's own that must stay: where the
+ * two differ is such a byte, which no argument can forge. */
+void vput_escaped(FILE *f, text_form form, const char *format, va_list args)
+{
+    static const char *const kept[] = {
+        [FOR_TERMINAL] = "\n", [FOR_CSV] = "\"\n", [FOR_XML] = "&<>\"\n"};
+    char text[SENTENCE], marked[SENTENCE], other[SENTENCE], piece[PIECE];
+    va_list again;
+    snprintf(other, sizeof other, "%s", format);
+    for (char *c = other; (c = strpbrk(c, kept[form])) != NULL;)
+        *c = '\r';
+    va_copy(again, args);
+    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(marked, sizeof marked, other, again);
+    va_end(again);
+    for (const char *c = text; *c != '\0';) {
+        if (*c != marked[c - text]) {
+            fputc(*c++, f);
+            continue;
+        }
+        if (form == FOR_CSV && *c == '"')
+            fputc('"', f);
+        c += form == FOR_XML ? printable_in_xml(c, piece) : printable(c, piece);
+        fputs(piece, f);
+    }
+}
+
+void put_escaped(FILE *f, text_form form, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vput_escaped(f, form, format, args);
+    va_end(args);
+}
+
+void put_text(FILE *f, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vput_escaped(f, FOR_TERMINAL, format, args);
+    va_end(args);
+}
