@@ -15,15 +15,21 @@ typedef struct {
     int x[2]; /* an addition takes them either way round */
 } element;
 
+/* By the letter that stands for it in a pattern. */
 static const element elements[] = {
+    /* batch_norm; one that only decides on the mask behind it */
     ['N'] = {CHAIN_NORM, STRIP_NORM, ROLE_NORM, {SO_FAR}},
-    ['n'] = {CHAIN_NORM, 0, ROLE_NORM, {SO_FAR}}, /* only decides on the mask */
+    ['n'] = {CHAIN_NORM, 0, ROLE_NORM, {SO_FAR}},
+    /* relu_grad by n */
     ['m'] = {CHAIN_RELU_GRAD, STRIP_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
+    /* batch_norm_grad: behind n and m, by the same norm; alone */
     ['g'] = {CHAIN_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, SO_FAR}},
     ['G'] = {CHAIN_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, 1}},
+    /* add, relu, relu_grad */
     ['A'] = {CHAIN_ADD, STRIP_ADD, ROLE_NONE, {SO_FAR, 1}},
     ['R'] = {CHAIN_RELU, STRIP_RELU, ROLE_NONE, {SO_FAR}},
     ['M'] = {CHAIN_RELU_GRAD, STRIP_MASK, ROLE_NONE, {SO_FAR, 2}},
+    /* sums: bias_add_grad, batch_norm_grad_sums (P, and Q with another x), batch_norm_stats */
     ['S'] = {CHAIN_SUM, STRIP_SUM, ROLE_SUM, {SO_FAR}},
     ['P'] = {CHAIN_NORM_SUMS, STRIP_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
     ['Q'] = {CHAIN_NORM_SUMS, STRIP_NORM_SUMS_TOO, ROLE_SUMS_TOO, {4, SO_FAR}},

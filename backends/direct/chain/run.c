@@ -89,10 +89,9 @@ static void point_to_sums(const pass *s, const chain_plan *plan, chain_strip *t)
 {
     const chain_node *node = s->p->node;
     int bits = plan->bits;
-    int pairs = bits & STRIP_NORM_SUMS_TOO ? 2 : bits & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
     if (bits & STRIP_SUM)
         t->sum[0] = columns_of(s, &node[plan->node[ROLE_SUM]]).sum[0];
-    for (int i = 0; i < pairs; i++) {
+    for (int i = 0; i < strip_sum_pairs(bits); i++) {
         const chain_node *d = &node[plan->node[ROLE_SUMS + i]];
         columns sums = columns_of(s, d);
         t->sum[1 + 2 * i] = sums.sum[0];

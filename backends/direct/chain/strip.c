@@ -127,10 +127,9 @@ __attribute__((always_inline)) static inline held hold(const chain_strip *s, ptr
                      : bits & STRIP_GRAD                   ? 2
                                                            : 0) +
                     (bits & STRIP_GRAD ? 2 : 0);
-    int pairs = bits & STRIP_NORM_SUMS_TOO ? 2 : bits & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
     for (int k = 0; k < constants; k++)
         h.k[k] = load_columns(s->constant[k] + i);
-    for (int k = 0; k < pairs; k++) {
+    for (int k = 0; k < strip_sum_pairs(bits); k++) {
         h.mean[k] = load_columns(s->constant[STRIP_MEAN + k] + i);
         h.first[k] = load_columns(s->sum[1 + 2 * k] + i);
         h.second[k] = load_columns(s->sum[2 + 2 * k] + i);
@@ -143,8 +142,7 @@ __attribute__((always_inline)) static inline held hold(const chain_strip *s, ptr
 __attribute__((always_inline)) static inline void put_back(const chain_strip *s, ptrdiff_t i,
                                                            const held *h, int bits)
 {
-    int pairs = bits & STRIP_NORM_SUMS_TOO ? 2 : bits & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
-    for (int k = 0; k < pairs; k++) {
+    for (int k = 0; k < strip_sum_pairs(bits); k++) {
         store_columns(s->sum[1 + 2 * k] + i, h->first[k]);
         store_columns(s->sum[2 + 2 * k] + i, h->second[k]);
     }
@@ -292,23 +290,23 @@ static chain_strip tail_of(const chain_strip *s, ptrdiff_t at, tail_columns *c)
  * of the x. */
 static void run_tail(const chain_strip *s, int bits)
 {
-    const ptrdiff_t at = max(s->width - STRIP_WIDTH, 0), columns = s->width % STRIP_WIDTH;
-    const ptrdiff_t skipped = s->width - columns - at;
+    const ptrdiff_t at = max(s->width - STRIP_WIDTH, 0), rest = s->width % STRIP_WIDTH;
+    const ptrdiff_t skipped = s->width - rest - at;
     tail_columns c;
     chain_strip t = tail_of(s, at, &c);
     for (ptrdiff_t first = 0; first < s->rows; first += TAIL_ROWS) {
+        for (int k = 0; k < STRIP_IN; k++)
+            if (first > 0 && t.x[k] != NULL)
+                t.x[k] += TAIL_ROWS * s->row * SIZE;
         t.rows = min(TAIL_ROWS, s->rows - first);
         run_whole(&t, bits);
         for (ptrdiff_t i = 0; i < t.rows && s->y != NULL; i++)
             memcpy(s->y + ((first + i) * s->y_row + at + skipped) * SIZE,
-                   c.y + (i * STRIP_WIDTH + skipped) * SIZE, (size_t)columns * SIZE);
-        for (int k = 0; k < STRIP_IN; k++)
-            if (t.x[k] != NULL)
-                t.x[k] += TAIL_ROWS * s->row * SIZE;
+                   c.y + (i * STRIP_WIDTH + skipped) * SIZE, (size_t)rest * SIZE);
     }
     for (int k = 0; k < STRIP_SUMS; k++)
         if (s->sum[k] != NULL)
-            memcpy(s->sum[k] + at + skipped, c.sum[k] + skipped, (size_t)columns * sizeof(float));
+            memcpy(s->sum[k] + at + skipped, c.sum[k] + skipped, (size_t)rest * sizeof(float));
 }
 
 void CHAIN_ROWS(const chain_strip *s, int bits)

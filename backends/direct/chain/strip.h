@@ -31,6 +31,12 @@ enum {
     STRIP_NORM_MASK = 1 << 10 /* x[1] where norm(x[0]) > 0 */
 };
 
+/* How many pairs of sums over columns it has: those of each NORM_SUMS, or of STATS. */
+static inline int strip_sum_pairs(int bits)
+{
+    return bits & STRIP_NORM_SUMS_TOO ? 2 : (bits & (STRIP_NORM_SUMS | STRIP_STATS)) != 0;
+}
+
 /* The rows of a strip's loop, from where it starts: `width` columns of each; several rows have
  * STRIP_WIDTH at least, as have constants and sums. */
 typedef struct chain_strip {
