@@ -117,7 +117,7 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
-static const adj_kernel *const kernels[] = {&direct_chain,
+static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
                                             &direct_im2col,
                                             &direct_depthwise,
                                             &direct_group_norm,

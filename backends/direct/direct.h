@@ -22,7 +22,7 @@ typedef struct { /* of work that is cut into jobs; what is planned is c->state *
 
 typedef struct { /* the code for one instruction set */
     const char *name;
-    const direct_code *chain;
+    const direct_code *fused_pointwise;
     const struct im2col_code *im2col[2][2]; /* [is it f64][is it dw] */
     const direct_code *depthwise_image, *depthwise_filter;
     const direct_code *depthwise_image_f64, *depthwise_filter_f64;
@@ -58,7 +58,7 @@ const char *direct_layout_name(const adj_layout *l);
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
-extern const adj_kernel direct_chain, direct_im2col, direct_depthwise, direct_group_norm,
+extern const adj_kernel direct_fused_pointwise, direct_im2col, direct_depthwise, direct_group_norm,
     direct_max_pool, direct_winograd;
 
 #endif

@@ -1,6 +1,6 @@
 /* isa.c - the table of one instruction set's code. */
 #include "isa.h"
-#include "backends/direct/chain/chain.h"
+#include "backends/direct/fused_pointwise/fused_pointwise.h"
 #include "backends/direct/im2col/im2col.h"
 #include "backends/direct/depthwise/depthwise.h"
 #include "backends/direct/group_norm/group_norm.h"
@@ -19,7 +19,7 @@ extern const winograd_code DIRECT(winograd_image), DIRECT(winograd_filter);
 
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
-    .chain = &DIRECT(chain),
+    .fused_pointwise = &DIRECT(fused_pointwise),
     .im2col = {{&DIRECT(im2col_input_f32), &DIRECT(im2col_filter_f32)},
                {&DIRECT(im2col_input_f64), &DIRECT(im2col_filter_f64)}},
     .depthwise_image = &DIRECT(depthwise_image_f32),

@@ -91,7 +91,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                      .second = onednn_position(g, n->in[n->n_in - 1])};
     p->state = s;
     p->in_place = 1;
-    p->rank = layout == NULL; /* in plain memory chains do it in fewer passes */
+    p->rank = layout == NULL; /* in plain memory direct's fused groups do it in fewer passes */
     snprintf(p->impl, sizeof p->impl, "own:any_layout");
     return ADJ_OK;
 }

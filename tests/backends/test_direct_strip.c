@@ -1,6 +1,6 @@
-/* test_direct_strip.c - chains that are one loop (direct/chain/strip.h), each against plain loops
- * in double, for every instruction set and both types, with rows that are shorter and longer than a
- * strip, and that are no multiple of its width. */
+/* test_direct_strip.c - fused groups that are one loop (direct/fused_pointwise/strip.h), each
+ * against plain loops in double, for every instruction set and both types, with rows that are
+ * shorter and longer than a strip, and that are no multiple of its width. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@ ALWAYS extent extent_of(const grid *g)
 
 ALWAYS ptrdiff_t steps_of(extent e, ptrdiff_t lane) { return e.whole + (lane < e.longer); }
 
-/* y = sum of w x. A pixel has CHAINS partial sums, as one would wait for itself. What the loops
+/* y = sum of w x. A pixel has PARTIAL_SUMS of them, as one would wait for itself. What the loops
  * need of *g is copied: for all the compiler knows they write there. */
 ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 {
@@ -38,14 +38,14 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
                 w[i * columns + k] = *(const vector *)(g->w[i] + g->w_at[k] + lane);
         }
         for (ptrdiff_t left = steps_of(e, lane); left > 0; left--) {
-            vector sum[CHAINS] = {{0}, {0}, {0}};
+            vector sum[PARTIAL_SUMS] = {{0}, {0}, {0}};
             if (add)
                 sum[0] = *(const vector *)y;
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 8
                 for (int k = 0; k < columns; k++)
-                    sum[k % CHAINS] += w[i * columns + k] * *(const vector *)(x[i] + at[k]);
+                    sum[k % PARTIAL_SUMS] += w[i * columns + k] * *(const vector *)(x[i] + at[k]);
                 x[i] += x_step;
             }
             *(vector *)y = sum[0] + sum[1] + sum[2];

@@ -29,7 +29,7 @@ enum {
     GRID_ROWS = 5,
     GRID_COLUMNS = 7,
     GRID_LINES = 4,
-    CHAINS = 3
+    PARTIAL_SUMS = 3 /* that do not wait for each other */
 };
 
 typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));

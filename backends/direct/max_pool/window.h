@@ -65,7 +65,7 @@ static inline window window_at(const adj_conv_geom *g, span h, span w)
                     .number_row = (int32_t)(w.to - w.from)};
 }
 
-/* Conditions are masks, 0 or -1, and choices bits of both: with ?: GCC makes branches of a chain of
+/* Conditions are masks, 0 or -1, and choices bits of both: with ?: GCC makes branches of several
  * comparisons, and does not vectorise. */
 static inline int32_t mask(int condition) { return -(int32_t)(condition & 1); }
 

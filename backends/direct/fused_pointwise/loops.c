@@ -1,4 +1,4 @@
-/* loops.c - the loops of the elementwise nodes in a chain that know no channels; compiled
+/* loops.c - the loops of the elementwise nodes of a fused group that know no channels; compiled
  * once per instruction set. */
 #include <math.h>
 #include <string.h>
@@ -172,23 +172,23 @@ static void adam_step(ptrdiff_t n, float *y, const float *const x[], const float
     }
 }
 
-chain_loop *const DIRECT(chain_loops)[] = {
-    [CHAIN_COPY] = copy,
-    [CHAIN_RELU] = relu,
-    [CHAIN_RELU6] = relu6,
-    [CHAIN_LEAKY_RELU] = leaky_relu,
-    [CHAIN_SCALE] = scale,
-    [CHAIN_SQUARE] = square,
-    [CHAIN_SQRT] = square_root,
-    [CHAIN_ADD] = add,
-    [CHAIN_SUB] = sub,
-    [CHAIN_MUL] = mul,
-    [CHAIN_DIV] = divide,
-    [CHAIN_RELU_GRAD] = relu_grad,
-    [CHAIN_RELU6_GRAD] = relu6_grad,
-    [CHAIN_LEAKY_RELU_GRAD] = leaky_relu_grad,
-    [CHAIN_MOMENTUM] = momentum,
-    [CHAIN_SGD_STEP] = sgd_step,
-    [CHAIN_EMA] = ema,
-    [CHAIN_ADAM_STEP] = adam_step,
+fused_loop *const DIRECT(fused_loops)[] = {
+    [FUSED_COPY] = copy,
+    [FUSED_RELU] = relu,
+    [FUSED_RELU6] = relu6,
+    [FUSED_LEAKY_RELU] = leaky_relu,
+    [FUSED_SCALE] = scale,
+    [FUSED_SQUARE] = square,
+    [FUSED_SQRT] = square_root,
+    [FUSED_ADD] = add,
+    [FUSED_SUB] = sub,
+    [FUSED_MUL] = mul,
+    [FUSED_DIV] = divide,
+    [FUSED_RELU_GRAD] = relu_grad,
+    [FUSED_RELU6_GRAD] = relu6_grad,
+    [FUSED_LEAKY_RELU_GRAD] = leaky_relu_grad,
+    [FUSED_MOMENTUM] = momentum,
+    [FUSED_SGD_STEP] = sgd_step,
+    [FUSED_EMA] = ema,
+    [FUSED_ADAM_STEP] = adam_step,
 };

@@ -1,4 +1,4 @@
-/* run.c - the pass of a chain over memory; compiled once per instruction set. */
+/* run.c - the pass of a fused group over memory; compiled once per instruction set. */
 #include <string.h>
 
 #include "backends/direct/arith.h"
@@ -14,7 +14,7 @@ enum {
 /* ---- the pass ---- */
 
 typedef struct { /* the chunk being computed */
-    const chain *p;
+    const fused_group *p;
     const adj_call *c;
     char *buffers, *columns; /* this thread's */
     int64_t first;
@@ -29,7 +29,7 @@ static float *tiled(const pass *s, int where)
     return (float *)((char *)s->c->scratch + s->p->tiled) + where * s->p->row;
 }
 
-static const float *read_from(const pass *s, const chain_value *v)
+static const float *read_from(const pass *s, const fused_value *v)
 {
     switch (v->at) {
     case AT_IN: return (const float *)s->c->in[v->where] + s->first;
@@ -44,7 +44,7 @@ typedef struct { /* a sum's columns: in double, and in float since the last flus
     float *sum[3]; /* the last: what is subtracted before squaring */
 } columns;
 
-static columns columns_of(const pass *s, const chain_node *d)
+static columns columns_of(const pass *s, const fused_node *d)
 {
     int64_t n = s->p->sum_width;
     double *total = (double *)(s->columns + s->p->columns_each * (size_t)d->sum);
@@ -53,7 +53,7 @@ static columns columns_of(const pass *s, const chain_node *d)
 }
 
 /* The columns of a sum, added modulo the channels. */
-static void fold(const chain *p, const double *column, double *channel)
+static void fold(const fused_group *p, const double *column, double *channel)
 {
     memset(channel, 0, (size_t)p->channels * sizeof *channel);
     for (int64_t first = 0; first < p->sum_width; first += p->channels)
@@ -61,7 +61,7 @@ static void fold(const chain *p, const double *column, double *channel)
             channel[k] += column[first + k];
 }
 
-static void flush(const pass *s, const chain_node *d)
+static void flush(const pass *s, const fused_node *d)
 {
     columns sums = columns_of(s, d);
     for (int i = 0; i < 2; i++)
@@ -78,21 +78,21 @@ static char *elements(const pass *s, int value, int is_half)
 {
     if (value < 0)
         return NULL;
-    const chain_value *v = &s->p->value[value];
+    const fused_value *v = &s->p->value[value];
     if (!is_half)
         return (char *)read_from(s, v);
     const void *half = v->in >= 0 ? s->c->in[v->in] : s->c->out[v->out];
     return (char *)half + s->first * 2;
 }
 
-static void point_to_sums(const pass *s, const chain_plan *plan, chain_strip *t)
+static void point_to_sums(const pass *s, const row_kernel_plan *plan, row_kernel_args *t)
 {
-    const chain_node *node = s->p->node;
+    const fused_node *node = s->p->node;
     int bits = plan->bits;
     if (bits & STRIP_SUM)
         t->sum[0] = columns_of(s, &node[plan->node[ROLE_SUM]]).sum[0];
     for (int i = 0; i < strip_sum_pairs(bits); i++) {
-        const chain_node *d = &node[plan->node[ROLE_SUMS + i]];
+        const fused_node *d = &node[plan->node[ROLE_SUMS + i]];
         columns sums = columns_of(s, d);
         t->sum[1 + 2 * i] = sums.sum[0];
         t->sum[2 + 2 * i] = sums.sum[1];
@@ -100,7 +100,7 @@ static void point_to_sums(const pass *s, const chain_plan *plan, chain_strip *t)
     }
 }
 
-static void point_to_constants(const pass *s, const chain_plan *plan, chain_strip *t)
+static void point_to_constants(const pass *s, const row_kernel_plan *plan, row_kernel_args *t)
 {
     int n = 0;
     const int norm = s->p->node[plan->node[ROLE_NORM]].tiled;
@@ -112,11 +112,11 @@ static void point_to_constants(const pass *s, const chain_plan *plan, chain_stri
 }
 
 /* The chunk's whole rows, then what is left of a row behind them. */
-static void run_strip(const pass *s, const chain_plan *plan)
+static void run_strip(const pass *s, const row_kernel_plan *plan)
 {
-    chain_rows *run_rows = plan->is_half ? DIRECT(chain_rows_bf16) : DIRECT(chain_rows_f32);
+    row_kernel *run_rows = plan->is_half ? DIRECT(row_kernel_bf16) : DIRECT(row_kernel_f32);
     const ptrdiff_t row = s->p->sum_width, rest = s->n % row;
-    chain_strip t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
+    row_kernel_args t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
     for (int i = 0; i < STRIP_IN; i++)
         t.x[i] = elements(s, plan->x[i], plan->is_half);
     t.y = elements(s, plan->y, plan->is_half);
@@ -134,13 +134,13 @@ static void run_strip(const pass *s, const chain_plan *plan)
 }
 
 /* A segment's first chunk tells what to subtract before squaring: its own mean per channel. */
-static void set_shift(const pass *s, const chain_plan *stats)
+static void set_shift(const pass *s, const row_kernel_plan *stats)
 {
-    const chain *p = s->p;
+    const fused_group *p = s->p;
     columns sums = columns_of(s, &p->node[stats->node[ROLE_SUMS]]);
     float *shift = sums.sum[2];
     double share = (double)p->channels / (double)s->n;
-    chain_plan plan = *stats;
+    row_kernel_plan plan = *stats;
     plan.bits = STRIP_SUM;
     plan.node[ROLE_SUM] = plan.node[ROLE_SUMS];
     run_strip(s, &plan);
@@ -157,11 +157,11 @@ static void set_shift(const pass *s, const chain_plan *stats)
 
 /* ---- node by node ---- */
 
-static void run_loop(const pass *s, const chain_node *d)
+static void run_loop(const pass *s, const fused_node *d)
 {
     const float *k = (const float *)((const char *)s->c->scratch + s->p->constants) +
-                     (d - s->p->node) * CHAIN_CONSTANTS;
-    const chain_value *v[CHAIN_READ] = {0};
+                     (d - s->p->node) * FUSED_CONSTANTS;
+    const fused_value *v[FUSED_READ] = {0};
     float *y = (float *)read_from(s, &s->p->value[d->y]);
     ptrdiff_t step = s->n;
     for (int i = 0; i < d->n_x; i++) {
@@ -169,16 +169,16 @@ static void run_loop(const pass *s, const chain_node *d)
         step = v[i]->at == AT_TILED ? (ptrdiff_t)s->p->row : step;
     }
     for (ptrdiff_t first = 0; first < s->n; first += step) {
-        const float *x[CHAIN_READ] = {0};
+        const float *x[FUSED_READ] = {0};
         for (int i = 0; i < d->n_x; i++)
             x[i] = read_from(s, v[i]) + (v[i]->at == AT_TILED ? 0 : first);
-        DIRECT(chain_loops)[d->code](s->n - first < step ? s->n - first : step, y + first, x, k);
+        DIRECT(fused_loops)[d->code](s->n - first < step ? s->n - first : step, y + first, x, k);
     }
 }
 
-static void run_node(const pass *s, const chain_node *d, int is_first)
+static void run_node(const pass *s, const fused_node *d, int is_first)
 {
-    if (d->code == CHAIN_STATS && is_first)
+    if (d->code == FUSED_STATS && is_first)
         set_shift(s, &d->strip);
     if (d->strip.bits != 0)
         run_strip(s, &d->strip);
@@ -186,7 +186,7 @@ static void run_node(const pass *s, const chain_node *d, int is_first)
         run_loop(s, d);
     if (d->y < 0)
         return;
-    const chain_value *y = &s->p->value[d->y];
+    const fused_value *y = &s->p->value[d->y];
     if (y->out >= 0 && y->at == AT_CHUNK) {
         uint16_t *out = (uint16_t *)s->c->out[y->out] + s->first;
         store_half(y->dtype, s->n, out, buffer(s, y->where));
@@ -199,11 +199,11 @@ static void run_node(const pass *s, const chain_node *d, int is_first)
  * too short for the processor to see a stream in it. */
 static void fetch_ahead(const pass *s, int part, int64_t end)
 {
-    const chain *p = s->p;
+    const fused_group *p = s->p;
     int64_t first = s->first + p->chunk, parts = p->n_node;
     int64_t n = end - first < p->chunk ? end - first : p->chunk;
     for (int i = 0; i < p->n_value && n > 0; i++) {
-        const chain_value *v = &p->value[i];
+        const fused_value *v = &p->value[i];
         if (v->at != AT_CHUNK || v->in < 0)
             continue;
         ptrdiff_t size = 2;
@@ -215,7 +215,7 @@ static void fetch_ahead(const pass *s, int part, int64_t end)
 
 static void run_chunk(const pass *s, int is_first, int64_t end)
 {
-    const chain *p = s->p;
+    const fused_group *p = s->p;
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_CHUNK && p->value[i].in >= 0)
             load_half(p->value[i].dtype, s->n, buffer(s, p->value[i].where),
@@ -238,7 +238,7 @@ static void flush_all(const pass *s)
 /* The segment in one strip, as many rows at a time as are summed in float. */
 static void run_segment(pass *s, int64_t to)
 {
-    const chain *p = s->p;
+    const fused_group *p = s->p;
     s->n = min(to - s->first, p->chunk);
     if ((p->strip.bits & STRIP_STATS) && s->n > 0)
         set_shift(s, &p->strip);
@@ -256,9 +256,9 @@ static void start_sums(const pass *s)
 
 static void keep_sums(const pass *s, int segment)
 {
-    const chain *p = s->p;
+    const fused_group *p = s->p;
     for (int i = 0; i < p->n_node; i++) {
-        const chain_node *d = &p->node[i];
+        const fused_node *d = &p->node[i];
         if (d->sum < 0)
             continue;
         flush(s, d);
@@ -274,12 +274,12 @@ static void keep_sums(const pass *s, int segment)
 
 static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
 {
-    const chain *p = c->state;
+    const fused_group *p = c->state;
     int64_t from, to;
     pass s = {.p = p, .c = c};
     s.buffers = (char *)c->scratch + p->buffers + p->buffers_each * (size_t)thread;
     s.columns = (char *)c->scratch + p->columns + p->columns_each * (size_t)(thread * p->n_sum);
-    chain_bounds(p, (int)segment, &from, &to);
+    fused_bounds(p, (int)segment, &from, &to);
     start_sums(&s);
     s.first = from;
     if (p->strip.bits != 0)
@@ -296,4 +296,5 @@ static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
     keep_sums(&s, (int)segment);
 }
 
-const direct_code DIRECT(chain) = {.begin = chain_prologue, .job = run_job, .end = chain_epilogue};
+const direct_code DIRECT(fused_pointwise) = {
+    .begin = fused_prologue, .job = run_job, .end = fused_epilogue};

@@ -1,6 +1,6 @@
-/* strip.h - the chains that a training step spends its time in, each as one loop that keeps
- * everything in registers: what a chain's loops are for any chain, one node after the other over a
- * chunk, these are for a few whole ones.
+/* strip.h - the fused groups that a training step spends its time in, each as one loop that keeps
+ * everything in registers: what loops.h has for any group, one node after the other over a chunk,
+ * these are for a few whole groups.
  *
  * A strip goes along rows, WIDTH columns wide; what belongs to a column - constants, sums - is
  * loaded once. Where fewer columns are left at the end of a row, the same loop goes over its last
@@ -9,10 +9,10 @@
  *   y = relu(norm(x) + a)                                     RELU, ADD may be missing
  *   d = mask(a + b), or norm_grad(x, d); d's sums             all but one may be missing
  *   d = dy where norm(x) > 0; d's norm sums with x, or norm_grad(x, d) */
-#ifndef DIRECT_CHAIN_STRIP_H
-#define DIRECT_CHAIN_STRIP_H
+#ifndef DIRECT_FUSED_POINTWISE_STRIP_H
+#define DIRECT_FUSED_POINTWISE_STRIP_H
 
-#include "chain.h"
+#include "fused_pointwise.h"
 
 enum { STRIP_CONSTANTS = 7, STRIP_SUMS = 5, STRIP_MEAN = 5 };
 
@@ -39,7 +39,7 @@ static inline int strip_sum_pairs(int bits)
 
 /* The rows of a strip's loop, from where it starts: `width` columns of each; several rows have
  * STRIP_WIDTH at least, as have constants and sums. */
-typedef struct chain_strip {
+typedef struct row_kernel_args {
     ptrdiff_t rows, row, width;
     ptrdiff_t y_row;         /* y's rows may lie elsewhere than x's */
     const char *x[STRIP_IN]; /* NULL: not read */
@@ -49,18 +49,18 @@ typedef struct chain_strip {
      * or STATS' moments. */
     const float *constant[STRIP_CONSTANTS];
     float *sum[STRIP_SUMS];
-} chain_strip;
+} row_kernel_args;
 
 /* ---- strip.c, per instruction set and type ---- */
 
 /* bits: those of one of pattern.c's patterns. */
-typedef void chain_rows(const chain_strip *s, int bits);
-chain_rows direct_chain_rows_f32_base, direct_chain_rows_f32_avx2, direct_chain_rows_f32_avx512,
-    direct_chain_rows_bf16_base, direct_chain_rows_bf16_avx2, direct_chain_rows_bf16_avx512;
+typedef void row_kernel(const row_kernel_args *s, int bits);
+row_kernel direct_row_kernel_f32_base, direct_row_kernel_f32_avx2, direct_row_kernel_f32_avx512,
+    direct_row_kernel_bf16_base, direct_row_kernel_bf16_avx2, direct_row_kernel_bf16_avx512;
 
 /* ---- pattern.c ---- */
 
 /* Finds out whether p is a strip, or else which of its nodes are, and what they read. */
-void chain_find_strips(chain *p);
+void fused_find_strips(fused_group *p);
 
 #endif

@@ -7,10 +7,10 @@
 #include "strip.h"
 
 #ifdef STRIP_BF16
-#define CHAIN_ROWS DIRECT(chain_rows_bf16)
+#define ROW_KERNEL DIRECT(row_kernel_bf16)
 enum { IS_HALF = 1 };
 #else
-#define CHAIN_ROWS DIRECT(chain_rows_f32)
+#define ROW_KERNEL DIRECT(row_kernel_f32)
 enum { IS_HALF = 0 };
 #endif
 
@@ -120,7 +120,8 @@ typedef struct { /* of some columns */
     columns k[5], mean[2], sum, first[2], second[2];
 } held;
 
-__attribute__((always_inline)) static inline held hold(const chain_strip *s, ptrdiff_t i, int bits)
+__attribute__((always_inline)) static inline held hold(const row_kernel_args *s, ptrdiff_t i,
+                                                       int bits)
 {
     held h = {0};
     int constants = (bits & (STRIP_NORM | STRIP_NORM_MASK) ? 3
@@ -139,7 +140,7 @@ __attribute__((always_inline)) static inline held hold(const chain_strip *s, ptr
     return h;
 }
 
-__attribute__((always_inline)) static inline void put_back(const chain_strip *s, ptrdiff_t i,
+__attribute__((always_inline)) static inline void put_back(const row_kernel_args *s, ptrdiff_t i,
                                                            const held *h, int bits)
 {
     for (int k = 0; k < strip_sum_pairs(bits); k++) {
@@ -150,7 +151,7 @@ __attribute__((always_inline)) static inline void put_back(const chain_strip *s,
         store_columns(s->sum[0] + i, h->sum);
 }
 
-__attribute__((always_inline)) static inline columns compute(const chain_strip *s, ptrdiff_t at,
+__attribute__((always_inline)) static inline columns compute(const row_kernel_args *s, ptrdiff_t at,
                                                              const held *h, int bits)
 {
     columns c = load_row(s->x[0], at), other = {{{0}}};
@@ -188,7 +189,7 @@ __attribute__((always_inline)) static inline void add_norm_sums(held *h, int num
     }
 }
 
-__attribute__((always_inline)) static inline void add_sums(const chain_strip *s, ptrdiff_t at,
+__attribute__((always_inline)) static inline void add_sums(const row_kernel_args *s, ptrdiff_t at,
                                                            columns c, held *h, int bits)
 {
     for (int k = 0; k < WIDE; k++) {
@@ -206,7 +207,7 @@ __attribute__((always_inline)) static inline void add_sums(const chain_strip *s,
         add_norm_sums(h, 1, load_row(s->x[4], at), c);
 }
 
-__attribute__((always_inline)) static inline void strip(const chain_strip *s, int bits)
+__attribute__((always_inline)) static inline void strip(const row_kernel_args *s, int bits)
 {
     for (ptrdiff_t i = 0; i < s->width; i += STRIP_WIDTH) {
         held h = hold(s, i, bits);
@@ -222,7 +223,7 @@ __attribute__((always_inline)) static inline void strip(const chain_strip *s, in
 }
 
 /* For each of pattern.c's patterns a loop of its own. */
-static void run_whole(const chain_strip *s, int bits)
+static void run_whole(const row_kernel_args *s, int bits)
 {
     switch (bits) {
     case STRIP_NORM | STRIP_OUT: strip(s, STRIP_NORM | STRIP_OUT); break;
@@ -268,9 +269,9 @@ typedef struct { /* the operands of a strip of which only some columns count */
 } tail_columns;
 
 /* The strip over the last STRIP_WIDTH columns of s, from `at` on; a shorter row is copied. */
-static chain_strip tail_of(const chain_strip *s, ptrdiff_t at, tail_columns *c)
+static row_kernel_args tail_of(const row_kernel_args *s, ptrdiff_t at, tail_columns *c)
 {
-    chain_strip t = *s;
+    row_kernel_args t = *s;
     t.width = t.y_row = STRIP_WIDTH;
     t.y = c->y;
     for (int k = 0; k < STRIP_IN; k++)
@@ -288,12 +289,12 @@ static chain_strip tail_of(const chain_strip *s, ptrdiff_t at, tail_columns *c)
 
 /* The last columns of rows, fewer than a strip has. What else it computes is not kept: y may be one
  * of the x. */
-static void run_tail(const chain_strip *s, int bits)
+static void run_tail(const row_kernel_args *s, int bits)
 {
     const ptrdiff_t at = max(s->width - STRIP_WIDTH, 0), rest = s->width % STRIP_WIDTH;
     const ptrdiff_t skipped = s->width - rest - at;
     tail_columns c;
-    chain_strip t = tail_of(s, at, &c);
+    row_kernel_args t = tail_of(s, at, &c);
     for (ptrdiff_t first = 0; first < s->rows; first += TAIL_ROWS) {
         for (int k = 0; k < STRIP_IN; k++)
             if (first > 0 && t.x[k] != NULL)
@@ -309,9 +310,9 @@ static void run_tail(const chain_strip *s, int bits)
             memcpy(s->sum[k] + at + skipped, c.sum[k] + skipped, (size_t)rest * sizeof(float));
 }
 
-void CHAIN_ROWS(const chain_strip *s, int bits)
+void ROW_KERNEL(const row_kernel_args *s, int bits)
 {
-    chain_strip whole = *s;
+    row_kernel_args whole = *s;
     whole.width = s->width / STRIP_WIDTH * STRIP_WIDTH;
     run_whole(&whole, bits);
     if (s->rows > 0 && whole.width < s->width)

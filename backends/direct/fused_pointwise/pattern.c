@@ -1,4 +1,4 @@
-/* pattern.c - which chains, and which nodes of the others, are strips (strip.h): a table of
+/* pattern.c - which fused groups, and which nodes of the others, are strips (strip.h): a table of
  * patterns. */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 enum { SO_FAR = -1 };
 
 typedef struct {
-    chain_code code;
+    fused_code code;
     int bits;
     strip_role role;
     int x[2]; /* an addition takes them either way round */
@@ -18,22 +18,22 @@ typedef struct {
 /* By the letter that stands for it in a pattern. */
 static const element elements[] = {
     /* batch_norm; one that only decides on the mask behind it */
-    ['N'] = {CHAIN_NORM, STRIP_NORM, ROLE_NORM, {SO_FAR}},
-    ['n'] = {CHAIN_NORM, 0, ROLE_NORM, {SO_FAR}},
+    ['N'] = {FUSED_NORM, STRIP_NORM, ROLE_NORM, {SO_FAR}},
+    ['n'] = {FUSED_NORM, 0, ROLE_NORM, {SO_FAR}},
     /* relu_grad by n */
-    ['m'] = {CHAIN_RELU_GRAD, STRIP_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
+    ['m'] = {FUSED_RELU_GRAD, STRIP_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
     /* batch_norm_grad: behind n and m, by the same norm; alone */
-    ['g'] = {CHAIN_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, SO_FAR}},
-    ['G'] = {CHAIN_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, 1}},
+    ['g'] = {FUSED_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, SO_FAR}},
+    ['G'] = {FUSED_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, 1}},
     /* add, relu, relu_grad */
-    ['A'] = {CHAIN_ADD, STRIP_ADD, ROLE_NONE, {SO_FAR, 1}},
-    ['R'] = {CHAIN_RELU, STRIP_RELU, ROLE_NONE, {SO_FAR}},
-    ['M'] = {CHAIN_RELU_GRAD, STRIP_MASK, ROLE_NONE, {SO_FAR, 2}},
+    ['A'] = {FUSED_ADD, STRIP_ADD, ROLE_NONE, {SO_FAR, 1}},
+    ['R'] = {FUSED_RELU, STRIP_RELU, ROLE_NONE, {SO_FAR}},
+    ['M'] = {FUSED_RELU_GRAD, STRIP_MASK, ROLE_NONE, {SO_FAR, 2}},
     /* sums: bias_add_grad, batch_norm_grad_sums (P, and Q with another x), batch_norm_stats */
-    ['S'] = {CHAIN_SUM, STRIP_SUM, ROLE_SUM, {SO_FAR}},
-    ['P'] = {CHAIN_NORM_SUMS, STRIP_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
-    ['Q'] = {CHAIN_NORM_SUMS, STRIP_NORM_SUMS_TOO, ROLE_SUMS_TOO, {4, SO_FAR}},
-    ['V'] = {CHAIN_STATS, STRIP_STATS, ROLE_SUMS, {SO_FAR}},
+    ['S'] = {FUSED_SUM, STRIP_SUM, ROLE_SUM, {SO_FAR}},
+    ['P'] = {FUSED_NORM_SUMS, STRIP_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
+    ['Q'] = {FUSED_NORM_SUMS, STRIP_NORM_SUMS_TOO, ROLE_SUMS_TOO, {4, SO_FAR}},
+    ['V'] = {FUSED_STATS, STRIP_STATS, ROLE_SUMS, {SO_FAR}},
 };
 
 /* Each has a loop in strip.c. */
@@ -41,17 +41,17 @@ static const char *const patterns[] = {"N",   "NR", "NA",  "NAR",  "G",   "GS", 
                                        "MPQ", "AM", "AMP", "AMPQ", "nmP", "nmg", "P", "S",  "V"};
 
 typedef struct {
-    const chain *p;
+    const fused_group *p;
     int first, n_node; /* of p's nodes */
     int in_memory;     /* operands and the result lie there, not in buffers */
     int so_far;        /* value; -1: none yet */
     adj_dtype dtype;   /* of all operands */
-    chain_plan plan;
+    row_kernel_plan plan;
 } matching;
 
 static int is_operand(matching *m, int slot, int value)
 {
-    const chain_value *v = &m->p->value[value];
+    const fused_value *v = &m->p->value[value];
     int *x = m->plan.x;
     if (x[slot] >= 0)
         return x[slot] == value;
@@ -66,8 +66,8 @@ static int is_operand(matching *m, int slot, int value)
 
 static int is_node(matching *m, const element *e, int number)
 {
-    const chain_node *d = &m->p->node[number];
-    const int swapped = d->code == CHAIN_ADD && d->x[1] == m->so_far;
+    const fused_node *d = &m->p->node[number];
+    const int swapped = d->code == FUSED_ADD && d->x[1] == m->so_far;
     if (d->code != e->code)
         return 0;
     for (int i = 0; i < d->n_x; i++) {
@@ -95,7 +95,7 @@ static int same_norm(const adj_node *z, const adj_node *dx)
 /* The last value is the result; but of a mask by a norm only the sums are. */
 static int set_result(matching *m)
 {
-    const chain_value *y = m->so_far >= 0 ? &m->p->value[m->so_far] : NULL;
+    const fused_value *y = m->so_far >= 0 ? &m->p->value[m->so_far] : NULL;
     if (y == NULL)
         return 1;
     if (m->plan.bits == (STRIP_NORM_MASK | STRIP_NORM_SUMS))
@@ -110,7 +110,7 @@ static int is_pattern(matching *m, const char *pattern)
     const int n = m->n_node;
     m->so_far = -1;
     m->dtype = ADJ_F64;
-    m->plan = (chain_plan){.x = {-1, -1, -1, -1, -1}, .y = -1};
+    m->plan = (row_kernel_plan){.x = {-1, -1, -1, -1, -1}, .y = -1};
     if (strlen(pattern) != (size_t)n)
         return 0;
     for (int i = 0; i < n; i++)
@@ -121,16 +121,16 @@ static int is_pattern(matching *m, const char *pattern)
            (pattern[n - 1] != 'g' || same_norm(m->p->node[0].node, m->p->node[n - 1].node));
 }
 
-static chain_plan find(const chain *p, int first, int n_node, int in_memory)
+static row_kernel_plan find(const fused_group *p, int first, int n_node, int in_memory)
 {
     matching m = {.p = p, .first = first, .n_node = n_node, .in_memory = in_memory};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (is_pattern(&m, patterns[i]))
             return m.plan;
-    return (chain_plan){0};
+    return (row_kernel_plan){0};
 }
 
-void chain_find_strips(chain *p)
+void fused_find_strips(fused_group *p)
 {
     p->strip = find(p, 0, p->n_node, 1);
     for (int i = 0; i < p->n_node; i++) /* those that know channels */
