@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "backends/direct/arith.h"
-#include "strip.h"
+#include "row_kernel.h"
 
 enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
 
@@ -170,14 +170,14 @@ static int64_t gcd(int64_t a, int64_t b) { return b == 0 ? a : gcd(b, a % b); }
  * they are, the fewer registers their columns take, and the straighter the way through memory. */
 static void set_rows(fused_group *p)
 {
-    int64_t unit = p->channels / gcd(p->channels, STRIP_WIDTH) * STRIP_WIDTH;
+    int64_t unit = p->channels / gcd(p->channels, ROW_KERNEL_WIDTH) * ROW_KERNEL_WIDTH;
     if (unit > 1024)
         unit = p->channels;
     p->row = (ROW + unit - 1) / unit * unit;
     p->chunk = p->row * (p->row < FUSED_CHUNK ? FUSED_CHUNK / p->row : 1);
-    p->sum_width = STRIP_WIDTH % p->channels == 0   ? STRIP_WIDTH
-                   : p->channels % STRIP_WIDTH == 0 ? p->channels
-                                                    : p->row;
+    p->sum_width = ROW_KERNEL_WIDTH % p->channels == 0   ? ROW_KERNEL_WIDTH
+                   : p->channels % ROW_KERNEL_WIDTH == 0 ? p->channels
+                                                         : p->row;
 }
 
 static size_t set_scratch(fused_group *p)
@@ -197,7 +197,7 @@ static size_t set_scratch(fused_group *p)
 }
 
 /* The operands that a node's result may be written over: no later node reads them. Node by node,
- * one that is loaded to the chunk is read before; a strip reads where it is. */
+ * one that is loaded to the chunk is read before; a row kernel reads where it is. */
 static uint32_t may_be_overwritten(const fused_group *p, const adj_group *g, int producer)
 {
     const fused_value *y = &p->value[p->node[producer].y];
@@ -210,7 +210,7 @@ static uint32_t may_be_overwritten(const fused_group *p, const adj_group *g, int
         for (int k = producer + 1; k < p->n_node; k++)
             for (int j = 0; j < p->node[k].n_x; j++)
                 may &= p->value[p->node[k].x[j]].in != i ||
-                       (p->strip.bits == 0 && p->value[p->node[k].x[j]].at != AT_IN);
+                       (p->row_kernel.bits == 0 && p->value[p->node[k].x[j]].at != AT_IN);
         operands |= (uint32_t)may << i;
     }
     return operands;
@@ -255,7 +255,7 @@ static int lay_out(fused_group *p, const direct *d, const adj_group *g)
         if (!add_node(p, g, g->node[i], shape))
             return 0;
     set_rows(p);
-    fused_find_strips(p);
+    fused_find_row_kernels(p);
     set_segments(p, d->threads);
     return 1;
 }
@@ -280,7 +280,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     prep->scratch = set_scratch(p);
     set_in_place(p, g, prep);
     snprintf(prep->impl, sizeof prep->impl, "%s:%s",
-             p->strip.bits != 0 ? "strip" : "fused_pointwise", d->isa->name);
+             p->row_kernel.bits != 0 ? "fused_row_kernel" : "fused_pointwise", d->isa->name);
     return ADJ_OK;
 }
 

@@ -5,7 +5,7 @@
  * stay inside live in buffers of a chunk's size, in the first cache. A tensor [..., c] is seen
  * as rows of `row` elements, a multiple of c: a vector [c] is tiled to a row once, so that loops
  * know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
- * end. What does know channels, alone or with its neighbours, is a strip (strip.h).
+ * end. What does know channels, alone or with its neighbours, is a row kernel's (row_kernel.h).
  *
  * Arithmetic is in float; f32, bf16 and f16 differ only in how chunks are loaded and stored: what
  * leaves in a half type is read rounded within the group as well. Sums have two levels, float for
@@ -24,8 +24,8 @@ enum {
     FUSED_CHANNELS = 4096,
     FUSED_SEGMENTS = 16,
     FUSED_CONSTANTS = 5,
-    STRIP_IN = 5,
-    STRIP_WIDTH = 64 /* columns */
+    ROW_KERNEL_OPERANDS = 5,
+    ROW_KERNEL_WIDTH = 64 /* columns */
 };
 
 typedef enum {
@@ -64,33 +64,33 @@ typedef struct { /* a value in rows: where a chunk of it is found */
     int is_read;     /* by a node of the group that comes after the one that makes it */
 } fused_value;
 
-/* The nodes that have constants or sums in a strip. */
+/* The nodes that have constants or sums in a row kernel. */
 typedef enum {
     ROLE_NONE,
     ROLE_NORM,
     ROLE_GRAD,
     ROLE_SUM,
     ROLE_SUMS,
-    ROLE_SUMS_TOO,
-    STRIP_ROLES
-} strip_role;
+    ROLE_MORE_SUMS,
+    ROW_KERNEL_ROLES
+} row_kernel_role;
 
-/* What one loop computes (strip.h), and where its operands are. */
+/* What one loop computes (row_kernel.h), and where its operands are. */
 typedef struct {
-    int bits; /* 0: no strip */
+    int bits; /* 0: there is none */
     int is_half;
-    int x[STRIP_IN], y;    /* values; -1: none */
-    int node[STRIP_ROLES]; /* of the group */
+    int x[ROW_KERNEL_OPERANDS], y; /* values; -1: none */
+    int node[ROW_KERNEL_ROLES];    /* of the group */
 } row_kernel_plan;
 
 typedef struct {
     fused_code code;
     const adj_node *node;
-    int n_x, x[3];         /* values */
-    int y;                 /* value; -1 for sums */
-    int tiled, n_tiled;    /* its own: the first, and how many */
-    int sum;               /* number among the sums; -1: none */
-    row_kernel_plan strip; /* the node by itself, over floats */
+    int n_x, x[3];              /* values */
+    int y;                      /* value; -1 for sums */
+    int tiled, n_tiled;         /* its own: the first, and how many */
+    int sum;                    /* number among the sums; -1: none */
+    row_kernel_plan row_kernel; /* the node by itself, over floats */
 } fused_node;
 
 typedef struct fused_group {
@@ -103,7 +103,7 @@ typedef struct fused_group {
     fused_node node[FUSED_NODES];
     fused_value value[FUSED_VALUES];
     int threads, segments;
-    row_kernel_plan strip; /* of all nodes */
+    row_kernel_plan row_kernel; /* of all nodes */
     /* offsets in the scratch */
     size_t buffers, buffers_each; /* per thread */
     size_t tiled;                 /* float[n_tiled][row] */

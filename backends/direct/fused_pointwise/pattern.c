@@ -1,42 +1,42 @@
-/* pattern.c - which fused groups, and which nodes of the others, are strips (strip.h): a table of
- * patterns. */
+/* pattern.c - which fused groups, and which nodes of the others, have a row kernel (row_kernel.h):
+ * a table of patterns. */
 #include <string.h>
 
-#include "strip.h"
+#include "row_kernel.h"
 
-/* A node of a pattern: what it is in the strip, and what it takes: x[0] to x[4] of the strip, or
- * what has been computed before it, which is x[0] for the first node. */
+/* A node of a pattern: what it is in the row kernel, and what it takes: the kernel's x[0] to x[4],
+ * or what has been computed before it, which is x[0] for the first node. */
 enum { SO_FAR = -1 };
 
 typedef struct {
     fused_code code;
     int bits;
-    strip_role role;
+    row_kernel_role role;
     int x[2]; /* an addition takes them either way round */
 } element;
 
 /* By the letter that stands for it in a pattern. */
 static const element elements[] = {
     /* batch_norm; one that only decides on the mask behind it */
-    ['N'] = {FUSED_NORM, STRIP_NORM, ROLE_NORM, {SO_FAR}},
+    ['N'] = {FUSED_NORM, ROW_NORM, ROLE_NORM, {SO_FAR}},
     ['n'] = {FUSED_NORM, 0, ROLE_NORM, {SO_FAR}},
     /* relu_grad by n */
-    ['m'] = {FUSED_RELU_GRAD, STRIP_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
+    ['m'] = {FUSED_RELU_GRAD, ROW_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
     /* batch_norm_grad: behind n and m, by the same norm; alone */
-    ['g'] = {FUSED_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, SO_FAR}},
-    ['G'] = {FUSED_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, 1}},
+    ['g'] = {FUSED_NORM_GRAD, ROW_GRAD, ROLE_GRAD, {0, SO_FAR}},
+    ['G'] = {FUSED_NORM_GRAD, ROW_GRAD, ROLE_GRAD, {0, 1}},
     /* add, relu, relu_grad */
-    ['A'] = {FUSED_ADD, STRIP_ADD, ROLE_NONE, {SO_FAR, 1}},
-    ['R'] = {FUSED_RELU, STRIP_RELU, ROLE_NONE, {SO_FAR}},
-    ['M'] = {FUSED_RELU_GRAD, STRIP_MASK, ROLE_NONE, {SO_FAR, 2}},
+    ['A'] = {FUSED_ADD, ROW_ADD, ROLE_NONE, {SO_FAR, 1}},
+    ['R'] = {FUSED_RELU, ROW_RELU, ROLE_NONE, {SO_FAR}},
+    ['M'] = {FUSED_RELU_GRAD, ROW_MASK, ROLE_NONE, {SO_FAR, 2}},
     /* sums: bias_add_grad, batch_norm_grad_sums (P, and Q with another x), batch_norm_stats */
-    ['S'] = {FUSED_SUM, STRIP_SUM, ROLE_SUM, {SO_FAR}},
-    ['P'] = {FUSED_NORM_SUMS, STRIP_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
-    ['Q'] = {FUSED_NORM_SUMS, STRIP_NORM_SUMS_TOO, ROLE_SUMS_TOO, {4, SO_FAR}},
-    ['V'] = {FUSED_STATS, STRIP_STATS, ROLE_SUMS, {SO_FAR}},
+    ['S'] = {FUSED_SUM, ROW_SUM, ROLE_SUM, {SO_FAR}},
+    ['P'] = {FUSED_NORM_SUMS, ROW_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
+    ['Q'] = {FUSED_NORM_SUMS, ROW_MORE_NORM_SUMS, ROLE_MORE_SUMS, {4, SO_FAR}},
+    ['V'] = {FUSED_STATS, ROW_STATS, ROLE_SUMS, {SO_FAR}},
 };
 
-/* Each has a loop in strip.c. */
+/* Each has a loop in row_kernel.c. */
 static const char *const patterns[] = {"N",   "NR", "NA",  "NAR",  "G",   "GS",  "M", "MS", "MP",
                                        "MPQ", "AM", "AMP", "AMPQ", "nmP", "nmg", "P", "S",  "V"};
 
@@ -98,10 +98,10 @@ static int set_result(matching *m)
     const fused_value *y = m->so_far >= 0 ? &m->p->value[m->so_far] : NULL;
     if (y == NULL)
         return 1;
-    if (m->plan.bits == (STRIP_NORM_MASK | STRIP_NORM_SUMS))
+    if (m->plan.bits == (ROW_NORM_MASK | ROW_NORM_SUMS))
         return y->out < 0;
     m->plan.y = m->so_far;
-    m->plan.bits |= STRIP_OUT;
+    m->plan.bits |= ROW_OUT;
     return !m->in_memory || (y->out >= 0 && y->dtype == m->dtype);
 }
 
@@ -130,10 +130,10 @@ static row_kernel_plan find(const fused_group *p, int first, int n_node, int in_
     return (row_kernel_plan){0};
 }
 
-void fused_find_strips(fused_group *p)
+void fused_find_row_kernels(fused_group *p)
 {
-    p->strip = find(p, 0, p->n_node, 1);
+    p->row_kernel = find(p, 0, p->n_node, 1);
     for (int i = 0; i < p->n_node; i++) /* those that know channels */
         if (p->node[i].n_tiled > 0 || p->node[i].sum >= 0)
-            p->node[i].strip = find(p, i, 1, 0);
+            p->node[i].row_kernel = find(p, i, 1, 0);
 }

@@ -19,7 +19,7 @@ static float *tiled(const fused_group *p, const adj_call *c, int i)
     return (float *)((char *)c->scratch + p->tiled) + i * p->row;
 }
 
-/* The first `channels` elements, repeated; a NaN is a plain one (see strip.c). */
+/* The first `channels` elements, repeated; a NaN is a plain one (see row_kernel.c). */
 static void repeat(const fused_group *p, float *v)
 {
     for (int64_t i = 0; i < p->channels; i++)

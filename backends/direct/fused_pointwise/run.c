@@ -4,7 +4,7 @@
 #include "backends/direct/arith.h"
 #include "backends/direct/half.h"
 #include "loops.h"
-#include "strip.h"
+#include "row_kernel.h"
 
 enum {
     FLUSH = 64, /* rows that are summed in float */
@@ -71,7 +71,7 @@ static void flush(const pass *s, const fused_node *d)
         }
 }
 
-/* ---- strips ---- */
+/* ---- row kernels ---- */
 
 /* A value's elements, from the chunk's first on: as they lie in memory, or as floats. */
 static char *elements(const pass *s, int value, int is_half)
@@ -89,14 +89,14 @@ static void point_to_sums(const pass *s, const row_kernel_plan *plan, row_kernel
 {
     const fused_node *node = s->p->node;
     int bits = plan->bits;
-    if (bits & STRIP_SUM)
+    if (bits & ROW_SUM)
         t->sum[0] = columns_of(s, &node[plan->node[ROLE_SUM]]).sum[0];
-    for (int i = 0; i < strip_sum_pairs(bits); i++) {
+    for (int i = 0; i < row_kernel_sum_pairs(bits); i++) {
         const fused_node *d = &node[plan->node[ROLE_SUMS + i]];
         columns sums = columns_of(s, d);
         t->sum[1 + 2 * i] = sums.sum[0];
         t->sum[2 + 2 * i] = sums.sum[1];
-        t->constant[STRIP_MEAN + i] = bits & STRIP_STATS ? sums.sum[2] : tiled(s, d->tiled);
+        t->constant[ROW_KERNEL_MEAN + i] = bits & ROW_STATS ? sums.sum[2] : tiled(s, d->tiled);
     }
 }
 
@@ -105,32 +105,32 @@ static void point_to_constants(const pass *s, const row_kernel_plan *plan, row_k
     int n = 0;
     const int norm = s->p->node[plan->node[ROLE_NORM]].tiled;
     const int grad = s->p->node[plan->node[ROLE_GRAD]].tiled;
-    for (; n < 3 && (plan->bits & (STRIP_NORM | STRIP_NORM_MASK)); n++)
+    for (; n < 3 && (plan->bits & (ROW_NORM | ROW_NORM_MASK)); n++)
         t->constant[n] = tiled(s, norm + n);
-    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->bits & STRIP_GRAD); i++)
+    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->bits & ROW_GRAD); i++)
         t->constant[n++] = tiled(s, grad + i);
 }
 
 /* The chunk's whole rows, then what is left of a row behind them. */
-static void run_strip(const pass *s, const row_kernel_plan *plan)
+static void run_rows(const pass *s, const row_kernel_plan *plan)
 {
-    row_kernel *run_rows = plan->is_half ? DIRECT(row_kernel_bf16) : DIRECT(row_kernel_f32);
+    row_kernel *kernel = plan->is_half ? DIRECT(row_kernel_bf16) : DIRECT(row_kernel_f32);
     const ptrdiff_t row = s->p->sum_width, rest = s->n % row;
     row_kernel_args t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
-    for (int i = 0; i < STRIP_IN; i++)
+    for (int i = 0; i < ROW_KERNEL_OPERANDS; i++)
         t.x[i] = elements(s, plan->x[i], plan->is_half);
     t.y = elements(s, plan->y, plan->is_half);
     point_to_sums(s, plan, &t);
     point_to_constants(s, plan, &t);
-    run_rows(&t, plan->bits);
+    kernel(&t, plan->bits);
     const ptrdiff_t skipped = (s->n - rest) * (plan->is_half ? 2 : 4);
-    for (int i = 0; i < STRIP_IN; i++)
+    for (int i = 0; i < ROW_KERNEL_OPERANDS; i++)
         t.x[i] = t.x[i] != NULL ? t.x[i] + skipped : NULL;
     t.y = t.y != NULL ? t.y + skipped : NULL;
     t.rows = 1;
     t.width = rest;
     if (rest > 0)
-        run_rows(&t, plan->bits);
+        kernel(&t, plan->bits);
 }
 
 /* A segment's first chunk tells what to subtract before squaring: its own mean per channel. */
@@ -141,9 +141,9 @@ static void set_shift(const pass *s, const row_kernel_plan *stats)
     float *shift = sums.sum[2];
     double share = (double)p->channels / (double)s->n;
     row_kernel_plan plan = *stats;
-    plan.bits = STRIP_SUM;
+    plan.bits = ROW_SUM;
     plan.node[ROLE_SUM] = plan.node[ROLE_SUMS];
-    run_strip(s, &plan);
+    run_rows(s, &plan);
     for (int64_t k = 0; k < p->channels; k++) {
         double sum = 0;
         for (int64_t i = k; i < p->sum_width; i += p->channels)
@@ -179,9 +179,9 @@ static void run_loop(const pass *s, const fused_node *d)
 static void run_node(const pass *s, const fused_node *d, int is_first)
 {
     if (d->code == FUSED_STATS && is_first)
-        set_shift(s, &d->strip);
-    if (d->strip.bits != 0)
-        run_strip(s, &d->strip);
+        set_shift(s, &d->row_kernel);
+    if (d->row_kernel.bits != 0)
+        run_rows(s, &d->row_kernel);
     else
         run_loop(s, d);
     if (d->y < 0)
@@ -235,16 +235,16 @@ static void flush_all(const pass *s)
             flush(s, &s->p->node[i]);
 }
 
-/* The segment in one strip, as many rows at a time as are summed in float. */
+/* The segment by one row kernel, as many rows at a time as are summed in float. */
 static void run_segment(pass *s, int64_t to)
 {
     const fused_group *p = s->p;
     s->n = min(to - s->first, p->chunk);
-    if ((p->strip.bits & STRIP_STATS) && s->n > 0)
-        set_shift(s, &p->strip);
+    if ((p->row_kernel.bits & ROW_STATS) && s->n > 0)
+        set_shift(s, &p->row_kernel);
     for (; s->first < to; s->first += s->n) {
         s->n = min(to - s->first, FLUSH * p->row);
-        run_strip(s, &p->strip);
+        run_rows(s, &p->row_kernel);
         flush_all(s);
     }
 }
@@ -282,7 +282,7 @@ static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
     fused_bounds(p, (int)segment, &from, &to);
     start_sums(&s);
     s.first = from;
-    if (p->strip.bits != 0)
+    if (p->row_kernel.bits != 0)
         run_segment(&s, to);
     for (; s.first < to; s.first += p->chunk) {
         s.n = (ptrdiff_t)(to - s.first < p->chunk ? to - s.first : p->chunk);

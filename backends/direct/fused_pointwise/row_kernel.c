@@ -1,12 +1,12 @@
-/* strip.c - the loops of strips (strip.h): one function, inlined for each of the combinations that
+/* row_kernel.c - the loops of row_kernel.h: one function, inlined for each of the combinations that
  * occur; compiled once per instruction set, for f32 and with -DSTRIP_BF16. */
 #include <string.h>
 
 #include "backends/direct/arith.h"
 #include "backends/direct/isa.h"
-#include "strip.h"
+#include "row_kernel.h"
 
-#ifdef STRIP_BF16
+#ifdef ROW_KERNEL_BF16
 #define ROW_KERNEL DIRECT(row_kernel_bf16)
 enum { IS_HALF = 1 };
 #else
@@ -16,7 +16,7 @@ enum { IS_HALF = 0 };
 
 enum {
     LANES = VECTOR_BYTES / sizeof(float),
-    WIDE = STRIP_WIDTH / LANES,
+    WIDE = ROW_KERNEL_WIDTH / LANES,
     TAIL_ROWS = 16, /* at a time */
     SIZE = IS_HALF ? 2 : 4
 };
@@ -29,8 +29,8 @@ typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES), aligned(4), may
 typedef uint32_t half_pairs __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
 typedef uint64_t pairs __attribute__((vector_size(2 * VECTOR_BYTES), aligned(4), may_alias));
 
-/* STRIP_WIDTH columns; of bf16, the lower ones of WIDE / 2 vectors of pairs at even, the upper ones
- * at odd places: so widening and narrowing move nothing from lane to lane. */
+/* ROW_KERNEL_WIDTH columns; of bf16, the lower ones of WIDE / 2 vectors of pairs at even, the upper
+ * ones at odd places: so widening and narrowing move nothing from lane to lane. */
 typedef struct {
     vector v[WIDE];
 } columns;
@@ -124,18 +124,18 @@ __attribute__((always_inline)) static inline held hold(const row_kernel_args *s,
                                                        int bits)
 {
     held h = {0};
-    int constants = (bits & (STRIP_NORM | STRIP_NORM_MASK) ? 3
-                     : bits & STRIP_GRAD                   ? 2
-                                                           : 0) +
-                    (bits & STRIP_GRAD ? 2 : 0);
+    int constants = (bits & (ROW_NORM | ROW_NORM_MASK) ? 3
+                     : bits & ROW_GRAD                 ? 2
+                                                       : 0) +
+                    (bits & ROW_GRAD ? 2 : 0);
     for (int k = 0; k < constants; k++)
         h.k[k] = load_columns(s->constant[k] + i);
-    for (int k = 0; k < strip_sum_pairs(bits); k++) {
-        h.mean[k] = load_columns(s->constant[STRIP_MEAN + k] + i);
+    for (int k = 0; k < row_kernel_sum_pairs(bits); k++) {
+        h.mean[k] = load_columns(s->constant[ROW_KERNEL_MEAN + k] + i);
         h.first[k] = load_columns(s->sum[1 + 2 * k] + i);
         h.second[k] = load_columns(s->sum[2 + 2 * k] + i);
     }
-    if (bits & STRIP_SUM)
+    if (bits & ROW_SUM)
         h.sum = load_columns(s->sum[0] + i);
     return h;
 }
@@ -143,11 +143,11 @@ __attribute__((always_inline)) static inline held hold(const row_kernel_args *s,
 __attribute__((always_inline)) static inline void put_back(const row_kernel_args *s, ptrdiff_t i,
                                                            const held *h, int bits)
 {
-    for (int k = 0; k < strip_sum_pairs(bits); k++) {
+    for (int k = 0; k < row_kernel_sum_pairs(bits); k++) {
         store_columns(s->sum[1 + 2 * k] + i, h->first[k]);
         store_columns(s->sum[2 + 2 * k] + i, h->second[k]);
     }
-    if (bits & STRIP_SUM)
+    if (bits & ROW_SUM)
         store_columns(s->sum[0] + i, h->sum);
 }
 
@@ -155,24 +155,24 @@ __attribute__((always_inline)) static inline columns compute(const row_kernel_ar
                                                              const held *h, int bits)
 {
     columns c = load_row(s->x[0], at), other = {{{0}}};
-    const int q = bits & STRIP_NORM_MASK ? 3 : 2;
-    if (bits & (STRIP_GRAD | STRIP_ADD | STRIP_NORM_MASK))
+    const int q = bits & ROW_NORM_MASK ? 3 : 2;
+    if (bits & (ROW_GRAD | ROW_ADD | ROW_NORM_MASK))
         other = load_row(s->x[1], at);
     for (int k = 0; k < WIDE; k++) {
         vector x = c.v[k], z = (x - h->k[0].v[k]) * h->k[1].v[k] + h->k[2].v[k];
-        if (bits & STRIP_NORM)
+        if (bits & ROW_NORM)
             c.v[k] = z;
-        if (bits & STRIP_NORM_MASK)
+        if (bits & ROW_NORM_MASK)
             c.v[k] = other.v[k] = (vector)((words)other.v[k] & (words)(z > 0));
-        if (bits & STRIP_GRAD)
+        if (bits & ROW_GRAD)
             c.v[k] =
                 h->k[1].v[k] * (other.v[k] - h->k[q + 1].v[k] - (x - h->k[0].v[k]) * h->k[q].v[k]);
-        if (bits & STRIP_ADD)
+        if (bits & ROW_ADD)
             c.v[k] += other.v[k];
-        if (bits & STRIP_RELU) /* a NaN stays */
+        if (bits & ROW_RELU) /* a NaN stays */
             c.v[k] = (vector)((words)c.v[k] & ~(words)(c.v[k] <= 0));
     }
-    if (bits & STRIP_MASK) {
+    if (bits & ROW_MASK) {
         columns y = load_row(s->x[2], at);
         for (int k = 0; k < WIDE; k++)
             c.v[k] = (vector)((words)c.v[k] & (words)(y.v[k] > 0));
@@ -193,28 +193,28 @@ __attribute__((always_inline)) static inline void add_sums(const row_kernel_args
                                                            columns c, held *h, int bits)
 {
     for (int k = 0; k < WIDE; k++) {
-        if (bits & STRIP_SUM)
+        if (bits & ROW_SUM)
             h->sum.v[k] += c.v[k];
-        if (bits & STRIP_STATS) {
+        if (bits & ROW_STATS) {
             vector e = c.v[k] - h->mean[0].v[k];
             h->first[0].v[k] += e;
             h->second[0].v[k] += e * e;
         }
     }
-    if (bits & STRIP_NORM_SUMS)
+    if (bits & ROW_NORM_SUMS)
         add_norm_sums(h, 0, load_row(s->x[3], at), c);
-    if (bits & STRIP_NORM_SUMS_TOO)
+    if (bits & ROW_MORE_NORM_SUMS)
         add_norm_sums(h, 1, load_row(s->x[4], at), c);
 }
 
-__attribute__((always_inline)) static inline void strip(const row_kernel_args *s, int bits)
+__attribute__((always_inline)) static inline void walk(const row_kernel_args *s, int bits)
 {
-    for (ptrdiff_t i = 0; i < s->width; i += STRIP_WIDTH) {
+    for (ptrdiff_t i = 0; i < s->width; i += ROW_KERNEL_WIDTH) {
         held h = hold(s, i, bits);
         ptrdiff_t y_at = i;
         for (ptrdiff_t at = i; at < s->rows * s->row; at += s->row, y_at += s->y_row) {
             columns c = compute(s, at, &h, bits);
-            if (bits & STRIP_OUT)
+            if (bits & ROW_OUT)
                 c = store_row(s->y, y_at, c);
             add_sums(s, at, c, &h, bits);
         }
@@ -226,86 +226,84 @@ __attribute__((always_inline)) static inline void strip(const row_kernel_args *s
 static void run_whole(const row_kernel_args *s, int bits)
 {
     switch (bits) {
-    case STRIP_NORM | STRIP_OUT: strip(s, STRIP_NORM | STRIP_OUT); break;
-    case STRIP_NORM | STRIP_RELU | STRIP_OUT: strip(s, STRIP_NORM | STRIP_RELU | STRIP_OUT); break;
-    case STRIP_NORM | STRIP_ADD | STRIP_OUT: strip(s, STRIP_NORM | STRIP_ADD | STRIP_OUT); break;
-    case STRIP_NORM | STRIP_ADD | STRIP_RELU | STRIP_OUT:
-        strip(s, STRIP_NORM | STRIP_ADD | STRIP_RELU | STRIP_OUT);
+    case ROW_NORM | ROW_OUT: walk(s, ROW_NORM | ROW_OUT); break;
+    case ROW_NORM | ROW_RELU | ROW_OUT: walk(s, ROW_NORM | ROW_RELU | ROW_OUT); break;
+    case ROW_NORM | ROW_ADD | ROW_OUT: walk(s, ROW_NORM | ROW_ADD | ROW_OUT); break;
+    case ROW_NORM | ROW_ADD | ROW_RELU | ROW_OUT:
+        walk(s, ROW_NORM | ROW_ADD | ROW_RELU | ROW_OUT);
         break;
-    case STRIP_GRAD | STRIP_OUT: strip(s, STRIP_GRAD | STRIP_OUT); break;
-    case STRIP_GRAD | STRIP_OUT | STRIP_SUM: strip(s, STRIP_GRAD | STRIP_OUT | STRIP_SUM); break;
-    case STRIP_MASK | STRIP_OUT: strip(s, STRIP_MASK | STRIP_OUT); break;
-    case STRIP_MASK | STRIP_OUT | STRIP_SUM: strip(s, STRIP_MASK | STRIP_OUT | STRIP_SUM); break;
-    case STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS:
-        strip(s, STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS);
+    case ROW_GRAD | ROW_OUT: walk(s, ROW_GRAD | ROW_OUT); break;
+    case ROW_GRAD | ROW_OUT | ROW_SUM: walk(s, ROW_GRAD | ROW_OUT | ROW_SUM); break;
+    case ROW_MASK | ROW_OUT: walk(s, ROW_MASK | ROW_OUT); break;
+    case ROW_MASK | ROW_OUT | ROW_SUM: walk(s, ROW_MASK | ROW_OUT | ROW_SUM); break;
+    case ROW_MASK | ROW_OUT | ROW_NORM_SUMS: walk(s, ROW_MASK | ROW_OUT | ROW_NORM_SUMS); break;
+    case ROW_MASK | ROW_OUT | ROW_NORM_SUMS | ROW_MORE_NORM_SUMS:
+        walk(s, ROW_MASK | ROW_OUT | ROW_NORM_SUMS | ROW_MORE_NORM_SUMS);
         break;
-    case STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO:
-        strip(s, STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO);
+    case ROW_ADD | ROW_MASK | ROW_OUT: walk(s, ROW_ADD | ROW_MASK | ROW_OUT); break;
+    case ROW_ADD | ROW_MASK | ROW_OUT | ROW_NORM_SUMS:
+        walk(s, ROW_ADD | ROW_MASK | ROW_OUT | ROW_NORM_SUMS);
         break;
-    case STRIP_ADD | STRIP_MASK | STRIP_OUT: strip(s, STRIP_ADD | STRIP_MASK | STRIP_OUT); break;
-    case STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS:
-        strip(s, STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS);
+    case ROW_ADD | ROW_MASK | ROW_OUT | ROW_NORM_SUMS | ROW_MORE_NORM_SUMS:
+        walk(s, ROW_ADD | ROW_MASK | ROW_OUT | ROW_NORM_SUMS | ROW_MORE_NORM_SUMS);
         break;
-    case STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO:
-        strip(s, STRIP_ADD | STRIP_MASK | STRIP_OUT | STRIP_NORM_SUMS | STRIP_NORM_SUMS_TOO);
-        break;
-    case STRIP_NORM_MASK | STRIP_NORM_SUMS: strip(s, STRIP_NORM_MASK | STRIP_NORM_SUMS); break;
-    case STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT:
-        strip(s, STRIP_NORM_MASK | STRIP_GRAD | STRIP_OUT);
-        break;
-    case STRIP_NORM_SUMS: strip(s, STRIP_NORM_SUMS); break;
-    case STRIP_SUM: strip(s, STRIP_SUM); break;
-    case STRIP_STATS: strip(s, STRIP_STATS); break;
+    case ROW_NORM_MASK | ROW_NORM_SUMS: walk(s, ROW_NORM_MASK | ROW_NORM_SUMS); break;
+    case ROW_NORM_MASK | ROW_GRAD | ROW_OUT: walk(s, ROW_NORM_MASK | ROW_GRAD | ROW_OUT); break;
+    case ROW_NORM_SUMS: walk(s, ROW_NORM_SUMS); break;
+    case ROW_SUM: walk(s, ROW_SUM); break;
+    case ROW_STATS: walk(s, ROW_STATS); break;
     default: break;
     }
 }
 
 /* ---- rows of any width ---- */
 
-typedef struct { /* the operands of a strip of which only some columns count */
-    _Alignas(STRIP_WIDTH) char x[STRIP_IN][STRIP_WIDTH * sizeof(float)]; /* of a short row */
-    char y[sizeof(float) * TAIL_ROWS * STRIP_WIDTH];
-    float sum[STRIP_SUMS][STRIP_WIDTH];
+typedef struct { /* the operands of a kernel of which only some columns count */
+    _Alignas(ROW_KERNEL_WIDTH) char x[ROW_KERNEL_OPERANDS]
+                                     [ROW_KERNEL_WIDTH * sizeof(float)]; /* of a short row */
+    char y[sizeof(float) * TAIL_ROWS * ROW_KERNEL_WIDTH];
+    float sum[ROW_KERNEL_SUMS][ROW_KERNEL_WIDTH];
 } tail_columns;
 
-/* The strip over the last STRIP_WIDTH columns of s, from `at` on; a shorter row is copied. */
+/* The arguments for the last ROW_KERNEL_WIDTH columns of s, from `at` on; a shorter row is copied.
+ */
 static row_kernel_args tail_of(const row_kernel_args *s, ptrdiff_t at, tail_columns *c)
 {
     row_kernel_args t = *s;
-    t.width = t.y_row = STRIP_WIDTH;
+    t.width = t.y_row = ROW_KERNEL_WIDTH;
     t.y = c->y;
-    for (int k = 0; k < STRIP_IN; k++)
-        if (s->x[k] != NULL && s->width < STRIP_WIDTH)
+    for (int k = 0; k < ROW_KERNEL_OPERANDS; k++)
+        if (s->x[k] != NULL && s->width < ROW_KERNEL_WIDTH)
             t.x[k] = memcpy(memset(c->x[k], 0, sizeof c->x[k]), s->x[k], (size_t)s->width * SIZE);
         else if (s->x[k] != NULL)
             t.x[k] = s->x[k] + at * SIZE;
-    for (int k = 0; k < STRIP_CONSTANTS; k++)
+    for (int k = 0; k < ROW_KERNEL_CONSTANTS; k++)
         t.constant[k] = s->constant[k] != NULL ? s->constant[k] + at : NULL;
-    for (int k = 0; k < STRIP_SUMS; k++)
+    for (int k = 0; k < ROW_KERNEL_SUMS; k++)
         if (s->sum[k] != NULL)
             t.sum[k] = memcpy(c->sum[k], s->sum[k] + at, sizeof c->sum[k]);
     return t;
 }
 
-/* The last columns of rows, fewer than a strip has. What else it computes is not kept: y may be one
- * of the x. */
+/* The last columns of rows, fewer than the kernel takes. What else it computes is not kept: y may
+ * be one of the x. */
 static void run_tail(const row_kernel_args *s, int bits)
 {
-    const ptrdiff_t at = max(s->width - STRIP_WIDTH, 0), rest = s->width % STRIP_WIDTH;
+    const ptrdiff_t at = max(s->width - ROW_KERNEL_WIDTH, 0), rest = s->width % ROW_KERNEL_WIDTH;
     const ptrdiff_t skipped = s->width - rest - at;
     tail_columns c;
     row_kernel_args t = tail_of(s, at, &c);
     for (ptrdiff_t first = 0; first < s->rows; first += TAIL_ROWS) {
-        for (int k = 0; k < STRIP_IN; k++)
+        for (int k = 0; k < ROW_KERNEL_OPERANDS; k++)
             if (first > 0 && t.x[k] != NULL)
                 t.x[k] += TAIL_ROWS * s->row * SIZE;
         t.rows = min(TAIL_ROWS, s->rows - first);
         run_whole(&t, bits);
         for (ptrdiff_t i = 0; i < t.rows && s->y != NULL; i++)
             memcpy(s->y + ((first + i) * s->y_row + at + skipped) * SIZE,
-                   c.y + (i * STRIP_WIDTH + skipped) * SIZE, (size_t)rest * SIZE);
+                   c.y + (i * ROW_KERNEL_WIDTH + skipped) * SIZE, (size_t)rest * SIZE);
     }
-    for (int k = 0; k < STRIP_SUMS; k++)
+    for (int k = 0; k < ROW_KERNEL_SUMS; k++)
         if (s->sum[k] != NULL)
             memcpy(s->sum[k] + at + skipped, c.sum[k] + skipped, (size_t)rest * sizeof(float));
 }
@@ -313,7 +311,7 @@ static void run_tail(const row_kernel_args *s, int bits)
 void ROW_KERNEL(const row_kernel_args *s, int bits)
 {
     row_kernel_args whole = *s;
-    whole.width = s->width / STRIP_WIDTH * STRIP_WIDTH;
+    whole.width = s->width / ROW_KERNEL_WIDTH * ROW_KERNEL_WIDTH;
     run_whole(&whole, bits);
     if (s->rows > 0 && whole.width < s->width)
         run_tail(s, bits);
