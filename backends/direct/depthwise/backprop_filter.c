@@ -22,7 +22,7 @@ typedef struct {
 
 static void flush(const pass *s)
 {
-    ptrdiff_t n = s->image.d->g.kh * s->image.d->g.kw * s->image.chunk.period;
+    ptrdiff_t n = s->image.d->g.kh * s->image.d->g.kw * s->image.chunk.tiled_width;
     for (ptrdiff_t i = 0; i < n; i++)
         s->totals[i] += (double)s->sums[i];
     memset(s->sums, 0, (size_t)n * sizeof(real));
@@ -31,7 +31,7 @@ static void flush(const pass *s)
 /* May rows of dy be read where they are? */
 static int is_ready(const depthwise *d, const depthwise_chunk *c)
 {
-    return d->dtype != ADJ_BF16 && !d->flat && c->valid == c->period;
+    return d->dtype != ADJ_BF16 && !d->packed && c->valid == c->tiled_width;
 }
 
 /* How many of the rows row .. end are summed at a time: sums are loaded and stored once for those
@@ -62,10 +62,10 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
     REAL(depthwise_fetch)(&s->image, ready ? s->dy : NULL, row + lines);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
-        grid g = {.w = {s->sums}, .period = c->period, .lines = lines};
+        grid g = {.w = {s->sums}, .tiled_width = c->tiled_width, .lines = lines};
         g.y_line = d->to_w * d->to_c;
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
-        g.y_step = ready ? d->to_c : c->period;
+        g.y_step = ready ? d->to_c : c->tiled_width;
         g.y = (real *)from + r->first * (ready ? d->to_c : c->pitch);
         REAL(depthwise_correlate)(&s->image, window, r, &g);
     }
@@ -116,7 +116,7 @@ static void store(const depthwise *d, void *dw, ptrdiff_t i, double value)
         ((real *)dw)[i] = (real)value;
 }
 
-/* dw[tap][lane]: over the segments, and over what stands for the lane in a flat period. */
+/* dw[tap][lane]: over the segments, and over what stands for the lane in a tiled vector. */
 static void add_up(const adj_call *call)
 {
     const depthwise *d = call->state;
@@ -125,11 +125,11 @@ static void add_up(const adj_call *call)
         depthwise_chunk c = depthwise_chunk_of(d, i);
         double *total = sums + i * d->weights;
         for (ptrdiff_t s = 1; s < d->segments; s++)
-            for (ptrdiff_t k = 0; k < d->g.kh * d->g.kw * c.period; k++)
+            for (ptrdiff_t k = 0; k < d->g.kh * d->g.kw * c.tiled_width; k++)
                 total[k] += total[s * d->n_chunk * d->weights + k];
-        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, total += c.period)
+        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, total += c.tiled_width)
             for (ptrdiff_t lane = 0; lane < c.valid; lane++) {
-                for (ptrdiff_t k = lane + c.valid; d->flat && k < c.period; k += c.valid)
+                for (ptrdiff_t k = lane + c.valid; d->packed && k < c.tiled_width; k += c.valid)
                     total[lane] += total[k];
                 store(d, call->out[0], tap * d->lanes + c.first + lane, total[lane]);
             }

@@ -7,7 +7,7 @@
 #include "depthwise.h"
 
 enum {
-    FLAT_PERIOD = 272,      /* longest period of a flat row */
+    PACKED_WIDTH = 272,     /* longest tiled vector of a packed row */
     SLACK = DEPTHWISE_LANES /* elements behind each buffer that loops may read or write */
 };
 static const ptrdiff_t max_per_thread = 1 << 24; /* elements of scratch */
@@ -18,8 +18,8 @@ static ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
 {
     depthwise_chunk c = {.first = i * d->chunk, .valid = min(d->chunk, d->lanes - i * d->chunk)};
-    c.pitch = d->flat ? d->lanes : round_up(c.valid, DEPTHWISE_LANES);
-    c.period = d->flat ? lcm(d->lanes, DEPTHWISE_LANES) : c.pitch;
+    c.pitch = d->packed ? d->lanes : round_up(c.valid, DEPTHWISE_LANES);
+    c.tiled_width = d->packed ? lcm(d->lanes, DEPTHWISE_LANES) : c.pitch;
     return c;
 }
 
@@ -102,10 +102,11 @@ static ptrdiff_t max_whole(const depthwise *d)
 static void set_chunks(depthwise *d)
 {
     ptrdiff_t padded = round_up(d->lanes, DEPTHWISE_LANES);
-    ptrdiff_t period = lcm(d->lanes, DEPTHWISE_LANES), unit = lcm(d->multiplier, DEPTHWISE_LANES);
-    d->flat = padded > d->lanes + d->lanes / 10 && period <= FLAT_PERIOD;
+    ptrdiff_t tiled_width = lcm(d->lanes, DEPTHWISE_LANES),
+              unit = lcm(d->multiplier, DEPTHWISE_LANES);
+    d->packed = padded > d->lanes + d->lanes / 10 && tiled_width <= PACKED_WIDTH;
     d->chunk = d->lanes;
-    if (!d->flat && d->lanes > max_whole(d) && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
+    if (!d->packed && d->lanes > max_whole(d) && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
         ptrdiff_t wanted = divide_up(d->lanes, DEPTHWISE_CHUNK);
         d->chunk = min(d->lanes, round_up(divide_up(d->lanes, wanted), unit));
     }
@@ -119,7 +120,7 @@ static int lines_at_once(const depthwise *d, ptrdiff_t slots_of_two)
     const ptrdiff_t max = 8 << 10; /* elements */
     if (d->in_place)
         return 4;
-    if (d->dtype == ADJ_BF16 || d->flat || d->g.sh > 4)
+    if (d->dtype == ADJ_BF16 || d->packed || d->g.sh > 4)
         return 1;
     return d->g.sh > 1 || slots_of_two * d->row_size <= max ? 2 : 1;
 }
@@ -136,7 +137,7 @@ static void set_rows(depthwise *d)
         }
     d->pad = -first;
     d->columns = divide_up(last + d->pad + 1, d->step);
-    if (d->flat) /* zeros that the end of a flat row may read */
+    if (d->packed) /* zeros that the end of a packed row may read */
         d->columns += divide_up(SLACK, c.pitch);
     d->row_size = round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
     d->lines_at_once = lines_at_once(d, span + 1 + g->sh);
@@ -144,7 +145,7 @@ static void set_rows(depthwise *d)
         span += (d->lines_at_once - 1) * g->sh;
     d->slots = min((d->is_dx ? span / g->sh : span) + 1, max(d->from_h, 1));
     d->buffer = round_up(pixels_of(d, 0) * c.pitch + SLACK, DEPTHWISE_LANES);
-    d->weights = g->kh * g->kw * c.period;
+    d->weights = g->kh * g->kw * c.tiled_width;
 }
 
 /* Hardware does so itself when rows are gone through in memory's order, unless it is far away. */

@@ -19,8 +19,9 @@
  * columns split into `step` classes, into a ring that stays in the caches - or they are read
  * in place, and a row is cut into runs of pixels that have the same taps inside the image.
  *
- * Few channels: a prepared row is flat, without gaps between pixels. The loop runs over it in
- * periods of lcm(L, 16) lanes, weights are repeated to that length, and pixels do not matter. */
+ * Few channels: a prepared row is packed, without gaps between pixels. The loop runs over it in
+ * tiles of lcm(L, 16) lanes, a channel vector of weights is tiled to that width, and pixels do not
+ * matter. */
 #ifndef DIRECT_DEPTHWISE_H
 #define DIRECT_DEPTHWISE_H
 
@@ -31,7 +32,7 @@
 enum {
     DEPTHWISE_K = 64,       /* most kernel rows or columns */
     DEPTHWISE_STRIDE = 32,  /* largest stride */
-    DEPTHWISE_LANES = 16,   /* periods are multiples of it: the longest vector */
+    DEPTHWISE_LANES = 16,   /* tiled widths are multiples of it: the longest vector */
     DEPTHWISE_CHUNK = 64,   /* lanes of a chunk, about, if pixels are cut */
     DEPTHWISE_SEGMENTS = 16 /* jobs of a filter gradient, about */
 };
@@ -48,7 +49,7 @@ typedef struct { /* pixels first .. end of a phase, which have the taps tap .. e
 typedef struct {
     ptrdiff_t first, valid; /* lanes of a pixel */
     ptrdiff_t pitch;        /* lanes from a pixel to the next in prepared rows */
-    ptrdiff_t period;       /* lanes after which weights repeat: pitch, unless the row is flat */
+    ptrdiff_t tiled_width;  /* lanes after which weights repeat: pitch, unless the row is packed */
 } depthwise_chunk;
 
 typedef struct depthwise {
@@ -65,7 +66,7 @@ typedef struct depthwise {
     int n_run;
     depthwise_run run[2 * DEPTHWISE_K + DEPTHWISE_STRIDE];
     ptrdiff_t n_chunk, chunk;
-    int flat;
+    int packed;
     int in_place;      /* rows are not prepared */
     int fetches;       /* rows ahead of their use */
     int lines_at_once; /* dw: most rows of dy that are summed at a time, up to GRID_LINES */

@@ -10,7 +10,7 @@ typedef struct {
 
 ALWAYS extent extent_of(const grid *g)
 {
-    ptrdiff_t across = g->period / VECTOR, whole = g->vectors / across;
+    ptrdiff_t across = g->tiled_width / VECTOR, whole = g->vectors / across;
     return (extent){whole, (g->vectors - whole * across) * VECTOR};
 }
 
@@ -20,13 +20,13 @@ ALWAYS ptrdiff_t steps_of(extent e, ptrdiff_t lane) { return e.whole + (lane < e
  * need of *g is copied: for all the compiler knows they write there. */
 ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 {
-    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, period = g->period;
+    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, tiled_width = g->tiled_width;
     const extent e = extent_of(g);
     const int add = g->add;
     ptrdiff_t at[GRID_COLUMNS];
     for (int k = 0; k < columns; k++)
         at[k] = g->x_at[k];
-    for (ptrdiff_t lane = 0; lane < period; lane += VECTOR) {
+    for (ptrdiff_t lane = 0; lane < tiled_width; lane += VECTOR) {
         vector w[GRID_ROWS * GRID_COLUMNS];
         const real *x[GRID_ROWS];
         real *y = g->y + lane;
@@ -57,12 +57,12 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 /* w += sum over pixels of x y */
 ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 {
-    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, period = g->period;
+    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, tiled_width = g->tiled_width;
     const extent e = extent_of(g);
     ptrdiff_t at[GRID_COLUMNS];
     for (int k = 0; k < columns; k++)
         at[k] = g->x_at[k];
-    for (ptrdiff_t lane = 0; lane < period; lane += VECTOR) {
+    for (ptrdiff_t lane = 0; lane < tiled_width; lane += VECTOR) {
         vector sum[GRID_ROWS * GRID_COLUMNS];
 #pragma GCC unroll 35
         for (int i = 0; i < rows * columns; i++)

@@ -42,10 +42,10 @@ typedef struct {
     ptrdiff_t w_at[GRID_COLUMNS];
     real *y; /* results, or dy, of pixel 0 */
     ptrdiff_t x_step, y_step;
-    ptrdiff_t period;  /* lanes from one step to the next */
-    ptrdiff_t vectors; /* in all */
-    int add;           /* sum: to what is in y */
-    int lines;         /* correlate: rows of y, y_line elements apart */
+    ptrdiff_t tiled_width; /* lanes from one step to the next */
+    ptrdiff_t vectors;     /* in all */
+    int add;               /* sum: to what is in y */
+    int lines;             /* correlate: rows of y, y_line elements apart */
     ptrdiff_t y_line;
 } grid;
 

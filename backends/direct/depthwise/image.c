@@ -4,7 +4,7 @@
 
 #include "rows.h"
 
-/* Weights [chunk][kh][kw][period], lanes beyond the chunk's zero. */
+/* Weights [chunk][kh][kw][tiled_width], lanes beyond the chunk's zero. */
 static void lay_out_filter(const adj_call *call)
 {
     const depthwise *d = call->state;
@@ -13,10 +13,10 @@ static void lay_out_filter(const adj_call *call)
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
         depthwise_chunk c = depthwise_chunk_of(d, i);
         real *to = (real *)((char *)call->scratch + d->filters) + i * d->weights;
-        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, to += c.period) {
+        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, to += c.tiled_width) {
             REAL(depthwise_widen)(d, c.valid, to, w + (tap * d->lanes + c.first) * each);
-            for (ptrdiff_t lane = c.valid; lane < c.period; lane++)
-                to[lane] = d->flat ? to[lane - c.valid] : 0;
+            for (ptrdiff_t lane = c.valid; lane < c.tiled_width; lane++)
+                to[lane] = d->packed ? to[lane - c.valid] : 0;
         }
     }
 }
@@ -34,14 +34,14 @@ static int goes_straight(const depthwise *d, const depthwise_chunk *c)
 {
     if (d->dtype == ADJ_BF16 || (d->is_dx && d->multiplier > 1))
         return 0;
-    if (d->flat)
+    if (d->packed)
         return d->phases == 1 && d->to_w * d->lanes % DEPTHWISE_LANES == 0;
-    return c->valid == c->period;
+    return c->valid == c->tiled_width;
 }
 
 static void clear_pixels(const grid *g)
 {
-    ptrdiff_t across = g->period / VECTOR;
+    ptrdiff_t across = g->tiled_width / VECTOR;
     for (ptrdiff_t i = 0; i < g->vectors; i++)
         *(vector *)(g->y + i / across * g->y_step + i % across * VECTOR) = (vector){0};
 }
@@ -56,14 +56,14 @@ static void compute_row(const pass *s, ptrdiff_t row)
     REAL(depthwise_fetch)(&s->image, s->straight ? (const real *)s->to : NULL, row + 1);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
-        grid g = {.w = {(real *)s->filter}, .period = c->period};
+        grid g = {.w = {(real *)s->filter}, .tiled_width = c->tiled_width};
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
         if (s->straight) {
             g.y = to + (r->first * d->phases + r->phase) * d->to_c;
-            g.y_step = d->flat ? c->period : d->phases * d->to_c;
+            g.y_step = d->packed ? c->tiled_width : d->phases * d->to_c;
         } else {
             g.y = s->rows + r->phase * d->buffer + r->first * c->pitch;
-            g.y_step = c->period;
+            g.y_step = c->tiled_width;
         }
         if (window.n > 0 && r->end_tap > r->tap)
             REAL(depthwise_sum)(&s->image, &window, r, &g);

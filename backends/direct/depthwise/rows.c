@@ -291,7 +291,8 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
 {
     const depthwise *d = p->d;
     real *filter = g->w[0];
-    ptrdiff_t period = p->chunk.period, step = d->in_place ? d->step * d->from_c : period;
+    ptrdiff_t tiled_width = p->chunk.tiled_width,
+              step = d->in_place ? d->step * d->from_c : tiled_width;
     int taps = (int)(r->end_tap - r->tap);
     if (taps == 0)
         return;
@@ -303,13 +304,13 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
         for (int i = 0; i < g->rows; i++) {
             for (int line = 0; line < g->lines; line++)
                 g->x[line][i] = w[line].x[first + i] + r->first * step;
-            g->w[i] = filter + w->kh[first + i] * d->g.kw * period;
+            g->w[i] = filter + w->kh[first + i] * d->g.kw * tiled_width;
         }
         for (ptrdiff_t t = r->tap; t < r->end_tap; t += g->columns) {
             g->columns = (int)min(r->end_tap - t, GRID_COLUMNS);
             for (int k = 0; k < g->columns; k++) {
                 g->x_at[k] = p->at[t + k];
-                g->w_at[k] = d->tap[t + k].kw * period;
+                g->w_at[k] = d->tap[t + k].kw * tiled_width;
             }
             if (correlate)
                 REAL(depthwise_grid_correlate)(g);

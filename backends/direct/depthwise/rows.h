@@ -28,7 +28,7 @@ void REAL(depthwise_begin_image)(depthwise_image *p, const void *from);
 void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t to, depthwise_window *w);
 /* Runs the grids that a window and all taps of a run make; correlate: g->lines windows, which have
  * the same kernel rows.
- * g: w[0] is the chunk's filter (or its sums), y pixel 0 of the run; y_step, period, vectors;
+ * g: w[0] is the chunk's filter (or its sums), y pixel 0 of the run; y_step, tiled_width, vectors;
  * correlate: lines, y_line. */
 void REAL(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
                          const depthwise_run *r, grid *g);
