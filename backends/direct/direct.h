@@ -6,6 +6,8 @@
 #ifndef DIRECT_H
 #define DIRECT_H
 
+#include <stddef.h>
+
 #include "adjoint_ext.h"
 
 struct group_norm_code;
@@ -41,6 +43,20 @@ typedef struct {
     adj_math math;
     adj_layout *layouts;
 } direct;
+
+typedef struct { /* of an image */
+    ptrdiff_t h, w, c;
+} direct_size;
+
+/* Of the images that a convolution's windows read (x, or dy for dx) and of those that they belong
+ * to (y, dx, or dy for dw). */
+static inline void direct_set_sizes(const adj_conv_geom *g, int is_dx, direct_size *src,
+                                    direct_size *dst)
+{
+    const direct_size x = {g->ih, g->iw, g->ic}, y = {g->oh, g->ow, g->oc};
+    *src = is_dx ? y : x;
+    *dst = is_dx ? x : y;
+}
 
 /* Where a value is among group->in, or group->out; -1: nowhere. */
 int direct_in(const adj_group *g, const adj_node *value);

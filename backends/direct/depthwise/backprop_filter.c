@@ -40,8 +40,8 @@ static int lines_at(const pass *s, ptrdiff_t row, ptrdiff_t end)
 {
     const depthwise *d = s->image.d;
     int lines = 0, max = is_ready(d, &s->image.chunk) ? d->lines_at_once : 1;
-    while (lines < max && row + lines < end && depthwise_from_row(d, row + lines, 0) >= 0 &&
-           depthwise_from_row(d, row + lines, d->g.kh - 1) >= 0)
+    while (lines < max && row + lines < end && depthwise_src_row(d, row + lines, 0) >= 0 &&
+           depthwise_src_row(d, row + lines, d->g.kh - 1) >= 0)
         lines++;
     return lines > 1 ? lines : 1;
 }
@@ -51,9 +51,9 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
     const depthwise *d = s->image.d;
     const depthwise_chunk *c = &s->image.chunk;
     int ready = is_ready(d, c);
-    const real *from = s->rows;
+    const real *src = s->rows;
     if (ready)
-        from = (const real *)(const void *)dy + c->first;
+        src = (const real *)(const void *)dy + c->first;
     else
         REAL(depthwise_load)(&s->image, s->rows, dy);
     depthwise_window window[GRID_LINES];
@@ -63,10 +63,10 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
         grid g = {.w = {s->sums}, .tiled_width = c->tiled_width, .lines = lines};
-        g.y_line = d->to_w * d->to_c;
+        g.y_line = d->dst.w * d->dst.c;
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
-        g.y_step = ready ? d->to_c : c->tiled_width;
-        g.y = (real *)from + r->first * (ready ? d->to_c : c->pitch);
+        g.y_step = ready ? d->dst.c : c->tiled_width;
+        g.y = (real *)src + r->first * (ready ? d->dst.c : c->pitch);
         REAL(depthwise_correlate)(&s->image, window, r, &g);
     }
 }
@@ -74,7 +74,7 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
 static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 {
     const depthwise *d = call->state;
-    ptrdiff_t total = d->g.n * d->to_h, segment = job / d->n_chunk, unflushed = 0;
+    ptrdiff_t total = d->g.n * d->dst.h, segment = job / d->n_chunk, unflushed = 0;
     ptrdiff_t first = total * segment / d->segments, end = total * (segment + 1) / d->segments;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
@@ -89,20 +89,20 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     REAL(depthwise_begin)(&s.image, depthwise_chunk_of(d, job % d->n_chunk), 1);
     int lines = 1;
     for (ptrdiff_t i = first; i < end; i += lines) {
-        ptrdiff_t n = i / d->to_h, row = i % d->to_h;
+        ptrdiff_t n = i / d->dst.h, row = i % d->dst.h;
         if (i == first || row == 0 || unflushed >= FLUSH) {
             flush(&s);
             unflushed = 0;
         }
         if (i == first || row == 0) {
-            s.dy = (const real *)call->in[d->other_in] + n * d->to_h * d->to_w * d->to_c;
+            s.dy = (const real *)call->in[d->other_in] + n * d->dst.h * d->dst.w * d->dst.c;
             REAL(depthwise_begin_image)
             (&s.image,
-             (const char *)call->in[d->from_in] + n * d->from_h * d->from_w * d->from_c * each);
+             (const char *)call->in[d->src_in] + n * d->src.h * d->src.w * d->src.c * each);
         }
-        lines = lines_at(&s, row, min(d->to_h, row + end - i));
+        lines = lines_at(&s, row, min(d->dst.h, row + end - i));
         add_rows(&s, row, lines,
-                 (const char *)call->in[d->other_in] + i * d->to_w * d->to_c * each);
+                 (const char *)call->in[d->other_in] + i * d->dst.w * d->dst.c * each);
         unflushed += lines;
     }
     flush(&s);

@@ -23,10 +23,10 @@ depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
     return c;
 }
 
-/* Pixels of a phase of `to`. */
+/* Pixels of a phase of dst. */
 static ptrdiff_t pixels_of(const depthwise *d, ptrdiff_t phase)
 {
-    return divide_up(max(d->to_w - phase, 0), d->phases);
+    return divide_up(max(d->dst.w - phase, 0), d->phases);
 }
 
 /* y, dw:  column of x  = ow*sw + kw*dw - pl                        one phase, step sw
@@ -61,7 +61,7 @@ static void cut(depthwise *d, depthwise_run all)
             ptrdiff_t at = d->tap[t].at;
             /* inside from pixel `enters` on, up to pixel `leaves` */
             ptrdiff_t enters = at >= 0 ? 0 : divide_up(-at, d->step);
-            ptrdiff_t leaves = at >= d->from_w ? 0 : divide_up(d->from_w - at, d->step);
+            ptrdiff_t leaves = at >= d->src.w ? 0 : divide_up(d->src.w - at, d->step);
             if (first >= enters && first < leaves) {
                 r.tap = min(r.tap, t);
                 r.end_tap = max(r.end_tap, t + 1);
@@ -143,7 +143,7 @@ static void set_rows(depthwise *d)
     d->lines_at_once = lines_at_once(d, span + 1 + g->sh);
     if (d->is_dw)
         span += (d->lines_at_once - 1) * g->sh;
-    d->slots = min((d->is_dx ? span / g->sh : span) + 1, max(d->from_h, 1));
+    d->slots = min((d->is_dx ? span / g->sh : span) + 1, max(d->src.h, 1));
     d->buffer = round_up(pixels_of(d, 0) * c.pitch + SLACK, DEPTHWISE_LANES);
     d->weights = g->kh * g->kw * c.tiled_width;
 }
@@ -157,7 +157,7 @@ static int is_worth_fetching(const depthwise *d)
 
 static void set_jobs(depthwise *d)
 {
-    ptrdiff_t rows = d->g.n * d->to_h;
+    ptrdiff_t rows = d->g.n * d->dst.h;
     d->jobs = min(d->threads, rows * d->n_chunk);
     if (d->is_dw) {
         d->segments = min(divide_up(DEPTHWISE_SEGMENTS, d->n_chunk), max(rows, 1));
@@ -204,12 +204,7 @@ static int plan_geometry(depthwise *d, size_t *scratch)
         return 0;
     d->lanes = g->oc;
     d->multiplier = g->oc / g->ic;
-    d->from_h = d->is_dx ? g->oh : g->ih;
-    d->from_w = d->is_dx ? g->ow : g->iw;
-    d->from_c = d->is_dx ? g->oc : g->ic;
-    d->to_h = d->is_dx ? g->ih : g->oh;
-    d->to_w = d->is_dx ? g->iw : g->ow;
-    d->to_c = d->is_dx ? g->ic : g->oc;
+    direct_set_sizes(g, d->is_dx, &d->src, &d->dst);
     d->step = d->is_dx ? 1 : g->sw;
     d->phases = d->is_dx ? g->sw : 1;
     if (d->in_place && (d->dtype == ADJ_BF16 || d->lanes % DEPTHWISE_LANES != 0 ||
@@ -267,7 +262,7 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
     double work = 2.0 * (double)geom->n * (double)geom->oh * (double)geom->ow * (double)geom->oc *
                   (double)geom->kh * (double)geom->kw;
     *d = (depthwise){.g = *geom, .dtype = n->type.dtype, .is_dx = is_dx(n), .is_dw = is_dw(n)};
-    d->from_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
+    d->src_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
     d->other_in = direct_in(g, n->in[d->is_dx ? 0 : 1]);
     d->threads = work > parallel_above ? backend->threads : 1;
     d->code = d->dtype == ADJ_F64 ? (d->is_dw ? backend->isa->depthwise_filter_f64

@@ -4,13 +4,13 @@
  * times, and dx is summed over M neighbours at the end; between, all three directions know only
  * lanes, which never mix:
  *
- *   y [to][l]  = sum over taps  x [at(to, tap)][l] * w[tap][l]
- *   dx[to][l]  = sum over taps  dy[at(to, tap)][l] * w[tap][l]
- *   dw[tap][l] = sum over to    x [at(to, tap)][l] * dy[to][l]
+ *   y [dst][l] = sum over taps  x [src(dst, tap)][l] * w[tap][l]
+ *   dx[dst][l] = sum over taps  dy[src(dst, tap)][l] * w[tap][l]
+ *   dw[tap][l] = sum over dst   x [src(dst, tap)][l] * dy[dst][l]
  *
- * So there are rows that are read through windows ("from": x, or dy for dx) and rows that windows
- * belong to ("to": y, dx, or dy for dw). With a stride s, the window of `to` moves by `step` = s
- * columns of `from`; for dx it is the other way round: the columns of `to` fall into `phases` = s
+ * So there are rows that are read through windows (src: x, or dy for dx) and rows that windows
+ * belong to (dst: y, dx, or dy for dw). With a stride s, the window of dst moves by `step` = s
+ * columns of src; for dx it is the other way round: the columns of dst fall into `phases` = s
  * classes, each with its own taps, within which the window moves by 1.
  *
  * A job is a chunk of lanes of some rows of an image. The inner loop (grid.h) runs over
@@ -39,7 +39,7 @@ enum {
 
 typedef struct { /* a kernel column */
     ptrdiff_t kw;
-    ptrdiff_t at; /* column of `from` that it reads for pixel 0 of its phase */
+    ptrdiff_t at; /* column of src that it reads for pixel 0 of its phase */
 } depthwise_tap;
 
 typedef struct { /* pixels first .. end of a phase, which have the taps tap .. end_tap */
@@ -57,9 +57,9 @@ typedef struct depthwise {
     adj_conv_geom g;
     adj_dtype dtype;
     int is_dx, is_dw;
-    int from_in, other_in; /* among group->in: what windows read; w, or dy for dw */
+    int src_in, other_in; /* among group->in: what windows read; w, or dy for dw */
     ptrdiff_t multiplier, lanes;
-    ptrdiff_t from_h, from_w, from_c, to_h, to_w, to_c;
+    direct_size src, dst;
     ptrdiff_t step, phases;
     int n_tap;
     depthwise_tap tap[DEPTHWISE_K]; /* by phase, then by column */
@@ -87,22 +87,22 @@ typedef struct depthwise {
 /* Have the two tensors more than `max` elements? */
 static inline int depthwise_is_beyond(const depthwise *d, ptrdiff_t max)
 {
-    ptrdiff_t from = d->from_h * d->from_w * d->from_c, to = d->to_h * d->to_w * d->to_c;
-    return d->g.n * (from + to) > max;
+    ptrdiff_t src = d->src.h * d->src.w * d->src.c, dst = d->dst.h * d->dst.w * d->dst.c;
+    return d->g.n * (src + dst) > max;
 }
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i);
-/* The row of `from` that row `to` reads at kernel row kh; -1: none. */
-static inline ptrdiff_t depthwise_from_row(const depthwise *d, ptrdiff_t to, ptrdiff_t kh)
+/* The row of src that a row of dst reads at kernel row kh; -1: none. */
+static inline ptrdiff_t depthwise_src_row(const depthwise *d, ptrdiff_t dst_row, ptrdiff_t kh)
 {
     const adj_conv_geom *g = &d->g;
-    ptrdiff_t row = to * g->sh + kh * g->dh - g->pt;
+    ptrdiff_t row = dst_row * g->sh + kh * g->dh - g->pt;
     if (d->is_dx) {
-        ptrdiff_t up = to + g->pt - kh * g->dh;
+        ptrdiff_t up = dst_row + g->pt - kh * g->dh;
         row = g->sh == 1 ? up : up / g->sh;
         if (row * g->sh != up)
             return -1;
     }
-    return row >= 0 && row < d->from_h ? row : -1;
+    return row >= 0 && row < d->src.h ? row : -1;
 }
 
 #endif

@@ -143,7 +143,7 @@ void fused_epilogue(const adj_call *c);
 enum { FUSED_ACCUMULATORS = 3 }; /* of a sum, floats: two sums and what is subtracted first */
 extern const direct_code direct_fused_pointwise_base, direct_fused_pointwise_avx2,
     direct_fused_pointwise_avx512;
-/* The elements of a segment: from .. to. */
-void fused_bounds(const fused_group *p, int segment, int64_t *from, int64_t *to);
+/* The elements of a segment: begin .. end. */
+void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end);
 
 #endif

@@ -6,12 +6,12 @@
 
 #include "fused_pointwise.h"
 
-void fused_bounds(const fused_group *p, int segment, int64_t *from, int64_t *to)
+void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end)
 {
     int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
-    *from = chunks * segment / p->segments * p->chunk;
-    *to = chunks * (segment + 1) / p->segments * p->chunk;
-    *to = *to < p->n ? *to : p->n;
+    *begin = chunks * segment / p->segments * p->chunk;
+    *end = chunks * (segment + 1) / p->segments * p->chunk;
+    *end = *end < p->n ? *end : p->n;
 }
 
 static float *tiled(const fused_group *p, const adj_call *c, int i)
@@ -41,15 +41,15 @@ static double load(const adj_call *c, const adj_node *n, int i, int64_t at)
 
 /* Elements first .. first + n of operand i. */
 static void load_all(const adj_call *c, const adj_node *n, int i, int64_t first, int64_t count,
-                     float *to)
+                     float *dst)
 {
     const void *data = operand(c, n, i);
     adj_dtype dtype = n->in[i]->type.dtype;
     if (dtype == ADJ_F32)
-        memcpy(to, (const float *)data + first, (size_t)count * sizeof *to);
+        memcpy(dst, (const float *)data + first, (size_t)count * sizeof *dst);
     else
         for (int64_t k = 0; k < count; k++)
-            to[k] = (float)adj_load(dtype, data, first + k);
+            dst[k] = (float)adj_load(dtype, data, first + k);
 }
 
 static double inverse_deviation(const adj_node *n, float variance)
@@ -196,9 +196,9 @@ static void store_stats(const fused_group *p, const adj_call *c, const fused_nod
 {
     double *all = partial(p, c, 0, d), n = 0;
     for (int s = 0; s < p->segments; s++) {
-        int64_t from, to;
-        fused_bounds(p, s, &from, &to);
-        double *part = partial(p, c, s, d), more = (double)((to - from) / p->channels);
+        int64_t begin, end;
+        fused_bounds(p, s, &begin, &end);
+        double *part = partial(p, c, s, d), more = (double)((end - begin) / p->channels);
         set_moments(p, part, more);
         if (s > 0)
             join_moments(p, all, part, n, more / (n + more));

@@ -236,14 +236,14 @@ static void flush_all(const pass *s)
 }
 
 /* The segment by one row kernel, as many rows at a time as are summed in float. */
-static void run_segment(pass *s, int64_t to)
+static void run_segment(pass *s, int64_t end)
 {
     const fused_group *p = s->p;
-    s->n = min(to - s->first, p->chunk);
+    s->n = min(end - s->first, p->chunk);
     if ((p->row_kernel.bits & ROW_STATS) && s->n > 0)
         set_shift(s, &p->row_kernel);
-    for (; s->first < to; s->first += s->n) {
-        s->n = min(to - s->first, FLUSH * p->row);
+    for (; s->first < end; s->first += s->n) {
+        s->n = min(end - s->first, FLUSH * p->row);
         run_rows(s, &p->row_kernel);
         flush_all(s);
     }
@@ -263,30 +263,30 @@ static void keep_sums(const pass *s, int segment)
             continue;
         flush(s, d);
         columns sums = columns_of(s, d);
-        double *to = (double *)((char *)s->c->scratch + p->partials +
-                                p->partials_each * (size_t)(segment * p->n_sum + d->sum));
-        fold(p, sums.total[0], to);
-        fold(p, sums.total[1], to + p->channels);
+        double *dst = (double *)((char *)s->c->scratch + p->partials +
+                                 p->partials_each * (size_t)(segment * p->n_sum + d->sum));
+        fold(p, sums.total[0], dst);
+        fold(p, sums.total[1], dst + p->channels);
         for (int64_t k = 0; k < p->channels; k++)
-            to[2 * p->channels + k] = (double)sums.sum[2][k];
+            dst[2 * p->channels + k] = (double)sums.sum[2][k];
     }
 }
 
 static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
 {
     const fused_group *p = c->state;
-    int64_t from, to;
+    int64_t begin, end;
     pass s = {.p = p, .c = c};
     s.buffers = (char *)c->scratch + p->buffers + p->buffers_each * (size_t)thread;
     s.columns = (char *)c->scratch + p->columns + p->columns_each * (size_t)(thread * p->n_sum);
-    fused_bounds(p, (int)segment, &from, &to);
+    fused_bounds(p, (int)segment, &begin, &end);
     start_sums(&s);
-    s.first = from;
+    s.first = begin;
     if (p->row_kernel.bits != 0)
-        run_segment(&s, to);
-    for (; s.first < to; s.first += p->chunk) {
-        s.n = (ptrdiff_t)(to - s.first < p->chunk ? to - s.first : p->chunk);
-        run_chunk(&s, s.first == from, to);
+        run_segment(&s, end);
+    for (; s.first < end; s.first += p->chunk) {
+        s.n = (ptrdiff_t)(end - s.first < p->chunk ? end - s.first : p->chunk);
+        run_chunk(&s, s.first == begin, end);
         s.rows += p->chunk / p->row;
         if (s.rows >= FLUSH) {
             flush_all(&s);

@@ -9,7 +9,7 @@ enum { LINES = 4, FLUSH = 128 }; /* pixels: loaded together; summed in float */
 typedef struct {
     const group_norm *p;
     ptrdiff_t n, channels;            /* in the chunk */
-    ptrdiff_t from, first;            /* of its first pixel in x; its first channel */
+    ptrdiff_t start, first;           /* of its first pixel in x; its first channel */
     float *sum[2], *shift, *scale[3]; /* scale: factors of the last walk */
     double *total[2];
 } chunk;
@@ -20,7 +20,7 @@ static chunk chunk_of(const adj_call *c, ptrdiff_t job, int thread)
     const size_t own = p->thread + p->per_thread * (size_t)thread;
     chunk k = {.p = p, .n = job / p->chunks, .first = job % p->chunks * p->chunk * p->rest};
     k.channels = min(p->chunk * p->rest, p->channels - k.first);
-    k.from = k.n * p->pixels * p->channels + k.first;
+    k.start = k.n * p->pixels * p->channels + k.first;
     const ptrdiff_t size = p->chunk * p->rest;
     for (int i = 0; i < 2; i++) {
         k.sum[i] = (float *)scratch_at(c, own + p->accumulated) + i * size;
@@ -114,8 +114,8 @@ static void forward(const adj_call *c, ptrdiff_t job, int thread)
     const chunk k = chunk_of(c, job, thread);
     const float *gamma = (const float *)c->in[k.p->gamma] + k.first,
                 *beta = (const float *)c->in[k.p->beta] + k.first, *shift = k.shift;
-    const T *x = (const T *)c->in[k.p->x] + k.from;
-    T *y = (T *)c->out[k.p->y] + k.from;
+    const T *x = (const T *)c->in[k.p->x] + k.start;
+    T *y = (T *)c->out[k.p->y] + k.start;
     find_stats(&k, x);
     for (ptrdiff_t at = 0; at < k.channels; at += k.p->rest) {
         const group_norm_stats t = stats_at(&k, at);
@@ -176,7 +176,7 @@ static void write_part(const adj_call *c, const chunk *k, const group_norm_stats
 static void backward(const adj_call *c, ptrdiff_t job, int thread)
 {
     const chunk k = chunk_of(c, job, thread);
-    const T *x = (const T *)c->in[k.p->x] + k.from, *dy = (const T *)c->in[k.p->dy] + k.from;
+    const T *x = (const T *)c->in[k.p->x] + k.start, *dy = (const T *)c->in[k.p->dy] + k.start;
     find_stats(&k, x);
     for (ptrdiff_t at = 0; at < k.channels; at += k.p->rest) {
         const group_norm_stats t = stats_at(&k, at);
@@ -192,7 +192,7 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
             set_scales(&k, (const float *)c->in[k.p->gamma] + k.first, &t, at);
     }
     if (k.p->y >= 0)
-        write_dx(&k, x, dy, (T *)c->out[k.p->y] + k.from);
+        write_dx(&k, x, dy, (T *)c->out[k.p->y] + k.start);
 }
 
 const group_norm_code TYPED(group_norm_image) = {{NULL, forward, NULL},

@@ -50,10 +50,10 @@ static void forward(const adj_call *c, ptrdiff_t job, int thread)
     (void)thread;
     for (ptrdiff_t n = p->n * job / p->jobs; n < p->n * (job + 1) / p->jobs; n++)
         for (ptrdiff_t g = 0; g < p->groups; g++) {
-            const ptrdiff_t first = g * p->rest, from = n * p->channels + first;
-            const T *x = (const T *)c->in[p->x] + from;
+            const ptrdiff_t first = g * p->rest, start = n * p->channels + first;
+            const T *x = (const T *)c->in[p->x] + start;
             normalise(p->rest, x, stats_of(x, p->rest, p->epsilon), gamma + first, beta + first,
-                      (T *)c->out[p->y] + from);
+                      (T *)c->out[p->y] + start);
         }
 }
 
@@ -114,14 +114,14 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
     memset(totals, 0, (size_t)two_rows * sizeof *totals);
     for (ptrdiff_t n = begin; n < end; n++) {
         for (ptrdiff_t g = 0; g < p->groups; g++) {
-            const ptrdiff_t first = g * p->rest, from = n * p->channels + first;
-            const T *x = (const T *)c->in[p->x] + from, *dy = (const T *)c->in[p->dy] + from;
+            const ptrdiff_t first = g * p->rest, start = n * p->channels + first;
+            const T *x = (const T *)c->in[p->x] + start, *dy = (const T *)c->in[p->dy] + start;
             const group_norm_stats t = stats_of(x, p->rest, p->epsilon);
             if (p->sums >= 0)
                 add_to_sums(p->rest, x, t, dy, sums + first, sums + p->channels + first);
             if (p->y >= 0)
                 write_dx(p->rest, x, t, (const float *)c->in[p->gamma] + first, dy,
-                         (T *)c->out[p->y] + from);
+                         (T *)c->out[p->y] + start);
         }
         if ((n - begin) % FLUSH == FLUSH - 1 || n == end - 1)
             flush(two_rows, sums, totals);

@@ -13,7 +13,7 @@ typedef struct { /* a strip of an image's columns */
     const char *dy; /* the image's */
     char *dx;
     ptrdiff_t first, end;       /* columns of dx; */
-    ptrdiff_t from, pixels;     /* of dy that they read */
+    ptrdiff_t pixel, pixels;    /* of dy: the first that they read; how many */
     real *ring, *planes, *wide; /* wide: a row of dy, or of dx, that is bf16 in memory */
     real *sums;
     ptrdiff_t *held; /* row of dy, by slot; -1: none */
@@ -21,7 +21,7 @@ typedef struct { /* a strip of an image's columns */
 
 static const char *pixels_of(const strip *s, ptrdiff_t oh)
 {
-    return s->dy + im2col_bytes(s->d, (oh * s->d->g.ow + s->from) * s->d->g.oc);
+    return s->dy + im2col_bytes(s->d, (oh * s->d->g.ow + s->pixel) * s->d->g.oc);
 }
 
 /* dy's row oh times the filter, which the ring holds after this. */
@@ -51,22 +51,22 @@ static const real *im2col_row(const strip *s, ptrdiff_t oh)
 }
 
 /* n elements, from element `at` of the planes on. */
-static void add_planes(const strip *s, ptrdiff_t at, ptrdiff_t n, real *to)
+static void add_planes(const strip *s, ptrdiff_t at, ptrdiff_t n, real *dst)
 {
     const im2col *d = s->d;
-    const real *from = s->planes + at;
+    const real *src = s->planes + at;
     ptrdiff_t i = 0, planes = d->planes;
     for (; i + VECTOR <= n; i += VECTOR) {
-        vector sum = *(const vector *)(from + i);
+        vector sum = *(const vector *)(src + i);
         for (ptrdiff_t k = 1; k < planes; k++)
-            sum += *(const vector *)(from + k * d->plane + i);
-        *(vector *)(to + i) = sum;
+            sum += *(const vector *)(src + k * d->plane + i);
+        *(vector *)(dst + i) = sum;
     }
     for (; i < n; i++) {
-        real sum = from[i];
+        real sum = src[i];
         for (ptrdiff_t k = 1; k < planes; k++)
-            sum += from[k * d->plane + i];
-        to[i] = sum;
+            sum += src[k * d->plane + i];
+        dst[i] = sum;
     }
 }
 
@@ -75,26 +75,26 @@ static void compute_row(const strip *s, ptrdiff_t ih)
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
     ptrdiff_t n = (s->end - s->first) * g->ic;
-    void *to = s->dx + im2col_bytes(d, (ih * g->iw + s->first) * g->ic);
+    void *dst = s->dx + im2col_bytes(d, (ih * g->iw + s->first) * g->ic);
     im2col_sum sum = {.pixels = s->pixels, .planes = s->planes};
     ptrdiff_t bottom = min((ih + g->pt) / g->sh, g->oh - 1);
     for (ptrdiff_t oh = bottom; oh >= 0 && s->pixels > 0; oh--) {
         ptrdiff_t kh = ih + g->pt - oh * g->sh;
         if (kh >= g->kh)
             break;
-        sum.from[sum.rows++] = im2col_row(s, oh) + kh * d->span;
+        sum.src[sum.rows++] = im2col_row(s, oh) + kh * d->span;
     }
     if (sum.rows == 0) {
-        memset(to, 0, (size_t)im2col_bytes(d, n));
+        memset(dst, 0, (size_t)im2col_bytes(d, n));
         return;
     }
     REAL(col2im)(d, &sum);
-    ptrdiff_t at = (s->first + g->pl - s->from * g->sw) * g->ic;
+    ptrdiff_t at = (s->first + g->pl - s->pixel * g->sw) * g->ic;
     if (d->dtype == ADJ_BF16) {
         add_planes(s, at, n, s->sums);
-        REAL(im2col_store)(d, n, to, s->sums);
+        REAL(im2col_store)(d, n, dst, s->sums);
     } else
-        add_planes(s, at, n, to);
+        add_planes(s, at, n, dst);
 }
 
 /* Strip number i of all images: where it is, and which pixels of dy reach it. */
@@ -105,8 +105,8 @@ static void enter(strip *s, const adj_call *call, ptrdiff_t i)
     ptrdiff_t n = i / d->n_strip;
     s->first = i % d->n_strip * d->strip;
     s->end = min(s->first + d->strip, g->iw);
-    s->from = max((s->first + g->pl) / g->sw - (d->planes - 1), 0);
-    s->pixels = max(min((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->from, 0);
+    s->pixel = max((s->first + g->pl) / g->sw - (d->planes - 1), 0);
+    s->pixels = max(min((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->pixel, 0);
     s->dy = (const char *)call->in[d->dy_in] + im2col_bytes(d, n * g->oh * g->ow * g->oc);
     s->dx = (char *)call->out[0] + im2col_bytes(d, n * g->ih * g->iw * g->ic);
     memset(s->planes, 0, (size_t)(d->planes * d->plane) * sizeof(real));

@@ -13,10 +13,10 @@ static inline ptrdiff_t im2col_bytes(const im2col *d, ptrdiff_t n)
 }
 
 /* n elements of a tensor to reals, and back. */
-void REAL(im2col_load)(const im2col *d, ptrdiff_t n, real *to, const void *from);
-void REAL(im2col_store)(const im2col *d, ptrdiff_t n, void *to, const real *from);
+void REAL(im2col_load)(const im2col *d, ptrdiff_t n, real *dst, const void *src);
+void REAL(im2col_store)(const im2col *d, ptrdiff_t n, void *dst, const real *src);
 /* The filter as panels of dx's product: a row for each output, taps beyond the last zero. */
-void REAL(im2col_panels)(const im2col *d, real *to, const void *w);
+void REAL(im2col_panels)(const im2col *d, real *dst, const void *w);
 
 typedef struct { /* rows of an image of x with zeros around, for windows to be taken from */
     const im2col *d;
@@ -29,12 +29,12 @@ typedef struct { /* rows of an image of x with zeros around, for windows to be t
 void REAL(im2col_clear)(const im2col_window *s);
 /* Windows of n pixels, from pixel `first` of all images' y on, in order; n <= d->chunk. Fetches
  * meanwhile so many pixels of dy from `fetch` on, if it is not NULL. */
-void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *to,
+void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *dst,
                          const char *fetch);
 
 typedef struct { /* what a row of dx is made of */
     int rows;
-    const real *from[IM2COL_K]; /* gathered rows, at the tap that the span begins with */
+    const real *src[IM2COL_K]; /* gathered rows, at the tap that the span begins with */
     ptrdiff_t pixels;
     real *planes;
 } im2col_sum;

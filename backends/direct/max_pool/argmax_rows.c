@@ -9,7 +9,7 @@
 static window numbered(const adj_conv_geom *g, span h, span w, ptrdiff_t oh, ptrdiff_t ow)
 {
     window v = window_at(g, h, w);
-    const ptrdiff_t i = h.from - (oh * g->sh - g->pt), j = w.from - (ow * g->sw - g->pl);
+    const ptrdiff_t i = h.begin - (oh * g->sh - g->pt), j = w.begin - (ow * g->sw - g->pl);
     v.number = (int32_t)(i * g->kw + j);
     v.number_row = (int32_t)g->kw;
     return v;
@@ -157,14 +157,14 @@ static void forward(const max_pool *p, const adj_call *call, ptrdiff_t job, int 
     const adj_conv_geom *g = &p->g;
     const ptrdiff_t oh = job % g->oh, step = p->y >= 0 ? g->ic : 0;
     const span h = rows_of(g, oh);
-    const T *x = (const T *)call->in[p->x] + (job / g->oh * g->ih + h.from) * g->iw * g->ic;
+    const T *x = (const T *)call->in[p->x] + (job / g->oh * g->ih + h.begin) * g->iw * g->ic;
     T *y = p->y >= 0 ? (T *)call->out[p->y] + job * g->ow * g->ic
                      : (T *)call->scratch + thread * g->ic;
     uint8_t *at = (uint8_t *)call->out[p->argmax] + job * g->ow * g->ic;
     for (ptrdiff_t ow = 0; ow < g->ow; ow++, y += step, at += g->ic) {
         const span w = columns_of(g, ow);
         const window v = numbered(g, h, w, oh, ow);
-        const T *corner = x + w.from * g->ic;
+        const T *corner = x + w.begin * g->ic;
         if (is_whole_2x2(g, &v))
             argmax_2x2(&v, p->floor, corner, y, at);
         else
@@ -179,23 +179,23 @@ static void backward(const max_pool *p, const adj_call *call, ptrdiff_t job, int
     const adj_conv_geom *g = &p->g;
     const ptrdiff_t oh = job % g->oh, row = g->iw * g->ic;
     const span h = rows_of(g, oh);
-    const ptrdiff_t next_h = oh + 1 < g->oh ? rows_of(g, oh + 1).from : g->ih;
+    const ptrdiff_t next_h = oh + 1 < g->oh ? rows_of(g, oh + 1).begin : g->ih;
     const uint8_t *at = (const uint8_t *)call->in[p->argmax] + job * g->ow * g->ic;
     const T *dy = (const T *)call->in[p->dy] + job * g->ow * g->ic;
-    T *dx = (T *)call->out[0] + (job / g->oh * g->ih + h.from) * row;
+    T *dx = (T *)call->out[0] + (job / g->oh * g->ih + h.begin) * row;
     (void)thread;
     for (ptrdiff_t ow = 0; ow < g->ow; ow++, dy += g->ic, at += g->ic) {
         const span w = columns_of(g, ow);
         const window v = numbered(g, h, w, oh, ow);
-        T *corner = dx + w.from * g->ic;
+        T *corner = dx + w.begin * g->ic;
         if (is_whole_2x2(g, &v))
             write_2x2(&v, at, dy, corner);
         else
             for (ptrdiff_t c = 0; c < g->ic; c += MAX_POOL_CHUNK)
                 write_any(&v, chunk_from(g, c), at + c, dy + c, corner + c);
-        clear_gap(g, v.rows, w, ow + 1 < g->ow ? columns_of(g, ow + 1).from : g->iw, dx);
+        clear_gap(g, v.rows, w, ow + 1 < g->ow ? columns_of(g, ow + 1).begin : g->iw, dx);
     }
-    memset(dx + (h.to - h.from) * row, 0, (size_t)((next_h - h.to) * row) * sizeof *dx);
+    memset(dx + (h.end - h.begin) * row, 0, (size_t)((next_h - h.end) * row) * sizeof *dx);
 }
 
 const max_pool_argmax_code TYPED(max_pool_argmax) = {forward, backward};

@@ -81,13 +81,13 @@ static void forward(const max_pool *p, const adj_call *call, ptrdiff_t job, int 
 {
     const adj_conv_geom *g = &p->g;
     const span h = rows_of(g, job % g->oh);
-    const T *x = (const T *)call->in[p->x] + (job / g->oh * g->ih + h.from) * g->iw * g->ic;
+    const T *x = (const T *)call->in[p->x] + (job / g->oh * g->ih + h.begin) * g->iw * g->ic;
     T *y = (T *)call->out[0] + job * g->ow * g->ic;
     (void)thread;
     for (ptrdiff_t ow = 0; ow < g->ow; ow++, y += g->ic) {
         const span w = columns_of(g, ow);
         const window v = window_at(g, h, w);
-        const T *corner = x + w.from * g->ic;
+        const T *corner = x + w.begin * g->ic;
         if (is_2x2(&v))
             maximum_2x2(&v, p->floor, corner, y);
         else
@@ -103,8 +103,8 @@ static void backward(const max_pool *p, const adj_call *call, ptrdiff_t job, int
     const adj_conv_geom *g = &p->g;
     const ptrdiff_t oh = job % g->oh, row = g->iw * g->ic;
     const span h = rows_of(g, oh);
-    const ptrdiff_t next_h = oh + 1 < g->oh ? rows_of(g, oh + 1).from : g->ih;
-    const ptrdiff_t offset = (job / g->oh * g->ih + h.from) * row;
+    const ptrdiff_t next_h = oh + 1 < g->oh ? rows_of(g, oh + 1).begin : g->ih;
+    const ptrdiff_t offset = (job / g->oh * g->ih + h.begin) * row;
     const T *x = (const T *)call->in[p->x] + offset;
     const T *dy = (const T *)call->in[p->dy] + job * g->ow * g->ic;
     T *dx = (T *)call->out[0] + offset;
@@ -112,15 +112,15 @@ static void backward(const max_pool *p, const adj_call *call, ptrdiff_t job, int
     for (ptrdiff_t ow = 0; ow < g->ow; ow++, dy += g->ic) {
         const span w = columns_of(g, ow);
         const window v = window_at(g, h, w);
-        const ptrdiff_t at = w.from * g->ic;
+        const ptrdiff_t at = w.begin * g->ic;
         if (is_2x2(&v))
             write_2x2(&v, x + at, dy, dx + at);
         else
             for (ptrdiff_t c = 0; c < g->ic; c += MAX_POOL_CHUNK)
                 write_any(&v, chunk_from(g, c), x + at + c, dy + c, dx + at + c);
-        clear_gap(g, v.rows, w, ow + 1 < g->ow ? columns_of(g, ow + 1).from : g->iw, dx);
+        clear_gap(g, v.rows, w, ow + 1 < g->ow ? columns_of(g, ow + 1).begin : g->iw, dx);
     }
-    memset(dx + (h.to - h.from) * row, 0, (size_t)((next_h - h.to) * row) * sizeof *dx);
+    memset(dx + (h.end - h.begin) * row, 0, (size_t)((next_h - h.end) * row) * sizeof *dx);
 }
 
 /* ---- jobs: a chunk of an image's channels, where windows overlap ---- */
@@ -136,11 +136,11 @@ static float *ring_row(const ring *r, ptrdiff_t ih)
     return r->sum + ih % r->p->slots * r->p->g.iw * r->channels;
 }
 
-/* Writes rows from .. to of dx, which are complete, and clears their slots. */
-static void store_rows(const ring *r, ptrdiff_t from, ptrdiff_t to, T *dx)
+/* Writes rows begin .. end of dx, which are complete, and clears their slots. */
+static void store_rows(const ring *r, ptrdiff_t begin, ptrdiff_t end, T *dx)
 {
     const adj_conv_geom *g = &r->p->g;
-    for (ptrdiff_t ih = from; ih < to; ih++) {
+    for (ptrdiff_t ih = begin; ih < end; ih++) {
         float *sum = ring_row(r, ih);
         for (ptrdiff_t iw = 0; iw < g->iw; iw++) {
             T *restrict pixel = dx + (ih * g->iw + iw) * g->ic;
@@ -162,10 +162,10 @@ static void add_windows(const ring *r, span h, const T *x, const T *dy)
     for (ptrdiff_t ow = 0; ow < g->ow; ow++, dy += g->ic) {
         const span w = columns_of(g, ow);
         const window v = window_at(g, h, w);
-        find_first(&v, r->channels, d, x + h.from * v.row + w.from * v.pixel, at);
+        find_first(&v, r->channels, d, x + h.begin * v.row + w.begin * v.pixel, at);
         load(r->channels, d, dy);
         for (ptrdiff_t i = 0; i < v.rows; i++) {
-            float *sum = ring_row(r, h.from + i) + w.from * r->channels;
+            float *sum = ring_row(r, h.begin + i) + w.begin * r->channels;
             for (ptrdiff_t j = 0; j < v.columns; j++)
                 add_where(r->channels, sum + j * r->channels, d, at, number_of(&v, i, j));
         }
@@ -187,8 +187,8 @@ static void backward_overlapping(const max_pool *p, const adj_call *call, ptrdif
     memset(r.sum, 0, p->ring);
     for (ptrdiff_t oh = 0; oh < g->oh; oh++) {
         const span h = rows_of(g, oh);
-        store_rows(&r, done, h.from, dx);
-        done = h.from;
+        store_rows(&r, done, h.begin, dx);
+        done = h.begin;
         add_windows(&r, h, x, dy + oh * g->ow * g->ic);
     }
     store_rows(&r, done, g->ih, dx);

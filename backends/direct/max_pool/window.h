@@ -29,15 +29,15 @@ static inline T rounded(float v) { return v; }
 #endif
 
 typedef struct {
-    ptrdiff_t from, to; /* from <= i < to */
+    ptrdiff_t begin, end; /* begin <= i < end */
 } span;
 
 /* The input positions inside window o: o*stride - pad and the k - 1 after it. */
 static inline span window_of(ptrdiff_t o, ptrdiff_t stride, ptrdiff_t pad, ptrdiff_t k,
                              ptrdiff_t in)
 {
-    ptrdiff_t from = o * stride - pad, to = from + k;
-    return (span){from > 0 ? from : 0, to < in ? to : in};
+    ptrdiff_t begin = o * stride - pad, end = begin + k;
+    return (span){begin > 0 ? begin : 0, end < in ? end : in};
 }
 
 static inline span rows_of(const adj_conv_geom *g, ptrdiff_t oh)
@@ -58,11 +58,11 @@ typedef struct { /* the part of a window that is inside the image */
 
 static inline window window_at(const adj_conv_geom *g, span h, span w)
 {
-    return (window){.rows = h.to - h.from,
-                    .columns = w.to - w.from,
+    return (window){.rows = h.end - h.begin,
+                    .columns = w.end - w.begin,
                     .row = g->iw * g->ic,
                     .pixel = g->ic,
-                    .number_row = (int32_t)(w.to - w.from)};
+                    .number_row = (int32_t)(w.end - w.begin)};
 }
 
 /* Conditions are masks, 0 or -1, and choices bits of both: with ?: GCC makes branches of several
@@ -151,9 +151,9 @@ static inline ptrdiff_t chunk_from(const adj_conv_geom *g, ptrdiff_t c)
  * window w to the next. */
 static inline void clear_gap(const adj_conv_geom *g, ptrdiff_t rows, span w, ptrdiff_t next, T *dx)
 {
-    size_t bytes = (size_t)((next - w.to) * g->ic) * sizeof *dx;
+    size_t bytes = (size_t)((next - w.end) * g->ic) * sizeof *dx;
     for (ptrdiff_t i = 0; bytes > 0 && i < rows; i++)
-        memset(dx + (i * g->iw + w.to) * g->ic, 0, bytes);
+        memset(dx + (i * g->iw + w.end) * g->ic, 0, bytes);
 }
 
 #endif

@@ -46,10 +46,10 @@ ALWAYS void multiply_block(const int rows, const int vectors, const winograd_pro
         float *m = p->m + (row + i) * p->m_row + column;
 #pragma GCC unroll 4
         for (ptrdiff_t k = 0; k < vectors; k++) {
-            vector *to = (vector *)(m + k * VECTOR);
+            vector *dst = (vector *)(m + k * VECTOR);
             if (p->add)
-                sum[i * vectors + k] += *to;
-            *to = sum[i * vectors + k];
+                sum[i * vectors + k] += *dst;
+            *dst = sum[i * vectors + k];
         }
     }
 }

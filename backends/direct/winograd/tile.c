@@ -82,11 +82,11 @@ void DIRECT(winograd_fetch)(const winograd_square *s, const float *image, ptrdif
             __builtin_prefetch(image + pixel * s->c + first + k);
 }
 
-void DIRECT(winograd_read_window)(const winograd *p, const float *from, ptrdiff_t tile, float *v)
+void DIRECT(winograd_read_window)(const winograd *p, const float *src, ptrdiff_t tile, float *v)
 {
     winograd_place at = winograd_place_of(p, tile);
-    winograd_square s = {p->from_h, p->from_w, p->from_c, at.row, at.column};
-    const float *image = from + at.image * s.h * s.w * s.c;
+    winograd_square s = {p->src.h, p->src.w, p->src.c, at.row, at.column};
+    const float *image = src + at.image * s.h * s.w * s.c;
     DIRECT(winograd_fetch)(&s, image, (p->n - at.image) * s.h * s.w, 0, s.c);
     s.row -= p->top;
     s.column -= p->left;

@@ -12,7 +12,7 @@ typedef struct {
 } winograd_square;
 
 /* v[point*v_step + c] = B^T X B of a tile's window; v[point*step + k] = A Y A^T of a tile. */
-void DIRECT(winograd_read_window)(const winograd *p, const float *from, ptrdiff_t tile, float *v);
+void DIRECT(winograd_read_window)(const winograd *p, const float *src, ptrdiff_t tile, float *v);
 void DIRECT(winograd_read_tile)(const winograd_square *s, const float *image, float *v,
                                 ptrdiff_t step);
 /* Fetches tile s's share of the rows that the tiles below it read or write first, the channels
