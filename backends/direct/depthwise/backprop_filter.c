@@ -59,7 +59,7 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
     depthwise_window window[GRID_LINES];
     for (int line = 0; line < lines; line++)
         REAL(depthwise_look)(&s->image, row + line, &window[line]);
-    REAL(depthwise_fetch)(&s->image, ready ? s->dy : NULL, row + lines);
+    REAL(depthwise_prefetch)(&s->image, ready ? s->dy : NULL, row + lines);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
         grid g = {.w = {s->sums}, .tiled_width = c->tiled_width, .lines = lines};
@@ -79,7 +79,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
     pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}};
-    s.image.held = (ptrdiff_t *)(own + d->held);
+    s.image.cached_row = (ptrdiff_t *)(own + d->cached_row);
     s.rows = (real *)(own + d->rows);
     s.sums = (real *)(own + d->sums);
     s.totals = (double *)((char *)call->scratch + d->filters) + job * d->weights;

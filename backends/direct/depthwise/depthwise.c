@@ -149,7 +149,7 @@ static void set_rows(depthwise *d)
 }
 
 /* Hardware does so itself when rows are gone through in memory's order, unless it is far away. */
-static int is_worth_fetching(const depthwise *d)
+static int is_worth_prefetching(const depthwise *d)
 {
     const ptrdiff_t far = 6 << 20; /* a third cache, about */
     return d->n_chunk > 1 || (d->lanes > DEPTHWISE_LANES && depthwise_is_beyond(d, far));
@@ -173,7 +173,7 @@ static int set_scratch(depthwise *d, size_t *scratch)
     if (ring > max_per_thread || rows > max_per_thread || d->weights > max_per_thread)
         return 0;
     d->ring = reserve(&thread, ring, each);
-    d->held = reserve(&thread, d->slots, sizeof(ptrdiff_t));
+    d->cached_row = reserve(&thread, d->slots, sizeof(ptrdiff_t));
     d->rows = reserve(&thread, rows, each);
     d->sums = reserve(&thread, d->is_dw ? d->weights : 0, each);
     d->per_thread = thread;
@@ -216,7 +216,7 @@ static int plan_geometry(depthwise *d, size_t *scratch)
     if (d->in_place)
         set_runs_in_place(d);
     set_jobs(d);
-    d->fetches = is_worth_fetching(d);
+    d->prefetches = is_worth_prefetching(d);
     return set_scratch(d, scratch);
 }
 

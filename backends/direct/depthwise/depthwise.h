@@ -68,7 +68,7 @@ typedef struct depthwise {
     ptrdiff_t n_chunk, chunk;
     int packed;
     int in_place;      /* rows are not prepared */
-    int fetches;       /* rows ahead of their use */
+    int prefetches;    /* rows ahead of their use */
     int lines_at_once; /* dw: most rows of dy that are summed at a time, up to GRID_LINES */
     /* prepared rows */
     ptrdiff_t pad;      /* columns before column 0 */
@@ -81,7 +81,7 @@ typedef struct depthwise {
     int threads;
     /* offsets in the scratch: shared; per thread */
     size_t filters, thread, per_thread;
-    size_t ring, held, rows, sums; /* within a thread's */
+    size_t ring, cached_row, rows, sums; /* within a thread's */
 } depthwise;
 
 /* Have the two tensors more than `max` elements? */

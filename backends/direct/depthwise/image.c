@@ -53,7 +53,7 @@ static void compute_row(const pass *s, ptrdiff_t row)
     real *dst = (real *)s->dst + row * d->dst.w * d->dst.c + c->first;
     depthwise_window window;
     REAL(depthwise_look)(&s->image, row, &window);
-    REAL(depthwise_fetch)(&s->image, s->straight ? (const real *)s->dst : NULL, row + 1);
+    REAL(depthwise_prefetch)(&s->image, s->straight ? (const real *)s->dst : NULL, row + 1);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
         grid g = {.w = {(real *)s->filter}, .tiled_width = c->tiled_width};
@@ -85,7 +85,7 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
     pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}, .rows = (real *)(own + d->rows)};
-    s.image.held = (ptrdiff_t *)(own + d->held);
+    s.image.cached_row = (ptrdiff_t *)(own + d->cached_row);
     for (ptrdiff_t i = first; i < end; i++) {
         ptrdiff_t chunk = i / d->dst.h % d->n_chunk, n = i / d->dst.h / d->n_chunk;
         if (i == first || i % d->dst.h == 0) {

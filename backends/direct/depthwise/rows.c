@@ -137,7 +137,7 @@ void REAL(depthwise_begin_image)(depthwise_image *p, const void *src)
 {
     p->src = src;
     for (ptrdiff_t i = 0; i < p->d->slots; i++)
-        p->held[i] = -1;
+        p->cached_row[i] = -1;
 }
 
 static const real *find_row(const depthwise_image *p, ptrdiff_t row)
@@ -149,12 +149,12 @@ static const real *find_row(const depthwise_image *p, ptrdiff_t row)
         return (const real *)src + p->chunk.first;
     ptrdiff_t slot = row % d->slots;
     real *prepared = p->ring + slot * d->row_size;
-    if (p->held[slot] != row) {
+    if (p->cached_row[slot] != row) {
         if (half)
             prepare_as(1, p, prepared, src);
         else
             prepare_as(0, p, prepared, src);
-        p->held[slot] = row;
+        p->cached_row[slot] = row;
     }
     return prepared;
 }
@@ -173,7 +173,7 @@ void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t dst_row, depthwise
 
 /* ---- rows of dy, y and dx ---- */
 
-static void fetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptrdiff_t lanes)
+static void prefetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptrdiff_t lanes)
 {
     enum { LINE = 64 / sizeof(real) };
     if (lanes == step) { /* a whole row */
@@ -185,19 +185,19 @@ static void fetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptrdif
             __builtin_prefetch(x + i * step + lane, 1);
 }
 
-void REAL(depthwise_fetch)(const depthwise_image *p, const real *dst, ptrdiff_t at)
+void REAL(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdiff_t at)
 {
     const depthwise *d = p->d;
     ptrdiff_t lanes = p->chunk.valid;
-    if (at >= d->dst.h || !d->fetches)
+    if (at >= d->dst.h || !d->prefetches)
         return;
     if (dst != NULL)
-        fetch_pixels(dst + at * d->dst.w * d->dst.c + p->chunk.first, d->dst.w, d->dst.c, lanes);
+        prefetch_pixels(dst + at * d->dst.w * d->dst.c + p->chunk.first, d->dst.w, d->dst.c, lanes);
     for (ptrdiff_t i = 0; d->in_place && i < d->g.sh && i < d->g.kh; i++) {
         ptrdiff_t row = depthwise_src_row(d, at, d->is_dx ? i : d->g.kh - 1 - i);
         if (row >= 0)
-            fetch_pixels((const real *)p->src + row * d->src.w * d->src.c + p->chunk.first,
-                         d->src.w, d->src.c, lanes);
+            prefetch_pixels((const real *)p->src + row * d->src.w * d->src.c + p->chunk.first,
+                            d->src.w, d->src.c, lanes);
     }
 }
 

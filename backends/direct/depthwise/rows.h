@@ -10,7 +10,7 @@ typedef struct { /* what a thread works on: a chunk of an image */
     depthwise_chunk chunk;
     const void *src;           /* the image that windows read */
     real *ring;                /* prepared rows; */
-    ptrdiff_t *held;           /* which, by slot; -1: none */
+    ptrdiff_t *cached_row;     /* which, by slot; -1: none */
     ptrdiff_t at[DEPTHWISE_K]; /* where each tap reads pixel 0 of its phase, in elements of a row */
 } depthwise_image;
 
@@ -22,7 +22,7 @@ typedef struct { /* the rows that the window of a row of dst reads, each with it
 
 /* Begins with a chunk. `clear`: the ring is zeroed, of which only the inside of rows is written. */
 void REAL(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear);
-/* Begins with an image of the chunk: what the ring held is forgotten. */
+/* Begins with an image of the chunk: rows that the ring had are forgotten. */
 void REAL(depthwise_begin_image)(depthwise_image *p, const void *src);
 /* The window of a row of dst; prepares rows that are not in the ring. */
 void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t dst_row, depthwise_window *w);
@@ -35,9 +35,9 @@ void REAL(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
 void REAL(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
                                const depthwise_run *r, grid *g);
 
-/* If d->fetches: fetches the pixels of row `at` of y, dx or dy; and, if rows are read in place, of
- * those rows of src that row `at` is the first to read. */
-void REAL(depthwise_fetch)(const depthwise_image *p, const real *dst, ptrdiff_t at);
+/* If d->prefetches: prefetches the pixels of row `at` of y, dx or dy; and, if rows are read in
+ * place, of those rows of src that row `at` is the first to read. */
+void REAL(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdiff_t at);
 /* n elements to reals. */
 void REAL(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *dst, const void *src);
 /* A row of dy to reals. */

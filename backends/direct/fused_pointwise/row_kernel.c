@@ -118,12 +118,12 @@ __attribute__((always_inline)) static inline columns store_row(void *p, ptrdiff_
 
 typedef struct { /* of some columns */
     columns k[5], mean[2], sum, first[2], second[2];
-} held;
+} column_state;
 
-__attribute__((always_inline)) static inline held hold(const row_kernel_args *s, ptrdiff_t i,
-                                                       int bits)
+__attribute__((always_inline)) static inline column_state load_state(const row_kernel_args *s,
+                                                                     ptrdiff_t i, int bits)
 {
-    held h = {0};
+    column_state h = {0};
     int constants = (bits & (ROW_NORM | ROW_NORM_MASK) ? 3
                      : bits & ROW_GRAD                 ? 2
                                                        : 0) +
@@ -140,8 +140,8 @@ __attribute__((always_inline)) static inline held hold(const row_kernel_args *s,
     return h;
 }
 
-__attribute__((always_inline)) static inline void put_back(const row_kernel_args *s, ptrdiff_t i,
-                                                           const held *h, int bits)
+__attribute__((always_inline)) static inline void store_state(const row_kernel_args *s, ptrdiff_t i,
+                                                              const column_state *h, int bits)
 {
     for (int k = 0; k < row_kernel_sum_pairs(bits); k++) {
         store_columns(s->sum[1 + 2 * k] + i, h->first[k]);
@@ -152,7 +152,7 @@ __attribute__((always_inline)) static inline void put_back(const row_kernel_args
 }
 
 __attribute__((always_inline)) static inline columns compute(const row_kernel_args *s, ptrdiff_t at,
-                                                             const held *h, int bits)
+                                                             const column_state *h, int bits)
 {
     columns c = load_row(s->x[0], at), other = {{{0}}};
     const int q = bits & ROW_NORM_MASK ? 3 : 2;
@@ -180,8 +180,8 @@ __attribute__((always_inline)) static inline columns compute(const row_kernel_ar
     return c;
 }
 
-__attribute__((always_inline)) static inline void add_norm_sums(held *h, int number, columns x,
-                                                                columns dy)
+__attribute__((always_inline)) static inline void add_norm_sums(column_state *h, int number,
+                                                                columns x, columns dy)
 {
     for (int k = 0; k < WIDE; k++) {
         h->first[number].v[k] += dy.v[k] * (x.v[k] - h->mean[number].v[k]);
@@ -190,7 +190,7 @@ __attribute__((always_inline)) static inline void add_norm_sums(held *h, int num
 }
 
 __attribute__((always_inline)) static inline void add_sums(const row_kernel_args *s, ptrdiff_t at,
-                                                           columns c, held *h, int bits)
+                                                           columns c, column_state *h, int bits)
 {
     for (int k = 0; k < WIDE; k++) {
         if (bits & ROW_SUM)
@@ -210,7 +210,7 @@ __attribute__((always_inline)) static inline void add_sums(const row_kernel_args
 __attribute__((always_inline)) static inline void walk(const row_kernel_args *s, int bits)
 {
     for (ptrdiff_t i = 0; i < s->width; i += ROW_KERNEL_WIDTH) {
-        held h = hold(s, i, bits);
+        column_state h = load_state(s, i, bits);
         ptrdiff_t y_at = i;
         for (ptrdiff_t at = i; at < s->rows * s->row; at += s->row, y_at += s->y_row) {
             columns c = compute(s, at, &h, bits);
@@ -218,7 +218,7 @@ __attribute__((always_inline)) static inline void walk(const row_kernel_args *s,
                 c = store_row(s->y, y_at, c);
             add_sums(s, at, c, &h, bits);
         }
-        put_back(s, i, &h, bits);
+        store_state(s, i, &h, bits);
     }
 }
 

@@ -197,7 +197,7 @@ static void run_node(const pass *s, const fused_node *d, int is_first)
 
 /* Asks for a part of the next chunk, so that memory is read while this one is computed: a chunk is
  * too short for the processor to see a stream in it. */
-static void fetch_ahead(const pass *s, int part, int64_t end)
+static void prefetch_ahead(const pass *s, int part, int64_t end)
 {
     const fused_group *p = s->p;
     int64_t first = s->first + p->chunk, parts = p->n_node;
@@ -221,7 +221,7 @@ static void run_chunk(const pass *s, int is_first, int64_t end)
             load_half(p->value[i].dtype, s->n, buffer(s, p->value[i].where),
                       (const uint16_t *)s->c->in[p->value[i].in] + s->first);
     for (int i = 0; i < p->n_node; i++) {
-        fetch_ahead(s, i, end);
+        prefetch_ahead(s, i, end);
         run_node(s, &p->node[i], is_first);
     }
 }

@@ -47,8 +47,8 @@ static void add_chunk(const pass *s, ptrdiff_t first, ptrdiff_t n)
     const adj_conv_geom *g = &d->g;
     ptrdiff_t next = first + d->chunk;
     int is_more = next + n <= g->n * g->oh * g->ow;
-    const char *fetch = is_more ? s->dy + im2col_bytes(d, next * g->oc) : NULL;
-    REAL(im2col_gather)(&s->window, first, n, s->cols, fetch);
+    const char *prefetch = is_more ? s->dy + im2col_bytes(d, next * g->oc) : NULL;
+    REAL(im2col_gather)(&s->window, first, n, s->cols, prefetch);
     const product p = {.rows = d->taps,
                        .depth = n,
                        .vectors = d->o_pitch / VECTOR,
@@ -69,7 +69,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     pass s = {.window = {.d = d, .x = call->in[d->other_in], .ring = (real *)(own + d->ring)},
               .dy = call->in[d->dy_in]};
-    s.window.held = (ptrdiff_t *)(own + d->held);
+    s.window.cached_row = (ptrdiff_t *)(own + d->cached_row);
     s.cols = (real *)(own + d->cols);
     s.outputs = (real *)(own + d->outputs);
     s.sums = (real *)(own + d->sums);

@@ -16,7 +16,7 @@ typedef struct { /* a strip of an image's columns */
     ptrdiff_t pixel, pixels;    /* of dy: the first that they read; how many */
     real *ring, *planes, *wide; /* wide: a row of dy, or of dx, that is bf16 in memory */
     real *sums;
-    ptrdiff_t *held; /* row of dy, by slot; -1: none */
+    ptrdiff_t *cached_row; /* row of dy, by slot; -1: none */
 } strip;
 
 static const char *pixels_of(const strip *s, ptrdiff_t oh)
@@ -24,13 +24,13 @@ static const char *pixels_of(const strip *s, ptrdiff_t oh)
     return s->dy + im2col_bytes(s->d, (oh * s->d->g.ow + s->pixel) * s->d->g.oc);
 }
 
-/* dy's row oh times the filter, which the ring holds after this. */
+/* dy's row oh times the filter, which the ring has after this. */
 static const real *im2col_row(const strip *s, ptrdiff_t oh)
 {
     const im2col *d = s->d;
     ptrdiff_t slot = oh % d->slots, count = s->pixels * d->g.oc;
     real *row = s->ring + slot * d->row;
-    if (s->held[slot] == oh)
+    if (s->cached_row[slot] == oh)
         return row;
     const void *dy = pixels_of(s, oh);
     if (d->dtype == ADJ_BF16)
@@ -43,10 +43,10 @@ static const real *im2col_row(const strip *s, ptrdiff_t oh)
                        .c = row,
                        .a_pitch = d->g.oc,
                        .c_pitch = d->pitch,
-                       .fetch = oh + 1 < d->g.oh ? pixels_of(s, oh + 1) : NULL,
-                       .fetch_bytes = im2col_bytes(d, d->g.oc)};
+                       .prefetch = oh + 1 < d->g.oh ? pixels_of(s, oh + 1) : NULL,
+                       .prefetch_bytes = im2col_bytes(d, d->g.oc)};
     REAL(im2col_multiply)(&p);
-    s->held[slot] = oh;
+    s->cached_row[slot] = oh;
     return row;
 }
 
@@ -111,7 +111,7 @@ static void enter(strip *s, const adj_call *call, ptrdiff_t i)
     s->dx = (char *)call->out[0] + im2col_bytes(d, n * g->ih * g->iw * g->ic);
     memset(s->planes, 0, (size_t)(d->planes * d->plane) * sizeof(real));
     for (ptrdiff_t k = 0; k < d->slots; k++)
-        s->held[k] = -1;
+        s->cached_row[k] = -1;
 }
 
 /* A part of the rows of all images' strips. */
@@ -123,7 +123,7 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     strip s = {.d = d, .panels = (const real *)((char *)call->scratch + d->panels)};
     s.ring = (real *)(own + d->ring);
-    s.held = (ptrdiff_t *)(own + d->held);
+    s.cached_row = (ptrdiff_t *)(own + d->cached_row);
     s.planes = (real *)(own + d->cols);
     s.wide = (real *)(own + d->outputs);
     s.sums = (real *)(own + d->sums);

@@ -123,10 +123,10 @@ static void correlate_1(const product *p) { any_block(1, 1, p); }
 static void correlate_2(const product *p) { any_block(1, 2, p); }
 static void correlate_3(const product *p) { any_block(1, 3, p); }
 
-static void fetch_rows(const product *p, ptrdiff_t first, ptrdiff_t rows)
+static void prefetch_rows(const product *p, ptrdiff_t first, ptrdiff_t rows)
 {
-    const char *at = p->fetch + first * p->fetch_bytes;
-    for (ptrdiff_t i = 0; i < rows * p->fetch_bytes; i += 64)
+    const char *at = p->prefetch + first * p->prefetch_bytes;
+    for (ptrdiff_t i = 0; i < rows * p->prefetch_bytes; i += 64)
         __builtin_prefetch(at + i);
 }
 
@@ -146,8 +146,8 @@ ALWAYS void each_block(void (*const loop[])(const product *), const product *p, 
             block.rows = p->rows * (i + 1) / blocks - first;
             block.a = p->a + first * a_step;
             block.c = p->c + first * p->c_pitch + j * VECTOR;
-            if (j == 0 && p->fetch != NULL)
-                fetch_rows(p, first, block.rows);
+            if (j == 0 && p->prefetch != NULL)
+                prefetch_rows(p, first, block.rows);
             loop[width - 1](&block);
         }
     }

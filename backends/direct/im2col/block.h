@@ -37,10 +37,10 @@ typedef struct {
     const real *b;
     real *c;
     ptrdiff_t a_pitch, b_pitch, c_pitch;
-    /* what is fetched meanwhile, as it will be read in many places at once: so many bytes for each
-     * row of a; NULL: nothing */
-    const char *fetch;
-    ptrdiff_t fetch_bytes;
+    /* what is prefetched meanwhile, as it will be read in many places at once: so many bytes for
+     * each row of a; NULL: nothing */
+    const char *prefetch;
+    ptrdiff_t prefetch_bytes;
 } product;
 
 /* c[i][j] = sum over k of a[i][k] b[k][j]; b in panels, without b_pitch. */

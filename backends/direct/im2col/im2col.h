@@ -56,7 +56,7 @@ typedef struct im2col {
     ptrdiff_t chunk; /* pixels whose windows are gathered at a time */
     /* offsets in the scratch: shared; per thread */
     size_t panels, totals, thread, per_thread;
-    size_t ring, held, cols, outputs, sums; /* within a thread's */
+    size_t ring, cached_row, cols, outputs, sums; /* within a thread's */
 } im2col;
 
 /* plan.c: fills in what follows from code, g, dtype, is_dw and threads; 0: not for us. */

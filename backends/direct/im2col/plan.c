@@ -44,7 +44,7 @@ static int plan_dx(im2col *d, size_t *thread, size_t each)
         return 0;
     d->jobs = max(min(d->threads, g->n * g->ih), 1);
     d->ring = reserve(thread, ring, each);
-    d->held = reserve(thread, d->slots, sizeof(ptrdiff_t));
+    d->cached_row = reserve(thread, d->slots, sizeof(ptrdiff_t));
     d->cols = reserve(thread, d->planes * d->plane, each);
     d->outputs = reserve(thread, d->dtype == ADJ_BF16 ? outputs : 0, each);
     d->sums = reserve(thread, d->dtype == ADJ_BF16 ? d->strip * g->ic + SLACK : 0, each);
@@ -64,7 +64,7 @@ static int plan_dw(im2col *d, size_t *thread, size_t each)
     if (d->slots * d->row > max_elements || outputs > max_elements || d->jobs * sums > max_elements)
         return 0;
     d->ring = reserve(thread, d->slots * d->row, each);
-    d->held = reserve(thread, d->slots, sizeof(ptrdiff_t));
+    d->cached_row = reserve(thread, d->slots, sizeof(ptrdiff_t));
     d->cols = reserve(thread, d->chunk * d->pitch + SLACK, each);
     d->outputs = reserve(thread, outputs, each);
     d->sums = reserve(thread, sums, each);

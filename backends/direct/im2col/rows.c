@@ -58,10 +58,10 @@ void REAL(im2col_clear)(const im2col_window *s)
 {
     memset(s->ring, 0, (size_t)(s->d->slots * s->d->row) * sizeof(real));
     for (ptrdiff_t i = 0; i < s->d->slots; i++)
-        s->held[i] = -1;
+        s->cached_row[i] = -1;
 }
 
-/* Row ih of image n, which the ring holds after this. */
+/* Row ih of image n, which the ring has after this. */
 static const real *row_of(const im2col_window *s, ptrdiff_t n, ptrdiff_t ih)
 {
     const im2col *d = s->d;
@@ -70,23 +70,23 @@ static const real *row_of(const im2col_window *s, ptrdiff_t n, ptrdiff_t ih)
     if (ih >= 0 && ih < g->ih) {
         ptrdiff_t row = n * g->ih + ih, size = g->iw * g->ic;
         slot = ih % (d->slots - 1);
-        if (s->held[slot] != row)
+        if (s->cached_row[slot] != row)
             REAL(im2col_load)
         (d, size, s->ring + slot * d->row + g->pl * g->ic, s->x + im2col_bytes(d, row * size));
-        s->held[slot] = row;
+        s->cached_row[slot] = row;
     }
     return s->ring + slot * d->row;
 }
 
 /* Whole vectors are copied: what is too much is overwritten by the next kernel row, or pixel. */
 ALWAYS void im2col_pixels(const im2col *d, const int vectors, const real *const row[],
-                          ptrdiff_t first, ptrdiff_t end, real *dst, const char *fetch)
+                          ptrdiff_t first, ptrdiff_t end, real *dst, const char *prefetch)
 {
     const ptrdiff_t step = d->g.sw * d->g.ic, span = d->span, kh = d->g.kh;
-    const ptrdiff_t bytes = fetch != NULL ? im2col_bytes(d, d->g.oc) : 0;
+    const ptrdiff_t bytes = prefetch != NULL ? im2col_bytes(d, d->g.oc) : 0;
     for (ptrdiff_t ow = first; ow < end; ow++, dst += d->pitch) {
         for (ptrdiff_t i = 0; i < bytes; i += 64)
-            __builtin_prefetch(fetch + (ow - first) * bytes + i);
+            __builtin_prefetch(prefetch + (ow - first) * bytes + i);
         for (ptrdiff_t i = 0; i < kh; i++)
             for (ptrdiff_t j = 0; j < vectors; j++)
                 *(vector *)(dst + i * span + j * VECTOR) =
@@ -95,7 +95,7 @@ ALWAYS void im2col_pixels(const im2col *d, const int vectors, const real *const 
 }
 
 void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *dst,
-                         const char *fetch)
+                         const char *prefetch)
 {
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
@@ -107,15 +107,15 @@ void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, r
             row[kh] = row_of(s, image, oh * g->sh + kh - g->pt);
         ptrdiff_t vectors = (d->span + VECTOR - 1) / VECTOR;
         if (vectors == 1)
-            im2col_pixels(d, 1, row, ow, last, dst, fetch);
+            im2col_pixels(d, 1, row, ow, last, dst, prefetch);
         else if (vectors == 2)
-            im2col_pixels(d, 2, row, ow, last, dst, fetch);
+            im2col_pixels(d, 2, row, ow, last, dst, prefetch);
         else
-            im2col_pixels(d, (int)vectors, row, ow, last, dst, fetch);
+            im2col_pixels(d, (int)vectors, row, ow, last, dst, prefetch);
         end = at + last - ow;
         dst += (last - ow) * d->pitch;
-        if (fetch != NULL)
-            fetch += im2col_bytes(d, (last - ow) * g->oc);
+        if (prefetch != NULL)
+            prefetch += im2col_bytes(d, (last - ow) * g->oc);
     }
 }
 

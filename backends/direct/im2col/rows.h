@@ -22,15 +22,15 @@ typedef struct { /* rows of an image of x with zeros around, for windows to be t
     const im2col *d;
     const char *x; /* all images */
     real *ring;    /* the last of its rows is zero */
-    ptrdiff_t *held;
+    ptrdiff_t *cached_row;
 } im2col_window;
 
 /* Zeroes the ring, of which only the inside of rows is written. */
 void REAL(im2col_clear)(const im2col_window *s);
-/* Windows of n pixels, from pixel `first` of all images' y on, in order; n <= d->chunk. Fetches
- * meanwhile so many pixels of dy from `fetch` on, if it is not NULL. */
+/* Windows of n pixels, from pixel `first` of all images' y on, in order; n <= d->chunk. Prefetches
+ * meanwhile so many pixels of dy from `prefetch` on, if it is not NULL. */
 void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *dst,
-                         const char *fetch);
+                         const char *prefetch);
 
 typedef struct { /* what a row of dx is made of */
     int rows;

@@ -21,7 +21,7 @@ static void tile(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_
     const float *dy = (const float *)c->in[p->other_in] + at.image * s.h * s.w * s.c;
     float *x_points = windows(p, c) + job * p->src.c, *dy_points = tiles(p, c) + job * s.c;
     DIRECT(winograd_read_window)(p, c->in[p->src_in], number, x_points);
-    DIRECT(winograd_fetch)(&s, dy, (p->n - at.image) * s.h * s.w, 0, s.c);
+    DIRECT(winograd_prefetch)(&s, dy, (p->n - at.image) * s.h * s.w, 0, s.c);
     DIRECT(winograd_read_tile)(&s, dy, dy_points, p->m_step);
 }
 

@@ -80,7 +80,7 @@ static void write_tiles(const winograd *p, const adj_call *c, ptrdiff_t block, p
         winograd_place at = winograd_place_of(p, block * p->block + t);
         winograd_square s = {p->dst.h, p->dst.w, p->dst.c, at.row, at.column};
         float *image = dst + at.image * s.h * s.w * s.c;
-        DIRECT(winograd_fetch)(&s, image, (p->n - at.image) * s.h * s.w, first, width);
+        DIRECT(winograd_prefetch)(&s, image, (p->n - at.image) * s.h * s.w, first, width);
         DIRECT(winograd_write_tile)(&s, image, first, width, m + t * width, p->m_step, bias);
     }
 }

@@ -15,10 +15,10 @@ typedef struct {
 void DIRECT(winograd_read_window)(const winograd *p, const float *src, ptrdiff_t tile, float *v);
 void DIRECT(winograd_read_tile)(const winograd_square *s, const float *image, float *v,
                                 ptrdiff_t step);
-/* Fetches tile s's share of the rows that the tiles below it read or write first, the channels
+/* Prefetches tile s's share of the rows that the tiles below it read or write first, the channels
  * `first` .. of each pixel; `pixels` are left in the tensor. */
-void DIRECT(winograd_fetch)(const winograd_square *s, const float *image, ptrdiff_t pixels,
-                            ptrdiff_t first, ptrdiff_t columns);
+void DIRECT(winograd_prefetch)(const winograd_square *s, const float *image, ptrdiff_t pixels,
+                               ptrdiff_t first, ptrdiff_t columns);
 /* A^T M A of m[point*step + k], `columns` of them, + bias[k] (or NULL), to the tile from channel
  * `first` on. */
 void DIRECT(winograd_write_tile)(const winograd_square *s, float *image, ptrdiff_t first,
