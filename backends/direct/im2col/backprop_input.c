@@ -7,7 +7,7 @@
 #include "backends/direct/arith.h"
 #include "rows.h"
 
-typedef struct { /* a strip of an image's columns */
+typedef struct { /* some of an image's columns */
     const im2col *d;
     const real *panels;
     const char *dy; /* the image's */
@@ -17,15 +17,15 @@ typedef struct { /* a strip of an image's columns */
     real *ring, *planes, *wide; /* wide: a row of dy, or of dx, that is bf16 in memory */
     real *sums;
     ptrdiff_t *cached_row; /* row of dy, by slot; -1: none */
-} strip;
+} column_tile;
 
-static const char *pixels_of(const strip *s, ptrdiff_t oh)
+static const char *pixels_of(const column_tile *s, ptrdiff_t oh)
 {
     return s->dy + im2col_bytes(s->d, (oh * s->d->g.ow + s->pixel) * s->d->g.oc);
 }
 
 /* dy's row oh times the filter, which the ring has after this. */
-static const real *im2col_row(const strip *s, ptrdiff_t oh)
+static const real *im2col_row(const column_tile *s, ptrdiff_t oh)
 {
     const im2col *d = s->d;
     ptrdiff_t slot = oh % d->slots, count = s->pixels * d->g.oc;
@@ -51,7 +51,7 @@ static const real *im2col_row(const strip *s, ptrdiff_t oh)
 }
 
 /* n elements, from element `at` of the planes on. */
-static void add_planes(const strip *s, ptrdiff_t at, ptrdiff_t n, real *dst)
+static void add_planes(const column_tile *s, ptrdiff_t at, ptrdiff_t n, real *dst)
 {
     const im2col *d = s->d;
     const real *src = s->planes + at;
@@ -70,7 +70,7 @@ static void add_planes(const strip *s, ptrdiff_t at, ptrdiff_t n, real *dst)
     }
 }
 
-static void compute_row(const strip *s, ptrdiff_t ih)
+static void compute_row(const column_tile *s, ptrdiff_t ih)
 {
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
@@ -97,14 +97,14 @@ static void compute_row(const strip *s, ptrdiff_t ih)
         add_planes(s, at, n, dst);
 }
 
-/* Strip number i of all images: where it is, and which pixels of dy reach it. */
-static void enter(strip *s, const adj_call *call, ptrdiff_t i)
+/* Column tile number i of all images: where it is, and which pixels of dy reach it. */
+static void enter(column_tile *s, const adj_call *call, ptrdiff_t i)
 {
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
-    ptrdiff_t n = i / d->n_strip;
-    s->first = i % d->n_strip * d->strip;
-    s->end = min(s->first + d->strip, g->iw);
+    ptrdiff_t n = i / d->n_column_tile;
+    s->first = i % d->n_column_tile * d->column_tile;
+    s->end = min(s->first + d->column_tile, g->iw);
     s->pixel = max((s->first + g->pl) / g->sw - (d->planes - 1), 0);
     s->pixels = max(min((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->pixel, 0);
     s->dy = (const char *)call->in[d->dy_in] + im2col_bytes(d, n * g->oh * g->ow * g->oc);
@@ -114,14 +114,14 @@ static void enter(strip *s, const adj_call *call, ptrdiff_t i)
         s->cached_row[k] = -1;
 }
 
-/* A part of the rows of all images' strips. */
+/* A part of the rows of all images' column tiles. */
 static void share(const adj_call *call, ptrdiff_t job, int thread)
 {
     const im2col *d = call->state;
-    ptrdiff_t rows = d->g.ih, total = d->g.n * d->n_strip * rows;
+    ptrdiff_t rows = d->g.ih, total = d->g.n * d->n_column_tile * rows;
     ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
-    strip s = {.d = d, .panels = (const real *)((char *)call->scratch + d->panels)};
+    column_tile s = {.d = d, .panels = (const real *)((char *)call->scratch + d->panels)};
     s.ring = (real *)(own + d->ring);
     s.cached_row = (ptrdiff_t *)(own + d->cached_row);
     s.planes = (real *)(own + d->cols);

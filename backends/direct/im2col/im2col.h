@@ -48,10 +48,10 @@ typedef struct im2col {
     ptrdiff_t jobs;
     int threads;
     ptrdiff_t slots, row; /* of the ring: gathered rows; for dw, rows of x; elements of one */
-    /* dx: strips of columns, narrow enough for the ring to stay in the second cache */
-    ptrdiff_t strip, n_strip; /* columns of x; */
-    ptrdiff_t pixels;         /* of dy that one reads, at most */
-    ptrdiff_t planes, plane;  /* elements of one */
+    /* dx: tiles of columns, few enough for the ring to stay in the second cache */
+    ptrdiff_t column_tile, n_column_tile; /* columns of x; */
+    ptrdiff_t pixels;                     /* of dy that one reads, at most */
+    ptrdiff_t planes, plane;              /* elements of one */
     /* dw */
     ptrdiff_t chunk; /* pixels whose windows are gathered at a time */
     /* offsets in the scratch: shared; per thread */

@@ -1,4 +1,4 @@
-/* plan.c - the geometry of im2col.h: strips, rings, chunks, and what lies where
+/* plan.c - the geometry of im2col.h: column tiles, rings, chunks, and what lies where
  * in the scratch. */
 #include "backends/direct/arith.h"
 #include "im2col.h"
@@ -25,7 +25,7 @@ static int fits(const adj_conv_geom *g)
            g->sw <= IM2COL_STRIDE;
 }
 
-/* A strip of c columns reads c/sw + planes + 1 pixels of dy at most. */
+/* A tile of c columns reads c/sw + planes + 1 pixels of dy at most. */
 static int plan_dx(im2col *d, size_t *thread, size_t each)
 {
     const adj_conv_geom *g = &d->g;
@@ -33,11 +33,11 @@ static int plan_dx(im2col *d, size_t *thread, size_t each)
     d->planes = divide_up(g->kw, g->sw);
     ptrdiff_t room = max(RING / (d->slots * d->pitch), 4 * d->planes + 8);
     ptrdiff_t columns = room >= g->ow ? g->iw : (room - d->planes - 1) * g->sw;
-    d->n_strip = max(divide_up(g->iw, max(columns, 1)), 1);
-    d->strip = divide_up(g->iw, d->n_strip);
-    d->pixels = min(g->ow, d->strip / g->sw + d->planes + 1);
-    d->plane =
-        round_up((d->strip + (d->planes + 2) * g->sw) * g->ic + d->span + SLACK, IM2COL_LANES);
+    d->n_column_tile = max(divide_up(g->iw, max(columns, 1)), 1);
+    d->column_tile = divide_up(g->iw, d->n_column_tile);
+    d->pixels = min(g->ow, d->column_tile / g->sw + d->planes + 1);
+    d->plane = round_up((d->column_tile + (d->planes + 2) * g->sw) * g->ic + d->span + SLACK,
+                        IM2COL_LANES);
     d->row = d->pixels * d->pitch + SLACK;
     ptrdiff_t ring = d->slots * d->row, outputs = d->pixels * g->oc;
     if (ring > max_elements || outputs > max_elements || d->planes * d->plane > max_elements)
@@ -47,7 +47,7 @@ static int plan_dx(im2col *d, size_t *thread, size_t each)
     d->cached_row = reserve(thread, d->slots, sizeof(ptrdiff_t));
     d->cols = reserve(thread, d->planes * d->plane, each);
     d->outputs = reserve(thread, d->dtype == ADJ_BF16 ? outputs : 0, each);
-    d->sums = reserve(thread, d->dtype == ADJ_BF16 ? d->strip * g->ic + SLACK : 0, each);
+    d->sums = reserve(thread, d->dtype == ADJ_BF16 ? d->column_tile * g->ic + SLACK : 0, each);
     return 1;
 }
 
