@@ -150,9 +150,9 @@ static double wanted(const problem *s, int64_t i)
 static void expect_sums(const problem *s, adj_dtype dtype, int number, const double *got,
                         const double *d)
 {
-    int which = number - has_full(s);
-    int is_sum = (s->bits & SUM) && which == 0;
-    const double *x = input(s, s->x[which - ((s->bits & SUM) != 0 && !is_sum)]);
+    int sum_number = number - has_full(s);
+    int is_sum = (s->bits & SUM) && sum_number == 0;
+    const double *x = input(s, s->x[sum_number - ((s->bits & SUM) != 0 && !is_sum)]);
     for (int64_t k = 0; k < s->c; k++) {
         double sum = 0, product = 0;
         for (int64_t i = k; i < s->pixels * s->c; i += s->c) {

@@ -30,8 +30,8 @@
 #include "backends/direct/direct.h"
 
 enum {
-    DEPTHWISE_K = 64,       /* most kernel rows or columns */
-    DEPTHWISE_STRIDE = 32,  /* largest stride */
+    DEPTHWISE_K = 64,       /* max kernel rows or columns */
+    DEPTHWISE_STRIDE = 32,  /* max stride */
     DEPTHWISE_LANES = 16,   /* tiled widths are multiples of it: the longest vector */
     DEPTHWISE_CHUNK = 64,   /* lanes of a chunk, about, if pixels are cut */
     DEPTHWISE_SEGMENTS = 16 /* jobs of a filter gradient, about */
@@ -69,7 +69,7 @@ typedef struct depthwise {
     int packed;
     int in_place;      /* rows are not prepared */
     int prefetches;    /* rows ahead of their use */
-    int lines_at_once; /* dw: most rows of dy that are summed at a time, up to GRID_LINES */
+    int lines_at_once; /* dw: max rows of dy that are summed at a time, up to GRID_LINES */
     /* prepared rows */
     ptrdiff_t pad;      /* columns before column 0 */
     ptrdiff_t columns;  /* of each of the `step` classes */

@@ -30,7 +30,7 @@ typedef uint32_t half_pairs __attribute__((vector_size(VECTOR_BYTES), aligned(2)
 typedef uint64_t pairs __attribute__((vector_size(2 * VECTOR_BYTES), aligned(4), may_alias));
 
 /* ROW_KERNEL_WIDTH columns; of bf16, the lower ones of WIDE / 2 vectors of pairs at even, the upper
- * ones at odd places: so widening and narrowing move nothing from lane to lane. */
+ * ones at odd places: so widening and rounding move nothing from lane to lane. */
 typedef struct {
     vector v[WIDE];
 } columns;

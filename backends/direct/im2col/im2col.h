@@ -25,8 +25,8 @@
 #include "backends/direct/direct.h"
 
 enum {
-    IM2COL_K = 32,       /* most kernel rows or columns */
-    IM2COL_STRIDE = 32,  /* largest stride */
+    IM2COL_K = 32,       /* max kernel rows or columns */
+    IM2COL_STRIDE = 32,  /* max stride */
     IM2COL_CHANNELS = 8, /* of x */
     IM2COL_LANES = 16,   /* the longest vector */
     IM2COL_SEGMENTS = 16 /* jobs of a filter gradient */

@@ -54,8 +54,8 @@ static inline floats get(const T *x) { return *(const stored_floats *)x; }
 static inline void put(T *y, floats v) { *(stored_floats *)y = v; }
 #endif
 
-/* As is_larger: only a NaN is not at most infinity. */
-static inline ints are_larger(floats v, floats maximum)
+/* As is_new_max: only a NaN is not at most infinity. */
+static inline ints are_new_max(floats v, floats maximum)
 {
     return ~(v <= maximum) & (maximum <= INFINITY);
 }
@@ -87,15 +87,15 @@ static void argmax_2x2(const window *v, float min, const T *x, T *y, uint8_t *at
     for (ptrdiff_t c = 0; c < channels; c = next_vector(c, channels)) {
         floats m = get(x + c), v1 = get(x + channels + c);
         floats v2 = get(x + v->row + c), v3 = get(x + v->row + channels + c);
-        ints is_new = are_larger(v1, m), first = 1 & is_new;
+        ints is_new = are_new_max(v1, m), first = 1 & is_new;
         m = choices(is_new, v1, m);
-        is_new = are_larger(v2, m);
+        is_new = are_new_max(v2, m);
         first = pick(is_new, 2 - (ints){0}, first);
         m = choices(is_new, v2, m);
-        is_new = are_larger(v3, m);
+        is_new = are_new_max(v3, m);
         first = pick(is_new, 3 - (ints){0}, first);
         m = choices(is_new, v3, m);
-        put(y + c, choices(are_larger(m, floor), m, floor));
+        put(y + c, choices(are_new_max(m, floor), m, floor));
         *(stored_bytes *)(at + c) =
             __builtin_convertvector(__builtin_convertvector(first, shorts), bytes);
     }

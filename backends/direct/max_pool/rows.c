@@ -26,8 +26,8 @@ static void write_2x2(const window *v, const T *restrict x, const T *restrict dy
     for (ptrdiff_t c = 0; c < channels; c++) {
         float d = summed(ld(dy[c])), v1 = ld(x1[c]), v2 = ld(x2[c]), v3 = ld(x3[c]);
         float m0 = ld(x[c]), m1 = max(m0, v1), m2 = max(m1, v2);
-        int32_t at3 = is_larger(v3, m2), at2 = is_larger(v2, m1) & ~at3;
-        int32_t at1 = is_larger(v1, m0) & ~at2 & ~at3, at0 = ~(at1 | at2 | at3);
+        int32_t at3 = is_new_max(v3, m2), at2 = is_new_max(v2, m1) & ~at3;
+        int32_t at1 = is_new_max(v1, m0) & ~at2 & ~at3, at0 = ~(at1 | at2 | at3);
         dx[c] = st(choose(at0, d, 0));
         dx1[c] = st(choose(at1, d, 0));
         dx2[c] = st(choose(at2, d, 0));
@@ -37,7 +37,7 @@ static void write_2x2(const window *v, const T *restrict x, const T *restrict dy
 
 /* ---- any window, with a chunk of channels in local arrays ---- */
 
-static void take_larger(ptrdiff_t channels, float *restrict maximum, const T *restrict x)
+static void take_max(ptrdiff_t channels, float *restrict maximum, const T *restrict x)
 {
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
@@ -58,7 +58,7 @@ static void maximum_any(const window *v, ptrdiff_t channels, float floor, const 
     load(channels, maximum, x);
     for (ptrdiff_t i = 0; i < v->rows; i++)
         for (ptrdiff_t j = 0; j < v->columns; j++)
-            take_larger(channels, maximum, x + i * v->row + j * v->pixel);
+            take_max(channels, maximum, x + i * v->row + j * v->pixel);
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
         y[c] = st(max(floor, maximum[c]));

@@ -80,14 +80,14 @@ static inline float choose(int32_t first, float a, float b)
 }
 
 /* Is v after the maximum so far the first maximum? A NaN is, unless there was one. */
-static inline int32_t is_larger(float v, float maximum)
+static inline int32_t is_new_max(float v, float maximum)
 {
     return mask(!(v <= maximum) & (maximum == maximum));
 }
 
 static inline float max(float maximum, float v)
 {
-    return choose(is_larger(v, maximum), v, maximum);
+    return choose(is_new_max(v, maximum), v, maximum);
 }
 
 /* A sum of one element, which naive begins at +0 as well: -0 becomes +0. */
@@ -102,14 +102,14 @@ static inline void load(ptrdiff_t channels, float *restrict y, const T *restrict
         y[c] = ld(x[c]);
 }
 
-/* at[c] becomes `pixel` where x[c] is larger. */
-static inline void note_larger(ptrdiff_t channels, float *restrict maximum, int32_t *restrict at,
-                               const T *restrict x, int32_t pixel)
+/* at[c] becomes `pixel` where x[c] is a new maximum. */
+static inline void note_max(ptrdiff_t channels, float *restrict maximum, int32_t *restrict at,
+                            const T *restrict x, int32_t pixel)
 {
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++) {
         float v = ld(x[c]), m = maximum[c];
-        int32_t is_new = is_larger(v, m);
+        int32_t is_new = is_new_max(v, m);
         at[c] = (pixel & is_new) | (at[c] & ~is_new);
         maximum[c] = choose(is_new, v, m);
     }
@@ -137,7 +137,7 @@ static inline void find_first(const window *v, ptrdiff_t channels, float *restri
         at[c] = v->number;
     for (ptrdiff_t i = 0; i < v->rows; i++)
         for (ptrdiff_t j = 0; j < v->columns; j++)
-            note_larger(channels, maximum, at, x + i * v->row + j * v->pixel, number_of(v, i, j));
+            note_max(channels, maximum, at, x + i * v->row + j * v->pixel, number_of(v, i, j));
 }
 
 /* ---- around the windows ---- */
