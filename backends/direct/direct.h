@@ -22,6 +22,12 @@ typedef struct { /* of work that is cut into jobs; what is planned is c->state *
     void (*end)(const adj_call *c); /* once, after; or NULL */
 } direct_code;
 
+typedef struct { /* what direct_run does: the first member of a kernel's state */
+    const direct_code *code;
+    ptrdiff_t jobs;
+    int threads;
+} direct_work;
+
 typedef struct { /* the code for one instruction set */
     const char *name;
     const direct_code *fused_pointwise;
@@ -61,8 +67,18 @@ static inline void direct_set_sizes(const adj_conv_geom *g, int is_dx, direct_si
 /* Where a value is among group->in, or group->out; -1: nowhere. */
 int direct_in(const adj_group *g, const adj_node *value);
 int direct_out(const adj_group *g, const adj_node *value);
-void direct_run(const direct_code *code, const adj_call *c, ptrdiff_t jobs, int threads);
-/* Of states that are one allocation. */
+
+/* ---- what kernels are made of; a state is one allocation ---- */
+
+/* Ends a preparation: with a reason, as printf, and ADJ_ENOKERNEL; or with a copy of the state,
+ * whose implementation is printed as "impl:isa". Layouts stay as they are offered: plain, but for
+ * an argmax (bytes.c). */
+adj_status direct_refuse(adj_prep *prep, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+adj_status direct_accept(const direct *d, adj_prep *prep, const char *impl, const void *state,
+                         size_t size);
+/* Runs the jobs of c->state's work. */
+adj_status direct_run(const adj_call *c);
 void direct_drop(void *backend, void *state);
 
 /* bytes.c: the layout of an i32 value of so many elements, all from 0 to 255, that has a byte for

@@ -1,8 +1,6 @@
 /* depthwise.c - the kernel of depthwise.h. Its geometry: which taps a pixel has, how lanes are cut
  * into chunks, how rows are prepared, what lies where in the scratch. Candidates are rows prepared
  * and rows read in place, the one that is likely to be faster first. */
-#include <stdio.h>
-
 #include "backends/direct/arith.h"
 #include "depthwise.h"
 
@@ -158,10 +156,10 @@ static int is_worth_prefetching(const depthwise *d)
 static void set_jobs(depthwise *d)
 {
     ptrdiff_t rows = d->g.n * d->dst.h;
-    d->jobs = min(d->threads, rows * d->n_chunk);
+    d->work.jobs = min(d->work.threads, rows * d->n_chunk);
     if (d->is_dw) {
         d->segments = min(divide_up(DEPTHWISE_SEGMENTS, d->n_chunk), max(rows, 1));
-        d->jobs = d->segments * d->n_chunk;
+        d->work.jobs = d->segments * d->n_chunk;
     }
 }
 
@@ -179,9 +177,9 @@ static int set_scratch(depthwise *d, size_t *scratch)
     d->per_thread = thread;
     *scratch = 0;
     /* dw: sums of each job, in double; else weights of each chunk */
-    d->filters = d->is_dw ? reserve(scratch, d->jobs * d->weights, sizeof(double))
+    d->filters = d->is_dw ? reserve(scratch, d->work.jobs * d->weights, sizeof(double))
                           : reserve(scratch, d->n_chunk * d->weights, each);
-    d->thread = reserve(scratch, d->threads, d->per_thread);
+    d->thread = reserve(scratch, d->work.threads, d->per_thread);
     return 1;
 }
 
@@ -264,11 +262,11 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
     *d = (depthwise){.g = *geom, .dtype = n->type.dtype, .is_dx = is_dx(n), .is_dw = is_dw(n)};
     d->src_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
     d->other_in = direct_in(g, n->in[d->is_dx ? 0 : 1]);
-    d->threads = work > parallel_above ? backend->threads : 1;
-    d->code = d->dtype == ADJ_F64 ? (d->is_dw ? backend->isa->depthwise_filter_f64
-                                              : backend->isa->depthwise_image_f64)
-              : d->is_dw          ? backend->isa->depthwise_filter
-                                  : backend->isa->depthwise_image;
+    d->work.threads = work > parallel_above ? backend->work.threads : 1;
+    d->work.code = d->dtype == ADJ_F64 ? (d->is_dw ? backend->isa->depthwise_filter_f64
+                                                   : backend->isa->depthwise_image_f64)
+                   : d->is_dw          ? backend->isa->depthwise_filter
+                                       : backend->isa->depthwise_image;
     depthwise other = *d;
     other.in_place = 1;
     size_t other_scratch = 0;
@@ -286,30 +284,16 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    direct *b = backend;
+    const direct *b = backend;
+    depthwise d;
     if (!is_ours(g))
         return ADJ_ENOKERNEL;
-    depthwise *d = adj_alloc(&b->allocator, sizeof *d);
-    if (d == NULL)
-        return ADJ_ENOMEM;
-    if (!plan(d, b, g, candidate, &prep->scratch)) {
-        adj_release(&b->allocator, d);
-        snprintf(prep->why, ADJ_WHY, "%s: direct takes NHWC, kernels up to %dx%d, strides up to %d",
-                 g->node[0]->op->name, DEPTHWISE_K, DEPTHWISE_K, DEPTHWISE_STRIDE);
-        return ADJ_ENOKERNEL;
-    }
-    prep->state = d;
-    snprintf(prep->impl, sizeof prep->impl, "depthwise_%s:%s", d->in_place ? "in_place" : "rows",
-             b->isa->name);
-    return ADJ_OK;
-}
-
-static adj_status run(const adj_call *c)
-{
-    const depthwise *d = c->state;
-    direct_run(d->code, c, d->jobs, d->threads);
-    return ADJ_OK;
+    if (!plan(&d, b, g, candidate, &prep->scratch))
+        return direct_refuse(prep, "%s: direct takes NHWC, kernels up to %dx%d, strides up to %d",
+                             g->node[0]->op->name, DEPTHWISE_K, DEPTHWISE_K, DEPTHWISE_STRIDE);
+    const char *impl = d.in_place ? "depthwise_in_place" : "depthwise_rows";
+    return direct_accept(b, prep, impl, &d, sizeof d);
 }
 
 const adj_kernel direct_depthwise = {
-    .name = "depthwise", .prepare = prepare, .run = run, .drop = direct_drop};
+    .name = "depthwise", .prepare = prepare, .run = direct_run, .drop = direct_drop};

@@ -53,7 +53,7 @@ typedef struct {
 } depthwise_chunk;
 
 typedef struct depthwise {
-    const direct_code *code;
+    direct_work work;
     adj_conv_geom g;
     adj_dtype dtype;
     int is_dx, is_dw;
@@ -77,8 +77,7 @@ typedef struct depthwise {
     ptrdiff_t slots;    /* of the ring */
     ptrdiff_t buffer;   /* elements of a row of results (dw: of dy) of one phase */
     ptrdiff_t weights;  /* elements of a chunk's filter */
-    ptrdiff_t segments, jobs;
-    int threads;
+    ptrdiff_t segments;
     /* offsets in the scratch: shared; per thread */
     size_t filters, thread, per_thread;
     size_t ring, cached_row, rows, sums; /* within a thread's */

@@ -81,7 +81,7 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
 {
     const depthwise *d = call->state;
     ptrdiff_t total = d->g.n * d->n_chunk * d->dst.h, before = -1;
-    ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
+    ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
     pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}, .rows = (real *)(own + d->rows)};

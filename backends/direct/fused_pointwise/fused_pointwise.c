@@ -1,7 +1,5 @@
 /* fused_pointwise.c - which nodes a fused pointwise group has, and how its pass is laid out. The
  * idea is in fused_pointwise.h. */
-#include <stdio.h>
-
 #include "backends/direct/arith.h"
 #include "row_kernel.h"
 
@@ -185,14 +183,14 @@ static size_t set_scratch(fused_group *p)
     const size_t column = 2 * sizeof(double) + FUSED_ACCUMULATORS * sizeof(float);
     size_t bytes = 0, columns = 0;
     p->buffers_each = (size_t)p->n_buffer * (size_t)p->chunk * sizeof(float);
-    p->buffers = reserve(&bytes, p->threads, p->buffers_each);
+    p->buffers = reserve(&bytes, p->work.threads, p->buffers_each);
     p->tiled = reserve(&bytes, p->n_tiled * p->row, sizeof(float));
     p->constants = reserve(&bytes, (ptrdiff_t)p->n_node * FUSED_CONSTANTS, sizeof(float));
     reserve(&columns, p->sum_width, column);
     p->columns_each = columns;
-    p->columns = reserve(&bytes, (ptrdiff_t)p->n_sum * p->threads, p->columns_each);
+    p->columns = reserve(&bytes, (ptrdiff_t)p->n_sum * p->work.threads, p->columns_each);
     p->partials_each = 3 * (size_t)p->channels * sizeof(double);
-    p->partials = reserve(&bytes, (ptrdiff_t)p->n_sum * p->segments, p->partials_each);
+    p->partials = reserve(&bytes, (ptrdiff_t)p->n_sum * p->work.jobs, p->partials_each);
     return bytes;
 }
 
@@ -237,12 +235,13 @@ static void set_segments(fused_group *p, int threads)
     int64_t wanted = p->n_sum > 0 ? 2 : threads;
     while (p->n_sum > 0 && wanted < FUSED_SEGMENTS && 2 * wanted * SEGMENT_CHUNKS <= chunks)
         wanted *= 2;
-    p->threads = p->n >= PARALLEL ? threads : 1;
-    p->segments = (int)(chunks < wanted ? chunks : wanted);
+    p->work.threads = p->n >= PARALLEL ? threads : 1;
+    p->work.jobs = (int)(chunks < wanted ? chunks : wanted);
 }
 
 static int lay_out(fused_group *p, const direct *d, const adj_group *g)
 {
+    p->work.code = d->isa->fused_pointwise;
     adj_shape shape = fused_shape(g->node[0]);
     int channels = 0;
     for (int i = 0; i < g->n_node; i++)
@@ -262,34 +261,21 @@ static int lay_out(fused_group *p, const direct *d, const adj_group *g)
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    direct *d = backend;
+    const direct *d = backend;
+    fused_group p = {0};
     for (int i = 0; i < g->n_node; i++)
-        if (candidate > 0 || !fused_takes(g->node[i], fused_shape(g->node[0]))) {
-            snprintf(prep->why, ADJ_WHY, "%s: direct has no kernel for it", g->node[i]->op->name);
-            return ADJ_ENOKERNEL;
-        }
-    fused_group *p = g->n_node <= FUSED_NODES ? adj_alloc(&d->allocator, sizeof *p) : NULL;
-    if (p == NULL)
-        return g->n_node <= FUSED_NODES ? ADJ_ENOMEM : ADJ_ENOKERNEL;
-    if (!lay_out(p, d, g)) {
-        adj_release(&d->allocator, p);
+        if (candidate > 0 || !fused_takes(g->node[i], fused_shape(g->node[0])))
+            return direct_refuse(prep, "%s: direct has no kernel for it", g->node[i]->op->name);
+    if (g->n_node > FUSED_NODES || !lay_out(&p, d, g))
         return ADJ_ENOKERNEL;
-    }
-    p->code = d->isa->fused_pointwise;
-    prep->state = p;
-    prep->scratch = set_scratch(p);
-    set_in_place(p, g, prep);
-    snprintf(prep->impl, sizeof prep->impl, "%s:%s",
-             p->row_kernel.bits != 0 ? "fused_row_kernel" : "fused_pointwise", d->isa->name);
-    return ADJ_OK;
+    prep->scratch = set_scratch(&p);
+    set_in_place(&p, g, prep);
+    const char *impl = p.row_kernel.bits != 0 ? "fused_row_kernel" : "fused_pointwise";
+    return direct_accept(d, prep, impl, &p, sizeof p);
 }
 
-static adj_status run(const adj_call *c)
-{
-    const fused_group *p = c->state;
-    direct_run(p->code, c, p->segments, p->threads);
-    return ADJ_OK;
-}
-
-const adj_kernel direct_fused_pointwise = {
-    .name = "fused_pointwise", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};
+const adj_kernel direct_fused_pointwise = {.name = "fused_pointwise",
+                                           .match = match,
+                                           .prepare = prepare,
+                                           .run = direct_run,
+                                           .drop = direct_drop};

@@ -94,15 +94,14 @@ typedef struct {
 } fused_node;
 
 typedef struct fused_group {
-    const direct_code *code; /* a job: one segment of the pass */
-    int64_t n;               /* elements */
-    int64_t channels;        /* 1: no node asks for them */
+    direct_work work; /* a job: one segment of the pass */
+    int64_t n;        /* elements */
+    int64_t channels; /* 1: no node asks for them */
     int64_t row, chunk;
     int64_t sum_width; /* columns of a sum: a part of a row that has each channel equally often */
     int n_node, n_value, n_buffer, n_tiled, n_sum;
     fused_node node[FUSED_NODES];
     fused_value value[FUSED_VALUES];
-    int threads, segments;
     row_kernel_plan row_kernel; /* of all nodes */
     /* offsets in the scratch */
     size_t buffers, buffers_each; /* per thread */

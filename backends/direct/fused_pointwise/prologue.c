@@ -9,8 +9,8 @@
 void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end)
 {
     int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
-    *begin = chunks * segment / p->segments * p->chunk;
-    *end = chunks * (segment + 1) / p->segments * p->chunk;
+    *begin = chunks * segment / p->work.jobs * p->chunk;
+    *end = chunks * (segment + 1) / p->work.jobs * p->chunk;
     *end = *end < p->n ? *end : p->n;
 }
 
@@ -195,7 +195,7 @@ static void join_moments(const fused_group *p, double *all, const double *part, 
 static void store_stats(const fused_group *p, const adj_call *c, const fused_node *d, float *stats)
 {
     double *all = partial(p, c, 0, d), n = 0;
-    for (int s = 0; s < p->segments; s++) {
+    for (int s = 0; s < p->work.jobs; s++) {
         int64_t begin, end;
         fused_bounds(p, s, &begin, &end);
         double *part = partial(p, c, s, d), more = (double)((end - begin) / p->channels);
@@ -214,7 +214,7 @@ static void store_stats(const fused_group *p, const adj_call *c, const fused_nod
 static const double *total(const fused_group *p, const adj_call *c, const fused_node *d)
 {
     double *all = partial(p, c, 0, d);
-    for (int s = 1; s < p->segments; s++) {
+    for (int s = 1; s < p->work.jobs; s++) {
         const double *part = partial(p, c, s, d);
         for (int64_t k = 0; k < 2 * p->channels; k++)
             all[k] += part[k];

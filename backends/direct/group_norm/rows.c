@@ -48,7 +48,7 @@ static void forward(const adj_call *c, ptrdiff_t job, int thread)
     const group_norm *p = c->state;
     const float *gamma = c->in[p->gamma], *beta = c->in[p->beta];
     (void)thread;
-    for (ptrdiff_t n = p->n * job / p->jobs; n < p->n * (job + 1) / p->jobs; n++)
+    for (ptrdiff_t n = p->n * job / p->work.jobs; n < p->n * (job + 1) / p->work.jobs; n++)
         for (ptrdiff_t g = 0; g < p->groups; g++) {
             const ptrdiff_t first = g * p->rest, start = n * p->channels + first;
             const T *x = (const T *)c->in[p->x] + start;
@@ -105,7 +105,7 @@ static void add_to_sums(ptrdiff_t n, const T *x, group_norm_stats t, const T *dy
 static void backward(const adj_call *c, ptrdiff_t job, int thread)
 {
     const group_norm *p = c->state;
-    const ptrdiff_t begin = p->n * job / p->jobs, end = p->n * (job + 1) / p->jobs;
+    const ptrdiff_t begin = p->n * job / p->work.jobs, end = p->n * (job + 1) / p->work.jobs;
     const ptrdiff_t two_rows = p->sums >= 0 ? 2 * p->channels : 0;
     const size_t own = p->thread + p->per_thread * (size_t)thread;
     float *sums = scratch_at(c, own + p->accumulated);

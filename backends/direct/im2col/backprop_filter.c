@@ -65,7 +65,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 {
     const im2col *d = call->state;
     ptrdiff_t total = d->g.n * d->g.oh * d->g.ow, sums = d->taps * d->o_pitch, unflushed = 0;
-    ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
+    ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     pass s = {.window = {.d = d, .x = call->in[d->other_in], .ring = (real *)(own + d->ring)},
               .dy = call->in[d->dy_in]};
@@ -94,7 +94,7 @@ static void add_up(const adj_call *call)
     const im2col *d = call->state;
     double *total = (double *)((char *)call->scratch + d->totals);
     ptrdiff_t sums = d->taps * d->o_pitch, outputs = d->g.oc;
-    for (ptrdiff_t k = 1; k < d->jobs; k++)
+    for (ptrdiff_t k = 1; k < d->work.jobs; k++)
         for (ptrdiff_t i = 0; i < sums; i++)
             total[i] += total[k * sums + i];
     for (ptrdiff_t tap = 0; tap < d->taps; tap++)

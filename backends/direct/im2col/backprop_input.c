@@ -119,7 +119,7 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
 {
     const im2col *d = call->state;
     ptrdiff_t rows = d->g.ih, total = d->g.n * d->n_column_tile * rows;
-    ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
+    ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
     char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
     column_tile s = {.d = d, .panels = (const real *)((char *)call->scratch + d->panels)};
     s.ring = (real *)(own + d->ring);

@@ -38,16 +38,14 @@ typedef struct im2col_code {
 } im2col_code;
 
 typedef struct im2col {
-    const im2col_code *code;
+    direct_work work;
     adj_conv_geom g;
     adj_dtype dtype;
     int is_dw;
     int dy_in, other_in;      /* among group->in: dy; w or, for dw, x */
     ptrdiff_t span, taps;     /* of a kernel row; of all */
     ptrdiff_t pitch, o_pitch; /* taps, and outputs, in whole vectors */
-    ptrdiff_t jobs;
-    int threads;
-    ptrdiff_t slots, row; /* of the ring: gathered rows; for dw, rows of x; elements of one */
+    ptrdiff_t slots, row;     /* of the ring: gathered rows; for dw, rows of x; elements of one */
     /* dx: tiles of columns, few enough for the ring to stay in the second cache */
     ptrdiff_t column_tile, n_column_tile; /* columns of x; */
     ptrdiff_t pixels;                     /* of dy that one reads, at most */
@@ -59,7 +57,8 @@ typedef struct im2col {
     size_t ring, cached_row, cols, outputs, sums; /* within a thread's */
 } im2col;
 
-/* plan.c: fills in what follows from code, g, dtype, is_dw and threads; 0: not for us. */
-int im2col_plan(im2col *d, size_t *scratch);
+/* plan.c: fills in what follows from g, dtype, is_dw, work.threads and the code's vector; 0: not
+ * for us. */
+int im2col_plan(im2col *d, ptrdiff_t vector, size_t *scratch);
 
 #endif

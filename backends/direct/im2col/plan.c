@@ -42,7 +42,7 @@ static int plan_dx(im2col *d, size_t *thread, size_t each)
     ptrdiff_t ring = d->slots * d->row, outputs = d->pixels * g->oc;
     if (ring > max_elements || outputs > max_elements || d->planes * d->plane > max_elements)
         return 0;
-    d->jobs = max(min(d->threads, g->n * g->ih), 1);
+    d->work.jobs = max(min(d->work.threads, g->n * g->ih), 1);
     d->ring = reserve(thread, ring, each);
     d->cached_row = reserve(thread, d->slots, sizeof(ptrdiff_t));
     d->cols = reserve(thread, d->planes * d->plane, each);
@@ -59,9 +59,10 @@ static int plan_dw(im2col *d, size_t *thread, size_t each)
     d->row =
         round_up((max(g->iw + g->pl, (g->ow - 1) * g->sw + g->kw)) * g->ic + SLACK, IM2COL_LANES);
     d->chunk = min(max(CHUNK / d->pitch, MIN_CHUNK), MAX_CHUNK);
-    d->jobs = min(IM2COL_SEGMENTS, max(divide_up(pixels, d->chunk), 1));
+    d->work.jobs = min(IM2COL_SEGMENTS, max(divide_up(pixels, d->chunk), 1));
     ptrdiff_t outputs = d->chunk * d->o_pitch, sums = d->pitch * d->o_pitch;
-    if (d->slots * d->row > max_elements || outputs > max_elements || d->jobs * sums > max_elements)
+    if (d->slots * d->row > max_elements || outputs > max_elements ||
+        d->work.jobs * sums > max_elements)
         return 0;
     d->ring = reserve(thread, d->slots * d->row, each);
     d->cached_row = reserve(thread, d->slots, sizeof(ptrdiff_t));
@@ -71,7 +72,7 @@ static int plan_dw(im2col *d, size_t *thread, size_t each)
     return 1;
 }
 
-int im2col_plan(im2col *d, size_t *scratch)
+int im2col_plan(im2col *d, ptrdiff_t vector, size_t *scratch)
 {
     const adj_conv_geom *g = &d->g;
     if (!fits(g))
@@ -79,15 +80,16 @@ int im2col_plan(im2col *d, size_t *scratch)
     size_t each = d->dtype == ADJ_F64 ? sizeof(double) : sizeof(float), thread = 0;
     d->span = g->kw * g->ic;
     d->taps = g->kh * d->span;
-    d->pitch = round_up(d->taps, d->code->vector);
-    d->o_pitch = round_up(g->oc, d->code->vector);
+    d->pitch = round_up(d->taps, vector);
+    d->o_pitch = round_up(g->oc, vector);
     if (d->pitch * d->o_pitch > max_elements)
         return 0;
     int fine = d->is_dw ? plan_dw(d, &thread, each) : plan_dx(d, &thread, each);
     d->per_thread = thread;
     *scratch = 0;
     d->panels = reserve(scratch, d->is_dw ? 0 : d->pitch * g->oc, each);
-    d->totals = reserve(scratch, d->is_dw ? d->jobs * d->taps * d->o_pitch : 0, sizeof(double));
-    d->thread = reserve(scratch, d->threads, d->per_thread);
+    d->totals =
+        reserve(scratch, d->is_dw ? d->work.jobs * d->taps * d->o_pitch : 0, sizeof(double));
+    d->thread = reserve(scratch, d->work.threads, d->per_thread);
     return fine;
 }

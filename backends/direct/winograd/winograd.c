@@ -1,6 +1,5 @@
 /* winograd.c - the kernel of winograd.h: what it takes, its blocks, its jobs among the threads. */
 #include <omp.h>
-#include <stdio.h>
 
 #include "backends/direct/arith.h"
 #include "winograd.h"
@@ -126,40 +125,29 @@ static int pays(const winograd *p, const direct *d)
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    direct *d = backend;
+    const direct *d = backend;
     const adj_node *n = g->node[0];
     if (candidate > 0 || d->math != ADJ_MATH_FAST || !is_conv(n) || !is_ours(g))
         return ADJ_ENOKERNEL;
-    if (!takes(n)) {
-        snprintf(
-            prep->why, ADJ_WHY,
+    if (!takes(n))
+        return direct_refuse(
+            prep,
             "%s: Winograd's algorithm takes f32 in NHWC, 3x3, stride 1, dilation 1, channels in "
             "multiples of %d up to %d",
             n->op->name, WINOGRAD_LANES, MAX_CHANNELS);
+    winograd p = {.code = is_dw(n) ? d->isa->winograd_filter : d->isa->winograd_image,
+                  .is_dx = is_dx(n),
+                  .is_dw = is_dw(n),
+                  .src_in = direct_in(g, n->in[is_dx(n) ? 1 : 0]),
+                  .other_in = direct_in(g, n->in[is_dx(n) ? 0 : 1]),
+                  .bias_in = g->n_node == 2 ? direct_in(g, g->node[1]->in[1]) : -1,
+                  .threads = d->threads};
+    set_sizes(&p, geom_of(n));
+    set_blocks(&p);
+    if (!set_scratch(&p, &prep->scratch))
         return ADJ_ENOKERNEL;
-    }
-    winograd *p = adj_alloc(&d->allocator, sizeof *p);
-    if (p == NULL)
-        return ADJ_ENOMEM;
-    *p = (winograd){.code = is_dw(n) ? d->isa->winograd_filter : d->isa->winograd_image,
-                    .is_dx = is_dx(n),
-                    .is_dw = is_dw(n),
-                    .src_in = direct_in(g, n->in[is_dx(n) ? 1 : 0]),
-                    .other_in = direct_in(g, n->in[is_dx(n) ? 0 : 1]),
-                    .bias_in = g->n_node == 2 ? direct_in(g, g->node[1]->in[1]) : -1,
-                    .threads = d->threads};
-    set_sizes(p, geom_of(n));
-    set_blocks(p);
-    if (!set_scratch(p, &prep->scratch)) {
-        adj_release(&d->allocator, p);
-        return ADJ_ENOKERNEL;
-    }
-    for (int i = 0; i < g->n_in; i++)
-        prep->in[i] = NULL;
-    prep->state = p;
-    prep->rank = pays(p, d) ? 0 : ADJ_RANK_SLOW;
-    snprintf(prep->impl, sizeof prep->impl, "winograd:%s", d->isa->name);
-    return ADJ_OK;
+    prep->rank = pays(&p, d) ? 0 : ADJ_RANK_SLOW;
+    return direct_accept(d, prep, "winograd", &p, sizeof p);
 }
 
 /* Called by each thread. */
