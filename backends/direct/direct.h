@@ -13,7 +13,6 @@
 struct group_norm_code;
 struct im2col_code;
 struct max_pool_code;
-struct max_pool_argmax_code;
 struct winograd_code;
 
 typedef struct { /* of work that is cut into jobs; what is planned is c->state */
@@ -31,12 +30,10 @@ typedef struct { /* what direct_run does: the first member of a kernel's state *
 typedef struct { /* the code for one instruction set */
     const char *name;
     const direct_code *fused_pointwise;
-    const struct im2col_code *im2col[2][2]; /* [is it f64][is it dw] */
-    const direct_code *depthwise_image, *depthwise_filter;
-    const direct_code *depthwise_image_f64, *depthwise_filter_f64;
+    const struct im2col_code *im2col[2][2];                      /* [is it f64][is it dw] */
+    const direct_code *depthwise_image[2], *depthwise_filter[2]; /* [is it f64] */
     const struct group_norm_code *group_norm_rows[2], *group_norm_image[2]; /* [is it bf16] */
-    const struct max_pool_code *max_pool, *max_pool_bf16;
-    const struct max_pool_argmax_code *max_pool_argmax, *max_pool_argmax_bf16;
+    const struct max_pool_code *max_pool[2];                                /* [is it bf16] */
     const struct winograd_code *winograd_image, *winograd_filter;
 } direct_isa;
 
@@ -69,6 +66,11 @@ int direct_in(const adj_group *g, const adj_node *value);
 int direct_out(const adj_group *g, const adj_node *value);
 
 /* ---- what kernels are made of; a state is one allocation ---- */
+
+static inline void *direct_scratch(const adj_call *c, size_t offset)
+{
+    return (char *)c->scratch + offset;
+}
 
 /* Ends a preparation: with a reason, as printf, and ADJ_ENOKERNEL; or with a copy of the state,
  * whose implementation is printed as "impl:isa". Layouts stay as they are offered: plain, but for

@@ -262,11 +262,10 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
     *d = (depthwise){.g = *geom, .dtype = n->type.dtype, .is_dx = is_dx(n), .is_dw = is_dw(n)};
     d->src_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
     d->other_in = direct_in(g, n->in[d->is_dx ? 0 : 1]);
-    d->work.threads = work > parallel_above ? backend->work.threads : 1;
-    d->work.code = d->dtype == ADJ_F64 ? (d->is_dw ? backend->isa->depthwise_filter_f64
-                                                   : backend->isa->depthwise_image_f64)
-                   : d->is_dw          ? backend->isa->depthwise_filter
-                                       : backend->isa->depthwise_image;
+    d->work.threads = work > parallel_above ? backend->threads : 1;
+    const int is_f64 = d->dtype == ADJ_F64;
+    d->work.code =
+        d->is_dw ? backend->isa->depthwise_filter[is_f64] : backend->isa->depthwise_image[is_f64];
     depthwise other = *d;
     other.in_place = 1;
     size_t other_scratch = 0;

@@ -94,9 +94,9 @@ ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 
 #ifdef SMALL_CODE
 
-void REAL(depthwise_grid_sum)(const grid *g) { sum_grid(g->rows, g->columns, g); }
+void TYPED(depthwise_grid_sum)(const grid *g) { sum_grid(g->rows, g->columns, g); }
 
-void REAL(depthwise_grid_correlate)(const grid *g) { correlate_grid(g->rows, g->columns, g); }
+void TYPED(depthwise_grid_correlate)(const grid *g) { correlate_grid(g->rows, g->columns, g); }
 
 #else
 
@@ -140,13 +140,13 @@ static void correlate_5(const grid *g) { rows_grid(1, 5, g); }
 static void correlate_6(const grid *g) { rows_grid(1, 6, g); }
 static void correlate_7(const grid *g) { rows_grid(1, 7, g); }
 
-void REAL(depthwise_grid_sum)(const grid *g)
+void TYPED(depthwise_grid_sum)(const grid *g)
 {
     static grid_loop *const loops[GRID_COLUMNS] = {sum_1, sum_2, sum_3, sum_4, sum_5, sum_6, sum_7};
     loops[g->columns - 1](g);
 }
 
-void REAL(depthwise_grid_correlate)(const grid *g)
+void TYPED(depthwise_grid_correlate)(const grid *g)
 {
     static grid_loop *const loops[GRID_COLUMNS] = {
         correlate_1, correlate_2, correlate_3, correlate_4, correlate_5, correlate_6, correlate_7};

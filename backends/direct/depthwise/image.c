@@ -12,9 +12,9 @@ static void lay_out_filter(const adj_call *call)
     const char *w = call->in[d->other_in];
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
         depthwise_chunk c = depthwise_chunk_of(d, i);
-        real *dst = (real *)((char *)call->scratch + d->filters) + i * d->weights;
+        real *dst = (real *)direct_scratch(call, d->filters) + i * d->weights;
         for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, dst += c.tiled_width) {
-            REAL(depthwise_widen)(d, c.valid, dst, w + (tap * d->lanes + c.first) * each);
+            TYPED(depthwise_widen)(d, c.valid, dst, w + (tap * d->lanes + c.first) * each);
             for (ptrdiff_t lane = c.valid; lane < c.tiled_width; lane++)
                 dst[lane] = d->packed ? dst[lane - c.valid] : 0;
         }
@@ -52,8 +52,8 @@ static void compute_row(const pass *s, ptrdiff_t row)
     const depthwise_chunk *c = &s->image.chunk;
     real *dst = (real *)s->dst + row * d->dst.w * d->dst.c + c->first;
     depthwise_window window;
-    REAL(depthwise_look)(&s->image, row, &window);
-    REAL(depthwise_prefetch)(&s->image, s->straight ? (const real *)s->dst : NULL, row + 1);
+    TYPED(depthwise_look)(&s->image, row, &window);
+    TYPED(depthwise_prefetch)(&s->image, s->straight ? (const real *)s->dst : NULL, row + 1);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
         grid g = {.w = {(real *)s->filter}, .tiled_width = c->tiled_width};
@@ -66,13 +66,13 @@ static void compute_row(const pass *s, ptrdiff_t row)
             g.y_step = c->tiled_width;
         }
         if (window.n > 0 && r->end_tap > r->tap)
-            REAL(depthwise_sum)(&s->image, &window, r, &g);
+            TYPED(depthwise_sum)(&s->image, &window, r, &g);
         else
             clear_pixels(&g);
     }
     size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
     if (!s->straight)
-        REAL(depthwise_store)
+        TYPED(depthwise_store)
     (&s->image, s->dst + (size_t)(row * d->dst.w * d->dst.c) * each, s->rows);
 }
 
@@ -82,7 +82,7 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
     const depthwise *d = call->state;
     ptrdiff_t total = d->g.n * d->n_chunk * d->dst.h, before = -1;
     ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
-    char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
+    char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
     size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
     pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}, .rows = (real *)(own + d->rows)};
     s.image.cached_row = (ptrdiff_t *)(own + d->cached_row);
@@ -90,17 +90,17 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
         ptrdiff_t chunk = i / d->dst.h % d->n_chunk, n = i / d->dst.h / d->n_chunk;
         if (i == first || i % d->dst.h == 0) {
             depthwise_chunk c = depthwise_chunk_of(d, chunk);
-            REAL(depthwise_begin)(&s.image, c, c.pitch != before);
-            REAL(depthwise_begin_image)
+            TYPED(depthwise_begin)(&s.image, c, c.pitch != before);
+            TYPED(depthwise_begin_image)
             (&s.image, (const char *)call->in[d->src_in] +
                            (size_t)(n * d->src.h * d->src.w * d->src.c) * each);
             before = c.pitch;
             s.dst = (char *)call->out[0] + (size_t)(n * d->dst.h * d->dst.w * d->dst.c) * each;
-            s.filter = (real *)((char *)call->scratch + d->filters) + chunk * d->weights;
+            s.filter = (real *)direct_scratch(call, d->filters) + chunk * d->weights;
             s.straight = goes_straight(d, &s.image.chunk);
         }
         compute_row(&s, i % d->dst.h);
     }
 }
 
-const direct_code REAL(depthwise_image) = {lay_out_filter, share, NULL};
+const direct_code TYPED(depthwise_image) = {lay_out_filter, share, NULL};

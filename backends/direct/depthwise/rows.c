@@ -5,7 +5,6 @@
 
 #include "backends/direct/arith.h"
 #include "rows.h"
-#include "backends/direct/half.h"
 
 /* ---- elements: real, or bf16 when `half` ---- */
 
@@ -123,7 +122,7 @@ ALWAYS void prepare_as(const int half, const depthwise_image *p, real *row, cons
     }
 }
 
-void REAL(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear)
+void TYPED(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear)
 {
     const depthwise *d = p->d;
     p->chunk = chunk;
@@ -133,7 +132,7 @@ void REAL(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear)
         memset(p->ring, 0, (size_t)(d->slots * d->row_size) * sizeof(real));
 }
 
-void REAL(depthwise_begin_image)(depthwise_image *p, const void *src)
+void TYPED(depthwise_begin_image)(depthwise_image *p, const void *src)
 {
     p->src = src;
     for (ptrdiff_t i = 0; i < p->d->slots; i++)
@@ -159,7 +158,7 @@ static const real *find_row(const depthwise_image *p, ptrdiff_t row)
     return prepared;
 }
 
-void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t dst_row, depthwise_window *w)
+void TYPED(depthwise_look)(const depthwise_image *p, ptrdiff_t dst_row, depthwise_window *w)
 {
     w->n = 0;
     for (ptrdiff_t kh = 0; kh < p->d->g.kh; kh++) {
@@ -185,7 +184,7 @@ static void prefetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptr
             __builtin_prefetch(x + i * step + lane, 1);
 }
 
-void REAL(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdiff_t at)
+void TYPED(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdiff_t at)
 {
     const depthwise *d = p->d;
     ptrdiff_t lanes = p->chunk.valid;
@@ -201,7 +200,7 @@ void REAL(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdiff
     }
 }
 
-void REAL(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *dst, const void *src)
+void TYPED(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *dst, const void *src)
 {
     if (d->dtype == ADJ_BF16)
         spread(1, 1, n, dst, src);
@@ -209,17 +208,17 @@ void REAL(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *dst, const voi
         spread(0, 1, n, dst, src);
 }
 
-void REAL(depthwise_load)(const depthwise_image *p, real *dst, const void *dy)
+void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy)
 {
     const depthwise *d = p->d;
     const depthwise_chunk *c = &p->chunk;
     ptrdiff_t each = (ptrdiff_t)size_of(d->dtype == ADJ_BF16);
     const char *src = (const char *)dy + c->first * each;
     if (c->pitch == d->dst.c)
-        REAL(depthwise_widen)(d, d->dst.w * d->dst.c, dst, src);
+        TYPED(depthwise_widen)(d, d->dst.w * d->dst.c, dst, src);
     else
         for (ptrdiff_t i = 0; i < d->dst.w; i++)
-            REAL(depthwise_widen)(d, c->valid, dst + i * c->pitch, src + i * d->dst.c * each);
+            TYPED(depthwise_widen)(d, c->valid, dst + i * c->pitch, src + i * d->dst.c * each);
 }
 
 ALWAYS void gather_pixels(const int m, const depthwise_image *p, ptrdiff_t pixels,
@@ -265,7 +264,7 @@ ALWAYS void store_pixels(const int half, const depthwise *d, char *dst, const re
     }
 }
 
-void REAL(depthwise_store)(const depthwise_image *p, void *dst, real *rows)
+void TYPED(depthwise_store)(const depthwise_image *p, void *dst, real *rows)
 {
     const depthwise *d = p->d;
     ptrdiff_t m = d->is_dx ? d->multiplier : 1, pitch = p->chunk.pitch, n = p->chunk.valid / m;
@@ -312,23 +311,23 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
                 g->w_at[k] = d->tap[t + k].kw * tiled_width;
             }
             if (correlate)
-                REAL(depthwise_grid_correlate)(g);
+                TYPED(depthwise_grid_correlate)(g);
             else
-                REAL(depthwise_grid_sum)(g);
+                TYPED(depthwise_grid_sum)(g);
             g->add = 1;
         }
     }
 }
 
-void REAL(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
-                         const depthwise_run *r, grid *g)
+void TYPED(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
+                          const depthwise_run *r, grid *g)
 {
     g->lines = 1;
     run_grids(0, p, w, r, g);
 }
 
-void REAL(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
-                               const depthwise_run *r, grid *g)
+void TYPED(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
+                                const depthwise_run *r, grid *g)
 {
     run_grids(1, p, w, r, g);
 }

@@ -24,6 +24,7 @@ enum {
     FUSED_CHANNELS = 4096,
     FUSED_SEGMENTS = 16,
     FUSED_CONSTANTS = 5,
+    FUSED_OPERANDS = 3, /* of a node, values */
     ROW_KERNEL_OPERANDS = 5,
     ROW_KERNEL_WIDTH = 64 /* columns */
 };
@@ -86,7 +87,7 @@ typedef struct {
 typedef struct {
     fused_code code;
     const adj_node *node;
-    int n_x, x[3];              /* values */
+    int n_x, x[FUSED_OPERANDS]; /* values */
     int y;                      /* value; -1 for sums */
     int tiled, n_tiled;         /* its own: the first, and how many */
     int sum;                    /* number among the sums; -1: none */
@@ -111,6 +112,25 @@ typedef struct fused_group {
         columns_each; /* per thread and sum: double[2][sum_width], float[3][sum_width] */
     size_t partials, partials_each; /* per segment and sum: double[3][channels] */
 } fused_group;
+
+/* Tiled vector number i: a row. */
+static inline float *fused_tiled(const fused_group *p, const adj_call *c, int i)
+{
+    return (float *)direct_scratch(c, p->tiled) + i * p->row;
+}
+
+static inline float *fused_constants(const fused_group *p, const adj_call *c, const fused_node *d)
+{
+    return (float *)direct_scratch(c, p->constants) + (d - p->node) * FUSED_CONSTANTS;
+}
+
+/* A segment's part of d's sums. */
+static inline double *fused_partial(const fused_group *p, const adj_call *c, int segment,
+                                    const fused_node *d)
+{
+    return direct_scratch(c,
+                          p->partials + p->partials_each * (size_t)(segment * p->n_sum + d->sum));
+}
 
 /* What a node is in a group. */
 typedef struct {

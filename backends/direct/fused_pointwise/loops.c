@@ -1,194 +1,70 @@
-/* loops.c - the loops of the elementwise nodes of a fused group that know no channels; compiled
- * once per instruction set. */
+/* loops.c - the loops of loops.h: one, inlined for each code; compiled once per instruction set. */
 #include <math.h>
 #include <string.h>
 
+#include "backends/direct/element.h"
 #include "loops.h"
 
-static void copy(ptrdiff_t n, float *y, const float *const x[], const float *k)
+/* An element of the result. All operands are read before a choice, or it would not vectorise. */
+ALWAYS float value_of(const fused_code code, float a, float b, float c, const float k[])
 {
-    (void)k;
-    if (y != x[0])
-        memcpy(y, x[0], (size_t)n * sizeof *y);
-}
-
-static void relu(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *a = x[0];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = a[i] <= 0 ? 0 : a[i]; /* a NaN stays */
-}
-
-static void relu6(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *a = x[0];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        float low = a[i] <= 0 ? 0 : a[i];
-        y[i] = low > 6 ? 6 : low;
+    const float positive = a <= 0 ? 0 : a; /* a NaN stays */
+    switch (code) {
+    case FUSED_RELU: return positive;
+    case FUSED_RELU6: return positive > 6 ? 6 : positive;
+    case FUSED_LEAKY_RELU: return a > 0 ? a : k[0] * a;
+    case FUSED_SCALE: return k[0] * a;
+    case FUSED_SQUARE: return a * a;
+    case FUSED_SQRT: return sqrtf(a);
+    case FUSED_ADD: return a + b;
+    case FUSED_SUB: return a - b;
+    case FUSED_MUL: return a * b;
+    case FUSED_DIV: return a / b;
+    case FUSED_RELU_GRAD: return b > 0 ? a : 0; /* of dy and y, as the next two */
+    case FUSED_RELU6_GRAD: return ((b > 0) & (b < 6)) ? a : 0;
+    case FUSED_LEAKY_RELU_GRAD: return b > 0 ? a : k[0] * a;
+    case FUSED_MOMENTUM: return k[0] * a + b + k[1] * c;   /* v, g, p; mu, decay */
+    case FUSED_SGD_STEP: return a - k[0] * (b + k[1] * a); /* p, d; lr, decay */
+    case FUSED_EMA: return k[0] * a + k[1] * b;
+    case FUSED_ADAM_STEP: /* p, m, v; lr, scales of m and v, epsilon, decay */
+        return a - k[0] * (k[1] * b / (sqrtf(k[2] * c) + k[3]) + k[4] * a);
+    default: return a;
     }
 }
 
-static void leaky_relu(ptrdiff_t n, float *y, const float *const x[], const float *k)
+ALWAYS void loop(const fused_code code, const fused_loop_args *args)
 {
-    const float *a = x[0], alpha = k[0];
+    const float *a = args->x[0], *b = args->x[1], *c = args->x[2];
+    const ptrdiff_t n = args->n;
+    float *y = args->y, k[FUSED_CONSTANTS];
+    memcpy(k, args->k, sizeof k);
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = a[i] > 0 ? a[i] : alpha * a[i];
+        y[i] = value_of(code, a[i], b[i], c[i], k);
 }
 
-static void scale(ptrdiff_t n, float *y, const float *const x[], const float *k)
+void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a)
 {
-    const float *a = x[0], factor = k[0];
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = factor * a[i];
-}
-
-static void square(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *a = x[0];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = a[i] * a[i];
-}
-
-static void square_root(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *a = x[0];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = sqrtf(a[i]);
-}
-
-static void add(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *a = x[0], *b = x[1];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = a[i] + b[i];
-}
-
-static void sub(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *a = x[0], *b = x[1];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = a[i] - b[i];
-}
-
-static void mul(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *a = x[0], *b = x[1];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = a[i] * b[i];
-}
-
-static void divide(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *a = x[0], *b = x[1];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = a[i] / b[i];
-}
-
-static void relu_grad(ptrdiff_t n, float *dx, const float *const x[], const float *k)
-{
-    const float *dy = x[0], *y = x[1];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        float d = dy[i]; /* read in any case, or it would not vectorise */
-        dx[i] = y[i] > 0 ? d : 0;
+    switch (code) {
+    case FUSED_RELU: loop(FUSED_RELU, a); break;
+    case FUSED_RELU6: loop(FUSED_RELU6, a); break;
+    case FUSED_LEAKY_RELU: loop(FUSED_LEAKY_RELU, a); break;
+    case FUSED_SCALE: loop(FUSED_SCALE, a); break;
+    case FUSED_SQUARE: loop(FUSED_SQUARE, a); break;
+    case FUSED_SQRT: loop(FUSED_SQRT, a); break;
+    case FUSED_ADD: loop(FUSED_ADD, a); break;
+    case FUSED_SUB: loop(FUSED_SUB, a); break;
+    case FUSED_MUL: loop(FUSED_MUL, a); break;
+    case FUSED_DIV: loop(FUSED_DIV, a); break;
+    case FUSED_RELU_GRAD: loop(FUSED_RELU_GRAD, a); break;
+    case FUSED_RELU6_GRAD: loop(FUSED_RELU6_GRAD, a); break;
+    case FUSED_LEAKY_RELU_GRAD: loop(FUSED_LEAKY_RELU_GRAD, a); break;
+    case FUSED_MOMENTUM: loop(FUSED_MOMENTUM, a); break;
+    case FUSED_SGD_STEP: loop(FUSED_SGD_STEP, a); break;
+    case FUSED_EMA: loop(FUSED_EMA, a); break;
+    case FUSED_ADAM_STEP: loop(FUSED_ADAM_STEP, a); break;
+    default: /* a copy */
+        if (a->y != a->x[0])
+            memcpy(a->y, a->x[0], (size_t)a->n * sizeof *a->y);
     }
 }
-
-static void relu6_grad(ptrdiff_t n, float *dx, const float *const x[], const float *k)
-{
-    const float *dy = x[0], *y = x[1];
-    (void)k;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        float d = dy[i];
-        dx[i] = ((y[i] > 0) & (y[i] < 6)) ? d : 0;
-    }
-}
-
-static void leaky_relu_grad(ptrdiff_t n, float *dx, const float *const x[], const float *k)
-{
-    const float *dy = x[0], *y = x[1], alpha = k[0];
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        float d = dy[i];
-        dx[i] = y[i] > 0 ? d : alpha * d;
-    }
-}
-
-/* v, g, p */
-static void momentum(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *v = x[0], *g = x[1], *p = x[2], mu = k[0], decay = k[1];
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = mu * v[i] + g[i] + decay * p[i];
-}
-
-/* p, d */
-static void sgd_step(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *p = x[0], *d = x[1], lr = k[0], decay = k[1];
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = p[i] - lr * (d[i] + decay * p[i]);
-}
-
-static void ema(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *m = x[0], *a = x[1], beta = k[0], rest = k[1];
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = beta * m[i] + rest * a[i];
-}
-
-/* p, m, v */
-static void adam_step(ptrdiff_t n, float *y, const float *const x[], const float *k)
-{
-    const float *p = x[0], *m = x[1], *v = x[2];
-    const float lr = k[0], m_scale = k[1], v_scale = k[2], epsilon = k[3], decay = k[4];
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        float direction = m_scale * m[i] / (sqrtf(v_scale * v[i]) + epsilon);
-        y[i] = p[i] - lr * (direction + decay * p[i]);
-    }
-}
-
-fused_loop *const DIRECT(fused_loops)[] = {
-    [FUSED_COPY] = copy,
-    [FUSED_RELU] = relu,
-    [FUSED_RELU6] = relu6,
-    [FUSED_LEAKY_RELU] = leaky_relu,
-    [FUSED_SCALE] = scale,
-    [FUSED_SQUARE] = square,
-    [FUSED_SQRT] = square_root,
-    [FUSED_ADD] = add,
-    [FUSED_SUB] = sub,
-    [FUSED_MUL] = mul,
-    [FUSED_DIV] = divide,
-    [FUSED_RELU_GRAD] = relu_grad,
-    [FUSED_RELU6_GRAD] = relu6_grad,
-    [FUSED_LEAKY_RELU_GRAD] = leaky_relu_grad,
-    [FUSED_MOMENTUM] = momentum,
-    [FUSED_SGD_STEP] = sgd_step,
-    [FUSED_EMA] = ema,
-    [FUSED_ADAM_STEP] = adam_step,
-};

@@ -1,15 +1,18 @@
-/* loops.h - the loops of a fused group's nodes, by fused_code. */
+/* loops.h - the loops of a fused group's nodes that know no channels. */
 #ifndef DIRECT_FUSED_POINTWISE_LOOPS_H
 #define DIRECT_FUSED_POINTWISE_LOOPS_H
 
-#include "fused_pointwise.h"
 #include "backends/direct/isa.h"
+#include "fused_pointwise.h"
 
-enum { FUSED_READ = 8 }; /* most that a loop reads */
+typedef struct {
+    ptrdiff_t n;
+    float *y;
+    const float *x[FUSED_OPERANDS]; /* may be y; those that the node has not: any of the others */
+    const float *k;                 /* the node's FUSED_CONSTANTS */
+} fused_loop_args;
 
-/* y[i] from x[..][i], which may be the same memory; k: the node's constants. */
-typedef void fused_loop(ptrdiff_t n, float *y, const float *const x[], const float *k);
-
-extern fused_loop *const DIRECT(fused_loops)[];
+/* y[i] from x[..][i] */
+void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a);
 
 #endif

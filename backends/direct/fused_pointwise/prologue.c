@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/direct/arith.h"
 #include "fused_pointwise.h"
 
 void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end)
@@ -12,11 +13,6 @@ void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *en
     *begin = chunks * segment / p->work.jobs * p->chunk;
     *end = chunks * (segment + 1) / p->work.jobs * p->chunk;
     *end = *end < p->n ? *end : p->n;
-}
-
-static float *tiled(const fused_group *p, const adj_call *c, int i)
-{
-    return (float *)((char *)c->scratch + p->tiled) + i * p->row;
 }
 
 /* The first `channels` elements, repeated; a NaN is a plain one (see row_kernel.c). */
@@ -60,8 +56,8 @@ static double inverse_deviation(const adj_node *n, float variance)
 /* mean, gamma s, beta */
 static void tile_norm(const fused_group *p, const adj_call *c, const fused_node *d)
 {
-    float *mean = tiled(p, c, d->tiled), *scale = tiled(p, c, d->tiled + 1);
-    float *beta = tiled(p, c, d->tiled + 2);
+    float *mean = fused_tiled(p, c, d->tiled), *scale = fused_tiled(p, c, d->tiled + 1);
+    float *beta = fused_tiled(p, c, d->tiled + 2);
     load_all(c, d->node, 1, 0, p->channels, mean);
     load_all(c, d->node, 1, p->channels, p->channels, scale);
     load_all(c, d->node, 2, 0, p->channels, beta);
@@ -74,8 +70,8 @@ static void tile_norm(const fused_group *p, const adj_call *c, const fused_node 
 static void tile_norm_grad(const fused_group *p, const adj_call *c, const fused_node *d)
 {
     double m = (double)(p->n / p->channels);
-    float *mean = tiled(p, c, d->tiled), *scale = tiled(p, c, d->tiled + 1);
-    float *q0 = tiled(p, c, d->tiled + 2), *q1 = tiled(p, c, d->tiled + 3);
+    float *mean = fused_tiled(p, c, d->tiled), *scale = fused_tiled(p, c, d->tiled + 1);
+    float *q0 = fused_tiled(p, c, d->tiled + 2), *q1 = fused_tiled(p, c, d->tiled + 3);
     load_all(c, d->node, 1, 0, p->channels, mean);
     load_all(c, d->node, 1, p->channels, p->channels, scale);
     load_all(c, d->node, 2, 0, p->channels, q1);
@@ -98,9 +94,9 @@ static void tile_own(const fused_group *p, const adj_call *c, const fused_node *
     if (d->code == FUSED_NORM_GRAD)
         tile_norm_grad(p, c, d);
     if (d->code == FUSED_NORM_SUMS)
-        load_all(c, d->node, 1, 0, p->channels, tiled(p, c, d->tiled));
+        load_all(c, d->node, 1, 0, p->channels, fused_tiled(p, c, d->tiled));
     for (int i = 0; i < n; i++)
-        repeat(p, tiled(p, c, d->tiled + i));
+        repeat(p, fused_tiled(p, c, d->tiled + i));
 }
 
 static void adam_constants(const adj_call *c, const adj_node *n, float *k)
@@ -142,7 +138,7 @@ static void broadcast(const fused_group *p, const adj_call *c, const fused_value
 {
     const adj_node *x = c->group->in[v->in];
     int64_t n = adj_shape_elems(x->type.shape);
-    float *y = tiled(p, c, v->where);
+    float *y = fused_tiled(p, c, v->where);
     for (int64_t k = 0; k < p->channels; k++)
         y[k] = (float)adj_load(x->type.dtype, c->in[v->in], n > 1 ? k : 0);
     repeat(p, y);
@@ -151,23 +147,16 @@ static void broadcast(const fused_group *p, const adj_call *c, const fused_value
 void fused_prologue(const adj_call *c)
 {
     const fused_group *p = c->state;
-    float *k = (float *)((char *)c->scratch + p->constants);
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_TILED)
             broadcast(p, c, &p->value[i]);
     for (int i = 0; i < p->n_node; i++) {
         tile_own(p, c, &p->node[i]);
-        constants(c, &p->node[i], k + (ptrdiff_t)i * FUSED_CONSTANTS);
+        constants(c, &p->node[i], fused_constants(p, c, &p->node[i]));
     }
 }
 
 /* ---- epilogue ---- */
-
-static double *partial(const fused_group *p, const adj_call *c, int segment, const fused_node *d)
-{
-    return (double *)((char *)c->scratch + p->partials +
-                      p->partials_each * (size_t)(segment * p->n_sum + d->sum));
-}
 
 /* Of a segment's sums of x - shift and of its square, and the shift: its mean, and the sum of the
  * squared deviations from it, in the place of the sums. */
@@ -194,11 +183,11 @@ static void join_moments(const fused_group *p, double *all, const double *part, 
 
 static void store_stats(const fused_group *p, const adj_call *c, const fused_node *d, float *stats)
 {
-    double *all = partial(p, c, 0, d), n = 0;
+    double *all = fused_partial(p, c, 0, d), n = 0;
     for (int s = 0; s < p->work.jobs; s++) {
         int64_t begin, end;
         fused_bounds(p, s, &begin, &end);
-        double *part = partial(p, c, s, d), more = (double)((end - begin) / p->channels);
+        double *part = fused_partial(p, c, s, d), more = (double)((end - begin) / p->channels);
         set_moments(p, part, more);
         if (s > 0)
             join_moments(p, all, part, n, more / (n + more));
@@ -213,12 +202,9 @@ static void store_stats(const fused_group *p, const adj_call *c, const fused_nod
 /* The sums of all segments, in order, in the place of the first's. */
 static const double *total(const fused_group *p, const adj_call *c, const fused_node *d)
 {
-    double *all = partial(p, c, 0, d);
-    for (int s = 1; s < p->work.jobs; s++) {
-        const double *part = partial(p, c, s, d);
-        for (int64_t k = 0; k < 2 * p->channels; k++)
-            all[k] += part[k];
-    }
+    double *all = fused_partial(p, c, 0, d);
+    const ptrdiff_t each = (ptrdiff_t)(p->partials_each / sizeof *all);
+    add_segments(all, 2 * p->channels, p->n_sum * each, p->work.jobs);
     return all;
 }
 

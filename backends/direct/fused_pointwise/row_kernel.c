@@ -1,29 +1,20 @@
 /* row_kernel.c - the loops of row_kernel.h: one function, inlined for each of the combinations that
- * occur; compiled once per instruction set, for f32 and with -DSTRIP_BF16. */
+ * occur; compiled once per instruction set, for f32 and bf16. */
 #include <string.h>
 
 #include "backends/direct/arith.h"
-#include "backends/direct/isa.h"
+#include "backends/direct/element.h"
 #include "row_kernel.h"
 
-#ifdef ROW_KERNEL_BF16
-#define ROW_KERNEL DIRECT(row_kernel_bf16)
-enum { IS_HALF = 1 };
-#else
-#define ROW_KERNEL DIRECT(row_kernel_f32)
-enum { IS_HALF = 0 };
-#endif
-
 enum {
-    LANES = VECTOR_BYTES / sizeof(float),
-    WIDE = ROW_KERNEL_WIDTH / LANES,
+    WIDE = ROW_KERNEL_WIDTH / VECTOR,
     TAIL_ROWS = 16, /* at a time */
-    SIZE = IS_HALF ? 2 : 4
+    SIZE = sizeof(T),
+    IS_HALF = SIZE == 2
 };
 
 static const uint32_t UPPER = 0xffff0000;
 
-typedef float vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 /* Two neighbouring columns as one number: of bf16, of f32. */
 typedef uint32_t half_pairs __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
@@ -35,7 +26,7 @@ typedef struct {
     vector v[WIDE];
 } columns;
 
-__attribute__((always_inline)) static inline columns load(const float *p)
+ALWAYS columns load(const float *p)
 {
     columns c;
     for (int k = 0; k < WIDE; k++)
@@ -43,14 +34,14 @@ __attribute__((always_inline)) static inline columns load(const float *p)
     return c;
 }
 
-__attribute__((always_inline)) static inline void store(float *p, columns c)
+ALWAYS void store(float *p, columns c)
 {
     for (int k = 0; k < WIDE; k++)
         ((vector *)p)[k] = c.v[k];
 }
 
 /* Constants or sums of columns. */
-__attribute__((always_inline)) static inline columns load_columns(const float *p)
+ALWAYS columns load_columns(const float *p)
 {
     columns c;
     if (!IS_HALF)
@@ -63,7 +54,7 @@ __attribute__((always_inline)) static inline columns load_columns(const float *p
     return c;
 }
 
-__attribute__((always_inline)) static inline void store_columns(float *p, columns c)
+ALWAYS void store_columns(float *p, columns c)
 {
     if (!IS_HALF) {
         store(p, c);
@@ -77,13 +68,13 @@ __attribute__((always_inline)) static inline void store_columns(float *p, column
 /* To nearest even; the bf16 bits are the upper ones. What would make a NaN infinite or 0, ones in
  * all of its lower bits, does not occur: operands have zeros there, constants are plain NaNs.
  * By address: GCC 14 for aarch64 crashes on arguments and results of these types. */
-__attribute__((always_inline)) static inline void round_to_bf16(words *rounded, const vector *v)
+ALWAYS void round_to_bf16(words *rounded, const vector *v)
 {
     words b = (words)*v;
     *rounded = b + 0x7fff + (b >> 16 & 1);
 }
 
-__attribute__((always_inline)) static inline columns load_row(const void *p, ptrdiff_t at)
+ALWAYS columns load_row(const void *p, ptrdiff_t at)
 {
     columns c;
     if (!IS_HALF)
@@ -97,7 +88,7 @@ __attribute__((always_inline)) static inline columns load_row(const void *p, ptr
 }
 
 /* Returns what has been written. */
-__attribute__((always_inline)) static inline columns store_row(void *p, ptrdiff_t at, columns c)
+ALWAYS columns store_row(void *p, ptrdiff_t at, columns c)
 {
     if (!IS_HALF) {
         store((float *)p + at, c);
@@ -120,8 +111,7 @@ typedef struct { /* of some columns */
     columns k[5], mean[2], sum, first[2], second[2];
 } column_state;
 
-__attribute__((always_inline)) static inline column_state load_state(const row_kernel_args *s,
-                                                                     ptrdiff_t i, int bits)
+ALWAYS column_state load_state(const row_kernel_args *s, ptrdiff_t i, int bits)
 {
     column_state h = {0};
     int constants = (bits & (ROW_NORM | ROW_NORM_MASK) ? 3
@@ -140,8 +130,7 @@ __attribute__((always_inline)) static inline column_state load_state(const row_k
     return h;
 }
 
-__attribute__((always_inline)) static inline void store_state(const row_kernel_args *s, ptrdiff_t i,
-                                                              const column_state *h, int bits)
+ALWAYS void store_state(const row_kernel_args *s, ptrdiff_t i, const column_state *h, int bits)
 {
     for (int k = 0; k < row_kernel_sum_pairs(bits); k++) {
         store_columns(s->sum[1 + 2 * k] + i, h->first[k]);
@@ -151,8 +140,7 @@ __attribute__((always_inline)) static inline void store_state(const row_kernel_a
         store_columns(s->sum[0] + i, h->sum);
 }
 
-__attribute__((always_inline)) static inline columns compute(const row_kernel_args *s, ptrdiff_t at,
-                                                             const column_state *h, int bits)
+ALWAYS columns compute(const row_kernel_args *s, ptrdiff_t at, const column_state *h, int bits)
 {
     columns c = load_row(s->x[0], at), other = {{{0}}};
     const int q = bits & ROW_NORM_MASK ? 3 : 2;
@@ -180,8 +168,7 @@ __attribute__((always_inline)) static inline columns compute(const row_kernel_ar
     return c;
 }
 
-__attribute__((always_inline)) static inline void add_norm_sums(column_state *h, int number,
-                                                                columns x, columns dy)
+ALWAYS void add_norm_sums(column_state *h, int number, columns x, columns dy)
 {
     for (int k = 0; k < WIDE; k++) {
         h->first[number].v[k] += dy.v[k] * (x.v[k] - h->mean[number].v[k]);
@@ -189,8 +176,7 @@ __attribute__((always_inline)) static inline void add_norm_sums(column_state *h,
     }
 }
 
-__attribute__((always_inline)) static inline void add_sums(const row_kernel_args *s, ptrdiff_t at,
-                                                           columns c, column_state *h, int bits)
+ALWAYS void add_sums(const row_kernel_args *s, ptrdiff_t at, columns c, column_state *h, int bits)
 {
     for (int k = 0; k < WIDE; k++) {
         if (bits & ROW_SUM)
@@ -207,7 +193,7 @@ __attribute__((always_inline)) static inline void add_sums(const row_kernel_args
         add_norm_sums(h, 1, load_row(s->x[4], at), c);
 }
 
-__attribute__((always_inline)) static inline void walk(const row_kernel_args *s, int bits)
+ALWAYS void walk(const row_kernel_args *s, int bits)
 {
     for (ptrdiff_t i = 0; i < s->width; i += ROW_KERNEL_WIDTH) {
         column_state h = load_state(s, i, bits);
@@ -308,7 +294,7 @@ static void run_tail(const row_kernel_args *s, int bits)
             memcpy(s->sum[k] + at + skipped, c.sum[k] + skipped, (size_t)rest * sizeof(float));
 }
 
-void ROW_KERNEL(const row_kernel_args *s, int bits)
+void TYPED(row_kernel)(const row_kernel_args *s, int bits)
 {
     row_kernel_args whole = *s;
     whole.width = s->width / ROW_KERNEL_WIDTH * ROW_KERNEL_WIDTH;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backends/direct/arith.h"
-#include "backends/direct/half.h"
+#include "backends/direct/element.h"
 #include "loops.h"
 #include "row_kernel.h"
 
@@ -24,17 +24,12 @@ typedef struct { /* the chunk being computed */
 
 static float *buffer(const pass *s, int where) { return (float *)s->buffers + where * s->p->chunk; }
 
-static float *tiled(const pass *s, int where)
-{
-    return (float *)((char *)s->c->scratch + s->p->tiled) + where * s->p->row;
-}
-
 static const float *read_from(const pass *s, const fused_value *v)
 {
     switch (v->at) {
     case AT_IN: return (const float *)s->c->in[v->where] + s->first;
     case AT_OUT: return (const float *)s->c->out[v->where] + s->first;
-    case AT_TILED: return tiled(s, v->where);
+    case AT_TILED: return fused_tiled(s->p, s->c, v->where);
     default: return buffer(s, v->where);
     }
 }
@@ -64,11 +59,7 @@ static void fold(const fused_group *p, const double *column, double *channel)
 static void flush(const pass *s, const fused_node *d)
 {
     columns sums = columns_of(s, d);
-    for (int i = 0; i < 2; i++)
-        for (int64_t k = 0; k < s->p->sum_width; k++) {
-            sums.total[i][k] += (double)sums.sum[i][k];
-            sums.sum[i][k] = 0;
-        }
+    flush_sums(2 * s->p->sum_width, sums.sum[0], sums.total[0]); /* both, side by side */
 }
 
 /* ---- row kernels ---- */
@@ -96,7 +87,8 @@ static void point_to_sums(const pass *s, const row_kernel_plan *plan, row_kernel
         columns sums = columns_of(s, d);
         t->sum[1 + 2 * i] = sums.sum[0];
         t->sum[2 + 2 * i] = sums.sum[1];
-        t->constant[ROW_KERNEL_MEAN + i] = bits & ROW_STATS ? sums.sum[2] : tiled(s, d->tiled);
+        t->constant[ROW_KERNEL_MEAN + i] =
+            bits & ROW_STATS ? sums.sum[2] : fused_tiled(s->p, s->c, d->tiled);
     }
 }
 
@@ -106,9 +98,9 @@ static void point_to_constants(const pass *s, const row_kernel_plan *plan, row_k
     const int norm = s->p->node[plan->node[ROLE_NORM]].tiled;
     const int grad = s->p->node[plan->node[ROLE_GRAD]].tiled;
     for (; n < 3 && (plan->bits & (ROW_NORM | ROW_NORM_MASK)); n++)
-        t->constant[n] = tiled(s, norm + n);
+        t->constant[n] = fused_tiled(s->p, s->c, norm + n);
     for (int i = n == 0 ? 0 : 2; i < 4 && (plan->bits & ROW_GRAD); i++)
-        t->constant[n++] = tiled(s, grad + i);
+        t->constant[n++] = fused_tiled(s->p, s->c, grad + i);
 }
 
 /* The chunk's whole rows, then what is left of a row behind them. */
@@ -159,20 +151,20 @@ static void set_shift(const pass *s, const row_kernel_plan *stats)
 
 static void run_loop(const pass *s, const fused_node *d)
 {
-    const float *k = (const float *)((const char *)s->c->scratch + s->p->constants) +
-                     (d - s->p->node) * FUSED_CONSTANTS;
-    const fused_value *v[FUSED_READ] = {0};
+    fused_loop_args a = {.k = fused_constants(s->p, s->c, d)};
+    const fused_value *v[FUSED_OPERANDS];
     float *y = (float *)read_from(s, &s->p->value[d->y]);
     ptrdiff_t step = s->n;
-    for (int i = 0; i < d->n_x; i++) {
-        v[i] = &s->p->value[d->x[i]];
+    for (int i = 0; i < FUSED_OPERANDS; i++) {
+        v[i] = &s->p->value[d->x[i < d->n_x ? i : 0]];
         step = v[i]->at == AT_TILED ? (ptrdiff_t)s->p->row : step;
     }
     for (ptrdiff_t first = 0; first < s->n; first += step) {
-        const float *x[FUSED_READ] = {0};
-        for (int i = 0; i < d->n_x; i++)
-            x[i] = read_from(s, v[i]) + (v[i]->at == AT_TILED ? 0 : first);
-        DIRECT(fused_loops)[d->code](s->n - first < step ? s->n - first : step, y + first, x, k);
+        for (int i = 0; i < FUSED_OPERANDS; i++)
+            a.x[i] = read_from(s, v[i]) + (v[i]->at == AT_TILED ? 0 : first);
+        a.y = y + first;
+        a.n = min(s->n - first, step);
+        DIRECT(fused_loop)(d->code, &a);
     }
 }
 
@@ -263,8 +255,7 @@ static void keep_sums(const pass *s, int segment)
             continue;
         flush(s, d);
         columns sums = columns_of(s, d);
-        double *dst = (double *)((char *)s->c->scratch + p->partials +
-                                 p->partials_each * (size_t)(segment * p->n_sum + d->sum));
+        double *dst = fused_partial(p, s->c, segment, d);
         fold(p, sums.total[0], dst);
         fold(p, sums.total[1], dst + p->channels);
         for (int64_t k = 0; k < p->channels; k++)
@@ -277,8 +268,8 @@ static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
     const fused_group *p = c->state;
     int64_t begin, end;
     pass s = {.p = p, .c = c};
-    s.buffers = (char *)c->scratch + p->buffers + p->buffers_each * (size_t)thread;
-    s.columns = (char *)c->scratch + p->columns + p->columns_each * (size_t)(thread * p->n_sum);
+    s.buffers = direct_scratch(c, p->buffers + p->buffers_each * (size_t)thread);
+    s.columns = direct_scratch(c, p->columns + p->columns_each * (size_t)(thread * p->n_sum));
     fused_bounds(p, (int)segment, &begin, &end);
     start_sums(&s);
     s.first = begin;

@@ -168,7 +168,7 @@ void group_norm_add_parts(const adj_call *c)
     const group_norm *p = c->state;
     if (p->sums < 0)
         return;
-    const float *part = (const float *)(const void *)((const char *)c->scratch + p->part);
+    const float *part = direct_scratch(c, p->part);
     float *sums = c->out[p->sums];
     for (ptrdiff_t i = 0; i < 2 * p->channels; i++) {
         double sum = 0;

@@ -1,7 +1,8 @@
 /* rows.c - groups that are contiguous: those of images of one pixel, and layer norm's rows. A job
- * is a segment of the rows. Compiled as elements.h says. */
+ * is a segment of the rows. Compiled as element.h says. */
 #include "backends/direct/arith.h"
-#include "elements.h"
+#include "backends/direct/element.h"
+#include "group_norm.h"
 
 enum { PIECE = 1024, FLUSH = 64 }; /* elements, and rows, summed in float */
 
@@ -108,8 +109,8 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
     const ptrdiff_t begin = p->n * job / p->work.jobs, end = p->n * (job + 1) / p->work.jobs;
     const ptrdiff_t two_rows = p->sums >= 0 ? 2 * p->channels : 0;
     const size_t own = p->thread + p->per_thread * (size_t)thread;
-    float *sums = scratch_at(c, own + p->accumulated);
-    double *totals = scratch_at(c, own + p->total);
+    float *sums = direct_scratch(c, own + p->accumulated);
+    double *totals = direct_scratch(c, own + p->total);
     memset(sums, 0, (size_t)two_rows * sizeof *sums);
     memset(totals, 0, (size_t)two_rows * sizeof *totals);
     for (ptrdiff_t n = begin; n < end; n++) {
@@ -124,9 +125,9 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
                          (T *)c->out[p->y] + start);
         }
         if ((n - begin) % FLUSH == FLUSH - 1 || n == end - 1)
-            flush(two_rows, sums, totals);
+            flush_sums(two_rows, sums, totals);
     }
-    float *part = (float *)scratch_at(c, p->part) + job * two_rows;
+    float *part = (float *)direct_scratch(c, p->part) + job * two_rows;
     for (ptrdiff_t i = 0; i < two_rows; i++)
         part[i] = (float)totals[i];
 }

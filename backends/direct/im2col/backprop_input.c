@@ -34,18 +34,17 @@ static const real *im2col_row(const column_tile *s, ptrdiff_t oh)
         return row;
     const void *dy = pixels_of(s, oh);
     if (d->dtype == ADJ_BF16)
-        REAL(im2col_load)(d, count, s->wide, dy);
-    const product p = {.rows = s->pixels,
-                       .depth = d->g.oc,
-                       .vectors = d->pitch / VECTOR,
-                       .a = d->dtype == ADJ_BF16 ? s->wide : dy,
-                       .b = s->panels,
-                       .c = row,
-                       .a_pitch = d->g.oc,
-                       .c_pitch = d->pitch,
-                       .prefetch = oh + 1 < d->g.oh ? pixels_of(s, oh + 1) : NULL,
-                       .prefetch_bytes = im2col_bytes(d, d->g.oc)};
-    REAL(im2col_multiply)(&p);
+        TYPED(im2col_load)(d, count, s->wide, dy);
+    const micro_gemm p = {.rows = s->pixels,
+                          .depth = d->g.oc,
+                          .a = d->dtype == ADJ_BF16 ? s->wide : dy,
+                          .b = s->panels,
+                          .c = row,
+                          .a_pitch = d->g.oc,
+                          .c_pitch = d->pitch,
+                          .prefetch = oh + 1 < d->g.oh ? pixels_of(s, oh + 1) : NULL,
+                          .prefetch_bytes = im2col_bytes(d, d->g.oc)};
+    TYPED(im2col_multiply)(p, d->pitch / VECTOR);
     s->cached_row[slot] = oh;
     return row;
 }
@@ -88,11 +87,11 @@ static void compute_row(const column_tile *s, ptrdiff_t ih)
         memset(dst, 0, (size_t)im2col_bytes(d, n));
         return;
     }
-    REAL(col2im)(d, &sum);
+    TYPED(col2im)(d, &sum);
     ptrdiff_t at = (s->first + g->pl - s->pixel * g->sw) * g->ic;
     if (d->dtype == ADJ_BF16) {
         add_planes(s, at, n, s->sums);
-        REAL(im2col_store)(d, n, dst, s->sums);
+        TYPED(im2col_store)(d, n, dst, s->sums);
     } else
         add_planes(s, at, n, dst);
 }
@@ -120,8 +119,8 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
     const im2col *d = call->state;
     ptrdiff_t rows = d->g.ih, total = d->g.n * d->n_column_tile * rows;
     ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
-    char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
-    column_tile s = {.d = d, .panels = (const real *)((char *)call->scratch + d->panels)};
+    char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
+    column_tile s = {.d = d, .panels = direct_scratch(call, d->panels)};
     s.ring = (real *)(own + d->ring);
     s.cached_row = (ptrdiff_t *)(own + d->cached_row);
     s.planes = (real *)(own + d->cols);
@@ -138,8 +137,8 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
 static void begin(const adj_call *call)
 {
     const im2col *d = call->state;
-    REAL(im2col_panels)
-    (d, (real *)((char *)call->scratch + d->panels), call->in[d->other_in]);
+    TYPED(im2col_panels)
+    (d, direct_scratch(call, d->panels), call->in[d->other_in]);
 }
 
-const im2col_code REAL(im2col_input) = {VECTOR, {begin, share, NULL}};
+const im2col_code TYPED(im2col_input) = {VECTOR, {begin, share, NULL}};

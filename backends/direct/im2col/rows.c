@@ -3,11 +3,10 @@
 #include <string.h>
 
 #include "rows.h"
-#include "backends/direct/half.h"
 
 /* ---- elements ---- */
 
-void REAL(im2col_load)(const im2col *d, ptrdiff_t n, real *restrict dst, const void *restrict src)
+void TYPED(im2col_load)(const im2col *d, ptrdiff_t n, real *restrict dst, const void *restrict src)
 {
     const uint16_t *h = src;
     if (d->dtype != ADJ_BF16) {
@@ -19,7 +18,7 @@ void REAL(im2col_load)(const im2col *d, ptrdiff_t n, real *restrict dst, const v
         dst[i] = (real)widen_bf16(h[i]);
 }
 
-void REAL(im2col_store)(const im2col *d, ptrdiff_t n, void *restrict dst, const real *restrict src)
+void TYPED(im2col_store)(const im2col *d, ptrdiff_t n, void *restrict dst, const real *restrict src)
 {
     uint16_t *h = dst;
     if (d->dtype != ADJ_BF16) {
@@ -38,7 +37,7 @@ static real element(const im2col *d, const void *w, ptrdiff_t i)
     return d->dtype == ADJ_BF16 ? (real)widen_bf16(h[i]) : x[i];
 }
 
-void REAL(im2col_panels)(const im2col *d, real *dst, const void *w)
+void TYPED(im2col_panels)(const im2col *d, real *dst, const void *w)
 {
     ptrdiff_t outputs = d->g.oc, vectors = d->pitch / VECTOR, width;
     for (ptrdiff_t j = 0; j < vectors; j += width, dst += width * VECTOR * outputs) {
@@ -52,9 +51,23 @@ void REAL(im2col_panels)(const im2col *d, real *dst, const void *w)
     }
 }
 
+void TYPED(im2col_multiply)(micro_gemm p, ptrdiff_t vectors)
+{
+    const int is_in_panels = p.b_pitch == 0;
+    for (; vectors > 0; vectors -= p.vectors) {
+        p.vectors = panel_width(vectors);
+        if (is_in_panels)
+            p.b_pitch = p.vectors * VECTOR;
+        TYPED(micro_gemm)(&p);
+        p.b += p.vectors * VECTOR * (is_in_panels ? p.depth : 1);
+        p.c += p.vectors * VECTOR;
+        p.prefetch = NULL;
+    }
+}
+
 /* ---- windows of x ---- */
 
-void REAL(im2col_clear)(const im2col_window *s)
+void TYPED(im2col_clear)(const im2col_window *s)
 {
     memset(s->ring, 0, (size_t)(s->d->slots * s->d->row) * sizeof(real));
     for (ptrdiff_t i = 0; i < s->d->slots; i++)
@@ -71,7 +84,7 @@ static const real *row_of(const im2col_window *s, ptrdiff_t n, ptrdiff_t ih)
         ptrdiff_t row = n * g->ih + ih, size = g->iw * g->ic;
         slot = ih % (d->slots - 1);
         if (s->cached_row[slot] != row)
-            REAL(im2col_load)
+            TYPED(im2col_load)
         (d, size, s->ring + slot * d->row + g->pl * g->ic, s->x + im2col_bytes(d, row * size));
         s->cached_row[slot] = row;
     }
@@ -94,8 +107,8 @@ ALWAYS void im2col_pixels(const im2col *d, const int vectors, const real *const 
     }
 }
 
-void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *dst,
-                         const char *prefetch)
+void TYPED(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *dst,
+                          const char *prefetch)
 {
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
@@ -169,7 +182,7 @@ ALWAYS void col2im_rows(const im2col *d, const im2col_sum *s, const int vectors)
     }
 }
 
-void REAL(col2im)(const im2col *d, const im2col_sum *s)
+void TYPED(col2im)(const im2col *d, const im2col_sum *s)
 {
     int vectors = (int)((d->span + VECTOR - 1) / VECTOR);
     if (vectors == 1)

@@ -1,31 +1,18 @@
-/* window.h - what the files of jobs share: the element type, windows, and loops over the
- * channels of a pixel. Included by files that are compiled once per instruction set, for f32 and,
- * with -DMAX_POOL_BF16, for bf16; TYPED(f) names f for both.
+/* window.h - windows, and loops over the channels of a pixel; for f32 and bf16.
  *
- * Arithmetic is in float: a maximum of bf16 values is one of them, so that nothing is rounded but
- * the sums of overlapping windows. */
+ * A maximum of bf16 values is one of them, so that nothing is rounded but the sums of overlapping
+ * windows. */
 #ifndef DIRECT_MAX_POOL_WINDOW_H
 #define DIRECT_MAX_POOL_WINDOW_H
 
-#include "backends/direct/half.h"
-#include "backends/direct/isa.h"
+#include "backends/direct/element.h"
 #include "max_pool.h"
 
-#ifdef MAX_POOL_BF16
-typedef uint16_t T;
-#define TYPED(f) DIRECT(f##_bf16)
-
-static inline float ld(T v) { return widen_bf16(v); }
-/* Of a float that was loaded. */
-static inline T st(float v) { return (T)(bits_of(v) >> 16); }
-static inline T rounded(float v) { return round_bf16(v); }
+/* Of a float that was loaded: it needs no rounding. */
+#ifdef ELEM_bf16
+static inline T st_exact(float v) { return (T)(bits_of(v) >> 16); }
 #else
-typedef float T;
-#define TYPED(f) DIRECT(f##_f32)
-
-static inline float ld(T v) { return v; }
-static inline T st(float v) { return v; }
-static inline T rounded(float v) { return v; }
+static inline T st_exact(float v) { return v; }
 #endif
 
 typedef struct {
@@ -120,7 +107,7 @@ static inline void write_where(ptrdiff_t channels, T *restrict dx, const float *
 {
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
-        dx[c] = st(choose(mask(at[c] == pixel), summed(dy[c]), 0));
+        dx[c] = st_exact(choose(mask(at[c] == pixel), summed(dy[c]), 0));
 }
 
 static inline int32_t number_of(const window *v, ptrdiff_t i, ptrdiff_t j)

@@ -2,7 +2,6 @@
  *
  * u[point][c][k] are sums; v[point][tile][c] the windows of x, m[point][tile][k] the tiles of dy.
  * Part number job of the products is point job / panels, panel job % panels. */
-#include "product.h"
 #include "tile.h"
 #include "transform.h"
 
@@ -28,18 +27,17 @@ static void tile(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_
 static void product(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t job)
 {
     ptrdiff_t point = job / p->panels, panel = job % p->panels, first = panel * WINOGRAD_PANEL;
-    winograd_product sum = {.rows = p->src.c,
-                            .columns = winograd_width_of(p, panel),
-                            .n = winograd_tiles_in(p, block),
-                            .v = windows(p, c) + point * p->v_step,
-                            .v_row = 1,
-                            .v_n = p->src.c,
-                            .u = tiles(p, c) + point * p->m_step + first,
-                            .u_n = p->dst.c,
-                            .m = (float *)c->scratch + point * p->u_step + first,
-                            .m_row = p->dst.c,
+    const micro_gemm sum = {.rows = p->src.c,
+                            .depth = winograd_tiles_in(p, block),
+                            .a_is_transposed = 1,
+                            .a = windows(p, c) + point * p->v_step,
+                            .b = tiles(p, c) + point * p->m_step + first,
+                            .c = (float *)c->scratch + point * p->u_step + first,
+                            .a_pitch = p->src.c,
+                            .b_pitch = p->dst.c,
+                            .c_pitch = p->dst.c,
                             .add = block > 0};
-    DIRECT(winograd_multiply)(&sum);
+    winograd_multiply(sum, winograd_width_of(p, panel));
 }
 
 /* dw[tap][c][k ..] of a vector of k */

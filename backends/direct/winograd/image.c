@@ -1,7 +1,6 @@
 /* image.c - y and dx of winograd.h. Compiled once per instruction set.
  *
  * u[panel][point][c][column]: a panel's matrices follow each other, each as wide as the panel. */
-#include "product.h"
 #include "tile.h"
 #include "transform.h"
 
@@ -94,17 +93,15 @@ static void block(const winograd *p, const adj_call *c, ptrdiff_t block, int thr
         const float *u = (const float *)c->scratch + start_of(p, panel);
         ptrdiff_t width = winograd_width_of(p, panel);
         for (ptrdiff_t point = 0; point < WINOGRAD_POINTS; point++) {
-            winograd_product product = {.rows = winograd_tiles_in(p, block),
-                                        .columns = width,
-                                        .n = p->src.c,
-                                        .v = v + point * p->v_step,
-                                        .v_row = p->src.c,
-                                        .v_n = 1,
-                                        .u = u + point * p->src.c * width,
-                                        .u_n = width,
-                                        .m = m + point * p->m_step,
-                                        .m_row = width};
-            DIRECT(winograd_multiply)(&product);
+            const micro_gemm product = {.rows = winograd_tiles_in(p, block),
+                                        .depth = p->src.c,
+                                        .a = v + point * p->v_step,
+                                        .b = u + point * p->src.c * width,
+                                        .c = m + point * p->m_step,
+                                        .a_pitch = p->src.c,
+                                        .b_pitch = width,
+                                        .c_pitch = width};
+            winograd_multiply(product, width);
         }
         write_tiles(p, c, block, panel, m);
     }

@@ -2,7 +2,7 @@
 #ifndef DIRECT_WINOGRAD_TILE_H
 #define DIRECT_WINOGRAD_TILE_H
 
-#include "backends/direct/isa.h"
+#include "backends/direct/micro_gemm.h"
 #include "winograd.h"
 
 /* A square of pixels, some of them outside the image. */
@@ -24,5 +24,17 @@ void DIRECT(winograd_prefetch)(const winograd_square *s, const float *image, ptr
 void DIRECT(winograd_write_tile)(const winograd_square *s, float *image, ptrdiff_t first,
                                  ptrdiff_t columns, const float *m, ptrdiff_t step,
                                  const float *bias);
+
+/* The product over so many columns, a multiple of 16. */
+static inline void winograd_multiply(micro_gemm p, ptrdiff_t columns)
+{
+    const ptrdiff_t max = VECTOR_BYTES == 64 ? MICRO_GEMM_VECTORS : 2; /* registers */
+    for (ptrdiff_t left = columns / VECTOR; left > 0; left -= p.vectors) {
+        p.vectors = left < max ? left : max;
+        TYPED(micro_gemm)(&p);
+        p.b += p.vectors * VECTOR;
+        p.c += p.vectors * VECTOR;
+    }
+}
 
 #endif
