@@ -1,4 +1,4 @@
-/* arith.h - sizes: min, max, rounding up, and places in a scratch. */
+/* arith.h - sizes: min, max, rounding up, places in a scratch; sums of segments. */
 #ifndef DIRECT_ARITH_H
 #define DIRECT_ARITH_H
 
@@ -15,6 +15,15 @@ static inline size_t reserve(size_t *size, ptrdiff_t elements, size_t each)
     size_t offset = *size;
     *size += ((size_t)elements * each + 63) / 64 * 64;
     return offset;
+}
+
+/* Adds to the n sums at total those of the other segments, in order; pitch: from one segment's to
+ * the next. */
+static inline void add_segments(double *total, ptrdiff_t n, ptrdiff_t pitch, ptrdiff_t segments)
+{
+    for (ptrdiff_t k = 1; k < segments; k++)
+        for (ptrdiff_t i = 0; i < n; i++)
+            total[i] += total[k * pitch + i];
 }
 
 #endif

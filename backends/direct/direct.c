@@ -1,6 +1,8 @@
 /* direct.c - the direct backend: opens with the best instruction set that this CPU has, or a lesser
  * one that ADJOINT_MAX_ISA names: base, avx2, avx512. */
 #include <omp.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,20 +67,42 @@ int direct_out(const adj_group *g, const adj_node *value)
     return -1;
 }
 
-void direct_run(const direct_code *code, const adj_call *c, ptrdiff_t jobs, int threads)
+adj_status direct_refuse(adj_prep *prep, const char *format, ...)
 {
-    if (code->begin != NULL)
-        code->begin(c);
-    if (threads == 1 || jobs == 1)
-        for (ptrdiff_t job = 0; job < jobs; job++)
-            code->job(c, job, 0);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(prep->why, ADJ_WHY, format, args);
+    va_end(args);
+    return ADJ_ENOKERNEL;
+}
+
+adj_status direct_accept(const direct *d, adj_prep *prep, const char *impl, const void *state,
+                         size_t size)
+{
+    prep->state = adj_alloc(&d->allocator, size);
+    if (prep->state == NULL)
+        return ADJ_ENOMEM;
+    memcpy(prep->state, state, size);
+    snprintf(prep->impl, sizeof prep->impl, "%s:%s", impl, d->isa->name);
+    return ADJ_OK;
+}
+
+adj_status direct_run(const adj_call *c)
+{
+    const direct_work *w = c->state;
+    if (w->code->begin != NULL)
+        w->code->begin(c);
+    if (w->threads == 1 || w->jobs == 1)
+        for (ptrdiff_t job = 0; job < w->jobs; job++)
+            w->code->job(c, job, 0);
     else {
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (ptrdiff_t job = 0; job < jobs; job++)
-            code->job(c, job, omp_get_thread_num());
+#pragma omp parallel for num_threads(w->threads) schedule(static)
+        for (ptrdiff_t job = 0; job < w->jobs; job++)
+            w->code->job(c, job, omp_get_thread_num());
     }
-    if (code->end != NULL)
-        code->end(c);
+    if (w->code->end != NULL)
+        w->code->end(c);
+    return ADJ_OK;
 }
 
 void direct_drop(void *backend, void *state)
@@ -117,7 +141,7 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
-static const adj_kernel *const kernels[] = {&direct_chain,
+static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
                                             &direct_im2col,
                                             &direct_depthwise,
                                             &direct_group_norm,

@@ -6,12 +6,13 @@
 #ifndef DIRECT_H
 #define DIRECT_H
 
+#include <stddef.h>
+
 #include "adjoint_ext.h"
 
 struct group_norm_code;
 struct im2col_code;
 struct max_pool_code;
-struct max_pool_argmax_code;
 struct winograd_code;
 
 typedef struct { /* of work that is cut into jobs; what is planned is c->state */
@@ -20,15 +21,19 @@ typedef struct { /* of work that is cut into jobs; what is planned is c->state *
     void (*end)(const adj_call *c); /* once, after; or NULL */
 } direct_code;
 
+typedef struct { /* what direct_run does: the first member of a kernel's state */
+    const direct_code *code;
+    ptrdiff_t jobs;
+    int threads;
+} direct_work;
+
 typedef struct { /* the code for one instruction set */
     const char *name;
-    const direct_code *chain;
-    const struct im2col_code *im2col[2][2]; /* [is it f64][is it dw] */
-    const direct_code *depthwise_image, *depthwise_filter;
-    const direct_code *depthwise_image_f64, *depthwise_filter_f64;
+    const direct_code *fused_pointwise;
+    const struct im2col_code *im2col[2][2];                      /* [is it f64][is it dw] */
+    const direct_code *depthwise_image[2], *depthwise_filter[2]; /* [is it f64] */
     const struct group_norm_code *group_norm_rows[2], *group_norm_image[2]; /* [is it bf16] */
-    const struct max_pool_code *max_pool, *max_pool_bf16;
-    const struct max_pool_argmax_code *max_pool_argmax, *max_pool_argmax_bf16;
+    const struct max_pool_code *max_pool[2];                                /* [is it bf16] */
     const struct winograd_code *winograd_image, *winograd_filter;
 } direct_isa;
 
@@ -42,11 +47,40 @@ typedef struct {
     adj_layout *layouts;
 } direct;
 
+typedef struct { /* of an image */
+    ptrdiff_t h, w, c;
+} direct_size;
+
+/* Of the images that a convolution's windows read (x, or dy for dx) and of those that they belong
+ * to (y, dx, or dy for dw). */
+static inline void direct_set_sizes(const adj_conv_geom *g, int is_dx, direct_size *src,
+                                    direct_size *dst)
+{
+    const direct_size x = {g->ih, g->iw, g->ic}, y = {g->oh, g->ow, g->oc};
+    *src = is_dx ? y : x;
+    *dst = is_dx ? x : y;
+}
+
 /* Where a value is among group->in, or group->out; -1: nowhere. */
 int direct_in(const adj_group *g, const adj_node *value);
 int direct_out(const adj_group *g, const adj_node *value);
-void direct_run(const direct_code *code, const adj_call *c, ptrdiff_t jobs, int threads);
-/* Of states that are one allocation. */
+
+/* ---- what kernels are made of; a state is one allocation ---- */
+
+static inline void *direct_scratch(const adj_call *c, size_t offset)
+{
+    return (char *)c->scratch + offset;
+}
+
+/* Ends a preparation: with a reason, as printf, and ADJ_ENOKERNEL; or with a copy of the state,
+ * whose implementation is printed as "impl:isa". Layouts stay as they are offered: plain, but for
+ * an argmax (bytes.c). */
+adj_status direct_refuse(adj_prep *prep, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+adj_status direct_accept(const direct *d, adj_prep *prep, const char *impl, const void *state,
+                         size_t size);
+/* Runs the jobs of c->state's work. */
+adj_status direct_run(const adj_call *c);
 void direct_drop(void *backend, void *state);
 
 /* bytes.c: the layout of an i32 value of so many elements, all from 0 to 255, that has a byte for
@@ -58,7 +92,7 @@ const char *direct_layout_name(const adj_layout *l);
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
-extern const adj_kernel direct_chain, direct_im2col, direct_depthwise, direct_group_norm,
+extern const adj_kernel direct_fused_pointwise, direct_im2col, direct_depthwise, direct_group_norm,
     direct_max_pool, direct_winograd;
 
 #endif

@@ -1,6 +1,6 @@
 /* isa.c - the table of one instruction set's code. */
 #include "isa.h"
-#include "backends/direct/chain/chain.h"
+#include "backends/direct/fused_pointwise/fused_pointwise.h"
 #include "backends/direct/im2col/im2col.h"
 #include "backends/direct/depthwise/depthwise.h"
 #include "backends/direct/group_norm/group_norm.h"
@@ -14,24 +14,18 @@ extern const direct_code DIRECT(depthwise_image_f32), DIRECT(depthwise_image_f64
 extern const group_norm_code DIRECT(group_norm_rows_f32), DIRECT(group_norm_rows_bf16),
     DIRECT(group_norm_image_f32), DIRECT(group_norm_image_bf16);
 extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
-extern const max_pool_argmax_code DIRECT(max_pool_argmax_f32), DIRECT(max_pool_argmax_bf16);
 extern const winograd_code DIRECT(winograd_image), DIRECT(winograd_filter);
 
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
-    .chain = &DIRECT(chain),
+    .fused_pointwise = &DIRECT(fused_pointwise),
     .im2col = {{&DIRECT(im2col_input_f32), &DIRECT(im2col_filter_f32)},
                {&DIRECT(im2col_input_f64), &DIRECT(im2col_filter_f64)}},
-    .depthwise_image = &DIRECT(depthwise_image_f32),
-    .depthwise_filter = &DIRECT(depthwise_filter_f32),
-    .depthwise_image_f64 = &DIRECT(depthwise_image_f64),
-    .depthwise_filter_f64 = &DIRECT(depthwise_filter_f64),
+    .depthwise_image = {&DIRECT(depthwise_image_f32), &DIRECT(depthwise_image_f64)},
+    .depthwise_filter = {&DIRECT(depthwise_filter_f32), &DIRECT(depthwise_filter_f64)},
     .group_norm_rows = {&DIRECT(group_norm_rows_f32), &DIRECT(group_norm_rows_bf16)},
     .group_norm_image = {&DIRECT(group_norm_image_f32), &DIRECT(group_norm_image_bf16)},
-    .max_pool = &DIRECT(max_pool_f32),
-    .max_pool_bf16 = &DIRECT(max_pool_bf16),
-    .max_pool_argmax = &DIRECT(max_pool_argmax_f32),
-    .max_pool_argmax_bf16 = &DIRECT(max_pool_argmax_bf16),
+    .max_pool = {&DIRECT(max_pool_f32), &DIRECT(max_pool_bf16)},
     .winograd_image = &DIRECT(winograd_image),
     .winograd_filter = &DIRECT(winograd_filter),
 };

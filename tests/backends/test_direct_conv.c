@@ -43,8 +43,8 @@ static const oracle_conv rows[] = {
     {.n = 1, .h = 40, .w = 40, .c = 2, .kh = 3, .kw = 3, .last = 2, .sh = 32, .sw = 32},
     {.n = 1, .h = 3, .w = 33, .c = 1, .kh = 3, .kw = 32, .last = 1, .padding = ADJ_SAME},
     {.n = 1, .h = 33, .w = 3, .c = 1, .kh = 32, .kw = 2, .last = 1, .sh = 2, .sw = 1},
-    {.n = 1, .h = 8, .w = 300, .c = 4, .kh = 7, .kw = 7, .last = 1, .padding = ADJ_SAME}, /* strips
-                                                                                           */
+    /* column tiles */
+    {.n = 1, .h = 8, .w = 300, .c = 4, .kh = 7, .kw = 7, .last = 1, .padding = ADJ_SAME},
     {.n = 2,
      .h = 4,
      .w = 521,

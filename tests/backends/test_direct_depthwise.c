@@ -17,11 +17,12 @@ static void expect_row_on(oracle_conv row, const char *isa)
         conv_problem p = conv_problem_new(row, dtypes[k]);
         for (int threads = 1; threads <= 3; threads += 2) {
             test_backend t = direct_open_isa(isa, threads);
-            for (int which = 0; which < 3; which++) {
-                int n = expect_exact(&p, &t, which, isa);
+            for (int direction = 0; direction < 3; direction++) {
+                int n = expect_exact(&p, &t, direction, isa);
                 int in_place = dtypes[k] != ADJ_BF16 && row.c * row.last % 16 == 0 &&
-                               (row.last == 1 || which == ORACLE_DX);
-                cr_assert_eq(n, p.n[which] > 0 ? 1 + in_place : 0, "%d candidates: %s", n, p.text);
+                               (row.last == 1 || direction == ORACLE_DX);
+                cr_assert_eq(n, p.n[direction] > 0 ? 1 + in_place : 0, "%d candidates: %s", n,
+                             p.text);
             }
             backend_close(&t);
         }

@@ -56,10 +56,10 @@ static void expect_group(nodes *v, int n, const adj_node *const node[], const ch
         outcome o = run_candidate(&v->f, &t, n, node, 0);
         cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
         cr_assert(strncmp(o.impl, "group_norm_", 11) == 0, "%s", o.impl);
-        char what[320];
-        snprintf(what, sizeof what, "%s of %d nodes by %s, x %s", y->op->name, n, o.impl,
+        char label[320];
+        snprintf(label, sizeof label, "%s of %d nodes by %s, x %s", y->op->name, n, o.impl,
                  adj_shape_text(v->x->type.shape).s);
-        expect_close(o.y, want, adj_shape_elems(y->type.shape), tolerance, tolerance, what);
+        expect_close(o.y, want, adj_shape_elems(y->type.shape), tolerance, tolerance, label);
         free(o.y);
         backend_close(&t);
     }

@@ -39,7 +39,7 @@ Test(direct_isa, names)
         cr_expect_eq(plan_with(known[i], message, impl), ADJ_OK, "%s", message);
     cr_expect_str_eq(impl, best); /* avx512: no limit */
     plan_with("base", message, impl);
-    cr_expect_str_eq(impl, "chain:base");
+    cr_expect_str_eq(impl, "fused_pointwise:base");
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         cr_expect_eq(plan_with(unknown[i], message, impl), ADJ_EARG, "%s: %s", unknown[i], message);
         snprintf(expected, sizeof expected,

@@ -78,27 +78,27 @@ static int same(double a, double b)
 
 /* The group of n nodes, of which the last is the result. */
 static void expect_same(fixture *f, int n, const adj_node *const node[], const double *want,
-                        const char *isa, const char *what)
+                        const char *isa, const char *label)
 {
     const adj_node *y = node[n - 1];
     for (int threads = 1; threads <= 3; threads += 2) {
         test_backend t = direct_open(isa, threads);
         outcome o = run_candidate(f, &t, n, node, 0);
-        cr_assert_eq(o.status, ADJ_OK, "%s: %s", what, o.why);
+        cr_assert_eq(o.status, ADJ_OK, "%s: %s", label, o.why);
         cr_assert(strncmp(o.impl, "max_pool:", 9) == 0, "%s", o.impl);
         for (int64_t i = 0; i < adj_shape_elems(y->type.shape); i++)
             cr_assert(same(o.y[i], want[i]), "%s %s %s: [%ld] is %g, not %g", o.impl, y->op->name,
-                      what, (long)i, o.y[i], want[i]);
+                      label, (long)i, o.y[i], want[i]);
         free(o.y);
         backend_close(&t);
     }
 }
 
 static void expect_naive(fixture *f, int n, const adj_node *const node[], const char *isa,
-                         const char *what)
+                         const char *label)
 {
     double *want = by_naive(f, node[n - 1]);
-    expect_same(f, n, node, want, isa, what);
+    expect_same(f, n, node, want, isa, label);
     free(want);
 }
 
@@ -244,7 +244,7 @@ Test(direct_max_pool, random_avx512) { random_rows("avx512", 200000); }
 
 /* One channel's literals, put into every channel of a vector and a rest. */
 typedef struct {
-    const char *what;
+    const char *label;
     int h, w, k, s;
     double x[16], dy[9], y[9], dx[16];
 } literal;
@@ -335,8 +335,8 @@ static void expect_literal(const literal *l, adj_dtype dtype, const char *isa)
     adj_node *in = given(&f, dtype, (adj_shape){4, {1, l->h, l->w, CHANNELS}}, x);
     adj_node *d = given(&f, dtype, (adj_shape){4, {1, oh, ow, CHANNELS}}, dy);
     const adj_node *pool = adj_max_pool(in, &a), *grad = adj_max_pool_grad(in, d, d, &a);
-    expect_same(&f, 1, &pool, y, isa, l->what);
-    expect_same(&f, 1, &grad, dx, isa, l->what);
+    expect_same(&f, 1, &pool, y, isa, l->label);
+    expect_same(&f, 1, &grad, dx, isa, l->label);
     fixture_free(&f);
     free(x), free(dx), free(y), free(dy);
 }

@@ -51,24 +51,24 @@ static problem problem_new(oracle_conv row, adj_dtype dtype)
 
 static int64_t elements(const adj_node *n) { return adj_shape_elems(n->type.shape); }
 
-static double *oracle_of(problem *p, int which)
+static double *oracle_of(problem *p, int direction)
 {
-    return oracle_convolve(&p->s, (enum oracle_result)which, p->f.value[0], p->f.value[1],
+    return oracle_convolve(&p->s, (enum oracle_result)direction, p->f.value[0], p->f.value[1],
                            p->f.value[2]);
 }
 
-static void expect_near(const double *got, const double *want, int64_t n, const char *what)
+static void expect_near(const double *got, const double *want, int64_t n, const char *label)
 {
     double error = 0, size = 0, worst = 0;
     for (int64_t i = 0; i < n; i++) {
         double e = fabs(got[i] - want[i]);
-        cr_assert(isfinite(got[i]), "%s: [%ld] is %g", what, (long)i, got[i]);
+        cr_assert(isfinite(got[i]), "%s: [%ld] is %g", label, (long)i, got[i]);
         worst = fmax(worst, e);
         error += e * e;
         size += want[i] * want[i];
     }
-    cr_assert_leq(sqrt(error), 5e-6 * sqrt(size), "%s: %g", what, sqrt(error / size));
-    cr_assert_leq(worst, 3e-5 * sqrt(size / (double)n), "%s: worst %g", what, worst);
+    cr_assert_leq(sqrt(error), 5e-6 * sqrt(size), "%s: %g", label, sqrt(error / size));
+    cr_assert_leq(worst, 3e-5 * sqrt(size / (double)n), "%s: worst %g", label, worst);
 }
 
 /* The outcome of the only candidate, which is ours. */
@@ -89,15 +89,15 @@ static double *run_ours(problem *p, const char *isa, int threads, int n,
 static void expect_row(oracle_conv row, const char *isa)
 {
     problem p = problem_new(row, ADJ_F32);
-    for (int which = 0; which < DIRECTIONS; which++) {
-        const adj_node *node = p.result[which];
-        char what[256];
-        double *want = oracle_of(&p, which), *first = run_ours(&p, isa, 1, 1, &node);
+    for (int direction = 0; direction < DIRECTIONS; direction++) {
+        const adj_node *node = p.result[direction];
+        char label[256];
+        double *want = oracle_of(&p, direction), *first = run_ours(&p, isa, 1, 1, &node);
         double *other = run_ours(&p, isa, 3, 1, &node);
-        snprintf(what, sizeof what, "%s %s %s", isa, node->op->name, p.text);
-        expect_near(first, want, elements(node), what);
+        snprintf(label, sizeof label, "%s %s %s", isa, node->op->name, p.text);
+        expect_near(first, want, elements(node), label);
         cr_assert(memcmp(first, other, (size_t)elements(node) * sizeof *first) == 0,
-                  "%s: three threads give other bits", what);
+                  "%s: three threads give other bits", label);
         free(want);
         free(first);
         free(other);
@@ -197,8 +197,8 @@ static void expect_refused(oracle_conv row, adj_dtype dtype, adj_math math)
 {
     problem p = problem_new(row, dtype);
     test_backend t = backend_open_math("direct", 2, math);
-    for (int which = 0; which < DIRECTIONS; which++) {
-        const adj_node *node = p.result[which];
+    for (int direction = 0; direction < DIRECTIONS; direction++) {
+        const adj_node *node = p.result[direction];
         outcome o = run_candidate(&p.f, &t, 1, &node, 0);
         cr_assert_eq(o.status, ADJ_ENOKERNEL, "%s: %s", p.text, o.impl);
         cr_assert(math != ADJ_MATH_FAST || strstr(o.why, "3x3, stride 1") != NULL, "%s", o.why);

@@ -255,7 +255,7 @@ static const adj_compare_row *row_named(const adj_comparison *c, int config, con
     return NULL;
 }
 
-/* conv2d+bias_add, and chains with several results, sums, batch norm and masks inside. */
+/* conv2d+bias_add, and fused groups with several results, sums, batch norm and masks inside. */
 Test(compare_group, sound_groups_pass)
 {
     static const char *const configs[] = {"naive:f64", "onednn", "onednn:bf16", "onednn:nchw",
@@ -292,11 +292,11 @@ Test(compare_group, sound_groups_pass)
             const adj_compare_row *row = row_named(c, 1, "conv2d+bias_add");
             cr_assert(row != NULL && row->node == y && row->exact == exact);
             cr_assert_str_eq(row->backend, "onednn");
-            int chains = 0;
+            int fused = 0;
             for (int i = 0; i < adj_comparison_row_count(c); i++)
-                chains += strchr(adj_comparison_row_at(c, i)->group, '+') != NULL &&
-                          adj_comparison_row_at(c, i)->config == 4;
-            cr_assert_gt(chains, 3, "%d results of chains", chains);
+                fused += strchr(adj_comparison_row_at(c, i)->group, '+') != NULL &&
+                         adj_comparison_row_at(c, i)->config == 4;
+            cr_assert_gt(fused, 3, "%d results of fused groups", fused);
             adj_comparison_free(c);
             adj_graph_free(g);
         }

@@ -22,16 +22,14 @@ typedef struct {
 
 static void flush(const pass *s)
 {
-    ptrdiff_t n = s->image.d->g.kh * s->image.d->g.kw * s->image.chunk.period;
-    for (ptrdiff_t i = 0; i < n; i++)
-        s->totals[i] += (double)s->sums[i];
-    memset(s->sums, 0, (size_t)n * sizeof(real));
+    const adj_conv_geom *g = &s->image.d->g;
+    flush_sums(g->kh * g->kw * s->image.chunk.tiled_width, s->sums, s->totals);
 }
 
 /* May rows of dy be read where they are? */
 static int is_ready(const depthwise *d, const depthwise_chunk *c)
 {
-    return d->dtype != ADJ_BF16 && !d->flat && c->valid == c->period;
+    return d->dtype != ADJ_BF16 && !d->packed && c->valid == c->tiled_width;
 }
 
 /* How many of the rows row .. end are summed at a time: sums are loaded and stored once for those
@@ -40,8 +38,8 @@ static int lines_at(const pass *s, ptrdiff_t row, ptrdiff_t end)
 {
     const depthwise *d = s->image.d;
     int lines = 0, max = is_ready(d, &s->image.chunk) ? d->lines_at_once : 1;
-    while (lines < max && row + lines < end && depthwise_from_row(d, row + lines, 0) >= 0 &&
-           depthwise_from_row(d, row + lines, d->g.kh - 1) >= 0)
+    while (lines < max && row + lines < end && depthwise_src_row(d, row + lines, 0) >= 0 &&
+           depthwise_src_row(d, row + lines, d->g.kh - 1) >= 0)
         lines++;
     return lines > 1 ? lines : 1;
 }
@@ -51,89 +49,80 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
     const depthwise *d = s->image.d;
     const depthwise_chunk *c = &s->image.chunk;
     int ready = is_ready(d, c);
-    const real *from = s->rows;
+    const real *src = s->rows;
     if (ready)
-        from = (const real *)(const void *)dy + c->first;
+        src = (const real *)(const void *)dy + c->first;
     else
-        REAL(depthwise_load)(&s->image, s->rows, dy);
+        TYPED(depthwise_load)(&s->image, s->rows, dy);
     depthwise_window window[GRID_LINES];
     for (int line = 0; line < lines; line++)
-        REAL(depthwise_look)(&s->image, row + line, &window[line]);
-    REAL(depthwise_fetch)(&s->image, ready ? s->dy : NULL, row + lines);
+        TYPED(depthwise_look)(&s->image, row + line, &window[line]);
+    TYPED(depthwise_prefetch)(&s->image, ready ? s->dy : NULL, row + lines);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
-        grid g = {.w = {s->sums}, .period = c->period, .lines = lines};
-        g.y_line = d->to_w * d->to_c;
+        grid g = {.w = {s->sums}, .tiled_width = c->tiled_width, .lines = lines};
+        g.y_line = d->dst.w * d->dst.c;
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
-        g.y_step = ready ? d->to_c : c->period;
-        g.y = (real *)from + r->first * (ready ? d->to_c : c->pitch);
-        REAL(depthwise_correlate)(&s->image, window, r, &g);
+        g.y_step = ready ? d->dst.c : c->tiled_width;
+        g.y = (real *)src + r->first * (ready ? d->dst.c : c->pitch);
+        TYPED(depthwise_correlate)(&s->image, window, r, &g);
     }
 }
 
 static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 {
     const depthwise *d = call->state;
-    ptrdiff_t total = d->g.n * d->to_h, segment = job / d->n_chunk, unflushed = 0;
+    ptrdiff_t total = d->g.n * d->dst.h, segment = job / d->n_chunk, unflushed = 0;
     ptrdiff_t first = total * segment / d->segments, end = total * (segment + 1) / d->segments;
-    char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
+    char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
     ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
     pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}};
-    s.image.held = (ptrdiff_t *)(own + d->held);
+    s.image.cached_row = (ptrdiff_t *)(own + d->cached_row);
     s.rows = (real *)(own + d->rows);
     s.sums = (real *)(own + d->sums);
-    s.totals = (double *)((char *)call->scratch + d->filters) + job * d->weights;
+    s.totals = (double *)direct_scratch(call, d->filters) + job * d->weights;
     memset(s.sums, 0, (size_t)d->weights * sizeof(real));
     memset(s.totals, 0, (size_t)d->weights * sizeof(double));
     memset(s.rows, 0, (size_t)d->buffer * sizeof(real));
-    REAL(depthwise_begin)(&s.image, depthwise_chunk_of(d, job % d->n_chunk), 1);
+    TYPED(depthwise_begin)(&s.image, depthwise_chunk_of(d, job % d->n_chunk), 1);
     int lines = 1;
     for (ptrdiff_t i = first; i < end; i += lines) {
-        ptrdiff_t n = i / d->to_h, row = i % d->to_h;
+        ptrdiff_t n = i / d->dst.h, row = i % d->dst.h;
         if (i == first || row == 0 || unflushed >= FLUSH) {
             flush(&s);
             unflushed = 0;
         }
         if (i == first || row == 0) {
-            s.dy = (const real *)call->in[d->other_in] + n * d->to_h * d->to_w * d->to_c;
-            REAL(depthwise_begin_image)
+            s.dy = (const real *)call->in[d->other_in] + n * d->dst.h * d->dst.w * d->dst.c;
+            TYPED(depthwise_begin_image)
             (&s.image,
-             (const char *)call->in[d->from_in] + n * d->from_h * d->from_w * d->from_c * each);
+             (const char *)call->in[d->src_in] + n * d->src.h * d->src.w * d->src.c * each);
         }
-        lines = lines_at(&s, row, min(d->to_h, row + end - i));
+        lines = lines_at(&s, row, min(d->dst.h, row + end - i));
         add_rows(&s, row, lines,
-                 (const char *)call->in[d->other_in] + i * d->to_w * d->to_c * each);
+                 (const char *)call->in[d->other_in] + i * d->dst.w * d->dst.c * each);
         unflushed += lines;
     }
     flush(&s);
 }
 
-static void store(const depthwise *d, void *dw, ptrdiff_t i, double value)
-{
-    if (d->dtype == ADJ_BF16)
-        adj_store(ADJ_BF16, dw, i, value);
-    else
-        ((real *)dw)[i] = (real)value;
-}
-
-/* dw[tap][lane]: over the segments, and over what stands for the lane in a flat period. */
+/* dw[tap][lane]: over the segments, and over what stands for the lane in a tiled vector. */
 static void add_up(const adj_call *call)
 {
     const depthwise *d = call->state;
-    double *sums = (double *)((char *)call->scratch + d->filters);
+    double *sums = (double *)direct_scratch(call, d->filters);
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
         depthwise_chunk c = depthwise_chunk_of(d, i);
         double *total = sums + i * d->weights;
-        for (ptrdiff_t s = 1; s < d->segments; s++)
-            for (ptrdiff_t k = 0; k < d->g.kh * d->g.kw * c.period; k++)
-                total[k] += total[s * d->n_chunk * d->weights + k];
-        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, total += c.period)
+        add_segments(total, d->g.kh * d->g.kw * c.tiled_width, d->n_chunk * d->weights,
+                     d->segments);
+        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, total += c.tiled_width)
             for (ptrdiff_t lane = 0; lane < c.valid; lane++) {
-                for (ptrdiff_t k = lane + c.valid; d->flat && k < c.period; k += c.valid)
+                for (ptrdiff_t k = lane + c.valid; d->packed && k < c.tiled_width; k += c.valid)
                     total[lane] += total[k];
-                store(d, call->out[0], tap * d->lanes + c.first + lane, total[lane]);
+                adj_store(d->dtype, call->out[0], tap * d->lanes + c.first + lane, total[lane]);
             }
     }
 }
 
-const direct_code REAL(depthwise_filter) = {NULL, add_segment, add_up};
+const direct_code TYPED(depthwise_filter) = {NULL, add_segment, add_up};

@@ -1,13 +1,11 @@
 /* depthwise.c - the kernel of depthwise.h. Its geometry: which taps a pixel has, how lanes are cut
  * into chunks, how rows are prepared, what lies where in the scratch. Candidates are rows prepared
  * and rows read in place, the one that is likely to be faster first. */
-#include <stdio.h>
-
 #include "backends/direct/arith.h"
 #include "depthwise.h"
 
 enum {
-    FLAT_PERIOD = 272,      /* longest period of a flat row */
+    PACKED_WIDTH = 272,     /* longest tiled vector of a packed row */
     SLACK = DEPTHWISE_LANES /* elements behind each buffer that loops may read or write */
 };
 static const ptrdiff_t max_per_thread = 1 << 24; /* elements of scratch */
@@ -18,15 +16,15 @@ static ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
 {
     depthwise_chunk c = {.first = i * d->chunk, .valid = min(d->chunk, d->lanes - i * d->chunk)};
-    c.pitch = d->flat ? d->lanes : round_up(c.valid, DEPTHWISE_LANES);
-    c.period = d->flat ? lcm(d->lanes, DEPTHWISE_LANES) : c.pitch;
+    c.pitch = d->packed ? d->lanes : round_up(c.valid, DEPTHWISE_LANES);
+    c.tiled_width = d->packed ? lcm(d->lanes, DEPTHWISE_LANES) : c.pitch;
     return c;
 }
 
-/* Pixels of a phase of `to`. */
+/* Pixels of a phase of dst. */
 static ptrdiff_t pixels_of(const depthwise *d, ptrdiff_t phase)
 {
-    return divide_up(max(d->to_w - phase, 0), d->phases);
+    return divide_up(max(d->dst.w - phase, 0), d->phases);
 }
 
 /* y, dw:  column of x  = ow*sw + kw*dw - pl                        one phase, step sw
@@ -61,7 +59,7 @@ static void cut(depthwise *d, depthwise_run all)
             ptrdiff_t at = d->tap[t].at;
             /* inside from pixel `enters` on, up to pixel `leaves` */
             ptrdiff_t enters = at >= 0 ? 0 : divide_up(-at, d->step);
-            ptrdiff_t leaves = at >= d->from_w ? 0 : divide_up(d->from_w - at, d->step);
+            ptrdiff_t leaves = at >= d->src.w ? 0 : divide_up(d->src.w - at, d->step);
             if (first >= enters && first < leaves) {
                 r.tap = min(r.tap, t);
                 r.end_tap = max(r.end_tap, t + 1);
@@ -102,10 +100,11 @@ static ptrdiff_t max_whole(const depthwise *d)
 static void set_chunks(depthwise *d)
 {
     ptrdiff_t padded = round_up(d->lanes, DEPTHWISE_LANES);
-    ptrdiff_t period = lcm(d->lanes, DEPTHWISE_LANES), unit = lcm(d->multiplier, DEPTHWISE_LANES);
-    d->flat = padded > d->lanes + d->lanes / 10 && period <= FLAT_PERIOD;
+    ptrdiff_t tiled_width = lcm(d->lanes, DEPTHWISE_LANES),
+              unit = lcm(d->multiplier, DEPTHWISE_LANES);
+    d->packed = padded > d->lanes + d->lanes / 10 && tiled_width <= PACKED_WIDTH;
     d->chunk = d->lanes;
-    if (!d->flat && d->lanes > max_whole(d) && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
+    if (!d->packed && d->lanes > max_whole(d) && unit <= (ptrdiff_t)4 * DEPTHWISE_CHUNK) {
         ptrdiff_t wanted = divide_up(d->lanes, DEPTHWISE_CHUNK);
         d->chunk = min(d->lanes, round_up(divide_up(d->lanes, wanted), unit));
     }
@@ -119,7 +118,7 @@ static int lines_at_once(const depthwise *d, ptrdiff_t slots_of_two)
     const ptrdiff_t max = 8 << 10; /* elements */
     if (d->in_place)
         return 4;
-    if (d->dtype == ADJ_BF16 || d->flat || d->g.sh > 4)
+    if (d->dtype == ADJ_BF16 || d->packed || d->g.sh > 4)
         return 1;
     return d->g.sh > 1 || slots_of_two * d->row_size <= max ? 2 : 1;
 }
@@ -136,19 +135,19 @@ static void set_rows(depthwise *d)
         }
     d->pad = -first;
     d->columns = divide_up(last + d->pad + 1, d->step);
-    if (d->flat) /* zeros that the end of a flat row may read */
+    if (d->packed) /* zeros that the end of a packed row may read */
         d->columns += divide_up(SLACK, c.pitch);
     d->row_size = round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
     d->lines_at_once = lines_at_once(d, span + 1 + g->sh);
     if (d->is_dw)
         span += (d->lines_at_once - 1) * g->sh;
-    d->slots = min((d->is_dx ? span / g->sh : span) + 1, max(d->from_h, 1));
+    d->slots = min((d->is_dx ? span / g->sh : span) + 1, max(d->src.h, 1));
     d->buffer = round_up(pixels_of(d, 0) * c.pitch + SLACK, DEPTHWISE_LANES);
-    d->weights = g->kh * g->kw * c.period;
+    d->weights = g->kh * g->kw * c.tiled_width;
 }
 
 /* Hardware does so itself when rows are gone through in memory's order, unless it is far away. */
-static int is_worth_fetching(const depthwise *d)
+static int is_worth_prefetching(const depthwise *d)
 {
     const ptrdiff_t far = 6 << 20; /* a third cache, about */
     return d->n_chunk > 1 || (d->lanes > DEPTHWISE_LANES && depthwise_is_beyond(d, far));
@@ -156,11 +155,11 @@ static int is_worth_fetching(const depthwise *d)
 
 static void set_jobs(depthwise *d)
 {
-    ptrdiff_t rows = d->g.n * d->to_h;
-    d->jobs = min(d->threads, rows * d->n_chunk);
+    ptrdiff_t rows = d->g.n * d->dst.h;
+    d->work.jobs = min(d->work.threads, rows * d->n_chunk);
     if (d->is_dw) {
         d->segments = min(divide_up(DEPTHWISE_SEGMENTS, d->n_chunk), max(rows, 1));
-        d->jobs = d->segments * d->n_chunk;
+        d->work.jobs = d->segments * d->n_chunk;
     }
 }
 
@@ -172,15 +171,15 @@ static int set_scratch(depthwise *d, size_t *scratch)
     if (ring > max_per_thread || rows > max_per_thread || d->weights > max_per_thread)
         return 0;
     d->ring = reserve(&thread, ring, each);
-    d->held = reserve(&thread, d->slots, sizeof(ptrdiff_t));
+    d->cached_row = reserve(&thread, d->slots, sizeof(ptrdiff_t));
     d->rows = reserve(&thread, rows, each);
     d->sums = reserve(&thread, d->is_dw ? d->weights : 0, each);
     d->per_thread = thread;
     *scratch = 0;
     /* dw: sums of each job, in double; else weights of each chunk */
-    d->filters = d->is_dw ? reserve(scratch, d->jobs * d->weights, sizeof(double))
+    d->filters = d->is_dw ? reserve(scratch, d->work.jobs * d->weights, sizeof(double))
                           : reserve(scratch, d->n_chunk * d->weights, each);
-    d->thread = reserve(scratch, d->threads, d->per_thread);
+    d->thread = reserve(scratch, d->work.threads, d->per_thread);
     return 1;
 }
 
@@ -203,12 +202,7 @@ static int plan_geometry(depthwise *d, size_t *scratch)
         return 0;
     d->lanes = g->oc;
     d->multiplier = g->oc / g->ic;
-    d->from_h = d->is_dx ? g->oh : g->ih;
-    d->from_w = d->is_dx ? g->ow : g->iw;
-    d->from_c = d->is_dx ? g->oc : g->ic;
-    d->to_h = d->is_dx ? g->ih : g->oh;
-    d->to_w = d->is_dx ? g->iw : g->ow;
-    d->to_c = d->is_dx ? g->ic : g->oc;
+    direct_set_sizes(g, d->is_dx, &d->src, &d->dst);
     d->step = d->is_dx ? 1 : g->sw;
     d->phases = d->is_dx ? g->sw : 1;
     if (d->in_place && (d->dtype == ADJ_BF16 || d->lanes % DEPTHWISE_LANES != 0 ||
@@ -220,7 +214,7 @@ static int plan_geometry(depthwise *d, size_t *scratch)
     if (d->in_place)
         set_runs_in_place(d);
     set_jobs(d);
-    d->fetches = is_worth_fetching(d);
+    d->prefetches = is_worth_prefetching(d);
     return set_scratch(d, scratch);
 }
 
@@ -266,13 +260,12 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
     double work = 2.0 * (double)geom->n * (double)geom->oh * (double)geom->ow * (double)geom->oc *
                   (double)geom->kh * (double)geom->kw;
     *d = (depthwise){.g = *geom, .dtype = n->type.dtype, .is_dx = is_dx(n), .is_dw = is_dw(n)};
-    d->from_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
+    d->src_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
     d->other_in = direct_in(g, n->in[d->is_dx ? 0 : 1]);
-    d->threads = work > parallel_above ? backend->threads : 1;
-    d->code = d->dtype == ADJ_F64 ? (d->is_dw ? backend->isa->depthwise_filter_f64
-                                              : backend->isa->depthwise_image_f64)
-              : d->is_dw          ? backend->isa->depthwise_filter
-                                  : backend->isa->depthwise_image;
+    d->work.threads = work > parallel_above ? backend->threads : 1;
+    const int is_f64 = d->dtype == ADJ_F64;
+    d->work.code =
+        d->is_dw ? backend->isa->depthwise_filter[is_f64] : backend->isa->depthwise_image[is_f64];
     depthwise other = *d;
     other.in_place = 1;
     size_t other_scratch = 0;
@@ -290,30 +283,16 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    direct *b = backend;
+    const direct *b = backend;
+    depthwise d;
     if (!is_ours(g))
         return ADJ_ENOKERNEL;
-    depthwise *d = adj_alloc(&b->allocator, sizeof *d);
-    if (d == NULL)
-        return ADJ_ENOMEM;
-    if (!plan(d, b, g, candidate, &prep->scratch)) {
-        adj_release(&b->allocator, d);
-        snprintf(prep->why, ADJ_WHY, "%s: direct takes NHWC, kernels up to %dx%d, strides up to %d",
-                 g->node[0]->op->name, DEPTHWISE_K, DEPTHWISE_K, DEPTHWISE_STRIDE);
-        return ADJ_ENOKERNEL;
-    }
-    prep->state = d;
-    snprintf(prep->impl, sizeof prep->impl, "depthwise_%s:%s", d->in_place ? "in_place" : "rows",
-             b->isa->name);
-    return ADJ_OK;
-}
-
-static adj_status run(const adj_call *c)
-{
-    const depthwise *d = c->state;
-    direct_run(d->code, c, d->jobs, d->threads);
-    return ADJ_OK;
+    if (!plan(&d, b, g, candidate, &prep->scratch))
+        return direct_refuse(prep, "%s: direct takes NHWC, kernels up to %dx%d, strides up to %d",
+                             g->node[0]->op->name, DEPTHWISE_K, DEPTHWISE_K, DEPTHWISE_STRIDE);
+    const char *impl = d.in_place ? "depthwise_in_place" : "depthwise_rows";
+    return direct_accept(b, prep, impl, &d, sizeof d);
 }
 
 const adj_kernel direct_depthwise = {
-    .name = "depthwise", .prepare = prepare, .run = run, .drop = direct_drop};
+    .name = "depthwise", .prepare = prepare, .run = direct_run, .drop = direct_drop};

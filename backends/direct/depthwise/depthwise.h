@@ -4,13 +4,13 @@
  * times, and dx is summed over M neighbours at the end; between, all three directions know only
  * lanes, which never mix:
  *
- *   y [to][l]  = sum over taps  x [at(to, tap)][l] * w[tap][l]
- *   dx[to][l]  = sum over taps  dy[at(to, tap)][l] * w[tap][l]
- *   dw[tap][l] = sum over to    x [at(to, tap)][l] * dy[to][l]
+ *   y [dst][l] = sum over taps  x [src(dst, tap)][l] * w[tap][l]
+ *   dx[dst][l] = sum over taps  dy[src(dst, tap)][l] * w[tap][l]
+ *   dw[tap][l] = sum over dst   x [src(dst, tap)][l] * dy[dst][l]
  *
- * So there are rows that are read through windows ("from": x, or dy for dx) and rows that windows
- * belong to ("to": y, dx, or dy for dw). With a stride s, the window of `to` moves by `step` = s
- * columns of `from`; for dx it is the other way round: the columns of `to` fall into `phases` = s
+ * So there are rows that are read through windows (src: x, or dy for dx) and rows that windows
+ * belong to (dst: y, dx, or dy for dw). With a stride s, the window of dst moves by `step` = s
+ * columns of src; for dx it is the other way round: the columns of dst fall into `phases` = s
  * classes, each with its own taps, within which the window moves by 1.
  *
  * A job is a chunk of lanes of some rows of an image. The inner loop (grid.h) runs over
@@ -19,8 +19,9 @@
  * columns split into `step` classes, into a ring that stays in the caches - or they are read
  * in place, and a row is cut into runs of pixels that have the same taps inside the image.
  *
- * Few channels: a prepared row is flat, without gaps between pixels. The loop runs over it in
- * periods of lcm(L, 16) lanes, weights are repeated to that length, and pixels do not matter. */
+ * Few channels: a prepared row is packed, without gaps between pixels. The loop runs over it in
+ * tiles of lcm(L, 16) lanes, a channel vector of weights is tiled to that width, and pixels do not
+ * matter. */
 #ifndef DIRECT_DEPTHWISE_H
 #define DIRECT_DEPTHWISE_H
 
@@ -29,16 +30,16 @@
 #include "backends/direct/direct.h"
 
 enum {
-    DEPTHWISE_K = 64,       /* most kernel rows or columns */
-    DEPTHWISE_STRIDE = 32,  /* largest stride */
-    DEPTHWISE_LANES = 16,   /* periods are multiples of it: the longest vector */
+    DEPTHWISE_K = 64,       /* max kernel rows or columns */
+    DEPTHWISE_STRIDE = 32,  /* max stride */
+    DEPTHWISE_LANES = 16,   /* tiled widths are multiples of it: the longest vector */
     DEPTHWISE_CHUNK = 64,   /* lanes of a chunk, about, if pixels are cut */
     DEPTHWISE_SEGMENTS = 16 /* jobs of a filter gradient, about */
 };
 
 typedef struct { /* a kernel column */
     ptrdiff_t kw;
-    ptrdiff_t at; /* column of `from` that it reads for pixel 0 of its phase */
+    ptrdiff_t at; /* column of src that it reads for pixel 0 of its phase */
 } depthwise_tap;
 
 typedef struct { /* pixels first .. end of a phase, which have the taps tap .. end_tap */
@@ -48,27 +49,27 @@ typedef struct { /* pixels first .. end of a phase, which have the taps tap .. e
 typedef struct {
     ptrdiff_t first, valid; /* lanes of a pixel */
     ptrdiff_t pitch;        /* lanes from a pixel to the next in prepared rows */
-    ptrdiff_t period;       /* lanes after which weights repeat: pitch, unless the row is flat */
+    ptrdiff_t tiled_width;  /* lanes after which weights repeat: pitch, unless the row is packed */
 } depthwise_chunk;
 
 typedef struct depthwise {
-    const direct_code *code;
+    direct_work work;
     adj_conv_geom g;
     adj_dtype dtype;
     int is_dx, is_dw;
-    int from_in, other_in; /* among group->in: what windows read; w, or dy for dw */
+    int src_in, other_in; /* among group->in: what windows read; w, or dy for dw */
     ptrdiff_t multiplier, lanes;
-    ptrdiff_t from_h, from_w, from_c, to_h, to_w, to_c;
+    direct_size src, dst;
     ptrdiff_t step, phases;
     int n_tap;
     depthwise_tap tap[DEPTHWISE_K]; /* by phase, then by column */
     int n_run;
     depthwise_run run[2 * DEPTHWISE_K + DEPTHWISE_STRIDE];
     ptrdiff_t n_chunk, chunk;
-    int flat;
+    int packed;
     int in_place;      /* rows are not prepared */
-    int fetches;       /* rows ahead of their use */
-    int lines_at_once; /* dw: most rows of dy that are summed at a time, up to GRID_LINES */
+    int prefetches;    /* rows ahead of their use */
+    int lines_at_once; /* dw: max rows of dy that are summed at a time, up to GRID_LINES */
     /* prepared rows */
     ptrdiff_t pad;      /* columns before column 0 */
     ptrdiff_t columns;  /* of each of the `step` classes */
@@ -76,32 +77,31 @@ typedef struct depthwise {
     ptrdiff_t slots;    /* of the ring */
     ptrdiff_t buffer;   /* elements of a row of results (dw: of dy) of one phase */
     ptrdiff_t weights;  /* elements of a chunk's filter */
-    ptrdiff_t segments, jobs;
-    int threads;
+    ptrdiff_t segments;
     /* offsets in the scratch: shared; per thread */
     size_t filters, thread, per_thread;
-    size_t ring, held, rows, sums; /* within a thread's */
+    size_t ring, cached_row, rows, sums; /* within a thread's */
 } depthwise;
 
 /* Have the two tensors more than `max` elements? */
 static inline int depthwise_is_beyond(const depthwise *d, ptrdiff_t max)
 {
-    ptrdiff_t from = d->from_h * d->from_w * d->from_c, to = d->to_h * d->to_w * d->to_c;
-    return d->g.n * (from + to) > max;
+    ptrdiff_t src = d->src.h * d->src.w * d->src.c, dst = d->dst.h * d->dst.w * d->dst.c;
+    return d->g.n * (src + dst) > max;
 }
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i);
-/* The row of `from` that row `to` reads at kernel row kh; -1: none. */
-static inline ptrdiff_t depthwise_from_row(const depthwise *d, ptrdiff_t to, ptrdiff_t kh)
+/* The row of src that a row of dst reads at kernel row kh; -1: none. */
+static inline ptrdiff_t depthwise_src_row(const depthwise *d, ptrdiff_t dst_row, ptrdiff_t kh)
 {
     const adj_conv_geom *g = &d->g;
-    ptrdiff_t row = to * g->sh + kh * g->dh - g->pt;
+    ptrdiff_t row = dst_row * g->sh + kh * g->dh - g->pt;
     if (d->is_dx) {
-        ptrdiff_t up = to + g->pt - kh * g->dh;
+        ptrdiff_t up = dst_row + g->pt - kh * g->dh;
         row = g->sh == 1 ? up : up / g->sh;
         if (row * g->sh != up)
             return -1;
     }
-    return row >= 0 && row < d->from_h ? row : -1;
+    return row >= 0 && row < d->src.h ? row : -1;
 }
 
 #endif

@@ -10,23 +10,23 @@ typedef struct {
 
 ALWAYS extent extent_of(const grid *g)
 {
-    ptrdiff_t across = g->period / VECTOR, whole = g->vectors / across;
+    ptrdiff_t across = g->tiled_width / VECTOR, whole = g->vectors / across;
     return (extent){whole, (g->vectors - whole * across) * VECTOR};
 }
 
 ALWAYS ptrdiff_t steps_of(extent e, ptrdiff_t lane) { return e.whole + (lane < e.longer); }
 
-/* y = sum of w x. A pixel has CHAINS partial sums, as one would wait for itself. What the loops
+/* y = sum of w x. A pixel has PARTIAL_SUMS of them, as one would wait for itself. What the loops
  * need of *g is copied: for all the compiler knows they write there. */
 ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 {
-    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, period = g->period;
+    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, tiled_width = g->tiled_width;
     const extent e = extent_of(g);
     const int add = g->add;
     ptrdiff_t at[GRID_COLUMNS];
     for (int k = 0; k < columns; k++)
         at[k] = g->x_at[k];
-    for (ptrdiff_t lane = 0; lane < period; lane += VECTOR) {
+    for (ptrdiff_t lane = 0; lane < tiled_width; lane += VECTOR) {
         vector w[GRID_ROWS * GRID_COLUMNS];
         const real *x[GRID_ROWS];
         real *y = g->y + lane;
@@ -38,14 +38,14 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
                 w[i * columns + k] = *(const vector *)(g->w[i] + g->w_at[k] + lane);
         }
         for (ptrdiff_t left = steps_of(e, lane); left > 0; left--) {
-            vector sum[CHAINS] = {{0}, {0}, {0}};
+            vector sum[PARTIAL_SUMS] = {{0}, {0}, {0}};
             if (add)
                 sum[0] = *(const vector *)y;
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 8
                 for (int k = 0; k < columns; k++)
-                    sum[k % CHAINS] += w[i * columns + k] * *(const vector *)(x[i] + at[k]);
+                    sum[k % PARTIAL_SUMS] += w[i * columns + k] * *(const vector *)(x[i] + at[k]);
                 x[i] += x_step;
             }
             *(vector *)y = sum[0] + sum[1] + sum[2];
@@ -57,12 +57,12 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 /* w += sum over pixels of x y */
 ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 {
-    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, period = g->period;
+    const ptrdiff_t x_step = g->x_step, y_step = g->y_step, tiled_width = g->tiled_width;
     const extent e = extent_of(g);
     ptrdiff_t at[GRID_COLUMNS];
     for (int k = 0; k < columns; k++)
         at[k] = g->x_at[k];
-    for (ptrdiff_t lane = 0; lane < period; lane += VECTOR) {
+    for (ptrdiff_t lane = 0; lane < tiled_width; lane += VECTOR) {
         vector sum[GRID_ROWS * GRID_COLUMNS];
 #pragma GCC unroll 35
         for (int i = 0; i < rows * columns; i++)
@@ -94,9 +94,9 @@ ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 
 #ifdef SMALL_CODE
 
-void REAL(depthwise_grid_sum)(const grid *g) { sum_grid(g->rows, g->columns, g); }
+void TYPED(depthwise_grid_sum)(const grid *g) { sum_grid(g->rows, g->columns, g); }
 
-void REAL(depthwise_grid_correlate)(const grid *g) { correlate_grid(g->rows, g->columns, g); }
+void TYPED(depthwise_grid_correlate)(const grid *g) { correlate_grid(g->rows, g->columns, g); }
 
 #else
 
@@ -140,13 +140,13 @@ static void correlate_5(const grid *g) { rows_grid(1, 5, g); }
 static void correlate_6(const grid *g) { rows_grid(1, 6, g); }
 static void correlate_7(const grid *g) { rows_grid(1, 7, g); }
 
-void REAL(depthwise_grid_sum)(const grid *g)
+void TYPED(depthwise_grid_sum)(const grid *g)
 {
     static grid_loop *const loops[GRID_COLUMNS] = {sum_1, sum_2, sum_3, sum_4, sum_5, sum_6, sum_7};
     loops[g->columns - 1](g);
 }
 
-void REAL(depthwise_grid_correlate)(const grid *g)
+void TYPED(depthwise_grid_correlate)(const grid *g)
 {
     static grid_loop *const loops[GRID_COLUMNS] = {
         correlate_1, correlate_2, correlate_3, correlate_4, correlate_5, correlate_6, correlate_7};

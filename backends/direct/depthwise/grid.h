@@ -2,22 +2,13 @@
  * over the pixels of a row. The grid's weights (or, for filter gradients, its sums) stay in
  * registers.
  *
- * Files that include this are compiled once per instruction set, and for double with
- * -DDEPTHWISE_F64; REAL(f) names the function f compiled for that type. */
+ * Files that include this are compiled for f32 (and read and write bf16 as well) and f64. */
 #ifndef DIRECT_DEPTHWISE_GRID_H
 #define DIRECT_DEPTHWISE_GRID_H
 
 #include <stddef.h>
 
-#include "backends/direct/isa.h"
-
-#ifdef DEPTHWISE_F64
-typedef double real;
-#define REAL(f) DIRECT(f##_f64)
-#else
-typedef float real;
-#define REAL(f) DIRECT(f##_f32)
-#endif
+#include "backends/direct/element.h"
 
 #if defined(ISA_avx512)
 enum { GRID = 28 }; /* of 32 registers */
@@ -25,14 +16,11 @@ enum { GRID = 28 }; /* of 32 registers */
 enum { GRID = 12 }; /* of 16 */
 #endif
 enum {
-    VECTOR = VECTOR_BYTES / sizeof(real),
     GRID_ROWS = 5,
     GRID_COLUMNS = 7,
     GRID_LINES = 4,
-    CHAINS = 3
+    PARTIAL_SUMS = 3 /* that do not wait for each other */
 };
-
-typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
 typedef struct {
     int rows, columns;                    /* of the grid */
@@ -42,14 +30,12 @@ typedef struct {
     ptrdiff_t w_at[GRID_COLUMNS];
     real *y; /* results, or dy, of pixel 0 */
     ptrdiff_t x_step, y_step;
-    ptrdiff_t period;  /* lanes from one step to the next */
-    ptrdiff_t vectors; /* in all */
-    int add;           /* sum: to what is in y */
-    int lines;         /* correlate: rows of y, y_line elements apart */
+    ptrdiff_t tiled_width; /* lanes from one step to the next */
+    ptrdiff_t vectors;     /* in all */
+    int add;               /* sum: to what is in y */
+    int lines;             /* correlate: rows of y, y_line elements apart */
     ptrdiff_t y_line;
 } grid;
-
-#define ALWAYS static inline __attribute__((always_inline))
 
 /* How many kernel rows a grid of so many columns may have. */
 ALWAYS int grid_rows(int columns)
@@ -59,8 +45,8 @@ ALWAYS int grid_rows(int columns)
 }
 
 /* y = sum of w x; rows <= grid_rows(columns). */
-void REAL(depthwise_grid_sum)(const grid *g);
+void TYPED(depthwise_grid_sum)(const grid *g);
 /* w += sum over pixels of x y */
-void REAL(depthwise_grid_correlate)(const grid *g);
+void TYPED(depthwise_grid_correlate)(const grid *g);
 
 #endif

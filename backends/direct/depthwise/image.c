@@ -4,7 +4,7 @@
 
 #include "rows.h"
 
-/* Weights [chunk][kh][kw][period], lanes beyond the chunk's zero. */
+/* Weights [chunk][kh][kw][tiled_width], lanes beyond the chunk's zero. */
 static void lay_out_filter(const adj_call *call)
 {
     const depthwise *d = call->state;
@@ -12,11 +12,11 @@ static void lay_out_filter(const adj_call *call)
     const char *w = call->in[d->other_in];
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
         depthwise_chunk c = depthwise_chunk_of(d, i);
-        real *to = (real *)((char *)call->scratch + d->filters) + i * d->weights;
-        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, to += c.period) {
-            REAL(depthwise_widen)(d, c.valid, to, w + (tap * d->lanes + c.first) * each);
-            for (ptrdiff_t lane = c.valid; lane < c.period; lane++)
-                to[lane] = d->flat ? to[lane - c.valid] : 0;
+        real *dst = (real *)direct_scratch(call, d->filters) + i * d->weights;
+        for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, dst += c.tiled_width) {
+            TYPED(depthwise_widen)(d, c.valid, dst, w + (tap * d->lanes + c.first) * each);
+            for (ptrdiff_t lane = c.valid; lane < c.tiled_width; lane++)
+                dst[lane] = d->packed ? dst[lane - c.valid] : 0;
         }
     }
 }
@@ -24,7 +24,7 @@ static void lay_out_filter(const adj_call *call)
 typedef struct {
     depthwise_image image;
     const real *filter;
-    char *to;   /* the image that is written */
+    char *dst;  /* the image that is written */
     real *rows; /* results that cannot be written in place */
     int straight;
 } pass;
@@ -34,14 +34,14 @@ static int goes_straight(const depthwise *d, const depthwise_chunk *c)
 {
     if (d->dtype == ADJ_BF16 || (d->is_dx && d->multiplier > 1))
         return 0;
-    if (d->flat)
-        return d->phases == 1 && d->to_w * d->lanes % DEPTHWISE_LANES == 0;
-    return c->valid == c->period;
+    if (d->packed)
+        return d->phases == 1 && d->dst.w * d->lanes % DEPTHWISE_LANES == 0;
+    return c->valid == c->tiled_width;
 }
 
 static void clear_pixels(const grid *g)
 {
-    ptrdiff_t across = g->period / VECTOR;
+    ptrdiff_t across = g->tiled_width / VECTOR;
     for (ptrdiff_t i = 0; i < g->vectors; i++)
         *(vector *)(g->y + i / across * g->y_step + i % across * VECTOR) = (vector){0};
 }
@@ -50,57 +50,57 @@ static void compute_row(const pass *s, ptrdiff_t row)
 {
     const depthwise *d = s->image.d;
     const depthwise_chunk *c = &s->image.chunk;
-    real *to = (real *)s->to + row * d->to_w * d->to_c + c->first;
+    real *dst = (real *)s->dst + row * d->dst.w * d->dst.c + c->first;
     depthwise_window window;
-    REAL(depthwise_look)(&s->image, row, &window);
-    REAL(depthwise_fetch)(&s->image, s->straight ? (const real *)s->to : NULL, row + 1);
+    TYPED(depthwise_look)(&s->image, row, &window);
+    TYPED(depthwise_prefetch)(&s->image, s->straight ? (const real *)s->dst : NULL, row + 1);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
-        grid g = {.w = {(real *)s->filter}, .period = c->period};
+        grid g = {.w = {(real *)s->filter}, .tiled_width = c->tiled_width};
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
         if (s->straight) {
-            g.y = to + (r->first * d->phases + r->phase) * d->to_c;
-            g.y_step = d->flat ? c->period : d->phases * d->to_c;
+            g.y = dst + (r->first * d->phases + r->phase) * d->dst.c;
+            g.y_step = d->packed ? c->tiled_width : d->phases * d->dst.c;
         } else {
             g.y = s->rows + r->phase * d->buffer + r->first * c->pitch;
-            g.y_step = c->period;
+            g.y_step = c->tiled_width;
         }
         if (window.n > 0 && r->end_tap > r->tap)
-            REAL(depthwise_sum)(&s->image, &window, r, &g);
+            TYPED(depthwise_sum)(&s->image, &window, r, &g);
         else
             clear_pixels(&g);
     }
     size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
     if (!s->straight)
-        REAL(depthwise_store)
-    (&s->image, s->to + (size_t)(row * d->to_w * d->to_c) * each, s->rows);
+        TYPED(depthwise_store)
+    (&s->image, s->dst + (size_t)(row * d->dst.w * d->dst.c) * each, s->rows);
 }
 
 /* Rows first .. end of all images' chunks, an image's chunks one after the other. */
 static void share(const adj_call *call, ptrdiff_t job, int thread)
 {
     const depthwise *d = call->state;
-    ptrdiff_t total = d->g.n * d->n_chunk * d->to_h, before = -1;
-    ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
-    char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
+    ptrdiff_t total = d->g.n * d->n_chunk * d->dst.h, before = -1;
+    ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
+    char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
     size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
     pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}, .rows = (real *)(own + d->rows)};
-    s.image.held = (ptrdiff_t *)(own + d->held);
+    s.image.cached_row = (ptrdiff_t *)(own + d->cached_row);
     for (ptrdiff_t i = first; i < end; i++) {
-        ptrdiff_t chunk = i / d->to_h % d->n_chunk, n = i / d->to_h / d->n_chunk;
-        if (i == first || i % d->to_h == 0) {
+        ptrdiff_t chunk = i / d->dst.h % d->n_chunk, n = i / d->dst.h / d->n_chunk;
+        if (i == first || i % d->dst.h == 0) {
             depthwise_chunk c = depthwise_chunk_of(d, chunk);
-            REAL(depthwise_begin)(&s.image, c, c.pitch != before);
-            REAL(depthwise_begin_image)
-            (&s.image, (const char *)call->in[d->from_in] +
-                           (size_t)(n * d->from_h * d->from_w * d->from_c) * each);
+            TYPED(depthwise_begin)(&s.image, c, c.pitch != before);
+            TYPED(depthwise_begin_image)
+            (&s.image, (const char *)call->in[d->src_in] +
+                           (size_t)(n * d->src.h * d->src.w * d->src.c) * each);
             before = c.pitch;
-            s.to = (char *)call->out[0] + (size_t)(n * d->to_h * d->to_w * d->to_c) * each;
-            s.filter = (real *)((char *)call->scratch + d->filters) + chunk * d->weights;
+            s.dst = (char *)call->out[0] + (size_t)(n * d->dst.h * d->dst.w * d->dst.c) * each;
+            s.filter = (real *)direct_scratch(call, d->filters) + chunk * d->weights;
             s.straight = goes_straight(d, &s.image.chunk);
         }
-        compute_row(&s, i % d->to_h);
+        compute_row(&s, i % d->dst.h);
     }
 }
 
-const direct_code REAL(depthwise_image) = {lay_out_filter, share, NULL};
+const direct_code TYPED(depthwise_image) = {lay_out_filter, share, NULL};

@@ -5,68 +5,67 @@
 
 #include "backends/direct/arith.h"
 #include "rows.h"
-#include "backends/direct/half.h"
 
 /* ---- elements: real, or bf16 when `half` ---- */
 
 static size_t size_of(int half) { return half ? sizeof(uint16_t) : sizeof(real); }
 
-/* to[i*m ..] = from[i], m times */
-ALWAYS void spread(const int half, const int m, ptrdiff_t n, real *restrict to,
-                   const void *restrict from)
+/* dst[i*m ..] = src[i], m times */
+ALWAYS void spread(const int half, const int m, ptrdiff_t n, real *restrict dst,
+                   const void *restrict src)
 {
-    const uint16_t *h = from;
-    const real *x = from;
+    const uint16_t *h = src;
+    const real *x = src;
     for (ptrdiff_t i = 0; i < n; i++) {
         real v = half ? (real)widen_bf16(h[i]) : x[i];
         for (int k = 0; k < m; k++)
-            to[i * m + k] = v;
+            dst[i * m + k] = v;
     }
 }
 
-/* to[i] = sum of from[i*m ..], m of them */
-ALWAYS void gather(const int m, ptrdiff_t n, real *restrict to, const real *restrict from)
+/* dst[i] = sum of src[i*m ..], m of them */
+ALWAYS void gather(const int m, ptrdiff_t n, real *restrict dst, const real *restrict src)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
-        real sum = from[i * m];
+        real sum = src[i * m];
         for (int k = 1; k < m; k++)
-            sum += from[i * m + k];
-        to[i] = sum;
+            sum += src[i * m + k];
+        dst[i] = sum;
     }
 }
 
-ALWAYS void put(const int half, ptrdiff_t n, void *restrict to, const real *restrict from)
+ALWAYS void put(const int half, ptrdiff_t n, void *restrict dst, const real *restrict src)
 {
-    uint16_t *h = to;
-    real *x = to;
+    uint16_t *h = dst;
+    real *x = dst;
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
         if (half)
-            h[i] = round_bf16((float)from[i]);
+            h[i] = round_bf16((float)src[i]);
         else
-            x[i] = from[i];
+            x[i] = src[i];
     }
 }
 
 /* Moves n elements, m = 1; usual lengths without a call or a loop. */
-ALWAYS void move(const int half, const int is_put, ptrdiff_t n, void *restrict to,
-                 const void *restrict from)
+ALWAYS void move(const int half, const int is_put, ptrdiff_t n, void *restrict dst,
+                 const void *restrict src)
 {
     if (is_put)
-        put(half, n, to, from);
+        put(half, n, dst, src);
     else
-        spread(half, 1, n, to, from);
+        spread(half, 1, n, dst, src);
 }
 
-ALWAYS void move_pixel(const int half, const int is_put, ptrdiff_t n, void *restrict to,
-                       const void *restrict from)
+ALWAYS void move_pixel(const int half, const int is_put, ptrdiff_t n, void *restrict dst,
+                       const void *restrict src)
 {
     switch (n) {
-    case 8: move(half, is_put, 8, to, from); break;
-    case 16: move(half, is_put, 16, to, from); break;
-    case 32: move(half, is_put, 32, to, from); break;
-    case 64: move(half, is_put, 64, to, from); break;
-    default: move(half, is_put, n, to, from); break;
+    case 8: move(half, is_put, 8, dst, src); break;
+    case 16: move(half, is_put, 16, dst, src); break;
+    case 32: move(half, is_put, 32, dst, src); break;
+    case 64: move(half, is_put, 64, dst, src); break;
+    default: move(half, is_put, n, dst, src); break;
     }
 }
 
@@ -84,25 +83,25 @@ static ptrdiff_t place(const depthwise *d, const depthwise_chunk *c, ptrdiff_t a
 /* Short pixels are copied LANES at a time as long as what is too much is overwritten by later ones.
  */
 ALWAYS void prepare_pixels(const int half, const int m, const depthwise_image *p, real *row,
-                           const char *from)
+                           const char *src)
 {
     const depthwise *d = p->d;
     const depthwise_chunk *c = &p->chunk;
-    ptrdiff_t count = min(d->from_w, d->step * d->columns - d->pad), n = c->valid / m;
-    ptrdiff_t pixel = (ptrdiff_t)size_of(half) * d->from_c, i = 0;
-    if (d->step == 1 && n == d->from_c && c->pitch == c->valid) {
-        spread(half, m, count * n, row + place(d, c, 0), from);
+    ptrdiff_t count = min(d->src.w, d->step * d->columns - d->pad), n = c->valid / m;
+    ptrdiff_t pixel = (ptrdiff_t)size_of(half) * d->src.c, i = 0;
+    if (d->step == 1 && n == d->src.c && c->pitch == c->valid) {
+        spread(half, m, count * n, row + place(d, c, 0), src);
         return;
     }
     ptrdiff_t ahead = d->step * ((DEPTHWISE_LANES + n - 1) / n);
     ptrdiff_t phase = d->pad % d->step, at = d->pad / d->step;
     int is_short = m == 1 && c->pitch < DEPTHWISE_LANES;
-    for (; i < count; i++, from += pixel) {
+    for (; i < count; i++, src += pixel) {
         real *column = row + (phase * d->columns + at) * c->pitch;
         if (m > 1)
-            spread(half, m, n, column, from);
+            spread(half, m, n, column, src);
         else
-            move_pixel(half, 0, is_short && i + ahead < count ? DEPTHWISE_LANES : n, column, from);
+            move_pixel(half, 0, is_short && i + ahead < count ? DEPTHWISE_LANES : n, column, src);
         if (++phase == d->step) {
             phase = 0;
             at++;
@@ -110,61 +109,60 @@ ALWAYS void prepare_pixels(const int half, const int m, const depthwise_image *p
     }
 }
 
-ALWAYS void prepare_as(const int half, const depthwise_image *p, real *row, const char *from)
+ALWAYS void prepare_as(const int half, const depthwise_image *p, real *row, const char *src)
 {
     int m = p->d->is_dx ? 1 : (int)p->d->multiplier;
-    from += p->chunk.first / m * (ptrdiff_t)size_of(half);
+    src += p->chunk.first / m * (ptrdiff_t)size_of(half);
     switch (m) {
-    case 1: prepare_pixels(half, 1, p, row, from); break;
-    case 2: prepare_pixels(half, 2, p, row, from); break;
-    case 4: prepare_pixels(half, 4, p, row, from); break;
-    case 8: prepare_pixels(half, 8, p, row, from); break;
-    default: prepare_pixels(half, m, p, row, from); break;
+    case 1: prepare_pixels(half, 1, p, row, src); break;
+    case 2: prepare_pixels(half, 2, p, row, src); break;
+    case 4: prepare_pixels(half, 4, p, row, src); break;
+    case 8: prepare_pixels(half, 8, p, row, src); break;
+    default: prepare_pixels(half, m, p, row, src); break;
     }
 }
 
-void REAL(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear)
+void TYPED(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear)
 {
     const depthwise *d = p->d;
     p->chunk = chunk;
     for (int i = 0; i < d->n_tap; i++)
-        p->at[i] = d->in_place ? d->tap[i].at * d->from_c : place(d, &p->chunk, d->tap[i].at);
+        p->at[i] = d->in_place ? d->tap[i].at * d->src.c : place(d, &p->chunk, d->tap[i].at);
     if (clear && !d->in_place)
         memset(p->ring, 0, (size_t)(d->slots * d->row_size) * sizeof(real));
 }
 
-void REAL(depthwise_begin_image)(depthwise_image *p, const void *from)
+void TYPED(depthwise_begin_image)(depthwise_image *p, const void *src)
 {
-    p->from = from;
+    p->src = src;
     for (ptrdiff_t i = 0; i < p->d->slots; i++)
-        p->held[i] = -1;
+        p->cached_row[i] = -1;
 }
 
 static const real *find_row(const depthwise_image *p, ptrdiff_t row)
 {
     const depthwise *d = p->d;
     int half = d->dtype == ADJ_BF16;
-    const char *from =
-        (const char *)p->from + row * d->from_w * d->from_c * (ptrdiff_t)size_of(half);
+    const char *src = (const char *)p->src + row * d->src.w * d->src.c * (ptrdiff_t)size_of(half);
     if (d->in_place)
-        return (const real *)from + p->chunk.first;
+        return (const real *)src + p->chunk.first;
     ptrdiff_t slot = row % d->slots;
     real *prepared = p->ring + slot * d->row_size;
-    if (p->held[slot] != row) {
+    if (p->cached_row[slot] != row) {
         if (half)
-            prepare_as(1, p, prepared, from);
+            prepare_as(1, p, prepared, src);
         else
-            prepare_as(0, p, prepared, from);
-        p->held[slot] = row;
+            prepare_as(0, p, prepared, src);
+        p->cached_row[slot] = row;
     }
     return prepared;
 }
 
-void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t to, depthwise_window *w)
+void TYPED(depthwise_look)(const depthwise_image *p, ptrdiff_t dst_row, depthwise_window *w)
 {
     w->n = 0;
     for (ptrdiff_t kh = 0; kh < p->d->g.kh; kh++) {
-        ptrdiff_t row = depthwise_from_row(p->d, to, kh);
+        ptrdiff_t row = depthwise_src_row(p->d, dst_row, kh);
         if (row < 0)
             continue;
         w->x[w->n] = find_row(p, row);
@@ -174,7 +172,7 @@ void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t to, depthwise_wind
 
 /* ---- rows of dy, y and dx ---- */
 
-static void fetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptrdiff_t lanes)
+static void prefetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptrdiff_t lanes)
 {
     enum { LINE = 64 / sizeof(real) };
     if (lanes == step) { /* a whole row */
@@ -186,79 +184,79 @@ static void fetch_pixels(const real *x, ptrdiff_t pixels, ptrdiff_t step, ptrdif
             __builtin_prefetch(x + i * step + lane, 1);
 }
 
-void REAL(depthwise_fetch)(const depthwise_image *p, const real *to, ptrdiff_t at)
+void TYPED(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdiff_t at)
 {
     const depthwise *d = p->d;
     ptrdiff_t lanes = p->chunk.valid;
-    if (at >= d->to_h || !d->fetches)
+    if (at >= d->dst.h || !d->prefetches)
         return;
-    if (to != NULL)
-        fetch_pixels(to + at * d->to_w * d->to_c + p->chunk.first, d->to_w, d->to_c, lanes);
+    if (dst != NULL)
+        prefetch_pixels(dst + at * d->dst.w * d->dst.c + p->chunk.first, d->dst.w, d->dst.c, lanes);
     for (ptrdiff_t i = 0; d->in_place && i < d->g.sh && i < d->g.kh; i++) {
-        ptrdiff_t row = depthwise_from_row(d, at, d->is_dx ? i : d->g.kh - 1 - i);
+        ptrdiff_t row = depthwise_src_row(d, at, d->is_dx ? i : d->g.kh - 1 - i);
         if (row >= 0)
-            fetch_pixels((const real *)p->from + row * d->from_w * d->from_c + p->chunk.first,
-                         d->from_w, d->from_c, lanes);
+            prefetch_pixels((const real *)p->src + row * d->src.w * d->src.c + p->chunk.first,
+                            d->src.w, d->src.c, lanes);
     }
 }
 
-void REAL(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *to, const void *from)
+void TYPED(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *dst, const void *src)
 {
     if (d->dtype == ADJ_BF16)
-        spread(1, 1, n, to, from);
+        spread(1, 1, n, dst, src);
     else
-        spread(0, 1, n, to, from);
+        spread(0, 1, n, dst, src);
 }
 
-void REAL(depthwise_load)(const depthwise_image *p, real *to, const void *dy)
+void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy)
 {
     const depthwise *d = p->d;
     const depthwise_chunk *c = &p->chunk;
     ptrdiff_t each = (ptrdiff_t)size_of(d->dtype == ADJ_BF16);
-    const char *from = (const char *)dy + c->first * each;
-    if (c->pitch == d->to_c)
-        REAL(depthwise_widen)(d, d->to_w * d->to_c, to, from);
+    const char *src = (const char *)dy + c->first * each;
+    if (c->pitch == d->dst.c)
+        TYPED(depthwise_widen)(d, d->dst.w * d->dst.c, dst, src);
     else
-        for (ptrdiff_t i = 0; i < d->to_w; i++)
-            REAL(depthwise_widen)(d, c->valid, to + i * c->pitch, from + i * d->to_c * each);
+        for (ptrdiff_t i = 0; i < d->dst.w; i++)
+            TYPED(depthwise_widen)(d, c->valid, dst + i * c->pitch, src + i * d->dst.c * each);
 }
 
 ALWAYS void gather_pixels(const int m, const depthwise_image *p, ptrdiff_t pixels,
-                          real *restrict to, const real *restrict from)
+                          real *restrict dst, const real *restrict src)
 {
     ptrdiff_t n = p->chunk.valid / m;
     if (p->chunk.pitch == p->chunk.valid)
-        gather(m, pixels * n, to, from);
+        gather(m, pixels * n, dst, src);
     else
         for (ptrdiff_t i = 0; i < pixels; i++)
-            gather(m, n, to + i * n, from + i * p->chunk.pitch);
+            gather(m, n, dst + i * n, src + i * p->chunk.pitch);
 }
 
-static void add_multiples(const depthwise_image *p, real *to, const real *from)
+static void add_multiples(const depthwise_image *p, real *dst, const real *src)
 {
-    ptrdiff_t pixels = (p->d->to_w + p->d->phases - 1) / p->d->phases;
+    ptrdiff_t pixels = (p->d->dst.w + p->d->phases - 1) / p->d->phases;
     switch (p->d->multiplier) {
-    case 2: gather_pixels(2, p, pixels, to, from); break;
-    case 4: gather_pixels(4, p, pixels, to, from); break;
-    case 8: gather_pixels(8, p, pixels, to, from); break;
-    default: gather_pixels((int)p->d->multiplier, p, pixels, to, from); break;
+    case 2: gather_pixels(2, p, pixels, dst, src); break;
+    case 4: gather_pixels(4, p, pixels, dst, src); break;
+    case 8: gather_pixels(8, p, pixels, dst, src); break;
+    default: gather_pixels((int)p->d->multiplier, p, pixels, dst, src); break;
     }
 }
 
 /* pitch: elements from a pixel to the next in rows; n of them are stored. */
-ALWAYS void store_pixels(const int half, const depthwise *d, char *to, const real *rows,
+ALWAYS void store_pixels(const int half, const depthwise *d, char *dst, const real *rows,
                          ptrdiff_t pitch, ptrdiff_t n)
 {
-    ptrdiff_t i = 0, phase = 0, at = 0, pixel = d->to_c * (ptrdiff_t)size_of(half);
-    if (d->phases == 1 && n == d->to_c && n == pitch) {
-        put(half, d->to_w * n, to, rows);
+    ptrdiff_t i = 0, phase = 0, at = 0, pixel = d->dst.c * (ptrdiff_t)size_of(half);
+    if (d->phases == 1 && n == d->dst.c && n == pitch) {
+        put(half, d->dst.w * n, dst, rows);
         return;
     }
-    int is_short = n < DEPTHWISE_LANES && n == d->to_c;
-    for (; i < d->to_w; i++) {
-        const real *from = rows + phase * d->buffer + at * pitch;
-        int is_ahead = is_short && (d->to_w - i) * n >= DEPTHWISE_LANES;
-        move_pixel(half, 1, is_ahead ? DEPTHWISE_LANES : n, to + i * pixel, from);
+    int is_short = n < DEPTHWISE_LANES && n == d->dst.c;
+    for (; i < d->dst.w; i++) {
+        const real *src = rows + phase * d->buffer + at * pitch;
+        int is_ahead = is_short && (d->dst.w - i) * n >= DEPTHWISE_LANES;
+        move_pixel(half, 1, is_ahead ? DEPTHWISE_LANES : n, dst + i * pixel, src);
         if (++phase == d->phases) {
             phase = 0;
             at++;
@@ -266,12 +264,12 @@ ALWAYS void store_pixels(const int half, const depthwise *d, char *to, const rea
     }
 }
 
-void REAL(depthwise_store)(const depthwise_image *p, void *to, real *rows)
+void TYPED(depthwise_store)(const depthwise_image *p, void *dst, real *rows)
 {
     const depthwise *d = p->d;
     ptrdiff_t m = d->is_dx ? d->multiplier : 1, pitch = p->chunk.pitch, n = p->chunk.valid / m;
     int half = d->dtype == ADJ_BF16;
-    char *at = (char *)to + p->chunk.first / m * (ptrdiff_t)size_of(half);
+    char *at = (char *)dst + p->chunk.first / m * (ptrdiff_t)size_of(half);
     if (m > 1) {
         for (ptrdiff_t phase = 0; phase < d->phases; phase++)
             add_multiples(p, rows + (d->phases + phase) * d->buffer, rows + phase * d->buffer);
@@ -291,7 +289,8 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
 {
     const depthwise *d = p->d;
     real *filter = g->w[0];
-    ptrdiff_t period = p->chunk.period, step = d->in_place ? d->step * d->from_c : period;
+    ptrdiff_t tiled_width = p->chunk.tiled_width,
+              step = d->in_place ? d->step * d->src.c : tiled_width;
     int taps = (int)(r->end_tap - r->tap);
     if (taps == 0)
         return;
@@ -303,32 +302,32 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
         for (int i = 0; i < g->rows; i++) {
             for (int line = 0; line < g->lines; line++)
                 g->x[line][i] = w[line].x[first + i] + r->first * step;
-            g->w[i] = filter + w->kh[first + i] * d->g.kw * period;
+            g->w[i] = filter + w->kh[first + i] * d->g.kw * tiled_width;
         }
         for (ptrdiff_t t = r->tap; t < r->end_tap; t += g->columns) {
             g->columns = (int)min(r->end_tap - t, GRID_COLUMNS);
             for (int k = 0; k < g->columns; k++) {
                 g->x_at[k] = p->at[t + k];
-                g->w_at[k] = d->tap[t + k].kw * period;
+                g->w_at[k] = d->tap[t + k].kw * tiled_width;
             }
             if (correlate)
-                REAL(depthwise_grid_correlate)(g);
+                TYPED(depthwise_grid_correlate)(g);
             else
-                REAL(depthwise_grid_sum)(g);
+                TYPED(depthwise_grid_sum)(g);
             g->add = 1;
         }
     }
 }
 
-void REAL(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
-                         const depthwise_run *r, grid *g)
+void TYPED(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
+                          const depthwise_run *r, grid *g)
 {
     g->lines = 1;
     run_grids(0, p, w, r, g);
 }
 
-void REAL(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
-                               const depthwise_run *r, grid *g)
+void TYPED(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
+                                const depthwise_run *r, grid *g)
 {
     run_grids(1, p, w, r, g);
 }

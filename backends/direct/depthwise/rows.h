@@ -8,41 +8,41 @@
 typedef struct { /* what a thread works on: a chunk of an image */
     const depthwise *d;
     depthwise_chunk chunk;
-    const void *from;          /* the image that windows read */
+    const void *src;           /* the image that windows read */
     real *ring;                /* prepared rows; */
-    ptrdiff_t *held;           /* which, by slot; -1: none */
+    ptrdiff_t *cached_row;     /* which, by slot; -1: none */
     ptrdiff_t at[DEPTHWISE_K]; /* where each tap reads pixel 0 of its phase, in elements of a row */
 } depthwise_image;
 
-typedef struct { /* the rows that the window of a row of `to` reads, each with its kernel row */
+typedef struct { /* the rows that the window of a row of dst reads, each with its kernel row */
     int n;
     const real *x[DEPTHWISE_K]; /* column 0: in memory, or in the ring */
     ptrdiff_t kh[DEPTHWISE_K];
 } depthwise_window;
 
 /* Begins with a chunk. `clear`: the ring is zeroed, of which only the inside of rows is written. */
-void REAL(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear);
-/* Begins with an image of the chunk: what the ring held is forgotten. */
-void REAL(depthwise_begin_image)(depthwise_image *p, const void *from);
-/* The window of a row of `to`; prepares rows that are not in the ring. */
-void REAL(depthwise_look)(const depthwise_image *p, ptrdiff_t to, depthwise_window *w);
+void TYPED(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear);
+/* Begins with an image of the chunk: rows that the ring had are forgotten. */
+void TYPED(depthwise_begin_image)(depthwise_image *p, const void *src);
+/* The window of a row of dst; prepares rows that are not in the ring. */
+void TYPED(depthwise_look)(const depthwise_image *p, ptrdiff_t dst_row, depthwise_window *w);
 /* Runs the grids that a window and all taps of a run make; correlate: g->lines windows, which have
  * the same kernel rows.
- * g: w[0] is the chunk's filter (or its sums), y pixel 0 of the run; y_step, period, vectors;
+ * g: w[0] is the chunk's filter (or its sums), y pixel 0 of the run; y_step, tiled_width, vectors;
  * correlate: lines, y_line. */
-void REAL(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
-                         const depthwise_run *r, grid *g);
-void REAL(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
-                               const depthwise_run *r, grid *g);
+void TYPED(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
+                          const depthwise_run *r, grid *g);
+void TYPED(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
+                                const depthwise_run *r, grid *g);
 
-/* If d->fetches: fetches the pixels of row `at` of y, dx or dy; and, if rows are read in place, of
- * those rows of `from` that row `at` is the first to read. */
-void REAL(depthwise_fetch)(const depthwise_image *p, const real *to, ptrdiff_t at);
+/* If d->prefetches: prefetches the pixels of row `at` of y, dx or dy; and, if rows are read in
+ * place, of those rows of src that row `at` is the first to read. */
+void TYPED(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdiff_t at);
 /* n elements to reals. */
-void REAL(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *to, const void *from);
+void TYPED(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *dst, const void *src);
 /* A row of dy to reals. */
-void REAL(depthwise_load)(const depthwise_image *p, real *to, const void *dy);
-/* Results of all phases, rows[phase] one buffer after the other, to row `to`. */
-void REAL(depthwise_store)(const depthwise_image *p, void *to, real *rows);
+void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy);
+/* Results of all phases, rows[phase] one buffer after the other, to row dst. */
+void TYPED(depthwise_store)(const depthwise_image *p, void *dst, real *rows);
 
 #endif

@@ -1,6 +1,5 @@
 /* group_norm.c - the kernel of group_norm.h: what it takes, how work is cut into jobs, what lies
  * where in the scratch. */
-#include <stdio.h>
 #include <string.h>
 
 #include "backends/direct/arith.h"
@@ -91,16 +90,16 @@ static void set_jobs(group_norm *p, int max_threads)
     if (p->pixels > 1 && p->n < FEW_IMAGES && p->rest > 0)
         p->chunk = min(p->groups, divide_up(MIN_CHUNK, p->rest));
     p->chunks = divide_up(p->groups, p->chunk);
-    p->jobs = p->n * p->chunks;
+    p->work.jobs = p->n * p->chunks;
     p->parts = p->n;
     if (p->pixels == 1) {
         ptrdiff_t small = PART_ELEMENTS / max(p->channels, 1);
         p->parts = min(p->n, min(MAX_PARTS, max(MIN_PARTS, small)));
-        p->jobs = p->parts;
+        p->work.jobs = p->parts;
     }
     if (elements == 0) /* the sums of nothing */
-        p->parts = p->jobs = 0;
-    p->threads = elements > parallel_above ? max_threads : 1;
+        p->parts = p->work.jobs = 0;
+    p->work.threads = elements > parallel_above ? max_threads : 1;
 }
 
 /* 0: too large to be worth anything. */
@@ -110,7 +109,7 @@ static int set_scratch(group_norm *p, size_t *scratch)
     const ptrdiff_t lanes = p->pixels == 1 ? p->channels : p->chunk * p->rest;
     const int keeps_sums = p->dy >= 0 || p->pixels != 1;
     const ptrdiff_t parts = p->sums >= 0 ? p->parts : 0;
-    if ((double)lanes * 64 * p->threads + (double)parts * 8 * (double)p->channels > max_bytes)
+    if ((double)lanes * 64 * p->work.threads + (double)parts * 8 * (double)p->channels > max_bytes)
         return 0;
     size_t thread = 0;
     p->accumulated = reserve(&thread, keeps_sums ? 2 * lanes : 0, sizeof(float));
@@ -119,7 +118,7 @@ static int set_scratch(group_norm *p, size_t *scratch)
     p->per_thread = thread;
     *scratch = 0;
     p->part = reserve(scratch, parts * 2 * p->channels, sizeof(float));
-    p->thread = reserve(scratch, p->threads, p->per_thread);
+    p->thread = reserve(scratch, p->work.threads, p->per_thread);
     return 1;
 }
 
@@ -139,7 +138,7 @@ static int plan(group_norm *p, const direct *d, const adj_group *g, size_t *scra
     const group_norm_code *const *code =
         p->pixels == 1 ? d->isa->group_norm_rows : d->isa->group_norm_image;
     const group_norm_code *typed = code[x.dtype == ADJ_BF16];
-    p->code = is_gradient(first) ? &typed->backward : &typed->forward;
+    p->work.code = is_gradient(first) ? &typed->backward : &typed->forward;
     find_operands(p, g);
     set_jobs(p, d->threads);
     return set_scratch(p, scratch);
@@ -147,30 +146,19 @@ static int plan(group_norm *p, const direct *d, const adj_group *g, size_t *scra
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    direct *d = backend;
+    const direct *d = backend;
     const adj_op *op = g->node[0]->op;
+    group_norm plan_of, *p = &plan_of;
     if (candidate > 0 || (op != &adj_op_group_norm && !is_gradient(g->node[0])))
         return ADJ_ENOKERNEL;
-    group_norm *p = adj_alloc(&d->allocator, sizeof *p);
-    if (p == NULL)
-        return ADJ_ENOMEM;
-    if (!is_ours(g) || !plan(p, d, g, &prep->scratch)) {
-        adj_release(&d->allocator, p);
-        snprintf(prep->why, ADJ_WHY, "%s: direct takes f32 and bf16 in NHWC", op->name);
-        return ADJ_ENOKERNEL;
-    }
-    for (int i = 0; i < g->n_in; i++)
-        prep->in[i] = NULL;
-    for (int i = 0; i < g->n_out; i++)
-        prep->out[i] = NULL;
+    if (!is_ours(g) || !plan(p, d, g, &prep->scratch))
+        return direct_refuse(prep, "%s: direct takes f32 and bf16 in NHWC", op->name);
     if (p->y >= 0) { /* a group is read before it is written */
         prep->in_place = 1u << p->x | (p->dy >= 0 ? 1u << p->dy : 0);
         prep->writer = p->y;
     }
-    prep->state = p;
-    snprintf(prep->impl, sizeof prep->impl, "group_norm_%s:%s", p->pixels == 1 ? "rows" : "image",
-             d->isa->name);
-    return ADJ_OK;
+    return direct_accept(d, prep, p->pixels == 1 ? "group_norm_rows" : "group_norm_image", p,
+                         sizeof *p);
 }
 
 /* ---- running ---- */
@@ -180,7 +168,7 @@ void group_norm_add_parts(const adj_call *c)
     const group_norm *p = c->state;
     if (p->sums < 0)
         return;
-    const float *part = (const float *)(const void *)((const char *)c->scratch + p->part);
+    const float *part = direct_scratch(c, p->part);
     float *sums = c->out[p->sums];
     for (ptrdiff_t i = 0; i < 2 * p->channels; i++) {
         double sum = 0;
@@ -190,12 +178,8 @@ void group_norm_add_parts(const adj_call *c)
     }
 }
 
-static adj_status run(const adj_call *c)
-{
-    const group_norm *p = c->state;
-    direct_run(p->code, c, p->jobs, p->threads);
-    return ADJ_OK;
-}
-
-const adj_kernel direct_group_norm = {
-    .name = "group_norm", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};
+const adj_kernel direct_group_norm = {.name = "group_norm",
+                                      .match = match,
+                                      .prepare = prepare,
+                                      .run = direct_run,
+                                      .drop = direct_drop};

@@ -23,14 +23,12 @@ typedef struct group_norm_code { /* for one type of elements */
 } group_norm_code;
 
 typedef struct group_norm {
-    const direct_code *code;
+    direct_work work;
     ptrdiff_t n, pixels, channels; /* x is [n, pixels, channels] */
     ptrdiff_t groups, rest;        /* channels = groups * rest */
     double epsilon;
-    int x, gamma, beta, dy; /* among group->in; -1: it is not read */
-    int y, sums;            /* among group->out, y being dx of the gradient; -1: nobody wants it */
-    int threads;
-    ptrdiff_t jobs;
+    int x, gamma, beta, dy;  /* among group->in; -1: it is not read */
+    int y, sums;             /* among group->out, y being dx of the gradient; -1: nobody wants it */
     ptrdiff_t chunks, chunk; /* of an image: how many, groups in one */
     ptrdiff_t parts;         /* of the sums: segments of rows, or images */
     size_t part;             /* in the scratch: [parts][2][channels] floats */

@@ -1,7 +1,8 @@
 /* image.c - groups of an image of several pixels. Loops run over the channels of a pixel, a few
- * pixels at a time; a job is a chunk of whole groups of an image. Compiled as elements.h says. */
+ * pixels at a time; a job is a chunk of whole groups of an image. Compiled as element.h says. */
 #include "backends/direct/arith.h"
-#include "elements.h"
+#include "backends/direct/element.h"
+#include "group_norm.h"
 
 enum { LINES = 4, FLUSH = 128 }; /* pixels: loaded together; summed in float */
 
@@ -9,7 +10,7 @@ enum { LINES = 4, FLUSH = 128 }; /* pixels: loaded together; summed in float */
 typedef struct {
     const group_norm *p;
     ptrdiff_t n, channels;            /* in the chunk */
-    ptrdiff_t from, first;            /* of its first pixel in x; its first channel */
+    ptrdiff_t start, first;           /* of its first pixel in x; its first channel */
     float *sum[2], *shift, *scale[3]; /* scale: factors of the last walk */
     double *total[2];
 } chunk;
@@ -20,13 +21,13 @@ static chunk chunk_of(const adj_call *c, ptrdiff_t job, int thread)
     const size_t own = p->thread + p->per_thread * (size_t)thread;
     chunk k = {.p = p, .n = job / p->chunks, .first = job % p->chunks * p->chunk * p->rest};
     k.channels = min(p->chunk * p->rest, p->channels - k.first);
-    k.from = k.n * p->pixels * p->channels + k.first;
+    k.start = k.n * p->pixels * p->channels + k.first;
     const ptrdiff_t size = p->chunk * p->rest;
     for (int i = 0; i < 2; i++) {
-        k.sum[i] = (float *)scratch_at(c, own + p->accumulated) + i * size;
-        k.total[i] = (double *)scratch_at(c, own + p->total) + i * size;
+        k.sum[i] = (float *)direct_scratch(c, own + p->accumulated) + i * size;
+        k.total[i] = (double *)direct_scratch(c, own + p->total) + i * size;
     }
-    k.shift = scratch_at(c, own + p->column);
+    k.shift = direct_scratch(c, own + p->column);
     for (int i = 0; i < 3; i++)
         k.scale[i] = k.shift + (1 + i) * size;
     return k;
@@ -71,8 +72,8 @@ static void add_pixels(const chunk *k, const T *x, const T *dy)
                 add_lines(k, x + i * stride, NULL, LINES);
         for (; i < end; i++)
             add_lines(k, x + i * stride, dy != NULL ? dy + i * stride : NULL, 1);
-        flush(k->channels, k->sum[0], k->total[0]);
-        flush(k->channels, k->sum[1], k->total[1]);
+        flush_sums(k->channels, k->sum[0], k->total[0]);
+        flush_sums(k->channels, k->sum[1], k->total[1]);
     }
 }
 
@@ -114,8 +115,8 @@ static void forward(const adj_call *c, ptrdiff_t job, int thread)
     const chunk k = chunk_of(c, job, thread);
     const float *gamma = (const float *)c->in[k.p->gamma] + k.first,
                 *beta = (const float *)c->in[k.p->beta] + k.first, *shift = k.shift;
-    const T *x = (const T *)c->in[k.p->x] + k.from;
-    T *y = (T *)c->out[k.p->y] + k.from;
+    const T *x = (const T *)c->in[k.p->x] + k.start;
+    T *y = (T *)c->out[k.p->y] + k.start;
     find_stats(&k, x);
     for (ptrdiff_t at = 0; at < k.channels; at += k.p->rest) {
         const group_norm_stats t = stats_at(&k, at);
@@ -165,7 +166,7 @@ static void write_dx(const chunk *k, const T *x, const T *dy, T *dx)
 
 static void write_part(const adj_call *c, const chunk *k, const group_norm_stats *t, ptrdiff_t at)
 {
-    float *dgamma = (float *)scratch_at(c, k->p->part) + k->n * 2 * k->p->channels + k->first,
+    float *dgamma = (float *)direct_scratch(c, k->p->part) + k->n * 2 * k->p->channels + k->first,
           *dbeta = dgamma + k->p->channels;
     for (ptrdiff_t i = at; i < at + k->p->rest; i++) {
         dgamma[i] = (float)((k->total[1][i] - (double)t->delta * k->total[0][i]) * (double)t->s);
@@ -176,7 +177,7 @@ static void write_part(const adj_call *c, const chunk *k, const group_norm_stats
 static void backward(const adj_call *c, ptrdiff_t job, int thread)
 {
     const chunk k = chunk_of(c, job, thread);
-    const T *x = (const T *)c->in[k.p->x] + k.from, *dy = (const T *)c->in[k.p->dy] + k.from;
+    const T *x = (const T *)c->in[k.p->x] + k.start, *dy = (const T *)c->in[k.p->dy] + k.start;
     find_stats(&k, x);
     for (ptrdiff_t at = 0; at < k.channels; at += k.p->rest) {
         const group_norm_stats t = stats_at(&k, at);
@@ -192,7 +193,7 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
             set_scales(&k, (const float *)c->in[k.p->gamma] + k.first, &t, at);
     }
     if (k.p->y >= 0)
-        write_dx(&k, x, dy, (T *)c->out[k.p->y] + k.from);
+        write_dx(&k, x, dy, (T *)c->out[k.p->y] + k.start);
 }
 
 const group_norm_code TYPED(group_norm_image) = {{NULL, forward, NULL},

@@ -1,7 +1,8 @@
 /* rows.c - groups that are contiguous: those of images of one pixel, and layer norm's rows. A job
- * is a segment of the rows. Compiled as elements.h says. */
+ * is a segment of the rows. Compiled as element.h says. */
 #include "backends/direct/arith.h"
-#include "elements.h"
+#include "backends/direct/element.h"
+#include "group_norm.h"
 
 enum { PIECE = 1024, FLUSH = 64 }; /* elements, and rows, summed in float */
 
@@ -48,12 +49,12 @@ static void forward(const adj_call *c, ptrdiff_t job, int thread)
     const group_norm *p = c->state;
     const float *gamma = c->in[p->gamma], *beta = c->in[p->beta];
     (void)thread;
-    for (ptrdiff_t n = p->n * job / p->jobs; n < p->n * (job + 1) / p->jobs; n++)
+    for (ptrdiff_t n = p->n * job / p->work.jobs; n < p->n * (job + 1) / p->work.jobs; n++)
         for (ptrdiff_t g = 0; g < p->groups; g++) {
-            const ptrdiff_t first = g * p->rest, from = n * p->channels + first;
-            const T *x = (const T *)c->in[p->x] + from;
+            const ptrdiff_t first = g * p->rest, start = n * p->channels + first;
+            const T *x = (const T *)c->in[p->x] + start;
             normalise(p->rest, x, stats_of(x, p->rest, p->epsilon), gamma + first, beta + first,
-                      (T *)c->out[p->y] + from);
+                      (T *)c->out[p->y] + start);
         }
 }
 
@@ -105,28 +106,28 @@ static void add_to_sums(ptrdiff_t n, const T *x, group_norm_stats t, const T *dy
 static void backward(const adj_call *c, ptrdiff_t job, int thread)
 {
     const group_norm *p = c->state;
-    const ptrdiff_t begin = p->n * job / p->jobs, end = p->n * (job + 1) / p->jobs;
+    const ptrdiff_t begin = p->n * job / p->work.jobs, end = p->n * (job + 1) / p->work.jobs;
     const ptrdiff_t two_rows = p->sums >= 0 ? 2 * p->channels : 0;
     const size_t own = p->thread + p->per_thread * (size_t)thread;
-    float *sums = scratch_at(c, own + p->accumulated);
-    double *totals = scratch_at(c, own + p->total);
+    float *sums = direct_scratch(c, own + p->accumulated);
+    double *totals = direct_scratch(c, own + p->total);
     memset(sums, 0, (size_t)two_rows * sizeof *sums);
     memset(totals, 0, (size_t)two_rows * sizeof *totals);
     for (ptrdiff_t n = begin; n < end; n++) {
         for (ptrdiff_t g = 0; g < p->groups; g++) {
-            const ptrdiff_t first = g * p->rest, from = n * p->channels + first;
-            const T *x = (const T *)c->in[p->x] + from, *dy = (const T *)c->in[p->dy] + from;
+            const ptrdiff_t first = g * p->rest, start = n * p->channels + first;
+            const T *x = (const T *)c->in[p->x] + start, *dy = (const T *)c->in[p->dy] + start;
             const group_norm_stats t = stats_of(x, p->rest, p->epsilon);
             if (p->sums >= 0)
                 add_to_sums(p->rest, x, t, dy, sums + first, sums + p->channels + first);
             if (p->y >= 0)
                 write_dx(p->rest, x, t, (const float *)c->in[p->gamma] + first, dy,
-                         (T *)c->out[p->y] + from);
+                         (T *)c->out[p->y] + start);
         }
         if ((n - begin) % FLUSH == FLUSH - 1 || n == end - 1)
-            flush(two_rows, sums, totals);
+            flush_sums(two_rows, sums, totals);
     }
-    float *part = (float *)scratch_at(c, p->part) + job * two_rows;
+    float *part = (float *)direct_scratch(c, p->part) + job * two_rows;
     for (ptrdiff_t i = 0; i < two_rows; i++)
         part[i] = (float)totals[i];
 }

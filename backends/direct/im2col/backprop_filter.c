@@ -5,6 +5,7 @@
  * not depend on the threads, so neither do the results. */
 #include <string.h>
 
+#include "backends/direct/arith.h"
 #include "rows.h"
 
 enum { FLUSH = 16 };
@@ -18,10 +19,7 @@ typedef struct {
 
 static void flush(const pass *s)
 {
-    ptrdiff_t n = s->window.d->taps * s->window.d->o_pitch;
-    for (ptrdiff_t i = 0; i < n; i++)
-        s->totals[i] += (double)s->sums[i];
-    memset(s->sums, 0, (size_t)n * sizeof(real));
+    flush_sums(s->window.d->taps * s->window.d->o_pitch, s->sums, s->totals);
 }
 
 /* n pixels of dy, each in whole vectors. */
@@ -33,10 +31,10 @@ static const real *outputs_of(const pass *s, ptrdiff_t first, ptrdiff_t n)
     if (d->o_pitch == outputs && d->dtype != ADJ_BF16)
         return (const real *)(const void *)dy;
     if (d->o_pitch == outputs)
-        REAL(im2col_load)(d, n * outputs, s->outputs, dy);
+        TYPED(im2col_load)(d, n * outputs, s->outputs, dy);
     else
         for (ptrdiff_t i = 0; i < n; i++)
-            REAL(im2col_load)
+            TYPED(im2col_load)
     (d, outputs, s->outputs + i * d->o_pitch, dy + im2col_bytes(d, i * outputs));
     return s->outputs;
 }
@@ -47,37 +45,38 @@ static void add_chunk(const pass *s, ptrdiff_t first, ptrdiff_t n)
     const adj_conv_geom *g = &d->g;
     ptrdiff_t next = first + d->chunk;
     int is_more = next + n <= g->n * g->oh * g->ow;
-    const char *fetch = is_more ? s->dy + im2col_bytes(d, next * g->oc) : NULL;
-    REAL(im2col_gather)(&s->window, first, n, s->cols, fetch);
-    const product p = {.rows = d->taps,
-                       .depth = n,
-                       .vectors = d->o_pitch / VECTOR,
-                       .a = s->cols,
-                       .b = outputs_of(s, first, n),
-                       .c = s->sums,
-                       .a_pitch = d->pitch,
-                       .b_pitch = d->o_pitch,
-                       .c_pitch = d->o_pitch};
-    REAL(im2col_correlate)(&p);
+    const char *prefetch = is_more ? s->dy + im2col_bytes(d, next * g->oc) : NULL;
+    TYPED(im2col_gather)(&s->window, first, n, s->cols, prefetch);
+    const micro_gemm p = {.rows = d->taps,
+                          .depth = n,
+                          .a_is_transposed = 1,
+                          .a = s->cols,
+                          .b = outputs_of(s, first, n),
+                          .c = s->sums,
+                          .a_pitch = d->pitch,
+                          .b_pitch = d->o_pitch,
+                          .c_pitch = d->o_pitch,
+                          .add = 1};
+    TYPED(im2col_multiply)(p, d->o_pitch / VECTOR);
 }
 
 static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 {
     const im2col *d = call->state;
     ptrdiff_t total = d->g.n * d->g.oh * d->g.ow, sums = d->taps * d->o_pitch, unflushed = 0;
-    ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
-    char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
+    ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
+    char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
     pass s = {.window = {.d = d, .x = call->in[d->other_in], .ring = (real *)(own + d->ring)},
               .dy = call->in[d->dy_in]};
-    s.window.held = (ptrdiff_t *)(own + d->held);
+    s.window.cached_row = (ptrdiff_t *)(own + d->cached_row);
     s.cols = (real *)(own + d->cols);
     s.outputs = (real *)(own + d->outputs);
     s.sums = (real *)(own + d->sums);
-    s.totals = (double *)((char *)call->scratch + d->totals) + job * sums;
+    s.totals = (double *)direct_scratch(call, d->totals) + job * sums;
     memset(s.sums, 0, (size_t)sums * sizeof(real));
     memset(s.totals, 0, (size_t)sums * sizeof(double));
     memset(s.outputs, 0, (size_t)(d->chunk * d->o_pitch) * sizeof(real));
-    REAL(im2col_clear)(&s.window);
+    TYPED(im2col_clear)(&s.window);
     for (ptrdiff_t i = first; i < end; i += d->chunk) {
         add_chunk(&s, i, end - i < d->chunk ? end - i : d->chunk);
         if (++unflushed == FLUSH) {
@@ -92,19 +91,12 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 static void add_up(const adj_call *call)
 {
     const im2col *d = call->state;
-    double *total = (double *)((char *)call->scratch + d->totals);
+    double *total = (double *)direct_scratch(call, d->totals);
     ptrdiff_t sums = d->taps * d->o_pitch, outputs = d->g.oc;
-    for (ptrdiff_t k = 1; k < d->jobs; k++)
-        for (ptrdiff_t i = 0; i < sums; i++)
-            total[i] += total[k * sums + i];
+    add_segments(total, sums, sums, d->work.jobs);
     for (ptrdiff_t tap = 0; tap < d->taps; tap++)
-        for (ptrdiff_t o = 0; o < outputs; o++) {
-            double value = total[tap * d->o_pitch + o];
-            if (d->dtype == ADJ_BF16)
-                adj_store(ADJ_BF16, call->out[0], tap * outputs + o, value);
-            else
-                ((real *)call->out[0])[tap * outputs + o] = (real)value;
-        }
+        for (ptrdiff_t o = 0; o < outputs; o++)
+            adj_store(d->dtype, call->out[0], tap * outputs + o, total[tap * d->o_pitch + o]);
 }
 
-const im2col_code REAL(im2col_filter) = {VECTOR, {NULL, add_segment, add_up}};
+const im2col_code TYPED(im2col_filter) = {VECTOR, {NULL, add_segment, add_up}};

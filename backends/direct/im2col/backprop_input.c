@@ -7,123 +7,122 @@
 #include "backends/direct/arith.h"
 #include "rows.h"
 
-typedef struct { /* a strip of an image's columns */
+typedef struct { /* some of an image's columns */
     const im2col *d;
     const real *panels;
     const char *dy; /* the image's */
     char *dx;
     ptrdiff_t first, end;       /* columns of dx; */
-    ptrdiff_t from, pixels;     /* of dy that they read */
+    ptrdiff_t pixel, pixels;    /* of dy: the first that they read; how many */
     real *ring, *planes, *wide; /* wide: a row of dy, or of dx, that is bf16 in memory */
     real *sums;
-    ptrdiff_t *held; /* row of dy, by slot; -1: none */
-} strip;
+    ptrdiff_t *cached_row; /* row of dy, by slot; -1: none */
+} column_tile;
 
-static const char *pixels_of(const strip *s, ptrdiff_t oh)
+static const char *pixels_of(const column_tile *s, ptrdiff_t oh)
 {
-    return s->dy + im2col_bytes(s->d, (oh * s->d->g.ow + s->from) * s->d->g.oc);
+    return s->dy + im2col_bytes(s->d, (oh * s->d->g.ow + s->pixel) * s->d->g.oc);
 }
 
-/* dy's row oh times the filter, which the ring holds after this. */
-static const real *im2col_row(const strip *s, ptrdiff_t oh)
+/* dy's row oh times the filter, which the ring has after this. */
+static const real *im2col_row(const column_tile *s, ptrdiff_t oh)
 {
     const im2col *d = s->d;
     ptrdiff_t slot = oh % d->slots, count = s->pixels * d->g.oc;
     real *row = s->ring + slot * d->row;
-    if (s->held[slot] == oh)
+    if (s->cached_row[slot] == oh)
         return row;
     const void *dy = pixels_of(s, oh);
     if (d->dtype == ADJ_BF16)
-        REAL(im2col_load)(d, count, s->wide, dy);
-    const product p = {.rows = s->pixels,
-                       .depth = d->g.oc,
-                       .vectors = d->pitch / VECTOR,
-                       .a = d->dtype == ADJ_BF16 ? s->wide : dy,
-                       .b = s->panels,
-                       .c = row,
-                       .a_pitch = d->g.oc,
-                       .c_pitch = d->pitch,
-                       .fetch = oh + 1 < d->g.oh ? pixels_of(s, oh + 1) : NULL,
-                       .fetch_bytes = im2col_bytes(d, d->g.oc)};
-    REAL(im2col_multiply)(&p);
-    s->held[slot] = oh;
+        TYPED(im2col_load)(d, count, s->wide, dy);
+    const micro_gemm p = {.rows = s->pixels,
+                          .depth = d->g.oc,
+                          .a = d->dtype == ADJ_BF16 ? s->wide : dy,
+                          .b = s->panels,
+                          .c = row,
+                          .a_pitch = d->g.oc,
+                          .c_pitch = d->pitch,
+                          .prefetch = oh + 1 < d->g.oh ? pixels_of(s, oh + 1) : NULL,
+                          .prefetch_bytes = im2col_bytes(d, d->g.oc)};
+    TYPED(im2col_multiply)(p, d->pitch / VECTOR);
+    s->cached_row[slot] = oh;
     return row;
 }
 
 /* n elements, from element `at` of the planes on. */
-static void add_planes(const strip *s, ptrdiff_t at, ptrdiff_t n, real *to)
+static void add_planes(const column_tile *s, ptrdiff_t at, ptrdiff_t n, real *dst)
 {
     const im2col *d = s->d;
-    const real *from = s->planes + at;
+    const real *src = s->planes + at;
     ptrdiff_t i = 0, planes = d->planes;
     for (; i + VECTOR <= n; i += VECTOR) {
-        vector sum = *(const vector *)(from + i);
+        vector sum = *(const vector *)(src + i);
         for (ptrdiff_t k = 1; k < planes; k++)
-            sum += *(const vector *)(from + k * d->plane + i);
-        *(vector *)(to + i) = sum;
+            sum += *(const vector *)(src + k * d->plane + i);
+        *(vector *)(dst + i) = sum;
     }
     for (; i < n; i++) {
-        real sum = from[i];
+        real sum = src[i];
         for (ptrdiff_t k = 1; k < planes; k++)
-            sum += from[k * d->plane + i];
-        to[i] = sum;
+            sum += src[k * d->plane + i];
+        dst[i] = sum;
     }
 }
 
-static void compute_row(const strip *s, ptrdiff_t ih)
+static void compute_row(const column_tile *s, ptrdiff_t ih)
 {
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
     ptrdiff_t n = (s->end - s->first) * g->ic;
-    void *to = s->dx + im2col_bytes(d, (ih * g->iw + s->first) * g->ic);
+    void *dst = s->dx + im2col_bytes(d, (ih * g->iw + s->first) * g->ic);
     im2col_sum sum = {.pixels = s->pixels, .planes = s->planes};
     ptrdiff_t bottom = min((ih + g->pt) / g->sh, g->oh - 1);
     for (ptrdiff_t oh = bottom; oh >= 0 && s->pixels > 0; oh--) {
         ptrdiff_t kh = ih + g->pt - oh * g->sh;
         if (kh >= g->kh)
             break;
-        sum.from[sum.rows++] = im2col_row(s, oh) + kh * d->span;
+        sum.src[sum.rows++] = im2col_row(s, oh) + kh * d->span;
     }
     if (sum.rows == 0) {
-        memset(to, 0, (size_t)im2col_bytes(d, n));
+        memset(dst, 0, (size_t)im2col_bytes(d, n));
         return;
     }
-    REAL(col2im)(d, &sum);
-    ptrdiff_t at = (s->first + g->pl - s->from * g->sw) * g->ic;
+    TYPED(col2im)(d, &sum);
+    ptrdiff_t at = (s->first + g->pl - s->pixel * g->sw) * g->ic;
     if (d->dtype == ADJ_BF16) {
         add_planes(s, at, n, s->sums);
-        REAL(im2col_store)(d, n, to, s->sums);
+        TYPED(im2col_store)(d, n, dst, s->sums);
     } else
-        add_planes(s, at, n, to);
+        add_planes(s, at, n, dst);
 }
 
-/* Strip number i of all images: where it is, and which pixels of dy reach it. */
-static void enter(strip *s, const adj_call *call, ptrdiff_t i)
+/* Column tile number i of all images: where it is, and which pixels of dy reach it. */
+static void enter(column_tile *s, const adj_call *call, ptrdiff_t i)
 {
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
-    ptrdiff_t n = i / d->n_strip;
-    s->first = i % d->n_strip * d->strip;
-    s->end = min(s->first + d->strip, g->iw);
-    s->from = max((s->first + g->pl) / g->sw - (d->planes - 1), 0);
-    s->pixels = max(min((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->from, 0);
+    ptrdiff_t n = i / d->n_column_tile;
+    s->first = i % d->n_column_tile * d->column_tile;
+    s->end = min(s->first + d->column_tile, g->iw);
+    s->pixel = max((s->first + g->pl) / g->sw - (d->planes - 1), 0);
+    s->pixels = max(min((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->pixel, 0);
     s->dy = (const char *)call->in[d->dy_in] + im2col_bytes(d, n * g->oh * g->ow * g->oc);
     s->dx = (char *)call->out[0] + im2col_bytes(d, n * g->ih * g->iw * g->ic);
     memset(s->planes, 0, (size_t)(d->planes * d->plane) * sizeof(real));
     for (ptrdiff_t k = 0; k < d->slots; k++)
-        s->held[k] = -1;
+        s->cached_row[k] = -1;
 }
 
-/* A part of the rows of all images' strips. */
+/* A part of the rows of all images' column tiles. */
 static void share(const adj_call *call, ptrdiff_t job, int thread)
 {
     const im2col *d = call->state;
-    ptrdiff_t rows = d->g.ih, total = d->g.n * d->n_strip * rows;
-    ptrdiff_t first = total * job / d->jobs, end = total * (job + 1) / d->jobs;
-    char *own = (char *)call->scratch + d->thread + d->per_thread * (size_t)thread;
-    strip s = {.d = d, .panels = (const real *)((char *)call->scratch + d->panels)};
+    ptrdiff_t rows = d->g.ih, total = d->g.n * d->n_column_tile * rows;
+    ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
+    char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
+    column_tile s = {.d = d, .panels = direct_scratch(call, d->panels)};
     s.ring = (real *)(own + d->ring);
-    s.held = (ptrdiff_t *)(own + d->held);
+    s.cached_row = (ptrdiff_t *)(own + d->cached_row);
     s.planes = (real *)(own + d->cols);
     s.wide = (real *)(own + d->outputs);
     s.sums = (real *)(own + d->sums);
@@ -138,8 +137,8 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
 static void begin(const adj_call *call)
 {
     const im2col *d = call->state;
-    REAL(im2col_panels)
-    (d, (real *)((char *)call->scratch + d->panels), call->in[d->other_in]);
+    TYPED(im2col_panels)
+    (d, direct_scratch(call, d->panels), call->in[d->other_in]);
 }
 
-const im2col_code REAL(im2col_input) = {VECTOR, {begin, share, NULL}};
+const im2col_code TYPED(im2col_input) = {VECTOR, {begin, share, NULL}};

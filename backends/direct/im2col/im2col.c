@@ -1,6 +1,4 @@
 /* im2col.c - the kernel of im2col.h. */
-#include <stdio.h>
-
 #include "im2col.h"
 
 static const double parallel_above = 2e5; /* operations */
@@ -23,38 +21,26 @@ static int plan(im2col *d, const direct *backend, const adj_group *g, size_t *sc
         .g = *geom, .dtype = n->type.dtype, .is_dw = n->op == &adj_op_conv2d_backprop_filter};
     d->dy_in = direct_in(g, n->in[1]);
     d->other_in = direct_in(g, n->in[0]);
-    d->threads = work > parallel_above ? backend->threads : 1;
-    d->code = backend->isa->im2col[d->dtype == ADJ_F64][d->is_dw];
-    return im2col_plan(d, scratch);
+    d->work.threads = work > parallel_above ? backend->threads : 1;
+    const im2col_code *code = backend->isa->im2col[d->dtype == ADJ_F64][d->is_dw];
+    d->work.code = &code->jobs;
+    return im2col_plan(d, code->vector, scratch);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    direct *b = backend;
-    if (!is_ours(g))
+    const direct *b = backend;
+    im2col d;
+    if (!is_ours(g) || candidate > 0)
         return ADJ_ENOKERNEL;
-    im2col *d = candidate == 0 ? adj_alloc(&b->allocator, sizeof *d) : NULL;
-    if (d == NULL)
-        return candidate == 0 ? ADJ_ENOMEM : ADJ_ENOKERNEL;
-    if (!plan(d, b, g, &prep->scratch)) {
-        adj_release(&b->allocator, d);
-        snprintf(prep->why, ADJ_WHY,
-                 "%s: direct takes NHWC, up to %d input channels, kernels up to %dx%d, strides up "
-                 "to %d, no groups, no dilation",
-                 g->node[0]->op->name, IM2COL_CHANNELS, IM2COL_K, IM2COL_K, IM2COL_STRIDE);
-        return ADJ_ENOKERNEL;
-    }
-    prep->state = d;
-    snprintf(prep->impl, sizeof prep->impl, "im2col:%s", b->isa->name);
-    return ADJ_OK;
-}
-
-static adj_status run(const adj_call *c)
-{
-    const im2col *d = c->state;
-    direct_run(&d->code->jobs, c, d->jobs, d->threads);
-    return ADJ_OK;
+    if (!plan(&d, b, g, &prep->scratch))
+        return direct_refuse(
+            prep,
+            "%s: direct takes NHWC, up to %d input channels, kernels up to %dx%d, strides up "
+            "to %d, no groups, no dilation",
+            g->node[0]->op->name, IM2COL_CHANNELS, IM2COL_K, IM2COL_K, IM2COL_STRIDE);
+    return direct_accept(b, prep, "im2col", &d, sizeof d);
 }
 
 const adj_kernel direct_im2col = {
-    .name = "im2col", .prepare = prepare, .run = run, .drop = direct_drop};
+    .name = "im2col", .prepare = prepare, .run = direct_run, .drop = direct_drop};

@@ -25,8 +25,8 @@
 #include "backends/direct/direct.h"
 
 enum {
-    IM2COL_K = 32,       /* most kernel rows or columns */
-    IM2COL_STRIDE = 32,  /* largest stride */
+    IM2COL_K = 32,       /* max kernel rows or columns */
+    IM2COL_STRIDE = 32,  /* max stride */
     IM2COL_CHANNELS = 8, /* of x */
     IM2COL_LANES = 16,   /* the longest vector */
     IM2COL_SEGMENTS = 16 /* jobs of a filter gradient */
@@ -38,28 +38,27 @@ typedef struct im2col_code {
 } im2col_code;
 
 typedef struct im2col {
-    const im2col_code *code;
+    direct_work work;
     adj_conv_geom g;
     adj_dtype dtype;
     int is_dw;
     int dy_in, other_in;      /* among group->in: dy; w or, for dw, x */
     ptrdiff_t span, taps;     /* of a kernel row; of all */
     ptrdiff_t pitch, o_pitch; /* taps, and outputs, in whole vectors */
-    ptrdiff_t jobs;
-    int threads;
-    ptrdiff_t slots, row; /* of the ring: gathered rows; for dw, rows of x; elements of one */
-    /* dx: strips of columns, narrow enough for the ring to stay in the second cache */
-    ptrdiff_t strip, n_strip; /* columns of x; */
-    ptrdiff_t pixels;         /* of dy that one reads, at most */
-    ptrdiff_t planes, plane;  /* elements of one */
+    ptrdiff_t slots, row;     /* of the ring: gathered rows; for dw, rows of x; elements of one */
+    /* dx: tiles of columns, few enough for the ring to stay in the second cache */
+    ptrdiff_t column_tile, n_column_tile; /* columns of x; */
+    ptrdiff_t pixels;                     /* of dy that one reads, at most */
+    ptrdiff_t planes, plane;              /* elements of one */
     /* dw */
     ptrdiff_t chunk; /* pixels whose windows are gathered at a time */
     /* offsets in the scratch: shared; per thread */
     size_t panels, totals, thread, per_thread;
-    size_t ring, held, cols, outputs, sums; /* within a thread's */
+    size_t ring, cached_row, cols, outputs, sums; /* within a thread's */
 } im2col;
 
-/* plan.c: fills in what follows from code, g, dtype, is_dw and threads; 0: not for us. */
-int im2col_plan(im2col *d, size_t *scratch);
+/* plan.c: fills in what follows from g, dtype, is_dw, work.threads and the code's vector; 0: not
+ * for us. */
+int im2col_plan(im2col *d, ptrdiff_t vector, size_t *scratch);
 
 #endif

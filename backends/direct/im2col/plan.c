@@ -1,4 +1,4 @@
-/* plan.c - the geometry of im2col.h: strips, rings, chunks, and what lies where
+/* plan.c - the geometry of im2col.h: column tiles, rings, chunks, and what lies where
  * in the scratch. */
 #include "backends/direct/arith.h"
 #include "im2col.h"
@@ -25,7 +25,7 @@ static int fits(const adj_conv_geom *g)
            g->sw <= IM2COL_STRIDE;
 }
 
-/* A strip of c columns reads c/sw + planes + 1 pixels of dy at most. */
+/* A tile of c columns reads c/sw + planes + 1 pixels of dy at most. */
 static int plan_dx(im2col *d, size_t *thread, size_t each)
 {
     const adj_conv_geom *g = &d->g;
@@ -33,21 +33,21 @@ static int plan_dx(im2col *d, size_t *thread, size_t each)
     d->planes = divide_up(g->kw, g->sw);
     ptrdiff_t room = max(RING / (d->slots * d->pitch), 4 * d->planes + 8);
     ptrdiff_t columns = room >= g->ow ? g->iw : (room - d->planes - 1) * g->sw;
-    d->n_strip = max(divide_up(g->iw, max(columns, 1)), 1);
-    d->strip = divide_up(g->iw, d->n_strip);
-    d->pixels = min(g->ow, d->strip / g->sw + d->planes + 1);
-    d->plane =
-        round_up((d->strip + (d->planes + 2) * g->sw) * g->ic + d->span + SLACK, IM2COL_LANES);
+    d->n_column_tile = max(divide_up(g->iw, max(columns, 1)), 1);
+    d->column_tile = divide_up(g->iw, d->n_column_tile);
+    d->pixels = min(g->ow, d->column_tile / g->sw + d->planes + 1);
+    d->plane = round_up((d->column_tile + (d->planes + 2) * g->sw) * g->ic + d->span + SLACK,
+                        IM2COL_LANES);
     d->row = d->pixels * d->pitch + SLACK;
     ptrdiff_t ring = d->slots * d->row, outputs = d->pixels * g->oc;
     if (ring > max_elements || outputs > max_elements || d->planes * d->plane > max_elements)
         return 0;
-    d->jobs = max(min(d->threads, g->n * g->ih), 1);
+    d->work.jobs = max(min(d->work.threads, g->n * g->ih), 1);
     d->ring = reserve(thread, ring, each);
-    d->held = reserve(thread, d->slots, sizeof(ptrdiff_t));
+    d->cached_row = reserve(thread, d->slots, sizeof(ptrdiff_t));
     d->cols = reserve(thread, d->planes * d->plane, each);
     d->outputs = reserve(thread, d->dtype == ADJ_BF16 ? outputs : 0, each);
-    d->sums = reserve(thread, d->dtype == ADJ_BF16 ? d->strip * g->ic + SLACK : 0, each);
+    d->sums = reserve(thread, d->dtype == ADJ_BF16 ? d->column_tile * g->ic + SLACK : 0, each);
     return 1;
 }
 
@@ -59,19 +59,20 @@ static int plan_dw(im2col *d, size_t *thread, size_t each)
     d->row =
         round_up((max(g->iw + g->pl, (g->ow - 1) * g->sw + g->kw)) * g->ic + SLACK, IM2COL_LANES);
     d->chunk = min(max(CHUNK / d->pitch, MIN_CHUNK), MAX_CHUNK);
-    d->jobs = min(IM2COL_SEGMENTS, max(divide_up(pixels, d->chunk), 1));
+    d->work.jobs = min(IM2COL_SEGMENTS, max(divide_up(pixels, d->chunk), 1));
     ptrdiff_t outputs = d->chunk * d->o_pitch, sums = d->pitch * d->o_pitch;
-    if (d->slots * d->row > max_elements || outputs > max_elements || d->jobs * sums > max_elements)
+    if (d->slots * d->row > max_elements || outputs > max_elements ||
+        d->work.jobs * sums > max_elements)
         return 0;
     d->ring = reserve(thread, d->slots * d->row, each);
-    d->held = reserve(thread, d->slots, sizeof(ptrdiff_t));
+    d->cached_row = reserve(thread, d->slots, sizeof(ptrdiff_t));
     d->cols = reserve(thread, d->chunk * d->pitch + SLACK, each);
     d->outputs = reserve(thread, outputs, each);
     d->sums = reserve(thread, sums, each);
     return 1;
 }
 
-int im2col_plan(im2col *d, size_t *scratch)
+int im2col_plan(im2col *d, ptrdiff_t vector, size_t *scratch)
 {
     const adj_conv_geom *g = &d->g;
     if (!fits(g))
@@ -79,15 +80,16 @@ int im2col_plan(im2col *d, size_t *scratch)
     size_t each = d->dtype == ADJ_F64 ? sizeof(double) : sizeof(float), thread = 0;
     d->span = g->kw * g->ic;
     d->taps = g->kh * d->span;
-    d->pitch = round_up(d->taps, d->code->vector);
-    d->o_pitch = round_up(g->oc, d->code->vector);
+    d->pitch = round_up(d->taps, vector);
+    d->o_pitch = round_up(g->oc, vector);
     if (d->pitch * d->o_pitch > max_elements)
         return 0;
     int fine = d->is_dw ? plan_dw(d, &thread, each) : plan_dx(d, &thread, each);
     d->per_thread = thread;
     *scratch = 0;
     d->panels = reserve(scratch, d->is_dw ? 0 : d->pitch * g->oc, each);
-    d->totals = reserve(scratch, d->is_dw ? d->jobs * d->taps * d->o_pitch : 0, sizeof(double));
-    d->thread = reserve(scratch, d->threads, d->per_thread);
+    d->totals =
+        reserve(scratch, d->is_dw ? d->work.jobs * d->taps * d->o_pitch : 0, sizeof(double));
+    d->thread = reserve(scratch, d->work.threads, d->per_thread);
     return fine;
 }

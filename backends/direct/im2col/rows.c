@@ -3,32 +3,31 @@
 #include <string.h>
 
 #include "rows.h"
-#include "backends/direct/half.h"
 
 /* ---- elements ---- */
 
-void REAL(im2col_load)(const im2col *d, ptrdiff_t n, real *restrict to, const void *restrict from)
+void TYPED(im2col_load)(const im2col *d, ptrdiff_t n, real *restrict dst, const void *restrict src)
 {
-    const uint16_t *h = from;
+    const uint16_t *h = src;
     if (d->dtype != ADJ_BF16) {
-        memcpy(to, from, (size_t)n * sizeof *to);
+        memcpy(dst, src, (size_t)n * sizeof *dst);
         return;
     }
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++)
-        to[i] = (real)widen_bf16(h[i]);
+        dst[i] = (real)widen_bf16(h[i]);
 }
 
-void REAL(im2col_store)(const im2col *d, ptrdiff_t n, void *restrict to, const real *restrict from)
+void TYPED(im2col_store)(const im2col *d, ptrdiff_t n, void *restrict dst, const real *restrict src)
 {
-    uint16_t *h = to;
+    uint16_t *h = dst;
     if (d->dtype != ADJ_BF16) {
-        memcpy(to, from, (size_t)n * sizeof *from);
+        memcpy(dst, src, (size_t)n * sizeof *src);
         return;
     }
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++)
-        h[i] = round_bf16((float)from[i]);
+        h[i] = round_bf16((float)src[i]);
 }
 
 static real element(const im2col *d, const void *w, ptrdiff_t i)
@@ -38,30 +37,44 @@ static real element(const im2col *d, const void *w, ptrdiff_t i)
     return d->dtype == ADJ_BF16 ? (real)widen_bf16(h[i]) : x[i];
 }
 
-void REAL(im2col_panels)(const im2col *d, real *to, const void *w)
+void TYPED(im2col_panels)(const im2col *d, real *dst, const void *w)
 {
     ptrdiff_t outputs = d->g.oc, vectors = d->pitch / VECTOR, width;
-    for (ptrdiff_t j = 0; j < vectors; j += width, to += width * VECTOR * outputs) {
+    for (ptrdiff_t j = 0; j < vectors; j += width, dst += width * VECTOR * outputs) {
         width = panel_width(vectors - j);
         for (ptrdiff_t lane = 0; lane < width * VECTOR; lane++) {
             ptrdiff_t tap = j * VECTOR + lane;
             for (ptrdiff_t o = 0; o < outputs; o++)
-                to[o * width * VECTOR + lane] =
+                dst[o * width * VECTOR + lane] =
                     tap < d->taps ? element(d, w, tap * outputs + o) : 0;
         }
     }
 }
 
+void TYPED(im2col_multiply)(micro_gemm p, ptrdiff_t vectors)
+{
+    const int is_in_panels = p.b_pitch == 0;
+    for (; vectors > 0; vectors -= p.vectors) {
+        p.vectors = panel_width(vectors);
+        if (is_in_panels)
+            p.b_pitch = p.vectors * VECTOR;
+        TYPED(micro_gemm)(&p);
+        p.b += p.vectors * VECTOR * (is_in_panels ? p.depth : 1);
+        p.c += p.vectors * VECTOR;
+        p.prefetch = NULL;
+    }
+}
+
 /* ---- windows of x ---- */
 
-void REAL(im2col_clear)(const im2col_window *s)
+void TYPED(im2col_clear)(const im2col_window *s)
 {
     memset(s->ring, 0, (size_t)(s->d->slots * s->d->row) * sizeof(real));
     for (ptrdiff_t i = 0; i < s->d->slots; i++)
-        s->held[i] = -1;
+        s->cached_row[i] = -1;
 }
 
-/* Row ih of image n, which the ring holds after this. */
+/* Row ih of image n, which the ring has after this. */
 static const real *row_of(const im2col_window *s, ptrdiff_t n, ptrdiff_t ih)
 {
     const im2col *d = s->d;
@@ -70,32 +83,32 @@ static const real *row_of(const im2col_window *s, ptrdiff_t n, ptrdiff_t ih)
     if (ih >= 0 && ih < g->ih) {
         ptrdiff_t row = n * g->ih + ih, size = g->iw * g->ic;
         slot = ih % (d->slots - 1);
-        if (s->held[slot] != row)
-            REAL(im2col_load)
+        if (s->cached_row[slot] != row)
+            TYPED(im2col_load)
         (d, size, s->ring + slot * d->row + g->pl * g->ic, s->x + im2col_bytes(d, row * size));
-        s->held[slot] = row;
+        s->cached_row[slot] = row;
     }
     return s->ring + slot * d->row;
 }
 
 /* Whole vectors are copied: what is too much is overwritten by the next kernel row, or pixel. */
 ALWAYS void im2col_pixels(const im2col *d, const int vectors, const real *const row[],
-                          ptrdiff_t first, ptrdiff_t end, real *to, const char *fetch)
+                          ptrdiff_t first, ptrdiff_t end, real *dst, const char *prefetch)
 {
     const ptrdiff_t step = d->g.sw * d->g.ic, span = d->span, kh = d->g.kh;
-    const ptrdiff_t bytes = fetch != NULL ? im2col_bytes(d, d->g.oc) : 0;
-    for (ptrdiff_t ow = first; ow < end; ow++, to += d->pitch) {
+    const ptrdiff_t bytes = prefetch != NULL ? im2col_bytes(d, d->g.oc) : 0;
+    for (ptrdiff_t ow = first; ow < end; ow++, dst += d->pitch) {
         for (ptrdiff_t i = 0; i < bytes; i += 64)
-            __builtin_prefetch(fetch + (ow - first) * bytes + i);
+            __builtin_prefetch(prefetch + (ow - first) * bytes + i);
         for (ptrdiff_t i = 0; i < kh; i++)
             for (ptrdiff_t j = 0; j < vectors; j++)
-                *(vector *)(to + i * span + j * VECTOR) =
+                *(vector *)(dst + i * span + j * VECTOR) =
                     *(const vector *)(row[i] + ow * step + j * VECTOR);
     }
 }
 
-void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *to,
-                         const char *fetch)
+void TYPED(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *dst,
+                          const char *prefetch)
 {
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
@@ -107,15 +120,15 @@ void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, r
             row[kh] = row_of(s, image, oh * g->sh + kh - g->pt);
         ptrdiff_t vectors = (d->span + VECTOR - 1) / VECTOR;
         if (vectors == 1)
-            im2col_pixels(d, 1, row, ow, last, to, fetch);
+            im2col_pixels(d, 1, row, ow, last, dst, prefetch);
         else if (vectors == 2)
-            im2col_pixels(d, 2, row, ow, last, to, fetch);
+            im2col_pixels(d, 2, row, ow, last, dst, prefetch);
         else
-            im2col_pixels(d, (int)vectors, row, ow, last, to, fetch);
+            im2col_pixels(d, (int)vectors, row, ow, last, dst, prefetch);
         end = at + last - ow;
-        to += (last - ow) * d->pitch;
-        if (fetch != NULL)
-            fetch += im2col_bytes(d, (last - ow) * g->oc);
+        dst += (last - ow) * d->pitch;
+        if (prefetch != NULL)
+            prefetch += im2col_bytes(d, (last - ow) * g->oc);
     }
 }
 
@@ -144,16 +157,16 @@ ALWAYS void col2im_spans(const im2col *d, const im2col_sum *s, const int rows, c
     bits mask;
     memcpy(&mask, &m, sizeof mask);
     for (ptrdiff_t plane = 0; plane < d->planes; plane++) {
-        real *to = s->planes + plane * (d->plane + step);
-        for (ptrdiff_t i = plane; i < pixels; i += d->planes, to += d->planes * step)
+        real *dst = s->planes + plane * (d->plane + step);
+        for (ptrdiff_t i = plane; i < pixels; i += d->planes, dst += d->planes * step)
             for (ptrdiff_t j = 0; j < vectors; j++) {
                 ptrdiff_t at = i * pitch + j * VECTOR;
-                vector sum = *(const vector *)(s->from[0] + at);
+                vector sum = *(const vector *)(s->src[0] + at);
                 for (ptrdiff_t k = 1; k < rows; k++)
-                    sum += *(const vector *)(s->from[k] + at);
+                    sum += *(const vector *)(s->src[k] + at);
                 if (j == vectors - 1)
                     sum = (vector)((bits)sum & mask);
-                *(vector *)(to + j * VECTOR) = sum;
+                *(vector *)(dst + j * VECTOR) = sum;
             }
     }
 }
@@ -169,7 +182,7 @@ ALWAYS void col2im_rows(const im2col *d, const im2col_sum *s, const int vectors)
     }
 }
 
-void REAL(col2im)(const im2col *d, const im2col_sum *s)
+void TYPED(col2im)(const im2col *d, const im2col_sum *s)
 {
     int vectors = (int)((d->span + VECTOR - 1) / VECTOR);
     if (vectors == 1)

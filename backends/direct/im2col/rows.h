@@ -3,8 +3,15 @@
 #ifndef DIRECT_IM2COL_ROWS_H
 #define DIRECT_IM2COL_ROWS_H
 
+#include "backends/direct/micro_gemm.h"
 #include "im2col.h"
-#include "block.h"
+
+/* A matrix of `vectors` vectors a row is cut into panels of so many, the first at `vectors` before
+ * the end. */
+ALWAYS ptrdiff_t panel_width(ptrdiff_t vectors)
+{
+    return vectors == 1 ? 1 : vectors % 2 == 1 ? 3 : 2;
+}
 
 /* Bytes of n elements as the tensors have them. */
 static inline ptrdiff_t im2col_bytes(const im2col *d, ptrdiff_t n)
@@ -13,33 +20,39 @@ static inline ptrdiff_t im2col_bytes(const im2col *d, ptrdiff_t n)
 }
 
 /* n elements of a tensor to reals, and back. */
-void REAL(im2col_load)(const im2col *d, ptrdiff_t n, real *to, const void *from);
-void REAL(im2col_store)(const im2col *d, ptrdiff_t n, void *to, const real *from);
-/* The filter as panels of dx's product: a row for each output, taps beyond the last zero. */
-void REAL(im2col_panels)(const im2col *d, real *to, const void *w);
+void TYPED(im2col_load)(const im2col *d, ptrdiff_t n, real *dst, const void *src);
+void TYPED(im2col_store)(const im2col *d, ptrdiff_t n, void *dst, const real *src);
+/* The filter as panels of dx's product, whole rows of a panel behind each other: a row for each
+ * output, taps beyond the last zero. */
+void TYPED(im2col_panels)(const im2col *d, real *dst, const void *w);
+
+/* The product over `vectors` vectors of a row of b and c, a panel at a time. b_pitch 0: b is in
+ * panels.
+ */
+void TYPED(im2col_multiply)(micro_gemm p, ptrdiff_t vectors);
 
 typedef struct { /* rows of an image of x with zeros around, for windows to be taken from */
     const im2col *d;
     const char *x; /* all images */
     real *ring;    /* the last of its rows is zero */
-    ptrdiff_t *held;
+    ptrdiff_t *cached_row;
 } im2col_window;
 
 /* Zeroes the ring, of which only the inside of rows is written. */
-void REAL(im2col_clear)(const im2col_window *s);
-/* Windows of n pixels, from pixel `first` of all images' y on, in order; n <= d->chunk. Fetches
- * meanwhile so many pixels of dy from `fetch` on, if it is not NULL. */
-void REAL(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *to,
-                         const char *fetch);
+void TYPED(im2col_clear)(const im2col_window *s);
+/* Windows of n pixels, from pixel `first` of all images' y on, in order; n <= d->chunk. Prefetches
+ * meanwhile so many pixels of dy from `prefetch` on, if it is not NULL. */
+void TYPED(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *dst,
+                          const char *prefetch);
 
 typedef struct { /* what a row of dx is made of */
     int rows;
-    const real *from[IM2COL_K]; /* gathered rows, at the tap that the span begins with */
+    const real *src[IM2COL_K]; /* gathered rows, at the tap that the span begins with */
     ptrdiff_t pixels;
     real *planes;
 } im2col_sum;
 
 /* Writes the sums of spans to the planes, pixel i's at i*sw*C. */
-void REAL(col2im)(const im2col *d, const im2col_sum *s);
+void TYPED(col2im)(const im2col *d, const im2col_sum *s);
 
 #endif

@@ -1,7 +1,5 @@
 /* max_pool.c - the kernel of max_pool.h: what it takes, and its jobs among the threads. */
 #include <math.h>
-#include <omp.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "max_pool.h"
@@ -107,7 +105,7 @@ static int plan_ring(max_pool *p, size_t *scratch)
         __builtin_add_overflow(p->ring, line - 1, &p->ring))
         return 0;
     p->ring -= p->ring % line;
-    return !__builtin_mul_overflow(p->ring, (size_t)p->threads, scratch);
+    return !__builtin_mul_overflow(p->ring, (size_t)p->work.threads, scratch);
 }
 
 /* The bytes of an argmax among operands or results. 0: out of memory. */
@@ -122,18 +120,16 @@ static adj_status plan_forward(max_pool *p, direct *d, const adj_group *g, const
 {
     const adj_node *y = n->relu != NULL ? n->relu : n->y;
     const adj_node *x = (n->y != NULL ? n->y : n->argmax)->in[0];
-    int is_bf16 = x->type.dtype == ADJ_BF16;
     p->x = direct_in(g, x);
     p->y = y != NULL ? direct_out(g, y) : -1;
     p->floor = n->relu != NULL ? 0 : -INFINITY;
-    p->jobs = p->g.n * p->g.oh;
-    p->job = (is_bf16 ? d->isa->max_pool_bf16 : d->isa->max_pool)->forward;
+    p->work.code = &d->isa->max_pool[x->type.dtype == ADJ_BF16]->forward;
     if (n->argmax == NULL)
         return ADJ_OK;
     p->argmax = direct_out(g, n->argmax);
-    p->job = (is_bf16 ? d->isa->max_pool_argmax_bf16 : d->isa->max_pool_argmax)->forward;
-    if (p->y < 0 && (__builtin_mul_overflow((size_t)p->g.ic, sizeof(float), &prep->scratch) ||
-                     __builtin_mul_overflow(prep->scratch, (size_t)p->threads, &prep->scratch)))
+    if (p->y < 0 &&
+        (__builtin_mul_overflow((size_t)p->g.ic, sizeof(float), &prep->scratch) ||
+         __builtin_mul_overflow(prep->scratch, (size_t)p->work.threads, &prep->scratch)))
         return ADJ_ENOKERNEL;
     return want_bytes(d, n->argmax, &prep->out[p->argmax]) ? ADJ_OK : ADJ_ENOMEM;
 }
@@ -141,23 +137,20 @@ static adj_status plan_forward(max_pool *p, direct *d, const adj_group *g, const
 static adj_status plan_backward(max_pool *p, direct *d, const adj_group *g, const adj_node *n,
                                 adj_prep *prep)
 {
-    int is_bf16 = n->type.dtype == ADJ_BF16;
+    const max_pool_code *code = d->isa->max_pool[n->type.dtype == ADJ_BF16];
     p->dy = direct_in(g, n->in[n->n_in - 1]);
-    p->jobs = p->g.n * p->g.oh;
+    p->work.code = &code->backward;
     if (is_argmax(n)) {
         p->argmax = direct_in(g, n->in[0]);
-        p->job = (is_bf16 ? d->isa->max_pool_argmax_bf16 : d->isa->max_pool_argmax)->backward;
         return want_bytes(d, n->in[0], &prep->in[p->argmax]) ? ADJ_OK : ADJ_ENOMEM;
     }
-    const max_pool_code *code = is_bf16 ? d->isa->max_pool_bf16 : d->isa->max_pool;
     p->x = direct_in(g, n->in[0]);
-    p->job = code->backward;
     if (!has_overlap(&p->g))
         return ADJ_OK;
-    p->job = code->backward_overlapping;
+    p->work.code = &code->backward_overlapping;
     if (!plan_ring(p, &prep->scratch))
         return ADJ_ENOKERNEL;
-    p->jobs = p->g.n * p->chunks;
+    p->work.jobs = p->g.n * p->chunks;
     return ADJ_OK;
 }
 
@@ -167,45 +160,22 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     parts n;
     if (candidate > 0 || !is_pool(g->node[0]))
         return ADJ_ENOKERNEL;
-    if (!sort_out(g, &n)) {
-        snprintf(prep->why, ADJ_WHY,
-                 "%s: direct takes f32 and bf16 in NHWC, without a window in depth",
-                 g->node[0]->op->name);
-        return ADJ_ENOKERNEL;
-    }
+    if (!sort_out(g, &n))
+        return direct_refuse(prep,
+                             "%s: direct takes f32 and bf16 in NHWC, without a window in depth",
+                             g->node[0]->op->name);
     const adj_node *first = n.gradient != NULL ? n.gradient : n.y != NULL ? n.y : n.argmax;
-    max_pool *p = adj_alloc(&d->allocator, sizeof *p);
-    if (p == NULL)
-        return ADJ_ENOMEM;
-    *p = (max_pool){.g = ((const adj_pool_attrs *)first->attrs)->geom,
-                    .x = -1,
-                    .dy = -1,
-                    .y = -1,
-                    .argmax = -1,
-                    .threads = 1};
-    if (p->g.n * p->g.ih * p->g.iw * p->g.ic > parallel_above)
-        p->threads = d->threads;
-    for (int i = 0; i < g->n_in; i++)
-        prep->in[i] = NULL;
-    adj_status status = n.gradient != NULL ? plan_backward(p, d, g, n.gradient, prep)
-                                           : plan_forward(p, d, g, &n, prep);
-    if (status != ADJ_OK) {
-        adj_release(&d->allocator, p);
-        return status;
-    }
-    prep->state = p;
-    snprintf(prep->impl, sizeof prep->impl, "max_pool:%s", d->isa->name);
-    return ADJ_OK;
-}
-
-static adj_status run(const adj_call *c)
-{
-    const max_pool *p = c->state;
-#pragma omp parallel for num_threads(p->threads) schedule(static) if (p->threads > 1 && p->jobs > 1)
-    for (ptrdiff_t job = 0; job < p->jobs; job++)
-        p->job(p, c, job, omp_get_thread_num());
-    return ADJ_OK;
+    max_pool p = {.g = ((const adj_pool_attrs *)first->attrs)->geom,
+                  .x = -1,
+                  .dy = -1,
+                  .y = -1,
+                  .argmax = -1};
+    p.work.threads = p.g.n * p.g.ih * p.g.iw * p.g.ic > parallel_above ? d->threads : 1;
+    p.work.jobs = p.g.n * p.g.oh;
+    adj_status status = n.gradient != NULL ? plan_backward(&p, d, g, n.gradient, prep)
+                                           : plan_forward(&p, d, g, &n, prep);
+    return status == ADJ_OK ? direct_accept(d, prep, "max_pool", &p, sizeof p) : status;
 }
 
 const adj_kernel direct_max_pool = {
-    .name = "max_pool", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};
+    .name = "max_pool", .match = match, .prepare = prepare, .run = direct_run, .drop = direct_drop};

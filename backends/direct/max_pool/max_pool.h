@@ -21,26 +21,17 @@
 
 enum { MAX_POOL_CHUNK = 64 }; /* channels that are kept in local arrays */
 
-struct max_pool;
-typedef void max_pool_job(const struct max_pool *p, const adj_call *c, ptrdiff_t job, int thread);
-
 typedef struct max_pool_code { /* for one type of elements */
-    max_pool_job *forward, *backward, *backward_overlapping;
+    direct_code forward, backward, backward_overlapping;
 } max_pool_code;
 
-typedef struct max_pool_argmax_code {
-    max_pool_job *forward, *backward;
-} max_pool_argmax_code;
-
 typedef struct max_pool {
-    max_pool_job *job;
+    direct_work work;
     adj_conv_geom g;
-    float floor; /* y is at least that: 0 for relu, else -infinity */
-    int x, dy;   /* among group->in */
-    int y;       /* among group->out; -1: nobody wants it */
-    int argmax;  /* among group->out, or ->in for the gradient; -1: there is none */
-    int threads;
-    ptrdiff_t jobs;
+    float floor;      /* y is at least that: 0 for relu, else -infinity */
+    int x, dy;        /* among group->in */
+    int y;            /* among group->out; -1: nobody wants it */
+    int argmax;       /* among group->out, or ->in for the gradient; -1: there is none */
     ptrdiff_t chunks; /* of the channels */
     ptrdiff_t slots;  /* rows of a ring */
     size_t ring;      /* bytes of one; each thread has its own */

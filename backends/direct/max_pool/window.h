@@ -1,43 +1,30 @@
-/* window.h - what the files of jobs share: the element type, windows, and loops over the
- * channels of a pixel. Included by files that are compiled once per instruction set, for f32 and,
- * with -DMAX_POOL_BF16, for bf16; TYPED(f) names f for both.
+/* window.h - windows, and loops over the channels of a pixel; for f32 and bf16.
  *
- * Arithmetic is in float: a maximum of bf16 values is one of them, so that nothing is rounded but
- * the sums of overlapping windows. */
+ * A maximum of bf16 values is one of them, so that nothing is rounded but the sums of overlapping
+ * windows. */
 #ifndef DIRECT_MAX_POOL_WINDOW_H
 #define DIRECT_MAX_POOL_WINDOW_H
 
-#include "backends/direct/half.h"
-#include "backends/direct/isa.h"
+#include "backends/direct/element.h"
 #include "max_pool.h"
 
-#ifdef MAX_POOL_BF16
-typedef uint16_t T;
-#define TYPED(f) DIRECT(f##_bf16)
-
-static inline float ld(T v) { return widen_bf16(v); }
-/* Of a float that was loaded. */
-static inline T st(float v) { return (T)(bits_of(v) >> 16); }
-static inline T rounded(float v) { return round_bf16(v); }
+/* Of a float that was loaded: it needs no rounding. */
+#ifdef ELEM_bf16
+static inline T st_exact(float v) { return (T)(bits_of(v) >> 16); }
 #else
-typedef float T;
-#define TYPED(f) DIRECT(f##_f32)
-
-static inline float ld(T v) { return v; }
-static inline T st(float v) { return v; }
-static inline T rounded(float v) { return v; }
+static inline T st_exact(float v) { return v; }
 #endif
 
 typedef struct {
-    ptrdiff_t from, to; /* from <= i < to */
+    ptrdiff_t begin, end; /* begin <= i < end */
 } span;
 
 /* The input positions inside window o: o*stride - pad and the k - 1 after it. */
 static inline span window_of(ptrdiff_t o, ptrdiff_t stride, ptrdiff_t pad, ptrdiff_t k,
                              ptrdiff_t in)
 {
-    ptrdiff_t from = o * stride - pad, to = from + k;
-    return (span){from > 0 ? from : 0, to < in ? to : in};
+    ptrdiff_t begin = o * stride - pad, end = begin + k;
+    return (span){begin > 0 ? begin : 0, end < in ? end : in};
 }
 
 static inline span rows_of(const adj_conv_geom *g, ptrdiff_t oh)
@@ -58,14 +45,14 @@ typedef struct { /* the part of a window that is inside the image */
 
 static inline window window_at(const adj_conv_geom *g, span h, span w)
 {
-    return (window){.rows = h.to - h.from,
-                    .columns = w.to - w.from,
+    return (window){.rows = h.end - h.begin,
+                    .columns = w.end - w.begin,
                     .row = g->iw * g->ic,
                     .pixel = g->ic,
-                    .number_row = (int32_t)(w.to - w.from)};
+                    .number_row = (int32_t)(w.end - w.begin)};
 }
 
-/* Conditions are masks, 0 or -1, and choices bits of both: with ?: GCC makes branches of a chain of
+/* Conditions are masks, 0 or -1, and choices bits of both: with ?: GCC makes branches of several
  * comparisons, and does not vectorise. */
 static inline int32_t mask(int condition) { return -(int32_t)(condition & 1); }
 
@@ -80,14 +67,14 @@ static inline float choose(int32_t first, float a, float b)
 }
 
 /* Is v after the maximum so far the first maximum? A NaN is, unless there was one. */
-static inline int32_t is_larger(float v, float maximum)
+static inline int32_t is_new_max(float v, float maximum)
 {
     return mask(!(v <= maximum) & (maximum == maximum));
 }
 
 static inline float max(float maximum, float v)
 {
-    return choose(is_larger(v, maximum), v, maximum);
+    return choose(is_new_max(v, maximum), v, maximum);
 }
 
 /* A sum of one element, which naive begins at +0 as well: -0 becomes +0. */
@@ -102,14 +89,14 @@ static inline void load(ptrdiff_t channels, float *restrict y, const T *restrict
         y[c] = ld(x[c]);
 }
 
-/* at[c] becomes `pixel` where x[c] is larger. */
-static inline void note_larger(ptrdiff_t channels, float *restrict maximum, int32_t *restrict at,
-                               const T *restrict x, int32_t pixel)
+/* at[c] becomes `pixel` where x[c] is a new maximum. */
+static inline void note_max(ptrdiff_t channels, float *restrict maximum, int32_t *restrict at,
+                            const T *restrict x, int32_t pixel)
 {
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++) {
         float v = ld(x[c]), m = maximum[c];
-        int32_t is_new = is_larger(v, m);
+        int32_t is_new = is_new_max(v, m);
         at[c] = (pixel & is_new) | (at[c] & ~is_new);
         maximum[c] = choose(is_new, v, m);
     }
@@ -120,7 +107,7 @@ static inline void write_where(ptrdiff_t channels, T *restrict dx, const float *
 {
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
-        dx[c] = st(choose(mask(at[c] == pixel), summed(dy[c]), 0));
+        dx[c] = st_exact(choose(mask(at[c] == pixel), summed(dy[c]), 0));
 }
 
 static inline int32_t number_of(const window *v, ptrdiff_t i, ptrdiff_t j)
@@ -137,7 +124,7 @@ static inline void find_first(const window *v, ptrdiff_t channels, float *restri
         at[c] = v->number;
     for (ptrdiff_t i = 0; i < v->rows; i++)
         for (ptrdiff_t j = 0; j < v->columns; j++)
-            note_larger(channels, maximum, at, x + i * v->row + j * v->pixel, number_of(v, i, j));
+            note_max(channels, maximum, at, x + i * v->row + j * v->pixel, number_of(v, i, j));
 }
 
 /* ---- around the windows ---- */
@@ -151,9 +138,9 @@ static inline ptrdiff_t chunk_from(const adj_conv_geom *g, ptrdiff_t c)
  * window w to the next. */
 static inline void clear_gap(const adj_conv_geom *g, ptrdiff_t rows, span w, ptrdiff_t next, T *dx)
 {
-    size_t bytes = (size_t)((next - w.to) * g->ic) * sizeof *dx;
+    size_t bytes = (size_t)((next - w.end) * g->ic) * sizeof *dx;
     for (ptrdiff_t i = 0; bytes > 0 && i < rows; i++)
-        memset(dx + (i * g->iw + w.to) * g->ic, 0, bytes);
+        memset(dx + (i * g->iw + w.end) * g->ic, 0, bytes);
 }
 
 #endif

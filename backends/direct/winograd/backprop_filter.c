@@ -2,7 +2,6 @@
  *
  * u[point][c][k] are sums; v[point][tile][c] the windows of x, m[point][tile][k] the tiles of dy.
  * Part number job of the products is point job / panels, panel job % panels. */
-#include "product.h"
 #include "tile.h"
 #include "transform.h"
 
@@ -17,35 +16,34 @@ static void tile(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_
 {
     ptrdiff_t number = block * p->block + job;
     winograd_place at = winograd_place_of(p, number);
-    winograd_square s = {p->to_h, p->to_w, p->to_c, at.row, at.column};
+    winograd_square s = {p->dst.h, p->dst.w, p->dst.c, at.row, at.column};
     const float *dy = (const float *)c->in[p->other_in] + at.image * s.h * s.w * s.c;
-    float *x_points = windows(p, c) + job * p->from_c, *dy_points = tiles(p, c) + job * s.c;
-    DIRECT(winograd_read_window)(p, c->in[p->from_in], number, x_points);
-    DIRECT(winograd_fetch)(&s, dy, (p->n - at.image) * s.h * s.w, 0, s.c);
+    float *x_points = windows(p, c) + job * p->src.c, *dy_points = tiles(p, c) + job * s.c;
+    DIRECT(winograd_read_window)(p, c->in[p->src_in], number, x_points);
+    DIRECT(winograd_prefetch)(&s, dy, (p->n - at.image) * s.h * s.w, 0, s.c);
     DIRECT(winograd_read_tile)(&s, dy, dy_points, p->m_step);
 }
 
 static void product(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t job)
 {
     ptrdiff_t point = job / p->panels, panel = job % p->panels, first = panel * WINOGRAD_PANEL;
-    winograd_product sum = {.rows = p->from_c,
-                            .columns = winograd_width_of(p, panel),
-                            .n = winograd_tiles_in(p, block),
-                            .v = windows(p, c) + point * p->v_step,
-                            .v_row = 1,
-                            .v_n = p->from_c,
-                            .u = tiles(p, c) + point * p->m_step + first,
-                            .u_n = p->to_c,
-                            .m = (float *)c->scratch + point * p->u_step + first,
-                            .m_row = p->to_c,
+    const micro_gemm sum = {.rows = p->src.c,
+                            .depth = winograd_tiles_in(p, block),
+                            .a_is_transposed = 1,
+                            .a = windows(p, c) + point * p->v_step,
+                            .b = tiles(p, c) + point * p->m_step + first,
+                            .c = (float *)c->scratch + point * p->u_step + first,
+                            .a_pitch = p->src.c,
+                            .b_pitch = p->dst.c,
+                            .c_pitch = p->dst.c,
                             .add = block > 0};
-    DIRECT(winograd_multiply)(&sum);
+    winograd_multiply(sum, winograd_width_of(p, panel));
 }
 
 /* dw[tap][c][k ..] of a vector of k */
 ALWAYS void result_of(const winograd *p, const float *u, float *dw)
 {
-    const ptrdiff_t tap = p->from_c * p->to_c;
+    const ptrdiff_t tap = p->src.c * p->dst.c;
     vector x[WINOGRAD_WINDOW], half[3 * WINOGRAD_WINDOW], y[3];
 #pragma GCC unroll 6
     for (int j = 0; j < WINOGRAD_WINDOW; j++) {
@@ -65,7 +63,7 @@ ALWAYS void result_of(const winograd *p, const float *u, float *dw)
 
 static void result(const winograd *p, const adj_call *c, ptrdiff_t job)
 {
-    ptrdiff_t first = job * WINOGRAD_LANES * p->to_c, end = first + WINOGRAD_LANES * p->to_c;
+    ptrdiff_t first = job * WINOGRAD_LANES * p->dst.c, end = first + WINOGRAD_LANES * p->dst.c;
     for (ptrdiff_t at = first; at < end; at += VECTOR)
         result_of(p, (const float *)c->scratch + at, (float *)c->out[0] + at);
 }

@@ -69,9 +69,9 @@ ALWAYS void read_any(const int size, const winograd_square *s, const float *imag
         read_square(size, 0, s, &in, image, v, step);
 }
 
-/* Memory in its own order is fetched several times as fast as the lines of one window. */
-void DIRECT(winograd_fetch)(const winograd_square *s, const float *image, ptrdiff_t pixels,
-                            ptrdiff_t first, ptrdiff_t columns)
+/* Memory in its own order is prefetched several times as fast as the lines of one window. */
+void DIRECT(winograd_prefetch)(const winograd_square *s, const float *image, ptrdiff_t pixels,
+                               ptrdiff_t first, ptrdiff_t columns)
 {
     const ptrdiff_t line = 16, across = (s->w + TILE - 1) / TILE;
     ptrdiff_t part = (TILE * s->w + across - 1) / across;
@@ -82,12 +82,12 @@ void DIRECT(winograd_fetch)(const winograd_square *s, const float *image, ptrdif
             __builtin_prefetch(image + pixel * s->c + first + k);
 }
 
-void DIRECT(winograd_read_window)(const winograd *p, const float *from, ptrdiff_t tile, float *v)
+void DIRECT(winograd_read_window)(const winograd *p, const float *src, ptrdiff_t tile, float *v)
 {
     winograd_place at = winograd_place_of(p, tile);
-    winograd_square s = {p->from_h, p->from_w, p->from_c, at.row, at.column};
-    const float *image = from + at.image * s.h * s.w * s.c;
-    DIRECT(winograd_fetch)(&s, image, (p->n - at.image) * s.h * s.w, 0, s.c);
+    winograd_square s = {p->src.h, p->src.w, p->src.c, at.row, at.column};
+    const float *image = src + at.image * s.h * s.w * s.c;
+    DIRECT(winograd_prefetch)(&s, image, (p->n - at.image) * s.h * s.w, 0, s.c);
     s.row -= p->top;
     s.column -= p->left;
     read_any(WINDOW, &s, image, v, p->v_step);

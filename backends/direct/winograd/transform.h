@@ -14,13 +14,8 @@
 #ifndef DIRECT_WINOGRAD_TRANSFORM_H
 #define DIRECT_WINOGRAD_TRANSFORM_H
 
-#include "backends/direct/isa.h"
+#include "backends/direct/element.h"
 #include "winograd.h"
-
-#define ALWAYS static inline __attribute__((always_inline))
-
-enum { VECTOR = VECTOR_BYTES / sizeof(float) };
-typedef float vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(float)), may_alias));
 
 #define POINT_A 0.625F
 #define POINT_B 1.5F

@@ -1,6 +1,5 @@
 /* winograd.c - the kernel of winograd.h: what it takes, its blocks, its jobs among the threads. */
 #include <omp.h>
-#include <stdio.h>
 
 #include "backends/direct/arith.h"
 #include "winograd.h"
@@ -77,28 +76,23 @@ static int is_ours(const adj_group *g)
 static void set_sizes(winograd *p, const adj_conv_geom *g)
 {
     p->n = g->n;
-    p->from_h = p->is_dx ? g->oh : g->ih;
-    p->from_w = p->is_dx ? g->ow : g->iw;
-    p->from_c = p->is_dx ? g->oc : g->ic;
-    p->to_h = p->is_dx ? g->ih : g->oh;
-    p->to_w = p->is_dx ? g->iw : g->ow;
-    p->to_c = p->is_dx ? g->ic : g->oc;
+    direct_set_sizes(g, p->is_dx, &p->src, &p->dst);
     p->top = p->is_dx ? 2 - g->pt : g->pt;
     p->left = p->is_dx ? 2 - g->pl : g->pl;
-    p->down = divide_up(p->to_h, WINOGRAD_TILE);
-    p->across = divide_up(p->to_w, WINOGRAD_TILE);
+    p->down = divide_up(p->dst.h, WINOGRAD_TILE);
+    p->across = divide_up(p->dst.w, WINOGRAD_TILE);
     p->tiles = p->n * p->down * p->across;
-    p->panels = divide_up(p->to_c, WINOGRAD_PANEL);
+    p->panels = divide_up(p->dst.c, WINOGRAD_PANEL);
 }
 
 /* Blocks of about equal size, as many for each thread; of whole row blocks of the product. */
 static void set_blocks(winograd *p)
 {
     if (p->is_dw) {
-        ptrdiff_t fit = BLOCK_BOTH / (WINOGRAD_POINTS * (p->from_c + p->to_c));
+        ptrdiff_t fit = BLOCK_BOTH / (WINOGRAD_POINTS * (p->src.c + p->dst.c));
         p->block = min(p->tiles, max(MIN_TILES_DW, min(fit, MAX_TILES_DW)));
     } else {
-        ptrdiff_t fit = BLOCK_WINDOWS / (WINOGRAD_POINTS * p->from_c);
+        ptrdiff_t fit = BLOCK_WINDOWS / (WINOGRAD_POINTS * p->src.c);
         ptrdiff_t fitting = fit < MAX_TILES ? MAX_TILES / 2 : MAX_TILES;
         ptrdiff_t rounds = divide_up(p->tiles, fitting * p->threads);
         p->block = divide_up(divide_up(p->tiles, rounds * p->threads), ROWS) * ROWS;
@@ -110,10 +104,10 @@ static void set_blocks(winograd *p)
 static int set_scratch(winograd *p, size_t *scratch)
 {
     const ptrdiff_t line = 16;
-    ptrdiff_t pairs = p->from_c * p->to_c;
+    ptrdiff_t pairs = p->src.c * p->dst.c;
     p->u_step = p->is_dw ? pairs + line : pairs;
-    p->v_step = p->block * p->from_c + line;
-    p->m_step = p->block * (p->is_dw ? p->to_c : min(p->to_c, WINOGRAD_PANEL)) + line;
+    p->v_step = p->block * p->src.c + line;
+    p->m_step = p->block * (p->is_dw ? p->dst.c : min(p->dst.c, WINOGRAD_PANEL)) + line;
     p->v = (size_t)(WINOGRAD_POINTS * p->u_step);
     p->thread = (size_t)(WINOGRAD_POINTS * (p->v_step + p->m_step));
     size_t buffers = p->is_dw ? 1 : (size_t)p->threads;
@@ -125,53 +119,42 @@ static int set_scratch(winograd *p, size_t *scratch)
 /* Small vectors gain nothing over oneDNN; few tiles do not pay for the transformed filter. */
 static int pays(const winograd *p, const direct *d)
 {
-    return d->isa != &direct_isa_base && p->from_c >= PAYS_CHANNELS && p->to_c >= PAYS_CHANNELS &&
+    return d->isa != &direct_isa_base && p->src.c >= PAYS_CHANNELS && p->dst.c >= PAYS_CHANNELS &&
            p->tiles >= PAYS_TILES;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    direct *d = backend;
+    const direct *d = backend;
     const adj_node *n = g->node[0];
     if (candidate > 0 || d->math != ADJ_MATH_FAST || !is_conv(n) || !is_ours(g))
         return ADJ_ENOKERNEL;
-    if (!takes(n)) {
-        snprintf(
-            prep->why, ADJ_WHY,
+    if (!takes(n))
+        return direct_refuse(
+            prep,
             "%s: Winograd's algorithm takes f32 in NHWC, 3x3, stride 1, dilation 1, channels in "
             "multiples of %d up to %d",
             n->op->name, WINOGRAD_LANES, MAX_CHANNELS);
+    winograd p = {.code = is_dw(n) ? d->isa->winograd_filter : d->isa->winograd_image,
+                  .is_dx = is_dx(n),
+                  .is_dw = is_dw(n),
+                  .src_in = direct_in(g, n->in[is_dx(n) ? 1 : 0]),
+                  .other_in = direct_in(g, n->in[is_dx(n) ? 0 : 1]),
+                  .bias_in = g->n_node == 2 ? direct_in(g, g->node[1]->in[1]) : -1,
+                  .threads = d->threads};
+    set_sizes(&p, geom_of(n));
+    set_blocks(&p);
+    if (!set_scratch(&p, &prep->scratch))
         return ADJ_ENOKERNEL;
-    }
-    winograd *p = adj_alloc(&d->allocator, sizeof *p);
-    if (p == NULL)
-        return ADJ_ENOMEM;
-    *p = (winograd){.code = is_dw(n) ? d->isa->winograd_filter : d->isa->winograd_image,
-                    .is_dx = is_dx(n),
-                    .is_dw = is_dw(n),
-                    .from_in = direct_in(g, n->in[is_dx(n) ? 1 : 0]),
-                    .other_in = direct_in(g, n->in[is_dx(n) ? 0 : 1]),
-                    .bias_in = g->n_node == 2 ? direct_in(g, g->node[1]->in[1]) : -1,
-                    .threads = d->threads};
-    set_sizes(p, geom_of(n));
-    set_blocks(p);
-    if (!set_scratch(p, &prep->scratch)) {
-        adj_release(&d->allocator, p);
-        return ADJ_ENOKERNEL;
-    }
-    for (int i = 0; i < g->n_in; i++)
-        prep->in[i] = NULL;
-    prep->state = p;
-    prep->rank = pays(p, d) ? 0 : ADJ_RANK_SLOW;
-    snprintf(prep->impl, sizeof prep->impl, "winograd:%s", d->isa->name);
-    return ADJ_OK;
+    prep->rank = pays(&p, d) ? 0 : ADJ_RANK_SLOW;
+    return direct_accept(d, prep, "winograd", &p, sizeof p);
 }
 
 /* Called by each thread. */
 static void run_image(const winograd *p, const adj_call *c)
 {
 #pragma omp for schedule(static)
-    for (ptrdiff_t job = 0; job < p->from_c / WINOGRAD_LANES; job++)
+    for (ptrdiff_t job = 0; job < p->src.c / WINOGRAD_LANES; job++)
         p->code->filter(p, c, job);
 #pragma omp for schedule(static)
     for (ptrdiff_t block = 0; block < p->blocks; block++)
@@ -190,7 +173,7 @@ static void run_filter(const winograd *p, const adj_call *c)
             p->code->product(p, c, block, job);
     }
 #pragma omp for schedule(static)
-    for (ptrdiff_t job = 0; job < p->from_c / WINOGRAD_LANES; job++)
+    for (ptrdiff_t job = 0; job < p->src.c / WINOGRAD_LANES; job++)
         p->code->result(p, c, job);
 }
 

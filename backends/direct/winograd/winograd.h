@@ -2,7 +2,7 @@
  * F(4x4, 3x3), in f32 on plain NHWC memory: a quarter of the products, larger rounding errors. Only
  * where adj_math allows it.
  *
- * `to` (y, dx, or dy for dw) is cut into tiles of 4x4 pixels; a tile's window in `from` (x, or dy
+ * dst (y, dx, or dy for dw) is cut into tiles of 4x4 pixels; a tile's window in src (x, or dy
  * for dx) has 6x6. With the matrices of transform.h, for each tile t and channels c, k:
  *
  *   y:   Y[t][k] = A^T ( sum over c of  (B^T X[t][c] B) * (G w[c][k] G^T) ) A
@@ -47,12 +47,13 @@ typedef struct winograd_code {
 typedef struct winograd {
     const winograd_code *code;
     int is_dx, is_dw;
-    int from_in, other_in, bias_in; /* among group->in: other is w, or dy for dw; bias: or -1 */
-    ptrdiff_t n, from_h, from_w, from_c, to_h, to_w, to_c;
+    int src_in, other_in, bias_in; /* among group->in: other is w, or dy for dw; bias: or -1 */
+    ptrdiff_t n;
+    direct_size src, dst;
     ptrdiff_t top, left; /* rows and columns of a window before its tile */
     ptrdiff_t down, across, tiles;
     ptrdiff_t block, blocks; /* tiles of a block */
-    ptrdiff_t panels;        /* of to_c */
+    ptrdiff_t panels;        /* of dst.c */
     int threads;
     /* Elements from a point to the next, and offsets in the scratch, in floats. */
     ptrdiff_t u_step, v_step, m_step; /* dw: m is dy, transformed */
@@ -79,7 +80,7 @@ static inline ptrdiff_t winograd_tiles_in(const winograd *p, ptrdiff_t block)
 
 static inline ptrdiff_t winograd_width_of(const winograd *p, ptrdiff_t panel)
 {
-    ptrdiff_t left = p->to_c - panel * WINOGRAD_PANEL;
+    ptrdiff_t left = p->dst.c - panel * WINOGRAD_PANEL;
     return left < WINOGRAD_PANEL ? left : WINOGRAD_PANEL;
 }
 

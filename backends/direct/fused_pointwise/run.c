@@ -1,10 +1,10 @@
-/* run.c - the pass of a chain over memory; compiled once per instruction set. */
+/* run.c - the pass of a fused group over memory; compiled once per instruction set. */
 #include <string.h>
 
 #include "backends/direct/arith.h"
-#include "backends/direct/half.h"
+#include "backends/direct/element.h"
 #include "loops.h"
-#include "strip.h"
+#include "row_kernel.h"
 
 enum {
     FLUSH = 64, /* rows that are summed in float */
@@ -14,7 +14,7 @@ enum {
 /* ---- the pass ---- */
 
 typedef struct { /* the chunk being computed */
-    const chain *p;
+    const fused_group *p;
     const adj_call *c;
     char *buffers, *columns; /* this thread's */
     int64_t first;
@@ -24,17 +24,12 @@ typedef struct { /* the chunk being computed */
 
 static float *buffer(const pass *s, int where) { return (float *)s->buffers + where * s->p->chunk; }
 
-static float *tiled(const pass *s, int where)
-{
-    return (float *)((char *)s->c->scratch + s->p->tiled) + where * s->p->row;
-}
-
-static const float *read_from(const pass *s, const chain_value *v)
+static const float *read_from(const pass *s, const fused_value *v)
 {
     switch (v->at) {
     case AT_IN: return (const float *)s->c->in[v->where] + s->first;
     case AT_OUT: return (const float *)s->c->out[v->where] + s->first;
-    case AT_TILED: return tiled(s, v->where);
+    case AT_TILED: return fused_tiled(s->p, s->c, v->where);
     default: return buffer(s, v->where);
     }
 }
@@ -44,7 +39,7 @@ typedef struct { /* a sum's columns: in double, and in float since the last flus
     float *sum[3]; /* the last: what is subtracted before squaring */
 } columns;
 
-static columns columns_of(const pass *s, const chain_node *d)
+static columns columns_of(const pass *s, const fused_node *d)
 {
     int64_t n = s->p->sum_width;
     double *total = (double *)(s->columns + s->p->columns_each * (size_t)d->sum);
@@ -53,7 +48,7 @@ static columns columns_of(const pass *s, const chain_node *d)
 }
 
 /* The columns of a sum, added modulo the channels. */
-static void fold(const chain *p, const double *column, double *channel)
+static void fold(const fused_group *p, const double *column, double *channel)
 {
     memset(channel, 0, (size_t)p->channels * sizeof *channel);
     for (int64_t first = 0; first < p->sum_width; first += p->channels)
@@ -61,90 +56,86 @@ static void fold(const chain *p, const double *column, double *channel)
             channel[k] += column[first + k];
 }
 
-static void flush(const pass *s, const chain_node *d)
+static void flush(const pass *s, const fused_node *d)
 {
     columns sums = columns_of(s, d);
-    for (int i = 0; i < 2; i++)
-        for (int64_t k = 0; k < s->p->sum_width; k++) {
-            sums.total[i][k] += (double)sums.sum[i][k];
-            sums.sum[i][k] = 0;
-        }
+    flush_sums(2 * s->p->sum_width, sums.sum[0], sums.total[0]); /* both, side by side */
 }
 
-/* ---- strips ---- */
+/* ---- row kernels ---- */
 
 /* A value's elements, from the chunk's first on: as they lie in memory, or as floats. */
 static char *elements(const pass *s, int value, int is_half)
 {
     if (value < 0)
         return NULL;
-    const chain_value *v = &s->p->value[value];
+    const fused_value *v = &s->p->value[value];
     if (!is_half)
         return (char *)read_from(s, v);
     const void *half = v->in >= 0 ? s->c->in[v->in] : s->c->out[v->out];
     return (char *)half + s->first * 2;
 }
 
-static void point_to_sums(const pass *s, const chain_plan *plan, chain_strip *t)
+static void point_to_sums(const pass *s, const row_kernel_plan *plan, row_kernel_args *t)
 {
-    const chain_node *node = s->p->node;
+    const fused_node *node = s->p->node;
     int bits = plan->bits;
-    int pairs = bits & STRIP_NORM_SUMS_TOO ? 2 : bits & (STRIP_NORM_SUMS | STRIP_STATS) ? 1 : 0;
-    if (bits & STRIP_SUM)
+    if (bits & ROW_SUM)
         t->sum[0] = columns_of(s, &node[plan->node[ROLE_SUM]]).sum[0];
-    for (int i = 0; i < pairs; i++) {
-        const chain_node *d = &node[plan->node[ROLE_SUMS + i]];
+    for (int i = 0; i < row_kernel_sum_pairs(bits); i++) {
+        const fused_node *d = &node[plan->node[ROLE_SUMS + i]];
         columns sums = columns_of(s, d);
         t->sum[1 + 2 * i] = sums.sum[0];
         t->sum[2 + 2 * i] = sums.sum[1];
-        t->constant[STRIP_MEAN + i] = bits & STRIP_STATS ? sums.sum[2] : tiled(s, d->tiled);
+        t->constant[ROW_KERNEL_MEAN + i] =
+            bits & ROW_STATS ? sums.sum[2] : fused_tiled(s->p, s->c, d->tiled);
     }
 }
 
-static void point_to_constants(const pass *s, const chain_plan *plan, chain_strip *t)
+static void point_to_constants(const pass *s, const row_kernel_plan *plan, row_kernel_args *t)
 {
     int n = 0;
     const int norm = s->p->node[plan->node[ROLE_NORM]].tiled;
     const int grad = s->p->node[plan->node[ROLE_GRAD]].tiled;
-    for (; n < 3 && (plan->bits & (STRIP_NORM | STRIP_NORM_MASK)); n++)
-        t->constant[n] = tiled(s, norm + n);
-    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->bits & STRIP_GRAD); i++)
-        t->constant[n++] = tiled(s, grad + i);
+    for (; n < 3 && (plan->bits & (ROW_NORM | ROW_NORM_MASK)); n++)
+        t->constant[n] = fused_tiled(s->p, s->c, norm + n);
+    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->bits & ROW_GRAD); i++)
+        t->constant[n++] = fused_tiled(s->p, s->c, grad + i);
 }
 
 /* The chunk's whole rows, then what is left of a row behind them. */
-static void run_strip(const pass *s, const chain_plan *plan)
+static void run_rows(const pass *s, const row_kernel_plan *plan)
 {
-    chain_rows *run_rows = plan->is_half ? DIRECT(chain_rows_bf16) : DIRECT(chain_rows_f32);
+    row_kernel *kernel = plan->is_half ? DIRECT(row_kernel_bf16) : DIRECT(row_kernel_f32);
     const ptrdiff_t row = s->p->sum_width, rest = s->n % row;
-    chain_strip t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
-    for (int i = 0; i < STRIP_IN; i++)
+    row_kernel_args t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
+    for (int i = 0; i < ROW_KERNEL_OPERANDS; i++)
         t.x[i] = elements(s, plan->x[i], plan->is_half);
     t.y = elements(s, plan->y, plan->is_half);
     point_to_sums(s, plan, &t);
     point_to_constants(s, plan, &t);
-    run_rows(&t, plan->bits);
+    kernel(&t, plan->bits);
     const ptrdiff_t skipped = (s->n - rest) * (plan->is_half ? 2 : 4);
-    for (int i = 0; i < STRIP_IN; i++)
+    for (int i = 0; i < ROW_KERNEL_OPERANDS; i++)
         t.x[i] = t.x[i] != NULL ? t.x[i] + skipped : NULL;
     t.y = t.y != NULL ? t.y + skipped : NULL;
     t.rows = 1;
     t.width = rest;
     if (rest > 0)
-        run_rows(&t, plan->bits);
+        kernel(&t, plan->bits);
 }
 
 /* A segment's first chunk tells what to subtract before squaring: its own mean per channel. */
-static void set_shift(const pass *s, const chain_plan *stats)
+static void set_shift(const pass *s, const row_kernel_plan *stats)
 {
-    const chain *p = s->p;
+    const fused_group *p = s->p;
     columns sums = columns_of(s, &p->node[stats->node[ROLE_SUMS]]);
     float *shift = sums.sum[2];
     double share = (double)p->channels / (double)s->n;
-    chain_plan plan = *stats;
-    plan.bits = STRIP_SUM;
+    row_kernel_plan plan = *stats;
+    plan.bits = ROW_SUM;
     plan.node[ROLE_SUM] = plan.node[ROLE_SUMS];
-    run_strip(s, &plan);
+    run_rows(s, &plan);
     for (int64_t k = 0; k < p->channels; k++) {
         double sum = 0;
         for (int64_t i = k; i < p->sum_width; i += p->channels)
@@ -158,36 +149,36 @@ static void set_shift(const pass *s, const chain_plan *stats)
 
 /* ---- node by node ---- */
 
-static void run_loop(const pass *s, const chain_node *d)
+static void run_loop(const pass *s, const fused_node *d)
 {
-    const float *k = (const float *)((const char *)s->c->scratch + s->p->constants) +
-                     (d - s->p->node) * CHAIN_CONSTANTS;
-    const chain_value *v[CHAIN_READ] = {0};
+    fused_loop_args a = {.k = fused_constants(s->p, s->c, d)};
+    const fused_value *v[FUSED_OPERANDS];
     float *y = (float *)read_from(s, &s->p->value[d->y]);
     ptrdiff_t step = s->n;
-    for (int i = 0; i < d->n_x; i++) {
-        v[i] = &s->p->value[d->x[i]];
+    for (int i = 0; i < FUSED_OPERANDS; i++) {
+        v[i] = &s->p->value[d->x[i < d->n_x ? i : 0]];
         step = v[i]->at == AT_TILED ? (ptrdiff_t)s->p->row : step;
     }
     for (ptrdiff_t first = 0; first < s->n; first += step) {
-        const float *x[CHAIN_READ] = {0};
-        for (int i = 0; i < d->n_x; i++)
-            x[i] = read_from(s, v[i]) + (v[i]->at == AT_TILED ? 0 : first);
-        DIRECT(chain_loops)[d->code](s->n - first < step ? s->n - first : step, y + first, x, k);
+        for (int i = 0; i < FUSED_OPERANDS; i++)
+            a.x[i] = read_from(s, v[i]) + (v[i]->at == AT_TILED ? 0 : first);
+        a.y = y + first;
+        a.n = min(s->n - first, step);
+        DIRECT(fused_loop)(d->code, &a);
     }
 }
 
-static void run_node(const pass *s, const chain_node *d, int is_first)
+static void run_node(const pass *s, const fused_node *d, int is_first)
 {
-    if (d->code == CHAIN_STATS && is_first)
-        set_shift(s, &d->strip);
-    if (d->strip.bits != 0)
-        run_strip(s, &d->strip);
+    if (d->code == FUSED_STATS && is_first)
+        set_shift(s, &d->row_kernel);
+    if (d->row_kernel.bits != 0)
+        run_rows(s, &d->row_kernel);
     else
         run_loop(s, d);
     if (d->y < 0)
         return;
-    const chain_value *y = &s->p->value[d->y];
+    const fused_value *y = &s->p->value[d->y];
     if (y->out >= 0 && y->at == AT_CHUNK) {
         uint16_t *out = (uint16_t *)s->c->out[y->out] + s->first;
         store_half(y->dtype, s->n, out, buffer(s, y->where));
@@ -198,13 +189,13 @@ static void run_node(const pass *s, const chain_node *d, int is_first)
 
 /* Asks for a part of the next chunk, so that memory is read while this one is computed: a chunk is
  * too short for the processor to see a stream in it. */
-static void fetch_ahead(const pass *s, int part, int64_t end)
+static void prefetch_ahead(const pass *s, int part, int64_t end)
 {
-    const chain *p = s->p;
+    const fused_group *p = s->p;
     int64_t first = s->first + p->chunk, parts = p->n_node;
     int64_t n = end - first < p->chunk ? end - first : p->chunk;
     for (int i = 0; i < p->n_value && n > 0; i++) {
-        const chain_value *v = &p->value[i];
+        const fused_value *v = &p->value[i];
         if (v->at != AT_CHUNK || v->in < 0)
             continue;
         ptrdiff_t size = 2;
@@ -216,13 +207,13 @@ static void fetch_ahead(const pass *s, int part, int64_t end)
 
 static void run_chunk(const pass *s, int is_first, int64_t end)
 {
-    const chain *p = s->p;
+    const fused_group *p = s->p;
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_CHUNK && p->value[i].in >= 0)
             load_half(p->value[i].dtype, s->n, buffer(s, p->value[i].where),
                       (const uint16_t *)s->c->in[p->value[i].in] + s->first);
     for (int i = 0; i < p->n_node; i++) {
-        fetch_ahead(s, i, end);
+        prefetch_ahead(s, i, end);
         run_node(s, &p->node[i], is_first);
     }
 }
@@ -236,16 +227,16 @@ static void flush_all(const pass *s)
             flush(s, &s->p->node[i]);
 }
 
-/* The segment in one strip, as many rows at a time as are summed in float. */
-static void run_segment(pass *s, int64_t to)
+/* The segment by one row kernel, as many rows at a time as are summed in float. */
+static void run_segment(pass *s, int64_t end)
 {
-    const chain *p = s->p;
-    s->n = min(to - s->first, p->chunk);
-    if ((p->strip.bits & STRIP_STATS) && s->n > 0)
-        set_shift(s, &p->strip);
-    for (; s->first < to; s->first += s->n) {
-        s->n = min(to - s->first, FLUSH * p->row);
-        run_strip(s, &p->strip);
+    const fused_group *p = s->p;
+    s->n = min(end - s->first, p->chunk);
+    if ((p->row_kernel.bits & ROW_STATS) && s->n > 0)
+        set_shift(s, &p->row_kernel);
+    for (; s->first < end; s->first += s->n) {
+        s->n = min(end - s->first, FLUSH * p->row);
+        run_rows(s, &p->row_kernel);
         flush_all(s);
     }
 }
@@ -257,37 +248,36 @@ static void start_sums(const pass *s)
 
 static void keep_sums(const pass *s, int segment)
 {
-    const chain *p = s->p;
+    const fused_group *p = s->p;
     for (int i = 0; i < p->n_node; i++) {
-        const chain_node *d = &p->node[i];
+        const fused_node *d = &p->node[i];
         if (d->sum < 0)
             continue;
         flush(s, d);
         columns sums = columns_of(s, d);
-        double *to = (double *)((char *)s->c->scratch + p->partials +
-                                p->partials_each * (size_t)(segment * p->n_sum + d->sum));
-        fold(p, sums.total[0], to);
-        fold(p, sums.total[1], to + p->channels);
+        double *dst = fused_partial(p, s->c, segment, d);
+        fold(p, sums.total[0], dst);
+        fold(p, sums.total[1], dst + p->channels);
         for (int64_t k = 0; k < p->channels; k++)
-            to[2 * p->channels + k] = (double)sums.sum[2][k];
+            dst[2 * p->channels + k] = (double)sums.sum[2][k];
     }
 }
 
 static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
 {
-    const chain *p = c->state;
-    int64_t from, to;
+    const fused_group *p = c->state;
+    int64_t begin, end;
     pass s = {.p = p, .c = c};
-    s.buffers = (char *)c->scratch + p->buffers + p->buffers_each * (size_t)thread;
-    s.columns = (char *)c->scratch + p->columns + p->columns_each * (size_t)(thread * p->n_sum);
-    chain_bounds(p, (int)segment, &from, &to);
+    s.buffers = direct_scratch(c, p->buffers + p->buffers_each * (size_t)thread);
+    s.columns = direct_scratch(c, p->columns + p->columns_each * (size_t)(thread * p->n_sum));
+    fused_bounds(p, (int)segment, &begin, &end);
     start_sums(&s);
-    s.first = from;
-    if (p->strip.bits != 0)
-        run_segment(&s, to);
-    for (; s.first < to; s.first += p->chunk) {
-        s.n = (ptrdiff_t)(to - s.first < p->chunk ? to - s.first : p->chunk);
-        run_chunk(&s, s.first == from, to);
+    s.first = begin;
+    if (p->row_kernel.bits != 0)
+        run_segment(&s, end);
+    for (; s.first < end; s.first += p->chunk) {
+        s.n = (ptrdiff_t)(end - s.first < p->chunk ? end - s.first : p->chunk);
+        run_chunk(&s, s.first == begin, end);
         s.rows += p->chunk / p->row;
         if (s.rows >= FLUSH) {
             flush_all(&s);
@@ -297,4 +287,5 @@ static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
     keep_sums(&s, (int)segment);
 }
 
-const direct_code DIRECT(chain) = {.begin = chain_prologue, .job = run_job, .end = chain_epilogue};
+const direct_code DIRECT(fused_pointwise) = {
+    .begin = fused_prologue, .job = run_job, .end = fused_epilogue};

@@ -1,6 +1,6 @@
-/* test_direct_strip.c - chains that are one loop (direct/chain/strip.h), each against plain loops
- * in double, for every instruction set and both types, with rows that are shorter and longer than a
- * strip, and that are no multiple of its width. */
+/* test_direct_row_kernel.c - fused groups that are one loop (direct/fused_pointwise/row_kernel.h),
+ * each against plain loops in double, for every instruction set and both types, with rows that are
+ * shorter and longer than a row kernel's width, and that are no multiple of it. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,23 +22,23 @@ enum {
     NORM_MASK = 256
 };
 
-static const int strips[] = {NORM,
-                             NORM | RELU,
-                             NORM | ADD,
-                             NORM | ADD | RELU,
-                             GRAD,
-                             GRAD | SUM,
-                             MASK,
-                             MASK | SUM,
-                             MASK | SUMS,
-                             MASK | SUMS | MORE,
-                             ADD | MASK,
-                             ADD | MASK | SUMS,
-                             ADD | MASK | SUMS | MORE,
-                             SUMS,
-                             SUM,
-                             NORM_MASK | SUMS,
-                             NORM_MASK | GRAD};
+static const int patterns[] = {NORM,
+                               NORM | RELU,
+                               NORM | ADD,
+                               NORM | ADD | RELU,
+                               GRAD,
+                               GRAD | SUM,
+                               MASK,
+                               MASK | SUM,
+                               MASK | SUMS,
+                               MASK | SUMS | MORE,
+                               ADD | MASK,
+                               ADD | MASK | SUMS,
+                               ADD | MASK | SUMS | MORE,
+                               SUMS,
+                               SUM,
+                               NORM_MASK | SUMS,
+                               NORM_MASK | GRAD};
 static const int64_t sizes[][2] = {/* pixels and channels */
                                    {8, 8},     {64, 3},    {1024, 16}, {16, 12},
                                    {33, 64},   {201, 128}, {40, 96},   {1500, 32},
@@ -48,15 +48,15 @@ static const double epsilon = 0x1p-10;
 
 typedef struct {
     fixture f;
-    int what;
+    int bits;
     int64_t pixels, c;
     adj_node *a, *b, *mask, *x[2], *stats, *gamma, *beta, *sums;
     int n;
     adj_node *out[4];
-} strip;
+} problem;
 
 /* Input number i, as the kernel sees it. */
-static const double *input(const strip *s, const adj_node *n)
+static const double *input(const problem *s, const adj_node *n)
 {
     int i = 0;
     while (s->f.in[i] != n)
@@ -64,9 +64,9 @@ static const double *input(const strip *s, const adj_node *n)
     return s->f.value[i];
 }
 
-static strip build(int what, adj_dtype dtype, int64_t pixels, int64_t c)
+static problem build(int bits, adj_dtype dtype, int64_t pixels, int64_t c)
 {
-    strip s = {.f = fixture_new(), .what = what, .pixels = pixels, .c = c};
+    problem s = {.f = fixture_new(), .bits = bits, .pixels = pixels, .c = c};
     adj_shape full = {2, {pixels, c}}, pair = {2, {2, c}}, vector = {1, {c}};
     fixture *f = &s.f;
     s.a = given_random(f, dtype, full, -1, 1);
@@ -79,36 +79,36 @@ static strip build(int what, adj_dtype dtype, int64_t pixels, int64_t c)
     s.beta = given_random(f, ADJ_F32, vector, -1, 1);
     s.sums = given_random(f, ADJ_F32, pair, -9, 9);
     adj_node *d = s.a;
-    if (what & NORM)
+    if (bits & NORM)
         d = adj_batch_norm(d, s.stats, s.gamma, s.beta, epsilon, ADJ_NHWC);
-    if (what & NORM_MASK)
+    if (bits & NORM_MASK)
         d = adj_relu_grad(s.b, adj_batch_norm(s.x[0], s.stats, s.gamma, s.beta, epsilon, ADJ_NHWC));
-    if (what & GRAD)
-        d = adj_batch_norm_grad(what & NORM_MASK ? s.x[0] : s.a, s.stats, s.gamma,
-                                what & NORM_MASK ? d : s.b, s.sums, epsilon, ADJ_NHWC);
-    if (what & ADD)
+    if (bits & GRAD)
+        d = adj_batch_norm_grad(bits & NORM_MASK ? s.x[0] : s.a, s.stats, s.gamma,
+                                bits & NORM_MASK ? d : s.b, s.sums, epsilon, ADJ_NHWC);
+    if (bits & ADD)
         d = adj_add(d, s.b);
-    if (what & RELU)
+    if (bits & RELU)
         d = adj_relu(d);
-    if (what & MASK)
+    if (bits & MASK)
         d = adj_relu_grad(d, s.mask);
-    if (d != s.a && what != (NORM_MASK | SUMS))
+    if (d != s.a && bits != (NORM_MASK | SUMS))
         s.out[s.n++] = d;
-    if (what & SUM)
+    if (bits & SUM)
         s.out[s.n++] = adj_bias_add_grad(d, ADJ_NHWC);
     for (int i = 0; i < 2; i++)
-        if (what & (i == 0 ? SUMS : MORE))
+        if (bits & (i == 0 ? SUMS : MORE))
             s.out[s.n++] = adj_batch_norm_grad_sums(s.x[i], s.stats, d, epsilon, ADJ_NHWC);
     return s;
 }
 
-static double deviation(const strip *s, int64_t k)
+static double deviation(const problem *s, int64_t k)
 {
     return sqrt(input(s, s->stats)[s->c + k] + epsilon);
 }
 
 /* batch_norm of x[0], in double. */
-static double wanted_norm(const strip *s, int64_t i)
+static double wanted_norm(const problem *s, int64_t i)
 {
     int64_t k = i % s->c;
     double hat = (input(s, s->x[0])[i] - input(s, s->stats)[k]) / deviation(s, k);
@@ -116,43 +116,43 @@ static double wanted_norm(const strip *s, int64_t i)
 }
 
 /* Is out[0] a full value, not a sum? */
-static int has_full(const strip *s)
+static int has_full(const problem *s)
 {
-    return (s->what & ~(SUM | SUMS | MORE)) != 0 && s->what != (NORM_MASK | SUMS);
+    return (s->bits & ~(SUM | SUMS | MORE)) != 0 && s->bits != (NORM_MASK | SUMS);
 }
 
-/* The full value that the strip computes, in double. */
-static double wanted(const strip *s, int64_t i)
+/* The full value that the kernel computes, in double. */
+static double wanted(const problem *s, int64_t i)
 {
     int64_t k = i % s->c;
     double v = input(s, s->a)[i], b = input(s, s->b)[i];
     double mean = input(s, s->stats)[k], factor = input(s, s->gamma)[k] / deviation(s, k);
-    if (s->what & NORM_MASK) {
+    if (s->bits & NORM_MASK) {
         v = input(s, s->x[0])[i];
         b = wanted_norm(s, i) > 0 ? b : 0;
     }
-    if (s->what & NORM)
+    if (s->bits & NORM)
         v = (v - mean) * factor + input(s, s->beta)[k];
-    if (s->what & GRAD) {
+    if (s->bits & GRAD) {
         double m = (double)s->pixels, hat = (v - mean) / deviation(s, k);
         v = factor * (b - (input(s, s->sums)[s->c + k] + hat * input(s, s->sums)[k]) / m);
     }
-    if (s->what & ADD)
+    if (s->bits & ADD)
         v += b;
-    if (s->what & RELU)
+    if (s->bits & RELU)
         v = v > 0 ? v : 0;
-    if (s->what & MASK)
+    if (s->bits & MASK)
         v = input(s, s->mask)[i] > 0 ? v : 0;
     return v;
 }
 
 /* got: of out[number], a sum over d. */
-static void expect_sums(const strip *s, adj_dtype dtype, int number, const double *got,
+static void expect_sums(const problem *s, adj_dtype dtype, int number, const double *got,
                         const double *d)
 {
-    int which = number - has_full(s);
-    int is_sum = (s->what & SUM) && which == 0;
-    const double *x = input(s, s->x[which - ((s->what & SUM) != 0 && !is_sum)]);
+    int sum_number = number - has_full(s);
+    int is_sum = (s->bits & SUM) && sum_number == 0;
+    const double *x = input(s, s->x[sum_number - ((s->bits & SUM) != 0 && !is_sum)]);
     for (int64_t k = 0; k < s->c; k++) {
         double sum = 0, product = 0;
         for (int64_t i = k; i < s->pixels * s->c; i += s->c) {
@@ -162,43 +162,43 @@ static void expect_sums(const strip *s, adj_dtype dtype, int number, const doubl
         double slack = 1e-6 * (double)s->pixels + 1e-5;
         double rounding = is_sum && dtype == ADJ_BF16 ? 0x1p-8 * fabs(sum) : 0;
         cr_assert_float_eq(got[is_sum ? k : s->c + k], sum, slack + rounding, "%x: %g, not %g",
-                           (unsigned)s->what, got[is_sum ? k : s->c + k], sum);
+                           (unsigned)s->bits, got[is_sum ? k : s->c + k], sum);
         if (!is_sum)
             cr_assert_float_eq(got[k], product, 3 * slack, "%x, channel %d: %g, not %g",
-                               (unsigned)s->what, (int)k, got[k], product);
+                               (unsigned)s->bits, (int)k, got[k], product);
     }
 }
 
-static void expect_values_of(const strip *s, adj_dtype dtype, double *const got[])
+static void expect_values_of(const problem *s, adj_dtype dtype, double *const got[])
 {
     int64_t n = s->pixels * s->c;
     double u = dtype == ADJ_BF16 ? 0x1p-8 : 1e-6;
     for (int64_t i = 0; i < n && has_full(s); i++) {
         double want = wanted(s, i);
         cr_assert_float_eq(got[0][i], want, u * fabs(want) + 1e-5, "%x, element %d: %g, not %g",
-                           (unsigned)s->what, (int)i, got[0][i], want);
+                           (unsigned)s->bits, (int)i, got[0][i], want);
     }
     double *d = malloc((size_t)n * sizeof *d);
     for (int64_t i = 0; i < n; i++) {
-        int is_on = s->what & NORM_MASK && wanted_norm(s, i) > 0;
-        d[i] = has_full(s) ? got[0][i] : input(s, s->what & NORM_MASK ? s->b : s->a)[i];
-        d[i] = s->what == (NORM_MASK | SUMS) && !is_on ? 0 : d[i];
+        int is_on = s->bits & NORM_MASK && wanted_norm(s, i) > 0;
+        d[i] = has_full(s) ? got[0][i] : input(s, s->bits & NORM_MASK ? s->b : s->a)[i];
+        d[i] = s->bits == (NORM_MASK | SUMS) && !is_on ? 0 : d[i];
     }
     for (int i = has_full(s); i < s->n; i++)
         expect_sums(s, dtype, i, got[i], d);
     free(d);
 }
 
-static void expect_one_strip(const strip *s, const adj_exec *e)
+static void expect_one_kernel(const problem *s, const adj_exec *e)
 {
-    cr_assert_eq(adj_exec_step_count(e), 1, "%x: %d steps", (unsigned)s->what,
+    cr_assert_eq(adj_exec_step_count(e), 1, "%x: %d steps", (unsigned)s->bits,
                  adj_exec_step_count(e));
-    cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, "strip:"), "%x is a %s",
-                       (unsigned)s->what, adj_exec_step_at(e, 0).impl);
+    cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, "fused_row_kernel:"), "%x is a %s",
+                       (unsigned)s->bits, adj_exec_step_at(e, 0).impl);
 }
 
 /* Runs the graph; malloc'ed values of s->out. How many steps compute so many nodes? */
-static int run_plan(strip *s, int threads, double *got[], int nodes)
+static int run_plan(problem *s, int threads, double *got[], int nodes)
 {
     adj_exec_opts o = {.n_fetch = s->n,
                        .fetch = s->out,
@@ -220,8 +220,8 @@ static int run_plan(strip *s, int threads, double *got[], int nodes)
     int steps = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++)
         steps += adj_exec_step_at(e, i).n_node == nodes;
-    if (s->what != 0)
-        expect_one_strip(s, e);
+    if (s->bits != 0)
+        expect_one_kernel(s, e);
     for (int i = 0; i < s->n; i++) {
         adj_type t = adj_node_type(s->out[i]);
         int64_t n = adj_shape_elems(t.shape);
@@ -236,12 +236,12 @@ static int run_plan(strip *s, int threads, double *got[], int nodes)
     return steps;
 }
 
-static void run(strip *s, int threads, double *got[]) { run_plan(s, threads, got, 0); }
+static void run(problem *s, int threads, double *got[]) { run_plan(s, threads, got, 0); }
 
-static void expect_strip(int what, adj_dtype dtype, const int64_t size[2])
+static void expect_pattern(int bits, adj_dtype dtype, const int64_t size[2])
 {
     double *got[4] = {NULL};
-    strip s = build(what, dtype, size[0], size[1]);
+    problem s = build(bits, dtype, size[0], size[1]);
     run(&s, size[0] % 2 + 1, got);
     expect_values_of(&s, dtype, got);
     for (int i = 0; i < s.n; i++)
@@ -251,26 +251,26 @@ static void expect_strip(int what, adj_dtype dtype, const int64_t size[2])
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-TestSuite(direct_strip, .init = plan_as_usual);
+TestSuite(direct_row_kernel, .init = plan_as_usual);
 
-Test(direct_strip, every_strip_in_every_size)
+Test(direct_row_kernel, every_pattern_in_every_size)
 {
     for (int k = 0; k < N_ISA; k++) {
         if (!can_test(all_isas[k]))
             continue;
         setenv("ADJOINT_MAX_ISA", all_isas[k], 1);
-        for (size_t i = 0; i < sizeof strips / sizeof *strips; i++)
+        for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
             for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
                 for (int half = 0; half < 2; half++)
-                    expect_strip(strips[i], half ? ADJ_BF16 : ADJ_F32, sizes[j]);
+                    expect_pattern(patterns[i], half ? ADJ_BF16 : ADJ_F32, sizes[j]);
     }
 }
 
 /* A value that dies with the sums over it, which d is as large as: d may not take its place. */
-Test(direct_strip, sums_read_what_nothing_else_needs)
+Test(direct_row_kernel, sums_read_what_nothing_else_needs)
 {
     for (int half = 0; half < 2; half++) {
-        strip s = {.f = fixture_new()};
+        problem s = {.f = fixture_new()};
         adj_dtype dtype = half ? ADJ_BF16 : ADJ_F32;
         adj_shape full = {2, {64, 64}};
         adj_node *x = adj_exp(given_random(&s.f, dtype, full, -1, 1));
@@ -292,11 +292,11 @@ Test(direct_strip, sums_read_what_nothing_else_needs)
 }
 
 /* What is not a number stays so through relu and rounding, whatever its bits. */
-Test(direct_strip, nan_and_infinity)
+Test(direct_row_kernel, nan_and_infinity)
 {
     for (int half = 0; half < 2; half++) {
         double *got[4] = {NULL};
-        strip s = build(NORM | RELU, half ? ADJ_BF16 : ADJ_F32, 64, 16);
+        problem s = build(NORM | RELU, half ? ADJ_BF16 : ADJ_F32, 64, 16);
         s.f.value[0][7] = NAN;
         s.f.value[0][8] = INFINITY;
         s.f.value[6][8 % 16] = 1;                                                  /* gamma */
@@ -322,7 +322,7 @@ static void expect_masked_twice(adj_dtype dtype, int64_t pixels, int64_t c)
     adj_node *stats = adj_batch_norm_stats(x, ADJ_NHWC), *dx[3];
     adj_node *y = adj_relu(adj_batch_norm(x, stats, gamma, beta, epsilon, ADJ_NHWC));
     cr_assert_eq(adj_grad(y, dy, 3, (adj_node *[]){x, gamma, beta}, dx), ADJ_OK);
-    strip s = {.f = f, .n = 3, .out = {dx[0], dx[1], dx[2]}};
+    problem s = {.f = f, .n = 3, .out = {dx[0], dx[1], dx[2]}};
     double *got[4] = {NULL};
     cr_assert_eq(run_plan(&s, 2, got, 3), 2, "two steps of three nodes");
     for (int64_t k = 0; k < c; k++) {
@@ -351,7 +351,7 @@ static void expect_masked_twice(adj_dtype dtype, int64_t pixels, int64_t c)
     fixture_free(&f);
 }
 
-Test(direct_strip, a_mask_is_made_twice)
+Test(direct_row_kernel, a_mask_is_made_twice)
 {
     for (int half = 0; half < 2; half++) {
         expect_masked_twice(half ? ADJ_BF16 : ADJ_F32, 1024, 16);

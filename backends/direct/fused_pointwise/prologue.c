@@ -1,25 +1,22 @@
-/* prologue.c - prologue and epilogue of a chain: what is done once, before its pass (tiled vectors
- * and constants, from small operands) and after it (segments' sums, in order, in double). */
+/* prologue.c - prologue and epilogue of a fused group: what is done once, before its pass (tiled
+ * vectors and constants, from small operands) and after it (segments' sums, in order, in double).
+ */
 #include <math.h>
 #include <string.h>
 
-#include "chain.h"
+#include "backends/direct/arith.h"
+#include "fused_pointwise.h"
 
-void chain_bounds(const chain *p, int segment, int64_t *from, int64_t *to)
+void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end)
 {
     int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
-    *from = chunks * segment / p->segments * p->chunk;
-    *to = chunks * (segment + 1) / p->segments * p->chunk;
-    *to = *to < p->n ? *to : p->n;
+    *begin = chunks * segment / p->work.jobs * p->chunk;
+    *end = chunks * (segment + 1) / p->work.jobs * p->chunk;
+    *end = *end < p->n ? *end : p->n;
 }
 
-static float *tiled(const chain *p, const adj_call *c, int i)
-{
-    return (float *)((char *)c->scratch + p->tiled) + i * p->row;
-}
-
-/* The first `channels` elements, repeated; a NaN is a plain one (see strip.c). */
-static void repeat(const chain *p, float *v)
+/* The first `channels` elements, repeated; a NaN is a plain one (see row_kernel.c). */
+static void repeat(const fused_group *p, float *v)
 {
     for (int64_t i = 0; i < p->channels; i++)
         v[i] = isnan(v[i]) ? NAN : v[i];
@@ -40,15 +37,15 @@ static double load(const adj_call *c, const adj_node *n, int i, int64_t at)
 
 /* Elements first .. first + n of operand i. */
 static void load_all(const adj_call *c, const adj_node *n, int i, int64_t first, int64_t count,
-                     float *to)
+                     float *dst)
 {
     const void *data = operand(c, n, i);
     adj_dtype dtype = n->in[i]->type.dtype;
     if (dtype == ADJ_F32)
-        memcpy(to, (const float *)data + first, (size_t)count * sizeof *to);
+        memcpy(dst, (const float *)data + first, (size_t)count * sizeof *dst);
     else
         for (int64_t k = 0; k < count; k++)
-            to[k] = (float)adj_load(dtype, data, first + k);
+            dst[k] = (float)adj_load(dtype, data, first + k);
 }
 
 static double inverse_deviation(const adj_node *n, float variance)
@@ -57,10 +54,10 @@ static double inverse_deviation(const adj_node *n, float variance)
 }
 
 /* mean, gamma s, beta */
-static void tile_norm(const chain *p, const adj_call *c, const chain_node *d)
+static void tile_norm(const fused_group *p, const adj_call *c, const fused_node *d)
 {
-    float *mean = tiled(p, c, d->tiled), *scale = tiled(p, c, d->tiled + 1);
-    float *beta = tiled(p, c, d->tiled + 2);
+    float *mean = fused_tiled(p, c, d->tiled), *scale = fused_tiled(p, c, d->tiled + 1);
+    float *beta = fused_tiled(p, c, d->tiled + 2);
     load_all(c, d->node, 1, 0, p->channels, mean);
     load_all(c, d->node, 1, p->channels, p->channels, scale);
     load_all(c, d->node, 2, 0, p->channels, beta);
@@ -70,11 +67,11 @@ static void tile_norm(const chain *p, const adj_call *c, const chain_node *d)
 }
 
 /* See ops/batch_norm.c: dx = gamma s (dy - dbeta / m - (x - mean) s dgamma / m). */
-static void tile_norm_grad(const chain *p, const adj_call *c, const chain_node *d)
+static void tile_norm_grad(const fused_group *p, const adj_call *c, const fused_node *d)
 {
     double m = (double)(p->n / p->channels);
-    float *mean = tiled(p, c, d->tiled), *scale = tiled(p, c, d->tiled + 1);
-    float *q0 = tiled(p, c, d->tiled + 2), *q1 = tiled(p, c, d->tiled + 3);
+    float *mean = fused_tiled(p, c, d->tiled), *scale = fused_tiled(p, c, d->tiled + 1);
+    float *q0 = fused_tiled(p, c, d->tiled + 2), *q1 = fused_tiled(p, c, d->tiled + 3);
     load_all(c, d->node, 1, 0, p->channels, mean);
     load_all(c, d->node, 1, p->channels, p->channels, scale);
     load_all(c, d->node, 2, 0, p->channels, q1);
@@ -89,17 +86,17 @@ static void tile_norm_grad(const chain *p, const adj_call *c, const chain_node *
         q1[k] = (float)((double)q1[k] / m);
 }
 
-static void tile_own(const chain *p, const adj_call *c, const chain_node *d)
+static void tile_own(const fused_group *p, const adj_call *c, const fused_node *d)
 {
-    int n = chain_kind_of(d->node->op)->tiled;
-    if (d->code == CHAIN_NORM)
+    int n = fused_kind_of(d->node->op)->tiled;
+    if (d->code == FUSED_NORM)
         tile_norm(p, c, d);
-    if (d->code == CHAIN_NORM_GRAD)
+    if (d->code == FUSED_NORM_GRAD)
         tile_norm_grad(p, c, d);
-    if (d->code == CHAIN_NORM_SUMS)
-        load_all(c, d->node, 1, 0, p->channels, tiled(p, c, d->tiled));
+    if (d->code == FUSED_NORM_SUMS)
+        load_all(c, d->node, 1, 0, p->channels, fused_tiled(p, c, d->tiled));
     for (int i = 0; i < n; i++)
-        repeat(p, tiled(p, c, d->tiled + i));
+        repeat(p, fused_tiled(p, c, d->tiled + i));
 }
 
 static void adam_constants(const adj_call *c, const adj_node *n, float *k)
@@ -113,64 +110,57 @@ static void adam_constants(const adj_call *c, const adj_node *n, float *k)
     k[4] = (float)a->decay;
 }
 
-static void constants(const adj_call *c, const chain_node *d, float *k)
+static void constants(const adj_call *c, const fused_node *d, float *k)
 {
     const adj_node *n = d->node;
     if (n->op == &adj_op_neg)
         k[0] = -1;
-    else if (n->op == &adj_op_scale || d->code == CHAIN_LEAKY_RELU ||
-             d->code == CHAIN_LEAKY_RELU_GRAD)
+    else if (n->op == &adj_op_scale || d->code == FUSED_LEAKY_RELU ||
+             d->code == FUSED_LEAKY_RELU_GRAD)
         k[0] = (float)((const adj_value_attrs *)n->attrs)->value;
-    else if (d->code == CHAIN_EMA) {
+    else if (d->code == FUSED_EMA) {
         double beta = ((const adj_value_attrs *)n->attrs)->value;
         k[0] = (float)beta;
         k[1] = (float)(1 - beta);
-    } else if (d->code == CHAIN_MOMENTUM) {
+    } else if (d->code == FUSED_MOMENTUM) {
         const adj_decay_attrs *a = n->attrs;
         k[0] = (float)a->mu;
         k[1] = (float)a->decay;
-    } else if (d->code == CHAIN_SGD_STEP) {
+    } else if (d->code == FUSED_SGD_STEP) {
         k[0] = (float)load(c, n, 2, 0);
         k[1] = (float)((const adj_decay_attrs *)n->attrs)->decay;
-    } else if (d->code == CHAIN_ADAM_STEP)
+    } else if (d->code == FUSED_ADAM_STEP)
         adam_constants(c, n, k);
 }
 
 /* A broadcast operand: a scalar or a vector along the last axis. */
-static void broadcast(const chain *p, const adj_call *c, const chain_value *v)
+static void broadcast(const fused_group *p, const adj_call *c, const fused_value *v)
 {
     const adj_node *x = c->group->in[v->in];
     int64_t n = adj_shape_elems(x->type.shape);
-    float *y = tiled(p, c, v->where);
+    float *y = fused_tiled(p, c, v->where);
     for (int64_t k = 0; k < p->channels; k++)
         y[k] = (float)adj_load(x->type.dtype, c->in[v->in], n > 1 ? k : 0);
     repeat(p, y);
 }
 
-void chain_prologue(const adj_call *c)
+void fused_prologue(const adj_call *c)
 {
-    const chain *p = c->state;
-    float *k = (float *)((char *)c->scratch + p->constants);
+    const fused_group *p = c->state;
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_TILED)
             broadcast(p, c, &p->value[i]);
     for (int i = 0; i < p->n_node; i++) {
         tile_own(p, c, &p->node[i]);
-        constants(c, &p->node[i], k + (ptrdiff_t)i * CHAIN_CONSTANTS);
+        constants(c, &p->node[i], fused_constants(p, c, &p->node[i]));
     }
 }
 
 /* ---- epilogue ---- */
 
-static double *partial(const chain *p, const adj_call *c, int segment, const chain_node *d)
-{
-    return (double *)((char *)c->scratch + p->partials +
-                      p->partials_each * (size_t)(segment * p->n_sum + d->sum));
-}
-
 /* Of a segment's sums of x - shift and of its square, and the shift: its mean, and the sum of the
  * squared deviations from it, in the place of the sums. */
-static void set_moments(const chain *p, double *part, double n)
+static void set_moments(const fused_group *p, double *part, double n)
 {
     double *mean = part, *m2 = part + p->channels, *shift = m2 + p->channels, share = 1 / n;
     for (int64_t k = 0; k < p->channels; k++) {
@@ -181,7 +171,8 @@ static void set_moments(const chain *p, double *part, double n)
 }
 
 /* Chan, Golub, LeVeque: joining the moments of two sets, of which the second has this share. */
-static void join_moments(const chain *p, double *all, const double *part, double n, double share)
+static void join_moments(const fused_group *p, double *all, const double *part, double n,
+                         double share)
 {
     for (int64_t k = 0; k < p->channels; k++) {
         double delta = part[k] - all[k];
@@ -190,13 +181,13 @@ static void join_moments(const chain *p, double *all, const double *part, double
     }
 }
 
-static void store_stats(const chain *p, const adj_call *c, const chain_node *d, float *stats)
+static void store_stats(const fused_group *p, const adj_call *c, const fused_node *d, float *stats)
 {
-    double *all = partial(p, c, 0, d), n = 0;
-    for (int s = 0; s < p->segments; s++) {
-        int64_t from, to;
-        chain_bounds(p, s, &from, &to);
-        double *part = partial(p, c, s, d), more = (double)((to - from) / p->channels);
+    double *all = fused_partial(p, c, 0, d), n = 0;
+    for (int s = 0; s < p->work.jobs; s++) {
+        int64_t begin, end;
+        fused_bounds(p, s, &begin, &end);
+        double *part = fused_partial(p, c, s, d), more = (double)((end - begin) / p->channels);
         set_moments(p, part, more);
         if (s > 0)
             join_moments(p, all, part, n, more / (n + more));
@@ -209,18 +200,16 @@ static void store_stats(const chain *p, const adj_call *c, const chain_node *d, 
 }
 
 /* The sums of all segments, in order, in the place of the first's. */
-static const double *total(const chain *p, const adj_call *c, const chain_node *d)
+static const double *total(const fused_group *p, const adj_call *c, const fused_node *d)
 {
-    double *all = partial(p, c, 0, d);
-    for (int s = 1; s < p->segments; s++) {
-        const double *part = partial(p, c, s, d);
-        for (int64_t k = 0; k < 2 * p->channels; k++)
-            all[k] += part[k];
-    }
+    double *all = fused_partial(p, c, 0, d);
+    const ptrdiff_t each = (ptrdiff_t)(p->partials_each / sizeof *all);
+    add_segments(all, 2 * p->channels, p->n_sum * each, p->work.jobs);
     return all;
 }
 
-static void store_norm_sums(const chain *p, const adj_call *c, const chain_node *d, float *sums)
+static void store_norm_sums(const fused_group *p, const adj_call *c, const fused_node *d,
+                            float *sums)
 {
     const double *all = total(p, c, d);
     float *variance = sums + p->channels;
@@ -231,24 +220,24 @@ static void store_norm_sums(const chain *p, const adj_call *c, const chain_node 
         sums[p->channels + k] = (float)all[p->channels + k];
 }
 
-static void store_sum(const chain *p, const adj_call *c, const chain_node *d, void *sum)
+static void store_sum(const fused_group *p, const adj_call *c, const fused_node *d, void *sum)
 {
     const double *all = total(p, c, d);
     for (int64_t k = 0; k < p->channels; k++)
         adj_store(d->node->type.dtype, sum, k, all[k]);
 }
 
-void chain_epilogue(const adj_call *c)
+void fused_epilogue(const adj_call *c)
 {
-    const chain *p = c->state;
+    const fused_group *p = c->state;
     for (int i = 0; i < p->n_node; i++) {
-        const chain_node *d = &p->node[i];
+        const fused_node *d = &p->node[i];
         int out = d->sum >= 0 ? direct_out(c->group, d->node) : -1;
         if (out < 0)
             continue;
-        if (d->code == CHAIN_STATS)
+        if (d->code == FUSED_STATS)
             store_stats(p, c, d, c->out[out]);
-        else if (d->code == CHAIN_NORM_SUMS)
+        else if (d->code == FUSED_NORM_SUMS)
             store_norm_sums(p, c, d, c->out[out]);
         else
             store_sum(p, c, d, c->out[out]);

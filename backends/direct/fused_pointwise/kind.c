@@ -1,35 +1,35 @@
-/* kind.c - which nodes can be part of a chain, and what they need. */
-#include "chain.h"
+/* kind.c - which nodes can be part of a fused group, and what they need. */
+#include "fused_pointwise.h"
 
-static const chain_kind kinds[] = {
-    {&adj_op_cast, CHAIN_COPY, "f", 0, 0},
-    {&adj_op_relu, CHAIN_RELU, "f", 0, 0},
-    {&adj_op_relu6, CHAIN_RELU6, "f", 0, 0},
-    {&adj_op_leaky_relu, CHAIN_LEAKY_RELU, "f", 0, 0},
-    {&adj_op_neg, CHAIN_SCALE, "f", 0, 0},
-    {&adj_op_scale, CHAIN_SCALE, "f", 0, 0},
-    {&adj_op_square, CHAIN_SQUARE, "f", 0, 0},
-    {&adj_op_sqrt, CHAIN_SQRT, "f", 0, 0},
-    {&adj_op_add, CHAIN_ADD, "bb", 0, 0},
-    {&adj_op_sub, CHAIN_SUB, "bb", 0, 0},
-    {&adj_op_mul, CHAIN_MUL, "bb", 0, 0},
-    {&adj_op_div, CHAIN_DIV, "bb", 0, 0},
-    {&adj_op_bias_add, CHAIN_ADD, "fb", 0, 0},
-    {&adj_op_relu_grad, CHAIN_RELU_GRAD, "ff", 0, 0},
-    {&adj_op_relu6_grad, CHAIN_RELU6_GRAD, "ff", 0, 0},
-    {&adj_op_leaky_relu_grad, CHAIN_LEAKY_RELU_GRAD, "ff", 0, 0},
-    {&adj_op_batch_norm, CHAIN_NORM, "fppp", 3, 0},
-    {&adj_op_batch_norm_grad, CHAIN_NORM_GRAD, "fppfp", 4, 0},
-    {&adj_op_momentum, CHAIN_MOMENTUM, "fff", 0, 0},
-    {&adj_op_sgd_step, CHAIN_SGD_STEP, "ffp", 0, 0},
-    {&adj_op_ema, CHAIN_EMA, "ff", 0, 0},
-    {&adj_op_adam_step, CHAIN_ADAM_STEP, "fffpp", 0, 0},
-    {&adj_op_bias_add_grad, CHAIN_SUM, "f", 0, 1},
-    {&adj_op_batch_norm_grad_sums, CHAIN_NORM_SUMS, "fpf", 1, 1},
-    {&adj_op_batch_norm_stats, CHAIN_STATS, "f", 0, 1},
+static const fused_kind kinds[] = {
+    {&adj_op_cast, FUSED_COPY, "f", 0, 0},
+    {&adj_op_relu, FUSED_RELU, "f", 0, 0},
+    {&adj_op_relu6, FUSED_RELU6, "f", 0, 0},
+    {&adj_op_leaky_relu, FUSED_LEAKY_RELU, "f", 0, 0},
+    {&adj_op_neg, FUSED_SCALE, "f", 0, 0},
+    {&adj_op_scale, FUSED_SCALE, "f", 0, 0},
+    {&adj_op_square, FUSED_SQUARE, "f", 0, 0},
+    {&adj_op_sqrt, FUSED_SQRT, "f", 0, 0},
+    {&adj_op_add, FUSED_ADD, "bb", 0, 0},
+    {&adj_op_sub, FUSED_SUB, "bb", 0, 0},
+    {&adj_op_mul, FUSED_MUL, "bb", 0, 0},
+    {&adj_op_div, FUSED_DIV, "bb", 0, 0},
+    {&adj_op_bias_add, FUSED_ADD, "fb", 0, 0},
+    {&adj_op_relu_grad, FUSED_RELU_GRAD, "ff", 0, 0},
+    {&adj_op_relu6_grad, FUSED_RELU6_GRAD, "ff", 0, 0},
+    {&adj_op_leaky_relu_grad, FUSED_LEAKY_RELU_GRAD, "ff", 0, 0},
+    {&adj_op_batch_norm, FUSED_NORM, "fppp", 3, 0},
+    {&adj_op_batch_norm_grad, FUSED_NORM_GRAD, "fppfp", 4, 0},
+    {&adj_op_momentum, FUSED_MOMENTUM, "fff", 0, 0},
+    {&adj_op_sgd_step, FUSED_SGD_STEP, "ffp", 0, 0},
+    {&adj_op_ema, FUSED_EMA, "ff", 0, 0},
+    {&adj_op_adam_step, FUSED_ADAM_STEP, "fffpp", 0, 0},
+    {&adj_op_bias_add_grad, FUSED_SUM, "f", 0, 1},
+    {&adj_op_batch_norm_grad_sums, FUSED_NORM_SUMS, "fpf", 1, 1},
+    {&adj_op_batch_norm_stats, FUSED_STATS, "f", 0, 1},
 };
 
-const chain_kind *chain_kind_of(const adj_op *op)
+const fused_kind *fused_kind_of(const adj_op *op)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (kinds[i].op == op)
@@ -37,9 +37,9 @@ const chain_kind *chain_kind_of(const adj_op *op)
     return NULL;
 }
 
-adj_shape chain_shape(const adj_node *n)
+adj_shape fused_shape(const adj_node *n)
 {
-    const chain_kind *kind = chain_kind_of(n->op);
+    const fused_kind *kind = fused_kind_of(n->op);
     return kind != NULL && kind->is_sum ? n->in[0]->type.shape : n->type.shape;
 }
 
@@ -69,9 +69,9 @@ static int has_type(const adj_node *v)
     return adj_is_float(v->type.dtype) && v->type.dtype != ADJ_F64;
 }
 
-int chain_needs_channels(const adj_node *n)
+int fused_needs_channels(const adj_node *n)
 {
-    const chain_kind *kind = chain_kind_of(n->op);
+    const fused_kind *kind = fused_kind_of(n->op);
     if (kind == NULL)
         return 0;
     if (kind->is_sum || kind->tiled > 0)
@@ -83,9 +83,9 @@ int chain_needs_channels(const adj_node *n)
     return 0;
 }
 
-int chain_takes(const adj_node *n, adj_shape shape)
+int fused_takes(const adj_node *n, adj_shape shape)
 {
-    const chain_kind *kind = chain_kind_of(n->op);
+    const fused_kind *kind = fused_kind_of(n->op);
     int full = 0;
 
     if (kind == NULL || !has_type(n) || !channels_last(n) ||

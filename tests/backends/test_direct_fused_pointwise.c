@@ -1,5 +1,5 @@
-/* test_direct_chain.c - chains against plain loops in double, for every instruction set, three
- * types, and sizes around the rows and chunks that the pass is cut into. */
+/* test_direct_fused_pointwise.c - fused pointwise groups against plain loops in double, for every
+ * instruction set, three types, and sizes around the rows and chunks that the pass is cut into. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void fetch(fixture *f, int threads, fetched *out)
         free(data);
     }
     out->steps = adj_exec_step_count(e);
-    for (int i = 0; i < out->steps; i++) /* maximum is never part of a chain */
+    for (int i = 0; i < out->steps; i++) /* maximum is never part of a group */
         cr_assert(strcmp(adj_exec_step_at(e, i).backend, "direct") == 0 ||
                       strcmp(adj_exec_step_at(e, i).op, "maximum") == 0,
                   "%s", adj_exec_step_at(e, i).op);
@@ -113,11 +113,11 @@ static void elementwise(adj_dtype dtype, int64_t pixels, int64_t channels, int t
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-TestSuite(direct_chain, .init = plan_as_usual);
+TestSuite(direct_fused_pointwise, .init = plan_as_usual);
 
-Test(direct_chain, elementwise) { in_every_way(elementwise); }
+Test(direct_fused_pointwise, elementwise) { in_every_way(elementwise); }
 
-/* An operand that dies in the chain gives its memory to the first result, unless a later node reads
+/* An operand that dies in the group gives its memory to the first result, unless a later node reads
  * it as well. */
 static void in_place(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
@@ -138,7 +138,7 @@ static void in_place(adj_dtype dtype, int64_t pixels, int64_t channels, int thre
     fixture_free(&f);
 }
 
-Test(direct_chain, in_place) { in_every_way(in_place); }
+Test(direct_fused_pointwise, in_place) { in_every_way(in_place); }
 
 /* dz = relu_grad(d1 + d2, y) and db = its sum per channel, both fetched, in one step. */
 static void masked_sum(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
@@ -171,7 +171,7 @@ static void masked_sum(adj_dtype dtype, int64_t pixels, int64_t channels, int th
     fixture_free(&f);
 }
 
-Test(direct_chain, masked_sum) { in_every_way(masked_sum); }
+Test(direct_fused_pointwise, masked_sum) { in_every_way(masked_sum); }
 
 /* The formulas of ops/batch_norm.c, in double. One channel's mean is far from zero. */
 static void batch_norm(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
@@ -222,7 +222,7 @@ static void batch_norm(adj_dtype dtype, int64_t pixels, int64_t channels, int th
     fixture_free(&f);
 }
 
-Test(direct_chain, batch_norm) { in_every_way(batch_norm); }
+Test(direct_fused_pointwise, batch_norm) { in_every_way(batch_norm); }
 
 static void optimisers(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
@@ -254,10 +254,10 @@ static void optimisers(adj_dtype dtype, int64_t pixels, int64_t channels, int th
     fixture_free(&f);
 }
 
-Test(direct_chain, optimisers) { in_every_way(optimisers); }
+Test(direct_fused_pointwise, optimisers) { in_every_way(optimisers); }
 
 /* A diverging network does not look alive. */
-Test(direct_chain, nan_and_infinity)
+Test(direct_fused_pointwise, nan_and_infinity)
 {
     static const double x[] = {NAN, INFINITY, -INFINITY, -0.0, 7, 0.5};
     static const double want[][6] = {{NAN, INFINITY, 0, 0, 7, 0.5}, {NAN, 6, 0, 0, 6, 0.5}};
@@ -276,7 +276,7 @@ Test(direct_chain, nan_and_infinity)
 }
 
 /* Every f16 to f32 and back; and to f16 around each number that is halfway between two of them. */
-Test(direct_chain, every_f16)
+Test(direct_fused_pointwise, every_f16)
 {
     enum { HALVES = 1 << 16, NEAR = 4 };
     static uint16_t half[HALVES], back[NEAR * HALVES];
@@ -327,7 +327,7 @@ Test(direct_chain, every_f16)
 }
 
 /* Sums have one order whatever the threads. */
-Test(direct_chain, same_bits_for_any_threads)
+Test(direct_fused_pointwise, same_bits_for_any_threads)
 {
     fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){2, {9973, 24}}, -1, 3);
@@ -347,7 +347,7 @@ Test(direct_chain, same_bits_for_any_threads)
 }
 
 /* What has to be known before the pass is not computed in it: a rate, statistics. */
-Test(direct_chain, known_before_the_pass)
+Test(direct_fused_pointwise, known_before_the_pass)
 {
     static const adj_shape scalar = {0}, square = {2, {2, 2}};
     fixture f = fixture_new();
@@ -362,8 +362,8 @@ Test(direct_chain, known_before_the_pass)
     fixture_free(&f);
 }
 
-/* A cast to bf16 and back is there to round; a chain, which does not round inside, leaves it. */
-Test(direct_chain, casts_round)
+/* A cast to bf16 and back is there to round; a group, which does not round inside, leaves it. */
+Test(direct_fused_pointwise, casts_round)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {64}});

@@ -1,8 +1,7 @@
-/* chain.c - chains: which nodes join, and how the pass is laid out. The idea is in chain.h. */
-#include <stdio.h>
-
+/* fused_pointwise.c - which nodes a fused pointwise group has, and how its pass is laid out. The
+ * idea is in fused_pointwise.h. */
 #include "backends/direct/arith.h"
-#include "strip.h"
+#include "row_kernel.h"
 
 enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
 
@@ -16,29 +15,30 @@ static int among(const adj_node *n, int count, const adj_node *const list[])
     return 0;
 }
 
-static int is_sum(const adj_node *n) { return chain_kind_of(n->op)->is_sum; }
+static int is_sum(const adj_node *n) { return fused_kind_of(n->op)->is_sum; }
 
-/* Widens what was narrowed: only the rounding is wanted, and inside a chain there is none. */
+/* Widens a value that was rounded: only the rounding is wanted, and inside a group there is none.
+ */
 static int is_rounding(const adj_node *u, const adj_node *x)
 {
     return u->op == &adj_op_cast && x->op == &adj_op_cast && x->type.dtype != ADJ_F32;
 }
 
-/* An operand of u that the chain computes, but not for u: a sum is known only after the pass, and
- * what has to be known before it cannot come from the chain at all. */
+/* An operand of u that the group computes, but not for u: a sum is known only after the pass, and
+ * what has to be known before it cannot come from the group at all. */
 static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const group[])
 {
     for (int i = 0; i < u->n_in; i++) {
         const adj_node *x = u->in[i];
-        int before = chain_kind_of(u->op)->roles[i] == 'p';
+        int before = fused_kind_of(u->op)->roles[i] == 'p';
         if (among(x, n, group) && (is_sum(x) || before || is_rounding(u, x)))
             return x;
     }
     return NULL;
 }
 
-/* An operand of u that keeps it from joining the chain, or the first that the chain lacks; NULL:
- * all are there. What comes from outside is older than the root, so it cannot depend on the chain.
+/* An operand of u that keeps it from joining the group, or the first that the group lacks; NULL:
+ * all are there. What comes from outside is older than the root, so it cannot depend on the group.
  */
 static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
                                const adj_node *const group[])
@@ -51,7 +51,7 @@ static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
     return x;
 }
 
-/* A user of the chain's values that may join it, or what such a user lacks; NULL: none. */
+/* A user of the group's values that may join it, or what such a user lacks; NULL: none. */
 static const adj_node *next_member(const adj_node *root, const adj_uses *uses, int n,
                                    const adj_node *const group[])
 {
@@ -60,7 +60,7 @@ static const adj_node *next_member(const adj_node *root, const adj_uses *uses, i
             const adj_node *u = uses[group[i]->id].user[k];
             if (among(u, n, group))
                 continue;
-            while (chain_takes(u, chain_shape(root)) && !among(u, n, group)) {
+            while (fused_takes(u, fused_shape(root)) && !among(u, n, group)) {
                 const adj_node *x = missing(u, root, n, group);
                 if (x == NULL)
                     return u;
@@ -73,10 +73,10 @@ static const adj_node *next_member(const adj_node *root, const adj_uses *uses, i
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int n = 0;
-    if (!chain_kind_of(root->op) || !chain_takes(root, chain_shape(root)) ||
-        adj_shape_elems(chain_shape(root)) == 0)
+    if (!fused_kind_of(root->op) || !fused_takes(root, fused_shape(root)) ||
+        adj_shape_elems(fused_shape(root)) == 0)
         return 0;
-    for (const adj_node *next = root; next != NULL && n < max && n < CHAIN_NODES;
+    for (const adj_node *next = root; next != NULL && n < max && n < FUSED_NODES;
          next = next_member(root, uses, n, group))
         group[n++] = next;
     return n;
@@ -84,22 +84,22 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
 
 /* ---- how the pass is laid out ---- */
 
-static int add_value(chain *p, chain_value v)
+static int add_value(fused_group *p, fused_value v)
 {
-    if (p->n_value >= CHAIN_VALUES)
+    if (p->n_value >= FUSED_VALUES)
         return -1;
     p->value[p->n_value] = v;
     return p->n_value++;
 }
 
 /* A full value that enters: read where it lies, or loaded into a buffer. */
-static int operand_value(chain *p, const adj_group *g, const adj_node *x)
+static int operand_value(fused_group *p, const adj_group *g, const adj_node *x)
 {
     int in = direct_in(g, x);
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].in == in && p->value[i].at != AT_TILED)
             return i;
-    chain_value v = {.at = AT_IN, .where = in, .in = in, .out = -1, .dtype = x->type.dtype};
+    fused_value v = {.at = AT_IN, .where = in, .in = in, .out = -1, .dtype = x->type.dtype};
     if (v.dtype != ADJ_F32) {
         v.at = AT_CHUNK;
         v.where = p->n_buffer++;
@@ -107,7 +107,7 @@ static int operand_value(chain *p, const adj_group *g, const adj_node *x)
     return add_value(p, v);
 }
 
-static int member_value(const chain *p, const adj_node *x)
+static int member_value(const fused_group *p, const adj_node *x)
 {
     for (int i = 0; i < p->n_node; i++)
         if (p->node[i].node == x)
@@ -115,15 +115,15 @@ static int member_value(const chain *p, const adj_node *x)
     return -1;
 }
 
-static int tiled_value(chain *p, int in)
+static int tiled_value(fused_group *p, int in)
 {
-    return add_value(p, (chain_value){.at = AT_TILED, .where = p->n_tiled++, .in = in, .out = -1});
+    return add_value(p, (fused_value){.at = AT_TILED, .where = p->n_tiled++, .in = in, .out = -1});
 }
 
-static int result_value(chain *p, const adj_group *g, const adj_node *n)
+static int result_value(fused_group *p, const adj_group *g, const adj_node *n)
 {
     int out = direct_out(g, n);
-    chain_value v = {.at = AT_OUT, .where = out, .in = -1, .out = out, .dtype = n->type.dtype};
+    fused_value v = {.at = AT_OUT, .where = out, .in = -1, .out = out, .dtype = n->type.dtype};
     if (out < 0 || v.dtype != ADJ_F32) {
         v.at = AT_CHUNK;
         v.where = p->n_buffer++;
@@ -131,11 +131,11 @@ static int result_value(chain *p, const adj_group *g, const adj_node *n)
     return add_value(p, v);
 }
 
-static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape shape)
+static int add_node(fused_group *p, const adj_group *g, const adj_node *n, adj_shape shape)
 {
-    const chain_kind *kind = chain_kind_of(n->op);
-    chain_node *d = &p->node[p->n_node];
-    *d = (chain_node){.code = kind->code, .node = n, .y = -1, .sum = -1};
+    const fused_kind *kind = fused_kind_of(n->op);
+    fused_node *d = &p->node[p->n_node];
+    *d = (fused_node){.code = kind->code, .node = n, .y = -1, .sum = -1};
     for (int i = 0; i < n->n_in; i++) {
         if (kind->roles[i] == 'p')
             continue;
@@ -159,46 +159,46 @@ static int add_node(chain *p, const adj_group *g, const adj_node *n, adj_shape s
     for (int i = 0; i < d->n_x; i++)
         if (d->x[i] < 0)
             return 0;
-    return (kind->is_sum || d->y >= 0) && p->n_tiled <= CHAIN_TILED;
+    return (kind->is_sum || d->y >= 0) && p->n_tiled <= FUSED_TILED;
 }
 
 static int64_t gcd(int64_t a, int64_t b) { return b == 0 ? a : gcd(b, a % b); }
 
 /* Rows are multiples of the channels and, unless that makes them long, of some vectors. The shorter
  * they are, the fewer registers their columns take, and the straighter the way through memory. */
-static void set_rows(chain *p)
+static void set_rows(fused_group *p)
 {
-    int64_t unit = p->channels / gcd(p->channels, STRIP_WIDTH) * STRIP_WIDTH;
+    int64_t unit = p->channels / gcd(p->channels, ROW_KERNEL_WIDTH) * ROW_KERNEL_WIDTH;
     if (unit > 1024)
         unit = p->channels;
     p->row = (ROW + unit - 1) / unit * unit;
-    p->chunk = p->row * (p->row < CHAIN_CHUNK ? CHAIN_CHUNK / p->row : 1);
-    p->sum_width = STRIP_WIDTH % p->channels == 0   ? STRIP_WIDTH
-                   : p->channels % STRIP_WIDTH == 0 ? p->channels
-                                                    : p->row;
+    p->chunk = p->row * (p->row < FUSED_CHUNK ? FUSED_CHUNK / p->row : 1);
+    p->sum_width = ROW_KERNEL_WIDTH % p->channels == 0   ? ROW_KERNEL_WIDTH
+                   : p->channels % ROW_KERNEL_WIDTH == 0 ? p->channels
+                                                         : p->row;
 }
 
-static size_t set_scratch(chain *p)
+static size_t set_scratch(fused_group *p)
 {
-    const size_t column = 2 * sizeof(double) + CHAIN_ACCUMULATORS * sizeof(float);
+    const size_t column = 2 * sizeof(double) + FUSED_ACCUMULATORS * sizeof(float);
     size_t bytes = 0, columns = 0;
     p->buffers_each = (size_t)p->n_buffer * (size_t)p->chunk * sizeof(float);
-    p->buffers = reserve(&bytes, p->threads, p->buffers_each);
+    p->buffers = reserve(&bytes, p->work.threads, p->buffers_each);
     p->tiled = reserve(&bytes, p->n_tiled * p->row, sizeof(float));
-    p->constants = reserve(&bytes, (ptrdiff_t)p->n_node * CHAIN_CONSTANTS, sizeof(float));
+    p->constants = reserve(&bytes, (ptrdiff_t)p->n_node * FUSED_CONSTANTS, sizeof(float));
     reserve(&columns, p->sum_width, column);
     p->columns_each = columns;
-    p->columns = reserve(&bytes, (ptrdiff_t)p->n_sum * p->threads, p->columns_each);
+    p->columns = reserve(&bytes, (ptrdiff_t)p->n_sum * p->work.threads, p->columns_each);
     p->partials_each = 3 * (size_t)p->channels * sizeof(double);
-    p->partials = reserve(&bytes, (ptrdiff_t)p->n_sum * p->segments, p->partials_each);
+    p->partials = reserve(&bytes, (ptrdiff_t)p->n_sum * p->work.jobs, p->partials_each);
     return bytes;
 }
 
 /* The operands that a node's result may be written over: no later node reads them. Node by node,
- * one that is loaded to the chunk is read before; a strip reads where it is. */
-static uint32_t may_be_overwritten(const chain *p, const adj_group *g, int producer)
+ * one that is loaded to the chunk is read before; a row kernel reads where it is. */
+static uint32_t may_be_overwritten(const fused_group *p, const adj_group *g, int producer)
 {
-    const chain_value *y = &p->value[p->node[producer].y];
+    const fused_value *y = &p->value[p->node[producer].y];
     uint32_t operands = 0;
     for (int i = 0; i < g->n_in && i < 32; i++) {
         int may = 0;
@@ -208,14 +208,14 @@ static uint32_t may_be_overwritten(const chain *p, const adj_group *g, int produ
         for (int k = producer + 1; k < p->n_node; k++)
             for (int j = 0; j < p->node[k].n_x; j++)
                 may &= p->value[p->node[k].x[j]].in != i ||
-                       (p->strip.bits == 0 && p->value[p->node[k].x[j]].at != AT_IN);
+                       (p->row_kernel.bits == 0 && p->value[p->node[k].x[j]].at != AT_IN);
         operands |= (uint32_t)may << i;
     }
     return operands;
 }
 
 /* The first two full results. */
-static void set_in_place(const chain *p, const adj_group *g, adj_prep *prep)
+static void set_in_place(const fused_group *p, const adj_group *g, adj_prep *prep)
 {
     int found = 0;
     for (int i = 0; i < p->n_node && found < 2; i++) {
@@ -229,65 +229,53 @@ static void set_in_place(const chain *p, const adj_group *g, adj_prep *prep)
 
 /* Sums have as many segments whatever the threads, each of several chunks where there are as many.
  */
-static void set_segments(chain *p, int threads)
+static void set_segments(fused_group *p, int threads)
 {
     int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
     int64_t wanted = p->n_sum > 0 ? 2 : threads;
-    while (p->n_sum > 0 && wanted < CHAIN_SEGMENTS && 2 * wanted * SEGMENT_CHUNKS <= chunks)
+    while (p->n_sum > 0 && wanted < FUSED_SEGMENTS && 2 * wanted * SEGMENT_CHUNKS <= chunks)
         wanted *= 2;
-    p->threads = p->n >= PARALLEL ? threads : 1;
-    p->segments = (int)(chunks < wanted ? chunks : wanted);
+    p->work.threads = p->n >= PARALLEL ? threads : 1;
+    p->work.jobs = (int)(chunks < wanted ? chunks : wanted);
 }
 
-static int lay_out(chain *p, const direct *d, const adj_group *g)
+static int lay_out(fused_group *p, const direct *d, const adj_group *g)
 {
-    adj_shape shape = chain_shape(g->node[0]);
+    p->work.code = d->isa->fused_pointwise;
+    adj_shape shape = fused_shape(g->node[0]);
     int channels = 0;
     for (int i = 0; i < g->n_node; i++)
-        channels |= chain_needs_channels(g->node[i]);
+        channels |= fused_needs_channels(g->node[i]);
     p->n = adj_shape_elems(shape);
     p->channels = channels ? shape.dim[shape.rank - 1] : 1;
-    if (p->n == 0 || p->channels > CHAIN_CHANNELS)
+    if (p->n == 0 || p->channels > FUSED_CHANNELS)
         return 0;
     for (int i = 0; i < g->n_node; i++)
         if (!add_node(p, g, g->node[i], shape))
             return 0;
     set_rows(p);
-    chain_find_strips(p);
+    fused_find_row_kernels(p);
     set_segments(p, d->threads);
     return 1;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    direct *d = backend;
+    const direct *d = backend;
+    fused_group p = {0};
     for (int i = 0; i < g->n_node; i++)
-        if (candidate > 0 || !chain_takes(g->node[i], chain_shape(g->node[0]))) {
-            snprintf(prep->why, ADJ_WHY, "%s: direct has no kernel for it", g->node[i]->op->name);
-            return ADJ_ENOKERNEL;
-        }
-    chain *p = g->n_node <= CHAIN_NODES ? adj_alloc(&d->allocator, sizeof *p) : NULL;
-    if (p == NULL)
-        return g->n_node <= CHAIN_NODES ? ADJ_ENOMEM : ADJ_ENOKERNEL;
-    if (!lay_out(p, d, g)) {
-        adj_release(&d->allocator, p);
+        if (candidate > 0 || !fused_takes(g->node[i], fused_shape(g->node[0])))
+            return direct_refuse(prep, "%s: direct has no kernel for it", g->node[i]->op->name);
+    if (g->n_node > FUSED_NODES || !lay_out(&p, d, g))
         return ADJ_ENOKERNEL;
-    }
-    p->code = d->isa->chain;
-    prep->state = p;
-    prep->scratch = set_scratch(p);
-    set_in_place(p, g, prep);
-    snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip.bits != 0 ? "strip" : "chain",
-             d->isa->name);
-    return ADJ_OK;
+    prep->scratch = set_scratch(&p);
+    set_in_place(&p, g, prep);
+    const char *impl = p.row_kernel.bits != 0 ? "fused_row_kernel" : "fused_pointwise";
+    return direct_accept(d, prep, impl, &p, sizeof p);
 }
 
-static adj_status run(const adj_call *c)
-{
-    const chain *p = c->state;
-    direct_run(p->code, c, p->segments, p->threads);
-    return ADJ_OK;
-}
-
-const adj_kernel direct_chain = {
-    .name = "chain", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};
+const adj_kernel direct_fused_pointwise = {.name = "fused_pointwise",
+                                           .match = match,
+                                           .prepare = prepare,
+                                           .run = direct_run,
+                                           .drop = direct_drop};

@@ -1,51 +1,57 @@
-/* pattern.c - which chains, and which nodes of the others, are strips (strip.h): a table of
- * patterns. */
+/* pattern.c - which fused groups, and which nodes of the others, have a row kernel (row_kernel.h):
+ * a table of patterns. */
 #include <string.h>
 
-#include "strip.h"
+#include "row_kernel.h"
 
-/* A node of a pattern: what it is in the strip, and what it takes: x[0] to x[4] of the strip, or
- * what has been computed before it, which is x[0] for the first node. */
+/* A node of a pattern: what it is in the row kernel, and what it takes: the kernel's x[0] to x[4],
+ * or what has been computed before it, which is x[0] for the first node. */
 enum { SO_FAR = -1 };
 
 typedef struct {
-    chain_code code;
+    fused_code code;
     int bits;
-    strip_role role;
+    row_kernel_role role;
     int x[2]; /* an addition takes them either way round */
 } element;
 
+/* By the letter that stands for it in a pattern. */
 static const element elements[] = {
-    ['N'] = {CHAIN_NORM, STRIP_NORM, ROLE_NORM, {SO_FAR}},
-    ['n'] = {CHAIN_NORM, 0, ROLE_NORM, {SO_FAR}}, /* only decides on the mask */
-    ['m'] = {CHAIN_RELU_GRAD, STRIP_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
-    ['g'] = {CHAIN_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, SO_FAR}},
-    ['G'] = {CHAIN_NORM_GRAD, STRIP_GRAD, ROLE_GRAD, {0, 1}},
-    ['A'] = {CHAIN_ADD, STRIP_ADD, ROLE_NONE, {SO_FAR, 1}},
-    ['R'] = {CHAIN_RELU, STRIP_RELU, ROLE_NONE, {SO_FAR}},
-    ['M'] = {CHAIN_RELU_GRAD, STRIP_MASK, ROLE_NONE, {SO_FAR, 2}},
-    ['S'] = {CHAIN_SUM, STRIP_SUM, ROLE_SUM, {SO_FAR}},
-    ['P'] = {CHAIN_NORM_SUMS, STRIP_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
-    ['Q'] = {CHAIN_NORM_SUMS, STRIP_NORM_SUMS_TOO, ROLE_SUMS_TOO, {4, SO_FAR}},
-    ['V'] = {CHAIN_STATS, STRIP_STATS, ROLE_SUMS, {SO_FAR}},
+    /* batch_norm; one that only decides on the mask behind it */
+    ['N'] = {FUSED_NORM, ROW_NORM, ROLE_NORM, {SO_FAR}},
+    ['n'] = {FUSED_NORM, 0, ROLE_NORM, {SO_FAR}},
+    /* relu_grad by n */
+    ['m'] = {FUSED_RELU_GRAD, ROW_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
+    /* batch_norm_grad: behind n and m, by the same norm; alone */
+    ['g'] = {FUSED_NORM_GRAD, ROW_GRAD, ROLE_GRAD, {0, SO_FAR}},
+    ['G'] = {FUSED_NORM_GRAD, ROW_GRAD, ROLE_GRAD, {0, 1}},
+    /* add, relu, relu_grad */
+    ['A'] = {FUSED_ADD, ROW_ADD, ROLE_NONE, {SO_FAR, 1}},
+    ['R'] = {FUSED_RELU, ROW_RELU, ROLE_NONE, {SO_FAR}},
+    ['M'] = {FUSED_RELU_GRAD, ROW_MASK, ROLE_NONE, {SO_FAR, 2}},
+    /* sums: bias_add_grad, batch_norm_grad_sums (P, and Q with another x), batch_norm_stats */
+    ['S'] = {FUSED_SUM, ROW_SUM, ROLE_SUM, {SO_FAR}},
+    ['P'] = {FUSED_NORM_SUMS, ROW_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
+    ['Q'] = {FUSED_NORM_SUMS, ROW_MORE_NORM_SUMS, ROLE_MORE_SUMS, {4, SO_FAR}},
+    ['V'] = {FUSED_STATS, ROW_STATS, ROLE_SUMS, {SO_FAR}},
 };
 
-/* Each has a loop in strip.c. */
+/* Each has a loop in row_kernel.c. */
 static const char *const patterns[] = {"N",   "NR", "NA",  "NAR",  "G",   "GS",  "M", "MS", "MP",
                                        "MPQ", "AM", "AMP", "AMPQ", "nmP", "nmg", "P", "S",  "V"};
 
 typedef struct {
-    const chain *p;
+    const fused_group *p;
     int first, n_node; /* of p's nodes */
     int in_memory;     /* operands and the result lie there, not in buffers */
     int so_far;        /* value; -1: none yet */
     adj_dtype dtype;   /* of all operands */
-    chain_plan plan;
+    row_kernel_plan plan;
 } matching;
 
 static int is_operand(matching *m, int slot, int value)
 {
-    const chain_value *v = &m->p->value[value];
+    const fused_value *v = &m->p->value[value];
     int *x = m->plan.x;
     if (x[slot] >= 0)
         return x[slot] == value;
@@ -60,8 +66,8 @@ static int is_operand(matching *m, int slot, int value)
 
 static int is_node(matching *m, const element *e, int number)
 {
-    const chain_node *d = &m->p->node[number];
-    const int swapped = d->code == CHAIN_ADD && d->x[1] == m->so_far;
+    const fused_node *d = &m->p->node[number];
+    const int swapped = d->code == FUSED_ADD && d->x[1] == m->so_far;
     if (d->code != e->code)
         return 0;
     for (int i = 0; i < d->n_x; i++) {
@@ -89,13 +95,13 @@ static int same_norm(const adj_node *z, const adj_node *dx)
 /* The last value is the result; but of a mask by a norm only the sums are. */
 static int set_result(matching *m)
 {
-    const chain_value *y = m->so_far >= 0 ? &m->p->value[m->so_far] : NULL;
+    const fused_value *y = m->so_far >= 0 ? &m->p->value[m->so_far] : NULL;
     if (y == NULL)
         return 1;
-    if (m->plan.bits == (STRIP_NORM_MASK | STRIP_NORM_SUMS))
+    if (m->plan.bits == (ROW_NORM_MASK | ROW_NORM_SUMS))
         return y->out < 0;
     m->plan.y = m->so_far;
-    m->plan.bits |= STRIP_OUT;
+    m->plan.bits |= ROW_OUT;
     return !m->in_memory || (y->out >= 0 && y->dtype == m->dtype);
 }
 
@@ -104,7 +110,7 @@ static int is_pattern(matching *m, const char *pattern)
     const int n = m->n_node;
     m->so_far = -1;
     m->dtype = ADJ_F64;
-    m->plan = (chain_plan){.x = {-1, -1, -1, -1, -1}, .y = -1};
+    m->plan = (row_kernel_plan){.x = {-1, -1, -1, -1, -1}, .y = -1};
     if (strlen(pattern) != (size_t)n)
         return 0;
     for (int i = 0; i < n; i++)
@@ -115,19 +121,19 @@ static int is_pattern(matching *m, const char *pattern)
            (pattern[n - 1] != 'g' || same_norm(m->p->node[0].node, m->p->node[n - 1].node));
 }
 
-static chain_plan find(const chain *p, int first, int n_node, int in_memory)
+static row_kernel_plan find(const fused_group *p, int first, int n_node, int in_memory)
 {
     matching m = {.p = p, .first = first, .n_node = n_node, .in_memory = in_memory};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (is_pattern(&m, patterns[i]))
             return m.plan;
-    return (chain_plan){0};
+    return (row_kernel_plan){0};
 }
 
-void chain_find_strips(chain *p)
+void fused_find_row_kernels(fused_group *p)
 {
-    p->strip = find(p, 0, p->n_node, 1);
+    p->row_kernel = find(p, 0, p->n_node, 1);
     for (int i = 0; i < p->n_node; i++) /* those that know channels */
         if (p->node[i].n_tiled > 0 || p->node[i].sum >= 0)
-            p->node[i].strip = find(p, i, 1, 0);
+            p->node[i].row_kernel = find(p, i, 1, 0);
 }

@@ -1,0 +1,49 @@
+/* element.h - the element type that a file of kernels is compiled for, besides the instruction set:
+ * f32, or f64 with -DELEM_f64, or bf16 with -DELEM_bf16.
+ *
+ * T is stored, real is what arithmetic is in; TYPED(f) names the function f compiled for the type.
+ */
+#ifndef DIRECT_ELEMENT_H
+#define DIRECT_ELEMENT_H
+
+#include "half.h"
+#include "isa.h"
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+#if defined(ELEM_f64)
+typedef double T, real;
+#define TYPED(f) DIRECT(f##_f64)
+#elif defined(ELEM_bf16)
+typedef uint16_t T;
+typedef float real;
+#define TYPED(f) DIRECT(f##_bf16)
+#else
+typedef float T, real;
+#define TYPED(f) DIRECT(f##_f32)
+#endif
+
+enum { VECTOR = VECTOR_BYTES / sizeof(real) };
+
+/* From any element on. */
+typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
+
+#ifdef ELEM_bf16
+static inline real ld(T v) { return widen_bf16(v); }
+static inline T st(real v) { return round_bf16(v); }
+#else
+static inline real ld(T v) { return v; }
+static inline T st(real v) { return v; }
+#endif
+
+/* Adds n reals that were summed for a while to totals, and clears them. */
+static inline void flush_sums(ptrdiff_t n, real *restrict sum, double *restrict total)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        total[i] += (double)sum[i];
+        sum[i] = 0;
+    }
+}
+
+#endif

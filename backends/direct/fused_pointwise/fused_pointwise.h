@@ -1,0 +1,168 @@
+/* fused_pointwise.h - fused pointwise groups: connected elementwise nodes of one shape, with what
+ * they need per channel and the per-channel sums of their values, in one pass over memory.
+ *
+ * The pass goes chunk by chunk; within a chunk each node is one vector loop, and values that
+ * stay inside live in buffers of a chunk's size, in the first cache. A tensor [..., c] is seen
+ * as rows of `row` elements, a multiple of c: a vector [c] is tiled to a row once, so that loops
+ * know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
+ * end. What does know channels, alone or with its neighbours, is a row kernel's (row_kernel.h).
+ *
+ * Arithmetic is in float; f32, bf16 and f16 differ only in how chunks are loaded and stored: what
+ * leaves in a half type is read rounded within the group as well. Sums have two levels, float for
+ * some rows and double above, in a fixed number of segments that are added in order: results do not
+ * depend on the number of threads. */
+#ifndef DIRECT_FUSED_POINTWISE_H
+#define DIRECT_FUSED_POINTWISE_H
+
+#include "backends/direct/direct.h"
+
+enum {
+    FUSED_NODES = 16,
+    FUSED_VALUES = 48,  /* registers: operands, results, tiled vectors */
+    FUSED_TILED = 24,   /* vectors repeated to a row */
+    FUSED_CHUNK = 2048, /* elements, about */
+    FUSED_CHANNELS = 4096,
+    FUSED_SEGMENTS = 16,
+    FUSED_CONSTANTS = 5,
+    FUSED_OPERANDS = 3, /* of a node, values */
+    ROW_KERNEL_OPERANDS = 5,
+    ROW_KERNEL_WIDTH = 64 /* columns */
+};
+
+typedef enum {
+    FUSED_COPY, /* cast */
+    FUSED_RELU,
+    FUSED_RELU6,
+    FUSED_LEAKY_RELU,
+    FUSED_SCALE, /* k0 x */
+    FUSED_SQUARE,
+    FUSED_SQRT,
+    FUSED_ADD,
+    FUSED_SUB,
+    FUSED_MUL,
+    FUSED_DIV,
+    FUSED_RELU_GRAD,
+    FUSED_RELU6_GRAD,
+    FUSED_LEAKY_RELU_GRAD,
+    FUSED_NORM,      /* (x - p0) p1 + p2 */
+    FUSED_NORM_GRAD, /* p1 (dy - p3 - (x - p0) p2) */
+    FUSED_MOMENTUM,
+    FUSED_SGD_STEP,
+    FUSED_EMA,
+    FUSED_ADAM_STEP,
+    FUSED_SUM,       /* per channel: sum of dy */
+    FUSED_NORM_SUMS, /* per channel: sum of dy (x - p0), sum of dy */
+    FUSED_STATS      /* per channel: mean and variance */
+} fused_code;
+
+typedef enum { AT_IN, AT_OUT, AT_CHUNK, AT_TILED } fused_place;
+
+typedef struct { /* a value in rows: where a chunk of it is found */
+    fused_place at;
+    int where;       /* among group->in, group->out, the chunk buffers, the tiled vectors */
+    int in, out;     /* loaded from, stored to: among group->in, group->out; -1: not */
+    adj_dtype dtype; /* as loaded or stored */
+    int is_read;     /* by a node of the group that comes after the one that makes it */
+} fused_value;
+
+/* The nodes that have constants or sums in a row kernel. */
+typedef enum {
+    ROLE_NONE,
+    ROLE_NORM,
+    ROLE_GRAD,
+    ROLE_SUM,
+    ROLE_SUMS,
+    ROLE_MORE_SUMS,
+    ROW_KERNEL_ROLES
+} row_kernel_role;
+
+/* What one loop computes (row_kernel.h), and where its operands are. */
+typedef struct {
+    int bits; /* 0: there is none */
+    int is_half;
+    int x[ROW_KERNEL_OPERANDS], y; /* values; -1: none */
+    int node[ROW_KERNEL_ROLES];    /* of the group */
+} row_kernel_plan;
+
+typedef struct {
+    fused_code code;
+    const adj_node *node;
+    int n_x, x[FUSED_OPERANDS]; /* values */
+    int y;                      /* value; -1 for sums */
+    int tiled, n_tiled;         /* its own: the first, and how many */
+    int sum;                    /* number among the sums; -1: none */
+    row_kernel_plan row_kernel; /* the node by itself, over floats */
+} fused_node;
+
+typedef struct fused_group {
+    direct_work work; /* a job: one segment of the pass */
+    int64_t n;        /* elements */
+    int64_t channels; /* 1: no node asks for them */
+    int64_t row, chunk;
+    int64_t sum_width; /* columns of a sum: a part of a row that has each channel equally often */
+    int n_node, n_value, n_buffer, n_tiled, n_sum;
+    fused_node node[FUSED_NODES];
+    fused_value value[FUSED_VALUES];
+    row_kernel_plan row_kernel; /* of all nodes */
+    /* offsets in the scratch */
+    size_t buffers, buffers_each; /* per thread */
+    size_t tiled;                 /* float[n_tiled][row] */
+    size_t constants;             /* float[n_node][FUSED_CONSTANTS] */
+    size_t columns,
+        columns_each; /* per thread and sum: double[2][sum_width], float[3][sum_width] */
+    size_t partials, partials_each; /* per segment and sum: double[3][channels] */
+} fused_group;
+
+/* Tiled vector number i: a row. */
+static inline float *fused_tiled(const fused_group *p, const adj_call *c, int i)
+{
+    return (float *)direct_scratch(c, p->tiled) + i * p->row;
+}
+
+static inline float *fused_constants(const fused_group *p, const adj_call *c, const fused_node *d)
+{
+    return (float *)direct_scratch(c, p->constants) + (d - p->node) * FUSED_CONSTANTS;
+}
+
+/* A segment's part of d's sums. */
+static inline double *fused_partial(const fused_group *p, const adj_call *c, int segment,
+                                    const fused_node *d)
+{
+    return direct_scratch(c,
+                          p->partials + p->partials_each * (size_t)(segment * p->n_sum + d->sum));
+}
+
+/* What a node is in a group. */
+typedef struct {
+    const adj_op *op;
+    fused_code code;
+    const char *roles; /* of its operands: f full, b full or broadcast, p known before the pass */
+    int tiled;         /* of its own, made from the p operands */
+    int is_sum;
+} fused_kind;
+
+/* ---- kind.c ---- */
+
+/* NULL: op is never part of a group. */
+const fused_kind *fused_kind_of(const adj_op *op);
+/* The operand that gives the group its shape. */
+adj_shape fused_shape(const adj_node *n);
+/* Can n be part of a group of that shape? */
+int fused_takes(const adj_node *n, adj_shape shape);
+/* Does it ask for the number of channels, or may rows be cut anywhere? */
+int fused_needs_channels(const adj_node *n);
+
+/* ---- prologue.c: what is done once, before and after the pass ---- */
+
+void fused_prologue(const adj_call *c);
+void fused_epilogue(const adj_call *c);
+
+/* ---- run.c (and loops.c), per instruction set: the pass ---- */
+
+enum { FUSED_ACCUMULATORS = 3 }; /* of a sum, floats: two sums and what is subtracted first */
+extern const direct_code direct_fused_pointwise_base, direct_fused_pointwise_avx2,
+    direct_fused_pointwise_avx512;
+/* The elements of a segment: begin .. end. */
+void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end);
+
+#endif

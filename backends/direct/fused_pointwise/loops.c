@@ -1,0 +1,70 @@
+/* loops.c - the loops of loops.h: one, inlined for each code; compiled once per instruction set. */
+#include <math.h>
+#include <string.h>
+
+#include "backends/direct/element.h"
+#include "loops.h"
+
+/* An element of the result. All operands are read before a choice, or it would not vectorise. */
+ALWAYS float value_of(const fused_code code, float a, float b, float c, const float k[])
+{
+    const float positive = a <= 0 ? 0 : a; /* a NaN stays */
+    switch (code) {
+    case FUSED_RELU: return positive;
+    case FUSED_RELU6: return positive > 6 ? 6 : positive;
+    case FUSED_LEAKY_RELU: return a > 0 ? a : k[0] * a;
+    case FUSED_SCALE: return k[0] * a;
+    case FUSED_SQUARE: return a * a;
+    case FUSED_SQRT: return sqrtf(a);
+    case FUSED_ADD: return a + b;
+    case FUSED_SUB: return a - b;
+    case FUSED_MUL: return a * b;
+    case FUSED_DIV: return a / b;
+    case FUSED_RELU_GRAD: return b > 0 ? a : 0; /* of dy and y, as the next two */
+    case FUSED_RELU6_GRAD: return ((b > 0) & (b < 6)) ? a : 0;
+    case FUSED_LEAKY_RELU_GRAD: return b > 0 ? a : k[0] * a;
+    case FUSED_MOMENTUM: return k[0] * a + b + k[1] * c;   /* v, g, p; mu, decay */
+    case FUSED_SGD_STEP: return a - k[0] * (b + k[1] * a); /* p, d; lr, decay */
+    case FUSED_EMA: return k[0] * a + k[1] * b;
+    case FUSED_ADAM_STEP: /* p, m, v; lr, scales of m and v, epsilon, decay */
+        return a - k[0] * (k[1] * b / (sqrtf(k[2] * c) + k[3]) + k[4] * a);
+    default: return a;
+    }
+}
+
+ALWAYS void loop(const fused_code code, const fused_loop_args *args)
+{
+    const float *a = args->x[0], *b = args->x[1], *c = args->x[2];
+    const ptrdiff_t n = args->n;
+    float *y = args->y, k[FUSED_CONSTANTS];
+    memcpy(k, args->k, sizeof k);
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] = value_of(code, a[i], b[i], c[i], k);
+}
+
+void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a)
+{
+    switch (code) {
+    case FUSED_RELU: loop(FUSED_RELU, a); break;
+    case FUSED_RELU6: loop(FUSED_RELU6, a); break;
+    case FUSED_LEAKY_RELU: loop(FUSED_LEAKY_RELU, a); break;
+    case FUSED_SCALE: loop(FUSED_SCALE, a); break;
+    case FUSED_SQUARE: loop(FUSED_SQUARE, a); break;
+    case FUSED_SQRT: loop(FUSED_SQRT, a); break;
+    case FUSED_ADD: loop(FUSED_ADD, a); break;
+    case FUSED_SUB: loop(FUSED_SUB, a); break;
+    case FUSED_MUL: loop(FUSED_MUL, a); break;
+    case FUSED_DIV: loop(FUSED_DIV, a); break;
+    case FUSED_RELU_GRAD: loop(FUSED_RELU_GRAD, a); break;
+    case FUSED_RELU6_GRAD: loop(FUSED_RELU6_GRAD, a); break;
+    case FUSED_LEAKY_RELU_GRAD: loop(FUSED_LEAKY_RELU_GRAD, a); break;
+    case FUSED_MOMENTUM: loop(FUSED_MOMENTUM, a); break;
+    case FUSED_SGD_STEP: loop(FUSED_SGD_STEP, a); break;
+    case FUSED_EMA: loop(FUSED_EMA, a); break;
+    case FUSED_ADAM_STEP: loop(FUSED_ADAM_STEP, a); break;
+    default: /* a copy */
+        if (a->y != a->x[0])
+            memcpy(a->y, a->x[0], (size_t)a->n * sizeof *a->y);
+    }
+}

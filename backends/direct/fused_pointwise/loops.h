@@ -1,0 +1,18 @@
+/* loops.h - the loops of a fused group's nodes that know no channels. */
+#ifndef DIRECT_FUSED_POINTWISE_LOOPS_H
+#define DIRECT_FUSED_POINTWISE_LOOPS_H
+
+#include "backends/direct/isa.h"
+#include "fused_pointwise.h"
+
+typedef struct {
+    ptrdiff_t n;
+    float *y;
+    const float *x[FUSED_OPERANDS]; /* may be y; those that the node has not: any of the others */
+    const float *k;                 /* the node's FUSED_CONSTANTS */
+} fused_loop_args;
+
+/* y[i] from x[..][i] */
+void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a);
+
+#endif

@@ -1,0 +1,304 @@
+/* row_kernel.c - the loops of row_kernel.h: one function, inlined for each of the combinations that
+ * occur; compiled once per instruction set, for f32 and bf16. */
+#include <string.h>
+
+#include "backends/direct/arith.h"
+#include "backends/direct/element.h"
+#include "row_kernel.h"
+
+enum {
+    WIDE = ROW_KERNEL_WIDTH / VECTOR,
+    TAIL_ROWS = 16, /* at a time */
+    SIZE = sizeof(T),
+    IS_HALF = SIZE == 2
+};
+
+static const uint32_t UPPER = 0xffff0000;
+
+typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+/* Two neighbouring columns as one number: of bf16, of f32. */
+typedef uint32_t half_pairs __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
+typedef uint64_t pairs __attribute__((vector_size(2 * VECTOR_BYTES), aligned(4), may_alias));
+
+/* ROW_KERNEL_WIDTH columns; of bf16, the lower ones of WIDE / 2 vectors of pairs at even, the upper
+ * ones at odd places: so widening and rounding move nothing from lane to lane. */
+typedef struct {
+    vector v[WIDE];
+} columns;
+
+ALWAYS columns load(const float *p)
+{
+    columns c;
+    for (int k = 0; k < WIDE; k++)
+        c.v[k] = ((const vector *)p)[k];
+    return c;
+}
+
+ALWAYS void store(float *p, columns c)
+{
+    for (int k = 0; k < WIDE; k++)
+        ((vector *)p)[k] = c.v[k];
+}
+
+/* Constants or sums of columns. */
+ALWAYS columns load_columns(const float *p)
+{
+    columns c;
+    if (!IS_HALF)
+        return load(p);
+    for (int k = 0; k < WIDE; k += 2) {
+        pairs both = ((const pairs *)p)[k / 2];
+        c.v[k] = (vector) __builtin_convertvector(both, words);
+        c.v[k + 1] = (vector) __builtin_convertvector(both >> 32, words);
+    }
+    return c;
+}
+
+ALWAYS void store_columns(float *p, columns c)
+{
+    if (!IS_HALF) {
+        store(p, c);
+        return;
+    }
+    for (int k = 0; k < WIDE; k += 2)
+        ((pairs *)p)[k / 2] = __builtin_convertvector((words)c.v[k], pairs) |
+                              __builtin_convertvector((words)c.v[k + 1], pairs) << 32;
+}
+
+/* To nearest even; the bf16 bits are the upper ones. What would make a NaN infinite or 0, ones in
+ * all of its lower bits, does not occur: operands have zeros there, constants are plain NaNs.
+ * By address: GCC 14 for aarch64 crashes on arguments and results of these types. */
+ALWAYS void round_to_bf16(words *rounded, const vector *v)
+{
+    words b = (words)*v;
+    *rounded = b + 0x7fff + (b >> 16 & 1);
+}
+
+ALWAYS columns load_row(const void *p, ptrdiff_t at)
+{
+    columns c;
+    if (!IS_HALF)
+        return load((const float *)p + at);
+    for (int k = 0; k < WIDE; k += 2) {
+        words both = ((const half_pairs *)((const uint16_t *)p + at))[k / 2];
+        c.v[k] = (vector)(both << 16);
+        c.v[k + 1] = (vector)(both & UPPER);
+    }
+    return c;
+}
+
+/* Returns what has been written. */
+ALWAYS columns store_row(void *p, ptrdiff_t at, columns c)
+{
+    if (!IS_HALF) {
+        store((float *)p + at, c);
+        return c;
+    }
+    for (int k = 0; k < WIDE; k += 2) {
+        words lower, upper;
+        round_to_bf16(&lower, &c.v[k]);
+        round_to_bf16(&upper, &c.v[k + 1]);
+        lower >>= 16;
+        upper &= UPPER;
+        ((half_pairs *)((uint16_t *)p + at))[k / 2] = lower | upper;
+        c.v[k] = (vector)(lower << 16);
+        c.v[k + 1] = (vector)upper;
+    }
+    return c;
+}
+
+typedef struct { /* of some columns */
+    columns k[5], mean[2], sum, first[2], second[2];
+} column_state;
+
+ALWAYS column_state load_state(const row_kernel_args *s, ptrdiff_t i, int bits)
+{
+    column_state h = {0};
+    int constants = (bits & (ROW_NORM | ROW_NORM_MASK) ? 3
+                     : bits & ROW_GRAD                 ? 2
+                                                       : 0) +
+                    (bits & ROW_GRAD ? 2 : 0);
+    for (int k = 0; k < constants; k++)
+        h.k[k] = load_columns(s->constant[k] + i);
+    for (int k = 0; k < row_kernel_sum_pairs(bits); k++) {
+        h.mean[k] = load_columns(s->constant[ROW_KERNEL_MEAN + k] + i);
+        h.first[k] = load_columns(s->sum[1 + 2 * k] + i);
+        h.second[k] = load_columns(s->sum[2 + 2 * k] + i);
+    }
+    if (bits & ROW_SUM)
+        h.sum = load_columns(s->sum[0] + i);
+    return h;
+}
+
+ALWAYS void store_state(const row_kernel_args *s, ptrdiff_t i, const column_state *h, int bits)
+{
+    for (int k = 0; k < row_kernel_sum_pairs(bits); k++) {
+        store_columns(s->sum[1 + 2 * k] + i, h->first[k]);
+        store_columns(s->sum[2 + 2 * k] + i, h->second[k]);
+    }
+    if (bits & ROW_SUM)
+        store_columns(s->sum[0] + i, h->sum);
+}
+
+ALWAYS columns compute(const row_kernel_args *s, ptrdiff_t at, const column_state *h, int bits)
+{
+    columns c = load_row(s->x[0], at), other = {{{0}}};
+    const int q = bits & ROW_NORM_MASK ? 3 : 2;
+    if (bits & (ROW_GRAD | ROW_ADD | ROW_NORM_MASK))
+        other = load_row(s->x[1], at);
+    for (int k = 0; k < WIDE; k++) {
+        vector x = c.v[k], z = (x - h->k[0].v[k]) * h->k[1].v[k] + h->k[2].v[k];
+        if (bits & ROW_NORM)
+            c.v[k] = z;
+        if (bits & ROW_NORM_MASK)
+            c.v[k] = other.v[k] = (vector)((words)other.v[k] & (words)(z > 0));
+        if (bits & ROW_GRAD)
+            c.v[k] =
+                h->k[1].v[k] * (other.v[k] - h->k[q + 1].v[k] - (x - h->k[0].v[k]) * h->k[q].v[k]);
+        if (bits & ROW_ADD)
+            c.v[k] += other.v[k];
+        if (bits & ROW_RELU) /* a NaN stays */
+            c.v[k] = (vector)((words)c.v[k] & ~(words)(c.v[k] <= 0));
+    }
+    if (bits & ROW_MASK) {
+        columns y = load_row(s->x[2], at);
+        for (int k = 0; k < WIDE; k++)
+            c.v[k] = (vector)((words)c.v[k] & (words)(y.v[k] > 0));
+    }
+    return c;
+}
+
+ALWAYS void add_norm_sums(column_state *h, int number, columns x, columns dy)
+{
+    for (int k = 0; k < WIDE; k++) {
+        h->first[number].v[k] += dy.v[k] * (x.v[k] - h->mean[number].v[k]);
+        h->second[number].v[k] += dy.v[k];
+    }
+}
+
+ALWAYS void add_sums(const row_kernel_args *s, ptrdiff_t at, columns c, column_state *h, int bits)
+{
+    for (int k = 0; k < WIDE; k++) {
+        if (bits & ROW_SUM)
+            h->sum.v[k] += c.v[k];
+        if (bits & ROW_STATS) {
+            vector e = c.v[k] - h->mean[0].v[k];
+            h->first[0].v[k] += e;
+            h->second[0].v[k] += e * e;
+        }
+    }
+    if (bits & ROW_NORM_SUMS)
+        add_norm_sums(h, 0, load_row(s->x[3], at), c);
+    if (bits & ROW_MORE_NORM_SUMS)
+        add_norm_sums(h, 1, load_row(s->x[4], at), c);
+}
+
+ALWAYS void walk(const row_kernel_args *s, int bits)
+{
+    for (ptrdiff_t i = 0; i < s->width; i += ROW_KERNEL_WIDTH) {
+        column_state h = load_state(s, i, bits);
+        ptrdiff_t y_at = i;
+        for (ptrdiff_t at = i; at < s->rows * s->row; at += s->row, y_at += s->y_row) {
+            columns c = compute(s, at, &h, bits);
+            if (bits & ROW_OUT)
+                c = store_row(s->y, y_at, c);
+            add_sums(s, at, c, &h, bits);
+        }
+        store_state(s, i, &h, bits);
+    }
+}
+
+/* For each of pattern.c's patterns a loop of its own. */
+static void run_whole(const row_kernel_args *s, int bits)
+{
+    switch (bits) {
+    case ROW_NORM | ROW_OUT: walk(s, ROW_NORM | ROW_OUT); break;
+    case ROW_NORM | ROW_RELU | ROW_OUT: walk(s, ROW_NORM | ROW_RELU | ROW_OUT); break;
+    case ROW_NORM | ROW_ADD | ROW_OUT: walk(s, ROW_NORM | ROW_ADD | ROW_OUT); break;
+    case ROW_NORM | ROW_ADD | ROW_RELU | ROW_OUT:
+        walk(s, ROW_NORM | ROW_ADD | ROW_RELU | ROW_OUT);
+        break;
+    case ROW_GRAD | ROW_OUT: walk(s, ROW_GRAD | ROW_OUT); break;
+    case ROW_GRAD | ROW_OUT | ROW_SUM: walk(s, ROW_GRAD | ROW_OUT | ROW_SUM); break;
+    case ROW_MASK | ROW_OUT: walk(s, ROW_MASK | ROW_OUT); break;
+    case ROW_MASK | ROW_OUT | ROW_SUM: walk(s, ROW_MASK | ROW_OUT | ROW_SUM); break;
+    case ROW_MASK | ROW_OUT | ROW_NORM_SUMS: walk(s, ROW_MASK | ROW_OUT | ROW_NORM_SUMS); break;
+    case ROW_MASK | ROW_OUT | ROW_NORM_SUMS | ROW_MORE_NORM_SUMS:
+        walk(s, ROW_MASK | ROW_OUT | ROW_NORM_SUMS | ROW_MORE_NORM_SUMS);
+        break;
+    case ROW_ADD | ROW_MASK | ROW_OUT: walk(s, ROW_ADD | ROW_MASK | ROW_OUT); break;
+    case ROW_ADD | ROW_MASK | ROW_OUT | ROW_NORM_SUMS:
+        walk(s, ROW_ADD | ROW_MASK | ROW_OUT | ROW_NORM_SUMS);
+        break;
+    case ROW_ADD | ROW_MASK | ROW_OUT | ROW_NORM_SUMS | ROW_MORE_NORM_SUMS:
+        walk(s, ROW_ADD | ROW_MASK | ROW_OUT | ROW_NORM_SUMS | ROW_MORE_NORM_SUMS);
+        break;
+    case ROW_NORM_MASK | ROW_NORM_SUMS: walk(s, ROW_NORM_MASK | ROW_NORM_SUMS); break;
+    case ROW_NORM_MASK | ROW_GRAD | ROW_OUT: walk(s, ROW_NORM_MASK | ROW_GRAD | ROW_OUT); break;
+    case ROW_NORM_SUMS: walk(s, ROW_NORM_SUMS); break;
+    case ROW_SUM: walk(s, ROW_SUM); break;
+    case ROW_STATS: walk(s, ROW_STATS); break;
+    default: break;
+    }
+}
+
+/* ---- rows of any width ---- */
+
+typedef struct { /* the operands of a kernel of which only some columns count */
+    _Alignas(ROW_KERNEL_WIDTH) char x[ROW_KERNEL_OPERANDS]
+                                     [ROW_KERNEL_WIDTH * sizeof(float)]; /* of a short row */
+    char y[sizeof(float) * TAIL_ROWS * ROW_KERNEL_WIDTH];
+    float sum[ROW_KERNEL_SUMS][ROW_KERNEL_WIDTH];
+} tail_columns;
+
+/* The arguments for the last ROW_KERNEL_WIDTH columns of s, from `at` on; a shorter row is copied.
+ */
+static row_kernel_args tail_of(const row_kernel_args *s, ptrdiff_t at, tail_columns *c)
+{
+    row_kernel_args t = *s;
+    t.width = t.y_row = ROW_KERNEL_WIDTH;
+    t.y = c->y;
+    for (int k = 0; k < ROW_KERNEL_OPERANDS; k++)
+        if (s->x[k] != NULL && s->width < ROW_KERNEL_WIDTH)
+            t.x[k] = memcpy(memset(c->x[k], 0, sizeof c->x[k]), s->x[k], (size_t)s->width * SIZE);
+        else if (s->x[k] != NULL)
+            t.x[k] = s->x[k] + at * SIZE;
+    for (int k = 0; k < ROW_KERNEL_CONSTANTS; k++)
+        t.constant[k] = s->constant[k] != NULL ? s->constant[k] + at : NULL;
+    for (int k = 0; k < ROW_KERNEL_SUMS; k++)
+        if (s->sum[k] != NULL)
+            t.sum[k] = memcpy(c->sum[k], s->sum[k] + at, sizeof c->sum[k]);
+    return t;
+}
+
+/* The last columns of rows, fewer than the kernel takes. What else it computes is not kept: y may
+ * be one of the x. */
+static void run_tail(const row_kernel_args *s, int bits)
+{
+    const ptrdiff_t at = max(s->width - ROW_KERNEL_WIDTH, 0), rest = s->width % ROW_KERNEL_WIDTH;
+    const ptrdiff_t skipped = s->width - rest - at;
+    tail_columns c;
+    row_kernel_args t = tail_of(s, at, &c);
+    for (ptrdiff_t first = 0; first < s->rows; first += TAIL_ROWS) {
+        for (int k = 0; k < ROW_KERNEL_OPERANDS; k++)
+            if (first > 0 && t.x[k] != NULL)
+                t.x[k] += TAIL_ROWS * s->row * SIZE;
+        t.rows = min(TAIL_ROWS, s->rows - first);
+        run_whole(&t, bits);
+        for (ptrdiff_t i = 0; i < t.rows && s->y != NULL; i++)
+            memcpy(s->y + ((first + i) * s->y_row + at + skipped) * SIZE,
+                   c.y + (i * ROW_KERNEL_WIDTH + skipped) * SIZE, (size_t)rest * SIZE);
+    }
+    for (int k = 0; k < ROW_KERNEL_SUMS; k++)
+        if (s->sum[k] != NULL)
+            memcpy(s->sum[k] + at + skipped, c.sum[k] + skipped, (size_t)rest * sizeof(float));
+}
+
+void TYPED(row_kernel)(const row_kernel_args *s, int bits)
+{
+    row_kernel_args whole = *s;
+    whole.width = s->width / ROW_KERNEL_WIDTH * ROW_KERNEL_WIDTH;
+    run_whole(&whole, bits);
+    if (s->rows > 0 && whole.width < s->width)
+        run_tail(s, bits);
+}

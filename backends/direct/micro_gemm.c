@@ -1,0 +1,126 @@
+/* micro_gemm.c - the loops of micro_gemm.h, compiled for every size of the block.
+ * With -DSMALL_CODE there is one loop for any size: sanitizers need minutes for all. */
+#include "micro_gemm.h"
+
+#if defined(ISA_avx512)
+enum { SUMS = 24 }; /* of 32 registers */
+#else
+enum { SUMS = 12 }; /* of 16 */
+#endif
+enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, GROUP = 3 };
+
+/* How many rows a block of so many vectors may have. */
+ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
+{
+    ptrdiff_t rows = SUMS / vectors;
+    return rows < MAX_ROWS ? rows : MAX_ROWS;
+}
+
+/* Rows of a are reached from every third one's address: there are too few registers for all. */
+ALWAYS void block(const int is_transposed, const int rows, const int vectors, const micro_gemm *p)
+{
+    const ptrdiff_t a_pitch = p->a_pitch, b_pitch = p->b_pitch, depth = p->depth;
+    const real *a[MAX_ROWS / GROUP], *column = p->a, *b = p->b;
+    vector sum[MAX_ROWS * MAX_VECTORS];
+#pragma GCC unroll 8
+    for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
+        a[i] = p->a + i * GROUP * a_pitch;
+#pragma GCC unroll 48
+    for (int i = 0; i < rows * vectors; i++)
+        sum[i] = (vector){0};
+    for (ptrdiff_t k = 0, left = depth; left > 0; k++, left--, b += b_pitch, column += a_pitch) {
+        vector y[MAX_VECTORS];
+#pragma GCC unroll 8
+        for (ptrdiff_t j = 0; j < vectors; j++)
+            y[j] = *(const vector *)(b + j * VECTOR);
+#pragma GCC unroll 16
+        for (ptrdiff_t i = 0; i < rows; i++) {
+            real x = is_transposed ? column[i] : a[i / GROUP][k + i % GROUP * a_pitch];
+#pragma GCC unroll 8
+            for (ptrdiff_t j = 0; j < vectors; j++)
+                sum[i * vectors + j] += x * y[j];
+        }
+    }
+    real *c = p->c;
+#pragma GCC unroll 16
+    for (ptrdiff_t i = 0; i < rows; i++, c += p->c_pitch)
+#pragma GCC unroll 8
+        for (ptrdiff_t j = 0; j < vectors; j++) {
+            vector *dst = (vector *)(c + j * VECTOR);
+            if (p->add)
+                sum[i * vectors + j] += *dst;
+            *dst = sum[i * vectors + j];
+        }
+}
+
+/* Sizes that do not fit into registers are not compiled. */
+ALWAYS void fixed_block(const int is_transposed, const int rows, const int vectors,
+                        const micro_gemm *p)
+{
+    if (rows <= block_rows(vectors))
+        block(is_transposed, rows, vectors, p);
+}
+
+#ifdef SMALL_CODE
+
+ALWAYS void any_block(const int is_transposed, const int vectors, const micro_gemm *p)
+{
+    fixed_block(is_transposed, (int)p->rows, vectors, p);
+}
+
+#else
+
+ALWAYS void any_block(const int is_transposed, const int vectors, const micro_gemm *p)
+{
+    switch (p->rows) {
+    case 1: fixed_block(is_transposed, 1, vectors, p); break;
+    case 2: fixed_block(is_transposed, 2, vectors, p); break;
+    case 3: fixed_block(is_transposed, 3, vectors, p); break;
+    case 4: fixed_block(is_transposed, 4, vectors, p); break;
+    case 5: fixed_block(is_transposed, 5, vectors, p); break;
+    case 6: fixed_block(is_transposed, 6, vectors, p); break;
+    case 7: fixed_block(is_transposed, 7, vectors, p); break;
+    case 8: fixed_block(is_transposed, 8, vectors, p); break;
+    case 9: fixed_block(is_transposed, 9, vectors, p); break;
+    case 10: fixed_block(is_transposed, 10, vectors, p); break;
+    case 11: fixed_block(is_transposed, 11, vectors, p); break;
+    default: fixed_block(is_transposed, 12, vectors, p); break;
+    }
+}
+
+#endif
+
+static void plain_1(const micro_gemm *p) { any_block(0, 1, p); }
+static void plain_2(const micro_gemm *p) { any_block(0, 2, p); }
+static void plain_3(const micro_gemm *p) { any_block(0, 3, p); }
+static void plain_4(const micro_gemm *p) { any_block(0, 4, p); }
+static void transposed_1(const micro_gemm *p) { any_block(1, 1, p); }
+static void transposed_2(const micro_gemm *p) { any_block(1, 2, p); }
+static void transposed_3(const micro_gemm *p) { any_block(1, 3, p); }
+static void transposed_4(const micro_gemm *p) { any_block(1, 4, p); }
+
+static void prefetch_rows(const micro_gemm *p, ptrdiff_t first, ptrdiff_t rows)
+{
+    const char *at = p->prefetch + first * p->prefetch_bytes;
+    for (ptrdiff_t i = 0; i < rows * p->prefetch_bytes; i += 64)
+        __builtin_prefetch(at + i);
+}
+
+/* Cuts p into blocks of about the same number of rows. */
+void TYPED(micro_gemm)(const micro_gemm *p)
+{
+    static void (*const loops[2][MAX_VECTORS])(const micro_gemm *) = {
+        {plain_1, plain_2, plain_3, plain_4},
+        {transposed_1, transposed_2, transposed_3, transposed_4}};
+    const ptrdiff_t max = block_rows(p->vectors), blocks = (p->rows + max - 1) / max;
+    micro_gemm part = *p;
+    for (ptrdiff_t i = 0; i < blocks; i++) {
+        ptrdiff_t first = p->rows * i / blocks;
+        part.rows = p->rows * (i + 1) / blocks - first;
+        part.a = p->a + first * (p->a_is_transposed ? 1 : p->a_pitch);
+        part.c = p->c + first * p->c_pitch;
+        if (p->prefetch != NULL)
+            prefetch_rows(p, first, part.rows);
+        loops[p->a_is_transposed][p->vectors - 1](&part);
+    }
+}

@@ -1,0 +1,29 @@
+/* micro_gemm.h - products of small matrices, a block of the result in registers: rows by vectors of
+ * columns. Compiled for f32 and f64. */
+#ifndef DIRECT_MICRO_GEMM_H
+#define DIRECT_MICRO_GEMM_H
+
+#include <stddef.h>
+
+#include "element.h"
+
+enum { MICRO_GEMM_VECTORS = 4 };
+
+typedef struct { /* c[i][j] = (what is there, if add, +) sum over k of a[i][k] b[k][j] */
+    ptrdiff_t rows, depth;
+    ptrdiff_t vectors;   /* of a row of b and c, up to MICRO_GEMM_VECTORS */
+    int a_is_transposed; /* a[k][i] instead; pitches are elements from a row to the next */
+    const real *a, *b;
+    real *c;
+    ptrdiff_t a_pitch, b_pitch, c_pitch;
+    int add;
+    /* what is prefetched meanwhile, as it will be read in many places at once: so many bytes for
+     * each row of c; NULL: nothing */
+    const char *prefetch;
+    ptrdiff_t prefetch_bytes;
+} micro_gemm;
+
+/* The order of a sum is that of k. */
+void TYPED(micro_gemm)(const micro_gemm *p);
+
+#endif
