@@ -90,7 +90,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                                          : adj_shape_elems(n->type.shape),
                      .second = onednn_position(g, n->in[n->n_in - 1])};
     p->state = s;
-    p->in_place = 1;
+    p->alias[0].operands = 1;
     p->rank = layout == NULL; /* in plain memory chains do it in fewer passes */
     snprintf(p->impl, sizeof p->impl, "own:any_layout");
     return ADJ_OK;

@@ -127,6 +127,5 @@ void steps_finish(steps *s, const_pd d, size_t scratch, adj_prep *p)
 {
     p->state = s;
     p->scratch = scratch;
-    p->in_place = 0;
     snprintf(p->impl, sizeof p->impl, "%s", pd_name(d));
 }

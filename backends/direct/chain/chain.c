@@ -214,17 +214,14 @@ static uint32_t may_be_overwritten(const chain *p, const adj_group *g, int produ
     return operands;
 }
 
-/* The first two full results. */
-static void set_in_place(const chain *p, const adj_group *g, adj_prep *prep)
+/* The first full results. */
+static void set_aliases(const chain *p, const adj_group *g, adj_prep *prep)
 {
     int found = 0;
-    for (int i = 0; i < p->n_node && found < 2; i++) {
-        if (p->node[i].y < 0 || p->value[p->node[i].y].out < 0)
-            continue;
-        *(found == 0 ? &prep->writer : &prep->writer_too) = p->value[p->node[i].y].out;
-        *(found == 0 ? &prep->in_place : &prep->in_place_too) = may_be_overwritten(p, g, i);
-        found++;
-    }
+    for (int i = 0; i < p->n_node && found < ADJ_MAX_ALIASES; i++)
+        if (p->node[i].y >= 0 && p->value[p->node[i].y].out >= 0)
+            prep->alias[found++] =
+                (adj_alias){p->value[p->node[i].y].out, may_be_overwritten(p, g, i)};
 }
 
 /* Sums have as many segments whatever the threads, each of several chunks where there are as many.
@@ -276,7 +273,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     p->code = d->isa->chain;
     prep->state = p;
     prep->scratch = set_scratch(p);
-    set_in_place(p, g, prep);
+    set_aliases(p, g, prep);
     snprintf(prep->impl, sizeof prep->impl, "%s:%s", p->strip.bits != 0 ? "strip" : "chain",
              d->isa->name);
     return ADJ_OK;

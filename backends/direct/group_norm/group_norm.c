@@ -163,10 +163,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         prep->in[i] = NULL;
     for (int i = 0; i < g->n_out; i++)
         prep->out[i] = NULL;
-    if (p->y >= 0) { /* a group is read before it is written */
-        prep->in_place = 1u << p->x | (p->dy >= 0 ? 1u << p->dy : 0);
-        prep->writer = p->y;
-    }
+    if (p->y >= 0) /* a group is read before it is written */
+        prep->alias[0] = (adj_alias){p->y, 1u << p->x | (p->dy >= 0 ? 1u << p->dy : 0)};
     prep->state = p;
     snprintf(prep->impl, sizeof prep->impl, "group_norm_%s:%s", p->pixels == 1 ? "rows" : "image",
              d->isa->name);
