@@ -125,17 +125,35 @@ struct adj_op {
 };
 
 /* Adds op(in..., attrs), or returns the equal node that exists. attrs: op->attr_size bytes, copied.
- * NULL if an operand is NULL or on error. in and attrs need not outlive the call. */
-ADJ_API adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[],
-                               const void *attrs);
+ * NULL if an operand is NULL or on error. in and attrs need not outlive the call. version is
+ * ADJ_VERSION of whoever compiled op: for another layout the graph fails with ADJ_EVERSION, and
+ * nothing of op is read. The calls below pass it on, so that no op has to name it. */
+ADJ_API adj_node *adj_node_new_with(int version, adj_graph *g, const adj_op *op, int n_in,
+                                    adj_node *const in[], const void *attrs);
+static inline adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[],
+                                     const void *attrs)
+{
+    return adj_node_new_with(ADJ_VERSION, g, op, n_in, in, attrs);
+}
+/* The same for ops of one, two, three operands; the graph is the first operand's. */
+static inline adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs)
+{
+    return a != NULL ? adj_node_new(adj_node_graph(a), op, 1, &a, attrs) : NULL;
+}
+static inline adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs)
+{
+    adj_node *in[] = {a, b};
+    return a != NULL ? adj_node_new(adj_node_graph(a), op, 2, in, attrs) : NULL;
+}
+static inline adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,
+                                      const void *attrs)
+{
+    adj_node *in[] = {a, b, c};
+    return a != NULL ? adj_node_new(adj_node_graph(a), op, 3, in, attrs) : NULL;
+}
 /* A copy of n over other operands that is computed by itself: no equal node stands for it but
  * copies of that number, which is 2 or more (1 is adj_exec_opts.recompute's). */
 ADJ_API adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int copy);
-/* adj_node_new for ops of one, two, three operands; the graph is the first operand's. */
-ADJ_API adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs);
-ADJ_API adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs);
-ADJ_API adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,
-                                const void *attrs);
 
 /* The reader of n's first operand that has this op, takes that operand first too, and has n's
  * attributes; NULL: there is none. Both ops have attributes of one type. */
@@ -153,6 +171,7 @@ ADJ_API adj_text adj_shape_text(adj_shape shape); /* "[1, 28, 28, 3]" */
 ADJ_API adj_status adj_check_type(adj_graph *g, const char *op, const char *what, adj_type type);
 ADJ_API int adj_shape_equal(adj_shape a, adj_shape b);
 ADJ_API int adj_is_float(adj_dtype dtype);
+ADJ_API int adj_is_half(adj_dtype dtype); /* f16, bf16 */
 /* All operands have the dtype of operand 0, which is a float; else ADJ_EDTYPE naming the op. */
 ADJ_API adj_status adj_check_same_dtype(const adj_node *n);
 /* For gradients: sums x over what broadcasting added, to the given shape. */
@@ -166,6 +185,18 @@ ADJ_API int adj_is_fill(const adj_node *n, double *value);
 ADJ_API adj_node *adj_simplify_selection(const adj_node *n, adj_node *const in[]);
 
 /* ---- numbers ---- */
+
+/* What is known of an element type. Of one that is no float type all but name and bytes is 0. */
+typedef struct {
+    const char *name;
+    size_t bytes;
+    int significand;                /* bits, the hidden one counted */
+    int min_exponent, max_exponent; /* of normal numbers: the smallest is 2^min_exponent */
+    double unit;  /* 2^-significand: rounding to nearest errs by this times the value at most */
+    double floor; /* a kernel may take smaller ones as 0 */
+} adj_dtype_traits;
+/* Never NULL: for a value that is no dtype, of 0 bytes. */
+ADJ_API const adj_dtype_traits *adj_traits_of(adj_dtype dtype);
 
 ADJ_API double adj_load(adj_dtype dtype, const void *data, int64_t i);
 ADJ_API void adj_store(adj_dtype dtype, void *data, int64_t i, double value); /* one rounding */
@@ -194,21 +225,22 @@ typedef struct { /* the nodes that one step computes, in id order */
 } adj_group;
 
 enum {
+    ADJ_MAX_ALIASES = 2,
     ADJ_WHY = 160,
     ADJ_RANK_SLOW = 10,    /* a kernel known to be slow */
     ADJ_RANK_FALLBACK = 20 /* the obvious one */
 };
 
-typedef struct {            /* conversation between plan and kernel */
-    const adj_layout **in;  /* by group->in: offered; the kernel writes what it wants */
-    const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
-    size_t scratch;         /* bytes, 64-aligned, from the executor's arena */
-    /* out[writer] may take over the memory of operand i if bit i is set and no other operand has
-     * it. */
-    uint32_t in_place;
-    int writer;
-    uint32_t in_place_too; /* the same of another result */
-    int writer_too;
+typedef struct {       /* a result that may be computed in place */
+    int out;           /* by group->out */
+    uint32_t operands; /* bit i: it may be written over in[i], unless another operand is there */
+} adj_alias;
+
+typedef struct {                      /* conversation between plan and kernel */
+    const adj_layout **in;            /* by group->in: offered; the kernel writes what it wants */
+    const adj_layout **out;           /* by group->out: what the kernel will write (NULL: plain) */
+    size_t scratch;                   /* bytes, 64-aligned, from the executor's arena */
+    adj_alias alias[ADJ_MAX_ALIASES]; /* each of another result; operands 0: of none */
     int rank; /* 0: as good as any that is known; else the plan asks other backends as well, and
                  takes the lowest */
     int sums_by_threads; /* the order of its sums, and so the last bits, depends on how many there
@@ -222,7 +254,7 @@ typedef struct {
     const adj_group *group;
     void *state;
     const void *const *in; /* by group->in, in the layouts agreed */
-    void *const *out;      /* by group->out; out[0] may be in[in_place] */
+    void *const *out;      /* by group->out; some may be operands' memory: adj_prep.alias */
     void *scratch;
     int threads;
     char *message; /* ADJ_WHY bytes, for a failure's sentence */
@@ -255,6 +287,7 @@ typedef struct {
 } adj_backend_opts;
 
 typedef struct adj_backend {
+    int version; /* ADJ_VERSION: of another layout it is refused (ADJ_EVERSION), and not read on */
     const char *name;
     adj_status (*open)(const adj_backend_opts *opts, void **backend);
     void (*close)(void *backend);

@@ -29,7 +29,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     (void)backend;
     if (g->n_node > 1 || g->node[0]->op != &adj_op_neg || candidate > 0)
         return ADJ_ENOKERNEL;
-    p->in_place = 1;
+    p->alias[0].operands = 1;
     return ADJ_OK;
 }
 
@@ -45,7 +45,8 @@ static adj_status negate(const adj_call *c)
 
 static const adj_kernel counting_kernel = {.name = "count", .prepare = prepare, .run = negate};
 static const adj_kernel *const counting_kernels[] = {&counting_kernel, NULL};
-static const adj_backend counting = {.name = "counting",
+static const adj_backend counting = {.version = ADJ_VERSION,
+                                     .name = "counting",
                                      .open = open_counting,
                                      .close = close_counting,
                                      .kernels = counting_kernels};
