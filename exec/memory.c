@@ -114,29 +114,26 @@ static int share_slot_with(adj_exec *e, int i, int from, int to, update *u)
 
 /* Lets a result of step i take over one of the operands in the mask: the leaf that it updates, else
  * the first that can be had. */
-static void share_slot(adj_exec *e, int i, int writer, uint32_t may, int first_update)
+static void share_slot(adj_exec *e, int i, adj_alias alias, int first_update)
 {
     const step *s = &e->step[i];
-    int to = s->out[writer];
+    int to = s->out[alias.out];
     for (int k = 0; k < s->n_in && k < 32 && i >= first_update; k++) {
-        update *u = may >> k & 1 ? update_in_place(e, s->in[k], to) : NULL;
+        update *u = alias.operands >> k & 1 ? update_in_place(e, s->in[k], to) : NULL;
         if (u != NULL && share_slot_with(e, i, s->in[k], to, u))
             return;
     }
     for (int k = 0; k < s->n_in && k < 32; k++)
-        if ((may >> k & 1) && share_slot_with(e, i, s->in[k], to, NULL))
+        if ((alias.operands >> k & 1) && share_slot_with(e, i, s->in[k], to, NULL))
             return;
 }
 
 static void share_slots(adj_exec *e, int first_update)
 {
-    for (int i = 0; i < e->n_step; i++) {
-        const step *s = &e->step[i];
-        if (s->kind == STEP_KERNEL && s->prep.in_place != 0)
-            share_slot(e, i, s->prep.writer, s->prep.in_place, first_update);
-        if (s->kind == STEP_KERNEL && s->prep.in_place_too != 0)
-            share_slot(e, i, s->prep.writer_too, s->prep.in_place_too, first_update);
-    }
+    for (int i = 0; i < e->n_step; i++)
+        for (int a = 0; a < ADJ_MAX_ALIASES && e->step[i].kind == STEP_KERNEL; a++)
+            if (e->step[i].prep.alias[a].operands != 0)
+                share_slot(e, i, e->step[i].prep.alias[a], first_update);
 }
 
 static void extend(slot *s, int first, int last)

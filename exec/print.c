@@ -18,10 +18,14 @@ static void print_buffer(FILE *f, const adj_exec *e, int i)
         fprintf(f, "@%zu", s->offset);
 }
 
-/* Does that result lie where operand k was? */
-static int takes_over(const adj_exec *e, const step *s, int writer, uint32_t in_place, int k)
+/* Does a result lie where operand k was? */
+static int is_taken_over(const adj_exec *e, const step *s, int k)
 {
-    return (in_place >> k & 1) && e->buffer[s->out[writer]].slot == e->buffer[s->in[k]].slot;
+    for (int a = 0; a < ADJ_MAX_ALIASES; a++)
+        if ((s->prep.alias[a].operands >> k & 1) &&
+            e->buffer[s->out[s->prep.alias[a].out]].slot == e->buffer[s->in[k]].slot)
+            return 1;
+    return 0;
 }
 
 static void print_step(FILE *f, const adj_exec *e, int i)
@@ -50,8 +54,7 @@ static void print_step(FILE *f, const adj_exec *e, int i)
     for (int k = 0; k < s->n_out; k++)
         print_buffer(f, e, s->out[k]);
     for (int k = 0; k < s->n_in && k < 32 && s->kind == STEP_KERNEL; k++)
-        if (takes_over(e, s, s->prep.writer, s->prep.in_place, k) ||
-            takes_over(e, s, s->prep.writer_too, s->prep.in_place_too, k))
+        if (is_taken_over(e, s, k))
             fputs(" (in place)", f);
     if (s->prep.sums_by_threads)
         fputs(" (sums depend on the number of threads)", f);

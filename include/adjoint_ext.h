@@ -194,21 +194,22 @@ typedef struct { /* the nodes that one step computes, in id order */
 } adj_group;
 
 enum {
+    ADJ_MAX_ALIASES = 2,
     ADJ_WHY = 160,
     ADJ_RANK_SLOW = 10,    /* a kernel known to be slow */
     ADJ_RANK_FALLBACK = 20 /* the obvious one */
 };
 
-typedef struct {            /* conversation between plan and kernel */
-    const adj_layout **in;  /* by group->in: offered; the kernel writes what it wants */
-    const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
-    size_t scratch;         /* bytes, 64-aligned, from the executor's arena */
-    /* out[writer] may take over the memory of operand i if bit i is set and no other operand has
-     * it. */
-    uint32_t in_place;
-    int writer;
-    uint32_t in_place_too; /* the same of another result */
-    int writer_too;
+typedef struct {       /* a result that may be computed in place */
+    int out;           /* by group->out */
+    uint32_t operands; /* bit i: it may be written over in[i], unless another operand is there */
+} adj_alias;
+
+typedef struct {                      /* conversation between plan and kernel */
+    const adj_layout **in;            /* by group->in: offered; the kernel writes what it wants */
+    const adj_layout **out;           /* by group->out: what the kernel will write (NULL: plain) */
+    size_t scratch;                   /* bytes, 64-aligned, from the executor's arena */
+    adj_alias alias[ADJ_MAX_ALIASES]; /* each of another result; operands 0: of none */
     int rank; /* 0: as good as any that is known; else the plan asks other backends as well, and
                  takes the lowest */
     int sums_by_threads; /* the order of its sums, and so the last bits, depends on how many there
@@ -222,7 +223,7 @@ typedef struct {
     const adj_group *group;
     void *state;
     const void *const *in; /* by group->in, in the layouts agreed */
-    void *const *out;      /* by group->out; out[0] may be in[in_place] */
+    void *const *out;      /* by group->out; some may be operands' memory: adj_prep.alias */
     void *scratch;
     int threads;
     char *message; /* ADJ_WHY bytes, for a failure's sentence */

@@ -64,7 +64,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         p->in[i] = NULL;
     p->out[0] = NULL;
     p->scratch = e->scratch != NULL ? e->scratch(n) : 0;
-    p->in_place = e->in_place && may_overwrite(n);
+    p->alias[0].operands = e->in_place && may_overwrite(n);
     p->rank = ADJ_RANK_FALLBACK;
     snprintf(p->impl, sizeof p->impl, "naive:%s", adj_dtype_name(compute_dtype(n)));
     p->state = (void *)e; /* constant, not freed */

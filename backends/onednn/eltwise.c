@@ -100,7 +100,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     for (int i = 0; i < g->n_in; i++)
         p->in[i] = layout;
     p->out[0] = layout;
-    p->in_place = 1;
+    p->alias[0].operands = 1;
     return ADJ_OK;
 }
 

@@ -54,7 +54,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     for (int k = 0; k < g->n_in; k++)
         p->in[k] = NULL;
     p->out[0] = NULL;
-    p->in_place = planted == IN_PLACE; /* bit 0 */
+    p->alias[0].operands = planted == IN_PLACE; /* bit 0 */
     snprintf(p->impl, sizeof p->impl, "crooked:relu");
     return ADJ_OK;
 }

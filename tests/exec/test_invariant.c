@@ -29,7 +29,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     (void)backend;
     if (g->n_node > 1 || g->node[0]->op != &adj_op_neg || candidate > 0)
         return ADJ_ENOKERNEL;
-    p->in_place = 1;
+    p->alias[0].operands = 1;
     return ADJ_OK;
 }
 

@@ -214,17 +214,14 @@ static uint32_t may_be_overwritten(const fused_group *p, const adj_group *g, int
     return operands;
 }
 
-/* The first two full results. */
-static void set_in_place(const fused_group *p, const adj_group *g, adj_prep *prep)
+/* The first full results. */
+static void set_aliases(const fused_group *p, const adj_group *g, adj_prep *prep)
 {
     int found = 0;
-    for (int i = 0; i < p->n_node && found < 2; i++) {
-        if (p->node[i].y < 0 || p->value[p->node[i].y].out < 0)
-            continue;
-        *(found == 0 ? &prep->writer : &prep->writer_too) = p->value[p->node[i].y].out;
-        *(found == 0 ? &prep->in_place : &prep->in_place_too) = may_be_overwritten(p, g, i);
-        found++;
-    }
+    for (int i = 0; i < p->n_node && found < ADJ_MAX_ALIASES; i++)
+        if (p->node[i].y >= 0 && p->value[p->node[i].y].out >= 0)
+            prep->alias[found++] =
+                (adj_alias){p->value[p->node[i].y].out, may_be_overwritten(p, g, i)};
 }
 
 /* Sums have as many segments whatever the threads, each of several chunks where there are as many.
@@ -269,7 +266,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (g->n_node > FUSED_NODES || !lay_out(&p, d, g))
         return ADJ_ENOKERNEL;
     prep->scratch = set_scratch(&p);
-    set_in_place(&p, g, prep);
+    set_aliases(&p, g, prep);
     const char *impl = p.row_kernel.bits != 0 ? "fused_row_kernel" : "fused_pointwise";
     return direct_accept(d, prep, impl, &p, sizeof p);
 }
