@@ -49,7 +49,7 @@ int main(void)
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
         for (int step = 0; step < STEPS; step++) {
-            const float rate = (float)adj_schedule_at(&cosine, epoch * STEPS + step);
+            const float rate = (float)adj_schedule_rate(&cosine, epoch * STEPS + step);
             adj_batch(train_set, order, step * BATCH, shape, x, label);
             adj_set(train, images, x, sizeof x);
             adj_set(train, labels, label, sizeof label);

@@ -37,7 +37,7 @@ static adj_status net_new(net *m, int training)
         m->labels = adj_input(m->g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
         m->lr = adj_input(m->g, "lr", ADJ_F32, (adj_shape){0});
         m->loss = adj_loss_softmax(m->logits, m->labels);
-        /* Holds the running statistics' next values as well: the layers have noted them. */
+        /* Holds the running statistics' next values as well, which the layers have added. */
         opts.updates = adj_training_updates(
             m->loss, m->lr, &(adj_optimiser_opts){.momentum = 0.9, .weight_decay = 1e-4});
         opts.fetch = &m->loss;
@@ -62,7 +62,7 @@ static adj_status train_epoch(net *m, const adj_dataset *d, int epoch, float *me
     *mean = 0;
     adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
     for (int step = 0; step < STEPS; step++) {
-        float loss, rate = (float)adj_schedule_at(&schedule, epoch * STEPS + step);
+        float loss, rate = (float)adj_schedule_rate(&schedule, epoch * STEPS + step);
         adj_batch(d, order, step * BATCH, m->shape, x, label);
         adj_set(m->e, m->images, x, sizeof x);
         adj_set(m->e, m->labels, label, sizeof label);

@@ -82,12 +82,14 @@ typedef struct { /* the nodes of one step before it is planned, in id order */
 
 typedef struct tuner tuner;
 
+typedef enum { NOT_RUN, RUN_COMPLETED, RUN_FAILED } run_state;
+
 struct adj_exec {
     region region;
     adj_status status;
     int n_user; /* nodes that the user's graph had */
     char message[MESSAGE];
-    char note[MESSAGE];
+    char warning[MESSAGE];
     const adj_graph *user;
     adj_graph *graph;
     adj_node **image; /* by the user's id; NULL: not part of this executor */
@@ -124,7 +126,7 @@ struct adj_exec {
 
     char *arena, *storage;
     adj_exec_info info;
-    int has_run;
+    run_state last_run;
     int overrun; /* the last run failed because a kernel wrote outside its memory */
 };
 
@@ -137,6 +139,11 @@ adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
 static inline char *leaf_data(const adj_exec *e, const leaf *l)
 {
     return e->slot[e->buffer[l->buffer].slot].data;
+}
+/* Inputs are not, at first; one without elements needs no value. */
+static inline int is_set(const adj_exec *e, const leaf *l)
+{
+    return l->version > 0 || e->slot[e->buffer[l->buffer].slot].bytes == 0;
 }
 /* The call of a prepared step, but for its operands, results and message. */
 static inline void bind_call(const adj_exec *e, step *s, void *scratch)
@@ -208,7 +215,7 @@ adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c);
 adj_status prepare_step(adj_exec *e, step *s, candidate *c);
 void drop_prepared(adj_exec *e, const step *s);
 /* Why the first backend does not compute the step: copied. */
-adj_status note_why(adj_exec *e, step *s, const char *why);
+adj_status set_why(adj_exec *e, step *s, const char *why);
 
 /* tune.c: the fastest candidate, timed or remembered. tune_open and tune_close surround planning;
  * tune_close writes the file and may be called in every case. */

@@ -73,7 +73,7 @@ adj_status adj_run(adj_exec *e)
     if (omp_in_parallel())
         return call_error(e, ADJ_EARG, "adj_run: called inside a parallel region");
     for (int i = 0; i < e->n_leaf; i++)
-        if (e->leaf[i].version == 0 && e->slot[e->buffer[e->leaf[i].buffer].slot].bytes > 0)
+        if (!is_set(e, &e->leaf[i]))
             return call_error(e, ADJ_EARG, "adj_run: input \"%s\" has not been set",
                               adj_node_name(e->leaf[i].node));
     int callers = omp_get_max_threads();
@@ -81,6 +81,6 @@ adj_status adj_run(adj_exec *e)
     e->overrun = 0;
     adj_status status = run_steps(e);
     omp_set_num_threads(callers);
-    e->has_run = status == ADJ_OK;
+    e->last_run = status == ADJ_OK ? RUN_COMPLETED : RUN_FAILED;
     return status;
 }

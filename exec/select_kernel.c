@@ -89,7 +89,7 @@ static adj_status prepare_wanted(adj_exec *e, step *s, candidate *c)
     return e->status == ADJ_OK ? prepare_step(e, s, c) : e->status;
 }
 
-adj_status note_why(adj_exec *e, step *s, const char *why)
+adj_status set_why(adj_exec *e, step *s, const char *why)
 {
     if ((s->why = region_string(&e->region, why)) == NULL)
         return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
@@ -106,7 +106,7 @@ static adj_status select_by_rank(adj_exec *e, step *s, const node_group *g)
     snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[first]->name, op->name);
     while (next_group_kernel(e, g, &c) == ADJ_OK) {
         int refused = g->n == 1 && c.index != first && best.index == NONE && s->why == NULL;
-        if (refused && note_why(e, s, why) != ADJ_OK)
+        if (refused && set_why(e, s, why) != ADJ_OK)
             return e->status;
         adj_status status = prepare_wanted(e, s, &c);
         if (status == ADJ_ENOMEM || (status == ADJ_OK && s->prep.rank == 0))

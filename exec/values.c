@@ -68,17 +68,25 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
 static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
 {
     const leaf *l = find_leaf(e, node);
+    const char *missing = NULL;
     int b = l != NULL ? l->buffer : NONE;
-    for (int i = 0; i < e->n_fetch && (l == NULL || e->has_run); i++)
+    for (int i = 0; i < e->n_fetch && (l == NULL || e->last_run == RUN_COMPLETED); i++)
         if (e->fetched[i] == node)
             b = e->fetch[i];
-    if (b == NONE)
-        call_error(e, ADJ_EARG, "%s: %s \"%s\" was not fetched", call, node->op->name,
-                   adj_node_name(node));
-    else if (l == NULL && !e->has_run)
-        call_error(e, ADJ_EARG, "%s: adj_run has not completed yet", call);
-    else
+    if (node->graph != e->user)
+        missing = "is not of this executor's graph";
+    else if (b == NONE && node->op->flags & ADJ_OP_LEAF)
+        missing = "has no value here: no fetch and no update needs it";
+    else if (b == NONE)
+        missing = "was not fetched";
+    else if (l != NULL && !is_set(e, l))
+        missing = "has not been set";
+    else if (l == NULL && e->last_run != RUN_COMPLETED)
+        missing = e->last_run == RUN_FAILED ? "has no value: the last adj_run failed"
+                                            : "has no value: adj_run has not completed yet";
+    if (missing == NULL)
         return e->slot[e->buffer[b].slot].data;
+    call_error(e, ADJ_EARG, "%s: %s \"%s\" %s", call, node->op->name, adj_node_name(node), missing);
     return NULL;
 }
 

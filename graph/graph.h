@@ -46,12 +46,12 @@ struct adj_graph {
     uint32_t *bucket;  /* open addressing: node id + 1; 0: free */
     adj_role role;     /* of the nodes being created */
     int clone;         /* the same */
-    adj_updates *noted;
+    adj_updates *layer_updates;
 };
 
 static inline int64_t node_elems(const adj_node *n) { return adj_shape_elems(n->type.shape); }
 
-/* Writes "format" into a message that holds none yet. */
+/* Writes "format", cut where it does not fit. */
 void write_message(char message[MESSAGE], const char *format, va_list args);
 
 /* ---- uses.c ---- */

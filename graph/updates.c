@@ -98,9 +98,9 @@ adj_node *adj_updates_next_at(const adj_updates *u, int i)
 
 adj_updates *adj_layer_updates(adj_graph *g)
 {
-    if (g != NULL && g->noted == NULL)
-        g->noted = adj_updates_new(g);
-    return g != NULL ? g->noted : NULL;
+    if (g != NULL && g->layer_updates == NULL)
+        g->layer_updates = adj_updates_new(g);
+    return g != NULL ? g->layer_updates : NULL;
 }
 
 void adj_layer_update_add(adj_node *leaf, adj_node *next)

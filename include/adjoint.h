@@ -22,13 +22,17 @@
  *
  * Counting. x_count says how many there are, x_at(i) gives the i-th of them, 0 the first.
  *
- * Environment. Read when an executor is planned; ADJ_EARG for words that are not known:
- *   ADJOINT_PLAN        adds to all executors "unfused" (adj_exec_debug.no_fusion), "tune" (for
- *                       0.05 s a plan), or "unfused,tune"
- *   ADJOINT_MAX_ISA     the most that our own kernels use of the CPU's instructions: "base",
- *                       "avx2" or "avx512" (oneDNN's limit is ONEDNN_MAX_CPU_ISA)
- *   ADJOINT_QUARANTINE  a file of implementations not to be used (adj_exec_debug.quarantine)
- *   ADJOINT_TUNE        the tune file (adj_exec_opts.tune_file) */
+ * Environment. Read by adj_exec_new, which fails on what it cannot take; empty is as not set:
+ *   ADJOINT_PLAN        adds to all executors' options "unfused" (adj_exec_debug.no_fusion), "tune"
+ *                       (tune, for 0.05 s a plan where the options did not ask for it), or
+ *                       "unfused,tune". Another word: ADJ_EARG
+ *   ADJOINT_MAX_ISA     the CPU's instructions that the backend "direct" uses, when a plan needs
+ *                       it: up to "base", "avx2" or "avx512". Another word: ADJ_EARG. oneDNN's
+ *                       limit is its own ONEDNN_MAX_CPU_ISA
+ *   ADJOINT_QUARANTINE  in place of adj_exec_debug.quarantine where that is NULL, when a plan needs
+ *                       the backend "onednn": FILE, "only:FILE" or "off". ADJ_EIO if the file
+ *                       cannot be read
+ *   ADJOINT_TUNE        the tune file, where there is tuning and adj_exec_opts.tune_file is NULL */
 #ifndef ADJOINT_H
 #define ADJOINT_H
 
@@ -465,7 +469,7 @@ ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const 
 ADJ_API int adj_updates_count(const adj_updates *u);
 ADJ_API adj_node *adj_updates_leaf_at(const adj_updates *u, int i);
 ADJ_API adj_node *adj_updates_next_at(const adj_updates *u, int i);
-/* Assignments that layers noted while a model was built (running statistics, step counters). */
+/* Assignments that layers added while a model was built (running statistics, step counters). */
 ADJ_API void adj_layer_update_add(adj_node *leaf, adj_node *next);
 ADJ_API adj_updates *adj_layer_updates(adj_graph *g);
 
@@ -496,9 +500,9 @@ typedef struct {
     FILE *trace;      /* the graph is printed here after each pass */
     const char *impl; /* take candidates whose implementation's name contains this, if there are */
     int no_fusion;    /* every node of the graph as it was built is a step of its own */
-    /* Implementations that are not to be used: NULL: those known to be wrong, and those in the file
-     * that the environment's ADJOINT_QUARANTINE names. "off": none is left out; else a file beside
-     * the known ones, as adjoint selftest writes it ("only:FILE": without them). */
+    /* Implementations that are not to be used, beside those known to be wrong: a file of them, as
+     * adjoint selftest writes it. "only:FILE": no others. "off": none is left out. "": the known
+     * ones. NULL: what the environment's ADJOINT_QUARANTINE says, if it does. */
     const char *quarantine;
     int profile;  /* time every step: adj_exec_step_at */
     int canaries; /* words around all memory, looked at after every step: adj_run fails with
@@ -561,8 +565,9 @@ ADJ_API const char *adj_exec_message(const adj_exec *e);
 ADJ_API const char *adj_exec_warning(const adj_exec *e);
 /* Copies a leaf's value in, or a fetched node's (or a leaf's) value out: row-major, bytes its exact
  * size. A leaf that neither fetches nor updates need may be set, which does nothing, and has no
- * value to get. A fetched parameter shows the value
- * from before the last run's updates, any other its current value. */
+ * value to get; nor has an input that was never set, nor another node after a run that failed. A
+ * fetched parameter shows the value from before the last run's updates, any other its current
+ * value. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
 /* Where the value that adj_get would copy lies, row-major: to be read until the next adj_set,

@@ -88,14 +88,14 @@ typedef struct {
 } adj_batch_norm_layer;
 
 /* x of rank 4. "name/gamma" and "name/beta" [c]; the state "name/running" [2, c] holds mean and
- * unbiased variance (0 and 1 at first). In training its next value is noted: see
- * adj_training_updates. */
+ * unbiased variance (0 and 1 at first). In training its next value is added to the graph's
+ * adj_layer_updates. */
 ADJ_API adj_node *adj_layer_batch_norm(adj_node *x, const char *name,
                                        const adj_batch_norm_layer *options);
 
 /* Training: zeroes a fraction rate of x and scales the rest. The masks follow from the name and the
- * i32 state "dropout/step", which all layers of a graph share and whose next value is noted. Not
- * training: x itself. */
+ * i32 state "dropout/step", which all layers of a graph share and whose next value is added to
+ * adj_layer_updates. Not training: x itself. */
 ADJ_API adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int training);
 
 /* ---- losses ---- */
@@ -127,15 +127,15 @@ typedef struct {
 } adj_optimiser_opts;
 
 /* Adds gradients and next values; lr is a scalar input of any float type. The updates are the
- * graph's and do not hold what layers noted: join adj_layer_updates, or call adj_training_updates.
- * NULL on error. options may be NULL. */
+ * graph's and hold none of the layers': join adj_layer_updates, or call adj_training_updates. NULL
+ * on error. options may be NULL. */
 ADJ_API adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options);
 ADJ_API adj_updates *adj_sgd(adj_node *loss, adj_node *lr);
 ADJ_API adj_updates *adj_adam(adj_node *loss, adj_node *lr);
 /* weight decay 0.01 */
 ADJ_API adj_updates *adj_adamw(adj_node *loss, adj_node *lr);
-/* adj_optimiser and what the layers noted (running statistics, dropout steps): all that a training
- * step commits. */
+/* adj_optimiser's and adj_layer_updates (running statistics, dropout steps): all that a training
+ * step assigns. */
 ADJ_API adj_updates *adj_training_updates(adj_node *loss, adj_node *lr,
                                           const adj_optimiser_opts *options);
 
@@ -166,7 +166,7 @@ typedef struct {
 } adj_schedule;
 
 /* The rate of step 0, 1, 2, ...; a negative step counts as 0. 0 without a schedule. */
-ADJ_API double adj_schedule_at(const adj_schedule *schedule, int64_t step);
+ADJ_API double adj_schedule_rate(const adj_schedule *schedule, int64_t step);
 /* "constant", "step", "exponential", "cosine". ADJ_EARG if there is no such name. */
 ADJ_API adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind);
 ADJ_API const char *adj_schedule_name_at(int i); /* the i-th of those; NULL past the last */

@@ -197,7 +197,7 @@ static int train_epoch(training *t)
     adj_shuffle(t->train->n, (uint64_t)t->o->seed, (uint64_t)at->epoch, t->order);
     t->shown.from = at->step;
     while (at->step < t->steps && status == CONTINUE && !interrupted) {
-        s.lr = adj_schedule_at(&t->schedule, at->epoch * t->steps + at->step);
+        s.lr = adj_schedule_rate(&t->schedule, at->epoch * t->steps + at->step);
         if (network_step(&t->trained, t->train, at->step * t->o->batch, &s, &at->sum) != ADJ_OK) {
             progress_clear(&t->shown);
             return complain("train", EXIT_FAILED, "%s", t->trained.message);
@@ -229,7 +229,7 @@ static int finish_epoch(training *t, int64_t images, double took)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
     if (network_evaluate(&t->tested, t->test, &test) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", t->tested.message);
-    double lr = adj_schedule_at(&t->schedule, (at->epoch + 1) * t->steps - 1);
+    double lr = adj_schedule_rate(&t->schedule, (at->epoch + 1) * t->steps - 1);
     double speed = took > 0 ? (double)images / took : 0;
     *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
     if (at->best_epoch == 0 || accuracy(test) > at->best) {

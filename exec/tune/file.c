@@ -20,11 +20,11 @@
 
 enum { MAX_BYTES = 8 << 20, MAX_ENTRIES = 10000, FIELDS = 6 };
 
-__attribute__((format(printf, 2, 3))) static void note(adj_exec *e, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void warn(adj_exec *e, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    write_message(e->note, format, args); /* the first one stays */
+    write_message(e->warning, format, args);
     va_end(args);
 }
 
@@ -197,9 +197,9 @@ adj_status tune_read(adj_exec *e)
         wrong = read_lines(t, text + header, &line, &status);
     }
     if (wrong != NULL && line > 0)
-        note(e, "tune file %.200s is ignored: line %d: %s", t->path, line, wrong);
+        warn(e, "tune file %.200s is ignored: line %d: %s", t->path, line, wrong);
     else if (wrong != NULL)
-        note(e, "tune file %.200s is ignored: %s", t->path, wrong);
+        warn(e, "tune file %.200s is ignored: %s", t->path, wrong);
     if (wrong != NULL)
         t->n_entry = 0;
     return status;
@@ -235,5 +235,5 @@ void tune_write(adj_exec *e)
     if (t->path == NULL || !t->may_write || !t->changed)
         return;
     if (new_file_write(t->path, 0, write_text, t, &why) != ADJ_OK)
-        note(e, "tune file %.200s cannot be written: %s", t->path, why);
+        warn(e, "tune file %.200s cannot be written: %s", t->path, why);
 }

@@ -63,8 +63,8 @@ void tune_close(adj_exec *e)
         return;
     if (e->status == ADJ_OK)
         tune_write(e);
-    if (t->left > 0 && e->note[0] == '\0')
-        snprintf(e->note, sizeof e->note,
+    if (t->left > 0 && e->warning[0] == '\0')
+        snprintf(e->warning, sizeof e->warning,
                  "tune: %g seconds were too short, up to %d steps have the usual choice",
                  t->seconds, t->left);
     tune_free_areas(e);
@@ -259,7 +259,7 @@ static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_ent
     char why[ADJ_WHY];
     snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
              e->backend[first]->name);
-    if (note_why(e, s, why) != ADJ_OK)
+    if (set_why(e, s, why) != ADJ_OK)
         drop_prepared(e, s);
     return e->status;
 }

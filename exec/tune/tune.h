@@ -60,7 +60,7 @@ void tune_header(const adj_exec *e, char header[TUNE_HEADER]);
  */
 void tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
 
-/* ---- file.c: fills and writes the table; what is wrong with a file ends up in e->note ----
+/* ---- file.c: fills and writes the table; what is wrong with a file ends up in e->warning ----
  */
 
 adj_status tune_read(adj_exec *e);

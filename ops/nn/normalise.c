@@ -1,13 +1,13 @@
 /* normalise.c - the layers that behave differently in training: batch norm and dropout. Both keep a
- * state whose next value they note (adj_layer_update_add); an executor that is given
- * adj_layer_updates commits it. */
+ * state whose next value is one of the graph's adj_layer_updates; an executor that is given them
+ * assigns it. */
 #include "nn.h"
 
 /* ---- batch norm ---- */
 
 /* running' = (1 - momentum) * running + momentum * [mean, variance * m/(m-1)], where m is how many
  * elements of x a channel has: statistics hold the biased variance, the running one is unbiased. */
-static void note_running(adj_node *running, adj_node *stats, int64_t m, double momentum)
+static void update_running(adj_node *running, adj_node *stats, int64_t m, double momentum)
 {
     if (running == NULL || stats == NULL)
         return;
@@ -53,7 +53,7 @@ adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_no
     adj_node *stats = running;
     if (o->training) {
         stats = adj_batch_norm_stats(x, o->format);
-        note_running(running, stats, c > 0 ? n / c : 0, momentum);
+        update_running(running, stats, c > 0 ? n / c : 0, momentum);
     }
     return adj_label(adj_batch_norm(x, stats, gamma, beta, epsilon, o->format), name);
 }

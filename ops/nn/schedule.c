@@ -15,7 +15,7 @@ static double cosine(double base, double last, int64_t s, int64_t n)
     return last + (base - last) * (1 + cos(pi * (double)s / (double)n)) / 2;
 }
 
-double adj_schedule_at(const adj_schedule *schedule, int64_t step)
+double adj_schedule_rate(const adj_schedule *schedule, int64_t step)
 {
     if (schedule == NULL)
         return 0;

@@ -242,6 +242,13 @@ Test(executor, leaves_that_nothing_needs)
     cr_assert_eq(adj_set(e, unused, v, 8), ADJ_EARG);
     cr_assert_eq(adj_set(e, foreign, v, 12), ADJ_EARG);
     cr_assert_not_null(strstr(adj_exec_message(e), "of this executor's graph"));
+    float got[3];
+    cr_assert_eq(adj_get(e, unused, got, 12), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(e), "no fetch and no update needs it"));
+    cr_assert_eq(adj_get(e, x, got, 12), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(e), "\"x\" has not been set"));
+    cr_assert_eq(adj_get(e, foreign, got, 12), ADJ_EARG);
+    cr_assert_not_null(strstr(adj_exec_message(e), "is not of this executor's graph"));
     adj_exec_free(e);
     adj_graph_free(g);
     adj_graph_free(other);
@@ -320,13 +327,15 @@ Test(executor, in_place_spares_other_operands)
 }
 
 /* A run with a label that is out of range, then one with the last class: p is tripled once. */
-static void fails_without_trace(adj_exec *e, adj_node *p, adj_node *label)
+static void fails_without_trace(adj_exec *e, adj_node *p, adj_node *label, adj_node *fetched)
 {
     for (int32_t k = 3; k >= 2; k--) {
         cr_assert_eq(adj_set(e, label, &k, 4), ADJ_OK);
         cr_assert_eq(adj_run(e), k == 3 ? ADJ_EARG : ADJ_OK);
         float now = k == 3 ? 2 : 6;
         expect(e, p, now, now, now);
+        cr_assert_eq(adj_data(e, fetched) == NULL, k == 3);
+        cr_assert(k == 2 || strstr(adj_exec_message(e), "the last adj_run failed") != NULL);
     }
 }
 
@@ -349,7 +358,7 @@ Test(executor, updates_in_place_stay_unseen)
     adj_node *loss = adj_sparse_softmax_cross_entropy(z, label, 0);
     e = exec_of(g, 1, &loss, u);
     cr_assert_eq(adj_set(e, z, (float[]){0, 0, 0}, 12), ADJ_OK);
-    fails_without_trace(e, p, label);
+    fails_without_trace(e, p, label, loss);
     adj_exec_free(e);
     adj_graph_free(g);
 }
@@ -368,7 +377,7 @@ Test(executor, an_update_that_fails_changes_nothing)
     adj_graph_set_role(g, ADJ_ROLE_FORWARD);
     adj_exec *e = exec_of(g, 1, &loss, u);
     cr_assert_eq(adj_set(e, z, (float[]){0, 0, 0}, 12), ADJ_OK);
-    fails_without_trace(e, p, label);
+    fails_without_trace(e, p, label, loss);
     adj_exec_free(e);
     adj_graph_free(g);
 }

@@ -38,7 +38,7 @@ static const struct {
 Test(schedule, rates)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        double got = adj_schedule_at(&cases[i].schedule, cases[i].step);
+        double got = adj_schedule_rate(&cases[i].schedule, cases[i].step);
         cr_assert(fabs(got - cases[i].want) <= 1e-15, "case %zu: got %.17g, want %.17g", i, got,
                   cases[i].want);
     }
@@ -56,6 +56,6 @@ Test(schedule, names)
     cr_assert_eq(adj_schedule_from_name("cosin", &kind), ADJ_EARG);
     cr_assert_eq(adj_schedule_from_name(NULL, &kind), ADJ_EARG);
     cr_assert_eq(adj_schedule_from_name("cosine", NULL), ADJ_EARG);
-    cr_assert_eq(adj_schedule_at(NULL, 3), 0);
+    cr_assert_eq(adj_schedule_rate(NULL, 3), 0);
     cr_assert_null(adj_schedule_name_at(-1));
 }
