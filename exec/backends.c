@@ -61,9 +61,13 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
 {
     const adj_backend *const *list = o->debug.backends != NULL ? o->debug.backends : adj_backends;
     const char *option = o->backend;
-    while (list[e->n_backend] != NULL && e->n_backend < MAX_BACKENDS) {
-        e->backend[e->n_backend] = list[e->n_backend];
-        e->n_backend++;
+    for (int i = 0; list[i] != NULL && i < MAX_BACKENDS; i++) {
+        if (!is_known_version(list[i]->version))
+            return set_error(
+                e, ADJ_EVERSION,
+                "adj_exec_new: header of backend %d in the list and library differ (got %s)", i,
+                version_difference(list[i]->version).s);
+        e->backend[e->n_backend++] = list[i];
     }
     if (e->n_backend == 0)
         return set_error(e, ADJ_EARG, "adj_exec_new: the list of backends is empty");

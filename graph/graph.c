@@ -26,9 +26,19 @@ int adj_version(void) { return ADJ_VERSION; }
 
 const char *adj_version_text(void) { return ADJ_VERSION_TEXT; }
 
+int is_known_version(int version) { return version / VERSION_ABI == ADJ_VERSION / VERSION_ABI; }
+
+adj_text version_difference(int got)
+{
+    adj_text t;
+    snprintf(t.s, sizeof t.s, "version %d.%d.%d, expected %s", got / 10000, got / 100 % 100,
+             got % 100, ADJ_VERSION_TEXT);
+    return t;
+}
+
 adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
 {
-    int is_known = version / VERSION_ABI == ADJ_VERSION / VERSION_ABI;
+    int is_known = is_known_version(version);
     if (!is_known) /* laid out in another way, perhaps */
         opts = NULL;
     int own = opts != NULL && opts->allocator != NULL;
@@ -44,9 +54,8 @@ adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
     if (!whole)
         adj_fail(g, ADJ_EARG, "adj_graph_new: allocator: a function is NULL");
     if (!is_known)
-        adj_fail(g, ADJ_EVERSION,
-                 "adj_graph_new: header and library differ (got version %d.%d.%d, expected %s)",
-                 version / 10000, version / 100 % 100, version % 100, adj_version_text());
+        adj_fail(g, ADJ_EVERSION, "adj_graph_new: header and library differ (got %s)",
+                 version_difference(version).s);
     return g;
 }
 
@@ -180,14 +189,19 @@ static adj_status check_operands(adj_graph *g, const adj_op *op, int n_in, adj_n
     return ADJ_OK;
 }
 
-adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[],
-                       const void *attrs)
+adj_node *adj_node_new_with(int version, adj_graph *g, const adj_op *op, int n_in,
+                            adj_node *const in[], const void *attrs)
 {
     _Alignas(16) char completed[MAX_ATTR] = {0};
     adj_node n = {.op = op, .graph = g, .n_in = n_in, .in = (adj_node **)in, .attrs = NULL};
 
     if (g == NULL || g->status != ADJ_OK)
         return NULL;
+    if (!is_known_version(version)) {
+        adj_fail(g, ADJ_EVERSION, "adj_node_new: op's header and library differ (got %s)",
+                 version_difference(version).s);
+        return NULL;
+    }
     for (int i = 0; i < n_in; i++)
         if (in[i] == NULL)
             return NULL;
@@ -217,23 +231,6 @@ adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int copy)
     adj_node *y = adj_node_new(g, n->op, n->n_in, in, n->attrs);
     g->clone = outer;
     return y;
-}
-
-adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs)
-{
-    return a != NULL ? adj_node_new(a->graph, op, 1, &a, attrs) : NULL;
-}
-
-adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs)
-{
-    adj_node *in[] = {a, b};
-    return a != NULL ? adj_node_new(a->graph, op, 2, in, attrs) : NULL;
-}
-
-adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c, const void *attrs)
-{
-    adj_node *in[] = {a, b, c};
-    return a != NULL ? adj_node_new(a->graph, op, 3, in, attrs) : NULL;
 }
 
 adj_status adj_check_same_dtype(const adj_node *n)

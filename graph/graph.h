@@ -51,6 +51,11 @@ struct adj_graph {
 
 static inline int64_t node_elems(const adj_node *n) { return adj_shape_elems(n->type.shape); }
 
+/* Are that version's structs laid out as this library's? */
+int is_known_version(int version);
+/* "version 0.1.0, expected 0.2.0" */
+adj_text version_difference(int got);
+
 /* Writes "format", cut where it does not fit. */
 void write_message(char message[MESSAGE], const char *format, va_list args);
 

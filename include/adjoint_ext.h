@@ -125,17 +125,35 @@ struct adj_op {
 };
 
 /* Adds op(in..., attrs), or returns the equal node that exists. attrs: op->attr_size bytes, copied.
- * NULL if an operand is NULL or on error. in and attrs need not outlive the call. */
-ADJ_API adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[],
-                               const void *attrs);
+ * NULL if an operand is NULL or on error. in and attrs need not outlive the call. version is
+ * ADJ_VERSION of whoever compiled op: for another layout the graph fails with ADJ_EVERSION, and
+ * nothing of op is read. The calls below pass it on, so that no op has to name it. */
+ADJ_API adj_node *adj_node_new_with(int version, adj_graph *g, const adj_op *op, int n_in,
+                                    adj_node *const in[], const void *attrs);
+static inline adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[],
+                                     const void *attrs)
+{
+    return adj_node_new_with(ADJ_VERSION, g, op, n_in, in, attrs);
+}
+/* The same for ops of one, two, three operands; the graph is the first operand's. */
+static inline adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs)
+{
+    return a != NULL ? adj_node_new(adj_node_graph(a), op, 1, &a, attrs) : NULL;
+}
+static inline adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs)
+{
+    adj_node *in[] = {a, b};
+    return a != NULL ? adj_node_new(adj_node_graph(a), op, 2, in, attrs) : NULL;
+}
+static inline adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,
+                                      const void *attrs)
+{
+    adj_node *in[] = {a, b, c};
+    return a != NULL ? adj_node_new(adj_node_graph(a), op, 3, in, attrs) : NULL;
+}
 /* A copy of n over other operands that is computed by itself: no equal node stands for it but
  * copies of that number, which is 2 or more (1 is adj_exec_opts.recompute's). */
 ADJ_API adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int copy);
-/* adj_node_new for ops of one, two, three operands; the graph is the first operand's. */
-ADJ_API adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void *attrs);
-ADJ_API adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs);
-ADJ_API adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,
-                                const void *attrs);
 
 /* The reader of n's first operand that has this op, takes that operand first too, and has n's
  * attributes; NULL: there is none. Both ops have attributes of one type. */
@@ -256,6 +274,7 @@ typedef struct {
 } adj_backend_opts;
 
 typedef struct adj_backend {
+    int version; /* ADJ_VERSION: of another layout it is refused (ADJ_EVERSION), and not read on */
     const char *name;
     adj_status (*open)(const adj_backend_opts *opts, void **backend);
     void (*close)(void *backend);

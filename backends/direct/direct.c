@@ -149,7 +149,8 @@ static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
                                             &direct_winograd,
                                             NULL};
 
-const adj_backend adj_backend_direct = {.name = "direct",
+const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
+                                        .name = "direct",
                                         .open = open,
                                         .close = close,
                                         .kernels = kernels,

@@ -89,4 +89,4 @@ static void close(void *backend) { (void)backend; }
 static const adj_kernel any = {.name = "naive", .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&any, NULL};
 const adj_backend adj_backend_naive = {
-    .name = "naive", .open = open, .close = close, .kernels = kernels};
+    .version = ADJ_VERSION, .name = "naive", .open = open, .close = close, .kernels = kernels};

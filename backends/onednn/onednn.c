@@ -155,6 +155,7 @@ static const adj_kernel *const kernels[] = {
 };
 
 const adj_backend adj_backend_onednn = {
+    .version = ADJ_VERSION,
     .name = "onednn",
     .open = open_backend,
     .close = close_backend,

@@ -121,7 +121,7 @@ static void close(void *backend) { (void)backend; }
 static const adj_kernel kernel = {.name = "relu", .match = match, .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
 static const adj_backend crooked = {
-    .name = "crooked", .open = open, .close = close, .kernels = kernels};
+    .version = ADJ_VERSION, .name = "crooked", .open = open, .close = close, .kernels = kernels};
 
 /* ---- a small step: conv, bias, relu, conv, loss ---- */
 

@@ -54,8 +54,11 @@ static adj_gradcheck_report *check_spoiled(adj_graph *g, const op_args *args,
     static const adj_kernel kernel = {
         .name = "spoiled", .prepare = spoil_prepare, .run = spoil_run};
     static const adj_kernel *const kernels[] = {&kernel, NULL};
-    static const adj_backend backend = {
-        .name = "spoiled", .open = spoil_open, .close = spoil_close, .kernels = kernels};
+    static const adj_backend backend = {.version = ADJ_VERSION,
+                                        .name = "spoiled",
+                                        .open = spoil_open,
+                                        .close = spoil_close,
+                                        .kernels = kernels};
     const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
     adj_gradcheck_opts o = *opts;
     adj_gradcheck_report *r;

@@ -40,7 +40,7 @@ static void close(void *backend) { (void)backend; }
 static const adj_kernel kernel = {.name = "sloppy", .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
 static const adj_backend sloppy = {
-    .name = "sloppy", .open = open, .close = close, .kernels = kernels};
+    .version = ADJ_VERSION, .name = "sloppy", .open = open, .close = close, .kernels = kernels};
 
 static const adj_backend *naive(void)
 {

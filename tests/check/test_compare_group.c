@@ -99,7 +99,7 @@ static void close(void *backend) { (void)backend; }
 static const adj_kernel pair = {.name = "pair", .match = match, .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&pair, NULL};
 static const adj_backend welded = {
-    .name = "welded", .open = open, .close = close, .kernels = kernels};
+    .version = ADJ_VERSION, .name = "welded", .open = open, .close = close, .kernels = kernels};
 
 /* ---- what is compared on it ---- */
 

@@ -128,8 +128,11 @@ static void close_nothing(void *backend) { (void)backend; }
 static const adj_kernel spoiled_kernel = {
     .name = "spoiled", .prepare = prepare_spoiled, .run = run_spoiled};
 static const adj_kernel *const spoiled_kernels[] = {&spoiled_kernel, NULL};
-static const adj_backend spoiled_backend = {
-    .name = "spoiled", .open = open_nothing, .close = close_nothing, .kernels = spoiled_kernels};
+static const adj_backend spoiled_backend = {.version = ADJ_VERSION,
+                                            .name = "spoiled",
+                                            .open = open_nothing,
+                                            .close = close_nothing,
+                                            .kernels = spoiled_kernels};
 
 /* ---- ops with faulty rules ---- */
 

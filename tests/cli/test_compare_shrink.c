@@ -88,7 +88,7 @@ static void close(void *backend) { (void)backend; }
 static const adj_kernel kernel = {.name = "any", .match = match, .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
 static const adj_backend crooked = {
-    .name = "crooked", .open = open, .close = close, .kernels = kernels};
+    .version = ADJ_VERSION, .name = "crooked", .open = open, .close = close, .kernels = kernels};
 static const adj_backend *backends[3];
 
 static const char *const two[] = {"naive:f64", "crooked"};

@@ -61,7 +61,8 @@ static const adj_kernel a = {.name = "a", .prepare = prepare_a, .drop = drop},
                         b = {.name = "b", .prepare = prepare_b},
                         c = {.name = "c", .prepare = prepare_c};
 static const adj_kernel *const kernels[] = {&a, &b, &c, NULL};
-static const adj_backend planted = {.name = "planted",
+static const adj_backend planted = {.version = ADJ_VERSION,
+                                    .name = "planted",
                                     .kernels = kernels,
                                     .layout_bytes = layout_bytes,
                                     .layout_name = layout_name};

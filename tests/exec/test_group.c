@@ -125,8 +125,11 @@ static void close_planted(void *backend) { (void)backend; }
 
 static const adj_kernel kernel = {.name = "any", .match = match, .prepare = refuse, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend backend = {
-    .name = "planted", .open = open_planted, .close = close_planted, .kernels = kernels};
+static const adj_backend backend = {.version = ADJ_VERSION,
+                                    .name = "planted",
+                                    .open = open_planted,
+                                    .close = close_planted,
+                                    .kernels = kernels};
 
 static void values(adj_graph *g, adj_node *x, adj_node *y, const adj_backend *const *backends,
                    float out[4])

@@ -45,7 +45,8 @@ static adj_status negate(const adj_call *c)
 
 static const adj_kernel counting_kernel = {.name = "count", .prepare = prepare, .run = negate};
 static const adj_kernel *const counting_kernels[] = {&counting_kernel, NULL};
-static const adj_backend counting = {.name = "counting",
+static const adj_backend counting = {.version = ADJ_VERSION,
+                                     .name = "counting",
                                      .open = open_counting,
                                      .close = close_counting,
                                      .kernels = counting_kernels};

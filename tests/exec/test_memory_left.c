@@ -55,8 +55,11 @@ static void close_it(void *backend) { (void)backend; }
 
 static const adj_kernel kernel = {.name = "relu", .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend counted = {
-    .name = "counted", .open = open_it, .close = close_it, .kernels = kernels};
+static const adj_backend counted = {.version = ADJ_VERSION,
+                                    .name = "counted",
+                                    .open = open_it,
+                                    .close = close_it,
+                                    .kernels = kernels};
 static const adj_backend *const backends[] = {&counted, NULL};
 
 /* Plans relu of a tensor of so many bytes. */

@@ -5,12 +5,15 @@
 #include <sys/mman.h>
 
 #include "adjoint_check.h"
+#include "adjoint_ext.h"
 #include "adjoint_nn.h"
+
+enum { PAGE = 4096 };
 
 /* A page that nobody can read: where the other version's structs are. */
 static void *unreadable(void)
 {
-    void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cr_assert_neq(page, MAP_FAILED);
     return page;
 }
@@ -55,5 +58,37 @@ Test(version, of_another_patch_is_taken)
     const adj_graph_opts opts = {0};
     adj_graph *g = adj_graph_new_with(ADJ_VERSION + 7, &opts);
     cr_expect_eq(adj_graph_status(g), ADJ_OK);
+    adj_graph_free(g);
+}
+
+/* Ops and backends from elsewhere, in a library of its own perhaps: of these as well only what says
+ * so is read. */
+Test(version, of_an_op_of_another_layout_is_refused_unread)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}});
+    cr_expect_not_null(adj_node_new_with(ADJ_VERSION + 7, g, &adj_op_relu, 1, &x, NULL));
+    cr_expect_null(adj_node_new_with(100, g, unreadable(), 1, &x, NULL));
+    cr_expect_eq(adj_graph_status(g), ADJ_EVERSION);
+    cr_expect_not_null(strstr(adj_graph_message(g), "got version 0.1.0"), "%s",
+                       adj_graph_message(g));
+    adj_graph_free(g);
+}
+
+Test(version, of_a_backend_of_another_layout_is_refused_unread)
+{
+    char *pages = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(pages != MAP_FAILED && mprotect(pages, PAGE, PROT_READ | PROT_WRITE) == 0);
+    void *other = pages + PAGE - offsetof(adj_backend, name); /* the rest cannot be read */
+    *(int *)other = ADJ_VERSION + 100;
+    const adj_backend *const backends[] = {adj_backends[0], other, NULL};
+    adj_graph *g = adj_graph_new();
+    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}));
+    adj_exec *e = NULL;
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = backends};
+    cr_expect_eq(adj_exec_new(g, &o, &e), ADJ_EVERSION);
+    cr_expect_not_null(strstr(adj_exec_message(e), "backend 1"), "%s", adj_exec_message(e));
+    adj_exec_free(e);
+    munmap(pages, 2 * PAGE);
     adj_graph_free(g);
 }

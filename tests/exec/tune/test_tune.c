@@ -70,7 +70,8 @@ static void describe(char *text, size_t size) { snprintf(text, size, "%s", versi
 
 static const adj_kernel kernel = {.name = "two", .prepare = plant, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend backend = {.name = "planted",
+static const adj_backend backend = {.version = ADJ_VERSION,
+                                    .name = "planted",
                                     .open = open_planted,
                                     .close = close_planted,
                                     .kernels = kernels,
