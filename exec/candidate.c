@@ -69,8 +69,7 @@ void drop_candidate(const candidate *c)
 
 size_t layout_bytes_of(const adj_backend *b, const adj_layout *l, adj_type type)
 {
-    return l != NULL ? b->layout_bytes(l)
-                     : (size_t)adj_shape_elems(type.shape) * adj_dtype_size(type.dtype);
+    return l != NULL ? b->layout_bytes(l) : adj_type_bytes(type);
 }
 
 const char *layout_name_of(const adj_backend *b, const adj_layout *l)

@@ -52,11 +52,6 @@ typedef struct {
     char *varies;     /* by id: computed in every run */
 } lives;
 
-static size_t bytes_of(const adj_node *n)
-{
-    return (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype);
-}
-
 static const adj_node *without_views(const adj_node *n)
 {
     while (n->op->flags & ADJ_OP_VIEW)
@@ -107,8 +102,9 @@ static size_t min_arena(const lives *l, size_t change[])
     size_t live = 0, max = 0;
     for (int id = 0; id < l->e->graph->n_node; id++)
         if (l->varies[id] && l->born[id] != NONE && l->dies[id] > l->born[id]) {
-            change[l->born[id] + 1] += bytes_of(l->e->graph->node[id]);
-            change[l->dies[id] + 1] -= bytes_of(l->e->graph->node[id]); /* modulo the type's size */
+            size_t bytes = adj_type_bytes(l->e->graph->node[id]->type);
+            change[l->born[id] + 1] += bytes;
+            change[l->dies[id] + 1] -= bytes; /* modulo the type's size */
         }
     for (int g = 0; g <= l->e->n_group; g++) {
         live += change[g];
@@ -132,6 +128,6 @@ adj_status check_values(adj_exec *e)
     find_varying(&l);
     find_lives(&l);
     for (int i = 0; i < e->n_leaf; i++)
-        leaves += e->leaf[i].node->op != &adj_op_const ? bytes_of(e->leaf[i].node) : 0;
+        leaves += e->leaf[i].node->op != &adj_op_const ? adj_type_bytes(e->leaf[i].node->type) : 0;
     return check_memory(e, leaves + min_arena(&l, change));
 }

@@ -22,7 +22,7 @@ static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, 
         return e->status;
     if (n == NULL)
         return call_error(e, ADJ_EARG, "%s: the node is NULL", call);
-    size_t wanted = (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(n->type.dtype);
+    size_t wanted = adj_type_bytes(n->type);
     if (bytes != wanted)
         return call_error(e, ADJ_EARG, "%s: wrong size for %s \"%s\" (got %zu bytes, expected %zu)",
                           call, n->op->name, adj_node_name(n), bytes, wanted);

@@ -1,45 +1,37 @@
-/* dtype.c - the element types: names, sizes, conversion with one rounding. */
+/* dtype.c - the element types: the table of their facts, conversion with one rounding. */
 #include <math.h>
 #include <string.h>
 
 #include "adjoint_ext.h"
 
-const char *adj_dtype_name(adj_dtype dtype)
+static const adj_dtype_traits types[] = {
+    [ADJ_F32] = {"f32", 4, 24, -126, 127, 0x1p-24, 0x1p-126},
+    [ADJ_F64] = {"f64", 8, 53, -1022, 1023, 0x1p-53, 0x1p-1022},
+    [ADJ_F16] = {"f16", 2, 11, -14, 15, 0x1p-11, 0x1p-24}, /* computed in f32, where none is lost */
+    [ADJ_BF16] = {"bf16", 2, 8, -126, 127, 0x1p-8, 0x1p-126},
+    [ADJ_I32] = {.name = "i32", .bytes = 4},
+};
+enum { N_TYPE = sizeof types / sizeof *types };
+
+const adj_dtype_traits *adj_traits_of(adj_dtype dtype)
 {
-    switch (dtype) {
-    case ADJ_F32: return "f32";
-    case ADJ_F64: return "f64";
-    case ADJ_F16: return "f16";
-    case ADJ_BF16: return "bf16";
-    case ADJ_I32: return "i32";
-    }
-    return "no dtype";
+    static const adj_dtype_traits none = {.name = "no dtype"};
+    return (unsigned)dtype < N_TYPE ? &types[dtype] : &none;
 }
 
-size_t adj_dtype_size(adj_dtype dtype)
+const char *adj_dtype_name(adj_dtype dtype) { return adj_traits_of(dtype)->name; }
+size_t adj_dtype_size(adj_dtype dtype) { return adj_traits_of(dtype)->bytes; }
+int adj_is_float(adj_dtype dtype) { return adj_traits_of(dtype)->significand > 0; }
+int adj_is_half(adj_dtype dtype) { return adj_is_float(dtype) && adj_dtype_size(dtype) == 2; }
+
+adj_status adj_dtype_from_name(const char *name, adj_dtype *dtype)
 {
-    switch (dtype) {
-    case ADJ_F32: return 4;
-    case ADJ_F64: return 8;
-    case ADJ_F16: return 2;
-    case ADJ_BF16: return 2;
-    case ADJ_I32: return 4;
-    }
-    return 0;
-}
-
-int adj_is_float(adj_dtype dtype) { return adj_dtype_size(dtype) > 0 && dtype != ADJ_I32; }
-
-/* A half type: precision p (with the hidden bit), exponents from e_min to e_max. */
-typedef struct {
-    int precision, e_min, e_max, fraction_bits;
-} half_format;
-
-static half_format format_of(adj_dtype dtype)
-{
-    if (dtype == ADJ_F16)
-        return (half_format){11, -14, 15, 10};
-    return (half_format){8, -126, 127, 7};
+    for (int i = 0; name != NULL && dtype != NULL && i < N_TYPE; i++)
+        if (strcmp(name, types[i].name) == 0) {
+            *dtype = (adj_dtype)i;
+            return ADJ_OK;
+        }
+    return ADJ_EARG;
 }
 
 /* 2^e, for an e that a normal double has: conversions are too many for ldexp. */
@@ -61,45 +53,47 @@ static int exponent_of(double v)
 
 /* The bits of v rounded to nearest even, straight from double: rounding through float would round
  * twice. */
-static uint16_t half_from_double(double v, half_format h)
+static uint16_t half_from_double(double v, const adj_dtype_traits *t)
 {
     uint16_t sign = signbit(v) ? 0x8000u : 0;
-    unsigned all_ones = ((unsigned)(h.e_max - h.e_min + 2)) << h.fraction_bits;
+    int fraction_bits = t->significand - 1;
+    unsigned all_ones = ((unsigned)(t->max_exponent - t->min_exponent + 2)) << fraction_bits;
     double magnitude = fabs(v);
 
     if (isnan(v))
-        return (uint16_t)(sign | all_ones | (1u << (h.fraction_bits - 1)));
+        return (uint16_t)(sign | all_ones | (1u << (fraction_bits - 1)));
     if (magnitude == 0)
         return sign;
     if (isinf(magnitude))
         return (uint16_t)(sign | all_ones);
     int e = exponent_of(magnitude);
-    if (e < h.e_min)
-        e = h.e_min; /* subnormal: the unit in the last place does not shrink further */
-    double units = nearbyint(magnitude * power_of_2(h.precision - 1 - e)); /* ties to even */
-    if (units >= power_of_2(h.precision)) {
+    if (e < t->min_exponent)
+        e = t->min_exponent; /* subnormal: the unit in the last place does not shrink further */
+    double units = nearbyint(magnitude * power_of_2(fraction_bits - e)); /* ties to even */
+    if (units >= power_of_2(t->significand)) {
         units /= 2;
         e++;
     }
-    if (e > h.e_max)
+    if (e > t->max_exponent)
         return (uint16_t)(sign | all_ones);
-    unsigned fraction = (unsigned)units, hidden = 1u << h.fraction_bits;
-    unsigned exponent = fraction >= hidden ? (unsigned)(e - h.e_min + 1) : 0;
-    return (uint16_t)(sign | (exponent << h.fraction_bits) | (fraction & (hidden - 1)));
+    unsigned fraction = (unsigned)units, hidden = 1u << fraction_bits;
+    unsigned exponent = fraction >= hidden ? (unsigned)(e - t->min_exponent + 1) : 0;
+    return (uint16_t)(sign | (exponent << fraction_bits) | (fraction & (hidden - 1)));
 }
 
-static double half_to_double(uint16_t bits, half_format h)
+static double half_to_double(uint16_t bits, const adj_dtype_traits *t)
 {
-    unsigned hidden = 1u << h.fraction_bits, fraction = bits & (hidden - 1);
-    int exponent = (bits & 0x7fff) >> h.fraction_bits, top = h.e_max - h.e_min + 2;
+    int fraction_bits = t->significand - 1, last = t->min_exponent - fraction_bits;
+    unsigned hidden = 1u << fraction_bits, fraction = bits & (hidden - 1);
+    int exponent = (bits & 0x7fff) >> fraction_bits, top = t->max_exponent - t->min_exponent + 2;
     double v;
 
     if (exponent == top)
         v = fraction != 0 ? NAN : INFINITY;
     else if (exponent == 0)
-        v = fraction * power_of_2(h.e_min - h.fraction_bits);
+        v = fraction * power_of_2(last);
     else
-        v = (fraction + hidden) * power_of_2(exponent - 1 + h.e_min - h.fraction_bits);
+        v = (fraction + hidden) * power_of_2(exponent - 1 + last);
     return bits & 0x8000 ? -v : v;
 }
 
@@ -110,7 +104,7 @@ double adj_load(adj_dtype dtype, const void *data, int64_t i)
     case ADJ_F64: return ((const double *)data)[i];
     case ADJ_I32: return ((const int32_t *)data)[i];
     case ADJ_F16:
-    case ADJ_BF16: return half_to_double(((const uint16_t *)data)[i], format_of(dtype));
+    case ADJ_BF16: return half_to_double(((const uint16_t *)data)[i], &types[dtype]);
     }
     return NAN;
 }
@@ -132,7 +126,7 @@ void adj_store(adj_dtype dtype, void *data, int64_t i, double value)
     case ADJ_F64: ((double *)data)[i] = value; break;
     case ADJ_I32: ((int32_t *)data)[i] = to_i32(value); break;
     case ADJ_F16:
-    case ADJ_BF16: ((uint16_t *)data)[i] = half_from_double(value, format_of(dtype)); break;
+    case ADJ_BF16: ((uint16_t *)data)[i] = half_from_double(value, &types[dtype]); break;
     }
 }
 

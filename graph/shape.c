@@ -21,6 +21,13 @@ int64_t adj_shape_elems(adj_shape shape)
     return empty ? 0 : n;
 }
 
+size_t adj_type_bytes(adj_type type)
+{
+    int64_t n = adj_shape_elems(type.shape);
+    size_t size = adj_dtype_size(type.dtype), bytes;
+    return n < 0 || size == 0 || __builtin_mul_overflow(n, size, &bytes) ? SIZE_MAX : bytes;
+}
+
 int adj_shape_equal(adj_shape a, adj_shape b)
 {
     if (a.rank != b.rank)

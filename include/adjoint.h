@@ -97,11 +97,15 @@ typedef struct {
 /* "ok", "bad argument", ...; "f32", ...: constant strings, never NULL. */
 ADJ_API const char *adj_status_name(adj_status status);
 ADJ_API const char *adj_dtype_name(adj_dtype dtype);
+/* ADJ_EARG if there is no such name; *dtype is then left as it is. */
+ADJ_API adj_status adj_dtype_from_name(const char *name, adj_dtype *dtype);
 /* Bytes of one element; 0 for a value that is no dtype. */
 ADJ_API size_t adj_dtype_size(adj_dtype dtype);
 /* Elements of a shape: 1 for a scalar, 0 with an empty dimension, -1 when it is no shape or
  * overflows. */
 ADJ_API int64_t adj_shape_elems(adj_shape shape);
+/* Bytes of a value, as adj_set and adj_get take them; SIZE_MAX when it is no type or overflows. */
+ADJ_API size_t adj_type_bytes(adj_type type);
 
 /* ---- graphs ---- */
 

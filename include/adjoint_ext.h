@@ -171,6 +171,7 @@ ADJ_API adj_text adj_shape_text(adj_shape shape); /* "[1, 28, 28, 3]" */
 ADJ_API adj_status adj_check_type(adj_graph *g, const char *op, const char *what, adj_type type);
 ADJ_API int adj_shape_equal(adj_shape a, adj_shape b);
 ADJ_API int adj_is_float(adj_dtype dtype);
+ADJ_API int adj_is_half(adj_dtype dtype); /* f16, bf16 */
 /* All operands have the dtype of operand 0, which is a float; else ADJ_EDTYPE naming the op. */
 ADJ_API adj_status adj_check_same_dtype(const adj_node *n);
 /* For gradients: sums x over what broadcasting added, to the given shape. */
@@ -184,6 +185,18 @@ ADJ_API int adj_is_fill(const adj_node *n, double *value);
 ADJ_API adj_node *adj_simplify_selection(const adj_node *n, adj_node *const in[]);
 
 /* ---- numbers ---- */
+
+/* What is known of an element type. Of one that is no float type all but name and bytes is 0. */
+typedef struct {
+    const char *name;
+    size_t bytes;
+    int significand;                /* bits, the hidden one counted */
+    int min_exponent, max_exponent; /* of normal numbers: the smallest is 2^min_exponent */
+    double unit;  /* 2^-significand: rounding to nearest errs by this times the value at most */
+    double floor; /* a kernel may take smaller ones as 0 */
+} adj_dtype_traits;
+/* Never NULL: for a value that is no dtype, of 0 bytes. */
+ADJ_API const adj_dtype_traits *adj_traits_of(adj_dtype dtype);
 
 ADJ_API double adj_load(adj_dtype dtype, const void *data, int64_t i);
 ADJ_API void adj_store(adj_dtype dtype, void *data, int64_t i, double value); /* one rounding */

@@ -113,7 +113,7 @@ adj_node *adj_const(adj_graph *g, adj_dtype dtype, adj_shape shape, const void *
         return NULL;
     if (adj_check_type(g, "const", "shape", (adj_type){dtype, shape}) != ADJ_OK)
         return NULL;
-    size_t bytes = (size_t)adj_shape_elems(shape) * adj_dtype_size(dtype);
+    size_t bytes = adj_type_bytes((adj_type){dtype, shape});
     if (data == NULL && bytes > 0) {
         adj_fail(g, ADJ_EARG, "const: data is NULL (expected %zu bytes)", bytes);
         return NULL;

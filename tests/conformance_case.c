@@ -56,16 +56,6 @@ static adj_shape read_shape(conformance_case *c, const json_t *json, const char 
     return shape;
 }
 
-static int read_dtype(const char *word, adj_dtype *dtype)
-{
-    for (int i = ADJ_F32; i <= ADJ_I32; i++)
-        if (word != NULL && strcmp(word, adj_dtype_name((adj_dtype)i)) == 0) {
-            *dtype = (adj_dtype)i;
-            return 1;
-        }
-    return 0;
-}
-
 adj_node *case_tensor(conformance_case *c, const char *name)
 {
     const json_t *json = case_read(c, "inputs", name);
@@ -74,7 +64,7 @@ adj_node *case_tensor(conformance_case *c, const char *name)
     if (word == NULL)
         word = json_object_get(c->json, "dtype");
     if (!json_is_object(json) || c->n_tensor == CASE_TENSORS ||
-        !read_dtype(json_string_value(word), &dtype)) {
+        adj_dtype_from_name(json_string_value(word), &dtype) != ADJ_OK) {
         case_malformed(c, "no tensor", name);
         return NULL;
     }

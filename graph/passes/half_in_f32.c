@@ -7,14 +7,12 @@
  * backends are selected. */
 #include "passes.h"
 
-static int is_half(adj_dtype dtype) { return dtype == ADJ_F16 || dtype == ADJ_BF16; }
-
 /* Ops that may be stored in a half type are those that lose nothing by computing in a wider one. */
 static int may_be_wide(const adj_node *n)
 {
     int has_half = 0;
     for (int k = 0; k < n->n_in; k++)
-        has_half |= is_half(n->in[k]->type.dtype);
+        has_half |= adj_is_half(n->in[k]->type.dtype);
     return has_half && adj_is_float(n->type.dtype) && !(n->op->flags & ADJ_OP_VIEW) &&
            n->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS);
 }
@@ -25,7 +23,7 @@ static adj_node *in_f32(adj_graph *to, const adj_node *n, adj_node *const in[])
     if (operand == NULL)
         return NULL;
     for (int k = 0; k < n->n_in; k++)
-        operand[k] = is_half(in[k]->type.dtype) ? adj_cast(in[k], ADJ_F32) : in[k];
+        operand[k] = adj_is_half(in[k]->type.dtype) ? adj_cast(in[k], ADJ_F32) : in[k];
     return adj_node_new(to, n->op, n->n_in, operand, n->attrs);
 }
 
@@ -56,7 +54,7 @@ static int has_half(const pass_target *target, const adj_graph *g)
 {
     (void)target;
     for (int id = 0; id < g->n_node; id++)
-        if (is_half(g->node[id]->type.dtype))
+        if (adj_is_half(g->node[id]->type.dtype))
             return 1;
     return 0;
 }

@@ -24,10 +24,7 @@ nn_name nn_join(adj_graph *g, const char *layer, const char *part)
     return name;
 }
 
-adj_dtype nn_kept_dtype(adj_dtype dtype)
-{
-    return dtype == ADJ_F16 || dtype == ADJ_BF16 ? ADJ_F32 : dtype;
-}
+adj_dtype nn_kept_dtype(adj_dtype dtype) { return adj_dtype_size(dtype) == 2 ? ADJ_F32 : dtype; }
 
 adj_node *nn_cast(adj_node *x, adj_dtype dtype)
 {

@@ -66,4 +66,41 @@ Test(dtype, integers_and_names)
     cr_assert_eq(adj_shape_elems((adj_shape){3, {2, 0, INT64_MAX}}), -1);
     cr_assert_eq(adj_shape_elems((adj_shape){0}), 1);
     cr_assert_eq(adj_shape_elems((adj_shape){2, {INT64_MAX, 2}}), -1);
+
+    for (int d = ADJ_F32; d <= ADJ_I32; d++) {
+        adj_dtype found = (adj_dtype)9;
+        cr_assert_eq(adj_dtype_from_name(adj_dtype_name((adj_dtype)d), &found), ADJ_OK);
+        cr_assert_eq(found, (adj_dtype)d);
+        cr_assert_eq(adj_type_bytes((adj_type){found, {2, {3, 5}}}), 15 * adj_dtype_size(found));
+        cr_assert_eq(adj_is_half(found), found == ADJ_F16 || found == ADJ_BF16);
+        cr_assert_eq(adj_is_float(found), found != ADJ_I32);
+    }
+    adj_dtype kept = ADJ_F16;
+    cr_assert_eq(adj_dtype_from_name("f8", &kept), ADJ_EARG);
+    cr_assert_eq(adj_dtype_from_name(NULL, &kept), ADJ_EARG);
+    cr_assert_eq(kept, ADJ_F16);
+    cr_assert_eq(adj_type_bytes((adj_type){(adj_dtype)9, {0}}), SIZE_MAX);
+    cr_assert_eq(adj_type_bytes((adj_type){ADJ_F64, {1, {INT64_MAX / 2}}}), SIZE_MAX);
+    cr_assert_eq(adj_type_bytes((adj_type){ADJ_F64, {1, {-1}}}), SIZE_MAX);
+}
+
+/* One more than 1 in the last place, and the smallest normal number, follow from the table. */
+Test(dtype, traits)
+{
+    for (int d = ADJ_F32; d <= ADJ_BF16; d++) {
+        const adj_dtype_traits *t = adj_traits_of((adj_dtype)d);
+        double v = 0;
+        adj_store((adj_dtype)d, &v, 0, 1 + 2 * t->unit);
+        cr_assert_eq(adj_load((adj_dtype)d, &v, 0), 1 + 2 * t->unit);
+        adj_store((adj_dtype)d, &v, 0, 1 + t->unit);
+        cr_assert_eq(adj_load((adj_dtype)d, &v, 0), 1);
+        cr_assert_eq(t->unit, ldexp(1, -t->significand));
+        const double normal = ldexp(1, t->min_exponent),
+                     max = ldexp(2 - 2 * t->unit, t->max_exponent);
+        cr_assert(t->floor == normal || (d == ADJ_F16 && t->floor == normal * 2 * t->unit));
+        adj_store((adj_dtype)d, &v, 0, max);
+        cr_assert_eq(adj_load((adj_dtype)d, &v, 0), max);
+    }
+    cr_assert_eq(adj_traits_of(ADJ_I32)->unit, 0);
+    cr_assert_eq(adj_traits_of((adj_dtype)9)->bytes, 0);
 }
