@@ -4,6 +4,7 @@
  * naive, computes everything. */
 #include <string.h>
 
+#include "backends.h"
 #include "exec.h"
 
 static int find_backend(const adj_exec *e, const char *name, size_t length)

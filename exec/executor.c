@@ -2,6 +2,7 @@
 #include <math.h>
 #include <omp.h>
 
+#include "backends.h"
 #include "exec.h"
 
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
@@ -16,11 +17,16 @@ adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
     return status;
 }
 
+adj_status no_memory(adj_exec *e)
+{
+    return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+}
+
 void *exec_alloc(adj_exec *e, size_t count, size_t size)
 {
     void *p = region_alloc(&e->region, count, size);
     if (p == NULL)
-        set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        no_memory(e);
     return p;
 }
 
@@ -111,10 +117,10 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     e->canaries = opts->debug.canaries;
     e->no_fusion = o.debug.no_fusion;
     if (opts->debug.impl != NULL && (e->impl = region_string(&e->region, opts->debug.impl)) == NULL)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return no_memory(e);
     if (opts->debug.quarantine != NULL &&
         (e->quarantine = region_string(&e->region, opts->debug.quarantine)) == NULL)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return no_memory(e);
     int callers = omp_get_max_threads();
     e->threads = opts->threads > 0 ? opts->threads : callers;
     omp_set_num_threads(e->threads);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "exec.h"
 
 typedef struct {
@@ -225,7 +226,7 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
 {
     grouping w = {.e = e};
     if ((e->uses = find_uses(e->graph, n_root, root, &e->region)) == NULL)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return no_memory(e);
     if (start(&w) != ADJ_OK)
         return e->status;
     for (int id = 0; id < w.n && !e->no_fusion; id++) {

@@ -1,6 +1,6 @@
-/* graph.c - the graph: immutable interned nodes, the first error, names, updates.
+/* graph.c - the graph: immutable interned nodes, the first error, names.
  *
- * A node is found again by (op, operands, attributes, again): building the same thing twice gives
+ * A node is found again by (op, operands, attributes, clone): building the same thing twice gives
  * the same node, so common subexpressions are shared without a pass. Ids grow, operands come first:
  * every walk is a single loop. */
 #include <string.h>
@@ -137,13 +137,11 @@ static adj_status grow(adj_graph *g)
 {
     if (g->n_node < g->capacity)
         return ADJ_OK;
-    int capacity = g->capacity > 0 ? 2 * g->capacity : 64;
-    adj_node **node = region_alloc(&g->region, (size_t)capacity, sizeof(adj_node *));
+    int capacity = g->capacity;
+    adj_node **node = region_grow(&g->region, g->node, g->n_node, &capacity, sizeof(adj_node *));
     uint32_t *bucket = region_alloc(&g->region, (size_t)capacity * 2, sizeof *bucket);
     if (node == NULL || bucket == NULL)
         return adj_fail(g, ADJ_ENOMEM, "adj_node_new: out of memory");
-    if (g->n_node > 0)
-        memcpy(node, g->node, (size_t)g->n_node * sizeof(adj_node *));
     g->node = node;
     g->capacity = capacity;
     g->bucket = bucket;

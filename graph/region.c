@@ -100,3 +100,15 @@ char *region_string(region *p, const char *s)
     char *copy = region_alloc(p, n, 1);
     return copy != NULL ? memcpy(copy, s, n) : NULL;
 }
+
+void *region_grow(region *p, void *list, int n, int *capacity, size_t size)
+{
+    int more = *capacity > 0 ? 2 * *capacity : 64;
+    if (n < *capacity)
+        return list;
+    void *bigger = region_alloc(p, (size_t)more, size);
+    if (bigger == NULL)
+        return NULL;
+    *capacity = more;
+    return n > 0 ? memcpy(bigger, list, (size_t)n * size) : bigger;
+}

@@ -155,6 +155,8 @@ static inline adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b
  * copies of that number, which is 2 or more (1 is adj_exec_opts.recompute's). */
 ADJ_API adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int copy);
 
+/* Where node is in the list; -1: it is not there. */
+ADJ_API int adj_position(int n, const adj_node *const list[], const adj_node *node);
 /* The reader of n's first operand that has this op, takes that operand first too, and has n's
  * attributes; NULL: there is none. Both ops have attributes of one type. */
 ADJ_API const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses);
