@@ -101,9 +101,6 @@ void *exec_alloc(adj_exec *e, size_t count, size_t size);
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 
-/* options.c: adds what ADJOINT_PLAN says. */
-adj_status read_environment(adj_exec *e, adj_exec_opts *o);
-
 /* canary.c: words before and after every slot, that no kernel may touch. */
 enum { CANARY = 64 };                            /* bytes on each side */
 void draw_canaries(const adj_exec *e, int step); /* NONE: those of kept slots */

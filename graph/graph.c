@@ -41,9 +41,8 @@ adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
     int is_known = is_known_version(version);
     if (!is_known) /* laid out in another way, perhaps */
         opts = NULL;
-    int own = opts != NULL && opts->allocator != NULL;
-    int whole = !own || allocator_is_whole(opts->allocator);
-    adj_allocator a = own && whole ? *opts->allocator : default_allocator();
+    adj_allocator a = default_allocator();
+    int is_whole = take_allocator(&a, opts != NULL ? opts->allocator : NULL);
     adj_graph *g = adj_alloc(&a, sizeof *g);
     if (g == NULL)
         return NULL;
@@ -51,7 +50,7 @@ adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
     if (opts != NULL)
         g->opts = *opts;
     g->opts.allocator = &g->region.allocator;
-    if (!whole)
+    if (!is_whole)
         adj_fail(g, ADJ_EARG, "adj_graph_new: allocator: a function is NULL");
     if (!is_known)
         adj_fail(g, ADJ_EVERSION, "adj_graph_new: header and library differ (got %s)",

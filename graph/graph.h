@@ -25,8 +25,8 @@ void *region_grow(region *p, void *list, int n, int *capacity, size_t size);
 
 /* malloc and free. */
 adj_allocator default_allocator(void);
-/* Both functions are there. */
-int allocator_is_whole(const adj_allocator *a);
+/* *a becomes the given one, if it is not NULL; 0: a function of it is, and *a stays. */
+int take_allocator(adj_allocator *a, const adj_allocator *given);
 
 /* ---- the graph ---- */
 

@@ -24,7 +24,13 @@ adj_allocator default_allocator(void)
     return (adj_allocator){.alloc = default_alloc, .free = default_free};
 }
 
-int allocator_is_whole(const adj_allocator *a) { return a->alloc != NULL && a->free != NULL; }
+int take_allocator(adj_allocator *a, const adj_allocator *given)
+{
+    int is_whole = given == NULL || (given->alloc != NULL && given->free != NULL);
+    if (given != NULL && is_whole)
+        *a = *given;
+    return is_whole;
+}
 
 /* The pointer that the allocator gave stands right before the aligned one. */
 void *adj_alloc(const adj_allocator *a, size_t bytes)
