@@ -31,8 +31,8 @@ void drop_prepared(adj_exec *e, const step *s);
 /* Why the first backend does not compute the step: copied. */
 adj_status set_why(adj_exec *e, step *s, const char *why);
 
-/* tune.c: the fastest candidate, timed or remembered. tune_open and tune_close surround planning;
- * tune_close writes the file and may be called in every case. */
+/* tune.c: the fastest candidate, timed or from the file. tune_open and tune_close surround
+ * planning; tune_close writes the file and may be called in every case. */
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o);
 /* As select_kernel; ADJ_ENOKERNEL: there are not two candidates, or there is no time for them. */
 adj_status tune_group(adj_exec *e, step *s, const node_group *g);

@@ -12,7 +12,7 @@ enum { MAX_BACKENDS = 8 };
 typedef struct { /* "op=backend" of the options */
     const adj_op *op;
     int backend;
-} choice;
+} op_backend;
 
 typedef struct tuner tuner;
 
@@ -30,8 +30,8 @@ struct adj_exec {
 
     int threads, profile, canaries, no_fusion;
     adj_math math; /* as in the options */
-    int n_choice;
-    choice *choice;
+    int n_op_backend;
+    op_backend *op_backend;
     const char *quarantine;             /* as in the options */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */

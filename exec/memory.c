@@ -221,7 +221,8 @@ typedef struct { /* n slots in the order in which they are placed; room for as m
     slot **order, **neighbour, **placed;
 } placing;
 
-/* Gives every slot its offset; returns the arena's size. *highest: who ends there, in the order. */
+/* Gives every slot its offset; returns the arena's size. *highest: the slot that ends there, by its
+ * place in the order. */
 static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
 {
     size_t bytes = 0;
@@ -242,8 +243,8 @@ static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
     return bytes;
 }
 
-/* The largest first; while that wastes more than a hundredth, who found no room below the others is
- * placed before them, some times over, and the best is taken. */
+/* The largest first; while that wastes more than a hundredth, the slot that found no room below the
+ * others is placed before them, some times over, and the best is taken. */
 static adj_status place_slots(adj_exec *e)
 {
     placing p = {.order = exec_alloc(e, (size_t)e->n_slot, sizeof *p.order),

@@ -12,7 +12,7 @@
 enum { NONE = -1 };
 
 /* What a value follows from: leaves that change with the runs; only leaves that no update assigns
- * and that are no inputs; nothing at all. Of several operands the least counts. */
+ * and that are no inputs; nothing at all. Of several operands the minimum counts. */
 typedef enum { RUN_VARIANT, RUN_INVARIANT, CONSTANT } invariance;
 
 typedef struct {
@@ -80,7 +80,7 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
 
 /* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
 adj_status plan_steps(adj_exec *e);
-/* The group as a kernel is told of it, and arrays for layouts. Before there is a plan: of a single
+/* The group as a kernel gets it, and arrays for layouts. Before there is a plan: of a single
  * node. */
 adj_status describe_step(adj_exec *e, const node_group *g, step *s);
 /* A buffer for value in layout (of backend; NULL: plain); NONE: failed. */

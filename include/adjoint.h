@@ -25,8 +25,8 @@
  *
  * Environment. Read by adj_exec_new, which fails on what it cannot take; empty is as not set:
  *   ADJOINT_PLAN        adds to all executors' options "unfused" (adj_exec_debug.no_fusion), "tune"
- *                       (tune, for 0.05 s a plan where the options did not ask for it), or
- *                       "unfused,tune". Another word: ADJ_EARG
+ *                       (for 0.05 s a plan, unless they have it), or "unfused,tune". Another word:
+ *                       ADJ_EARG
  *   ADJOINT_MAX_ISA     the CPU's instructions that the backend "direct" uses, when a plan needs
  *                       it: up to "base", "avx2" or "avx512". Another word: ADJ_EARG. oneDNN's
  *                       limit is its own ONEDNN_MAX_CPU_ISA
@@ -187,8 +187,8 @@ ADJ_API void adj_layer_update_add(adj_node *leaf, adj_node *next);
 ADJ_API adj_updates *adj_layer_updates(adj_graph *g);
 
 /* What a node is made for. Printed; and the plan runs updates last, in place where it can, and in
- * f32 whatever the precision; scales gradients by adj_exec_opts.loss_scale; and computes forward
- * nodes again (adj_exec_opts.recompute) for gradients only. */
+ * f32 whatever the precision; scales gradients by adj_exec_opts.loss_scale; and recomputes
+ * forward nodes (adj_exec_opts.recompute) for gradients only. */
 typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
 /* The role of the nodes made from now on; adj_grad gives its own the role GRADIENT. A node that
  * exists already keeps the role that it was made in. Returns the role until now, to be set again
@@ -240,7 +240,7 @@ typedef struct {
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */
     /* Times the candidates of each step while planning - every implementation that the backends
-     * offer, in each layout - and takes the fastest; otherwise a fixed order decides. What was
+     * have, in each layout - and takes the fastest; otherwise a fixed order decides. What was
      * found is kept in tune_file and not timed again by the next plan on the same machine (NULL:
      * the file that the environment's ADJOINT_TUNE names, if it does; a file that cannot be used is
      * ignored and written anew: adj_exec_warning). A given choice gives the same results every
@@ -249,8 +249,8 @@ typedef struct {
     int tune;
     const char *tune_file;
     double tune_seconds; /* about as long may one plan take for it; 0: 5 */
-    /* What is cheap to compute again - relu and its like, batch norm, add - is not kept for the
-     * gradient, but computed again from what is kept: less memory, hardly more time, the same
+    /* What is cheap - relu and its like, batch norm, add - is not kept for the gradient, but
+     * recomputed (rematerialised) from what is kept: less memory, hardly more time, the same
      * results (in f16 roundings may move). */
     int recompute;
     adj_exec_debug debug;
@@ -261,8 +261,8 @@ typedef struct {
     size_t live_bytes;  /* the largest sum of buffers alive at one step: the arena's lower bound */
     size_t storage_bytes; /* leaves and what is kept between runs */
     int steps, reorders, naive_steps;
-    int timed;      /* candidates that tune has run */
-    int remembered; /* steps chosen by the tune file */
+    int timed;  /* candidates that tune has run */
+    int cached; /* steps that the tune file decided */
     double plan_seconds;
 } adj_exec_info;
 

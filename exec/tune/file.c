@@ -6,7 +6,7 @@
  *   end 17
  * It is taken whole or not at all, and believed in nothing but which candidate to prepare: the one
  * that prepares to the implementation and layouts named, wherever it is in the backend's list (the
- * number is only where to look first). So the worst that a forged file does is to choose slow
+ * number is only where to look first). So the worst that a forged file does is to select slow
  * kernels. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* key.c - names for what tuning remembers: groups, machines, implementations. All are plain
+/* key.c - names for what a tune file holds: groups, machines, implementations. All are plain
  * text, and do not depend on where a group stands in its graph. */
 #include <string.h>
 #if defined(__x86_64__)

@@ -1,8 +1,8 @@
-/* tune.c - the fastest candidate for a group: remembered, or found by timing all of them.
+/* tune.c - the fastest candidate for a group: from the file, or found by timing all of them.
  *
  * Candidates are whatever the kernels of the backends that are queried prepare to, fallbacks left
  * out, each with the cost of the reorders that it would cause at its borders. They run in turns, so
- * that a disturbance hits all of them; the least time of each counts. Equal groups are timed once,
+ * that a disturbance hits all of them; the minimum of each counts. Equal groups are timed once,
  * time is bounded for the whole plan, and the candidate that would be taken without timing is
  * preferred unless another is clearly faster. */
 #include <math.h>
@@ -171,7 +171,7 @@ static const timed_candidate *winner(const race *r)
 
 /* ---- the winner is selected ---- */
 
-static adj_status remember(adj_exec *e, const char *key, const timed_candidate *t)
+static adj_status record(adj_exec *e, const char *key, const timed_candidate *t)
 {
     char impl[TUNE_IMPL] = "";
     tune_entry entry = {.key = key, .impl = impl};
@@ -188,7 +188,7 @@ static adj_status remember(adj_exec *e, const char *key, const timed_candidate *
     return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : no_memory(e);
 }
 
-/* Times the group's candidates and remembers the winner, or that there are not two or was no time.
+/* Times the group's candidates and records the winner, or that there are not two or was no time.
  */
 static adj_status find_fastest(adj_exec *e, const step *s, const node_group *g, const char *key)
 {
@@ -203,7 +203,7 @@ static adj_status find_fastest(adj_exec *e, const step *s, const node_group *g, 
             t->left++;
     }
     if (e->status == ADJ_OK)
-        remember(e, key, won);
+        record(e, key, won);
     for (int i = 0; i < r.n; i++)
         drop_candidate(&r.list[i].c);
     region_free(&r.region);
@@ -272,7 +272,7 @@ adj_status tune_group(adj_exec *e, step *s, const node_group *g)
     if (x != NULL) {
         int from_file = x->from_file;
         status = take(e, s, g, x);
-        e->info.remembered += from_file && status == ADJ_OK;
+        e->info.cached += from_file && status == ADJ_OK;
     }
     if (status != ADJ_ENOKERNEL)
         return status;

@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-/* For what the graph is rebuilt, and what may be asked of the backends that will run it. */
+/* For what the graph is rebuilt, and how to query the backends that will run it. */
 typedef struct {
     const adj_exec_opts *opts;
     int reference_only; /* only the last backend, the reference, computes anything */
