@@ -4,6 +4,7 @@
  * naive, computes everything. */
 #include <string.h>
 
+#include "backends.h"
 #include "exec.h"
 
 static int find_backend(const adj_exec *e, const char *name, size_t length)
@@ -53,7 +54,7 @@ static adj_status read_part(adj_exec *e, const char *part, size_t length)
         return set_error(e, ADJ_EARG,
                          "adj_exec_new: unknown op in the backend option (got \"%.*s\")",
                          (int)(equals - part < 64 ? equals - part : 64), part);
-    e->choice[e->n_choice++] = (choice){op, backend};
+    e->op_backend[e->n_op_backend++] = (op_backend){op, backend};
     return ADJ_OK;
 }
 
@@ -76,7 +77,7 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
     size_t parts = 1;
     for (const char *c = option; c != NULL && *c != '\0'; c++)
         parts += *c == ',';
-    if ((e->choice = exec_alloc(e, parts, sizeof *e->choice)) == NULL)
+    if ((e->op_backend = exec_alloc(e, parts, sizeof *e->op_backend)) == NULL)
         return e->status;
     for (const char *part = option; part != NULL && e->status == ADJ_OK;) {
         size_t length = strcspn(part, ",");
@@ -103,9 +104,9 @@ adj_status adj_backend_describe(const char *backend, char *text, size_t size)
 int backend_for(const adj_exec *e, const adj_op *op, int k)
 {
     int first = e->preferred;
-    for (int i = 0; i < e->n_choice; i++)
-        if (e->choice[i].op == op)
-            first = e->choice[i].backend;
+    for (int i = 0; i < e->n_op_backend; i++)
+        if (e->op_backend[i].op == op)
+            first = e->op_backend[i].backend;
     return k <= e->fallback - first ? first + k : NONE;
 }
 

@@ -2,6 +2,7 @@
  * steps, memory. Everything is planned and allocated here; run.c only walks the steps. */
 #include <string.h>
 
+#include "backends.h"
 #include "exec.h"
 #include "graph/hash.h"
 #include "graph/passes/passes.h"
@@ -79,7 +80,7 @@ static adj_status add_leaves(adj_exec *e)
         if (b == NONE)
             return e->status;
         if (n->op == &adj_op_const) { /* kernels only read it */
-            slot *s = &e->slot[e->buffer[b].slot];
+            slot *s = slot_of(e, b);
             s->data = (char *)((const adj_const_attrs *)n->attrs)->data;
             s->foreign = 1;
         }
@@ -134,9 +135,9 @@ static adj_status bind(adj_exec *e)
     for (int i = 0; i < e->n_step; i++) {
         step *s = &e->step[i];
         for (int k = 0; k < s->n_in; k++)
-            ((const void **)s->call.in)[k] = e->slot[e->buffer[s->in[k]].slot].data;
+            ((const void **)s->call.in)[k] = slot_of(e, s->in[k])->data;
         for (int k = 0; k < s->n_out; k++)
-            ((void **)s->call.out)[k] = e->slot[e->buffer[s->out[k]].slot].data;
+            ((void **)s->call.out)[k] = slot_of(e, s->out[k])->data;
         bind_call(e, s, s->scratch != NONE ? e->slot[s->scratch].data : NULL);
         if ((s->call.message = exec_alloc(e, ADJ_WHY, 1)) == NULL)
             return e->status;
@@ -168,7 +169,7 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
         copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
         form_groups(e, n_root, root) != ADJ_OK || check_values(e) != ADJ_OK ||
-        tune_open(e, o) != ADJ_OK || plan_steps(e) != ADJ_OK || plan_fixed(e) != ADJ_OK ||
+        tune_open(e, o) != ADJ_OK || plan_steps(e) != ADJ_OK || plan_invariants(e) != ADJ_OK ||
         plan_memory(e) != ADJ_OK ||
         check_memory(e, e->info.arena_bytes + e->info.storage_bytes) != ADJ_OK || bind(e) != ADJ_OK)
         return e->status;

@@ -6,20 +6,13 @@
 
 enum { ALIGNMENT = 64 };
 
-int is_among(int n, const adj_node *const list[], const adj_node *node)
-{
-    for (int i = 0; i < n; i++)
-        if (list[i] == node)
-            return 1;
-    return 0;
-}
-
 int list_operands(int n, const adj_node *const node[], const adj_node *in[])
 {
     int n_in = 0;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < node[i]->n_in; k++)
-            if (!is_among(n, node, node[i]->in[k]) && !is_among(n_in, in, node[i]->in[k]))
+            if (adj_position(n, node, node[i]->in[k]) < 0 &&
+                adj_position(n_in, in, node[i]->in[k]) < 0)
                 in[n_in++] = node[i]->in[k];
     return n_in;
 }

@@ -21,7 +21,6 @@ typedef struct {
     adj_prep *prep; /* what it is prepared to; in and out are arrays of the caller's */
 } candidate;
 
-int is_among(int n, const adj_node *const list[], const adj_node *node);
 /* The values that enter n nodes, each once, in order of first use; returns how many, at most the
  * nodes' operands. */
 int list_operands(int n, const adj_node *const node[], const adj_node *in[]);

@@ -1,7 +1,10 @@
 /* executor.c - an executor as its user meets it: options in, made or refused, messages, freed. */
 #include <math.h>
 #include <omp.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "backends.h"
 #include "exec.h"
 
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
@@ -16,11 +19,16 @@ adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
     return status;
 }
 
+adj_status no_memory(adj_exec *e)
+{
+    return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+}
+
 void *exec_alloc(adj_exec *e, size_t count, size_t size)
 {
     void *p = region_alloc(&e->region, count, size);
     if (p == NULL)
-        set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        no_memory(e);
     return p;
 }
 
@@ -79,6 +87,49 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
     return ADJ_OK;
 }
 
+/* Of tuning that ADJOINT_PLAN asks for: there may be thousands of small plans. */
+static const double plan_tune_seconds = 0.05;
+
+static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_exec_opts *o)
+{
+    if (length == 7 && memcmp(word, "unfused", length) == 0) {
+        o->debug.no_fusion = 1;
+        return ADJ_OK;
+    }
+    if (length == 4 && memcmp(word, "tune", length) == 0) {
+        if (!o->tune)
+            o->tune_seconds = plan_tune_seconds;
+        o->tune = 1;
+        return ADJ_OK;
+    }
+    return set_error(e, ADJ_EARG,
+                     "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected unfused or "
+                     "tune)",
+                     (int)(length < 64 ? length : 64), word);
+}
+
+/* What ADJOINT_PLAN adds, so that programs that set no options, tests above all, can be run with
+ * other plans. */
+static adj_status read_environment(adj_exec *e, adj_exec_opts *o)
+{
+    const char *word = getenv("ADJOINT_PLAN");
+    while (word != NULL && word[0] != '\0') {
+        size_t length = strcspn(word, ",");
+        if (read_word(e, word, length, o) != ADJ_OK)
+            return e->status;
+        word += length + (word[length] == ',');
+    }
+    return ADJ_OK;
+}
+
+/* A string of the options in *to. */
+static adj_status keep_text(adj_exec *e, const char *text, const char **to)
+{
+    if (text != NULL && (*to = region_string(&e->region, text)) == NULL)
+        return no_memory(e);
+    return ADJ_OK;
+}
+
 adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
 {
     double start = seconds_now();
@@ -87,17 +138,13 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     adj_allocator a = default_allocator();
     if (g != NULL)
         a = g->region.allocator;
-    int is_known =
-        g == NULL || g->status != ADJ_EVERSION; /* else laid out in another way, perhaps */
-    int own = is_known && opts != NULL && opts->allocator != NULL;
-    int whole = !own || allocator_is_whole(opts->allocator);
-    if (own && whole)
-        a = *opts->allocator;
+    int may_read = opts != NULL && (g == NULL || g->status != ADJ_EVERSION); /* its layout */
+    int is_whole = take_allocator(&a, may_read ? opts->allocator : NULL);
     adj_exec *e = *out = adj_alloc(&a, sizeof *e);
     if (e == NULL)
         return ADJ_ENOMEM;
     e->region.allocator = a;
-    if (!whole)
+    if (!is_whole)
         return set_error(e, ADJ_EARG, "adj_exec_new: allocator: a function is NULL");
     if (check_options(e, g, opts) != ADJ_OK)
         return e->status;
@@ -110,11 +157,9 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     e->math = opts->math;
     e->canaries = opts->debug.canaries;
     e->no_fusion = o.debug.no_fusion;
-    if (opts->debug.impl != NULL && (e->impl = region_string(&e->region, opts->debug.impl)) == NULL)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
-    if (opts->debug.quarantine != NULL &&
-        (e->quarantine = region_string(&e->region, opts->debug.quarantine)) == NULL)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+    if (keep_text(e, opts->debug.impl, &e->impl) != ADJ_OK ||
+        keep_text(e, opts->debug.quarantine, &e->quarantine) != ADJ_OK)
+        return e->status;
     int callers = omp_get_max_threads();
     e->threads = opts->threads > 0 ? opts->threads : callers;
     omp_set_num_threads(e->threads);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "exec.h"
 
 typedef struct {
@@ -111,11 +112,10 @@ static void move_apart(grouping *w, int into, int first, int last)
 }
 
 /* Are the proposed nodes free, may the backend compute each, and is the root among them? What is
- * computed again for the gradient is not computed with forward nodes: it would be kept from then
- * on. */
+ * recomputed for the gradient is not computed with forward nodes: it would be kept from then on. */
 static int is_acceptable(const grouping *w, const adj_node *root, int n, int backend)
 {
-    int has_root = 0, has_forward = 0, has_again = 0;
+    int has_root = 0, has_forward = 0, has_clone = 0;
     for (int i = 0; i < n; i++) {
         const adj_node *m = w->e->proposed[i];
         if (w->of[m->id] == NONE || w->group[w->of[m->id]].n != 1 ||
@@ -123,9 +123,9 @@ static int is_acceptable(const grouping *w, const adj_node *root, int n, int bac
             return 0;
         has_root |= m == root;
         has_forward |= m->role == ADJ_ROLE_FORWARD;
-        has_again |= m->clone;
+        has_clone |= m->clone;
     }
-    return has_root && n > 1 && !(has_forward && has_again);
+    return has_root && n > 1 && !(has_forward && has_clone);
 }
 
 static void sort_by_id(const adj_node **node, int n)
@@ -225,7 +225,7 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
 {
     grouping w = {.e = e};
     if ((e->uses = find_uses(e->graph, n_root, root, &e->region)) == NULL)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return no_memory(e);
     if (start(&w) != ADJ_OK)
         return e->status;
     for (int id = 0; id < w.n && !e->no_fusion; id++) {

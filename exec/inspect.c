@@ -7,7 +7,7 @@ static size_t bytes_of(const adj_exec *e, const int *buffers, int n)
 {
     size_t sum = 0;
     for (int i = 0; i < n; i++)
-        sum += e->slot[e->buffer[buffers[i]].slot].bytes;
+        sum += slot_of(e, buffers[i])->bytes;
     return sum;
 }
 

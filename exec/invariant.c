@@ -9,9 +9,7 @@
 
 #include "exec.h"
 
-static slot *slot_of(const adj_exec *e, int b) { return &e->slot[e->buffer[b].slot]; }
-
-void find_fixed_leaves(adj_exec *e)
+void find_invariant_leaves(adj_exec *e)
 {
     for (int i = 0; i < e->n_leaf; i++) {
         const leaf *l = &e->leaf[i];
@@ -22,13 +20,13 @@ void find_fixed_leaves(adj_exec *e)
         slot_of(e, e->leaf[e->update[i].leaf].buffer)->invariance = RUN_VARIANT;
 }
 
-int is_fixed(const adj_exec *e, const adj_node *value)
+int is_invariant(const adj_exec *e, const adj_node *value)
 {
     int b = e->first_buffer[value->id];
     return b != NONE && slot_of(e, b)->invariance == RUN_INVARIANT;
 }
 
-void find_basis(adj_exec *e, step *s)
+void find_invariance(adj_exec *e, step *s)
 {
     s->invariance = CONSTANT;
     for (int k = 0; k < s->n_in; k++)
@@ -38,8 +36,9 @@ void find_basis(adj_exec *e, step *s)
         slot_of(e, s->out[k])->invariance = s->invariance;
 }
 
-/* A constant (a fill) is made once where a fixed step needs it, so that it is there; elsewhere its
- * memory is worth more than the time. Readers come later, so from the last step to the first. */
+/* A constant (a fill) is made once where an invariant step needs it, so that it is there; elsewhere
+ * its memory is worth more than the time. Readers come later, so from the last step to the first.
+ */
 static void settle_constants(adj_exec *e)
 {
     for (int i = e->n_step - 1; i >= 0; i--) {
@@ -56,7 +55,7 @@ static void settle_constants(adj_exec *e)
     }
 }
 
-static void keep_if_fixed(adj_exec *e, int b)
+static void keep_if_invariant(adj_exec *e, int b)
 {
     if (slot_of(e, b)->invariance == RUN_INVARIANT)
         slot_of(e, b)->kept = 1;
@@ -66,18 +65,18 @@ static void keep_what_is_read_later(adj_exec *e)
 {
     for (int i = 0; i < e->n_step; i++)
         for (int k = 0; k < e->step[i].n_in && e->step[i].invariance != RUN_INVARIANT; k++)
-            keep_if_fixed(e, e->step[i].in[k]);
+            keep_if_invariant(e, e->step[i].in[k]);
     for (int i = 0; i < e->n_fetch; i++)
-        keep_if_fixed(e, e->fetch[i]);
+        keep_if_invariant(e, e->fetch[i]);
     for (int i = 0; i < e->n_update; i++)
-        keep_if_fixed(e, e->update[i].next);
+        keep_if_invariant(e, e->update[i].next);
 }
 
-adj_status plan_fixed(adj_exec *e)
+adj_status plan_invariants(adj_exec *e)
 {
     step *all = adj_alloc(&e->region.allocator, (size_t)e->n_step * sizeof *all);
     if (all == NULL)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return no_memory(e);
     settle_constants(e);
     keep_what_is_read_later(e);
     memcpy(all, e->step, (size_t)e->n_step * sizeof *all);
@@ -86,13 +85,13 @@ adj_status plan_fixed(adj_exec *e)
         for (int i = 0; i < e->n_step; i++)
             if ((all[i].invariance == RUN_INVARIANT) == wanted) {
                 e->step[n++] = all[i];
-                e->n_fixed += wanted;
+                e->n_invariant += wanted;
             }
     adj_release(&e->region.allocator, all);
     return ADJ_OK;
 }
 
-uint64_t fixed_version(const adj_exec *e)
+uint64_t invariant_version(const adj_exec *e)
 {
     uint64_t sum = 0;
     for (int i = 0; i < e->n_leaf; i++)

@@ -13,7 +13,7 @@ static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT
 
 static void read_at(adj_exec *e, int b, int step)
 {
-    slot *s = &e->slot[e->buffer[b].slot];
+    slot *s = slot_of(e, b);
     s->last_read = step > s->last_read ? step : s->last_read;
 }
 
@@ -79,9 +79,9 @@ static update *update_in_place(adj_exec *e, int from, int to)
 /* Lets the result of step i, which is in `to`, take over `from`. */
 static void take_over(adj_exec *e, int from, int to)
 {
-    slot *left = &e->slot[e->buffer[to].slot], *shared = &e->slot[e->buffer[from].slot];
+    slot *left = slot_of(e, to), *shared = slot_of(e, from);
     for (int b = 0; b < e->n_buffer; b++) /* the result's views move with it */
-        if (&e->slot[e->buffer[b].slot] == left && b != to)
+        if (slot_of(e, b) == left && b != to)
             e->buffer[b].slot = e->buffer[from].slot;
     e->buffer[to].slot = e->buffer[from].slot;
     shared->last_read = left->last_read > shared->last_read ? left->last_read : shared->last_read;
@@ -101,10 +101,10 @@ static int reads_twice(const adj_exec *e, const step *s, int from)
 static int share_slot_with(adj_exec *e, int i, int from, int to, update *u)
 {
     const step *s = &e->step[i];
-    const slot *old = &e->slot[e->buffer[from].slot];
-    if (old->last_read != i || old->bytes != e->slot[e->buffer[to].slot].bytes ||
+    const slot *old = slot_of(e, from);
+    if (old->last_read != i || old->bytes != slot_of(e, to)->bytes ||
         e->buffer[from].layout != e->buffer[to].layout || (old->kept && u == NULL) ||
-        e->slot[e->buffer[to].slot].kept || reads_twice(e, s, from))
+        slot_of(e, to)->kept || reads_twice(e, s, from))
         return 0;
     take_over(e, from, to);
     if (u != NULL)
@@ -147,7 +147,7 @@ static adj_status find_lifetimes(adj_exec *e)
     for (int i = 0; i < e->n_step; i++) {
         step *s = &e->step[i];
         for (int k = 0; k < s->n_out; k++) {
-            slot *written = &e->slot[e->buffer[s->out[k]].slot];
+            slot *written = slot_of(e, s->out[k]);
             extend(written, i, written->last_read > i ? written->last_read : i);
         }
         if (s->prep.scratch > 0) {
@@ -221,7 +221,8 @@ typedef struct { /* n slots in the order in which they are placed; room for as m
     slot **order, **neighbour, **placed;
 } placing;
 
-/* Gives every slot its offset; returns the arena's size. *highest: who ends there, in the order. */
+/* Gives every slot its offset; returns the arena's size. *highest: the slot that ends there, by its
+ * place in the order. */
 static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
 {
     size_t bytes = 0;
@@ -242,8 +243,8 @@ static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
     return bytes;
 }
 
-/* The largest first; while that wastes more than a hundredth, who found no room below the others is
- * placed before them, some times over, and the best is taken. */
+/* The largest first; while that wastes more than a hundredth, the slot that found no room below the
+ * others is placed before them, some times over, and the best is taken. */
 static adj_status place_slots(adj_exec *e)
 {
     placing p = {.order = exec_alloc(e, (size_t)e->n_slot, sizeof *p.order),

@@ -1,7 +1,7 @@
 /* memory_need.c - refuses a plan that obviously does not fit into the memory that is left, with how
  * much of it is there. That is better than running out of it: oneDNN 2.6.3 crashes then.
  *
- * Asked twice: before kernels are prepared, of values that have to be there at one time however
+ * Checked twice: before kernels are prepared, of values that have to be there at one time however
  * they are laid out; and of the whole plan before its memory is allocated. Only memory that malloc
  * provides is looked at: a caller's allocator knows its own. */
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * operands; a value gets at most one buffer per layout, so that two readers share one reorder. */
 #include <string.h>
 
+#include "backends.h"
 #include "exec.h"
 
 size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend)
@@ -65,6 +66,12 @@ int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layo
     return b;
 }
 
+int source_buffer(const adj_exec *e, const adj_node *value)
+{
+    int plain = find_buffer(e, value, NULL);
+    return plain != NONE ? plain : e->first_buffer[value->id];
+}
+
 /* One step from an existing buffer into a new layout; one of the two is plain or both are of one
  * backend. */
 static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
@@ -86,7 +93,7 @@ static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
     s->in[0] = from;
     s->out[0] = new_buffer(e, value, layout, backend, 0);
     if (s->out[0] != NONE)
-        find_basis(e, s);
+        find_invariance(e, s);
     e->info.reorders++;
     return s->out[0];
 }
@@ -98,9 +105,7 @@ static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *lay
     int found = find_buffer(e, value, layout);
     if (found != NONE || e->status != ADJ_OK)
         return e->status == ADJ_OK ? found : NONE;
-    int from = find_buffer(e, value, NULL);
-    if (from == NONE)
-        from = e->first_buffer[value->id];
+    int from = source_buffer(e, value);
     if (from == NONE) {
         set_error(e, ADJ_EBACKEND, "adj_exec_new: %s is read before it is computed",
                   value->op->name);
@@ -119,7 +124,7 @@ static int leaves_group(const adj_exec *e, const node_group *g, const adj_node *
     const adj_uses *u = &e->uses[n->id];
     int leaves = u->is_root;
     for (int i = 0; i < u->n_user && !leaves; i++)
-        leaves = !is_among(g->n, g->node, u->user[i]);
+        leaves = adj_position(g->n, g->node, u->user[i]) < 0;
     return leaves;
 }
 
@@ -165,7 +170,7 @@ static adj_status place(adj_exec *e, const step *planned)
     for (int i = 0; i < g->n_out; i++)
         if ((s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend, 0)) == NONE)
             return e->status; /* the step is known to the executor, which drops its state */
-    find_basis(e, s);
+    find_invariance(e, s);
     e->info.naive_steps += s->backend == e->fallback;
     return ADJ_OK;
 }
@@ -258,7 +263,7 @@ static int final_buffer(adj_exec *e, const adj_node *n)
 
 adj_status plan_steps(adj_exec *e)
 {
-    find_fixed_leaves(e);
+    find_invariant_leaves(e);
     for (int i = 0; i < e->n_group; i++)
         if (plan_group(e, &e->group[i]) != ADJ_OK)
             return e->status;

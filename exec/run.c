@@ -9,7 +9,7 @@ static adj_status run_step(adj_exec *e, step *s)
     if (s->kind == STEP_KERNEL)
         return s->kernel->run(&s->call);
     if (s->kind == STEP_COPY) {
-        memcpy(s->call.out[0], s->call.in[0], e->slot[e->buffer[s->out[0]].slot].bytes);
+        memcpy(s->call.out[0], s->call.in[0], slot_of(e, s->out[0])->bytes);
         return ADJ_OK;
     }
     return e->backend[s->backend]->reorder_run(s->prep.state, s->call.in[0], s->call.out[0],
@@ -24,19 +24,19 @@ static adj_status step_failed(adj_exec *e, const step *s, adj_status status)
                       s->kind == STEP_COPY ? "copy" : e->backend[s->backend]->name, reason);
 }
 
-/* The first step that is needed: if no parameter has changed, the fixed ones are not. */
+/* The first step that is needed: if no parameter has changed, the invariant ones are not. */
 static int first_step(adj_exec *e, uint64_t version)
 {
-    if (e->fixed_seen != version)
+    if (e->invariant_seen != version)
         return 0;
-    for (int i = 0; i < e->n_fixed; i++)
+    for (int i = 0; i < e->n_invariant; i++)
         e->step[i].seconds = 0;
-    return e->n_fixed;
+    return e->n_invariant;
 }
 
 static adj_status run_steps(adj_exec *e)
 {
-    uint64_t version = fixed_version(e);
+    uint64_t version = invariant_version(e);
     for (int i = first_step(e, version); i < e->n_step; i++) {
         step *s = &e->step[i];
         s->call.message[0] = '\0';
@@ -50,15 +50,15 @@ static adj_status run_steps(adj_exec *e)
             s->seconds = seconds_now() - start;
         if (e->canaries && check_canaries(e, i) != ADJ_OK)
             return ADJ_EBACKEND;
-        if (i + 1 == e->n_fixed)
-            e->fixed_seen = version;
+        if (i + 1 == e->n_invariant)
+            e->invariant_seen = version;
     }
     for (int i = 0; i < e->n_update; i++) {
         const update *u = &e->update[i];
         leaf *l = &e->leaf[u->leaf];
-        const slot *next = &e->slot[e->buffer[u->next].slot];
+        const slot *next = slot_of(e, u->next);
         if (!u->in_place && next->data != leaf_data(e, l))
-            memcpy(leaf_data(e, l), next->data, e->slot[e->buffer[l->buffer].slot].bytes);
+            memcpy(leaf_data(e, l), next->data, slot_of(e, l->buffer)->bytes);
         l->version++;
     }
     return ADJ_OK;

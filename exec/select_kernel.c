@@ -5,6 +5,7 @@
  * candidates are timed instead (tune.c), where there is more than one. */
 #include <string.h>
 
+#include "backends.h"
 #include "exec.h"
 
 /* ---- candidates ---- */
@@ -22,7 +23,7 @@ static int may_query(const adj_exec *e, const node_group *g, const candidate *c)
     if (c->kernel->match != NULL)
         n = c->kernel->match(g->node[0], e->uses, e->graph->n_node, e->proposed);
     for (int i = 0; i < n && n == g->n; i++)
-        if (!is_among(g->n, g->node, e->proposed[i]))
+        if (adj_position(g->n, g->node, e->proposed[i]) < 0)
             return 0;
     return n == g->n;
 }
@@ -92,7 +93,7 @@ static adj_status prepare_wanted(adj_exec *e, step *s, candidate *c)
 adj_status set_why(adj_exec *e, step *s, const char *why)
 {
     if ((s->why = region_string(&e->region, why)) == NULL)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return no_memory(e);
     return ADJ_OK;
 }
 

@@ -85,7 +85,7 @@ static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
         missing = e->last_run == RUN_FAILED ? "has no value: the last adj_run failed"
                                             : "has no value: adj_run has not completed yet";
     if (missing == NULL)
-        return e->slot[e->buffer[b].slot].data;
+        return slot_of(e, b)->data;
     call_error(e, ADJ_EARG, "%s: %s \"%s\" %s", call, node->op->name, adj_node_name(node), missing);
     return NULL;
 }
@@ -170,8 +170,7 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
         const leaf *source = same_leaf(l, from);
         if (source == NULL)
             continue;
-        memcpy(leaf_data(to, l), leaf_data(from, source),
-               to->slot[to->buffer[l->buffer].slot].bytes);
+        memcpy(leaf_data(to, l), leaf_data(from, source), slot_of(to, l->buffer)->bytes);
         l->version++;
     }
     return ADJ_OK;

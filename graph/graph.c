@@ -1,6 +1,6 @@
-/* graph.c - the graph: immutable interned nodes, the first error, names, updates.
+/* graph.c - the graph: immutable interned nodes, the first error, names.
  *
- * A node is found again by (op, operands, attributes, again): building the same thing twice gives
+ * A node is found again by (op, operands, attributes, clone): building the same thing twice gives
  * the same node, so common subexpressions are shared without a pass. Ids grow, operands come first:
  * every walk is a single loop. */
 #include <string.h>
@@ -41,9 +41,8 @@ adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
     int is_known = is_known_version(version);
     if (!is_known) /* laid out in another way, perhaps */
         opts = NULL;
-    int own = opts != NULL && opts->allocator != NULL;
-    int whole = !own || allocator_is_whole(opts->allocator);
-    adj_allocator a = own && whole ? *opts->allocator : default_allocator();
+    adj_allocator a = default_allocator();
+    int is_whole = take_allocator(&a, opts != NULL ? opts->allocator : NULL);
     adj_graph *g = adj_alloc(&a, sizeof *g);
     if (g == NULL)
         return NULL;
@@ -51,7 +50,7 @@ adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
     if (opts != NULL)
         g->opts = *opts;
     g->opts.allocator = &g->region.allocator;
-    if (!whole)
+    if (!is_whole)
         adj_fail(g, ADJ_EARG, "adj_graph_new: allocator: a function is NULL");
     if (!is_known)
         adj_fail(g, ADJ_EVERSION, "adj_graph_new: header and library differ (got %s)",
@@ -137,13 +136,11 @@ static adj_status grow(adj_graph *g)
 {
     if (g->n_node < g->capacity)
         return ADJ_OK;
-    int capacity = g->capacity > 0 ? 2 * g->capacity : 64;
-    adj_node **node = region_alloc(&g->region, (size_t)capacity, sizeof(adj_node *));
+    int capacity = g->capacity;
+    adj_node **node = region_grow(&g->region, g->node, g->n_node, &capacity, sizeof(adj_node *));
     uint32_t *bucket = region_alloc(&g->region, (size_t)capacity * 2, sizeof *bucket);
     if (node == NULL || bucket == NULL)
         return adj_fail(g, ADJ_ENOMEM, "adj_node_new: out of memory");
-    if (g->n_node > 0)
-        memcpy(node, g->node, (size_t)g->n_node * sizeof(adj_node *));
     g->node = node;
     g->capacity = capacity;
     g->bucket = bucket;

@@ -19,11 +19,14 @@ void region_free(region *p);
 /* Zeroed, 16-byte aligned; NULL when out of memory or when count * size overflows. */
 void *region_alloc(region *p, size_t count, size_t size);
 char *region_string(region *p, const char *s);
+/* The list with room for one element more than n: itself, or a copy of twice the capacity. NULL
+ * when out of memory, and the capacity is as it was. */
+void *region_grow(region *p, void *list, int n, int *capacity, size_t size);
 
 /* malloc and free. */
 adj_allocator default_allocator(void);
-/* Both functions are there. */
-int allocator_is_whole(const adj_allocator *a);
+/* *a becomes the given one, if it is not NULL; 0: a function of it is, and *a stays. */
+int take_allocator(adj_allocator *a, const adj_allocator *given);
 
 /* ---- the graph ---- */
 
@@ -32,7 +35,9 @@ enum { MESSAGE = 512, MAX_ATTR = 1024 };
 struct adj_updates {
     adj_graph *graph;
     int n, capacity;
-    adj_node **leaf, **next;
+    struct assignment {
+        adj_node *leaf, *next;
+    } * list;
 };
 
 struct adj_graph {

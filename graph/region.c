@@ -24,7 +24,13 @@ adj_allocator default_allocator(void)
     return (adj_allocator){.alloc = default_alloc, .free = default_free};
 }
 
-int allocator_is_whole(const adj_allocator *a) { return a->alloc != NULL && a->free != NULL; }
+int take_allocator(adj_allocator *a, const adj_allocator *given)
+{
+    int is_whole = given == NULL || (given->alloc != NULL && given->free != NULL);
+    if (given != NULL && is_whole)
+        *a = *given;
+    return is_whole;
+}
 
 /* The pointer that the allocator gave stands right before the aligned one. */
 void *adj_alloc(const adj_allocator *a, size_t bytes)
@@ -99,4 +105,16 @@ char *region_string(region *p, const char *s)
     size_t n = strlen(s) + 1;
     char *copy = region_alloc(p, n, 1);
     return copy != NULL ? memcpy(copy, s, n) : NULL;
+}
+
+void *region_grow(region *p, void *list, int n, int *capacity, size_t size)
+{
+    int more = *capacity > 0 ? 2 * *capacity : 64;
+    if (n < *capacity)
+        return list;
+    void *bigger = region_alloc(p, (size_t)more, size);
+    if (bigger == NULL)
+        return NULL;
+    *capacity = more;
+    return n > 0 ? memcpy(bigger, list, (size_t)n * size) : bigger;
 }

@@ -1,6 +1,5 @@
 /* shape.c - shapes: sizes in checked arithmetic, comparing, showing. */
 #include <stdio.h>
-#include <string.h>
 
 #include "adjoint_ext.h"
 

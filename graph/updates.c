@@ -1,6 +1,4 @@
 /* updates.c - assignments {param or state := next} that an executor makes at the end of a run. */
-#include <string.h>
-
 #include "graph.h"
 
 adj_updates *adj_updates_new(adj_graph *g)
@@ -32,27 +30,8 @@ static adj_status check_update(const adj_updates *u, const adj_node *leaf, const
             leaf->name, adj_dtype_name(next->type.dtype), adj_shape_text(next->type.shape).s,
             adj_dtype_name(leaf->type.dtype), adj_shape_text(leaf->type.shape).s);
     for (int i = 0; i < u->n; i++)
-        if (u->leaf[i] == leaf)
+        if (u->list[i].leaf == leaf)
             return adj_fail(g, ADJ_EARG, "adj_updates_add: \"%s\" is assigned twice", leaf->name);
-    return ADJ_OK;
-}
-
-static adj_status grow(adj_updates *u)
-{
-    if (u->n < u->capacity)
-        return ADJ_OK;
-    int capacity = u->capacity > 0 ? 2 * u->capacity : 16;
-    adj_node **leaf = region_alloc(&u->graph->region, (size_t)capacity, sizeof(adj_node *));
-    adj_node **next = region_alloc(&u->graph->region, (size_t)capacity, sizeof(adj_node *));
-    if (leaf == NULL || next == NULL)
-        return adj_fail(u->graph, ADJ_ENOMEM, "adj_updates_add: out of memory");
-    if (u->n > 0) {
-        memcpy(leaf, u->leaf, (size_t)u->n * sizeof(adj_node *));
-        memcpy(next, u->next, (size_t)u->n * sizeof(adj_node *));
-    }
-    u->leaf = leaf;
-    u->next = next;
-    u->capacity = capacity;
     return ADJ_OK;
 }
 
@@ -66,10 +45,14 @@ adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next)
         return adj_fail(u->graph, ADJ_EARG, "adj_updates_add: %s is NULL",
                         leaf == NULL ? "leaf" : "next");
     adj_status status = check_update(u, leaf, next);
-    if (status != ADJ_OK || (status = grow(u)) != ADJ_OK)
+    if (status != ADJ_OK)
         return status;
-    u->leaf[u->n] = leaf;
-    u->next[u->n++] = next;
+    struct assignment *list =
+        region_grow(&u->graph->region, u->list, u->n, &u->capacity, sizeof *list);
+    if (list == NULL)
+        return adj_fail(u->graph, ADJ_ENOMEM, "adj_updates_add: out of memory");
+    u->list = list;
+    list[u->n++] = (struct assignment){leaf, next};
     return ADJ_OK;
 }
 
@@ -79,7 +62,7 @@ adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_upda
     adj_updates *u = adj_updates_new(g);
     for (int p = 0; p < 2; p++)
         for (int i = 0; i < adj_updates_count(parts[p]); i++)
-            if (adj_updates_add(u, parts[p]->leaf[i], parts[p]->next[i]) != ADJ_OK)
+            if (adj_updates_add(u, parts[p]->list[i].leaf, parts[p]->list[i].next) != ADJ_OK)
                 return NULL;
     return u;
 }
@@ -88,12 +71,12 @@ int adj_updates_count(const adj_updates *u) { return u != NULL ? u->n : 0; }
 
 adj_node *adj_updates_leaf_at(const adj_updates *u, int i)
 {
-    return i >= 0 && i < adj_updates_count(u) ? u->leaf[i] : NULL;
+    return i >= 0 && i < adj_updates_count(u) ? u->list[i].leaf : NULL;
 }
 
 adj_node *adj_updates_next_at(const adj_updates *u, int i)
 {
-    return i >= 0 && i < adj_updates_count(u) ? u->next[i] : NULL;
+    return i >= 0 && i < adj_updates_count(u) ? u->list[i].next : NULL;
 }
 
 adj_updates *adj_layer_updates(adj_graph *g)

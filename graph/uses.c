@@ -20,12 +20,11 @@ static int list_users(const adj_graph *g, const char *needed, region *p, adj_use
             const adj_node *user = g->node[id];
             for (int k = 0; k < user->n_in && needed[id]; k++) {
                 adj_uses *u = &uses[user->in[k]->id];
-                int again = 0;
-                for (int j = 0; j < k; j++)
-                    again |= user->in[j] == user->in[k];
-                if (!again && fill)
+                if (adj_position(k, (const adj_node *const *)user->in, user->in[k]) >= 0)
+                    continue; /* it reads that twice */
+                if (fill)
                     ((const adj_node **)u->user)[u->n_user] = user;
-                u->n_user += !again;
+                u->n_user++;
             }
         }
         for (int id = 0; id < g->n_node && !fill; id++) {
@@ -50,6 +49,14 @@ adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[]
     for (int i = 0; i < n_root; i++)
         uses[root[i]->id].is_root = 1;
     return uses;
+}
+
+int adj_position(int n, const adj_node *const list[], const adj_node *node)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == node)
+            return i;
+    return -1;
 }
 
 const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses)

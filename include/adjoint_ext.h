@@ -2,8 +2,8 @@
  * promise.
  *
  * An op is one const struct of facts and small functions (adj_op). A backend is one const struct
- * (adj_backend) with a list of kernels; "is it supported?" is answered by asking a kernel to
- * prepare a group of nodes. */
+ * (adj_backend) with a list of kernels; whether one supports a group of nodes is queried by
+ * preparing it. */
 #ifndef ADJOINT_EXT_H
 #define ADJOINT_EXT_H
 
@@ -57,7 +57,7 @@ typedef enum {
     ADJ_OP_HALF_ALWAYS = 256,
     ADJ_OP_HALF_SUM = 512,
     ADJ_OP_CAN_FAIL = 1024, /* on its operands' values: labels out of range */
-    ADJ_OP_CHEAP = 2048,    /* may be computed again rather than kept (adj_exec_opts.recompute) */
+    ADJ_OP_CHEAP = 2048,    /* may be recomputed rather than kept (adj_exec_opts.recompute) */
     ADJ_OP_INTERNAL = 4096, /* only passes of the executor make such nodes: it has no builder */
     ADJ_OP_TYPED = 8192 /* the attributes begin with an element type, an int64_t: the result's */
 } adj_op_flags;
@@ -88,7 +88,7 @@ struct adj_op {
      * fewer passes over memory. uses is indexed by id, for n's graph. */
     adj_node *(*rewrite_with_users)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
     /* Optional: an equal node that reads, in place of a large operand, something small that is
-     * worked out earlier, or what is worked out again on the way (adj_node_clone). Taken if a
+     * worked out earlier, or what is recomputed on the way (adj_node_clone). Taken if a
      * backend before the last computes the node and its new operands. May also make a node that
      * another will ask for, and return NULL. */
     adj_node *(*save_for_backward)(const adj_node *n, adj_node *const in[], const adj_uses *uses);
@@ -155,6 +155,8 @@ static inline adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b
  * copies of that number, which is 2 or more (1 is adj_exec_opts.recompute's). */
 ADJ_API adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int copy);
 
+/* Where node is in the list; -1: it is not there. */
+ADJ_API int adj_position(int n, const adj_node *const list[], const adj_node *node);
 /* The reader of n's first operand that has this op, takes that operand first too, and has n's
  * attributes; NULL: there is none. Both ops have attributes of one type. */
 ADJ_API const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses);
@@ -236,12 +238,12 @@ typedef struct {       /* a result that may be computed in place */
     uint32_t operands; /* bit i: it may be written over in[i], unless another operand is there */
 } adj_alias;
 
-typedef struct {                      /* conversation between plan and kernel */
-    const adj_layout **in;            /* by group->in: offered; the kernel writes what it wants */
-    const adj_layout **out;           /* by group->out: what the kernel will write (NULL: plain) */
-    size_t scratch;                   /* bytes, 64-aligned, from the executor's arena */
+typedef struct {            /* conversation between plan and kernel */
+    const adj_layout **in;  /* by group->in: those there are; the kernel writes what it wants */
+    const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
+    size_t scratch;         /* bytes, 64-aligned, from the executor's arena */
     adj_alias alias[ADJ_MAX_ALIASES]; /* each of another result; operands 0: of none */
-    int rank; /* 0: as good as any that is known; else the plan asks other backends as well, and
+    int rank; /* 0: as good as any that is known; else the plan queries other backends as well, and
                  takes the lowest */
     int sums_by_threads; /* the order of its sums, and so the last bits, depends on how many there
                             are */
@@ -324,7 +326,7 @@ struct adj_conv_geom {
     int64_t format;         /* adj_format */
 };
 
-typedef struct { /* the six convolutions: what was asked for, and its geometry */
+typedef struct { /* the six convolutions: as given, and the geometry */
     adj_conv conv;
     adj_conv_geom geom;
 } adj_conv_attrs;

@@ -18,7 +18,7 @@ typedef struct {
 } rule;
 
 static const rule rules[] = {
-    {"include", "adjoint.h adjoint_nn.h", ""},
+    {"include", "adjoint.h adjoint_ops.h adjoint_nn.h", ""},
     {"graph", "adjoint.h adjoint_ext.h", ""},
     {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
     {"exec", "adjoint.h adjoint_ext.h", "graph graph/passes"},

@@ -20,8 +20,7 @@ static void print_step(const bench_opts *o, const bench_net *n, const bench_step
     printf("  built and planned in %.0f ms: %d steps, %d reorders, %d on naive\n",
            1e3 * n->plan_seconds, info.steps, info.reorders, info.naive_steps);
     if (o->tune)
-        printf("  tuned: %d candidates timed, %d steps from the file\n", info.timed,
-               info.remembered);
+        printf("  tuned: %d candidates timed, %d steps from the file\n", info.timed, info.cached);
     printf("  arena %.2f MB (%.2f MB live at most), kept %.2f MB, peak resident %.1f MB\n",
            1e-6 * (double)info.arena_bytes, 1e-6 * (double)info.live_bytes,
            1e-6 * (double)info.storage_bytes, 1e-6 * (double)t->peak_rss);

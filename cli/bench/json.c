@@ -44,7 +44,7 @@ static int set_plan(json_t *j, const bench_net *n)
            set(j, "live_bytes", json_integer((json_int_t)info.live_bytes)) |
            set(j, "storage_bytes", json_integer((json_int_t)info.storage_bytes)) |
            set(j, "steps", json_integer(info.steps)) | set(j, "timed", json_integer(info.timed)) |
-           set(j, "remembered", json_integer(info.remembered)) |
+           set(j, "cached", json_integer(info.cached)) |
            set(j, "reorders", json_integer(info.reorders)) |
            set(j, "naive_steps", json_integer(info.naive_steps)) |
            set(j, "note", json_text(adj_exec_warning(n->exec)));

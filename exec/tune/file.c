@@ -6,7 +6,7 @@
  *   end 17
  * It is taken whole or not at all, and believed in nothing but which candidate to prepare: the one
  * that prepares to the implementation and layouts named, wherever it is in the backend's list (the
- * number is only where to look first). So the worst that a forged file does is to choose slow
+ * number is only where to look first). So the worst that a forged file does is to select slow
  * kernels. */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,17 +40,11 @@ tune_entry *tune_find(const tuner *t, const char *key)
 
 static tune_entry *new_entry(tuner *t)
 {
-    if (t->n_entry == t->max_entry) {
-        int more = t->max_entry > 0 ? 2 * t->max_entry : 64;
-        tune_entry *bigger = region_alloc(&t->region, (size_t)more, sizeof *bigger);
-        if (bigger == NULL)
-            return NULL;
-        if (t->n_entry > 0)
-            memcpy(bigger, t->entry, (size_t)t->n_entry * sizeof *bigger);
-        t->entry = bigger;
-        t->max_entry = more;
-    }
-    return &t->entry[t->n_entry++];
+    tune_entry *list = region_grow(&t->region, t->entry, t->n_entry, &t->max_entry, sizeof *list);
+    if (list == NULL)
+        return NULL;
+    t->entry = list;
+    return &list[t->n_entry++];
 }
 
 adj_status tune_add(tuner *t, const tune_entry *entry)

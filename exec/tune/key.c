@@ -1,4 +1,4 @@
-/* key.c - names for what tuning remembers: groups, machines, implementations. All are plain
+/* key.c - names for what a tune file holds: groups, machines, implementations. All are plain
  * text, and do not depend on where a group stands in its graph. */
 #include <string.h>
 #if defined(__x86_64__)
@@ -60,16 +60,8 @@ static void put_operand(writer *w, const adj_exec *e, const adj_node *value)
         const buffer *b = &e->buffer[i];
         put(w, ":%s", layout_text(e, b->layout, b->backend));
     }
-    if (is_fixed(e, value))
-        put(w, ":stays");
-}
-
-static int position(int n, const adj_node *const list[], const adj_node *value)
-{
-    int i = 0;
-    while (i < n && list[i] != value)
-        i++;
-    return i;
+    if (is_invariant(e, value))
+        put(w, ":invariant");
 }
 
 static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
@@ -87,10 +79,10 @@ static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
     put_type(w, n->type);
     add_bytes(w, n->attrs, n->op->attr_size);
     for (int i = 0; i < n->n_in; i++) { /* what is computed from what */
-        add_number(w, position(g->n_in, g->in, n->in[i]));
-        add_number(w, position(g->n_node, g->node, n->in[i]));
+        add_number(w, adj_position(g->n_in, g->in, n->in[i]));
+        add_number(w, adj_position(g->n_node, g->node, n->in[i]));
     }
-    add_number(w, position(g->n_out, g->out, n) < g->n_out);
+    add_number(w, adj_position(g->n_out, g->out, n) >= 0);
     return ADJ_OK;
 }
 

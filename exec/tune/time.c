@@ -39,7 +39,7 @@ static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
         adj_release(allocator, a->data);
         *a = (area){adj_alloc(allocator, wanted[k]), wanted[k]};
         if (a->data == NULL)
-            set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+            no_memory(e);
         else if (k == FLOAT_AREA)
             fill(a);
     }
@@ -102,7 +102,7 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
     size_t scratch = 0;
     adj_status status = b->reorder_prepare(&r, &state, &scratch);
     if (status == ADJ_ENOMEM)
-        return set_error(e, status, "adj_exec_new: out of memory");
+        return no_memory(e);
     if (status != ADJ_OK)
         return ADJ_OK; /* too dear */
     const size_t bytes[N_AREA] = {[FLOAT_AREA] = value_bytes(e, c->type, c->from, c->backend),
@@ -133,7 +133,7 @@ static adj_status add_reorder(adj_exec *e, adj_type type, int backend, const adj
         c = c->next;
     if (c == NULL) {
         if ((c = region_alloc(&t->region, 1, sizeof *c)) == NULL)
-            return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+            return no_memory(e);
         *c = (reorder_cost){type, backend, from, to, HUGE_VAL, t->cost};
         if (time_reorder(e, c) != ADJ_OK)
             return e->status;
@@ -148,12 +148,9 @@ static adj_status operand_cost(adj_exec *e, const step *s, int i, double *second
 {
     const adj_node *value = s->group.in[i];
     const adj_layout *layout = s->prep.in[i];
-    if (find_buffer(e, value, layout) != NONE || is_fixed(e, value))
+    if (find_buffer(e, value, layout) != NONE || is_invariant(e, value))
         return ADJ_OK;
-    int from = find_buffer(e, value, NULL);
-    if (from == NONE)
-        from = e->first_buffer[value->id];
-    const buffer *b = &e->buffer[from];
+    const buffer *b = &e->buffer[source_buffer(e, value)];
     const adj_layout *have = b->layout;
     if (have != NULL && (layout == NULL || b->backend != s->backend)) {
         if (add_reorder(e, value->type, b->backend, have, NULL, seconds) != ADJ_OK)

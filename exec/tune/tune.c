@@ -1,8 +1,8 @@
-/* tune.c - the fastest candidate for a group: remembered, or found by timing all of them.
+/* tune.c - the fastest candidate for a group: from the file, or found by timing all of them.
  *
  * Candidates are whatever the kernels of the backends that are queried prepare to, fallbacks left
  * out, each with the cost of the reorders that it would cause at its borders. They run in turns, so
- * that a disturbance hits all of them; the least time of each counts. Equal groups are timed once,
+ * that a disturbance hits all of them; the minimum of each counts. Equal groups are timed once,
  * time is bounded for the whole plan, and the candidate that would be taken without timing is
  * preferred unless another is clearly faster. */
 #include <math.h>
@@ -41,7 +41,7 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
     const char *path = o->tune_file != NULL ? o->tune_file : getenv("ADJOINT_TUNE");
     tuner *t = e->tuner = adj_alloc(&e->region.allocator, sizeof *t);
     if (t == NULL)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return no_memory(e);
     t->region.allocator = e->region.allocator;
     t->seconds = o->tune_seconds > 0 ? o->tune_seconds : default_seconds;
     for (int id = 0; id < e->graph->n_node; id++)
@@ -52,7 +52,7 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
         return ADJ_OK;
     tune_header(e, t->header);
     if ((t->path = region_string(&t->region, path)) == NULL || tune_read(e) != ADJ_OK)
-        return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
+        return no_memory(e);
     return ADJ_OK;
 }
 
@@ -75,11 +75,6 @@ void tune_close(adj_exec *e)
 
 /* ---- a race between candidates ---- */
 
-static adj_status out_of_memory(adj_exec *e)
-{
-    return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
-}
-
 /* Prepares the candidate in the next place: s with arrays of its own. ADJ_ENOKERNEL: it refuses, or
  * is a fallback where there is something else. */
 static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
@@ -90,7 +85,7 @@ static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
     void **room = region_alloc(&r->region, 2 * (n_in + n_out), sizeof *room);
     t->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
     if (room == NULL || t->s.call.message == NULL)
-        return out_of_memory(e);
+        return no_memory(e);
     t->s.prep.in = (const adj_layout **)room;
     t->s.prep.out = (const adj_layout **)(room + n_in);
     t->s.call.in = (const void *const *)(room + n_in + n_out);
@@ -110,7 +105,7 @@ static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_grou
     candidate c = {.index = NONE};
     r->region.allocator = e->region.allocator;
     if ((r->list = region_alloc(&r->region, MAX_CANDIDATES, sizeof *r->list)) == NULL)
-        return out_of_memory(e);
+        return no_memory(e);
     while (next_group_kernel(e, g, &c) == ADJ_OK)
         while (r->n < MAX_CANDIDATES && enter(e, r, s, &c) == ADJ_OK)
             c.number++;
@@ -176,7 +171,7 @@ static const timed_candidate *winner(const race *r)
 
 /* ---- the winner is selected ---- */
 
-static adj_status remember(adj_exec *e, const char *key, const timed_candidate *t)
+static adj_status record(adj_exec *e, const char *key, const timed_candidate *t)
 {
     char impl[TUNE_IMPL] = "";
     tune_entry entry = {.key = key, .impl = impl};
@@ -190,10 +185,10 @@ static adj_status remember(adj_exec *e, const char *key, const timed_candidate *
                              .seconds = t->best};
         e->tuner->changed = 1;
     }
-    return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : out_of_memory(e);
+    return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : no_memory(e);
 }
 
-/* Times the group's candidates and remembers the winner, or that there are not two or was no time.
+/* Times the group's candidates and records the winner, or that there are not two or was no time.
  */
 static adj_status find_fastest(adj_exec *e, const step *s, const node_group *g, const char *key)
 {
@@ -208,7 +203,7 @@ static adj_status find_fastest(adj_exec *e, const step *s, const node_group *g, 
             t->left++;
     }
     if (e->status == ADJ_OK)
-        remember(e, key, won);
+        record(e, key, won);
     for (int i = 0; i < r.n; i++)
         drop_candidate(&r.list[i].c);
     region_free(&r.region);
@@ -269,7 +264,7 @@ adj_status tune_group(adj_exec *e, step *s, const node_group *g)
     tuner *t = e->tuner;
     char key[TUNE_KEY];
     if (tune_key(e, &s->group, key) != ADJ_OK)
-        return out_of_memory(e);
+        return no_memory(e);
     const tune_entry *x = tune_find(t, key);
     adj_status status = ADJ_ENOKERNEL;
     if (x != NULL && x->kernel == NULL)
@@ -277,7 +272,7 @@ adj_status tune_group(adj_exec *e, step *s, const node_group *g)
     if (x != NULL) {
         int from_file = x->from_file;
         status = take(e, s, g, x);
-        e->info.remembered += from_file && status == ADJ_OK;
+        e->info.cached += from_file && status == ADJ_OK;
     }
     if (status != ADJ_ENOKERNEL)
         return status;

@@ -3,6 +3,7 @@
 #ifndef ADJ_TUNE_H
 #define ADJ_TUNE_H
 
+#include "exec/backends.h"
 #include "exec/exec.h"
 
 #define TUNE_BEGIN "adjoint tune" /* of every tune file, whatever its version */

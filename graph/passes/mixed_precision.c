@@ -145,51 +145,29 @@ static adj_node *mixed(rewriting *w, const adj_node *n, adj_node *const in[])
     return flags & ADJ_OP_HALF_SUM ? in_type(y, n->type.dtype) : y;
 }
 
-static adj_status set_precision(rewriting *w, const adj_graph *from, adj_dtype half,
-                                double loss_scale)
+static adj_status set_precision(rewriting *w, const adj_graph *from, int n_root,
+                                const adj_node *const root[])
 {
+    (void)n_root, (void)root;
+    const adj_exec_opts *o = w->target->opts;
     precision *p = w->state = adj_graph_alloc(w->to, sizeof *p);
     if (p == NULL || (p->scaled = adj_graph_alloc(w->to, (size_t)from->n_node)) == NULL)
         return w->to->status;
-    p->half = half;
-    p->loss_scale = loss_scale;
+    p->half = o->precision == ADJ_PRECISION_F16 ? ADJ_F16 : ADJ_BF16;
+    p->loss_scale = 1;
+    if (p->half == ADJ_F16)
+        p->loss_scale = o->loss_scale > 0 ? o->loss_scale : DEFAULT_LOSS_SCALE;
     return ADJ_OK;
 }
 
-static adj_status set_bf16(rewriting *w, const adj_graph *from, int n_root,
-                           const adj_node *const root[])
-{
-    (void)n_root, (void)root;
-    return set_precision(w, from, ADJ_BF16, 1);
-}
-
-static adj_status set_f16(rewriting *w, const adj_graph *from, int n_root,
-                          const adj_node *const root[])
-{
-    (void)n_root, (void)root;
-    double scale = w->target->opts->loss_scale;
-    return set_precision(w, from, ADJ_F16, scale > 0 ? scale : DEFAULT_LOSS_SCALE);
-}
-
-static int is_bf16_wanted(const pass_target *target, const adj_graph *g)
+static int is_wanted(const pass_target *target, const adj_graph *g)
 {
     (void)g;
-    return target->opts->precision == ADJ_PRECISION_BF16;
+    return target->opts->precision != ADJ_PRECISION_AS_BUILT;
 }
 
-static int is_f16_wanted(const pass_target *target, const adj_graph *g)
-{
-    (void)g;
-    return target->opts->precision == ADJ_PRECISION_F16;
-}
-
-const pass pass_bf16 = {.name = "mixed precision",
-                        .is_wanted = is_bf16_wanted,
-                        .prepare = set_bf16,
-                        .rule = mixed,
-                        .as_built = as_built};
-const pass pass_f16 = {.name = "mixed precision",
-                       .is_wanted = is_f16_wanted,
-                       .prepare = set_f16,
-                       .rule = mixed,
-                       .as_built = as_built};
+const pass pass_mixed_precision = {.name = "mixed precision",
+                                   .is_wanted = is_wanted,
+                                   .prepare = set_precision,
+                                   .rule = mixed,
+                                   .as_built = as_built};

@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-/* For what the graph is rebuilt, and what may be asked of the backends that will run it. */
+/* For what the graph is rebuilt, and how to query the backends that will run it. */
 typedef struct {
     const adj_exec_opts *opts;
     int reference_only; /* only the last backend, the reference, computes anything */
@@ -41,8 +41,8 @@ typedef struct {
     adj_node *(*as_built)(rewriting *w, const adj_node *root, adj_node *image);
 } pass;
 
-extern const pass pass_simplify, pass_channels_last, pass_fold, pass_rewrite_with_users, pass_bf16,
-    pass_f16, pass_half_in_f32, pass_save_for_backward, pass_recompute, pass_copy;
+extern const pass pass_simplify, pass_channels_last, pass_fold, pass_rewrite_with_users,
+    pass_mixed_precision, pass_half_in_f32, pass_save_for_backward, pass_recompute, pass_copy;
 
 rewrite_rule rule_copy;
 static inline int has_kernel(const rewriting *w, const adj_node *n)

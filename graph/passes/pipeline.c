@@ -2,9 +2,9 @@
 #include "passes.h"
 
 static const pass *const pipeline[] = {
-    &pass_channels_last, &pass_simplify, &pass_fold,        &pass_rewrite_with_users,
-    &pass_bf16,          &pass_f16,      &pass_half_in_f32, &pass_save_for_backward,
-    &pass_recompute,     &pass_copy};
+    &pass_channels_last,      &pass_simplify,        &pass_fold,
+    &pass_rewrite_with_users, &pass_mixed_precision, &pass_half_in_f32,
+    &pass_save_for_backward,  &pass_recompute,       &pass_copy};
 
 /* Rebuilds `from` into w->to; roots and images are replaced by theirs. */
 static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, const adj_node *root[],

@@ -1,12 +1,12 @@
-/* recompute.c - the pass that computes cheap activations again for the gradient, so that they need
- * not be kept from the forward pass until then.
+/* recompute.c - the pass that recomputes (rematerialises) cheap activations for the gradient, so
+ * that they need not be kept from the forward pass until then.
  *
  * Of relu(batch_norm(conv)) the gradient reads the convolution's result and relu's. The first is
- * kept; the second can be had again from it by two cheap nodes (ADJ_OP_CHEAP). So gradient nodes
+ * kept; the second can be recomputed from it by two cheap nodes (ADJ_OP_CHEAP). So gradient nodes
  * read a copy of it, a chain of copies of cheap nodes that begins with leaves and with what is kept
  * anyway. A copy comes right before its first reader, in id and therefore in time (exec/group.c).
  *
- * Nothing is computed again that would only cause something else to be kept: each operand of a
+ * Nothing is recomputed that would only cause something else to be kept: each operand of a
  * copied node is a leaf, a copy, or a value that gradient nodes read and that is itself not copied.
  * A chain is short, so that along a residual network every other sum is kept and the copies die
  * soon. Copies are the same kernels on the same values: no result changes, but where a half type
@@ -14,7 +14,7 @@
  * type there, and with copies other nodes are fused. */
 #include "passes.h"
 
-enum { NOT_AGAIN = 0, LONGEST = 4 }; /* nodes of a chain; bounds the recursion, too */
+enum { NOT_COPIED = 0, LONGEST = 4 }; /* nodes of a chain; bounds the recursion, too */
 
 typedef struct {     /* by id of what is rebuilt */
     char *length;    /* of the chain of copies that gradient nodes read in its place */
@@ -24,25 +24,25 @@ typedef struct {     /* by id of what is rebuilt */
 /* Is it there when the gradient is computed, though nothing keeps it for that alone? */
 static int is_at_hand(const copies *c, const char *kept, const adj_node *n)
 {
-    return n->op->flags & ADJ_OP_LEAF || kept[n->id] || c->length[n->id] != NOT_AGAIN;
+    return n->op->flags & ADJ_OP_LEAF || kept[n->id] || c->length[n->id] != NOT_COPIED;
 }
 
-/* How long the chain of copies is that ends with n; NOT_AGAIN: n cannot be had that way. Views cost
- * nothing, but are no reason to keep what they show. */
+/* How long the chain of copies is that ends with n; NOT_COPIED: n cannot be had that way. Views
+ * cost nothing, but are no reason to keep what they show. */
 static char chain_length(const copies *c, const char *kept, const adj_node *n)
 {
     int is_view = (n->op->flags & ADJ_OP_VIEW) != 0, longest = 0, only_leaves = 1;
     if (n->role != ADJ_ROLE_FORWARD || n->op->flags & ADJ_OP_LEAF ||
         !(is_view || n->op->flags & ADJ_OP_CHEAP))
-        return NOT_AGAIN;
+        return NOT_COPIED;
     for (int k = 0; k < n->n_in; k++) {
         const adj_node *x = n->in[k];
-        if (!is_at_hand(c, kept, x) || (is_view && k == 0 && c->length[x->id] == NOT_AGAIN))
-            return NOT_AGAIN;
+        if (!is_at_hand(c, kept, x) || (is_view && k == 0 && c->length[x->id] == NOT_COPIED))
+            return NOT_COPIED;
         only_leaves &= (x->op->flags & ADJ_OP_LEAF) != 0;
         longest = c->length[x->id] > longest ? c->length[x->id] : longest;
     }
-    return (char)(only_leaves || longest >= LONGEST ? NOT_AGAIN : longest + 1);
+    return (char)(only_leaves || longest >= LONGEST ? NOT_COPIED : longest + 1);
 }
 
 /* What gradient nodes read, itself or through a view, and what is fetched. */
@@ -81,24 +81,24 @@ static adj_status find_repeatable(rewriting *w, const adj_graph *from, int n_roo
     return ADJ_OK;
 }
 
-static adj_node *read_again(rewriting *w, const adj_node *n);
+static adj_node *copy_of(rewriting *w, const adj_node *n);
 
-/* n over its operands' images, or over their copies where they are to be had again. */
+/* n over its operands' images, or over the copies that are recomputed. */
 static adj_node *over_copies(rewriting *w, const adj_node *n)
 {
     adj_node **operand = adj_graph_alloc(w->to, (size_t)n->n_in * sizeof *operand);
     if (operand == NULL)
         return NULL;
     for (int k = 0; k < n->n_in; k++)
-        operand[k] = read_again(w, n->in[k]);
+        operand[k] = copy_of(w, n->in[k]);
     return adj_node_new(w->to, n->op, n->n_in, operand, n->attrs);
 }
 
 /* What a gradient node reads for n. */
-static adj_node *read_again(rewriting *w, const adj_node *n)
+static adj_node *copy_of(rewriting *w, const adj_node *n)
 {
     const copies *c = w->state;
-    if (c->length[n->id] == NOT_AGAIN)
+    if (c->length[n->id] == NOT_COPIED)
         return w->image[n->id];
     adj_node **copy = &c->copy[n->id];
     if (*copy == NULL) {
@@ -115,7 +115,7 @@ static adj_node *recompute(rewriting *w, const adj_node *n, adj_node *const in[]
     const copies *c = w->state;
     int reads = 0;
     for (int k = 0; k < n->n_in && n->role == ADJ_ROLE_GRADIENT; k++)
-        reads |= c->length[n->in[k]->id] != NOT_AGAIN;
+        reads |= c->length[n->in[k]->id] != NOT_COPIED;
     return reads ? over_copies(w, n) : rule_copy(w, n, in);
 }
 

@@ -3,14 +3,6 @@
  * computes it. Requires: backends are selected. Keeps: types. */
 #include "passes.h"
 
-static int is_among(const adj_node *x, int n, adj_node *const list[])
-{
-    for (int i = 0; i < n; i++)
-        if (list[i] == x)
-            return 1;
-    return 0;
-}
-
 static adj_node *save_for_backward(rewriting *w, const adj_node *n, adj_node *const in[])
 {
     adj_node *better =
@@ -20,7 +12,8 @@ static adj_node *save_for_backward(rewriting *w, const adj_node *n, adj_node *co
         return y;
     int is_better = has_kernel(w, y) && has_kernel(w, better);
     for (int k = 0; k < better->n_in && is_better; k++)
-        is_better = is_among(better->in[k], n->n_in, in) || has_kernel(w, better->in[k]);
+        is_better = adj_position(n->n_in, (const adj_node *const *)in, better->in[k]) >= 0 ||
+                    has_kernel(w, better->in[k]);
     return is_better ? better : y;
 }
 

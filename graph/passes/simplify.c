@@ -1,6 +1,5 @@
-/* simplify.c - the passes that ask each op for something better in its place: by itself
- * (adj_op.simplify), or knowing who reads it (adj_op.rewrite_with_users). And the one that only
- * drops what the others have left unused. */
+/* simplify.c - the peephole passes, by each op's rule: for a node by itself (adj_op.simplify), or
+ * with its users (adj_op.rewrite_with_users). And the one that only drops dead nodes. */
 #include "passes.h"
 
 static adj_node *simplify(rewriting *w, const adj_node *n, adj_node *const in[])

@@ -174,7 +174,7 @@ Test(bench_cli, tune)
         check_step(j, 2, "f32");
         cr_assert(json_is_true(json_object_get(j, "tune")));
         cr_assert((number(j, "timed") > 0) == (i == 0));
-        cr_assert((number(j, "remembered") > 0) == (i == 1));
+        cr_assert((number(j, "cached") > 0) == (i == 1));
         if (i == 0)
             cr_assert_not_null(strstr(f.err, "is ignored"), "%s", f.err);
         else

@@ -235,7 +235,7 @@ static int is_ignored(const adj_exec *e)
 static void must_be_sound(const adj_exec *e)
 {
     must_be_one_line(adj_exec_warning(e));
-    must(!is_ignored(e) || adj_exec_stats(e).remembered == 0);
+    must(!is_ignored(e) || adj_exec_stats(e).cached == 0);
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         adj_step_info step = adj_exec_step_at(e, i);
         must(isfinite(step.tuned_seconds) && step.tuned_seconds >= 0);
@@ -253,7 +253,7 @@ static void read_only(const text *t)
     if (t->n < s.header || memcmp(t->text, s.good, s.header) != 0)
         must(is_ignored(e));
     if (t->n == strlen(s.good) && memcmp(t->text, s.good, t->n) == 0)
-        must(!is_ignored(e) && adj_exec_stats(e).remembered > 0);
+        must(!is_ignored(e) && adj_exec_stats(e).cached > 0);
     adj_exec_free(e);
     memory_file_free(&f);
 }
@@ -272,7 +272,7 @@ static void read_and_write(const text *t)
     must_be_exact(e);
     must_be_sound(e);
     if (found)
-        must(!is_ignored(e) && adj_exec_stats(e).remembered > 0);
+        must(!is_ignored(e) && adj_exec_stats(e).cached > 0);
     adj_exec_free(e);
 }
 

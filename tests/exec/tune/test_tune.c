@@ -1,4 +1,4 @@
-/* test_tune.c - tuning: the fast one of two planted candidates is found, remembered in a file, and
+/* test_tune.c - tuning: the fast one of two planted candidates is found, cached in a file, and
  * the file is believed in nothing that cannot be checked. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static const adj_backend backend = {.version = ADJ_VERSION,
 
 typedef struct {
     char impl[64], note[512];
-    int timed, remembered, runs;
+    int timed, cached, runs;
     double tuned;
 } outcome;
 
@@ -101,7 +101,7 @@ static outcome plan(adj_exec_opts o, int64_t n)
     snprintf(out.note, sizeof out.note, "%s", adj_exec_warning(e));
     out.tuned = s.tuned_seconds;
     out.timed = adj_exec_stats(e).timed;
-    out.remembered = adj_exec_stats(e).remembered;
+    out.cached = adj_exec_stats(e).cached;
     out.runs = runs - out.runs;
     cr_assert_null(strchr(out.note, '\n'));
     float *v = calloc((size_t)n, sizeof *v);
@@ -147,7 +147,7 @@ Test(tune, a_choice_is_found_in_another_order)
     cr_assert_str_eq(plan(tuned(), 4096).impl, "fast:1");
     in_other_order = 1;
     outcome o = plan(tuned(), 4096);
-    cr_assert(o.timed == 0 && o.remembered == 1, "%d timed, %d remembered", o.timed, o.remembered);
+    cr_assert(o.timed == 0 && o.cached == 1, "%d timed, %d cached", o.timed, o.cached);
     cr_assert_str_eq(o.impl, "fast:1");
     remove_folder();
 }
@@ -161,22 +161,22 @@ Test(tune, the_fast_candidate_is_chosen_and_remembered)
 
     o = plan((adj_exec_opts){.tune = 1, .threads = 1}, 64);
     cr_assert_str_eq(o.impl, "fast:1");
-    cr_assert(o.timed == 2 && o.remembered == 0 && o.tuned > 0 && o.tuned < 0.1);
+    cr_assert(o.timed == 2 && o.cached == 0 && o.tuned > 0 && o.tuned < 0.1);
     cr_assert_str_eq(o.note, "");
 
     o = plan(tuned(), 64);
     cr_assert(o.timed == 2 && strcmp(o.impl, "fast:1") == 0 && o.note[0] == '\0');
     o = plan(tuned(), 64);
     cr_assert_str_eq(o.impl, "fast:1");
-    cr_assert(o.timed == 0 && o.remembered == 1 && o.runs == 0 && o.tuned > 0);
+    cr_assert(o.timed == 0 && o.cached == 1 && o.runs == 0 && o.tuned > 0);
     o = plan(tuned(), 65); /* another shape, added to the file */
-    cr_assert(o.timed == 2 && o.remembered == 0);
+    cr_assert(o.timed == 2 && o.cached == 0);
     adj_exec_opts two = tuned();
     two.threads = 2;
     o = plan(two, 65);
     cr_assert(o.timed == 2, "another number of threads");
     for (int64_t n = 64; n <= 65; n++)
-        cr_assert_eq(plan(tuned(), n).remembered, 1);
+        cr_assert_eq(plan(tuned(), n).cached, 1);
 
     adj_exec_opts wanted = tuned();
     wanted.debug.impl = "slow";
@@ -199,7 +199,7 @@ Test(tune, the_file_keeps_its_mode_and_its_link)
     cr_assert_eq(plan(tuned(), 65).timed, 2);
     cr_expect(lstat(file, &s) == 0 && S_ISLNK(s.st_mode));
     cr_expect(stat(place, &s) == 0 && (s.st_mode & 0777) == 0600, "mode %o", s.st_mode & 0777);
-    cr_expect_eq(plan(tuned(), 65).remembered, 1);
+    cr_expect_eq(plan(tuned(), 65).cached, 1);
     unlink(place);
     remove_folder();
 }
@@ -209,8 +209,8 @@ Test(tune, the_environment_names_the_file)
     make_folder();
     setenv("ADJOINT_TUNE", file, 1);
     cr_assert_eq(plan((adj_exec_opts){.tune = 1}, 64).timed, 2);
-    cr_assert_eq(plan((adj_exec_opts){.tune = 1}, 64).remembered, 1);
-    cr_assert_eq(plan((adj_exec_opts){0}, 64).remembered, 0);
+    cr_assert_eq(plan((adj_exec_opts){.tune = 1}, 64).cached, 1);
+    cr_assert_eq(plan((adj_exec_opts){0}, 64).cached, 0);
     setenv("ADJOINT_TUNE", "", 1);
     cr_assert_eq(plan((adj_exec_opts){.tune = 1}, 64).timed, 2);
     remove_folder();
@@ -264,11 +264,11 @@ static void expect_ignored(const char *text, size_t n, const char *word)
     write_text(text, n);
     outcome o = plan(tuned(), 64);
     cr_assert_str_eq(o.impl, "fast:1");
-    cr_assert(o.timed == 2 && o.remembered == 0, "%s: %.*s", word, (int)n, text);
+    cr_assert(o.timed == 2 && o.cached == 0, "%s: %.*s", word, (int)n, text);
     cr_assert(strstr(o.note, "is ignored") != NULL && strstr(o.note, word) != NULL,
               "expected %s, got %s", word, o.note);
     o = plan(tuned(), 64);
-    cr_assert(o.remembered == 1 && o.note[0] == '\0', "after %s: %s", word, o.note);
+    cr_assert(o.cached == 1 && o.note[0] == '\0', "after %s: %s", word, o.note);
 }
 
 /* text with the first `from` replaced. */
@@ -297,7 +297,7 @@ Test(tune, other_machines_and_versions)
     version = "1.0.1 none";
     outcome o = plan(tuned(), 64);
     cr_assert(o.timed == 2 && strstr(o.note, "is ignored") != NULL);
-    cr_assert_eq(plan(tuned(), 64).remembered, 1);
+    cr_assert_eq(plan(tuned(), 64).cached, 1);
     free(text);
     remove_folder();
 }
@@ -373,7 +373,7 @@ Test(tune, a_dangling_link_is_followed)
     cr_expect_str_eq(plan(tuned(), 64).note, "");
     cr_expect(lstat(file, &s) == 0 && S_ISLNK(s.st_mode));
     cr_expect(lstat(place, &s) == 0 && S_ISREG(s.st_mode));
-    cr_expect_eq(plan(tuned(), 64).remembered, 1);
+    cr_expect_eq(plan(tuned(), 64).cached, 1);
     unlink(place);
     remove_folder();
 }
@@ -400,10 +400,10 @@ Test(tune, a_winner_that_is_gone)
                  at + strlen(change[i].old));
         write_text(changed, strlen(changed));
         outcome o = plan(tuned(), 64);
-        cr_assert(o.timed == (change[i].is_there ? 0 : 2) && o.remembered == change[i].is_there &&
+        cr_assert(o.timed == (change[i].is_there ? 0 : 2) && o.cached == change[i].is_there &&
                       strcmp(o.impl, "fast:1") == 0,
                   "%s", changed);
-        cr_assert_eq(plan(tuned(), 64).remembered, 1);
+        cr_assert_eq(plan(tuned(), 64).cached, 1);
     }
     free(text);
     remove_folder();
@@ -434,7 +434,7 @@ Test(tune, what_is_no_file)
     fclose(f);
     cr_assert_str_eq(plan(tuned(), 64).note, "");
     cr_assert_neq(access(partial, F_OK), 0);
-    cr_assert_eq(plan(tuned(), 64).remembered, 1);
+    cr_assert_eq(plan(tuned(), 64).cached, 1);
 
     adj_exec_opts nowhere = tuned();
     nowhere.tune_file = "/nonexistent/folder/tune";

@@ -57,8 +57,8 @@ Test(tune_real, a_choice_gives_the_same_results)
     cr_assert(info.timed > 20, "%d", info.timed);
     for (int i = 0; i < 2; i++) {
         train(&o, again, &info);
-        cr_assert(info.timed == 0 && info.remembered > 10, "%d timed, %d remembered", info.timed,
-                  info.remembered);
+        cr_assert(info.timed == 0 && info.cached > 10, "%d timed, %d cached", info.timed,
+                  info.cached);
         cr_assert_arr_eq(first, again, sizeof first);
     }
     for (int i = 0; i < 3; i++)
