@@ -60,12 +60,12 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
     TYPED(depthwise_prefetch)(&s->image, ready ? s->dy : NULL, row + lines);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
-        grid g = {.w = {s->sums}, .tiled_width = c->tiled_width, .lines = lines};
+        grid g = {.correlate = 1, .w = {s->sums}, .tiled_width = c->tiled_width, .lines = lines};
         g.y_line = d->dst.w * d->dst.c;
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
         g.y_step = ready ? d->dst.c : c->tiled_width;
         g.y = (real *)src + r->first * (ready ? d->dst.c : c->pitch);
-        TYPED(depthwise_correlate)(&s->image, window, r, &g);
+        TYPED(depthwise_run)(&s->image, window, r, &g);
     }
 }
 

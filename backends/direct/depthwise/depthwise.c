@@ -10,9 +10,6 @@ enum {
 };
 static const ptrdiff_t max_per_thread = 1 << 24; /* elements of scratch */
 
-static ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b) { return b == 0 ? a : gcd(b, a % b); }
-static ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
-
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
 {
     depthwise_chunk c = {.first = i * d->chunk, .valid = min(d->chunk, d->lanes - i * d->chunk)};

@@ -200,14 +200,6 @@ void TYPED(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdif
     }
 }
 
-void TYPED(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *dst, const void *src)
-{
-    if (d->dtype == ADJ_BF16)
-        spread(1, 1, n, dst, src);
-    else
-        spread(0, 1, n, dst, src);
-}
-
 void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy)
 {
     const depthwise *d = p->d;
@@ -215,10 +207,10 @@ void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy)
     ptrdiff_t each = (ptrdiff_t)size_of(d->dtype == ADJ_BF16);
     const char *src = (const char *)dy + c->first * each;
     if (c->pitch == d->dst.c)
-        TYPED(depthwise_widen)(d, d->dst.w * d->dst.c, dst, src);
+        load_reals(d->dtype, d->dst.w * d->dst.c, dst, src);
     else
         for (ptrdiff_t i = 0; i < d->dst.w; i++)
-            TYPED(depthwise_widen)(d, c->valid, dst + i * c->pitch, src + i * d->dst.c * each);
+            load_reals(d->dtype, c->valid, dst + i * c->pitch, src + i * d->dst.c * each);
 }
 
 ALWAYS void gather_pixels(const int m, const depthwise_image *p, ptrdiff_t pixels,
@@ -284,8 +276,8 @@ void TYPED(depthwise_store)(const depthwise_image *p, void *dst, real *rows)
 
 /* ---- the grids of a row ---- */
 
-ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depthwise_window *w,
-                      const depthwise_run *r, grid *g)
+void TYPED(depthwise_run)(const depthwise_image *p, const depthwise_window *w,
+                          const depthwise_run *r, grid *g)
 {
     const depthwise *d = p->d;
     real *filter = g->w[0];
@@ -310,24 +302,8 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
                 g->x_at[k] = p->at[t + k];
                 g->w_at[k] = d->tap[t + k].kw * tiled_width;
             }
-            if (correlate)
-                TYPED(depthwise_grid_correlate)(g);
-            else
-                TYPED(depthwise_grid_sum)(g);
+            TYPED(depthwise_grid)(g);
             g->add = 1;
         }
     }
-}
-
-void TYPED(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
-                          const depthwise_run *r, grid *g)
-{
-    g->lines = 1;
-    run_grids(0, p, w, r, g);
-}
-
-void TYPED(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
-                                const depthwise_run *r, grid *g)
-{
-    run_grids(1, p, w, r, g);
 }

@@ -31,11 +31,11 @@ static const real *outputs_of(const pass *s, ptrdiff_t first, ptrdiff_t n)
     if (d->o_pitch == outputs && d->dtype != ADJ_BF16)
         return (const real *)(const void *)dy;
     if (d->o_pitch == outputs)
-        TYPED(im2col_load)(d, n * outputs, s->outputs, dy);
+        load_reals(d->dtype, n * outputs, s->outputs, dy);
     else
         for (ptrdiff_t i = 0; i < n; i++)
-            TYPED(im2col_load)
-    (d, outputs, s->outputs + i * d->o_pitch, dy + im2col_bytes(d, i * outputs));
+            load_reals(d->dtype, outputs, s->outputs + i * d->o_pitch,
+                       dy + im2col_bytes(d, i * outputs));
     return s->outputs;
 }
 

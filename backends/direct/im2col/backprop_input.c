@@ -34,7 +34,7 @@ static const real *im2col_row(const column_tile *s, ptrdiff_t oh)
         return row;
     const void *dy = pixels_of(s, oh);
     if (d->dtype == ADJ_BF16)
-        TYPED(im2col_load)(d, count, s->wide, dy);
+        load_reals(d->dtype, count, s->wide, dy);
     const micro_gemm p = {.rows = s->pixels,
                           .depth = d->g.oc,
                           .a = d->dtype == ADJ_BF16 ? s->wide : dy,
@@ -91,7 +91,7 @@ static void compute_row(const column_tile *s, ptrdiff_t ih)
     ptrdiff_t at = (s->first + g->pl - s->pixel * g->sw) * g->ic;
     if (d->dtype == ADJ_BF16) {
         add_planes(s, at, n, s->sums);
-        TYPED(im2col_store)(d, n, dst, s->sums);
+        store_reals(d->dtype, n, dst, s->sums);
     } else
         add_planes(s, at, n, dst);
 }

@@ -19,9 +19,6 @@ static inline ptrdiff_t im2col_bytes(const im2col *d, ptrdiff_t n)
     return n * (ptrdiff_t)adj_dtype_size(d->dtype);
 }
 
-/* n elements of a tensor to reals, and back. */
-void TYPED(im2col_load)(const im2col *d, ptrdiff_t n, real *dst, const void *src);
-void TYPED(im2col_store)(const im2col *d, ptrdiff_t n, void *dst, const real *src);
 /* The filter as panels of dx's product, whole rows of a panel behind each other: a row for each
  * output, taps beyond the last zero. */
 void TYPED(im2col_panels)(const im2col *d, real *dst, const void *w);

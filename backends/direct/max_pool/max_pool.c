@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/direct/arith.h"
 #include "max_pool.h"
 
 static const int64_t parallel_above = 1 << 14; /* elements of x */
@@ -90,8 +91,6 @@ static int sort_out(const adj_group *g, parts *p)
         return 0;
     return p->relu == NULL || (p->relu->in[0] == p->y && direct_out(g, p->y) < 0);
 }
-
-static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The rows that a window covers live at a time. 0: too large. */
 static int plan_ring(max_pool *p, size_t *scratch)
