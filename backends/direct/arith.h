@@ -20,6 +20,14 @@ static inline size_t reserve(size_t *size, ptrdiff_t elements, size_t each)
     return offset;
 }
 
+/* The same of a row_ring, of pitch elements a row. */
+static inline size_t reserve_ring(size_t *size, ptrdiff_t slots, ptrdiff_t pitch, size_t each)
+{
+    size_t offset = reserve(size, slots * pitch, each);
+    reserve(size, slots, sizeof(ptrdiff_t));
+    return offset;
+}
+
 /* Adds to the n sums at total those of the other segments, in order; pitch: from one segment's to
  * the next. */
 static inline void add_segments(double *total, ptrdiff_t n, ptrdiff_t pitch, ptrdiff_t segments)

@@ -76,8 +76,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     ptrdiff_t first = total * segment / d->segments, end = total * (segment + 1) / d->segments;
     char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
     ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
-    pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}};
-    s.image.cached_row = (ptrdiff_t *)(own + d->cached_row);
+    pass s = {.image = {.d = d, .ring = row_ring_at(own + d->ring, d->slots, d->row_size)}};
     s.rows = (real *)(own + d->rows);
     s.sums = (real *)(own + d->sums);
     s.totals = (double *)direct_scratch(call, d->filters) + job * d->weights;

@@ -134,7 +134,8 @@ static void set_rows(depthwise *d)
     d->columns = divide_up(last + d->pad + 1, d->step);
     if (d->packed) /* zeros that the end of a packed row may read */
         d->columns += divide_up(SLACK, c.pitch);
-    d->row_size = round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
+    d->row_size =
+        d->in_place ? 0 : round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
     d->lines_at_once = lines_at_once(d, span + 1 + g->sh);
     if (d->is_dw)
         span += (d->lines_at_once - 1) * g->sh;
@@ -163,12 +164,11 @@ static void set_jobs(depthwise *d)
 static int set_scratch(depthwise *d, size_t *scratch)
 {
     size_t each = d->dtype == ADJ_F64 ? sizeof(double) : sizeof(float), thread = 0;
-    ptrdiff_t ring = d->in_place ? 0 : d->slots * d->row_size;
     ptrdiff_t rows = (d->is_dx && d->multiplier > 1 ? 2 : 1) * d->phases * d->buffer;
-    if (ring > max_per_thread || rows > max_per_thread || d->weights > max_per_thread)
+    if (d->slots * d->row_size > max_per_thread || rows > max_per_thread ||
+        d->weights > max_per_thread)
         return 0;
-    d->ring = reserve(&thread, ring, each);
-    d->cached_row = reserve(&thread, d->slots, sizeof(ptrdiff_t));
+    d->ring = reserve_ring(&thread, d->slots, d->row_size, each);
     d->rows = reserve(&thread, rows, each);
     d->sums = reserve(&thread, d->is_dw ? d->weights : 0, each);
     d->per_thread = thread;

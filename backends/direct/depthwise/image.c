@@ -84,8 +84,8 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
     ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
     char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
     size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
-    pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}, .rows = (real *)(own + d->rows)};
-    s.image.cached_row = (ptrdiff_t *)(own + d->cached_row);
+    pass s = {.image = {.d = d, .ring = row_ring_at(own + d->ring, d->slots, d->row_size)},
+              .rows = (real *)(own + d->rows)};
     for (ptrdiff_t i = first; i < end; i++) {
         ptrdiff_t chunk = i / d->dst.h % d->n_chunk, n = i / d->dst.h / d->n_chunk;
         if (i == first || i % d->dst.h == 0) {

@@ -129,14 +129,13 @@ void TYPED(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear
     for (int i = 0; i < d->n_tap; i++)
         p->at[i] = d->in_place ? d->tap[i].at * d->src.c : place(d, &p->chunk, d->tap[i].at);
     if (clear && !d->in_place)
-        memset(p->ring, 0, (size_t)(d->slots * d->row_size) * sizeof(real));
+        row_ring_clear(&p->ring);
 }
 
 void TYPED(depthwise_begin_image)(depthwise_image *p, const void *src)
 {
     p->src = src;
-    for (ptrdiff_t i = 0; i < p->d->slots; i++)
-        p->cached_row[i] = -1;
+    row_ring_forget(&p->ring);
 }
 
 static const real *find_row(const depthwise_image *p, ptrdiff_t row)
@@ -146,15 +145,12 @@ static const real *find_row(const depthwise_image *p, ptrdiff_t row)
     const char *src = (const char *)p->src + row * d->src.w * d->src.c * (ptrdiff_t)size_of(half);
     if (d->in_place)
         return (const real *)src + p->chunk.first;
-    ptrdiff_t slot = row % d->slots;
-    real *prepared = p->ring + slot * d->row_size;
-    if (p->cached_row[slot] != row) {
-        if (half)
-            prepare_as(1, p, prepared, src);
-        else
-            prepare_as(0, p, prepared, src);
-        p->cached_row[slot] = row;
-    }
+    int is_cached;
+    real *prepared = row_ring_slot(&p->ring, row % d->slots, row, &is_cached);
+    if (!is_cached && half)
+        prepare_as(1, p, prepared, src);
+    else if (!is_cached)
+        prepare_as(0, p, prepared, src);
     return prepared;
 }
 

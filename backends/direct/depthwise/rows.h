@@ -2,6 +2,7 @@
 #ifndef DIRECT_DEPTHWISE_ROWS_H
 #define DIRECT_DEPTHWISE_ROWS_H
 
+#include "backends/direct/row_ring.h"
 #include "depthwise.h"
 #include "grid.h"
 
@@ -9,8 +10,7 @@ typedef struct { /* what a thread works on: a chunk of an image */
     const depthwise *d;
     depthwise_chunk chunk;
     const void *src;           /* the image that windows read */
-    real *ring;                /* prepared rows; */
-    ptrdiff_t *cached_row;     /* which, by slot; -1: none */
+    row_ring ring;             /* prepared rows */
     ptrdiff_t at[DEPTHWISE_K]; /* where each tap reads pixel 0 of its phase, in elements of a row */
 } depthwise_image;
 

@@ -43,28 +43,19 @@ void TYPED(im2col_multiply)(micro_gemm p, ptrdiff_t vectors)
 
 /* ---- windows of x ---- */
 
-void TYPED(im2col_clear)(const im2col_window *s)
-{
-    memset(s->ring, 0, (size_t)(s->d->slots * s->d->row) * sizeof(real));
-    for (ptrdiff_t i = 0; i < s->d->slots; i++)
-        s->cached_row[i] = -1;
-}
-
 /* Row ih of image n, which the ring has after this. */
 static const real *row_of(const im2col_window *s, ptrdiff_t n, ptrdiff_t ih)
 {
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
-    ptrdiff_t slot = d->slots - 1;
-    if (ih >= 0 && ih < g->ih) {
-        ptrdiff_t row = n * g->ih + ih, size = g->iw * g->ic;
-        slot = ih % (d->slots - 1);
-        if (s->cached_row[slot] != row)
-            load_reals(d->dtype, size, s->ring + slot * d->row + g->pl * g->ic,
-                       s->x + im2col_bytes(d, row * size));
-        s->cached_row[slot] = row;
-    }
-    return s->ring + slot * d->row;
+    ptrdiff_t row = n * g->ih + ih, size = g->iw * g->ic, last = d->slots - 1;
+    if (ih < 0 || ih >= g->ih)
+        return s->ring.rows + last * d->row;
+    int is_cached;
+    real *slot = row_ring_slot(&s->ring, ih % last, row, &is_cached);
+    if (!is_cached)
+        load_reals(d->dtype, size, slot + g->pl * g->ic, s->x + im2col_bytes(d, row * size));
+    return slot;
 }
 
 /* Whole vectors are copied: what is too much is overwritten by the next kernel row, or pixel. */
