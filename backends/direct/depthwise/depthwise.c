@@ -183,19 +183,15 @@ static int set_scratch(depthwise *d, size_t *scratch)
 static int fits(const adj_conv_geom *g)
 {
     const int64_t max = 1 << 20;
-    const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->pt, g->pb, g->pl, g->pr, g->dh, g->dw};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i] > max)
-            return 0;
-    return g->kh <= DEPTHWISE_K && g->kw <= DEPTHWISE_K && g->sh <= max &&
-           g->sw <= DEPTHWISE_STRIDE && g->oc <= max;
+    return direct_conv_fits(g, max) && g->dh <= max && g->dw <= max && g->kh <= DEPTHWISE_K &&
+           g->kw <= DEPTHWISE_K && g->sh <= max && g->sw <= DEPTHWISE_STRIDE;
 }
 
 /* Fills in everything but code and number of threads; 0: not for us. */
 static int plan_geometry(depthwise *d, size_t *scratch)
 {
     const adj_conv_geom *g = &d->g;
-    if (g->format != ADJ_NHWC || !fits(g))
+    if (!fits(g))
         return 0;
     d->lanes = g->oc;
     d->multiplier = g->oc / g->ic;
@@ -216,8 +212,6 @@ static int plan_geometry(depthwise *d, size_t *scratch)
 }
 
 /* ---- the kernel ---- */
-
-static const double parallel_above = 2e5; /* operations */
 
 static int is_forward(const adj_node *n) { return n->op == &adj_op_depthwise_conv2d_native; }
 
@@ -254,12 +248,10 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
 {
     const adj_node *n = g->node[0];
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
-    double work = 2.0 * (double)geom->n * (double)geom->oh * (double)geom->ow * (double)geom->oc *
-                  (double)geom->kh * (double)geom->kw;
     *d = (depthwise){.g = *geom, .dtype = n->type.dtype, .is_dx = is_dx(n), .is_dw = is_dw(n)};
     d->src_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
     d->other_in = direct_in(g, n->in[d->is_dx ? 0 : 1]);
-    d->work.threads = work > parallel_above ? backend->threads : 1;
+    d->work.threads = direct_conv_threads(backend, n);
     const int is_f64 = d->dtype == ADJ_F64;
     d->work.code =
         d->is_dw ? backend->isa->depthwise_filter[is_f64] : backend->isa->depthwise_image[is_f64];

@@ -14,12 +14,7 @@ static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
 static int fits(const adj_conv_geom *g)
 {
-    const int64_t max = 1 << 16;
-    const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->oc, g->pt, g->pb, g->pl, g->pr};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i] > max)
-            return 0;
-    return g->format == ADJ_NHWC && g->groups == 1 && g->ic <= IM2COL_CHANNELS &&
+    return direct_conv_fits(g, 1 << 16) && g->groups == 1 && g->ic <= IM2COL_CHANNELS &&
            g->n <= INT32_MAX && g->kh <= IM2COL_K && g->kw <= IM2COL_K &&
            (g->dh == 1 || g->kh == 1) && (g->dw == 1 || g->kw == 1) && g->sh <= IM2COL_STRIDE &&
            g->sw <= IM2COL_STRIDE;
