@@ -9,11 +9,22 @@ static inline ptrdiff_t max(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 static inline ptrdiff_t divide_up(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
 static inline ptrdiff_t round_up(ptrdiff_t a, ptrdiff_t b) { return divide_up(a, b) * b; }
 
+static inline ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b) { return b == 0 ? a : gcd(b, a % b); }
+static inline ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
+
 /* The offset of so many elements of `each` bytes, on a cache line of their own; *size grows. */
 static inline size_t reserve(size_t *size, ptrdiff_t elements, size_t each)
 {
     size_t offset = *size;
     *size += ((size_t)elements * each + 63) / 64 * 64;
+    return offset;
+}
+
+/* The same of a row_ring, of pitch elements a row. */
+static inline size_t reserve_ring(size_t *size, ptrdiff_t slots, ptrdiff_t pitch, size_t each)
+{
+    size_t offset = reserve(size, slots * pitch, each);
+    reserve(size, slots, sizeof(ptrdiff_t));
     return offset;
 }
 

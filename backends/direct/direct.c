@@ -67,6 +67,21 @@ int direct_out(const adj_group *g, const adj_node *value)
     return -1;
 }
 
+int direct_conv_fits(const adj_conv_geom *g, int64_t max)
+{
+    const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->oc, g->pt, g->pb, g->pl, g->pr};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] > max)
+            return 0;
+    return g->format == ADJ_NHWC;
+}
+
+int direct_conv_threads(const direct *d, const adj_node *n)
+{
+    const double parallel_above = 2e5; /* operations */
+    return n->op->flop(n) > parallel_above ? d->threads : 1;
+}
+
 adj_status direct_refuse(adj_prep *prep, const char *format, ...)
 {
     va_list args;

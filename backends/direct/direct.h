@@ -30,10 +30,12 @@ typedef struct { /* what direct_run does: the first member of a kernel's state *
 typedef struct { /* the code for one instruction set */
     const char *name;
     const direct_code *fused_pointwise;
-    const struct im2col_code *im2col[2][2];                      /* [is it f64][is it dw] */
-    const direct_code *depthwise_image[2], *depthwise_filter[2]; /* [is it f64] */
-    const struct group_norm_code *group_norm_rows[2], *group_norm_image[2]; /* [is it bf16] */
-    const struct max_pool_code *max_pool[2];                                /* [is it bf16] */
+    /* [is it f64], im2col's [is it dw] as well */
+    const struct im2col_code *im2col[2][2];
+    const direct_code *depthwise_image[2], *depthwise_filter[2];
+    /* [is it bf16] */
+    const struct group_norm_code *group_norm_rows[2], *group_norm_image[2];
+    const struct max_pool_code *max_pool[2];
     const struct winograd_code *winograd_image, *winograd_filter;
 } direct_isa;
 
@@ -60,6 +62,11 @@ static inline void direct_set_sizes(const adj_conv_geom *g, int is_dx, direct_si
     *src = is_dx ? y : x;
     *dst = is_dx ? x : y;
 }
+
+/* NHWC, and no size or pad of it above max? */
+int direct_conv_fits(const adj_conv_geom *g, int64_t max);
+/* The threads that a convolution's, or its gradients', operations are worth. */
+int direct_conv_threads(const direct *d, const adj_node *n);
 
 /* Where a value is among group->in, or group->out; -1: nowhere. */
 int direct_in(const adj_group *g, const adj_node *value);

@@ -36,6 +36,33 @@ static inline real ld(T v) { return v; }
 static inline T st(real v) { return v; }
 #endif
 
+/* n elements of a tensor to reals, and back; where real is T, of a bf16 tensor as well. */
+static inline void load_reals(adj_dtype dtype, ptrdiff_t n, real *restrict dst,
+                              const void *restrict src)
+{
+    const uint16_t *h = src;
+    if (dtype != ADJ_BF16) {
+        memcpy(dst, src, (size_t)n * sizeof *dst);
+        return;
+    }
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        dst[i] = (real)widen_bf16(h[i]);
+}
+
+static inline void store_reals(adj_dtype dtype, ptrdiff_t n, void *restrict dst,
+                               const real *restrict src)
+{
+    uint16_t *h = dst;
+    if (dtype != ADJ_BF16) {
+        memcpy(dst, src, (size_t)n * sizeof *src);
+        return;
+    }
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++)
+        h[i] = round_bf16((float)src[i]);
+}
+
 /* Adds n reals that were summed for a while to totals, and clears them. */
 static inline void flush_sums(ptrdiff_t n, real *restrict sum, double *restrict total)
 {

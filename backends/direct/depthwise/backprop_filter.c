@@ -60,12 +60,12 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
     TYPED(depthwise_prefetch)(&s->image, ready ? s->dy : NULL, row + lines);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
-        grid g = {.w = {s->sums}, .tiled_width = c->tiled_width, .lines = lines};
+        grid g = {.correlate = 1, .w = {s->sums}, .tiled_width = c->tiled_width, .lines = lines};
         g.y_line = d->dst.w * d->dst.c;
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
         g.y_step = ready ? d->dst.c : c->tiled_width;
         g.y = (real *)src + r->first * (ready ? d->dst.c : c->pitch);
-        TYPED(depthwise_correlate)(&s->image, window, r, &g);
+        TYPED(depthwise_run)(&s->image, window, r, &g);
     }
 }
 
@@ -76,8 +76,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     ptrdiff_t first = total * segment / d->segments, end = total * (segment + 1) / d->segments;
     char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
     ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
-    pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}};
-    s.image.cached_row = (ptrdiff_t *)(own + d->cached_row);
+    pass s = {.image = {.d = d, .ring = row_ring_at(own + d->ring, d->slots, d->row_size)}};
     s.rows = (real *)(own + d->rows);
     s.sums = (real *)(own + d->sums);
     s.totals = (double *)direct_scratch(call, d->filters) + job * d->weights;

@@ -10,9 +10,6 @@ enum {
 };
 static const ptrdiff_t max_per_thread = 1 << 24; /* elements of scratch */
 
-static ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b) { return b == 0 ? a : gcd(b, a % b); }
-static ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
-
 depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
 {
     depthwise_chunk c = {.first = i * d->chunk, .valid = min(d->chunk, d->lanes - i * d->chunk)};
@@ -137,7 +134,8 @@ static void set_rows(depthwise *d)
     d->columns = divide_up(last + d->pad + 1, d->step);
     if (d->packed) /* zeros that the end of a packed row may read */
         d->columns += divide_up(SLACK, c.pitch);
-    d->row_size = round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
+    d->row_size =
+        d->in_place ? 0 : round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
     d->lines_at_once = lines_at_once(d, span + 1 + g->sh);
     if (d->is_dw)
         span += (d->lines_at_once - 1) * g->sh;
@@ -166,12 +164,11 @@ static void set_jobs(depthwise *d)
 static int set_scratch(depthwise *d, size_t *scratch)
 {
     size_t each = d->dtype == ADJ_F64 ? sizeof(double) : sizeof(float), thread = 0;
-    ptrdiff_t ring = d->in_place ? 0 : d->slots * d->row_size;
     ptrdiff_t rows = (d->is_dx && d->multiplier > 1 ? 2 : 1) * d->phases * d->buffer;
-    if (ring > max_per_thread || rows > max_per_thread || d->weights > max_per_thread)
+    if (d->slots * d->row_size > max_per_thread || rows > max_per_thread ||
+        d->weights > max_per_thread)
         return 0;
-    d->ring = reserve(&thread, ring, each);
-    d->cached_row = reserve(&thread, d->slots, sizeof(ptrdiff_t));
+    d->ring = reserve_ring(&thread, d->slots, d->row_size, each);
     d->rows = reserve(&thread, rows, each);
     d->sums = reserve(&thread, d->is_dw ? d->weights : 0, each);
     d->per_thread = thread;
@@ -186,19 +183,15 @@ static int set_scratch(depthwise *d, size_t *scratch)
 static int fits(const adj_conv_geom *g)
 {
     const int64_t max = 1 << 20;
-    const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->pt, g->pb, g->pl, g->pr, g->dh, g->dw};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i] > max)
-            return 0;
-    return g->kh <= DEPTHWISE_K && g->kw <= DEPTHWISE_K && g->sh <= max &&
-           g->sw <= DEPTHWISE_STRIDE && g->oc <= max;
+    return direct_conv_fits(g, max) && g->dh <= max && g->dw <= max && g->kh <= DEPTHWISE_K &&
+           g->kw <= DEPTHWISE_K && g->sh <= max && g->sw <= DEPTHWISE_STRIDE;
 }
 
 /* Fills in everything but code and number of threads; 0: not for us. */
 static int plan_geometry(depthwise *d, size_t *scratch)
 {
     const adj_conv_geom *g = &d->g;
-    if (g->format != ADJ_NHWC || !fits(g))
+    if (!fits(g))
         return 0;
     d->lanes = g->oc;
     d->multiplier = g->oc / g->ic;
@@ -219,8 +212,6 @@ static int plan_geometry(depthwise *d, size_t *scratch)
 }
 
 /* ---- the kernel ---- */
-
-static const double parallel_above = 2e5; /* operations */
 
 static int is_forward(const adj_node *n) { return n->op == &adj_op_depthwise_conv2d_native; }
 
@@ -257,12 +248,10 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
 {
     const adj_node *n = g->node[0];
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
-    double work = 2.0 * (double)geom->n * (double)geom->oh * (double)geom->ow * (double)geom->oc *
-                  (double)geom->kh * (double)geom->kw;
     *d = (depthwise){.g = *geom, .dtype = n->type.dtype, .is_dx = is_dx(n), .is_dw = is_dw(n)};
     d->src_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
     d->other_in = direct_in(g, n->in[d->is_dx ? 0 : 1]);
-    d->work.threads = work > parallel_above ? backend->threads : 1;
+    d->work.threads = direct_conv_threads(backend, n);
     const int is_f64 = d->dtype == ADJ_F64;
     d->work.code =
         d->is_dw ? backend->isa->depthwise_filter[is_f64] : backend->isa->depthwise_image[is_f64];

@@ -73,14 +73,14 @@ typedef struct depthwise {
     /* prepared rows */
     ptrdiff_t pad;      /* columns before column 0 */
     ptrdiff_t columns;  /* of each of the `step` classes */
-    ptrdiff_t row_size; /* elements */
+    ptrdiff_t row_size; /* elements; 0 if rows are in place */
     ptrdiff_t slots;    /* of the ring */
     ptrdiff_t buffer;   /* elements of a row of results (dw: of dy) of one phase */
     ptrdiff_t weights;  /* elements of a chunk's filter */
     ptrdiff_t segments;
     /* offsets in the scratch: shared; per thread */
     size_t filters, thread, per_thread;
-    size_t ring, cached_row, rows, sums; /* within a thread's */
+    size_t ring, rows, sums; /* within a thread's */
 } depthwise;
 
 /* Have the two tensors more than `max` elements? */

@@ -16,7 +16,7 @@ ALWAYS extent extent_of(const grid *g)
 
 ALWAYS ptrdiff_t steps_of(extent e, ptrdiff_t lane) { return e.whole + (lane < e.longer); }
 
-/* y = sum of w x. A pixel has PARTIAL_SUMS of them, as one would wait for itself. What the loops
+/* A pixel has PARTIAL_SUMS of them, as one would wait for itself. What the loops
  * need of *g is copied: for all the compiler knows they write there. */
 ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 {
@@ -54,7 +54,6 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
     }
 }
 
-/* w += sum over pixels of x y */
 ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 {
     const ptrdiff_t x_step = g->x_step, y_step = g->y_step, tiled_width = g->tiled_width;
@@ -92,14 +91,6 @@ ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
     }
 }
 
-#ifdef SMALL_CODE
-
-void TYPED(depthwise_grid_sum)(const grid *g) { sum_grid(g->rows, g->columns, g); }
-
-void TYPED(depthwise_grid_correlate)(const grid *g) { correlate_grid(g->rows, g->columns, g); }
-
-#else
-
 /* Sizes that do not fit into registers are not compiled. */
 ALWAYS void fixed_grid(const int correlate, const int rows, const int columns, const grid *g)
 {
@@ -111,6 +102,12 @@ ALWAYS void fixed_grid(const int correlate, const int rows, const int columns, c
         sum_grid(rows, columns, g);
 }
 
+#ifdef SMALL_CODE
+
+void TYPED(depthwise_grid)(const grid *g) { fixed_grid(g->correlate, g->rows, g->columns, g); }
+
+#else
+
 ALWAYS void rows_grid(const int correlate, const int columns, const grid *g)
 {
     switch (g->rows) {
@@ -121,8 +118,6 @@ ALWAYS void rows_grid(const int correlate, const int columns, const grid *g)
     default: fixed_grid(correlate, 5, columns, g); break;
     }
 }
-
-typedef void grid_loop(const grid *g);
 
 static void sum_1(const grid *g) { rows_grid(0, 1, g); }
 static void sum_2(const grid *g) { rows_grid(0, 2, g); }
@@ -140,17 +135,13 @@ static void correlate_5(const grid *g) { rows_grid(1, 5, g); }
 static void correlate_6(const grid *g) { rows_grid(1, 6, g); }
 static void correlate_7(const grid *g) { rows_grid(1, 7, g); }
 
-void TYPED(depthwise_grid_sum)(const grid *g)
+void TYPED(depthwise_grid)(const grid *g)
 {
-    static grid_loop *const loops[GRID_COLUMNS] = {sum_1, sum_2, sum_3, sum_4, sum_5, sum_6, sum_7};
-    loops[g->columns - 1](g);
-}
-
-void TYPED(depthwise_grid_correlate)(const grid *g)
-{
-    static grid_loop *const loops[GRID_COLUMNS] = {
-        correlate_1, correlate_2, correlate_3, correlate_4, correlate_5, correlate_6, correlate_7};
-    loops[g->columns - 1](g);
+    static void (*const loops[2][GRID_COLUMNS])(const grid *) = {
+        {sum_1, sum_2, sum_3, sum_4, sum_5, sum_6, sum_7},
+        {correlate_1, correlate_2, correlate_3, correlate_4, correlate_5, correlate_6,
+         correlate_7}};
+    loops[g->correlate][g->columns - 1](g);
 }
 
 #endif

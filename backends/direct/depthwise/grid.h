@@ -22,7 +22,8 @@ enum {
     PARTIAL_SUMS = 3 /* that do not wait for each other */
 };
 
-typedef struct {
+typedef struct { /* y = sum of w x; or, if correlate, w += sum over pixels of x y */
+    int correlate;
     int rows, columns;                    /* of the grid */
     const real *x[GRID_LINES][GRID_ROWS]; /* of pixel 0, for each kernel row; sum: of line 0 */
     ptrdiff_t x_at[GRID_COLUMNS];
@@ -44,9 +45,7 @@ ALWAYS int grid_rows(int columns)
     return rows < GRID_ROWS ? rows : GRID_ROWS;
 }
 
-/* y = sum of w x; rows <= grid_rows(columns). */
-void TYPED(depthwise_grid_sum)(const grid *g);
-/* w += sum over pixels of x y */
-void TYPED(depthwise_grid_correlate)(const grid *g);
+/* rows <= grid_rows(columns) */
+void TYPED(depthwise_grid)(const grid *g);
 
 #endif

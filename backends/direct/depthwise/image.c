@@ -14,7 +14,7 @@ static void lay_out_filter(const adj_call *call)
         depthwise_chunk c = depthwise_chunk_of(d, i);
         real *dst = (real *)direct_scratch(call, d->filters) + i * d->weights;
         for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, dst += c.tiled_width) {
-            TYPED(depthwise_widen)(d, c.valid, dst, w + (tap * d->lanes + c.first) * each);
+            load_reals(d->dtype, c.valid, dst, w + (tap * d->lanes + c.first) * each);
             for (ptrdiff_t lane = c.valid; lane < c.tiled_width; lane++)
                 dst[lane] = d->packed ? dst[lane - c.valid] : 0;
         }
@@ -56,7 +56,7 @@ static void compute_row(const pass *s, ptrdiff_t row)
     TYPED(depthwise_prefetch)(&s->image, s->straight ? (const real *)s->dst : NULL, row + 1);
     for (int i = 0; i < d->n_run; i++) {
         const depthwise_run *r = &d->run[i];
-        grid g = {.w = {(real *)s->filter}, .tiled_width = c->tiled_width};
+        grid g = {.w = {(real *)s->filter}, .tiled_width = c->tiled_width, .lines = 1};
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
         if (s->straight) {
             g.y = dst + (r->first * d->phases + r->phase) * d->dst.c;
@@ -66,7 +66,7 @@ static void compute_row(const pass *s, ptrdiff_t row)
             g.y_step = c->tiled_width;
         }
         if (window.n > 0 && r->end_tap > r->tap)
-            TYPED(depthwise_sum)(&s->image, &window, r, &g);
+            TYPED(depthwise_run)(&s->image, &window, r, &g);
         else
             clear_pixels(&g);
     }
@@ -84,8 +84,8 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
     ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
     char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
     size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
-    pass s = {.image = {.d = d, .ring = (real *)(own + d->ring)}, .rows = (real *)(own + d->rows)};
-    s.image.cached_row = (ptrdiff_t *)(own + d->cached_row);
+    pass s = {.image = {.d = d, .ring = row_ring_at(own + d->ring, d->slots, d->row_size)},
+              .rows = (real *)(own + d->rows)};
     for (ptrdiff_t i = first; i < end; i++) {
         ptrdiff_t chunk = i / d->dst.h % d->n_chunk, n = i / d->dst.h / d->n_chunk;
         if (i == first || i % d->dst.h == 0) {

@@ -129,14 +129,13 @@ void TYPED(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear
     for (int i = 0; i < d->n_tap; i++)
         p->at[i] = d->in_place ? d->tap[i].at * d->src.c : place(d, &p->chunk, d->tap[i].at);
     if (clear && !d->in_place)
-        memset(p->ring, 0, (size_t)(d->slots * d->row_size) * sizeof(real));
+        row_ring_clear(&p->ring);
 }
 
 void TYPED(depthwise_begin_image)(depthwise_image *p, const void *src)
 {
     p->src = src;
-    for (ptrdiff_t i = 0; i < p->d->slots; i++)
-        p->cached_row[i] = -1;
+    row_ring_forget(&p->ring);
 }
 
 static const real *find_row(const depthwise_image *p, ptrdiff_t row)
@@ -146,15 +145,12 @@ static const real *find_row(const depthwise_image *p, ptrdiff_t row)
     const char *src = (const char *)p->src + row * d->src.w * d->src.c * (ptrdiff_t)size_of(half);
     if (d->in_place)
         return (const real *)src + p->chunk.first;
-    ptrdiff_t slot = row % d->slots;
-    real *prepared = p->ring + slot * d->row_size;
-    if (p->cached_row[slot] != row) {
-        if (half)
-            prepare_as(1, p, prepared, src);
-        else
-            prepare_as(0, p, prepared, src);
-        p->cached_row[slot] = row;
-    }
+    int is_cached;
+    real *prepared = row_ring_slot(&p->ring, row % d->slots, row, &is_cached);
+    if (!is_cached && half)
+        prepare_as(1, p, prepared, src);
+    else if (!is_cached)
+        prepare_as(0, p, prepared, src);
     return prepared;
 }
 
@@ -200,14 +196,6 @@ void TYPED(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdif
     }
 }
 
-void TYPED(depthwise_widen)(const depthwise *d, ptrdiff_t n, real *dst, const void *src)
-{
-    if (d->dtype == ADJ_BF16)
-        spread(1, 1, n, dst, src);
-    else
-        spread(0, 1, n, dst, src);
-}
-
 void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy)
 {
     const depthwise *d = p->d;
@@ -215,10 +203,10 @@ void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy)
     ptrdiff_t each = (ptrdiff_t)size_of(d->dtype == ADJ_BF16);
     const char *src = (const char *)dy + c->first * each;
     if (c->pitch == d->dst.c)
-        TYPED(depthwise_widen)(d, d->dst.w * d->dst.c, dst, src);
+        load_reals(d->dtype, d->dst.w * d->dst.c, dst, src);
     else
         for (ptrdiff_t i = 0; i < d->dst.w; i++)
-            TYPED(depthwise_widen)(d, c->valid, dst + i * c->pitch, src + i * d->dst.c * each);
+            load_reals(d->dtype, c->valid, dst + i * c->pitch, src + i * d->dst.c * each);
 }
 
 ALWAYS void gather_pixels(const int m, const depthwise_image *p, ptrdiff_t pixels,
@@ -284,8 +272,8 @@ void TYPED(depthwise_store)(const depthwise_image *p, void *dst, real *rows)
 
 /* ---- the grids of a row ---- */
 
-ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depthwise_window *w,
-                      const depthwise_run *r, grid *g)
+void TYPED(depthwise_run)(const depthwise_image *p, const depthwise_window *w,
+                          const depthwise_run *r, grid *g)
 {
     const depthwise *d = p->d;
     real *filter = g->w[0];
@@ -310,24 +298,8 @@ ALWAYS void run_grids(const int correlate, const depthwise_image *p, const depth
                 g->x_at[k] = p->at[t + k];
                 g->w_at[k] = d->tap[t + k].kw * tiled_width;
             }
-            if (correlate)
-                TYPED(depthwise_grid_correlate)(g);
-            else
-                TYPED(depthwise_grid_sum)(g);
+            TYPED(depthwise_grid)(g);
             g->add = 1;
         }
     }
-}
-
-void TYPED(depthwise_sum)(const depthwise_image *p, const depthwise_window *w,
-                          const depthwise_run *r, grid *g)
-{
-    g->lines = 1;
-    run_grids(0, p, w, r, g);
-}
-
-void TYPED(depthwise_correlate)(const depthwise_image *p, const depthwise_window *w,
-                                const depthwise_run *r, grid *g)
-{
-    run_grids(1, p, w, r, g);
 }

@@ -162,13 +162,11 @@ static int add_node(fused_group *p, const adj_group *g, const adj_node *n, adj_s
     return (kind->is_sum || d->y >= 0) && p->n_tiled <= FUSED_TILED;
 }
 
-static int64_t gcd(int64_t a, int64_t b) { return b == 0 ? a : gcd(b, a % b); }
-
 /* Rows are multiples of the channels and, unless that makes them long, of some vectors. The shorter
  * they are, the fewer registers their columns take, and the straighter the way through memory. */
 static void set_rows(fused_group *p)
 {
-    int64_t unit = p->channels / gcd(p->channels, ROW_KERNEL_WIDTH) * ROW_KERNEL_WIDTH;
+    int64_t unit = lcm(p->channels, ROW_KERNEL_WIDTH);
     if (unit > 1024)
         unit = p->channels;
     p->row = (ROW + unit - 1) / unit * unit;

@@ -6,34 +6,36 @@
 
 enum { PIECE = 1024, FLUSH = 64 }; /* elements, and rows, summed in float */
 
-/* Of x - shift and its square. */
 typedef struct {
-    double sum, square;
-} powers;
+    double sum, product;
+} sums;
 
-static powers powers_of(const T *x, ptrdiff_t n, float shift)
+/* Of x - shift, and of its square; or, with dy, of w = gamma * dy, and of w * xhat. */
+ALWAYS sums sums_of(const int has_dy, ptrdiff_t n, const T *x, group_norm_stats t,
+                    const float *gamma, const T *dy)
 {
-    powers p = {0, 0};
+    sums all = {0, 0};
     for (ptrdiff_t first = 0; first < n; first += PIECE) {
         const ptrdiff_t end = min(first + PIECE, n);
-        float sum = 0, square = 0;
-#pragma omp simd reduction(+ : sum, square)
+        float sum = 0, product = 0;
+#pragma omp simd reduction(+ : sum, product)
         for (ptrdiff_t i = first; i < end; i++) {
-            float d = ld(x[i]) - shift;
-            sum += d;
-            square += d * d;
+            float d = ld(x[i]) - t.shift, w = has_dy ? gamma[i] * ld(dy[i]) : d;
+            sum += w;
+            product += w * (has_dy ? (d - t.delta) * t.s : d);
         }
-        p.sum += (double)sum;
-        p.square += (double)square;
+        all.sum += (double)sum;
+        all.product += (double)product;
     }
-    return p;
+    return all;
 }
 
 static group_norm_stats stats_of(const T *x, ptrdiff_t n, double epsilon)
 {
-    const float shift = (float)(powers_of(x, n, 0).sum / (double)n);
-    const powers p = powers_of(x, n, shift);
-    return group_norm_stats_of(shift, p.sum, p.square, (double)n, epsilon);
+    group_norm_stats t = {0, 0, 0};
+    t.shift = (float)(sums_of(0, n, x, t, NULL, NULL).sum / (double)n);
+    const sums of_x = sums_of(0, n, x, t, NULL, NULL);
+    return group_norm_stats_of(t.shift, of_x.sum, of_x.product, (double)n, epsilon);
 }
 
 static void normalise(ptrdiff_t n, const T *x, group_norm_stats t, const float *gamma,
@@ -60,31 +62,11 @@ static void forward(const adj_call *c, ptrdiff_t job, int thread)
 
 /* ---- gradients ---- */
 
-/* Of w = gamma * dy, and of w * xhat. */
-static powers products_of(ptrdiff_t n, const T *x, group_norm_stats t, const float *gamma,
-                          const T *dy)
-{
-    powers p = {0, 0};
-    for (ptrdiff_t first = 0; first < n; first += PIECE) {
-        const ptrdiff_t end = min(first + PIECE, n);
-        float sum = 0, product = 0;
-#pragma omp simd reduction(+ : sum, product)
-        for (ptrdiff_t i = first; i < end; i++) {
-            float w = gamma[i] * ld(dy[i]);
-            sum += w;
-            product += w * (((ld(x[i]) - t.shift) - t.delta) * t.s);
-        }
-        p.sum += (double)sum;
-        p.square += (double)product;
-    }
-    return p;
-}
-
 static void write_dx(ptrdiff_t n, const T *x, group_norm_stats t, const float *gamma, const T *dy,
                      T *dx)
 {
-    const powers p = products_of(n, x, t, gamma, dy);
-    const float mean = (float)(p.sum / (double)n), along = (float)(p.square / (double)n);
+    const sums of_w = sums_of(1, n, x, t, gamma, dy);
+    const float mean = (float)(of_w.sum / (double)n), along = (float)(of_w.product / (double)n);
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
         float xhat = ((ld(x[i]) - t.shift) - t.delta) * t.s;
@@ -109,9 +91,9 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
     const ptrdiff_t begin = p->n * job / p->work.jobs, end = p->n * (job + 1) / p->work.jobs;
     const ptrdiff_t two_rows = p->sums >= 0 ? 2 * p->channels : 0;
     const size_t own = p->thread + p->per_thread * (size_t)thread;
-    float *sums = direct_scratch(c, own + p->accumulated);
+    float *sum = direct_scratch(c, own + p->accumulated);
     double *totals = direct_scratch(c, own + p->total);
-    memset(sums, 0, (size_t)two_rows * sizeof *sums);
+    memset(sum, 0, (size_t)two_rows * sizeof *sum);
     memset(totals, 0, (size_t)two_rows * sizeof *totals);
     for (ptrdiff_t n = begin; n < end; n++) {
         for (ptrdiff_t g = 0; g < p->groups; g++) {
@@ -119,13 +101,13 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
             const T *x = (const T *)c->in[p->x] + start, *dy = (const T *)c->in[p->dy] + start;
             const group_norm_stats t = stats_of(x, p->rest, p->epsilon);
             if (p->sums >= 0)
-                add_to_sums(p->rest, x, t, dy, sums + first, sums + p->channels + first);
+                add_to_sums(p->rest, x, t, dy, sum + first, sum + p->channels + first);
             if (p->y >= 0)
                 write_dx(p->rest, x, t, (const float *)c->in[p->gamma] + first, dy,
                          (T *)c->out[p->y] + start);
         }
         if ((n - begin) % FLUSH == FLUSH - 1 || n == end - 1)
-            flush_sums(two_rows, sums, totals);
+            flush_sums(two_rows, sum, totals);
     }
     float *part = (float *)direct_scratch(c, p->part) + job * two_rows;
     for (ptrdiff_t i = 0; i < two_rows; i++)

@@ -31,11 +31,11 @@ static const real *outputs_of(const pass *s, ptrdiff_t first, ptrdiff_t n)
     if (d->o_pitch == outputs && d->dtype != ADJ_BF16)
         return (const real *)(const void *)dy;
     if (d->o_pitch == outputs)
-        TYPED(im2col_load)(d, n * outputs, s->outputs, dy);
+        load_reals(d->dtype, n * outputs, s->outputs, dy);
     else
         for (ptrdiff_t i = 0; i < n; i++)
-            TYPED(im2col_load)
-    (d, outputs, s->outputs + i * d->o_pitch, dy + im2col_bytes(d, i * outputs));
+            load_reals(d->dtype, outputs, s->outputs + i * d->o_pitch,
+                       dy + im2col_bytes(d, i * outputs));
     return s->outputs;
 }
 
@@ -66,9 +66,10 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     ptrdiff_t total = d->g.n * d->g.oh * d->g.ow, sums = d->taps * d->o_pitch, unflushed = 0;
     ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
     char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
-    pass s = {.window = {.d = d, .x = call->in[d->other_in], .ring = (real *)(own + d->ring)},
+    pass s = {.window = {.d = d,
+                         .x = call->in[d->other_in],
+                         .ring = row_ring_at(own + d->ring, d->slots, d->row)},
               .dy = call->in[d->dy_in]};
-    s.window.cached_row = (ptrdiff_t *)(own + d->cached_row);
     s.cols = (real *)(own + d->cols);
     s.outputs = (real *)(own + d->outputs);
     s.sums = (real *)(own + d->sums);
@@ -76,7 +77,8 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     memset(s.sums, 0, (size_t)sums * sizeof(real));
     memset(s.totals, 0, (size_t)sums * sizeof(double));
     memset(s.outputs, 0, (size_t)(d->chunk * d->o_pitch) * sizeof(real));
-    TYPED(im2col_clear)(&s.window);
+    row_ring_clear(&s.window.ring); /* of which only the inside of rows is written */
+    row_ring_forget(&s.window.ring);
     for (ptrdiff_t i = first; i < end; i += d->chunk) {
         add_chunk(&s, i, end - i < d->chunk ? end - i : d->chunk);
         if (++unflushed == FLUSH) {

@@ -12,11 +12,11 @@ typedef struct { /* some of an image's columns */
     const real *panels;
     const char *dy; /* the image's */
     char *dx;
-    ptrdiff_t first, end;       /* columns of dx; */
-    ptrdiff_t pixel, pixels;    /* of dy: the first that they read; how many */
-    real *ring, *planes, *wide; /* wide: a row of dy, or of dx, that is bf16 in memory */
+    ptrdiff_t first, end;    /* columns of dx; */
+    ptrdiff_t pixel, pixels; /* of dy: the first that they read; how many */
+    row_ring ring;           /* of dy's rows times the filter */
+    real *planes, *wide;     /* wide: a row of dy, or of dx, that is bf16 in memory */
     real *sums;
-    ptrdiff_t *cached_row; /* row of dy, by slot; -1: none */
 } column_tile;
 
 static const char *pixels_of(const column_tile *s, ptrdiff_t oh)
@@ -28,13 +28,14 @@ static const char *pixels_of(const column_tile *s, ptrdiff_t oh)
 static const real *im2col_row(const column_tile *s, ptrdiff_t oh)
 {
     const im2col *d = s->d;
-    ptrdiff_t slot = oh % d->slots, count = s->pixels * d->g.oc;
-    real *row = s->ring + slot * d->row;
-    if (s->cached_row[slot] == oh)
+    ptrdiff_t count = s->pixels * d->g.oc;
+    int is_cached;
+    real *row = row_ring_slot(&s->ring, oh % d->slots, oh, &is_cached);
+    if (is_cached)
         return row;
     const void *dy = pixels_of(s, oh);
     if (d->dtype == ADJ_BF16)
-        TYPED(im2col_load)(d, count, s->wide, dy);
+        load_reals(d->dtype, count, s->wide, dy);
     const micro_gemm p = {.rows = s->pixels,
                           .depth = d->g.oc,
                           .a = d->dtype == ADJ_BF16 ? s->wide : dy,
@@ -45,7 +46,6 @@ static const real *im2col_row(const column_tile *s, ptrdiff_t oh)
                           .prefetch = oh + 1 < d->g.oh ? pixels_of(s, oh + 1) : NULL,
                           .prefetch_bytes = im2col_bytes(d, d->g.oc)};
     TYPED(im2col_multiply)(p, d->pitch / VECTOR);
-    s->cached_row[slot] = oh;
     return row;
 }
 
@@ -91,7 +91,7 @@ static void compute_row(const column_tile *s, ptrdiff_t ih)
     ptrdiff_t at = (s->first + g->pl - s->pixel * g->sw) * g->ic;
     if (d->dtype == ADJ_BF16) {
         add_planes(s, at, n, s->sums);
-        TYPED(im2col_store)(d, n, dst, s->sums);
+        store_reals(d->dtype, n, dst, s->sums);
     } else
         add_planes(s, at, n, dst);
 }
@@ -109,8 +109,7 @@ static void enter(column_tile *s, const adj_call *call, ptrdiff_t i)
     s->dy = (const char *)call->in[d->dy_in] + im2col_bytes(d, n * g->oh * g->ow * g->oc);
     s->dx = (char *)call->out[0] + im2col_bytes(d, n * g->ih * g->iw * g->ic);
     memset(s->planes, 0, (size_t)(d->planes * d->plane) * sizeof(real));
-    for (ptrdiff_t k = 0; k < d->slots; k++)
-        s->cached_row[k] = -1;
+    row_ring_forget(&s->ring);
 }
 
 /* A part of the rows of all images' column tiles. */
@@ -121,8 +120,7 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
     ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
     char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
     column_tile s = {.d = d, .panels = direct_scratch(call, d->panels)};
-    s.ring = (real *)(own + d->ring);
-    s.cached_row = (ptrdiff_t *)(own + d->cached_row);
+    s.ring = row_ring_at(own + d->ring, d->slots, d->row);
     s.planes = (real *)(own + d->cols);
     s.wide = (real *)(own + d->outputs);
     s.sums = (real *)(own + d->sums);

@@ -1,8 +1,6 @@
 /* im2col.c - the kernel of im2col.h. */
 #include "im2col.h"
 
-static const double parallel_above = 2e5; /* operations */
-
 static int is_ours(const adj_group *g)
 {
     const adj_node *n = g->node[0];
@@ -15,13 +13,11 @@ static int plan(im2col *d, const direct *backend, const adj_group *g, size_t *sc
 {
     const adj_node *n = g->node[0];
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
-    double work = 2.0 * (double)geom->n * (double)geom->oh * (double)geom->ow * (double)geom->oc *
-                  (double)geom->kh * (double)geom->kw * (double)geom->ic;
     *d = (im2col){
         .g = *geom, .dtype = n->type.dtype, .is_dw = n->op == &adj_op_conv2d_backprop_filter};
     d->dy_in = direct_in(g, n->in[1]);
     d->other_in = direct_in(g, n->in[0]);
-    d->work.threads = work > parallel_above ? backend->threads : 1;
+    d->work.threads = direct_conv_threads(backend, n);
     const im2col_code *code = backend->isa->im2col[d->dtype == ADJ_F64][d->is_dw];
     d->work.code = &code->jobs;
     return im2col_plan(d, code->vector, scratch);

@@ -54,7 +54,7 @@ typedef struct im2col {
     ptrdiff_t chunk; /* pixels whose windows are gathered at a time */
     /* offsets in the scratch: shared; per thread */
     size_t panels, totals, thread, per_thread;
-    size_t ring, cached_row, cols, outputs, sums; /* within a thread's */
+    size_t ring, cols, outputs, sums; /* within a thread's */
 } im2col;
 
 /* plan.c: fills in what follows from g, dtype, is_dw, work.threads and the code's vector; 0: not

@@ -14,12 +14,7 @@ static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
 static int fits(const adj_conv_geom *g)
 {
-    const int64_t max = 1 << 16;
-    const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->oc, g->pt, g->pb, g->pl, g->pr};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i] > max)
-            return 0;
-    return g->format == ADJ_NHWC && g->groups == 1 && g->ic <= IM2COL_CHANNELS &&
+    return direct_conv_fits(g, 1 << 16) && g->groups == 1 && g->ic <= IM2COL_CHANNELS &&
            g->n <= INT32_MAX && g->kh <= IM2COL_K && g->kw <= IM2COL_K &&
            (g->dh == 1 || g->kh == 1) && (g->dw == 1 || g->kw == 1) && g->sh <= IM2COL_STRIDE &&
            g->sw <= IM2COL_STRIDE;
@@ -39,12 +34,12 @@ static int plan_dx(im2col *d, size_t *thread, size_t each)
     d->plane = round_up((d->column_tile + (d->planes + 2) * g->sw) * g->ic + d->span + SLACK,
                         IM2COL_LANES);
     d->row = d->pixels * d->pitch + SLACK;
-    ptrdiff_t ring = d->slots * d->row, outputs = d->pixels * g->oc;
-    if (ring > max_elements || outputs > max_elements || d->planes * d->plane > max_elements)
+    ptrdiff_t outputs = d->pixels * g->oc;
+    if (d->slots * d->row > max_elements || outputs > max_elements ||
+        d->planes * d->plane > max_elements)
         return 0;
     d->work.jobs = max(min(d->work.threads, g->n * g->ih), 1);
-    d->ring = reserve(thread, ring, each);
-    d->cached_row = reserve(thread, d->slots, sizeof(ptrdiff_t));
+    d->ring = reserve_ring(thread, d->slots, d->row, each);
     d->cols = reserve(thread, d->planes * d->plane, each);
     d->outputs = reserve(thread, d->dtype == ADJ_BF16 ? outputs : 0, each);
     d->sums = reserve(thread, d->dtype == ADJ_BF16 ? d->column_tile * g->ic + SLACK : 0, each);
@@ -64,8 +59,7 @@ static int plan_dw(im2col *d, size_t *thread, size_t each)
     if (d->slots * d->row > max_elements || outputs > max_elements ||
         d->work.jobs * sums > max_elements)
         return 0;
-    d->ring = reserve(thread, d->slots * d->row, each);
-    d->cached_row = reserve(thread, d->slots, sizeof(ptrdiff_t));
+    d->ring = reserve_ring(thread, d->slots, d->row, each);
     d->cols = reserve(thread, d->chunk * d->pitch + SLACK, each);
     d->outputs = reserve(thread, outputs, each);
     d->sums = reserve(thread, sums, each);

@@ -6,30 +6,6 @@
 
 /* ---- elements ---- */
 
-void TYPED(im2col_load)(const im2col *d, ptrdiff_t n, real *restrict dst, const void *restrict src)
-{
-    const uint16_t *h = src;
-    if (d->dtype != ADJ_BF16) {
-        memcpy(dst, src, (size_t)n * sizeof *dst);
-        return;
-    }
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        dst[i] = (real)widen_bf16(h[i]);
-}
-
-void TYPED(im2col_store)(const im2col *d, ptrdiff_t n, void *restrict dst, const real *restrict src)
-{
-    uint16_t *h = dst;
-    if (d->dtype != ADJ_BF16) {
-        memcpy(dst, src, (size_t)n * sizeof *src);
-        return;
-    }
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        h[i] = round_bf16((float)src[i]);
-}
-
 static real element(const im2col *d, const void *w, ptrdiff_t i)
 {
     const uint16_t *h = w;
@@ -67,28 +43,19 @@ void TYPED(im2col_multiply)(micro_gemm p, ptrdiff_t vectors)
 
 /* ---- windows of x ---- */
 
-void TYPED(im2col_clear)(const im2col_window *s)
-{
-    memset(s->ring, 0, (size_t)(s->d->slots * s->d->row) * sizeof(real));
-    for (ptrdiff_t i = 0; i < s->d->slots; i++)
-        s->cached_row[i] = -1;
-}
-
 /* Row ih of image n, which the ring has after this. */
 static const real *row_of(const im2col_window *s, ptrdiff_t n, ptrdiff_t ih)
 {
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
-    ptrdiff_t slot = d->slots - 1;
-    if (ih >= 0 && ih < g->ih) {
-        ptrdiff_t row = n * g->ih + ih, size = g->iw * g->ic;
-        slot = ih % (d->slots - 1);
-        if (s->cached_row[slot] != row)
-            TYPED(im2col_load)
-        (d, size, s->ring + slot * d->row + g->pl * g->ic, s->x + im2col_bytes(d, row * size));
-        s->cached_row[slot] = row;
-    }
-    return s->ring + slot * d->row;
+    ptrdiff_t row = n * g->ih + ih, size = g->iw * g->ic, last = d->slots - 1;
+    if (ih < 0 || ih >= g->ih)
+        return s->ring.rows + last * d->row;
+    int is_cached;
+    real *slot = row_ring_slot(&s->ring, ih % last, row, &is_cached);
+    if (!is_cached)
+        load_reals(d->dtype, size, slot + g->pl * g->ic, s->x + im2col_bytes(d, row * size));
+    return slot;
 }
 
 /* Whole vectors are copied: what is too much is overwritten by the next kernel row, or pixel. */

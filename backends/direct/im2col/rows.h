@@ -4,6 +4,7 @@
 #define DIRECT_IM2COL_ROWS_H
 
 #include "backends/direct/micro_gemm.h"
+#include "backends/direct/row_ring.h"
 #include "im2col.h"
 
 /* A matrix of `vectors` vectors a row is cut into panels of so many, the first at `vectors` before
@@ -19,9 +20,6 @@ static inline ptrdiff_t im2col_bytes(const im2col *d, ptrdiff_t n)
     return n * (ptrdiff_t)adj_dtype_size(d->dtype);
 }
 
-/* n elements of a tensor to reals, and back. */
-void TYPED(im2col_load)(const im2col *d, ptrdiff_t n, real *dst, const void *src);
-void TYPED(im2col_store)(const im2col *d, ptrdiff_t n, void *dst, const real *src);
 /* The filter as panels of dx's product, whole rows of a panel behind each other: a row for each
  * output, taps beyond the last zero. */
 void TYPED(im2col_panels)(const im2col *d, real *dst, const void *w);
@@ -34,12 +32,9 @@ void TYPED(im2col_multiply)(micro_gemm p, ptrdiff_t vectors);
 typedef struct { /* rows of an image of x with zeros around, for windows to be taken from */
     const im2col *d;
     const char *x; /* all images */
-    real *ring;    /* the last of its rows is zero */
-    ptrdiff_t *cached_row;
+    row_ring ring; /* the last of its rows is zero */
 } im2col_window;
 
-/* Zeroes the ring, of which only the inside of rows is written. */
-void TYPED(im2col_clear)(const im2col_window *s);
 /* Windows of n pixels, from pixel `first` of all images' y on, in order; n <= d->chunk. Prefetches
  * meanwhile so many pixels of dy from `prefetch` on, if it is not NULL. */
 void TYPED(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, real *dst,

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/direct/arith.h"
 #include "max_pool.h"
 
 static const int64_t parallel_above = 1 << 14; /* elements of x */
@@ -91,8 +92,6 @@ static int sort_out(const adj_group *g, parts *p)
     return p->relu == NULL || (p->relu->in[0] == p->y && direct_out(g, p->y) < 0);
 }
 
-static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* The rows that a window covers live at a time. 0: too large. */
 static int plan_ring(max_pool *p, size_t *scratch)
 {
@@ -123,7 +122,7 @@ static adj_status plan_forward(max_pool *p, direct *d, const adj_group *g, const
     p->x = direct_in(g, x);
     p->y = y != NULL ? direct_out(g, y) : -1;
     p->floor = n->relu != NULL ? 0 : -INFINITY;
-    p->work.code = &d->isa->max_pool[x->type.dtype == ADJ_BF16]->forward;
+    p->work.code = &d->isa->max_pool[x->type.dtype == ADJ_BF16]->forward[n->argmax != NULL];
     if (n->argmax == NULL)
         return ADJ_OK;
     p->argmax = direct_out(g, n->argmax);
@@ -139,7 +138,7 @@ static adj_status plan_backward(max_pool *p, direct *d, const adj_group *g, cons
 {
     const max_pool_code *code = d->isa->max_pool[n->type.dtype == ADJ_BF16];
     p->dy = direct_in(g, n->in[n->n_in - 1]);
-    p->work.code = &code->backward;
+    p->work.code = &code->backward[is_argmax(n)];
     if (is_argmax(n)) {
         p->argmax = direct_in(g, n->in[0]);
         return want_bytes(d, n->in[0], &prep->in[p->argmax]) ? ADJ_OK : ADJ_ENOMEM;

@@ -21,8 +21,9 @@
 
 enum { MAX_POOL_CHUNK = 64 }; /* channels that are kept in local arrays */
 
-typedef struct max_pool_code { /* for one type of elements */
-    direct_code forward, backward, backward_overlapping;
+typedef struct max_pool_code {           /* for one type of elements */
+    direct_code forward[2], backward[2]; /* [with the argmax] */
+    direct_code backward_overlapping;
 } max_pool_code;
 
 typedef struct max_pool {

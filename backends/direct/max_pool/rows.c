@@ -251,7 +251,7 @@ static void write_argmax(const max_pool *p, const window *v, const uint8_t *at, 
 }
 
 /* y that nobody wants goes to the thread's scratch. */
-static void forward(const adj_call *call, ptrdiff_t job, int thread)
+ALWAYS void forward(const int has_argmax, const adj_call *call, ptrdiff_t job, int thread)
 {
     const max_pool *p = call->state;
     const adj_conv_geom *g = &p->g;
@@ -259,12 +259,12 @@ static void forward(const adj_call *call, ptrdiff_t job, int thread)
     const span h = rows_of(g, oh);
     const T *x = (const T *)call->in[p->x] + (job / g->oh * g->ih + h.begin) * g->iw * g->ic;
     T *y = p->y >= 0 ? (T *)call->out[p->y] + first : (T *)call->scratch + thread * g->ic;
-    uint8_t *at = p->argmax >= 0 ? (uint8_t *)call->out[p->argmax] + first : NULL;
+    uint8_t *at = has_argmax ? (uint8_t *)call->out[p->argmax] + first : NULL;
     for (ptrdiff_t ow = 0; ow < g->ow; ow++, y += step) {
         const span w = columns_of(g, ow);
-        const window v = at != NULL ? numbered(g, h, w, oh, ow) : window_at(g, h, w);
+        const window v = has_argmax ? numbered(g, h, w, oh, ow) : window_at(g, h, w);
         const T *corner = x + w.begin * g->ic;
-        if (at != NULL)
+        if (has_argmax)
             argmax_of(p, &v, corner, y, at + ow * g->ic);
         else
             maximum_of(p, &v, corner, y);
@@ -273,7 +273,7 @@ static void forward(const adj_call *call, ptrdiff_t job, int thread)
 
 /* The rows of dx from these windows' to the next ones'; the first windows begin at row and column
  * 0, as pads are smaller than windows. */
-static void backward(const adj_call *call, ptrdiff_t job, int thread)
+ALWAYS void backward(const int has_argmax, const adj_call *call, ptrdiff_t job)
 {
     const max_pool *p = call->state;
     const adj_conv_geom *g = &p->g;
@@ -281,22 +281,36 @@ static void backward(const adj_call *call, ptrdiff_t job, int thread)
     const span h = rows_of(g, oh);
     const ptrdiff_t next_h = oh + 1 < g->oh ? rows_of(g, oh + 1).begin : g->ih;
     const ptrdiff_t offset = (job / g->oh * g->ih + h.begin) * row;
-    const T *x = p->argmax < 0 ? (const T *)call->in[p->x] + offset : NULL;
-    const uint8_t *at = p->argmax >= 0 ? (const uint8_t *)call->in[p->argmax] + first : NULL;
+    const T *x = has_argmax ? NULL : (const T *)call->in[p->x] + offset;
+    const uint8_t *at = has_argmax ? (const uint8_t *)call->in[p->argmax] + first : NULL;
     const T *dy = (const T *)call->in[p->dy] + first;
     T *dx = (T *)call->out[0] + offset;
-    (void)thread;
     for (ptrdiff_t ow = 0; ow < g->ow; ow++, dy += g->ic) {
         const span w = columns_of(g, ow);
-        const window v = at != NULL ? numbered(g, h, w, oh, ow) : window_at(g, h, w);
+        const window v = has_argmax ? numbered(g, h, w, oh, ow) : window_at(g, h, w);
         const ptrdiff_t corner = w.begin * g->ic;
-        if (at != NULL)
+        if (has_argmax)
             write_argmax(p, &v, at + ow * g->ic, dy, dx + corner);
         else
             write_maximum(p, &v, x + corner, dy, dx + corner);
         clear_gap(g, v.rows, w, ow + 1 < g->ow ? columns_of(g, ow + 1).begin : g->iw, dx);
     }
     memset(dx + (h.end - h.begin) * row, 0, (size_t)((next_h - h.end) * row) * sizeof *dx);
+}
+
+static void forward_plain(const adj_call *c, ptrdiff_t job, int i) { forward(0, c, job, i); }
+static void forward_argmax(const adj_call *c, ptrdiff_t job, int i) { forward(1, c, job, i); }
+
+static void backward_plain(const adj_call *c, ptrdiff_t job, int thread)
+{
+    (void)thread;
+    backward(0, c, job);
+}
+
+static void backward_argmax(const adj_call *c, ptrdiff_t job, int thread)
+{
+    (void)thread;
+    backward(1, c, job);
 }
 
 /* ---- jobs: a chunk of an image's channels, where windows overlap ---- */
@@ -370,5 +384,6 @@ static void backward_overlapping(const adj_call *call, ptrdiff_t job, int thread
     store_rows(&r, done, g->ih, dx);
 }
 
-const max_pool_code TYPED(max_pool) = {
-    {NULL, forward, NULL}, {NULL, backward, NULL}, {NULL, backward_overlapping, NULL}};
+const max_pool_code TYPED(max_pool) = {{{.job = forward_plain}, {.job = forward_argmax}},
+                                       {{.job = backward_plain}, {.job = backward_argmax}},
+                                       {.job = backward_overlapping}};
