@@ -6,13 +6,6 @@
  * look alive. A value inside a group has one reader and is not asked for from outside. */
 #include "onednn.h"
 
-/* The data format of a result; matrices have their channels last in both. */
-static int64_t format_of(const adj_node *n)
-{
-    const adj_conv_attrs *a = n->attrs;
-    return n->type.shape.rank == 4 ? a->geom.format : ADJ_NHWC;
-}
-
 /* The only reader of a value that nothing else needs; NULL: there is no such node. */
 static const adj_node *only_reader(const adj_node *n, const adj_uses *uses)
 {
@@ -20,12 +13,13 @@ static const adj_node *only_reader(const adj_node *n, const adj_uses *uses)
     return u->n_user == 1 && !u->is_root ? u->user[0] : NULL;
 }
 
+/* Along the last axis: a matrix has its channels there in both formats. */
 static int is_bias_of(const adj_node *next, const adj_node *root)
 {
     if (next == NULL || next->op != &adj_op_bias_add || next->in[0] != root)
         return 0;
     const adj_format_attrs *a = next->attrs;
-    return root->type.shape.rank != 4 || a->format == format_of(root);
+    return root->type.shape.rank == 2 || a->format == ADJ_NHWC;
 }
 
 static int is_widening(const adj_node *n)
