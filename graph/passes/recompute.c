@@ -46,37 +46,31 @@ static char chain_length(const copies *c, const char *kept, const adj_node *n)
 }
 
 /* What gradient nodes read, itself or through a view, and what is fetched. */
-static void mark_kept(const adj_graph *g, int n_root, const adj_node *const root[],
-                      const char *needed, char *kept)
+static void mark_kept(const rewriting *w, char *kept)
 {
-    for (int i = 0; i < n_root; i++)
-        kept[root[i]->id] = 1;
-    for (int id = g->n_node - 1; id >= 0; id--) {
-        const adj_node *n = g->node[id];
+    for (int i = 0; i < w->n_root; i++)
+        kept[w->root[i]->id] = 1;
+    for (int id = w->from->n_node - 1; id >= 0; id--) {
+        const adj_node *n = w->from->node[id];
         int is_view = kept[id] && n->op->flags & ADJ_OP_VIEW;
-        for (int k = 0; needed[id] && k < n->n_in; k++)
+        for (int k = 0; is_needed(&w->uses[id]) && k < n->n_in; k++)
             if (n->role == ADJ_ROLE_GRADIENT || (is_view && k == 0))
                 kept[n->in[k]->id] = 1;
     }
 }
 
-static adj_status find_repeatable(rewriting *w, const adj_graph *from, int n_root,
-                                  const adj_node *const root[])
+static adj_status find_repeatable(rewriting *w)
 {
+    const adj_graph *from = w->from;
     size_t n = (size_t)from->n_node;
     copies *c = w->state = adj_graph_alloc(w->to, sizeof *c);
-    char *needed = adj_graph_alloc(w->to, n), *kept = adj_graph_alloc(w->to, n);
-    char *is_root = adj_graph_alloc(w->to, n);
-    if (c == NULL || (c->length = adj_graph_alloc(w->to, n)) == NULL ||
-        (c->copy = adj_graph_alloc(w->to, n * sizeof(adj_node *))) == NULL ||
-        w->to->status != ADJ_OK)
+    char *kept = adj_graph_alloc(w->to, n);
+    if (c == NULL || kept == NULL || (c->length = adj_graph_alloc(w->to, n)) == NULL ||
+        (c->copy = adj_graph_alloc(w->to, n * sizeof(adj_node *))) == NULL)
         return w->to->status;
-    for (int i = 0; i < n_root; i++)
-        is_root[root[i]->id] = 1;
-    mark_needed(from, n_root, root, needed);
-    mark_kept(from, n_root, root, needed, kept);
+    mark_kept(w, kept);
     for (int id = 0; id < from->n_node; id++)
-        if (needed[id] && !is_root[id])
+        if (w->uses[id].n_user > 0 && !w->uses[id].is_root)
             c->length[id] = chain_length(c, kept, from->node[id]);
     return ADJ_OK;
 }
