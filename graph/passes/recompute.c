@@ -14,7 +14,7 @@
  * type there, and with copies other nodes are fused. */
 #include "passes.h"
 
-enum { NOT_COPIED = 0, LONGEST = 4 }; /* nodes of a chain; bounds the recursion, too */
+enum { NOT_COPIED = 0, MAX_LENGTH = 4 }; /* nodes of a chain; bounds the recursion, too */
 
 typedef struct {     /* by id of what is rebuilt */
     char *length;    /* of the chain of copies that gradient nodes read in its place */
@@ -31,7 +31,7 @@ static int is_at_hand(const copies *c, const char *kept, const adj_node *n)
  * cost nothing, but are no reason to keep what they show. */
 static char chain_length(const copies *c, const char *kept, const adj_node *n)
 {
-    int is_view = (n->op->flags & ADJ_OP_VIEW) != 0, longest = 0, only_leaves = 1;
+    int is_view = (n->op->flags & ADJ_OP_VIEW) != 0, max = 0, only_leaves = 1;
     if (n->role != ADJ_ROLE_FORWARD || n->op->flags & ADJ_OP_LEAF ||
         !(is_view || n->op->flags & ADJ_OP_CHEAP))
         return NOT_COPIED;
@@ -40,9 +40,9 @@ static char chain_length(const copies *c, const char *kept, const adj_node *n)
         if (!is_at_hand(c, kept, x) || (is_view && k == 0 && c->length[x->id] == NOT_COPIED))
             return NOT_COPIED;
         only_leaves &= (x->op->flags & ADJ_OP_LEAF) != 0;
-        longest = c->length[x->id] > longest ? c->length[x->id] : longest;
+        max = c->length[x->id] > max ? c->length[x->id] : max;
     }
-    return (char)(only_leaves || longest >= LONGEST ? NOT_COPIED : longest + 1);
+    return (char)(only_leaves || max >= MAX_LENGTH ? NOT_COPIED : max + 1);
 }
 
 /* What gradient nodes read, itself or through a view, and what is fetched. */
