@@ -183,17 +183,17 @@ static void insert_by_offset(slot *sorted[], int n, slot *s)
 /* The start of the smallest gap that takes the bytes, among neighbours sorted by offset. */
 static size_t best_gap(const adj_exec *e, slot *const neighbour[], int n, size_t bytes)
 {
-    size_t end = 0, best = 0, smallest = SIZE_MAX;
+    size_t end = 0, best = 0, min_gap = SIZE_MAX;
     for (int i = 0; i < n; i++) {
         size_t start = neighbour[i]->offset;
-        if (start > end && start - end >= bytes && start - end < smallest) {
-            smallest = start - end;
+        if (start > end && start - end >= bytes && start - end < min_gap) {
+            min_gap = start - end;
             best = end;
         }
         size_t stop = start + footprint(e, neighbour[i]);
         end = stop > end ? stop : end;
     }
-    return smallest != SIZE_MAX ? best : end;
+    return min_gap != SIZE_MAX ? best : end;
 }
 
 static int in_arena(const slot *s) { return !s->kept && s->bytes > 0 && s->first != NONE; }

@@ -14,10 +14,10 @@ static const size_t unknown = SIZE_MAX;
 static size_t sum(size_t a, size_t b) { return a < unknown - b ? a + b : unknown; }
 static size_t difference(size_t a, size_t b) { return a > b ? a - b : 0; }
 
-static void lower(memory_left *m, size_t bytes, const char *what)
+static void lower(memory_left *m, size_t bytes, const char *limit)
 {
     if (bytes < m->bytes)
-        *m = (memory_left){bytes, what};
+        *m = (memory_left){bytes, limit};
 }
 
 /* The number of bytes behind the key in the file ("VmSize:    1234 kB", "file 5678"), or with the
@@ -42,14 +42,14 @@ static size_t entry_of(const char *path, const char *key)
 
 /* ---- the process ---- */
 
-static void lower_to_limit(memory_left *m, int resource, const char *key, const char *what)
+static void lower_to_limit(memory_left *m, int resource, const char *key, const char *limit)
 {
-    struct rlimit limit;
-    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    struct rlimit l;
+    if (getrlimit(resource, &l) != 0 || l.rlim_cur == RLIM_INFINITY)
         return;
     size_t used = entry_of("/proc/self/status", key);
     if (used != unknown)
-        lower(m, difference((size_t)limit.rlim_cur, used), what);
+        lower(m, difference((size_t)l.rlim_cur, used), limit);
 }
 
 memory_left address_space_left(void)

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 typedef struct {
-    size_t bytes;     /* SIZE_MAX: nobody knows */
-    const char *what; /* that leaves them: "RLIMIT_AS" */
+    size_t bytes;      /* SIZE_MAX: not known */
+    const char *limit; /* which leaves them: "RLIMIT_AS" */
 } memory_left;
 
 /* The limits of this process's address space (RLIMIT_AS, RLIMIT_DATA). What malloc keeps free may

@@ -26,7 +26,7 @@ static adj_status refuse_plan(adj_exec *e, size_t bytes, memory_left left)
 {
     return set_error(e, ADJ_ENOMEM,
                      "adj_exec_new: out of memory (needs %zu bytes at least, %s leaves %zu)", bytes,
-                     left.what, left.bytes);
+                     left.limit, left.bytes);
 }
 
 adj_status check_memory(adj_exec *e, size_t bytes)

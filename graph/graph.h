@@ -71,6 +71,8 @@ void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], c
 /* Who reads each node, by id, among those that the roots need; in p's memory. NULL: none is left.
  */
 adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[], region *p);
+/* Is it among those? */
+static inline int is_needed(const adj_uses *u) { return u->is_root || u->n_user > 0; }
 
 /* ---- verify.c ---- */
 

@@ -7,7 +7,8 @@
  * Errors. A builder that is given something impossible returns NULL and the graph keeps the first
  * error: a status and one sentence (adj_graph_status, adj_graph_message). Builders accept NULL
  * operands and return NULL silently, so one check at the end of a model is enough. Everything else
- * returns an adj_status; the sentence is kept at the object that failed. Nothing in the library
+ * returns an adj_status; the sentence is kept at the object that failed (adj_..._message), or,
+ * where there is none, written to the caller's message, cut to its size. Nothing in the library
  * prints, aborts or exits.
  *
  * Ownership. A graph owns its nodes, names and updates; an executor owns its plan, parameter values
@@ -221,7 +222,7 @@ typedef struct {
     int canaries; /* words around all memory, looked at after every step: adj_run fails with
                      ADJ_EBACKEND when a kernel has written where it must not */
     /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
-     * authors of backends (adjoint_ext.h) and tests. */
+     * authors of backends (adjoint_backend.h) and tests. */
     const struct adj_backend *const *backends;
 } adj_exec_debug;
 

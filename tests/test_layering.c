@@ -26,7 +26,7 @@ static const rule rules[] = {
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h", "check graph exec/clock.h exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
-    {"ops/nn", "adjoint.h adjoint_nn.h adjoint_io.h", ""},
+    {"ops/nn", "adjoint.h adjoint_nn.h", "graph/hash.h graph/nearest.h"},
     {"backends", "adjoint.h adjoint_ext.h", ""},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",

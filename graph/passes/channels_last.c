@@ -105,12 +105,9 @@ static int has_channels_first(const pass_target *target, const adj_graph *g)
     return 0;
 }
 
-static adj_status prepare(rewriting *w, const adj_graph *from, int n_root,
-                          const adj_node *const root[])
+static adj_status prepare(rewriting *w)
 {
-    (void)n_root;
-    (void)root;
-    w->state = adj_graph_alloc(w->to, (size_t)from->n_node * sizeof(adj_node *));
+    w->state = adj_graph_alloc(w->to, (size_t)w->from->n_node * sizeof(adj_node *));
     return w->state != NULL ? ADJ_OK : w->to->status;
 }
 

@@ -16,10 +16,9 @@ static int is_wanted(const pass_target *target, const adj_graph *g)
 }
 
 /* By id of what is rebuilt: it follows from parameters alone. */
-static adj_status find_invariant(rewriting *w, const adj_graph *from, int n_root,
-                                 const adj_node *const root[])
+static adj_status find_invariant(rewriting *w)
 {
-    (void)n_root, (void)root;
+    const adj_graph *from = w->from;
     char *invariant = w->state = adj_graph_alloc(w->to, (size_t)from->n_node);
     if (invariant == NULL)
         return w->to->status;

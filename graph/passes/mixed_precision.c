@@ -145,13 +145,11 @@ static adj_node *mixed(rewriting *w, const adj_node *n, adj_node *const in[])
     return flags & ADJ_OP_HALF_SUM ? in_type(y, n->type.dtype) : y;
 }
 
-static adj_status set_precision(rewriting *w, const adj_graph *from, int n_root,
-                                const adj_node *const root[])
+static adj_status set_precision(rewriting *w)
 {
-    (void)n_root, (void)root;
     const adj_exec_opts *o = w->target->opts;
     precision *p = w->state = adj_graph_alloc(w->to, sizeof *p);
-    if (p == NULL || (p->scaled = adj_graph_alloc(w->to, (size_t)from->n_node)) == NULL)
+    if (p == NULL || (p->scaled = adj_graph_alloc(w->to, (size_t)w->from->n_node)) == NULL)
         return w->to->status;
     p->half = o->precision == ADJ_PRECISION_F16 ? ADJ_F16 : ADJ_BF16;
     p->loss_scale = 1;

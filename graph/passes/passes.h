@@ -16,12 +16,15 @@ typedef struct {
     void *backends;
 } pass_target;
 
-typedef struct {
+typedef struct { /* what the roots need of a graph, and what it becomes */
     const pass_target *target;
+    const adj_graph *from;
+    int n_root;
+    const adj_node *const *root;
+    const adj_uses *uses; /* by id of `from` */
     adj_graph *to;
-    const adj_uses *uses; /* by id of what is rebuilt */
-    adj_node **image;     /* by the same: the node of `to` */
-    void *state;          /* the pass's own */
+    adj_node **image; /* by id of `from`: the node of `to`; NULL for a dead one */
+    void *state;      /* the pass's own */
 } rewriting;
 
 /* The node of w->to that stands for n, whose operands' images are in; NULL: out of memory. */
@@ -32,10 +35,8 @@ typedef struct {
     /* NULL: always. */
     int (*is_wanted)(const pass_target *target, const adj_graph *g);
     /* What the rule has to know of the whole graph, into w->state, in w->to's memory. NULL:
-     * nothing.
-     */
-    adj_status (*prepare)(rewriting *w, const adj_graph *from, int n_root,
-                          const adj_node *const root[]);
+     * nothing. */
+    adj_status (*prepare)(rewriting *w);
     rewrite_rule *rule;
     /* A root's image as the root was built, where the rule changes types. NULL: the image. */
     adj_node *(*as_built)(rewriting *w, const adj_node *root, adj_node *image);
@@ -50,10 +51,8 @@ static inline int has_kernel(const rewriting *w, const adj_node *n)
     return w->target->has_non_reference_kernel(w->target->backends, n);
 }
 
-/* Rebuilds into w->to every node of `from` that the roots need. w->image[id of from] is its node
- * there, NULL for a dead one. Keeps: order, names, roles. Returns w->to's status. */
-adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], rewriting *w,
-                   rewrite_rule *rule);
+/* Rebuilds every node that the roots need. Keeps: order, names, roles. Returns w->to's status. */
+adj_status rewrite(rewriting *w, rewrite_rule *rule);
 
 /* The simplified copy of what the roots need as a graph of its own, in the precision that the
  * options ask for; traced to opts->trace. root[] becomes the roots' images and image[id of from]

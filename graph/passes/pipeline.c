@@ -6,19 +6,18 @@ static const pass *const pipeline[] = {
     &pass_rewrite_with_users, &pass_mixed_precision, &pass_half_in_f32,
     &pass_save_for_backward,  &pass_recompute,       &pass_copy};
 
-/* Rebuilds `from` into w->to; roots and images are replaced by theirs. */
-static adj_status run_pass(const pass *p, const adj_graph *from, int n_root, const adj_node *root[],
-                           int n_image, adj_node *image[], rewriting *w)
+/* Rebuilds w->from into w->to; roots and images are replaced by theirs. */
+static adj_status run_pass(const pass *p, const adj_node *root[], int n_image, adj_node *image[],
+                           rewriting *w)
 {
     adj_graph *to = w->to;
-    if ((w->image = adj_graph_alloc(to, (size_t)from->n_node * sizeof(adj_node *))) == NULL)
+    if ((w->image = adj_graph_alloc(to, (size_t)w->from->n_node * sizeof(adj_node *))) == NULL)
         return to->status;
-    if ((w->uses = find_uses(from, n_root, root, &to->region)) == NULL)
+    if ((w->uses = find_uses(w->from, w->n_root, root, &to->region)) == NULL)
         return ADJ_ENOMEM;
-    if ((p->prepare != NULL && p->prepare(w, from, n_root, root) != ADJ_OK) ||
-        rewrite(from, n_root, root, w, p->rule) != ADJ_OK)
+    if ((p->prepare != NULL && p->prepare(w) != ADJ_OK) || rewrite(w, p->rule) != ADJ_OK)
         return to->status;
-    for (int i = 0; i < n_root; i++) {
+    for (int i = 0; i < w->n_root; i++) {
         adj_node **to_root = &w->image[root[i]->id];
         if (p->as_built != NULL)
             *to_root = p->as_built(w, root[i], *to_root);
@@ -49,8 +48,8 @@ adj_status run_passes(const pass_target *target, const adj_graph *from, int n_ro
         adj_graph *to = adj_graph_new_with(ADJ_VERSION, &graph_opts);
         if (to == NULL)
             return ADJ_ENOMEM;
-        rewriting w = {.target = target, .to = to};
-        adj_status status = run_pass(p, g, n_root, root, n_image, image, &w);
+        rewriting w = {.target = target, .from = g, .n_root = n_root, .root = root, .to = to};
+        adj_status status = run_pass(p, root, n_image, image, &w);
         adj_graph_free(*out);
         *out = to;
         g = to;

@@ -14,7 +14,7 @@
  * type there, and with copies other nodes are fused. */
 #include "passes.h"
 
-enum { NOT_COPIED = 0, LONGEST = 4 }; /* nodes of a chain; bounds the recursion, too */
+enum { NOT_COPIED = 0, MAX_LENGTH = 4 }; /* nodes of a chain; bounds the recursion, too */
 
 typedef struct {     /* by id of what is rebuilt */
     char *length;    /* of the chain of copies that gradient nodes read in its place */
@@ -31,7 +31,7 @@ static int is_at_hand(const copies *c, const char *kept, const adj_node *n)
  * cost nothing, but are no reason to keep what they show. */
 static char chain_length(const copies *c, const char *kept, const adj_node *n)
 {
-    int is_view = (n->op->flags & ADJ_OP_VIEW) != 0, longest = 0, only_leaves = 1;
+    int is_view = (n->op->flags & ADJ_OP_VIEW) != 0, max = 0, only_leaves = 1;
     if (n->role != ADJ_ROLE_FORWARD || n->op->flags & ADJ_OP_LEAF ||
         !(is_view || n->op->flags & ADJ_OP_CHEAP))
         return NOT_COPIED;
@@ -40,43 +40,37 @@ static char chain_length(const copies *c, const char *kept, const adj_node *n)
         if (!is_at_hand(c, kept, x) || (is_view && k == 0 && c->length[x->id] == NOT_COPIED))
             return NOT_COPIED;
         only_leaves &= (x->op->flags & ADJ_OP_LEAF) != 0;
-        longest = c->length[x->id] > longest ? c->length[x->id] : longest;
+        max = c->length[x->id] > max ? c->length[x->id] : max;
     }
-    return (char)(only_leaves || longest >= LONGEST ? NOT_COPIED : longest + 1);
+    return (char)(only_leaves || max >= MAX_LENGTH ? NOT_COPIED : max + 1);
 }
 
 /* What gradient nodes read, itself or through a view, and what is fetched. */
-static void mark_kept(const adj_graph *g, int n_root, const adj_node *const root[],
-                      const char *needed, char *kept)
+static void mark_kept(const rewriting *w, char *kept)
 {
-    for (int i = 0; i < n_root; i++)
-        kept[root[i]->id] = 1;
-    for (int id = g->n_node - 1; id >= 0; id--) {
-        const adj_node *n = g->node[id];
+    for (int i = 0; i < w->n_root; i++)
+        kept[w->root[i]->id] = 1;
+    for (int id = w->from->n_node - 1; id >= 0; id--) {
+        const adj_node *n = w->from->node[id];
         int is_view = kept[id] && n->op->flags & ADJ_OP_VIEW;
-        for (int k = 0; needed[id] && k < n->n_in; k++)
+        for (int k = 0; is_needed(&w->uses[id]) && k < n->n_in; k++)
             if (n->role == ADJ_ROLE_GRADIENT || (is_view && k == 0))
                 kept[n->in[k]->id] = 1;
     }
 }
 
-static adj_status find_repeatable(rewriting *w, const adj_graph *from, int n_root,
-                                  const adj_node *const root[])
+static adj_status find_repeatable(rewriting *w)
 {
+    const adj_graph *from = w->from;
     size_t n = (size_t)from->n_node;
     copies *c = w->state = adj_graph_alloc(w->to, sizeof *c);
-    char *needed = adj_graph_alloc(w->to, n), *kept = adj_graph_alloc(w->to, n);
-    char *is_root = adj_graph_alloc(w->to, n);
-    if (c == NULL || (c->length = adj_graph_alloc(w->to, n)) == NULL ||
-        (c->copy = adj_graph_alloc(w->to, n * sizeof(adj_node *))) == NULL ||
-        w->to->status != ADJ_OK)
+    char *kept = adj_graph_alloc(w->to, n);
+    if (c == NULL || kept == NULL || (c->length = adj_graph_alloc(w->to, n)) == NULL ||
+        (c->copy = adj_graph_alloc(w->to, n * sizeof(adj_node *))) == NULL)
         return w->to->status;
-    for (int i = 0; i < n_root; i++)
-        is_root[root[i]->id] = 1;
-    mark_needed(from, n_root, root, needed);
-    mark_kept(from, n_root, root, needed, kept);
+    mark_kept(w, kept);
     for (int id = 0; id < from->n_node; id++)
-        if (needed[id] && !is_root[id])
+        if (w->uses[id].n_user > 0 && !w->uses[id].is_root)
             c->length[id] = chain_length(c, kept, from->node[id]);
     return ADJ_OK;
 }

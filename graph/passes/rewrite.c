@@ -9,22 +9,19 @@ adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[])
     return adj_node_new(w->to, n->op, n->n_in, in, n->attrs);
 }
 
-adj_status rewrite(const adj_graph *from, int n_root, const adj_node *const root[], rewriting *w,
-                   rewrite_rule *rule)
+adj_status rewrite(rewriting *w, rewrite_rule *rule)
 {
+    const adj_graph *from = w->from;
     adj_graph *to = w->to;
     int max = 1;
     for (int id = 0; id < from->n_node; id++)
         max = from->node[id]->n_in > max ? from->node[id]->n_in : max;
-    char *needed = adj_graph_alloc(to, (size_t)from->n_node);
     adj_node **in = adj_graph_alloc(to, (size_t)max * sizeof(adj_node *));
-    if (needed == NULL || in == NULL)
+    if (in == NULL)
         return to->status;
-    mark_needed(from, n_root, root, needed);
     for (int id = 0; id < from->n_node; id++) {
         const adj_node *n = from->node[id];
-        w->image[id] = NULL;
-        if (!needed[id])
+        if (!is_needed(&w->uses[id]))
             continue;
         for (int k = 0; k < n->n_in; k++)
             in[k] = w->image[n->in[k]->id];

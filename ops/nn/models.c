@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/nearest.h"
 #include "models.h"
 
 const adj_model_opts nn_no_options = {0};
@@ -146,36 +147,12 @@ const adj_model *adj_model_find(const char *name, adj_model_opts *options)
     return find_sized(name, options);
 }
 
-/* Levenshtein's distance, of the first 31 characters. */
-static int distance(const char *a, const char *b)
-{
-    enum { LIMIT = 32 };
-    int row[LIMIT], n_a = (int)strnlen(a, LIMIT - 1), n_b = (int)strnlen(b, LIMIT - 1);
-
-    for (int j = 0; j <= n_b; j++)
-        row[j] = j;
-    for (int i = 1; i <= n_a; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n_b; j++) {
-            int replaced = diagonal + (a[i - 1] != b[j - 1]), best = row[j] + 1;
-            diagonal = row[j];
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = replaced < best ? replaced : best;
-        }
-    }
-    return row[n_b];
-}
-
 const adj_model *adj_model_nearest(const char *name)
 {
-    const adj_model *best = &models[0];
-
-    for (int i = 1; name != NULL && i < N_MODEL; i++)
-        if (distance(name, models[i].name) < distance(name, best->name))
-            best = &models[i];
-    return best;
+    const char *found = models[0].name;
+    if (name != NULL)
+        found = nearest_of(name, &models[0].name, N_MODEL, sizeof *models);
+    return adj_model_find(found, NULL);
 }
 
 static int64_t or_model(int64_t given, int64_t models_own)

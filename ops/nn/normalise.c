@@ -1,6 +1,7 @@
 /* normalise.c - the layers that behave differently in training: batch norm and dropout. Both keep a
  * state whose next value is one of the graph's adj_layer_updates; an executor that is given them
  * assigns it. */
+#include "graph/hash.h"
 #include "nn.h"
 
 /* ---- batch norm ---- */
@@ -60,15 +61,6 @@ adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_no
 
 /* ---- dropout ---- */
 
-/* FNV-1a: layers of different names draw different masks. */
-static uint64_t name_seed(const char *name)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *name != 0; name++)
-        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-    return h;
-}
-
 adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int training)
 {
     if (x == NULL || !training)
@@ -85,5 +77,6 @@ adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int trai
         adj_layer_update_add(step, adj_next_step(step));
         adj_graph_set_role(g, role);
     }
-    return adj_label(adj_dropout(x, step, rate, name_seed(name)), name);
+    uint64_t seed = hash_text(HASH_START, name); /* layers of different names: different masks */
+    return adj_label(adj_dropout(x, step, rate, seed), name);
 }

@@ -180,7 +180,7 @@ static const struct {
     const char *meminfo, *cgroup, *inner, *outer; /* memory.max and memory.current */
     const char *stat;                             /* of the inner group */
     size_t bytes;
-    const char *what;
+    const char *limit;
 } systems[] = {
     {NULL, NULL, NULL, NULL, NULL, SIZE_MAX, ""},
     {"MemTotal: 8 kB\nMemAvailable:   5000 kB\nSwapFree:  24 kB\n", NULL, NULL, NULL, NULL,
@@ -244,7 +244,7 @@ Test(memory_left, of_the_machine_and_of_control_groups)
         put(&root, "sys/fs/cgroup/a/b/memory.stat", systems[i].stat);
         memory_left m = physical_memory_left(root.path);
         cr_expect_eq(m.bytes, systems[i].bytes, "%zu: %zu", i, m.bytes);
-        cr_expect_str_eq(m.what, systems[i].what, "%zu", i);
+        cr_expect_str_eq(m.limit, systems[i].limit, "%zu", i);
         char command[200];
         snprintf(command, sizeof command, "rm -r %s", root.path);
         cr_assert_eq(system(command), 0);

@@ -1,0 +1,113 @@
+/* adjoint_backend.h - for authors of backends: group, kernel, backend. Part of adjoint_ext.h, and
+ * without ABI promise.
+ *
+ * A backend is one const struct (adj_backend) with a list of kernels; whether one supports a group
+ * of nodes is queried by preparing it. */
+#ifndef ADJOINT_BACKEND_H
+#define ADJOINT_BACKEND_H
+
+#include "adjoint_ext.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct adj_layout adj_layout; /* opaque, interned by its backend; NULL is plain row-major */
+
+typedef struct { /* the nodes that one step computes, in id order */
+    int n_node;
+    const adj_node *const *node;
+    int n_in;
+    const adj_node *const *in; /* values that enter, in order of first use; each once */
+    int n_out;
+    const adj_node *const *out; /* values that leave, in id order */
+} adj_group;
+
+enum {
+    ADJ_MAX_ALIASES = 2,
+    ADJ_WHY = 160,
+    ADJ_RANK_SLOW = 10,    /* a kernel known to be slow */
+    ADJ_RANK_FALLBACK = 20 /* the obvious one */
+};
+
+typedef struct {       /* a result that may be computed in place */
+    int out;           /* by group->out */
+    uint32_t operands; /* bit i: it may be written over in[i], unless another operand is there */
+} adj_alias;
+
+typedef struct {            /* conversation between plan and kernel */
+    const adj_layout **in;  /* by group->in: those there are; the kernel writes what it wants */
+    const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
+    size_t scratch;         /* bytes, 64-aligned, from the executor's arena */
+    adj_alias alias[ADJ_MAX_ALIASES]; /* each of another result; operands 0: of none */
+    int rank; /* 0: as good as any that is known; else the plan queries other backends as well, and
+                 takes the lowest */
+    int sums_by_threads; /* the order of its sums, and so the last bits, depends on how many there
+                            are */
+    char impl[64];       /* for the plan's printout */
+    char why[ADJ_WHY];   /* a refusal's reason */
+    void *state;         /* freed by kernel->drop */
+} adj_prep;
+
+typedef struct {
+    const adj_group *group;
+    void *state;
+    const void *const *in; /* by group->in, in the layouts agreed */
+    void *const *out;      /* by group->out; some may be operands' memory: adj_prep.alias */
+    void *scratch;
+    int threads;
+    char *message; /* ADJ_WHY bytes, for a failure's sentence */
+} adj_call;
+
+typedef struct adj_kernel {
+    const char *name;
+    /* Optional: the group this kernel would compute that starts at root, e.g. {conv2d, bias_add,
+     * relu}: writes up to max nodes (root among them) and returns how many; 0: none. uses is
+     * indexed by node id. NULL: root alone. */
+    int (*match)(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
+    /* Candidate 0, 1, 2, ... for this group; ADJ_ENOKERNEL (with p->why): none (left). */
+    adj_status (*prepare)(void *backend, const adj_group *g, int candidate, adj_prep *p);
+    adj_status (*run)(const adj_call *c);
+    void (*drop)(void *backend, void *state); /* NULL: nothing to free */
+} adj_kernel;
+
+typedef struct {
+    void *backend;
+    const adj_layout *from, *to; /* NULL: plain */
+    adj_type type;
+} adj_reorder;
+
+typedef struct {
+    const adj_allocator *allocator;
+    int threads;
+    const char *quarantine; /* as adj_exec_debug.quarantine */
+    adj_math math;          /* the same */
+    char *message;          /* ADJ_WHY bytes, for a failure's sentence */
+} adj_backend_opts;
+
+typedef struct adj_backend {
+    int version; /* ADJ_VERSION: of another layout it is refused (ADJ_EVERSION), and not read on */
+    const char *name;
+    adj_status (*open)(const adj_backend_opts *opts, void **backend);
+    void (*close)(void *backend);
+    const adj_kernel *const *kernels; /* NULL-ended, in order of preference */
+    /* Optional: version and instruction set, as a quarantine file names them. */
+    void (*describe)(char *text, size_t size);
+    /* The rest is NULL for a backend that knows only plain tensors. */
+    size_t (*layout_bytes)(const adj_layout *l);
+    const char *(*layout_name)(const adj_layout *l);
+    adj_status (*reorder_prepare)(const adj_reorder *r, void **state, size_t *scratch);
+    adj_status (*reorder_run)(void *state, const void *in, void *out, void *scratch);
+    void (*reorder_drop)(void *backend, void *state);
+} adj_backend;
+
+/* NULL-ended; the only file that names concrete backends. */
+ADJ_API extern const adj_backend *const adj_backends[];
+
+ADJ_API void *adj_alloc(const adj_allocator *a, size_t bytes); /* zeroed, 64-byte aligned */
+ADJ_API void adj_release(const adj_allocator *a, void *p);     /* p may be NULL */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
