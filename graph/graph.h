@@ -72,6 +72,13 @@ void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], c
  */
 adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[], region *p);
 
+/* ---- schema.c, infer.c ---- */
+
+/* Each value is one that the op's schema allows. */
+adj_status check_attrs(const adj_node *n, const void *attrs);
+/* The type of the result; completes the attributes. */
+adj_status infer_type(const adj_node *n, void *attrs, adj_type *out);
+
 /* ---- verify.c ---- */
 
 /* Operands come first, belong to the graph and have the types that inference gives. Requires:
