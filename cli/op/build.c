@@ -127,6 +127,8 @@ static void read_attr(op_case *c, const adj_op *op, const adj_attr *a, void *to)
 static adj_node *operand(op_case *c, adj_type t)
 {
     char name[16];
+    if (c->operand != NULL)
+        return c->operand(c->user, t);
     snprintf(name, sizeof name, "in%d", c->n++);
     return adj_input(c->g, name, t.dtype, t.shape);
 }
