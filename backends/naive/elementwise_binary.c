@@ -1,4 +1,4 @@
-/* elementwise_binary.c - the arithmetic of two operands; parts.h broadcasts. */
+/* elementwise_binary.c - the arithmetic of two operands; parts.c broadcasts. */
 #include "kernels.h"
 
 void KERNEL(add)(const part *p)
