@@ -108,7 +108,7 @@ static uint64_t hash_node(const adj_node *n)
     uint64_t hash = hash_text(HASH_START, n->op->name);
     for (int i = 0; i < n->n_in; i++)
         hash = hash_bytes(hash, &n->in[i]->id, sizeof n->in[i]->id);
-    hash = hash_bytes(hash, n->attrs, n->op->attr_size);
+    hash = hash_bytes(hash, n->attrs, adj_attr_size(n->op));
     return hash ^ hash >> 32;
 }
 
@@ -119,7 +119,8 @@ static int same_node(const adj_node *a, const adj_node *b)
     for (int i = 0; i < a->n_in; i++)
         if (a->in[i] != b->in[i])
             return 0;
-    return a->op->attr_size == 0 || memcmp(a->attrs, b->attrs, a->op->attr_size) == 0;
+    const size_t size = adj_attr_size(a->op);
+    return size == 0 || memcmp(a->attrs, b->attrs, size) == 0;
 }
 
 /* The bucket that holds n's equal, or the free one where it belongs. */
@@ -154,7 +155,8 @@ static adj_node *insert(adj_graph *g, const adj_node *wanted, uint32_t *bucket)
 {
     adj_node *n = region_alloc(&g->region, 1, sizeof *n);
     adj_node **in = region_alloc(&g->region, (size_t)wanted->n_in, sizeof(adj_node *));
-    void *attrs = region_alloc(&g->region, 1, wanted->op->attr_size);
+    const size_t attr_size = adj_attr_size(wanted->op);
+    void *attrs = region_alloc(&g->region, 1, attr_size);
     if (n == NULL || in == NULL || attrs == NULL) {
         adj_fail(g, ADJ_ENOMEM, "%s: out of memory", wanted->op->name);
         return NULL;
@@ -163,7 +165,7 @@ static adj_node *insert(adj_graph *g, const adj_node *wanted, uint32_t *bucket)
     for (int i = 0; i < wanted->n_in; i++)
         in[i] = wanted->in[i];
     n->in = in;
-    n->attrs = memcpy(attrs, wanted->attrs, wanted->op->attr_size);
+    n->attrs = memcpy(attrs, wanted->attrs, attr_size);
     n->id = (uint32_t)g->n_node;
     n->role = g->role;
     g->node[g->n_node++] = n;
@@ -173,16 +175,17 @@ static adj_node *insert(adj_graph *g, const adj_node *wanted, uint32_t *bucket)
 
 static adj_status check_operands(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[])
 {
-    if (n_in < op->min_in || n_in > op->max_in)
-        return adj_fail(g, ADJ_EARG, "%s: wrong number of operands (got %d, expected %d to %d)",
-                        op->name, n_in, op->min_in, op->max_in);
+    if (op->n_in == ADJ_MANY ? n_in < 1 : n_in != op->n_in)
+        return adj_fail(g, ADJ_EARG, "%s: wrong number of operands (got %d, expected %d%s)",
+                        op->name, n_in, op->n_in == ADJ_MANY ? 1 : op->n_in,
+                        op->n_in == ADJ_MANY ? " or more" : "");
     for (int i = 0; i < n_in; i++)
         if (in[i]->graph != g)
             return adj_fail(g, ADJ_EARG, "%s: operand %d belongs to another graph", op->name, i);
-    if (op->attr_size > MAX_ATTR)
+    if (adj_attr_size(op) > MAX_ATTR)
         return adj_fail(g, ADJ_EARG,
                         "%s: attributes are too large (got %zu bytes, expected at most %d)",
-                        op->name, op->attr_size, MAX_ATTR);
+                        op->name, adj_attr_size(op), MAX_ATTR);
     return ADJ_OK;
 }
 
@@ -204,9 +207,9 @@ adj_node *adj_node_new_with(int version, adj_graph *g, const adj_op *op, int n_i
             return NULL;
     if (check_operands(g, op, n_in, in) != ADJ_OK)
         return NULL;
-    if (op->attr_size > 0)
-        memcpy(completed, attrs, op->attr_size);
-    if (op->infer(&n, completed, &n.type) != ADJ_OK) {
+    if (op->schema != NULL)
+        memcpy(completed, attrs, adj_attr_size(op));
+    if (infer_type(&n, completed, &n.type) != ADJ_OK) {
         adj_fail(g, ADJ_EARG, "%s: bad operands", op->name); /* in case infer gave no reason */
         return NULL;
     }
@@ -228,21 +231,6 @@ adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int copy)
     adj_node *y = adj_node_new(g, n->op, n->n_in, in, n->attrs);
     g->clone = outer;
     return y;
-}
-
-adj_status adj_check_same_dtype(const adj_node *n)
-{
-    adj_dtype first = n->in[0]->type.dtype;
-    if (!adj_is_float(first))
-        return adj_fail(n->graph, ADJ_EDTYPE,
-                        "%s: operand 0 is no float (got %s, expected f16, bf16, f32 or f64)",
-                        n->op->name, adj_dtype_name(first));
-    for (int i = 1; i < n->n_in; i++)
-        if (n->in[i]->type.dtype != first)
-            return adj_fail(
-                n->graph, ADJ_EDTYPE, "%s: operands differ in dtype (got %s and %s, expected one)",
-                n->op->name, adj_dtype_name(first), adj_dtype_name(n->in[i]->type.dtype));
-    return ADJ_OK;
 }
 
 /* ---- looking at nodes ---- */

@@ -74,6 +74,13 @@ adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[]
 /* Is it among those? */
 static inline int is_needed(const adj_uses *u) { return u->is_root || u->n_user > 0; }
 
+/* ---- schema.c, infer.c ---- */
+
+/* Each value is one that the op's schema allows. */
+adj_status check_attrs(const adj_node *n, const void *attrs);
+/* The type of the result; completes the attributes. */
+adj_status infer_type(const adj_node *n, void *attrs, adj_type *out);
+
 /* ---- verify.c ---- */
 
 /* Operands come first, belong to the graph and have the types that inference gives. Requires:

@@ -62,8 +62,7 @@ void print_name(FILE *f, const char *name)
 /* Attributes and name. */
 static void print_details(FILE *f, const adj_node *n)
 {
-    if (n->op->show != NULL)
-        n->op->show(n->attrs, f);
+    adj_show_attrs(n, f);
     if (n->name != NULL)
         print_name(f, n->name);
 }
@@ -108,8 +107,7 @@ static void print_dot_node(FILE *f, const numbering *m, const adj_node *n)
     fprintf(f, "  n%d [shape=%s, %s, label=\"", m->number[n->id], leaf ? "ellipse" : "box",
             role_style[n->role]);
     fputs(n->op->name, f);
-    if (n->op->show != NULL)
-        n->op->show(n->attrs, f);
+    adj_show_attrs(n, f);
     if (n->name != NULL) {
         fputs("\\n", f);
         print_escaped(f, n->name, "\\\\");

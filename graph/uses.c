@@ -64,7 +64,7 @@ const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses 
     const adj_uses *u = &uses[n->in[0]->id];
     for (int i = 0; i < u->n_user; i++)
         if (u->user[i]->op == op && u->user[i]->in[0] == n->in[0] &&
-            memcmp(u->user[i]->attrs, n->attrs, op->attr_size) == 0)
+            memcmp(u->user[i]->attrs, n->attrs, adj_attr_size(op)) == 0)
             return u->user[i];
     return NULL;
 }

@@ -14,8 +14,8 @@ static adj_status verify_node(adj_graph *g, const adj_node *n, int id)
         if (n->in[i]->graph != g || n->in[i]->id >= n->id)
             return adj_fail(g, ADJ_EARG, "verify: operand %d of node %d (%s) does not come first",
                             i, id, n->op->name);
-    memcpy(attrs, n->attrs, n->op->attr_size);
-    adj_status status = n->op->infer(n, attrs, &type);
+    memcpy(attrs, n->attrs, adj_attr_size(n->op));
+    adj_status status = infer_type(n, attrs, &type);
     if (status != ADJ_OK)
         return status;
     if (type.dtype != n->type.dtype || !adj_shape_equal(type.shape, n->type.shape))

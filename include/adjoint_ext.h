@@ -29,14 +29,14 @@ struct adj_node { /* constant once created, but for its label */
     adj_type type;
     int n_in;
     adj_node **in;
-    const void *attrs; /* op->attr_size bytes */
+    const void *attrs; /* adj_attr_size(op) bytes */
     const char *name;  /* NULL: none */
 };
 
 typedef struct adj_conv_geom adj_conv_geom; /* of a convolution or pool, below */
 enum { ADJ_NAMED_OPERANDS = 5 };
 enum { ADJ_IMAGE_RESULT = 1 << 8 }; /* in adj_op.images: the result */
-enum { ADJ_MANY = 1 << 20 };        /* max_in of an op that takes any number of operands */
+enum { ADJ_MANY = -1 };             /* adj_op.n_in: one or more */
 
 typedef enum {
     ADJ_OP_LEAF = 1, /* a value from outside: input, param, state, const */
@@ -60,19 +60,71 @@ typedef enum {
     ADJ_OP_TYPED = 8192 /* the attributes begin with an element type, an int64_t: the result's */
 } adj_op_flags;
 
+/* ---- what an op says of its attributes ---- */
+
+typedef enum {
+    ADJ_ATTR_REAL,     /* double */
+    ADJ_ATTR_INT,      /* int64_t */
+    ADJ_ATTR_SEED,     /* uint64_t */
+    ADJ_ATTR_FLAG,     /* int64_t, 0 or 1; shown as its name if 1 */
+    ADJ_ATTR_CHOICE,   /* int64_t: one of words */
+    ADJ_ATTR_FORMAT,   /* int64_t: an adj_format; shown if NCHW */
+    ADJ_ATTR_DTYPE,    /* int64_t: an adj_dtype */
+    ADJ_ATTR_SHAPE,    /* adj_shape */
+    ADJ_ATTR_PER_AXIS, /* adj_shape: a number for each axis of operand 0 */
+    ADJ_ATTR_PERM,     /* int64_t[ADJ_MAX_RANK]: operand 0's axes in another order */
+    ADJ_ATTR_AXES,     /* int64_t: bit i is operand 0's axis i */
+    ADJ_ATTR_CONV,     /* adj_conv */
+    ADJ_ATTR_POOL      /* adj_pool */
+} adj_attr_kind;
+
+typedef struct {
+    const char *name; /* the builder's parameter; NULL: the end of a list */
+    adj_attr_kind kind;
+    size_t offset;     /* in the attributes' struct */
+    const char *shown; /* printed before the value; NULL: only flags, choices and formats are */
+    /* What a value must be, in words that follow "expected", and the range they describe; NULL:
+     * finite. For numbers. */
+    const char *expected;
+    double min, max;
+    const char *const *words; /* of a choice, in the order of its values; ended by NULL */
+    /* What a command line means that does not say it: usual, or a number that follows from operand
+     * 0's shape, axis by axis for lists. */
+    double usual;
+    double (*usual_of)(adj_shape x, adj_format format, int axis);
+    int is_free;     /* any number will do, NaN too */
+    int is_quiet;    /* not shown if 0 */
+    int from_result; /* a dtype or shape: the result's */
+} adj_attr;
+
+enum { ADJ_ATTRS = 6 };
+
+/* A struct of attributes: command line, printing and checks of values follow from it. */
+typedef struct {
+    size_t size;              /* compared byte for byte: no padding, zeroed first */
+    adj_attr attr[ADJ_ATTRS]; /* in the order of the builder's parameters */
+    /* Optional, where the rows do not say it: prints the attributes, such as " SAME s2x2"; starts
+     * with a space. */
+    void (*show)(const void *attrs, FILE *f);
+    /* Optional, where no row is a format: turns the attributes into those of the same op on images
+     * of that format. */
+    void (*set_format)(void *attrs, adj_format format);
+    size_t geom; /* where the geometry of the op's windows is, an adj_conv_geom; 0: it has none */
+} adj_schema;
+
 struct adj_op {
     const char *name;
-    int min_in, max_in;
-    size_t attr_size;   /* attributes are compared byte for byte: structs without padding, zeroed
-                           first */
-    unsigned flags;     /* adj_op_flags */
-    unsigned linear_in; /* bit i: linear in operand i */
-    unsigned sum_in;    /* bit i: linear in these operands together, as a sum is; 0: in each of
-                           linear_in by itself, as a product is */
-    unsigned half_in;   /* bit i: operand i is of the half type when the op is; 0: all */
-    /* Checks operands (all of one graph, none NULL) and attributes, completes attrs in place (SAME
-     * -> pads) and gives the result's type. On failure: return adj_fail(n->graph, ...). n->id,
-     * n->type and n->attrs are not set yet. */
+    int n_in;                 /* operands; ADJ_MANY: any number but 0 */
+    const adj_schema *schema; /* NULL: no attributes */
+    unsigned flags;           /* adj_op_flags */
+    unsigned linear_in;       /* bit i: linear in operand i */
+    unsigned sum_in;          /* bit i: linear in these operands together, as a sum is; 0: in each
+                                 of linear_in by itself, as a product is */
+    unsigned half_in;         /* bit i: operand i is of the half type when the op is; 0: all */
+    /* Checks operands (all of one graph, none NULL) and attributes (each within what the schema
+     * says), completes attrs in place (SAME -> pads) and gives the result's type. On failure:
+     * return adj_fail(n->graph, ...). n->id, n->type and n->attrs are not set yet. NULL: operands
+     * and result have one float type and one shape. */
     adj_status (*infer)(const adj_node *n, void *attrs, adj_type *out);
     /* Fills dx[0 .. n_in) for the incoming gradient dy, with builders; a dx[i] left NULL: no
      * gradient flows there. No call has two builders among its arguments: nodes are numbered as
@@ -96,8 +148,6 @@ struct adj_op {
     adj_node *(*fold)(const adj_node *n, adj_node *const in[]);
     /* Optional: nominal multiplications and additions; NULL: one for each element of the result. */
     double (*flop)(const adj_node *n);
-    /* Optional: prints the attributes, such as " SAME s2x2"; starts with a space. */
-    void (*show)(const void *attrs, FILE *f);
 
     /* ---- for checks, comparisons and reports; all optional ---- */
 
@@ -112,19 +162,36 @@ struct adj_op {
     /* Takes operand i's values, random in [-1, 1), to where the op is defined and smooth
      * (adj_spread helps). */
     void (*domain)(const adj_node *n, int i, int64_t count, double v[]);
-    /* Turns attributes into those of the same op on images of that format; 0: they are. Required
-     * where images is not 0. */
-    int (*set_format)(void *attrs, adj_format format);
-    /* The geometry of the op's windows. */
-    const adj_conv_geom *(*geom)(const adj_node *n);
     /* The number of terms in the longest sum behind an element of the result, where that is more
      * than flop or the operands' size come to for each. */
     double (*sum_length)(const adj_node *n);
+    /* What each operand is where only shapes are given: --in's X, and --filter's. A letter each;
+     * NULL: x, for two operands xf.
+     *   x  X                            m  a matrix: X, or its first size and all else
+     *   f  --filter, or X               q  --filter, or a matrix that operand 0 times it exists
+     *   l  --filter, or [X's last size] t  X if there are --attr, else [X's last size]
+     *   h  --filter, or [3, 3, channels, 4]; d the same with 2
+     *   p  --filter, or [channels]      b  [channels]
+     *   c  [channels] of the statistics type (f32 for half types), s [2, channels] of it
+     *   n  X's first size of i32        i  an i32                 r  a number
+     * Of an op with a forward: 0, 1 that op's operands and y its result, themselves; Y and X other
+     * values like its result and its first operand. */
+    const char *example;
+    const adj_op *forward; /* the op that this one is a gradient of, whose attributes it has */
+    /* The op that computes operand i in training, from this op's operands and attributes of the
+     * same names: in an example, S says that it does, s that an input is there. --attr's last
+     * numbers, one for each such operand, choose: 1 is the other way. */
+    const adj_op *maker[ADJ_NAMED_OPERANDS];
 };
 
-/* Adds op(in..., attrs), or returns the equal node that exists. attrs: op->attr_size bytes, copied.
- * NULL if an operand is NULL or on error. in and attrs need not outlive the call. version is
- * ADJ_VERSION of whoever compiled op: for another layout the graph fails with ADJ_EVERSION, and
+static inline size_t adj_attr_size(const adj_op *op)
+{
+    return op->schema != NULL ? op->schema->size : 0;
+}
+
+/* Adds op(in..., attrs), or returns the equal node that exists. attrs: adj_attr_size(op) bytes,
+ * copied. NULL if an operand is NULL or on error. in and attrs need not outlive the call. version
+ * is ADJ_VERSION of whoever compiled op: for another layout the graph fails with ADJ_EVERSION, and
  * nothing of op is read. The calls below pass it on, so that no op has to name it. */
 ADJ_API adj_node *adj_node_new_with(int version, adj_graph *g, const adj_op *op, int n_in,
                                     adj_node *const in[], const void *attrs);
@@ -158,6 +225,14 @@ ADJ_API int adj_position(int n, const adj_node *const list[], const adj_node *no
 /* The reader of n's first operand that has this op, takes that operand first too, and has n's
  * attributes; NULL: there is none. Both ops have attributes of one type. */
 ADJ_API const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses);
+/* Prints the attributes, each after a space. */
+ADJ_API void adj_show_attrs(const adj_node *n, FILE *f);
+/* NHWC where there is none. */
+ADJ_API adj_format adj_format_of(const adj_node *n);
+/* Turns op's attributes into those on images of that format; 0: they are, or know no format. */
+ADJ_API int adj_set_format(const adj_op *op, void *attrs, adj_format format);
+/* The geometry of the op's windows; NULL: it has none. */
+ADJ_API const adj_conv_geom *adj_node_geom(const adj_node *n);
 /* Zeroed memory that lives as long as the graph; NULL (and the graph fails) when none is left. */
 ADJ_API void *adj_graph_alloc(adj_graph *g, size_t bytes);
 
@@ -174,8 +249,15 @@ ADJ_API int adj_is_float(adj_dtype dtype);
 ADJ_API int adj_is_half(adj_dtype dtype); /* f16, bf16 */
 /* All operands have the dtype of operand 0, which is a float; else ADJ_EDTYPE naming the op. */
 ADJ_API adj_status adj_check_same_dtype(const adj_node *n);
+/* The first count operands have one type, a float, and one shape: *out. */
+ADJ_API adj_status adj_check_same(const adj_node *n, int count, adj_type *out);
+/* Operand i has that type. */
+ADJ_API adj_status adj_check_operand(const adj_node *n, int i, adj_type want);
 /* For gradients: sums x over what broadcasting added, to the given shape. */
 ADJ_API adj_node *adj_sum_to(adj_node *x, adj_shape shape);
+/* A list of axes of x as bits; op is named where it is no such list. */
+ADJ_API adj_status adj_axes_as_bits(const adj_node *x, const adj_op *op, const adj_axes *axes,
+                                    int64_t *bits);
 /* A fill of v's type. */
 ADJ_API adj_node *adj_fill_like(adj_node *v, double value);
 /* Is it an adj_fill, and of what? */

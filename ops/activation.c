@@ -1,31 +1,39 @@
-/* activation.c - relu, relu6, leaky_relu, sigmoid, tanh, silu.
+/* activation.c - relu, relu6, leaky_relu, sigmoid, tanh, silu, and their gradients as ops of their
+ * own, in terms of the result where that is enough: then the operand need not be kept, and relu
+ * stays fusable with the convolution before it.
  *
- * Gradients are ops of their own (activation_grad.c), in terms of the result where that is enough:
- * then the operand need not be kept, and relu stays fusable with the convolution before it. */
-#include <math.h>
-
+ *   relu_grad(dy, y)        dy where y > 0, else 0
+ *   relu6_grad(dy, y)       dy where 0 < y < 6, else 0
+ *   leaky_relu_grad(dy, y)  dy where y > 0, else alpha dy
+ *   sigmoid_grad(dy, y)     dy y (1 - y)
+ *   tanh_grad(dy, y)        dy (1 - y^2)
+ *   silu_grad(dy, x)        dy (s + x s (1 - s)),  s = sigmoid(x)
+ * Each is linear in dy, so with e the gradient that arrives, the one of dy is the same op on e. The
+ * second operand's is zero almost everywhere for the first three, and below for the others. */
 #include "activation.h"
+#include "ops/rules/max_pool.h"
 
-adj_status activation_infer(const adj_node *n, void *attrs, adj_type *out)
+const adj_schema alpha_schema = {
+    .size = sizeof(adj_value_attrs),
+    .attr = {{"alpha", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value),
+              " alpha=", .usual = 0.25}}};
+
+static double alpha_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
+
+void keep_from_zero(int64_t count, double v[])
 {
-    (void)attrs;
-    *out = n->in[0]->type;
-    return adj_check_same_dtype(n);
+    for (int64_t k = 0; k < count; k++)
+        v[k] += v[k] < 0 ? -0.125 : 0.125;
 }
 
-adj_status alpha_infer(const adj_node *n, void *attrs, adj_type *out)
+/* Both of relu6's bends are inside. */
+static void relu6_domain(const adj_node *n, int i, int64_t count, double v[])
 {
-    const adj_value_attrs *a = attrs;
-    if (!isfinite(a->value))
-        return adj_fail(n->graph, ADJ_EARG, "%s: alpha is wrong (got %g, expected a number)",
-                        n->op->name, a->value);
-    return activation_infer(n, attrs, out);
+    (void)n, (void)i;
+    adj_spread(count, v, -4, 10);
 }
 
-void alpha_show(const void *attrs, FILE *f)
-{
-    fprintf(f, " alpha=%g", ((const adj_value_attrs *)attrs)->value);
-}
+/* ---- gradient rules ---- */
 
 static void relu_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_relu_grad(dy, y); }
 
@@ -34,8 +42,7 @@ static void relu6_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_
 /* y has the sign of x unless alpha is negative. */
 static void leaky_relu_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    double alpha = ((const adj_value_attrs *)y->attrs)->value;
-    dx[0] = adj_leaky_relu_grad(dy, alpha < 0 ? y->in[0] : y, alpha);
+    dx[0] = adj_leaky_relu_grad(dy, alpha_of(y) < 0 ? y->in[0] : y, alpha_of(y));
 }
 
 static void sigmoid_grad(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -50,78 +57,148 @@ static void silu_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_silu_grad(dy, y->in[0]);
 }
 
-/* Both of relu6's bends are inside. */
-static void relu6_domain(const adj_node *n, int i, int64_t count, double v[])
+void steps_grad(adj_node *dx, adj_node *e, adj_node *de[])
 {
-    (void)n, (void)i;
-    adj_spread(count, v, -4, 10);
+    de[0] = adj_node_new2(dx->op, e, dx->in[1], dx->attrs);
+    de[1] = NULL;
 }
 
+/* 1 - 2 y */
+static adj_node *one_minus_twice(adj_node *y)
+{
+    adj_node *twice = adj_scale(y, 2);
+    return y != NULL ? adj_sub(adj_fill_like(y, 1), twice) : NULL;
+}
+
+/* d/dy of dy y (1 - y) is dy (1 - 2 y). */
+static void sigmoid_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
+{
+    adj_node *dy = dx->in[0], *y = dx->in[1];
+
+    de[0] = adj_sigmoid_grad(e, y);
+    adj_node *slope = one_minus_twice(y);
+    de[1] = adj_mul(adj_mul(e, dy), slope);
+}
+
+/* d/dy of dy (1 - y^2) is -2 dy y. */
+static void tanh_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
+{
+    adj_node *dy = dx->in[0], *y = dx->in[1];
+
+    de[0] = adj_tanh_grad(e, y);
+    adj_node *slope = adj_scale(y, -2);
+    de[1] = adj_mul(adj_mul(e, dy), slope);
+}
+
+/* d/dx of s + x s (1 - s) is s (1 - s) (2 + x (1 - 2 s)). */
+static void silu_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
+{
+    adj_node *dy = dx->in[0], *x = dx->in[1], *s = adj_sigmoid(x);
+    adj_node *product = adj_mul(x, one_minus_twice(s)),
+             *bend = adj_add(adj_fill_like(x, 2), product);
+
+    de[0] = adj_silu_grad(e, x);
+    de[1] = adj_sigmoid_grad(adj_mul(adj_mul(e, dy), bend), s);
+}
+
+/* ---- the ops ---- */
+
 const adj_op adj_op_relu = {
-    .name = "relu",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
-    .infer = activation_infer,
-    .grad = relu_grad,
-};
+    .name = "relu", .n_in = 1, .flags = STRAIGHT | ADJ_OP_CHEAP, .grad = relu_grad};
+const adj_op adj_op_relu_grad = {.name = "relu_grad",
+                                 .n_in = 2,
+                                 .flags = STRAIGHT,
+                                 .linear_in = 1,
+                                 .grad = steps_grad,
+                                 .rewrite_with_users = relu_grad_rewrite_with_users,
+                                 .operand = {"dy", "y"}};
 
-const adj_op adj_op_relu6 = {
-    .name = "relu6",
-    .domain = relu6_domain,
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
-    .infer = activation_infer,
-    .grad = relu6_grad,
-};
+const adj_op adj_op_relu6 = {.name = "relu6",
+                             .n_in = 1,
+                             .flags = STRAIGHT | ADJ_OP_CHEAP,
+                             .grad = relu6_grad,
+                             .domain = relu6_domain};
+const adj_op adj_op_relu6_grad = {.name = "relu6_grad",
+                                  .n_in = 2,
+                                  .flags = STRAIGHT,
+                                  .linear_in = 1,
+                                  .grad = steps_grad,
+                                  .operand = {"dy", "y"}};
 
-const adj_op adj_op_leaky_relu = {
-    .name = "leaky_relu",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_value_attrs),
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
-    .infer = alpha_infer,
-    .grad = leaky_relu_grad,
-    .show = alpha_show,
-};
+const adj_op adj_op_leaky_relu = {.name = "leaky_relu",
+                                  .n_in = 1,
+                                  .schema = &alpha_schema,
+                                  .flags = STRAIGHT | ADJ_OP_CHEAP,
+                                  .grad = leaky_relu_grad};
+const adj_op adj_op_leaky_relu_grad = {.name = "leaky_relu_grad",
+                                       .n_in = 2,
+                                       .schema = &alpha_schema,
+                                       .flags = STRAIGHT,
+                                       .linear_in = 1,
+                                       .grad = steps_grad,
+                                       .operand = {"dy", "y"}};
 
-const adj_op adj_op_sigmoid = {
-    .name = "sigmoid",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .infer = activation_infer,
-    .grad = sigmoid_grad,
-};
+const adj_op adj_op_sigmoid = {.name = "sigmoid", .n_in = 1, .flags = CURVED, .grad = sigmoid_grad};
+const adj_op adj_op_sigmoid_grad = {.name = "sigmoid_grad",
+                                    .n_in = 2,
+                                    .flags = CURVED,
+                                    .linear_in = 1,
+                                    .grad = sigmoid_grad_grad,
+                                    .operand = {"dy", "y"}};
 
-const adj_op adj_op_tanh = {
-    .name = "tanh",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .infer = activation_infer,
-    .grad = tanh_grad,
-};
+const adj_op adj_op_tanh = {.name = "tanh", .n_in = 1, .flags = CURVED, .grad = tanh_grad};
+const adj_op adj_op_tanh_grad = {.name = "tanh_grad",
+                                 .n_in = 2,
+                                 .flags = CURVED,
+                                 .linear_in = 1,
+                                 .grad = tanh_grad_grad,
+                                 .operand = {"dy", "y"}};
 
-const adj_op adj_op_silu = {
-    .name = "silu",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .infer = activation_infer,
-    .grad = silu_grad,
-};
+const adj_op adj_op_silu = {.name = "silu", .n_in = 1, .flags = CURVED, .grad = silu_grad};
+const adj_op adj_op_silu_grad = {.name = "silu_grad",
+                                 .n_in = 2,
+                                 .flags = CURVED,
+                                 .linear_in = 1,
+                                 .grad = silu_grad_grad,
+                                 .operand = {"dy", "x"}};
 
 adj_node *adj_relu(adj_node *x) { return adj_node_new1(&adj_op_relu, x, NULL); }
 adj_node *adj_relu6(adj_node *x) { return adj_node_new1(&adj_op_relu6, x, NULL); }
-
-adj_node *adj_leaky_relu(adj_node *x, double alpha)
-{
-    return adj_node_new1(&adj_op_leaky_relu, x, &(adj_value_attrs){.value = alpha});
-}
-
 adj_node *adj_sigmoid(adj_node *x) { return adj_node_new1(&adj_op_sigmoid, x, NULL); }
 adj_node *adj_tanh(adj_node *x) { return adj_node_new1(&adj_op_tanh, x, NULL); }
 adj_node *adj_silu(adj_node *x) { return adj_node_new1(&adj_op_silu, x, NULL); }
+
+adj_node *adj_leaky_relu(adj_node *x, double alpha)
+{
+    return adj_node_new1(&adj_op_leaky_relu, x, &(adj_value_attrs){alpha});
+}
+
+adj_node *adj_relu_grad(adj_node *dy, adj_node *y)
+{
+    return adj_node_new2(&adj_op_relu_grad, dy, y, NULL);
+}
+
+adj_node *adj_relu6_grad(adj_node *dy, adj_node *y)
+{
+    return adj_node_new2(&adj_op_relu6_grad, dy, y, NULL);
+}
+
+adj_node *adj_leaky_relu_grad(adj_node *dy, adj_node *y, double alpha)
+{
+    return adj_node_new2(&adj_op_leaky_relu_grad, dy, y, &(adj_value_attrs){alpha});
+}
+
+adj_node *adj_sigmoid_grad(adj_node *dy, adj_node *y)
+{
+    return adj_node_new2(&adj_op_sigmoid_grad, dy, y, NULL);
+}
+
+adj_node *adj_tanh_grad(adj_node *dy, adj_node *y)
+{
+    return adj_node_new2(&adj_op_tanh_grad, dy, y, NULL);
+}
+
+adj_node *adj_silu_grad(adj_node *dy, adj_node *x)
+{
+    return adj_node_new2(&adj_op_silu_grad, dy, x, NULL);
+}

@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adjoint.h"
-#include "adjoint_ext.h"
-#include "attr_lists.h"
+#include "pool_geom.h"
 
 image_axes axes_of(adj_format format)
 {
@@ -33,7 +31,10 @@ static int all_zero(int n, const int64_t *list)
     return 1;
 }
 
-adj_status attr_four(const char *name, int n, const int64_t *list, int64_t four[4], attr_message m)
+/* A list of four, or an absent one (NULL, length 0): then zeros, the default. Four zeros that were
+ * given are refused here, since they would be taken for the default. */
+static adj_status read_four(const char *name, int n, const int64_t *list, int64_t four[4],
+                            attr_message m)
 {
     memset(four, 0, 4 * sizeof *four);
     if (n == 0 && list == NULL)
@@ -46,38 +47,37 @@ adj_status attr_four(const char *name, int n, const int64_t *list, int64_t four[
     return ADJ_OK;
 }
 
-adj_status attr_padding(const char *word, adj_padding *padding, attr_message m)
+static const char *const paddings[] = {
+    [ADJ_VALID] = "VALID", [ADJ_SAME] = "SAME", [ADJ_EXPLICIT] = "EXPLICIT"};
+
+const char *padding_word(adj_padding padding) { return paddings[padding]; }
+
+static adj_status read_padding(const char *word, adj_padding *padding, attr_message m)
 {
     *padding = ADJ_VALID;
     if (word == NULL)
         return attr_fail(m, ADJ_EARG, "padding is missing (expected SAME, VALID or EXPLICIT)");
-    if (strcmp(word, "VALID") == 0)
-        *padding = ADJ_VALID;
-    else if (strcmp(word, "SAME") == 0)
-        *padding = ADJ_SAME;
-    else if (strcmp(word, "EXPLICIT") == 0)
-        *padding = ADJ_EXPLICIT;
-    else
-        return attr_fail(m, ADJ_EARG,
-                         "padding is unknown (got \"%.40s\", expected SAME, VALID or EXPLICIT)",
-                         word);
-    return ADJ_OK;
+    for (adj_padding p = ADJ_VALID; p <= ADJ_EXPLICIT; p++)
+        if (strcmp(word, paddings[p]) == 0) {
+            *padding = p;
+            return ADJ_OK;
+        }
+    return attr_fail(m, ADJ_EARG,
+                     "padding is unknown (got \"%.40s\", expected SAME, VALID or EXPLICIT)", word);
 }
 
-adj_status attr_format(const char *word, adj_format *format, attr_message m)
+static adj_status read_format(const char *word, adj_format *format, attr_message m)
 {
-    *format = ADJ_NHWC;
-    if (word == NULL || strcmp(word, "NHWC") == 0)
+    *format = word != NULL && strcmp(word, "NCHW") == 0 ? ADJ_NCHW : ADJ_NHWC;
+    if (word == NULL || *format == ADJ_NCHW || strcmp(word, "NHWC") == 0)
         return ADJ_OK;
-    if (strcmp(word, "NCHW") != 0)
-        return attr_fail(m, ADJ_EARG,
-                         "data_format is unknown (got \"%.40s\", expected NHWC or NCHW)", word);
-    *format = ADJ_NCHW;
-    return ADJ_OK;
+    return attr_fail(m, ADJ_EARG, "data_format is unknown (got \"%.40s\", expected NHWC or NCHW)",
+                     word);
 }
 
-adj_status attr_pads(const adj_attr_lists *lists, adj_padding padding, int64_t pad[4][2],
-                     attr_message m)
+/* explicit_paddings: eight numbers exactly when padding is EXPLICIT, else absent or empty. */
+static adj_status read_pads(const adj_attr_lists *lists, adj_padding padding, int64_t pad[4][2],
+                            attr_message m)
 {
     int n = lists->n_explicit_paddings;
     const int64_t *list = lists->explicit_paddings;
@@ -99,6 +99,22 @@ adj_status attr_pads(const adj_attr_lists *lists, adj_padding padding, int64_t p
     for (int i = 0; i < 8; i++)
         pad[i / 2][i % 2] = given[i];
     return ADJ_OK;
+}
+
+adj_status attr_read(const adj_attr_lists *lists, attr_windows to, attr_message m)
+{
+    adj_status status = read_padding(lists->padding, to.padding, m);
+    if (status == ADJ_OK)
+        status = read_format(lists->data_format, to.format, m);
+    if (status == ADJ_OK && to.ksize != NULL)
+        status = read_four("ksize", lists->n_ksize, lists->ksize, to.ksize, m);
+    if (status == ADJ_OK)
+        status = read_four("strides", lists->n_strides, lists->strides, to.stride, m);
+    if (status == ADJ_OK)
+        status = read_four("dilations", lists->n_dilations, lists->dilations, to.dilation, m);
+    if (status == ADJ_OK)
+        status = read_pads(lists, *to.padding, to.pad, m);
+    return status;
 }
 
 adj_status attr_check_enums(adj_padding padding, adj_format format, attr_message m)
@@ -176,18 +192,9 @@ static adj_status read_conv(const adj_attr_lists *lists, adj_conv *a, attr_messa
     if (lists->n_ksize != 0)
         return attr_fail(m, ADJ_EARG, "ksize is not an attribute of a convolution (got %d entries)",
                          lists->n_ksize);
-    adj_status status = attr_padding(lists->padding, &a->padding, m);
-    if (status == ADJ_OK)
-        status = attr_format(lists->data_format, &a->format, m);
-    if (status == ADJ_OK)
-        status = attr_four("strides", lists->n_strides, lists->strides, a->stride, m);
-    if (status == ADJ_OK)
-        status = attr_four("dilations", lists->n_dilations, lists->dilations, a->dilation, m);
-    if (status == ADJ_OK)
-        status = attr_pads(lists, a->padding, a->pad, m);
-    if (status == ADJ_OK)
-        status = attr_check_conv(a, m);
-    return status;
+    const attr_windows to = {&a->padding, &a->format, NULL, a->stride, a->dilation, a->pad};
+    adj_status status = attr_read(lists, to, m);
+    return status == ADJ_OK ? attr_check_conv(a, m) : status;
 }
 
 adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, char *message, size_t size)
@@ -218,23 +225,9 @@ adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape)
     return ADJ_OK;
 }
 
-static int is_one_of(const adj_op *op, const adj_op *const ops[])
-{
-    while (*ops != NULL && *ops != op)
-        ops++;
-    return *ops != NULL;
-}
-
 int adj_node_conv(const adj_node *n, adj_conv *a)
 {
-    static const adj_op *const convs[] = {&adj_op_conv2d,
-                                          &adj_op_conv2d_backprop_input,
-                                          &adj_op_conv2d_backprop_filter,
-                                          &adj_op_depthwise_conv2d_native,
-                                          &adj_op_depthwise_conv2d_native_backprop_input,
-                                          &adj_op_depthwise_conv2d_native_backprop_filter,
-                                          NULL};
-    if (n == NULL || a == NULL || !is_one_of(n->op, convs))
+    if (n == NULL || a == NULL || n->op->schema != &conv_schema)
         return 0;
     *a = ((const adj_conv_attrs *)n->attrs)->conv;
     return 1;
@@ -242,10 +235,7 @@ int adj_node_conv(const adj_node *n, adj_conv *a)
 
 int adj_node_pool(const adj_node *n, adj_pool *a)
 {
-    static const adj_op *const pools[] = {&adj_op_max_pool,           &adj_op_max_pool_grad,
-                                          &adj_op_max_pool_grad_grad, &adj_op_avg_pool,
-                                          &adj_op_avg_pool_grad,      NULL};
-    if (n == NULL || a == NULL || !is_one_of(n->op, pools))
+    if (n == NULL || a == NULL || n->op->schema != &pool_schema || n->op->flags & ADJ_OP_INTERNAL)
         return 0;
     *a = ((const adj_pool_attrs *)n->attrs)->pool;
     return 1;
@@ -266,12 +256,4 @@ void attr_move_axes(adj_format to, int64_t a[4], int64_t b[4], int64_t pad[4][2]
         pad[i][0] = old[from[i]][2];
         pad[i][1] = old[from[i]][3];
     }
-}
-
-int format_set(void *attrs, adj_format format)
-{
-    adj_format_attrs *a = attrs;
-    int other = a->format != (int64_t)format;
-    a->format = (int64_t)format;
-    return other;
 }

@@ -21,20 +21,19 @@ typedef struct {
 image_axes axes_of(adj_format format);
 /* Lists of the other format, two of steps and the pads, in the order of this one. */
 void attr_move_axes(adj_format to, int64_t a[4], int64_t b[4], int64_t pad[4][2]);
-/* adj_op.set_format of adj_format_attrs. */
-int format_set(void *attrs, adj_format format);
+const char *padding_word(adj_padding padding);
 
 adj_status attr_fail(attr_message m, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A list of four, or an absent one (NULL, length 0): then zeros, the default. Four zeros that were
- * given are refused here, since they would be taken for the default. */
-adj_status attr_four(const char *name, int n, const int64_t *list, int64_t four[4], attr_message m);
-adj_status attr_padding(const char *word, adj_padding *padding, attr_message m);
-adj_status attr_format(const char *word, adj_format *format, attr_message m);
-/* explicit_paddings: eight numbers exactly when padding is EXPLICIT, else absent or empty. */
-adj_status attr_pads(const adj_attr_lists *lists, adj_padding padding, int64_t pad[4][2],
-                     attr_message m);
+/* What lists and words are read into. */
+typedef struct {
+    adj_padding *padding;
+    adj_format *format;
+    int64_t *ksize; /* NULL: there is none */
+    int64_t *stride, *dilation, (*pad)[2];
+} attr_windows;
+adj_status attr_read(const adj_attr_lists *lists, attr_windows to, attr_message m);
 
 /* The same rules for what a caller wrote into adj_conv and adj_pool. */
 adj_status attr_check_enums(adj_padding padding, adj_format format, attr_message m);

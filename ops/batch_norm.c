@@ -14,72 +14,16 @@
  * whole derivative, and nothing flows to stats. Anything else, such as running statistics: stats is
  * an operand like the others. The rules of the other three are plain partial derivatives, written
  * with builders, so that any order of derivative works. */
-#include "attr_lists.h"
+#include <float.h>
+
 #include "norm.h"
 #include "ops/rules/batch_norm.h"
 
 /* Elements per channel, at least 1. */
 static double per_channel(const adj_node *x, int64_t format)
 {
-    int64_t c = norm_channels(x, format), all = adj_shape_elems(x->type.shape);
+    int64_t c = channels_of(x, format), all = adj_shape_elems(x->type.shape);
     return all > 0 ? (double)(all / c) : 1;
-}
-
-/* ---- shape rules ---- */
-
-static adj_status stats_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_format_attrs *a = attrs;
-    adj_status status = norm_check_x(n);
-    if (status == ADJ_OK)
-        *out = norm_stats_type(n->in[0], a->format, 2);
-    return status;
-}
-
-static adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_batch_norm_attrs *a = attrs;
-    const adj_node *x = n->in[0];
-    adj_status status = norm_check_x(n);
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 1, norm_stats_type(x, a->format, 2));
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 2, norm_stats_type(x, a->format, 0));
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 3, norm_stats_type(x, a->format, 0));
-    *out = x->type;
-    return status;
-}
-
-static adj_status sums_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_batch_norm_attrs *a = attrs;
-    const adj_node *x = n->in[0];
-    adj_status status = norm_check_x(n);
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 1, norm_stats_type(x, a->format, 2));
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 2, x->type);
-    if (status == ADJ_OK)
-        *out = norm_stats_type(x, a->format, 2);
-    return status;
-}
-
-static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_batch_norm_attrs *a = attrs;
-    const adj_node *x = n->in[0];
-    adj_status status = norm_check_x(n);
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 1, norm_stats_type(x, a->format, 2));
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 2, norm_stats_type(x, a->format, 0));
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 3, x->type);
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 4, norm_stats_type(x, a->format, 2));
-    *out = x->type;
-    return status;
 }
 
 /* ---- what gradient rules are written with ---- */
@@ -185,59 +129,46 @@ static void grad_grad(adj_node *y, adj_node *e, adj_node *dx[])
 
 /* ---- builders ---- */
 
-static adj_node *with_epsilon(const adj_op *op, int n, adj_node *const in[], double epsilon,
+static adj_node *with_epsilon(const adj_op *op, adj_node *const in[], double epsilon,
                               adj_format format)
 {
     const adj_batch_norm_attrs a = {.epsilon = epsilon, .format = format};
-
-    if (in[0] == NULL || !norm_check_format(in[0], op->name, format) ||
-        !norm_check_epsilon(in[0], op->name, epsilon))
-        return NULL;
-    return adj_node_new(in[0]->graph, op, n, in, &a);
+    return in[0] != NULL ? adj_node_new(in[0]->graph, op, op->n_in, in, &a) : NULL;
 }
 
 adj_node *adj_batch_norm_stats(adj_node *x, adj_format format)
 {
-    const adj_format_attrs a = {.format = format};
-
-    if (x == NULL || !norm_check_format(x, "batch_norm_stats", format))
-        return NULL;
-    return adj_node_new1(&adj_op_batch_norm_stats, x, &a);
+    return adj_node_new1(&adj_op_batch_norm_stats, x, &(adj_format_attrs){format});
 }
 
 adj_node *adj_batch_norm(adj_node *x, adj_node *stats, adj_node *gamma, adj_node *beta,
                          double epsilon, adj_format format)
 {
     adj_node *const in[] = {x, stats, gamma, beta};
-    return with_epsilon(&adj_op_batch_norm, 4, in, epsilon, format);
+    return with_epsilon(&adj_op_batch_norm, in, epsilon, format);
 }
 
 adj_node *adj_batch_norm_grad_sums(adj_node *x, adj_node *stats, adj_node *dy, double epsilon,
                                    adj_format format)
 {
     adj_node *const in[] = {x, stats, dy};
-    return with_epsilon(&adj_op_batch_norm_grad_sums, 3, in, epsilon, format);
+    return with_epsilon(&adj_op_batch_norm_grad_sums, in, epsilon, format);
 }
 
 adj_node *adj_batch_norm_grad(adj_node *x, adj_node *stats, adj_node *gamma, adj_node *dy,
                               adj_node *sums, double epsilon, adj_format format)
 {
     adj_node *const in[] = {x, stats, gamma, dy, sums};
-    return with_epsilon(&adj_op_batch_norm_grad, 5, in, epsilon, format);
+    return with_epsilon(&adj_op_batch_norm_grad, in, epsilon, format);
 }
 
-static void stats_show(const void *attrs, FILE *f)
-{
-    const adj_format_attrs *a = attrs;
-    if (a->format == ADJ_NCHW)
-        fprintf(f, " NCHW");
-}
+/* ---- facts ---- */
 
-static void norm_show(const void *attrs, FILE *f)
-{
-    const adj_batch_norm_attrs *a = attrs;
-    fprintf(f, " epsilon %g%s", a->epsilon, a->format == ADJ_NCHW ? " NCHW" : "");
-}
+static const adj_schema schema = {
+    .size = sizeof(adj_batch_norm_attrs),
+    .attr = {{"epsilon", ADJ_ATTR_REAL, .offset = offsetof(adj_batch_norm_attrs, epsilon),
+              " epsilon ", ">= 0", 0, DBL_MAX, .usual = 1e-3},
+             {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_batch_norm_attrs, format)}}};
 
 /* A variance is positive; a mean may be. */
 static void stats_domain(const adj_node *n, int i, int64_t count, double v[])
@@ -247,68 +178,55 @@ static void stats_domain(const adj_node *n, int i, int64_t count, double v[])
         adj_spread(count, v, 0.5, 2);
 }
 
-static int set_format(void *attrs, adj_format format)
-{
-    adj_batch_norm_attrs *a = attrs;
-    int other = a->format != (int64_t)format;
-    a->format = (int64_t)format;
-    return other;
-}
-
 const adj_op adj_op_batch_norm_stats = {.name = "batch_norm_stats",
-                                        .min_in = 1,
-                                        .max_in = 1,
+                                        .n_in = 1,
                                         .flags = ADJ_OP_HALF,
                                         .half_in = 1,
-                                        .attr_size = sizeof(adj_format_attrs),
-                                        .infer = stats_infer,
+                                        .schema = &format_schema,
+                                        .infer = norm_infer,
                                         .grad = stats_grad,
-                                        .show = stats_show,
                                         .operand = {"x"},
-                                        .images = 1,
-                                        .set_format = format_set};
+                                        .images = 1};
 const adj_op adj_op_batch_norm = {.name = "batch_norm",
-                                  .min_in = 4,
-                                  .max_in = 4,
+                                  .n_in = 4,
                                   .flags = ADJ_OP_HALF | ADJ_OP_CHEAP,
                                   .half_in = 1,
-                                  .attr_size = sizeof(adj_batch_norm_attrs),
+                                  .schema = &schema,
                                   .infer = norm_infer,
                                   .grad = norm_grad,
                                   .fold = batch_norm_fold,
-                                  .show = norm_show,
                                   .domain = stats_domain,
                                   .operand = {"x", "stats", "gamma", "beta"},
-                                  .images = 1 | ADJ_IMAGE_RESULT,
-                                  .set_format = set_format};
+                                  .example = "xScc",
+                                  .maker = {[1] = &adj_op_batch_norm_stats},
+                                  .images = 1 | ADJ_IMAGE_RESULT};
 const adj_op adj_op_batch_norm_grad_sums = {.name = "batch_norm_grad_sums",
-                                            .min_in = 3,
-                                            .max_in = 3,
+                                            .n_in = 3,
                                             .flags = ADJ_OP_HALF,
                                             .half_in = 1 | 4,
-                                            .attr_size = sizeof(adj_batch_norm_attrs),
+                                            .schema = &schema,
                                             .linear_in = 1u << 2,
-                                            .infer = sums_infer,
+                                            .infer = norm_infer,
                                             .grad = sums_grad,
                                             .save_for_backward = batch_norm_mask_again,
-                                            .show = norm_show,
                                             .domain = stats_domain,
                                             .operand = {"x", "stats", "dy"},
-                                            .images = 1 | 4,
-                                            .set_format = set_format};
-const adj_op adj_op_batch_norm_grad = {.name = "batch_norm_grad",
-                                       .min_in = 5,
-                                       .max_in = 5,
-                                       .flags = ADJ_OP_HALF,
-                                       .sum_in = 8 | 16,
-                                       .half_in = 1 | 8,
-                                       .attr_size = sizeof(adj_batch_norm_attrs),
-                                       .infer = grad_infer,
-                                       .grad = grad_grad,
-                                       .save_for_backward = batch_norm_mask_again,
-                                       .show = norm_show,
-                                       .domain = stats_domain,
-                                       .operand = {"x", "stats", "gamma", "dy", "sums"},
-                                       .images = 1 | 8 | ADJ_IMAGE_RESULT,
-                                       .cancels_in = 8 | 16,
-                                       .set_format = set_format};
+                                            .example = "xSx",
+                                            .maker = {[1] = &adj_op_batch_norm_stats},
+                                            .images = 1 | 4};
+const adj_op adj_op_batch_norm_grad = {
+    .name = "batch_norm_grad",
+    .n_in = 5,
+    .flags = ADJ_OP_HALF,
+    .sum_in = 8 | 16,
+    .half_in = 1 | 8,
+    .schema = &schema,
+    .infer = norm_infer,
+    .grad = grad_grad,
+    .save_for_backward = batch_norm_mask_again,
+    .domain = stats_domain,
+    .operand = {"x", "stats", "gamma", "dy", "sums"},
+    .example = "xScxs",
+    .maker = {[1] = &adj_op_batch_norm_stats, [4] = &adj_op_batch_norm_grad_sums},
+    .images = 1 | 8 | ADJ_IMAGE_RESULT,
+    .cancels_in = 8 | 16};

@@ -30,17 +30,26 @@ static void broadcast_to_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_sum_to(dy, y->in[0]->type.shape);
 }
 
-const adj_op adj_op_broadcast_to = {
-    .name = "broadcast_to",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_HALF,
-    .attr_size = sizeof(adj_shape_attrs),
-    .linear_in = 1,
-    .infer = broadcast_to_infer,
-    .grad = broadcast_to_grad,
-    .simplify = adj_simplify_selection,
-};
+static double of_x(adj_shape x, adj_format format, int axis)
+{
+    (void)format;
+    return (double)x.dim[axis];
+}
+
+static const adj_schema schema = {
+    .size = sizeof(adj_shape_attrs),
+    .attr = {
+        {"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_shape_attrs, shape), .usual_of = of_x}}};
+
+const adj_op adj_op_broadcast_to = {.name = "broadcast_to",
+                                    .example = "t",
+                                    .n_in = 1,
+                                    .flags = ADJ_OP_HALF,
+                                    .schema = &schema,
+                                    .linear_in = 1,
+                                    .infer = broadcast_to_infer,
+                                    .grad = broadcast_to_grad,
+                                    .simplify = adj_simplify_selection};
 
 adj_node *adj_broadcast_to(adj_node *x, adj_shape shape)
 {

@@ -38,10 +38,9 @@ static adj_node *cast_simplify(const adj_node *n, adj_node *const in[])
                : NULL;
 }
 
-static void cast_show(const void *attrs, FILE *f)
-{
-    fprintf(f, " %s", adj_dtype_name((adj_dtype)((const adj_dtype_attrs *)attrs)->dtype));
-}
+static const adj_schema schema = {
+    .size = sizeof(adj_dtype_attrs),
+    .attr = {{"dtype", ADJ_ATTR_DTYPE, .offset = offsetof(adj_dtype_attrs, dtype), " "}}};
 
 static adj_status stop_gradient_infer(const adj_node *n, void *attrs, adj_type *out)
 {
@@ -50,26 +49,20 @@ static adj_status stop_gradient_infer(const adj_node *n, void *attrs, adj_type *
     return ADJ_OK;
 }
 
-const adj_op adj_op_cast = {
-    .name = "cast",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_dtype_attrs),
-    .flags = ADJ_OP_CHEAP | ADJ_OP_TYPED,
-    .linear_in = 1,
-    .infer = cast_infer,
-    .grad = cast_grad,
-    .simplify = cast_simplify,
-    .show = cast_show,
-};
+const adj_op adj_op_cast = {.name = "cast",
+                            .n_in = 1,
+                            .schema = &schema,
+                            .flags = ADJ_OP_CHEAP | ADJ_OP_TYPED,
+                            .linear_in = 1,
+                            .infer = cast_infer,
+                            .grad = cast_grad,
+                            .simplify = cast_simplify};
 
-const adj_op adj_op_stop_gradient = {
-    .name = "stop_gradient",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_NO_GRADIENT | ADJ_OP_VIEW | ADJ_OP_HALF,
-    .infer = stop_gradient_infer,
-};
+const adj_op adj_op_stop_gradient = {.name = "stop_gradient",
+                                     .n_in = 1,
+                                     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_NO_GRADIENT |
+                                              ADJ_OP_VIEW | ADJ_OP_HALF,
+                                     .infer = stop_gradient_infer};
 
 adj_node *adj_cast(adj_node *x, adj_dtype dtype)
 {

@@ -1,15 +1,17 @@
-/* channel.h - what ops share that know an image's channels and no other axis: bias_add, prelu.
- * bias_add.c defines it. */
+/* channel.h - what ops share that know an image's channels and no other axis: bias_add, prelu,
+ * batch norm, group norm. x, operand 0, has rank 2 to 5; its channels are the last axis (ADJ_NHWC)
+ * or axis 1 (ADJ_NCHW). */
 #ifndef OPS_CHANNEL_H
 #define OPS_CHANNEL_H
 
 #include "adjoint_ext.h"
 
-int64_t channel_axis(adj_shape shape, int64_t format);
-/* All operands have operand 0's dtype, a float; the format is one; operand 0, which the op calls
- * value, has rank 2 to 5. */
-adj_status check_channels(const adj_node *n, const char *value, int64_t format);
-/* adj_op.show of attributes that begin with the format. */
-void format_show(const void *attrs, FILE *f);
+/* The format alone: adj_format_attrs. */
+extern const adj_schema format_schema;
+
+int channel_axis(adj_shape x, int64_t format);
+int64_t channels_of(const adj_node *x, int64_t format);
+/* Is operand 0 a float of such a rank? */
+adj_status check_channels(const adj_node *n);
 
 #endif

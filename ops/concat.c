@@ -60,24 +60,21 @@ static adj_node *concat_simplify(const adj_node *n, adj_node *const in[])
     return n->n_in == 1 ? in[0] : NULL;
 }
 
-static void concat_show(const void *attrs, FILE *f)
-{
-    fprintf(f, " axis=%ld", (long)((const adj_axis_attrs *)attrs)->axis);
-}
+static const adj_schema schema = {
+    .size = sizeof(adj_axis_attrs),
+    .attr = {
+        {"axis", ADJ_ATTR_INT, .offset = offsetof(adj_axis_attrs, axis), " axis=", .usual = -1}}};
 
-const adj_op adj_op_concat = {
-    .name = "concat",
-    .min_in = 1,
-    .max_in = ADJ_MANY,
-    .flags = ADJ_OP_HALF,
-    .attr_size = sizeof(adj_axis_attrs),
-    .linear_in = ~0u,
-    .sum_in = ~0u,
-    .infer = concat_infer,
-    .grad = concat_grad,
-    .simplify = concat_simplify,
-    .show = concat_show,
-};
+const adj_op adj_op_concat = {.name = "concat",
+                              .example = "xf",
+                              .n_in = ADJ_MANY,
+                              .flags = ADJ_OP_HALF,
+                              .schema = &schema,
+                              .linear_in = ~0u,
+                              .sum_in = ~0u,
+                              .infer = concat_infer,
+                              .grad = concat_grad,
+                              .simplify = concat_simplify};
 
 adj_node *adj_concat(int n, adj_node *const x[], int axis)
 {

@@ -192,7 +192,7 @@ static adj_node *conv_new_backprop_filter(const adj_op *op, adj_node *x, adj_sha
 /* Taps in the padding counted. */
 static double conv_flop(const adj_node *n)
 {
-    const adj_conv_geom *k = &((const adj_conv_attrs *)n->attrs)->geom;
+    const adj_conv_geom *k = adj_node_geom(n);
     return 2.0 * (double)k->n * (double)k->oh * (double)k->ow * (double)k->oc * (double)k->kh *
            (double)k->kw * (double)(k->ic / k->groups);
 }
@@ -201,7 +201,7 @@ static double conv_flop(const adj_node *n)
  * over all elements is less where a stride leaves some without any. */
 static double terms_of_input(const adj_node *n)
 {
-    const adj_conv_geom *g = conv_geom(n);
+    const adj_conv_geom *g = adj_node_geom(n);
     return (double)(g->kh * g->kw * g->oc / g->groups);
 }
 
@@ -261,61 +261,48 @@ adj_node *adj_conv2d_backprop_filter(adj_node *x, adj_shape filter_sizes, adj_no
     return conv_new_backprop_filter(&adj_op_conv2d_backprop_filter, x, filter_sizes, dy, a);
 }
 
-const adj_op adj_op_conv2d = {
-    .name = "conv2d",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_HALF_ALWAYS,
-    .attr_size = sizeof(adj_conv_attrs),
-    .linear_in = 3,
-    .infer = conv_infer,
-    .grad = conv_grad,
-    .flop = conv_flop,
-    .show = conv_show,
-    .operand = {"input", "filter"},
-    .images = 1 | ADJ_IMAGE_RESULT,
-    .filter = 1 + 1,
-    .filter_axes = "hwco",
-    .set_format = conv_set_format,
-    .geom = conv_geom,
-};
+const adj_op adj_op_conv2d = {.name = "conv2d",
+                              .example = "xh",
+                              .n_in = 2,
+                              .flags = ADJ_OP_HALF_ALWAYS,
+                              .schema = &conv_schema,
+                              .linear_in = 3,
+                              .infer = conv_infer,
+                              .grad = conv_grad,
+                              .flop = conv_flop,
+                              .operand = {"input", "filter"},
+                              .images = 1 | ADJ_IMAGE_RESULT,
+                              .filter = 1 + 1,
+                              .filter_axes = "hwco"};
 
-const adj_op adj_op_conv2d_backprop_input = {
-    .name = "conv2d_backprop_input",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_HALF_ALWAYS,
-    .attr_size = sizeof(adj_conv_attrs),
-    .linear_in = 3,
-    .infer = conv_infer_backprop_input,
-    .grad = conv_grad_backprop_input,
-    .flop = conv_flop,
-    .show = conv_show,
-    .operand = {"filter", "out_backprop"},
-    .images = 2 | ADJ_IMAGE_RESULT,
-    .filter = 1 + 0,
-    .filter_axes = "hwco",
-    .set_format = conv_set_format,
-    .geom = conv_geom,
-    .sum_length = terms_of_input,
-};
+const adj_op adj_op_conv2d_backprop_input = {.name = "conv2d_backprop_input",
+                                             .example = "1Y",
+                                             .forward = &adj_op_conv2d,
+                                             .n_in = 2,
+                                             .flags = ADJ_OP_HALF_ALWAYS,
+                                             .schema = &conv_schema,
+                                             .linear_in = 3,
+                                             .infer = conv_infer_backprop_input,
+                                             .grad = conv_grad_backprop_input,
+                                             .flop = conv_flop,
+                                             .operand = {"filter", "out_backprop"},
+                                             .images = 2 | ADJ_IMAGE_RESULT,
+                                             .filter = 1 + 0,
+                                             .filter_axes = "hwco",
+                                             .sum_length = terms_of_input};
 
-const adj_op adj_op_conv2d_backprop_filter = {
-    .name = "conv2d_backprop_filter",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM,
-    .attr_size = sizeof(adj_conv_attrs),
-    .linear_in = 3,
-    .infer = conv_infer_backprop_filter,
-    .grad = conv_grad_backprop_filter,
-    .flop = conv_flop,
-    .show = conv_show,
-    .operand = {"input", "out_backprop"},
-    .images = 1 | 2,
-    .set_format = conv_set_format,
-    .geom = conv_geom,
-};
+const adj_op adj_op_conv2d_backprop_filter = {.name = "conv2d_backprop_filter",
+                                              .example = "0Y",
+                                              .forward = &adj_op_conv2d,
+                                              .n_in = 2,
+                                              .flags = ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM,
+                                              .schema = &conv_schema,
+                                              .linear_in = 3,
+                                              .infer = conv_infer_backprop_filter,
+                                              .grad = conv_grad_backprop_filter,
+                                              .flop = conv_flop,
+                                              .operand = {"input", "out_backprop"},
+                                              .images = 1 | 2};
 
 /* ---- depthwise_conv2d_native ---- */
 
@@ -338,58 +325,47 @@ adj_node *adj_depthwise_conv2d_native_backprop_filter(adj_node *x, adj_shape fil
                                     filter_sizes, dy, a);
 }
 
-const adj_op adj_op_depthwise_conv2d_native = {
-    .name = "depthwise_conv2d_native",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_HALF_ALWAYS,
-    .attr_size = sizeof(adj_conv_attrs),
-    .linear_in = 3,
-    .infer = conv_infer,
-    .grad = conv_grad,
-    .flop = conv_flop,
-    .show = conv_show,
-    .operand = {"input", "filter"},
-    .images = 1 | ADJ_IMAGE_RESULT,
-    .filter = 1 + 1,
-    .filter_axes = "hwcm",
-    .set_format = conv_set_format,
-    .geom = conv_geom,
-};
+const adj_op adj_op_depthwise_conv2d_native = {.name = "depthwise_conv2d_native",
+                                               .example = "xd",
+                                               .n_in = 2,
+                                               .flags = ADJ_OP_HALF_ALWAYS,
+                                               .schema = &conv_schema,
+                                               .linear_in = 3,
+                                               .infer = conv_infer,
+                                               .grad = conv_grad,
+                                               .flop = conv_flop,
+                                               .operand = {"input", "filter"},
+                                               .images = 1 | ADJ_IMAGE_RESULT,
+                                               .filter = 1 + 1,
+                                               .filter_axes = "hwcm"};
 
 const adj_op adj_op_depthwise_conv2d_native_backprop_input = {
     .name = "depthwise_conv2d_native_backprop_input",
-    .min_in = 2,
-    .max_in = 2,
+    .example = "1Y",
+    .forward = &adj_op_depthwise_conv2d_native,
+    .n_in = 2,
     .flags = ADJ_OP_HALF_ALWAYS,
-    .attr_size = sizeof(adj_conv_attrs),
+    .schema = &conv_schema,
     .linear_in = 3,
     .infer = conv_infer_backprop_input,
     .grad = conv_grad_backprop_input,
     .flop = conv_flop,
-    .show = conv_show,
     .operand = {"filter", "out_backprop"},
     .images = 2 | ADJ_IMAGE_RESULT,
     .filter = 1 + 0,
     .filter_axes = "hwcm",
-    .set_format = conv_set_format,
-    .geom = conv_geom,
-    .sum_length = terms_of_input,
-};
+    .sum_length = terms_of_input};
 
 const adj_op adj_op_depthwise_conv2d_native_backprop_filter = {
     .name = "depthwise_conv2d_native_backprop_filter",
-    .min_in = 2,
-    .max_in = 2,
+    .example = "0Y",
+    .forward = &adj_op_depthwise_conv2d_native,
+    .n_in = 2,
     .flags = ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM,
-    .attr_size = sizeof(adj_conv_attrs),
+    .schema = &conv_schema,
     .linear_in = 3,
     .infer = conv_infer_backprop_filter,
     .grad = conv_grad_backprop_filter,
     .flop = conv_flop,
-    .show = conv_show,
     .operand = {"input", "out_backprop"},
-    .images = 1 | 2,
-    .set_format = conv_set_format,
-    .geom = conv_geom,
-};
+    .images = 1 | 2};

@@ -37,6 +37,21 @@ const char *window_resolve(window *v, adj_padding padding)
     return v->out < 0 ? negative : NULL;
 }
 
+window window_along(int axis, int64_t in, int64_t k, const int64_t stride[4],
+                    const int64_t dilation[4], int64_t (*pad)[2])
+{
+    return (window){in, k, stride[axis], dilation[axis], pad[axis][0], pad[axis][1], 0};
+}
+
+void geom_set_windows(adj_conv_geom *k, const window *h, const window *w)
+{
+    k->oh = h->out, k->ow = w->out;
+    k->kh = h->k, k->kw = w->k;
+    k->sh = h->stride, k->sw = w->stride;
+    k->dh = h->dilation, k->dw = w->dilation;
+    k->pt = h->before, k->pb = h->after, k->pl = w->before, k->pr = w->after;
+}
+
 adj_shape image_shape(adj_format format, int64_t n, int64_t h, int64_t w, int64_t c)
 {
     image_axes ax = axes_of(format);
@@ -156,42 +171,21 @@ adj_status conv_resolve(const conv_sizes *s, adj_conv_attrs *a)
         return status;
 
     image_axes ax = axes_of(conv->format);
-    window h = {.in = s->h,
-                .k = s->kh,
-                .stride = conv->stride[ax.h],
-                .dilation = conv->dilation[ax.h],
-                .before = conv->pad[ax.h][0],
-                .after = conv->pad[ax.h][1]};
-    window w = {.in = s->w,
-                .k = s->kw,
-                .stride = conv->stride[ax.w],
-                .dilation = conv->dilation[ax.w],
-                .before = conv->pad[ax.w][0],
-                .after = conv->pad[ax.w][1]};
+    window h = window_along(ax.h, s->h, s->kh, conv->stride, conv->dilation, conv->pad);
+    window w = window_along(ax.w, s->w, s->kw, conv->stride, conv->dilation, conv->pad);
     status = resolve_dim(s, "height", &h, conv->padding);
     if (status == ADJ_OK)
         status = resolve_dim(s, "width", &w, conv->padding);
     if (status != ADJ_OK)
         return status;
     a->geom = (adj_conv_geom){.n = s->n,
-                              .ih = h.in,
-                              .iw = w.in,
+                              .ih = s->h,
+                              .iw = s->w,
                               .ic = s->c,
-                              .oh = h.out,
-                              .ow = w.out,
                               .oc = oc,
-                              .kh = h.k,
-                              .kw = w.k,
-                              .sh = h.stride,
-                              .sw = w.stride,
-                              .dh = h.dilation,
-                              .dw = w.dilation,
-                              .pt = h.before,
-                              .pb = h.after,
-                              .pl = w.before,
-                              .pr = w.after,
                               .groups = groups,
                               .format = conv->format};
+    geom_set_windows(&a->geom, &h, &w);
     return ADJ_OK;
 }
 
@@ -211,35 +205,40 @@ adj_status conv_check_out(const conv_sizes *s, const adj_conv_geom *k, adj_shape
     return ADJ_OK;
 }
 
-void conv_show(const void *attrs, FILE *f)
+/* ---- the attributes ---- */
+
+void show_pads(adj_padding padding, const adj_conv_geom *k, FILE *f)
 {
-    static const char *const paddings[] = {"VALID", "SAME", "EXPLICIT"};
+    if (padding == ADJ_EXPLICIT)
+        fprintf(f, " p%" PRId64 "+%" PRId64 "x%" PRId64 "+%" PRId64, k->pt, k->pb, k->pl, k->pr);
+}
+
+static void show(const void *attrs, FILE *f)
+{
     const adj_conv_attrs *a = attrs;
     const adj_conv_geom *k = &a->geom;
 
-    fprintf(f, " %s s%" PRId64 "x%" PRId64, paddings[a->conv.padding], k->sh, k->sw);
+    fprintf(f, " %s s%" PRId64 "x%" PRId64, padding_word(a->conv.padding), k->sh, k->sw);
     if (k->dh != 1 || k->dw != 1)
         fprintf(f, " d%" PRId64 "x%" PRId64, k->dh, k->dw);
-    if (a->conv.padding == ADJ_EXPLICIT)
-        fprintf(f, " p%" PRId64 "+%" PRId64 "x%" PRId64 "+%" PRId64, k->pt, k->pb, k->pl, k->pr);
+    show_pads(a->conv.padding, k, f);
     if (k->groups > 1 && k->groups != k->ic)
         fprintf(f, " g%" PRId64, k->groups);
     if (k->format == ADJ_NCHW)
         fprintf(f, " NCHW");
 }
 
-int conv_set_format(void *attrs, adj_format format)
+static void set_format(void *attrs, adj_format format)
 {
     adj_conv_attrs *a = attrs;
-    if (a->conv.format == format)
-        return 0;
     attr_move_axes(format, a->conv.stride, a->conv.dilation, a->conv.pad);
     a->conv.format = format;
     a->geom.format = format;
-    return 1;
 }
 
-const adj_conv_geom *conv_geom(const adj_node *n)
-{
-    return &((const adj_conv_attrs *)n->attrs)->geom;
-}
+const adj_schema conv_schema = {
+    .size = sizeof(adj_conv_attrs),
+    .attr = {{"conv", ADJ_ATTR_CONV, .offset = offsetof(adj_conv_attrs, conv)}},
+    .show = show,
+    .set_format = set_format,
+    .geom = offsetof(adj_conv_attrs, geom)};

@@ -19,6 +19,13 @@ typedef struct {
  * with k_eff = (k-1)*dilation + 1. NULL, or what is wrong: "is negative", "is too large". */
 const char *window_resolve(window *v, adj_padding padding);
 
+/* The window along one axis of an image, of these attributes; and what both of them come to. */
+window window_along(int axis, int64_t in, int64_t k, const int64_t stride[4],
+                    const int64_t dilation[4], int64_t (*pad)[2]);
+void geom_set_windows(adj_conv_geom *k, const window *h, const window *w);
+/* The pads as attributes show them, where they were given. */
+void show_pads(adj_padding padding, const adj_conv_geom *k, FILE *f);
+
 /* [n, h, w, c] in either format. */
 adj_shape image_shape(adj_format format, int64_t n, int64_t h, int64_t w, int64_t c);
 
@@ -44,8 +51,7 @@ adj_status conv_check_out(const conv_sizes *s, const adj_conv_geom *k, adj_shape
 
 adj_shape conv_input_shape(const adj_conv_geom *k);
 adj_shape conv_output_shape(const adj_conv_geom *k);
-void conv_show(const void *attrs, FILE *f); /* " SAME s2x2 d1x1 NCHW g2" */
-int conv_set_format(void *attrs, adj_format format);
-const adj_conv_geom *conv_geom(const adj_node *n);
+/* adj_conv_attrs; shown as " SAME s2x2 d1x1 NCHW g2". */
+extern const adj_schema conv_schema;
 
 #endif

@@ -11,9 +11,35 @@
 
 static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};
 
-static adj_status logits_check(const adj_node *n)
+/* Operand i is a vector of i32. */
+static adj_status check_labels(const adj_node *n, int i)
 {
-    adj_type z = n->in[0]->type;
+    adj_type labels = n->in[i]->type;
+    if (labels.dtype != ADJ_I32)
+        return adj_check_operand(n, i, (adj_type){ADJ_I32, labels.shape});
+    if (labels.shape.rank != 1)
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: labels has the wrong rank (got %s, expected [n])", n->op->name,
+                        adj_shape_text(labels.shape).s);
+    return ADJ_OK;
+}
+
+static adj_status sparse_check(const adj_node *n)
+{
+    adj_shape z = n->in[0]->type.shape, labels = n->in[1]->type.shape;
+    adj_status status = check_labels(n, 1);
+    if (status == ADJ_OK && labels.dim[0] != z.dim[0])
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "%s: labels does not have one entry for each row of logits (got %s for %s)",
+                        n->op->name, adj_shape_text(labels).s, adj_shape_text(z).s);
+    return status;
+}
+
+/* Labels are of logits' type, or an i32 for each row; a loss is a number for each row. */
+static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    const adj_type z = n->in[0]->type;
 
     if (!adj_is_float(z.dtype))
         return adj_fail(n->graph, ADJ_EDTYPE, "%s: logits must be a float type (got %s)",
@@ -25,90 +51,19 @@ static adj_status logits_check(const adj_node *n)
     if (z.shape.dim[1] < 1)
         return adj_fail(n->graph, ADJ_ESHAPE, "%s: logits has no classes (got %s)", n->op->name,
                         adj_shape_text(z.shape).s);
-    return ADJ_OK;
-}
-
-static adj_status dense_check(const adj_node *n)
-{
-    adj_shape z = n->in[0]->type.shape, labels = n->in[1]->type.shape;
-    adj_status status = logits_check(n);
-
-    if (status != ADJ_OK || (status = adj_check_same_dtype(n)) != ADJ_OK)
-        return status;
-    if (!adj_shape_equal(z, labels))
-        return adj_fail(n->graph, ADJ_ESHAPE,
-                        "%s: labels does not have the shape of logits (got %s, expected %s)",
-                        n->op->name, adj_shape_text(labels).s, adj_shape_text(z).s);
-    return ADJ_OK;
-}
-
-static adj_status labels_check(const adj_node *n, const adj_node *labels)
-{
-    if (labels->type.dtype != ADJ_I32)
-        return adj_fail(n->graph, ADJ_EDTYPE,
-                        "%s: labels has the wrong type (got %s, expected i32)", n->op->name,
-                        adj_dtype_name(labels->type.dtype));
-    if (labels->type.shape.rank != 1)
-        return adj_fail(n->graph, ADJ_ESHAPE,
-                        "%s: labels has the wrong rank (got %s, expected [n])", n->op->name,
-                        adj_shape_text(labels->type.shape).s);
-    return ADJ_OK;
-}
-
-static adj_status sparse_check(const adj_node *n)
-{
-    adj_shape z = n->in[0]->type.shape, labels = n->in[1]->type.shape;
-    adj_status status = logits_check(n);
-
-    if (status != ADJ_OK || (status = labels_check(n, n->in[1])) != ADJ_OK)
-        return status;
-    if (labels.dim[0] != z.dim[0])
-        return adj_fail(n->graph, ADJ_ESHAPE,
-                        "%s: labels does not have one entry for each row of logits (got %s for %s)",
-                        n->op->name, adj_shape_text(labels).s, adj_shape_text(z).s);
-    return ADJ_OK;
-}
-
-/* [n, k] -> [n] */
-static adj_type row_type(const adj_node *n)
-{
-    adj_type z = n->in[0]->type;
-    return (adj_type){z.dtype, {.rank = 1, .dim = {z.shape.dim[0]}}};
-}
-
-static adj_status loss_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    (void)attrs;
-    *out = row_type(n);
-    return dense_check(n);
-}
-
-static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    (void)attrs;
-    *out = n->in[0]->type;
-    return dense_check(n);
-}
-
-static adj_status sparse_loss_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    (void)attrs;
-    *out = row_type(n);
-    return sparse_check(n);
-}
-
-static adj_status sparse_grad_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    (void)attrs;
-    *out = n->in[0]->type;
-    return sparse_check(n);
+    *out = z;
+    if (n->op == &adj_op_softmax_cross_entropy || n->op == &adj_op_sparse_softmax_cross_entropy)
+        out->shape = (adj_shape){1, {z.shape.dim[0]}};
+    return n->op->example[1] == 'n' ? sparse_check(n) : adj_check_operand(n, 1, z);
 }
 
 static adj_status count_infer(const adj_node *n, void *attrs, adj_type *out)
 {
-    const adj_dtype_attrs *a = attrs;
-    *out = (adj_type){(adj_dtype)a->dtype, {.rank = 0}};
-    return labels_check(n, n->in[0]);
+    *out = (adj_type){(adj_dtype)((const adj_dtype_attrs *)attrs)->dtype, {0}};
+    if (!adj_is_float(out->dtype))
+        return adj_fail(n->graph, ADJ_EDTYPE, "label_count: dtype must be a float type (got %s)",
+                        adj_dtype_name(out->dtype));
+    return check_labels(n, 0);
 }
 
 /* [n] -> [n, 1] */
@@ -162,32 +117,10 @@ static void sparse_grad_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[1] = NULL;
 }
 
-static void smoothing_show(const void *attrs, FILE *f)
-{
-    const adj_value_attrs *a = attrs;
-    if (a->value != 0)
-        fprintf(f, " smoothing %g", a->value);
-}
-
-static void count_show(const void *attrs, FILE *f)
-{
-    const adj_dtype_attrs *a = attrs;
-    fprintf(f, " %s", adj_dtype_name((adj_dtype)a->dtype));
-}
-
 static adj_node *with_smoothing(const adj_op *op, adj_node *logits, adj_node *labels,
                                 double smoothing)
 {
-    const adj_value_attrs a = {.value = smoothing};
-
-    if (logits == NULL || labels == NULL)
-        return NULL;
-    if (!(smoothing >= 0 && smoothing <= 1)) {
-        adj_fail(logits->graph, ADJ_EARG, "%s: smoothing is out of range (got %g, expected 0 to 1)",
-                 op->name, smoothing);
-        return NULL;
-    }
-    return adj_node_new2(op, logits, labels, &a);
+    return adj_node_new2(op, logits, labels, &(adj_value_attrs){smoothing});
 }
 
 /* TensorFlow broadcasts logits and labels to each other: do both matrices fit, and to what? */
@@ -242,16 +175,7 @@ adj_node *adj_sparse_softmax_cross_entropy_grad(adj_node *logits, adj_node *labe
 
 adj_node *adj_label_count(adj_node *labels, adj_dtype dtype)
 {
-    const adj_dtype_attrs a = {.dtype = dtype};
-
-    if (labels == NULL)
-        return NULL;
-    if (!adj_is_float(dtype)) {
-        adj_fail(labels->graph, ADJ_EDTYPE, "label_count: dtype must be a float type (got %s)",
-                 adj_dtype_name(dtype));
-        return NULL;
-    }
-    return adj_node_new1(&adj_op_label_count, labels, &a);
+    return adj_node_new1(&adj_op_label_count, labels, &(adj_dtype_attrs){dtype});
 }
 
 /* The gradient is that of labels which sum to 1: one of each row is 1. */
@@ -272,49 +196,54 @@ static void sparse_domain(const adj_node *n, int i, int64_t count, double v[])
         adj_spread(count, v, -1, (double)n->in[0]->type.shape.dim[1]);
 }
 
+static const adj_schema smoothing_schema = {
+    .size = sizeof(adj_value_attrs),
+    .attr = {{"smoothing", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " smoothing ",
+              "0 to 1", 0, 1, .usual = 0.1, .is_quiet = 1}}};
+static const adj_schema count_schema = {
+    .size = sizeof(adj_dtype_attrs),
+    .attr = {{"dtype", ADJ_ATTR_DTYPE, .offset = offsetof(adj_dtype_attrs, dtype), " ",
+              .from_result = 1}}};
+
 const adj_op adj_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",
-                                             .min_in = 2,
-                                             .max_in = 2,
-                                             .attr_size = sizeof(adj_value_attrs),
-                                             .infer = loss_infer,
+                                             .example = "mm",
+                                             .n_in = 2,
+                                             .schema = &smoothing_schema,
+                                             .infer = infer,
                                              .grad = loss_grad,
-                                             .show = smoothing_show,
                                              .domain = dense_domain,
                                              .operand = {"logits", "labels"}};
 const adj_op adj_op_softmax_cross_entropy_grad = {.name = "softmax_cross_entropy_grad",
-                                                  .min_in = 2,
-                                                  .max_in = 2,
-                                                  .attr_size = sizeof(adj_value_attrs),
-                                                  .infer = grad_infer,
+                                                  .example = "mm",
+                                                  .n_in = 2,
+                                                  .schema = &smoothing_schema,
+                                                  .infer = infer,
                                                   .grad = grad_grad,
-                                                  .show = smoothing_show,
                                                   .domain = dense_domain,
                                                   .operand = {"logits", "labels"}};
 const adj_op adj_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cross_entropy",
-                                                    .min_in = 2,
-                                                    .max_in = 2,
-                                                    .attr_size = sizeof(adj_value_attrs),
+                                                    .example = "mn",
+                                                    .n_in = 2,
+                                                    .schema = &smoothing_schema,
                                                     .flags = ADJ_OP_CAN_FAIL,
-                                                    .infer = sparse_loss_infer,
+                                                    .infer = infer,
                                                     .grad = sparse_loss_grad,
-                                                    .show = smoothing_show,
                                                     .domain = sparse_domain,
                                                     .operand = {"logits", "labels"}};
 const adj_op adj_op_sparse_softmax_cross_entropy_grad = {.name =
                                                              "sparse_softmax_cross_entropy_grad",
-                                                         .min_in = 2,
-                                                         .max_in = 2,
-                                                         .attr_size = sizeof(adj_value_attrs),
+                                                         .example = "mn",
+                                                         .n_in = 2,
+                                                         .schema = &smoothing_schema,
                                                          .flags = ADJ_OP_CAN_FAIL,
-                                                         .infer = sparse_grad_infer,
+                                                         .infer = infer,
                                                          .grad = sparse_grad_grad,
-                                                         .show = smoothing_show,
                                                          .domain = sparse_domain,
                                                          .operand = {"logits", "labels"}};
 const adj_op adj_op_label_count = {.name = "label_count",
-                                   .min_in = 1,
-                                   .max_in = 1,
-                                   .attr_size = sizeof(adj_dtype_attrs),
+                                   .operand = {"labels"},
+                                   .example = "n",
+                                   .n_in = 1,
+                                   .schema = &count_schema,
                                    .flags = ADJ_OP_NO_GRADIENT | ADJ_OP_TYPED,
-                                   .infer = count_infer,
-                                   .show = count_show};
+                                   .infer = count_infer};

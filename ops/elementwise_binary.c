@@ -123,84 +123,66 @@ static void div_domain(const adj_node *n, int i, int64_t count, double v[])
         adj_spread(count, v, 0.5, 2);
 }
 
-const adj_op adj_op_add = {
-    .name = "add",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF | ADJ_OP_CHEAP,
-    .linear_in = 3,
-    .sum_in = 3,
-    .infer = binary_infer,
-    .grad = add_grad,
-};
+const adj_op adj_op_add = {.name = "add",
+                           .n_in = 2,
+                           .example = "xl",
+                           .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF | ADJ_OP_CHEAP,
+                           .linear_in = 3,
+                           .sum_in = 3,
+                           .infer = binary_infer,
+                           .grad = add_grad};
 
-const adj_op adj_op_sub = {
-    .name = "sub",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .linear_in = 3,
-    .sum_in = 3,
-    .infer = binary_infer,
-    .grad = sub_grad,
-};
+const adj_op adj_op_sub = {.name = "sub",
+                           .n_in = 2,
+                           .example = "xl",
+                           .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
+                           .linear_in = 3,
+                           .sum_in = 3,
+                           .infer = binary_infer,
+                           .grad = sub_grad};
 
-const adj_op adj_op_mul = {
-    .name = "mul",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .linear_in = 3,
-    .infer = binary_infer,
-    .grad = mul_grad,
-    .simplify = mul_simplify,
-};
+const adj_op adj_op_mul = {.name = "mul",
+                           .n_in = 2,
+                           .example = "xl",
+                           .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
+                           .linear_in = 3,
+                           .infer = binary_infer,
+                           .grad = mul_grad,
+                           .simplify = mul_simplify};
 
-const adj_op adj_op_div = {
-    .name = "div",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE,
-    .linear_in = 1,
-    .infer = binary_infer,
-    .grad = div_grad,
-    .simplify = div_simplify,
-    .domain = div_domain,
-};
+const adj_op adj_op_div = {.name = "div",
+                           .n_in = 2,
+                           .example = "xl",
+                           .flags = ADJ_OP_ELEMENTWISE,
+                           .linear_in = 1,
+                           .infer = binary_infer,
+                           .grad = div_grad,
+                           .simplify = div_simplify,
+                           .domain = div_domain};
 
-const adj_op adj_op_maximum = {
-    .name = "maximum",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
-    .infer = binary_infer,
-    .grad = maximum_grad,
-};
+const adj_op adj_op_maximum = {.name = "maximum",
+                               .n_in = 2,
+                               .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
+                               .infer = binary_infer,
+                               .grad = maximum_grad};
 
-const adj_op adj_op_minimum = {
-    .name = "minimum",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
-    .infer = binary_infer,
-    .grad = minimum_grad,
-};
+const adj_op adj_op_minimum = {.name = "minimum",
+                               .n_in = 2,
+                               .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
+                               .infer = binary_infer,
+                               .grad = minimum_grad};
 
-const adj_op adj_op_equal = {
-    .name = "equal",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT | ADJ_OP_HALF,
-    .infer = binary_infer,
-};
+const adj_op adj_op_equal = {.name = "equal",
+                             .n_in = 2,
+                             .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT |
+                                      ADJ_OP_HALF,
+                             .infer = binary_infer};
 
-const adj_op adj_op_greater_equal = {
-    .name = "greater_equal",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT | ADJ_OP_HALF,
-    .infer = binary_infer,
-};
+const adj_op adj_op_greater_equal = {.name = "greater_equal",
+                                     .n_in = 2,
+                                     .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS |
+                                              ADJ_OP_NO_GRADIENT | ADJ_OP_HALF,
+                                     .infer = binary_infer};
 
 adj_node *adj_add(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_add, a, b, NULL); }
 adj_node *adj_sub(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_sub, a, b, NULL); }

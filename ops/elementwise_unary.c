@@ -3,14 +3,6 @@
  * Gradients, the result preferred to the operand:
  *   neg -dy    scale factor dy    square 2 x dy    sqrt dy / (2 y)    exp dy y    log dy / x */
 #include "adjoint_ext.h"
-#include <math.h>
-
-static adj_status unary_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    (void)attrs;
-    *out = n->in[0]->type;
-    return adj_check_same_dtype(n);
-}
 
 static void neg_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
@@ -20,14 +12,10 @@ static void neg_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 
 static double factor_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
 
-static adj_status scale_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_value_attrs *a = attrs;
-    if (!isfinite(a->value))
-        return adj_fail(n->graph, ADJ_EARG, "scale: factor is wrong (got %g, expected a number)",
-                        a->value);
-    return unary_infer(n, attrs, out);
-}
+static const adj_schema scale_schema = {
+    .size = sizeof(adj_value_attrs),
+    .attr = {
+        {"factor", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " x", .usual = 0.3}}};
 
 static void scale_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
@@ -56,11 +44,6 @@ static adj_node *scale_simplify(const adj_node *n, adj_node *const in[])
     return NULL;
 }
 
-static void scale_show(const void *attrs, FILE *f)
-{
-    fprintf(f, " x%g", ((const adj_value_attrs *)attrs)->value);
-}
-
 static void square_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     dx[0] = adj_mul(dy, adj_scale(y->in[0], 2));
@@ -82,66 +65,31 @@ static void positive_domain(const adj_node *n, int i, int64_t count, double v[])
     adj_spread(count, v, 0.5, 2);
 }
 
-const adj_op adj_op_neg = {
-    .name = "neg",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .linear_in = 1,
-    .infer = unary_infer,
-    .grad = neg_grad,
-};
-
-const adj_op adj_op_scale = {
-    .name = "scale",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_value_attrs),
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .linear_in = 1,
-    .infer = scale_infer,
-    .grad = scale_grad,
-    .simplify = scale_simplify,
-    .show = scale_show,
-};
-
+const adj_op adj_op_neg = {.name = "neg",
+                           .n_in = 1,
+                           .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
+                           .linear_in = 1,
+                           .grad = neg_grad};
+const adj_op adj_op_scale = {.name = "scale",
+                             .n_in = 1,
+                             .schema = &scale_schema,
+                             .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
+                             .linear_in = 1,
+                             .grad = scale_grad,
+                             .simplify = scale_simplify};
 const adj_op adj_op_square = {
-    .name = "square",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .infer = unary_infer,
-    .grad = square_grad,
-};
-
-const adj_op adj_op_sqrt = {
-    .name = "sqrt",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE,
-    .infer = unary_infer,
-    .grad = sqrt_grad,
-    .domain = positive_domain,
-};
-
-const adj_op adj_op_exp = {
-    .name = "exp",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE,
-    .infer = unary_infer,
-    .grad = exp_grad,
-};
-
-const adj_op adj_op_log = {
-    .name = "log",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_ELEMENTWISE,
-    .infer = unary_infer,
-    .grad = log_grad,
-    .domain = positive_domain,
-};
+    .name = "square", .n_in = 1, .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF, .grad = square_grad};
+const adj_op adj_op_sqrt = {.name = "sqrt",
+                            .n_in = 1,
+                            .flags = ADJ_OP_ELEMENTWISE,
+                            .grad = sqrt_grad,
+                            .domain = positive_domain};
+const adj_op adj_op_exp = {.name = "exp", .n_in = 1, .flags = ADJ_OP_ELEMENTWISE, .grad = exp_grad};
+const adj_op adj_op_log = {.name = "log",
+                           .n_in = 1,
+                           .flags = ADJ_OP_ELEMENTWISE,
+                           .grad = log_grad,
+                           .domain = positive_domain};
 
 adj_node *adj_neg(adj_node *x) { return adj_node_new1(&adj_op_neg, x, NULL); }
 

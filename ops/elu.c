@@ -1,7 +1,5 @@
 /* elu.c - x where x > 0, else alpha (exp(x) - 1), as ONNX's and PyTorch's, and its gradient as an
  * op: dy where x > 0, else dy alpha exp(x). */
-#include <math.h>
-
 #include "activation.h"
 
 static double alpha_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
@@ -30,31 +28,20 @@ static void domain(const adj_node *n, int i, int64_t count, double v[])
     keep_from_zero(count, v);
 }
 
-const adj_op adj_op_elu = {
-    .name = "elu",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_value_attrs),
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .infer = alpha_infer,
-    .grad = rule,
-    .show = alpha_show,
-    .domain = domain,
-};
-
-const adj_op adj_op_elu_grad = {
-    .name = "elu_grad",
-    .min_in = 2,
-    .max_in = 2,
-    .attr_size = sizeof(adj_value_attrs),
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .linear_in = 1,
-    .infer = alpha_grad_infer,
-    .grad = grad_rule,
-    .show = alpha_show,
-    .operand = {"dy", "x"},
-    .domain = domain,
-};
+const adj_op adj_op_elu = {.name = "elu",
+                           .n_in = 1,
+                           .schema = &alpha_schema,
+                           .flags = CURVED,
+                           .grad = rule,
+                           .domain = domain};
+const adj_op adj_op_elu_grad = {.name = "elu_grad",
+                                .n_in = 2,
+                                .schema = &alpha_schema,
+                                .flags = CURVED,
+                                .linear_in = 1,
+                                .grad = grad_rule,
+                                .operand = {"dy", "x"},
+                                .domain = domain};
 
 adj_node *adj_elu(adj_node *x, double alpha)
 {

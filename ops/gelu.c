@@ -11,27 +11,10 @@ static const double k = 0.7978845608028654, a = 0.044715;
 
 static int64_t form_of(const adj_node *n) { return ((const adj_gelu_attrs *)n->attrs)->form; }
 
-static adj_status check_form(const adj_node *n, const adj_gelu_attrs *attrs)
-{
-    if (attrs->form != ADJ_GELU_ERF && attrs->form != ADJ_GELU_TANH)
-        return adj_fail(
-            n->graph, ADJ_EARG,
-            "%s: form is wrong (got %ld, expected ADJ_GELU_ERF, 0, or ADJ_GELU_TANH, 1)",
-            n->op->name, (long)attrs->form);
-    return ADJ_OK;
-}
-
-static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    adj_status status = check_form(n, attrs);
-    return status == ADJ_OK ? activation_infer(n, attrs, out) : status;
-}
-
-static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    adj_status status = check_form(n, attrs);
-    return status == ADJ_OK ? activation_grad_infer(n, attrs, out) : status;
-}
+static const char *const forms[] = {[ADJ_GELU_ERF] = "erf", [ADJ_GELU_TANH] = "tanh", NULL};
+static const adj_schema schema = {
+    .size = sizeof(adj_gelu_attrs),
+    .attr = {{"form", ADJ_ATTR_CHOICE, .offset = offsetof(adj_gelu_attrs, form), .words = forms}}};
 
 static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
@@ -75,34 +58,15 @@ static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
     de[1] = form_of(dx) == ADJ_GELU_TANH ? tanh_bend(m, x) : erf_bend(m, x);
 }
 
-static void show(const void *attrs, FILE *f)
-{
-    fputs(((const adj_gelu_attrs *)attrs)->form == ADJ_GELU_TANH ? " TANH" : "", f);
-}
-
 const adj_op adj_op_gelu = {
-    .name = "gelu",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_gelu_attrs),
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .infer = infer,
-    .grad = rule,
-    .show = show,
-};
-
-const adj_op adj_op_gelu_grad = {
-    .name = "gelu_grad",
-    .min_in = 2,
-    .max_in = 2,
-    .attr_size = sizeof(adj_gelu_attrs),
-    .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-    .linear_in = 1,
-    .infer = grad_infer,
-    .grad = grad_rule,
-    .show = show,
-    .operand = {"dy", "x"},
-};
+    .name = "gelu", .n_in = 1, .schema = &schema, .flags = CURVED, .grad = rule};
+const adj_op adj_op_gelu_grad = {.name = "gelu_grad",
+                                 .n_in = 2,
+                                 .schema = &schema,
+                                 .flags = CURVED,
+                                 .linear_in = 1,
+                                 .grad = grad_rule,
+                                 .operand = {"dy", "x"}};
 
 adj_node *adj_gelu(adj_node *x, adj_gelu_form form)
 {

@@ -12,55 +12,23 @@
  * Each op works the statistics out of x again, which is in the cache then: none of them is an
  * operand, and each is a function of x as it stands. So the rules are whole derivatives. With J the
  * derivative of xhat by x, which is symmetric, group_norm_grad(x, gamma, dy) = J(gamma * dy). */
+#include <float.h>
+
 #include "norm.h"
 
-/* ---- shape rules ---- */
-
-static adj_status check_x(const adj_node *n, const adj_group_norm_attrs *a)
+static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 {
-    adj_status status = norm_check_x(n);
+    const adj_group_norm_attrs *a = attrs;
+    adj_status status = norm_infer(n, attrs, out);
     if (status != ADJ_OK)
         return status;
-    int64_t c = norm_channels(n->in[0], a->format);
+    int64_t c = channels_of(n->in[0], a->format);
     if (a->groups >= 1 && c % a->groups == 0)
         return ADJ_OK;
     return adj_fail(
         n->graph, ADJ_EARG,
         "%s: groups is out of range (got %lld, expected a divisor of the %lld channels)",
         n->op->name, (long long)a->groups, (long long)c);
-}
-
-static adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_group_norm_attrs *a = attrs;
-    adj_status status = check_x(n, a);
-    for (int i = 1; i <= 2 && status == ADJ_OK; i++)
-        status = norm_check_operand(n, i, norm_stats_type(n->in[0], a->format, 0));
-    *out = n->in[0]->type;
-    return status;
-}
-
-static adj_status sums_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_group_norm_attrs *a = attrs;
-    adj_status status = check_x(n, a);
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 1, n->in[0]->type);
-    if (status == ADJ_OK)
-        *out = norm_stats_type(n->in[0], a->format, 2);
-    return status;
-}
-
-static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_group_norm_attrs *a = attrs;
-    adj_status status = check_x(n, a);
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 1, norm_stats_type(n->in[0], a->format, 0));
-    if (status == ADJ_OK)
-        status = norm_check_operand(n, 2, n->in[0]->type);
-    *out = n->in[0]->type;
-    return status;
 }
 
 /* ---- gradient rules ---- */
@@ -106,8 +74,8 @@ typedef struct {
 static grouped grouped_of(const adj_node *x, const adj_group_norm_attrs *a)
 {
     const adj_shape s = x->type.shape;
-    int64_t c = norm_channels(x, a->format), rest = c / a->groups, pixels = 1;
-    int channel = norm_channel_axis(x, a->format);
+    int64_t c = channels_of(x, a->format), rest = c / a->groups, pixels = 1;
+    int channel = channel_axis(s, a->format);
     for (int i = 1; i < s.rank; i++)
         pixels *= i != channel ? s.dim[i] : 1;
     grouped v = {{4, {s.dim[0], pixels, a->groups, rest}}, {2, {1, 3}, 1}, (double)(pixels * rest)};
@@ -163,54 +131,43 @@ static void grad_grad(adj_node *y, adj_node *incoming, adj_node *dx[])
 
 /* ---- builders ---- */
 
-static adj_node *build(const adj_op *op, int n, adj_node *const in[], int64_t groups,
-                       double epsilon, adj_format format)
+static adj_node *build(const adj_op *op, adj_node *const in[], int64_t groups, double epsilon,
+                       adj_format format)
 {
     const adj_group_norm_attrs a = {.epsilon = epsilon, .groups = groups, .format = format};
-
-    if (in[0] == NULL || !norm_check_format(in[0], op->name, format) ||
-        !norm_check_epsilon(in[0], op->name, epsilon))
-        return NULL;
-    return adj_node_new(in[0]->graph, op, n, in, &a);
+    return in[0] != NULL ? adj_node_new(in[0]->graph, op, op->n_in, in, &a) : NULL;
 }
 
 adj_node *adj_group_norm(adj_node *x, adj_node *gamma, adj_node *beta, int64_t groups,
                          double epsilon, adj_format format)
 {
     adj_node *const in[] = {x, gamma, beta};
-    return build(&adj_op_group_norm, 3, in, groups, epsilon, format);
+    return build(&adj_op_group_norm, in, groups, epsilon, format);
 }
 
 adj_node *adj_group_norm_grad_sums(adj_node *x, adj_node *dy, int64_t groups, double epsilon,
                                    adj_format format)
 {
     adj_node *const in[] = {x, dy};
-    return build(&adj_op_group_norm_grad_sums, 2, in, groups, epsilon, format);
+    return build(&adj_op_group_norm_grad_sums, in, groups, epsilon, format);
 }
 
 adj_node *adj_group_norm_grad(adj_node *x, adj_node *gamma, adj_node *dy, int64_t groups,
                               double epsilon, adj_format format)
 {
     adj_node *const in[] = {x, gamma, dy};
-    return build(&adj_op_group_norm_grad, 3, in, groups, epsilon, format);
+    return build(&adj_op_group_norm_grad, in, groups, epsilon, format);
 }
 
 /* ---- facts ---- */
 
-static void show(const void *attrs, FILE *f)
-{
-    const adj_group_norm_attrs *a = attrs;
-    fprintf(f, " groups %lld epsilon %g%s", (long long)a->groups, a->epsilon,
-            a->format == ADJ_NCHW ? " NCHW" : "");
-}
-
-static int set_format(void *attrs, adj_format format)
-{
-    adj_group_norm_attrs *a = attrs;
-    int other = a->format != (int64_t)format;
-    a->format = (int64_t)format;
-    return other;
-}
+static const adj_schema schema = {
+    .size = sizeof(adj_group_norm_attrs),
+    .attr = {{"epsilon", ADJ_ATTR_REAL, .offset = offsetof(adj_group_norm_attrs, epsilon),
+              " epsilon ", ">= 0", 0, DBL_MAX, .usual = 1e-3},
+             {"groups", ADJ_ATTR_INT, .offset = offsetof(adj_group_norm_attrs, groups), " groups ",
+              .usual = 1},
+             {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_group_norm_attrs, format)}}};
 
 /* The elements of a group, which its statistics are sums over; of grad_sums, all of a channel as
  * well. */
@@ -221,46 +178,40 @@ static double sum_length(const adj_node *n)
 }
 
 const adj_op adj_op_group_norm = {.name = "group_norm",
-                                  .min_in = 3,
-                                  .max_in = 3,
+                                  .n_in = 3,
                                   .flags = ADJ_OP_HALF | ADJ_OP_CHEAP,
                                   .half_in = 1,
-                                  .attr_size = sizeof(adj_group_norm_attrs),
-                                  .infer = norm_infer,
+                                  .schema = &schema,
+                                  .infer = infer,
                                   .grad = norm_grad,
-                                  .show = show,
                                   .operand = {"x", "gamma", "beta"},
+                                  .example = "xcc",
                                   .images = 1 | ADJ_IMAGE_RESULT,
                                   .cancels_in = 2 | 4,
-                                  .set_format = set_format,
                                   .sum_length = sum_length};
 const adj_op adj_op_group_norm_grad_sums = {.name = "group_norm_grad_sums",
-                                            .min_in = 2,
-                                            .max_in = 2,
+                                            .n_in = 2,
                                             .flags = ADJ_OP_HALF,
                                             .sum_in = 2,
                                             .half_in = 1 | 2,
-                                            .attr_size = sizeof(adj_group_norm_attrs),
-                                            .infer = sums_infer,
+                                            .schema = &schema,
+                                            .infer = infer,
                                             .grad = sums_grad,
-                                            .show = show,
                                             .operand = {"x", "dy"},
+                                            .example = "xx",
                                             .images = 1 | 2,
                                             .cancels_in = 2,
-                                            .set_format = set_format,
                                             .sum_length = sum_length};
 const adj_op adj_op_group_norm_grad = {.name = "group_norm_grad",
-                                       .min_in = 3,
-                                       .max_in = 3,
+                                       .n_in = 3,
                                        .flags = ADJ_OP_HALF,
                                        .sum_in = 4,
                                        .half_in = 1 | 4,
-                                       .attr_size = sizeof(adj_group_norm_attrs),
-                                       .infer = grad_infer,
+                                       .schema = &schema,
+                                       .infer = infer,
                                        .grad = grad_grad,
-                                       .show = show,
                                        .operand = {"x", "gamma", "dy"},
+                                       .example = "xcx",
                                        .images = 1 | 4 | ADJ_IMAGE_RESULT,
                                        .cancels_in = 2 | 4,
-                                       .set_format = set_format,
                                        .sum_length = sum_length};

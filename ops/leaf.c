@@ -3,54 +3,45 @@
 
 #include "adjoint_ext.h"
 
-static adj_status leaf_infer(const adj_node *n, void *attrs, adj_type *out)
+/* What the attributes of all of them begin with. */
+typedef struct {
+    int64_t dtype;
+    adj_shape shape;
+} leaf_type;
+
+static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 {
-    const adj_leaf_attrs *a = attrs;
-    *out = (adj_type){(adj_dtype)a->dtype, a->shape};
+    leaf_type t;
+    memcpy(&t, attrs, sizeof t);
+    *out = (adj_type){(adj_dtype)t.dtype, t.shape};
     return adj_check_type(n->graph, n->op->name, "shape", *out);
 }
 
-static adj_status const_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_const_attrs *a = attrs;
-    *out = (adj_type){(adj_dtype)a->dtype, a->shape};
-    return adj_check_type(n->graph, n->op->name, "shape", *out);
-}
+static const adj_schema leaf_schema = {.size = sizeof(adj_leaf_attrs)};
+static const adj_schema const_schema = {.size = sizeof(adj_const_attrs)};
+static const adj_schema fill_schema = {
+    .size = sizeof(adj_fill_attrs),
+    .attr = {{"dtype", ADJ_ATTR_DTYPE, .offset = offsetof(adj_fill_attrs, dtype), .from_result = 1},
+             {"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_fill_attrs, shape), .from_result = 1},
+             {"value", ADJ_ATTR_REAL, .offset = offsetof(adj_fill_attrs, value), " ", .usual = 1,
+              .is_free = 1}}};
 
-static adj_status fill_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_fill_attrs *a = attrs;
-    *out = (adj_type){(adj_dtype)a->dtype, a->shape};
-    return adj_check_type(n->graph, n->op->name, "shape", *out);
-}
-
-static void fill_show(const void *attrs, FILE *f)
-{
-    const adj_fill_attrs *a = attrs;
-    fprintf(f, " %g", a->value);
-}
-
-const adj_op adj_op_input = {.name = "input",
-                             .attr_size = sizeof(adj_leaf_attrs),
-                             .flags = ADJ_OP_LEAF | ADJ_OP_TYPED,
-                             .infer = leaf_infer};
+const adj_op adj_op_input = {
+    .name = "input", .schema = &leaf_schema, .flags = ADJ_OP_LEAF | ADJ_OP_TYPED, .infer = infer};
 const adj_op adj_op_param = {.name = "param",
-                             .attr_size = sizeof(adj_leaf_attrs),
+                             .schema = &leaf_schema,
                              .flags = ADJ_OP_LEAF | ADJ_OP_KEPT | ADJ_OP_TYPED,
-                             .infer = leaf_infer};
+                             .infer = infer};
 const adj_op adj_op_state = {.name = "state",
-                             .attr_size = sizeof(adj_leaf_attrs),
+                             .schema = &leaf_schema,
                              .flags = ADJ_OP_LEAF | ADJ_OP_KEPT | ADJ_OP_TYPED,
-                             .infer = leaf_infer};
-const adj_op adj_op_const = {.name = "const",
-                             .attr_size = sizeof(adj_const_attrs),
-                             .flags = ADJ_OP_LEAF,
-                             .infer = const_infer};
+                             .infer = infer};
+const adj_op adj_op_const = {
+    .name = "const", .schema = &const_schema, .flags = ADJ_OP_LEAF, .infer = infer};
 const adj_op adj_op_fill = {.name = "fill",
-                            .attr_size = sizeof(adj_fill_attrs),
+                            .schema = &fill_schema,
                             .flags = ADJ_OP_NO_GRADIENT | ADJ_OP_TYPED,
-                            .infer = fill_infer,
-                            .show = fill_show};
+                            .infer = infer};
 
 /* The shape with what lies past its rank zeroed, as attributes are compared byte for byte. */
 static adj_shape trimmed(adj_shape s)

@@ -48,11 +48,10 @@ static void matmul_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[1] = tb ? matmul(dy, a, 1, ta) : matmul(a, dy, !ta, 0);
 }
 
-static void matmul_show(const void *attrs, FILE *f)
-{
-    const adj_matmul_attrs *t = attrs;
-    fprintf(f, "%s%s", t->transpose_a ? " transpose_a" : "", t->transpose_b ? " transpose_b" : "");
-}
+static const adj_schema schema = {
+    .size = sizeof(adj_matmul_attrs),
+    .attr = {{"transpose_a", ADJ_ATTR_FLAG, .offset = offsetof(adj_matmul_attrs, transpose_a)},
+             {"transpose_b", ADJ_ATTR_FLAG, .offset = offsetof(adj_matmul_attrs, transpose_b)}}};
 
 static double matmul_flop(const adj_node *n)
 {
@@ -61,19 +60,16 @@ static double matmul_flop(const adj_node *n)
     return 2.0 * (double)y[0] * (double)y[1] * (double)a[t->transpose_a ? 0 : 1];
 }
 
-const adj_op adj_op_matmul = {
-    .name = "matmul",
-    .min_in = 2,
-    .max_in = 2,
-    .flags = ADJ_OP_HALF_ALWAYS,
-    .attr_size = sizeof(adj_matmul_attrs),
-    .linear_in = 3,
-    .infer = matmul_infer,
-    .grad = matmul_grad,
-    .flop = matmul_flop,
-    .show = matmul_show,
-    .operand = {"a", "b"},
-};
+const adj_op adj_op_matmul = {.name = "matmul",
+                              .example = "mq",
+                              .n_in = 2,
+                              .flags = ADJ_OP_HALF_ALWAYS,
+                              .schema = &schema,
+                              .linear_in = 3,
+                              .infer = matmul_infer,
+                              .grad = matmul_grad,
+                              .flop = matmul_flop,
+                              .operand = {"a", "b"}};
 
 adj_node *adj_matmul(adj_node *a, adj_node *b, unsigned transposed)
 {

@@ -86,42 +86,47 @@ static adj_node *pad_simplify(const adj_node *n, adj_node *const in[])
     return adj_shape_equal(n->type.shape, in[0]->type.shape) ? in[0] : NULL;
 }
 
-static void pad_show(const void *attrs, FILE *f)
+static double third(adj_shape x, adj_format format, int axis)
 {
-    const adj_range_attrs *r = attrs;
-    fprintf(f, " before=%s after=%s", adj_shape_text(r->a).s, adj_shape_text(r->b).s);
+    (void)format;
+    return (double)(x.dim[axis] / 3);
 }
 
-static void slice_show(const void *attrs, FILE *f)
+static double rest(adj_shape x, adj_format format, int axis)
 {
-    fprintf(f, " begin=%s", adj_shape_text(((const adj_range_attrs *)attrs)->a).s);
+    return (double)x.dim[axis] - third(x, format, axis);
 }
 
-const adj_op adj_op_pad = {
-    .name = "pad",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_HALF,
-    .attr_size = sizeof(adj_range_attrs),
-    .linear_in = 1,
-    .infer = pad_infer,
-    .grad = pad_grad,
-    .simplify = pad_simplify,
-    .show = pad_show,
-};
+static const adj_schema pad_schema = {
+    .size = sizeof(adj_range_attrs),
+    .attr = {{"before", ADJ_ATTR_PER_AXIS, .offset = offsetof(adj_range_attrs, a),
+              " before=", .usual = 1},
+             {"after", ADJ_ATTR_PER_AXIS, .offset = offsetof(adj_range_attrs, b),
+              " after=", .usual = 2}}};
+static const adj_schema slice_schema = {
+    .size = sizeof(adj_range_attrs),
+    .attr = {
+        {"begin", ADJ_ATTR_PER_AXIS, .offset = offsetof(adj_range_attrs, a),
+         " begin=", .usual_of = third},
+        {"size", ADJ_ATTR_PER_AXIS, .offset = offsetof(adj_range_attrs, b), .usual_of = rest}}};
 
-const adj_op adj_op_slice = {
-    .name = "slice",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_HALF,
-    .attr_size = sizeof(adj_range_attrs),
-    .linear_in = 1,
-    .infer = slice_infer,
-    .grad = slice_grad,
-    .simplify = adj_simplify_selection,
-    .show = slice_show,
-};
+const adj_op adj_op_pad = {.name = "pad",
+                           .n_in = 1,
+                           .flags = ADJ_OP_HALF,
+                           .schema = &pad_schema,
+                           .linear_in = 1,
+                           .infer = pad_infer,
+                           .grad = pad_grad,
+                           .simplify = pad_simplify};
+
+const adj_op adj_op_slice = {.name = "slice",
+                             .n_in = 1,
+                             .flags = ADJ_OP_HALF,
+                             .schema = &slice_schema,
+                             .linear_in = 1,
+                             .infer = slice_infer,
+                             .grad = slice_grad,
+                             .simplify = adj_simplify_selection};
 
 adj_node *adj_pad(adj_node *x, adj_shape before, adj_shape after)
 {

@@ -81,17 +81,8 @@ adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, char *m
         return attr_fail(m, ADJ_EARG, "adj_pool_from_attrs: %s is NULL",
                          lists == NULL ? "lists" : "a");
     *a = (adj_pool){0};
-    adj_status status = attr_padding(lists->padding, &a->padding, m);
-    if (status == ADJ_OK)
-        status = attr_format(lists->data_format, &a->format, m);
-    if (status == ADJ_OK)
-        status = attr_four("ksize", lists->n_ksize, lists->ksize, a->ksize, m);
-    if (status == ADJ_OK)
-        status = attr_four("strides", lists->n_strides, lists->strides, a->stride, m);
-    if (status == ADJ_OK)
-        status = attr_four("dilations", lists->n_dilations, lists->dilations, dilation, m);
-    if (status == ADJ_OK)
-        status = attr_pads(lists, a->padding, a->pad, m);
+    const attr_windows to = {&a->padding, &a->format, a->ksize, a->stride, dilation, a->pad};
+    adj_status status = attr_read(lists, to, m);
     if (status != ADJ_OK)
         return status;
     for (int i = 0; i < 4; i++)
@@ -148,19 +139,9 @@ static adj_status check_depth(const adj_node *n, pool_kind kind, const adj_pool_
     return ADJ_OK;
 }
 
-/* The window along one axis of an image. */
-static window along(const adj_pool *p, int axis, int64_t in)
-{
-    return (window){.in = in,
-                    .k = p->ksize[axis],
-                    .stride = p->stride[axis],
-                    .dilation = 1,
-                    .before = p->pad[axis][0],
-                    .after = p->pad[axis][1]};
-}
-
 adj_status pool_resolve(const adj_node *n, pool_kind kind, adj_pool_attrs *a)
 {
+    static const int64_t ones[4] = {1, 1, 1, 1};
     char text[MESSAGE];
     adj_pool *p = &a->pool;
     adj_conv_geom *k = &a->geom;
@@ -170,7 +151,8 @@ adj_status pool_resolve(const adj_node *n, pool_kind kind, adj_pool_attrs *a)
 
     image_axes ax = axes_of(p->format);
     a->kc = p->ksize[ax.c];
-    window h = along(p, ax.h, k->ih), w = along(p, ax.w, k->iw);
+    window h = window_along(ax.h, k->ih, p->ksize[ax.h], p->stride, ones, p->pad);
+    window w = window_along(ax.w, k->iw, p->ksize[ax.w], p->stride, ones, p->pad);
     status = check_depth(n, kind, a);
     if (status == ADJ_OK)
         status = resolve_dim(n, "height", &h, p->padding, kind);
@@ -178,44 +160,37 @@ adj_status pool_resolve(const adj_node *n, pool_kind kind, adj_pool_attrs *a)
         status = resolve_dim(n, "width", &w, p->padding, kind);
     if (status != ADJ_OK)
         return status;
-    k->oh = h.out, k->ow = w.out;
     k->oc = k->groups = k->ic / a->kc;
-    k->kh = h.k, k->kw = w.k;
-    k->sh = h.stride, k->sw = w.stride;
-    k->dh = k->dw = 1;
-    k->pt = h.before, k->pb = h.after, k->pl = w.before, k->pr = w.after;
+    geom_set_windows(k, &h, &w);
     k->format = p->format;
     return ADJ_OK;
 }
 
-void pool_show(const void *attrs, FILE *f)
+static void show(const void *attrs, FILE *f)
 {
-    static const char *const paddings[] = {"VALID", "SAME", "EXPLICIT"};
     const adj_pool_attrs *a = attrs;
     const adj_conv_geom *k = &a->geom;
 
-    fprintf(f, " %s k%" PRId64 "x%" PRId64, paddings[a->pool.padding], k->kh, k->kw);
+    fprintf(f, " %s k%" PRId64 "x%" PRId64, padding_word(a->pool.padding), k->kh, k->kw);
     if (a->kc != 1)
         fprintf(f, "x%" PRId64, a->kc);
     fprintf(f, " s%" PRId64 "x%" PRId64, k->sh, k->sw);
-    if (a->pool.padding == ADJ_EXPLICIT)
-        fprintf(f, " p%" PRId64 "+%" PRId64 "x%" PRId64 "+%" PRId64, k->pt, k->pb, k->pl, k->pr);
+    show_pads(a->pool.padding, k, f);
     if (k->format == ADJ_NCHW)
         fprintf(f, " NCHW");
 }
 
-int pool_set_format(void *attrs, adj_format format)
+static void set_format(void *attrs, adj_format format)
 {
     adj_pool_attrs *a = attrs;
-    if (a->pool.format == format)
-        return 0;
     attr_move_axes(format, a->pool.ksize, a->pool.stride, a->pool.pad);
     a->pool.format = format;
     a->geom.format = format;
-    return 1;
 }
 
-const adj_conv_geom *pool_geom(const adj_node *n)
-{
-    return &((const adj_pool_attrs *)n->attrs)->geom;
-}
+const adj_schema pool_schema = {
+    .size = sizeof(adj_pool_attrs),
+    .attr = {{"pool", ADJ_ATTR_POOL, .offset = offsetof(adj_pool_attrs, pool)}},
+    .show = show,
+    .set_format = set_format,
+    .geom = offsetof(adj_pool_attrs, geom)};

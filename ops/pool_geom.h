@@ -14,8 +14,7 @@ adj_status pool_set_input(const adj_node *n, const char *name, adj_shape shape, 
 typedef enum { POOL_MAX, POOL_AVERAGE, POOL_AVERAGE_GRAD } pool_kind;
 /* Checks a->pool, fills in its defaults and the rest of a->geom. */
 adj_status pool_resolve(const adj_node *n, pool_kind kind, adj_pool_attrs *a);
-void pool_show(const void *attrs, FILE *f); /* " SAME k3x3 s2x2 NCHW" */
-int pool_set_format(void *attrs, adj_format format);
-const adj_conv_geom *pool_geom(const adj_node *n);
+/* adj_pool_attrs; shown as " SAME k3x3 s2x2 NCHW". */
+extern const adj_schema pool_schema;
 
 #endif

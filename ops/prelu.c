@@ -8,7 +8,6 @@
  *   ds = prelu_grad_slope(dy, x)    S(x dy where x <= 0)
  *        ddy = prelu(x, e) - relu(x)        dx = prelu_grad(dy, x, e) - relu_grad(dy, x) */
 #include "activation.h"
-#include "attr_lists.h"
 #include "channel.h"
 
 static adj_format format_of(const adj_node *n)
@@ -16,17 +15,31 @@ static adj_format format_of(const adj_node *n)
     return (adj_format)((const adj_format_attrs *)n->attrs)->format;
 }
 
-static int64_t channels_of(const adj_node *n, int64_t format)
+static double slopes_of(adj_shape x, adj_format format, int axis)
 {
-    adj_shape x = n->in[0]->type.shape;
-    return x.dim[channel_axis(x, format)];
+    (void)axis;
+    return x.rank > 1 ? (double)x.dim[channel_axis(x, format)] : 1;
 }
 
-/* The last operand. */
-static adj_status check_slope(const adj_node *n, int64_t format)
+static const adj_schema slopes_schema = {
+    .size = sizeof(adj_prelu_attrs),
+    .attr = {{"slopes", ADJ_ATTR_INT, .offset = offsetof(adj_prelu_attrs, slopes),
+              .usual_of = slopes_of},
+             {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_prelu_attrs, format)}}};
+
+/* The slope is the last operand. */
+static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 {
+    const adj_format_attrs *a = attrs;
+    adj_status status = adj_check_same(n, n->n_in - 1, out);
+    if (status == ADJ_OK)
+        status = adj_check_same_dtype(n);
+    if (status == ADJ_OK)
+        status = check_channels(n);
+    if (status != ADJ_OK)
+        return status;
     adj_shape slope = n->in[n->n_in - 1]->type.shape;
-    int64_t c = channels_of(n, format);
+    int64_t c = channels_of(n->in[0], a->format);
     if (slope.rank != 1 || (slope.dim[0] != 1 && slope.dim[0] != c))
         return adj_fail(n->graph, ADJ_ESHAPE,
                         "%s: slope has a wrong shape (got %s, expected [%ld] or [1])", n->op->name,
@@ -34,29 +47,15 @@ static adj_status check_slope(const adj_node *n, int64_t format)
     return ADJ_OK;
 }
 
-static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_format_attrs *a = attrs;
-    adj_status status = check_channels(n, "x", a->format);
-    *out = n->in[0]->type;
-    return status == ADJ_OK ? check_slope(n, a->format) : status;
-}
-
-static adj_status grad_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    adj_status status = activation_grad_infer(n, attrs, out);
-    return status == ADJ_OK ? infer(n, attrs, out) : status;
-}
-
 static adj_status grad_slope_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_prelu_attrs *a = attrs;
-    adj_status status = activation_grad_infer(n, attrs, out);
+    adj_status status = adj_check_same(n, 2, out);
     if (status == ADJ_OK)
-        status = check_channels(n, "dy", a->format);
+        status = check_channels(n);
     if (status != ADJ_OK)
         return status;
-    int64_t c = channels_of(n, a->format);
+    int64_t c = channels_of(n->in[0], a->format);
     if (a->slopes != 1 && a->slopes != c)
         return adj_fail(n->graph, ADJ_EARG, "%s: slopes is wrong (got %ld, expected %ld or 1)",
                         n->op->name, (long)a->slopes, (long)c);
@@ -97,52 +96,40 @@ static void domain(const adj_node *n, int i, int64_t count, double v[])
         keep_from_zero(count, v);
 }
 
-const adj_op adj_op_prelu = {
-    .name = "prelu",
-    .min_in = 2,
-    .max_in = 2,
-    .attr_size = sizeof(adj_format_attrs),
-    .flags = ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
-    .infer = infer,
-    .grad = rule,
-    .show = format_show,
-    .operand = {"x", "slope"},
-    .images = 1 | ADJ_IMAGE_RESULT,
-    .set_format = format_set,
-    .domain = domain,
-};
+const adj_op adj_op_prelu = {.name = "prelu",
+                             .example = "xp",
+                             .n_in = 2,
+                             .schema = &format_schema,
+                             .flags = ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
+                             .infer = infer,
+                             .grad = rule,
+                             .operand = {"x", "slope"},
+                             .images = 1 | ADJ_IMAGE_RESULT,
+                             .domain = domain};
 
-const adj_op adj_op_prelu_grad = {
-    .name = "prelu_grad",
-    .min_in = 3,
-    .max_in = 3,
-    .attr_size = sizeof(adj_format_attrs),
-    .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
-    .linear_in = 1,
-    .infer = grad_infer,
-    .grad = grad_rule,
-    .show = format_show,
-    .operand = {"dy", "x", "slope"},
-    .images = 1 | 2 | ADJ_IMAGE_RESULT,
-    .set_format = format_set,
-    .domain = domain,
-};
+const adj_op adj_op_prelu_grad = {.name = "prelu_grad",
+                                  .example = "xxp",
+                                  .n_in = 3,
+                                  .schema = &format_schema,
+                                  .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
+                                  .linear_in = 1,
+                                  .infer = infer,
+                                  .grad = grad_rule,
+                                  .operand = {"dy", "x", "slope"},
+                                  .images = 1 | 2 | ADJ_IMAGE_RESULT,
+                                  .domain = domain};
 
-const adj_op adj_op_prelu_grad_slope = {
-    .name = "prelu_grad_slope",
-    .min_in = 2,
-    .max_in = 2,
-    .attr_size = sizeof(adj_prelu_attrs),
-    .flags = ADJ_OP_KINKS,
-    .linear_in = 1,
-    .infer = grad_slope_infer,
-    .grad = grad_slope_rule,
-    .show = format_show,
-    .operand = {"dy", "x"},
-    .images = 1 | 2,
-    .set_format = format_set,
-    .domain = domain,
-};
+const adj_op adj_op_prelu_grad_slope = {.name = "prelu_grad_slope",
+                                        .example = "xx",
+                                        .n_in = 2,
+                                        .schema = &slopes_schema,
+                                        .flags = ADJ_OP_KINKS,
+                                        .linear_in = 1,
+                                        .infer = grad_slope_infer,
+                                        .grad = grad_slope_rule,
+                                        .operand = {"dy", "x"},
+                                        .images = 1 | 2,
+                                        .domain = domain};
 
 adj_node *adj_prelu(adj_node *x, adj_node *slope, adj_format format)
 {

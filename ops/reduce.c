@@ -89,54 +89,35 @@ static void reduce_max_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_relu_grad(repeated(y, share), is_max);
 }
 
-static void reduce_show(const void *attrs, FILE *f)
-{
-    const adj_reduce_attrs *a = attrs;
+static const adj_schema schema = {
+    .size = sizeof(adj_reduce_attrs),
+    .attr = {{"axes", ADJ_ATTR_AXES, .offset = offsetof(adj_reduce_attrs, axes), " axes="},
+             {"keep_dims", ADJ_ATTR_FLAG, .offset = offsetof(adj_reduce_attrs, keep_dims)}}};
 
-    fputs(" axes=", f);
-    for (int i = 0, n = 0; i < ADJ_MAX_RANK; i++)
-        if (is_reduced(a, i))
-            fprintf(f, "%s%d", n++ > 0 ? "," : "", i);
-    fputs(a->keep_dims ? " keep_dims" : "", f);
-}
+const adj_op adj_op_reduce_sum = {.name = "reduce_sum",
+                                  .n_in = 1,
+                                  .schema = &schema,
+                                  .linear_in = 1,
+                                  .infer = reduce_infer,
+                                  .grad = reduce_sum_grad};
 
-const adj_op adj_op_reduce_sum = {
-    .name = "reduce_sum",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_reduce_attrs),
-    .linear_in = 1,
-    .infer = reduce_infer,
-    .grad = reduce_sum_grad,
-    .show = reduce_show,
-};
+const adj_op adj_op_reduce_mean = {.name = "reduce_mean",
+                                   .n_in = 1,
+                                   .flags = ADJ_OP_HALF,
+                                   .schema = &schema,
+                                   .linear_in = 1,
+                                   .infer = reduce_infer,
+                                   .grad = reduce_mean_grad};
 
-const adj_op adj_op_reduce_mean = {
-    .name = "reduce_mean",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_HALF,
-    .attr_size = sizeof(adj_reduce_attrs),
-    .linear_in = 1,
-    .infer = reduce_infer,
-    .grad = reduce_mean_grad,
-    .show = reduce_show,
-};
+const adj_op adj_op_reduce_max = {.name = "reduce_max",
+                                  .n_in = 1,
+                                  .schema = &schema,
+                                  .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
+                                  .infer = reduce_max_infer,
+                                  .grad = reduce_max_grad};
 
-const adj_op adj_op_reduce_max = {
-    .name = "reduce_max",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_reduce_attrs),
-    .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
-    .infer = reduce_max_infer,
-    .grad = reduce_max_grad,
-    .show = reduce_show,
-};
-
-/* The list of axes as a set of bits. */
-static adj_status axes_to_bits(const adj_node *x, const adj_op *op, const adj_axes *axes,
-                               int64_t *bits)
+adj_status adj_axes_as_bits(const adj_node *x, const adj_op *op, const adj_axes *axes,
+                            int64_t *bits)
 {
     int64_t rank = x->type.shape.rank;
 
@@ -164,7 +145,7 @@ static adj_node *reduce(const adj_op *op, adj_node *x, const adj_axes *axes)
 {
     adj_reduce_attrs a = {.keep_dims = axes->keep_dims != 0};
 
-    if (x == NULL || axes_to_bits(x, op, axes, &a.axes) != ADJ_OK)
+    if (x == NULL || adj_axes_as_bits(x, op, axes, &a.axes) != ADJ_OK)
         return NULL;
     return adj_node_new1(op, x, &a);
 }

@@ -145,43 +145,37 @@ static adj_node *transpose_simplify(const adj_node *n, adj_node *const in[])
     return is_second ? adj_node_new1(&adj_op_transpose, x, &both) : NULL;
 }
 
-/* The rank is not among the attributes: trailing zeros are axes that are not there, or axis 0. */
-static void transpose_show(const void *attrs, FILE *f)
+static double reversed(adj_shape x, adj_format format, int axis)
 {
-    const int64_t *perm = ((const adj_transpose_attrs *)attrs)->perm;
-    int rank = ADJ_MAX_RANK;
-
-    while (rank > 1 && perm[rank - 1] == 0 && perm[rank - 2] == 0)
-        rank--;
-    fputs(" perm=", f);
-    for (int i = 0; i < rank; i++)
-        fprintf(f, "%s%ld", i > 0 ? "," : "", (long)perm[i]);
+    (void)format;
+    return (double)(x.rank - 1 - axis);
 }
 
-const adj_op adj_op_reshape = {
-    .name = "reshape",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_shape_attrs),
-    .flags = ADJ_OP_VIEW | ADJ_OP_HALF,
-    .linear_in = 1,
-    .infer = reshape_infer,
-    .grad = reshape_grad,
-    .simplify = reshape_simplify,
-};
+static const adj_schema reshape_schema = {
+    .size = sizeof(adj_shape_attrs),
+    .attr = {{"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_shape_attrs, shape), .usual = -1}}};
+static const adj_schema transpose_schema = {
+    .size = sizeof(adj_transpose_attrs),
+    .attr = {{"perm", ADJ_ATTR_PERM, .offset = offsetof(adj_transpose_attrs, perm),
+              " perm=", .usual_of = reversed}}};
 
-const adj_op adj_op_transpose = {
-    .name = "transpose",
-    .min_in = 1,
-    .max_in = 1,
-    .flags = ADJ_OP_HALF,
-    .attr_size = sizeof(adj_transpose_attrs),
-    .linear_in = 1,
-    .infer = transpose_infer,
-    .grad = transpose_grad,
-    .simplify = transpose_simplify,
-    .show = transpose_show,
-};
+const adj_op adj_op_reshape = {.name = "reshape",
+                               .n_in = 1,
+                               .schema = &reshape_schema,
+                               .flags = ADJ_OP_VIEW | ADJ_OP_HALF,
+                               .linear_in = 1,
+                               .infer = reshape_infer,
+                               .grad = reshape_grad,
+                               .simplify = reshape_simplify};
+
+const adj_op adj_op_transpose = {.name = "transpose",
+                                 .n_in = 1,
+                                 .flags = ADJ_OP_HALF,
+                                 .schema = &transpose_schema,
+                                 .linear_in = 1,
+                                 .infer = transpose_infer,
+                                 .grad = transpose_grad,
+                                 .simplify = transpose_simplify};
 
 adj_node *adj_reshape(adj_node *x, adj_shape shape)
 {

@@ -9,23 +9,36 @@
 #include "adjoint_ext.h"
 #include "attr_lists.h"
 
-static adj_status check_attrs(const adj_node *n, const adj_resize_attrs *a)
+static double twice(int64_t size) { return size < 1 << 30 ? 2 * (double)size : INT32_MAX; }
+
+static double twice_height(adj_shape x, adj_format format, int axis)
 {
-    if (a->format != ADJ_NHWC && a->format != ADJ_NCHW)
-        return adj_fail(n->graph, ADJ_EARG,
-                        "%s: unknown data_format (got %ld, expected NHWC or NCHW)", n->op->name,
-                        (long)a->format);
-    if (a->mode != ADJ_NEAREST && a->mode != ADJ_BILINEAR)
-        return adj_fail(n->graph, ADJ_EARG,
-                        "%s: unknown mode (got %ld, expected ADJ_NEAREST, 0, or ADJ_BILINEAR, 1)",
-                        n->op->name, (long)a->mode);
-    if (a->coordinates < ADJ_HALF_PIXEL || a->coordinates > ADJ_ASYMMETRIC)
-        return adj_fail(n->graph, ADJ_EARG,
-                        "%s: unknown coordinates (got %ld, expected ADJ_HALF_PIXEL, 0, "
-                        "ADJ_ALIGN_CORNERS, 1, or ADJ_ASYMMETRIC, 2)",
-                        n->op->name, (long)a->coordinates);
-    return ADJ_OK;
+    (void)axis;
+    return twice(x.dim[axes_of(format).h]);
 }
+
+static double twice_width(adj_shape x, adj_format format, int axis)
+{
+    (void)axis;
+    return twice(x.dim[axes_of(format).w]);
+}
+
+static const char *const modes[] = {[ADJ_NEAREST] = "nearest", [ADJ_BILINEAR] = "bilinear", NULL};
+static const char *const coordinates[] = {[ADJ_HALF_PIXEL] = "half_pixel",
+                                          [ADJ_ALIGN_CORNERS] = "align_corners",
+                                          [ADJ_ASYMMETRIC] = "asymmetric",
+                                          NULL};
+static const adj_schema schema = {
+    .size = sizeof(adj_resize_attrs),
+    .attr = {
+        {"height", ADJ_ATTR_INT, .offset = offsetof(adj_resize_attrs, oh),
+         .usual_of = twice_height},
+        {"width", ADJ_ATTR_INT, .offset = offsetof(adj_resize_attrs, ow), .usual_of = twice_width},
+        {"mode", ADJ_ATTR_CHOICE, .offset = offsetof(adj_resize_attrs, mode), .words = modes,
+         .usual = ADJ_BILINEAR},
+        {"coordinates", ADJ_ATTR_CHOICE, .offset = offsetof(adj_resize_attrs, coordinates),
+         .words = coordinates},
+        {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_resize_attrs, format)}}};
 
 static adj_status check_sizes(const adj_node *n, const char *what, int64_t h, int64_t w)
 {
@@ -46,8 +59,6 @@ static adj_status infer_sizes(const adj_node *n, const char *operand, const adj_
     const image_axes ax = axes_of((adj_format)a->format);
     adj_status status = adj_check_same_dtype(n);
     *out = n->in[0]->type;
-    if (status == ADJ_OK)
-        status = check_attrs(n, a);
     if (status == ADJ_OK && out->shape.rank != 4)
         return adj_fail(n->graph, ADJ_ESHAPE, "%s: %s has a wrong rank (got %s, expected rank 4)",
                         n->op->name, operand, adj_shape_text(out->shape).s);
@@ -95,14 +106,6 @@ static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
     de[0] = adj_resize(e, a->oh, a->ow, &s);
 }
 
-static void show(const void *attrs, FILE *f)
-{
-    static const char *const coordinates[] = {"half_pixel", "align_corners", "asymmetric"};
-    const adj_resize_attrs *a = attrs;
-    fprintf(f, " %s %s%s", a->mode == ADJ_BILINEAR ? "bilinear" : "nearest",
-            coordinates[a->coordinates], a->format == ADJ_NCHW ? " NCHW" : "");
-}
-
 /* Inputs that an output reads. */
 static double reads(const adj_resize_attrs *a) { return a->mode == ADJ_BILINEAR ? 4 : 1; }
 
@@ -130,40 +133,33 @@ static double grad_sum_length(const adj_node *n)
     return readers(a->ih, a->oh) * readers(a->iw, a->ow);
 }
 
-const adj_op adj_op_resize = {
-    .name = "resize",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_resize_attrs),
-    .flags = ADJ_OP_HALF,
-    .linear_in = 1,
-    .infer = infer,
-    .grad = rule,
-    .simplify = adj_simplify_selection, /* the weights of a result add up to 1 */
-    .flop = flop,
-    .show = show,
-    .operand = {"x"},
-    .images = 1 | ADJ_IMAGE_RESULT,
-    .set_format = format_set,
-    .sum_length = sum_length,
-};
+const adj_op adj_op_resize = {.name = "resize",
+                              .n_in = 1,
+                              .schema = &schema,
+                              .flags = ADJ_OP_HALF,
+                              .linear_in = 1,
+                              .infer = infer,
+                              .grad = rule,
+                              .simplify =
+                                  adj_simplify_selection, /* the weights of a result add up to 1 */
+                              .flop = flop,
+                              .operand = {"x"},
+                              .images = 1 | ADJ_IMAGE_RESULT,
+                              .sum_length = sum_length};
 
-const adj_op adj_op_resize_grad = {
-    .name = "resize_grad",
-    .min_in = 1,
-    .max_in = 1,
-    .attr_size = sizeof(adj_resize_attrs),
-    .flags = ADJ_OP_HALF,
-    .linear_in = 1,
-    .infer = grad_infer,
-    .grad = grad_rule,
-    .flop = grad_flop,
-    .show = show,
-    .operand = {"dy"},
-    .images = 1 | ADJ_IMAGE_RESULT,
-    .set_format = format_set,
-    .sum_length = grad_sum_length,
-};
+const adj_op adj_op_resize_grad = {.name = "resize_grad",
+                                   .example = "Y",
+                                   .forward = &adj_op_resize,
+                                   .n_in = 1,
+                                   .schema = &schema,
+                                   .flags = ADJ_OP_HALF,
+                                   .linear_in = 1,
+                                   .infer = grad_infer,
+                                   .grad = grad_rule,
+                                   .flop = grad_flop,
+                                   .operand = {"dy"},
+                                   .images = 1 | ADJ_IMAGE_RESULT,
+                                   .sum_length = grad_sum_length};
 
 static adj_resize_attrs attrs_of(const adj_sampling *s)
 {

@@ -11,17 +11,13 @@ static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};
 static adj_status softmax_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     (void)attrs;
-    adj_type x = n->in[0]->type;
-    adj_status status = adj_check_same_dtype(n);
+    adj_status status = adj_check_same(n, 1, out);
 
-    if (status != ADJ_OK)
-        return status;
-    if (x.shape.rank < 1)
+    if (status == ADJ_OK && out->shape.rank < 1)
         return adj_fail(n->graph, ADJ_ESHAPE,
                         "%s: logits has no last axis (got rank 0, expected 1 to %d)", n->op->name,
                         ADJ_MAX_RANK);
-    *out = x;
-    return ADJ_OK;
+    return status;
 }
 
 static void softmax_grad(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -41,9 +37,6 @@ adj_node *adj_softmax(adj_node *x) { return adj_node_new1(&adj_op_softmax, x, NU
 adj_node *adj_log_softmax(adj_node *x) { return adj_node_new1(&adj_op_log_softmax, x, NULL); }
 
 const adj_op adj_op_softmax = {
-    .name = "softmax", .min_in = 1, .max_in = 1, .infer = softmax_infer, .grad = softmax_grad};
-const adj_op adj_op_log_softmax = {.name = "log_softmax",
-                                   .min_in = 1,
-                                   .max_in = 1,
-                                   .infer = softmax_infer,
-                                   .grad = log_softmax_grad};
+    .name = "softmax", .n_in = 1, .infer = softmax_infer, .grad = softmax_grad};
+const adj_op adj_op_log_softmax = {
+    .name = "log_softmax", .n_in = 1, .infer = softmax_infer, .grad = log_softmax_grad};

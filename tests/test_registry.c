@@ -92,8 +92,7 @@ Test(registry, every_op_is_whole)
         const adj_op *op = adj_ops[i];
         for (int k = 0; k < i; k++)
             cr_expect_str_neq(op->name, adj_ops[k]->name);
-        cr_expect(op->infer != NULL, "%s has no shape rule", op->name);
-        cr_expect(op->min_in <= op->max_in, "%s", op->name);
+        cr_expect(op->infer != NULL || op->n_in > 0, "%s has no shape rule", op->name);
         if (op->flags & ADJ_OP_LEAF)
             continue;
         cr_expect_eq((op->flags & ADJ_OP_NO_GRADIENT) != 0, is_in(no_gradient, op->name),
@@ -106,23 +105,65 @@ Test(registry, every_op_is_whole)
     }
 }
 
+static int has_format(const adj_op *op)
+{
+    if (op->schema == NULL)
+        return 0;
+    for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
+        if (a->kind == ADJ_ATTR_FORMAT)
+            return 1;
+    return op->schema->geom > 0 && op->schema->set_format != NULL;
+}
+
+/* What the command line makes of an op: rows that lie within the attributes, a letter for each
+ * operand, makers whose operands are this op's too. */
+Test(registry, every_op_can_be_built_from_a_line)
+{
+    for (int i = 0; adj_ops[i] != NULL; i++) {
+        const adj_op *op = adj_ops[i];
+        int rows = 0;
+        for (; op->schema != NULL && rows < ADJ_ATTRS && op->schema->attr[rows].name; rows++) {
+            const adj_attr *a = &op->schema->attr[rows];
+            cr_expect_leq(a->offset + sizeof(int64_t), op->schema->size, "%s: %s", op->name,
+                          a->name);
+            cr_expect((a->kind == ADJ_ATTR_CHOICE) == (a->words != NULL), "%s: %s", op->name,
+                      a->name);
+            cr_expect(a->expected == NULL || a->min < a->max, "%s: %s", op->name, a->name);
+        }
+        cr_expect_lt(rows, ADJ_ATTRS, "%s: no end of its attributes", op->name);
+        if (op->example != NULL && op->n_in != ADJ_MANY)
+            cr_expect_eq((int)strlen(op->example), op->n_in, "%s: example", op->name);
+        else
+            cr_expect(op->flags & (ADJ_OP_LEAF | ADJ_OP_INTERNAL) || op->n_in <= 2,
+                      "%s: no example", op->name);
+        cr_expect(op->forward == NULL || op->forward->schema == op->schema, "%s: forward",
+                  op->name);
+        for (int k = 0; k < ADJ_NAMED_OPERANDS; k++)
+            for (int m = 0; op->maker[k] != NULL && m < op->maker[k]->n_in; m++) {
+                int known = 0;
+                for (int j = 0; j < k; j++)
+                    known |= strcmp(op->operand[j], op->maker[k]->operand[m]) == 0;
+                cr_expect(known, "%s: %s reads what comes later", op->name, op->maker[k]->name);
+            }
+    }
+}
+
 /* What gradcheck, compare and reports ask an op itself. */
 Test(registry, every_op_says_what_checks_need)
 {
     for (int i = 0; adj_ops[i] != NULL; i++) {
         const adj_op *op = adj_ops[i];
-        int has_window = op->attr_size == sizeof(adj_conv_attrs) && op->infer != NULL &&
+        int has_window = adj_attr_size(op) == sizeof(adj_conv_attrs) && op->infer != NULL &&
                          strstr(op->name, "conv2d") != NULL;
-        cr_expect(op->images == 0 || op->set_format != NULL, "%s: images, but no set_format",
-                  op->name);
-        cr_expect(!has_window || (op->images != 0 && op->geom != NULL), "%s: no images, or no geom",
-                  op->name);
+        cr_expect(op->images == 0 || has_format(op), "%s: images, but no format", op->name);
+        cr_expect(!has_window || (op->images != 0 && op->schema->geom > 0),
+                  "%s: no images, or no geom", op->name);
         cr_expect_eq(op->filter != 0, op->filter_axes != NULL, "%s: filter and filter_axes",
                      op->name);
         cr_expect(op->filter_axes == NULL || strlen(op->filter_axes) == 4, "%s", op->name);
-        for (int k = op->max_in; k < ADJ_NAMED_OPERANDS; k++)
+        for (int k = op->n_in; k < ADJ_NAMED_OPERANDS && op->n_in != ADJ_MANY; k++)
             cr_expect(op->operand[k] == NULL, "%s names operand %d, which it has not", op->name, k);
-        for (int k = 0; op->grad != NULL && op->min_in > 1 && k < op->min_in && op->attr_size > 0 &&
+        for (int k = 0; op->grad != NULL && op->n_in > 1 && k < op->n_in && op->schema != NULL &&
                         !(op->flags & ADJ_OP_INTERNAL) && k < ADJ_NAMED_OPERANDS;
              k++)
             cr_expect(op->operand[k] != NULL, "%s does not name operand %d", op->name, k);

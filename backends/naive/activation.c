@@ -1,11 +1,12 @@
-/* activation.c - relu and its kin. A NaN stays one in all of them. */
+/* activation.c - relu and its kin, in all of which a NaN stays one, and their gradients; the
+ * formulas are in ops/activation.c. */
 #include <math.h>
 
-#include "parts.h"
+#include "kernels.h"
 
 static A sigmoid(A x) { return (A)(1 / (1 + exp(-(double)x))); }
 
-static void relu_part(const part *p)
+void KERNEL(relu)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
         A x = ld(&p->a[i]);
@@ -13,9 +14,7 @@ static void relu_part(const part *p)
     }
 }
 
-adj_status KERNEL(relu)(const adj_call *c) { return for_parts(c, relu_part); }
-
-static void relu6_part(const part *p)
+void KERNEL(relu6)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
         A x = ld(&p->a[i]);
@@ -23,9 +22,7 @@ static void relu6_part(const part *p)
     }
 }
 
-adj_status KERNEL(relu6)(const adj_call *c) { return for_parts(c, relu6_part); }
-
-static void leaky_relu_part(const part *p)
+void KERNEL(leaky_relu)(const part *p)
 {
     A alpha = (A)((const adj_value_attrs *)p->attrs)->value;
 
@@ -35,25 +32,19 @@ static void leaky_relu_part(const part *p)
     }
 }
 
-adj_status KERNEL(leaky_relu)(const adj_call *c) { return for_parts(c, leaky_relu_part); }
-
-static void sigmoid_part(const part *p)
+void KERNEL(sigmoid)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], sigmoid(ld(&p->a[i])));
 }
 
-adj_status KERNEL(sigmoid)(const adj_call *c) { return for_parts(c, sigmoid_part); }
-
-static void tanh_part(const part *p)
+void KERNEL(tanh)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], (A)tanh(ld(&p->a[i])));
 }
 
-adj_status KERNEL(tanh)(const adj_call *c) { return for_parts(c, tanh_part); }
-
-static void silu_part(const part *p)
+void KERNEL(silu)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
         A x = ld(&p->a[i]);
@@ -61,4 +52,55 @@ static void silu_part(const part *p)
     }
 }
 
-adj_status KERNEL(silu)(const adj_call *c) { return for_parts(c, silu_part); }
+/* ---- gradients ---- */
+
+void KERNEL(relu_grad)(const part *p)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        A dy = ld(&p->a[i]), y = ld(&p->b[i]);
+        st(&p->y[i], y > 0 ? dy : 0);
+    }
+}
+
+void KERNEL(relu6_grad)(const part *p)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        A dy = ld(&p->a[i]), y = ld(&p->b[i]);
+        st(&p->y[i], y > 0 && y < 6 ? dy : 0);
+    }
+}
+
+void KERNEL(leaky_relu_grad)(const part *p)
+{
+    A alpha = (A)((const adj_value_attrs *)p->attrs)->value;
+
+    for (int64_t i = 0; i < p->n; i++) {
+        A dy = ld(&p->a[i]), y = ld(&p->b[i]);
+        st(&p->y[i], y > 0 ? dy : alpha * dy);
+    }
+}
+
+void KERNEL(sigmoid_grad)(const part *p)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        A dy = ld(&p->a[i]), y = ld(&p->b[i]);
+        st(&p->y[i], dy * y * (1 - y));
+    }
+}
+
+void KERNEL(tanh_grad)(const part *p)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        A dy = ld(&p->a[i]), y = ld(&p->b[i]);
+        st(&p->y[i], dy * (1 - y * y));
+    }
+}
+
+void KERNEL(silu_grad)(const part *p)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        A dy = ld(&p->a[i]), x = ld(&p->b[i]);
+        A s = sigmoid(x);
+        st(&p->y[i], dy * (s + x * s * (1 - s)));
+    }
+}

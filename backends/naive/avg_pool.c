@@ -23,24 +23,6 @@ static inline A mean(const pool_call *p, const T *x, ptrdiff_t oh, ptrdiff_t ow)
     return sum / (A)elements(k, oh, ow);
 }
 
-adj_status KERNEL(avg_pool)(const adj_call *c)
-{
-    const pool_call p = pool_call_of(c);
-    const T *x = operand(c, 0);
-    ptrdiff_t rows = p.k.n * p.k.oh;
-    T *y = c->out[0];
-
-#pragma omp parallel for if (rows * p.k.ow * p.k.oc > PARALLEL_POOL)
-    for (ptrdiff_t r = 0; r < rows; r++) {
-        ptrdiff_t n = r / p.k.oh, oh = r % p.k.oh;
-        for (ptrdiff_t ow = 0; ow < p.k.ow; ow++)
-            for (ptrdiff_t oc = 0; oc < p.k.oc; oc++)
-                st(y + n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c,
-                   mean(&p, x + n * p.x.n + oc * p.x.c, oh, ow));
-    }
-    return ADJ_OK;
-}
-
 /* One element of dx: dy points to the image's channel. */
 static inline A share(const pool_call *p, const T *dy, ptrdiff_t ih, ptrdiff_t iw)
 {
@@ -55,20 +37,29 @@ static inline A share(const pool_call *p, const T *dy, ptrdiff_t ih, ptrdiff_t i
     return sum;
 }
 
-adj_status KERNEL(avg_pool_grad)(const adj_call *c)
+/* Every element of the result, from the channel of the image on the other side that it belongs to.
+ */
+static adj_status run(const adj_call *c, int is_grad)
 {
     const pool_call p = pool_call_of(c);
-    const T *dy = operand(c, 0);
-    ptrdiff_t rows = p.k.n * p.k.ih;
-    T *dx = c->out[0];
+    const steps from = is_grad ? p.y : p.x, to = is_grad ? p.x : p.y;
+    const ptrdiff_t h = is_grad ? p.k.ih : p.k.oh, w = is_grad ? p.k.iw : p.k.ow;
+    const T *x = operand(c, 0);
+    ptrdiff_t rows = p.k.n * h;
+    T *y = c->out[0];
 
-#pragma omp parallel for if (rows * p.k.iw * p.k.ic > PARALLEL_POOL)
+#pragma omp parallel for if (rows * w * p.k.ic > PARALLEL_POOL)
     for (ptrdiff_t r = 0; r < rows; r++) {
-        ptrdiff_t n = r / p.k.ih, ih = r % p.k.ih;
-        for (ptrdiff_t iw = 0; iw < p.k.iw; iw++)
-            for (ptrdiff_t ic = 0; ic < p.k.ic; ic++)
-                st(dx + n * p.x.n + ih * p.x.h + iw * p.x.w + ic * p.x.c,
-                   share(&p, dy + n * p.y.n + ic * p.y.c, ih, iw));
+        ptrdiff_t n = r / h, i = r % h;
+        for (ptrdiff_t j = 0; j < w; j++)
+            for (ptrdiff_t k = 0; k < p.k.ic; k++) {
+                const T *plane = x + n * from.n + k * from.c;
+                st(y + n * to.n + i * to.h + j * to.w + k * to.c,
+                   is_grad ? share(&p, plane, i, j) : mean(&p, plane, i, j));
+            }
     }
     return ADJ_OK;
 }
+
+adj_status KERNEL(avg_pool)(const adj_call *c) { return run(c, 0); }
+adj_status KERNEL(avg_pool_grad)(const adj_call *c) { return run(c, 1); }

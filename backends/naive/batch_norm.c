@@ -30,18 +30,18 @@ static image image_of(const adj_node *x, int64_t format)
 typedef struct {
     image v;
     ptrdiff_t first, count;
-} part;
+} block;
 
-static part part_of(image v, ptrdiff_t block)
+static block block_of(image v, ptrdiff_t i)
 {
-    ptrdiff_t first = block * BLOCK, left = v.c - first;
-    return (part){v, first, left < BLOCK ? left : BLOCK};
+    ptrdiff_t first = i * BLOCK, left = v.c - first;
+    return (block){v, first, left < BLOCK ? left : BLOCK};
 }
 
-static ptrdiff_t parts(image v) { return (v.c + BLOCK - 1) / BLOCK; }
+static ptrdiff_t blocks_of(image v) { return (v.c + BLOCK - 1) / BLOCK; }
 
 /* sum[j] = sum of (x - shift[j])^power over channel first + j, power 1 or 2. */
-static void sum_powers(part p, const T *x, const double shift[BLOCK], int power, double sum[BLOCK])
+static void sum_powers(block p, const T *x, const double shift[BLOCK], int power, double sum[BLOCK])
 {
     for (ptrdiff_t j = 0; j < BLOCK; j++)
         sum[j] = 0;
@@ -61,12 +61,12 @@ adj_status KERNEL(batch_norm_stats)(const adj_call *c)
     const adj_format_attrs *a = y->attrs;
     const T *x = operand(c, 0);
     const image v = image_of(y->in[0], a->format);
-    ptrdiff_t blocks = parts(v), m = v.outer * v.inner;
+    ptrdiff_t blocks = blocks_of(v), m = v.outer * v.inner;
     S *mean = c->out[0], *var = mean + v.c;
 
 #pragma omp parallel for if (m * v.c > PARALLEL_NORM)
     for (ptrdiff_t b = 0; b < blocks; b++) {
-        const part p = part_of(v, b);
+        const block p = block_of(v, b);
         double shift[BLOCK] = {0}, sum[BLOCK];
         sum_powers(p, x, shift, 1, sum);
         for (ptrdiff_t j = 0; j < p.count; j++)
@@ -89,12 +89,12 @@ adj_status KERNEL(batch_norm_grad_sums)(const adj_call *c)
     const T *x = operand(c, 0), *dy = operand(c, 2);
     const image v = image_of(y->in[0], a->format);
     const S *mean = operand(c, 1), *var = mean + v.c;
-    ptrdiff_t blocks = parts(v);
+    ptrdiff_t blocks = blocks_of(v);
     S *dgamma = c->out[0], *dbeta = dgamma + v.c;
 
 #pragma omp parallel for if (v.outer * v.inner * v.c > PARALLEL_NORM)
     for (ptrdiff_t b = 0; b < blocks; b++) {
-        const part p = part_of(v, b);
+        const block p = block_of(v, b);
         double product[BLOCK] = {0}, sum[BLOCK] = {0};
         for (ptrdiff_t o = 0; o < v.outer; o++)
             for (ptrdiff_t j = 0; j < p.count; j++) {

@@ -1,7 +1,7 @@
 /* clip.c - clip and its gradient. A NaN stays one, and has the gradient 0. */
-#include "parts.h"
+#include "kernels.h"
 
-static void forward(const part *p)
+void KERNEL(clip)(const part *p)
 {
     const adj_clip_attrs *a = p->attrs;
     for (int64_t i = 0; i < p->n; i++) {
@@ -10,9 +10,7 @@ static void forward(const part *p)
     }
 }
 
-adj_status KERNEL(clip)(const adj_call *c) { return for_parts(c, forward); }
-
-static void backward(const part *p)
+void KERNEL(clip_grad)(const part *p)
 {
     const adj_clip_attrs *a = p->attrs;
     for (int64_t i = 0; i < p->n; i++) {
@@ -21,5 +19,3 @@ static void backward(const part *p)
         st(&p->y[i], x >= a->min && x <= a->max ? dy : 0);
     }
 }
-
-adj_status KERNEL(clip_grad)(const adj_call *c) { return for_parts(c, backward); }

@@ -12,6 +12,9 @@
 #include "row.h"
 
 typedef struct {
+    const T *z;
+    const T *dense;         /* a label for each class of each row; NULL: */
+    const int32_t *integer; /* one for each row */
     ptrdiff_t n, k;
     A keep, spread; /* 1-s, s/k */
 } losses;
@@ -21,7 +24,39 @@ static losses losses_of(const adj_call *c)
     const adj_node *y = c->group->node[0];
     const adj_value_attrs *a = y->attrs;
     adj_shape z = y->in[0]->type.shape;
-    return (losses){z.dim[0], z.dim[1], (A)(1 - a->value), (A)(a->value / (double)z.dim[1])};
+    int is_integer = y->in[1]->type.dtype == ADJ_I32;
+    return (losses){.z = operand(c, 0),
+                    .dense = is_integer ? NULL : operand(c, 1),
+                    .integer = is_integer ? operand(c, 1) : NULL,
+                    .n = z.dim[0],
+                    .k = z.dim[1],
+                    .keep = (A)(1 - a->value),
+                    .spread = (A)(a->value / (double)z.dim[1])};
+}
+
+static inline int is_left_out(const losses *v, ptrdiff_t i)
+{
+    return v->dense == NULL && v->integer[i] < 0;
+}
+
+/* t[j] of row i. */
+static inline A target(const losses *v, ptrdiff_t i, ptrdiff_t j)
+{
+    if (v->dense != NULL)
+        return v->keep * ld(v->dense + i * v->k + j) + v->spread;
+    return (j == v->integer[i] ? v->keep : 0) + v->spread;
+}
+
+static adj_status labels_in_range(const adj_call *c, const losses *v)
+{
+    for (ptrdiff_t i = 0; v->dense == NULL && i < v->n; i++)
+        if (v->integer[i] < -1 || v->integer[i] >= v->k) {
+            snprintf(c->message, ADJ_WHY,
+                     "%s: labels is out of range in row %td (got %" PRId32 ", expected -1 to %td)",
+                     c->group->node[0]->op->name, i, v->integer[i], v->k - 1);
+            return ADJ_EARG;
+        }
+    return ADJ_OK;
 }
 
 /* -t * log p of one class. */
@@ -32,17 +67,19 @@ static inline A term(A z, A t, row_sums s, A log_sum)
 
 adj_status KERNEL(softmax_cross_entropy)(const adj_call *c)
 {
-    const T *z = operand(c, 0), *labels = operand(c, 1);
     const losses v = losses_of(c);
     T *y = c->out[0];
+    adj_status status = labels_in_range(c, &v);
+    if (status != ADJ_OK)
+        return status;
 
 #pragma omp parallel for if (v.n * v.k > PARALLEL_ROWS)
     for (ptrdiff_t i = 0; i < v.n; i++) {
-        const T *row = z + i * v.k, *label = labels + i * v.k;
+        const T *row = v.z + i * v.k;
         row_sums s = row_sums_of(row, v.k);
         A log_sum = (A)log(s.sum), loss = 0;
-        for (ptrdiff_t j = 0; j < v.k; j++)
-            loss += term(ld(row + j), v.keep * ld(label + j) + v.spread, s, log_sum);
+        for (ptrdiff_t j = 0; j < v.k && !is_left_out(&v, i); j++)
+            loss += term(ld(row + j), target(&v, i, j), s, log_sum);
         st(y + i, loss);
     }
     return ADJ_OK;
@@ -50,73 +87,19 @@ adj_status KERNEL(softmax_cross_entropy)(const adj_call *c)
 
 adj_status KERNEL(softmax_cross_entropy_grad)(const adj_call *c)
 {
-    const T *z = operand(c, 0), *labels = operand(c, 1);
     const losses v = losses_of(c);
     T *g = c->out[0];
-
-#pragma omp parallel for if (v.n * v.k > PARALLEL_ROWS)
-    for (ptrdiff_t i = 0; i < v.n; i++) {
-        const T *row = z + i * v.k, *label = labels + i * v.k;
-        row_sums s = row_sums_of(row, v.k);
-        for (ptrdiff_t j = 0; j < v.k; j++)
-            st(g + i * v.k + j,
-               (A)exp(ld(row + j) - s.maximum) / s.sum - (v.keep * ld(label + j) + v.spread));
-    }
-    return ADJ_OK;
-}
-
-static adj_status labels_in_range(const adj_call *c, const int32_t *label, losses v)
-{
-    for (ptrdiff_t i = 0; i < v.n; i++)
-        if (label[i] < -1 || label[i] >= v.k) {
-            snprintf(c->message, ADJ_WHY,
-                     "%s: labels is out of range in row %td (got %" PRId32 ", expected -1 to %td)",
-                     c->group->node[0]->op->name, i, label[i], v.k - 1);
-            return ADJ_EARG;
-        }
-    return ADJ_OK;
-}
-
-adj_status KERNEL(sparse_softmax_cross_entropy)(const adj_call *c)
-{
-    const T *z = operand(c, 0);
-    const int32_t *label = operand(c, 1);
-    const losses v = losses_of(c);
-    T *y = c->out[0];
-    adj_status status = labels_in_range(c, label, v);
+    adj_status status = labels_in_range(c, &v);
     if (status != ADJ_OK)
         return status;
 
 #pragma omp parallel for if (v.n * v.k > PARALLEL_ROWS)
     for (ptrdiff_t i = 0; i < v.n; i++) {
-        const T *row = z + i * v.k;
-        row_sums s = row_sums_of(row, v.k);
-        A log_sum = (A)log(s.sum), loss = 0;
-        for (ptrdiff_t j = 0; j < v.k && label[i] >= 0; j++)
-            loss += term(ld(row + j), (j == label[i] ? v.keep : 0) + v.spread, s, log_sum);
-        st(y + i, loss);
-    }
-    return ADJ_OK;
-}
-
-adj_status KERNEL(sparse_softmax_cross_entropy_grad)(const adj_call *c)
-{
-    const T *z = operand(c, 0);
-    const int32_t *label = operand(c, 1);
-    const losses v = losses_of(c);
-    T *g = c->out[0];
-    adj_status status = labels_in_range(c, label, v);
-    if (status != ADJ_OK)
-        return status;
-
-#pragma omp parallel for if (v.n * v.k > PARALLEL_ROWS)
-    for (ptrdiff_t i = 0; i < v.n; i++) {
-        const T *row = z + i * v.k;
+        const T *row = v.z + i * v.k;
         row_sums s = row_sums_of(row, v.k);
         for (ptrdiff_t j = 0; j < v.k; j++) {
             A p = (A)exp(ld(row + j) - s.maximum) / s.sum;
-            A t = (j == label[i] ? v.keep : 0) + v.spread;
-            st(g + i * v.k + j, label[i] >= 0 ? p - t : 0);
+            st(g + i * v.k + j, is_left_out(&v, i) ? 0 : p - target(&v, i, j));
         }
     }
     return ADJ_OK;

@@ -1,40 +1,32 @@
-/* elementwise_binary.c - the arithmetic of two operands; parts.h broadcasts. */
-#include "parts.h"
+/* elementwise_binary.c - the arithmetic of two operands; parts.c broadcasts. */
+#include "kernels.h"
 
-static void add_part(const part *p)
+void KERNEL(add)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], ld(&p->a[i]) + ld(&p->b[i]));
 }
 
-adj_status KERNEL(add)(const adj_call *c) { return for_parts(c, add_part); }
-
-static void sub_part(const part *p)
+void KERNEL(sub)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], ld(&p->a[i]) - ld(&p->b[i]));
 }
 
-adj_status KERNEL(sub)(const adj_call *c) { return for_parts(c, sub_part); }
-
-static void mul_part(const part *p)
+void KERNEL(mul)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], ld(&p->a[i]) * ld(&p->b[i]));
 }
 
-adj_status KERNEL(mul)(const adj_call *c) { return for_parts(c, mul_part); }
-
-static void div_part(const part *p)
+void KERNEL(div)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], ld(&p->a[i]) / ld(&p->b[i]));
 }
 
-adj_status KERNEL(div)(const adj_call *c) { return for_parts(c, div_part); }
-
 /* A NaN on either side is the result. */
-static void maximum_part(const part *p)
+void KERNEL(maximum)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
         A a = ld(&p->a[i]), b = ld(&p->b[i]);
@@ -42,9 +34,7 @@ static void maximum_part(const part *p)
     }
 }
 
-adj_status KERNEL(maximum)(const adj_call *c) { return for_parts(c, maximum_part); }
-
-static void minimum_part(const part *p)
+void KERNEL(minimum)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
         A a = ld(&p->a[i]), b = ld(&p->b[i]);
@@ -52,20 +42,14 @@ static void minimum_part(const part *p)
     }
 }
 
-adj_status KERNEL(minimum)(const adj_call *c) { return for_parts(c, minimum_part); }
-
-static void equal_part(const part *p)
+void KERNEL(equal)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], ld(&p->a[i]) == ld(&p->b[i]));
 }
 
-adj_status KERNEL(equal)(const adj_call *c) { return for_parts(c, equal_part); }
-
-static void greater_equal_part(const part *p)
+void KERNEL(greater_equal)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], ld(&p->a[i]) >= ld(&p->b[i]));
 }
-
-adj_status KERNEL(greater_equal)(const adj_call *c) { return for_parts(c, greater_equal_part); }

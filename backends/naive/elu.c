@@ -1,9 +1,9 @@
 /* elu.c - elu and its gradient. A NaN stays one. */
 #include <math.h>
 
-#include "parts.h"
+#include "kernels.h"
 
-static void forward(const part *p)
+void KERNEL(elu)(const part *p)
 {
     A alpha = (A)((const adj_value_attrs *)p->attrs)->value;
 
@@ -13,9 +13,7 @@ static void forward(const part *p)
     }
 }
 
-adj_status KERNEL(elu)(const adj_call *c) { return for_parts(c, forward); }
-
-static void backward(const part *p)
+void KERNEL(elu_grad)(const part *p)
 {
     A alpha = (A)((const adj_value_attrs *)p->attrs)->value;
 
@@ -24,5 +22,3 @@ static void backward(const part *p)
         st(&p->y[i], x > 0 ? dy : dy * alpha * (A)exp((double)x));
     }
 }
-
-adj_status KERNEL(elu_grad)(const adj_call *c) { return for_parts(c, backward); }

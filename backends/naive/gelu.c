@@ -2,7 +2,7 @@
  * stays one. Far from 0 the limits are written down: the formulas would multiply 0 by infinity. */
 #include <math.h>
 
-#include "parts.h"
+#include "kernels.h"
 
 enum { FAR = 64 }; /* P is 0 or 1, and y' too */
 
@@ -37,20 +37,16 @@ static value gelu(const part *p, double x)
     return form == ADJ_GELU_TANH ? by_tanh(x) : by_erf(x);
 }
 
-static void forward(const part *p)
+void KERNEL(gelu)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], (A)gelu(p, ld(&p->a[i])).y);
 }
 
-adj_status KERNEL(gelu)(const adj_call *c) { return for_parts(c, forward); }
-
-static void backward(const part *p)
+void KERNEL(gelu_grad)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
         A dy = ld(&p->a[i]);
         st(&p->y[i], dy * (A)gelu(p, ld(&p->b[i])).slope);
     }
 }
-
-adj_status KERNEL(gelu_grad)(const adj_call *c) { return for_parts(c, backward); }

@@ -11,6 +11,16 @@
 
 extern const naive_entry KERNEL(table)[];
 
+/* What an elementwise kernel computes: y[i] from a[i] and b[i], for i < n. */
+struct part {
+    const T *a, *b; /* b: NULL when there is no operand 1 */
+    T *y;
+    int64_t n;
+    const void *attrs;
+};
+
+adj_status KERNEL(for_parts)(const adj_call *c, void (*each)(const part *p));
+
 /* The data of the node's operand i. */
 static inline const void *operand(const adj_call *c, int i)
 {
@@ -31,45 +41,45 @@ adj_status KERNEL(depthwise_conv2d_native_backprop_filter)(const adj_call *c);
 size_t KERNEL(conv2d_backprop_input_scratch)(const adj_node *n);
 adj_status KERNEL(bias_add)(const adj_call *c);
 adj_status KERNEL(bias_add_grad)(const adj_call *c);
-adj_status KERNEL(relu)(const adj_call *c);
-adj_status KERNEL(relu6)(const adj_call *c);
-adj_status KERNEL(leaky_relu)(const adj_call *c);
-adj_status KERNEL(sigmoid)(const adj_call *c);
-adj_status KERNEL(tanh)(const adj_call *c);
-adj_status KERNEL(silu)(const adj_call *c);
-adj_status KERNEL(hard_sigmoid)(const adj_call *c);
-adj_status KERNEL(hard_swish)(const adj_call *c);
-adj_status KERNEL(clip)(const adj_call *c);
-adj_status KERNEL(elu)(const adj_call *c);
-adj_status KERNEL(gelu)(const adj_call *c);
+void KERNEL(relu)(const part *p);
+void KERNEL(relu6)(const part *p);
+void KERNEL(leaky_relu)(const part *p);
+void KERNEL(sigmoid)(const part *p);
+void KERNEL(tanh)(const part *p);
+void KERNEL(silu)(const part *p);
+void KERNEL(hard_sigmoid)(const part *p);
+void KERNEL(hard_swish)(const part *p);
+void KERNEL(clip)(const part *p);
+void KERNEL(elu)(const part *p);
+void KERNEL(gelu)(const part *p);
 adj_status KERNEL(prelu)(const adj_call *c);
-adj_status KERNEL(relu_grad)(const adj_call *c);
-adj_status KERNEL(relu6_grad)(const adj_call *c);
-adj_status KERNEL(leaky_relu_grad)(const adj_call *c);
-adj_status KERNEL(sigmoid_grad)(const adj_call *c);
-adj_status KERNEL(tanh_grad)(const adj_call *c);
-adj_status KERNEL(silu_grad)(const adj_call *c);
-adj_status KERNEL(hard_sigmoid_grad)(const adj_call *c);
-adj_status KERNEL(hard_swish_grad)(const adj_call *c);
-adj_status KERNEL(clip_grad)(const adj_call *c);
-adj_status KERNEL(elu_grad)(const adj_call *c);
-adj_status KERNEL(gelu_grad)(const adj_call *c);
+void KERNEL(relu_grad)(const part *p);
+void KERNEL(relu6_grad)(const part *p);
+void KERNEL(leaky_relu_grad)(const part *p);
+void KERNEL(sigmoid_grad)(const part *p);
+void KERNEL(tanh_grad)(const part *p);
+void KERNEL(silu_grad)(const part *p);
+void KERNEL(hard_sigmoid_grad)(const part *p);
+void KERNEL(hard_swish_grad)(const part *p);
+void KERNEL(clip_grad)(const part *p);
+void KERNEL(elu_grad)(const part *p);
+void KERNEL(gelu_grad)(const part *p);
 adj_status KERNEL(prelu_grad)(const adj_call *c);
 adj_status KERNEL(prelu_grad_slope)(const adj_call *c);
-adj_status KERNEL(add)(const adj_call *c);
-adj_status KERNEL(sub)(const adj_call *c);
-adj_status KERNEL(mul)(const adj_call *c);
-adj_status KERNEL(div)(const adj_call *c);
-adj_status KERNEL(maximum)(const adj_call *c);
-adj_status KERNEL(minimum)(const adj_call *c);
-adj_status KERNEL(equal)(const adj_call *c);
-adj_status KERNEL(greater_equal)(const adj_call *c);
-adj_status KERNEL(neg)(const adj_call *c);
-adj_status KERNEL(scale)(const adj_call *c);
-adj_status KERNEL(square)(const adj_call *c);
-adj_status KERNEL(sqrt)(const adj_call *c);
-adj_status KERNEL(exp)(const adj_call *c);
-adj_status KERNEL(log)(const adj_call *c);
+void KERNEL(add)(const part *p);
+void KERNEL(sub)(const part *p);
+void KERNEL(mul)(const part *p);
+void KERNEL(div)(const part *p);
+void KERNEL(maximum)(const part *p);
+void KERNEL(minimum)(const part *p);
+void KERNEL(equal)(const part *p);
+void KERNEL(greater_equal)(const part *p);
+void KERNEL(neg)(const part *p);
+void KERNEL(scale)(const part *p);
+void KERNEL(square)(const part *p);
+void KERNEL(sqrt)(const part *p);
+void KERNEL(exp)(const part *p);
+void KERNEL(log)(const part *p);
 adj_status KERNEL(cast)(const adj_call *c);
 adj_status KERNEL(matmul)(const adj_call *c);
 adj_status KERNEL(transpose)(const adj_call *c);
@@ -100,8 +110,6 @@ adj_status KERNEL(softmax)(const adj_call *c);
 adj_status KERNEL(log_softmax)(const adj_call *c);
 adj_status KERNEL(softmax_cross_entropy)(const adj_call *c);
 adj_status KERNEL(softmax_cross_entropy_grad)(const adj_call *c);
-adj_status KERNEL(sparse_softmax_cross_entropy)(const adj_call *c);
-adj_status KERNEL(sparse_softmax_cross_entropy_grad)(const adj_call *c);
 adj_status KERNEL(label_count)(const adj_call *c);
 adj_status KERNEL(dropout)(const adj_call *c);
 adj_status KERNEL(momentum)(const adj_call *c);

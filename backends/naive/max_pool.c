@@ -37,89 +37,43 @@ static inline ptrdiff_t find_maximum(const pool_call *p, const T *x, place at, p
     return best;
 }
 
-static inline ptrdiff_t first_maximum(const pool_call *p, const T *x, place at)
-{
-    ptrdiff_t argmax;
-    return find_maximum(p, x, at, &argmax);
-}
-
-/* y = from at each window's first maximum of x. */
-static void gather(const adj_call *c, const T *x, const T *from)
+/* Of each window's first maximum of x: y = from there, or, from being NULL, where that is. */
+static adj_status gather(const adj_call *c, const T *x, const T *from)
 {
     const pool_call p = pool_call_of(c);
     ptrdiff_t rows = p.k.n * p.k.oh;
     T *y = c->out[0];
+    int32_t *where = c->out[0];
 
 #pragma omp parallel for if (rows * p.k.ow * p.k.oc > PARALLEL_POOL)
     for (ptrdiff_t r = 0; r < rows; r++) {
         ptrdiff_t n = r / p.k.oh, oh = r % p.k.oh;
         for (ptrdiff_t ow = 0; ow < p.k.ow; ow++)
-            for (ptrdiff_t oc = 0; oc < p.k.oc; oc++)
-                y[n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c] =
-                    from[first_maximum(&p, x, (place){n, oh, ow, oc})];
+            for (ptrdiff_t oc = 0; oc < p.k.oc; oc++) {
+                ptrdiff_t i = n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c, argmax;
+                ptrdiff_t best = find_maximum(&p, x, (place){n, oh, ow, oc}, &argmax);
+                if (from != NULL)
+                    y[i] = from[best];
+                else
+                    where[i] = (int32_t)argmax;
+            }
     }
-}
-
-adj_status KERNEL(max_pool)(const adj_call *c)
-{
-    const T *x = operand(c, 0);
-    gather(c, x, x);
     return ADJ_OK;
 }
+
+adj_status KERNEL(max_pool)(const adj_call *c) { return gather(c, operand(c, 0), operand(c, 0)); }
 
 adj_status KERNEL(max_pool_grad_grad)(const adj_call *c)
 {
-    gather(c, operand(c, 0), operand(c, 2));
-    return ADJ_OK;
+    return gather(c, operand(c, 0), operand(c, 2));
 }
+
+adj_status KERNEL(max_pool_argmax)(const adj_call *c) { return gather(c, operand(c, 0), NULL); }
 
 /* Windows overlap: sums are kept in A until all of a channel's windows are done. */
 size_t KERNEL(max_pool_grad_scratch)(const adj_node *n)
 {
     return (size_t)adj_shape_elems(n->type.shape) * sizeof(A);
-}
-
-adj_status KERNEL(max_pool_grad)(const adj_call *c)
-{
-    const pool_call p = pool_call_of(c);
-    const T *x = operand(c, 0), *dy = operand(c, 2);
-    ptrdiff_t size = adj_shape_elems(c->group->node[0]->type.shape), planes = p.k.n * p.k.oc;
-    A *sum = c->scratch;
-    T *dx = c->out[0];
-
-    memset(sum, 0, (size_t)size * sizeof *sum); /* +0 in every type */
-#pragma omp parallel for if (size > PARALLEL_POOL)
-    for (ptrdiff_t plane = 0; plane < planes; plane++) {
-        ptrdiff_t n = plane / p.k.oc, oc = plane % p.k.oc;
-        for (ptrdiff_t oh = 0; oh < p.k.oh; oh++)
-            for (ptrdiff_t ow = 0; ow < p.k.ow; ow++)
-                sum[first_maximum(&p, x, (place){n, oh, ow, oc})] +=
-                    ld(dy + n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c);
-    }
-    for (ptrdiff_t i = 0; i < size; i++)
-        st(dx + i, sum[i]);
-    return ADJ_OK;
-}
-
-/* ---- in two steps ---- */
-
-adj_status KERNEL(max_pool_argmax)(const adj_call *c)
-{
-    const pool_call p = pool_call_of(c);
-    const T *x = operand(c, 0);
-    int32_t *y = c->out[0];
-    ptrdiff_t rows = p.k.n * p.k.oh, argmax;
-
-#pragma omp parallel for private(argmax) if (rows * p.k.ow * p.k.oc > PARALLEL_POOL)
-    for (ptrdiff_t r = 0; r < rows; r++) {
-        ptrdiff_t n = r / p.k.oh, oh = r % p.k.oh;
-        for (ptrdiff_t ow = 0; ow < p.k.ow; ow++)
-            for (ptrdiff_t oc = 0; oc < p.k.oc; oc++) {
-                find_maximum(&p, x, (place){n, oh, ow, oc}, &argmax);
-                y[n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c] = (int32_t)argmax;
-            }
-    }
-    return ADJ_OK;
 }
 
 /* Offset of what argmax says of a result's window; -1 if that is outside the window or image. */
@@ -136,23 +90,24 @@ static inline ptrdiff_t told_maximum(const pool_call *p, ptrdiff_t argmax, place
     return at.n * p->x.n + ih * p->x.h + iw * p->x.w + c * p->x.c;
 }
 
-adj_status KERNEL(max_pool_grad_argmax)(const adj_call *c)
+/* dy goes to each window's first maximum of x, or, x being NULL, to where argmax says. */
+static adj_status scatter(const adj_call *c, const T *x, const int32_t *argmax, const T *dy)
 {
     const pool_call p = pool_call_of(c);
-    const int32_t *argmax = operand(c, 0);
-    const T *dy = operand(c, 1);
     ptrdiff_t size = adj_shape_elems(c->group->node[0]->type.shape), planes = p.k.n * p.k.oc;
     A *sum = c->scratch;
     T *dx = c->out[0];
 
-    memset(sum, 0, (size_t)size * sizeof *sum);
+    memset(sum, 0, (size_t)size * sizeof *sum); /* +0 in every type */
 #pragma omp parallel for if (size > PARALLEL_POOL)
     for (ptrdiff_t plane = 0; plane < planes; plane++) {
-        ptrdiff_t n = plane / p.k.oc, oc = plane % p.k.oc;
+        ptrdiff_t n = plane / p.k.oc, oc = plane % p.k.oc, found;
         for (ptrdiff_t oh = 0; oh < p.k.oh; oh++)
             for (ptrdiff_t ow = 0; ow < p.k.ow; ow++) {
+                const place window = {n, oh, ow, oc};
                 ptrdiff_t i = n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c;
-                ptrdiff_t at = told_maximum(&p, argmax[i], (place){n, oh, ow, oc});
+                ptrdiff_t at = x != NULL ? find_maximum(&p, x, window, &found)
+                                         : told_maximum(&p, argmax[i], window);
                 if (at >= 0)
                     sum[at] += ld(dy + i);
             }
@@ -160,4 +115,14 @@ adj_status KERNEL(max_pool_grad_argmax)(const adj_call *c)
     for (ptrdiff_t i = 0; i < size; i++)
         st(dx + i, sum[i]);
     return ADJ_OK;
+}
+
+adj_status KERNEL(max_pool_grad)(const adj_call *c)
+{
+    return scatter(c, operand(c, 0), NULL, operand(c, 2));
+}
+
+adj_status KERNEL(max_pool_grad_argmax)(const adj_call *c)
+{
+    return scatter(c, NULL, operand(c, 0), operand(c, 1));
 }

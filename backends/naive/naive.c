@@ -7,18 +7,25 @@
 
 #include "naive.h"
 
+typedef adj_status run_parts(const adj_call *c, void (*each)(const part *p));
 extern const naive_entry naive_table_f32[], naive_table_f64[], naive_table_f16[],
     naive_table_bf16[];
+run_parts naive_for_parts_f32, naive_for_parts_f64, naive_for_parts_f16, naive_for_parts_bf16;
+
+static const struct {
+    const naive_entry *table;
+    run_parts *for_parts;
+} types[] = {
+    [ADJ_F32] = {naive_table_f32, naive_for_parts_f32},
+    [ADJ_F64] = {naive_table_f64, naive_for_parts_f64},
+    [ADJ_F16] = {naive_table_f16, naive_for_parts_f16},
+    [ADJ_BF16] = {naive_table_bf16, naive_for_parts_bf16},
+    [ADJ_I32] = {naive_table_f32, NULL}, /* integers in, integers out: any table does */
+};
 
 static const naive_entry *look_up(adj_dtype dtype, const adj_op *op)
 {
-    const naive_entry *e = naive_table_f32; /* integers in, integers out: any table does */
-    switch (dtype) {
-    case ADJ_F64: e = naive_table_f64; break;
-    case ADJ_F16: e = naive_table_f16; break;
-    case ADJ_BF16: e = naive_table_bf16; break;
-    default: break;
-    }
+    const naive_entry *e = types[dtype].table;
     while (e->op != NULL && e->op != op)
         e++;
     return e->op != NULL ? e : NULL;
@@ -74,7 +81,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 static adj_status run(const adj_call *c)
 {
     const naive_entry *e = c->state;
-    return e->run(c);
+    return e->each != NULL ? types[compute_dtype(c->group->node[0])].for_parts(c, e->each)
+                           : e->run(c);
 }
 
 static adj_status open(const adj_backend_opts *opts, void **backend)

@@ -27,36 +27,30 @@ static view view_of_node(const adj_node *n)
     return view_of(n->type.shape, a->format, n->in[n->n_in - 1]->type.shape.dim[0]);
 }
 
-adj_status KERNEL(prelu)(const adj_call *c)
+/* v where x > 0, else slope v: of prelu v is x, of its gradient dy. */
+static adj_status run(const adj_call *c, const T *v, const T *x, const T *slope)
 {
     const adj_node *node = c->group->node[0];
-    const view v = view_of_node(node);
-    const T *x = operand(c, 0), *slope = operand(c, 1);
+    const view at = view_of_node(node);
     int64_t n = adj_shape_elems(node->type.shape);
     T *y = c->out[0];
 
 #pragma omp parallel for if (n >= NAIVE_PARALLEL)
     for (int64_t i = 0; i < n; i++) {
-        A at = ld(&x[i]);
-        st(&y[i], at > 0 ? at : ld(&slope[i / v.inner % v.slopes]) * at);
+        A each = ld(&v[i]);
+        st(&y[i], ld(&x[i]) > 0 ? each : ld(&slope[i / at.inner % at.slopes]) * each);
     }
     return ADJ_OK;
 }
 
+adj_status KERNEL(prelu)(const adj_call *c)
+{
+    return run(c, operand(c, 0), operand(c, 0), operand(c, 1));
+}
+
 adj_status KERNEL(prelu_grad)(const adj_call *c)
 {
-    const adj_node *node = c->group->node[0];
-    const view v = view_of_node(node);
-    const T *dy = operand(c, 0), *x = operand(c, 1), *slope = operand(c, 2);
-    int64_t n = adj_shape_elems(node->type.shape);
-    T *dx = c->out[0];
-
-#pragma omp parallel for if (n >= NAIVE_PARALLEL)
-    for (int64_t i = 0; i < n; i++) {
-        A d = ld(&dy[i]);
-        st(&dx[i], ld(&x[i]) > 0 ? d : ld(&slope[i / v.inner % v.slopes]) * d);
-    }
-    return ADJ_OK;
+    return run(c, operand(c, 0), operand(c, 1), operand(c, 2));
 }
 
 /* Each sum is one thread's, in the order of the elements. */

@@ -17,23 +17,7 @@ static matrix matrix_of(const adj_call *c)
     return (matrix){adj_shape_elems(s) / k, k}; /* there are elements: k > 0 */
 }
 
-adj_status KERNEL(softmax)(const adj_call *c)
-{
-    const T *x = operand(c, 0);
-    const matrix m = matrix_of(c);
-    T *y = c->out[0];
-
-#pragma omp parallel for if (m.rows * m.k > PARALLEL_ROWS)
-    for (ptrdiff_t i = 0; i < m.rows; i++) {
-        const T *row = x + i * m.k;
-        row_sums s = row_sums_of(row, m.k);
-        for (ptrdiff_t j = 0; j < m.k; j++)
-            st(y + i * m.k + j, (A)exp(ld(row + j) - s.maximum) / s.sum);
-    }
-    return ADJ_OK;
-}
-
-adj_status KERNEL(log_softmax)(const adj_call *c)
+static adj_status run(const adj_call *c, int is_log)
 {
     const T *x = operand(c, 0);
     const matrix m = matrix_of(c);
@@ -45,7 +29,11 @@ adj_status KERNEL(log_softmax)(const adj_call *c)
         row_sums s = row_sums_of(row, m.k);
         A log_sum = (A)log(s.sum);
         for (ptrdiff_t j = 0; j < m.k; j++)
-            st(y + i * m.k + j, ld(row + j) - s.maximum - log_sum);
+            st(y + i * m.k + j, is_log ? ld(row + j) - s.maximum - log_sum
+                                       : (A)exp(ld(row + j) - s.maximum) / s.sum);
     }
     return ADJ_OK;
 }
+
+adj_status KERNEL(softmax)(const adj_call *c) { return run(c, 0); }
+adj_status KERNEL(log_softmax)(const adj_call *c) { return run(c, 1); }

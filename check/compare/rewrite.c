@@ -41,7 +41,7 @@ static adj_node *reformat(const adj_compare_config *c, adj_graph *to, const adj_
     for (int k = 0; k < n->n_in; k++)
         if (images >> k & 1 && n->in[k]->type.shape.rank != 4)
             return NULL;
-    if (!n->op->set_format(attrs, c->format))
+    if (!adj_set_format(n->op, attrs, c->format))
         return NULL;
     const int *there = c->format == ADJ_NCHW ? to_nchw : to_nhwc;
     const int *back = c->format == ADJ_NCHW ? to_nhwc : to_nchw;
@@ -55,9 +55,9 @@ static adj_node *rebuild(const adj_compare_config *c, adj_graph *to, const adj_n
                          adj_node *const in[])
 {
     _Alignas(16) char attrs[MAX_ATTR];
-    if (n->op->attr_size == 0)
+    if (n->op->schema == NULL)
         return adj_node_new(to, n->op, n->n_in, in, NULL);
-    memcpy(attrs, n->attrs, n->op->attr_size);
+    memcpy(attrs, n->attrs, adj_attr_size(n->op));
     if (c->has_dtype && n->op->flags & ADJ_OP_TYPED)
         *(int64_t *)(void *)attrs = config_dtype(c, (adj_dtype) * (int64_t *)(void *)attrs);
     if (c->has_format) {

@@ -126,7 +126,7 @@ static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
     int n_in = pass_int(w, n != NULL ? n->n_in : 0, MAX_IN);
     for (int k = 0; k < n_in; k++)
         in[k] = pass_node(w, g, n != NULL ? n->in[k] : NULL);
-    size_t size = (size_t)pass_number(w, n != NULL ? op->attr_size : 0, MAX_ATTR);
+    size_t size = (size_t)pass_number(w, n != NULL ? adj_attr_size(op) : 0, MAX_ATTR);
     if (n != NULL) {
         pass(w, n->attrs, size);
         if (op == &adj_op_const)
@@ -135,7 +135,7 @@ static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
     }
     pass_into(w, attrs, size);
     op = op_of(op_name);
-    w->wrong |= op == NULL || size != op->attr_size;
+    w->wrong |= op == NULL || size != adj_attr_size(op);
     if (w->wrong)
         return NULL;
     g->role = role;

@@ -14,10 +14,10 @@ static void name_row(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_r
     row->name =
         n->name != NULL ? gradcheck_text(r, "%s", n->name) : gradcheck_text(r, "%%%d", (int)n->id);
     char text[256] = "";
-    FILE *f = n->op->show != NULL ? fmemopen(text, sizeof text - 1, "w") : NULL;
+    FILE *f = n->op->schema != NULL ? fmemopen(text, sizeof text - 1, "w") : NULL;
     if (f == NULL)
         return;
-    n->op->show(n->attrs, f);
+    adj_show_attrs(n, f);
     fclose(f);
     row->attrs = gradcheck_text(r, "%s", text + (text[0] == ' '));
 }

@@ -29,23 +29,13 @@ int leaf_is_filter(const subject *s, int leaf)
     return s->slot[leaf] >= 0 && s->node->op->filter == 1 + s->slot[leaf];
 }
 
-/* Does the op say NCHW? */
-static int is_channels_first(const adj_node *n)
-{
-    _Alignas(16) char attrs[MAX_ATTR];
-    if (n->op->set_format == NULL)
-        return 0;
-    memcpy(attrs, n->attrs, n->op->attr_size);
-    return !n->op->set_format(attrs, ADJ_NCHW);
-}
-
 char axis_name(const subject *s, int leaf, int axis)
 {
     int rank = (int)s->tested.leaf[leaf]->type.shape.rank;
     if (rank == 4 && leaf_is_filter(s, leaf))
         return s->node->op->filter_axes[axis];
     if (rank == 4)
-        return is_channels_first(s->node) ? "nchw"[axis] : "nhwc"[axis];
+        return adj_format_of(s->node) == ADJ_NCHW ? "nchw"[axis] : "nhwc"[axis];
     return "ijklmn"[axis];
 }
 

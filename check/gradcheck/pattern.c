@@ -270,7 +270,7 @@ static const char *likeness(const subject *s, const failure *f, const along x[])
 {
     static const char *const rows[] = {"padding-top", "padding-bottom"};
     static const char *const columns[] = {"padding-left", "padding-right"};
-    const adj_conv_geom *g = s->node->op->geom != NULL ? s->node->op->geom(s->node) : NULL;
+    const adj_conv_geom *g = adj_node_geom(s->node);
     int rank = (int)s->tested.leaf[f->leaf]->type.shape.rank;
     for (int a = 0; a < rank; a++) {
         const char *like = NULL;

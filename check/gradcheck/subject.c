@@ -40,7 +40,7 @@ static int same_type(adj_type a, adj_type b)
 static int same_node(const adj_node *a, const adj_node *b)
 {
     return a->op == b->op && a->n_in == b->n_in && same_type(a->type, b->type) &&
-           (a->op->attr_size == 0 || memcmp(a->attrs, b->attrs, a->op->attr_size) == 0);
+           (a->op->schema == NULL || memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0);
 }
 
 int same_subject(const adj_node *a, const adj_node *b)

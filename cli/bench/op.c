@@ -93,8 +93,7 @@ static int add_node(bench_kernels *k, const bench_opts *o, const adj_node *n, in
 static void print_shapes(const adj_node *n)
 {
     printf("%s %s", n->op->name, adj_dtype_name(n->type.dtype));
-    if (n->op->show != NULL)
-        n->op->show(n->attrs, stdout);
+    adj_show_attrs(n, stdout);
     for (int i = 0; i < n->n_in; i++)
         printf("%s%s", i > 0 ? ", " : "  ", adj_shape_text(n->in[i]->type.shape).s);
     printf(" -> %s", adj_shape_text(n->type.shape).s);

@@ -89,12 +89,11 @@ static int read_shape(const char *option, const char *text, adj_shape *shape, ch
 
 int dtype_from_name(const char *name, adj_dtype *dtype)
 {
-    for (int i = ADJ_F32; i <= ADJ_BF16; i++)
-        if (strcmp(name, adj_dtype_name((adj_dtype)i)) == 0) {
-            *dtype = (adj_dtype)i;
-            return 1;
-        }
-    return 0;
+    adj_dtype found;
+    if (adj_dtype_from_name(name, &found) != ADJ_OK || !adj_is_float(found))
+        return 0;
+    *dtype = found;
+    return 1;
 }
 
 /* "0.9,1e-4", "f64". */

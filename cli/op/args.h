@@ -39,6 +39,9 @@ typedef struct {
     double attr[ATTRS];
     char message[256]; /* of attributes that are wrong */
     int n;             /* operands made */
+    /* Gives an operand of that type; NULL: it is a new input. */
+    adj_node *(*operand)(void *user, adj_type type);
+    void *user;
 } op_case;
 
 /* Adds the op to the graph. NULL, and a sentence in message, on anything impossible. */

@@ -3,123 +3,254 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "build.h"
 
-static const op_builder *const tables[] = {image_builders, element_builders, shape_builders,
-                                           loss_builders};
-enum { TABLES = sizeof tables / sizeof *tables };
-
-static const op_builder *row_of(const char *name)
-{
-    for (int k = 0; k < TABLES; k++)
-        for (const op_builder *b = tables[k]; b->name != NULL; b++)
-            if (strcmp(b->name, name) == 0)
-                return b;
-    return NULL;
-}
-
-/* Is what its registry entry says enough to build it? No attributes, operands of one shape. */
-static int is_plain(const adj_op *op)
-{
-    return op->flags & ADJ_OP_ELEMENTWISE && !(op->flags & (ADJ_OP_INTERNAL | ADJ_OP_LEAF)) &&
-           op->attr_size == 0 && op->min_in == op->max_in && op->max_in <= 2 &&
-           row_of(op->name) == NULL;
-}
+enum { ATTR_BYTES = 1024 };
 
 const char *op_name_at(int i)
 {
-    for (int k = 0; k < TABLES; k++)
-        for (const op_builder *b = tables[k]; b->name != NULL; b++)
-            if (i-- == 0)
-                return b->name;
     for (const adj_op *const *op = adj_ops; *op != NULL; op++)
-        if (is_plain(*op) && i-- == 0)
+        if (!((*op)->flags & ADJ_OP_INTERNAL) && i-- == 0)
             return (*op)->name;
     return NULL;
 }
 
-adj_node *op_build(op_case *c, const char *name)
+const char *op_letters(const adj_op *op)
 {
-    const op_builder *row = row_of(name);
-    if (row != NULL)
-        return row->build(c);
-    for (const adj_op *const *op = adj_ops; *op != NULL; op++)
-        if (strcmp((*op)->name, name) == 0 && is_plain(*op)) {
-            adj_node *x = operand_x(c);
-            return (*op)->max_in == 1 ? adj_node_new1(*op, x, NULL)
-                                      : adj_node_new2(*op, x, operand_second(c, c->in), NULL);
-        }
-    return NULL;
+    return op->example != NULL ? op->example : op->n_in == 2 ? "xf" : "x";
 }
 
-/* ---- operands ---- */
-
-adj_node *operand(op_case *c, adj_dtype dtype, adj_shape shape)
+void op_maker_operands(const adj_op *op, const adj_op *maker, int from[ADJ_NAMED_OPERANDS])
 {
-    char name[16];
-    snprintf(name, sizeof name, "in%d", c->n++);
-    return adj_input(c->g, name, dtype, shape);
+    for (int k = 0; k < maker->n_in; k++)
+        for (from[k] = 0; strcmp(op->operand[from[k]], maker->operand[k]) != 0;)
+            from[k]++;
 }
 
-adj_node *operand_like(op_case *c, const adj_node *n)
-{
-    return n != NULL ? operand(c, adj_node_type(n).dtype, adj_node_type(n).shape) : NULL;
-}
+/* ---- --attr's numbers ---- */
 
-adj_node *operand_x(op_case *c) { return operand(c, c->dtype, c->in); }
-
-adj_node *operand_second(op_case *c, adj_shape usual)
-{
-    c->used_filter = 1;
-    return operand(c, c->dtype, c->has_filter ? c->filter : usual);
-}
-
-adj_node *operand_scalar(op_case *c, adj_dtype dtype) { return operand(c, dtype, (adj_shape){0}); }
-
-adj_node *operand_matrix(op_case *c)
-{
-    int64_t rows = c->in.rank > 0 ? c->in.dim[0] : 1, all = adj_shape_elems(c->in);
-    if (c->in.rank == 2)
-        return operand_x(c);
-    return operand(c, c->dtype, (adj_shape){2, {rows, rows > 0 && all > 0 ? all / rows : 1}});
-}
-
-adj_node *operand_labels(op_case *c)
-{
-    return operand(c, ADJ_I32, (adj_shape){1, {c->in.rank > 0 ? c->in.dim[0] : 1}});
-}
-
-int64_t last_of(adj_shape s) { return s.rank > 0 ? s.dim[s.rank - 1] : 1; }
-
-int64_t channels_of(const op_case *c)
-{
-    return c->format == ADJ_NCHW && c->in.rank > 1 ? c->in.dim[1] : last_of(c->in);
-}
-
-/* ---- numbers ---- */
-
-double attr_real(op_case *c, int i, double usual)
+static double attr_real(op_case *c, int i, double usual)
 {
     if (i >= c->used_attrs)
         c->used_attrs = i + 1;
     return i < c->n_attr ? c->attr[i] : usual;
 }
 
-int attr_int(op_case *c, int i, int usual)
+/* A number that is no whole one, or beyond int32, is an error. */
+static int64_t attr_int(op_case *c, int i, double usual)
 {
     double v = attr_real(c, i, usual);
+    if (i >= c->n_attr)
+        return fabs(v) < 0x1p62 ? (int64_t)v : INT64_MAX / 2;
     if (fabs(v) <= INT32_MAX && v == floor(v))
-        return (int)v;
+        return (int64_t)v;
     snprintf(c->message, sizeof c->message, "--attr: number %d must be a whole one (got %g)", i + 1,
              v);
-    return usual;
+    return 0;
 }
 
-adj_shape attr_shape(op_case *c, int i, int rank)
+static double usual(const op_case *c, const adj_attr *a, int axis)
 {
+    return a->usual_of != NULL ? a->usual_of(c->in, c->format, axis) : a->usual;
+}
+
+static adj_shape read_sizes(op_case *c, const adj_attr *a, int64_t rank)
+{
+    int first = c->used_attrs;
     adj_shape shape = {.rank = rank < ADJ_MAX_RANK ? rank : ADJ_MAX_RANK};
-    for (int k = 0; k < shape.rank; k++)
-        shape.dim[k] = attr_int(c, i + k, 0);
+    for (int i = 0; i < shape.rank; i++)
+        shape.dim[i] = attr_int(c, first + i, usual(c, a, i));
     return shape;
+}
+
+/* All numbers given, or as many as the usual shape has. */
+static adj_shape read_shape(op_case *c, const adj_attr *a)
+{
+    if (a->from_result)
+        return c->in;
+    return read_sizes(c, a, c->n_attr > 0 ? c->n_attr : a->usual_of != NULL ? c->in.rank : 1);
+}
+
+/* All numbers but one, which is a flag; or the last axis. */
+static int64_t read_axes(op_case *c, const adj_op *op)
+{
+    const adj_node x = {.graph = c->g, .type = {c->dtype, c->in}};
+    adj_axes axes = {.n = 1, .axis = {-1}};
+    int64_t bits = 0;
+    if (c->n_attr > 0)
+        axes.n = c->n_attr - 1 < ADJ_MAX_RANK ? c->n_attr - 1 : ADJ_MAX_RANK;
+    for (int i = 0; i < axes.n && c->n_attr > 0; i++)
+        axes.axis[i] = (int)attr_int(c, i, 0);
+    if (axes.n == 0)
+        axes.n = ADJ_ALL;
+    adj_axes_as_bits(&x, op, &axes, &bits);
+    return bits;
+}
+
+static void read_pool(op_case *c, adj_pool *to)
+{
+    static const int64_t nhwc[] = {1, 2, 2, 1}, nchw[] = {1, 1, 2, 2};
+    if (c->lists.n_ksize == 0) {
+        c->lists.ksize = c->format == ADJ_NCHW ? nchw : nhwc;
+        c->lists.n_ksize = 4;
+    }
+    if (c->lists.n_strides == 0) {
+        c->lists.strides = c->lists.ksize;
+        c->lists.n_strides = c->lists.n_ksize;
+    }
+    adj_pool_from_attrs(&c->lists, to, c->message, sizeof c->message);
+}
+
+static void read_attr(op_case *c, const adj_op *op, const adj_attr *a, void *to)
+{
+    const adj_dtype other = c->dtype == ADJ_F32 ? ADJ_F64 : ADJ_F32;
+    int at = c->used_attrs;
+    switch (a->kind) {
+    case ADJ_ATTR_REAL: *(double *)to = attr_real(c, at, usual(c, a, 0)); break;
+    case ADJ_ATTR_INT:
+    case ADJ_ATTR_SEED:
+    case ADJ_ATTR_FLAG:
+    case ADJ_ATTR_CHOICE: *(int64_t *)to = attr_int(c, at, usual(c, a, 0)); break;
+    case ADJ_ATTR_FORMAT: *(int64_t *)to = c->format; break;
+    case ADJ_ATTR_DTYPE: *(int64_t *)to = a->from_result ? c->dtype : attr_int(c, at, other); break;
+    case ADJ_ATTR_SHAPE: *(adj_shape *)to = read_shape(c, a); break;
+    case ADJ_ATTR_PER_AXIS: *(adj_shape *)to = read_sizes(c, a, c->in.rank); break;
+    case ADJ_ATTR_PERM: memcpy(to, read_sizes(c, a, c->in.rank).dim, sizeof c->in.dim); break;
+    case ADJ_ATTR_AXES: *(int64_t *)to = read_axes(c, op); break;
+    case ADJ_ATTR_CONV: adj_conv_from_attrs(&c->lists, to, c->message, sizeof c->message); break;
+    case ADJ_ATTR_POOL: read_pool(c, to); break;
+    }
+}
+
+/* ---- operands ---- */
+
+static adj_node *operand(op_case *c, adj_type t)
+{
+    char name[16];
+    if (c->operand != NULL)
+        return c->operand(c->user, t);
+    snprintf(name, sizeof name, "in%d", c->n++);
+    return adj_input(c->g, name, t.dtype, t.shape);
+}
+
+static adj_shape second(op_case *c, adj_shape usual)
+{
+    c->used_filter = 1;
+    return c->has_filter ? c->filter : usual;
+}
+
+static adj_shape matrix_of(adj_shape in)
+{
+    int64_t rows = in.rank > 0 ? in.dim[0] : 1, all = adj_shape_elems(in);
+    return in.rank == 2 ? in : (adj_shape){2, {rows, rows > 0 && all > 0 ? all / rows : 1}};
+}
+
+static adj_shape factor_of(adj_shape a, const adj_matmul_attrs *t)
+{
+    int64_t inner = a.dim[t->transpose_a ? 0 : 1];
+    return t->transpose_b ? (adj_shape){2, {4, inner}} : (adj_shape){2, {inner, 4}};
+}
+
+/* What a letter of adj_op.example stands for. */
+static adj_type type_of(op_case *c, char letter, const void *attrs)
+{
+    const adj_shape in = c->in;
+    const adj_dtype stats = c->dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32;
+    const int64_t first = in.rank > 0 ? in.dim[0] : 1;
+    const int64_t last = in.rank > 0 ? in.dim[in.rank - 1] : 1;
+    const int64_t channels = c->format == ADJ_NCHW && in.rank > 1 ? in.dim[1] : last;
+    const adj_shape of_last = {in.rank > 0, {last}}, of_channels = {1, {channels}};
+    switch (letter) {
+    case 'f': return (adj_type){c->dtype, second(c, in)};
+    case 'l': return (adj_type){c->dtype, second(c, of_last)};
+    case 'h': return (adj_type){c->dtype, second(c, (adj_shape){4, {3, 3, channels, 4}})};
+    case 'd': return (adj_type){c->dtype, second(c, (adj_shape){4, {3, 3, channels, 2}})};
+    case 'p': return (adj_type){c->dtype, second(c, of_channels)};
+    case 'm': return (adj_type){c->dtype, matrix_of(in)};
+    case 'q': return (adj_type){c->dtype, second(c, factor_of(matrix_of(in), attrs))};
+    case 't': return (adj_type){c->dtype, c->n_attr > 0 ? in : of_last};
+    case 'b': return (adj_type){c->dtype, of_channels};
+    case 'c': return (adj_type){stats, of_channels};
+    case 'S':
+    case 's': return (adj_type){stats, {2, {2, channels}}};
+    case 'n': return (adj_type){ADJ_I32, {1, {first}}};
+    case 'i': return (adj_type){ADJ_I32, {0}};
+    case 'r': return (adj_type){c->dtype, {0}};
+    default: return (adj_type){c->dtype, in};
+    }
+}
+
+/* The maker of one of op's operands, over those before it. */
+static adj_node *made(const adj_op *maker, const adj_op *op, adj_node *const in[],
+                      const char *attrs)
+{
+    _Alignas(16) char its[ATTR_BYTES] = {0};
+    adj_node *of[ADJ_NAMED_OPERANDS];
+    int from[ADJ_NAMED_OPERANDS];
+    op_maker_operands(op, maker, from);
+    for (int k = 0; k < maker->n_in; k++)
+        of[k] = in[from[k]];
+    for (const adj_attr *a = maker->schema->attr; a->name != NULL; a++)
+        for (const adj_attr *b = op->schema->attr; b->name != NULL; b++)
+            if (strcmp(a->name, b->name) == 0) /* a number, of 8 bytes */
+                memcpy(its + a->offset, attrs + b->offset, sizeof(int64_t));
+    return in[0] != NULL ? adj_node_new(in[0]->graph, maker, maker->n_in, of, its) : NULL;
+}
+
+static adj_node *build(op_case *c, const adj_op *op)
+{
+    _Alignas(16) char attrs[ATTR_BYTES] = {0};
+    const char *letters = op_letters(op);
+    adj_node *in[8];
+    int n = 0;
+    if (op->schema != NULL)
+        for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
+            read_attr(c, op, a, attrs + a->offset);
+    if (c->message[0] != '\0')
+        return NULL;
+    for (; op->n_in != 0 && letters[n] != '\0'; n++) {
+        const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;
+        int other = maker != NULL && attr_int(c, c->used_attrs, 0) != 0;
+        in[n] = maker != NULL && (letters[n] == 'S') != other
+                    ? made(maker, op, in, attrs)
+                    : operand(c, type_of(c, letters[n], attrs));
+    }
+    return adj_node_new(c->g, op, n, in, attrs);
+}
+
+/* Over the operands, the result and the attributes of the op that it is a gradient of. */
+static adj_node *build_gradient(op_case *c, const adj_op *op)
+{
+    adj_node *y = build(c, op->forward), *in[8];
+    int n = 0;
+    for (; y != NULL && op->example[n] != '\0'; n++)
+        switch (op->example[n]) {
+        case 'y': in[n] = y; break;
+        case 'Y': in[n] = operand(c, y->type); break;
+        case 'X': in[n] = operand(c, y->in[0]->type); break;
+        default: in[n] = y->in[op->example[n] - '0']; break;
+        }
+    return y != NULL ? adj_node_new(c->g, op, n, in, y->attrs) : NULL;
+}
+
+static adj_node *build_leaf(op_case *c, const adj_op *op)
+{
+    const double zero = 0; /* 0 in every type */
+    if (op == &adj_op_param)
+        return adj_param(c->g, "p", c->dtype, c->in, (adj_init){ADJ_INIT_NORMAL, 0, 1});
+    if (op == &adj_op_state)
+        return adj_state(c->g, "s", c->dtype, c->in, (adj_init){ADJ_INIT_CONSTANT, 0, 0});
+    if (op == &adj_op_const)
+        return adj_const(c->g, c->dtype, (adj_shape){0}, &zero);
+    return operand(c, (adj_type){c->dtype, c->in});
+}
+
+adj_node *op_build(op_case *c, const char *name)
+{
+    const adj_op *const *op = adj_ops;
+    while (strcmp((*op)->name, name) != 0)
+        op++;
+    if ((*op)->flags & ADJ_OP_LEAF)
+        return build_leaf(c, *op);
+    return (*op)->forward != NULL ? build_gradient(c, *op) : build(c, *op);
 }

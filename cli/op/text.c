@@ -1,14 +1,14 @@
 /* text.c - see text.h.
  *
- * The options are written down by a table. op_text_of tries them: built again, the node has to come
- * out. So what the table does not know is refused, never written wrongly. */
+ * The options are what the op says of its attributes and operands. op_text_of tries them: built
+ * again, the node has to come out. So what cannot be said is refused, never written wrongly. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_check.h"
-#include "adjoint_ext.h"
+#include "build.h"
 #include "text.h"
 
 /* ---- lists ---- */
@@ -28,12 +28,17 @@ void write_real(char text[REAL_TEXT], double v)
     }
 }
 
-static void add_real(char *list, size_t size, double v)
+static void word(op_text *t, const char *text)
+{
+    size_t used = strlen(t->attr);
+    snprintf(t->attr + used, sizeof t->attr - used, "%s%s", used > 0 ? "," : "", text);
+}
+
+static void real(op_text *t, double v)
 {
     char text[REAL_TEXT];
-    size_t used = strlen(list);
     write_real(text, v);
-    snprintf(list + used, size - used, "%s%s", used > 0 ? "," : "", text);
+    word(t, text);
 }
 
 static const char *write_shape(char *list, size_t size, adj_shape shape)
@@ -51,12 +56,11 @@ static const char *write_four(char *list, size_t size, const int64_t v[4])
     return write_shape(list, size, (adj_shape){4, {v[0], v[1], v[2], v[3]}});
 }
 
-static void real(op_text *t, double v) { add_real(t->attr, sizeof t->attr, v); }
 static void integer(op_text *t, int64_t v) { add_integer(t->attr, sizeof t->attr, v); }
-static void sizes(op_text *t, adj_shape s)
+static void sizes(op_text *t, int64_t n, const int64_t v[])
 {
-    for (int i = 0; i < s.rank; i++)
-        integer(t, s.dim[i]);
+    for (int64_t i = 0; i < n; i++)
+        integer(t, v[i]);
 }
 
 /* ---- attributes ---- */
@@ -102,206 +106,79 @@ void op_text_pool(op_text *t, const adj_pool *a)
     write_format(t, a->format);
 }
 
-static void write_conv(const adj_node *n, op_text *t)
+static void write_attr(const adj_node *n, const adj_attr *a, op_text *t)
 {
-    op_text_conv(t, &((const adj_conv_attrs *)n->attrs)->conv);
-}
-static void write_pool(const adj_node *n, op_text *t)
-{
-    op_text_pool(t, &((const adj_pool_attrs *)n->attrs)->pool);
-}
-static void write_resize(const adj_node *n, op_text *t)
-{
-    const adj_resize_attrs *a = n->attrs;
-    write_format(t, (adj_format)a->format);
-    integer(t, a->oh);
-    integer(t, a->ow);
-    integer(t, a->mode);
-    integer(t, a->coordinates);
-}
-static void write_bias(const adj_node *n, op_text *t)
-{
-    write_format(t, ((const adj_format_attrs *)n->attrs)->format);
-}
-
-static void write_prelu(const adj_node *n, op_text *t)
-{
-    write_format(t, ((const adj_prelu_attrs *)n->attrs)->format);
-    integer(t, ((const adj_prelu_attrs *)n->attrs)->slopes);
-}
-
-static int is_made_by(const adj_node *n, int operand, const adj_op *op)
-{
-    return operand < n->n_in && n->in[operand]->op == op;
+    const void *v = (const char *)n->attrs + a->offset;
+    const int64_t rank = n->n_in > 0 ? n->in[0]->type.shape.rank : 0;
+    switch (a->kind) {
+    case ADJ_ATTR_REAL: real(t, *(const double *)v); break;
+    case ADJ_ATTR_SEED: real(t, (double)*(const uint64_t *)v); break;
+    case ADJ_ATTR_INT:
+    case ADJ_ATTR_FLAG:
+    case ADJ_ATTR_CHOICE: integer(t, *(const int64_t *)v); break;
+    case ADJ_ATTR_FORMAT: write_format(t, (adj_format) * (const int64_t *)v); break;
+    case ADJ_ATTR_DTYPE:
+        if (!a->from_result)
+            word(t, adj_dtype_name((adj_dtype) * (const int64_t *)v));
+        break;
+    case ADJ_ATTR_SHAPE:
+        if (!a->from_result)
+            sizes(t, ((const adj_shape *)v)->rank, ((const adj_shape *)v)->dim);
+        break;
+    case ADJ_ATTR_PER_AXIS: sizes(t, rank, ((const adj_shape *)v)->dim); break;
+    case ADJ_ATTR_PERM: sizes(t, rank, v); break;
+    case ADJ_ATTR_AXES:
+        for (int i = 0; i < ADJ_MAX_RANK; i++)
+            if (*(const int64_t *)v >> i & 1)
+                integer(t, i);
+        break;
+    case ADJ_ATTR_CONV: op_text_conv(t, v); break;
+    case ADJ_ATTR_POOL: op_text_pool(t, v); break;
+    }
 }
 
-static void write_batch_norm(const adj_node *n, op_text *t)
+/* Is operand i computed by its maker, of n's own operands? */
+static int is_made(const adj_node *n, int i)
 {
-    const adj_batch_norm_attrs *a = n->attrs;
-    write_format(t, a->format);
-    real(t, a->epsilon);
-    integer(t, !(is_made_by(n, 1, &adj_op_batch_norm_stats) && n->in[1]->in[0] == n->in[0]));
-    if (n->op == &adj_op_batch_norm_grad)
-        integer(t, is_made_by(n, 4, &adj_op_batch_norm_grad_sums) && n->in[4]->in[2] == n->in[3]);
+    const adj_op *maker = n->op->maker[i];
+    const adj_node *by = n->in[i];
+    int from[ADJ_NAMED_OPERANDS];
+    if (by->op != maker)
+        return 0;
+    op_maker_operands(n->op, maker, from);
+    for (int k = 0; k < maker->n_in; k++)
+        if (by->in[k] != n->in[from[k]])
+            return 0;
+    return 1;
 }
 
-static void write_group_norm(const adj_node *n, op_text *t)
+static void write_attrs(const adj_node *n, op_text *t)
 {
-    const adj_group_norm_attrs *a = n->attrs;
-    write_format(t, (adj_format)a->format);
-    real(t, a->epsilon);
-    integer(t, a->groups);
+    if (n->op->schema != NULL)
+        for (const adj_attr *a = n->op->schema->attr; a->name != NULL; a++)
+            write_attr(n, a, t);
+    for (int i = 0; i < n->n_in && i < ADJ_NAMED_OPERANDS; i++)
+        if (n->op->maker[i] != NULL)
+            integer(t, is_made(n, i) != (n->op->example[i] == 'S'));
+    t->args.attr = t->attr[0] != '\0' ? t->attr : NULL;
 }
 
-static void write_value(const adj_node *n, op_text *t)
-{
-    real(t, ((const adj_value_attrs *)n->attrs)->value);
-}
-static void write_clip(const adj_node *n, op_text *t)
-{
-    real(t, ((const adj_clip_attrs *)n->attrs)->min);
-    real(t, ((const adj_clip_attrs *)n->attrs)->max);
-}
-static void write_gelu(const adj_node *n, op_text *t)
-{
-    integer(t, ((const adj_gelu_attrs *)n->attrs)->form);
-}
-static void write_fill(const adj_node *n, op_text *t)
-{
-    real(t, ((const adj_fill_attrs *)n->attrs)->value);
-}
-static void write_cast(const adj_node *n, op_text *t)
-{
-    snprintf(t->attr, sizeof t->attr, "%s", adj_dtype_name(n->type.dtype));
-}
-static void write_matmul(const adj_node *n, op_text *t)
-{
-    const adj_matmul_attrs *a = n->attrs;
-    integer(t, a->transpose_a);
-    integer(t, a->transpose_b);
-}
-static void write_result_shape(const adj_node *n, op_text *t) { sizes(t, n->type.shape); }
-static void write_transpose(const adj_node *n, op_text *t)
-{
-    for (int i = 0; i < n->type.shape.rank; i++)
-        integer(t, ((const adj_transpose_attrs *)n->attrs)->perm[i]);
-}
-static void write_axis(const adj_node *n, op_text *t)
-{
-    integer(t, ((const adj_axis_attrs *)n->attrs)->axis);
-}
-static void write_range(const adj_node *n, op_text *t)
-{
-    sizes(t, ((const adj_range_attrs *)n->attrs)->a);
-    sizes(t, ((const adj_range_attrs *)n->attrs)->b);
-}
-static void write_reduce(const adj_node *n, op_text *t)
-{
-    const adj_reduce_attrs *a = n->attrs;
-    for (int i = 0; i < ADJ_MAX_RANK; i++)
-        if (a->axes >> i & 1)
-            integer(t, i);
-    integer(t, a->keep_dims);
-}
-static void write_dropout(const adj_node *n, op_text *t)
-{
-    const adj_dropout_attrs *a = n->attrs;
-    real(t, a->rate);
-    real(t, (double)a->seed);
-}
-static void write_momentum(const adj_node *n, op_text *t)
-{
-    real(t, ((const adj_decay_attrs *)n->attrs)->mu);
-    real(t, ((const adj_decay_attrs *)n->attrs)->decay);
-}
-static void write_decay(const adj_node *n, op_text *t)
-{
-    real(t, ((const adj_decay_attrs *)n->attrs)->decay);
-}
-static void write_adam(const adj_node *n, op_text *t)
-{
-    const adj_adam_attrs *a = n->attrs;
-    real(t, a->beta1);
-    real(t, a->beta2);
-    real(t, a->epsilon);
-    real(t, a->decay);
-}
-
-/* ---- the ops whose options are not just --in, the first operand's shape ---- */
+/* ---- shapes ---- */
 
 enum { RESULT = -1, NONE = -2 };
 
-typedef struct {
-    const adj_op *op;
-    int in, filter; /* operands whose shapes --in and --filter are */
-    void (*attrs)(const adj_node *n, op_text *t);
-} writer;
-
-static const writer writers[] = {
-    {&adj_op_conv2d, 0, 1, write_conv},
-    {&adj_op_conv2d_backprop_input, RESULT, 0, write_conv},
-    {&adj_op_conv2d_backprop_filter, 0, RESULT, write_conv},
-    {&adj_op_depthwise_conv2d_native, 0, 1, write_conv},
-    {&adj_op_depthwise_conv2d_native_backprop_input, RESULT, 0, write_conv},
-    {&adj_op_depthwise_conv2d_native_backprop_filter, 0, RESULT, write_conv},
-    {&adj_op_max_pool, 0, NONE, write_pool},
-    {&adj_op_max_pool_grad, 0, NONE, write_pool},
-    {&adj_op_max_pool_grad_grad, 0, NONE, write_pool},
-    {&adj_op_avg_pool, 0, NONE, write_pool},
-    {&adj_op_avg_pool_grad, RESULT, NONE, write_pool},
-    {&adj_op_resize, 0, NONE, write_resize},
-    {&adj_op_resize_grad, RESULT, NONE, write_resize},
-    {&adj_op_bias_add, 0, NONE, write_bias},
-    {&adj_op_bias_add_grad, 0, NONE, write_bias},
-    {&adj_op_prelu, 0, 1, write_bias},
-    {&adj_op_prelu_grad, 0, 2, write_bias},
-    {&adj_op_prelu_grad_slope, 0, NONE, write_prelu},
-    {&adj_op_batch_norm_stats, 0, NONE, write_bias},
-    {&adj_op_batch_norm, 0, NONE, write_batch_norm},
-    {&adj_op_batch_norm_grad_sums, 0, NONE, write_batch_norm},
-    {&adj_op_batch_norm_grad, 0, NONE, write_batch_norm},
-    {&adj_op_group_norm, 0, NONE, write_group_norm},
-    {&adj_op_group_norm_grad_sums, 0, NONE, write_group_norm},
-    {&adj_op_group_norm_grad, 0, NONE, write_group_norm},
-    {&adj_op_leaky_relu, 0, NONE, write_value},
-    {&adj_op_leaky_relu_grad, 0, 1, write_value},
-    {&adj_op_elu, 0, NONE, write_value},
-    {&adj_op_elu_grad, 0, 1, write_value},
-    {&adj_op_gelu, 0, NONE, write_gelu},
-    {&adj_op_gelu_grad, 0, 1, write_gelu},
-    {&adj_op_clip, 0, NONE, write_clip},
-    {&adj_op_clip_grad, 0, 1, write_clip},
-    {&adj_op_scale, 0, NONE, write_value},
-    {&adj_op_ema, 0, NONE, write_value},
-    {&adj_op_softmax_cross_entropy, 0, NONE, write_value},
-    {&adj_op_softmax_cross_entropy_grad, 0, NONE, write_value},
-    {&adj_op_sparse_softmax_cross_entropy, 0, NONE, write_value},
-    {&adj_op_sparse_softmax_cross_entropy_grad, 0, NONE, write_value},
-    {&adj_op_fill, RESULT, NONE, write_fill},
-    {&adj_op_cast, 0, NONE, write_cast},
-    {&adj_op_matmul, 0, 1, write_matmul},
-    {&adj_op_reshape, 0, NONE, write_result_shape},
-    {&adj_op_broadcast_to, 0, NONE, write_result_shape},
-    {&adj_op_transpose, 0, NONE, write_transpose},
-    {&adj_op_concat, 0, 1, write_axis},
-    {&adj_op_pad, 0, NONE, write_range},
-    {&adj_op_slice, 0, NONE, write_range},
-    {&adj_op_reduce_sum, 0, NONE, write_reduce},
-    {&adj_op_reduce_mean, 0, NONE, write_reduce},
-    {&adj_op_reduce_max, 0, NONE, write_reduce},
-    {&adj_op_dropout, 0, NONE, write_dropout},
-    {&adj_op_momentum, 0, NONE, write_momentum},
-    {&adj_op_sgd_step, 0, NONE, write_decay},
-    {&adj_op_adam_step, 0, NONE, write_adam},
-};
-
-static writer writer_of(const adj_node *n)
+/* The operand whose shape is --in, or --filter. */
+static int described(const adj_op *op, int is_filter)
 {
-    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
-        if (writers[i].op == n->op)
-            return writers[i];
-    int is_binary = n->n_in == 2 && (n->op->flags & ADJ_OP_ELEMENTWISE);
-    return (writer){.in = 0, .filter = is_binary ? 1 : NONE};
+    const adj_op *of = op->forward != NULL ? op->forward : op;
+    const char *letters = op_letters(of);
+    size_t place = is_filter ? strcspn(letters, "flhdpq") : 0;
+    if (of->n_in == 0 || letters[place] == '\0')
+        return is_filter ? NONE : RESULT;
+    if (op->forward == NULL)
+        return (int)place;
+    const char *at = strchr(op->example, '0' + (int)place);
+    return at != NULL ? (int)(at - op->example) : RESULT;
 }
 
 static adj_shape shape_of(const adj_node *n, int operand)
@@ -312,20 +189,18 @@ static adj_shape shape_of(const adj_node *n, int operand)
 int op_text_write(const adj_node *n, op_text *t)
 {
     *t = (op_text){.args = {.op = ""}};
-    if (n == NULL || (n->n_in == 0 && n->op != &adj_op_fill))
+    if (n == NULL || n->op->flags & ADJ_OP_LEAF)
         return 0;
-    writer w = writer_of(n);
+    int in = described(n->op, 0), filter = described(n->op, 1);
+    t->has_filter = filter != NONE && filter < n->n_in;
     adj_dtype dtype = n->type.dtype;
     if (n->n_in > 0 && adj_is_float(n->in[0]->type.dtype))
         dtype = n->in[0]->type.dtype;
     t->args = (op_args){.op = n->op->name};
     if (adj_is_float(dtype) && dtype != ADJ_F32)
         t->args.dtype = adj_dtype_name(dtype);
-    if (w.attrs != NULL)
-        w.attrs(n, t);
-    t->args.attr = t->attr[0] != '\0' ? t->attr : NULL;
-    t->has_filter = w.filter != NONE;
-    op_text_shapes(t, shape_of(n, w.in), t->has_filter ? shape_of(n, w.filter) : (adj_shape){0});
+    write_attrs(n, t);
+    op_text_shapes(t, shape_of(n, in), t->has_filter ? shape_of(n, filter) : (adj_shape){0});
     return 1;
 }
 

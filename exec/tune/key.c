@@ -67,17 +67,17 @@ static void put_operand(writer *w, const adj_exec *e, const adj_node *value)
 static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
 {
     char shown[160] = "";
-    if (n->op->show != NULL) {
+    if (n->op->schema != NULL) {
         FILE *f = fmemopen(shown, sizeof shown, "w");
         if (f == NULL)
             return ADJ_ENOMEM;
-        n->op->show(n->attrs, f);
+        adj_show_attrs(n, f);
         fclose(f);
         shown[sizeof shown - 1] = '\0';
     }
     put(w, " %s%s=", n->op->name, shown);
     put_type(w, n->type);
-    add_bytes(w, n->attrs, n->op->attr_size);
+    add_bytes(w, n->attrs, adj_attr_size(n->op));
     for (int i = 0; i < n->n_in; i++) { /* what is computed from what */
         add_number(w, adj_position(g->n_in, g->in, n->in[i]));
         add_number(w, adj_position(g->n_node, g->node, n->in[i]));

@@ -43,8 +43,8 @@ static int convert_attrs(const pass_target *target, const adj_node *n, void *att
 {
     if (!is_on_images(n) || !target->has_backend(target->backends, n->op))
         return 0;
-    memcpy(attrs, n->attrs, n->op->attr_size);
-    return n->op->set_format(attrs, ADJ_NHWC);
+    memcpy(attrs, n->attrs, adj_attr_size(n->op));
+    return adj_set_format(n->op, attrs, ADJ_NHWC);
 }
 
 static adj_node *on_images(rewriting *w, const adj_node *n, adj_node *const in[], const void *attrs)

@@ -20,7 +20,7 @@ static int is_masked_by_own(const adj_node *n, adj_node *const in[])
         (d->in[0]->op->flags & ADJ_OP_ELEMENTWISE))
         return 0;
     const adj_node *z = d->in[1]->in[0];
-    return z->op == &adj_op_batch_norm && memcmp(z->attrs, n->attrs, n->op->attr_size) == 0 &&
+    return z->op == &adj_op_batch_norm && memcmp(z->attrs, n->attrs, adj_attr_size(n->op)) == 0 &&
            z->in[0] == in[0] && z->in[1] == in[1] &&
            (n->op != &adj_op_batch_norm_grad || z->in[2] == in[2]);
 }

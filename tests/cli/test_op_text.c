@@ -20,7 +20,7 @@ static int same_type(const adj_node *a, const adj_node *b)
 static int same(const adj_node *a, const adj_node *b)
 {
     if (a->op != b->op || a->n_in != b->n_in || !same_type(a, b) ||
-        memcmp(a->attrs, b->attrs, a->op->attr_size) != 0)
+        memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) != 0)
         return 0;
     for (int k = 0; k < a->n_in; k++)
         if (!same_type(a->in[k], b->in[k]) ||

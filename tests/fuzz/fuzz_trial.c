@@ -197,7 +197,7 @@ static adj_node *next_node(reader *r, adj_graph *g)
     }
     uint64_t size = number(r);
     const void *p = skip(r, size);
-    if (*op == NULL || n_in > 64 || p == NULL || size != (*op)->attr_size || size > sizeof attrs)
+    if (*op == NULL || n_in > 64 || p == NULL || size != adj_attr_size(*op) || size > sizeof attrs)
         return NULL;
     if (size > 0)
         memcpy(attrs, p, size);

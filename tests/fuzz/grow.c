@@ -272,7 +272,9 @@ void grow(garden *t)
         grow_matmul, grow_norm,   grow_loss,  grow_step,   grow_unary,   grow_binary,
         grow_unary,  grow_binary, grow_block, grow_update, grow_diamond, grow_diamond};
     unsigned kind = take(&t->in);
-    if (kind >= 240)
+    if (kind >= 248)
+        grow_any(t);
+    else if (kind >= 240)
         new_leaf(t, kind & 1 ? t->dtype : (adj_dtype)pick(&t->in, 5),
                  any_shape(t, pick(&t->in, 6)));
     else

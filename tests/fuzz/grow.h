@@ -41,4 +41,7 @@ void grow_pool(garden *t);
 /* What networks are made of: convolution, bias, activation, a shortcut. */
 void grow_block(garden *t);
 
+/* grow_any.c: any op of the registry. */
+void grow_any(garden *t);
+
 #endif

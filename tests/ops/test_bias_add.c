@@ -171,7 +171,7 @@ static adj_node *mixed(fixture *f)
 Test(bias_add, refusals)
 {
     const refusal list[] = {
-        {rank_1, ADJ_ESHAPE, {"bias_add", "value", "[3]"}},
+        {rank_1, ADJ_ESHAPE, {"bias_add", "input", "[3]"}},
         {rank_6, ADJ_ESHAPE, {"bias_add_grad", "out_backprop", "rank 2 to 5"}},
         {wrong_bias, ADJ_ESHAPE, {"bias", "[4]", "[3]"}},
         {bias_matrix, ADJ_ESHAPE, {"bias", "[3, 1]"}},

@@ -6,22 +6,7 @@
 
 #include "adjoint.h"
 #include "harness.h"
-
-static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
-enum { DTYPES = 4 };
-static const double eps = 1e-5;
-
-static double rounding(adj_dtype dtype)
-{
-    switch (dtype) {
-    case ADJ_F64: return 1e-10;
-    case ADJ_F32: return 2e-6;
-    case ADJ_F16: return 3e-3;
-    default: return 2e-2;
-    }
-}
-
-static adj_dtype stats_dtype(adj_dtype dtype) { return dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
+#include "ops/norm_cases.h"
 
 /* torch.nn.functional.layer_norm, PyTorch 1.13 in float64, of [2, 3, 4] over the last 1, 2 and 3
  * axes. */

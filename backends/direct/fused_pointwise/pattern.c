@@ -89,7 +89,7 @@ static int is_node(matching *m, const element *e, int number)
 static int same_norm(const adj_node *z, const adj_node *dx)
 {
     return z->in[1] == dx->in[1] && z->in[2] == dx->in[2] &&
-           memcmp(z->attrs, dx->attrs, z->op->attr_size) == 0;
+           memcmp(z->attrs, dx->attrs, adj_attr_size(z->op)) == 0;
 }
 
 /* The last value is the result; but of a mask by a norm only the sums are. */

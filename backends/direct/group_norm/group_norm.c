@@ -50,7 +50,7 @@ static int is_ours(const adj_group *g)
         return 0;
     return g->n_node == 1 ||
            (is_gradient(a) && is_gradient(b) && a->op != b->op && a->in[0] == b->in[0] &&
-            dy_of(a) == dy_of(b) && memcmp(a->attrs, b->attrs, a->op->attr_size) == 0);
+            dy_of(a) == dy_of(b) && memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0);
 }
 
 /* ---- preparing ---- */

@@ -1,25 +1,15 @@
-/* parts.h - what elementwise kernels share: the result is computed in parts of contiguous elements,
- * each from contiguous operands, so that a kernel is one simple loop.
+/* parts.c - how elementwise kernels are run: the result is computed in parts of contiguous
+ * elements, each from contiguous operands, so that a kernel is one simple loop.
  *
  * An operand that repeats one element along a part (broadcasting) is spread into a block first. The
  * result may lie in operand 0's buffer: element i of a part is read before it is written. */
-#ifndef NAIVE_PARTS_H
-#define NAIVE_PARTS_H
-
 #include "kernels.h"
 #include "walk.h"
 
 enum { PART = 1024 };
 
-typedef struct {
-    const T *a, *b; /* b: NULL when there is no operand 1 */
-    T *y;
-    int64_t n;
-    const void *attrs;
-} part;
-
 /* The axes of y, with the steps of its (at most two) operands. */
-static inline walk broadcast_walk(const adj_node *y)
+static walk broadcast_walk(const adj_node *y)
 {
     walk w = walk_new();
     int64_t elems[2] = {1, 1};
@@ -40,7 +30,7 @@ static inline walk broadcast_walk(const adj_node *y)
 }
 
 /* n elements of x from offset on, or one of them n times. */
-static inline const T *spread(const T *x, int64_t step, int64_t n, T block[PART])
+static const T *spread(const T *x, int64_t step, int64_t n, T block[PART])
 {
     if (step != 0)
         return x;
@@ -49,7 +39,7 @@ static inline const T *spread(const T *x, int64_t step, int64_t n, T block[PART]
     return block;
 }
 
-static inline adj_status for_parts(const adj_call *c, void (*compute)(const part *p))
+adj_status KERNEL(for_parts)(const adj_call *c, void (*each)(const part *p))
 {
     const adj_node *node = c->group->node[0];
     const T *a = operand(c, 0), *b = node->n_in > 1 ? operand(c, 1) : NULL;
@@ -67,9 +57,7 @@ static inline adj_status for_parts(const adj_call *c, void (*compute)(const part
         p.a = spread(a + from[0] + first * w.step[0][0], w.step[0][0], n, blocks[0]);
         if (b != NULL)
             p.b = spread(b + from[1] + first * w.step[1][0], w.step[1][0], n, blocks[1]);
-        compute(&p);
+        each(&p);
     }
     return ADJ_OK;
 }
-
-#endif

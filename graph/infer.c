@@ -1,0 +1,67 @@
+/* infer.c - the type of a node's result, and the checks of operands that shape rules share. */
+#include <stdio.h>
+
+#include "graph.h"
+
+typedef struct {
+    char s[32];
+} operand_name;
+
+static operand_name name_of(const adj_node *n, int i)
+{
+    const char *name = i < ADJ_NAMED_OPERANDS ? n->op->operand[i] : NULL;
+    operand_name text;
+    if (name != NULL)
+        snprintf(text.s, sizeof text.s, "%s", name);
+    else
+        snprintf(text.s, sizeof text.s, "operand %d", i);
+    return text;
+}
+
+adj_status adj_check_same_dtype(const adj_node *n)
+{
+    adj_dtype first = n->in[0]->type.dtype;
+    if (!adj_is_float(first))
+        return adj_fail(n->graph, ADJ_EDTYPE,
+                        "%s: %s is no float (got %s, expected f16, bf16, f32 or f64)", n->op->name,
+                        name_of(n, 0).s, adj_dtype_name(first));
+    for (int i = 1; i < n->n_in; i++)
+        if (n->in[i]->type.dtype != first)
+            return adj_fail(
+                n->graph, ADJ_EDTYPE, "%s: operands differ in dtype (got %s and %s, expected one)",
+                n->op->name, adj_dtype_name(first), adj_dtype_name(n->in[i]->type.dtype));
+    return ADJ_OK;
+}
+
+adj_status adj_check_operand(const adj_node *n, int i, adj_type want)
+{
+    adj_type got = n->in[i]->type;
+    if (got.dtype != want.dtype)
+        return adj_fail(n->graph, ADJ_EDTYPE, "%s: %s has the wrong type (got %s, expected %s)",
+                        n->op->name, name_of(n, i).s, adj_dtype_name(got.dtype),
+                        adj_dtype_name(want.dtype));
+    if (!adj_shape_equal(got.shape, want.shape))
+        return adj_fail(n->graph, ADJ_ESHAPE, "%s: %s has the wrong shape (got %s, expected %s)",
+                        n->op->name, name_of(n, i).s, adj_shape_text(got.shape).s,
+                        want.shape.rank > 0 ? adj_shape_text(want.shape).s : "a scalar, []");
+    return ADJ_OK;
+}
+
+adj_status adj_check_same(const adj_node *n, int count, adj_type *out)
+{
+    *out = n->in[0]->type;
+    if (!adj_is_float(out->dtype))
+        return adj_check_same_dtype(n); /* says so */
+    adj_status status = ADJ_OK;
+    for (int i = 1; i < count && status == ADJ_OK; i++)
+        status = adj_check_operand(n, i, *out);
+    return status;
+}
+
+adj_status infer_type(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_status status = check_attrs(n, attrs);
+    if (status != ADJ_OK)
+        return status;
+    return n->op->infer != NULL ? n->op->infer(n, attrs, out) : adj_check_same(n, n->n_in, out);
+}
