@@ -6,23 +6,6 @@
 
 #include "compare.h"
 
-/* Rebuilds what is needed; image by id. */
-static adj_status rebuild(comparing *r, const adj_compare_config *config, adj_graph *to,
-                          adj_node *image[])
-{
-    adj_node *in[MAX_IN];
-    for (int id = 0; id < r->g->n_node && to->status == ADJ_OK; id++) {
-        const adj_node *n = r->g->node[id];
-        if (!r->needed[id])
-            continue;
-        for (int k = 0; k < n->n_in; k++)
-            in[k] = image[n->in[k]->id];
-        to->role = n->role;
-        image[id] = adj_label(config_rule(config, to, n, in), n->name);
-    }
-    return to->status;
-}
-
 static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
 {
     for (int id = 0; id < r->g->n_node; id++) {
@@ -169,7 +152,11 @@ adj_status compare_whole(comparing *r, int k)
     adj_node **image = region_alloc(&c->region, (size_t)r->g->n_node, sizeof *image);
     if (image == NULL)
         status = ADJ_ENOMEM;
-    if (status == ADJ_OK && rebuild(r, config, t.g, image) != ADJ_OK)
+    for (int id = 0; id < r->g->n_node && status == ADJ_OK && t.g->status == ADJ_OK; id++)
+        if (r->needed[id])
+            image[id] =
+                adj_label(trial_node(&t, config, r->g->node[id], image), r->g->node[id]->name);
+    if (status == ADJ_OK && t.g->status != ADJ_OK)
         status = compare_fail(c, adj_graph_status(t.g), "adj_compare: %s: %s", config->name,
                               adj_graph_message(t.g));
     if (status == ADJ_OK)

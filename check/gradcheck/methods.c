@@ -86,7 +86,7 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     if (status == ADJ_OK)
         status = forward_at(s, c->leaf, 1, s->y_high);
     if (status == ADJ_OK)
-        status = backward(s, 1);
+        status = backward(s);
     const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
     *exact = status == ADJ_OK && all_exact(s->y_mid, s->n_y) && all_exact(s->y_high, s->n_y) &&
              all_exact(dx_ref, n);
@@ -180,7 +180,7 @@ static adj_status check_directional(leaf_check *c, int draw)
     if (status == ADJ_OK)
         status = check_differentiate(c, &e);
     if (status == ADJ_OK)
-        status = backward(s, 1);
+        status = backward(s);
     if (status == ADJ_OK)
         status = compare_kernels(c);
     if (status != ADJ_OK)
@@ -212,7 +212,7 @@ static adj_status check_elements(leaf_check *c, int draw)
     bound b;
     draw_values(s, draw, 0);
     memset(s->mask, 0, (size_t)s->n_y);
-    adj_status status = backward(s, 1);
+    adj_status status = backward(s);
     if (status == ADJ_OK)
         status = bound_open(s, c->leaf, &b);
     for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n && status == ADJ_OK; i++) {

@@ -20,9 +20,6 @@ typedef struct {
     int timed_steps; /* the executor is to time each of its steps */
 } bench_opts;
 
-/* CONTINUE, or the exit status. Threads and seconds are filled in. */
-int bench_parse(bench_opts *o, int argc, char **argv);
-
 /* ---- times (time.c) ---- */
 
 typedef struct {
@@ -100,7 +97,7 @@ void bench_profile_print(FILE *f, const bench_profile *p);
 int bench_counts_flop(const adj_step_info *s);
 double bench_rate(const adj_step_info *s);
 
-/* ---- kernels alone (op.c; kernel.h) ---- */
+/* ---- kernels alone (kernel.c, op.c) ---- */
 
 typedef struct {
     const adj_node *node;
@@ -121,6 +118,25 @@ typedef struct {
     double fastest_seconds, planned_seconds; /* such rows' sums, each times its count */
     int convolutions, different;             /* of --raw */
 } bench_rows;
+
+enum { MAX_OPERANDS = 16 };
+
+/* What the plan takes. */
+typedef struct {
+    char backend[32], impl[64];
+} planned_choice;
+
+typedef struct bench_kernels bench_kernels; /* the opened backends */
+
+/* NULL after complaining. */
+bench_kernels *bench_kernels_open(const bench_opts *o);
+void bench_kernels_close(bench_kernels *k);
+/* Adds a row for the candidate that the plan takes, or for each there is (all), of a node of up to
+ * MAX_OPERANDS. 0: out of memory. */
+int bench_node(bench_kernels *k, const bench_opts *o, const adj_node *n, const planned_choice *p,
+               int all, bench_rows *rows);
+/* Of the rows from first on: the one of least median, or NULL; marks it. */
+bench_row *bench_fastest(bench_rows *rows, int first);
 
 /* --op, and --raw: exit statuses. */
 int bench_op(const bench_opts *o);

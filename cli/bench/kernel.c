@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel.h"
+#include "bench.h"
 #include "cli/command.h"
 #include "exec/candidate.h"
 

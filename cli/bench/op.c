@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adjoint_check.h"
-#include "kernel.h"
+#include "bench.h"
 #include "cli/command.h"
 #include "cli/op/graph.h"
 

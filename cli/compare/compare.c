@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "again.h"
 #include "write.h"
 #include "cli/guard.h"
 #include "cli/output.h"

@@ -21,8 +21,9 @@ typedef struct {
 int compare_parse(compare_opts *o, int argc, char **argv);
 void compare_close(compare_opts *o);
 
-/* The command line for `what` with these configurations (NULL: as given), ready for a shell. */
-void compare_line(const compare_opts *o, const compared_opts *what, const char *configs,
+/* The command line for what is described with these configurations (NULL: as given), ready for a
+ * shell. */
+void compare_line(const compare_opts *o, const compared_opts *described, const char *configs,
                   char line[LINE]);
 /* "a,b" as --configs takes it; with ";" where a name has a comma. */
 void compare_pair(const char *a, const char *b, char *text, size_t size);

@@ -13,7 +13,6 @@
 
 #include "checkpoint.h"
 #include "cli/command.h"
-#include "data.h"
 #include "log.h"
 #include "network.h"
 #include "cli/output.h"
@@ -89,13 +88,13 @@ static int open_networks(training *t)
                             .seed = o->seed,
                             .threads = o->threads,
                             .backend = o->backend,
-                            .math = strcmp(o->math, "fast") == 0 ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
+                            .math = (adj_math)word_index(MATH_WORDS, o->math),
+                            .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
                             .tune = (int)o->tune,
                             .tune_file = o->tune_file,
                             .recompute = (int)o->recompute,
                             .optimiser = &t->optimiser};
 
-    precision_from_word(o->precision, &options.precision);
     if (network_open(&t->trained, &options) != ADJ_OK)
         return complain("train", t->trained.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
                         t->trained.message);
