@@ -178,8 +178,8 @@ typedef struct {
     adj_status (*elsewhere)(void *user, const char *isa, const void *request, size_t bytes,
                             void **answer, size_t *answer_bytes, char *message, size_t size);
     int guard; /* every configuration but the reference runs elsewhere */
-    /* Called before each piece of work; may be NULL. */
-    void (*progress)(void *user, int done, int of, const char *what);
+    /* Called before each piece of work, which label names; may be NULL. */
+    void (*progress)(void *user, int done, int of, const char *label);
     void *user;
     /* Of the executors: quarantine; backends, which the reference does without. The configurations
      * say the rest. */

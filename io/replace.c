@@ -12,7 +12,7 @@
 static adj_status refuse(const place *p, adj_status status, const char *sentence)
 {
     const char *colon = p->path[0] != '\0' ? ": " : "";
-    io_fail(p->message, p->size, status, "%s%.200s%s%s", p->what, p->path, colon, sentence);
+    io_fail(p->message, p->size, status, "%s%.200s%s%s", p->prefix, p->path, colon, sentence);
     return status;
 }
 

@@ -7,7 +7,7 @@
 
 /* Whom a sentence is for, and about which file. */
 typedef struct {
-    const char *what; /* what it begins with: "safetensors: " or "" */
+    const char *prefix; /* what it begins with: "safetensors: " or "" */
     const char *path;
     char *message;
     size_t size;

@@ -37,7 +37,7 @@ static adj_status add_metadata(const place *p, json_t *all, int n, const adj_met
             return io_fail(p->message, p->size, ADJ_EARG,
                            "%s%.200s: metadata %d is not two UTF-8 strings, or has the name of a "
                            "checksum",
-                           p->what, p->path, i);
+                           p->prefix, p->path, i);
     return ADJ_OK;
 }
 
@@ -74,7 +74,7 @@ static adj_status add_tensors(const place *p, json_t *header, json_t *metadata, 
                 strcmp(t[i].name, METADATA_KEY) == 0 ||
                 (each == adj_dtype_size(t[i].type.dtype) && json_object_get(header, t[i].name)))
                 return io_fail(p->message, p->size, ADJ_EARG,
-                               "%s%.200s: tensor %d: bad name (got %.80s), type or data", p->what,
+                               "%s%.200s: tensor %d: bad name (got %.80s), type or data", p->prefix,
                                p->path, i, t[i].name != NULL ? t[i].name : "none");
             if (adj_dtype_size(t[i].type.dtype) != each)
                 continue;
@@ -82,8 +82,8 @@ static adj_status add_tensors(const place *p, json_t *header, json_t *metadata, 
             if (__builtin_add_overflow(end, tensor_bytes(&t[i]), &end) ||
                 json_object_set_new(header, t[i].name, describe(&t[i], begin, end)) != 0)
                 return io_fail(p->message, p->size, ADJ_EARG,
-                               "%s%.200s: tensor %d: name is not UTF-8, or too much data", p->what,
-                               p->path, i);
+                               "%s%.200s: tensor %d: name is not UTF-8, or too much data",
+                               p->prefix, p->path, i);
             if ((status = add_sum(p, metadata, &t[i])) != ADJ_OK)
                 return status;
             order[k++] = i;

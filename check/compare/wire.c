@@ -245,10 +245,10 @@ static void pass_outcome(wire *w, const trial *t, outcome *o)
 
 /* ---- the two ends ---- */
 
-static void no_answer(outcome *o, const char *what)
+static void no_answer(outcome *o, const char *why)
 {
     *o = (outcome){.status = ADJ_EBACKEND, .crashed = 1};
-    snprintf(o->message, sizeof o->message, "%s", what);
+    snprintf(o->message, sizeof o->message, "%s", why);
 }
 
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o)

@@ -163,11 +163,11 @@ static int is_computed(const adj_node *n)
 
 int bench_op(const bench_opts *o)
 {
-    const compared_opts what = {.op = o->op, .node = -1};
+    const compared_opts described = {.op = o->op, .node = -1};
     compared c;
     bench_rows rows = {0};
     int status = CONTINUE;
-    if (compared_open(&c, &what) != ADJ_OK)
+    if (compared_open(&c, &described) != ADJ_OK)
         status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.message);
     bench_kernels *k = status == CONTINUE ? bench_kernels_open(o) : NULL;
     char *needed = k != NULL ? bench_needed(c.graph, c.n_root, c.root, NULL) : NULL;
