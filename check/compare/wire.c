@@ -245,7 +245,7 @@ static void pass_outcome(wire *w, const trial *t, outcome *o)
 
 /* ---- the two ends ---- */
 
-static void no_answer(outcome *o, const char *why)
+static void no_response(outcome *o, const char *why)
 {
     *o = (outcome){.status = ADJ_EBACKEND, .crashed = 1};
     snprintf(o->message, sizeof o->message, "%s", why);
@@ -257,7 +257,7 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
     adj_compare_config config = *t->config;
     wire w = {.way = COUNTS};
     char message[128] = "";
-    void *answer = NULL;
+    void *response = NULL;
     size_t bytes = 0;
     pass_trial(&w, &config, &sent);
     char *request = adj_alloc(&p->allocator, w.n);
@@ -265,34 +265,34 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
         return ADJ_ENOMEM;
     w = (wire){.way = WRITES, .at = request};
     pass_trial(&w, &config, &sent);
-    adj_status status = opts->elsewhere(opts->user, t->config->isa, request, w.n, &answer, &bytes,
+    adj_status status = opts->elsewhere(opts->user, t->config->isa, request, w.n, &response, &bytes,
                                         message, sizeof message);
     adj_release(&p->allocator, request);
     if (status != ADJ_OK) {
-        no_answer(o, message);
+        no_response(o, message);
         return status == ADJ_ENOMEM ? status : ADJ_OK;
     }
-    w = (wire){.way = READS, .at = answer, .n = bytes, .p = p};
+    w = (wire){.way = READS, .at = response, .n = bytes, .p = p};
     *o = (outcome){0};
     pass_outcome(&w, t, o);
     if (w.wrong && !w.no_memory) {
         adj_graph_free(o->plan);
-        no_answer(o, "the answer is cut off");
+        no_response(o, "the response is cut off");
     }
-    free(answer);
+    free(response);
     return w.no_memory ? ADJ_ENOMEM : ADJ_OK;
 }
 
-adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_t *answer_bytes)
+adj_status adj_trial_run(const void *request, size_t bytes, void **response, size_t *response_bytes)
 {
-    if (request == NULL || answer == NULL || answer_bytes == NULL)
+    if (request == NULL || response == NULL || response_bytes == NULL)
         return ADJ_EARG;
     region p = {.allocator = default_allocator()};
     wire w = {.way = READS, .at = (char *)request, .n = bytes, .p = &p};
     adj_compare_config config;
     trial t = {.g = adj_graph_new(), .config = &config};
     outcome o = {0};
-    *answer = NULL;
+    *response = NULL;
     if (t.g != NULL)
         pass_trial(&w, &config, &t);
     adj_status status = t.g == NULL || w.no_memory ? ADJ_ENOMEM : w.wrong ? ADJ_EARG : ADJ_OK;
@@ -301,10 +301,10 @@ adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_
     if (status == ADJ_OK) {
         w = (wire){.way = COUNTS};
         pass_outcome(&w, &t, &o);
-        *answer = malloc(w.n);
-        *answer_bytes = w.n;
-        w = (wire){.way = WRITES, .at = *answer};
-        if (*answer == NULL)
+        *response = malloc(w.n);
+        *response_bytes = w.n;
+        w = (wire){.way = WRITES, .at = *response};
+        if (*response == NULL)
             status = ADJ_ENOMEM;
         else
             pass_outcome(&w, &t, &o);
