@@ -242,7 +242,7 @@ static int is_small(const subject *s, int leaf)
     return n <= SMALL && (double)n * terms_of(s->reference.y) * (double)s->n_y <= 0x1p18;
 }
 
-static adj_gradcheck_method choose(const subject *s, int leaf)
+static adj_gradcheck_method select_method(const subject *s, int leaf)
 {
     adj_gradcheck_method method = s->report->opts.method;
     if (method == ADJ_GRADCHECK_AUTO || method == ADJ_GRADCHECK_ADJOINT) {
@@ -286,7 +286,7 @@ static adj_status check_other_pairs(const leaf_check *failed, int draw, int draw
 
 adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
 {
-    adj_gradcheck_method method = choose(s, leaf);
+    adj_gradcheck_method method = select_method(s, leaf);
     int draws = s->report->opts.draws > 0 ? s->report->opts.draws : DRAWS, draw = 0;
     leaf_check c = {.s = s, .leaf = leaf, .row = row, .max_pairs = draws};
     adj_status status = ADJ_OK;

@@ -81,7 +81,7 @@ static int check_goes_with(const bench_opts *o)
 
 /* Steps in a half type are those of the f32 model in mixed precision; kernels alone are of the type
  * itself. */
-static void choose_precision(bench_opts *o)
+static void select_precision(bench_opts *o)
 {
     int mixed = o->op.op == NULL && !o->raw && (o->dtype == ADJ_BF16 || o->dtype == ADJ_F16);
     adj_precision half = o->dtype == ADJ_F16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16;
@@ -96,7 +96,7 @@ static int check_options(bench_opts *o)
     if (o->op.dtype != NULL && !dtype_from_name(o->op.dtype, &o->dtype))
         return complain("bench", EXIT_USAGE, "--dtype: got \"%s\", expected f32, bf16, f16 or f64",
                         o->op.dtype);
-    choose_precision(o);
+    select_precision(o);
     o->math_mode = o->math != NULL ? (adj_math)word_index(MATH_WORDS, o->math) : ADJ_MATH_EXACT;
     return check_goes_with(o);
 }

@@ -192,7 +192,7 @@ static int try_batch(selftest *s)
     int status = read_answer(s, text, message);
     free(text);
     if (status == CONTINUE && s->next == before && s->tries == 0 && s->alone_until == searched)
-        return complain("selftest", EXIT_FAILED, "case %lld: no answer (%s)", (long long)s->next,
+        return complain("selftest", EXIT_FAILED, "case %lld: no response (%s)", (long long)s->next,
                         message[0] != '\0' ? message : "none at all");
     end_search(s);
     return status == CONTINUE ? selftest_write(s) : status;
