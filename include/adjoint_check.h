@@ -86,8 +86,8 @@ typedef struct {
     int64_t considered;
     const char *blame;
     const char *repro;
-    const char *note; /* why it was skipped */
-    int repeatable;   /* the backward pass gave the same bits twice */
+    const char *reason; /* why it was skipped, or is inconclusive */
+    int repeatable;     /* the backward pass gave the same bits twice */
     adj_gradcheck_result result;
 } adj_gradcheck_row;
 

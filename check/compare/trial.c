@@ -100,7 +100,7 @@ static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
     return ADJ_OK;
 }
 
-static adj_status note_steps(const adj_exec *e, region *p, outcome *o)
+static adj_status list_steps(const adj_exec *e, region *p, outcome *o)
 {
     o->n_plan = exec_n_nodes(e);
     o->step_of = region_alloc(p, (size_t)o->n_plan, sizeof *o->step_of);
@@ -124,7 +124,7 @@ static adj_status run_it(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     o->exec = adj_exec_stats(e);
     o->kernels = exec_hash_kernels(e);
-    adj_status status = note_steps(e, p, o);
+    adj_status status = list_steps(e, p, o);
     if (status == ADJ_OK)
         status = give_leaves(t, e);
     if (status == ADJ_OK)

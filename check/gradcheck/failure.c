@@ -149,7 +149,7 @@ static adj_status judge_element(leaf_check *c, const failure *f, const bound *b,
             tolerance = 0;
     }
     s->numeric[i] = e.value;
-    *wrong = (char)(!kink && check_note(c, i, dx, e, tolerance));
+    *wrong = (char)(!kink && check_record(c, i, dx, e, tolerance));
     return ADJ_OK;
 }
 

@@ -140,8 +140,9 @@ typedef struct {
 
 /* An error in tolerances; NaN is as wrong as can be. */
 double check_excess(double error, double tolerance);
-/* Notes a comparison; element -1: of a projection. Is it wrong? */
-int check_note(leaf_check *c, int64_t element, double analytic, estimate numeric, double tolerance);
+/* Records a comparison; element -1: of a projection. Is it wrong? */
+int check_record(leaf_check *c, int64_t element, double analytic, estimate numeric,
+                 double tolerance);
 /* sum a_i v_i, and of the absolute values in *size. */
 double check_projection(const double *a, const double *v, int64_t n, double *size);
 /* How far the reference may be from the numeric value. */

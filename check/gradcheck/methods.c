@@ -21,8 +21,9 @@ double check_excess(double error, double tolerance)
     return tolerance > 0 && !isnan(error) ? error / tolerance : INFINITY;
 }
 
-/* Notes a comparison; element -1: of a projection. Is it wrong? */
-int check_note(leaf_check *c, int64_t element, double analytic, estimate numeric, double tolerance)
+/* Records a comparison; element -1: of a projection. Is it wrong? */
+int check_record(leaf_check *c, int64_t element, double analytic, estimate numeric,
+                 double tolerance)
 {
     adj_gradcheck_row *row = c->row;
     double error = fabs(analytic - numeric.value), much = check_excess(error, tolerance);
@@ -42,12 +43,12 @@ int check_note(leaf_check *c, int64_t element, double analytic, estimate numeric
 }
 
 /* The same of a projection, which is kept as a pair. */
-static int note_pair(leaf_check *c, double sum, estimate numeric, double tolerance)
+static int record_pair(leaf_check *c, double sum, estimate numeric, double tolerance)
 {
     if (c->row->n_pair < c->max_pairs)
         c->pair[c->row->n_pair++] =
             (adj_gradcheck_pair){sum, numeric.value, numeric.uncertainty, tolerance};
-    return check_note(c, -1, sum, numeric, tolerance);
+    return check_record(c, -1, sum, numeric, tolerance);
 }
 
 /* Multiples of 1/16 that float32 can add up without rounding. */
@@ -100,12 +101,12 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     for (int64_t i = 0; i < s->n_y; i++)
         s->y_high[i] -= s->y_mid[i];
     double left = check_projection(s->dy, s->y_high, s->n_y, &size);
-    c->rule_wrong = note_pair(c, right, (estimate){.value = left}, 0);
+    c->rule_wrong = record_pair(c, right, (estimate){.value = left}, 0);
     for (int64_t i = 0; i < n;
          i++) { /* a rule of several kernels may round a half type more often */
         double tolerance = half && b.kernels > 1 ? bound_at(&b, i, dx_ref[i]) : 0;
         c->kernel_wrong |=
-            check_note(c, i, dx[i], (estimate){.value = rounded(dtype, dx_ref[i])}, tolerance);
+            check_record(c, i, dx[i], (estimate){.value = rounded(dtype, dx_ref[i])}, tolerance);
     }
     c->exact = 1;
     c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";
@@ -122,7 +123,7 @@ static adj_status compare_kernels(leaf_check *c)
     const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
     for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
         c->kernel_wrong |=
-            check_note(c, i, dx[i], (estimate){.value = dx_ref[i]}, bound_at(&b, i, dx_ref[i]));
+            check_record(c, i, dx[i], (estimate){.value = dx_ref[i]}, bound_at(&b, i, dx_ref[i]));
     c->row->origin = b.origin;
     return ADJ_OK;
 }
@@ -186,7 +187,7 @@ static adj_status check_directional(leaf_check *c, int draw)
     if (status != ADJ_OK)
         return status;
     double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-    c->rule_wrong = note_pair(c, sum, e, check_rule_tolerance(c, e, size));
+    c->rule_wrong = record_pair(c, sum, e, check_rule_tolerance(c, e, size));
     return ADJ_OK;
 }
 
@@ -228,7 +229,7 @@ static adj_status check_elements(leaf_check *c, int draw)
         double rule = check_rule_tolerance(c, e, b.magnitude[i]), kernel = bound_at(&b, i, dx_ref);
         c->rule_wrong |= check_excess(fabs(dx_ref - e.value), rule) > 1;
         c->kernel_wrong |= check_excess(fabs(dx - dx_ref), kernel) > 1;
-        check_note(c, i, dx, e, rule + kernel);
+        check_record(c, i, dx, e, rule + kernel);
         c->row->origin = b.origin;
     }
     return status;
@@ -308,7 +309,7 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
     if (row->result == ADJ_GRADCHECK_PASS &&
         (double)row->kinks > kink_limit * (double)row->considered) {
         row->result = ADJ_GRADCHECK_INCONCLUSIVE;
-        row->note = gradcheck_text(s->report, "more than %g %% are at a kink", 100 * kink_limit);
+        row->reason = gradcheck_text(s->report, "more than %g %% are at a kink", 100 * kink_limit);
     }
     if (status == ADJ_OK)
         judge_repeat(s, leaf, row);

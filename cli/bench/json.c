@@ -57,8 +57,8 @@ int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const benc
         json_pack("{s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:o*}", "plan_ms",
                   1e3 * n->plan_seconds, "arena_bytes", (json_int_t)info.arena_bytes, "live_bytes",
                   (json_int_t)info.live_bytes, "storage_bytes", (json_int_t)info.storage_bytes,
-                  "steps", info.steps, "timed", info.timed, "cached", info.cached,
-                  "reorders", info.reorders, "naive_steps", info.naive_steps, "note",
+                  "steps", info.steps, "timed", info.timed, "cached", info.cached, "reorders",
+                  info.reorders, "naive_steps", info.naive_steps, "warning",
                   json_text(adj_exec_warning(n->exec)), "peak_rss_bytes", (json_int_t)t->peak_rss,
                   "loss", json_number(t->loss), "profile", p != NULL ? profile_json(p) : NULL));
     return json_write(f, j, JSON_PAGE, failed);

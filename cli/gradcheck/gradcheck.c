@@ -196,9 +196,9 @@ static json_t *row_json(const adj_gradcheck_row *w)
     json_object_set_new(o, "pairs", pairs_json(w));
     const struct {
         const char *key, *value;
-    } texts[] = {{"index", w->index}, {"origin", w->origin}, {"pattern", w->pattern},
-                 {"hint", w->hint},   {"blame", w->blame},   {"repro", w->repro},
-                 {"note", w->note}};
+    } texts[] = {{"index", w->index},  {"origin", w->origin}, {"pattern", w->pattern},
+                 {"hint", w->hint},    {"blame", w->blame},   {"repro", w->repro},
+                 {"reason", w->reason}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].value[0] != '\0')
             json_object_set_new(o, texts[i].key, json_text(texts[i].value));
@@ -233,7 +233,7 @@ static void put_case(FILE *f, const adj_gradcheck_row *w)
                     w->blame, w->wrt, w->index, w->analytic, w->numeric, w->tolerance, w->pattern,
                     w->hint, w->repro);
     else if (w->result != ADJ_GRADCHECK_PASS)
-        put_escaped(f, FOR_XML, "<skipped message=\"%s\"/>", w->note);
+        put_escaped(f, FOR_XML, "<skipped message=\"%s\"/>", w->reason);
     fputs("</testcase>\n", f);
 }
 

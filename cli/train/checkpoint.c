@@ -201,7 +201,7 @@ static int agree(const char *path, const option *given, const option *stored)
 /* The number of threads decides in which order some sums are made. An older file may not say it
  * (0).
  */
-static void note_threads(const train_opts *given, const train_opts *there)
+static void warn_of_threads(const train_opts *given, const train_opts *there)
 {
     long long before = there->threads;
     if (before == 0)
@@ -237,7 +237,7 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
             status = agree(o->checkpoint, &given[i], &stored[i]);
     }
     if (status == CONTINUE)
-        note_threads(o, &there);
+        warn_of_threads(o, &there);
     if (o->threads != UNSET)
         there.threads = o->threads;
     *o = there;
