@@ -12,6 +12,8 @@ typedef struct {
 } precision;
 /* All 0 of an integer. */
 precision precision_of(adj_dtype dtype);
+/* The largest |v[i]|; 0 of none. A NaN is left out. */
+double max_magnitude(const double *v, int64_t n);
 /* v as the type holds it. */
 double rounded(adj_dtype dtype, double v);
 

@@ -163,8 +163,7 @@ static void draw_integers(const plan_view *l, const adj_group *g, void *const op
     double max = 0;
     for (int i = 0; i < g->n_in; i++)
         if (adj_is_float(g->in[i]->type.dtype) && !is_read_linearly(g, g->in[i]))
-            for (int64_t e = 0, n_elems = node_elems(g->in[i]); e < n_elems; e++)
-                max = fmax(max, fabs(((const double *)operand[i])[e]));
+            max = fmax(max, max_magnitude(operand[i], node_elems(g->in[i])));
     for (int i = 0; i < g->n_in; i++)
         if (adj_is_float(g->in[i]->type.dtype))
             to_integers(ADJ_F64, operand[i], node_elems(g->in[i]),

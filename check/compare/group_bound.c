@@ -238,7 +238,7 @@ static int leaves(const adj_group *g, const adj_node *n)
 }
 
 /* Is every value held by the type without rounding? */
-static int is_held(const adj_node *n, const double *value)
+static int is_representable(const adj_node *n, const double *value)
 {
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
         if (rounded(n->type.dtype, value[i]) != value[i])
@@ -285,7 +285,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
             e->bound[k] += isnan(spread[k]) ? INFINITY : second_order * spread[k];
         e->exact = 0;
     }
-    int sure = !adj_is_float(n->type.dtype) || (e->exact && is_held(n, m->value[i]));
+    int sure = !adj_is_float(n->type.dtype) || (e->exact && is_representable(n, m->value[i]));
     m->error[i] = sure ? NULL : e->bound;
     return status;
 }

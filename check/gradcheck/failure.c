@@ -43,16 +43,16 @@ static int agree(subject *s, const trail *t, const adj_node *n)
 {
     int64_t count = adj_shape_elems(n->type.shape);
     size_t size = (size_t)count * adj_dtype_size(n->type.dtype);
-    double largest = 0, tolerance = 64 * terms_of(n) * unit_roundoff(n->type.dtype);
+    double max = 0, tolerance = 64 * terms_of(n) * unit_roundoff(n->type.dtype);
     void *a = region_alloc(&s->region, size + 1, 1), *b = region_alloc(&s->region, size + 1, 1);
     if (a == NULL || b == NULL || adj_get(t->tested, n, a, size) != ADJ_OK ||
         adj_get(t->naive, n, b, size) != ADJ_OK)
         return 1;
     for (int64_t i = 0; i < count; i++)
-        largest = fmax(largest, fabs(adj_load(n->type.dtype, b, i)));
+        max = fmax(max, fabs(adj_load(n->type.dtype, b, i)));
     for (int64_t i = 0; i < count; i++) {
         double x = adj_load(n->type.dtype, a, i), y = adj_load(n->type.dtype, b, i);
-        if (!(x == y) && !(fabs(x - y) <= tolerance * largest))
+        if (!(x == y) && !(fabs(x - y) <= tolerance * max))
             return 0;
     }
     return 1;

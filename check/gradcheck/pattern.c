@@ -177,16 +177,14 @@ static int is_swapped(const subject *s, const failure *f, const double *dx, int 
 {
     adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
     int64_t unit[ADJ_MAX_RANK], n = adj_shape_elems(shape);
-    double largest = 0;
+    double max = max_magnitude(s->numeric, n);
     unit[shape.rank - 1] = 1;
     for (int64_t k = shape.rank - 1; k > 0; k--)
         unit[k - 1] = unit[k] * shape.dim[k];
-    for (int64_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs(s->numeric[i]));
     for (int64_t i = 0; i < n; i++) {
         int64_t ia = index_at(shape, i, a), ib = index_at(shape, i, b);
         int64_t j = i + (ib - ia) * unit[a] + (ia - ib) * unit[b];
-        if (!(fabs(dx[i] - s->numeric[j]) <= 0.02 * largest))
+        if (!(fabs(dx[i] - s->numeric[j]) <= 0.02 * max))
             return 0;
     }
     return 1;

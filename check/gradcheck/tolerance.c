@@ -78,14 +78,6 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
     return ADJ_OK;
 }
 
-static double largest(const double *v, int64_t n)
-{
-    double max = 0;
-    for (int64_t i = 0; i < n; i++)
-        max = fmax(max, fabs(v[i]));
-    return max;
-}
-
 adj_status bound_open(subject *s, int leaf, bound *b)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
@@ -101,7 +93,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     int linear = leaf_is_linear(s, leaf) && !c.bends;
     double unit_acc = c.unit < 0x1p-24 ? c.unit : 0x1p-24;
     if (!linear)
-        min = fmax(largest(s->dx_ref[leaf], n), largest(s->dy, s->n_y));
+        min = fmax(max_magnitude(s->dx_ref[leaf], n), max_magnitude(s->dy, s->n_y));
     for (int64_t i = 0; i < n; i++)
         all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), min);
     double safety = linear ? SAFETY_LINEAR : SAFETY;

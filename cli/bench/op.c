@@ -119,7 +119,7 @@ static void print_rows(const bench_opts *o, const bench_rows *rows)
     int cold = o->op.op != NULL ? !o->warm : o->cold;
     printf("%lld threads, %s\n", (long long)o->threads,
            cold ? "buffers in turn beyond the L3 cache (cold)" : "one set of buffers (warm)");
-    printf("  %-44s %10s %10s %9s %9s %7s  layouts\n", "", "us", "least", "GFLOP/s", "GB/s",
+    printf("  %-44s %10s %10s %9s %9s %7s  layouts\n", "", "us", "minimum", "GFLOP/s", "GB/s",
            "runs");
     for (int i = 0; i < rows->n; i++) {
         const bench_row *r = &rows->row[i];
