@@ -3,17 +3,6 @@
 
 #include "number.h"
 
-precision precision_of(adj_dtype dtype)
-{
-    switch (dtype) {
-    case ADJ_F64: return (precision){0x1p-53, 0x1p-53, 0x1p-1022};
-    case ADJ_F32: return (precision){0x1p-24, 0x1p-24, 0x1p-126};
-    case ADJ_BF16: return (precision){0x1p-8, 0x1p-24, 0x1p-126};
-    case ADJ_F16: return (precision){0x1p-11, 0x1p-24, 0x1p-24};
-    default: return (precision){0, 0, 0};
-    }
-}
-
 double rounded(adj_dtype dtype, double v)
 {
     double element = 0;

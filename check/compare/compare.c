@@ -143,7 +143,7 @@ static void draw_leaf(const adj_node *n, uint64_t seed, void *v)
 static void *leaf_value(comparing *r, const adj_node *n)
 {
     int64_t elems = adj_shape_elems(n->type.shape);
-    size_t bytes = (size_t)elems * adj_dtype_size(n->type.dtype);
+    size_t bytes = adj_type_bytes(n->type);
     const void *given = NULL;
     double value;
     void *v = region_alloc(&r->c->region, bytes + 1, 1);

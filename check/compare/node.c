@@ -192,8 +192,9 @@ static int may_be_winograd(const bound_case *c)
 static double mixed_unit(const bound_case *c)
 {
     int may_be_half = c->node->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM);
-    return c->config->mixed && c->dtype == ADJ_F32 && may_be_half ? 3 * precision_of(ADJ_BF16).unit
-                                                                  : 0;
+    return c->config->mixed && c->dtype == ADJ_F32 && may_be_half
+               ? 3 * adj_traits_of(ADJ_BF16)->unit
+               : 0;
 }
 
 static void set_bounds(const runner *b, const bound_case *c, double length, double *magnitude,
@@ -201,9 +202,9 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
 {
     const adj_node *n = c->node;
     const adj_dtype dtype = c->dtype;
-    precision mine = precision_of(dtype),
-              its = precision_of(config_dtype(b->reference, n->type.dtype));
-    double unit = mine.unit + its.unit + mixed_unit(c), sum = mine.accumulate + its.accumulate;
+    const adj_dtype reference = config_dtype(b->reference, n->type.dtype);
+    double unit = adj_traits_of(dtype)->unit + adj_traits_of(reference)->unit + mixed_unit(c);
+    double sum = sum_unit(dtype) + sum_unit(reference);
     int linear = is_linear(n) && !may_be_winograd(c);
     double max = 0;
     e->resolve = fmin(1, TRUST * (length * sum / (unit + length * sum)));
@@ -211,10 +212,10 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
         if (isfinite(magnitude[i]))
             max = fmax(max, magnitude[i]);
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
-        e->bound[i] =
-            (linear ? magnitude[i] : max * INSIDE) * (unit + length * sum) + length * mine.floor;
+        e->bound[i] = (linear ? magnitude[i] : max * INSIDE) * (unit + length * sum) +
+                      length * adj_traits_of(dtype)->floor;
     const char *type = mixed_unit(c) > 0 ? "bf16 mixed" : adj_dtype_name(dtype);
-    const char *sums = mine.accumulate == 0x1p-53 ? "f64" : "f32";
+    const char *sums = sum_unit(dtype) == 0x1p-53 ? "f64" : "f32";
     if (!adj_is_float(dtype))
         snprintf(e->origin, sizeof e->origin, "equality");
     else if (linear)

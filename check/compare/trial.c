@@ -26,7 +26,7 @@ static adj_status give_leaves(const trial *t, adj_exec *e)
 {
     adj_status status = ADJ_OK;
     for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++)
-        status = adj_set(e, t->leaf[i], t->data[i], node_bytes(t->leaf[i]));
+        status = adj_set(e, t->leaf[i], t->data[i], adj_type_bytes(t->leaf[i]->type));
     return status;
 }
 
@@ -36,17 +36,17 @@ static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o
 {
     size_t max = 1;
     for (int i = 0; i < t->n_fetch; i++)
-        max = node_bytes(t->fetch[i]) > max ? node_bytes(t->fetch[i]) : max;
+        max = adj_type_bytes(t->fetch[i]->type) > max ? adj_type_bytes(t->fetch[i]->type) : max;
     char *again = region_alloc(p, max, 1);
     if (again == NULL)
         return ADJ_ENOMEM;
     adj_status status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
-        status = adj_get(e, t->fetch[i], o->value[i], node_bytes(t->fetch[i]));
+        status = adj_get(e, t->fetch[i], o->value[i], adj_type_bytes(t->fetch[i]->type));
     if (status == ADJ_OK && t->runs > 0 && (status = give_leaves(t, e)) == ADJ_OK)
         status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++) {
-        size_t bytes = node_bytes(t->fetch[i]);
+        size_t bytes = adj_type_bytes(t->fetch[i]->type);
         status = adj_get(e, t->fetch[i], again, bytes);
         o->info[i].repeats = status == ADJ_OK && memcmp(again, o->value[i], bytes) == 0;
     }
@@ -145,7 +145,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     o->info = region_alloc(p, (size_t)t->n_fetch, sizeof *o->info);
     o->value = region_alloc(p, (size_t)t->n_fetch, sizeof *o->value);
     for (int i = 0; i < t->n_fetch && o->value != NULL; i++)
-        if ((o->value[i] = region_alloc(p, node_bytes(t->fetch[i]) + 1, 1)) == NULL)
+        if ((o->value[i] = region_alloc(p, adj_type_bytes(t->fetch[i]->type) + 1, 1)) == NULL)
             return ADJ_ENOMEM;
     if (o->info == NULL || o->value == NULL)
         return ADJ_ENOMEM;

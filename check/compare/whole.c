@@ -90,11 +90,10 @@ static void judge_roots(comparing *r, int k, const outcome *o)
     char text[160];
     for (int i = 0; i < r->n_root; i++) {
         const adj_node *n = r->root[i];
-        adj_dtype dtype = config_dtype(&r->c->config[k], n->type.dtype);
-        size_t bytes = (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(dtype);
+        const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};
         out->repeats &= o->info[i].repeats;
         if (r->index[n->id] < 0 || all->status != ADJ_OK ||
-            memcmp(o->value[i], all->value[r->index[n->id]], bytes) == 0)
+            memcmp(o->value[i], all->value[r->index[n->id]], adj_type_bytes(type)) == 0)
             continue;
         out->differs++;
         if (all->info[r->index[n->id]].repeats)

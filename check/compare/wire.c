@@ -107,10 +107,7 @@ static const adj_op *op_of(const char *name)
 
 static adj_node *read_const(wire *w, adj_graph *g, const adj_const_attrs *a)
 {
-    int64_t elems = adj_shape_elems(a->shape);
-    size_t size = adj_dtype_size((adj_dtype)a->dtype);
-    w->wrong |= elems < 0 || (size > 0 && (uint64_t)elems > w->n / size);
-    const void *data = w->wrong ? NULL : pass(w, NULL, (size_t)elems * size);
+    const void *data = pass(w, NULL, adj_type_bytes((adj_type){(adj_dtype)a->dtype, a->shape}));
     return w->wrong ? NULL : adj_const(g, (adj_dtype)a->dtype, a->shape, data);
 }
 
@@ -130,7 +127,7 @@ static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
     if (n != NULL) {
         pass(w, n->attrs, size);
         if (op == &adj_op_const)
-            pass(w, ((const adj_const_attrs *)n->attrs)->data, node_bytes(n));
+            pass(w, ((const adj_const_attrs *)n->attrs)->data, adj_type_bytes(n->type));
         return n;
     }
     pass_into(w, attrs, size);
@@ -186,7 +183,7 @@ static void pass_trial(wire *w, adj_compare_config *config, trial *t)
     for (int i = 0; i < t->n_leaf && !w->wrong; i++) {
         t->leaf[i] = pass_node(w, t->g, t->leaf[i]);
         if (!w->wrong)
-            t->data[i] = pass_array(w, (void *)t->data[i], node_bytes(t->leaf[i]), 1);
+            t->data[i] = pass_array(w, (void *)t->data[i], adj_type_bytes(t->leaf[i]->type), 1);
     }
 }
 
@@ -235,7 +232,7 @@ static void pass_outcome(wire *w, const trial *t, outcome *o)
         end_text(w, o->info[i].backend, sizeof o->info[i].backend);
         end_text(w, o->info[i].implementation, sizeof o->info[i].implementation);
         end_text(w, o->info[i].why, sizeof o->info[i].why);
-        o->value[i] = pass_array(w, o->value[i], node_bytes(t->fetch[i]), 1);
+        o->value[i] = pass_array(w, o->value[i], adj_type_bytes(t->fetch[i]->type), 1);
     }
     o->n_plan = pass_int(w, o->n_plan, w->n / sizeof *o->step_of);
     o->step_of = pass_array(w, o->step_of, (size_t)o->n_plan, sizeof *o->step_of);

@@ -42,8 +42,8 @@ static adj_status run_trail(subject *s, adj_exec *e)
 static int agree(subject *s, const trail *t, const adj_node *n)
 {
     int64_t count = adj_shape_elems(n->type.shape);
-    size_t size = (size_t)count * adj_dtype_size(n->type.dtype);
-    double max = 0, tolerance = 64 * terms_of(n) * unit_roundoff(n->type.dtype);
+    size_t size = adj_type_bytes(n->type);
+    double max = 0, tolerance = 64 * terms_of(n) * adj_traits_of(n->type.dtype)->unit;
     void *a = region_alloc(&s->region, size + 1, 1), *b = region_alloc(&s->region, size + 1, 1);
     if (a == NULL || b == NULL || adj_get(t->tested, n, a, size) != ADJ_OK ||
         adj_get(t->naive, n, b, size) != ADJ_OK)
@@ -145,7 +145,7 @@ static adj_status judge_element(leaf_check *c, const failure *f, const bound *b,
         tolerance = check_rule_tolerance(c, e, b->magnitude[i]);
     } else if (c->exact) {
         e.value = rounded(dtype, dx_ref);
-        if (unit_roundoff(dtype) <= 0x1p-24 || b->kernels == 1)
+        if (!adj_is_half(dtype) || b->kernels == 1)
             tolerance = 0;
     }
     s->numeric[i] = e.value;

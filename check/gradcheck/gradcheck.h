@@ -118,7 +118,6 @@ typedef struct {
 } bound;
 adj_status bound_open(subject *s, int leaf, bound *b);
 double bound_at(const bound *b, int64_t element, double reference);
-double unit_roundoff(adj_dtype dtype);
 /* Additions that make one element of n. */
 double terms_of(const adj_node *n);
 

@@ -91,7 +91,7 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
     *exact = status == ADJ_OK && all_exact(s->y_mid, s->n_y) && all_exact(s->y_high, s->n_y) &&
              all_exact(dx_ref, n);
-    int half = unit_roundoff(dtype) > 0x1p-24;
+    int half = adj_is_half(dtype);
     if (*exact && half)
         status = bound_open(s, c->leaf, &b);
     if (status != ADJ_OK || !*exact)

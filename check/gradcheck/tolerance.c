@@ -14,11 +14,6 @@
 
 enum { SAFETY_LINEAR = 2, SAFETY = 16 };
 
-double unit_roundoff(adj_dtype dtype)
-{
-    return adj_is_float(dtype) ? precision_of(dtype).unit : 0x1p-24;
-}
-
 static double elems_of(const adj_node *n)
 {
     int64_t elems = adj_shape_elems(n->type.shape);
@@ -56,7 +51,7 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
 {
     const adj_graph *g = dx->graph;
     char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
-    *c = (cost){.unit = unit_roundoff(dx->type.dtype), .max = dx};
+    *c = (cost){.unit = adj_traits_of(dx->type.dtype)->unit, .max = dx};
     if (need == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     mark_needed(g, 1, &dx, need);
@@ -71,7 +66,7 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
             continue;
         c->kernels++;
         c->terms += terms_of(n);
-        c->unit = fmax(c->unit, unit_roundoff(n->type.dtype));
+        c->unit = fmax(c->unit, adj_traits_of(n->type.dtype)->unit);
         if (terms_of(n) > terms_of(c->max))
             c->max = n;
     }
@@ -101,7 +96,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     b->magnitude = all[leaf];
     b->kernels = c.kernels;
     adj_dtype dtype = s->tested.dx[leaf]->type.dtype; /* f64's subnormal numbers are kept */
-    b->smallest = c.kernels * (dtype == ADJ_F64 ? 0x1p-1074 : precision_of(dtype).floor);
+    b->smallest = c.kernels * (dtype == ADJ_F64 ? 0x1p-1074 : adj_traits_of(dtype)->floor);
     b->rtol = o->rtol;
     b->atol = o->atol;
     if (o->rtol > 0 || o->atol > 0)

@@ -82,7 +82,7 @@ static adj_status set_leaf(subject *s, adj_exec *e, const adj_node *leaf, const 
     adj_dtype dtype = leaf->type.dtype;
     int64_t n = adj_shape_elems(leaf->type.shape);
     adj_convert(ADJ_F64, values, dtype, s->raw, n);
-    return adj_set(e, leaf, s->raw, (size_t)n * adj_dtype_size(dtype));
+    return adj_set(e, leaf, s->raw, adj_type_bytes(leaf->type));
 }
 
 adj_status set_values(subject *s, adj_exec *e, const twin *t, int is_forward)
@@ -107,7 +107,7 @@ static adj_status run(subject *s, adj_exec *e, const twin *t, int is_forward)
 static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, double *to)
 {
     int64_t count = adj_shape_elems(n->type.shape);
-    adj_status status = adj_get(e, n, s->raw, (size_t)count * adj_dtype_size(n->type.dtype));
+    adj_status status = adj_get(e, n, s->raw, adj_type_bytes(n->type));
     if (status != ADJ_OK)
         return gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                               adj_exec_message(e));
