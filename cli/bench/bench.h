@@ -141,7 +141,6 @@ bench_row *bench_fastest(bench_rows *rows, int first);
 /* --op, and --raw: exit statuses. */
 int bench_op(const bench_opts *o);
 int bench_raw(const bench_opts *o);
-size_t bench_l3_bytes(void);
 
 /* ---- JSON (json.c): 0, or the writing failed ---- */
 

@@ -101,7 +101,7 @@ void bench_kernels_close(bench_kernels *k)
     free(k);
 }
 
-size_t bench_l3_bytes(void)
+static size_t l3_bytes(void)
 {
     FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
     char text[32] = "";
@@ -149,7 +149,7 @@ static adj_status make_memory(bench_candidate *b, int cold)
     bind_areas(c, 0, NULL, b->bytes, in, out);
     size_t operands = b->bytes[FLOAT_AREA] + b->bytes[INTEGER_AREA];
     b->set_bytes = operands + b->bytes[RESULT_AREA];
-    size_t sets = cold && b->set_bytes > 0 ? 2 * bench_l3_bytes() / b->set_bytes + 2 : 1;
+    size_t sets = cold && b->set_bytes > 0 ? 2 * l3_bytes() / b->set_bytes + 2 : 1;
     b->sets = sets < MAX_SETS ? (int)sets : MAX_SETS;
     b->memory = new_memory((size_t)b->sets * b->set_bytes);
     b->scratch = new_memory(c->prep->scratch);
