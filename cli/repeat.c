@@ -27,7 +27,7 @@ void repeat_option(char *line, size_t size, const char *option, const char *valu
     append(line, size, "'", (size_t)quotes);
 }
 
-void repeat_number(char *line, size_t size, const char *option, double value, double usual)
+void repeat_number(char *line, size_t size, const char *option, double value, double default_value)
 {
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
@@ -36,5 +36,5 @@ void repeat_number(char *line, size_t size, const char *option, double value, do
         if (strtod(text, NULL) == value && (!is_whole || strchr(text, 'e') == NULL))
             break;
     }
-    repeat_option(line, size, option, value != usual ? text : NULL);
+    repeat_option(line, size, option, value != default_value ? text : NULL);
 }

@@ -7,7 +7,7 @@
 /* Adds " --option value", the value in quotes if it has letters that a shell minds; "" of a flag;
  * NULL: nothing. What does not fit is cut off. */
 void repeat_option(char *line, size_t size, const char *option, const char *value);
-/* The same, unless the value is the usual one. */
-void repeat_number(char *line, size_t size, const char *option, double value, double usual);
+/* The same, unless the value is the default. */
+void repeat_number(char *line, size_t size, const char *option, double value, double default_value);
 
 #endif

@@ -37,8 +37,8 @@ static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o
     size_t max = 1;
     for (int i = 0; i < t->n_fetch; i++)
         max = adj_type_bytes(t->fetch[i]->type) > max ? adj_type_bytes(t->fetch[i]->type) : max;
-    char *again = region_alloc(p, max, 1);
-    if (again == NULL)
+    char *second = region_alloc(p, max, 1);
+    if (second == NULL)
         return ADJ_ENOMEM;
     adj_status status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
@@ -47,8 +47,8 @@ static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o
         status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++) {
         size_t bytes = adj_type_bytes(t->fetch[i]->type);
-        status = adj_get(e, t->fetch[i], again, bytes);
-        o->info[i].repeats = status == ADJ_OK && memcmp(again, o->value[i], bytes) == 0;
+        status = adj_get(e, t->fetch[i], second, bytes);
+        o->info[i].repeats = status == ADJ_OK && memcmp(second, o->value[i], bytes) == 0;
     }
     return status;
 }
@@ -120,7 +120,7 @@ static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
     return ADJ_OK;
 }
 
-static adj_status run_it(const trial *t, adj_exec *e, region *p, outcome *o)
+static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     o->exec = adj_exec_stats(e);
     o->kernels = exec_hash_kernels(e);
@@ -169,7 +169,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     adj_exec *e = NULL;
     o->status = adj_exec_new(t->g, &opts, &e);
     if (o->status == ADJ_OK)
-        o->status = run_it(t, e, p, o);
+        o->status = run_plan(t, e, p, o);
     if (o->status != ADJ_OK) {
         snprintf(o->message, sizeof o->message, "%s", adj_exec_message(e));
         o->canary = exec_was_overrun(e);

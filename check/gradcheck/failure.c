@@ -73,7 +73,7 @@ adj_step_info step_of(const adj_exec *e, const adj_node *n)
 
 static const char *kernel_text(subject *s, int leaf)
 {
-    const adj_node *dx = s->tested.dx[leaf], *guilty = dx;
+    const adj_node *dx = s->tested.dx[leaf], *faulty = dx;
     trail t = {0};
     adj_status status = open_trail(s, dx, &t);
     if (status == ADJ_OK)
@@ -82,15 +82,15 @@ static const char *kernel_text(subject *s, int leaf)
         status = run_trail(s, t.tested);
     for (int i = 0; i < t.n && status == ADJ_OK; i++)
         if (!agree(s, &t, t.node[i])) {
-            guilty = t.node[i];
+            faulty = t.node[i];
             break;
         }
-    adj_step_info step = step_of(s->tested.backward, guilty);
+    adj_step_info step = step_of(s->tested.backward, faulty);
     const char *text = gradcheck_text(
         s->report,
         "naive float64 backward agrees with numeric -> fault is in backend %s's kernel "
         "for %s (%s)",
-        step.backend, guilty->op->name, step.impl);
+        step.backend, faulty->op->name, step.impl);
     adj_exec_free(t.naive);
     adj_exec_free(t.tested);
     return text;

@@ -26,10 +26,10 @@ int check_record(leaf_check *c, int64_t element, double analytic, estimate numer
                  double tolerance)
 {
     adj_gradcheck_row *row = c->row;
-    double error = fabs(analytic - numeric.value), much = check_excess(error, tolerance);
+    double error = fabs(analytic - numeric.value), excess = check_excess(error, tolerance);
     double size = fmax(fabs(analytic), fabs(numeric.value));
-    if (much > c->worst || c->compared == 0) {
-        c->worst = much;
+    if (excess > c->worst || c->compared == 0) {
+        c->worst = excess;
         c->element = element;
         row->worst_abs = error;
         row->worst_rel = size > 0 ? error / size : error;
@@ -39,7 +39,7 @@ int check_record(leaf_check *c, int64_t element, double analytic, estimate numer
         row->tolerance = tolerance;
     }
     c->compared++;
-    return much > 1;
+    return excess > 1;
 }
 
 /* The same of a projection, which is kept as a pair. */
@@ -151,8 +151,8 @@ static adj_status draw_smooth(leaf_check *c, int draw)
     subject *s = c->s;
     int64_t kinks = 0;
     int has_kinks = s->kinks[c->leaf] && !leaf_is_linear(s, c->leaf);
-    for (int again = 0; again < REDRAWS; again++) {
-        c->drawn = draw + again * REDRAW_STRIDE;
+    for (int redraw = 0; redraw < REDRAWS; redraw++) {
+        c->drawn = draw + redraw * REDRAW_STRIDE;
         draw_values(s, c->drawn, 0);
         draw_direction(s, c->leaf, c->drawn, 0);
         memset(s->mask, 0, (size_t)s->n_y);

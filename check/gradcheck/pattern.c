@@ -116,7 +116,7 @@ static void append(char text[TEXT], const char *format, ...)
     va_end(args);
 }
 
-static void say_along(const subject *s, int leaf, const along *x, char text[TEXT])
+static void describe_along(const subject *s, int leaf, const along *x, char text[TEXT])
 {
     const char *word = axis_word(s, leaf, x->name);
     long long first = x->first, last = x->last, n = x->n;
@@ -297,7 +297,7 @@ adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)
         if (look_along(s, f, a, &x[a]) != ADJ_OK)
             return r->status;
     for (int a = 0; a < shape.rank && row->wrong > 1; a++)
-        say_along(s, f->leaf, &x[a], shared);
+        describe_along(s, f->leaf, &x[a], shared);
     if (row->wrong > 1 && is_frame(s, f, x))
         append(shared, ", all on the border of h and w");
     if (row->wrong == f->looked_at && row->wrong > 1)

@@ -13,7 +13,7 @@ typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
     const char *model, *backend, *without, *impl, *math, *trace, *tune_file;
     int64_t batch, threads, infer, tune, recompute, raw, all, warm, cold, profile, json;
-    double seconds, tune_seconds; /* of each measurement; of a plan's tuning, 0: usual */
+    double seconds, tune_seconds; /* of each measurement; of a plan's tuning, 0: the default */
     adj_dtype dtype, model_dtype; /* asked for; what the model is built in */
     adj_math math_mode;
     adj_precision precision;

@@ -10,7 +10,7 @@
 #include "exec/candidate.h"
 
 enum { MAX_BACKENDS = 16, MAX_SETS = 4096 };
-static const size_t usual_l3 = (size_t)32 << 20;
+static const size_t default_l3 = (size_t)32 << 20;
 
 struct bench_kernels {
     int n;
@@ -106,10 +106,10 @@ static size_t l3_bytes(void)
     FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
     char text[32] = "";
     if (f == NULL)
-        return usual_l3;
+        return default_l3;
     size_t kilo = fgets(text, sizeof text, f) != NULL ? strtoul(text, NULL, 10) : 0;
     fclose(f);
-    return kilo > 0 ? kilo << 10 : usual_l3;
+    return kilo > 0 ? kilo << 10 : default_l3;
 }
 
 /* ---- a candidate's memory ---- */

@@ -32,11 +32,11 @@ static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choi
 {
     char message[512] = "";
     adj_exec *e = NULL;
-    bench_opts usual = *o;
+    bench_opts one = *o;
     if (o->all || o->raw)
-        usual.backend = NULL; /* it is a list of what is tried */
+        one.backend = NULL; /* it is a list of what is tried */
     *p = (planned_choice){0};
-    adj_status status = make_exec(&usual, g, n, NULL, &e, message);
+    adj_status status = make_exec(&one, g, n, NULL, &e, message);
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         adj_step_info s = adj_exec_step_at(e, i);
         if (strcmp(s.op, n->op->name) == 0) {

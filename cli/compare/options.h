@@ -12,7 +12,7 @@ typedef struct {
     const char *quarantine;
     double seconds, shrink;
     int64_t seed, runs, threads, exact, all, guard;
-    int n_config; /* 0: the usual ones */
+    int n_config; /* 0: the default ones */
     char *config_text;
     const char *config[MAX_LISTED];
 } compare_opts;

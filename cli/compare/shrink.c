@@ -69,8 +69,8 @@ static int fails_twice(shrinking *s, const op_line *l)
     return fails ? fails_once(s, l, 0) : 0;
 }
 
-/* Is there time for another? */
-static int goes_on(const shrinking *s, double end)
+/* For another trial? */
+static int has_time(const shrinking *s, double end)
 {
     return s->tried < s->max && seconds_now() < end;
 }
@@ -91,12 +91,12 @@ static int shrink_number(shrinking *s, op_line *l, op_number number, double end)
 {
     const int64_t before = *number.value;
     int64_t passes = number.min - 1, step = 1;
-    while (passes + step < before && goes_on(s, end) &&
+    while (passes + step < before && has_time(s, end) &&
            !fails_with(s, l, number.value, passes + step)) {
         passes += step;
         step = passes > 0 ? passes : 1;
     }
-    while (*number.value - passes > 1 && goes_on(s, end)) {
+    while (*number.value - passes > 1 && has_time(s, end)) {
         int64_t middle = passes + (*number.value - passes) / 2;
         if (!fails_with(s, l, number.value, middle))
             passes = middle;
@@ -112,7 +112,7 @@ int shrink(shrinking *s, op_line *l)
     s->tried = 0;
     if (!fails_twice(s, l))
         return 0;
-    for (int changed = 1; changed && goes_on(s, end);) {
+    for (int changed = 1; changed && has_time(s, end);) {
         changed = 0;
         int n = op_line_numbers(l, number);
         for (int i = 0; i < n; i++)
