@@ -4,21 +4,16 @@
 
 #include "graph/graph.h"
 
-/* Rounding to nearest errs by at most unit * |v|. Sums are made in float or better; a kernel may
- * take numbers below floor as 0. */
-typedef struct {
-    double unit, accumulate; /* rounding units: of the result, of its sums */
-    double floor;            /* below which numbers lose digits */
-} precision;
-/* All 0 of an integer. */
-precision precision_of(adj_dtype dtype);
+/* The rounding unit of sums of that type: they are made in float or better. */
+static inline double sum_unit(adj_dtype dtype)
+{
+    double unit = adj_traits_of(dtype)->unit;
+    return unit < 0x1p-24 ? unit : 0x1p-24;
+}
+/* The largest |v[i]|; 0 of none. A NaN is left out. */
+double max_magnitude(const double *v, int64_t n);
 /* v as the type holds it. */
 double rounded(adj_dtype dtype, double v);
-
-static inline size_t node_bytes(const adj_node *n)
-{
-    return (size_t)node_elems(n) * adj_dtype_size(n->type.dtype);
-}
 
 /* Is bit k of a mask of operands set? The last bit is of all others too. */
 static inline int has_operand_bit(unsigned mask, int k) { return mask >> (k < 31 ? k : 31) & 1; }

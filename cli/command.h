@@ -2,6 +2,8 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include <stdint.h>
+
 #include "graph/nearest.h"
 
 enum {
@@ -29,23 +31,33 @@ int command_models(int argc, char **argv);
 int command_gradcheck(int argc, char **argv);
 int command_bench(int argc, char **argv);
 
-typedef enum { OPTION_TEXT, OPTION_INTEGER, OPTION_REAL, OPTION_FLAG } option_kind;
-
 typedef struct {
     const char *name;  /* "--epochs" */
     const char *value; /* "N", for the help; "" for a flag, which has none */
     const char *help;
-    option_kind kind;
-    void *to; /* const char *, int64_t or double, int64_t (1) of a flag; keeps its value when the
-                 option is absent */
-    double lowest, highest; /* of a number */
+    /* Where the value goes, one of them; what is there stays when the option is absent. */
+    const char **text;
+    int64_t *integer, *flag; /* flag: 1 */
+    double *real;
+    double range[2];   /* of a number */
+    const char *words; /* what a text must be one of, "exact fast"; NULL: any */
 } option;
 
 typedef struct {
     const char *command, *summary; /* "train"; "trains a model" */
     int n;
     const option *options;
+    int n_more; /* further ones */
+    const option *more;
 } usage;
+
+#define MATH_WORDS "exact fast"        /* in the order of adj_math */
+#define PRECISION_WORDS "f32 bf16 f16" /* of adj_precision */
+/* Where the text is among the words, 0, 1, ...; negative: nowhere. */
+int word_index(const char *words, const char *text);
+enum { WORD_LIST = 128 };
+/* "f32, bf16 or f16" */
+const char *list_words(const char *words, char list[WORD_LIST]);
 
 enum { CONTINUE = -1 };
 /* Reads "--name value" and "--name=value". CONTINUE, or the exit status after --help or an error

@@ -1,5 +1,5 @@
 /* guard.c - spawns this program again with a hidden command, sends it work through one pipe and
- * reads the answer from another. Never fork: OpenMP's threads would be missing in the child. */
+ * reads the response from another. Never fork: OpenMP's threads would be missing in the child. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,12 +19,12 @@
 #include "guard.h"
 #include "exec/clock.h"
 
-enum { CHUNK = 1 << 16, MAX_ANSWER = 1 << 30 };
+enum { CHUNK = 1 << 16, MAX_RESPONSE = 1 << 30 };
 
 typedef struct {
     pid_t pid;
     int to, from; /* pipes; negative: closed */
-    char *answer;
+    char *response;
     size_t n, room;
 } worker;
 
@@ -124,10 +124,10 @@ static int grow(worker *w)
     if (w->room - w->n >= CHUNK)
         return 0;
     size_t room = 2 * (w->room + CHUNK);
-    char *more = room <= MAX_ANSWER ? realloc(w->answer, room) : NULL;
+    char *more = room <= MAX_RESPONSE ? realloc(w->response, room) : NULL;
     if (more == NULL)
         return -1;
-    w->answer = more;
+    w->response = more;
     w->room = room;
     return 0;
 }
@@ -158,7 +158,7 @@ static int converse(worker *w, const char *request, size_t bytes, double seconds
         if (p[0].revents != 0) {
             if (grow(w) != 0)
                 return -1;
-            ssize_t n = read(w->from, w->answer + w->n, CHUNK);
+            ssize_t n = read(w->from, w->response + w->n, CHUNK);
             w->n += n > 0 ? (size_t)n : 0;
             if (n == 0 || (n < 0 && errno != EINTR))
                 close_end(&w->from);
@@ -183,7 +183,7 @@ static int wait_for(pid_t pid, double seconds, int *status)
 }
 
 adj_status guard_command(const char *command, double seconds, const char *isa, const void *request,
-                         size_t bytes, void **answer, size_t *answer_bytes, char *message,
+                         size_t bytes, void **response, size_t *response_bytes, char *message,
                          size_t size)
 {
     worker w = {.pid = -1, .to = -1, .from = -1};
@@ -203,27 +203,27 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
     if (failed != 0)
         snprintf(message, size, "no process could be started");
     else if (no_memory)
-        snprintf(message, size, "no memory for the answer");
+        snprintf(message, size, "no memory for the response");
     else if (late != 0)
-        snprintf(message, size, "no answer in %g s", seconds);
+        snprintf(message, size, "no response in %g s", seconds);
     else if (WIFSIGNALED(status))
         snprintf(message, size, "SIG%s", sigabbrev_np(WTERMSIG(status)));
     else if (WEXITSTATUS(status) != EXIT_OK)
         snprintf(message, size, "exit status %d", WEXITSTATUS(status));
-    *answer = w.answer;
-    *answer_bytes = w.n;
+    *response = w.response;
+    *response_bytes = w.n;
     return message[0] == '\0' ? ADJ_OK : ADJ_EBACKEND;
 }
 
-adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes, void **answer,
-                     size_t *answer_bytes, char *message, size_t size)
+adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes,
+                     void **response, size_t *response_bytes, char *message, size_t size)
 {
     const guard *g = user;
-    adj_status status = guard_command("--trial", g->seconds, isa, request, bytes, answer,
-                                      answer_bytes, message, size);
+    adj_status status = guard_command("--trial", g->seconds, isa, request, bytes, response,
+                                      response_bytes, message, size);
     if (status != ADJ_OK) {
-        free(*answer);
-        *answer = NULL;
+        free(*response);
+        *response = NULL;
     }
     return status;
 }
@@ -247,25 +247,26 @@ void *read_all(int fd, size_t *bytes)
 {
     worker w = {.from = fd};
     ssize_t n;
-    while (grow(&w) == 0 && (n = read(fd, w.answer + w.n, CHUNK)) != 0) {
+    while (grow(&w) == 0 && (n = read(fd, w.response + w.n, CHUNK)) != 0) {
         if (n < 0 && errno != EINTR)
             break;
         w.n += n > 0 ? (size_t)n : 0;
     }
     *bytes = w.n;
-    return w.answer;
+    return w.response;
 }
 
 int command_trial(int argc, char **argv)
 {
-    size_t bytes = 0, answer_bytes = 0;
+    size_t bytes = 0, response_bytes = 0;
     if (!ends_with_parent(argc, argv))
         return EXIT_FAILED;
-    void *answer = NULL, *request = read_all(STDIN_FILENO, &bytes);
-    adj_status status = adj_trial_run(request, bytes, &answer, &answer_bytes);
+    void *response = NULL, *request = read_all(STDIN_FILENO, &bytes);
+    adj_status status = adj_trial_run(request, bytes, &response, &response_bytes);
     free(request);
-    int failed = status != ADJ_OK || fwrite(answer, 1, answer_bytes, stdout) != answer_bytes ||
+    int failed = status != ADJ_OK ||
+                 fwrite(response, 1, response_bytes, stdout) != response_bytes ||
                  fflush(stdout) != 0;
-    free(answer);
+    free(response);
     return failed ? EXIT_FAILED : EXIT_OK;
 }

@@ -8,22 +8,33 @@
 
 #include "command.h"
 
+enum { MAX_OPTIONS = 64 };
+
+static const option *option_at(const usage *u, int i)
+{
+    return i < u->n ? &u->options[i] : &u->more[i - u->n];
+}
+
 static void print_help(const usage *u)
 {
     char left[64];
+    int n = u->n + u->n_more;
 
-    printf("usage: adjoint %s%s\n%s\n", u->command, u->n > 0 ? " [OPTION]..." : "", u->summary);
-    for (int i = 0; i < u->n; i++) {
-        snprintf(left, sizeof left, "%s %s", u->options[i].name, u->options[i].value);
-        printf("  %-21s %s\n", left, u->options[i].help);
+    printf("usage: adjoint %s%s\n%s\n", u->command, n > 0 ? " [OPTION]..." : "", u->summary);
+    for (int i = 0; i < n; i++) {
+        snprintf(left, sizeof left, "%s %s", option_at(u, i)->name, option_at(u, i)->value);
+        printf("  %-21s %s\n", left, option_at(u, i)->help);
     }
     printf("  %-21s %s\n", "--help", "this text");
 }
 
 static int unknown(const usage *u, const char *name)
 {
-    const char *nearest =
-        u->n > 0 ? nearest_name(name, &u->options[0].name, u->n, sizeof *u->options) : NULL;
+    const char *names[MAX_OPTIONS];
+    int n = 0;
+    for (; n < u->n + u->n_more && n < MAX_OPTIONS; n++)
+        names[n] = option_at(u, n)->name;
+    const char *nearest = nearest_name(name, names, n, sizeof *names);
     if (nearest != NULL)
         return complain(u->command, EXIT_USAGE, "unknown option %s (did you mean %s?)", name,
                         nearest);
@@ -31,36 +42,66 @@ static int unknown(const usage *u, const char *name)
                     u->command);
 }
 
+int word_index(const char *words, const char *text)
+{
+    size_t n = strlen(text);
+    for (int i = 0;; i++) {
+        size_t length = strcspn(words, " ");
+        if (length == n && memcmp(words, text, n) == 0)
+            return i;
+        if (words[length] == '\0')
+            return -1;
+        words += length + 1;
+    }
+}
+
+const char *list_words(const char *words, char list[WORD_LIST])
+{
+    size_t used = 0;
+    for (const char *w = words; *w != '\0' && used < WORD_LIST - 5; w++) {
+        const char *between = strchr(w + 1, ' ') != NULL ? ", " : " or ";
+        used += (size_t)snprintf(list + used, WORD_LIST - used, "%.*s", *w == ' ' ? 4 : 1,
+                                 *w == ' ' ? between : w);
+    }
+    return list;
+}
+
 /* Stores the value of one option. */
 static int store(const usage *u, const option *o, const char *text)
 {
-    char *end = NULL;
+    char *end = NULL, list[WORD_LIST];
 
     errno = 0;
-    if (o->kind == OPTION_TEXT) {
-        memcpy(o->to, &text, sizeof text);
+    if (o->text != NULL) {
+        if (o->words != NULL && word_index(o->words, text) < 0)
+            return complain(u->command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text,
+                            list_words(o->words, list));
+        *o->text = text;
         return CONTINUE;
     }
-    long long whole = o->kind == OPTION_INTEGER ? strtoll(text, &end, 10) : 0;
-    double real = o->kind == OPTION_REAL ? strtod(text, &end) : (double)whole;
+    int whole = o->integer != NULL;
+    long long integer = whole ? strtoll(text, &end, 10) : 0;
+    double real = whole ? (double)integer : strtod(text, &end);
     if (end == text || *end != '\0' || errno != 0 || !isfinite(real))
         return complain(u->command, EXIT_USAGE, "%s: not a%s number (got \"%s\")", o->name,
-                        o->kind == OPTION_INTEGER ? " whole" : "", text);
-    if (real < o->lowest || real > o->highest)
+                        whole ? " whole" : "", text);
+    if (real < o->range[0] || real > o->range[1])
         return complain(u->command, EXIT_USAGE, "%s: out of range (got %s, expected %g to %g)",
-                        o->name, text, o->lowest, o->highest);
-    if (o->kind == OPTION_INTEGER)
-        *(int64_t *)o->to = whole;
+                        o->name, text, o->range[0], o->range[1]);
+    if (whole)
+        *o->integer = integer;
     else
-        *(double *)o->to = real;
+        *o->real = real;
     return CONTINUE;
 }
 
 static const option *find_option(const usage *u, const char *name, size_t length)
 {
-    for (int i = 0; i < u->n; i++)
-        if (strlen(u->options[i].name) == length && strncmp(u->options[i].name, name, length) == 0)
-            return &u->options[i];
+    for (int i = 0; i < u->n + u->n_more; i++) {
+        const option *o = option_at(u, i);
+        if (strlen(o->name) == length && strncmp(o->name, name, length) == 0)
+            return o;
+    }
     return NULL;
 }
 
@@ -79,10 +120,10 @@ int parse_options(const usage *u, int argc, char **argv)
                 *equals = '\0';
             return unknown(u, word);
         }
-        if (o->kind == OPTION_FLAG) {
+        if (o->flag != NULL) {
             if (equals != NULL)
                 return complain(u->command, EXIT_USAGE, "%s: takes no value", o->name);
-            *(int64_t *)o->to = 1;
+            *o->flag = 1;
             continue;
         }
         const char *text = equals != NULL ? equals + 1 : argv[++i]; /* argv ends with NULL */

@@ -86,8 +86,8 @@ typedef struct {
     int64_t considered;
     const char *blame;
     const char *repro;
-    const char *note; /* why it was skipped */
-    int repeatable;   /* the backward pass gave the same bits twice */
+    const char *reason; /* why it was skipped, or is inconclusive */
+    int repeatable;     /* the backward pass gave the same bits twice */
     adj_gradcheck_result result;
 } adj_gradcheck_row;
 
@@ -172,24 +172,24 @@ typedef struct {
     int runs;    /* timed runs of each node and configuration; 0: 5 */
     int threads; /* 0: what OpenMP would take */
     /* Runs work in another process: sets isa there ("": leaves it), hands request to adj_trial_run,
-     * brings its answer back, to be freed by free(). When there is none (a crash, a hang), returns
-     * ADJ_EBACKEND and writes what happened ("SIGSEGV") to message. NULL: no configuration may name
-     * an isa. */
+     * brings its response back, to be freed by free(). When there is none (a crash, a hang),
+     * returns ADJ_EBACKEND and writes what happened ("SIGSEGV") to message. NULL: no configuration
+     * may name an isa. */
     adj_status (*elsewhere)(void *user, const char *isa, const void *request, size_t bytes,
-                            void **answer, size_t *answer_bytes, char *message, size_t size);
+                            void **response, size_t *response_bytes, char *message, size_t size);
     int guard; /* every configuration but the reference runs elsewhere */
-    /* Called before each piece of work; may be NULL. */
-    void (*progress)(void *user, int done, int of, const char *what);
+    /* Called before each piece of work, which label names; may be NULL. */
+    void (*progress)(void *user, int done, int of, const char *label);
     void *user;
     /* Of the executors: quarantine; backends, which the reference does without. The configurations
      * say the rest. */
     adj_exec_debug debug;
 } adj_compare_opts;
 
-/* The other side of adj_compare_opts.elsewhere. *answer is to be freed by free(). ADJ_EARG if
+/* The other side of adj_compare_opts.elsewhere. *response is to be freed by free(). ADJ_EARG if
  * request is none. */
-ADJ_API adj_status adj_trial_run(const void *request, size_t bytes, void **answer,
-                                 size_t *answer_bytes);
+ADJ_API adj_status adj_trial_run(const void *request, size_t bytes, void **response,
+                                 size_t *response_bytes);
 
 /* How far n values are from what they should be. */
 typedef struct {
@@ -208,7 +208,7 @@ typedef struct {
 typedef enum {
     ADJ_VERDICT_PASS,
     ADJ_VERDICT_FAIL,
-    ADJ_VERDICT_CRASH, /* no answer; reason says what happened */
+    ADJ_VERDICT_CRASH, /* no response; reason says what happened */
     ADJ_VERDICT_ERROR  /* it could not be run; reason says why */
 } adj_verdict;
 

@@ -1,16 +1,119 @@
-/* idx.c - a reader for IDX, the format of MNIST and its likes, plain or gzip (unzip.h).
+/* idx.c - a reader for IDX, the format of MNIST and its likes, plain or gzip.
  *
  * A file is 00 00 TT RR (TT the element type, 08 unsigned byte; RR the rank), RR big-endian 32-bit
  * sizes, then the bytes, and nothing else. Nothing in it is believed: sizes are multiplied in
  * checked arithmetic and limited, and memory grows with the bytes that were really read. Offsets in
  * messages count the uncompressed bytes. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "io.h"
-#include "unzip.h"
+
+/* ---- the bytes of a file, plain or gzip: its first two bytes tell ----
+ *
+ * zlib's own gzread passes over whatever follows the compressed data; here only a further gzip
+ * member may, and a member is whole only with its sum and length. */
+
+enum { BLOCK = 1 << 16, GZIP_ONLY = 15 + 16 };
+
+typedef struct {
+    int fd, is_gzip;
+    int inside, members; /* of a gzip file: within a member; members begun */
+    z_stream z;          /* next_in, avail_in: what is left of the block */
+    const char *wrong;
+    uint8_t block[BLOCK];
+} unzip;
+
+/* Is there a byte in the block, after reading if need be? */
+static int has_input(unzip *u)
+{
+    while (u->z.avail_in == 0 && u->wrong == NULL) {
+        ssize_t got = read(u->fd, u->block, BLOCK);
+        if (got == 0)
+            return 0;
+        if (got < 0 && errno != EINTR)
+            u->wrong = strerror(errno);
+        u->z.next_in = u->block;
+        u->z.avail_in = got > 0 ? (uInt)got : 0;
+    }
+    return u->wrong == NULL;
+}
+
+static void unzip_close(unzip *u)
+{
+    if (u->is_gzip)
+        inflateEnd(&u->z);
+    close(u->fd);
+    free(u);
+}
+
+/* Takes fd over, and closes it on failure too; NULL: out of memory. */
+static unzip *unzip_open(int fd)
+{
+    unzip *u = calloc(1, sizeof *u);
+    if (u == NULL) {
+        close(fd);
+        return NULL;
+    }
+    u->fd = fd;
+    u->is_gzip = has_input(u) && u->z.avail_in >= 2 && u->block[0] == 0x1f && u->block[1] == 0x8b;
+    if (u->is_gzip && inflateInit2(&u->z, GZIP_ONLY) != Z_OK) {
+        u->is_gzip = 0;
+        unzip_close(u);
+        return NULL;
+    }
+    return u;
+}
+
+static void copy_some(unzip *u)
+{
+    uInt n = u->z.avail_in < u->z.avail_out ? u->z.avail_in : u->z.avail_out;
+    memcpy(u->z.next_out, u->z.next_in, n);
+    u->z.next_in += n;
+    u->z.avail_in -= n;
+    u->z.next_out += n;
+    u->z.avail_out -= n;
+}
+
+static void inflate_some(unzip *u)
+{
+    if (!u->inside) {
+        inflateReset(&u->z);
+        u->inside = 1;
+        u->members++;
+    }
+    switch (inflate(&u->z, Z_NO_FLUSH)) {
+    case Z_OK:
+    case Z_BUF_ERROR: break;
+    case Z_STREAM_END: u->inside = 0; break;
+    case Z_MEM_ERROR: u->wrong = "out of memory"; break;
+    default:
+        u->wrong = u->members > 1 && u->z.total_out == 0 ? "more bytes follow the compressed data"
+                                                         : "the compressed data is corrupt";
+    }
+}
+
+/* Reads up to n bytes (n < 2^32); fewer at the end of the data, or when something is wrong. */
+static int64_t unzip_read(unzip *u, void *to, int64_t n)
+{
+    u->z.next_out = to;
+    u->z.avail_out = (uInt)n;
+    while (u->z.avail_out > 0 && has_input(u) && u->wrong == NULL) {
+        if (u->is_gzip)
+            inflate_some(u);
+        else
+            copy_some(u);
+    }
+    if (u->z.avail_out > 0 && u->inside && u->wrong == NULL)
+        u->wrong = "the compressed file ends early";
+    return n - u->z.avail_out;
+}
+
+/* ---- IDX ---- */
 
 enum { IDX_MAX_RANK = 3, FIRST_CHUNK = 1 << 16 };
 static const int64_t max_bytes = INT64_C(1) << 31; /* bytes of data in one file */
@@ -53,8 +156,8 @@ static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *part)
     int64_t got = unzip_read(f->file, to, n), end = f->offset + got;
     if (got == n)
         return f->offset += n, ADJ_OK;
-    if (unzip_wrong(f->file) != NULL)
-        return fail(f, ADJ_EIO, end, "%s", unzip_wrong(f->file));
+    if (f->file->wrong != NULL)
+        return fail(f, ADJ_EIO, end, "%s", f->file->wrong);
     return fail(f, ADJ_EIO, end, "the file ends within its %s (expected %lld bytes up to there)",
                 part, (long long)(f->offset + n));
 }
@@ -117,8 +220,8 @@ static adj_status expect_end(idx_file *f)
 
     if (unzip_read(f->file, &more, 1) == 1)
         return fail(f, ADJ_EIO, f->offset, "more bytes than the header says");
-    if (unzip_wrong(f->file) != NULL)
-        return fail(f, ADJ_EIO, f->offset, "%s", unzip_wrong(f->file));
+    if (f->file->wrong != NULL)
+        return fail(f, ADJ_EIO, f->offset, "%s", f->file->wrong);
     return ADJ_OK;
 }
 

@@ -3,35 +3,40 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "replace.h"
 
-static adj_status refuse(const place *p, adj_status status, const char *sentence)
+adj_status io_refuse(const place *p, adj_status status, const char *format, ...)
 {
-    const char *colon = p->path[0] != '\0' ? ": " : "";
-    io_fail(p->message, p->size, status, "%s%.200s%s%s", p->what, p->path, colon, sentence);
-    return status;
+    char sentence[ADJ_MESSAGE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return io_fail(p->message, p->size, status, "%s%.200s%s%s", p->prefix, p->path,
+                   p->path[0] != '\0' ? ": " : "", sentence);
 }
 
-adj_status io_out_of_memory(const place *p) { return refuse(p, ADJ_ENOMEM, "out of memory"); }
+adj_status io_out_of_memory(const place *p) { return io_refuse(p, ADJ_ENOMEM, "out of memory"); }
 
-adj_status io_system_error(const place *p) { return refuse(p, ADJ_EIO, strerror(errno)); }
+adj_status io_system_error(const place *p) { return io_refuse(p, ADJ_EIO, "%s", strerror(errno)); }
 
 adj_status io_replace_begin(const place *p, new_file *f)
 {
     const char *why = "";
     adj_status status = new_file_begin(f, p->path, 1, &why);
-    return status == ADJ_OK ? ADJ_OK : refuse(p, status, why);
+    return status == ADJ_OK ? ADJ_OK : io_refuse(p, status, "%s", why);
 }
 
 adj_status io_replace_end(const place *p, new_file *f, adj_status status)
 {
     const char *why = "";
     adj_status ended = new_file_end(f, status, &why);
-    return ended == status ? status : refuse(p, ended, why);
+    return ended == status ? status : io_refuse(p, ended, "%s", why);
 }
 
 /* ---- for others ---- */
@@ -44,7 +49,7 @@ adj_status adj_file_replace(const char *path, int (*write)(FILE *f, void *user),
         return io_fail(message, size, ADJ_EARG, "expected a file name and what writes it");
     const place p = {"", path, message, size};
     adj_status status = new_file_write(path, 1, write, user, &why);
-    return status == ADJ_OK ? ADJ_OK : refuse(&p, status, why);
+    return status == ADJ_OK ? ADJ_OK : io_refuse(&p, status, "%s", why);
 }
 
 /* The numbers of a file that is there; of one that is not, its folder's and its name. The target is
@@ -71,7 +76,7 @@ adj_status adj_file_identify(const char *path, int partial, adj_file_id *id, cha
     if (path == NULL || id == NULL)
         return io_fail(message, size, ADJ_EARG, "expected a file name");
     if (path[0] == '\0')
-        return refuse(&p, ADJ_EARG, "the file's name is empty");
+        return io_refuse(&p, ADJ_EARG, "the file's name is empty");
     int there = !partial && stat(path, &s) == 0;
     if (!partial && !there && errno != ENOENT)
         return io_system_error(&p);
@@ -97,7 +102,7 @@ static adj_status open_in_place(const place *p)
     char *target = NULL;
     int there = stat(p->path, &s) == 0, fd = -1;
     if (there && S_ISDIR(s.st_mode))
-        return refuse(p, ADJ_EIO, "is a folder");
+        return io_refuse(p, ADJ_EIO, "is a folder");
     if (there && S_ISFIFO(s.st_mode))
         return ADJ_OK;
     if (there)
@@ -121,7 +126,7 @@ adj_status adj_file_check(const char *path, int in_place, char *message, size_t 
     if (path == NULL)
         return io_fail(message, size, ADJ_EARG, "expected a file name");
     if (path[0] == '\0')
-        return refuse(&p, ADJ_EARG, "the file's name is empty");
+        return io_refuse(&p, ADJ_EARG, "the file's name is empty");
     if (in_place)
         return open_in_place(&p);
     adj_status status = io_replace_begin(&p, &f);

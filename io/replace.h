@@ -7,12 +7,14 @@
 
 /* Whom a sentence is for, and about which file. */
 typedef struct {
-    const char *what; /* what it begins with: "safetensors: " or "" */
+    const char *prefix; /* what it begins with: "safetensors: " or "" */
     const char *path;
     char *message;
     size_t size;
 } place;
 
+adj_status io_refuse(const place *p, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 adj_status io_out_of_memory(const place *p);
 /* errno's sentence. */
 adj_status io_system_error(const place *p);

@@ -19,7 +19,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are copied as
 
 #define METADATA_KEY "__metadata__"
 enum { LENGTH_BYTES = 8 };
-static const int64_t largest_header = 100000000; /* as in the reference implementation */
+static const int64_t max_header_bytes = 100000000; /* as in the reference implementation */
 
 /* By adj_dtype. */
 static const char *const dtype_words[] = {"F32", "F64", "F16", "BF16", "I32"};

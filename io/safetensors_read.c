@@ -270,7 +270,7 @@ static adj_status read_length(adj_tensors *t, int fd, int64_t size, int64_t *len
         return status;
     for (int i = LENGTH_BYTES - 1; i >= 0; i--)
         value = value << 8 | bytes[i];
-    int64_t max = size - LENGTH_BYTES < largest_header ? size - LENGTH_BYTES : largest_header;
+    int64_t max = size - LENGTH_BYTES < max_header_bytes ? size - LENGTH_BYTES : max_header_bytes;
     if (value > (uint64_t)max)
         return fail(t, ADJ_EIO, 0, "header length out of range (got %llu, expected at most %lld)",
                     (unsigned long long)value, (long long)max);

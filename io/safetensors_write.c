@@ -34,10 +34,10 @@ static adj_status add_metadata(const place *p, json_t *all, int n, const adj_met
     for (int i = 0; i < n; i++)
         if (metadata[i].key == NULL || metadata[i].value == NULL || is_sum_key(metadata[i].key) ||
             json_object_set_new(all, metadata[i].key, json_string(metadata[i].value)) != 0)
-            return io_fail(p->message, p->size, ADJ_EARG,
-                           "%s%.200s: metadata %d is not two UTF-8 strings, or has the name of a "
-                           "checksum",
-                           p->what, p->path, i);
+            return io_refuse(p, ADJ_EARG,
+                             "metadata %d is not two UTF-8 strings, or has the name of a "
+                             "checksum",
+                             i);
     return ADJ_OK;
 }
 
@@ -73,17 +73,14 @@ static adj_status add_tensors(const place *p, json_t *header, json_t *metadata, 
             if (t[i].name == NULL || t[i].data == NULL || tensor_bytes(&t[i]) < 0 ||
                 strcmp(t[i].name, METADATA_KEY) == 0 ||
                 (each == adj_dtype_size(t[i].type.dtype) && json_object_get(header, t[i].name)))
-                return io_fail(p->message, p->size, ADJ_EARG,
-                               "%s%.200s: tensor %d: bad name (got %.80s), type or data", p->what,
-                               p->path, i, t[i].name != NULL ? t[i].name : "none");
+                return io_refuse(p, ADJ_EARG, "tensor %d: bad name (got %.80s), type or data", i,
+                                 t[i].name != NULL ? t[i].name : "none");
             if (adj_dtype_size(t[i].type.dtype) != each)
                 continue;
             int64_t begin = end;
             if (__builtin_add_overflow(end, tensor_bytes(&t[i]), &end) ||
                 json_object_set_new(header, t[i].name, describe(&t[i], begin, end)) != 0)
-                return io_fail(p->message, p->size, ADJ_EARG,
-                               "%s%.200s: tensor %d: name is not UTF-8, or too much data", p->what,
-                               p->path, i);
+                return io_refuse(p, ADJ_EARG, "tensor %d: name is not UTF-8, or too much data", i);
             if ((status = add_sum(p, metadata, &t[i])) != ADJ_OK)
                 return status;
             order[k++] = i;

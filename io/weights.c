@@ -4,11 +4,6 @@
 
 #include "io.h"
 
-static size_t type_bytes(adj_type t)
-{
-    return (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
-}
-
 adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
                             const adj_metadata metadata[], char *message, size_t size)
 {
@@ -22,7 +17,7 @@ adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
     for (int i = 0; status == ADJ_OK && i < n; i++) {
         const adj_node *p = adj_exec_param_at(e, i);
         t[i] = (adj_tensor){.name = adj_node_name(p), .type = adj_node_type(p)};
-        size_t bytes = type_bytes(t[i].type);
+        size_t bytes = adj_type_bytes(t[i].type);
         t[i].data = data[i] = malloc(bytes > 0 ? bytes : 1);
         if (data[i] == NULL)
             status = io_fail(message, size, ADJ_ENOMEM, "weights: out of memory");
@@ -75,7 +70,7 @@ adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, char *message, siz
     for (int i = 0; i < n; i++) {
         const adj_node *p = adj_exec_param_at(e, i);
         adj_tensor from = adj_tensors_at(t, adj_tensors_find(t, adj_node_name(p)));
-        adj_status status = adj_set(e, p, from.data, type_bytes(from.type));
+        adj_status status = adj_set(e, p, from.data, adj_type_bytes(from.type));
         if (status != ADJ_OK)
             return io_fail(message, size, status, "weights: %s", adj_exec_message(e));
     }

@@ -80,8 +80,8 @@ static adj_status check_numbers(adj_comparison *c, const adj_compare_opts *o)
 
 static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
 {
-    static const char *const usual[] = {"naive:f64", "naive", "onednn"};
-    const char *const *text = o->n_config > 0 ? o->config : usual;
+    static const char *const defaults[] = {"naive:f64", "naive", "onednn"};
+    const char *const *text = o->n_config > 0 ? o->config : defaults;
     char message[MESSAGE];
     int n = o->n_config > 0 ? o->n_config : 3;
     if (o->n_config < 0 || o->n_config == 1 || o->n_config > MAX_CONFIGS || text == NULL)
@@ -143,7 +143,7 @@ static void draw_leaf(const adj_node *n, uint64_t seed, void *v)
 static void *leaf_value(comparing *r, const adj_node *n)
 {
     int64_t elems = adj_shape_elems(n->type.shape);
-    size_t bytes = (size_t)elems * adj_dtype_size(n->type.dtype);
+    size_t bytes = adj_type_bytes(n->type);
     const void *given = NULL;
     double value;
     void *v = region_alloc(&r->c->region, bytes + 1, 1);

@@ -114,7 +114,7 @@ adj_status node_run(const runner *b, const node_case *n, const adj_compare_confi
 /* v, n values, in another type; NULL: no memory. */
 void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n);
 
-/* node_bound.c: the second half of node_expect; the operands are rounded. */
+/* The second half of node_expect; the operands are rounded. */
 adj_status node_bound(const runner *b, const bound_case *n, region *p, expectation *e, outcome *o);
 /* operand: in the types that c gives the node's operands. */
 adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
@@ -141,6 +141,13 @@ adj_status trial_open(const runner *b, const adj_compare_config *c, int n_leaf, 
                       region *p, trial *t);
 /* One more input; data: its values. */
 adj_node *trial_leaf(trial *t, adj_type type, const void *data);
+/* n over its operands' images, by id, as c wants it; c == NULL: as it is. */
+adj_node *trial_node(const trial *t, const adj_compare_config *c, const adj_node *n,
+                     adj_node *const image[]);
+/* n values become integers that keep their order: the same map for all operands of that largest
+ * magnitude, so that a maximum stays one. max == NULL: any small ones. */
+void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, uint64_t seed,
+                 uint64_t stream);
 /* Runs a trial here, or where the options say. */
 adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o);
 
@@ -192,22 +199,5 @@ const char *report_text(adj_comparison *c, const char *text);
 /* A row that nothing is known of yet. */
 adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);
-
-/* ---- a plan seen from outside, for running its fused groups alone ---- */
-
-typedef struct {
-    comparing *r;
-    int k; /* the configuration */
-    const adj_graph *g;
-    const int *step_of;     /* by id, as the others */
-    const adj_node **user;  /* the compared graph's node of the same value; NULL */
-    const adj_node **named; /* the same, or that of a node it feeds: for the report */
-    char *is_root;
-    runner in_f64; /* the reference of groups */
-} plan_view;
-
-/* group_read.c: the values that a group reads, by group->in: the reference's, rounded to
- * the group's types; floats in f64. */
-adj_status read_operands(const plan_view *l, const adj_group *g, region *p, void *operand[]);
 
 #endif

@@ -43,14 +43,14 @@ __attribute__((format(printf, 3, 4))) static adj_status refuse_text(char *messag
 }
 
 /* The name if it is in the list, else the sentence. */
-static adj_status check_name(const char *what, const char *text, const char *const list[], int n,
+static adj_status check_name(const char *kind, const char *text, const char *const list[], int n,
                              const adj_compare_config *c, char *message, size_t size)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(text, list[i]) == 0)
             return ADJ_OK;
     return refuse_text(message, size, "configuration \"%s\": unknown %s \"%s\" (did you mean %s?)",
-                       c->name, what, text, nearest_of(text, list, n, sizeof *list));
+                       c->name, kind, text, nearest_of(text, list, n, sizeof *list));
 }
 
 /* An isa that the oneDNN here knows. */

@@ -238,7 +238,7 @@ static int leaves(const adj_group *g, const adj_node *n)
 }
 
 /* Is every value held by the type without rounding? */
-static int is_held(const adj_node *n, const double *value)
+static int is_representable(const adj_node *n, const double *value)
 {
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
         if (rounded(n->type.dtype, value[i]) != value[i])
@@ -262,7 +262,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     operands in = operands_of(m, n);
     const bound_case alone = {n, in.x, n->type.dtype, m->g->exact, m->g->config};
     const size_t elems = (size_t)node_elems(n);
-    const precision unit = precision_of(n->type.dtype);
+    const adj_dtype_traits *traits = adj_traits_of(n->type.dtype);
     region p = {.allocator = m->p->allocator};
     void *bound = NULL;
     adj_status status = node_bound(m->b, &alone, &p, e, o);
@@ -277,7 +277,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     e->bound = bound;
     e->resolve = 1;
     for (size_t k = 0; selects(n) && k < elems; k++)
-        e->bound[k] = 2 * unit.unit * fabs(((const double *)m->value[i])[k]) + unit.floor;
+        e->bound[k] = 2 * traits->unit * fabs(((const double *)m->value[i])[k]) + traits->floor;
     if (in.n_unsure > 0) {
         double *spread = region_alloc(m->p, elems + 1, sizeof *spread);
         status = spread != NULL ? propagate(m, &in, spread) : ADJ_ENOMEM;
@@ -285,7 +285,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
             e->bound[k] += isnan(spread[k]) ? INFINITY : second_order * spread[k];
         e->exact = 0;
     }
-    int sure = !adj_is_float(n->type.dtype) || (e->exact && is_held(n, m->value[i]));
+    int sure = !adj_is_float(n->type.dtype) || (e->exact && is_representable(n, m->value[i]));
     m->error[i] = sure ? NULL : e->bound;
     return status;
 }

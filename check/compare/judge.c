@@ -7,12 +7,12 @@
 /* The distance to the next number of this type. */
 static double ulp_of(adj_dtype dtype, double v)
 {
-    precision p = precision_of(dtype);
+    const adj_dtype_traits *t = adj_traits_of(dtype);
     int exponent;
-    if (p.unit == 0)
+    if (t->unit == 0)
         return 1;
-    frexp(fmax(fabs(v), p.floor), &exponent); /* |v| = m * 2^exponent, 0.5 <= m < 1 */
-    return ldexp(p.unit, exponent);
+    frexp(fmax(fabs(v), t->floor), &exponent); /* |v| = m * 2^exponent, 0.5 <= m < 1 */
+    return ldexp(t->unit, exponent);
 }
 
 typedef struct {

@@ -1,10 +1,15 @@
-/* node.c - one node alone, fed with given operands: under a configuration, and under the
- * reference to find what should come out. */
+/* node.c - one node alone, fed with given operands: under a configuration, and under the reference
+ * to find what should come out, and how far from that a result is still right.
+ *
+ * For a node that is linear in its operands, y = sum a b over L terms, rounding errs by at most
+ * (u + L u_sum) sum |a b|; the sum of magnitudes is the same node with the operands' absolute
+ * values. Other nodes have (u + L u_sum) times the largest magnitude in the result, and a factor
+ * for the few roundings inside. Both errors count, the reference's too. */
 #include <math.h>
 
 #include "compare.h"
 
-enum { INTEGERS = 3 };
+enum { INTEGERS = 3, INSIDE = 8, TRUST = 4 };
 
 adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o)
 {
@@ -60,6 +65,17 @@ adj_node *trial_leaf(trial *t, adj_type type, const void *data)
     return t->leaf[t->n_leaf++] = adj_input(t->g, name, type.dtype, type.shape);
 }
 
+adj_node *trial_node(const trial *t, const adj_compare_config *c, const adj_node *n,
+                     adj_node *const image[])
+{
+    adj_node *in[MAX_IN];
+    for (int k = 0; k < n->n_in; k++)
+        in[k] = image[n->in[k]->id];
+    t->g->role = n->role;
+    return c != NULL ? config_rule(c, t->g, n, in)
+                     : adj_node_new(t->g, n->op, n->n_in, in, n->attrs);
+}
+
 /* A graph of leaves and the node. operand: in the types that c gives the node's operands. */
 static adj_status trial_of(const runner *b, const adj_node *n, void *const operand[],
                            const adj_compare_config *c, region *p, trial *t)
@@ -95,39 +111,214 @@ adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
     return status;
 }
 
+/* ---- what should come out ---- */
+
+/* magnitude[i] = max(magnitude[i], |y[i]|), or += */
+static void gather(const adj_node *n, const outcome *o, adj_dtype dtype, int add, double *magnitude)
+{
+    for (int64_t i = 0, n_elems = node_elems(n); o->status == ADJ_OK && i < n_elems; i++) {
+        double v = fabs(adj_load(dtype, o->value[0], i));
+        magnitude[i] = add ? magnitude[i] + v : fmax(magnitude[i], v);
+    }
+}
+
+static unsigned linear_in(const adj_node *n)
+{
+    return n->op->cancels_in != 0 ? n->op->cancels_in : n->op->linear_in;
+}
+
+/* The node with its linear operands replaced by absolute values; only: all others but this one are
+ * 0 (what a - b needs: its terms do not add up otherwise). */
+static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const operand[],
+                                 int only, region *p, outcome *o)
+{
+    void *v[MAX_IN];
+    for (int k = 0; k < n->n_in; k++) {
+        adj_dtype dtype = config_dtype(b->reference, n->in[k]->type.dtype);
+        v[k] = operand[k];
+        if (!adj_is_float(dtype) || !has_operand_bit(linear_in(n), k))
+            continue;
+        if ((v[k] = convert(p, dtype, operand[k], dtype, node_elems(n->in[k]))) == NULL)
+            return ADJ_ENOMEM;
+        for (int64_t i = 0, n_elems = node_elems(n->in[k]); i < n_elems; i++)
+            adj_store(dtype, v[k], i, only == k || only < 0 ? fabs(adj_load(dtype, v[k], i)) : 0);
+    }
+    return run_node(b, n, v, b->reference, p, o);
+}
+
+static adj_status magnitudes(const runner *b, const adj_node *n, void *const operand[], region *p,
+                             double *magnitude)
+{
+    adj_dtype dtype = config_dtype(b->reference, n->type.dtype);
+    outcome o;
+    adj_status status = ADJ_OK;
+    int floats = 0;
+    for (int k = 0; k < n->n_in; k++)
+        floats += adj_is_float(n->in[k]->type.dtype);
+    if ((is_linear(n) && floats > 1 && (n->op->flags & ADJ_OP_ELEMENTWISE)) ||
+        n->op->cancels_in != 0)
+        for (int k = 0; k < n->n_in && status == ADJ_OK; k++)
+            if ((status = run_magnitudes(b, n, operand, k, p, &o)) == ADJ_OK)
+                gather(n, &o, dtype, 1, magnitude);
+    if (status == ADJ_OK && linear_in(n) != 0 &&
+        (status = run_magnitudes(b, n, operand, -1, p, &o)) == ADJ_OK)
+        gather(n, &o, dtype, 0, magnitude);
+    return status;
+}
+
+/* The most terms in a sum of the result. */
+static double length_of(const adj_node *n, double flop)
+{
+    double out = fmax(1, (double)node_elems(n)), in = 0;
+    double length = n->op->sum_length != NULL ? n->op->sum_length(n) : 1;
+    for (int k = 0; k < n->n_in; k++)
+        in = fmax(in, (double)node_elems(n->in[k]));
+    return fmax(fmax(1, length), ceil(fmax(flop / 2 / out, in / out)));
+}
+
+/* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger
+ * than its own products, those of its neighbours too, and cancel. */
+static int may_be_winograd(const bound_case *c)
+{
+    const adj_op *op = c->node->op;
+    if (!c->config->fast || (op != &adj_op_conv2d && op != &adj_op_conv2d_backprop_input &&
+                             op != &adj_op_conv2d_backprop_filter))
+        return 0;
+    const adj_conv_geom *g = &((const adj_conv_attrs *)c->node->attrs)->geom;
+    return g->kh == 3 && g->kw == 3;
+}
+
+/* In mixed precision: two operands and the result are rounded to bf16, and back in f32. */
+static double mixed_unit(const bound_case *c)
+{
+    int may_be_half = c->node->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM);
+    return c->config->mixed && c->dtype == ADJ_F32 && may_be_half
+               ? 3 * adj_traits_of(ADJ_BF16)->unit
+               : 0;
+}
+
+static void set_bounds(const runner *b, const bound_case *c, double length, double *magnitude,
+                       expectation *e)
+{
+    const adj_node *n = c->node;
+    const adj_dtype dtype = c->dtype;
+    const adj_dtype reference = config_dtype(b->reference, n->type.dtype);
+    double unit = adj_traits_of(dtype)->unit + adj_traits_of(reference)->unit + mixed_unit(c);
+    double sum = sum_unit(dtype) + sum_unit(reference);
+    int linear = is_linear(n) && !may_be_winograd(c);
+    double max = 0;
+    e->resolve = fmin(1, TRUST * (length * sum / (unit + length * sum)));
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
+        if (isfinite(magnitude[i]))
+            max = fmax(max, magnitude[i]);
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
+        e->bound[i] = (linear ? magnitude[i] : max * INSIDE) * (unit + length * sum) +
+                      length * adj_traits_of(dtype)->floor;
+    const char *type = mixed_unit(c) > 0 ? "bf16 mixed" : adj_dtype_name(dtype);
+    const char *sums = sum_unit(dtype) == 0x1p-53 ? "f64" : "f32";
+    if (!adj_is_float(dtype))
+        snprintf(e->origin, sizeof e->origin, "equality");
+    else if (linear)
+        snprintf(e->origin, sizeof e->origin, "(u_%s + %g u_%s) sum|ab|", type, length, sums);
+    else
+        snprintf(e->origin, sizeof e->origin, "%d (u_%s + %g u_%s) max|y|", INSIDE, type, length,
+                 sums);
+}
+
+/* Does it multiply by a constant that is no short binary fraction? Then a product is rounded, and
+ * the result an integer by chance. */
+static int has_fraction(const adj_node *n)
+{
+    double v[2] = {0};
+    if (n->op == &adj_op_momentum || n->op == &adj_op_sgd_step) {
+        const adj_decay_attrs *a = n->attrs;
+        v[0] = a->mu;
+        v[1] = a->decay;
+    } else if (n->op == &adj_op_scale || n->op == &adj_op_ema || n->op == &adj_op_leaky_relu ||
+               n->op == &adj_op_leaky_relu_grad) {
+        v[0] = ((const adj_value_attrs *)n->attrs)->value;
+    }
+    for (int i = 0; i < 2; i++)
+        if (v[i] * 256 != nearbyint(v[i] * 256))
+            return 1;
+    return n->op == &adj_op_adam_step;
+}
+
+/* Integers, and none so large that a sum could have been rounded. */
+static int is_exact(const bound_case *c, const expectation *e, const double *magnitude)
+{
+    const adj_node *n = c->node;
+    if (has_fraction(n) || may_be_winograd(c) || mixed_unit(c) > 0)
+        return 0;
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
+        double v = adj_load(e->dtype, e->expected, i);
+        if (v != nearbyint(v) || fmax(fabs(v), magnitude[i]) >= 0x1p24)
+            return 0;
+    }
+    return 1;
+}
+
+adj_status node_bound(const runner *b, const bound_case *n, region *p, expectation *e, outcome *o)
+{
+    const adj_node *node = n->node;
+    runner untimed = *b;
+    untimed.runs = 0;
+    *e = (expectation){.dtype = config_dtype(b->reference, node->type.dtype)};
+    adj_status status = run_node(&untimed, node, n->operand, b->reference, p, o);
+    if (status != ADJ_OK || o->status != ADJ_OK)
+        return status;
+    e->expected = o->value[0];
+    e->bound = region_alloc(p, (size_t)node_elems(node) + 1, sizeof *e->bound);
+    if (e->bound == NULL)
+        return ADJ_ENOMEM;
+    gather(node, o, e->dtype, 0, e->bound);
+    if (adj_is_float(node->type.dtype))
+        status = magnitudes(&untimed, node, n->operand, p, e->bound);
+    if (status != ADJ_OK)
+        return status;
+    e->exact = !adj_is_float(node->type.dtype) || (n->exact && is_exact(n, e, e->bound));
+    set_bounds(b, n, length_of(node, o->info[0].flop), e->bound, e);
+    if (e->exact)
+        snprintf(e->origin, sizeof e->origin, "equality");
+    return ADJ_OK;
+}
+
 /* ---- operands ---- */
 
-/* Integers that keep their order: the same map for all operands, so that a maximum stays one. */
-static void to_integers(const node_case *n, int k, adj_dtype dtype, void *v)
+void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, uint64_t seed,
+                 uint64_t stream)
 {
-    int64_t count = node_elems(n->node->in[k]);
-    if (is_linear_in(n->node, k)) {
-        adj_draw(dtype, v, count, (adj_init){ADJ_INIT_UNIFORM, -INTEGERS, INTEGERS},
-                 n->node->id + 1, (uint64_t)k);
-        for (int64_t i = 0; i < count; i++)
-            adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i)));
-        return;
-    }
+    double scale = max != NULL && *max > 0 && isfinite(*max) ? 20 / *max : 1;
+    if (max == NULL)
+        adj_draw(dtype, v, n, (adj_init){ADJ_INIT_UNIFORM, -INTEGERS, INTEGERS}, seed, stream);
+    for (int64_t i = 0; i < n; i++)
+        adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * scale));
+}
+
+/* The largest magnitude among the operands that the node is not linear in. */
+static double max_of_others(const node_case *n)
+{
     double max = 0;
     for (int m = 0; m < n->node->n_in; m++)
         if (adj_is_float(n->dtype[m]) && !is_linear_in(n->node, m))
             for (int64_t i = 0, n_elems = node_elems(n->node->in[m]); i < n_elems; i++)
                 max = fmax(max, fabs(adj_load(n->dtype[m], n->operand[m], i)));
-    for (int64_t i = 0; i < count && max > 0 && isfinite(max); i++)
-        adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * (20 / max)));
+    return max;
 }
 
 /* The operands as c sees them, in the types of `as`. */
 static adj_status round_operands(const node_case *n, const adj_compare_config *c,
                                  const adj_compare_config *as, region *p, void *operand[])
 {
+    double max = n->exact ? max_of_others(n) : 0;
     for (int k = 0; k < n->node->n_in; k++) {
         const adj_node *x = n->node->in[k];
         void *v = convert(p, n->dtype[k], n->operand[k], type_under(c, x), node_elems(x));
         if (v == NULL)
             return ADJ_ENOMEM;
         if (n->exact && adj_is_float(x->type.dtype))
-            to_integers(n, k, type_under(c, x), v);
+            to_integers(type_under(c, x), v, node_elems(x), is_linear_in(n->node, k) ? NULL : &max,
+                        n->node->id + 1, (uint64_t)k);
         operand[k] = convert(p, type_under(c, x), v, type_under(as, x), node_elems(x));
         if (operand[k] == NULL)
             return ADJ_ENOMEM;

@@ -24,10 +24,10 @@ adj_status compare_no_memory(adj_comparison *c)
     return compare_fail(c, ADJ_ENOMEM, "adj_compare: out of memory");
 }
 
-static void say(comparing *r, const char *what)
+static void report_progress(comparing *r, const char *label)
 {
     if (r->opts->progress != NULL)
-        r->opts->progress(r->opts->user, r->done, r->of, what);
+        r->opts->progress(r->opts->user, r->done, r->of, label);
     r->done++;
 }
 
@@ -211,7 +211,7 @@ adj_status compare_all(comparing *r)
     adj_comparison *c = r->c;
     r->of = c->n_config + r->n_node * (c->n_config - 1);
     for (int k = 0; k < c->n_config && c->status == ADJ_OK; k++) {
-        say(r, c->config[k].name);
+        report_progress(r, c->config[k].name);
         compare_whole(r, k);
         if (k == 0 && c->status == ADJ_OK && r->whole[0].status != ADJ_OK)
             compare_fail(c, r->whole[0].status, "adj_compare: the reference %s failed: %s",
@@ -219,7 +219,7 @@ adj_status compare_all(comparing *r)
     }
     for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++)
         for (int k = 1; r->index[id] >= 0 && k < c->n_config && c->status == ADJ_OK; k++) {
-            say(r, adj_node_op(r->g->node[id]));
+            report_progress(r, adj_node_op(r->g->node[id]));
             compare_node(r, r->g->node[id], k);
         }
     return c->status == ADJ_OK ? add_group_rows(r) : c->status;

@@ -74,7 +74,7 @@ adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node
                       adj_node *const in[])
 {
     adj_node *wide[MAX_OPERANDS];
-    int is_half = c->has_dtype && (c->dtype == ADJ_F16 || c->dtype == ADJ_BF16);
+    int is_half = c->has_dtype && adj_is_half(c->dtype);
     if (n->op == &adj_op_const)
         return rebuild_const(c, to, n);
     if (is_half && n->op->half_in != 0 && n->n_in <= MAX_OPERANDS) {

@@ -26,7 +26,7 @@ static adj_status give_leaves(const trial *t, adj_exec *e)
 {
     adj_status status = ADJ_OK;
     for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++)
-        status = adj_set(e, t->leaf[i], t->data[i], node_bytes(t->leaf[i]));
+        status = adj_set(e, t->leaf[i], t->data[i], adj_type_bytes(t->leaf[i]->type));
     return status;
 }
 
@@ -36,19 +36,19 @@ static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o
 {
     size_t max = 1;
     for (int i = 0; i < t->n_fetch; i++)
-        max = node_bytes(t->fetch[i]) > max ? node_bytes(t->fetch[i]) : max;
-    char *again = region_alloc(p, max, 1);
-    if (again == NULL)
+        max = adj_type_bytes(t->fetch[i]->type) > max ? adj_type_bytes(t->fetch[i]->type) : max;
+    char *second = region_alloc(p, max, 1);
+    if (second == NULL)
         return ADJ_ENOMEM;
     adj_status status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
-        status = adj_get(e, t->fetch[i], o->value[i], node_bytes(t->fetch[i]));
+        status = adj_get(e, t->fetch[i], o->value[i], adj_type_bytes(t->fetch[i]->type));
     if (status == ADJ_OK && t->runs > 0 && (status = give_leaves(t, e)) == ADJ_OK)
         status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++) {
-        size_t bytes = node_bytes(t->fetch[i]);
-        status = adj_get(e, t->fetch[i], again, bytes);
-        o->info[i].repeats = status == ADJ_OK && memcmp(again, o->value[i], bytes) == 0;
+        size_t bytes = adj_type_bytes(t->fetch[i]->type);
+        status = adj_get(e, t->fetch[i], second, bytes);
+        o->info[i].repeats = status == ADJ_OK && memcmp(second, o->value[i], bytes) == 0;
     }
     return status;
 }
@@ -100,7 +100,7 @@ static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
     return ADJ_OK;
 }
 
-static adj_status note_steps(const adj_exec *e, region *p, outcome *o)
+static adj_status list_steps(const adj_exec *e, region *p, outcome *o)
 {
     o->n_plan = exec_n_nodes(e);
     o->step_of = region_alloc(p, (size_t)o->n_plan, sizeof *o->step_of);
@@ -120,11 +120,11 @@ static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
     return ADJ_OK;
 }
 
-static adj_status run_it(const trial *t, adj_exec *e, region *p, outcome *o)
+static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     o->exec = adj_exec_stats(e);
     o->kernels = exec_hash_kernels(e);
-    adj_status status = note_steps(e, p, o);
+    adj_status status = list_steps(e, p, o);
     if (status == ADJ_OK)
         status = give_leaves(t, e);
     if (status == ADJ_OK)
@@ -145,7 +145,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     o->info = region_alloc(p, (size_t)t->n_fetch, sizeof *o->info);
     o->value = region_alloc(p, (size_t)t->n_fetch, sizeof *o->value);
     for (int i = 0; i < t->n_fetch && o->value != NULL; i++)
-        if ((o->value[i] = region_alloc(p, node_bytes(t->fetch[i]) + 1, 1)) == NULL)
+        if ((o->value[i] = region_alloc(p, adj_type_bytes(t->fetch[i]->type) + 1, 1)) == NULL)
             return ADJ_ENOMEM;
     if (o->info == NULL || o->value == NULL)
         return ADJ_ENOMEM;
@@ -169,7 +169,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     adj_exec *e = NULL;
     o->status = adj_exec_new(t->g, &opts, &e);
     if (o->status == ADJ_OK)
-        o->status = run_it(t, e, p, o);
+        o->status = run_plan(t, e, p, o);
     if (o->status != ADJ_OK) {
         snprintf(o->message, sizeof o->message, "%s", adj_exec_message(e));
         o->canary = exec_was_overrun(e);

@@ -6,23 +6,6 @@
 
 #include "compare.h"
 
-/* Rebuilds what is needed; image by id. */
-static adj_status rebuild(comparing *r, const adj_compare_config *config, adj_graph *to,
-                          adj_node *image[])
-{
-    adj_node *in[MAX_IN];
-    for (int id = 0; id < r->g->n_node && to->status == ADJ_OK; id++) {
-        const adj_node *n = r->g->node[id];
-        if (!r->needed[id])
-            continue;
-        for (int k = 0; k < n->n_in; k++)
-            in[k] = image[n->in[k]->id];
-        to->role = n->role;
-        image[id] = adj_label(config_rule(config, to, n, in), n->name);
-    }
-    return to->status;
-}
-
 static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
 {
     for (int id = 0; id < r->g->n_node; id++) {
@@ -107,11 +90,10 @@ static void judge_roots(comparing *r, int k, const outcome *o)
     char text[160];
     for (int i = 0; i < r->n_root; i++) {
         const adj_node *n = r->root[i];
-        adj_dtype dtype = config_dtype(&r->c->config[k], n->type.dtype);
-        size_t bytes = (size_t)adj_shape_elems(n->type.shape) * adj_dtype_size(dtype);
+        const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};
         out->repeats &= o->info[i].repeats;
         if (r->index[n->id] < 0 || all->status != ADJ_OK ||
-            memcmp(o->value[i], all->value[r->index[n->id]], bytes) == 0)
+            memcmp(o->value[i], all->value[r->index[n->id]], adj_type_bytes(type)) == 0)
             continue;
         out->differs++;
         if (all->info[r->index[n->id]].repeats)
@@ -169,7 +151,11 @@ adj_status compare_whole(comparing *r, int k)
     adj_node **image = region_alloc(&c->region, (size_t)r->g->n_node, sizeof *image);
     if (image == NULL)
         status = ADJ_ENOMEM;
-    if (status == ADJ_OK && rebuild(r, config, t.g, image) != ADJ_OK)
+    for (int id = 0; id < r->g->n_node && status == ADJ_OK && t.g->status == ADJ_OK; id++)
+        if (r->needed[id])
+            image[id] =
+                adj_label(trial_node(&t, config, r->g->node[id], image), r->g->node[id]->name);
+    if (status == ADJ_OK && t.g->status != ADJ_OK)
         status = compare_fail(c, adj_graph_status(t.g), "adj_compare: %s: %s", config->name,
                               adj_graph_message(t.g));
     if (status == ADJ_OK)

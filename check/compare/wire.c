@@ -107,10 +107,7 @@ static const adj_op *op_of(const char *name)
 
 static adj_node *read_const(wire *w, adj_graph *g, const adj_const_attrs *a)
 {
-    int64_t elems = adj_shape_elems(a->shape);
-    size_t size = adj_dtype_size((adj_dtype)a->dtype);
-    w->wrong |= elems < 0 || (size > 0 && (uint64_t)elems > w->n / size);
-    const void *data = w->wrong ? NULL : pass(w, NULL, (size_t)elems * size);
+    const void *data = pass(w, NULL, adj_type_bytes((adj_type){(adj_dtype)a->dtype, a->shape}));
     return w->wrong ? NULL : adj_const(g, (adj_dtype)a->dtype, a->shape, data);
 }
 
@@ -130,7 +127,7 @@ static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
     if (n != NULL) {
         pass(w, n->attrs, size);
         if (op == &adj_op_const)
-            pass(w, ((const adj_const_attrs *)n->attrs)->data, node_bytes(n));
+            pass(w, ((const adj_const_attrs *)n->attrs)->data, adj_type_bytes(n->type));
         return n;
     }
     pass_into(w, attrs, size);
@@ -186,7 +183,7 @@ static void pass_trial(wire *w, adj_compare_config *config, trial *t)
     for (int i = 0; i < t->n_leaf && !w->wrong; i++) {
         t->leaf[i] = pass_node(w, t->g, t->leaf[i]);
         if (!w->wrong)
-            t->data[i] = pass_array(w, (void *)t->data[i], node_bytes(t->leaf[i]), 1);
+            t->data[i] = pass_array(w, (void *)t->data[i], adj_type_bytes(t->leaf[i]->type), 1);
     }
 }
 
@@ -235,7 +232,7 @@ static void pass_outcome(wire *w, const trial *t, outcome *o)
         end_text(w, o->info[i].backend, sizeof o->info[i].backend);
         end_text(w, o->info[i].implementation, sizeof o->info[i].implementation);
         end_text(w, o->info[i].why, sizeof o->info[i].why);
-        o->value[i] = pass_array(w, o->value[i], node_bytes(t->fetch[i]), 1);
+        o->value[i] = pass_array(w, o->value[i], adj_type_bytes(t->fetch[i]->type), 1);
     }
     o->n_plan = pass_int(w, o->n_plan, w->n / sizeof *o->step_of);
     o->step_of = pass_array(w, o->step_of, (size_t)o->n_plan, sizeof *o->step_of);
@@ -245,10 +242,10 @@ static void pass_outcome(wire *w, const trial *t, outcome *o)
 
 /* ---- the two ends ---- */
 
-static void no_answer(outcome *o, const char *what)
+static void no_response(outcome *o, const char *why)
 {
     *o = (outcome){.status = ADJ_EBACKEND, .crashed = 1};
-    snprintf(o->message, sizeof o->message, "%s", what);
+    snprintf(o->message, sizeof o->message, "%s", why);
 }
 
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o)
@@ -257,7 +254,7 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
     adj_compare_config config = *t->config;
     wire w = {.way = COUNTS};
     char message[128] = "";
-    void *answer = NULL;
+    void *response = NULL;
     size_t bytes = 0;
     pass_trial(&w, &config, &sent);
     char *request = adj_alloc(&p->allocator, w.n);
@@ -265,34 +262,34 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
         return ADJ_ENOMEM;
     w = (wire){.way = WRITES, .at = request};
     pass_trial(&w, &config, &sent);
-    adj_status status = opts->elsewhere(opts->user, t->config->isa, request, w.n, &answer, &bytes,
+    adj_status status = opts->elsewhere(opts->user, t->config->isa, request, w.n, &response, &bytes,
                                         message, sizeof message);
     adj_release(&p->allocator, request);
     if (status != ADJ_OK) {
-        no_answer(o, message);
+        no_response(o, message);
         return status == ADJ_ENOMEM ? status : ADJ_OK;
     }
-    w = (wire){.way = READS, .at = answer, .n = bytes, .p = p};
+    w = (wire){.way = READS, .at = response, .n = bytes, .p = p};
     *o = (outcome){0};
     pass_outcome(&w, t, o);
     if (w.wrong && !w.no_memory) {
         adj_graph_free(o->plan);
-        no_answer(o, "the answer is cut off");
+        no_response(o, "the response is cut off");
     }
-    free(answer);
+    free(response);
     return w.no_memory ? ADJ_ENOMEM : ADJ_OK;
 }
 
-adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_t *answer_bytes)
+adj_status adj_trial_run(const void *request, size_t bytes, void **response, size_t *response_bytes)
 {
-    if (request == NULL || answer == NULL || answer_bytes == NULL)
+    if (request == NULL || response == NULL || response_bytes == NULL)
         return ADJ_EARG;
     region p = {.allocator = default_allocator()};
     wire w = {.way = READS, .at = (char *)request, .n = bytes, .p = &p};
     adj_compare_config config;
     trial t = {.g = adj_graph_new(), .config = &config};
     outcome o = {0};
-    *answer = NULL;
+    *response = NULL;
     if (t.g != NULL)
         pass_trial(&w, &config, &t);
     adj_status status = t.g == NULL || w.no_memory ? ADJ_ENOMEM : w.wrong ? ADJ_EARG : ADJ_OK;
@@ -301,10 +298,10 @@ adj_status adj_trial_run(const void *request, size_t bytes, void **answer, size_
     if (status == ADJ_OK) {
         w = (wire){.way = COUNTS};
         pass_outcome(&w, &t, &o);
-        *answer = malloc(w.n);
-        *answer_bytes = w.n;
-        w = (wire){.way = WRITES, .at = *answer};
-        if (*answer == NULL)
+        *response = malloc(w.n);
+        *response_bytes = w.n;
+        w = (wire){.way = WRITES, .at = *response};
+        if (*response == NULL)
             status = ADJ_ENOMEM;
         else
             pass_outcome(&w, &t, &o);

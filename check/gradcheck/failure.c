@@ -42,17 +42,17 @@ static adj_status run_trail(subject *s, adj_exec *e)
 static int agree(subject *s, const trail *t, const adj_node *n)
 {
     int64_t count = adj_shape_elems(n->type.shape);
-    size_t size = (size_t)count * adj_dtype_size(n->type.dtype);
-    double largest = 0, tolerance = 64 * terms_of(n) * unit_roundoff(n->type.dtype);
+    size_t size = adj_type_bytes(n->type);
+    double max = 0, tolerance = 64 * terms_of(n) * adj_traits_of(n->type.dtype)->unit;
     void *a = region_alloc(&s->region, size + 1, 1), *b = region_alloc(&s->region, size + 1, 1);
     if (a == NULL || b == NULL || adj_get(t->tested, n, a, size) != ADJ_OK ||
         adj_get(t->naive, n, b, size) != ADJ_OK)
         return 1;
     for (int64_t i = 0; i < count; i++)
-        largest = fmax(largest, fabs(adj_load(n->type.dtype, b, i)));
+        max = fmax(max, fabs(adj_load(n->type.dtype, b, i)));
     for (int64_t i = 0; i < count; i++) {
         double x = adj_load(n->type.dtype, a, i), y = adj_load(n->type.dtype, b, i);
-        if (!(x == y) && !(fabs(x - y) <= tolerance * largest))
+        if (!(x == y) && !(fabs(x - y) <= tolerance * max))
             return 0;
     }
     return 1;
@@ -73,7 +73,7 @@ adj_step_info step_of(const adj_exec *e, const adj_node *n)
 
 static const char *kernel_text(subject *s, int leaf)
 {
-    const adj_node *dx = s->tested.dx[leaf], *guilty = dx;
+    const adj_node *dx = s->tested.dx[leaf], *faulty = dx;
     trail t = {0};
     adj_status status = open_trail(s, dx, &t);
     if (status == ADJ_OK)
@@ -82,15 +82,15 @@ static const char *kernel_text(subject *s, int leaf)
         status = run_trail(s, t.tested);
     for (int i = 0; i < t.n && status == ADJ_OK; i++)
         if (!agree(s, &t, t.node[i])) {
-            guilty = t.node[i];
+            faulty = t.node[i];
             break;
         }
-    adj_step_info step = step_of(s->tested.backward, guilty);
+    adj_step_info step = step_of(s->tested.backward, faulty);
     const char *text = gradcheck_text(
         s->report,
         "naive float64 backward agrees with numeric -> fault is in backend %s's kernel "
         "for %s (%s)",
-        step.backend, guilty->op->name, step.impl);
+        step.backend, faulty->op->name, step.impl);
     adj_exec_free(t.naive);
     adj_exec_free(t.tested);
     return text;
@@ -145,11 +145,11 @@ static adj_status judge_element(leaf_check *c, const failure *f, const bound *b,
         tolerance = check_rule_tolerance(c, e, b->magnitude[i]);
     } else if (c->exact) {
         e.value = rounded(dtype, dx_ref);
-        if (unit_roundoff(dtype) <= 0x1p-24 || b->kernels == 1)
+        if (!adj_is_half(dtype) || b->kernels == 1)
             tolerance = 0;
     }
     s->numeric[i] = e.value;
-    *wrong = (char)(!kink && check_note(c, i, dx, e, tolerance));
+    *wrong = (char)(!kink && check_record(c, i, dx, e, tolerance));
     return ADJ_OK;
 }
 

@@ -10,12 +10,10 @@ static const double eps = 0x1p-52;
 
 double step_for(const subject *s, int leaf, int richardson)
 {
-    double largest = 1;
     if (leaf_is_linear(s, leaf))
         return 1;
-    for (int64_t i = 0, n = leaf_elems(s, leaf); i < n; i++)
-        largest = fabs(s->x[leaf][i]) > largest ? fabs(s->x[leaf][i]) : largest;
-    return (richardson ? 0x1p-6 : cbrt(eps)) * largest;
+    return (richardson ? 0x1p-6 : cbrt(eps)) *
+           fmax(1, max_magnitude(s->x[leaf], leaf_elems(s, leaf)));
 }
 
 /* D(h) over outputs that are not masked, and its rounding error. */

@@ -31,7 +31,7 @@ static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *w
     name_row(r, n, row);
     row->wrt = wrt;
     row->order = order;
-    row->note = why;
+    row->reason = why;
     row->result = ADJ_GRADCHECK_SKIPPED;
     return r->status;
 }

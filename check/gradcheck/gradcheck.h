@@ -87,20 +87,12 @@ void draw_direction(subject *s, int leaf, int draw, int integer);
 adj_status forward_at(subject *s, int leaf, double h, double *y);
 /* Gives e, an executor of t's graph, the values of x; if it runs backward, of dy too. */
 adj_status set_values(subject *s, adj_exec *e, const twin *t, int is_forward);
-/* Runs e, a backward pass of tested, with the values of x and dy. */
-adj_status gradcheck_run(subject *s, adj_exec *e);
-/* What it gave for a node. */
-adj_status gradcheck_fetch(subject *s, adj_exec *e, const adj_node *n, double *to);
-/* dx_ref, and with `tested` dx and what repeat_backward finds out. */
-adj_status backward(subject *s, int tested);
-/* Once more; dx has to be the same. */
-adj_status repeat_backward(subject *s);
+/* dx_ref and dx; whether dx has the same bits a second time. */
+adj_status backward(subject *s);
 /* Twice with real numbers; and by one thread, if there are several. */
 adj_status repeat_with_reals(subject *s);
 /* Fills in repeatable; a row that is not fails. */
 void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row);
-/* How many numbers of the type lie between: 0, 1, ...; INFINITY with a NaN. */
-double gradcheck_ulps(adj_dtype dtype, double a, double b);
 /* dx_ref for |x|, |dy| into magnitude[leaf]. */
 adj_status backward_magnitudes(subject *s, double *const magnitude[]);
 
@@ -126,7 +118,6 @@ typedef struct {
 } bound;
 adj_status bound_open(subject *s, int leaf, bound *b);
 double bound_at(const bound *b, int64_t element, double reference);
-double unit_roundoff(adj_dtype dtype);
 /* Additions that make one element of n. */
 double terms_of(const adj_node *n);
 
@@ -148,8 +139,9 @@ typedef struct {
 
 /* An error in tolerances; NaN is as wrong as can be. */
 double check_excess(double error, double tolerance);
-/* Notes a comparison; element -1: of a projection. Is it wrong? */
-int check_note(leaf_check *c, int64_t element, double analytic, estimate numeric, double tolerance);
+/* Records a comparison; element -1: of a projection. Is it wrong? */
+int check_record(leaf_check *c, int64_t element, double analytic, estimate numeric,
+                 double tolerance);
 /* sum a_i v_i, and of the absolute values in *size. */
 double check_projection(const double *a, const double *v, int64_t n, double *size);
 /* How far the reference may be from the numeric value. */

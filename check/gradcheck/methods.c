@@ -21,14 +21,15 @@ double check_excess(double error, double tolerance)
     return tolerance > 0 && !isnan(error) ? error / tolerance : INFINITY;
 }
 
-/* Notes a comparison; element -1: of a projection. Is it wrong? */
-int check_note(leaf_check *c, int64_t element, double analytic, estimate numeric, double tolerance)
+/* Records a comparison; element -1: of a projection. Is it wrong? */
+int check_record(leaf_check *c, int64_t element, double analytic, estimate numeric,
+                 double tolerance)
 {
     adj_gradcheck_row *row = c->row;
-    double error = fabs(analytic - numeric.value), much = check_excess(error, tolerance);
+    double error = fabs(analytic - numeric.value), excess = check_excess(error, tolerance);
     double size = fmax(fabs(analytic), fabs(numeric.value));
-    if (much > c->worst || c->compared == 0) {
-        c->worst = much;
+    if (excess > c->worst || c->compared == 0) {
+        c->worst = excess;
         c->element = element;
         row->worst_abs = error;
         row->worst_rel = size > 0 ? error / size : error;
@@ -38,16 +39,16 @@ int check_note(leaf_check *c, int64_t element, double analytic, estimate numeric
         row->tolerance = tolerance;
     }
     c->compared++;
-    return much > 1;
+    return excess > 1;
 }
 
 /* The same of a projection, which is kept as a pair. */
-static int note_pair(leaf_check *c, double sum, estimate numeric, double tolerance)
+static int record_pair(leaf_check *c, double sum, estimate numeric, double tolerance)
 {
     if (c->row->n_pair < c->max_pairs)
         c->pair[c->row->n_pair++] =
             (adj_gradcheck_pair){sum, numeric.value, numeric.uncertainty, tolerance};
-    return check_note(c, -1, sum, numeric, tolerance);
+    return check_record(c, -1, sum, numeric, tolerance);
 }
 
 /* Multiples of 1/16 that float32 can add up without rounding. */
@@ -86,11 +87,11 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     if (status == ADJ_OK)
         status = forward_at(s, c->leaf, 1, s->y_high);
     if (status == ADJ_OK)
-        status = backward(s, 1);
+        status = backward(s);
     const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
     *exact = status == ADJ_OK && all_exact(s->y_mid, s->n_y) && all_exact(s->y_high, s->n_y) &&
              all_exact(dx_ref, n);
-    int half = unit_roundoff(dtype) > 0x1p-24;
+    int half = adj_is_half(dtype);
     if (*exact && half)
         status = bound_open(s, c->leaf, &b);
     if (status != ADJ_OK || !*exact)
@@ -100,12 +101,12 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     for (int64_t i = 0; i < s->n_y; i++)
         s->y_high[i] -= s->y_mid[i];
     double left = check_projection(s->dy, s->y_high, s->n_y, &size);
-    c->rule_wrong = note_pair(c, right, (estimate){.value = left}, 0);
+    c->rule_wrong = record_pair(c, right, (estimate){.value = left}, 0);
     for (int64_t i = 0; i < n;
          i++) { /* a rule of several kernels may round a half type more often */
         double tolerance = half && b.kernels > 1 ? bound_at(&b, i, dx_ref[i]) : 0;
         c->kernel_wrong |=
-            check_note(c, i, dx[i], (estimate){.value = rounded(dtype, dx_ref[i])}, tolerance);
+            check_record(c, i, dx[i], (estimate){.value = rounded(dtype, dx_ref[i])}, tolerance);
     }
     c->exact = 1;
     c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";
@@ -122,7 +123,7 @@ static adj_status compare_kernels(leaf_check *c)
     const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
     for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
         c->kernel_wrong |=
-            check_note(c, i, dx[i], (estimate){.value = dx_ref[i]}, bound_at(&b, i, dx_ref[i]));
+            check_record(c, i, dx[i], (estimate){.value = dx_ref[i]}, bound_at(&b, i, dx_ref[i]));
     c->row->origin = b.origin;
     return ADJ_OK;
 }
@@ -150,8 +151,8 @@ static adj_status draw_smooth(leaf_check *c, int draw)
     subject *s = c->s;
     int64_t kinks = 0;
     int has_kinks = s->kinks[c->leaf] && !leaf_is_linear(s, c->leaf);
-    for (int again = 0; again < REDRAWS; again++) {
-        c->drawn = draw + again * REDRAW_STRIDE;
+    for (int redraw = 0; redraw < REDRAWS; redraw++) {
+        c->drawn = draw + redraw * REDRAW_STRIDE;
         draw_values(s, c->drawn, 0);
         draw_direction(s, c->leaf, c->drawn, 0);
         memset(s->mask, 0, (size_t)s->n_y);
@@ -180,13 +181,13 @@ static adj_status check_directional(leaf_check *c, int draw)
     if (status == ADJ_OK)
         status = check_differentiate(c, &e);
     if (status == ADJ_OK)
-        status = backward(s, 1);
+        status = backward(s);
     if (status == ADJ_OK)
         status = compare_kernels(c);
     if (status != ADJ_OK)
         return status;
     double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-    c->rule_wrong = note_pair(c, sum, e, check_rule_tolerance(c, e, size));
+    c->rule_wrong = record_pair(c, sum, e, check_rule_tolerance(c, e, size));
     return ADJ_OK;
 }
 
@@ -212,7 +213,7 @@ static adj_status check_elements(leaf_check *c, int draw)
     bound b;
     draw_values(s, draw, 0);
     memset(s->mask, 0, (size_t)s->n_y);
-    adj_status status = backward(s, 1);
+    adj_status status = backward(s);
     if (status == ADJ_OK)
         status = bound_open(s, c->leaf, &b);
     for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n && status == ADJ_OK; i++) {
@@ -228,7 +229,7 @@ static adj_status check_elements(leaf_check *c, int draw)
         double rule = check_rule_tolerance(c, e, b.magnitude[i]), kernel = bound_at(&b, i, dx_ref);
         c->rule_wrong |= check_excess(fabs(dx_ref - e.value), rule) > 1;
         c->kernel_wrong |= check_excess(fabs(dx - dx_ref), kernel) > 1;
-        check_note(c, i, dx, e, rule + kernel);
+        check_record(c, i, dx, e, rule + kernel);
         c->row->origin = b.origin;
     }
     return status;
@@ -242,7 +243,7 @@ static int is_small(const subject *s, int leaf)
     return n <= SMALL && (double)n * terms_of(s->reference.y) * (double)s->n_y <= 0x1p18;
 }
 
-static adj_gradcheck_method choose(const subject *s, int leaf)
+static adj_gradcheck_method select_method(const subject *s, int leaf)
 {
     adj_gradcheck_method method = s->report->opts.method;
     if (method == ADJ_GRADCHECK_AUTO || method == ADJ_GRADCHECK_ADJOINT) {
@@ -286,7 +287,7 @@ static adj_status check_other_pairs(const leaf_check *failed, int draw, int draw
 
 adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
 {
-    adj_gradcheck_method method = choose(s, leaf);
+    adj_gradcheck_method method = select_method(s, leaf);
     int draws = s->report->opts.draws > 0 ? s->report->opts.draws : DRAWS, draw = 0;
     leaf_check c = {.s = s, .leaf = leaf, .row = row, .max_pairs = draws};
     adj_status status = ADJ_OK;
@@ -308,7 +309,7 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
     if (row->result == ADJ_GRADCHECK_PASS &&
         (double)row->kinks > kink_limit * (double)row->considered) {
         row->result = ADJ_GRADCHECK_INCONCLUSIVE;
-        row->note = gradcheck_text(s->report, "more than %g %% are at a kink", 100 * kink_limit);
+        row->reason = gradcheck_text(s->report, "more than %g %% are at a kink", 100 * kink_limit);
     }
     if (status == ADJ_OK)
         judge_repeat(s, leaf, row);

@@ -116,7 +116,7 @@ static void append(char text[TEXT], const char *format, ...)
     va_end(args);
 }
 
-static void say_along(const subject *s, int leaf, const along *x, char text[TEXT])
+static void describe_along(const subject *s, int leaf, const along *x, char text[TEXT])
 {
     const char *word = axis_word(s, leaf, x->name);
     long long first = x->first, last = x->last, n = x->n;
@@ -177,16 +177,14 @@ static int is_swapped(const subject *s, const failure *f, const double *dx, int 
 {
     adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
     int64_t unit[ADJ_MAX_RANK], n = adj_shape_elems(shape);
-    double largest = 0;
+    double max = max_magnitude(s->numeric, n);
     unit[shape.rank - 1] = 1;
     for (int64_t k = shape.rank - 1; k > 0; k--)
         unit[k - 1] = unit[k] * shape.dim[k];
-    for (int64_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs(s->numeric[i]));
     for (int64_t i = 0; i < n; i++) {
         int64_t ia = index_at(shape, i, a), ib = index_at(shape, i, b);
         int64_t j = i + (ib - ia) * unit[a] + (ia - ib) * unit[b];
-        if (!(fabs(dx[i] - s->numeric[j]) <= 0.02 * largest))
+        if (!(fabs(dx[i] - s->numeric[j]) <= 0.02 * max))
             return 0;
     }
     return 1;
@@ -299,7 +297,7 @@ adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)
         if (look_along(s, f, a, &x[a]) != ADJ_OK)
             return r->status;
     for (int a = 0; a < shape.rank && row->wrong > 1; a++)
-        say_along(s, f->leaf, &x[a], shared);
+        describe_along(s, f->leaf, &x[a], shared);
     if (row->wrong > 1 && is_frame(s, f, x))
         append(shared, ", all on the border of h and w");
     if (row->wrong == f->looked_at && row->wrong > 1)

@@ -56,7 +56,7 @@ adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r)
                                .hint = "",
                                .blame = "",
                                .repro = "",
-                               .note = "",
+                               .reason = "",
                                .repeatable = 1,
                                .order = 1};
     return row;
@@ -145,7 +145,7 @@ static void print_result(FILE *f, const adj_gradcheck_row *w)
 {
     fputs(adj_gradcheck_result_name(w->result), f);
     if (w->result == ADJ_GRADCHECK_SKIPPED)
-        put_text(f, " (%s)", w->note);
+        put_text(f, " (%s)", w->reason);
     else if (w->kinks > 0)
         fprintf(f, " (%lld at a kink, %.1f %%)", (long long)w->kinks,
                 100.0 * (double)w->kinks / (double)w->considered);
@@ -202,8 +202,8 @@ static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
     print_result(f, w);
     if (w->result == ADJ_GRADCHECK_FAIL)
         print_failure(f, w);
-    else if (w->result == ADJ_GRADCHECK_INCONCLUSIVE && w->note[0] != '\0')
-        put_text(f, "   %s\n", w->note);
+    else if (w->result == ADJ_GRADCHECK_INCONCLUSIVE && w->reason[0] != '\0')
+        put_text(f, "   %s\n", w->reason);
 }
 
 void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)

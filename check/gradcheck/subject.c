@@ -78,7 +78,7 @@ static adj_dtype twin_dtype(adj_dtype dtype, int reference)
     return reference && adj_is_float(dtype) ? ADJ_F64 : dtype;
 }
 
-/* image: by operand of the node that is copied. */
+/* image: by operand of root, the first place of one that appears twice. */
 static adj_node *copy_node(adj_graph *g, const adj_node *root, const adj_node *n,
                            adj_node *const image[], adj_node *in[], int reference)
 {
@@ -86,16 +86,6 @@ static adj_node *copy_node(adj_graph *g, const adj_node *root, const adj_node *n
     for (int i = 0; i < n->n_in; i++)
         in[i] = image[operand_index(root, n->in[i])];
     return adj_node_new(g, n->op, n->n_in, in, twin_attrs(n, reference, &wide));
-}
-
-/* The operand with the smallest id from `from` on that is inner and not copied yet; -1: none. */
-static int next_inner(const adj_node *n, adj_node *const image[])
-{
-    int next = -1;
-    for (int k = 0; k < n->n_in; k++)
-        if (image[k] == NULL && is_inner(n, k) && (next < 0 || n->in[k]->id < n->in[next]->id))
-            next = k;
-    return next;
 }
 
 static void build_leaves(subject *s, twin *t, adj_node *image[], int reference)
@@ -108,11 +98,8 @@ static void build_leaves(subject *s, twin *t, adj_node *image[], int reference)
         char name[32];
         snprintf(name, sizeof name, "in%d", k);
         adj_type type = n->in[k]->type;
-        t->leaf[leaf] = adj_input(t->graph, name, twin_dtype(type.dtype, reference), type.shape);
-        for (int i = k; i < n->n_in; i++)
-            if (n->in[i] == n->in[k])
-                image[i] = t->leaf[leaf];
-        leaf++;
+        image[k] = adj_input(t->graph, name, twin_dtype(type.dtype, reference), type.shape);
+        t->leaf[leaf++] = image[k];
     }
 }
 
@@ -157,11 +144,10 @@ static adj_status build_twin(subject *s, twin *t, int reference, int of)
         t->graph == NULL)
         return ADJ_ENOMEM;
     build_leaves(s, t, image, reference);
-    for (int k; (k = next_inner(n, image)) >= 0 && t->graph->status == ADJ_OK;) {
-        adj_node *made = copy_node(t->graph, n, n->in[k], image, in, reference);
-        for (int i = k; i < n->n_in; i++)
-            if (n->in[i] == n->in[k])
-                image[i] = made;
+    for (uint32_t id = 0; id < n->id && t->graph->status == ADJ_OK; id++) {
+        int k = operand_index(n, n->graph->node[id]);
+        if (k >= 0 && is_inner(n, k))
+            image[k] = copy_node(t->graph, n, n->in[k], image, in, reference);
     }
     t->y = copy_node(t->graph, n, n, image, in, reference);
     if (t->y != NULL)

@@ -14,11 +14,6 @@
 
 enum { SAFETY_LINEAR = 2, SAFETY = 16 };
 
-double unit_roundoff(adj_dtype dtype)
-{
-    return adj_is_float(dtype) ? precision_of(dtype).unit : 0x1p-24;
-}
-
 static double elems_of(const adj_node *n)
 {
     int64_t elems = adj_shape_elems(n->type.shape);
@@ -56,7 +51,7 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
 {
     const adj_graph *g = dx->graph;
     char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
-    *c = (cost){.unit = unit_roundoff(dx->type.dtype), .max = dx};
+    *c = (cost){.unit = adj_traits_of(dx->type.dtype)->unit, .max = dx};
     if (need == NULL)
         return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     mark_needed(g, 1, &dx, need);
@@ -71,19 +66,11 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
             continue;
         c->kernels++;
         c->terms += terms_of(n);
-        c->unit = fmax(c->unit, unit_roundoff(n->type.dtype));
+        c->unit = fmax(c->unit, adj_traits_of(n->type.dtype)->unit);
         if (terms_of(n) > terms_of(c->max))
             c->max = n;
     }
     return ADJ_OK;
-}
-
-static double largest(const double *v, int64_t n)
-{
-    double max = 0;
-    for (int64_t i = 0; i < n; i++)
-        max = fmax(max, fabs(v[i]));
-    return max;
 }
 
 adj_status bound_open(subject *s, int leaf, bound *b)
@@ -101,7 +88,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     int linear = leaf_is_linear(s, leaf) && !c.bends;
     double unit_acc = c.unit < 0x1p-24 ? c.unit : 0x1p-24;
     if (!linear)
-        min = fmax(largest(s->dx_ref[leaf], n), largest(s->dy, s->n_y));
+        min = fmax(max_magnitude(s->dx_ref[leaf], n), max_magnitude(s->dy, s->n_y));
     for (int64_t i = 0; i < n; i++)
         all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), min);
     double safety = linear ? SAFETY_LINEAR : SAFETY;
@@ -109,7 +96,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     b->magnitude = all[leaf];
     b->kernels = c.kernels;
     adj_dtype dtype = s->tested.dx[leaf]->type.dtype; /* f64's subnormal numbers are kept */
-    b->smallest = c.kernels * (dtype == ADJ_F64 ? 0x1p-1074 : precision_of(dtype).floor);
+    b->smallest = c.kernels * (dtype == ADJ_F64 ? 0x1p-1074 : adj_traits_of(dtype)->floor);
     b->rtol = o->rtol;
     b->atol = o->atol;
     if (o->rtol > 0 || o->atol > 0)

@@ -82,7 +82,7 @@ static adj_status set_leaf(subject *s, adj_exec *e, const adj_node *leaf, const 
     adj_dtype dtype = leaf->type.dtype;
     int64_t n = adj_shape_elems(leaf->type.shape);
     adj_convert(ADJ_F64, values, dtype, s->raw, n);
-    return adj_set(e, leaf, s->raw, (size_t)n * adj_dtype_size(dtype));
+    return adj_set(e, leaf, s->raw, adj_type_bytes(leaf->type));
 }
 
 adj_status set_values(subject *s, adj_exec *e, const twin *t, int is_forward)
@@ -107,7 +107,7 @@ static adj_status run(subject *s, adj_exec *e, const twin *t, int is_forward)
 static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, double *to)
 {
     int64_t count = adj_shape_elems(n->type.shape);
-    adj_status status = adj_get(e, n, s->raw, (size_t)count * adj_dtype_size(n->type.dtype));
+    adj_status status = adj_get(e, n, s->raw, adj_type_bytes(n->type));
     if (status != ADJ_OK)
         return gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                               adj_exec_message(e));
@@ -140,26 +140,6 @@ static adj_status fetch_all(subject *s, const twin *t, double *const to[])
     return status;
 }
 
-adj_status gradcheck_run(subject *s, adj_exec *e) { return run(s, e, &s->tested, 0); }
-
-adj_status gradcheck_fetch(subject *s, adj_exec *e, const adj_node *n, double *to)
-{
-    return fetch(s, e, n, to);
-}
-
-adj_status backward(subject *s, int tested)
-{
-    adj_status status = run(s, s->reference.backward, &s->reference, 0);
-    if (status == ADJ_OK)
-        status = fetch_all(s, &s->reference, s->dx_ref);
-    if (status != ADJ_OK || !tested)
-        return status;
-    status = run(s, s->tested.backward, &s->tested, 0);
-    if (status == ADJ_OK)
-        status = fetch_all(s, &s->tested, s->dx);
-    return status == ADJ_OK ? repeat_backward(s) : status;
-}
-
 static void absolute(double *to, const double *v, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -186,4 +166,97 @@ adj_status backward_magnitudes(subject *s, double *const magnitude[])
     s->x = kept;
     s->dy = dy;
     return status;
+}
+
+/* ---- again: is a gradient the same when it is computed once more, and by one thread? ----
+ *
+ * Again must give the same bits: what does not is wrong, however small the difference. The number
+ * of threads may change the order of sums; by how much is reported only. Both are run with numbers
+ * that sums round: integers hide their order. */
+
+/* A float's place in the order of all its type's, from its bits: sign and magnitude. */
+static double place(adj_dtype dtype, double v)
+{
+    unsigned char bytes[8] = {0};
+    uint64_t bits = 0;
+    size_t size = adj_dtype_size(dtype);
+    adj_store(dtype, bytes, 0, v);
+    memcpy(&bits, bytes, sizeof bits);
+    uint64_t sign = (uint64_t)1 << (8 * size - 1);
+    return bits & sign ? -(double)(bits & (sign - 1)) : (double)bits;
+}
+
+/* How many numbers of the type lie between: 0, 1, ...; INFINITY with a NaN. */
+static double ulps_between(adj_dtype dtype, double a, double b)
+{
+    uint64_t a_bits, b_bits;
+    memcpy(&a_bits, &a, sizeof a);
+    memcpy(&b_bits, &b, sizeof b);
+    if (a_bits == b_bits || a == b)
+        return 0;
+    return isnan(a) || isnan(b) ? INFINITY : fabs(place(dtype, a) - place(dtype, b));
+}
+
+/* Once more; dx has to be the same. */
+static adj_status repeat_backward(subject *s)
+{
+    adj_status status = run(s, s->tested.backward, &s->tested, 0);
+    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
+        if (s->tested.dx[i] == NULL)
+            continue;
+        status = fetch(s, s->tested.backward, s->tested.dx[i], s->moved);
+        if (memcmp(s->moved, s->dx[i], (size_t)leaf_elems(s, i) * sizeof(double)) != 0)
+            s->repeats[i] = 0;
+    }
+    return status;
+}
+
+static adj_status run_with_one_thread(subject *s)
+{
+    adj_gradcheck_info *about = &s->report->about;
+    adj_status status = run(s, s->tested.single, &s->tested, 0);
+    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
+        const adj_node *dx = s->tested.dx[i];
+        if (dx == NULL)
+            continue;
+        status = fetch(s, s->tested.single, dx, s->moved);
+        for (int64_t k = 0, n = leaf_elems(s, i); k < n && status == ADJ_OK; k++)
+            about->thread_ulp =
+                fmax(about->thread_ulp, ulps_between(dx->type.dtype, s->moved[k], s->dx[i][k]));
+    }
+    return status;
+}
+
+adj_status backward(subject *s)
+{
+    adj_status status = run(s, s->reference.backward, &s->reference, 0);
+    if (status == ADJ_OK)
+        status = fetch_all(s, &s->reference, s->dx_ref);
+    if (status == ADJ_OK)
+        status = run(s, s->tested.backward, &s->tested, 0);
+    if (status == ADJ_OK)
+        status = fetch_all(s, &s->tested, s->dx);
+    return status == ADJ_OK ? repeat_backward(s) : status;
+}
+
+adj_status repeat_with_reals(subject *s)
+{
+    draw_values(s, 0, 0);
+    adj_status status = backward(s);
+    return status == ADJ_OK && s->tested.single != NULL ? run_with_one_thread(s) : status;
+}
+
+void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row)
+{
+    row->repeatable = s->repeats[leaf] != 0;
+    s->report->about.repeatable &= row->repeatable;
+    if (row->repeatable || row->result == ADJ_GRADCHECK_FAIL)
+        return;
+    adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
+    row->result = ADJ_GRADCHECK_FAIL;
+    row->blame = gradcheck_text(s->report,
+                                "not repeatable: the same values gave other bits the second time "
+                                "-> fault is in backend %s's kernel for %s (%s)",
+                                step.backend, step.op, step.impl);
+    row->repro = gradcheck_repro(s);
 }

@@ -2,10 +2,119 @@
  *
  * Exit status: 0 measured, 1 failed, 3 wrong usage. */
 #include <math.h>
+#include <omp.h>
+#include <string.h>
 
 #include "bench.h"
 #include "cli/command.h"
 #include "cli/output.h"
+
+/* ---- options ---- */
+
+static int read_options(bench_opts *o, int argc, char **argv)
+{
+    const option options[] = {
+        {"--model", "NAME", "whole steps of it; one of adjoint models", .text = &o->model},
+        {"--batch", "N", "images in a step; default: 64", .integer = &o->batch,
+         .range = {1, 65536}},
+        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {"--infer", "", "the evaluation graph instead of a training step", .flag = &o->infer},
+        {"--tune", "", "the plan times candidates", .flag = &o->tune},
+        {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's",
+         .text = &o->tune_file},
+        {"--tune-seconds", "S", "about as long may it take; default: 5", .real = &o->tune_seconds,
+         .range = {0.001, 1e5}},
+        {"--math", "MODE", "exact (default) or fast", .text = &o->math, .words = MATH_WORDS},
+        {"--backend", "NAME", "as the executor takes it; with --all: only these, A,B",
+         .text = &o->backend},
+        {"--without", "NAME", "with --all: not this backend", .text = &o->without},
+        {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
+        {"--seconds", "S", "of each measurement; default: 3, of one kernel 0.5",
+         .real = &o->seconds, .range = {0, 3600}},
+        {"--recompute", "", "cheap activations are computed again, not kept: less memory",
+         .flag = &o->recompute},
+        {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
+        {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON)", .text = &o->trace},
+        {"--raw", "", "of the model: each convolution's fastest candidate alone, and their sum",
+         .flag = &o->raw},
+        {"--all", "", "every candidate of every backend", .flag = &o->all},
+        {"--warm", "", "one set of buffers, again and again (--raw: default)", .flag = &o->warm},
+        {"--cold", "", "sets of buffers in turn, beyond the L3 cache (--op: default)",
+         .flag = &o->cold},
+        {"--json", "", "one JSON object instead of text", .flag = &o->json},
+    };
+    enum { N = sizeof options / sizeof options[0] };
+    option op[OP_OPTIONS];
+    op_args_options(&o->op, op);
+    const usage u = {"bench",    "Times whole steps of a model, or the kernels of one op.",
+                     N,          options,
+                     OP_OPTIONS, op};
+    return parse_options(&u, argc, argv);
+}
+
+/* What only one of the three ways of measuring understands. */
+static int check_goes_with(const bench_opts *o)
+{
+    int step = o->op.op == NULL && !o->raw;
+    const struct {
+        int given, fits;
+        const char *sentence;
+    } rules[] = {
+        {o->infer, o->op.op == NULL, "--infer goes with --model"},
+        {o->raw, o->op.op == NULL, "--raw goes with --model"},
+        {o->profile, step, "--profile goes with --model"},
+        {o->trace != NULL, step, "--trace goes with --model"},
+        {o->tune, step, "--tune goes with --model"},
+        {o->recompute, step && !o->infer, "--recompute goes with a training step of --model"},
+        {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
+        {o->tune_seconds > 0, o->tune != 0, "--tune-seconds goes with --tune"},
+        {o->all, !step, "--all goes with --op or --raw"},
+        {o->warm || o->cold, !step, "--warm and --cold go with --op or --raw"},
+        {o->warm && o->cold, 0, "--warm and --cold exclude each other"},
+        {o->without != NULL, o->all || o->raw, "--without goes with --all or --raw"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].given && !rules[i].fits)
+            return complain("bench", EXIT_USAGE, "%s", rules[i].sentence);
+    return CONTINUE;
+}
+
+/* Steps in a half type are those of the f32 model in mixed precision; kernels alone are of the type
+ * itself. */
+static void select_precision(bench_opts *o)
+{
+    int mixed = o->op.op == NULL && !o->raw && (o->dtype == ADJ_BF16 || o->dtype == ADJ_F16);
+    adj_precision half = o->dtype == ADJ_F16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16;
+    o->precision = mixed ? half : ADJ_PRECISION_AS_BUILT;
+    o->model_dtype = mixed ? ADJ_F32 : o->dtype;
+}
+
+static int check_options(bench_opts *o)
+{
+    if ((o->model == NULL) == (o->op.op == NULL))
+        return complain("bench", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
+    if (o->op.dtype != NULL && !dtype_from_name(o->op.dtype, &o->dtype))
+        return complain("bench", EXIT_USAGE, "--dtype: got \"%s\", expected f32, bf16, f16 or f64",
+                        o->op.dtype);
+    select_precision(o);
+    o->math_mode = o->math != NULL ? (adj_math)word_index(MATH_WORDS, o->math) : ADJ_MATH_EXACT;
+    return check_goes_with(o);
+}
+
+static int parse(bench_opts *o, int argc, char **argv)
+{
+    *o = (bench_opts){.batch = 64, .seconds = -1};
+    int status = read_options(o, argc, argv);
+    if (status == CONTINUE)
+        status = check_options(o);
+    if (o->threads == 0)
+        o->threads = omp_get_max_threads();
+    if (o->seconds < 0)
+        o->seconds = o->op.op != NULL ? 0.5 : o->raw ? 0.1 : 3;
+    return status;
+}
+
+/* ---- whole steps ---- */
 
 static void print_step(const bench_opts *o, const bench_net *n, const bench_step_time *t)
 {
@@ -70,7 +179,7 @@ static int bench_steps(const bench_opts *o)
 int command_bench(int argc, char **argv)
 {
     bench_opts o;
-    int status = bench_parse(&o, argc, argv);
+    int status = parse(&o, argc, argv);
     if (status == CONTINUE) {
         const output_file files[] = {{"--trace", o.trace, OUTPUT_IN_PLACE},
                                      {"--tune-file", o.tune_file, OUTPUT_REPLACED}};

@@ -13,15 +13,12 @@ typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
     const char *model, *backend, *without, *impl, *math, *trace, *tune_file;
     int64_t batch, threads, infer, tune, recompute, raw, all, warm, cold, profile, json;
-    double seconds, tune_seconds; /* of each measurement; of a plan's tuning, 0: usual */
+    double seconds, tune_seconds; /* of each measurement; of a plan's tuning, 0: the default */
     adj_dtype dtype, model_dtype; /* asked for; what the model is built in */
     adj_math math_mode;
     adj_precision precision;
     int timed_steps; /* the executor is to time each of its steps */
 } bench_opts;
-
-/* CONTINUE, or the exit status. Threads and seconds are filled in. */
-int bench_parse(bench_opts *o, int argc, char **argv);
 
 /* ---- times (time.c) ---- */
 
@@ -100,7 +97,7 @@ void bench_profile_print(FILE *f, const bench_profile *p);
 int bench_counts_flop(const adj_step_info *s);
 double bench_rate(const adj_step_info *s);
 
-/* ---- kernels alone (op.c; kernel.h) ---- */
+/* ---- kernels alone (kernel.c, op.c) ---- */
 
 typedef struct {
     const adj_node *node;
@@ -122,10 +119,28 @@ typedef struct {
     int convolutions, different;             /* of --raw */
 } bench_rows;
 
+enum { MAX_OPERANDS = 16 };
+
+/* What the plan takes. */
+typedef struct {
+    char backend[32], impl[64];
+} planned_choice;
+
+typedef struct bench_kernels bench_kernels; /* the opened backends */
+
+/* NULL after complaining. */
+bench_kernels *bench_kernels_open(const bench_opts *o);
+void bench_kernels_close(bench_kernels *k);
+/* Adds a row for the candidate that the plan takes, or for each there is (all), of a node of up to
+ * MAX_OPERANDS. 0: out of memory. */
+int bench_node(bench_kernels *k, const bench_opts *o, const adj_node *n, const planned_choice *p,
+               int all, bench_rows *rows);
+/* Of the rows from first on: the one of least median, or NULL; marks it. */
+bench_row *bench_fastest(bench_rows *rows, int first);
+
 /* --op, and --raw: exit statuses. */
 int bench_op(const bench_opts *o);
 int bench_raw(const bench_opts *o);
-size_t bench_l3_bytes(void);
 
 /* ---- JSON (json.c): 0, or the writing failed ---- */
 

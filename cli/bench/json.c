@@ -2,9 +2,12 @@
 #include "bench.h"
 #include "cli/json.h"
 
-static int set(json_t *j, const char *key, json_t *value)
+/* Adds the members of more, which is freed. 0 on success. */
+static int add(json_t *j, json_t *more)
 {
-    return json_object_set_new(j, key, value);
+    int failed = json_object_update(j, more);
+    json_decref(more);
+    return failed;
 }
 
 static json_t *head(const bench_opts *o)
@@ -36,39 +39,28 @@ static json_t *profile_json(const bench_profile *p)
     return rows;
 }
 
-static int set_plan(json_t *j, const bench_net *n)
-{
-    adj_exec_info info = adj_exec_stats(n->exec);
-    return set(j, "plan_ms", json_real(1e3 * n->plan_seconds)) |
-           set(j, "arena_bytes", json_integer((json_int_t)info.arena_bytes)) |
-           set(j, "live_bytes", json_integer((json_int_t)info.live_bytes)) |
-           set(j, "storage_bytes", json_integer((json_int_t)info.storage_bytes)) |
-           set(j, "steps", json_integer(info.steps)) | set(j, "timed", json_integer(info.timed)) |
-           set(j, "cached", json_integer(info.cached)) |
-           set(j, "reorders", json_integer(info.reorders)) |
-           set(j, "naive_steps", json_integer(info.naive_steps)) |
-           set(j, "note", json_text(adj_exec_warning(n->exec)));
-}
-
 int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const bench_step_time *t,
                     const bench_profile *p)
 {
     json_t *j = head(o);
     const spread *s = &t->time;
+    const adj_exec_info info = adj_exec_stats(n->exec);
     int failed =
-        j == NULL || set(j, "batch", json_integer(o->batch)) ||
-        set(j, "infer", json_boolean(o->infer)) || set(j, "tune", json_boolean(o->tune)) ||
-        set(j, "recompute", json_boolean(o->recompute)) || set(j, "runs", json_integer(s->n)) ||
-        set(j, "median_ms", json_real(1e3 * s->median)) ||
-        set(j, "min_ms", json_real(1e3 * s->min)) || set(j, "q1_ms", json_real(1e3 * s->q1)) ||
-        set(j, "q3_ms", json_real(1e3 * s->q3)) ||
-        set(j, "spread", json_real((s->q3 - s->q1) / s->median)) ||
-        set(j, "images_per_s", json_real((double)o->batch / s->median)) ||
-        set(j, "gflops", json_real(1e-9 * n->flop / s->median)) || set_plan(j, n) ||
-        set(j, "peak_rss_bytes", json_integer((json_int_t)t->peak_rss)) ||
-        set(j, "loss", json_number(t->loss));
-    if (!failed && p != NULL)
-        failed = set(j, "profile", profile_json(p));
+        add(j, json_pack("{s:I, s:b, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "batch",
+                         (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune,
+                         "recompute", (int)o->recompute, "runs", s->n, "median_ms", 1e3 * s->median,
+                         "min_ms", 1e3 * s->min, "q1_ms", 1e3 * s->q1, "q3_ms", 1e3 * s->q3,
+                         "spread", (s->q3 - s->q1) / s->median, "images_per_s",
+                         (double)o->batch / s->median, "gflops", 1e-9 * n->flop / s->median));
+    failed |= add(
+        j,
+        json_pack("{s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:o*}", "plan_ms",
+                  1e3 * n->plan_seconds, "arena_bytes", (json_int_t)info.arena_bytes, "live_bytes",
+                  (json_int_t)info.live_bytes, "storage_bytes", (json_int_t)info.storage_bytes,
+                  "steps", info.steps, "timed", info.timed, "cached", info.cached, "reorders",
+                  info.reorders, "naive_steps", info.naive_steps, "warning",
+                  json_text(adj_exec_warning(n->exec)), "peak_rss_bytes", (json_int_t)t->peak_rss,
+                  "loss", json_number(t->loss), "profile", p != NULL ? profile_json(p) : NULL));
     return json_write(f, j, JSON_PAGE, failed);
 }
 
@@ -103,17 +95,16 @@ static json_t *row_json(const bench_row *r)
 int bench_json_rows(FILE *f, const bench_opts *o, const bench_rows *rows)
 {
     json_t *j = head(o), *list = json_array();
-    int cold = o->op.op != NULL ? !o->warm : o->cold, failed = j == NULL;
+    int cold = o->op.op != NULL ? !o->warm : o->cold, failed = 0;
     for (int i = 0; i < rows->n && !failed; i++)
         failed = json_array_append_new(list, row_json(&rows->row[i]));
-    if (!failed && o->raw)
-        failed = set(j, "batch", json_integer(o->batch)) ||
-                 set(j, "infer", json_boolean(o->infer)) ||
-                 set(j, "convolutions", json_integer(rows->convolutions)) ||
-                 set(j, "different", json_integer(rows->different)) ||
-                 set(j, "fastest_ms", json_real(1e3 * rows->fastest_seconds)) ||
-                 set(j, "planned_ms", json_real(1e3 * rows->planned_seconds));
-    failed |= set(j, "buffers", json_string(cold ? "cold" : "warm")) | set(j, "rows", list);
+    if (o->raw)
+        failed |= add(j, json_pack("{s:I, s:b, s:i, s:i, s:f, s:f}", "batch", (json_int_t)o->batch,
+                                   "infer", (int)o->infer, "convolutions", rows->convolutions,
+                                   "different", rows->different, "fastest_ms",
+                                   1e3 * rows->fastest_seconds, "planned_ms",
+                                   1e3 * rows->planned_seconds));
+    failed |= add(j, json_pack("{s:s, s:o}", "buffers", cold ? "cold" : "warm", "rows", list));
     return json_write(f, j, JSON_PAGE, failed);
 }
 

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel.h"
+#include "bench.h"
 #include "cli/command.h"
 #include "exec/candidate.h"
 
 enum { MAX_BACKENDS = 16, MAX_SETS = 4096 };
-static const size_t usual_l3 = (size_t)32 << 20;
+static const size_t default_l3 = (size_t)32 << 20;
 
 struct bench_kernels {
     int n;
@@ -101,15 +101,15 @@ void bench_kernels_close(bench_kernels *k)
     free(k);
 }
 
-size_t bench_l3_bytes(void)
+static size_t l3_bytes(void)
 {
     FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
     char text[32] = "";
     if (f == NULL)
-        return usual_l3;
+        return default_l3;
     size_t kilo = fgets(text, sizeof text, f) != NULL ? strtoul(text, NULL, 10) : 0;
     fclose(f);
-    return kilo > 0 ? kilo << 10 : usual_l3;
+    return kilo > 0 ? kilo << 10 : default_l3;
 }
 
 /* ---- a candidate's memory ---- */
@@ -149,7 +149,7 @@ static adj_status make_memory(bench_candidate *b, int cold)
     bind_areas(c, 0, NULL, b->bytes, in, out);
     size_t operands = b->bytes[FLOAT_AREA] + b->bytes[INTEGER_AREA];
     b->set_bytes = operands + b->bytes[RESULT_AREA];
-    size_t sets = cold && b->set_bytes > 0 ? 2 * bench_l3_bytes() / b->set_bytes + 2 : 1;
+    size_t sets = cold && b->set_bytes > 0 ? 2 * l3_bytes() / b->set_bytes + 2 : 1;
     b->sets = sets < MAX_SETS ? (int)sets : MAX_SETS;
     b->memory = new_memory((size_t)b->sets * b->set_bytes);
     b->scratch = new_memory(c->prep->scratch);

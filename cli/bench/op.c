@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adjoint_check.h"
-#include "kernel.h"
+#include "bench.h"
 #include "cli/command.h"
 #include "cli/op/graph.h"
 
@@ -32,11 +32,11 @@ static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choi
 {
     char message[512] = "";
     adj_exec *e = NULL;
-    bench_opts usual = *o;
+    bench_opts one = *o;
     if (o->all || o->raw)
-        usual.backend = NULL; /* it is a list of what is tried */
+        one.backend = NULL; /* it is a list of what is tried */
     *p = (planned_choice){0};
-    adj_status status = make_exec(&usual, g, n, NULL, &e, message);
+    adj_status status = make_exec(&one, g, n, NULL, &e, message);
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         adj_step_info s = adj_exec_step_at(e, i);
         if (strcmp(s.op, n->op->name) == 0) {
@@ -118,7 +118,7 @@ static void print_rows(const bench_opts *o, const bench_rows *rows)
     int cold = o->op.op != NULL ? !o->warm : o->cold;
     printf("%lld threads, %s\n", (long long)o->threads,
            cold ? "buffers in turn beyond the L3 cache (cold)" : "one set of buffers (warm)");
-    printf("  %-44s %10s %10s %9s %9s %7s  layouts\n", "", "us", "least", "GFLOP/s", "GB/s",
+    printf("  %-44s %10s %10s %9s %9s %7s  layouts\n", "", "us", "minimum", "GFLOP/s", "GB/s",
            "runs");
     for (int i = 0; i < rows->n; i++) {
         const bench_row *r = &rows->row[i];
@@ -162,11 +162,11 @@ static int is_computed(const adj_node *n)
 
 int bench_op(const bench_opts *o)
 {
-    const compared_opts what = {.op = o->op, .node = -1};
+    const compared_opts described = {.op = o->op, .node = -1};
     compared c;
     bench_rows rows = {0};
     int status = CONTINUE;
-    if (compared_open(&c, &what) != ADJ_OK)
+    if (compared_open(&c, &described) != ADJ_OK)
         status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.message);
     bench_kernels *k = status == CONTINUE ? bench_kernels_open(o) : NULL;
     char *needed = k != NULL ? bench_needed(c.graph, c.n_root, c.root, NULL) : NULL;

@@ -136,9 +136,9 @@ static void print_ops(FILE *f, const bench_profile *p)
     free(sum);
 }
 
-static void print_head(FILE *f, const char *what)
+static void print_head(FILE *f, const char *title)
 {
-    fprintf(f, "%-36s %10s %17s %7s  implementation\n", what, "us", "rate", "share");
+    fprintf(f, "%-36s %10s %17s %7s  implementation\n", title, "us", "rate", "share");
 }
 
 void bench_profile_print(FILE *f, const bench_profile *p)

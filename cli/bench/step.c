@@ -113,12 +113,6 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o)
     return status;
 }
 
-static size_t bytes_of(const adj_node *n)
-{
-    adj_type t = adj_node_type(n);
-    return (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
-}
-
 static adj_status set_rate(bench_net *n)
 {
     float rate = 0.01F;
@@ -129,8 +123,8 @@ static adj_status set_rate(bench_net *n)
 static adj_status fill(bench_net *n)
 {
     adj_type t = adj_node_type(n->images);
-    n->x_bytes = bytes_of(n->images);
-    n->y_bytes = bytes_of(n->loss != NULL ? n->loss : n->logits);
+    n->x_bytes = adj_type_bytes(t);
+    n->y_bytes = adj_type_bytes(adj_node_type(n->loss != NULL ? n->loss : n->logits));
     n->x = malloc(n->x_bytes + 1);
     n->y = malloc(n->y_bytes + 1);
     n->label = calloc((size_t)n->batch, sizeof *n->label);

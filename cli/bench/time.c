@@ -1,4 +1,4 @@
-/* time.c - what many times say: median, least, quartiles. */
+/* time.c - what many times say: median, minimum, quartiles. */
 #include <stdlib.h>
 
 #include "bench.h"

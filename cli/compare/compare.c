@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "again.h"
 #include "write.h"
 #include "cli/guard.h"
 #include "cli/output.h"
@@ -50,8 +49,8 @@ static void describe(const compare_opts *o, char *title, size_t size)
  * failure of every node. */
 static int backends_open(const compare_opts *o)
 {
-    static const char *const usual[] = {"onednn"};
-    const char *const *name = o->n_config > 0 ? o->config : usual;
+    static const char *const defaults[] = {"onednn"};
+    const char *const *name = o->n_config > 0 ? o->config : defaults;
     adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {1}}));
     int open = 1;

@@ -4,50 +4,48 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/repeat.h"
 #include "options.h"
 
 static int read_options(compare_opts *o, int argc, char **argv)
 {
-    const option others[] = {
-        {"--model", "NAME", "a training step of it; default: lenet", OPTION_TEXT, &o->graph.model,
-         0, 0},
-        {"--node", "ID", "of the model: no more than this node needs", OPTION_INTEGER,
-         &o->graph.node, 0, 1e6},
+    const option options[] = {
+        {"--model", "NAME", "a training step of it; default: lenet", .text = &o->graph.model},
+        {"--node", "ID", "of the model: no more than this node needs", .integer = &o->graph.node,
+         .range = {0, 1e6}},
         {"--configs", "A,B,...",
          "the first is the reference; default: naive:f64,naive,onednn; \"A;B\" where one has a "
          "comma",
-         OPTION_TEXT, &o->configs, 0, 0},
-        {"--batch", "N", "default: 2", OPTION_INTEGER, &o->graph.batch, 1, 4096},
-        {"--height", "N", "of the images; default: the model's", OPTION_INTEGER, &o->graph.height,
-         1, 4096},
-        {"--width", "N", "the same", OPTION_INTEGER, &o->graph.width, 1, 4096},
-        {"--seed", "N", "of the values; default: 1", OPTION_INTEGER, &o->seed, 0, 1e15},
-        {"--runs", "N", "timed ones; default: 5", OPTION_INTEGER, &o->runs, 1, 1000},
-        {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, 1024},
-        {"--exact", "", "integers for data, and equality where sums are exact", OPTION_FLAG,
-         &o->exact, 0, 0},
+         .text = &o->configs},
+        {"--batch", "N", "default: 2", .integer = &o->graph.batch, .range = {1, 4096}},
+        {"--height", "N", "of the images; default: the model's", .integer = &o->graph.height,
+         .range = {1, 4096}},
+        {"--width", "N", "the same", .integer = &o->graph.width, .range = {1, 4096}},
+        {"--seed", "N", "of the values; default: 1", .integer = &o->seed, .range = {0, 1e15}},
+        {"--runs", "N", "timed ones; default: 5", .integer = &o->runs, .range = {1, 1000}},
+        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {"--exact", "", "integers for data, and equality where sums are exact", .flag = &o->exact},
         {"--guard", "", "every kernel in a process of its own: crashes and hangs are rows",
-         OPTION_FLAG, &o->guard, 0, 0},
-        {"--timeout", "SECONDS", "of such a process; default: 10", OPTION_REAL, &o->seconds, 0.1,
-         1e4},
+         .flag = &o->guard},
+        {"--timeout", "SECONDS", "of such a process; default: 10", .real = &o->seconds,
+         .range = {0.1, 1e4}},
         {"--shrink", "SECONDS", "to make what fails smaller; default: 20; 0: it stays as it is",
-         OPTION_REAL, &o->shrink, 0, 1e5},
-        {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all", OPTION_TEXT,
-         &o->quarantine, 0, 0},
-        {"--all", "", "a line for every node, not for every op", OPTION_FLAG, &o->all, 0, 0},
-        {"--json", "FILE", "everything, for programs; - is the output", OPTION_TEXT, &o->json, 0,
-         0},
-        {"--csv", "FILE", "the rows", OPTION_TEXT, &o->csv, 0, 0},
-        {"--junit", "FILE", "for CI", OPTION_TEXT, &o->junit, 0, 0},
-        {"--html", "FILE", "a page that needs no network", OPTION_TEXT, &o->html, 0, 0},
+         .real = &o->shrink, .range = {0, 1e5}},
+        {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all",
+         .text = &o->quarantine},
+        {"--all", "", "a line for every node, not for every op", .flag = &o->all},
+        {"--json", "FILE", "everything, for programs; - is the output", .text = &o->json},
+        {"--csv", "FILE", "the rows", .text = &o->csv},
+        {"--junit", "FILE", "for CI", .text = &o->junit},
+        {"--html", "FILE", "a page that needs no network", .text = &o->html},
     };
-    enum { OTHERS = sizeof others / sizeof others[0] };
-    option options[OTHERS + OP_OPTIONS];
-    memcpy(options, others, sizeof others);
-    op_args_options(&o->graph.op, options + OTHERS);
-    const usage u = {"compare",
-                     "Compares backends, element types, layouts and threads node by node.",
-                     OTHERS + OP_OPTIONS, options};
+    enum { N = sizeof options / sizeof options[0] };
+    option op[OP_OPTIONS];
+    op_args_options(&o->graph.op, op);
+    const usage u = {
+        "compare",  "Compares backends, element types, layouts and threads node by node.",
+        N,          options,
+        OP_OPTIONS, op};
     return parse_options(&u, argc, argv);
 }
 
@@ -111,78 +109,36 @@ void compare_close(compare_opts *o) { free(o->config_text); }
 
 /* ---- the line ---- */
 
-static void append(char line[LINE], const char *text, size_t n)
-{
-    size_t used = strlen(line);
-    snprintf(line + used, LINE - used, "%.*s", (int)n, text);
-}
-
-/* A word as a shell reads it back: in quotes if it has letters that a shell minds. */
-static void append_word(char line[LINE], const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-+=:,./";
-    if (strspn(word, plain) == strlen(word)) {
-        append(line, word, strlen(word));
-        return;
-    }
-    append(line, "'", 1);
-    for (const char *c = word; *c != '\0'; c++)
-        append(line, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
-    append(line, "'", 1);
-}
-
-static void add(char line[LINE], const char *name, const char *value)
-{
-    if (value == NULL)
-        return;
-    append(line, " ", 1);
-    append(line, name, strlen(name));
-    if (value[0] != '\0')
-        append(line, " ", 1);
-    append_word(line, value);
-}
-
-static void add_number(char line[LINE], const char *name, double value, double usual)
-{
-    char text[40];
-    snprintf(text, sizeof text, "%.15g", value);
-    add(line, name, value != usual ? text : NULL);
-}
-
-static void add_op(char line[LINE], op_args op)
-{
-    option options[OP_OPTIONS];
-    op_args_options(&op, options);
-    for (int i = 0; i < OP_OPTIONS; i++)
-        add(line, options[i].name, *(const char **)options[i].to);
-}
-
-void compare_line(const compare_opts *o, const compared_opts *what, const char *configs,
+void compare_line(const compare_opts *o, const compared_opts *described, const char *configs,
                   char line[LINE])
 {
     const char *quarantine = o->quarantine;
     if (quarantine == NULL || quarantine[0] == '\0')
         quarantine = getenv("ADJOINT_QUARANTINE");
+    op_args op = described->op;
+    option options[OP_OPTIONS];
     snprintf(line, LINE, "adjoint compare");
-    if (what->model != NULL) {
-        add(line, "--model", what->model);
-        add_number(line, "--node", (double)what->node, -1);
-        add_number(line, "--batch", (double)what->batch, 0);
-        add_number(line, "--height", (double)what->height, 0);
-        add_number(line, "--width", (double)what->width, 0);
+    if (described->model != NULL) {
+        repeat_option(line, LINE, "--model", described->model);
+        repeat_number(line, LINE, "--node", (double)described->node, -1);
+        repeat_number(line, LINE, "--batch", (double)described->batch, 0);
+        repeat_number(line, LINE, "--height", (double)described->height, 0);
+        repeat_number(line, LINE, "--width", (double)described->width, 0);
     } else {
-        add_op(line, what->op);
+        op_args_options(&op, options);
+        for (int i = 0; i < OP_OPTIONS; i++)
+            repeat_option(line, LINE, options[i].name, *options[i].text);
     }
-    add(line, "--configs", configs != NULL ? configs : o->configs);
-    add_number(line, "--seed", (double)o->seed, -1);
-    add_number(line, "--runs", (double)o->runs, 5);
-    add_number(line, "--threads", (double)o->threads, 0);
-    add(line, "--quarantine", quarantine != NULL && quarantine[0] != '\0' ? quarantine : NULL);
-    add(line, "--exact", o->exact ? "" : NULL);
-    add(line, "--guard", o->guard ? "" : NULL);
+    repeat_option(line, LINE, "--configs", configs != NULL ? configs : o->configs);
+    repeat_number(line, LINE, "--seed", (double)o->seed, -1);
+    repeat_number(line, LINE, "--runs", (double)o->runs, 5);
+    repeat_number(line, LINE, "--threads", (double)o->threads, 0);
+    repeat_option(line, LINE, "--quarantine",
+                  quarantine != NULL && quarantine[0] != '\0' ? quarantine : NULL);
+    repeat_option(line, LINE, "--exact", o->exact ? "" : NULL);
+    repeat_option(line, LINE, "--guard", o->guard ? "" : NULL);
     if (o->guard || (configs != NULL ? strstr(configs, "isa=") : o->configs) != NULL)
-        add_number(line, "--timeout", o->seconds, 10);
+        repeat_number(line, LINE, "--timeout", o->seconds, 10);
 }
 
 void compare_pair(const char *a, const char *b, char *text, size_t size)

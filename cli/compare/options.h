@@ -12,7 +12,7 @@ typedef struct {
     const char *quarantine;
     double seconds, shrink;
     int64_t seed, runs, threads, exact, all, guard;
-    int n_config; /* 0: the usual ones */
+    int n_config; /* 0: the default ones */
     char *config_text;
     const char *config[MAX_LISTED];
 } compare_opts;
@@ -21,8 +21,9 @@ typedef struct {
 int compare_parse(compare_opts *o, int argc, char **argv);
 void compare_close(compare_opts *o);
 
-/* The command line for `what` with these configurations (NULL: as given), ready for a shell. */
-void compare_line(const compare_opts *o, const compared_opts *what, const char *configs,
+/* The command line for what is described with these configurations (NULL: as given), ready for a
+ * shell. */
+void compare_line(const compare_opts *o, const compared_opts *described, const char *configs,
                   char line[LINE]);
 /* "a,b" as --configs takes it; with ";" where a name has a comma. */
 void compare_pair(const char *a, const char *b, char *text, size_t size);

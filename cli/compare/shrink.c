@@ -1,51 +1,66 @@
 /* shrink.c - see shrink.h.
  *
+ * What can be said with --op is made smaller. What cannot, or does not fail by itself, is the model
+ * up to the node, or else everything, with the one configuration.
+ *
  * Every number of the op line in turn: 1, 2, 4, 8 are tried until it fails (small cases are quick,
  * and faults like blocks of 16 channels), then the interval between what does not fail and what
  * does is halved. Faults are not monotone, so what is found is small, not the smallest; but
  * whatever is kept has failed twice. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "cli/op/graph.h"
 #include "shrink.h"
 #include "exec/clock.h"
 
-int fails_so(const adj_comparison *c, const char *op, adj_verdict verdict, adj_blame blame)
+enum { MAX_TRIALS = 400 };
+
+/* Does a row of the op, or group, fail in this way? */
+static int has_failure(const adj_comparison *c, const char *op, adj_verdict verdict,
+                       adj_blame blame)
 {
     for (int i = 0; i < adj_comparison_row_count(c); i++) {
         const adj_compare_row *row = adj_comparison_row_at(c, i);
-        if ((op == NULL || strcmp(adj_compare_row_name(row), op) == 0) && row->verdict == verdict &&
+        if (strcmp(adj_compare_row_name(row), op) == 0 && row->verdict == verdict &&
             row->blame == blame)
             return 1;
     }
     return 0;
 }
 
-/* with_gradients: as the command line does it. */
-static int fails_once(shrinking *s, const op_line *l, int with_gradients)
+/* Does what is described fail so? whole: as the command line runs it; else its first root alone. */
+static int graph_fails(const compared_opts *described, const adj_compare_opts *two, int whole,
+                       const char *op, adj_verdict verdict, adj_blame blame)
 {
-    op_text text;
-    const compared_opts what = {.op = op_line_args(l, &text)};
     compared g;
     adj_comparison *c = NULL;
     int fails = 0;
-    s->tried++;
-    if (compared_open(&g, &what) == ADJ_OK) {
-        adj_compare_opts opts = *s->opts;
-        opts.n_root = with_gradients ? g.n_root : 1;
+    if (compared_open(&g, described) == ADJ_OK) {
+        const adj_leaf_value labels = {g.labels, g.label};
+        adj_compare_opts opts = *two;
+        opts.n_root = whole ? g.n_root : 1;
         opts.root = g.root;
-        opts.updates = NULL;
-        opts.n_value = 0;
+        opts.updates = g.updates;
+        opts.n_value = g.labels != NULL;
+        opts.value = &labels;
         opts.progress = NULL;
-        if (!with_gradients)
-            opts.runs = 1;
-        if (adj_compare(g.graph, &opts, &c) == ADJ_OK)
-            fails = fails_so(c, l->text.args.op, s->verdict, s->blame);
+        opts.runs = whole ? two->runs : 1;
+        fails = adj_compare(g.graph, &opts, &c) == ADJ_OK && has_failure(c, op, verdict, blame);
     }
     adj_comparison_free(c);
     compared_close(&g);
     return fails;
+}
+
+/* ---- an op ---- */
+
+static int fails_once(shrinking *s, const op_line *l, int whole)
+{
+    op_text text;
+    const compared_opts described = {.op = op_line_args(l, &text)};
+    s->tried++;
+    return graph_fails(&described, s->opts, whole, l->text.args.op, s->verdict, s->blame);
 }
 
 static int fails_twice(shrinking *s, const op_line *l)
@@ -54,8 +69,8 @@ static int fails_twice(shrinking *s, const op_line *l)
     return fails ? fails_once(s, l, 0) : 0;
 }
 
-/* Is there time for another? */
-static int goes_on(const shrinking *s, double end)
+/* For another trial? */
+static int has_time(const shrinking *s, double end)
 {
     return s->tried < s->max && seconds_now() < end;
 }
@@ -76,12 +91,12 @@ static int shrink_number(shrinking *s, op_line *l, op_number number, double end)
 {
     const int64_t before = *number.value;
     int64_t passes = number.min - 1, step = 1;
-    while (passes + step < before && goes_on(s, end) &&
+    while (passes + step < before && has_time(s, end) &&
            !fails_with(s, l, number.value, passes + step)) {
         passes += step;
         step = passes > 0 ? passes : 1;
     }
-    while (*number.value - passes > 1 && goes_on(s, end)) {
+    while (*number.value - passes > 1 && has_time(s, end)) {
         int64_t middle = passes + (*number.value - passes) / 2;
         if (!fails_with(s, l, number.value, middle))
             passes = middle;
@@ -97,7 +112,7 @@ int shrink(shrinking *s, op_line *l)
     s->tried = 0;
     if (!fails_twice(s, l))
         return 0;
-    for (int changed = 1; changed && goes_on(s, end);) {
+    for (int changed = 1; changed && has_time(s, end);) {
         changed = 0;
         int n = op_line_numbers(l, number);
         for (int i = 0; i < n; i++)
@@ -107,4 +122,68 @@ int shrink(shrinking *s, op_line *l)
         return 1;
     *l = whole;
     return fails_once(s, l, 1);
+}
+
+/* ---- what is run again ---- */
+
+/* The first row whose operands were right. */
+static const adj_compare_row *first_divergence(const adj_comparison *c, int k)
+{
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
+        if (row->config == k && row->verdict != ADJ_VERDICT_PASS &&
+            (row->blame == ADJ_BLAME_KERNEL || row->blame == ADJ_BLAME_PLAN))
+            return row;
+    }
+    return NULL;
+}
+
+static void find(const compare_opts *o, const adj_compare_opts *two, const char *pair,
+                 reproducer *r)
+{
+    op_line l;
+    op_text text;
+    compared_opts described = o->graph;
+    if (r->row != NULL && r->row->group[0] == '\0' && o->shrink > 0 &&
+        op_line_of(r->row->node, &l)) {
+        shrinking s = {.opts = two,
+                       .verdict = r->row->verdict,
+                       .blame = r->row->blame,
+                       .seconds = o->shrink,
+                       .max = MAX_TRIALS};
+        int found = shrink(&s, &l);
+        r->tried = s.tried;
+        if (found) {
+            described = (compared_opts){.op = op_line_args(&l, &text), .node = -1};
+            compare_line(o, &described, pair, r->line);
+            return;
+        }
+    }
+    if (r->row != NULL && o->graph.model != NULL) {
+        described.node = adj_node_id(r->row->node);
+        if (o->shrink <= 0 || !graph_fails(&described, two, 1, adj_compare_row_name(r->row),
+                                           r->row->verdict, r->row->blame))
+            described.node = o->graph.node;
+    }
+    compare_line(o, &described, pair, r->line);
+}
+
+reproducer *reproducers(const compare_opts *o, const adj_compare_opts *opts,
+                        const adj_comparison *c)
+{
+    int n = adj_comparison_config_count(c);
+    reproducer *r = calloc((size_t)n + 1, sizeof *r);
+    for (int k = 1; k < n && r != NULL; k++) {
+        const char *names[] = {adj_comparison_config_at(c, 0)->name,
+                               adj_comparison_config_at(c, k)->name};
+        char pair[160];
+        adj_compare_opts two = *opts;
+        two.n_config = 2;
+        two.config = names;
+        r[k].row = first_divergence(c, k);
+        compare_pair(names[0], names[1], pair, sizeof pair);
+        if (r[k].row != NULL || adj_comparison_result_at(c, k).verdict != ADJ_VERDICT_PASS)
+            find(o, &two, pair, &r[k]);
+    }
+    return r;
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "again.h"
+#include "shrink.h"
 
 typedef struct {
     const adj_comparison *comparison;

@@ -1,6 +1,7 @@
 /* gradcheck.c - adjoint gradcheck: are the gradients of a model, or of one op, right?
  *
  * Exit status: 0 all pass, 1 a gradient is wrong (or checking failed), 2 inconclusive, 3 usage. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,10 @@
 #include "adjoint_nn.h"
 #include "cli/op/backend_name.h"
 #include "cli/command.h"
-#include "write.h"
+#include "cli/json.h"
 #include "cli/op/text.h"
 #include "cli/output.h"
+#include "cli/repeat.h"
 #include "graph/printable.h"
 
 typedef struct {
@@ -21,47 +23,38 @@ typedef struct {
     double rtol, atol;
 } gradcheck_opts;
 
+/* In the order of adj_gradcheck_method. */
+static const char methods[] = "auto adjoint directional elementwise richardson";
+
 static int parse(gradcheck_opts *o, int argc, char **argv)
 {
-    const option others[] = {
-        {"--model", "NAME", "every node of it that has a gradient", OPTION_TEXT, &o->model, 0, 0},
-        {"--node", "ID", "of the model: this one alone", OPTION_INTEGER, &o->node, 0, 1e6},
-        {"--batch", "N", "of the model; default: 2", OPTION_INTEGER, &o->batch, 1, 1024},
-        {"--backend", "NAME", "onednn (default) or naive", OPTION_TEXT, &o->backend, 0, 0},
-        {"--impl", "WORD", "implementations whose name contains it", OPTION_TEXT, &o->impl, 0, 0},
-        {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all", OPTION_TEXT,
-         &o->quarantine, 0, 0},
-        {"--method", "NAME", "auto, adjoint, directional, elementwise or richardson", OPTION_TEXT,
-         &o->method, 0, 0},
-        {"--order", "N", "2: second derivatives as well", OPTION_INTEGER, &o->order, 1, 2},
-        {"--draws", "N", "sets of random values; default: 3", OPTION_INTEGER, &o->draws, 1, 1000},
-        {"--rtol", "X", "instead of the derived tolerance", OPTION_REAL, &o->rtol, 0, 1e6},
-        {"--atol", "X", "instead of the derived tolerance", OPTION_REAL, &o->atol, 0, 1e6},
-        {"--seed", "N", "of the values; default: 42", OPTION_INTEGER, &o->seed, 0, 9e15},
-        {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, 1024},
-        {"--json", "FILE", "the report as JSON; - is stdout", OPTION_TEXT, &o->json, 0, 0},
-        {"--junit", "FILE", "the report as JUnit XML; - is stdout", OPTION_TEXT, &o->junit, 0, 0},
+    const option options[] = {
+        {"--model", "NAME", "every node of it that has a gradient", .text = &o->model},
+        {"--node", "ID", "of the model: this one alone", .integer = &o->node, .range = {0, 1e6}},
+        {"--batch", "N", "of the model; default: 2", .integer = &o->batch, .range = {1, 1024}},
+        {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
+        {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
+        {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all",
+         .text = &o->quarantine},
+        {"--method", "NAME", "auto, adjoint, directional, elementwise or richardson",
+         .text = &o->method, .words = methods},
+        {"--order", "N", "2: second derivatives as well", .integer = &o->order, .range = {1, 2}},
+        {"--draws", "N", "sets of random values; default: 3", .integer = &o->draws,
+         .range = {1, 1000}},
+        {"--rtol", "X", "instead of the derived tolerance", .real = &o->rtol, .range = {0, 1e6}},
+        {"--atol", "X", "instead of the derived tolerance", .real = &o->atol, .range = {0, 1e6}},
+        {"--seed", "N", "of the values; default: 42", .integer = &o->seed, .range = {0, 9e15}},
+        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {"--json", "FILE", "the report as JSON; - is stdout", .text = &o->json},
+        {"--junit", "FILE", "the report as JUnit XML; - is stdout", .text = &o->junit},
     };
-    enum { OTHERS = sizeof others / sizeof others[0] };
-    option options[OTHERS + OP_OPTIONS];
-    memcpy(options, others, sizeof others);
-    op_args_options(&o->op, options + OTHERS);
+    enum { N = sizeof options / sizeof options[0] };
+    option op[OP_OPTIONS];
+    op_args_options(&o->op, op);
     const usage u = {"gradcheck", "Checks gradients against numbers made another way.",
-                     OTHERS + OP_OPTIONS, options};
+                     N,           options,
+                     OP_OPTIONS,  op};
     return parse_options(&u, argc, argv);
-}
-
-static int read_method(const char *name, adj_gradcheck_method *method)
-{
-    static const char *const names[] = {"auto", "adjoint", "directional", "elementwise",
-                                        "richardson"};
-    for (int i = 0; i < 5; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *method = (adj_gradcheck_method)i;
-            return CONTINUE;
-        }
-    return complain("gradcheck", EXIT_USAGE, "unknown method %s (did you mean %s?)", name,
-                    nearest_of(name, names, 5, sizeof names[0]));
 }
 
 /* ---- what is checked ---- */
@@ -111,27 +104,6 @@ static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 
 /* ---- the line that repeats it ---- */
 
-static void add(char *line, size_t size, const char *name, const char *value)
-{
-    size_t used = strlen(line);
-    if (value != NULL)
-        snprintf(line + used, size - used, " %s %s", name, value);
-}
-
-static void add_number(char *line, size_t size, const char *name, int64_t value, int64_t usual)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    add(line, size, name, value != usual ? text : NULL);
-}
-
-static void add_real(char *line, size_t size, const char *name, double value)
-{
-    char text[REAL_TEXT];
-    write_real(text, value);
-    add(line, size, name, value > 0 ? text : NULL);
-}
-
 /* What is checked: the op alone where options can say what it is, else the node of the model. */
 static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line, size_t size)
 {
@@ -140,9 +112,9 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
         op_args_print(&o->op, line, size);
     else if (!op_text_of(n, &text) || !op_args_print(&text.args, line, size)) {
         snprintf(line, size, "--model %s --node %d", o->model, adj_node_id(n));
-        add(line, size, "--data-format", o->op.data_format);
-        add(line, size, "--dtype", o->op.dtype);
-        add_number(line, size, "--batch", o->batch, 0);
+        repeat_option(line, size, "--data-format", o->op.data_format);
+        repeat_option(line, size, "--dtype", o->op.dtype);
+        repeat_number(line, size, "--batch", (double)o->batch, 0);
     }
 }
 
@@ -152,16 +124,16 @@ static void write_repro(void *user, const adj_node *n, char *line, size_t size)
     char subject[OP_LINE] = "";
     write_subject(o, n, subject, sizeof subject);
     snprintf(line, size, "adjoint gradcheck %s", subject);
-    add(line, size, "--backend", o->backend);
-    add(line, size, "--impl", o->impl);
-    add(line, size, "--quarantine", o->quarantine);
-    add(line, size, "--method", o->method);
-    add_number(line, size, "--order", o->order, 1);
-    add_number(line, size, "--draws", o->draws, 0);
-    add_number(line, size, "--threads", o->threads, 0);
-    add_real(line, size, "--rtol", o->rtol);
-    add_real(line, size, "--atol", o->atol);
-    add_number(line, size, "--seed", o->seed, -1);
+    repeat_option(line, size, "--backend", o->backend);
+    repeat_option(line, size, "--impl", o->impl);
+    repeat_option(line, size, "--quarantine", o->quarantine);
+    repeat_option(line, size, "--method", o->method);
+    repeat_number(line, size, "--order", (double)o->order, 1);
+    repeat_number(line, size, "--draws", (double)o->draws, 0);
+    repeat_number(line, size, "--threads", (double)o->threads, 0);
+    repeat_number(line, size, "--rtol", o->rtol, 0);
+    repeat_number(line, size, "--atol", o->atol, 0);
+    repeat_number(line, size, "--seed", (double)o->seed, -1);
 }
 
 static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_report *r)
@@ -175,18 +147,124 @@ static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_rep
     fprintf(f, "  reference=%s  threads=%d\n", about.reference, about.threads);
 }
 
+/* ---- the report for programs: 0 on success ---- */
+
+typedef struct {
+    const adj_gradcheck_report *report;
+    const char *title; /* the model or op */
+    int64_t seed;
+} report_source;
+
+/* JSON has no NaN and no infinity: these are strings. */
+static json_t *real(double v)
+{
+    if (isfinite(v))
+        return json_real(v);
+    return json_string(isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
+}
+
+static json_t *pairs_json(const adj_gradcheck_row *w)
+{
+    json_t *pairs = json_array();
+    for (int i = 0; i < w->n_pair; i++)
+        json_array_append_new(pairs, json_pack("{s:o, s:o, s:o, s:o}", "reference",
+                                               real(w->pair[i].reference), "numeric",
+                                               real(w->pair[i].numeric), "uncertainty",
+                                               real(w->pair[i].uncertainty), "tolerance",
+                                               real(w->pair[i].tolerance)));
+    return pairs;
+}
+
+static json_t *row_json(const adj_gradcheck_row *w)
+{
+    json_t *o =
+        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:b}",
+                  "node", w->node, "name", w->name, "op", w->op, "attrs", w->attrs, "wrt", w->wrt,
+                  "method", w->method, "order", w->order, "dtype", adj_dtype_name(w->type.dtype),
+                  "shape", json_sizes(w->type.shape.rank, w->type.shape.dim), "result",
+                  adj_gradcheck_result_name(w->result), "elems", (json_int_t)w->elems, "wrong",
+                  (json_int_t)w->wrong, "kinks", (json_int_t)w->kinks, "considered",
+                  (json_int_t)w->considered, "repeatable", w->repeatable);
+    const struct {
+        const char *key;
+        double value;
+    } reals[] = {{"worst_rel", w->worst_rel},     {"worst_abs", w->worst_abs},
+                 {"analytic", w->analytic},       {"numeric", w->numeric},
+                 {"uncertainty", w->uncertainty}, {"tolerance", w->tolerance}};
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        json_object_set_new(o, reals[i].key, real(reals[i].value));
+    json_object_set_new(o, "pairs", pairs_json(w));
+    const struct {
+        const char *key, *value;
+    } texts[] = {{"index", w->index},  {"origin", w->origin}, {"pattern", w->pattern},
+                 {"hint", w->hint},    {"blame", w->blame},   {"repro", w->repro},
+                 {"reason", w->reason}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].value[0] != '\0')
+            json_object_set_new(o, texts[i].key, json_text(texts[i].value));
+    return o;
+}
+
+static int write_json(FILE *f, const void *source)
+{
+    const report_source *o = source;
+    const adj_gradcheck_report *r = o->report;
+    json_t *rows = json_array();
+    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
+        json_array_append_new(rows, row_json(adj_gradcheck_row_at(r, i)));
+    adj_gradcheck_info about = adj_gradcheck_about(r);
+    json_t *all =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:I, s:s, s:o}", "what", o->title,
+                  "backend", about.backend, "version", about.version, "isa", about.isa, "reference",
+                  about.reference, "threads", about.threads, "repeatable", about.repeatable,
+                  "thread_ulp", real(about.thread_ulp), "seed", (json_int_t)o->seed, "result",
+                  adj_gradcheck_result_name(adj_gradcheck_verdict(r)), "rows", rows);
+    return json_write(f, all, JSON_INDENT(1), 0);
+}
+
+static void put_case(FILE *f, const adj_gradcheck_row *w)
+{
+    put_escaped(f, FOR_XML, "  <testcase classname=\"gradcheck.%s\" name=\"%s%s%s wrt %s\">", w->op,
+                w->name, w->attrs[0] != '\0' ? " " : "", w->attrs, w->wrt);
+    if (w->result == ADJ_GRADCHECK_FAIL)
+        put_escaped(f, FOR_XML,
+                    "\n    <failure message=\"%s\">worst: %s%s analytic=%.9g numeric=%.9g "
+                    "tolerance=%.3g; %s; %s; %s</failure>\n  ",
+                    w->blame, w->wrt, w->index, w->analytic, w->numeric, w->tolerance, w->pattern,
+                    w->hint, w->repro);
+    else if (w->result != ADJ_GRADCHECK_PASS)
+        put_escaped(f, FOR_XML, "<skipped message=\"%s\"/>", w->reason);
+    fputs("</testcase>\n", f);
+}
+
+static int write_junit(FILE *f, const void *source)
+{
+    const report_source *o = source;
+    const adj_gradcheck_report *r = o->report;
+    put_escaped(f, FOR_XML,
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoint gradcheck "
+                "%s\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n",
+                o->title, adj_gradcheck_row_count(r),
+                adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
+                adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED) +
+                    adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE));
+    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
+        put_case(f, adj_gradcheck_row_at(r, i));
+    return fputs("</testsuite>\n", f) == EOF;
+}
+
 /* ---- running it ---- */
 
 static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r,
                          const output_file files[2])
 {
-    const gradcheck_source source = {r, o->model != NULL ? o->model : o->op.op, o->seed};
+    const report_source source = {r, o->model != NULL ? o->model : o->op.op, o->seed};
     if (!is_stdout(o->json) && !is_stdout(o->junit)) {
         print_head(stdout, o, r);
         adj_gradcheck_print(stdout, r);
     }
-    if (write_output("gradcheck", &files[0], write_gradcheck_json, &source) != EXIT_OK ||
-        write_output("gradcheck", &files[1], write_gradcheck_junit, &source) != EXIT_OK)
+    if (write_output("gradcheck", &files[0], write_json, &source) != EXIT_OK ||
+        write_output("gradcheck", &files[1], write_junit, &source) != EXIT_OK)
         return EXIT_FAILED;
     switch (adj_gradcheck_verdict(r)) {
     case ADJ_GRADCHECK_PASS: return EXIT_OK;
@@ -208,12 +286,12 @@ static int check(gradcheck_opts *o, adj_node *y)
                                   .debug.quarantine = o->quarantine,
                                   .repro = write_repro,
                                   .user = o};
+    if (o->method != NULL)
+        options.method = (adj_gradcheck_method)word_index(methods, o->method);
     adj_gradcheck_report *r = NULL;
     const output_file files[] = {{"--json", o->json, OUTPUT_OR_STDOUT},
                                  {"--junit", o->junit, OUTPUT_OR_STDOUT}};
-    int status = o->method != NULL ? read_method(o->method, &options.method) : CONTINUE;
-    if (status == CONTINUE)
-        status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
+    int status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
     if (status != CONTINUE)
         return status;
     int single = o->op.op != NULL || o->node >= 0;

@@ -12,19 +12,18 @@ enum { LIST = 16, MAX_OPS = 256 };
 void op_args_options(op_args *a, option to[OP_OPTIONS])
 {
     const option options[] = {
-        {"--op", "NAME", "one op of the registry", OPTION_TEXT, &a->op, 0, 0},
-        {"--in", "N,H,W,C", "its first operand's shape", OPTION_TEXT, &a->in, 0, 0},
-        {"--filter", "H,W,C,O", "its filter's (or second operand's) shape", OPTION_TEXT, &a->filter,
-         0, 0},
-        {"--data-format", "F", "NHWC (default) or NCHW", OPTION_TEXT, &a->data_format, 0, 0},
-        {"--padding", "P", "SAME (default), VALID or EXPLICIT", OPTION_TEXT, &a->padding, 0, 0},
-        {"--explicit-paddings", "LIST", "eight numbers", OPTION_TEXT, &a->explicit_paddings, 0, 0},
-        {"--strides", "LIST", "four numbers in data format order", OPTION_TEXT, &a->strides, 0, 0},
-        {"--dilations", "LIST", "four numbers", OPTION_TEXT, &a->dilations, 0, 0},
-        {"--ksize", "LIST", "four numbers", OPTION_TEXT, &a->ksize, 0, 0},
-        {"--dtype", "TYPE", "f32 (default), f64, f16 or bf16", OPTION_TEXT, &a->dtype, 0, 0},
+        {"--op", "NAME", "one op of the registry", .text = &a->op},
+        {"--in", "N,H,W,C", "its first operand's shape", .text = &a->in},
+        {"--filter", "H,W,C,O", "its filter's (or second operand's) shape", .text = &a->filter},
+        {"--data-format", "F", "NHWC (default) or NCHW", .text = &a->data_format},
+        {"--padding", "P", "SAME (default), VALID or EXPLICIT", .text = &a->padding},
+        {"--explicit-paddings", "LIST", "eight numbers", .text = &a->explicit_paddings},
+        {"--strides", "LIST", "four numbers in data format order", .text = &a->strides},
+        {"--dilations", "LIST", "four numbers", .text = &a->dilations},
+        {"--ksize", "LIST", "four numbers", .text = &a->ksize},
+        {"--dtype", "TYPE", "f32 (default), f64, f16 or bf16", .text = &a->dtype},
         {"--attr", "LIST", "its other attributes, in the order of the C function's parameters",
-         OPTION_TEXT, &a->attr, 0, 0},
+         .text = &a->attr},
     };
     memcpy(to, options, sizeof options);
 }
@@ -36,7 +35,7 @@ int op_args_print(const op_args *args, char *line, size_t size)
     size_t used = 0;
     op_args_options(&a, options);
     for (int i = 0; i < OP_OPTIONS; i++) {
-        const char *value = *(const char **)options[i].to;
+        const char *value = *options[i].text;
         if (value != NULL && used < size)
             used += (size_t)snprintf(line + used, size - used, "%s%s %s", used > 0 ? " " : "",
                                      options[i].name, value);

@@ -25,30 +25,32 @@ typedef struct {
 static int parse(selftest *s, chosen *c, int argc, char **argv)
 {
     const option options[] = {
-        {"--out", "FILE", "the quarantine file; default: quarantine.txt", OPTION_TEXT, &s->out, 0,
-         0},
-        {"--resume", "", "go on where the file says", OPTION_FLAG, &s->resume, 0, 0},
+        {"--out", "FILE", "the quarantine file; default: quarantine.txt", .text = &s->out},
+        {"--resume", "", "go on where the file says", .flag = &s->resume},
         {"--cases", "N", "how many; default: 3000, a sample that takes some ten minutes",
-         OPTION_INTEGER, &s->cases, 1, 1e9},
-        {"--full", "", "all of those chosen; 1140480, a day or more, if none are", OPTION_FLAG,
-         &s->full, 0, 0},
-        {"--op", "NAME", "only this: conv2d, conv2d_backprop_filter, ...", OPTION_TEXT, &c->op, 0,
-         0},
-        {"--dtype", "LIST", "only these: f32,bf16,f16", OPTION_TEXT, &c->list[DTYPE], 0, 0},
-        {"--format", "LIST", "NHWC,NCHW", OPTION_TEXT, &c->list[FORMAT], 0, 0},
-        {"--padding", "LIST", "VALID,SAME,EXPLICIT", OPTION_TEXT, &c->list[PADDING], 0, 0},
-        {"--kernel", "LIST", "1,3,5,7", OPTION_TEXT, &c->list[KERNEL], 0, 0},
-        {"--stride", "LIST", "1,2,3", OPTION_TEXT, &c->list[STRIDE], 0, 0},
-        {"--dilation", "LIST", "1,2", OPTION_TEXT, &c->list[DILATION], 0, 0},
-        {"--channels", "LIST", "1,2,3,4,7,8,9,12,15,16,17,24,31,32,33,64", OPTION_TEXT,
-         &c->list[CHANNELS], 0, 0},
-        {"--size", "LIST", "15,36,64,7,6; 7 is 7x1, 6 is 6x5", OPTION_TEXT, &c->list[SIZE], 0, 0},
-        {"--timeout", "SECONDS", "of 32 cases; default: 300", OPTION_REAL, &s->seconds, 0.1, 1e4},
-        {"--unquarantined", "", "find again what is known to be wrong", OPTION_FLAG, &s->bare, 0,
-         0},
+         .integer = &s->cases, .range = {1, 1e9}},
+        {"--full", "", "all of those chosen; 1140480, a day or more, if none are",
+         .flag = &s->full},
+        {"--op", "NAME", "only this: conv2d, conv2d_backprop_filter, ...", .text = &c->op},
+        {"--dtype", "LIST", "only these: f32,bf16,f16", .text = &c->list[DTYPE]},
+        {"--format", "LIST", "NHWC,NCHW", .text = &c->list[FORMAT]},
+        {"--padding", "LIST", "VALID,SAME,EXPLICIT", .text = &c->list[PADDING]},
+        {"--kernel", "LIST", "1,3,5,7", .text = &c->list[KERNEL]},
+        {"--stride", "LIST", "1,2,3", .text = &c->list[STRIDE]},
+        {"--dilation", "LIST", "1,2", .text = &c->list[DILATION]},
+        {"--channels", "LIST", "1,2,3,4,7,8,9,12,15,16,17,24,31,32,33,64",
+         .text = &c->list[CHANNELS]},
+        {"--size", "LIST", "15,36,64,7,6; 7 is 7x1, 6 is 6x5", .text = &c->list[SIZE]},
+        {"--timeout", "SECONDS", "of 32 cases; default: 300", .real = &s->seconds,
+         .range = {0.1, 1e4}},
+        {"--unquarantined", "", "find again what is known to be wrong", .flag = &s->bare},
     };
-    const usage u = {"selftest", "Tries this machine's oneDNN and writes a quarantine file.",
-                     sizeof options / sizeof options[0], options};
+    const usage u = {"selftest",
+                     "Tries this machine's oneDNN and writes a quarantine file.",
+                     sizeof options / sizeof options[0],
+                     options,
+                     0,
+                     NULL};
     return parse_options(&u, argc, argv);
 }
 
@@ -190,7 +192,7 @@ static int try_batch(selftest *s)
     int status = read_answer(s, text, message);
     free(text);
     if (status == CONTINUE && s->next == before && s->tries == 0 && s->alone_until == searched)
-        return complain("selftest", EXIT_FAILED, "case %lld: no answer (%s)", (long long)s->next,
+        return complain("selftest", EXIT_FAILED, "case %lld: no response (%s)", (long long)s->next,
                         message[0] != '\0' ? message : "none at all");
     end_search(s);
     return status == CONTINUE ? selftest_write(s) : status;

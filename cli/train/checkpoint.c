@@ -21,17 +21,17 @@ enum { FREE_SETTINGS = 1 };
 static void list_settings(train_opts *o, option list[SETTINGS])
 {
     const option all[SETTINGS] = {
-        {"model", "", "", OPTION_TEXT, &o->model, 0, 0},
-        {"optimizer", "", "", OPTION_TEXT, &o->optimizer, 0, 0},
-        {"backend", "", "", OPTION_TEXT, &o->backend, 0, 0},
-        {"precision", "", "", OPTION_TEXT, &o->precision, 0, 0},
-        {"math", "", "", OPTION_TEXT, &o->math, 0, 0},
-        {"epochs", "", "", OPTION_INTEGER, &o->epochs, 1, 100000},
-        {"batch", "", "", OPTION_INTEGER, &o->batch, 1, 100000},
-        {"shift", "", "", OPTION_INTEGER, &o->shift, 0, MAX_SHIFT},
-        {"seed", "", "", OPTION_INTEGER, &o->seed, 0, 9e15},
-        {"lr", "", "", OPTION_REAL, &o->lr, 1e-12, 1e6},
-        {"threads", "", "", OPTION_INTEGER, &o->threads, 0, MAX_THREADS},
+        {"model", "", "", .text = &o->model},
+        {"optimizer", "", "", .text = &o->optimizer},
+        {"backend", "", "", .text = &o->backend},
+        {"precision", "", "", .text = &o->precision, .words = PRECISION_WORDS},
+        {"math", "", "", .text = &o->math, .words = MATH_WORDS},
+        {"epochs", "", "", .integer = &o->epochs, .range = {1, 100000}},
+        {"batch", "", "", .integer = &o->batch, .range = {1, 100000}},
+        {"shift", "", "", .integer = &o->shift, .range = {0, MAX_SHIFT}},
+        {"seed", "", "", .integer = &o->seed, .range = {0, 9e15}},
+        {"lr", "", "", .real = &o->lr, .range = {1e-12, 1e6}},
+        {"threads", "", "", .integer = &o->threads, .range = {0, MAX_THREADS}},
     };
     memcpy(list, all, sizeof all);
 }
@@ -40,13 +40,13 @@ static void list_places(position *p, const checkpoint_of *c, option list[PLACES]
 {
     double images = (double)c->train->n;
     const option all[PLACES] = {
-        {"epoch", "", "", OPTION_INTEGER, &p->epoch, 0, (double)c->o->epochs},
-        {"step", "", "", OPTION_INTEGER, &p->step, 0, (double)c->steps},
-        {"loss_sum", "", "", OPTION_REAL, &p->sum.loss, -HUGE_VAL, HUGE_VAL},
-        {"right", "", "", OPTION_INTEGER, &p->sum.right, 0, images},
-        {"images", "", "", OPTION_INTEGER, &p->sum.count, 0, images},
-        {"best_epoch", "", "", OPTION_INTEGER, &p->best_epoch, 0, (double)c->o->epochs},
-        {"best_accuracy", "", "", OPTION_REAL, &p->best, 0, 100},
+        {"epoch", "", "", .integer = &p->epoch, .range = {0, (double)c->o->epochs}},
+        {"step", "", "", .integer = &p->step, .range = {0, (double)c->steps}},
+        {"loss_sum", "", "", .real = &p->sum.loss, .range = {-HUGE_VAL, HUGE_VAL}},
+        {"right", "", "", .integer = &p->sum.right, .range = {0, images}},
+        {"images", "", "", .integer = &p->sum.count, .range = {0, images}},
+        {"best_epoch", "", "", .integer = &p->best_epoch, .range = {0, (double)c->o->epochs}},
+        {"best_accuracy", "", "", .real = &p->best, .range = {0, 100}},
     };
     memcpy(list, all, sizeof all);
 }
@@ -89,12 +89,12 @@ static const char *const sum_meanings[SUMS] = {
 /* The entry of an option's value; text is where a number is kept. */
 static adj_metadata entry_of(const option *o, char text[TEXT])
 {
-    if (o->kind == OPTION_TEXT)
-        return (adj_metadata){o->name, *(const char **)o->to};
-    if (o->kind == OPTION_INTEGER)
-        snprintf(text, TEXT, "%lld", (long long)*(int64_t *)o->to);
+    if (o->text != NULL)
+        return (adj_metadata){o->name, *o->text};
+    if (o->integer != NULL)
+        snprintf(text, TEXT, "%lld", (long long)*o->integer);
     else
-        snprintf(text, TEXT, "%a", *(double *)o->to);
+        snprintf(text, TEXT, "%a", *o->real);
     return (adj_metadata){o->name, text};
 }
 
@@ -145,40 +145,42 @@ static int read_number(const option *o, const char *text)
     char *end;
 
     errno = 0;
-    if (o->kind == OPTION_INTEGER) {
-        long long whole = strtoll(text, &end, 10);
-        if (errno != 0 || (double)whole < o->lowest || (double)whole > o->highest)
-            return 0;
-        *(int64_t *)o->to = whole;
-    } else {
-        double real = strtod(text, &end);
-        if (!isfinite(real) || real < o->lowest || real > o->highest)
-            return 0;
-        *(double *)o->to = real;
-    }
+    long long whole = o->integer != NULL ? strtoll(text, &end, 10) : 0;
+    double real = o->integer != NULL ? (double)whole : strtod(text, &end);
+    if ((o->integer != NULL && errno != 0) || !isfinite(real) || real < o->range[0] ||
+        real > o->range[1])
+        return 0;
+    if (o->integer != NULL)
+        *o->integer = whole;
+    else
+        *o->real = real;
     return end != text && *end == '\0';
 }
 
 /* Stores an entry of the file where the option says. */
 static int read_entry(const char *path, const adj_tensors *file, const option *o)
 {
+    char list[WORD_LIST];
     const char *text = adj_tensors_metadata(file, o->name);
 
     if (text == NULL)
         return refuse(path, "is no checkpoint: it has no %s", o->name);
-    if (!is_word(text) || (o->kind != OPTION_TEXT && !read_number(o, text)))
+    if (!is_word(text) || (o->text == NULL && !read_number(o, text)))
         return refuse(path, "its %s is not possible here", o->name);
-    if (o->kind == OPTION_TEXT)
-        memcpy(o->to, &text, sizeof text);
+    if (o->words != NULL && word_index(o->words, text) < 0)
+        return refuse(path, "its %s is not possible here (got %s, expected %s)", o->name, text,
+                      list_words(o->words, list));
+    if (o->text != NULL)
+        *o->text = text;
     return CONTINUE;
 }
 
 /* Whether the command line gave the option. */
 static int is_set(const option *o)
 {
-    if (o->kind == OPTION_TEXT)
-        return *(const char **)o->to != NULL;
-    return o->kind == OPTION_INTEGER ? *(int64_t *)o->to != UNSET : *(double *)o->to >= 0;
+    if (o->text != NULL)
+        return *o->text != NULL;
+    return o->integer != NULL ? *o->integer != UNSET : *o->real >= 0;
 }
 
 static int agree(const char *path, const option *given, const option *stored)
@@ -188,9 +190,9 @@ static int agree(const char *path, const option *given, const option *stored)
 
     if (strcmp(here, there) == 0)
         return CONTINUE;
-    if (given->kind == OPTION_REAL) {
-        snprintf(got, TEXT, "%g", *(double *)given->to);
-        snprintf(expected, TEXT, "%g", *(double *)stored->to);
+    if (given->real != NULL) {
+        snprintf(got, TEXT, "%g", *given->real);
+        snprintf(expected, TEXT, "%g", *stored->real);
     }
     return refuse(path, "--%s is another there (got %s, expected %s; leave it out)", given->name,
                   here, there);
@@ -199,7 +201,7 @@ static int agree(const char *path, const option *given, const option *stored)
 /* The number of threads decides in which order some sums are made. An older file may not say it
  * (0).
  */
-static void note_threads(const train_opts *given, const train_opts *there)
+static void warn_of_threads(const train_opts *given, const train_opts *there)
 {
     long long before = there->threads;
     if (before == 0)
@@ -235,11 +237,11 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
             status = agree(o->checkpoint, &given[i], &stored[i]);
     }
     if (status == CONTINUE)
-        note_threads(o, &there);
+        warn_of_threads(o, &there);
     if (o->threads != UNSET)
         there.threads = o->threads;
     *o = there;
-    return status == CONTINUE ? check_words(o) : status;
+    return status;
 }
 
 /* Whether the tallies fit the steps that they are said to be of. */

@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "cli/command.h"
-#include "data.h"
 #include "network.h"
 
 typedef struct {
@@ -13,15 +12,18 @@ typedef struct {
 static int parse(eval_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--weights", "FILE", "a safetensors file written by train --out", OPTION_TEXT, &o->weights,
-         0, 0},
-        {"--model", "NAME", "default: what the file says", OPTION_TEXT, &o->model, 0, 0},
-        {"--data", "DIR", "MNIST's files; default: the drawn digits", OPTION_TEXT, &o->data, 0, 0},
-        {"--backend", "NAME", "onednn (default) or naive", OPTION_TEXT, &o->backend, 0, 0},
-        {"--threads", "N", "default: OpenMP's", OPTION_INTEGER, &o->threads, 1, 1024},
+        {"--weights", "FILE", "a safetensors file written by train --out", .text = &o->weights},
+        {"--model", "NAME", "default: what the file says", .text = &o->model},
+        {"--data", "DIR", "MNIST's files; default: the drawn digits", .text = &o->data},
+        {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
+        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
     };
-    const usage u = {"eval", "Prints the test accuracy of weights in a file.",
-                     sizeof options / sizeof options[0], options};
+    const usage u = {"eval",
+                     "Prints the test accuracy of weights in a file.",
+                     sizeof options / sizeof options[0],
+                     options,
+                     0,
+                     NULL};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");

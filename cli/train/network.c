@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "augment.h"
+#include "cli/command.h"
 #include "network.h"
 
 __attribute__((format(printf, 3, 4))) static adj_status fail(network *n, adj_status status,
@@ -138,3 +139,18 @@ adj_status network_evaluate(network *n, const adj_dataset *d, tally *t)
         status = network_step(n, d, first, NULL, t);
     return status;
 }
+
+/* ---- data ---- */
+
+enum { DIGITS_SEED = 1 };
+
+int open_data(const char *command, const char *folder, adj_dataset_part part, adj_dataset **d)
+{
+    adj_status status = folder != NULL ? adj_dataset_mnist(folder, part, d)
+                                       : adj_dataset_digits(part, 0, DIGITS_SEED, d);
+    if (status == ADJ_OK)
+        return CONTINUE;
+    return complain(command, EXIT_FAILED, "%s", *d != NULL ? (*d)->message : "out of memory");
+}
+
+const char *data_name(const char *folder) { return folder != NULL ? folder : "embedded digits"; }

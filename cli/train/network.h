@@ -6,6 +6,12 @@
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
 
+/* MNIST's files in the folder, or without one the drawn digits, which do not depend on --seed: runs
+ * with different seeds can be compared. CONTINUE, or an exit status after a complaint. *d is to be
+ * freed in every case. */
+int open_data(const char *command, const char *folder, adj_dataset_part part, adj_dataset **d);
+const char *data_name(const char *folder);
+
 typedef struct {
     const char *model; /* its name */
     int64_t batch, classes, seed, threads;

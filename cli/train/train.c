@@ -13,7 +13,6 @@
 
 #include "checkpoint.h"
 #include "cli/command.h"
-#include "data.h"
 #include "log.h"
 #include "network.h"
 #include "cli/output.h"
@@ -40,12 +39,12 @@ typedef struct {
 /* Only the signal handler writes it. */
 static volatile sig_atomic_t interrupted;
 
-static void note_interrupt(int number) { interrupted = number; }
+static void on_signal(int number) { interrupted = number; }
 
 /* The first one stops after the step, the second at once. Under nohup SIGHUP stays ignored. */
 static void catch_interrupts(void)
 {
-    struct sigaction a = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
     struct sigaction before;
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
@@ -74,7 +73,7 @@ static int check_files(const train_opts *o)
     return check_outputs("train", sizeof files / sizeof files[0], files);
 }
 
-static void print_note(const network *n)
+static void print_warning(const network *n)
 {
     if (adj_exec_warning(n->exec)[0] != '\0')
         complain("train", EXIT_OK, "%s", adj_exec_warning(n->exec));
@@ -89,22 +88,22 @@ static int open_networks(training *t)
                             .seed = o->seed,
                             .threads = o->threads,
                             .backend = o->backend,
-                            .math = strcmp(o->math, "fast") == 0 ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
+                            .math = (adj_math)word_index(MATH_WORDS, o->math),
+                            .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
                             .tune = (int)o->tune,
                             .tune_file = o->tune_file,
                             .recompute = (int)o->recompute,
                             .optimiser = &t->optimiser};
 
-    precision_from_word(o->precision, &options.precision);
     if (network_open(&t->trained, &options) != ADJ_OK)
         return complain("train", t->trained.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
                         t->trained.message);
-    print_note(&t->trained);
+    print_warning(&t->trained);
     options.optimiser = NULL;
     options.batch = t->test->n < EVAL_BATCH ? t->test->n : EVAL_BATCH;
     if (network_open(&t->tested, &options) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", t->tested.message);
-    print_note(&t->tested);
+    print_warning(&t->tested);
     return CONTINUE;
 }
 

@@ -17,10 +17,6 @@ typedef struct {
  * CONTINUE or an exit status. */
 enum { UNSET = -1, MAX_THREADS = 1024 };
 int parse_train(train_opts *o, int argc, char **argv);
-/* The options that are one of a few words. CONTINUE or an exit status. */
-int check_words(const train_opts *o);
-/* 0: it is no precision's word. */
-int precision_from_word(const char *word, adj_precision *precision);
 /* What is still unset then. */
 void set_train_defaults(train_opts *o);
 

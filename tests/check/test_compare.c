@@ -256,7 +256,7 @@ typedef struct {
 } accidents;
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
-                            void **answer, size_t *answer_bytes, char *message, size_t size)
+                            void **response, size_t *response_bytes, char *message, size_t size)
 {
     accidents *a = user;
     (void)isa;
@@ -264,9 +264,9 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
         snprintf(message, size, "SIGSEGV");
         return ADJ_EBACKEND;
     }
-    adj_status status = adj_trial_run(request, bytes, answer, answer_bytes);
+    adj_status status = adj_trial_run(request, bytes, response, response_bytes);
     if (a->calls == a->cut_at)
-        *answer_bytes /= 2;
+        *response_bytes /= 2;
     return status;
 }
 
@@ -292,19 +292,19 @@ Test(compare, elsewhere)
             const adj_compare_row *row = adj_comparison_row_at(r.c, i);
             cr_assert_eq(row->verdict, i == at - 3 ? ADJ_VERDICT_CRASH : ADJ_VERDICT_PASS);
             if (i == at - 3)
-                cr_assert_str_eq(row->reason, at % 2 ? "SIGSEGV" : "the answer is cut off");
+                cr_assert_str_eq(row->reason, at % 2 ? "SIGSEGV" : "the response is cut off");
         }
         rig_free(&r);
     }
 }
 
-/* An answer whose texts do not end. */
+/* A response whose texts do not end. */
 static adj_status endless(void *user, const char *isa, const void *request, size_t bytes,
-                          void **answer, size_t *answer_bytes, char *message, size_t size)
+                          void **response, size_t *response_bytes, char *message, size_t size)
 {
     (void)user, (void)isa, (void)message, (void)size;
-    adj_status status = adj_trial_run(request, bytes, answer, answer_bytes);
-    outcome *o = (outcome *)((char *)*answer + sizeof(uint64_t));
+    adj_status status = adj_trial_run(request, bytes, response, response_bytes);
+    outcome *o = (outcome *)((char *)*response + sizeof(uint64_t));
     fetch_info *info = (fetch_info *)((char *)(o + 1) + sizeof(uint64_t));
     for (int i = 0; status == ADJ_OK && i < o->n; i++) {
         memset(info[i].backend, 'b', sizeof info[i].backend);
@@ -335,14 +335,15 @@ Test(compare, texts_from_elsewhere_end)
 
 /* A request whose texts do not end is one of a backend that does not exist. */
 static adj_status endless_request(void *user, const char *isa, const void *request, size_t bytes,
-                                  void **answer, size_t *answer_bytes, char *message, size_t size)
+                                  void **response, size_t *response_bytes, char *message,
+                                  size_t size)
 {
     (void)user, (void)isa, (void)message, (void)size;
     char *copy = malloc(bytes);
     memcpy(copy, request, bytes);
     memset(copy + sizeof(uint64_t) + offsetof(adj_compare_config, backend), 'b',
            offsetof(adj_compare_config, threads) - offsetof(adj_compare_config, backend));
-    adj_status status = adj_trial_run(copy, bytes, answer, answer_bytes);
+    adj_status status = adj_trial_run(copy, bytes, response, response_bytes);
     free(copy);
     return status;
 }
@@ -365,10 +366,10 @@ Test(compare, texts_of_a_request_end)
 Test(compare, requests_that_are_none)
 {
     unsigned char noise[512];
-    void *answer;
+    void *response;
     size_t bytes;
     adj_draw(ADJ_F64, noise, 64, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 1);
     for (size_t n = 0; n <= sizeof noise; n += 8)
-        cr_assert_eq(adj_trial_run(noise, n, &answer, &bytes), ADJ_EARG);
-    cr_assert_eq(adj_trial_run(NULL, 0, &answer, &bytes), ADJ_EARG);
+        cr_assert_eq(adj_trial_run(noise, n, &response, &bytes), ADJ_EARG);
+    cr_assert_eq(adj_trial_run(NULL, 0, &response, &bytes), ADJ_EARG);
 }

@@ -7,20 +7,20 @@
 
 typedef struct {
     int calls, is_cut;
-    size_t left, whole; /* bytes of the second answer: of the plain run */
+    size_t left, whole; /* bytes of the second response: of the plain run */
 } wire;
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
-                            void **answer, size_t *answer_bytes, char *message, size_t size)
+                            void **response, size_t *response_bytes, char *message, size_t size)
 {
     wire *w = user;
     (void)isa;
     (void)message;
     (void)size;
-    adj_status status = adj_trial_run(request, bytes, answer, answer_bytes);
+    adj_status status = adj_trial_run(request, bytes, response, response_bytes);
     if (++w->calls == 2) {
-        w->whole = *answer_bytes;
-        *answer_bytes = w->is_cut ? w->left : w->whole;
+        w->whole = *response_bytes;
+        *response_bytes = w->is_cut ? w->left : w->whole;
     }
     return status;
 }
@@ -86,7 +86,7 @@ Test(compare_plan, cut_off)
         adj_graph *g = adj_graph_new();
         adj_comparison *c = compare_elsewhere(g, "direct", &w);
         cr_assert_eq(adj_comparison_result_at(c, 1).verdict, ADJ_VERDICT_CRASH, "%zu", w.left);
-        cr_assert_str_eq(adj_comparison_result_at(c, 1).reason, "the answer is cut off");
+        cr_assert_str_eq(adj_comparison_result_at(c, 1).reason, "the response is cut off");
         for (int i = 0; i < adj_comparison_row_count(c); i++)
             cr_assert_str_empty(adj_comparison_row_at(c, i)->group);
         adj_comparison_free(c);

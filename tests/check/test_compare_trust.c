@@ -134,13 +134,13 @@ Test(compare_trust, layouts)
 /* ---- out of memory at the n-th allocation ---- */
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
-                            void **answer, size_t *answer_bytes, char *message, size_t size)
+                            void **response, size_t *response_bytes, char *message, size_t size)
 {
     (void)user;
     (void)isa;
     (void)message;
     (void)size;
-    return adj_trial_run(request, bytes, answer, answer_bytes);
+    return adj_trial_run(request, bytes, response, response_bytes);
 }
 
 static adj_status small_compare(counter *c, const char *config, int guard)

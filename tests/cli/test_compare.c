@@ -219,7 +219,7 @@ Test(compare_cli, guard_and_a_hang)
         kill(trial, SIGSTOP);
     child_finish(&c, &f);
     cr_assert_eq(f.status, 1, "%s%s", f.out, f.err);
-    cr_assert_not_null(strstr(f.out, "no answer in 1 s"), "%s", f.out);
+    cr_assert_not_null(strstr(f.out, "no response in 1 s"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "CRASH"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "3 comparisons, "), "%s", f.out);
 }

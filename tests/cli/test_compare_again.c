@@ -1,5 +1,5 @@
 /* test_compare_again.c - the line that a failing comparison prints is run by a shell, and fails in
- * the same way; processes that give no answer. */
+ * the same way; processes that give no response. */
 #include <criterion/criterion.h>
 #include <sys/resource.h>
 
@@ -97,7 +97,7 @@ Test(compare_again, bf16_dilated_filter_gradient)
 /* What takes too long is a row. One thread of naive needs seconds for this; onednn is the
  * reference.
  */
-Test(compare_again, no_answer)
+Test(compare_again, no_response)
 {
     const char *arguments[ARGUMENTS] = {
         "compare",   "--op",      "conv2d",       "--in",    "1,96,96,64", "--filter",
@@ -106,10 +106,10 @@ Test(compare_again, no_answer)
     run_tool(arguments, &f);
     expect_enough_memory();
     cr_assert_eq(f.status, 1, "%s", f.err);
-    cr_assert_not_null(strstr(f.out, "naive: the whole graph: CRASH: no answer in 0.1 s"), "%s",
+    cr_assert_not_null(strstr(f.out, "naive: the whole graph: CRASH: no response in 0.1 s"), "%s",
                        f.out);
     cr_assert_not_null(strstr(f.out, "naive: CRASH %2 conv2d"), "%s", f.out);
-    cr_assert_not_null(strstr(f.out, "\n    no answer in 0.1 s\n"), "%s", f.out);
+    cr_assert_not_null(strstr(f.out, "\n    no response in 0.1 s\n"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "3 comparisons, 3 failed"), "%s", f.out);
     char *line = printed_line(f.out);
     cr_assert_str_eq(line,

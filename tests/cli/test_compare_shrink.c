@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare/again.h"
 #include "cli/compare/shrink.h"
 #include "cli/op/build.h"
 #include "adjoint_ext.h"

@@ -243,7 +243,7 @@ Test(files, names_that_are_not_utf8)
              &r);
     cr_expect_eq(r.status, 0, "%d: %s", r.status, r.err);
     all = json_loads(r.out, 0, NULL);
-    expect_string(all, "note", "/tune\\xff is ignored");
+    expect_string(all, "warning", "/tune\\xff is ignored");
     json_decref(all);
     folder_remove(&f);
 }

@@ -37,7 +37,11 @@ static const call calls[] = {
     {3, NULL, "unknown op ", {"--op", ""}},
     {3, NULL, "unknown model lennet (did you mean lenet?)", {"--model", "lennet"}},
     {3, NULL, "unknown option --od (did you mean --op?)", {"--od", "relu"}},
-    {3, NULL, "unknown method ato (did you mean auto?)", {"--op", "relu", "--method", "ato"}},
+    {3,
+     NULL,
+     "--method: got \"ato\", expected auto, adjoint, directional, elementwise or "
+     "richardson",
+     {"--op", "relu", "--method", "ato"}},
     {3, NULL, "\"onednm\" (did you mean onednn?)", {"--op", "relu", "--backend", "onednm"}},
     {3, NULL, "\"maiv\" (did you mean naive?)", {"--op", "relu", "--backend", "onednn,relu=maiv"}},
     {3,

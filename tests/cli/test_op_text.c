@@ -39,7 +39,7 @@ static op_args read_words(char *line)
         int known = 0;
         for (int i = 0; i < OP_OPTIONS; i++)
             if (strcmp(options[i].name, word) == 0) {
-                *(const char **)options[i].to = strtok(NULL, " ");
+                *options[i].text = strtok(NULL, " ");
                 known = 1;
             }
         cr_assert(known, "%s", word);

@@ -112,7 +112,7 @@ Test(selftest_planted, a_hang_is_a_fault)
     cr_assert_eq(f.status, 1, "%s", f.err);
     text_of(file.s, text);
     cr_expect_not_null(strstr(text, "goc=1..4,"), "%s", text);
-    cr_expect_not_null(strstr(text, " no answer in 1 s"), "%s", text);
+    cr_expect_not_null(strstr(text, " no response in 1 s"), "%s", text);
     folder_remove(&dir);
 }
 

@@ -1,13 +1,14 @@
 /* fuzz_trial.c - a trial of adj_compare as bytes: what another process would be sent, and what it
- * would answer, changed here and there. Both are structs as this build has them, so the target
+ * would response, changed here and there. Both are structs as this build has them, so the target
  * makes genuine ones itself, and an input says what becomes of them.
  *
  * Input: a mode, a number, then for an arbitrary request its bytes; else patches of four bytes
  * each: place (two bytes, modulo the length), kind and value. Modes: a patched request, an
- * arbitrary one, a patched answer. The number chooses the request, or the call that is answered
+ * arbitrary one, a patched response. The number chooses the request, or the call that is answered
  * wrongly.
  *
- * A request is refused, or its outcome is an answer; an answer makes a report that can be read. */
+ * A request is refused, or its outcome is a response; a response makes a report that can be read.
+ */
 #include <string.h>
 
 #include "adjoint_check.h"
@@ -26,7 +27,7 @@ typedef struct {
 /* What comes by on its way to the other process and back. */
 typedef struct {
     message *keep; /* NULL: requests are not kept */
-    int n, wrong;  /* calls so far; the one whose answer is patched, from 1 */
+    int n, wrong;  /* calls so far; the one whose response is patched, from 1 */
     bytes patches;
 } wire;
 
@@ -76,7 +77,7 @@ static adj_node *network(adj_graph *g, adj_node **w)
 }
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t n,
-                            void **answer, size_t *answer_bytes, char *text, size_t size)
+                            void **response, size_t *response_bytes, char *text, size_t size)
 {
     wire *w = user;
     (void)isa;
@@ -86,11 +87,11 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
         w->keep[w->n].n = n;
     }
     w->n++;
-    adj_status status = adj_trial_run(request, n, answer, answer_bytes);
+    adj_status status = adj_trial_run(request, n, response, response_bytes);
     if (status != ADJ_OK)
         snprintf(text, size, "%s", adj_status_name(status));
     else if (w->n == w->wrong)
-        *answer_bytes = patch(w->patches, *answer, *answer_bytes);
+        *response_bytes = patch(w->patches, *response, *response_bytes);
     return status;
 }
 
@@ -243,13 +244,13 @@ static int is_short(const uint8_t *request, size_t n)
 
 static void run_request(const uint8_t *request, size_t n)
 {
-    void *answer = NULL;
-    size_t answer_bytes = 0;
+    void *response = NULL;
+    size_t response_bytes = 0;
     if (!is_short(request, n))
         return;
-    adj_status status = adj_trial_run(request, n, &answer, &answer_bytes);
-    must((status == ADJ_OK) == (answer != NULL));
-    free(answer);
+    adj_status status = adj_trial_run(request, n, &response, &response_bytes);
+    must((status == ADJ_OK) == (response != NULL));
+    free(response);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

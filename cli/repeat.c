@@ -1,0 +1,40 @@
+/* repeat.c - see repeat.h. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "repeat.h"
+
+static void append(char *line, size_t size, const char *text, size_t n)
+{
+    size_t used = strlen(line);
+    snprintf(line + used, size - used, "%.*s", (int)n, text);
+}
+
+void repeat_option(char *line, size_t size, const char *option, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=:,./";
+    if (value == NULL)
+        return;
+    int quotes = value[strspn(value, plain)] != '\0';
+    size_t used = strlen(line);
+    snprintf(line + used, size - used, " %s%s%s", option, value[0] != '\0' ? " " : "",
+             quotes ? "'" : "");
+    for (const char *c = value; *c != '\0'; c++)
+        append(line, size, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
+    append(line, size, "'", (size_t)quotes);
+}
+
+void repeat_number(char *line, size_t size, const char *option, double value, double default_value)
+{
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        int is_whole = value == (double)(int64_t)value; /* is read without an exponent */
+        if (strtod(text, NULL) == value && (!is_whole || strchr(text, 'e') == NULL))
+            break;
+    }
+    repeat_option(line, size, option, value != default_value ? text : NULL);
+}
