@@ -10,21 +10,38 @@
 
 /* ---- one node in a graph of its own ---- */
 
+static adj_type channels_last(adj_type t)
+{
+    const int64_t *d = t.shape.dim;
+    return (adj_type){t.dtype, {4, {d[0], d[2], d[3], d[1]}}};
+}
+
+/* Images in NCHW are computed in NHWC (graph/passes/channels_last.c): that is what is timed. */
 static adj_node *alone(adj_graph *g, const adj_node *n)
 {
     adj_node *in[MAX_OPERANDS] = {NULL};
-    if (n->n_in > MAX_OPERANDS)
+    size_t size = adj_attr_size(n->op);
+    void *attrs = adj_graph_alloc(g, size);
+    if (n->n_in > MAX_OPERANDS || attrs == NULL)
         return NULL;
+    if (size > 0)
+        memcpy(attrs, n->attrs, size);
+    unsigned images = n->op->images;
+    for (int k = 0; k < n->n_in; k++)
+        if (n->op->images >> k & 1 && n->in[k]->type.shape.rank != 4)
+            images = 0;
+    if (images != 0 && !adj_set_format(n->op, attrs, ADJ_NHWC))
+        images = 0; /* they are */
     for (int k = 0; k < n->n_in; k++) {
         char name[16];
         int same = 0; /* an operand that appears twice is one leaf */
         while (n->in[same] != n->in[k])
             same++;
         snprintf(name, sizeof name, "in%d", k);
-        in[k] =
-            same < k ? in[same] : adj_input(g, name, n->in[k]->type.dtype, n->in[k]->type.shape);
+        adj_type t = images >> k & 1 ? channels_last(n->in[k]->type) : n->in[k]->type;
+        in[k] = same < k ? in[same] : adj_input(g, name, t.dtype, t.shape);
     }
-    return adj_node_new(g, n->op, n->n_in, in, n->attrs);
+    return adj_node_new(g, n->op, n->n_in, in, attrs);
 }
 
 /* What an executor of the node alone takes. CONTINUE, or the exit status. */

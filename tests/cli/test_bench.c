@@ -255,6 +255,16 @@ Test(bench_cli, op)
     cr_assert(is_about(number(row, "gflops") * number(row, "us") * 1e3, flop));
     json_decref(j);
 
+    /* images in NCHW have the candidates of the node that an executor makes of it */
+    run_bench((const char *[]){"--op", "conv2d", "--in", "2,16,8,8", "--filter", "3,3,16,16",
+                               "--data-format", "NCHW", "--all", "--warm", "--json", NULL});
+    j = printed();
+    for (int i = 0; i < 3; i++) {
+        count_rows(json_object_get(j, "rows"), three[i], n);
+        cr_assert(n[0] > 1 && n[1] == 1 && n[2] == 1, "%s", three[i]);
+    }
+    json_decref(j);
+
     run_bench((const char *[]){"--op", "max_pool", "--in", "1,8,8,4", "--json", NULL});
     j = printed();
     cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "cold");
