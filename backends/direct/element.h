@@ -36,6 +36,12 @@ static inline real ld(T v) { return v; }
 static inline T st(real v) { return v; }
 #endif
 
+/* Bytes of n elements of a tensor. */
+static inline ptrdiff_t tensor_bytes(adj_dtype dtype, ptrdiff_t n)
+{
+    return n * (ptrdiff_t)adj_dtype_size(dtype);
+}
+
 /* n elements of a tensor to reals, and back; where real is T, of a bf16 tensor as well. */
 static inline void load_reals(adj_dtype dtype, ptrdiff_t n, real *restrict dst,
                               const void *restrict src)
