@@ -65,7 +65,7 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
         g.y_step = ready ? d->dst.c : c->tiled_width;
         g.y = (real *)src + r->first * (ready ? d->dst.c : c->pitch);
-        TYPED(depthwise_run)(&s->image, window, r, &g);
+        TYPED(depthwise_run_grids)(&s->image, window, r, &g);
     }
 }
 

@@ -66,7 +66,7 @@ static void compute_row(const pass *s, ptrdiff_t row)
             g.y_step = c->tiled_width;
         }
         if (window.n > 0 && r->end_tap > r->tap)
-            TYPED(depthwise_run)(&s->image, &window, r, &g);
+            TYPED(depthwise_run_grids)(&s->image, &window, r, &g);
         else
             clear_pixels(&g);
     }

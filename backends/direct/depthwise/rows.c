@@ -275,8 +275,8 @@ void TYPED(depthwise_store)(const depthwise_image *p, ptrdiff_t row, char *dst, 
 
 /* ---- the grids of a row ---- */
 
-void TYPED(depthwise_run)(const depthwise_image *p, const depthwise_window *w,
-                          const depthwise_run *r, grid *g)
+void TYPED(depthwise_run_grids)(const depthwise_image *p, const depthwise_window *w,
+                                const depthwise_run *r, grid *g)
 {
     const depthwise *d = p->d;
     real *filter = g->w[0];

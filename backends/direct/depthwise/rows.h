@@ -29,8 +29,8 @@ void TYPED(depthwise_look)(const depthwise_image *p, ptrdiff_t dst_row, depthwis
 /* Runs the grids that a window and all taps of a run make; of several lines, g->lines windows,
  * which have the same kernel rows. g: w[0] is the chunk's filter (or its sums), y pixel 0 of the
  * run; correlate, y_step, tiled_width, vectors; lines, y_line. */
-void TYPED(depthwise_run)(const depthwise_image *p, const depthwise_window *w,
-                          const depthwise_run *r, grid *g);
+void TYPED(depthwise_run_grids)(const depthwise_image *p, const depthwise_window *w,
+                                const depthwise_run *r, grid *g);
 
 /* If d->prefetches: prefetches the pixels of row `at` of y, dx or dy; and, if rows are read in
  * place, of those rows of src that row `at` is the first to read. */

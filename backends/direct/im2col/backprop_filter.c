@@ -1,4 +1,5 @@
-/* backprop_filter.c - dw: see im2col.h. Compiled as block.h says.
+/* backprop_filter.c - dw: see im2col.h. Compiled for f32, which takes bf16 as well,
+ * and for f64.
  *
  * A job is a segment of all images' pixels. Sums have three levels: a chunk's in registers, those
  * of FLUSH chunks as reals, a segment's in double; segments are added in order. Their number does

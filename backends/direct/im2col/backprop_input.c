@@ -1,4 +1,5 @@
-/* backprop_input.c - dx: see im2col.h. Compiled as block.h says.
+/* backprop_input.c - dx: see im2col.h. Compiled for f32, which takes bf16 as well,
+ * and for f64.
  *
  * The order of an element's sum is fixed: over outputs in the product, then over kernel rows, then
  * over planes; so any number of threads gives the same bits. */
