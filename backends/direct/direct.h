@@ -11,7 +11,6 @@
 #include "adjoint_ext.h"
 
 struct group_norm_code;
-struct im2col_code;
 struct max_pool_code;
 struct winograd_code;
 
@@ -30,8 +29,9 @@ typedef struct { /* what direct_run does: the first member of a kernel's state *
 typedef struct { /* the code for one instruction set */
     const char *name;
     const direct_code *fused_pointwise;
-    /* [is it f64], im2col's [is it dw] as well */
-    const struct im2col_code *im2col[2][2];
+    ptrdiff_t vector_bytes;
+    /* [is it f64] */
+    const direct_code *im2col_input[2], *im2col_filter[2];
     const direct_code *depthwise_image[2], *depthwise_filter[2];
     /* [is it bf16] */
     const struct group_norm_code *group_norm_rows[2], *group_norm_image[2];

@@ -36,31 +36,44 @@ static inline real ld(T v) { return v; }
 static inline T st(real v) { return v; }
 #endif
 
-/* n elements of a tensor to reals, and back; where real is T, of a bf16 tensor as well. */
+/* Bytes of n elements of a tensor. */
+static inline ptrdiff_t tensor_bytes(adj_dtype dtype, ptrdiff_t n)
+{
+    return n * (ptrdiff_t)adj_dtype_size(dtype);
+}
+
+/* n elements of a tensor to reals, and back; those of its type, if it is not a half one, are reals.
+ */
 static inline void load_reals(adj_dtype dtype, ptrdiff_t n, real *restrict dst,
                               const void *restrict src)
 {
     const uint16_t *h = src;
-    if (dtype != ADJ_BF16) {
-        memcpy(dst, src, (size_t)n * sizeof *dst);
-        return;
-    }
+    if (dtype == ADJ_BF16) {
 #pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        dst[i] = (real)widen_bf16(h[i]);
+        for (ptrdiff_t i = 0; i < n; i++)
+            dst[i] = (real)widen_bf16(h[i]);
+    } else if (dtype == ADJ_F16) {
+#pragma omp simd
+        for (ptrdiff_t i = 0; i < n; i++)
+            dst[i] = (real)widen_f16(h[i]);
+    } else
+        memcpy(dst, src, (size_t)n * sizeof *dst);
 }
 
 static inline void store_reals(adj_dtype dtype, ptrdiff_t n, void *restrict dst,
                                const real *restrict src)
 {
     uint16_t *h = dst;
-    if (dtype != ADJ_BF16) {
-        memcpy(dst, src, (size_t)n * sizeof *src);
-        return;
-    }
+    if (dtype == ADJ_BF16) {
 #pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        h[i] = round_bf16((float)src[i]);
+        for (ptrdiff_t i = 0; i < n; i++)
+            h[i] = round_bf16((float)src[i]);
+    } else if (dtype == ADJ_F16) {
+#pragma omp simd
+        for (ptrdiff_t i = 0; i < n; i++)
+            h[i] = round_f16((float)src[i]);
+    } else
+        memcpy(dst, src, (size_t)n * sizeof *src);
 }
 
 /* Adds n reals that were summed for a while to totals, and clears them. */

@@ -1,5 +1,5 @@
-/* half.h - chunks of bf16 and f16 to and from float; for files that are compiled once per
- * instruction set. There are no branches: the loops vectorise. */
+/* half.h - bf16 and f16 to and from float; for files that are compiled once per instruction set.
+ * There are no branches: loops over them vectorise. */
 #ifndef DIRECT_HALF_H
 #define DIRECT_HALF_H
 
@@ -33,20 +33,6 @@ static inline uint16_t round_bf16(float v)
     return (uint16_t)((v != v ? bits | 0x400000u : rounded) >> 16);
 }
 
-static inline void load_bf16(ptrdiff_t n, float *restrict y, const uint16_t *restrict x)
-{
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = widen_bf16(x[i]);
-}
-
-static inline void store_bf16(ptrdiff_t n, uint16_t *restrict y, const float *restrict x)
-{
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i] = round_bf16(x[i]);
-}
-
 /* Of two values that which the condition names; a select that no compiler makes a branch of. */
 static inline uint32_t chosen(int first, uint32_t a, uint32_t b)
 {
@@ -55,47 +41,25 @@ static inline uint32_t chosen(int first, uint32_t a, uint32_t b)
 }
 
 /* Zero and subnormals are a multiple of 2^-24; the exponent of infinity and NaN stays all ones. */
-static inline void load_f16(ptrdiff_t n, float *restrict y, const uint16_t *restrict x)
+static inline float widen_f16(uint16_t v)
 {
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint32_t rest = x[i] & 0x7fffu, sign = (uint32_t)(x[i] & 0x8000u) << 16;
-        uint32_t normal = (rest << 13) + chosen(rest >= 0x7c00u, 0x70000000u, 0x38000000u);
-        uint32_t small = bits_of((float)(int32_t)rest * 0x1p-24F);
-        y[i] = float_of(sign | chosen(rest < 0x0400u, small, normal));
-    }
+    uint32_t rest = v & 0x7fffu, sign = (uint32_t)(v & 0x8000u) << 16;
+    uint32_t normal = (rest << 13) + chosen(rest >= 0x7c00u, 0x70000000u, 0x38000000u);
+    uint32_t small = bits_of((float)(int32_t)rest * 0x1p-24F);
+    return float_of(sign | chosen(rest < 0x0400u, small, normal));
 }
 
 /* To nearest even: 65520 and more to infinity; below the normal numbers adding 0.5 leaves the
  * rounded multiple of 2^-24 in the low bits. */
-static inline void store_f16(ptrdiff_t n, uint16_t *restrict y, const float *restrict x)
+static inline uint16_t round_f16(float v)
 {
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint32_t bits = bits_of(x[i]), rest = bits & 0x7fffffffu;
-        uint32_t normal = (rest - 0x38000000u + 0x0fffu + (rest >> 13 & 1u)) >> 13;
-        uint32_t small = bits_of(float_of(rest) + 0.5F) - 0x3f000000u;
-        uint32_t number = chosen(rest < 0x38800000u, small, normal);
-        uint32_t large = chosen(rest > 0x7f800000u, 0x7e00u, 0x7c00u);
-        number = chosen(rest >= 0x477ff000u, large, number);
-        y[i] = (uint16_t)((bits >> 16 & 0x8000u) | number);
-    }
-}
-
-static inline void load_half(adj_dtype dtype, ptrdiff_t n, float *y, const uint16_t *x)
-{
-    if (dtype == ADJ_F16)
-        load_f16(n, y, x);
-    else
-        load_bf16(n, y, x);
-}
-
-static inline void store_half(adj_dtype dtype, ptrdiff_t n, uint16_t *y, const float *x)
-{
-    if (dtype == ADJ_F16)
-        store_f16(n, y, x);
-    else
-        store_bf16(n, y, x);
+    uint32_t bits = bits_of(v), rest = bits & 0x7fffffffu;
+    uint32_t normal = (rest - 0x38000000u + 0x0fffu + (rest >> 13 & 1u)) >> 13;
+    uint32_t small = bits_of(float_of(rest) + 0.5F) - 0x3f000000u;
+    uint32_t number = chosen(rest < 0x38800000u, small, normal);
+    uint32_t large = chosen(rest > 0x7f800000u, 0x7e00u, 0x7c00u);
+    number = chosen(rest >= 0x477ff000u, large, number);
+    return (uint16_t)((bits >> 16 & 0x8000u) | number);
 }
 
 #endif

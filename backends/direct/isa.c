@@ -1,16 +1,13 @@
 /* isa.c - the table of one instruction set's code. */
 #include "isa.h"
 #include "backends/direct/fused_pointwise/fused_pointwise.h"
-#include "backends/direct/im2col/im2col.h"
-#include "backends/direct/depthwise/depthwise.h"
 #include "backends/direct/group_norm/group_norm.h"
 #include "backends/direct/max_pool/max_pool.h"
 #include "backends/direct/winograd/winograd.h"
 
-extern const im2col_code DIRECT(im2col_input_f32), DIRECT(im2col_input_f64),
-    DIRECT(im2col_filter_f32), DIRECT(im2col_filter_f64);
-extern const direct_code DIRECT(depthwise_image_f32), DIRECT(depthwise_image_f64),
-    DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
+extern const direct_code DIRECT(im2col_input_f32), DIRECT(im2col_input_f64),
+    DIRECT(im2col_filter_f32), DIRECT(im2col_filter_f64), DIRECT(depthwise_image_f32),
+    DIRECT(depthwise_image_f64), DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
 extern const group_norm_code DIRECT(group_norm_rows_f32), DIRECT(group_norm_rows_bf16),
     DIRECT(group_norm_image_f32), DIRECT(group_norm_image_bf16);
 extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
@@ -19,8 +16,9 @@ extern const winograd_code DIRECT(winograd_image), DIRECT(winograd_filter);
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
     .fused_pointwise = &DIRECT(fused_pointwise),
-    .im2col = {{&DIRECT(im2col_input_f32), &DIRECT(im2col_filter_f32)},
-               {&DIRECT(im2col_input_f64), &DIRECT(im2col_filter_f64)}},
+    .vector_bytes = VECTOR_BYTES,
+    .im2col_input = {&DIRECT(im2col_input_f32), &DIRECT(im2col_input_f64)},
+    .im2col_filter = {&DIRECT(im2col_filter_f32), &DIRECT(im2col_filter_f64)},
     .depthwise_image = {&DIRECT(depthwise_image_f32), &DIRECT(depthwise_image_f64)},
     .depthwise_filter = {&DIRECT(depthwise_filter_f32), &DIRECT(depthwise_filter_f64)},
     .group_norm_rows = {&DIRECT(group_norm_rows_f32), &DIRECT(group_norm_rows_bf16)},

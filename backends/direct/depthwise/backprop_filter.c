@@ -65,7 +65,7 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
         g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
         g.y_step = ready ? d->dst.c : c->tiled_width;
         g.y = (real *)src + r->first * (ready ? d->dst.c : c->pitch);
-        TYPED(depthwise_run)(&s->image, window, r, &g);
+        TYPED(depthwise_run_grids)(&s->image, window, r, &g);
     }
 }
 
@@ -75,7 +75,6 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     ptrdiff_t total = d->g.n * d->dst.h, segment = job / d->n_chunk, unflushed = 0;
     ptrdiff_t first = total * segment / d->segments, end = total * (segment + 1) / d->segments;
     char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
-    ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
     pass s = {.image = {.d = d, .ring = row_ring_at(own + d->ring, d->slots, d->row_size)}};
     s.rows = (real *)(own + d->rows);
     s.sums = (real *)(own + d->sums);
@@ -93,13 +92,12 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
         }
         if (i == first || row == 0) {
             s.dy = (const real *)call->in[d->other_in] + n * d->dst.h * d->dst.w * d->dst.c;
-            TYPED(depthwise_begin_image)
-            (&s.image,
-             (const char *)call->in[d->src_in] + n * d->src.h * d->src.w * d->src.c * each);
+            TYPED(depthwise_begin_image)(&s.image, call, n);
         }
         lines = lines_at(&s, row, min(d->dst.h, row + end - i));
         add_rows(&s, row, lines,
-                 (const char *)call->in[d->other_in] + i * d->dst.w * d->dst.c * each);
+                 (const char *)call->in[d->other_in] +
+                     tensor_bytes(d->dtype, i * d->dst.w * d->dst.c));
         unflushed += lines;
     }
     flush(&s);

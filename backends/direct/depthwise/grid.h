@@ -2,7 +2,7 @@
  * over the pixels of a row. The grid's weights (or, for filter gradients, its sums) stay in
  * registers.
  *
- * Files that include this are compiled for f32 (and read and write bf16 as well) and f64. */
+ * Files that include this are compiled for f32, which take bf16 as well, and for f64. */
 #ifndef DIRECT_DEPTHWISE_GRID_H
 #define DIRECT_DEPTHWISE_GRID_H
 

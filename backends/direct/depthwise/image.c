@@ -8,13 +8,13 @@
 static void lay_out_filter(const adj_call *call)
 {
     const depthwise *d = call->state;
-    ptrdiff_t each = d->dtype == ADJ_BF16 ? (ptrdiff_t)sizeof(uint16_t) : (ptrdiff_t)sizeof(real);
     const char *w = call->in[d->other_in];
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
         depthwise_chunk c = depthwise_chunk_of(d, i);
         real *dst = (real *)direct_scratch(call, d->filters) + i * d->weights;
         for (ptrdiff_t tap = 0; tap < d->g.kh * d->g.kw; tap++, dst += c.tiled_width) {
-            load_reals(d->dtype, c.valid, dst, w + (tap * d->lanes + c.first) * each);
+            load_reals(d->dtype, c.valid, dst,
+                       w + tensor_bytes(d->dtype, tap * d->lanes + c.first));
             for (ptrdiff_t lane = c.valid; lane < c.tiled_width; lane++)
                 dst[lane] = d->packed ? dst[lane - c.valid] : 0;
         }
@@ -66,14 +66,12 @@ static void compute_row(const pass *s, ptrdiff_t row)
             g.y_step = c->tiled_width;
         }
         if (window.n > 0 && r->end_tap > r->tap)
-            TYPED(depthwise_run)(&s->image, &window, r, &g);
+            TYPED(depthwise_run_grids)(&s->image, &window, r, &g);
         else
             clear_pixels(&g);
     }
-    size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
     if (!s->straight)
-        TYPED(depthwise_store)
-    (&s->image, s->dst + (size_t)(row * d->dst.w * d->dst.c) * each, s->rows);
+        TYPED(depthwise_store)(&s->image, row, s->dst, s->rows);
 }
 
 /* Rows first .. end of all images' chunks, an image's chunks one after the other. */
@@ -83,7 +81,6 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
     ptrdiff_t total = d->g.n * d->n_chunk * d->dst.h, before = -1;
     ptrdiff_t first = total * job / d->work.jobs, end = total * (job + 1) / d->work.jobs;
     char *own = direct_scratch(call, d->thread + d->per_thread * (size_t)thread);
-    size_t each = d->dtype == ADJ_BF16 ? sizeof(uint16_t) : sizeof(real);
     pass s = {.image = {.d = d, .ring = row_ring_at(own + d->ring, d->slots, d->row_size)},
               .rows = (real *)(own + d->rows)};
     for (ptrdiff_t i = first; i < end; i++) {
@@ -91,11 +88,10 @@ static void share(const adj_call *call, ptrdiff_t job, int thread)
         if (i == first || i % d->dst.h == 0) {
             depthwise_chunk c = depthwise_chunk_of(d, chunk);
             TYPED(depthwise_begin)(&s.image, c, c.pitch != before);
-            TYPED(depthwise_begin_image)
-            (&s.image, (const char *)call->in[d->src_in] +
-                           (size_t)(n * d->src.h * d->src.w * d->src.c) * each);
+            TYPED(depthwise_begin_image)(&s.image, call, n);
             before = c.pitch;
-            s.dst = (char *)call->out[0] + (size_t)(n * d->dst.h * d->dst.w * d->dst.c) * each;
+            s.dst =
+                (char *)call->out[0] + tensor_bytes(d->dtype, n * d->dst.h * d->dst.w * d->dst.c);
             s.filter = (real *)direct_scratch(call, d->filters) + chunk * d->weights;
             s.straight = goes_straight(d, &s.image.chunk);
         }

@@ -132,9 +132,11 @@ void TYPED(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear
         row_ring_clear(&p->ring);
 }
 
-void TYPED(depthwise_begin_image)(depthwise_image *p, const void *src)
+void TYPED(depthwise_begin_image)(depthwise_image *p, const adj_call *call, ptrdiff_t n)
 {
-    p->src = src;
+    const depthwise *d = p->d;
+    const ptrdiff_t first = n * d->src.h * d->src.w * d->src.c;
+    p->src = (const char *)call->in[d->src_in] + tensor_bytes(d->dtype, first);
     row_ring_forget(&p->ring);
 }
 
@@ -142,9 +144,9 @@ static const real *find_row(const depthwise_image *p, ptrdiff_t row)
 {
     const depthwise *d = p->d;
     int half = d->dtype == ADJ_BF16;
-    const char *src = (const char *)p->src + row * d->src.w * d->src.c * (ptrdiff_t)size_of(half);
+    const char *src = p->src + tensor_bytes(d->dtype, row * d->src.w * d->src.c);
     if (d->in_place)
-        return (const real *)src + p->chunk.first;
+        return (const real *)(const void *)src + p->chunk.first;
     int is_cached;
     real *prepared = row_ring_slot(&p->ring, row % d->slots, row, &is_cached);
     if (!is_cached && half)
@@ -191,7 +193,8 @@ void TYPED(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdif
     for (ptrdiff_t i = 0; d->in_place && i < d->g.sh && i < d->g.kh; i++) {
         ptrdiff_t row = depthwise_src_row(d, at, d->is_dx ? i : d->g.kh - 1 - i);
         if (row >= 0)
-            prefetch_pixels((const real *)p->src + row * d->src.w * d->src.c + p->chunk.first,
+            prefetch_pixels((const real *)(const void *)p->src + row * d->src.w * d->src.c +
+                                p->chunk.first,
                             d->src.w, d->src.c, lanes);
     }
 }
@@ -200,13 +203,13 @@ void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy)
 {
     const depthwise *d = p->d;
     const depthwise_chunk *c = &p->chunk;
-    ptrdiff_t each = (ptrdiff_t)size_of(d->dtype == ADJ_BF16);
-    const char *src = (const char *)dy + c->first * each;
+    const char *src = (const char *)dy + tensor_bytes(d->dtype, c->first);
+    const ptrdiff_t pixel = tensor_bytes(d->dtype, d->dst.c);
     if (c->pitch == d->dst.c)
         load_reals(d->dtype, d->dst.w * d->dst.c, dst, src);
     else
         for (ptrdiff_t i = 0; i < d->dst.w; i++)
-            load_reals(d->dtype, c->valid, dst + i * c->pitch, src + i * d->dst.c * each);
+            load_reals(d->dtype, c->valid, dst + i * c->pitch, src + i * pixel);
 }
 
 ALWAYS void gather_pixels(const int m, const depthwise_image *p, ptrdiff_t pixels,
@@ -252,12 +255,12 @@ ALWAYS void store_pixels(const int half, const depthwise *d, char *dst, const re
     }
 }
 
-void TYPED(depthwise_store)(const depthwise_image *p, void *dst, real *rows)
+void TYPED(depthwise_store)(const depthwise_image *p, ptrdiff_t row, char *dst, real *rows)
 {
     const depthwise *d = p->d;
     ptrdiff_t m = d->is_dx ? d->multiplier : 1, pitch = p->chunk.pitch, n = p->chunk.valid / m;
     int half = d->dtype == ADJ_BF16;
-    char *at = (char *)dst + p->chunk.first / m * (ptrdiff_t)size_of(half);
+    char *at = dst + tensor_bytes(d->dtype, row * d->dst.w * d->dst.c + p->chunk.first / m);
     if (m > 1) {
         for (ptrdiff_t phase = 0; phase < d->phases; phase++)
             add_multiples(p, rows + (d->phases + phase) * d->buffer, rows + phase * d->buffer);
@@ -272,8 +275,8 @@ void TYPED(depthwise_store)(const depthwise_image *p, void *dst, real *rows)
 
 /* ---- the grids of a row ---- */
 
-void TYPED(depthwise_run)(const depthwise_image *p, const depthwise_window *w,
-                          const depthwise_run *r, grid *g)
+void TYPED(depthwise_run_grids)(const depthwise_image *p, const depthwise_window *w,
+                                const depthwise_run *r, grid *g)
 {
     const depthwise *d = p->d;
     real *filter = g->w[0];

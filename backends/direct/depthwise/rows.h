@@ -9,7 +9,7 @@
 typedef struct { /* what a thread works on: a chunk of an image */
     const depthwise *d;
     depthwise_chunk chunk;
-    const void *src;           /* the image that windows read */
+    const char *src;           /* the image that windows read */
     row_ring ring;             /* prepared rows */
     ptrdiff_t at[DEPTHWISE_K]; /* where each tap reads pixel 0 of its phase, in elements of a row */
 } depthwise_image;
@@ -22,22 +22,22 @@ typedef struct { /* the rows that the window of a row of dst reads, each with it
 
 /* Begins with a chunk. `clear`: the ring is zeroed, of which only the inside of rows is written. */
 void TYPED(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear);
-/* Begins with an image of the chunk: rows that the ring had are forgotten. */
-void TYPED(depthwise_begin_image)(depthwise_image *p, const void *src);
+/* Begins with image n of the chunk: rows that the ring had are forgotten. */
+void TYPED(depthwise_begin_image)(depthwise_image *p, const adj_call *call, ptrdiff_t n);
 /* The window of a row of dst; prepares rows that are not in the ring. */
 void TYPED(depthwise_look)(const depthwise_image *p, ptrdiff_t dst_row, depthwise_window *w);
 /* Runs the grids that a window and all taps of a run make; of several lines, g->lines windows,
  * which have the same kernel rows. g: w[0] is the chunk's filter (or its sums), y pixel 0 of the
  * run; correlate, y_step, tiled_width, vectors; lines, y_line. */
-void TYPED(depthwise_run)(const depthwise_image *p, const depthwise_window *w,
-                          const depthwise_run *r, grid *g);
+void TYPED(depthwise_run_grids)(const depthwise_image *p, const depthwise_window *w,
+                                const depthwise_run *r, grid *g);
 
 /* If d->prefetches: prefetches the pixels of row `at` of y, dx or dy; and, if rows are read in
  * place, of those rows of src that row `at` is the first to read. */
 void TYPED(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdiff_t at);
 /* A row of dy to reals. */
 void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy);
-/* Results of all phases, rows[phase] one buffer after the other, to row dst. */
-void TYPED(depthwise_store)(const depthwise_image *p, void *dst, real *rows);
+/* Results of all phases, rows[phase] one buffer after the other, to a row of the image dst. */
+void TYPED(depthwise_store)(const depthwise_image *p, ptrdiff_t row, char *dst, real *rows);
 
 #endif

@@ -181,9 +181,9 @@ static void run_node(const pass *s, const fused_node *d, int is_first)
     const fused_value *y = &s->p->value[d->y];
     if (y->out >= 0 && y->at == AT_CHUNK) {
         uint16_t *out = (uint16_t *)s->c->out[y->out] + s->first;
-        store_half(y->dtype, s->n, out, buffer(s, y->where));
+        store_reals(y->dtype, s->n, out, buffer(s, y->where));
         if (y->is_read)
-            load_half(y->dtype, s->n, buffer(s, y->where), out);
+            load_reals(y->dtype, s->n, buffer(s, y->where), out);
     }
 }
 
@@ -210,8 +210,8 @@ static void run_chunk(const pass *s, int is_first, int64_t end)
     const fused_group *p = s->p;
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_CHUNK && p->value[i].in >= 0)
-            load_half(p->value[i].dtype, s->n, buffer(s, p->value[i].where),
-                      (const uint16_t *)s->c->in[p->value[i].in] + s->first);
+            load_reals(p->value[i].dtype, s->n, buffer(s, p->value[i].where),
+                       (const uint16_t *)s->c->in[p->value[i].in] + s->first);
     for (int i = 0; i < p->n_node; i++) {
         prefetch_ahead(s, i, end);
         run_node(s, &p->node[i], is_first);

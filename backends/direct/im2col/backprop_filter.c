@@ -1,4 +1,5 @@
-/* backprop_filter.c - dw: see im2col.h. Compiled as block.h says.
+/* backprop_filter.c - dw: see im2col.h. Compiled for f32, which takes bf16 as well,
+ * and for f64.
  *
  * A job is a segment of all images' pixels. Sums have three levels: a chunk's in registers, those
  * of FLUSH chunks as reals, a segment's in double; segments are added in order. Their number does
@@ -27,7 +28,7 @@ static const real *outputs_of(const pass *s, ptrdiff_t first, ptrdiff_t n)
 {
     const im2col *d = s->window.d;
     ptrdiff_t outputs = d->g.oc;
-    const char *dy = s->dy + im2col_bytes(d, first * outputs);
+    const char *dy = s->dy + tensor_bytes(d->dtype, first * outputs);
     if (d->o_pitch == outputs && d->dtype != ADJ_BF16)
         return (const real *)(const void *)dy;
     if (d->o_pitch == outputs)
@@ -35,7 +36,7 @@ static const real *outputs_of(const pass *s, ptrdiff_t first, ptrdiff_t n)
     else
         for (ptrdiff_t i = 0; i < n; i++)
             load_reals(d->dtype, outputs, s->outputs + i * d->o_pitch,
-                       dy + im2col_bytes(d, i * outputs));
+                       dy + tensor_bytes(d->dtype, i * outputs));
     return s->outputs;
 }
 
@@ -45,7 +46,7 @@ static void add_chunk(const pass *s, ptrdiff_t first, ptrdiff_t n)
     const adj_conv_geom *g = &d->g;
     ptrdiff_t next = first + d->chunk;
     int is_more = next + n <= g->n * g->oh * g->ow;
-    const char *prefetch = is_more ? s->dy + im2col_bytes(d, next * g->oc) : NULL;
+    const char *prefetch = is_more ? s->dy + tensor_bytes(d->dtype, next * g->oc) : NULL;
     TYPED(im2col_gather)(&s->window, first, n, s->cols, prefetch);
     const micro_gemm p = {.rows = d->taps,
                           .depth = n,
@@ -101,4 +102,4 @@ static void add_up(const adj_call *call)
             adj_store(d->dtype, call->out[0], tap * outputs + o, total[tap * d->o_pitch + o]);
 }
 
-const im2col_code TYPED(im2col_filter) = {VECTOR, {NULL, add_segment, add_up}};
+const direct_code TYPED(im2col_filter) = {NULL, add_segment, add_up};

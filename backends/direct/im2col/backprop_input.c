@@ -1,4 +1,5 @@
-/* backprop_input.c - dx: see im2col.h. Compiled as block.h says.
+/* backprop_input.c - dx: see im2col.h. Compiled for f32, which takes bf16 as well,
+ * and for f64.
  *
  * The order of an element's sum is fixed: over outputs in the product, then over kernel rows, then
  * over planes; so any number of threads gives the same bits. */
@@ -21,7 +22,7 @@ typedef struct { /* some of an image's columns */
 
 static const char *pixels_of(const column_tile *s, ptrdiff_t oh)
 {
-    return s->dy + im2col_bytes(s->d, (oh * s->d->g.ow + s->pixel) * s->d->g.oc);
+    return s->dy + tensor_bytes(s->d->dtype, (oh * s->d->g.ow + s->pixel) * s->d->g.oc);
 }
 
 /* dy's row oh times the filter, which the ring has after this. */
@@ -44,7 +45,7 @@ static const real *im2col_row(const column_tile *s, ptrdiff_t oh)
                           .a_pitch = d->g.oc,
                           .c_pitch = d->pitch,
                           .prefetch = oh + 1 < d->g.oh ? pixels_of(s, oh + 1) : NULL,
-                          .prefetch_bytes = im2col_bytes(d, d->g.oc)};
+                          .prefetch_bytes = tensor_bytes(d->dtype, d->g.oc)};
     TYPED(im2col_multiply)(p, d->pitch / VECTOR);
     return row;
 }
@@ -74,7 +75,7 @@ static void compute_row(const column_tile *s, ptrdiff_t ih)
     const im2col *d = s->d;
     const adj_conv_geom *g = &d->g;
     ptrdiff_t n = (s->end - s->first) * g->ic;
-    void *dst = s->dx + im2col_bytes(d, (ih * g->iw + s->first) * g->ic);
+    void *dst = s->dx + tensor_bytes(d->dtype, (ih * g->iw + s->first) * g->ic);
     im2col_sum sum = {.pixels = s->pixels, .planes = s->planes};
     ptrdiff_t bottom = min((ih + g->pt) / g->sh, g->oh - 1);
     for (ptrdiff_t oh = bottom; oh >= 0 && s->pixels > 0; oh--) {
@@ -84,7 +85,7 @@ static void compute_row(const column_tile *s, ptrdiff_t ih)
         sum.src[sum.rows++] = im2col_row(s, oh) + kh * d->span;
     }
     if (sum.rows == 0) {
-        memset(dst, 0, (size_t)im2col_bytes(d, n));
+        memset(dst, 0, (size_t)tensor_bytes(d->dtype, n));
         return;
     }
     TYPED(col2im)(d, &sum);
@@ -106,8 +107,8 @@ static void enter(column_tile *s, const adj_call *call, ptrdiff_t i)
     s->end = min(s->first + d->column_tile, g->iw);
     s->pixel = max((s->first + g->pl) / g->sw - (d->planes - 1), 0);
     s->pixels = max(min((s->end - 1 + g->pl) / g->sw + 1, g->ow) - s->pixel, 0);
-    s->dy = (const char *)call->in[d->dy_in] + im2col_bytes(d, n * g->oh * g->ow * g->oc);
-    s->dx = (char *)call->out[0] + im2col_bytes(d, n * g->ih * g->iw * g->ic);
+    s->dy = (const char *)call->in[d->dy_in] + tensor_bytes(d->dtype, n * g->oh * g->ow * g->oc);
+    s->dx = (char *)call->out[0] + tensor_bytes(d->dtype, n * g->ih * g->iw * g->ic);
     memset(s->planes, 0, (size_t)(d->planes * d->plane) * sizeof(real));
     row_ring_forget(&s->ring);
 }
@@ -139,4 +140,4 @@ static void begin(const adj_call *call)
     (d, direct_scratch(call, d->panels), call->in[d->other_in]);
 }
 
-const im2col_code TYPED(im2col_input) = {VECTOR, {begin, share, NULL}};
+const direct_code TYPED(im2col_input) = {begin, share, NULL};

@@ -32,11 +32,6 @@ enum {
     IM2COL_SEGMENTS = 16 /* jobs of a filter gradient */
 };
 
-typedef struct im2col_code {
-    ptrdiff_t vector; /* elements */
-    direct_code jobs;
-} im2col_code;
-
 typedef struct im2col {
     direct_work work;
     adj_conv_geom g;
@@ -56,9 +51,5 @@ typedef struct im2col {
     size_t panels, totals, thread, per_thread;
     size_t ring, cols, outputs, sums; /* within a thread's */
 } im2col;
-
-/* plan.c: fills in what follows from g, dtype, is_dw, work.threads and the code's vector; 0: not
- * for us. */
-int im2col_plan(im2col *d, ptrdiff_t vector, size_t *scratch);
 
 #endif

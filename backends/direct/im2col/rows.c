@@ -54,7 +54,7 @@ static const real *row_of(const im2col_window *s, ptrdiff_t n, ptrdiff_t ih)
     int is_cached;
     real *slot = row_ring_slot(&s->ring, ih % last, row, &is_cached);
     if (!is_cached)
-        load_reals(d->dtype, size, slot + g->pl * g->ic, s->x + im2col_bytes(d, row * size));
+        load_reals(d->dtype, size, slot + g->pl * g->ic, s->x + tensor_bytes(d->dtype, row * size));
     return slot;
 }
 
@@ -63,7 +63,7 @@ ALWAYS void im2col_pixels(const im2col *d, const int vectors, const real *const 
                           ptrdiff_t first, ptrdiff_t end, real *dst, const char *prefetch)
 {
     const ptrdiff_t step = d->g.sw * d->g.ic, span = d->span, kh = d->g.kh;
-    const ptrdiff_t bytes = prefetch != NULL ? im2col_bytes(d, d->g.oc) : 0;
+    const ptrdiff_t bytes = prefetch != NULL ? tensor_bytes(d->dtype, d->g.oc) : 0;
     for (ptrdiff_t ow = first; ow < end; ow++, dst += d->pitch) {
         for (ptrdiff_t i = 0; i < bytes; i += 64)
             __builtin_prefetch(prefetch + (ow - first) * bytes + i);
@@ -95,7 +95,7 @@ void TYPED(im2col_gather)(const im2col_window *s, ptrdiff_t first, ptrdiff_t n, 
         end = at + last - ow;
         dst += (last - ow) * d->pitch;
         if (prefetch != NULL)
-            prefetch += im2col_bytes(d, (last - ow) * g->oc);
+            prefetch += tensor_bytes(d->dtype, (last - ow) * g->oc);
     }
 }
 

@@ -14,12 +14,6 @@ ALWAYS ptrdiff_t panel_width(ptrdiff_t vectors)
     return vectors == 1 ? 1 : vectors % 2 == 1 ? 3 : 2;
 }
 
-/* Bytes of n elements as the tensors have them. */
-static inline ptrdiff_t im2col_bytes(const im2col *d, ptrdiff_t n)
-{
-    return n * (ptrdiff_t)adj_dtype_size(d->dtype);
-}
-
 /* The filter as panels of dx's product, whole rows of a panel behind each other: a row for each
  * output, taps beyond the last zero. */
 void TYPED(im2col_panels)(const im2col *d, real *dst, const void *w);

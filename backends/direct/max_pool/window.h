@@ -58,12 +58,7 @@ static inline int32_t mask(int condition) { return -(int32_t)(condition & 1); }
 
 static inline float choose(int32_t first, float a, float b)
 {
-    int32_t i, j;
-    memcpy(&i, &a, sizeof i);
-    memcpy(&j, &b, sizeof j);
-    i = (i & first) | (j & ~first);
-    memcpy(&a, &i, sizeof a);
-    return a;
+    return float_of((bits_of(a) & (uint32_t)first) | (bits_of(b) & ~(uint32_t)first));
 }
 
 /* Is v after the maximum so far the first maximum? A NaN is, unless there was one. */
