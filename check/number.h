@@ -15,8 +15,6 @@ double max_magnitude(const double *v, int64_t n);
 /* v as the type holds it. */
 double rounded(adj_dtype dtype, double v);
 
-/* Is bit k of a mask of operands set? The last bit is of all others too. */
-static inline int has_operand_bit(unsigned mask, int k) { return mask >> (k < 31 ? k : 31) & 1; }
 static inline int is_linear_in(const adj_node *n, int k)
 {
     return has_operand_bit(n->op->linear_in, k);

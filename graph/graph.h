@@ -54,6 +54,8 @@ struct adj_graph {
     adj_updates *layer_updates;
 };
 
+/* Is bit k of a mask of operands set? The last bit is of all others too. */
+static inline int has_operand_bit(unsigned mask, int k) { return mask >> (k < 31 ? k : 31) & 1; }
 static inline int64_t node_elems(const adj_node *n) { return adj_shape_elems(n->type.shape); }
 
 /* Are that version's structs laid out as this library's? */

@@ -45,6 +45,15 @@ for target in $(sed -nE 's/^build (\$b\/[^:]*(\.o|\/test_[a-z0-9_]*|examples\/[a
     echo "test_repository: $target is built but is in no list"
     status=1
 done
+# Each section of sources.ninja, which a comment begins, is sorted by its objects.
+LC_ALL=C awk '/^#/ { last = "" } /^build [^ ]*\.o: / {
+    if ($2 < last) print "test_repository: sources.ninja, line " NR ": not in its place, the sections are sorted"
+    last = $2
+}' sources.ninja >"$findings"
+[ ! -s "$findings" ] || {
+    cat "$findings"
+    status=1
+}
 # The README shows the graph that a golden test prints, and the picture that was made from it.
 while read -r line; do
     grep -qF -- "$line" README.md || {

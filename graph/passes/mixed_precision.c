@@ -24,8 +24,6 @@ typedef struct { /* what an image is, or is wanted as */
 
 enum { NOT_SCALED = -1, SUMMED = -2, DEFAULT_LOSS_SCALE = 1024 };
 
-static int has_bit(unsigned mask, int k) { return mask >> (k < 31 ? k : 31) & 1; }
-
 /* x times factor, a sibling of a scaling by 1/factor: the two are the value itself. */
 static adj_node *times(adj_node *x, double factor, double inverse)
 {
@@ -111,9 +109,9 @@ static int scaled_operand(const precision *p, const adj_node *n)
         if (!adj_is_float(n->in[k]->type.dtype) ||
             !(p->scaled[n->in[k]->id] || n->in[k]->role == ADJ_ROLE_GRADIENT))
             continue;
-        summed |= has_bit(n->op->sum_in, k);
-        other |= !has_bit(n->op->sum_in, k);
-        if (first == NOT_SCALED && has_bit(n->op->linear_in, k))
+        summed |= has_operand_bit(n->op->sum_in, k);
+        other |= !has_operand_bit(n->op->sum_in, k);
+        if (first == NOT_SCALED && has_operand_bit(n->op->linear_in, k))
             first = k;
     }
     if (n->op->sum_in != 0)
@@ -135,7 +133,7 @@ static adj_node *mixed(rewriting *w, const adj_node *n, adj_node *const in[])
     for (int k = 0; k < n->n_in; k++) {
         form wanted = {n->in[k]->type.dtype, scaled == k};
         if (scaled == SUMMED)
-            wanted.is_scaled = has_bit(n->op->sum_in, k);
+            wanted.is_scaled = has_operand_bit(n->op->sum_in, k);
         if (is_half && may_be_half(n, k))
             wanted.dtype = p->half;
         operand[k] = converted(w, in[k], form_of(w, n->in[k], in[k]), wanted);
