@@ -52,6 +52,36 @@ static inline ptrdiff_t output_at(ptrdiff_t p, ptrdiff_t stride, ptrdiff_t j, pt
     return t >= 0 && t % stride == 0 && t / stride < size ? t / stride : -1;
 }
 
+/* Outputs that are summed side by side, a block at a time: those of a group; or, where a group has
+ * one input channel (depthwise), the same output of every group. The order of each sum is the same.
+ * Output i of set s is s * set + i * step, and its group's first channel s * c_set + i * c_step. */
+typedef struct {
+    ptrdiff_t sets, n, set, step, c_set, c_step;
+} lanes;
+
+static inline lanes lanes_of(const adj_conv_geom *k)
+{
+    ptrdiff_t of_group = k->oc / k->groups, channels = k->ic / k->groups;
+    if (channels == 1 && k->groups > 1)
+        return (lanes){of_group, k->groups, 1, of_group, 0, 1};
+    return (lanes){k->groups, of_group, of_group, 1, channels, 0};
+}
+
+/* sum[i] += a * b[i * step] */
+static inline void add_scaled(A sum[BLOCK], A a, const T *b, ptrdiff_t step, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        sum[i] += a * ld(b + i * step);
+}
+
+/* sum[i] += a[i * a_step] * b[i * b_step] */
+static inline void add_products(A sum[BLOCK], const T *a, ptrdiff_t a_step, const T *b,
+                                ptrdiff_t b_step, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        sum[i] += ld(a + i * a_step) * ld(b + i * b_step);
+}
+
 /* Images to walk over: none if the output is empty, however large its other sizes are. */
 static inline ptrdiff_t images_of(const adj_conv_geom *k)
 {

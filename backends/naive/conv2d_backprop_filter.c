@@ -10,13 +10,15 @@ typedef struct {
     T *dw;
 } operands;
 
-/* Results first .. first+count for one (kh, kw, c), all in one group. */
-static void block(const operands *p, const ptrdiff_t tap[3], ptrdiff_t first, ptrdiff_t count)
+/* Results first .. first+count of one set for one (kh, kw, c). */
+static void block(const operands *p, const ptrdiff_t tap[3], ptrdiff_t set, ptrdiff_t first,
+                  ptrdiff_t count)
 {
     const adj_conv_geom *k = &p->v.k;
     steps in = p->v.in, out = p->v.out;
-    ptrdiff_t channels = k->ic / k->groups, group = first / (k->oc / k->groups);
-    const T *x = p->x + (group * channels + tap[2]) * in.c;
+    const lanes l = lanes_of(k);
+    ptrdiff_t channels = k->ic / k->groups, o = set * l.set + first * l.step;
+    const T *x = p->x + (set * l.c_set + first * l.c_step + tap[2]) * in.c;
     ptrdiff_t images = images_of(k);
     A sum[BLOCK] = {0};
 
@@ -29,31 +31,33 @@ static void block(const operands *p, const ptrdiff_t tap[3], ptrdiff_t first, pt
                 ptrdiff_t iw = input_at(ow, k->sw, tap[1], k->dw, k->pl, k->iw);
                 if (iw < 0)
                     continue;
-                A xc = ld(x + n * in.n + ih * in.h + iw * in.w);
-                const T *dy = p->dy + n * out.n + oh * out.h + ow * out.w + first * out.c;
-                for (ptrdiff_t o = 0; o < count; o++)
-                    sum[o] += xc * ld(dy + o * out.c);
+                const T *at = x + n * in.n + ih * in.h + iw * in.w;
+                const T *dy = p->dy + n * out.n + oh * out.h + ow * out.w + o * out.c;
+                if (l.c_step == 0)
+                    add_scaled(sum, ld(at), dy, out.c, count);
+                else
+                    add_products(sum, at, in.c, dy, l.step * out.c, count);
             }
         }
-    T *dw = p->dw + ((tap[0] * k->kw + tap[1]) * channels + tap[2]) * k->oc + first;
-    for (ptrdiff_t o = 0; o < count; o++)
-        st(dw + o, sum[o]);
+    T *dw = p->dw + ((tap[0] * k->kw + tap[1]) * channels + tap[2]) * k->oc + o;
+    for (ptrdiff_t i = 0; i < count; i++)
+        st(dw + i * l.step, sum[i]);
 }
 
 adj_status KERNEL(conv2d_backprop_filter)(const adj_call *c)
 {
     operands p = {conv_call_of(c), operand(c, 0), operand(c, 1), c->out[0]};
     const adj_conv_geom k = p.v.k;
-    ptrdiff_t of_group = k.oc / k.groups, channels = k.ic / k.groups;
+    const lanes l = lanes_of(&k);
 
 #pragma omp parallel for collapse(3)                                                               \
     schedule(static) if ((double)k.n * k.oh * k.ow * k.oc * k.kh * k.kw > PARALLEL_ABOVE)
     for (ptrdiff_t kh = 0; kh < k.kh; kh++)
         for (ptrdiff_t kw = 0; kw < k.kw; kw++)
-            for (ptrdiff_t channel = 0; channel < channels; channel++)
-                for (ptrdiff_t group = 0; group < k.groups; group++)
-                    for (ptrdiff_t o = 0; o < of_group; o += BLOCK)
-                        block(&p, (ptrdiff_t[]){kh, kw, channel}, group * of_group + o,
-                              at_most_block(of_group - o));
+            for (ptrdiff_t channel = 0; channel < k.ic / k.groups; channel++)
+                for (ptrdiff_t set = 0; set < l.sets; set++)
+                    for (ptrdiff_t first = 0; first < l.n; first += BLOCK)
+                        block(&p, (ptrdiff_t[]){kh, kw, channel}, set, first,
+                              at_most_block(l.n - first));
     return ADJ_OK;
 }

@@ -36,20 +36,20 @@ static losses losses_of(const adj_call *c)
 
 static inline int is_left_out(const losses *v, ptrdiff_t i)
 {
-    return v->dense == NULL && v->integer[i] < 0;
+    return v->integer != NULL && v->integer[i] < 0;
 }
 
 /* t[j] of row i. */
 static inline A target(const losses *v, ptrdiff_t i, ptrdiff_t j)
 {
-    if (v->dense != NULL)
-        return v->keep * ld(v->dense + i * v->k + j) + v->spread;
-    return (j == v->integer[i] ? v->keep : 0) + v->spread;
+    if (v->integer != NULL)
+        return (j == v->integer[i] ? v->keep : 0) + v->spread;
+    return v->keep * ld(v->dense + i * v->k + j) + v->spread;
 }
 
 static adj_status labels_in_range(const adj_call *c, const losses *v)
 {
-    for (ptrdiff_t i = 0; v->dense == NULL && i < v->n; i++)
+    for (ptrdiff_t i = 0; v->integer != NULL && i < v->n; i++)
         if (v->integer[i] < -1 || v->integer[i] >= v->k) {
             snprintf(c->message, ADJ_WHY,
                      "%s: labels is out of range in row %td (got %" PRId32 ", expected -1 to %td)",

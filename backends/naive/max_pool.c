@@ -90,7 +90,7 @@ static inline ptrdiff_t told_maximum(const pool_call *p, ptrdiff_t argmax, place
     return at.n * p->x.n + ih * p->x.h + iw * p->x.w + c * p->x.c;
 }
 
-/* dy goes to each window's first maximum of x, or, x being NULL, to where argmax says. */
+/* dy goes to each window's first maximum of x, or, where argmax is given, to where that says. */
 static adj_status scatter(const adj_call *c, const T *x, const int32_t *argmax, const T *dy)
 {
     const pool_call p = pool_call_of(c);
@@ -106,8 +106,8 @@ static adj_status scatter(const adj_call *c, const T *x, const int32_t *argmax, 
             for (ptrdiff_t ow = 0; ow < p.k.ow; ow++) {
                 const place window = {n, oh, ow, oc};
                 ptrdiff_t i = n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c;
-                ptrdiff_t at = x != NULL ? find_maximum(&p, x, window, &found)
-                                         : told_maximum(&p, argmax[i], window);
+                ptrdiff_t at = argmax == NULL ? find_maximum(&p, x, window, &found)
+                                              : told_maximum(&p, argmax[i], window);
                 if (at >= 0)
                     sum[at] += ld(dy + i);
             }

@@ -5,7 +5,7 @@
 
 #include "build.h"
 
-enum { ATTR_BYTES = 1024 };
+enum { ATTR_BYTES = 1024, MAX_OPERANDS = 8 };
 
 const char *op_name_at(int i)
 {
@@ -201,7 +201,7 @@ static adj_node *build(op_case *c, const adj_op *op)
 {
     _Alignas(16) char attrs[ATTR_BYTES] = {0};
     const char *letters = op_letters(op);
-    adj_node *in[8];
+    adj_node *in[MAX_OPERANDS] = {NULL};
     int n = 0;
     if (op->schema != NULL)
         for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
@@ -221,7 +221,7 @@ static adj_node *build(op_case *c, const adj_op *op)
 /* Over the operands, the result and the attributes of the op that it is a gradient of. */
 static adj_node *build_gradient(op_case *c, const adj_op *op)
 {
-    adj_node *y = build(c, op->forward), *in[8];
+    adj_node *y = build(c, op->forward), *in[MAX_OPERANDS] = {NULL};
     int n = 0;
     for (; y != NULL && op->example[n] != '\0'; n++)
         switch (op->example[n]) {
