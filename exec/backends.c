@@ -62,7 +62,7 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
 {
     const adj_backend *const *list = o->debug.backends != NULL ? o->debug.backends : adj_backends;
     const char *option = o->backend;
-    for (int i = 0; list[i] != NULL && i < MAX_BACKENDS; i++) {
+    for (int i = 0; i < MAX_BACKENDS && list[i] != NULL; i++) {
         if (!is_known_version(list[i]->version))
             return set_error(
                 e, ADJ_EVERSION,

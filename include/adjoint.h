@@ -244,7 +244,7 @@ typedef struct {
      * have, in each layout - and takes the fastest; otherwise a fixed order decides. What was
      * found is kept in tune_file and not timed again by the next plan on the same machine (NULL:
      * the file that the environment's ADJOINT_TUNE names, if it does; a file that cannot be used is
-     * ignored and written anew: adj_exec_warning). A given choice gives the same results every
+     * ignored and written anew: adj_exec_warning). A given selection gives the same results every
      * time.
      */
     int tune;

@@ -3,7 +3,7 @@
  * lenet, resnet20, mobilenet_v1 and vgg6 have the layers of the PyTorch programs they are timed
  * beside, with their symmetric pads of one; lenet5, resnet8 and ds_cnn have the published ones. A
  * model takes its sizes from the images it is given. SAME pads a 3x3 convolution of stride 2
- * unevenly, PyTorch's padding=1 does not: the nets that follow PyTorch ask for one pixel
+ * unevenly, PyTorch's padding=1 does not: the nets that follow PyTorch set one pixel
  * explicitly. */
 #include <stdio.h>
 #include <stdlib.h>
