@@ -13,23 +13,12 @@ static const void *place(const adj_attr *a, const void *attrs)
 
 static int64_t integer(const adj_attr *a, const void *attrs)
 {
-    int64_t v;
-    memcpy(&v, place(a, attrs), sizeof v);
-    return v;
+    return *(const int64_t *)place(a, attrs);
 }
 
 static double real(const adj_attr *a, const void *attrs)
 {
-    double v;
-    memcpy(&v, place(a, attrs), sizeof v);
-    return v;
-}
-
-static adj_shape shape(const adj_attr *a, const void *attrs)
-{
-    adj_shape v;
-    memcpy(&v, place(a, attrs), sizeof v);
-    return v;
+    return *(const double *)place(a, attrs);
 }
 
 /* ---- values ---- */
@@ -106,7 +95,7 @@ static void show_value(const adj_attr *a, const void *attrs, FILE *f)
     case ADJ_ATTR_SEED: fprintf(f, "%llu", (unsigned long long)integer(a, attrs)); break;
     case ADJ_ATTR_DTYPE: fputs(adj_dtype_name((adj_dtype)integer(a, attrs)), f); break;
     case ADJ_ATTR_SHAPE:
-    case ADJ_ATTR_PER_AXIS: fputs(adj_shape_text(shape(a, attrs)).s, f); break;
+    case ADJ_ATTR_PER_AXIS: fputs(adj_shape_text(*(const adj_shape *)place(a, attrs)).s, f); break;
     case ADJ_ATTR_PERM: show_perm(place(a, attrs), f); break;
     case ADJ_ATTR_AXES: show_axes(integer(a, attrs), f); break;
     default: break;

@@ -19,7 +19,7 @@ struct part {
     const void *attrs;
 };
 
-adj_status KERNEL(for_parts)(const adj_call *c, void (*each)(const part *p));
+adj_status KERNEL(for_parts)(const adj_call *c, naive_each *each);
 
 /* The data of the node's operand i. */
 static inline const void *operand(const adj_call *c, int i)
@@ -31,91 +31,36 @@ static inline const void *operand(const adj_call *c, int i)
     return c->in[k];
 }
 
-adj_status KERNEL(fill)(const adj_call *c);
-adj_status KERNEL(conv2d)(const adj_call *c);
-adj_status KERNEL(conv2d_backprop_input)(const adj_call *c);
-adj_status KERNEL(conv2d_backprop_filter)(const adj_call *c);
-size_t KERNEL(conv2d_backprop_input_scratch)(const adj_node *n);
-adj_status KERNEL(bias_add)(const adj_call *c);
-adj_status KERNEL(bias_add_grad)(const adj_call *c);
-void KERNEL(relu)(const part *p);
-void KERNEL(relu6)(const part *p);
-void KERNEL(leaky_relu)(const part *p);
-void KERNEL(sigmoid)(const part *p);
-void KERNEL(tanh)(const part *p);
-void KERNEL(silu)(const part *p);
-void KERNEL(hard_sigmoid)(const part *p);
-void KERNEL(hard_swish)(const part *p);
-void KERNEL(clip)(const part *p);
-void KERNEL(elu)(const part *p);
-void KERNEL(gelu)(const part *p);
-adj_status KERNEL(prelu)(const adj_call *c);
-void KERNEL(relu_grad)(const part *p);
-void KERNEL(relu6_grad)(const part *p);
-void KERNEL(leaky_relu_grad)(const part *p);
-void KERNEL(sigmoid_grad)(const part *p);
-void KERNEL(tanh_grad)(const part *p);
-void KERNEL(silu_grad)(const part *p);
-void KERNEL(hard_sigmoid_grad)(const part *p);
-void KERNEL(hard_swish_grad)(const part *p);
-void KERNEL(clip_grad)(const part *p);
-void KERNEL(elu_grad)(const part *p);
-void KERNEL(gelu_grad)(const part *p);
-adj_status KERNEL(prelu_grad)(const adj_call *c);
-adj_status KERNEL(prelu_grad_slope)(const adj_call *c);
-void KERNEL(add)(const part *p);
-void KERNEL(sub)(const part *p);
-void KERNEL(mul)(const part *p);
-void KERNEL(div)(const part *p);
-void KERNEL(maximum)(const part *p);
-void KERNEL(minimum)(const part *p);
-void KERNEL(equal)(const part *p);
-void KERNEL(greater_equal)(const part *p);
-void KERNEL(neg)(const part *p);
-void KERNEL(scale)(const part *p);
-void KERNEL(square)(const part *p);
-void KERNEL(sqrt)(const part *p);
-void KERNEL(exp)(const part *p);
-void KERNEL(log)(const part *p);
-adj_status KERNEL(cast)(const adj_call *c);
-adj_status KERNEL(matmul)(const adj_call *c);
-adj_status KERNEL(transpose)(const adj_call *c);
-adj_status KERNEL(concat)(const adj_call *c);
-adj_status KERNEL(pad)(const adj_call *c);
-adj_status KERNEL(slice)(const adj_call *c);
-adj_status KERNEL(broadcast_to)(const adj_call *c);
-adj_status KERNEL(reduce_sum)(const adj_call *c);
-adj_status KERNEL(reduce_mean)(const adj_call *c);
-adj_status KERNEL(reduce_max)(const adj_call *c);
-adj_status KERNEL(max_pool)(const adj_call *c);
-adj_status KERNEL(max_pool_grad)(const adj_call *c);
-adj_status KERNEL(max_pool_grad_grad)(const adj_call *c);
-adj_status KERNEL(max_pool_argmax)(const adj_call *c);
-adj_status KERNEL(max_pool_grad_argmax)(const adj_call *c);
-adj_status KERNEL(avg_pool)(const adj_call *c);
-adj_status KERNEL(avg_pool_grad)(const adj_call *c);
-adj_status KERNEL(resize)(const adj_call *c);
-adj_status KERNEL(resize_grad)(const adj_call *c);
-adj_status KERNEL(batch_norm_stats)(const adj_call *c);
-adj_status KERNEL(batch_norm)(const adj_call *c);
-adj_status KERNEL(batch_norm_grad_sums)(const adj_call *c);
-adj_status KERNEL(batch_norm_grad)(const adj_call *c);
-adj_status KERNEL(group_norm)(const adj_call *c);
-adj_status KERNEL(group_norm_grad_sums)(const adj_call *c);
-adj_status KERNEL(group_norm_grad)(const adj_call *c);
-adj_status KERNEL(softmax)(const adj_call *c);
-adj_status KERNEL(log_softmax)(const adj_call *c);
-adj_status KERNEL(softmax_cross_entropy)(const adj_call *c);
-adj_status KERNEL(softmax_cross_entropy_grad)(const adj_call *c);
-adj_status KERNEL(label_count)(const adj_call *c);
-adj_status KERNEL(dropout)(const adj_call *c);
-adj_status KERNEL(momentum)(const adj_call *c);
-adj_status KERNEL(sgd_step)(const adj_call *c);
-adj_status KERNEL(ema)(const adj_call *c);
-adj_status KERNEL(adam_step)(const adj_call *c);
-adj_status KERNEL(next_step)(const adj_call *c);
-size_t KERNEL(max_pool_grad_scratch)(const adj_node *n);
-size_t KERNEL(batch_norm_scratch)(const adj_node *n);
-size_t KERNEL(group_norm_grad_sums_scratch)(const adj_node *n);
+/* A line for each family. */
+naive_run KERNEL(fill);
+naive_run KERNEL(conv2d), KERNEL(conv2d_backprop_input), KERNEL(conv2d_backprop_filter);
+naive_run KERNEL(bias_add), KERNEL(bias_add_grad), KERNEL(prelu), KERNEL(prelu_grad),
+    KERNEL(prelu_grad_slope);
+naive_run KERNEL(cast), KERNEL(matmul), KERNEL(transpose), KERNEL(concat), KERNEL(pad),
+    KERNEL(slice), KERNEL(broadcast_to);
+naive_run KERNEL(reduce_sum), KERNEL(reduce_mean), KERNEL(reduce_max);
+naive_run KERNEL(max_pool), KERNEL(max_pool_grad), KERNEL(max_pool_grad_grad),
+    KERNEL(max_pool_argmax), KERNEL(max_pool_grad_argmax);
+naive_run KERNEL(avg_pool), KERNEL(avg_pool_grad), KERNEL(resize), KERNEL(resize_grad);
+naive_run KERNEL(batch_norm_stats), KERNEL(batch_norm), KERNEL(batch_norm_grad_sums),
+    KERNEL(batch_norm_grad);
+naive_run KERNEL(group_norm), KERNEL(group_norm_grad_sums), KERNEL(group_norm_grad);
+naive_run KERNEL(softmax), KERNEL(log_softmax), KERNEL(softmax_cross_entropy),
+    KERNEL(softmax_cross_entropy_grad), KERNEL(label_count);
+naive_run KERNEL(dropout), KERNEL(momentum), KERNEL(sgd_step), KERNEL(ema), KERNEL(adam_step),
+    KERNEL(next_step);
+naive_each KERNEL(relu), KERNEL(relu6), KERNEL(leaky_relu), KERNEL(sigmoid), KERNEL(tanh),
+    KERNEL(silu);
+naive_each KERNEL(relu_grad), KERNEL(relu6_grad), KERNEL(leaky_relu_grad), KERNEL(sigmoid_grad),
+    KERNEL(tanh_grad), KERNEL(silu_grad);
+naive_each KERNEL(hard_sigmoid), KERNEL(hard_sigmoid_grad), KERNEL(hard_swish),
+    KERNEL(hard_swish_grad);
+naive_each KERNEL(clip), KERNEL(clip_grad), KERNEL(elu), KERNEL(elu_grad), KERNEL(gelu),
+    KERNEL(gelu_grad);
+naive_each KERNEL(add), KERNEL(sub), KERNEL(mul), KERNEL(div), KERNEL(maximum), KERNEL(minimum),
+    KERNEL(equal), KERNEL(greater_equal);
+naive_each KERNEL(neg), KERNEL(scale), KERNEL(square), KERNEL(sqrt), KERNEL(exp), KERNEL(log);
+naive_scratch KERNEL(conv2d_backprop_input_scratch), KERNEL(max_pool_grad_scratch),
+    KERNEL(batch_norm_scratch), KERNEL(group_norm_grad_sums_scratch);
 
 #endif

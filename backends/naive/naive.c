@@ -7,7 +7,7 @@
 
 #include "naive.h"
 
-typedef adj_status run_parts(const adj_call *c, void (*each)(const part *p));
+typedef adj_status run_parts(const adj_call *c, naive_each *each);
 extern const naive_entry naive_table_f32[], naive_table_f64[], naive_table_f16[],
     naive_table_bf16[];
 run_parts naive_for_parts_f32, naive_for_parts_f64, naive_for_parts_f16, naive_for_parts_bf16;

@@ -5,14 +5,17 @@
 #include "adjoint_ext.h"
 
 typedef struct part part; /* some contiguous elements of one type: kernels.h */
+typedef adj_status naive_run(const adj_call *c); /* computes the one node of a group */
+typedef void naive_each(const part *p);
+typedef size_t naive_scratch(const adj_node *n);
 
 typedef struct {
     const adj_op *op; /* NULL: end of the table */
-    adj_status (*run)(const adj_call *c);
-    void (*each)(const part *p);          /* in place of run, for each part of an elementwise op */
-    size_t (*scratch)(const adj_node *n); /* bytes; NULL: none */
-    int by_operand; /* 1: compiled for operand 0's type, not for the result's */
-    int in_place;   /* 1: operand 0's buffer may become the result's, if the types are equal */
+    naive_run *run;
+    naive_each *each;       /* in place of run, for each part of an elementwise op */
+    naive_scratch *scratch; /* bytes; NULL: none */
+    int by_operand;         /* 1: compiled for operand 0's type, not for the result's */
+    int in_place; /* 1: operand 0's buffer may become the result's, if the types are equal */
 } naive_entry;
 
 #endif

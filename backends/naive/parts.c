@@ -39,7 +39,7 @@ static const T *spread(const T *x, int64_t step, int64_t n, T block[PART])
     return block;
 }
 
-adj_status KERNEL(for_parts)(const adj_call *c, void (*each)(const part *p))
+adj_status KERNEL(for_parts)(const adj_call *c, naive_each *each)
 {
     const adj_node *node = c->group->node[0];
     const T *a = operand(c, 0), *b = node->n_in > 1 ? operand(c, 1) : NULL;
