@@ -138,12 +138,12 @@ static int *switch_of(const char *part, adj_compare_config *c)
 
 static adj_status read_part(const char *part, adj_compare_config *c, char *message, size_t size)
 {
-    for (int d = ADJ_F32; d <= ADJ_BF16; d++)
-        if (strcmp(part, adj_dtype_name((adj_dtype)d)) == 0) {
-            c->dtype = (adj_dtype)d;
-            c->has_dtype = 1;
-            return ADJ_OK;
-        }
+    adj_dtype dtype;
+    if (adj_dtype_from_name(part, &dtype) == ADJ_OK && adj_is_float(dtype)) {
+        c->dtype = dtype;
+        c->has_dtype = 1;
+        return ADJ_OK;
+    }
     if (strcmp(part, "nhwc") == 0 || strcmp(part, "nchw") == 0) {
         c->format = part[1] == 'h' ? ADJ_NHWC : ADJ_NCHW;
         c->has_format = 1;

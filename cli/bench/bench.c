@@ -158,7 +158,7 @@ static int bench_steps(const bench_opts *o)
     bench_step_time t = {0};
     bench_profile p = {0};
     int status = EXIT_OK;
-    if (bench_net_open(&n, o) != ADJ_OK || bench_net_time(&n, o, &t) != ADJ_OK)
+    if (bench_net_open(&n, o) != ADJ_OK || bench_net_time(&n, o, &t, NULL) != ADJ_OK)
         status = failed(&n);
     if (adj_exec_warning(n.exec)[0] != '\0')
         complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));

@@ -70,8 +70,9 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o);
 adj_status bench_net_plan(bench_net *n, const bench_opts *o);
 /* adj_set, adj_run, adj_get. */
 adj_status bench_net_step(bench_net *n);
-/* Steps for o->seconds, after some that do not count. */
-adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t);
+/* Steps for o->seconds, after some that do not count. steps, of a plan that times them: the times
+ * of each are added, and there is an end to them earlier; NULL: none. */
+adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t, samples *steps);
 /* A plan for the fetch and the updates under the options; message: 512 bytes. *e is to be freed in
  * every case. */
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,

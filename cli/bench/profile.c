@@ -6,8 +6,6 @@
 #include "bench.h"
 #include "graph/printable.h"
 
-enum { MAX_RUNS = 400, WARM_UP = 3 };
-
 int bench_counts_flop(const adj_step_info *s) { return s->flop > 4 * (double)s->bytes; }
 
 double bench_rate(const adj_step_info *s)
@@ -18,29 +16,10 @@ double bench_rate(const adj_step_info *s)
 
 /* ---- running ---- */
 
-/* Times of run r of step i go to seconds[i * MAX_RUNS + r]. */
-static adj_status run(bench_net *n, const bench_opts *o, double *seconds, samples *whole)
-{
-    int steps = adj_exec_step_count(n->exec);
-    adj_status status = ADJ_OK;
-    for (int i = 0; i < WARM_UP && status == ADJ_OK; i++)
-        status = bench_net_step(n);
-    double end = seconds_now() + o->seconds;
-    for (int r = 0; r < MAX_RUNS && status == ADJ_OK && (r == 0 || seconds_now() < end); r++) {
-        double start = seconds_now();
-        status = bench_net_step(n);
-        if (!samples_add(whole, seconds_now() - start))
-            break;
-        for (int i = 0; i < steps; i++)
-            seconds[(size_t)i * MAX_RUNS + (size_t)r] = adj_exec_step_at(n->exec, i).seconds;
-    }
-    return status;
-}
-
 adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o)
 {
     bench_opts timed = *o;
-    samples whole = {0};
+    bench_step_time whole;
     *p = (bench_profile){0};
     timed.timed_steps = 1;
     adj_status status = bench_net_plan(n, &timed);
@@ -48,23 +27,23 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
         return status;
     p->n = adj_exec_step_count(n->exec);
     p->row = calloc((size_t)p->n + 1, sizeof *p->row);
-    double *seconds = calloc((size_t)p->n * MAX_RUNS + 1, sizeof *seconds);
-    if (p->row == NULL || seconds == NULL) {
+    samples *steps = calloc((size_t)p->n + 1, sizeof *steps);
+    if (p->row == NULL || steps == NULL) {
         snprintf(n->message, sizeof n->message, "out of memory");
         status = ADJ_ENOMEM;
     }
     if (status == ADJ_OK)
-        status = run(n, o, seconds, &whole);
-    p->runs = whole.n;
+        status = bench_net_time(n, o, &whole, steps);
     for (int i = 0; i < p->n && status == ADJ_OK; i++) {
-        samples row = {.n = p->runs, .seconds = seconds + (size_t)i * MAX_RUNS};
         p->row[i] = adj_exec_step_at(n->exec, i);
-        p->row[i].seconds = samples_spread(&row).median;
+        p->row[i].seconds = samples_spread(&steps[i]).median;
         p->plan_seconds += p->row[i].seconds;
+        p->runs = whole.time.n;
+        p->step_seconds = whole.time.median;
     }
-    p->step_seconds = samples_spread(&whole).median;
-    samples_free(&whole);
-    free(seconds);
+    for (int i = 0; i < p->n && steps != NULL; i++)
+        samples_free(&steps[i]);
+    free(steps);
     return status;
 }
 

@@ -6,7 +6,7 @@
 
 #include "bench.h"
 
-enum { WARM_UP = 3 };
+enum { WARM_UP = 3, MAX_PROFILED = 400 };
 
 /* The one place where the options of a measurement become those of an executor. */
 static adj_exec_opts exec_opts(const bench_opts *o)
@@ -194,7 +194,16 @@ static size_t peak_rss(void)
     return getrusage(RUSAGE_SELF, &r) == 0 ? (size_t)r.ru_maxrss * 1024 : 0;
 }
 
-adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t)
+/* The times of the plan's steps in the last run. 0: there is no room for more. */
+static int add_steps(const bench_net *n, samples *steps)
+{
+    int added = 1;
+    for (int i = 0; i < adj_exec_step_count(n->exec); i++)
+        added &= samples_add(&steps[i], adj_exec_step_at(n->exec, i).seconds);
+    return added && steps->n < MAX_PROFILED;
+}
+
+adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t, samples *steps)
 {
     samples s = {0};
     adj_status status = ADJ_OK;
@@ -205,7 +214,8 @@ adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t)
         double start = seconds_now();
         status = bench_net_step(n);
         double stop = seconds_now();
-        if (status == ADJ_OK && (!samples_add(&s, stop - start) || stop >= end))
+        if (status == ADJ_OK && (!samples_add(&s, stop - start) ||
+                                 (steps != NULL && !add_steps(n, steps)) || stop >= end))
             break;
     }
     *t = (bench_step_time){.time = samples_spread(&s), .loss = NAN, .peak_rss = peak_rss()};
