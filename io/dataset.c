@@ -220,7 +220,7 @@ adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *log
     size_t n = (size_t)v.shape.dim[0];
     v.x = malloc((size_t)adj_shape_elems(v.shape) * sizeof *v.x + 1);
     v.scores = malloc(n * (size_t)v.classes * sizeof *v.scores);
-    v.labels = malloc(n * sizeof *v.labels);
+    v.labels = calloc(n, sizeof *v.labels);
 
     adj_status status = ADJ_OK;
     if (v.x == NULL || v.scores == NULL || v.labels == NULL)

@@ -91,7 +91,7 @@ typedef struct {
 } expectation;
 
 /* judge.c: values of the type against expected ones. */
-adj_compare_error judge(adj_type type, const void *value, const expectation *e);
+adj_compare_error judge(adj_type type, const void *value, const expectation *x);
 /* Are more than half of the values zero that cannot be? */
 int mostly_lost(const adj_compare_error *e);
 
