@@ -32,35 +32,26 @@ static void release(void *user, void *p)
     free(p);
 }
 
-/* Is name in the list "onednn,direct"? */
-static int is_listed(const char *list, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *p = list; p != NULL; p = strchr(p, ',')) {
-        p += *p == ',';
-        if (strncmp(p, name, n) == 0 && (p[n] == ',' || p[n] == '\0'))
-            return 1;
-    }
-    return 0;
-}
-
-/* Every name of the list is a backend's, or a complaint. */
-static int check_list(const char *option, const char *list)
+/* The backends of the list "onednn,direct" as bits, or a complaint and 0. */
+static int read_list(const char *option, const char *list, unsigned *backends)
 {
     char known[128] = "";
     size_t used = 0;
+    *backends = 0;
     for (int i = 0; adj_backends[i] != NULL && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
                                  adj_backends[i]->name);
     for (const char *p = list; p != NULL; p = strchr(p, ',')) {
         p += *p == ',';
         size_t n = strcspn(p, ",");
-        int found = 0;
-        for (int i = 0; adj_backends[i] != NULL; i++)
-            found |= strlen(adj_backends[i]->name) == n && memcmp(adj_backends[i]->name, p, n) == 0;
-        if (!found)
+        int i = 0;
+        while (adj_backends[i] != NULL &&
+               (strlen(adj_backends[i]->name) != n || memcmp(adj_backends[i]->name, p, n) != 0))
+            i++;
+        if (adj_backends[i] == NULL)
             return complain("bench", 0, "%s: unknown backend (got \"%.*s\", expected some of %s)",
                             option, (int)(n < 64 ? n : 64), p, known);
+        *backends |= 1U << i;
     }
     return 1;
 }
@@ -68,8 +59,9 @@ static int check_list(const char *option, const char *list)
 bench_kernels *bench_kernels_open(const bench_opts *o)
 {
     static const adj_allocator allocator = {allocate, release, NULL};
-    const char *only = o->all || o->raw ? o->backend : NULL;
-    if (!check_list("--backend", only) || !check_list("--without", o->without))
+    const char *list = o->all || o->raw ? o->backend : NULL;
+    unsigned only, without;
+    if (!read_list("--backend", list, &only) || !read_list("--without", o->without, &without))
         return NULL;
     bench_kernels *k = calloc(1, sizeof *k);
     if (k == NULL)
@@ -82,7 +74,7 @@ bench_kernels *bench_kernels_open(const bench_opts *o)
                                        .threads = (int)o->threads,
                                        .math = o->math_mode,
                                        .message = message};
-        if ((only != NULL && !is_listed(only, b->name)) || is_listed(o->without, b->name))
+        if ((list != NULL && !(only >> i & 1)) || without >> i & 1)
             continue;
         if (b->open(&opts, &k->opened[k->n]) != ADJ_OK) {
             complain("bench", 0, "%s: %s", b->name, message);
