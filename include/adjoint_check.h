@@ -137,7 +137,8 @@ ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
 typedef struct {
     char name[64]; /* the text it was made from */
     char backend[64];
-    char isa[32];  /* "": the machine's. Needs a process of its own: adj_compare_opts.elsewhere */
+    char isa[32];  /* "": the machine's; else a name that the oneDNN here knows. Needs a process of
+                      its own: adj_compare_opts.elsewhere */
     char impl[32]; /* as adj_exec_debug.impl; "": any */
     int threads;   /* 0: as adj_compare_opts.threads */
     int has_dtype, has_format;

@@ -2,8 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/json.h"
 #include "progress.h"
 
 enum { BAR = 16, LINE = 200 };
@@ -61,4 +63,41 @@ void progress_clear(const progress *p)
 {
     if (p->terminal)
         printf("\r\033[K");
+}
+
+/* ---- the log ---- */
+
+/* Whether a run before could not write the last line to its end. */
+static int ends_in_a_line(const char *path)
+{
+    struct stat s;
+    int last = '\n';
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode)) /* a pipe must not be read */
+        return 1;
+    FILE *f = fopen(path, "r");
+    if (f != NULL && fseek(f, -1, SEEK_END) == 0)
+        last = fgetc(f);
+    if (f != NULL)
+        fclose(f);
+    return last == '\n';
+}
+
+FILE *log_open(const char *path, int append)
+{
+    int whole = !append || ends_in_a_line(path);
+    FILE *f = fopen(path, append ? "a" : "w");
+    if (f == NULL)
+        return NULL;
+    if (!whole)
+        fputc('\n', f); /* a failure is the next line's */
+    return f;
+}
+
+int log_line(FILE *f, json_t *object)
+{
+    if (f != NULL)
+        return json_write(f, object, JSON_COMPACT | JSON_REAL_PRECISION(9), 0);
+    int failed = object == NULL;
+    json_decref(object);
+    return failed;
 }

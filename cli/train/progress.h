@@ -1,6 +1,10 @@
-/* progress.h - one line that says how far training is. */
+/* progress.h - what training tells of itself: one line that says how far it is, and a file of JSON
+ * objects, one a line. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
+
+#include <jansson.h>
+#include <stdio.h>
 
 #include "exec/clock.h"
 #include "network.h"
@@ -19,5 +23,12 @@ progress progress_start(int64_t epochs, int64_t steps, int64_t batch);
 void progress_step(progress *p, int64_t epoch, int64_t step, tally t);
 /* Takes the line away, for something else to be printed. */
 void progress_clear(const progress *p);
+
+/* ---- the log ---- */
+
+/* append: behind what is there, on a line of its own. NULL with errno on failure. */
+FILE *log_open(const char *path, int append);
+/* Writes the object as a line at once, and frees it; f == NULL: only that. 0 on success. */
+int log_line(FILE *f, json_t *object);
 
 #endif

@@ -13,7 +13,6 @@
 
 #include "checkpoint.h"
 #include "cli/command.h"
-#include "log.h"
 #include "network.h"
 #include "cli/output.h"
 #include "progress.h"
