@@ -43,6 +43,10 @@ typedef struct {
     const char *words; /* what a text must be one of, "exact fast"; NULL: any */
 } option;
 
+typedef enum { NO_FAULT, NO_SUCH_WORD, NO_NUMBER, OUT_OF_RANGE } option_fault;
+/* Puts the value that the text says where it goes; not when something is wrong with it. */
+option_fault option_store(const option *o, const char *text);
+
 typedef struct {
     const char *command, *summary; /* "train"; "trains a model" */
     int n;

@@ -66,33 +66,46 @@ const char *list_words(const char *words, char list[WORD_LIST])
     return list;
 }
 
-/* Stores the value of one option. */
-static int store(const usage *u, const option *o, const char *text)
+option_fault option_store(const option *o, const char *text)
 {
-    char *end = NULL, list[WORD_LIST];
+    char *end = NULL;
+    int whole = o->integer != NULL;
 
     errno = 0;
     if (o->text != NULL) {
         if (o->words != NULL && word_index(o->words, text) < 0)
-            return complain(u->command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text,
-                            list_words(o->words, list));
+            return NO_SUCH_WORD;
         *o->text = text;
-        return CONTINUE;
+        return NO_FAULT;
     }
-    int whole = o->integer != NULL;
     long long integer = whole ? strtoll(text, &end, 10) : 0;
     double real = whole ? (double)integer : strtod(text, &end);
     if (end == text || *end != '\0' || errno != 0 || !isfinite(real))
-        return complain(u->command, EXIT_USAGE, "%s: not a%s number (got \"%s\")", o->name,
-                        whole ? " whole" : "", text);
+        return NO_NUMBER;
     if (real < o->range[0] || real > o->range[1])
-        return complain(u->command, EXIT_USAGE, "%s: out of range (got %s, expected %g to %g)",
-                        o->name, text, o->range[0], o->range[1]);
+        return OUT_OF_RANGE;
     if (whole)
         *o->integer = integer;
     else
         *o->real = real;
-    return CONTINUE;
+    return NO_FAULT;
+}
+
+static int store(const usage *u, const option *o, const char *text)
+{
+    char list[WORD_LIST];
+    switch (option_store(o, text)) {
+    case NO_SUCH_WORD:
+        return complain(u->command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text,
+                        list_words(o->words, list));
+    case NO_NUMBER:
+        return complain(u->command, EXIT_USAGE, "%s: not a%s number (got \"%s\")", o->name,
+                        o->integer != NULL ? " whole" : "", text);
+    case OUT_OF_RANGE:
+        return complain(u->command, EXIT_USAGE, "%s: out of range (got %s, expected %g to %g)",
+                        o->name, text, o->range[0], o->range[1]);
+    default: return CONTINUE;
+    }
 }
 
 static const option *find_option(const usage *u, const char *name, size_t length)

@@ -2,7 +2,6 @@
  * bit by bit. The file is believed in nothing: every entry is there, is what its kind says, lies in
  * its range and fits the others, or the run does not start. */
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdarg.h>
@@ -140,23 +139,6 @@ static int is_word(const char *text)
     return text[0] != '\0' && strlen(text) < 200;
 }
 
-static int read_number(const option *o, const char *text)
-{
-    char *end;
-
-    errno = 0;
-    long long whole = o->integer != NULL ? strtoll(text, &end, 10) : 0;
-    double real = o->integer != NULL ? (double)whole : strtod(text, &end);
-    if ((o->integer != NULL && errno != 0) || !isfinite(real) || real < o->range[0] ||
-        real > o->range[1])
-        return 0;
-    if (o->integer != NULL)
-        *o->integer = whole;
-    else
-        *o->real = real;
-    return end != text && *end == '\0';
-}
-
 /* Stores an entry of the file where the option says. */
 static int read_entry(const char *path, const adj_tensors *file, const option *o)
 {
@@ -165,14 +147,11 @@ static int read_entry(const char *path, const adj_tensors *file, const option *o
 
     if (text == NULL)
         return refuse(path, "is no checkpoint: it has no %s", o->name);
-    if (!is_word(text) || (o->text == NULL && !read_number(o, text)))
-        return refuse(path, "its %s is not possible here", o->name);
-    if (o->words != NULL && word_index(o->words, text) < 0)
+    option_fault fault = is_word(text) ? option_store(o, text) : NO_NUMBER;
+    if (fault == NO_SUCH_WORD)
         return refuse(path, "its %s is not possible here (got %s, expected %s)", o->name, text,
                       list_words(o->words, list));
-    if (o->text != NULL)
-        *o->text = text;
-    return CONTINUE;
+    return fault == NO_FAULT ? CONTINUE : refuse(path, "its %s is not possible here", o->name);
 }
 
 /* Whether the command line gave the option. */
