@@ -136,7 +136,8 @@ fail(idx_file *f, adj_status status, int64_t offset, const char *format, ...)
     va_end(args);
     if (offset >= 0)
         snprintf(at, sizeof at, "offset %lld: ", (long long)offset);
-    return io_dataset_fail(f->owner, status, "idx: %s: %s%s", f->path, at, sentence);
+    io_dataset_fail(f->owner, status, "idx: %s: %s%s", f->path, at, sentence);
+    return status;
 }
 
 static adj_status open_idx(idx_file *f)
