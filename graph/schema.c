@@ -31,18 +31,21 @@ static adj_status check_real(const adj_node *n, const adj_attr *a, double v)
                     a->name, v, a->expected != NULL ? a->expected : "a finite number");
 }
 
-static adj_status check_word(const adj_node *n, const adj_attr *a, const char *const words[],
+static adj_status check_word(const adj_node *node, const adj_attr *a, const char *const words[],
                              int64_t v)
 {
     char known[200] = "";
-    int i = 0;
-    for (size_t used = 0; words[i] != NULL && used < sizeof known; i++)
+    size_t used = 0;
+    int n = 0;
+    while (words[n] != NULL)
+        n++;
+    if (v >= 0 && v < n)
+        return ADJ_OK;
+    for (int i = 0; i < n && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%d, %s",
                                  i > 0 ? ", or " : "", i, words[i]);
-    if (v >= 0 && v < i)
-        return ADJ_OK;
-    return adj_fail(n->graph, ADJ_EARG, "%s: %s is wrong (got %lld, expected %s)", n->op->name,
-                    a->name, (long long)v, known);
+    return adj_fail(node->graph, ADJ_EARG, "%s: %s is wrong (got %lld, expected %s)",
+                    node->op->name, a->name, (long long)v, known);
 }
 
 static const char *const formats[] = {[ADJ_NHWC] = "NHWC", [ADJ_NCHW] = "NCHW", NULL};
