@@ -8,12 +8,12 @@
 
 #include "adjoint_check.h"
 #include "adjoint_nn.h"
-#include "cli/op/backend_name.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/op/text.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
+#include "exec/backend_option.h"
 #include "graph/printable.h"
 
 typedef struct {
@@ -90,7 +90,8 @@ static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 {
     char message[512] = "";
-    if (o->backend != NULL && !backend_is_known(o->backend, message, sizeof message))
+    if (check_backend_option(o->backend, adj_backends, "--backend: ", message, sizeof message) !=
+        ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s", message);
     if ((o->model == NULL) == (o->op.op == NULL))
         return complain("gradcheck", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
