@@ -3,7 +3,7 @@
 #ifndef ADJ_BACKEND_OPTION_H
 #define ADJ_BACKEND_OPTION_H
 
-#include "adjoint_backend.h"
+#include "adjoint_ext.h"
 
 /* Is every part a backend of the NULL-ended list, or an op and one? ADJ_EARG, and a sentence that
  * begins with prefix and names the nearest that exists. message may be NULL. */
