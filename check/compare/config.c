@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compare.h"
+#include "exec/backend_option.h"
 #include "graph/nearest.h"
 
 /* By the versions of oneDNN that know them first. */
@@ -42,17 +43,6 @@ __attribute__((format(printf, 3, 4))) static adj_status refuse_text(char *messag
     return ADJ_EARG;
 }
 
-/* The name if it is in the list, else the sentence. */
-static adj_status check_name(const char *kind, const char *text, const char *const list[], int n,
-                             const adj_compare_config *c, char *message, size_t size)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(text, list[i]) == 0)
-            return ADJ_OK;
-    return refuse_text(message, size, "configuration \"%s\": unknown %s \"%s\" (did you mean %s?)",
-                       c->name, kind, text, nearest_of(text, list, n, sizeof *list));
-}
-
 /* An isa that the oneDNN here knows. */
 static adj_status read_isa(const char *text, adj_compare_config *c, char *message, size_t size)
 {
@@ -77,38 +67,21 @@ static adj_status read_isa(const char *text, adj_compare_config *c, char *messag
                            c->name, (int)strcspn(version, " "), version, text, known);
     }
     snprintf(c->isa, sizeof c->isa, "%s", text);
-    return check_name("isa", text, names, n, c, message, size);
+    for (int i = 0; i < n; i++)
+        if (strcmp(text, names[i]) == 0)
+            return ADJ_OK;
+    return refuse_text(message, size, "configuration \"%s\": unknown isa \"%s\" (did you mean %s?)",
+                       c->name, text, nearest_of(text, names, n, sizeof *names));
 }
 
 /* "onednn", or "onednn,max_pool=naive" */
 static adj_status read_backend(const char *text, const adj_backend *const *backends,
                                adj_compare_config *c, char *message, size_t size)
 {
-    const char *names[8] = {""}, *ops[MAX_OPS] = {""};
-    char copy[sizeof c->backend];
-    int n = 0, n_op = 0;
-    adj_status status = ADJ_OK;
-    for (const adj_backend *const *b = backends; *b != NULL && n < 8; b++)
-        names[n++] = (*b)->name;
-    for (const adj_op *const *op = adj_ops; *op != NULL && n_op < MAX_OPS; op++)
-        ops[n_op++] = (*op)->name;
+    char prefix[sizeof c->name + 20];
+    snprintf(prefix, sizeof prefix, "configuration \"%s\": ", c->name);
     snprintf(c->backend, sizeof c->backend, "%s", text);
-    snprintf(copy, sizeof copy, "%s", text);
-    for (char *part = copy; part != NULL && status == ADJ_OK;) {
-        char *comma = strchr(part, ',');
-        if (comma != NULL)
-            *comma = '\0';
-        char *equals = strchr(part, '=');
-        if (equals != NULL) {
-            *equals = '\0';
-            status = check_name("op", part, ops, n_op, c, message, size);
-            part = equals + 1;
-        }
-        if (status == ADJ_OK)
-            status = check_name("backend", part, names, n, c, message, size);
-        part = comma != NULL ? comma + 1 : NULL;
-    }
-    return status;
+    return check_backend_option(text, backends, prefix, message, size);
 }
 
 static adj_status read_threads(const char *text, adj_compare_config *c, char *message, size_t size)

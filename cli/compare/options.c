@@ -115,8 +115,6 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
     const char *quarantine = o->quarantine;
     if (quarantine == NULL || quarantine[0] == '\0')
         quarantine = getenv("ADJOINT_QUARANTINE");
-    op_args op = described->op;
-    option options[OP_OPTIONS];
     snprintf(line, LINE, "adjoint compare");
     if (described->model != NULL) {
         repeat_option(line, LINE, "--model", described->model);
@@ -125,9 +123,7 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
         repeat_number(line, LINE, "--height", (double)described->height, 0);
         repeat_number(line, LINE, "--width", (double)described->width, 0);
     } else {
-        op_args_options(&op, options);
-        for (int i = 0; i < OP_OPTIONS; i++)
-            repeat_option(line, LINE, options[i].name, *options[i].text);
+        op_args_repeat(&described->op, line, LINE);
     }
     repeat_option(line, LINE, "--configs", configs != NULL ? configs : o->configs);
     repeat_number(line, LINE, "--seed", (double)o->seed, -1);

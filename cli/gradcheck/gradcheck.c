@@ -8,12 +8,12 @@
 
 #include "adjoint_check.h"
 #include "adjoint_nn.h"
-#include "cli/op/backend_name.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/op/text.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
+#include "exec/backend_option.h"
 #include "graph/printable.h"
 
 typedef struct {
@@ -90,7 +90,8 @@ static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 {
     char message[512] = "";
-    if (o->backend != NULL && !backend_is_known(o->backend, message, sizeof message))
+    if (check_backend_option(o->backend, adj_backends, "--backend: ", message, sizeof message) !=
+        ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s", message);
     if ((o->model == NULL) == (o->op.op == NULL))
         return complain("gradcheck", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
@@ -108,10 +109,13 @@ static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line, size_t size)
 {
     op_text text;
+    size_t used = strlen(line);
     if (o->model == NULL)
-        op_args_print(&o->op, line, size);
-    else if (!op_text_of(n, &text) || !op_args_print(&text.args, line, size)) {
-        snprintf(line, size, "--model %s --node %d", o->model, adj_node_id(n));
+        op_args_repeat(&o->op, line, size);
+    else if (!op_text_of(n, &text) || !op_args_repeat(&text.args, line, size)) {
+        line[used] = '\0';
+        repeat_option(line, size, "--model", o->model);
+        repeat_number(line, size, "--node", adj_node_id(n), -1);
         repeat_option(line, size, "--data-format", o->op.data_format);
         repeat_option(line, size, "--dtype", o->op.dtype);
         repeat_number(line, size, "--batch", (double)o->batch, 0);
@@ -121,9 +125,8 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
 static void write_repro(void *user, const adj_node *n, char *line, size_t size)
 {
     const gradcheck_opts *o = user;
-    char subject[OP_LINE] = "";
-    write_subject(o, n, subject, sizeof subject);
-    snprintf(line, size, "adjoint gradcheck %s", subject);
+    snprintf(line, size, "adjoint gradcheck");
+    write_subject(o, n, line, size);
     repeat_option(line, size, "--backend", o->backend);
     repeat_option(line, size, "--impl", o->impl);
     repeat_option(line, size, "--quarantine", o->quarantine);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "build.h"
+#include "cli/repeat.h"
 
 enum { LIST = 16, MAX_OPS = 256 };
 
@@ -28,19 +29,14 @@ void op_args_options(op_args *a, option to[OP_OPTIONS])
     memcpy(to, options, sizeof options);
 }
 
-int op_args_print(const op_args *args, char *line, size_t size)
+int op_args_repeat(const op_args *args, char *line, size_t size)
 {
     op_args a = *args;
     option options[OP_OPTIONS];
-    size_t used = 0;
     op_args_options(&a, options);
-    for (int i = 0; i < OP_OPTIONS; i++) {
-        const char *value = *options[i].text;
-        if (value != NULL && used < size)
-            used += (size_t)snprintf(line + used, size - used, "%s%s %s", used > 0 ? " " : "",
-                                     options[i].name, value);
-    }
-    return used > 0 && used < size;
+    for (int i = 0; i < OP_OPTIONS; i++)
+        repeat_option(line, size, options[i].name, *options[i].text);
+    return strlen(line) + 1 < size;
 }
 
 typedef struct {

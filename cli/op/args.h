@@ -24,8 +24,8 @@ typedef struct {
 
 /* The options that op_args is read from. */
 void op_args_options(op_args *args, option to[OP_OPTIONS]);
-/* "--op conv2d --in 1,5,5,2"; 0: it does not fit. */
-int op_args_print(const op_args *args, char *line, size_t size);
+/* Adds " --op conv2d --in 1,5,5,2" to the line, as repeat_option does; 0: it does not fit. */
+int op_args_repeat(const op_args *args, char *line, size_t size);
 
 /* What the functions of build.h are given. */
 typedef struct {

@@ -19,7 +19,10 @@ static void add_integer(char *list, size_t size, int64_t v)
     snprintf(list + used, size - used, "%s%lld", used > 0 ? "," : "", (long long)v);
 }
 
-void write_real(char text[REAL_TEXT], double v)
+enum { REAL_TEXT = 40 };
+
+/* The shortest text that reads back as v. */
+static void write_real(char text[REAL_TEXT], double v)
 {
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, REAL_TEXT, "%.*g", digits, v);

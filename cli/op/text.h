@@ -4,8 +4,6 @@
 
 #include "args.h"
 
-enum { REAL_TEXT = 40 };
-
 typedef struct {
     op_args args; /* points into what follows, or to constants; defaults are left out */
     char in[128], filter[128], strides[96], dilations[96], ksize[96], pads[192], attr[400];
@@ -26,8 +24,5 @@ void op_text_conv(op_text *t, const adj_conv *a);
 void op_text_pool(op_text *t, const adj_pool *a);
 /* to's args point into to. */
 void op_text_copy(op_text *to, const op_text *t);
-
-/* The shortest text that reads back as v. */
-void write_real(char text[REAL_TEXT], double v);
 
 #endif

@@ -53,7 +53,8 @@ static int round_trip(const adj_node *n, char line[OP_LINE])
     char words[OP_LINE], message[256] = "";
     if (!op_text_of(n, &text))
         return 0;
-    cr_assert(op_args_print(&text.args, line, OP_LINE));
+    line[0] = '\0';
+    cr_assert(op_args_repeat(&text.args, line, OP_LINE));
     strcpy(words, line);
     op_args args = read_words(words);
     adj_graph *g = adj_graph_new();
