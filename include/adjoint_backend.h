@@ -23,6 +23,16 @@ typedef struct { /* the nodes that one step computes, in id order */
     const adj_node *const *out; /* values that leave, in id order */
 } adj_group;
 
+/* Where a value is among group->in, or group->out; -1: nowhere. */
+static inline int adj_group_in(const adj_group *g, const adj_node *value)
+{
+    return adj_position(g->n_in, g->in, value);
+}
+static inline int adj_group_out(const adj_group *g, const adj_node *value)
+{
+    return adj_position(g->n_out, g->out, value);
+}
+
 enum {
     ADJ_MAX_ALIASES = 2,
     ADJ_WHY = 160,

@@ -51,22 +51,6 @@ static const direct_isa *best_isa(int max)
     return isas[level < max ? level : max];
 }
 
-int direct_in(const adj_group *g, const adj_node *value)
-{
-    for (int i = 0; i < g->n_in; i++)
-        if (g->in[i] == value)
-            return i;
-    return -1;
-}
-
-int direct_out(const adj_group *g, const adj_node *value)
-{
-    for (int i = 0; i < g->n_out; i++)
-        if (g->out[i] == value)
-            return i;
-    return -1;
-}
-
 int direct_conv_fits(const adj_conv_geom *g, int64_t max)
 {
     const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->oc, g->pt, g->pb, g->pl, g->pr};

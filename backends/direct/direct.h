@@ -68,9 +68,6 @@ int direct_conv_fits(const adj_conv_geom *g, int64_t max);
 /* The threads that a convolution's, or its gradients', operations are worth. */
 int direct_conv_threads(const direct *d, const adj_node *n);
 
-/* Where a value is among group->in, or group->out; -1: nowhere. */
-int direct_in(const adj_group *g, const adj_node *value);
-int direct_out(const adj_group *g, const adj_node *value);
 
 /* ---- what kernels are made of; a state is one allocation ---- */
 

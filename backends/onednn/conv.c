@@ -264,7 +264,7 @@ static adj_status agree(conv *c, const_pd d, adj_prep *p)
         if (r == (int)c->result)
             p->out[0] = seen[r];
         else
-            p->in[onednn_position(c->group, c->value[r])] = seen[r];
+            p->in[adj_group_in(c->group, c->value[r])] = seen[r];
         for (int k = 0; k < r; k++)
             if (c->value[k] == c->value[r] && seen[k] != seen[r]) {
                 snprintf(p->why, ADJ_WHY, "%s: one value in two roles needs two layouts",
@@ -285,7 +285,7 @@ static adj_status make_steps(const conv *c, const_pd d, adj_prep *p)
             continue;
         int is_result = r == (int)c->result;
         list[n++] = (step_arg){args[r][is_gradient(c, (role)r)], is_result ? AT_OUT : AT_IN,
-                               is_result ? 0 : (size_t)onednn_position(c->group, c->value[r]),
+                               is_result ? 0 : (size_t)adj_group_in(c->group, c->value[r]),
                                layout_in(c, d, (role)r)};
     }
     return steps_prepare(c->o, c->group->node[0], d, list, p);

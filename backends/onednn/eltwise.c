@@ -2,9 +2,8 @@
  * than their memory traffic.
  *
  * The others stay with naive, which is as fast, or because oneDNN's are not the same function: its
- * relu turns NaN into 0, its exp turns NaN into infinity, its log is wrong for
- * subnormal numbers, its softmax of a row with NaN has zeros. Works in whatever layout its operands
- * share; all these map the padding's 0 to what the primitive then sets to 0 again. */
+ * relu turns NaN into 0, its exp turns NaN into infinity, its log is wrong for subnormal numbers,
+ * its softmax of a row with NaN has zeros. */
 #include <stdio.h>
 
 #include "onednn.h"
@@ -22,24 +21,6 @@ static const struct {
 };
 enum { N_FUNCTION = sizeof functions / sizeof *functions };
 
-/* The layout all operands are in; plain unless they agree. */
-static const adj_layout *common_layout(const adj_group *g, const adj_prep *p)
-{
-    for (int i = 1; i < g->n_in; i++)
-        if (p->in[i] != p->in[0])
-            return NULL;
-    return p->in[0];
-}
-
-static dnnl_status_t describe(onednn *o, const adj_node *n, const adj_layout *l, md *out)
-{
-    int64_t elements = adj_shape_elems(n->type.shape);
-    if (l != NULL)
-        return md_copy(&o->allocator, out, l->memory);
-    return md_new(&o->allocator, out, 1, &elements, onednn_type(n->type.dtype),
-                  (const int64_t[]){1});
-}
-
 static adj_status make_steps(onednn *o, const adj_group *g, int function, const_md data,
                              adj_prep *p)
 {
@@ -50,8 +31,8 @@ static adj_status make_steps(onednn *o, const adj_group *g, int function, const_
     const step_arg forward_args[] = {
         {DNNL_ARG_SRC, AT_IN, 0, data}, {DNNL_ARG_DST, AT_OUT, 0, data}, {0}};
     const step_arg backward_args[] = {
-        {DNNL_ARG_DIFF_DST, AT_IN, (size_t)onednn_position(g, n->in[0]), data},
-        {DNNL_ARG_SRC, AT_IN, (size_t)onednn_position(g, n->in[n->n_in - 1]), data},
+        {DNNL_ARG_DIFF_DST, AT_IN, (size_t)adj_group_in(g, n->in[0]), data},
+        {DNNL_ARG_SRC, AT_IN, (size_t)adj_group_in(g, n->in[n->n_in - 1]), data},
         {DNNL_ARG_DIFF_SRC, AT_OUT, 0, data},
         {0}};
     pd forward = NULL, gradient = NULL;
@@ -90,16 +71,15 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return status;
 
     md data = NULL;
-    const adj_layout *layout = common_layout(g, p);
-    dnnl_status_t made = describe(o, n, layout, &data);
+    int64_t elems = adj_shape_elems(n->type.shape), step = 1;
+    dnnl_status_t made = md_new(&o->allocator, &data, 1, &elems, onednn_type(n->type.dtype), &step);
     status = made == dnnl_success ? make_steps(o, g, function, data, p)
                                   : onednn_refuse(made, n->op->name, p->why);
     md_free(&o->allocator, data);
     if (status != ADJ_OK)
         return status;
     for (int i = 0; i < g->n_in; i++)
-        p->in[i] = layout;
-    p->out[0] = layout;
+        p->in[i] = NULL;
     p->alias[0].operands = 1;
     return ADJ_OK;
 }

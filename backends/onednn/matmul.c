@@ -85,16 +85,15 @@ static adj_status make_steps(const matmul *m, const_pd d, adj_prep *p)
     for (int i = 0; i < g->n_in; i++)
         p->in[i] = NULL;
     p->out[0] = NULL;
-    p->in[onednn_position(g, m->b)] = layout;
+    p->in[adj_group_in(g, m->b)] = layout;
 
     step_arg args[5] = {
-        {DNNL_ARG_SRC, AT_IN, (size_t)onednn_position(g, m->a), m->a_plain},
-        {DNNL_ARG_WEIGHTS, AT_IN, (size_t)onednn_position(g, m->b), b},
+        {DNNL_ARG_SRC, AT_IN, (size_t)adj_group_in(g, m->a), m->a_plain},
+        {DNNL_ARG_WEIGHTS, AT_IN, (size_t)adj_group_in(g, m->b), b},
         {DNNL_ARG_DST, AT_OUT, 0, m->y_plain},
     };
     if (m->bias != NULL)
-        args[3] =
-            (step_arg){DNNL_ARG_BIAS, AT_IN, (size_t)onednn_position(g, m->bias), m->bias_plain};
+        args[3] = (step_arg){DNNL_ARG_BIAS, AT_IN, (size_t)adj_group_in(g, m->bias), m->bias_plain};
     p->sums_by_threads = 1; /* where there is less than a block for each, sums are shared out */
     return steps_prepare(m->o, g->node[0], d, args, p);
 }

@@ -61,14 +61,6 @@ adj_status onednn_check_image(const adj_node *n, const adj_conv_geom *g, char *w
     return ADJ_ENOKERNEL;
 }
 
-int onednn_position(const adj_group *g, const adj_node *value)
-{
-    int i = 0;
-    while (g->in[i] != value)
-        i++;
-    return i;
-}
-
 const char *pd_name(const_pd d)
 {
     const char *name = NULL;

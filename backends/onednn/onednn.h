@@ -39,8 +39,6 @@ dnnl_data_type_t onednn_type(adj_dtype dtype);
 adj_status onednn_check(const adj_node *n, char *why);
 /* The same of an op on images, which are in NHWC here (a pass of the executor sees to it). */
 adj_status onednn_check_image(const adj_node *n, const adj_conv_geom *g, char *why);
-/* Where a value is among group->in. */
-int onednn_position(const adj_group *g, const adj_node *value);
 /* oneDNN's name of an implementation. */
 const char *pd_name(const_pd d);
 /* Is it oneDNN's reference code, which is slower than naive? */

@@ -249,8 +249,8 @@ static int plan(depthwise *d, const direct *backend, const adj_group *g, int can
     const adj_node *n = g->node[0];
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
     *d = (depthwise){.g = *geom, .dtype = n->type.dtype, .is_dx = is_dx(n), .is_dw = is_dw(n)};
-    d->src_in = direct_in(g, n->in[d->is_dx ? 1 : 0]);
-    d->other_in = direct_in(g, n->in[d->is_dx ? 0 : 1]);
+    d->src_in = adj_group_in(g, n->in[d->is_dx ? 1 : 0]);
+    d->other_in = adj_group_in(g, n->in[d->is_dx ? 0 : 1]);
     d->work.threads = direct_conv_threads(backend, n);
     const int is_f64 = d->dtype == ADJ_F64;
     d->work.code =

@@ -95,7 +95,7 @@ static int add_value(fused_group *p, fused_value v)
 /* A full value that enters: read where it lies, or loaded into a buffer. */
 static int operand_value(fused_group *p, const adj_group *g, const adj_node *x)
 {
-    int in = direct_in(g, x);
+    int in = adj_group_in(g, x);
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].in == in && p->value[i].at != AT_TILED)
             return i;
@@ -122,7 +122,7 @@ static int tiled_value(fused_group *p, int in)
 
 static int result_value(fused_group *p, const adj_group *g, const adj_node *n)
 {
-    int out = direct_out(g, n);
+    int out = adj_group_out(g, n);
     fused_value v = {.at = AT_OUT, .where = out, .in = -1, .out = out, .dtype = n->type.dtype};
     if (out < 0 || v.dtype != ADJ_F32) {
         v.at = AT_CHUNK;
@@ -145,7 +145,7 @@ static int add_node(fused_group *p, const adj_group *g, const adj_node *n, adj_s
         if (x < 0 && adj_shape_equal(n->in[i]->type.shape, shape))
             x = operand_value(p, g, n->in[i]);
         else if (x < 0)
-            x = tiled_value(p, direct_in(g, n->in[i]));
+            x = tiled_value(p, adj_group_in(g, n->in[i]));
         d->x[d->n_x++] = x;
     }
     d->tiled = p->n_tiled;

@@ -27,7 +27,7 @@ static void repeat(const fused_group *p, float *v)
 /* Operand i of node n. */
 static const void *operand(const adj_call *c, const adj_node *n, int i)
 {
-    return c->in[direct_in(c->group, n->in[i])];
+    return c->in[adj_group_in(c->group, n->in[i])];
 }
 
 static double load(const adj_call *c, const adj_node *n, int i, int64_t at)
@@ -232,7 +232,7 @@ void fused_epilogue(const adj_call *c)
     const fused_group *p = c->state;
     for (int i = 0; i < p->n_node; i++) {
         const fused_node *d = &p->node[i];
-        int out = d->sum >= 0 ? direct_out(c->group, d->node) : -1;
+        int out = d->sum >= 0 ? adj_group_out(c->group, d->node) : -1;
         if (out < 0)
             continue;
         if (d->code == FUSED_STATS)

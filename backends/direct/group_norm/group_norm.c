@@ -66,20 +66,20 @@ enum {
 /* Where nodes are in the group. */
 static void find_operands(group_norm *p, const adj_group *g)
 {
-    p->x = direct_in(g, g->node[0]->in[0]);
+    p->x = adj_group_in(g, g->node[0]->in[0]);
     p->gamma = p->beta = p->dy = p->y = p->sums = -1;
     for (int i = 0; i < g->n_node; i++) {
         const adj_node *n = g->node[i];
         if (is_gradient(n))
-            p->dy = direct_in(g, dy_of(n));
+            p->dy = adj_group_in(g, dy_of(n));
         if (n->op == &adj_op_group_norm_grad_sums) {
-            p->sums = direct_out(g, n);
+            p->sums = adj_group_out(g, n);
             continue;
         }
-        p->y = direct_out(g, n);
-        p->gamma = direct_in(g, n->in[1]);
+        p->y = adj_group_out(g, n);
+        p->gamma = adj_group_in(g, n->in[1]);
         if (n->op == &adj_op_group_norm)
-            p->beta = direct_in(g, n->in[2]);
+            p->beta = adj_group_in(g, n->in[2]);
     }
 }
 

@@ -106,8 +106,8 @@ static int plan(im2col *d, const direct *backend, const adj_group *g, size_t *sc
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
     *d = (im2col){
         .g = *geom, .dtype = n->type.dtype, .is_dw = n->op == &adj_op_conv2d_backprop_filter};
-    d->dy_in = direct_in(g, n->in[1]);
-    d->other_in = direct_in(g, n->in[0]);
+    d->dy_in = adj_group_in(g, n->in[1]);
+    d->other_in = adj_group_in(g, n->in[0]);
     d->work.threads = direct_conv_threads(backend, n);
     const int is_f64 = d->dtype == ADJ_F64;
     d->work.code =

@@ -86,10 +86,10 @@ static int sort_out(const adj_group *g, parts *p)
         return g->n_node == 1;
     if (p->y == NULL)
         return g->n_node == 1 && p->argmax != NULL;
-    if (p->argmax != NULL && (direct_out(g, p->argmax) < 0 || p->argmax->in[0] != p->y->in[0] ||
+    if (p->argmax != NULL && (adj_group_out(g, p->argmax) < 0 || p->argmax->in[0] != p->y->in[0] ||
                               memcmp(p->argmax->attrs, p->y->attrs, sizeof(adj_pool_attrs)) != 0))
         return 0;
-    return p->relu == NULL || (p->relu->in[0] == p->y && direct_out(g, p->y) < 0);
+    return p->relu == NULL || (p->relu->in[0] == p->y && adj_group_out(g, p->y) < 0);
 }
 
 /* The rows that a window covers live at a time. 0: too large. */
@@ -119,13 +119,13 @@ static adj_status plan_forward(max_pool *p, direct *d, const adj_group *g, const
 {
     const adj_node *y = n->relu != NULL ? n->relu : n->y;
     const adj_node *x = (n->y != NULL ? n->y : n->argmax)->in[0];
-    p->x = direct_in(g, x);
-    p->y = y != NULL ? direct_out(g, y) : -1;
+    p->x = adj_group_in(g, x);
+    p->y = y != NULL ? adj_group_out(g, y) : -1;
     p->floor = n->relu != NULL ? 0 : -INFINITY;
     p->work.code = &d->isa->max_pool[x->type.dtype == ADJ_BF16]->forward[n->argmax != NULL];
     if (n->argmax == NULL)
         return ADJ_OK;
-    p->argmax = direct_out(g, n->argmax);
+    p->argmax = adj_group_out(g, n->argmax);
     if (p->y < 0 &&
         (__builtin_mul_overflow((size_t)p->g.ic, sizeof(float), &prep->scratch) ||
          __builtin_mul_overflow(prep->scratch, (size_t)p->work.threads, &prep->scratch)))
@@ -137,13 +137,13 @@ static adj_status plan_backward(max_pool *p, direct *d, const adj_group *g, cons
                                 adj_prep *prep)
 {
     const max_pool_code *code = d->isa->max_pool[n->type.dtype == ADJ_BF16];
-    p->dy = direct_in(g, n->in[n->n_in - 1]);
+    p->dy = adj_group_in(g, n->in[n->n_in - 1]);
     p->work.code = &code->backward[is_argmax(n)];
     if (is_argmax(n)) {
-        p->argmax = direct_in(g, n->in[0]);
+        p->argmax = adj_group_in(g, n->in[0]);
         return want_bytes(d, n->in[0], &prep->in[p->argmax]) ? ADJ_OK : ADJ_ENOMEM;
     }
-    p->x = direct_in(g, n->in[0]);
+    p->x = adj_group_in(g, n->in[0]);
     if (!has_overlap(&p->g))
         return ADJ_OK;
     p->work.code = &code->backward_overlapping;

@@ -138,9 +138,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     winograd p = {.code = is_dw(n) ? d->isa->winograd_filter : d->isa->winograd_image,
                   .is_dx = is_dx(n),
                   .is_dw = is_dw(n),
-                  .src_in = direct_in(g, n->in[is_dx(n) ? 1 : 0]),
-                  .other_in = direct_in(g, n->in[is_dx(n) ? 0 : 1]),
-                  .bias_in = g->n_node == 2 ? direct_in(g, g->node[1]->in[1]) : -1,
+                  .src_in = adj_group_in(g, n->in[is_dx(n) ? 1 : 0]),
+                  .other_in = adj_group_in(g, n->in[is_dx(n) ? 0 : 1]),
+                  .bias_in = g->n_node == 2 ? adj_group_in(g, g->node[1]->in[1]) : -1,
                   .threads = d->threads};
     set_sizes(&p, geom_of(n));
     set_blocks(&p);
