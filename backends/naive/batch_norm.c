@@ -1,44 +1,29 @@
 /* batch_norm.c - batch normalisation; see ops/batch_norm.c for the formulas.
  *
- * x is seen as [outer, c, inner]: inner is 1 when channels are last. Sums over a whole batch are
+ * Sums over a whole batch are
  * kept in double for every type; a task owns up to BLOCK channels and walks memory in order, so a
  * channel's sum has one order whatever the number of threads. The variance is the mean of
  * (x - mean)^2 in a second walk: nothing cancels. */
 #include <math.h>
 
+#include "channels.h"
 #include "kernels.h"
 
 enum { BLOCK = 16, PARALLEL_NORM = 1 << 13 };
 
-typedef struct {
-    ptrdiff_t outer, c, inner;
-} image;
-
-static image image_of(const adj_node *x, int64_t format)
-{
-    adj_shape s = x->type.shape;
-    int axis = format == ADJ_NCHW ? 1 : (int)s.rank - 1;
-    image v = {1, s.dim[axis], 1};
-    for (int i = 0; i < s.rank; i++) {
-        v.outer *= i < axis ? s.dim[i] : 1;
-        v.inner *= i > axis ? s.dim[i] : 1;
-    }
-    return v;
-}
-
 /* The channels first .. first + count of an image. */
 typedef struct {
-    image v;
+    channels v;
     ptrdiff_t first, count;
 } block;
 
-static block block_of(image v, ptrdiff_t i)
+static block block_of(channels v, ptrdiff_t i)
 {
     ptrdiff_t first = i * BLOCK, left = v.c - first;
     return (block){v, first, left < BLOCK ? left : BLOCK};
 }
 
-static ptrdiff_t blocks_of(image v) { return (v.c + BLOCK - 1) / BLOCK; }
+static ptrdiff_t blocks_of(channels v) { return (v.c + BLOCK - 1) / BLOCK; }
 
 /* sum[j] = sum of (x - shift[j])^power over channel first + j, power 1 or 2. */
 static void sum_powers(block p, const T *x, const double shift[BLOCK], int power, double sum[BLOCK])
@@ -60,7 +45,7 @@ adj_status KERNEL(batch_norm_stats)(const adj_call *c)
     const adj_node *y = c->group->node[0];
     const adj_format_attrs *a = y->attrs;
     const T *x = operand(c, 0);
-    const image v = image_of(y->in[0], a->format);
+    const channels v = channels_of(y->in[0]->type.shape, a->format);
     ptrdiff_t blocks = blocks_of(v), m = v.outer * v.inner;
     S *mean = c->out[0], *var = mean + v.c;
 
@@ -87,7 +72,7 @@ adj_status KERNEL(batch_norm_grad_sums)(const adj_call *c)
     const adj_node *y = c->group->node[0];
     const adj_batch_norm_attrs *a = y->attrs;
     const T *x = operand(c, 0), *dy = operand(c, 2);
-    const image v = image_of(y->in[0], a->format);
+    const channels v = channels_of(y->in[0]->type.shape, a->format);
     const S *mean = operand(c, 1), *var = mean + v.c;
     ptrdiff_t blocks = blocks_of(v);
     S *dgamma = c->out[0], *dbeta = dgamma + v.c;
@@ -117,7 +102,7 @@ adj_status KERNEL(batch_norm_grad_sums)(const adj_call *c)
 size_t KERNEL(batch_norm_scratch)(const adj_node *n)
 {
     const adj_batch_norm_attrs *a = n->attrs;
-    return (size_t)image_of(n->in[0], a->format).c * 3 * sizeof(A);
+    return (size_t)channels_of(n->in[0]->type.shape, a->format).c * 3 * sizeof(A);
 }
 
 /* y = (x - mean) * scale + beta, scale = gamma / sqrt(var + epsilon). */
@@ -125,7 +110,7 @@ adj_status KERNEL(batch_norm)(const adj_call *c)
 {
     const adj_node *node = c->group->node[0];
     const adj_batch_norm_attrs *a = node->attrs;
-    const image v = image_of(node->in[0], a->format);
+    const channels v = channels_of(node->in[0]->type.shape, a->format);
     const T *x = operand(c, 0);
     const S *mean = operand(c, 1), *gamma = operand(c, 2), *beta = operand(c, 3);
     A *scale = c->scratch;
@@ -149,7 +134,7 @@ adj_status KERNEL(batch_norm_grad)(const adj_call *c)
 {
     const adj_node *node = c->group->node[0];
     const adj_batch_norm_attrs *a = node->attrs;
-    const image v = image_of(node->in[0], a->format);
+    const channels v = channels_of(node->in[0]->type.shape, a->format);
     const T *x = operand(c, 0), *dy = operand(c, 3);
     const S *mean = operand(c, 1), *gamma = operand(c, 2), *sums = operand(c, 4);
     double m = (double)(v.outer * v.inner);

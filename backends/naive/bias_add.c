@@ -1,10 +1,6 @@
 /* bias_add.c - y[.., c, ..] = x[.., c, ..] + b[c], and the sum of dy over all axes but c. */
+#include "channels.h"
 #include "reduce.h"
-
-static int64_t channel_axis(adj_shape shape, const adj_format_attrs *a)
-{
-    return a->format == ADJ_NHWC ? shape.rank - 1 : 1;
-}
 
 /* One pixel of NHWC: a bias for each element. */
 static void add_to_pixel(const T *x, const T *b, T *y, int64_t channels)
@@ -23,24 +19,22 @@ static void add_to_planes(const T *x, const T *b, T *y, int64_t channels, int64_
     }
 }
 
-/* x is seen as [outer, channels, inner]; y may be x. */
+/* y may be x. */
 adj_status KERNEL(bias_add)(const adj_call *c)
 {
     const adj_node *node = c->group->node[0];
-    adj_shape shape = node->type.shape;
-    int64_t axis = channel_axis(shape, node->attrs), channels = shape.dim[axis], inner = 1;
+    const channels v =
+        channels_of(node->type.shape, ((const adj_format_attrs *)node->attrs)->format);
     const T *x = operand(c, 0), *b = operand(c, 1);
     T *y = c->out[0];
+    int64_t size = v.c * v.inner, n = v.outer * size;
 
-    for (int64_t d = axis + 1; d < shape.rank; d++)
-        inner *= shape.dim[d];
-    int64_t n = adj_shape_elems(shape), size = channels * inner;
 #pragma omp parallel for if (n >= NAIVE_PARALLEL)
     for (int64_t first = 0; first < n; first += size) {
-        if (inner == 1)
-            add_to_pixel(x + first, b, y + first, channels);
+        if (v.inner == 1)
+            add_to_pixel(x + first, b, y + first, v.c);
         else
-            add_to_planes(x + first, b, y + first, channels, inner);
+            add_to_planes(x + first, b, y + first, v.c, v.inner);
     }
     return ADJ_OK;
 }
@@ -50,7 +44,8 @@ adj_status KERNEL(bias_add_grad)(const adj_call *c)
     const adj_node *db = c->group->node[0];
     adj_shape dy = db->in[0]->type.shape;
     int64_t all = ((int64_t)1 << dy.rank) - 1;
-    int64_t others = all & ~((int64_t)1 << channel_axis(dy, db->attrs));
+    int64_t format = ((const adj_format_attrs *)db->attrs)->format;
+    int64_t others = all & ~((int64_t)1 << channel_axis(dy, format));
 
     reduce(operand(c, 0), dy, others, 0, sum_rows, 1, c->out[0]);
     return ADJ_OK;

@@ -5,6 +5,7 @@
  * the mean of (x - mean)^2 in a second walk: nothing cancels. */
 #include <math.h>
 
+#include "channels.h"
 #include "kernels.h"
 
 enum { PARALLEL_NORM = 1 << 13 };
@@ -17,14 +18,10 @@ typedef struct {
 static view view_of(const adj_node *node)
 {
     const adj_group_norm_attrs *a = node->attrs;
-    adj_shape s = node->in[0]->type.shape;
-    int axis = a->format == ADJ_NCHW ? 1 : (int)s.rank - 1;
-    view v = {s.dim[0], 1, a->groups, s.dim[axis] / a->groups, 1, a->epsilon};
-    for (int i = 1; i < s.rank; i++) {
-        v.outer *= i < axis ? s.dim[i] : 1;
-        v.inner *= i > axis ? s.dim[i] : 1;
-    }
-    return v;
+    adj_shape x = node->in[0]->type.shape, image = x;
+    image.dim[0] = 1;
+    channels v = channels_of(image, a->format);
+    return (view){x.dim[0], v.outer, a->groups, v.c / a->groups, v.inner, a->epsilon};
 }
 
 static ptrdiff_t elements(view v) { return v.n * v.outer * v.groups * v.rest * v.inner; }

@@ -1,27 +1,16 @@
 /* prelu.c - prelu and its gradients. A NaN stays one. */
+#include "channels.h"
 #include "kernels.h"
 #include "walk.h"
 
-/* x as [outer, slopes, inner]: element i has slope number i / inner % slopes. */
-typedef struct {
-    int64_t outer, slopes, inner;
-} view;
-
-static view view_of(adj_shape x, int64_t format, int64_t slopes)
+/* Element i has slope number i / inner % c; one slope for all is one channel. */
+static channels view_of(adj_shape x, int64_t format, int64_t slopes)
 {
-    int64_t axis = format == ADJ_NCHW ? 1 : x.rank - 1;
-    view v = {1, slopes, 1};
-    if (slopes == 1)
-        return (view){1, 1, adj_shape_elems(x)};
-    for (int64_t d = 0; d < axis; d++)
-        v.outer *= x.dim[d];
-    for (int64_t d = axis + 1; d < x.rank; d++)
-        v.inner *= x.dim[d];
-    return v;
+    return slopes == 1 ? (channels){1, 1, adj_shape_elems(x)} : channels_of(x, format);
 }
 
 /* The slope is the last operand. */
-static view view_of_node(const adj_node *n)
+static channels view_of_node(const adj_node *n)
 {
     const adj_format_attrs *a = n->attrs;
     return view_of(n->type.shape, a->format, n->in[n->n_in - 1]->type.shape.dim[0]);
@@ -31,14 +20,14 @@ static view view_of_node(const adj_node *n)
 static adj_status run(const adj_call *c, const T *v, const T *x, const T *slope)
 {
     const adj_node *node = c->group->node[0];
-    const view at = view_of_node(node);
+    const channels at = view_of_node(node);
     int64_t n = adj_shape_elems(node->type.shape);
     T *y = c->out[0];
 
 #pragma omp parallel for if (n >= NAIVE_PARALLEL)
     for (int64_t i = 0; i < n; i++) {
         A each = ld(&v[i]);
-        st(&y[i], ld(&x[i]) > 0 ? each : ld(&slope[i / at.inner % at.slopes]) * each);
+        st(&y[i], ld(&x[i]) > 0 ? each : ld(&slope[i / at.inner % at.c]) * each);
     }
     return ADJ_OK;
 }
@@ -59,15 +48,15 @@ adj_status KERNEL(prelu_grad_slope)(const adj_call *c)
     const adj_node *node = c->group->node[0];
     const adj_prelu_attrs *a = node->attrs;
     const adj_shape shape = node->in[0]->type.shape;
-    const view v = view_of(shape, a->format, a->slopes);
+    const channels v = view_of(shape, a->format, a->slopes);
     const T *dy = operand(c, 0), *x = operand(c, 1);
     T *ds = c->out[0];
 
 #pragma omp parallel for if (adj_shape_elems(shape) >= NAIVE_PARALLEL)
-    for (int64_t k = 0; k < v.slopes; k++) {
+    for (int64_t k = 0; k < v.c; k++) {
         A sum = 0;
         for (int64_t o = 0; o < v.outer; o++)
-            for (int64_t i = (o * v.slopes + k) * v.inner, end = i + v.inner; i < end; i++) {
+            for (int64_t i = (o * v.c + k) * v.inner, end = i + v.inner; i < end; i++) {
                 A at = ld(&x[i]);
                 sum += at > 0 ? 0 : ld(&dy[i]) * at;
             }
