@@ -243,7 +243,8 @@ int ends_with_parent(int argc, char **argv)
     return getppid() == strtoll(argv[1], NULL, 10); /* it may have died before */
 }
 
-void *read_all(int fd, size_t *bytes)
+/* All of a file; NULL when out of memory or unreadable. To be freed. */
+static void *read_all(int fd, size_t *bytes)
 {
     worker w = {.from = fd};
     ssize_t n;

@@ -18,7 +18,5 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
                          size_t size);
 /* For the hidden commands, first of all: argv[1] is the parent's pid. 0: it is dead already. */
 int ends_with_parent(int argc, char **argv);
-/* All of a file; NULL when out of memory or unreadable. To be freed. */
-void *read_all(int fd, size_t *bytes);
 
 #endif

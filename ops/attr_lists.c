@@ -155,7 +155,9 @@ adj_status attr_check_pads(int64_t pad[4][2], adj_padding padding, adj_format fo
     return ADJ_OK;
 }
 
-adj_status attr_check_steps(const char *name, int64_t step[4], adj_format format, attr_message m)
+/* Fills in the default (ones), then: spatial entries 1 to INT32_MAX, those of batch and depth 1. */
+static adj_status attr_check_steps(const char *name, int64_t step[4], adj_format format,
+                                   attr_message m)
 {
     image_axes ax = axes_of(format);
     if (all_zero(4, step))

@@ -40,8 +40,6 @@ adj_status attr_check_enums(adj_padding padding, adj_format format, attr_message
 /* None negative, none in batch and depth, all zero unless EXPLICIT, each within int32. */
 adj_status attr_check_pads(int64_t pad[4][2], adj_padding padding, adj_format format,
                            attr_message m);
-/* Fills in the default (ones), then: spatial entries 1 to INT32_MAX, those of batch and depth 1. */
-adj_status attr_check_steps(const char *name, int64_t step[4], adj_format format, attr_message m);
 /* Fills in the defaults of a whole adj_conv and checks it. */
 adj_status attr_check_conv(adj_conv *a, attr_message m);
 

@@ -52,7 +52,8 @@ void geom_set_windows(adj_conv_geom *k, const window *h, const window *w)
     k->pt = h->before, k->pb = h->after, k->pl = w->before, k->pr = w->after;
 }
 
-adj_shape image_shape(adj_format format, int64_t n, int64_t h, int64_t w, int64_t c)
+/* [n, h, w, c] in either format. */
+static adj_shape image_shape(adj_format format, int64_t n, int64_t h, int64_t w, int64_t c)
 {
     image_axes ax = axes_of(format);
     adj_shape s = {.rank = 4};

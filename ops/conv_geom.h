@@ -26,9 +26,6 @@ void geom_set_windows(adj_conv_geom *k, const window *h, const window *w);
 /* The pads as attributes show them, where they were given. */
 void show_pads(adj_padding padding, const adj_conv_geom *k, FILE *f);
 
-/* [n, h, w, c] in either format. */
-adj_shape image_shape(adj_format format, int64_t n, int64_t h, int64_t w, int64_t c);
-
 /* What the geometry of the six convolutions is computed from, and how TensorFlow calls it in the
  * op at hand. */
 typedef struct {

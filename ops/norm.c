@@ -3,7 +3,8 @@
 
 adj_dtype norm_stats_dtype(adj_dtype x) { return x == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
 
-adj_type norm_stats_type(const adj_node *x, int64_t format, int rows)
+/* [rows, c], or [c] for rows == 0, of the statistics type. */
+static adj_type norm_stats_type(const adj_node *x, int64_t format, int rows)
 {
     int64_t c = channels_of(x, format);
     adj_shape shape = {.rank = 1, .dim = {c}};

@@ -8,8 +8,6 @@
 #include "channel.h"
 
 adj_dtype norm_stats_dtype(adj_dtype x);
-/* [rows, c], or [c] for rows == 0, of the statistics type. */
-adj_type norm_stats_type(const adj_node *x, int64_t format, int rows);
 
 /* adj_op.infer: operands have the types that adj_op.example's letters say; the result is an image
  * like x, or two rows of statistics. */

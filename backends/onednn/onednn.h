@@ -80,10 +80,8 @@ typedef struct steps steps;
 size_t steps_scratch(size_t *scratch, size_t bytes);
 /* An empty list; NULL when out of memory. */
 steps *steps_new(onednn *o);
-/* Creates d's primitive and its memory objects as the next step; its scratchpad is taken from
+/* A reorder between the memories of two arguments as the next step; its scratchpad is taken from
  * *scratch. */
-dnnl_status_t steps_add(steps *s, const_pd d, const step_arg *args, size_t *scratch);
-/* The same with a reorder between the memories of two arguments. */
 dnnl_status_t steps_add_reorder(steps *s, const step_arg *from, const step_arg *to,
                                 size_t *scratch);
 adj_status steps_run(const adj_call *c);

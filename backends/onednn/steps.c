@@ -52,7 +52,8 @@ static dnnl_status_t add_arg(onednn *o, step *p, const step_arg *a)
     return status;
 }
 
-dnnl_status_t steps_add(steps *s, const_pd d, const step_arg *args, size_t *scratch)
+/* Creates d's primitive and its memory objects as the next step. */
+static dnnl_status_t steps_add(steps *s, const_pd d, const step_arg *args, size_t *scratch)
 {
     step *p = &s->step[s->n_step++];
     dnnl_status_t status = dnnl_primitive_create(&p->primitive, d);

@@ -68,8 +68,6 @@ void bench_net_close(bench_net *n);
 adj_status bench_net_build(bench_net *n, const bench_opts *o);
 /* Plans anew: n->exec is replaced. */
 adj_status bench_net_plan(bench_net *n, const bench_opts *o);
-/* adj_set, adj_run, adj_get. */
-adj_status bench_net_step(bench_net *n);
 /* Steps for o->seconds, after some that do not count. steps, of a plan that times them: the times
  * of each are added, and there is an end to them earlier; NULL: none. */
 adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t, samples *steps);

@@ -174,7 +174,8 @@ void bench_net_close(bench_net *n)
 
 /* ---- steps ---- */
 
-adj_status bench_net_step(bench_net *n)
+/* adj_set, adj_run, adj_get. */
+static adj_status bench_net_step(bench_net *n)
 {
     adj_status status = adj_set(n->exec, n->images, n->x, n->x_bytes);
     if (status == ADJ_OK && n->labels != NULL)

@@ -198,7 +198,7 @@ static int is_case_of(int row, const sweep_case *c)
             .geom = geom,
             .dtype = c->dtype,
             .name = "any",
-            .channels_last = c->conv.format == ADJ_NHWC};
+            .channels_last = 1}; /* images in NCHW are computed so, too */
         is_possible = is_known_fault(row, &i, (machine){V3_7_2, AVX10_AMX_3});
     }
     adj_graph_free(g);
