@@ -4,43 +4,75 @@
 #include "backend_option.h"
 #include "graph/nearest.h"
 
-enum { MAX_NAMES = 256, WORD = 128 };
+enum { MAX_OPS = 256 };
 
-static adj_status check_word(const char *kind, const char *word, int n, const char *const names[],
-                             const char *prefix, char *message, size_t size)
+static int is_word(const char *name, const char *word, size_t length)
 {
-    for (int i = 0; i < n; i++)
-        if (strcmp(word, names[i]) == 0)
+    return strlen(name) == length && memcmp(name, word, length) == 0;
+}
+
+static adj_status find_backend(const adj_backend *const *list, const char *word, size_t length,
+                               const char *prefix, int *backend, char *message, size_t size)
+{
+    char known[128] = "";
+    size_t used = 0;
+    for (*backend = 0; list[*backend] != NULL; ++*backend) {
+        if (is_word(list[*backend]->name, word, length))
             return ADJ_OK;
+        if (used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
+                                     used > 0 ? ", " : "", list[*backend]->name);
+    }
     if (message != NULL)
-        snprintf(message, size, "%sunknown %s \"%.64s\" (did you mean %s?)", prefix, kind, word,
-                 nearest_of(word, names, n, sizeof *names));
+        snprintf(message, size, "%sunknown backend (got \"%.*s\", expected one of %s)", prefix,
+                 (int)(length < 64 ? length : 64), word, known);
     return ADJ_EARG;
+}
+
+static adj_status find_op(const char *word, size_t length, const char *prefix, const adj_op **op,
+                          char *message, size_t size)
+{
+    const char *names[MAX_OPS] = {""};
+    char text[65];
+    int n = 0;
+    for (; adj_ops[n] != NULL && n < MAX_OPS; n++) {
+        names[n] = adj_ops[n]->name;
+        *op = adj_ops[n];
+        if (is_word(names[n], word, length))
+            return ADJ_OK;
+    }
+    snprintf(text, sizeof text, "%.*s", (int)(length < 64 ? length : 64), word);
+    if (message != NULL)
+        snprintf(message, size, "%sunknown op \"%s\" (did you mean %s?)", prefix, text,
+                 nearest_of(text, names, n, sizeof *names));
+    return ADJ_EARG;
+}
+
+adj_status next_backend_part(const char **option, const adj_backend *const *list,
+                             const char *prefix, const adj_op **op, int *backend, char *message,
+                             size_t size)
+{
+    const char *part = *option, *end = part + strcspn(part, ","), *name = part;
+    const char *equals = memchr(part, '=', (size_t)(end - part));
+    adj_status status = ADJ_OK;
+    *option = *end == ',' ? end + 1 : NULL;
+    *op = NULL;
+    if (equals != NULL) {
+        status = find_op(part, (size_t)(equals - part), prefix, op, message, size);
+        name = equals + 1;
+    }
+    if (status == ADJ_OK)
+        status = find_backend(list, name, (size_t)(end - name), prefix, backend, message, size);
+    return status;
 }
 
 adj_status check_backend_option(const char *option, const adj_backend *const *list,
                                 const char *prefix, char *message, size_t size)
 {
-    const char *backends[MAX_NAMES] = {""}, *ops[MAX_NAMES] = {""};
-    int n_backend = 0, n_op = 0;
     adj_status status = ADJ_OK;
-    for (; list[n_backend] != NULL && n_backend < MAX_NAMES; n_backend++)
-        backends[n_backend] = list[n_backend]->name;
-    for (; adj_ops[n_op] != NULL && n_op < MAX_NAMES; n_op++)
-        ops[n_op] = adj_ops[n_op]->name;
-    for (const char *part = option; part != NULL && status == ADJ_OK;) {
-        char word[WORD]; /* what is cut off is no name either */
-        size_t length = strcspn(part, ",");
-        snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : WORD - 1, part);
-        char *equals = strchr(word, '=');
-        if (equals != NULL) {
-            *equals = '\0';
-            status = check_word("op", word, n_op, ops, prefix, message, size);
-        }
-        if (status == ADJ_OK)
-            status = check_word("backend", equals != NULL ? equals + 1 : word, n_backend, backends,
-                                prefix, message, size);
-        part = part[length] == ',' ? part + length + 1 : NULL;
-    }
+    const adj_op *op;
+    int backend;
+    while (option != NULL && status == ADJ_OK)
+        status = next_backend_part(&option, list, prefix, &op, &backend, message, size);
     return status;
 }

@@ -4,59 +4,9 @@
  * naive, computes everything. */
 #include <string.h>
 
+#include "backend_option.h"
 #include "backends.h"
 #include "exec.h"
-
-static int find_backend(const adj_exec *e, const char *name, size_t length)
-{
-    for (int i = 0; i < e->n_backend; i++)
-        if (strlen(e->backend[i]->name) == length && memcmp(e->backend[i]->name, name, length) == 0)
-            return i;
-    return NONE;
-}
-
-static const adj_op *find_op(const char *name, size_t length)
-{
-    for (const adj_op *const *op = adj_ops; *op != NULL; op++)
-        if (strlen((*op)->name) == length && memcmp((*op)->name, name, length) == 0)
-            return *op;
-    return NULL;
-}
-
-static adj_status unknown_backend(adj_exec *e, const char *name, size_t length)
-{
-    char known[128] = "";
-    size_t used = 0;
-    for (int i = 0; i < e->n_backend && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
-                                 e->backend[i]->name);
-    return set_error(e, ADJ_EARG,
-                     "adj_exec_new: unknown backend (got \"%.*s\", expected one of %s)",
-                     (int)(length < 64 ? length : 64), name, known);
-}
-
-/* One part of the option: "backend" or "op=backend". */
-static adj_status read_part(adj_exec *e, const char *part, size_t length)
-{
-    const char *equals = memchr(part, '=', length);
-    const char *name = equals != NULL ? equals + 1 : part;
-    size_t name_length = length - (size_t)(name - part);
-    int backend = find_backend(e, name, name_length);
-
-    if (backend == NONE)
-        return unknown_backend(e, name, name_length);
-    if (equals == NULL) {
-        e->preferred = backend;
-        return ADJ_OK;
-    }
-    const adj_op *op = find_op(part, (size_t)(equals - part));
-    if (op == NULL)
-        return set_error(e, ADJ_EARG,
-                         "adj_exec_new: unknown op in the backend option (got \"%.*s\")",
-                         (int)(equals - part < 64 ? equals - part : 64), part);
-    e->op_backend[e->n_op_backend++] = (op_backend){op, backend};
-    return ADJ_OK;
-}
 
 adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
 {
@@ -79,12 +29,18 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
         parts += *c == ',';
     if ((e->op_backend = exec_alloc(e, parts, sizeof *e->op_backend)) == NULL)
         return e->status;
-    for (const char *part = option; part != NULL && e->status == ADJ_OK;) {
-        size_t length = strcspn(part, ",");
-        read_part(e, part, length);
-        part = part[length] == ',' ? part + length + 1 : NULL;
+    while (option != NULL) {
+        char message[MESSAGE];
+        op_backend part;
+        if (next_backend_part(&option, e->backend, "adj_exec_new: ", &part.op, &part.backend,
+                              message, sizeof message) != ADJ_OK)
+            return set_error(e, ADJ_EARG, "%s", message);
+        if (part.op == NULL)
+            e->preferred = part.backend;
+        else
+            e->op_backend[e->n_op_backend++] = part;
     }
-    return e->status;
+    return ADJ_OK;
 }
 
 adj_status adj_backend_describe(const char *backend, char *text, size_t size)

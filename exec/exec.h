@@ -35,7 +35,7 @@ struct adj_exec {
     const char *quarantine;             /* as in the options */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */
-    const adj_backend *backend[MAX_BACKENDS];
+    const adj_backend *backend[MAX_BACKENDS + 1]; /* ended by NULL */
     void *opened[MAX_BACKENDS];
     char is_open[MAX_BACKENDS];
 

@@ -44,7 +44,7 @@ static const rule rules[] = {
      "exec/clock.h graph/nearest.h graph/printable.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "cli"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "cli cli/op exec/candidate.h exec/clock.h graph/printable.h"},
+     "cli cli/op exec/backend_option.h exec/candidate.h exec/clock.h graph/printable.h"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli cli/op exec/clock.h graph/printable.h"},
     {"cli/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",

@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "cli/command.h"
+#include "exec/backend_option.h"
 #include "exec/candidate.h"
 
 enum { MAX_BACKENDS = 16, MAX_SETS = 4096 };
@@ -35,22 +36,16 @@ static void release(void *user, void *p)
 /* The backends of the list "onednn,direct" as bits, or a complaint and 0. */
 static int read_list(const char *option, const char *list, unsigned *backends)
 {
-    char known[128] = "";
-    size_t used = 0;
     *backends = 0;
-    for (int i = 0; adj_backends[i] != NULL && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
-                                 adj_backends[i]->name);
-    for (const char *p = list; p != NULL; p = strchr(p, ',')) {
-        p += *p == ',';
-        size_t n = strcspn(p, ",");
-        int i = 0;
-        while (adj_backends[i] != NULL &&
-               (strlen(adj_backends[i]->name) != n || memcmp(adj_backends[i]->name, p, n) != 0))
-            i++;
-        if (adj_backends[i] == NULL)
-            return complain("bench", 0, "%s: unknown backend (got \"%.*s\", expected some of %s)",
-                            option, (int)(n < 64 ? n : 64), p, known);
+    while (list != NULL) {
+        char message[512];
+        const adj_op *op;
+        int i;
+        if (next_backend_part(&list, adj_backends, "", &op, &i, message, sizeof message) != ADJ_OK)
+            return complain("bench", 0, "%s: %s", option, message);
+        if (op != NULL)
+            return complain("bench", 0, "%s: expected names of backends (got one for %s)", option,
+                            op->name);
         *backends |= 1U << i;
     }
     return 1;

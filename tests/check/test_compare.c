@@ -197,11 +197,12 @@ Test(compare, configurations_are_read)
     cr_assert_eq(adj_compare_config_parse("onednn:fast:unfused:mixed:tune", &c, NULL, 0), ADJ_OK);
     cr_assert(c.fast && c.unfused && c.mixed && c.tune);
     static const char *const wrong[][2] = {
-        {"onednm", "did you mean onednn?"},
+        {"onednm", "(got \"onednm\", expected one of onednn, direct, naive)"},
         {"onednn,max_pol=naive", "unknown op \"max_pol\" (did you mean max_pool?)"},
-        {"onednn,max_pool=naiv", "unknown backend \"naiv\" (did you mean naive?)"},
-        {"onednm,max_pool=naive:bf16", "did you mean onednn?"},
-        {"onednn,", "unknown backend \"\""},
+        {"onednn,max_pool=naiv",
+         "unknown backend (got \"naiv\", expected one of onednn, direct, naive)"},
+        {"onednm,max_pool=naive:bf16", "(got \"onednm\", expected one of onednn, direct, naive)"},
+        {"onednn,", "unknown backend (got \"\""},
         {"naive:f65", "did you mean f64?"},
         {"onednn:isa=avx3", "did you mean avx"},
         {"onednn:isa=avx99_1_512", "unknown isa \"avx99_1_512\" (did you mean avx"},

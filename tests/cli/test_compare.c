@@ -25,7 +25,8 @@ Test(compare_cli, wrong_usage)
         const char *says, *arguments[6];
     } calls[] = {
         {"unknown model lenett (did you mean lenet?)", {"--model", "lenett"}},
-        {"did you mean onednn?", {"--configs", "naive:f64,onednm"}},
+        {"(got \"onednm\", expected one of onednn, direct, naive)",
+         {"--configs", "naive:f64,onednm"}},
         {"did you mean bf16?", {"--configs", "naive:f64,onednn:bf17"}},
         {"--configs: two are needed", {"--configs", "naive"}},
         {"did you mean --exact?", {"--exakt"}},
@@ -33,7 +34,7 @@ Test(compare_cli, wrong_usage)
         {"expected 1 to", {"--batch", "0"}},
         {"did you mean avx2?", {"--configs", "naive:f64,onednn:isa=avx22"}},
         {"did you mean threads=?", {"--configs", "naive:f64,onednn:thread=2"}},
-        {"unknown backend \"cuda\"", {"--configs", "naive;cuda"}},
+        {"unknown backend (got \"cuda\"", {"--configs", "naive;cuda"}},
         {"--node: lenet has nodes 0 to", {"--node", "100000"}},
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
