@@ -205,8 +205,8 @@ int bench_op(const bench_opts *o)
 static int count_same(const bench_net *net, const char *needed, const adj_node *n)
 {
     int count = 0;
-    for (int id = 0; id < adj_graph_node_count(net->graph); id++) {
-        const adj_node *other = adj_graph_node_at(net->graph, id);
+    for (int id = 0; id < adj_graph_node_count(net->m.graph); id++) {
+        const adj_node *other = adj_graph_node_at(net->m.graph, id);
         adj_conv a;
         if (!needed[id] || !adj_node_conv(other, &a) || !adj_gradcheck_same(other, n))
             continue;
@@ -220,11 +220,10 @@ static int count_same(const bench_net *net, const char *needed, const adj_node *
 static int time_convolutions(const bench_opts *o, const bench_net *net, bench_kernels *k,
                              bench_rows *rows)
 {
-    adj_node *root[] = {net->loss != NULL ? net->loss : net->logits};
-    char *needed = bench_needed(net->graph, 1, root, net->updates);
+    char *needed = bench_needed(net->m.graph, 1, &net->fetch, net->m.updates);
     int status = needed != NULL ? CONTINUE : complain("bench", EXIT_FAILED, "out of memory");
-    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(net->graph); id++) {
-        adj_node *n = adj_graph_node_at(net->graph, id);
+    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(net->m.graph); id++) {
+        adj_node *n = adj_graph_node_at(net->m.graph, id);
         adj_conv a;
         int count = needed[id] && adj_node_conv(n, &a) ? count_same(net, needed, n) : 0;
         rows->convolutions += count;
@@ -245,7 +244,7 @@ int bench_raw(const bench_opts *o)
         return EXIT_USAGE;
     int status = CONTINUE;
     if (bench_net_build(&net, o) != ADJ_OK)
-        status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.message);
+        status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.m.message);
     if (status == CONTINUE)
         status = time_convolutions(o, &net, k, &rows);
     if (status == CONTINUE)

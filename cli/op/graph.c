@@ -2,27 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/model.h"
 #include "graph.h"
-
-static adj_status finish(compared *c, int64_t batch, int64_t classes)
-{
-    const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
-    adj_node *lr = adj_input(c->graph, "lr", ADJ_F32, (adj_shape){0});
-    c->updates = adj_training_updates(c->root[0], lr, &momentum);
-    adj_status status = adj_graph_status(c->graph);
-    if (status != ADJ_OK) {
-        snprintf(c->message, sizeof c->message, "%s", adj_graph_message(c->graph));
-        return status;
-    }
-    c->label = calloc((size_t)batch, sizeof *c->label);
-    if (c->label == NULL) {
-        snprintf(c->message, sizeof c->message, "out of memory");
-        return ADJ_ENOMEM;
-    }
-    for (int64_t i = 0; i < batch; i++)
-        c->label[i] = (int32_t)(i * 7 % classes);
-    return ADJ_OK;
-}
 
 /* The op in a graph of its own, with its gradients if it has any. */
 static adj_status open_op(compared *c, const compared_opts *o, int with_gradients)
@@ -62,6 +43,28 @@ static adj_status only_node(compared *c, const compared_opts *o)
     return ADJ_EARG;
 }
 
+static adj_status open_model(compared *c, const compared_opts *o)
+{
+    const adj_model_opts options = {
+        .batch = o->batch, .height = o->height, .width = o->width, .training = 1};
+    model_graph m;
+    c->graph = adj_graph_new();
+    adj_status status = model_build(&m, c->graph, o->model, &options, &model_momentum);
+    c->usage = m.model == NULL;
+    snprintf(c->message, sizeof c->message, "%s", m.message);
+    if (status != ADJ_OK)
+        return status;
+    c->root[c->n_root++] = m.loss;
+    c->labels = m.labels;
+    c->updates = m.updates;
+    c->label = model_labels(&m);
+    if (c->label == NULL) {
+        snprintf(c->message, sizeof c->message, "out of memory");
+        return ADJ_ENOMEM;
+    }
+    return o->node >= 0 ? only_node(c, o) : ADJ_OK;
+}
+
 adj_status compared_open(compared *c, const compared_opts *o)
 {
     *c = (compared){0};
@@ -72,29 +75,7 @@ adj_status compared_open(compared *c, const compared_opts *o)
         adj_graph_free(c->graph); /* no gradient: the op alone */
         return open_op(c, o, 0);
     }
-    adj_model_opts options = {.training = 1};
-    const adj_model *model = adj_model_find(o->model, &options);
-    if (model == NULL) {
-        c->usage = 1;
-        snprintf(c->message, sizeof c->message, "unknown model %s (did you mean %s?)", o->model,
-                 adj_model_nearest(o->model)->name);
-        return ADJ_EARG;
-    }
-    options.batch = o->batch;
-    if (o->height > 0)
-        options.height = o->height;
-    if (o->width > 0)
-        options.width = o->width;
-    c->graph = adj_graph_new();
-    adj_node *logits = c->graph != NULL ? adj_model_logits(c->graph, model, &options) : NULL;
-    if (logits == NULL) {
-        snprintf(c->message, sizeof c->message, "%s", adj_graph_message(c->graph));
-        return adj_graph_status(c->graph);
-    }
-    c->labels = adj_input(c->graph, "labels", ADJ_I32, (adj_shape){1, {o->batch}});
-    c->root[c->n_root++] = adj_loss_softmax(logits, c->labels);
-    adj_status status = finish(c, o->batch, model->classes);
-    return status == ADJ_OK && o->node >= 0 ? only_node(c, o) : status;
+    return open_model(c, o);
 }
 
 void compared_close(compared *c)
