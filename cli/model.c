@@ -13,7 +13,7 @@ adj_status model_build(model_graph *m, adj_graph *g, const char *name,
     *m = (model_graph){.model = adj_model_find(name, &o), .graph = g};
     if (m->model == NULL) {
         snprintf(m->message, sizeof m->message,
-                 "unknown model %.200s (did you mean %s? adjoint models lists them)", name,
+                 "unknown model %.200s (did you mean %s?), adjoint models lists them", name,
                  adj_model_nearest(name)->name);
         return ADJ_EARG;
     }

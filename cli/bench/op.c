@@ -184,14 +184,14 @@ int bench_op(const bench_opts *o)
     bench_rows rows = {0};
     int status = CONTINUE;
     if (compared_open(&c, &described) != ADJ_OK)
-        status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.message);
+        status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.m.message);
     bench_kernels *k = status == CONTINUE ? bench_kernels_open(o) : NULL;
-    char *needed = k != NULL ? bench_needed(c.graph, c.n_root, c.root, NULL) : NULL;
+    char *needed = k != NULL ? bench_needed(c.m.graph, c.n_root, c.root, NULL) : NULL;
     if (status == CONTINUE && needed == NULL)
         status = k == NULL ? EXIT_USAGE : complain("bench", EXIT_FAILED, "out of memory");
-    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(c.graph); id++)
-        if (needed[id] && is_computed(adj_graph_node_at(c.graph, id)))
-            status = add_node(k, o, adj_graph_node_at(c.graph, id), 1, &rows);
+    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(c.m.graph); id++)
+        if (needed[id] && is_computed(adj_graph_node_at(c.m.graph, id)))
+            status = add_node(k, o, adj_graph_node_at(c.m.graph, id), 1, &rows);
     if (status == CONTINUE)
         status = finish(o, &rows);
     free(needed);

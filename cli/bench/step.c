@@ -77,6 +77,7 @@ static void count_flop(bench_net *n)
     free(needed);
 }
 
+/* The graph: up to the logits, or with loss, gradients and updates. */
 adj_status bench_net_build(bench_net *n, const bench_opts *o)
 {
     *n = (bench_net){0};

@@ -61,17 +61,9 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
 static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 {
     adj_model_opts options = {.batch = o->batch, .training = 1};
-    if (o->op.dtype != NULL && !dtype_from_name(o->op.dtype, &options.dtype))
-        return complain("gradcheck", EXIT_USAGE,
-                        "--dtype: got \"%s\", expected f32, f64, f16 or "
-                        "bf16",
-                        o->op.dtype);
-    if (o->op.data_format != NULL && strcmp(o->op.data_format, "NCHW") == 0)
-        options.format = ADJ_NCHW;
-    else if (o->op.data_format != NULL && strcmp(o->op.data_format, "NHWC") != 0)
-        return complain("gradcheck", EXIT_USAGE, "--data-format: got \"%s\", expected NHWC or NCHW",
-                        o->op.data_format);
     model_graph m;
+    if (!op_args_types(&o->op, &options.dtype, &options.format, m.message, sizeof m.message))
+        return complain("gradcheck", EXIT_USAGE, "%s", m.message);
     if (model_build(&m, g, o->model, &options, NULL) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s%s%s", m.model != NULL ? o->model : "",
                         m.model != NULL ? ": " : "", m.message);

@@ -2,15 +2,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/model.h"
 #include "graph.h"
 
 /* The op in a graph of its own, with its gradients if it has any. */
 static adj_status open_op(compared *c, const compared_opts *o, int with_gradients)
 {
     c->n_root = 0;
-    c->graph = adj_graph_new();
-    adj_node *y = op_args_build(&o->op, c->graph, c->message, sizeof c->message);
+    c->m.graph = adj_graph_new();
+    adj_node *y = op_args_build(&o->op, c->m.graph, c->m.message, sizeof c->m.message);
     c->usage = y == NULL;
     if (y == NULL)
         return ADJ_EARG;
@@ -23,7 +22,7 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
     if (n == 0 || adj_node_type(y).dtype == ADJ_I32)
         return ADJ_OK;
     adj_type t = adj_node_type(y);
-    adj_status status = adj_grad(y, adj_input(c->graph, "dy", t.dtype, t.shape), n, x, dx);
+    adj_status status = adj_grad(y, adj_input(c->m.graph, "dy", t.dtype, t.shape), n, x, dx);
     for (int k = 0; k < n && status == ADJ_OK; k++)
         c->root[c->n_root++] = dx[k];
     return status;
@@ -31,15 +30,15 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
 
 static adj_status only_node(compared *c, const compared_opts *o)
 {
-    adj_node *n = adj_graph_node_at(c->graph, (int)o->node);
+    adj_node *n = adj_graph_node_at(c->m.graph, (int)o->node);
     c->root[0] = n;
-    c->updates = NULL;
+    c->m.updates = NULL;
     if (n != NULL && adj_node_operand_count(n) > 0)
         return ADJ_OK;
     c->usage = 1;
-    snprintf(c->message, sizeof c->message,
+    snprintf(c->m.message, sizeof c->m.message,
              "--node: %s has nodes 0 to %d, some are leaves (got %lld)", o->model,
-             adj_graph_node_count(c->graph) - 1, (long long)o->node);
+             adj_graph_node_count(c->m.graph) - 1, (long long)o->node);
     return ADJ_EARG;
 }
 
@@ -47,19 +46,14 @@ static adj_status open_model(compared *c, const compared_opts *o)
 {
     const adj_model_opts options = {
         .batch = o->batch, .height = o->height, .width = o->width, .training = 1};
-    model_graph m;
-    c->graph = adj_graph_new();
-    adj_status status = model_build(&m, c->graph, o->model, &options, &model_momentum);
-    c->usage = m.model == NULL;
-    snprintf(c->message, sizeof c->message, "%s", m.message);
+    adj_status status = model_build(&c->m, adj_graph_new(), o->model, &options, &model_momentum);
+    c->usage = c->m.model == NULL;
     if (status != ADJ_OK)
         return status;
-    c->root[c->n_root++] = m.loss;
-    c->labels = m.labels;
-    c->updates = m.updates;
-    c->label = model_labels(&m);
+    c->root[c->n_root++] = c->m.loss;
+    c->label = model_labels(&c->m);
     if (c->label == NULL) {
-        snprintf(c->message, sizeof c->message, "out of memory");
+        snprintf(c->m.message, sizeof c->m.message, "out of memory");
         return ADJ_ENOMEM;
     }
     return o->node >= 0 ? only_node(c, o) : ADJ_OK;
@@ -72,7 +66,7 @@ adj_status compared_open(compared *c, const compared_opts *o)
         adj_status status = open_op(c, o, 1);
         if (status == ADJ_OK || c->usage)
             return status;
-        adj_graph_free(c->graph); /* no gradient: the op alone */
+        adj_graph_free(c->m.graph); /* no gradient: the op alone */
         return open_op(c, o, 0);
     }
     return open_model(c, o);
@@ -81,5 +75,5 @@ adj_status compared_open(compared *c, const compared_opts *o)
 void compared_close(compared *c)
 {
     free(c->label);
-    adj_graph_free(c->graph);
+    adj_graph_free(c->m.graph);
 }

@@ -16,6 +16,7 @@ __attribute__((format(printf, 3, 4))) static adj_status fail(network *n, adj_sta
     return status;
 }
 
+/* The graph up to the loss, and its updates. */
 static adj_status build(network *n, const network_opts *o)
 {
     const adj_model_opts options = {
