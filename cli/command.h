@@ -49,10 +49,7 @@ option_fault option_store(const option *o, const char *text);
 
 typedef struct {
     const char *command, *summary; /* "train"; "trains a model" */
-    int n;
-    const option *options;
-    int n_more; /* further ones */
-    const option *more;
+    const option *options, *more;  /* each ends with an option without a name; NULL: none */
 } usage;
 
 #define MATH_WORDS "exact fast"        /* in the order of adj_math */

@@ -10,20 +10,26 @@
 
 enum { MAX_OPTIONS = 64 };
 
+/* The i-th of options, more; NULL past the last. */
 static const option *option_at(const usage *u, int i)
 {
-    return i < u->n ? &u->options[i] : &u->more[i - u->n];
+    const option *lists[] = {u->options, u->more};
+    for (int k = 0; k < 2; k++)
+        for (const option *o = lists[k]; o != NULL && o->name != NULL; o++)
+            if (i-- == 0)
+                return o;
+    return NULL;
 }
 
 static void print_help(const usage *u)
 {
     char left[64];
-    int n = u->n + u->n_more;
+    const option *o = option_at(u, 0);
 
-    printf("usage: adjoint %s%s\n%s\n", u->command, n > 0 ? " [OPTION]..." : "", u->summary);
-    for (int i = 0; i < n; i++) {
-        snprintf(left, sizeof left, "%s %s", option_at(u, i)->name, option_at(u, i)->value);
-        printf("  %-21s %s\n", left, option_at(u, i)->help);
+    printf("usage: adjoint %s%s\n%s\n", u->command, o != NULL ? " [OPTION]..." : "", u->summary);
+    for (int i = 0; (o = option_at(u, i)) != NULL; i++) {
+        snprintf(left, sizeof left, "%s %s", o->name, o->value);
+        printf("  %-21s %s\n", left, o->help);
     }
     printf("  %-21s %s\n", "--help", "this text");
 }
@@ -32,7 +38,7 @@ static int unknown(const usage *u, const char *name)
 {
     const char *names[MAX_OPTIONS];
     int n = 0;
-    for (; n < u->n + u->n_more && n < MAX_OPTIONS; n++)
+    for (; n < MAX_OPTIONS && option_at(u, n) != NULL; n++)
         names[n] = option_at(u, n)->name;
     const char *nearest = nearest_name(name, names, n, sizeof *names);
     if (nearest != NULL)
@@ -110,12 +116,11 @@ static int store(const usage *u, const option *o, const char *text)
 
 static const option *find_option(const usage *u, const char *name, size_t length)
 {
-    for (int i = 0; i < u->n + u->n_more; i++) {
-        const option *o = option_at(u, i);
+    const option *o = NULL;
+    for (int i = 0; (o = option_at(u, i)) != NULL; i++)
         if (strlen(o->name) == length && strncmp(o->name, name, length) == 0)
-            return o;
-    }
-    return NULL;
+            break;
+    return o;
 }
 
 int parse_options(const usage *u, int argc, char **argv)

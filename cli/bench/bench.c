@@ -42,13 +42,12 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--cold", "", "sets of buffers in turn, beyond the L3 cache (--op: default)",
          .flag = &o->cold},
         {"--json", "", "one JSON object instead of text", .flag = &o->json},
+        {0},
     };
-    enum { N = sizeof options / sizeof options[0] };
-    option op[OP_OPTIONS];
+    option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->op, op);
-    const usage u = {"bench",    "Times whole steps of a model, or the kernels of one op.",
-                     N,          options,
-                     OP_OPTIONS, op};
+    const usage u = {"bench", "Times whole steps of a model, or the kernels of one op.", options,
+                     op};
     return parse_options(&u, argc, argv);
 }
 
@@ -139,7 +138,7 @@ static void print_step(const bench_opts *o, const bench_net *n, const bench_step
 
 static int failed(const bench_net *n)
 {
-    return complain("bench", n->usage ? EXIT_USAGE : EXIT_FAILED, "%s", n->message);
+    return complain("bench", n->usage ? EXIT_USAGE : EXIT_FAILED, "%s", n->m.message);
 }
 
 static int profile(const bench_opts *o, bench_net *n, bench_profile *p)

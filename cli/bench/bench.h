@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "adjoint_ext.h"
-#include "adjoint_nn.h"
+#include "cli/model.h"
 #include "cli/op/args.h"
 #include "exec/clock.h"
 
@@ -41,18 +41,14 @@ void samples_free(samples *s);
 /* ---- whole steps (step.c) ---- */
 
 typedef struct {
-    const adj_model *model;
-    adj_graph *graph;
+    model_graph m; /* updates NULL: inference */
     adj_exec *exec;
-    const adj_updates *updates;                     /* NULL: inference */
-    adj_node *images, *labels, *lr, *logits, *loss; /* loss NULL: inference */
-    void *x, *y; /* the values of images and of what is fetched */
+    adj_node *fetch; /* the loss, or the logits */
+    void *x, *y;     /* the values of images and of what is fetched */
     size_t x_bytes, y_bytes;
     int32_t *label;
-    int64_t batch;
     double plan_seconds, flop; /* to build, differentiate and plan; nominal, of what is computed */
     int usage;                 /* the failure is the caller's */
-    char message[512];
 } bench_net;
 
 typedef struct {

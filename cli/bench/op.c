@@ -184,14 +184,14 @@ int bench_op(const bench_opts *o)
     bench_rows rows = {0};
     int status = CONTINUE;
     if (compared_open(&c, &described) != ADJ_OK)
-        status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.message);
+        status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.m.message);
     bench_kernels *k = status == CONTINUE ? bench_kernels_open(o) : NULL;
-    char *needed = k != NULL ? bench_needed(c.graph, c.n_root, c.root, NULL) : NULL;
+    char *needed = k != NULL ? bench_needed(c.m.graph, c.n_root, c.root, NULL) : NULL;
     if (status == CONTINUE && needed == NULL)
         status = k == NULL ? EXIT_USAGE : complain("bench", EXIT_FAILED, "out of memory");
-    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(c.graph); id++)
-        if (needed[id] && is_computed(adj_graph_node_at(c.graph, id)))
-            status = add_node(k, o, adj_graph_node_at(c.graph, id), 1, &rows);
+    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(c.m.graph); id++)
+        if (needed[id] && is_computed(adj_graph_node_at(c.m.graph, id)))
+            status = add_node(k, o, adj_graph_node_at(c.m.graph, id), 1, &rows);
     if (status == CONTINUE)
         status = finish(o, &rows);
     free(needed);
@@ -205,8 +205,8 @@ int bench_op(const bench_opts *o)
 static int count_same(const bench_net *net, const char *needed, const adj_node *n)
 {
     int count = 0;
-    for (int id = 0; id < adj_graph_node_count(net->graph); id++) {
-        const adj_node *other = adj_graph_node_at(net->graph, id);
+    for (int id = 0; id < adj_graph_node_count(net->m.graph); id++) {
+        const adj_node *other = adj_graph_node_at(net->m.graph, id);
         adj_conv a;
         if (!needed[id] || !adj_node_conv(other, &a) || !adj_gradcheck_same(other, n))
             continue;
@@ -220,11 +220,10 @@ static int count_same(const bench_net *net, const char *needed, const adj_node *
 static int time_convolutions(const bench_opts *o, const bench_net *net, bench_kernels *k,
                              bench_rows *rows)
 {
-    adj_node *root[] = {net->loss != NULL ? net->loss : net->logits};
-    char *needed = bench_needed(net->graph, 1, root, net->updates);
+    char *needed = bench_needed(net->m.graph, 1, &net->fetch, net->m.updates);
     int status = needed != NULL ? CONTINUE : complain("bench", EXIT_FAILED, "out of memory");
-    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(net->graph); id++) {
-        adj_node *n = adj_graph_node_at(net->graph, id);
+    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(net->m.graph); id++) {
+        adj_node *n = adj_graph_node_at(net->m.graph, id);
         adj_conv a;
         int count = needed[id] && adj_node_conv(n, &a) ? count_same(net, needed, n) : 0;
         rows->convolutions += count;
@@ -245,7 +244,7 @@ int bench_raw(const bench_opts *o)
         return EXIT_USAGE;
     int status = CONTINUE;
     if (bench_net_build(&net, o) != ADJ_OK)
-        status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.message);
+        status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.m.message);
     if (status == CONTINUE)
         status = time_convolutions(o, &net, k, &rows);
     if (status == CONTINUE)

@@ -29,7 +29,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     p->row = calloc((size_t)p->n + 1, sizeof *p->row);
     samples *steps = calloc((size_t)p->n + 1, sizeof *steps);
     if (p->row == NULL || steps == NULL) {
-        snprintf(n->message, sizeof n->message, "out of memory");
+        snprintf(n->m.message, sizeof n->m.message, "out of memory");
         status = ADJ_ENOMEM;
     }
     if (status == ADJ_OK)

@@ -71,70 +71,45 @@ char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
 
 static void count_flop(bench_net *n)
 {
-    adj_node *fetch = n->loss != NULL ? n->loss : n->logits;
-    char *needed = bench_needed(n->graph, 1, &fetch, n->updates);
-    for (int id = 0; needed != NULL && id < adj_graph_node_count(n->graph); id++)
-        n->flop += needed[id] ? bench_flop(adj_graph_node_at(n->graph, id)) : 0;
+    char *needed = bench_needed(n->m.graph, 1, &n->fetch, n->m.updates);
+    for (int id = 0; needed != NULL && id < adj_graph_node_count(n->m.graph); id++)
+        n->flop += needed[id] ? bench_flop(adj_graph_node_at(n->m.graph, id)) : 0;
     free(needed);
-}
-
-static adj_status find_model(bench_net *n, const bench_opts *o, adj_model_opts *options)
-{
-    n->model = adj_model_find(o->model, options);
-    if (n->model != NULL)
-        return ADJ_OK;
-    n->usage = 1;
-    snprintf(n->message, sizeof n->message,
-             "unknown model %.200s (did you mean %s? adjoint models lists them)", o->model,
-             adj_model_nearest(o->model)->name);
-    return ADJ_EARG;
 }
 
 /* The graph: up to the logits, or with loss, gradients and updates. */
 adj_status bench_net_build(bench_net *n, const bench_opts *o)
 {
-    *n = (bench_net){.batch = o->batch};
-    adj_model_opts options = {.batch = o->batch, .training = !o->infer, .dtype = o->model_dtype};
-    if (find_model(n, o, &options) != ADJ_OK)
-        return ADJ_EARG;
-    n->graph = adj_graph_new();
-    n->logits = adj_model_logits(n->graph, n->model, &options);
-    n->images = n->logits != NULL ? adj_find(n->graph, "images") : NULL;
-    if (!o->infer) {
-        const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
-        n->labels = adj_input(n->graph, "labels", ADJ_I32, (adj_shape){1, {o->batch}});
-        n->lr = adj_input(n->graph, "lr", ADJ_F32, (adj_shape){0});
-        n->loss = adj_loss_softmax(n->logits, n->labels);
-        n->updates = n->loss != NULL ? adj_training_updates(n->loss, n->lr, &momentum) : NULL;
-    }
-    adj_status status = adj_graph_status(n->graph);
-    if (status != ADJ_OK)
-        snprintf(n->message, sizeof n->message, "%s", adj_graph_message(n->graph));
+    *n = (bench_net){0};
+    const adj_model_opts options = {
+        .batch = o->batch, .training = !o->infer, .dtype = o->model_dtype};
+    adj_status status =
+        model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &model_momentum);
+    n->usage = n->m.model == NULL;
+    n->fetch = o->infer ? n->m.logits : n->m.loss;
     return status;
 }
 
 static adj_status set_rate(bench_net *n)
 {
     float rate = 0.01F;
-    return n->lr != NULL ? adj_set(n->exec, n->lr, &rate, sizeof rate) : ADJ_OK;
+    return n->m.lr != NULL ? adj_set(n->exec, n->m.lr, &rate, sizeof rate) : ADJ_OK;
 }
 
 /* Images and labels. */
 static adj_status fill(bench_net *n)
 {
-    adj_type t = adj_node_type(n->images);
+    adj_type t = adj_node_type(n->m.images);
     n->x_bytes = adj_type_bytes(t);
-    n->y_bytes = adj_type_bytes(adj_node_type(n->loss != NULL ? n->loss : n->logits));
+    n->y_bytes = adj_type_bytes(adj_node_type(n->fetch));
     n->x = malloc(n->x_bytes + 1);
     n->y = malloc(n->y_bytes + 1);
-    n->label = calloc((size_t)n->batch, sizeof *n->label);
+    n->label = model_labels(&n->m);
     if (n->x == NULL || n->y == NULL || n->label == NULL) {
-        snprintf(n->message, sizeof n->message, "out of memory");
+        snprintf(n->m.message, sizeof n->m.message, "out of memory");
         return ADJ_ENOMEM;
     }
     adj_draw(t.dtype, n->x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
-    for (int64_t i = 0; i < n->batch; i++)
-        n->label[i] = (int32_t)(i * 7 % n->model->classes);
     return ADJ_OK;
 }
 
@@ -142,8 +117,7 @@ adj_status bench_net_plan(bench_net *n, const bench_opts *o)
 {
     adj_exec_free(n->exec);
     n->exec = NULL;
-    adj_status status = make_exec(o, n->graph, n->loss != NULL ? n->loss : n->logits, n->updates,
-                                  &n->exec, n->message);
+    adj_status status = make_exec(o, n->m.graph, n->fetch, n->m.updates, &n->exec, n->m.message);
     n->usage = status == ADJ_EARG; /* an unknown backend is all that can still be wrong */
     return status == ADJ_OK ? set_rate(n) : status;
 }
@@ -169,7 +143,7 @@ void bench_net_close(bench_net *n)
     free(n->y);
     free(n->label);
     adj_exec_free(n->exec);
-    adj_graph_free(n->graph);
+    adj_graph_free(n->m.graph);
 }
 
 /* ---- steps ---- */
@@ -177,15 +151,15 @@ void bench_net_close(bench_net *n)
 /* adj_set, adj_run, adj_get. */
 static adj_status bench_net_step(bench_net *n)
 {
-    adj_status status = adj_set(n->exec, n->images, n->x, n->x_bytes);
-    if (status == ADJ_OK && n->labels != NULL)
-        status = adj_set(n->exec, n->labels, n->label, (size_t)n->batch * sizeof *n->label);
+    adj_status status = adj_set(n->exec, n->m.images, n->x, n->x_bytes);
+    if (status == ADJ_OK && n->m.lr != NULL)
+        status = adj_set(n->exec, n->m.labels, n->label, adj_type_bytes(n->m.labels->type));
     if (status == ADJ_OK)
         status = adj_run(n->exec);
     if (status == ADJ_OK)
-        status = adj_get(n->exec, n->loss != NULL ? n->loss : n->logits, n->y, n->y_bytes);
+        status = adj_get(n->exec, n->fetch, n->y, n->y_bytes);
     if (status != ADJ_OK)
-        snprintf(n->message, sizeof n->message, "%s", adj_exec_message(n->exec));
+        snprintf(n->m.message, sizeof n->m.message, "%s", adj_exec_message(n->exec));
     return status;
 }
 
@@ -220,8 +194,8 @@ adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t,
             break;
     }
     *t = (bench_step_time){.time = samples_spread(&s), .loss = NAN, .peak_rss = peak_rss()};
-    if (n->loss != NULL)
-        t->loss = adj_load(adj_node_type(n->loss).dtype, n->y, 0);
+    if (n->m.lr != NULL)
+        t->loss = adj_load(adj_node_type(n->m.loss).dtype, n->y, 0);
     samples_free(&s);
     return status;
 }

@@ -76,14 +76,14 @@ static int backends_open(const compare_opts *o)
 /* Compares, looks for what to run again, writes. */
 static int compare(const compare_opts *o, const compared *g)
 {
-    const adj_leaf_value labels = {g->labels, g->label};
+    const adj_leaf_value labels = {g->m.labels, g->label};
     guard limits = {o->seconds};
     const adj_compare_opts options = {.n_root = g->n_root,
                                       .root = g->root,
-                                      .updates = g->updates,
+                                      .updates = g->m.updates,
                                       .n_config = o->n_config,
                                       .config = o->config,
-                                      .n_value = g->labels != NULL,
+                                      .n_value = g->m.labels != NULL,
                                       .value = &labels,
                                       .seed = (uint64_t)o->seed,
                                       .exact = o->exact != 0,
@@ -98,7 +98,7 @@ static int compare(const compare_opts *o, const compared *g)
     int status;
     describe(o, title, sizeof title);
     compare_line(o, &o->graph, NULL, line);
-    if (adj_compare(g->graph, &options, &c) != ADJ_OK) {
+    if (adj_compare(g->m.graph, &options, &c) != ADJ_OK) {
         status = complain("compare", EXIT_FAILED, "%s", adj_comparison_message(c));
     } else {
         reproducer *again = reproducers(o, &options, c);
@@ -118,7 +118,7 @@ int command_compare(int argc, char **argv)
     output_file files[FORMS];
     int status = compare_parse(&o, argc, argv);
     if (status == CONTINUE && compared_open(&g, &o.graph) != ADJ_OK)
-        status = complain("compare", g.usage ? EXIT_USAGE : EXIT_FAILED, "%s", g.message);
+        status = complain("compare", g.usage ? EXIT_USAGE : EXIT_FAILED, "%s", g.m.message);
     list_files(&o, files);
     if (status == CONTINUE)
         status = check_outputs("compare", FORMS, files);

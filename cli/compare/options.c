@@ -38,14 +38,13 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--csv", "FILE", "the rows", .text = &o->csv},
         {"--junit", "FILE", "for CI", .text = &o->junit},
         {"--html", "FILE", "a page that needs no network", .text = &o->html},
+        {0},
     };
-    enum { N = sizeof options / sizeof options[0] };
-    option op[OP_OPTIONS];
+    option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->graph.op, op);
-    const usage u = {
-        "compare",  "Compares backends, element types, layouts and threads node by node.",
-        N,          options,
-        OP_OPTIONS, op};
+    const usage u = {"compare",
+                     "Compares backends, element types, layouts and threads node by node.", options,
+                     op};
     return parse_options(&u, argc, argv);
 }
 

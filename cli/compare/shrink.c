@@ -37,16 +37,16 @@ static int graph_fails(const compared_opts *described, const adj_compare_opts *t
     adj_comparison *c = NULL;
     int fails = 0;
     if (compared_open(&g, described) == ADJ_OK) {
-        const adj_leaf_value labels = {g.labels, g.label};
+        const adj_leaf_value labels = {g.m.labels, g.label};
         adj_compare_opts opts = *two;
         opts.n_root = whole ? g.n_root : 1;
         opts.root = g.root;
-        opts.updates = g.updates;
-        opts.n_value = g.labels != NULL;
+        opts.updates = g.m.updates;
+        opts.n_value = g.m.labels != NULL;
         opts.value = &labels;
         opts.progress = NULL;
         opts.runs = whole ? two->runs : 1;
-        fails = adj_compare(g.graph, &opts, &c) == ADJ_OK && has_failure(c, op, verdict, blame);
+        fails = adj_compare(g.m.graph, &opts, &c) == ADJ_OK && has_failure(c, op, verdict, blame);
     }
     adj_comparison_free(c);
     compared_close(&g);

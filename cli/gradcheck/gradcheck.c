@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "adjoint_check.h"
-#include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/model.h"
 #include "cli/op/text.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
@@ -47,13 +47,12 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
         {"--json", "FILE", "the report as JSON; - is stdout", .text = &o->json},
         {"--junit", "FILE", "the report as JUnit XML; - is stdout", .text = &o->junit},
+        {0},
     };
-    enum { N = sizeof options / sizeof options[0] };
-    option op[OP_OPTIONS];
+    option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->op, op);
-    const usage u = {"gradcheck", "Checks gradients against numbers made another way.",
-                     N,           options,
-                     OP_OPTIONS,  op};
+    const usage u = {"gradcheck", "Checks gradients against numbers made another way.", options,
+                     op};
     return parse_options(&u, argc, argv);
 }
 
@@ -62,25 +61,13 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
 static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 {
     adj_model_opts options = {.batch = o->batch, .training = 1};
-    if (o->op.dtype != NULL && !dtype_from_name(o->op.dtype, &options.dtype))
-        return complain("gradcheck", EXIT_USAGE,
-                        "--dtype: got \"%s\", expected f32, f64, f16 or "
-                        "bf16",
-                        o->op.dtype);
-    if (o->op.data_format != NULL && strcmp(o->op.data_format, "NCHW") == 0)
-        options.format = ADJ_NCHW;
-    else if (o->op.data_format != NULL && strcmp(o->op.data_format, "NHWC") != 0)
-        return complain("gradcheck", EXIT_USAGE, "--data-format: got \"%s\", expected NHWC or NCHW",
-                        o->op.data_format);
-    const adj_model *model = adj_model_find(o->model, &options);
-    if (model == NULL)
-        return complain("gradcheck", EXIT_USAGE, "unknown model %s (did you mean %s?)", o->model,
-                        adj_model_nearest(o->model)->name);
-    adj_node *logits = adj_model_logits(g, model, &options);
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {options.batch}});
-    *y = adj_loss_softmax(logits, labels);
-    if (*y == NULL)
-        return complain("gradcheck", EXIT_USAGE, "%s: %s", o->model, adj_graph_message(g));
+    model_graph m;
+    if (!op_args_types(&o->op, &options.dtype, &options.format, m.message, sizeof m.message))
+        return complain("gradcheck", EXIT_USAGE, "%s", m.message);
+    if (model_build(&m, g, o->model, &options, NULL) != ADJ_OK)
+        return complain("gradcheck", EXIT_USAGE, "%s%s%s", m.model != NULL ? o->model : "",
+                        m.model != NULL ? ": " : "", m.message);
+    *y = m.loss;
     if (o->node >= 0 && (*y = adj_graph_node_at(g, (int)o->node)) == NULL)
         return complain("gradcheck", EXIT_USAGE, "--node: %s has nodes 0 to %d (got %d)", o->model,
                         adj_graph_node_count(g) - 1, (int)o->node);

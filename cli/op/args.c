@@ -133,6 +133,21 @@ static int is_known(const char *name, char *message, size_t size)
     return 0;
 }
 
+int op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format, char *message,
+                  size_t size)
+{
+    const char *layout = args->data_format != NULL ? args->data_format : "NHWC";
+    *format = strcmp(layout, "NCHW") == 0 ? ADJ_NCHW : ADJ_NHWC;
+    if (*format == ADJ_NHWC && strcmp(layout, "NHWC") != 0)
+        return snprintf(message, size, "--data-format: got \"%s\", expected NHWC or NCHW", layout),
+               0;
+    if (args->dtype != NULL && !dtype_from_name(args->dtype, dtype))
+        return snprintf(message, size, "--dtype: got \"%s\", expected f32, f64, f16 or bf16",
+                        args->dtype),
+               0;
+    return 1;
+}
+
 static int read_case(const op_args *args, op_case *c, list lists[4], char *message, size_t size)
 {
     const struct {
@@ -154,17 +169,8 @@ static int read_case(const op_args *args, op_case *c, list lists[4], char *messa
     }
     c->lists.padding = args->padding != NULL ? args->padding : "SAME";
     c->lists.data_format = args->data_format;
-    c->format = ADJ_NHWC;
-    if (args->data_format != NULL && strcmp(args->data_format, "NCHW") == 0)
-        c->format = ADJ_NCHW;
-    else if (args->data_format != NULL && strcmp(args->data_format, "NHWC") != 0)
-        return snprintf(message, size, "--data-format: got \"%s\", expected NHWC or NCHW",
-                        args->data_format),
-               0;
-    if (args->dtype != NULL && !dtype_from_name(args->dtype, &c->dtype))
-        return snprintf(message, size, "--dtype: got \"%s\", expected f32, f64, f16 or bf16",
-                        args->dtype),
-               0;
+    if (!op_args_types(args, &c->dtype, &c->format, message, size))
+        return 0;
     c->has_filter = args->filter != NULL;
     if (c->has_filter && !read_shape("--filter", args->filter, &c->filter, message, size))
         return 0;

@@ -44,6 +44,9 @@ typedef struct {
     void *user;
 } op_case;
 
+/* What --dtype (absent: as it was) and --data-format say. 0, and a sentence in message: neither. */
+int op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format, char *message,
+                  size_t size);
 /* Adds the op to the graph. NULL, and a sentence in message, on anything impossible. */
 adj_node *op_args_build(const op_args *args, adj_graph *g, char *message, size_t size);
 /* "f32", ...; 0 if there is no such type. */

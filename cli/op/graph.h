@@ -4,8 +4,8 @@
 #define CLI_OP_GRAPH_H
 
 #include "adjoint_check.h"
-#include "adjoint_nn.h"
 #include "args.h"
+#include "cli/model.h"
 
 enum { MAX_ROOTS = 65 };
 
@@ -17,14 +17,11 @@ typedef struct {
 } compared_opts;
 
 typedef struct {
-    adj_graph *graph;
+    model_graph m; /* of an op: its graph and the message; labels NULL: none */
     int n_root;
     adj_node *root[MAX_ROOTS]; /* the loss; or the op's result and gradients */
-    adj_node *labels;          /* NULL: none */
-    adj_updates *updates;      /* with momentum: gradients, new velocities and parameters */
     int32_t *label;
     int usage; /* the failure is the caller's */
-    char message[512];
 } compared;
 
 /* c is to be freed in every case; on failure its message says why. */

@@ -44,13 +44,10 @@ static int parse(selftest *s, chosen *c, int argc, char **argv)
         {"--timeout", "SECONDS", "of 32 cases; default: 300", .real = &s->seconds,
          .range = {0.1, 1e4}},
         {"--unquarantined", "", "find again what is known to be wrong", .flag = &s->bare},
+        {0},
     };
-    const usage u = {"selftest",
-                     "Tries this machine's oneDNN and writes a quarantine file.",
-                     sizeof options / sizeof options[0],
-                     options,
-                     0,
-                     NULL};
+    const usage u = {"selftest", "Tries this machine's oneDNN and writes a quarantine file.",
+                     options, NULL};
     return parse_options(&u, argc, argv);
 }
 

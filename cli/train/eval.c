@@ -17,13 +17,9 @@ static int parse(eval_opts *o, int argc, char **argv)
         {"--data", "DIR", "MNIST's files; default: the drawn digits", .text = &o->data},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
         {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {0},
     };
-    const usage u = {"eval",
-                     "Prints the test accuracy of weights in a file.",
-                     sizeof options / sizeof options[0],
-                     options,
-                     0,
-                     NULL};
+    const usage u = {"eval", "Prints the test accuracy of weights in a file.", options, NULL};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");
@@ -44,11 +40,11 @@ static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_da
 
     int status = EXIT_OK;
     if (network_open(&n, &options) != ADJ_OK)
-        status = complain("eval", n.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s", n.message);
+        status = complain("eval", n.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s", n.m.message);
     else if (adj_weights_set(n.exec, weights, message, sizeof message) != ADJ_OK)
         status = complain("eval", EXIT_FAILED, "%s: %s", o->weights, message);
     else if (network_evaluate(&n, test, &t) != ADJ_OK)
-        status = complain("eval", EXIT_FAILED, "%s", n.message);
+        status = complain("eval", EXIT_FAILED, "%s", n.m.message);
     else
         say("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)", options.model,
             data_name(o->data), mean_loss(t), accuracy(t), (long long)t.right, (long long)t.count);

@@ -11,39 +11,31 @@ __attribute__((format(printf, 3, 4))) static adj_status fail(network *n, adj_sta
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(n->message, sizeof n->message, format, args);
+    vsnprintf(n->m.message, sizeof n->m.message, format, args);
     va_end(args);
     return status;
 }
 
-/* The graph up to the loss. */
+/* The graph up to the loss, and its updates. */
 static adj_status build(network *n, const network_opts *o)
 {
-    adj_model_opts options = {
+    const adj_model_opts options = {
         .batch = o->batch, .classes = o->classes, .training = o->optimiser != NULL};
-
-    n->model = adj_model_find(o->model, &options);
-    if (n->model == NULL)
-        return fail(n, ADJ_EARG, "unknown model %s (did you mean %s?)", o->model,
-                    adj_model_nearest(o->model)->name);
-    n->graph = adj_graph_new();
-    n->logits = n->graph != NULL ? adj_model_logits(n->graph, n->model, &options) : NULL;
-    if (n->logits == NULL)
-        return fail(n, adj_graph_status(n->graph), "%s", adj_graph_message(n->graph));
-    n->images = adj_find(n->graph, "images");
-    n->shape = adj_node_type(n->images).shape;
+    adj_status status = model_build(&n->m, adj_graph_new(), o->model, &options, o->optimiser);
+    if (status != ADJ_OK)
+        return status;
+    n->shape = adj_node_type(n->m.images).shape;
     n->classes = o->classes;
-    n->labels = adj_input(n->graph, "labels", ADJ_I32, (adj_shape){1, {o->batch}});
-    n->loss = adj_loss_softmax(n->logits, n->labels);
-    n->params = n->loss != NULL ? adj_trainable_elems(n->loss) : 0;
+    n->params = adj_trainable_elems(n->m.loss);
     return ADJ_OK;
 }
 
 static adj_status plan(network *n, const network_opts *o)
 {
-    adj_node *fetch[] = {n->loss, n->logits};
+    adj_node *fetch[] = {n->m.loss, n->m.logits};
     adj_exec_opts options = {.n_fetch = 2,
                              .fetch = fetch,
+                             .updates = n->m.updates,
                              .backend = o->backend,
                              .threads = (int)o->threads,
                              .precision = o->precision,
@@ -52,15 +44,7 @@ static adj_status plan(network *n, const network_opts *o)
                              .tune_file = o->tune_file,
                              .recompute = o->recompute,
                              .seed = (uint64_t)o->seed};
-
-    if (o->optimiser != NULL) {
-        n->lr = adj_input(n->graph, "lr", ADJ_F32, (adj_shape){0});
-        options.updates = adj_training_updates(n->loss, n->lr, o->optimiser);
-    }
-    adj_status status = adj_graph_status(n->graph);
-    if (status != ADJ_OK)
-        return fail(n, status, "%s", adj_graph_message(n->graph));
-    status = adj_exec_new(n->graph, &options, &n->exec);
+    adj_status status = adj_exec_new(n->m.graph, &options, &n->exec);
     if (status != ADJ_OK)
         return fail(n, status, "%s", n->exec != NULL ? adj_exec_message(n->exec) : "out of memory");
     return ADJ_OK;
@@ -88,7 +72,7 @@ void network_close(network *n)
     free(n->y);
     free(n->scores);
     adj_exec_free(n->exec);
-    adj_graph_free(n->graph);
+    adj_graph_free(n->m.graph);
 }
 
 static void count_batch(const network *n, double loss, int64_t real, tally *t)
@@ -106,23 +90,23 @@ adj_status network_step(network *n, const adj_dataset *d, int64_t first, const t
     int64_t real = adj_batch(d, s != NULL ? s->order : NULL, first, n->shape, n->x, n->y);
 
     if (real < 1)
-        return fail(n, ADJ_ESHAPE, "%s cannot be fed images of %lldx%lldx%lld", n->model->name,
+        return fail(n, ADJ_ESHAPE, "%s cannot be fed images of %lldx%lldx%lld", n->m.model->name,
                     (long long)d->h, (long long)d->w, (long long)d->c);
     if (s != NULL)
         shift_images(n->x, n->shape, s->shift, -d->mean / d->deviation, s->seed,
                      s->drawn + (uint64_t)first);
     adj_status status =
-        adj_set(n->exec, n->images, n->x, (size_t)adj_shape_elems(n->shape) * sizeof *n->x);
+        adj_set(n->exec, n->m.images, n->x, (size_t)adj_shape_elems(n->shape) * sizeof *n->x);
     if (status == ADJ_OK)
-        status = adj_set(n->exec, n->labels, n->y, (size_t)batch * sizeof *n->y);
-    if (status == ADJ_OK && n->lr != NULL)
-        status = adj_set(n->exec, n->lr, &rate, sizeof rate);
+        status = adj_set(n->exec, n->m.labels, n->y, (size_t)batch * sizeof *n->y);
+    if (status == ADJ_OK && n->m.lr != NULL)
+        status = adj_set(n->exec, n->m.lr, &rate, sizeof rate);
     if (status == ADJ_OK)
         status = adj_run(n->exec);
     if (status == ADJ_OK)
-        status = adj_get(n->exec, n->loss, &loss, sizeof loss);
+        status = adj_get(n->exec, n->m.loss, &loss, sizeof loss);
     if (status == ADJ_OK)
-        status = adj_get(n->exec, n->logits, n->scores,
+        status = adj_get(n->exec, n->m.logits, n->scores,
                          (size_t)(batch * n->classes) * sizeof *n->scores);
     if (status != ADJ_OK)
         return fail(n, status, "%s", adj_exec_message(n->exec));

@@ -4,7 +4,7 @@
 #define CLI_NETWORK_H
 
 #include "adjoint_io.h"
-#include "adjoint_nn.h"
+#include "cli/model.h"
 
 /* MNIST's files in the folder, or without one the drawn digits, which do not depend on --seed: runs
  * with different seeds can be compared. CONTINUE, or an exit status after a complaint. *d is to be
@@ -25,16 +25,13 @@ typedef struct {
 } network_opts;
 
 typedef struct {
-    const adj_model *model;
+    model_graph m;
     int64_t params; /* trainable elements */
-    adj_graph *graph;
     adj_exec *exec;
-    adj_node *images, *labels, *lr, *logits, *loss;
     adj_shape shape; /* of images */
     int64_t classes;
     float *x, *scores; /* the values of images and logits */
     int32_t *y;        /* of labels */
-    char message[ADJ_MESSAGE];
 } network;
 
 /* Sums over images that count. */

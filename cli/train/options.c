@@ -60,13 +60,9 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--checkpoint-every", "N", "the same after every N steps", .integer = &o->every,
          .range = {1, 1e9}},
         {"--resume", "", "go on from the checkpoint, with its settings", .flag = &o->resume},
+        {0},
     };
-    const usage u = {"train",
-                     "Trains a model and tests it after each epoch.",
-                     sizeof options / sizeof options[0],
-                     options,
-                     0,
-                     NULL};
+    const usage u = {"train", "Trains a model and tests it after each epoch.", options, NULL};
     int status = parse_options(&u, argc, argv);
     return status == CONTINUE ? check(o) : status;
 }

@@ -95,13 +95,13 @@ static int open_networks(training *t)
                             .optimiser = &t->optimiser};
 
     if (network_open(&t->trained, &options) != ADJ_OK)
-        return complain("train", t->trained.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
-                        t->trained.message);
+        return complain("train", t->trained.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
+                        t->trained.m.message);
     print_warning(&t->trained);
     options.optimiser = NULL;
     options.batch = t->test->n < EVAL_BATCH ? t->test->n : EVAL_BATCH;
     if (network_open(&t->tested, &options) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", t->tested.message);
+        return complain("train", EXIT_FAILED, "%s", t->tested.m.message);
     print_warning(&t->tested);
     return CONTINUE;
 }
@@ -198,7 +198,7 @@ static int train_epoch(training *t)
         s.lr = adj_schedule_rate(&t->schedule, at->epoch * t->steps + at->step);
         if (network_step(&t->trained, t->train, at->step * t->o->batch, &s, &at->sum) != ADJ_OK) {
             progress_clear(&t->shown);
-            return complain("train", EXIT_FAILED, "%s", t->trained.message);
+            return complain("train", EXIT_FAILED, "%s", t->trained.m.message);
         }
         if (!isfinite(at->sum.loss)) {
             progress_clear(&t->shown);
@@ -226,7 +226,7 @@ static int finish_epoch(training *t, int64_t images, double took)
     if (status != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
     if (network_evaluate(&t->tested, t->test, &test) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", t->tested.message);
+        return complain("train", EXIT_FAILED, "%s", t->tested.m.message);
     double lr = adj_schedule_rate(&t->schedule, (at->epoch + 1) * t->steps - 1);
     double speed = took > 0 ? (double)images / took : 0;
     *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};

@@ -1,0 +1,45 @@
+/* model.c - see model.h. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model.h"
+
+const adj_optimiser_opts model_momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+
+adj_status model_build(model_graph *m, adj_graph *g, const char *name,
+                       const adj_model_opts *options, const adj_optimiser_opts *optimizer)
+{
+    adj_model_opts o = *options;
+    *m = (model_graph){.model = adj_model_find(name, &o), .graph = g};
+    if (m->model == NULL) {
+        snprintf(m->message, sizeof m->message,
+                 "unknown model %.200s (did you mean %s?), adjoint models lists them", name,
+                 adj_model_nearest(name)->name);
+        return ADJ_EARG;
+    }
+    o.height = options->height > 0 ? options->height : o.height;
+    o.width = options->width > 0 ? options->width : o.width;
+    m->logits = g != NULL ? adj_model_logits(g, m->model, &o) : NULL;
+    if (m->logits != NULL) {
+        m->images = adj_find(g, "images");
+        m->labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
+        m->loss = adj_loss_softmax(m->logits, m->labels);
+    }
+    if (m->loss != NULL && optimizer != NULL) {
+        m->lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+        m->updates = adj_training_updates(m->loss, m->lr, optimizer);
+    }
+    adj_status status = adj_graph_status(g);
+    if (status != ADJ_OK)
+        snprintf(m->message, sizeof m->message, "%s", adj_graph_message(g));
+    return status;
+}
+
+int32_t *model_labels(const model_graph *m)
+{
+    int64_t batch = adj_shape_elems(adj_node_type(m->labels).shape);
+    int32_t *label = calloc((size_t)batch + 1, sizeof *label);
+    for (int64_t i = 0; i < batch && label != NULL; i++)
+        label[i] = (int32_t)(i * 7 % m->model->classes);
+    return label;
+}

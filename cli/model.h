@@ -1,0 +1,26 @@
+/* model.h - a model with its loss, or a whole training step of it, as the sub-commands run it. */
+#ifndef CLI_MODEL_H
+#define CLI_MODEL_H
+
+#include "adjoint_nn.h"
+
+typedef struct {
+    const adj_model *model; /* NULL: there is none of that name */
+    adj_graph *graph;
+    adj_node *images, *logits, *labels, *loss;
+    adj_node *lr; /* it and updates: NULL without an optimizer */
+    adj_updates *updates;
+    char message[512]; /* of a failure */
+} model_graph;
+
+/* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options go before
+ * those in the name; optimizer NULL: no updates. */
+adj_status model_build(model_graph *m, adj_graph *g, const char *name,
+                       const adj_model_opts *options, const adj_optimiser_opts *optimizer);
+/* Labels for a batch without data, all classes in turn. NULL: out of memory. Free it. */
+int32_t *model_labels(const model_graph *m);
+
+/* What is measured and compared where no optimizer is asked for. */
+extern const adj_optimiser_opts model_momentum;
+
+#endif
