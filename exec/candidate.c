@@ -1,6 +1,5 @@
 /* candidate.c - see candidate.h. */
 #include <stdio.h>
-#include <string.h>
 
 #include "candidate.h"
 

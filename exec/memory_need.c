@@ -5,7 +5,6 @@
  * they are laid out; and of the whole plan before its memory is allocated. Only memory that malloc
  * provides is looked at: a caller's allocator knows its own. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "exec.h"
 #include "memory_left.h"

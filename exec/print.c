@@ -1,8 +1,6 @@
 /* print.c - the plan as text, an EXPLAIN for tensors: what each step computes, by which
  * implementation, what it reads and writes in which layout and where, and why a node is not
  * computed by the preferred backend. */
-#include <string.h>
-
 #include "exec.h"
 
 static void print_buffer(FILE *f, const adj_exec *e, int i)

@@ -3,7 +3,6 @@
  * One walk from y down to node 0: ids grow, so when a node is reached every user of it has already
  * added its share, and its gradient is the sum of those shares. Only nodes that lead on to some x
  * hand their gradient down. */
-#include <string.h>
 
 #include "graph.h"
 

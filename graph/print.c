@@ -1,8 +1,6 @@
 /* print.c - a graph as text and as Graphviz DOT: what some roots need, renumbered from 0 so that
  * the same model prints the same whatever else the graph holds. Forward, gradient and update nodes
  * are told apart. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "graph.h"
 

@@ -154,16 +154,18 @@ adj_format adj_format_of(const adj_node *n)
     return (adj_format)(a != NULL ? integer(a, n->attrs) : k != NULL ? k->format : ADJ_NHWC);
 }
 
-int adj_set_format(const adj_op *op, void *attrs, adj_format format)
+int adj_set_format(const adj_node *n, void *attrs, adj_format format)
 {
     const int64_t to = (int64_t)format;
-    const adj_attr *a = format_row(op);
-    const adj_node now = {.op = op, .attrs = attrs};
-    if (adj_format_of(&now) == format || (a == NULL && adj_node_geom(&now) == NULL))
+    const adj_attr *a = format_row(n->op);
+    for (int k = 0; k < n->n_in; k++)
+        if (n->op->images >> k & 1 && n->in[k]->type.shape.rank != 4)
+            return 0;
+    if (n->op->images == 0 || adj_format_of(n) == format)
         return 0;
     if (a != NULL)
         memcpy((char *)attrs + a->offset, &to, sizeof to);
     else
-        op->schema->set_format(attrs, format);
+        n->op->schema->set_format(attrs, format);
     return 1;
 }

@@ -229,8 +229,9 @@ ADJ_API const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const a
 ADJ_API void adj_show_attrs(const adj_node *n, FILE *f);
 /* NHWC where there is none. */
 ADJ_API adj_format adj_format_of(const adj_node *n);
-/* Turns op's attributes into those on images of that format; 0: they are, or know no format. */
-ADJ_API int adj_set_format(const adj_op *op, void *attrs, adj_format format);
+/* Turns a copy of n's attributes into those on images of that format; 0: they are, or its operands
+ * are no images of rank 4. */
+ADJ_API int adj_set_format(const adj_node *n, void *attrs, adj_format format);
 /* The geometry of the op's windows; NULL: it has none. */
 ADJ_API const adj_conv_geom *adj_node_geom(const adj_node *n);
 /* Zeroed memory that lives as long as the graph; NULL (and the graph fails) when none is left. */

@@ -8,7 +8,6 @@
  * exactly: the same images on every machine and for any number of threads. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "glyphs.h"
 #include "io.h"

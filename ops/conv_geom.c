@@ -2,7 +2,6 @@
  * sizes computed with overflow checks. Nothing is divided by a number that was not checked. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "adjoint_ext.h"
 #include "conv_geom.h"

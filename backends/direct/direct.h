@@ -68,7 +68,6 @@ int direct_conv_fits(const adj_conv_geom *g, int64_t max);
 /* The threads that a convolution's, or its gradients', operations are worth. */
 int direct_conv_threads(const direct *d, const adj_node *n);
 
-
 /* ---- what kernels are made of; a state is one allocation ---- */
 
 static inline void *direct_scratch(const adj_call *c, size_t offset)

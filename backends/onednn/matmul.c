@@ -2,8 +2,6 @@
  *
  * A transposed operand is the same memory with its strides swapped. Candidates: everything plain,
  * then b in the layout that oneDNN likes best: it pays where b stays the same between runs. */
-#include <stdio.h>
-
 #include "onednn.h"
 
 typedef struct {

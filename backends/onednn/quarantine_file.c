@@ -39,25 +39,10 @@ static const char *const keys[N_KEY] = {"n",  "ih",     "iw",  "ic",  "oh",  "ow
 static int64_t geometry_of(const implementation *im, int key)
 {
     const adj_conv_geom *g = im->geom;
-    const int64_t all[N_KEY] = {g->n,
-                                g->ih,
-                                g->iw,
-                                g->ic,
-                                g->oh,
-                                g->ow,
-                                g->oc,
-                                g->kh,
-                                g->kw,
-                                g->sh,
-                                g->sw,
-                                g->dh,
-                                g->dw,
-                                g->pt,
-                                g->pl,
-                                g->groups,
-                                g->ic / g->groups,
-                                g->oc / g->groups,
-                                im->channels_last};
+    const int64_t gic = g->ic / g->groups, goc = g->oc / g->groups, nhwc = im->channels_last;
+    const int64_t all[N_KEY] = {g->n,  g->ih,     g->iw, g->ic, g->oh, g->ow, g->oc,
+                                g->kh, g->kw,     g->sh, g->sw, g->dh, g->dw, g->pt,
+                                g->pl, g->groups, gic,   goc,   nhwc};
     return all[key];
 }
 

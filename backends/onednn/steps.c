@@ -4,7 +4,6 @@
  * call's buffers. Pointing is skipped when the buffer is the same as before, which it is in every
  * run but the first: oneDNN 2.x would zero the padding of blocked memory again each time. */
 #include <stdio.h>
-#include <string.h>
 
 #include "onednn.h"
 

@@ -1,6 +1,4 @@
 /* transpose.c - transpose, as oneDNN's reorder between two orders of the same axes. */
-#include <stdio.h>
-
 #include "onednn.h"
 
 /* The result's axes, with the steps that they have in the operand's memory, or in their own. */
@@ -17,24 +15,12 @@ static dnnl_status_t describe(onednn *o, const adj_node *n, int is_operand, md *
                   axis);
 }
 
-static dnnl_status_t make_steps(onednn *o, const_md from, const_md to, adj_prep *p)
-{
-    const step_arg in = {DNNL_ARG_FROM, AT_IN, 0, from}, out = {DNNL_ARG_TO, AT_OUT, 0, to};
-    steps *s = steps_new(o);
-    dnnl_status_t status =
-        s != NULL ? steps_add_reorder(s, &in, &out, &p->scratch) : dnnl_out_of_memory;
-    if (status != dnnl_success)
-        steps_drop(o, s);
-    else
-        p->state = s;
-    return status;
-}
-
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     onednn *o = backend;
     const adj_node *n = g->node[0];
     md from = NULL, to = NULL;
+    pd d = NULL;
     if (n->op != &adj_op_transpose || g->n_node > 1 || candidate > 0)
         return ADJ_ENOKERNEL;
     adj_status status = onednn_check(n, p->why);
@@ -44,14 +30,16 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (made == dnnl_success)
         made = describe(o, n, 0, &to);
     if (made == dnnl_success)
-        made = make_steps(o, from, to, p);
+        made = dnnl_reorder_primitive_desc_create(&d, from, o->engine, to, o->engine, o->attr);
+    const step_arg args[] = {{DNNL_ARG_FROM, AT_IN, 0, from}, {DNNL_ARG_TO, AT_OUT, 0, to}, {0}};
+    status = made == dnnl_success ? steps_prepare(o, n, d, args, p)
+                                  : onednn_refuse(made, n->op->name, p->why);
+    if (d != NULL)
+        dnnl_primitive_desc_destroy(d);
     md_free(&o->allocator, to);
     md_free(&o->allocator, from);
-    if (made != dnnl_success)
-        return onednn_refuse(made, n->op->name, p->why);
-    snprintf(p->impl, sizeof p->impl, "reorder");
     p->in[0] = p->out[0] = NULL;
-    return ADJ_OK;
+    return status;
 }
 
 const adj_kernel onednn_transpose = {

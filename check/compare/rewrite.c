@@ -36,12 +36,7 @@ static adj_node *reformat(const adj_compare_config *c, adj_graph *to, const adj_
 {
     const unsigned images = n->op->images;
     adj_node *operand[MAX_OPERANDS];
-    if (images == 0 || n->n_in > MAX_OPERANDS)
-        return NULL;
-    for (int k = 0; k < n->n_in; k++)
-        if (images >> k & 1 && n->in[k]->type.shape.rank != 4)
-            return NULL;
-    if (!adj_set_format(n->op, attrs, c->format))
+    if (n->n_in > MAX_OPERANDS || !adj_set_format(n, attrs, c->format))
         return NULL;
     const int *there = c->format == ADJ_NCHW ? to_nchw : to_nhwc;
     const int *back = c->format == ADJ_NCHW ? to_nhwc : to_nchw;

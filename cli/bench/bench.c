@@ -3,7 +3,6 @@
  * Exit status: 0 measured, 1 failed, 3 wrong usage. */
 #include <math.h>
 #include <omp.h>
-#include <string.h>
 
 #include "bench.h"
 #include "cli/command.h"

@@ -26,12 +26,7 @@ static adj_node *alone(adj_graph *g, const adj_node *n)
         return NULL;
     if (size > 0)
         memcpy(attrs, n->attrs, size);
-    unsigned images = n->op->images;
-    for (int k = 0; k < n->n_in; k++)
-        if (n->op->images >> k & 1 && n->in[k]->type.shape.rank != 4)
-            images = 0;
-    if (images != 0 && !adj_set_format(n->op, attrs, ADJ_NHWC))
-        images = 0; /* they are */
+    const unsigned images = adj_set_format(n, attrs, ADJ_NHWC) ? n->op->images : 0;
     for (int k = 0; k < n->n_in; k++) {
         char name[16];
         int same = 0; /* an operand that appears twice is one leaf */

@@ -1,7 +1,6 @@
 /* compare.c - adjoint compare: a model's training step under several configurations. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "write.h"

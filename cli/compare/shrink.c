@@ -7,7 +7,6 @@
  * and faults like blocks of 16 channels), then the interval between what does not fail and what
  * does is halved. Faults are not monotone, so what is found is small, not the smallest; but
  * whatever is kept has failed twice. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

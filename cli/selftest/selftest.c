@@ -33,7 +33,6 @@ static int parse(selftest *s, chosen *c, int argc, char **argv)
          .flag = &s->full},
         {"--op", "NAME", "only this: conv2d, conv2d_backprop_filter, ...", .text = &c->op},
         {"--dtype", "LIST", "only these: f32,bf16,f16", .text = &c->list[DTYPE]},
-        {"--format", "LIST", "NHWC,NCHW", .text = &c->list[FORMAT]},
         {"--padding", "LIST", "VALID,SAME,EXPLICIT", .text = &c->list[PADDING]},
         {"--kernel", "LIST", "1,3,5,7", .text = &c->list[KERNEL]},
         {"--stride", "LIST", "1,2,3", .text = &c->list[STRIDE]},
@@ -55,8 +54,8 @@ static int parse(selftest *s, chosen *c, int argc, char **argv)
 static int choose(selftest *s, const chosen *c, int *some)
 {
     static const char *const names[N_PROPERTY] = {
-        [DTYPE] = "dtype",   [FORMAT] = "format",     [PADDING] = "padding",   [KERNEL] = "kernel",
-        [STRIDE] = "stride", [DILATION] = "dilation", [CHANNELS] = "channels", [SIZE] = "size"};
+        [DTYPE] = "dtype",       [PADDING] = "padding",   [KERNEL] = "kernel", [STRIDE] = "stride",
+        [DILATION] = "dilation", [CHANNELS] = "channels", [SIZE] = "size"};
     char message[256];
     *some = c->op != NULL;
     if (c->op != NULL && !sweep_keep_op(&s->sweep, c->op, message, sizeof message))

@@ -16,7 +16,6 @@ static const struct {
 } properties[N_PROPERTY] = {
     {"direction", {"forward", "backward_data", "backward_weights"}},
     {"dtype", {"f32", "bf16", "f16"}},
-    {"format", {"NHWC", "NCHW"}},
     {"variant", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"}},
     {"padding", {"VALID", "SAME", "EXPLICIT"}},
     {"kernel", {"1", "3", "5", "7"}},
@@ -190,19 +189,15 @@ static void set_size(sweep_case *c, int chosen)
     c->w = widths[i];
 }
 
-static void set_attributes(sweep_case *c, adj_padding padding, adj_format format)
+/* In NHWC, which images in NCHW are computed in as well. */
+static adj_conv attributes(const sweep_case *c, adj_padding padding)
 {
-    int h = format == ADJ_NHWC ? 1 : 2;
-    for (int d = 0; d < 4; d++)
-        c->conv.stride[d] = c->conv.dilation[d] = 1;
-    c->conv.stride[h] = c->conv.stride[h + 1] = c->stride;
-    c->conv.dilation[h] = c->conv.dilation[h + 1] = c->dilation;
-    c->conv.padding = padding;
-    c->conv.format = format;
-    if (padding == ADJ_EXPLICIT) {
-        c->conv.pad[h][0] = 1;
-        c->conv.pad[h + 1][1] = 1;
-    }
+    adj_conv a = {.stride = {1, c->stride, c->stride, 1},
+                  .dilation = {1, c->dilation, c->dilation, 1},
+                  .padding = padding};
+    if (padding == ADJ_EXPLICIT)
+        a.pad[1][0] = a.pad[2][1] = 1;
+    return a;
 }
 
 static int64_t number(sweep_property p, const int at[N_PROPERTY])
@@ -235,30 +230,20 @@ sweep_case sweep_at(const sweep *s, int64_t i)
     if (!c.depthwise)
         c.ic *= c.groups;
     set_size(&c, at[SIZE]);
-    set_attributes(&c, paddings[at[PADDING]], at[FORMAT] == 0 ? ADJ_NHWC : ADJ_NCHW);
+    c.conv = attributes(&c, paddings[at[PADDING]]);
     return c;
-}
-
-static adj_shape image(const sweep_case *c, int64_t channel)
-{
-    if (c->conv.format == ADJ_NHWC)
-        return (adj_shape){4, {c->n, c->h, c->w, channel}};
-    return (adj_shape){4, {c->n, channel, c->h, c->w}};
 }
 
 /* avg_pool in each channel, or its gradient. */
 static adj_node *pool_node(adj_graph *g, const sweep_case *c)
 {
-    int h = c->conv.format == ADJ_NHWC ? 1 : 2;
-    adj_pool p = {.padding = c->conv.padding, .format = c->conv.format};
-    for (int d = 0; d < 4; d++) {
-        p.ksize[d] = d == h || d == h + 1 ? c->k : 1;
-        p.stride[d] = c->conv.stride[d];
-        memcpy(p.pad[d], c->conv.pad[d], sizeof p.pad[d]);
-    }
+    adj_pool p = {.ksize = {1, c->k, c->k, 1},
+                  .stride = {1, c->stride, c->stride, 1},
+                  .padding = c->conv.padding};
+    memcpy(p.pad, c->conv.pad, sizeof p.pad);
     if (c->direction == BACKWARD_WEIGHTS || c->dilation > 1)
         return NULL;
-    adj_shape in = image(c, c->ic);
+    adj_shape in = {4, {c->n, c->h, c->w, c->ic}};
     adj_node *y = adj_avg_pool(adj_input(g, "x", c->dtype, in), &p);
     if (y == NULL || c->direction == FORWARD)
         return y;
@@ -272,7 +257,7 @@ adj_node *sweep_node(adj_graph *g, const sweep_case *c)
     adj_shape filter = {4, {c->k, c->k, c->ic / c->groups, c->oc}};
     if (c->depthwise)
         filter = (adj_shape){4, {c->k, c->k, c->ic, c->oc / c->ic}};
-    adj_shape in = image(c, c->ic);
+    adj_shape in = {4, {c->n, c->h, c->w, c->ic}};
     adj_node *x = adj_input(g, "x", c->dtype, in);
     adj_node *w = adj_input(g, "w", c->dtype, filter);
     adj_node *y =

@@ -10,7 +10,6 @@ typedef enum { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS } sweep_direction;
 typedef enum {
     DIRECTION,
     DTYPE,
-    FORMAT,
     VARIANT,
     PADDING,
     KERNEL,

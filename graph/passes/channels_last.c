@@ -30,21 +30,13 @@ static adj_node *channels_first(rewriting *w, const adj_node *n, adj_node *y)
 
 /* ---- ops on images ---- */
 
-static int is_on_images(const adj_node *n)
-{
-    for (int k = 0; k < n->n_in; k++)
-        if (n->op->images >> k & 1 && n->in[k]->type.shape.rank != 4)
-            return 0;
-    return n->op->images != 0;
-}
-
 /* attrs of the same op in NHWC; 0: it is no op on NCHW images, or only the reference's. */
 static int convert_attrs(const pass_target *target, const adj_node *n, void *attrs)
 {
-    if (!is_on_images(n) || !target->has_backend(target->backends, n->op))
+    if (n->op->images == 0 || !target->has_backend(target->backends, n->op))
         return 0;
     memcpy(attrs, n->attrs, adj_attr_size(n->op));
-    return adj_set_format(n->op, attrs, ADJ_NHWC);
+    return adj_set_format(n, attrs, ADJ_NHWC);
 }
 
 static adj_node *on_images(rewriting *w, const adj_node *n, adj_node *const in[], const void *attrs)

@@ -116,8 +116,6 @@ static void expect_found(const fault *k)
                                 k->dilation,
                                 "--stride",
                                 k->stride,
-                                "--format",
-                                "NHWC",
                                 "--padding",
                                 "VALID",
                                 "--channels",

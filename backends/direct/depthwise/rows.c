@@ -1,7 +1,6 @@
 /* rows.c - rows between memory and the caches; compiled as grid.h
  * says. */
 #include <stdint.h>
-#include <string.h>
 
 #include "backends/direct/arith.h"
 #include "rows.h"
