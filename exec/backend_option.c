@@ -35,7 +35,7 @@ static adj_status find_op(const char *word, size_t length, const char *prefix, c
     const char *names[MAX_OPS] = {""};
     char text[65];
     int n = 0;
-    for (; adj_ops[n] != NULL && n < MAX_OPS; n++) {
+    for (; n < MAX_OPS && adj_ops[n] != NULL; n++) {
         names[n] = adj_ops[n]->name;
         *op = adj_ops[n];
         if (is_word(names[n], word, length))

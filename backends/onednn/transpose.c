@@ -6,7 +6,7 @@ static dnnl_status_t describe(onednn *o, const adj_node *n, int is_operand, md *
 {
     const int64_t *perm = ((const adj_transpose_attrs *)n->attrs)->perm;
     const adj_shape *memory = is_operand ? &n->in[0]->type.shape : &n->type.shape;
-    int64_t rank = memory->rank, step[ADJ_MAX_RANK], axis[ADJ_MAX_RANK];
+    int64_t rank = memory->rank, step[ADJ_MAX_RANK] = {0}, axis[ADJ_MAX_RANK];
     for (int64_t i = rank - 1, elems = 1; i >= 0; elems *= memory->dim[i--])
         step[i] = elems;
     for (int64_t i = 0; i < rank; i++)

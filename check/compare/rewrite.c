@@ -68,7 +68,7 @@ static adj_node *rebuild(const adj_compare_config *c, adj_graph *to, const adj_n
 adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node *n,
                       adj_node *const in[])
 {
-    adj_node *wide[MAX_OPERANDS];
+    adj_node *wide[MAX_OPERANDS] = {NULL};
     int is_half = c->has_dtype && adj_is_half(c->dtype);
     if (n->op == &adj_op_const)
         return rebuild_const(c, to, n);
