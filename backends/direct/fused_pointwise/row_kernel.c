@@ -235,6 +235,9 @@ static void run_whole(const row_kernel_args *s, int bits)
         break;
     case ROW_NORM_MASK | ROW_NORM_SUMS: walk(s, ROW_NORM_MASK | ROW_NORM_SUMS); break;
     case ROW_NORM_MASK | ROW_GRAD | ROW_OUT: walk(s, ROW_NORM_MASK | ROW_GRAD | ROW_OUT); break;
+    case ROW_NORM_MASK | ROW_GRAD | ROW_OUT | ROW_SUM:
+        walk(s, ROW_NORM_MASK | ROW_GRAD | ROW_OUT | ROW_SUM);
+        break;
     case ROW_NORM_SUMS: walk(s, ROW_NORM_SUMS); break;
     case ROW_SUM: walk(s, ROW_SUM); break;
     case ROW_STATS: walk(s, ROW_STATS); break;
