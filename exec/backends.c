@@ -30,7 +30,7 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
     if ((e->op_backend = exec_alloc(e, parts, sizeof *e->op_backend)) == NULL)
         return e->status;
     while (option != NULL) {
-        char message[MESSAGE];
+        char message[ADJ_MESSAGE];
         op_backend part;
         if (next_backend_part(&option, e->backend, "adj_exec_new: ", &part.op, &part.backend,
                               message, sizeof message) != ADJ_OK)

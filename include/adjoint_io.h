@@ -15,8 +15,6 @@ extern "C" {
 
 /* ---- data sets ---- */
 
-enum { ADJ_MESSAGE = 512 }; /* bytes of a sentence, with its final 0 */
-
 typedef enum { ADJ_TRAIN, ADJ_TEST } adj_dataset_part;
 
 /* n images of h x w pixels with c channels, row-major [n, h, w, c], and a label 0 .. classes-1 for

@@ -82,7 +82,7 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
 {
     static const char *const defaults[] = {"naive:f64", "naive", "onednn"};
     const char *const *text = o->n_config > 0 ? o->config : defaults;
-    char message[MESSAGE];
+    char message[ADJ_MESSAGE];
     int n = o->n_config > 0 ? o->n_config : 3;
     if (o->n_config < 0 || o->n_config == 1 || o->n_config > MAX_CONFIGS || text == NULL)
         return compare_fail(c, ADJ_EARG,

@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     adj_status status;
     int crashed, canary;
-    char message[MESSAGE];
+    char message[ADJ_MESSAGE];
     double seconds;   /* of a whole run, median */
     uint64_t kernels; /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
@@ -158,7 +158,7 @@ enum { MAX_IN = 64, MAX_CONFIGS = 32 };
 struct adj_comparison {
     region region;
     adj_status status;
-    char message[MESSAGE];
+    char message[ADJ_MESSAGE];
     int n_config, n_row, n_failed;
     adj_compare_config *config;
     adj_compare_config_result *result; /* by configuration */
