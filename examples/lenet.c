@@ -58,7 +58,7 @@ int main(void)
                 return failed(adj_exec_message(train));
         }
         adj_copy_params(test, train); /* by name */
-        if (adj_evaluate(test, images, logits, test_set, &right, NULL, 0))
+        if (adj_evaluate(test, images, logits, test_set, &right, NULL))
             return failed(adj_exec_message(test));
         printf("epoch %d: loss %.4f, test accuracy %.2f %%\n", epoch + 1, loss_now,
                100.0 * (double)right / TEST);

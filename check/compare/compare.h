@@ -58,7 +58,7 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
 
 /* config.c: adj_compare_config_parse with backends of one's own. */
 adj_status config_parse(const char *text, const adj_backend *const *backends,
-                        adj_compare_config *out, char *message, size_t size);
+                        adj_compare_config *out, adj_error *error);
 
 /* rewrite.c: rules that rebuild a graph for a configuration. */
 adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node *n,
