@@ -183,13 +183,12 @@ static int wait_for(pid_t pid, double seconds, int *status)
 }
 
 adj_status guard_command(const char *command, double seconds, const char *isa, const void *request,
-                         size_t bytes, void **response, size_t *response_bytes, char *message,
-                         size_t size)
+                         size_t bytes, void **response, size_t *response_bytes, adj_error *error)
 {
     worker w = {.pid = -1, .to = -1, .from = -1};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     int status = 0, late = 0, no_memory = 0;
-    message[0] = '\0';
+    *error = (adj_error){0};
     sigaction(SIGPIPE, &ignore, &before);
     int failed = start(&w, command, isa);
     if (failed == 0) {
@@ -201,26 +200,26 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
     close_end(&w.from);
     sigaction(SIGPIPE, &before, NULL);
     if (failed != 0)
-        snprintf(message, size, "no process could be started");
+        adj_error_set(error, ADJ_EBACKEND, "no process could be started");
     else if (no_memory)
-        snprintf(message, size, "no memory for the response");
+        adj_error_set(error, ADJ_EBACKEND, "no memory for the response");
     else if (late != 0)
-        snprintf(message, size, "no response in %g s", seconds);
+        adj_error_set(error, ADJ_EBACKEND, "no response in %g s", seconds);
     else if (WIFSIGNALED(status))
-        snprintf(message, size, "SIG%s", sigabbrev_np(WTERMSIG(status)));
+        adj_error_set(error, ADJ_EBACKEND, "SIG%s", sigabbrev_np(WTERMSIG(status)));
     else if (WEXITSTATUS(status) != EXIT_OK)
-        snprintf(message, size, "exit status %d", WEXITSTATUS(status));
+        adj_error_set(error, ADJ_EBACKEND, "exit status %d", WEXITSTATUS(status));
     *response = w.response;
     *response_bytes = w.n;
-    return message[0] == '\0' ? ADJ_OK : ADJ_EBACKEND;
+    return error->status;
 }
 
 adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes,
-                     void **response, size_t *response_bytes, char *message, size_t size)
+                     void **response, size_t *response_bytes, adj_error *error)
 {
     const guard *g = user;
-    adj_status status = guard_command("--trial", g->seconds, isa, request, bytes, response,
-                                      response_bytes, message, size);
+    adj_status status =
+        guard_command("--trial", g->seconds, isa, request, bytes, response, response_bytes, error);
     if (status != ADJ_OK) {
         free(*response);
         *response = NULL;

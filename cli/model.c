@@ -13,12 +13,10 @@ adj_status model_build(model_graph *m, adj_graph *g, const char *name,
 {
     adj_model_opts o = *options;
     *m = (model_graph){.model = adj_model_find(name, &o), .graph = g};
-    if (m->model == NULL) {
-        snprintf(m->message, sizeof m->message,
-                 "unknown model %.200s (did you mean %s?), adjoint models lists them", name,
-                 adj_model_nearest(name)->name);
-        return ADJ_EARG;
-    }
+    if (m->model == NULL)
+        return adj_error_set(&m->error, ADJ_EARG,
+                             "unknown model %.200s (did you mean %s?), adjoint models lists them",
+                             name, adj_model_nearest(name)->name);
     o.height = options->height > 0 ? options->height : o.height;
     o.width = options->width > 0 ? options->width : o.width;
     m->logits = g != NULL ? adj_model_logits(g, m->model, &o) : NULL;
@@ -32,9 +30,7 @@ adj_status model_build(model_graph *m, adj_graph *g, const char *name,
         m->updates = adj_training_updates(m->loss, m->lr, optimizer);
     }
     adj_status status = adj_graph_status(g);
-    if (status != ADJ_OK)
-        snprintf(m->message, sizeof m->message, "%s", adj_graph_message(g));
-    return status;
+    return status == ADJ_OK ? ADJ_OK : adj_error_set(&m->error, status, "%s", adj_graph_message(g));
 }
 
 int32_t *model_labels(const model_graph *m)

@@ -10,7 +10,7 @@ typedef struct {
     adj_node *images, *logits, *labels, *loss;
     adj_node *lr; /* it and updates: NULL without an optimizer */
     adj_updates *updates;
-    char message[512]; /* of a failure */
+    adj_error error;
 } model_graph;
 
 /* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options go before

@@ -36,17 +36,17 @@ static int hold_pipe(const char *command, const output_file *f)
 
 static int check(const char *command, const output_file *f)
 {
-    char message[ADJ_MESSAGE];
-    if (adj_file_check(f->path, f->kind != OUTPUT_REPLACED, message, sizeof message) != ADJ_OK)
-        return complain(command, EXIT_FAILED, "%s: %s", f->option, message);
+    adj_error error;
+    if (adj_file_check(f->path, f->kind != OUTPUT_REPLACED, &error) != ADJ_OK)
+        return complain(command, EXIT_FAILED, "%s: %s", f->option, error.message);
     return f->kind == OUTPUT_REPLACED ? CONTINUE : hold_pipe(command, f);
 }
 
 static int identify(const char *command, const output_file *f, int partial, adj_file_id *id)
 {
-    char message[ADJ_MESSAGE];
-    if (adj_file_identify(f->path, partial, id, message, sizeof message) != ADJ_OK)
-        return complain(command, EXIT_FAILED, "%s: %s", f->option, message);
+    adj_error error;
+    if (adj_file_identify(f->path, partial, id, &error) != ADJ_OK)
+        return complain(command, EXIT_FAILED, "%s: %s", f->option, error.message);
     return CONTINUE;
 }
 

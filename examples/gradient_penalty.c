@@ -33,6 +33,7 @@ static int train(double weight, adj_dataset *train_set, adj_dataset *test_set, o
     static int32_t label[BATCH];
     static int64_t order[TRAIN], right;
     const float rate = 0.002F;
+    adj_error error = {0};
 
     adj_graph *g = adj_graph_new();
     adj_node *images = adj_input(g, "images", ADJ_F32, shape), *by_image;
@@ -69,9 +70,10 @@ static int train(double weight, adj_dataset *train_set, adj_dataset *test_set, o
     adj_batch(test_set, NULL, 0, shape, x, label);
     adj_set(test, images, x, sizeof x);
     adj_set(test, labels, label, sizeof label);
-    if (adj_run(test) || adj_get(test, slope, &slope_now, sizeof slope_now) ||
-        adj_evaluate(test, images, logits, test_set, &right, NULL, 0))
+    if (adj_run(test) || adj_get(test, slope, &slope_now, sizeof slope_now))
         return failed(adj_exec_message(test));
+    if (adj_evaluate(test, images, logits, test_set, &right, &error))
+        return failed(error.message);
     *out = (outcome){(double)right / TEST, slope_now};
     adj_exec_free(e);
     adj_exec_free(test);

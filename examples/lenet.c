@@ -46,6 +46,7 @@ int main(void)
         adj_dataset_digits(ADJ_TEST, TEST, 1, &test_set))
         return failed("the digits cannot be drawn");
 
+    adj_error error;
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
         for (int step = 0; step < STEPS; step++) {
@@ -58,8 +59,8 @@ int main(void)
                 return failed(adj_exec_message(train));
         }
         adj_copy_params(test, train); /* by name */
-        if (adj_evaluate(test, images, logits, test_set, &right, NULL, 0))
-            return failed(adj_exec_message(test));
+        if (adj_evaluate(test, images, logits, test_set, &right, &error))
+            return failed(error.message);
         printf("epoch %d: loss %.4f, test accuracy %.2f %%\n", epoch + 1, loss_now,
                100.0 * (double)right / TEST);
     }

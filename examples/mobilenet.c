@@ -94,7 +94,7 @@ int main(void)
         if (train_epoch(&training, train_set, epoch, &mean))
             return fprintf(stderr, "mobilenet: %s\n", adj_exec_message(training.e)), 1;
         if (adj_copy_params(testing.e, training.e) ||
-            adj_evaluate(testing.e, testing.images, testing.logits, test_set, &right, NULL, 0))
+            adj_evaluate(testing.e, testing.images, testing.logits, test_set, &right, NULL))
             return fprintf(stderr, "mobilenet: %s\n", adj_exec_message(testing.e)), 1;
         printf("epoch %d: loss %.4f, test accuracy %.2f %%\n", epoch + 1, mean,
                100.0 * (double)right / TEST);

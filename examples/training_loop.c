@@ -80,6 +80,7 @@ int main(void)
         return failed("the digits cannot be drawn");
 
     double accuracy = 0;
+    adj_error error = {0};
     for (int epoch = 0; epoch < EPOCHS && accuracy < enough; epoch++) {
         adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
         for (int step = 0; step < STEPS; step++) {
@@ -95,8 +96,8 @@ int main(void)
                 return failed("the loss is not finite");
         }
         adj_copy_params(test, train);
-        if (adj_evaluate(test, adj_find(for_test, "images"), predicted, test_set, &right, NULL, 0))
-            return failed(adj_exec_message(test));
+        if (adj_evaluate(test, adj_find(for_test, "images"), predicted, test_set, &right, &error))
+            return failed(error.message);
         accuracy = (double)right / TEST;
         printf("epoch %d: loss %.4f, gradient %.3f, test accuracy %.1f %%\n", epoch + 1, now[0],
                now[1], 100 * accuracy);

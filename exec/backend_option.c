@@ -12,7 +12,7 @@ static int is_word(const char *name, const char *word, size_t length)
 }
 
 static adj_status find_backend(const adj_backend *const *list, const char *word, size_t length,
-                               const char *prefix, int *backend, char *message, size_t size)
+                               const char *prefix, int *backend, adj_error *error)
 {
     char known[128] = "";
     size_t used = 0;
@@ -23,14 +23,12 @@ static adj_status find_backend(const adj_backend *const *list, const char *word,
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
                                      used > 0 ? ", " : "", list[*backend]->name);
     }
-    if (message != NULL)
-        snprintf(message, size, "%sunknown backend (got \"%.*s\", expected one of %s)", prefix,
-                 (int)(length < 64 ? length : 64), word, known);
-    return ADJ_EARG;
+    return adj_error_set(error, ADJ_EARG, "%sunknown backend (got \"%.*s\", expected one of %s)",
+                         prefix, (int)(length < 64 ? length : 64), word, known);
 }
 
 static adj_status find_op(const char *word, size_t length, const char *prefix, const adj_op **op,
-                          char *message, size_t size)
+                          adj_error *error)
 {
     const char *names[MAX_OPS] = {""};
     char text[65];
@@ -42,15 +40,12 @@ static adj_status find_op(const char *word, size_t length, const char *prefix, c
             return ADJ_OK;
     }
     snprintf(text, sizeof text, "%.*s", (int)(length < 64 ? length : 64), word);
-    if (message != NULL)
-        snprintf(message, size, "%sunknown op \"%s\" (did you mean %s?)", prefix, text,
-                 nearest_of(text, names, n, sizeof *names));
-    return ADJ_EARG;
+    return adj_error_set(error, ADJ_EARG, "%sunknown op \"%s\" (did you mean %s?)", prefix, text,
+                         nearest_of(text, names, n, sizeof *names));
 }
 
 adj_status next_backend_part(const char **option, const adj_backend *const *list,
-                             const char *prefix, const adj_op **op, int *backend, char *message,
-                             size_t size)
+                             const char *prefix, const adj_op **op, int *backend, adj_error *error)
 {
     const char *part = *option, *end = part + strcspn(part, ","), *name = part;
     const char *equals = memchr(part, '=', (size_t)(end - part));
@@ -58,21 +53,21 @@ adj_status next_backend_part(const char **option, const adj_backend *const *list
     *option = *end == ',' ? end + 1 : NULL;
     *op = NULL;
     if (equals != NULL) {
-        status = find_op(part, (size_t)(equals - part), prefix, op, message, size);
+        status = find_op(part, (size_t)(equals - part), prefix, op, error);
         name = equals + 1;
     }
     if (status == ADJ_OK)
-        status = find_backend(list, name, (size_t)(end - name), prefix, backend, message, size);
+        status = find_backend(list, name, (size_t)(end - name), prefix, backend, error);
     return status;
 }
 
 adj_status check_backend_option(const char *option, const adj_backend *const *list,
-                                const char *prefix, char *message, size_t size)
+                                const char *prefix, adj_error *error)
 {
     adj_status status = ADJ_OK;
     const adj_op *op;
     int backend;
     while (option != NULL && status == ADJ_OK)
-        status = next_backend_part(&option, list, prefix, &op, &backend, message, size);
+        status = next_backend_part(&option, list, prefix, &op, &backend, error);
     return status;
 }

@@ -7,12 +7,11 @@
 
 /* The first part, which *option goes past (NULL: it was the last): an op, NULL for all of them, and
  * the index of a backend in the NULL-ended list. ADJ_EARG, and a sentence that begins with prefix
- * and says what there is. message may be NULL. */
+ * and says what there is. */
 adj_status next_backend_part(const char **option, const adj_backend *const *list,
-                             const char *prefix, const adj_op **op, int *backend, char *message,
-                             size_t size);
+                             const char *prefix, const adj_op **op, int *backend, adj_error *error);
 /* Is every part right? */
 adj_status check_backend_option(const char *option, const adj_backend *const *list,
-                                const char *prefix, char *message, size_t size);
+                                const char *prefix, adj_error *error);
 
 #endif

@@ -30,11 +30,11 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
     if ((e->op_backend = exec_alloc(e, parts, sizeof *e->op_backend)) == NULL)
         return e->status;
     while (option != NULL) {
-        char message[MESSAGE];
+        adj_error error;
         op_backend part;
         if (next_backend_part(&option, e->backend, "adj_exec_new: ", &part.op, &part.backend,
-                              message, sizeof message) != ADJ_OK)
-            return set_error(e, ADJ_EARG, "%s", message);
+                              &error) != ADJ_OK)
+            return set_error(e, error.status, "%s", error.message);
         if (part.op == NULL)
             e->preferred = part.backend;
         else

@@ -22,8 +22,8 @@ struct adj_exec {
     region region;
     adj_status status;
     int n_user; /* nodes that the user's graph had */
-    char message[MESSAGE];
-    char warning[MESSAGE];
+    char message[ADJ_MESSAGE];
+    char warning[ADJ_MESSAGE];
     const adj_graph *user;
     adj_graph *graph;
     adj_node **image; /* by the user's id; NULL: not part of this executor */

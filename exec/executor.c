@@ -13,7 +13,7 @@ adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
         return e->status;
     va_list args;
     va_start(args, format);
-    write_message(e->message, format, args);
+    vsnprintf(e->message, sizeof e->message, format, args);
     va_end(args);
     e->status = status;
     return status;
@@ -36,7 +36,7 @@ adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    write_message(e->message, format, args);
+    vsnprintf(e->message, sizeof e->message, format, args);
     va_end(args);
     return status;
 }

@@ -69,9 +69,16 @@ const char *adj_graph_message(const adj_graph *g)
     return g != NULL ? g->message : "adj_graph_new: out of memory";
 }
 
-void write_message(char message[MESSAGE], const char *format, va_list args)
+adj_status adj_error_set(adj_error *error, adj_status status, const char *format, ...)
 {
-    vsnprintf(message, MESSAGE, format, args);
+    if (error == NULL)
+        return status;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->message, sizeof error->message, format, args);
+    va_end(args);
+    error->status = status;
+    return status;
 }
 
 adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
@@ -80,7 +87,7 @@ adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
         return status;
     va_list args;
     va_start(args, format);
-    write_message(g->message, format, args);
+    vsnprintf(g->message, sizeof g->message, format, args);
     va_end(args);
     g->status = status;
     if (g->opts.on_error != NULL)

@@ -29,7 +29,7 @@ int take_allocator(adj_allocator *a, const adj_allocator *given);
 
 /* ---- the graph ---- */
 
-enum { MESSAGE = 512, MAX_ATTR = 1024 };
+enum { MAX_ATTR = 1024 };
 
 struct adj_updates {
     adj_graph *graph;
@@ -42,7 +42,7 @@ struct adj_updates {
 struct adj_graph {
     region region;
     adj_status status;
-    char message[MESSAGE];
+    char message[ADJ_MESSAGE];
     adj_graph_opts opts;
     int n_node, capacity;
     adj_node **node;
@@ -61,9 +61,6 @@ static inline int64_t node_elems(const adj_node *n) { return adj_shape_elems(n->
 int is_known_version(int version);
 /* "version 0.1.0, expected 0.2.0" */
 adj_text version_difference(int got);
-
-/* Writes "format", cut where it does not fit. */
-void write_message(char message[MESSAGE], const char *format, va_list args);
 
 /* ---- uses.c ---- */
 

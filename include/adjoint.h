@@ -8,8 +8,8 @@
  * error: a status and one sentence (adj_graph_status, adj_graph_message). Builders accept NULL
  * operands and return NULL silently, so one check at the end of a model is enough. Everything else
  * returns an adj_status; the sentence is kept at the object that failed (adj_..._message), or,
- * where there is none, written to the caller's message, cut to its size. Nothing in the library
- * prints, aborts or exits.
+ * where there is none, written to the caller's adj_error. Nothing in the library prints, aborts or
+ * exits.
  *
  * Ownership. A graph owns its nodes, names and updates; an executor owns its plan, parameter values
  * and memory. Data passed in is copied. Executors are freed before their graph. Every *_free(NULL)
@@ -75,6 +75,16 @@ typedef enum {
     ADJ_EVERSION   /* the header and the library differ */
 } adj_status;
 
+enum { ADJ_MESSAGE = 512 }; /* bytes of a sentence, with its final 0; a longer one is cut */
+
+/* Why a call failed, for functions that have no object to keep it. They take it last (NULL: not
+ * wanted) and return the status as well. Only a failure is written: all zero before the first call,
+ * it afterwards holds the last failure, if there was one. */
+typedef struct {
+    adj_status status;         /* of the call that failed */
+    char message[ADJ_MESSAGE]; /* what was given and what was expected; "" when status is ADJ_OK */
+} adj_error;
+
 /* Element types: IEEE 754's binary32, binary64 and binary16; bfloat16; 32-bit integers. */
 typedef enum { ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32 } adj_dtype;
 /* Windows at an image's border, as TensorFlow has them. VALID: those that lie inside. SAME: ceil(in
@@ -125,6 +135,11 @@ ADJ_API size_t adj_dtype_size(adj_dtype dtype);
 ADJ_API int64_t adj_shape_elems(adj_shape shape);
 /* Bytes of a value, as adj_set and adj_get take them; SIZE_MAX when it is no type or overflows. */
 ADJ_API size_t adj_type_bytes(adj_type type);
+
+/* For functions of your own that take an adj_error: fills it, unless it is NULL, and returns
+ * status. */
+ADJ_API adj_status adj_error_set(adj_error *error, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- graphs ---- */
 

@@ -157,9 +157,9 @@ typedef struct {
     int fast, unfused, mixed, tune;
 } adj_compare_config;
 
-/* ADJ_EARG with a sentence that names the nearest thing that exists. message may be NULL. */
+/* ADJ_EARG with a sentence that names the nearest thing that exists. */
 ADJ_API adj_status adj_compare_config_parse(const char *text, adj_compare_config *out,
-                                            char *message, size_t size);
+                                            adj_error *error);
 
 /* A leaf's value for adj_compare. */
 typedef struct {
@@ -185,10 +185,10 @@ typedef struct {
     int threads; /* 0: what OpenMP would take */
     /* Runs work in another process: sets isa there ("": leaves it), hands request to adj_trial_run,
      * brings its response back, to be freed by free(). When there is none (a crash, a hang),
-     * returns ADJ_EBACKEND and writes what happened ("SIGSEGV") to message. NULL: no configuration
-     * may name an isa. */
+     * returns ADJ_EBACKEND and sets error, which is not NULL, to what happened ("SIGSEGV"). NULL:
+     * no configuration may name an isa. */
     adj_status (*elsewhere)(void *user, const char *isa, const void *request, size_t bytes,
-                            void **response, size_t *response_bytes, char *message, size_t size);
+                            void **response, size_t *response_bytes, adj_error *error);
     int guard; /* every configuration but the reference runs elsewhere */
     /* Called before each piece of work, which label names; may be NULL. */
     void (*progress)(void *user, int done, int of, const char *label);

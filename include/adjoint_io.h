@@ -15,8 +15,6 @@ extern "C" {
 
 /* ---- data sets ---- */
 
-enum { ADJ_MESSAGE = 512 }; /* bytes of a sentence, with its final 0 */
-
 typedef enum { ADJ_TRAIN, ADJ_TEST } adj_dataset_part;
 
 /* n images of h x w pixels with c channels, row-major [n, h, w, c], and a label 0 .. classes-1 for
@@ -67,10 +65,9 @@ ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[]
 
 /* Runs the whole data set through an executor that needs the f32 input images [batch, h, w, c] and
  * fetches the f32 node logits [batch, classes]; *right: how many of its d->n images have their
- * largest logit at their label. message (may be NULL) gets the sentence of a failure, at most size
- * bytes. */
+ * largest logit at their label. */
 ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
-                                const adj_dataset *d, int64_t *right, char *message, size_t size);
+                                const adj_dataset *d, int64_t *right, adj_error *error);
 
 /* ---- files that are whole or not there ---- */
 
@@ -79,22 +76,22 @@ ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_n
  * replaced, or made. The new file has the old one's mode and owner as far as that is permitted; if
  * the group cannot be kept, the new one may do no more than everybody. What a killed process left
  * of FILE.partial is removed by the next; processes that write one file at once wait for each
- * other. message (may be NULL) gets the sentence, at most size bytes. */
+ * other. */
 ADJ_API adj_status adj_file_replace(const char *path, int (*write)(FILE *f, void *user), void *user,
-                                    char *message, size_t size);
+                                    adj_error *error);
 /* Whether a file could be written now: in place, or replaced as above. It and its folder are left
  * as they are, but for a FILE.partial that was left behind. What is there and is no regular file is
  * not replaced; in place, what is no folder and can be opened will do. A pipe is not opened: that
  * waits for its reader, and closing it tells the reader that it has ended. */
-ADJ_API adj_status adj_file_check(const char *path, int in_place, char *message, size_t size);
+ADJ_API adj_status adj_file_check(const char *path, int in_place, adj_error *error);
 
 typedef struct { /* equal (memcmp) for names of one file: by other spellings, links, hard links */
     uint64_t device, number; /* of the file; of one that is not there yet, of its folder, */
     char name[256];          /* and its name there */
 } adj_file_id;
 /* partial: not of the file, but of the FILE.partial that adj_file_replace would use. */
-ADJ_API adj_status adj_file_identify(const char *path, int partial, adj_file_id *id, char *message,
-                                     size_t size);
+ADJ_API adj_status adj_file_identify(const char *path, int partial, adj_file_id *id,
+                                     adj_error *error);
 
 /* ---- tensors in files: safetensors ---- */
 
@@ -112,8 +109,8 @@ typedef struct {             /* strings kept with the tensors, such as the model
 /* Replaces the file (adj_file_replace). Among its metadata are checksums of each tensor and of the
  * header: keys that begin with "adjoint.crc32" are taken. */
 ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[],
-                                     int n_metadata, const adj_metadata metadata[], char *message,
-                                     size_t size);
+                                     int n_metadata, const adj_metadata metadata[],
+                                     adj_error *error);
 
 /* What a safetensors file holds. */
 typedef struct adj_tensors adj_tensors;
@@ -137,13 +134,13 @@ ADJ_API void adj_tensors_free(adj_tensors *t);
 
 /* Writes every parameter and state that the executor holds, by name. */
 ADJ_API adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
-                                    const adj_metadata metadata[], char *message, size_t size);
+                                    const adj_metadata metadata[], adj_error *error);
 /* Sets every parameter and state of the executor from the tensor of its name and type. One that is
  * missing or has another type is an error, and then none is set; tensors that the executor does not
  * know are passed over. */
-ADJ_API adj_status adj_weights_load(adj_exec *e, const char *path, char *message, size_t size);
+ADJ_API adj_status adj_weights_load(adj_exec *e, const char *path, adj_error *error);
 /* The same from tensors that have been read. */
-ADJ_API adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, char *message, size_t size);
+ADJ_API adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, adj_error *error);
 
 #ifdef __cplusplus
 }

@@ -109,8 +109,7 @@ ADJ_API adj_node *adj_global_avg_pool(adj_node *x, adj_format format);
 
 /* The same attributes from lists with lengths and from words ("SAME", "NHWC"): for command lines,
  * files and tests. A NULL list with length 0 is absent. Every rule on the attributes alone is
- * checked here; those that need shapes, by the builders. On failure the sentence is written to
- * message (may be NULL), at most size bytes. */
+ * checked here; those that need shapes, by the builders. */
 typedef struct {
     int n_ksize, n_strides, n_dilations, n_explicit_paddings; /* the lists' lengths */
     const int64_t *ksize, *strides, *dilations; /* as adj_conv's and adj_pool's, 4 numbers each */
@@ -118,11 +117,9 @@ typedef struct {
     const char *padding, *data_format;          /* "SAME" and its like; NULL data_format: "NHWC" */
 } adj_attr_lists;
 /* A convolution's attributes. ADJ_EARG for what is never right; *a is then not to be used. */
-ADJ_API adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, char *message,
-                                       size_t size);
+ADJ_API adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, adj_error *error);
 /* A pool's attributes, in the same way. */
-ADJ_API adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, char *message,
-                                       size_t size);
+ADJ_API adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, adj_error *error);
 /* What one of the six convolutions, or a pool or a gradient of one, was built with, defaults filled
  * in. 0 and *a as it was: n is no such node. */
 ADJ_API int adj_node_conv(const adj_node *n, adj_conv *a);

@@ -33,17 +33,6 @@ adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ..
     return status;
 }
 
-adj_status io_fail(char *message, size_t size, adj_status status, const char *format, ...)
-{
-    if (message != NULL && size > 0) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(message, size, format, args);
-        va_end(args);
-    }
-    return status;
-}
-
 const char *io_open(const char *path, int *fd, int64_t *size)
 {
     struct stat s;
@@ -206,12 +195,13 @@ static int fits(adj_type images, adj_type logits)
 }
 
 adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
-                        const adj_dataset *d, int64_t *right, char *message, size_t size)
+                        const adj_dataset *d, int64_t *right, adj_error *error)
 {
     *right = 0;
     if (images == NULL || logits == NULL || !fits(adj_node_type(images), adj_node_type(logits)))
-        return io_fail(message, size, ADJ_ESHAPE,
-                       "evaluate: images must be f32 [n, h, w, c] and logits f32 [n, classes]");
+        return adj_error_set(
+            error, ADJ_ESHAPE,
+            "evaluate: images must be f32 [n, h, w, c] and logits f32 [n, classes]");
     evaluation v = {.e = e,
                     .images = images,
                     .logits = logits,
@@ -224,14 +214,14 @@ adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *log
 
     adj_status status = ADJ_OK;
     if (v.x == NULL || v.scores == NULL || v.labels == NULL)
-        status = io_fail(message, size, ADJ_ENOMEM, "evaluate: out of memory");
+        status = adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
     else if (adj_batch(d, NULL, 0, v.shape, v.x, v.labels) < 0)
-        status = io_fail(message, size, ADJ_ESHAPE,
-                         "evaluate: images of %lldx%lldx%lld cannot be made to fit the input",
-                         (long long)d->h, (long long)d->w, (long long)d->c);
+        status = adj_error_set(error, ADJ_ESHAPE,
+                               "evaluate: images of %lldx%lldx%lld cannot be made to fit the input",
+                               (long long)d->h, (long long)d->w, (long long)d->c);
     for (int64_t first = 0; first < d->n && status == ADJ_OK; first += v.shape.dim[0])
         if ((status = add_batch(&v, d, first, right)) != ADJ_OK)
-            io_fail(message, size, status, "evaluate: %s", adj_exec_message(e));
+            adj_error_set(error, status, "evaluate: %s", adj_exec_message(e));
     free(v.labels);
     free(v.scores);
     free(v.x);

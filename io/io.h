@@ -24,10 +24,6 @@ adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ..
 /* Opens a regular file for reading. NULL, or a sentence without the file's name. */
 const char *io_open(const char *path, int *fd, int64_t *size);
 
-/* Writes the sentence (message may be NULL) and returns status. */
-adj_status io_fail(char *message, size_t size, adj_status status, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
 /* SplitMix64's output function: a bijection that scatters counters. */
 static inline uint64_t io_mix(uint64_t z)
 {

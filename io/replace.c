@@ -17,8 +17,8 @@ adj_status io_refuse(const place *p, adj_status status, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    return io_fail(p->message, p->size, status, "%s%.200s%s%s", p->prefix, p->path,
-                   p->path[0] != '\0' ? ": " : "", sentence);
+    return adj_error_set(p->error, status, "%s%.200s%s%s", p->prefix, p->path,
+                         p->path[0] != '\0' ? ": " : "", sentence);
 }
 
 adj_status io_out_of_memory(const place *p) { return io_refuse(p, ADJ_ENOMEM, "out of memory"); }
@@ -42,12 +42,12 @@ adj_status io_replace_end(const place *p, new_file *f, adj_status status)
 /* ---- for others ---- */
 
 adj_status adj_file_replace(const char *path, int (*write)(FILE *f, void *user), void *user,
-                            char *message, size_t size)
+                            adj_error *error)
 {
     const char *why = "";
     if (path == NULL || write == NULL)
-        return io_fail(message, size, ADJ_EARG, "expected a file name and what writes it");
-    const place p = {"", path, message, size};
+        return adj_error_set(error, ADJ_EARG, "expected a file name and what writes it");
+    const place p = {"", path, error};
     adj_status status = new_file_write(path, 1, write, user, &why);
     return status == ADJ_OK ? ADJ_OK : io_refuse(&p, status, "%s", why);
 }
@@ -68,13 +68,12 @@ static adj_status identify(const place *p, char *target, int there, struct stat 
     return ADJ_OK;
 }
 
-adj_status adj_file_identify(const char *path, int partial, adj_file_id *id, char *message,
-                             size_t size)
+adj_status adj_file_identify(const char *path, int partial, adj_file_id *id, adj_error *error)
 {
-    const place p = {"", path, message, size};
+    const place p = {"", path, error};
     struct stat s = {0};
     if (path == NULL || id == NULL)
-        return io_fail(message, size, ADJ_EARG, "expected a file name");
+        return adj_error_set(error, ADJ_EARG, "expected a file name");
     if (path[0] == '\0')
         return io_refuse(&p, ADJ_EARG, "the file's name is empty");
     int there = !partial && stat(path, &s) == 0;
@@ -119,12 +118,12 @@ static adj_status open_in_place(const place *p)
     return status;
 }
 
-adj_status adj_file_check(const char *path, int in_place, char *message, size_t size)
+adj_status adj_file_check(const char *path, int in_place, adj_error *error)
 {
-    const place p = {"", path, message, size};
+    const place p = {"", path, error};
     new_file f;
     if (path == NULL)
-        return io_fail(message, size, ADJ_EARG, "expected a file name");
+        return adj_error_set(error, ADJ_EARG, "expected a file name");
     if (path[0] == '\0')
         return io_refuse(&p, ADJ_EARG, "the file's name is empty");
     if (in_place)

@@ -9,8 +9,7 @@
 typedef struct {
     const char *prefix; /* what it begins with: "safetensors: " or "" */
     const char *path;
-    char *message;
-    size_t size;
+    adj_error *error;
 } place;
 
 adj_status io_refuse(const place *p, adj_status status, const char *format, ...)

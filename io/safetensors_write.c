@@ -144,11 +144,11 @@ static adj_status make_header(const place *p, json_t *header, int n, const adj_t
 }
 
 adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[], int n_metadata,
-                             const adj_metadata metadata[], char *message, size_t size)
+                             const adj_metadata metadata[], adj_error *error)
 {
-    const place p = {"safetensors: ", path, message, size};
+    const place p = {"safetensors: ", path, error};
     if (path == NULL || n < 0 || n_metadata < 0)
-        return io_fail(message, size, ADJ_EARG, "safetensors: bad file name or counts");
+        return adj_error_set(error, ADJ_EARG, "safetensors: bad file name or counts");
     json_t *header = json_object();
     int *order = calloc((size_t)n + 1, sizeof *order);
     char *text = NULL;

@@ -5,7 +5,7 @@
 #include "io.h"
 
 adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
-                            const adj_metadata metadata[], char *message, size_t size)
+                            const adj_metadata metadata[], adj_error *error)
 {
     int n = adj_exec_param_count(e);
     adj_tensor *t = calloc((size_t)n + 1, sizeof *t);
@@ -13,19 +13,19 @@ adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
     adj_status status = t != NULL && data != NULL ? ADJ_OK : ADJ_ENOMEM;
 
     if (status != ADJ_OK)
-        io_fail(message, size, status, "weights: out of memory");
+        adj_error_set(error, status, "weights: out of memory");
     for (int i = 0; status == ADJ_OK && i < n; i++) {
         const adj_node *p = adj_exec_param_at(e, i);
         t[i] = (adj_tensor){.name = adj_node_name(p), .type = adj_node_type(p)};
         size_t bytes = adj_type_bytes(t[i].type);
         t[i].data = data[i] = malloc(bytes > 0 ? bytes : 1);
         if (data[i] == NULL)
-            status = io_fail(message, size, ADJ_ENOMEM, "weights: out of memory");
+            status = adj_error_set(error, ADJ_ENOMEM, "weights: out of memory");
         else if ((status = adj_get(e, p, data[i], bytes)) != ADJ_OK)
-            io_fail(message, size, status, "weights: %s", adj_exec_message(e));
+            adj_error_set(error, status, "weights: %s", adj_exec_message(e));
     }
     if (status == ADJ_OK)
-        status = adj_tensors_write(path, n, t, n_metadata, metadata, message, size);
+        status = adj_tensors_write(path, n, t, n_metadata, metadata, error);
     for (int i = 0; data != NULL && i < n; i++)
         free(data[i]);
     free(data);
@@ -50,7 +50,7 @@ static const char *type_text(adj_type t, char text[160])
     return text;
 }
 
-adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, char *message, size_t size)
+adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, adj_error *error)
 {
     int n = adj_exec_param_count(e);
 
@@ -58,34 +58,34 @@ adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, char *message, siz
         const adj_node *p = adj_exec_param_at(e, i);
         int k = adj_tensors_find(t, adj_node_name(p));
         if (k < 0)
-            return io_fail(message, size, ADJ_EIO, "weights: the file has no tensor %.80s",
-                           adj_node_name(p));
+            return adj_error_set(error, ADJ_EIO, "weights: the file has no tensor %.80s",
+                                 adj_node_name(p));
         char got[160], expected[160];
         adj_type have = adj_tensors_at(t, k).type, want = adj_node_type(p);
         if (!same_type(have, want))
-            return io_fail(message, size, ADJ_ESHAPE,
-                           "weights: tensor %.80s has another type (got %s, expected %s)",
-                           adj_node_name(p), type_text(have, got), type_text(want, expected));
+            return adj_error_set(error, ADJ_ESHAPE,
+                                 "weights: tensor %.80s has another type (got %s, expected %s)",
+                                 adj_node_name(p), type_text(have, got), type_text(want, expected));
     }
     for (int i = 0; i < n; i++) {
         const adj_node *p = adj_exec_param_at(e, i);
         adj_tensor from = adj_tensors_at(t, adj_tensors_find(t, adj_node_name(p)));
         adj_status status = adj_set(e, p, from.data, adj_type_bytes(from.type));
         if (status != ADJ_OK)
-            return io_fail(message, size, status, "weights: %s", adj_exec_message(e));
+            return adj_error_set(error, status, "weights: %s", adj_exec_message(e));
     }
     return ADJ_OK;
 }
 
-adj_status adj_weights_load(adj_exec *e, const char *path, char *message, size_t size)
+adj_status adj_weights_load(adj_exec *e, const char *path, adj_error *error)
 {
     adj_tensors *t = NULL;
     adj_status status = adj_tensors_read(path, &t);
 
     if (status != ADJ_OK)
-        io_fail(message, size, status, "%s", adj_tensors_message(t));
+        adj_error_set(error, status, "%s", adj_tensors_message(t));
     else
-        status = adj_weights_set(e, t, message, size);
+        status = adj_weights_set(e, t, error);
     adj_tensors_free(t);
     return status;
 }

@@ -1,7 +1,6 @@
 /* attr_lists.c - see attr_lists.h; and the public readers of attribute lists of convolutions and
  * of shapes, and of the attributes that nodes have. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,17 +9,6 @@
 image_axes axes_of(adj_format format)
 {
     return format == ADJ_NCHW ? (image_axes){0, 2, 3, 1} : (image_axes){0, 1, 2, 3};
-}
-
-adj_status attr_fail(attr_message m, adj_status status, const char *format, ...)
-{
-    if (m.text != NULL && m.size > 0) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(m.text, m.size, format, arguments);
-        va_end(arguments);
-    }
-    return status;
 }
 
 static int all_zero(int n, const int64_t *list)
@@ -34,15 +22,16 @@ static int all_zero(int n, const int64_t *list)
 /* A list of four, or an absent one (NULL, length 0): then zeros, the default. Four zeros that were
  * given are refused here, since they would be taken for the default. */
 static adj_status read_four(const char *name, int n, const int64_t *list, int64_t four[4],
-                            attr_message m)
+                            adj_error *error)
 {
     memset(four, 0, 4 * sizeof *four);
     if (n == 0 && list == NULL)
         return ADJ_OK;
     if (n != 4 || list == NULL)
-        return attr_fail(m, ADJ_EARG, "%s must have 4 entries (got %d)", name, list ? n : 0);
+        return adj_error_set(error, ADJ_EARG, "%s must have 4 entries (got %d)", name,
+                             list ? n : 0);
     if (all_zero(4, list))
-        return attr_fail(m, ADJ_EARG, "%s must be at least 1 (got all 0)", name);
+        return adj_error_set(error, ADJ_EARG, "%s must be at least 1 (got all 0)", name);
     memcpy(four, list, 4 * sizeof *four);
     return ADJ_OK;
 }
@@ -52,32 +41,34 @@ static const char *const paddings[] = {
 
 const char *padding_word(adj_padding padding) { return paddings[padding]; }
 
-static adj_status read_padding(const char *word, adj_padding *padding, attr_message m)
+static adj_status read_padding(const char *word, adj_padding *padding, adj_error *error)
 {
     *padding = ADJ_VALID;
     if (word == NULL)
-        return attr_fail(m, ADJ_EARG, "padding is missing (expected SAME, VALID or EXPLICIT)");
+        return adj_error_set(error, ADJ_EARG,
+                             "padding is missing (expected SAME, VALID or EXPLICIT)");
     for (adj_padding p = ADJ_VALID; p <= ADJ_EXPLICIT; p++)
         if (strcmp(word, paddings[p]) == 0) {
             *padding = p;
             return ADJ_OK;
         }
-    return attr_fail(m, ADJ_EARG,
-                     "padding is unknown (got \"%.40s\", expected SAME, VALID or EXPLICIT)", word);
+    return adj_error_set(error, ADJ_EARG,
+                         "padding is unknown (got \"%.40s\", expected SAME, VALID or EXPLICIT)",
+                         word);
 }
 
-static adj_status read_format(const char *word, adj_format *format, attr_message m)
+static adj_status read_format(const char *word, adj_format *format, adj_error *error)
 {
     *format = word != NULL && strcmp(word, "NCHW") == 0 ? ADJ_NCHW : ADJ_NHWC;
     if (word == NULL || *format == ADJ_NCHW || strcmp(word, "NHWC") == 0)
         return ADJ_OK;
-    return attr_fail(m, ADJ_EARG, "data_format is unknown (got \"%.40s\", expected NHWC or NCHW)",
-                     word);
+    return adj_error_set(error, ADJ_EARG,
+                         "data_format is unknown (got \"%.40s\", expected NHWC or NCHW)", word);
 }
 
 /* explicit_paddings: eight numbers exactly when padding is EXPLICIT, else absent or empty. */
 static adj_status read_pads(const adj_attr_lists *lists, adj_padding padding, int64_t pad[4][2],
-                            attr_message m)
+                            adj_error *error)
 {
     int n = lists->n_explicit_paddings;
     const int64_t *list = lists->explicit_paddings;
@@ -86,78 +77,79 @@ static adj_status read_pads(const adj_attr_lists *lists, adj_padding padding, in
     memset(pad, 0, 8 * sizeof **pad);
     if (padding != ADJ_EXPLICIT) {
         if (n != 0)
-            return attr_fail(
-                m, ADJ_EARG,
+            return adj_error_set(
+                error, ADJ_EARG,
                 "explicit_paddings must be empty unless padding is EXPLICIT (got %d numbers)", n);
         return ADJ_OK;
     }
     if (n != 8 || list == NULL)
-        return attr_fail(m, ADJ_EARG,
-                         "explicit_paddings must have 8 numbers when padding is EXPLICIT (got %d)",
-                         list ? n : 0);
+        return adj_error_set(
+            error, ADJ_EARG,
+            "explicit_paddings must have 8 numbers when padding is EXPLICIT (got %d)",
+            list ? n : 0);
     memcpy(given, list, sizeof given);
     for (int i = 0; i < 8; i++)
         pad[i / 2][i % 2] = given[i];
     return ADJ_OK;
 }
 
-adj_status attr_read(const adj_attr_lists *lists, attr_windows to, attr_message m)
+adj_status attr_read(const adj_attr_lists *lists, attr_windows to, adj_error *error)
 {
-    adj_status status = read_padding(lists->padding, to.padding, m);
+    adj_status status = read_padding(lists->padding, to.padding, error);
     if (status == ADJ_OK)
-        status = read_format(lists->data_format, to.format, m);
+        status = read_format(lists->data_format, to.format, error);
     if (status == ADJ_OK && to.ksize != NULL)
-        status = read_four("ksize", lists->n_ksize, lists->ksize, to.ksize, m);
+        status = read_four("ksize", lists->n_ksize, lists->ksize, to.ksize, error);
     if (status == ADJ_OK)
-        status = read_four("strides", lists->n_strides, lists->strides, to.stride, m);
+        status = read_four("strides", lists->n_strides, lists->strides, to.stride, error);
     if (status == ADJ_OK)
-        status = read_four("dilations", lists->n_dilations, lists->dilations, to.dilation, m);
+        status = read_four("dilations", lists->n_dilations, lists->dilations, to.dilation, error);
     if (status == ADJ_OK)
-        status = read_pads(lists, *to.padding, to.pad, m);
+        status = read_pads(lists, *to.padding, to.pad, error);
     return status;
 }
 
-adj_status attr_check_enums(adj_padding padding, adj_format format, attr_message m)
+adj_status attr_check_enums(adj_padding padding, adj_format format, adj_error *error)
 {
     if (padding != ADJ_VALID && padding != ADJ_SAME && padding != ADJ_EXPLICIT)
-        return attr_fail(m, ADJ_EARG,
-                         "padding is unknown (got %d, expected SAME, VALID or EXPLICIT)",
-                         (int)padding);
+        return adj_error_set(error, ADJ_EARG,
+                             "padding is unknown (got %d, expected SAME, VALID or EXPLICIT)",
+                             (int)padding);
     if (format != ADJ_NHWC && format != ADJ_NCHW)
-        return attr_fail(m, ADJ_EARG, "data_format is unknown (got %d, expected NHWC or NCHW)",
-                         (int)format);
+        return adj_error_set(error, ADJ_EARG,
+                             "data_format is unknown (got %d, expected NHWC or NCHW)", (int)format);
     return ADJ_OK;
 }
 
 adj_status attr_check_pads(int64_t pad[4][2], adj_padding padding, adj_format format,
-                           attr_message m)
+                           adj_error *error)
 {
     image_axes ax = axes_of(format);
     for (int i = 0; i < 4; i++)
         for (int side = 0; side < 2; side++) {
             int64_t p = pad[i][side];
             if (p != 0 && padding != ADJ_EXPLICIT)
-                return attr_fail(m, ADJ_EARG,
-                                 "explicit_paddings must be empty unless padding is EXPLICIT "
-                                 "(got %" PRId64 " for dimension %d)",
-                                 p, i);
+                return adj_error_set(error, ADJ_EARG,
+                                     "explicit_paddings must be empty unless padding is EXPLICIT "
+                                     "(got %" PRId64 " for dimension %d)",
+                                     p, i);
             if (p < 0 || p > INT32_MAX)
-                return attr_fail(m, ADJ_EARG,
-                                 "explicit_paddings must not be negative nor beyond int32 "
-                                 "(got %" PRId64 " for dimension %d)",
-                                 p, i);
+                return adj_error_set(error, ADJ_EARG,
+                                     "explicit_paddings must not be negative nor beyond int32 "
+                                     "(got %" PRId64 " for dimension %d)",
+                                     p, i);
             if (p != 0 && (i == ax.n || i == ax.c))
-                return attr_fail(m, ADJ_EARG,
-                                 "explicit_paddings must be 0 in batch and depth "
-                                 "(got %" PRId64 " for dimension %d)",
-                                 p, i);
+                return adj_error_set(error, ADJ_EARG,
+                                     "explicit_paddings must be 0 in batch and depth "
+                                     "(got %" PRId64 " for dimension %d)",
+                                     p, i);
         }
     return ADJ_OK;
 }
 
 /* Fills in the default (ones), then: spatial entries 1 to INT32_MAX, those of batch and depth 1. */
 static adj_status attr_check_steps(const char *name, int64_t step[4], adj_format format,
-                                   attr_message m)
+                                   adj_error *error)
 {
     image_axes ax = axes_of(format);
     if (all_zero(4, step))
@@ -165,51 +157,53 @@ static adj_status attr_check_steps(const char *name, int64_t step[4], adj_format
             step[i] = 1;
     for (int i = 0; i < 4; i++) {
         if ((i == ax.n || i == ax.c) && step[i] != 1)
-            return attr_fail(m, ADJ_EARG,
-                             "%s in batch and depth must be 1 (got %" PRId64 " for dimension %d)",
-                             name, step[i], i);
+            return adj_error_set(error, ADJ_EARG,
+                                 "%s in batch and depth must be 1 (got %" PRId64
+                                 " for dimension %d)",
+                                 name, step[i], i);
         if (step[i] < 1 || step[i] > INT32_MAX)
-            return attr_fail(m, ADJ_EARG,
-                             "%s must be at least 1 and within int32 (got %" PRId64
-                             " for dimension %d)",
-                             name, step[i], i);
+            return adj_error_set(error, ADJ_EARG,
+                                 "%s must be at least 1 and within int32 (got %" PRId64
+                                 " for dimension %d)",
+                                 name, step[i], i);
     }
     return ADJ_OK;
 }
 
-adj_status attr_check_conv(adj_conv *a, attr_message m)
+adj_status attr_check_conv(adj_conv *a, adj_error *error)
 {
-    adj_status status = attr_check_enums(a->padding, a->format, m);
+    adj_status status = attr_check_enums(a->padding, a->format, error);
     if (status == ADJ_OK)
-        status = attr_check_steps("strides", a->stride, a->format, m);
+        status = attr_check_steps("strides", a->stride, a->format, error);
     if (status == ADJ_OK)
-        status = attr_check_steps("dilations", a->dilation, a->format, m);
+        status = attr_check_steps("dilations", a->dilation, a->format, error);
     if (status == ADJ_OK)
-        status = attr_check_pads(a->pad, a->padding, a->format, m);
+        status = attr_check_pads(a->pad, a->padding, a->format, error);
     return status;
 }
 
-static adj_status read_conv(const adj_attr_lists *lists, adj_conv *a, attr_message m)
+static adj_status read_conv(const adj_attr_lists *lists, adj_conv *a, adj_error *error)
 {
     if (lists->n_ksize != 0)
-        return attr_fail(m, ADJ_EARG, "ksize is not an attribute of a convolution (got %d entries)",
-                         lists->n_ksize);
+        return adj_error_set(error, ADJ_EARG,
+                             "ksize is not an attribute of a convolution (got %d entries)",
+                             lists->n_ksize);
     const attr_windows to = {&a->padding, &a->format, NULL, a->stride, a->dilation, a->pad};
-    adj_status status = attr_read(lists, to, m);
-    return status == ADJ_OK ? attr_check_conv(a, m) : status;
+    adj_status status = attr_read(lists, to, error);
+    return status == ADJ_OK ? attr_check_conv(a, error) : status;
 }
 
-adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, char *message, size_t size)
+adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, adj_error *error)
 {
-    char text[200];
+    adj_error why;
     if (lists == NULL || a == NULL)
-        return attr_fail((attr_message){message, size}, ADJ_EARG, "adj_conv_from_attrs: %s is NULL",
-                         lists == NULL ? "lists" : "a");
+        return adj_error_set(error, ADJ_EARG, "adj_conv_from_attrs: %s is NULL",
+                             lists == NULL ? "lists" : "a");
     *a = (adj_conv){0};
-    adj_status status = read_conv(lists, a, (attr_message){text, sizeof text});
+    adj_status status = read_conv(lists, a, &why);
     if (status == ADJ_OK)
         return ADJ_OK;
-    return attr_fail((attr_message){message, size}, status, "adj_conv_from_attrs: %s", text);
+    return adj_error_set(error, status, "adj_conv_from_attrs: %s", why.message);
 }
 
 adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape)

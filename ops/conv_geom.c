@@ -158,11 +158,11 @@ static adj_status resolve_dim(const conv_sizes *s, const char *dim, window *v, a
 
 adj_status conv_resolve(const conv_sizes *s, adj_conv_attrs *a)
 {
-    char text[200];
+    adj_error error;
     adj_conv *conv = &a->conv;
-    adj_status status = attr_check_conv(conv, (attr_message){text, sizeof text});
+    adj_status status = attr_check_conv(conv, &error);
     if (status != ADJ_OK)
-        return adj_fail(s->g, status, "%s: %s", s->op, text);
+        return adj_fail(s->g, status, "%s: %s", s->op, error.message);
 
     int64_t groups = 1, oc = 0;
     status = check_channels(s, &groups, &oc);

@@ -8,8 +8,6 @@
 
 #include "pool_geom.h"
 
-enum { MESSAGE = 200 };
-
 static int absent(const int64_t four[4])
 {
     return four[0] == 0 && four[1] == 0 && four[2] == 0 && four[3] == 0;
@@ -17,79 +15,78 @@ static int absent(const int64_t four[4])
 
 /* Entries of ksize or strides: 1 in batch, at least 1 and within int32 elsewhere. */
 static adj_status check_entries(const char *name, const int64_t entry[4], adj_format format,
-                                attr_message m)
+                                adj_error *error)
 {
     image_axes ax = axes_of(format);
     for (int i = 0; i < 4; i++) {
         if (entry[i] < 1 || entry[i] > INT32_MAX)
-            return attr_fail(m, ADJ_EARG,
-                             "%s must be at least 1 and within int32 (got %" PRId64
-                             " for dimension %d)",
-                             name, entry[i], i);
+            return adj_error_set(error, ADJ_EARG,
+                                 "%s must be at least 1 and within int32 (got %" PRId64
+                                 " for dimension %d)",
+                                 name, entry[i], i);
         if (i == ax.n && entry[i] != 1)
-            return attr_fail(m, ADJ_EARG, "%s in batch must be 1 (got %" PRId64 ")", name,
-                             entry[i]);
+            return adj_error_set(error, ADJ_EARG, "%s in batch must be 1 (got %" PRId64 ")", name,
+                                 entry[i]);
     }
     return ADJ_OK;
 }
 
 /* Fills in the default strides and checks what needs no shapes. */
-static adj_status check_pool(adj_pool *a, attr_message m)
+static adj_status check_pool(adj_pool *a, adj_error *error)
 {
-    adj_status status = attr_check_enums(a->padding, a->format, m);
+    adj_status status = attr_check_enums(a->padding, a->format, error);
     if (status != ADJ_OK)
         return status;
     if (absent(a->ksize))
-        return attr_fail(m, ADJ_EARG, "ksize is missing (expected 4 entries, at least 1)");
+        return adj_error_set(error, ADJ_EARG, "ksize is missing (expected 4 entries, at least 1)");
     if (absent(a->stride))
         memcpy(a->stride, a->ksize, sizeof a->stride);
-    status = check_entries("ksize", a->ksize, a->format, m);
+    status = check_entries("ksize", a->ksize, a->format, error);
     if (status == ADJ_OK)
-        status = check_entries("strides", a->stride, a->format, m);
+        status = check_entries("strides", a->stride, a->format, error);
     if (status == ADJ_OK)
-        status = attr_check_pads(a->pad, a->padding, a->format, m);
+        status = attr_check_pads(a->pad, a->padding, a->format, error);
     if (status != ADJ_OK)
         return status;
 
     image_axes ax = axes_of(a->format);
     int64_t kc = a->ksize[ax.c];
     if (kc != a->stride[ax.c])
-        return attr_fail(m, ADJ_EARG,
-                         "ksize and strides in depth must be equal (got %" PRId64 " and %" PRId64
-                         ")",
-                         kc, a->stride[ax.c]);
+        return adj_error_set(error, ADJ_EARG,
+                             "ksize and strides in depth must be equal (got %" PRId64
+                             " and %" PRId64 ")",
+                             kc, a->stride[ax.c]);
     if (kc > 1 && (a->ksize[ax.h] > 1 || a->ksize[ax.w] > 1))
-        return attr_fail(
-            m, ADJ_EARG,
+        return adj_error_set(
+            error, ADJ_EARG,
             "ksize must be 1 in height and width when it is not 1 in depth (got %" PRId64
             "x%" PRId64 " and %" PRId64 ")",
             a->ksize[ax.h], a->ksize[ax.w], kc);
     for (int i = 0; i < 4; i++)
         if (a->pad[i][0] >= a->ksize[i] || a->pad[i][1] >= a->ksize[i])
-            return attr_fail(m, ADJ_EARG,
-                             "explicit_paddings must be smaller than the window (got %" PRId64
-                             " and %" PRId64 " for dimension %d, ksize %" PRId64 ")",
-                             a->pad[i][0], a->pad[i][1], i, a->ksize[i]);
+            return adj_error_set(error, ADJ_EARG,
+                                 "explicit_paddings must be smaller than the window (got %" PRId64
+                                 " and %" PRId64 " for dimension %d, ksize %" PRId64 ")",
+                                 a->pad[i][0], a->pad[i][1], i, a->ksize[i]);
     return ADJ_OK;
 }
 
-adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, char *message, size_t size)
+adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, adj_error *error)
 {
-    attr_message m = {message, size};
     int64_t dilation[4];
     if (lists == NULL || a == NULL)
-        return attr_fail(m, ADJ_EARG, "adj_pool_from_attrs: %s is NULL",
-                         lists == NULL ? "lists" : "a");
+        return adj_error_set(error, ADJ_EARG, "adj_pool_from_attrs: %s is NULL",
+                             lists == NULL ? "lists" : "a");
     *a = (adj_pool){0};
     const attr_windows to = {&a->padding, &a->format, a->ksize, a->stride, dilation, a->pad};
-    adj_status status = attr_read(lists, to, m);
+    adj_status status = attr_read(lists, to, error);
     if (status != ADJ_OK)
         return status;
     for (int i = 0; i < 4; i++)
         if (!absent(dilation) && dilation[i] != 1)
-            return attr_fail(m, ADJ_EARG, "dilations of a pool must be 1 (got %" PRId64 ")",
-                             dilation[i]);
-    return check_pool(a, m);
+            return adj_error_set(error, ADJ_EARG, "dilations of a pool must be 1 (got %" PRId64 ")",
+                                 dilation[i]);
+    return check_pool(a, error);
 }
 
 adj_status pool_set_input(const adj_node *n, const char *name, adj_shape shape, adj_pool_attrs *a)
@@ -142,12 +139,12 @@ static adj_status check_depth(const adj_node *n, pool_kind kind, const adj_pool_
 adj_status pool_resolve(const adj_node *n, pool_kind kind, adj_pool_attrs *a)
 {
     static const int64_t ones[4] = {1, 1, 1, 1};
-    char text[MESSAGE];
+    adj_error error;
     adj_pool *p = &a->pool;
     adj_conv_geom *k = &a->geom;
-    adj_status status = check_pool(p, (attr_message){text, sizeof text});
+    adj_status status = check_pool(p, &error);
     if (status != ADJ_OK)
-        return adj_fail(n->graph, status, "%s: %s", n->op->name, text);
+        return adj_fail(n->graph, status, "%s: %s", n->op->name, error.message);
 
     image_axes ax = axes_of(p->format);
     a->kc = p->ksize[ax.c];

@@ -119,12 +119,12 @@ static int read_attrs(conformance_case *c, case_attrs *a)
 int case_conv(conformance_case *c, adj_conv *a)
 {
     case_attrs attrs = {0};
-    char message[CASE_TEXT - 100] = "";
+    adj_error error = {0};
     if (!read_attrs(c, &attrs))
         return 0;
-    adj_status status = adj_conv_from_attrs(&attrs.lists, a, message, sizeof message);
+    adj_status status = adj_conv_from_attrs(&attrs.lists, a, &error);
     if (status != ADJ_OK)
-        refuse(c, status, message);
+        refuse(c, status, error.message);
     return status == ADJ_OK;
 }
 
@@ -132,12 +132,12 @@ int case_pool(conformance_case *c, adj_pool *a)
 {
     case_attrs attrs = {0};
     adj_attr_lists *l = &attrs.lists;
-    char message[CASE_TEXT - 100] = "";
+    adj_error error = {0};
     if (!read_attrs(c, &attrs) || !read_attr(c, "ksize", attrs.ksize, &l->ksize, &l->n_ksize))
         return 0;
-    adj_status status = adj_pool_from_attrs(&attrs.lists, a, message, sizeof message);
+    adj_status status = adj_pool_from_attrs(&attrs.lists, a, &error);
     if (status != ADJ_OK)
-        refuse(c, status, message);
+        refuse(c, status, error.message);
     return status == ADJ_OK;
 }
 
@@ -146,11 +146,11 @@ int case_format(conformance_case *c, adj_format *format)
 {
     const json_t *word = case_read(c, "attrs", "data_format");
     adj_attr_lists lists = {.padding = "VALID", .data_format = json_string_value(word)};
-    char message[CASE_TEXT - 100] = "";
+    adj_error error = {0};
     adj_conv a;
-    adj_status status = adj_conv_from_attrs(&lists, &a, message, sizeof message);
+    adj_status status = adj_conv_from_attrs(&lists, &a, &error);
     if (status != ADJ_OK)
-        refuse(c, status, message);
+        refuse(c, status, error.message);
     *format = a.format;
     return status == ADJ_OK;
 }

@@ -82,7 +82,7 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
 {
     static const char *const defaults[] = {"naive:f64", "naive", "onednn"};
     const char *const *text = o->n_config > 0 ? o->config : defaults;
-    char message[MESSAGE];
+    adj_error error;
     int n = o->n_config > 0 ? o->n_config : 3;
     if (o->n_config < 0 || o->n_config == 1 || o->n_config > MAX_CONFIGS || text == NULL)
         return compare_fail(c, ADJ_EARG,
@@ -96,8 +96,8 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
         c->result[i].reason = "";
         const adj_backend *const *backends =
             i > 0 && o->debug.backends != NULL ? o->debug.backends : adj_backends;
-        if (config_parse(text[i], backends, &c->config[i], message, sizeof message) != ADJ_OK)
-            return compare_fail(c, ADJ_EARG, "adj_compare: %s", message);
+        if (config_parse(text[i], backends, &c->config[i], &error) != ADJ_OK)
+            return compare_fail(c, error.status, "adj_compare: %s", error.message);
         if (c->config[i].isa[0] != '\0' && i == 0)
             return compare_fail(c, ADJ_EARG,
                                 "adj_compare: the first configuration is the reference and runs in "

@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     adj_status status;
     int crashed, canary;
-    char message[MESSAGE];
+    char message[ADJ_MESSAGE];
     double seconds;   /* of a whole run, median */
     uint64_t kernels; /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
@@ -58,7 +58,7 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
 
 /* config.c: adj_compare_config_parse with backends of one's own. */
 adj_status config_parse(const char *text, const adj_backend *const *backends,
-                        adj_compare_config *out, char *message, size_t size);
+                        adj_compare_config *out, adj_error *error);
 
 /* rewrite.c: rules that rebuild a graph for a configuration. */
 adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node *n,
@@ -158,7 +158,7 @@ enum { MAX_IN = 64, MAX_CONFIGS = 32 };
 struct adj_comparison {
     region region;
     adj_status status;
-    char message[MESSAGE];
+    char message[ADJ_MESSAGE];
     int n_config, n_row, n_failed;
     adj_compare_config *config;
     adj_compare_config_result *result; /* by configuration */

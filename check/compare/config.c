@@ -32,19 +32,8 @@ static const char *const words[] = {"f32",   "f64",      "f16",  "bf16",    "nhw
                                     "impl=", "threads=", "fast", "unfused", "mixed", "tune"};
 enum { N_ISA = sizeof isas / sizeof *isas, N_WORD = sizeof words / sizeof *words, MAX_OPS = 128 };
 
-__attribute__((format(printf, 3, 4))) static adj_status refuse_text(char *message, size_t size,
-                                                                    const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    if (message != NULL)
-        vsnprintf(message, size, format, args);
-    va_end(args);
-    return ADJ_EARG;
-}
-
 /* An isa that the oneDNN here knows. */
-static adj_status read_isa(const char *text, adj_compare_config *c, char *message, size_t size)
+static adj_status read_isa(const char *text, adj_compare_config *c, adj_error *error)
 {
     const char *names[N_ISA];
     char version[64] = "", known[320] = "", *point;
@@ -62,37 +51,38 @@ static adj_status read_isa(const char *text, adj_compare_config *c, char *messag
         for (int k = 0, used = 0; k < n; k++)
             used += snprintf(known + used, sizeof known - (size_t)used, "%s%s", k > 0 ? ", " : "",
                              names[k]);
-        return refuse_text(message, size,
-                           "configuration \"%s\": oneDNN %.*s knows no isa \"%s\" (it knows %s)",
-                           c->name, (int)strcspn(version, " "), version, text, known);
+        return adj_error_set(error, ADJ_EARG,
+                             "configuration \"%s\": oneDNN %.*s knows no isa \"%s\" (it knows %s)",
+                             c->name, (int)strcspn(version, " "), version, text, known);
     }
     snprintf(c->isa, sizeof c->isa, "%s", text);
     for (int i = 0; i < n; i++)
         if (strcmp(text, names[i]) == 0)
             return ADJ_OK;
-    return refuse_text(message, size, "configuration \"%s\": unknown isa \"%s\" (did you mean %s?)",
-                       c->name, text, nearest_of(text, names, n, sizeof *names));
+    return adj_error_set(error, ADJ_EARG,
+                         "configuration \"%s\": unknown isa \"%s\" (did you mean %s?)", c->name,
+                         text, nearest_of(text, names, n, sizeof *names));
 }
 
 /* "onednn", or "onednn,max_pool=naive" */
 static adj_status read_backend(const char *text, const adj_backend *const *backends,
-                               adj_compare_config *c, char *message, size_t size)
+                               adj_compare_config *c, adj_error *error)
 {
     char prefix[sizeof c->name + 20];
     snprintf(prefix, sizeof prefix, "configuration \"%s\": ", c->name);
     snprintf(c->backend, sizeof c->backend, "%s", text);
-    return check_backend_option(text, backends, prefix, message, size);
+    return check_backend_option(text, backends, prefix, error);
 }
 
-static adj_status read_threads(const char *text, adj_compare_config *c, char *message, size_t size)
+static adj_status read_threads(const char *text, adj_compare_config *c, adj_error *error)
 {
     char *end;
     long n = strtol(text, &end, 10);
     if (end == text || *end != '\0' || n < 1 || n > 1024)
-        return refuse_text(message, size,
-                           "configuration \"%s\": threads is wrong (got \"%s\", expected 1 to "
-                           "1024)",
-                           c->name, text);
+        return adj_error_set(error, ADJ_EARG,
+                             "configuration \"%s\": threads is wrong (got \"%s\", expected 1 to "
+                             "1024)",
+                             c->name, text);
     c->threads = (int)n;
     return ADJ_OK;
 }
@@ -109,7 +99,7 @@ static int *switch_of(const char *part, adj_compare_config *c)
     return strcmp(part, "tune") == 0 ? &c->tune : NULL;
 }
 
-static adj_status read_part(const char *part, adj_compare_config *c, char *message, size_t size)
+static adj_status read_part(const char *part, adj_compare_config *c, adj_error *error)
 {
     adj_dtype dtype;
     if (adj_dtype_from_name(part, &dtype) == ADJ_OK && adj_is_float(dtype)) {
@@ -128,35 +118,34 @@ static adj_status read_part(const char *part, adj_compare_config *c, char *messa
         return ADJ_OK;
     }
     if (strncmp(part, "threads=", 8) == 0)
-        return read_threads(part + 8, c, message, size);
+        return read_threads(part + 8, c, error);
     if (strncmp(part, "impl=", 5) == 0 && part[5] != '\0' && strlen(part + 5) < sizeof c->impl) {
         snprintf(c->impl, sizeof c->impl, "%s", part + 5);
         return ADJ_OK;
     }
     if (strncmp(part, "isa=", 4) == 0)
-        return read_isa(part + 4, c, message, size);
-    return refuse_text(message, size,
-                       "configuration \"%s\": unknown part \"%s\" (did you mean %s?)", c->name,
-                       part, nearest_of(part, words, N_WORD, sizeof *words));
+        return read_isa(part + 4, c, error);
+    return adj_error_set(error, ADJ_EARG,
+                         "configuration \"%s\": unknown part \"%s\" (did you mean %s?)", c->name,
+                         part, nearest_of(part, words, N_WORD, sizeof *words));
 }
 
-adj_status adj_compare_config_parse(const char *text, adj_compare_config *out, char *message,
-                                    size_t size)
+adj_status adj_compare_config_parse(const char *text, adj_compare_config *out, adj_error *error)
 {
-    return config_parse(text, adj_backends, out, message, size);
+    return config_parse(text, adj_backends, out, error);
 }
 
 adj_status config_parse(const char *text, const adj_backend *const *backends,
-                        adj_compare_config *out, char *message, size_t size)
+                        adj_compare_config *out, adj_error *error)
 {
     char copy[sizeof out->name];
     if (text == NULL || out == NULL)
-        return refuse_text(message, size, "configuration: %s is NULL",
-                           text == NULL ? "text" : "out");
+        return adj_error_set(error, ADJ_EARG, "configuration: %s is NULL",
+                             text == NULL ? "text" : "out");
     memset(out, 0, sizeof *out);
     if (strlen(text) >= sizeof copy || text[0] == '\0')
-        return refuse_text(
-            message, size,
+        return adj_error_set(
+            error, ADJ_EARG,
             "configuration \"%.70s\": its length is wrong (expected 1 to %d letters)", text,
             (int)sizeof copy - 1);
     snprintf(out->name, sizeof out->name, "%s", text);
@@ -167,8 +156,7 @@ adj_status config_parse(const char *text, const adj_backend *const *backends,
         char *colon = strchr(part, ':');
         if (colon != NULL)
             *colon = '\0';
-        status = k == 0 ? read_backend(part, backends, out, message, size)
-                        : read_part(part, out, message, size);
+        status = k == 0 ? read_backend(part, backends, out, error) : read_part(part, out, error);
         part = colon != NULL ? colon + 1 : NULL;
     }
     return status;

@@ -14,7 +14,7 @@ adj_status compare_fail(adj_comparison *c, adj_status status, const char *format
     if (c->status != ADJ_OK)
         return c->status;
     va_start(args, format);
-    write_message(c->message, format, args);
+    vsnprintf(c->message, sizeof c->message, format, args);
     va_end(args);
     return c->status = status;
 }

@@ -253,7 +253,7 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
     trial sent = *t;
     adj_compare_config config = *t->config;
     wire w = {.way = COUNTS};
-    char message[128] = "";
+    adj_error error = {0};
     void *response = NULL;
     size_t bytes = 0;
     pass_trial(&w, &config, &sent);
@@ -262,11 +262,11 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
         return ADJ_ENOMEM;
     w = (wire){.way = WRITES, .at = request};
     pass_trial(&w, &config, &sent);
-    adj_status status = opts->elsewhere(opts->user, t->config->isa, request, w.n, &response, &bytes,
-                                        message, sizeof message);
+    adj_status status =
+        opts->elsewhere(opts->user, t->config->isa, request, w.n, &response, &bytes, &error);
     adj_release(&p->allocator, request);
     if (status != ADJ_OK) {
-        no_response(o, message);
+        no_response(o, error.message);
         return status == ADJ_ENOMEM ? status : ADJ_OK;
     }
     w = (wire){.way = READS, .at = response, .n = bytes, .p = p};

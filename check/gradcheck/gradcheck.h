@@ -13,7 +13,7 @@ struct adj_gradcheck_report {
     region region;
     adj_gradcheck_opts opts;
     adj_status status;
-    char message[MESSAGE];
+    char message[ADJ_MESSAGE];
     adj_gradcheck_info about;
     int n_row, capacity;
     adj_gradcheck_row *row;

@@ -12,14 +12,14 @@ adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char
         return r->status;
     r->status = status;
     va_start(args, format);
-    write_message(r->message, format, args);
+    vsnprintf(r->message, sizeof r->message, format, args);
     va_end(args);
     return status;
 }
 
 const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
 {
-    char text[MESSAGE];
+    char text[ADJ_MESSAGE];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);

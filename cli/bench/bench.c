@@ -137,7 +137,7 @@ static void print_step(const bench_opts *o, const bench_net *n, const bench_step
 
 static int failed(const bench_net *n)
 {
-    return complain("bench", n->usage ? EXIT_USAGE : EXIT_FAILED, "%s", n->m.message);
+    return complain("bench", n->usage ? EXIT_USAGE : EXIT_FAILED, "%s", n->m.error.message);
 }
 
 static int profile(const bench_opts *o, bench_net *n, bench_profile *p)

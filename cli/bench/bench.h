@@ -57,7 +57,7 @@ typedef struct {
     size_t peak_rss;
 } bench_step_time;
 
-/* n is to be closed in every case; on failure its message says why. */
+/* n is to be closed in every case; on failure its error says why. */
 adj_status bench_net_open(bench_net *n, const bench_opts *o);
 void bench_net_close(bench_net *n);
 /* The graph alone. */
@@ -67,10 +67,9 @@ adj_status bench_net_plan(bench_net *n, const bench_opts *o);
 /* Steps for o->seconds, after some that do not count. steps, of a plan that times them: the times
  * of each are added, and there is an end to them earlier; NULL: none. */
 adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t, samples *steps);
-/* A plan for the fetch and the updates under the options; message: 512 bytes. *e is to be freed in
- * every case. */
+/* A plan for the fetch and the updates under the options. *e is to be freed in every case. */
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
-                     adj_exec **e, char *message);
+                     adj_exec **e, adj_error *error);
 /* by id: 1 for what the roots need. NULL: out of memory. Free it. */
 char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
                    const adj_updates *updates);

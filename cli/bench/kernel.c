@@ -38,11 +38,11 @@ static int read_list(const char *option, const char *list, unsigned *backends)
 {
     *backends = 0;
     while (list != NULL) {
-        char message[512];
+        adj_error error;
         const adj_op *op;
         int i;
-        if (next_backend_part(&list, adj_backends, "", &op, &i, message, sizeof message) != ADJ_OK)
-            return complain("bench", 0, "%s: %s", option, message);
+        if (next_backend_part(&list, adj_backends, "", &op, &i, &error) != ADJ_OK)
+            return complain("bench", 0, "%s: %s", option, error.message);
         if (op != NULL)
             return complain("bench", 0, "%s: expected names of backends (got one for %s)", option,
                             op->name);

@@ -40,13 +40,13 @@ static adj_node *alone(adj_graph *g, const adj_node *n)
 /* What an executor of the node alone takes. CONTINUE, or the exit status. */
 static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choice *p)
 {
-    char message[512] = "";
+    adj_error error;
     adj_exec *e = NULL;
     bench_opts one = *o;
     if (o->all || o->raw)
         one.backend = NULL; /* it is a list of what is tried */
     *p = (planned_choice){0};
-    adj_status status = make_exec(&one, g, n, NULL, &e, message);
+    adj_status status = make_exec(&one, g, n, NULL, &e, &error);
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         adj_step_info s = adj_exec_step_at(e, i);
         if (strcmp(s.op, n->op->name) == 0) {
@@ -57,7 +57,7 @@ static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choi
     adj_exec_free(e);
     if (status == ADJ_OK)
         return CONTINUE;
-    return complain("bench", status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s", message);
+    return complain("bench", status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s", error.message);
 }
 
 /* Of the rows from first on, those that are neither planned nor fastest go. */
@@ -177,7 +177,7 @@ int bench_op(const bench_opts *o)
     bench_rows rows = {0};
     int status = CONTINUE;
     if (compared_open(&c, &described) != ADJ_OK)
-        status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.m.message);
+        status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.m.error.message);
     bench_kernels *k = status == CONTINUE ? bench_kernels_open(o) : NULL;
     char *needed = k != NULL ? bench_needed(c.m.graph, c.n_root, c.root, NULL) : NULL;
     if (status == CONTINUE && needed == NULL)
@@ -237,7 +237,7 @@ int bench_raw(const bench_opts *o)
         return EXIT_USAGE;
     int status = CONTINUE;
     if (bench_net_build(&net, o) != ADJ_OK)
-        status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.m.message);
+        status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.m.error.message);
     if (status == CONTINUE)
         status = time_convolutions(o, &net, k, &rows);
     if (status == CONTINUE)

@@ -28,10 +28,8 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     p->n = adj_exec_step_count(n->exec);
     p->row = calloc((size_t)p->n + 1, sizeof *p->row);
     samples *steps = calloc((size_t)p->n + 1, sizeof *steps);
-    if (p->row == NULL || steps == NULL) {
-        snprintf(n->m.message, sizeof n->m.message, "out of memory");
-        status = ADJ_ENOMEM;
-    }
+    if (p->row == NULL || steps == NULL)
+        status = adj_error_set(&n->m.error, ADJ_ENOMEM, "out of memory");
     if (status == ADJ_OK)
         status = bench_net_time(n, o, &whole, steps);
     for (int i = 0; i < p->n && status == ADJ_OK; i++) {

@@ -24,21 +24,19 @@ static adj_exec_opts exec_opts(const bench_opts *o)
 }
 
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
-                     adj_exec **e, char *message)
+                     adj_exec **e, adj_error *error)
 {
     adj_exec_opts options = exec_opts(o);
     options.n_fetch = 1;
     options.fetch = &fetch;
     options.updates = updates;
     adj_status status = adj_graph_status(g);
-    if (status != ADJ_OK) {
-        snprintf(message, 512, "%s", adj_graph_message(g));
-        return status;
-    }
+    if (status != ADJ_OK)
+        return adj_error_set(error, status, "%s", adj_graph_message(g));
     status = adj_exec_new(g, &options, e);
     if (status != ADJ_OK)
-        snprintf(message, 512, "%s", *e != NULL ? adj_exec_message(*e) : "out of memory");
-    return status;
+        return adj_error_set(error, status, "%s", adj_exec_message(*e));
+    return ADJ_OK;
 }
 
 /* ---- what is computed ---- */
@@ -105,10 +103,8 @@ static adj_status fill(bench_net *n)
     n->x = malloc(n->x_bytes + 1);
     n->y = malloc(n->y_bytes + 1);
     n->label = model_labels(&n->m);
-    if (n->x == NULL || n->y == NULL || n->label == NULL) {
-        snprintf(n->m.message, sizeof n->m.message, "out of memory");
-        return ADJ_ENOMEM;
-    }
+    if (n->x == NULL || n->y == NULL || n->label == NULL)
+        return adj_error_set(&n->m.error, ADJ_ENOMEM, "out of memory");
     adj_draw(t.dtype, n->x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
     return ADJ_OK;
 }
@@ -117,7 +113,7 @@ adj_status bench_net_plan(bench_net *n, const bench_opts *o)
 {
     adj_exec_free(n->exec);
     n->exec = NULL;
-    adj_status status = make_exec(o, n->m.graph, n->fetch, n->m.updates, &n->exec, n->m.message);
+    adj_status status = make_exec(o, n->m.graph, n->fetch, n->m.updates, &n->exec, &n->m.error);
     n->usage = status == ADJ_EARG; /* an unknown backend is all that can still be wrong */
     return status == ADJ_OK ? set_rate(n) : status;
 }
@@ -159,8 +155,8 @@ static adj_status bench_net_step(bench_net *n)
     if (status == ADJ_OK)
         status = adj_get(n->exec, n->fetch, n->y, n->y_bytes);
     if (status != ADJ_OK)
-        snprintf(n->m.message, sizeof n->m.message, "%s", adj_exec_message(n->exec));
-    return status;
+        return adj_error_set(&n->m.error, status, "%s", adj_exec_message(n->exec));
+    return ADJ_OK;
 }
 
 static size_t peak_rss(void)

@@ -56,7 +56,7 @@ static int backends_open(const compare_opts *o)
     for (int i = 0; i < (o->n_config > 0 ? o->n_config : 1) && open; i++) {
         adj_compare_config config;
         adj_exec *e = NULL;
-        if (adj_compare_config_parse(name[i], &config, NULL, 0) != ADJ_OK)
+        if (adj_compare_config_parse(name[i], &config, NULL) != ADJ_OK)
             continue; /* adj_compare says so */
         const adj_exec_opts options = {.n_fetch = 1,
                                        .fetch = &y,
@@ -117,7 +117,7 @@ int command_compare(int argc, char **argv)
     output_file files[FORMS];
     int status = compare_parse(&o, argc, argv);
     if (status == CONTINUE && compared_open(&g, &o.graph) != ADJ_OK)
-        status = complain("compare", g.usage ? EXIT_USAGE : EXIT_FAILED, "%s", g.m.message);
+        status = complain("compare", g.usage ? EXIT_USAGE : EXIT_FAILED, "%s", g.m.error.message);
     list_files(&o, files);
     if (status == CONTINUE)
         status = check_outputs("compare", FORMS, files);

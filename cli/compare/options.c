@@ -65,7 +65,7 @@ static int split(char *text, const char *list[MAX_LISTED])
 
 static int read_configs(compare_opts *o)
 {
-    char message[512];
+    adj_error error;
     adj_compare_config config;
     if (o->configs == NULL)
         return CONTINUE;
@@ -77,10 +77,9 @@ static int read_configs(compare_opts *o)
         return complain("compare", EXIT_USAGE, "--configs: two are needed (got \"%s\")",
                         o->config[0]);
     for (int i = 0; i < o->n_config; i++)
-        if (adj_compare_config_parse(o->config[i], &config, message, sizeof message) != ADJ_OK)
-            return complain("compare", EXIT_USAGE, "--configs: %s", message);
-    if (adj_compare_config_parse(o->config[0], &config, message, sizeof message) == ADJ_OK &&
-        config.isa[0] != '\0')
+        if (adj_compare_config_parse(o->config[i], &config, &error) != ADJ_OK)
+            return complain("compare", EXIT_USAGE, "--configs: %s", error.message);
+    if (adj_compare_config_parse(o->config[0], &config, NULL) == ADJ_OK && config.isa[0] != '\0')
         return complain("compare", EXIT_USAGE,
                         "--configs: the first is the reference and runs in this process, where no "
                         "isa can be set (got \"%s\")",

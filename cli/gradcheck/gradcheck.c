@@ -62,11 +62,11 @@ static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 {
     adj_model_opts options = {.batch = o->batch, .training = 1};
     model_graph m;
-    if (!op_args_types(&o->op, &options.dtype, &options.format, m.message, sizeof m.message))
-        return complain("gradcheck", EXIT_USAGE, "%s", m.message);
+    if (op_args_types(&o->op, &options.dtype, &options.format, &m.error) != ADJ_OK)
+        return complain("gradcheck", EXIT_USAGE, "%s", m.error.message);
     if (model_build(&m, g, o->model, &options, NULL) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s%s%s", m.model != NULL ? o->model : "",
-                        m.model != NULL ? ": " : "", m.message);
+                        m.model != NULL ? ": " : "", m.error.message);
     *y = m.loss;
     if (o->node >= 0 && (*y = adj_graph_node_at(g, (int)o->node)) == NULL)
         return complain("gradcheck", EXIT_USAGE, "--node: %s has nodes 0 to %d (got %d)", o->model,
@@ -76,18 +76,17 @@ static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 
 static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y)
 {
-    char message[512] = "";
-    if (check_backend_option(o->backend, adj_backends, "--backend: ", message, sizeof message) !=
-        ADJ_OK)
-        return complain("gradcheck", EXIT_USAGE, "%s", message);
+    adj_error error;
+    if (check_backend_option(o->backend, adj_backends, "--backend: ", &error) != ADJ_OK)
+        return complain("gradcheck", EXIT_USAGE, "%s", error.message);
     if ((o->model == NULL) == (o->op.op == NULL))
         return complain("gradcheck", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
     if (o->model != NULL)
         return build_model(o, g, y);
     if (o->node >= 0)
         return complain("gradcheck", EXIT_USAGE, "--node goes with --model");
-    *y = op_args_build(&o->op, g, message, sizeof message);
-    return *y != NULL ? CONTINUE : complain("gradcheck", EXIT_USAGE, "%s", message);
+    *y = op_args_build(&o->op, g, &error);
+    return *y != NULL ? CONTINUE : complain("gradcheck", EXIT_USAGE, "%s", error.message);
 }
 
 /* ---- the line that repeats it ---- */

@@ -44,42 +44,41 @@ typedef struct {
     int64_t number[LIST];
 } list;
 
-/* "1,8,9,9". 0 and a sentence on anything else. */
-static int read_list(const char *option, const char *text, list *l, char *message, size_t size)
+/* "1,8,9,9" */
+static adj_status read_list(const char *option, const char *text, list *l, adj_error *error)
 {
     *l = (list){0};
     for (const char *p = text; p != NULL;) {
         char *end;
         errno = 0;
         long long v = strtoll(p, &end, 10);
-        if (end == p || errno != 0 || l->n == LIST || (*end != ',' && *end != '\0')) {
-            snprintf(message, size, "%s: not a list of whole numbers such as 1,2,2,1 (got \"%s\")",
-                     option, text);
-            return 0;
-        }
+        if (end == p || errno != 0 || l->n == LIST || (*end != ',' && *end != '\0'))
+            return adj_error_set(error, ADJ_EARG,
+                                 "%s: not a list of whole numbers such as 1,2,2,1 (got \"%s\")",
+                                 option, text);
         l->number[l->n++] = v;
         p = *end == ',' ? end + 1 : NULL;
     }
-    return 1;
+    return ADJ_OK;
 }
 
-static int read_shape(const char *option, const char *text, adj_shape *shape, char *message,
-                      size_t size)
+static adj_status read_shape(const char *option, const char *text, adj_shape *shape,
+                             adj_error *error)
 {
     list l;
     *shape = (adj_shape){0};
     if (strcmp(text, "scalar") == 0)
-        return 1;
-    if (!read_list(option, text, &l, message, size))
-        return 0;
+        return ADJ_OK;
+    adj_status status = read_list(option, text, &l, error);
+    if (status != ADJ_OK)
+        return status;
     if (adj_shape_from_list(l.n, l.number, shape) == ADJ_OK && adj_shape_elems(*shape) >= 0)
-        return 1;
-    snprintf(
-        message, size,
+        return ADJ_OK;
+    return adj_error_set(
+        error, ADJ_EARG,
         "%s: no shape (got \"%s\", expected at most %d sizes, none negative, whose product fits "
         "64 bits)",
         option, text, ADJ_MAX_RANK);
-    return 0;
 }
 
 int dtype_from_name(const char *name, adj_dtype *dtype)
@@ -92,7 +91,7 @@ int dtype_from_name(const char *name, adj_dtype *dtype)
 }
 
 /* "0.9,1e-4", "f64". */
-static int read_attr(const char *text, op_case *c, char *message, size_t size)
+static adj_status read_attr(const char *text, op_case *c, adj_error *error)
 {
     for (const char *p = text; p != NULL;) {
         char word[40];
@@ -107,48 +106,44 @@ static int read_attr(const char *text, op_case *c, char *message, size_t size)
             v = (double)dtype;
             is_number = 1;
         }
-        if (!is_number || c->n_attr == ATTRS) {
-            snprintf(message, size, "--attr: not a list of at most %d numbers (got \"%.100s\")",
-                     ATTRS, text);
-            return 0;
-        }
+        if (!is_number || c->n_attr == ATTRS)
+            return adj_error_set(error, ADJ_EARG,
+                                 "--attr: not a list of at most %d numbers (got \"%.100s\")", ATTRS,
+                                 text);
         c->attr[c->n_attr++] = v;
         p = p[n] == ',' ? p + n + 1 : NULL;
     }
-    return 1;
+    return ADJ_OK;
 }
 
-static int is_known(const char *name, char *message, size_t size)
+static adj_status check_name(const char *name, adj_error *error)
 {
     const char *names[MAX_OPS];
     int n = 0;
     for (; n < MAX_OPS && (names[n] = op_name_at(n)) != NULL; n++)
         if (strcmp(names[n], name) == 0)
-            return 1;
+            return ADJ_OK;
     const char *nearest = nearest_name(name, names, n, sizeof names[0]);
-    if (nearest != NULL)
-        snprintf(message, size, "unknown op %.100s (did you mean %s?)", name, nearest);
-    else
-        snprintf(message, size, "unknown op %.100s", name);
-    return 0;
+    return nearest != NULL ? adj_error_set(error, ADJ_EARG, "unknown op %.100s (did you mean %s?)",
+                                           name, nearest)
+                           : adj_error_set(error, ADJ_EARG, "unknown op %.100s", name);
 }
 
-int op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format, char *message,
-                  size_t size)
+adj_status op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format,
+                         adj_error *error)
 {
     const char *layout = args->data_format != NULL ? args->data_format : "NHWC";
     *format = strcmp(layout, "NCHW") == 0 ? ADJ_NCHW : ADJ_NHWC;
     if (*format == ADJ_NHWC && strcmp(layout, "NHWC") != 0)
-        return snprintf(message, size, "--data-format: got \"%s\", expected NHWC or NCHW", layout),
-               0;
+        return adj_error_set(error, ADJ_EARG, "--data-format: got \"%s\", expected NHWC or NCHW",
+                             layout);
     if (args->dtype != NULL && !dtype_from_name(args->dtype, dtype))
-        return snprintf(message, size, "--dtype: got \"%s\", expected f32, f64, f16 or bf16",
-                        args->dtype),
-               0;
-    return 1;
+        return adj_error_set(error, ADJ_EARG, "--dtype: got \"%s\", expected f32, f64, f16 or bf16",
+                             args->dtype);
+    return ADJ_OK;
 }
 
-static int read_case(const op_args *args, op_case *c, list lists[4], char *message, size_t size)
+static adj_status read_case(const op_args *args, op_case *c, list lists[4], adj_error *error)
 {
     const struct {
         const char *option, *text;
@@ -161,43 +156,45 @@ static int read_case(const op_args *args, op_case *c, list lists[4], char *messa
         {"--explicit-paddings", args->explicit_paddings, &c->lists.n_explicit_paddings,
          &c->lists.explicit_paddings},
     };
-    for (int i = 0; i < 4; i++) {
-        if (!read_list(attrs[i].option, attrs[i].text, &lists[i], message, size))
-            return 0;
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < 4 && status == ADJ_OK; i++) {
+        status = read_list(attrs[i].option, attrs[i].text, &lists[i], error);
         *attrs[i].n = lists[i].n;
         *attrs[i].to = lists[i].n > 0 ? lists[i].number : NULL;
     }
     c->lists.padding = args->padding != NULL ? args->padding : "SAME";
     c->lists.data_format = args->data_format;
-    if (!op_args_types(args, &c->dtype, &c->format, message, size))
-        return 0;
+    if (status == ADJ_OK)
+        status = op_args_types(args, &c->dtype, &c->format, error);
     c->has_filter = args->filter != NULL;
-    if (c->has_filter && !read_shape("--filter", args->filter, &c->filter, message, size))
-        return 0;
-    if (!read_attr(args->attr, c, message, size))
-        return 0;
+    if (status == ADJ_OK && c->has_filter)
+        status = read_shape("--filter", args->filter, &c->filter, error);
+    if (status == ADJ_OK)
+        status = read_attr(args->attr, c, error);
     const char *usual = c->format == ADJ_NCHW ? "2,3,8,8" : "2,8,8,3";
-    return read_shape("--in", args->in != NULL ? args->in : usual, &c->in, message, size);
+    return status == ADJ_OK ? read_shape("--in", args->in != NULL ? args->in : usual, &c->in, error)
+                            : status;
 }
 
-adj_node *op_args_build(const op_args *args, adj_graph *g, char *message, size_t size)
+adj_node *op_args_build(const op_args *args, adj_graph *g, adj_error *error)
 {
     op_case c = {.g = g, .dtype = ADJ_F32};
     list lists[4];
-    if (!is_known(args->op, message, size) || !read_case(args, &c, lists, message, size))
+    if (check_name(args->op, error) != ADJ_OK || read_case(args, &c, lists, error) != ADJ_OK)
         return NULL;
     adj_node *n = op_build(&c, args->op);
     if (n != NULL && c.n_attr > c.used_attrs)
-        snprintf(c.message, sizeof c.message, "--attr: %s has %d such attributes (got %d)",
-                 args->op, c.used_attrs, c.n_attr);
+        adj_error_set(&c.error, ADJ_EARG, "--attr: %s has %d such attributes (got %d)", args->op,
+                      c.used_attrs, c.n_attr);
     if (n != NULL && c.has_filter && !c.used_filter)
-        snprintf(c.message, sizeof c.message, "--filter: %s takes no second shape", args->op);
-    if (c.message[0] != '\0')
-        n = NULL;
-    if (n == NULL)
-        snprintf(message, size, "%s",
-                 c.message[0] != '\0'            ? c.message
-                 : adj_graph_status(g) != ADJ_OK ? adj_graph_message(g)
-                                                 : "out of memory");
-    return n;
+        adj_error_set(&c.error, ADJ_EARG, "--filter: %s takes no second shape", args->op);
+    if (n != NULL && c.error.status == ADJ_OK)
+        return n;
+    if (c.error.status == ADJ_OK && adj_graph_status(g) == ADJ_OK)
+        adj_error_set(&c.error, ADJ_ENOMEM, "out of memory");
+    else if (c.error.status == ADJ_OK)
+        adj_error_set(&c.error, adj_graph_status(g), "%s", adj_graph_message(g));
+    if (error != NULL)
+        *error = c.error;
+    return NULL;
 }

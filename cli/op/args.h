@@ -37,18 +37,18 @@ typedef struct {
     adj_attr_lists lists;
     int n_attr, used_attrs; /* given; asked for */
     double attr[ATTRS];
-    char message[256]; /* of attributes that are wrong */
-    int n;             /* operands made */
+    adj_error error; /* of attributes that are wrong */
+    int n;           /* operands made */
     /* Gives an operand of that type; NULL: it is a new input. */
     adj_node *(*operand)(void *user, adj_type type);
     void *user;
 } op_case;
 
-/* What --dtype (absent: as it was) and --data-format say. 0, and a sentence in message: neither. */
-int op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format, char *message,
-                  size_t size);
-/* Adds the op to the graph. NULL, and a sentence in message, on anything impossible. */
-adj_node *op_args_build(const op_args *args, adj_graph *g, char *message, size_t size);
+/* What --dtype (absent: as it was) and --data-format say. */
+adj_status op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format,
+                         adj_error *error);
+/* Adds the op to the graph. NULL, and an error, on anything impossible. */
+adj_node *op_args_build(const op_args *args, adj_graph *g, adj_error *error);
 /* "f32", ...; 0 if there is no such type. */
 int dtype_from_name(const char *name, adj_dtype *dtype);
 

@@ -44,8 +44,7 @@ static int64_t attr_int(op_case *c, int i, double usual)
         return fabs(v) < 0x1p62 ? (int64_t)v : INT64_MAX / 2;
     if (fabs(v) <= INT32_MAX && v == floor(v))
         return (int64_t)v;
-    snprintf(c->message, sizeof c->message, "--attr: number %d must be a whole one (got %g)", i + 1,
-             v);
+    adj_error_set(&c->error, ADJ_EARG, "--attr: number %d must be a whole one (got %g)", i + 1, v);
     return 0;
 }
 
@@ -98,7 +97,7 @@ static void read_pool(op_case *c, adj_pool *to)
         c->lists.strides = c->lists.ksize;
         c->lists.n_strides = c->lists.n_ksize;
     }
-    adj_pool_from_attrs(&c->lists, to, c->message, sizeof c->message);
+    adj_pool_from_attrs(&c->lists, to, &c->error);
 }
 
 static void read_attr(op_case *c, const adj_op *op, const adj_attr *a, void *to)
@@ -117,7 +116,7 @@ static void read_attr(op_case *c, const adj_op *op, const adj_attr *a, void *to)
     case ADJ_ATTR_PER_AXIS: *(adj_shape *)to = read_sizes(c, a, c->in.rank); break;
     case ADJ_ATTR_PERM: memcpy(to, read_sizes(c, a, c->in.rank).dim, sizeof c->in.dim); break;
     case ADJ_ATTR_AXES: *(int64_t *)to = read_axes(c, op); break;
-    case ADJ_ATTR_CONV: adj_conv_from_attrs(&c->lists, to, c->message, sizeof c->message); break;
+    case ADJ_ATTR_CONV: adj_conv_from_attrs(&c->lists, to, &c->error); break;
     case ADJ_ATTR_POOL: read_pool(c, to); break;
     }
 }
@@ -206,7 +205,7 @@ static adj_node *build(op_case *c, const adj_op *op)
     if (op->schema != NULL)
         for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
             read_attr(c, op, a, attrs + a->offset);
-    if (c->message[0] != '\0')
+    if (c->error.status != ADJ_OK)
         return NULL;
     for (; op->n_in != 0 && letters[n] != '\0'; n++) {
         const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;

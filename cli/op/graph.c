@@ -9,7 +9,7 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
 {
     c->n_root = 0;
     c->m.graph = adj_graph_new();
-    adj_node *y = op_args_build(&o->op, c->m.graph, c->m.message, sizeof c->m.message);
+    adj_node *y = op_args_build(&o->op, c->m.graph, &c->m.error);
     c->usage = y == NULL;
     if (y == NULL)
         return ADJ_EARG;
@@ -36,10 +36,9 @@ static adj_status only_node(compared *c, const compared_opts *o)
     if (n != NULL && adj_node_operand_count(n) > 0)
         return ADJ_OK;
     c->usage = 1;
-    snprintf(c->m.message, sizeof c->m.message,
-             "--node: %s has nodes 0 to %d, some are leaves (got %lld)", o->model,
-             adj_graph_node_count(c->m.graph) - 1, (long long)o->node);
-    return ADJ_EARG;
+    return adj_error_set(&c->m.error, ADJ_EARG,
+                         "--node: %s has nodes 0 to %d, some are leaves (got %lld)", o->model,
+                         adj_graph_node_count(c->m.graph) - 1, (long long)o->node);
 }
 
 static adj_status open_model(compared *c, const compared_opts *o)
@@ -52,10 +51,8 @@ static adj_status open_model(compared *c, const compared_opts *o)
         return status;
     c->root[c->n_root++] = c->m.loss;
     c->label = model_labels(&c->m);
-    if (c->label == NULL) {
-        snprintf(c->m.message, sizeof c->m.message, "out of memory");
-        return ADJ_ENOMEM;
-    }
+    if (c->label == NULL)
+        return adj_error_set(&c->m.error, ADJ_ENOMEM, "out of memory");
     return o->node >= 0 ? only_node(c, o) : ADJ_OK;
 }
 

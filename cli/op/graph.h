@@ -17,14 +17,14 @@ typedef struct {
 } compared_opts;
 
 typedef struct {
-    model_graph m; /* of an op: its graph and the message; labels NULL: none */
+    model_graph m; /* of an op: its graph and the error; labels NULL: none */
     int n_root;
     adj_node *root[MAX_ROOTS]; /* the loss; or the op's result and gradients */
     int32_t *label;
     int usage; /* the failure is the caller's */
 } compared;
 
-/* c is to be freed in every case; on failure its message says why. */
+/* c is to be freed in every case; on failure its error says why. */
 adj_status compared_open(compared *c, const compared_opts *o);
 void compared_close(compared *c);
 

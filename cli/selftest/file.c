@@ -40,10 +40,10 @@ static int write_rows(FILE *f, void *user)
 
 int selftest_write(const selftest *s)
 {
-    char message[ADJ_MESSAGE];
-    return adj_file_replace(s->out, write_rows, (void *)s, message, sizeof message) == ADJ_OK
+    adj_error error;
+    return adj_file_replace(s->out, write_rows, (void *)s, &error) == ADJ_OK
                ? CONTINUE
-               : complain("selftest", EXIT_FAILED, "--out: %s", message);
+               : complain("selftest", EXIT_FAILED, "--out: %s", error.message);
 }
 
 /* "# tried N of SWEEP", and "only" if the known rows were left out. 0: it is another line. */

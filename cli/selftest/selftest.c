@@ -56,16 +56,16 @@ static int choose(selftest *s, const chosen *c, int *some)
     static const char *const names[N_PROPERTY] = {
         [DTYPE] = "dtype",       [PADDING] = "padding",   [KERNEL] = "kernel", [STRIDE] = "stride",
         [DILATION] = "dilation", [CHANNELS] = "channels", [SIZE] = "size"};
-    char message[256];
+    adj_error error;
     *some = c->op != NULL;
-    if (c->op != NULL && !sweep_keep_op(&s->sweep, c->op, message, sizeof message))
-        return complain("selftest", EXIT_USAGE, "--op: %s", message);
+    if (c->op != NULL && sweep_keep_op(&s->sweep, c->op, &error) != ADJ_OK)
+        return complain("selftest", EXIT_USAGE, "--op: %s", error.message);
     for (int p = 0; p < N_PROPERTY; p++) {
         if (c->list[p] == NULL)
             continue;
         *some = 1;
-        if (!sweep_keep(&s->sweep, (sweep_property)p, c->list[p], message, sizeof message))
-            return complain("selftest", EXIT_USAGE, "--%s: %s", names[p], message);
+        if (sweep_keep(&s->sweep, (sweep_property)p, c->list[p], &error) != ADJ_OK)
+            return complain("selftest", EXIT_USAGE, "--%s: %s", names[p], error.message);
     }
     return CONTINUE;
 }
@@ -164,7 +164,8 @@ static void end_search(selftest *s)
 
 static int try_batch(selftest *s)
 {
-    char request[4300], part[SWEEP_TEXT], message[64] = "";
+    char request[4300], part[SWEEP_TEXT];
+    adj_error error;
     void *answer = NULL;
     size_t bytes = 0;
     int64_t before = s->next, searched = s->alone_until, last = s->next + BATCH;
@@ -177,19 +178,18 @@ static int try_batch(selftest *s)
     int n = snprintf(request, sizeof request, "%lld %lld %s %s%s\n", (long long)s->next,
                      (long long)(last < s->cases ? last : s->cases), part, s->bare ? "only:" : "",
                      s->out);
-    guard_command("--sweep", seconds, "", request, (size_t)n, &answer, &bytes, message,
-                  sizeof message);
+    guard_command("--sweep", seconds, "", request, (size_t)n, &answer, &bytes, &error);
     char *text = realloc(answer, bytes + 1);
     if (text == NULL) {
         free(answer);
         return complain("selftest", EXIT_FAILED, "out of memory");
     }
     text[bytes] = '\0';
-    int status = read_answer(s, text, message);
+    int status = read_answer(s, text, error.message);
     free(text);
     if (status == CONTINUE && s->next == before && s->tries == 0 && s->alone_until == searched)
         return complain("selftest", EXIT_FAILED, "case %lld: no response (%s)", (long long)s->next,
-                        message[0] != '\0' ? message : "none at all");
+                        error.status != ADJ_OK ? error.message : "none at all");
     end_search(s);
     return status == CONTINUE ? selftest_write(s) : status;
 }

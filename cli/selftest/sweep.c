@@ -74,7 +74,7 @@ sweep sweep_all(void)
     return s;
 }
 
-int sweep_keep(sweep *s, sweep_property property, const char *list, char *message, size_t size)
+adj_status sweep_keep(sweep *s, sweep_property property, const char *list, adj_error *error)
 {
     unsigned mask = 0;
     for (const char *p = list;; p++) {
@@ -84,12 +84,13 @@ int sweep_keep(sweep *s, sweep_property property, const char *list, char *messag
                          properties[property].value[i][length] != '\0'))
             i++;
         if (i == n) {
-            int used = snprintf(message, size, "is not in the sweep (got %.*s, expected some of",
-                                (int)(length < 40 ? length : 40), p);
-            for (i = 0; i < n; i++)
-                used += snprintf(message + used, size - (size_t)used, " %s%s",
-                                 properties[property].value[i], i + 1 < n ? "" : ")");
-            return 0;
+            char known[128];
+            for (int k = 0, used = 0; k < n; k++)
+                used += snprintf(known + used, sizeof known - (size_t)used, " %s",
+                                 properties[property].value[k]);
+            return adj_error_set(error, ADJ_EARG,
+                                 "is not in the sweep (got %.*s, expected some of%s)",
+                                 (int)(length < 40 ? length : 40), p, known);
         }
         mask |= 1U << i;
         p += length;
@@ -97,21 +98,20 @@ int sweep_keep(sweep *s, sweep_property property, const char *list, char *messag
             break;
     }
     s->mask[property] &= mask;
-    return 1;
+    return ADJ_OK;
 }
 
-int sweep_keep_op(sweep *s, const char *op, char *message, size_t size)
+adj_status sweep_keep_op(sweep *s, const char *op, adj_error *error)
 {
     for (int i = 0; i < N_OP; i++)
         if (strcmp(op, ops[i].op) == 0) {
             s->mask[DIRECTION] &= 1U << ops[i].direction;
             s->mask[VARIANT] &= ops[i].variants;
-            return 1;
+            return ADJ_OK;
         }
     const char *nearest = nearest_name(op, &ops[0].op, N_OP, sizeof *ops);
-    snprintf(message, size, "%.60s is no op of the sweep (did you mean %s?)", op,
-             nearest != NULL ? nearest : ops[0].op);
-    return 0;
+    return adj_error_set(error, ADJ_EARG, "%.60s is no op of the sweep (did you mean %s?)", op,
+                         nearest != NULL ? nearest : ops[0].op);
 }
 
 void sweep_write(const sweep *s, char text[SWEEP_TEXT])

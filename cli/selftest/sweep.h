@@ -37,11 +37,11 @@ typedef struct {
 enum { SWEEP_TEXT = 96 };
 
 sweep sweep_all(void);
-/* Leaves of the property those values that the comma-separated list names ("1,3"). 0: one is not
- * there; message says so and what there is. */
-int sweep_keep(sweep *s, sweep_property property, const char *list, char *message, size_t size);
+/* Leaves of the property those values that the comma-separated list names ("1,3"). ADJ_EARG, and
+ * what there is: one is not there. */
+adj_status sweep_keep(sweep *s, sweep_property property, const char *list, adj_error *error);
 /* The same for an op's name: its direction, and depthwise or not. */
-int sweep_keep_op(sweep *s, const char *op, char *message, size_t size);
+adj_status sweep_keep_op(sweep *s, const char *op, adj_error *error);
 /* The sweep as a word, and back; 0: it is none. */
 void sweep_write(const sweep *s, char text[SWEEP_TEXT]);
 int sweep_read(sweep *s, const char *text);

@@ -98,7 +98,7 @@ static adj_metadata entry_of(const option *o, char text[TEXT])
 }
 
 adj_status checkpoint_save(const checkpoint_of *c, const network *n, const position *p,
-                           char message[ADJ_MESSAGE])
+                           adj_error *error)
 {
     char text[SETTINGS + PLACES][TEXT], sums[SUMS][TEXT];
     option list[SETTINGS + PLACES];
@@ -115,7 +115,7 @@ adj_status checkpoint_save(const checkpoint_of *c, const network *n, const posit
     for (int i = 0; i < SUMS; i++)
         entry[k++] = (adj_metadata){sum_keys[i], sums[i]};
     entry[k++] = (adj_metadata){format_key, format_version};
-    return adj_weights_save(n->exec, o.checkpoint, k, entry, message, ADJ_MESSAGE);
+    return adj_weights_save(n->exec, o.checkpoint, k, entry, error);
 }
 
 /* ---- reading ---- */
@@ -234,7 +234,8 @@ int checkpoint_restore(const adj_tensors *file, const checkpoint_of *c, network 
 {
     const char *path = c->o->checkpoint;
     option places[PLACES];
-    char sums[SUMS][TEXT], message[ADJ_MESSAGE];
+    char sums[SUMS][TEXT];
+    adj_error error;
     int status = CONTINUE;
 
     list_places(p, c, places);
@@ -250,7 +251,7 @@ int checkpoint_restore(const adj_tensors *file, const checkpoint_of *c, network 
     }
     if (!possible(c, p))
         return refuse(path, "its counts do not fit each other");
-    if (adj_weights_set(n->exec, file, message, sizeof message) != ADJ_OK)
-        return refuse(path, "%s", message);
+    if (adj_weights_set(n->exec, file, &error) != ADJ_OK)
+        return refuse(path, "%s", error.message);
     return CONTINUE;
 }

@@ -28,9 +28,8 @@ typedef struct {
 
 uint64_t data_checksum(const adj_dataset *d);
 
-/* The sentence of a failure goes to message. */
 adj_status checkpoint_save(const checkpoint_of *c, const network *n, const position *p,
-                           char message[ADJ_MESSAGE]);
+                           adj_error *error);
 
 /* These print what is wrong. CONTINUE or an exit status. */
 

@@ -36,15 +36,16 @@ static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_da
                             .backend = o->backend};
     network n;
     tally t;
-    char message[ADJ_MESSAGE];
+    adj_error error;
 
     int status = EXIT_OK;
     if (network_open(&n, &options) != ADJ_OK)
-        status = complain("eval", n.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s", n.m.message);
-    else if (adj_weights_set(n.exec, weights, message, sizeof message) != ADJ_OK)
-        status = complain("eval", EXIT_FAILED, "%s: %s", o->weights, message);
+        status =
+            complain("eval", n.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s", n.m.error.message);
+    else if (adj_weights_set(n.exec, weights, &error) != ADJ_OK)
+        status = complain("eval", EXIT_FAILED, "%s: %s", o->weights, error.message);
     else if (network_evaluate(&n, test, &t) != ADJ_OK)
-        status = complain("eval", EXIT_FAILED, "%s", n.m.message);
+        status = complain("eval", EXIT_FAILED, "%s", n.m.error.message);
     else
         say("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)", options.model,
             data_name(o->data), mean_loss(t), accuracy(t), (long long)t.right, (long long)t.count);

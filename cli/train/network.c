@@ -1,20 +1,9 @@
 /* network.c - see network.h. */
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "augment.h"
 #include "cli/command.h"
 #include "network.h"
-
-__attribute__((format(printf, 3, 4))) static adj_status fail(network *n, adj_status status,
-                                                             const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(n->m.message, sizeof n->m.message, format, args);
-    va_end(args);
-    return status;
-}
 
 /* The graph up to the loss, and its updates. */
 static adj_status build(network *n, const network_opts *o)
@@ -46,7 +35,7 @@ static adj_status plan(network *n, const network_opts *o)
                              .seed = (uint64_t)o->seed};
     adj_status status = adj_exec_new(n->m.graph, &options, &n->exec);
     if (status != ADJ_OK)
-        return fail(n, status, "%s", n->exec != NULL ? adj_exec_message(n->exec) : "out of memory");
+        return adj_error_set(&n->m.error, status, "%s", adj_exec_message(n->exec));
     return ADJ_OK;
 }
 
@@ -62,7 +51,7 @@ adj_status network_open(network *n, const network_opts *o)
     n->y = calloc((size_t)o->batch, sizeof *n->y);
     n->scores = calloc((size_t)(o->batch * n->classes), sizeof *n->scores);
     if (n->x == NULL || n->y == NULL || n->scores == NULL)
-        return fail(n, ADJ_ENOMEM, "out of memory");
+        return adj_error_set(&n->m.error, ADJ_ENOMEM, "out of memory");
     return ADJ_OK;
 }
 
@@ -90,8 +79,8 @@ adj_status network_step(network *n, const adj_dataset *d, int64_t first, const t
     int64_t real = adj_batch(d, s != NULL ? s->order : NULL, first, n->shape, n->x, n->y);
 
     if (real < 1)
-        return fail(n, ADJ_ESHAPE, "%s cannot be fed images of %lldx%lldx%lld", n->m.model->name,
-                    (long long)d->h, (long long)d->w, (long long)d->c);
+        return adj_error_set(&n->m.error, ADJ_ESHAPE, "%s cannot be fed images of %lldx%lldx%lld",
+                             n->m.model->name, (long long)d->h, (long long)d->w, (long long)d->c);
     if (s != NULL)
         shift_images(n->x, n->shape, s->shift, -d->mean / d->deviation, s->seed,
                      s->drawn + (uint64_t)first);
@@ -109,7 +98,7 @@ adj_status network_step(network *n, const adj_dataset *d, int64_t first, const t
         status = adj_get(n->exec, n->m.logits, n->scores,
                          (size_t)(batch * n->classes) * sizeof *n->scores);
     if (status != ADJ_OK)
-        return fail(n, status, "%s", adj_exec_message(n->exec));
+        return adj_error_set(&n->m.error, status, "%s", adj_exec_message(n->exec));
     count_batch(n, loss, real, t);
     return ADJ_OK;
 }

@@ -42,7 +42,7 @@ typedef struct {
 
 enum { EVAL_BATCH = 100 };
 
-/* n is to be closed in every case; on failure its message says why. */
+/* n is to be closed in every case; on failure its error says why. */
 adj_status network_open(network *n, const network_opts *o);
 void network_close(network *n);
 /* What a training step adds to a batch. */

@@ -32,7 +32,7 @@ typedef struct {
     progress shown;
     FILE *log;
     int file_failed; /* the run ended because a file could not be written: the weights are right */
-    char unsaved[ADJ_MESSAGE]; /* why the checkpoint could not */
+    adj_error unsaved; /* why the checkpoint could not */
 } training;
 
 /* Only the signal handler writes it. */
@@ -96,12 +96,12 @@ static int open_networks(training *t)
 
     if (network_open(&t->trained, &options) != ADJ_OK)
         return complain("train", t->trained.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
-                        t->trained.m.message);
+                        t->trained.m.error.message);
     print_warning(&t->trained);
     options.optimiser = NULL;
     options.batch = t->test->n < EVAL_BATCH ? t->test->n : EVAL_BATCH;
     if (network_open(&t->tested, &options) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", t->tested.m.message);
+        return complain("train", EXIT_FAILED, "%s", t->tested.m.error.message);
     print_warning(&t->tested);
     return CONTINUE;
 }
@@ -143,8 +143,8 @@ static checkpoint_of about(const training *t)
 static int save_checkpoint(training *t)
 {
     const checkpoint_of c = about(t);
-    t->unsaved[0] = '\0';
-    if (t->o->checkpoint == NULL || checkpoint_save(&c, &t->trained, &t->at, t->unsaved) == ADJ_OK)
+    t->unsaved = (adj_error){0};
+    if (t->o->checkpoint == NULL || checkpoint_save(&c, &t->trained, &t->at, &t->unsaved) == ADJ_OK)
         return CONTINUE;
     t->file_failed = 1;
     return EXIT_FAILED;
@@ -198,7 +198,7 @@ static int train_epoch(training *t)
         s.lr = adj_schedule_rate(&t->schedule, at->epoch * t->steps + at->step);
         if (network_step(&t->trained, t->train, at->step * t->o->batch, &s, &at->sum) != ADJ_OK) {
             progress_clear(&t->shown);
-            return complain("train", EXIT_FAILED, "%s", t->trained.m.message);
+            return complain("train", EXIT_FAILED, "%s", t->trained.m.error.message);
         }
         if (!isfinite(at->sum.loss)) {
             progress_clear(&t->shown);
@@ -226,7 +226,7 @@ static int finish_epoch(training *t, int64_t images, double took)
     if (status != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
     if (network_evaluate(&t->tested, t->test, &test) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", t->tested.m.message);
+        return complain("train", EXIT_FAILED, "%s", t->tested.m.error.message);
     double lr = adj_schedule_rate(&t->schedule, (at->epoch + 1) * t->steps - 1);
     double speed = took > 0 ? (double)images / took : 0;
     *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
@@ -250,15 +250,15 @@ static int finish_epoch(training *t, int64_t images, double took)
 
 static int save_out(training *t)
 {
-    char message[ADJ_MESSAGE];
+    adj_error error;
     const adj_metadata metadata[] = {{"model", t->o->model}, {"optimizer", t->o->optimizer}};
 
     if (t->o->out == NULL)
         return CONTINUE;
     if (adj_copy_params(t->tested.exec, t->trained.exec) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
-    if (adj_weights_save(t->tested.exec, t->o->out, 2, metadata, message, sizeof message) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--out: %s", message);
+    if (adj_weights_save(t->tested.exec, t->o->out, 2, metadata, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--out: %s", error.message);
     say("weights written to %s", t->o->out);
     fflush(stdout);
     return CONTINUE;
@@ -270,15 +270,14 @@ static int save(training *t)
 {
     int status = save_out(t);
 
-    if (t->unsaved[0] != '\0') {
-        char message[ADJ_MESSAGE];
-        memcpy(message, t->unsaved, sizeof message);
+    if (t->unsaved.status != ADJ_OK) {
+        const adj_error first = t->unsaved;
         int late = save_checkpoint(t) == CONTINUE;
-        return complain("train", EXIT_FAILED, "--checkpoint: %s%s", message,
+        return complain("train", EXIT_FAILED, "--checkpoint: %s%s", first.message,
                         late ? " (it was written at the second try)" : "");
     }
     if (t->file_failed && save_checkpoint(t) != CONTINUE)
-        return complain("train", EXIT_FAILED, "--checkpoint: %s", t->unsaved);
+        return complain("train", EXIT_FAILED, "--checkpoint: %s", t->unsaved.message);
     return status;
 }
 

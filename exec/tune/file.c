@@ -24,7 +24,7 @@ __attribute__((format(printf, 2, 3))) static void warn(adj_exec *e, const char *
 {
     va_list args;
     va_start(args, format);
-    write_message(e->warning, format, args);
+    vsnprintf(e->warning, sizeof e->warning, format, args);
     va_end(args);
 }
 

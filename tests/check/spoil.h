@@ -62,9 +62,9 @@ static adj_gradcheck_report *check_spoiled(adj_graph *g, const op_args *args,
     const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
     adj_gradcheck_opts o = *opts;
     adj_gradcheck_report *r;
-    char message[256];
-    adj_node *n = op_args_build(args, g, message, sizeof message);
-    cr_assert_not_null(n, "%s", message);
+    adj_error error;
+    adj_node *n = op_args_build(args, g, &error);
+    cr_assert_not_null(n, "%s", error.message);
     o.backend = "spoiled";
     o.debug.backends = backends;
     cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));

@@ -167,34 +167,36 @@ Test(compare, lenet_on_integers_to_the_last_bit)
 Test(compare, isas_that_onednn_does_not_know)
 {
     adj_compare_config c;
-    char message[512] = "", version[64] = "";
+    adj_error error = {0};
+    char version[64] = "";
     cr_assert_eq(adj_backend_describe("onednn", version, sizeof version), ADJ_OK);
     int old = version[0] < '3';
-    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx512_core_amx", &c, NULL, 0), ADJ_OK);
-    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx2_vnni_2", &c, message, sizeof message),
+    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx512_core_amx", &c, NULL), ADJ_OK);
+    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx2_vnni_2", &c, &error),
                  old ? ADJ_EARG : ADJ_OK);
-    cr_assert(!old || strstr(message, "knows no isa \"avx2_vnni_2\" (it knows sse41, avx, avx2, "),
-              "%s", message);
+    cr_assert(
+        !old || strstr(error.message, "knows no isa \"avx2_vnni_2\" (it knows sse41, avx, avx2, "),
+        "%s", error.message);
     if (old)
-        cr_assert_eq(adj_compare_config_parse("onednn:isa=avx10_1_512", &c, NULL, 0), ADJ_EARG);
+        cr_assert_eq(adj_compare_config_parse("onednn:isa=avx10_1_512", &c, NULL), ADJ_EARG);
 }
 
 Test(compare, configurations_are_read)
 {
     adj_compare_config c;
-    char message[200];
+    adj_error error;
     cr_assert_eq(
-        adj_compare_config_parse("onednn:bf16:nchw:isa=avx2:impl=gemm:threads=3", &c, NULL, 0),
+        adj_compare_config_parse("onednn:bf16:nchw:isa=avx2:impl=gemm:threads=3", &c, NULL),
         ADJ_OK);
     cr_assert_str_eq(c.backend, "onednn");
     cr_assert(c.has_dtype && c.dtype == ADJ_BF16 && c.has_format && c.format == ADJ_NCHW);
     cr_assert(strcmp(c.isa, "avx2") == 0 && strcmp(c.impl, "gemm") == 0 && c.threads == 3);
-    cr_assert_eq(adj_compare_config_parse("onednn,max_pool=naive,relu=naive:nchw", &c, NULL, 0),
+    cr_assert_eq(adj_compare_config_parse("onednn,max_pool=naive,relu=naive:nchw", &c, NULL),
                  ADJ_OK);
     cr_assert_str_eq(c.backend, "onednn,max_pool=naive,relu=naive");
     cr_assert(c.has_format && !c.has_dtype);
     cr_assert(!c.fast && !c.unfused && !c.mixed && !c.tune);
-    cr_assert_eq(adj_compare_config_parse("onednn:fast:unfused:mixed:tune", &c, NULL, 0), ADJ_OK);
+    cr_assert_eq(adj_compare_config_parse("onednn:fast:unfused:mixed:tune", &c, NULL), ADJ_OK);
     cr_assert(c.fast && c.unfused && c.mixed && c.tune);
     static const char *const wrong[][2] = {
         {"onednm", "(got \"onednm\", expected one of onednn, direct, naive)"},
@@ -214,8 +216,8 @@ Test(compare, configurations_are_read)
         {"naive:", "unknown part"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        cr_assert_eq(adj_compare_config_parse(wrong[i][0], &c, message, sizeof message), ADJ_EARG);
-        cr_assert_not_null(strstr(message, wrong[i][1]), "%s", message);
+        cr_assert_eq(adj_compare_config_parse(wrong[i][0], &c, &error), ADJ_EARG);
+        cr_assert_not_null(strstr(error.message, wrong[i][1]), "%s", error.message);
     }
 }
 
@@ -257,12 +259,12 @@ typedef struct {
 } accidents;
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
-                            void **response, size_t *response_bytes, char *message, size_t size)
+                            void **response, size_t *response_bytes, adj_error *error)
 {
     accidents *a = user;
     (void)isa;
     if (++a->calls == a->crash_at) {
-        snprintf(message, size, "SIGSEGV");
+        adj_error_set(error, ADJ_EBACKEND, "SIGSEGV");
         return ADJ_EBACKEND;
     }
     adj_status status = adj_trial_run(request, bytes, response, response_bytes);
@@ -301,9 +303,9 @@ Test(compare, elsewhere)
 
 /* A response whose texts do not end. */
 static adj_status endless(void *user, const char *isa, const void *request, size_t bytes,
-                          void **response, size_t *response_bytes, char *message, size_t size)
+                          void **response, size_t *response_bytes, adj_error *error)
 {
-    (void)user, (void)isa, (void)message, (void)size;
+    (void)user, (void)isa, (void)error;
     adj_status status = adj_trial_run(request, bytes, response, response_bytes);
     outcome *o = (outcome *)((char *)*response + sizeof(uint64_t));
     fetch_info *info = (fetch_info *)((char *)(o + 1) + sizeof(uint64_t));
@@ -336,10 +338,9 @@ Test(compare, texts_from_elsewhere_end)
 
 /* A request whose texts do not end is one of a backend that does not exist. */
 static adj_status endless_request(void *user, const char *isa, const void *request, size_t bytes,
-                                  void **response, size_t *response_bytes, char *message,
-                                  size_t size)
+                                  void **response, size_t *response_bytes, adj_error *error)
 {
-    (void)user, (void)isa, (void)message, (void)size;
+    (void)user, (void)isa, (void)error;
     char *copy = malloc(bytes);
     memcpy(copy, request, bytes);
     memset(copy + sizeof(uint64_t) + offsetof(adj_compare_config, backend), 'b',

@@ -11,12 +11,11 @@ typedef struct {
 } wire;
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
-                            void **response, size_t *response_bytes, char *message, size_t size)
+                            void **response, size_t *response_bytes, adj_error *error)
 {
     wire *w = user;
     (void)isa;
-    (void)message;
-    (void)size;
+    (void)error;
     adj_status status = adj_trial_run(request, bytes, response, response_bytes);
     if (++w->calls == 2) {
         w->whole = *response_bytes;

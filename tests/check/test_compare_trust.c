@@ -134,12 +134,11 @@ Test(compare_trust, layouts)
 /* ---- out of memory at the n-th allocation ---- */
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
-                            void **response, size_t *response_bytes, char *message, size_t size)
+                            void **response, size_t *response_bytes, adj_error *error)
 {
     (void)user;
     (void)isa;
-    (void)message;
-    (void)size;
+    (void)error;
     return adj_trial_run(request, bytes, response, response_bytes);
 }
 

@@ -15,11 +15,11 @@ enum { SOUND_SEEDS = 40 };
 static void expect_sound(const op_args *args, const adj_gradcheck_opts *o)
 {
     const char *op = args->op;
-    char message[256];
+    adj_error error;
     adj_graph *g = adj_graph_new();
     adj_gradcheck_report *r;
-    adj_node *n = op_args_build(args, g, message, sizeof message);
-    cr_assert_not_null(n, "%s: %s", op, message);
+    adj_node *n = op_args_build(args, g, &error);
+    cr_assert_not_null(n, "%s: %s", op, error.message);
     cr_assert_eq(adj_gradcheck_node(n, o, &r), ADJ_OK, "%s: %s", op, adj_gradcheck_message(r));
     int alarms = adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL) +
                  adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE);

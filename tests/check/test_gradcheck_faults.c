@@ -279,14 +279,14 @@ static void find(const plant *p, int seed, const char *dtype)
 {
     const adj_backend *const backends[] = {&spoiled_backend, naive_backend(), NULL};
     adj_gradcheck_opts o = {.seed = (uint64_t)seed, .backend = "naive", .threads = 1};
-    char message[256];
+    adj_error error;
     op_args args = *args_of(p);
     adj_graph *g = adj_graph_new();
     adj_gradcheck_report *r;
 
     args.dtype = dtype;
-    adj_node *n = op_args_build(&args, g, message, sizeof message);
-    cr_assert_not_null(n, "%s", message);
+    adj_node *n = op_args_build(&args, g, &error);
+    cr_assert_not_null(n, "%s", error.message);
     planted.seed = seed;
     if (p->kernel != NULL) {
         planted.op = op_named(p->kernel);
@@ -332,11 +332,11 @@ Test(gradcheck_faults, planted_faults_in_other_types)
 Test(gradcheck_faults, every_direction)
 {
     const adj_gradcheck_opts o = {.method = ADJ_GRADCHECK_DIRECTIONAL, .draws = 4, .threads = 1};
-    char message[256];
+    adj_error error;
     adj_graph *g = adj_graph_new();
     adj_gradcheck_report *r;
     rule_fault = FACTOR;
-    adj_node *n = with_rule(op_args_build(&conv, g, message, sizeof message));
+    adj_node *n = with_rule(op_args_build(&conv, g, &error));
     cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
     cr_assert_eq(adj_gradcheck_row_count(r), 2);
     for (int i = 0; i < 2; i++) {

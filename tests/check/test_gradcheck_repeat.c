@@ -108,11 +108,10 @@ Test(gradcheck_repeat, naive_does_not_depend_on_threads)
     for (int i = 0; op_name_at(i) != NULL; i++) {
         const op_args args = {.op = op_name_at(i)};
         const adj_gradcheck_opts o = {.backend = "naive", .threads = 4, .draws = 1};
-        char message[256];
+        adj_error error;
         adj_gradcheck_report *r;
         adj_graph *g = adj_graph_new();
-        cr_assert_eq(adj_gradcheck_node(op_args_build(&args, g, message, sizeof message), &o, &r),
-                     ADJ_OK);
+        cr_assert_eq(adj_gradcheck_node(op_args_build(&args, g, &error), &o, &r), ADJ_OK);
         cr_expect_eq(adj_gradcheck_about(r).thread_ulp, 0, "%s", args.op);
         cr_expect(adj_gradcheck_about(r).repeatable, "%s", args.op);
         adj_gradcheck_free(r);

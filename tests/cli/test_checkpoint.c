@@ -234,8 +234,7 @@ static void put_changed(const adj_tensors *from, const char *path, const char *k
             entry[n].value = value;
         n += entry[n].value != NULL;
     }
-    cr_assert_eq(adj_tensors_write(path, adj_tensors_count(from), tensor, n, entry, NULL, 0),
-                 ADJ_OK);
+    cr_assert_eq(adj_tensors_write(path, adj_tensors_count(from), tensor, n, entry, NULL), ADJ_OK);
 }
 
 static const struct {

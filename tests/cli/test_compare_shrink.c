@@ -113,7 +113,7 @@ static void lines_for(compare_opts *o, char line[LINE])
     compared g;
     adj_comparison *c;
     adj_compare_opts opts = options();
-    cr_assert_eq(compared_open(&g, &o->graph), ADJ_OK, "%s", g.m.message);
+    cr_assert_eq(compared_open(&g, &o->graph), ADJ_OK, "%s", g.m.error.message);
     const adj_leaf_value labels = {g.m.labels, g.label};
     opts.n_root = g.n_root;
     opts.root = g.root;
@@ -252,11 +252,12 @@ Test(compare_shrink, every_op_as_a_line)
             compared g, h;
             op_line l;
             op_text text;
-            cr_assert_eq(compared_open(&g, &what), ADJ_OK, "%s: %s", op_name_at(i), g.m.message);
+            cr_assert_eq(compared_open(&g, &what), ADJ_OK, "%s: %s", op_name_at(i),
+                         g.m.error.message);
             if (op_line_of(g.root[0], &l)) {
                 const compared_opts again = {.op = op_line_args(&l, &text)};
                 cr_assert_eq(compared_open(&h, &again), ADJ_OK, "%s: %s", op_name_at(i),
-                             h.m.message);
+                             h.m.error.message);
                 const adj_node *a = g.root[0], *c = h.root[0];
                 cr_assert_eq(adj_node_operand_count(a), adj_node_operand_count(c));
                 for (int k = -1; k < adj_node_operand_count(a); k++) {

@@ -50,7 +50,8 @@ static op_args read_words(char *line)
 static int round_trip(const adj_node *n, char line[OP_LINE])
 {
     op_text text;
-    char words[OP_LINE], message[256] = "";
+    adj_error error = {0};
+    char words[OP_LINE];
     if (!op_text_of(n, &text))
         return 0;
     line[0] = '\0';
@@ -58,8 +59,8 @@ static int round_trip(const adj_node *n, char line[OP_LINE])
     strcpy(words, line);
     op_args args = read_words(words);
     adj_graph *g = adj_graph_new();
-    const adj_node *again = op_args_build(&args, g, message, sizeof message);
-    cr_assert_not_null(again, "%s: %s", line, message);
+    const adj_node *again = op_args_build(&args, g, &error);
+    cr_assert_not_null(again, "%s: %s", line, error.message);
     cr_expect(same(n, again), "%s: another node", line);
     adj_graph_free(g);
     return 1;
@@ -67,10 +68,11 @@ static int round_trip(const adj_node *n, char line[OP_LINE])
 
 static void expect_round_trip(const op_args *args)
 {
-    char message[256] = "", line[OP_LINE] = "";
+    adj_error error = {0};
+    char line[OP_LINE] = "";
     adj_graph *g = adj_graph_new();
-    const adj_node *n = op_args_build(args, g, message, sizeof message);
-    cr_assert_not_null(n, "%s: %s", args->op, message);
+    const adj_node *n = op_args_build(args, g, &error);
+    cr_assert_not_null(n, "%s: %s", args->op, error.message);
     int is_leaf = (n->op->flags & ADJ_OP_LEAF) != 0;
     cr_expect_eq(round_trip(n, line), !is_leaf, "%s %s %s", args->op, args->in ? args->in : "",
                  args->attr ? args->attr : "");
@@ -283,10 +285,10 @@ Test(op_text, numbers_that_are_wrong)
         {{.op = "resize_grad", .in = "3,0,4,1"}, "resize"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char message[256] = "";
+        adj_error error = {0};
         adj_graph *g = adj_graph_new();
-        cr_expect_null(op_args_build(&wrong[i].args, g, message, sizeof message), "case %zu", i);
-        cr_expect_not_null(strstr(message, wrong[i].says), "case %zu: %s", i, message);
+        cr_expect_null(op_args_build(&wrong[i].args, g, &error), "case %zu", i);
+        cr_expect_not_null(strstr(error.message, wrong[i].says), "case %zu: %s", i, error.message);
         adj_graph_free(g);
     }
 }

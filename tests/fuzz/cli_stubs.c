@@ -41,13 +41,13 @@ adj_status __wrap_adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *o
 adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *o, adj_comparison **out);
 adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *o, adj_comparison **out)
 {
-    char message[512];
+    adj_error error;
     adj_compare_config config;
     must(adj_graph_status(g) == ADJ_OK && o->n_root > 0 && o->n_config != 1);
     for (int i = 0; i < o->n_root; i++)
         must_be_sound(o->root[i]);
     for (int i = 0; i < o->n_config; i++)
-        must(adj_compare_config_parse(o->config[i], &config, message, sizeof message) == ADJ_OK);
+        must(adj_compare_config_parse(o->config[i], &config, &error) == ADJ_OK);
     must(o->runs >= 1 && o->runs <= 1000 && o->threads >= 0 && o->threads <= 1024);
     *out = NULL;
     return ADJ_ENOMEM;

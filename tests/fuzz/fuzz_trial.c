@@ -77,7 +77,7 @@ static adj_node *network(adj_graph *g, adj_node **w)
 }
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t n,
-                            void **response, size_t *response_bytes, char *text, size_t size)
+                            void **response, size_t *response_bytes, adj_error *error)
 {
     wire *w = user;
     (void)isa;
@@ -89,7 +89,7 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
     w->n++;
     adj_status status = adj_trial_run(request, n, response, response_bytes);
     if (status != ADJ_OK)
-        snprintf(text, size, "%s", adj_status_name(status));
+        adj_error_set(error, status, "%s", adj_status_name(status));
     else if (w->n == w->wrong)
         *response_bytes = patch(w->patches, *response, *response_bytes);
     return status;

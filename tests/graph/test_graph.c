@@ -57,6 +57,22 @@ Test(graph, first_error_stays)
     adj_graph_free(g);
 }
 
+/* What functions without an object write: nothing without a struct, a long sentence cut. */
+Test(graph, error_of_a_function)
+{
+    char text[2 * ADJ_MESSAGE];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    adj_error error = {0};
+    cr_expect_eq(adj_error_set(NULL, ADJ_EIO, "%s", text), ADJ_EIO);
+    cr_expect_eq(adj_error_set(&error, ADJ_EARG, "%s", text), ADJ_EARG);
+    cr_expect_eq(error.status, ADJ_EARG);
+    cr_expect_eq(strlen(error.message), ADJ_MESSAGE - 1);
+    cr_expect_eq(adj_error_set(&error, ADJ_EIO, "n: %d (got %s)", 3, "four"), ADJ_EIO);
+    cr_expect_eq(error.status, ADJ_EIO);
+    cr_expect_str_eq(error.message, "n: 3 (got four)", "the newest stays");
+}
+
 static void *no_alloc(void *user, size_t bytes) { return (void)user, malloc(bytes); }
 static void no_free(void *user, void *p) { (void)user, free(p); }
 

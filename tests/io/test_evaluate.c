@@ -61,17 +61,17 @@ Test(evaluate, whole_data_set)
                            .labels = labels,
                            .deviation = 1};
     net m = nearest_class(1);
-    char why[ADJ_MESSAGE];
+    adj_error error;
     int64_t right = -1;
-    cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &d, &right, why, sizeof why), ADJ_OK);
+    cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &d, &right, &error), ADJ_OK);
     cr_expect_eq(right, 5, "got %lld", (long long)right);
 
-    cr_expect_eq(adj_evaluate(m.e, m.images, m.images, &d, &right, why, sizeof why), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(why, "logits f32 [n, classes]"), "%s", why);
-    cr_expect_eq(adj_evaluate(m.e, NULL, m.scores, &d, &right, NULL, 0), ADJ_ESHAPE);
+    cr_expect_eq(adj_evaluate(m.e, m.images, m.images, &d, &right, &error), ADJ_ESHAPE);
+    cr_expect_not_null(strstr(error.message, "logits f32 [n, classes]"), "%s", error.message);
+    cr_expect_eq(adj_evaluate(m.e, NULL, m.scores, &d, &right, NULL), ADJ_ESHAPE);
     adj_node *other = adj_scale(m.scores, 2); /* of the right type, but not fetched */
-    cr_expect_eq(adj_evaluate(m.e, m.images, other, &d, &right, why, sizeof why), ADJ_EARG);
-    cr_expect_not_null(strstr(why, "was not fetched"), "%s", why);
+    cr_expect_eq(adj_evaluate(m.e, m.images, other, &d, &right, &error), ADJ_EARG);
+    cr_expect_not_null(strstr(error.message, "was not fetched"), "%s", error.message);
     net_free(&m);
 
     m = nearest_class(2); /* one channel becomes three, but not two */
@@ -83,8 +83,7 @@ Test(evaluate, whole_data_set)
                                .images = pixels,
                                .labels = labels,
                                .deviation = 1};
-    cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &three, &right, why, sizeof why),
-                 ADJ_ESHAPE);
-    cr_expect_not_null(strstr(why, "1x1x3 cannot be made to fit"), "%s", why);
+    cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &three, &right, &error), ADJ_ESHAPE);
+    cr_expect_not_null(strstr(error.message, "1x1x3 cannot be made to fit"), "%s", error.message);
     net_free(&m);
 }

@@ -13,9 +13,10 @@ static const adj_tensor tensor = {"x", {ADJ_F32, {1, {3}}}, values};
 
 static adj_status write_tensors(const char *path)
 {
-    char message[ADJ_MESSAGE] = "";
-    adj_status status = adj_tensors_write(path, 1, &tensor, 0, NULL, message, sizeof message);
-    cr_expect((status == ADJ_OK) == (message[0] == '\0'), "%s", message);
+    adj_error error = {0};
+    adj_status status = adj_tensors_write(path, 1, &tensor, 0, NULL, &error);
+    cr_expect_eq(error.status, status);
+    cr_expect((status == ADJ_OK) == (error.message[0] == '\0'), "%s", error.message);
     return status;
 }
 
@@ -109,18 +110,19 @@ Test(replace, any_text)
 {
     folder f = folder_new();
     const file_name path = in_folder(&f, "t");
-    char message[ADJ_MESSAGE] = "", text[20] = "";
-    cr_expect_eq(adj_file_replace(path.s, write_text, "first", message, sizeof message), ADJ_OK,
-                 "%s", message);
-    cr_expect_eq(adj_file_replace(path.s, write_half, "half", message, sizeof message), ADJ_EIO);
-    cr_expect_not_null(strstr(message, "cannot be written"), "%s", message);
+    adj_error error = {0};
+    char text[20] = "";
+    cr_expect_eq(adj_file_replace(path.s, write_text, "first", &error), ADJ_OK, "%s",
+                 error.message);
+    cr_expect_eq(adj_file_replace(path.s, write_half, "half", &error), ADJ_EIO);
+    cr_expect_not_null(strstr(error.message, "cannot be written"), "%s", error.message);
     FILE *file = fopen(path.s, "r");
     cr_assert_not_null(file);
     cr_expect_eq(fread(text, 1, sizeof text - 1, file), 5);
     fclose(file);
     cr_expect_str_eq(text, "first");
-    cr_expect_eq(adj_file_replace("", write_text, "x", message, sizeof message), ADJ_EARG);
-    cr_expect_eq(adj_file_replace(NULL, write_text, "x", message, sizeof message), ADJ_EARG);
+    cr_expect_eq(adj_file_replace("", write_text, "x", &error), ADJ_EARG);
+    cr_expect_eq(adj_file_replace(NULL, write_text, "x", &error), ADJ_EARG);
     cr_expect_eq(files_in(&f), 1);
     folder_remove(&f);
 }
@@ -141,12 +143,11 @@ Test(replace, owner_may_write_until_the_end)
 {
     folder f = folder_new();
     const file_name path = in_folder(&f, "t");
-    char message[ADJ_MESSAGE] = "";
+    adj_error error = {0};
     mode_t mode = 0;
     put_file(path.s, "old", 3);
     chmod(path.s, 0440);
-    cr_expect_eq(adj_file_replace(path.s, note_mode, &mode, message, sizeof message), ADJ_OK, "%s",
-                 message);
+    cr_expect_eq(adj_file_replace(path.s, note_mode, &mode, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(mode, 0640, "%o", (unsigned)mode);
     cr_expect_eq(stat_of(path.s).st_mode & 0777, 0440);
     folder_remove(&f);
@@ -158,11 +159,10 @@ Test(replace, foreign_partial)
     folder f = folder_new();
     const file_name path = in_folder(&f, "t"), partial = in_folder(&f, "t.partial"),
                     other = in_folder(&f, "other");
-    char message[ADJ_MESSAGE] = "";
+    adj_error error = {0};
     put_file(other.s, "precious", 8);
     cr_assert_eq(link(other.s, partial.s), 0);
-    cr_expect_eq(adj_file_replace(path.s, write_text, "new", message, sizeof message), ADJ_OK, "%s",
-                 message);
+    cr_expect_eq(adj_file_replace(path.s, write_text, "new", &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(stat_of(other.s).st_size, 8);
     cr_expect_neq(stat_of(other.s).st_ino, stat_of(path.s).st_ino);
     cr_expect_eq(stat_of(path.s).st_size, 3);
@@ -172,8 +172,7 @@ Test(replace, foreign_partial)
     int foreign = chown(partial.s, 1234, 1235) == 0; /* as root */
     unlink(path.s);
     umask(022);
-    cr_expect_eq(adj_file_replace(path.s, write_text, "new", message, sizeof message), ADJ_OK, "%s",
-                 message);
+    cr_expect_eq(adj_file_replace(path.s, write_text, "new", &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(stat_of(path.s).st_mode & 0777, 0644);
     cr_expect(!foreign || stat_of(path.s).st_uid == geteuid());
     cr_expect_eq(files_in(&f), 2);
@@ -216,9 +215,10 @@ Test(replace, group_never_gains)
 
 static adj_status check(const char *path, int in_place)
 {
-    char message[ADJ_MESSAGE] = "";
-    adj_status status = adj_file_check(path, in_place, message, sizeof message);
-    cr_expect((status == ADJ_OK) == (message[0] == '\0'), "%s", message);
+    adj_error error = {0};
+    adj_status status = adj_file_check(path, in_place, &error);
+    cr_expect_eq(error.status, status);
+    cr_expect((status == ADJ_OK) == (error.message[0] == '\0'), "%s", error.message);
     return status;
 }
 
@@ -240,10 +240,10 @@ Test(replace, check_refuses, .timeout = 60)
 
 static adj_file_id identify(const char *path, int partial)
 {
-    char message[ADJ_MESSAGE] = "";
+    adj_error error = {0};
     adj_file_id id = {0};
-    cr_expect_eq(adj_file_identify(path, partial, &id, message, sizeof message), ADJ_OK, "%s: %s",
-                 path, message);
+    cr_expect_eq(adj_file_identify(path, partial, &id, &error), ADJ_OK, "%s: %s", path,
+                 error.message);
     return id;
 }
 

@@ -231,14 +231,14 @@ Test(safetensors, what_is_not_a_file, .timeout = 60)
     cr_expect_eq(adj_tensors_count(NULL), 0);
 
     /* written over a pipe or into a missing folder: refused, nothing left behind */
-    char message[ADJ_MESSAGE];
+    adj_error error;
     file_name pipe = in_folder(&f, "pipe");
     cr_assert_eq(mkfifo(pipe.s, 0600), 0);
     cr_expect_eq(adj_tensors_read(pipe.s, &t), ADJ_EIO);
     adj_tensors_free(t);
-    cr_expect_eq(adj_tensors_write(pipe.s, 0, NULL, 0, NULL, message, sizeof message), ADJ_EIO);
-    cr_expect_not_null(strstr(message, "not a regular file"));
-    cr_expect_eq(adj_tensors_write(in_folder(&f, "no/file").s, 0, NULL, 0, NULL, NULL, 0), ADJ_EIO);
+    cr_expect_eq(adj_tensors_write(pipe.s, 0, NULL, 0, NULL, &error), ADJ_EIO);
+    cr_expect_not_null(strstr(error.message, "not a regular file"));
+    cr_expect_eq(adj_tensors_write(in_folder(&f, "no/file").s, 0, NULL, 0, NULL, NULL), ADJ_EIO);
     cr_expect_eq(files_in(&f), 1);
     folder_remove(&f);
 }
@@ -250,24 +250,23 @@ Test(safetensors, left_behind)
     const file_name path = in_folder(&f, "w"), partial = in_folder(&f, "w.partial"),
                     other = in_folder(&f, "other");
     static char rubbish[100000];
-    char message[ADJ_MESSAGE] = "";
+    adj_error error = {0};
     adj_tensors *t = NULL;
     put_file(partial.s, rubbish, sizeof rubbish);
-    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, message, sizeof message), ADJ_OK, "%s",
-                 message);
+    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(adj_tensors_read(path.s, &t), ADJ_OK, "%s", adj_tensors_message(t));
     adj_tensors_free(t);
     cr_expect_eq(files_in(&f), 1);
 
     put_file(other.s, "precious", 8);
     cr_assert_eq(symlink(other.s, partial.s), 0);
-    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL, 0), ADJ_EIO);
+    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL), ADJ_EIO);
     unlink(partial.s);
     cr_assert_eq(mkfifo(partial.s, 0600), 0);
-    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL, 0), ADJ_EIO);
+    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL), ADJ_EIO);
     unlink(partial.s);
     cr_assert_eq(mkdir(partial.s, 0700), 0);
-    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL, 0), ADJ_EIO);
+    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL), ADJ_EIO);
     rmdir(partial.s);
     char text[9] = "";
     FILE *file = fopen(other.s, "rb");
@@ -292,7 +291,7 @@ Test(safetensors, many_writers)
             const adj_tensor tensor = {"x", {ADJ_F32, {1, {N - 50 * i}}}, x};
             for (int k = 0; k < TIMES; k++) {
                 adj_tensors *t = NULL;
-                bad += adj_tensors_write(path.s, 1, &tensor, 0, NULL, NULL, 0) != ADJ_OK;
+                bad += adj_tensors_write(path.s, 1, &tensor, 0, NULL, NULL) != ADJ_OK;
                 bad += adj_tensors_read(path.s, &t) != ADJ_OK;
                 adj_tensor y = adj_tensors_at(t, 0);
                 const float *v = y.data;
@@ -327,10 +326,10 @@ Test(safetensors, writes_these_bytes)
                                  "\"adjoint.crc32\":\"650ce209\"},"
                                  "\"d\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]},"
                                  "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}";
-    char message[ADJ_MESSAGE] = "";
+    adj_error error = {0};
     put_file(path.s, "old", 3);
-    cr_assert_eq(adj_tensors_write(path.s, 2, tensors, 1, metadata, message, sizeof message),
-                 ADJ_OK, "%s", message);
+    cr_assert_eq(adj_tensors_write(path.s, 2, tensors, 1, metadata, &error), ADJ_OK, "%s",
+                 error.message);
 
     uint8_t got[1024] = {0};
     FILE *file = fopen(path.s, "rb");
@@ -353,14 +352,15 @@ Test(safetensors, round_trip_and_refusals)
     file_name path = in_folder(&f, "r.safetensors");
     uint8_t data[5][64];
     adj_tensor x[5];
-    char names[5][8], message[ADJ_MESSAGE];
+    adj_error error;
+    char names[5][8];
     for (int i = 0; i < 5; i++) {
         for (int k = 0; k < 64; k++)
             data[i][k] = (uint8_t)(37 * i + 11 * k);
         snprintf(names[i], sizeof names[i], "n%d", i);
         x[i] = (adj_tensor){names[i], {(adj_dtype)i, {3, {2, 1, 3}}}, data[i]};
     }
-    cr_assert_eq(adj_tensors_write(path.s, 5, x, 0, NULL, message, sizeof message), ADJ_OK);
+    cr_assert_eq(adj_tensors_write(path.s, 5, x, 0, NULL, &error), ADJ_OK);
     adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK);
     cr_assert_eq(adj_tensors_count(t), 5);
@@ -373,15 +373,15 @@ Test(safetensors, round_trip_and_refusals)
     adj_tensors_free(t);
 
     adj_tensor bad[2] = {x[0], x[0]}; /* twice the same name */
-    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, &error), ADJ_EARG);
     bad[1].name = "__metadata__";
-    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, &error), ADJ_EARG);
     bad[1].name = "\xff";
-    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, &error), ADJ_EARG);
     bad[1] = (adj_tensor){"x", {ADJ_F32, {1, {-1}}}, data};
-    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, &error), ADJ_EARG);
     bad[1] = (adj_tensor){"x", {(adj_dtype)9, {1, {1}}}, data};
-    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, message, sizeof message), ADJ_EARG);
+    cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, &error), ADJ_EARG);
     cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK, "a refused write must leave the old file");
     cr_expect_eq(adj_tensors_count(t), 5);
     adj_tensors_free(t);
@@ -414,29 +414,29 @@ Test(weights, save_and_load)
     adj_exec *e[3] = {executor(g[0], 1, 2, &w[0]), executor(g[1], 2, 2, &w[1]),
                       executor(g[2], 3, 4, &w[2])};
     float a[6], b[6], c[12], before[12];
-    char message[ADJ_MESSAGE] = "";
+    adj_error error = {0};
 
     cr_assert_eq(adj_get(e[0], w[0], a, sizeof a), ADJ_OK);
     cr_assert_eq(adj_get(e[1], w[1], b, sizeof b), ADJ_OK);
     cr_assert_neq(memcmp(a, b, sizeof a), 0);
-    cr_assert_eq(
-        adj_weights_save(e[0], path.s, 1, &(adj_metadata){"model", "m"}, message, sizeof message),
-        ADJ_OK, "%s", message);
-    cr_assert_eq(adj_weights_load(e[1], path.s, message, sizeof message), ADJ_OK, "%s", message);
+    cr_assert_eq(adj_weights_save(e[0], path.s, 1, &(adj_metadata){"model", "m"}, &error), ADJ_OK,
+                 "%s", error.message);
+    cr_assert_eq(adj_weights_load(e[1], path.s, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_get(e[1], w[1], b, sizeof b), ADJ_OK);
     cr_expect_eq(memcmp(a, b, sizeof a), 0);
 
     /* another shape: refused, nothing set */
     cr_assert_eq(adj_get(e[2], w[2], before, sizeof before), ADJ_OK);
-    cr_expect_eq(adj_weights_load(e[2], path.s, message, sizeof message), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(message, "got f32 [3, 2], expected f32 [3, 4]"), "%s", message);
+    cr_expect_eq(adj_weights_load(e[2], path.s, &error), ADJ_ESHAPE);
+    cr_expect_not_null(strstr(error.message, "got f32 [3, 2], expected f32 [3, 4]"), "%s",
+                       error.message);
     cr_assert_eq(adj_get(e[2], w[2], c, sizeof c), ADJ_OK);
     cr_expect_eq(memcmp(c, before, sizeof c), 0);
     /* a parameter missing */
-    cr_assert_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL, 0), ADJ_OK);
-    cr_expect_eq(adj_weights_load(e[1], path.s, message, sizeof message), ADJ_EIO);
-    cr_expect_not_null(strstr(message, "no tensor fc/"), "%s", message);
-    cr_expect_eq(adj_weights_load(e[1], in_folder(&f, "none").s, message, sizeof message), ADJ_EIO);
+    cr_assert_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL), ADJ_OK);
+    cr_expect_eq(adj_weights_load(e[1], path.s, &error), ADJ_EIO);
+    cr_expect_not_null(strstr(error.message, "no tensor fc/"), "%s", error.message);
+    cr_expect_eq(adj_weights_load(e[1], in_folder(&f, "none").s, &error), ADJ_EIO);
     for (int i = 0; i < 3; i++) {
         adj_exec_free(e[i]);
         adj_graph_free(g[i]);

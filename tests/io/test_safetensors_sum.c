@@ -24,10 +24,10 @@ static content write_example(const char *path)
                                          {"d", {ADJ_F64, {1, {3}}}, d},
                                          {"empty", {ADJ_F32, {2, {0, 3}}}, w},
                                          {"step", {ADJ_I32, {0}}, &step}};
-    char message[ADJ_MESSAGE] = "";
+    adj_error error = {0};
     content c;
-    cr_assert_eq(adj_tensors_write(path, TENSORS, tensors, 2, entries, message, sizeof message),
-                 ADJ_OK, "%s", message);
+    cr_assert_eq(adj_tensors_write(path, TENSORS, tensors, 2, entries, &error), ADJ_OK, "%s",
+                 error.message);
     FILE *f = fopen(path, "rb");
     c.n = fread(c.bytes, 1, sizeof c.bytes, f);
     fclose(f);
@@ -158,7 +158,7 @@ Test(safetensors_sum, keys_are_taken)
     folder f = folder_new();
     const adj_metadata taken[] = {{"adjoint.crc32", "0"}, {"adjoint.crc32:a", "0"}};
     for (int i = 0; i < 2; i++)
-        cr_expect_eq(adj_tensors_write(in_folder(&f, "w").s, 0, NULL, 1, &taken[i], NULL, 0),
+        cr_expect_eq(adj_tensors_write(in_folder(&f, "w").s, 0, NULL, 1, &taken[i], NULL),
                      ADJ_EARG);
     cr_expect_eq(files_in(&f), 0);
     folder_remove(&f);

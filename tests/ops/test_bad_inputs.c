@@ -207,8 +207,8 @@ static adj_node *build_conv(fixture *f, const row *r, const adj_conv *a)
     }
 }
 
-/* The node, or NULL and why in message; the status of the refusal. */
-static adj_status call(fixture *f, const row *r, adj_node **y, char *message, size_t size)
+/* The node, or NULL and why in error; the status of the refusal. */
+static adj_status call(fixture *f, const row *r, adj_node **y, adj_error *error)
 {
     int64_t numbers[4][8];
     adj_attr_lists lists = {.padding =
@@ -221,13 +221,13 @@ static adj_status call(fixture *f, const row *r, adj_node **y, char *message, si
     adj_conv conv;
     adj_pool pool;
     int is_pool = r->op >= MAX_POOL;
-    adj_status status = is_pool ? adj_pool_from_attrs(&lists, &pool, message, size)
-                                : adj_conv_from_attrs(&lists, &conv, message, size);
+    adj_status status = is_pool ? adj_pool_from_attrs(&lists, &pool, error)
+                                : adj_conv_from_attrs(&lists, &conv, error);
     *y = NULL;
     if (status != ADJ_OK)
         return status;
     *y = is_pool ? build_pool(f, r, &pool) : build_conv(f, r, &conv);
-    snprintf(message, size, "%s", adj_graph_message(f->g));
+    adj_error_set(error, adj_graph_status(f->g), "%s", adj_graph_message(f->g));
     return adj_graph_status(f->g);
 }
 
@@ -248,18 +248,18 @@ Test(bad_inputs, rows)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
         fixture f = fixture_new();
-        char message[600] = "";
+        adj_error error = {0};
         adj_node *y;
-        adj_status status = call(&f, r, &y, message, sizeof message);
+        adj_status status = call(&f, r, &y, &error);
         if (r->word == NULL) {
-            cr_assert_not_null(y, "%s: %s", r->source, message);
+            cr_assert_not_null(y, "%s: %s", r->source, error.message);
             expect_zeros(&f, r, y);
         } else {
             cr_assert_null(y, "%s was accepted", r->source);
             cr_assert(status == ADJ_EARG || status == ADJ_ESHAPE, "%s: %s", r->source,
                       adj_status_name(status));
-            cr_assert_not_null(strstr(message, r->word), "%s: \"%s\" is not in: %s", r->source,
-                               r->word, message);
+            cr_assert_not_null(strstr(error.message, r->word), "%s: \"%s\" is not in: %s",
+                               r->source, r->word, error.message);
         }
         fixture_free(&f);
     }
@@ -347,14 +347,14 @@ Test(bad_inputs, long_lists)
 /* Attribute lists, or the struct to fill, that are not there. */
 Test(bad_inputs, null_lists)
 {
-    char message[100];
+    adj_error error;
     const adj_attr_lists lists = {.padding = "VALID"};
     adj_conv conv;
     adj_pool pool;
-    cr_assert_eq(adj_conv_from_attrs(NULL, &conv, message, sizeof message), ADJ_EARG);
-    cr_assert_str_eq(message, "adj_conv_from_attrs: lists is NULL");
-    cr_assert_eq(adj_conv_from_attrs(&lists, NULL, NULL, 0), ADJ_EARG);
-    cr_assert_eq(adj_pool_from_attrs(NULL, &pool, NULL, 0), ADJ_EARG);
-    cr_assert_eq(adj_pool_from_attrs(&lists, NULL, message, sizeof message), ADJ_EARG);
-    cr_assert_str_eq(message, "adj_pool_from_attrs: a is NULL");
+    cr_assert_eq(adj_conv_from_attrs(NULL, &conv, &error), ADJ_EARG);
+    cr_assert_str_eq(error.message, "adj_conv_from_attrs: lists is NULL");
+    cr_assert_eq(adj_conv_from_attrs(&lists, NULL, NULL), ADJ_EARG);
+    cr_assert_eq(adj_pool_from_attrs(NULL, &pool, NULL), ADJ_EARG);
+    cr_assert_eq(adj_pool_from_attrs(&lists, NULL, &error), ADJ_EARG);
+    cr_assert_str_eq(error.message, "adj_pool_from_attrs: a is NULL");
 }

@@ -143,7 +143,7 @@ Test(pool_refused, attribute_lists)
                   two[] = {1, 2, 1, 1};
     const int64_t pads[] = {0, 0, 1, 0, 0, 1, 0, 0};
     adj_pool a;
-    char message[200];
+    adj_error error;
     adj_attr_lists lists = {.n_ksize = 4,
                             .ksize = k,
                             .n_strides = 4,
@@ -154,7 +154,7 @@ Test(pool_refused, attribute_lists)
                             .data_format = "NHWC",
                             .n_explicit_paddings = 8,
                             .explicit_paddings = pads};
-    cr_assert_eq(adj_pool_from_attrs(&lists, &a, message, sizeof message), ADJ_OK);
+    cr_assert_eq(adj_pool_from_attrs(&lists, &a, &error), ADJ_OK);
     cr_assert(a.padding == ADJ_EXPLICIT && a.pad[1][0] == 1 && a.pad[2][1] == 1 && a.ksize[2] == 2);
 
     const struct {
@@ -171,8 +171,9 @@ Test(pool_refused, attribute_lists)
         {{.n_ksize = 4, .ksize = k, .padding = "SAME", .data_format = "NCWH"}, "data_format"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        cr_assert_eq(adj_pool_from_attrs(&wrong[i].lists, &a, message, sizeof message), ADJ_EARG);
-        cr_assert_not_null(strstr(message, wrong[i].word), "%s", message);
-        cr_assert_eq(adj_pool_from_attrs(&wrong[i].lists, &a, NULL, 0), ADJ_EARG);
+        cr_assert_eq(adj_pool_from_attrs(&wrong[i].lists, &a, &error), ADJ_EARG);
+        cr_assert_eq(error.status, ADJ_EARG);
+        cr_assert_not_null(strstr(error.message, wrong[i].word), "%s", error.message);
+        cr_assert_eq(adj_pool_from_attrs(&wrong[i].lists, &a, NULL), ADJ_EARG);
     }
 }
