@@ -23,6 +23,7 @@ number() {
 }
 version=$(number MAJOR).$(number MINOR).$(number PATCH)
 abi=$(sed -n 's/^abi = //p' build.ninja)
+io_packages=$(sed -n 's/^io_packages = //p' build.ninja)
 
 # put MODE SOURCE TARGET [STRIP_OPTION]: one file, stripped so.
 put() {
@@ -89,15 +90,17 @@ put_pc adjoint "Small convolutional networks in C: gradients as graph nodes, pla
 Libs.private: -ldnnl -fopenmp -lm"
 put_pc adjoint_io "adjoint's data sets and weight files" \
     "Requires: adjoint = $version
-Requires.private: zlib jansson" "Libs: -L\${libdir} -ladjoint_io
+Requires.private: $io_packages" "Libs: -L\${libdir} -ladjoint_io
 Libs.private: -fopenmp -lm"
 
 # CMake finds the libraries and headers from where its own file is, wherever the tree was moved to.
 relative() {
     realpath -m --relative-to="$cmakedir" "$1"
 }
+# shellcheck disable=SC2086 # a list
+io_libraries=$("${CROSS:-}pkg-config" --libs-only-l $io_packages | sed 's/-l//g')
 for file in adjointConfig.cmake adjointConfigVersion.cmake; do
-    sed -e "s|@version@|$version|g" -e "s|@abi@|$abi|g" -e "s|@libdir@|$(relative "$libdir")|g" \
+    sed -e "s|@io_libraries@|$io_libraries|g" -e "s|@version@|$version|g" -e "s|@abi@|$abi|g" -e "s|@libdir@|$(relative "$libdir")|g" \
         -e "s|@includedir@|$(relative "$prefix/include")|g" "package/$file.in" | put_text "$cmakedir/$file"
 done
 

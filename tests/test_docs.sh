@@ -44,14 +44,15 @@ done >"$top/missing"
 # Each listing names its file: ```c file=train.c
 awk -v top="$top" '/^```c file=/ { file = top "/" substr($0, 11); next } /^```/ { file = "" }
     file != "" { print >file }' docs/tutorial.md
+packages=$(sed -n "s/^io_packages = //p" build.ninja)
 for program in train predict; do
     [ -e "$top/$program.c" ] || {
         complain "docs/tutorial.md has no $program.c"
         continue
     }
-    # shellcheck disable=SC2046 # words
+    # shellcheck disable=SC2046,SC2086 # words
     cc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude "$top/$program.c" -o "$top/$program" \
-        "$BUILD/libadjoint_io.a" "$BUILD/libadjoint.a" $(pkg-config --libs zlib jansson) -ldnnl -fopenmp -lm
+        "$BUILD/libadjoint_io.a" "$BUILD/libadjoint.a" $(pkg-config --libs $packages) -ldnnl -fopenmp -lm
     (cd "$top" && "./$program") >"$top/out" 2>&1 || {
         cat "$top/out"
         complain "the tutorial's $program.c failed"
