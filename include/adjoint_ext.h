@@ -417,8 +417,8 @@ typedef struct { /* momentum: mu, decay; sgd_step: decay alone */
 /* NULL-ended; the only file that names concrete ops. */
 ADJ_API extern const adj_op *const adj_ops[];
 
-/* adj_op_x is what the builder adj_x adds (adjoint_ops.h); the two of max_pool with argmax have
- * none. */
+/* What each builder of adjoint_ops.h adds, by its name; the two of max_pool with argmax have no
+ * builder. */
 ADJ_API extern const adj_op adj_op_input, adj_op_param, adj_op_state, adj_op_const, adj_op_fill;
 ADJ_API extern const adj_op adj_op_conv2d, adj_op_conv2d_backprop_input,
     adj_op_conv2d_backprop_filter;
