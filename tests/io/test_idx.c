@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "io/folder.h"
 
 /* Two images of 2 x 3, and their labels. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "io.h"
+#include "data.h"
 
 /* ---- the bytes of a file, plain or gzip: its first two bytes tell ----
  *
@@ -270,11 +270,12 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
     if (status != ADJ_OK)
         return status;
     d->public.n = x.size[0];
-    d->public.h = x.size[1];
-    d->public.w = x.size[2];
-    d->public.c = 1;
-    d->public.images = d->images;
     d->public.labels = d->labels;
+    d->stored = (image_size){x.size[1], x.size[2], 1};
+    d->stored_images = d->images;
+    io_dataset_use_memory(d, d->stored);
+    d->public.mean[0] = DIGIT_MEAN;
+    d->public.deviation[0] = DIGIT_DEVIATION;
     return ADJ_OK;
 }
 

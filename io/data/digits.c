@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "glyphs.h"
-#include "io.h"
+#include "data.h"
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, STEPS = 8, FIELD = 4 };
 
@@ -189,14 +189,13 @@ adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed, a
         d->labels[i] = (int32_t)(i % 10); /* balanced; training shuffles */
         draw_digit(d->images + i * PIXELS, d->labels[i], &r);
     }
-    d->public = (adj_dataset){.n = n,
-                              .h = SIDE,
-                              .w = SIDE,
-                              .c = 1,
-                              .classes = 10,
-                              .images = d->images,
-                              .labels = d->labels,
-                              .mean = DIGIT_MEAN,
-                              .deviation = DIGIT_DEVIATION};
+    d->public.n = n;
+    d->public.classes = 10;
+    d->public.labels = d->labels;
+    d->public.mean[0] = DIGIT_MEAN;
+    d->public.deviation[0] = DIGIT_DEVIATION;
+    d->stored = (image_size){SIDE, SIDE, 1};
+    d->stored_images = d->images;
+    io_dataset_use_memory(d, d->stored);
     return ADJ_OK;
 }
