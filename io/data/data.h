@@ -28,6 +28,9 @@ typedef struct {
     float *floats;
     const uint8_t *stored_images; /* images, or the caller's */
     image_size stored;
+    struct image_files *files; /* of a folder: the images, one file each */
+    int own_validation;        /* the data have a validation part: the training part is whole */
+    int has_moments;           /* mean and deviation are known */
     int32_t *labels;
     const char **names; /* public.class_names: into name_text */
     char *name_text;
@@ -51,9 +54,32 @@ void io_dataset_use_memory(dataset *d, image_size wanted);
  * for any number of threads. */
 adj_status io_dataset_measure(dataset *d);
 
+/* The same mean and deviation for all channels. */
+void io_dataset_set_moments(dataset *d, float mean, float deviation);
+/* n class names, one behind another in text, each with its final 0. The data set owns text from now
+ * on. */
+adj_status io_dataset_set_names(dataset *d, char *text, int n);
+
 /* image [from] in pixel units to pixels [to]: channels first, then size (adj_resize_rule). Alpha is
  * dropped and made (255). room: io_fit_room(from, to) floats. */
 size_t io_fit_room(image_size from, image_size to);
 void io_fit(const float *image, image_size from, float *pixels, image_size to, float *room);
+
+/* planes [c, pixels] to image [pixels, c], elements of elem bytes. */
+void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, void *image);
+
+/* ---- which images ---- */
+
+/* What is drawn of n labelled images: the validation images (val_split of each class) or the
+ * others, and of these at most limit (0: all), each class its share. */
+typedef struct {
+    double val_split;
+    int validation;
+    int64_t limit;
+    uint64_t seed;
+} selection;
+/* Their numbers, ascending, to keep[n]; *kept: how many. */
+adj_status io_select(int64_t n, const int32_t *labels, int classes, const selection *s,
+                     int64_t *keep, int64_t *kept);
 
 #endif

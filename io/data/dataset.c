@@ -26,6 +26,8 @@ adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ..
     vsnprintf(d->public.message, sizeof d->public.message, format, args);
     va_end(args);
     d->public.n = 0;
+    d->public.images = NULL;
+    d->public.labels = NULL;
     return status;
 }
 
@@ -42,6 +44,30 @@ void adj_dataset_free(adj_dataset *public)
     free(d->names);
     free(d->name_text);
     free(d);
+}
+
+void io_dataset_set_moments(dataset *d, float mean, float deviation)
+{
+    for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
+        d->public.mean[i] = mean;
+        d->public.deviation[i] = deviation;
+    }
+    d->has_moments = 1;
+}
+
+adj_status io_dataset_set_names(dataset *d, char *text, int n)
+{
+    free(d->name_text);
+    free(d->names);
+    d->name_text = text;
+    d->names = calloc((size_t)n + 1, sizeof *d->names);
+    if (d->names == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+    for (int i = 0; i < n; i++, text += strlen(text) + 1)
+        d->names[i] = text;
+    d->public.class_names = d->names;
+    d->public.classes = n;
+    return ADJ_OK;
 }
 
 /* ---- images one by one ---- */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "glyphs.h"
-#include "data.h"
+#include "layouts.h"
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, STEPS = 8, FIELD = 4 };
 
@@ -167,12 +167,8 @@ static void draw_digit(uint8_t pixels[PIXELS], int digit, source *r)
     }
 }
 
-adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed, adj_dataset **out)
+adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t seed)
 {
-    dataset *d;
-    adj_status status = io_dataset_new(out, &d);
-    if (status != ADJ_OK)
-        return status;
     if ((part != ADJ_TRAIN && part != ADJ_TEST) || n < 0 || n > INT32_MAX)
         return io_dataset_fail(d, ADJ_EARG, "digits: bad part or number of images (got %lld)",
                                (long long)n);
@@ -191,11 +187,16 @@ adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed, a
     }
     d->public.n = n;
     d->public.classes = 10;
-    d->public.labels = d->labels;
-    d->public.mean[0] = DIGIT_MEAN;
-    d->public.deviation[0] = DIGIT_DEVIATION;
     d->stored = (image_size){SIDE, SIDE, 1};
-    d->stored_images = d->images;
-    io_dataset_use_memory(d, d->stored);
+    io_dataset_set_moments(d, DIGIT_MEAN, DIGIT_DEVIATION);
     return ADJ_OK;
+}
+
+adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed, adj_dataset **out)
+{
+    dataset *d;
+    adj_status status = io_dataset_new(out, &d);
+    if (status == ADJ_OK)
+        status = io_digits_read(d, part, n, seed);
+    return status == ADJ_OK ? io_dataset_finish(d, "digits", part, NULL) : status;
 }

@@ -93,3 +93,11 @@ void io_fit(const float *image, image_size from, float *pixels, image_size to, f
     else
         memcpy(pixels, image, (size_t)size_elems(to) * sizeof *pixels);
 }
+
+void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, void *image)
+{
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t k = 0; k < c; k++)
+            memcpy((char *)image + (size_t)(i * c + k) * elem,
+                   (const char *)planes + (size_t)(k * pixels + i) * elem, elem);
+}
