@@ -12,8 +12,8 @@
 #include "checkpoint.h"
 #include "cli/command.h"
 
-static const char format_key[] = "checkpoint", format_version[] = "adjoint 1";
-enum { SETTINGS = 11, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
+static const char format_key[] = "checkpoint", format_version[] = "adjoint 2";
+enum { SETTINGS = 16, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
 /* A setting that the command line may change: it is last. */
 enum { FREE_SETTINGS = 1 };
 
@@ -25,6 +25,11 @@ static void list_settings(train_opts *o, option list[SETTINGS])
         {"backend", "", "", .text = &o->backend},
         {"precision", "", "", .text = &o->precision, .words = PRECISION_WORDS},
         {"math", "", "", .text = &o->math, .words = MATH_WORDS},
+        {"size", "", "", .text = &o->data.size},
+        {"resize", "", "", .text = &o->data.resize, .words = RESIZE_WORDS},
+        {"channels", "", "", .integer = &o->data.channels, .range = {0, 4}},
+        {"limit", "", "", .integer = &o->data.limit, .range = {0, 1e9}},
+        {"val-split", "", "", .real = &o->data.val_split, .range = {0, 0.9}},
         {"epochs", "", "", .integer = &o->epochs, .range = {1, 100000}},
         {"batch", "", "", .integer = &o->batch, .range = {1, 100000}},
         {"shift", "", "", .integer = &o->shift, .range = {0, MAX_SHIFT}},
@@ -63,7 +68,12 @@ uint64_t data_checksum(const adj_dataset *d)
 {
     const int64_t sizes[] = {d->n, d->h, d->w, d->c};
     uint64_t sum = checksum(UINT64_C(0xcbf29ce484222325), sizes, sizeof sizes);
-    sum = checksum(sum, d->images, (size_t)(d->n * d->h * d->w * d->c));
+    if (d->images != NULL)
+        sum = checksum(sum, d->images, (size_t)(d->n * d->h * d->w * d->c));
+    else { /* of images in files, what all their pixels come into */
+        sum = checksum(sum, d->mean, sizeof d->mean);
+        sum = checksum(sum, d->deviation, sizeof d->deviation);
+    }
     return checksum(sum, d->labels, (size_t)d->n * sizeof *d->labels);
 }
 
