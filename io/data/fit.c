@@ -53,8 +53,8 @@ static void axis_free(axis *a)
 static int axis_new(axis *a, int64_t have, int64_t want)
 {
     int64_t used = 0;
-    a->at = malloc((size_t)want * sizeof *a->at);
-    a->weight = malloc((size_t)(have + 2 * want + 2) * sizeof *a->weight);
+    a->at = calloc((size_t)want, sizeof *a->at);
+    a->weight = calloc((size_t)(have + 2 * want + 2), sizeof *a->weight);
     if (a->at == NULL || a->weight == NULL)
         return 0;
     for (int64_t i = 0; i < want; i++) {
@@ -86,7 +86,7 @@ static void convert_pixel(const float *x, int64_t from, float *y, int64_t to)
 static void take_row(const any_image *x, int64_t r, int64_t c, float *row)
 {
     int64_t own = x->size.c, first = r * x->size.w * own;
-    float pixel[ADJ_MAX_CHANNELS];
+    float pixel[ADJ_MAX_CHANNELS] = {0};
 
     for (int64_t i = 0; i < x->size.w; i++, row += c) {
         for (int64_t k = 0; k < own; k++)
@@ -129,7 +129,7 @@ int io_fit(const any_image *x, float *pixels, image_size to)
 {
     axis rows = {0}, columns = {0};
     size_t row = (size_t)(x->size.w * to.c);
-    float *room = malloc(2 * row * sizeof *room);
+    float *room = calloc(2 * row, sizeof *room);
     int is_good =
         axis_new(&rows, x->size.h, to.h) && axis_new(&columns, x->size.w, to.w) && room != NULL;
 
