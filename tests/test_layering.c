@@ -40,6 +40,8 @@ static const rule rules[] = {
     {"backends/direct/max_pool", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
+    {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h", "io"},
+    {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "io io/tensors"},
     {"cli", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "exec/clock.h graph/nearest.h graph/printable.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "cli"},

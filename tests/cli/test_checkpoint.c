@@ -51,7 +51,7 @@ static void expect_same_weights(const char *left, const char *right)
     for (int i = 0; i < adj_tensors_count(a); i++) {
         adj_tensor x = adj_tensors_at(a, i);
         adj_tensor y = adj_tensors_at(b, adj_tensors_find(b, x.name));
-        size_t bytes = (size_t)adj_shape_elems(x.type.shape) * adj_dtype_size(x.type.dtype);
+        size_t bytes = (size_t)adj_tensor_bytes(&x);
         cr_expect(y.data != NULL && memcmp(x.data, y.data, bytes) == 0, "%s", x.name);
     }
     adj_tensors_free(a);
