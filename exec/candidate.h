@@ -46,8 +46,7 @@ void name_layouts(const candidate *c, char *text, size_t size);
  * areas, in each the values one behind the other, each 64-aligned and with a gap, a multiple of 64,
  * on both sides. */
 typedef enum { FLOAT_AREA, INTEGER_AREA, RESULT_AREA, N_AREA } area_kind;
-/* Their bytes; points in and out, by group->in and group->out, into the areas, unless area is NULL.
- */
+/* Their bytes; points in and out, by group->in and group->out, into area if that is not NULL. */
 void bind_areas(const candidate *c, size_t gap, char *const area[N_AREA], size_t bytes[N_AREA],
                 const void *in[], void *out[]);
 

@@ -138,8 +138,7 @@ static void sort_by_id(const adj_node **node, int n)
         }
 }
 
-/* Joins the proposed nodes, each of which is alone, in the root's group, unless that makes a cycle.
- */
+/* Joins the proposed nodes, each now alone, in the root's group, unless that makes a cycle. */
 static adj_status join(grouping *w, const adj_node *root, int n, const adj_kernel *kernel,
                        int backend)
 {

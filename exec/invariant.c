@@ -37,8 +37,7 @@ void find_invariance(adj_exec *e, step *s)
 }
 
 /* A constant (a fill) is made once where an invariant step needs it, so that it is there; elsewhere
- * its memory is worth more than the time. Readers come later, so from the last step to the first.
- */
+ * its memory is worth more than the time. Readers come later: from the last step to the first. */
 static void settle_constants(adj_exec *e)
 {
     for (int i = e->n_step - 1; i >= 0; i--) {

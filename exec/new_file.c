@@ -120,8 +120,7 @@ static adj_status find_target(const char *path, char **target, struct stat *old,
 
 /* ---- the new file ---- */
 
-/* Waits for the lock, but not for ever. 0: it is held, or there are no locks on this file system.
- */
+/* Waits for the lock, but not for ever. 0: it is held, or this file system has no locks. */
 static int lock(int fd, int wait)
 {
     enum { TRIES = 200, PAUSE = 50 * 1000 * 1000 };
@@ -202,8 +201,7 @@ static adj_status keep_mode(new_file *f, const struct stat *old, const char **wh
     return fchmod(f->fd, f->mode | 0200) == 0 ? ADJ_OK : system_error(why);
 }
 
-/* The rename itself reaches the disk with the folder. Not every file system can do that: no error.
- */
+/* The rename itself reaches the disk with the folder. Some file systems cannot: no error. */
 static void flush_folder(char *name)
 {
     int fd = open(dirname(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -74,8 +74,7 @@ typedef struct { /* the nodes of one step before it is planned, in id order */
 
 /* ---- the stages that make one ---- */
 
-/* group.c: which nodes one step computes, and in what order steps run. Requires: graph, backends.
- */
+/* group.c: which nodes one step computes, and the order of steps. Requires: graph, backends. */
 adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
 
 /* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */

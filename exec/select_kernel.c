@@ -10,8 +10,7 @@
 
 /* ---- candidates ---- */
 
-/* A single node is anybody's; a group is its kernel's, or of one that would have proposed it too.
- */
+/* A single node is anybody's; a group is its kernel's, or one's that would propose it too. */
 static int may_query(const adj_exec *e, const node_group *g, const candidate *c)
 {
     if (g->n == 1 || c->kernel == g->kernel)

@@ -1,5 +1,4 @@
-/* graph.h - what the files of graph/ share: the graph's inside, regions of memory, who uses what.
- */
+/* graph.h - what the files of graph/ share: a graph's inside, regions of memory, who uses what. */
 #ifndef ADJ_GRAPH_H
 #define ADJ_GRAPH_H
 
@@ -67,8 +66,7 @@ adj_text version_difference(int got);
 
 /* needed[id] becomes 1 for every node that the roots need, themselves included. */
 void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed);
-/* Who reads each node, by id, among those that the roots need; in p's memory. NULL: none is left.
- */
+/* Who reads each node, by id, among those that the roots need; in p's memory. NULL: no memory. */
 adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[], region *p);
 /* Is it among those? */
 static inline int is_needed(const adj_uses *u) { return u->is_root || u->n_user > 0; }

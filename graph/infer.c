@@ -61,23 +61,23 @@ adj_status adj_check_same(const adj_node *n, int count, adj_type *out)
 /* Larger values cannot be planned: buffers and their sums must stay far from the end of int64. */
 static const int64_t max_bytes = INT64_C(1) << 46;
 
-adj_status adj_check_type(adj_graph *g, const char *op, const char *what, adj_type type)
+adj_status adj_check_type(adj_graph *g, const char *op, const char *name, adj_type type)
 {
     size_t size = adj_dtype_size(type.dtype);
     if (size == 0)
-        return adj_fail(g, ADJ_EDTYPE, "%s: %s has no valid dtype (got %d)", op, what,
+        return adj_fail(g, ADJ_EDTYPE, "%s: %s has no valid dtype (got %d)", op, name,
                         (int)type.dtype);
     if (type.shape.rank < 0 || type.shape.rank > ADJ_MAX_RANK)
         return adj_fail(g, ADJ_ESHAPE, "%s: %s has a wrong rank (got %lld, expected 0 to %d)", op,
-                        what, (long long)type.shape.rank, ADJ_MAX_RANK);
+                        name, (long long)type.shape.rank, ADJ_MAX_RANK);
     for (int i = 0; i < type.shape.rank; i++)
         if (type.shape.dim[i] < 0)
-            return adj_fail(g, ADJ_ESHAPE, "%s: %s has a negative dimension (got %s)", op, what,
+            return adj_fail(g, ADJ_ESHAPE, "%s: %s has a negative dimension (got %s)", op, name,
                             adj_shape_text(type.shape).s);
     int64_t n = adj_shape_elems(type.shape);
     if (n < 0 || n > max_bytes / (int64_t)size)
         return adj_fail(g, ADJ_ESHAPE, "%s: %s is too large (got %s, expected at most 2^46 bytes)",
-                        op, what, adj_shape_text(type.shape).s);
+                        op, name, adj_shape_text(type.shape).s);
     return ADJ_OK;
 }
 

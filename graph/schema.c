@@ -1,5 +1,4 @@
-/* schema.c - attributes by what their schema says: checks of values, printing, formats, geometry.
- */
+/* schema.c - attributes by what their schema says: checks, printing, formats, geometry. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

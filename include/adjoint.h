@@ -82,8 +82,7 @@ typedef enum { ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32 } adj_dtype;
 typedef enum { ADJ_VALID, ADJ_SAME, ADJ_EXPLICIT } adj_padding;
 typedef enum { ADJ_NHWC, ADJ_NCHW } adj_format;
 
-/* Row-major sizes; also used for lists of indices (pads, slices), where rank is the list's length.
- */
+/* Row-major sizes; also used for lists of indices (pads, slices), whose length is rank. */
 typedef struct {
     int64_t rank, dim[ADJ_MAX_RANK];
 } adj_shape;

@@ -222,6 +222,11 @@ ADJ_API adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int co
 
 /* Where node is in the list; -1: it is not there. */
 ADJ_API int adj_position(int n, const adj_node *const list[], const adj_node *node);
+/* Of operand among n's, the first if it is there twice. */
+static inline int adj_operand_position(const adj_node *n, const adj_node *operand)
+{
+    return adj_position(n->n_in, (const adj_node *const *)n->in, operand);
+}
 /* The reader of n's first operand that has this op, takes that operand first too, and has n's
  * attributes; NULL: there is none. Both ops have attributes of one type. */
 ADJ_API const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses);
@@ -243,8 +248,8 @@ typedef struct {
     char s[160];
 } adj_text;
 ADJ_API adj_text adj_shape_text(adj_shape shape); /* "[1, 28, 28, 3]" */
-/* Rank and dimensions in range, product of dimensions and bytes within int64. */
-ADJ_API adj_status adj_check_type(adj_graph *g, const char *op, const char *what, adj_type type);
+/* Rank and dimensions in range, product of dimensions and bytes within int64. name: the value's. */
+ADJ_API adj_status adj_check_type(adj_graph *g, const char *op, const char *name, adj_type type);
 ADJ_API int adj_shape_equal(adj_shape a, adj_shape b);
 ADJ_API int adj_is_float(adj_dtype dtype);
 ADJ_API int adj_is_half(adj_dtype dtype); /* f16, bf16 */
@@ -294,8 +299,7 @@ ADJ_API void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uin
 /* Takes v in [-1, 1) to [low, high). */
 ADJ_API void adj_spread(int64_t n, double v[], double low, double high);
 
-/* ---- attributes as nodes store them, for kernels and gradient rules; no struct has padding ----
- */
+/* ---- attributes as nodes store them; no struct has padding ---- */
 
 /* Geometry of a convolution or pool after SAME and EXPLICIT are resolved, the same for both
  * formats. */

@@ -78,8 +78,7 @@ ADJ_API adj_node *adj_separable_conv2d(adj_node *x, adj_node *depthwise, adj_nod
 /* ---- pooling ---- */
 
 /* ksize, stride and pad in data_format order; ksize is required, an all-zero stride means ksize.
- * EXPLICIT is for max_pool only, and so is a window over channels: 1x1 in space and its own stride.
- */
+ * EXPLICIT is for max_pool only, and so is a window over channels: 1x1 in space, its own stride. */
 typedef struct {
     int64_t ksize[4], stride[4], pad[4][2];
     adj_padding padding;

@@ -84,8 +84,7 @@ static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[1] = to_stats(gamma, s, dx[2], dx[3]);
 }
 
-/* The sums are linear in dy: their adjoint is a batch norm with the incoming rows as gamma, beta.
- */
+/* The sums are linear in dy: their adjoint is batch norm with the incoming rows as gamma, beta. */
 static void sums_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_batch_norm_attrs *a = y->attrs;

@@ -47,10 +47,10 @@ static conv_sizes sizes_of(const adj_node *n, const char *image_name, const char
                         .depthwise = family_of(n->op)->depthwise};
 }
 
-static adj_status set_type(const adj_node *n, const char *what, adj_shape shape, adj_type *out)
+static adj_status set_type(const adj_node *n, const char *name, adj_shape shape, adj_type *out)
 {
     *out = (adj_type){n->in[0]->type.dtype, shape};
-    return adj_check_type(n->graph, n->op->name, what, *out);
+    return adj_check_type(n->graph, n->op->name, name, *out);
 }
 
 static adj_status conv_infer(const adj_node *n, void *attrs, adj_type *out)

@@ -143,8 +143,7 @@ static adj_status check_channels(const conv_sizes *s, int64_t *groups, int64_t *
     return ADJ_OK;
 }
 
-static adj_status resolve_dim(const conv_sizes *s, const char *which, window *v,
-                              adj_padding padding)
+static adj_status resolve_dim(const conv_sizes *s, const char *dim, window *v, adj_padding padding)
 {
     const char *wrong = window_resolve(v, padding);
     if (wrong == NULL)
@@ -153,7 +152,7 @@ static adj_status resolve_dim(const conv_sizes *s, const char *which, window *v,
                     "%s: computed output %s %s (got %s %" PRId64 ", %s %" PRId64
                     ", strides %" PRId64 ", dilations %" PRId64 ", padding %" PRId64 "+%" PRId64
                     ")",
-                    s->op, which, wrong, s->image_name, v->in, s->filter_name, v->k, v->stride,
+                    s->op, dim, wrong, s->image_name, v->in, s->filter_name, v->k, v->stride,
                     v->dilation, v->before, v->after);
 }
 

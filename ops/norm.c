@@ -24,9 +24,9 @@ adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
         return status;
     *out = n->op->images & ADJ_IMAGE_RESULT ? x->type : norm_stats_type(x, format, 2);
     for (int i = 1; i < n->n_in && status == ADJ_OK; i++) {
-        char what = n->op->example[i]; /* x, c, or s in either case */
+        char letter = n->op->example[i]; /* x, c, or s in either case */
         status = adj_check_operand(
-            n, i, what == 'x' ? x->type : norm_stats_type(x, format, what == 'c' ? 0 : 2));
+            n, i, letter == 'x' ? x->type : norm_stats_type(x, format, letter == 'c' ? 0 : 2));
     }
     return status;
 }

@@ -6,18 +6,18 @@
 #include "adjoint_ext.h"
 
 /* One entry per axis, none negative. */
-static adj_status check_list(const adj_node *n, const char *what, adj_shape *list)
+static adj_status check_list(const adj_node *n, const char *name, adj_shape *list)
 {
     int64_t rank = n->in[0]->type.shape.rank;
 
     if (list->rank != rank)
         return adj_fail(n->graph, ADJ_ESHAPE,
                         "%s: %s has a wrong length (got %ld, expected %ld for %s)", n->op->name,
-                        what, (long)list->rank, (long)rank, adj_shape_text(n->in[0]->type.shape).s);
+                        name, (long)list->rank, (long)rank, adj_shape_text(n->in[0]->type.shape).s);
     for (int64_t i = 0; i < rank; i++)
         if (list->dim[i] < 0)
             return adj_fail(n->graph, ADJ_EARG, "%s: %s is negative at axis %ld (got %ld)",
-                            n->op->name, what, (long)i, (long)list->dim[i]);
+                            n->op->name, name, (long)i, (long)list->dim[i]);
     for (int64_t i = rank; i < ADJ_MAX_RANK; i++)
         list->dim[i] = 0;
     return ADJ_OK;

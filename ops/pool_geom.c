@@ -97,7 +97,7 @@ adj_status pool_set_input(const adj_node *n, const char *name, adj_shape shape, 
     return status;
 }
 
-static adj_status resolve_dim(const adj_node *n, const char *which, window *v, adj_padding padding,
+static adj_status resolve_dim(const adj_node *n, const char *dim, window *v, adj_padding padding,
                               pool_kind kind)
 {
     const char *wrong = window_resolve(v, padding);
@@ -115,7 +115,7 @@ static adj_status resolve_dim(const adj_node *n, const char *which, window *v, a
     return adj_fail(n->graph, ADJ_ESHAPE,
                     "%s: output %s %s (got input %" PRId64 ", ksize %" PRId64 ", strides %" PRId64
                     ", padding %" PRId64 "+%" PRId64 ")",
-                    n->op->name, which, wrong, v->in, v->k, v->stride, v->before, v->after);
+                    n->op->name, dim, wrong, v->in, v->k, v->stride, v->before, v->after);
 }
 
 /* What max pooling may and average pooling may not, and the channels. */

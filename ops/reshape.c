@@ -1,7 +1,6 @@
 /* reshape.c - reshape and transpose: the same elements in another shape or order of axes.
  *
- * Both are permutations of elements, so the gradient is the inverse permutation of dy. Any dtype.
- */
+ * Both are permutations of elements, so the gradient is the inverse one of dy. Any dtype. */
 #include "adjoint_ext.h"
 
 static void clear_past_rank(adj_shape *s)

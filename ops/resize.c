@@ -40,18 +40,17 @@ static const adj_schema schema = {
          .words = coordinates},
         {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_resize_attrs, format)}}};
 
-static adj_status check_sizes(const adj_node *n, const char *what, int64_t h, int64_t w)
+static adj_status check_sizes(const adj_node *n, const char *image, int64_t h, int64_t w)
 {
     if (h < 1 || h > INT32_MAX || w < 1 || w > INT32_MAX)
         return adj_fail(n->graph, ADJ_ESHAPE,
                         "%s: height and width of %s must be at least 1 and within int32 (got %lld "
                         "and %lld)",
-                        n->op->name, what, (long long)h, (long long)w);
+                        n->op->name, image, (long long)h, (long long)w);
     return ADJ_OK;
 }
 
-/* The operand's height and width into *h and *w; out: its type with the other two, *to_h and *to_w.
- */
+/* The operand's height and width into *h and *w; out: its type with *to_h and *to_w instead. */
 static adj_status infer_sizes(const adj_node *n, const char *operand, const adj_resize_attrs *a,
                               int64_t *h, int64_t *w, const int64_t *to_h, const int64_t *to_w,
                               adj_type *out)

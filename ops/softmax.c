@@ -2,8 +2,7 @@
  *
  *   y = softmax(x)      dx = (dy - sum(dy * y)) * y
  *   y = log_softmax(x)  dx = dy - exp(y) * sum(dy)
- * The sums are over the last axis. Both rules are compositions, so any order of derivative works.
- */
+ * The sums are over the last axis. Both rules are compositions: any order of derivative works. */
 #include "adjoint_ext.h"
 
 static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};

@@ -1,6 +1,5 @@
 /* bytes.c - the direct backend's one layout: an i32 value of which each element is stored in a
- * byte, and the reorders to and from plain memory, which only a reader outside this backend needs.
- */
+ * byte, and the reorders to and from plain memory, which only readers outside this backend need. */
 #include "direct.h"
 
 struct adj_layout {

@@ -1,8 +1,7 @@
 /* element.h - the element type that a file of kernels is compiled for, besides the instruction set:
  * f32, or f64 with -DELEM_f64, or bf16 with -DELEM_bf16.
  *
- * T is stored, real is what arithmetic is in; TYPED(f) names the function f compiled for the type.
- */
+ * T is stored, real is what arithmetic is in; TYPED(f) names f compiled for the type. */
 #ifndef DIRECT_ELEMENT_H
 #define DIRECT_ELEMENT_H
 
@@ -42,8 +41,7 @@ static inline ptrdiff_t tensor_bytes(adj_dtype dtype, ptrdiff_t n)
     return n * (ptrdiff_t)adj_dtype_size(dtype);
 }
 
-/* n elements of a tensor to reals, and back; those of its type, if it is not a half one, are reals.
- */
+/* n elements of a tensor to reals, and back; those of a type that is no half one are reals. */
 static inline void load_reals(adj_dtype dtype, ptrdiff_t n, real *restrict dst,
                               const void *restrict src)
 {

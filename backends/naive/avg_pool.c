@@ -37,8 +37,7 @@ static inline A share(const pool_call *p, const T *dy, ptrdiff_t ih, ptrdiff_t i
     return sum;
 }
 
-/* Every element of the result, from the channel of the image on the other side that it belongs to.
- */
+/* Every element of the result, from its channel of the image on the other side. */
 static adj_status run(const adj_call *c, int is_grad)
 {
     const pool_call p = pool_call_of(c);

@@ -1,9 +1,8 @@
 /* batch_norm.c - batch normalisation; see ops/batch_norm.c for the formulas.
  *
- * Sums over a whole batch are
- * kept in double for every type; a task owns up to BLOCK channels and walks memory in order, so a
- * channel's sum has one order whatever the number of threads. The variance is the mean of
- * (x - mean)^2 in a second walk: nothing cancels. */
+ * Sums over a whole batch are kept in double for every type; a task owns up to BLOCK channels and
+ * walks memory in order, so a channel's sum has one order whatever the number of threads. The
+ * variance is the mean of (x - mean)^2 in a second walk: nothing cancels. */
 #include <math.h>
 
 #include "channels.h"

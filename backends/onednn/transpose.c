@@ -1,5 +1,14 @@
 /* transpose.c - transpose, as oneDNN's reorder between two orders of the same axes. */
+#include <string.h>
+
 #include "onednn.h"
+
+/* oneDNN's reorder for any pair of types and orders goes element by element, through float; it is
+ * what there is for half types on CPUs without instructions for them. */
+static int is_generic(const_pd d)
+{
+    return is_reference(d) || strcmp(pd_name(d), "simple:any") == 0;
+}
 
 /* The result's axes, with the steps that they have in the operand's memory, or in their own. */
 static dnnl_status_t describe(onednn *o, const adj_node *n, int is_operand, md *out)
@@ -31,6 +40,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         made = describe(o, n, 0, &to);
     if (made == dnnl_success)
         made = dnnl_reorder_primitive_desc_create(&d, from, o->engine, to, o->engine, o->attr);
+    if (made == dnnl_success && is_generic(d))
+        made = dnnl_unimplemented;
     const step_arg args[] = {{DNNL_ARG_FROM, AT_IN, 0, from}, {DNNL_ARG_TO, AT_OUT, 0, to}, {0}};
     status = made == dnnl_success ? steps_prepare(o, n, d, args, p)
                                   : onednn_refuse(made, n->op->name, p->why);

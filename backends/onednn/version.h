@@ -83,8 +83,7 @@ enum { ISA_NAME = 24, ISA_UNKNOWN = -1 };
  * name of 3.x is of a set that no machine has with 2.x. ISA_UNKNOWN: it is no name. */
 int isa_of(const char *name);
 /* The name of what dnnl_get_effective_cpu_isa() says; "isa_0x..." if it has none here, as on
- * aarch64;
- * "*": none. */
+ * aarch64; "*": none. */
 void isa_spell(int isa, char name[ISA_NAME]);
 
 #endif

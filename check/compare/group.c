@@ -21,22 +21,14 @@ typedef struct {
     runner in_f64; /* the reference of groups */
 } plan_view;
 
-static int knows(int n, const adj_node *const list[], const adj_node *x)
-{
-    for (int i = 0; i < n; i++)
-        if (list[i] == x)
-            return 1;
-    return 0;
-}
-
 /* ---- the groups of a plan ---- */
 
 static int leaves_group(const plan_view *l, const adj_node *n)
 {
     int leaves = l->is_root[n->id] != 0;
     for (int id = (int)n->id + 1; id < l->g->n_node && !leaves; id++)
-        leaves = l->step_of[id] != l->step_of[n->id] &&
-                 knows(l->g->node[id]->n_in, (const adj_node *const *)l->g->node[id]->in, n);
+        leaves =
+            l->step_of[id] != l->step_of[n->id] && adj_operand_position(l->g->node[id], n) >= 0;
     return leaves;
 }
 
@@ -60,7 +52,7 @@ static adj_status group_of(const plan_view *l, int step, region *p, adj_group *o
             continue;
         node[i++] = m;
         for (int k = 0; k < m->n_in; k++)
-            if (l->step_of[m->in[k]->id] != step && !knows(n_in, in, m->in[k]))
+            if (l->step_of[m->in[k]->id] != step && adj_position(n_in, in, m->in[k]) < 0)
                 in[n_in++] = m->in[k];
         if (leaves_group(l, m))
             leaving[n_out++] = m;

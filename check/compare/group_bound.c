@@ -36,21 +36,13 @@ typedef struct {
     int n_unsure, unsure[MAX_READ];
 } operands;
 
-static int index_of(const adj_node *n, int count, const adj_node *const list[])
-{
-    for (int i = 0; i < count; i++)
-        if (list[i] == n)
-            return i;
-    return -1;
-}
-
 static operands operands_of(const members *m, const adj_node *n)
 {
     const adj_group *g = m->g->group;
     operands o = {.n = n};
     for (int k = 0; k < n->n_in; k++) {
-        int i = index_of(n->in[k], g->n_node, g->node);
-        o.x[k] = i >= 0 ? m->value[i] : m->g->operand[index_of(n->in[k], g->n_in, g->in)];
+        int i = adj_position(g->n_node, g->node, n->in[k]);
+        o.x[k] = i >= 0 ? m->value[i] : m->g->operand[adj_group_in(g, n->in[k])];
         o.e[k] = i >= 0 ? m->error[i] : NULL;
         if (o.e[k] != NULL)
             o.unsure[o.n_unsure++] = k;
@@ -99,7 +91,7 @@ static int goes_by_element(const operands *o)
 static adj_status through_elements(const members *m, const operands *o, int n_unsure,
                                    const int unsure[], double *spread)
 {
-    const double *y = m->value[index_of(o->n, m->g->group->n_node, m->g->group->node)];
+    const double *y = m->value[adj_position(m->g->group->n_node, m->g->group->node, o->n)];
     adj_status status = ADJ_OK;
     for (int corner = 0; corner < 1 << n_unsure && status == ADJ_OK; corner++) {
         region p = {.allocator = m->p->allocator};
@@ -174,7 +166,7 @@ static int64_t channel_of(adj_shape s, int64_t format, int64_t i)
 static void through_stats(const members *m, const operands *o, double *spread)
 {
     const double *x = o->x[0], *e = o->e[0];
-    const double *mean = m->value[index_of(o->n, m->g->group->n_node, m->g->group->node)];
+    const double *mean = m->value[adj_position(m->g->group->n_node, m->g->group->node, o->n)];
     const int64_t format = ((const adj_format_attrs *)o->n->attrs)->format;
     const adj_shape shape = o->n->in[0]->type.shape;
     int64_t channels = o->n->type.shape.dim[1], n = node_elems(o->n->in[0]);
@@ -230,11 +222,6 @@ static int selects(const adj_node *n)
 {
     return (n->op->flags & ADJ_OP_KINKS) && (n->op->flags & ADJ_OP_ELEMENTWISE) &&
            adj_is_float(n->type.dtype);
-}
-
-static int leaves(const adj_group *g, const adj_node *n)
-{
-    return index_of(n, g->n_out, g->out) >= 0;
 }
 
 /* Is every value held by the type without rounding? */
@@ -303,6 +290,7 @@ adj_status group_expect(const runner *b, const group_case *g, region *p, expecta
     if (m.value == NULL || m.error == NULL)
         return ADJ_ENOMEM;
     for (int i = 0; i < group->n_node; i++) {
+        const int out = adj_group_out(group, group->node[i]);
         expectation member;
         adj_status status = add_member(&m, i, &member, o);
         if (status != ADJ_OK || o->status != ADJ_OK)
@@ -313,8 +301,8 @@ adj_status group_expect(const runner *b, const group_case *g, region *p, expecta
         if (used > 0 && *kinks > 0)
             snprintf(member.origin + used, sizeof member.origin - (size_t)used,
                      "; %lld elements at kinks", (long long)*kinks);
-        if (leaves(group, group->node[i]))
-            e[index_of(group->node[i], group->n_out, group->out)] = member;
+        if (out >= 0)
+            e[out] = member;
     }
     return ADJ_OK;
 }

@@ -83,9 +83,7 @@ static adj_status trial_of(const runner *b, const adj_node *n, void *const opera
     adj_node *in[MAX_IN] = {NULL};
     adj_status status = trial_open(b, c, n->n_in, 1, p, t);
     for (int k = 0; k < n->n_in && status == ADJ_OK; k++) {
-        int same = 0; /* an operand that appears twice is one leaf */
-        while (n->in[same] != n->in[k])
-            same++;
+        const int same = adj_operand_position(n, n->in[k]); /* twice there, it is one leaf */
         const adj_type type = {type_under(c, n->in[k]), n->in[k]->type.shape};
         in[k] = same < k ? in[same] : trial_leaf(t, type, operand[k]);
     }

@@ -32,18 +32,12 @@ const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
 
 adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r)
 {
-    if (r->n_row == r->capacity) {
-        int capacity = r->capacity > 0 ? 2 * r->capacity : 16;
-        adj_gradcheck_row *row = region_alloc(&r->region, (size_t)capacity, sizeof *row);
-        if (row == NULL) {
-            gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
-            return NULL;
-        }
-        if (r->n_row > 0)
-            memcpy(row, r->row, (size_t)r->n_row * sizeof *row);
-        r->row = row;
-        r->capacity = capacity;
+    adj_gradcheck_row *list = region_grow(&r->region, r->row, r->n_row, &r->capacity, sizeof *list);
+    if (list == NULL) {
+        gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+        return NULL;
     }
+    r->row = list;
     adj_gradcheck_row *row = &r->row[r->n_row++];
     *row = (adj_gradcheck_row){.name = "",
                                .op = "",

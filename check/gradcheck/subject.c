@@ -7,14 +7,6 @@
 
 #include "gradcheck.h"
 
-static int operand_index(const adj_node *n, const adj_node *operand)
-{
-    for (int k = 0; k < n->n_in; k++)
-        if (n->in[k] == operand)
-            return k;
-    return -1;
-}
-
 /* Is operand k computed from the node's other operands? */
 static int is_inner(const adj_node *n, int k)
 {
@@ -22,14 +14,14 @@ static int is_inner(const adj_node *n, int k)
     if ((n->op->flags & ADJ_OP_ELEMENTWISE) || v->n_in == 0 || !adj_is_float(v->type.dtype))
         return 0;
     for (int i = 0; i < v->n_in; i++)
-        if (operand_index(n, v->in[i]) < 0)
+        if (adj_operand_position(n, v->in[i]) < 0)
             return 0;
     return 1;
 }
 
 static int is_leaf(const adj_node *n, int k)
 {
-    return operand_index(n, n->in[k]) == k && !is_inner(n, k);
+    return adj_operand_position(n, n->in[k]) == k && !is_inner(n, k);
 }
 
 static int same_type(adj_type a, adj_type b)
@@ -49,7 +41,7 @@ int same_subject(const adj_node *a, const adj_node *b)
         return 0;
     for (int k = 0; k < a->n_in; k++)
         if (!same_type(a->in[k]->type, b->in[k]->type) ||
-            operand_index(a, a->in[k]) != operand_index(b, b->in[k]) ||
+            adj_operand_position(a, a->in[k]) != adj_operand_position(b, b->in[k]) ||
             is_inner(a, k) != is_inner(b, k) || (is_inner(a, k) && !same_node(a->in[k], b->in[k])))
             return 0;
     return 1;
@@ -84,7 +76,7 @@ static adj_node *copy_node(adj_graph *g, const adj_node *root, const adj_node *n
 {
     adj_dtype_attrs wide;
     for (int i = 0; i < n->n_in; i++)
-        in[i] = image[operand_index(root, n->in[i])];
+        in[i] = image[adj_operand_position(root, n->in[i])];
     return adj_node_new(g, n->op, n->n_in, in, twin_attrs(n, reference, &wide));
 }
 
@@ -145,7 +137,7 @@ static adj_status build_twin(subject *s, twin *t, int reference, int of)
         return ADJ_ENOMEM;
     build_leaves(s, t, image, reference);
     for (uint32_t id = 0; id < n->id && t->graph->status == ADJ_OK; id++) {
-        int k = operand_index(n, n->graph->node[id]);
+        int k = adj_operand_position(n, n->graph->node[id]);
         if (k >= 0 && is_inner(n, k))
             image[k] = copy_node(t->graph, n, n->in[k], image, in, reference);
     }

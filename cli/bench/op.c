@@ -29,9 +29,7 @@ static adj_node *alone(adj_graph *g, const adj_node *n)
     const unsigned images = adj_set_format(n, attrs, ADJ_NHWC) ? n->op->images : 0;
     for (int k = 0; k < n->n_in; k++) {
         char name[16];
-        int same = 0; /* an operand that appears twice is one leaf */
-        while (n->in[same] != n->in[k])
-            same++;
+        const int same = adj_operand_position(n, n->in[k]); /* twice there, it is one leaf */
         snprintf(name, sizeof name, "in%d", k);
         adj_type t = images >> k & 1 ? channels_last(n->in[k]->type) : n->in[k]->type;
         in[k] = same < k ? in[same] : adj_input(g, name, t.dtype, t.shape);

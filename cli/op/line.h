@@ -17,8 +17,7 @@ typedef struct {
     int in_inner, filter_inner; /* of a product of matrices: the axes that are summed over */
 } op_line;
 
-/* n as an op line; what options cannot say of it is left out (op_text_write). 0: n has no operand.
- */
+/* n as an op line; what no option can say of it is left out (op_text_write). 0: no operand. */
 int op_line_of(const adj_node *n, op_line *l);
 /* The options that l's numbers make of its text; they point into t. */
 op_args op_line_args(const op_line *l, op_text *t);

@@ -96,12 +96,12 @@ static void show(selftest *s)
 /* ---- cases ---- */
 
 /* A row for case i, which this implementation got wrong. */
-static int report(selftest *s, int64_t i, const char *implementation, const char *what)
+static int report(selftest *s, int64_t i, const char *implementation, const char *finding)
 {
     char text[ROW], key[256];
     sweep_case c = sweep_at(&s->sweep, i);
     sweep_row(&c, implementation, key, sizeof key);
-    snprintf(text, sizeof text, "%s %s %s", s->machine, key, what);
+    snprintf(text, sizeof text, "%s %s %s", s->machine, key, finding);
     int status = selftest_add_row(s, text);
     /* the same case again, with what is taken instead */
     s->next = ++s->tries == MAX_TRIES ? i + 1 : i;

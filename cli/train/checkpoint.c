@@ -177,9 +177,8 @@ static int agree(const char *path, const option *given, const option *stored)
                   here, there);
 }
 
-/* The number of threads decides in which order some sums are made. An older file may not say it
- * (0).
- */
+/* The number of threads decides in which order some sums are made. An older file may not
+ * say it (0). */
 static void warn_of_threads(const train_opts *given, const train_opts *there)
 {
     long long before = there->threads;

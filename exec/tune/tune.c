@@ -188,8 +188,7 @@ static adj_status record(adj_exec *e, const char *key, const timed_candidate *t)
     return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : no_memory(e);
 }
 
-/* Times the group's candidates and records the winner, or that there are not two or was no time.
- */
+/* Times the group's candidates and records the winner, or that there are not two, or no time. */
 static adj_status find_fastest(adj_exec *e, const step *s, const node_group *g, const char *key)
 {
     tuner *t = e->tuner;

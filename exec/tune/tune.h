@@ -57,12 +57,10 @@ struct tuner {
 adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY]);
 /* The first lines of a file that holds for this machine and these backends. */
 void tune_header(const adj_exec *e, char header[TUNE_HEADER]);
-/* What s is prepared as: the implementation and the layouts, in printable characters without tabs.
- */
+/* What s is prepared as: implementation and layouts, in printable characters without tabs. */
 void tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
 
-/* ---- file.c: fills and writes the table; what is wrong with a file ends up in e->warning ----
- */
+/* ---- file.c: fills and writes the table; what is wrong with a file is in e->warning ---- */
 
 adj_status tune_read(adj_exec *e);
 void tune_write(adj_exec *e);

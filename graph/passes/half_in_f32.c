@@ -7,14 +7,15 @@
  * backends are selected. */
 #include "passes.h"
 
-/* Ops that may be stored in a half type are those that lose nothing by computing in a wider one. */
+/* Ops that may be stored in a half type are those that lose nothing by computing in a wider one; a
+ * transpose computes nothing. */
 static int may_be_wide(const adj_node *n)
 {
     int has_half = 0;
     for (int k = 0; k < n->n_in; k++)
         has_half |= adj_is_half(n->in[k]->type.dtype);
     return has_half && adj_is_float(n->type.dtype) && !(n->op->flags & ADJ_OP_VIEW) &&
-           n->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS);
+           n->op != &adj_op_transpose && n->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS);
 }
 
 static adj_node *in_f32(adj_graph *to, const adj_node *n, adj_node *const in[])

@@ -38,7 +38,8 @@ static const int patterns[] = {NORM,
                                SUMS,
                                SUM,
                                NORM_MASK | SUMS,
-                               NORM_MASK | GRAD};
+                               NORM_MASK | GRAD,
+                               NORM_MASK | GRAD | SUM};
 static const int64_t sizes[][2] = {/* pixels and channels */
                                    {8, 8},     {64, 3},    {1024, 16}, {16, 12},
                                    {33, 64},   {201, 128}, {40, 96},   {1500, 32},

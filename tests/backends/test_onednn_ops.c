@@ -100,18 +100,20 @@ static adj_pool window(int k, int s, adj_padding padding)
     return (adj_pool){.ksize = {1, k, k, 1}, .stride = {1, s, s, 1}, .padding = padding};
 }
 
-/* Every order of four axes, and of two. */
+/* Every order of four axes, and of two. For none at all, which no plan keeps, oneDNN may have its
+ * generic code only. */
 Test(onednn_ops, transpose)
 {
     for (int code = 0; code < 256; code++)
         for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
             const int perm[] = {code >> 6, code >> 4 & 3, code >> 2 & 3, code & 3};
+            const int is_moved = code != (0 << 6 | 1 << 4 | 2 << 2 | 3);
             if ((1 << perm[0] | 1 << perm[1] | 1 << perm[2] | 1 << perm[3]) != 15)
                 continue;
             fixture f = fixture_new();
             adj_node *x =
                 given_integers(&f, (adj_dtype)dtype, (adj_shape){4, {2, 3, 17, 5}}, -99, 99);
-            expect_node(&f, adj_transpose(x, 4, perm), 1, 0, 0);
+            expect_node(&f, adj_transpose(x, 4, perm), is_moved, 0, 0);
         }
     fixture f = fixture_new();
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){2, {130, 70}}, -99, 99);

@@ -256,9 +256,13 @@ Test(bench_cli, op)
     json_decref(j);
 
     /* images in NCHW have the candidates of the node that an executor makes of it */
-    run_bench((const char *[]){"--op", "conv2d", "--in", "2,16,8,8", "--filter", "3,3,16,16",
-                               "--data-format", "NCHW", "--all", "--warm", "--json", NULL});
+    run_bench((const char *[]){"--op", "conv2d", "--in", "2,16,8,6", "--filter", "3,1,16,16",
+                               "--data-format", "NCHW", "--padding", "VALID", "--all", "--warm",
+                               "--json", NULL});
     j = printed();
+    row = json_array_get(json_object_get(j, "rows"), 0);
+    flop = 2.0 * 2 * (8 - 2) * 6 * 16 * 16 * 3;
+    cr_assert(is_about(number(row, "gflops") * number(row, "us") * 1e3, flop));
     for (int i = 0; i < 3; i++) {
         count_rows(json_object_get(j, "rows"), three[i], n);
         cr_assert(n[0] > 1 && n[1] == 1 && n[2] == 1, "%s", three[i]);

@@ -1,5 +1,4 @@
-/* rows.c - rows between memory and the caches; compiled as grid.h
- * says. */
+/* rows.c - rows between memory and the caches; compiled as grid.h says. */
 #include <stdint.h>
 
 #include "backends/direct/arith.h"
@@ -79,8 +78,7 @@ static ptrdiff_t place(const depthwise *d, const depthwise_chunk *c, ptrdiff_t a
     return (column % d->step * d->columns + column / d->step) * c->pitch;
 }
 
-/* Short pixels are copied LANES at a time as long as what is too much is overwritten by later ones.
- */
+/* Short pixels are copied LANES at a time while what is too much is overwritten by later ones. */
 ALWAYS void prepare_pixels(const int half, const int m, const depthwise_image *p, real *row,
                            const char *src)
 {

@@ -7,18 +7,9 @@ enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
 
 /* ---- which nodes ---- */
 
-static int among(const adj_node *n, int count, const adj_node *const list[])
-{
-    for (int i = 0; i < count; i++)
-        if (list[i] == n)
-            return 1;
-    return 0;
-}
-
 static int is_sum(const adj_node *n) { return fused_kind_of(n->op)->is_sum; }
 
-/* Widens a value that was rounded: only the rounding is wanted, and inside a group there is none.
- */
+/* Widens a value that was rounded: only the rounding is wanted, and a group has none inside. */
 static int is_rounding(const adj_node *u, const adj_node *x)
 {
     return u->op == &adj_op_cast && x->op == &adj_op_cast && x->type.dtype != ADJ_F32;
@@ -31,21 +22,20 @@ static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const
     for (int i = 0; i < u->n_in; i++) {
         const adj_node *x = u->in[i];
         int before = fused_kind_of(u->op)->roles[i] == 'p';
-        if (among(x, n, group) && (is_sum(x) || before || is_rounding(u, x)))
+        if (adj_position(n, group, x) >= 0 && (is_sum(x) || before || is_rounding(u, x)))
             return x;
     }
     return NULL;
 }
 
 /* An operand of u that keeps it from joining the group, or the first that the group lacks; NULL:
- * all are there. What comes from outside is older than the root, so it cannot depend on the group.
- */
+ * all are there. What is older than the root comes from outside: it cannot depend on the group. */
 static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
                                const adj_node *const group[])
 {
     const adj_node *x = forbidden(u, n, group);
     for (int i = 0; i < u->n_in && x == NULL; i++)
-        if (!among(u->in[i], n, group) && u->in[i]->id > root->id &&
+        if (adj_position(n, group, u->in[i]) < 0 && u->in[i]->id > root->id &&
             !(u->in[i]->op->flags & ADJ_OP_LEAF))
             x = u->in[i];
     return x;
@@ -58,9 +48,9 @@ static const adj_node *next_member(const adj_node *root, const adj_uses *uses, i
     for (int i = 0; i < n; i++)
         for (int k = 0; k < uses[group[i]->id].n_user; k++) {
             const adj_node *u = uses[group[i]->id].user[k];
-            if (among(u, n, group))
+            if (adj_position(n, group, u) >= 0)
                 continue;
-            while (fused_takes(u, fused_shape(root)) && !among(u, n, group)) {
+            while (fused_takes(u, fused_shape(root)) && adj_position(n, group, u) < 0) {
                 const adj_node *x = missing(u, root, n, group);
                 if (x == NULL)
                     return u;
@@ -222,8 +212,7 @@ static void set_aliases(const fused_group *p, const adj_group *g, adj_prep *prep
                 (adj_alias){p->value[p->node[i].y].out, may_be_overwritten(p, g, i)};
 }
 
-/* Sums have as many segments whatever the threads, each of several chunks where there are as many.
- */
+/* Sums have as many segments whatever the threads, each of several chunks if there are many. */
 static void set_segments(fused_group *p, int threads)
 {
     int64_t chunks = (p->n + p->chunk - 1) / p->chunk;

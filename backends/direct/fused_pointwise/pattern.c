@@ -37,8 +37,9 @@ static const element elements[] = {
 };
 
 /* Each has a loop in row_kernel.c. */
-static const char *const patterns[] = {"N",   "NR", "NA",  "NAR",  "G",   "GS",  "M", "MS", "MP",
-                                       "MPQ", "AM", "AMP", "AMPQ", "nmP", "nmg", "P", "S",  "V"};
+static const char *const patterns[] = {"N",   "NR",   "NA",  "NAR", "G",   "GS",   "M",
+                                       "MS",  "MP",   "MPQ", "AM",  "AMP", "AMPQ", "nmP",
+                                       "nmg", "nmgS", "P",   "S",   "V"};
 
 typedef struct {
     const fused_group *p;
@@ -85,9 +86,11 @@ static int is_node(matching *m, const element *e, int number)
     return !was_written;
 }
 
-/* Do both normalise the same, by the same? */
-static int same_norm(const adj_node *z, const adj_node *dx)
+/* Do both of "nmg" normalise the same, by the same? */
+static int is_one_norm(const matching *m)
 {
+    const adj_node *z = m->p->node[m->plan.node[ROLE_NORM]].node;
+    const adj_node *dx = m->p->node[m->plan.node[ROLE_GRAD]].node;
     return z->in[1] == dx->in[1] && z->in[2] == dx->in[2] &&
            memcmp(z->attrs, dx->attrs, adj_attr_size(z->op)) == 0;
 }
@@ -117,8 +120,7 @@ static int is_pattern(matching *m, const char *pattern)
         if (!is_node(m, &elements[(unsigned char)pattern[i]], m->first + i))
             return 0;
     m->plan.is_half = m->dtype == ADJ_BF16;
-    return set_result(m) &&
-           (pattern[n - 1] != 'g' || same_norm(m->p->node[0].node, m->p->node[n - 1].node));
+    return set_result(m) && (strchr(pattern, 'g') == NULL || is_one_norm(m));
 }
 
 static row_kernel_plan find(const fused_group *p, int first, int n_node, int in_memory)

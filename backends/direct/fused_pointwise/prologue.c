@@ -1,6 +1,5 @@
 /* prologue.c - prologue and epilogue of a fused group: what is done once, before its pass (tiled
- * vectors and constants, from small operands) and after it (segments' sums, in order, in double).
- */
+ * vectors and constants, from small operands) and after it (segments' sums, in order, in f64). */
 #include <math.h>
 #include <string.h>
 

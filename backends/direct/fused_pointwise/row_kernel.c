@@ -235,6 +235,9 @@ static void run_whole(const row_kernel_args *s, int bits)
         break;
     case ROW_NORM_MASK | ROW_NORM_SUMS: walk(s, ROW_NORM_MASK | ROW_NORM_SUMS); break;
     case ROW_NORM_MASK | ROW_GRAD | ROW_OUT: walk(s, ROW_NORM_MASK | ROW_GRAD | ROW_OUT); break;
+    case ROW_NORM_MASK | ROW_GRAD | ROW_OUT | ROW_SUM:
+        walk(s, ROW_NORM_MASK | ROW_GRAD | ROW_OUT | ROW_SUM);
+        break;
     case ROW_NORM_SUMS: walk(s, ROW_NORM_SUMS); break;
     case ROW_SUM: walk(s, ROW_SUM); break;
     case ROW_STATS: walk(s, ROW_STATS); break;
@@ -251,8 +254,7 @@ typedef struct { /* the operands of a kernel of which only some columns count */
     float sum[ROW_KERNEL_SUMS][ROW_KERNEL_WIDTH];
 } tail_columns;
 
-/* The arguments for the last ROW_KERNEL_WIDTH columns of s, from `at` on; a shorter row is copied.
- */
+/* The arguments for the last ROW_KERNEL_WIDTH columns of s, from `at`; a shorter row is copied. */
 static row_kernel_args tail_of(const row_kernel_args *s, ptrdiff_t at, tail_columns *c)
 {
     row_kernel_args t = *s;

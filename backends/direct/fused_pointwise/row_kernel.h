@@ -8,7 +8,7 @@
  *
  *   y = relu(norm(x) + a)                                     RELU, ADD may be missing
  *   d = mask(a + b), or norm_grad(x, d); d's sums             all but one may be missing
- *   d = dy where norm(x) > 0; d's norm sums with x, or norm_grad(x, d) */
+ *   d = dy where norm(x) > 0; d's norm sums with x, or norm_grad(x, d) and its sum */
 #ifndef DIRECT_FUSED_POINTWISE_ROW_KERNEL_H
 #define DIRECT_FUSED_POINTWISE_ROW_KERNEL_H
 

@@ -18,9 +18,8 @@ ALWAYS ptrdiff_t panel_width(ptrdiff_t vectors)
  * output, taps beyond the last zero. */
 void TYPED(im2col_panels)(const im2col *d, real *dst, const void *w);
 
-/* The product over `vectors` vectors of a row of b and c, a panel at a time. b_pitch 0: b is in
- * panels.
- */
+/* The product over `vectors` vectors of a row of b and c, a panel at a time. b_pitch 0: b is
+ * in panels. */
 void TYPED(im2col_multiply)(micro_gemm p, ptrdiff_t vectors);
 
 typedef struct { /* rows of an image of x with zeros around, for windows to be taken from */

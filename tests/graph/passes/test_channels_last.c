@@ -97,6 +97,21 @@ Test(channels_last, transposes_stand_at_the_edges)
     fixture_free(&f);
 }
 
+/* A small operand with its channels last takes no image along that has them first. */
+Test(channels_last, a_factor_alone_moves_nothing)
+{
+    fixture f = fixture_new();
+    const adj_shape image = {4, {2, 3, 4, 5}};
+    adj_node *x = given_integers(&f, ADJ_F32, image, -2, 2);
+    adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 3}}, -2, 2);
+    adj_node *factor = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 3, 1, 1}}, -1, 2);
+    adj_node *other = given_integers(&f, ADJ_F32, image, -2, 2);
+    adj_node *y[] = {adj_mul(adj_conv2d(x, w, &same), factor), adj_mul(other, factor)};
+    cr_assert_eq(count(f.g, 2, y, "onednn", " perm="), 2); /* x, y[0] */
+    expect_same(&f, y[1], "other * factor");
+    fixture_free(&f);
+}
+
 /* One channel, one pixel, one image: nothing moves. */
 Test(channels_last, one_channel_is_a_view)
 {
@@ -148,6 +163,8 @@ Test(channels_last, what_counts_axes_stays)
         adj_broadcast_to(adj_reduce_max(y, (adj_axes){.n = 2, .axis = {2, 3}, .keep_dims = 1}),
                          (adj_shape){4, {2, 6, 4, 5}}),
         "broadcast_to");
+    adj_node *step = adj_fill(f.g, ADJ_I32, (adj_shape){0}, 3);
+    expect_same(&f, adj_dropout(y, step, 0.5, 7), "dropout");
     fixture_free(&f);
 }
 

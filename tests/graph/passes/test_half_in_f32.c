@@ -81,7 +81,7 @@ static const struct {
 } rows[] = {
     {"conv2d", conv, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {0}, 1, 1},
     {"conv2d 3", conv, {4, {1, 7, 9, 3}}, {4, {5, 5, 3, 7}}, {0}, 1, 1},
-    {"conv2d NCHW", conv_nchw, {4, {2, 16, 8, 8}}, {4, {3, 3, 16, 16}}, {0}, 1, 1},
+    {"conv2d NCHW", conv_nchw, {4, {2, 16, 8, 8}}, {4, {3, 3, 16, 16}}, {0}, 1, 0}, /* transposes */
     {"input", conv_input, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 8}}, {4, {2, 8, 8, 8}}, 1, 1},
     {"filter", conv_filter, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 8}}, {4, {2, 8, 8, 8}}, 1, 1},
     {"depthwise", depthwise, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 1}}, {0}, 1, 1},
@@ -210,4 +210,21 @@ Test(half_in_f32, steps_have_their_node)
     cr_assert_eq(found, 1);
     adj_exec_free(e);
     adj_graph_free(g);
+}
+
+/* A transpose computes nothing: of a half type it is one step, by a kernel made for the type. */
+Test(half_in_f32, transpose_stays_of_its_type)
+{
+    for (int dtype = ADJ_F16; dtype <= ADJ_BF16; dtype++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", (adj_dtype)dtype, (adj_shape){4, {2, 16, 8, 8}});
+        adj_node *y = adj_transpose(x, 4, (const int[]){0, 2, 3, 1});
+        adj_exec *e = NULL;
+        cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
+        cr_expect_eq(adj_exec_step_count(e), 1, "%s: %d steps", adj_dtype_name((adj_dtype)dtype),
+                     adj_exec_step_count(e));
+        cr_expect_str_neq(adj_exec_step_at(e, 0).impl, "simple:any");
+        adj_exec_free(e);
+        adj_graph_free(g);
+    }
 }
