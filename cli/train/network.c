@@ -76,13 +76,14 @@ adj_status network_step(network *n, const adj_dataset *d, int64_t first, const t
 {
     float rate = s != NULL ? (float)s->lr : 0, loss = 0;
     int64_t batch = n->shape.dim[0];
-    int64_t real = adj_batch(d, s != NULL ? s->order : NULL, first, n->shape, n->x, n->y);
+    int64_t real =
+        adj_batch(d, s != NULL ? s->order : NULL, first, n->shape, n->x, n->y, &n->m.error);
 
     if (real < 1)
-        return adj_error_set(&n->m.error, ADJ_ESHAPE, "%s cannot be fed images of %lldx%lldx%lld",
-                             n->m.model->name, (long long)d->h, (long long)d->w, (long long)d->c);
+        return real < 0 ? n->m.error.status
+                        : adj_error_set(&n->m.error, ADJ_EARG, "no images to compute with");
     if (s != NULL)
-        shift_images(n->x, n->shape, s->shift, -d->mean / d->deviation, s->seed,
+        shift_images(n->x, n->shape, s->shift, -d->mean[0] / d->deviation[0], s->seed,
                      s->drawn + (uint64_t)first);
     adj_status status =
         adj_set(n->exec, n->m.images, n->x, (size_t)adj_shape_elems(n->shape) * sizeof *n->x);

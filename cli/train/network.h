@@ -3,6 +3,7 @@
 #ifndef CLI_NETWORK_H
 #define CLI_NETWORK_H
 
+#include "adjoint_data.h"
 #include "adjoint_io.h"
 #include "cli/model.h"
 
