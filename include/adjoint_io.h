@@ -171,6 +171,44 @@ ADJ_API adj_status adj_weights_convert(const adj_tensors *from, adj_graph *g, co
 /* Prints the map as lines of a map file. */
 ADJ_API adj_status adj_weights_print_map(FILE *f, adj_graph *g, const char *map, adj_error *error);
 
+/* ---- what a prediction needs to know ---- */
+
+enum { ADJ_CARD_CHANNELS = 4 };
+
+/* Kept among the metadata of a weights file. All but model may be left out: 0 or NULL. */
+typedef struct {
+    const char *model;               /* as adj_model_find takes it */
+    double multiplier;               /* as in adj_model_opts */
+    int64_t height, width, channels; /* of the images that it takes */
+    adj_format format;
+    /* By channel, in pixel units (0 .. 255): the input is (pixel - mean) / deviation. A deviation
+     * of 0: neither is known. */
+    double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
+    int64_t classes;
+    const char *const *class_names; /* classes of them */
+    const char *resize;             /* the rule for images of another size: "auto" */
+    adj_precision precision;        /* of the training */
+    const char *version;            /* of the library that wrote it; set by adj_model_card_write */
+    double accuracy;                /* per cent */
+    int64_t seed;
+} adj_model_card;
+
+/* The card as metadata for adj_tensors_write and adj_weights_save: *n entries, all in one piece of
+ * memory that free frees. */
+ADJ_API adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metadata, int *n,
+                                        adj_error *error);
+/* Reads it from a file's metadata. What is not there is left out, and what is there must be
+ * possible (ADJ_EIO). *card lies in one piece of memory that free frees, but for its strings, which
+ * belong to t. */
+ADJ_API adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card,
+                                       adj_error *error);
+/* Whether a net of that card can tell so many classes of images with so many channels by these
+ * names (NULL: they have none); what the card leaves out fits, and one channel, which is repeated.
+ * ADJ_ESHAPE and a sentence if not. */
+ADJ_API adj_status adj_model_card_check(const adj_model_card *card, int64_t channels,
+                                        int64_t classes, const char *const *class_names,
+                                        adj_error *error);
+
 #ifdef __cplusplus
 }
 #endif

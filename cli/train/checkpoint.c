@@ -13,7 +13,7 @@
 #include "cli/command.h"
 
 static const char format_key[] = "checkpoint", format_version[] = "adjoint 1";
-enum { SETTINGS = 11, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
+enum { SETTINGS = 12, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
 /* A setting that the command line may change: it is last. */
 enum { FREE_SETTINGS = 1 };
 
@@ -25,6 +25,7 @@ static void list_settings(train_opts *o, option list[SETTINGS])
         {"backend", "", "", .text = &o->backend},
         {"precision", "", "", .text = &o->precision, .words = PRECISION_WORDS},
         {"math", "", "", .text = &o->math, .words = MATH_WORDS},
+        {"freeze", "", "", .text = &o->freeze},
         {"epochs", "", "", .integer = &o->epochs, .range = {1, 100000}},
         {"batch", "", "", .integer = &o->batch, .range = {1, 100000}},
         {"shift", "", "", .integer = &o->shift, .range = {0, MAX_SHIFT}},
@@ -251,7 +252,8 @@ int checkpoint_restore(const adj_tensors *file, const checkpoint_of *c, network 
     }
     if (!possible(c, p))
         return refuse(path, "its counts do not fit each other");
-    if (adj_weights_set(n->exec, file, &error) != ADJ_OK)
+    const adj_weights_opts options = {.exact = 1};
+    if (adj_weights_set_with(n->exec, file, &options, &error) != ADJ_OK)
         return refuse(path, "%s", error.message);
     return CONTINUE;
 }

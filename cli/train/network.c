@@ -8,8 +8,14 @@
 /* The graph up to the loss, and its updates. */
 static adj_status build(network *n, const network_opts *o)
 {
-    const adj_model_opts options = {
-        .batch = o->batch, .classes = o->classes, .training = o->optimiser != NULL};
+    const adj_model_opts options = {.batch = o->batch,
+                                    .height = o->height,
+                                    .width = o->width,
+                                    .channels = o->channels,
+                                    .multiplier = o->multiplier,
+                                    .classes = o->classes,
+                                    .training = o->optimiser != NULL,
+                                    .freeze = o->freeze};
     adj_status status = model_build(&n->m, adj_graph_new(), o->model, &options, o->optimiser);
     if (status != ADJ_OK)
         return status;

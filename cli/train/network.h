@@ -16,6 +16,9 @@ const char *data_name(const char *folder);
 typedef struct {
     const char *model; /* its name */
     int64_t batch, classes, seed, threads;
+    int64_t height, width, channels; /* of the images; 0: the model's */
+    double multiplier;               /* 0: the model's */
+    const char *freeze;              /* as in adj_model_opts; NULL: none */
     const char *backend;
     adj_precision precision;
     adj_math math;

@@ -21,6 +21,11 @@ static int check(const train_opts *o)
         return complain("train", EXIT_USAGE, "--checkpoint-every: --checkpoint FILE is missing");
     if (o->tune_file != NULL && !o->tune)
         return complain("train", EXIT_USAGE, "--tune-file: --tune is missing");
+    if (o->weights != NULL && o->resume)
+        return complain("train", EXIT_USAGE, "--weights: --resume goes on with the checkpoint's");
+    if (o->weights == NULL && (o->map != NULL || o->head != NULL))
+        return complain("train", EXIT_USAGE, "%s: --weights FILE is missing",
+                        o->map != NULL ? "--map" : "--head");
     return CONTINUE;
 }
 
@@ -53,6 +58,14 @@ int parse_train(train_opts *o, int argc, char **argv)
          .text = &o->math, .words = MATH_WORDS},
         {"--recompute", "", "cheap activations are computed again, not kept: less memory",
          .flag = &o->recompute},
+        {"--weights", "FILE", "to begin with: a safetensors file", .text = &o->weights},
+        {"--map", "NAME", "whose names these weights have: pytorch, keras or a map file",
+         .text = &o->map},
+        {"--head", "H",
+         "keep (default), or new: the last layer is not loaded, nor what does not fit",
+         .text = &o->head, .words = "keep new"},
+        {"--freeze", "PATTERN", "parameters that stay as they are: \"conv1/*,block?/*\"",
+         .text = &o->freeze},
         {"--log", "FILE", "one JSON object a line", .text = &o->log},
         {"--out", "FILE", "the weights, as safetensors; on Ctrl-C as well", .text = &o->out},
         {"--checkpoint", "FILE", "all that --resume needs, after each epoch and on Ctrl-C",
@@ -87,6 +100,7 @@ void set_train_defaults(train_opts *o)
     o->backend = o->backend != NULL ? o->backend : "onednn";
     o->precision = o->precision != NULL ? o->precision : "f32";
     o->math = o->math != NULL ? o->math : "exact";
+    o->freeze = o->freeze != NULL ? o->freeze : "none";
     set_default(&o->epochs, 10);
     set_default(&o->batch, 64);
     set_default(&o->shift, 1);

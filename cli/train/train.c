@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "progress.h"
 #include "train.h"
+#include "weights.h"
 #include "cli/json.h"
 
 typedef struct {
@@ -29,6 +30,7 @@ typedef struct {
     int64_t *order;
     uint64_t data_sum; /* for checkpoints */
     position at;
+    double accuracy; /* of the parameters as they are, per cent; 0: not known */
     progress shown;
     FILE *log;
     int file_failed; /* the run ended because a file could not be written: the weights are right */
@@ -87,6 +89,7 @@ static int open_networks(training *t)
                             .seed = o->seed,
                             .threads = o->threads,
                             .backend = o->backend,
+                            .freeze = strcmp(o->freeze, "none") != 0 ? o->freeze : NULL,
                             .math = (adj_math)word_index(MATH_WORDS, o->math),
                             .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
                             .tune = (int)o->tune,
@@ -98,6 +101,8 @@ static int open_networks(training *t)
         return complain("train", t->trained.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
                         t->trained.m.error.message);
     print_warning(&t->trained);
+    if (o->weights != NULL && load_start(o, &t->trained) != CONTINUE)
+        return EXIT_FAILED;
     options.optimiser = NULL;
     options.batch = t->test->n < EVAL_BATCH ? t->test->n : EVAL_BATCH;
     if (network_open(&t->tested, &options) != ADJ_OK)
@@ -162,6 +167,8 @@ static int log_start(const training *t)
     say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
         (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
         (long long)t->test->n);
+    if (t->trained.m.frozen > 0)
+        say("%d parameter tensors are frozen by %s", t->trained.m.frozen, o->freeze);
     fflush(stdout);
     return log_line(
         t->log,
@@ -194,6 +201,7 @@ static int train_epoch(training *t)
 
     adj_shuffle(t->train->n, (uint64_t)t->o->seed, (uint64_t)at->epoch, t->order);
     t->shown.from = at->step;
+    t->accuracy = 0;
     while (at->step < t->steps && status == CONTINUE && !interrupted) {
         s.lr = adj_schedule_rate(&t->schedule, at->epoch * t->steps + at->step);
         if (network_step(&t->trained, t->train, at->step * t->o->batch, &s, &at->sum) != ADJ_OK) {
@@ -227,6 +235,7 @@ static int finish_epoch(training *t, int64_t images, double took)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
     if (network_evaluate(&t->tested, t->test, &test) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", t->tested.m.error.message);
+    t->accuracy = accuracy(test);
     double lr = adj_schedule_rate(&t->schedule, (at->epoch + 1) * t->steps - 1);
     double speed = took > 0 ? (double)images / took : 0;
     *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
@@ -251,13 +260,12 @@ static int finish_epoch(training *t, int64_t images, double took)
 static int save_out(training *t)
 {
     adj_error error;
-    const adj_metadata metadata[] = {{"model", t->o->model}, {"optimizer", t->o->optimizer}};
 
     if (t->o->out == NULL)
         return CONTINUE;
     if (adj_copy_params(t->tested.exec, t->trained.exec) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
-    if (adj_weights_save(t->tested.exec, t->o->out, 2, metadata, &error) != ADJ_OK)
+    if (save_weights(t->o, &t->tested, t->train, t->accuracy, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--out: %s", error.message);
     say("weights written to %s", t->o->out);
     fflush(stdout);

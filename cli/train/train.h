@@ -9,6 +9,8 @@
 typedef struct {
     const char *model, *data, *optimizer, *backend, *log, *out, *checkpoint, *tune_file;
     const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
+    const char *weights, *map, *head; /* to begin with: adj_weights_opts.map; "keep" or "new" */
+    const char *freeze;               /* patterns of parameters; "none" */
     int64_t epochs, batch, shift, seed, threads, every, resume, tune, recompute;
     double lr;
 } train_opts;

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <time.h>
 
+#include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
 #include "tests/repeat.h"
@@ -214,7 +215,7 @@ static const char *const keys[] = {
     "model", "optimizer", "backend",      "precision", "math",       "epochs",
     "batch", "shift",     "seed",         "lr",        "threads",    "epoch",
     "step",  "loss_sum",  "right",        "images",    "best_epoch", "best_accuracy",
-    "data",  "order",     "images_drawn", "checkpoint"};
+    "data",  "order",     "images_drawn", "checkpoint", "freeze"};
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
 /* The file again, with another value for the key; NULL: without it. */
