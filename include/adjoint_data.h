@@ -183,6 +183,30 @@ ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[]
 ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
                                 const adj_dataset *d, int64_t *right, adj_error *error);
 
+/* ---- augmentation, and batches ahead of the training step ---- */
+
+enum { ADJ_MAX_SHIFT = 8 };
+
+/* How training images are changed at random; all zero: not at all. In this order: jitter, on pixels
+ * within 0 .. 255; flip, shift and cutout, on normalised images of the batch's size; mixup, on the
+ * whole batch. What happens to image k in an epoch is drawn from (seed, epoch, k) alone, so it
+ * depends neither on threads nor on the rest of the batch. Two are drawn from places instead: shift
+ * from the seed and the number of images, fillers included, in all batches before this image; mixup
+ * from (seed, epoch, step). */
+typedef struct {
+    int flip;       /* left and right change places, with probability 1/2 */
+    int64_t shift;  /* moved by -shift .. shift pixels along each axis, all offsets alike in
+                       probability, and black comes in: padding by as much and cropping. At most
+                       ADJ_MAX_SHIFT */
+    int64_t cutout; /* a square with sides of so many pixels becomes the mean (DeVries and Taylor
+                       2017): its centre is any pixel, and what lies outside the image is cut off */
+    double jitter;  /* brightness, contrast, saturation are multiplied by factors drawn from
+                       max(0, 1 - jitter) .. 1 + jitter each, as by torchvision's ColorJitter, but
+                       always in this order; grey images have no saturation, alpha stays */
+    double mixup; /* alpha > 0 (Zhang et al. 2018): image i of n that count becomes mix * image i +
+                     (1 - mix) * image n-1-i, mix drawn from Beta(alpha, alpha) for each batch. */
+} adj_augment;
+
 #ifdef __cplusplus
 }
 #endif

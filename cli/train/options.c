@@ -1,7 +1,8 @@
 /* options.c - see train.h. */
 #include <string.h>
 
-#include "augment.h"
+#include "adjoint_data.h"
+#include "adjoint_nn.h"
 #include "cli/command.h"
 #include "train.h"
 
@@ -43,7 +44,7 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--optimizer", "NAME", "sgd, momentum (default), nesterov, adam or adamw",
          .text = &o->optimizer},
         {"--shift", "N", "training images are moved by up to N pixels; default: 1",
-         .integer = &o->shift, .range = {0, MAX_SHIFT}},
+         .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}},
         {"--seed", "N", "of initial values and shuffling; default: 1", .integer = &o->seed,
          .range = {0, 9e15}},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
@@ -72,12 +73,22 @@ int parse_train(train_opts *o, int argc, char **argv)
          .text = &o->checkpoint},
         {"--checkpoint-every", "N", "the same after every N steps", .integer = &o->every,
          .range = {1, 1e9}},
-        {"--resume", "", "go on from the checkpoint, with its settings", .flag = &o->resume},
+        {"--resume", "", "go on from the checkpoint, with its settings; more --epochs prolong it",
+         .flag = &o->resume},
         {0},
     };
     const usage u = {"train", "Trains a model and tests it after each epoch.", options, NULL};
     int status = parse_options(&u, argc, argv);
     return status == CONTINUE ? check(o) : status;
+}
+
+int check_model(const char *command, const char *name)
+{
+    if (adj_model_find(name, NULL) != NULL)
+        return CONTINUE;
+    return complain(command, EXIT_USAGE,
+                    "unknown model %.200s (did you mean %s?), adjoint models lists them", name,
+                    adj_model_nearest(name)->name);
 }
 
 static void set_default(int64_t *option, int64_t value)

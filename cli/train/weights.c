@@ -1,5 +1,5 @@
 /* weights.c - see weights.h. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -30,7 +30,7 @@ static void tell(void *user, const adj_weight_report *r)
     }
 }
 
-int load_start(const train_opts *o, network *n)
+int load_start(const train_opts *o, adj_trainer *trainer)
 {
     int new_head = o->head != NULL && strcmp(o->head, "new") == 0;
     told t = {.in_part = new_head};
@@ -41,7 +41,7 @@ int load_start(const train_opts *o, network *n)
                                       .user = &t};
     adj_error error;
 
-    if (adj_weights_load_with(n->exec, o->weights, &options, &error) != ADJ_OK)
+    if (adj_trainer_load(trainer, o->weights, &options, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--weights: %s", error.message);
     say("%d parameters and states from %s, %d tensors there not used", t.loaded, o->weights,
         t.unused);
@@ -50,46 +50,15 @@ int load_start(const train_opts *o, network *n)
 
 /* ---- at the end ---- */
 
-static adj_model_card card_of(const train_opts *o, const network *n, const adj_dataset *d,
-                              double accuracy)
+int save_weights(const train_opts *o, adj_trainer *t)
 {
-    adj_model_card c = {
-        .model = o->model,
-        .height = n->shape.dim[1],
-        .width = n->shape.dim[2],
-        .channels = n->shape.dim[3],
-        .classes = d->classes,
-        .class_names = d->class_names,
-        .resize = "auto",
-        .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
-        .accuracy = accuracy,
-        .seed = o->seed,
-    };
-    for (int64_t i = 0; i < c.channels && i < ADJ_CARD_CHANNELS; i++) {
-        int64_t from = i < d->c ? i : 0; /* one channel is repeated */
-        c.mean[i] = (double)d->mean[from];
-        c.deviation[i] = (double)d->deviation[from];
-    }
-    return c;
-}
+    const adj_metadata metadata = {"optimizer", o->optimizer};
+    adj_error error = {0};
+    adj_predictor *p = adj_trainer_predictor(t, &error);
 
-adj_status save_weights(const train_opts *o, network *n, const adj_dataset *d, double accuracy,
-                        adj_error *error)
-{
-    const adj_model_card card = card_of(o, n, d, accuracy);
-    adj_metadata *entry = NULL;
-    int count = 0;
-
-    adj_status status = adj_model_card_write(&card, &entry, &count, error);
-    adj_metadata *all = malloc(((size_t)count + 1) * sizeof *all);
-    if (status == ADJ_OK && all == NULL)
-        status = adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    if (status == ADJ_OK) {
-        memcpy(all, entry, (size_t)count * sizeof *all);
-        all[count++] = (adj_metadata){"optimizer", o->optimizer};
-        status = adj_weights_save(n->exec, o->out, count, all, error);
-    }
-    free(all);
-    free(entry);
-    return status;
+    if (p == NULL || adj_predictor_save(p, o->out, 1, &metadata, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--out: %s", error.message);
+    say("weights written to %s", o->out);
+    fflush(stdout);
+    return CONTINUE;
 }

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "cli/train/augment.h"
 #include "cli/command.h"
+#include "io/fit/shift.h"
 
 enum { H = 4, W = 3, C = 2, ELEMS = H * W * C, N = 400 };
 

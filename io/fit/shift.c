@@ -1,9 +1,9 @@
-/* augment.c - see augment.h. */
+/* shift.c - see shift.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_data.h"
-#include "augment.h"
+#include "shift.h"
 
 static void fill(float *to, int64_t n, float value)
 {
@@ -34,7 +34,7 @@ static void shift_image(float *image, adj_shape shape, int64_t dy, int64_t dx, f
 void shift_images(float *x, adj_shape shape, int64_t max, float background, uint64_t seed,
                   uint64_t first)
 {
-    int64_t side = 2 * max + 1, offsets[(2 * MAX_SHIFT + 1) * (2 * MAX_SHIFT + 1)];
+    int64_t side = 2 * max + 1, offsets[(2 * ADJ_MAX_SHIFT + 1) * (2 * ADJ_MAX_SHIFT + 1)];
     int64_t elems = shape.dim[1] * shape.dim[2] * shape.dim[3];
 
     for (int64_t i = 0; max > 0 && i < shape.dim[0]; i++) {
