@@ -40,7 +40,7 @@ static const rule rules[] = {
     {"backends/direct/max_pool", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
-    {"io/data", "adjoint.h adjoint_data.h", "io/io.h"},
+    {"io/data", "adjoint.h adjoint_data.h", "io/io.h exec/clock.h"},
     {"cli", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "exec/clock.h graph/nearest.h graph/printable.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "cli"},
