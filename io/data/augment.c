@@ -6,7 +6,7 @@
 
 uint64_t io_image_key(uint64_t seed, int64_t epoch, int64_t k)
 {
-    return io_key(io_key(seed, 0x61756d656e74u, (uint64_t)epoch), 0, (uint64_t)k);
+    return io_key(io_key(seed, 0x6175676d656e74u, (uint64_t)epoch), 0, (uint64_t)k);
 }
 
 static void flip(image_size s, float *x)
