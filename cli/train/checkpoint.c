@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "augment.h"
 #include "checkpoint.h"
 #include "cli/command.h"
 
@@ -27,7 +26,7 @@ static void list_settings(train_opts *o, option list[SETTINGS])
         {"math", "", "", .text = &o->math, .words = MATH_WORDS},
         {"epochs", "", "", .integer = &o->epochs, .range = {1, 100000}},
         {"batch", "", "", .integer = &o->batch, .range = {1, 100000}},
-        {"shift", "", "", .integer = &o->shift, .range = {0, MAX_SHIFT}},
+        {"shift", "", "", .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}},
         {"seed", "", "", .integer = &o->seed, .range = {0, 9e15}},
         {"lr", "", "", .real = &o->lr, .range = {1e-12, 1e6}},
         {"threads", "", "", .integer = &o->threads, .range = {0, MAX_THREADS}},

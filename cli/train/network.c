@@ -1,7 +1,6 @@
 /* network.c - see network.h. */
 #include <stdlib.h>
 
-#include "augment.h"
 #include "cli/command.h"
 #include "network.h"
 
@@ -64,31 +63,25 @@ void network_close(network *n)
     adj_graph_free(n->m.graph);
 }
 
-static void count_batch(const network *n, double loss, int64_t real, tally *t)
+static void count_batch(const network *n, double loss, const int32_t *labels, int64_t real,
+                        tally *t)
 {
-    t->right += adj_count_right(real, n->classes, n->scores, n->y);
+    t->right += adj_count_right(real, n->classes, n->scores, labels);
     t->loss += loss * (double)real; /* the loss is a mean over the images that count */
     t->count += real;
 }
 
-adj_status network_step(network *n, const adj_dataset *d, int64_t first, const training_step *s,
-                        tally *t)
+/* Runs a batch of which real images count, and adds it to *t. */
+static adj_status run_batch(network *n, const float *x, const int32_t *labels, int64_t real,
+                            double lr, tally *t)
 {
-    float rate = s != NULL ? (float)s->lr : 0, loss = 0;
-    int64_t batch = n->shape.dim[0];
-    int64_t real =
-        adj_batch(d, s != NULL ? s->order : NULL, first, n->shape, n->x, n->y, &n->m.error);
+    float rate = (float)lr, loss = 0;
+    size_t batch = (size_t)n->shape.dim[0];
 
-    if (real < 1)
-        return real < 0 ? n->m.error.status
-                        : adj_error_set(&n->m.error, ADJ_EARG, "no images to compute with");
-    if (s != NULL)
-        shift_images(n->x, n->shape, s->shift, -d->mean[0] / d->deviation[0], s->seed,
-                     s->drawn + (uint64_t)first);
     adj_status status =
-        adj_set(n->exec, n->m.images, n->x, (size_t)adj_shape_elems(n->shape) * sizeof *n->x);
+        adj_set(n->exec, n->m.images, x, (size_t)adj_shape_elems(n->shape) * sizeof *x);
     if (status == ADJ_OK)
-        status = adj_set(n->exec, n->m.labels, n->y, (size_t)batch * sizeof *n->y);
+        status = adj_set(n->exec, n->m.labels, labels, batch * sizeof *labels);
     if (status == ADJ_OK && n->m.lr != NULL)
         status = adj_set(n->exec, n->m.lr, &rate, sizeof rate);
     if (status == ADJ_OK)
@@ -97,11 +90,19 @@ adj_status network_step(network *n, const adj_dataset *d, int64_t first, const t
         status = adj_get(n->exec, n->m.loss, &loss, sizeof loss);
     if (status == ADJ_OK)
         status = adj_get(n->exec, n->m.logits, n->scores,
-                         (size_t)(batch * n->classes) * sizeof *n->scores);
+                         batch * (size_t)n->classes * sizeof *n->scores);
     if (status != ADJ_OK)
         return adj_error_set(&n->m.error, status, "%s", adj_exec_message(n->exec));
-    count_batch(n, loss, real, t);
+    count_batch(n, loss, labels, real, t);
     return ADJ_OK;
+}
+
+adj_status network_step(network *n, adj_loader *l, double lr, tally *t)
+{
+    adj_loader_batch b;
+    adj_status status = adj_loader_next(l, &b, &n->m.error);
+
+    return status == ADJ_OK ? run_batch(n, b.x, b.labels, b.count, lr, t) : status;
 }
 
 adj_status network_evaluate(network *n, const adj_dataset *d, tally *t)
@@ -109,8 +110,10 @@ adj_status network_evaluate(network *n, const adj_dataset *d, tally *t)
     adj_status status = ADJ_OK;
 
     *t = (tally){0};
-    for (int64_t first = 0; first < d->n && status == ADJ_OK; first += n->shape.dim[0])
-        status = network_step(n, d, first, NULL, t);
+    for (int64_t first = 0; first < d->n && status == ADJ_OK; first += n->shape.dim[0]) {
+        int64_t real = adj_batch(d, NULL, first, n->shape, n->x, n->y, &n->m.error);
+        status = real < 0 ? n->m.error.status : run_batch(n, n->x, n->y, real, 0, t);
+    }
     return status;
 }
 

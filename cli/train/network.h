@@ -31,8 +31,8 @@ typedef struct {
     adj_exec *exec;
     adj_shape shape; /* of images */
     int64_t classes;
-    float *x, *scores; /* the values of images and logits */
-    int32_t *y;        /* of labels */
+    float *x, *scores; /* the values of images, in an evaluation, and of logits */
+    int32_t *y;        /* of labels, in an evaluation */
 } network;
 
 /* Sums over images that count. */
@@ -46,17 +46,9 @@ enum { EVAL_BATCH = 100 };
 /* n is to be closed in every case; on failure its error says why. */
 adj_status network_open(network *n, const network_opts *o);
 void network_close(network *n);
-/* What a training step adds to a batch. */
-typedef struct {
-    const int64_t *order; /* of the images in this epoch */
-    double lr;
-    int64_t shift;        /* images are moved by up to so many pixels */
-    uint64_t seed, drawn; /* of the shifts; images drawn before this epoch */
-} training_step;
 
-/* Runs one batch, the one of the images from first on, and adds it to *t. s == NULL: evaluation. */
-adj_status network_step(network *n, const adj_dataset *d, int64_t first, const training_step *s,
-                        tally *t);
+/* Trains with the loader's next batch, of the network's shape, and adds it to *t. */
+adj_status network_step(network *n, adj_loader *l, double lr, tally *t);
 /* The whole data set in its own order. */
 adj_status network_evaluate(network *n, const adj_dataset *d, tally *t);
 

@@ -1,7 +1,7 @@
 /* options.c - see train.h. */
 #include <string.h>
 
-#include "augment.h"
+#include "adjoint_data.h"
 #include "cli/command.h"
 #include "train.h"
 
@@ -38,7 +38,7 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--optimizer", "NAME", "sgd, momentum (default), nesterov, adam or adamw",
          .text = &o->optimizer},
         {"--shift", "N", "training images are moved by up to N pixels; default: 1",
-         .integer = &o->shift, .range = {0, MAX_SHIFT}},
+         .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}},
         {"--seed", "N", "of initial values and shuffling; default: 1", .integer = &o->seed,
          .range = {0, 9e15}},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},

@@ -26,8 +26,9 @@ typedef struct {
     adj_optimiser_opts optimiser;
     adj_schedule schedule;
     int64_t steps; /* of one epoch */
-    int64_t *order;
-    uint64_t data_sum; /* for checkpoints */
+    adj_loader *loader;
+    int64_t *order;    /* for checkpoints: the images', and */
+    uint64_t data_sum; /* their sum */
     position at;
     progress shown;
     FILE *log;
@@ -106,6 +107,26 @@ static int open_networks(training *t)
     return CONTINUE;
 }
 
+/* One thread prepares the batches: a batch takes less time than a step. */
+static int open_loader(training *t)
+{
+    const adj_shape s = t->trained.shape;
+    const adj_loader_opts options = {.batch = t->o->batch,
+                                     .h = s.dim[1],
+                                     .w = s.dim[2],
+                                     .c = s.dim[3],
+                                     .threads = 1,
+                                     .shuffle = 1,
+                                     .seed = (uint64_t)t->o->seed,
+                                     .augment = {.shift = t->o->shift}};
+    adj_error error = {0};
+
+    if (adj_loader_new(t->train, &options, &t->loader, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "%s", error.message);
+    t->steps = adj_loader_steps(t->loader);
+    return CONTINUE;
+}
+
 static int start(training *t)
 {
     const train_opts *o = t->o;
@@ -119,6 +140,8 @@ static int start(training *t)
         status = open_data("train", o->data, ADJ_TEST, &t->test);
     if (status == CONTINUE)
         status = open_networks(t);
+    if (status == CONTINUE)
+        status = open_loader(t);
     if (status != CONTINUE)
         return status;
     if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
@@ -127,7 +150,6 @@ static int start(training *t)
     if (t->order == NULL)
         return complain("train", EXIT_FAILED, "out of memory");
 
-    t->steps = (t->train->n + o->batch - 1) / o->batch;
     t->schedule =
         (adj_schedule){.kind = ADJ_SCHEDULE_COSINE, .base = o->lr, .total = o->epochs * t->steps};
     if (o->checkpoint != NULL)
@@ -186,17 +208,12 @@ static int log_resumption(const training *t)
 static int train_epoch(training *t)
 {
     position *at = &t->at;
-    training_step s = {.order = t->order,
-                       .shift = t->o->shift,
-                       .seed = (uint64_t)t->o->seed,
-                       .drawn = (uint64_t)(at->epoch * t->steps * t->o->batch)};
     int status = CONTINUE;
 
-    adj_shuffle(t->train->n, (uint64_t)t->o->seed, (uint64_t)at->epoch, t->order);
     t->shown.from = at->step;
     while (at->step < t->steps && status == CONTINUE && !interrupted) {
-        s.lr = adj_schedule_rate(&t->schedule, at->epoch * t->steps + at->step);
-        if (network_step(&t->trained, t->train, at->step * t->o->batch, &s, &at->sum) != ADJ_OK) {
+        double lr = adj_schedule_rate(&t->schedule, at->epoch * t->steps + at->step);
+        if (network_step(&t->trained, t->loader, lr, &at->sum) != ADJ_OK) {
             progress_clear(&t->shown);
             return complain("train", EXIT_FAILED, "%s", t->trained.m.error.message);
         }
@@ -205,7 +222,7 @@ static int train_epoch(training *t)
             return complain("train", EXIT_FAILED,
                             "the loss is not finite in step %lld of epoch %lld: try a smaller --lr "
                             "(now %g)",
-                            (long long)at->step + 1, (long long)at->epoch + 1, s.lr);
+                            (long long)at->step + 1, (long long)at->epoch + 1, lr);
         }
         progress_step(&t->shown, at->epoch, at->step++, at->sum);
         if (t->o->every > 0 && at->step % t->o->every == 0 && at->step < t->steps)
@@ -351,12 +368,15 @@ int command_train(int argc, char **argv)
     if (status == CONTINUE && o.resume) {
         const checkpoint_of c = about(&t);
         status = checkpoint_restore(resumed, &c, &t.trained, &t.at);
+        if (status == CONTINUE)
+            adj_loader_seek(t.loader, t.at.epoch, t.at.step, NULL);
     }
     if (status == CONTINUE)
         status = run(&t);
     if (t.log != NULL && fclose(t.log) != 0 && status == EXIT_OK)
         status = log_failed(&t);
     free(t.order);
+    adj_loader_free(t.loader);
     network_close(&t.tested);
     network_close(&t.trained);
     adj_dataset_free(t.test);
