@@ -7,8 +7,12 @@
 /* The graph up to the loss, and its updates. */
 static adj_status build(network *n, const network_opts *o)
 {
-    const adj_model_opts options = {
-        .batch = o->batch, .classes = o->classes, .training = o->optimiser != NULL};
+    const adj_model_opts options = {.batch = o->batch,
+                                    .height = o->size.height,
+                                    .width = o->size.width,
+                                    .channels = o->size.channels,
+                                    .classes = o->classes,
+                                    .training = o->optimiser != NULL};
     adj_status status = model_build(&n->m, adj_graph_new(), o->model, &options, o->optimiser);
     if (status != ADJ_OK)
         return status;
@@ -116,18 +120,3 @@ adj_status network_evaluate(network *n, const adj_dataset *d, tally *t)
     }
     return status;
 }
-
-/* ---- data ---- */
-
-enum { DIGITS_SEED = 1 };
-
-int open_data(const char *command, const char *folder, adj_dataset_part part, adj_dataset **d)
-{
-    adj_status status = folder != NULL ? adj_dataset_mnist(folder, part, d)
-                                       : adj_dataset_digits(part, 0, DIGITS_SEED, d);
-    if (status == ADJ_OK)
-        return CONTINUE;
-    return complain(command, EXIT_FAILED, "%s", *d != NULL ? (*d)->message : "out of memory");
-}
-
-const char *data_name(const char *folder) { return folder != NULL ? folder : "embedded digits"; }
