@@ -66,8 +66,9 @@ ADJ_API void adj_predictor_free(adj_predictor *p);
 ADJ_API const adj_model_card *adj_predictor_card(const adj_predictor *p);
 
 /* The probabilities [n, classes] of n images [n, h, w, c] in pixel units (0 .. 255) of the card's
- * size; n may be anything from 0. The first image is planned for by itself, many are computed
- * ADJ_PREDICT_BATCH at a time: plans are made when they are first needed. */
+ * size, normalised as the card says, if it does; n may be anything from 0. The first image is
+ * planned for by itself, many are computed ADJ_PREDICT_BATCH at a time: plans are made when they
+ * are first needed. */
 enum { ADJ_PREDICT_BATCH = 32 };
 ADJ_API adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[],
                                float probabilities[], adj_error *error);
@@ -78,8 +79,8 @@ typedef struct {
     double loss, accuracy; /* mean cross-entropy; 0 .. 1 */
     int64_t right, count;  /* images */
 } adj_score;
-/* The whole data set, normalised as the training set was. confusion: NULL, or [classes, classes],
- * to whose row label, column prediction 1 is added for each image. */
+/* The whole data set, normalised as the card says, else by its own mean and deviation. confusion:
+ * NULL, or [classes, classes], to whose row label, column prediction 1 is added for each image. */
 ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                           int64_t confusion[], adj_error *error);
 
@@ -114,8 +115,10 @@ typedef struct {
     /* NULL: half a cosine from lr to 0. In one that is given, base 0 means lr, and total 0 all
      * steps. */
     const adj_schedule *schedule;
-    double smoothing; /* of the labels */
+    double smoothing;           /* of the labels */
+    const float *class_weights; /* as many as classes, as in adj_loss_opts; NULL: all 1 */
     adj_augment augment;
+    int loaders;        /* threads that prepare batches ahead of the steps; 0: one; -1: none */
     const char *freeze; /* as in adj_model_opts; NULL or "none": no parameter */
 
     const char *backend; /* this and what follows: as in adj_exec_opts */
@@ -136,6 +139,8 @@ typedef struct {
     int resume;
     const char *best; /* weights file of the epoch with the best held-out accuracy; NULL: none */
     int64_t patience; /* > 0: stops after so many epochs without a better one */
+    int n_metadata;   /* added to checkpoints, under keys of the caller's own */
+    const adj_metadata *metadata;
 
     /* After a step and after an epoch; not zero: stops there. NULL: not called. */
     int (*on_step)(void *user, const adj_fit_progress *progress);

@@ -105,6 +105,21 @@ ADJ_API adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, 
 ADJ_API adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels);
 ADJ_API adj_node *adj_loss_softmax_smoothed(adj_node *logits, adj_node *labels, double smoothing);
 
+/* All zero: adj_loss_softmax. They go together as they like. */
+typedef struct {
+    double smoothing; /* 0 .. 1: s/k of each label goes to every class */
+    /* [k], a float type: the mean is weighted by the weight of each row's class, as by PyTorch's
+     * CrossEntropyLoss(weight=..., label_smoothing=...); 0 if nothing counts. NULL: all 1. */
+    adj_node *weights;
+    /* mixup: mix * the loss of labels + (1 - mix) * that of other_labels, i32 [n]; mix: a scalar of
+     * any float type. Both are usually inputs, filled from adj_loader_batch. NULL: none. */
+    adj_node *other_labels, *mix;
+} adj_loss_opts;
+
+/* The scalar is f32 for half logits. options may be NULL. */
+ADJ_API adj_node *adj_loss_softmax_with(adj_node *logits, adj_node *labels,
+                                        const adj_loss_opts *options);
+
 /* ---- optimisers: updates for everything trainable that a loss depends on ---- */
 
 /* The trainable parameters that y depends on other than through adj_stop_gradient, in the order of

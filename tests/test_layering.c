@@ -40,7 +40,7 @@ static const rule rules[] = {
     {"backends/direct/max_pool", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
-    {"io/data", "adjoint.h adjoint_data.h", "io/io.h"},
+    {"io/data", "adjoint.h adjoint_data.h", "io/io.h exec/clock.h"},
     {"io/fit", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h", "exec/clock.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h", "io"},
     {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "io io/tensors"},
@@ -64,8 +64,14 @@ static const rule rules[] = {
 static const struct {
     const char *word, *folders; /* with all below them */
 } confined[] = {
-    {"<oneapi/dnnl", "backends/onednn"}, {"<dnnl", "backends/onednn"}, {"<zlib.h>", "io"},
-    {"<jansson.h>", "io cli"},           {"<criterion", ""},
+    {"<oneapi/dnnl", "backends/onednn"},
+    {"<dnnl", "backends/onednn"},
+    {"<zlib.h>", "io"},
+    {"<png.h>", "io/data"},
+    {"<turbojpeg.h>", "io/data"},
+    {"<zip.h>", "io/data"},
+    {"<jansson.h>", "io cli"},
+    {"<criterion", ""},
 };
 
 typedef struct {

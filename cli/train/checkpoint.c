@@ -10,14 +10,23 @@
 #include "checkpoint.h"
 #include "cli/command.h"
 
-enum { SETTINGS = 12, TEXT = 40 };
+enum { SETTINGS = 12 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
 /* Settings that the command line may change are last: --threads; --lr and --epochs too when it
  * prolongs the run. */
 enum { FREE = 1, FREE_TO_PROLONG = 3 };
 
+/* The settings of the data, which are first in the list, are the tool's own. */
+static const char *const data_keys[CHECKPOINT_DATA] = {"data.size", "data.resize", "data.channels",
+                                                       "data.limit", "data.val-split"};
+
 static void list_settings(train_opts *o, option list[SETTINGS])
 {
     const option all[SETTINGS] = {
+        {"size", "", "", .text = &o->data.size},
+        {"resize", "", "", .text = &o->data.resize, .words = RESIZE_WORDS},
+        {"channels", "", "", .integer = &o->data.channels, .range = {0, 4}},
+        {"limit", "", "", .integer = &o->data.limit, .range = {0, 1e9}},
+        {"val-split", "", "", .real = &o->data.val_split, .range = {0, 0.9}},
         {"model", "", "", .text = &o->model},
         {"optimizer", "", "", .text = &o->optimizer},
         {"backend", "", "", .text = &o->backend},
@@ -65,11 +74,11 @@ static int is_word(const char *text)
     return text[0] != '\0' && strlen(text) < 200;
 }
 
-/* Stores an entry of the file where the option says. */
-static int read_entry(const char *path, const adj_tensors *file, const option *o)
+/* Stores an entry of the file where option i says. */
+static int read_entry(const char *path, const adj_tensors *file, const option *o, int i)
 {
     char list[WORD_LIST];
-    const char *text = adj_tensors_metadata(file, o->name);
+    const char *text = adj_tensors_metadata(file, i < CHECKPOINT_DATA ? data_keys[i] : o->name);
 
     if (text == NULL)
         return refuse(path, "is no checkpoint: it has no %s", o->name);
@@ -122,6 +131,16 @@ static void warn_of_threads(const train_opts *given, const train_opts *there)
                  omp_get_num_procs(), omp_get_num_procs() > 1 ? "s" : "");
 }
 
+void checkpoint_data(train_opts *o, checkpoint_metadata *m)
+{
+    option list[SETTINGS];
+    list_settings(o, list);
+    for (int i = 0; i < CHECKPOINT_DATA; i++) {
+        m->entry[i] = entry_of(&list[i], m->text[i]);
+        m->entry[i].key = data_keys[i];
+    }
+}
+
 int checkpoint_open(train_opts *o, adj_tensors **file)
 {
     option given[SETTINGS], stored[SETTINGS];
@@ -133,7 +152,7 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     list_settings(o, given);
     list_settings(&there, stored);
     for (int i = 0; i < SETTINGS && status == CONTINUE; i++)
-        status = read_entry(o->checkpoint, *file, &stored[i]);
+        status = read_entry(o->checkpoint, *file, &stored[i], i);
     const int bound = SETTINGS - (o->epochs > there.epochs ? FREE_TO_PROLONG : FREE);
     for (int i = 0; i < bound && status == CONTINUE; i++)
         if (is_set(&given[i]))

@@ -5,6 +5,15 @@
 #include "adjoint_io.h"
 #include "train.h"
 
+/* What the tool adds to a checkpoint: the options of the data. */
+enum { CHECKPOINT_DATA = 5, CHECKPOINT_TEXT = 40 };
+typedef struct {
+    adj_metadata entry[CHECKPOINT_DATA];
+    char text[CHECKPOINT_DATA][CHECKPOINT_TEXT];
+} checkpoint_metadata;
+/* m points into o and itself. */
+void checkpoint_data(train_opts *o, checkpoint_metadata *m);
+
 /* Reads o->checkpoint and gives o the settings that it leaves unset; the others must agree, but the
  * number of threads, of which another one is reported, and a larger --epochs, which prolongs the
  * run and may come with another --lr. *file, to which o then points, is to be freed in every case.

@@ -18,8 +18,11 @@
 #include "weights.h"
 
 typedef struct {
-    const train_opts *o;
+    train_opts *o;
+    checkpoint_metadata notes;
+    data_opts data; /* with the validation split that is taken */
     adj_dataset *train, *test;
+    adj_model_opts size; /* of the model, for these images */
     adj_optimiser_opts optimiser;
     adj_trainer *trainer;
     progress shown;
@@ -97,7 +100,8 @@ static int on_epoch(void *user, const adj_fit_progress *f)
 static int open_trainer(training *t)
 {
     const train_opts *o = t->o;
-    const adj_net net = {.name = o->model};
+    const adj_net net = {
+        .name = o->model, .h = t->size.height, .w = t->size.width, .c = t->size.channels};
     const adj_fit_opts options = {.epochs = o->epochs,
                                   .batch = o->batch,
                                   .seed = o->seed,
@@ -115,17 +119,31 @@ static int open_trainer(training *t)
                                   .recompute = (int)o->recompute,
                                   .checkpoint = o->checkpoint,
                                   .checkpoint_every = o->every,
+                                  .n_metadata = CHECKPOINT_DATA,
+                                  .metadata = t->notes.entry,
                                   .on_step = on_step,
                                   .on_epoch = on_epoch,
                                   .user = t};
     adj_error error = {0};
 
+    checkpoint_data(t->o, &t->notes);
     if (adj_trainer_new(&net, t->train, t->test, &options, &t->trainer, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", error.message);
     const char *warning = adj_trainer_warning(t->trainer);
     if (warning[0] != '\0')
         complain("train", EXIT_OK, "%s", warning);
     return o->weights != NULL ? load_start(o, t->trainer) : CONTINUE;
+}
+
+static int open_parts(training *t)
+{
+    const char *model = t->o->model;
+    t->data = t->o->data;
+    adj_dataset_part judge = part_to_judge(&t->data);
+    int status = open_data("train", &t->data, model, ADJ_TRAIN, NULL, &t->train);
+    if (status == CONTINUE)
+        status = open_data("train", &t->data, model, judge, t->train, &t->test);
+    return status == CONTINUE ? fit_model("train", &t->data, model, t->train, &t->size) : status;
 }
 
 static int start(training *t)
@@ -138,9 +156,7 @@ static int start(training *t)
     if (status == CONTINUE)
         status = check_model("train", o->model);
     if (status == CONTINUE)
-        status = open_data("train", o->data, ADJ_TRAIN, &t->train);
-    if (status == CONTINUE)
-        status = open_data("train", o->data, ADJ_TEST, &t->test);
+        status = open_parts(t);
     if (status == CONTINUE)
         status = open_trainer(t);
     if (status != CONTINUE)
@@ -170,7 +186,8 @@ static int log_start(const training *t)
     const int frozen = adj_trainer_frozen(t->trainer);
 
     say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
-        (long long)parameters, data_name(o->data), (long long)t->train->n, (long long)t->test->n);
+        (long long)parameters, data_name(o->data.path), (long long)t->train->n,
+        (long long)t->test->n);
     if (frozen > 0)
         say("%d parameter tensors are frozen by %s", frozen, o->freeze);
     fflush(stdout);
@@ -178,7 +195,7 @@ static int log_start(const training *t)
         t->log,
         json_pack("{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
                   "start", "model", o->model, "parameters", (json_int_t)parameters, "data",
-                  json_text(data_name(o->data)), "train_images", (json_int_t)t->train->n,
+                  json_text(data_name(o->data.path)), "train_images", (json_int_t)t->train->n,
                   "test_images", (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
                   (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
                   o->lr, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed, "backend",

@@ -13,7 +13,7 @@ enum { SIDE = 32, PIXELS = SIDE * SIDE, IMAGE = 3 * PIXELS, BLOCK_RECORDS = 256 
 typedef struct {
     const char *const *train; /* files, up to a NULL; those that are there are read */
     const char *const *test;
-    const char *names;               /* a class name a line */
+    const char *names; /* a class name a line */
     int classes, label_bytes;
 } cifar_kind;
 

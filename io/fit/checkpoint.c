@@ -93,7 +93,6 @@ adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
 {
     entry list[MAX_ENTRIES + PLACES];
     char text[MAX_ENTRIES + PLACES][ENTRY_TEXT], sums[SUMS][ENTRY_TEXT];
-    adj_metadata all[MAX_ENTRIES + PLACES + SUMS + 1];
 
     if (t == NULL || path == NULL)
         return adj_error_set(error, ADJ_EARG, "checkpoint: expected a trainer and a file's name");
@@ -102,12 +101,19 @@ adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
     n += PLACES;
     if (!list_sums(t, &t->at, sums))
         return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
+    adj_metadata *all = malloc((size_t)(n + SUMS + 1 + t->o.n_metadata) * sizeof *all);
+    if (all == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
     for (int i = 0; i < n; i++)
         all[i] = (adj_metadata){list[i].key, entry_text(&list[i], text[i])};
     for (int i = 0; i < SUMS; i++)
         all[n++] = (adj_metadata){sum_keys[i], sums[i]};
     all[n++] = (adj_metadata){format_key, format_version};
-    return adj_weights_save(t->steps_net.exec, path, n, all, error);
+    for (int i = 0; i < t->o.n_metadata; i++)
+        all[n++] = t->o.metadata[i];
+    adj_status status = adj_weights_save(t->steps_net.exec, path, n, all, error);
+    free(all);
+    return status;
 }
 
 /* ---- reading ---- */
@@ -234,8 +240,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
     t->at = p;
     t->done++;
     t->set.begun = prolongs ? there.epochs : there.begun;
-    feed_seek(&t->batches, p.epoch, p.step);
-    return ADJ_OK;
+    return adj_loader_seek(t->loader, p.epoch, p.step, error);
 }
 
 adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error)

@@ -127,6 +127,24 @@ static adj_status add_updates(network *n, const training_opts *t, adj_error *err
     return status;
 }
 
+static void add_loss(network *n, const training_opts *t)
+{
+    adj_loss_opts o = {0};
+    const adj_shape batch = {1, {n->shape.dim[0]}}, classes = {1, {n->classes}};
+
+    n->labels = adj_input(n->graph, "labels", ADJ_I32, batch);
+    if (t != NULL) {
+        o.smoothing = t->smoothing;
+        if (t->class_weights != NULL)
+            o.weights = adj_const(n->graph, ADJ_F32, classes, t->class_weights);
+        if (t->mixes) {
+            o.other_labels = n->other_labels = adj_input(n->graph, "other_labels", ADJ_I32, batch);
+            o.mix = n->mix = adj_input(n->graph, "mix", ADJ_F32, (adj_shape){0});
+        }
+    }
+    n->loss = adj_loss_softmax_with(n->logits, n->labels, &o);
+}
+
 static adj_status build(network *n, network_kind kind, const adj_net *net, int64_t batch,
                         const training_opts *t, adj_error *error)
 {
@@ -137,20 +155,16 @@ static adj_status build(network *n, network_kind kind, const adj_net *net, int64
     adj_status status = check_logits(n, net, batch, error);
     if (status != ADJ_OK)
         return status;
+    n->shape = adj_node_type(n->images).shape;
+    n->classes = net->classes;
     if (kind == FOR_PREDICTION)
         n->probabilities = adj_softmax(n->logits);
-    else {
-        n->labels = adj_input(n->graph, "labels", ADJ_I32, (adj_shape){1, {batch}});
-        n->loss = t != NULL && t->smoothing != 0
-                      ? adj_loss_softmax_smoothed(n->logits, n->labels, t->smoothing)
-                      : adj_loss_softmax(n->logits, n->labels);
-    }
+    else
+        add_loss(n, t);
     if (kind == FOR_TRAINING && n->loss != NULL)
         status = add_updates(n, t, error);
     if (status == ADJ_OK && (status = adj_graph_status(n->graph)) != ADJ_OK)
         adj_error_set(error, status, "%s", adj_graph_message(n->graph));
-    n->shape = adj_node_type(n->images).shape;
-    n->classes = net->classes;
     return status;
 }
 
@@ -199,26 +213,31 @@ void network_close(network *n)
     *n = (network){0};
 }
 
-adj_status network_run(network *n, const float *x, const int32_t *labels, double lr,
-                       adj_error *error)
+/* *status stays the first failure. */
+static void set_leaf(network *n, const adj_node *leaf, const void *data, adj_status *status)
+{
+    if (leaf != NULL && *status == ADJ_OK)
+        *status = adj_set(n->exec, leaf, data, adj_type_bytes(adj_node_type(leaf)));
+}
+
+adj_status network_run(network *n, const adj_loader_batch *b, double lr, adj_error *error)
 {
     const float rate = (float)lr;
-    const int64_t batch = n->shape.dim[0];
     const adj_node *scores = n->probabilities != NULL ? n->probabilities : n->logits;
+    adj_status status = ADJ_OK;
 
-    adj_status status =
-        adj_set(n->exec, n->images, x, (size_t)adj_shape_elems(n->shape) * sizeof *x);
-    if (status == ADJ_OK && n->labels != NULL)
-        status = adj_set(n->exec, n->labels, labels, (size_t)batch * sizeof *labels);
-    if (status == ADJ_OK && n->lr != NULL)
-        status = adj_set(n->exec, n->lr, &rate, sizeof rate);
+    set_leaf(n, n->images, b->x, &status);
+    set_leaf(n, n->labels, b->labels, &status);
+    set_leaf(n, n->other_labels, b->other_labels, &status);
+    set_leaf(n, n->mix, &b->mix, &status);
+    set_leaf(n, n->lr, &rate, &status);
     if (status == ADJ_OK)
         status = adj_run(n->exec);
     if (status == ADJ_OK && n->loss != NULL)
         status = adj_get(n->exec, n->loss, &n->loss_now, sizeof n->loss_now);
     if (status == ADJ_OK)
-        status =
-            adj_get(n->exec, scores, n->scores, (size_t)(batch * n->classes) * sizeof *n->scores);
+        status = adj_get(n->exec, scores, n->scores,
+                         (size_t)(n->shape.dim[0] * n->classes) * sizeof *n->scores);
     return status == ADJ_OK ? ADJ_OK
                             : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
 }

@@ -18,7 +18,9 @@ typedef struct {
 typedef struct {
     const adj_optimiser_opts *optimiser; /* with its weight decay and clip; trained is not read */
     double smoothing;
-    const char *freeze; /* NULL: nothing */
+    const float *class_weights; /* NULL: all 1 */
+    int mixes;                  /* batches have other labels, too */
+    const char *freeze;         /* NULL: nothing */
     int recompute;
     int64_t seed;
 } training_opts;
@@ -26,9 +28,10 @@ typedef struct {
 typedef struct {
     adj_graph *graph;
     adj_node *images, *logits;
-    adj_node *labels, *loss; /* NULL: for prediction */
-    adj_node *lr;            /* it and updates: for training */
-    adj_node *probabilities; /* for prediction */
+    adj_node *labels, *loss;      /* NULL: for prediction */
+    adj_node *other_labels, *mix; /* of mixed batches, in training */
+    adj_node *lr;                 /* it and updates: for training */
+    adj_node *probabilities;      /* for prediction */
     adj_updates *updates;
     int frozen; /* parameters */
     adj_exec *exec;
@@ -46,10 +49,9 @@ adj_status network_open(network *n, network_kind kind, const adj_net *net, int64
                         const plan_opts *plan, const training_opts *training, adj_error *error);
 void network_close(network *n);
 
-/* Runs it on images x and, but for prediction, labels; fills scores and loss_now. lr: of a training
- * step. */
-adj_status network_run(network *n, const float *x, const int32_t *labels, double lr,
-                       adj_error *error);
+/* Runs it on a batch - for prediction on its images alone - and fills scores and loss_now. lr: of a
+ * training step. */
+adj_status network_run(network *n, const adj_loader_batch *b, double lr, adj_error *error);
 
 /* What the net leaves open: a built-in model's sizes, else the given ones; the given classes, else
  * a built-in model's. A built-in model that there is not, or a size that is not possible: ADJ_EARG.

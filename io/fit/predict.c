@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feed.h"
 #include "predictor.h"
 
 /* ---- images of the caller ---- */
@@ -43,7 +42,7 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
     for (int64_t first = 0; first < n && status == ADJ_OK; first += batch) {
         const int64_t count = n - first < batch ? n - first : batch;
         normalise(p, from, first, count, x);
-        status = network_run(net, x, NULL, 0, error);
+        status = network_run(net, &(adj_loader_batch){.x = x}, 0, error);
         if (status == ADJ_OK)
             memcpy(probabilities + first * classes, net->scores,
                    (size_t)(count * classes) * sizeof *probabilities);
@@ -77,14 +76,27 @@ static int64_t best_of(const float *score, int64_t classes)
     return best;
 }
 
-static void add_batch(const network *n, const int32_t *labels, int64_t count, adj_score *s,
-                      int64_t *confusion)
+static void add_batch(const network *n, const adj_loader_batch *b, adj_score *s, int64_t *confusion)
 {
-    s->loss += (double)n->loss_now * (double)count; /* a mean over the images that count */
-    s->right += adj_count_right(count, n->classes, n->scores, labels);
-    s->count += count;
-    for (int64_t i = 0; confusion != NULL && i < count; i++)
-        confusion[labels[i] * n->classes + best_of(n->scores + i * n->classes, n->classes)]++;
+    s->loss += (double)n->loss_now * (double)b->count; /* a mean over the images that count */
+    s->right += adj_count_right(b->count, n->classes, n->scores, b->labels);
+    s->count += b->count;
+    for (int64_t i = 0; confusion != NULL && i < b->count; i++)
+        confusion[b->labels[i] * n->classes + best_of(n->scores + i * n->classes, n->classes)]++;
+}
+
+static adj_status open_loader(const adj_predictor *p, const network *n, const adj_dataset *d,
+                              adj_loader **l, adj_error *error)
+{
+    const int is_known = p->card.deviation[0] > 0;
+    const adj_loader_opts o = {.batch = n->shape.dim[0],
+                               .h = n->shape.dim[1],
+                               .w = n->shape.dim[2],
+                               .c = n->shape.dim[3],
+                               .threads = 1,
+                               .mean = is_known ? p->mean : NULL,
+                               .deviation = is_known ? p->deviation : NULL};
+    return adj_loader_new(d, &o, l, error);
 }
 
 adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
@@ -99,23 +111,22 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
     if (status != ADJ_OK)
         return status;
     network *n;
-    feed f = {0};
-    const float *x;
-    const int32_t *labels;
-    int64_t count;
+    adj_loader *l = NULL;
+    adj_loader_batch b;
 
     status = predictor_network(p, EVALUATION, d->n < EVALUATION_BATCH ? d->n : EVALUATION_BATCH, &n,
                                error);
     if (status == ADJ_OK)
-        status = feed_open(&f, d, p->mean, p->deviation, n->shape, error);
-    for (int64_t step = 0; step < f.steps && status == ADJ_OK; step++) {
-        status = feed_next(&f, &x, &labels, &count, error);
+        status = open_loader(p, n, d, &l, error);
+    const int64_t steps = status == ADJ_OK ? adj_loader_steps(l) : 0;
+    for (int64_t step = 0; step < steps && status == ADJ_OK; step++) {
+        status = adj_loader_next(l, &b, error);
         if (status == ADJ_OK)
-            status = network_run(n, x, labels, 0, error);
+            status = network_run(n, &b, 0, error);
         if (status == ADJ_OK)
-            add_batch(n, labels, count, score, confusion);
+            add_batch(n, &b, score, confusion);
     }
-    feed_close(&f);
+    adj_loader_free(l);
     score->loss = score->count > 0 ? score->loss / (double)score->count : 0;
     score->accuracy = score->count > 0 ? (double)score->right / (double)score->count : 0;
     return status;

@@ -235,8 +235,10 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
     }
     if (card->deviation[0] > 0)
         predictor_normalise(*p, mean, deviation, card->channels);
-    else /* the file does not say it: pixels as they are */
+    else { /* the file does not say it */
         predictor_normalise(*p, zero, one, ADJ_MAX_CHANNELS);
+        (*p)->card.deviation[0] = 0;
+    }
     return predictor_name_classes(*p, card->class_names, error);
 }
 

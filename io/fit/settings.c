@@ -74,6 +74,17 @@ static void set_augment(settings *s, const adj_augment *a)
     s->mixup = a->mixup;
 }
 
+static void set_weighting(settings *s, const float *weights)
+{
+    uint64_t sum = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    const unsigned char *p = (const unsigned char *)weights;
+    size_t bytes = weights != NULL ? (size_t)s->classes * sizeof *weights : 0;
+    for (size_t i = 0; i < bytes; i++)
+        sum = (sum ^ p[i]) * UINT64_C(0x100000001b3);
+    snprintf(s->weights_sum, sizeof s->weights_sum, "%016llx", (unsigned long long)sum);
+    s->weighting = weights != NULL ? s->weights_sum : "none";
+}
+
 static int default_threads(void)
 {
     int n = omp_get_max_threads();
@@ -118,6 +129,7 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                     .seed = o->seed,
                     .threads = o->threads != 0 ? o->threads : default_threads(),
                     .smoothing = o->smoothing};
+    set_weighting(s, o->class_weights);
     set_optimiser(s, o->optimiser != NULL ? o->optimiser : &momentum, o->lr);
     set_schedule(s, o->schedule);
     set_augment(s, &o->augment);
@@ -179,6 +191,7 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"epsilon", .real = &s->epsilon, .high = 1},
         {"weight_decay", .real = &s->weight_decay, .high = 1e6},
         {"clip_norm", .real = &s->clip_norm, .high = 1e30},
+        {"weighting", .text = &s->weighting},
         {"smoothing", .real = &s->smoothing, .high = 1},
         {"flip", .integer = &s->flip, .high = 1},
         {"cutout", .integer = &s->cutout, .high = ADJ_MAX_SIDE},

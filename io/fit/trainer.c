@@ -10,6 +10,26 @@
 
 /* ---- made ---- */
 
+static adj_status open_loader(adj_trainer *t, adj_error *error)
+{
+    const adj_shape s = t->steps_net.shape;
+    const int threads = t->o.loaders;
+    const adj_loader_opts o = {.batch = s.dim[0],
+                               .h = s.dim[1],
+                               .w = s.dim[2],
+                               .c = s.dim[3],
+                               .threads = threads == 0  ? 1
+                                          : threads < 0 ? 0
+                                                        : threads,
+                               .shuffle = 1,
+                               .seed = (uint64_t)t->set.seed,
+                               .augment = t->o.augment};
+    adj_status status = adj_loader_new(t->train, &o, &t->loader, error);
+    if (status == ADJ_OK)
+        t->steps = adj_loader_steps(t->loader);
+    return status;
+}
+
 static adj_status make_steps(adj_trainer *t, const adj_net *net, adj_error *error)
 {
     const adj_fit_opts *o = &t->o;
@@ -18,19 +38,15 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, adj_error *erro
     const training_opts training = {
         .optimiser = &t->optimiser,
         .smoothing = o->smoothing,
+        .class_weights = o->class_weights,
+        .mixes = o->augment.mixup > 0,
         .freeze = o->freeze != NULL && strcmp(o->freeze, "none") != 0 ? o->freeze : NULL,
         .recompute = o->recompute,
         .seed = t->set.seed};
 
     adj_status status =
         network_open(&t->steps_net, FOR_TRAINING, net, t->set.batch, &plan, &training, error);
-    if (status == ADJ_OK)
-        status = feed_open(&t->batches, t->train, t->train->mean, t->train->deviation,
-                           t->steps_net.shape, error);
-    if (status == ADJ_OK)
-        status = feed_shuffle(&t->batches, t->set.seed, &o->augment, error);
-    t->steps = t->batches.steps;
-    return status;
+    return status == ADJ_OK ? open_loader(t, error) : status;
 }
 
 static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *error)
@@ -124,7 +140,7 @@ void adj_trainer_free(adj_trainer *t)
     if (t == NULL)
         return;
     adj_predictor_free(t->predictor);
-    feed_close(&t->batches);
+    adj_loader_free(t->loader);
     network_close(&t->steps_net);
     free(t);
 }
@@ -213,31 +229,30 @@ static adj_status not_finite(const adj_trainer *t, adj_error *error)
 
 adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
 {
-    const double began = seconds_now(), waited = t->batches.waited;
+    const double began = seconds_now();
     position *at = &t->at;
-    const float *x;
-    const int32_t *labels;
-    int64_t count;
+    adj_loader_batch b;
 
     if (at->step >= t->steps || at->epoch >= t->set.epochs)
         return adj_error_set(error, ADJ_EARG, "fit: no step is left in this epoch");
     t->last = (adj_fit_progress){0};
     t->step_rate = settings_rate(&t->set, at->epoch, at->step, t->steps);
-    adj_status status = feed_next(&t->batches, &x, &labels, &count, error);
-    t->waited += t->batches.waited - waited;
+    const double waited = adj_loader_waited(t->loader);
+    adj_status status = adj_loader_next(t->loader, &b, error);
+    t->waited += adj_loader_waited(t->loader) - waited;
     if (status == ADJ_OK)
-        status = network_run(&t->steps_net, x, labels, t->step_rate, error);
+        status = network_run(&t->steps_net, &b, t->step_rate, error);
     if (status != ADJ_OK)
         return status;
     t->done++;
     t->step_loss = (double)t->steps_net.loss_now;
-    at->loss += t->step_loss * (double)count; /* the loss is a mean over the images that count */
-    at->right += adj_count_right(count, t->steps_net.classes, t->steps_net.scores, labels);
-    at->count += count;
+    at->loss += t->step_loss * (double)b.count; /* the loss is a mean over the images that count */
+    at->right += adj_count_right(b.count, t->steps_net.classes, t->steps_net.scores, b.labels);
+    at->count += b.count;
     if (!isfinite(at->loss))
         return not_finite(t, error);
     at->step++;
-    t->images += count;
+    t->images += b.count;
     t->seconds += seconds_now() - began;
     return ADJ_OK;
 }

@@ -2,7 +2,6 @@
 #ifndef IO_FIT_TRAINER_H
 #define IO_FIT_TRAINER_H
 
-#include "feed.h"
 #include "predictor.h"
 
 /* Everything that decides what a training comes to, nothing left open: as it is compared with a
@@ -10,6 +9,8 @@
 typedef struct {
     const char *model, *backend, *freeze; /* freeze: "none" */
     const char *optimizer;                /* its name, or "other" */
+    const char *weighting;                /* a checksum of class weights, or "none" */
+    char weights_sum[20];
     int64_t precision, math, schedule;
     int64_t height, width, channels, classes;
     int64_t epochs, batch, seed, threads;
@@ -36,7 +37,7 @@ struct adj_trainer {
     settings set;
     adj_optimiser_opts optimiser;
     network steps_net; /* of training steps */
-    feed batches;
+    adj_loader *loader;
     int64_t steps; /* of an epoch */
     position at;
     uint64_t data_sum; /* of the training data; 0: not made yet */
