@@ -183,6 +183,77 @@ ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[]
 ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
                                 const adj_dataset *d, int64_t *right, adj_error *error);
 
+/* ---- augmentation, and batches ahead of the training step ---- */
+
+enum { ADJ_MAX_SHIFT = 8, ADJ_MAX_LOADER_THREADS = 64 };
+
+/* How training images are changed at random; all zero: not at all. In this order: jitter, on pixels
+ * within 0 .. 255; flip, shift and cutout, on normalised images of the batch's size; mixup, on the
+ * whole batch. What happens to image k in an epoch is drawn from (seed, epoch, k) alone, so it
+ * depends neither on threads nor on the rest of the batch. Two are drawn from places instead: shift
+ * from the seed and the number of images, fillers included, in all batches before this image; mixup
+ * from (seed, epoch, step). */
+typedef struct {
+    int flip;       /* left and right change places, with probability 1/2 */
+    int64_t shift;  /* moved by -shift .. shift pixels along each axis, all offsets alike in
+                       probability, and black comes in: padding by as much and cropping. At most
+                       ADJ_MAX_SHIFT */
+    int64_t cutout; /* a square with sides of so many pixels becomes the mean (DeVries and Taylor
+                       2017): its centre is any pixel, and what lies outside the image is cut off */
+    double jitter;  /* brightness, contrast, saturation are multiplied by factors drawn from
+                       max(0, 1 - jitter) .. 1 + jitter each, as by torchvision's ColorJitter, but
+                       always in this order; grey images have no saturation, alpha stays */
+    double mixup; /* alpha > 0 (Zhang et al. 2018): image i of n that count becomes mix * image i +
+                     (1 - mix) * image n-1-i, mix drawn from Beta(alpha, alpha) for each batch. */
+} adj_augment;
+
+/* All zero but batch is the default. */
+typedef struct {
+    int64_t batch;   /* images */
+    int64_t h, w, c; /* of the images in a batch; 0: the data set's. Fitted as by adj_batch */
+    int threads;     /* that prepare batches ahead of adj_loader_next, at most
+                        ADJ_MAX_LOADER_THREADS; 0: adj_loader_next does it. No bit of a batch depends
+                        on it. One is enough where a batch takes less time than a step */
+    int shuffle;     /* the images in adj_shuffle's order of (seed, epoch), else in their own */
+    uint64_t seed;   /* of the order and of the augmentation */
+    adj_augment augment;
+    const float *mean, *deviation; /* by channel of the data set, copied; NULL: the data set's */
+} adj_loader_opts;
+
+/* One batch, with fillers behind the last image as by adj_batch. Its memory is the caller's to read
+ * and to change until the next call of adj_loader_next, adj_loader_seek or adj_loader_free. */
+typedef struct {
+    float *x;        /* [batch, h, w, c], normalised */
+    int32_t *labels; /* [batch]; fillers: -1 */
+    /* [batch] and 0.5 .. 1: labels of what was mixed in, and the share of what it was mixed to
+     * (adj_loss_opts). Without mixup the labels again, and 1. */
+    int32_t *other_labels;
+    float mix;
+    int64_t count;       /* images that count: batch, or less in the last of an epoch */
+    int64_t epoch, step; /* of this batch, from 0 */
+} adj_loader_batch;
+
+typedef struct adj_loader adj_loader;
+
+/* Batches of d, which outlives the loader, from epoch 0, step 0 on without an end; threads, if any,
+ * begin at once. They are joined by adj_loader_free, and handle no signals. A loader is used by one
+ * thread at a time. On failure *l is NULL. */
+ADJ_API adj_status adj_loader_new(const adj_dataset *d, const adj_loader_opts *options,
+                                  adj_loader **l, adj_error *error);
+/* Also in the middle of a batch that is prepared. */
+ADJ_API void adj_loader_free(adj_loader *l);
+/* Steps of an epoch: n / batch, rounded up. */
+ADJ_API int64_t adj_loader_steps(const adj_loader *l);
+/* The next batch; after an epoch's last step, the next epoch's first. Waits until it is prepared.
+ * If an image cannot be read, the status and sentence are the reader's, of the batch's first such
+ * image; the batch is not passed over: the next call fails like this one. */
+ADJ_API adj_status adj_loader_next(adj_loader *l, adj_loader_batch *batch, adj_error *error);
+/* The next batch is that of (epoch, step), 0 <= step <= steps; the same as if all before it had
+ * been taken. Seeking where the loader is reads a batch anew that failed. */
+ADJ_API adj_status adj_loader_seek(adj_loader *l, int64_t epoch, int64_t step, adj_error *error);
+/* Seconds that calls of adj_loader_next took until now. */
+ADJ_API double adj_loader_waited(const adj_loader *l);
+
 #ifdef __cplusplus
 }
 #endif

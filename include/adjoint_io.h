@@ -39,12 +39,47 @@ ADJ_API adj_status adj_file_identify(const char *path, int partial, adj_file_id 
 
 /* ---- tensors in files: safetensors ---- */
 
+/* What the elements of a tensor in a file are. The first ones are adj_dtype's, with its values; the
+ * others can be read, written, looked at and converted, and an executor has no use for them. */
+typedef enum {
+    ADJ_ELEM_F32 = ADJ_F32,
+    ADJ_ELEM_F64 = ADJ_F64,
+    ADJ_ELEM_F16 = ADJ_F16,
+    ADJ_ELEM_BF16 = ADJ_BF16,
+    ADJ_ELEM_I32 = ADJ_I32,
+    ADJ_ELEM_I64,
+    ADJ_ELEM_I16,
+    ADJ_ELEM_I8,
+    ADJ_ELEM_U64,
+    ADJ_ELEM_U32,
+    ADJ_ELEM_U16,
+    ADJ_ELEM_U8,
+    ADJ_ELEM_BOOL,    /* a byte, 0 or 1 */
+    ADJ_ELEM_F8_E4M3, /* without infinities */
+    ADJ_ELEM_F8_E5M2
+} adj_elem;
+
+/* "f32", "i64", "bool", ...: constant strings, never NULL. */
+ADJ_API const char *adj_elem_name(adj_elem elem);
+/* Bytes of one element; 0 for a value that is no adj_elem. */
+ADJ_API size_t adj_elem_size(adj_elem elem);
+
 /* A named value in a file. Nothing is copied: name and data are the maker's. */
 typedef struct {
     const char *name; /* not empty, and no other's */
-    adj_type type;    /* of any dtype */
-    const void *data; /* row-major; adj_shape_elems(type.shape) elements */
+    adj_elem elem;
+    adj_shape shape;
+    const void *data; /* row-major; adj_shape_elems(shape) elements */
 } adj_tensor;
+
+/* A tensor of values as an executor has them. */
+ADJ_API adj_tensor adj_tensor_of(const char *name, adj_type type, const void *data);
+/* Its type for an executor; 0 (and *type is left as it is): its elements are no adj_dtype. */
+ADJ_API int adj_tensor_type(const adj_tensor *t, adj_type *type);
+/* Bytes of its data; -1 when it has no such shape or elements, or they overflow. */
+ADJ_API int64_t adj_tensor_bytes(const adj_tensor *t);
+/* Element i as a double: exact but for 64-bit integers beyond 2^53. i is not checked. */
+ADJ_API double adj_tensor_value(const adj_tensor *t, int64_t i);
 
 typedef struct {             /* strings kept with the tensors, such as the model's name */
     const char *key, *value; /* UTF-8 */
@@ -71,6 +106,9 @@ ADJ_API adj_tensor adj_tensors_at(const adj_tensors *t, int i);
 ADJ_API int adj_tensors_find(const adj_tensors *t, const char *name);
 /* NULL: no such key. */
 ADJ_API const char *adj_tensors_metadata(const adj_tensors *t, const char *key);
+/* All of them but the checksums, in the file's order; all zero when i is out of range. */
+ADJ_API int adj_tensors_metadata_count(const adj_tensors *t);
+ADJ_API adj_metadata adj_tensors_metadata_at(const adj_tensors *t, int i);
 /* Frees them with their names and data. */
 ADJ_API void adj_tensors_free(adj_tensors *t);
 
@@ -79,12 +117,103 @@ ADJ_API void adj_tensors_free(adj_tensors *t);
 /* Writes every parameter and state that the executor holds, by name. */
 ADJ_API adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
                                     const adj_metadata metadata[], adj_error *error);
-/* Sets every parameter and state of the executor from the tensor of its name and type. One that is
- * missing or has another type is an error, and then none is set; tensors that the executor does not
- * know are passed over. */
+/* What became of a parameter or state, or of a tensor of the file. */
+typedef enum {
+    ADJ_WEIGHT_LOADED,
+    ADJ_WEIGHT_FRESH,   /* adj_weights_opts.fresh: it was not to be loaded */
+    ADJ_WEIGHT_MISSING, /* the file has no such tensor */
+    ADJ_WEIGHT_UNFIT,   /* the tensor has another shape, or elements that are no floats */
+    ADJ_WEIGHT_RESET,   /* a state of training that the file does not have: it begins anew, at 0 */
+    ADJ_WEIGHT_UNUSED   /* a tensor that nothing takes */
+} adj_weight_fate;
+
+typedef struct {
+    adj_weight_fate fate;
+    const char *name;   /* the parameter's or state's; NULL: UNUSED */
+    const char *tensor; /* the one in the file, or that was looked for */
+    const char *why;    /* of MISSING and UNFIT: a sentence; else "" */
+} adj_weight_report;
+
+/* All zero is the default. */
+typedef struct {
+    /* Whose names and layouts the file has. NULL: ours. "pytorch": those of a state_dict - "w" is
+     * "weight", slashes are dots, the last layer is "fc", blocks of residual nets are torchvision's
+     * - with filters [out, in, kh, kw], matrices [out, in], and inputs of a dense layer after an
+     * image in the order c, h, w. "keras": kernel, bias, gamma, beta, moving_mean, moving_variance
+     * (whose batch norms have an epsilon of 0.001 unless it was given: no file says it). Else the
+     * name of a map file with a line for each of ours that is called otherwise or lies otherwise:
+     *     conv1/w = conv1.weight, permute 2 3 1 0
+     *     bn1/running = bn1.running_mean + bn1.running_var
+     * Two tensors of one shape are stacked, permute says which axis of theirs becomes each of ours,
+     * reshape may have a -1, the steps are done in their order; # begins a comment. */
+    const char *map;
+    int partial;       /* what is missing or does not fit stays as it is, and is no error */
+    const char *fresh; /* patterns (adj_name_matches) of what is not loaded */
+    int exact;         /* no element is converted, and no state of training may be missing */
+    void (*report)(void *user, const adj_weight_report *r); /* called when all is loaded */
+    void *user;
+} adj_weights_opts;
+
+/* Sets every parameter and state of the executor from the tensor of its name and shape; floats of
+ * another type are rounded to its own. One that is missing or does not fit is an error
+ * (ADJ_EIO, ADJ_ESHAPE), and then none is set; tensors that the executor does not know are passed
+ * over. If the file has none of its states of training (adj_is_training_state) these are set to 0.
+ * options may be NULL. */
+ADJ_API adj_status adj_weights_load_with(adj_exec *e, const char *path,
+                                         const adj_weights_opts *options, adj_error *error);
+ADJ_API adj_status adj_weights_set_with(adj_exec *e, const adj_tensors *t,
+                                        const adj_weights_opts *options, adj_error *error);
+/* Without options. */
 ADJ_API adj_status adj_weights_load(adj_exec *e, const char *path, adj_error *error);
 /* The same from tensors that have been read. */
 ADJ_API adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, adj_error *error);
+
+/* Tensors under our names from those under theirs, or back (to_theirs), by a map as above.
+ * "pytorch" and "keras" need the graph whose weights they are, and take nothing else; what a map
+ * file does not name stays as it is (g may be NULL). The metadata are kept. *to is new, and NULL on
+ * failure. */
+ADJ_API adj_status adj_weights_convert(const adj_tensors *from, adj_graph *g, const char *map,
+                                       int to_theirs, adj_tensors **to, adj_error *error);
+/* Prints the map as lines of a map file. */
+ADJ_API adj_status adj_weights_print_map(FILE *f, adj_graph *g, const char *map, adj_error *error);
+
+/* ---- what a prediction needs to know ---- */
+
+enum { ADJ_CARD_CHANNELS = 4 };
+
+/* Kept among the metadata of a weights file. All but model may be left out: 0 or NULL. */
+typedef struct {
+    const char *model;               /* as adj_model_find takes it */
+    double multiplier;               /* as in adj_model_opts */
+    int64_t height, width, channels; /* of the images that it takes */
+    adj_format format;
+    /* By channel, in pixel units (0 .. 255): the input is (pixel - mean) / deviation. A deviation
+     * of 0: neither is known. */
+    double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
+    int64_t classes;
+    const char *const *class_names; /* classes of them */
+    const char *resize;             /* the rule for images of another size: "auto" */
+    adj_precision precision;        /* of the training */
+    const char *version;            /* of the library that wrote it; set by adj_model_card_write */
+    double accuracy;                /* per cent */
+    int64_t seed;
+} adj_model_card;
+
+/* The card as metadata for adj_tensors_write and adj_weights_save: *n entries, all in one piece of
+ * memory that free frees. */
+ADJ_API adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metadata, int *n,
+                                        adj_error *error);
+/* Reads it from a file's metadata. What is not there is left out, and what is there must be
+ * possible (ADJ_EIO). *card lies in one piece of memory that free frees, but for its strings, which
+ * belong to t. */
+ADJ_API adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card,
+                                       adj_error *error);
+/* Whether a net of that card can tell so many classes of images with so many channels by these
+ * names (NULL: they have none); what the card leaves out fits, and one channel, which is repeated.
+ * ADJ_ESHAPE and a sentence if not. */
+ADJ_API adj_status adj_model_card_check(const adj_model_card *card, int64_t channels,
+                                        int64_t classes, const char *const *class_names,
+                                        adj_error *error);
 
 #ifdef __cplusplus
 }

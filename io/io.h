@@ -22,4 +22,14 @@ static inline uint64_t io_key(uint64_t seed, uint64_t a, uint64_t b)
     return io_mix(io_mix(io_mix(seed) + a) + b);
 }
 
+/* One of 0 .. n-1: the high half of bits * n, whose bias of n / 2^64 is nothing. */
+static inline int64_t io_below(uint64_t bits, int64_t n)
+{
+    __extension__ typedef unsigned __int128 wide;
+    return (int64_t)(((wide)bits * (uint64_t)n) >> 64);
+}
+
+/* Uniform in [0, 1), a multiple of 2^-53. */
+static inline double io_unit(uint64_t bits) { return (double)(bits >> 11) * 0x1p-53; }
+
 #endif

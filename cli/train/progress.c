@@ -10,15 +10,11 @@
 
 enum { BAR = 16, LINE = 200 };
 
-progress progress_start(int64_t epochs, int64_t steps, int64_t batch)
+progress progress_start(int64_t batch)
 {
     double now = seconds_now();
-    return (progress){.terminal = isatty(STDOUT_FILENO),
-                      .epochs = epochs,
-                      .steps = steps,
-                      .batch = batch,
-                      .started = now,
-                      .shown = now};
+    return (progress){
+        .terminal = isatty(STDOUT_FILENO), .batch = batch, .started = now, .shown = now};
 }
 
 /* Columns of the terminal, 80 if it does not tell. */
@@ -28,26 +24,29 @@ static size_t width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
 }
 
-void progress_step(progress *p, int64_t epoch, int64_t step, tally t)
+void progress_step(progress *p, const adj_fit_progress *f)
 {
     double now = seconds_now();
-    if (step == p->from)
+    if (f->epoch != p->epoch) {
+        p->epoch = f->epoch;
+        p->from = f->step;
         p->epoch_started = now;
-    if (step == p->from || now - p->shown < (p->terminal ? 0.1 : 10))
+    }
+    if (f->step == p->from || now - p->shown < (p->terminal ? 0.1 : 10))
         return;
     p->shown = now;
 
     double each =
-        (now - p->epoch_started) / (double)(step - p->from); /* seconds; without the tests */
-    int64_t left = (int64_t)(each * (double)((p->epochs - epoch) * p->steps - step - 1));
-    int full = (int)((step + 1) * BAR / p->steps);
+        (now - p->epoch_started) / (double)(f->step - p->from); /* seconds; without the tests */
+    int64_t left = (int64_t)(each * (double)((f->epochs - f->epoch + 1) * f->steps - f->step));
+    int full = (int)(f->step * BAR / f->steps);
     char line[LINE], bar[BAR + 1];
     memset(bar, '#', (size_t)full);
     memset(bar + full, '.', (size_t)(BAR - full));
     bar[BAR] = '\0';
     snprintf(line, sizeof line,
              "%lld/%lld %s loss %.4f  accuracy %.2f %%  %.0f images/s  %lld:%02lld left",
-             (long long)epoch + 1, (long long)p->epochs, bar, mean_loss(t), accuracy(t),
+             (long long)f->epoch, (long long)f->epochs, bar, f->loss, 100 * f->accuracy,
              (double)p->batch / each, (long long)(left / 60), (long long)(left % 60));
     if (p->terminal) {
         size_t columns = width(); /* a longer line would wrap, and \r not lead back */

@@ -6,21 +6,22 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "adjoint_fit.h"
 #include "exec/clock.h"
-#include "network.h"
 
 typedef struct {
     int terminal;
-    int64_t epochs, steps, batch; /* steps: of one epoch */
-    int64_t from;                 /* the epoch's first step, another than 0 when resumed */
-    double started, shown;        /* seconds */
-    double epoch_started;         /* at the end of that step, which may have to warm up */
+    int64_t batch;
+    double started, shown; /* seconds */
+    int64_t epoch, from;   /* the epoch at work, and its first step here: another than 1 when
+                              resumed */
+    double epoch_started;  /* at the end of that step, which may have to warm up */
 } progress;
 
-progress progress_start(int64_t epochs, int64_t steps, int64_t batch);
-/* After step (0, 1, ..) of epoch (0, 1, ..); t: of the epoch so far. On a terminal it rewrites its
- * line a few times a second; elsewhere it prints one from time to time. */
-void progress_step(progress *p, int64_t epoch, int64_t step, tally t);
+progress progress_start(int64_t batch);
+/* After a step. On a terminal it rewrites its line a few times a second; elsewhere it prints one
+ * from time to time. */
+void progress_step(progress *p, const adj_fit_progress *now);
 /* Takes the line away, for something else to be printed. */
 void progress_clear(const progress *p);
 

@@ -1,9 +1,5 @@
-/* train.c - adjoint train: trains a model, tests it after each epoch, writes weights and a log.
- *
- * Two networks with the same parameter names: one for training steps, one for evaluation, which
- * gets the parameters by name before it is used or saved. Ctrl-C, SIGTERM and SIGHUP are noticed
- * between two steps. What a step does depends on the settings, the position and the parameters
- * alone; so a run that goes on from a checkpoint does what the other would have done. */
+/* train.c - adjoint train: trains a model, tests it after each epoch, writes weights and a log. The
+ * training itself is adjoint_fit.h's. Ctrl-C, SIGTERM and SIGHUP are noticed between two steps. */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
@@ -11,30 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_fit.h"
 #include "checkpoint.h"
 #include "cli/command.h"
-#include "network.h"
+#include "cli/json.h"
 #include "cli/output.h"
+#include "data.h"
 #include "progress.h"
 #include "train.h"
-#include "cli/json.h"
+#include "weights.h"
 
 typedef struct {
-    const train_opts *o;
+    train_opts *o;
+    checkpoint_metadata notes;
     data_opts data; /* with the validation split that is taken */
     adj_dataset *train, *test;
     adj_model_opts size; /* of the model, for these images */
-    network trained, tested;
     adj_optimiser_opts optimiser;
-    adj_schedule schedule;
-    int64_t steps; /* of one epoch */
-    int64_t *order;
-    uint64_t data_sum; /* for checkpoints */
-    position at;
+    adj_trainer *trainer;
     progress shown;
     FILE *log;
-    int file_failed; /* the run ended because a file could not be written: the weights are right */
-    adj_error unsaved; /* why the checkpoint could not */
+    int log_failed; /* which ends the run: the weights are right */
 } training;
 
 /* Only the signal handler writes it. */
@@ -74,39 +67,72 @@ static int check_files(const train_opts *o)
     return check_outputs("train", sizeof files / sizeof files[0], files);
 }
 
-static void print_warning(const network *n)
+static int on_step(void *user, const adj_fit_progress *now)
 {
-    if (adj_exec_warning(n->exec)[0] != '\0')
-        complain("train", EXIT_OK, "%s", adj_exec_warning(n->exec));
+    training *t = user;
+    progress_step(&t->shown, now);
+    return interrupted != 0;
 }
 
-static int open_networks(training *t)
+/* Prints and logs the epoch. */
+static int on_epoch(void *user, const adj_fit_progress *f)
+{
+    training *t = user;
+
+    progress_clear(&t->shown);
+    printf("epoch %2lld/%lld  loss %.4f  accuracy %.2f %%  test loss %.4f  test accuracy %.2f %%  "
+           "%.0f images/s\n",
+           (long long)f->epoch, (long long)f->epochs, f->loss, 100 * f->accuracy, f->held_out.loss,
+           100 * f->held_out.accuracy, f->images_per_second);
+    fflush(stdout);
+    t->log_failed =
+        log_line(t->log,
+                 json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch",
+                           "epoch", (json_int_t)f->epoch, "loss", f->loss, "accuracy",
+                           100 * f->accuracy, "test_loss", f->held_out.loss, "test_accuracy",
+                           100 * f->held_out.accuracy, "lr", f->lr, "images_per_second",
+                           f->images_per_second, "seconds", f->seconds)) != 0;
+    return t->log_failed || interrupted;
+}
+
+/* ---- before the first step ---- */
+
+static int open_trainer(training *t)
 {
     const train_opts *o = t->o;
-    network_opts options = {.model = o->model,
-                            .batch = o->batch,
-                            .size = t->size,
-                            .classes = t->train->classes,
-                            .seed = o->seed,
-                            .threads = o->threads,
-                            .backend = o->backend,
-                            .math = (adj_math)word_index(MATH_WORDS, o->math),
-                            .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
-                            .tune = (int)o->tune,
-                            .tune_file = o->tune_file,
-                            .recompute = (int)o->recompute,
-                            .optimiser = &t->optimiser};
+    const adj_net net = {
+        .name = o->model, .h = t->size.height, .w = t->size.width, .c = t->size.channels};
+    const adj_fit_opts options = {.epochs = o->epochs,
+                                  .batch = o->batch,
+                                  .seed = o->seed,
+                                  .optimiser = &t->optimiser,
+                                  .lr = o->lr,
+                                  .augment = {.shift = o->shift},
+                                  .freeze = o->freeze,
+                                  .backend = o->backend,
+                                  .threads = (int)o->threads,
+                                  .precision =
+                                      (adj_precision)word_index(PRECISION_WORDS, o->precision),
+                                  .math = (adj_math)word_index(MATH_WORDS, o->math),
+                                  .tune = (int)o->tune,
+                                  .tune_file = o->tune_file,
+                                  .recompute = (int)o->recompute,
+                                  .checkpoint = o->checkpoint,
+                                  .checkpoint_every = o->every,
+                                  .n_metadata = CHECKPOINT_DATA,
+                                  .metadata = t->notes.entry,
+                                  .on_step = on_step,
+                                  .on_epoch = on_epoch,
+                                  .user = t};
+    adj_error error = {0};
 
-    if (network_open(&t->trained, &options) != ADJ_OK)
-        return complain("train", t->trained.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
-                        t->trained.m.error.message);
-    print_warning(&t->trained);
-    options.optimiser = NULL;
-    options.batch = t->test->n < EVAL_BATCH ? t->test->n : EVAL_BATCH;
-    if (network_open(&t->tested, &options) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", t->tested.m.error.message);
-    print_warning(&t->tested);
-    return CONTINUE;
+    checkpoint_data(t->o, &t->notes);
+    if (adj_trainer_new(&net, t->train, t->test, &options, &t->trainer, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "%s", error.message);
+    const char *warning = adj_trainer_warning(t->trainer);
+    if (warning[0] != '\0')
+        complain("train", EXIT_OK, "%s", warning);
+    return o->weights != NULL ? load_start(o, t->trainer) : CONTINUE;
 }
 
 static int open_parts(training *t)
@@ -128,38 +154,24 @@ static int start(training *t)
         return unknown_optimizer(o->optimizer);
     int status = check_files(o);
     if (status == CONTINUE)
+        status = check_model("train", o->model);
+    if (status == CONTINUE)
         status = open_parts(t);
     if (status == CONTINUE)
-        status = open_networks(t);
+        status = open_trainer(t);
     if (status != CONTINUE)
         return status;
     if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
         return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
-    t->order = calloc((size_t)t->train->n, sizeof *t->order);
-    if (t->order == NULL)
-        return complain("train", EXIT_FAILED, "out of memory");
-
-    t->steps = (t->train->n + o->batch - 1) / o->batch;
-    t->schedule =
-        (adj_schedule){.kind = ADJ_SCHEDULE_COSINE, .base = o->lr, .total = o->epochs * t->steps};
-    if (o->checkpoint != NULL)
-        t->data_sum = data_checksum(t->train);
     return CONTINUE;
 }
 
-static checkpoint_of about(const training *t)
+static int resume(const training *t)
 {
-    return (checkpoint_of){t->o, t->train, t->data_sum, t->steps, t->order};
-}
-
-static int save_checkpoint(training *t)
-{
-    const checkpoint_of c = about(t);
-    t->unsaved = (adj_error){0};
-    if (t->o->checkpoint == NULL || checkpoint_save(&c, &t->trained, &t->at, &t->unsaved) == ADJ_OK)
+    adj_error error = {0};
+    if (adj_trainer_resume(t->trainer, t->o->checkpoint, &error) == ADJ_OK)
         return CONTINUE;
-    t->file_failed = 1;
-    return EXIT_FAILED;
+    return complain("train", EXIT_FAILED, "--resume: %s", error.message);
 }
 
 static int log_failed(const training *t)
@@ -170,169 +182,94 @@ static int log_failed(const training *t)
 static int log_start(const training *t)
 {
     const train_opts *o = t->o;
+    const int64_t parameters = adj_trainable_elems(adj_trainer_loss(t->trainer));
+    const int frozen = adj_trainer_frozen(t->trainer);
 
     say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
-        (long long)t->trained.params, data_name(o->data.path), (long long)t->train->n,
+        (long long)parameters, data_name(o->data.path), (long long)t->train->n,
         (long long)t->test->n);
+    if (frozen > 0)
+        say("%d parameter tensors are frozen by %s", frozen, o->freeze);
     fflush(stdout);
     return log_line(
         t->log,
         json_pack("{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
-                  "start", "model", o->model, "parameters", (json_int_t)t->trained.params, "data",
+                  "start", "model", o->model, "parameters", (json_int_t)parameters, "data",
                   json_text(data_name(o->data.path)), "train_images", (json_int_t)t->train->n,
                   "test_images", (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
                   (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
-                  t->schedule.base, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed,
-                  "backend", o->backend));
+                  o->lr, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed, "backend",
+                  o->backend));
 }
 
 static int log_resumption(const training *t)
 {
-    printf("resumed after epoch %lld, step %lld\n", (long long)t->at.epoch, (long long)t->at.step);
+    const adj_fit_progress at = adj_trainer_progress(t->trainer);
+    printf("resumed after epoch %lld, step %lld\n", (long long)at.epoch - 1, (long long)at.step);
     fflush(stdout);
     return log_line(t->log, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
-                                      (json_int_t)t->at.epoch, "step", (json_int_t)t->at.step));
+                                      (json_int_t)at.epoch - 1, "step", (json_int_t)at.step));
 }
 
-/* The steps of the epoch that are left, or those up to an interrupt. */
-static int train_epoch(training *t)
+/* ---- after the last ---- */
+
+/* The weights, and the checkpoint once more if it could not be written. why: of the run's end. */
+static int save(training *t, const adj_error *why)
 {
-    position *at = &t->at;
-    training_step s = {.order = t->order,
-                       .shift = t->o->shift,
-                       .seed = (uint64_t)t->o->seed,
-                       .drawn = (uint64_t)(at->epoch * t->steps * t->o->batch)};
-    int status = CONTINUE;
+    const int unsaved = adj_trainer_progress(t->trainer).unsaved;
+    int status = t->o->out != NULL ? save_weights(t->o, t->trainer) : CONTINUE;
+    adj_error error = {0};
 
-    adj_shuffle(t->train->n, (uint64_t)t->o->seed, (uint64_t)at->epoch, t->order);
-    t->shown.from = at->step;
-    while (at->step < t->steps && status == CONTINUE && !interrupted) {
-        s.lr = adj_schedule_rate(&t->schedule, at->epoch * t->steps + at->step);
-        if (network_step(&t->trained, t->train, at->step * t->o->batch, &s, &at->sum) != ADJ_OK) {
-            progress_clear(&t->shown);
-            return complain("train", EXIT_FAILED, "%s", t->trained.m.error.message);
-        }
-        if (!isfinite(at->sum.loss)) {
-            progress_clear(&t->shown);
-            return complain("train", EXIT_FAILED,
-                            "the loss is not finite in step %lld of epoch %lld: try a smaller --lr "
-                            "(now %g)",
-                            (long long)at->step + 1, (long long)at->epoch + 1, s.lr);
-        }
-        progress_step(&t->shown, at->epoch, at->step++, at->sum);
-        if (t->o->every > 0 && at->step % t->o->every == 0 && at->step < t->steps)
-            status = save_checkpoint(t);
-    }
-    return status;
-}
-
-/* Tests, prints and logs the epoch whose steps are done, of which so many images took so many
- * seconds; the position is then the next epoch's beginning. */
-static int finish_epoch(training *t, int64_t images, double took)
-{
-    position *at = &t->at;
-    tally test, train = at->sum;
-    adj_status status = adj_copy_params(t->tested.exec, t->trained.exec);
-
-    progress_clear(&t->shown);
-    if (status != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
-    if (network_evaluate(&t->tested, t->test, &test) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", t->tested.m.error.message);
-    double lr = adj_schedule_rate(&t->schedule, (at->epoch + 1) * t->steps - 1);
-    double speed = took > 0 ? (double)images / took : 0;
-    *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
-    if (at->best_epoch == 0 || accuracy(test) > at->best) {
-        at->best_epoch = at->epoch;
-        at->best = accuracy(test);
-    }
-    printf("epoch %2lld/%lld  loss %.4f  accuracy %.2f %%  test loss %.4f  test accuracy %.2f %%  "
-           "%.0f images/s\n",
-           (long long)at->epoch, (long long)t->o->epochs, mean_loss(train), accuracy(train),
-           mean_loss(test), accuracy(test), speed);
-    fflush(stdout);
-    t->file_failed =
-        log_line(t->log, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
-                                   "epoch", "epoch", (json_int_t)at->epoch, "loss",
-                                   mean_loss(train), "accuracy", accuracy(train), "test_loss",
-                                   mean_loss(test), "test_accuracy", accuracy(test), "lr", lr,
-                                   "images_per_second", speed, "seconds", took)) != 0;
-    return t->file_failed ? log_failed(t) : CONTINUE;
-}
-
-static int save_out(training *t)
-{
-    adj_error error;
-    const adj_metadata metadata[] = {{"model", t->o->model}, {"optimizer", t->o->optimizer}};
-
-    if (t->o->out == NULL)
-        return CONTINUE;
-    if (adj_copy_params(t->tested.exec, t->trained.exec) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
-    if (adj_weights_save(t->tested.exec, t->o->out, 2, metadata, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--out: %s", error.message);
-    say("weights written to %s", t->o->out);
-    fflush(stdout);
-    return CONTINUE;
-}
-
-/* The weights at the end. After a file failed they are tried everywhere, the checkpoint once more,
- * before the run ends. */
-static int save(training *t)
-{
-    int status = save_out(t);
-
-    if (t->unsaved.status != ADJ_OK) {
-        const adj_error first = t->unsaved;
-        int late = save_checkpoint(t) == CONTINUE;
-        return complain("train", EXIT_FAILED, "--checkpoint: %s%s", first.message,
+    if (unsaved) {
+        int late = adj_trainer_save(t->trainer, t->o->checkpoint, &error) == ADJ_OK;
+        return complain("train", EXIT_FAILED, "--checkpoint: %s%s", why->message,
                         late ? " (it was written at the second try)" : "");
     }
-    if (t->file_failed && save_checkpoint(t) != CONTINUE)
-        return complain("train", EXIT_FAILED, "--checkpoint: %s", t->unsaved.message);
-    return status;
+    return why->status == ADJ_OK ? status : complain("train", EXIT_FAILED, "%s", why->message);
 }
 
-/* Up to the end, or to the step after which an interrupt is noticed. */
-static int run_epochs(training *t)
+static int diverged(const adj_fit_progress *at)
 {
-    int status = CONTINUE;
+    return complain("train", EXIT_FAILED,
+                    "the loss is not finite in step %lld of epoch %lld: try a smaller --lr (now "
+                    "%g)",
+                    (long long)at->step + 1, (long long)at->epoch, at->lr);
+}
 
-    while (t->at.epoch < t->o->epochs && status == CONTINUE && !interrupted) {
-        int64_t before = t->at.sum.count;
-        double began = seconds_now();
-        status = train_epoch(t);
-        if (status == CONTINUE && !interrupted)
-            status = finish_epoch(t, t->at.sum.count - before, seconds_now() - began);
-        if (status == CONTINUE)
-            status = save_checkpoint(t);
-    }
-    progress_clear(&t->shown);
-    return status;
+static void print_end(const training *t, const adj_fit_progress *at)
+{
+    if (at->best_epoch > 0)
+        printf("best: %.2f %% in epoch %lld\n", 100 * at->best_accuracy, (long long)at->best_epoch);
+    if (interrupted)
+        printf(t->o->checkpoint != NULL && !at->unsaved
+                   ? "stopped after the step, which --resume goes on from\n"
+                   : "stopped after the step\n");
 }
 
 static int run(training *t)
 {
+    adj_error why = {0};
+
     if (log_start(t) != 0 || (t->o->resume && log_resumption(t) != 0))
         return log_failed(t);
     catch_interrupts();
-    t->shown = progress_start(t->o->epochs, t->steps, t->o->batch);
-    int ended = run_epochs(t);
-    if (ended != CONTINUE && !t->file_failed)
-        return ended;
-    if (t->at.best_epoch > 0)
-        printf("best: %.2f %% in epoch %lld\n", t->at.best, (long long)t->at.best_epoch);
-    if (interrupted)
-        printf(t->o->checkpoint != NULL && !t->file_failed
-                   ? "stopped after the step, which --resume goes on from\n"
-                   : "stopped after the step\n");
-    int status = save(t);
-    if (log_line(t->log,
-                 json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
-                           (json_int_t)t->at.best_epoch, "best_accuracy", t->at.best, "interrupted",
-                           interrupted != 0, "seconds", seconds_now() - t->shown.started)) != 0)
+    t->shown = progress_start(t->o->batch);
+    adj_status ended = adj_trainer_run(t->trainer, &why);
+    const adj_fit_progress at = adj_trainer_progress(t->trainer);
+    progress_clear(&t->shown);
+    if (ended != ADJ_OK && !isfinite(at.step_loss))
+        return diverged(&at);
+    print_end(t, &at);
+    int status = save(t, &why);
+    const int log_lost =
+        t->log_failed ||
+        log_line(t->log, json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
+                                   (json_int_t)at.best_epoch, "best_accuracy",
+                                   100 * at.best_accuracy, "interrupted", interrupted != 0,
+                                   "seconds", seconds_now() - t->shown.started)) != 0;
+    if (log_lost)
         return log_failed(t);
-    if (ended != CONTINUE || status != CONTINUE)
+    if (ended != ADJ_OK || status != CONTINUE)
         return EXIT_FAILED;
     return interrupted ? EXIT_SIGNAL + interrupted : EXIT_OK;
 }
@@ -360,17 +297,13 @@ int command_train(int argc, char **argv)
         omp_set_num_threads((int)o.threads);
         status = start(&t);
     }
-    if (status == CONTINUE && o.resume) {
-        const checkpoint_of c = about(&t);
-        status = checkpoint_restore(resumed, &c, &t.trained, &t.at);
-    }
+    if (status == CONTINUE && o.resume)
+        status = resume(&t);
     if (status == CONTINUE)
         status = run(&t);
     if (t.log != NULL && fclose(t.log) != 0 && status == EXIT_OK)
         status = log_failed(&t);
-    free(t.order);
-    network_close(&t.tested);
-    network_close(&t.trained);
+    adj_trainer_free(t.trainer);
     adj_dataset_free(t.test);
     adj_dataset_free(t.train);
     adj_tensors_free(resumed);

@@ -4,8 +4,7 @@
 
 #include "data.h"
 
-/* Fisher and Yates: order[i] changes places with one of order[0 .. i]. The draw is the high half of
- * random * (i + 1), whose bias of (i + 1) / 2^64 is nothing. */
+/* Fisher and Yates: order[i] changes places with one of order[0 .. i]. */
 void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order[])
 {
     uint64_t key = io_key(seed, 0x73687566666c65u, epoch);
@@ -13,8 +12,7 @@ void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order[])
     for (int64_t i = 0; i < n; i++)
         order[i] = i;
     for (int64_t i = n - 1; i > 0; i--) {
-        __extension__ typedef unsigned __int128 wide;
-        int64_t j = (int64_t)(((wide)io_mix(key + (uint64_t)i) * (uint64_t)(i + 1)) >> 64);
+        int64_t j = io_below(io_mix(key + (uint64_t)i), i + 1);
         int64_t kept = order[i];
         order[i] = order[j];
         order[j] = kept;
@@ -43,42 +41,54 @@ static span span_for(int64_t i, int64_t have, int64_t want)
 }
 
 /* Exact for bytes: sums of whole numbers below 2^53. */
-static float mean_of(const adj_dataset *d, const float *image, span rows, span columns, int64_t c)
+static float mean_of(const float *image, image_size size, span rows, span columns, int64_t c)
 {
     int64_t count = (rows.to - rows.from) * (columns.to - columns.from);
     double sum = 0;
 
     for (int64_t h = rows.from; h < rows.to; h++)
         for (int64_t w = columns.from; w < columns.to; w++)
-            sum += image[(h * d->w + w) * d->c + c];
+            sum += image[(h * size.w + w) * size.c + c];
     return count > 0 ? (float)sum / (float)count : 0;
 }
 
-static void fill_image(const adj_dataset *d, const float *image, adj_shape shape, float *x)
+void io_batch_fit(const float *image, image_size from, float *x, image_size to)
 {
-    int64_t h = shape.dim[1], w = shape.dim[2], c = shape.dim[3];
-
-    for (int64_t oh = 0; oh < h; oh++) {
-        span rows = span_for(oh, d->h, h);
-        for (int64_t ow = 0; ow < w; ow++, x += c) {
-            span columns = span_for(ow, d->w, w);
-            for (int64_t oc = 0; oc < c; oc++) {
-                int64_t ic = d->c == 1 ? 0 : oc;
-                x[oc] = (mean_of(d, image, rows, columns, ic) - d->mean[ic]) / d->deviation[ic];
-            }
+    if (same_size(from, to)) {
+        memcpy(x, image, (size_t)size_elems(to) * sizeof *x);
+        return;
+    }
+    for (int64_t oh = 0; oh < to.h; oh++) {
+        span rows = span_for(oh, from.h, to.h);
+        for (int64_t ow = 0; ow < to.w; ow++, x += to.c) {
+            span columns = span_for(ow, from.w, to.w);
+            for (int64_t oc = 0; oc < to.c; oc++)
+                x[oc] = mean_of(image, from, rows, columns, from.c == 1 ? 0 : oc);
         }
     }
+}
+
+void io_normalise(float *x, image_size size, int64_t channels, const float mean[],
+                  const float deviation[])
+{
+    for (int64_t i = 0; i < size.h * size.w; i++, x += size.c)
+        for (int64_t c = 0; c < size.c; c++) {
+            int64_t k = channels == 1 ? 0 : c;
+            x[c] = (x[c] - mean[k]) / deviation[k];
+        }
 }
 
 /* Image k to x; whether it could be read. */
 static int read_image(const adj_dataset *d, int64_t k, adj_shape shape, float *x, adj_error *error)
 {
-    float *image = malloc((size_t)(d->h * d->w * d->c) * sizeof *image);
+    const image_size from = {d->h, d->w, d->c}, to = {shape.dim[1], shape.dim[2], shape.dim[3]};
+    float *image = malloc((size_t)size_elems(from) * sizeof *image);
     int is_read = image != NULL && adj_dataset_read(d, k, image, error) == ADJ_OK;
 
-    if (is_read)
-        fill_image(d, image, shape, x);
-    else if (image == NULL)
+    if (is_read) {
+        io_batch_fit(image, from, x, to);
+        io_normalise(x, to, d->c, d->mean, d->deviation);
+    } else if (image == NULL)
         adj_error_set(error, ADJ_ENOMEM, "batch: out of memory");
     free(image);
     return is_read;

@@ -70,6 +70,13 @@ typedef struct {
  * Whether there was memory, which is for a few rows. */
 int io_fit(const any_image *x, float *pixels, image_size to);
 
+/* The same as adj_batch does it, and without room: each axis enlarged by a whole factor and centred
+ * on black, or shrunk by averaging; one channel repeated. */
+void io_batch_fit(const float *image, image_size from, float *x, image_size to);
+/* x [h, w, c] becomes (x - mean) / deviation; if these are of one channel only, all have it. */
+void io_normalise(float *x, image_size size, int64_t channels, const float mean[],
+                  const float deviation[]);
+
 /* planes [c, pixels] to image [pixels, c], elements of elem bytes. */
 void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, void *image);
 

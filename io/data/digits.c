@@ -33,8 +33,7 @@ typedef struct {
 /* [lo, hi) */
 static double uniform(source *r, double lo, double hi)
 {
-    uint64_t bits = io_mix(r->key + r->used++) >> 11;
-    return lo + (hi - lo) * ((double)bits * 0x1p-53);
+    return lo + (hi - lo) * io_unit(io_mix(r->key + r->used++));
 }
 
 /* Nearly normal, mean 0, deviation 1: the sum of four uniform draws. */

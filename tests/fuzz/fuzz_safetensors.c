@@ -33,7 +33,7 @@ static void use(const adj_tensors *t)
     volatile unsigned sum = 0; /* so that the bytes are read */
     for (int i = 0; i < adj_tensors_count(t); i++) {
         adj_tensor x = adj_tensors_at(t, i);
-        int64_t n = adj_shape_elems(x.type.shape) * (int64_t)adj_dtype_size(x.type.dtype);
+        int64_t n = adj_tensor_bytes(&x);
         must(n >= 0 && n <= LONGEST && adj_tensors_find(t, x.name) == i);
         for (int64_t k = 0; k < n; k++)
             sum += ((const uint8_t *)x.data)[k];

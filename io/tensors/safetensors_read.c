@@ -11,21 +11,7 @@
 #include <unistd.h>
 
 #include "safetensors.h"
-
-typedef struct {
-    adj_tensor public;
-    int64_t begin, end; /* in the data */
-} entry;
-
-struct adj_tensors {
-    const char *path; /* while reading */
-    int n;
-    entry *entry;
-    json_t *header; /* owns names and metadata */
-    char *data;
-    int64_t data_bytes;
-    char message[ADJ_MESSAGE];
-};
+#include "tensors.h"
 
 /* The sentence, with control characters from the file made harmless; returns status. */
 __attribute__((format(printf, 4, 5))) static adj_status
@@ -62,16 +48,19 @@ static adj_status read_all(adj_tensors *t, int fd, void *to, int64_t n, int64_t 
     return ADJ_OK;
 }
 
-static adj_status read_dtype(adj_tensors *t, const char *name, const json_t *tensor, adj_dtype *d)
+static adj_status read_elem(adj_tensors *t, const char *name, const json_t *tensor, adj_elem *elem)
 {
     const char *word = json_string_value(json_object_get(tensor, "dtype"));
+    char known[128];
+    size_t n = 0;
 
-    for (int i = 0; word != NULL && i < DTYPE_WORDS; i++)
-        if (strcmp(word, dtype_words[i]) == 0)
-            return *d = (adj_dtype)i, ADJ_OK;
-    return fail(t, ADJ_EIO, LENGTH_BYTES,
-                "tensor %.80s: dtype (got %.20s, expected F32, F64, F16, BF16 or I32)", name,
-                word != NULL ? word : "none");
+    for (int i = 0; elem_word(i) != NULL; i++) {
+        if (word != NULL && strcmp(word, elem_word(i)) == 0)
+            return *elem = (adj_elem)i, ADJ_OK;
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "", elem_word(i));
+    }
+    return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: dtype (got %.20s, expected one of %s)",
+                name, word != NULL ? word : "none", known);
 }
 
 static adj_status read_shape(adj_tensors *t, const char *name, const json_t *tensor, adj_shape *s)
@@ -102,9 +91,9 @@ static adj_status read_tensor(adj_tensors *t, const char *name, const json_t *te
     *e = (entry){.public.name = name};
     if (!json_is_object(tensor))
         return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: is not an object", name);
-    adj_status status = read_dtype(t, name, tensor, &e->public.type.dtype);
+    adj_status status = read_elem(t, name, tensor, &e->public.elem);
     if (status == ADJ_OK)
-        status = read_shape(t, name, tensor, &e->public.type.shape);
+        status = read_shape(t, name, tensor, &e->public.shape);
     if (status != ADJ_OK)
         return status;
 
@@ -120,15 +109,12 @@ static adj_status read_tensor(adj_tensors *t, const char *name, const json_t *te
                     "tensor %.80s: data_offsets out of range (got %lld to %lld, expected within "
                     "%lld bytes)",
                     name, (long long)e->begin, (long long)e->end, (long long)t->data_bytes);
-    int64_t bytes, elems = adj_shape_elems(e->public.type.shape);
-    if (__builtin_mul_overflow(elems, (int64_t)adj_dtype_size(e->public.type.dtype), &bytes) ||
-        bytes != e->end - e->begin)
-        return fail(
-            t, ADJ_EIO, LENGTH_BYTES,
-            "tensor %.80s: data_offsets do not fit its shape (got %lld bytes, expected %lld "
-            "elements of %zu)",
-            name, (long long)(e->end - e->begin), (long long)elems,
-            adj_dtype_size(e->public.type.dtype));
+    if (adj_tensor_bytes(&e->public) != e->end - e->begin)
+        return fail(t, ADJ_EIO, LENGTH_BYTES,
+                    "tensor %.80s: data_offsets do not fit its shape (got %lld bytes, expected "
+                    "%lld elements of %zu)",
+                    name, (long long)(e->end - e->begin),
+                    (long long)adj_shape_elems(e->public.shape), adj_elem_size(e->public.elem));
     return ADJ_OK;
 }
 
@@ -326,41 +312,4 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
     if (status != ADJ_OK)
         t->n = 0;
     return status;
-}
-
-const char *adj_tensors_message(const adj_tensors *t)
-{
-    return t != NULL ? t->message : "safetensors: out of memory";
-}
-
-int adj_tensors_count(const adj_tensors *t) { return t != NULL ? t->n : 0; }
-
-adj_tensor adj_tensors_at(const adj_tensors *t, int i)
-{
-    return i >= 0 && i < adj_tensors_count(t) ? t->entry[i].public : (adj_tensor){0};
-}
-
-int adj_tensors_find(const adj_tensors *t, const char *name)
-{
-    for (int i = 0; i < adj_tensors_count(t); i++)
-        if (strcmp(t->entry[i].public.name, name) == 0)
-            return i;
-    return -1;
-}
-
-const char *adj_tensors_metadata(const adj_tensors *t, const char *key)
-{
-    if (adj_tensors_message(t)[0] != '\0')
-        return NULL;
-    return json_string_value(json_object_get(json_object_get(t->header, METADATA_KEY), key));
-}
-
-void adj_tensors_free(adj_tensors *t)
-{
-    if (t == NULL)
-        return;
-    json_decref(t->header);
-    free(t->entry);
-    free(t->data);
-    free(t);
 }

@@ -13,17 +13,13 @@
 
 #include <jansson.h>
 
-#include "io.h"
+#include "io/io.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are copied as they lie");
 
 #define METADATA_KEY "__metadata__"
 enum { LENGTH_BYTES = 8 };
 static const int64_t max_header_bytes = 100000000; /* as in the reference implementation */
-
-/* By adj_dtype. */
-static const char *const dtype_words[] = {"F32", "F64", "F16", "BF16", "I32"};
-enum { DTYPE_WORDS = sizeof dtype_words / sizeof dtype_words[0] };
 
 #define SUM_KEY "adjoint.crc32"
 enum { SUM_TEXT = 9 };

@@ -7,24 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "replace.h"
+#include "io/replace.h"
 #include "safetensors.h"
-
-static int64_t tensor_bytes(const adj_tensor *t)
-{
-    int64_t bytes, elems = adj_shape_elems(t->type.shape);
-    size_t each = adj_dtype_size(t->type.dtype);
-    if (elems < 0 || each == 0 || __builtin_mul_overflow(elems, (int64_t)each, &bytes))
-        return -1;
-    return bytes;
-}
+#include "tensors.h"
 
 static json_t *describe(const adj_tensor *t, int64_t begin, int64_t end)
 {
     json_t *shape = json_array();
-    for (int i = 0; i < t->type.shape.rank; i++)
-        json_array_append_new(shape, json_integer(t->type.shape.dim[i]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_words[t->type.dtype], "shape", shape,
+    for (int i = 0; i < t->shape.rank; i++)
+        json_array_append_new(shape, json_integer(t->shape.dim[i]));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", elem_word((int)t->elem), "shape", shape,
                      "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 
@@ -54,7 +46,7 @@ static adj_status add_header_sum(const place *p, json_t *header, json_t *metadat
 static adj_status add_sum(const place *p, json_t *metadata, const adj_tensor *t)
 {
     char sum[SUM_TEXT], *key = sum_key(t->name);
-    sum_data(t->data, tensor_bytes(t), sum);
+    sum_data(t->data, adj_tensor_bytes(t), sum);
     int failed = key == NULL || json_object_set_new(metadata, key, json_string(sum)) != 0;
     free(key);
     return failed ? io_out_of_memory(p) : ADJ_OK;
@@ -70,15 +62,15 @@ static adj_status add_tensors(const place *p, json_t *header, json_t *metadata, 
 
     for (size_t each = 8; each > 0; each /= 2)
         for (int i = 0; i < n; i++) {
-            if (t[i].name == NULL || t[i].data == NULL || tensor_bytes(&t[i]) < 0 ||
+            if (t[i].name == NULL || t[i].data == NULL || adj_tensor_bytes(&t[i]) < 0 ||
                 strcmp(t[i].name, METADATA_KEY) == 0 ||
-                (each == adj_dtype_size(t[i].type.dtype) && json_object_get(header, t[i].name)))
+                (each == adj_elem_size(t[i].elem) && json_object_get(header, t[i].name)))
                 return io_refuse(p, ADJ_EARG, "tensor %d: bad name (got %.80s), type or data", i,
                                  t[i].name != NULL ? t[i].name : "none");
-            if (adj_dtype_size(t[i].type.dtype) != each)
+            if (adj_elem_size(t[i].elem) != each)
                 continue;
             int64_t begin = end;
-            if (__builtin_add_overflow(end, tensor_bytes(&t[i]), &end) ||
+            if (__builtin_add_overflow(end, adj_tensor_bytes(&t[i]), &end) ||
                 json_object_set_new(header, t[i].name, describe(&t[i], begin, end)) != 0)
                 return io_refuse(p, ADJ_EARG, "tensor %d: name is not UTF-8, or too much data", i);
             if ((status = add_sum(p, metadata, &t[i])) != ADJ_OK)
@@ -116,7 +108,7 @@ static adj_status write_file(const place *p, int fd, const char *text, const adj
     if (status == ADJ_OK)
         status = write_all(p, fd, spaces, (int64_t)padding);
     for (int k = 0; status == ADJ_OK && k < n; k++)
-        status = write_all(p, fd, t[order[k]].data, tensor_bytes(&t[order[k]]));
+        status = write_all(p, fd, t[order[k]].data, adj_tensor_bytes(&t[order[k]]));
     return status;
 }
 
