@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/standard.h"
 #include "network.h"
 
 typedef struct {
@@ -12,14 +13,24 @@ typedef struct {
 static int parse(eval_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--weights", "FILE", "a safetensors file written by train --out", .text = &o->weights},
-        {"--model", "NAME", "default: what the file says", .text = &o->model},
+        {"--weights", "FILE", "a file written by train --out; - is standard input",
+         .text = &o->weights},
+        {"--model", "NAME", "one of adjoint models; default: what the file says", .text = &o->model,
+         .names = model_name_at},
         {"--data", "DIR", "MNIST's files; default: the drawn digits", .text = &o->data},
-        {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
-        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
+        {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
-    const usage u = {"eval", "Prints the test accuracy of weights in a file.", options, NULL};
+    const remark examples[] = {
+        {"adjoint eval --weights lenet.safetensors --data mnist",
+         "Of what adjoint train wrote, on the test images in the folder mnist."},
+        {NULL, NULL}};
+    const usage u = {.command = "eval",
+                     .summary = "Prints the test accuracy of weights in a file.",
+                     .options = options,
+                     .variables = PLAN_VARIABLES,
+                     .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");
@@ -62,7 +73,11 @@ int command_eval(int argc, char **argv)
 
     adj_tensors *weights = NULL;
     adj_dataset *test = NULL;
-    if (adj_tensors_read(o.weights, &weights) != ADJ_OK)
+    char name[STANDARD_NAME];
+    const char *path = input_name("eval", "--weights", o.weights, name);
+    if (path == NULL)
+        return EXIT_FAILED;
+    if (adj_tensors_read(path, &weights) != ADJ_OK)
         status = complain("eval", EXIT_FAILED, "%s", adj_tensors_message(weights));
     if (status == CONTINUE)
         status = open_data("eval", o.data, ADJ_TEST, &test);

@@ -3,6 +3,7 @@
 
 #include "augment.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "network.h"
 
 /* The graph up to the loss, and its updates. */
@@ -119,6 +120,9 @@ enum { DIGITS_SEED = 1 };
 
 int open_data(const char *command, const char *folder, adj_dataset_part part, adj_dataset **d)
 {
+    if (is_stdout(folder))
+        return complain(command, EXIT_USAGE,
+                        "--data: a folder's name is expected, which standard input has not");
     adj_status status = folder != NULL ? adj_dataset_mnist(folder, part, d)
                                        : adj_dataset_digits(part, 0, DIGITS_SEED, d);
     if (status == ADJ_OK)

@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "network.h"
 #include "cli/output.h"
+#include "cli/standard.h"
 #include "progress.h"
 #include "train.h"
 #include "cli/json.h"
@@ -30,7 +31,7 @@ typedef struct {
     uint64_t data_sum; /* for checkpoints */
     position at;
     progress shown;
-    FILE *log;
+    FILE *log, *output; /* output: standard output, where --log or --out is - */
     int file_failed; /* the run ended because a file could not be written: the weights are right */
     adj_error unsaved; /* why the checkpoint could not */
 } training;
@@ -58,17 +59,19 @@ static int unknown_optimizer(const char *name)
     int n = 0;
     while (n < 16 && (names[n] = adj_optimiser_name_at(n)) != NULL)
         n++;
-    return complain("train", EXIT_USAGE, "unknown optimizer %s (did you mean %s?)", name,
-                    nearest_of(name, names, n, sizeof names[0]));
+    return complain("train", EXIT_USAGE, "unknown optimizer %s%s", name,
+                    did_you_mean(name, names, n, sizeof names[0],
+                                 "expected sgd, momentum, nesterov, adam or adamw")
+                        .s);
 }
 
 /* A long run should not fail at its end for a wrong name. */
 static int check_files(const train_opts *o)
 {
-    const output_file files[] = {{"--out", o->out, OUTPUT_REPLACED},
+    const output_file files[] = {{"--out", o->out, OUTPUT_REPLACED_OR_STDOUT},
                                  {"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
                                  {"--tune-file", o->tune_file, OUTPUT_REPLACED},
-                                 {"--log", o->log, OUTPUT_IN_PLACE}};
+                                 {"--log", o->log, OUTPUT_OR_STDOUT}};
     return check_outputs("train", sizeof files / sizeof files[0], files);
 }
 
@@ -121,7 +124,11 @@ static int start(training *t)
         status = open_networks(t);
     if (status != CONTINUE)
         return status;
-    if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
+    if ((is_stdout(o->log) || is_stdout(o->out)) && (t->output = take_stdout()) == NULL)
+        return complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
+    if (is_stdout(o->log))
+        t->log = t->output;
+    else if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
         return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
     t->order = calloc((size_t)t->train->n, sizeof *t->order);
     if (t->order == NULL)
@@ -248,18 +255,25 @@ static int finish_epoch(training *t, int64_t images, double took)
     return t->file_failed ? log_failed(t) : CONTINUE;
 }
 
+static adj_status write_weights(const char *path, const void *source, adj_error *error)
+{
+    const training *t = source;
+    const adj_metadata metadata[] = {{"model", t->o->model}, {"optimizer", t->o->optimizer}};
+    return adj_weights_save(t->tested.exec, path, 2, metadata, error);
+}
+
 static int save_out(training *t)
 {
-    adj_error error;
-    const adj_metadata metadata[] = {{"model", t->o->model}, {"optimizer", t->o->optimizer}};
+    const output_file out = {"--out", t->o->out, OUTPUT_REPLACED_OR_STDOUT};
 
     if (t->o->out == NULL)
         return CONTINUE;
     if (adj_copy_params(t->tested.exec, t->trained.exec) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
-    if (adj_weights_save(t->tested.exec, t->o->out, 2, metadata, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--out: %s", error.message);
-    say("weights written to %s", t->o->out);
+    int status = replace_output("train", &out, t->output, write_weights, t);
+    if (status != EXIT_OK)
+        return status;
+    say("weights written to %s", is_stdout(t->o->out) ? "standard output" : t->o->out);
     fflush(stdout);
     return CONTINUE;
 }
@@ -356,6 +370,8 @@ int command_train(int argc, char **argv)
         status = run(&t);
     if (t.log != NULL && fclose(t.log) != 0 && status == EXIT_OK)
         status = log_failed(&t);
+    if (t.output != NULL && t.output != t.log)
+        fclose(t.output); /* copying to it was a success, or was not */
     free(t.order);
     network_close(&t.tested);
     network_close(&t.trained);

@@ -60,9 +60,10 @@ Test(nearest, names)
     static const char *const names[] = {"train", "eval", "models"};
     static const struct {
         const char *name, *nearest;
-    } cases[] = {{"train", "train"}, {"trian", "train"},  {"rain", "train"},
-                 {"evil", "eval"},   {"model", "models"}, {"", NULL},
-                 {"xyzzy", NULL},    {"t", NULL},         {"mdoels", "models"}};
+    } cases[] = {{"train", "train"},   {"trian", "train"}, {"rain", "train"},   {"evil", "eval"},
+                 {"model", "models"},  {"", NULL},         {"xyzzy", NULL},     {"t", NULL},
+                 {"mdoels", "models"}, {"ev", "eval"},     {"--mod", "models"}, {"vela", NULL},
+                 {"triaan", "train"},  {"tarni", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *got = nearest_name(cases[i].name, names, 3, sizeof names[0]);
         cr_expect(got == cases[i].nearest || (got != NULL && cases[i].nearest != NULL &&
