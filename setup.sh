@@ -16,7 +16,7 @@ esac
 
 packages="gcc libc6-dev ninja-build pkg-config libdnnl-dev libcriterion-dev zlib1g-dev libjansson-dev"
 if [ -n "$dev" ]; then
-    packages="$packages clang clang-tidy clang-format cppcheck valgrind libomp-dev python3"
+    packages="$packages clang clang-tidy clang-format cppcheck valgrind libomp-dev python3 g++ cmake doxygen dpkg-dev"
 fi
 
 installed() {

@@ -95,14 +95,15 @@ ADJ_API adj_status adj_file_identify(const char *path, int partial, adj_file_id 
 
 /* ---- tensors in files: safetensors ---- */
 
+/* A named value in a file. Nothing is copied: name and data are the maker's. */
 typedef struct {
-    const char *name;
-    adj_type type;
+    const char *name; /* not empty, and no other's */
+    adj_type type;    /* of any dtype */
     const void *data; /* row-major; adj_shape_elems(type.shape) elements */
 } adj_tensor;
 
-typedef struct { /* strings kept with the tensors, such as the model's name */
-    const char *key, *value;
+typedef struct {             /* strings kept with the tensors, such as the model's name */
+    const char *key, *value; /* UTF-8 */
 } adj_metadata;
 
 /* Replaces the file (adj_file_replace). Among its metadata are checksums of each tensor and of the
@@ -111,11 +112,14 @@ ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor t
                                      int n_metadata, const adj_metadata metadata[],
                                      adj_error *error);
 
+/* What a safetensors file holds. */
 typedef struct adj_tensors adj_tensors;
 /* Reads and checks a whole file, its checksums too if it has any. *t is a handle to ask for the
  * message even on failure (NULL only when out of memory) and must be freed in every case. */
 ADJ_API adj_status adj_tensors_read(const char *path, adj_tensors **t);
+/* What is wrong with the file; "" if nothing. It is t's. */
 ADJ_API const char *adj_tensors_message(const adj_tensors *t);
+/* How many tensors; 0 for NULL and for a file that was refused. */
 ADJ_API int adj_tensors_count(const adj_tensors *t);
 /* In the order of the data; name and data belong to t. All zero when i is out of range. */
 ADJ_API adj_tensor adj_tensors_at(const adj_tensors *t, int i);
@@ -123,6 +127,7 @@ ADJ_API adj_tensor adj_tensors_at(const adj_tensors *t, int i);
 ADJ_API int adj_tensors_find(const adj_tensors *t, const char *name);
 /* NULL: no such key. */
 ADJ_API const char *adj_tensors_metadata(const adj_tensors *t, const char *key);
+/* Frees them with their names and data. */
 ADJ_API void adj_tensors_free(adj_tensors *t);
 
 /* ---- weights ---- */
@@ -134,6 +139,7 @@ ADJ_API adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadat
  * missing or has another type is an error, and then none is set; tensors that the executor does not
  * know are passed over. */
 ADJ_API adj_status adj_weights_load(adj_exec *e, const char *path, adj_error *error);
+/* The same from tensors that have been read. */
 ADJ_API adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, adj_error *error);
 
 #ifdef __cplusplus

@@ -53,7 +53,7 @@ static const rule rules[] = {
     {"cli/selftest", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli exec/clock.h"},
     {"cli/train", "adjoint.h adjoint_nn.h adjoint_io.h", "cli exec/clock.h"},
-    {"examples", "adjoint.h adjoint_nn.h adjoint_io.h", ""},
+    {"examples", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", ""},
 };
 
 /* What belongs to one part of the project only. */
