@@ -36,7 +36,7 @@ static void put_plain(FILE *f, const char *text)
             text = without_function(text);
         const char *colon = strstr(text, ": ");
         size_t n = colon != NULL ? (size_t)(colon - text) + 2 : strlen(text);
-        fwrite(text, 1, n, f);
+        (void)fwrite(text, 1, n, f);
         text += n;
         is_start = colon != NULL;
     }

@@ -52,8 +52,8 @@ static adj_status read_isa(const char *text, adj_compare_config *c, adj_error *e
         if (strcmp(text, names[i]) != 0)
             continue;
         return adj_error_set(error, ADJ_EARG,
-                             "configuration \"%s\": oneDNN %.*s knows no isa \"%s\" (%s)",
-                             c->name, (int)strcspn(version, " "), version, text, known);
+                             "configuration \"%s\": oneDNN %.*s knows no isa \"%s\" (%s)", c->name,
+                             (int)strcspn(version, " "), version, text, known);
     }
     snprintf(c->isa, sizeof c->isa, "%s", text);
     for (int i = 0; i < n; i++)

@@ -8,7 +8,7 @@
 #include "build.h"
 #include "cli/repeat.h"
 
-enum { LIST = 16 };
+enum { LIST = 16, MAX_OPS = 256 };
 
 /* For shells: what is wrong is said where these are read, with the rest of the op. */
 static const char *word_at(const char *const words[], int i) { return words[i]; }
@@ -147,6 +147,17 @@ static adj_status read_attr(const char *text, op_case *c, adj_error *error)
         p = p[n] == ',' ? p + n + 1 : NULL;
     }
     return ADJ_OK;
+}
+
+adj_status op_check_name(const char *name, adj_error *error)
+{
+    const char *names[MAX_OPS];
+    int n = 0;
+    for (; n < MAX_OPS && (names[n] = op_name_at(n)) != NULL; n++)
+        if (strcmp(names[n], name) == 0)
+            return ADJ_OK;
+    return adj_error_set(error, ADJ_EARG, "unknown op %.100s%s", name,
+                         did_you_mean(name, names, n, sizeof names[0], "adjoint ops lists them").s);
 }
 
 adj_status op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format,

@@ -46,6 +46,8 @@ typedef struct {
     void *user;
 } op_case;
 
+/* Whether there is one of that name; else the error guesses what was meant. */
+adj_status op_check_name(const char *name, adj_error *error);
 /* The first option that was given, but for --op and those named in except, "--dtype"; NULL: none.
  */
 const char *op_args_given(const op_args *args, const char *except);

@@ -5,7 +5,7 @@
 
 #include "build.h"
 
-enum { ATTR_BYTES = 1024, MAX_OPERANDS = 8, MAX_OPS = 256 };
+enum { ATTR_BYTES = 1024, MAX_OPERANDS = 8 };
 
 const char *op_name_at(int i)
 {
@@ -13,17 +13,6 @@ const char *op_name_at(int i)
         if (!((*op)->flags & ADJ_OP_INTERNAL) && i-- == 0)
             return (*op)->name;
     return NULL;
-}
-
-adj_status op_check_name(const char *name, adj_error *error)
-{
-    const char *names[MAX_OPS];
-    int n = 0;
-    for (; n < MAX_OPS && (names[n] = op_name_at(n)) != NULL; n++)
-        if (strcmp(names[n], name) == 0)
-            return ADJ_OK;
-    return adj_error_set(error, ADJ_EARG, "unknown op %.100s%s", name,
-                         did_you_mean(name, names, n, sizeof names[0], "adjoint ops lists them").s);
 }
 
 const char *op_letters(const adj_op *op)

@@ -8,8 +8,6 @@
 
 /* The names of all ops that can be built; NULL past the last. */
 const char *op_name_at(int i);
-/* Whether there is one of that name; else the error guesses what was meant. */
-adj_status op_check_name(const char *name, adj_error *error);
 /* The op of that name; NULL: there is none. */
 const adj_op *op_find(const char *name);
 /* What its operand i is called: its own name, or x0, x1, ... */
