@@ -9,7 +9,7 @@ PARTS = ("train", "infer", "infer1")
 
 def ours(tool, net, dtype, part, o, *more):
     batch = 1 if part == "infer1" else BATCH[net]
-    words = ["--model", net, "--batch", batch, "--dtype", dtype, "--seconds", o.seconds,
+    words = ["--model", net, "--batch", batch, "--precision", dtype, "--seconds", o.seconds,
              "--threads", o.threads, *more]
     return tool.bench(*words, *([] if part == "train" else ["--infer"]))
 

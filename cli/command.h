@@ -18,6 +18,8 @@ typedef struct {
     const char *name, *summary;
     int (*run)(int argc, char **argv); /* argv[0] is the sub-command's name; returns exit status */
 } command;
+/* All but the hidden ones (overview.c); the last has no name. */
+extern const command commands[];
 
 int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
@@ -30,6 +32,9 @@ int command_selftest(int argc, char **argv);
 int command_models(int argc, char **argv);
 int command_gradcheck(int argc, char **argv);
 int command_bench(int argc, char **argv);
+int command_ops(int argc, char **argv);
+int command_op(int argc, char **argv);
+int command_version(int argc, char **argv);
 
 typedef struct {
     const char *name;  /* "--epochs" */
@@ -41,17 +46,53 @@ typedef struct {
     double *real;
     double range[2];   /* of a number */
     const char *words; /* what a text must be one of, "exact fast"; NULL: any */
+    const char *bare;  /* what the text is where no value follows; NULL: one must */
+    /* What a shell offers for a text beside words; NULL past the last. */
+    const char *(*names)(int i);
+    /* Not NULL: the command has no such option, this sentence says why. Not listed. */
+    const char *instead;
 } option;
 
 typedef enum { NO_FAULT, NO_SUCH_WORD, NO_NUMBER, OUT_OF_RANGE } option_fault;
 /* Puts the value that the text says where it goes; not when something is wrong with it. */
 option_fault option_store(const option *o, const char *text);
 
+typedef struct { /* of a list, which ends with one without a term */
+    const char *term, *text;
+} remark;
+
 typedef struct {
-    const char *command, *summary; /* "train"; "trains a model" */
+    const char *command, *summary; /* "train"; "Trains a model." */
     const option *options, *more;  /* each ends with an option without a name; NULL: none */
+    /* Words that are no options: what the help calls them, "NAME"; where they go, at most so many,
+     * and their number. NULL: none. */
+    const char *arguments, **argument;
+    int max_arguments, *n_argument;
+    const char *(*names)(int i); /* what a shell offers for them; NULL past the last */
+    /* For the help: exit statuses beside done, failed and wrong usage; the environment's variables
+     * that count, "ADJOINT_TUNE ADJOINT_PLAN"; command lines and what they do. NULL: none. */
+    const remark *statuses;
+    const char *variables;
+    const remark *examples;
 } usage;
 
+/* Of a command that plans and runs networks. */
+#define PLAN_VARIABLES                                                                             \
+    "ADJOINT_MAX_ISA ADJOINT_PLAN ADJOINT_QUARANTINE ADJOINT_TUNE ONEDNN_MAX_CPU_ISA "             \
+    "OMP_NUM_THREADS"
+/* Names for option.names, of models, optimizers and backends; ops have op_name_at. */
+const char *model_name_at(int i);
+const char *optimizer_name_at(int i);
+const char *backend_name_at(int i);
+/* The i-th option of both lists; NULL past the last. */
+const option *option_at(const usage *u, int i);
+
+#define BACKEND_HELP "onednn (default), direct, naive, or a mix: onednn,max_pool=naive"
+#define THREADS_HELP "default: OpenMP's"
+#define PRECISION_HELP                                                                             \
+    "f32 (default); bf16 or f16: mixed precision, of what lies between f32 parameters and losses"
+#define MATH_HELP "exact (default), or fast: algorithms with larger rounding errors"
+#define JSON_HELP "the same as JSON; - or no FILE: the output"
 #define MATH_WORDS "exact fast"        /* in the order of adj_math */
 #define PRECISION_WORDS "f32 bf16 f16" /* of adj_precision */
 /* Where the text is among the words, 0, 1, ...; negative: nowhere. */
@@ -61,8 +102,9 @@ enum { WORD_LIST = 128 };
 const char *list_words(const char *words, char list[WORD_LIST]);
 
 enum { CONTINUE = -1 };
-/* Reads "--name value" and "--name=value". CONTINUE, or the exit status after --help or an error
- * (which is then printed). */
+/* Reads "--name value" and "--name=value", a name's beginning for the name where it is the only
+ * such one. CONTINUE, or the exit status after --help, a hidden --document=FORM (help.h) or an
+ * error (which is then printed). */
 int parse_options(const usage *u, int argc, char **argv);
 
 /* These two print a sentence, whose arguments may be any text, on a line of its own (say.c): to the
@@ -70,5 +112,8 @@ int parse_options(const usage *u, int argc, char **argv);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain(const char *command, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A sentence of the library's without the name of the function in front: "adj_run: ". complain
+ * leaves such names out itself. */
+const char *without_function(const char *sentence);
 
 #endif

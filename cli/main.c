@@ -9,30 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adjoint.h"
-#include "command.h"
+#include "help.h"
 #include "graph/printable.h"
-
-static const command commands[] = {
-    {"train", "trains a model on images of digits", command_train},
-    {"eval", "the test accuracy of weights in a file", command_eval},
-    {"compare", "compares backends, types and layouts node by node", command_compare},
-    {"selftest", "tries this machine's oneDNN, writes a quarantine file", command_selftest},
-    {"models", "lists the models", command_models},
-    {"gradcheck", "checks gradients against numbers made another way", command_gradcheck},
-    {"bench", "times steps of a model, or the kernels of an op", command_bench},
-};
-enum { N_COMMAND = sizeof commands / sizeof commands[0] };
-
-static int help(FILE *f, int status)
-{
-    fprintf(f, "usage: adjoint COMMAND [OPTION]...\n"
-               "Small convolutional networks on a CPU. The commands:\n");
-    for (int i = 0; i < N_COMMAND; i++)
-        fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fprintf(f, "adjoint COMMAND --help lists a command's options; adjoint --version.\n");
-    return status;
-}
 
 /* No file may get the number of a closed stdin, stdout or stderr, which others print to. Writing to
  * such a stdout fails, and is noticed; what is said to such a stderr is lost. */
@@ -43,30 +21,46 @@ static void open_standard(void)
             (void)open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+static int is_any(const char *word, const char *a, const char *b, const char *c)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+static int unknown_command(const char *name)
+{
+    int n = 0;
+    while (commands[n].name != NULL)
+        n++;
+    put_text(stderr, "adjoint: unknown command \"%s\"%s\n", name,
+             did_you_mean(name, &commands[0].name, n, sizeof commands[0], "see adjoint --help").s);
+    return EXIT_USAGE;
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2)
-        return help(stderr, EXIT_USAGE);
-    const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
-        return help(stdout, EXIT_OK);
-    if (strcmp(name, "--version") == 0)
-        return printf("adjoint %s\n", adj_version_text()), EXIT_OK;
+        return print_overview(stderr), EXIT_USAGE;
+    char *name = argv[1], help[] = "--help", version[] = "version";
+    int is_help = is_any(name, "--help", "-h", "help");
+    if (is_help && argc < 3)
+        return print_overview(stdout), EXIT_OK;
+    if (is_help) { /* help COMMAND is COMMAND --help */
+        argv[1] = name = argv[2];
+        argv[2] = help;
+        argc = 3;
+    }
+    if (is_any(name, "--version", "-V", version))
+        name = version;
     if (strcmp(name, "--trial") == 0)
         return command_trial(argc - 1, argv + 1);
     if (strcmp(name, "--sweep") == 0)
         return command_sweep(argc - 1, argv + 1);
-    for (int i = 0; i < N_COMMAND; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-
-    const char *nearest = nearest_name(name, &commands[0].name, N_COMMAND, sizeof commands[0]);
-    put_text(stderr, "adjoint: unknown command \"%s\" ", name);
-    if (nearest != NULL)
-        fprintf(stderr, "(did you mean %s?)\n", nearest);
-    else
-        fprintf(stderr, "(see adjoint --help)\n");
-    return EXIT_USAGE;
+    if (strcmp(name, "--document") == 0)
+        return command_document(argc - 1, argv + 1);
+    for (const command *c = commands; c->name != NULL; c++)
+        if (strcmp(name, c->name) == 0)
+            return c->run(argc - 1, argv + 1);
+    return unknown_command(name);
 }
 
 /* The end of every command: all that it printed has to be written, or 0 becomes 1. That a closed

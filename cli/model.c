@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "command.h"
+#include "json.h"
 #include "model.h"
+#include "output.h"
 
 const adj_optimiser_opts model_momentum = {.kind = ADJ_SGD, .momentum = 0.9};
 
@@ -33,15 +35,30 @@ static adj_status add_updates(model_graph *m, const adj_optimiser_opts *optimize
     return status;
 }
 
+static adj_status unknown_model(const char *name, adj_error *error)
+{
+    const adj_model *nearest = adj_model_nearest(name);
+    return adj_error_set(error, ADJ_EARG, "unknown model %.200s%s%s%s, adjoint models lists them",
+                         name, nearest != NULL ? " (did you mean " : "",
+                         nearest != NULL ? nearest->name : "", nearest != NULL ? "?)" : "");
+}
+
+int check_model(const char *command, const char *name)
+{
+    adj_error error = {0};
+    if (adj_model_find(name, NULL) != NULL)
+        return CONTINUE;
+    unknown_model(name, &error);
+    return complain(command, EXIT_USAGE, "%s", error.message);
+}
+
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,
                        const adj_model_opts *options, const adj_optimiser_opts *optimizer)
 {
     adj_model_opts o = *options;
     *m = (model_graph){.model = adj_model_find(name, &o), .graph = g};
     if (m->model == NULL)
-        return adj_error_set(&m->error, ADJ_EARG,
-                             "unknown model %.200s (did you mean %s?), adjoint models lists them",
-                             name, adj_model_nearest(name)->name);
+        return unknown_model(name, &m->error);
     o.height = options->height > 0 ? options->height : o.height;
     o.width = options->width > 0 ? options->width : o.width;
     m->logits = g != NULL ? adj_model_logits(g, m->model, &o) : NULL;
@@ -69,33 +86,82 @@ int32_t *model_labels(const model_graph *m)
     return label;
 }
 
+/* ---- names ---- */
+
+const char *model_name_at(int i)
+{
+    const adj_model *m = adj_model_at(i);
+    return m != NULL ? m->name : NULL;
+}
+
+const char *optimizer_name_at(int i) { return adj_optimiser_name_at(i); }
+
+const char *backend_name_at(int i)
+{
+    static const char *const names[] = {"onednn", "direct", "naive"};
+    return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
+}
+
 /* ---- adjoint models ---- */
 
-static int print_model(const adj_model *m)
+/* Negative after a complaint. */
+static int64_t count_parameters(const adj_model *m)
 {
     adj_graph *g = adj_graph_new();
     adj_node *logits = g != NULL ? adj_model_logits(g, m, &(adj_model_opts){.training = 1}) : NULL;
-    int status = EXIT_OK;
-
+    int64_t n = logits != NULL ? adj_trainable_elems(logits) : -1;
     if (logits == NULL)
-        status = complain("models", EXIT_FAILED, "%s: %s", m->name, adj_graph_message(g));
-    else
-        printf("%-14s %9lld parameters  %2lldx%2lldx%lld  %2lld classes  %s\n", m->name,
-               (long long)adj_trainable_elems(logits), (long long)m->height, (long long)m->width,
-               (long long)m->channels, (long long)m->classes, m->summary);
+        complain("models", EXIT_FAILED, "%s: %s", m->name, adj_graph_message(g));
     adj_graph_free(g);
-    return status;
+    return n;
+}
+
+static int print_models(void)
+{
+    for (int i = 0; adj_model_at(i) != NULL; i++) {
+        const adj_model *m = adj_model_at(i);
+        int64_t n = count_parameters(m);
+        if (n < 0)
+            return EXIT_FAILED;
+        printf("%-14s %9lld parameters  %2lldx%2lldx%lld  %2lld classes  %s\n", m->name,
+               (long long)n, (long long)m->height, (long long)m->width, (long long)m->channels,
+               (long long)m->classes, m->summary);
+    }
+    return EXIT_OK;
+}
+
+static int write_models(FILE *f, const void *source)
+{
+    (void)source;
+    json_t *list = json_array();
+    for (int i = 0; adj_model_at(i) != NULL; i++) {
+        const adj_model *m = adj_model_at(i);
+        int64_t n = count_parameters(m);
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "name",
+                                              m->name, "parameters", (json_int_t)n, "height",
+                                              (json_int_t)m->height, "width", (json_int_t)m->width,
+                                              "channels", (json_int_t)m->channels, "classes",
+                                              (json_int_t)m->classes, "summary", m->summary));
+    }
+    return json_write(f, list, JSON_PAGE, 0);
 }
 
 int command_models(int argc, char **argv)
 {
-    static const usage u = {.command = "models", .summary = "Lists the models."};
+    const char *json = NULL;
+    const option options[] = {{"--json", "FILE", JSON_HELP, .text = &json, .bare = "-"}, {0}};
+    const remark examples[] = {{"adjoint models --json=models.json", "For programs."},
+                               {NULL, NULL}};
+    const usage u = {.command = "models",
+                     .summary = "Lists the models: parameters, and the size and channels of the "
+                                "images that they are made for.",
+                     .options = options,
+                     .examples = examples};
     int status = parse_options(&u, argc, argv);
-
     if (status != CONTINUE)
         return status;
-    status = EXIT_OK;
-    for (int i = 0; adj_model_at(i) != NULL && status == EXIT_OK; i++)
-        status = print_model(adj_model_at(i));
-    return status;
+    if (json == NULL)
+        return print_models();
+    return write_only("models", &(output_file){"--json", json, OUTPUT_OR_STDOUT}, write_models,
+                      NULL);
 }

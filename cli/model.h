@@ -14,6 +14,8 @@ typedef struct {
     adj_error error;
 } model_graph;
 
+/* CONTINUE, or EXIT_USAGE after a complaint that there is no such model. */
+int check_model(const char *command, const char *name);
 /* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options go before
  * those in the name; optimizer NULL: no updates. */
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
+#include "help.h"
 
 enum { MAX_OPTIONS = 64 };
 
-/* The i-th of options, more; NULL past the last. */
-static const option *option_at(const usage *u, int i)
+const option *option_at(const usage *u, int i)
 {
     const option *lists[] = {u->options, u->more};
     for (int k = 0; k < 2; k++)
@@ -21,31 +20,17 @@ static const option *option_at(const usage *u, int i)
     return NULL;
 }
 
-static void print_help(const usage *u)
-{
-    char left[64];
-    const option *o = option_at(u, 0);
-
-    printf("usage: adjoint %s%s\n%s\n", u->command, o != NULL ? " [OPTION]..." : "", u->summary);
-    for (int i = 0; (o = option_at(u, i)) != NULL; i++) {
-        snprintf(left, sizeof left, "%s %s", o->name, o->value);
-        printf("  %-21s %s\n", left, o->help);
-    }
-    printf("  %-21s %s\n", "--help", "this text");
-}
-
 static int unknown(const usage *u, const char *name)
 {
     const char *names[MAX_OPTIONS];
+    char otherwise[64];
     int n = 0;
-    for (; n < MAX_OPTIONS && option_at(u, n) != NULL; n++)
-        names[n] = option_at(u, n)->name;
-    const char *nearest = nearest_name(name, names, n, sizeof *names);
-    if (nearest != NULL)
-        return complain(u->command, EXIT_USAGE, "unknown option %s (did you mean %s?)", name,
-                        nearest);
-    return complain(u->command, EXIT_USAGE, "unknown option %s (see adjoint %s --help)", name,
-                    u->command);
+    for (int i = 0; i < MAX_OPTIONS && option_at(u, i) != NULL; i++)
+        if (option_at(u, i)->instead == NULL)
+            names[n++] = option_at(u, i)->name;
+    snprintf(otherwise, sizeof otherwise, "see adjoint %s --help", u->command);
+    return complain(u->command, EXIT_USAGE, "unknown option %s%s", name,
+                    did_you_mean(name, names, n, sizeof *names, otherwise).s);
 }
 
 int word_index(const char *words, const char *text)
@@ -114,43 +99,120 @@ static int store(const usage *u, const option *o, const char *text)
     }
 }
 
-static const option *find_option(const usage *u, const char *name, size_t length)
+/* ---- names, whole or shortened ---- */
+
+static const option help_option = {.name = "--help", .value = ""};
+
+/* The i-th that can be meant: --help stands before the command's own. */
+static const option *meant_at(const usage *u, int i)
 {
+    if (i == 0)
+        return &help_option;
+    return option_at(u, i - 1);
+}
+
+static int begins(const option *o, const char *name, size_t length)
+{
+    return strncmp(o->name, name, length) == 0;
+}
+
+/* The option of that name, or one whose name begins so; *n: how many there are. */
+static const option *find_option(const usage *u, const char *name, size_t length, int *n)
+{
+    const option *found = NULL, *o = NULL;
+    *n = 0;
+    for (int i = 0; (o = meant_at(u, i)) != NULL; i++) {
+        if (begins(o, name, length) && strlen(o->name) == length)
+            return *n = 1, o;
+        if (length > 2 && begins(o, name, length) && o->instead == NULL) {
+            found = o;
+            ++*n;
+        }
+    }
+    return found;
+}
+
+static int ambiguous(const usage *u, const char *name, size_t length, int n)
+{
+    char list[512] = "";
     const option *o = NULL;
-    for (int i = 0; (o = option_at(u, i)) != NULL; i++)
-        if (strlen(o->name) == length && strncmp(o->name, name, length) == 0)
-            break;
-    return o;
+    size_t used = 0;
+    for (int i = 0; (o = meant_at(u, i)) != NULL && used < sizeof list; i++) {
+        if (!begins(o, name, length) || o->instead != NULL)
+            continue;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", o->name,
+                                 n > 2    ? ", "
+                                 : n == 2 ? " or "
+                                          : "");
+        n--;
+    }
+    return complain(u->command, EXIT_USAGE, "%.*s is not clear: it could be %s", (int)length, name,
+                    list);
+}
+
+/* ---- one word after another ---- */
+
+static int take_argument(const usage *u, const char *word)
+{
+    if (u->arguments == NULL || *u->n_argument == u->max_arguments)
+        return complain(u->command, EXIT_USAGE, "unexpected argument \"%s\"", word);
+    u->argument[(*u->n_argument)++] = word;
+    return CONTINUE;
+}
+
+/* Whether the next word is the value of an option that needs none. A command with other words than
+ * options takes only what can be none of these. */
+static int is_value(const usage *u, const char *next)
+{
+    return next != NULL && (strcmp(next, "-") == 0 || (next[0] != '-' && u->arguments == NULL));
+}
+
+/* argv[*i] is of option o; its value is behind equals (NULL: there is none), or the next word. */
+static int take_option(const usage *u, const option *o, char **argv, int *i, const char *equals)
+{
+    if (o->instead != NULL)
+        return complain(u->command, EXIT_USAGE, "%s: %s", o->name, o->instead);
+    if (o->flag != NULL) {
+        if (equals != NULL)
+            return complain(u->command, EXIT_USAGE, "%s: takes no value", o->name);
+        *o->flag = 1;
+        return CONTINUE;
+    }
+    const char *text = equals != NULL ? equals + 1 : NULL;
+    if (text == NULL && o->bare != NULL && !is_value(u, argv[*i + 1]))
+        text = o->bare;
+    if (text == NULL)
+        text = argv[++*i]; /* argv ends with NULL */
+    if (text == NULL)
+        return complain(u->command, EXIT_USAGE, "%s: its value %s is missing", o->name, o->value);
+    return store(u, o, text);
+}
+
+static int take_word(const usage *u, char **argv, int *i)
+{
+    char *word = argv[*i], *equals = strchr(word, '=');
+    size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
+    int n = 0;
+    if (word[0] != '-' || word[1] == '\0')
+        return take_argument(u, word);
+    const option *o = find_option(u, word, length, &n);
+    if (strcmp(word, "-h") == 0 || (o == &help_option && equals == NULL))
+        return print_help(u), EXIT_OK;
+    if (strncmp(word, "--document=", 11) == 0)
+        return print_document(u, word + 11);
+    if (n > 1)
+        return ambiguous(u, word, length, n);
+    if (o != NULL && o != &help_option)
+        return take_option(u, o, argv, i, equals);
+    if (equals != NULL)
+        *equals = '\0';
+    return unknown(u, word);
 }
 
 int parse_options(const usage *u, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        char *word = argv[i], *equals = strchr(word, '=');
-        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-            return print_help(u), EXIT_OK;
-        if (word[0] != '-')
-            return complain(u->command, EXIT_USAGE, "unexpected argument \"%s\"", word);
-        const option *o =
-            find_option(u, word, equals != NULL ? (size_t)(equals - word) : strlen(word));
-        if (o == NULL) {
-            if (equals != NULL)
-                *equals = '\0';
-            return unknown(u, word);
-        }
-        if (o->flag != NULL) {
-            if (equals != NULL)
-                return complain(u->command, EXIT_USAGE, "%s: takes no value", o->name);
-            *o->flag = 1;
-            continue;
-        }
-        const char *text = equals != NULL ? equals + 1 : argv[++i]; /* argv ends with NULL */
-        if (text == NULL)
-            return complain(u->command, EXIT_USAGE, "%s: its value %s is missing", o->name,
-                            o->value);
-        int status = store(u, o, text);
-        if (status != CONTINUE)
-            return status;
-    }
-    return CONTINUE;
+    int status = CONTINUE;
+    for (int i = 1; i < argc && status == CONTINUE; i++)
+        status = take_word(u, argv, &i);
+    return status;
 }

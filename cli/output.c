@@ -10,10 +10,18 @@
 
 int is_stdout(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
 
-static int is_file(const output_file *f)
+static int is_replaced(const output_file *f)
 {
-    return f->path != NULL && !(f->kind == OUTPUT_OR_STDOUT && is_stdout(f->path));
+    return f->kind == OUTPUT_REPLACED || f->kind == OUTPUT_REPLACED_OR_STDOUT;
 }
+
+static int is_the_output(const output_file *f)
+{
+    return (f->kind == OUTPUT_REPLACED_OR_STDOUT || f->kind == OUTPUT_OR_STDOUT) &&
+           is_stdout(f->path);
+}
+
+static int is_file(const output_file *f) { return f->path != NULL && !is_the_output(f); }
 
 /* A device may be named twice, and is itself whatever is written to it. */
 static int is_device(const char *path)
@@ -37,9 +45,9 @@ static int hold_pipe(const char *command, const output_file *f)
 static int check(const char *command, const output_file *f)
 {
     adj_error error;
-    if (adj_file_check(f->path, f->kind != OUTPUT_REPLACED, &error) != ADJ_OK)
+    if (adj_file_check(f->path, !is_replaced(f), &error) != ADJ_OK)
         return complain(command, EXIT_FAILED, "%s: %s", f->option, error.message);
-    return f->kind == OUTPUT_REPLACED ? CONTINUE : hold_pipe(command, f);
+    return is_replaced(f) ? CONTINUE : hold_pipe(command, f);
 }
 
 static int identify(const char *command, const output_file *f, int partial, adj_file_id *id)
@@ -56,7 +64,7 @@ static int compare(const char *command, const output_file *f, const output_file 
     adj_file_id id, of_other;
     if (is_device(f->path))
         return CONTINUE;
-    int names = other->kind == OUTPUT_REPLACED ? 2 : 1;
+    int names = is_replaced(other) ? 2 : 1;
     int status = identify(command, f, 0, &id);
     for (int partial = 0; partial < names && status == CONTINUE; partial++) {
         status = identify(command, other, partial, &of_other);
@@ -68,18 +76,45 @@ static int compare(const char *command, const output_file *f, const output_file 
     return status;
 }
 
+int refuse_standard(const char *command, const char *option, const char *path)
+{
+    if (!is_stdout(path))
+        return CONTINUE;
+    return complain(command, EXIT_USAGE,
+                    "%s: the file is read again or replaced, standard input and output cannot be "
+                    "(./- is a file of that name)",
+                    option);
+}
+
+/* One alone can be the output. */
+static int check_stdout(const char *command, int n, const output_file file[])
+{
+    const char *first = NULL;
+    for (int i = 0; i < n; i++) {
+        if (!is_the_output(&file[i]))
+            continue;
+        if (first != NULL)
+            return complain(command, EXIT_USAGE, "%s and %s both are standard output", first,
+                            file[i].option);
+        first = file[i].option;
+    }
+    return CONTINUE;
+}
+
 int check_outputs(const char *command, int n, const output_file file[])
 {
-    int status = CONTINUE;
+    int status = check_stdout(command, n, file);
     for (int i = 0; i < n && status == CONTINUE; i++) {
         if (!is_file(&file[i]))
             continue;
         if (file[i].path[0] == '\0')
             return complain(command, EXIT_USAGE, "%s: the file's name is empty", file[i].option);
+        if (refuse_standard(command, file[i].option, file[i].path) != CONTINUE)
+            return EXIT_USAGE;
         for (int k = 0; k < i && status == CONTINUE; k++)
             if (is_file(&file[k])) {
                 status = compare(command, &file[i], &file[k]);
-                if (status == CONTINUE && file[i].kind == OUTPUT_REPLACED)
+                if (status == CONTINUE && is_replaced(&file[i]))
                     status = compare(command, &file[k], &file[i]);
             }
     }
@@ -94,7 +129,7 @@ int write_output(const char *command, const output_file *file,
 {
     if (file->path == NULL)
         return EXIT_OK;
-    if (file->kind == OUTPUT_OR_STDOUT && is_stdout(file->path))
+    if (is_the_output(file))
         return write(stdout, source) == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
     FILE *f = fopen(file->path, "w");
     int failed = f == NULL || write(f, source) != 0;
@@ -103,4 +138,11 @@ int write_output(const char *command, const output_file *file,
     return failed ? complain(command, EXIT_FAILED, "%s: %s: cannot be written", file->option,
                              file->path)
                   : EXIT_OK;
+}
+
+int write_only(const char *command, const output_file *file,
+               int (*write)(FILE *f, const void *source), const void *source)
+{
+    int status = check_outputs(command, 1, file);
+    return status == CONTINUE ? write_output(command, file, write, source) : status;
 }

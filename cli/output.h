@@ -6,9 +6,10 @@
 #include <stdio.h>
 
 typedef enum {
-    OUTPUT_REPLACED, /* by a new file that takes its name */
+    OUTPUT_REPLACED, /* by a new file that takes its name; "-" is refused */
+    OUTPUT_REPLACED_OR_STDOUT,
     OUTPUT_IN_PLACE,
-    OUTPUT_OR_STDOUT /* in place; "-" is no file but the output */
+    OUTPUT_OR_STDOUT /* in place; this and the other: "-" is no file but the output */
 } output_kind;
 
 typedef struct {
@@ -16,17 +17,24 @@ typedef struct {
     output_kind kind;
 } output_file;
 
+/* CONTINUE, or wrong usage after a complaint: "-" is no name for a file that is read again, or
+ * replaced. path NULL: the option was not given. */
+int refuse_standard(const char *command, const char *option, const char *path);
+
 /* Prints what is wrong: an empty name and two options that name one file are wrong usage, what
  * cannot be written fails: of what is replaced all but regular files, in place a folder, or a pipe
  * that nobody reads. Pipes stay open from here on. CONTINUE or an exit status. */
 int check_outputs(const char *command, int n, const output_file file[]);
 
-/* Whether the name of an OUTPUT_OR_STDOUT is the output's. */
+/* Whether the name is the output's, or standard input's, where such is possible. */
 int is_stdout(const char *path);
 
 /* Lets write, which returns 0 on success, fill the file, if its option was given. EXIT_OK, or
  * EXIT_FAILED; what is wrong with a file is printed, with the output main.c says. */
 int write_output(const char *command, const output_file *file,
                  int (*write)(FILE *f, const void *source), const void *source);
+/* The same for a command that does no other work: asked before, too. */
+int write_only(const char *command, const output_file *file,
+               int (*write)(FILE *f, const void *source), const void *source);
 
 #endif

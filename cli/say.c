@@ -1,4 +1,11 @@
-/* say.c - sentences to the output and to stderr. */
+/* say.c - sentences to the output and to stderr.
+ *
+ * The library's sentences begin with the function that failed, which its caller knows and the
+ * tool's user does not: the tool leaves it out. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "command.h"
 #include "graph/printable.h"
 
@@ -11,13 +18,44 @@ void say(const char *format, ...)
     fputc('\n', stdout);
 }
 
+/* The length of "adj_exec_new: " if the text begins so; 0: it does not. */
+static size_t function_length(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789");
+    return strncmp(text, "adj_", 4) == 0 && text[n] == ':' && text[n + 1] == ' ' ? n + 2 : 0;
+}
+
+const char *without_function(const char *sentence) { return sentence + function_length(sentence); }
+
+/* The same behind each ": " as well. */
+static void put_plain(FILE *f, const char *text)
+{
+    int is_start = 1;
+    while (*text != '\0') {
+        if (is_start)
+            text = without_function(text);
+        const char *colon = strstr(text, ": ");
+        size_t n = colon != NULL ? (size_t)(colon - text) + 2 : strlen(text);
+        (void)fwrite(text, 1, n, f);
+        text += n;
+        is_start = colon != NULL;
+    }
+}
+
 int complain(const char *command, int status, const char *format, ...)
 {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    FILE *to = memory != NULL ? memory : stderr; /* without memory as it is */
     va_list args;
     va_start(args, format);
     fprintf(stderr, "adjoint %s: ", command);
-    vput_escaped(stderr, FOR_TERMINAL, format, args);
+    vput_escaped(to, FOR_TERMINAL, format, args);
     va_end(args);
+    if (memory != NULL && fclose(memory) == 0)
+        put_plain(stderr, text);
     fputc('\n', stderr);
+    free(text);
     return status;
 }

@@ -85,9 +85,7 @@ int main(int argc, char **argv)
     adj_model_opts o = {.batch = argc > 2 ? strtol(argv[2], NULL, 10) : 8, .training = 1};
     const adj_model *model = adj_model_find(name, &o);
     if (model == NULL)
-        return fprintf(stderr, "no model %s; did you mean %s?\n", name,
-                       adj_model_nearest(name)->name),
-               2;
+        return fprintf(stderr, "no model %s\n", name), 2;
 
     /* One graph: loss and the gradient of every parameter. */
     adj_graph *g = adj_graph_new();

@@ -40,8 +40,8 @@ static adj_status find_op(const char *word, size_t length, const char *prefix, c
             return ADJ_OK;
     }
     snprintf(text, sizeof text, "%.*s", (int)(length < 64 ? length : 64), word);
-    return adj_error_set(error, ADJ_EARG, "%sunknown op \"%s\" (did you mean %s?)", prefix, text,
-                         nearest_of(text, names, n, sizeof *names));
+    return adj_error_set(error, ADJ_EARG, "%sunknown op \"%s\"%s", prefix, text,
+                         did_you_mean(text, names, n, sizeof *names, NULL).s);
 }
 
 adj_status next_backend_part(const char **option, const adj_backend *const *list,

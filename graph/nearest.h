@@ -5,10 +5,18 @@
 
 #include <stddef.h>
 
-/* The one of n names (at stride bytes from each other, each a const char *) that is most like name,
- * n > 0. */
-const char *nearest_of(const char *name, const void *names, int n, size_t stride);
-/* The same, but NULL if none is close. */
+/* The one of n names (at stride bytes from each other, each a const char *) that is near name: it
+ * differs in at most a third of name's letters (in one of up to five), two neighbours in the wrong
+ * order being one difference, or begins with all of them, two at least. Dashes in front do not
+ * count. NULL: none is. */
 const char *nearest_name(const char *name, const void *names, int n, size_t stride);
+
+typedef struct {
+    char s[384];
+} guess;
+/* " (did you mean NAME?)" of the name that is near; without one " (OTHERWISE)", or "" where that is
+ * NULL. */
+guess did_you_mean(const char *name, const void *names, int n, size_t stride,
+                   const char *otherwise);
 
 #endif

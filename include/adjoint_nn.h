@@ -266,7 +266,7 @@ ADJ_API const adj_model *adj_model_at(int i);
 /* By name; NULL if there is none. "mobilenet_v1_0.5_128" is mobilenet_v1 with multiplier 0.5 on
  * images of 128x128: both are stored in *options (may be NULL), the rest of which is kept. */
 ADJ_API const adj_model *adj_model_find(const char *name, adj_model_opts *options);
-/* The model whose name is most like this one, for "did you mean". */
+/* The model whose name is near this one, for "did you mean". NULL: none is, or name is. */
 ADJ_API const adj_model *adj_model_nearest(const char *name);
 /* Adds the input "images" ([batch, h, w, c] or [batch, c, h, w], f64 for dtype f64, else f32) and
  * the model on it, cast to dtype; the result, the logits, is labelled "logits". */

@@ -140,6 +140,12 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
+static void describe(char *text, size_t size)
+{
+    int max = max_allowed(getenv("ADJOINT_MAX_ISA"));
+    snprintf(text, size, "* %s", max != UNKNOWN ? best_isa(max)->name : "*");
+}
+
 static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
                                             &direct_im2col,
                                             &direct_depthwise,
@@ -153,6 +159,7 @@ const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
                                         .open = open,
                                         .close = close,
                                         .kernels = kernels,
+                                        .describe = describe,
                                         .layout_bytes = direct_layout_bytes,
                                         .layout_name = direct_layout_name,
                                         .reorder_prepare = direct_reorder_prepare,

@@ -45,23 +45,22 @@ static adj_status read_isa(const char *text, adj_compare_config *c, adj_error *e
         names[i] = isas[i].name;
     while (n < N_ISA && isas[n].since <= here)
         n++;
+    for (int k = 0, used = 0; k < n; k++)
+        used += snprintf(known + used, sizeof known - (size_t)used, "%s%s",
+                         k > 0 ? ", " : "it knows ", names[k]);
     for (int i = n; i < N_ISA; i++) {
         if (strcmp(text, names[i]) != 0)
             continue;
-        for (int k = 0, used = 0; k < n; k++)
-            used += snprintf(known + used, sizeof known - (size_t)used, "%s%s", k > 0 ? ", " : "",
-                             names[k]);
         return adj_error_set(error, ADJ_EARG,
-                             "configuration \"%s\": oneDNN %.*s knows no isa \"%s\" (it knows %s)",
-                             c->name, (int)strcspn(version, " "), version, text, known);
+                             "configuration \"%s\": oneDNN %.*s knows no isa \"%s\" (%s)", c->name,
+                             (int)strcspn(version, " "), version, text, known);
     }
     snprintf(c->isa, sizeof c->isa, "%s", text);
     for (int i = 0; i < n; i++)
         if (strcmp(text, names[i]) == 0)
             return ADJ_OK;
-    return adj_error_set(error, ADJ_EARG,
-                         "configuration \"%s\": unknown isa \"%s\" (did you mean %s?)", c->name,
-                         text, nearest_of(text, names, n, sizeof *names));
+    return adj_error_set(error, ADJ_EARG, "configuration \"%s\": unknown isa \"%s\"%s", c->name,
+                         text, did_you_mean(text, names, n, sizeof *names, known).s);
 }
 
 /* "onednn", or "onednn,max_pool=naive" */
@@ -125,9 +124,12 @@ static adj_status read_part(const char *part, adj_compare_config *c, adj_error *
     }
     if (strncmp(part, "isa=", 4) == 0)
         return read_isa(part + 4, c, error);
-    return adj_error_set(error, ADJ_EARG,
-                         "configuration \"%s\": unknown part \"%s\" (did you mean %s?)", c->name,
-                         part, nearest_of(part, words, N_WORD, sizeof *words));
+    return adj_error_set(error, ADJ_EARG, "configuration \"%s\": unknown part \"%s\"%s", c->name,
+                         part,
+                         did_you_mean(part, words, N_WORD, sizeof *words,
+                                      "expected a type, nhwc, nchw, isa=, impl=, threads=, fast, "
+                                      "unfused, mixed or tune")
+                             .s);
 }
 
 adj_status adj_compare_config_parse(const char *text, adj_compare_config *out, adj_error *error)

@@ -13,40 +13,56 @@
 static int read_options(bench_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "whole steps of it; one of adjoint models", .text = &o->model},
+        {"--model", "NAME", "whole steps of it; one of adjoint models", .text = &o->model,
+         .names = model_name_at},
         {"--batch", "N", "images in a step; default: 64", .integer = &o->batch,
          .range = {1, 65536}},
-        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {"--infer", "", "the evaluation graph instead of a training step", .flag = &o->infer},
         {"--tune", "", "the plan times candidates", .flag = &o->tune},
         {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's",
          .text = &o->tune_file},
         {"--tune-seconds", "S", "about as long may it take; default: 5", .real = &o->tune_seconds,
          .range = {0.001, 1e5}},
-        {"--math", "MODE", "exact (default) or fast", .text = &o->math, .words = MATH_WORDS},
-        {"--backend", "NAME", "as the executor takes it; with --all: only these, A,B",
-         .text = &o->backend},
-        {"--without", "NAME", "with --all: not this backend", .text = &o->without},
+        {"--precision", "P", PRECISION_HELP, .text = &o->precision_word, .words = PRECISION_WORDS},
+        {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
+        {"--backend", "NAME", BACKEND_HELP "; with --all: only these, A,B", .text = &o->backend,
+         .names = backend_name_at},
+        {"--without", "NAME", "with --all: not this backend", .text = &o->without,
+         .names = backend_name_at},
         {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
         {"--seconds", "S", "of each measurement; default: 3, of one kernel 0.5",
          .real = &o->seconds, .range = {0, 3600}},
         {"--recompute", "", "cheap activations are computed again, not kept: less memory",
          .flag = &o->recompute},
         {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
-        {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON)", .text = &o->trace},
+        {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON); - is standard output",
+         .text = &o->trace},
         {"--raw", "", "of the model: each convolution's fastest candidate alone, and their sum",
          .flag = &o->raw},
         {"--all", "", "every candidate of every backend", .flag = &o->all},
         {"--warm", "", "one set of buffers, again and again (--raw: default)", .flag = &o->warm},
         {"--cold", "", "sets of buffers in turn, beyond the L3 cache (--op: default)",
          .flag = &o->cold},
-        {"--json", "", "one JSON object instead of text", .flag = &o->json},
+        {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {0},
     };
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->op, op);
-    const usage u = {"bench", "Times whole steps of a model, or the kernels of one op.", options,
-                     op};
+    const remark examples[] = {
+        {"adjoint bench --model resnet20 --batch 128 --profile",
+         "Training steps, and where their time goes."},
+        {"adjoint bench --model mobilenet_v1 --infer --precision bf16 --json",
+         "Inference in mixed precision, for a program."},
+        {"adjoint bench --op conv2d --in 8,32,32,64 --filter 3,3,64,64 --all",
+         "Every implementation of a convolution and of its gradients."},
+        {NULL, NULL}};
+    const usage u = {.command = "bench",
+                     .summary = "Times whole steps of a model, or the kernels of one op.",
+                     .options = options,
+                     .more = op,
+                     .variables = PLAN_VARIABLES,
+                     .examples = examples};
     return parse_options(&u, argc, argv);
 }
 
@@ -63,6 +79,10 @@ static int check_goes_with(const bench_opts *o)
         {o->profile, step, "--profile goes with --model"},
         {o->trace != NULL, step, "--trace goes with --model"},
         {o->tune, step, "--tune goes with --model"},
+        {o->precision_word != NULL, step,
+         "--precision goes with steps of --model; kernels alone are of --dtype"},
+        {o->precision != ADJ_PRECISION_AS_BUILT, o->dtype == ADJ_F32,
+         "--precision and --dtype exclude each other: mixed precision is of an f32 model"},
         {o->recompute, step && !o->infer, "--recompute goes with a training step of --model"},
         {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
         {o->tune_seconds > 0, o->tune != 0, "--tune-seconds goes with --tune"},
@@ -77,16 +97,6 @@ static int check_goes_with(const bench_opts *o)
     return CONTINUE;
 }
 
-/* Steps in a half type are those of the f32 model in mixed precision; kernels alone are of the type
- * itself. */
-static void select_precision(bench_opts *o)
-{
-    int mixed = o->op.op == NULL && !o->raw && (o->dtype == ADJ_BF16 || o->dtype == ADJ_F16);
-    adj_precision half = o->dtype == ADJ_F16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16;
-    o->precision = mixed ? half : ADJ_PRECISION_AS_BUILT;
-    o->model_dtype = mixed ? ADJ_F32 : o->dtype;
-}
-
 static int check_options(bench_opts *o)
 {
     if ((o->model == NULL) == (o->op.op == NULL))
@@ -94,8 +104,12 @@ static int check_options(bench_opts *o)
     if (o->op.dtype != NULL && !dtype_from_name(o->op.dtype, &o->dtype))
         return complain("bench", EXIT_USAGE, "--dtype: got \"%s\", expected f32, bf16, f16 or f64",
                         o->op.dtype);
-    select_precision(o);
+    if (o->precision_word != NULL)
+        o->precision = (adj_precision)word_index(PRECISION_WORDS, o->precision_word);
     o->math_mode = o->math != NULL ? (adj_math)word_index(MATH_WORDS, o->math) : ADJ_MATH_EXACT;
+    const char *stray = o->op.op == NULL ? op_args_given(&o->op, "--dtype") : NULL;
+    if (stray != NULL)
+        return complain("bench", EXIT_USAGE, "%s goes with --op", stray);
     return check_goes_with(o);
 }
 
@@ -112,14 +126,18 @@ static int parse(bench_opts *o, int argc, char **argv)
     return status;
 }
 
+int bench_prints(const bench_opts *o) { return !is_stdout(o->json) && !is_stdout(o->trace); }
+
 /* ---- whole steps ---- */
 
 static void print_step(const bench_opts *o, const bench_net *n, const bench_step_time *t)
 {
     adj_exec_info info = adj_exec_stats(n->exec);
     const spread *s = &t->time;
-    say("%s, batch %lld, %s, %s, %lld threads", o->model, (long long)o->batch,
-        adj_dtype_name(o->dtype), o->infer ? "inference" : "training", (long long)o->threads);
+    say("%s, batch %lld, %s%s, %s, %lld threads", o->model, (long long)o->batch,
+        o->precision != ADJ_PRECISION_AS_BUILT ? "mixed f32 and " : "",
+        o->precision != ADJ_PRECISION_AS_BUILT ? o->precision_word : adj_dtype_name(o->dtype),
+        o->infer ? "inference" : "training", (long long)o->threads);
     printf("  median %.3f ms, minimum %.3f ms, quartiles %.3f and %.3f ms over %d steps\n",
            1e3 * s->median, 1e3 * s->min, 1e3 * s->q1, 1e3 * s->q3, s->n);
     printf("  %.0f images/s, %.1f GFLOP/s\n", (double)o->batch / s->median,
@@ -146,7 +164,7 @@ static int profile(const bench_opts *o, bench_net *n, bench_profile *p)
         return EXIT_OK;
     if (bench_profile_run(p, n, o) != ADJ_OK)
         return failed(n);
-    const output_file file = {"--trace", o->trace, OUTPUT_IN_PLACE};
+    const output_file file = {"--trace", o->trace, OUTPUT_OR_STDOUT};
     return write_output("bench", &file, bench_trace, p);
 }
 
@@ -160,15 +178,16 @@ static int bench_steps(const bench_opts *o)
         status = failed(&n);
     if (adj_exec_warning(n.exec)[0] != '\0')
         complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));
-    if (status == EXIT_OK && !o->json)
+    if (status == EXIT_OK && bench_prints(o))
         print_step(o, &n, &t);
     if (status == EXIT_OK)
         status = profile(o, &n, &p);
-    if (status == EXIT_OK && !o->json && o->profile)
+    if (status == EXIT_OK && bench_prints(o) && o->profile)
         bench_profile_print(stdout, &p);
-    if (status == EXIT_OK && o->json &&
-        bench_json_step(stdout, o, &n, &t, o->profile ? &p : NULL) != 0)
-        status = complain("bench", EXIT_FAILED, "the output cannot be written");
+    const bench_report report = {o, &n, &t, o->profile ? &p : NULL, NULL};
+    if (status == EXIT_OK)
+        status = write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT},
+                              bench_json_step, &report);
     bench_profile_free(&p);
     bench_net_close(&n);
     return status;
@@ -179,7 +198,8 @@ int command_bench(int argc, char **argv)
     bench_opts o;
     int status = parse(&o, argc, argv);
     if (status == CONTINUE) {
-        const output_file files[] = {{"--trace", o.trace, OUTPUT_IN_PLACE},
+        const output_file files[] = {{"--trace", o.trace, OUTPUT_OR_STDOUT},
+                                     {"--json", o.json, OUTPUT_OR_STDOUT},
                                      {"--tune-file", o.tune_file, OUTPUT_REPLACED}};
         status = check_outputs("bench", sizeof files / sizeof files[0], files);
     }

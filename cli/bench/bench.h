@@ -11,10 +11,10 @@
 
 typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
-    const char *model, *backend, *without, *impl, *math, *trace, *tune_file;
-    int64_t batch, threads, infer, tune, recompute, raw, all, warm, cold, profile, json;
+    const char *model, *backend, *without, *impl, *math, *precision_word, *trace, *json, *tune_file;
+    int64_t batch, threads, infer, tune, recompute, raw, all, warm, cold, profile;
     double seconds, tune_seconds; /* of each measurement; of a plan's tuning, 0: the default */
-    adj_dtype dtype, model_dtype; /* asked for; what the model is built in */
+    adj_dtype dtype;
     adj_math math_mode;
     adj_precision precision;
     int timed_steps; /* the executor is to time each of its steps */
@@ -136,11 +136,22 @@ bench_row *bench_fastest(bench_rows *rows, int first);
 int bench_op(const bench_opts *o);
 int bench_raw(const bench_opts *o);
 
-/* ---- JSON (json.c): 0, or the writing failed ---- */
+/* Whether the output is for text: no option names it. */
+int bench_prints(const bench_opts *o);
 
-int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const bench_step_time *t,
-                    const bench_profile *p);
-int bench_json_rows(FILE *f, const bench_opts *o, const bench_rows *rows);
+/* ---- JSON (json.c), for write_output: 0, or the writing failed ---- */
+
+typedef struct {
+    const bench_opts *o;
+    const bench_net *net; /* of steps, and their time; profile NULL: none was asked for */
+    const bench_step_time *time;
+    const bench_profile *profile;
+    const bench_rows *rows; /* of kernels */
+} bench_report;
+
+/* source: a bench_report. */
+int bench_json_step(FILE *f, const void *source);
+int bench_json_rows(FILE *f, const void *source);
 /* source: a bench_profile. */
 int bench_trace(FILE *f, const void *source);
 

@@ -14,10 +14,11 @@ static json_t *head(const bench_opts *o)
 {
     char version[64] = "";
     (void)adj_backend_describe("onednn", version, sizeof version);
-    return json_pack("{s:s, s:s, s:s*, s:s, s:s, s:i, s:f}", "adjoint", adj_version_text(),
+    return json_pack("{s:s, s:s, s:s*, s:s, s:s, s:s, s:i, s:f}", "adjoint", adj_version_text(),
                      "onednn", version, "model", o->model, "dtype", adj_dtype_name(o->dtype),
-                     "math", o->math != NULL ? o->math : "exact", "threads", (int)o->threads,
-                     "seconds", o->seconds);
+                     "precision", o->precision_word != NULL ? o->precision_word : "f32", "math",
+                     o->math != NULL ? o->math : "exact", "threads", (int)o->threads, "seconds",
+                     o->seconds);
 }
 
 /* ---- whole steps ---- */
@@ -39,9 +40,12 @@ static json_t *profile_json(const bench_profile *p)
     return rows;
 }
 
-int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const bench_step_time *t,
-                    const bench_profile *p)
+int bench_json_step(FILE *f, const void *source)
 {
+    const bench_report *r = source;
+    const bench_opts *o = r->o;
+    const bench_net *n = r->net;
+    const bench_step_time *t = r->time;
     json_t *j = head(o);
     const spread *s = &t->time;
     const adj_exec_info info = adj_exec_stats(n->exec);
@@ -53,14 +57,14 @@ int bench_json_step(FILE *f, const bench_opts *o, const bench_net *n, const benc
                          "spread", (s->q3 - s->q1) / s->median, "images_per_s",
                          (double)o->batch / s->median, "gflops", 1e-9 * n->flop / s->median));
     failed |= add(
-        j,
-        json_pack("{s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:o*}", "plan_ms",
-                  1e3 * n->plan_seconds, "arena_bytes", (json_int_t)info.arena_bytes, "live_bytes",
-                  (json_int_t)info.live_bytes, "storage_bytes", (json_int_t)info.storage_bytes,
-                  "steps", info.steps, "timed", info.timed, "cached", info.cached, "reorders",
-                  info.reorders, "naive_steps", info.naive_steps, "warning",
-                  json_text(adj_exec_warning(n->exec)), "peak_rss_bytes", (json_int_t)t->peak_rss,
-                  "loss", json_number(t->loss), "profile", p != NULL ? profile_json(p) : NULL));
+        j, json_pack("{s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:o*}",
+                     "plan_ms", 1e3 * n->plan_seconds, "arena_bytes", (json_int_t)info.arena_bytes,
+                     "live_bytes", (json_int_t)info.live_bytes, "storage_bytes",
+                     (json_int_t)info.storage_bytes, "steps", info.steps, "timed", info.timed,
+                     "cached", info.cached, "reorders", info.reorders, "naive_steps",
+                     info.naive_steps, "warning", json_text(adj_exec_warning(n->exec)),
+                     "peak_rss_bytes", (json_int_t)t->peak_rss, "loss", json_number(t->loss),
+                     "profile", r->profile != NULL ? profile_json(r->profile) : NULL));
     return json_write(f, j, JSON_PAGE, failed);
 }
 
@@ -92,8 +96,11 @@ static json_t *row_json(const bench_row *r)
         json_text(r->why));
 }
 
-int bench_json_rows(FILE *f, const bench_opts *o, const bench_rows *rows)
+int bench_json_rows(FILE *f, const void *source)
 {
+    const bench_report *r = source;
+    const bench_opts *o = r->o;
+    const bench_rows *rows = r->rows;
     json_t *j = head(o), *list = json_array();
     int cold = o->op.op != NULL ? !o->warm : o->cold, failed = 0;
     for (int i = 0; i < rows->n && !failed; i++)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "cli/cache.h"
 #include "cli/command.h"
 #include "exec/backend_option.h"
 #include "exec/candidate.h"
@@ -90,13 +91,11 @@ void bench_kernels_close(bench_kernels *k)
 
 static size_t l3_bytes(void)
 {
-    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
-    char text[32] = "";
-    if (f == NULL)
-        return default_l3;
-    size_t kilo = fgets(text, sizeof text, f) != NULL ? strtoul(text, NULL, 10) : 0;
-    fclose(f);
-    return kilo > 0 ? kilo << 10 : default_l3;
+    cpu_cache c;
+    for (int i = 0; cpu_cache_at(i, &c); i++)
+        if (c.level == 3 && c.bytes > 0)
+            return c.bytes;
+    return default_l3;
 }
 
 /* ---- a candidate's memory ---- */

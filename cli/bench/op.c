@@ -6,6 +6,7 @@
 #include "adjoint_check.h"
 #include "bench.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/op/graph.h"
 
 /* ---- one node in a graph of its own ---- */
@@ -159,9 +160,11 @@ static int finish(const bench_opts *o, const bench_rows *rows)
     if (measured == 0)
         return complain("bench", EXIT_FAILED, "no backend computes it%s%s", rows->n > 0 ? ": " : "",
                         rows->n > 0 ? rows->row[0].why : "");
-    if (!o->json)
-        return print_rows(o, rows), EXIT_OK;
-    return bench_json_rows(stdout, o, rows) == 0 ? EXIT_OK : EXIT_FAILED;
+    if (bench_prints(o))
+        print_rows(o, rows);
+    const bench_report report = {.o = o, .rows = rows};
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT},
+                        bench_json_rows, &report);
 }
 
 /* Is there something to run? */

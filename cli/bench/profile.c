@@ -126,6 +126,8 @@ void bench_profile_print(FILE *f, const bench_profile *p)
     fputc('\n', f);
     print_head(f, "steps by op");
     print_ops(f, p);
-    fprintf(f, "%.1f us in the plan's steps, %.1f us a step with adj_set, adj_get and the timing\n",
+    fprintf(f,
+            "%.1f us in the plan's steps, %.1f us a step with copying images and results, and the "
+            "timing\n",
             1e6 * p->plan_seconds, 1e6 * p->step_seconds);
 }

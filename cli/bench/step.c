@@ -79,8 +79,7 @@ static void count_flop(bench_net *n)
 adj_status bench_net_build(bench_net *n, const bench_opts *o)
 {
     *n = (bench_net){0};
-    const adj_model_opts options = {
-        .batch = o->batch, .training = !o->infer, .dtype = o->model_dtype};
+    const adj_model_opts options = {.batch = o->batch, .training = !o->infer, .dtype = o->dtype};
     adj_status status =
         model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &model_momentum);
     n->usage = n->m.model == NULL;

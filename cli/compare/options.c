@@ -4,18 +4,20 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/repeat.h"
 #include "options.h"
 
 static int read_options(compare_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "a training step of it; default: lenet", .text = &o->graph.model},
+        {"--model", "NAME", "a training step of it; default: lenet", .text = &o->graph.model,
+         .names = model_name_at},
         {"--node", "ID", "of the model: no more than this node needs", .integer = &o->graph.node,
          .range = {0, 1e6}},
         {"--configs", "A,B,...",
-         "the first is the reference; default: naive:f64,naive,onednn; \"A;B\" where one has a "
-         "comma",
+         "such as onednn:bf16:threads=1, the first is the reference; default: "
+         "naive:f64,naive,onednn; \"A;B\" where one has a comma",
          .text = &o->configs},
         {"--batch", "N", "default: 2", .integer = &o->graph.batch, .range = {1, 4096}},
         {"--height", "N", "of the images; default: the model's", .integer = &o->graph.height,
@@ -23,7 +25,7 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--width", "N", "the same", .integer = &o->graph.width, .range = {1, 4096}},
         {"--seed", "N", "of the values; default: 1", .integer = &o->seed, .range = {0, 1e15}},
         {"--runs", "N", "timed ones; default: 5", .integer = &o->runs, .range = {1, 1000}},
-        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {"--exact", "", "integers for data, and equality where sums are exact", .flag = &o->exact},
         {"--guard", "", "every kernel in a process of its own: crashes and hangs are rows",
          .flag = &o->guard},
@@ -33,18 +35,31 @@ static int read_options(compare_opts *o, int argc, char **argv)
          .real = &o->shrink, .range = {0, 1e5}},
         {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all",
          .text = &o->quarantine},
+        {"--precision", "", "",
+         .instead = "a configuration says it: --configs naive:f64,onednn:bf16:mixed"},
         {"--all", "", "a line for every node, not for every op", .flag = &o->all},
-        {"--json", "FILE", "everything, for programs; - is the output", .text = &o->json},
-        {"--csv", "FILE", "the rows", .text = &o->csv},
-        {"--junit", "FILE", "for CI", .text = &o->junit},
-        {"--html", "FILE", "a page that needs no network", .text = &o->html},
+        {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
+        {"--csv", "FILE", "the rows; - is standard output", .text = &o->csv},
+        {"--junit", "FILE", "JUnit's XML, for CI; - is standard output", .text = &o->junit},
+        {"--html", "FILE", "a page that needs no network; - is standard output", .text = &o->html},
         {0},
     };
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->graph.op, op);
-    const usage u = {"compare",
-                     "Compares backends, element types, layouts and threads node by node.", options,
-                     op};
+    const remark examples[] = {
+        {"adjoint compare --model resnet8 --configs naive:f64,onednn,onednn:bf16:mixed",
+         "Single and mixed precision against double, with its gradients and updates."},
+        {"adjoint compare --op conv2d --in 2,36,36,24 --dtype bf16 --exact",
+         "One op on integers: every bit has to be right."},
+        {"adjoint compare --guard --html report.html", "Crashes and hangs are rows of the report."},
+        {NULL, NULL}};
+    const usage u = {.command = "compare",
+                     .summary =
+                         "Compares backends, element types, layouts and threads node by node.",
+                     .options = options,
+                     .more = op,
+                     .variables = PLAN_VARIABLES,
+                     .examples = examples};
     return parse_options(&u, argc, argv);
 }
 
@@ -98,6 +113,14 @@ int compare_parse(compare_opts *o, int argc, char **argv)
         return complain("compare", EXIT_USAGE, "--model and --op exclude each other");
     if (o->graph.node >= 0 && o->graph.op.op != NULL)
         return complain("compare", EXIT_USAGE, "--node goes with --model");
+    const char *stray = o->graph.op.op == NULL ? op_args_given(&o->graph.op, "") : NULL;
+    if (stray != NULL)
+        return complain("compare", EXIT_USAGE, "%s goes with --op%s", stray,
+                        strcmp(stray, "--dtype") == 0 || strcmp(stray, "--data-format") == 0
+                            ? "; of a model --configs says it, as in onednn:bf16:nchw"
+                            : "");
+    if (refuse_standard("compare", "--quarantine", o->quarantine) != CONTINUE)
+        return EXIT_USAGE;
     if (o->graph.model == NULL && o->graph.op.op == NULL)
         o->graph.model = "lenet";
     return read_configs(o);

@@ -29,13 +29,17 @@ static const char methods[] = "auto adjoint directional elementwise richardson";
 static int parse(gradcheck_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "every node of it that has a gradient", .text = &o->model},
+        {"--model", "NAME", "every node of it that has a gradient", .text = &o->model,
+         .names = model_name_at},
         {"--node", "ID", "of the model: this one alone", .integer = &o->node, .range = {0, 1e6}},
         {"--batch", "N", "of the model; default: 2", .integer = &o->batch, .range = {1, 1024}},
-        {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
+        {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
         {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all",
          .text = &o->quarantine},
+        {"--precision", "", "",
+         .instead = "--dtype checks the kernels of a half type; mixed precision as a whole is "
+                    "compared: adjoint compare --configs naive:f64,onednn:bf16:mixed"},
         {"--method", "NAME", "auto, adjoint, directional, elementwise or richardson",
          .text = &o->method, .words = methods},
         {"--order", "N", "2: second derivatives as well", .integer = &o->order, .range = {1, 2}},
@@ -44,15 +48,29 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--rtol", "X", "instead of the derived tolerance", .real = &o->rtol, .range = {0, 1e6}},
         {"--atol", "X", "instead of the derived tolerance", .real = &o->atol, .range = {0, 1e6}},
         {"--seed", "N", "of the values; default: 42", .integer = &o->seed, .range = {0, 9e15}},
-        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
-        {"--json", "FILE", "the report as JSON; - is stdout", .text = &o->json},
-        {"--junit", "FILE", "the report as JUnit XML; - is stdout", .text = &o->junit},
+        {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
+        {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
+        {"--junit", "FILE", "JUnit's XML, for CI; - is standard output", .text = &o->junit},
         {0},
     };
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->op, op);
-    const usage u = {"gradcheck", "Checks gradients against numbers made another way.", options,
-                     op};
+    const remark statuses[] = {
+        {"2", "no clear answer: too many values at kinks, or too little precision"}, {NULL, NULL}};
+    const remark examples[] = {
+        {"adjoint gradcheck --model lenet", "Every node of the model that has a gradient."},
+        {"adjoint gradcheck --op conv2d --in 1,8,9,9 --filter 3,3,8,2 --data-format NCHW",
+         "One op."},
+        {"adjoint gradcheck --op softmax --order 2 --json -",
+         "Second derivatives as well; the report for a program."},
+        {NULL, NULL}};
+    const usage u = {.command = "gradcheck",
+                     .summary = "Checks gradients against numbers made another way.",
+                     .options = options,
+                     .more = op,
+                     .statuses = statuses,
+                     .variables = PLAN_VARIABLES,
+                     .examples = examples};
     return parse_options(&u, argc, argv);
 }
 
@@ -81,6 +99,11 @@ static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y)
         return complain("gradcheck", EXIT_USAGE, "%s", error.message);
     if ((o->model == NULL) == (o->op.op == NULL))
         return complain("gradcheck", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
+    const char *stray = o->model != NULL ? op_args_given(&o->op, "--dtype --data-format") : NULL;
+    if (stray != NULL)
+        return complain("gradcheck", EXIT_USAGE, "%s goes with --op", stray);
+    if (refuse_standard("gradcheck", "--quarantine", o->quarantine) != CONTINUE)
+        return EXIT_USAGE;
     if (o->model != NULL)
         return build_model(o, g, y);
     if (o->node >= 0)

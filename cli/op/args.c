@@ -10,20 +10,42 @@
 
 enum { LIST = 16, MAX_OPS = 256 };
 
+/* For shells: what is wrong is said where these are read, with the rest of the op. */
+static const char *word_at(const char *const words[], int i) { return words[i]; }
+
+static const char *data_format_at(int i)
+{
+    return word_at((const char *const[]){"NHWC", "NCHW", NULL}, i);
+}
+
+static const char *padding_at(int i)
+{
+    return word_at((const char *const[]){"SAME", "VALID", "EXPLICIT", NULL}, i);
+}
+
+static const char *dtype_at(int i)
+{
+    return word_at((const char *const[]){"f32", "f64", "f16", "bf16", NULL}, i);
+}
+
 void op_args_options(op_args *a, option to[OP_OPTIONS])
 {
     const option options[] = {
-        {"--op", "NAME", "one op of the registry", .text = &a->op},
+        {"--op", "NAME", "one of adjoint ops", .text = &a->op, .names = op_name_at},
         {"--in", "N,H,W,C", "its first operand's shape", .text = &a->in},
         {"--filter", "H,W,C,O", "its filter's (or second operand's) shape", .text = &a->filter},
-        {"--data-format", "F", "NHWC (default) or NCHW", .text = &a->data_format},
-        {"--padding", "P", "SAME (default), VALID or EXPLICIT", .text = &a->padding},
+        {"--data-format", "F", "of images: NHWC (default) or NCHW", .text = &a->data_format,
+         .names = data_format_at},
+        {"--padding", "P", "SAME (default), VALID or EXPLICIT", .text = &a->padding,
+         .names = padding_at},
         {"--explicit-paddings", "LIST", "eight numbers", .text = &a->explicit_paddings},
         {"--strides", "LIST", "four numbers in data format order", .text = &a->strides},
         {"--dilations", "LIST", "four numbers", .text = &a->dilations},
         {"--ksize", "LIST", "four numbers", .text = &a->ksize},
-        {"--dtype", "TYPE", "f32 (default), f64, f16 or bf16", .text = &a->dtype},
-        {"--attr", "LIST", "its other attributes, in the order of the C function's parameters",
+        {"--dtype", "TYPE",
+         "element type of the whole graph, parameters too: f32 (default), f64, f16 or bf16",
+         .text = &a->dtype, .names = dtype_at},
+        {"--attr", "LIST", "its other attributes, as adjoint ops lists them: 0.5,1",
          .text = &a->attr},
     };
     memcpy(to, options, sizeof options);
@@ -37,6 +59,17 @@ int op_args_repeat(const op_args *args, char *line, size_t size)
     for (int i = 0; i < OP_OPTIONS; i++)
         repeat_option(line, size, options[i].name, *options[i].text);
     return strlen(line) + 1 < size;
+}
+
+const char *op_args_given(const op_args *args, const char *except)
+{
+    op_args a = *args;
+    option options[OP_OPTIONS];
+    op_args_options(&a, options);
+    for (int i = 1; i < OP_OPTIONS; i++)
+        if (*options[i].text != NULL && strstr(except, options[i].name) == NULL)
+            return options[i].name;
+    return NULL;
 }
 
 typedef struct {
@@ -116,17 +149,15 @@ static adj_status read_attr(const char *text, op_case *c, adj_error *error)
     return ADJ_OK;
 }
 
-static adj_status check_name(const char *name, adj_error *error)
+adj_status op_check_name(const char *name, adj_error *error)
 {
     const char *names[MAX_OPS];
     int n = 0;
     for (; n < MAX_OPS && (names[n] = op_name_at(n)) != NULL; n++)
         if (strcmp(names[n], name) == 0)
             return ADJ_OK;
-    const char *nearest = nearest_name(name, names, n, sizeof names[0]);
-    return nearest != NULL ? adj_error_set(error, ADJ_EARG, "unknown op %.100s (did you mean %s?)",
-                                           name, nearest)
-                           : adj_error_set(error, ADJ_EARG, "unknown op %.100s", name);
+    return adj_error_set(error, ADJ_EARG, "unknown op %.100s%s", name,
+                         did_you_mean(name, names, n, sizeof names[0], "adjoint ops lists them").s);
 }
 
 adj_status op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format,
@@ -176,25 +207,41 @@ static adj_status read_case(const op_args *args, op_case *c, list lists[4], adj_
                             : status;
 }
 
+/* n, or NULL and what is wrong with it, with the options, or with the graph. */
+static adj_node *result(const op_args *args, op_case *c, adj_node *n, adj_error *error)
+{
+    if (n != NULL && c->n_attr > c->used_attrs)
+        adj_error_set(&c->error, ADJ_EARG, "--attr: %s has %d such attributes (got %d)", args->op,
+                      c->used_attrs, c->n_attr);
+    if (n != NULL && c->has_filter && !c->used_filter)
+        adj_error_set(&c->error, ADJ_EARG, "--filter: %s takes no second shape", args->op);
+    if (n != NULL && c->error.status == ADJ_OK)
+        return n;
+    if (c->error.status == ADJ_OK && adj_graph_status(c->g) == ADJ_OK)
+        adj_error_set(&c->error, ADJ_ENOMEM, "out of memory");
+    else if (c->error.status == ADJ_OK)
+        adj_error_set(&c->error, adj_graph_status(c->g), "%s", adj_graph_message(c->g));
+    if (error != NULL)
+        *error = c->error;
+    return NULL;
+}
+
 adj_node *op_args_build(const op_args *args, adj_graph *g, adj_error *error)
 {
     op_case c = {.g = g, .dtype = ADJ_F32};
     list lists[4];
-    if (check_name(args->op, error) != ADJ_OK || read_case(args, &c, lists, error) != ADJ_OK)
+    if (op_check_name(args->op, error) != ADJ_OK || read_case(args, &c, lists, error) != ADJ_OK)
         return NULL;
-    adj_node *n = op_build(&c, args->op);
-    if (n != NULL && c.n_attr > c.used_attrs)
-        adj_error_set(&c.error, ADJ_EARG, "--attr: %s has %d such attributes (got %d)", args->op,
-                      c.used_attrs, c.n_attr);
-    if (n != NULL && c.has_filter && !c.used_filter)
-        adj_error_set(&c.error, ADJ_EARG, "--filter: %s takes no second shape", args->op);
-    if (n != NULL && c.error.status == ADJ_OK)
-        return n;
-    if (c.error.status == ADJ_OK && adj_graph_status(g) == ADJ_OK)
-        adj_error_set(&c.error, ADJ_ENOMEM, "out of memory");
-    else if (c.error.status == ADJ_OK)
-        adj_error_set(&c.error, adj_graph_status(g), "%s", adj_graph_message(g));
-    if (error != NULL)
-        *error = c.error;
-    return NULL;
+    return result(args, &c, op_build(&c, args->op), error);
+}
+
+adj_node *op_args_build_given(const op_args *args, adj_graph *g,
+                              adj_node *(*given)(void *user, const char *name), void *user,
+                              adj_error *error)
+{
+    op_case c = {.g = g, .given = given, .user = user};
+    list lists[4];
+    if (op_check_name(args->op, error) != ADJ_OK || read_case(args, &c, lists, error) != ADJ_OK)
+        return NULL;
+    return result(args, &c, op_build(&c, args->op), error);
 }

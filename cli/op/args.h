@@ -41,14 +41,26 @@ typedef struct {
     int n;           /* operands made */
     /* Gives an operand of that type; NULL: it is a new input. */
     adj_node *(*operand)(void *user, adj_type type);
+    /* In place of all this, the op's operands by their names; NULL: this one is not given. */
+    adj_node *(*given)(void *user, const char *name);
     void *user;
 } op_case;
 
+/* Whether there is one of that name; else the error guesses what was meant. */
+adj_status op_check_name(const char *name, adj_error *error);
+/* The first option that was given, but for --op and those named in except, "--dtype"; NULL: none.
+ */
+const char *op_args_given(const op_args *args, const char *except);
 /* What --dtype (absent: as it was) and --data-format say. */
 adj_status op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format,
                          adj_error *error);
 /* Adds the op to the graph. NULL, and an error, on anything impossible. */
 adj_node *op_args_build(const op_args *args, adj_graph *g, adj_error *error);
+/* The same over given operands. For a gradient op these are those of its forward op, which say its
+ * attributes' shapes, and its own. */
+adj_node *op_args_build_given(const op_args *args, adj_graph *g,
+                              adj_node *(*given)(void *user, const char *name), void *user,
+                              adj_error *error);
 /* "f32", ...; 0 if there is no such type. */
 int dtype_from_name(const char *name, adj_dtype *dtype);
 

@@ -27,6 +27,24 @@ void op_maker_operands(const adj_op *op, const adj_op *maker, int from[ADJ_NAMED
             from[k]++;
 }
 
+const char *op_operand_name(const adj_op *op, int i, char name[OPERAND_NAME])
+{
+    const char *own = i < ADJ_NAMED_OPERANDS ? op->operand[i] : NULL;
+    if (own != NULL)
+        snprintf(name, OPERAND_NAME, "%s", own);
+    else
+        snprintf(name, OPERAND_NAME, "x%d", i);
+    return name;
+}
+
+const adj_op *op_find(const char *name)
+{
+    const adj_op *const *op = adj_ops;
+    while (*op != NULL && strcmp((*op)->name, name) != 0)
+        op++;
+    return *op;
+}
+
 /* ---- --attr's numbers ---- */
 
 static double attr_real(op_case *c, int i, double usual)
@@ -100,10 +118,23 @@ static void read_pool(op_case *c, adj_pool *to)
     adj_pool_from_attrs(&c->lists, to, &c->error);
 }
 
+/* Over given operands a number is not left to be the usual one: another framework has another. */
+static void require_attr(op_case *c, const adj_op *op, const adj_attr *a)
+{
+    const unsigned optional = 1U << ADJ_ATTR_FLAG | 1U << ADJ_ATTR_CHOICE | 1U << ADJ_ATTR_FORMAT |
+                              1U << ADJ_ATTR_CONV | 1U << ADJ_ATTR_POOL;
+    if (c->given != NULL && c->used_attrs >= c->n_attr && !(optional >> a->kind & 1) &&
+        !a->from_result && c->error.status == ADJ_OK)
+        adj_error_set(&c->error, ADJ_EARG,
+                      "--attr: %s is missing (adjoint ops %s lists the attributes)", a->name,
+                      op->name);
+}
+
 static void read_attr(op_case *c, const adj_op *op, const adj_attr *a, void *to)
 {
     const adj_dtype other = c->dtype == ADJ_F32 ? ADJ_F64 : ADJ_F32;
     int at = c->used_attrs;
+    require_attr(c, op, a);
     switch (a->kind) {
     case ADJ_ATTR_REAL: *(double *)to = attr_real(c, at, usual(c, a, 0)); break;
     case ADJ_ATTR_INT:
@@ -196,15 +227,56 @@ static adj_node *made(const adj_op *maker, const adj_op *op, adj_node *const in[
     return in[0] != NULL ? adj_node_new(in[0]->graph, maker, maker->n_in, of, its) : NULL;
 }
 
+/* The operand of that name that the case gives; NULL and an error: it is not there. */
+static adj_node *given(op_case *c, const adj_op *op, int i)
+{
+    char name[OPERAND_NAME];
+    adj_node *n = c->given(c->user, op_operand_name(op, i, name));
+    if (n == NULL && c->error.status == ADJ_OK)
+        adj_error_set(&c->error, ADJ_EARG, "%s needs the operand %s, which is not there", op->name,
+                      name);
+    return n;
+}
+
+static void read_attrs(op_case *c, const adj_op *op, char attrs[ATTR_BYTES])
+{
+    if (op->schema != NULL)
+        for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
+            read_attr(c, op, a, attrs + a->offset);
+}
+
+/* Of operands that are not given, those that have a maker are made. */
+static adj_node *build_given(op_case *c, const adj_op *op)
+{
+    _Alignas(16) char attrs[ATTR_BYTES] = {0};
+    char name[OPERAND_NAME];
+    adj_node *in[MAX_OPERANDS] = {given(c, op, 0)};
+    int n = 1;
+    if (in[0] == NULL)
+        return NULL;
+    c->dtype = in[0]->type.dtype;
+    c->in = in[0]->type.shape;
+    read_attrs(c, op, attrs);
+    if (c->error.status != ADJ_OK)
+        return NULL;
+    for (; n < MAX_OPERANDS && (op->n_in == ADJ_MANY || n < op->n_in); n++) {
+        const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;
+        in[n] = c->given(c->user, op_operand_name(op, n, name));
+        if (in[n] == NULL && op->n_in == ADJ_MANY)
+            break;
+        if (in[n] == NULL)
+            in[n] = maker != NULL ? made(maker, op, in, attrs) : given(c, op, n);
+    }
+    return c->error.status == ADJ_OK ? adj_node_new(c->g, op, n, in, attrs) : NULL;
+}
+
 static adj_node *build(op_case *c, const adj_op *op)
 {
     _Alignas(16) char attrs[ATTR_BYTES] = {0};
     const char *letters = op_letters(op);
     adj_node *in[MAX_OPERANDS] = {NULL};
     int n = 0;
-    if (op->schema != NULL)
-        for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
-            read_attr(c, op, a, attrs + a->offset);
+    read_attrs(c, op, attrs);
     if (c->error.status != ADJ_OK)
         return NULL;
     for (; op->n_in != 0 && letters[n] != '\0'; n++) {
@@ -215,6 +287,24 @@ static adj_node *build(op_case *c, const adj_op *op)
                     : operand(c, type_of(c, letters[n], attrs));
     }
     return adj_node_new(c->g, op, n, in, attrs);
+}
+
+/* Over what is given; of the op that it is a gradient of come the attributes and what else it
+ * reads. */
+static adj_node *build_gradient_given(op_case *c, const adj_op *op)
+{
+    adj_node *y = build_given(c, op->forward), *in[MAX_OPERANDS] = {NULL};
+    char name[OPERAND_NAME];
+    int n = 0;
+    for (; y != NULL && op->example[n] != '\0'; n++) {
+        char letter = op->example[n];
+        in[n] = c->given(c->user, op_operand_name(op, n, name));
+        if (in[n] == NULL && letter == 'y')
+            in[n] = y;
+        else if (in[n] == NULL)
+            in[n] = letter == 'X' || letter == 'Y' ? given(c, op, n) : y->in[letter - '0'];
+    }
+    return c->error.status == ADJ_OK && y != NULL ? adj_node_new(c->g, op, n, in, y->attrs) : NULL;
 }
 
 /* Over the operands, the result and the attributes of the op that it is a gradient of. */
@@ -246,10 +336,12 @@ static adj_node *build_leaf(op_case *c, const adj_op *op)
 
 adj_node *op_build(op_case *c, const char *name)
 {
-    const adj_op *const *op = adj_ops;
-    while (strcmp((*op)->name, name) != 0)
-        op++;
-    if ((*op)->flags & ADJ_OP_LEAF)
-        return build_leaf(c, *op);
-    return (*op)->forward != NULL ? build_gradient(c, *op) : build(c, *op);
+    const adj_op *op = op_find(name);
+    if (c->given != NULL && op->n_in == 0)
+        return adj_error_set(&c->error, ADJ_EARG, "%s has no operand", name), NULL;
+    if (c->given != NULL)
+        return op->forward != NULL ? build_gradient_given(c, op) : build_given(c, op);
+    if (op->flags & ADJ_OP_LEAF)
+        return build_leaf(c, op);
+    return op->forward != NULL ? build_gradient(c, op) : build(c, op);
 }

@@ -8,6 +8,11 @@
 
 /* The names of all ops that can be built; NULL past the last. */
 const char *op_name_at(int i);
+/* The op of that name; NULL: there is none. */
+const adj_op *op_find(const char *name);
+/* What its operand i is called: its own name, or x0, x1, ... */
+enum { OPERAND_NAME = 32 };
+const char *op_operand_name(const adj_op *op, int i, char name[OPERAND_NAME]);
 /* The op of one of these names over the case's operands. */
 adj_node *op_build(op_case *c, const char *name);
 

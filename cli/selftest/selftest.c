@@ -45,8 +45,17 @@ static int parse(selftest *s, chosen *c, int argc, char **argv)
         {"--unquarantined", "", "find again what is known to be wrong", .flag = &s->bare},
         {0},
     };
-    const usage u = {"selftest", "Tries this machine's oneDNN and writes a quarantine file.",
-                     options, NULL};
+    const remark examples[] = {
+        {"adjoint selftest --out quarantine.txt",
+         "A sample; ADJOINT_QUARANTINE=quarantine.txt then keeps what is wrong from being used."},
+        {"adjoint selftest --op conv2d --dtype bf16 --kernel 3 --full", "All cases of these."},
+        {NULL, NULL}};
+    const usage u = {.command = "selftest",
+                     .summary = "Tries this machine's oneDNN and writes a quarantine file.",
+                     .options = options,
+                     .variables =
+                         "ADJOINT_MAX_ISA ADJOINT_QUARANTINE ONEDNN_MAX_CPU_ISA OMP_NUM_THREADS",
+                     .examples = examples};
     return parse_options(&u, argc, argv);
 }
 

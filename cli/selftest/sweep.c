@@ -109,9 +109,11 @@ adj_status sweep_keep_op(sweep *s, const char *op, adj_error *error)
             s->mask[VARIANT] &= ops[i].variants;
             return ADJ_OK;
         }
-    const char *nearest = nearest_name(op, &ops[0].op, N_OP, sizeof *ops);
-    return adj_error_set(error, ADJ_EARG, "%.60s is no op of the sweep (did you mean %s?)", op,
-                         nearest != NULL ? nearest : ops[0].op);
+    return adj_error_set(
+        error, ADJ_EARG, "%.60s is no op of the sweep%s", op,
+        did_you_mean(op, &ops[0].op, N_OP, sizeof *ops,
+                     "which has conv2d, depthwise_conv2d_native and their backprops")
+            .s);
 }
 
 void sweep_write(const sweep *s, char text[SWEEP_TEXT])

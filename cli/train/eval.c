@@ -4,7 +4,9 @@
 
 #include "adjoint_fit.h"
 #include "cli/command.h"
+#include "cli/standard.h"
 #include "data.h"
+#include "cli/model.h"
 #include "train.h"
 
 typedef struct {
@@ -17,18 +19,29 @@ typedef struct {
 static int parse(eval_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--weights", "FILE", "a safetensors file written by train --out", .text = &o->weights},
-        {"--model", "NAME", "default: what the file says", .text = &o->model},
+        {"--weights", "FILE", "a file written by train --out; - is standard input",
+         .text = &o->weights},
+        {"--model", "NAME", "one of adjoint models; default: what the file says", .text = &o->model,
+         .names = model_name_at},
         {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
          .text = &o->map},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
-        {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
-        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
+        {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
     option more[DATA_OPTIONS];
     list_data_options(&o->data, more);
-    const usage u = {"eval", "Prints the test accuracy of weights in a file.", options, more};
+    const remark examples[] = {
+        {"adjoint eval --weights lenet.safetensors --data mnist",
+         "Of what adjoint train wrote, on the test images in the folder mnist."},
+        {NULL, NULL}};
+    const usage u = {.command = "eval",
+                     .summary = "Prints the test accuracy of weights in a file.",
+                     .options = options,
+                     .more = more,
+                     .variables = PLAN_VARIABLES,
+                     .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");
@@ -89,11 +102,15 @@ int command_eval(int argc, char **argv)
     if (status != CONTINUE)
         return status;
 
+    char name[STANDARD_NAME];
+    const char *path = input_name("eval", "--weights", o.weights, name);
+    if (path == NULL)
+        return EXIT_FAILED;
     const adj_net net = {.name = o.model};
     const adj_weights_opts load = {.map = o.map};
     const adj_predictor_opts options = {
         .backend = o.backend, .threads = (int)o.threads, .weights = &load};
-    if (adj_predictor_load(o.weights, &net, &options, &p, &error) != ADJ_OK)
+    if (adj_predictor_load(path, &net, &options, &p, &error) != ADJ_OK)
         return complain("eval", EXIT_FAILED, "%s", error.message);
     status = open_test(&o, adj_predictor_card(p), &train, &test);
     if (status == CONTINUE)

@@ -4,6 +4,7 @@
 #include "adjoint_data.h"
 #include "adjoint_nn.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "train.h"
 
 static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
@@ -17,6 +18,8 @@ static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .va
 
 static int check(const train_opts *o)
 {
+    if (refuse_standard("train", "--checkpoint", o->checkpoint) != CONTINUE)
+        return EXIT_USAGE;
     if (o->resume && o->checkpoint == NULL)
         return complain("train", EXIT_USAGE, "--resume: --checkpoint FILE is missing");
     if (o->every != UNSET && o->checkpoint == NULL)
@@ -35,7 +38,8 @@ int parse_train(train_opts *o, int argc, char **argv)
 {
     *o = unset;
     const option options[] = {
-        {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model},
+        {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model,
+         .names = model_name_at},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
         {"--batch", "N", "images in a step; default: 64", .integer = &o->batch,
@@ -43,21 +47,22 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--lr", "X", "the first learning rate of the cosine schedule; default: the optimizer's",
          .real = &o->lr, .range = {1e-12, 1e6}},
         {"--optimizer", "NAME", "sgd, momentum (default), nesterov, adam or adamw",
-         .text = &o->optimizer},
+         .text = &o->optimizer, .names = optimizer_name_at},
         {"--shift", "N", "training images are moved by up to N pixels; default: 1",
          .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}},
         {"--seed", "N", "of initial values and shuffling; default: 1", .integer = &o->seed,
          .range = {0, 9e15}},
-        {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
-        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, MAX_THREADS}},
+        {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
+        {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, MAX_THREADS}},
         {"--tune", "", "times the candidates of each step first and takes the fastest",
          .flag = &o->tune},
         {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's",
          .text = &o->tune_file},
-        {"--precision", "P", "f32 (default), or bf16 or f16 between f32 parameters and losses",
-         .text = &o->precision, .words = PRECISION_WORDS},
-        {"--math", "MODE", "exact (default), or fast: algorithms with larger rounding errors",
-         .text = &o->math, .words = MATH_WORDS},
+        {"--precision", "P", PRECISION_HELP, .text = &o->precision, .words = PRECISION_WORDS},
+        {"--dtype", "", "",
+         .instead = "parameters and losses stay f32 in training; --precision is of what "
+                    "lies between"},
+        {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
         {"--recompute", "", "cheap activations are computed again, not kept: less memory",
          .flag = &o->recompute},
         {"--weights", "FILE", "to begin with: a safetensors file", .text = &o->weights},
@@ -68,8 +73,9 @@ int parse_train(train_opts *o, int argc, char **argv)
          .text = &o->head, .words = "keep new"},
         {"--freeze", "PATTERN", "parameters that stay as they are: \"conv1/*,block?/*\"",
          .text = &o->freeze},
-        {"--log", "FILE", "one JSON object a line", .text = &o->log},
-        {"--out", "FILE", "the weights, as safetensors; on Ctrl-C as well", .text = &o->out},
+        {"--log", "FILE", "one JSON object a line; - is standard output", .text = &o->log},
+        {"--out", "FILE", "the weights, as safetensors, on Ctrl-C as well; - is standard output",
+         .text = &o->out},
         {"--checkpoint", "FILE", "all that --resume needs, after each epoch and on Ctrl-C",
          .text = &o->checkpoint},
         {"--checkpoint-every", "N", "the same after every N steps", .integer = &o->every,
@@ -80,18 +86,27 @@ int parse_train(train_opts *o, int argc, char **argv)
     };
     option more[DATA_OPTIONS];
     list_data_options(&o->data, more);
-    const usage u = {"train", "Trains a model and tests it after each epoch.", options, more};
+    const remark statuses[] = {
+        {"129, 130, 143",
+         "stopped after a step by SIGHUP, Ctrl-C or SIGTERM; --out and --checkpoint were written"},
+        {NULL, NULL}};
+    const remark examples[] = {
+        {"adjoint train --out lenet.safetensors", "LeNet on digits that the program draws itself."},
+        {"adjoint train --model resnet20 --data mnist --epochs 20 --checkpoint run.ckpt",
+         "On the four files in the folder mnist, so that it can be resumed."},
+        {"adjoint train --checkpoint run.ckpt --resume", "Goes on after Ctrl-C or a crash."},
+        {"adjoint train --log - | jq .test_accuracy",
+         "The log on standard output; what else is told goes to standard error."},
+        {NULL, NULL}};
+    const usage u = {.command = "train",
+                     .summary = "Trains a model and tests it after each epoch.",
+                     .options = options,
+                     .more = more,
+                     .statuses = statuses,
+                     .variables = PLAN_VARIABLES,
+                     .examples = examples};
     int status = parse_options(&u, argc, argv);
     return status == CONTINUE ? check(o) : status;
-}
-
-int check_model(const char *command, const char *name)
-{
-    if (adj_model_find(name, NULL) != NULL)
-        return CONTINUE;
-    return complain(command, EXIT_USAGE,
-                    "unknown model %.200s (did you mean %s?), adjoint models lists them", name,
-                    adj_model_nearest(name)->name);
 }
 
 static void set_default(int64_t *option, int64_t value)

@@ -12,8 +12,10 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/output.h"
+#include "cli/standard.h"
 #include "data.h"
 #include "progress.h"
+#include "cli/model.h"
 #include "train.h"
 #include "weights.h"
 
@@ -26,7 +28,7 @@ typedef struct {
     adj_optimiser_opts optimiser;
     adj_trainer *trainer;
     progress shown;
-    FILE *log;
+    FILE *log, *output; /* output: standard output, where --log or --out is - */
     int log_failed; /* which ends the run: the weights are right */
 } training;
 
@@ -53,17 +55,19 @@ static int unknown_optimizer(const char *name)
     int n = 0;
     while (n < 16 && (names[n] = adj_optimiser_name_at(n)) != NULL)
         n++;
-    return complain("train", EXIT_USAGE, "unknown optimizer %s (did you mean %s?)", name,
-                    nearest_of(name, names, n, sizeof names[0]));
+    return complain("train", EXIT_USAGE, "unknown optimizer %s%s", name,
+                    did_you_mean(name, names, n, sizeof names[0],
+                                 "expected sgd, momentum, nesterov, adam or adamw")
+                        .s);
 }
 
 /* A long run should not fail at its end for a wrong name. */
 static int check_files(const train_opts *o)
 {
-    const output_file files[] = {{"--out", o->out, OUTPUT_REPLACED},
+    const output_file files[] = {{"--out", o->out, OUTPUT_REPLACED_OR_STDOUT},
                                  {"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
                                  {"--tune-file", o->tune_file, OUTPUT_REPLACED},
-                                 {"--log", o->log, OUTPUT_IN_PLACE}};
+                                 {"--log", o->log, OUTPUT_OR_STDOUT}};
     return check_outputs("train", sizeof files / sizeof files[0], files);
 }
 
@@ -161,7 +165,11 @@ static int start(training *t)
         status = open_trainer(t);
     if (status != CONTINUE)
         return status;
-    if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
+    if ((is_stdout(o->log) || is_stdout(o->out)) && (t->output = take_stdout()) == NULL)
+        return complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
+    if (is_stdout(o->log))
+        t->log = t->output;
+    else if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
         return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
     return CONTINUE;
 }
@@ -217,7 +225,7 @@ static int log_resumption(const training *t)
 static int save(training *t, const adj_error *why)
 {
     const int unsaved = adj_trainer_progress(t->trainer).unsaved;
-    int status = t->o->out != NULL ? save_weights(t->o, t->trainer) : CONTINUE;
+    int status = t->o->out != NULL ? save_weights(t->o, t->trainer, t->output) : CONTINUE;
     adj_error error = {0};
 
     if (unsaved) {
@@ -303,6 +311,8 @@ int command_train(int argc, char **argv)
         status = run(&t);
     if (t.log != NULL && fclose(t.log) != 0 && status == EXIT_OK)
         status = log_failed(&t);
+    if (t.output != NULL && t.output != t.log)
+        fclose(t.output); /* copying to it was a success, or was not */
     adj_trainer_free(t.trainer);
     adj_dataset_free(t.test);
     adj_dataset_free(t.train);

@@ -21,8 +21,6 @@ typedef struct {
  * CONTINUE or an exit status. */
 enum { UNSET = -1, MAX_THREADS = 1024 };
 int parse_train(train_opts *o, int argc, char **argv);
-/* CONTINUE, or EXIT_USAGE after a complaint that there is no such model. */
-int check_model(const char *command, const char *name);
 /* What is still unset then. */
 void set_train_defaults(train_opts *o);
 

@@ -50,15 +50,28 @@ int load_start(const train_opts *o, adj_trainer *trainer)
 
 /* ---- at the end ---- */
 
-int save_weights(const train_opts *o, adj_trainer *t)
-{
-    const adj_metadata metadata = {"optimizer", o->optimizer};
-    adj_error error = {0};
-    adj_predictor *p = adj_trainer_predictor(t, &error);
+typedef struct {
+    const train_opts *o;
+    adj_trainer *t;
+} saved_weights;
 
-    if (p == NULL || adj_predictor_save(p, o->out, 1, &metadata, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--out: %s", error.message);
-    say("weights written to %s", o->out);
+static adj_status write_weights(const char *path, const void *source, adj_error *error)
+{
+    const saved_weights *w = source;
+    const adj_metadata metadata = {"optimizer", w->o->optimizer};
+    adj_predictor *p = adj_trainer_predictor(w->t, error);
+    return p == NULL ? error->status : adj_predictor_save(p, path, 1, &metadata, error);
+}
+
+int save_weights(const train_opts *o, adj_trainer *t, FILE *output)
+{
+    const saved_weights saved = {o, t};
+    const output_file out = {"--out", o->out, OUTPUT_REPLACED_OR_STDOUT};
+    int status = replace_output("train", &out, output, write_weights, &saved);
+
+    if (status != EXIT_OK)
+        return status;
+    say("weights written to %s", is_stdout(o->out) ? "standard output" : o->out);
     fflush(stdout);
     return CONTINUE;
 }

@@ -10,7 +10,7 @@
 int load_start(const train_opts *o, adj_trainer *t);
 
 /* Writes the parameters as they are to o->out, with their model card. CONTINUE, or an exit status
- * after a complaint. */
-int save_weights(const train_opts *o, adj_trainer *t);
+ * after a complaint. output: as for replace_output. */
+int save_weights(const train_opts *o, adj_trainer *t, FILE *output);
 
 #endif

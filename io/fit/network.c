@@ -18,9 +18,12 @@ static adj_status complete_model(adj_net *net, adj_error *error)
         return adj_error_set(error, ADJ_EARG,
                              "net: expected a function build or the name of a "
                              "built-in model");
-    if (model == NULL)
-        return adj_error_set(error, ADJ_EARG, "net: unknown model %.200s (did you mean %s?)",
-                             net->name, adj_model_nearest(net->name)->name);
+    if (model == NULL) {
+        const adj_model *near = adj_model_nearest(net->name);
+        return adj_error_set(error, ADJ_EARG, "net: unknown model %.200s%s%s%s", net->name,
+                             near != NULL ? " (did you mean " : "", near != NULL ? near->name : "",
+                             near != NULL ? "?)" : "");
+    }
     net->h = or_else(net->h, or_else(o.height, model->height));
     net->w = or_else(net->w, or_else(o.width, model->width));
     net->c = or_else(net->c, model->channels);

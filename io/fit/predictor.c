@@ -178,9 +178,8 @@ static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *
                              card->model, net_name(net));
     if (net->build == NULL && adj_model_find(net->name, NULL) == NULL)
         return adj_error_set(error, ADJ_EARG,
-                             "is of an unknown model %.80s (did you mean %s?): expected the net "
-                             "with it",
-                             net->name, adj_model_nearest(net->name)->name);
+                             "is of a model %.80s that is not built in: expected the net with it",
+                             net->name);
     return ADJ_OK;
 }
 

@@ -299,10 +299,9 @@ const adj_model *adj_model_find(const char *name, adj_model_opts *options)
 
 const adj_model *adj_model_nearest(const char *name)
 {
-    const char *found = models[0].name;
-    if (name != NULL)
-        found = nearest_of(name, &models[0].name, N_MODEL, sizeof *models);
-    return adj_model_find(found, NULL);
+    return name != NULL
+               ? adj_model_find(nearest_name(name, &models[0].name, N_MODEL, sizeof *models), NULL)
+               : NULL;
 }
 
 static int64_t or_model(int64_t given, int64_t models_own)

@@ -63,7 +63,15 @@ Test(bench_cli, wrong_usage)
         {"--recompute goes with a training step", {"--op", "relu", "--recompute"}},
         {"--recompute goes with a training step", {"--model", "lenet", "--infer", "--recompute"}},
         {"--warm and --cold exclude each other", {"--op", "relu", "--warm", "--cold"}},
-        {"did you mean --profile?", {"--model", "lenet", "--profil"}},
+        {"did you mean --profile?", {"--model", "lenet", "--porfile"}},
+        {"--pr is not clear: it could be --precision or --profile", {"--model", "lenet", "--pr"}},
+        {"--precision goes with steps of --model", {"--op", "relu", "--precision", "bf16"}},
+        {"--precision and --dtype exclude each other",
+         {"--model", "lenet", "--precision", "f16", "--dtype", "f64"}},
+        {"--strides goes with --op", {"--model", "lenet", "--strides", "1,1,1,1"}},
+        {"--trace and --json both are standard output",
+         {"--model", "lenet", "--json", "--trace", "-"}},
+        {"--tune-file: the file is read again", {"--model", "lenet", "--tune", "--tune-file", "-"}},
         {"--batch: out of range", {"--model", "lenet", "--batch", "0"}},
         {"--in: not a list", {"--op", "relu", "--in", "1,x"}},
         {"conv2d", {"--op", "conv2d", "--in", "1,8,8,3", "--filter", "3,3,2,4"}},
@@ -126,6 +134,13 @@ Test(bench_cli, steps)
     /* lenet's forward pass: about a third of the step's multiplications (no gradient of images) */
     cr_assert_gt(number(j, "gflops") * number(j, "median_ms"), 0.25 * gflop);
     cr_assert_lt(number(j, "gflops") * number(j, "median_ms"), 0.5 * gflop);
+    json_decref(j);
+
+    run_bench((const char *[]){"--model", "lenet", "--batch", "1", "--precision", "bf16", "--json",
+                               NULL});
+    j = printed();
+    check_step(j, 1, "f32");
+    cr_assert_str_eq(json_string_value(json_object_get(j, "precision")), "bf16");
     json_decref(j);
 
     run_bench((const char *[]){"--model", "resnet8", "--batch", "1", "--dtype", "bf16", "--backend",

@@ -23,8 +23,33 @@ static const call calls[] = {
     {3, NULL, "unknown command \"\"", {""}},
     {0, "--optimizer NAME", NULL, {"train", "--help"}},
     {0, "--weights FILE", NULL, {"eval", "--help"}},
-    {3, NULL, "unknown option --epoch (did you mean --epochs?)", {"train", "--epoch", "3"}},
-    {3, NULL, "unknown option --epoch (did you mean --epochs?)", {"train", "--epoch=3"}},
+    {3, NULL, "unknown option --epohcs (did you mean --epochs?)", {"train", "--epohcs", "3"}},
+    {3, NULL, "unknown option --epohcs (did you mean --epochs?)", {"train", "--epohcs=3"}},
+    {3, NULL, "unknown option --perm (see adjoint train --help)", {"train", "--perm", "3"}},
+    {3, NULL, "--epochs: out of range (got 0,", {"train", "--ep", "0"}},
+    {3, NULL, "--epochs: out of range (got 0,", {"train", "--ep=0"}},
+    {3,
+     NULL,
+     "--ch is not clear: it could be --checkpoint or --checkpoint-every",
+     {"train", "--ch", "3"}},
+    {3, NULL, "--b is not clear: it could be --batch or --backend", {"train", "--b=3"}},
+    {3, NULL, "unknown option --", {"train", "--"}},
+    {3, NULL, "unexpected argument \"-\"", {"train", "-"}},
+    {0, "usage: adjoint train", NULL, {"train", "--he"}},
+    {0, "usage: adjoint train", NULL, {"help", "train"}},
+    {0, "usage: adjoint COMMAND", NULL, {"help"}},
+    {3, NULL, "unknown command \"trian\" (did you mean train?)", {"help", "trian"}},
+    {3, NULL, "--dtype: parameters and losses stay f32", {"train", "--dtype", "bf16"}},
+    {3, NULL, "unknown optimizer rmsprop (expected sgd,", {"train", "--optimizer", "rmsprop"}},
+    {3, NULL, "unknown model gpt, adjoint models lists them", {"train", "--model", "gpt"}},
+    {3, NULL, "--checkpoint: the file is read again", {"train", "--checkpoint", "-", "--resume"}},
+    {3, NULL, "--out and --log both are standard output", {"train", "--log", "-", "--out", "-"}},
+    {3, NULL, "--data: a folder's name is expected", {"train", "--data", "-"}},
+    {3, NULL, "--out: the file is read again", {"selftest", "--out", "-"}},
+    {1,
+     NULL,
+     "adjoint train: unknown backend (got \"tensorflow\"",
+     {"train", "--backend", "tensorflow"}},
     {3, NULL, "unknown option -q (see adjoint train --help)", {"train", "-q"}},
     {3, NULL, "unexpected argument \"lenet\"", {"train", "lenet"}},
     {3, NULL, "--epochs: its value N is missing", {"train", "--epochs"}},
@@ -53,7 +78,8 @@ static const call calls[] = {
     {1, NULL, "backendless", {"train", "--backend", "backendless"}},
     {3, NULL, "--weights FILE is missing", {"eval"}},
     {1, NULL, "/nowhere/weights", {"eval", "--weights", "/nowhere/weights"}},
-    {3, NULL, "did you mean --weights?", {"eval", "--weight", "x"}},
+    {3, NULL, "did you mean --weights?", {"eval", "--wieghts", "x"}},
+    {1, NULL, "/nowhere/w: ", {"eval", "--weight", "/nowhere/w"}},
     {3, NULL, "unexpected argument", {"models", "lenet"}},
 };
 
@@ -69,6 +95,7 @@ Test(cli, exit_statuses_and_sentences)
             cr_expect_not_null(strstr(f.err, calls[i].err), "case %zu complained %s", i, f.err);
         else
             cr_expect_str_empty(f.err);
+        cr_expect_null(strstr(f.err, "adj_"), "case %zu names a function: %s", i, f.err);
     }
 }
 
@@ -220,6 +247,43 @@ Test(cli, train_log_and_eval)
 }
 
 /* The second run finds what the first has written, and both give the same weights. */
+/* Exactly one of a run's files is the output; what else is told goes to stderr. */
+Test(cli, standard_output_and_input)
+{
+    folder f = small_data();
+    static finished r;
+    const char *words[] = {"train", "--model",   "lenet5", "--data", f.path, "--epochs",
+                           "1",     "--threads", "1",      "--log",  "-",    NULL};
+    run_tool(words, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    json_t *last = NULL;
+    for (char *line = strtok(r.out, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        json_decref(last);
+        last = json_loads(line, 0, NULL);
+        cr_assert_not_null(last, "no JSON: %s", line);
+    }
+    cr_assert_str_eq(json_string_value(json_object_get(last, "event")), "end");
+    json_decref(last);
+    cr_assert_not_null(strstr(r.err, "epoch  1/1  loss "), "%s", r.err);
+
+    const char *build = getenv("BUILD");
+    char line[2048];
+    snprintf(line, sizeof line,
+             "exec 2>/dev/null; tool=%s/adjoint; $tool train --model lenet5 --data %s --epochs 1 "
+             "--threads 1 --out - | cat >%s && cat %s | $tool eval --weights - --data %s >%s",
+             build != NULL ? build : "build", f.path, in_folder(&f, "piped").s,
+             in_folder(&f, "piped").s, f.path, in_folder(&f, "told").s);
+    cr_assert_eq(system(line), 0); // NOLINT(cert-env33-c): the test's own words
+    words[9] = "--out";
+    words[10] = in_folder(&f, "named").s;
+    run_tool(words, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    snprintf(line, sizeof line, "cmp %s %s && grep -q 'lenet5 on .* test accuracy' %s",
+             in_folder(&f, "piped").s, in_folder(&f, "named").s, in_folder(&f, "told").s);
+    cr_assert_eq(system(line), 0); // NOLINT(cert-env33-c): the test's own words
+    folder_remove(&f);
+}
+
 Test(cli, train_with_tune)
 {
     static finished r;

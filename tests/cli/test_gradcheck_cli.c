@@ -56,7 +56,7 @@ static const call calls[] = {
      {"--op", "relu", "--backend", "rely=naive"}},
     {3, NULL, "unknown backend (got \"\"", {"--op", "relu", "--backend", ""}},
     {0, "backend=onednn,relu=naive", NULL, {"--op", "relu", "--backend", "onednn,relu=naive"}},
-    {3, NULL, "did you mean --quarantine?", {"--op", "relu", "--quarantin", "off"}},
+    {3, NULL, "did you mean --quarantine?", {"--op", "relu", "--quarantnie", "off"}},
     {0, "1 pass", NULL, {"--op", "relu", "--quarantine", "off"}},
     {1, NULL, "/nowhere/q", {"--op", "conv2d", "--quarantine", "/nowhere/q"}},
     {0, "threads 1 vs 3: max 0 ulp", NULL, {"--op", "exp", "--backend", "naive", "--threads", "3"}},

@@ -30,7 +30,8 @@ static void try_names(const char *word)
         .n_fetch = 1, .fetch = &y, .backend = word, .debug.impl = word, .threads = 1};
     adj_exec *e = NULL;
 
-    must(adj_model_nearest(word) != NULL);
+    const adj_model *near = adj_model_nearest(word);
+    must(near == NULL || adj_model_find(near->name, NULL) == near);
     if (adj_model_find(word, NULL) == NULL)
         must(adj_optimiser_from_name(word, &optimiser) != ADJ_OK || word[0] != '\0');
     must((adj_exec_new(g, &o, &e) == ADJ_OK) == (adj_exec_message(e)[0] == '\0'));

@@ -143,7 +143,8 @@ Test(models, found_by_name)
     cr_assert_str_eq(adj_model_nearest("lenet-5")->name, "lenet5");
     cr_assert_str_eq(adj_model_nearest("mobilenet")->name, "mobilenet_v1");
     cr_assert_str_eq(adj_model_nearest("resnet18")->name, "resnet8");
-    cr_assert_not_null(adj_model_nearest(NULL));
+    cr_assert_null(adj_model_nearest("transformer"));
+    cr_assert_null(adj_model_nearest(NULL));
 }
 
 /* Images that are too small, of a wrong rank, or of a wrong type: an error, not a crash. */

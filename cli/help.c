@@ -1,0 +1,215 @@
+/* help.c - see help.h: what all forms share, and text for a terminal. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "help.h"
+
+enum { COLUMNS = 80, INDENT = 2, LEFT = 24 };
+
+static const remark all_statuses[] = {
+    {"0", "done; nothing was found to be wrong"},
+    {"1", "failed, or what was checked is wrong"},
+    {"3", "wrong usage; nothing was done"},
+    {NULL, NULL},
+};
+
+static const remark variables[] = {
+    {"ADJOINT_MAX_ISA",
+     "base, avx2 or avx512: the newest instructions that adjoint's own kernels use"},
+    {"ADJOINT_PLAN", "adds \"unfused\" or \"tune\", or both with a comma, to every plan"},
+    {"ADJOINT_QUARANTINE",
+     "the file of oneDNN's implementations not to be used, as selftest writes it; off: none"},
+    {"ADJOINT_TUNE", "the file that keeps what tuning finds, where --tune-file names none"},
+    {"ONEDNN_MAX_CPU_ISA", "oneDNN's own limit of instructions, such as AVX2"},
+    {"OMP_NUM_THREADS", "OpenMP's number of threads, the default of --threads"},
+};
+enum { N_VARIABLE = sizeof variables / sizeof *variables };
+
+/* The one with the i-th smallest number. */
+const remark *status_at(const usage *u, int i)
+{
+    const remark *lists[] = {all_statuses, u->statuses}, *found = NULL;
+    for (int rank = 0; rank <= i; rank++) {
+        long before = found != NULL ? strtol(found->term, NULL, 10) : -1;
+        found = NULL;
+        for (int k = 0; k < 2; k++)
+            for (const remark *r = lists[k]; r != NULL && r->term != NULL; r++)
+                if (strtol(r->term, NULL, 10) > before &&
+                    (found == NULL || strtol(r->term, NULL, 10) < strtol(found->term, NULL, 10)))
+                    found = r;
+        if (found == NULL)
+            return NULL;
+    }
+    return found;
+}
+
+const remark *variable_at(const usage *u, int i)
+{
+    for (int k = 0; k < N_VARIABLE && u->variables != NULL; k++)
+        if (word_index(u->variables, variables[k].term) >= 0 && i-- == 0)
+            return &variables[k];
+    return NULL;
+}
+
+static const remark some_statuses[] = {
+    {"2", "gradcheck: no clear answer"},
+    {"129, 130, 143", "train: stopped by SIGHUP, Ctrl-C or SIGTERM, after saving"},
+    {NULL, NULL},
+};
+static const remark some_examples[] = {
+    {"adjoint train --out lenet.safetensors", "Trains LeNet on digits that the program draws."},
+    {"adjoint gradcheck --model lenet", "Checks every gradient of a model."},
+    {"adjoint compare --model resnet8", "Compares oneDNN's numbers with plain C's, node by node."},
+    {NULL, NULL},
+};
+const usage whole_tool = {.command = "",
+                          .statuses = some_statuses,
+                          .variables = PLAN_VARIABLES,
+                          .examples = some_examples};
+
+/* ---- text ---- */
+
+/* Words from a column on, in lines that all begin there. */
+static void print_words(FILE *f, const char *text, int first)
+{
+    int column = first;
+    while (*text != '\0') {
+        int length = (int)strcspn(text, " ");
+        if (column > first && column + 1 + length > COLUMNS) {
+            fprintf(f, "\n%*s", first, "");
+            column = first;
+        }
+        fprintf(f, "%s%.*s", column > first ? " " : "", length, text);
+        column += length + (column > first);
+        text += length + (text[length] == ' ');
+    }
+    fputc('\n', f);
+}
+
+/* A term and what it says; a term that is too long stands on a line of its own. */
+static void print_remark(FILE *f, const char *term, const char *text)
+{
+    int n = (int)strlen(term);
+    fprintf(f, "%*s%s", INDENT, "", term);
+    if (INDENT + n + 1 < LEFT)
+        fprintf(f, "%*s", LEFT - INDENT - n, "");
+    else
+        fprintf(f, "\n%*s", LEFT, "");
+    print_words(f, text, LEFT);
+}
+
+static void print_examples(FILE *f, const remark *r)
+{
+    if (r == NULL || r->term == NULL)
+        return;
+    fputs("\nExamples:\n", f);
+    for (; r->term != NULL; r++) {
+        fprintf(f, "%*s%s\n%*s", INDENT, "", r->term, 3 * INDENT, "");
+        print_words(f, r->text, 3 * INDENT);
+    }
+}
+
+static void print_surroundings(FILE *f, const usage *u)
+{
+    const remark *r = NULL;
+    fputs("\nExit status:\n", f);
+    for (int i = 0; (r = status_at(u, i)) != NULL; i++)
+        print_remark(f, r->term, r->text);
+    for (int i = 0; (r = variable_at(u, i)) != NULL; i++) {
+        if (i == 0)
+            fputs("\nEnvironment:\n", f);
+        print_remark(f, r->term, r->text);
+    }
+    print_examples(f, u->examples);
+}
+
+/* "--epochs N", "--json [FILE]" */
+enum { OPTION_TEXT = 64 };
+static const char *option_text(const option *o, char text[OPTION_TEXT])
+{
+    snprintf(text, OPTION_TEXT, "%s%s%s%s%s", o->name, o->value[0] != '\0' ? " " : "",
+             o->bare != NULL ? "[" : "", o->value, o->bare != NULL ? "]" : "");
+    return text;
+}
+
+void print_help(const usage *u)
+{
+    char left[OPTION_TEXT];
+    const option *o = NULL;
+
+    printf("usage: adjoint %s%s%s%s\n", u->command, u->arguments != NULL ? " " : "",
+           u->arguments != NULL ? u->arguments : "", option_at(u, 0) != NULL ? " [OPTION]..." : "");
+    print_words(stdout, u->summary, 0);
+    for (int i = 0; (o = option_at(u, i)) != NULL; i++)
+        if (o->instead == NULL)
+            print_remark(stdout, option_text(o, left), o->help);
+    print_remark(stdout, "--help", "this text");
+    print_surroundings(stdout, u);
+}
+
+void print_overview(FILE *f)
+{
+    fputs("usage: adjoint COMMAND [OPTION]...\n"
+          "Small convolutional networks on a CPU. The commands:\n",
+          f);
+    for (const command *c = commands; c->name != NULL; c++)
+        fprintf(f, "  %-10s %s\n", c->name, c->summary);
+    print_words(f,
+                "adjoint help COMMAND lists a command's options, with examples; their names may be "
+                "shortened as long as they are clear, and - for a FILE is standard input or "
+                "output.",
+                0);
+    print_surroundings(f, &whole_tool);
+}
+
+int print_document(const usage *u, const char *form)
+{
+    if (strcmp(form, "man") == 0)
+        print_page(u);
+    else if (strcmp(form, "bash") == 0)
+        print_bash(u);
+    else if (strcmp(form, "zsh") == 0)
+        print_zsh(u);
+    else
+        return complain(u->command, EXIT_USAGE, "--document: unknown form %s", form);
+    return EXIT_OK;
+}
+
+static const command *find_command(const char *name)
+{
+    const command *c = commands;
+    while (c->name != NULL && strcmp(c->name, name) != 0)
+        c++;
+    return c->name != NULL ? c : NULL;
+}
+
+static void run_document(const command *c, const char *form)
+{
+    char name[16], word[32];
+    snprintf(name, sizeof name, "%s", c->name);
+    snprintf(word, sizeof word, "--document=%s", form);
+    (void)c->run(2, (char *[]){name, word, NULL});
+}
+
+int command_document(int argc, char **argv)
+{
+    const char *form = argc > 1 ? argv[1] : "";
+    int is_bash = strcmp(form, "bash") == 0, is_zsh = strcmp(form, "zsh") == 0;
+    const command *c = argc > 2 ? find_command(argv[2]) : NULL;
+    if (c != NULL) {
+        run_document(c, form);
+    } else if (strcmp(form, "man") == 0) {
+        print_overview_page();
+    } else if (strcmp(form, "commands") == 0) {
+        for (c = commands; c->name != NULL; c++)
+            puts(c->name);
+    } else if (is_bash || is_zsh) {
+        is_bash ? print_bash_head() : print_zsh_head();
+        for (c = commands; c->name != NULL; c++)
+            run_document(c, form);
+        fputs(is_bash ? bash_end : zsh_end, stdout);
+    } else {
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}

@@ -1,0 +1,196 @@
+/* list.c - adjoint ops: the ops with operands, attributes and element types. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build.h"
+#include "cli/json.h"
+#include "cli/output.h"
+
+enum { N_DTYPE = 4 };
+static const adj_dtype dtypes[N_DTYPE] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
+
+/* The i-th that is no leaf, counted over all names; NULL past the last. */
+static const adj_op *listed(int *i)
+{
+    for (const char *name; (name = op_name_at(*i)) != NULL;) {
+        const adj_op *op = op_find(name);
+        ++*i;
+        if (!(op->flags & ADJ_OP_LEAF))
+            return op;
+    }
+    return NULL;
+}
+
+/* Whether a plan of the op on example operands of that type can be made: a backend is asked. */
+static int computes(const adj_op *op, adj_dtype dtype)
+{
+    const op_args args = {.op = op->name, .dtype = adj_dtype_name(dtype)};
+    adj_graph *g = adj_graph_new();
+    adj_node *y = op_args_build(&args, g, NULL);
+    adj_exec *e = NULL;
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive", .threads = 1};
+    int done = y != NULL && adj_exec_new(g, &o, &e) == ADJ_OK;
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return done;
+}
+
+/* ---- attributes ---- */
+
+/* Options that stand for a struct of attributes, or a data format. */
+static const char *options_of(const adj_attr *a)
+{
+    switch (a->kind) {
+    case ADJ_ATTR_CONV: return "--strides --dilations --padding --explicit-paddings --data-format";
+    case ADJ_ATTR_POOL: return "--ksize --strides --padding --explicit-paddings --data-format";
+    case ADJ_ATTR_FORMAT: return "--data-format";
+    default: return NULL;
+    }
+}
+
+/* What --attr is to hold for it; NULL: nothing. */
+static const char *kind_of(const adj_attr *a)
+{
+    if (a->from_result || options_of(a) != NULL)
+        return NULL;
+    switch (a->kind) {
+    case ADJ_ATTR_REAL: return "number";
+    case ADJ_ATTR_FLAG: return "0 or 1";
+    case ADJ_ATTR_DTYPE: return "type";
+    case ADJ_ATTR_SHAPE: return "sizes";
+    case ADJ_ATTR_PER_AXIS: return "number for each axis";
+    case ADJ_ATTR_PERM:
+    case ADJ_ATTR_AXES: return "axes";
+    default: return "whole number";
+    }
+}
+
+static int has_usual(const adj_attr *a)
+{
+    return a->usual_of == NULL && a->kind != ADJ_ATTR_DTYPE && a->kind != ADJ_ATTR_AXES;
+}
+
+/* "0 half_pixel, 1 asymmetric" */
+static void print_words(const adj_attr *a)
+{
+    for (int i = 0; a->words != NULL && a->words[i] != NULL; i++)
+        printf("%s%d %s", i == 0 ? ": " : ", ", i, a->words[i]);
+}
+
+static void print_attr(const adj_attr *a)
+{
+    if (options_of(a) != NULL) {
+        printf("    %s\n", options_of(a));
+        return;
+    }
+    if (kind_of(a) == NULL)
+        return;
+    int is_said = a->expected != NULL && a->words == NULL;
+    printf("    --attr %s: %s", a->name, is_said ? a->expected : kind_of(a));
+    print_words(a);
+    if (has_usual(a))
+        printf("; default %g", a->usual);
+    putchar('\n');
+}
+
+/* ---- all of it ---- */
+
+static void print_op(const adj_op *op)
+{
+    char name[OPERAND_NAME];
+    printf("%s(", op->name);
+    for (int i = 0; i < op->n_in; i++)
+        printf("%s%s", i > 0 ? ", " : "", op_operand_name(op, i, name));
+    printf("%s)", op->n_in == ADJ_MANY ? "x0, x1, ..." : "");
+    for (int i = 0; i < N_DTYPE; i++)
+        if (computes(op, dtypes[i]))
+            printf(" %s", adj_dtype_name(dtypes[i]));
+    putchar('\n');
+    if (op->schema != NULL)
+        for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
+            print_attr(a);
+}
+
+static json_t *attr_json(const adj_attr *a)
+{
+    json_t *o = json_pack("{s:s}", "name", a->name);
+    if (options_of(a) != NULL)
+        json_object_set_new(o, "options", json_text(options_of(a)));
+    else
+        json_object_set_new(o, "kind", json_text(kind_of(a)));
+    if (a->expected != NULL)
+        json_object_set_new(o, "expected", json_text(a->expected));
+    if (options_of(a) == NULL && has_usual(a))
+        json_object_set_new(o, "default", json_number(a->usual));
+    json_t *words = a->words != NULL ? json_array() : NULL;
+    for (int i = 0; words != NULL && a->words[i] != NULL; i++)
+        json_array_append_new(words, json_text(a->words[i]));
+    if (words != NULL)
+        json_object_set_new(o, "words", words);
+    return o;
+}
+
+static json_t *op_json(const adj_op *op)
+{
+    char name[OPERAND_NAME];
+    json_t *operands = json_array(), *attrs = json_array(), *types = json_array();
+    for (int i = 0; i < op->n_in; i++)
+        json_array_append_new(operands, json_text(op_operand_name(op, i, name)));
+    if (op->schema != NULL)
+        for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
+            if (!a->from_result)
+                json_array_append_new(attrs, attr_json(a));
+    for (int i = 0; i < N_DTYPE; i++)
+        if (computes(op, dtypes[i]))
+            json_array_append_new(types, json_text(adj_dtype_name(dtypes[i])));
+    return json_pack("{s:s, s:o, s:b, s:o, s:o, s:s?}", "name", op->name, "operands", operands,
+                     "any_number_of_operands", op->n_in == ADJ_MANY, "attributes", attrs, "dtypes",
+                     types, "gradient_of", op->forward != NULL ? op->forward->name : NULL);
+}
+
+/* source: the only op; NULL: all. */
+static int write_ops(FILE *f, const void *source)
+{
+    const adj_op *only = source, *op = NULL;
+    json_t *list = json_array();
+    for (int i = 0; (op = listed(&i)) != NULL;)
+        if (only == NULL || op == only)
+            json_array_append_new(list, op_json(op));
+    return json_write(f, list, JSON_PAGE, 0);
+}
+
+int command_ops(int argc, char **argv)
+{
+    const char *json = NULL, *name = NULL;
+    int n = 0;
+    const option options[] = {{"--json", "FILE", JSON_HELP, .text = &json, .bare = "-"}, {0}};
+    const remark examples[] = {{"adjoint ops conv2d", "One of them."},
+                               {"adjoint ops --json=ops.json", "All, for programs."},
+                               {NULL, NULL}};
+    const usage u = {.command = "ops",
+                     .summary = "Lists the ops: operands, the element types that they are computed "
+                                "in, and attributes as options of adjoint op, gradcheck, compare "
+                                "and bench say them. Numbers of --attr stand in this order.",
+                     .options = options,
+                     .arguments = "[NAME]",
+                     .argument = &name,
+                     .max_arguments = 1,
+                     .n_argument = &n,
+                     .names = op_name_at,
+                     .examples = examples};
+    int status = parse_options(&u, argc, argv);
+    adj_error error = {0};
+    const adj_op *op = NULL;
+    if (status != CONTINUE)
+        return status;
+    if (name != NULL && op_check_name(name, &error) != ADJ_OK)
+        return complain("ops", EXIT_USAGE, "%s", error.message);
+    const adj_op *only = name != NULL ? op_find(name) : NULL;
+    if (json != NULL)
+        return write_only("ops", &(output_file){"--json", json, OUTPUT_OR_STDOUT}, write_ops, only);
+    for (int i = 0; (op = listed(&i)) != NULL;)
+        if (only == NULL || op == only)
+            print_op(op);
+    return EXIT_OK;
+}

@@ -1,0 +1,218 @@
+/* run.c - adjoint op: one op, or its gradients, on tensors from a file, for those who check another
+ * framework's numbers.
+ *
+ * Exit status: 0 done, 1 failed, 3 wrong usage. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_io.h"
+#include "build.h"
+#include "cli/output.h"
+#include "cli/standard.h"
+#include "exec/backend_option.h"
+
+enum { MAX_VALUES = 32 };
+
+typedef struct {
+    op_args args;
+    const char *in, *out, *backend;
+    int64_t grad, threads;
+} run_opts;
+
+/* An operand that the file gives. */
+typedef struct {
+    char name[OPERAND_NAME];
+    adj_node *node;
+    const adj_tensor *tensor;
+} operand;
+
+typedef struct {
+    const run_opts *o;
+    adj_tensors *file;
+    adj_graph *g;
+    int n_operand;
+    operand operand[MAX_VALUES];
+    adj_tensor tensor[MAX_VALUES]; /* of the operands, dy among them */
+    int n_result;
+    adj_node *result[MAX_VALUES];
+    char name[MAX_VALUES][OPERAND_NAME + 1]; /* of the results */
+    void *data[MAX_VALUES];
+    adj_exec *exec;
+} run;
+
+static int parse(run_opts *o, int argc, char **argv)
+{
+    const option options[] = {
+        {"--in", "FILE", "the operands, as safetensors, by the names that adjoint ops tells",
+         .text = &o->in},
+        {"--out", "FILE", "the result y, as safetensors", .text = &o->out},
+        {"--grad", "", "the gradient of each operand as well, as d and its name; for the file's dy",
+         .flag = &o->grad},
+        {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
+        {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
+        {"--dtype", "", "", .instead = "the file says the element types"},
+        {0},
+    };
+    const remark examples[] = {
+        {"adjoint op conv2d --in x.safetensors --out y.safetensors --strides 1,2,2,1",
+         "The tensors input and filter of the one file; y in the other."},
+        {"adjoint op softmax --grad --in - --out - <x.safetensors >dx.safetensors",
+         "The file has x0 and dy, the output y and dx0."},
+        {NULL, NULL}};
+    option all[OP_OPTIONS + 1] = {0}, attributes[OP_OPTIONS + 1] = {0};
+    int n = 0;
+    op_args_options(&o->args, all);
+    for (int i = 0, to = 0; i < OP_OPTIONS; i++)
+        if (word_index("--op --in --filter --dtype", all[i].name) < 0)
+            attributes[to++] = all[i];
+    const usage u = {.command = "op",
+                     .summary = "Runs one op on tensors from a file.",
+                     .options = options,
+                     .more = attributes,
+                     .arguments = "NAME",
+                     .argument = &o->args.op,
+                     .max_arguments = 1,
+                     .n_argument = &n,
+                     .names = op_name_at,
+                     .variables = PLAN_VARIABLES,
+                     .examples = examples};
+    int status = parse_options(&u, argc, argv);
+    if (status == CONTINUE && o->args.op == NULL)
+        return complain("op", EXIT_USAGE, "the op's NAME is missing (adjoint ops lists them)");
+    if (status == CONTINUE && (o->in == NULL || o->out == NULL))
+        return complain("op", EXIT_USAGE, "%s FILE is missing", o->in == NULL ? "--in" : "--out");
+    return status;
+}
+
+/* ---- the graph ---- */
+
+static const char *title(const run *r) { return is_stdout(r->o->in) ? "standard input" : r->o->in; }
+
+/* For op_args_build_given. */
+static adj_node *given(void *user, const char *name)
+{
+    run *r = user;
+    for (int i = 0; i < r->n_operand; i++)
+        if (strcmp(r->operand[i].name, name) == 0)
+            return r->operand[i].node;
+    int at = adj_tensors_find(r->file, name);
+    if (at < 0 || r->n_operand == MAX_VALUES)
+        return NULL;
+    operand *p = &r->operand[r->n_operand];
+    p->tensor = &r->tensor[r->n_operand++];
+    r->tensor[p - r->operand] = adj_tensors_at(r->file, at);
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->node = adj_input(r->g, p->name, p->tensor->type.dtype, p->tensor->type.shape);
+    return p->node;
+}
+
+static void add_result(run *r, adj_node *n, const char *prefix, const char *name)
+{
+    snprintf(r->name[r->n_result], sizeof r->name[0], "%s%s", prefix, name);
+    r->result[r->n_result++] = n;
+}
+
+static int add_gradients(run *r, adj_node *y)
+{
+    adj_node *x[MAX_VALUES], *dx[MAX_VALUES] = {NULL};
+    const char *name[MAX_VALUES];
+    int n = 0;
+    for (int i = 0; i < r->n_operand && n < MAX_VALUES - 1; i++)
+        if (adj_is_float(r->operand[i].tensor->type.dtype)) {
+            x[n] = r->operand[i].node;
+            name[n++] = r->operand[i].name;
+        }
+    adj_node *dy = given(r, "dy");
+    if (dy == NULL && adj_node_type(y).shape.rank > 0)
+        return complain("op", EXIT_FAILED, "%s: holds no dy, which --grad needs of a result %s",
+                        title(r), adj_shape_text(adj_node_type(y).shape).s);
+    if (adj_grad(y, dy, n, x, dx) != ADJ_OK)
+        return complain("op", EXIT_FAILED, "%s", adj_graph_message(r->g));
+    for (int i = 0; i < n; i++)
+        add_result(r, dx[i], "d", name[i]);
+    return CONTINUE;
+}
+
+static int build(run *r)
+{
+    adj_error error = {0};
+    adj_node *y = op_args_build_given(&r->o->args, r->g, given, r, &error);
+    if (y == NULL)
+        return complain("op", EXIT_FAILED, "%s: %s", title(r), error.message);
+    add_result(r, y, "", "y");
+    return r->o->grad ? add_gradients(r, y) : CONTINUE;
+}
+
+/* ---- running it ---- */
+
+static int compute(run *r)
+{
+    const adj_exec_opts o = {.n_fetch = r->n_result,
+                             .fetch = r->result,
+                             .backend = r->o->backend,
+                             .threads = (int)r->o->threads};
+    adj_status status = adj_exec_new(r->g, &o, &r->exec);
+    for (int i = 0; i < r->n_operand && status == ADJ_OK; i++) {
+        const adj_tensor *t = r->operand[i].tensor;
+        status = adj_set(r->exec, r->operand[i].node, t->data, adj_type_bytes(t->type));
+    }
+    if (status == ADJ_OK)
+        status = adj_run(r->exec);
+    for (int i = 0; i < r->n_result && status == ADJ_OK; i++) {
+        size_t bytes = adj_type_bytes(adj_node_type(r->result[i]));
+        r->data[i] = malloc(bytes + 1);
+        if (r->data[i] == NULL)
+            return complain("op", EXIT_FAILED, "out of memory");
+        status = adj_get(r->exec, r->result[i], r->data[i], bytes);
+    }
+    return status == ADJ_OK ? CONTINUE
+                            : complain("op", EXIT_FAILED, "%s", adj_exec_message(r->exec));
+}
+
+static adj_status write_results(const char *path, const void *source, adj_error *error)
+{
+    const run *r = source;
+    adj_tensor t[MAX_VALUES];
+    for (int i = 0; i < r->n_result; i++)
+        t[i] = (adj_tensor){r->name[i], adj_node_type(r->result[i]), r->data[i]};
+    const adj_metadata op = {"op", r->o->args.op};
+    return adj_tensors_write(path, r->n_result, t, 1, &op, error);
+}
+
+static int run_file(run *r, const char *path, const output_file *out)
+{
+    if (adj_tensors_read(path, &r->file) != ADJ_OK)
+        return complain("op", EXIT_FAILED, "--in: %s", adj_tensors_message(r->file));
+    if ((r->g = adj_graph_new()) == NULL)
+        return complain("op", EXIT_FAILED, "out of memory");
+    int status = build(r);
+    if (status == CONTINUE)
+        status = compute(r);
+    return status == CONTINUE ? replace_output("op", out, stdout, write_results, r) : status;
+}
+
+int command_op(int argc, char **argv)
+{
+    run_opts o = {0};
+    adj_error error = {0};
+    char name[STANDARD_NAME];
+    int status = parse(&o, argc, argv);
+    if (status != CONTINUE)
+        return status;
+    if (op_check_name(o.args.op, &error) != ADJ_OK ||
+        check_backend_option(o.backend, adj_backends, "--backend: ", &error) != ADJ_OK)
+        return complain("op", EXIT_USAGE, "%s", error.message);
+    const output_file out = {"--out", o.out, OUTPUT_REPLACED_OR_STDOUT};
+    status = check_outputs("op", 1, &out);
+    const char *path = status == CONTINUE ? input_name("op", "--in", o.in, name) : NULL;
+    if (path == NULL)
+        return status != CONTINUE ? status : EXIT_FAILED;
+    run r = {.o = &o};
+    status = run_file(&r, path, &out);
+    for (int i = 0; i < r.n_result; i++)
+        free(r.data[i]);
+    adj_exec_free(r.exec);
+    adj_graph_free(r.g);
+    adj_tensors_free(r.file);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* overview.c - the sub-commands, in the order of adjoint help. */
+#include "command.h"
+
+const command commands[] = {
+    {"train", "trains a model on images of digits", command_train},
+    {"eval", "the test accuracy of weights in a file", command_eval},
+    {"models", "lists the models", command_models},
+    {"gradcheck", "checks gradients against numbers made another way", command_gradcheck},
+    {"compare", "compares backends, types and layouts node by node", command_compare},
+    {"bench", "times steps of a model, or the kernels of an op", command_bench},
+    {"ops", "lists the ops, with their operands and attributes", command_ops},
+    {"op", "runs one op, or its gradients, on tensors from a file", command_op},
+    {"selftest", "tries this machine's oneDNN, writes a quarantine file", command_selftest},
+    {"version", "versions, instruction sets, caches and threads", command_version},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,91 @@
+/* standard.c - see standard.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "standard.h"
+
+enum { CHUNK = 1 << 16 };
+
+/* 0 on success. */
+static int copy(FILE *from, FILE *to)
+{
+    static const size_t one = 1;
+    char *chunk = malloc(CHUNK);
+    size_t n = 0;
+    while (chunk != NULL && (n = fread(chunk, one, CHUNK, from)) > 0)
+        if (fwrite(chunk, one, n, to) != n)
+            break;
+    int failed = chunk == NULL || n > 0 || ferror(from) || fflush(to) != 0;
+    free(chunk);
+    return failed;
+}
+
+const char *input_name(const char *command, const char *option, const char *path,
+                       char name[STANDARD_NAME])
+{
+    if (!is_stdout(path))
+        return path;
+    FILE *all = tmpfile(); /* not closed: its name is the descriptor's */
+    if (all == NULL || copy(stdin, all) != 0) {
+        complain(command, EXIT_FAILED, "%s: standard input cannot be kept in a temporary file: %s",
+                 option, strerror(errno));
+        return NULL;
+    }
+    snprintf(name, STANDARD_NAME, "/proc/self/fd/%d", fileno(all));
+    return name;
+}
+
+FILE *take_stdout(void)
+{
+    fflush(stdout);
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    FILE *output = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (output == NULL && fd >= 0)
+        close(fd);
+    if (output != NULL)
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+    return output;
+}
+
+/* What is in the file goes to the output. 0 on success. */
+static int show(const char *path, FILE *output)
+{
+    FILE *f = fopen(path, "r");
+    int failed = f == NULL || copy(f, output) != 0;
+    if (f != NULL)
+        fclose(f);
+    return failed;
+}
+
+int replace_output(const char *command, const output_file *file, FILE *output,
+                   adj_status (*write)(const char *path, const void *source, adj_error *error),
+                   const void *source)
+{
+    adj_error error = {0};
+    if (!is_stdout(file->path))
+        return write(file->path, source, &error) == ADJ_OK
+                   ? EXIT_OK
+                   : complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
+    const char *top = getenv("TMPDIR");
+    char folder[256], path[sizeof folder + 8];
+    int n = snprintf(folder, sizeof folder, "%s/adjointXXXXXX",
+                     top != NULL && top[0] != '\0' ? top : "/tmp");
+    if (n >= (int)sizeof folder || mkdtemp(folder) == NULL)
+        return complain(command, EXIT_FAILED, "%s: no temporary folder in %s can be made: %s",
+                        file->option, top != NULL ? top : "/tmp", strerror(errno));
+    snprintf(path, sizeof path, "%s/file", folder);
+    int status = EXIT_OK;
+    if (write(path, source, &error) != ADJ_OK)
+        status = complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
+    else if (show(path, output) != 0)
+        status = complain(command, EXIT_FAILED, "%s: standard output cannot be written: %s",
+                          file->option, strerror(errno));
+    unlink(path);
+    rmdir(folder);
+    return status;
+}

@@ -1,0 +1,221 @@
+/* test_help.c - what the tool says of itself: help, lists, versions, manual pages, completion. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+
+#include "cli/child.h"
+
+static finished f;
+
+static const char *const names[] = {"train", "eval", "models", "gradcheck", "compare",
+                                    "bench", "ops",  "op",     "selftest",  "version"};
+enum { N_NAME = sizeof names / sizeof names[0] };
+
+static void expect_narrow(const char *name)
+{
+    for (const char *line = f.out; *line != '\0';) {
+        size_t n = strcspn(line, "\n");
+        cr_expect_leq(n, 80, "%s: %.*s", name, (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
+Test(help, every_command)
+{
+    for (int i = 0; i < N_NAME; i++) {
+        char usage[64];
+        static char of_option[PRINTED];
+        snprintf(usage, sizeof usage, "usage: adjoint %s", names[i]);
+        run_tool((const char *[]){names[i], "--help", NULL}, &f);
+        cr_expect_eq(f.status, 0);
+        cr_expect_eq(strncmp(f.out, usage, strlen(usage)), 0, "%s", f.out);
+        cr_expect_not_null(strstr(f.out, "\nExit status:\n  0 "), "%s", f.out);
+        cr_expect_not_null(strstr(f.out, "\n  3     "), "%s", f.out);
+        expect_narrow(names[i]);
+        memcpy(of_option, f.out, sizeof of_option);
+        run_tool((const char *[]){"help", names[i], NULL}, &f);
+        cr_expect_str_eq(f.out, of_option);
+    }
+    run_tool((const char *[]){"help", NULL}, &f);
+    expect_narrow("help");
+    for (int i = 0; i < N_NAME; i++)
+        cr_expect_not_null(strstr(f.out, names[i]), "%s", names[i]);
+    cr_expect_not_null(strstr(f.out, "ADJOINT_QUARANTINE"));
+}
+
+Test(help, examples_statuses_variables)
+{
+    run_tool((const char *[]){"help", "gradcheck", NULL}, &f);
+    cr_expect_not_null(strstr(f.out, "\n  2    "), "%s", f.out);
+    cr_expect_not_null(strstr(f.out, "\nExamples:\n  adjoint gradcheck"), "%s", f.out);
+    cr_expect_not_null(strstr(f.out, "\n  OMP_NUM_THREADS "), "%s", f.out);
+    run_tool((const char *[]){"help", "train", NULL}, &f);
+    cr_expect_not_null(strstr(f.out, "\n  129, 130, 143 "), "%s", f.out);
+}
+
+/* ---- lists ---- */
+
+static json_t *printed(void)
+{
+    json_error_t error;
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    json_t *j = json_loads(f.out, JSON_REJECT_DUPLICATES, &error);
+    cr_assert_not_null(j, "%s", error.text);
+    return j;
+}
+
+static json_t *named(json_t *list, const char *name)
+{
+    size_t i;
+    json_t *o;
+    json_array_foreach(
+        list, i, o) if (strcmp(json_string_value(json_object_get(o, "name")), name) == 0) return o;
+    cr_assert_fail("no %s", name);
+    return NULL;
+}
+
+Test(help, models_as_json)
+{
+    run_tool((const char *[]){"models", "--json", NULL}, &f);
+    json_t *j = printed(), *m = named(j, "lenet5");
+    cr_expect_eq(json_integer_value(json_object_get(m, "parameters")), 61706);
+    cr_expect_eq(json_integer_value(json_object_get(m, "height")), 32);
+    cr_expect_eq(json_integer_value(json_object_get(m, "channels")), 1);
+    json_decref(j);
+}
+
+Test(help, ops)
+{
+    run_tool((const char *[]){"ops", "conv2d", NULL}, &f);
+    cr_expect_str_eq(f.out,
+                     "conv2d(input, filter) f32 f64 f16 bf16\n"
+                     "    --strides --dilations --padding --explicit-paddings --data-format\n");
+    run_tool((const char *[]){"ops", "--json=-", NULL}, &f);
+    json_t *j = printed(), *matmul = named(j, "matmul"), *concat = named(j, "concat");
+    json_t *operands = json_object_get(matmul, "operands");
+    cr_expect_eq(json_array_size(operands), 2);
+    cr_expect_str_eq(json_string_value(json_array_get(operands, 1)), "b");
+    json_t *first = json_array_get(json_object_get(matmul, "attributes"), 0);
+    cr_expect_str_eq(json_string_value(json_object_get(first, "name")), "transpose_a");
+    cr_expect_eq(json_array_size(json_object_get(matmul, "dtypes")), 4);
+    cr_expect(json_is_true(json_object_get(concat, "any_number_of_operands")));
+    json_t *grad = named(j, "max_pool_grad");
+    cr_expect_str_eq(json_string_value(json_object_get(grad, "gradient_of")), "max_pool");
+    json_decref(j);
+    run_tool((const char *[]){"ops", NULL}, &f);
+    cr_expect_null(strstr(f.out, "\nparam("), "a leaf is no op to run");
+    run_tool((const char *[]){"ops", "rely", NULL}, &f);
+    cr_expect_eq(f.status, 3);
+    cr_expect_not_null(strstr(f.err, "unknown op rely (did you mean relu?)"), "%s", f.err);
+}
+
+Test(help, version)
+{
+    setenv("ADJOINT_MAX_ISA", "base", 1);
+    setenv("OMP_NUM_THREADS", "3", 1);
+    run_tool((const char *[]){"version", NULL}, &f);
+    cr_expect_not_null(strstr(f.out, "\noneDNN "), "%s", f.out);
+    cr_expect_not_null(strstr(f.out, "own kernels: base\n"), "%s", f.out);
+    cr_expect_not_null(strstr(f.out, "threads: 3, of "), "%s", f.out);
+    run_tool((const char *[]){"version", "--json", NULL}, &f);
+    json_t *j = printed();
+    json_t *direct = json_object_get(j, "direct");
+    cr_expect_str_eq(json_string_value(json_object_get(direct, "isa")), "base");
+    cr_expect_eq(json_integer_value(json_object_get(j, "threads")), 3);
+    cr_expect(json_is_array(json_object_get(j, "caches")));
+    json_decref(j);
+}
+
+/* ---- manual pages and completion ---- */
+
+/* Runs the shell's command line, which finds the tool as $tool. Its status; f has the output. */
+static int shell(const char *line)
+{
+    const char *build = getenv("BUILD");
+    char tool[256], command[4096];
+    snprintf(tool, sizeof tool, "%s/adjoint", build != NULL ? build : "build");
+    setenv("tool", tool, 1);
+    snprintf(command, sizeof command, "exec 2>&1; %s", line);
+    FILE *p = popen(command, "r"); // NOLINT(cert-env33-c): the tests' own words
+    cr_assert_not_null(p);
+    f.out[fread(f.out, 1, PRINTED - 1, p)] = '\0';
+    return exit_status(pclose(p));
+}
+
+static int is_there(const char *program)
+{
+    char line[64];
+    snprintf(line, sizeof line, "command -v %s", program);
+    if (shell(line) == 0)
+        return 1;
+    printf("[SKIP] help: there is no %s\n", program);
+    return 0;
+}
+
+Test(help, manual_pages)
+{
+    int groff = is_there("groff"), mandoc = is_there("mandoc");
+    for (int i = -1; i < N_NAME; i++) {
+        char line[256], title[64];
+        const char *name = i >= 0 ? names[i] : "";
+        snprintf(title, sizeof title, "\n.SH NAME\nadjoint%s%s \\- ", i >= 0 ? "\\-" : "", name);
+        run_tool((const char *[]){"--document", "man", i >= 0 ? name : NULL, NULL}, &f);
+        cr_expect_eq(f.status, 0);
+        cr_expect_not_null(strstr(f.out, title), "%s", f.out);
+        cr_expect_not_null(strstr(f.out, "\n.SH EXIT STATUS\n"), "%s", name);
+        snprintf(line, sizeof line, "\"$tool\" --document man %s | groff -man -ww -Tutf8 -z", name);
+        if (groff)
+            cr_expect(shell(line) == 0 && f.out[0] == '\0', "%s: %s", name, f.out);
+        snprintf(line, sizeof line, "\"$tool\" --document man %s | mandoc -Tlint", name);
+        if (mandoc)
+            cr_expect(shell(line) == 0 && f.out[0] == '\0', "%s: %s", name, f.out);
+    }
+}
+
+/* What bash offers for the words, the last of which is being written. */
+static void expect_offered(const char *words, const char *offered)
+{
+    char line[1024];
+    snprintf(line, sizeof line,
+             "bash -c 'eval \"$(\"$tool\" --document bash)\"; COMP_WORDS=(adjoint %s); "
+             "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _adjoint; echo \"${COMPREPLY[*]}\"'",
+             words);
+    cr_expect_eq(shell(line), 0, "%s", f.out);
+    cr_expect_str_eq(f.out, offered, "%s: %s", words, f.out);
+}
+
+Test(help, bash_completion)
+{
+    if (!is_there("bash"))
+        return;
+    expect_offered("tr", "train\n");
+    expect_offered("help se", "selftest\n");
+    expect_offered("train --mod", "--model\n");
+    expect_offered("train --model \"\"",
+                   "lenet lenet5 resnet8 resnet20 mobilenet_v1 vgg6 ds_cnn\n");
+    expect_offered("train --epochs 3 --model ren", "\n");
+    expect_offered("train --model = resnet2", "resnet20\n");
+    expect_offered("train --model =", "lenet lenet5 resnet8 resnet20 mobilenet_v1 vgg6 ds_cnn\n");
+    expect_offered("bench --op conv2d_backprop_i", "conv2d_backprop_input\n");
+    expect_offered("op depthwise_conv2d_native_backprop_f",
+                   "depthwise_conv2d_native_backprop_filter\n");
+    expect_offered("train --precision b", "bf16\n");
+    expect_offered("train --optimizer adamw", "adamw\n");
+    expect_offered("eval --weights READ", "README.md\n");
+}
+
+/* Of zsh only that it reads the script and has a branch for each command. */
+Test(help, zsh_completion)
+{
+    if (!is_there("zsh"))
+        return;
+    cr_expect_eq(
+        shell("f=$(mktemp) && \"$tool\" --document zsh >$f && zsh -n $f; s=$?; rm $f; exit $s"), 0,
+        "%s", f.out);
+    cr_expect_str_empty(f.out);
+    run_tool((const char *[]){"--document", "zsh", NULL}, &f);
+    for (int i = 0; i < N_NAME; i++) {
+        char branch[64];
+        snprintf(branch, sizeof branch, "\n    %s)\n", names[i]);
+        cr_expect_not_null(strstr(f.out, branch), "%s", names[i]);
+    }
+}

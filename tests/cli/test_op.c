@@ -1,0 +1,189 @@
+/* test_op.c - adjoint op: one op on tensors from a file. The numbers were made by PyTorch 1.13.1;
+ * where it is installed, op_torch.py compares many more. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "adjoint_io.h"
+#include "cli/child.h"
+#include "io/folder.h"
+
+static finished f;
+
+/* x[i] = (i*7 % 11 - 5)/2, w[i] = (i*5 % 7 - 3)/4, dy[i] = (i*3 % 5 - 2)/2: their sums are exact.
+ */
+static void fill(double *v, int n, int factor, int modulus, int less, double by)
+{
+    for (int i = 0; i < n; i++)
+        v[i] = (i * factor % modulus - less) / by;
+}
+
+static void put_conv(const char *path)
+{
+    static double x[18], w[16], dy[8];
+    fill(x, 18, 7, 11, 5, 2);
+    fill(w, 16, 5, 7, 3, 4);
+    fill(dy, 8, 3, 5, 2, 2);
+    const adj_tensor t[] = {{"input", {ADJ_F64, {4, {1, 3, 3, 2}}}, x},
+                            {"filter", {ADJ_F64, {4, {2, 2, 2, 2}}}, w},
+                            {"dy", {ADJ_F64, {4, {1, 2, 2, 2}}}, dy},
+                            {"out_backprop", {ADJ_F64, {4, {1, 2, 2, 2}}}, dy}};
+    adj_error error;
+    cr_assert_eq(adj_tensors_write(path, 4, t, 0, NULL, &error), ADJ_OK, "%s", error.message);
+}
+
+static const double conv_y[] = {-0.125, -2.625, 1.5, -0.5, -2.125, -1.75, 0.875, 1.75};
+static const double conv_dx[] = {1.0, -0.25,  0.25,  -0.625, -0.125, -0.625, -1.0,   1.375, -1.5,
+                                 3.0, -0.125, 1.125, 0.0,    -0.75,  0.5,    -1.125, 0.25,  -0.625};
+static const double conv_dw[] = {2.0,  -3.25, -1.5, 2.25, 0.5, 2.25,  -3.0, -0.5,
+                                 0.25, -3.25, -0.5, 2.25, 1.5, -3.25, 0.75, -3.25};
+
+static void expect_tensor(const adj_tensors *t, const char *name, int n, const double want[])
+{
+    int at = adj_tensors_find(t, name);
+    cr_assert_geq(at, 0, "no %s", name);
+    adj_tensor got = adj_tensors_at(t, at);
+    cr_assert_eq(got.type.dtype, ADJ_F64);
+    cr_assert_eq(adj_shape_elems(got.type.shape), n);
+    cr_expect_eq(memcmp(got.data, want, (size_t)n * sizeof *want), 0, "%s", name);
+}
+
+static adj_tensors *read_tensors(const char *path)
+{
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", adj_tensors_message(t));
+    return t;
+}
+
+Test(op, convolution_and_its_gradients)
+{
+    folder dir = folder_new();
+    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
+    static const char *const backends[] = {"naive", "onednn", "direct"};
+    put_conv(in.s);
+    for (int i = 0; i < 3; i++) {
+        run_tool((const char *[]){"op", "conv2d", "--in", in.s, "--out", out.s, "--grad",
+                                  "--padding", "VALID", "--backend", backends[i], NULL},
+                 &f);
+        cr_assert_eq(f.status, 0, "%s", f.err);
+        adj_tensors *t = read_tensors(out.s);
+        cr_expect_eq(adj_tensors_count(t), 3);
+        expect_tensor(t, "y", 8, conv_y);
+        expect_tensor(t, "dinput", 18, conv_dx);
+        expect_tensor(t, "dfilter", 16, conv_dw);
+        adj_tensors_free(t);
+    }
+    run_tool((const char *[]){"op", "conv2d_backprop_input", "--in", in.s, "--out", out.s,
+                              "--padding", "VALID", NULL},
+             &f);
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    adj_tensors *t = read_tensors(out.s);
+    cr_expect_eq(adj_tensors_count(t), 1);
+    expect_tensor(t, "y", 18, conv_dx);
+    adj_tensors_free(t);
+    folder_remove(&dir);
+}
+
+Test(op, half_type)
+{
+    folder dir = folder_new();
+    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
+    const uint16_t x[] = {0xbfc0, 0x3dcd, 0x4050}, want[] = {0xbe1a, 0x3dcd, 0x4050};
+    adj_error error;
+    cr_assert_eq(
+        adj_tensors_write(in.s, 1, &(adj_tensor){"x0", {ADJ_BF16, {1, {3}}}, x}, 0, NULL, &error),
+        ADJ_OK);
+    run_tool(
+        (const char *[]){"op", "leaky_relu", "--in", in.s, "--out", out.s, "--attr", "0.1", NULL},
+        &f);
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    adj_tensors *t = read_tensors(out.s);
+    adj_tensor y = adj_tensors_at(t, 0);
+    cr_assert_eq(y.type.dtype, ADJ_BF16);
+    cr_expect_eq(memcmp(y.data, want, sizeof want), 0);
+    adj_tensors_free(t);
+    folder_remove(&dir);
+}
+
+/* The file itself through two pipes. */
+Test(op, standard_input_and_output)
+{
+    folder dir = folder_new();
+    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
+    const char *build = getenv("BUILD");
+    char line[1024];
+    put_conv(in.s);
+    snprintf(line, sizeof line,
+             "cat %s | %s/adjoint op conv2d --in - --out - --padding VALID | cat >%s", in.s,
+             build != NULL ? build : "build", out.s);
+    cr_assert_eq(system(line), 0); // NOLINT(cert-env33-c): the test's own words
+    adj_tensors *t = read_tensors(out.s);
+    expect_tensor(t, "y", 8, conv_y);
+    adj_tensors_free(t);
+    folder_remove(&dir);
+}
+
+Test(op, wrong_usage)
+{
+    folder dir = folder_new();
+    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
+    const struct {
+        int status;
+        const char *says, *arguments[8];
+    } calls[] = {
+        {3, "the op's NAME is missing", {"--in", in.s, "--out", out.s}},
+        {3, "--in FILE is missing", {"relu", "--out", out.s}},
+        {3, "--out FILE is missing", {"relu", "--in", in.s}},
+        {3, "unknown op conv2 (did you mean conv2d?)", {"conv2", "--in", in.s, "--out", out.s}},
+        {3, "unexpected argument \"tanh\"", {"relu", "tanh"}},
+        {3, "--dtype: the file says", {"relu", "--dtype", "f16"}},
+        {3, "--backend: unknown", {"relu", "--in", in.s, "--out", out.s, "--backend", "cuda"}},
+        {1, "needs the operand x0", {"relu", "--in", in.s, "--out", out.s}},
+        {1, "fill has no operand", {"fill", "--in", in.s, "--out", out.s}},
+        {1, "/nowhere/x: ", {"relu", "--in", "/nowhere/x", "--out", out.s}},
+        {1, "/nowhere/x: No such file", {"relu", "--in", in.s, "--out", "/nowhere/x"}},
+        {1, "whole numbers", {"conv2d", "--in", in.s, "--out", out.s, "--strides", "1,x"}},
+        {1, "dilation", {"conv2d", "--in", in.s, "--out", out.s, "--dilations", "1,0,1,1"}},
+    };
+    put_conv(in.s);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const char *words[10] = {"op"};
+        memcpy(words + 1, calls[i].arguments, sizeof calls[i].arguments);
+        run_tool(words, &f);
+        cr_expect_eq(f.status, calls[i].status, "%zu: %d %s", i, f.status, f.err);
+        cr_expect_not_null(strstr(f.err, calls[i].says), "%zu: %s", i, f.err);
+        cr_expect_null(strstr(f.err, "adj_"), "%zu: %s", i, f.err);
+        cr_expect_neq(access(out.s, F_OK), 0, "%zu wrote a file", i);
+    }
+    run_tool((const char *[]){"op", "elu", "--in", in.s, "--out", out.s, NULL}, &f);
+    cr_expect_eq(f.status, 1);
+    folder_remove(&dir);
+}
+
+Test(op, an_attribute_is_not_guessed)
+{
+    folder dir = folder_new();
+    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
+    const double x = 1;
+    adj_error error;
+    cr_assert_eq(
+        adj_tensors_write(in.s, 1, &(adj_tensor){"x0", {ADJ_F64, {0}}, &x}, 0, NULL, &error),
+        ADJ_OK);
+    run_tool((const char *[]){"op", "elu", "--in", in.s, "--out", out.s, NULL}, &f);
+    cr_expect_eq(f.status, 1);
+    cr_expect_not_null(strstr(f.err, "--attr: alpha is missing (adjoint ops elu"), "%s", f.err);
+    folder_remove(&dir);
+}
+
+Test(op, beside_pytorch)
+{
+    const char *build = getenv("BUILD");
+    char line[256];
+    snprintf(line, sizeof line,
+             "p=/usr/bin/python3; [ -x $p ] || p=python3; $p tests/cli/op_torch.py %s/adjoint",
+             build != NULL ? build : "build");
+    int status = exit_status(system(line)); // NOLINT(cert-env33-c): the test's own words
+    if (status == 77 || status == 127)
+        printf("[SKIP] op::beside_pytorch: there is no PyTorch\n");
+    else
+        cr_expect_eq(status, 0);
+}
