@@ -41,7 +41,7 @@ static const rule rules[] = {
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "io/io.h"},
-    {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h", "io"},
+    {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h", "io io/data/npy.h io/data/unzip.h"},
     {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "io io/tensors"},
     {"cli", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "exec/clock.h graph/nearest.h graph/printable.h"},
@@ -54,6 +54,8 @@ static const rule rules[] = {
      "cli cli/op exec/backend_option.h exec/clock.h graph/printable.h"},
     {"cli/selftest", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli exec/clock.h"},
+    {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h", "cli"},
+    {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_nn.h adjoint_io.h", "cli exec/clock.h"},
     {"examples", "adjoint.h adjoint_data.h adjoint_nn.h adjoint_io.h", ""},
 };

@@ -21,7 +21,9 @@ static int parse(eval_opts *o, int argc, char **argv)
         {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
-    const usage u = {"eval", "Prints the test accuracy of weights in a file.", options, NULL};
+    const usage u = {.command = "eval",
+                     .summary = "Prints the test accuracy of weights in a file.",
+                     .options = options};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");

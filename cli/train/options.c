@@ -75,7 +75,9 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--resume", "", "go on from the checkpoint, with its settings", .flag = &o->resume},
         {0},
     };
-    const usage u = {"train", "Trains a model and tests it after each epoch.", options, NULL};
+    const usage u = {.command = "train",
+                     .summary = "Trains a model and tests it after each epoch.",
+                     .options = options};
     int status = parse_options(&u, argc, argv);
     return status == CONTINUE ? check(o) : status;
 }
