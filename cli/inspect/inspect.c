@@ -20,8 +20,8 @@ static summary summarise(const adj_tensor *t)
 
     for (int64_t i = 0; i < s.elems; i++) {
         double v = adj_tensor_value(t, i);
-        s.nan += isnan(v);
-        s.infinite += isinf(v);
+        s.nan += isnan(v) != 0;
+        s.infinite += isinf(v) != 0;
         if (!isfinite(v))
             continue;
         s.finite++;
