@@ -64,8 +64,14 @@ static const rule rules[] = {
 static const struct {
     const char *word, *folders; /* with all below them */
 } confined[] = {
-    {"<oneapi/dnnl", "backends/onednn"}, {"<dnnl", "backends/onednn"}, {"<zlib.h>", "io"},
-    {"<jansson.h>", "io cli"},           {"<criterion", ""},
+    {"<oneapi/dnnl", "backends/onednn"},
+    {"<dnnl", "backends/onednn"},
+    {"<zlib.h>", "io"},
+    {"<png.h>", "io/data"},
+    {"<turbojpeg.h>", "io/data"},
+    {"<zip.h>", "io/data io/tensors"},
+    {"<jansson.h>", "io cli"},
+    {"<criterion", ""},
 };
 
 typedef struct {

@@ -9,11 +9,11 @@
 static adj_status build(network *n, const network_opts *o)
 {
     const adj_model_opts options = {.batch = o->batch,
-                                    .height = o->height,
-                                    .width = o->width,
-                                    .channels = o->channels,
-                                    .multiplier = o->multiplier,
+                                    .height = o->size.height,
+                                    .width = o->size.width,
+                                    .channels = o->size.channels,
                                     .classes = o->classes,
+                                    .multiplier = o->size.multiplier,
                                     .training = o->optimiser != NULL,
                                     .freeze = o->freeze};
     adj_status status = model_build(&n->m, adj_graph_new(), o->model, &options, o->optimiser);
@@ -119,18 +119,3 @@ adj_status network_evaluate(network *n, const adj_dataset *d, tally *t)
         status = network_step(n, d, first, NULL, t);
     return status;
 }
-
-/* ---- data ---- */
-
-enum { DIGITS_SEED = 1 };
-
-int open_data(const char *command, const char *folder, adj_dataset_part part, adj_dataset **d)
-{
-    adj_status status = folder != NULL ? adj_dataset_mnist(folder, part, d)
-                                       : adj_dataset_digits(part, 0, DIGITS_SEED, d);
-    if (status == ADJ_OK)
-        return CONTINUE;
-    return complain(command, EXIT_FAILED, "%s", *d != NULL ? (*d)->message : "out of memory");
-}
-
-const char *data_name(const char *folder) { return folder != NULL ? folder : "embedded digits"; }

@@ -5,7 +5,8 @@
 #include "cli/command.h"
 #include "train.h"
 
-static const train_opts unset = {.epochs = UNSET,
+static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
+                                 .epochs = UNSET,
                                  .batch = UNSET,
                                  .shift = UNSET,
                                  .seed = UNSET,
@@ -34,7 +35,7 @@ int parse_train(train_opts *o, int argc, char **argv)
     *o = unset;
     const option options[] = {
         {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model},
-        {"--data", "DIR", "MNIST's four files; default: the drawn digits", .text = &o->data},
+        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
         {"--batch", "N", "images in a step; default: 64", .integer = &o->batch,
          .range = {1, 100000}},
@@ -75,9 +76,12 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--resume", "", "go on from the checkpoint, with its settings", .flag = &o->resume},
         {0},
     };
+    option more[DATA_OPTIONS];
+    list_data_options(&o->data, more);
     const usage u = {.command = "train",
                      .summary = "Trains a model and tests it after each epoch.",
-                     .options = options};
+                     .options = options,
+                     .more = more};
     int status = parse_options(&u, argc, argv);
     return status == CONTINUE ? check(o) : status;
 }
@@ -103,6 +107,11 @@ void set_train_defaults(train_opts *o)
     o->precision = o->precision != NULL ? o->precision : "f32";
     o->math = o->math != NULL ? o->math : "exact";
     o->freeze = o->freeze != NULL ? o->freeze : "none";
+    o->data.size = o->data.size != NULL ? o->data.size : data_defaults.size;
+    o->data.resize = o->data.resize != NULL ? o->data.resize : data_defaults.resize;
+    o->data.val_split = o->data.val_split >= 0 ? o->data.val_split : 0;
+    set_default(&o->data.channels, 0);
+    set_default(&o->data.limit, 0);
     set_default(&o->epochs, 10);
     set_default(&o->batch, 64);
     set_default(&o->shift, 1);

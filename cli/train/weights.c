@@ -60,7 +60,7 @@ static adj_model_card card_of(const train_opts *o, const network *n, const adj_d
         .channels = n->shape.dim[3],
         .classes = d->classes,
         .class_names = d->class_names,
-        .resize = "auto",
+        .resize = o->data.resize,
         .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
         .accuracy = accuracy,
         .seed = o->seed,

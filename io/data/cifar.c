@@ -13,7 +13,7 @@ enum { SIDE = 32, PIXELS = SIDE * SIDE, IMAGE = 3 * PIXELS, BLOCK_RECORDS = 256 
 typedef struct {
     const char *const *train; /* files, up to a NULL; those that are there are read */
     const char *const *test;
-    const char *names;               /* a class name a line */
+    const char *names; /* a class name a line */
     int classes, label_bytes;
 } cifar_kind;
 
@@ -58,11 +58,13 @@ static adj_status make_room(dataset *d, int64_t *room)
         return ADJ_OK;
     int64_t wanted = 2 * *room + BLOCK_RECORDS;
     uint8_t *images = realloc(d->images, (size_t)wanted * IMAGE);
-    d->images = images != NULL ? images : d->images;
-    int32_t *labels = realloc(d->labels, (size_t)wanted * sizeof *labels);
-    d->labels = labels != NULL ? labels : d->labels;
-    if (images == NULL || labels == NULL)
+    if (images == NULL)
         return io_dataset_fail(d, ADJ_ENOMEM, "cifar: out of memory");
+    d->images = images;
+    int32_t *labels = realloc(d->labels, (size_t)wanted * sizeof *labels);
+    if (labels == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "cifar: out of memory");
+    d->labels = labels;
     *room = wanted;
     return ADJ_OK;
 }

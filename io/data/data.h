@@ -60,10 +60,15 @@ void io_dataset_set_moments(dataset *d, float mean, float deviation);
  * on. */
 adj_status io_dataset_set_names(dataset *d, char *text, int n);
 
-/* image [from] in pixel units to pixels [to]: channels first, then size (adj_resize_rule). Alpha is
- * dropped and made (255). room: io_fit_room(from, to) floats. */
-size_t io_fit_room(image_size from, image_size to);
-void io_fit(const float *image, image_size from, float *pixels, image_size to, float *room);
+/* An image in memory, [h, w, c] in pixel units: bytes, or floats where bytes is NULL. */
+typedef struct {
+    const uint8_t *bytes;
+    const float *floats;
+    image_size size;
+} any_image;
+/* To pixels [to]: channels first, then size (adj_resize_rule). Alpha is dropped, or made (255).
+ * Whether there was memory, which is for a few rows. */
+int io_fit(const any_image *x, float *pixels, image_size to);
 
 /* planes [c, pixels] to image [pixels, c], elements of elem bytes. */
 void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, void *image);

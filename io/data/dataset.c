@@ -83,18 +83,12 @@ static adj_status read_memory(void *user, int64_t i, float *pixels, adj_error *e
 {
     const dataset *d = user;
     const image_size to = {d->public.h, d->public.w, d->public.c};
-    int64_t elems = size_elems(d->stored);
-    float *room = malloc(((size_t)elems + io_fit_room(d->stored, to)) * sizeof *room);
-
-    if (room == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "data: out of memory");
-    if (d->stored_images != NULL)
-        to_floats(d->stored_images + i * elems, elems, room);
-    else
-        memcpy(room, d->floats + i * elems, (size_t)elems * sizeof *room);
-    io_fit(room, d->stored, pixels, to, room + elems);
-    free(room);
-    return ADJ_OK;
+    int64_t at = i * size_elems(d->stored);
+    const any_image x = {.bytes = d->stored_images != NULL ? d->stored_images + at : NULL,
+                         .floats = d->floats != NULL ? d->floats + at : NULL,
+                         .size = d->stored};
+    return io_fit(&x, pixels, to) ? ADJ_OK
+                                  : adj_error_set(error, ADJ_ENOMEM, "data: out of memory");
 }
 
 void io_dataset_use_source(dataset *d, const adj_source *source)

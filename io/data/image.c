@@ -158,20 +158,15 @@ static adj_status fit(const image *x, const char *name, const adj_image_opts *o,
                       adj_error *error)
 {
     const image_size to = {o->h, o->w, o->c};
-    size_t elems = (size_t)size_elems(x->size);
 
     if (o->resize == ADJ_RESIZE_ERROR && (x->size.h != o->h || x->size.w != o->w))
         return adj_error_set(
             error, ADJ_EIO, "image: %.300s: size (got %lldx%lld, expected %lldx%lld)", name,
             (long long)x->size.h, (long long)x->size.w, (long long)o->h, (long long)o->w);
-    float *room = malloc((elems + io_fit_room(x->size, to)) * sizeof *room);
-    if (room == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
-    for (size_t i = 0; i < elems; i++)
-        room[i] = x->pixels[i];
-    io_fit(room, x->size, pixels, to, room + elems);
-    free(room);
-    return ADJ_OK;
+    const any_image from = {.bytes = x->pixels, .size = x->size};
+    return io_fit(&from, pixels, to)
+               ? ADJ_OK
+               : adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
 }
 
 adj_status adj_image_decode(const void *bytes, size_t n, const char *name, const adj_image_opts *o,

@@ -84,13 +84,13 @@ static void close_place(place *p)
 }
 
 /* "x.npy" of an archive, or the file's path. */
-static int name_of(const place *p, const char *key, char name[PATH_MAX])
+static int name_of(const place *p, const char *key, char path[PATH_MAX])
 {
     char file[40];
     snprintf(file, sizeof file, "%s.npy", key);
     if (p->folder != NULL)
-        return io_join(name, p->folder, file);
-    memcpy(name, file, strlen(file) + 1);
+        return io_join(path, p->folder, file);
+    memcpy(path, file, strlen(file) + 1);
     return 1;
 }
 

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "adjoint_data.h"
+#include "adjoint_io.h"
 #include "io/folder.h"
 
 /* n of the drawn digits as a pair of IDX files. */

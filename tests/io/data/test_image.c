@@ -138,6 +138,7 @@ static void expect_message(const void *bytes, size_t n, const char *word)
 
 Test(image, refused)
 {
+    static const uint8_t large[] = {0, 0, 0x27, 0, 0, 0, 0x27, 0};
     uint8_t file[sizeof rgb_png];
     float got[ROOM];
     adj_error error = {0};
@@ -148,7 +149,7 @@ Test(image, refused)
     memset(file + 16, 0x7f, 4); /* the width */
     expect_message(file, sizeof file, "too large");
     memcpy(file, rgb_png, sizeof file);
-    memcpy(file + 16, "\0\0\x27\0\0\0\x27\0", 8); /* 9984 x 9984 of 80 bytes */
+    memcpy(file + 16, large, sizeof large); /* 9984 x 9984 of 80 bytes */
     expect_message(file, sizeof file, "");
     memset(file + 16, 0, 4);
     expect_message(file, sizeof file, "is empty");
