@@ -34,6 +34,8 @@ int command_gradcheck(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_ops(int argc, char **argv);
 int command_op(int argc, char **argv);
+int command_inspect(int argc, char **argv);
+int command_convert(int argc, char **argv);
 int command_version(int argc, char **argv);
 
 typedef struct {

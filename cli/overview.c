@@ -10,6 +10,8 @@ const command commands[] = {
     {"bench", "times steps of a model, or the kernels of an op", command_bench},
     {"ops", "lists the ops, with their operands and attributes", command_ops},
     {"op", "runs one op, or its gradients, on tensors from a file", command_op},
+    {"inspect", "names, shapes and ranges of the tensors in a file", command_inspect},
+    {"convert", "tensors in files of other formats, or under other names", command_convert},
     {"selftest", "tries this machine's oneDNN, writes a quarantine file", command_selftest},
     {"version", "versions, instruction sets, caches and threads", command_version},
     {NULL, NULL, NULL},
