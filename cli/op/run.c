@@ -96,13 +96,20 @@ static adj_node *given(void *user, const char *name)
         if (strcmp(r->operand[i].name, name) == 0)
             return r->operand[i].node;
     int at = adj_tensors_find(r->file, name);
+    adj_tensor t = adj_tensors_at(r->file, at);
+    adj_type type;
     if (at < 0 || r->n_operand == MAX_VALUES)
         return NULL;
+    if (!adj_tensor_type(&t, &type)) {
+        complain("op", EXIT_FAILED, "%s: %s is of %s, which no op computes with", title(r), name,
+                 adj_elem_name(t.elem));
+        return NULL;
+    }
     operand *p = &r->operand[r->n_operand];
     p->tensor = &r->tensor[r->n_operand++];
-    r->tensor[p - r->operand] = adj_tensors_at(r->file, at);
+    r->tensor[p - r->operand] = t;
     snprintf(p->name, sizeof p->name, "%s", name);
-    p->node = adj_input(r->g, p->name, p->tensor->type.dtype, p->tensor->type.shape);
+    p->node = adj_input(r->g, p->name, type.dtype, type.shape);
     return p->node;
 }
 
@@ -118,7 +125,7 @@ static int add_gradients(run *r, adj_node *y)
     const char *name[MAX_VALUES];
     int n = 0;
     for (int i = 0; i < r->n_operand && n < MAX_VALUES - 1; i++)
-        if (adj_is_float(r->operand[i].tensor->type.dtype)) {
+        if (adj_is_float(adj_node_type(r->operand[i].node).dtype)) {
             x[n] = r->operand[i].node;
             name[n++] = r->operand[i].name;
         }
@@ -154,7 +161,7 @@ static int compute(run *r)
     adj_status status = adj_exec_new(r->g, &o, &r->exec);
     for (int i = 0; i < r->n_operand && status == ADJ_OK; i++) {
         const adj_tensor *t = r->operand[i].tensor;
-        status = adj_set(r->exec, r->operand[i].node, t->data, adj_type_bytes(t->type));
+        status = adj_set(r->exec, r->operand[i].node, t->data, (size_t)adj_tensor_bytes(t));
     }
     if (status == ADJ_OK)
         status = adj_run(r->exec);
@@ -174,7 +181,7 @@ static adj_status write_results(const char *path, const void *source, adj_error 
     const run *r = source;
     adj_tensor t[MAX_VALUES];
     for (int i = 0; i < r->n_result; i++)
-        t[i] = (adj_tensor){r->name[i], adj_node_type(r->result[i]), r->data[i]};
+        t[i] = adj_tensor_of(r->name[i], adj_node_type(r->result[i]), r->data[i]);
     const adj_metadata op = {"op", r->o->args.op};
     return adj_tensors_write(path, r->n_result, t, 1, &op, error);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/standard.h"
 #include "weights.h"
 
 /* ---- to begin with ---- */

@@ -23,10 +23,10 @@ static void put_conv(const char *path)
     fill(x, 18, 7, 11, 5, 2);
     fill(w, 16, 5, 7, 3, 4);
     fill(dy, 8, 3, 5, 2, 2);
-    const adj_tensor t[] = {{"input", {ADJ_F64, {4, {1, 3, 3, 2}}}, x},
-                            {"filter", {ADJ_F64, {4, {2, 2, 2, 2}}}, w},
-                            {"dy", {ADJ_F64, {4, {1, 2, 2, 2}}}, dy},
-                            {"out_backprop", {ADJ_F64, {4, {1, 2, 2, 2}}}, dy}};
+    const adj_tensor t[] = {{"input", ADJ_ELEM_F64, {4, {1, 3, 3, 2}}, x},
+                            {"filter", ADJ_ELEM_F64, {4, {2, 2, 2, 2}}, w},
+                            {"dy", ADJ_ELEM_F64, {4, {1, 2, 2, 2}}, dy},
+                            {"out_backprop", ADJ_ELEM_F64, {4, {1, 2, 2, 2}}, dy}};
     adj_error error;
     cr_assert_eq(adj_tensors_write(path, 4, t, 0, NULL, &error), ADJ_OK, "%s", error.message);
 }
@@ -42,8 +42,8 @@ static void expect_tensor(const adj_tensors *t, const char *name, int n, const d
     int at = adj_tensors_find(t, name);
     cr_assert_geq(at, 0, "no %s", name);
     adj_tensor got = adj_tensors_at(t, at);
-    cr_assert_eq(got.type.dtype, ADJ_F64);
-    cr_assert_eq(adj_shape_elems(got.type.shape), n);
+    cr_assert_eq(got.elem, ADJ_ELEM_F64);
+    cr_assert_eq(adj_shape_elems(got.shape), n);
     cr_expect_eq(memcmp(got.data, want, (size_t)n * sizeof *want), 0, "%s", name);
 }
 
@@ -89,16 +89,16 @@ Test(op, half_type)
     const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
     const uint16_t x[] = {0xbfc0, 0x3dcd, 0x4050}, want[] = {0xbe1a, 0x3dcd, 0x4050};
     adj_error error;
-    cr_assert_eq(
-        adj_tensors_write(in.s, 1, &(adj_tensor){"x0", {ADJ_BF16, {1, {3}}}, x}, 0, NULL, &error),
-        ADJ_OK);
+    cr_assert_eq(adj_tensors_write(in.s, 1, &(adj_tensor){"x0", ADJ_ELEM_BF16, {1, {3}}, x}, 0,
+                                   NULL, &error),
+                 ADJ_OK);
     run_tool(
         (const char *[]){"op", "leaky_relu", "--in", in.s, "--out", out.s, "--attr", "0.1", NULL},
         &f);
     cr_assert_eq(f.status, 0, "%s", f.err);
     adj_tensors *t = read_tensors(out.s);
     adj_tensor y = adj_tensors_at(t, 0);
-    cr_assert_eq(y.type.dtype, ADJ_BF16);
+    cr_assert_eq(y.elem, ADJ_ELEM_BF16);
     cr_expect_eq(memcmp(y.data, want, sizeof want), 0);
     adj_tensors_free(t);
     folder_remove(&dir);
@@ -166,7 +166,7 @@ Test(op, an_attribute_is_not_guessed)
     const double x = 1;
     adj_error error;
     cr_assert_eq(
-        adj_tensors_write(in.s, 1, &(adj_tensor){"x0", {ADJ_F64, {0}}, &x}, 0, NULL, &error),
+        adj_tensors_write(in.s, 1, &(adj_tensor){"x0", ADJ_ELEM_F64, {0}, &x}, 0, NULL, &error),
         ADJ_OK);
     run_tool((const char *[]){"op", "elu", "--in", in.s, "--out", out.s, NULL}, &f);
     cr_expect_eq(f.status, 1);
