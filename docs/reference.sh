@@ -12,6 +12,6 @@ export ADJOINT_DOCS ADJOINT_VERSION
 rm -rf "$ADJOINT_DOCS"
 mkdir -p "$ADJOINT_DOCS"
 doxygen docs/Doxyfile
-if sed "s|$PWD/||" "$ADJOINT_DOCS/warnings" | grep -v '^include/adjoint_io\.h.*adj_dataset'; then
+if sed "s|$PWD/||" "$ADJOINT_DOCS/warnings" | grep .; then
     exit 1
 fi

@@ -3,7 +3,7 @@
  * pictures are far better than a constant one, and prints one.
  *
  *   cc autoencoder.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out */
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "adjoint_nn.h"
 
 enum { BATCH = 50, TRAIN = 2000, EPOCHS = 7, STEPS = TRAIN / BATCH, PIXELS = 28 * 28 };

@@ -4,7 +4,7 @@
  * without it from the same start and compares.
  *
  *   cc gradient_penalty.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out */
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "adjoint_nn.h"
 
 enum { BATCH = 50, TRAIN = 3000, TEST = 1000, EPOCHS = 3, STEPS = TRAIN / BATCH };
@@ -58,7 +58,7 @@ static int train(double weight, adj_dataset *train_set, adj_dataset *test_set, o
     for (int step = 0; step < EPOCHS * STEPS; step++) {
         if (step % STEPS == 0)
             adj_shuffle(TRAIN, 1, (uint64_t)(step / STEPS), order);
-        adj_batch(train_set, order, step % STEPS * BATCH, shape, x, label);
+        adj_batch(train_set, order, step % STEPS * BATCH, shape, x, label, NULL);
         adj_set(e, images, x, sizeof x);
         adj_set(e, labels, label, sizeof label);
         adj_set(e, lr, &rate, sizeof rate);
@@ -67,7 +67,7 @@ static int train(double weight, adj_dataset *train_set, adj_dataset *test_set, o
     }
 
     adj_copy_params(test, e);
-    adj_batch(test_set, NULL, 0, shape, x, label);
+    adj_batch(test_set, NULL, 0, shape, x, label, NULL);
     adj_set(test, images, x, sizeof x);
     adj_set(test, labels, label, sizeof label);
     if (adj_run(test) || adj_get(test, slope, &slope_now, sizeof slope_now))

@@ -6,7 +6,7 @@
  *   cc training_loop.c $(pkg-config --cflags --libs adjoint adjoint_io) -lm && ./a.out */
 #include <math.h>
 
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "adjoint_nn.h"
 
 enum { BATCH = 50, TRAIN = 4000, TEST = 1000, STEPS = TRAIN / BATCH, EPOCHS = 6, MAX_PARAMS = 32 };
@@ -85,7 +85,7 @@ int main(void)
         adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
         for (int step = 0; step < STEPS; step++) {
             const float now_rate = 0.002F / (1 + 0.01F * (float)(epoch * STEPS + step));
-            adj_batch(train_set, order, step * BATCH, shape, x, label);
+            adj_batch(train_set, order, step * BATCH, shape, x, label, NULL);
             adj_set(train, adj_find(g, "images"), x, sizeof x);
             adj_set(train, labels, label, sizeof label);
             adj_set(train, rate, &now_rate, sizeof now_rate);

@@ -3,10 +3,12 @@
 
 #include "cli/command.h"
 #include "cli/standard.h"
+#include "data.h"
 #include "network.h"
 
 typedef struct {
-    const char *weights, *model, *data, *backend;
+    const char *weights, *model, *backend;
+    data_opts data;
     int64_t threads;
 } eval_opts;
 
@@ -17,11 +19,13 @@ static int parse(eval_opts *o, int argc, char **argv)
          .text = &o->weights},
         {"--model", "NAME", "one of adjoint models; default: what the file says", .text = &o->model,
          .names = model_name_at},
-        {"--data", "DIR", "MNIST's files; default: the drawn digits", .text = &o->data},
+        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
+    option more[DATA_OPTIONS];
+    list_data_options(&o->data, more);
     const remark examples[] = {
         {"adjoint eval --weights lenet.safetensors --data mnist",
          "Of what adjoint train wrote, on the test images in the folder mnist."},
@@ -29,6 +33,7 @@ static int parse(eval_opts *o, int argc, char **argv)
     const usage u = {.command = "eval",
                      .summary = "Prints the test accuracy of weights in a file.",
                      .options = options,
+                     .more = more,
                      .variables = PLAN_VARIABLES,
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
@@ -37,10 +42,15 @@ static int parse(eval_opts *o, int argc, char **argv)
     return status;
 }
 
-static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_dataset *test)
+static const char *model_of(const eval_opts *o, const adj_tensors *weights)
 {
     const char *model = o->model != NULL ? o->model : adj_tensors_metadata(weights, "model");
-    network_opts options = {.model = model != NULL ? model : "lenet",
+    return model != NULL ? model : "lenet";
+}
+
+static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_dataset *test)
+{
+    network_opts options = {.model = model_of(o, weights),
                             .batch = test->n < EVAL_BATCH ? test->n : EVAL_BATCH,
                             .classes = test->classes,
                             .threads = o->threads,
@@ -49,7 +59,10 @@ static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_da
     tally t;
     adj_error error;
 
-    int status = EXIT_OK;
+    int status = fit_model("eval", &o->data, options.model, test, &options.size);
+    if (status != CONTINUE)
+        return status;
+    status = EXIT_OK;
     if (network_open(&n, &options) != ADJ_OK)
         status =
             complain("eval", n.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s", n.m.error.message);
@@ -59,20 +72,33 @@ static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_da
         status = complain("eval", EXIT_FAILED, "%s", n.m.error.message);
     else
         say("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)", options.model,
-            data_name(o->data), mean_loss(t), accuracy(t), (long long)t.right, (long long)t.count);
+            data_name(o->data.path), mean_loss(t), accuracy(t), (long long)t.right,
+            (long long)t.count);
     network_close(&n);
     return status;
 }
 
+/* The training part has the classes, mean and deviation that the weights were made with. */
+static int open_test(eval_opts *o, const adj_tensors *weights, adj_dataset **train,
+                     adj_dataset **test)
+{
+    const char *model = model_of(o, weights);
+    adj_dataset_part part = part_to_judge(&o->data);
+    int status = CONTINUE;
+    if (part == ADJ_VALIDATION || adj_dataset_has_part(o->data.path, ADJ_TRAIN))
+        status = open_data("eval", &o->data, model, ADJ_TRAIN, NULL, train);
+    return status == CONTINUE ? open_data("eval", &o->data, model, part, *train, test) : status;
+}
+
 int command_eval(int argc, char **argv)
 {
-    eval_opts o = {0};
+    eval_opts o = {.data = data_defaults};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
 
     adj_tensors *weights = NULL;
-    adj_dataset *test = NULL;
+    adj_dataset *test = NULL, *train = NULL;
     char name[STANDARD_NAME];
     const char *path = input_name("eval", "--weights", o.weights, name);
     if (path == NULL)
@@ -80,10 +106,11 @@ int command_eval(int argc, char **argv)
     if (adj_tensors_read(path, &weights) != ADJ_OK)
         status = complain("eval", EXIT_FAILED, "%s", adj_tensors_message(weights));
     if (status == CONTINUE)
-        status = open_data("eval", o.data, ADJ_TEST, &test);
+        status = open_test(&o, weights, &train, &test);
     if (status == CONTINUE)
         status = evaluate(&o, weights, test);
     adj_dataset_free(test);
+    adj_dataset_free(train);
     adj_tensors_free(weights);
     return status;
 }

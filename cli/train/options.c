@@ -6,7 +6,8 @@
 #include "cli/output.h"
 #include "train.h"
 
-static const train_opts unset = {.epochs = UNSET,
+static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
+                                 .epochs = UNSET,
                                  .batch = UNSET,
                                  .shift = UNSET,
                                  .seed = UNSET,
@@ -33,7 +34,7 @@ int parse_train(train_opts *o, int argc, char **argv)
     const option options[] = {
         {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model,
          .names = model_name_at},
-        {"--data", "DIR", "MNIST's four files; default: the drawn digits", .text = &o->data},
+        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
         {"--batch", "N", "images in a step; default: 64", .integer = &o->batch,
          .range = {1, 100000}},
@@ -72,6 +73,8 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"129, 130, 143",
          "stopped after a step by SIGHUP, Ctrl-C or SIGTERM; --out and --checkpoint were written"},
         {NULL, NULL}};
+    option more[DATA_OPTIONS];
+    list_data_options(&o->data, more);
     const remark examples[] = {
         {"adjoint train --out lenet.safetensors", "LeNet on digits that the program draws itself."},
         {"adjoint train --model resnet20 --data mnist --epochs 20 --checkpoint run.ckpt",
@@ -83,6 +86,7 @@ int parse_train(train_opts *o, int argc, char **argv)
     const usage u = {.command = "train",
                      .summary = "Trains a model and tests it after each epoch.",
                      .options = options,
+                     .more = more,
                      .statuses = statuses,
                      .variables = PLAN_VARIABLES,
                      .examples = examples};
@@ -110,6 +114,11 @@ void set_train_defaults(train_opts *o)
     o->backend = o->backend != NULL ? o->backend : "onednn";
     o->precision = o->precision != NULL ? o->precision : "f32";
     o->math = o->math != NULL ? o->math : "exact";
+    o->data.size = o->data.size != NULL ? o->data.size : data_defaults.size;
+    o->data.resize = o->data.resize != NULL ? o->data.resize : data_defaults.resize;
+    o->data.val_split = o->data.val_split >= 0 ? o->data.val_split : 0;
+    set_default(&o->data.channels, 0);
+    set_default(&o->data.limit, 0);
     set_default(&o->epochs, 10);
     set_default(&o->batch, 64);
     set_default(&o->shift, 1);

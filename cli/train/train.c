@@ -22,7 +22,9 @@
 
 typedef struct {
     const train_opts *o;
+    data_opts data; /* with the validation split that is taken */
     adj_dataset *train, *test;
+    adj_model_opts size; /* of the model, for these images */
     network trained, tested;
     adj_optimiser_opts optimiser;
     adj_schedule schedule;
@@ -86,6 +88,7 @@ static int open_networks(training *t)
     const train_opts *o = t->o;
     network_opts options = {.model = o->model,
                             .batch = o->batch,
+                            .size = t->size,
                             .classes = t->train->classes,
                             .seed = o->seed,
                             .threads = o->threads,
@@ -109,6 +112,17 @@ static int open_networks(training *t)
     return CONTINUE;
 }
 
+static int open_parts(training *t)
+{
+    const char *model = t->o->model;
+    t->data = t->o->data;
+    adj_dataset_part judge = part_to_judge(&t->data);
+    int status = open_data("train", &t->data, model, ADJ_TRAIN, NULL, &t->train);
+    if (status == CONTINUE)
+        status = open_data("train", &t->data, model, judge, t->train, &t->test);
+    return status == CONTINUE ? fit_model("train", &t->data, model, t->train, &t->size) : status;
+}
+
 static int start(training *t)
 {
     const train_opts *o = t->o;
@@ -117,9 +131,7 @@ static int start(training *t)
         return unknown_optimizer(o->optimizer);
     int status = check_files(o);
     if (status == CONTINUE)
-        status = open_data("train", o->data, ADJ_TRAIN, &t->train);
-    if (status == CONTINUE)
-        status = open_data("train", o->data, ADJ_TEST, &t->test);
+        status = open_parts(t);
     if (status == CONTINUE)
         status = open_networks(t);
     if (status != CONTINUE)
@@ -167,14 +179,14 @@ static int log_start(const training *t)
     const train_opts *o = t->o;
 
     say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
-        (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
+        (long long)t->trained.params, data_name(o->data.path), (long long)t->train->n,
         (long long)t->test->n);
     fflush(stdout);
     return log_line(
         t->log,
         json_pack("{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
                   "start", "model", o->model, "parameters", (json_int_t)t->trained.params, "data",
-                  json_text(data_name(o->data)), "train_images", (json_int_t)t->train->n,
+                  json_text(data_name(o->data.path)), "train_images", (json_int_t)t->train->n,
                   "test_images", (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
                   (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
                   t->schedule.base, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed,
