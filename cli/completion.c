@@ -4,7 +4,10 @@
 
 #include "help.h"
 
-static int is_of(const option *o, const char *value) { return strcmp(o->value, value) == 0; }
+static int is_file(const option *o)
+{
+    return strcmp(o->value, "FILE") == 0 || strcmp(o->value, "PATH") == 0;
+}
 
 /* The words that the option's value is one of. */
 static void print_values(const option *o)
@@ -49,7 +52,7 @@ static void print_bash_value(const option *o)
         print_values(o);
         puts("' ;;");
     } else {
-        printf("kind=%s ;;\n", is_of(o, "FILE") ? "file" : is_of(o, "DIR") ? "folder" : "none");
+        printf("kind=%s ;;\n", is_file(o) ? "file" : "none");
     }
 }
 
@@ -75,7 +78,6 @@ const char bash_end[] =
     "    case $kind in\n"
     "    words) mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\") ;;\n"
     "    file) mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;\n"
-    "    folder) mapfile -t COMPREPLY < <(compgen -d -- \"$word\") ;;\n"
     "    esac\n"
     "}\n"
     "complete -o filenames -F _adjoint adjoint\n";
@@ -132,7 +134,7 @@ static void print_zsh_option(const option *o)
             print_values(o);
             putchar(')');
         } else {
-            fputs(is_of(o, "FILE") ? "_files" : is_of(o, "DIR") ? "_files -/" : " ", stdout);
+            fputs(is_file(o) ? "_files" : " ", stdout);
         }
     }
     putchar('\'');

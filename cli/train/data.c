@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/output.h"
 #include "data.h"
 
 const data_opts data_defaults = {.size = "model", .resize = "auto"};
@@ -74,6 +75,9 @@ int open_data(const char *command, const data_opts *o, const char *model, adj_da
                                 .like = like};
 
     int status = parse_size(command, o->size, &options.h, &options.w);
+    if (is_stdout(o->path))
+        return complain(command, EXIT_USAGE,
+                        "--data: a file's or folder's name is expected, standard input has none");
     if (status != CONTINUE)
         return status;
     if (options.h == 0 && adj_dataset_layout(o->path) == ADJ_DATA_FOLDER) {

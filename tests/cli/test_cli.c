@@ -44,7 +44,7 @@ static const call calls[] = {
     {3, NULL, "unknown model gpt, adjoint models lists them", {"train", "--model", "gpt"}},
     {3, NULL, "--checkpoint: the file is read again", {"train", "--checkpoint", "-", "--resume"}},
     {3, NULL, "--out and --log both are standard output", {"train", "--log", "-", "--out", "-"}},
-    {3, NULL, "--data: a folder's name is expected", {"train", "--data", "-"}},
+    {3, NULL, "--data: a file's or folder's name is expected", {"train", "--data", "-"}},
     {3, NULL, "--out: the file is read again", {"selftest", "--out", "-"}},
     {1,
      NULL,
