@@ -157,6 +157,8 @@ static int start(training *t)
     if (adj_optimiser_from_name(o->optimizer, &t->optimiser) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
     int status = check_files(o);
+    if ((is_stdout(o->log) || is_stdout(o->out)) && (t->output = take_stdout()) == NULL)
+        return complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
     if (status == CONTINUE)
         status = check_model("train", o->model);
     if (status == CONTINUE)
@@ -165,8 +167,6 @@ static int start(training *t)
         status = open_trainer(t);
     if (status != CONTINUE)
         return status;
-    if ((is_stdout(o->log) || is_stdout(o->out)) && (t->output = take_stdout()) == NULL)
-        return complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
     if (is_stdout(o->log))
         t->log = t->output;
     else if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)

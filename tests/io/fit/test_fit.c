@@ -242,7 +242,7 @@ Test(fit, files_of_others)
     cr_assert_eq(adj_predictor_save(p, file.s, 0, NULL, NULL), ADJ_OK);
     cr_expect_eq(adj_predictor_card(p)->accuracy, 0); /* nothing was held out */
     expect_refused(none.s, &net, "No such file");
-    expect_refused(file.s, NULL, "unknown model tiny (did you mean");
+    expect_refused(file.s, NULL, "is of a model tiny that is not built in");
     expect_refused(file.s, &(adj_net){.name = "lenet"},
                    "of another net (got tiny, expected lenet)");
     expect_refused(file.s, &(adj_net){.build = build}, "of another net (got tiny, expected net)");
