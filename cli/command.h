@@ -52,8 +52,9 @@ typedef struct {
     const option *options, *more;  /* each ends with an option without a name; NULL: none */
 } usage;
 
-#define MATH_WORDS "exact fast"        /* in the order of adj_math */
-#define PRECISION_WORDS "f32 bf16 f16" /* of adj_precision */
+#define MATH_WORDS "exact fast"                           /* in the order of adj_math */
+#define SCHEDULE_WORDS "constant step exponential cosine" /* of adj_schedule_kind */
+#define PRECISION_WORDS "f32 bf16 f16"                    /* of adj_precision */
 /* Where the text is among the words, 0, 1, ...; negative: nowhere. */
 int word_index(const char *words, const char *text);
 enum { WORD_LIST = 128 };
@@ -64,6 +65,10 @@ enum { CONTINUE = -1 };
 /* Reads "--name value" and "--name=value". CONTINUE, or the exit status after --help or an error
  * (which is then printed). */
 int parse_options(const usage *u, int argc, char **argv);
+
+/* Stores the option's value, as parse_options does; CONTINUE, or an exit status after a complaint.
+ */
+int option_read(const char *command, const option *o, const char *text);
 
 /* These two print a sentence, whose arguments may be any text, on a line of its own (say.c): to the
  * output; as "adjoint COMMAND: sentence" to stderr, which returns status. */

@@ -1,10 +1,11 @@
 /* model.c - see model.h; and adjoint models: what can be trained, with the number of trainable
- * parameters. */
+ * parameters and the recipe. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "command.h"
 #include "model.h"
+#include "recipe.h"
 
 const adj_optimiser_opts model_momentum = {.kind = ADJ_SGD, .momentum = 0.9};
 
@@ -48,14 +49,17 @@ static int print_model(const adj_model *m)
 {
     adj_graph *g = adj_graph_new();
     adj_node *logits = g != NULL ? adj_model_logits(g, m, &(adj_model_opts){.training = 1}) : NULL;
+    char recipe[RECIPE_TEXT];
     int status = EXIT_OK;
 
     if (logits == NULL)
         status = complain("models", EXIT_FAILED, "%s: %s", m->name, adj_graph_message(g));
     else
-        printf("%-14s %9lld parameters  %2lldx%2lldx%lld  %2lld classes  %s\n", m->name,
-               (long long)adj_trainable_elems(logits), (long long)m->height, (long long)m->width,
-               (long long)m->channels, (long long)m->classes, m->summary);
+        printf("%-14s %9lld parameters  %2lldx%2lldx%lld  %2lld classes  %s\n"
+               "    recipe: %s\n    %s\n",
+               m->name, (long long)adj_trainable_elems(logits), (long long)m->height,
+               (long long)m->width, (long long)m->channels, (long long)m->classes, m->summary,
+               recipe_text(m->recipe, recipe), m->recipe->why);
     adj_graph_free(g);
     return status;
 }

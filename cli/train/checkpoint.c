@@ -12,8 +12,8 @@
 #include "checkpoint.h"
 #include "cli/command.h"
 
-static const char format_key[] = "checkpoint", format_version[] = "adjoint 1";
-enum { SETTINGS = 11, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
+static const char format_key[] = "checkpoint", format_version[] = "adjoint 2";
+enum { SETTINGS = 16, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
 /* A setting that the command line may change: it is last. */
 enum { FREE_SETTINGS = 1 };
 
@@ -30,6 +30,11 @@ static void list_settings(train_opts *o, option list[SETTINGS])
         {"shift", "", "", .integer = &o->shift, .range = {0, MAX_SHIFT}},
         {"seed", "", "", .integer = &o->seed, .range = {0, 9e15}},
         {"lr", "", "", .real = &o->lr, .range = {1e-12, 1e6}},
+        {"schedule", "", "", .text = &o->schedule, .words = SCHEDULE_WORDS},
+        {"warmup", "", "", .real = &o->warmup, .range = {0, 100000}},
+        {"weight-decay", "", "", .real = &o->weight_decay, .range = {0, 1}},
+        {"clip", "", "", .real = &o->clip, .range = {0, 1e6}},
+        {"smoothing", "", "", .real = &o->smoothing, .range = {0, 0.999}},
         {"threads", "", "", .integer = &o->threads, .range = {0, MAX_THREADS}},
     };
     memcpy(list, all, sizeof all);

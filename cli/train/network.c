@@ -5,12 +5,26 @@
 #include "cli/command.h"
 #include "network.h"
 
+/* What a training step adds to a model and its loss. */
+static adj_status add_training(model_graph *m, const network_opts *o)
+{
+    if (o->smoothing > 0)
+        m->loss = adj_loss_softmax_smoothed(m->logits, m->labels, o->smoothing);
+    m->lr = adj_input(m->graph, "lr", ADJ_F32, (adj_shape){0});
+    m->updates = adj_training_updates(m->loss, m->lr, o->optimiser);
+    adj_status status = adj_graph_status(m->graph);
+    return status == ADJ_OK ? ADJ_OK
+                            : adj_error_set(&m->error, status, "%s", adj_graph_message(m->graph));
+}
+
 /* The graph up to the loss, and its updates. */
 static adj_status build(network *n, const network_opts *o)
 {
     const adj_model_opts options = {
         .batch = o->batch, .classes = o->classes, .training = o->optimiser != NULL};
-    adj_status status = model_build(&n->m, adj_graph_new(), o->model, &options, o->optimiser);
+    adj_status status = model_build(&n->m, adj_graph_new(), o->model, &options, NULL);
+    if (status == ADJ_OK && o->optimiser != NULL)
+        status = add_training(&n->m, o);
     if (status != ADJ_OK)
         return status;
     n->shape = adj_node_type(n->m.images).shape;

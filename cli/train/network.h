@@ -22,6 +22,7 @@ typedef struct {
     const char *tune_file;
     int recompute;
     const adj_optimiser_opts *optimiser; /* NULL: evaluation */
+    double smoothing;                    /* of the labels, in training */
 } network_opts;
 
 typedef struct {

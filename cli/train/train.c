@@ -15,17 +15,21 @@
 #include "cli/command.h"
 #include "network.h"
 #include "cli/output.h"
+#include "cli/recipe.h"
 #include "progress.h"
+#include "range.h"
+#include "settings.h"
 #include "train.h"
 #include "cli/json.h"
 
 typedef struct {
-    const train_opts *o;
+    train_opts *o;
     adj_dataset *train, *test;
     network trained, tested;
     adj_optimiser_opts optimiser;
     adj_schedule schedule;
-    int64_t steps; /* of one epoch */
+    adj_range_test range; /* of --lr auto */
+    int64_t steps;        /* of one epoch */
     int64_t *order;
     uint64_t data_sum; /* for checkpoints */
     position at;
@@ -78,21 +82,27 @@ static void print_warning(const network *n)
         complain("train", EXIT_OK, "%s", adj_exec_warning(n->exec));
 }
 
-static int open_networks(training *t)
+static network_opts network_options(const training *t)
 {
     const train_opts *o = t->o;
-    network_opts options = {.model = o->model,
-                            .batch = o->batch,
-                            .classes = t->train->classes,
-                            .seed = o->seed,
-                            .threads = o->threads,
-                            .backend = o->backend,
-                            .math = (adj_math)word_index(MATH_WORDS, o->math),
-                            .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
-                            .tune = (int)o->tune,
-                            .tune_file = o->tune_file,
-                            .recompute = (int)o->recompute,
-                            .optimiser = &t->optimiser};
+    return (network_opts){.model = o->model,
+                          .batch = o->batch,
+                          .classes = t->train->classes,
+                          .seed = o->seed,
+                          .threads = o->threads,
+                          .backend = o->backend,
+                          .math = (adj_math)word_index(MATH_WORDS, o->math),
+                          .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
+                          .tune = (int)o->tune,
+                          .tune_file = o->tune_file,
+                          .recompute = (int)o->recompute,
+                          .optimiser = &t->optimiser,
+                          .smoothing = o->smoothing};
+}
+
+static int open_networks(training *t)
+{
+    network_opts options = network_options(t);
 
     if (network_open(&t->trained, &options) != ADJ_OK)
         return complain("train", t->trained.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s",
@@ -112,24 +122,31 @@ static int start(training *t)
 
     if (adj_optimiser_from_name(o->optimizer, &t->optimiser) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
+    const adj_recipe recipe = recipe_of(o);
+    t->optimiser = recipe.optimiser;
     int status = check_files(o);
     if (status == CONTINUE)
         status = open_data("train", o->data, ADJ_TRAIN, &t->train);
     if (status == CONTINUE)
         status = open_data("train", o->data, ADJ_TEST, &t->test);
+    if (status != CONTINUE)
+        return status;
+    t->order = calloc((size_t)t->train->n, sizeof *t->order);
+    if (t->order == NULL)
+        return complain("train", EXIT_FAILED, "out of memory");
+    if (o->lr_auto) {
+        const network_opts options = network_options(t);
+        status = find_rate(o, &options, t->train, t->order, &t->range, &t->o->lr);
+    }
     if (status == CONTINUE)
         status = open_networks(t);
     if (status != CONTINUE)
         return status;
     if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
         return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
-    t->order = calloc((size_t)t->train->n, sizeof *t->order);
-    if (t->order == NULL)
-        return complain("train", EXIT_FAILED, "out of memory");
-
     t->steps = (t->train->n + o->batch - 1) / o->batch;
-    t->schedule =
-        (adj_schedule){.kind = ADJ_SCHEDULE_COSINE, .base = o->lr, .total = o->epochs * t->steps};
+    t->schedule = adj_recipe_schedule(&recipe, o->epochs, t->steps);
+    t->schedule.base = o->lr; /* of the range test, where there was one */
     if (o->checkpoint != NULL)
         t->data_sum = data_checksum(t->train);
     return CONTINUE;
@@ -158,20 +175,25 @@ static int log_failed(const training *t)
 static int log_start(const training *t)
 {
     const train_opts *o = t->o;
+    const adj_recipe recipe = recipe_of(o);
+    char text[RECIPE_TEXT];
 
     say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
         (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
         (long long)t->test->n);
+    say("%s", recipe_text(&recipe, text));
+    if (o->lr_auto)
+        say_range(&t->range, o->lr);
     fflush(stdout);
-    return log_line(
-        t->log,
-        json_pack("{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
-                  "start", "model", o->model, "parameters", (json_int_t)t->trained.params, "data",
-                  json_text(data_name(o->data)), "train_images", (json_int_t)t->train->n,
-                  "test_images", (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
-                  (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
-                  t->schedule.base, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed,
-                  "backend", o->backend));
+    json_t *start = json_pack(
+        "{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s}", "event", "start", "model", o->model,
+        "parameters", (json_int_t)t->trained.params, "data", json_text(data_name(o->data)),
+        "train_images", (json_int_t)t->train->n, "test_images", (json_int_t)t->test->n, "epochs",
+        (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
+    json_object_update_new(start, recipe_json(&recipe));
+    if (log_line(t->log, start) != 0)
+        return -1;
+    return o->lr_auto ? log_line(t->log, json_range(&t->range, o->lr)) : 0;
 }
 
 static int log_resumption(const training *t)
