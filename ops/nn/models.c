@@ -264,8 +264,7 @@ static const adj_model models[] = {
      &nn_recipe_mobilenet_v1},
     {"vgg6", "6 convolutions 3x3 (64, 128, 256), dense 256", adj_model_vgg6, 32, 32, 3, 10,
      &nn_recipe_vgg6},
-    {"ds_cnn", "MLPerf Tiny's keyword spotter", adj_model_ds_cnn, 49, 10, 1, 12,
-     &nn_recipe_ds_cnn},
+    {"ds_cnn", "MLPerf Tiny's keyword spotter", adj_model_ds_cnn, 49, 10, 1, 12, &nn_recipe_ds_cnn},
 };
 enum { N_MODEL = sizeof models / sizeof *models };
 
