@@ -46,26 +46,33 @@
 extern "C" {
 #endif
 
+/* Of this header; of the library that runs: adj_version. */
 #define ADJ_VERSION_MAJOR 0
+/* Before 1.0 another one is another contract. */
 #define ADJ_VERSION_MINOR 2
+/* Corrections. */
 #define ADJ_VERSION_PATCH 0
+/* As one number, 200 for 0.2.0: larger is newer. */
 #define ADJ_VERSION (ADJ_VERSION_MAJOR * 10000 + ADJ_VERSION_MINOR * 100 + ADJ_VERSION_PATCH)
+/* The same as text. */
 #define ADJ_VERSION_TEXT "0.2.0"
 
+/* Stands before what the shared libraries export. */
 #define ADJ_API __attribute__((visibility("default")))
-#define ADJ_MAX_RANK 6
+#define ADJ_MAX_RANK 6 /* axes of a value, at most */
 
+/* What a call came to. The sentence that belongs to it is where the function says. */
 typedef enum {
-    ADJ_OK,
+    ADJ_OK,        /* nothing is wrong */
     ADJ_EARG,      /* an argument that is never right */
     ADJ_ESHAPE,    /* shapes that do not fit each other */
     ADJ_EDTYPE,    /* element types that do not fit each other */
     ADJ_ENOGRAD,   /* an op without a gradient rule was reached */
     ADJ_ENOKERNEL, /* no backend computes this node */
-    ADJ_ENOMEM,
-    ADJ_EBACKEND, /* a backend failed while planning or running */
-    ADJ_EIO,      /* a file: missing, truncated, lying */
-    ADJ_EVERSION  /* the header and the library differ */
+    ADJ_ENOMEM,    /* none is left, or a plan needs more than there is */
+    ADJ_EBACKEND,  /* a backend failed while planning or running */
+    ADJ_EIO,       /* a file: missing, truncated, lying */
+    ADJ_EVERSION   /* the header and the library differ */
 } adj_status;
 
 enum { ADJ_MESSAGE = 512 }; /* bytes of a sentence, with its final 0; a longer one is cut */
@@ -74,39 +81,50 @@ enum { ADJ_MESSAGE = 512 }; /* bytes of a sentence, with its final 0; a longer o
  * wanted) and return the status as well. Only a failure is written: all zero before the first call,
  * it afterwards holds the last failure, if there was one. */
 typedef struct {
-    adj_status status;
+    adj_status status;         /* of the call that failed */
     char message[ADJ_MESSAGE]; /* what was given and what was expected; "" when status is ADJ_OK */
 } adj_error;
 
+/* Element types: IEEE 754's binary32, binary64 and binary16; bfloat16; 32-bit integers. */
 typedef enum { ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32 } adj_dtype;
+/* Windows at an image's border, as TensorFlow has them. VALID: those that lie inside. SAME: ceil(in
+ * / stride) results along an axis, with max((out - 1) * stride + (k - 1) * dilation + 1 - in, 0)
+ * zeros around it, the odd one at its end. EXPLICIT: pad says how many zeros. */
 typedef enum { ADJ_VALID, ADJ_SAME, ADJ_EXPLICIT } adj_padding;
+/* An image's axes: [batch, height, width, channels] or [batch, channels, height, width]. */
 typedef enum { ADJ_NHWC, ADJ_NCHW } adj_format;
 
 /* Row-major sizes; also used for lists of indices (pads, slices), whose length is rank. */
 typedef struct {
-    int64_t rank, dim[ADJ_MAX_RANK];
+    int64_t rank, dim[ADJ_MAX_RANK]; /* how many axes; the size of each, 0 and up */
 } adj_shape;
 
+/* A value's type: what its elements are, and how many along each axis. */
 typedef struct {
-    adj_dtype dtype;
-    adj_shape shape;
+    adj_dtype dtype; /* of each element */
+    adj_shape shape; /* rank 0: a scalar */
 } adj_type;
 
+/* A network: its nodes, names and updates, its first error. Made by adj_graph_new. */
 typedef struct adj_graph adj_graph;
+/* A value of a graph: an op over other nodes, or a leaf. It is the graph's, and never changes. */
 typedef struct adj_node adj_node;
+/* A plan of a graph, with the memory to run it and the parameters' values. Made by adj_exec_new. */
 typedef struct adj_exec adj_exec;
+/* A list of assignments {leaf := next}. It is the graph's. */
 typedef struct adj_updates adj_updates;
 
 /* Memory for a graph or an executor. alloc returns NULL when out of memory; free is never called
  * with NULL. */
 typedef struct {
-    void *(*alloc)(void *user, size_t bytes);
-    void (*free)(void *user, void *p);
-    void *user;
+    void *(*alloc)(void *user, size_t bytes); /* NULL: none is left */
+    void (*free)(void *user, void *p);        /* of what alloc gave */
+    void *user;                               /* handed to both */
 } adj_allocator;
 
 /* "ok", "bad argument", ...; "f32", ...: constant strings, never NULL. */
 ADJ_API const char *adj_status_name(adj_status status);
+/* "f32", "f64", "f16", "bf16", "i32"; "no dtype" for another value. A constant string. */
 ADJ_API const char *adj_dtype_name(adj_dtype dtype);
 /* ADJ_EARG if there is no such name; *dtype is then left as it is. */
 ADJ_API adj_status adj_dtype_from_name(const char *name, adj_dtype *dtype);
@@ -130,11 +148,12 @@ typedef struct {
     const adj_allocator *allocator; /* copied */
     /* Called once, when the graph's first error is recorded: the place for a breakpoint. */
     void (*on_error)(void *user, adj_status status, const char *message);
-    void *user;
+    void *user; /* handed to on_error */
 } adj_graph_opts;
 
 /* Of the library that runs, which may be newer than the header: as ADJ_VERSION, and as text. */
 ADJ_API int adj_version(void);
+/* "0.2.0", of the library that runs: a constant string. */
 ADJ_API const char *adj_version_text(void);
 
 /* NULL only when out of memory. version is ADJ_VERSION; a library of another major version - before
@@ -142,10 +161,13 @@ ADJ_API const char *adj_version_text(void);
  * its caller's: sizes and fields may differ. Nor do adj_exec_new, adj_compare, adj_gradcheck and
  * adj_model_logits with that graph. opts may be NULL. */
 ADJ_API adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts);
+/* adj_graph_new_with for this header's version, with malloc and free and no hook. */
 static inline adj_graph *adj_graph_new(void) { return adj_graph_new_with(ADJ_VERSION, NULL); }
+/* Frees the graph, its nodes, names and updates. Its executors are freed before. */
 ADJ_API void adj_graph_free(adj_graph *g);
 /* The first error, sticky; ADJ_OK and "" if there was none. For g == NULL: ADJ_ENOMEM. */
 ADJ_API adj_status adj_graph_status(const adj_graph *g);
+/* That error's sentence, which is the graph's. For g == NULL: that there was no memory. */
 ADJ_API const char *adj_graph_message(const adj_graph *g);
 
 /* For builders of your own: records the graph's first error ("op: what is wrong (got ..., expected
@@ -157,13 +179,18 @@ ADJ_API adj_status adj_fail(adj_graph *g, adj_status status, const char *format,
  * before their users. */
 ADJ_API int adj_graph_node_count(const adj_graph *g);
 ADJ_API adj_node *adj_graph_node_at(const adj_graph *g, int id); /* NULL when out of range */
+/* The graph it is of. NULL for NULL. */
 ADJ_API adj_graph *adj_node_graph(const adj_node *n);
+/* Its number in the graph. -1 for NULL. */
 ADJ_API int adj_node_id(const adj_node *n);
 ADJ_API const char *adj_node_op(const adj_node *n); /* "conv2d" */
 ADJ_API const char *
 adj_node_name(const adj_node *n); /* a leaf's name or the label given by adj_label; "" */
+/* Element type and shape of its value. For NULL all zero, an f32 scalar. */
 ADJ_API adj_type adj_node_type(const adj_node *n);
+/* How many operands it has; 0 for a leaf, and for NULL. */
 ADJ_API int adj_node_operand_count(const adj_node *n);
+/* The i-th of them; NULL when out of range. */
 ADJ_API adj_node *adj_node_operand_at(const adj_node *n, int i);
 ADJ_API int adj_node_is_param(const adj_node *n); /* trainable */
 ADJ_API int adj_node_is_state(const adj_node *n); /* kept and updated, but not trained */
@@ -175,6 +202,7 @@ ADJ_API adj_node *adj_label(adj_node *n, const char *name);
 /* Prints what the roots need, one node a line; as Graphviz DOT with adj_print_dot. Gradient and
  * update nodes are told apart from forward ones. */
 ADJ_API void adj_print(FILE *f, int n, adj_node *const roots[]);
+/* The same as Graphviz DOT, in the colours of the three roles. */
 ADJ_API void adj_print_dot(FILE *f, int n, adj_node *const roots[]);
 
 /* ---- leaves and ops ---- */
@@ -191,14 +219,20 @@ ADJ_API adj_status adj_grad(adj_node *y, adj_node *dy, int n, adj_node *const x[
 /* Assignments {param or state := next} that an executor makes at the end of a run. Owned by the
  * graph. */
 ADJ_API adj_updates *adj_updates_new(adj_graph *g);
+/* Adds {leaf := next}: leaf a param or state, next of its type (else ADJ_ESHAPE), each leaf once
+ * (else ADJ_EARG). The graph keeps the sentence. */
 ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next);
 /* All of a and b, in a new object; NULL operands count as empty. */
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
+/* How many assignments; 0 for NULL. */
 ADJ_API int adj_updates_count(const adj_updates *u);
+/* What the i-th assigns to; NULL when out of range. */
 ADJ_API adj_node *adj_updates_leaf_at(const adj_updates *u, int i);
+/* What the i-th assigns; NULL when out of range. */
 ADJ_API adj_node *adj_updates_next_at(const adj_updates *u, int i);
 /* Assignments that layers added while a model was built (running statistics, step counters). */
 ADJ_API void adj_layer_update_add(adj_node *leaf, adj_node *next);
+/* All of these, empty if there are none. NULL for NULL and out of memory. */
 ADJ_API adj_updates *adj_layer_updates(adj_graph *g);
 
 /* What a node is made for. Printed; and the plan runs updates last, in place where it can, and in
@@ -242,13 +276,13 @@ typedef struct {
 
 /* All zero is the default but for what to compute. */
 typedef struct {
-    int n_fetch;
+    int n_fetch;                /* how many nodes are fetched */
     adj_node *const *fetch;     /* readable with adj_get after adj_run */
     const adj_updates *updates; /* made at the end of adj_run */
     const char *backend;        /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
     int threads;                /* 0: what OpenMP would take */
-    adj_math math;
-    adj_precision precision;
+    adj_math math;              /* ADJ_MATH_EXACT, unless it is set */
+    adj_precision precision;    /* ADJ_PRECISION_AS_BUILT, unless it is set */
     /* Of F16; 0: 1024. A stored gradient beyond 65504 / loss_scale is infinite, one far below
      * 2^-24 / loss_scale is 0. A power of two rounds nothing. */
     double loss_scale;
@@ -262,23 +296,25 @@ typedef struct {
      * time.
      */
     int tune;
-    const char *tune_file;
-    double tune_seconds; /* about as long may one plan take for it; 0: 5 */
+    const char *tune_file; /* as said above */
+    double tune_seconds;   /* about as long may one plan take for it; 0: 5 */
     /* What is cheap - relu and its like, batch norm, add - is not kept for the gradient, but
      * recomputed (rematerialised) from what is kept: less memory, hardly more time, the same
      * results (in f16 roundings may move). */
     int recompute;
-    adj_exec_debug debug;
+    adj_exec_debug debug; /* all zero: nothing of it */
 } adj_exec_opts;
 
+/* What a plan is and what it cost. All zero if there is none. */
 typedef struct {
     size_t arena_bytes; /* values and scratch of one run, shared by lifetime */
     size_t live_bytes;  /* the largest sum of buffers alive at one step: the arena's lower bound */
-    size_t storage_bytes; /* leaves and what is kept between runs */
-    int steps, reorders, naive_steps;
-    int timed;  /* candidates that tune has run */
-    int cached; /* steps that the tune file decided */
-    double plan_seconds;
+    size_t storage_bytes;             /* leaves and what is kept between runs */
+    int steps, reorders, naive_steps; /* kernels that run; of these, mere changes of layout; and
+                                         those that the last backend computes */
+    int timed;                        /* candidates that tune has run */
+    int cached;                       /* steps that the tune file decided */
+    double plan_seconds;              /* what adj_exec_new took */
 } adj_exec_info;
 
 /* Plans the fetches and updates. The executor works on a private copy: the graph may grow
@@ -286,7 +322,9 @@ typedef struct {
  * memory) and must be freed in every case. ADJ_ENOMEM also where malloc's memory obviously would
  * not do: the message says how much is needed and how much is there. */
 ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
+/* Frees the executor, its plan, memory and parameter values. */
 ADJ_API void adj_exec_free(adj_exec *e);
+/* The sentence of what failed last, which is the executor's; "" if nothing has. */
 ADJ_API const char *adj_exec_message(const adj_exec *e);
 /* What the user should know though all went well, one line: a tune file that was ignored, and why;
  * time that was too short to tune every step. "": nothing. */
@@ -297,6 +335,7 @@ ADJ_API const char *adj_exec_warning(const adj_exec *e);
  * fetched parameter shows the value from before the last run's updates, any other its current
  * value. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
+/* Copies out the value of a node that was fetched, or of a leaf. */
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
 /* Where the value that adj_get would copy lies, row-major: to be read until the next adj_set,
  * adj_run, adj_copy_params or adj_exec_free. NULL: there is none, and adj_exec_message says why. */
@@ -309,8 +348,12 @@ ADJ_API adj_status adj_run(adj_exec *e);
 ADJ_API adj_status adj_copy_params(adj_exec *to, const adj_exec *from);
 /* The parameters and states that the executor holds, as nodes of the user's graph. */
 ADJ_API int adj_exec_param_count(const adj_exec *e);
+/* The i-th of them; NULL when out of range. */
 ADJ_API adj_node *adj_exec_param_at(const adj_exec *e, int i);
+/* Prints the plan: each step with its kernel, layouts, place in the arena, and why a preferred
+ * backend does not compute it. Without a plan, why there is none. */
 ADJ_API void adj_exec_print(FILE *f, const adj_exec *e);
+/* Sizes and counts of the plan; all zero if there is none. */
 ADJ_API adj_exec_info adj_exec_stats(const adj_exec *e);
 
 /* A backend's version and the instruction set it uses here, "2.6.3 avx512_core"; "* *" if it has
@@ -319,10 +362,12 @@ ADJ_API adj_status adj_backend_describe(const char *backend, char *text, size_t 
 
 /* One step of the plan; strings live as long as the executor. */
 typedef struct {
-    const char *op, *name;      /* of the first node it computes; "reorder" or "copy" */
-    const char *backend, *impl; /* "" for copies */
-    const char *why;            /* why a preferred backend does not compute it; NULL: it does */
-    int n_node;                 /* nodes computed together */
+    /* of the first node it computes; "reorder" or "copy" */
+    const char *op, *name;
+    /* "" for copies */
+    const char *backend, *impl;
+    const char *why;      /* why a preferred backend does not compute it; NULL: it does */
+    int n_node;           /* nodes computed together */
     adj_node *node;       /* the last of them in the user's graph; NULL if it has no such node */
     double flop;          /* nominal multiplications and additions */
     size_t bytes;         /* read and written, scratch left out */
@@ -330,7 +375,9 @@ typedef struct {
     double tuned_seconds; /* by which tune chose it, reorders included; 0: it did not */
     adj_dtype dtype;      /* what it computes in: of its last node, which may differ from node's */
 } adj_step_info;
+/* How many steps the plan has; 0 without a plan. */
 ADJ_API int adj_exec_step_count(const adj_exec *e);
+/* The i-th of them in the order of the run; all "" and 0 when out of range. */
 ADJ_API adj_step_info adj_exec_step_at(const adj_exec *e, int i);
 
 #ifdef __cplusplus

@@ -14,13 +14,13 @@ extern "C" {
 
 typedef struct adj_layout adj_layout; /* opaque, interned by its backend; NULL is plain row-major */
 
-typedef struct { /* the nodes that one step computes, in id order */
-    int n_node;
-    const adj_node *const *node;
-    int n_in;
-    const adj_node *const *in; /* values that enter, in order of first use; each once */
-    int n_out;
-    const adj_node *const *out; /* values that leave, in id order */
+typedef struct {                 /* the nodes that one step computes, in id order */
+    int n_node;                  /* how many */
+    const adj_node *const *node; /* the nodes */
+    int n_in;                    /* how many values enter */
+    const adj_node *const *in;   /* values that enter, in order of first use; each once */
+    int n_out;                   /* how many values leave */
+    const adj_node *const *out;  /* values that leave, in id order */
 } adj_group;
 
 /* Where a value is among group->in, or group->out; -1: nowhere. */
@@ -28,6 +28,7 @@ static inline int adj_group_in(const adj_group *g, const adj_node *value)
 {
     return adj_position(g->n_in, g->in, value);
 }
+/* The same among group->out. */
 static inline int adj_group_out(const adj_group *g, const adj_node *value)
 {
     return adj_position(g->n_out, g->out, value);
@@ -59,56 +60,63 @@ typedef struct {            /* conversation between plan and kernel */
     void *state;         /* freed by kernel->drop */
 } adj_prep;
 
+/* What a kernel is given to run. */
 typedef struct {
-    const adj_group *group;
-    void *state;
-    const void *const *in; /* by group->in, in the layouts agreed */
-    void *const *out;      /* by group->out; some may be operands' memory: adj_prep.alias */
-    void *scratch;
-    int threads;
-    char *message; /* ADJ_WHY bytes, for a failure's sentence */
+    const adj_group *group; /* as it was prepared */
+    void *state;            /* adj_prep.state */
+    const void *const *in;  /* by group->in, in the layouts agreed */
+    void *const *out;       /* by group->out; some may be operands' memory: adj_prep.alias */
+    void *scratch;          /* adj_prep.scratch bytes, 64-aligned; NULL for 0 */
+    int threads;            /* how many it may use */
+    char *message;          /* ADJ_WHY bytes, for a failure's sentence */
 } adj_call;
 
+/* A way to compute some groups. */
 typedef struct adj_kernel {
-    const char *name;
+    const char *name; /* for messages */
     /* Optional: the group this kernel would compute that starts at root, e.g. {conv2d, bias_add,
      * relu}: writes up to max nodes (root among them) and returns how many; 0: none. uses is
      * indexed by node id. NULL: root alone. */
     int (*match)(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
     /* Candidate 0, 1, 2, ... for this group; ADJ_ENOKERNEL (with p->why): none (left). */
     adj_status (*prepare)(void *backend, const adj_group *g, int candidate, adj_prep *p);
-    adj_status (*run)(const adj_call *c);
+    adj_status (*run)(const adj_call *c);     /* no allocation; on failure writes message */
     void (*drop)(void *backend, void *state); /* NULL: nothing to free */
 } adj_kernel;
 
+/* A change of layout. */
 typedef struct {
-    void *backend;
+    void *backend;               /* what open gave */
     const adj_layout *from, *to; /* NULL: plain */
-    adj_type type;
+    adj_type type;               /* of the value */
 } adj_reorder;
 
+/* What a backend is opened with. */
 typedef struct {
-    const adj_allocator *allocator;
-    int threads;
-    const char *quarantine; /* as adj_exec_debug.quarantine */
-    adj_math math;          /* the same */
-    char *message;          /* ADJ_WHY bytes, for a failure's sentence */
+    const adj_allocator *allocator; /* for all memory that lasts */
+    int threads;                    /* how many it may use, 1 or more */
+    const char *quarantine;         /* as adj_exec_debug.quarantine */
+    adj_math math;                  /* the same */
+    char *message;                  /* ADJ_WHY bytes, for a failure's sentence */
 } adj_backend_opts;
 
+/* A backend: facts and functions, constant. */
 typedef struct adj_backend {
     int version; /* ADJ_VERSION: of another layout it is refused (ADJ_EVERSION), and not read on */
-    const char *name;
-    adj_status (*open)(const adj_backend_opts *opts, void **backend);
-    void (*close)(void *backend);
+    const char *name; /* as in adj_exec_opts.backend */
+    adj_status (*open)(const adj_backend_opts *opts, void **backend); /* *backend may stay NULL */
+    void (*close)(void *backend);                                     /* frees it */
     const adj_kernel *const *kernels; /* NULL-ended, in order of preference */
     /* Optional: version and instruction set, as a quarantine file names them. */
     void (*describe)(char *text, size_t size);
     /* The rest is NULL for a backend that knows only plain tensors. */
-    size_t (*layout_bytes)(const adj_layout *l);
-    const char *(*layout_name)(const adj_layout *l);
-    adj_status (*reorder_prepare)(const adj_reorder *r, void **state, size_t *scratch);
-    adj_status (*reorder_run)(void *state, const void *in, void *out, void *scratch);
-    void (*reorder_drop)(void *backend, void *state);
+    size_t (*layout_bytes)(const adj_layout *l);     /* of a value in that layout */
+    const char *(*layout_name)(const adj_layout *l); /* for the plan's printout */
+    adj_status (*reorder_prepare)(const adj_reorder *r, void **state,
+                                  size_t *scratch); /* ADJ_ENOKERNEL: it cannot */
+    adj_status (*reorder_run)(void *state, const void *in, void *out,
+                              void *scratch);         /* from one layout to the other */
+    void (*reorder_drop)(void *backend, void *state); /* frees state */
 } adj_backend;
 
 /* NULL-ended; the only file that names concrete backends. */

@@ -23,6 +23,7 @@ extern "C" {
  * numeric against reference judges the gradient rule, analytic against reference (element by
  * element) the kernels; so a failure says whose fault it is. */
 
+/* How a gradient is checked. */
 typedef enum {
     ADJ_GRADCHECK_AUTO,        /* adjoint where the node is linear and exact on integers; else
                                   element-wise where it is small; else directional */
@@ -32,63 +33,64 @@ typedef enum {
     ADJ_GRADCHECK_RICHARDSON   /* directional; halves the step until the estimate settles */
 } adj_gradcheck_method;
 
+/* What became of a check. */
 typedef enum {
-    ADJ_GRADCHECK_PASS,
-    ADJ_GRADCHECK_FAIL,
+    ADJ_GRADCHECK_PASS,         /* within the tolerance */
+    ADJ_GRADCHECK_FAIL,         /* further off */
     ADJ_GRADCHECK_INCONCLUSIVE, /* too close to kinks to tell */
     ADJ_GRADCHECK_SKIPPED /* nothing to check: an integer operand, no gradient by definition */
 } adj_gradcheck_result;
 
 /* All zero is the default. */
 typedef struct {
-    adj_gradcheck_method method;
-    int order;           /* 2: of (x, dy) -> dx as well; 0: 1 */
-    int draws;           /* sets of random values for each node; 0: 3 */
-    uint64_t seed;       /* of all values */
-    double rtol, atol;   /* instead of the derived tolerance: |a - b| <= atol + rtol |b| */
-    const char *backend; /* as in adj_exec_opts */
-    int threads;         /* the same */
+    adj_gradcheck_method method; /* ADJ_GRADCHECK_AUTO, unless it is set */
+    int order;                   /* 2: of (x, dy) -> dx as well; 0: 1 */
+    int draws;                   /* sets of random values for each node; 0: 3 */
+    uint64_t seed;               /* of all values */
+    double rtol, atol;           /* instead of the derived tolerance: |a - b| <= atol + rtol |b| */
+    const char *backend;         /* as in adj_exec_opts */
+    int threads;                 /* the same */
     /* Writes a command line that repeats the check of node, for rows that fail. NULL: none. */
     void (*repro)(void *user, const adj_node *node, char *line, size_t size);
-    void *user;
+    void *user;           /* handed to repro */
     adj_exec_debug debug; /* of the executors under test */
 } adj_gradcheck_opts;
 
 /* Along one random direction v: <dx, v> of the reference, and the same by differences. */
 typedef struct {
-    double reference, numeric, uncertainty, tolerance;
+    double reference, numeric, uncertainty, tolerance; /* uncertainty: of numeric */
 } adj_gradcheck_pair;
 
 /* One node with respect to one operand. Strings and pairs live as long as the report; "" if there
  * is nothing to say. */
 typedef struct {
-    int node;           /* id in the user's graph */
-    const char *name;   /* its label, or "%12" */
-    const char *op;     /* "conv2d" */
-    const char *attrs;  /* "NHWC SAME s1x1" */
-    const char *wrt;    /* "input", "filter", ... */
-    const char *method; /* "adjoint-int", "directional", ... */
-    int order;
-    int operand;
-    adj_type type; /* of the operand */
-    int64_t elems; /* compared with each other */
-    double worst_rel, worst_abs;
+    int node;                    /* id in the user's graph */
+    const char *name;            /* its label, or "%12" */
+    const char *op;              /* "conv2d" */
+    const char *attrs;           /* "NHWC SAME s1x1" */
+    const char *wrt;             /* "input", "filter", ... */
+    const char *method;          /* "adjoint-int", "directional", ... */
+    int order;                   /* 1: the gradient; 2: the gradient's gradient */
+    int operand;                 /* which it is */
+    adj_type type;               /* of the operand */
+    int64_t elems;               /* compared with each other */
+    double worst_rel, worst_abs; /* the largest relative and absolute error */
     /* The element that is furthest off, measured in tolerances. */
-    const char *index; /* "[h=2,w=0,c=5]" */
-    double analytic, numeric, uncertainty, tolerance;
-    const char *origin; /* where the tolerance comes from */
-    int64_t wrong;
-    const char *pattern; /* what the wrong elements share */
-    const char *hint;    /* sign, scale */
-    int n_pair;          /* directions tried: a draw each; 0: element-wise */
-    const adj_gradcheck_pair *pair;
-    int64_t kinks; /* excluded, of `considered` */
-    int64_t considered;
-    const char *blame;
-    const char *repro;
-    const char *reason; /* why it was skipped, or is inconclusive */
-    int repeatable;     /* the backward pass gave the same bits twice */
-    adj_gradcheck_result result;
+    const char *index;                                /* "[h=2,w=0,c=5]" */
+    double analytic, numeric, uncertainty, tolerance; /* there; uncertainty: of numeric */
+    const char *origin;                               /* where the tolerance comes from */
+    int64_t wrong;                                    /* elements beyond the tolerance */
+    const char *pattern;                              /* what the wrong elements share */
+    const char *hint;                                 /* sign, scale */
+    int n_pair;                     /* directions tried: a draw each; 0: element-wise */
+    const adj_gradcheck_pair *pair; /* each of them */
+    int64_t kinks;                  /* elements left out because a kink is near */
+    int64_t considered;             /* elements that were candidates, those at kinks among them */
+    const char *blame;              /* whose fault it is: the gradient rule's, a kernel's */
+    const char *repro;              /* a command line that repeats the check */
+    const char *reason;             /* why it was skipped, or is inconclusive */
+    int repeatable;                 /* the backward pass gave the same bits twice */
+    adj_gradcheck_result result;    /* what came out */
 } adj_gradcheck_row;
 
 /* What was checked, and how. Strings live as long as the report. */
@@ -96,11 +98,12 @@ typedef struct {
     const char *backend;       /* "onednn", as it was asked for */
     const char *version, *isa; /* of the backend; "" if it has none */
     const char *reference;     /* "naive float64" */
-    int threads;
+    int threads;               /* of the executors under test */
     int repeatable; /* the bits of every gradient were the same twice; a row that differs fails */
     double thread_ulp; /* how far a gradient by one thread is from that by all, at most */
 } adj_gradcheck_info;
 
+/* What adj_gradcheck found. */
 typedef struct adj_gradcheck_report adj_gradcheck_report;
 
 /* Checks what y depends on, equal nodes once; or one node alone. The graph does not change. A
@@ -109,17 +112,23 @@ typedef struct adj_gradcheck_report adj_gradcheck_report;
  * before or after the graph but not after its allocator. */
 ADJ_API adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts,
                                  adj_gradcheck_report **out);
+/* Checks one node alone, in the same way. */
 ADJ_API adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
                                       adj_gradcheck_report **out);
 /* Would both nodes get the same rows: the same op and attributes over operands of the same types,
  * related to each other in the same way? The values drawn are the same as well. */
 ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);
+/* Frees the report with its rows and strings. */
 ADJ_API void adj_gradcheck_free(adj_gradcheck_report *r);
+/* Why checking failed; "" if it did not. It is the report's. */
 ADJ_API const char *adj_gradcheck_message(const adj_gradcheck_report *r);
+/* What was checked, and how; all "" and 0 for NULL. */
 ADJ_API adj_gradcheck_info adj_gradcheck_about(const adj_gradcheck_report *r);
+/* How many rows; 0 for NULL. */
 ADJ_API int adj_gradcheck_row_count(const adj_gradcheck_report *r);
 /* NULL when out of range. */
 ADJ_API const adj_gradcheck_row *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i);
+/* How many rows have that result. */
 ADJ_API int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_result result);
 /* FAIL if any row failed; else INCONCLUSIVE if any was, or if nothing was checked; else PASS. */
 ADJ_API adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r);
@@ -135,15 +144,15 @@ ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
  * "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast", "onednn:unfused",
  * "onednn:mixed", "onednn:tune", and combinations such as "onednn:bf16:threads=1". */
 typedef struct {
-    char name[64]; /* the text it was made from */
-    char backend[64];
+    char name[64];    /* the text it was made from */
+    char backend[64]; /* as adj_exec_opts.backend */
     char isa[32];  /* "": the machine's; else a name that the oneDNN here knows. Needs a process of
                       its own: adj_compare_opts.elsewhere */
     char impl[32]; /* as adj_exec_debug.impl; "": any */
     int threads;   /* 0: as adj_compare_opts.threads */
-    int has_dtype, has_format;
-    adj_dtype dtype;   /* every float becomes this, if has_dtype */
-    adj_format format; /* of convolutions, pools and their kind, if has_format */
+    int has_dtype, has_format; /* 1: the next two are given */
+    adj_dtype dtype;           /* every float becomes this, if has_dtype */
+    adj_format format;         /* of convolutions, pools and their kind, if has_format */
     /* Of the executor: math fast, no_fusion, precision bf16, tune for a moment. */
     int fast, unfused, mixed, tune;
 } adj_compare_config;
@@ -152,23 +161,25 @@ typedef struct {
 ADJ_API adj_status adj_compare_config_parse(const char *text, adj_compare_config *out,
                                             adj_error *error);
 
+/* A leaf's value for adj_compare. */
 typedef struct {
-    const adj_node *leaf;
-    const void *data; /* row-major, of the leaf's type */
+    const adj_node *leaf; /* an input, param or state */
+    const void *data;     /* row-major, of the leaf's type */
 } adj_leaf_value;
 
+/* What adj_compare compares, and on what. All zero is the default but for the roots. */
 typedef struct {
-    int n_root;
+    int n_root;                 /* 1 or more */
     adj_node *const *root;      /* these, and all nodes they need, are compared */
     const adj_updates *updates; /* as do the next values; may be NULL */
     /* The first is the reference; none: naive:f64, naive, onednn. */
-    int n_config;
-    const char *const *config;
+    int n_config;              /* how many */
+    const char *const *config; /* texts for adj_compare_config_parse */
     /* Leaves not listed are drawn: inputs from N(0, 1), parameters as they are initialised and a
      * little more (a bias of 0 hides that it was left out), i32 inputs 0 or 1. */
-    int n_value;
-    const adj_leaf_value *value;
-    uint64_t seed;
+    int n_value;                 /* how many */
+    const adj_leaf_value *value; /* read during the call */
+    uint64_t seed;               /* of what is drawn */
     int exact;   /* integers for data: where all sums are exact, every bit has to be right */
     int runs;    /* timed runs of each node and configuration; 0: 5 */
     int threads; /* 0: what OpenMP would take */
@@ -181,7 +192,7 @@ typedef struct {
     int guard; /* every configuration but the reference runs elsewhere */
     /* Called before each piece of work, which label names; may be NULL. */
     void (*progress)(void *user, int done, int of, const char *label);
-    void *user;
+    void *user; /* handed to elsewhere and progress */
     /* Of the executors: quarantine; backends, which the reference does without. The configurations
      * say the rest. */
     adj_exec_debug debug;
@@ -198,40 +209,43 @@ typedef struct {
     double max_abs, max_rel, max_ulp, nmse, sqnr; /* sqnr in dB; INFINITY: no difference */
     double worst; /* the largest |error| / bound; above 1 is wrong. NAN: not measured */
     int64_t at;   /* the element that has it; -1: none differs */
-    double got, expected, bound; /* there */
-    int64_t nan, inf;            /* among the values, where there should be none */
-    int64_t zeros, zeros_expected;
+    double got, expected, bound;   /* there */
+    int64_t nan, inf;              /* among the values, where there should be none */
+    int64_t zeros, zeros_expected; /* among the values, and among what they should be */
     /* Zeros where the expected value is so large that no rounding makes it one, and how many values
      * are so large. More than half of them lost is a failure even within the bound. */
     int64_t lost, solid;
 } adj_compare_error;
 
+/* What became of a comparison. */
 typedef enum {
-    ADJ_VERDICT_PASS,
-    ADJ_VERDICT_FAIL,
+    ADJ_VERDICT_PASS,  /* every element is within its bound */
+    ADJ_VERDICT_FAIL,  /* one is not, or what the row says beside the numbers */
     ADJ_VERDICT_CRASH, /* no response; reason says what happened */
     ADJ_VERDICT_ERROR  /* it could not be run; reason says why */
 } adj_verdict;
 
+/* Where a fault was made. */
 typedef enum {
-    ADJ_BLAME_NONE,
+    ADJ_BLAME_NONE,    /* nowhere: it passed, or it cannot be told */
     ADJ_BLAME_KERNEL,  /* wrong on the reference's operands */
     ADJ_BLAME_PLAN,    /* right on those, wrong on its own operands within the graph: layout,
                           memory, another implementation */
     ADJ_BLAME_UPSTREAM /* no fault of its own, but its operands were wrong */
 } adj_blame;
 
+/* One node, or one result of a fused group, in one configuration. */
 typedef struct {
     const adj_node *node; /* of the graph compared */
     /* "conv2d+bias_add": the row is of a result of a group of nodes that one kernel computes in the
      * configuration's plan, alone on the reference's operands; node is the result, or what it
      * becomes. "" for a node. */
     const char *group;
-    int config;    /* 1, 2, ...: the reference has no rows */
-    adj_type type; /* of the values judged */
-    adj_verdict verdict;
-    adj_blame blame;
-    const char *reason; /* a sentence; "" */
+    int config;          /* 1, 2, ...: the reference has no rows */
+    adj_type type;       /* of the values judged */
+    adj_verdict verdict; /* the worst of what follows */
+    adj_blame blame;     /* where the fault was made */
+    const char *reason;  /* a sentence; "" */
     /* propagated: configuration's own operands against the reference's whole run (reported
      * only). isolated: both on the reference's operands, rounded to the configuration's type.
      * in_plan: its result within the graph against the reference on the same operands. */
@@ -242,48 +256,56 @@ typedef struct {
     int exact;               /* integers: equality was demanded */
     int repeats;             /* two runs gave the same bits, or other operands; else a failure */
     int canary;              /* a kernel wrote outside its memory */
-    double us, reference_us; /* medians; 0: not measured */
-    double gflops;
-    size_t bytes; /* read and written */
-    int reorders; /* that the node alone needs */
-    char backend[32], implementation[64];
+    double us, reference_us; /* medians, in microseconds; 0: not measured */
+    double gflops;           /* nominal, from us */
+    size_t bytes;            /* read and written */
+    int reorders;            /* that the node alone needs */
+    char backend[32], implementation[64]; /* that computed it alone */
     const char *why; /* why the first choice of backend does not compute it; "" */
 } adj_compare_row;
 
+/* What adj_compare found. */
 typedef struct adj_comparison adj_comparison;
 
 /* *out is a handle to ask for the message even on failure (NULL only when out of memory) and must
  * be freed in every case, before the graph. That something differs is no failure. */
 ADJ_API adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
+/* Frees it with its rows and strings. */
 ADJ_API void adj_comparison_free(adj_comparison *c);
+/* Why comparing failed; "" if it did not. It is the comparison's. */
 ADJ_API const char *adj_comparison_message(const adj_comparison *c);
+/* How many configurations, the reference among them; 0 for NULL. */
 ADJ_API int adj_comparison_config_count(const adj_comparison *c);
+/* The i-th of them, 0 the reference; NULL when out of range. */
 ADJ_API const adj_compare_config *adj_comparison_config_at(const adj_comparison *c, int i);
 /* A whole run of the configuration with nothing fetched but the roots. */
 typedef struct {
-    adj_verdict verdict;
-    const char *reason;
-    double ms; /* median */
-    int steps, reorders, naive_steps;
-    size_t arena_bytes;
-    int repeats;
+    adj_verdict verdict;              /* of what follows */
+    const char *reason;               /* a sentence; "" */
+    double ms;                        /* median */
+    int steps, reorders, naive_steps; /* of the plan, as in adj_exec_info */
+    size_t arena_bytes;               /* the same */
+    int repeats;                      /* two runs gave the same bits; else a failure */
     int differs;  /* roots that are not bit-equal to those of the run that keeps every node; a
                      failure where the same kernels ran on the same layouts */
     double apart; /* how far the worst of these is from there, and from the reference; norms over
                      the reference's norm. Fused kernels round less often, but apart above 0.1 and
                      32 times reference_apart is a failure. */
-    double reference_apart;
-    int canary; /* a kernel wrote outside its memory in the run that keeps every node */
+    double reference_apart; /* how far from the reference */
+    int canary;             /* a kernel wrote outside its memory in the run that keeps every node */
 } adj_compare_config_result;
+/* Of the i-th configuration; all 0 and "" when out of range. */
 ADJ_API adj_compare_config_result adj_comparison_result_at(const adj_comparison *c, int i);
 /* In the order of the nodes, for each node a row for each configuration; then, by configuration,
  * the results of fused groups in the order of their first nodes. */
 ADJ_API int adj_comparison_row_count(const adj_comparison *c);
+/* The i-th of them; NULL when out of range. */
 ADJ_API const adj_compare_row *adj_comparison_row_at(const adj_comparison *c, int i);
 /* The op of its node, or its group. */
 ADJ_API const char *adj_compare_row_name(const adj_compare_row *row);
 /* How many rows, and how many configurations' whole runs, are not ADJ_VERDICT_PASS. */
 ADJ_API int adj_comparison_failed_count(const adj_comparison *c);
+/* How many configurations' whole runs are not ADJ_VERDICT_PASS. */
 ADJ_API int adj_comparison_whole_failed_count(const adj_comparison *c);
 ADJ_API const char *adj_verdict_name(adj_verdict v); /* "pass", "FAIL", ... */
 ADJ_API const char *adj_blame_name(adj_blame b);     /* "", "kernel", ... */

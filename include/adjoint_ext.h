@@ -15,20 +15,20 @@ typedef struct adj_op adj_op;
 
 /* Who reads a node. */
 typedef struct {
-    int n_user;
+    int n_user;                  /* how many */
     const adj_node *const *user; /* each once, in id order */
     int is_root; /* fetched or assigned by an update: it must be there, and leave its group */
 } adj_uses;
 
-struct adj_node { /* constant once created, but for its label */
-    const adj_op *op;
-    adj_graph *graph;
-    uint32_t id; /* larger than the id of every operand */
-    adj_role role;
+struct adj_node {     /* constant once created, but for its label */
+    const adj_op *op; /* what it is */
+    adj_graph *graph; /* the one it belongs to */
+    uint32_t id;      /* larger than the id of every operand */
+    adj_role role;    /* what it was made for */
     int clone; /* the number of a copy for the gradient, which is not the node it equals; 0: none */
-    adj_type type;
-    int n_in;
-    adj_node **in;
+    adj_type type;     /* of its value */
+    int n_in;          /* operands */
+    adj_node **in;     /* the operands */
     const void *attrs; /* adj_attr_size(op) bytes */
     const char *name;  /* NULL: none */
 };
@@ -38,12 +38,13 @@ enum { ADJ_NAMED_OPERANDS = 5 };
 enum { ADJ_IMAGE_RESULT = 1 << 8 }; /* in adj_op.images: the result */
 enum { ADJ_MANY = -1 };             /* adj_op.n_in: one or more */
 
+/* What the core needs to know of an op; bits of adj_op.flags. */
 typedef enum {
     ADJ_OP_LEAF = 1, /* a value from outside: input, param, state, const */
     ADJ_OP_KEPT = 2, /* a leaf that updates may assign: param, state */
     ADJ_OP_ELEMENTWISE =
         4, /* element i of the result needs only element i of each operand (or its broadcast) */
-    ADJ_OP_RANDOM = 8,
+    ADJ_OP_RANDOM = 8,       /* draws numbers, from its operands and attributes alone */
     ADJ_OP_KINKS = 16,       /* kinks between straight pieces; ops with kinks between curved ones
                                 keep away from them in domain */
     ADJ_OP_NO_GRADIENT = 32, /* constant for adj_grad by definition: gradients stop here */
@@ -62,6 +63,7 @@ typedef enum {
 
 /* ---- what an op says of its attributes ---- */
 
+/* How an attribute is stored, printed and read. */
 typedef enum {
     ADJ_ATTR_REAL,     /* double */
     ADJ_ATTR_INT,      /* int64_t */
@@ -78,22 +80,23 @@ typedef enum {
     ADJ_ATTR_POOL      /* adj_pool */
 } adj_attr_kind;
 
+/* One attribute: a member of the attributes' struct. */
 typedef struct {
-    const char *name; /* the builder's parameter; NULL: the end of a list */
-    adj_attr_kind kind;
-    size_t offset;     /* in the attributes' struct */
-    const char *shown; /* printed before the value; NULL: only flags, choices and formats are */
+    const char *name;   /* the builder's parameter; NULL: the end of a list */
+    adj_attr_kind kind; /* how it is stored */
+    size_t offset;      /* in the attributes' struct */
+    const char *shown;  /* printed before the value; NULL: only flags, choices and formats are */
     /* What a value must be, in words that follow "expected", and the range they describe; NULL:
      * finite. For numbers. */
     const char *expected;
-    double min, max;
+    double min, max;          /* the range */
     const char *const *words; /* of a choice, in the order of its values; ended by NULL */
     /* What a command line means that does not say it: usual, or a number that follows from operand
      * 0's shape, axis by axis for lists. */
     double usual;
-    double (*usual_of)(adj_shape x, adj_format format, int axis);
-    int is_free;     /* any number will do, NaN too */
-    int is_quiet;    /* not shown if 0 */
+    double (*usual_of)(adj_shape x, adj_format format, int axis); /* NULL: usual */
+    int is_free;                                                  /* any number will do, NaN too */
+    int is_quiet;                                                 /* not shown if 0 */
     int from_result; /* a dtype or shape: the result's */
 } adj_attr;
 
@@ -112,8 +115,9 @@ typedef struct {
     size_t geom; /* where the geometry of the op's windows is, an adj_conv_geom; 0: it has none */
 } adj_schema;
 
+/* An op: facts and functions, constant. version is not among them: adj_node_new_with has it. */
 struct adj_op {
-    const char *name;
+    const char *name;         /* "conv2d": as printed and on command lines */
     int n_in;                 /* operands; ADJ_MANY: any number but 0 */
     const adj_schema *schema; /* NULL: no attributes */
     unsigned flags;           /* adj_op_flags */
@@ -184,6 +188,7 @@ struct adj_op {
     const adj_op *maker[ADJ_NAMED_OPERANDS];
 };
 
+/* Bytes of the op's attributes; 0: it has none. */
 static inline size_t adj_attr_size(const adj_op *op)
 {
     return op->schema != NULL ? op->schema->size : 0;
@@ -195,6 +200,7 @@ static inline size_t adj_attr_size(const adj_op *op)
  * nothing of op is read. The calls below pass it on, so that no op has to name it. */
 ADJ_API adj_node *adj_node_new_with(int version, adj_graph *g, const adj_op *op, int n_in,
                                     adj_node *const in[], const void *attrs);
+/* The same for this header's version. */
 static inline adj_node *adj_node_new(adj_graph *g, const adj_op *op, int n_in, adj_node *const in[],
                                      const void *attrs)
 {
@@ -205,11 +211,13 @@ static inline adj_node *adj_node_new1(const adj_op *op, adj_node *a, const void 
 {
     return a != NULL ? adj_node_new(adj_node_graph(a), op, 1, &a, attrs) : NULL;
 }
+/* Of two operands. */
 static inline adj_node *adj_node_new2(const adj_op *op, adj_node *a, adj_node *b, const void *attrs)
 {
     adj_node *in[] = {a, b};
     return a != NULL ? adj_node_new(adj_node_graph(a), op, 2, in, attrs) : NULL;
 }
+/* Of three operands. */
 static inline adj_node *adj_node_new3(const adj_op *op, adj_node *a, adj_node *b, adj_node *c,
                                       const void *attrs)
 {
@@ -244,13 +252,16 @@ ADJ_API void *adj_graph_alloc(adj_graph *g, size_t bytes);
 
 /* ---- help for infer functions ---- */
 
+/* A short text by value. */
 typedef struct {
-    char s[160];
+    char s[160]; /* ends with 0 */
 } adj_text;
 ADJ_API adj_text adj_shape_text(adj_shape shape); /* "[1, 28, 28, 3]" */
 /* Rank and dimensions in range, product of dimensions and bytes within int64. name: the value's. */
 ADJ_API adj_status adj_check_type(adj_graph *g, const char *op, const char *name, adj_type type);
+/* Are rank and sizes the same? */
 ADJ_API int adj_shape_equal(adj_shape a, adj_shape b);
+/* f32, f64, f16, bf16. */
 ADJ_API int adj_is_float(adj_dtype dtype);
 ADJ_API int adj_is_half(adj_dtype dtype); /* f16, bf16 */
 /* All operands have the dtype of operand 0, which is a float; else ADJ_EDTYPE naming the op. */
@@ -276,8 +287,8 @@ ADJ_API adj_node *adj_simplify_selection(const adj_node *n, adj_node *const in[]
 
 /* What is known of an element type. Of one that is no float type all but name and bytes is 0. */
 typedef struct {
-    const char *name;
-    size_t bytes;
+    const char *name;               /* "f32" */
+    size_t bytes;                   /* of one element */
     int significand;                /* bits, the hidden one counted */
     int min_exponent, max_exponent; /* of normal numbers: the smallest is 2^min_exponent */
     double unit;  /* 2^-significand: rounding to nearest errs by this times the value at most */
@@ -286,8 +297,10 @@ typedef struct {
 /* Never NULL: for a value that is no dtype, of 0 bytes. */
 ADJ_API const adj_dtype_traits *adj_traits_of(adj_dtype dtype);
 
+/* Element i of data. */
 ADJ_API double adj_load(adj_dtype dtype, const void *data, int64_t i);
-ADJ_API void adj_store(adj_dtype dtype, void *data, int64_t i, double value); /* one rounding */
+/* Sets element i of data to value, rounded once. */
+ADJ_API void adj_store(adj_dtype dtype, void *data, int64_t i, double value);
 /* n elements, each as adj_store of adj_load; the bits are kept if the types are the same. */
 ADJ_API void adj_convert(adj_dtype from, const void *v, adj_dtype to, void *converted, int64_t n);
 /* Philox4x32-10: four words for (counter, key). */
@@ -304,9 +317,9 @@ ADJ_API void adj_spread(int64_t n, double v[], double low, double high);
 /* Geometry of a convolution or pool after SAME and EXPLICIT are resolved, the same for both
  * formats. */
 struct adj_conv_geom {
-    int64_t n, ih, iw, ic; /* input */
-    int64_t oh, ow, oc;    /* output */
-    int64_t kh, kw;
+    int64_t n, ih, iw, ic;  /* input */
+    int64_t oh, ow, oc;     /* output */
+    int64_t kh, kw;         /* filter or window */
     int64_t sh, sw, dh, dw; /* stride, dilation */
     int64_t pt, pb, pl, pr; /* pads: top, bottom, left, right */
     int64_t groups;         /* 1: dense; ic: depthwise */
@@ -321,9 +334,9 @@ typedef struct { /* the six convolutions: as given, and the geometry */
  * in each window max_pool's result is, as an i32: (i*kw + j)*kc + c for row i, column j and channel
  * c of the window, pads included. max_pool_grad_argmax(argmax, dy) is max_pool_grad with it. */
 typedef struct {
-    adj_pool pool;
-    adj_conv_geom geom;
-    int64_t kc;
+    adj_pool pool;      /* as given */
+    adj_conv_geom geom; /* resolved */
+    int64_t kc;         /* 1 but for a window over channels */
 } adj_pool_attrs;
 typedef struct { /* input, param, state */
     int64_t dtype;
@@ -404,6 +417,8 @@ typedef struct { /* momentum: mu, decay; sgd_step: decay alone */
 /* NULL-ended; the only file that names concrete ops. */
 ADJ_API extern const adj_op *const adj_ops[];
 
+/* What each builder of adjoint_ops.h adds, by its name; the two of max_pool with argmax have no
+ * builder. */
 ADJ_API extern const adj_op adj_op_input, adj_op_param, adj_op_state, adj_op_const, adj_op_fill;
 ADJ_API extern const adj_op adj_op_conv2d, adj_op_conv2d_backprop_input,
     adj_op_conv2d_backprop_filter;

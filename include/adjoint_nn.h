@@ -22,11 +22,17 @@ extern "C" {
 /* Normal with mean 0 and variance 2/fan_in (he) or 2/(fan_in + fan_out) (glorot), or uniform with
  * the same variance. A fan below 1 counts as 1. */
 ADJ_API adj_init adj_init_he_normal(int64_t fan_in);
+/* Uniform with he's variance: within sqrt(6 / fan_in) of 0. */
 ADJ_API adj_init adj_init_he_uniform(int64_t fan_in);
+/* Normal with glorot's variance. */
 ADJ_API adj_init adj_init_glorot_normal(int64_t fan_in, int64_t fan_out);
+/* Uniform with glorot's variance: within sqrt(6 / (fan_in + fan_out)) of 0. */
 ADJ_API adj_init adj_init_glorot_uniform(int64_t fan_in, int64_t fan_out);
+/* Uniform in [low, high). */
 ADJ_API adj_init adj_init_uniform(double low, double high);
+/* Normal with that mean and standard deviation. */
 ADJ_API adj_init adj_init_normal(double mean, double deviation);
+/* Every element is value. */
 ADJ_API adj_init adj_init_constant(double value);
 
 /* How a layer, which knows its fans, fills its weights. Biases start at 0. */
@@ -43,18 +49,18 @@ typedef enum {
 /* For the three convolution layers. x is [n,h,w,c] or [n,c,h,w]. Pairs are {height, width}; a
  * second entry of 0 means as the first. */
 typedef struct {
-    int64_t filters;     /* of conv2d and separable_conv2d: required */
-    int64_t kernel[2];   /* 0: 3x3 */
-    int64_t stride[2];   /* 0: 1x1 */
-    int64_t dilation[2]; /* 0: 1x1 */
-    adj_padding padding;
-    int64_t pad[2];     /* with ADJ_EXPLICIT: on both sides of height, width */
-    int64_t groups;     /* conv2d; 0: 1 */
-    int64_t multiplier; /* depthwise and separable; 0: 1 */
-    int no_bias;
-    adj_format format;
-    adj_weight_init init;
-    adj_init given;
+    int64_t filters;      /* of conv2d and separable_conv2d: required */
+    int64_t kernel[2];    /* 0: 3x3 */
+    int64_t stride[2];    /* 0: 1x1 */
+    int64_t dilation[2];  /* 0: 1x1 */
+    adj_padding padding;  /* ADJ_VALID, unless it is set */
+    int64_t pad[2];       /* with ADJ_EXPLICIT: on both sides of height, width */
+    int64_t groups;       /* conv2d; 0: 1 */
+    int64_t multiplier;   /* depthwise and separable; 0: 1 */
+    int no_bias;          /* leaves name/b out */
+    adj_format format;    /* of x and the result */
+    adj_weight_init init; /* of the filters; ADJ_HE_NORMAL, unless it is set */
+    adj_init given;       /* with ADJ_INIT_GIVEN */
 } adj_conv_layer;
 
 /* "name/w" [kh, kw, c/groups, filters], "name/b" [filters]. */
@@ -67,24 +73,27 @@ ADJ_API adj_node *adj_layer_depthwise_conv2d(adj_node *x, const char *name,
 ADJ_API adj_node *adj_layer_separable_conv2d(adj_node *x, const char *name,
                                              const adj_conv_layer *options);
 
+/* For adj_layer_dense_with. */
 typedef struct {
-    int64_t units; /* required */
-    int no_bias;
-    adj_weight_init init;
-    adj_init given;
+    int64_t units;        /* required */
+    int no_bias;          /* leaves name/b out */
+    adj_weight_init init; /* of name/w; ADJ_HE_NORMAL, unless it is set */
+    adj_init given;       /* with ADJ_INIT_GIVEN */
 } adj_dense_layer;
 
 /* x of any rank from 1 is read as [n, features], row-major. "name/w" [features, units], "name/b"
  * [units]. */
 ADJ_API adj_node *adj_layer_dense_with(adj_node *x, const char *name,
                                        const adj_dense_layer *options);
+/* The same with a bias, its weights drawn by ADJ_HE_NORMAL. */
 ADJ_API adj_node *adj_layer_dense(adj_node *x, const char *name, int64_t units);
 
+/* For adj_layer_batch_norm. */
 typedef struct {
-    int training;    /* statistics of the batch, else the running ones */
-    double momentum; /* weight of the new in the running statistics; 0: 0.1 */
-    double epsilon;  /* 0: 1e-5 */
-    adj_format format;
+    int training;      /* statistics of the batch, else the running ones */
+    double momentum;   /* weight of the new in the running statistics; 0: 0.1 */
+    double epsilon;    /* 0: 1e-5 */
+    adj_format format; /* of x and the result */
 } adj_batch_norm_layer;
 
 /* x of rank 4. "name/gamma" and "name/beta" [c]; the state "name/running" [2, c] holds mean and
@@ -103,6 +112,8 @@ ADJ_API adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, 
 /* The mean cross-entropy over the rows whose label is not -1; labels i32 [n]. A scalar, f32 for
  * half logits. */
 ADJ_API adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels);
+/* The same with labels smoothed as in adj_softmax_cross_entropy: (1 - smoothing) at the label and
+ * smoothing / k everywhere. */
 ADJ_API adj_node *adj_loss_softmax_smoothed(adj_node *logits, adj_node *labels, double smoothing);
 
 /* ---- optimisers: updates for everything trainable that a loss depends on ---- */
@@ -113,13 +124,14 @@ ADJ_API int adj_trainable(const adj_node *y, int max, adj_node *params[]);
 /* The number of elements in them. */
 ADJ_API int64_t adj_trainable_elems(const adj_node *y);
 
+/* Gradient descent with or without momentum; Adam; Adam with decoupled weight decay. */
 typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW } adj_optimiser_kind;
 
 /* PyTorch's conventions. All zero: plain gradient descent. */
 typedef struct {
-    adj_optimiser_kind kind;
-    double momentum; /* SGD; the state is "conv1/w/momentum" */
-    int nesterov;
+    adj_optimiser_kind kind;      /* ADJ_SGD, unless it is set */
+    double momentum;              /* SGD; the state is "conv1/w/momentum" */
+    int nesterov;                 /* SGD's momentum is looked ahead; needs one, else ADJ_EARG */
     double beta1, beta2, epsilon; /* Adam; 0: 0.9, 0.999, 1e-8; states ".../adam_m", ".../adam_v"
                                      and the i32 scalar "adam/step" */
     double weight_decay;          /* SGD, Adam: joins the gradient; AdamW: decoupled */
@@ -130,9 +142,11 @@ typedef struct {
  * graph's and hold none of the layers': join adj_layer_updates, or call adj_training_updates. NULL
  * on error. options may be NULL. */
 ADJ_API adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options);
+/* Plain gradient descent: w := w - lr dw. */
 ADJ_API adj_updates *adj_sgd(adj_node *loss, adj_node *lr);
+/* Adam with its usual constants. */
 ADJ_API adj_updates *adj_adam(adj_node *loss, adj_node *lr);
-/* weight decay 0.01 */
+/* Adam with its usual constants and a decoupled weight decay of 0.01. */
 ADJ_API adj_updates *adj_adamw(adj_node *loss, adj_node *lr);
 /* adj_optimiser's and adj_layer_updates (running statistics, dropout steps): all that a training
  * step assigns. */
@@ -149,8 +163,9 @@ ADJ_API const char *adj_optimiser_name(const adj_optimiser_opts *options);
 
 /* ---- learning rate schedules: pure functions of the step ---- */
 
+/* A rate's course, s being the steps since the warm-up. */
 typedef enum {
-    ADJ_SCHEDULE_CONSTANT,
+    ADJ_SCHEDULE_CONSTANT,    /* base */
     ADJ_SCHEDULE_STEP,        /* base * factor^floor(s/period) */
     ADJ_SCHEDULE_EXPONENTIAL, /* base * factor^(s/period) */
     ADJ_SCHEDULE_COSINE       /* from base down to last at step total, half a cosine */
@@ -158,13 +173,13 @@ typedef enum {
 
 /* s counts from the end of the warm-up, during which the rate is base * (step+1) / warmup. */
 typedef struct {
-    adj_schedule_kind kind;
-    double base;
-    int64_t warmup; /* steps; 0: none */
+    adj_schedule_kind kind; /* ADJ_SCHEDULE_CONSTANT, unless it is set */
+    double base;            /* the rate at first, after the warm-up */
+    int64_t warmup;         /* steps; 0: none */
     int64_t total;  /* COSINE: all steps, the warm-up's too; later steps have the rate last */
     int64_t period; /* STEP, EXPONENTIAL; below 1: 1 */
     double factor;  /* STEP, EXPONENTIAL; 0: 0.1 */
-    double last;    /* COSINE */
+    double last;    /* COSINE: the rate at the end */
 } adj_schedule;
 
 /* The rate of step 0, 1, 2, ...; a negative step counts as 0. 0 without a schedule. */
@@ -217,31 +232,38 @@ typedef struct {
 /* All zero: what the model's table entry says. Evaluation unless training is set: build one graph
  * for each and share the parameters with adj_copy_params. */
 typedef struct {
-    int64_t batch;                   /* 0: 1 */
-    int64_t height, width, channels; /* of the images; 0: the model's */
-    adj_dtype dtype;                 /* of the computation */
-    adj_format format;
+    int64_t batch; /* 0: 1 */
+    /* of the images; 0: the model's */
+    int64_t height, width, channels;
+    adj_dtype dtype;   /* of the computation */
+    adj_format format; /* of the images */
     int training;      /* batch statistics and dropout */
     int64_t classes;   /* 0: the model's */
     double multiplier; /* mobilenet_v1's width multiplier; 0: 0.25 */
 } adj_model_opts;
 
+/* A model: how it is built, and for which images it was made. */
 typedef struct {
-    const char *name, *summary;
+    const char *name, *summary; /* as in adjoint models; constant strings */
     /* images -> logits [n, classes]. Reads format, training, classes and multiplier of the options
      * (NULL: all zero); the sizes are x's. */
     adj_node *(*build)(adj_node *x, const adj_model_opts *options);
-    int64_t height, width, channels, classes;
+    int64_t height, width, channels, classes; /* of the data it was published on */
     const adj_recipe *recipe; /* NULL: a plain convolutional net's */
 } adj_model;
 
+/* images -> logits [n, classes], as adj_model.build; NULL options: all zero. Two 5x5 convolutions
+ * of 32 and 64 filters with relu and max pooling, a hidden layer of 128. */
 ADJ_API adj_node *adj_model_lenet(adj_node *x, const adj_model_opts *options);
 /* LeCun's, with tanh and average pools; images below 32x32 are padded with zeros. */
 ADJ_API adj_node *adj_model_lenet5(adj_node *x, const adj_model_opts *options);
 /* MLPerf Tiny's for CIFAR-10. */
 ADJ_API adj_node *adj_model_resnet8(adj_node *x, const adj_model_opts *options);
+/* He's for CIFAR-10: three stages of three blocks, 16, 32 and 64 filters, batch norm. */
 ADJ_API adj_node *adj_model_resnet20(adj_node *x, const adj_model_opts *options);
+/* Howard's: 13 depthwise separable blocks with batch norm, as wide as multiplier says. */
 ADJ_API adj_node *adj_model_mobilenet_v1(adj_node *x, const adj_model_opts *options);
+/* Six 3x3 convolutions of 64 to 256 filters with relu and max pooling, a hidden layer of 256. */
 ADJ_API adj_node *adj_model_vgg6(adj_node *x, const adj_model_opts *options);
 /* MLPerf Tiny's for speech commands: 49x10 features. */
 ADJ_API adj_node *adj_model_ds_cnn(adj_node *x, const adj_model_opts *options);

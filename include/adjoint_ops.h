@@ -15,6 +15,7 @@ extern "C" {
 
 /* ---- leaves ---- */
 
+/* How a parameter is filled at first. */
 typedef enum {
     ADJ_INIT_CONSTANT,
     ADJ_INIT_UNIFORM,
@@ -24,12 +25,14 @@ typedef enum {
 /* CONSTANT: a. UNIFORM: [a, b). NORMAL: mean a, standard deviation b. HALVES: the first half of the
  * elements is a, the rest b. Drawn from the executor's seed and the name. */
 typedef struct {
-    adj_init_kind kind;
-    double a, b;
+    adj_init_kind kind; /* which of the four */
+    double a, b;        /* as said above */
 } adj_init;
 
 /* Leaves' names are unique within a graph, and not empty; a label that is in use is taken. */
+/* A value that the caller sets before each run (adj_set), or once. */
 ADJ_API adj_node *adj_input(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape);
+/* A trainable parameter: kept between runs, first drawn as init says, assigned by updates. */
 ADJ_API adj_node *adj_param(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape,
                             adj_init init);
 /* A parameter that is not trained: running statistics, optimiser state, counters. */
@@ -47,9 +50,11 @@ ADJ_API adj_node *adj_fill(adj_graph *g, adj_dtype dtype, adj_shape shape, doubl
  * given exactly with ADJ_EXPLICIT. Filters are [kh, kw, in, out], depthwise [kh, kw, in,
  * multiplier], in both formats. */
 typedef struct {
+    /* In data_format order: in pixels; in pixels between the filter's elements; zeros {before,
+     * after}. */
     int64_t stride[4], dilation[4], pad[4][2];
-    adj_padding padding;
-    adj_format format;
+    adj_padding padding; /* ADJ_VALID, unless it is set */
+    adj_format format;   /* of x and the result */
 } adj_conv;
 
 /* y[n,oh,ow,o] = sum over kh,kw,c of x[n, oh*sh + kh*dh - ph, ow*sw + kw*dw - pw, c] *
@@ -59,12 +64,15 @@ ADJ_API adj_node *adj_conv2d(adj_node *x, adj_node *w, const adj_conv *a);
 /* input_sizes: the shape of x, or only its height and width. */
 ADJ_API adj_node *adj_conv2d_backprop_input(adj_shape input_sizes, adj_node *w, adj_node *dy,
                                             const adj_conv *a);
+/* The gradient with respect to w, of shape filter_sizes: the sum over n,oh,ow of x dy. */
 ADJ_API adj_node *adj_conv2d_backprop_filter(adj_node *x, adj_shape filter_sizes, adj_node *dy,
                                              const adj_conv *a);
 /* y[.., c*multiplier + m] = sum over kh,kw of x[.., c] * w[kh,kw,c,m]. */
 ADJ_API adj_node *adj_depthwise_conv2d_native(adj_node *x, adj_node *w, const adj_conv *a);
+/* The gradient with respect to x: shaped as x. input_sizes as in conv2d_backprop_input. */
 ADJ_API adj_node *adj_depthwise_conv2d_native_backprop_input(adj_shape input_sizes, adj_node *w,
                                                              adj_node *dy, const adj_conv *a);
+/* The gradient with respect to w, of shape filter_sizes [kh, kw, in, multiplier]. */
 ADJ_API adj_node *adj_depthwise_conv2d_native_backprop_filter(adj_node *x, adj_shape filter_sizes,
                                                               adj_node *dy, const adj_conv *a);
 /* The convolution's transpose: w is [kh, kw, out, in], output_shape has four entries. */
@@ -80,9 +88,10 @@ ADJ_API adj_node *adj_separable_conv2d(adj_node *x, adj_node *depthwise, adj_nod
 /* ksize, stride and pad in data_format order; ksize is required, an all-zero stride means ksize.
  * EXPLICIT is for max_pool only, and so is a window over channels: 1x1 in space, its own stride. */
 typedef struct {
+    /* The window and its step, in pixels; zeros, which never count, {before, after}. */
     int64_t ksize[4], stride[4], pad[4][2];
-    adj_padding padding;
-    adj_format format;
+    adj_padding padding; /* ADJ_VALID, unless it is set */
+    adj_format format;   /* of x and the result */
 } adj_pool;
 
 /* The largest element of each window; NaN is larger than any number. */
@@ -93,6 +102,7 @@ ADJ_API adj_node *adj_max_pool_grad(adj_node *x, adj_node *y, adj_node *dy, cons
 ADJ_API adj_node *adj_max_pool_grad_grad(adj_node *x, adj_node *y, adj_node *e, const adj_pool *a);
 /* The mean over a window's valid elements, and its gradient for an x of input_shape. */
 ADJ_API adj_node *adj_avg_pool(adj_node *x, const adj_pool *a);
+/* Each window's dy in equal shares to its valid elements, of an x of shape input_shape. */
 ADJ_API adj_node *adj_avg_pool_grad(adj_shape input_shape, adj_node *dy, const adj_pool *a);
 /* [n,h,w,c] or [n,c,h,w] -> [n,c]. */
 ADJ_API adj_node *adj_global_avg_pool(adj_node *x, adj_format format);
@@ -101,16 +111,19 @@ ADJ_API adj_node *adj_global_avg_pool(adj_node *x, adj_format format);
  * files and tests. A NULL list with length 0 is absent. Every rule on the attributes alone is
  * checked here; those that need shapes, by the builders. */
 typedef struct {
-    int n_ksize, n_strides, n_dilations, n_explicit_paddings;
-    const int64_t *ksize, *strides, *dilations,
-        *explicit_paddings;            /* explicit_paddings: flat, 8 numbers */
-    const char *padding, *data_format; /* NULL data_format: "NHWC" */
+    int n_ksize, n_strides, n_dilations, n_explicit_paddings; /* the lists' lengths */
+    const int64_t *ksize, *strides, *dilations; /* as adj_conv's and adj_pool's, 4 numbers each */
+    const int64_t *explicit_paddings;           /* flat, 8 numbers */
+    const char *padding, *data_format;          /* "SAME" and its like; NULL data_format: "NHWC" */
 } adj_attr_lists;
+/* A convolution's attributes. ADJ_EARG for what is never right; *a is then not to be used. */
 ADJ_API adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, adj_error *error);
+/* A pool's attributes, in the same way. */
 ADJ_API adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, adj_error *error);
 /* What one of the six convolutions, or a pool or a gradient of one, was built with, defaults filled
  * in. 0 and *a as it was: n is no such node. */
 ADJ_API int adj_node_conv(const adj_node *n, adj_conv *a);
+/* The same of a pool. */
 ADJ_API int adj_node_pool(const adj_node *n, adj_pool *a);
 /* More than ADJ_MAX_RANK entries: ADJ_ESHAPE. Entries are not checked here. */
 ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape);
@@ -125,12 +138,15 @@ ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *sh
  * weights the two neighbours along each axis; one of weight 0 is not read. ONNX's Resize has these
  * names (nearest_mode round_prefer_ceil; floor for ASYMMETRIC). PyTorch's interpolate: bilinear
  * with align_corners false is HALF_PIXEL, nearest-exact too; nearest is ASYMMETRIC. */
+/* How an element between others is made. */
 typedef enum { ADJ_NEAREST, ADJ_BILINEAR } adj_resize_mode;
+/* Where a result's element reads, as said above. */
 typedef enum { ADJ_HALF_PIXEL, ADJ_ALIGN_CORNERS, ADJ_ASYMMETRIC } adj_coordinates;
+/* How adj_resize reads. */
 typedef struct {
-    adj_resize_mode mode;
-    adj_coordinates coordinates;
-    adj_format format;
+    adj_resize_mode mode;        /* ADJ_NEAREST, unless it is set */
+    adj_coordinates coordinates; /* ADJ_HALF_PIXEL, unless it is set */
+    adj_format format;           /* of x and the result */
 } adj_sampling;
 
 /* x is 4-D; height and width are the result's, 1 to INT32_MAX, as x's must be. NULL attributes: all
@@ -147,11 +163,17 @@ ADJ_API adj_node *adj_bias_add(adj_node *x, adj_node *b, adj_format format);
 /* [c]: the sum over the other axes. */
 ADJ_API adj_node *adj_bias_add_grad(adj_node *dy, adj_format format);
 
+/* max(x, 0). Activations are shaped as x, of any shape and float type; a NaN stays one. */
 ADJ_API adj_node *adj_relu(adj_node *x);
+/* min(max(x, 0), 6). */
 ADJ_API adj_node *adj_relu6(adj_node *x);
+/* x where x > 0, else alpha x. alpha not finite: ADJ_EARG. */
 ADJ_API adj_node *adj_leaky_relu(adj_node *x, double alpha);
+/* 1 / (1 + exp(-x)). */
 ADJ_API adj_node *adj_sigmoid(adj_node *x);
+/* The hyperbolic tangent. */
 ADJ_API adj_node *adj_tanh(adj_node *x);
+/* x sigmoid(x), also called swish. */
 ADJ_API adj_node *adj_silu(adj_node *x);
 ADJ_API adj_node *adj_hard_sigmoid(adj_node *x); /* min(max(x + 3, 0), 6) / 6 */
 ADJ_API adj_node *adj_hard_swish(adj_node *x);   /* x hard_sigmoid(x) */
@@ -164,6 +186,7 @@ ADJ_API adj_node *adj_elu(adj_node *x, double alpha);
  * is its approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. As ONNX's and PyTorch's
  * (approximate "none" and "tanh"). Another form: ADJ_EARG. */
 typedef enum { ADJ_GELU_ERF, ADJ_GELU_TANH } adj_gelu_form;
+/* x P(x), in one of the two forms. */
 ADJ_API adj_node *adj_gelu(adj_node *x, adj_gelu_form form);
 /* x where x > 0, else slope x. x has rank 2 to 5; slope is [c], one for each channel, where
  * adj_bias_add has it, or [1]; else ADJ_ESHAPE. As PyTorch's, and ONNX's with such a slope. */
@@ -171,38 +194,61 @@ ADJ_API adj_node *adj_prelu(adj_node *x, adj_node *slope, adj_format format);
 /* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of the
  * ops from silu on in terms of x. */
 ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
+/* dy where 0 < y < 6, else 0. */
 ADJ_API adj_node *adj_relu6_grad(adj_node *dy, adj_node *y);
+/* dy where y > 0, else alpha dy. */
 ADJ_API adj_node *adj_leaky_relu_grad(adj_node *dy, adj_node *y, double alpha);
+/* dy y (1 - y). */
 ADJ_API adj_node *adj_sigmoid_grad(adj_node *dy, adj_node *y);
+/* dy (1 - y^2). */
 ADJ_API adj_node *adj_tanh_grad(adj_node *dy, adj_node *y);
+/* dy s (1 + x (1 - s)), s = sigmoid(x). */
 ADJ_API adj_node *adj_silu_grad(adj_node *dy, adj_node *x);
+/* dy / 6 where -3 < x < 3, else 0. */
 ADJ_API adj_node *adj_hard_sigmoid_grad(adj_node *dy, adj_node *x);
+/* dy where x >= 3, dy (x / 3 + 1/2) where -3 < x < 3, else 0. */
 ADJ_API adj_node *adj_hard_swish_grad(adj_node *dy, adj_node *x);
 /* dy where min <= x <= max, else 0. */
 ADJ_API adj_node *adj_clip_grad(adj_node *dy, adj_node *x, double min, double max);
+/* dy where x > 0, else dy alpha exp(x). */
 ADJ_API adj_node *adj_elu_grad(adj_node *dy, adj_node *x, double alpha);
+/* dy times the slope of x P(x) in that form. */
 ADJ_API adj_node *adj_gelu_grad(adj_node *dy, adj_node *x, adj_gelu_form form);
 /* dy where x > 0, else slope dy; and [slopes], c or 1: the sum of x dy where x <= 0, over all axes,
  * or all but the channel's. */
 ADJ_API adj_node *adj_prelu_grad(adj_node *dy, adj_node *x, adj_node *slope, adj_format format);
+/* The second of these. */
 ADJ_API adj_node *adj_prelu_grad_slope(adj_node *dy, adj_node *x, int64_t slopes,
                                        adj_format format);
 
 /* ---- elementwise, with broadcasting as in NumPy; operands have one dtype ---- */
 
+/* a + b. Shapes that cannot be broadcast to each other: ADJ_ESHAPE; so for all that follow. */
 ADJ_API adj_node *adj_add(adj_node *a, adj_node *b);
+/* a - b. */
 ADJ_API adj_node *adj_sub(adj_node *a, adj_node *b);
+/* a b. */
 ADJ_API adj_node *adj_mul(adj_node *a, adj_node *b);
+/* a / b, as IEEE 754 has it: x / 0 is infinite, 0 / 0 NaN. */
 ADJ_API adj_node *adj_div(adj_node *a, adj_node *b);
+/* The larger of both; NaN if one is. */
 ADJ_API adj_node *adj_maximum(adj_node *a, adj_node *b); /* the gradient of a tie goes to a */
+/* The smaller of both; NaN if one is. The gradient of a tie goes to a. */
 ADJ_API adj_node *adj_minimum(adj_node *a, adj_node *b);
 ADJ_API adj_node *adj_equal(adj_node *a, adj_node *b); /* 1 or 0; no gradient flows */
+/* 1 where a >= b, else 0, in the operands' type; no gradient flows. */
 ADJ_API adj_node *adj_greater_equal(adj_node *a, adj_node *b);
+/* -x. */
 ADJ_API adj_node *adj_neg(adj_node *x);
+/* factor x. factor not finite: ADJ_EARG. */
 ADJ_API adj_node *adj_scale(adj_node *x, double factor);
+/* x^2. */
 ADJ_API adj_node *adj_square(adj_node *x);
+/* The square root; NaN below 0. */
 ADJ_API adj_node *adj_sqrt(adj_node *x);
+/* e^x. */
 ADJ_API adj_node *adj_exp(adj_node *x);
+/* The natural logarithm; of 0 minus infinity, below 0 NaN. */
 ADJ_API adj_node *adj_log(adj_node *x);
 /* Rounds to nearest even; to i32 truncates. */
 ADJ_API adj_node *adj_cast(adj_node *x, adj_dtype dtype);
@@ -211,6 +257,7 @@ ADJ_API adj_node *adj_stop_gradient(adj_node *x);
 
 /* ---- matrices and shapes ---- */
 
+/* Flags of adj_matmul. */
 enum { ADJ_TRANSPOSE_A = 1, ADJ_TRANSPOSE_B = 2 };
 /* a b, for matrices; those of the flags transposed first. */
 ADJ_API adj_node *adj_matmul(adj_node *a, adj_node *b, unsigned transposed);
@@ -218,21 +265,29 @@ ADJ_API adj_node *adj_matmul(adj_node *a, adj_node *b, unsigned transposed);
 ADJ_API adj_node *adj_reshape(adj_node *x, adj_shape shape);
 /* Result axis i is x's axis perm[i]; n is x's rank. */
 ADJ_API adj_node *adj_transpose(adj_node *x, int n, const int perm[]);
+/* The n values one behind the other along axis (negative: from the end); their other sizes and
+ * types are equal (else ADJ_ESHAPE, ADJ_EDTYPE). */
 ADJ_API adj_node *adj_concat(int n, adj_node *const x[], int axis);
 /* Zeros around x; both lists have x's rank. */
 ADJ_API adj_node *adj_pad(adj_node *x, adj_shape before, adj_shape after);
+/* The elements begin .. begin + size - 1 along each axis; both lists have x's rank. */
 ADJ_API adj_node *adj_slice(adj_node *x, adj_shape begin, adj_shape size);
+/* x repeated to the shape, by NumPy's rule: axes of size 1, and those that x has not. */
 ADJ_API adj_node *adj_broadcast_to(adj_node *x, adj_shape shape);
 
+/* In adj_axes.n: every axis. */
 enum { ADJ_ALL = -1 };
 /* Axes to reduce over: n of them, or ADJ_ALL. Negative axes count from the end. */
 typedef struct {
-    int n, axis[ADJ_MAX_RANK];
-    int keep_dims;
+    int n, axis[ADJ_MAX_RANK]; /* how many, and which */
+    int keep_dims;             /* 1: a reduced axis stays, with size 1 */
 } adj_axes;
+/* The sum over the axes. An axis that is not there, or is given twice: ADJ_EARG. */
 ADJ_API adj_node *adj_reduce_sum(adj_node *x, adj_axes axes);
+/* The sum divided by the number of elements summed. */
 ADJ_API adj_node *adj_reduce_mean(adj_node *x, adj_axes axes);
-ADJ_API adj_node *adj_reduce_max(adj_node *x, adj_axes axes); /* ties share the gradient equally */
+/* The largest element. Ties share the gradient equally; an empty axis is ADJ_ESHAPE. */
+ADJ_API adj_node *adj_reduce_max(adj_node *x, adj_axes axes);
 
 /* ---- normalisation, loss, dropout ---- */
 
@@ -258,6 +313,7 @@ ADJ_API adj_node *adj_group_norm(adj_node *x, adj_node *gamma, adj_node *beta, i
 /* [2, c]: dgamma and dbeta; dx. */
 ADJ_API adj_node *adj_group_norm_grad_sums(adj_node *x, adj_node *dy, int64_t groups,
                                            double epsilon, adj_format format);
+/* dx, shaped as x. */
 ADJ_API adj_node *adj_group_norm_grad(adj_node *x, adj_node *gamma, adj_node *dy, int64_t groups,
                                       double epsilon, adj_format format);
 /* Over x's last axes, as many as gamma and beta have, which are of that shape: PyTorch's LayerNorm.
@@ -267,6 +323,7 @@ ADJ_API adj_node *adj_layer_norm(adj_node *x, adj_node *gamma, adj_node *beta, d
 
 /* Over the last axis. */
 ADJ_API adj_node *adj_softmax(adj_node *x);
+/* x - log(sum of exp(x)) over the last axis, without overflow. */
 ADJ_API adj_node *adj_log_softmax(adj_node *x);
 /* logits and labels [n, k] -> loss [n]. smoothing s: labels become (1-s)*labels + s/k. */
 ADJ_API adj_node *adj_softmax_cross_entropy(adj_node *logits, adj_node *labels, double smoothing);
@@ -277,6 +334,7 @@ ADJ_API adj_node *adj_softmax_cross_entropy_grad(adj_node *logits, adj_node *lab
  * with ADJ_EARG. Loss [n], gradient [n, k]. */
 ADJ_API adj_node *adj_sparse_softmax_cross_entropy(adj_node *logits, adj_node *labels,
                                                    double smoothing);
+/* softmax(logits) - the smoothed labels; 0 in rows labelled -1. [n, k] */
 ADJ_API adj_node *adj_sparse_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
                                                         double smoothing);
 /* How many of the i32 labels are not negative, at least 1: a scalar of dtype. No gradient flows. */
@@ -295,6 +353,7 @@ ADJ_API adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu,
 ADJ_API adj_node *adj_sgd_step(adj_node *p, adj_node *d, adj_node *lr, double decay);
 /* beta*m + (1-beta)*x. */
 ADJ_API adj_node *adj_ema(adj_node *m, adj_node *x, double beta);
+/* Of Adam, as Kingma and Ba have it; decay is AdamW's. */
 typedef struct {
     double beta1, beta2, epsilon, decay; /* decay: decoupled (AdamW) */
 } adj_adam_attrs;

@@ -17,7 +17,7 @@ set -u
 alone="test_bench test_tune"
 # What takes long is begun first, until BUILD/tests/times says what takes long here.
 long="test_gradcheck_faults test_checkpoint test_selftest test_selftest_planted test_compare
-    test_compare_again test_direct_fused_pointwise test_gradcheck test_cli test_loss_scale"
+    test_compare_again test_direct_fused_pointwise test_gradcheck test_cli test_loss_scale test_examples"
 
 # The number after a word of Criterion's closing line in a program's output.
 count() {

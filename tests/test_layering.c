@@ -40,6 +40,7 @@ static const rule rules[] = {
     {"backends/direct/max_pool", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
+    {"io/data", "adjoint.h adjoint_data.h", "io/io.h"},
     {"cli", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "exec/clock.h graph/nearest.h graph/printable.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "cli"},
@@ -51,16 +52,22 @@ static const rule rules[] = {
      "cli cli/op exec/backend_option.h exec/clock.h graph/printable.h"},
     {"cli/selftest", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli exec/clock.h"},
-    {"cli/train", "adjoint.h adjoint_nn.h adjoint_io.h", "cli exec/clock.h"},
-    {"examples", "adjoint.h adjoint_nn.h adjoint_io.h", ""},
+    {"cli/train", "adjoint.h adjoint_data.h adjoint_nn.h adjoint_io.h", "cli exec/clock.h"},
+    {"examples", "adjoint.h adjoint_data.h adjoint_ext.h adjoint_nn.h adjoint_io.h", ""},
 };
 
 /* What belongs to one part of the project only. */
 static const struct {
     const char *word, *folders; /* with all below them */
 } confined[] = {
-    {"<oneapi/dnnl", "backends/onednn"}, {"<dnnl", "backends/onednn"}, {"<zlib.h>", "io"},
-    {"<jansson.h>", "io cli"},           {"<criterion", ""},
+    {"<oneapi/dnnl", "backends/onednn"},
+    {"<dnnl", "backends/onednn"},
+    {"<zlib.h>", "io"},
+    {"<png.h>", "io/data"},
+    {"<turbojpeg.h>", "io/data"},
+    {"<zip.h>", "io/data"},
+    {"<jansson.h>", "io cli"},
+    {"<criterion", ""},
 };
 
 typedef struct {

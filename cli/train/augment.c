@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "augment.h"
 
 static void fill(float *to, int64_t n, float value)

@@ -13,13 +13,18 @@
 #include "cli/command.h"
 
 static const char format_key[] = "checkpoint", format_version[] = "adjoint 2";
-enum { SETTINGS = 16, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
+enum { SETTINGS = 21, PLACES = 7, SUMS = 3, ENTRIES = SETTINGS + PLACES + SUMS + 1, TEXT = 40 };
 /* A setting that the command line may change: it is last. */
 enum { FREE_SETTINGS = 1 };
 
 static void list_settings(train_opts *o, option list[SETTINGS])
 {
     const option all[SETTINGS] = {
+        {"size", "", "", .text = &o->data.size},
+        {"resize", "", "", .text = &o->data.resize, .words = RESIZE_WORDS},
+        {"channels", "", "", .integer = &o->data.channels, .range = {0, 4}},
+        {"limit", "", "", .integer = &o->data.limit, .range = {0, 1e9}},
+        {"val-split", "", "", .real = &o->data.val_split, .range = {0, 0.9}},
         {"model", "", "", .text = &o->model},
         {"optimizer", "", "", .text = &o->optimizer},
         {"backend", "", "", .text = &o->backend},
@@ -68,7 +73,12 @@ uint64_t data_checksum(const adj_dataset *d)
 {
     const int64_t sizes[] = {d->n, d->h, d->w, d->c};
     uint64_t sum = checksum(UINT64_C(0xcbf29ce484222325), sizes, sizeof sizes);
-    sum = checksum(sum, d->images, (size_t)(d->n * d->h * d->w * d->c));
+    if (d->images != NULL)
+        sum = checksum(sum, d->images, (size_t)(d->n * d->h * d->w * d->c));
+    else { /* of images in files, what all their pixels come into */
+        sum = checksum(sum, d->mean, sizeof d->mean);
+        sum = checksum(sum, d->deviation, sizeof d->deviation);
+    }
     return checksum(sum, d->labels, (size_t)d->n * sizeof *d->labels);
 }
 
@@ -213,6 +223,8 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     if (version == NULL || strcmp(version, format_version) != 0)
         return refuse(o->checkpoint, "is no checkpoint of this version of adjoint");
     list_settings(o, given);
+    there.data = data_defaults;
+    there.data.path = o->data.path;
     list_settings(&there, stored);
     for (int i = 0; i < SETTINGS && status == CONTINUE; i++) {
         status = read_entry(o->checkpoint, *file, &stored[i]);

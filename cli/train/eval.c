@@ -2,10 +2,12 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "data.h"
 #include "network.h"
 
 typedef struct {
-    const char *weights, *model, *data, *backend;
+    const char *weights, *model, *backend;
+    data_opts data;
     int64_t threads;
 } eval_opts;
 
@@ -14,22 +16,29 @@ static int parse(eval_opts *o, int argc, char **argv)
     const option options[] = {
         {"--weights", "FILE", "a safetensors file written by train --out", .text = &o->weights},
         {"--model", "NAME", "default: what the file says", .text = &o->model},
-        {"--data", "DIR", "MNIST's files; default: the drawn digits", .text = &o->data},
+        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
         {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
-    const usage u = {"eval", "Prints the test accuracy of weights in a file.", options, NULL};
+    option more[DATA_OPTIONS];
+    list_data_options(&o->data, more);
+    const usage u = {"eval", "Prints the test accuracy of weights in a file.", options, more};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");
     return status;
 }
 
-static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_dataset *test)
+static const char *model_of(const eval_opts *o, const adj_tensors *weights)
 {
     const char *model = o->model != NULL ? o->model : adj_tensors_metadata(weights, "model");
-    network_opts options = {.model = model != NULL ? model : "lenet",
+    return model != NULL ? model : "lenet";
+}
+
+static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_dataset *test)
+{
+    network_opts options = {.model = model_of(o, weights),
                             .batch = test->n < EVAL_BATCH ? test->n : EVAL_BATCH,
                             .classes = test->classes,
                             .threads = o->threads,
@@ -38,7 +47,10 @@ static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_da
     tally t;
     adj_error error;
 
-    int status = EXIT_OK;
+    int status = fit_model("eval", &o->data, options.model, test, &options.size);
+    if (status != CONTINUE)
+        return status;
+    status = EXIT_OK;
     if (network_open(&n, &options) != ADJ_OK)
         status =
             complain("eval", n.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s", n.m.error.message);
@@ -48,27 +60,41 @@ static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_da
         status = complain("eval", EXIT_FAILED, "%s", n.m.error.message);
     else
         say("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)", options.model,
-            data_name(o->data), mean_loss(t), accuracy(t), (long long)t.right, (long long)t.count);
+            data_name(o->data.path), mean_loss(t), accuracy(t), (long long)t.right,
+            (long long)t.count);
     network_close(&n);
     return status;
 }
 
+/* The training part has the classes, mean and deviation that the weights were made with. */
+static int open_test(eval_opts *o, const adj_tensors *weights, adj_dataset **train,
+                     adj_dataset **test)
+{
+    const char *model = model_of(o, weights);
+    adj_dataset_part part = part_to_judge(&o->data);
+    int status = CONTINUE;
+    if (part == ADJ_VALIDATION || adj_dataset_has_part(o->data.path, ADJ_TRAIN))
+        status = open_data("eval", &o->data, model, ADJ_TRAIN, NULL, train);
+    return status == CONTINUE ? open_data("eval", &o->data, model, part, *train, test) : status;
+}
+
 int command_eval(int argc, char **argv)
 {
-    eval_opts o = {0};
+    eval_opts o = {.data = data_defaults};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
 
     adj_tensors *weights = NULL;
-    adj_dataset *test = NULL;
+    adj_dataset *test = NULL, *train = NULL;
     if (adj_tensors_read(o.weights, &weights) != ADJ_OK)
         status = complain("eval", EXIT_FAILED, "%s", adj_tensors_message(weights));
     if (status == CONTINUE)
-        status = open_data("eval", o.data, ADJ_TEST, &test);
+        status = open_test(&o, weights, &train, &test);
     if (status == CONTINUE)
         status = evaluate(&o, weights, test);
     adj_dataset_free(test);
+    adj_dataset_free(train);
     adj_tensors_free(weights);
     return status;
 }

@@ -20,8 +20,12 @@ static adj_status add_training(model_graph *m, const network_opts *o)
 /* The graph up to the loss, and its updates. */
 static adj_status build(network *n, const network_opts *o)
 {
-    const adj_model_opts options = {
-        .batch = o->batch, .classes = o->classes, .training = o->optimiser != NULL};
+    const adj_model_opts options = {.batch = o->batch,
+                                    .height = o->size.height,
+                                    .width = o->size.width,
+                                    .channels = o->size.channels,
+                                    .classes = o->classes,
+                                    .training = o->optimiser != NULL};
     adj_status status = model_build(&n->m, adj_graph_new(), o->model, &options, NULL);
     if (status == ADJ_OK && o->optimiser != NULL)
         status = add_training(&n->m, o);
@@ -90,13 +94,14 @@ adj_status network_step(network *n, const adj_dataset *d, int64_t first, const t
 {
     float rate = s != NULL ? (float)s->lr : 0, loss = 0;
     int64_t batch = n->shape.dim[0];
-    int64_t real = adj_batch(d, s != NULL ? s->order : NULL, first, n->shape, n->x, n->y);
+    int64_t real =
+        adj_batch(d, s != NULL ? s->order : NULL, first, n->shape, n->x, n->y, &n->m.error);
 
     if (real < 1)
-        return adj_error_set(&n->m.error, ADJ_ESHAPE, "%s cannot be fed images of %lldx%lldx%lld",
-                             n->m.model->name, (long long)d->h, (long long)d->w, (long long)d->c);
+        return real < 0 ? n->m.error.status
+                        : adj_error_set(&n->m.error, ADJ_EARG, "no images to compute with");
     if (s != NULL)
-        shift_images(n->x, n->shape, s->shift, -d->mean / d->deviation, s->seed,
+        shift_images(n->x, n->shape, s->shift, -d->mean[0] / d->deviation[0], s->seed,
                      s->drawn + (uint64_t)first);
     adj_status status =
         adj_set(n->exec, n->m.images, n->x, (size_t)adj_shape_elems(n->shape) * sizeof *n->x);
@@ -126,18 +131,3 @@ adj_status network_evaluate(network *n, const adj_dataset *d, tally *t)
         status = network_step(n, d, first, NULL, t);
     return status;
 }
-
-/* ---- data ---- */
-
-enum { DIGITS_SEED = 1 };
-
-int open_data(const char *command, const char *folder, adj_dataset_part part, adj_dataset **d)
-{
-    adj_status status = folder != NULL ? adj_dataset_mnist(folder, part, d)
-                                       : adj_dataset_digits(part, 0, DIGITS_SEED, d);
-    if (status == ADJ_OK)
-        return CONTINUE;
-    return complain(command, EXIT_FAILED, "%s", *d != NULL ? (*d)->message : "out of memory");
-}
-
-const char *data_name(const char *folder) { return folder != NULL ? folder : "embedded digits"; }

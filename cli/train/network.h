@@ -3,17 +3,13 @@
 #ifndef CLI_NETWORK_H
 #define CLI_NETWORK_H
 
+#include "adjoint_data.h"
 #include "adjoint_io.h"
 #include "cli/model.h"
 
-/* MNIST's files in the folder, or without one the drawn digits, which do not depend on --seed: runs
- * with different seeds can be compared. CONTINUE, or an exit status after a complaint. *d is to be
- * freed in every case. */
-int open_data(const char *command, const char *folder, adj_dataset_part part, adj_dataset **d);
-const char *data_name(const char *folder);
-
 typedef struct {
-    const char *model; /* its name */
+    const char *model;   /* its name */
+    adj_model_opts size; /* height, width and channels of it */
     int64_t batch, classes, seed, threads;
     const char *backend;
     adj_precision precision;

@@ -5,7 +5,8 @@
 #include "cli/command.h"
 #include "train.h"
 
-static const train_opts unset = {.epochs = UNSET,
+static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
+                                 .epochs = UNSET,
                                  .batch = UNSET,
                                  .shift = UNSET,
                                  .seed = UNSET,
@@ -47,7 +48,7 @@ int parse_train(train_opts *o, int argc, char **argv)
     *o = unset;
     const option options[] = {
         {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model},
-        {"--data", "DIR", "MNIST's four files; default: the drawn digits", .text = &o->data},
+        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
         {"--batch", "N", "images in a step *", .integer = &o->batch, .range = {1, 100000}},
         {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw *", .text = &o->optimizer},
@@ -87,10 +88,12 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--resume", "", "go on from the checkpoint, with its settings", .flag = &o->resume},
         {0},
     };
+    option more[DATA_OPTIONS];
+    list_data_options(&o->data, more);
     const usage u = {"train",
                      "Trains a model and tests it after each epoch.\n"
                      "*: default: as in the model's recipe, see adjoint models",
-                     options, NULL};
+                     options, more};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE)
         status = read_rate(o);

@@ -47,6 +47,11 @@ void set_train_defaults(train_opts *o)
     o->backend = o->backend != NULL ? o->backend : "onednn";
     o->precision = o->precision != NULL ? o->precision : "f32";
     o->math = o->math != NULL ? o->math : "exact";
+    o->data.size = o->data.size != NULL ? o->data.size : data_defaults.size;
+    o->data.resize = o->data.resize != NULL ? o->data.resize : data_defaults.resize;
+    o->data.val_split = o->data.val_split >= 0 ? o->data.val_split : 0;
+    set_default(&o->data.channels, 0);
+    set_default(&o->data.limit, 0);
     set_default(&o->epochs, 10);
     set_default(&o->seed, 1);
     set_default(&o->threads, 0);

@@ -24,7 +24,9 @@
 
 typedef struct {
     train_opts *o;
+    data_opts data; /* with the validation split that is taken */
     adj_dataset *train, *test;
+    adj_model_opts size; /* of the model, for these images */
     network trained, tested;
     adj_optimiser_opts optimiser;
     adj_schedule schedule;
@@ -87,6 +89,7 @@ static network_opts network_options(const training *t)
     const train_opts *o = t->o;
     return (network_opts){.model = o->model,
                           .batch = o->batch,
+                          .size = t->size,
                           .classes = t->train->classes,
                           .seed = o->seed,
                           .threads = o->threads,
@@ -116,6 +119,17 @@ static int open_networks(training *t)
     return CONTINUE;
 }
 
+static int open_parts(training *t)
+{
+    const char *model = t->o->model;
+    t->data = t->o->data;
+    adj_dataset_part judge = part_to_judge(&t->data);
+    int status = open_data("train", &t->data, model, ADJ_TRAIN, NULL, &t->train);
+    if (status == CONTINUE)
+        status = open_data("train", &t->data, model, judge, t->train, &t->test);
+    return status == CONTINUE ? fit_model("train", &t->data, model, t->train, &t->size) : status;
+}
+
 static int start(training *t)
 {
     const train_opts *o = t->o;
@@ -126,9 +140,7 @@ static int start(training *t)
     t->optimiser = recipe.optimiser;
     int status = check_files(o);
     if (status == CONTINUE)
-        status = open_data("train", o->data, ADJ_TRAIN, &t->train);
-    if (status == CONTINUE)
-        status = open_data("train", o->data, ADJ_TEST, &t->test);
+        status = open_parts(t);
     if (status != CONTINUE)
         return status;
     t->order = calloc((size_t)t->train->n, sizeof *t->order);
@@ -179,7 +191,7 @@ static int log_start(const training *t)
     char text[RECIPE_TEXT];
 
     say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
-        (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
+        (long long)t->trained.params, data_name(o->data.path), (long long)t->train->n,
         (long long)t->test->n);
     say("%s", recipe_text(&recipe, text));
     if (o->lr_auto)
@@ -187,7 +199,7 @@ static int log_start(const training *t)
     fflush(stdout);
     json_t *start = json_pack(
         "{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s}", "event", "start", "model", o->model,
-        "parameters", (json_int_t)t->trained.params, "data", json_text(data_name(o->data)),
+        "parameters", (json_int_t)t->trained.params, "data", json_text(data_name(o->data.path)),
         "train_images", (json_int_t)t->train->n, "test_images", (json_int_t)t->test->n, "epochs",
         (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
     json_object_update_new(start, recipe_json(&recipe));

@@ -5,9 +5,11 @@
 #include <stdint.h>
 
 #include "adjoint_nn.h"
+#include "data.h"
 
 typedef struct {
-    const char *model, *data, *optimizer, *backend, *log, *out, *checkpoint, *tune_file;
+    data_opts data;
+    const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune_file;
     const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
     const char *schedule;         /* a name of adj_schedule_from_name */
     int64_t epochs, batch, shift, seed, threads, every, resume, tune, recompute;

@@ -291,7 +291,7 @@ Test(gradcheck_pattern, words)
         expect_words(i, &cases[i]);
 }
 
-/* The example of the README is what is printed. */
+/* The example of docs/checking.md is what is printed. */
 Test(gradcheck_pattern, readme)
 {
     static char readme[1 << 16];
@@ -300,7 +300,7 @@ Test(gradcheck_pattern, readme)
                           .filter = "3,3,8,2",
                           .data_format = "NCHW"};
     const adj_gradcheck_opts o = {.seed = 42, .threads = 1};
-    FILE *f = fopen("README.md", "r");
+    FILE *f = fopen("docs/checking.md", "r");
     cr_assert_not_null(f);
     readme[fread(readme, 1, sizeof readme - 1, f)] = '\0';
     fclose(f);
@@ -320,7 +320,7 @@ Test(gradcheck_pattern, readme)
     int details = 0;
     for (char *line = strtok(printed, "\n"); line != NULL; line = strtok(NULL, "\n"))
         if (strncmp(line, "   ", 3) == 0) {
-            cr_expect_not_null(strstr(readme, line), "not in the README: %s", line);
+            cr_expect_not_null(strstr(readme, line), "not in docs/checking.md: %s", line);
             details++;
         }
     cr_expect_eq(details, 4);

@@ -211,11 +211,12 @@ Test(checkpoint, stopped_and_resumed)
 /* ---- files that are no checkpoints of this run ---- */
 
 static const char *const keys[] = {
-    "model", "optimizer", "backend",      "precision",  "math",       "epochs",
-    "batch", "shift",     "seed",         "lr",         "threads",    "epoch",
-    "step",  "loss_sum",  "right",        "images",     "best_epoch", "best_accuracy",
-    "data",  "order",     "images_drawn", "checkpoint", "schedule",   "warmup",
-    "clip",  "smoothing", "weight-decay"};
+    "size",         "resize",    "channels",   "limit",         "val-split", "model",
+    "optimizer",    "backend",   "precision",  "math",          "epochs",    "batch",
+    "shift",        "seed",      "lr",         "schedule",      "warmup",    "weight-decay",
+    "clip",         "smoothing", "threads",    "epoch",         "step",      "loss_sum",
+    "right",        "images",    "best_epoch", "best_accuracy", "data",      "order",
+    "images_drawn", "checkpoint"};
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
 /* The file again, with another value for the key; NULL: without it. */

@@ -41,7 +41,7 @@ static const call calls[] = {
      "unknown optimizer momentun (did you mean momentum?)",
      {"train", "--optimizer", "momentun"}},
     {3, NULL, "unknown model lenett (did you mean lenet?)", {"train", "--model", "lenett"}},
-    {1, NULL, "/nowhere/train-images-idx3-ubyte: No such file", {"train", "--data", "/nowhere"}},
+    {1, NULL, "/nowhere: No such file", {"train", "--data", "/nowhere"}},
     {1, NULL, "/nowhere/weights: No such file", {"train", "--out", "/nowhere/weights"}},
     {1, NULL, "/dev/null: is not a regular file", {"train", "--out", "/dev/null"}},
     {1, NULL, "/nowhere/file: No such file", {"train", "--checkpoint", "/nowhere/file"}},

@@ -4,124 +4,26 @@
  * sizes, then the bytes, and nothing else. Nothing in it is believed: sizes are multiplied in
  * checked arithmetic and limited, and memory grows with the bytes that were really read. Offsets in
  * messages count the uncompressed bytes. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "io.h"
+#include "layouts.h"
+#include "unzip.h"
 
-/* ---- the bytes of a file, plain or gzip: its first two bytes tell ----
- *
- * zlib's own gzread passes over whatever follows the compressed data; here only a further gzip
- * member may, and a member is whole only with its sum and length. */
+/* ---- a file ---- */
 
-enum { BLOCK = 1 << 16, GZIP_ONLY = 15 + 16 };
-
-typedef struct {
-    int fd, is_gzip;
-    int inside, members; /* of a gzip file: within a member; members begun */
-    z_stream z;          /* next_in, avail_in: what is left of the block */
-    const char *wrong;
-    uint8_t block[BLOCK];
-} unzip;
-
-/* Is there a byte in the block, after reading if need be? */
-static int has_input(unzip *u)
-{
-    while (u->z.avail_in == 0 && u->wrong == NULL) {
-        ssize_t got = read(u->fd, u->block, BLOCK);
-        if (got == 0)
-            return 0;
-        if (got < 0 && errno != EINTR)
-            u->wrong = strerror(errno);
-        u->z.next_in = u->block;
-        u->z.avail_in = got > 0 ? (uInt)got : 0;
-    }
-    return u->wrong == NULL;
-}
-
-static void unzip_close(unzip *u)
-{
-    if (u->is_gzip)
-        inflateEnd(&u->z);
-    close(u->fd);
-    free(u);
-}
-
-/* Takes fd over, and closes it on failure too; NULL: out of memory. */
-static unzip *unzip_open(int fd)
-{
-    unzip *u = calloc(1, sizeof *u);
-    if (u == NULL) {
-        close(fd);
-        return NULL;
-    }
-    u->fd = fd;
-    u->is_gzip = has_input(u) && u->z.avail_in >= 2 && u->block[0] == 0x1f && u->block[1] == 0x8b;
-    if (u->is_gzip && inflateInit2(&u->z, GZIP_ONLY) != Z_OK) {
-        u->is_gzip = 0;
-        unzip_close(u);
-        return NULL;
-    }
-    return u;
-}
-
-static void copy_some(unzip *u)
-{
-    uInt n = u->z.avail_in < u->z.avail_out ? u->z.avail_in : u->z.avail_out;
-    memcpy(u->z.next_out, u->z.next_in, n);
-    u->z.next_in += n;
-    u->z.avail_in -= n;
-    u->z.next_out += n;
-    u->z.avail_out -= n;
-}
-
-static void inflate_some(unzip *u)
-{
-    if (!u->inside) {
-        inflateReset(&u->z);
-        u->inside = 1;
-        u->members++;
-    }
-    switch (inflate(&u->z, Z_NO_FLUSH)) {
-    case Z_OK:
-    case Z_BUF_ERROR: break;
-    case Z_STREAM_END: u->inside = 0; break;
-    case Z_MEM_ERROR: u->wrong = "out of memory"; break;
-    default:
-        u->wrong = u->members > 1 && u->z.total_out == 0 ? "more bytes follow the compressed data"
-                                                         : "the compressed data is corrupt";
-    }
-}
-
-/* Reads up to n bytes (n < 2^32); fewer at the end of the data, or when something is wrong. */
-static int64_t unzip_read(unzip *u, void *to, int64_t n)
-{
-    u->z.next_out = to;
-    u->z.avail_out = (uInt)n;
-    while (u->z.avail_out > 0 && has_input(u) && u->wrong == NULL) {
-        if (u->is_gzip)
-            inflate_some(u);
-        else
-            copy_some(u);
-    }
-    if (u->z.avail_out > 0 && u->inside && u->wrong == NULL)
-        u->wrong = "the compressed file ends early";
-    return n - u->z.avail_out;
-}
-
-/* ---- IDX ---- */
-
-enum { IDX_MAX_RANK = 3, FIRST_CHUNK = 1 << 16 };
+enum { IDX_MAX_RANK = 4, FIRST_CHUNK = 1 << 16 };
 static const int64_t max_bytes = INT64_C(1) << 31; /* bytes of data in one file */
 
 typedef struct {
     dataset *owner; /* of the message */
     const char *path;
     unzip *file;
+    int rank; /* of an image file 3 or 4, of labels 1 */
     int64_t offset, size[IDX_MAX_RANK], bytes;
 } idx_file;
 
@@ -163,20 +65,29 @@ static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *part)
                 part, (long long)(f->offset + n));
 }
 
-/* The header: magic number, then rank sizes. Fills f->size and f->bytes. */
-static adj_status read_header(idx_file *f, int rank)
+/* Images have a rank of 3 or 4, labels one of 1. */
+static adj_status read_magic(idx_file *f, int is_images)
 {
-    uint8_t magic[4], size[4];
-    const uint8_t wanted[4] = {0, 0, 8, (uint8_t)rank};
-
+    uint8_t magic[4];
     adj_status status = read_bytes(f, magic, 4, "magic number");
     if (status != ADJ_OK)
         return status;
-    if (memcmp(magic, wanted, 4) != 0)
-        return fail(f, ADJ_EIO, 0, "wrong magic number (got %02x%02x%02x%02x, expected 0000080%d)",
-                    magic[0], magic[1], magic[2], magic[3], rank);
+    f->rank = magic[3];
+    if (magic[0] == 0 && magic[1] == 0 && magic[2] == 8 &&
+        (is_images ? f->rank == 3 || f->rank == 4 : f->rank == 1))
+        return ADJ_OK;
+    return fail(f, ADJ_EIO, 0, "wrong magic number (got %02x%02x%02x%02x, expected %s)", magic[0],
+                magic[1], magic[2], magic[3], is_images ? "00000803 or 00000804" : "00000801");
+}
+
+/* The sizes behind the magic number. Fills f->size and f->bytes. */
+static adj_status read_sizes(idx_file *f)
+{
+    uint8_t size[4];
+    adj_status status;
+
     f->bytes = 1;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < f->rank; i++) {
         int64_t at = f->offset;
         if ((status = read_bytes(f, size, 4, "header")) != ADJ_OK)
             return status;
@@ -226,18 +137,22 @@ static adj_status expect_end(idx_file *f)
     return ADJ_OK;
 }
 
-/* One whole file of the given rank; *data is the caller's to free, on failure too. */
-static adj_status read_idx(idx_file *f, int rank, const char *part, uint8_t **data)
+/* One whole file; *data is the caller's to free, on failure too. */
+static adj_status read_idx(idx_file *f, const char *part, int is_images, uint8_t **data)
 {
     adj_status status = open_idx(f);
     if (status != ADJ_OK)
         return status;
-    if ((status = read_header(f, rank)) == ADJ_OK && (status = read_data(f, part, data)) == ADJ_OK)
+    if ((status = read_magic(f, is_images)) == ADJ_OK && (status = read_sizes(f)) == ADJ_OK &&
+        (status = read_data(f, part, data)) == ADJ_OK)
         status = expect_end(f);
     unzip_close(f->file);
     return status;
 }
 
+/* ---- a pair of images and labels ---- */
+
+/* With d->public.classes 0 they tell how many classes there are. */
 static adj_status take_labels(dataset *d, idx_file *f, const uint8_t *bytes)
 {
     int64_t n = f->size[0];
@@ -245,7 +160,7 @@ static adj_status take_labels(dataset *d, idx_file *f, const uint8_t *bytes)
     if (d->labels == NULL)
         return fail(f, ADJ_ENOMEM, -1, "out of memory");
     for (int64_t i = 0; i < n; i++) {
-        if (bytes[i] >= d->public.classes)
+        if (d->public.classes > 0 && bytes[i] >= d->public.classes)
             return fail(f, ADJ_EIO, 8 + i, "label out of range (got %d, expected 0 to %d)",
                         bytes[i], d->public.classes - 1);
         d->labels[i] = bytes[i];
@@ -258,9 +173,9 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
     idx_file x = {.owner = d, .path = images}, y = {.owner = d, .path = labels};
     uint8_t *bytes = NULL;
 
-    adj_status status = read_idx(&x, 3, "images", &d->images);
+    adj_status status = read_idx(&x, "images", 1, &d->images);
     if (status == ADJ_OK)
-        status = read_idx(&y, 1, "labels", &bytes);
+        status = read_idx(&y, "labels", 0, &bytes);
     if (status == ADJ_OK && y.size[0] != x.size[0])
         status = fail(&y, ADJ_EIO, 4, "number of labels differs from %s (got %lld, expected %lld)",
                       images, (long long)y.size[0], (long long)x.size[0]);
@@ -270,12 +185,7 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
     if (status != ADJ_OK)
         return status;
     d->public.n = x.size[0];
-    d->public.h = x.size[1];
-    d->public.w = x.size[2];
-    d->public.c = 1;
-    d->public.images = d->images;
-    d->public.labels = d->labels;
-    return ADJ_OK;
+    return io_dataset_take_axes(d, images, x.rank, x.size);
 }
 
 adj_status adj_dataset_idx(const char *images, const char *labels, int classes, adj_dataset **out)
@@ -286,32 +196,125 @@ adj_status adj_dataset_idx(const char *images, const char *labels, int classes, 
         return status;
     if (images == NULL || labels == NULL)
         return io_dataset_fail(d, ADJ_EARG, "idx: a file name is missing");
-    if (classes < 1 || classes > 256)
-        return io_dataset_fail(d, ADJ_EARG, "idx: classes (got %d, expected 1 to 256)", classes);
+    if (classes < 0 || classes == 1 || classes > 256)
+        return io_dataset_fail(d, ADJ_EARG, "idx: classes (got %d, expected 2 to 256)", classes);
     d->public.classes = classes;
-    return read_pair(d, images, labels);
+    status = read_pair(d, images, labels);
+    return status == ADJ_OK ? io_dataset_finish(d, images, ADJ_TEST, NULL) : status;
 }
 
-/* folder/name, or folder/name.gz if only that exists; NULL when out of memory. */
-static char *find_file(const char *folder, const char *name)
+/* ---- a folder ---- */
+
+/* What the name of a file in a folder says. */
+typedef struct {
+    size_t prefix; /* bytes of "emnist-letters-" */
+    int is_train, is_images, is_packed;
+} idx_name;
+
+/* Moves *text behind word if it begins with it. */
+static int skip(const char **text, const char *word)
 {
-    size_t size = strlen(folder) + strlen(name) + sizeof "/.gz";
-    char *path = malloc(size);
-    if (path == NULL)
-        return NULL;
-    int plain = snprintf(path, size, "%s/%s", folder, name);
-    if (access(path, F_OK) == 0)
-        return path;
-    snprintf(path + plain, size - (size_t)plain, ".gz");
-    if (access(path, F_OK) != 0) /* neither: the message names the plain one */
-        path[plain] = '\0';
-    return path;
+    size_t n = strlen(word);
+    if (strncmp(*text, word, n) != 0)
+        return 0;
+    *text += n;
+    return 1;
+}
+
+static int parse_rest(const char *text, idx_name *n)
+{
+    n->is_train = skip(&text, "train");
+    if (!n->is_train && !skip(&text, "t10k") && !skip(&text, "test"))
+        return 0;
+    n->is_images = skip(&text, "-images");
+    if (!n->is_images && !skip(&text, "-labels"))
+        return 0;
+    if (!skip(&text, "-idx") && !skip(&text, ".idx"))
+        return 0;
+    if (!skip(&text, "1") && !skip(&text, "3") && !skip(&text, "4"))
+        return 0;
+    if (!skip(&text, "-ubyte"))
+        return 0;
+    n->is_packed = skip(&text, ".gz");
+    return *text == '\0';
+}
+
+/* The part's name stands at the beginning or behind a "-" (or "_"). */
+static int parse_name(const char *text, idx_name *n)
+{
+    for (const char *at = text; *at != '\0'; at++)
+        if ((at == text || at[-1] == '-' || at[-1] == '_') && parse_rest(at, n)) {
+            n->prefix = (size_t)(at - text);
+            return 1;
+        }
+    return 0;
+}
+
+typedef struct {
+    char images[NAME_MAX + 1], labels[NAME_MAX + 1]; /* "": none */
+    size_t prefix;
+    int many; /* sets with different prefixes */
+} idx_pair;
+
+/* Of a plain file and a packed one the plain one is taken. */
+static void add_name(idx_pair *p, const char *text, const idx_name *n)
+{
+    char *to = n->is_images ? p->images : p->labels;
+    const char *other = p->images[0] != '\0' ? p->images : p->labels;
+
+    if (other[0] != '\0' && (p->prefix != n->prefix || strncmp(other, text, n->prefix) != 0)) {
+        p->many = 1;
+        return;
+    }
+    p->prefix = n->prefix;
+    if (to[0] == '\0' || !n->is_packed)
+        memcpy(to, text, strlen(text) + 1);
+}
+
+/* The files of a part in a folder. */
+static idx_pair find_pair(const char *folder, int is_train)
+{
+    idx_pair p = {.many = 0};
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        idx_name n;
+        if (parse_name(e->d_name, &n) && n.is_train == is_train && strlen(e->d_name) <= NAME_MAX)
+            add_name(&p, e->d_name, &n);
+    }
+    if (d != NULL)
+        closedir(d);
+    return p;
+}
+
+int io_idx_has(const char *folder, adj_dataset_part part)
+{
+    if (part == ADJ_VALIDATION)
+        return 0;
+    idx_pair p = find_pair(folder, part == ADJ_TRAIN);
+    return p.images[0] != '\0' || p.labels[0] != '\0';
+}
+
+adj_status io_idx_read(dataset *d, const char *folder, adj_dataset_part part)
+{
+    idx_pair p = find_pair(folder, part == ADJ_TRAIN);
+    const char *part_name = part == ADJ_TRAIN ? "train" : "t10k";
+    char images[PATH_MAX], labels[PATH_MAX];
+
+    if (p.many)
+        return io_dataset_fail(d, ADJ_EIO,
+                               "idx: %s has several data sets, %s and others (expected one)",
+                               folder, p.images[0] != '\0' ? p.images : p.labels);
+    if (p.images[0] == '\0')
+        snprintf(p.images, sizeof p.images, "%s-images-idx3-ubyte", part_name);
+    if (p.labels[0] == '\0')
+        snprintf(p.labels, sizeof p.labels, "%s-labels-idx1-ubyte", part_name);
+    if (!io_join(images, folder, p.images) || !io_join(labels, folder, p.labels))
+        return io_dataset_fail(d, ADJ_EIO, "idx: %s: the name is too long", folder);
+    return read_pair(d, images, labels);
 }
 
 adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **out)
 {
-    static const char *const names[2][2] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
-                                            {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}};
     dataset *d;
     adj_status status = io_dataset_new(out, &d);
     if (status != ADJ_OK)
@@ -319,11 +322,7 @@ adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_data
     if (folder == NULL || (part != ADJ_TRAIN && part != ADJ_TEST))
         return io_dataset_fail(d, ADJ_EARG, "mnist: bad folder or part");
     d->public.classes = 10;
-    char *images = find_file(folder, names[part][0]), *labels = find_file(folder, names[part][1]);
-    status = images != NULL && labels != NULL
-                 ? read_pair(d, images, labels)
-                 : io_dataset_fail(d, ADJ_ENOMEM, "mnist: out of memory");
-    free(images);
-    free(labels);
-    return status;
+    io_dataset_set_moments(d, DIGIT_MEAN, DIGIT_DEVIATION);
+    status = io_idx_read(d, folder, part);
+    return status == ADJ_OK ? io_dataset_finish(d, folder, part, NULL) : status;
 }

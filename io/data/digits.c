@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "glyphs.h"
-#include "io.h"
+#include "layouts.h"
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, STEPS = 8, FIELD = 4 };
 
@@ -167,12 +167,8 @@ static void draw_digit(uint8_t pixels[PIXELS], int digit, source *r)
     }
 }
 
-adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed, adj_dataset **out)
+adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t seed)
 {
-    dataset *d;
-    adj_status status = io_dataset_new(out, &d);
-    if (status != ADJ_OK)
-        return status;
     if ((part != ADJ_TRAIN && part != ADJ_TEST) || n < 0 || n > INT32_MAX)
         return io_dataset_fail(d, ADJ_EARG, "digits: bad part or number of images (got %lld)",
                                (long long)n);
@@ -189,14 +185,18 @@ adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed, a
         d->labels[i] = (int32_t)(i % 10); /* balanced; training shuffles */
         draw_digit(d->images + i * PIXELS, d->labels[i], &r);
     }
-    d->public = (adj_dataset){.n = n,
-                              .h = SIDE,
-                              .w = SIDE,
-                              .c = 1,
-                              .classes = 10,
-                              .images = d->images,
-                              .labels = d->labels,
-                              .mean = DIGIT_MEAN,
-                              .deviation = DIGIT_DEVIATION};
+    d->public.n = n;
+    d->public.classes = 10;
+    d->stored = (image_size){SIDE, SIDE, 1};
+    io_dataset_set_moments(d, DIGIT_MEAN, DIGIT_DEVIATION);
     return ADJ_OK;
+}
+
+adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed, adj_dataset **out)
+{
+    dataset *d;
+    adj_status status = io_dataset_new(out, &d);
+    if (status == ADJ_OK)
+        status = io_digits_read(d, part, n, seed);
+    return status == ADJ_OK ? io_dataset_finish(d, "digits", part, NULL) : status;
 }
