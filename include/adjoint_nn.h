@@ -190,18 +190,20 @@ ADJ_API const char *adj_schedule_name_at(int i); /* the i-th of those; NULL past
 
 /* ---- learning rate range test: a rate for a net of which nothing is known ---- */
 
-/* A training executor of its own is run for a few hundred steps with rising rates; its parameters
- * are thrown away:
+/* The most steps that a test has. */
+enum { ADJ_RANGE_STEPS = 300 };
+/* A test's curve, all zero at first. An executor that is used for nothing else is trained with
+ * rising rates, and its parameters are thrown away:
  *     adj_range_test t = {0};
  *     do
  *         loss = train_step(adj_range_test_rate(&t));
  *     while (adj_range_test_add(&t, loss));
  *     lr = adj_range_test_choose(&t);
  * Smith, "Cyclical Learning Rates for Training Neural Networks" (2015), section 3.3. */
-enum { ADJ_RANGE_STEPS = 300 };
 typedef struct {
-    int n; /* steps done; the arrays have an entry for each */
-    double lr[ADJ_RANGE_STEPS], loss[ADJ_RANGE_STEPS];
+    int n;                          /* steps done; the arrays have an entry for each */
+    double lr[ADJ_RANGE_STEPS];     /* of the step */
+    double loss[ADJ_RANGE_STEPS];   /* at that rate */
     double smooth[ADJ_RANGE_STEPS]; /* the loss as a moving average */
 } adj_range_test;
 
@@ -210,21 +212,23 @@ ADJ_API double adj_range_test_rate(const adj_range_test *t);
 /* Notes the loss of the step at that rate. 0 if this was the last: there are no more, or the loss
  * is not finite, or its average more than four times the least one. */
 ADJ_API int adj_range_test_add(adj_range_test *t, double loss);
-/* The rate to train with. 0: the loss never fell. */
+/* The rate to train with, a tenth of the one at which the average was least (fastai's choice). 0:
+ * it never fell. */
 ADJ_API double adj_range_test_choose(const adj_range_test *t);
 
 /* ---- recipes: the settings that a model trains well with ---- */
 
-/* The models' own were found on 8,000 images of MNIST in ten epochs: a start for other data. */
+/* How a model is trained. The built-in ones' were found on 8,000 images of MNIST in ten epochs: a
+ * start for other data. */
 typedef struct {
-    adj_optimiser_opts optimiser;
-    double lr; /* the schedule's base: the highest rate */
-    adj_schedule_kind schedule;
-    double warmup;    /* epochs in which the rate rises to lr */
-    double smoothing; /* of the labels (adj_loss_softmax_smoothed) */
-    int64_t batch;    /* images in a step */
-    int64_t shift;    /* augmentation: images are moved by up to so many pixels along each axis */
-    const char *why;  /* one line */
+    adj_optimiser_opts optimiser; /* with weight decay and clipping */
+    double lr;                    /* the schedule's base: the highest rate */
+    adj_schedule_kind schedule;   /* of the rate after the warm-up */
+    double warmup;                /* epochs in which the rate rises to lr */
+    double smoothing;             /* of the labels, as in adj_loss_softmax_smoothed */
+    int64_t batch;                /* images in a step */
+    int64_t shift;   /* augmentation: images are moved by up to so many pixels along each axis */
+    const char *why; /* one line */
 } adj_recipe;
 
 /* ---- models ---- */
@@ -249,7 +253,7 @@ typedef struct {
      * (NULL: all zero); the sizes are x's. */
     adj_node *(*build)(adj_node *x, const adj_model_opts *options);
     int64_t height, width, channels, classes; /* of the data it was published on */
-    const adj_recipe *recipe; /* NULL: a plain convolutional net's */
+    const adj_recipe *recipe;                 /* NULL: a plain convolutional net's */
 } adj_model;
 
 /* images -> logits [n, classes], as adj_model.build; NULL options: all zero. Two 5x5 convolutions
