@@ -95,8 +95,9 @@ const option *option_at(const usage *u, int i);
     "f32 (default); bf16 or f16: mixed precision, of what lies between f32 parameters and losses"
 #define MATH_HELP "exact (default), or fast: algorithms with larger rounding errors"
 #define JSON_HELP "the same as JSON; - or no FILE: the output"
-#define MATH_WORDS "exact fast"        /* in the order of adj_math */
-#define PRECISION_WORDS "f32 bf16 f16" /* of adj_precision */
+#define MATH_WORDS "exact fast"                           /* in the order of adj_math */
+#define PRECISION_WORDS "f32 bf16 f16"                    /* of adj_precision */
+#define SCHEDULE_WORDS "constant step exponential cosine" /* of adj_schedule_kind */
 /* Where the text is among the words, 0, 1, ...; negative: nowhere. */
 int word_index(const char *words, const char *text);
 enum { WORD_LIST = 128 };
@@ -108,6 +109,9 @@ enum { CONTINUE = -1 };
  * such one. CONTINUE, or the exit status after --help, a hidden --document=FORM (help.h) or an
  * error (which is then printed). */
 int parse_options(const usage *u, int argc, char **argv);
+/* Stores the option's value, as parse_options does; CONTINUE, or an exit status after a complaint.
+ */
+int option_read(const char *command, const option *o, const char *text);
 
 /* These two print a sentence, whose arguments may be any text, on a line of its own (say.c): to the
  * output; as "adjoint COMMAND: sentence" to stderr, which returns status. */

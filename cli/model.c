@@ -7,6 +7,7 @@
 #include "json.h"
 #include "model.h"
 #include "output.h"
+#include "recipe.h"
 
 const adj_optimiser_opts model_momentum = {.kind = ADJ_SGD, .momentum = 0.9};
 
@@ -121,11 +122,14 @@ static int print_models(void)
     for (int i = 0; adj_model_at(i) != NULL; i++) {
         const adj_model *m = adj_model_at(i);
         int64_t n = count_parameters(m);
+        char recipe[RECIPE_TEXT];
         if (n < 0)
             return EXIT_FAILED;
-        printf("%-14s %9lld parameters  %2lldx%2lldx%lld  %2lld classes  %s\n", m->name,
-               (long long)n, (long long)m->height, (long long)m->width, (long long)m->channels,
-               (long long)m->classes, m->summary);
+        printf("%-14s %9lld parameters  %2lldx%2lldx%lld  %2lld classes  %s\n"
+               "    recipe: %s\n    %s\n",
+               m->name, (long long)n, (long long)m->height, (long long)m->width,
+               (long long)m->channels, (long long)m->classes, m->summary,
+               recipe_text(m->recipe, recipe), m->recipe->why);
     }
     return EXIT_OK;
 }
@@ -137,11 +141,12 @@ static int write_models(FILE *f, const void *source)
     for (int i = 0; adj_model_at(i) != NULL; i++) {
         const adj_model *m = adj_model_at(i);
         int64_t n = count_parameters(m);
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "name",
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "name",
                                               m->name, "parameters", (json_int_t)n, "height",
                                               (json_int_t)m->height, "width", (json_int_t)m->width,
                                               "channels", (json_int_t)m->channels, "classes",
-                                              (json_int_t)m->classes, "summary", m->summary));
+                                              (json_int_t)m->classes, "summary", m->summary,
+                                              "recipe", recipe_json(m->recipe)));
     }
     return json_write(f, list, JSON_PAGE, 0);
 }

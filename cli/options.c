@@ -82,18 +82,18 @@ option_fault option_store(const option *o, const char *text)
     return NO_FAULT;
 }
 
-static int store(const usage *u, const option *o, const char *text)
+int option_read(const char *command, const option *o, const char *text)
 {
     char list[WORD_LIST];
     switch (option_store(o, text)) {
     case NO_SUCH_WORD:
-        return complain(u->command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text,
+        return complain(command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text,
                         list_words(o->words, list));
     case NO_NUMBER:
-        return complain(u->command, EXIT_USAGE, "%s: not a%s number (got \"%s\")", o->name,
+        return complain(command, EXIT_USAGE, "%s: not a%s number (got \"%s\")", o->name,
                         o->integer != NULL ? " whole" : "", text);
     case OUT_OF_RANGE:
-        return complain(u->command, EXIT_USAGE, "%s: out of range (got %s, expected %g to %g)",
+        return complain(command, EXIT_USAGE, "%s: out of range (got %s, expected %g to %g)",
                         o->name, text, o->range[0], o->range[1]);
     default: return CONTINUE;
     }
@@ -185,7 +185,7 @@ static int take_option(const usage *u, const option *o, char **argv, int *i, con
         text = argv[++*i]; /* argv ends with NULL */
     if (text == NULL)
         return complain(u->command, EXIT_USAGE, "%s: its value %s is missing", o->name, o->value);
-    return store(u, o, text);
+    return option_read(u->command, o, text);
 }
 
 static int take_word(const usage *u, char **argv, int *i)

@@ -190,6 +190,8 @@ ADJ_API int adj_is_training_state(const adj_node *n);
 ADJ_API adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts *options);
 /* The i-th of those names; NULL past the last. */
 ADJ_API const char *adj_optimiser_name_at(int i);
+/* The one of those names that has this kind, momentum and nesterov; NULL if none has. */
+ADJ_API const char *adj_optimiser_name(const adj_optimiser_opts *options);
 
 /* ---- learning rate schedules: pure functions of the step ---- */
 
@@ -218,6 +220,49 @@ ADJ_API double adj_schedule_rate(const adj_schedule *schedule, int64_t step);
 ADJ_API adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind);
 ADJ_API const char *adj_schedule_name_at(int i); /* the i-th of those; NULL past the last */
 
+/* ---- learning rate range test: a rate for a net of which nothing is known ---- */
+
+/* The most steps that a test has. */
+enum { ADJ_RANGE_STEPS = 300 };
+/* A test's curve, all zero at first. An executor that is used for nothing else is trained with
+ * rising rates, and its parameters are thrown away:
+ *     adj_range_test t = {0};
+ *     do
+ *         loss = train_step(adj_range_test_rate(&t));
+ *     while (adj_range_test_add(&t, loss));
+ *     lr = adj_range_test_choose(&t);
+ * Smith, "Cyclical Learning Rates for Training Neural Networks" (2015), section 3.3. */
+typedef struct {
+    int n;                          /* steps done; the arrays have an entry for each */
+    double lr[ADJ_RANGE_STEPS];     /* of the step */
+    double loss[ADJ_RANGE_STEPS];   /* at that rate */
+    double smooth[ADJ_RANGE_STEPS]; /* the loss as a moving average */
+} adj_range_test;
+
+/* The rate of the next step: from 1e-6 to 10, exponentially. */
+ADJ_API double adj_range_test_rate(const adj_range_test *t);
+/* Notes the loss of the step at that rate. 0 if this was the last: there are no more, or the loss
+ * is not finite, or its average more than four times the least one. */
+ADJ_API int adj_range_test_add(adj_range_test *t, double loss);
+/* The rate to train with, a tenth of the one at which the average was least (fastai's choice). 0:
+ * it never fell. */
+ADJ_API double adj_range_test_choose(const adj_range_test *t);
+
+/* ---- recipes: the settings that a model trains well with ---- */
+
+/* How a model is trained. The built-in ones' were found on 8,000 images of MNIST in ten epochs: a
+ * start for other data. */
+typedef struct {
+    adj_optimiser_opts optimiser; /* with weight decay and clipping */
+    double lr;                    /* the schedule's base: the highest rate */
+    adj_schedule_kind schedule;   /* of the rate after the warm-up */
+    double warmup;                /* epochs in which the rate rises to lr */
+    double smoothing;             /* of the labels, as in adj_loss_softmax_smoothed */
+    int64_t batch;                /* images in a step */
+    int64_t shift;   /* augmentation: images are moved by up to so many pixels along each axis */
+    const char *why; /* one line */
+} adj_recipe;
+
 /* ---- models ---- */
 
 /* All zero: what the model's table entry says. Evaluation unless training is set: build one graph
@@ -243,6 +288,7 @@ typedef struct {
      * options (NULL: all zero); the sizes are x's. */
     adj_node *(*build)(adj_node *x, const adj_model_opts *options);
     int64_t height, width, channels, classes; /* of the data it was published on */
+    const adj_recipe *recipe;                 /* NULL: a plain convolutional net's */
 } adj_model;
 
 /* images -> logits [n, classes], as adj_model.build; NULL options: all zero. Two 5x5 convolutions
@@ -272,6 +318,12 @@ ADJ_API const adj_model *adj_model_nearest(const char *name);
  * the model on it, cast to dtype; the result, the logits, is labelled "logits". */
 ADJ_API adj_node *adj_model_logits(adj_graph *g, const adj_model *model,
                                    const adj_model_opts *options);
+/* The model's recipe (model NULL: a plain convolutional net's) for a run of so many epochs: the
+ * warm-up takes at most a quarter of them. */
+ADJ_API adj_recipe adj_recipe_for(const adj_model *model, int64_t epochs);
+/* The rates of such a run with so many steps in an epoch: a warm-up, then the schedule down to 0
+ * (cosine), or to a tenth after each third of the rest (step; exponential, little by little). */
+ADJ_API adj_schedule adj_recipe_schedule(const adj_recipe *recipe, int64_t epochs, int64_t steps);
 
 #ifdef __cplusplus
 }

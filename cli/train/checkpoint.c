@@ -15,9 +15,10 @@ enum { SETTINGS = 12 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
  * prolongs the run. */
 enum { FREE = 1, FREE_TO_PROLONG = 3 };
 
-/* The settings of the data, which are first in the list, are the tool's own. */
-static const char *const data_keys[CHECKPOINT_DATA] = {"data.size", "data.resize", "data.channels",
-                                                       "data.limit", "data.val-split"};
+/* The settings of the data and of the recipe, which are first in the list, are the tool's own. */
+static const char *const data_keys[CHECKPOINT_DATA] = {
+    "data.size",      "data.resize",  "data.channels",      "data.limit", "data.val-split",
+    "train.schedule", "train.warmup", "train.weight-decay", "train.clip", "train.smoothing"};
 
 static void list_settings(train_opts *o, option list[SETTINGS])
 {
@@ -27,6 +28,11 @@ static void list_settings(train_opts *o, option list[SETTINGS])
         {"channels", "", "", .integer = &o->data.channels, .range = {0, 4}},
         {"limit", "", "", .integer = &o->data.limit, .range = {0, 1e9}},
         {"val-split", "", "", .real = &o->data.val_split, .range = {0, 0.9}},
+        {"schedule", "", "", .text = &o->schedule, .words = SCHEDULE_WORDS},
+        {"warmup", "", "", .real = &o->warmup, .range = {0, 100000}},
+        {"weight-decay", "", "", .real = &o->weight_decay, .range = {0, 1}},
+        {"clip", "", "", .real = &o->clip, .range = {0, 1e6}},
+        {"smoothing", "", "", .real = &o->smoothing, .range = {0, 0.999}},
         {"model", "", "", .text = &o->model},
         {"optimizer", "", "", .text = &o->optimizer},
         {"backend", "", "", .text = &o->backend},

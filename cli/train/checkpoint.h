@@ -5,8 +5,9 @@
 #include "adjoint_io.h"
 #include "train.h"
 
-/* What the tool adds to a checkpoint: the options of the data. */
-enum { CHECKPOINT_DATA = 5, CHECKPOINT_TEXT = 40 };
+/* What the tool adds to a checkpoint: the options of the data, and those of the recipe as they were
+ * given. */
+enum { CHECKPOINT_DATA = 10, CHECKPOINT_TEXT = 40 };
 typedef struct {
     adj_metadata entry[CHECKPOINT_DATA];
     char text[CHECKPOINT_DATA][CHECKPOINT_TEXT];

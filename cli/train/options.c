@@ -14,10 +14,28 @@ static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .va
                                  .seed = UNSET,
                                  .threads = UNSET,
                                  .every = UNSET,
-                                 .lr = UNSET};
+                                 .lr = UNSET,
+                                 .warmup = UNSET,
+                                 .weight_decay = UNSET,
+                                 .clip = UNSET,
+                                 .smoothing = UNSET};
 
-static int check(const train_opts *o)
+/* A number, or auto. */
+static int read_rate(train_opts *o)
 {
+    const option rate = {"--lr", "X", "", .real = &o->lr, .range = {1e-12, 1e6}};
+
+    o->lr_auto = o->lr_text != NULL && strcmp(o->lr_text, "auto") == 0;
+    if (o->lr_text == NULL || o->lr_auto)
+        return CONTINUE;
+    return option_read("train", &rate, o->lr_text);
+}
+
+static int check(train_opts *o)
+{
+    if (o->resume && o->lr_auto)
+        return complain("train", EXIT_USAGE,
+                        "--lr auto: the checkpoint has the rate (leave it out)");
     if (refuse_standard("train", "--checkpoint", o->checkpoint) != CONTINUE)
         return EXIT_USAGE;
     if (o->resume && o->checkpoint == NULL)
@@ -42,14 +60,22 @@ int parse_train(train_opts *o, int argc, char **argv)
          .names = model_name_at},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
-        {"--batch", "N", "images in a step; default: 64", .integer = &o->batch,
-         .range = {1, 100000}},
-        {"--lr", "X", "the first learning rate of the cosine schedule; default: the optimizer's",
-         .real = &o->lr, .range = {1e-12, 1e6}},
-        {"--optimizer", "NAME", "sgd, momentum (default), nesterov, adam or adamw",
-         .text = &o->optimizer, .names = optimizer_name_at},
-        {"--shift", "N", "training images are moved by up to N pixels; default: 1",
-         .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}},
+        {"--batch", "N", "images in a step *", .integer = &o->batch, .range = {1, 100000}},
+        {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw *", .text = &o->optimizer,
+         .names = optimizer_name_at},
+        {"--lr", "X", "the highest learning rate *; auto: a range test finds one",
+         .text = &o->lr_text},
+        {"--schedule", "NAME", "of the rate: constant, step, exponential or cosine *",
+         .text = &o->schedule, .words = SCHEDULE_WORDS},
+        {"--warmup", "X", "epochs in which the rate rises to --lr *", .real = &o->warmup,
+         .range = {0, 100000}},
+        {"--weight-decay", "X", "of all parameters *", .real = &o->weight_decay, .range = {0, 1}},
+        {"--clip", "X", "gradients are scaled to this norm at most, 0: not *", .real = &o->clip,
+         .range = {0, 1e6}},
+        {"--smoothing", "X", "the part of each label that is spread over the classes *",
+         .real = &o->smoothing, .range = {0, 0.999}},
+        {"--shift", "N", "training images are moved by up to N pixels *", .integer = &o->shift,
+         .range = {0, ADJ_MAX_SHIFT}},
         {"--seed", "N", "of initial values and shuffling; default: 1", .integer = &o->seed,
          .range = {0, 9e15}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
@@ -99,48 +125,15 @@ int parse_train(train_opts *o, int argc, char **argv)
          "The log on standard output; what else is told goes to standard error."},
         {NULL, NULL}};
     const usage u = {.command = "train",
-                     .summary = "Trains a model and tests it after each epoch.",
+                     .summary = "Trains a model and tests it after each epoch.\n"
+                                "*: default: as in the model's recipe, see adjoint models",
                      .options = options,
                      .more = more,
                      .statuses = statuses,
                      .variables = PLAN_VARIABLES,
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
+    if (status == CONTINUE)
+        status = read_rate(o);
     return status == CONTINUE ? check(o) : status;
-}
-
-static void set_default(int64_t *option, int64_t value)
-{
-    if (*option == UNSET)
-        *option = value;
-}
-
-static double default_rate(const char *optimizer)
-{
-    if (strncmp(optimizer, "adam", 4) == 0)
-        return 0.001;
-    return strcmp(optimizer, "sgd") == 0 ? 0.05 : 0.01;
-}
-
-void set_train_defaults(train_opts *o)
-{
-    o->model = o->model != NULL ? o->model : "lenet";
-    o->optimizer = o->optimizer != NULL ? o->optimizer : "momentum";
-    o->backend = o->backend != NULL ? o->backend : "onednn";
-    o->precision = o->precision != NULL ? o->precision : "f32";
-    o->math = o->math != NULL ? o->math : "exact";
-    o->freeze = o->freeze != NULL ? o->freeze : "none";
-    o->data.size = o->data.size != NULL ? o->data.size : data_defaults.size;
-    o->data.resize = o->data.resize != NULL ? o->data.resize : data_defaults.resize;
-    o->data.val_split = o->data.val_split >= 0 ? o->data.val_split : 0;
-    set_default(&o->data.channels, 0);
-    set_default(&o->data.limit, 0);
-    set_default(&o->epochs, 10);
-    set_default(&o->batch, 64);
-    set_default(&o->shift, 1);
-    set_default(&o->seed, 1);
-    set_default(&o->threads, 0);
-    set_default(&o->every, 0);
-    if (o->lr < 0)
-        o->lr = default_rate(o->optimizer);
 }

@@ -12,9 +12,12 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/output.h"
+#include "cli/recipe.h"
 #include "cli/standard.h"
 #include "data.h"
 #include "progress.h"
+#include "range.h"
+#include "settings.h"
 #include "cli/model.h"
 #include "train.h"
 #include "weights.h"
@@ -25,11 +28,13 @@ typedef struct {
     data_opts data; /* with the validation split that is taken */
     adj_dataset *train, *test;
     adj_model_opts size; /* of the model, for these images */
-    adj_optimiser_opts optimiser;
+    adj_recipe recipe;
+    adj_schedule schedule;
+    adj_range_test range; /* of --lr auto */
     adj_trainer *trainer;
     progress shown;
     FILE *log, *output; /* output: standard output, where --log or --out is - */
-    int log_failed; /* which ends the run: the weights are right */
+    int log_failed;     /* which ends the run: the weights are right */
 } training;
 
 /* Only the signal handler writes it. */
@@ -101,34 +106,64 @@ static int on_epoch(void *user, const adj_fit_progress *f)
 
 /* ---- before the first step ---- */
 
+static adj_net net_of(const training *t)
+{
+    return (adj_net){
+        .name = t->o->model, .h = t->size.height, .w = t->size.width, .c = t->size.channels};
+}
+
+static adj_fit_opts fit_options(training *t)
+{
+    const train_opts *o = t->o;
+    return (adj_fit_opts){.epochs = o->epochs,
+                          .batch = o->batch,
+                          .seed = o->seed,
+                          .optimiser = &t->recipe.optimiser,
+                          .lr = o->lr,
+                          .schedule = &t->schedule,
+                          .smoothing = o->smoothing,
+                          .augment = {.shift = o->shift},
+                          .freeze = o->freeze,
+                          .backend = o->backend,
+                          .threads = (int)o->threads,
+                          .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
+                          .math = (adj_math)word_index(MATH_WORDS, o->math),
+                          .tune = (int)o->tune,
+                          .tune_file = o->tune_file,
+                          .recompute = (int)o->recompute,
+                          .checkpoint = o->checkpoint,
+                          .checkpoint_every = o->every,
+                          .n_metadata = CHECKPOINT_DATA,
+                          .metadata = t->notes.entry,
+                          .on_step = on_step,
+                          .on_epoch = on_epoch,
+                          .user = t};
+}
+
+/* A recipe's rates; base 0: adj_fit_opts.lr, which is another when a run is prolonged. */
+static void set_schedule(training *t)
+{
+    const int64_t steps = (t->train->n + t->o->batch - 1) / t->o->batch;
+    t->schedule = adj_recipe_schedule(&t->recipe, t->o->epochs, steps);
+    t->schedule.base = t->schedule.total = 0;
+}
+
 static int open_trainer(training *t)
 {
     const train_opts *o = t->o;
-    const adj_net net = {
-        .name = o->model, .h = t->size.height, .w = t->size.width, .c = t->size.channels};
-    const adj_fit_opts options = {.epochs = o->epochs,
-                                  .batch = o->batch,
-                                  .seed = o->seed,
-                                  .optimiser = &t->optimiser,
-                                  .lr = o->lr,
-                                  .augment = {.shift = o->shift},
-                                  .freeze = o->freeze,
-                                  .backend = o->backend,
-                                  .threads = (int)o->threads,
-                                  .precision =
-                                      (adj_precision)word_index(PRECISION_WORDS, o->precision),
-                                  .math = (adj_math)word_index(MATH_WORDS, o->math),
-                                  .tune = (int)o->tune,
-                                  .tune_file = o->tune_file,
-                                  .recompute = (int)o->recompute,
-                                  .checkpoint = o->checkpoint,
-                                  .checkpoint_every = o->every,
-                                  .n_metadata = CHECKPOINT_DATA,
-                                  .metadata = t->notes.entry,
-                                  .on_step = on_step,
-                                  .on_epoch = on_epoch,
-                                  .user = t};
+    const adj_net net = net_of(t);
     adj_error error = {0};
+
+    t->recipe = recipe_of(o);
+    set_schedule(t);
+    if (o->lr_auto) {
+        const adj_fit_opts tried = fit_options(t);
+        int status = find_rate(&net, t->train, &tried, &t->range, &t->o->lr);
+        if (status != CONTINUE)
+            return status;
+        t->recipe.lr = o->lr;
+    }
+    const adj_fit_opts options = fit_options(t);
 
     checkpoint_data(t->o, &t->notes);
     if (adj_trainer_new(&net, t->train, t->test, &options, &t->trainer, &error) != ADJ_OK)
@@ -154,7 +189,8 @@ static int start(training *t)
 {
     const train_opts *o = t->o;
 
-    if (adj_optimiser_from_name(o->optimizer, &t->optimiser) != ADJ_OK)
+    adj_optimiser_opts known;
+    if (adj_optimiser_from_name(o->optimizer, &known) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
     int status = check_files(o);
     if ((is_stdout(o->log) || is_stdout(o->out)) && (t->output = take_stdout()) == NULL)
@@ -192,22 +228,26 @@ static int log_start(const training *t)
     const train_opts *o = t->o;
     const int64_t parameters = adj_trainable_elems(adj_trainer_loss(t->trainer));
     const int frozen = adj_trainer_frozen(t->trainer);
+    char text[RECIPE_TEXT];
 
     say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
         (long long)parameters, data_name(o->data.path), (long long)t->train->n,
         (long long)t->test->n);
+    say("%s", recipe_text(&t->recipe, text));
+    if (o->lr_auto)
+        say_range(&t->range, o->lr);
     if (frozen > 0)
         say("%d parameter tensors are frozen by %s", frozen, o->freeze);
     fflush(stdout);
-    return log_line(
-        t->log,
-        json_pack("{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
-                  "start", "model", o->model, "parameters", (json_int_t)parameters, "data",
-                  json_text(data_name(o->data.path)), "train_images", (json_int_t)t->train->n,
-                  "test_images", (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
-                  (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
-                  o->lr, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed, "backend",
-                  o->backend));
+    json_t *start = json_pack(
+        "{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s}", "event", "start", "model", o->model,
+        "parameters", (json_int_t)parameters, "data", json_text(data_name(o->data.path)),
+        "train_images", (json_int_t)t->train->n, "test_images", (json_int_t)t->test->n, "epochs",
+        (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
+    json_object_update_new(start, recipe_json(&t->recipe));
+    if (log_line(t->log, start) != 0)
+        return -1;
+    return o->lr_auto ? log_line(t->log, json_range(&t->range, o->lr)) : 0;
 }
 
 static int log_resumption(const training *t)

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "adjoint.h"
+#include "adjoint_nn.h"
 #include "data.h"
 
 typedef struct {
@@ -13,15 +13,16 @@ typedef struct {
     const char *precision, *math;     /* "f32", "bf16" or "f16"; "exact" or "fast" */
     const char *weights, *map, *head; /* to begin with: adj_weights_opts.map; "keep" or "new" */
     const char *freeze;               /* patterns of parameters; "none" */
+    const char *schedule;             /* a name of adj_schedule_from_name */
     int64_t epochs, batch, shift, seed, threads, every, resume, tune, recompute;
-    double lr;
+    int lr_auto; /* lr is to be found by a range test */
+    const char *lr_text;
+    double lr, warmup /* epochs */, weight_decay, clip, smoothing;
 } train_opts;
 
 /* Reads the command line. What it does not say stays NULL or UNSET, for a checkpoint to say.
  * CONTINUE or an exit status. */
 enum { UNSET = -1, MAX_THREADS = 1024 };
 int parse_train(train_opts *o, int argc, char **argv);
-/* What is still unset then. */
-void set_train_defaults(train_opts *o);
 
 #endif

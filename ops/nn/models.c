@@ -254,13 +254,19 @@ adj_node *adj_model_ds_cnn(adj_node *x, const adj_model_opts *options)
 /* ---- the table ---- */
 
 static const adj_model models[] = {
-    {"lenet", "2 convolutions 5x5 (32, 64), dense 128", adj_model_lenet, 28, 28, 1, 10},
-    {"lenet5", "LeCun's, tanh and average pools", adj_model_lenet5, 32, 32, 1, 10},
-    {"resnet8", "MLPerf Tiny's residual net", adj_model_resnet8, 32, 32, 3, 10},
-    {"resnet20", "residual net of 3 x 3 blocks", adj_model_resnet20, 32, 32, 3, 10},
-    {"mobilenet_v1", "depthwise separable, multiplier 0.25", adj_model_mobilenet_v1, 96, 96, 3, 2},
-    {"vgg6", "6 convolutions 3x3 (64, 128, 256), dense 256", adj_model_vgg6, 32, 32, 3, 10},
-    {"ds_cnn", "MLPerf Tiny's keyword spotter", adj_model_ds_cnn, 49, 10, 1, 12},
+    {"lenet", "2 convolutions 5x5 (32, 64), dense 128", adj_model_lenet, 28, 28, 1, 10,
+     &nn_recipe_lenet},
+    {"lenet5", "LeCun's, tanh and average pools", adj_model_lenet5, 32, 32, 1, 10,
+     &nn_recipe_lenet5},
+    {"resnet8", "MLPerf Tiny's residual net", adj_model_resnet8, 32, 32, 3, 10,
+     &nn_recipe_residual},
+    {"resnet20", "residual net of 3 x 3 blocks", adj_model_resnet20, 32, 32, 3, 10,
+     &nn_recipe_residual},
+    {"mobilenet_v1", "depthwise separable, multiplier 0.25", adj_model_mobilenet_v1, 96, 96, 3, 2,
+     &nn_recipe_mobilenet_v1},
+    {"vgg6", "6 convolutions 3x3 (64, 128, 256), dense 256", adj_model_vgg6, 32, 32, 3, 10,
+     &nn_recipe_vgg6},
+    {"ds_cnn", "MLPerf Tiny's keyword spotter", adj_model_ds_cnn, 49, 10, 1, 12, &nn_recipe_ds_cnn},
 };
 enum { N_MODEL = sizeof models / sizeof *models };
 

@@ -32,4 +32,8 @@ static inline double nn_or_default(double value, double fallback)
     return value != 0 ? value : fallback;
 }
 
+/* The models' (recipes.c). */
+extern const adj_recipe nn_recipe_lenet, nn_recipe_lenet5, nn_recipe_residual,
+    nn_recipe_mobilenet_v1, nn_recipe_vgg6, nn_recipe_ds_cnn;
+
 #endif

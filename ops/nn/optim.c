@@ -211,6 +211,17 @@ enum { N_NAMED = sizeof named / sizeof *named };
 
 const char *adj_optimiser_name_at(int i) { return i >= 0 && i < N_NAMED ? named[i].name : NULL; }
 
+const char *adj_optimiser_name(const adj_optimiser_opts *options)
+{
+    for (int i = 0; options != NULL && i < N_NAMED; i++) {
+        const adj_optimiser_opts *o = &named[i].opts;
+        if (o->kind == options->kind && o->momentum == options->momentum &&
+            !o->nesterov == !options->nesterov)
+            return named[i].name;
+    }
+    return NULL;
+}
+
 adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts *options)
 {
     for (int i = 0; name != NULL && options != NULL && i < N_NAMED; i++) {

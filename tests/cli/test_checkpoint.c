@@ -311,6 +311,11 @@ static const struct {
     {"batch", "7", "its count of images drawn does not fit"},
     {"lr", "nan", "its lr is not possible here"},
     {"lr", "-0x1p+2", "its lr is not possible here"},
+    {"schedule", "cosin", "expected constant, step, exponential or cosine"},
+    {"warmup", "-0x1p+0", "its warmup is not possible here"},
+    {"weight-decay", "0x1p+1", "its weight-decay is not possible here"},
+    {"clip", "inf", "its clip is not possible here"},
+    {"smoothing", "0x1p+0", "its smoothing is not possible here"},
     {"shift", "9", "its shift is not possible here"},
     {"seed", "4", "its order of the images cannot be made again"},
     {"threads", "1000000", "its threads is not possible here"},
@@ -336,9 +341,11 @@ static const struct {
 
 static const struct {
     const char *option, *value;
-} others[] = {{"--model", "lenet"}, {"--optimizer", "sgd"}, {"--epochs", "1"},
-              {"--batch", "15"},    {"--seed", "2"},        {"--shift", "2"},
-              {"--lr", "0.1"},      {"--backend", "naive"}};
+} others[] = {{"--model", "lenet"},  {"--optimizer", "sgd"},  {"--epochs", "1"},
+              {"--batch", "15"},     {"--seed", "2"},         {"--shift", "1"},
+              {"--lr", "0.1"},       {"--backend", "naive"},  {"--schedule", "constant"},
+              {"--warmup", "0.25"},  {"--weight-decay", "1"}, {"--clip", "1.5"},
+              {"--smoothing", "0.5"}};
 
 /* --resume from the file fails with a sentence. */
 static void expect_refused(const folder *f, const char *path, const char *option, const char *value,

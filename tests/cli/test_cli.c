@@ -405,6 +405,6 @@ Test(cli, terminal_has_one_line)
     int lines = 0;
     for (size_t i = 0; i < n; i++)
         lines += shown[i] == '\n';
-    cr_expect_eq(lines, 4, "start, two epochs, best: %s", shown);
+    cr_expect_eq(lines, 5, "start, settings, two epochs, best: %s", shown);
     folder_remove(&f);
 }

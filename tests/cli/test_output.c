@@ -138,7 +138,7 @@ Test(output, names_from_a_weight_file)
     put_tensor(file.s, "", "\\u0007a \\u009b2J \\u202e");
     run_harmlessly(words, 1, "");
     const char *resume[] = {"train", "--checkpoint", file.s, "--resume", NULL};
-    put_tensor(file.s, "\"__metadata__\":{\"checkpoint\":\"adjoint 1\",\"model\":\"\\u009b2J\"},",
+    put_tensor(file.s, "\"__metadata__\":{\"checkpoint\":\"adjoint 2\",\"model\":\"\\u009b2J\"},",
                "w");
     run_harmlessly(resume, 1, "");
     folder_remove(&dir);

@@ -5,7 +5,7 @@
 
 #include "adjoint_nn.h"
 #include "cli/command.h"
-#include "cli/train/train.h"
+#include "cli/train/settings.h"
 #include "fuzz/memory_file.h"
 
 enum { WORDS = 48, ROOM = 4096 };
@@ -18,6 +18,7 @@ static void check(const train_opts *o)
     must(o->shift >= UNSET && o->shift <= 8);
     must(o->threads == UNSET || (o->threads >= 1 && o->threads <= 1024));
     must(o->lr < 0 || (o->lr >= 1e-12 && o->lr <= 1e6));
+    must(o->warmup <= 100000 && o->weight_decay <= 1 && o->clip <= 1e6 && o->smoothing < 1);
     must(!o->resume || o->checkpoint != NULL);
 }
 
@@ -48,6 +49,8 @@ static void try_train(int argc, char **argv)
         check(&o);
         set_train_defaults(&o);
         must(o.epochs > 0 && o.batch > 0 && o.lr > 0 && o.model != NULL && o.backend != NULL);
+        must(o.warmup >= 0 && o.weight_decay >= 0 && o.clip >= 0 && o.smoothing >= 0);
+        must(o.optimizer != NULL && o.schedule != NULL && recipe_of(&o).lr == o.lr);
     }
 }
 

@@ -1,0 +1,75 @@
+/* range.c - see range.h. */
+#include <math.h>
+
+#include "cli/command.h"
+#include "range.h"
+
+static int on_step(void *user, const adj_fit_progress *now)
+{
+    return !adj_range_test_add(user, now->step_loss);
+}
+
+/* The test's rates as a schedule. */
+static adj_schedule rising(void)
+{
+    adj_range_test first = {0}, last = {.n = ADJ_RANGE_STEPS - 1};
+    const double base = adj_range_test_rate(&first);
+    return (adj_schedule){.kind = ADJ_SCHEDULE_EXPONENTIAL,
+                          .base = base,
+                          .period = ADJ_RANGE_STEPS - 1,
+                          .factor = adj_range_test_rate(&last) / base};
+}
+
+int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *options,
+              adj_range_test *t, double *lr)
+{
+    const adj_schedule schedule = rising();
+    adj_fit_opts o = *options;
+    adj_trainer *trainer = NULL;
+    adj_error error = {0};
+
+    *t = (adj_range_test){0};
+    o.schedule = &schedule;
+    o.epochs = ADJ_RANGE_STEPS; /* of a step at least */
+    o.checkpoint = NULL;
+    o.checkpoint_every = 0;
+    o.on_step = on_step;
+    o.on_epoch = NULL;
+    o.user = t;
+    if (adj_trainer_new(net, d, NULL, &o, &trainer, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "%s", error.message);
+    adj_status status = adj_trainer_run(trainer, &error);
+    const double last = adj_trainer_progress(trainer).step_loss;
+    adj_trainer_free(trainer);
+    if (status != ADJ_OK && isfinite(last))
+        return complain("train", EXIT_FAILED, "--lr auto: %s", error.message);
+    *lr = adj_range_test_choose(t);
+    if (*lr > 0)
+        return CONTINUE;
+    return complain("train", EXIT_FAILED,
+                    "--lr auto: the loss did not fall in %d steps with rates from %.1e to %.1e: "
+                    "give --lr a number",
+                    t->n, t->lr[0], t->lr[t->n - 1]);
+}
+
+void say_range(const adj_range_test *t, double lr)
+{
+    say("lr %.4g is from a range test: %d steps with rates from %.1e to %.1e", lr, t->n, t->lr[0],
+        t->lr[t->n - 1]);
+}
+
+/* JSON has no infinity: null. */
+static json_t *numbers(int n, const double value[])
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, isfinite(value[i]) ? json_real(value[i]) : json_null());
+    return list;
+}
+
+json_t *json_range(const adj_range_test *t, double lr)
+{
+    return json_pack("{s:s, s:f, s:o, s:o, s:o}", "event", "range_test", "lr", lr, "rates",
+                     numbers(t->n, t->lr), "losses", numbers(t->n, t->loss), "smooth",
+                     numbers(t->n, t->smooth));
+}

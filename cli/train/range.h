@@ -1,0 +1,18 @@
+/* range.h - train --lr auto: a rate by a learning rate range test (adj_range_test). */
+#ifndef CLI_RANGE_H
+#define CLI_RANGE_H
+
+#include <jansson.h>
+
+#include "adjoint_fit.h"
+
+/* Trains a net of its own as the options say, but for the rate, on d in the order of the run's
+ * first epochs. *lr is the rate to train with, *t the curve. CONTINUE, or an exit status after a
+ * complaint. */
+int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *options,
+              adj_range_test *t, double *lr);
+void say_range(const adj_range_test *t, double lr);
+/* For the log. */
+json_t *json_range(const adj_range_test *t, double lr);
+
+#endif

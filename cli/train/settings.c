@@ -1,0 +1,82 @@
+/* settings.c - what the command line leaves open, after the model's recipe. */
+#include <string.h>
+
+#include "cli/command.h"
+#include "settings.h"
+
+static void set_default(int64_t *option, int64_t value)
+{
+    if (*option == UNSET)
+        *option = value;
+}
+
+static void set_default_real(double *option, double value)
+{
+    if (*option < 0)
+        *option = value;
+}
+
+static double usual_rate(const adj_optimiser_opts *o)
+{
+    if (o->kind != ADJ_SGD)
+        return 0.001;
+    return o->momentum == 0 ? 0.05 : 0.01;
+}
+
+/* The recipe's rate and decay are for its own optimizer; another one's are the usual. */
+static void set_optimizer_defaults(train_opts *o, adj_recipe *r)
+{
+    const char *own = adj_optimiser_name(&r->optimiser);
+    adj_optimiser_opts given;
+
+    if (o->optimizer == NULL)
+        o->optimizer = own;
+    if (strcmp(o->optimizer, own) != 0 && adj_optimiser_from_name(o->optimizer, &given) == ADJ_OK) {
+        given.clip_norm = r->optimiser.clip_norm;
+        r->optimiser = given;
+        r->lr = usual_rate(&given);
+    }
+    set_default_real(&o->lr, r->lr);
+    set_default_real(&o->weight_decay, r->optimiser.weight_decay);
+    set_default_real(&o->clip, r->optimiser.clip_norm);
+}
+
+void set_train_defaults(train_opts *o)
+{
+    o->model = o->model != NULL ? o->model : "lenet";
+    o->backend = o->backend != NULL ? o->backend : "onednn";
+    o->precision = o->precision != NULL ? o->precision : "f32";
+    o->math = o->math != NULL ? o->math : "exact";
+    o->freeze = o->freeze != NULL ? o->freeze : "none";
+    o->data.size = o->data.size != NULL ? o->data.size : data_defaults.size;
+    o->data.resize = o->data.resize != NULL ? o->data.resize : data_defaults.resize;
+    o->data.val_split = o->data.val_split >= 0 ? o->data.val_split : 0;
+    set_default(&o->data.channels, 0);
+    set_default(&o->data.limit, 0);
+    set_default(&o->epochs, 10);
+    set_default(&o->seed, 1);
+    set_default(&o->threads, 0);
+    set_default(&o->every, 0);
+
+    adj_recipe recipe = adj_recipe_for(adj_model_find(o->model, NULL), o->epochs);
+    set_optimizer_defaults(o, &recipe);
+    o->schedule = o->schedule != NULL ? o->schedule : adj_schedule_name_at(recipe.schedule);
+    set_default_real(&o->warmup, recipe.warmup);
+    set_default_real(&o->smoothing, recipe.smoothing);
+    set_default(&o->batch, recipe.batch);
+    set_default(&o->shift, recipe.shift);
+}
+
+adj_recipe recipe_of(const train_opts *o)
+{
+    adj_recipe r = {.lr = o->lr,
+                    .warmup = o->warmup,
+                    .smoothing = o->smoothing,
+                    .batch = o->batch,
+                    .shift = o->shift};
+    (void)adj_optimiser_from_name(o->optimizer, &r.optimiser);
+    (void)adj_schedule_from_name(o->schedule, &r.schedule);
+    r.optimiser.weight_decay = o->weight_decay;
+    r.optimiser.clip_norm = o->clip;
+    return r;
+}
