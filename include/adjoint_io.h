@@ -90,10 +90,27 @@ ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor t
                                      int n_metadata, const adj_metadata metadata[],
                                      adj_error *error);
 
+/* As NumPy reads them, replacing the file; bf16 and F8 become f32. Up to 4 GB and 65535 tensors. */
+ADJ_API adj_status adj_tensors_write_npz(const char *path, int n, const adj_tensor tensors[],
+                                         adj_error *error);
+ADJ_API adj_status adj_tensors_write_npy(const char *path, const adj_tensor *tensor,
+                                         adj_error *error);
+/* A C header that is C++ as well, replacing the file: for each tensor its shape in a comment and
+ * static const TYPE PREFIX_NAME[elements], in which what is no letter or digit is an underscore;
+ * f16, bf16 and F8 become float, bool uint8_t. The metadata stand in a comment. prefix: an
+ * identifier; NULL: "weights". */
+ADJ_API adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
+                                            const adj_tensor tensors[], int n_metadata,
+                                            const adj_metadata metadata[], adj_error *error);
+
 typedef struct adj_tensors adj_tensors;
 /* Reads and checks a whole file, its checksums too if it has any. *t is a handle to ask for the
  * message even on failure (NULL only when out of memory) and must be freed in every case. */
 ADJ_API adj_status adj_tensors_read(const char *path, adj_tensors **t);
+/* The same of a file of any kind that we know, told by its first bytes: safetensors; NumPy's .npy,
+ * whose tensor has the file's name, and .npz; IDX, plain or gzip. Only safetensors have metadata.
+ */
+ADJ_API adj_status adj_tensors_open(const char *path, adj_tensors **t);
 ADJ_API const char *adj_tensors_message(const adj_tensors *t);
 ADJ_API int adj_tensors_count(const adj_tensors *t);
 /* In the order of the data; name and data belong to t. All zero when i is out of range. */

@@ -28,7 +28,10 @@ static int parse(eval_opts *o, int argc, char **argv)
     };
     option more[DATA_OPTIONS];
     list_data_options(&o->data, more);
-    const usage u = {"eval", "Prints the test accuracy of weights in a file.", options, more};
+    const usage u = {.command = "eval",
+                     .summary = "Prints the test accuracy of weights in a file.",
+                     .options = options,
+                     .more = more};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");
@@ -94,7 +97,8 @@ int command_eval(int argc, char **argv)
     const adj_predictor_opts options = {
         .backend = o.backend, .threads = (int)o.threads, .weights = &load};
     if (adj_predictor_load(o.weights, &net, &options, &p, &error) != ADJ_OK)
-        return complain("eval", EXIT_FAILED, "%s", error.message);
+        return complain("eval", EXIT_FAILED, "%s%s", error.message,
+                        error.status == ADJ_EARG && o.model == NULL ? " (--model NAME does)" : "");
     status = open_test(&o, adj_predictor_card(p), &train, &test);
     if (status == CONTINUE)
         status = evaluate(&o, p, test);

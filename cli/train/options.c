@@ -80,7 +80,10 @@ int parse_train(train_opts *o, int argc, char **argv)
     };
     option more[DATA_OPTIONS];
     list_data_options(&o->data, more);
-    const usage u = {"train", "Trains a model and tests it after each epoch.", options, more};
+    const usage u = {.command = "train",
+                     .summary = "Trains a model and tests it after each epoch.",
+                     .options = options,
+                     .more = more};
     int status = parse_options(&u, argc, argv);
     return status == CONTINUE ? check(o) : status;
 }

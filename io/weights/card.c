@@ -73,7 +73,7 @@ static char *text_of(const json_t *value)
 {
     return json_is_string(value)
                ? strdup(json_string_value(value))
-               : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+               : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
 }
 
 /* Entries and the strings they point to, one after the other. */

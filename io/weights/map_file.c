@@ -3,7 +3,7 @@
  *     fc1/w = fc1.weight, reshape 128 64 7 7, permute 2 3 1 0, reshape 3136 128    # comment
  *     bn1/running = bn1.running_mean + bn1.running_var
  *
- * Names have neither spaces, commas nor #. */
+ * Names have no spaces and none of , = #. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,13 +31,13 @@ __attribute__((format(printf, 2, 3))) static adj_status fail(const reader *r, co
     return adj_error_set(r->error, ADJ_EIO, "map %.120s: line %d: %s", r->path, r->line, sentence);
 }
 
-/* The next word of the line, ended by 0; "" at the end. A comma is a word. */
-static char *next_word(char **at, char *comma)
+/* The next word of the line, ended by 0; "" at the end. A comma or = is one. */
+static char *next_word(char **at, int *mark)
 {
     *at += strspn(*at, " \t\r");
     char *word = *at;
-    *comma = word[0] == ',';
-    size_t n = *comma ? 1 : strcspn(word, " \t\r,");
+    *mark = word[0] == ',' || word[0] == '=';
+    size_t n = *mark ? 1 : strcspn(word, " \t\r,=");
     *at += n;
     return word;
 }
@@ -45,10 +45,10 @@ static char *next_word(char **at, char *comma)
 /* Copies the next word, which is a name. */
 static adj_status read_name(const reader *r, char **at, char name[MAP_NAME], const char *what)
 {
-    char comma;
-    const char *word = next_word(at, &comma);
+    int mark;
+    const char *word = next_word(at, &mark);
     size_t n = (size_t)(*at - word);
-    if (n == 0 || comma || (n == 1 && (*word == '=' || *word == '+')))
+    if (n == 0 || mark || (n == 1 && *word == '+'))
         return fail(r, "%s is missing (expected ours = theirs, or ours = theirs + theirs)", what);
     if (n >= MAP_NAME)
         return fail(r, "%s is too long (got %zu characters, expected at most %d)", what, n,
@@ -61,8 +61,9 @@ static adj_status read_name(const reader *r, char **at, char name[MAP_NAME], con
 /* Whether the next word is this character; then it is passed. */
 static int passes(char **at, char wanted)
 {
-    char *before = *at, comma;
-    const char *word = next_word(at, &comma);
+    char *before = *at;
+    int mark;
+    const char *word = next_word(at, &mark);
     if (*at - word == 1 && *word == wanted)
         return 1;
     *at = before;
@@ -95,12 +96,13 @@ static int is_shape(adj_shape list)
 
 static adj_status read_numbers(const reader *r, char **at, adj_shape *list)
 {
-    char comma, *end;
+    char *end;
+    int mark;
 
     for (*list = (adj_shape){0};; list->rank++) {
-        char *word = next_word(at, &comma);
-        if (*at == word || comma)
-            return *at -= comma, ADJ_OK;
+        char *word = next_word(at, &mark);
+        if (*at == word || mark)
+            return *at -= mark, ADJ_OK;
         errno = 0;
         long long number = strtoll(word, &end, 10);
         if (end != *at || errno != 0)
@@ -113,8 +115,8 @@ static adj_status read_numbers(const reader *r, char **at, adj_shape *list)
 
 static adj_status read_step(const reader *r, char **at, map_entry *e)
 {
-    char comma;
-    const char *word = next_word(at, &comma);
+    int mark;
+    const char *word = next_word(at, &mark);
     int n = (int)(*at - word);
     map_step *s = &e->step[e->n_step];
 
