@@ -23,6 +23,7 @@ extern const command commands[];
 
 int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
+int command_predict(int argc, char **argv);
 int command_compare(int argc, char **argv);
 /* Hidden: one trial from stdin, its outcome to stdout (guard.c). */
 int command_trial(int argc, char **argv);

@@ -4,6 +4,7 @@
 const command commands[] = {
     {"train", "trains a model on images of digits", command_train},
     {"eval", "the test accuracy of weights in a file", command_eval},
+    {"predict", "what images show, by weights in a file", command_predict},
     {"models", "lists the models", command_models},
     {"gradcheck", "checks gradients against numbers made another way", command_gradcheck},
     {"compare", "compares backends, types and layouts node by node", command_compare},

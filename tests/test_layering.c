@@ -57,6 +57,7 @@ static const rule rules[] = {
     {"cli/selftest", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli exec/clock.h"},
     {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h", "cli"},
+    {"cli/predict", "adjoint.h adjoint_fit.h", "cli exec/clock.h"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "cli exec/clock.h"},
@@ -73,7 +74,7 @@ static const struct {
     {"<zlib.h>", "io"},
     {"<png.h>", "io/data"},
     {"<turbojpeg.h>", "io/data"},
-    {"<zip.h>", "io/data io/tensors"},
+    {"<zip.h>", "io"},
     {"<jansson.h>", "io cli"},
     {"<criterion", ""},
 };

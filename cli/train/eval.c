@@ -111,7 +111,8 @@ int command_eval(int argc, char **argv)
     const adj_predictor_opts options = {
         .backend = o.backend, .threads = (int)o.threads, .weights = &load};
     if (adj_predictor_load(path, &net, &options, &p, &error) != ADJ_OK)
-        return complain("eval", EXIT_FAILED, "%s", error.message);
+        return complain("eval", EXIT_FAILED, "%s%s", error.message,
+                        error.status == ADJ_EARG && o.model == NULL ? " (--model NAME does)" : "");
     status = open_test(&o, adj_predictor_card(p), &train, &test);
     if (status == CONTINUE)
         status = evaluate(&o, p, test);

@@ -177,7 +177,7 @@ static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *
         return adj_error_set(error, ADJ_ESHAPE, "is of another net (got %.80s, expected %.80s)",
                              card->model, net_name(net));
     if (net->build == NULL && adj_model_find(net->name, NULL) == NULL)
-        return adj_error_set(error, ADJ_EARG,
+        return adj_error_set(error, ADJ_EIO,
                              "is of a model %.80s that is not built in: expected the net with it",
                              net->name);
     return ADJ_OK;

@@ -204,7 +204,7 @@ Test(fit, saved_and_loaded)
     cr_expect_str_eq(card->class_names[2], "blue");
     cr_expect_eq(card->seed, 3);
     cr_assert_eq(adj_predictor_evaluate(q, test, &s, NULL, &error), ADJ_OK);
-    cr_expect_eq(card->accuracy, 100 * s.accuracy);
+    cr_expect_float_eq(card->accuracy, 100 * s.accuracy, 1e-6);
 
     static float floats[M * H * W * C], a[M * CLASSES], b[M * CLASSES];
     for (int i = 0; i < M * H * W * C; i++)
@@ -389,7 +389,7 @@ Test(fit, patience_and_best)
     cr_expect_eq(w.epochs, 1 + 2);
     cr_expect_eq(w.last.best_epoch, 1);
     cr_assert_eq(adj_predictor_load(best.s, &net, NULL, &q, NULL), ADJ_OK);
-    cr_expect_eq(adj_predictor_card(q)->accuracy, 100 * w.last.best_accuracy);
+    cr_expect_float_eq(adj_predictor_card(q)->accuracy, 100 * w.last.best_accuracy, 1e-6);
     adj_predictor_free(q);
     adj_predictor_free(p);
     adj_dataset_free(test);
