@@ -16,8 +16,9 @@ static adj_schedule rising(void)
     const double base = adj_range_test_rate(&first);
     return (adj_schedule){.kind = ADJ_SCHEDULE_EXPONENTIAL,
                           .base = base,
-                          .period = ADJ_RANGE_STEPS - 1,
-                          .factor = adj_range_test_rate(&last) / base};
+                          .period = 1,
+                          .factor =
+                              pow(adj_range_test_rate(&last) / base, 1.0 / (ADJ_RANGE_STEPS - 1))};
 }
 
 int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *options,
