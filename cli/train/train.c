@@ -130,14 +130,15 @@ static int start(training *t)
     if (adj_optimiser_from_name(o->optimizer, &t->optimiser) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
     int status = check_files(o);
+    if (status == CONTINUE && (is_stdout(o->log) || is_stdout(o->out)) &&
+        (t->output = take_stdout()) == NULL)
+        status = complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
     if (status == CONTINUE)
         status = open_parts(t);
     if (status == CONTINUE)
         status = open_networks(t);
     if (status != CONTINUE)
         return status;
-    if ((is_stdout(o->log) || is_stdout(o->out)) && (t->output = take_stdout()) == NULL)
-        return complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
     if (is_stdout(o->log))
         t->log = t->output;
     else if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
