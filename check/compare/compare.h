@@ -49,7 +49,10 @@ typedef struct {
     const adj_node **image; /* by id of the trial's graph: its node of plan; NULL: dead */
 } outcome;
 
-/* trial.c. The outcome's memory is p's but for plan. ADJ_ENOMEM, or ADJ_OK whatever the
+/* trial.c. The sentence of what the comparison called, without that function's name ("adj_run: "):
+ * its reader called another. */
+void outcome_message(outcome *o, const char *sentence);
+/* The outcome's memory is p's but for plan. ADJ_ENOMEM, or ADJ_OK whatever the
  * outcome. */
 adj_status trial_here(const trial *t, region *p, outcome *o);
 

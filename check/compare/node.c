@@ -100,7 +100,7 @@ adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
     adj_status status = trial_of(b, n, operand, c, p, &t);
     if (status == ADJ_OK && t.fetch[0] == NULL) {
         o->status = adj_graph_status(t.g);
-        snprintf(o->message, sizeof o->message, "%s", adj_graph_message(t.g));
+        outcome_message(o, adj_graph_message(t.g));
         status = o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK; /* no fault of the node */
     } else if (status == ADJ_OK) {
         status = run_trial(b, &t, p, o);

@@ -138,6 +138,13 @@ static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
     return status;
 }
 
+void outcome_message(outcome *o, const char *sentence)
+{
+    size_t n = strspn(sentence, "abcdefghijklmnopqrstuvwxyz_");
+    int is_named = strncmp(sentence, "adj_", 4) == 0 && strncmp(sentence + n, ": ", 2) == 0;
+    snprintf(o->message, sizeof o->message, "%s", sentence + (is_named ? n + 2 : 0));
+}
+
 adj_status trial_here(const trial *t, region *p, outcome *o)
 {
     memset(o, 0, sizeof *o);
@@ -171,7 +178,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     if (o->status == ADJ_OK)
         o->status = run_plan(t, e, p, o);
     if (o->status != ADJ_OK) {
-        snprintf(o->message, sizeof o->message, "%s", adj_exec_message(e));
+        outcome_message(o, adj_exec_message(e));
         o->canary = exec_was_overrun(e);
     }
     adj_exec_free(e);

@@ -52,6 +52,19 @@ static int check(train_opts *o)
     return CONTINUE;
 }
 
+static const remark statuses[] = {
+    {"129, 130, 143",
+     "stopped after a step by SIGHUP, Ctrl-C or SIGTERM; --out and --checkpoint were written"},
+    {NULL, NULL}};
+static const remark examples[] = {
+    {"adjoint train --out lenet.safetensors", "LeNet on digits that the program draws itself."},
+    {"adjoint train --model resnet20 --data mnist --epochs 20 --checkpoint run.ckpt",
+     "On the four files in the folder mnist, so that it can be resumed."},
+    {"adjoint train --checkpoint run.ckpt --resume", "Goes on after Ctrl-C or a crash."},
+    {"adjoint train --log - | jq .test_accuracy",
+     "The log on standard output; what else is told goes to standard error."},
+    {NULL, NULL}};
+
 int parse_train(train_opts *o, int argc, char **argv)
 {
     *o = unset;
@@ -112,18 +125,6 @@ int parse_train(train_opts *o, int argc, char **argv)
     };
     option more[DATA_OPTIONS];
     list_data_options(&o->data, more);
-    const remark statuses[] = {
-        {"129, 130, 143",
-         "stopped after a step by SIGHUP, Ctrl-C or SIGTERM; --out and --checkpoint were written"},
-        {NULL, NULL}};
-    const remark examples[] = {
-        {"adjoint train --out lenet.safetensors", "LeNet on digits that the program draws itself."},
-        {"adjoint train --model resnet20 --data mnist --epochs 20 --checkpoint run.ckpt",
-         "On the four files in the folder mnist, so that it can be resumed."},
-        {"adjoint train --checkpoint run.ckpt --resume", "Goes on after Ctrl-C or a crash."},
-        {"adjoint train --log - | jq .test_accuracy",
-         "The log on standard output; what else is told goes to standard error."},
-        {NULL, NULL}};
     const usage u = {.command = "train",
                      .summary = "Trains a model and tests it after each epoch.\n"
                                 "*: default: as in the model's recipe, see adjoint models",

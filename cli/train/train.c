@@ -193,8 +193,9 @@ static int start(training *t)
     if (adj_optimiser_from_name(o->optimizer, &known) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
     int status = check_files(o);
-    if ((is_stdout(o->log) || is_stdout(o->out)) && (t->output = take_stdout()) == NULL)
-        return complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
+    if (status == CONTINUE && (is_stdout(o->log) || is_stdout(o->out)) &&
+        (t->output = take_stdout()) == NULL)
+        status = complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
     if (status == CONTINUE)
         status = check_model("train", o->model);
     if (status == CONTINUE)
