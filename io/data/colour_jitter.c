@@ -21,7 +21,7 @@ static void mix(float *pixel, int64_t colours, double factor, double other)
 {
     for (int64_t c = 0; c < colours; c++) {
         double v = factor * (double)pixel[c] + (1 - factor) * other;
-        pixel[c] = (float)fmin(fmax(v, 0), 255);
+        pixel[c] = v < 0 ? 0 : v > 255 ? 255 : (float)v;
     }
 }
 
