@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import struct
+import sys
 
 import timing
 
@@ -19,8 +20,6 @@ from torch import nn
 from torch.nn import functional
 
 import torch_nets
-
-MEAN, DEVIATION = 33.3184, 78.5675
 
 
 # ---- data, as io makes batches of them ----
@@ -54,20 +53,24 @@ def weights_of(have, want):
 
 
 class Data:
-    def __init__(self, folder, part, shape):
+    """A part; like: the training part, whose mean and deviation it takes."""
+
+    def __init__(self, folder, part, shape, like=None):
         images = read_idx(folder, f"{part}-images-idx3-ubyte")
         labels = read_idx(folder, f"{part}-labels-idx1-ubyte")
         self.images, self.labels = torch.tensor(images), torch.tensor(labels, dtype=torch.int64)
         self.channels = shape[0]
         self.rows = weights_of(images.shape[1], shape[1])
         self.columns = weights_of(images.shape[2], shape[2])
+        self.mean = like.mean if like else float(images.mean())
+        self.deviation = like.deviation if like else float(images.std())
 
     def batch(self, indices, shift=0):
         x = self.rows @ self.images[indices].float() @ self.columns.T
-        x = (x - MEAN) / DEVIATION
+        x = (x - self.mean) / self.deviation
         if shift > 0:
             h, w = x.shape[1:]
-            padded = functional.pad(x, [shift] * 4, value=-MEAN / DEVIATION)
+            padded = functional.pad(x, [shift] * 4, value=-self.mean / self.deviation)
             at = torch.randint(0, 2 * shift + 1, (len(x), 2)).tolist()
             x = torch.stack([p[i:i + h, j:j + w] for p, (i, j) in zip(padded, at)])
         return x.unsqueeze(1).expand(-1, self.channels, -1, -1), self.labels[indices]
@@ -116,7 +119,8 @@ def accuracy(net, data):
 def train(o, s):
     make, shape, _ = torch_nets.NETS[s["model"]]
     folder = pathlib.Path(o.data)
-    training, test = Data(folder, "train", shape), Data(folder, "t10k", shape)
+    training = Data(folder, "train", shape)
+    test = Data(folder, "t10k", shape, training)
     net = make(classes=int(training.labels.max()) + 1)
     net.apply(he_normal)
     optimiser = make_optimiser(net, s)
@@ -135,7 +139,7 @@ def train(o, s):
             optimiser.step()
             step += 1
         reached.append(accuracy(net, test))
-        print(f"epoch {len(reached)}: {reached[-1]:.2f} %", file=timing.sys.stderr, flush=True)
+        print(f"epoch {len(reached)}: {reached[-1]:.2f} %", file=sys.stderr, flush=True)
     return reached
 
 

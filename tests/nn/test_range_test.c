@@ -22,6 +22,7 @@ static double falls_slowly_rises_fast(int step)
     return step < 200 ? 10 - 0.01 * step : 8 + 0.09 * (step - 200);
 }
 static double explodes(int step) { return step < 180 ? 3 - step / 90.0 : 1e3; }
+static double jumps(int step) { return step < 100 ? 1 : 10; }
 static double overflows(int step) { return step < 120 ? 2 - step / 100.0 : INFINITY; }
 static double is_no_number(int step) { return step < 50 ? 1 : NAN; }
 static double rises(int step) { return 1 + step * 1e-3; }
@@ -63,6 +64,9 @@ Test(range_test, ends)
     adj_range_test t = run(explodes);
     cr_expect_eq(t.n, 181);
     cr_expect_float_eq(adj_range_test_choose(&t) * 10 / rate_of(179), 1, 1e-12);
+    /* k steps at 10 make the average 1 + 9 (1 - 0.9^k), which is above 4 from k = 4 on */
+    t = run(jumps);
+    cr_expect_eq(t.n, 104);
     t = run(overflows);
     cr_expect_eq(t.n, 121);
     cr_expect_float_eq(adj_range_test_choose(&t) * 10 / rate_of(119), 1, 1e-12);
