@@ -19,20 +19,21 @@ enum {
     ADJ_MAX_SIDE = 32768 /* pixels of an image's height or width */
 };
 
+/* What the images of a data set are for. */
 typedef enum { ADJ_TRAIN, ADJ_TEST, ADJ_VALIDATION } adj_dataset_part;
 
 /* ---- what a data set is ---- */
 
 /* Where images come from that are not in memory as bytes. */
 typedef struct {
-    int64_t n, h, w, c; /* all images have one size */
-    int classes;
+    int64_t n, h, w, c;    /* all images have one size */
+    int classes;           /* that labels tell apart */
     const int32_t *labels; /* n of them, 0 .. classes-1; copied */
     /* Fills pixels [h, w, c] with image i, in pixel units (0 .. 255, black to white). Called by
      * several threads at once. On failure it returns a status and says why in *error. */
     adj_status (*read)(void *user, int64_t i, float *pixels, adj_error *error);
-    void (*free)(void *user); /* NULL: nothing to free */
-    void *user;
+    void (*free)(void *user);      /* NULL: nothing to free */
+    void *user;                    /* handed to read and free */
     const float *mean, *deviation; /* c of each, copied; NULL: every image is read once for them */
 } adj_source;
 
@@ -40,16 +41,16 @@ typedef struct {
  * by adj_dataset_free. A failed one has n == 0 and says why in message. A program may also fill one
  * in by itself over images of its own (source == NULL), and then does not free it. */
 typedef struct {
-    int64_t n, h, w, c;
-    int classes;
+    int64_t n, h, w, c;             /* images; height, width and channels of each */
+    int classes;                    /* that labels tell apart */
     const char *const *class_names; /* classes of them; NULL: they have only their numbers */
     const int32_t *labels;          /* n of them, 0 .. classes-1 */
     const uint8_t *images;          /* [n, h, w, c]; NULL: adj_dataset_read has them */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel, in pixel units: a
                               batch has (pixel - mean) / deviation. The deviation is never 0 */
-    int64_t resized;          /* images whose files had another size than h x w */
-    const adj_source *source; /* where images are read when there are none in memory */
-    char message[ADJ_MESSAGE];
+    int64_t resized;           /* images whose files had another size than h x w */
+    const adj_source *source;  /* where images are read when there are none in memory */
+    char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
 } adj_dataset;
 
 /* All that make a data set: *d is a handle to ask for the message even on failure (NULL only when
@@ -62,6 +63,7 @@ ADJ_API adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, i
                                    adj_dataset **d);
 /* Images from anywhere. The data set owns source->user from this call on, even if it fails. */
 ADJ_API adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **d);
+/* Its images and labels too, unless they are the caller's. NULL: nothing. */
 ADJ_API void adj_dataset_free(adj_dataset *d);
 
 /* Image i in pixel units, to pixels [h, w, c]. Several threads may call it at once. */
@@ -70,6 +72,7 @@ ADJ_API adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixe
 
 /* ---- data sets in files ---- */
 
+/* What is done with an image of another size than wanted. */
 typedef enum {
     ADJ_RESIZE_AUTO, /* each axis: the mean of the area under a pixel where it shrinks, bilinear
                         between the centres of pixels (half-pixel) where it grows */
@@ -82,19 +85,20 @@ typedef struct {
                      image's */
     int64_t c;    /* 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha); 0: the files', and a
                      folder whose files differ is refused */
-    adj_resize_rule resize;
+    adj_resize_rule resize; /* of images of another size */
     uint8_t background[3]; /* R, G, B that transparent pixels are laid over, unless c is 4: black */
     int classes;           /* 0: told from the data: as many as names, or the largest label + 1 */
     int64_t limit;         /* > 0: no more than so many images, drawn by seed, of every class its
                               share */
     double val_split;      /* 0 .. below 1: where the data have no validation part, this fraction of
                               each class of the training part, drawn by seed, becomes it */
-    uint64_t seed;
+    uint64_t seed;         /* of the split and of what limit takes */
     /* Another part of the same data, usually the training part: this one takes its sizes, classes,
      * names, mean and deviation. NULL: they are this part's own. */
     const adj_dataset *like;
 } adj_dataset_opts;
 
+/* How the files of a data set lie. */
 typedef enum {
     ADJ_DATA_NONE, /* none of these */
     ADJ_DATA_DIGITS,
@@ -142,10 +146,11 @@ ADJ_API adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t
 
 /* ---- single images ---- */
 
+/* What adj_image_read makes of an image. */
 typedef struct {
-    int64_t h, w, c; /* as in adj_dataset_opts, but none may be 0 */
-    adj_resize_rule resize;
-    uint8_t background[3];
+    int64_t h, w, c;        /* as in adj_dataset_opts, but none may be 0 */
+    adj_resize_rule resize; /* of one that has another size */
+    uint8_t background[3];  /* red, green, blue: what an alpha channel lies over */
 } adj_image_opts;
 
 /* A PNG or JPEG file, told by its first bytes, turned as its EXIF orientation says, brought to the
@@ -209,14 +214,14 @@ typedef struct {
 
 /* All zero but batch is the default. */
 typedef struct {
-    int64_t batch;   /* images */
-    int64_t h, w, c; /* of the images in a batch; 0: the data set's. Fitted as by adj_batch */
-    int threads;     /* that prepare batches ahead of adj_loader_next, at most
-                        ADJ_MAX_LOADER_THREADS; 0: adj_loader_next does it. No bit of a batch depends
-                        on it. One is enough where a batch takes less time than a step */
-    int shuffle;     /* the images in adj_shuffle's order of (seed, epoch), else in their own */
-    uint64_t seed;   /* of the order and of the augmentation */
-    adj_augment augment;
+    int64_t batch;       /* images */
+    int64_t h, w, c;     /* of the images in a batch; 0: the data set's. Fitted as by adj_batch */
+    int threads;         /* that prepare batches ahead of adj_loader_next, at most
+                            ADJ_MAX_LOADER_THREADS; 0: adj_loader_next does it. No bit of a batch depends
+                            on it. One is enough where a batch takes less time than a step */
+    int shuffle;         /* the images in adj_shuffle's order of (seed, epoch), else in their own */
+    uint64_t seed;       /* of the order and of the augmentation */
+    adj_augment augment; /* what changes training images, drawn by the seed */
     const float *mean, *deviation; /* by channel of the data set, copied; NULL: the data set's */
 } adj_loader_opts;
 
@@ -228,11 +233,12 @@ typedef struct {
     /* [batch] and 0.5 .. 1: labels of what was mixed in, and the share of what it was mixed to
      * (adj_loss_opts). Without mixup the labels again, and 1. */
     int32_t *other_labels;
-    float mix;
+    float mix;           /* the weight of labels, 0 .. 1; that of other_labels is 1 - mix */
     int64_t count;       /* images that count: batch, or less in the last of an epoch */
     int64_t epoch, step; /* of this batch, from 0 */
 } adj_loader_batch;
 
+/* Threads that prepare batches. */
 typedef struct adj_loader adj_loader;
 
 /* Batches of d, which outlives the loader, from epoch 0, step 0 on without an end; threads, if any,

@@ -41,12 +41,12 @@ typedef struct adj_predictor adj_predictor;
 
 /* All zero is the default. */
 typedef struct {
-    const char *backend; /* this and what follows: as in adj_exec_opts */
-    int threads;
-    adj_precision precision;
-    adj_math math;
-    int tune;
-    const char *tune_file;
+    const char *backend;             /* this and what follows: as in adj_exec_opts */
+    int threads;                     /* 0: OpenMP's */
+    adj_precision precision;         /* of what lies between */
+    adj_math math;                   /* exact or fast */
+    int tune;                        /* candidates are timed first */
+    const char *tune_file;           /* keeps what was timed */
     const adj_weights_opts *weights; /* how the file is read; NULL: as adj_weights_load does */
 } adj_predictor_opts;
 
@@ -60,21 +60,25 @@ ADJ_API adj_status adj_predictor_load(const char *path, const adj_net *net,
 /* Replaces the file by one with the parameters and the card; metadata are added to it. */
 ADJ_API adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
                                       const adj_metadata metadata[], adj_error *error);
+/* NULL: nothing. */
 ADJ_API void adj_predictor_free(adj_predictor *p);
 
 /* What it takes and tells: class names belong to p. */
 ADJ_API const adj_model_card *adj_predictor_card(const adj_predictor *p);
 
+/* Images that are computed at a time. */
+enum { ADJ_PREDICT_BATCH = 32 };
 /* The probabilities [n, classes] of n images [n, h, w, c] in pixel units (0 .. 255) of the card's
  * size, normalised as the card says, if it does; n may be anything from 0. The first image is
  * planned for by itself, many are computed ADJ_PREDICT_BATCH at a time: plans are made when they
  * are first needed. */
-enum { ADJ_PREDICT_BATCH = 32 };
 ADJ_API adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[],
                                float probabilities[], adj_error *error);
+/* The same of images in floats. */
 ADJ_API adj_status adj_predict_floats(adj_predictor *p, int64_t n, const float pixels[],
                                       float probabilities[], adj_error *error);
 
+/* How good a net is on a data set. */
 typedef struct {
     double loss, accuracy; /* mean cross-entropy; 0 .. 1 */
     int64_t right, count;  /* images */
@@ -88,15 +92,15 @@ ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d
 
 /* Handed to the callbacks. */
 typedef struct {
-    int64_t epoch, epochs; /* the one at work, counted from 1; how many there will be */
-    int64_t step, steps;   /* of it: done, and all */
-    int64_t images;        /* that counted in it so far */
-    double lr;             /* of the last step */
-    double step_loss;
-    double loss, accuracy; /* means over these images; accuracy 0 .. 1 */
-    double seconds;        /* of its steps, in this process */
-    double images_per_second;
-    double waited; /* seconds of them in which a step waited for its batch */
+    int64_t epoch, epochs;    /* the one at work, counted from 1; how many there will be */
+    int64_t step, steps;      /* of it: done, and all */
+    int64_t images;           /* that counted in it so far */
+    double lr;                /* of the last step */
+    double step_loss;         /* of the last step, before its update */
+    double loss, accuracy;    /* means over these images; accuracy 0 .. 1 */
+    double seconds;           /* of its steps, in this process */
+    double images_per_second; /* of these steps */
+    double waited;            /* seconds of them in which a step waited for its batch */
     /* At the end of an epoch, else all zero: of the held-out data. */
     adj_score held_out;
     int64_t best_epoch;   /* by its held-out accuracy so far, the first of equals; 0: none yet */
@@ -117,17 +121,17 @@ typedef struct {
     const adj_schedule *schedule;
     double smoothing;           /* of the labels */
     const float *class_weights; /* as many as classes, as in adj_loss_opts; NULL: all 1 */
-    adj_augment augment;
+    adj_augment augment;        /* of training images */
     int loaders;        /* threads that prepare batches ahead of the steps; 0: one; -1: none */
     const char *freeze; /* as in adj_model_opts; NULL or "none": no parameter */
 
-    const char *backend; /* this and what follows: as in adj_exec_opts */
-    int threads;
+    const char *backend;     /* this and what follows: as in adj_exec_opts */
+    int threads;             /* 0: OpenMP's */
     adj_precision precision; /* of training steps and evaluation */
-    adj_math math;
-    int tune;
-    const char *tune_file;
-    int recompute;
+    adj_math math;           /* exact or fast */
+    int tune;                /* candidates are timed first */
+    const char *tune_file;   /* keeps what was timed */
+    int recompute;           /* less memory for more time */
 
     const char *checkpoint;   /* a file with all that going on needs, replaced after each epoch and
                                  when the training stops; NULL: none */
@@ -140,12 +144,12 @@ typedef struct {
     const char *best; /* weights file of the epoch with the best held-out accuracy; NULL: none */
     int64_t patience; /* > 0: stops after so many epochs without a better one */
     int n_metadata;   /* added to checkpoints, under keys of the caller's own */
-    const adj_metadata *metadata;
+    const adj_metadata *metadata; /* n_metadata of them */
 
     /* After a step and after an epoch; not zero: stops there. NULL: not called. */
     int (*on_step)(void *user, const adj_fit_progress *progress);
-    int (*on_epoch)(void *user, const adj_fit_progress *progress);
-    void *user;
+    int (*on_epoch)(void *user, const adj_fit_progress *progress); /* the same */
+    void *user;                                                    /* handed to both */
 } adj_fit_opts;
 
 /* Trains the net on train. After each epoch it is evaluated on held_out, by which the best epoch is
@@ -168,6 +172,7 @@ typedef struct adj_trainer adj_trainer;
 ADJ_API adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
                                    const adj_dataset *held_out, const adj_fit_opts *options,
                                    adj_trainer **t, adj_error *error);
+/* NULL: nothing. */
 ADJ_API void adj_trainer_free(adj_trainer *t);
 /* Parameters to begin with. options may be NULL. */
 ADJ_API adj_status adj_trainer_load(adj_trainer *t, const char *path,
@@ -175,6 +180,7 @@ ADJ_API adj_status adj_trainer_load(adj_trainer *t, const char *path,
 
 /* A checkpoint of what is done so far; to go on from one. */
 ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
+/* Goes on from a checkpoint of the same training (adj_fit_opts.resume). */
 ADJ_API adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error);
 
 /* One step, which must be left in the epoch. */
@@ -192,6 +198,7 @@ ADJ_API adj_fit_progress adj_trainer_progress(const adj_trainer *t);
 ADJ_API adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error);
 /* The executor of training steps and the graph that it was made from: to look at, not to run. */
 ADJ_API adj_exec *adj_trainer_exec(const adj_trainer *t);
+/* The loss of a training step: a node of the trainer's graph. */
 ADJ_API adj_node *adj_trainer_loss(const adj_trainer *t);
 /* Parameters that freeze keeps as they are. */
 ADJ_API int adj_trainer_frozen(const adj_trainer *t);

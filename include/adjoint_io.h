@@ -67,8 +67,8 @@ ADJ_API size_t adj_elem_size(adj_elem elem);
 /* A named value in a file. Nothing is copied: name and data are the maker's. */
 typedef struct {
     const char *name; /* not empty, and no other's */
-    adj_elem elem;
-    adj_shape shape;
+    adj_elem elem;    /* what its elements are */
+    adj_shape shape;  /* rank 0: a scalar */
     const void *data; /* row-major; adj_shape_elems(shape) elements */
 } adj_tensor;
 
@@ -94,6 +94,7 @@ ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor t
 /* As NumPy reads them, replacing the file; bf16 and F8 become f32. Up to 4 GB and 65535 tensors. */
 ADJ_API adj_status adj_tensors_write_npz(const char *path, int n, const adj_tensor tensors[],
                                          adj_error *error);
+/* One tensor, as NumPy's load reads it. */
 ADJ_API adj_status adj_tensors_write_npy(const char *path, const adj_tensor *tensor,
                                          adj_error *error);
 /* A C header that is C++ as well, replacing the file: for each tensor its shape in a comment and
@@ -125,6 +126,7 @@ ADJ_API int adj_tensors_find(const adj_tensors *t, const char *name);
 ADJ_API const char *adj_tensors_metadata(const adj_tensors *t, const char *key);
 /* All of them but the checksums, in the file's order; all zero when i is out of range. */
 ADJ_API int adj_tensors_metadata_count(const adj_tensors *t);
+/* The i-th. Its strings belong to t. */
 ADJ_API adj_metadata adj_tensors_metadata_at(const adj_tensors *t, int i);
 /* Frees them with their names and data. */
 ADJ_API void adj_tensors_free(adj_tensors *t);
@@ -144,11 +146,12 @@ typedef enum {
     ADJ_WEIGHT_UNUSED   /* a tensor that nothing takes */
 } adj_weight_fate;
 
+/* Handed to adj_weights_opts.report. */
 typedef struct {
-    adj_weight_fate fate;
-    const char *name;   /* the parameter's or state's; NULL: UNUSED */
-    const char *tensor; /* the one in the file, or that was looked for */
-    const char *why;    /* of MISSING and UNFIT: a sentence; else "" */
+    adj_weight_fate fate; /* what became of it */
+    const char *name;     /* the parameter's or state's; NULL: UNUSED */
+    const char *tensor;   /* the one in the file, or that was looked for */
+    const char *why;      /* of MISSING and UNFIT: a sentence; else "" */
 } adj_weight_report;
 
 /* All zero is the default. */
@@ -168,7 +171,7 @@ typedef struct {
     const char *fresh; /* patterns (adj_name_matches) of what is not loaded */
     int exact;         /* no element is converted, and no state of training may be missing */
     void (*report)(void *user, const adj_weight_report *r); /* called when all is loaded */
-    void *user;
+    void *user;                                             /* handed to report */
 } adj_weights_opts;
 
 /* Sets every parameter and state of the executor from the tensor of its name and shape; floats of
@@ -178,6 +181,7 @@ typedef struct {
  * options may be NULL. */
 ADJ_API adj_status adj_weights_load_with(adj_exec *e, const char *path,
                                          const adj_weights_opts *options, adj_error *error);
+/* The same from tensors that have been read. */
 ADJ_API adj_status adj_weights_set_with(adj_exec *e, const adj_tensors *t,
                                         const adj_weights_opts *options, adj_error *error);
 /* Without options. */
@@ -203,17 +207,17 @@ typedef struct {
     const char *model;               /* as adj_model_find takes it */
     double multiplier;               /* as in adj_model_opts */
     int64_t height, width, channels; /* of the images that it takes */
-    adj_format format;
+    adj_format format;               /* of its images */
     /* By channel, in pixel units (0 .. 255): the input is (pixel - mean) / deviation. A deviation
      * of 0: neither is known. */
     double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
-    int64_t classes;
+    int64_t classes;                /* that it tells apart */
     const char *const *class_names; /* classes of them */
     const char *resize;             /* the rule for images of another size: "auto" */
     adj_precision precision;        /* of the training */
     const char *version;            /* of the library that wrote it; set by adj_model_card_write */
     double accuracy;                /* per cent */
-    int64_t seed;
+    int64_t seed;                   /* of the training */
 } adj_model_card;
 
 /* The card as metadata for adj_tensors_write and adj_weights_save: *n entries, all in one piece of

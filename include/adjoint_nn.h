@@ -162,7 +162,7 @@ typedef struct {
     /* The parameters that are trained, n_trained of them, read during the call; NULL:
      * adj_trainable(loss). Others are frozen: they have no gradient, no decay and no state. */
     adj_node *const *trained;
-    int n_trained;
+    int n_trained; /* how many; 0 with trained NULL: all */
 } adj_optimiser_opts;
 
 /* Adds gradients and next values; lr is a scalar input of any float type. The updates are the

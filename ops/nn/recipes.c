@@ -80,9 +80,9 @@ adj_schedule adj_recipe_schedule(const adj_recipe *recipe, int64_t epochs, int64
     if (recipe == NULL || epochs < 0 || steps < 0 || __builtin_mul_overflow(epochs, steps, &total))
         return (adj_schedule){0};
     int64_t warmup = (int64_t)fmin(recipe->warmup * (double)steps, (double)total);
-    return (adj_schedule){.kind = recipe->schedule,
-                          .base = recipe->lr,
-                          .warmup = warmup,
-                          .total = total,
-                          .period = (total - warmup) / 3};
+    adj_schedule s = {
+        .kind = recipe->schedule, .base = recipe->lr, .warmup = warmup, .total = total};
+    if (s.kind == ADJ_SCHEDULE_STEP || s.kind == ADJ_SCHEDULE_EXPONENTIAL)
+        s.period = (total - warmup) / 3;
+    return s;
 }

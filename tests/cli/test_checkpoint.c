@@ -101,7 +101,7 @@ static long progress_of(const char *path)
     return drawn;
 }
 
-#define MODEL "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002"
+#define MODEL "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002", "--warmup", "0"
 
 /* Starts a run and waits for its first new checkpoint; milliseconds. */
 static long wait_for_checkpoint(const words *w, const char *path, child *c)
@@ -308,14 +308,14 @@ static const struct {
     {"batch", "99999999999999999999", "its batch is not possible here"},
     {"batch", "-4", "its batch is not possible here"},
     {"batch", "4x", "its batch is not possible here"},
-    {"batch", "7", "its count of images drawn does not fit"},
+    {"batch", "7", "its warmup is another (got 6, expected 3)"},
     {"lr", "nan", "its lr is not possible here"},
     {"lr", "-0x1p+2", "its lr is not possible here"},
-    {"schedule", "cosin", "expected constant, step, exponential or cosine"},
-    {"warmup", "-0x1p+0", "its warmup is not possible here"},
-    {"weight-decay", "0x1p+1", "its weight-decay is not possible here"},
-    {"clip", "inf", "its clip is not possible here"},
-    {"smoothing", "0x1p+0", "its smoothing is not possible here"},
+    {"train.schedule", "cosin", "expected constant, step, exponential or cosine"},
+    {"train.warmup", "-0x1p+0", "its warmup is not possible here"},
+    {"train.weight-decay", "0x1p+1", "its weight-decay is not possible here"},
+    {"train.clip", "inf", "its clip is not possible here"},
+    {"train.smoothing", "0x1p+0", "its smoothing is not possible here"},
     {"shift", "9", "its shift is not possible here"},
     {"seed", "4", "its order of the images cannot be made again"},
     {"threads", "1000000", "its threads is not possible here"},

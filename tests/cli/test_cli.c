@@ -35,7 +35,7 @@ static const call calls[] = {
     {3, NULL, "--b is not clear: it could be --batch or --backend", {"train", "--b=3"}},
     {3, NULL, "unknown option --", {"train", "--"}},
     {3, NULL, "unexpected argument \"-\"", {"train", "-"}},
-    {0, "usage: adjoint train", NULL, {"train", "--he"}},
+    {0, "usage: adjoint train", NULL, {"train", "--hel"}},
     {0, "usage: adjoint train", NULL, {"help", "train"}},
     {0, "usage: adjoint COMMAND", NULL, {"help"}},
     {3, NULL, "unknown command \"trian\" (did you mean train?)", {"help", "trian"}},
