@@ -57,7 +57,8 @@ static adj_shape inverse(adj_shape list)
 /* to [shape] = from with its axes permuted, element by element. to is not from. */
 static void permute(const char *from, adj_shape shape, adj_shape list, size_t each, char *to)
 {
-    int64_t stride[ADJ_MAX_RANK], step = 1, at[ADJ_MAX_RANK] = {0}, n = adj_shape_elems(shape);
+    int64_t stride[ADJ_MAX_RANK] = {0}, step = 1, at[ADJ_MAX_RANK] = {0};
+    int64_t n = adj_shape_elems(shape);
 
     for (int64_t i = shape.rank - 1; i >= 0; step *= shape.dim[i--])
         stride[i] = step;

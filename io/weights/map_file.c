@@ -205,7 +205,7 @@ adj_status map_read(weight_map *m, const char *path, adj_error *error)
         status = adj_error_set(error, ADJ_EIO, "map %.200s: is too long for a map", path);
     else if (text == NULL)
         status = adj_error_set(error, ADJ_ENOMEM, "map %.200s: out of memory", path);
-    if (status == ADJ_OK) {
+    else {
         text[have] = '\0';
         status = read_text(m, path, text, have, error);
     }

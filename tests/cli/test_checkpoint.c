@@ -101,7 +101,8 @@ static long progress_of(const char *path)
     return drawn;
 }
 
-#define MODEL "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002", "--warmup", "0"
+#define MODEL                                                                                      \
+    "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002", "--warmup", "0"
 
 /* Starts a run and waits for its first new checkpoint; milliseconds. */
 static long wait_for_checkpoint(const words *w, const char *path, child *c)
