@@ -20,13 +20,14 @@ int main(int argc, char **argv)
     const adj_image_opts size = {.h = card->height, .w = card->width, .c = card->channels};
     float *pixels = calloc((size_t)(size.h * size.w * size.c), sizeof *pixels);
     float *probability = calloc((size_t)card->classes, sizeof *probability);
-    if (pixels == NULL || probability == NULL)
-        return failed("out of memory");
+    int status = 0;
 
-    if (adj_image_read(argv[2], &size, pixels, NULL, &error) ||
-        adj_predict_floats(p, 1, pixels, probability, &error))
-        return failed(error.message);
-    for (int k = 0; k < card->classes; k++)
+    if (pixels == NULL || probability == NULL)
+        status = failed("out of memory");
+    else if (adj_image_read(argv[2], &size, pixels, NULL, &error) ||
+             adj_predict_floats(p, 1, pixels, probability, &error))
+        status = failed(error.message);
+    for (int k = 0; k < card->classes && status == 0; k++)
         if (card->class_names != NULL)
             printf("%s %.4f\n", card->class_names[k], (double)probability[k]);
         else
@@ -34,5 +35,5 @@ int main(int argc, char **argv)
     free(probability);
     free(pixels);
     adj_predictor_free(p);
-    return 0;
+    return status;
 }
