@@ -49,7 +49,7 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
 
     if (orientation == 1)
         return ADJ_OK;
-    y.pixels = malloc((size_t)size_elems(y.size));
+    y.pixels = calloc((size_t)size_elems(y.size), 1);
     if (y.pixels == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
     for (int64_t oh = 0; oh < y.size.h; oh++)
@@ -87,7 +87,7 @@ static void drop_alpha(image *x, const uint8_t background[3])
 adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
                            const uint8_t *background, image *result, adj_error *error)
 {
-    image_header header;
+    image_header header = {0};
     *result = (image){0};
     adj_status status = io_image_header(bytes, n, name, &header, error);
     if (status != ADJ_OK) /* the bytes are all there are */

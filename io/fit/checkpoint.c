@@ -41,11 +41,19 @@ static uint64_t checksum(uint64_t sum, const void *data, size_t bytes)
     return sum;
 }
 
+/* A number's eight bytes, the lowest first. */
+static uint64_t add_number(uint64_t sum, int64_t number)
+{
+    for (int shift = 0; shift < 64; shift += 8)
+        sum = (sum ^ ((uint64_t)number >> shift & 0xff)) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
 /* Of images that are not in memory, their mean and deviation have to do. */
 static uint64_t data_checksum(const adj_dataset *d)
 {
-    const int64_t sizes[] = {d->n, d->h, d->w, d->c};
-    uint64_t sum = checksum(UINT64_C(0xcbf29ce484222325), sizes, sizeof sizes);
+    uint64_t sum = add_number(UINT64_C(0xcbf29ce484222325), d->n);
+    sum = add_number(add_number(add_number(sum, d->h), d->w), d->c);
     if (d->images != NULL)
         sum = checksum(sum, d->images, (size_t)(d->n * d->h * d->w * d->c));
     sum = checksum(sum, d->mean, (size_t)d->c * sizeof *d->mean);
@@ -56,7 +64,7 @@ static uint64_t data_checksum(const adj_dataset *d)
 /* 0: out of memory. */
 static int order_checksum(const settings *s, int64_t n, int64_t epoch, uint64_t *sum)
 {
-    int64_t *order = malloc((size_t)n * sizeof *order);
+    int64_t *order = calloc((size_t)n, sizeof *order);
     if (order == NULL)
         return 0;
     adj_shuffle(n, (uint64_t)s->seed, (uint64_t)epoch, order);

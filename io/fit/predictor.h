@@ -27,8 +27,8 @@ struct adj_predictor {
     uint64_t version; /* of them */
 };
 
-/* A net that is complete, without parameters. *p is NULL on failure. */
-adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predictor **p,
+/* A net that is complete, without parameters. *out is NULL on failure. */
+adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predictor **out,
                          adj_error *error);
 /* As of a data set with c channels: one is repeated. */
 void predictor_normalise(adj_predictor *p, const float mean[], const float deviation[], int64_t c);

@@ -154,7 +154,7 @@ static int write_member(FILE *f, archive *a, int i)
     unsigned long crc = crc32_z(0, (const void *)npy.header, npy.header_bytes);
     crc = crc32_z(crc, npy.data, npy.data_bytes);
     put_common(local + 4, crc, bytes, name);
-    memcpy(central, "PK\1\2", 4);
+    put32(central, 0x02014b50); /* PK 1 2 */
     put16(central + 4, 20);
     memcpy(central + 6, local + 4, 26);
     put32(central + 42, a->offset);

@@ -296,8 +296,9 @@ static adj_model_card *keep(const reading *r)
     char *at = (char *)(list + n);
     for (int64_t i = 0; i < n; i++) {
         const char *name = json_string_value(json_array_get(r->names, (size_t)i));
-        list[i] = strcpy(at, name);
-        at += strlen(name) + 1;
+        size_t length = strlen(name) + 1;
+        list[i] = memcpy(at, name, length);
+        at += length;
     }
     c->class_names = n > 0 ? list : NULL;
     return c;

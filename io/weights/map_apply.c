@@ -114,7 +114,7 @@ static adj_status does_not_fit(const map_entry *e, const char *name, adj_shape s
 static adj_status gather(const map_entry *e, const adj_tensors *theirs, moving *to,
                          adj_error *error)
 {
-    adj_tensor t[MAP_SOURCES];
+    adj_tensor t[MAP_SOURCES] = {{0}};
 
     for (int i = 0; i < e->n_theirs; i++) {
         int k = adj_tensors_find(theirs, e->theirs[i]);

@@ -5,6 +5,7 @@
  * flattened image are in the order c, h, w. Keras has our layouts. Running statistics are two
  * tensors in both. A layer has several usual names; which it is, the file decides. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_ext.h"
@@ -187,20 +188,35 @@ static void name_in_block(names *n, int stage, int block, const char *rest)
     add_layer(n, "layer%d.%d.%s", stage, block, rest);
 }
 
+/* What follows "WORD<number>/" at the beginning of the text; NULL: it does not begin so. */
+static const char *behind_number(const char *text, const char *word, int *number)
+{
+    size_t length = strlen(word);
+    char *end;
+    if (text == NULL || strncmp(text, word, length) != 0 || text[length] < '0' ||
+        text[length] > '9')
+        return NULL;
+    long value = strtol(text + length, &end, 10);
+    *number = (int)(value < 10000 ? value : 10000);
+    return *end == '/' ? end + 1 : NULL;
+}
+
 static void name_torch_layer(names *n, const parameter *p)
 {
-    int stage, block, at = 0;
+    int stage = 0, block = 0;
+    const char *in_stage = behind_number(p->layer, "stage", &stage);
+    const char *rest = behind_number(in_stage, "block", &block);
     char mobile[MAP_NAME];
 
     if (strcmp(p->layer, "logits") == 0)
         name_logits(n, p->g);
-    if (sscanf(p->layer, "stage%d/block%d/%n", &stage, &block, &at) == 2 && at > 0)
-        name_in_block(n, stage, block - 1, p->layer + at);
-    at = 0;
-    if (sscanf(p->layer, "block%d/%n", &stage, &at) == 1 && at > 0) {
+    if (rest != NULL)
+        name_in_block(n, stage, block - 1, rest);
+    rest = behind_number(p->layer, "block", &stage);
+    if (rest != NULL) {
         snprintf(mobile, sizeof mobile, "block%d/depthwise", stage);
         if (!has(p->g, mobile, "w")) /* a residual net with one block a stage */
-            name_in_block(n, stage, 0, p->layer + at);
+            name_in_block(n, stage, 0, rest);
     }
     add_layer(n, "%s", p->layer);
     for (int i = 0; i < n->n_layer; i++)

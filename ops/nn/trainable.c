@@ -89,7 +89,7 @@ adj_node **nn_trainable(const adj_node *y, const char *frozen, int *n)
 
     *n = adj_trainable_except(y, frozen, 0, NULL);
     if (*n >= 0)
-        params = malloc((size_t)(*n + 1) * sizeof(adj_node *));
+        params = calloc((size_t)(*n + 1), sizeof(adj_node *));
     if (params == NULL || adj_trainable_except(y, frozen, *n, params) < 0) {
         *n = -1;
         free(params);
