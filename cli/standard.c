@@ -30,13 +30,18 @@ const char *input_name(const char *command, const char *option, const char *path
 {
     if (!is_stdout(path))
         return path;
-    FILE *all = tmpfile(); /* not closed: its name is the descriptor's */
-    if (all == NULL || copy(stdin, all) != 0) {
+    FILE *all = tmpfile();
+    int fd = -1; /* stays open: the name is this descriptor's */
+    if (all != NULL && copy(stdin, all) == 0)
+        fd = dup(fileno(all));
+    if (all != NULL)
+        fclose(all);
+    if (fd < 0) {
         complain(command, EXIT_FAILED, "%s: standard input cannot be kept in a temporary file: %s",
                  option, strerror(errno));
         return NULL;
     }
-    snprintf(name, STANDARD_NAME, "/proc/self/fd/%d", fileno(all));
+    snprintf(name, STANDARD_NAME, "/proc/self/fd/%d", fd);
     return name;
 }
 

@@ -28,10 +28,9 @@ static int is_image(const char *name)
     return 0;
 }
 
-/* The list owns path from now on; path may be NULL. */
-static adj_status append(file_list *list, char *path, adj_error *error)
+static int make_room(file_list *list)
 {
-    if (path != NULL && list->n == list->room) {
+    if (list->n == list->room) {
         int64_t room = list->room > 0 ? 2 * list->room : 64;
         char **more = realloc(list->path, (size_t)room * sizeof *more);
         if (more != NULL) {
@@ -39,11 +38,14 @@ static adj_status append(file_list *list, char *path, adj_error *error)
             list->room = room;
         }
     }
-    if (path == NULL || list->n == list->room) {
-        free(path);
+    return list->n < list->room;
+}
+
+static adj_status append(file_list *list, const char *path, adj_error *error)
+{
+    if (!make_room(list) || (list->path[list->n] = strdup(path)) == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    }
-    list->path[list->n++] = path;
+    list->n++;
     return ADJ_OK;
 }
 
@@ -55,12 +57,12 @@ static adj_status add_entry(file_list *list, const char *folder, const char *nam
     size_t length = strlen(folder) + strlen(name) + 2;
     char *path = malloc(length);
     if (path == NULL)
-        return append(list, NULL, error);
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
     snprintf(path, length, "%s/%s", folder, name);
-    if (is_image(name) && !is_folder(path))
-        return append(list, path, error);
     adj_status status = ADJ_OK;
-    if (name[0] != '.' && depth < MAX_DEPTH && is_folder(path))
+    if (is_image(name) && !is_folder(path))
+        status = append(list, path, error);
+    else if (name[0] != '.' && depth < MAX_DEPTH && is_folder(path))
         status = add_folder(list, path, depth + 1, error);
     free(path);
     return status;
@@ -87,7 +89,7 @@ adj_status files_add(file_list *list, const char *path, adj_error *error)
 {
     const int64_t before = list->n;
     if (!is_folder(path))
-        return append(list, strdup(path), error);
+        return append(list, path, error);
     adj_status status = add_folder(list, path, 0, error);
     if (status == ADJ_OK && list->n == before)
         status =

@@ -140,6 +140,8 @@ adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part)
     int64_t room = 0;
     adj_status status = ADJ_OK;
 
+    if (k == NULL)
+        return io_dataset_fail(d, ADJ_EIO, "cifar: %s: its files are gone", folder);
     for (const char *const *file = files_of(k, part); *file != NULL && status == ADJ_OK; file++)
         if (is_there(folder, *file))
             status = io_join(path, folder, *file)

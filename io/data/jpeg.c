@@ -56,7 +56,7 @@ adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, imag
 {
     static const char exif[6] = "Exif\0";
     size_t at = 2;
-    segment s;
+    segment s = {0};
     int found;
 
     header->orientation = 1;

@@ -28,7 +28,7 @@ static int make_room(string_list *s, size_t bytes)
 int strings_add(string_list *s, const char *first, const char *second)
 {
     size_t n = strlen(first), m = strlen(second) + 1;
-    if (!make_room(s, n + m))
+    if (!make_room(s, n + m) || s->text == NULL)
         return 0;
     memcpy(s->text + s->used, first, n);
     memcpy(s->text + s->used + n, second, m);
