@@ -32,7 +32,8 @@ static adj_status plan(network *n, const network_opts *o)
                              .tune = o->tune,
                              .tune_file = o->tune_file,
                              .recompute = o->recompute,
-                             .seed = (uint64_t)o->seed};
+                             .seed = (uint64_t)o->seed,
+                             .debug.profile = o->profile};
     adj_status status = adj_exec_new(n->m.graph, &options, &n->exec);
     if (status != ADJ_OK)
         return adj_error_set(&n->m.error, status, "%s", adj_exec_message(n->exec));

@@ -20,7 +20,7 @@ typedef struct {
     adj_math math;
     int tune; /* this and the file: as in adj_exec_opts */
     const char *tune_file;
-    int recompute;
+    int recompute, profile;              /* profile: steps of the plan are timed */
     const adj_optimiser_opts *optimiser; /* NULL: evaluation */
 } network_opts;
 

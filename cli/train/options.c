@@ -54,11 +54,15 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--recompute", "", "cheap activations are computed again, not kept: less memory",
          .flag = &o->recompute},
         {"--log", "FILE", "one JSON object a line", .text = &o->log},
-        {"--out", "FILE", "the weights, as safetensors; on Ctrl-C as well", .text = &o->out},
+        {"--out", "NAME",
+         "NAME.safetensors: the weights; else a folder: weights, best weights, metrics, report; on "
+         "Ctrl-C as well",
+         .text = &o->out},
         {"--checkpoint", "FILE", "all that --resume needs, after each epoch and on Ctrl-C",
          .text = &o->checkpoint},
         {"--checkpoint-every", "N", "the same after every N steps", .integer = &o->every,
          .range = {1, 1e9}},
+        {"--plain", "", "neither colours nor a drawn curve on a terminal", .flag = &o->plain},
         {"--resume", "", "go on from the checkpoint, with its settings", .flag = &o->resume},
         {0},
     };

@@ -13,11 +13,15 @@
 
 #include "checkpoint.h"
 #include "cli/command.h"
-#include "network.h"
-#include "cli/output.h"
-#include "progress.h"
-#include "train.h"
 #include "cli/json.h"
+#include "cli/output.h"
+#include "exec/clock.h"
+#include "log.h"
+#include "network.h"
+#include "out.h"
+#include "progress.h"
+#include "results.h"
+#include "train.h"
 
 typedef struct {
     const train_opts *o;
@@ -30,7 +34,10 @@ typedef struct {
     uint64_t data_sum; /* for checkpoints */
     position at;
     progress shown;
-    FILE *log;
+    history history;
+    out_files out;
+    FILE *log, *metrics; /* metrics: has the steps, too */
+    int ran;             /* a step was made */
     int file_failed; /* the run ended because a file could not be written: the weights are right */
     adj_error unsaved; /* why the checkpoint could not */
 } training;
@@ -63,13 +70,29 @@ static int unknown_optimizer(const char *name)
 }
 
 /* A long run should not fail at its end for a wrong name. */
-static int check_files(const train_opts *o)
+static int check_files(training *t)
 {
-    const output_file files[] = {{"--out", o->out, OUTPUT_REPLACED},
-                                 {"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
+    const train_opts *o = t->o;
+    const output_file files[] = {{"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
                                  {"--tune-file", o->tune_file, OUTPUT_REPLACED},
                                  {"--log", o->log, OUTPUT_IN_PLACE}};
-    return check_outputs("train", sizeof files / sizeof files[0], files);
+    int status = out_open(&t->out, o->out);
+    return status == CONTINUE ? out_check("train", &t->out, sizeof files / sizeof files[0], files)
+                              : status;
+}
+
+/* Makes the folder and opens what is written from the beginning. */
+static int open_files(training *t)
+{
+    const train_opts *o = t->o;
+    int status = out_make(&t->out);
+    if (status != CONTINUE)
+        return status;
+    if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
+        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
+    if (t->out.metrics != NULL && (t->metrics = log_open(t->out.metrics, o->resume != 0)) == NULL)
+        return complain("train", EXIT_FAILED, "--out: %s: %s", t->out.metrics, strerror(errno));
+    return CONTINUE;
 }
 
 static void print_warning(const network *n)
@@ -92,6 +115,7 @@ static int open_networks(training *t)
                             .tune = (int)o->tune,
                             .tune_file = o->tune_file,
                             .recompute = (int)o->recompute,
+                            .profile = t->out.report != NULL,
                             .optimiser = &t->optimiser};
 
     if (network_open(&t->trained, &options) != ADJ_OK)
@@ -99,6 +123,7 @@ static int open_networks(training *t)
                         t->trained.m.error.message);
     print_warning(&t->trained);
     options.optimiser = NULL;
+    options.profile = 0;
     options.batch = t->test->n < EVAL_BATCH ? t->test->n : EVAL_BATCH;
     if (network_open(&t->tested, &options) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", t->tested.m.error.message);
@@ -112,17 +137,17 @@ static int start(training *t)
 
     if (adj_optimiser_from_name(o->optimizer, &t->optimiser) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
-    int status = check_files(o);
+    int status = check_files(t);
     if (status == CONTINUE)
         status = open_data("train", o->data, ADJ_TRAIN, &t->train);
     if (status == CONTINUE)
         status = open_data("train", o->data, ADJ_TEST, &t->test);
     if (status == CONTINUE)
         status = open_networks(t);
+    if (status == CONTINUE)
+        status = open_files(t);
     if (status != CONTINUE)
         return status;
-    if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
     t->order = calloc((size_t)t->train->n, sizeof *t->order);
     if (t->order == NULL)
         return complain("train", EXIT_FAILED, "out of memory");
@@ -152,34 +177,58 @@ static int save_checkpoint(training *t)
 
 static int log_failed(const training *t)
 {
-    return complain("train", EXIT_FAILED, "--log: %s: cannot be written", t->o->log);
+    int is_log = t->log != NULL && ferror(t->log);
+    return complain("train", EXIT_FAILED, "%s: %s: cannot be written", is_log ? "--log" : "--out",
+                    is_log ? t->o->log : t->out.metrics);
+}
+
+/* A line of both logs; frees the object. 0 on success. */
+static int log_event(const training *t, json_t *object)
+{
+    int failed = log_line(t->log, json_incref(object));
+    return log_line(t->metrics, object) || failed;
 }
 
 static int log_start(const training *t)
 {
     const train_opts *o = t->o;
 
-    say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
-        (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
-        (long long)t->test->n);
+    say_wrapped(&t->shown.terminal,
+                "%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
+                (long long)t->trained.params, data_name(o->data), (long long)t->train->n,
+                (long long)t->test->n);
     fflush(stdout);
-    return log_line(
-        t->log,
-        json_pack("{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}", "event",
-                  "start", "model", o->model, "parameters", (json_int_t)t->trained.params, "data",
-                  json_text(data_name(o->data)), "train_images", (json_int_t)t->train->n,
-                  "test_images", (json_int_t)t->test->n, "epochs", (json_int_t)o->epochs, "batch",
-                  (json_int_t)o->batch, "optimizer", o->optimizer, "schedule", "cosine", "lr",
-                  t->schedule.base, "shift", (json_int_t)o->shift, "seed", (json_int_t)o->seed,
-                  "backend", o->backend));
+    return log_event(
+        t, json_pack("{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:s}",
+                     "event", "start", "model", o->model, "parameters",
+                     (json_int_t)t->trained.params, "data", json_text(data_name(o->data)),
+                     "train_images", (json_int_t)t->train->n, "test_images", (json_int_t)t->test->n,
+                     "epochs", (json_int_t)o->epochs, "batch", (json_int_t)o->batch, "optimizer",
+                     o->optimizer, "schedule", "cosine", "lr", t->schedule.base, "shift",
+                     (json_int_t)o->shift, "seed", (json_int_t)o->seed, "backend", o->backend));
 }
 
 static int log_resumption(const training *t)
 {
     printf("resumed after epoch %lld, step %lld\n", (long long)t->at.epoch, (long long)t->at.step);
     fflush(stdout);
-    return log_line(t->log, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
-                                      (json_int_t)t->at.epoch, "step", (json_int_t)t->at.step));
+    return log_event(t, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
+                                  (json_int_t)t->at.epoch, "step", (json_int_t)t->at.step));
+}
+
+/* After a step with the loss: remembers it, and tells the means of a few at a time. 0 on
+ * success. */
+static int note_step(training *t, double loss, double lr)
+{
+    const position *at = &t->at;
+    t->ran = 1;
+    if (!history_step(&t->history, at->epoch, at->step, t->steps, loss, lr))
+        return 0;
+    const report_step *s = &t->history.step[t->history.n_step - 1];
+    return log_line(t->metrics,
+                    json_pack("{s:s, s:I, s:I, s:f, s:o, s:f}", "event", "step", "epoch",
+                              (json_int_t)at->epoch + 1, "step", (json_int_t)at->step + 1, "at",
+                              s->at, "loss", json_number(s->loss), "lr", s->lr));
 }
 
 /* The steps of the epoch that are left, or those up to an interrupt. */
@@ -195,6 +244,7 @@ static int train_epoch(training *t)
     adj_shuffle(t->train->n, (uint64_t)t->o->seed, (uint64_t)at->epoch, t->order);
     t->shown.from = at->step;
     while (at->step < t->steps && status == CONTINUE && !interrupted) {
+        const tally before = at->sum;
         s.lr = adj_schedule_rate(&t->schedule, at->epoch * t->steps + at->step);
         if (network_step(&t->trained, t->train, at->step * t->o->batch, &s, &at->sum) != ADJ_OK) {
             progress_clear(&t->shown);
@@ -207,11 +257,26 @@ static int train_epoch(training *t)
                             "(now %g)",
                             (long long)at->step + 1, (long long)at->epoch + 1, s.lr);
         }
-        progress_step(&t->shown, at->epoch, at->step++, at->sum);
+        const tally of_step = {at->sum.loss - before.loss, 0, at->sum.count - before.count};
+        if (note_step(t, mean_loss(of_step), s.lr) != 0) {
+            t->file_failed = 1;
+            return log_failed(t);
+        }
+        progress_step(&t->shown, at->epoch, at->step++, mean_loss(at->sum), accuracy(at->sum));
         if (t->o->every > 0 && at->step % t->o->every == 0 && at->step < t->steps)
             status = save_checkpoint(t);
     }
     return status;
+}
+
+/* Those of the network for testing. */
+static int save_weights(const training *t, const char *path)
+{
+    adj_error error;
+    const adj_metadata metadata[] = {{"model", t->o->model}, {"optimizer", t->o->optimizer}};
+    if (adj_weights_save(t->tested.exec, path, 2, metadata, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--out: %s", error.message);
+    return CONTINUE;
 }
 
 /* Tests, prints and logs the epoch whose steps are done, of which so many images took so many
@@ -230,37 +295,64 @@ static int finish_epoch(training *t, int64_t images, double took)
     double lr = adj_schedule_rate(&t->schedule, (at->epoch + 1) * t->steps - 1);
     double speed = took > 0 ? (double)images / took : 0;
     *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
-    if (at->best_epoch == 0 || accuracy(test) > at->best) {
+    int is_best = at->best_epoch == 0 || accuracy(test) > at->best;
+    if (is_best) {
         at->best_epoch = at->epoch;
         at->best = accuracy(test);
     }
-    printf("epoch %2lld/%lld  loss %.4f  accuracy %.2f %%  test loss %.4f  test accuracy %.2f %%  "
-           "%.0f images/s\n",
-           (long long)at->epoch, (long long)t->o->epochs, mean_loss(train), accuracy(train),
-           mean_loss(test), accuracy(test), speed);
-    fflush(stdout);
+    progress_epoch(&t->shown,
+                   &(epoch_line){at->epoch, mean_loss(train), accuracy(train), mean_loss(test),
+                                 accuracy(test), speed, "test", is_best});
+    history_epoch(&t->history, &(report_epoch){mean_loss(train), accuracy(train), mean_loss(test),
+                                               accuracy(test), took, at->epoch});
+    if (is_best && t->out.best != NULL && save_weights(t, t->out.best) != CONTINUE) {
+        t->file_failed = 1;
+        return EXIT_FAILED;
+    }
     t->file_failed =
-        log_line(t->log, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
-                                   "epoch", "epoch", (json_int_t)at->epoch, "loss",
-                                   mean_loss(train), "accuracy", accuracy(train), "test_loss",
-                                   mean_loss(test), "test_accuracy", accuracy(test), "lr", lr,
-                                   "images_per_second", speed, "seconds", took)) != 0;
+        log_event(t, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch",
+                               "epoch", (json_int_t)at->epoch, "loss", mean_loss(train), "accuracy",
+                               accuracy(train), "test_loss", mean_loss(test), "test_accuracy",
+                               accuracy(test), "lr", lr, "images_per_second", speed, "seconds",
+                               took)) != 0;
     return t->file_failed ? log_failed(t) : CONTINUE;
 }
 
 static int save_out(training *t)
 {
-    adj_error error;
-    const adj_metadata metadata[] = {{"model", t->o->model}, {"optimizer", t->o->optimizer}};
-
-    if (t->o->out == NULL)
+    if (t->out.weights == NULL)
         return CONTINUE;
     if (adj_copy_params(t->tested.exec, t->trained.exec) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", adj_exec_message(t->tested.exec));
-    if (adj_weights_save(t->tested.exec, t->o->out, 2, metadata, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--out: %s", error.message);
-    say("weights written to %s", t->o->out);
+    if (save_weights(t, t->out.weights) != CONTINUE)
+        return EXIT_FAILED;
+    say("weights written to %s", t->out.weights);
     fflush(stdout);
+    return CONTINUE;
+}
+
+/* The last that is done: measuring the plan changes the parameters. */
+static int save_report(training *t, int argc, char **argv)
+{
+    adj_error error;
+    const results_of r = {.o = t->o,
+                          .train = t->train,
+                          .held = t->test,
+                          .trained = &t->trained,
+                          .tested = &t->tested,
+                          .history = &t->history,
+                          .argc = argc,
+                          .argv = argv,
+                          .best_epoch = t->at.best_epoch,
+                          .best = t->at.best,
+                          .seconds = seconds_now() - t->shown.started,
+                          .interrupted = interrupted != 0,
+                          .ran = t->ran};
+    if (t->out.report == NULL)
+        return CONTINUE;
+    if (results_write(&r, t->out.report, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--out: %s", error.message);
+    say("report written to %s", t->out.report);
     return CONTINUE;
 }
 
@@ -299,15 +391,31 @@ static int run_epochs(training *t)
     return status;
 }
 
-static int run(training *t)
+/* The curve of what is known from the log of the run before, too. */
+static void print_curve(const training *t)
 {
+    int n = t->history.n_step;
+    double *loss = calloc((size_t)n + 1, sizeof *loss);
+    for (int i = 0; i < n && loss != NULL; i++)
+        loss[i] = t->history.step[i].loss;
+    if (loss != NULL)
+        progress_curve(&t->shown, n, loss);
+    free(loss);
+}
+
+static int run(training *t, int argc, char **argv)
+{
+    t->shown = progress_start(terminal_open((int)t->o->plain), t->o->epochs, t->steps, t->o->batch);
+    if (t->o->resume && t->out.metrics != NULL)
+        history_read(&t->history, t->out.metrics, t->at.epoch,
+                     (double)t->at.epoch + (double)t->at.step / (double)t->steps);
     if (log_start(t) != 0 || (t->o->resume && log_resumption(t) != 0))
         return log_failed(t);
     catch_interrupts();
-    t->shown = progress_start(t->o->epochs, t->steps, t->o->batch);
     int ended = run_epochs(t);
     if (ended != CONTINUE && !t->file_failed)
         return ended;
+    print_curve(t);
     if (t->at.best_epoch > 0)
         printf("best: %.2f %% in epoch %lld\n", t->at.best, (long long)t->at.best_epoch);
     if (interrupted)
@@ -315,12 +423,12 @@ static int run(training *t)
                    ? "stopped after the step, which --resume goes on from\n"
                    : "stopped after the step\n");
     int status = save(t);
-    if (log_line(t->log,
-                 json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
-                           (json_int_t)t->at.best_epoch, "best_accuracy", t->at.best, "interrupted",
-                           interrupted != 0, "seconds", seconds_now() - t->shown.started)) != 0)
+    if (log_event(t, json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
+                               (json_int_t)t->at.best_epoch, "best_accuracy", t->at.best,
+                               "interrupted", interrupted != 0, "seconds",
+                               seconds_now() - t->shown.started)) != 0)
         return log_failed(t);
-    if (ended != CONTINUE || status != CONTINUE)
+    if (ended != CONTINUE || status != CONTINUE || save_report(t, argc, argv) != CONTINUE)
         return EXIT_FAILED;
     return interrupted ? EXIT_SIGNAL + interrupted : EXIT_OK;
 }
@@ -353,9 +461,14 @@ int command_train(int argc, char **argv)
         status = checkpoint_restore(resumed, &c, &t.trained, &t.at);
     }
     if (status == CONTINUE)
-        status = run(&t);
-    if (t.log != NULL && fclose(t.log) != 0 && status == EXIT_OK)
-        status = log_failed(&t);
+        status = run(&t, argc, argv);
+    /* Each line was written at once: closing loses nothing. */
+    if (t.log != NULL)
+        fclose(t.log);
+    if (t.metrics != NULL)
+        fclose(t.metrics);
+    out_close(&t.out, status != EXIT_OK);
+    history_free(&t.history);
     free(t.order);
     network_close(&t.tested);
     network_close(&t.trained);

@@ -9,7 +9,7 @@
 typedef struct {
     const char *model, *data, *optimizer, *backend, *log, *out, *checkpoint, *tune_file;
     const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
-    int64_t epochs, batch, shift, seed, threads, every, resume, tune, recompute;
+    int64_t epochs, batch, shift, seed, threads, every, resume, tune, recompute, plain;
     double lr;
 } train_opts;
 
