@@ -46,12 +46,15 @@ static const rule rules[] = {
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli cli/op exec/backend_option.h exec/candidate.h exec/clock.h graph/printable.h"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "cli cli/op exec/clock.h graph/printable.h"},
+     "cli cli/op cli/page exec/clock.h graph/printable.h"},
+    {"cli/page", "", "graph/printable.h"},
     {"cli/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli cli/op exec/backend_option.h exec/clock.h graph/printable.h"},
     {"cli/selftest", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli exec/clock.h"},
-    {"cli/train", "adjoint.h adjoint_nn.h adjoint_io.h", "cli exec/clock.h"},
+    {"cli/train", "adjoint.h adjoint_nn.h adjoint_io.h",
+     "cli cli/page cli/train/report exec/clock.h graph/printable.h"},
+    {"cli/train/report", "adjoint.h adjoint_ext.h", "cli/page exec/clock.h graph/printable.h"},
     {"examples", "adjoint.h adjoint_nn.h adjoint_io.h", ""},
 };
 
@@ -59,7 +62,7 @@ static const rule rules[] = {
 static const struct {
     const char *word, *folders; /* with all below them */
 } confined[] = {
-    {"<oneapi/dnnl", "backends/onednn"}, {"<dnnl", "backends/onednn"}, {"<zlib.h>", "io"},
+    {"<oneapi/dnnl", "backends/onednn"}, {"<dnnl", "backends/onednn"}, {"<zlib.h>", "io cli/page"},
     {"<jansson.h>", "io cli"},           {"<criterion", ""},
 };
 

@@ -134,9 +134,9 @@ void page_scale_head(FILE *f, const char *title, const page_scale *s)
 {
     put_escaped(
         f, FOR_XML,
-        "<th>%s<svg class=\"bar\" width=\"%d\" height=\"18\" viewBox=\"0 0 %d 18\" role=\"img\">"
+        "<th>%s<svg class=\"bar %s\" width=\"%d\" height=\"18\" viewBox=\"0 0 %d 18\" role=\"img\">"
         "<title>scale</title>",
-        title, BAR + 2 * MARGIN, BAR + 2 * MARGIN);
+        title, s->class, BAR + 2 * MARGIN, BAR + 2 * MARGIN);
     for (int i = 0; i < s->n_tick; i++) {
         double x = MARGIN + (double)BAR * i / (s->n_tick - 1);
         put_escaped(f, FOR_XML,

@@ -4,7 +4,7 @@
 #ifndef CLI_TRAIN_HISTORY_H
 #define CLI_TRAIN_HISTORY_H
 
-#include "report/report.h"
+#include "cli/train/report/report.h"
 
 enum { HISTORY_STEPS = 20 }; /* entries that an epoch's steps are put into */
 

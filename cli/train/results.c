@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/plan.h"
+#include "cli/train/report/plan.h"
 #include "results.h"
 
 enum { PLAN_RUNS = 15, TEXT = 160, FACTS = 20, TILES = 6 };

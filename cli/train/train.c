@@ -210,7 +210,8 @@ static int log_start(const training *t)
 
 static int log_resumption(const training *t)
 {
-    printf("resumed after epoch %lld, step %lld\n", (long long)t->at.epoch, (long long)t->at.step);
+    say_wrapped(&t->shown.terminal, "resumed after epoch %lld, step %lld", (long long)t->at.epoch,
+                (long long)t->at.step);
     fflush(stdout);
     return log_event(t, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
                                   (json_int_t)t->at.epoch, "step", (json_int_t)t->at.step));
@@ -417,11 +418,13 @@ static int run(training *t, int argc, char **argv)
         return ended;
     print_curve(t);
     if (t->at.best_epoch > 0)
-        printf("best: %.2f %% in epoch %lld\n", t->at.best, (long long)t->at.best_epoch);
+        say_wrapped(&t->shown.terminal, "best: %.2f %% in epoch %lld", t->at.best,
+                    (long long)t->at.best_epoch);
     if (interrupted)
-        printf(t->o->checkpoint != NULL && !t->file_failed
-                   ? "stopped after the step, which --resume goes on from\n"
-                   : "stopped after the step\n");
+        say_wrapped(&t->shown.terminal, "%s",
+                    t->o->checkpoint != NULL && !t->file_failed
+                        ? "stopped after the step, which --resume goes on from"
+                        : "stopped after the step");
     int status = save(t);
     if (log_event(t, json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
                                (json_int_t)t->at.best_epoch, "best_accuracy", t->at.best,

@@ -9,10 +9,11 @@
 /* ---- the matrix ---- */
 
 enum {
-    CELL = 30,   /* side of a cell in the picture's units */
-    LETTER = 7,  /* width of a letter there */
-    LABEL = 12,  /* letters of a class's name beside the matrix; what is longer is cut */
-    COUNTED = 15 /* classes up to which counts are written into the cells */
+    MIN_CELL = 22, /* pixels: on a phone the matrix of many classes is moved in its frame */
+    CELL = 30,     /* side of a cell in the picture's units */
+    LETTER = 8,    /* width of a letter there */
+    LABEL = 12,    /* letters of a class's name beside the matrix; what is longer is cut */
+    COUNTED = 15   /* classes up to which counts are written into the cells */
 };
 
 /* The first characters of the name, at most LABEL, the last a mark that it was cut; returns how
@@ -90,10 +91,11 @@ static void draw_matrix(FILE *f, const report *r, const int64_t *count)
 {
     int n = r->answers->classes, letters = longest_label(r);
     int left = 8 + letters * LETTER + 4, top = letters > 3 ? left : 20, side = n * CELL;
-    put_escaped(f, FOR_XML,
-                "<svg class=\"matrix\" viewBox=\"0 0 %d %d\" style=\"max-width:%dpx\" "
-                "role=\"img\"><title>Confusion matrix of %d classes</title>\n",
-                left + side + 8, top + side + 8, left + side + 8, n);
+    put_escaped(
+        f, FOR_XML,
+        "<svg class=\"matrix\" viewBox=\"0 0 %d %d\" style=\"max-width:%dpx;min-width:%dpx\" "
+        "role=\"img\"><title>Confusion matrix of %d classes</title>\n",
+        left + side + 8, top + side + 8, left + side + 8, left + n * MIN_CELL, n);
     draw_labels(f, r, left, top);
     for (int i = 0; i < n; i++) {
         int64_t images = 0;
@@ -207,7 +209,9 @@ static int put_matrix(FILE *f, const report *r)
     if (count == NULL)
         return -1;
     count_confusion(r->answers, count);
+    page_frame_begin(f, "Confusion matrix");
     draw_matrix(f, r, count);
+    page_frame_end(f);
     free(count);
     return 0;
 }

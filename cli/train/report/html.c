@@ -85,7 +85,7 @@ static void draw_training(FILE *f, const report *r, const columns *c)
     const chart accuracy = {.title = "Accuracy",
                             .x_name = "epoch",
                             .unit = " %",
-                            .whole_x = whole,
+                            .whole_x = 1,
                             .y_max = 100,
                             .n_curve = 2,
                             .curve = {{"training", "one", r->n_epoch, c->epoch, c->accuracy},
