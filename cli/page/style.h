@@ -101,7 +101,7 @@ static const char *const page_style[] = {
     "@media(max-width:44rem){.more{display:none!important}td.name{max-width:8rem}.beside{display:"
     "block;min-width:0;margin:0}.bar:"
     "not(.more){display:block;"
-    "margin-left:auto}th,td{padding:.3rem .5rem}"
+    "margin-left:auto}th,td{padding:.3rem .35rem}"
     "main{padding-top:1.25rem}section{margin-top:2rem}.tiles b{font-size:1.15rem}"
     ".pictures li{width:calc(33.33% - .5rem)}.pictures img{height:5.5rem}}\n"
     "@media(max-width:22rem){.pictures li{width:calc(50% - .4rem)}}\n"
