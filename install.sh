@@ -43,5 +43,5 @@ write_pc adjoint "Small convolutional networks in C: gradients as graph nodes, p
 Libs.private: -ldnnl -fopenmp -lm"
 write_pc adjoint_io "adjoint's data sets and weight files" \
     "Requires: adjoint = $version
-Requires.private: zlib jansson" "Libs: -L\${libdir} -ladjoint_io
+Requires.private: zlib jansson libpng libturbojpeg libzip" "Libs: -L\${libdir} -ladjoint_io
 Libs.private: -fopenmp -lm"

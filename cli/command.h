@@ -21,6 +21,7 @@ typedef struct {
 
 int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
+int command_predict(int argc, char **argv);
 int command_compare(int argc, char **argv);
 /* Hidden: one trial from stdin, its outcome to stdout (guard.c). */
 int command_trial(int argc, char **argv);
@@ -28,6 +29,8 @@ int command_trial(int argc, char **argv);
 int command_sweep(int argc, char **argv);
 int command_selftest(int argc, char **argv);
 int command_models(int argc, char **argv);
+int command_inspect(int argc, char **argv);
+int command_convert(int argc, char **argv);
 int command_gradcheck(int argc, char **argv);
 int command_bench(int argc, char **argv);
 
@@ -50,6 +53,10 @@ option_fault option_store(const option *o, const char *text);
 typedef struct {
     const char *command, *summary; /* "train"; "trains a model" */
     const option *options, *more;  /* each ends with an option without a name; NULL: none */
+    /* Words that are no options: what the help calls them, "NAME"; where they go, at most so many,
+     * and their number. NULL: none. */
+    const char *arguments, **argument;
+    int max_arguments, *n_argument;
 } usage;
 
 #define MATH_WORDS "exact fast"        /* in the order of adj_math */

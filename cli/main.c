@@ -16,8 +16,11 @@
 static const command commands[] = {
     {"train", "trains a model on images of digits", command_train},
     {"eval", "the test accuracy of weights in a file", command_eval},
+    {"predict", "what images show, by weights in a file", command_predict},
     {"compare", "compares backends, types and layouts node by node", command_compare},
     {"selftest", "tries this machine's oneDNN, writes a quarantine file", command_selftest},
+    {"inspect", "lists the tensors of a file: types, shapes, ranges", command_inspect},
+    {"convert", "tensors to another format, or other programs' names", command_convert},
     {"models", "lists the models", command_models},
     {"gradcheck", "checks gradients against numbers made another way", command_gradcheck},
     {"bench", "times steps of a model, or the kernels of an op", command_bench},

@@ -26,7 +26,8 @@ static void print_help(const usage *u)
     char left[64];
     const option *o = option_at(u, 0);
 
-    printf("usage: adjoint %s%s\n%s\n", u->command, o != NULL ? " [OPTION]..." : "", u->summary);
+    printf("usage: adjoint %s%s%s%s\n%s\n", u->command, o != NULL ? " [OPTION]..." : "",
+           u->arguments != NULL ? " " : "", u->arguments != NULL ? u->arguments : "", u->summary);
     for (int i = 0; (o = option_at(u, i)) != NULL; i++) {
         snprintf(left, sizeof left, "%s %s", o->name, o->value);
         printf("  %-21s %s\n", left, o->help);
@@ -129,8 +130,12 @@ int parse_options(const usage *u, int argc, char **argv)
         char *word = argv[i], *equals = strchr(word, '=');
         if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
             return print_help(u), EXIT_OK;
-        if (word[0] != '-')
-            return complain(u->command, EXIT_USAGE, "unexpected argument \"%s\"", word);
+        if (word[0] != '-' || word[1] == '\0') {
+            if (u->arguments == NULL || *u->n_argument == u->max_arguments)
+                return complain(u->command, EXIT_USAGE, "unexpected argument \"%s\"", word);
+            u->argument[(*u->n_argument)++] = word;
+            continue;
+        }
         const option *o =
             find_option(u, word, equals != NULL ? (size_t)(equals - word) : strlen(word));
         if (o == NULL) {

@@ -1,7 +1,7 @@
 /* lenet.c - builds LeNet, trains it on drawn digits and tests it.
  *
  *   cc lenet.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out */
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "adjoint_nn.h"
 
 enum { BATCH = 50, EPOCHS = 4, TRAIN = 8000, TEST = 2000, STEPS = TRAIN / BATCH };
@@ -51,7 +51,7 @@ int main(void)
         adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
         for (int step = 0; step < STEPS; step++) {
             const float rate = (float)adj_schedule_rate(&cosine, epoch * STEPS + step);
-            adj_batch(train_set, order, step * BATCH, shape, x, label);
+            adj_batch(train_set, order, step * BATCH, shape, x, label, NULL);
             adj_set(train, images, x, sizeof x);
             adj_set(train, labels, label, sizeof label);
             adj_set(train, lr, &rate, sizeof rate);

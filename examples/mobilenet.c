@@ -5,7 +5,7 @@
  *   cc mobilenet.c -ladjoint_io -ladjoint && ./a.out */
 #include <stdio.h>
 
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "adjoint_nn.h"
 
 enum { BATCH = 32, SIZE = 96, TRAIN = 4000, TEST = 512, EPOCHS = 3, CLASSES = 10 };
@@ -63,7 +63,7 @@ static adj_status train_epoch(net *m, const adj_dataset *d, int epoch, float *me
     adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
     for (int step = 0; step < STEPS; step++) {
         float loss, rate = (float)adj_schedule_rate(&schedule, epoch * STEPS + step);
-        adj_batch(d, order, step * BATCH, m->shape, x, label);
+        adj_batch(d, order, step * BATCH, m->shape, x, label, NULL);
         adj_set(m->e, m->images, x, sizeof x);
         adj_set(m->e, m->labels, label, sizeof label);
         adj_set(m->e, m->lr, &rate, sizeof rate);

@@ -1,9 +1,9 @@
-/* adjoint_io.h - data sets of small images, batches of them, and weights in files (safetensors).
+/* adjoint_io.h - files that are whole or not there, tensors in files (safetensors), and weights.
  *
  * Readers trust no file: sizes are checked in 64-bit arithmetic before they are used, memory grows
  * with what was read and not with what a header claims, and a failure is a status and one sentence
- * that names the file and the byte offset. This part needs zlib and jansson and is a library of its
- * own (libadjoint_io); nothing here prints, and nothing is global. */
+ * that names the file and the byte offset. With adjoint_data.h it is a library of its own
+ * (libadjoint_io); nothing here prints, and nothing is global. */
 #ifndef ADJOINT_IO_H
 #define ADJOINT_IO_H
 
@@ -12,62 +12,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- data sets ---- */
-
-typedef enum { ADJ_TRAIN, ADJ_TEST } adj_dataset_part;
-
-/* n images of h x w pixels with c channels, row-major [n, h, w, c], and a label 0 .. classes-1 for
- * each. Made by the functions below, read-only, freed by adj_dataset_free. A failed one has n == 0
- * and says why in message. */
-typedef struct {
-    int64_t n, h, w, c;
-    int classes;
-    const uint8_t *images;
-    const int32_t *labels;
-    float mean, deviation; /* of the kind of data, in pixel units: a batch has (pixel - mean) /
-                              deviation */
-    char message[ADJ_MESSAGE];
-} adj_dataset;
-
-/* All three: *d is a handle to ask for the message even on failure (NULL only when out of memory)
- * and must be freed in every case. */
-
-/* MNIST's four standard names in a folder, plain or with .gz: train-images-idx3-ubyte,
- * train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte. */
-ADJ_API adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **d);
-/* A pair of IDX files of unsigned bytes, [n, h, w] and [n], plain or gzip whatever their names. A
- * label of classes or more is refused. */
-ADJ_API adj_status adj_dataset_idx(const char *images, const char *labels, int classes,
-                                   adj_dataset **d);
-/* 28x28 digits drawn from strokes, warped, in varying pens and with noise. Image i of a part
- * depends on (seed, part, i) only. n == 0: 8,000 to train on, 2,000 to test. */
-ADJ_API adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed,
-                                      adj_dataset **d);
-ADJ_API void adj_dataset_free(adj_dataset *d);
-
-/* Fills order[0 .. n) with a permutation of 0 .. n-1 that depends on (n, seed, epoch) only. */
-ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order[]);
-
-/* Fills one batch for an f32 input node of the given shape [batch, h, w, c] and an i32 label node
- * [batch] with the images order[first], order[first+1], ... (order == NULL: first, first+1, ...).
- * To another size, each axis is enlarged by a whole factor and centred on background, or shrunk by
- * averaging; one channel is repeated. Behind the last image the batch is filled up with images from
- * the start and labels -1, which a loss does not count. Returns how many images count (0 when first
- * is n or more), or -1 if the data cannot be made to fit. */
-ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
-                          adj_shape shape, float *x, int32_t *labels);
-
-/* How many of n rows of scores [n, classes] are largest at their label; a row labelled -1 is not
- * counted. */
-ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],
-                                const int32_t labels[]);
-
-/* Runs the whole data set through an executor that needs the f32 input images [batch, h, w, c] and
- * fetches the f32 node logits [batch, classes]; *right: how many of its d->n images have their
- * largest logit at their label. */
-ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
-                                const adj_dataset *d, int64_t *right, adj_error *error);
 
 /* ---- files that are whole or not there ---- */
 
@@ -95,11 +39,46 @@ ADJ_API adj_status adj_file_identify(const char *path, int partial, adj_file_id 
 
 /* ---- tensors in files: safetensors ---- */
 
+/* What the elements of a tensor in a file are. The first ones are adj_dtype's, with its values; the
+ * others can be read, written, looked at and converted, and an executor has no use for them. */
+typedef enum {
+    ADJ_ELEM_F32 = ADJ_F32,
+    ADJ_ELEM_F64 = ADJ_F64,
+    ADJ_ELEM_F16 = ADJ_F16,
+    ADJ_ELEM_BF16 = ADJ_BF16,
+    ADJ_ELEM_I32 = ADJ_I32,
+    ADJ_ELEM_I64,
+    ADJ_ELEM_I16,
+    ADJ_ELEM_I8,
+    ADJ_ELEM_U64,
+    ADJ_ELEM_U32,
+    ADJ_ELEM_U16,
+    ADJ_ELEM_U8,
+    ADJ_ELEM_BOOL,    /* a byte, 0 or 1 */
+    ADJ_ELEM_F8_E4M3, /* without infinities */
+    ADJ_ELEM_F8_E5M2
+} adj_elem;
+
+/* "f32", "i64", "bool", ...: constant strings, never NULL. */
+ADJ_API const char *adj_elem_name(adj_elem elem);
+/* Bytes of one element; 0 for a value that is no adj_elem. */
+ADJ_API size_t adj_elem_size(adj_elem elem);
+
 typedef struct {
     const char *name;
-    adj_type type;
-    const void *data; /* row-major; adj_shape_elems(type.shape) elements */
+    adj_elem elem;
+    adj_shape shape;
+    const void *data; /* row-major; adj_shape_elems(shape) elements */
 } adj_tensor;
+
+/* A tensor of values as an executor has them. */
+ADJ_API adj_tensor adj_tensor_of(const char *name, adj_type type, const void *data);
+/* Its type for an executor; 0 (and *type is left as it is): its elements are no adj_dtype. */
+ADJ_API int adj_tensor_type(const adj_tensor *t, adj_type *type);
+/* Bytes of its data; -1 when it has no such shape or elements, or they overflow. */
+ADJ_API int64_t adj_tensor_bytes(const adj_tensor *t);
+/* Element i as a double: exact but for 64-bit integers beyond 2^53. i is not checked. */
+ADJ_API double adj_tensor_value(const adj_tensor *t, int64_t i);
 
 typedef struct { /* strings kept with the tensors, such as the model's name */
     const char *key, *value;
@@ -111,10 +90,27 @@ ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor t
                                      int n_metadata, const adj_metadata metadata[],
                                      adj_error *error);
 
+/* As NumPy reads them, replacing the file; bf16 and F8 become f32. Up to 4 GB and 65535 tensors. */
+ADJ_API adj_status adj_tensors_write_npz(const char *path, int n, const adj_tensor tensors[],
+                                         adj_error *error);
+ADJ_API adj_status adj_tensors_write_npy(const char *path, const adj_tensor *tensor,
+                                         adj_error *error);
+/* A C header that is C++ as well, replacing the file: for each tensor its shape in a comment and
+ * static const TYPE PREFIX_NAME[elements], in which what is no letter or digit is an underscore;
+ * f16, bf16 and F8 become float, bool uint8_t. The metadata stand in a comment. prefix: an
+ * identifier; NULL: "weights". */
+ADJ_API adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
+                                            const adj_tensor tensors[], int n_metadata,
+                                            const adj_metadata metadata[], adj_error *error);
+
 typedef struct adj_tensors adj_tensors;
 /* Reads and checks a whole file, its checksums too if it has any. *t is a handle to ask for the
  * message even on failure (NULL only when out of memory) and must be freed in every case. */
 ADJ_API adj_status adj_tensors_read(const char *path, adj_tensors **t);
+/* The same of a file of any kind that we know, told by its first bytes: safetensors; NumPy's .npy,
+ * whose tensor has the file's name, and .npz; IDX, plain or gzip. Only safetensors have metadata.
+ */
+ADJ_API adj_status adj_tensors_open(const char *path, adj_tensors **t);
 ADJ_API const char *adj_tensors_message(const adj_tensors *t);
 ADJ_API int adj_tensors_count(const adj_tensors *t);
 /* In the order of the data; name and data belong to t. All zero when i is out of range. */
@@ -123,6 +119,9 @@ ADJ_API adj_tensor adj_tensors_at(const adj_tensors *t, int i);
 ADJ_API int adj_tensors_find(const adj_tensors *t, const char *name);
 /* NULL: no such key. */
 ADJ_API const char *adj_tensors_metadata(const adj_tensors *t, const char *key);
+/* All of them but the checksums, in the file's order; all zero when i is out of range. */
+ADJ_API int adj_tensors_metadata_count(const adj_tensors *t);
+ADJ_API adj_metadata adj_tensors_metadata_at(const adj_tensors *t, int i);
 ADJ_API void adj_tensors_free(adj_tensors *t);
 
 /* ---- weights ---- */
@@ -130,11 +129,102 @@ ADJ_API void adj_tensors_free(adj_tensors *t);
 /* Writes every parameter and state that the executor holds, by name. */
 ADJ_API adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
                                     const adj_metadata metadata[], adj_error *error);
-/* Sets every parameter and state of the executor from the tensor of its name and type. One that is
- * missing or has another type is an error, and then none is set; tensors that the executor does not
- * know are passed over. */
+/* What became of a parameter or state, or of a tensor of the file. */
+typedef enum {
+    ADJ_WEIGHT_LOADED,
+    ADJ_WEIGHT_FRESH,   /* adj_weights_opts.fresh: it was not to be loaded */
+    ADJ_WEIGHT_MISSING, /* the file has no such tensor */
+    ADJ_WEIGHT_UNFIT,   /* the tensor has another shape, or elements that are no floats */
+    ADJ_WEIGHT_RESET,   /* a state of training that the file does not have: it begins anew, at 0 */
+    ADJ_WEIGHT_UNUSED   /* a tensor that nothing takes */
+} adj_weight_fate;
+
+typedef struct {
+    adj_weight_fate fate;
+    const char *name;   /* the parameter's or state's; NULL: UNUSED */
+    const char *tensor; /* the one in the file, or that was looked for */
+    const char *why;    /* of MISSING and UNFIT: a sentence; else "" */
+} adj_weight_report;
+
+/* All zero is the default. */
+typedef struct {
+    /* Whose names and layouts the file has. NULL: ours. "pytorch": those of a state_dict - "w" is
+     * "weight", slashes are dots, the last layer is "fc", blocks of residual nets are torchvision's
+     * - with filters [out, in, kh, kw], matrices [out, in], and inputs of a dense layer after an
+     * image in the order c, h, w. "keras": kernel, bias, gamma, beta, moving_mean, moving_variance
+     * (whose batch norms have an epsilon of 0.001 unless it was given: no file says it). Else the
+     * name of a map file with a line for each of ours that is called otherwise or lies otherwise:
+     *     conv1/w = conv1.weight, permute 2 3 1 0
+     *     bn1/running = bn1.running_mean + bn1.running_var
+     * Two tensors of one shape are stacked, permute says which axis of theirs becomes each of ours,
+     * reshape may have a -1, the steps are done in their order; # begins a comment. */
+    const char *map;
+    int partial;       /* what is missing or does not fit stays as it is, and is no error */
+    const char *fresh; /* patterns (adj_name_matches) of what is not loaded */
+    int exact;         /* no element is converted, and no state of training may be missing */
+    void (*report)(void *user, const adj_weight_report *r); /* called when all is loaded */
+    void *user;
+} adj_weights_opts;
+
+/* Sets every parameter and state of the executor from the tensor of its name and shape; floats of
+ * another type are rounded to its own. One that is missing or does not fit is an error
+ * (ADJ_EIO, ADJ_ESHAPE), and then none is set; tensors that the executor does not know are passed
+ * over. If the file has none of its states of training (adj_is_training_state) these are set to 0.
+ * options may be NULL. */
+ADJ_API adj_status adj_weights_load_with(adj_exec *e, const char *path,
+                                         const adj_weights_opts *options, adj_error *error);
+ADJ_API adj_status adj_weights_set_with(adj_exec *e, const adj_tensors *t,
+                                        const adj_weights_opts *options, adj_error *error);
+/* Without options. */
 ADJ_API adj_status adj_weights_load(adj_exec *e, const char *path, adj_error *error);
 ADJ_API adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, adj_error *error);
+
+/* Tensors under our names from those under theirs, or back (to_theirs), by a map as above.
+ * "pytorch" and "keras" need the graph whose weights they are, and take nothing else; what a map
+ * file does not name stays as it is (g may be NULL). The metadata are kept. *to is new, and NULL on
+ * failure. */
+ADJ_API adj_status adj_weights_convert(const adj_tensors *from, adj_graph *g, const char *map,
+                                       int to_theirs, adj_tensors **to, adj_error *error);
+/* Prints the map as lines of a map file. */
+ADJ_API adj_status adj_weights_print_map(FILE *f, adj_graph *g, const char *map, adj_error *error);
+
+/* ---- what a prediction needs to know ---- */
+
+enum { ADJ_CARD_CHANNELS = 4 };
+
+/* Kept among the metadata of a weights file. All but model may be left out: 0 or NULL. */
+typedef struct {
+    const char *model;               /* as adj_model_find takes it */
+    double multiplier;               /* as in adj_model_opts */
+    int64_t height, width, channels; /* of the images that it takes */
+    adj_format format;
+    /* By channel, in pixel units (0 .. 255): the input is (pixel - mean) / deviation. A deviation
+     * of 0: neither is known. */
+    double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
+    int64_t classes;
+    const char *const *class_names; /* classes of them */
+    const char *resize;             /* the rule for images of another size: "auto" */
+    adj_precision precision;        /* of the training */
+    const char *version;            /* of the library that wrote it; set by adj_model_card_write */
+    double accuracy;                /* per cent */
+    int64_t seed;
+} adj_model_card;
+
+/* The card as metadata for adj_tensors_write and adj_weights_save: *n entries, all in one piece of
+ * memory that free frees. */
+ADJ_API adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metadata, int *n,
+                                        adj_error *error);
+/* Reads it from a file's metadata. What is not there is left out, and what is there must be
+ * possible (ADJ_EIO). *card lies in one piece of memory that free frees, but for its strings, which
+ * belong to t. */
+ADJ_API adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card,
+                                       adj_error *error);
+/* Whether a net of that card can tell so many classes of images with so many channels by these
+ * names (NULL: they have none); what the card leaves out fits, and one channel, which is repeated.
+ * ADJ_ESHAPE and a sentence if not. */
+ADJ_API adj_status adj_model_card_check(const adj_model_card *card, int64_t channels,
+                                        int64_t classes, const char *const *class_names,
+                                        adj_error *error);
 
 #ifdef __cplusplus
 }

@@ -105,11 +105,34 @@ ADJ_API adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, 
 ADJ_API adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels);
 ADJ_API adj_node *adj_loss_softmax_smoothed(adj_node *logits, adj_node *labels, double smoothing);
 
+/* All zero: adj_loss_softmax. They go together as they like. */
+typedef struct {
+    double smoothing; /* 0 .. 1: s/k of each label goes to every class */
+    /* [k], a float type: the mean is weighted by the weight of each row's class, as by PyTorch's
+     * CrossEntropyLoss(weight=..., label_smoothing=...); 0 if nothing counts. NULL: all 1. */
+    adj_node *weights;
+    /* mixup: mix * the loss of labels + (1 - mix) * that of other_labels, i32 [n]; mix: a scalar of
+     * any float type. Both are usually inputs, filled from adj_loader_batch. NULL: none. */
+    adj_node *other_labels, *mix;
+} adj_loss_opts;
+
+/* The scalar is f32 for half logits. options may be NULL. */
+ADJ_API adj_node *adj_loss_softmax_with(adj_node *logits, adj_node *labels,
+                                        const adj_loss_opts *options);
+
 /* ---- optimisers: updates for everything trainable that a loss depends on ---- */
 
-/* The trainable parameters that y depends on, in the order of their creation: writes at most max of
- * them (params may be NULL if max is 0) and returns how many there are; -1 when out of memory. */
+/* The trainable parameters that y depends on other than through adj_stop_gradient, in the order of
+ * their creation: writes at most max of them (params may be NULL if max is 0) and returns how many
+ * there are; -1 when out of memory. */
 ADJ_API int adj_trainable(const adj_node *y, int max, adj_node *params[]);
+/* The same without those whose names match the patterns: what is left to train of a net whose other
+ * parameters are frozen. */
+ADJ_API int adj_trainable_except(const adj_node *y, const char *patterns, int max,
+                                 adj_node *params[]);
+/* Whether one of the patterns, separated by commas, matches the whole name: * stands for any
+ * characters, slashes too, ? for one. NULL and "" match nothing. */
+ADJ_API int adj_name_matches(const char *patterns, const char *name);
 /* The number of elements in them. */
 ADJ_API int64_t adj_trainable_elems(const adj_node *y);
 
@@ -124,6 +147,10 @@ typedef struct {
                                      and the i32 scalar "adam/step" */
     double weight_decay;          /* SGD, Adam: joins the gradient; AdamW: decoupled */
     double clip_norm; /* > 0: gradients are scaled by clip_norm / max(global norm, clip_norm) */
+    /* The parameters that are trained, n_trained of them, read during the call; NULL:
+     * adj_trainable(loss). Others are frozen: they have no gradient, no decay and no state. */
+    adj_node *const *trained;
+    int n_trained;
 } adj_optimiser_opts;
 
 /* Adds gradients and next values; lr is a scalar input of any float type. The updates are the
@@ -135,9 +162,14 @@ ADJ_API adj_updates *adj_adam(adj_node *loss, adj_node *lr);
 /* weight decay 0.01 */
 ADJ_API adj_updates *adj_adamw(adj_node *loss, adj_node *lr);
 /* adj_optimiser's and adj_layer_updates (running statistics, dropout steps): all that a training
- * step assigns. */
+ * step assigns. Running statistics of a layer whose parameters are all frozen stay; such a layer
+ * still normalises by what it was built for, in training the batch (adj_model_opts.freeze). */
 ADJ_API adj_updates *adj_training_updates(adj_node *loss, adj_node *lr,
                                           const adj_optimiser_opts *options);
+
+/* Whether it is a state that only training has, 0 at first: an optimiser's, or the steps that
+ * dropout counts. */
+ADJ_API int adj_is_training_state(const adj_node *n);
 
 /* "sgd", "momentum" (0.9), "nesterov" (0.9), "adam", "adamw" (decay 0.01): sets *options whole.
  * ADJ_EARG if there is no such name. */
@@ -183,12 +215,15 @@ typedef struct {
     int training;      /* batch statistics and dropout */
     int64_t classes;   /* 0: the model's */
     double multiplier; /* mobilenet_v1's width multiplier; 0: 0.25 */
+    /* Patterns (adj_name_matches) of parameters that will be frozen; NULL: none. In training a
+     * batch norm whose gamma and beta match uses its running statistics, and they stay. */
+    const char *freeze;
 } adj_model_opts;
 
 typedef struct {
     const char *name, *summary;
-    /* images -> logits [n, classes]. Reads format, training, classes and multiplier of the options
-     * (NULL: all zero); the sizes are x's. */
+    /* images -> logits [n, classes]. Reads format, training, classes, multiplier and freeze of the
+     * options (NULL: all zero); the sizes are x's. */
     adj_node *(*build)(adj_node *x, const adj_model_opts *options);
     int64_t height, width, channels, classes;
 } adj_model;

@@ -1,25 +1,8 @@
-/* io.h - what the files of io/ share: making and failing a data set, sentences, random numbers. */
+/* io.h - what the files of io/ share: opening a file, random numbers. */
 #ifndef IO_H
 #define IO_H
 
 #include "adjoint_io.h"
-
-/* A data set under construction: the public read-only part first, then the memory it points to. */
-typedef struct {
-    adj_dataset public;
-    uint8_t *images;
-    int32_t *labels;
-} dataset;
-
-/* Mean and deviation of MNIST's pixels; the drawn digits are close to them. */
-#define DIGIT_MEAN 33.3184f
-#define DIGIT_DEVIATION 78.5675f
-
-/* A new one, also as *out. ADJ_EARG: out is NULL; ADJ_ENOMEM: *out is. */
-adj_status io_dataset_new(adj_dataset **out, dataset **d);
-/* Keeps the sentence, empties the data set, returns status. */
-adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* Opens a regular file for reading. NULL, or a sentence without the file's name. */
 const char *io_open(const char *path, int *fd, int64_t *size);
@@ -38,5 +21,15 @@ static inline uint64_t io_key(uint64_t seed, uint64_t a, uint64_t b)
 {
     return io_mix(io_mix(io_mix(seed) + a) + b);
 }
+
+/* One of 0 .. n-1: the high half of bits * n, whose bias of n / 2^64 is nothing. */
+static inline int64_t io_below(uint64_t bits, int64_t n)
+{
+    __extension__ typedef unsigned __int128 wide;
+    return (int64_t)(((wide)bits * (uint64_t)n) >> 64);
+}
+
+/* Uniform in [0, 1), a multiple of 2^-53. */
+static inline double io_unit(uint64_t bits) { return (double)(bits >> 11) * 0x1p-53; }
 
 #endif

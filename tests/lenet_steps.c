@@ -3,7 +3,7 @@
  * when something fails or the loss does not fall. */
 #include <stdlib.h>
 
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "adjoint_nn.h"
 
 typedef struct {
@@ -39,7 +39,7 @@ static adj_status train(training *t, const adj_dataset *digits, int steps, float
     size_t bytes = (size_t)adj_shape_elems(shape) * sizeof *x;
     adj_status status = ADJ_OK;
 
-    adj_batch(digits, NULL, 0, shape, x, labels);
+    adj_batch(digits, NULL, 0, shape, x, labels, NULL);
     for (int i = 0; i < steps && status == ADJ_OK; i++) {
         if ((status = adj_set(t->e, t->images, x, bytes)) == ADJ_OK &&
             (status = adj_set(t->e, t->labels, labels, (size_t)shape.dim[0] * sizeof *labels)) ==

@@ -35,7 +35,7 @@ int main(void)
 }
 END
 cat >"$top/data.c" <<'END'
-#include <adjoint_io.h>
+#include <adjoint_data.h>
 
 int main(void)
 {

@@ -90,12 +90,22 @@ static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
     return status == ADJ_ENOGRAD ? ADJ_OK : status;
 }
 
+static int has_float_operand(const adj_node *n)
+{
+    for (int k = 0; k < n->n_in; k++)
+        if (adj_is_float(n->in[k]->type.dtype))
+            return 1;
+    return 0;
+}
+
 static adj_status check_node(adj_gradcheck_report *r, const adj_node *n)
 {
     if (n->n_in == 0 || (n->op->flags & ADJ_OP_LEAF))
         return skip(r, n, "-", 1, "a leaf");
     if (!adj_is_float(n->type.dtype))
         return skip(r, n, "-", 1, "an integer result");
+    if (!has_float_operand(n))
+        return skip(r, n, "-", 1, "integer operands only");
     if (n->op->flags & ADJ_OP_NO_GRADIENT)
         return skip(r, n, "-", 1, "no gradient flows, by definition");
     if (n->op->grad == NULL)

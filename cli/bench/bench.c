@@ -45,8 +45,10 @@ static int read_options(bench_opts *o, int argc, char **argv)
     };
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->op, op);
-    const usage u = {"bench", "Times whole steps of a model, or the kernels of one op.", options,
-                     op};
+    const usage u = {.command = "bench",
+                     .summary = "Times whole steps of a model, or the kernels of one op.",
+                     .options = options,
+                     .more = op};
     return parse_options(&u, argc, argv);
 }
 

@@ -42,9 +42,11 @@ static int read_options(compare_opts *o, int argc, char **argv)
     };
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->graph.op, op);
-    const usage u = {"compare",
-                     "Compares backends, element types, layouts and threads node by node.", options,
-                     op};
+    const usage u = {.command = "compare",
+                     .summary =
+                         "Compares backends, element types, layouts and threads node by node.",
+                     .options = options,
+                     .more = op};
     return parse_options(&u, argc, argv);
 }
 

@@ -51,8 +51,10 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
     };
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->op, op);
-    const usage u = {"gradcheck", "Checks gradients against numbers made another way.", options,
-                     op};
+    const usage u = {.command = "gradcheck",
+                     .summary = "Checks gradients against numbers made another way.",
+                     .options = options,
+                     .more = op};
     return parse_options(&u, argc, argv);
 }
 

@@ -45,8 +45,9 @@ static int parse(selftest *s, chosen *c, int argc, char **argv)
         {"--unquarantined", "", "find again what is known to be wrong", .flag = &s->bare},
         {0},
     };
-    const usage u = {"selftest", "Tries this machine's oneDNN and writes a quarantine file.",
-                     options, NULL};
+    const usage u = {.command = "selftest",
+                     .summary = "Tries this machine's oneDNN and writes a quarantine file.",
+                     .options = options};
     return parse_options(&u, argc, argv);
 }
 

@@ -1,12 +1,17 @@
 /* eval.c - adjoint eval: reads weights and prints the test accuracy. */
 #include <stdio.h>
+#include <string.h>
 
+#include "adjoint_fit.h"
 #include "cli/command.h"
-#include "network.h"
+#include "data.h"
+#include "train.h"
 
 typedef struct {
-    const char *weights, *model, *data, *backend;
+    data_opts data;
+    const char *weights, *map, *model, *backend;
     int64_t threads;
+    char size[48]; /* of the card's images, as an option */
 } eval_opts;
 
 static int parse(eval_opts *o, int argc, char **argv)
@@ -14,61 +19,91 @@ static int parse(eval_opts *o, int argc, char **argv)
     const option options[] = {
         {"--weights", "FILE", "a safetensors file written by train --out", .text = &o->weights},
         {"--model", "NAME", "default: what the file says", .text = &o->model},
-        {"--data", "DIR", "MNIST's files; default: the drawn digits", .text = &o->data},
+        {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
+         .text = &o->map},
+        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
         {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
-    const usage u = {"eval", "Prints the test accuracy of weights in a file.", options, NULL};
+    option more[DATA_OPTIONS];
+    list_data_options(&o->data, more);
+    const usage u = {.command = "eval",
+                     .summary = "Prints the test accuracy of weights in a file.",
+                     .options = options,
+                     .more = more};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");
+    if (status == CONTINUE && o->model != NULL)
+        return check_model("eval", o->model);
     return status;
 }
 
-static int evaluate(const eval_opts *o, const adj_tensors *weights, const adj_dataset *test)
+/* Whether the net takes images of its model's size. */
+static int has_own_size(const adj_model_card *card)
 {
-    const char *model = o->model != NULL ? o->model : adj_tensors_metadata(weights, "model");
-    network_opts options = {.model = model != NULL ? model : "lenet",
-                            .batch = test->n < EVAL_BATCH ? test->n : EVAL_BATCH,
-                            .classes = test->classes,
-                            .threads = o->threads,
-                            .backend = o->backend};
-    network n;
-    tally t;
-    adj_error error;
+    adj_model_opts o = {0};
+    const adj_model *m = adj_model_find(card->model, &o);
+    return m == NULL || (card->height == (o.height > 0 ? o.height : m->height) &&
+                         card->width == (o.width > 0 ? o.width : m->width));
+}
 
-    int status = EXIT_OK;
-    if (network_open(&n, &options) != ADJ_OK)
-        status =
-            complain("eval", n.m.model == NULL ? EXIT_USAGE : EXIT_FAILED, "%s", n.m.error.message);
-    else if (adj_weights_set(n.exec, weights, &error) != ADJ_OK)
-        status = complain("eval", EXIT_FAILED, "%s: %s", o->weights, error.message);
-    else if (network_evaluate(&n, test, &t) != ADJ_OK)
-        status = complain("eval", EXIT_FAILED, "%s", n.m.error.message);
-    else
-        say("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)", options.model,
-            data_name(o->data), mean_loss(t), accuracy(t), (long long)t.right, (long long)t.count);
-    network_close(&n);
-    return status;
+/* The data as the net was trained on them. The training part has the classes, and where the file
+ * does not say them, mean and deviation. */
+static int open_test(eval_opts *o, const adj_model_card *card, adj_dataset **train,
+                     adj_dataset **test)
+{
+    adj_model_opts fitted = {0};
+    if (strcmp(o->data.size, data_defaults.size) == 0 && !has_own_size(card)) {
+        snprintf(o->size, sizeof o->size, "%lldx%lld", (long long)card->height,
+                 (long long)card->width);
+        o->data.size = o->size;
+    }
+    adj_dataset_part part = part_to_judge(&o->data);
+    int status = CONTINUE;
+    if (part == ADJ_VALIDATION || adj_dataset_has_part(o->data.path, ADJ_TRAIN))
+        status = open_data("eval", &o->data, card->model, ADJ_TRAIN, NULL, train);
+    if (status == CONTINUE)
+        status = open_data("eval", &o->data, card->model, part, *train, test);
+    return status == CONTINUE ? fit_model("eval", &o->data, card->model, *test, &fitted) : status;
+}
+
+static int evaluate(const eval_opts *o, adj_predictor *p, const adj_dataset *test)
+{
+    adj_score s;
+    adj_error error = {0};
+
+    if (adj_predictor_evaluate(p, test, &s, NULL, &error) != ADJ_OK)
+        return complain("eval", EXIT_FAILED, "%s: %s", o->weights, error.message);
+    say("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)",
+        adj_predictor_card(p)->model, data_name(o->data.path), s.loss, 100 * s.accuracy,
+        (long long)s.right, (long long)s.count);
+    return EXIT_OK;
 }
 
 int command_eval(int argc, char **argv)
 {
-    eval_opts o = {0};
+    eval_opts o = {.data = data_defaults};
+    adj_dataset *test = NULL, *train = NULL;
+    adj_predictor *p = NULL;
+    adj_error error = {0};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
 
-    adj_tensors *weights = NULL;
-    adj_dataset *test = NULL;
-    if (adj_tensors_read(o.weights, &weights) != ADJ_OK)
-        status = complain("eval", EXIT_FAILED, "%s", adj_tensors_message(weights));
+    const adj_net net = {.name = o.model};
+    const adj_weights_opts load = {.map = o.map};
+    const adj_predictor_opts options = {
+        .backend = o.backend, .threads = (int)o.threads, .weights = &load};
+    if (adj_predictor_load(o.weights, &net, &options, &p, &error) != ADJ_OK)
+        return complain("eval", EXIT_FAILED, "%s%s", error.message,
+                        error.status == ADJ_EARG && o.model == NULL ? " (--model NAME does)" : "");
+    status = open_test(&o, adj_predictor_card(p), &train, &test);
     if (status == CONTINUE)
-        status = open_data("eval", o.data, ADJ_TEST, &test);
-    if (status == CONTINUE)
-        status = evaluate(&o, weights, test);
+        status = evaluate(&o, p, test);
     adj_dataset_free(test);
-    adj_tensors_free(weights);
+    adj_dataset_free(train);
+    adj_predictor_free(p);
     return status;
 }

@@ -7,7 +7,15 @@
 #include "cli/train/report/plan.h"
 #include "results.h"
 
-enum { PLAN_RUNS = 15, TEXT = 160, FACTS = 20, TILES = 6 };
+enum {
+    PLAN_RUNS = 15,
+    BATCH = 100, /* images that are asked about at a time */
+    SIDE = 112,  /* pixels of a mistake's picture, about */
+    TEXT = 160,
+    FACTS = 20,
+    TILES = 6,
+    LABEL = 32
+};
 static const double plan_seconds = 1.0;
 
 /* What the report points to. */
@@ -16,10 +24,13 @@ typedef struct {
     int32_t *truth, *guess;
     float *probability;
     report_mistake mistake[REPORT_MISTAKES];
+    int n_mistake;
+    const adj_model_card *card; /* the predictor's */
     report_filters filters;
     float *weights; /* of filters */
     report_plan plan;
     char filter_name[TEXT], title[TEXT], summary[2 * TEXT];
+    char held_accuracy[LABEL], held_loss[LABEL]; /* names of tiles */
     char tile_text[TILES][PAGE_NUMBER], fact_text[FACTS][TEXT];
     page_fact tile[TILES], fact[FACTS];
     int n_tile, n_fact;
@@ -27,55 +38,116 @@ typedef struct {
 
 /* ---- answers ---- */
 
-/* The largest of the scores, and its part of the sum of their exponentials. */
-static int32_t decide(const float score[], int64_t classes, float *probability)
+static int32_t largest(int64_t classes, const float probability[])
 {
     int64_t best = 0;
-    double sum = 0;
     for (int64_t k = 1; k < classes; k++)
-        best = score[k] > score[best] ? k : best;
-    for (int64_t k = 0; k < classes; k++)
-        sum += exp((double)score[k] - score[best]);
-    *probability = (float)(1 / sum);
+        best = probability[k] > probability[best] ? k : best;
     return (int32_t)best;
 }
 
-static adj_status gather_answers(const results_of *r, gathered *g)
+static int allocate_answers(gathered *g, int64_t n)
 {
-    int64_t n = r->held->n, batch = r->tested->shape.dim[0], classes = r->tested->classes;
-    tally counted = {0};
     g->truth = malloc((size_t)n * sizeof *g->truth);
     g->guess = malloc((size_t)n * sizeof *g->guess);
     g->probability = malloc((size_t)n * sizeof *g->probability);
-    if (g->truth == NULL || g->guess == NULL || g->probability == NULL)
-        return ADJ_ENOMEM;
-    for (int64_t first = 0; first < n; first += batch) {
-        adj_status status = network_step(r->tested, r->held, first, NULL, &counted);
-        if (status != ADJ_OK)
-            return status;
-        for (int64_t i = 0; i < batch && first + i < n; i++) {
-            g->truth[first + i] = r->tested->y[i];
-            g->guess[first + i] =
-                decide(r->tested->scores + i * classes, classes, &g->probability[first + i]);
-        }
-    }
-    g->answers = (answers){n, (int)classes, g->truth, g->guess, g->probability};
-    return ADJ_OK;
+    return g->truth != NULL && g->guess != NULL && g->probability != NULL;
 }
 
-static int gather_mistakes(const results_of *r, gathered *g)
+/* Asks about all images, which l has in pixel units. */
+static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, gathered *g,
+                      adj_error *error)
+{
+    const int64_t classes = adj_predictor_card(p)->classes;
+    float *probabilities = malloc((size_t)(BATCH * classes) * sizeof *probabilities);
+    adj_status status = probabilities != NULL && allocate_answers(g, d->n)
+                            ? ADJ_OK
+                            : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    int64_t at = 0;
+    while (at < d->n && status == ADJ_OK) {
+        adj_loader_batch b;
+        status = adj_loader_next(l, &b, error);
+        if (status == ADJ_OK)
+            status = adj_predict_floats(p, b.count, b.x, probabilities, error);
+        for (int64_t i = 0; i < b.count && status == ADJ_OK; i++, at++) {
+            const float *of_image = probabilities + i * classes;
+            g->truth[at] = b.labels[i];
+            g->guess[at] = largest(classes, of_image);
+            g->probability[at] = of_image[g->guess[at]];
+        }
+    }
+    free(probabilities);
+    g->answers = (answers){d->n, (int)classes, g->truth, g->guess, g->probability};
+    return status;
+}
+
+static adj_status gather_answers(const results_of *r, gathered *g, adj_error *error)
+{
+    static const float zero[ADJ_MAX_CHANNELS], one[ADJ_MAX_CHANNELS] = {1, 1, 1, 1};
+    adj_predictor *p = adj_trainer_predictor(r->trainer, error);
+    adj_loader *l = NULL;
+    if (p == NULL)
+        return ADJ_ENOMEM;
+    const adj_model_card *card = adj_predictor_card(p);
+    const adj_loader_opts o = {.batch = BATCH,
+                               .h = card->height,
+                               .w = card->width,
+                               .c = card->channels,
+                               .mean = zero,
+                               .deviation = one};
+    g->card = card;
+    adj_status status = adj_loader_new(r->held_out, &o, &l, error);
+    if (status == ADJ_OK)
+        status = ask(p, l, r->held_out, g, error);
+    adj_loader_free(l);
+    return status;
+}
+
+/* ---- mistakes ---- */
+
+/* Image i of d in bytes, without alpha; made smaller by a whole factor, as the means of so many
+ * pixels, where it is large. p->pixels is the caller's to free. */
+static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_error *error)
+{
+    int64_t longest = d->h > d->w ? d->h : d->w, factor = (longest + SIDE - 1) / SIDE;
+    int64_t h = d->h / factor, w = d->w / factor, c = d->c >= 3 ? 3 : 1;
+    if (h < 1 || w < 1) { /* long and narrow */
+        factor = 1;
+        h = d->h;
+        w = d->w;
+    }
+    float *x = malloc((size_t)(d->h * d->w * d->c) * sizeof *x);
+    uint8_t *pixels = malloc((size_t)(h * w * c));
+    adj_status status = x != NULL && pixels != NULL
+                            ? adj_dataset_read(d, i, x, error)
+                            : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    for (int64_t k = 0; k < h * w * c && status == ADJ_OK; k++) {
+        int64_t row = k / c / w * factor, column = k / c % w * factor;
+        double sum = 0;
+        for (int64_t j = 0; j < factor * factor; j++)
+            sum += x[((row + j / factor) * d->w + column + j % factor) * d->c + k % c];
+        double mean = sum / (double)(factor * factor);
+        pixels[k] = (uint8_t)(mean < 0 ? 0 : mean > 255 ? 255 : mean + 0.5);
+    }
+    free(x);
+    *p = (picture){w, h, c, pixels};
+    return status;
+}
+
+static adj_status gather_mistakes(const results_of *r, gathered *g, adj_error *error)
 {
     int64_t index[REPORT_MISTAKES];
-    const adj_dataset *d = r->held;
+    adj_status status = ADJ_OK;
     int n = list_confident_mistakes(&g->answers, REPORT_MISTAKES, index);
-    for (int k = 0; k < n; k++)
-        g->mistake[k] =
-            (report_mistake){.truth = g->truth[index[k]],
-                             .guess = g->guess[index[k]],
-                             .probability = g->probability[index[k]],
-                             .image = {d->w, d->h, d->c, d->images + index[k] * d->h * d->w * d->c},
-                             .index = index[k]};
-    return n;
+    for (int k = 0; k < n && status == ADJ_OK; k++) {
+        report_mistake *m = &g->mistake[g->n_mistake++];
+        *m = (report_mistake){.truth = g->truth[index[k]],
+                              .guess = g->guess[index[k]],
+                              .probability = g->probability[index[k]],
+                              .index = index[k]};
+        status = take_picture(r->held_out, index[k], &m->image, error);
+    }
+    return status;
 }
 
 /* ---- the first layer ---- */
@@ -83,16 +155,16 @@ static int gather_mistakes(const results_of *r, gathered *g)
 /* A convolution's filters, or the units of a dense layer over images. */
 static void gather_filters(const results_of *r, gathered *g)
 {
-    adj_exec *e = r->tested->exec;
-    adj_shape images = r->tested->shape;
+    adj_exec *e = adj_trainer_exec(r->trainer);
+    const adj_model_card *card = g->card;
     for (int i = 0; i < adj_exec_param_count(e); i++) {
         adj_node *p = adj_exec_param_at(e, i);
         adj_type t = adj_node_type(p);
         adj_shape s = t.shape;
         if (!adj_node_is_param(p) || s.rank < 2 || t.dtype != ADJ_F32)
             continue;
-        if (s.rank == 2 && s.dim[0] == images.dim[1] * images.dim[2] * images.dim[3])
-            s = (adj_shape){4, {images.dim[1], images.dim[2], images.dim[3], s.dim[1]}};
+        if (s.rank == 2 && s.dim[0] == card->height * card->width * card->channels)
+            s = (adj_shape){4, {card->height, card->width, card->channels, s.dim[1]}};
         g->weights = malloc(adj_type_bytes(t));
         if (s.rank != 4 || s.dim[0] * s.dim[1] < 2 || g->weights == NULL ||
             adj_get(e, p, g->weights, adj_type_bytes(t)) != ADJ_OK)
@@ -128,12 +200,14 @@ static void list_tiles(const results_of *r, gathered *g)
     const history *h = r->history;
     if (h->n_epoch > 0) {
         const report_epoch *last = &h->epoch[h->n_epoch - 1];
-        snprintf(next_tile(g, "test accuracy"), PAGE_NUMBER, "%.2f %%", last->held_accuracy);
-        snprintf(next_tile(g, "test loss"), PAGE_NUMBER, "%.4f", last->held_loss);
+        snprintf(g->held_accuracy, LABEL, "%s accuracy", r->held);
+        snprintf(g->held_loss, LABEL, "%s loss", r->held);
+        snprintf(next_tile(g, g->held_accuracy), PAGE_NUMBER, "%.2f %%", last->held_accuracy);
+        snprintf(next_tile(g, g->held_loss), PAGE_NUMBER, "%.4f", last->held_loss);
     }
     if (r->best_epoch > 0)
         snprintf(next_tile(g, "best accuracy"), PAGE_NUMBER, "%.2f %%", r->best);
-    (void)page_whole(next_tile(g, "parameters"), r->trained->params);
+    (void)page_whole(next_tile(g, "parameters"), adj_trainable_elems(adj_trainer_loss(r->trainer)));
     (void)page_whole(next_tile(g, "training images"), r->train->n);
     (void)page_seconds(next_tile(g, "training time"), r->seconds);
 }
@@ -144,16 +218,16 @@ static void list_facts(const results_of *r, gathered *g)
     char version[64] = "";
     (void)adj_backend_describe("onednn", version, sizeof version);
     add_fact(g, "model", "%s, images of %lld x %lld x %lld, %lld classes", o->model,
-             (long long)r->trained->shape.dim[1], (long long)r->trained->shape.dim[2],
-             (long long)r->trained->shape.dim[3], (long long)r->trained->classes);
-    add_fact(g, "data", "%s: %lld images to train on, %lld to test", data_name(o->data),
-             (long long)r->train->n, (long long)r->held->n);
+             (long long)g->card->height, (long long)g->card->width, (long long)g->card->channels,
+             (long long)g->card->classes);
+    add_fact(g, "data", "%s: %lld images to train on, %lld in the %s part", data_name(o->data.path),
+             (long long)r->train->n, (long long)r->held_out->n, r->held);
     add_fact(g, "epochs, batch", "%lld, %lld", (long long)o->epochs, (long long)o->batch);
     add_fact(g, "optimizer", "%s, cosine schedule from %g", o->optimizer, o->lr);
     add_fact(g, "augmentation", "moved by up to %lld pixels", (long long)o->shift);
     add_fact(g, "seed", "%lld", (long long)o->seed);
-    add_fact(g, "best epoch", "%lld, chosen by the test part: its accuracy is no independent one",
-             (long long)r->best_epoch);
+    add_fact(g, "best epoch", "%lld, chosen by the %s part: its accuracy is no independent one",
+             (long long)r->best_epoch, r->held);
     add_fact(g, "precision", "%s, %s math", o->precision, o->math);
     add_fact(g, "backend, threads", "%s, %lld", o->backend, (long long)o->threads);
     add_fact(g, "versions", "adjoint %s, oneDNN %s", adj_version_text(), version);
@@ -164,7 +238,7 @@ static void write_words(const results_of *r, gathered *g)
     char time[PAGE_NUMBER];
     long long epochs =
         r->history->n_epoch > 0 ? r->history->epoch[r->history->n_epoch - 1].epoch : 0;
-    snprintf(g->title, sizeof g->title, "%s on %s", r->o->model, data_name(r->o->data));
+    snprintf(g->title, sizeof g->title, "%s on %s", r->o->model, data_name(r->o->data.path));
     snprintf(g->summary, sizeof g->summary, "%s %lld of %lld epochs, %s in this run.",
              r->interrupted ? "Interrupted after" : "Trained for", epochs, (long long)r->o->epochs,
              page_seconds(time, r->seconds));
@@ -202,61 +276,72 @@ static char *command_line(int argc, char **argv)
 
 static int write_page(FILE *f, void *user) { return report_write(f, user); }
 
-static adj_status gather(const results_of *r, gathered *g, int *n_mistake)
+static adj_status gather(const results_of *r, gathered *g, adj_error *error)
 {
-    adj_status status = gather_answers(r, g);
-    if (status != ADJ_OK)
+    adj_exec *e = adj_trainer_exec(r->trainer);
+    adj_status status = gather_answers(r, g, error);
+    if (status == ADJ_OK)
+        status = gather_mistakes(r, g, error);
+    if (status == ADJ_OK)
+        gather_filters(r, g);
+    if (status != ADJ_OK || !r->ran) /* no step was made: there are no inputs to run on */
         return status;
-    *n_mistake = gather_mistakes(r, g);
-    gather_filters(r, g);
-    write_words(r, g);
     g->plan.batch = r->o->batch;
-    if (!r->ran) /* there are no inputs to run on */
-        return g->plan.batch = 0, ADJ_OK;
-    return plan_measure(&g->plan, r->trained->m.graph, r->trained->m.loss, r->trained->m.updates,
-                        r->trained->exec, PLAN_RUNS, plan_seconds);
+    status = plan_measure(&g->plan, adj_trainer_loss(r->trainer), e, PLAN_RUNS, plan_seconds);
+    if (status == ADJ_OK)
+        return ADJ_OK;
+    return adj_error_set(error, status, "%s",
+                         status == ADJ_ENOMEM ? "out of memory" : adj_exec_message(e));
+}
+
+static adj_status write_gathered(const results_of *r, gathered *g, const char *line,
+                                 const char *path, adj_error *error)
+{
+    write_words(r, g);
+    report page = {.title = g->title,
+                   .summary = g->summary,
+                   .command = line,
+                   .held = r->held,
+                   .n_tile = g->n_tile,
+                   .n_fact = g->n_fact,
+                   .tile = g->tile,
+                   .fact = g->fact,
+                   .n_epoch = r->history->n_epoch,
+                   .n_step = r->history->n_step,
+                   .epoch = r->history->epoch,
+                   .step = r->history->step,
+                   .answers = &g->answers,
+                   .class_name = g->card->class_names,
+                   .n_mistake = g->n_mistake,
+                   .mistake = g->mistake,
+                   .filters = &g->filters,
+                   .plan = &g->plan};
+    return adj_file_replace(path, write_page, &page, error);
+}
+
+static void gathered_free(gathered *g)
+{
+    for (int i = 0; i < g->n_mistake; i++)
+        free((uint8_t *)g->mistake[i].image.pixels);
+    plan_free(&g->plan);
+    free(g->weights);
+    free(g->truth);
+    free(g->guess);
+    free(g->probability);
+    free(g);
 }
 
 adj_status results_write(const results_of *r, const char *path, adj_error *error)
 {
     gathered *g = calloc(1, sizeof *g);
     char *line = command_line(r->argc, r->argv);
-    int n_mistake = 0;
-    adj_status status = g != NULL && line != NULL ? gather(r, g, &n_mistake) : ADJ_ENOMEM;
-    if (status == ADJ_OK) {
-        report page = {.title = g->title,
-                       .summary = g->summary,
-                       .command = line,
-                       .held = "test",
-                       .n_tile = g->n_tile,
-                       .n_fact = g->n_fact,
-                       .tile = g->tile,
-                       .fact = g->fact,
-                       .n_epoch = r->history->n_epoch,
-                       .n_step = r->history->n_step,
-                       .epoch = r->history->epoch,
-                       .step = r->history->step,
-                       .answers = &g->answers,
-                       .n_mistake = n_mistake,
-                       .mistake = g->mistake,
-                       .filters = &g->filters,
-                       .plan = &g->plan};
-        status = adj_file_replace(path, write_page, &page, error);
-    } else {
-        (void)adj_error_set(error, status, "%s",
-                            status == ADJ_ENOMEM ? "out of memory"
-                            : r->tested->m.error.status != ADJ_OK
-                                ? r->tested->m.error.message
-                                : adj_exec_message(r->trained->exec));
-    }
-    if (g != NULL) {
-        plan_free(&g->plan);
-        free(g->weights);
-        free(g->truth);
-        free(g->guess);
-        free(g->probability);
-    }
-    free(g);
+    adj_status status = g != NULL && line != NULL
+                            ? gather(r, g, error)
+                            : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    if (status == ADJ_OK)
+        status = write_gathered(r, g, line, path, error);
+    if (g != NULL)
+        gathered_free(g);
     free(line);
     return status;
 }

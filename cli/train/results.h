@@ -1,21 +1,22 @@
-/* results.h - what a training leaves to look at: gathers the report from its networks and data. */
+/* results.h - what a training leaves to look at: gathers the report from its trainer and
+ * data. */
 #ifndef CLI_TRAIN_RESULTS_H
 #define CLI_TRAIN_RESULTS_H
 
+#include "adjoint_fit.h"
 #include "history.h"
-#include "network.h"
 #include "train.h"
 
 typedef struct {
     const train_opts *o;
-    const adj_dataset *train, *held;
-    network *trained; /* its executor profiles; its parameters change */
-    network *tested;  /* with the last parameters */
+    const adj_dataset *train, *held_out;
+    const char *held;     /* what held_out is: "test" or "validation" */
+    adj_trainer *trainer; /* its training steps profile; its parameters change */
     const history *history;
     int argc; /* the command line */
     char **argv;
-    int64_t best_epoch; /* 0: none */
-    double best, seconds;
+    int64_t best_epoch;   /* 0: none */
+    double best, seconds; /* best: per cent */
     int interrupted, ran; /* ran: a step was made in this process */
 } results_of;
 

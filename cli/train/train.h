@@ -5,10 +5,14 @@
 #include <stdint.h>
 
 #include "adjoint.h"
+#include "data.h"
 
 typedef struct {
-    const char *model, *data, *optimizer, *backend, *log, *out, *checkpoint, *tune_file;
-    const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
+    data_opts data;
+    const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune_file;
+    const char *precision, *math;     /* "f32", "bf16" or "f16"; "exact" or "fast" */
+    const char *weights, *map, *head; /* to begin with: adj_weights_opts.map; "keep" or "new" */
+    const char *freeze;               /* patterns of parameters; "none" */
     int64_t epochs, batch, shift, seed, threads, every, resume, tune, recompute, plain;
     double lr;
 } train_opts;
@@ -17,6 +21,8 @@ typedef struct {
  * CONTINUE or an exit status. */
 enum { UNSET = -1, MAX_THREADS = 1024 };
 int parse_train(train_opts *o, int argc, char **argv);
+/* CONTINUE, or EXIT_USAGE after a complaint that there is no such model. */
+int check_model(const char *command, const char *name);
 /* What is still unset then. */
 void set_train_defaults(train_opts *o);
 

@@ -117,7 +117,9 @@ static nn_name part(const char *block, const char *name)
 
 static adj_node *norm(adj_node *x, const char *name, const adj_model_opts *o)
 {
-    const adj_batch_norm_layer b = {.training = o->training, .format = o->format};
+    int frozen = adj_name_matches(o->freeze, part(name, "gamma").s) &&
+                 adj_name_matches(o->freeze, part(name, "beta").s);
+    const adj_batch_norm_layer b = {.training = o->training && !frozen, .format = o->format};
     return adj_layer_batch_norm(x, name, &b);
 }
 

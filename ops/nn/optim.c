@@ -7,66 +7,6 @@
 
 #include "nn.h"
 
-/* ---- what is trained ---- */
-
-static void mark(const adj_node *n, char *reached)
-{
-    for (int i = 0; i < adj_node_operand_count(n); i++)
-        reached[adj_node_id(adj_node_operand_at(n, i))] = 1;
-}
-
-int adj_trainable(const adj_node *y, int max, adj_node *params[])
-{
-    if (y == NULL)
-        return 0;
-    const adj_graph *g = adj_node_graph(y);
-    int n = adj_node_id(y) + 1, count = 0;
-    char *reached = calloc((size_t)n, 1);
-    if (reached == NULL)
-        return -1;
-    reached[n - 1] = 1;
-    for (int id = n - 1; id >= 0; id--) /* operands have smaller ids than their users */
-        if (reached[id])
-            mark(adj_graph_node_at(g, id), reached);
-    for (int id = 0; id < n; id++) {
-        if (!reached[id] || !adj_node_is_param(adj_graph_node_at(g, id)))
-            continue;
-        if (count < max)
-            params[count] = adj_graph_node_at(g, id);
-        count++;
-    }
-    free(reached);
-    return count;
-}
-
-/* All of them, malloc'ed; *n is -1 when out of memory. */
-static adj_node **all_trainable(const adj_node *y, int *n)
-{
-    adj_node **params = NULL;
-
-    *n = adj_trainable(y, 0, NULL);
-    if (*n >= 0)
-        params = malloc((size_t)(*n + 1) * sizeof(adj_node *));
-    if (params == NULL || adj_trainable(y, *n, params) < 0) {
-        *n = -1;
-        free(params);
-        return NULL;
-    }
-    return params;
-}
-
-int64_t adj_trainable_elems(const adj_node *y)
-{
-    int n;
-    int64_t elems = 0;
-    adj_node **params = all_trainable(y, &n);
-
-    for (int i = 0; i < n; i++)
-        elems += adj_shape_elems(adj_node_type(params[i]).shape);
-    free(params);
-    return n < 0 ? -1 : elems;
-}
-
 /* ---- next values of one parameter p with gradient dp ---- */
 
 typedef struct {
@@ -181,6 +121,26 @@ static adj_status check_options(adj_graph *g, const adj_optimiser_opts *o)
     return ADJ_OK;
 }
 
+/* Of the n parameters those that the options train come first; returns how many. -1: the graph has
+ * the error. */
+static int keep_trained(adj_graph *g, const adj_optimiser_opts *o, int n, adj_node *params[])
+{
+    int kept = 0;
+
+    if (o->trained == NULL)
+        return n;
+    for (int i = 0; i < o->n_trained; i++)
+        if (o->trained[i] == NULL || adj_node_graph(o->trained[i]) != g ||
+            !adj_node_is_param(o->trained[i])) {
+            adj_fail(g, ADJ_EARG, "adj_optimiser: trained[%d] is no parameter of the graph", i);
+            return -1;
+        }
+    for (int i = 0; i < n; i++)
+        if (nn_is_among(params[i], o->n_trained, o->trained))
+            params[kept++] = params[i];
+    return kept;
+}
+
 adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options)
 {
     optimiser s = {.lr = lr};
@@ -197,11 +157,12 @@ adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opt
     s.o.beta2 = nn_or_default(s.o.beta2, 0.999);
     s.o.epsilon = nn_or_default(s.o.epsilon, 1e-8);
 
-    adj_node **params = all_trainable(loss, &n);
+    adj_node **params = nn_trainable(loss, NULL, &n);
     adj_node **dx = n >= 0 ? malloc((size_t)(n + 1) * sizeof(adj_node *)) : NULL;
-    if (dx == NULL) {
+    if (dx == NULL)
         adj_fail(g, ADJ_ENOMEM, "adj_optimiser: out of memory");
-    } else if (adj_grad(loss, NULL, n, params, dx) == ADJ_OK) {
+    else if ((n = keep_trained(g, &s.o, n, params)) >= 0 &&
+             adj_grad(loss, NULL, n, params, dx) == ADJ_OK) {
         adj_role role = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
         add_steps(&s, g, n, params, dx);
         adj_graph_set_role(g, role);
@@ -229,8 +190,7 @@ adj_updates *adj_training_updates(adj_node *loss, adj_node *lr, const adj_optimi
 
     if (trained == NULL)
         return NULL;
-    adj_graph *g = adj_node_graph(loss);
-    return adj_updates_join(g, trained, adj_layer_updates(g));
+    return adj_updates_join(adj_node_graph(loss), trained, nn_layer_updates(loss, options));
 }
 
 /* ---- by name ---- */

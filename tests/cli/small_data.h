@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include "adjoint_data.h"
 #include "adjoint_io.h"
 #include "io/folder.h"
 

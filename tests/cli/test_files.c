@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
+#include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
 

@@ -190,7 +190,7 @@ Test(report, layers_of_a_plan)
     cr_assert_eq(adj_set(e, adj_find(g, "images"), x, sizeof x), ADJ_OK);
     cr_assert_eq(adj_set(e, labels, y, sizeof y), ADJ_OK);
     cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
-    cr_assert_eq(plan_measure(&p, g, loss, u, e, 3, 10.0), ADJ_OK);
+    cr_assert_eq(plan_measure(&p, loss, e, 3, 10.0), ADJ_OK);
     cr_assert_eq(p.n_layer, 5);
     cr_expect_eq(p.runs, 3);
     for (int i = 0; i < 4; i++) {

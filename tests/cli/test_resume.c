@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
 

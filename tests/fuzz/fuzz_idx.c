@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "fuzz/memory_file.h"
 
 enum { ROOM = 1 << 17, CLASSES = 10, BATCH = 3 };
@@ -39,7 +39,7 @@ static void use(const adj_dataset *d)
         sum += d->images[i];
     for (int64_t i = 0; i < d->n; i++)
         must(d->labels[i] >= 0 && d->labels[i] < CLASSES);
-    adj_batch(d, NULL, d->n - 1, (adj_shape){4, {BATCH, 5, 6, 2}}, x, labels);
+    adj_batch(d, NULL, d->n - 1, (adj_shape){4, {BATCH, 5, 6, 2}}, x, labels, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

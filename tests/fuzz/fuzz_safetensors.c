@@ -28,19 +28,28 @@ static memory_file file_of(const uint8_t *data, size_t size, int whole)
 }
 
 /* Every byte that the handle offers can be read, and every tensor is found by its name. */
-static void use(const adj_tensors *t)
+static void use(const adj_tensors *t, int64_t longest)
 {
     volatile unsigned sum = 0; /* so that the bytes are read */
     for (int i = 0; i < adj_tensors_count(t); i++) {
         adj_tensor x = adj_tensors_at(t, i);
-        int64_t n = adj_shape_elems(x.type.shape) * (int64_t)adj_dtype_size(x.type.dtype);
-        must(n >= 0 && n <= LONGEST && adj_tensors_find(t, x.name) == i);
+        int64_t n = adj_tensor_bytes(&x);
+        must(n >= 0 && n <= longest && adj_tensors_find(t, x.name) == i);
         for (int64_t k = 0; k < n; k++)
             sum += ((const uint8_t *)x.data)[k];
+        for (int64_t k = 0; k < adj_shape_elems(x.shape); k++)
+            sum += adj_tensor_value(&x, k) > 0;
     }
-    const char *model = adj_tensors_metadata(t, "model");
-    if (model != NULL)
-        sum += (unsigned)strlen(model);
+    for (int i = 0; i < adj_tensors_metadata_count(t); i++)
+        sum += (unsigned)strlen(adj_tensors_metadata_at(t, i).value);
+    adj_model_card *card = NULL;
+    adj_error error;
+    if (adj_model_card_read(t, &card, &error) == ADJ_OK) {
+        must(card->classes >= 0 && card->classes <= 100000);
+        for (int64_t i = 0; card->class_names != NULL && i < card->classes; i++)
+            sum += (unsigned)strlen(card->class_names[i]);
+    }
+    free(card);
 }
 
 static void resume(const char *path)
@@ -62,10 +71,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memory_file f = file_of(data + 1, size - 1, data[0] & 1);
     adj_tensors *t = NULL;
 
+    adj_tensors_open(f.path, &t); /* whatever it may be: NumPy's, IDX */
+    if (t != NULL && adj_tensors_count(t) > 0)
+        use(t, INT64_MAX); /* it may be compressed */
+    adj_tensors_free(t);
+    t = NULL;
     adj_status status = adj_tensors_read(f.path, &t);
     must(t != NULL && (status == ADJ_OK) == (adj_tensors_message(t)[0] == '\0'));
     if (status == ADJ_OK) {
-        use(t);
+        use(t, LONGEST);
         resume(f.path);
     } else
         must(adj_tensors_count(t) == 0 && adj_tensors_metadata(t, "model") == NULL);

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <zlib.h>
 
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 
 static uint32_t checksum(const adj_dataset *d)
 {
@@ -84,7 +84,7 @@ Test(digits, refused)
     cr_expect_not_null(strstr(d->message, "-1"));
     adj_dataset_free(d);
     cr_expect_eq(adj_dataset_digits(ADJ_TRAIN, 1, 1, NULL), ADJ_EARG);
-    cr_expect_eq(adj_dataset_digits((adj_dataset_part)2, 5, 1, &d), ADJ_EARG);
+    cr_expect_eq(adj_dataset_digits(ADJ_VALIDATION, 5, 1, &d), ADJ_EARG);
     adj_dataset_free(d);
 }
 
@@ -134,8 +134,7 @@ static adj_dataset three(uint8_t pixels[12], int32_t labels[3])
                          .classes = 10,
                          .images = pixels,
                          .labels = labels,
-                         .mean = 0,
-                         .deviation = 1};
+                         .deviation = {1}};
 }
 
 typedef struct {
@@ -165,16 +164,16 @@ Test(batch, sizes_and_padding)
         const batch_case *c = &cases[i];
         float x[80];
         adj_shape shape = {4, {2, c->h, c->w, c->c}};
-        cr_expect_eq(adj_batch(&d, order, c->first, shape, x, got), c->real, "case %zu", i);
+        cr_expect_eq(adj_batch(&d, order, c->first, shape, x, got, NULL), c->real, "case %zu", i);
         cr_expect_arr_eq(got, c->labels, sizeof got, "case %zu", i);
         cr_expect_arr_eq(x, c->x, (size_t)(c->h * c->w * c->c) * sizeof x[0], "case %zu", i);
     }
-    d.mean = 1, d.deviation = 2;
+    d.mean[0] = 1, d.deviation[0] = 2;
     float x[80];
-    cr_expect_eq(adj_batch(&d, NULL, 0, (adj_shape){4, {2, 2, 2, 1}}, x, got), 2);
+    cr_expect_eq(adj_batch(&d, NULL, 0, (adj_shape){4, {2, 2, 2, 1}}, x, got, NULL), 2);
     cr_expect(x[0] == 0 && x[1] == 0.5f && x[4] == 5);
-    cr_expect_eq(adj_batch(&d, NULL, 0, (adj_shape){3, {2, 2, 2}}, x, got), -1);
-    cr_expect_eq(adj_batch(&d, NULL, -1, (adj_shape){4, {2, 2, 2, 1}}, x, got), -1);
+    cr_expect_eq(adj_batch(&d, NULL, 0, (adj_shape){3, {2, 2, 2}}, x, got, NULL), -1);
+    cr_expect_eq(adj_batch(&d, NULL, -1, (adj_shape){4, {2, 2, 2, 1}}, x, got, NULL), -1);
     d.c = 2;
-    cr_expect_eq(adj_batch(&d, NULL, 0, (adj_shape){4, {2, 2, 2, 3}}, x, got), -1);
+    cr_expect_eq(adj_batch(&d, NULL, 0, (adj_shape){4, {2, 2, 2, 3}}, x, got, NULL), -1);
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 
 Test(evaluate, counts_rows)
 {
@@ -59,7 +59,7 @@ Test(evaluate, whole_data_set)
                            .classes = CLASSES,
                            .images = pixels,
                            .labels = labels,
-                           .deviation = 1};
+                           .deviation = {1}};
     net m = nearest_class(1);
     adj_error error;
     int64_t right = -1;
@@ -82,7 +82,7 @@ Test(evaluate, whole_data_set)
                                .classes = CLASSES,
                                .images = pixels,
                                .labels = labels,
-                               .deviation = 1};
+                               .deviation = {1}};
     cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &three, &right, &error), ADJ_ESHAPE);
     cr_expect_not_null(strstr(error.message, "1x1x3 cannot be made to fit"), "%s", error.message);
     net_free(&m);

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "adjoint_io.h"
+#include "adjoint_data.h"
 #include "io/folder.h"
 
 /* Two images of 2 x 3, and their labels. */
@@ -225,7 +225,7 @@ Test(idx, not_files, .timeout = 60)
     cr_expect_eq(adj_dataset_idx("a", "b", 10, NULL), ADJ_EARG);
     cr_expect_eq(adj_dataset_mnist(NULL, ADJ_TRAIN, &d), ADJ_EARG);
     adj_dataset_free(d);
-    cr_expect_eq(adj_dataset_idx("a", "b", 0, &d), ADJ_EARG);
+    cr_expect_eq(adj_dataset_idx("a", "b", 1, &d), ADJ_EARG);
     adj_dataset_free(d);
     adj_dataset_free(NULL);
 }

@@ -9,7 +9,7 @@
 #include "io/folder.h"
 
 static const float values[3] = {1, 2, 3};
-static const adj_tensor tensor = {"x", {ADJ_F32, {1, {3}}}, values};
+static const adj_tensor tensor = {"x", ADJ_ELEM_F32, {1, {3}}, values};
 
 static adj_status write_tensors(const char *path)
 {

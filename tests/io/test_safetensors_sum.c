@@ -20,10 +20,10 @@ static content write_example(const char *path)
     static const float w[6] = {1, -2, 3.5f, 0, 1e-30f, -0.0f};
     static const double d[3] = {0.5, 1, -1};
     static const int32_t step = 17;
-    const adj_tensor tensors[TENSORS] = {{"conv1/w", {ADJ_F32, {2, {2, 3}}}, w},
-                                         {"d", {ADJ_F64, {1, {3}}}, d},
-                                         {"empty", {ADJ_F32, {2, {0, 3}}}, w},
-                                         {"step", {ADJ_I32, {0}}, &step}};
+    const adj_tensor tensors[TENSORS] = {{"conv1/w", ADJ_ELEM_F32, {2, {2, 3}}, w},
+                                         {"d", ADJ_ELEM_F64, {1, {3}}, d},
+                                         {"empty", ADJ_ELEM_F32, {2, {0, 3}}, w},
+                                         {"step", ADJ_ELEM_I32, {0}, &step}};
     adj_error error = {0};
     content c;
     cr_assert_eq(adj_tensors_write(path, TENSORS, tensors, 2, entries, &error), ADJ_OK, "%s",
@@ -42,8 +42,9 @@ static int same(const adj_tensors *a, const adj_tensors *b)
     for (int i = 0; i < TENSORS && equal; i++) {
         adj_tensor x = adj_tensors_at(a, i);
         adj_tensor y = adj_tensors_at(b, adj_tensors_find(b, x.name));
-        size_t bytes = (size_t)adj_shape_elems(x.type.shape) * adj_dtype_size(x.type.dtype);
-        equal = y.name != NULL && memcmp(&x.type, &y.type, sizeof x.type) == 0 &&
+        size_t bytes = (size_t)adj_tensor_bytes(&x);
+        equal = y.name != NULL && x.elem == y.elem &&
+                memcmp(&x.shape, &y.shape, sizeof x.shape) == 0 &&
                 memcmp(x.data, y.data, bytes) == 0;
     }
     for (int i = 0; i < 2 && equal; i++) {

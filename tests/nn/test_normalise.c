@@ -1,4 +1,6 @@
 /* test_normalise.c - batch norm and dropout layers: values like PyTorch's, states that advance. */
+#include <string.h>
+
 #include "nn_test.h"
 
 /* ---- batch norm: two training steps, then evaluation with what they left ---- */
@@ -124,5 +126,49 @@ Test(layers, dropout_steps)
     for (int i = 0; i < 4; i++)
         free(seen[i / 2][i % 2]);
     adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* A layer whose parameters are all frozen keeps its running statistics; one that trains its beta
+ * does not. */
+Test(layers, statistics_of_a_frozen_layer)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 2, 2, 3}});
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    const adj_batch_norm_layer training = {.training = 1};
+    adj_node *h = adj_layer_batch_norm(x, "a/bn", &training);
+    h = adj_layer_dropout(adj_layer_batch_norm(h, "bn", &training), "drop", 0.5, 1);
+    adj_node *loss = adj_reduce_sum(adj_square(h), (adj_axes){.n = ADJ_ALL}), *params[4];
+    int n = adj_trainable_except(loss, "a/bn/*,bn/gamma", 4, params);
+    cr_assert_eq(n, 1);
+    cr_assert_str_eq(adj_node_name(params[0]), "bn/beta");
+    adj_updates *u = adj_training_updates(
+        loss, lr, &(adj_optimiser_opts){.momentum = 0.9, .trained = params, .n_trained = n});
+    static const char *const names[] = {"bn/beta/momentum", "bn/beta", "bn/running",
+                                        "dropout/step"};
+    cr_assert_eq(adj_updates_count(u), 4);
+    for (int i = 0; i < 4; i++)
+        cr_expect_str_eq(adj_node_name(adj_updates_leaf_at(u, i)), names[i]);
+    cr_expect(adj_is_training_state(adj_updates_leaf_at(u, 0)));
+    cr_expect(!adj_is_training_state(params[0]));
+    cr_expect(!adj_is_training_state(adj_updates_leaf_at(u, 2)));
+    cr_expect(adj_is_training_state(adj_updates_leaf_at(u, 3)));
+    adj_graph_free(g);
+}
+
+/* In a training graph of resnet8 whose first block is frozen, that block has no batch statistics.
+ */
+Test(layers, a_frozen_part_of_a_model)
+{
+    adj_graph *g = adj_graph_new();
+    const adj_model_opts o = {.training = 1, .freeze = "conv1/*,bn1/*,block1/*"};
+    adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", NULL), &o);
+    int stats = 0;
+    cr_assert_not_null(logits);
+    for (int i = 0; i < adj_graph_node_count(g); i++)
+        stats += strcmp(adj_node_op(adj_graph_node_at(g, i)), "batch_norm_stats") == 0;
+    cr_expect_eq(stats, 4); /* of 7: two in each block */
+    cr_expect_eq(adj_updates_count(adj_layer_updates(g)), 4);
     adj_graph_free(g);
 }

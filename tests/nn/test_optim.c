@@ -138,6 +138,90 @@ Test(optim, steps_like_torch)
         check(&cases[i]);
 }
 
+/* The loss is a sum of one of p and one of q: with p frozen, q goes as in the table, and p stays
+ * whatever the decay. Clipped, q's steps would be longer. */
+static void check_frozen(const optimiser_case *c, int by_list)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F64, (adj_shape){1, {N_P}}, adj_init_constant(0));
+    adj_node *q = adj_param(g, "q", ADJ_F64, (adj_shape){2, {2, 2}}, adj_init_constant(0));
+    adj_node *lr = adj_input(g, "lr", ADJ_F64, (adj_shape){0});
+    adj_node *loss = loss_of(by_list ? p : adj_stop_gradient(p), q);
+    adj_optimiser_opts o = c->opts;
+    double want[N_ALL];
+
+    if (by_list) {
+        o.trained = &q;
+        o.n_trained = 1;
+    }
+    adj_exec *e = exec_new(g, 1, &loss, adj_training_updates(loss, lr, &o));
+    memcpy(want, start_p, sizeof start_p);
+    memcpy(want + N_P, c->last + N_P, sizeof start_q);
+    set_values(e, p, start_p);
+    set_values(e, q, start_q);
+    for (int step = 0; step < STEPS; step++) {
+        set_values(e, lr, &rates[step]);
+        run(e);
+    }
+    expect_params(e, p, q, want, c->name);
+    cr_expect_null(adj_find(g, "p/momentum"));
+    cr_expect_null(adj_find(g, "p/adam_m"));
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+Test(optim, what_is_frozen_stays)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (cases[i].opts.clip_norm == 0) {
+            check_frozen(&cases[i], 1);
+            check_frozen(&cases[i], 0);
+        }
+}
+
+Test(optim, everything_frozen)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    const adj_optimiser_opts none = {.kind = ADJ_ADAM, .clip_norm = 1, .trained = &p};
+    adj_updates *u = adj_optimiser(adj_square(p), lr, &none);
+    cr_assert_eq(adj_updates_count(u), 1);
+    cr_assert_str_eq(adj_node_name(adj_updates_leaf_at(u, 0)), "adam/step");
+    const adj_optimiser_opts wrong = {.trained = &lr, .n_trained = 1};
+    cr_assert_null(adj_optimiser(adj_square(p), lr, &wrong));
+    expect_error(g, ADJ_EARG, (const char *[]){"adj_optimiser", "trained[0]", NULL});
+    adj_graph_free(g);
+}
+
+/* As Python's fnmatch.fnmatchcase says. */
+static const struct {
+    const char *patterns, *name;
+    int matches;
+} names_matched[] = {{"conv1/*", "conv1/w", 1},
+                     {"conv1/*", "conv10/w", 0},
+                     {"conv?/w", "conv1/w", 1},
+                     {"conv?/w", "conv10/w", 0},
+                     {"*", "stage1/block2/bn", 1},
+                     {"stage*/w", "stage1/conv1/w", 1},
+                     {"*b*a", "abcbca", 1},
+                     {"*b*a", "abcbcab", 0},
+                     {"a**b", "ab", 1},
+                     {"", "", 0},
+                     {"?", "", 0},
+                     {"fc*,conv1/*", "conv1/b", 1},
+                     {"fc*,conv1/*", "bn1/b", 0},
+                     {",,conv1/w,", "conv1/w", 1},
+                     {"conv1", "conv1/w", 0},
+                     {NULL, "conv1/w", 0}};
+
+Test(optim, name_patterns)
+{
+    for (size_t i = 0; i < sizeof names_matched / sizeof *names_matched; i++)
+        cr_expect_eq(adj_name_matches(names_matched[i].patterns, names_matched[i].name),
+                     names_matched[i].matches, "case %zu", i);
+}
+
 /* All gradients are 0: the clipping factor is 1, not NaN. */
 Test(optim, clipping_a_zero_gradient)
 {

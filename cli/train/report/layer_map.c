@@ -31,14 +31,12 @@ static int find_layer(const layer_map *m, const adj_node *param)
     return NO_LAYER;
 }
 
-static void mark_needed(layer_map *m, const adj_graph *g, const adj_node *loss,
-                        const adj_updates *u)
+static void mark_needed(layer_map *m, const adj_graph *g, const adj_node *loss)
 {
-    m->needed[adj_node_id(loss)] = 1;
-    for (int i = 0; i < adj_updates_count(u); i++)
-        m->needed[adj_node_id(adj_updates_next_at(u, i))] = 1;
+    m->needed[loss->id] = 1;
     for (int id = adj_graph_node_count(g) - 1; id >= 0; id--) {
         const adj_node *n = adj_graph_node_at(g, id);
+        m->needed[id] |= n->role == ADJ_ROLE_UPDATE;
         for (int i = 0; i < n->n_in && m->needed[id]; i++)
             m->needed[n->in[i]->id] = 1;
     }
@@ -113,17 +111,14 @@ static void place_forward(layer_map *m, const adj_graph *g)
     }
 }
 
-/* An update belongs to its leaf's layer, and with it the gradient of a parameter, up to where that
+/* A parameter's update belongs to its layer, and with it the parameter's gradient, up to where that
  * has another size. */
-static void place_updates(layer_map *m, const adj_graph *g, const adj_updates *u)
+static void place_updates(layer_map *m, const adj_graph *g)
 {
-    for (int i = 0; i < adj_updates_count(u); i++) {
-        const adj_node *leaf = adj_updates_leaf_at(u, i), *next = adj_updates_next_at(u, i);
-        if (adj_node_is_param(leaf))
-            m->of[next->id] = m->of[leaf->id];
-    }
     for (int id = adj_graph_node_count(g) - 1; id >= 0; id--) {
         const adj_node *n = adj_graph_node_at(g, id);
+        if (n->role == ADJ_ROLE_UPDATE && m->of[id] == NO_LAYER)
+            m->of[id] = layer_of_weights(m, n);
         if (n->role == ADJ_ROLE_FORWARD || m->of[id] == NO_LAYER)
             continue;
         for (int i = 0; i < n->n_in; i++) {
@@ -149,7 +144,7 @@ static void place_gradients(layer_map *m, const adj_graph *g)
     }
 }
 
-int layer_map_make(layer_map *m, const adj_graph *g, const adj_node *loss, const adj_updates *u)
+int layer_map_make(layer_map *m, const adj_graph *g, const adj_node *loss)
 {
     size_t n = (size_t)adj_graph_node_count(g) + 1;
     *m = (layer_map){.first = calloc(n, sizeof *m->first),
@@ -158,10 +153,10 @@ int layer_map_make(layer_map *m, const adj_graph *g, const adj_node *loss, const
                      .weight = calloc(n, 1)};
     if (m->first == NULL || m->of == NULL || m->needed == NULL || m->weight == NULL)
         return -1;
-    mark_needed(m, g, loss, u);
+    mark_needed(m, g, loss);
     list_layers(m, g);
     place_forward(m, g);
-    place_updates(m, g, u);
+    place_updates(m, g);
     place_gradients(m, g);
     return 0;
 }

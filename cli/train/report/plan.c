@@ -194,13 +194,14 @@ static int fill(report_plan *p, const adj_graph *g, const layer_map *m, const ad
     return 1;
 }
 
-adj_status plan_measure(report_plan *p, const adj_graph *g, const adj_node *loss,
-                        const adj_updates *u, adj_exec *e, int max_runs, double seconds)
+adj_status plan_measure(report_plan *p, const adj_node *loss, adj_exec *e, int max_runs,
+                        double seconds)
 {
+    const adj_graph *g = loss->graph;
     const adj_exec_info info = adj_exec_stats(e);
     double *sample = calloc((size_t)(adj_exec_step_count(e) * max_runs) + 1, sizeof *sample);
     layer_map m = {0};
-    adj_status status = sample != NULL && layer_map_make(&m, g, loss, u) == 0 ? ADJ_OK : ADJ_ENOMEM;
+    adj_status status = sample != NULL && layer_map_make(&m, g, loss) == 0 ? ADJ_OK : ADJ_ENOMEM;
     if (status == ADJ_OK)
         status = time_steps(e, max_runs, seconds, sample, &p->runs);
     if (status == ADJ_OK && !fill(p, g, &m, e, sample, max_runs))

@@ -16,17 +16,18 @@ typedef struct {
     char *weight;           /* by id: made of parameters, states and constants alone */
 } layer_map;
 
-/* 0 on success; not when out of memory. To be freed in every case. */
-int layer_map_make(layer_map *m, const adj_graph *g, const adj_node *loss, const adj_updates *u);
+/* Of what the loss and the graph's updates depend on. 0 on success; not when out of memory. To be
+ * freed in every case. */
+int layer_map_make(layer_map *m, const adj_graph *g, const adj_node *loss);
 void layer_map_free(layer_map *m);
 /* The parameter's name up to its last '/', cut to size. */
 void layer_name(const adj_node *param, size_t size, char name[]);
 
-/* Fills p (all zero before) from runs of e, an executor of g with debug.profile whose inputs are
- * set: as many as fit into so many seconds, at most max_runs, and one before them. Parameters
- * change as in training. Texts are p's own. */
-adj_status plan_measure(report_plan *p, const adj_graph *g, const adj_node *loss,
-                        const adj_updates *u, adj_exec *e, int max_runs, double seconds);
+/* Fills p (all zero before but for batch) from runs of e, an executor of the loss's graph with
+ * debug.profile whose inputs are set: as many as fit into so many seconds, at most max_runs, and
+ * one before them. Parameters change as in training. Texts are p's own. */
+adj_status plan_measure(report_plan *p, const adj_node *loss, adj_exec *e, int max_runs,
+                        double seconds);
 void plan_free(report_plan *p);
 
 #endif

@@ -1,0 +1,138 @@
+/* inspect.c - adjoint inspect: what is in a file of tensors. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adjoint_io.h"
+#include "cli/command.h"
+#include "cli/json.h"
+
+/* Of a tensor's elements; the numbers are over those that are finite. */
+typedef struct {
+    int64_t elems, nan, infinite, finite;
+    double min, max, mean;
+} summary;
+
+static summary summarise(const adj_tensor *t)
+{
+    summary s = {.elems = adj_shape_elems(t->shape), .min = NAN, .max = NAN, .mean = NAN};
+    double sum = 0;
+
+    for (int64_t i = 0; i < s.elems; i++) {
+        double v = adj_tensor_value(t, i);
+        s.nan += isnan(v) != 0;
+        s.infinite += isinf(v) != 0;
+        if (!isfinite(v))
+            continue;
+        s.finite++;
+        sum += v;
+        s.min = fmin(s.min, v); /* of NaN and a number it is the number */
+        s.max = fmax(s.max, v);
+    }
+    if (s.finite > 0)
+        s.mean = sum / (double)s.finite;
+    return s;
+}
+
+/* "[3, 3, 16, 32]" */
+static const char *shape_of(const adj_tensor *t, char text[160])
+{
+    int n = snprintf(text, 160, "[");
+    for (int64_t i = 0; i < t->shape.rank; i++)
+        n += snprintf(text + n, (size_t)(160 - n), "%s%lld", i > 0 ? ", " : "",
+                      (long long)t->shape.dim[i]);
+    snprintf(text + n, (size_t)(160 - n), "]");
+    return text;
+}
+
+static void print_tensor(const adj_tensor *t)
+{
+    const summary s = summarise(t);
+    char shape[160], range[120] = "", faults[80] = "";
+
+    if (s.finite > 0)
+        snprintf(range, sizeof range, "%.6g to %.6g, mean %.6g", s.min, s.max, s.mean);
+    if (s.nan > 0 || s.infinite > 0)
+        snprintf(faults, sizeof faults, "%s%lld NaN, %lld infinite", s.finite > 0 ? ", " : "",
+                 (long long)s.nan, (long long)s.infinite);
+    say("%-28s %-5s %-18s %s%s", t->name, adj_elem_name(t->elem), shape_of(t, shape), range,
+        faults);
+}
+
+static void print_text(const adj_tensors *t)
+{
+    int64_t elems = 0, bytes = 0;
+    for (int i = 0; i < adj_tensors_metadata_count(t); i++) {
+        adj_metadata m = adj_tensors_metadata_at(t, i);
+        say("%s: %s", m.key, m.value);
+    }
+    for (int i = 0; i < adj_tensors_count(t); i++) {
+        adj_tensor x = adj_tensors_at(t, i);
+        print_tensor(&x);
+        elems += adj_shape_elems(x.shape);
+        bytes += adj_tensor_bytes(&x);
+    }
+    say("%d tensors, %lld elements, %lld bytes", adj_tensors_count(t), (long long)elems,
+        (long long)bytes);
+}
+
+static json_t *tensor_json(const adj_tensor *t)
+{
+    const summary s = summarise(t);
+    return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I}", "name", json_text(t->name), "type",
+                     adj_elem_name(t->elem), "shape", json_sizes(t->shape.rank, t->shape.dim),
+                     "min", json_number(s.min), "max", json_number(s.max), "mean",
+                     json_number(s.mean), "nan", (json_int_t)s.nan, "infinite",
+                     (json_int_t)s.infinite);
+}
+
+static int print_json(const char *path, const adj_tensors *t)
+{
+    json_t *tensors = json_array(), *metadata = json_object();
+    int failed = 0;
+
+    for (int i = 0; i < adj_tensors_count(t); i++) {
+        adj_tensor x = adj_tensors_at(t, i);
+        failed |= json_array_append_new(tensors, tensor_json(&x)) != 0;
+    }
+    for (int i = 0; i < adj_tensors_metadata_count(t); i++) {
+        adj_metadata m = adj_tensors_metadata_at(t, i);
+        failed |= json_object_set_new(metadata, m.key, json_text(m.value)) != 0;
+    }
+    json_t *all = json_pack("{s:o, s:o, s:o}", "file", json_text(path), "metadata", metadata,
+                            "tensors", tensors);
+    return json_write(stdout, all, JSON_PAGE, failed);
+}
+
+int command_inspect(int argc, char **argv)
+{
+    int64_t as_json = 0;
+    const char *path = NULL;
+    int n = 0;
+    const option options[] = {
+        {"--json", "", "one JSON object: file, metadata, tensors", .flag = &as_json}, {0}};
+    const usage u = {.command = "inspect",
+                     .summary = "Lists the tensors of a file (safetensors, npy, npz or idx): "
+                                "names, types, shapes, ranges.",
+                     .options = options,
+                     .arguments = "FILE",
+                     .argument = &path,
+                     .max_arguments = 1,
+                     .n_argument = &n};
+    adj_tensors *t = NULL;
+    int status = parse_options(&u, argc, argv);
+
+    if (status != CONTINUE)
+        return status;
+    if (path == NULL)
+        return complain("inspect", EXIT_USAGE, "FILE is missing");
+    status = EXIT_OK;
+    if (adj_tensors_open(path, &t) != ADJ_OK)
+        status = complain("inspect", EXIT_FAILED, "%s", adj_tensors_message(t));
+    else if (as_json)
+        status = print_json(path, t) ? EXIT_FAILED : EXIT_OK;
+    else
+        print_text(t);
+    adj_tensors_free(t);
+    return status;
+}

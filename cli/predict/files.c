@@ -1,0 +1,104 @@
+/* files.c - see files.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "files.h"
+
+enum { MAX_DEPTH = 16 }; /* of folders: a link may lead back */
+
+static int is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static int is_image(const char *name)
+{
+    static const char *const ends[] = {".png", ".jpg", ".jpeg"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t end = strlen(ends[i]);
+        if (length > end && strcasecmp(name + length - end, ends[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* The list owns path from now on; path may be NULL. */
+static adj_status append(file_list *list, char *path, adj_error *error)
+{
+    if (path != NULL && list->n == list->room) {
+        int64_t room = list->room > 0 ? 2 * list->room : 64;
+        char **more = realloc(list->path, (size_t)room * sizeof *more);
+        if (more != NULL) {
+            list->path = more;
+            list->room = room;
+        }
+    }
+    if (path == NULL || list->n == list->room) {
+        free(path);
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    }
+    list->path[list->n++] = path;
+    return ADJ_OK;
+}
+
+static adj_status add_folder(file_list *list, const char *folder, int depth, adj_error *error);
+
+static adj_status add_entry(file_list *list, const char *folder, const char *name, int depth,
+                            adj_error *error)
+{
+    size_t length = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(length);
+    if (path == NULL)
+        return append(list, NULL, error);
+    snprintf(path, length, "%s/%s", folder, name);
+    if (is_image(name) && !is_folder(path))
+        return append(list, path, error);
+    adj_status status = ADJ_OK;
+    if (name[0] != '.' && depth < MAX_DEPTH && is_folder(path))
+        status = add_folder(list, path, depth + 1, error);
+    free(path);
+    return status;
+}
+
+static adj_status add_folder(file_list *list, const char *folder, int depth, adj_error *error)
+{
+    struct dirent **entry = NULL;
+    adj_status status = ADJ_OK;
+    int n = scandir(folder, &entry, NULL, alphasort);
+
+    if (n < 0)
+        return adj_error_set(error, ADJ_EIO, "%s: %s", folder, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        if (status == ADJ_OK)
+            status = add_entry(list, folder, entry[i]->d_name, depth, error);
+        free(entry[i]);
+    }
+    free(entry);
+    return status;
+}
+
+adj_status files_add(file_list *list, const char *path, adj_error *error)
+{
+    const int64_t before = list->n;
+    if (!is_folder(path))
+        return append(list, strdup(path), error);
+    adj_status status = add_folder(list, path, 0, error);
+    if (status == ADJ_OK && list->n == before)
+        status =
+            adj_error_set(error, ADJ_EIO, "%s: no .png, .jpg or .jpeg file in this folder", path);
+    return status;
+}
+
+void files_free(file_list *list)
+{
+    for (int64_t i = 0; i < list->n; i++)
+        free(list->path[i]);
+    free(list->path);
+    *list = (file_list){0};
+}

@@ -1,0 +1,18 @@
+/* files.h - the image files that a command line names. */
+#ifndef CLI_PREDICT_FILES_H
+#define CLI_PREDICT_FILES_H
+
+#include "adjoint.h"
+
+typedef struct {
+    char **path;
+    int64_t n, room;
+} file_list;
+
+/* Adds the path; of a folder the files in it and below whose names end as those of PNG and JPEG
+ * files do, in the order of their bytes. A folder without such is a failure. What lies too deep is
+ * left out. */
+adj_status files_add(file_list *list, const char *path, adj_error *error);
+void files_free(file_list *list);
+
+#endif

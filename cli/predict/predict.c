@@ -1,0 +1,283 @@
+/* predict.c - adjoint predict: what images show, by weights in a file. Images are read by OpenMP's
+ * threads, a batch at a time; one that cannot be read is told, and the others go on. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_fit.h"
+#include "cli/command.h"
+#include "cli/json.h"
+#include "exec/clock.h"
+#include "files.h"
+
+typedef struct {
+    const char *weights, *map, *model, *backend;
+    int64_t threads, top, as_json;
+} predict_opts;
+
+typedef struct {
+    const predict_opts *o;
+    adj_predictor *p;
+    const adj_model_card *card;
+    adj_image_opts size;
+    /* of ADJ_PREDICT_BATCH images */
+    float *pixels, *probabilities;
+    adj_error error[ADJ_PREDICT_BATCH];
+    int resized[ADJ_PREDICT_BATCH];
+    int64_t done, n_resized;
+    int failed; /* an image, or writing a line */
+} work;
+
+/* ---- images ---- */
+
+/* All of the standard input; no more than limit bytes. NULL: out of memory, or longer. */
+static unsigned char *read_input(size_t *n)
+{
+    const size_t limit = (size_t)1 << 29;
+    unsigned char *bytes = NULL;
+    size_t room = 0, got = 1;
+
+    for (*n = 0; got > 0 && *n < limit; *n += got) {
+        if (*n == room) {
+            room = room > 0 ? 2 * room : 1 << 16;
+            unsigned char *more = realloc(bytes, room);
+            if (more == NULL) {
+                free(bytes);
+                return NULL;
+            }
+            bytes = more;
+        }
+        got = fread(bytes + *n, 1, room - *n, stdin);
+    }
+    return bytes;
+}
+
+static adj_status read_image(const work *w, const char *path, float *pixels, int *resized,
+                             adj_error *error)
+{
+    if (strcmp(path, "-") != 0)
+        return adj_image_read(path, &w->size, pixels, resized, error);
+    size_t n = 0;
+    unsigned char *bytes = read_input(&n);
+    adj_status status =
+        bytes != NULL
+            ? adj_image_decode(bytes, n, "standard input", &w->size, pixels, resized, error)
+            : adj_error_set(error, ADJ_ENOMEM, "standard input: out of memory");
+    free(bytes);
+    return status;
+}
+
+/* ---- what is said of one ---- */
+
+static const char *class_name(const work *w, int64_t k, char number[24])
+{
+    if (w->card->class_names != NULL)
+        return w->card->class_names[k];
+    snprintf(number, 24, "%lld", (long long)k);
+    return number;
+}
+
+/* The most probable class but those above, which are -1 afterwards. */
+static int64_t next_best(const work *w, float *probability, double *value)
+{
+    int64_t best = 0;
+    for (int64_t k = 1; k < w->card->classes; k++)
+        if (probability[k] > probability[best])
+            best = k;
+    *value = (double)probability[best];
+    probability[best] = -1;
+    return best;
+}
+
+static void put_text(const work *w, const char *path, float *probability)
+{
+    char number[24];
+    char *line = NULL;
+    size_t length = 0;
+    FILE *f = open_memstream(&line, &length);
+    for (int64_t i = 0; f != NULL && i < w->o->top; i++) {
+        double value;
+        const char *name = class_name(w, next_best(w, probability, &value), number);
+        fprintf(f, "%s%s %.2f %%", i > 0 ? ", " : "", name, 100 * value);
+    }
+    if (f != NULL && fclose(f) == 0)
+        say("%s: %s", path, line);
+    free(line);
+}
+
+static int put_json(const work *w, const char *path, float *probability)
+{
+    json_t *top = json_array();
+    for (int64_t i = 0; i < w->o->top; i++) {
+        char number[24];
+        double value;
+        const char *name = class_name(w, next_best(w, probability, &value), number);
+        (void)json_array_append_new(
+            top, json_pack("{s:o, s:f}", "class", json_text(name), "probability", value));
+    }
+    const json_t *first = json_array_get(top, 0);
+    json_t *object = json_pack("{s:o, s:O, s:O, s:o}", "file", json_text(path), "class",
+                               json_object_get(first, "class"), "probability",
+                               json_object_get(first, "probability"), "top", top);
+    return json_write(stdout, object, JSON_COMPACT | JSON_REAL_PRECISION(9), 0);
+}
+
+/* ---- all ---- */
+
+/* count images, read into w, some of them in vain: the good ones move together. */
+static int64_t keep_good(work *w, char *const path[], int64_t count, const char *good[])
+{
+    const int64_t elems = w->size.h * w->size.w * w->size.c;
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (w->error[i].status != ADJ_OK) {
+            complain("predict", EXIT_OK, "%s", w->error[i].message);
+            w->failed = 1;
+            continue;
+        }
+        if (n < i)
+            memmove(w->pixels + n * elems, w->pixels + i * elems,
+                    (size_t)elems * sizeof *w->pixels);
+        w->n_resized += w->resized[i] != 0;
+        good[n++] = path[i];
+    }
+    return n;
+}
+
+static int predict_batch(work *w, char *const path[], int64_t count)
+{
+    const int64_t elems = w->size.h * w->size.w * w->size.c;
+    const char *good[ADJ_PREDICT_BATCH];
+    adj_error error = {0};
+
+    memset(w->error, 0, sizeof w->error);
+#pragma omp parallel for schedule(dynamic) if (count > 1)
+    for (int64_t i = 0; i < count; i++)
+        (void)read_image(w, path[i], w->pixels + i * elems, &w->resized[i], &w->error[i]);
+    const int64_t n = keep_good(w, path, count, good);
+    if (n > 0 && adj_predict_floats(w->p, n, w->pixels, w->probabilities, &error) != ADJ_OK)
+        return complain("predict", EXIT_FAILED, "%s", error.message);
+    for (int64_t i = 0; i < n; i++) {
+        float *probability = w->probabilities + i * w->card->classes;
+        if (w->o->as_json)
+            w->failed |= put_json(w, good[i], probability);
+        else
+            put_text(w, good[i], probability);
+    }
+    w->done += n;
+    return CONTINUE;
+}
+
+static int predict_files(work *w, const file_list *files)
+{
+    const double began = seconds_now();
+    int status = CONTINUE;
+
+    for (int64_t first = 0; first < files->n && status == CONTINUE; first += ADJ_PREDICT_BATCH) {
+        int64_t left = files->n - first;
+        status = predict_batch(w, files->path + first,
+                               left < ADJ_PREDICT_BATCH ? left : ADJ_PREDICT_BATCH);
+    }
+    const double took = seconds_now() - began;
+    if (!w->o->as_json && w->done > 1)
+        say("%lld images, %lld of them resized to %lldx%lld: %.0f images/s with reading and "
+            "planning",
+            (long long)w->done, (long long)w->n_resized, (long long)w->size.h, (long long)w->size.w,
+            took > 0 ? (double)w->done / took : 0);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static int parse(predict_opts *o, int argc, char **argv, const char **image, int *n)
+{
+    const option options[] = {
+        {"--weights", "FILE", "a safetensors file as train --out writes it", .text = &o->weights},
+        {"--top", "K", "the K most probable classes; default: 1", .integer = &o->top,
+         .range = {1, ADJ_MAX_CLASSES}},
+        {"--json", "", "one JSON object a file: file, class, probability, top",
+         .flag = &o->as_json},
+        {"--model", "NAME", "default: what the weights file says", .text = &o->model},
+        {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
+         .text = &o->map},
+        {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
+        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {0},
+    };
+    const usage u = {.command = "predict",
+                     .summary =
+                         "Tells what PNG and JPEG images show: files, folders of them, - for "
+                         "the standard input.",
+                     .options = options,
+                     .arguments = "IMAGE...",
+                     .argument = image,
+                     .max_arguments = argc,
+                     .n_argument = n};
+    int status = parse_options(&u, argc, argv);
+    if (status == CONTINUE && o->weights == NULL)
+        return complain("predict", EXIT_USAGE, "--weights FILE is missing");
+    if (status == CONTINUE && *n == 0)
+        return complain("predict", EXIT_USAGE, "IMAGE is missing: a file, a folder or -");
+    return status;
+}
+
+static int open_work(work *w, predict_opts *o)
+{
+    const adj_net net = {.name = o->model};
+    const adj_weights_opts load = {.map = o->map};
+    const adj_predictor_opts options = {
+        .backend = o->backend, .threads = (int)o->threads, .weights = &load};
+    adj_error error = {0};
+
+    if (adj_predictor_load(o->weights, &net, &options, &w->p, &error) != ADJ_OK)
+        return complain("predict", EXIT_FAILED, "%s%s", error.message,
+                        error.status == ADJ_EARG && o->model == NULL ? " (--model NAME does)" : "");
+    w->card = adj_predictor_card(w->p);
+    w->size = (adj_image_opts){.h = w->card->height, .w = w->card->width, .c = w->card->channels};
+    if (w->card->resize != NULL && strcmp(w->card->resize, "error") == 0)
+        w->size.resize = ADJ_RESIZE_ERROR;
+    if (o->top > w->card->classes)
+        o->top = w->card->classes;
+    const size_t image = (size_t)(w->size.h * w->size.w * w->size.c);
+    w->pixels = calloc(ADJ_PREDICT_BATCH * image, sizeof *w->pixels);
+    w->probabilities =
+        calloc(ADJ_PREDICT_BATCH * (size_t)w->card->classes, sizeof *w->probabilities);
+    if (w->pixels == NULL || w->probabilities == NULL)
+        return complain("predict", EXIT_FAILED, "out of memory");
+    return CONTINUE;
+}
+
+static int predict(predict_opts *o, int n, const char *const image[])
+{
+    work w = {.o = o};
+    file_list files = {0};
+    adj_error error = {0};
+
+    int status = open_work(&w, o);
+    for (int i = 0; i < n && status == CONTINUE; i++)
+        if (files_add(&files, image[i], &error) != ADJ_OK) {
+            complain("predict", EXIT_OK, "%s", error.message);
+            w.failed = 1;
+        }
+    if (status == CONTINUE)
+        status = predict_files(&w, &files);
+    files_free(&files);
+    free(w.probabilities);
+    free(w.pixels);
+    adj_predictor_free(w.p);
+    return status != CONTINUE ? status : w.failed ? EXIT_FAILED : EXIT_OK;
+}
+
+int command_predict(int argc, char **argv)
+{
+    predict_opts o = {.top = 1};
+    int n = 0;
+    const char **image = calloc((size_t)argc + 1, sizeof *image);
+    if (image == NULL)
+        return complain("predict", EXIT_FAILED, "out of memory");
+    int status = parse(&o, argc, argv, image, &n);
+    if (status == CONTINUE)
+        status = predict(&o, n, image);
+    free((void *)image);
+    return status;
+}

@@ -1,0 +1,133 @@
+/* data.c - see data.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "data.h"
+
+const data_opts data_defaults = {.size = "model", .resize = "auto"};
+
+void list_data_options(data_opts *o, option list[DATA_OPTIONS])
+{
+    const option all[DATA_OPTIONS] = {
+        {"--size", "N", "of the images, N or HxW; default: the model's", .text = &o->size},
+        {"--channels", "N", "1, 3 or 4; default: the images' own", .integer = &o->channels,
+         .range = {1, 4}},
+        {"--resize", "R", "auto (default), or error: refuses images of another size",
+         .text = &o->resize, .words = RESIZE_WORDS},
+        {"--limit", "N", "no more images of a part, drawn by the seed from every class",
+         .integer = &o->limit, .range = {1, 1e9}},
+        {"--val-split", "X", "this part of the training images, 0 to 0.9, judges the training",
+         .real = &o->val_split, .range = {0, 0.9}},
+        {0},
+    };
+    memcpy(list, all, sizeof all);
+}
+
+/* A size at *text, which moves behind it; 0: there is none. */
+static int64_t parse_side(const char **text)
+{
+    char *end;
+    if (**text < '1' || **text > '9')
+        return 0;
+    long value = strtol(*text, &end, 10);
+    *text = end;
+    return value <= ADJ_MAX_SIDE ? value : 0;
+}
+
+/* --size as numbers; 0 and 0 where it is the model's. */
+static int parse_size(const char *command, const char *size, int64_t *h, int64_t *w)
+{
+    const char *at = size;
+    *h = *w = 0;
+    if (strcmp(size, "model") == 0)
+        return CONTINUE;
+    *h = *w = parse_side(&at);
+    if (*at == 'x' && at++ != NULL)
+        *w = parse_side(&at);
+    if (*h > 0 && *w > 0 && *at == '\0')
+        return CONTINUE;
+    return complain(command, EXIT_USAGE, "--size: expected N or HxW, 1 to %d (got %s)",
+                    ADJ_MAX_SIDE, size);
+}
+
+/* The model's own size and channels; zeros for an unknown one. */
+static adj_model_opts own_size(const char *model)
+{
+    adj_model_opts o = {0};
+    const adj_model *m = model != NULL ? adj_model_find(model, &o) : NULL;
+    if (m == NULL)
+        return (adj_model_opts){0};
+    o.height = o.height > 0 ? o.height : m->height;
+    o.width = o.width > 0 ? o.width : m->width;
+    o.channels = o.channels > 0 ? o.channels : m->channels;
+    return o;
+}
+
+int open_data(const char *command, const data_opts *o, const char *model, adj_dataset_part part,
+              const adj_dataset *like, adj_dataset **d)
+{
+    adj_dataset_opts options = {.c = o->channels,
+                                .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize),
+                                .limit = o->limit,
+                                .val_split = o->val_split,
+                                .seed = 1,
+                                .like = like};
+
+    int status = parse_size(command, o->size, &options.h, &options.w);
+    if (status != CONTINUE)
+        return status;
+    if (options.h == 0 && adj_dataset_layout(o->path) == ADJ_DATA_FOLDER) {
+        adj_model_opts own = own_size(model);
+        options.h = own.height;
+        options.w = own.width;
+    }
+    if (adj_dataset_open(o->path, part, &options, d) == ADJ_OK)
+        return CONTINUE;
+    return complain(command, EXIT_FAILED, "%s", *d != NULL ? (*d)->message : "out of memory");
+}
+
+int fit_model(const char *command, const data_opts *o, const char *model, const adj_dataset *d,
+              adj_model_opts *options)
+{
+    adj_model_opts own = own_size(model);
+    int is_given = strcmp(o->size, "model") != 0;
+
+    if (is_given) {
+        options->height = d->h;
+        options->width = d->w;
+    }
+    if (o->channels > 0 || (d->c > 1 && d->c != own.channels))
+        options->channels = d->c;
+    if (d->resized > 0)
+        say("%lld of %lld images are resized to %lldx%lld", (long long)d->resized, (long long)d->n,
+            (long long)d->h, (long long)d->w);
+    if (is_given || own.height == 0 || (d->h == own.height && d->w == own.width))
+        return CONTINUE;
+    if (strcmp(o->resize, "error") == 0)
+        return complain(command, EXIT_FAILED,
+                        "--resize error: images of %lldx%lld, but %s takes "
+                        "%lldx%lld (--size %lldx%lld makes it take these)",
+                        (long long)d->h, (long long)d->w, model, (long long)own.height,
+                        (long long)own.width, (long long)d->h, (long long)d->w);
+    say("images of %lldx%lld are fitted to %lldx%lld: centred, enlarged by a whole factor or "
+        "averaged",
+        (long long)d->h, (long long)d->w, (long long)own.height, (long long)own.width);
+    return CONTINUE;
+}
+
+adj_dataset_part part_to_judge(data_opts *o)
+{
+    if (o->val_split > 0 || adj_dataset_has_part(o->path, ADJ_VALIDATION))
+        return ADJ_VALIDATION;
+    if (adj_dataset_has_part(o->path, ADJ_TEST) ||
+        adj_dataset_layout(o->path) == ADJ_DATA_NONE) /* which is refused when it is opened */
+        return ADJ_TEST;
+    o->val_split = 0.2;
+    say("%s has no test part: a fifth of the images judges the training", data_name(o->path));
+    return ADJ_VALIDATION;
+}
+
+const char *data_name(const char *path)
+{
+    return path != NULL && strcmp(path, "digits") != 0 ? path : "embedded digits";
+}

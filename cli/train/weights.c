@@ -1,0 +1,64 @@
+/* weights.c - see weights.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "weights.h"
+
+/* ---- to begin with ---- */
+
+typedef struct {
+    int in_part; /* each tensor is told */
+    int loaded, unused;
+} told;
+
+static void tell(void *user, const adj_weight_report *r)
+{
+    told *t = user;
+
+    t->loaded += r->fate == ADJ_WEIGHT_LOADED;
+    t->unused += r->fate == ADJ_WEIGHT_UNUSED;
+    if (!t->in_part)
+        return;
+    switch (r->fate) {
+    case ADJ_WEIGHT_LOADED: say("  %s: loaded from %s", r->name, r->tensor); break;
+    case ADJ_WEIGHT_FRESH: say("  %s: new", r->name); break;
+    case ADJ_WEIGHT_MISSING:
+    case ADJ_WEIGHT_UNFIT: say("  %s: new, %s", r->name, r->why); break;
+    case ADJ_WEIGHT_UNUSED: say("  not used: %s", r->tensor); break;
+    case ADJ_WEIGHT_RESET: break; /* every state of the optimizer */
+    }
+}
+
+int load_start(const train_opts *o, adj_trainer *trainer)
+{
+    int new_head = o->head != NULL && strcmp(o->head, "new") == 0;
+    told t = {.in_part = new_head};
+    const adj_weights_opts options = {.map = o->map,
+                                      .partial = new_head,
+                                      .fresh = new_head ? "logits/*" : NULL,
+                                      .report = tell,
+                                      .user = &t};
+    adj_error error;
+
+    if (adj_trainer_load(trainer, o->weights, &options, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--weights: %s", error.message);
+    say("%d parameters and states from %s, %d tensors there not used", t.loaded, o->weights,
+        t.unused);
+    return CONTINUE;
+}
+
+/* ---- at the end ---- */
+
+int save_weights(const train_opts *o, const char *path, adj_trainer *t)
+{
+    const adj_metadata metadata = {"optimizer", o->optimizer};
+    adj_error error = {0};
+    adj_predictor *p = adj_trainer_predictor(t, &error);
+
+    if (p == NULL || adj_predictor_save(p, path, 1, &metadata, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--out: %s", error.message);
+    say("weights written to %s", path);
+    fflush(stdout);
+    return CONTINUE;
+}

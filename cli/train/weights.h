@@ -1,0 +1,16 @@
+/* weights.h - the weights that a run begins with, and those that it leaves. */
+#ifndef CLI_WEIGHTS_H
+#define CLI_WEIGHTS_H
+
+#include "adjoint_fit.h"
+#include "train.h"
+
+/* Gives t what o->weights has and says what became of each tensor where not all fits. CONTINUE, or
+ * an exit status after a complaint. */
+int load_start(const train_opts *o, adj_trainer *t);
+
+/* Writes the parameters as they are to the file, with their model card. CONTINUE, or an exit status
+ * after a complaint. */
+int save_weights(const train_opts *o, const char *path, adj_trainer *t);
+
+#endif

@@ -1,0 +1,38 @@
+/* predict.c - loads a weights file of a built-in model and tells what an image shows.
+ *
+ *   cc predict.c $(pkg-config --cflags --libs adjoint_io) && ./a.out WEIGHTS IMAGE */
+#include <stdlib.h>
+
+#include "adjoint_fit.h"
+
+static int failed(const char *why) { return fprintf(stderr, "predict: %s\n", why), 1; }
+
+int main(int argc, char **argv)
+{
+    adj_predictor *p;
+    adj_error error;
+
+    if (argc != 3)
+        return failed("expected WEIGHTS IMAGE");
+    if (adj_predictor_load(argv[1], NULL, NULL, &p, &error))
+        return failed(error.message);
+    const adj_model_card *card = adj_predictor_card(p);
+    const adj_image_opts size = {.h = card->height, .w = card->width, .c = card->channels};
+    float *pixels = calloc((size_t)(size.h * size.w * size.c), sizeof *pixels);
+    float *probability = calloc((size_t)card->classes, sizeof *probability);
+    if (pixels == NULL || probability == NULL)
+        return failed("out of memory");
+
+    if (adj_image_read(argv[2], &size, pixels, NULL, &error) ||
+        adj_predict_floats(p, 1, pixels, probability, &error))
+        return failed(error.message);
+    for (int k = 0; k < card->classes; k++)
+        if (card->class_names != NULL)
+            printf("%s %.4f\n", card->class_names[k], (double)probability[k]);
+        else
+            printf("%d %.4f\n", k, (double)probability[k]);
+    free(probability);
+    free(pixels);
+    adj_predictor_free(p);
+    return 0;
+}

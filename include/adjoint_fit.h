@@ -1,0 +1,206 @@
+/* adjoint_fit.h - a net of one's own or a built-in one, trained, kept in a file, and used, in a
+ * call each.
+ *
+ * A net is a function from images to logits. adj_fit builds it for training, for evaluation and for
+ * prediction, runs the epochs and leaves a predictor, which can be saved, loaded and asked. The
+ * same in steps, for loops of one's own, is adj_trainer. Part of libadjoint_io; nothing here
+ * prints, and nothing is global. */
+#ifndef ADJOINT_FIT_H
+#define ADJOINT_FIT_H
+
+#include "adjoint_data.h"
+#include "adjoint_io.h"
+#include "adjoint_nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- nets ---- */
+
+/* {.name = "resnet8"} is a built-in model; {.build = f} is one of your own. */
+typedef struct {
+    const char *name; /* of your own: kept in its weights files, and compared when one is loaded;
+                         NULL: "net". Without build: as adj_model_find takes it */
+    /* images [batch, h, w, c], f32, normalised -> logits [batch, classes] of any float type.
+     * training: batch norms and dropout do what they do in training. The names of parameters must
+     * not depend on it. */
+    adj_node *(*build)(adj_node *images, int64_t classes, int training, void *user);
+    void *user;        /* given to build */
+    int64_t h, w, c;   /* of images; 0: the built-in model's, else the data's. Images of another
+                          size are fitted as by adj_batch */
+    int64_t classes;   /* 0: the data's */
+    double multiplier; /* as in adj_model_opts */
+} adj_net;
+
+/* ---- predictors: what is left of a training ---- */
+
+/* A net with its parameters, and what its images and classes are like. Used by one thread at a
+ * time. */
+typedef struct adj_predictor adj_predictor;
+
+/* All zero is the default. */
+typedef struct {
+    const char *backend; /* this and what follows: as in adj_exec_opts */
+    int threads;
+    adj_precision precision;
+    adj_math math;
+    int tune;
+    const char *tune_file;
+    const adj_weights_opts *weights; /* how the file is read; NULL: as adj_weights_load does */
+} adj_predictor_opts;
+
+/* Reads a weights file and its model card. net may be NULL when the card names a built-in model;
+ * what the net leaves open (sizes, classes) is the card's. A net of another name, size or number of
+ * classes than the card's is refused (ADJ_ESHAPE). Strings of net and options are copied, but for
+ * net->user. options may be NULL. On failure *p is NULL. */
+ADJ_API adj_status adj_predictor_load(const char *path, const adj_net *net,
+                                      const adj_predictor_opts *options, adj_predictor **p,
+                                      adj_error *error);
+/* Replaces the file by one with the parameters and the card; metadata are added to it. */
+ADJ_API adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
+                                      const adj_metadata metadata[], adj_error *error);
+ADJ_API void adj_predictor_free(adj_predictor *p);
+
+/* What it takes and tells: class names belong to p. */
+ADJ_API const adj_model_card *adj_predictor_card(const adj_predictor *p);
+
+/* The probabilities [n, classes] of n images [n, h, w, c] in pixel units (0 .. 255) of the card's
+ * size, normalised as the card says, if it does; n may be anything from 0. The first image is
+ * planned for by itself, many are computed ADJ_PREDICT_BATCH at a time: plans are made when they
+ * are first needed. */
+enum { ADJ_PREDICT_BATCH = 32 };
+ADJ_API adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[],
+                               float probabilities[], adj_error *error);
+ADJ_API adj_status adj_predict_floats(adj_predictor *p, int64_t n, const float pixels[],
+                                      float probabilities[], adj_error *error);
+
+typedef struct {
+    double loss, accuracy; /* mean cross-entropy; 0 .. 1 */
+    int64_t right, count;  /* images */
+} adj_score;
+/* The whole data set, normalised as the card says, else by its own mean and deviation. confusion:
+ * NULL, or [classes, classes], to whose row label, column prediction 1 is added for each image. */
+ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
+                                          int64_t confusion[], adj_error *error);
+
+/* ---- training ---- */
+
+/* Handed to the callbacks. */
+typedef struct {
+    int64_t epoch, epochs; /* the one at work, counted from 1; how many there will be */
+    int64_t step, steps;   /* of it: done, and all */
+    int64_t images;        /* that counted in it so far */
+    double lr;             /* of the last step */
+    double step_loss;
+    double loss, accuracy; /* means over these images; accuracy 0 .. 1 */
+    double seconds;        /* of its steps, in this process */
+    double images_per_second;
+    double waited; /* seconds of them in which a step waited for its batch */
+    /* At the end of an epoch, else all zero: of the held-out data. */
+    adj_score held_out;
+    int64_t best_epoch;   /* by its held-out accuracy so far, the first of equals; 0: none yet */
+    double best_accuracy; /* of it */
+    int unsaved;          /* the checkpoint could not be written, which ended the training */
+} adj_fit_progress;
+
+/* All zero is the default. What is pointed to outlives the training. */
+typedef struct {
+    int64_t epochs; /* 0: 10 */
+    int64_t batch;  /* images in a step; 0: 64 */
+    int64_t seed;   /* of initial values, order and augmentation; not negative */
+    const adj_optimiser_opts *optimiser; /* NULL: gradient descent with momentum 0.9. Its list
+                                            trained is not read: freeze makes it */
+    double lr;                           /* 0: 0.01; 0.05 without momentum; Adam 0.001 */
+    /* NULL: half a cosine from lr to 0. In one that is given, base 0 means lr, and total 0 all
+     * steps. */
+    const adj_schedule *schedule;
+    double smoothing;           /* of the labels */
+    const float *class_weights; /* as many as classes, as in adj_loss_opts; NULL: all 1 */
+    adj_augment augment;
+    int loaders;        /* threads that prepare batches ahead of the steps; 0: one; -1: none */
+    const char *freeze; /* as in adj_model_opts; NULL or "none": no parameter */
+
+    const char *backend; /* this and what follows: as in adj_exec_opts */
+    int threads;
+    adj_precision precision; /* of training steps and evaluation */
+    adj_math math;
+    int tune;
+    const char *tune_file;
+    int recompute;
+    int profile; /* the training steps' plan is timed: adj_exec_step_at of adj_trainer_exec */
+
+    const char *checkpoint;   /* a file with all that going on needs, replaced after each epoch and
+                                 when the training stops; NULL: none */
+    int64_t checkpoint_every; /* > 0: also after so many steps of an epoch */
+    /* adj_fit goes on from the checkpoint, which must be one of a training on the same data with
+     * the same options; the result is the same to the bit as if it had never stopped. A training
+     * that came to its end is prolonged by larger epochs (with another lr, if that is wanted): the
+     * schedule then begins anew, warm-up included, and is as long as what was added. */
+    int resume;
+    const char *best; /* weights file of the epoch with the best held-out accuracy; NULL: none */
+    int64_t patience; /* > 0: stops after so many epochs without a better one */
+    int n_metadata;   /* added to checkpoints, under keys of the caller's own */
+    const adj_metadata *metadata;
+
+    /* After a step and after an epoch; not zero: stops there. NULL: not called. */
+    int (*on_step)(void *user, const adj_fit_progress *progress);
+    int (*on_epoch)(void *user, const adj_fit_progress *progress);
+    void *user;
+} adj_fit_opts;
+
+/* Trains the net on train. After each epoch it is evaluated on held_out, by which the best epoch is
+ * told: the validation part, or, where there is none, the test part, whose accuracy is then no
+ * longer an independent one; NULL: it is not evaluated, and there is no best. *p has the parameters
+ * of the last step; it is there (and is the caller's) also after a failure during training, such as
+ * a full disk, NULL if it could not begin. A loss that is not finite is ADJ_EARG. options may be
+ * NULL. */
+ADJ_API adj_status adj_fit(const adj_net *net, const adj_dataset *train,
+                           const adj_dataset *held_out, const adj_fit_opts *options,
+                           adj_predictor **p, adj_error *error);
+
+/* ---- the same in steps ---- */
+
+/* adj_fit is adj_trainer_new, adj_trainer_resume if that is asked for, and adj_trainer_run; which
+ * is adj_trainer_step up to the end of each epoch, adj_trainer_end_epoch, and the files. */
+typedef struct adj_trainer adj_trainer;
+
+/* On failure *t is NULL. */
+ADJ_API adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
+                                   const adj_dataset *held_out, const adj_fit_opts *options,
+                                   adj_trainer **t, adj_error *error);
+ADJ_API void adj_trainer_free(adj_trainer *t);
+/* Parameters to begin with. options may be NULL. */
+ADJ_API adj_status adj_trainer_load(adj_trainer *t, const char *path,
+                                    const adj_weights_opts *options, adj_error *error);
+
+/* A checkpoint of what is done so far; to go on from one. */
+ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
+ADJ_API adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error);
+
+/* One step, which must be left in the epoch. */
+ADJ_API adj_status adj_trainer_step(adj_trainer *t, adj_error *error);
+/* Evaluates; writes the best weights if these are; the next step is the next epoch's first. */
+ADJ_API adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error);
+/* All that is left, or until a callback or the patience stops it: with callbacks and checkpoint. */
+ADJ_API adj_status adj_trainer_run(adj_trainer *t, adj_error *error);
+/* 1: all epochs are done, or the patience is at its end. */
+ADJ_API int adj_trainer_is_done(const adj_trainer *t);
+
+/* As the next callback would get it. After adj_trainer_end_epoch: of the epoch that ended. */
+ADJ_API adj_fit_progress adj_trainer_progress(const adj_trainer *t);
+/* With the parameters as they are; it is the trainer's. NULL when out of memory. */
+ADJ_API adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error);
+/* The executor of training steps and the graph that it was made from: to look at. A run of one's own
+ * repeats the last step, and its update: what is trained then is no longer what adj_fit gives. */
+ADJ_API adj_exec *adj_trainer_exec(const adj_trainer *t);
+ADJ_API adj_node *adj_trainer_loss(const adj_trainer *t);
+/* Parameters that freeze keeps as they are. */
+ADJ_API int adj_trainer_frozen(const adj_trainer *t);
+/* What adj_exec_warning says of its plans: "" or one line. */
+ADJ_API const char *adj_trainer_warning(const adj_trainer *t);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

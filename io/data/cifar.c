@@ -1,0 +1,152 @@
+/* cifar.c - CIFAR-10's and CIFAR-100's binary files: records of one label (CIFAR-100: the coarse
+ * and the fine one, of which the fine one is taken) and the planes R, G, B of 32x32 bytes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "layouts.h"
+#include "unzip.h"
+
+enum { SIDE = 32, PIXELS = SIDE * SIDE, IMAGE = 3 * PIXELS, BLOCK_RECORDS = 256 };
+
+typedef struct {
+    const char *const *train; /* files, up to a NULL; those that are there are read */
+    const char *const *test;
+    const char *names; /* a class name a line */
+    int classes, label_bytes;
+} cifar_kind;
+
+static const char *const train10[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                      "data_batch_4.bin", "data_batch_5.bin", NULL};
+static const char *const test10[] = {"test_batch.bin", NULL};
+static const char *const train100[] = {"train.bin", NULL}, *const test100[] = {"test.bin", NULL};
+static const cifar_kind kinds[] = {{train10, test10, "batches.meta.txt", 10, 1},
+                                   {train100, test100, "fine_label_names.txt", 100, 2}};
+
+static int is_there(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    return io_join(path, folder, name) && access(path, F_OK) == 0;
+}
+
+static const char *const *files_of(const cifar_kind *k, adj_dataset_part part)
+{
+    return part == ADJ_TRAIN ? k->train : k->test;
+}
+
+/* NULL: there is none. */
+static const cifar_kind *find_kind(const char *folder, adj_dataset_part part)
+{
+    for (int i = 0; i < 2 && part != ADJ_VALIDATION; i++)
+        for (const char *const *file = files_of(&kinds[i], part); *file != NULL; file++)
+            if (is_there(folder, *file))
+                return &kinds[i];
+    return NULL;
+}
+
+int io_cifar_has(const char *folder, adj_dataset_part part)
+{
+    return find_kind(folder, part) != NULL;
+}
+
+/* ---- records ---- */
+
+static adj_status make_room(dataset *d, int64_t *room)
+{
+    if (d->public.n < *room)
+        return ADJ_OK;
+    int64_t wanted = 2 * *room + BLOCK_RECORDS;
+    uint8_t *images = realloc(d->images, (size_t)wanted * IMAGE);
+    d->images = images != NULL ? images : d->images;
+    int32_t *labels = realloc(d->labels, (size_t)wanted * sizeof *labels);
+    d->labels = labels != NULL ? labels : d->labels;
+    if (images == NULL || labels == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "cifar: out of memory");
+    *room = wanted;
+    return ADJ_OK;
+}
+
+static adj_status add_record(dataset *d, const cifar_kind *k, const char *path, int64_t offset,
+                             const uint8_t *record, int64_t *room)
+{
+    int label = record[k->label_bytes - 1];
+    if (label >= k->classes)
+        return io_dataset_fail(
+            d, ADJ_EIO, "cifar: %s: offset %lld: label out of range (got %d, expected 0 to %d)",
+            path, (long long)offset, label, k->classes - 1);
+    adj_status status = make_room(d, room);
+    if (status != ADJ_OK)
+        return status;
+    io_interleave(record + k->label_bytes, 3, PIXELS, 1, d->images + d->public.n * IMAGE);
+    d->labels[d->public.n++] = label;
+    return ADJ_OK;
+}
+
+static adj_status read_file(dataset *d, const cifar_kind *k, const char *path, int64_t *room)
+{
+    uint8_t record[2 + IMAGE];
+    int64_t size, bytes = k->label_bytes + IMAGE, got = 0;
+    int fd;
+    const char *why = io_open(path, &fd, &size);
+    unzip *u = why == NULL ? unzip_open(fd) : NULL;
+    adj_status status = ADJ_OK;
+
+    if (u == NULL)
+        return io_dataset_fail(d, ADJ_EIO, "cifar: %s: %s", path,
+                               why != NULL ? why : "out of memory");
+    for (int64_t at = 0; status == ADJ_OK && (got = unzip_read(u, record, bytes)) == bytes;
+         at += got)
+        status = add_record(d, k, path, at, record, room);
+    if (status == ADJ_OK && (u->wrong != NULL || got != 0))
+        status = io_dataset_fail(d, ADJ_EIO, "cifar: %s: %s", path,
+                                 u->wrong != NULL ? u->wrong : "the file ends within an image");
+    unzip_close(u);
+    return status;
+}
+
+/* ---- names ---- */
+
+/* The lines of the file of names, if it is there and has one for each class: text, to be freed. */
+static char *read_names(const char *folder, const cifar_kind *k)
+{
+    char path[PATH_MAX], line[256];
+    FILE *f = io_join(path, folder, k->names) ? fopen(path, "r") : NULL;
+    char *text = f != NULL ? calloc((size_t)k->classes, sizeof line) : NULL, *end = text;
+    int n = 0;
+
+    while (text != NULL && n < k->classes && fgets(line, sizeof line, f) != NULL) {
+        size_t length = strcspn(line, "\r\n");
+        if (length == 0)
+            continue;
+        memcpy(end, line, length);
+        end += length + 1;
+        n++;
+    }
+    if (f != NULL)
+        fclose(f);
+    if (n == k->classes)
+        return text;
+    free(text);
+    return NULL;
+}
+
+adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part)
+{
+    const cifar_kind *k = find_kind(folder, part);
+    char path[PATH_MAX];
+    int64_t room = 0;
+    adj_status status = ADJ_OK;
+
+    for (const char *const *file = files_of(k, part); *file != NULL && status == ADJ_OK; file++)
+        if (is_there(folder, *file))
+            status = io_join(path, folder, *file)
+                         ? read_file(d, k, path, &room)
+                         : io_dataset_fail(d, ADJ_EIO, "cifar: %s: the name is too long", folder);
+    if (status != ADJ_OK)
+        return status;
+    d->stored = (image_size){SIDE, SIDE, 3};
+    d->public.classes = k->classes;
+    char *names = read_names(folder, k);
+    return names != NULL ? io_dataset_set_names(d, names, k->classes) : ADJ_OK;
+}

@@ -1,0 +1,221 @@
+/* dataset.c - a data set: made and freed, from memory or from a source, and its images one by
+ * one. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data.h"
+
+adj_status io_dataset_new(adj_dataset **out, dataset **d)
+{
+    if (out == NULL)
+        return ADJ_EARG;
+    *d = calloc(1, sizeof **d);
+    *out = (adj_dataset *)*d;
+    if (*d == NULL)
+        return ADJ_ENOMEM;
+    for (int i = 0; i < ADJ_MAX_CHANNELS; i++)
+        (*d)->public.deviation[i] = 1;
+    return ADJ_OK;
+}
+
+adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(d->public.message, sizeof d->public.message, format, args);
+    va_end(args);
+    d->public.n = 0;
+    d->public.images = NULL;
+    d->public.labels = NULL;
+    return status;
+}
+
+void adj_dataset_free(adj_dataset *public)
+{
+    if (public == NULL)
+        return;
+    dataset *d = (dataset *)public; /* its first member */
+    if (d->source.free != NULL)
+        d->source.free(d->source.user);
+    free(d->images);
+    free(d->floats);
+    free(d->labels);
+    free(d->names);
+    free(d->name_text);
+    free(d);
+}
+
+void io_dataset_set_moments(dataset *d, float mean, float deviation)
+{
+    for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
+        d->public.mean[i] = mean;
+        d->public.deviation[i] = deviation;
+    }
+    d->has_moments = 1;
+}
+
+adj_status io_dataset_set_names(dataset *d, char *text, int n)
+{
+    free(d->name_text);
+    free(d->names);
+    d->name_text = text;
+    d->names = calloc((size_t)n + 1, sizeof *d->names);
+    if (d->names == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+    for (int i = 0; i < n; i++, text += strlen(text) + 1)
+        d->names[i] = text;
+    d->public.class_names = d->names;
+    d->public.classes = n;
+    return ADJ_OK;
+}
+
+/* ---- images one by one ---- */
+
+static void to_floats(const uint8_t *bytes, int64_t n, float *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = bytes[i];
+}
+
+/* adj_source's read for images in memory whose size is not the public one, or that are floats. */
+static adj_status read_memory(void *user, int64_t i, float *pixels, adj_error *error)
+{
+    const dataset *d = user;
+    const image_size to = {d->public.h, d->public.w, d->public.c};
+    int64_t at = i * size_elems(d->stored);
+    const any_image x = {.bytes = d->stored_images != NULL ? d->stored_images + at : NULL,
+                         .floats = d->floats != NULL ? d->floats + at : NULL,
+                         .size = d->stored};
+    return io_fit(&x, pixels, to) ? ADJ_OK
+                                  : adj_error_set(error, ADJ_ENOMEM, "data: out of memory");
+}
+
+void io_dataset_use_source(dataset *d, const adj_source *source)
+{
+    d->source = *source;
+    d->source.labels = NULL;
+    d->source.mean = d->source.deviation = NULL;
+    d->public.source = &d->source;
+}
+
+void io_dataset_use_memory(dataset *d, image_size wanted)
+{
+    d->public.h = wanted.h;
+    d->public.w = wanted.w;
+    d->public.c = wanted.c;
+    if (d->stored_images != NULL && same_size(d->stored, wanted)) {
+        d->public.images = d->stored_images;
+        return;
+    }
+    d->public.resized = d->stored.h != wanted.h || d->stored.w != wanted.w ? d->public.n : 0;
+    io_dataset_use_source(d, &(adj_source){.read = read_memory, .user = d});
+}
+
+adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixels, adj_error *error)
+{
+    if (d == NULL || pixels == NULL || i < 0 || i >= d->n)
+        return adj_error_set(error, ADJ_EARG, "data: no such image (got %lld, expected 0 to %lld)",
+                             (long long)i, d != NULL ? (long long)d->n - 1 : -1LL);
+    int64_t elems = d->h * d->w * d->c;
+    if (d->images == NULL)
+        return d->source->read(d->source->user, i, pixels, error);
+    to_floats(d->images + i * elems, elems, pixels);
+    return ADJ_OK;
+}
+
+/* ---- from the caller ---- */
+
+static int is_between(int64_t value, int64_t min, int64_t max)
+{
+    return value >= min && value <= max;
+}
+
+/* Sets the sizes and copies the labels, or refuses them. */
+static adj_status take(dataset *d, const adj_source *s)
+{
+    if (!is_between(s->n, 1, INT32_MAX))
+        return io_dataset_fail(d, ADJ_EARG, "data: number of images (got %lld, expected 1 to %d)",
+                               (long long)s->n, INT32_MAX);
+    if (!is_between(s->h, 1, ADJ_MAX_SIDE) || !is_between(s->w, 1, ADJ_MAX_SIDE) ||
+        !is_between(s->c, 1, ADJ_MAX_CHANNELS))
+        return io_dataset_fail(d, ADJ_EARG,
+                               "data: size of the images (got %lldx%lldx%lld, expected sides of 1 "
+                               "to %d and 1 to %d channels)",
+                               (long long)s->h, (long long)s->w, (long long)s->c, ADJ_MAX_SIDE,
+                               ADJ_MAX_CHANNELS);
+    if (!is_between(s->classes, 2, ADJ_MAX_CLASSES))
+        return io_dataset_fail(d, ADJ_EARG, "data: number of classes (got %d, expected 2 to %d)",
+                               s->classes, ADJ_MAX_CLASSES);
+    if (s->labels == NULL)
+        return io_dataset_fail(d, ADJ_EARG, "data: the labels are missing");
+    for (int64_t i = 0; i < s->n; i++)
+        if (s->labels[i] < 0 || s->labels[i] >= s->classes)
+            return io_dataset_fail(d, ADJ_EARG,
+                                   "data: label %lld is out of range (got %d, expected 0 to %d)",
+                                   (long long)i, s->labels[i], s->classes - 1);
+    d->labels = malloc((size_t)s->n * sizeof *d->labels);
+    if (d->labels == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+    memcpy(d->labels, s->labels, (size_t)s->n * sizeof *d->labels);
+    d->stored = (image_size){s->h, s->w, s->c};
+    d->public.n = s->n;
+    d->public.h = s->h;
+    d->public.w = s->w;
+    d->public.c = s->c;
+    d->public.classes = s->classes;
+    d->public.labels = d->labels;
+    return ADJ_OK;
+}
+
+adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int classes,
+                           const uint8_t *images, const int32_t *labels, int copy,
+                           adj_dataset **out)
+{
+    dataset *d;
+    adj_status status = io_dataset_new(out, &d);
+    if (status != ADJ_OK)
+        return status;
+    if (images == NULL)
+        return io_dataset_fail(d, ADJ_EARG, "data: the images are missing");
+    status = take(
+        d, &(adj_source){.n = n, .h = h, .w = w, .c = c, .classes = classes, .labels = labels});
+    if (status != ADJ_OK)
+        return status;
+    d->stored_images = images;
+    if (copy) {
+        d->images = malloc((size_t)(n * h * w * c));
+        if (d->images == NULL)
+            return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+        memcpy(d->images, images, (size_t)(n * h * w * c));
+        d->stored_images = d->images;
+    }
+    io_dataset_use_memory(d, d->stored);
+    return io_dataset_measure(d);
+}
+
+adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **out)
+{
+    dataset *d;
+    if (source == NULL)
+        return ADJ_EARG;
+    adj_status status = io_dataset_new(out, &d);
+    if (status != ADJ_OK) {
+        if (source->free != NULL)
+            source->free(source->user);
+        return status;
+    }
+    io_dataset_use_source(d, source);
+    if (source->read == NULL)
+        return io_dataset_fail(d, ADJ_EARG, "data: the source cannot be read");
+    status = take(d, source);
+    if (status != ADJ_OK)
+        return status;
+    if (source->mean == NULL || source->deviation == NULL)
+        return io_dataset_measure(d);
+    for (int64_t i = 0; i < source->c; i++) {
+        d->public.mean[i] = source->mean[i];
+        d->public.deviation[i] = source->deviation[i];
+    }
+    return ADJ_OK;
+}

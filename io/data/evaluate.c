@@ -1,0 +1,87 @@
+/* evaluate.c - how many images of a data set a network gets right. */
+#include <stdlib.h>
+
+#include "data.h"
+
+int64_t adj_count_right(int64_t n, int64_t classes, const float scores[], const int32_t labels[])
+{
+    int64_t right = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        const float *score = scores + i * classes;
+        int64_t best = 0;
+        for (int64_t k = 1; k < classes; k++)
+            if (score[k] > score[best])
+                best = k;
+        right += best == labels[i];
+    }
+    return right;
+}
+
+typedef struct {
+    adj_exec *e;
+    const adj_node *images, *logits;
+    adj_shape shape; /* of images */
+    int64_t classes;
+    float *x, *scores; /* values of images and logits */
+    int32_t *labels;
+} evaluation;
+
+/* The batch of the images from first on. */
+static adj_status add_batch(const evaluation *v, const adj_dataset *d, int64_t first,
+                            int64_t *right, adj_error *error)
+{
+    size_t n = (size_t)v->shape.dim[0], pixels = (size_t)adj_shape_elems(v->shape);
+
+    if (adj_batch(d, NULL, first, v->shape, v->x, v->labels, error) < 0)
+        return error->status;
+    adj_status status = adj_set(v->e, v->images, v->x, pixels * sizeof *v->x);
+    if (status == ADJ_OK)
+        status = adj_run(v->e);
+    if (status == ADJ_OK)
+        status = adj_get(v->e, v->logits, v->scores, n * (size_t)v->classes * sizeof *v->scores);
+    if (status == ADJ_OK)
+        *right += adj_count_right((int64_t)n, v->classes, v->scores, v->labels);
+    else
+        adj_error_set(error, status, "%s", adj_exec_message(v->e));
+    return status;
+}
+
+/* Types that a batch and its scores have. */
+static int fits(adj_type images, adj_type logits)
+{
+    return images.dtype == ADJ_F32 && images.shape.rank == 4 && images.shape.dim[0] > 0 &&
+           logits.dtype == ADJ_F32 && logits.shape.rank == 2 && logits.shape.dim[1] > 0 &&
+           logits.shape.dim[0] == images.shape.dim[0];
+}
+
+adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
+                        const adj_dataset *d, int64_t *right, adj_error *error)
+{
+    *right = 0;
+    if (images == NULL || logits == NULL || !fits(adj_node_type(images), adj_node_type(logits)))
+        return adj_error_set(
+            error, ADJ_ESHAPE,
+            "evaluate: images must be f32 [n, h, w, c] and logits f32 [n, classes]");
+    evaluation v = {.e = e,
+                    .images = images,
+                    .logits = logits,
+                    .shape = adj_node_type(images).shape,
+                    .classes = adj_node_type(logits).shape.dim[1]};
+    size_t n = (size_t)v.shape.dim[0];
+    v.x = malloc((size_t)adj_shape_elems(v.shape) * sizeof *v.x + 1);
+    v.scores = malloc(n * (size_t)v.classes * sizeof *v.scores);
+    v.labels = calloc(n, sizeof *v.labels);
+
+    adj_status status = ADJ_OK;
+    adj_error why = {0};
+    if (v.x == NULL || v.scores == NULL || v.labels == NULL)
+        status = adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
+    for (int64_t first = 0; first < d->n && status == ADJ_OK; first += v.shape.dim[0])
+        if ((status = add_batch(&v, d, first, right, &why)) != ADJ_OK)
+            adj_error_set(error, status, "evaluate: %.500s", why.message);
+    free(v.labels);
+    free(v.scores);
+    free(v.x);
+    return status;
+}

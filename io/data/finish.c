@@ -1,0 +1,233 @@
+/* finish.c - from what a reader stored to a data set: classes, which images, their size, mean and
+ * deviation. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "layouts.h"
+
+static adj_status check_options(dataset *d, const adj_dataset_opts *o)
+{
+    if (o->h < 0 || o->h > ADJ_MAX_SIDE || o->w < 0 || o->w > ADJ_MAX_SIDE)
+        return io_dataset_fail(d, ADJ_EARG, "data: size (got %lldx%lld, expected 1 to %d)",
+                               (long long)o->h, (long long)o->w, ADJ_MAX_SIDE);
+    if (o->c != 0 && o->c != 1 && o->c != 3 && o->c != 4)
+        return io_dataset_fail(d, ADJ_EARG, "data: channels (got %lld, expected 1, 3 or 4)",
+                               (long long)o->c);
+    if (o->classes != 0 && (o->classes < 2 || o->classes > ADJ_MAX_CLASSES))
+        return io_dataset_fail(d, ADJ_EARG, "data: classes (got %d, expected 2 to %d)", o->classes,
+                               ADJ_MAX_CLASSES);
+    if (!(o->val_split >= 0 && o->val_split < 1) || o->limit < 0)
+        return io_dataset_fail(d, ADJ_EARG,
+                               "data: validation split or limit (got %g and %lld, expected 0 to "
+                               "below 1 and at least 0)",
+                               o->val_split, (long long)o->limit);
+    return ADJ_OK;
+}
+
+int io_join(char path[PATH_MAX], const char *folder, const char *name)
+{
+    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
+}
+
+/* ---- axes ---- */
+
+static int is_channels(int64_t c) { return c == 1 || c == 3 || c == 4; }
+
+static adj_status interleave(dataset *d, const char *name)
+{
+    int64_t c = d->stored.c, pixels = d->stored.h * d->stored.w, elems = c * pixels;
+    size_t elem = d->floats != NULL ? sizeof *d->floats : sizeof *d->images;
+    char *all = d->floats != NULL ? (char *)d->floats : (char *)d->images;
+    char *image = malloc((size_t)elems * elem);
+
+    if (image == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "data: %s: out of memory", name);
+    for (int64_t i = 0; i < d->public.n; i++, all += (size_t)elems * elem) {
+        io_interleave(all, c, pixels, elem, image);
+        memcpy(all, image, (size_t)elems * elem);
+    }
+    free(image);
+    return ADJ_OK;
+}
+
+adj_status io_dataset_take_axes(dataset *d, const char *name, int rank, const int64_t size[])
+{
+    if (rank == 3 || is_channels(size[3])) {
+        d->stored = (image_size){size[1], size[2], rank == 4 ? size[3] : 1};
+        return ADJ_OK;
+    }
+    if (!is_channels(size[1]))
+        return io_dataset_fail(d, ADJ_EIO,
+                               "data: %s: no axis of [%lld, %lld, %lld, %lld] is the channels "
+                               "(expected 1, 3 or 4 as the last or the second)",
+                               name, (long long)size[0], (long long)size[1], (long long)size[2],
+                               (long long)size[3]);
+    d->stored = (image_size){size[2], size[3], size[1]};
+    return interleave(d, name);
+}
+
+/* ---- classes ---- */
+
+static adj_status copy_names(dataset *d, const adj_dataset *like)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < like->classes; i++)
+        bytes += strlen(like->class_names[i]) + 1;
+    char *text = calloc(bytes, 1), *end = text;
+    if (text == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+    for (int i = 0; i < like->classes; i++) {
+        size_t n = strlen(like->class_names[i]) + 1;
+        memcpy(end, like->class_names[i], n);
+        end += n;
+    }
+    return io_dataset_set_names(d, text, like->classes);
+}
+
+static adj_status compare_names(dataset *d, const char *where, const adj_dataset *like)
+{
+    for (int i = 0; i < d->public.classes && i < like->classes; i++)
+        if (strcmp(d->names[i], like->class_names[i]) != 0)
+            return io_dataset_fail(d, ADJ_EIO,
+                                   "data: %s: class %d is %.80s, but %.80s in the other part",
+                                   where, i, d->names[i], like->class_names[i]);
+    return ADJ_OK;
+}
+
+static adj_status settle_classes(dataset *d, const char *where, const adj_dataset_opts *o)
+{
+    int32_t largest = 0;
+    for (int64_t i = 0; i < d->public.n; i++)
+        largest = d->labels[i] > largest ? d->labels[i] : largest;
+
+    if (o->like != NULL && o->like->class_names != NULL) {
+        adj_status status =
+            d->names == NULL ? copy_names(d, o->like) : compare_names(d, where, o->like);
+        if (status != ADJ_OK)
+            return status;
+    }
+    int classes = d->public.classes > 0 ? d->public.classes : largest + 1;
+    if (o->like != NULL)
+        classes = o->like->classes;
+    else if (o->classes > 0)
+        classes = o->classes;
+    if (classes < 2 || classes > ADJ_MAX_CLASSES)
+        return io_dataset_fail(d, ADJ_EIO, "data: %s: number of classes (got %d, expected 2 to %d)",
+                               where, classes, ADJ_MAX_CLASSES);
+    if (largest >= classes || (d->names != NULL && d->public.classes > classes))
+        return io_dataset_fail(d, ADJ_EIO,
+                               "data: %s: label out of range (got %d, expected 0 to %d)", where,
+                               largest, classes - 1);
+    if (d->names != NULL && d->public.classes < classes) /* some would have no name */
+        d->public.class_names = NULL;
+    d->public.classes = classes;
+    return ADJ_OK;
+}
+
+/* ---- which images ---- */
+
+/* Closes the gaps between images that stay, in place. */
+static void compact(dataset *d, const int64_t *keep, int64_t kept)
+{
+    size_t elems = (size_t)size_elems(d->stored);
+
+    for (int64_t j = 0; j < kept; j++) {
+        size_t from = (size_t)keep[j] * elems, to = (size_t)j * elems;
+        if (d->images != NULL)
+            memmove(d->images + to, d->images + from, elems);
+        if (d->floats != NULL)
+            memmove(d->floats + to, d->floats + from, elems * sizeof *d->floats);
+    }
+}
+
+static adj_status choose(dataset *d, const char *where, adj_dataset_part part,
+                         const adj_dataset_opts *o)
+{
+    selection s = {.limit = o->limit, .seed = o->seed};
+    if (!d->own_validation && part != ADJ_TEST) {
+        s.val_split = o->val_split;
+        s.validation = part == ADJ_VALIDATION;
+    }
+    if (s.limit == 0 && s.val_split <= 0 && !s.validation)
+        return ADJ_OK;
+
+    int64_t kept = 0, *keep = malloc((size_t)d->public.n * sizeof *keep + 1);
+    adj_status status = ADJ_ENOMEM;
+    if (keep != NULL)
+        status = io_select(d->public.n, d->labels, d->public.classes, &s, keep, &kept);
+    if (status != ADJ_OK) {
+        free(keep);
+        return io_dataset_fail(d, status, "data: out of memory");
+    }
+    for (int64_t j = 0; j < kept; j++)
+        d->labels[j] = d->labels[keep[j]];
+    if (d->files != NULL)
+        io_folder_keep(d, keep, kept);
+    else
+        compact(d, keep, kept);
+    free(keep);
+    d->public.n = kept;
+    if (kept == 0)
+        return io_dataset_fail(d, ADJ_EARG, "data: %s: no image is left for this part", where);
+    return ADJ_OK;
+}
+
+/* ---- sizes ---- */
+
+image_size io_wanted_size(image_size own, const adj_dataset_opts *o)
+{
+    if (o->like != NULL)
+        return (image_size){o->like->h, o->like->w, o->like->c};
+    return (image_size){o->h > 0 ? o->h : own.h, o->w > 0 ? o->w : own.w, o->c > 0 ? o->c : own.c};
+}
+
+static adj_status show_memory(dataset *d, const char *where, const adj_dataset_opts *o)
+{
+    image_size own = d->stored, size = io_wanted_size(own, o);
+
+    if (own.h > ADJ_MAX_SIDE || own.w > ADJ_MAX_SIDE)
+        return io_dataset_fail(d, ADJ_EIO,
+                               "data: %s: size of the images (got %lldx%lld, expected "
+                               "at most %d)",
+                               where, (long long)own.h, (long long)own.w, ADJ_MAX_SIDE);
+    if (o->resize == ADJ_RESIZE_ERROR && (own.h != size.h || own.w != size.w))
+        return io_dataset_fail(d, ADJ_EIO,
+                               "data: %s: size of the images (got %lldx%lld, expected "
+                               "%lldx%lld)",
+                               where, (long long)own.h, (long long)own.w, (long long)size.h,
+                               (long long)size.w);
+    d->stored_images = d->images;
+    io_dataset_use_memory(d, size);
+    return ADJ_OK;
+}
+
+static adj_status settle_moments(dataset *d, const adj_dataset_opts *o)
+{
+    if (o->like == NULL)
+        return d->has_moments ? ADJ_OK : io_dataset_measure(d);
+    memcpy(d->public.mean, o->like->mean, sizeof d->public.mean);
+    memcpy(d->public.deviation, o->like->deviation, sizeof d->public.deviation);
+    return ADJ_OK;
+}
+
+adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part part,
+                             const adj_dataset_opts *options)
+{
+    static const adj_dataset_opts defaults = {0};
+    const adj_dataset_opts *o = options != NULL ? options : &defaults;
+
+    adj_status status = check_options(d, o);
+    if (status == ADJ_OK && d->public.n == 0)
+        status = io_dataset_fail(d, ADJ_EIO, "data: %s: no images", where);
+    if (status == ADJ_OK)
+        status = settle_classes(d, where, o);
+    if (status == ADJ_OK)
+        status = choose(d, where, part, o);
+    if (status != ADJ_OK)
+        return status;
+    d->public.labels = d->labels;
+    status = d->files != NULL ? io_folder_show(d, o) : show_memory(d, where, o);
+    return status == ADJ_OK ? settle_moments(d, o) : status;
+}

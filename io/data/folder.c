@@ -1,0 +1,317 @@
+/* folder.c - see folder.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "folder.h"
+#include "image.h"
+#include "layouts.h"
+#include "string_list.h"
+
+/* The files of a data set, their paths in its order. */
+struct image_files {
+    string_list paths;
+    adj_image_opts options; /* how they are read */
+};
+
+/* ---- listing ---- */
+
+static int is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static int is_image_name(const char *name)
+{
+    const char *end = strrchr(name, '.');
+    return end != NULL && (strcasecmp(end, ".png") == 0 || strcasecmp(end, ".jpg") == 0 ||
+                           strcasecmp(end, ".jpeg") == 0);
+}
+
+/* Sorted names of what is in a folder and is not hidden: folders or images. 0: out of memory or
+ * unreadable (errno). */
+static int list(const char *folder, int want_folders, string_list *names)
+{
+    char path[PATH_MAX];
+    int is_good = 1;
+    DIR *d = opendir(folder);
+
+    if (d == NULL)
+        return 0;
+    for (struct dirent *e; is_good && (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] == '.' || !io_join(path, folder, e->d_name))
+            continue;
+        if (want_folders ? e->d_type != DT_REG && is_folder(path) : is_image_name(e->d_name))
+            is_good = strings_add(names, e->d_name, "");
+    }
+    closedir(d);
+    return is_good && strings_sort(names);
+}
+
+/* The part's folder of class folders; 0: there is none. */
+static int find_part(char path[PATH_MAX], const char *folder, adj_dataset_part part)
+{
+    static const char *const names[][3] = {
+        [ADJ_TRAIN] = {"train"}, [ADJ_TEST] = {"test"}, [ADJ_VALIDATION] = {"val", "validation"}};
+
+    for (int i = 0; names[part][i] != NULL; i++)
+        if (io_join(path, folder, names[part][i]) && is_folder(path))
+            return 1;
+    if (part != ADJ_TRAIN || strlen(folder) >= PATH_MAX)
+        return 0;
+    memcpy(path, folder, strlen(folder) + 1);
+    return 1;
+}
+
+int io_folder_has(const char *folder, adj_dataset_part part)
+{
+    char path[PATH_MAX];
+    string_list classes = {0};
+    int has = find_part(path, folder, part) && list(path, 1, &classes) && classes.n > 0;
+    strings_free(&classes);
+    return has;
+}
+
+static adj_status out_of_memory(dataset *d)
+{
+    return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+}
+
+static adj_status add_label(dataset *d, int64_t *room, int32_t label)
+{
+    if (d->public.n == INT32_MAX)
+        return io_dataset_fail(d, ADJ_EIO, "data: more than %d images", INT32_MAX);
+    if (d->public.n == *room) {
+        *room = 2 * *room + 1024;
+        int32_t *labels = realloc(d->labels, (size_t)*room * sizeof *labels);
+        if (labels == NULL)
+            return out_of_memory(d);
+        d->labels = labels;
+    }
+    d->labels[d->public.n++] = label;
+    return ADJ_OK;
+}
+
+/* The images of one class. */
+static adj_status add_class(dataset *d, const char *folder, int32_t label, int64_t *room)
+{
+    char path[PATH_MAX];
+    string_list names = {0};
+    adj_status status = ADJ_OK;
+
+    errno = 0;
+    if (!list(folder, 0, &names))
+        status = io_dataset_fail(d, ADJ_EIO, "data: %s: %s", folder,
+                                 errno != 0 ? strerror(errno) : "out of memory");
+    for (int64_t i = 0; i < names.n && status == ADJ_OK; i++) {
+        if (!io_join(path, folder, strings_at(&names, i)))
+            status = io_dataset_fail(d, ADJ_EIO, "data: %s: the name is too long", folder);
+        else if (!strings_add(&d->files->paths, path, ""))
+            status = out_of_memory(d);
+        else
+            status = add_label(d, room, label);
+    }
+    strings_free(&names);
+    return status;
+}
+
+/* Every class folder of a part has its place among the classes. */
+static adj_status add_classes(dataset *d, const char *folder, const string_list *classes,
+                              int is_train)
+{
+    char path[PATH_MAX];
+    string_list here = {0};
+    int64_t room = 0;
+    adj_status status = list(folder, 1, &here) ? ADJ_OK : out_of_memory(d);
+
+    for (int64_t i = 0; i < here.n && status == ADJ_OK; i++) {
+        const char *name = strings_at(&here, i);
+        int64_t label = strings_find(classes, name), before = d->public.n;
+        if (label < 0)
+            status = io_dataset_fail(d, ADJ_EIO, "data: %s: %.80s is no class of the training part",
+                                     folder, name);
+        else if (!io_join(path, folder, name))
+            status = io_dataset_fail(d, ADJ_EIO, "data: %s: the name is too long", folder);
+        else
+            status = add_class(d, path, (int32_t)label, &room);
+        if (status == ADJ_OK && is_train && d->public.n == before)
+            status = io_dataset_fail(d, ADJ_EIO,
+                                     "data: %s: no images in this folder (expected files "
+                                     ".png, .jpg or .jpeg)",
+                                     path);
+    }
+    strings_free(&here);
+    return status;
+}
+
+static void free_files(void *user)
+{
+    struct image_files *files = user;
+    strings_free(&files->paths);
+    free(files);
+}
+
+static adj_status read_file(void *user, int64_t i, float *pixels, adj_error *error)
+{
+    const struct image_files *files = user;
+    return adj_image_read(strings_at(&files->paths, i), &files->options, pixels, NULL, error);
+}
+
+static adj_status read_classes(dataset *d, const char *folder, string_list *classes)
+{
+    char path[PATH_MAX];
+
+    if (!find_part(path, folder, ADJ_TRAIN) || !list(path, 1, classes))
+        return io_dataset_fail(d, ADJ_EIO, "data: %s: cannot be read", folder);
+    if (classes->n > ADJ_MAX_CLASSES)
+        return io_dataset_fail(d, ADJ_EIO,
+                               "data: %s: number of classes (got %lld, expected 2 to %d)", path,
+                               (long long)classes->n, ADJ_MAX_CLASSES);
+    char *text = malloc(classes->used + 1);
+    if (text == NULL)
+        return out_of_memory(d);
+    memcpy(text, classes->text, classes->used);
+    return io_dataset_set_names(d, text, (int)classes->n);
+}
+
+adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
+{
+    char path[PATH_MAX];
+    string_list classes = {0};
+
+    d->files = calloc(1, sizeof *d->files);
+    if (d->files == NULL)
+        return out_of_memory(d);
+    io_dataset_use_source(d,
+                          &(adj_source){.read = read_file, .free = free_files, .user = d->files});
+    adj_status status = read_classes(d, folder, &classes);
+    if (status == ADJ_OK && !find_part(path, folder, part))
+        status = io_dataset_fail(d, ADJ_EIO, "data: %s: cannot be read", folder);
+    if (status == ADJ_OK)
+        status = add_classes(d, path, &classes, part == ADJ_TRAIN);
+    strings_free(&classes);
+    return status;
+}
+
+void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept)
+{
+    string_list *paths = &d->files->paths;
+    for (int64_t j = 0; j < kept; j++)
+        paths->at[j] = paths->at[keep[j]];
+    paths->n = kept;
+}
+
+/* ---- headers ---- */
+
+enum { FIRST_BYTES = 1 << 16 }; /* in which nearly every header ends */
+
+/* The header of a file, of which no more is read than need be. */
+static adj_status read_header(const char *path, image_header *header, adj_error *error)
+{
+    uint8_t *bytes = malloc(FIRST_BYTES);
+    size_t n = 0;
+    int64_t size;
+    int fd;
+    const char *why = bytes != NULL ? io_open(path, &fd, &size) : "out of memory";
+
+    if (why != NULL) {
+        free(bytes);
+        return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", path, why);
+    }
+    for (ssize_t got = 1; got > 0 && n<FIRST_BYTES; n += got> 0 ? (size_t)got : 0)
+        got = read(fd, bytes + n, FIRST_BYTES - n);
+    close(fd);
+    adj_status status = io_image_header(bytes, n, path, header, error);
+    free(bytes);
+    if (status != ADJ_EARG || n < FIRST_BYTES)
+        return status;
+    status = io_image_load(path, &bytes, &n, error);
+    if (status == ADJ_OK)
+        status = io_image_header(bytes, n, path, header, error);
+    free(bytes);
+    return status;
+}
+
+/* Of all files, in threads; a size of 0: it could not be read. */
+static void read_headers(const string_list *paths, image_size *sizes)
+{
+#pragma omp parallel for schedule(dynamic, 16)
+    for (int64_t i = 0; i < paths->n; i++) {
+        image_header header;
+        if (read_header(strings_at(paths, i), &header, NULL) == ADJ_OK)
+            sizes[i] = header.size;
+    }
+}
+
+/* The first file, by number, that cannot be read is told. */
+static adj_status check_headers(dataset *d, image_size *sizes)
+{
+    const string_list *paths = &d->files->paths;
+    for (int64_t i = 0; i < paths->n; i++) {
+        image_header header;
+        adj_error error = {0};
+        if (sizes[i].h > 0)
+            continue;
+        if (read_header(strings_at(paths, i), &header, &error) != ADJ_OK)
+            return io_dataset_fail(d, ADJ_EIO, "%s", error.message);
+        sizes[i] = header.size;
+    }
+    return ADJ_OK;
+}
+
+static adj_status settle_channels(dataset *d, const image_size *sizes)
+{
+    const string_list *paths = &d->files->paths;
+    for (int64_t i = 1; i < paths->n; i++)
+        if (sizes[i].c != sizes[0].c)
+            return io_dataset_fail(d, ADJ_EIO,
+                                   "data: %.180s has %lld channel%s, %.180s has %lld (expected the "
+                                   "same, unless a number of channels is asked for)",
+                                   strings_at(paths, i), (long long)sizes[i].c,
+                                   sizes[i].c > 1 ? "s" : "", strings_at(paths, 0),
+                                   (long long)sizes[0].c);
+    return ADJ_OK;
+}
+
+static adj_status settle_size(dataset *d, const image_size *sizes, const adj_dataset_opts *o)
+{
+    image_size to = io_wanted_size(sizes[0], o);
+    const string_list *paths = &d->files->paths;
+
+    if (o->like == NULL && o->c == 0 && settle_channels(d, sizes) != ADJ_OK)
+        return ADJ_EIO;
+    for (int64_t i = 0; i < paths->n; i++) {
+        if (sizes[i].h == to.h && sizes[i].w == to.w)
+            continue;
+        d->public.resized++;
+        if (o->resize == ADJ_RESIZE_ERROR)
+            return io_dataset_fail(d, ADJ_EIO,
+                                   "data: %.300s: size (got %lldx%lld, expected %lldx%lld)",
+                                   strings_at(paths, i), (long long)sizes[i].h,
+                                   (long long)sizes[i].w, (long long)to.h, (long long)to.w);
+    }
+    d->public.h = to.h;
+    d->public.w = to.w;
+    d->public.c = to.c;
+    d->files->options = (adj_image_opts){.h = to.h, .w = to.w, .c = to.c};
+    memcpy(d->files->options.background, o->background, sizeof o->background);
+    return ADJ_OK;
+}
+
+adj_status io_folder_show(dataset *d, const adj_dataset_opts *o)
+{
+    image_size *sizes = calloc((size_t)d->public.n, sizeof *sizes);
+    if (sizes == NULL)
+        return out_of_memory(d);
+    read_headers(&d->files->paths, sizes);
+    adj_status status = check_headers(d, sizes);
+    if (status == ADJ_OK)
+        status = settle_size(d, sizes, o);
+    free(sizes);
+    return status;
+}

@@ -1,0 +1,17 @@
+/* folder.h - a folder of class folders with PNG and JPEG files: DIR/CLASS/, or such in DIR/train/,
+ * DIR/val/ (or validation/) and DIR/test/. The classes are those of the training part, sorted by
+ * their bytes. Files are listed and their headers read when the data set is opened, decoded when
+ * they are wanted. */
+#ifndef IO_DATA_FOLDER_H
+#define IO_DATA_FOLDER_H
+
+#include "data.h"
+
+int io_folder_has(const char *folder, adj_dataset_part part);
+adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part);
+/* Only these files stay. */
+void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept);
+/* Reads the headers; settles the size and the source. */
+adj_status io_folder_show(dataset *d, const adj_dataset_opts *o);
+
+#endif

@@ -1,0 +1,204 @@
+/* image.c - an image file of either format, turned, its alpha laid over a colour; and the public
+ * reader of single images. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "image.h"
+
+const char *io_image_refused(int64_t h, int64_t w)
+{
+    if (h < 1 || w < 1)
+        return "is empty";
+    return h > ADJ_MAX_SIDE || w > ADJ_MAX_SIDE || h * w > IMAGE_MAX_PIXELS
+               ? "is too large (expected sides up to 32768 and up to 100 million pixels)"
+               : NULL;
+}
+
+static adj_status refuse_format(const char *name, adj_error *error)
+{
+    return adj_error_set(error, ADJ_EIO, "image: %.300s: is neither PNG nor JPEG", name);
+}
+
+adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
+                           adj_error *error)
+{
+    adj_status status = io_is_png(bytes, n)    ? io_png_header(bytes, n, name, header, error)
+                        : io_is_jpeg(bytes, n) ? io_jpeg_header(bytes, n, name, header, error)
+                                               : refuse_format(name, error);
+    if (status == ADJ_OK && header->orientation >= 5) {
+        int64_t h = header->size.h;
+        header->size.h = header->size.w;
+        header->size.w = h;
+    }
+    return status;
+}
+
+/* ---- after decoding ---- */
+
+/* Turned so that its first row is the top and its first column the left side. EXIF's numbers: 2, 3,
+ * 7 and 8 are read from the right, 3, 4, 6 and 7 from below, 5 to 8 by columns. */
+static adj_status turn(image *x, int orientation, const char *name, adj_error *error)
+{
+    const int from_right = (orientation >= 2 && orientation <= 3) || orientation >= 7;
+    const int from_below =
+        orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+    int64_t h = x->size.h, w = x->size.w, c = x->size.c;
+    image y = {.size = orientation >= 5 ? (image_size){w, h, c} : x->size};
+
+    if (orientation == 1)
+        return ADJ_OK;
+    y.pixels = malloc((size_t)size_elems(y.size));
+    if (y.pixels == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
+    for (int64_t oh = 0; oh < y.size.h; oh++)
+        for (int64_t ow = 0; ow < y.size.w; ow++) {
+            int64_t row = orientation >= 5 ? ow : oh, column = orientation >= 5 ? oh : ow;
+            row = from_below ? h - 1 - row : row;
+            column = from_right ? w - 1 - column : column;
+            for (int64_t k = 0; k < c; k++)
+                y.pixels[(oh * y.size.w + ow) * c + k] = x->pixels[(row * w + column) * c + k];
+        }
+    free(x->pixels);
+    *x = y;
+    return ADJ_OK;
+}
+
+/* The nearest whole number to (a v + (255 - a) b) / 255, in place; of a grey image b is the luma.
+ */
+static void drop_alpha(image *x, const uint8_t background[3])
+{
+    int64_t c = x->size.c, colours = c - 1, pixels = x->size.h * x->size.w;
+    uint8_t under[3] = {background[0], background[1], background[2]};
+
+    if (colours == 1)
+        under[0] =
+            (uint8_t)(0.299 * background[0] + 0.587 * background[1] + 0.114 * background[2] + 0.5);
+    for (int64_t i = 0; i < pixels; i++) {
+        int a = x->pixels[i * c + colours];
+        for (int64_t k = 0; k < colours; k++)
+            x->pixels[i * colours + k] =
+                (uint8_t)((a * x->pixels[i * c + k] + (255 - a) * under[k] + 127) / 255);
+    }
+    x->size.c = colours;
+}
+
+adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
+                           const uint8_t *background, image *result, adj_error *error)
+{
+    image_header header;
+    *result = (image){0};
+    adj_status status = io_image_header(bytes, n, name, &header, error);
+    if (status != ADJ_OK) /* the bytes are all there are */
+        return status == ADJ_EARG && error != NULL ? (error->status = ADJ_EIO) : ADJ_EIO;
+    status = io_is_png(bytes, n) ? io_png_decode(bytes, n, name, result, error)
+                                 : io_jpeg_decode(bytes, n, name, result, error);
+    if (status == ADJ_OK)
+        status = turn(result, header.orientation, name, error);
+    if (status == ADJ_OK && background != NULL && (result->size.c == 2 || result->size.c == 4))
+        drop_alpha(result, background);
+    if (status != ADJ_OK) {
+        free(result->pixels);
+        *result = (image){0};
+    }
+    return status;
+}
+
+/* ---- files ---- */
+
+static adj_status refuse_file(const char *path, const char *why, adj_error *error)
+{
+    return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", path, why);
+}
+
+adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error *error)
+{
+    int fd;
+    int64_t size;
+    const char *why = io_open(path, &fd, &size);
+
+    *bytes = NULL;
+    *n = 0;
+    if (why != NULL)
+        return refuse_file(path, why, error);
+    if (size > IMAGE_MAX_BYTES)
+        why = "the file is too large (expected at most 512 MB)";
+    else if ((*bytes = malloc((size_t)size + 1)) == NULL)
+        why = "out of memory";
+    while (why == NULL && *n < (size_t)size) {
+        ssize_t got = read(fd, *bytes + *n, (size_t)size - *n);
+        if (got == 0)
+            break;
+        if (got < 0 && errno != EINTR)
+            why = strerror(errno);
+        *n += got > 0 ? (size_t)got : 0;
+    }
+    close(fd);
+    if (why == NULL)
+        return ADJ_OK;
+    free(*bytes);
+    *bytes = NULL;
+    return refuse_file(path, why, error);
+}
+
+/* ---- single images ---- */
+
+static adj_status check(const adj_image_opts *o, const float *pixels, adj_error *error)
+{
+    if (o == NULL || pixels == NULL || o->h < 1 || o->h > ADJ_MAX_SIDE || o->w < 1 ||
+        o->w > ADJ_MAX_SIDE || (o->c != 1 && o->c != 3 && o->c != 4))
+        return adj_error_set(error, ADJ_EARG,
+                             "image: expected room, a size of 1 to %d and 1, 3 or 4 channels",
+                             ADJ_MAX_SIDE);
+    return ADJ_OK;
+}
+
+static adj_status fit(const image *x, const char *name, const adj_image_opts *o, float *pixels,
+                      adj_error *error)
+{
+    const image_size to = {o->h, o->w, o->c};
+
+    if (o->resize == ADJ_RESIZE_ERROR && (x->size.h != o->h || x->size.w != o->w))
+        return adj_error_set(
+            error, ADJ_EIO, "image: %.300s: size (got %lldx%lld, expected %lldx%lld)", name,
+            (long long)x->size.h, (long long)x->size.w, (long long)o->h, (long long)o->w);
+    const any_image from = {.bytes = x->pixels, .size = x->size};
+    return io_fit(&from, pixels, to)
+               ? ADJ_OK
+               : adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
+}
+
+adj_status adj_image_decode(const void *bytes, size_t n, const char *name, const adj_image_opts *o,
+                            float *pixels, int *resized, adj_error *error)
+{
+    image x;
+    name = name != NULL ? name : "image";
+    adj_status status = check(o, pixels, error);
+    if (status == ADJ_OK && bytes == NULL)
+        status = adj_error_set(error, ADJ_EARG, "image: %.300s: the bytes are missing", name);
+    if (status == ADJ_OK)
+        status = io_image_decode(bytes, n, name, o->c == 4 ? NULL : o->background, &x, error);
+    if (status != ADJ_OK)
+        return status;
+    if (resized != NULL)
+        *resized = x.size.h != o->h || x.size.w != o->w;
+    status = fit(&x, name, o, pixels, error);
+    free(x.pixels);
+    return status;
+}
+
+adj_status adj_image_read(const char *path, const adj_image_opts *o, float *pixels, int *resized,
+                          adj_error *error)
+{
+    uint8_t *bytes;
+    size_t n;
+    if (path == NULL)
+        return adj_error_set(error, ADJ_EARG, "image: the file name is missing");
+    adj_status status = io_image_load(path, &bytes, &n, error);
+    if (status != ADJ_OK)
+        return status;
+    status = adj_image_decode(bytes, n, path, o, pixels, resized, error);
+    free(bytes);
+    return status;
+}

@@ -1,0 +1,55 @@
+/* image.h - PNG and JPEG files, from their bytes to pixels. */
+#ifndef IO_DATA_IMAGE_H
+#define IO_DATA_IMAGE_H
+
+#include <stddef.h>
+
+#include "data.h"
+
+enum { IMAGE_MAX_PIXELS = 100000000, IMAGE_MAX_BYTES = 1 << 29 /* of a file */ };
+
+/* An image as it is after turning. Channels: 1 grey, 3 colour; alpha makes it one more. */
+typedef struct {
+    int orientation; /* EXIF's, 1 .. 8 */
+    image_size size; /* without alpha */
+} image_header;
+
+/* From the first n of a file's bytes, told by them alone. ADJ_EARG: they end before it is known,
+ * and *error says so; any other failure stays with more bytes. name: of the file, for messages. */
+adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
+                           adj_error *error);
+
+typedef struct {
+    uint8_t *pixels; /* [h, w, c], the caller's to free */
+    image_size size;
+} image;
+
+/* Decoded and turned. Alpha is laid over background (R, G, B), or kept where it is NULL. */
+adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
+                           const uint8_t *background, image *result, adj_error *error);
+
+/* A whole file: *bytes is the caller's to free. */
+adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error *error);
+
+/* ---- the formats: as above ---- */
+
+int io_is_png(const uint8_t *bytes, size_t n);
+adj_status io_png_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
+                         adj_error *error);
+/* Not turned, alpha kept: 1 to 4 channels. */
+adj_status io_png_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
+                         adj_error *error);
+
+int io_is_jpeg(const uint8_t *bytes, size_t n);
+adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
+                          adj_error *error);
+adj_status io_jpeg_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
+                          adj_error *error);
+
+/* The orientation in a TIFF header and its first directory, as EXIF has it; 1 if there is none. */
+int io_exif_orientation(const uint8_t *bytes, size_t n);
+
+/* NULL, or why an image of this size is not read. */
+const char *io_image_refused(int64_t h, int64_t w);
+
+#endif

@@ -1,0 +1,120 @@
+/* npy.c - see npy.h. A file is 93 "NUMPY", a version (two bytes), the header's length (2 bytes,
+ * from version 2 on 4, least significant first), the header, the data. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "npy.h"
+
+enum { MAX_HEADER = 1 << 16, FIRST_CHUNK = 1 << 16 };
+static const int64_t max_bytes = INT64_C(1) << 34; /* of an array */
+
+static adj_status fail(const npy_stream *s, const char *why, adj_error *error)
+{
+    return adj_error_set(error, ADJ_EIO, "npy: %.300s: %s", s->name, why);
+}
+
+/* The text of the header, to be freed; NULL after a failure. */
+static char *read_header(const npy_stream *s, adj_error *error)
+{
+    uint8_t start[12] = {0};
+    if (s->read(s->from, start, 8) != 8 || memcmp(start, "\x93NUMPY", 6) != 0) {
+        fail(s, "is no NumPy array", error);
+        return NULL;
+    }
+    int wide = start[6] >= 2 ? 4 : 2;
+    if (start[6] < 1 || start[6] > 3 || s->read(s->from, start + 8, wide) != wide) {
+        fail(s, "the header is of an unknown version, or ends early", error);
+        return NULL;
+    }
+    int64_t length = (int64_t)start[8] | (int64_t)start[9] << 8 | (int64_t)start[10] << 16 |
+                     (int64_t)start[11] << 24;
+    if (length > MAX_HEADER) {
+        fail(s, "the header is too long (expected at most 65536 bytes)", error);
+        return NULL;
+    }
+    char *text = calloc((size_t)length + 1, 1);
+    if (text == NULL)
+        adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
+    else if (s->read(s->from, text, length) != length || strlen(text) != (size_t)length) {
+        fail(s, "the header ends early", error);
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+/* Chunks that double what has been read: a lying header costs at most twice the data. */
+static adj_status read_data(const npy_stream *s, npy_array *a, int64_t bytes, adj_error *error)
+{
+    int64_t have = 0, room = 0;
+    uint8_t more;
+
+    while (have < bytes) {
+        room = room == 0 ? FIRST_CHUNK : 2 * room;
+        room = room > bytes ? bytes : room;
+        uint8_t *grown = realloc(a->data, (size_t)room);
+        if (grown == NULL)
+            return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
+        a->data = grown;
+        if (s->read(s->from, grown + have, room - have) != room - have)
+            return fail(s, "the data end early, or are corrupt", error);
+        have = room;
+    }
+    int64_t behind = s->read(s->from, &more, 1); /* to the end: only there is a sum checked */
+    if (behind != 0)
+        return fail(s, behind > 0 ? "has more bytes than its header says" : "the data are corrupt",
+                    error);
+    return ADJ_OK;
+}
+
+static void swap_bytes(uint8_t *data, int64_t elems, int bytes)
+{
+    for (int64_t i = 0; i < elems; i++)
+        for (int k = 0; k < bytes / 2; k++) {
+            uint8_t *a = data + i * bytes + k, *b = data + i * bytes + bytes - 1 - k, kept = *a;
+            *a = *b;
+            *b = kept;
+        }
+}
+
+int64_t io_npy_elems(const npy_array *a)
+{
+    int64_t n = 1;
+    for (int i = 0; i < a->rank; i++)
+        n *= a->size[i]; /* checked when it was read */
+    return n;
+}
+
+static int is_possible(const npy_array *a, int64_t *bytes)
+{
+    *bytes = a->bytes;
+    for (int i = 0; i < a->rank; i++)
+        if (a->size[i] < 1 || __builtin_mul_overflow(*bytes, a->size[i], bytes) ||
+            *bytes > max_bytes)
+            return 0;
+    return 1;
+}
+
+adj_status io_npy_read(const npy_stream *s, npy_array *a, adj_error *error)
+{
+    int swapped = 0;
+    int64_t bytes;
+    *a = (npy_array){0};
+    char *text = read_header(s, error);
+    if (text == NULL)
+        return error != NULL ? error->status : ADJ_EIO;
+    const char *why = io_npy_parse(text, a, &swapped);
+    free(text);
+    if (why != NULL)
+        return fail(s, why, error);
+    if (!is_possible(a, &bytes))
+        return fail(s, "its shape is empty or too large (expected at most 16 GB)", error);
+    adj_status status = read_data(s, a, bytes, error);
+    if (status == ADJ_OK && swapped)
+        swap_bytes(a->data, io_npy_elems(a), a->bytes);
+    if (status != ADJ_OK) {
+        free(a->data);
+        a->data = NULL;
+    }
+    return status;
+}

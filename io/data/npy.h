@@ -1,0 +1,31 @@
+/* npy.h - one array in NumPy's file format, from a stream of bytes. */
+#ifndef IO_DATA_NPY_H
+#define IO_DATA_NPY_H
+
+#include "data.h"
+
+enum { NPY_MAX_RANK = 4 };
+
+typedef struct {
+    char kind; /* 'u', 'i', 'f' or 'b' (bool) */
+    int bytes; /* of an element: 1, 2, 4 or 8 */
+    int rank;
+    int64_t size[NPY_MAX_RANK];
+    uint8_t *data; /* row-major, of this machine's byte order; the caller's to free */
+} npy_array;
+
+typedef struct {
+    int64_t (*read)(void *from, void *to, int64_t n); /* fewer at the end, -1: corrupt */
+    void *from;
+    const char *name; /* for messages */
+} npy_stream;
+
+/* The whole array. */
+adj_status io_npy_read(const npy_stream *s, npy_array *a, adj_error *error);
+int64_t io_npy_elems(const npy_array *a);
+
+/* The header's text {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, without the data.
+ * *swapped: whether the bytes are of the other order. NULL, or what is wrong. */
+const char *io_npy_parse(const char *text, npy_array *a, int *swapped);
+
+#endif

@@ -1,0 +1,316 @@
+/* numpy.c - NumPy arrays of images and of labels: in one archive (.npz), or a file each (.npy). */
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zip.h>
+
+#include "layouts.h"
+#include "npy.h"
+#include "unzip.h"
+
+/* Names of a part's arrays, the first pair of which both are there. */
+static const struct {
+    adj_dataset_part part;
+    const char *images, *labels;
+} keys[] = {
+    {ADJ_TRAIN, "x_train", "y_train"},
+    {ADJ_TRAIN, "train_images", "train_labels"},
+    {ADJ_TRAIN, "x", "y"},
+    {ADJ_TRAIN, "images", "labels"},
+    {ADJ_TRAIN, "arr_0", "arr_1"},
+    {ADJ_TEST, "x_test", "y_test"},
+    {ADJ_TEST, "test_images", "test_labels"},
+    {ADJ_VALIDATION, "x_val", "y_val"},
+    {ADJ_VALIDATION, "val_images", "val_labels"},
+};
+
+/* ---- where arrays are ---- */
+
+typedef struct {
+    const char *folder; /* of .npy files; NULL: an archive */
+    zip_t *archive;
+    char path[PATH_MAX]; /* of the archive */
+} place;
+
+static int has_magic(const char *path)
+{
+    char start[4] = "";
+    struct stat s;
+    FILE *f = stat(path, &s) == 0 && S_ISREG(s.st_mode) ? fopen(path, "rb") : NULL;
+    if (f == NULL)
+        return 0;
+    size_t n = fread(start, 1, sizeof start, f);
+    fclose(f);
+    return n == sizeof start && memcmp(start, "PK\3\4", sizeof start) == 0;
+}
+
+/* The first archive of a folder by name, or the file itself; whether there is one. */
+static int find_archive(char path[PATH_MAX], const char *where)
+{
+    char best[NAME_MAX + 1] = "";
+    struct stat s;
+    if (stat(where, &s) == 0 && S_ISREG(s.st_mode) && strlen(where) < PATH_MAX)
+        return memcpy(path, where, strlen(where) + 1), has_magic(where);
+    DIR *d = opendir(where);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        size_t n = strlen(e->d_name);
+        if (e->d_name[0] != '.' && n > 4 && strcmp(e->d_name + n - 4, ".npz") == 0 &&
+            (best[0] == '\0' || strcmp(e->d_name, best) < 0))
+            memcpy(best, e->d_name, n + 1);
+    }
+    if (d != NULL)
+        closedir(d);
+    return best[0] != '\0' && io_join(path, where, best);
+}
+
+static int open_place(place *p, const char *where)
+{
+    *p = (place){.folder = NULL};
+    if (!find_archive(p->path, where)) {
+        p->folder = where;
+        return 1;
+    }
+    p->archive = zip_open(p->path, ZIP_RDONLY, NULL);
+    return p->archive != NULL;
+}
+
+static void close_place(place *p)
+{
+    if (p->archive != NULL)
+        zip_discard(p->archive);
+}
+
+/* "x.npy" of an archive, or the file's path. */
+static int name_of(const place *p, const char *key, char name[PATH_MAX])
+{
+    char file[40];
+    snprintf(file, sizeof file, "%s.npy", key);
+    if (p->folder != NULL)
+        return io_join(name, p->folder, file);
+    memcpy(name, file, strlen(file) + 1);
+    return 1;
+}
+
+static int has_array(const place *p, const char *key)
+{
+    char name[PATH_MAX];
+    if (!name_of(p, key, name))
+        return 0;
+    return p->archive != NULL ? zip_name_locate(p->archive, name, 0) >= 0 : access(name, F_OK) == 0;
+}
+
+/* The index into keys; -1: the part is not there. */
+static int find_keys(const place *p, adj_dataset_part part)
+{
+    for (int i = 0; i < (int)(sizeof keys / sizeof keys[0]); i++)
+        if (keys[i].part == part && has_array(p, keys[i].images) && has_array(p, keys[i].labels))
+            return i;
+    return -1;
+}
+
+int io_numpy_has(const char *where, adj_dataset_part part)
+{
+    place p;
+    int has = open_place(&p, where) && find_keys(&p, part) >= 0;
+    close_place(&p);
+    return has;
+}
+
+/* An archive is NumPy's whatever is in it. */
+int io_numpy_is(const char *where)
+{
+    char path[PATH_MAX];
+    return find_archive(path, where) || io_numpy_has(where, ADJ_TRAIN) ||
+           io_numpy_has(where, ADJ_TEST);
+}
+
+/* ---- reading arrays ---- */
+
+static int64_t read_zipped(void *from, void *to, int64_t n)
+{
+    int64_t got = 0, more = 1;
+    while (got < n && more > 0) {
+        more = zip_fread(from, (char *)to + got, (zip_uint64_t)(n - got));
+        got += more > 0 ? more : 0;
+    }
+    return more < 0 ? -1 : got; /* what a wrong checksum makes of it */
+}
+
+static int64_t read_plain(void *from, void *to, int64_t n)
+{
+    int64_t got = 0;
+    while (got < n) { /* unzip_read takes less than 4 GB at a time */
+        int64_t want = n - got < INT32_MAX ? n - got : INT32_MAX;
+        int64_t more = unzip_read(from, (char *)to + got, want);
+        got += more;
+        if (more < want)
+            break;
+    }
+    return got;
+}
+
+static adj_status read_array(const place *p, const char *key, npy_array *a, adj_error *error)
+{
+    char name[PATH_MAX], full[300];
+    int64_t size;
+    int fd;
+
+    if (!name_of(p, key, name))
+        return adj_error_set(error, ADJ_EIO, "npy: %s: the name is too long", key);
+    if (p->archive != NULL) {
+        snprintf(full, sizeof full, "%.250s: %.40s", p->path, name);
+        zip_file_t *f = zip_fopen(p->archive, name, 0);
+        if (f == NULL)
+            return adj_error_set(error, ADJ_EIO, "npz: %s: %s", full, zip_strerror(p->archive));
+        adj_status status = io_npy_read(&(npy_stream){read_zipped, f, full}, a, error);
+        zip_fclose(f);
+        return status;
+    }
+    const char *why = io_open(name, &fd, &size);
+    if (why != NULL)
+        return adj_error_set(error, ADJ_EIO, "npy: %.300s: %s", name, why);
+    unzip *u = unzip_open(fd);
+    if (u == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "npy: out of memory");
+    adj_status status = io_npy_read(&(npy_stream){read_plain, u, name}, a, error);
+    unzip_close(u);
+    return status;
+}
+
+/* ---- images ---- */
+
+static float float_at(const npy_array *a, int64_t i)
+{
+    float f;
+    double v;
+    if (a->bytes == 4)
+        return memcpy(&f, a->data + 4 * i, 4), f;
+    return memcpy(&v, a->data + 8 * i, 8), (float)v;
+}
+
+/* Floats that all lie in 0 .. 1 are taken for pixels divided by 255. */
+static adj_status take_floats(dataset *d, const npy_array *a, const char *name)
+{
+    int64_t n = io_npy_elems(a);
+    float low = 0, high = 0;
+
+    d->floats = malloc((size_t)n * sizeof *d->floats);
+    if (d->floats == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "npy: out of memory");
+    for (int64_t i = 0; i < n; i++) {
+        float v = d->floats[i] = float_at(a, i);
+        if (!isfinite(v))
+            return io_dataset_fail(d, ADJ_EIO, "npy: %s: element %lld is not finite", name,
+                                   (long long)i);
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    for (int64_t i = 0; low >= 0 && high <= 1 && i < n; i++)
+        d->floats[i] *= 255;
+    return ADJ_OK;
+}
+
+static adj_status take_images(dataset *d, npy_array *a, const char *name)
+{
+    adj_status status = ADJ_OK;
+
+    if (a->rank < 3 || (a->kind == 'f' ? a->bytes < 4 : a->kind != 'u' || a->bytes != 1))
+        return io_dataset_fail(d, ADJ_EIO,
+                               "npy: %s: images (got rank %d of %c%d, expected [n, h, w] or [n, h, "
+                               "w, c] of u1, f4 or f8)",
+                               name, a->rank, a->kind, a->bytes);
+    if (a->size[0] > INT32_MAX)
+        return io_dataset_fail(d, ADJ_EIO, "npy: %s: too many images", name);
+    d->public.n = a->size[0];
+    if (a->kind == 'f')
+        status = take_floats(d, a, name);
+    else {
+        d->images = a->data;
+        a->data = NULL;
+    }
+    return status == ADJ_OK ? io_dataset_take_axes(d, name, a->rank, a->size) : status;
+}
+
+/* ---- labels ---- */
+
+/* The value of an integer; what does not fit is -1, which no label is. */
+static int64_t integer_at(const npy_array *a, int64_t i)
+{
+    uint64_t v = 0;
+    for (int k = 0; k < a->bytes; k++) {
+        int at = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? a->bytes - 1 - k : k;
+        v = v << 8 | a->data[i * a->bytes + at];
+    }
+    if (a->kind == 'i' && a->bytes < 8 && v >> (8 * a->bytes - 1) != 0)
+        return -1;
+    return v > INT32_MAX ? -1 : (int64_t)v;
+}
+
+static adj_status take_labels(dataset *d, const npy_array *a, const char *name)
+{
+    int is_column = a->rank == 1 || (a->rank == 2 && a->size[1] == 1);
+    if (!is_column || (a->kind != 'u' && a->kind != 'i'))
+        return io_dataset_fail(d, ADJ_EIO,
+                               "npy: %s: labels (got rank %d of %c%d, expected [n] of integers)",
+                               name, a->rank, a->kind, a->bytes);
+    if (a->size[0] != d->public.n)
+        return io_dataset_fail(d, ADJ_EIO, "npy: %s: number of labels (got %lld, expected %lld)",
+                               name, (long long)a->size[0], (long long)d->public.n);
+    d->labels = malloc((size_t)d->public.n * sizeof *d->labels);
+    if (d->labels == NULL)
+        return io_dataset_fail(d, ADJ_ENOMEM, "npy: out of memory");
+    for (int64_t i = 0; i < d->public.n; i++) {
+        int64_t label = integer_at(a, i);
+        if (label < 0 || label >= ADJ_MAX_CLASSES)
+            return io_dataset_fail(d, ADJ_EIO,
+                                   "npy: %s: label %lld is out of range (expected 0 to %d)", name,
+                                   (long long)i, ADJ_MAX_CLASSES - 1);
+        d->labels[i] = (int32_t)label;
+    }
+    return ADJ_OK;
+}
+
+static adj_status read_pair(dataset *d, const place *p, int k)
+{
+    npy_array x = {0}, y = {0};
+    adj_error error = {0};
+    char name[300];
+    const char *where = p->folder != NULL ? p->folder : p->path;
+
+    adj_status status = read_array(p, keys[k].images, &x, &error);
+    if (status == ADJ_OK)
+        status = read_array(p, keys[k].labels, &y, &error);
+    if (status != ADJ_OK)
+        io_dataset_fail(d, status, "%s", error.message);
+    snprintf(name, sizeof name, "%.250s: %s", where, keys[k].images);
+    if (status == ADJ_OK)
+        status = take_images(d, &x, name);
+    snprintf(name, sizeof name, "%.250s: %s", where, keys[k].labels);
+    if (status == ADJ_OK)
+        status = take_labels(d, &y, name);
+    free(x.data);
+    free(y.data);
+    return status;
+}
+
+adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part)
+{
+    place p;
+    adj_status status;
+    int k = -1;
+
+    if (!open_place(&p, where))
+        status = io_dataset_fail(d, ADJ_EIO, "npz: %s: is no whole archive", p.path);
+    else if ((k = find_keys(&p, part)) < 0)
+        status = io_dataset_fail(d, ADJ_EIO,
+                                 "npz: %s: no arrays of this part (expected such as x_train and "
+                                 "y_train, x_test and y_test, x and y, images and labels)",
+                                 where);
+    else
+        status = read_pair(d, &p, k);
+    close_place(&p);
+    return status;
+}

@@ -1,0 +1,104 @@
+/* open.c - what lies at a path, and its parts. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "folder.h"
+#include "layouts.h"
+
+enum { DIGITS_SEED = 1 };
+
+static int digits_has(const char *path, adj_dataset_part part)
+{
+    return (path == NULL || strcmp(path, "digits") == 0) && part != ADJ_VALIDATION;
+}
+
+static adj_status digits_read(dataset *d, const char *path, adj_dataset_part part)
+{
+    (void)path;
+    return io_digits_read(d, part, 0, DIGITS_SEED);
+}
+
+/* In this order they are looked for. */
+static const struct {
+    adj_data_layout layout;
+    int (*has)(const char *path, adj_dataset_part part);
+    adj_status (*read)(dataset *d, const char *path, adj_dataset_part part);
+} layouts[] = {
+    {ADJ_DATA_DIGITS, digits_has, digits_read},       {ADJ_DATA_IDX, io_idx_has, io_idx_read},
+    {ADJ_DATA_CIFAR, io_cifar_has, io_cifar_read},    {ADJ_DATA_NUMPY, io_numpy_has, io_numpy_read},
+    {ADJ_DATA_FOLDER, io_folder_has, io_folder_read},
+};
+enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
+
+/* Index into layouts; -1: none. */
+static int find_layout(const char *path)
+{
+    for (int i = 0; i < LAYOUTS; i++) {
+        int is_numpy = layouts[i].layout == ADJ_DATA_NUMPY && io_numpy_is(path);
+        if (is_numpy || layouts[i].has(path, ADJ_TRAIN) || layouts[i].has(path, ADJ_TEST))
+            return i;
+        if (path == NULL || strcmp(path, "digits") == 0)
+            break;
+    }
+    return -1;
+}
+
+adj_data_layout adj_dataset_layout(const char *path)
+{
+    int i = find_layout(path);
+    return i >= 0 ? layouts[i].layout : ADJ_DATA_NONE;
+}
+
+int adj_dataset_has_part(const char *path, adj_dataset_part part)
+{
+    int i = find_layout(path);
+    return i >= 0 && part >= ADJ_TRAIN && part <= ADJ_VALIDATION && layouts[i].has(path, part);
+}
+
+static adj_status refuse_path(dataset *d, const char *path)
+{
+    struct stat s;
+    if (stat(path, &s) != 0)
+        return io_dataset_fail(d, ADJ_EIO, "data: %.200s: %s", path, strerror(errno));
+    return io_dataset_fail(
+        d, ADJ_EIO,
+        "data: %.200s: no data set found (expected a folder with one folder of .png and .jpg files "
+        "for each class, or such in train/, val/ and test/; with IDX files such as "
+        "train-images-idx3-ubyte; with CIFAR's .bin files; or a file .npz with x_train and "
+        "y_train)",
+        path);
+}
+
+static adj_status refuse_part(dataset *d, const char *path, adj_dataset_part part)
+{
+    static const char *const names[] = {"training", "test", "validation"};
+    return io_dataset_fail(d, ADJ_EARG, "data: %.300s: has no %s part", path, names[part]);
+}
+
+adj_status adj_dataset_open(const char *path, adj_dataset_part part,
+                            const adj_dataset_opts *options, adj_dataset **out)
+{
+    const char *where = path != NULL ? path : "digits";
+    dataset *d;
+    adj_status status = io_dataset_new(out, &d);
+    if (status != ADJ_OK)
+        return status;
+    if (part < ADJ_TRAIN || part > ADJ_VALIDATION)
+        return io_dataset_fail(d, ADJ_EARG, "data: bad part (got %d)", (int)part);
+    int i = find_layout(path);
+    if (i < 0)
+        return refuse_path(d, where);
+    d->own_validation = layouts[i].has(path, ADJ_VALIDATION);
+    adj_dataset_part read = part;
+    if (part == ADJ_VALIDATION && !d->own_validation) {
+        if (options == NULL || !(options->val_split > 0))
+            return refuse_part(d, where, part);
+        read = ADJ_TRAIN;
+    }
+    if (!layouts[i].has(path, read))
+        return refuse_part(d, where, read);
+    status = layouts[i].read(d, path, read);
+    return status == ADJ_OK ? io_dataset_finish(d, where, part, options) : status;
+}

@@ -1,0 +1,117 @@
+/* prepare.c - see prepare.h. */
+#include <math.h>
+#include <string.h>
+
+#include "prepare.h"
+
+static int is_between(double value, double min, double max) { return value >= min && value <= max; }
+
+static adj_status check_augment(const adj_augment *a, adj_error *error)
+{
+    if (a->shift < 0 || a->shift > ADJ_MAX_SHIFT)
+        return adj_error_set(error, ADJ_EARG, "loader: shift (got %lld, expected 0 to %d)",
+                             (long long)a->shift, ADJ_MAX_SHIFT);
+    if (a->cutout < 0 || a->cutout > ADJ_MAX_SIDE)
+        return adj_error_set(error, ADJ_EARG, "loader: cutout (got %lld, expected 0 to %d)",
+                             (long long)a->cutout, ADJ_MAX_SIDE);
+    if (!is_between(a->jitter, 0, 1000))
+        return adj_error_set(error, ADJ_EARG, "loader: jitter (got %g, expected 0 to 1000)",
+                             a->jitter);
+    if (a->mixup != 0 && !is_between(a->mixup, 0.001, 1000))
+        return adj_error_set(error, ADJ_EARG,
+                             "loader: mixup (got %g, expected 0, or an alpha of 0.001 to 1000)",
+                             a->mixup);
+    return ADJ_OK;
+}
+
+static adj_status check_sizes(const preparation *p, adj_error *error)
+{
+    const image_size from = p->from, to = p->to;
+    const adj_shape batch = {4, {p->o.batch, to.h, to.w, to.c}};
+    const adj_type x = {ADJ_F32, batch};
+
+    if (to.h < 1 || to.h > ADJ_MAX_SIDE || to.w < 1 || to.w > ADJ_MAX_SIDE || to.c < 1 ||
+        to.c > ADJ_MAX_CHANNELS || (from.c != 1 && from.c != to.c))
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "loader: images of %lldx%lldx%lld cannot become %lldx%lldx%lld",
+                             (long long)from.h, (long long)from.w, (long long)from.c,
+                             (long long)to.h, (long long)to.w, (long long)to.c);
+    if (p->o.batch < 1 || p->o.batch > INT32_MAX || adj_type_bytes(x) > PTRDIFF_MAX)
+        return adj_error_set(error, ADJ_EARG, "loader: batch (got %lld, expected 1 or more)",
+                             (long long)p->o.batch);
+    if (p->o.threads < 0 || p->o.threads > ADJ_MAX_LOADER_THREADS)
+        return adj_error_set(error, ADJ_EARG, "loader: threads (got %d, expected 0 to %d)",
+                             p->o.threads, ADJ_MAX_LOADER_THREADS);
+    return check_augment(&p->o.augment, error);
+}
+
+static void set_moments(preparation *p)
+{
+    const float *mean = p->o.mean != NULL ? p->o.mean : p->d->mean;
+    const float *deviation = p->o.deviation != NULL ? p->o.deviation : p->d->deviation;
+
+    for (int64_t c = 0; c < p->from.c; c++) {
+        p->mean[c] = mean[c];
+        p->deviation[c] = deviation[c];
+    }
+    io_normalise(p->black, (image_size){1, 1, p->to.c}, p->from.c, p->mean, p->deviation);
+}
+
+adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, preparation *p,
+                          adj_error *error)
+{
+    if (d == NULL || d->n < 1 || o == NULL)
+        return adj_error_set(error, ADJ_EARG,
+                             "loader: expected a data set with images, and options");
+    *p = (preparation){.d = d, .o = *o, .from = {d->h, d->w, d->c}};
+    p->to = (image_size){o->h != 0 ? o->h : d->h, o->w != 0 ? o->w : d->w, o->c != 0 ? o->c : d->c};
+    adj_status status = check_sizes(p, error);
+    if (status != ADJ_OK)
+        return status;
+    p->elems = size_elems(p->to);
+    p->steps = (d->n + o->batch - 1) / o->batch;
+    set_moments(p);
+    return ADJ_OK;
+}
+
+int64_t io_step_count(const preparation *p, int64_t step)
+{
+    int64_t left = p->d->n - step * p->o.batch;
+    return left < p->o.batch ? left : p->o.batch;
+}
+
+adj_status io_prepare_image(const preparation *p, const int64_t *order, const adj_loader_batch *b,
+                            int64_t i, float *room, adj_error *error)
+{
+    const adj_augment *a = &p->o.augment;
+    /* behind the last image, those from the start again */
+    int64_t at = i < b->count ? b->step * p->o.batch + i : (i - b->count) % p->d->n;
+    int64_t k = order != NULL ? order[at] : at;
+    uint64_t drawn = (uint64_t)((b->epoch * p->steps + b->step) * p->o.batch + i);
+    uint64_t key = io_image_key(p->o.seed, b->epoch, k);
+    float *x = b->x + i * p->elems;
+
+    b->labels[i] = i < b->count ? p->d->labels[k] : -1;
+    adj_status status = adj_dataset_read(p->d, k, room, error);
+    if (status != ADJ_OK)
+        return status;
+    io_batch_fit(room, p->from, x, p->to);
+    if (a->jitter > 0)
+        io_colour_jitter(a->jitter, key, p->to, x);
+    io_normalise(x, p->to, p->from.c, p->mean, p->deviation);
+    io_move(a, key, p->o.seed, drawn, p->black, p->to, x);
+    return ADJ_OK;
+}
+
+void io_prepare_rest(const preparation *p, adj_loader_batch *b)
+{
+    b->mix = 1;
+    memcpy(b->other_labels, b->labels, (size_t)p->o.batch * sizeof *b->labels);
+    if (p->o.augment.mixup <= 0)
+        return;
+    uint64_t key = io_mixup_key(p->o.seed, b->epoch, b->step);
+    b->mix = (float)io_mixup_share(p->o.augment.mixup, key);
+    io_mixup(b->x, b->count, p->elems, b->mix);
+    for (int64_t i = 0; i < b->count; i++)
+        b->other_labels[i] = b->labels[b->count - 1 - i];
+}

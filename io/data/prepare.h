@@ -1,0 +1,29 @@
+/* prepare.h - what is in the batches of a training: a pure function of epoch, step and place. */
+#ifndef IO_PREPARE_H
+#define IO_PREPARE_H
+
+#include "augment.h"
+
+typedef struct {
+    const adj_dataset *d;
+    adj_loader_opts o; /* checked, sizes filled in; its pointers are not used */
+    image_size from, to;
+    int64_t elems, steps; /* of an image in a batch; of an epoch */
+    float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS], black[ADJ_MAX_CHANNELS];
+} preparation;
+
+/* Checks what it is given. */
+adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, preparation *p,
+                          adj_error *error);
+
+/* How many images of a step count. */
+int64_t io_step_count(const preparation *p, int64_t step);
+
+/* Image i of the batch of (epoch, step): to b->x and b->labels. order: the epoch's (NULL: none);
+ * room: an image of the data set. */
+adj_status io_prepare_image(const preparation *p, const int64_t *order, const adj_loader_batch *b,
+                            int64_t i, float *room, adj_error *error);
+/* What is left when all images of the batch are there: mixup. */
+void io_prepare_rest(const preparation *p, adj_loader_batch *b);
+
+#endif

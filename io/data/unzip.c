@@ -1,0 +1,92 @@
+/* unzip.c - see unzip.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "unzip.h"
+
+enum { GZIP_ONLY = 15 + 16 };
+
+/* Is there a byte in the block, after reading if need be? */
+static int has_input(unzip *u)
+{
+    while (u->z.avail_in == 0 && u->wrong == NULL) {
+        ssize_t got = read(u->fd, u->block, BLOCK);
+        if (got == 0)
+            return 0;
+        if (got < 0 && errno != EINTR)
+            u->wrong = strerror(errno);
+        u->z.next_in = u->block;
+        u->z.avail_in = got > 0 ? (uInt)got : 0;
+    }
+    return u->wrong == NULL;
+}
+
+void unzip_close(unzip *u)
+{
+    if (u->is_gzip)
+        inflateEnd(&u->z);
+    close(u->fd);
+    free(u);
+}
+
+unzip *unzip_open(int fd)
+{
+    unzip *u = calloc(1, sizeof *u);
+    if (u == NULL) {
+        close(fd);
+        return NULL;
+    }
+    u->fd = fd;
+    u->is_gzip = has_input(u) && u->z.avail_in >= 2 && u->block[0] == 0x1f && u->block[1] == 0x8b;
+    if (u->is_gzip && inflateInit2(&u->z, GZIP_ONLY) != Z_OK) {
+        u->is_gzip = 0;
+        unzip_close(u);
+        return NULL;
+    }
+    return u;
+}
+
+static void copy_some(unzip *u)
+{
+    uInt n = u->z.avail_in < u->z.avail_out ? u->z.avail_in : u->z.avail_out;
+    memcpy(u->z.next_out, u->z.next_in, n);
+    u->z.next_in += n;
+    u->z.avail_in -= n;
+    u->z.next_out += n;
+    u->z.avail_out -= n;
+}
+
+static void inflate_some(unzip *u)
+{
+    if (!u->inside) {
+        inflateReset(&u->z);
+        u->inside = 1;
+        u->members++;
+    }
+    switch (inflate(&u->z, Z_NO_FLUSH)) {
+    case Z_OK:
+    case Z_BUF_ERROR: break;
+    case Z_STREAM_END: u->inside = 0; break;
+    case Z_MEM_ERROR: u->wrong = "out of memory"; break;
+    default:
+        u->wrong = u->members > 1 && u->z.total_out == 0 ? "more bytes follow the compressed data"
+                                                         : "the compressed data is corrupt";
+    }
+}
+
+int64_t unzip_read(unzip *u, void *to, int64_t n)
+{
+    u->z.next_out = to;
+    u->z.avail_out = (uInt)n;
+    while (u->z.avail_out > 0 && has_input(u) && u->wrong == NULL) {
+        if (u->is_gzip)
+            inflate_some(u);
+        else
+            copy_some(u);
+    }
+    if (u->z.avail_out > 0 && u->inside && u->wrong == NULL)
+        u->wrong = "the compressed file ends early";
+    return n - u->z.avail_out;
+}

@@ -1,0 +1,260 @@
+/* checkpoint.c - a training in a file: what it takes to go on as if nothing had happened.
+ *
+ * A safetensors file. Its tensors are the parameters and states of the training executor (weights,
+ * the optimiser's state, running statistics, step counters); its metadata are the settings, the
+ * position, and checksums of the data and of the order of the images. All random numbers come from
+ * counters, so seed and position are the whole random state. The file is believed in nothing: every
+ * entry is there, is what its kind says, lies in its range and fits the others, or the training
+ * does not go on from it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer.h"
+
+static const char format_key[] = "checkpoint", format_version[] = "adjoint 2";
+enum { PLACES = 7, SUMS = 3 };
+
+static void list_places(position *p, const settings *s, int64_t steps, int64_t n,
+                        entry list[PLACES])
+{
+    const entry all[PLACES] = {
+        {"epoch", .integer = &p->epoch, .high = (double)s->epochs},
+        {"step", .integer = &p->step, .high = (double)steps},
+        {"loss_sum", .real = &p->loss, .low = -HUGE_VAL, .high = HUGE_VAL},
+        {"right", .integer = &p->right, .high = (double)n},
+        {"images", .integer = &p->count, .high = (double)n},
+        {"best_epoch", .integer = &p->best_epoch, .high = (double)s->epochs},
+        {"best_accuracy", .real = &p->best, .high = 1},
+    };
+    memcpy(list, all, sizeof all);
+}
+
+/* ---- what must come out the same again ---- */
+
+/* FNV-1a. */
+static uint64_t checksum(uint64_t sum, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < bytes; i++)
+        sum = (sum ^ p[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+/* Of images that are not in memory, their mean and deviation have to do. */
+static uint64_t data_checksum(const adj_dataset *d)
+{
+    const int64_t sizes[] = {d->n, d->h, d->w, d->c};
+    uint64_t sum = checksum(UINT64_C(0xcbf29ce484222325), sizes, sizeof sizes);
+    if (d->images != NULL)
+        sum = checksum(sum, d->images, (size_t)(d->n * d->h * d->w * d->c));
+    sum = checksum(sum, d->mean, (size_t)d->c * sizeof *d->mean);
+    sum = checksum(sum, d->deviation, (size_t)d->c * sizeof *d->deviation);
+    return checksum(sum, d->labels, (size_t)d->n * sizeof *d->labels);
+}
+
+/* 0: out of memory. */
+static int order_checksum(const settings *s, int64_t n, int64_t epoch, uint64_t *sum)
+{
+    int64_t *order = malloc((size_t)n * sizeof *order);
+    if (order == NULL)
+        return 0;
+    adj_shuffle(n, (uint64_t)s->seed, (uint64_t)epoch, order);
+    *sum = checksum(0, order, (size_t)n * sizeof *order);
+    free(order);
+    return 1;
+}
+
+static const char *const sum_keys[SUMS] = {"data", "order", "images_drawn"};
+static const char *const sum_meanings[SUMS] = {
+    "it was trained on other data",
+    "its order of the images cannot be made again",
+    "its count of images drawn does not fit its position",
+};
+
+/* Entries of the metadata, as text. 0: out of memory. */
+static int list_sums(adj_trainer *t, const position *p, char text[SUMS][ENTRY_TEXT])
+{
+    uint64_t order = 0;
+    if (t->data_sum == 0)
+        t->data_sum = data_checksum(t->train);
+    if (!order_checksum(&t->set, t->train->n, p->epoch, &order))
+        return 0;
+    snprintf(text[0], ENTRY_TEXT, "%016llx", (unsigned long long)t->data_sum);
+    snprintf(text[1], ENTRY_TEXT, "%016llx", (unsigned long long)order);
+    snprintf(text[2], ENTRY_TEXT, "%lld",
+             (long long)((p->epoch * t->steps + p->step) * t->set.batch));
+    return 1;
+}
+
+/* ---- writing ---- */
+
+adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
+{
+    entry list[MAX_ENTRIES + PLACES];
+    char text[MAX_ENTRIES + PLACES][ENTRY_TEXT], sums[SUMS][ENTRY_TEXT];
+
+    if (t == NULL || path == NULL)
+        return adj_error_set(error, ADJ_EARG, "checkpoint: expected a trainer and a file's name");
+    int n = settings_entries(&t->set, list);
+    list_places(&t->at, &t->set, t->steps, t->train->n, list + n);
+    n += PLACES;
+    if (!list_sums(t, &t->at, sums))
+        return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
+    adj_metadata *all = malloc((size_t)(n + SUMS + 1 + t->o.n_metadata) * sizeof *all);
+    if (all == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
+    for (int i = 0; i < n; i++)
+        all[i] = (adj_metadata){list[i].key, entry_text(&list[i], text[i])};
+    for (int i = 0; i < SUMS; i++)
+        all[n++] = (adj_metadata){sum_keys[i], sums[i]};
+    all[n++] = (adj_metadata){format_key, format_version};
+    for (int i = 0; i < t->o.n_metadata; i++)
+        all[n++] = t->o.metadata[i];
+    adj_status status = adj_weights_save(t->steps_net.exec, path, n, all, error);
+    free(all);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static adj_status read_entry(const adj_tensors *file, const entry *e, adj_error *error)
+{
+    const char *text = adj_tensors_metadata(file, e->key);
+    if (text == NULL)
+        return adj_error_set(error, ADJ_EIO, "is no checkpoint: it has no %s", e->key);
+    if (!entry_store(e, text))
+        return adj_error_set(error, ADJ_EIO, "its %s is not possible here", e->key);
+    return ADJ_OK;
+}
+
+static adj_status read_entries(const adj_tensors *file, const entry list[], int n, adj_error *error)
+{
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < n && status == ADJ_OK; i++)
+        status = read_entry(file, &list[i], error);
+    return status;
+}
+
+/* Whether a setting may differ: the number of threads; where a training is prolonged, the rate. */
+static int is_free(const entry *e, int prolongs)
+{
+    static const char *const always[] = {"threads", "epochs", "begun"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(e->key, always[i]) == 0)
+            return 1;
+    return prolongs && strcmp(e->key, "lr") == 0;
+}
+
+/* there: the file's settings, in the order of ours. */
+static adj_status compare_settings(settings *ours, settings *there, int prolongs, adj_error *error)
+{
+    entry here[MAX_ENTRIES], file[MAX_ENTRIES];
+    char got[ENTRY_TEXT], expected[ENTRY_TEXT];
+    int n = settings_entries(ours, here);
+
+    settings_entries(there, file);
+    for (int i = 0; i < n; i++) {
+        if (is_free(&here[i], prolongs))
+            continue;
+        const char *a = entry_text(&here[i], got), *b = entry_text(&file[i], expected);
+        if (strcmp(a, b) == 0)
+            continue;
+        if (here[i].real != NULL) {
+            snprintf(got, sizeof got, "%g", *here[i].real);
+            snprintf(expected, sizeof expected, "%g", *file[i].real);
+        }
+        return adj_error_set(error, ADJ_EARG, "its %s is another (got %.80s, expected %.80s)",
+                             here[i].key, a, b);
+    }
+    return ADJ_OK;
+}
+
+/* Whether the sums fit the steps that they are said to be of. */
+static int is_possible(const adj_trainer *t, const settings *there, const position *p)
+{
+    int64_t images = p->step * there->batch < t->train->n ? p->step * there->batch : t->train->n;
+    return p->count == images && p->right <= images && p->best_epoch <= p->epoch &&
+           there->begun <= p->epoch && (p->epoch < there->epochs || p->step == 0);
+}
+
+static adj_status check_sums(adj_trainer *t, const adj_tensors *file, const position *p,
+                             adj_error *error)
+{
+    char sums[SUMS][ENTRY_TEXT];
+    if (!list_sums(t, p, sums))
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    for (int i = 0; i < SUMS; i++) {
+        const char *text = adj_tensors_metadata(file, sum_keys[i]);
+        if (text == NULL || strcmp(text, sums[i]) != 0)
+            return adj_error_set(error, ADJ_EARG, "%s", sum_meanings[i]);
+    }
+    return ADJ_OK;
+}
+
+/* More epochs than the file's: its training must have come to its end. */
+static adj_status check_epochs(const settings *ours, const settings *there, const position *p,
+                               adj_error *error)
+{
+    if (ours->epochs == there->epochs)
+        return ADJ_OK;
+    if (ours->epochs < there->epochs)
+        return adj_error_set(error, ADJ_EARG,
+                             "its epochs is another (got %lld, expected %lld or, "
+                             "when these are done, more)",
+                             (long long)ours->epochs, (long long)there->epochs);
+    if (p->epoch < there->epochs)
+        return adj_error_set(error, ADJ_EARG,
+                             "its training is prolonged when it is done (%lld of %lld epochs are)",
+                             (long long)p->epoch, (long long)there->epochs);
+    return ADJ_OK;
+}
+
+static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *error)
+{
+    static const adj_weights_opts exact = {.exact = 1};
+    entry list[MAX_ENTRIES], places[PLACES];
+    settings there = t->set;
+    position p = {0};
+    const char *version = adj_tensors_metadata(file, format_key);
+
+    if (version == NULL || strcmp(version, format_version) != 0)
+        return adj_error_set(error, ADJ_EIO, "is no checkpoint of this version of adjoint");
+    adj_status status = read_entries(file, list, settings_entries(&there, list), error);
+    const int prolongs = t->set.epochs > there.epochs;
+    if (status == ADJ_OK)
+        status = compare_settings(&t->set, &there, prolongs, error);
+    list_places(&p, &there, t->steps, t->train->n, places);
+    if (status == ADJ_OK)
+        status = read_entries(file, places, PLACES, error);
+    if (status == ADJ_OK)
+        status = check_epochs(&t->set, &there, &p, error);
+    if (status == ADJ_OK)
+        status = check_sums(t, file, &p, error);
+    if (status == ADJ_OK && !is_possible(t, &there, &p))
+        status = adj_error_set(error, ADJ_EIO, "its counts do not fit each other");
+    if (status == ADJ_OK)
+        status = adj_weights_set_with(t->steps_net.exec, file, &exact, error);
+    if (status != ADJ_OK)
+        return status;
+    t->at = p;
+    t->done++;
+    t->set.begun = prolongs ? there.epochs : there.begun;
+    return adj_loader_seek(t->loader, p.epoch, p.step, error);
+}
+
+adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error)
+{
+    adj_tensors *file = NULL;
+    adj_error why = {0};
+
+    if (t == NULL || path == NULL)
+        return adj_error_set(error, ADJ_EARG, "checkpoint: expected a trainer and a file's name");
+    adj_status status = adj_tensors_read(path, &file);
+    if (status != ADJ_OK)
+        adj_error_set(error, status, "%s", adj_tensors_message(file));
+    else if ((status = restore(t, file, &why)) != ADJ_OK)
+        adj_error_set(error, status, "%.200s: %.300s", path, why.message);
+    adj_tensors_free(file);
+    return status;
+}

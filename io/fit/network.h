@@ -1,0 +1,66 @@
+/* network.h - a net's graph for one batch size and its executor: for training steps, evaluation or
+ * prediction. */
+#ifndef IO_FIT_NETWORK_H
+#define IO_FIT_NETWORK_H
+
+#include "adjoint_fit.h"
+
+/* What an executor is made with, for all kinds. */
+typedef struct {
+    const char *backend;
+    int threads;
+    adj_precision precision;
+    adj_math math;
+    int tune;
+    const char *tune_file;
+} plan_opts;
+
+typedef struct {
+    const adj_optimiser_opts *optimiser; /* with its weight decay and clip; trained is not read */
+    double smoothing;
+    const float *class_weights; /* NULL: all 1 */
+    int mixes;                  /* batches have other labels, too */
+    const char *freeze;         /* NULL: nothing */
+    int recompute, profile;
+    int64_t seed;
+} training_opts;
+
+typedef struct {
+    adj_graph *graph;
+    adj_node *images, *logits;
+    adj_node *labels, *loss;      /* NULL: for prediction */
+    adj_node *other_labels, *mix; /* of mixed batches, in training */
+    adj_node *lr;                 /* it and updates: for training */
+    adj_node *probabilities;      /* for prediction */
+    adj_updates *updates;
+    int frozen; /* parameters */
+    adj_exec *exec;
+    adj_shape shape; /* of images */
+    int64_t classes;
+    float *scores; /* logits, or probabilities: [batch, classes] */
+    float loss_now;
+} network;
+
+typedef enum { FOR_TRAINING, FOR_EVALUATION, FOR_PREDICTION } network_kind;
+
+/* Sizes and classes of the net are all given. training: of FOR_TRAINING, else NULL. n is to be
+ * closed in every case. */
+adj_status network_open(network *n, network_kind kind, const adj_net *net, int64_t batch,
+                        const plan_opts *plan, const training_opts *training, adj_error *error);
+void network_close(network *n);
+
+/* Runs it on a batch - for prediction on its images alone - and fills scores and loss_now. lr: of a
+ * training step. */
+adj_status network_run(network *n, const adj_loader_batch *b, double lr, adj_error *error);
+
+/* What the net leaves open: a built-in model's sizes, else the given ones; the given classes, else
+ * a built-in model's. A built-in model that there is not, or a size that is not possible: ADJ_EARG.
+ */
+adj_status net_complete(adj_net *net, int64_t h, int64_t w, int64_t c, int64_t classes,
+                        adj_error *error);
+static inline const char *net_name(const adj_net *net)
+{
+    return net->name != NULL ? net->name : "net";
+}
+
+#endif

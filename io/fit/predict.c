@@ -1,0 +1,133 @@
+/* predict.c - images through a predictor: one, many, a whole data set. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "predictor.h"
+
+/* ---- images of the caller ---- */
+
+typedef struct { /* one of them is NULL */
+    const uint8_t *bytes;
+    const float *floats;
+} images;
+
+/* x = (pixel - mean) / deviation, for count images from first on. */
+static void normalise(const adj_predictor *p, images from, int64_t first, int64_t count, float *x)
+{
+    const int64_t c = p->net.c, pixels = count * p->net.h * p->net.w,
+                  at = first * p->net.h * p->net.w;
+
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t k = 0; k < c; k++) {
+            const int64_t e = (at + i) * c + k;
+            const float pixel = from.bytes != NULL ? (float)from.bytes[e] : from.floats[e];
+            x[i * c + k] = (pixel - p->mean[k]) / p->deviation[k];
+        }
+}
+
+static adj_status predict(adj_predictor *p, int64_t n, images from, float *probabilities,
+                          adj_error *error)
+{
+    if (p == NULL || n < 0 ||
+        (n > 0 && (probabilities == NULL || (from.bytes == NULL && from.floats == NULL))))
+        return adj_error_set(error, ADJ_EARG,
+                             "predict: expected a predictor, images and room for probabilities");
+    const int64_t batch = n > 1 ? ADJ_PREDICT_BATCH : 1, classes = p->net.classes;
+    network *net;
+
+    adj_status status = predictor_network(p, n > 1 ? MANY : ONE, batch, &net, error);
+    float *x = status == ADJ_OK ? calloc((size_t)adj_shape_elems(net->shape), sizeof *x) : NULL;
+    if (status == ADJ_OK && x == NULL)
+        status = adj_error_set(error, ADJ_ENOMEM, "predict: out of memory");
+    for (int64_t first = 0; first < n && status == ADJ_OK; first += batch) {
+        const int64_t count = n - first < batch ? n - first : batch;
+        normalise(p, from, first, count, x);
+        status = network_run(net, &(adj_loader_batch){.x = x}, 0, error);
+        if (status == ADJ_OK)
+            memcpy(probabilities + first * classes, net->scores,
+                   (size_t)(count * classes) * sizeof *probabilities);
+    }
+    free(x);
+    return status;
+}
+
+adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[], float probabilities[],
+                       adj_error *error)
+{
+    return predict(p, n, (images){.bytes = pixels}, probabilities, error);
+}
+
+adj_status adj_predict_floats(adj_predictor *p, int64_t n, const float pixels[],
+                              float probabilities[], adj_error *error)
+{
+    return predict(p, n, (images){.floats = pixels}, probabilities, error);
+}
+
+/* ---- a data set ---- */
+
+enum { EVALUATION_BATCH = 100 };
+
+static int64_t best_of(const float *score, int64_t classes)
+{
+    int64_t best = 0;
+    for (int64_t k = 1; k < classes; k++)
+        if (score[k] > score[best])
+            best = k;
+    return best;
+}
+
+static void add_batch(const network *n, const adj_loader_batch *b, adj_score *s, int64_t *confusion)
+{
+    s->loss += (double)n->loss_now * (double)b->count; /* a mean over the images that count */
+    s->right += adj_count_right(b->count, n->classes, n->scores, b->labels);
+    s->count += b->count;
+    for (int64_t i = 0; confusion != NULL && i < b->count; i++)
+        confusion[b->labels[i] * n->classes + best_of(n->scores + i * n->classes, n->classes)]++;
+}
+
+static adj_status open_loader(const adj_predictor *p, const network *n, const adj_dataset *d,
+                              adj_loader **l, adj_error *error)
+{
+    const int is_known = p->card.deviation[0] > 0;
+    const adj_loader_opts o = {.batch = n->shape.dim[0],
+                               .h = n->shape.dim[1],
+                               .w = n->shape.dim[2],
+                               .c = n->shape.dim[3],
+                               .threads = 1,
+                               .mean = is_known ? p->mean : NULL,
+                               .deviation = is_known ? p->deviation : NULL};
+    return adj_loader_new(d, &o, l, error);
+}
+
+adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
+                                  int64_t confusion[], adj_error *error)
+{
+    if (p == NULL || d == NULL || score == NULL || d->n < 1)
+        return adj_error_set(error, ADJ_EARG,
+                             "evaluate: expected a predictor, a data set with "
+                             "images, and room for a score");
+    *score = (adj_score){0};
+    adj_status status = adj_model_card_check(&p->card, d->c, d->classes, d->class_names, error);
+    if (status != ADJ_OK)
+        return status;
+    network *n;
+    adj_loader *l = NULL;
+    adj_loader_batch b;
+
+    status = predictor_network(p, EVALUATION, d->n < EVALUATION_BATCH ? d->n : EVALUATION_BATCH, &n,
+                               error);
+    if (status == ADJ_OK)
+        status = open_loader(p, n, d, &l, error);
+    const int64_t steps = status == ADJ_OK ? adj_loader_steps(l) : 0;
+    for (int64_t step = 0; step < steps && status == ADJ_OK; step++) {
+        status = adj_loader_next(l, &b, error);
+        if (status == ADJ_OK)
+            status = network_run(n, &b, 0, error);
+        if (status == ADJ_OK)
+            add_batch(n, &b, score, confusion);
+    }
+    adj_loader_free(l);
+    score->loss = score->count > 0 ? score->loss / (double)score->count : 0;
+    score->accuracy = score->count > 0 ? (double)score->right / (double)score->count : 0;
+    return status;
+}

@@ -1,0 +1,291 @@
+/* predictor.c - see predictor.h: made, saved, loaded. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "predictor.h"
+
+static adj_status no_memory(adj_error *error)
+{
+    return adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
+}
+
+/* A copy that *kept owns; NULL of NULL. 0: out of memory. */
+static int keep_text(char **kept, const char **text)
+{
+    if (*text == NULL)
+        return 1;
+    *kept = strdup(*text);
+    *text = *kept;
+    return *kept != NULL;
+}
+
+adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predictor **out,
+                         adj_error *error)
+{
+    adj_predictor *p = *out = calloc(1, sizeof *p);
+    if (p == NULL)
+        return no_memory(error);
+    p->net = *net;
+    p->net.name = net_name(net);
+    p->plan = *plan;
+    if (!keep_text(&p->name, &p->net.name) || !keep_text(&p->backend, &p->plan.backend) ||
+        !keep_text(&p->tune_file, &p->plan.tune_file)) {
+        adj_predictor_free(p);
+        *out = NULL;
+        return no_memory(error);
+    }
+    p->card = (adj_model_card){.model = p->name,
+                               .multiplier = net->multiplier,
+                               .height = net->h,
+                               .width = net->w,
+                               .channels = net->c,
+                               .classes = net->classes,
+                               .resize = "auto",
+                               .precision = plan->precision};
+    return ADJ_OK;
+}
+
+void predictor_normalise(adj_predictor *p, const float mean[], const float deviation[], int64_t c)
+{
+    for (int64_t i = 0; i < p->net.c; i++) {
+        int64_t from = i < c ? i : 0;
+        p->mean[i] = mean[from];
+        p->deviation[i] = deviation[from];
+        p->card.mean[i] = (double)mean[from];
+        p->card.deviation[i] = (double)deviation[from];
+    }
+}
+
+adj_status predictor_name_classes(adj_predictor *p, const char *const names[], adj_error *error)
+{
+    if (names == NULL)
+        return ADJ_OK;
+    p->class_names = calloc((size_t)p->net.classes, sizeof *p->class_names);
+    if (p->class_names == NULL)
+        return no_memory(error);
+    for (int64_t i = 0; i < p->net.classes; i++)
+        if ((p->class_names[i] = strdup(names[i])) == NULL)
+            return no_memory(error);
+    p->card.class_names = (const char *const *)p->class_names;
+    return ADJ_OK;
+}
+
+void adj_predictor_free(adj_predictor *p)
+{
+    if (p == NULL)
+        return;
+    for (int i = 0; i < N_PLANNED; i++)
+        network_close(&p->planned[i].n);
+    for (int64_t i = 0; p->class_names != NULL && i < p->net.classes; i++)
+        free(p->class_names[i]);
+    free(p->class_names);
+    free(p->name);
+    free(p->backend);
+    free(p->tune_file);
+    free(p);
+}
+
+const adj_model_card *adj_predictor_card(const adj_predictor *p)
+{
+    return p != NULL ? &p->card : NULL;
+}
+
+/* ---- its networks ---- */
+
+static adj_status make_network(adj_predictor *p, int kind, int64_t batch, adj_error *error)
+{
+    planned *k = &p->planned[kind];
+    if (k->batch != 0)
+        return ADJ_OK;
+    adj_status status = network_open(&k->n, kind == EVALUATION ? FOR_EVALUATION : FOR_PREDICTION,
+                                     &p->net, batch, &p->plan, NULL, error);
+    if (status == ADJ_OK)
+        k->batch = batch;
+    else
+        network_close(&k->n);
+    return status;
+}
+
+static adj_status copy_parameters(adj_exec *to, const adj_exec *from, adj_error *error)
+{
+    adj_status status = adj_copy_params(to, from);
+    return status == ADJ_OK ? ADJ_OK : adj_error_set(error, status, "%s", adj_exec_message(to));
+}
+
+adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t batch, adj_error *error)
+{
+    adj_status status = make_network(p, EVALUATION, batch, error);
+    if (status == ADJ_OK)
+        status = copy_parameters(p->planned[EVALUATION].n.exec, from, error);
+    if (status != ADJ_OK)
+        return status;
+    p->home = p->planned[EVALUATION].n.exec;
+    p->planned[EVALUATION].version = ++p->version;
+    return ADJ_OK;
+}
+
+adj_status predictor_network(adj_predictor *p, int kind, int64_t batch, network **n,
+                             adj_error *error)
+{
+    planned *k = &p->planned[kind];
+    adj_status status = make_network(p, kind, batch, error);
+    if (status == ADJ_OK && k->version != p->version)
+        status = copy_parameters(k->n.exec, p->home, error);
+    if (status == ADJ_OK)
+        k->version = p->version;
+    *n = &k->n;
+    return status;
+}
+
+/* ---- files ---- */
+
+adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
+                              const adj_metadata metadata[], adj_error *error)
+{
+    adj_metadata *card = NULL;
+    int n = 0;
+
+    if (p == NULL || path == NULL || n_metadata < 0 || p->home == NULL)
+        return adj_error_set(error, ADJ_EARG,
+                             "predictor: expected one with parameters, and the "
+                             "name of a file");
+    adj_status status = adj_model_card_write(&p->card, &card, &n, error);
+    if (status != ADJ_OK)
+        return status;
+    adj_metadata *all = malloc(((size_t)n + (size_t)n_metadata + 1) * sizeof *all);
+    if (all == NULL)
+        status = no_memory(error);
+    else {
+        memcpy(all, card, (size_t)n * sizeof *all);
+        if (n_metadata > 0)
+            memcpy(all + n, metadata, (size_t)n_metadata * sizeof *all);
+        status = adj_weights_save(p->home, path, n + n_metadata, all, error);
+    }
+    free(all);
+    free(card);
+    return status;
+}
+
+/* Whose net the file is of, and whether that is the one. */
+static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *error)
+{
+    if (net->build == NULL && net->name == NULL)
+        net->name = card->model;
+    if (net->build == NULL && net->name == NULL)
+        return adj_error_set(error, ADJ_EARG, "does not say which net it is of");
+    if (card->model != NULL && strcmp(net_name(net), card->model) != 0)
+        return adj_error_set(error, ADJ_ESHAPE, "is of another net (got %.80s, expected %.80s)",
+                             card->model, net_name(net));
+    if (net->build == NULL && adj_model_find(net->name, NULL) == NULL)
+        return adj_error_set(error, ADJ_EIO,
+                             "is of an unknown model %.80s (did you mean %s?): expected the net "
+                             "with it",
+                             net->name, adj_model_nearest(net->name)->name);
+    return ADJ_OK;
+}
+
+/* What the net leaves open is the card's; the rest must be as there. */
+static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_error *error)
+{
+    adj_status status = name_net(net, card, error);
+    if (status != ADJ_OK)
+        return status;
+    if (net->multiplier == 0)
+        net->multiplier = card->multiplier;
+    if (card->height > 0 && net->h == 0 && net->w == 0 && net->c == 0) {
+        net->h = card->height;
+        net->w = card->width;
+        net->c = card->channels;
+    }
+    status = net_complete(net, 0, 0, 0, card->classes, error);
+    if (status != ADJ_OK)
+        return status;
+    const int same_size = card->height == 0 || (card->height == net->h && card->width == net->w &&
+                                                card->channels == net->c);
+    if (same_size && (card->classes == 0 || card->classes == net->classes))
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_ESHAPE,
+                         "its net is for %lldx%lldx%lld images of %lld classes (expected "
+                         "%lldx%lldx%lld and %lld)",
+                         (long long)card->height, (long long)card->width, (long long)card->channels,
+                         (long long)card->classes, (long long)net->h, (long long)net->w,
+                         (long long)net->c, (long long)net->classes);
+}
+
+/* Everything but the parameters. */
+static adj_status from_card(const adj_net *net, const adj_model_card *card,
+                            const adj_predictor_opts *o, adj_predictor **p, adj_error *error)
+{
+    static const float zero[ADJ_MAX_CHANNELS], one[ADJ_MAX_CHANNELS] = {1, 1, 1, 1};
+    const plan_opts plan = {o->backend, o->threads, o->precision, o->math, o->tune, o->tune_file};
+    float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
+    adj_net complete = net != NULL ? *net : (adj_net){0};
+
+    adj_status status = fit_to_card(&complete, card, error);
+    if (status == ADJ_OK)
+        status = predictor_new(&complete, &plan, p, error);
+    if (status != ADJ_OK)
+        return status;
+    (*p)->card.precision = card->precision;
+    (*p)->card.accuracy = card->accuracy;
+    (*p)->card.seed = card->seed;
+    for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
+        mean[i] = (float)card->mean[i];
+        deviation[i] = (float)card->deviation[i];
+    }
+    if (card->deviation[0] > 0)
+        predictor_normalise(*p, mean, deviation, card->channels);
+    else { /* the file does not say it */
+        predictor_normalise(*p, zero, one, ADJ_MAX_CHANNELS);
+        (*p)->card.deviation[0] = 0;
+    }
+    return predictor_name_classes(*p, card->class_names, error);
+}
+
+/* The first network, of one image, holds what the file has. */
+static adj_status set_parameters(adj_predictor *p, const adj_tensors *file,
+                                 const adj_weights_opts *options, adj_error *error)
+{
+    adj_status status = make_network(p, ONE, 1, error);
+    if (status == ADJ_OK)
+        status = adj_weights_set_with(p->planned[ONE].n.exec, file, options, error);
+    if (status != ADJ_OK)
+        return status;
+    p->home = p->planned[ONE].n.exec;
+    p->planned[ONE].version = p->version = 1;
+    return ADJ_OK;
+}
+
+adj_status adj_predictor_load(const char *path, const adj_net *net,
+                              const adj_predictor_opts *options, adj_predictor **p,
+                              adj_error *error)
+{
+    static const adj_predictor_opts defaults;
+    const adj_predictor_opts *o = options != NULL ? options : &defaults;
+    adj_tensors *file = NULL;
+    adj_model_card *card = NULL;
+    adj_error why = {0};
+
+    if (p == NULL || path == NULL)
+        return adj_error_set(error, ADJ_EARG, "predictor: expected the name of a file, and room");
+    *p = NULL;
+    adj_status status = adj_tensors_read(path, &file);
+    if (status != ADJ_OK) {
+        adj_error_set(error, status, "%s", adj_tensors_message(file));
+        adj_tensors_free(file);
+        return status;
+    }
+    status = adj_model_card_read(file, &card, &why);
+    if (status == ADJ_OK)
+        status = from_card(net, card, o, p, &why);
+    if (status == ADJ_OK)
+        status = set_parameters(*p, file, o->weights, &why);
+    if (status != ADJ_OK) {
+        adj_error_set(error, status, "%.200s: %.300s", path, why.message);
+        adj_predictor_free(*p);
+        *p = NULL;
+    }
+    free(card);
+    adj_tensors_free(file);
+    return status;
+}

@@ -1,0 +1,44 @@
+/* predictor.h - the struct behind adj_predictor. */
+#ifndef IO_FIT_PREDICTOR_H
+#define IO_FIT_PREDICTOR_H
+
+#include "network.h"
+
+/* A network that is made when it is first needed, and given the parameters again after they
+ * changed. */
+typedef struct {
+    network n;
+    int64_t batch; /* 0: not made yet */
+    uint64_t version;
+} planned;
+
+enum { EVALUATION, ONE, MANY, N_PLANNED };
+
+struct adj_predictor {
+    adj_net net; /* complete; its name is p's */
+    char *name;
+    plan_opts plan;
+    char *backend, *tune_file;
+    float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel of net */
+    adj_model_card card;
+    char **class_names;
+    planned planned[N_PLANNED];
+    adj_exec *home;   /* whose parameters are the ones; NULL: none yet */
+    uint64_t version; /* of them */
+};
+
+/* A net that is complete, without parameters. *p is NULL on failure. */
+adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predictor **p,
+                         adj_error *error);
+/* As of a data set with c channels: one is repeated. */
+void predictor_normalise(adj_predictor *p, const float mean[], const float deviation[], int64_t c);
+/* names: net.classes of them, copied; NULL: none. */
+adj_status predictor_name_classes(adj_predictor *p, const char *const names[], adj_error *error);
+/* Takes the parameters of from, which stays the caller's. batch: of the evaluation network that
+ * they are put into. */
+adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t batch, adj_error *error);
+/* The network of that kind with the parameters; batch is that of its plan when it is made. */
+adj_status predictor_network(adj_predictor *p, int kind, int64_t batch, network **n,
+                             adj_error *error);
+
+#endif

@@ -1,0 +1,79 @@
+/* run.c - all steps and epochs of a training, with its files and callbacks; adj_fit. */
+#include <stdlib.h>
+
+#include "trainer.h"
+
+static int call(int (*callback)(void *user, const adj_fit_progress *progress), const adj_trainer *t)
+{
+    const adj_fit_progress now = adj_trainer_progress(t);
+    return callback != NULL && callback(t->o.user, &now) != 0;
+}
+
+static adj_status save(adj_trainer *t, adj_error *error)
+{
+    adj_status status = ADJ_OK;
+    if (t->o.checkpoint != NULL)
+        status = adj_trainer_save(t, t->o.checkpoint, error);
+    t->unsaved = status != ADJ_OK;
+    return status;
+}
+
+/* The steps of the epoch that are left, or those until a callback stops it. */
+static adj_status run_steps(adj_trainer *t, int *stopped, adj_error *error)
+{
+    const int64_t every = t->o.checkpoint_every;
+    adj_status status = ADJ_OK;
+
+    while (t->at.step < t->steps && status == ADJ_OK && !*stopped) {
+        status = adj_trainer_step(t, error);
+        if (status != ADJ_OK)
+            return status;
+        *stopped = call(t->o.on_step, t);
+        if (every > 0 && t->at.step % every == 0 && t->at.step < t->steps)
+            status = save(t, error);
+    }
+    return status;
+}
+
+adj_status adj_trainer_run(adj_trainer *t, adj_error *error)
+{
+    adj_status status = ADJ_OK;
+    int stopped = 0;
+
+    if (t == NULL)
+        return adj_error_set(error, ADJ_EARG, "fit: expected a trainer");
+    while (!adj_trainer_is_done(t) && status == ADJ_OK && !stopped) {
+        status = run_steps(t, &stopped, error);
+        if (status == ADJ_OK && !stopped) {
+            status = adj_trainer_end_epoch(t, error);
+            if (status == ADJ_OK)
+                stopped = call(t->o.on_epoch, t);
+        }
+        if (status == ADJ_OK)
+            status = save(t, error);
+    }
+    return status;
+}
+
+adj_status adj_fit(const adj_net *net, const adj_dataset *train, const adj_dataset *held_out,
+                   const adj_fit_opts *options, adj_predictor **p, adj_error *error)
+{
+    adj_trainer *t = NULL;
+
+    if (p == NULL)
+        return adj_error_set(error, ADJ_EARG, "fit: expected room for the result");
+    *p = NULL;
+    adj_status status = adj_trainer_new(net, train, held_out, options, &t, error);
+    if (status == ADJ_OK && options != NULL && options->resume)
+        status = adj_trainer_resume(t, options->checkpoint, error);
+    if (status == ADJ_OK) {
+        status = adj_trainer_run(t, error);
+        *p = adj_trainer_predictor(t, status == ADJ_OK ? error : NULL);
+        if (*p == NULL && status == ADJ_OK)
+            status = ADJ_ENOMEM;
+        if (*p != NULL)
+            t->predictor = NULL; /* the caller's from now on */
+    }
+    adj_trainer_free(t);
+    return status;
+}

@@ -1,0 +1,263 @@
+/* settings.c - the settings of a training: completed, and as text. Reals are written in
+ * hexadecimal: they come back bit by bit. */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer.h"
+
+enum { MAX_THREADS = 1024 };
+static const double huge = 9e15; /* what a whole number in a file may be at most */
+
+/* ---- completing ---- */
+
+static int same_optimiser(const adj_optimiser_opts *a, const adj_optimiser_opts *b)
+{
+    return a->kind == b->kind && a->momentum == b->momentum && !a->nesterov == !b->nesterov &&
+           a->beta1 == b->beta1 && a->beta2 == b->beta2 && a->epsilon == b->epsilon;
+}
+
+/* Whatever its decay and clip. */
+static const char *optimiser_name(const adj_optimiser_opts *o)
+{
+    adj_optimiser_opts known;
+    const char *name;
+    for (int i = 0; (name = adj_optimiser_name_at(i)) != NULL; i++)
+        if (adj_optimiser_from_name(name, &known) == ADJ_OK && same_optimiser(o, &known))
+            return name;
+    return "other";
+}
+
+static double usual_rate(const adj_optimiser_opts *o)
+{
+    if (o->kind != ADJ_SGD)
+        return 0.001;
+    return o->momentum == 0 ? 0.05 : 0.01;
+}
+
+static void set_optimiser(settings *s, const adj_optimiser_opts *o, double lr)
+{
+    s->optimizer = optimiser_name(o);
+    s->kind = o->kind;
+    s->momentum = o->momentum;
+    s->nesterov = o->nesterov != 0;
+    s->beta1 = o->beta1;
+    s->beta2 = o->beta2;
+    s->epsilon = o->epsilon;
+    s->weight_decay = o->weight_decay;
+    s->clip_norm = o->clip_norm;
+    s->lr = lr != 0 ? lr : usual_rate(o);
+}
+
+static void set_schedule(settings *s, const adj_schedule *given)
+{
+    static const adj_schedule cosine = {.kind = ADJ_SCHEDULE_COSINE};
+    const adj_schedule *c = given != NULL ? given : &cosine;
+    s->schedule = c->kind;
+    s->warmup = c->warmup;
+    s->total = c->total;
+    s->period = c->period;
+    s->base = c->base;
+    s->factor = c->factor;
+    s->last = c->last;
+}
+
+static void set_augment(settings *s, const adj_augment *a)
+{
+    s->flip = a->flip != 0;
+    s->shift = a->shift;
+    s->cutout = a->cutout;
+    s->jitter = a->jitter;
+    s->mixup = a->mixup;
+}
+
+static void set_weighting(settings *s, const float *weights)
+{
+    uint64_t sum = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    const unsigned char *p = (const unsigned char *)weights;
+    size_t bytes = weights != NULL ? (size_t)s->classes * sizeof *weights : 0;
+    for (size_t i = 0; i < bytes; i++)
+        sum = (sum ^ p[i]) * UINT64_C(0x100000001b3);
+    snprintf(s->weights_sum, sizeof s->weights_sum, "%016llx", (unsigned long long)sum);
+    s->weighting = weights != NULL ? s->weights_sum : "none";
+}
+
+static int default_threads(void)
+{
+    int n = omp_get_max_threads();
+    return n < MAX_THREADS ? n : MAX_THREADS;
+}
+
+/* Every number is one that a checkpoint could have, too. */
+static adj_status check(settings *s, adj_error *error)
+{
+    entry list[MAX_ENTRIES];
+    char text[ENTRY_TEXT];
+    int n = settings_entries(s, list);
+
+    for (int i = 0; i < n; i++) {
+        if (list[i].text != NULL)
+            continue;
+        double v = list[i].integer != NULL ? (double)*list[i].integer : *list[i].real;
+        if (!(v >= list[i].low && v <= list[i].high)) {
+            snprintf(text, sizeof text, "%g", v);
+            return adj_error_set(error, ADJ_EARG, "fit: %s (got %s, expected %g to %g)",
+                                 list[i].key, text, list[i].low, list[i].high);
+        }
+    }
+    return ADJ_OK;
+}
+
+adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o,
+                             adj_error *error)
+{
+    static const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+    *s = (settings){.model = net_name(net),
+                    .backend = o->backend != NULL ? o->backend : "onednn",
+                    .freeze = o->freeze != NULL ? o->freeze : "none",
+                    .precision = o->precision,
+                    .math = o->math,
+                    .height = net->h,
+                    .width = net->w,
+                    .channels = net->c,
+                    .classes = net->classes,
+                    .epochs = o->epochs != 0 ? o->epochs : 10,
+                    .batch = o->batch != 0 ? o->batch : 64,
+                    .seed = o->seed,
+                    .threads = o->threads != 0 ? o->threads : default_threads(),
+                    .smoothing = o->smoothing};
+    set_weighting(s, o->class_weights);
+    set_optimiser(s, o->optimiser != NULL ? o->optimiser : &momentum, o->lr);
+    set_schedule(s, o->schedule);
+    set_augment(s, &o->augment);
+    return check(s, error);
+}
+
+double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps)
+{
+    const adj_schedule c = {.kind = (adj_schedule_kind)s->schedule,
+                            .base = s->base != 0 ? s->base : s->lr,
+                            .warmup = s->warmup,
+                            .total = s->total != 0 ? s->total : (s->epochs - s->begun) * steps,
+                            .period = s->period,
+                            .factor = s->factor,
+                            .last = s->last};
+    return adj_schedule_rate(&c, (epoch - s->begun) * steps + step);
+}
+
+/* ---- as text ---- */
+
+static const char *const precisions[] = {"f32", "bf16", "f16", NULL};
+static const char *const maths[] = {"exact", "fast", NULL};
+static const char *const schedules[] = {"constant", "step", "exponential", "cosine", NULL};
+static const char *const kinds[] = {"sgd", "adam", "adamw", NULL};
+
+/* In the order in which they are compared. */
+int settings_entries(settings *s, entry list[MAX_ENTRIES])
+{
+    const entry all[] = {
+        {"model", .text = &s->model},
+        {"optimizer", .text = &s->optimizer},
+        {"backend", .text = &s->backend},
+        {"precision", .integer = &s->precision, .high = 2, .words = precisions},
+        {"math", .integer = &s->math, .high = 1, .words = maths},
+        {"freeze", .text = &s->freeze},
+        {"epochs", .integer = &s->epochs, .low = 1, .high = 100000},
+        {"batch", .integer = &s->batch, .low = 1, .high = 100000},
+        {"shift", .integer = &s->shift, .high = ADJ_MAX_SHIFT},
+        {"seed", .integer = &s->seed, .high = huge},
+        {"lr", .real = &s->lr, .low = 1e-12, .high = 1e6},
+        {"threads", .integer = &s->threads, .high = MAX_THREADS},
+        {"begun", .integer = &s->begun, .high = 100000},
+        {"classes", .integer = &s->classes, .low = 2, .high = ADJ_MAX_CLASSES},
+        {"height", .integer = &s->height, .low = 1, .high = ADJ_MAX_SIDE},
+        {"width", .integer = &s->width, .low = 1, .high = ADJ_MAX_SIDE},
+        {"channels", .integer = &s->channels, .low = 1, .high = ADJ_MAX_CHANNELS},
+        {"schedule", .integer = &s->schedule, .high = 3, .words = schedules},
+        {"warmup", .integer = &s->warmup, .high = huge},
+        {"total", .integer = &s->total, .high = huge},
+        {"period", .integer = &s->period, .high = huge},
+        {"base", .real = &s->base, .high = 1e6},
+        {"factor", .real = &s->factor, .high = 1e6},
+        {"last", .real = &s->last, .high = 1e6},
+        {"kind", .integer = &s->kind, .high = 2, .words = kinds},
+        {"momentum", .real = &s->momentum, .high = 1},
+        {"nesterov", .integer = &s->nesterov, .high = 1},
+        {"beta1", .real = &s->beta1, .high = 1},
+        {"beta2", .real = &s->beta2, .high = 1},
+        {"epsilon", .real = &s->epsilon, .high = 1},
+        {"weight_decay", .real = &s->weight_decay, .high = 1e6},
+        {"clip_norm", .real = &s->clip_norm, .high = 1e30},
+        {"weighting", .text = &s->weighting},
+        {"smoothing", .real = &s->smoothing, .high = 1},
+        {"flip", .integer = &s->flip, .high = 1},
+        {"cutout", .integer = &s->cutout, .high = ADJ_MAX_SIDE},
+        {"jitter", .real = &s->jitter, .high = 100},
+        {"mixup", .real = &s->mixup, .high = 1e6},
+    };
+    memcpy(list, all, sizeof all);
+    return (int)(sizeof all / sizeof *all);
+}
+
+const char *entry_text(const entry *e, char number[ENTRY_TEXT])
+{
+    if (e->text != NULL)
+        return *e->text;
+    if (e->words != NULL)
+        return e->words[*e->integer];
+    if (e->integer != NULL)
+        snprintf(number, ENTRY_TEXT, "%lld", (long long)*e->integer);
+    else
+        snprintf(number, ENTRY_TEXT, "%a", *e->real);
+    return number;
+}
+
+/* A word of a file that may be printed and used as a name. */
+static int is_word(const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++)
+        if (iscntrl((unsigned char)*c))
+            return 0;
+    return text[0] != '\0' && strlen(text) < 200;
+}
+
+static int store_word(const entry *e, const char *text)
+{
+    for (int64_t i = 0; e->words[i] != NULL; i++)
+        if (strcmp(e->words[i], text) == 0) {
+            *e->integer = i;
+            return 1;
+        }
+    return 0;
+}
+
+static int store_number(const entry *e, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    const long long integer = e->integer != NULL ? strtoll(text, &end, 10) : 0;
+    const double real = e->integer != NULL ? (double)integer : strtod(text, &end);
+    if (end == text || *end != '\0' || errno != 0 || !isfinite(real) || real < e->low ||
+        real > e->high)
+        return 0;
+    if (e->integer != NULL)
+        *e->integer = integer;
+    else
+        *e->real = real;
+    return 1;
+}
+
+int entry_store(const entry *e, const char *text)
+{
+    if (!is_word(text))
+        return 0;
+    if (e->words != NULL)
+        return store_word(e, text);
+    if (e->text == NULL)
+        return store_number(e, text);
+    *e->text = text;
+    return 1;
+}

@@ -1,0 +1,303 @@
+/* trainer.c - a training: its networks, its steps and epochs. What a step does depends on the
+ * settings, the position and the parameters alone; so a training that goes on from a checkpoint
+ * does what the other would have done. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/clock.h"
+#include "trainer.h"
+
+/* ---- made ---- */
+
+static adj_status open_loader(adj_trainer *t, adj_error *error)
+{
+    const adj_shape s = t->steps_net.shape;
+    const int threads = t->o.loaders;
+    const adj_loader_opts o = {.batch = s.dim[0],
+                               .h = s.dim[1],
+                               .w = s.dim[2],
+                               .c = s.dim[3],
+                               .threads = threads == 0  ? 1
+                                          : threads < 0 ? 0
+                                                        : threads,
+                               .shuffle = 1,
+                               .seed = (uint64_t)t->set.seed,
+                               .augment = t->o.augment};
+    adj_status status = adj_loader_new(t->train, &o, &t->loader, error);
+    if (status == ADJ_OK)
+        t->steps = adj_loader_steps(t->loader);
+    return status;
+}
+
+static adj_status make_steps(adj_trainer *t, const adj_net *net, adj_error *error)
+{
+    const adj_fit_opts *o = &t->o;
+    const plan_opts plan = {t->set.backend, (int)t->set.threads, o->precision, o->math,
+                            o->tune,        o->tune_file};
+    const training_opts training = {
+        .optimiser = &t->optimiser,
+        .smoothing = o->smoothing,
+        .class_weights = o->class_weights,
+        .mixes = o->augment.mixup > 0,
+        .freeze = o->freeze != NULL && strcmp(o->freeze, "none") != 0 ? o->freeze : NULL,
+        .recompute = o->recompute,
+        .profile = o->profile,
+        .seed = t->set.seed};
+
+    adj_status status =
+        network_open(&t->steps_net, FOR_TRAINING, net, t->set.batch, &plan, &training, error);
+    return status == ADJ_OK ? open_loader(t, error) : status;
+}
+
+static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *error)
+{
+    const adj_dataset *d = t->train;
+    const plan_opts plan = {t->set.backend, (int)t->set.threads, t->o.precision,
+                            t->o.math,      t->o.tune,           t->o.tune_file};
+
+    adj_status status = predictor_new(net, &plan, &t->predictor, error);
+    if (status != ADJ_OK)
+        return status;
+    t->predictor->card.seed = t->set.seed;
+    predictor_normalise(t->predictor, d->mean, d->deviation, d->c);
+    return predictor_name_classes(t->predictor, d->class_names, error);
+}
+
+static adj_status check_data(const adj_dataset *train, const adj_dataset *held_out,
+                             adj_error *error)
+{
+    if (train == NULL || train->n < 1 || train->labels == NULL ||
+        (held_out != NULL && (held_out->n < 1 || held_out->labels == NULL)))
+        return adj_error_set(error, ADJ_EARG, "fit: expected data sets with images and labels%s%s",
+                             train != NULL && train->message[0] != '\0' ? ": " : "",
+                             train != NULL ? train->message : "");
+    if (held_out != NULL && held_out->classes != train->classes)
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "fit: the held-out data have another number of classes (got %d, "
+                             "expected %d)",
+                             held_out->classes, train->classes);
+    return ADJ_OK;
+}
+
+/* The net that the data can train. */
+static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
+{
+    adj_status status = net_complete(net, d->h, d->w, d->c, d->classes, error);
+    if (status == ADJ_OK && net->classes < d->classes)
+        status = adj_error_set(error, ADJ_ESHAPE,
+                               "net %.80s: fewer classes than the data have (got %lld, expected "
+                               "%d)",
+                               net_name(net), (long long)net->classes, d->classes);
+    return status;
+}
+
+static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *error)
+{
+    static const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+    adj_net net = *given;
+
+    adj_status status = check_data(t->train, t->held_out, error);
+    if (status == ADJ_OK)
+        status = fit_net(&net, t->train, error);
+    if (status == ADJ_OK)
+        status = settings_complete(&t->set, &net, &t->o, error);
+    if (status != ADJ_OK)
+        return status;
+    t->optimiser = t->o.optimiser != NULL ? *t->o.optimiser : momentum;
+    t->done = 1;
+    status = make_steps(t, &net, error);
+    if (status == ADJ_OK)
+        status = make_predictor(t, &net, error);
+    /* planned for at once: a long training should not fail at its end */
+    if (status == ADJ_OK && t->held_out != NULL && adj_trainer_predictor(t, error) == NULL)
+        status = ADJ_ENOMEM;
+    return status;
+}
+
+adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
+                           const adj_dataset *held_out, const adj_fit_opts *options,
+                           adj_trainer **out, adj_error *error)
+{
+    if (net == NULL || out == NULL)
+        return adj_error_set(error, ADJ_EARG, "fit: expected a net, and room for the result");
+    adj_trainer *t = *out = calloc(1, sizeof *t);
+    if (t == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "fit: out of memory");
+    t->train = train;
+    t->held_out = held_out;
+    if (options != NULL)
+        t->o = *options;
+    adj_status status = open_trainer(t, net, error);
+    if (status != ADJ_OK) {
+        adj_trainer_free(t);
+        *out = NULL;
+    }
+    return status;
+}
+
+void adj_trainer_free(adj_trainer *t)
+{
+    if (t == NULL)
+        return;
+    adj_predictor_free(t->predictor);
+    adj_loader_free(t->loader);
+    network_close(&t->steps_net);
+    free(t);
+}
+
+adj_status adj_trainer_load(adj_trainer *t, const char *path, const adj_weights_opts *options,
+                            adj_error *error)
+{
+    if (t == NULL || path == NULL)
+        return adj_error_set(error, ADJ_EARG, "fit: expected a trainer and a file's name");
+    t->done++;
+    return adj_weights_load_with(t->steps_net.exec, path, options, error);
+}
+
+/* ---- looked at ---- */
+
+adj_exec *adj_trainer_exec(const adj_trainer *t) { return t->steps_net.exec; }
+adj_node *adj_trainer_loss(const adj_trainer *t) { return t->steps_net.loss; }
+int adj_trainer_frozen(const adj_trainer *t) { return t->steps_net.frozen; }
+
+const char *adj_trainer_warning(const adj_trainer *t)
+{
+    const adj_predictor *p = t->predictor;
+    const char *warning = adj_exec_warning(t->steps_net.exec);
+    if (warning[0] == '\0' && p != NULL && p->planned[EVALUATION].batch > 0)
+        warning = adj_exec_warning(p->planned[EVALUATION].n.exec);
+    return warning;
+}
+
+adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error)
+{
+    enum { BATCH = 100 };
+    const int64_t n = t->held_out != NULL ? t->held_out->n : BATCH;
+
+    if (t->taken != t->done) {
+        if (predictor_take(t->predictor, t->steps_net.exec, n < BATCH ? n : BATCH, error) != ADJ_OK)
+            return NULL;
+        t->taken = t->done;
+        t->predictor->card.accuracy = 0; /* not known of these */
+    }
+    return t->predictor;
+}
+
+adj_fit_progress adj_trainer_progress(const adj_trainer *t)
+{
+    const position *at = &t->at;
+    adj_fit_progress ended = t->last;
+    ended.unsaved = t->unsaved;
+    if (ended.epoch > 0)
+        return ended;
+    return (adj_fit_progress){
+        .epoch = at->epoch + 1,
+        .epochs = t->set.epochs,
+        .step = at->step,
+        .steps = t->steps,
+        .images = at->count,
+        .lr = t->step_rate,
+        .step_loss = t->step_loss,
+        .loss = at->count > 0 ? at->loss / (double)at->count : 0,
+        .accuracy = at->count > 0 ? (double)at->right / (double)at->count : 0,
+        .seconds = t->seconds,
+        .images_per_second = t->seconds > 0 ? (double)t->images / t->seconds : 0,
+        .waited = t->waited,
+        .best_epoch = at->best_epoch,
+        .best_accuracy = at->best,
+        .unsaved = t->unsaved,
+    };
+}
+
+int adj_trainer_is_done(const adj_trainer *t)
+{
+    const position *at = &t->at;
+    return at->epoch >= t->set.epochs ||
+           (t->o.patience > 0 && at->best_epoch > 0 && at->step == 0 &&
+            at->epoch - at->best_epoch >= t->o.patience);
+}
+
+/* ---- steps and epochs ---- */
+
+static adj_status not_finite(const adj_trainer *t, adj_error *error)
+{
+    return adj_error_set(error, ADJ_EARG,
+                         "the loss is not finite in step %lld of epoch %lld: try a smaller "
+                         "learning rate (now %g)",
+                         (long long)t->at.step + 1, (long long)t->at.epoch + 1, t->step_rate);
+}
+
+adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
+{
+    const double began = seconds_now();
+    position *at = &t->at;
+    adj_loader_batch b;
+
+    if (at->step >= t->steps || at->epoch >= t->set.epochs)
+        return adj_error_set(error, ADJ_EARG, "fit: no step is left in this epoch");
+    t->last = (adj_fit_progress){0};
+    t->step_rate = settings_rate(&t->set, at->epoch, at->step, t->steps);
+    const double waited = adj_loader_waited(t->loader);
+    adj_status status = adj_loader_next(t->loader, &b, error);
+    t->waited += adj_loader_waited(t->loader) - waited;
+    if (status == ADJ_OK)
+        status = network_run(&t->steps_net, &b, t->step_rate, error);
+    if (status != ADJ_OK)
+        return status;
+    t->done++;
+    t->step_loss = (double)t->steps_net.loss_now;
+    at->loss += t->step_loss * (double)b.count; /* the loss is a mean over the images that count */
+    at->right += adj_count_right(b.count, t->steps_net.classes, t->steps_net.scores, b.labels);
+    at->count += b.count;
+    if (!isfinite(at->loss))
+        return not_finite(t, error);
+    at->step++;
+    t->images += b.count;
+    t->seconds += seconds_now() - began;
+    return ADJ_OK;
+}
+
+/* The held-out data, and whether this epoch is the best until now. */
+static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_error *error)
+{
+    position *at = &t->at;
+    *is_best = 0;
+    if (t->held_out == NULL)
+        return ADJ_OK;
+    adj_predictor *p = adj_trainer_predictor(t, error);
+    if (p == NULL)
+        return ADJ_ENOMEM;
+    adj_status status = adj_predictor_evaluate(p, t->held_out, score, NULL, error);
+    if (status != ADJ_OK)
+        return status;
+    p->card.accuracy = 100 * score->accuracy;
+    *is_best = at->best_epoch == 0 || score->accuracy > at->best;
+    if (*is_best) {
+        at->best_epoch = at->epoch + 1;
+        at->best = score->accuracy;
+    }
+    return ADJ_OK;
+}
+
+adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
+{
+    position *at = &t->at;
+    adj_score score = {0};
+    int is_best;
+
+    if (at->step < t->steps || at->epoch >= t->set.epochs)
+        return adj_error_set(error, ADJ_EARG, "fit: the epoch is not at its end");
+    adj_status status = evaluate(t, &score, &is_best, error);
+    if (status != ADJ_OK)
+        return status;
+    t->step_rate = settings_rate(&t->set, at->epoch, t->steps - 1, t->steps);
+    t->last = adj_trainer_progress(t);
+    t->last.held_out = score;
+    *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
+    t->seconds = t->waited = 0;
+    t->images = 0;
+    if (is_best && t->o.best != NULL)
+        status = adj_predictor_save(t->predictor, t->o.best, 0, NULL, error);
+    return status;
+}

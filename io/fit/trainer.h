@@ -1,0 +1,81 @@
+/* trainer.h - the struct behind adj_trainer, and its settings. */
+#ifndef IO_FIT_TRAINER_H
+#define IO_FIT_TRAINER_H
+
+#include "predictor.h"
+
+/* Everything that decides what a training comes to, nothing left open: as it is compared with a
+ * checkpoint's. Words are numbers here. */
+typedef struct {
+    const char *model, *backend, *freeze; /* freeze: "none" */
+    const char *optimizer;                /* its name, or "other" */
+    const char *weighting;                /* a checksum of class weights, or "none" */
+    char weights_sum[20];
+    int64_t precision, math, schedule;
+    int64_t height, width, channels, classes;
+    int64_t epochs, batch, seed, threads;
+    int64_t begun;                 /* epochs that were done when the schedule began */
+    int64_t warmup, total, period; /* of the schedule; total 0: all its steps */
+    double lr, base, factor, last; /* base 0: lr */
+    int64_t kind, nesterov;        /* of the optimiser */
+    double momentum, beta1, beta2, epsilon, weight_decay, clip_norm, smoothing;
+    int64_t flip, shift, cutout;
+    double jitter, mixup;
+} settings;
+
+typedef struct {
+    int64_t epoch, step; /* epochs that are done; steps of the one after them that are done */
+    double loss;         /* sums over those steps' images */
+    int64_t right, count;
+    int64_t best_epoch; /* counted from 1; 0: none yet */
+    double best;        /* its accuracy, 0 .. 1 */
+} position;
+
+struct adj_trainer {
+    const adj_dataset *train, *held_out; /* held_out may be NULL */
+    adj_fit_opts o;
+    settings set;
+    adj_optimiser_opts optimiser;
+    network steps_net; /* of training steps */
+    adj_loader *loader;
+    int64_t steps; /* of an epoch */
+    position at;
+    uint64_t data_sum; /* of the training data; 0: not made yet */
+    adj_predictor *predictor;
+    uint64_t taken; /* the steps done, when predictor took the parameters */
+    uint64_t done;  /* steps in this process, and 1 */
+    /* of the epoch at work, in this process */
+    double seconds, waited;
+    int64_t images;
+    adj_fit_progress last; /* after adj_trainer_end_epoch, else epoch is 0 */
+    double step_loss, step_rate;
+    int unsaved; /* as in adj_fit_progress */
+};
+
+/* What the options and the net leave open is filled in. ADJ_EARG: what they say is not possible. */
+adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o,
+                             adj_error *error);
+/* The rate of a step of epoch, steps to an epoch. */
+double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps);
+
+/* ---- as entries of a checkpoint ---- */
+
+enum { MAX_ENTRIES = 64, ENTRY_TEXT = 40 };
+
+typedef struct {
+    const char *key;
+    const char **text;
+    int64_t *integer;
+    double *real;
+    double low, high;         /* of a number */
+    const char *const *words; /* of an integer that stands for one of them; ends with NULL */
+} entry;
+
+/* Returns how many. */
+int settings_entries(settings *s, entry list[MAX_ENTRIES]);
+/* The value; number: where the text of a number is kept. */
+const char *entry_text(const entry *e, char number[ENTRY_TEXT]);
+/* Stores what the text says; 0: that is not possible. */
+int entry_store(const entry *e, const char *text);
+
+#endif

@@ -1,0 +1,183 @@
+/* c_header.c - tensors as a C header of constant arrays, for machines without files.
+ *
+ * Floats are written with as many digits as bring them back bit by bit; bf16, f16 and F8 are floats
+ * there, which have all their values. */
+#include <ctype.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensors.h"
+
+enum { IDENTIFIER = 256, A_LINE = 8 };
+
+typedef struct {
+    int n, n_metadata;
+    const adj_tensor *tensor;
+    const adj_metadata *metadata;
+    const char *prefix;
+    char (*name)[IDENTIFIER];
+} header;
+
+static const char *type_of(adj_elem elem)
+{
+    switch (elem) {
+    case ADJ_ELEM_F64: return "double";
+    case ADJ_ELEM_I64: return "int64_t";
+    case ADJ_ELEM_I32: return "int32_t";
+    case ADJ_ELEM_I16: return "int16_t";
+    case ADJ_ELEM_I8: return "int8_t";
+    case ADJ_ELEM_U64: return "uint64_t";
+    case ADJ_ELEM_U32: return "uint32_t";
+    case ADJ_ELEM_U16: return "uint16_t";
+    case ADJ_ELEM_U8:
+    case ADJ_ELEM_BOOL: return "uint8_t";
+    default: return "float";
+    }
+}
+
+/* prefix_name with an underscore for what no identifier has; a number behind it where two would be
+ * the same. */
+static void name_all(header *h)
+{
+    for (int i = 0; i < h->n; i++) {
+        char base[IDENTIFIER];
+        snprintf(base, sizeof base, "%.60s_%.150s", h->prefix, h->tensor[i].name);
+        for (char *c = base; *c != '\0'; c++)
+            if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127)
+                *c = '_';
+        snprintf(h->name[i], IDENTIFIER, "%s", base);
+        for (int k = 0, number = 2; k < i; k++)
+            if (strcmp(h->name[k], h->name[i]) == 0) {
+                snprintf(h->name[i], IDENTIFIER, "%.220s_%d", base, number++);
+                k = -1; /* it may be another's as well */
+            }
+    }
+}
+
+/* Text within a comment. */
+static void put_comment(FILE *f, const char *text)
+{
+    for (char before = 0; *text != '\0'; before = *text++)
+        fputc((unsigned char)*text < ' ' || (before == '*' && *text == '/') ||
+                      (before == '/' && *text == '*')
+                  ? '?'
+                  : *text,
+              f);
+}
+
+static void put_real(FILE *f, double v, int is_double)
+{
+    const char *suffix = is_double ? "" : "F";
+    char text[40];
+    if (isnan(v) || isinf(v)) {
+        fputs(isnan(v) ? "NAN" : v > 0 ? "INFINITY" : "-INFINITY", f);
+        return;
+    }
+    snprintf(text, sizeof text, is_double ? "%.17g" : "%.9g", v);
+    fprintf(f, "%s%s%s", text, strpbrk(text, ".e") == NULL ? ".0" : "", suffix);
+}
+
+/* The least value of a type is no literal: its sign is an operator. */
+static void put_value(FILE *f, const adj_tensor *t, int64_t i)
+{
+    const char *type = type_of(t->elem);
+    int64_t whole = 0;
+    if (type[0] == 'f' || type[0] == 'd') {
+        put_real(f, adj_tensor_value(t, i), type[0] == 'd');
+        return;
+    }
+    if (adj_elem_size(t->elem) == 8)
+        memcpy(&whole, (const char *)t->data + 8 * i, 8);
+    else
+        whole = (int64_t)adj_tensor_value(t, i);
+    if (t->elem == ADJ_ELEM_U64)
+        fprintf(f, "UINT64_C(%" PRIu64 ")", (uint64_t)whole);
+    else if (whole == INT64_MIN)
+        fputs("INT64_MIN", f);
+    else if (t->elem == ADJ_ELEM_I64)
+        fprintf(f, "INT64_C(%" PRId64 ")", whole);
+    else if (whole == INT32_MIN)
+        fputs("INT32_MIN", f);
+    else
+        fprintf(f, "%" PRId64 "%s", whole, t->elem == ADJ_ELEM_U32 ? "U" : "");
+}
+
+/* An array has an element at least: C has no empty ones. */
+static void put_tensor(FILE *f, const adj_tensor *t, const char *name)
+{
+    int64_t n = adj_shape_elems(t->shape);
+
+    fputs("/* ", f);
+    put_comment(f, t->name);
+    fprintf(f, ": %s [", adj_elem_name(t->elem));
+    for (int64_t i = 0; i < t->shape.rank; i++)
+        fprintf(f, "%s%lld", i > 0 ? ", " : "", (long long)t->shape.dim[i]);
+    fprintf(f, "] */\nstatic const %s %s[%lld] = {", type_of(t->elem), name,
+            (long long)(n > 0 ? n : 1));
+    for (int64_t i = 0; i < n; i++) {
+        fputs(i % A_LINE == 0 ? "\n    " : " ", f);
+        put_value(f, t, i);
+        fputc(',', f);
+    }
+    fputs(n > 0 ? "\n};\n\n" : "0};\n\n", f);
+}
+
+static int needs_math(const adj_tensor *t)
+{
+    const char type = type_of(t->elem)[0];
+    for (int64_t i = 0; (type == 'f' || type == 'd') && i < adj_shape_elems(t->shape); i++)
+        if (!isfinite(adj_tensor_value(t, i)))
+            return 1;
+    return 0;
+}
+
+static int write_header(FILE *f, void *user)
+{
+    const header *h = user;
+    int math = 0;
+
+    for (int i = 0; i < h->n; i++)
+        math |= needs_math(&h->tensor[i]);
+    fprintf(f, "/* Weights, written by adjoint %s. Row-major.\n", adj_version_text());
+    for (int i = 0; i < h->n_metadata; i++) {
+        fputs(" *   ", f);
+        put_comment(f, h->metadata[i].key);
+        fputs(": ", f);
+        put_comment(f, h->metadata[i].value);
+        fputc('\n', f);
+    }
+    fprintf(f, " */\n#ifndef ADJOINT_%s_H\n#define ADJOINT_%s_H\n\n%s#include <stdint.h>\n\n",
+            h->prefix, h->prefix, math ? "#include <math.h>\n" : "");
+    for (int i = 0; i < h->n; i++)
+        put_tensor(f, &h->tensor[i], h->name[i]);
+    fprintf(f, "#endif\n");
+    return ferror(f);
+}
+
+adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
+                                    const adj_tensor tensors[], int n_metadata,
+                                    const adj_metadata metadata[], adj_error *error)
+{
+    header h = {n, n_metadata, tensors, metadata, prefix != NULL ? prefix : "weights", NULL};
+
+    if (path == NULL || n < 0 || n_metadata < 0)
+        return adj_error_set(error, ADJ_EARG, "header: bad file name or counts");
+    for (const char *c = h.prefix; *c != '\0' || c == h.prefix; c++)
+        if (!(isalpha((unsigned char)*c) || *c == '_' ||
+              (c > h.prefix && isdigit((unsigned char)*c))) ||
+            c - h.prefix > 60)
+            return adj_error_set(error, ADJ_EARG, "header: %.80s is no C identifier", h.prefix);
+    for (int i = 0; i < n; i++)
+        if (tensors[i].name == NULL || tensors[i].data == NULL || adj_tensor_bytes(&tensors[i]) < 0)
+            return adj_error_set(error, ADJ_EARG, "header: tensor %d: bad name, type or data", i);
+    h.name = calloc((size_t)n + 1, sizeof *h.name);
+    if (h.name == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "header: out of memory");
+    name_all(&h);
+    adj_status status = adj_file_replace(path, write_header, &h, error);
+    free(h.name);
+    return status;
+}

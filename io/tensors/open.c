@@ -1,0 +1,231 @@
+/* open.c - tensors in files of any kind that we know: the first bytes tell which it is. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zip.h>
+
+#include "io/data/npy.h"
+#include "io/data/unzip.h"
+#include "tensors.h"
+
+enum { MAX_ARRAYS = 100000 };
+
+/* "file" of "folder/file.npy". */
+static void name_after(const char *path, const char *ending, char name[256])
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(name, 256, "%.200s", slash != NULL ? slash + 1 : path);
+    size_t n = strlen(name), end = strlen(ending);
+    if (n > end && strcmp(name + n - end, ending) == 0)
+        name[n - end] = '\0';
+}
+
+/* ---- NumPy ---- */
+
+static int64_t read_stream(void *from, void *to, int64_t n)
+{
+    int64_t got = 0, more = 1;
+    while (got < n && more > 0) {
+        int64_t want = n - got < INT32_MAX ? n - got : INT32_MAX;
+        more = unzip_read(from, (char *)to + got, want);
+        got += more;
+    }
+    return got;
+}
+
+static int64_t read_member(void *from, void *to, int64_t n)
+{
+    int64_t got = 0, more = 1;
+    while (got < n && more > 0) {
+        more = zip_fread(from, (char *)to + got, (zip_uint64_t)(n - got));
+        got += more > 0 ? more : 0;
+    }
+    return more < 0 ? -1 : got;
+}
+
+static int elem_of(const npy_array *a, adj_elem *elem)
+{
+    static const struct {
+        char kind;
+        int bytes;
+        adj_elem elem;
+    } table[] = {{'f', 4, ADJ_ELEM_F32}, {'f', 8, ADJ_ELEM_F64}, {'f', 2, ADJ_ELEM_F16},
+                 {'i', 8, ADJ_ELEM_I64}, {'i', 4, ADJ_ELEM_I32}, {'i', 2, ADJ_ELEM_I16},
+                 {'i', 1, ADJ_ELEM_I8},  {'u', 8, ADJ_ELEM_U64}, {'u', 4, ADJ_ELEM_U32},
+                 {'u', 2, ADJ_ELEM_U16}, {'u', 1, ADJ_ELEM_U8},  {'b', 1, ADJ_ELEM_BOOL}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].kind == a->kind && table[i].bytes == a->bytes)
+            return *elem = table[i].elem, 1;
+    return 0;
+}
+
+static adj_status add_array(adj_tensors *t, const npy_stream *s, const char *name, adj_error *error)
+{
+    npy_array a;
+    adj_elem elem = ADJ_ELEM_F32;
+    adj_shape shape = {0};
+    adj_status status = io_npy_read(s, &a, error);
+
+    if (status != ADJ_OK)
+        return status;
+    if (!elem_of(&a, &elem))
+        status = adj_error_set(error, ADJ_EIO, "npy: %.300s: its elements are of no known type",
+                               s->name);
+    shape.rank = a.rank;
+    for (int i = 0; i < a.rank; i++)
+        shape.dim[i] = a.size[i];
+    void *data = status == ADJ_OK ? tensors_add(t, name, elem, shape, error) : NULL;
+    if (data != NULL)
+        memcpy(data, a.data, (size_t)io_npy_elems(&a) * (size_t)a.bytes);
+    free(a.data);
+    return data != NULL ? ADJ_OK : error->status;
+}
+
+static adj_status read_npy(adj_tensors *t, const char *path, unzip *u, adj_error *error)
+{
+    char name[256];
+    name_after(path, ".npy", name);
+    return add_array(t, &(npy_stream){read_stream, u, path}, name, error);
+}
+
+static adj_status read_npz(adj_tensors *t, const char *path, adj_error *error)
+{
+    adj_status status = ADJ_OK;
+    zip_t *z = zip_open(path, ZIP_RDONLY, NULL);
+    zip_int64_t n = z != NULL ? zip_get_num_entries(z, 0) : 0;
+
+    if (z == NULL || n > MAX_ARRAYS)
+        status = adj_error_set(error, ADJ_EIO, "npz: %.300s: is no archive that can be read", path);
+    for (zip_int64_t i = 0; i < n && status == ADJ_OK; i++) {
+        const char *member = zip_get_name(z, (zip_uint64_t)i, 0);
+        size_t length = member != NULL ? strlen(member) : 0;
+        if (length < 5 || strcmp(member + length - 4, ".npy") != 0)
+            continue;
+        char name[256], full[400];
+        snprintf(full, sizeof full, "%.200s: %.150s", path, member);
+        snprintf(name, sizeof name, "%.*s", (int)(length - 4 < 250 ? length - 4 : 250), member);
+        zip_file_t *f = zip_fopen_index(z, (zip_uint64_t)i, 0);
+        status = f != NULL ? add_array(t, &(npy_stream){read_member, f, full}, name, error)
+                           : adj_error_set(error, ADJ_EIO, "npz: %s: %s", full, zip_strerror(z));
+        if (f != NULL)
+            zip_fclose(f);
+    }
+    if (z != NULL)
+        zip_discard(z);
+    return status;
+}
+
+/* ---- IDX: 0, 0, type, rank; sizes and elements of most significant byte first ---- */
+
+static adj_status read_idx(adj_tensors *t, const char *path, unzip *u, adj_error *error)
+{
+    static const adj_elem elems[] = {[8] = ADJ_ELEM_U8,   [9] = ADJ_ELEM_I8,   [11] = ADJ_ELEM_I16,
+                                     [12] = ADJ_ELEM_I32, [13] = ADJ_ELEM_F32, [14] = ADJ_ELEM_F64};
+    uint8_t head[4], size[4];
+    adj_shape shape = {0};
+    char name[256];
+    int64_t have = 0;
+
+    int ok = unzip_read(u, head, 4) == 4 && head[2] >= 8 && head[2] <= 14 && head[2] != 10 &&
+             head[3] >= 1 && head[3] <= ADJ_MAX_RANK;
+    for (shape.rank = 0; ok && shape.rank < head[3]; shape.rank++) {
+        ok = unzip_read(u, size, 4) == 4;
+        shape.dim[shape.rank] =
+            (int64_t)size[0] << 24 | (int64_t)size[1] << 16 | (int64_t)size[2] << 8 | size[3];
+    }
+    if (!ok)
+        return adj_error_set(error, ADJ_EIO,
+                             "idx: %.300s: has no header of an array of at most %d axes", path,
+                             ADJ_MAX_RANK);
+    const adj_tensor like = {.elem = elems[head[2]], .shape = shape};
+    int64_t bytes = adj_tensor_bytes(&like), each = (int64_t)adj_elem_size(like.elem);
+    uint8_t *data = NULL;
+    for (int64_t room = 1 << 16; bytes >= 0; room *= 2) { /* no more than is there, twice */
+        int64_t want = room < bytes ? room : bytes;
+        uint8_t *more = realloc(data, (size_t)want + 1);
+        if (more == NULL)
+            break;
+        data = more;
+        have += read_stream(u, data + have, want - have);
+        if (have < want || want == bytes)
+            break;
+    }
+    adj_status status = ADJ_OK;
+    if (bytes < 0 || have < bytes)
+        status = adj_error_set(error, ADJ_EIO, "idx: %.300s: ends early (got %lld of %lld bytes)",
+                               path, (long long)have, (long long)bytes);
+    name_after(path, ".gz", name);
+    uint8_t *to = status == ADJ_OK ? tensors_add(t, name, like.elem, shape, error) : NULL;
+    for (int64_t i = 0; to != NULL && i < bytes; i++)
+        to[i] = data[i / each * each + each - 1 - i % each];
+    free(data);
+    return to != NULL ? ADJ_OK : error->status;
+}
+
+/* ---- any of them ---- */
+
+/* The first bytes, of a gzip file those inside; 0: there are not four. */
+static int peek(const char *path, uint8_t start[4], adj_error *error)
+{
+    int fd;
+    int64_t size;
+    const char *why = io_open(path, &fd, &size);
+    unzip *u = why == NULL ? unzip_open(fd) : NULL;
+    int64_t got = u != NULL ? unzip_read(u, start, 4) : 0;
+
+    if (why != NULL)
+        adj_error_set(error, ADJ_EIO, "%.200s: %s", path, why);
+    else if (got < 4)
+        adj_error_set(error, ADJ_EIO,
+                      "%.200s: is too short for a file of tensors (expected safetensors, npy, npz "
+                      "or idx)",
+                      path);
+    if (u != NULL)
+        unzip_close(u);
+    return got == 4;
+}
+
+static adj_status read_unzipped(adj_tensors *t, const char *path, int is_npy, adj_error *error)
+{
+    int fd;
+    int64_t size;
+    const char *why = io_open(path, &fd, &size);
+    unzip *u = why == NULL ? unzip_open(fd) : NULL;
+
+    if (u == NULL)
+        return adj_error_set(error, why != NULL ? ADJ_EIO : ADJ_ENOMEM, "%.200s: %s", path,
+                             why != NULL ? why : "out of memory");
+    adj_status status = is_npy ? read_npy(t, path, u, error) : read_idx(t, path, u, error);
+    unzip_close(u);
+    return status;
+}
+
+adj_status adj_tensors_open(const char *path, adj_tensors **out)
+{
+    uint8_t start[4] = {0};
+    adj_error error = {0};
+
+    if (out == NULL)
+        return ADJ_EARG;
+    if (path == NULL)
+        return adj_tensors_read(NULL, out);
+    int can_read = peek(path, start, &error);
+    int is_npy = memcmp(start, "\x93NUM", 4) == 0, is_zip = memcmp(start, "PK\3\4", 4) == 0,
+        is_idx = start[0] == 0 && start[1] == 0 && start[2] >= 8 && start[2] <= 14 && start[3] > 0;
+    if (can_read && !is_npy && !is_zip && !is_idx)
+        return adj_tensors_read(path, out);
+    adj_tensors *t = *out = tensors_new();
+    if (t == NULL)
+        return ADJ_ENOMEM;
+    if (can_read && is_zip)
+        read_npz(t, path, &error);
+    else if (can_read)
+        read_unzipped(t, path, is_npy, &error);
+    for (int i = 0; i < t->n && error.status != ADJ_OK; i++)
+        free(t->entry[i].own);
+    if (error.status != ADJ_OK) {
+        t->n = 0;
+        snprintf(t->message, sizeof t->message, "%s", error.message);
+    }
+    return error.status;
+}

@@ -1,0 +1,315 @@
+/* safetensors_read.c - reads a safetensors file into memory.
+ *
+ * The file's real size bounds everything: the header's length is checked against it before the
+ * header is read, and the header's tensors must cover the rest exactly before that is read. Data is
+ * addressed only through offsets that passed these checks. Checksums are compared if the file has
+ * any: then the header and every tensor must have one. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "safetensors.h"
+#include "tensors.h"
+
+/* The sentence, with control characters from the file made harmless; returns status. */
+__attribute__((format(printf, 4, 5))) static adj_status
+fail(adj_tensors *t, adj_status status, int64_t offset, const char *format, ...)
+{
+    int n = snprintf(t->message, sizeof t->message, "safetensors: %.200s: offset %lld: ", t->path,
+                     (long long)offset);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
+    va_end(args);
+    for (char *c = t->message; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    return status;
+}
+
+/* Exactly n bytes from the file's position. */
+static adj_status read_all(adj_tensors *t, int fd, void *to, int64_t n, int64_t offset)
+{
+    int64_t have = 0;
+    while (have < n) {
+        size_t want = (size_t)(n - have);
+        ssize_t got = read(fd, (char *)to + have, want < 1 << 30 ? want : 1 << 30);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail(t, ADJ_EIO, offset + have, "%s", strerror(errno));
+        if (got == 0)
+            return fail(t, ADJ_EIO, offset + have, "the file ends early (expected %lld bytes)",
+                        (long long)(offset + n));
+        have += got;
+    }
+    return ADJ_OK;
+}
+
+static adj_status read_elem(adj_tensors *t, const char *name, const json_t *tensor, adj_elem *elem)
+{
+    const char *word = json_string_value(json_object_get(tensor, "dtype"));
+    char known[128];
+    size_t n = 0;
+
+    for (int i = 0; elem_word(i) != NULL; i++) {
+        if (word != NULL && strcmp(word, elem_word(i)) == 0)
+            return *elem = (adj_elem)i, ADJ_OK;
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "", elem_word(i));
+    }
+    return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: dtype (got %.20s, expected one of %s)",
+                name, word != NULL ? word : "none", known);
+}
+
+static adj_status read_shape(adj_tensors *t, const char *name, const json_t *tensor, adj_shape *s)
+{
+    const json_t *list = json_object_get(tensor, "shape");
+    size_t rank = json_array_size(list);
+
+    if (!json_is_array(list) || rank > ADJ_MAX_RANK)
+        return fail(t, ADJ_EIO, LENGTH_BYTES,
+                    "tensor %.80s: shape is not a list of at most %d sizes", name, ADJ_MAX_RANK);
+    *s = (adj_shape){.rank = (int64_t)rank};
+    for (size_t i = 0; i < rank; i++) {
+        const json_t *size = json_array_get(list, i);
+        s->dim[i] = json_is_integer(size) ? json_integer_value(size) : -1;
+    }
+    if (adj_shape_elems(*s) < 0)
+        return fail(
+            t, ADJ_EIO, LENGTH_BYTES,
+            "tensor %.80s: shape has a size that is not a whole number from 0 on, or is too "
+            "large",
+            name);
+    return ADJ_OK;
+}
+
+/* One tensor of the header: type, and data_offsets that fit both it and the file. */
+static adj_status read_tensor(adj_tensors *t, const char *name, const json_t *tensor, entry *e)
+{
+    *e = (entry){.public.name = name};
+    if (!json_is_object(tensor))
+        return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: is not an object", name);
+    adj_status status = read_elem(t, name, tensor, &e->public.elem);
+    if (status == ADJ_OK)
+        status = read_shape(t, name, tensor, &e->public.shape);
+    if (status != ADJ_OK)
+        return status;
+
+    const json_t *offsets = json_object_get(tensor, "data_offsets");
+    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+    if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+        return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: data_offsets are not two numbers",
+                    name);
+    e->begin = json_integer_value(begin);
+    e->end = json_integer_value(end);
+    if (e->begin < 0 || e->end < e->begin || e->end > t->data_bytes)
+        return fail(t, ADJ_EIO, LENGTH_BYTES,
+                    "tensor %.80s: data_offsets out of range (got %lld to %lld, expected within "
+                    "%lld bytes)",
+                    name, (long long)e->begin, (long long)e->end, (long long)t->data_bytes);
+    if (adj_tensor_bytes(&e->public) != e->end - e->begin)
+        return fail(t, ADJ_EIO, LENGTH_BYTES,
+                    "tensor %.80s: data_offsets do not fit its shape (got %lld bytes, expected "
+                    "%lld elements of %zu)",
+                    name, (long long)(e->end - e->begin),
+                    (long long)adj_shape_elems(e->public.shape), adj_elem_size(e->public.elem));
+    return ADJ_OK;
+}
+
+static int by_offset(const void *left, const void *right)
+{
+    const entry *a = left, *b = right;
+    if (a->begin != b->begin)
+        return a->begin < b->begin ? -1 : 1;
+    return (a->end > b->end) - (a->end < b->end);
+}
+
+/* Sorted by offset, each tensor begins where the one before it ends, and the last ends with the
+ * file. */
+static adj_status check_cover(adj_tensors *t, int64_t data_at)
+{
+    int64_t end = 0;
+
+    qsort(t->entry, (size_t)t->n, sizeof *t->entry, by_offset);
+    for (int i = 0; i < t->n; i++) {
+        if (t->entry[i].begin != end)
+            return fail(t, ADJ_EIO, data_at + t->entry[i].begin,
+                        "tensor %.80s: its data %s (begins at %lld, expected %lld)",
+                        t->entry[i].public.name,
+                        t->entry[i].begin < end ? "overlaps another's" : "leaves a gap",
+                        (long long)t->entry[i].begin, (long long)end);
+        end = t->entry[i].end;
+    }
+    if (end != t->data_bytes)
+        return fail(t, ADJ_EIO, data_at + end, "%lld bytes that belong to no tensor",
+                    (long long)(t->data_bytes - end));
+    return ADJ_OK;
+}
+
+#define CHANGED ", or was changed by what kept the keys " SUM_KEY "*"
+
+/* The header's checksum; a file with none of its own for the tensors either needs none. */
+static adj_status check_header_sum(adj_tensors *t)
+{
+    json_t *metadata = json_object_get(t->header, METADATA_KEY), *value;
+    const char *key, *expected = json_string_value(json_object_get(metadata, SUM_KEY));
+    char got[SUM_TEXT];
+
+    json_object_foreach(metadata, key, value)
+    {
+        if (expected == NULL && is_sum_key(key))
+            return fail(t, ADJ_EIO, LENGTH_BYTES, "the header's checksum is missing");
+    }
+    if (expected == NULL)
+        return ADJ_OK;
+    if (sum_header(t->header, got) != ADJ_OK)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
+    if (strcmp(got, expected) != 0)
+        return fail(t, ADJ_EIO, LENGTH_BYTES,
+                    "the header is damaged (its checksum: got %s, expected %.8s)" CHANGED, got,
+                    expected);
+    return ADJ_OK;
+}
+
+static adj_status check_data_sum(adj_tensors *t, const json_t *metadata, const entry *e,
+                                 int64_t data_at)
+{
+    char got[SUM_TEXT], *key = sum_key(e->public.name);
+    if (key == NULL)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
+    const char *expected = json_string_value(json_object_get(metadata, key));
+    free(key);
+    if (expected == NULL)
+        return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: its checksum is missing",
+                    e->public.name);
+    sum_data(e->public.data, e->end - e->begin, got);
+    if (strcmp(got, expected) != 0)
+        return fail(t, ADJ_EIO, data_at + e->begin,
+                    "tensor %.80s: its data is damaged (checksum: got %s, expected %.8s)" CHANGED,
+                    e->public.name, got, expected);
+    return ADJ_OK;
+}
+
+static adj_status check_data_sums(adj_tensors *t, int64_t data_at)
+{
+    const json_t *metadata = json_object_get(t->header, METADATA_KEY);
+    adj_status status = ADJ_OK;
+
+    if (json_object_get(metadata, SUM_KEY) != NULL)
+        for (int i = 0; i < t->n && status == ADJ_OK; i++)
+            status = check_data_sum(t, metadata, &t->entry[i], data_at);
+    return status;
+}
+
+static adj_status check_metadata(adj_tensors *t, json_t *metadata)
+{
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(metadata))
+        return fail(t, ADJ_EIO, LENGTH_BYTES, METADATA_KEY " is not an object");
+    json_object_foreach(metadata, key, value)
+    {
+        if (!json_is_string(value))
+            return fail(t, ADJ_EIO, LENGTH_BYTES, METADATA_KEY ": %.80s is not a string", key);
+    }
+    return ADJ_OK;
+}
+
+static adj_status read_header(adj_tensors *t, const char *text, int64_t length)
+{
+    json_error_t error;
+    const char *name;
+    json_t *value;
+
+    t->header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
+    if (t->header == NULL)
+        return fail(t, ADJ_EIO, LENGTH_BYTES + error.position, "the header is not JSON: %s",
+                    error.text);
+    if (!json_is_object(t->header))
+        return fail(t, ADJ_EIO, LENGTH_BYTES, "the header is not an object");
+    t->entry = calloc(json_object_size(t->header) + 1, sizeof *t->entry);
+    if (t->entry == NULL)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
+    json_object_foreach(t->header, name, value)
+    {
+        adj_status status = strcmp(name, METADATA_KEY) == 0
+                                ? check_metadata(t, value)
+                                : read_tensor(t, name, value, &t->entry[t->n++]);
+        if (status != ADJ_OK)
+            return status;
+    }
+    adj_status status = check_cover(t, LENGTH_BYTES + length);
+    return status == ADJ_OK ? check_header_sum(t) : status;
+}
+
+/* The header's length, checked against the file's size. */
+static adj_status read_length(adj_tensors *t, int fd, int64_t size, int64_t *length)
+{
+    uint8_t bytes[LENGTH_BYTES];
+    uint64_t value = 0;
+
+    adj_status status = read_all(t, fd, bytes, LENGTH_BYTES, 0);
+    if (status != ADJ_OK)
+        return status;
+    for (int i = LENGTH_BYTES - 1; i >= 0; i--)
+        value = value << 8 | bytes[i];
+    int64_t max = size - LENGTH_BYTES < max_header_bytes ? size - LENGTH_BYTES : max_header_bytes;
+    if (value > (uint64_t)max)
+        return fail(t, ADJ_EIO, 0, "header length out of range (got %llu, expected at most %lld)",
+                    (unsigned long long)value, (long long)max);
+    *length = (int64_t)value;
+    t->data_bytes = size - LENGTH_BYTES - *length;
+    return ADJ_OK;
+}
+
+static adj_status read_file(adj_tensors *t, int fd, int64_t size)
+{
+    int64_t length = 0;
+    adj_status status = read_length(t, fd, size, &length);
+    if (status != ADJ_OK)
+        return status;
+
+    char *text = malloc((size_t)length + 1);
+    if (text == NULL)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
+    if ((status = read_all(t, fd, text, length, LENGTH_BYTES)) == ADJ_OK)
+        status = read_header(t, text, length);
+    free(text);
+    if (status != ADJ_OK)
+        return status;
+
+    t->data = malloc((size_t)t->data_bytes + 1);
+    if (t->data == NULL)
+        return fail(t, ADJ_ENOMEM, LENGTH_BYTES + length, "out of memory");
+    for (int i = 0; i < t->n; i++)
+        t->entry[i].public.data = t->data + t->entry[i].begin;
+    status = read_all(t, fd, t->data, t->data_bytes, LENGTH_BYTES + length);
+    return status == ADJ_OK ? check_data_sums(t, LENGTH_BYTES + length) : status;
+}
+
+adj_status adj_tensors_read(const char *path, adj_tensors **out)
+{
+    if (out == NULL)
+        return ADJ_EARG;
+    adj_tensors *t = *out = calloc(1, sizeof *t);
+    if (t == NULL)
+        return ADJ_ENOMEM;
+    t->path = path != NULL ? path : "no file name";
+    if (path == NULL)
+        return fail(t, ADJ_EARG, 0, "expected a file name");
+
+    int fd;
+    int64_t bytes;
+    const char *why = io_open(path, &fd, &bytes);
+    if (why != NULL)
+        return fail(t, ADJ_EIO, 0, "%s", why);
+    adj_status status = read_file(t, fd, bytes);
+    close(fd);
+    t->path = NULL;
+    if (status != ADJ_OK)
+        t->n = 0;
+    return status;
+}

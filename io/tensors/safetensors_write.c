@@ -1,0 +1,161 @@
+/* safetensors_write.c - writes tensors to a file that is whole or not there (replace.c).
+ *
+ * Tensors are written by falling element size and the header is padded with spaces, so that all
+ * data is aligned. The metadata get a checksum for each tensor and one for the header. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/replace.h"
+#include "safetensors.h"
+#include "tensors.h"
+
+static json_t *describe(const adj_tensor *t, int64_t begin, int64_t end)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < t->shape.rank; i++)
+        json_array_append_new(shape, json_integer(t->shape.dim[i]));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", elem_word((int)t->elem), "shape", shape,
+                     "data_offsets", (json_int_t)begin, (json_int_t)end);
+}
+
+/* The caller's strings in metadata. */
+static adj_status add_metadata(const place *p, json_t *all, int n, const adj_metadata *metadata)
+{
+    for (int i = 0; i < n; i++)
+        if (metadata[i].key == NULL || metadata[i].value == NULL || is_sum_key(metadata[i].key) ||
+            json_object_set_new(all, metadata[i].key, json_string(metadata[i].value)) != 0)
+            return io_refuse(p, ADJ_EARG,
+                             "metadata %d is not two UTF-8 strings, or has the name of a "
+                             "checksum",
+                             i);
+    return ADJ_OK;
+}
+
+/* The header's last: its own checksum. */
+static adj_status add_header_sum(const place *p, json_t *header, json_t *metadata)
+{
+    char sum[SUM_TEXT];
+    if (sum_header(header, sum) != ADJ_OK ||
+        json_object_set_new(metadata, SUM_KEY, json_string(sum)) != 0)
+        return io_out_of_memory(p);
+    return ADJ_OK;
+}
+
+static adj_status add_sum(const place *p, json_t *metadata, const adj_tensor *t)
+{
+    char sum[SUM_TEXT], *key = sum_key(t->name);
+    sum_data(t->data, adj_tensor_bytes(t), sum);
+    int failed = key == NULL || json_object_set_new(metadata, key, json_string(sum)) != 0;
+    free(key);
+    return failed ? io_out_of_memory(p) : ADJ_OK;
+}
+
+/* Fills header and metadata, and order with the tensors' order in the file. */
+static adj_status add_tensors(const place *p, json_t *header, json_t *metadata, int n,
+                              const adj_tensor *t, int *order)
+{
+    adj_status status;
+    int64_t end = 0;
+    int k = 0;
+
+    for (size_t each = 8; each > 0; each /= 2)
+        for (int i = 0; i < n; i++) {
+            if (t[i].name == NULL || t[i].data == NULL || adj_tensor_bytes(&t[i]) < 0 ||
+                strcmp(t[i].name, METADATA_KEY) == 0 ||
+                (each == adj_elem_size(t[i].elem) && json_object_get(header, t[i].name)))
+                return io_refuse(p, ADJ_EARG, "tensor %d: bad name (got %.80s), type or data", i,
+                                 t[i].name != NULL ? t[i].name : "none");
+            if (adj_elem_size(t[i].elem) != each)
+                continue;
+            int64_t begin = end;
+            if (__builtin_add_overflow(end, adj_tensor_bytes(&t[i]), &end) ||
+                json_object_set_new(header, t[i].name, describe(&t[i], begin, end)) != 0)
+                return io_refuse(p, ADJ_EARG, "tensor %d: name is not UTF-8, or too much data", i);
+            if ((status = add_sum(p, metadata, &t[i])) != ADJ_OK)
+                return status;
+            order[k++] = i;
+        }
+    return ADJ_OK;
+}
+
+static adj_status write_all(const place *p, int fd, const void *from, int64_t n)
+{
+    int64_t done = 0;
+    while (done < n) {
+        size_t want = (size_t)(n - done);
+        ssize_t got = write(fd, (const char *)from + done, want < 1 << 30 ? want : 1 << 30);
+        if (got < 0 && errno != EINTR)
+            return io_system_error(p);
+        done += got > 0 ? got : 0;
+    }
+    return ADJ_OK;
+}
+
+static adj_status write_file(const place *p, int fd, const char *text, const adj_tensor *t, int n,
+                             const int *order)
+{
+    static const char spaces[LENGTH_BYTES] = "        ";
+    uint8_t length[LENGTH_BYTES];
+    size_t bytes = strlen(text), padding = -bytes % LENGTH_BYTES;
+
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        length[i] = (uint8_t)((uint64_t)(bytes + padding) >> (8 * i));
+    adj_status status = write_all(p, fd, length, LENGTH_BYTES);
+    if (status == ADJ_OK)
+        status = write_all(p, fd, text, (int64_t)bytes);
+    if (status == ADJ_OK)
+        status = write_all(p, fd, spaces, (int64_t)padding);
+    for (int k = 0; status == ADJ_OK && k < n; k++)
+        status = write_all(p, fd, t[order[k]].data, adj_tensor_bytes(&t[order[k]]));
+    return status;
+}
+
+static adj_status replace_file(const place *p, const char *text, const adj_tensor *t, int n,
+                               const int *order)
+{
+    new_file r;
+    adj_status status = io_replace_begin(p, &r);
+    if (status != ADJ_OK)
+        return status;
+    return io_replace_end(p, &r, write_file(p, r.fd, text, t, n, order));
+}
+
+/* Everything but the data. */
+static adj_status make_header(const place *p, json_t *header, int n, const adj_tensor tensors[],
+                              int n_metadata, const adj_metadata metadata[], int *order)
+{
+    json_t *strings = json_object();
+    if (json_object_set_new(header, METADATA_KEY, strings) != 0)
+        return io_out_of_memory(p);
+    adj_status status = add_metadata(p, strings, n_metadata, metadata);
+    if (status == ADJ_OK)
+        status = add_tensors(p, header, strings, n, tensors, order);
+    return status == ADJ_OK ? add_header_sum(p, header, strings) : status;
+}
+
+adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[], int n_metadata,
+                             const adj_metadata metadata[], adj_error *error)
+{
+    const place p = {"safetensors: ", path, error};
+    if (path == NULL || n < 0 || n_metadata < 0)
+        return adj_error_set(error, ADJ_EARG, "safetensors: bad file name or counts");
+    json_t *header = json_object();
+    int *order = calloc((size_t)n + 1, sizeof *order);
+    char *text = NULL;
+    adj_status status = header != NULL && order != NULL ? ADJ_OK : ADJ_ENOMEM;
+
+    if (status != ADJ_OK)
+        io_out_of_memory(&p);
+    if (status == ADJ_OK)
+        status = make_header(&p, header, n, tensors, n_metadata, metadata, order);
+    if (status == ADJ_OK && (text = json_dumps(header, JSON_COMPACT)) == NULL)
+        status = io_out_of_memory(&p);
+    if (status == ADJ_OK)
+        status = replace_file(&p, text, tensors, n, order);
+    free(text);
+    free(order);
+    json_decref(header);
+    return status;
+}

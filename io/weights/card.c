@@ -1,0 +1,338 @@
+/* card.c - a model card as strings: numbers as JSON has them, lists as JSON arrays. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_io.h"
+
+enum { MAX_SIDE = 32768, MAX_CLASSES = 100000, N_FORMAT = 2, N_PRECISION = 3 };
+
+static const char *const formats[N_FORMAT] = {[ADJ_NHWC] = "NHWC", [ADJ_NCHW] = "NCHW"};
+static const char *const precisions[N_PRECISION] = {
+    [ADJ_PRECISION_AS_BUILT] = "f32", [ADJ_PRECISION_BF16] = "bf16", [ADJ_PRECISION_F16] = "f16"};
+
+/* ---- writing ---- */
+
+static json_t *list_of(const double *v, int64_t n)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < n; i++)
+        json_array_append_new(list, json_real(v[i]));
+    return list;
+}
+
+static json_t *names_of(const adj_model_card *c)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < c->classes; i++)
+        if (json_array_append_new(list, json_string(c->class_names[i])) != 0) {
+            json_decref(list);
+            return NULL; /* it is no UTF-8 */
+        }
+    return list;
+}
+
+static int put(json_t *all, const char *key, json_t *value)
+{
+    return json_object_set_new(all, key, value) == 0;
+}
+
+/* What is known of the card, as an object of JSON. 0: a value cannot be had. */
+static int put_all(const adj_model_card *c, json_t *all)
+{
+    int ok = put(all, "adjoint.version", json_string(adj_version_text()));
+    if (c->model != NULL)
+        ok &= put(all, "model", json_string(c->model));
+    if (c->multiplier != 0)
+        ok &= put(all, "multiplier", json_real(c->multiplier));
+    if (c->height > 0)
+        ok &= put(all, "input",
+                  json_pack("[I,I,I]", (json_int_t)c->height, (json_int_t)c->width,
+                            (json_int_t)c->channels));
+    ok &= put(all, "format", json_string(formats[c->format == ADJ_NCHW]));
+    if (c->deviation[0] != 0 && c->channels <= ADJ_CARD_CHANNELS) {
+        ok &= put(all, "mean", list_of(c->mean, c->channels));
+        ok &= put(all, "deviation", list_of(c->deviation, c->channels));
+    }
+    if (c->classes > 0)
+        ok &= put(all, "classes", json_integer(c->classes));
+    if (c->class_names != NULL)
+        ok &= put(all, "class_names", names_of(c));
+    if (c->resize != NULL)
+        ok &= put(all, "resize", json_string(c->resize));
+    if ((int)c->precision >= 0 && (int)c->precision < N_PRECISION)
+        ok &= put(all, "precision", json_string(precisions[c->precision]));
+    if (c->accuracy > 0)
+        ok &= put(all, "accuracy", json_real(c->accuracy));
+    return ok & put(all, "seed", json_integer(c->seed));
+}
+
+/* The value's text, malloc'ed. */
+static char *text_of(const json_t *value)
+{
+    return json_is_string(value)
+               ? strdup(json_string_value(value))
+               : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+}
+
+/* Entries and the strings they point to, one after the other. */
+static adj_status pack(json_t *all, adj_metadata **metadata, int *n)
+{
+    size_t count = json_object_size(all), bytes = count * sizeof **metadata, i = 0;
+    char **text = calloc(count + 1, sizeof *text), *at = NULL;
+    const char *key;
+    json_t *value;
+    int ok = text != NULL;
+
+    json_object_foreach(all, key, value)
+    {
+        if (ok && (text[i] = text_of(value)) != NULL)
+            bytes += strlen(key) + strlen(text[i++]) + 2;
+        else
+            ok = 0;
+    }
+    adj_metadata *list = ok ? malloc(bytes + 1) : NULL;
+    if (list != NULL)
+        at = (char *)(list + count);
+    i = 0;
+    json_object_foreach(all, key, value)
+    {
+        if (list == NULL)
+            break;
+        size_t key_bytes = strlen(key) + 1, text_bytes = strlen(text[i]) + 1;
+        list[i] = (adj_metadata){at, at + key_bytes};
+        memcpy(at, key, key_bytes);
+        memcpy(at + key_bytes, text[i], text_bytes);
+        at += key_bytes + text_bytes;
+        i++;
+    }
+    for (size_t k = 0; text != NULL && k < count; k++)
+        free(text[k]);
+    free(text);
+    *metadata = list;
+    *n = list != NULL ? (int)count : 0;
+    return list != NULL ? ADJ_OK : ADJ_ENOMEM;
+}
+
+adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metadata, int *n,
+                                adj_error *error)
+{
+    if (card == NULL || metadata == NULL || n == NULL)
+        return adj_error_set(error, ADJ_EARG, "model card: expected a card and room for a list");
+    *metadata = NULL;
+    *n = 0;
+    json_t *all = json_object();
+    if (!put_all(card, all)) {
+        json_decref(all);
+        return adj_error_set(error, ADJ_EARG,
+                             "model card: a name is not UTF-8, or a number is "
+                             "not finite");
+    }
+    adj_status status = pack(all, metadata, n);
+    json_decref(all);
+    return status == ADJ_OK ? ADJ_OK : adj_error_set(error, status, "model card: out of memory");
+}
+
+/* ---- reading ---- */
+
+/* A file's card on its way. */
+typedef struct {
+    const adj_tensors *t;
+    adj_model_card card;
+    json_t *names; /* NULL: none */
+    adj_error *error;
+} reading;
+
+static adj_status wrong(const reading *r, const char *key, const char *expected)
+{
+    return adj_error_set(r->error, ADJ_EIO, "its %s is not possible here (got %.80s, expected %s)",
+                         key, adj_tensors_metadata(r->t, key), expected);
+}
+
+/* The key's value; NULL: it is not there, or no JSON (*status). */
+static json_t *parse(const reading *r, const char *key, adj_status *status)
+{
+    const char *text = adj_tensors_metadata(r->t, key);
+    json_t *value = text != NULL ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+
+    *status = ADJ_OK;
+    if (text != NULL && value == NULL)
+        *status = wrong(r, key, "a number or a list");
+    return value;
+}
+
+static adj_status read_integer(const reading *r, const char *key, int64_t low, int64_t high,
+                               int64_t *to)
+{
+    adj_status status;
+    json_t *value = parse(r, key, &status);
+
+    if (value != NULL && (!json_is_integer(value) || json_integer_value(value) < low ||
+                          json_integer_value(value) > high))
+        status = wrong(r, key, "a whole number in its range");
+    else if (value != NULL)
+        *to = json_integer_value(value);
+    json_decref(value);
+    return status;
+}
+
+static adj_status read_real(const reading *r, const char *key, double low, double high, double *to)
+{
+    adj_status status;
+    json_t *value = parse(r, key, &status);
+    double v = json_number_value(value);
+
+    if (value != NULL && (!json_is_number(value) || !(v >= low && v <= high)))
+        status = wrong(r, key, "a number in its range");
+    else if (value != NULL)
+        *to = v;
+    json_decref(value);
+    return status;
+}
+
+/* Exactly n numbers. */
+static adj_status read_list(const reading *r, const char *key, int64_t n, double low, double high,
+                            double *to)
+{
+    adj_status status;
+    json_t *list = parse(r, key, &status);
+    int ok = list == NULL || (json_is_array(list) && (int64_t)json_array_size(list) == n);
+
+    for (int64_t i = 0; i < n && ok && list != NULL; i++) {
+        const json_t *value = json_array_get(list, (size_t)i);
+        to[i] = json_number_value(value);
+        ok = json_is_number(value) && to[i] >= low && to[i] <= high;
+    }
+    json_decref(list);
+    return ok ? status : wrong(r, key, "a list of numbers, one for each channel or size");
+}
+
+static adj_status read_word(const reading *r, const char *key, int n, const char *const words[],
+                            const char *expected, int *to)
+{
+    const char *text = adj_tensors_metadata(r->t, key);
+
+    for (int i = 0; i < n && text != NULL; i++)
+        if (strcmp(words[i], text) == 0)
+            return *to = i, ADJ_OK;
+    return text == NULL ? ADJ_OK : wrong(r, key, expected);
+}
+
+static adj_status read_input(reading *r)
+{
+    adj_model_card *c = &r->card;
+    double size[3] = {0};
+    adj_status status = read_list(r, "input", 3, 1, MAX_SIDE, size);
+
+    for (int i = 0; i < 3 && status == ADJ_OK; i++)
+        if (size[i] != floor(size[i]))
+            return wrong(r, "input", "height, width and channels");
+    c->height = (int64_t)size[0];
+    c->width = (int64_t)size[1];
+    c->channels = (int64_t)size[2];
+    if (status != ADJ_OK || c->channels < 1 || c->channels > ADJ_CARD_CHANNELS)
+        return status;
+    status = read_list(r, "mean", c->channels, -1e9, 1e9, c->mean);
+    if (status == ADJ_OK)
+        status = read_list(r, "deviation", c->channels, 1e-9, 1e9, c->deviation);
+    return status;
+}
+
+static adj_status read_classes(reading *r)
+{
+    adj_model_card *c = &r->card;
+    adj_status status = read_integer(r, "classes", 1, MAX_CLASSES, &c->classes);
+
+    if (status == ADJ_OK)
+        r->names = parse(r, "class_names", &status);
+    if (status != ADJ_OK || r->names == NULL)
+        return status;
+    int ok = json_is_array(r->names) && (int64_t)json_array_size(r->names) == c->classes;
+    for (int64_t i = 0; i < c->classes && ok; i++)
+        ok = json_is_string(json_array_get(r->names, (size_t)i));
+    return ok ? ADJ_OK : wrong(r, "class_names", "a list of names, one for each class");
+}
+
+static adj_status read_all(reading *r)
+{
+    adj_model_card *c = &r->card;
+    int format = 0, precision = 0;
+
+    c->model = adj_tensors_metadata(r->t, "model");
+    c->resize = adj_tensors_metadata(r->t, "resize");
+    c->version = adj_tensors_metadata(r->t, "adjoint.version");
+    adj_status status = read_input(r);
+    if (status == ADJ_OK)
+        status = read_classes(r);
+    if (status == ADJ_OK)
+        status = read_real(r, "multiplier", 1e-3, 8, &c->multiplier);
+    if (status == ADJ_OK)
+        status = read_real(r, "accuracy", 0, 100, &c->accuracy);
+    if (status == ADJ_OK)
+        status = read_integer(r, "seed", 0, INT64_MAX, &c->seed);
+    if (status == ADJ_OK)
+        status = read_word(r, "format", N_FORMAT, formats, "NHWC or NCHW", &format);
+    if (status == ADJ_OK)
+        status = read_word(r, "precision", N_PRECISION, precisions, "f32, bf16 or f16", &precision);
+    c->format = (adj_format)format;
+    c->precision = (adj_precision)precision;
+    return status;
+}
+
+/* The card, its list of names, and those. */
+static adj_model_card *keep(const reading *r)
+{
+    int64_t n = r->names != NULL ? r->card.classes : 0;
+    size_t bytes = sizeof r->card + (size_t)n * sizeof(char *);
+
+    for (int64_t i = 0; i < n; i++)
+        bytes += json_string_length(json_array_get(r->names, (size_t)i)) + 1;
+    adj_model_card *c = malloc(bytes);
+    if (c == NULL)
+        return NULL;
+    *c = r->card;
+    const char **list = (const char **)(c + 1);
+    char *at = (char *)(list + n);
+    for (int64_t i = 0; i < n; i++) {
+        const char *name = json_string_value(json_array_get(r->names, (size_t)i));
+        list[i] = strcpy(at, name);
+        at += strlen(name) + 1;
+    }
+    c->class_names = n > 0 ? list : NULL;
+    return c;
+}
+
+adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card, adj_error *error)
+{
+    reading r = {.t = t, .error = error};
+
+    if (card == NULL)
+        return adj_error_set(error, ADJ_EARG, "model card: expected room for it");
+    *card = NULL;
+    adj_status status = read_all(&r);
+    if (status == ADJ_OK && (*card = keep(&r)) == NULL)
+        status = adj_error_set(error, ADJ_ENOMEM, "model card: out of memory");
+    json_decref(r.names);
+    return status;
+}
+
+/* ---- comparing ---- */
+
+adj_status adj_model_card_check(const adj_model_card *card, int64_t channels, int64_t classes,
+                                const char *const *class_names, adj_error *error)
+{
+    if (card->channels > 0 && channels != 1 && card->channels != channels)
+        return adj_error_set(
+            error, ADJ_ESHAPE, "its net takes images of %lld channel%s (the data have %lld)",
+            (long long)card->channels, card->channels > 1 ? "s" : "", (long long)channels);
+    if (card->classes > 0 && card->classes != classes)
+        return adj_error_set(error, ADJ_ESHAPE, "its net tells %lld classes (the data have %lld)",
+                             (long long)card->classes, (long long)classes);
+    for (int64_t i = 0; card->class_names != NULL && class_names != NULL && i < card->classes; i++)
+        if (strcmp(card->class_names[i], class_names[i]) != 0)
+            return adj_error_set(error, ADJ_ESHAPE,
+                                 "its net's class %lld is %.80s (in the data it is %.80s)",
+                                 (long long)i, card->class_names[i], class_names[i]);
+    return ADJ_OK;
+}

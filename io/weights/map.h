@@ -1,0 +1,60 @@
+/* map.h - under which names and in which layout other programs keep the weights that are ours. */
+#ifndef IO_WEIGHTS_MAP_H
+#define IO_WEIGHTS_MAP_H
+
+#include "io/tensors/tensors.h"
+
+enum { MAP_NAME = 256, MAP_SOURCES = 2, MAP_STEPS = 8 };
+
+typedef struct {
+    int is_reshape;
+    adj_shape list; /* the new shape, in which one size may be -1; or axis i becomes list.dim[i] of
+                       what there was */
+} map_step;
+
+/* How ours is made of theirs: two of them are put one before the other, as [2, ...]; then each step
+ * in turn. */
+typedef struct {
+    char ours[MAP_NAME], theirs[MAP_SOURCES][MAP_NAME];
+    int n_theirs, n_step;
+    map_step step[MAP_STEPS];
+    int line; /* of a file; 0: of none */
+} map_entry;
+
+typedef struct {
+    int n, room;
+    map_entry *entry;
+} weight_map;
+
+/* m is to be cleared in every case. map: "pytorch" or "keras", which need the graph whose
+ * parameters are ours (their may be NULL: what is in the file decides between usual names); else a
+ * file's name. */
+adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tensors *theirs,
+                    adj_error *error);
+void map_clear(weight_map *m);
+int map_is_builtin(const char *map);
+/* A new entry, all zero; NULL: out of memory, and an error is set. */
+map_entry *map_add(weight_map *m, adj_error *error);
+const map_entry *map_find(const weight_map *m, const char *ours);
+
+/* map_file.c */
+adj_status map_read(weight_map *m, const char *path, adj_error *error);
+void map_print(const weight_map *m, FILE *f);
+
+/* map_names.c: every parameter and state of the graph but those that only training has. */
+adj_status map_name(weight_map *m, int keras, adj_graph *g, const adj_tensors *theirs,
+                    adj_error *error);
+
+/* map_apply.c. Adds ours, made of theirs. ADJ_EIO: a tensor is missing; ADJ_ESHAPE: it does not
+ * fit. */
+adj_status map_import(const map_entry *e, const adj_tensors *theirs, adj_tensors *ours,
+                      adj_error *error);
+/* And back. */
+adj_status map_export(const map_entry *e, const adj_tensors *ours, adj_tensors *theirs,
+                      adj_error *error);
+
+enum { SHAPE_TEXT = 160 };
+/* "[5, 5, 1, 32]" */
+const char *shape_text(adj_shape s, char text[SHAPE_TEXT]);
+
+#endif

@@ -1,0 +1,259 @@
+/* map_apply.c - a map's entry done, there and back.
+ *
+ * Back, permutations are inverted; what a reshape began from is what the reshape before it,
+ * permuted since, made. So a first reshape says the shape of theirs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "map.h"
+
+const char *shape_text(adj_shape s, char text[SHAPE_TEXT])
+{
+    int n = snprintf(text, SHAPE_TEXT, "[");
+    for (int i = 0; i < s.rank; i++)
+        n += snprintf(text + n, (size_t)(SHAPE_TEXT - n), "%s%lld", i > 0 ? ", " : "",
+                      (long long)s.dim[i]);
+    snprintf(text + n, (size_t)(SHAPE_TEXT - n), "]");
+    return text;
+}
+
+/* ---- shapes ---- */
+
+/* The shape with so many elements that the list asks for. 0: there is none. */
+static int reshaped(adj_shape list, int64_t elems, adj_shape *to)
+{
+    int64_t unknown = -1;
+
+    *to = list;
+    for (int64_t i = 0; i < list.rank; i++)
+        if (list.dim[i] == -1)
+            to->dim[unknown = i] = 1;
+    int64_t known = adj_shape_elems(*to);
+    if (unknown >= 0 && known > 0 && elems % known == 0)
+        to->dim[unknown] = elems / known;
+    return adj_shape_elems(*to) == elems;
+}
+
+static int permuted(adj_shape list, adj_shape from, adj_shape *to)
+{
+    if (from.rank != list.rank)
+        return 0;
+    *to = (adj_shape){.rank = list.rank};
+    for (int64_t i = 0; i < list.rank; i++)
+        to->dim[i] = from.dim[list.dim[i]];
+    return 1;
+}
+
+static adj_shape inverse(adj_shape list)
+{
+    adj_shape back = {.rank = list.rank};
+    for (int64_t i = 0; i < list.rank; i++)
+        back.dim[list.dim[i]] = i;
+    return back;
+}
+
+/* ---- elements ---- */
+
+/* to [shape] = from with its axes permuted, element by element. to is not from. */
+static void permute(const char *from, adj_shape shape, adj_shape list, size_t each, char *to)
+{
+    int64_t stride[ADJ_MAX_RANK], step = 1, at[ADJ_MAX_RANK] = {0}, n = adj_shape_elems(shape);
+
+    for (int64_t i = shape.rank - 1; i >= 0; step *= shape.dim[i--])
+        stride[i] = step;
+    for (int64_t k = 0; k < n; k++, to += each) {
+        int64_t offset = 0;
+        for (int64_t i = 0; i < list.rank; i++)
+            offset += at[i] * stride[list.dim[i]];
+        memcpy(to, from + offset * (int64_t)each, each);
+        for (int64_t i = list.rank - 1; i >= 0 && ++at[i] == shape.dim[list.dim[i]]; i--)
+            at[i] = 0;
+    }
+}
+
+/* A tensor on its way through the steps; both memories are large enough for it. */
+typedef struct {
+    adj_shape shape;
+    adj_elem elem;
+    char *data, *other;
+} moving;
+
+static int do_permute(moving *t, adj_shape list)
+{
+    adj_shape to;
+    if (!permuted(list, t->shape, &to))
+        return 0;
+    permute(t->data, t->shape, list, adj_elem_size(t->elem), t->other);
+    char *old = t->data;
+    t->data = t->other;
+    t->other = old;
+    t->shape = to;
+    return 1;
+}
+
+static void moving_free(moving *t)
+{
+    free(t->data);
+    free(t->other);
+}
+
+/* "map weights.map: line 3" is the file's business; here it is the names. */
+static adj_status does_not_fit(const map_entry *e, const char *name, adj_shape shape, int step,
+                               adj_error *error)
+{
+    char got[SHAPE_TEXT], list[SHAPE_TEXT];
+    return adj_error_set(error, ADJ_ESHAPE, "%.80s: %s %s does not fit tensor %.80s (got %s)",
+                         e->ours, e->step[step].is_reshape ? "reshape" : "permute",
+                         shape_text(e->step[step].list, list), name, shape_text(shape, got));
+}
+
+/* ---- there ---- */
+
+/* Their tensors, one after the other. */
+static adj_status gather(const map_entry *e, const adj_tensors *theirs, moving *to,
+                         adj_error *error)
+{
+    adj_tensor t[MAP_SOURCES];
+
+    for (int i = 0; i < e->n_theirs; i++) {
+        int k = adj_tensors_find(theirs, e->theirs[i]);
+        if (k < 0)
+            return adj_error_set(error, ADJ_EIO, "the file has no tensor %.80s (for %.80s)",
+                                 e->theirs[i], e->ours);
+        t[i] = adj_tensors_at(theirs, k);
+        if (t[i].elem != t[0].elem || memcmp(&t[i].shape, &t[0].shape, sizeof t[0].shape) != 0)
+            return adj_error_set(error, ADJ_ESHAPE,
+                                 "tensors %.80s and %.80s have different types (for %.80s)",
+                                 e->theirs[0], e->theirs[i], e->ours);
+    }
+    size_t bytes = (size_t)adj_tensor_bytes(&t[0]);
+    to->elem = t[0].elem;
+    to->shape = t[0].shape;
+    if (e->n_theirs > 1) {
+        if (to->shape.rank == ADJ_MAX_RANK)
+            return adj_error_set(error, ADJ_ESHAPE, "tensor %.80s has too many axes", t[0].name);
+        memmove(to->shape.dim + 1, to->shape.dim, (size_t)to->shape.rank * sizeof(int64_t));
+        to->shape.dim[0] = e->n_theirs;
+        to->shape.rank++;
+    }
+    to->data = malloc(bytes * (size_t)e->n_theirs + 1);
+    to->other = malloc(bytes * (size_t)e->n_theirs + 1);
+    if (to->data == NULL || to->other == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "tensor %.80s: out of memory", e->ours);
+    for (int i = 0; i < e->n_theirs; i++)
+        memcpy(to->data + (size_t)i * bytes, t[i].data, bytes);
+    return ADJ_OK;
+}
+
+static adj_status add(adj_tensors *to, const char *name, const moving *t, const char *from,
+                      adj_shape shape, adj_error *error)
+{
+    adj_error why = {0};
+    char *data = tensors_add(to, name, t->elem, shape, &why);
+    if (data == NULL)
+        return adj_error_set(error, why.status, "%s", why.message);
+    memcpy(data, from, (size_t)adj_shape_elems(shape) * adj_elem_size(t->elem));
+    return ADJ_OK;
+}
+
+adj_status map_import(const map_entry *e, const adj_tensors *theirs, adj_tensors *ours,
+                      adj_error *error)
+{
+    moving t = {0};
+    adj_status status = gather(e, theirs, &t, error);
+
+    for (int k = 0; k < e->n_step && status == ADJ_OK; k++) {
+        adj_shape list = e->step[k].list, to, from = t.shape;
+        if (!e->step[k].is_reshape)
+            status = do_permute(&t, list) ? ADJ_OK : ADJ_ESHAPE;
+        else if (reshaped(list, adj_shape_elems(t.shape), &to))
+            t.shape = to;
+        else
+            status = ADJ_ESHAPE;
+        if (status != ADJ_OK)
+            does_not_fit(e, e->theirs[0], from, k, error);
+    }
+    if (status == ADJ_OK)
+        status = add(ours, e->ours, &t, t.data, t.shape, error);
+    moving_free(&t);
+    return status;
+}
+
+/* ---- back ---- */
+
+/* The shape that reshape k began from. 0: nothing says it. */
+static int shape_before(const map_entry *e, int k, int64_t elems, adj_shape *shape)
+{
+    int last = k - 1;
+    if (k == 0)
+        return reshaped(e->step[0].list, elems, shape);
+    while (last >= 0 && !e->step[last].is_reshape)
+        last--;
+    if (last < 0 || !reshaped(e->step[last].list, elems, shape))
+        return 0;
+    for (int i = last + 1; i < k; i++) {
+        adj_shape to;
+        if (!permuted(e->step[i].list, *shape, &to))
+            return 0;
+        *shape = to;
+    }
+    return 1;
+}
+
+static adj_status undo_step(const map_entry *e, int k, moving *t, adj_error *error)
+{
+    adj_shape to, ends;
+
+    if (!e->step[k].is_reshape)
+        return do_permute(t, inverse(e->step[k].list))
+                   ? ADJ_OK
+                   : does_not_fit(e, e->ours, t->shape, k, error);
+    int64_t elems = adj_shape_elems(t->shape);
+    if (!reshaped(e->step[k].list, elems, &ends) || memcmp(&ends, &t->shape, sizeof ends) != 0)
+        return does_not_fit(e, e->ours, t->shape, k, error);
+    if (!shape_before(e, k, elems, &to))
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "%.80s: its map cannot be turned round (a reshape first, to the shape "
+                             "of %.80s, would say what it begins with)",
+                             e->ours, e->theirs[0]);
+    t->shape = to;
+    return ADJ_OK;
+}
+
+/* Their tensors, which lie one after the other. */
+static adj_status scatter(const map_entry *e, const moving *t, adj_tensors *theirs,
+                          adj_error *error)
+{
+    adj_status status = ADJ_OK;
+    adj_shape one = t->shape;
+
+    if (e->n_theirs > 1) {
+        if (one.rank < 1 || one.dim[0] != e->n_theirs)
+            return adj_error_set(error, ADJ_ESHAPE, "%.80s: is not made of %d tensors", e->ours,
+                                 e->n_theirs);
+        memmove(one.dim, one.dim + 1, (size_t)(one.rank - 1) * sizeof(int64_t));
+        one.dim[--one.rank] = 0;
+    }
+    size_t bytes = (size_t)adj_shape_elems(one) * adj_elem_size(t->elem);
+    for (int i = 0; i < e->n_theirs && status == ADJ_OK; i++)
+        status = add(theirs, e->theirs[i], t, t->data + (size_t)i * bytes, one, error);
+    return status;
+}
+
+adj_status map_export(const map_entry *e, const adj_tensors *ours, adj_tensors *theirs,
+                      adj_error *error)
+{
+    const map_entry plain = {.n_theirs = 1};
+    map_entry from = plain;
+    moving t = {0};
+
+    memcpy(from.ours, e->ours, sizeof from.ours);
+    memcpy(from.theirs[0], e->ours, sizeof from.theirs[0]);
+    adj_status status = gather(&from, ours, &t, error);
+    for (int k = e->n_step - 1; k >= 0 && status == ADJ_OK; k--)
+        status = undo_step(e, k, &t, error);
+    if (status == ADJ_OK)
+        status = scatter(e, &t, theirs, error);
+    moving_free(&t);
+    return status;
+}

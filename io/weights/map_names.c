@@ -1,0 +1,329 @@
+/* map_names.c - what PyTorch and Keras call the parameters of a graph, and how they lay them out.
+ *
+ * By the op that reads a parameter: a convolution's filter is [out, in, kh, kw] in PyTorch, a
+ * depthwise one [c*multiplier, 1, kh, kw], a dense layer's matrix [out, in], whose inputs after a
+ * flattened image are in the order c, h, w. Keras has our layouts. Running statistics are two
+ * tensors in both. A layer has several usual names; which it is, the file decides. */
+#include <stdio.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+#include "map.h"
+
+enum { MAX_LAYERS = 8 };
+
+/* The names under which a tensor may be found: layer, separator, part. */
+typedef struct {
+    int n_layer;
+    char layer[MAX_LAYERS][MAP_NAME];
+    const char *part[MAP_SOURCES], *other; /* other: of part[0], as some call it; NULL: none */
+} names;
+
+/* One parameter, and who reads it. */
+typedef struct {
+    adj_graph *g;
+    const adj_node *node, *reader; /* reader: the first, past a cast; NULL: nobody */
+    int operand;                   /* of the reader */
+    char layer[MAP_NAME], part[MAP_NAME];
+} parameter;
+
+/* ---- the graph ---- */
+
+static const adj_node *reader_of(const adj_graph *g, const adj_node *n, int *operand)
+{
+    for (int id = adj_node_id(n) + 1; id < adj_graph_node_count(g); id++) {
+        const adj_node *user = adj_graph_node_at(g, id);
+        for (int i = 0; i < user->n_in; i++)
+            if (user->in[i] == n) {
+                *operand = i;
+                return user->op == &adj_op_cast ? reader_of(g, user, operand) : user;
+            }
+    }
+    return NULL;
+}
+
+static parameter parameter_of(adj_graph *g, const adj_node *n)
+{
+    parameter p = {.g = g, .node = n};
+    const char *slash = strrchr(adj_node_name(n), '/');
+    int layer = slash != NULL ? (int)(slash - adj_node_name(n)) : 0;
+
+    p.reader = reader_of(g, n, &p.operand);
+    snprintf(p.layer, sizeof p.layer, "%.*s", layer, adj_node_name(n));
+    snprintf(p.part, sizeof p.part, "%s", slash != NULL ? slash + 1 : adj_node_name(n));
+    return p;
+}
+
+/* Whether the graph has the leaf LAYER/part. */
+static int has(const adj_graph *g, const char *layer, const char *part)
+{
+    char name[2 * MAP_NAME];
+    snprintf(name, sizeof name, "%s/%s", layer, part);
+    return adj_find(g, name) != NULL;
+}
+
+/* The format of images like n: of the nearest op above that has one. */
+static adj_format format_above(const adj_node *n)
+{
+    int turned = 0;
+    for (; n->n_in > 0 && n->type.shape.rank == 4; n = n->in[0]) {
+        if (n->op == &adj_op_transpose)
+            turned = !turned;
+        else if (n->op->images != 0)
+            return (adj_format_of(n) == ADJ_NCHW) != turned ? ADJ_NCHW : ADJ_NHWC;
+    }
+    return turned ? ADJ_NCHW : ADJ_NHWC;
+}
+
+/* The image [n, h, w, c] that the rows of a matmul are made of; NULL: they are not. */
+static const adj_node *flattened(const adj_node *matmul)
+{
+    const adj_node *n = matmul->in[0];
+    while (n->n_in > 0 && n->op != &adj_op_reshape && n->op != &adj_op_matmul &&
+           memcmp(&n->in[0]->type.shape, &n->type.shape, sizeof n->type.shape) == 0)
+        n = n->in[0];
+    if (n->op != &adj_op_reshape || n->in[0]->type.shape.rank != 4)
+        return NULL;
+    return format_above(n->in[0]) == ADJ_NHWC ? n->in[0] : NULL;
+}
+
+/* ---- PyTorch's layouts ---- */
+
+static void add_step(map_entry *e, int is_reshape, adj_shape list)
+{
+    e->step[e->n_step++] = (map_step){is_reshape, list};
+}
+
+static void lay_out_dense(map_entry *e, const parameter *p)
+{
+    adj_shape s = p->node->type.shape;
+    const adj_node *image = flattened(p->reader);
+    const adj_shape turned = {2, {1, 0}};
+
+    if (image == NULL) {
+        add_step(e, 0, turned);
+        return;
+    }
+    int64_t in = s.dim[0], out = s.dim[1];
+    const int64_t *size = image->type.shape.dim;
+    add_step(e, 1, (adj_shape){2, {out, in}});
+    add_step(e, 1, (adj_shape){4, {out, size[3], size[1], size[2]}});
+    add_step(e, 0, (adj_shape){4, {2, 3, 1, 0}});
+    add_step(e, 1, (adj_shape){2, {in, out}});
+}
+
+static void lay_out_depthwise(map_entry *e, adj_shape s)
+{
+    int64_t kh = s.dim[0], kw = s.dim[1], c = s.dim[2], m = s.dim[3];
+    add_step(e, 1, (adj_shape){4, {c * m, 1, kh, kw}});
+    add_step(e, 1, (adj_shape){4, {c, m, kh, kw}});
+    add_step(e, 0, (adj_shape){4, {2, 3, 0, 1}});
+}
+
+static int is_depthwise(const parameter *p)
+{
+    return p->reader != NULL && p->reader->op->filter == p->operand + 1 &&
+           p->reader->op->filter_axes != NULL && strchr(p->reader->op->filter_axes, 'm') != NULL;
+}
+
+static int is_dense(const parameter *p)
+{
+    return p->reader != NULL && p->reader->op == &adj_op_matmul && p->operand == 1;
+}
+
+static void lay_out_torch(map_entry *e, const parameter *p)
+{
+    adj_shape s = p->node->type.shape;
+    if (is_depthwise(p))
+        lay_out_depthwise(e, s);
+    else if (s.rank == 4)
+        add_step(e, 0, (adj_shape){4, {2, 3, 1, 0}});
+    else if (is_dense(p))
+        lay_out_dense(e, p);
+}
+
+/* ---- PyTorch's names ---- */
+
+static void add_layer(names *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_layer(names *n, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (n->n_layer < MAX_LAYERS)
+        vsnprintf(n->layer[n->n_layer++], MAP_NAME, format, args);
+    va_end(args);
+}
+
+static void replace(char *text, char from, char to)
+{
+    for (; *text != '\0'; text++)
+        if (*text == from)
+            *text = to;
+}
+
+/* The last layer is the fc after fc1, fc2, ...; alone it is "fc". */
+static void name_logits(names *n, const adj_graph *g)
+{
+    char fc[16];
+    int last = 0;
+    while (snprintf(fc, sizeof fc, "fc%d", last + 1), last < 100 && has(g, fc, "w"))
+        last++;
+    if (last > 0)
+        add_layer(n, "fc%d", last + 1);
+    static const char *const usual[] = {"fc", "classifier", "linear", "logits", "head"};
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        add_layer(n, "%s", usual[i]);
+}
+
+/* Torchvision's "layer2.0.downsample.1" of our stage 2, block 1, "shortcut_bn". */
+static void name_in_block(names *n, int stage, int block, const char *rest)
+{
+    int bn = strcmp(rest, "shortcut_bn") == 0;
+    if (bn || strcmp(rest, "shortcut") == 0) {
+        add_layer(n, "layer%d.%d.downsample.%d", stage, block, bn);
+        add_layer(n, "layer%d.%d.shortcut.%d", stage, block, bn);
+    }
+    add_layer(n, "layer%d.%d.%s", stage, block, rest);
+}
+
+static void name_torch_layer(names *n, const parameter *p)
+{
+    int stage, block, at = 0;
+    char mobile[MAP_NAME];
+
+    if (strcmp(p->layer, "logits") == 0)
+        name_logits(n, p->g);
+    if (sscanf(p->layer, "stage%d/block%d/%n", &stage, &block, &at) == 2 && at > 0)
+        name_in_block(n, stage, block - 1, p->layer + at);
+    at = 0;
+    if (sscanf(p->layer, "block%d/%n", &stage, &at) == 1 && at > 0) {
+        snprintf(mobile, sizeof mobile, "block%d/depthwise", stage);
+        if (!has(p->g, mobile, "w")) /* a residual net with one block a stage */
+            name_in_block(n, stage, 0, p->layer + at);
+    }
+    add_layer(n, "%s", p->layer);
+    for (int i = 0; i < n->n_layer; i++)
+        replace(n->layer[i], '/', '.');
+}
+
+static void name_torch_part(names *n, const parameter *p)
+{
+    static const char *const table[][2] = {
+        {"w", "weight"}, {"b", "bias"}, {"gamma", "weight"}, {"beta", "bias"}};
+
+    n->part[0] = p->part;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(p->part, table[i][0]) == 0)
+            n->part[0] = table[i][1];
+    if (strcmp(p->part, "running") == 0) {
+        n->part[0] = "running_mean";
+        n->part[1] = "running_var";
+    }
+    if (strcmp(p->part, "depthwise") == 0)
+        n->part[0] = "depthwise.weight";
+    if (strcmp(p->part, "pointwise") == 0)
+        n->part[0] = "pointwise.weight";
+    if (strcmp(p->part, "b") == 0 && has(p->g, p->layer, "pointwise"))
+        n->part[0] = "pointwise.bias";
+}
+
+/* ---- Keras's names ---- */
+
+static void name_keras(names *n, const parameter *p)
+{
+    static const char *const table[][2] = {{"w", "kernel"},
+                                           {"b", "bias"},
+                                           {"depthwise", "depthwise_kernel"},
+                                           {"pointwise", "pointwise_kernel"},
+                                           {"running", "moving_mean"}};
+
+    add_layer(n, "%s", p->layer);
+    if (strchr(p->layer, '/') != NULL) {
+        add_layer(n, "%s", p->layer);
+        replace(n->layer[1], '/', '_');
+        add_layer(n, "%s", p->layer);
+        replace(n->layer[2], '/', '.');
+    }
+    if (strcmp(p->layer, "logits") == 0) {
+        add_layer(n, "predictions");
+        add_layer(n, "fc");
+        add_layer(n, "dense");
+    }
+    n->part[0] = p->part;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(p->part, table[i][0]) == 0)
+            n->part[0] = table[i][1];
+    if (strcmp(p->part, "running") == 0)
+        n->part[1] = "moving_variance";
+    if (strcmp(p->part, "w") == 0 && is_depthwise(p)) {
+        n->part[0] = "depthwise_kernel";
+        n->other = "kernel";
+    }
+}
+
+/* ---- which of the names ---- */
+
+/* How a name is put together around layer and part. */
+typedef struct {
+    const char *before, *between, *after;
+} form;
+static const form torch_forms[] = {{"", ".", ""}, {"module.", ".", ""}, {"model.", ".", ""}};
+static const form keras_forms[] = {{"", "/", ""}, {"", "/", ":0"}, {"", ".", ""}};
+enum { FORMS = 3 };
+
+static void put_name(char name[MAP_NAME], const form *f, const char *layer, const char *part)
+{
+    snprintf(name, MAP_NAME, "%s%.100s%s%.80s%s", f->before, layer,
+             layer[0] != '\0' ? f->between : "", part, f->after);
+}
+
+/* The first that the file has; else the first of all. */
+static void choose(map_entry *e, const names *n, const form forms[FORMS], const adj_tensors *theirs)
+{
+    const char *parts[] = {n->part[0], n->other};
+    form f = forms[0];
+    int layer = 0, part = 0, found = 0;
+
+    for (int i = 0; i < n->n_layer * 2 * FORMS && !found; i++) {
+        int l = i / (2 * FORMS), k = i / FORMS % 2;
+        if (parts[k] == NULL)
+            continue;
+        put_name(e->theirs[0], &forms[i % FORMS], n->layer[l], parts[k]);
+        found = adj_tensors_find(theirs, e->theirs[0]) >= 0;
+        if (found) {
+            f = forms[i % FORMS];
+            layer = l;
+            part = k;
+        }
+    }
+    put_name(e->theirs[0], &f, n->layer[layer], parts[part]);
+    e->n_theirs = 1;
+    if (n->part[1] != NULL)
+        put_name(e->theirs[e->n_theirs++], &f, n->layer[layer], n->part[1]);
+}
+
+adj_status map_name(weight_map *m, int keras, adj_graph *g, const adj_tensors *theirs,
+                    adj_error *error)
+{
+    for (int id = 0; id < adj_graph_node_count(g); id++) {
+        const adj_node *leaf = adj_graph_node_at(g, id);
+        if (!(adj_node_is_param(leaf) || adj_node_is_state(leaf)) || adj_is_training_state(leaf))
+            continue;
+        map_entry *e = map_add(m, error);
+        if (e == NULL)
+            return ADJ_ENOMEM;
+        parameter p = parameter_of(g, leaf);
+        names n = {0};
+        snprintf(e->ours, sizeof e->ours, "%s", adj_node_name(leaf));
+        if (keras) {
+            name_keras(&n, &p);
+        } else {
+            name_torch_layer(&n, &p);
+            name_torch_part(&n, &p);
+            lay_out_torch(e, &p);
+        }
+        choose(e, &n, keras ? keras_forms : torch_forms, theirs);
+    }
+    return ADJ_OK;
+}

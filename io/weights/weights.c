@@ -1,0 +1,266 @@
+/* weights.c - an executor's parameters and states to and from a file, by name. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+#include "map.h"
+
+adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
+                            const adj_metadata metadata[], adj_error *error)
+{
+    int n = adj_exec_param_count(e);
+    adj_tensor *t = calloc((size_t)n + 1, sizeof *t);
+    void **data = calloc((size_t)n + 1, sizeof *data);
+    adj_status status = t != NULL && data != NULL ? ADJ_OK : ADJ_ENOMEM;
+
+    if (status != ADJ_OK)
+        adj_error_set(error, status, "weights: out of memory");
+    for (int i = 0; status == ADJ_OK && i < n; i++) {
+        const adj_node *p = adj_exec_param_at(e, i);
+        size_t bytes = adj_type_bytes(adj_node_type(p));
+        data[i] = malloc(bytes > 0 ? bytes : 1);
+        t[i] = adj_tensor_of(adj_node_name(p), adj_node_type(p), data[i]);
+        if (data[i] == NULL)
+            status = adj_error_set(error, ADJ_ENOMEM, "weights: out of memory");
+        else if ((status = adj_get(e, p, data[i], bytes)) != ADJ_OK)
+            adj_error_set(error, status, "weights: %s", adj_exec_message(e));
+    }
+    if (status == ADJ_OK)
+        status = adj_tensors_write(path, n, t, n_metadata, metadata, error);
+    for (int i = 0; data != NULL && i < n; i++)
+        free(data[i]);
+    free(data);
+    free(t);
+    return status;
+}
+
+/* ---- loading ---- */
+
+/* A parameter or state and what it will be set to. */
+typedef struct {
+    const adj_node *node;
+    adj_weight_fate fate;
+    const char *tensor; /* its name in the file */
+    void *value;        /* of the node's type; LOADED and RESET */
+    adj_error why;      /* of MISSING and UNFIT */
+} target;
+
+typedef struct {
+    const adj_tensors *file;
+    const adj_weights_opts *o;
+    weight_map map;
+    adj_tensors *ours; /* what the map made of the file's; NULL: no map */
+    int n;
+    target *target;
+    char *used; /* by the file's tensor */
+} loading;
+
+static void mark_used(loading *l, const char *name)
+{
+    int k = adj_tensors_find(l->file, name);
+    if (k >= 0)
+        l->used[k] = 1;
+}
+
+/* The tensor of our name, through the map if it has an entry. */
+static adj_status find(loading *l, target *t, adj_tensor *found)
+{
+    const char *name = adj_node_name(t->node);
+    const map_entry *e = map_find(&l->map, name);
+    const adj_tensors *in = e != NULL ? l->ours : l->file;
+
+    t->tensor = e != NULL ? e->theirs[0] : name;
+    if (e != NULL) {
+        adj_status status = map_import(e, l->file, l->ours, &t->why);
+        if (status != ADJ_OK)
+            return status;
+        for (int i = 0; i < e->n_theirs; i++)
+            mark_used(l, e->theirs[i]);
+    } else if (adj_tensors_find(in, name) < 0) {
+        return adj_error_set(&t->why, ADJ_EIO, "the file has no tensor %.80s", name);
+    }
+    *found = adj_tensors_at(in, adj_tensors_find(in, name));
+    mark_used(l, t->tensor);
+    return ADJ_OK;
+}
+
+static int is_float(adj_elem elem) { return elem <= ADJ_ELEM_BF16; }
+
+/* The tensor's values in the node's type. */
+static adj_status convert(const loading *l, target *t, const adj_tensor *from)
+{
+    adj_type want = adj_node_type(t->node);
+    char got[SHAPE_TEXT], expected[SHAPE_TEXT];
+    int same = from->elem == (adj_elem)want.dtype;
+    int64_t n = adj_shape_elems(want.shape);
+
+    if (from->shape.rank != want.shape.rank ||
+        memcmp(from->shape.dim, want.shape.dim,
+               (size_t)want.shape.rank * sizeof want.shape.dim[0]) != 0 ||
+        (!same && (l->o->exact || !is_float(from->elem) || !is_float((adj_elem)want.dtype))))
+        return adj_error_set(&t->why, ADJ_ESHAPE,
+                             "tensor %.80s has another type (got %s %s, expected %s %s)", t->tensor,
+                             adj_elem_name(from->elem), shape_text(from->shape, got),
+                             adj_dtype_name(want.dtype), shape_text(want.shape, expected));
+    t->value = malloc(adj_type_bytes(want) + 1);
+    if (t->value == NULL)
+        return adj_error_set(&t->why, ADJ_ENOMEM, "out of memory");
+    adj_convert((adj_dtype)from->elem, from->data, want.dtype, t->value, n);
+    return ADJ_OK;
+}
+
+static adj_status decide(loading *l, target *t)
+{
+    adj_tensor from = {0};
+
+    t->tensor = adj_node_name(t->node);
+    if (adj_name_matches(l->o->fresh, adj_node_name(t->node))) {
+        t->fate = ADJ_WEIGHT_FRESH;
+        return ADJ_OK;
+    }
+    adj_status status = find(l, t, &from);
+    t->fate = status == ADJ_EIO ? ADJ_WEIGHT_MISSING : ADJ_WEIGHT_UNFIT;
+    if (status == ADJ_OK)
+        status = convert(l, t, &from);
+    if (status == ADJ_OK)
+        t->fate = ADJ_WEIGHT_LOADED;
+    return status == ADJ_ENOMEM ? status : ADJ_OK;
+}
+
+/* States of training begin anew where the file has none of them, or part of it will do. */
+static adj_status reset_states(loading *l)
+{
+    int had = 0;
+    for (int i = 0; i < l->n; i++)
+        had |= l->target[i].fate == ADJ_WEIGHT_LOADED && adj_is_training_state(l->target[i].node);
+    for (int i = 0; i < l->n; i++) {
+        target *t = &l->target[i];
+        if (t->fate != ADJ_WEIGHT_MISSING || !adj_is_training_state(t->node) || l->o->exact ||
+            (had && !l->o->partial))
+            continue;
+        t->fate = ADJ_WEIGHT_RESET;
+        t->value = calloc(adj_type_bytes(adj_node_type(t->node)) + 1, 1);
+        if (t->value == NULL)
+            return adj_error_set(&t->why, ADJ_ENOMEM, "out of memory");
+    }
+    return ADJ_OK;
+}
+
+/* Whether what was found will do. */
+static adj_status judge(const loading *l, adj_error *error)
+{
+    int loaded = 0;
+    const target *bad = NULL;
+
+    for (int i = 0; i < l->n; i++) {
+        const target *t = &l->target[i];
+        loaded += t->fate == ADJ_WEIGHT_LOADED;
+        if (bad == NULL && (t->fate == ADJ_WEIGHT_MISSING || t->fate == ADJ_WEIGHT_UNFIT))
+            bad = t;
+    }
+    if (bad != NULL && !l->o->partial)
+        return adj_error_set(error, bad->why.status, "weights: %s", bad->why.message);
+    if (bad != NULL && loaded == 0)
+        return adj_error_set(error, ADJ_EIO, "weights: nothing in the file fits (%s)",
+                             bad->why.message);
+    return ADJ_OK;
+}
+
+static adj_status set_all(adj_exec *e, const loading *l, adj_error *error)
+{
+    for (int i = 0; i < l->n; i++) {
+        const target *t = &l->target[i];
+        if (t->value == NULL || (t->fate != ADJ_WEIGHT_LOADED && t->fate != ADJ_WEIGHT_RESET))
+            continue;
+        adj_status status = adj_set(e, t->node, t->value, adj_type_bytes(adj_node_type(t->node)));
+        if (status != ADJ_OK)
+            return adj_error_set(error, status, "weights: %s", adj_exec_message(e));
+    }
+    return ADJ_OK;
+}
+
+static void report(const loading *l)
+{
+    for (int i = 0; i < l->n && l->o->report != NULL; i++) {
+        const target *t = &l->target[i];
+        const adj_weight_report r = {t->fate, adj_node_name(t->node), t->tensor, t->why.message};
+        l->o->report(l->o->user, &r);
+    }
+    for (int k = 0; k < adj_tensors_count(l->file) && l->o->report != NULL; k++) {
+        const adj_weight_report r = {ADJ_WEIGHT_UNUSED, NULL, adj_tensors_at(l->file, k).name, ""};
+        if (!l->used[k])
+            l->o->report(l->o->user, &r);
+    }
+}
+
+/* All is decided before anything is set. */
+static adj_status load(adj_exec *e, loading *l, adj_error *error)
+{
+    adj_status status = ADJ_OK;
+
+    if (l->o->map != NULL && l->n > 0)
+        status = map_open(&l->map, l->o->map, adj_node_graph(l->target[0].node), l->file, error);
+    for (int i = 0; i < l->n && status == ADJ_OK; i++)
+        if ((status = decide(l, &l->target[i])) != ADJ_OK)
+            adj_error_set(error, status, "weights: %s", l->target[i].why.message);
+    if (status == ADJ_OK && (status = reset_states(l)) != ADJ_OK)
+        adj_error_set(error, status, "weights: out of memory");
+    if (status == ADJ_OK)
+        status = judge(l, error);
+    return status == ADJ_OK ? set_all(e, l, error) : status;
+}
+
+adj_status adj_weights_set_with(adj_exec *e, const adj_tensors *t, const adj_weights_opts *options,
+                                adj_error *error)
+{
+    const adj_weights_opts none = {0};
+    loading l = {.file = t,
+                 .o = options != NULL ? options : &none,
+                 .ours = tensors_new(),
+                 .n = adj_exec_param_count(e),
+                 .used = calloc((size_t)adj_tensors_count(t) + 1, 1)};
+    adj_status status;
+
+    l.target = calloc((size_t)l.n + 1, sizeof *l.target);
+    if (l.target == NULL || l.ours == NULL || l.used == NULL) {
+        status = adj_error_set(error, ADJ_ENOMEM, "weights: out of memory");
+    } else {
+        for (int i = 0; i < l.n; i++)
+            l.target[i].node = adj_exec_param_at(e, i);
+        status = load(e, &l, error);
+        if (status == ADJ_OK)
+            report(&l);
+        for (int i = 0; i < l.n; i++)
+            free(l.target[i].value);
+    }
+    free(l.target);
+    free(l.used);
+    adj_tensors_free(l.ours);
+    map_clear(&l.map);
+    return status;
+}
+
+adj_status adj_weights_load_with(adj_exec *e, const char *path, const adj_weights_opts *options,
+                                 adj_error *error)
+{
+    adj_tensors *t = NULL;
+    adj_status status = adj_tensors_read(path, &t);
+
+    if (status != ADJ_OK)
+        adj_error_set(error, status, "%s", adj_tensors_message(t));
+    else
+        status = adj_weights_set_with(e, t, options, error);
+    adj_tensors_free(t);
+    return status;
+}
+
+adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, adj_error *error)
+{
+    return adj_weights_set_with(e, t, NULL, error);
+}
+
+adj_status adj_weights_load(adj_exec *e, const char *path, adj_error *error)
+{
+    return adj_weights_load_with(e, path, NULL, error);
+}

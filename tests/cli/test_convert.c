@@ -1,0 +1,252 @@
+/* test_convert.c - inspect and convert as a user meets them; a header is compiled, and eval and
+ * train take what was written. */
+#include <jansson.h>
+#include <math.h>
+
+#include "adjoint_io.h"
+#include "cli/child.h"
+#include "cli/small_data.h"
+
+static finished call(const char *const words[])
+{
+    static finished f;
+    run_tool(words, &f);
+    return f;
+}
+
+#define TOOL(...) call((const char *const[]){__VA_ARGS__, NULL})
+
+static const float a[6] = {0.1F, -1, 3.4028235e38F, 1e-45F, NAN, -INFINITY};
+static const int64_t big[2] = {INT64_MIN, INT64_MAX};
+static const uint8_t bytes[3] = {0, 1, 255};
+static const uint16_t brain[2] = {0x3f80, 0xc049}; /* 1, -3.140625 */
+static const adj_tensor tensors[] = {{"layer/a b", ADJ_ELEM_F32, {2, {2, 3}}, a},
+                                     {"layer.a b", ADJ_ELEM_I64, {1, {2}}, big},
+                                     {"bytes", ADJ_ELEM_U8, {1, {3}}, bytes},
+                                     {"brain */", ADJ_ELEM_BF16, {1, {2}}, brain}};
+enum { TENSORS = sizeof tensors / sizeof tensors[0] };
+
+static file_name put_tensors(const folder *f)
+{
+    file_name path = in_folder(f, "t.safetensors");
+    const adj_metadata m = {"note", "a */ comment"};
+    cr_assert_eq(adj_tensors_write(path.s, TENSORS, tensors, 1, &m, NULL), ADJ_OK);
+    return path;
+}
+
+Test(convert, inspect)
+{
+    folder f = folder_new();
+    file_name path = put_tensors(&f);
+    finished r = TOOL("inspect", path.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "note: a */ comment\n"), "%s", r.out);
+    cr_expect_not_null(
+        strstr(r.out,
+               "layer/a b                    f32   [2, 3]             -1 to 3.40282e+38, mean "
+               "8.50706e+37, 1 NaN, 1 infinite\n"),
+        "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "bytes                        u8    [3]                0 to "
+                                     "255, mean 85.3333\n"),
+                       "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "4 tensors, 13 elements, 47 bytes\n"), "%s", r.out);
+
+    r = TOOL("inspect", "--json", path.s);
+    json_t *j = json_loads(r.out, 0, NULL), *first = NULL;
+    cr_assert_not_null(j, "%s", r.out);
+    for (size_t i = 0; i < TENSORS; i++)
+        if (strcmp(json_string_value(
+                       json_object_get(json_array_get(json_object_get(j, "tensors"), i), "name")),
+                   "layer/a b") == 0)
+            first = json_array_get(json_object_get(j, "tensors"), i);
+    cr_expect_eq(json_integer_value(json_object_get(first, "nan")), 1);
+    cr_expect_eq(json_number_value(json_object_get(first, "min")), -1);
+    cr_expect_str_eq(json_string_value(json_object_get(json_object_get(j, "metadata"), "note")),
+                     "a */ comment");
+    json_decref(j);
+    cr_expect_eq(TOOL("inspect").status, 3);
+    cr_expect_eq(TOOL("inspect", path.s, path.s).status, 3);
+    cr_expect_eq(TOOL("inspect", "/nowhere/x").status, 1);
+    folder_remove(&f);
+}
+
+/* Through npz and back nothing changes but bf16, which is f32 there. */
+Test(convert, npz_and_npy)
+{
+    folder f = folder_new();
+    file_name path = put_tensors(&f), npz = in_folder(&f, "t.npz"), npy = in_folder(&f, "t.npy"),
+              back = in_folder(&f, "back.safetensors");
+    adj_tensors *t = NULL;
+    cr_assert_eq(TOOL("convert", path.s, npz.s).status, 0);
+    finished r = TOOL("convert", npz.s, back.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_assert_eq(adj_tensors_read(back.s, &t), ADJ_OK, "%s", adj_tensors_message(t));
+    cr_assert_eq(adj_tensors_count(t), TENSORS);
+    for (int i = 0; i < TENSORS; i++) {
+        adj_tensor x = adj_tensors_at(t, adj_tensors_find(t, tensors[i].name));
+        cr_expect_eq(memcmp(&x.shape, &tensors[i].shape, sizeof x.shape), 0);
+        if (tensors[i].elem != ADJ_ELEM_BF16)
+            cr_expect(x.elem == tensors[i].elem &&
+                      memcmp(x.data, tensors[i].data, (size_t)adj_tensor_bytes(&x)) == 0);
+        else
+            cr_expect(x.elem == ADJ_ELEM_F32 && ((const float *)x.data)[1] == -3.140625F);
+    }
+    adj_tensors_free(t);
+
+    r = TOOL("convert", path.s, npy.s);
+    cr_expect(r.status == 1 && strstr(r.err, "--tensor NAME takes one"), "%s", r.err);
+    r = TOOL("convert", path.s, npy.s, "--tensor", "bytes");
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    /* NumPy's np.save(np.array([0, 1, 255], np.uint8)) */
+    static const char want[] = "\x93NUMPY\1\0\x76\0{'descr': '|u1', 'fortran_order': False, "
+                               "'shape': (3, ), }";
+    char got[200] = "";
+    FILE *file = fopen(npy.s, "rb");
+    cr_expect_eq(fread(got, 1, sizeof got, file), 128 + 3);
+    fclose(file);
+    cr_expect_eq(memcmp(got, want, sizeof want - 1), 0);
+    cr_expect(got[127] == '\n' && memcmp(got + 128, bytes, 3) == 0);
+    cr_expect_eq(TOOL("convert", path.s, npy.s, "--tensor", "no").status, 1);
+    folder_remove(&f);
+}
+
+/* The header is compiled as C11 and as C++ without a warning, and has the values; the wider
+ * elements are first in the file. */
+Test(convert, header)
+{
+    static const char program[] =
+        "#include <math.h>\n#include <stdio.h>\n#include \"t.h\"\n"
+        "int main(void)\n{\n"
+        "    int ok = weights_layer_a_b_2[0] == 0.1F && weights_layer_a_b_2[2] == 3.4028235e38F "
+        "&&\n"
+        "             weights_layer_a_b_2[3] > 0 && weights_layer_a_b_2[3] == 1e-45F &&\n"
+        "             isnan(weights_layer_a_b_2[4]) && isinf(weights_layer_a_b_2[5]);\n"
+        "    ok = ok && weights_layer_a_b[0] == INT64_MIN && weights_layer_a_b[1] == "
+        "INT64_MAX;\n"
+        "    ok = ok && weights_bytes[2] == 255 && weights_brain___[1] == -3.140625F;\n"
+        "    ok = ok && sizeof weights_layer_a_b_2 == 24 && sizeof weights_bytes == 3;\n"
+        "    return ok ? 0 : 1;\n}\n";
+    folder f = folder_new();
+    file_name path = put_tensors(&f), h = in_folder(&f, "t.h"), c = in_folder(&f, "t.c"),
+              exe = in_folder(&f, "t");
+    finished r = TOOL("convert", path.s, h.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    put_file(c.s, program, strlen(program));
+    static const char *const compilers[] = {"cc -std=c11", "c++ -x c++ -std=c++17"};
+    for (int i = 0; i < 2; i++) {
+        char line[1400];
+        if (i == 1 && system("command -v c++ >/dev/null") != 0)
+            continue;
+        snprintf(line, sizeof line, "%s -Wall -Wextra -pedantic -Werror %s -o %s -lm && %s",
+                 compilers[i], c.s, exe.s, exe.s);
+        cr_expect_eq(system(line), 0, "%s", line);
+    }
+    cr_expect_eq(TOOL("convert", path.s, h.s, "--prefix", "9x").status, 1);
+    folder_remove(&f);
+}
+
+static const struct {
+    const char *words;
+    const char *arguments[6];
+} refused[] = {
+    {"IN is missing", {"convert"}},
+    {"OUT is missing", {"convert", "x.npz"}},
+    {"expected a name that ends in", {"convert", "x.npz", "y.txt"}},
+    {"unexpected argument \"z\"", {"convert", "x.npz", "y.npz", "z"}},
+    {"--map NAME is missing", {"convert", "x.npz", "y.npz", "--to-theirs"}},
+    {"needs the model", {"convert", "--map", "pytorch"}},
+    {"did you mean lenet?", {"convert", "--map", "keras", "--model", "lenett"}},
+};
+
+Test(convert, refusals)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        finished r = call(refused[i].arguments);
+        cr_expect(r.status == 1 || r.status == 3);
+        cr_expect_not_null(strstr(r.err, refused[i].words), "%s: %s", refused[i].words, r.err);
+    }
+}
+
+/* The number behind "test accuracy" of an eval. */
+static double accuracy_of(const finished *r)
+{
+    const char *at = strstr(r->out, "test accuracy ");
+    cr_assert(r->status == 0 && at != NULL, "%s%s", r->out, r->err);
+    return strtod(at + strlen("test accuracy "), NULL);
+}
+
+/* Trained weights as PyTorch's evaluate the same; a head is exchanged and the trunk frozen. */
+Test(convert, train_eval_and_tune)
+{
+    folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
+                    v = in_folder(&f, "v.safetensors");
+    finished r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--batch",
+                      "30", "--out", w.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    r = TOOL("eval", "--weights", w.s, "--data", f.path);
+    double before = accuracy_of(&r);
+    r = TOOL("convert", w.s, p.s, "--map", "pytorch", "--to-theirs");
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    r = TOOL("eval", "--weights", p.s, "--data", f.path);
+    cr_expect(r.status == 1 && strstr(r.err, "no tensor conv1/w"), "%s", r.err);
+    r = TOOL("eval", "--weights", p.s, "--data", f.path, "--map", "pytorch");
+    cr_expect_eq(accuracy_of(&r), before);
+
+    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--batch", "30",
+             "--weights", p.s, "--map", "pytorch", "--head", "new", "--freeze",
+             "conv1/*,bn1/*,block?/*", "--optimizer", "adamw", "--out", v.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "  conv1/w: loaded from conv1.weight\n"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "  logits/w: new\n"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "are frozen by conv1/*"), "%s", r.out);
+    adj_tensors *old = NULL, *new = NULL;
+    cr_assert_eq(adj_tensors_read(w.s, &old), ADJ_OK);
+    cr_assert_eq(adj_tensors_read(v.s, &new), ADJ_OK);
+    for (int i = 0; i < adj_tensors_count(old); i++) {
+        adj_tensor x = adj_tensors_at(old, i),
+                   y = adj_tensors_at(new, adj_tensors_find(new, x.name));
+        int same = memcmp(x.data, y.data, (size_t)adj_tensor_bytes(&x)) == 0;
+        cr_expect_eq(same, strncmp(x.name, "logits/", 7) != 0, "%s", x.name);
+    }
+    adj_tensors_free(old);
+    adj_tensors_free(new);
+    r = TOOL("train", "--data", f.path, "--freeze", "nothing*");
+    cr_expect_not_null(strstr(r.err, "freeze nothing*: matches no parameter"), "%s", r.err);
+    r = TOOL("train", "--data", f.path, "--freeze", "*");
+    cr_expect_not_null(strstr(r.err, "freeze *: matches every parameter"), "%s", r.err);
+    cr_expect_eq(TOOL("train", "--head", "new").status, 3);
+    folder_remove(&f);
+}
+
+/* A net of two classes is not evaluated on ten. */
+Test(convert, eval_refuses_what_does_not_fit)
+{
+    folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors"), two = in_folder(&f, "two.safetensors");
+    adj_tensors *t = NULL;
+    adj_tensor x[64];
+    finished r =
+        TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--out", w.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
+    for (int i = 0; i < adj_tensors_count(t); i++)
+        x[i] = adj_tensors_at(t, i);
+    adj_metadata m[] = {{"model", "lenet5"}, {"classes", "2"}};
+    cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 2, m, NULL), ADJ_OK);
+    r = TOOL("eval", "--weights", two.s, "--data", f.path);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(
+        strstr(r.err, "logits/w has another type (got f32 [84, 10], expected f32 [84, 2])"), "%s",
+        r.err);
+    m[1].value = "many";
+    cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 2, m, NULL), ADJ_OK);
+    r = TOOL("eval", "--weights", two.s, "--data", f.path);
+    cr_expect(r.status == 1 && strstr(r.err, "its classes is not possible here"), "%s", r.err);
+    cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 0, NULL, NULL), ADJ_OK);
+    r = TOOL("eval", "--weights", two.s, "--data", f.path);
+    cr_expect(r.status == 1 && strstr(r.err, "does not say which net it is of (--model NAME does)"),
+              "%s", r.err);
+    adj_tensors_free(t);
+    folder_remove(&f);
+}

@@ -1,0 +1,146 @@
+/* test_predict.c - adjoint predict with weights of which every image has the same probabilities:
+ * all zero but the last bias, log(k + 1), so that class k of ten has (k + 1) / 55. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <sys/stat.h>
+
+#include "adjoint_io.h"
+#include "cli/child.h"
+#include "cli/small_data.h"
+#include "io/data/files.h"
+
+enum { MAX_TENSORS = 32 };
+static finished r;
+
+static const char names[] = "[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6\",\"n7\",\"n8\","
+                            "\"n nine\"]";
+
+/* with_names: the classes have names. */
+static void put_weights(const folder *f, const char *path, int with_names)
+{
+    static float values[MAX_TENSORS][60000];
+    const file_name trained = in_folder(f, "trained.safetensors");
+    adj_tensors *t = NULL;
+    adj_tensor tensor[MAX_TENSORS];
+    const adj_metadata card[] = {{"model", "lenet5"}, {"input", "[32,32,1]"},
+                                 {"mean", "[33.5]"},  {"deviation", "[78.25]"},
+                                 {"classes", "10"},   {"class_names", names}};
+
+    run_tool((const char *[]){"train", "--model", "lenet5", "--data", f->path, "--epochs", "1",
+                              "--out", trained.s, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_assert_eq(adj_tensors_read(trained.s, &t), ADJ_OK);
+    int n = adj_tensors_count(t);
+    cr_assert_leq(n, MAX_TENSORS);
+    for (int i = 0; i < n; i++) {
+        tensor[i] = adj_tensors_at(t, i);
+        tensor[i].data = values[i];
+        cr_assert_leq(adj_shape_elems(tensor[i].shape), 60000);
+        for (int k = 0; k < 10 && strcmp(tensor[i].name, "logits/b") == 0; k++)
+            values[i][k] = (float)log(k + 1);
+    }
+    cr_assert_eq(adj_tensors_write(path, n, tensor, with_names ? 6 : 5, card, NULL), ADJ_OK);
+    adj_tensors_free(t);
+}
+
+#define PREDICT(...) run_tool((const char *[]){"predict", __VA_ARGS__, NULL}, &r)
+
+Test(predict, one_and_many)
+{
+    folder f = small_data();
+    const file_name weights = in_folder(&f, "weights"), plain = in_folder(&f, "plain"),
+                    grey = in_folder(&f, "grey.png"), rgb = in_folder(&f, "rgb.PNG"),
+                    bad = in_folder(&f, "bad.png"), none = in_folder(&f, "none.png");
+    char line[1000];
+    put_weights(&f, weights.s, 1);
+    put_weights(&f, plain.s, 0);
+    put_file(grey.s, grey_png, sizeof grey_png);
+    put_file(rgb.s, rgb_png, sizeof rgb_png);
+
+    PREDICT("--weights", weights.s, grey.s);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", grey.s);
+    cr_expect_str_eq(r.out, line);
+    PREDICT("--weights", plain.s, "--top", "3", grey.s);
+    snprintf(line, sizeof line, "%s: 9 18.18 %%, 8 16.36 %%, 7 14.55 %%\n", grey.s);
+    cr_expect_str_eq(r.out, line);
+
+    /* a folder: by name, and only images; both are 3 x 2 pixels */
+    PREDICT("--weights", weights.s, f.path);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    snprintf(line, sizeof line,
+             "%s: n nine 18.18 %%\n%s: n nine 18.18 %%\n2 images, 2 of them resized to 32x32: ",
+             grey.s, rgb.s);
+    cr_expect_eq(strncmp(r.out, line, strlen(line)), 0, "%s", r.out);
+
+    /* what is wrong is told, the rest goes on */
+    put_file(bad.s, grey_png, sizeof grey_png / 2);
+    PREDICT("--weights", weights.s, none.s, bad.s, grey.s);
+    cr_expect_eq(r.status, 1);
+    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", grey.s);
+    cr_expect_str_eq(r.out, line);
+    cr_expect(strstr(r.err, bad.s) != NULL && strstr(r.err, none.s) != NULL, "%s", r.err);
+    folder_remove(&f);
+}
+
+Test(predict, json)
+{
+    folder f = small_data();
+    const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png");
+    put_weights(&f, weights.s, 1);
+    put_file(grey.s, grey_png, sizeof grey_png);
+
+    PREDICT("--weights", weights.s, "--json", "--top", "20", grey.s);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    json_t *j = json_loads(r.out, 0, NULL);
+    cr_assert_not_null(j, "%s", r.out);
+    cr_expect_eq(json_object_size(j), 4);
+    cr_expect_str_eq(json_string_value(json_object_get(j, "file")), grey.s);
+    cr_expect_str_eq(json_string_value(json_object_get(j, "class")), "n nine");
+    cr_expect_float_eq(json_real_value(json_object_get(j, "probability")), 10.0 / 55, 1e-6);
+    const json_t *top = json_object_get(j, "top");
+    cr_expect_eq(json_array_size(top), 10);
+    for (size_t i = 0; i < 10; i++)
+        cr_expect_float_eq(json_real_value(json_object_get(json_array_get(top, i), "probability")),
+                           (double)(10 - i) / 55, 1e-6);
+    json_decref(j);
+    folder_remove(&f);
+}
+
+Test(predict, standard_input)
+{
+    folder f = small_data();
+    const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png");
+    put_weights(&f, weights.s, 1);
+    put_file(grey.s, grey_png, sizeof grey_png);
+    cr_assert_not_null(freopen(grey.s, "rb", stdin));
+    PREDICT("--weights", weights.s, "-");
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_str_eq(r.out, "-: n nine 18.18 %\n");
+    cr_assert_not_null(freopen("/dev/null", "rb", stdin));
+    PREDICT("--weights", weights.s, "-");
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "standard input"), "%s", r.err);
+    folder_remove(&f);
+}
+
+Test(predict, what_is_missing)
+{
+    folder f = small_data();
+    const file_name weights = in_folder(&f, "weights"), empty = in_folder(&f, "empty");
+    put_weights(&f, weights.s, 1);
+    PREDICT("--weights", weights.s);
+    cr_expect(r.status == 3 && strstr(r.err, "IMAGE is missing"), "%s", r.err);
+    PREDICT("x.png");
+    cr_expect(r.status == 3 && strstr(r.err, "--weights FILE is missing"), "%s", r.err);
+    PREDICT("--weights", "/nowhere/w", "x.png");
+    cr_expect(r.status == 1 && strstr(r.err, "/nowhere/w: offset 0: No such file"), "%s", r.err);
+    cr_assert_eq(mkdir(empty.s, 0700), 0);
+    PREDICT("--weights", weights.s, empty.s);
+    cr_expect(r.status == 1 && strstr(r.err, "no .png, .jpg or .jpeg file in this folder"), "%s",
+              r.err);
+    rmdir(empty.s);
+    folder_remove(&f);
+}

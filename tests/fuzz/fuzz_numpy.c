@@ -1,0 +1,55 @@
+/* fuzz_numpy.c - the readers of .npy and .npz files against arbitrary bytes.
+ *
+ * Input: flags (1: an archive, else a pair of files; 2: another size is asked for), two bytes with
+ * the length of the images' file, that file, the labels' file. */
+#include "adjoint_data.h"
+#include "fuzz/linked_folder.h"
+
+static void use(const adj_dataset *d)
+{
+    float *pixels = malloc((size_t)(d->h * d->w * d->c) * sizeof *pixels);
+    must(d->n > 0 && d->h > 0 && d->w > 0 && d->c > 0 && d->classes >= 2 && pixels != NULL);
+    for (int64_t i = 0; i < d->n; i++)
+        must(d->labels[i] >= 0 && d->labels[i] < d->classes &&
+             adj_dataset_read(d, i, pixels, NULL) == ADJ_OK);
+    free(pixels);
+}
+
+static void open_and_use(const char *path, int other_size)
+{
+    adj_dataset_opts o = {.limit = 50};
+    if (other_size)
+        o.h = 3, o.w = 4, o.c = 3;
+    for (int part = ADJ_TRAIN; part <= ADJ_TEST; part++) {
+        adj_dataset *d = NULL;
+        adj_status status = adj_dataset_open(path, (adj_dataset_part)part, &o, &d);
+        must(d != NULL && (status == ADJ_OK) == (d->message[0] == '\0'));
+        if (status == ADJ_OK)
+            use(d);
+        else
+            must(d->n == 0);
+        adj_dataset_free(d);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 3)
+        return 0;
+    size_t n = (size_t)data[1] << 8 | data[2];
+    n = n < size - 3 && !(data[0] & 1) ? n : size - 3;
+    memory_file x = memory_file_new(data + 3, n);
+    if (data[0] & 1)
+        open_and_use(x.path, data[0] & 2);
+    else {
+        memory_file y = memory_file_new(data + 3 + n, size - 3 - n);
+        put_link("x.npy", &x);
+        put_link("y.npy", &y);
+        open_and_use(linked_folder(), data[0] & 2);
+        remove_link("x.npy");
+        remove_link("y.npy");
+        memory_file_free(&y);
+    }
+    memory_file_free(&x);
+    return 0;
+}

@@ -1,0 +1,153 @@
+/* test_dataset.c - data sets over memory and over a source: read, measured, refused. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "adjoint_data.h"
+
+static const uint8_t images[2 * 2 * 2 * 3] = {10, 20, 30, 40, 50, 60,  70,  80,  90,  100, 110, 120,
+                                              1,  2,  3,  4,  5,  255, 255, 255, 255, 0,   0,   7};
+static const int32_t labels[2] = {1, 0};
+/* numpy: images.reshape(-1, 3).mean(0), .std(0) */
+static const double means[3] = {60, 65.25, 102.5}, deviations[3] = {81.2727, 80.9271, 95.5628};
+
+static void expect_moments(const adj_dataset *d)
+{
+    for (int c = 0; c < 3; c++) {
+        cr_expect_float_eq(d->mean[c], means[c], 1e-3, "mean %g", d->mean[c]);
+        cr_expect_float_eq(d->deviation[c], deviations[c], 1e-3, "deviation %g", d->deviation[c]);
+    }
+}
+
+Test(dataset, over_memory)
+{
+    for (int copy = 0; copy < 2; copy++) {
+        uint8_t bytes[sizeof images];
+        adj_dataset *d = NULL;
+        float got[12];
+        memcpy(bytes, images, sizeof bytes);
+        cr_assert_eq(adj_dataset_new(2, 2, 2, 3, 4, bytes, labels, copy, &d), ADJ_OK, "%s",
+                     d->message);
+        cr_expect(d->n == 2 && d->h == 2 && d->w == 2 && d->c == 3 && d->classes == 4);
+        cr_expect_eq(d->images == bytes, !copy);
+        expect_moments(d);
+        bytes[12] = 99;
+        cr_assert_eq(adj_dataset_read(d, 1, got, NULL), ADJ_OK);
+        cr_expect(got[0] == (copy ? 1 : 99) && got[11] == 7);
+        cr_expect(d->labels[0] == 1 && d->labels[1] == 0);
+        cr_expect_eq(adj_dataset_read(d, 2, got, NULL), ADJ_EARG);
+        cr_expect_eq(adj_dataset_read(d, -1, got, NULL), ADJ_EARG);
+        adj_dataset_free(d);
+    }
+}
+
+typedef struct {
+    int freed, fails_at;
+} user;
+
+static adj_status read_image(void *at, int64_t i, float *pixels, adj_error *error)
+{
+    const user *u = at;
+    if (i >= u->fails_at)
+        return adj_error_set(error, ADJ_EIO, "image %lld is gone", (long long)i);
+    for (int k = 0; k < 12; k++)
+        pixels[k] = images[12 * i + k];
+    return ADJ_OK;
+}
+static void free_user(void *at) { ((user *)at)->freed++; }
+
+static adj_source source_of(user *u)
+{
+    return (adj_source){.n = 2,
+                        .h = 2,
+                        .w = 2,
+                        .c = 3,
+                        .classes = 2,
+                        .labels = labels,
+                        .read = read_image,
+                        .free = free_user,
+                        .user = u};
+}
+
+Test(dataset, over_a_source)
+{
+    for (int threads = 1; threads <= 3; threads++) {
+        omp_set_num_threads(threads);
+        user u = {.fails_at = 2};
+        adj_source s = source_of(&u);
+        adj_dataset *d = NULL;
+        float x[24] = {0};
+        int32_t got[2];
+        cr_assert_eq(adj_dataset_from_source(&s, &d), ADJ_OK, "%s", d->message);
+        expect_moments(d);
+        cr_expect_null(d->images);
+        cr_expect_eq(adj_batch(d, NULL, 0, (adj_shape){4, {2, 2, 2, 3}}, x, got, NULL), 2);
+        cr_expect(got[0] == 1 && got[1] == 0);
+        cr_expect_float_eq(x[12], (1 - means[0]) / deviations[0], 1e-5);
+        adj_dataset_free(d);
+        cr_expect_eq(u.freed, 1);
+    }
+    user u = {.fails_at = 1};
+    adj_source s = source_of(&u);
+    adj_dataset *d = NULL;
+    cr_expect_eq(adj_dataset_from_source(&s, &d), ADJ_EIO);
+    cr_expect_str_eq(d->message, "image 1 is gone");
+    adj_dataset_free(d);
+
+    const float mean[3] = {1, 2, 3}, deviation[3] = {4, 5, 6};
+    s.mean = mean, s.deviation = deviation; /* nothing is read for them */
+    adj_error error = {0};
+    float x[24];
+    int32_t got[2];
+    cr_assert_eq(adj_dataset_from_source(&s, &d), ADJ_OK);
+    cr_expect(d->mean[2] == 3 && d->deviation[0] == 4);
+    cr_expect_eq(adj_batch(d, NULL, 0, (adj_shape){4, {2, 2, 2, 3}}, x, got, &error), -1);
+    cr_expect_str_eq(error.message, "image 1 is gone");
+    adj_dataset_free(d);
+    cr_expect_eq(u.freed, 2);
+}
+
+Test(dataset, constant_images)
+{
+    static const uint8_t same[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+    adj_dataset *d = NULL;
+    cr_assert_eq(adj_dataset_new(2, 2, 2, 1, 2, same, labels, 0, &d), ADJ_OK);
+    cr_expect(d->mean[0] == 7 && d->deviation[0] == 1);
+    adj_dataset_free(d);
+}
+
+Test(dataset, refused)
+{
+    static const int32_t beyond[] = {0, 2}, below[] = {-1, 0};
+    static const struct {
+        const char *word;
+        int64_t n, h, w, c;
+        int classes;
+        const uint8_t *images;
+        const int32_t *labels;
+    } cases[] = {
+        {"number of images (got 0", 0, 2, 2, 3, 2, images, labels},
+        {"number of images (got -1", -1, 2, 2, 3, 2, images, labels},
+        {"(got 0x2x3", 2, 0, 2, 3, 2, images, labels},
+        {"(got 2x9999999x3", 2, 2, 9999999, 3, 2, images, labels},
+        {"(got 2x2x5", 2, 2, 2, 5, 2, images, labels},
+        {"classes (got 1, expected 2 to 100000)", 2, 2, 2, 3, 1, images, labels},
+        {"classes (got 100001", 2, 2, 2, 3, 100001, images, labels},
+        {"images are missing", 2, 2, 2, 3, 2, NULL, labels},
+        {"labels are missing", 2, 2, 2, 3, 2, images, NULL},
+        {"label 1 is out of range (got 2, expected 0 to 1)", 2, 2, 2, 3, 2, images, beyond},
+        {"label 0 is out of range (got -1", 2, 2, 2, 3, 2, images, below},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        adj_dataset *d = NULL;
+        cr_expect_eq(adj_dataset_new(cases[i].n, cases[i].h, cases[i].w, cases[i].c,
+                                     cases[i].classes, cases[i].images, cases[i].labels, 0, &d),
+                     ADJ_EARG);
+        cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
+        cr_expect_not_null(strstr(d->message, cases[i].word), "%s", d->message);
+        adj_dataset_free(d);
+    }
+    cr_expect_eq(adj_dataset_new(2, 2, 2, 3, 2, images, labels, 0, NULL), ADJ_EARG);
+    cr_expect_eq(adj_dataset_from_source(NULL, NULL), ADJ_EARG);
+}

@@ -1,0 +1,166 @@
+/* test_image.c - PNG and JPEG files, by EXIF orientation, cut and damaged. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "adjoint_data.h"
+#include "io/data/files.h"
+#include "io/folder.h"
+
+enum { ROOM = 64 };
+
+static const adj_image_opts grey = {.h = 2, .w = 3, .c = 1}, colour = {.h = 2, .w = 3, .c = 3};
+
+static void expect_pixels(const char *name, const float *got, const uint8_t *expected, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        cr_expect_eq(got[i], (float)expected[i], "%s[%zu]: %g, expected %d", name, i, got[i],
+                     expected[i]);
+}
+
+typedef struct {
+    const char *name;
+    const uint8_t *file;
+    size_t size;
+    const uint8_t *pixels;
+    int64_t channels;
+    uint8_t background[3];
+} file_case;
+
+Test(image, kinds_of_png)
+{
+    static const uint8_t bits[] = {0, 255, 255, 255, 0, 255};
+    static const file_case cases[] = {
+        {"grey", grey_png, sizeof grey_png, grey_pixels, 1, {0}},
+        {"rgb", rgb_png, sizeof rgb_png, rgb_pixels, 3, {0}},
+        {"rgba", rgba_png, sizeof rgba_png, rgba_pixels, 4, {9, 9, 9}},
+        {"rgba over black", rgba_png, sizeof rgba_png, rgba_over_black, 3, {0}},
+        {"rgba over orange", rgba_png, sizeof rgba_png, rgba_over_orange, 3, {255, 128, 0}},
+        {"grey with alpha", la_png, sizeof la_png, la_over_black, 1, {0}},
+        {"palette", palette_png, sizeof palette_png, palette_pixels, 3, {0}},
+        {"palette with alpha",
+         palette_alpha_png,
+         sizeof palette_alpha_png,
+         palette_alpha_over_black,
+         3,
+         {0}},
+        {"16 bits", grey16_png, sizeof grey16_png, grey16_pixels, 1, {0}},
+        {"one bit", bit_png, sizeof bit_png, bits, 1, {0}},
+        {"grey jpeg", grey_jpeg, sizeof grey_jpeg, grey_jpeg_pixels, 1, {0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const file_case *c = &cases[i];
+        adj_image_opts o = {.h = 2, .w = 3, .c = c->channels};
+        adj_error error = {0};
+        float got[ROOM];
+        int resized = 1;
+        memcpy(o.background, c->background, sizeof o.background);
+        cr_assert_eq(adj_image_decode(c->file, c->size, c->name, &o, got, &resized, &error), ADJ_OK,
+                     "%s", error.message);
+        cr_expect_eq(resized, 0);
+        expect_pixels(c->name, got, c->pixels, (size_t)(6 * c->channels));
+    }
+}
+
+Test(image, channels_converted)
+{
+    float got[ROOM];
+    cr_assert_eq(adj_image_decode(rgb_png, sizeof rgb_png, "", &grey, got, NULL, NULL), ADJ_OK);
+    for (int i = 0; i < 6; i++)
+        cr_expect_float_eq(got[i], rgb_luma[i], 1e-4, "%g, expected %g", got[i], rgb_luma[i]);
+    cr_assert_eq(adj_image_decode(grey_png, sizeof grey_png, "", &colour, got, NULL, NULL), ADJ_OK);
+    for (int i = 0; i < 18; i++)
+        cr_expect_eq(got[i], grey_pixels[i / 3]);
+}
+
+/* The JPEG with a segment of EXIF behind its first two bytes; big: the order of its bytes. */
+static size_t with_orientation(uint8_t *to, int orientation, int big)
+{
+    static const uint8_t tiff[2][26] = {
+        {'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+        {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}};
+    static const uint8_t segment[10] = {0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0, 0};
+
+    memcpy(to, rgb_jpeg, 2);
+    memcpy(to + 2, segment, sizeof segment);
+    memcpy(to + 12, tiff[big], sizeof tiff[big]);
+    to[12 + (big ? 19 : 18)] = (uint8_t)orientation;
+    memcpy(to + 38, rgb_jpeg + 2, sizeof rgb_jpeg - 2);
+    return sizeof rgb_jpeg + 36;
+}
+
+Test(image, turned_as_exif_says)
+{
+    uint8_t file[sizeof rgb_jpeg + 36];
+    for (int big = 0; big < 2; big++)
+        for (int i = 1; i <= 10; i++) {
+            int known = i <= 8 ? i : 1; /* 9 and 10 mean nothing */
+            adj_image_opts o = {
+                .h = known < 5 ? 2 : 3, .w = known < 5 ? 3 : 2, .c = 3, .resize = ADJ_RESIZE_ERROR};
+            float got[ROOM];
+            adj_error error = {0};
+            size_t n = with_orientation(file, i, big);
+            cr_assert_eq(adj_image_decode(file, n, "", &o, got, NULL, &error), ADJ_OK, "%d: %s", i,
+                         error.message);
+            expect_pixels(big ? "big" : "little", got, turned[known - 1], 18);
+        }
+}
+
+/* Wherever a file ends it is refused with its name and nothing is read beyond. */
+static void expect_refused_when_cut(const uint8_t *file, size_t size, size_t whole)
+{
+    for (size_t n = 0; n < size - whole; n++) {
+        uint8_t *part = malloc(n + 1);
+        float got[ROOM];
+        adj_error error = {0};
+        memcpy(part, file, n);
+        cr_expect_eq(adj_image_decode(part, n, "photo.x", &colour, got, NULL, &error), ADJ_EIO,
+                     "%zu of %zu", n, size);
+        cr_expect(error.status == ADJ_EIO && strstr(error.message, "photo.x") != NULL, "%s",
+                  error.message);
+        free(part);
+    }
+}
+
+Test(image, truncated_at_every_byte)
+{
+    expect_refused_when_cut(rgb_png, sizeof rgb_png, 12); /* without IEND all pixels are there */
+    expect_refused_when_cut(palette_alpha_png, sizeof palette_alpha_png, 12);
+    expect_refused_when_cut(rgb_jpeg, sizeof rgb_jpeg, 3);
+}
+
+static void expect_message(const void *bytes, size_t n, const char *word)
+{
+    float got[ROOM];
+    adj_error error = {0};
+    cr_expect_eq(adj_image_decode(bytes, n, "a.png", &colour, got, NULL, &error), ADJ_EIO);
+    cr_expect_not_null(strstr(error.message, word), "no %s in: %s", word, error.message);
+}
+
+Test(image, refused)
+{
+    uint8_t file[sizeof rgb_png];
+    float got[ROOM];
+    adj_error error = {0};
+
+    expect_message("GIF89a", 6, "is neither PNG nor JPEG");
+    expect_message(cmyk_jpeg, sizeof cmyk_jpeg, "CMYK");
+    memcpy(file, rgb_png, sizeof file);
+    memset(file + 16, 0x7f, 4); /* the width */
+    expect_message(file, sizeof file, "too large");
+    memcpy(file, rgb_png, sizeof file);
+    memcpy(file + 16, "\0\0\x27\0\0\0\x27\0", 8); /* 9984 x 9984 of 80 bytes */
+    expect_message(file, sizeof file, "");
+    memset(file + 16, 0, 4);
+    expect_message(file, sizeof file, "is empty");
+    adj_image_opts strict = {.h = 3, .w = 3, .c = 3, .resize = ADJ_RESIZE_ERROR};
+    cr_expect_eq(adj_image_decode(rgb_png, sizeof rgb_png, "a.png", &strict, got, NULL, &error),
+                 ADJ_EIO);
+    cr_expect_not_null(strstr(error.message, "a.png: size (got 2x3, expected 3x3)"), "%s",
+                       error.message);
+    cr_expect_eq(adj_image_decode(rgb_png, sizeof rgb_png, "", NULL, got, NULL, NULL), ADJ_EARG);
+    cr_expect_eq(adj_image_decode(NULL, 3, "", &grey, got, NULL, NULL), ADJ_EARG);
+    cr_expect_eq(adj_image_read("no such file.png", &grey, got, NULL, &error), ADJ_EIO);
+    cr_expect_not_null(strstr(error.message, "no such file.png: No such file"), "%s",
+                       error.message);
+    cr_expect_eq(adj_image_read(NULL, &grey, got, NULL, NULL), ADJ_EARG);
+}

@@ -1,0 +1,390 @@
+/* test_loader.c - batches prepared ahead are adj_batch's, for any number of threads, in any order
+ * of time, from any place on; readers that fail, threads that end. */
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "loading.h"
+
+enum { N = 23, H = 7, W = 5, C = 3, BATCH = 4, STEPS = 6 };
+
+static const adj_augment everything = {
+    .flip = 1, .shift = 2, .cutout = 3, .jitter = 0.3, .mixup = 0.4};
+
+static void pause_for(long microseconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL);
+}
+
+/* ---- what is in a batch ---- */
+
+static void expect_adj_batch(const adj_dataset *d, const adj_loader_opts *o, int64_t h, int64_t w,
+                             int64_t c)
+{
+    adj_shape shape = {4, {o->batch, h, w, c}};
+    size_t elems = (size_t)adj_shape_elems(shape);
+    float *x = malloc(elems * sizeof *x);
+    int32_t *labels = malloc((size_t)o->batch * sizeof *labels);
+    int64_t *order = malloc((size_t)d->n * sizeof *order);
+    adj_loader *l = new_loader(d, o);
+
+    cr_assert(x != NULL && labels != NULL && order != NULL);
+    for (int64_t epoch = 0; epoch < 3; epoch++) {
+        adj_shuffle(d->n, o->seed, (uint64_t)epoch, order);
+        for (int64_t step = 0; step < adj_loader_steps(l); step++) {
+            adj_loader_batch b = next_batch(l);
+            int64_t count =
+                adj_batch(d, o->shuffle ? order : NULL, step * o->batch, shape, x, labels, NULL);
+            cr_assert(b.epoch == epoch && b.step == step && b.count == count && b.mix == 1);
+            cr_assert_eq(memcmp(b.x, x, elems * sizeof *x), 0);
+            cr_assert_eq(memcmp(b.labels, labels, (size_t)o->batch * sizeof *labels), 0);
+        }
+    }
+    adj_loader_free(l);
+    free(order);
+    free(labels);
+    free(x);
+}
+
+Test(loader, is_adj_batch)
+{
+    adj_dataset *d = new_dataset(N, H, W, C), *grey = new_dataset(N, H, W, 1);
+
+    for (int threads = 0; threads < 3; threads++) {
+        adj_loader_opts o = {.batch = BATCH, .threads = threads, .seed = 9, .shuffle = 1};
+        expect_adj_batch(d, &o, H, W, C);
+        o.shuffle = 0;
+        expect_adj_batch(d, &o, H, W, C);
+        o.h = 16, o.w = 4;
+        expect_adj_batch(d, &o, 16, 4, C);
+        o.c = 3;
+        expect_adj_batch(grey, &o, 16, 4, 3);
+        o.batch = N; /* an epoch in one batch, and in less than one */
+        expect_adj_batch(grey, &o, 16, 4, 3);
+        o.batch = 2 * N + 1;
+        expect_adj_batch(d, &o, 16, 4, C);
+    }
+    adj_dataset_free(grey);
+    adj_dataset_free(d);
+}
+
+/* ---- threads and places ---- */
+
+/* A source whose images take 0 to 3 tenths of a millisecond, and fail from failing on. */
+typedef struct {
+    int64_t failing; /* N: none */
+    int slow;        /* each takes so many milliseconds */
+    int signals;     /* reads in threads that let a signal through */
+    const adj_dataset *d;
+} uneven;
+
+static adj_status read_uneven(void *user, int64_t i, float *pixels, adj_error *error)
+{
+    uneven *u = user;
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    if (!sigismember(&blocked, SIGINT) || !sigismember(&blocked, SIGTERM))
+        __atomic_add_fetch(&u->signals, 1, __ATOMIC_RELAXED);
+    pause_for(u->slow > 0 ? u->slow * 1000L : i * 7 % 4 * 100);
+    if (i >= u->failing)
+        return adj_error_set(error, ADJ_EIO, "image %lld is torn", (long long)i);
+    return adj_dataset_read(u->d, i, pixels, error);
+}
+
+static adj_dataset *new_uneven(uneven *u)
+{
+    adj_dataset *d = NULL;
+    const adj_source source = {.n = N,
+                               .h = H,
+                               .w = W,
+                               .c = C,
+                               .classes = CLASSES,
+                               .labels = u->d->labels,
+                               .read = read_uneven,
+                               .user = u,
+                               .mean = u->d->mean,
+                               .deviation = u->d->deviation};
+    cr_assert_eq(adj_dataset_from_source(&source, &d), ADJ_OK, "%s", d->message);
+    return d;
+}
+
+static void expect_same(const adj_loader_batch *a, const adj_loader_batch *b)
+{
+    cr_assert(a->epoch == b->epoch && a->step == b->step && a->count == b->count);
+    cr_assert_eq(memcmp(&a->mix, &b->mix, sizeof a->mix), 0);
+    cr_assert_eq(memcmp(a->x, b->x, (size_t)(BATCH * H * W * C) * sizeof *a->x), 0);
+    cr_assert_eq(memcmp(a->labels, b->labels, BATCH * sizeof *a->labels), 0);
+    cr_assert_eq(memcmp(a->other_labels, b->other_labels, BATCH * sizeof *a->labels), 0);
+}
+
+Test(loader, threads_change_nothing)
+{
+    uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
+    adj_dataset *d = new_uneven(&u);
+
+    for (int threads = 1; threads <= 3; threads++) {
+        adj_loader_opts o = {.batch = BATCH, .seed = 4, .shuffle = 1, .augment = everything};
+        adj_loader *alone = new_loader(d, &o);
+        o.threads = threads;
+        adj_loader *l = new_loader(d, &o);
+        for (int i = 0; i < 4 * STEPS; i++) {
+            adj_loader_batch a = next_batch(alone), b = next_batch(l);
+            expect_same(&a, &b);
+            if (i % 5 == 0) /* sometimes the ring is full, sometimes empty */
+                pause_for(3000);
+        }
+        adj_loader_free(l);
+        adj_loader_free(alone);
+    }
+    adj_dataset_free(d);
+    adj_dataset_free((adj_dataset *)u.d);
+}
+
+Test(loader, epochs_of_one_batch)
+{
+    uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
+    adj_dataset *d = new_uneven(&u);
+    adj_loader_opts o = {.batch = N, .seed = 4, .shuffle = 1, .augment = everything};
+    adj_loader *alone = new_loader(d, &o);
+    o.threads = 5;
+    adj_loader *l = new_loader(d, &o);
+    for (int i = 0; i < 12; i++) {
+        adj_loader_batch a = next_batch(alone), b = next_batch(l);
+        cr_assert(a.epoch == i && b.epoch == i);
+        cr_assert_eq(memcmp(a.x, b.x, (size_t)(N * H * W * C) * sizeof *a.x), 0, "epoch %d", i);
+    }
+    adj_loader_free(l);
+    adj_loader_free(alone);
+    adj_dataset_free(d);
+    adj_dataset_free((adj_dataset *)u.d);
+}
+
+Test(loader, seek)
+{
+    static const struct {
+        int64_t epoch, step;
+    } places[] = {{0, 3}, {0, 0}, {2, 5}, {1, 1}, {1, 6}, {2, 2}, {100, 4}, {100, 5}, {0, 1}};
+    uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
+    adj_dataset *d = new_uneven(&u);
+
+    for (int threads = 0; threads <= 2; threads++) {
+        adj_loader_opts o = {.batch = BATCH, .seed = 4, .shuffle = 1, .augment = everything};
+        adj_loader *fresh = NULL;
+        o.threads = threads;
+        adj_loader *l = new_loader(d, &o);
+        o.threads = 0;
+        cr_assert_eq(adj_loader_steps(l), STEPS);
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            fresh = new_loader(d, &o);
+            if (places[i].epoch < 3) /* all that is before it */
+                for (int64_t k = 0; k < places[i].epoch * STEPS + places[i].step; k++)
+                    next_batch(fresh);
+            else
+                seek(fresh, places[i].epoch, places[i].step);
+            seek(l, places[i].epoch, places[i].step);
+            for (int k = 0; k < 3; k++) {
+                adj_loader_batch a = next_batch(fresh), b = next_batch(l);
+                expect_same(&a, &b);
+            }
+            adj_loader_free(fresh);
+        }
+        adj_loader_free(l);
+    }
+    adj_dataset_free(d);
+    adj_dataset_free((adj_dataset *)u.d);
+}
+
+Test(loader, a_batch_stays_until_the_next)
+{
+    adj_dataset *d = new_dataset(N, H, W, C);
+    adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = 3});
+    for (int i = 0; i < 2 * STEPS; i++) {
+        adj_loader_batch b = next_batch(l);
+        float first = b.x[0];
+        for (int k = 0; k < BATCH * H * W * C; k++)
+            b.x[k] = 7;
+        pause_for(2000);
+        for (int k = 0; k < BATCH * H * W * C; k++)
+            cr_assert_eq(b.x[k], 7);
+        b.x[0] = first;
+    }
+    adj_loader_free(l);
+    adj_dataset_free(d);
+}
+
+Test(loader, threads_handle_no_signals)
+{
+    uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
+    adj_dataset *d = new_uneven(&u);
+    sigset_t mine;
+    adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = 2});
+    for (int i = 0; i < STEPS; i++)
+        next_batch(l);
+    adj_loader_free(l);
+    cr_expect_eq(u.signals, 0);
+    pthread_sigmask(SIG_SETMASK, NULL, &mine);
+    cr_expect(!sigismember(&mine, SIGINT), "the caller's signals are as before");
+    adj_dataset_free(d);
+    adj_dataset_free((adj_dataset *)u.d);
+}
+
+/* ---- failures and ends ---- */
+
+Test(loader, a_reader_fails)
+{
+    uneven u = {.d = new_dataset(N, H, W, C)};
+    adj_dataset *d = new_uneven(&u);
+
+    for (int threads = 0; threads <= 3; threads++) {
+        u.failing = 10; /* in the batch of images 8 to 11 */
+        adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = threads});
+        adj_loader_batch b;
+        adj_error error = {0};
+        next_batch(l);
+        next_batch(l);
+        for (int i = 0; i < 3; i++) {
+            cr_expect_eq(adj_loader_next(l, &b, &error), ADJ_EIO);
+            cr_expect_str_eq(error.message, "image 10 is torn");
+        }
+        seek(l, 0, 1); /* what can be read can be */
+        cr_expect_eq(next_batch(l).labels[0], d->labels[BATCH]);
+        cr_expect_eq(adj_loader_next(l, &b, NULL), ADJ_EIO);
+        adj_loader_free(l);
+
+        l = new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = threads});
+        seek(l, 0, 2);
+        cr_expect_eq(adj_loader_next(l, &b, &error), ADJ_EIO);
+        pause_for(20000); /* the threads are done with what they can do */
+        u.failing = N;
+        seek(l, 0, 2);
+        for (int i = 2; i < STEPS; i++)
+            cr_expect_eq(next_batch(l).step, i);
+        adj_loader_free(l);
+    }
+    adj_dataset_free(d);
+    adj_dataset_free((adj_dataset *)u.d);
+}
+
+static adj_status fail_silently(void *user, int64_t i, float *pixels, adj_error *error)
+{
+    (void)user;
+    (void)i;
+    (void)pixels;
+    (void)error;
+    return ADJ_EBACKEND;
+}
+
+Test(loader, a_reader_fails_silently)
+{
+    const float one[] = {1};
+    adj_dataset *d = NULL;
+    const adj_source source = {2,    1,    1,   1,  2, (const int32_t[]){0, 1}, fail_silently,
+                               NULL, NULL, one, one};
+    cr_assert_eq(adj_dataset_from_source(&source, &d), ADJ_OK);
+    for (int threads = 0; threads < 2; threads++) {
+        adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = 1, .threads = threads});
+        adj_loader_batch b;
+        adj_error error = {0};
+        cr_expect_eq(adj_loader_next(l, &b, &error), ADJ_EBACKEND);
+        cr_expect_eq(error.status, ADJ_EBACKEND);
+        cr_expect_str_eq(error.message, "loader: an image cannot be read");
+        adj_loader_free(l);
+    }
+    adj_dataset_free(d);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* In the middle of batches that take 23 images of 20 ms each. */
+Test(loader, free_in_the_middle)
+{
+    uneven u = {.failing = N, .slow = 20, .d = new_dataset(N, H, W, C)};
+    adj_dataset *d = new_uneven(&u);
+    double longest = 0;
+
+    for (int i = 0; i < 5; i++) {
+        adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = N, .threads = 1 + i % 3});
+        pause_for(30000);
+        double began = seconds();
+        if (i % 2 == 0)
+            seek(l, 3, 0);
+        adj_loader_free(l);
+        double took = seconds() - began;
+        longest = took > longest ? took : longest;
+    }
+    cr_expect_lt(longest, 0.3, "%g s", longest);
+    adj_loader_free(NULL);
+    adj_dataset_free(d);
+    adj_dataset_free((adj_dataset *)u.d);
+}
+
+Test(loader, waited)
+{
+    uneven u = {.failing = N, .slow = 2, .d = new_dataset(N, H, W, C)};
+    adj_dataset *d = new_uneven(&u);
+
+    for (int threads = 0; threads < 2; threads++) {
+        adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = threads});
+        cr_expect_eq(adj_loader_waited(l), 0);
+        for (int i = 0; i < 3; i++)
+            next_batch(l);
+        double busy = adj_loader_waited(l);
+        cr_expect_gt(busy, 3 * BATCH * 0.002 - 0.001); /* images after another, by one reader */
+        pause_for(200000);
+        next_batch(l);
+        double more = adj_loader_waited(l) - busy;
+        cr_expect(threads == 0 ? more > BATCH * 0.002 : more < BATCH * 0.002, "%g s", more);
+        adj_loader_free(l);
+    }
+    adj_dataset_free(d);
+    adj_dataset_free((adj_dataset *)u.d);
+}
+
+Test(loader, refused)
+{
+    static const struct {
+        adj_loader_opts o;
+        adj_status status;
+        const char *says;
+    } cases[] = {
+        {{0}, ADJ_EARG, "batch (got 0, expected 1 or more)"},
+        {{.batch = -1}, ADJ_EARG, "batch (got -1"},
+        {{.batch = INT64_MAX}, ADJ_EARG, "batch (got 9223372036854775807"},
+        {{.batch = 1, .threads = -1}, ADJ_EARG, "threads (got -1, expected 0 to 64)"},
+        {{.batch = 1, .threads = 65}, ADJ_EARG, "threads (got 65"},
+        {{.batch = 1, .h = -1}, ADJ_ESHAPE, "images of 7x5x3 cannot become -1x5x3"},
+        {{.batch = 1, .w = 1 << 16}, ADJ_ESHAPE, "cannot become 7x65536x3"},
+        {{.batch = 1, .c = 1}, ADJ_ESHAPE, "cannot become 7x5x1"},
+        {{.batch = 1, .c = 5}, ADJ_ESHAPE, "cannot become 7x5x5"},
+    };
+    adj_dataset *d = new_dataset(N, H, W, C);
+    adj_loader *l = NULL;
+    adj_loader_batch b;
+    adj_error error = {0};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cr_expect_eq(adj_loader_new(d, &cases[i].o, &l, &error), cases[i].status);
+        cr_expect(l == NULL && strstr(error.message, cases[i].says) != NULL, "%s", error.message);
+    }
+    const adj_loader_opts o = {.batch = BATCH};
+    cr_expect_eq(adj_loader_new(NULL, &o, &l, NULL), ADJ_EARG);
+    cr_expect_eq(adj_loader_new(d, NULL, &l, NULL), ADJ_EARG);
+    cr_expect_eq(adj_loader_new(d, &o, NULL, NULL), ADJ_EARG);
+    cr_expect_eq(adj_loader_next(NULL, &b, NULL), ADJ_EARG);
+    cr_expect_eq(adj_loader_seek(NULL, 0, 0, NULL), ADJ_EARG);
+    l = new_loader(d, &o);
+    cr_expect_eq(adj_loader_next(l, NULL, NULL), ADJ_EARG);
+    cr_expect_eq(adj_loader_seek(l, -1, 0, NULL), ADJ_EARG);
+    cr_expect_eq(adj_loader_seek(l, 0, -1, NULL), ADJ_EARG);
+    cr_expect_eq(adj_loader_seek(l, INT64_MAX / 2, 0, NULL), ADJ_EARG);
+    cr_expect_eq(adj_loader_seek(l, 2, STEPS + 1, &error), ADJ_EARG);
+    cr_expect_str_eq(error.message, "loader: no such place (got epoch 2, step 7, expected 0 or "
+                                    "more and at most 6 steps)");
+    adj_loader_free(l);
+    adj_dataset_free(d);
+}

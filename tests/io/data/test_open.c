@@ -1,0 +1,415 @@
+/* test_open.c - data sets in files of every layout, told by what lies there: sizes, classes, parts,
+ * splits; and what each refuses. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "adjoint_data.h"
+#include "io/data/files.h"
+#include "io/folder.h"
+
+static adj_dataset *open_part(const char *path, adj_dataset_part part, const adj_dataset_opts *o)
+{
+    adj_dataset *d = NULL;
+    cr_assert_eq(adj_dataset_open(path, part, o, &d), ADJ_OK, "%s", d->message);
+    cr_assert_str_empty(d->message);
+    return d;
+}
+
+static void expect_refused(const char *path, adj_dataset_part part, const adj_dataset_opts *o,
+                           const char *word)
+{
+    adj_dataset *d = NULL;
+    cr_expect_neq(adj_dataset_open(path, part, o, &d), ADJ_OK, "%s", word);
+    cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
+    cr_expect_not_null(strstr(d->message, word), "no \"%s\" in: %s", word, d->message);
+    adj_dataset_free(d);
+}
+
+static void put(const folder *f, const char *name, const void *bytes, size_t n)
+{
+    put_file(in_folder(f, name).s, bytes, n);
+}
+
+static folder sub_folder(const folder *f, const char *name)
+{
+    folder sub;
+    cr_assert_lt(snprintf(sub.path, sizeof sub.path, "%s/%s", f->path, name), (int)sizeof sub.path);
+    cr_assert(mkdir(sub.path, 0700) == 0);
+    return sub;
+}
+
+static void remove_all(const folder *f)
+{
+    char command[100];
+    snprintf(command, sizeof command, "rm -r '%s'", f->path);
+    cr_assert_eq(system(command), 0);
+}
+
+/* ---- IDX ---- */
+
+static void put_idx(const folder *f, const char *images, const char *labels, const uint8_t size[],
+                    int rank, const uint8_t *pixels, size_t n_pixels, const uint8_t *label)
+{
+    uint8_t x[400] = {0, 0, 8, (uint8_t)rank}, y[40] = {0, 0, 8, 1, 0, 0, 0, size[0]};
+    for (int i = 0; i < rank; i++)
+        x[7 + 4 * i] = size[i];
+    memcpy(x + 4 + 4 * rank, pixels, n_pixels);
+    memcpy(y + 8, label, size[0]);
+    put(f, images, x, 4 + 4 * (size_t)rank + n_pixels);
+    put(f, labels, y, 8 + (size_t)size[0]);
+}
+
+Test(open, idx_of_rank_4_and_other_names)
+{
+    static const uint8_t last[] = {2, 1, 2, 3}, second[] = {2, 3, 1, 2}, none[] = {2, 2, 2, 2};
+    static const uint8_t hwc[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+                         chw[] = {1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12}, label[] = {4, 0};
+    folder f = folder_new();
+    for (int planar = 0; planar < 2; planar++) {
+        put_idx(&f, "emnist-x-train-images-idx4-ubyte", "emnist-x-train-labels-idx1-ubyte",
+                planar ? second : last, 4, planar ? chw : hwc, 12, label);
+        adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+        cr_expect(d->n == 2 && d->h == 1 && d->w == 2 && d->c == 3 && d->classes == 5);
+        cr_expect_arr_eq(d->images, hwc, sizeof hwc);
+        adj_dataset_free(d);
+    }
+    cr_expect_eq(adj_dataset_layout(f.path), ADJ_DATA_IDX);
+    cr_expect_not(adj_dataset_has_part(f.path, ADJ_TEST));
+    expect_refused(f.path, ADJ_TEST, NULL, "has no test part");
+    put_idx(&f, "train-images.idx3-ubyte", "train-labels.idx1-ubyte", last, 3, hwc, 4, label);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "several data sets");
+    folder_remove(&f);
+
+    f = folder_new();
+    put_idx(&f, "t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte", last, 3, hwc, 4, label);
+    adj_dataset *d = open_part(f.path, ADJ_TEST, NULL);
+    cr_expect(d->n == 2 && d->h == 1 && d->w == 2 && d->c == 1);
+    adj_dataset_free(d);
+    put_idx(&f, "train-images.idx4-ubyte", "train-labels.idx1-ubyte", none, 4, five_by_four, 16,
+            label);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "no axis of [2, 2, 2, 2] is the channels");
+    folder_remove(&f);
+}
+
+static void expect_floats(const adj_dataset *d, int64_t i, const float *expected, int64_t n)
+{
+    float got[200];
+    cr_assert_eq(adj_dataset_read(d, i, got, NULL), ADJ_OK);
+    for (int64_t k = 0; k < n; k++)
+        cr_expect_float_eq(got[k], expected[k], 2e-4, "%lld: %g, expected %g", (long long)k, got[k],
+                           expected[k]);
+}
+
+Test(open, other_sizes)
+{
+    static const uint8_t size[] = {2, 5, 4}, label[] = {0, 1};
+    static const struct {
+        int64_t h, w;
+        const float *expected;
+    } cases[] = {{3, 3, area_3x3}, {2, 1, area_2x1}, {7, 6, bilinear_7x6}, {3, 9, mixed_3x9}};
+    folder f = folder_new();
+    uint8_t twice[40];
+    memcpy(twice, five_by_four, 20);
+    memcpy(twice + 20, five_by_four, 20);
+    put_idx(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", size, 3, twice, 40, label);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        adj_dataset *d =
+            open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = cases[i].h, .w = cases[i].w});
+        cr_expect(d->h == cases[i].h && d->w == cases[i].w && d->resized == 2);
+        expect_floats(d, 1, cases[i].expected, d->h * d->w);
+        adj_dataset_free(d);
+    }
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 3, .resize = ADJ_RESIZE_ERROR},
+                   "(got 5x4, expected 3x4)");
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = -1}, "size (got -1x0");
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 2}, "channels (got 2");
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 1}, "classes (got 1");
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 1}, "split");
+    folder_remove(&f);
+}
+
+/* ---- splits ---- */
+
+Test(open, split_and_limit_by_class)
+{
+    enum { N = 200 };
+    static uint8_t x[16 + N], y[8 + N];
+    static const uint8_t head[] = {0, 0, 8, 3, 0, 0, 0, N, 0, 0, 0, 1, 0, 0, 0, 1};
+    folder f = folder_new();
+    memcpy(x, head, sizeof head);
+    memcpy(y, (uint8_t[]){0, 0, 8, 1, 0, 0, 0, N}, 8);
+    for (int i = 0; i < N; i++) { /* the pixel tells the image; 150 of class 0, 48 of 1, 2 of 2 */
+        x[16 + i] = (uint8_t)i;
+        y[8 + i] = i < 150 ? 0 : i < 198 ? 1 : 2;
+    }
+    put(&f, "train-images-idx3-ubyte", x, sizeof x);
+    put(&f, "train-labels-idx1-ubyte", y, sizeof y);
+
+    adj_dataset_opts o = {.val_split = 0.25, .seed = 3};
+    adj_dataset *train = open_part(f.path, ADJ_TRAIN, &o);
+    o.like = train;
+    adj_dataset *validation = open_part(f.path, ADJ_VALIDATION, &o);
+    int seen[N] = {0}, count[2][3] = {{0}};
+    for (int64_t i = 0; i < train->n; i++)
+        seen[train->images[i]]++, count[0][train->labels[i]]++;
+    for (int64_t i = 0; i < validation->n; i++)
+        seen[validation->images[i]]++, count[1][validation->labels[i]]++;
+    for (int i = 0; i < N; i++)
+        cr_expect_eq(seen[i], 1);
+    cr_expect(count[1][0] == 38 && count[1][1] == 12 && count[1][2] == 1);
+    cr_expect(count[0][0] == 112 && count[0][1] == 36 && count[0][2] == 1);
+    cr_expect_eq(validation->mean[0], train->mean[0]);
+    adj_dataset_free(validation);
+
+    o = (adj_dataset_opts){.val_split = 0.25, .seed = 4};
+    adj_dataset *other = open_part(f.path, ADJ_TRAIN, &o);
+    cr_expect_neq(memcmp(other->images, train->images, (size_t)train->n), 0);
+    adj_dataset_free(other);
+    adj_dataset_free(train);
+
+    o = (adj_dataset_opts){.limit = 40};
+    train = open_part(f.path, ADJ_TRAIN, &o);
+    memset(count, 0, sizeof count);
+    for (int64_t i = 0; i < train->n; i++)
+        count[0][train->labels[i]]++;
+    cr_expect(train->n == 40 && count[0][0] == 30, "%d", count[0][0]);
+    cr_expect(count[0][1] == 9 && count[0][2] == 1);
+    cr_expect(train->images[0] != 0 || train->images[29] != 29, "the first ones");
+    adj_dataset_free(train);
+    expect_refused(f.path, ADJ_VALIDATION, NULL, "has no validation part");
+    folder_remove(&f);
+}
+
+Test(open, the_digits)
+{
+    adj_dataset *d = open_part(NULL, ADJ_TEST, NULL), *same = NULL;
+    cr_assert_eq(adj_dataset_digits(ADJ_TEST, 0, 1, &same), ADJ_OK);
+    cr_expect(d->n == 2000 && memcmp(d->images, same->images, 2000 * 784) == 0);
+    cr_expect(d->mean[0] == same->mean[0] && d->deviation[0] == same->deviation[0]);
+    cr_expect_eq(adj_dataset_layout("digits"), ADJ_DATA_DIGITS);
+    adj_dataset_free(d);
+    adj_dataset_free(same);
+}
+
+/* ---- CIFAR ---- */
+
+static void put_cifar(const folder *f, const char *name, int label_bytes, int n)
+{
+    static uint8_t record[2 + 3072];
+    FILE *file = fopen(in_folder(f, name).s, "wb");
+    for (int i = 0; i < n; i++) {
+        record[0] = (uint8_t)(label_bytes == 2 ? 200 : i); /* the coarse one is not looked at */
+        record[label_bytes - 1] = (uint8_t)(label_bytes == 2 ? 98 + i : i);
+        for (int k = 0; k < 3072; k++)
+            record[label_bytes + k] = (uint8_t)(k / 1024 * 80 + k % 32 + i);
+        fwrite(record, 1, (size_t)label_bytes + 3072, file);
+    }
+    fclose(file);
+}
+
+Test(open, cifar)
+{
+    static const char names[] =
+        "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
+    folder f = folder_new();
+    put_cifar(&f, "data_batch_1.bin", 1, 3);
+    put_cifar(&f, "data_batch_3.bin", 1, 2);
+    put_cifar(&f, "test_batch.bin", 1, 1);
+    put(&f, "batches.meta.txt", names, sizeof names - 1);
+    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    cr_expect(d->n == 5 && d->h == 32 && d->w == 32 && d->c == 3 && d->classes == 10);
+    cr_expect(d->labels[2] == 2 && d->labels[3] == 0 && strcmp(d->class_names[9], "truck") == 0);
+    const uint8_t *pixel = d->images + 3072 + (5 * 32 + 7) * 3; /* of image 1: row 5, column 7 */
+    cr_expect(pixel[0] == 8 && pixel[1] == 88 && pixel[2] == 168);
+    adj_dataset_free(d);
+    cr_expect(adj_dataset_layout(f.path) == ADJ_DATA_CIFAR &&
+              adj_dataset_has_part(f.path, ADJ_TEST));
+    put_cifar(&f, "data_batch_3.bin", 1, 11);
+    expect_refused(f.path, ADJ_TRAIN, NULL,
+                   "data_batch_3.bin: offset 30730: label out of range (got 10");
+    put(&f, "data_batch_3.bin", names, 20);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "data_batch_3.bin: the file ends within an image");
+    folder_remove(&f);
+
+    f = folder_new();
+    put_cifar(&f, "train.bin", 2, 2);
+    d = open_part(f.path, ADJ_TRAIN, NULL);
+    cr_expect(d->classes == 100 && d->labels[0] == 98 && d->labels[1] == 99 &&
+              d->class_names == NULL);
+    adj_dataset_free(d);
+    folder_remove(&f);
+}
+
+/* ---- NumPy ---- */
+
+Test(open, numpy)
+{
+    folder f = folder_new();
+    put(&f, "mnist.npz", keras_npz, sizeof keras_npz);
+    file_name path = in_folder(&f, "mnist.npz");
+    adj_dataset *d = open_part(path.s, ADJ_TRAIN, NULL);
+    cr_expect(d->n == 2 && d->h == 2 && d->w == 3 && d->c == 1 && d->classes == 2);
+    for (int i = 0; i < 12; i++)
+        cr_expect_eq(d->images[i], 7 * i);
+    cr_expect(d->labels[0] == 1 && d->labels[1] == 0);
+    adj_dataset *test =
+        open_part(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d}); /* the folder */
+    cr_expect(test->n == 1 && test->images[0] == 43 && test->labels[0] == 1 && test->classes == 2);
+    adj_dataset_free(test);
+    adj_dataset_free(d);
+    expect_refused(path.s, ADJ_VALIDATION, NULL, "has no validation part");
+    for (size_t n = 4; n < sizeof keras_npz; n += 3) { /* cut anywhere */
+        put(&f, "mnist.npz", keras_npz, n);
+        expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz");
+    }
+    uint8_t damaged[sizeof keras_npz];
+    memcpy(damaged, keras_npz, sizeof damaged);
+    damaged[100] ^= 0x10; /* in the compressed data of the first array */
+    put(&f, "mnist.npz", damaged, sizeof damaged);
+    expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz");
+    folder_remove(&f);
+}
+
+Test(open, numpy_files)
+{
+    folder f = folder_new();
+    uint8_t bytes[sizeof u1_npy];
+    put(&f, "x.npy", be_f8_npy, sizeof be_f8_npy); /* 0 .. 1: multiplied by 255 */
+    put(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
+    float expected[6] = {42, 49, 56, 63, 70, 77};
+    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    cr_expect(d->n == 2 && d->classes == 4 && d->labels[0] == 1 && d->labels[1] == 3);
+    expect_floats(d, 1, expected, 6);
+    adj_dataset_free(d);
+    put(&f, "x.npy", u1_npy, sizeof u1_npy);
+    put(&f, "y.npy", be_i2_labels_npy, sizeof be_i2_labels_npy); /* [n, 1] */
+    d = open_part(f.path, ADJ_TRAIN, NULL);
+    cr_expect(d->labels[0] == 1 && d->labels[1] == 3);
+    adj_dataset_free(d);
+
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 3},
+                   "label out of range (got 3");
+    put(&f, "x.npy", fortran_npy, sizeof fortran_npy);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: is in Fortran's order");
+    put(&f, "x.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "images (got rank 2 of i2");
+    put(&f, "x.npy", u1_npy, sizeof u1_npy);
+    put(&f, "y.npy", be_f8_npy, sizeof be_f8_npy);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "labels (got rank 3 of f8");
+    put(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
+    for (size_t n = 0; n < sizeof u1_npy; n++) {
+        put(&f, "x.npy", u1_npy, n);
+        expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: ");
+    }
+    /* the shape claims what is not there, or nonsense */
+    static const char *const shapes[][2] = {{"(2, 2, 3)", "(9, 9, 9)"},
+                                            {"(2, 2, 3)", "(2, 2, 0)"},
+                                            {"(2, 2, 3)", "(2, 2, x)"},
+                                            {"(2, 2, 3)", "(2, 2,-3)"},
+                                            {"'|u1'", "'|O1'"},
+                                            {"'|u1'", "'|u3'"},
+                                            {"False", "Fals "},
+                                            {"'descr'", "'desc.'"},
+                                            {"{", "["},
+                                            {"}", " "},
+                                            {"(2, 2, 3)", "(99999999"}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        memcpy(bytes, u1_npy, sizeof bytes);
+        char *at = memmem(bytes, sizeof bytes, shapes[i][0], strlen(shapes[i][0]));
+        cr_assert_not_null(at);
+        memcpy(at, shapes[i][1], strlen(shapes[i][1]));
+        put(&f, "x.npy", bytes, sizeof bytes);
+        expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: ");
+    }
+    folder_remove(&f);
+}
+
+/* ---- folders of images ---- */
+
+Test(open, folder_of_classes)
+{
+    folder f = folder_new(), b = sub_folder(&f, "b"), a = sub_folder(&f, "Zebra");
+    put(&a, "2.PNG", rgb_png, sizeof rgb_png);
+    put(&a, "1.jpeg", rgb_jpeg, sizeof rgb_jpeg);
+    put(&a, "notes.txt", "x", 1);
+    put(&b, "x.png", rgb_png, sizeof rgb_png);
+    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    cr_expect(d->n == 3 && d->h == 2 && d->w == 3 && d->c == 3 && d->classes == 2 &&
+              d->resized == 0);
+    cr_expect(strcmp(d->class_names[0], "Zebra") == 0 && strcmp(d->class_names[1], "b") == 0);
+    cr_expect(d->labels[0] == 0 && d->labels[1] == 0 && d->labels[2] == 1 && d->images == NULL);
+    float expected[18];
+    for (int i = 0; i < 18; i++)
+        expected[i] = turned[0][i];
+    expect_floats(d, 0, expected, 18); /* 1.jpeg before 2.PNG */
+    for (int i = 0; i < 18; i++)
+        expected[i] = rgb_pixels[i];
+    expect_floats(d, 1, expected, 18);
+    expect_floats(d, 2, expected, 18);
+    cr_expect_not(adj_dataset_has_part(f.path, ADJ_TEST));
+    adj_dataset_free(d);
+    cr_expect_eq(adj_dataset_layout(f.path), ADJ_DATA_FOLDER);
+
+    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 1, .w = 3, .c = 1});
+    float luma[3];
+    for (int i = 0; i < 3; i++)
+        luma[i] = (rgb_luma[i] + rgb_luma[i + 3]) / 2;
+    expect_floats(d, 1, luma, 3);
+    cr_expect_eq(d->resized, 3);
+    adj_dataset_free(d);
+
+    put(&b, "y.png", grey_png, sizeof grey_png);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png has 1 channel, ");
+    adj_dataset_free(open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 3}));
+    put(&b, "y.png", "not an image", 12);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: is neither PNG nor JPEG");
+    put(&b, "y.png", rgb_png, sizeof rgb_png - 20); /* whole as far as the header goes */
+    expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: ");
+    remove_all(&b);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "number of classes (got 1, expected 2 ");
+    sub_folder(&f, "c");
+    expect_refused(f.path, ADJ_TRAIN, NULL, "c: no images in this folder");
+    remove_all(&f);
+}
+
+Test(open, folder_of_parts)
+{
+    folder f = folder_new(), train = sub_folder(&f, "train"), test = sub_folder(&f, "test"),
+           val = sub_folder(&f, "val");
+    folder a = sub_folder(&train, "a"), b = sub_folder(&train, "b"), tb = sub_folder(&test, "b"),
+           vb = sub_folder(&val, "b");
+    put(&a, "1.png", rgb_png, sizeof rgb_png);
+    put(&b, "1.png", rgb_png, sizeof rgb_png);
+    put(&tb, "1.png", grey_png, sizeof grey_png);
+    put(&vb, "1.jpg", rgb_jpeg, sizeof rgb_jpeg);
+    adj_dataset *d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 0.5});
+    cr_expect_eq(d->n, 2, "there is a validation part: nothing is split");
+    adj_dataset *t = open_part(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d});
+    cr_expect(t->n == 1 && t->c == 3 && t->classes == 2 && t->labels[0] == 1,
+              "a class has no image");
+    cr_expect_eq(t->mean[0], d->mean[0]);
+    adj_dataset_free(t);
+    t = open_part(f.path, ADJ_VALIDATION, &(adj_dataset_opts){.like = d});
+    cr_expect(t->n == 1 && t->labels[0] == 1);
+    adj_dataset_free(t);
+    adj_dataset_free(d);
+    sub_folder(&test, "c");
+    expect_refused(f.path, ADJ_TEST, NULL, "test: c is no class of the training part");
+    remove_all(&f);
+}
+
+Test(open, nothing_there)
+{
+    folder f = folder_new();
+    expect_refused(f.path, ADJ_TRAIN, NULL, "one folder of .png and .jpg files for each class");
+    expect_refused("no such folder", ADJ_TRAIN, NULL, "no such folder: No such file or directory");
+    put(&f, "a.npz", "PK", 2);
+    expect_refused(in_folder(&f, "a.npz").s, ADJ_TRAIN, NULL, "no data set found");
+    adj_dataset *d = NULL;
+    cr_expect_eq(adj_dataset_open(f.path, ADJ_TRAIN, NULL, NULL), ADJ_EARG);
+    cr_expect_eq(adj_dataset_open(f.path, (adj_dataset_part)3, NULL, &d), ADJ_EARG);
+    adj_dataset_free(d);
+    cr_expect_eq(adj_dataset_layout(f.path), ADJ_DATA_NUMPY);
+    folder_remove(&f);
+}

@@ -1,0 +1,473 @@
+/* test_fit.c - adj_fit against the same training written by hand on the public API of graphs and
+ * executors, bit for bit; stopped, resumed and prolonged; and what a predictor says. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "adjoint_fit.h"
+#include "io/folder.h"
+
+enum { N = 70, M = 25, H = 6, W = 5, C = 2, CLASSES = 3, BATCH = 16, STEPS = 5, EPOCHS = 3 };
+
+/* Class k is brighter in its third of the columns' order, with noise from a counter. */
+static adj_dataset *make_data(int64_t n, unsigned seed)
+{
+    static uint8_t images[N * H * W * C];
+    static int32_t labels[N];
+    static const char *const names[CLASSES] = {"red", "green", "blue"};
+    adj_dataset *d;
+
+    for (int64_t i = 0; i < n; i++) {
+        labels[i] = (int32_t)(i * 7 % CLASSES);
+        for (int k = 0; k < H * W * C; k++) {
+            seed = seed * 1103515245u + 12345u;
+            images[i * H * W * C + k] =
+                (uint8_t)((seed >> 16) % 120 + (k % CLASSES == labels[i] ? 100 : 0));
+        }
+    }
+    cr_assert_eq(adj_dataset_new(n, H, W, C, CLASSES, images, labels, 1, &d), ADJ_OK);
+    d->class_names = names;
+    return d;
+}
+
+static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
+{
+    const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
+    const adj_batch_norm_layer norm = {.training = training};
+    (void)user;
+    x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "bn", &norm));
+    x = adj_layer_dropout(x, "drop", 0.2, training);
+    return adj_layer_dense(x, "logits", classes);
+}
+
+static const adj_net net = {.name = "tiny", .build = build};
+
+static adj_fit_opts usual(void)
+{
+    return (adj_fit_opts){
+        .epochs = EPOCHS, .batch = BATCH, .seed = 3, .lr = 0.05, .backend = "naive", .threads = 1};
+}
+
+static adj_predictor *fit(const adj_dataset *train, const adj_dataset *test, const adj_fit_opts *o)
+{
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    cr_assert_eq(adj_fit(&net, train, test, o, &p, &error), ADJ_OK, "%s", error.message);
+    return p;
+}
+
+/* ---- the same by hand ---- */
+
+typedef struct {
+    adj_graph *g;
+    adj_node *images, *labels, *lr, *logits, *loss;
+    adj_exec *e;
+} hand;
+
+static hand hand_new(int64_t batch, int training)
+{
+    hand h = {.g = adj_graph_new()};
+    h.images = adj_input(h.g, "images", ADJ_F32, (adj_shape){4, {batch, H, W, C}});
+    h.logits = build(h.images, CLASSES, training, NULL);
+    h.labels = adj_input(h.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
+    h.loss = adj_loss_softmax(h.logits, h.labels);
+    adj_node *fetch[] = {h.loss, h.logits};
+    adj_exec_opts o = {.n_fetch = 2, .fetch = fetch, .backend = "naive", .threads = 1, .seed = 3};
+    if (training) {
+        h.lr = adj_input(h.g, "lr", ADJ_F32, (adj_shape){0});
+        o.updates = adj_training_updates(h.loss, h.lr, &(adj_optimiser_opts){.momentum = 0.9});
+    }
+    cr_assert_eq(adj_exec_new(h.g, &o, &h.e), ADJ_OK, "%s", adj_exec_message(h.e));
+    return h;
+}
+
+static void hand_train(hand *h, const adj_dataset *d)
+{
+    static float x[BATCH * H * W * C];
+    static int32_t labels[BATCH];
+    int64_t order[N];
+    const adj_shape shape = {4, {BATCH, H, W, C}};
+
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        adj_shuffle(N, 3, (uint64_t)epoch, order);
+        for (int step = 0; step < STEPS; step++) {
+            /* half a cosine */
+            const double at = (double)(epoch * STEPS + step) / (EPOCHS * STEPS);
+            const float rate = (float)(0.05 * 0.5 * (1 + cos(M_PI * at)));
+            cr_assert_gt(adj_batch(d, order, step * BATCH, shape, x, labels, NULL), 0);
+            adj_set(h->e, h->images, x, sizeof x);
+            adj_set(h->e, h->labels, labels, sizeof labels);
+            adj_set(h->e, h->lr, &rate, sizeof rate);
+            cr_assert_eq(adj_run(h->e), ADJ_OK, "%s", adj_exec_message(h->e));
+        }
+    }
+}
+
+static void hand_free(hand *h)
+{
+    adj_exec_free(h->e);
+    adj_graph_free(h->g);
+}
+
+/* Probabilities by exp and a sum in double. */
+static void softmax(const float *logits, double *p)
+{
+    double sum = 0;
+    for (int k = 0; k < CLASSES; k++)
+        sum += p[k] = exp((double)logits[k]);
+    for (int k = 0; k < CLASSES; k++)
+        p[k] /= sum;
+}
+
+Test(fit, is_the_loop_by_hand)
+{
+    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    const adj_fit_opts o = usual();
+    adj_predictor *p = fit(train, test, &o);
+    hand trained = hand_new(BATCH, 1), tested = hand_new(M, 0);
+    static float x[M * H * W * C], logits[M * CLASSES], got[M * CLASSES], one[CLASSES], loss;
+    static int32_t labels[M];
+    int right = 0;
+
+    hand_train(&trained, train);
+    cr_assert_eq(adj_copy_params(tested.e, trained.e), ADJ_OK);
+    for (int i = 0; i < M * H * W * C; i++) /* as the training set was */
+        x[i] = ((float)test->images[i] - train->mean[i % C]) / train->deviation[i % C];
+    for (int i = 0; i < M; i++)
+        labels[i] = test->labels[i];
+    adj_set(tested.e, tested.images, x, sizeof x);
+    adj_set(tested.e, tested.labels, labels, sizeof labels);
+    cr_assert_eq(adj_run(tested.e), ADJ_OK);
+    adj_get(tested.e, tested.logits, logits, sizeof logits);
+    adj_get(tested.e, tested.loss, &loss, sizeof loss);
+
+    cr_assert_eq(adj_predict(p, M, test->images, got, NULL), ADJ_OK);
+    int64_t confusion[CLASSES * CLASSES] = {0}, expected[CLASSES * CLASSES] = {0};
+    for (int i = 0; i < M; i++) {
+        double want[CLASSES];
+        int best = 0;
+        softmax(logits + i * CLASSES, want);
+        for (int k = 0; k < CLASSES; k++) {
+            cr_expect_float_eq((double)got[i * CLASSES + k], want[k], 1e-6);
+            best = want[k] > want[best] ? k : best;
+        }
+        right += best == labels[i];
+        expected[labels[i] * CLASSES + best]++;
+        cr_assert_eq(adj_predict(p, 1, test->images + i * H * W * C, one, NULL), ADJ_OK);
+        cr_expect_arr_eq(one, got + i * CLASSES, sizeof one);
+    }
+    adj_score s;
+    cr_assert_eq(adj_predictor_evaluate(p, test, &s, confusion, NULL), ADJ_OK);
+    cr_expect_eq(s.loss, (double)loss);
+    cr_expect_eq(s.right, right);
+    cr_expect_eq(s.count, M);
+    cr_expect_eq(s.accuracy, (double)right / M);
+    cr_expect_arr_eq(confusion, expected, sizeof expected);
+    cr_expect_gt(right, M / 2, "%d: it has learnt nothing", right);
+    hand_free(&tested);
+    hand_free(&trained);
+    adj_predictor_free(p);
+    adj_dataset_free(test);
+    adj_dataset_free(train);
+}
+
+/* ---- files ---- */
+
+static void expect_same(adj_predictor *a, adj_predictor *b, const adj_dataset *d)
+{
+    static float p[M * CLASSES], q[M * CLASSES];
+    cr_assert_eq(adj_predict(a, M, d->images, p, NULL), ADJ_OK);
+    cr_assert_eq(adj_predict(b, M, d->images, q, NULL), ADJ_OK);
+    cr_expect_arr_eq(p, q, sizeof p);
+}
+
+Test(fit, saved_and_loaded)
+{
+    folder f = folder_new();
+    const file_name file = in_folder(&f, "weights");
+    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    const adj_fit_opts o = usual();
+    adj_predictor *p = fit(train, test, &o), *q = NULL;
+    const adj_predictor_opts naive = {.backend = "naive", .threads = 1};
+    adj_error error = {0};
+    adj_score s;
+
+    cr_assert_eq(adj_predictor_save(p, file.s, 1, &(adj_metadata){"note", "mine"}, &error), ADJ_OK);
+    cr_assert_eq(adj_predictor_load(file.s, &net, &naive, &q, &error), ADJ_OK, "%s", error.message);
+    expect_same(p, q, test);
+    const adj_model_card *card = adj_predictor_card(q);
+    cr_expect_str_eq(card->model, "tiny");
+    cr_expect_eq(card->height, H);
+    cr_expect_eq(card->width, W);
+    cr_expect_eq(card->channels, C);
+    cr_expect_eq(card->classes, CLASSES);
+    cr_expect_str_eq(card->class_names[2], "blue");
+    cr_expect_eq(card->seed, 3);
+    cr_assert_eq(adj_predictor_evaluate(q, test, &s, NULL, &error), ADJ_OK);
+    cr_expect_float_eq(card->accuracy, 100 * s.accuracy, 1e-6);
+
+    static float floats[M * H * W * C], a[M * CLASSES], b[M * CLASSES];
+    for (int i = 0; i < M * H * W * C; i++)
+        floats[i] = test->images[i];
+    cr_assert_eq(adj_predict(q, M, test->images, a, NULL), ADJ_OK);
+    cr_assert_eq(adj_predict_floats(q, M, floats, b, NULL), ADJ_OK);
+    cr_expect_arr_eq(a, b, sizeof a);
+    cr_expect_eq(adj_predict(q, 0, NULL, NULL, NULL), ADJ_OK);
+    adj_predictor_free(q);
+    adj_predictor_free(p);
+    adj_dataset_free(test);
+    adj_dataset_free(train);
+    folder_remove(&f);
+}
+
+static void expect_refused(const char *path, const adj_net *n, const char *words)
+{
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    cr_expect_neq(adj_predictor_load(path, n, NULL, &p, &error), ADJ_OK, "%s", words);
+    cr_expect_null(p);
+    cr_expect_not_null(strstr(error.message, words), "%s", error.message);
+    cr_expect_not_null(strstr(error.message, path), "%s", error.message);
+}
+
+Test(fit, files_of_others)
+{
+    folder f = folder_new();
+    const file_name file = in_folder(&f, "weights"), none = in_folder(&f, "none");
+    adj_dataset *train = make_data(N, 1);
+    adj_fit_opts o = usual();
+    o.epochs = 1;
+    adj_predictor *p = fit(train, NULL, &o);
+
+    cr_assert_eq(adj_predictor_save(p, file.s, 0, NULL, NULL), ADJ_OK);
+    cr_expect_eq(adj_predictor_card(p)->accuracy, 0); /* nothing was held out */
+    expect_refused(none.s, &net, "No such file");
+    expect_refused(file.s, NULL, "unknown model tiny (did you mean");
+    expect_refused(file.s, &(adj_net){.name = "lenet"},
+                   "of another net (got tiny, expected lenet)");
+    expect_refused(file.s, &(adj_net){.build = build}, "of another net (got tiny, expected net)");
+    expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .classes = 4},
+                   "6x5x2 images of 3 classes (expected 6x5x2 and 4)");
+    expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .h = 7, .w = 5, .c = 2},
+                   "6x5x2 images of 3 classes (expected 7x5x2 and 3)");
+    adj_predictor_free(p);
+    adj_dataset_free(train);
+    folder_remove(&f);
+}
+
+/* ---- stopped and gone on with ---- */
+
+typedef struct {
+    int steps, epochs;
+    int stop; /* after so many steps */
+    double rate[64];
+    adj_fit_progress last;
+} watched;
+
+static int on_step(void *user, const adj_fit_progress *p)
+{
+    watched *w = user;
+    w->rate[(p->epoch - 1) * p->steps + p->step - 1] = p->lr;
+    cr_expect_eq(p->steps, STEPS);
+    cr_expect_eq(p->images, p->step < STEPS ? p->step * BATCH : N);
+    cr_expect(p->loss > 0 && p->accuracy >= 0 && p->accuracy <= 1 && p->waited <= p->seconds);
+    return ++w->steps == w->stop;
+}
+
+static int on_epoch(void *user, const adj_fit_progress *p)
+{
+    watched *w = user;
+    w->last = *p;
+    cr_expect_eq(p->step, STEPS);
+    cr_expect_eq(p->held_out.count, M);
+    w->epochs++;
+    return 0;
+}
+
+static adj_fit_opts watching(watched *w)
+{
+    adj_fit_opts o = usual();
+    o.augment.shift = 1;
+    o.on_step = on_step;
+    o.on_epoch = on_epoch;
+    o.user = w;
+    return o;
+}
+
+Test(fit, resumed_after_any_step)
+{
+    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    watched w = {0};
+    adj_fit_opts o = watching(&w);
+    adj_predictor *whole = fit(train, test, &o);
+    cr_expect_eq(w.steps, STEPS * EPOCHS);
+    cr_expect_eq(w.epochs, EPOCHS);
+
+    for (int stop = 1; stop <= STEPS * EPOCHS; stop++) {
+        folder f = folder_new();
+        const file_name file = in_folder(&f, "checkpoint");
+        watched first = {.stop = stop}, second = {0};
+        adj_fit_opts o1 = watching(&first), o2 = watching(&second);
+        o1.checkpoint = o2.checkpoint = file.s;
+        o2.resume = 1;
+        adj_predictor_free(fit(train, test, &o1));
+        cr_expect_eq(first.steps, stop);
+        adj_predictor *p = fit(train, test, &o2);
+        cr_expect_eq(second.steps, STEPS * EPOCHS - stop);
+        cr_expect_eq(second.last.held_out.loss, w.last.held_out.loss);
+        cr_expect_eq(second.last.best_epoch, w.last.best_epoch);
+        expect_same(p, whole, test);
+        adj_predictor_free(p);
+        folder_remove(&f);
+    }
+    adj_predictor_free(whole);
+    adj_dataset_free(test);
+    adj_dataset_free(train);
+}
+
+static void expect_not_resumed(const adj_dataset *train, const adj_fit_opts *o, const char *words)
+{
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    cr_expect_neq(adj_fit(&net, train, NULL, o, &p, &error), ADJ_OK, "%s", words);
+    cr_expect_null(p);
+    cr_expect_not_null(strstr(error.message, words), "%s", error.message);
+}
+
+Test(fit, prolonged)
+{
+    folder f = folder_new();
+    const file_name file = in_folder(&f, "checkpoint");
+    adj_dataset *train = make_data(N, 1), *other = make_data(N, 5), *test = make_data(M, 2);
+    watched w = {.stop = 7};
+    adj_fit_opts o = watching(&w);
+    o.checkpoint = file.s;
+    adj_predictor_free(fit(train, test, &o));
+    o.resume = 1;
+    o.epochs = 5;
+    expect_not_resumed(train, &o, "prolonged when it is done (1 of 3 epochs are)");
+    o.epochs = 2;
+    expect_not_resumed(train, &o, "its epochs is another (got 2, expected 3");
+    o.epochs = 3;
+    expect_not_resumed(other, &o, "trained on other data");
+    o.augment.shift = 0;
+    expect_not_resumed(train, &o, "its shift is another (got 0, expected 1)");
+    o.augment.shift = 1;
+    o.smoothing = 0.5;
+    expect_not_resumed(train, &o, "its smoothing is another (got 0.5, expected 0)");
+    o.smoothing = 0;
+    w.stop = 0;
+    adj_predictor_free(fit(train, test, &o));
+    o.epochs = 5;
+    o.lr = 0.01; /* a cosine of its own: 10 steps from 0.01 on */
+    adj_predictor_free(fit(train, test, &o));
+    for (int s = 0; s < 25; s++)
+        cr_expect_float_eq(w.rate[s],
+                           s < 15 ? 0.05 * 0.5 * (1 + cos(M_PI * s / 15))
+                                  : 0.01 * 0.5 * (1 + cos(M_PI * (s - 15) / 10)),
+                           1e-12, "step %d: %g", s, w.rate[s]);
+    adj_dataset_free(test);
+    adj_dataset_free(other);
+    adj_dataset_free(train);
+    folder_remove(&f);
+}
+
+/* Nothing can become better than the first epoch at a rate of nearly 0. */
+Test(fit, patience_and_best)
+{
+    folder f = folder_new();
+    const file_name best = in_folder(&f, "best");
+    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    watched w = {0};
+    adj_fit_opts o = watching(&w);
+    adj_predictor *p, *q = NULL;
+    o.epochs = 10;
+    o.lr = 1e-12;
+    o.patience = 2;
+    o.best = best.s;
+    p = fit(train, test, &o);
+    cr_expect_eq(w.epochs, 1 + 2);
+    cr_expect_eq(w.last.best_epoch, 1);
+    cr_assert_eq(adj_predictor_load(best.s, &net, NULL, &q, NULL), ADJ_OK);
+    cr_expect_float_eq(adj_predictor_card(q)->accuracy, 100 * w.last.best_accuracy, 1e-6);
+    adj_predictor_free(q);
+    adj_predictor_free(p);
+    adj_dataset_free(test);
+    adj_dataset_free(train);
+    folder_remove(&f);
+}
+
+/* ---- what is not possible ---- */
+
+static adj_node *no_logits(adj_node *x, int64_t classes, int training, void *user)
+{
+    (void)x, (void)classes, (void)training, (void)user;
+    return NULL;
+}
+
+static adj_node *other_logits(adj_node *x, int64_t classes, int training, void *user)
+{
+    return build(x, classes + 1, training, user);
+}
+
+static adj_node *steep(adj_node *x, int64_t classes, int training, void *user)
+{
+    (void)training, (void)user;
+    x = adj_layer_dense(x, "a", 8);
+    return adj_layer_dense(adj_mul(x, adj_mul(x, x)), "logits", classes);
+}
+
+static void expect_no_fit(const adj_net *n, const adj_dataset *train, const adj_dataset *test,
+                          const adj_fit_opts *o, adj_status status, const char *words)
+{
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    cr_expect_eq(adj_fit(n, train, test, o, &p, &error), status, "%s: %s", words, error.message);
+    cr_expect_not_null(strstr(error.message, words), "expected %s, got %s", words, error.message);
+    adj_predictor_free(p);
+}
+
+Test(fit, bad_arguments)
+{
+    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    adj_dataset empty = {.classes = 3}, others = *test;
+    adj_predictor *p;
+    adj_fit_opts o = usual();
+    others.classes = 4;
+
+    cr_expect_eq(adj_fit(&net, train, test, &o, NULL, NULL), ADJ_EARG);
+    cr_expect_eq(adj_predict(NULL, 1, test->images, (float[3]){0}, NULL), ADJ_EARG);
+    cr_expect_eq(adj_predictor_load(NULL, NULL, NULL, &p, NULL), ADJ_EARG);
+    expect_no_fit(NULL, train, test, &o, ADJ_EARG, "expected a net");
+    expect_no_fit(&net, NULL, test, &o, ADJ_EARG, "expected data sets");
+    expect_no_fit(&net, &empty, test, &o, ADJ_EARG, "expected data sets");
+    expect_no_fit(&net, train, &others, &o, ADJ_ESHAPE, "another number of classes (got 4");
+    expect_no_fit(&(adj_net){0}, train, test, &o, ADJ_EARG, "expected a function build");
+    expect_no_fit(&(adj_net){.name = "lenett"}, train, test, &o, ADJ_EARG, "did you mean lenet?");
+    expect_no_fit(&(adj_net){.build = no_logits}, train, test, &o, ADJ_EARG, "gave no logits");
+    expect_no_fit(&(adj_net){.build = other_logits}, train, test, &o, ADJ_ESHAPE,
+                  "(got rank 2, [16, 4], expected [16, 3])");
+    expect_no_fit(&(adj_net){.build = build, .classes = 2}, train, test, &o, ADJ_ESHAPE,
+                  "fewer classes than the data have (got 2, expected 3)");
+    expect_no_fit(&(adj_net){.build = build, .h = 1 << 30}, train, test, &o, ADJ_EARG,
+                  "size of its images");
+    o.batch = -1;
+    expect_no_fit(&net, train, test, &o, ADJ_EARG, "batch (got -1, expected 1 to 100000)");
+    o = usual();
+    o.lr = NAN;
+    expect_no_fit(&net, train, test, &o, ADJ_EARG, "lr (got nan");
+    o = usual();
+    o.augment.shift = 9;
+    expect_no_fit(&net, train, test, &o, ADJ_EARG, "shift (got 9, expected 0 to 8)");
+    o = usual();
+    o.freeze = "nothing/*";
+    expect_no_fit(&net, train, test, &o, ADJ_EARG, "freeze nothing/*: matches no parameter");
+    o = usual();
+    o.checkpoint = "/nowhere/checkpoint";
+    expect_no_fit(&net, train, test, &o, ADJ_EIO, "/nowhere/checkpoint");
+    o = usual();
+    o.lr = 1e6;
+    expect_no_fit(&(adj_net){.build = steep}, train, test, &o, ADJ_EARG, "not finite in step");
+    adj_dataset_free(test);
+    adj_dataset_free(train);
+}

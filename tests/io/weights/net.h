@@ -1,0 +1,138 @@
+/* net.h - what the tests of this folder share: a small net with a layer of each kind, and its
+ * weights as a PyTorch program has them. */
+#ifndef TESTS_IO_WEIGHTS_NET_H
+#define TESTS_IO_WEIGHTS_NET_H
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_io.h"
+#include "adjoint_nn.h"
+#include "io/folder.h"
+
+enum { BATCH = 2, HEIGHT = 6, WIDTH = 4, CHANNELS = 2, CLASSES = 3 };
+
+/* Convolution, batch norm, relu, depthwise with multiplier 2, max_pool, dense of a flattened image
+ * of 3 x 2 x 8, relu, dense. */
+typedef struct {
+    adj_graph *g;
+    adj_node *x, *y;
+    adj_exec *e;
+} small_net;
+
+static inline small_net net_of(adj_format format, adj_dtype dtype)
+{
+    small_net n = {.g = adj_graph_new()};
+    adj_shape s = {4, {BATCH, HEIGHT, WIDTH, CHANNELS}};
+    adj_pool half = {.ksize = {1, 2, 2, 1}, .format = format};
+    if (format == ADJ_NCHW) {
+        s = (adj_shape){4, {BATCH, CHANNELS, HEIGHT, WIDTH}};
+        half.ksize[1] = 1;
+        half.ksize[3] = 2;
+    }
+    n.x = adj_input(n.g, "x", dtype, s);
+    adj_node *h = adj_layer_conv2d(
+        n.x, "conv1", &(adj_conv_layer){.filters = 4, .padding = ADJ_SAME, .format = format});
+    h = adj_relu(adj_layer_batch_norm(h, "bn1", &(adj_batch_norm_layer){.format = format}));
+    h = adj_layer_depthwise_conv2d(
+        h, "dw",
+        &(adj_conv_layer){.multiplier = 2, .padding = ADJ_SAME, .format = format, .no_bias = 1});
+    h = adj_relu(adj_layer_dense(adj_max_pool(h, &half), "fc1", 5));
+    n.y = adj_layer_dense(h, "logits", CLASSES);
+    cr_assert_eq(
+        adj_exec_new(n.g,
+                     &(adj_exec_opts){.n_fetch = 1, .fetch = &n.y, .backend = "naive", .seed = 3},
+                     &n.e),
+        ADJ_OK, "%s", adj_exec_message(n.e));
+    return n;
+}
+
+static inline void net_free(small_net *n)
+{
+    adj_exec_free(n->e);
+    adj_graph_free(n->g);
+}
+
+/* float32 of sin(0.37 i + phase) * scale, as NumPy computes it. */
+static inline float sine(int64_t i, double phase, double scale)
+{
+    return (float)(sin(0.37 * (double)i + phase) * scale);
+}
+
+/* The state_dict: names and shapes; entry k holds sines of phase 0.3 k + 0.1, running_var their
+ * absolute values and a half. */
+static const struct {
+    const char *name;
+    adj_shape shape;
+    int k;
+} state_dict[] = {
+    {"conv1.weight", {4, {4, 2, 3, 3}}, 0},
+    {"conv1.bias", {1, {4}}, 1},
+    {"bn1.weight", {1, {4}}, 2},
+    {"bn1.bias", {1, {4}}, 3},
+    {"bn1.running_mean", {1, {4}}, 4},
+    {"bn1.running_var", {1, {4}}, 5},
+    {"dw.weight", {4, {8, 1, 3, 3}}, 7},
+    {"fc1.weight", {2, {5, 48}}, 8},
+    {"fc1.bias", {1, {5}}, 9},
+    {"fc2.weight", {2, {3, 5}}, 10},
+    {"fc2.bias", {1, {3}}, 11},
+};
+enum { DICT = sizeof state_dict / sizeof state_dict[0], MOST = 300 };
+
+typedef struct {
+    adj_tensor tensor[DICT + 1];
+    float value[DICT][MOST];
+    int64_t batches; /* num_batches_tracked */
+} torch_weights;
+
+static inline void fill_torch(torch_weights *w)
+{
+    for (int i = 0; i < DICT; i++) {
+        int is_var = strstr(state_dict[i].name, "running_var") != NULL;
+        int64_t n = adj_shape_elems(state_dict[i].shape);
+        for (int64_t j = 0; j < n; j++) {
+            float v = sine(j, 0.3 * state_dict[i].k + 0.1, 0.5);
+            w->value[i][j] = is_var ? fabsf(v) + 0.5F : v;
+        }
+        w->tensor[i] =
+            (adj_tensor){state_dict[i].name, ADJ_ELEM_F32, state_dict[i].shape, w->value[i]};
+    }
+    w->batches = 7;
+    w->tensor[DICT] = (adj_tensor){"bn1.num_batches_tracked", ADJ_ELEM_I64, {0}, &w->batches};
+}
+
+/* What PyTorch 1.13 makes of sines of phase 0.9, [2, 2, 6, 4]. */
+static const float torch_logits[BATCH * CLASSES] = {-1.94589245F,   -1.57294893F, 2.10278821F,
+                                                    -0.0809252635F, -3.06649375F, 1.06103373F};
+
+/* The same net's logits now, of the same images. */
+static inline void run_net(const small_net *n, float logits[BATCH * CLASSES])
+{
+    float x[BATCH * HEIGHT * WIDTH * CHANNELS], nhwc[BATCH * HEIGHT * WIDTH * CHANNELS];
+    int at = 0;
+    for (int64_t i = 0; i < BATCH * HEIGHT * WIDTH * CHANNELS; i++)
+        x[i] = sine(i, 0.9, 1);
+    for (int b = 0; b < BATCH; b++)
+        for (int i = 0; i < HEIGHT * WIDTH; i++)
+            for (int c = 0; c < CHANNELS; c++)
+                nhwc[at++] = x[(b * CHANNELS + c) * HEIGHT * WIDTH + i];
+    int channels_last = adj_node_type(n->x).shape.dim[3] == CHANNELS;
+    cr_assert_eq(adj_set(n->e, n->x, channels_last ? nhwc : x, sizeof x), ADJ_OK, "%s",
+                 adj_exec_message(n->e));
+    cr_assert_eq(adj_run(n->e), ADJ_OK, "%s", adj_exec_message(n->e));
+    cr_assert_eq(adj_get(n->e, n->y, logits, BATCH * CLASSES * sizeof *logits), ADJ_OK);
+}
+
+static inline void expect_torch_logits(const small_net *n, double tolerance)
+{
+    float logits[BATCH * CLASSES];
+    run_net(n, logits);
+    for (int i = 0; i < BATCH * CLASSES; i++)
+        cr_expect_float_eq(logits[i], torch_logits[i], tolerance, "logit %d: %.9g, expected %.9g",
+                           i, (double)logits[i], (double)torch_logits[i]);
+}
+
+#endif

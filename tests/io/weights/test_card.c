@@ -1,0 +1,173 @@
+/* test_card.c - model cards: as metadata, back again, and those that are not believed. */
+#include <math.h>
+
+#include "io/weights/net.h"
+
+static const char *const names[] = {"cat", "dog \"two\"", "M\xc3\xa4use"};
+static const adj_model_card card = {.model = "mobilenet_v1_0.5_128",
+                                    .multiplier = 0.5,
+                                    .height = 128,
+                                    .width = 96,
+                                    .channels = 3,
+                                    .format = ADJ_NCHW,
+                                    .mean = {0.5, 100, 3},
+                                    .deviation = {1.5, 2, 255},
+                                    .classes = 3,
+                                    .class_names = names,
+                                    .resize = "auto",
+                                    .precision = ADJ_PRECISION_BF16,
+                                    .accuracy = 98.75,
+                                    .seed = INT64_MAX};
+
+static const adj_metadata expected[] = {
+    {"adjoint.version", ADJ_VERSION_TEXT},
+    {"model", "mobilenet_v1_0.5_128"},
+    {"multiplier", "0.5"},
+    {"input", "[128,96,3]"},
+    {"format", "NCHW"},
+    {"mean", "[0.5,100.0,3.0]"},
+    {"deviation", "[1.5,2.0,255.0]"},
+    {"classes", "3"},
+    {"class_names", "[\"cat\",\"dog \\\"two\\\"\",\"M\xc3\xa4use\"]"},
+    {"resize", "auto"},
+    {"precision", "bf16"},
+    {"accuracy", "98.75"},
+    {"seed", "9223372036854775807"},
+};
+enum { ENTRIES = sizeof expected / sizeof expected[0] };
+
+/* A file without tensors that has these metadata. */
+static adj_tensors *file_of(const folder *f, int n, const adj_metadata list[])
+{
+    adj_tensors *t = NULL;
+    file_name path = in_folder(f, "card.safetensors");
+    cr_assert_eq(adj_tensors_write(path.s, 0, NULL, n, list, NULL), ADJ_OK);
+    cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK);
+    return t;
+}
+
+Test(card, there_and_back)
+{
+    folder f = folder_new();
+    adj_metadata *list = NULL;
+    adj_model_card *back = NULL;
+    adj_error error = {0};
+    int n = 0;
+    cr_assert_eq(adj_model_card_write(&card, &list, &n, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(n, ENTRIES);
+    for (int i = 0; i < ENTRIES; i++) {
+        cr_expect_str_eq(list[i].key, expected[i].key);
+        cr_expect_str_eq(list[i].value, expected[i].value);
+    }
+    adj_tensors *t = file_of(&f, n, list);
+    cr_expect_eq(adj_tensors_metadata_count(t), ENTRIES);
+    cr_expect_str_eq(adj_tensors_metadata_at(t, 1).value, card.model);
+    cr_expect_null(adj_tensors_metadata_at(t, ENTRIES).key);
+    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    cr_expect_str_eq(back->model, card.model);
+    cr_expect_str_eq(back->resize, "auto");
+    cr_expect_str_eq(back->version, ADJ_VERSION_TEXT);
+    cr_expect(back->multiplier == 0.5 && back->height == 128 && back->width == 96 &&
+              back->channels == 3 && back->format == ADJ_NCHW && back->classes == 3 &&
+              back->precision == ADJ_PRECISION_BF16 && back->accuracy == 98.75 &&
+              back->seed == INT64_MAX);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(back->mean[i], card.mean[i]);
+        cr_expect_eq(back->deviation[i], card.deviation[i]);
+        cr_expect_str_eq(back->class_names[i], names[i]);
+    }
+    free(back);
+    free(list);
+    adj_tensors_free(t);
+
+    t = file_of(&f, 0, NULL); /* a file of others: nothing is known */
+    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    cr_expect(back->model == NULL && back->classes == 0 && back->class_names == NULL &&
+              back->height == 0 && back->deviation[0] == 0 && back->accuracy == 0);
+    free(back);
+    adj_tensors_free(t);
+    folder_remove(&f);
+}
+
+static const adj_metadata lies[] = {
+    {"input", "[128,96]"},
+    {"input", "[128,96,0]"},
+    {"input", "[1.5,96,3]"},
+    {"input", "[1e9,96,3]"},
+    {"input", "128"},
+    {"input", "[\"1\",2,3]"},
+    {"input", "["},
+    {"mean", "[1,2]"},
+    {"mean", "[1e999,2,3]"},
+    {"deviation", "[1,0,1]"},
+    {"deviation", "[-1,1,1]"},
+    {"classes", "0"},
+    {"classes", "100001"},
+    {"classes", "two"},
+    {"classes", "4"},
+    {"class_names", "[1,2,3]"},
+    {"class_names", "{}"},
+    {"class_names", "[\"a\",\"b\"]"},
+    {"multiplier", "-1"},
+    {"multiplier", "nan"},
+    {"accuracy", "101"},
+    {"seed", "-1"},
+    {"seed", "1.5"},
+    {"format", "NWHC"},
+    {"precision", "f8"},
+};
+
+Test(card, is_not_believed)
+{
+    folder f = folder_new();
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        adj_metadata list[ENTRIES];
+        adj_model_card *back = NULL;
+        adj_error error = {0};
+        char words[80];
+        memcpy(list, expected, sizeof list);
+        for (int k = 0; k < ENTRIES; k++)
+            if (strcmp(list[k].key, lies[i].key) == 0)
+                list[k].value = lies[i].value;
+        adj_tensors *t = file_of(&f, ENTRIES, list);
+        cr_expect_eq(adj_model_card_read(t, &back, &error), ADJ_EIO, "%s %s", lies[i].key,
+                     lies[i].value);
+        snprintf(words, sizeof words, "its %s is not possible here",
+                 strcmp(lies[i].value, "4") == 0 ? "class_names" : lies[i].key);
+        cr_expect_not_null(strstr(error.message, words), "%s: %s", words, error.message);
+        cr_expect_null(back);
+        adj_tensors_free(t);
+    }
+    folder_remove(&f);
+}
+
+Test(card, cannot_be_written)
+{
+    adj_metadata *list = NULL;
+    int n = 1;
+    adj_error error;
+    const char *const bad[] = {"a", "\xff", NULL};
+    adj_model_card c = {.model = "\xff"};
+    cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
+    c = (adj_model_card){.model = "lenet", .classes = 2, .class_names = bad};
+    cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
+    c = (adj_model_card){.model = "lenet", .accuracy = INFINITY};
+    cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
+    cr_expect(list == NULL && n == 0);
+}
+
+Test(card, fits_the_data)
+{
+    static const char *const others[] = {"cat", "dog \"two\"", "mouse"};
+    const adj_model_card none = {0};
+    adj_error error;
+    cr_expect_eq(adj_model_card_check(&card, 3, 3, names, &error), ADJ_OK);
+    cr_expect_eq(adj_model_card_check(&card, 1, 3, NULL, &error), ADJ_OK); /* grey is repeated */
+    cr_expect_eq(adj_model_card_check(&none, 4, 7, names, &error), ADJ_OK);
+    cr_expect_eq(adj_model_card_check(&card, 3, 10, NULL, &error), ADJ_ESHAPE);
+    cr_expect_str_eq(error.message, "its net tells 3 classes (the data have 10)");
+    cr_expect_eq(adj_model_card_check(&card, 4, 3, NULL, &error), ADJ_ESHAPE);
+    cr_expect_str_eq(error.message, "its net takes images of 3 channels (the data have 4)");
+    cr_expect_eq(adj_model_card_check(&card, 3, 3, others, &error), ADJ_ESHAPE);
+    cr_expect_str_eq(error.message, "its net's class 2 is M\xc3\xa4use (in the data it is mouse)");
+}
