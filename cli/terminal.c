@@ -111,7 +111,7 @@ static void put_wrapped(FILE *f, const char *text, int columns)
             fputc(' ', f);
             used++;
         }
-        fwrite(text, 1, n, f);
+        put_text(f, "%.*s", (int)n, text);
         text += n;
         text += *text == ' ';
     }

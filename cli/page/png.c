@@ -5,7 +5,9 @@
 
 #include "png.h"
 
-enum { CHUNK = 12, HEADER = 13 }; /* length, type and checksum of a chunk; bytes of IHDR's data */
+/* Bytes of IHDR's data; and of a file beside the packed rows: the signature, that, and length, type
+ * and checksum of three chunks. */
+enum { HEADER = 13, BESIDE = 8 + HEADER + 3 * 12 };
 
 static uint8_t *put32(uint8_t *at, uint32_t v)
 {
@@ -44,7 +46,7 @@ uint8_t *png_encode(const picture *p, size_t *bytes)
     size_t row = (size_t)(p->w * p->c), n = (row + 1) * (size_t)p->h;
     uLongf packed = compressBound((uLong)n);
     uint8_t *rows = list_rows(p, row);
-    uint8_t *file = malloc(sizeof signature + 3 * CHUNK + HEADER + packed), *at = file;
+    uint8_t *file = malloc(BESIDE + packed), *at = file;
     if (rows != NULL && file != NULL) {
         memcpy(at, signature, sizeof signature);
         at += sizeof signature;

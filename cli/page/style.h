@@ -98,7 +98,7 @@ static const char *const page_style[] = {
     "\n"
     ".mark{stroke:var(--soft);stroke-width:1}\n"
     "details{margin:.75rem 0}summary{cursor:pointer;color:var(--one)}\n"
-    "@media(max-width:44rem){.more{display:none!important}td.name{max-width:8rem}.beside{display:"
+    "@media(max-width:44rem){.more{display:none!important}td.name{max-width:6.5rem}.beside{display:"
     "block;min-width:0;margin:0}.bar:"
     "not(.more){display:block;"
     "margin-left:auto}th,td{padding:.3rem .35rem}"

@@ -18,7 +18,7 @@ typedef struct {
 progress progress_start(terminal t, int64_t batch);
 /* After a step. On a terminal it rewrites its line a few times a second; elsewhere it prints one
  * from time to time. */
-void progress_step(progress *p, const adj_fit_progress *now);
+void progress_step(progress *p, const adj_fit_progress *f);
 /* Takes the line away, for something else to be printed. */
 void progress_clear(const progress *p);
 

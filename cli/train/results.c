@@ -116,7 +116,7 @@ static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_
         h = d->h;
         w = d->w;
     }
-    float *x = malloc((size_t)(d->h * d->w * d->c) * sizeof *x);
+    float *x = calloc((size_t)(d->h * d->w * d->c), sizeof *x);
     uint8_t *pixels = malloc((size_t)(h * w * c));
     adj_status status = x != NULL && pixels != NULL
                             ? adj_dataset_read(d, i, x, error)

@@ -102,7 +102,7 @@ static void draw_matrix(FILE *f, const report *r, const int64_t *count)
         for (int j = 0; j < n; j++)
             images += count[i * n + j];
         for (int j = 0; j < n; j++)
-            draw_cell(f, r, i, j, count + i * n, images,
+            draw_cell(f, r, i, j, &count[(ptrdiff_t)i * n], images,
                       (const int[]){left + j * CELL, top + i * CELL});
     }
     fputs("</svg>\n", f);

@@ -12,7 +12,7 @@ static double largest(const report_filters *l)
     double max = 0;
     for (int64_t i = 0; i < l->h * l->w * l->c * l->n; i++)
         if (isfinite(l->values[i]))
-            max = fmax(max, fabs(l->values[i]));
+            max = fmax(max, fabs((double)l->values[i]));
     return max;
 }
 

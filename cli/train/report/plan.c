@@ -32,7 +32,7 @@ static adj_status time_steps(adj_exec *e, int max_runs, double seconds, double *
         ++*runs;
     }
     for (int i = 0; i < n; i++)
-        qsort(sample + i * max_runs, (size_t)*runs, sizeof *sample, by_value);
+        qsort(&sample[(ptrdiff_t)i * max_runs], (size_t)*runs, sizeof *sample, by_value);
     return status;
 }
 

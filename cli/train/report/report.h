@@ -101,7 +101,7 @@ int report_write(FILE *f, const void *source);
 int report_curves(FILE *f, const report *r);
 int report_classes(FILE *f, const report *r);
 void report_mistakes(FILE *f, const report *r);
-int report_first_layer(FILE *f, const report_filters *filters);
+int report_first_layer(FILE *f, const report_filters *l);
 void report_model(FILE *f, const report_plan *p);
 /* A class's name, or its number in text. */
 const char *report_class(const report *r, int64_t class, char text[PAGE_NUMBER]);
