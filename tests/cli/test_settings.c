@@ -131,8 +131,7 @@ Test(settings, all_have_an_effect)
                                              {"--shift", "1"},           {"--schedule", "cosine"},
                                              {"--optimizer", "nesterov"}};
     folder f = small_data();
-    const file_name plain = in_folder(&f, "plain.safetensors"),
-                    other = in_folder(&f, "other.safetensors");
+    const file_name plain = in_folder(&f, "plain"), other = in_folder(&f, "other");
 
     json_decref(train(&f, (const char *[]){PLAIN, NULL}, plain.s));
     json_decref(train(&f, (const char *[]){PLAIN, NULL}, other.s));
@@ -150,8 +149,7 @@ Test(settings, rate_from_a_range_test)
 {
     char rate[40];
     folder f = small_data();
-    const file_name found = in_folder(&f, "found.safetensors"),
-                    given = in_folder(&f, "given.safetensors");
+    const file_name found = in_folder(&f, "found"), given = in_folder(&f, "given");
 
     json_t *log = train(&f, (const char *[]){SMALL, "--lr", "auto", NULL}, found.s);
     cr_expect_str_eq(word(log, 1, "event"), "range_test");
