@@ -132,6 +132,7 @@ typedef struct {
     int tune;                /* candidates are timed first */
     const char *tune_file;   /* keeps what was timed */
     int recompute;           /* less memory for more time */
+    int profile; /* the training steps' plan is timed: adj_exec_step_at of adj_trainer_exec */
 
     const char *checkpoint;   /* a file with all that going on needs, replaced after each epoch and
                                  when the training stops; NULL: none */
@@ -196,7 +197,9 @@ ADJ_API int adj_trainer_is_done(const adj_trainer *t);
 ADJ_API adj_fit_progress adj_trainer_progress(const adj_trainer *t);
 /* With the parameters as they are; it is the trainer's. NULL when out of memory. */
 ADJ_API adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error);
-/* The executor of training steps and the graph that it was made from: to look at, not to run. */
+/* The executor of training steps and the graph that it was made from: to look at. A run of one's
+ * own repeats the last step, and its update: what is trained then is no longer what adj_fit gives.
+ */
 ADJ_API adj_exec *adj_trainer_exec(const adj_trainer *t);
 /* The loss of a training step: a node of the trainer's graph. */
 ADJ_API adj_node *adj_trainer_loss(const adj_trainer *t);

@@ -28,6 +28,6 @@ run training_loop
 printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\003\000\000\000\002\010' \
     '\000\000\000\000\270\037\071\306\000\000\000\020\111\104\101\124\170\234\143\310\232\361\223\111\122' \
     '\341\074\000\014\275\003\006\114\166\343\243\000\000\000\000\111\105\116\104\256\102\140\202' >"$top/image.png"
-"$BUILD/adjoint" train --model lenet5 --epochs 1 --batch 200 --out "$top/weights" >"$top/out"
-"$BUILD/examples/predict" "$top/weights" "$top/image.png" |
+"$BUILD/adjoint" train --model lenet5 --epochs 1 --batch 200 --out "$top/weights.safetensors" >"$top/out"
+"$BUILD/examples/predict" "$top/weights.safetensors" "$top/image.png" |
     awk '{ sum += $2 } END { exit !(NR == 10 && sum > 0.999 && sum < 1.001) }'

@@ -3,64 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "write.h"
 #include "graph/printable.h"
-
-/* ---- rows added up: one, or all of an op under a configuration ---- */
-
-typedef struct {
-    const char *op, *implementation; /* of the slowest row */
-    const char *crash;               /* the reason of the last crash; NULL: none */
-    int nodes, failed;
-    double worst, ulp, rel, sqnr, sqnr_propagated, us, reference_us, gflop;
-    double slowest; /* us */
-} op_sum;
-
-static const op_sum no_rows = {
-    .implementation = "", .worst = NAN, .sqnr = NAN, .sqnr_propagated = NAN};
-
-static void add_row(op_sum *s, const adj_compare_row *row)
-{
-    if (row->verdict == ADJ_VERDICT_CRASH)
-        s->crash = row->reason;
-    s->nodes++;
-    s->failed += row->verdict != ADJ_VERDICT_PASS;
-    s->worst = fmax(s->worst, fmax(row->isolated.worst, row->in_plan.worst));
-    s->ulp = fmax(s->ulp, row->isolated.max_ulp);
-    s->rel = fmax(s->rel, row->isolated.max_rel);
-    if (row->isolated.n > 0)
-        s->sqnr = fmin(s->sqnr, row->isolated.sqnr); /* of a NaN: the other */
-    if (row->propagated.n > 0)
-        s->sqnr_propagated = fmin(s->sqnr_propagated, row->propagated.sqnr);
-    s->us += row->us;
-    s->reference_us += row->reference_us;
-    s->gflop += 1e-6 * row->gflops * row->us;
-    if (row->us >= s->slowest) {
-        s->slowest = row->us;
-        s->implementation = row->implementation;
-    }
-}
-
-/* Is row r of configuration k, and of this op? */
-static int is_of(const adj_comparison *c, int r, int k, const char *op)
-{
-    const adj_compare_row *row = adj_comparison_row_at(c, r);
-    return row->config == k && strcmp(adj_compare_row_name(row), op) == 0;
-}
-
-/* The op that configuration k's row r is the first of. 0: it is not a first one. */
-static int sum_op(const adj_comparison *c, int k, int r, op_sum *s)
-{
-    *s = no_rows;
-    s->op = adj_compare_row_name(adj_comparison_row_at(c, r));
-    for (int i = 0; i < r; i++)
-        if (is_of(c, i, k, s->op))
-            return 0;
-    for (int i = r; i < adj_comparison_row_count(c); i++)
-        if (is_of(c, i, k, s->op))
-            add_row(s, adj_comparison_row_at(c, i));
-    return is_of(c, r, k, s->op);
-}
+#include "sum.h"
+#include "write.h"
 
 /* ---- the lines ---- */
 
@@ -130,15 +75,12 @@ static void print_measures(FILE *f, const op_sum *s, const char *result)
 static void print_ops(FILE *f, const adj_comparison *c, int k)
 {
     op_sum s;
-    char result[24];
+    char result[RESULT];
     for (int i = 0; i < adj_comparison_row_count(c); i++) {
         if (!sum_op(c, k, i, &s))
             continue;
-        snprintf(result, sizeof result, "pass");
-        if (s.failed > 0)
-            snprintf(result, sizeof result, "%d %s", s.failed, s.crash != NULL ? "CRASH" : "FAIL");
         fprintf(f, "  %-36s %5d", s.op, s.nodes);
-        print_measures(f, &s, result);
+        print_measures(f, &s, sum_result(&s, result));
     }
 }
 
@@ -146,10 +88,9 @@ static void print_rows(FILE *f, const adj_comparison *c, int k)
 {
     for (int i = 0; i < adj_comparison_row_count(c); i++) {
         const adj_compare_row *row = adj_comparison_row_at(c, i);
-        op_sum s = no_rows;
         if (row->config != k)
             continue;
-        add_row(&s, row);
+        const op_sum s = sum_row(row);
         fprintf(f, "  %%%-6d %-36s", adj_node_id(row->node), adj_compare_row_name(row));
         print_measures(f, &s, adj_verdict_name(row->verdict));
     }

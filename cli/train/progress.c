@@ -1,27 +1,32 @@
 /* progress.c - see progress.h. */
-#include <stdio.h>
+#include <limits.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "cli/json.h"
+#include "exec/clock.h"
 #include "progress.h"
 
-enum { BAR = 16, LINE = 200 };
+enum { BAR = 16, CURVE_ROWS = 3, NARROW = 40 };
 
-progress progress_start(int64_t batch)
+progress progress_start(terminal t, int64_t batch)
 {
     double now = seconds_now();
-    return (progress){
-        .terminal = isatty(STDOUT_FILENO), .batch = batch, .started = now, .shown = now};
+    return (progress){.terminal = t, .batch = batch, .started = now, .shown = now};
 }
 
-/* Columns of the terminal, 80 if it does not tell. */
-static size_t width(void)
+/* What a line may take: all of a file's. */
+static int columns_of(const progress *p)
 {
-    struct winsize w;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+    return p->terminal.lines ? terminal_columns() : INT_MAX;
+}
+
+static void write_bar(const progress *p, const adj_fit_progress *f, char text[PIECE_TEXT])
+{
+    const char *full = p->terminal.unicode ? "\xe2\x94\x81" : "#";  /* heavy line */
+    const char *empty = p->terminal.unicode ? "\xe2\x94\x80" : "."; /* light line */
+    size_t n = 0;
+    for (int64_t i = 0; i < BAR; i++)
+        n += (size_t)snprintf(text + n, PIECE_TEXT - n, "%s",
+                              i < f->step * BAR / f->steps ? full : empty);
 }
 
 void progress_step(progress *p, const adj_fit_progress *f)
@@ -32,71 +37,64 @@ void progress_step(progress *p, const adj_fit_progress *f)
         p->from = f->step;
         p->epoch_started = now;
     }
-    if (f->step == p->from || now - p->shown < (p->terminal ? 0.1 : 10))
+    if (f->step == p->from || now - p->shown < (p->terminal.lines ? 0.1 : 10))
         return;
     p->shown = now;
 
     double each =
         (now - p->epoch_started) / (double)(f->step - p->from); /* seconds; without the tests */
     int64_t left = (int64_t)(each * (double)((f->epochs - f->epoch + 1) * f->steps - f->step));
-    int full = (int)(f->step * BAR / f->steps);
-    char line[LINE], bar[BAR + 1];
-    memset(bar, '#', (size_t)full);
-    memset(bar + full, '.', (size_t)(BAR - full));
-    bar[BAR] = '\0';
-    snprintf(line, sizeof line,
-             "%lld/%lld %s loss %.4f  accuracy %.2f %%  %.0f images/s  %lld:%02lld left",
-             (long long)f->epoch, (long long)f->epochs, bar, f->loss, 100 * f->accuracy,
-             (double)p->batch / each, (long long)(left / 60), (long long)(left % 60));
-    if (p->terminal) {
-        size_t columns = width(); /* a longer line would wrap, and \r not lead back */
-        if (columns - 1 < sizeof line)
-            line[columns - 1] = '\0';
-        printf("\r\033[K%s", line);
-    } else
-        printf("%s\n", line);
+    line_piece piece[] = {
+        {.rank = 0}, {.rank = 2, .colour = COLOUR_BAR},   {.rank = 1},
+        {.rank = 3}, {.rank = 5, .colour = COLOUR_QUIET}, {.rank = 4, .colour = COLOUR_QUIET}};
+    snprintf(piece[0].text, PIECE_TEXT, "%lld/%lld", (long long)f->epoch, (long long)f->epochs);
+    write_bar(p, f, piece[1].text);
+    snprintf(piece[2].text, PIECE_TEXT, "loss %.4f", f->loss);
+    snprintf(piece[3].text, PIECE_TEXT, "accuracy %.2f %%", 100 * f->accuracy);
+    snprintf(piece[4].text, PIECE_TEXT, "%.0f images/s", (double)p->batch / each);
+    snprintf(piece[5].text, PIECE_TEXT, "%lld:%02lld left", (long long)(left / 60),
+             (long long)(left % 60));
+    if (p->terminal.lines)
+        fputs("\r\033[K", stdout);
+    /* One column stays free: in the last one a terminal may wait to wrap, and \r not lead back. */
+    put_pieces(stdout, &p->terminal, columns_of(p) - 1, sizeof piece / sizeof *piece, piece);
+    if (!p->terminal.lines)
+        fputc('\n', stdout);
     fflush(stdout);
 }
 
 void progress_clear(const progress *p)
 {
-    if (p->terminal)
-        printf("\r\033[K");
+    if (p->terminal.lines)
+        fputs("\r\033[K", stdout);
 }
 
-/* ---- the log ---- */
-
-/* Whether a run before could not write the last line to its end. */
-static int ends_in_a_line(const char *path)
+void progress_epoch(const progress *p, const char *held, const adj_fit_progress *f)
 {
-    struct stat s;
-    int last = '\n';
-    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode)) /* a pipe must not be read */
-        return 1;
-    FILE *f = fopen(path, "r");
-    if (f != NULL && fseek(f, -1, SEEK_END) == 0)
-        last = fgetc(f);
-    if (f != NULL)
-        fclose(f);
-    return last == '\n';
+    int columns = columns_of(p), is_narrow = columns < NARROW;
+    line_piece piece[] = {{.rank = 0}, {.rank = 2}, {.rank = 3},
+                          {.rank = 4}, {.rank = 1}, {.rank = 5, .colour = COLOUR_QUIET}};
+    piece[4].colour = f->best_epoch == f->epoch ? COLOUR_GOOD : NULL;
+    snprintf(piece[0].text, PIECE_TEXT, is_narrow ? "%lld/%lld" : "epoch %2lld/%lld",
+             (long long)f->epoch, (long long)f->epochs);
+    snprintf(piece[1].text, PIECE_TEXT, "loss %.4f", f->loss);
+    snprintf(piece[2].text, PIECE_TEXT, "accuracy %.2f %%", 100 * f->accuracy);
+    snprintf(piece[3].text, PIECE_TEXT, "%s loss %.4f", held, f->held_out.loss);
+    if (is_narrow)
+        snprintf(piece[4].text, PIECE_TEXT, "%.2f %%", 100 * f->held_out.accuracy);
+    else
+        snprintf(piece[4].text, PIECE_TEXT, "%s accuracy %.2f %%", held,
+                 100 * f->held_out.accuracy);
+    snprintf(piece[5].text, PIECE_TEXT, "%.0f images/s", f->images_per_second);
+    put_pieces(stdout, &p->terminal, columns, sizeof piece / sizeof *piece, piece);
+    fputc('\n', stdout);
+    fflush(stdout);
 }
 
-FILE *log_open(const char *path, int append)
+void progress_curve(const progress *p, int n, const double loss[])
 {
-    int whole = !append || ends_in_a_line(path);
-    FILE *f = fopen(path, append ? "a" : "w");
-    if (f == NULL)
-        return NULL;
-    if (!whole)
-        fputc('\n', f); /* a failure is the next line's */
-    return f;
-}
-
-int log_line(FILE *f, json_t *object)
-{
-    if (f != NULL)
-        return json_write(f, object, JSON_COMPACT | JSON_REAL_PRECISION(9), 0);
-    int failed = object == NULL;
-    json_decref(object);
-    return failed;
+    if (!p->terminal.unicode || n < 2)
+        return;
+    fputs("loss\n", stdout);
+    put_curve(stdout, &p->terminal, columns_of(p), CURVE_ROWS, n, loss);
 }

@@ -15,10 +15,14 @@
 #include "cli/recipe.h"
 #include "cli/standard.h"
 #include "data.h"
+#include "exec/clock.h"
+#include "log.h"
+#include "out.h"
 #include "progress.h"
 #include "range.h"
 #include "settings.h"
 #include "cli/model.h"
+#include "results.h"
 #include "train.h"
 #include "weights.h"
 
@@ -32,9 +36,14 @@ typedef struct {
     adj_schedule schedule;
     adj_range_test range; /* of --lr auto */
     adj_trainer *trainer;
+    const char *held; /* what test is: "test" or "validation" */
     progress shown;
-    FILE *log, *output; /* output: standard output, where --log or --out is - */
-    int log_failed;     /* which ends the run: the weights are right */
+    history history;
+    out_files out;
+    FILE *log, *metrics; /* metrics: has the steps, too */
+    FILE *output;        /* standard output, where --log or --out is - */
+    int log_failed;      /* which ends the run: the weights are right */
+    int ran;             /* a step was made */
 } training;
 
 /* Only the signal handler writes it. */
@@ -67,20 +76,59 @@ static int unknown_optimizer(const char *name)
 }
 
 /* A long run should not fail at its end for a wrong name. */
-static int check_files(const train_opts *o)
+static int check_files(training *t)
 {
-    const output_file files[] = {{"--out", o->out, OUTPUT_REPLACED_OR_STDOUT},
-                                 {"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
+    const train_opts *o = t->o;
+    const output_file files[] = {{"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
                                  {"--tune-file", o->tune_file, OUTPUT_REPLACED},
                                  {"--log", o->log, OUTPUT_OR_STDOUT}};
-    return check_outputs("train", sizeof files / sizeof files[0], files);
+    int status = out_open(&t->out, o->out);
+    return status == CONTINUE ? out_check("train", &t->out, sizeof files / sizeof files[0], files)
+                              : status;
+}
+
+/* Makes the folder and opens what is written from the beginning. */
+static int open_files(training *t)
+{
+    const train_opts *o = t->o;
+    int status = out_make(&t->out);
+    if (status != CONTINUE)
+        return status;
+    if (is_stdout(o->log))
+        t->log = t->output;
+    else if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
+        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
+    if (t->out.metrics != NULL && (t->metrics = log_open(t->out.metrics, o->resume != 0)) == NULL)
+        return complain("train", EXIT_FAILED, "--out: %s: %s", t->out.metrics, strerror(errno));
+    return CONTINUE;
+}
+
+/* A line of both logs; frees the object. 0 on success. */
+static int log_event(const training *t, json_t *object)
+{
+    int failed = log_line(t->log, json_incref(object));
+    return log_line(t->metrics, object) || failed;
+}
+
+/* Remembers the step, and tells the means of a few at a time. 0 on success. */
+static int note_step(training *t, const adj_fit_progress *f)
+{
+    t->ran = 1;
+    if (!history_step(&t->history, f->epoch - 1, f->step - 1, f->steps, f->step_loss, f->lr))
+        return 0;
+    const report_step *s = &t->history.step[t->history.n_step - 1];
+    return log_line(t->metrics,
+                    json_pack("{s:s, s:I, s:I, s:f, s:o, s:f}", "event", "step", "epoch",
+                              (json_int_t)f->epoch, "step", (json_int_t)f->step, "at", s->at,
+                              "loss", json_number(s->loss), "lr", s->lr));
 }
 
 static int on_step(void *user, const adj_fit_progress *now)
 {
     training *t = user;
     progress_step(&t->shown, now);
-    return interrupted != 0;
+    t->log_failed = note_step(t, now) != 0;
+    return t->log_failed || interrupted;
 }
 
 /* Prints and logs the epoch. */
@@ -89,18 +137,15 @@ static int on_epoch(void *user, const adj_fit_progress *f)
     training *t = user;
 
     progress_clear(&t->shown);
-    printf("epoch %2lld/%lld  loss %.4f  accuracy %.2f %%  test loss %.4f  test accuracy %.2f %%  "
-           "%.0f images/s\n",
-           (long long)f->epoch, (long long)f->epochs, f->loss, 100 * f->accuracy, f->held_out.loss,
-           100 * f->held_out.accuracy, f->images_per_second);
-    fflush(stdout);
+    progress_epoch(&t->shown, t->held, f);
+    history_epoch(&t->history, &(report_epoch){f->loss, 100 * f->accuracy, f->held_out.loss,
+                                               100 * f->held_out.accuracy, f->seconds, f->epoch});
     t->log_failed =
-        log_line(t->log,
-                 json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch",
-                           "epoch", (json_int_t)f->epoch, "loss", f->loss, "accuracy",
-                           100 * f->accuracy, "test_loss", f->held_out.loss, "test_accuracy",
-                           100 * f->held_out.accuracy, "lr", f->lr, "images_per_second",
-                           f->images_per_second, "seconds", f->seconds)) != 0;
+        log_event(t, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch",
+                               "epoch", (json_int_t)f->epoch, "loss", f->loss, "accuracy",
+                               100 * f->accuracy, "test_loss", f->held_out.loss, "test_accuracy",
+                               100 * f->held_out.accuracy, "lr", f->lr, "images_per_second",
+                               f->images_per_second, "seconds", f->seconds)) != 0;
     return t->log_failed || interrupted;
 }
 
@@ -131,6 +176,8 @@ static adj_fit_opts fit_options(training *t)
                           .tune = (int)o->tune,
                           .tune_file = o->tune_file,
                           .recompute = (int)o->recompute,
+                          .profile = t->out.report != NULL,
+                          .best = t->out.best,
                           .checkpoint = o->checkpoint,
                           .checkpoint_every = o->every,
                           .n_metadata = CHECKPOINT_DATA,
@@ -179,6 +226,7 @@ static int open_parts(training *t)
     const char *model = t->o->model;
     t->data = t->o->data;
     adj_dataset_part judge = part_to_judge(&t->data);
+    t->held = judge == ADJ_VALIDATION ? "validation" : "test";
     int status = open_data("train", &t->data, model, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
         status = open_data("train", &t->data, model, judge, t->train, &t->test);
@@ -192,7 +240,7 @@ static int start(training *t)
     adj_optimiser_opts known;
     if (adj_optimiser_from_name(o->optimizer, &known) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
-    int status = check_files(o);
+    int status = check_files(t);
     if (status == CONTINUE && (is_stdout(o->log) || is_stdout(o->out)) &&
         (t->output = take_stdout()) == NULL)
         status = complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
@@ -202,13 +250,7 @@ static int start(training *t)
         status = open_parts(t);
     if (status == CONTINUE)
         status = open_trainer(t);
-    if (status != CONTINUE)
-        return status;
-    if (is_stdout(o->log))
-        t->log = t->output;
-    else if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
-    return CONTINUE;
+    return status == CONTINUE ? open_files(t) : status;
 }
 
 static int resume(const training *t)
@@ -221,7 +263,9 @@ static int resume(const training *t)
 
 static int log_failed(const training *t)
 {
-    return complain("train", EXIT_FAILED, "--log: %s: cannot be written", t->o->log);
+    int is_log = t->log != NULL && ferror(t->log);
+    return complain("train", EXIT_FAILED, "%s: %s: cannot be written", is_log ? "--log" : "--out",
+                    is_log ? t->o->log : t->out.metrics);
 }
 
 static int log_start(const training *t)
@@ -231,14 +275,15 @@ static int log_start(const training *t)
     const int frozen = adj_trainer_frozen(t->trainer);
     char text[RECIPE_TEXT];
 
-    say("%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
-        (long long)parameters, data_name(o->data.path), (long long)t->train->n,
-        (long long)t->test->n);
-    say("%s", recipe_text(&t->recipe, text));
+    say_wrapped(&t->shown.terminal,
+                "%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
+                (long long)parameters, data_name(o->data.path), (long long)t->train->n,
+                (long long)t->test->n);
+    say_wrapped(&t->shown.terminal, "%s", recipe_text(&t->recipe, text));
     if (o->lr_auto)
         say_range(&t->range, o->lr);
     if (frozen > 0)
-        say("%d parameter tensors are frozen by %s", frozen, o->freeze);
+        say_wrapped(&t->shown.terminal, "%d parameter tensors are frozen by %s", frozen, o->freeze);
     fflush(stdout);
     json_t *start = json_pack(
         "{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s}", "event", "start", "model", o->model,
@@ -246,18 +291,19 @@ static int log_start(const training *t)
         "train_images", (json_int_t)t->train->n, "test_images", (json_int_t)t->test->n, "epochs",
         (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
     json_object_update_new(start, recipe_json(&t->recipe));
-    if (log_line(t->log, start) != 0)
+    if (log_event(t, start) != 0)
         return -1;
-    return o->lr_auto ? log_line(t->log, json_range(&t->range, o->lr)) : 0;
+    return o->lr_auto ? log_event(t, json_range(&t->range, o->lr)) : 0;
 }
 
 static int log_resumption(const training *t)
 {
     const adj_fit_progress at = adj_trainer_progress(t->trainer);
-    printf("resumed after epoch %lld, step %lld\n", (long long)at.epoch - 1, (long long)at.step);
+    say_wrapped(&t->shown.terminal, "resumed after epoch %lld, step %lld", (long long)at.epoch - 1,
+                (long long)at.step);
     fflush(stdout);
-    return log_line(t->log, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
-                                      (json_int_t)at.epoch - 1, "step", (json_int_t)at.step));
+    return log_event(t, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
+                                  (json_int_t)at.epoch - 1, "step", (json_int_t)at.step));
 }
 
 /* ---- after the last ---- */
@@ -266,7 +312,8 @@ static int log_resumption(const training *t)
 static int save(training *t, const adj_error *why)
 {
     const int unsaved = adj_trainer_progress(t->trainer).unsaved;
-    int status = t->o->out != NULL ? save_weights(t->o, t->trainer, t->output) : CONTINUE;
+    int status = t->out.weights != NULL ? save_weights(t->o, t->out.weights, t->trainer, t->output)
+                                        : CONTINUE;
     adj_error error = {0};
 
     if (unsaved) {
@@ -285,24 +332,75 @@ static int diverged(const adj_fit_progress *at)
                     (long long)at->step + 1, (long long)at->epoch, at->lr);
 }
 
-static void print_end(const training *t, const adj_fit_progress *at)
+/* The curve of what is known from the log of the run before, too. */
+static void print_curve(const training *t)
 {
-    if (at->best_epoch > 0)
-        printf("best: %.2f %% in epoch %lld\n", 100 * at->best_accuracy, (long long)at->best_epoch);
-    if (interrupted)
-        printf(t->o->checkpoint != NULL && !at->unsaved
-                   ? "stopped after the step, which --resume goes on from\n"
-                   : "stopped after the step\n");
+    int n = t->history.n_step;
+    double *loss = calloc((size_t)n + 1, sizeof *loss);
+    for (int i = 0; i < n && loss != NULL; i++)
+        loss[i] = t->history.step[i].loss;
+    if (loss != NULL)
+        progress_curve(&t->shown, n, loss);
+    free(loss);
 }
 
-static int run(training *t)
+/* The last that is done: measuring the plan changes the parameters. */
+static int save_report(training *t, const adj_fit_progress *at, int argc, char **argv)
+{
+    adj_error error = {0};
+    const results_of r = {.o = t->o,
+                          .train = t->train,
+                          .held_out = t->test,
+                          .held = t->held,
+                          .trainer = t->trainer,
+                          .history = &t->history,
+                          .argc = argc,
+                          .argv = argv,
+                          .best_epoch = at->best_epoch,
+                          .best = 100 * at->best_accuracy,
+                          .seconds = seconds_now() - t->shown.started,
+                          .interrupted = interrupted != 0,
+                          .ran = t->ran};
+    if (t->out.report == NULL)
+        return CONTINUE;
+    if (results_write(&r, t->out.report, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--out: %s", error.message);
+    say("report written to %s", t->out.report);
+    return CONTINUE;
+}
+
+static void print_end(const training *t, const adj_fit_progress *at)
+{
+    print_curve(t);
+    if (at->best_epoch > 0)
+        say_wrapped(&t->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at->best_accuracy,
+                    (long long)at->best_epoch);
+    if (interrupted)
+        say_wrapped(&t->shown.terminal, "%s",
+                    t->o->checkpoint != NULL && !at->unsaved
+                        ? "stopped after the step, which --resume goes on from"
+                        : "stopped after the step");
+}
+
+/* What the run before has told, if there was one. */
+static void read_history(training *t)
+{
+    const adj_fit_progress at = adj_trainer_progress(t->trainer);
+    const double steps = at.steps > 0 ? (double)at.steps : 1;
+    if (t->o->resume && t->out.metrics != NULL)
+        history_read(&t->history, t->out.metrics, at.epoch - 1,
+                     (double)(at.epoch - 1) + (double)at.step / steps);
+}
+
+static int run(training *t, int argc, char **argv)
 {
     adj_error why = {0};
 
+    t->shown = progress_start(terminal_open((int)t->o->plain), t->o->batch);
+    read_history(t);
     if (log_start(t) != 0 || (t->o->resume && log_resumption(t) != 0))
         return log_failed(t);
     catch_interrupts();
-    t->shown = progress_start(t->o->batch);
     adj_status ended = adj_trainer_run(t->trainer, &why);
     const adj_fit_progress at = adj_trainer_progress(t->trainer);
     progress_clear(&t->shown);
@@ -312,13 +410,13 @@ static int run(training *t)
     int status = save(t, &why);
     const int log_lost =
         t->log_failed ||
-        log_line(t->log, json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
-                                   (json_int_t)at.best_epoch, "best_accuracy",
-                                   100 * at.best_accuracy, "interrupted", interrupted != 0,
-                                   "seconds", seconds_now() - t->shown.started)) != 0;
+        log_event(t, json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
+                               (json_int_t)at.best_epoch, "best_accuracy", 100 * at.best_accuracy,
+                               "interrupted", interrupted != 0, "seconds",
+                               seconds_now() - t->shown.started)) != 0;
     if (log_lost)
         return log_failed(t);
-    if (ended != ADJ_OK || status != CONTINUE)
+    if (ended != ADJ_OK || status != CONTINUE || save_report(t, &at, argc, argv) != CONTINUE)
         return EXIT_FAILED;
     return interrupted ? EXIT_SIGNAL + interrupted : EXIT_OK;
 }
@@ -349,11 +447,16 @@ int command_train(int argc, char **argv)
     if (status == CONTINUE && o.resume)
         status = resume(&t);
     if (status == CONTINUE)
-        status = run(&t);
-    if (t.log != NULL && fclose(t.log) != 0 && status == EXIT_OK)
-        status = log_failed(&t);
+        status = run(&t, argc, argv);
+    /* Each line was written at once: closing loses nothing. */
+    if (t.log != NULL)
+        fclose(t.log);
     if (t.output != NULL && t.output != t.log)
         fclose(t.output); /* copying to it was a success, or was not */
+    if (t.metrics != NULL)
+        fclose(t.metrics);
+    out_close(&t.out, status != EXIT_OK);
+    history_free(&t.history);
     adj_trainer_free(t.trainer);
     adj_dataset_free(t.test);
     adj_dataset_free(t.train);

@@ -14,7 +14,7 @@ typedef struct {
     const char *weights, *map, *head; /* to begin with: adj_weights_opts.map; "keep" or "new" */
     const char *freeze;               /* patterns of parameters; "none" */
     const char *schedule;             /* a name of adj_schedule_from_name */
-    int64_t epochs, batch, shift, seed, threads, every, resume, tune, recompute;
+    int64_t epochs, batch, shift, seed, threads, every, resume, tune, recompute, plain;
     int lr_auto; /* lr is to be found by a range test */
     const char *lr_text;
     double lr, warmup /* epochs */, weight_decay, clip, smoothing;

@@ -64,15 +64,15 @@ static adj_status write_weights(const char *path, const void *source, adj_error 
     return p == NULL ? error->status : adj_predictor_save(p, path, 1, &metadata, error);
 }
 
-int save_weights(const train_opts *o, adj_trainer *t, FILE *output)
+int save_weights(const train_opts *o, const char *path, adj_trainer *t, FILE *output)
 {
     const saved_weights saved = {o, t};
-    const output_file out = {"--out", o->out, OUTPUT_REPLACED_OR_STDOUT};
+    const output_file out = {"--out", path, OUTPUT_REPLACED_OR_STDOUT};
     int status = replace_output("train", &out, output, write_weights, &saved);
 
     if (status != EXIT_OK)
         return status;
-    say("weights written to %s", is_stdout(o->out) ? "standard output" : o->out);
+    say("weights written to %s", is_stdout(path) ? "standard output" : path);
     fflush(stdout);
     return CONTINUE;
 }

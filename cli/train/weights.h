@@ -9,8 +9,8 @@
  * an exit status after a complaint. */
 int load_start(const train_opts *o, adj_trainer *t);
 
-/* Writes the parameters as they are to o->out, with their model card. CONTINUE, or an exit status
+/* Writes the parameters as they are to the file, with their model card. CONTINUE, or an exit status
  * after a complaint. output: as for replace_output. */
-int save_weights(const train_opts *o, adj_trainer *t, FILE *output);
+int save_weights(const train_opts *o, const char *path, adj_trainer *t, FILE *output);
 
 #endif

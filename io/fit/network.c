@@ -185,6 +185,7 @@ static adj_status make_plan(network *n, network_kind kind, const plan_opts *p,
                              .tune = p->tune,
                              .tune_file = p->tune_file,
                              .recompute = t != NULL && t->recompute,
+                             .debug.profile = t != NULL && t->profile,
                              .seed = t != NULL ? (uint64_t)t->seed : 0};
     if (kind == FOR_PREDICTION) {
         options.n_fetch = 1;

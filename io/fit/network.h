@@ -21,7 +21,7 @@ typedef struct {
     const float *class_weights; /* NULL: all 1 */
     int mixes;                  /* batches have other labels, too */
     const char *freeze;         /* NULL: nothing */
-    int recompute;
+    int recompute, profile;
     int64_t seed;
 } training_opts;
 

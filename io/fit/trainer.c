@@ -42,6 +42,7 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, adj_error *erro
         .mixes = o->augment.mixup > 0,
         .freeze = o->freeze != NULL && strcmp(o->freeze, "none") != 0 ? o->freeze : NULL,
         .recompute = o->recompute,
+        .profile = o->profile,
         .seed = t->set.seed};
 
     adj_status status =

@@ -121,8 +121,8 @@ Test(checkpoint, killed_again_and_again)
 {
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
-                    out = in_folder(&f, "out"), log0 = in_folder(&f, "log0"),
-                    out0 = in_folder(&f, "out0");
+                    out = in_folder(&f, "out.safetensors"), log0 = in_folder(&f, "log0"),
+                    out0 = in_folder(&f, "out0.safetensors");
     const int kills = repeats(20);
     char epochs[16];
     snprintf(epochs, sizeof epochs, "%d", kills + kills / 5);
@@ -182,8 +182,8 @@ Test(checkpoint, stopped_and_resumed)
     for (int b = 0; b < 2; b++) {
         folder f = small_data();
         const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
-                        out = in_folder(&f, "out"), log0 = in_folder(&f, "log0"),
-                        out0 = in_folder(&f, "out0");
+                        out = in_folder(&f, "out.safetensors"), log0 = in_folder(&f, "log0"),
+                        out0 = in_folder(&f, "out0.safetensors");
         words whole = training(&f, (const char *[]){MODEL, "--backend", backends[b].name,
                                                     "--epochs", backends[b].epochs, "--log", log0.s,
                                                     "--out", out0.s, NULL});
@@ -229,8 +229,9 @@ Test(checkpoint, prolonged)
 {
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
-                    out = in_folder(&f, "out"), out0 = in_folder(&f, "out0"),
-                    first = in_folder(&f, "first");
+                    out = in_folder(&f, "out.safetensors"),
+                    out0 = in_folder(&f, "out0.safetensors"),
+                    first = in_folder(&f, "first.safetensors");
     words w = training(
         &f, (const char *[]){MODEL, "--epochs", "2", "--checkpoint", file.s, "--log", log.s, NULL});
     finished r;

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <time.h>
 
 #include "adjoint_io.h"
@@ -68,7 +69,7 @@ static const call calls[] = {
     {3, NULL, "unknown model lenett (did you mean lenet?)", {"train", "--model", "lenett"}},
     {1, NULL, "/nowhere: No such file", {"train", "--data", "/nowhere"}},
     {1, NULL, "/nowhere/weights: No such file", {"train", "--out", "/nowhere/weights"}},
-    {1, NULL, "/dev/null: is not a regular file", {"train", "--out", "/dev/null"}},
+    {1, NULL, "/dev/null: is not a folder", {"train", "--out", "/dev/null"}},
     {1, NULL, "/nowhere/file: No such file", {"train", "--checkpoint", "/nowhere/file"}},
     {3, NULL, "--resume: --checkpoint FILE is missing", {"train", "--resume"}},
     {3, NULL, "--checkpoint FILE is missing", {"train", "--checkpoint-every", "3"}},
@@ -198,8 +199,8 @@ Test(cli, train_log_and_eval)
 {
     static finished r;
     folder f = small_data();
-    file_name weights = in_folder(&f, "weights");
-    train(&f, "log", "weights", "1");
+    file_name weights = in_folder(&f, "weights.safetensors");
+    train(&f, "log", "weights.safetensors", "1");
 
     json_t *log = read_log(in_folder(&f, "log").s);
     cr_assert_eq(json_array_size(log), 5);
@@ -241,8 +242,8 @@ Test(cli, train_log_and_eval)
                        r.err);
 
     /* another number of threads changes nothing */
-    train(&f, "log2", "weights2", "3");
-    cr_expect(same_file(weights.s, in_folder(&f, "weights2").s));
+    train(&f, "log2", "weights2.safetensors", "3");
+    cr_expect(same_file(weights.s, in_folder(&f, "weights2.safetensors").s));
     folder_remove(&f);
 }
 
@@ -275,11 +276,12 @@ Test(cli, standard_output_and_input)
              in_folder(&f, "piped").s, f.path, in_folder(&f, "told").s);
     cr_assert_eq(system(line), 0); // NOLINT(cert-env33-c): the test's own words
     words[9] = "--out";
-    words[10] = in_folder(&f, "named").s;
+    words[10] = in_folder(&f, "named.safetensors").s;
     run_tool(words, &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     snprintf(line, sizeof line, "cmp %s %s && grep -q 'lenet5 on .* test accuracy' %s",
-             in_folder(&f, "piped").s, in_folder(&f, "named").s, in_folder(&f, "told").s);
+             in_folder(&f, "piped").s, in_folder(&f, "named.safetensors").s,
+             in_folder(&f, "told").s);
     cr_assert_eq(system(line), 0); // NOLINT(cert-env33-c): the test's own words
     folder_remove(&f);
 }
@@ -289,7 +291,7 @@ Test(cli, train_with_tune)
     static finished r;
     folder f = small_data();
     file_name tune = in_folder(&f, "tune"), before = in_folder(&f, "before");
-    file_name weights[] = {in_folder(&f, "a"), in_folder(&f, "b")};
+    file_name weights[] = {in_folder(&f, "a.safetensors"), in_folder(&f, "b.safetensors")};
     int runs = 0, is_whole = 0;
     put_file(tune.s, "adjoint tune 0\n", 15);
     /* A plan times for some seconds at most; on a busy machine the next one goes on with it. */
@@ -312,7 +314,7 @@ Test(cli, train_with_recompute)
 {
     static finished r;
     folder f = small_data();
-    file_name weights[] = {in_folder(&f, "a"), in_folder(&f, "b")};
+    file_name weights[] = {in_folder(&f, "a.safetensors"), in_folder(&f, "b.safetensors")};
     for (int i = 0; i < 2; i++) {
         run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--model", "resnet8",
                                   "--threads", "1", "--out", weights[i].s,
@@ -356,7 +358,7 @@ Test(cli, interrupt_writes_weights)
 {
     static finished r;
     folder f = small_data();
-    file_name log = in_folder(&f, "log"), weights = in_folder(&f, "weights");
+    file_name log = in_folder(&f, "log"), weights = in_folder(&f, "weights.safetensors");
     child c = child_start((const char *[]){"train", "--model", "lenet5", "--data", f.path,
                                            "--backend", "naive", "--epochs", "100000", "--log",
                                            log.s, "--out", weights.s, NULL},
@@ -390,6 +392,9 @@ Test(cli, terminal_has_one_line)
         cr_skip_test("no pseudo terminals here");
     int inside = open(ptsname(terminal), O_RDWR | O_NOCTTY);
     cr_assert_geq(inside, 0);
+    cr_assert_eq(ioctl(inside, TIOCSWINSZ, &(struct winsize){.ws_col = 200}), 0);
+    setenv("TERM", "xterm", 1);
+    setenv("LC_ALL", "C", 1); /* no curve at the end */
     child c = child_start((const char *[]){"train", "--data", f.path, "--backend", "naive",
                                            "--epochs", "2", "--batch", "16", NULL},
                           inside);

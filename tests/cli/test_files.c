@@ -27,32 +27,45 @@ static const call refused[] = {
     {1, "--log: /proc/log: ", {"train", "--log", "/proc/log"}},
     {1, "/none/x: No such file", {"train", "--out", "@/none/x"}},
     {1, "/file/x: Not a directory", {"train", "--checkpoint", "@/file/x"}},
-    {1, "/pipe: is not a regular file", {"train", "--out", "@/pipe"}},
+    {1,
+     "/pipe: is not a folder (a weights file's name ends in .safetensors)",
+     {"train", "--out", "@/pipe"}},
     {1, "/pipe: is a pipe that nobody reads", {"train", "--log", "@/pipe"}},
     {1, "/pipe: is not a regular file", {"train", "--checkpoint", "@/pipe"}},
     {1, "--log: @: is a folder", {"train", "--log", "@"}},
-    {1, "--out: /dev/null: is not a regular file", {"train", "--out", "/dev/null"}},
+    {1, "/none/x.safetensors: No such file", {"train", "--out", "@/none/x.safetensors"}},
+    {1, "--out: /dev/null: is not a folder", {"train", "--out", "/dev/null"}},
     {1, "--tune-file: @/none/x: No such file", {"train", "--tune", "--tune-file", "@/none/x"}},
     {3,
      "--checkpoint and --tune-file name one file",
-     {"train", "--tune", "--tune-file", "@/file", "--checkpoint", "@/soft"}},
+     {"train", "--tune", "--tune-file", "@/file", "--checkpoint", "@/soft.safetensors"}},
     {3,
      "--trace and --tune-file name one file",
      {"bench", "--model", "lenet5", "--tune", "--tune-file", "@/a", "--trace", "@/a"}},
     {3,
      "--out and --log name one file (@/file.partial, which the first is called until",
-     {"train", "--out", "@/soft", "--log", "@/file.partial"}},
-    {3, "name one file (@/a.partial, ", {"train", "--checkpoint", "@/a.partial", "--out", "@/a"}},
-    {3, "name one file (@/a.partial, ", {"train", "--checkpoint", "@/a", "--out", "@/a.partial"}},
-    {3, "--out and --checkpoint name one file", {"train", "--out", "@/a", "--checkpoint", "@/a"}},
-    {3, "--out and --log name one file", {"train", "--out", "@/a", "--log", "@/./a"}},
+     {"train", "--out", "@/soft.safetensors", "--log", "@/file.partial"}},
+    {3,
+     "name one file (@/a.safetensors.partial, ",
+     {"train", "--checkpoint", "@/a.safetensors.partial", "--out", "@/a.safetensors"}},
+    {3,
+     "name one file (@/a.partial, ",
+     {"train", "--checkpoint", "@/a", "--tune", "--tune-file", "@/a.partial"}},
+    {3,
+     "--out and --checkpoint name one file",
+     {"train", "--out", "@/a.safetensors", "--checkpoint", "@/a.safetensors"}},
+    {3,
+     "--out and --log name one file",
+     {"train", "--out", "@/a.safetensors", "--log", "@/./a.safetensors"}},
     {3,
      "--checkpoint and --log name one file",
      {"train", "--log", "@/hard", "--checkpoint", "@/file"}},
     {3,
      "--out and --checkpoint name one file",
-     {"train", "--out", "@/soft", "--checkpoint", "@/file"}},
-    {3, "--out and --log name one file", {"train", "--out", "@/dangling", "--log", "@/none yet"}},
+     {"train", "--out", "@/soft.safetensors", "--checkpoint", "@/file"}},
+    {3,
+     "--out and --log name one file",
+     {"train", "--out", "@/dangling.safetensors", "--log", "@/none yet"}},
     {1,
      "--trace: @/pipe: is a pipe that nobody reads",
      {"bench", "--model", "lenet5", "--seconds", "0", "--trace", "@/pipe"}},
@@ -65,7 +78,7 @@ static const call refused[] = {
     {3, "--junit: the file's name is empty", {"compare", CONV, "--junit", ""}},
     {3,
      "--json and --html name one file",
-     {"compare", CONV, "--json", "@/file", "--html", "@/soft"}},
+     {"compare", CONV, "--json", "@/file", "--html", "@/soft.safetensors"}},
     {3, "--out: the file's name is empty", {"selftest", "--out", "", "--cases", "1"}},
     {1, "--out: @/none/x: No such file", {"selftest", "--out", "@/none/x", "--cases", "1"}},
 };
@@ -89,8 +102,8 @@ Test(files, refused_before_the_work, .timeout = 300)
     put_file(file.s, "precious", 8);
     cr_assert_eq(mkfifo(in_folder(&f, "pipe").s, 0600), 0);
     cr_assert_eq(link(file.s, in_folder(&f, "hard").s), 0);
-    cr_assert_eq(symlink("file", in_folder(&f, "soft").s), 0);
-    cr_assert_eq(symlink("none yet", in_folder(&f, "dangling").s), 0);
+    cr_assert_eq(symlink("file", in_folder(&f, "soft.safetensors").s), 0);
+    cr_assert_eq(symlink("none yet", in_folder(&f, "dangling.safetensors").s), 0);
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         file_name names[WORDS], sentence;
         const char *arguments[WORDS + 1] = {NULL};
@@ -114,7 +127,8 @@ Test(files, partial_is_not_emptied)
     static finished r;
     struct stat s;
     folder f = folder_new();
-    const file_name out = in_folder(&f, "w"), log = in_folder(&f, "w.partial");
+    const file_name out = in_folder(&f, "w.safetensors"),
+                    log = in_folder(&f, "w.safetensors.partial");
     put_file(log.s, "precious", 8);
     run_tool((const char *[]){"train", "--out", out.s, "--log", log.s, NULL}, &r);
     cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
@@ -154,7 +168,7 @@ Test(files, closed_streams)
 {
     static const char *const closed[] = {">&- 2>/dev/null", "<&- >&- 2>&-", "2>&- >/dev/null"};
     folder f = small_data();
-    const file_name log = in_folder(&f, "log"), out = in_folder(&f, "out");
+    const file_name log = in_folder(&f, "log"), out = in_folder(&f, "out.safetensors");
     for (int i = 0; i < 3; i++) {
         char arguments[1000];
         snprintf(arguments, sizeof arguments,
@@ -208,7 +222,7 @@ Test(files, names_that_are_not_utf8)
     snprintf(odd, sizeof odd, "%s/odd\xff\xc3\xa4\xed\xa0\x80", f.path);
     cr_assert_eq(symlink(f.path, odd), 0); /* a data folder, and a folder for the output */
     file_name log = in_folder(&f, "log"), out, json = in_folder(&f, "json");
-    snprintf(out.s, sizeof out.s, "%s/out\xff", odd);
+    snprintf(out.s, sizeof out.s, "%s/out\xff.safetensors", odd);
     run_tool((const char *[]){"train", "--data", odd, "--model", "lenet5", "--epochs", "1", "--log",
                               log.s, "--out", out.s, NULL},
              &r);

@@ -61,7 +61,7 @@ static const struct {
 Test(output, that_cannot_be_written_is_a_failure)
 {
     folder dir = small_data();
-    const file_name weights = in_folder(&dir, "weights"), out = in_folder(&dir, "out");
+    const file_name weights = in_folder(&dir, "weights.safetensors"), out = in_folder(&dir, "out");
     for (size_t i = 0; i < 2 * sizeof calls / sizeof calls[0]; i++) {
         const char *words[ARGUMENTS] = {NULL};
         for (int k = 0; calls[i / 2].words[k] != NULL; k++) {

@@ -20,7 +20,7 @@ static const char names[] = "[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6\",\
 static void put_weights(const folder *f, const char *path, int with_names)
 {
     static float values[MAX_TENSORS][60000];
-    const file_name trained = in_folder(f, "trained");
+    const file_name trained = in_folder(f, "trained.safetensors");
     adj_tensors *t = NULL;
     adj_tensor tensor[MAX_TENSORS];
     const adj_metadata card[] = {{"model", "lenet5"}, {"input", "[32,32,1]"},

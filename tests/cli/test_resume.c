@@ -47,8 +47,8 @@ Test(resume, a_hundred_flipped_bits)
     static finished r;
     static uint8_t bytes[MAX];
     folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out"),
-                    bad = in_folder(&f, "bad"), again = in_folder(&f, "again");
+    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors"),
+                    bad = in_folder(&f, "bad"), again = in_folder(&f, "again.safetensors");
     run_tool((const char *[]){"train", "--data", f.path, MODEL, "--threads", "1", "--epochs", "1",
                               "--checkpoint", file.s, "--out", out.s, NULL},
              &r);
@@ -110,7 +110,7 @@ Test(resume, signals)
     static finished r;
     for (int i = 0; i < 3; i++) {
         folder f = small_data();
-        const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out");
+        const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
         int status =
             stop_by(signals[i].number,
                     (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "100000",
@@ -147,8 +147,8 @@ Test(resume, elsewhere_with_the_same_threads)
 {
     static finished r;
     folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out"),
-                    out0 = in_folder(&f, "out0");
+    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors"),
+                    out0 = in_folder(&f, "out0.safetensors");
     cpu_set_t all, one;
     setenv("OMP_NUM_THREADS", "2", 1);
     run_tool(
@@ -190,7 +190,7 @@ Test(resume, disk_full)
 {
     static finished r;
     folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out");
+    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
     run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", "--checkpoint",
                               file.s, NULL},
              &r);

@@ -131,7 +131,8 @@ Test(settings, all_have_an_effect)
                                              {"--shift", "1"},           {"--schedule", "cosine"},
                                              {"--optimizer", "nesterov"}};
     folder f = small_data();
-    const file_name plain = in_folder(&f, "plain"), other = in_folder(&f, "other");
+    const file_name plain = in_folder(&f, "plain.safetensors"),
+                    other = in_folder(&f, "other.safetensors");
 
     json_decref(train(&f, (const char *[]){PLAIN, NULL}, plain.s));
     json_decref(train(&f, (const char *[]){PLAIN, NULL}, other.s));
@@ -149,7 +150,8 @@ Test(settings, rate_from_a_range_test)
 {
     char rate[40];
     folder f = small_data();
-    const file_name found = in_folder(&f, "found"), given = in_folder(&f, "given");
+    const file_name found = in_folder(&f, "found.safetensors"),
+                    given = in_folder(&f, "given.safetensors");
 
     json_t *log = train(&f, (const char *[]){SMALL, "--lr", "auto", NULL}, found.s);
     cr_expect_str_eq(word(log, 1, "event"), "range_test");

@@ -1,0 +1,23 @@
+/* png.h - small pictures within a page: PNG (W3C's specification, second edition) as a data URI. */
+#ifndef CLI_PAGE_PNG_H
+#define CLI_PAGE_PNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct {
+    int64_t w, h, c;       /* c: 1 grey, 3 RGB */
+    const uint8_t *pixels; /* [h, w, c] */
+} picture;
+
+enum { PICTURE_SIDE = 4096 }; /* the longest */
+
+/* The file's bytes, to be freed by free(). NULL: out of memory, or no size that can be drawn. */
+uint8_t *png_encode(const picture *p, size_t *bytes);
+/* "data:image/png;base64,..." 0 on success. */
+int png_put_uri(FILE *f, const picture *p);
+/* RFC 4648, section 4. */
+void put_base64(FILE *f, size_t n, const uint8_t bytes[]);
+
+#endif

@@ -1,0 +1,214 @@
+/* terminal.c - see terminal.h. */
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "graph/printable.h"
+#include "terminal.h"
+
+/* Of the environment; a locale that is not installed is none. */
+static int locale_is_utf8(void)
+{
+    locale_t l = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    int is = l != (locale_t)0 && strcmp(nl_langinfo_l(CODESET, l), "UTF-8") == 0;
+    if (l != (locale_t)0)
+        freelocale(l);
+    return is;
+}
+
+terminal terminal_open(int plain)
+{
+    const char *name = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+    int lines =
+        isatty(STDOUT_FILENO) && name != NULL && name[0] != '\0' && strcmp(name, "dumb") != 0;
+    return (terminal){.lines = lines,
+                      .colour = lines && !plain && (no_colour == NULL || no_colour[0] == '\0'),
+                      .unicode = lines && !plain && locale_is_utf8()};
+}
+
+int terminal_columns(void)
+{
+    struct winsize w;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+/* ---- lines of pieces ---- */
+
+static int width_of(const char *text)
+{
+    int n = 0;
+    for (; *text != '\0'; text++)
+        n += (*text & 0xc0) != 0x80; /* bytes that begin a character */
+    return n;
+}
+
+static int is_left_out(const line_piece *p, int rank) { return p->rank > 0 && p->rank >= rank; }
+
+static int width_without(int n, const line_piece piece[], int rank)
+{
+    int width = 0;
+    for (int i = 0; i < n; i++)
+        if (!is_left_out(&piece[i], rank))
+            width += (width > 0 ? 2 : 0) + width_of(piece[i].text);
+    return width;
+}
+
+/* At most max characters of text; returns how many. */
+static int put_cut(FILE *f, const char *text, int max)
+{
+    int n = 0;
+    for (; *text != '\0'; text++) {
+        n += (*text & 0xc0) != 0x80;
+        if (n > max)
+            return max;
+        fputc(*text, f);
+    }
+    return n;
+}
+
+void put_pieces(FILE *f, const terminal *t, int columns, int n, const line_piece piece[])
+{
+    int rank = 1, used = 0;
+    for (int i = 0; i < n; i++)
+        rank = piece[i].rank >= rank ? piece[i].rank + 1 : rank;
+    while (rank > 1 && width_without(n, piece, rank) > columns)
+        rank--;
+    for (int i = 0; i < n; i++) {
+        int colour = t->colour && piece[i].colour != NULL;
+        if (is_left_out(&piece[i], rank))
+            continue;
+        if (used > 0)
+            used += put_cut(f, "  ", columns - used);
+        if (colour)
+            fputs(piece[i].colour, f);
+        used += put_cut(f, piece[i].text, columns - used);
+        if (colour)
+            fputs(COLOUR_NONE, f);
+    }
+}
+
+/* ---- sentences ---- */
+
+static void put_wrapped(FILE *f, const char *text, int columns)
+{
+    int used = 0;
+    while (*text != '\0') {
+        size_t n = strcspn(text, " ");
+        int width = 0;
+        for (size_t i = 0; i < n; i++)
+            width += (text[i] & 0xc0) != 0x80;
+        if (used > 0 && used + 1 + width > columns) {
+            fputc('\n', f);
+            used = 0;
+        }
+        used += width;
+        if (used > width) {
+            fputc(' ', f);
+            used++;
+        }
+        put_text(f, "%.*s", (int)n, text);
+        text += n;
+        text += *text == ' ';
+    }
+}
+
+void say_wrapped(const terminal *t, const char *format, ...)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *whole = open_memstream(&text, &size);
+    va_list args;
+    va_start(args, format);
+    if (whole != NULL && t->lines) {
+        vput_escaped(whole, FOR_TERMINAL, format, args);
+        if (fclose(whole) == 0)
+            put_wrapped(stdout, text, terminal_columns());
+    } else {
+        if (whole != NULL)
+            fclose(whole);
+        vput_escaped(stdout, FOR_TERMINAL, format, args);
+    }
+    va_end(args);
+    fputc('\n', stdout);
+    free(text);
+}
+
+/* ---- a curve ---- */
+
+enum { CURVE_MARGIN = 9, CURVE_COLUMNS = 72 };
+
+typedef struct {
+    double low, high;
+    int log;
+} curve_scale;
+
+static curve_scale scale_of(int n, const double v[])
+{
+    curve_scale s = {INFINITY, -INFINITY, 0};
+    for (int i = 0; i < n; i++)
+        if (isfinite(v[i])) {
+            s.low = fmin(s.low, v[i]);
+            s.high = fmax(s.high, v[i]);
+        }
+    s.log = s.low > 0 && s.high > 20 * s.low;
+    return s;
+}
+
+/* Where v is between the lowest and the highest, in eighths of a row, from 1. */
+static int level_of(const curve_scale *s, double v, int rows)
+{
+    double part = s->high <= s->low ? 0
+                  : s->log          ? log(v / s->low) / log(s->high / s->low)
+                                    : (v - s->low) / (s->high - s->low);
+    return 1 + (int)lround(part * (8 * rows - 1));
+}
+
+/* The values' means in columns [at, at + 1) of so many. */
+static double mean_at(int n, const double v[], int at, int columns)
+{
+    int from = (int)((long long)at * n / columns), to = (int)((long long)(at + 1) * n / columns);
+    double sum = 0;
+    to = to > from ? to : from + 1;
+    for (int i = from; i < to; i++)
+        sum += v[i];
+    return sum / (to - from);
+}
+
+void put_curve(FILE *f, const terminal *t, int columns, int rows, int n, const double v[])
+{
+    static const char *const block[] = {" ",
+                                        "\xe2\x96\x81",
+                                        "\xe2\x96\x82",
+                                        "\xe2\x96\x83",
+                                        "\xe2\x96\x84",
+                                        "\xe2\x96\x85",
+                                        "\xe2\x96\x86",
+                                        "\xe2\x96\x87",
+                                        "\xe2\x96\x88"};
+    double mean[CURVE_COLUMNS];
+    int width = columns - CURVE_MARGIN < CURVE_COLUMNS ? columns - CURVE_MARGIN : CURVE_COLUMNS;
+    width = n < width ? n : width;
+    if (!t->unicode || n < 2 || columns < 20)
+        return;
+    for (int i = 0; i < width; i++)
+        mean[i] = mean_at(n, v, i, width);
+    const curve_scale s = scale_of(width, mean);
+    for (int row = rows - 1; row >= 0; row--) {
+        char name[16] = "";
+        if (row == rows - 1 || row == 0)
+            snprintf(name, sizeof name, "%.3g", row > 0 || rows == 1 ? s.high : s.low);
+        fprintf(f, "%*s ", CURVE_MARGIN - 1, name);
+        if (t->colour)
+            fputs(COLOUR_BAR, f);
+        for (int i = 0; i < width; i++) {
+            int level = isfinite(mean[i]) ? level_of(&s, mean[i], rows) - 8 * row : 0;
+            fputs(block[level < 0 ? 0 : level > 8 ? 8 : level], f);
+        }
+        fputs(t->colour ? COLOUR_NONE "\n" : "\n", f);
+    }
+}

@@ -1,0 +1,43 @@
+/* terminal.h - what the standard output can show, lines that fit it, and a small curve. */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+#include <stdio.h>
+
+typedef struct {
+    int lines;   /* a line can be taken back: a terminal, and TERM names one that is not dumb */
+    int colour;  /* the same, and the environment has no NO_COLOR */
+    int unicode; /* a terminal whose locale is UTF-8's */
+} terminal;
+
+/* plain: neither colours nor characters beyond ASCII. */
+terminal terminal_open(int plain);
+/* Columns of the standard output, 80 if it does not tell. */
+int terminal_columns(void);
+
+/* A part of a line. Where the line is too long, those of the highest rank are left out first; of
+ * rank 0 none is. */
+enum { PIECE_TEXT = 96 };
+typedef struct {
+    int rank;
+    const char *colour;    /* COLOUR_...; NULL: as it is */
+    char text[PIECE_TEXT]; /* UTF-8 */
+} line_piece;
+#define COLOUR_GOOD "\033[32m"
+#define COLOUR_BAR "\033[36m"
+#define COLOUR_QUIET "\033[2m"
+#define COLOUR_NONE "\033[0m"
+
+/* The pieces, two spaces between them, in at most so many columns, one for each character; what
+ * is still too long is cut. Without the end of the line. */
+void put_pieces(FILE *f, const terminal *t, int columns, int n, const line_piece piece[]);
+
+/* As say: broken between words where a terminal's line ends. */
+void say_wrapped(const terminal *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* n values, whose means fill the columns from left to right, as a curve of so many rows, each with
+ * a margin in which the highest and the lowest are named; logarithmic when they are far apart.
+ * Nothing without unicode, of fewer than two values, or in fewer than 20 columns. */
+void put_curve(FILE *f, const terminal *t, int columns, int rows, int n, const double v[]);
+
+#endif

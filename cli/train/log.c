@@ -1,0 +1,53 @@
+/* log.c - see log.h. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/json.h"
+#include "log.h"
+
+/* Whether a run before could not write the last line to its end. */
+static int ends_in_a_line(const char *path)
+{
+    struct stat s;
+    int last = '\n';
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode)) /* a pipe must not be read */
+        return 1;
+    FILE *f = fopen(path, "r");
+    if (f != NULL && fseek(f, -1, SEEK_END) == 0)
+        last = fgetc(f);
+    if (f != NULL)
+        fclose(f);
+    return last == '\n';
+}
+
+FILE *log_open(const char *path, int append)
+{
+    int whole = !append || ends_in_a_line(path);
+    FILE *f = fopen(path, append ? "a" : "w");
+    if (f == NULL)
+        return NULL;
+    if (setvbuf(f, NULL, _IONBF, 0) != 0) {
+        fclose(f);
+        return NULL;
+    }
+    if (!whole)
+        fputc('\n', f); /* a failure is the next line's */
+    return f;
+}
+
+int log_line(FILE *f, json_t *object)
+{
+    char *text = f != NULL && object != NULL
+                     ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9))
+                     : NULL;
+    size_t n = text != NULL ? strlen(text) : 0;
+    int failed = object == NULL || (f != NULL && text == NULL);
+    if (text != NULL) {
+        text[n] = '\n'; /* instead of the final 0: one write of the whole line */
+        failed |= fwrite(text, 1, n + 1, f) != n + 1;
+    }
+    json_decref(object);
+    free(text);
+    return failed;
+}

@@ -1,0 +1,14 @@
+/* log.h - files of JSON objects, one a line: --log, and metrics.jsonl in the folder of --out. */
+#ifndef CLI_TRAIN_LOG_H
+#define CLI_TRAIN_LOG_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* append: behind what is there, on a line of its own. NULL with errno on failure. */
+FILE *log_open(const char *path, int append);
+/* Writes the object as a line at once, in one piece, so that who is killed leaves whole lines; and
+ * frees it. f == NULL: only that. 0 on success. */
+int log_line(FILE *f, json_t *object);
+
+#endif

@@ -1,0 +1,261 @@
+/* test_report.c - report.html: what answers come to, layers of a plan, and texts that are hostile.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "adjoint_nn.h"
+#include "cli/report_sample.h"
+#include "cli/train/history.h"
+#include "cli/train/report/plan.h"
+#include "tests/temporary.h"
+
+/* Counted by hand; nobody is or is taken for the fourth class. */
+static const int32_t truth[] = {0, 0, 0, 1, 1, 2, 1, 2}, guess[] = {0, 0, 1, 1, 0, 0, 0, 2};
+static const float probability[] = {0.9F, 0.8F, 0.5F, 0.9F, 0.7F, 0.9F, 0.7F, 0.3F};
+static const answers few = {8, 4, truth, guess, probability};
+
+Test(report, precision_and_recall)
+{
+    class_score s[4];
+    score_classes(&few, s);
+    cr_expect(s[0].images == 3 && s[0].guessed == 5 && s[0].right == 2);
+    cr_expect_float_eq(s[0].precision, 2.0 / 5, 1e-12);
+    cr_expect_float_eq(s[0].recall, 2.0 / 3, 1e-12);
+    cr_expect_float_eq(s[0].f1, 0.5, 1e-12); /* 2 (2/5) (2/3) / (2/5 + 2/3) */
+    cr_expect(s[1].images == 3 && s[1].guessed == 2 && s[1].right == 1);
+    cr_expect_float_eq(s[1].precision, 0.5, 1e-12);
+    cr_expect_float_eq(s[1].recall, 1.0 / 3, 1e-12);
+    cr_expect_float_eq(s[1].f1, 0.4, 1e-12);
+    cr_expect(s[2].images == 2 && s[2].guessed == 1 && s[2].right == 1);
+    cr_expect(isnan(s[3].precision) && isnan(s[3].recall) && isnan(s[3].f1));
+}
+
+Test(report, confusion)
+{
+    static const int64_t expected[16] = {2, 1, 0, 0, 2, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0};
+    int64_t count[16];
+    confused_pair pair[4];
+    count_confusion(&few, count);
+    cr_expect_arr_eq(count, expected, sizeof expected);
+    cr_assert_eq(list_confused(&few, 4, pair), 3);
+    cr_expect(pair[0].truth == 1 && pair[0].guess == 0 && pair[0].count == 2);
+    cr_expect(pair[1].truth == 0 && pair[1].guess == 1 && pair[1].count == 1);
+    cr_expect(pair[2].truth == 2 && pair[2].guess == 0 && pair[2].count == 1);
+    cr_assert_eq(list_confused(&few, 1, pair), 1);
+    cr_expect(pair[0].truth == 1 && pair[0].count == 2);
+}
+
+Test(report, confident_mistakes)
+{
+    int64_t index[8];
+    cr_assert_eq(list_confident_mistakes(&few, 8, index), 4);
+    cr_expect_arr_eq(index, ((const int64_t[]){5, 4, 6, 2}), 4 * sizeof *index);
+    cr_assert_eq(list_confident_mistakes(&few, 2, index), 2);
+    cr_expect_arr_eq(index, ((const int64_t[]){5, 4}), 2 * sizeof *index);
+    const answers right = {3, 4, truth, truth, probability};
+    cr_expect_eq(list_confident_mistakes(&right, 8, index), 0);
+}
+
+/* ---- the page ---- */
+
+static char *text;
+static size_t size;
+
+static void write_page(const report *r)
+{
+    FILE *f = open_memstream(&text, &size);
+    cr_assert_not_null(f);
+    cr_assert_eq(report_write(f, r), 0);
+    cr_assert_eq(fclose(f), 0);
+}
+
+static int count(const char *word)
+{
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+        n++;
+    return n;
+}
+
+static void expect_harmless(void)
+{
+    static const char *const never[] = {"<script", "<img src=x", "onerror=\"", "</style><",
+                                        "\xff",    "http",       "href=",      "url("};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        cr_expect_eq(count(never[i]), 0, "%s", never[i]);
+    cr_expect_eq(count("</title>"), count("<title>"));
+    cr_expect_eq(count("<svg"), count("</svg>"));
+    cr_expect_eq(count("<table"), count("</table>"));
+    cr_expect_eq(count("<tr"), count("</tr>"));
+    cr_expect_eq(count("<section"), count("</section>"));
+    cr_expect_eq(count(" src=\""), count(" src=\"data:image/png;base64,iVBORw0KGgo"));
+}
+
+Test(report, hostile_texts_and_many_classes)
+{
+    report_sample *s = sample_report(SAMPLE_CLASSES);
+    cr_assert_not_null(s);
+    write_page(&s->report);
+    expect_harmless();
+    cr_expect_eq(count("class=\"matrix\""), 0);
+    cr_expect_eq(count("With more than 40 classes (here 200)"), 1);
+    cr_expect_eq(count("The 100 of 200 classes with the lowest F1."), 1);
+    cr_expect_eq(count(" src=\""), 3 + 8);
+    free(text);
+    free(s);
+}
+
+Test(report, hostile_texts_and_a_matrix)
+{
+    report_sample *s = sample_report(REPORT_MATRIX);
+    cr_assert_not_null(s);
+    write_page(&s->report);
+    expect_harmless();
+    cr_expect_eq(count("class=\"matrix\""), 1);
+    cr_expect_eq(count(" taken for "), REPORT_MATRIX * REPORT_MATRIX + 3); /* cells, pictures */
+    free(text);
+    free(s);
+}
+
+Test(report, matrix_and_tables_of_few)
+{
+    static const char *const names[] = {"a", "b", "c", NULL};
+    const report r = {.title = "t", .held = "test", .answers = &few, .class_name = names};
+    write_page(&r);
+    expect_harmless();
+    cr_expect_eq(count("<title>b taken for a: 2 of 3</title>"), 1);
+    cr_expect_eq(count("<title>a taken for a: 2 of 3</title>"), 1);
+    cr_expect_eq(count("<title>3 taken for 3: 0 of 0</title>"), 1);
+    cr_expect_not_null(strstr(text, "<td class=\"\">40.0 %</td>"));
+    cr_expect_not_null(strstr(text, "<td class=\"\">0.400</td>"));
+    free(text);
+}
+
+Test(report, of_nothing)
+{
+    const report r = {.title = "t", .held = "test"};
+    write_page(&r);
+    expect_harmless();
+    cr_expect_eq(count("<svg"), 0);
+    cr_expect_eq(count("<h2"), 2);
+    free(text);
+}
+
+/* ---- the plan ---- */
+
+/* LeNet on 28x28: parameters and multiply-accumulates of an image by hand. */
+static const struct {
+    const char *name, *shape;
+    int64_t params, macs;
+} lenet[] = {{"conv1", "[4, 14, 14, 32]", 832, (int64_t)28 * 28 * 25 * 32},
+             {"conv2", "[4, 7, 7, 64]", 51264, (int64_t)14 * 14 * 25 * 32 * 64},
+             {"fc1", "[4, 128]", 401536, (int64_t)3136 * 128},
+             {"logits", "[4, 10]", 1290, (int64_t)128 * 10}};
+
+static void expect_times(const report_plan *p)
+{
+    double layers = 0, kernels = 0;
+    int steps = 0;
+    for (int i = 0; i < p->n_layer; i++)
+        layers += p->layer[i].forward + p->layer[i].backward;
+    for (int i = 0; i < p->n_kernel; i++) {
+        kernels += p->kernel[i].seconds;
+        steps += p->kernel[i].steps;
+    }
+    cr_expect_gt(p->seconds, 0);
+    cr_expect_float_eq(layers, p->seconds, 1e-9 * p->seconds);
+    cr_expect_float_eq(kernels, p->seconds, 1e-9 * p->seconds);
+    cr_expect_eq(steps, p->steps);
+    for (int i = 0; i < p->n_layer - 1; i++)
+        cr_expect(p->layer[i].forward > 0 && p->layer[i].backward > 0, "%s", p->layer[i].name);
+}
+
+Test(report, layers_of_a_plan)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *logits = adj_model_logits(g, adj_model_find("lenet", NULL),
+                                        &(adj_model_opts){.batch = 4, .training = 1});
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {4}});
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0}),
+             *loss = adj_loss_softmax(logits, labels);
+    const adj_optimiser_opts momentum = {.momentum = 0.9};
+    adj_updates *u = adj_training_updates(loss, lr, &momentum);
+    const adj_exec_opts options = {
+        .n_fetch = 1, .fetch = &loss, .updates = u, .threads = 1, .debug.profile = 1};
+    adj_exec *e = NULL;
+    static const float x[4 * 28 * 28], rate = 0.01F;
+    static const int32_t y[4] = {1, 2, 3, 4};
+    report_plan p = {.batch = 4};
+    cr_assert_eq(adj_exec_new(g, &options, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_set(e, adj_find(g, "images"), x, sizeof x), ADJ_OK);
+    cr_assert_eq(adj_set(e, labels, y, sizeof y), ADJ_OK);
+    cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
+    cr_assert_eq(plan_measure(&p, loss, e, 3, 10.0), ADJ_OK);
+    cr_assert_eq(p.n_layer, 5);
+    cr_expect_eq(p.runs, 3);
+    for (int i = 0; i < 4; i++) {
+        cr_expect_str_eq(p.layer[i].name, lenet[i].name);
+        cr_expect_str_eq(p.layer[i].shape, lenet[i].shape);
+        cr_expect_eq(p.layer[i].params, lenet[i].params);
+        cr_expect_float_eq(p.layer[i].macs, 4.0 * (double)lenet[i].macs, i < 2 ? 0.5 : 4.0 * 128,
+                           "%g", p.layer[i].macs);
+    }
+    cr_expect_not_null(strstr(p.layer[0].ops, "conv2d, bias_add, relu, max_pool"));
+    expect_times(&p);
+    for (int i = 0; i < p.n_fallback; i++)
+        cr_expect_str_not_empty(p.fallback[i].why);
+    plan_free(&p);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* ---- the course ---- */
+
+Test(report, history_of_steps)
+{
+    history h = {0};
+    int entries = 0;
+    for (int64_t i = 0; i < 40; i++)
+        entries += history_step(&h, 2, i, 40, i % 2 == 0 ? 1 : 3, 0.5);
+    cr_expect_eq(entries, HISTORY_STEPS);
+    cr_assert_eq(h.n_step, HISTORY_STEPS);
+    cr_expect_float_eq(h.step[0].at, 2.05, 1e-12);
+    cr_expect_float_eq(h.step[0].loss, 2, 1e-12);
+    cr_expect_float_eq(h.step[19].at, 3, 1e-12);
+    for (int64_t i = 0; i < 3; i++) /* fewer steps than entries */
+        cr_expect_eq(history_step(&h, 3, i, 3, 1, 0.5), 1);
+    cr_expect_eq(h.n_step, HISTORY_STEPS + 3);
+    history_free(&h);
+}
+
+/* A run to epoch 2.5 that went on from 1: what it did again counts once. */
+Test(report, history_of_a_log)
+{
+    static const char log[] = "{\"event\":\"start\"}\nnonsense\n[]\n{\"event\":\"step\"}\n"
+                              "{\"event\":\"step\",\"at\":0.5,\"loss\":4,\"lr\":0.1}\n"
+                              "{\"event\":\"epoch\",\"epoch\":1,\"loss\":3,\"test_accuracy\":50}\n"
+                              "{\"event\":\"step\",\"at\":1.5,\"loss\":2,\"lr\":0.1}\n"
+                              "{\"event\":\"epoch\",\"epoch\":2,\"loss\":2}\n"
+                              "{\"event\":\"resume\",\"epoch\":1,\"step\":0}\n"
+                              "{\"event\":\"step\",\"at\":1.5,\"loss\":1,\"lr\":0.1}\n"
+                              "{\"event\":\"step\",\"at\":2.5,\"loss\":1,\"lr\":0.1}\n"
+                              "{\"event\":\"epoch\",\"epoch\":2,\"loss\":1.5}\n"
+                              "{\"event\":\"epoch\",\"epoch\":3,\"loss\":9}\n{\"event\":\"st";
+    history h = {0};
+    const temporary file = temporary_file();
+    FILE *f = fopen(file.s, "w");
+    fputs(log, f);
+    fclose(f);
+    history_read(&h, file.s, 2, 2.0);
+    unlink(file.s);
+    cr_assert_eq(h.n_step, 2);
+    cr_expect_eq(h.step[0].loss, 4);
+    cr_expect_eq(h.step[1].loss, 1);
+    cr_assert_eq(h.n_epoch, 2);
+    cr_expect_eq(h.epoch[0].held_accuracy, 50);
+    cr_expect(isnan(h.epoch[0].held_loss));
+    cr_expect_eq(h.epoch[1].loss, 1.5);
+    history_free(&h);
+    history_read(&h, "/nowhere/log", 2, 2.0);
+    cr_expect_eq(h.n_step, 0);
+}

@@ -1,0 +1,186 @@
+/* test_terminal.c - what training prints on a terminal: lines that fit, colours, the curve. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+
+#include "cli/child.h"
+#include "cli/small_data.h"
+#include "cli/terminal.h"
+
+static char text[1 << 16];
+
+static const terminal plain = {1, 0, 0}, full = {1, 1, 1}, unicode = {1, 0, 1};
+
+static const char *pieces(const terminal *t, int columns)
+{
+    static const line_piece piece[] = {{0, NULL, "1/10"},
+                                       {2, COLOUR_BAR, "##\xe2\x94\x81"},
+                                       {1, NULL, "loss 0.5"},
+                                       {3, NULL, "more"}};
+    memset(text, 0, sizeof text);
+    FILE *f = fmemopen(text, sizeof text - 1, "w");
+    put_pieces(f, t, columns, 4, piece);
+    fclose(f);
+    return text;
+}
+
+Test(terminal, pieces_that_fit)
+{
+    cr_expect_str_eq(pieces(&plain, 200), "1/10  ##\xe2\x94\x81  loss 0.5  more");
+    cr_expect_str_eq(pieces(&plain, 25), "1/10  ##\xe2\x94\x81  loss 0.5  more");
+    cr_expect_str_eq(pieces(&plain, 24), "1/10  ##\xe2\x94\x81  loss 0.5");
+    cr_expect_str_eq(pieces(&plain, 18), "1/10  loss 0.5");
+    cr_expect_str_eq(pieces(&plain, 13), "1/10");
+    cr_expect_str_eq(pieces(&plain, 3), "1/1");
+    cr_expect_str_eq(pieces(&full, 24),
+                     "1/10  " COLOUR_BAR "##\xe2\x94\x81" COLOUR_NONE "  loss 0.5");
+}
+
+static const char *curve(const terminal *t, int columns, int rows, int n, const double v[])
+{
+    memset(text, 0, sizeof text);
+    FILE *f = fmemopen(text, sizeof text - 1, "w");
+    put_curve(f, t, columns, rows, n, v);
+    fclose(f);
+    return text;
+}
+
+Test(terminal, curve)
+{
+    static const double fall[] = {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1};
+    /* sixteen levels in two rows, of eighths: 16, 15, ... 2, 1, 1 less what rounding takes */
+    cr_expect_str_eq(curve(&unicode, 80, 1, 8, (const double[]){8, 7, 6, 5, 4, 3, 2, 1}),
+                     "       8 \u2588\u2587\u2586\u2585\u2584\u2583\u2582\u2581\n");
+    curve(&unicode, 80, 2, 16, fall);
+    cr_expect_not_null(strstr(text, "      15 \u2588\u2587\u2586\u2585"), "%s", text);
+    cr_expect_not_null(strstr(text, "\n       1 \u2588\u2588\u2588\u2588"), "%s", text);
+    cr_expect_not_null(strstr(text, "\u2582\u2581\u2581\n"), "%s", text);
+    /* far apart: logarithmic, so that three powers of ten are three even steps */
+    cr_expect_str_eq(curve(&unicode, 80, 1, 4, (const double[]){1000, 100, 10, 1}),
+                     "   1e+03 \u2588\u2586\u2583\u2581\n");
+    cr_expect_str_empty(curve(&plain, 80, 2, 16, fall));
+    cr_expect_str_empty(curve(&unicode, 19, 2, 16, fall));
+    cr_expect_str_empty(curve(&unicode, 80, 2, 1, fall));
+    curve(&unicode, 20, 1, 16, fall); /* eleven columns */
+    int characters = 0;
+    for (const char *c = text; *c != '\0'; c++)
+        characters += (*c & 0xc0) != 0x80 && *c != '\n';
+    cr_expect_eq(characters, 20);
+    curve(&unicode, 80, 1, 3, (const double[]){1, NAN, 2});
+    cr_expect_not_null(strstr(text, "\u2581 \u2588"), "%s", text);
+}
+
+/* ---- the tool ---- */
+
+/* Trains on a terminal of so many columns, with the NULL-ended words beside; what it printed is in
+ * text. */
+static void train_on_terminal(int columns, const char *const more[])
+{
+    static finished r;
+    folder f = small_data();
+    size_t n = 0;
+    const char *words[ARGUMENTS] = {"train",    "--data", f.path,    "--backend", "naive",
+                                    "--epochs", "3",      "--batch", "8"};
+    for (int i = 0; more[i] != NULL; i++)
+        words[9 + i] = more[i];
+    int outside = posix_openpt(O_RDWR | O_NOCTTY);
+    if (outside < 0 || grantpt(outside) != 0 || unlockpt(outside) != 0)
+        cr_skip_test("no pseudo terminals here");
+    int inside = open(ptsname(outside), O_RDWR | O_NOCTTY);
+    const struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    cr_assert_geq(inside, 0);
+    cr_assert_eq(ioctl(inside, TIOCSWINSZ, &size), 0);
+    child c = child_start(words, inside);
+    close(inside);
+    for (ssize_t got;
+         n < sizeof text - 1 && (got = read(outside, text + n, sizeof text - 1 - n)) > 0;)
+        n += (size_t)got;
+    text[n] = '\0';
+    child_finish(&c, &r);
+    close(outside);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    folder_remove(&f);
+}
+
+/* The longest line in characters, escape sequences left out; \r begins one. */
+static int longest_line(void)
+{
+    int longest = 0, width = 0;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '\033') {
+            while (*c != 'm' && *c != 'K')
+                c++;
+        } else if (*c == '\r' || *c == '\n') {
+            width = 0;
+        } else {
+            width += (*c & 0xc0) != 0x80;
+        }
+        longest = width > longest ? width : longest;
+    }
+    return longest;
+}
+
+static int count(const char *word)
+{
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+        n++;
+    return n;
+}
+
+static int has_other_than_ascii(void)
+{
+    for (const char *c = text; *c != '\0'; c++)
+        if (*c & 0x80)
+            return 1;
+    return 0;
+}
+
+static void set_environment(const char *term, const char *no_colour, const char *locale)
+{
+    setenv("TERM", term, 1);
+    setenv("NO_COLOR", no_colour, 1);
+    setenv("LC_ALL", locale, 1);
+}
+
+Test(terminal, lines_fit, .timeout = 300)
+{
+    static const int widths[] = {20, 80, 200};
+    setenv("TMPDIR", "/tmp", 1); /* the data's name, which is printed, is short */
+    set_environment("xterm", "", "C.UTF-8");
+    for (int i = 0; i < 3; i++) {
+        train_on_terminal(widths[i], (const char *[]){NULL});
+        cr_expect_leq(longest_line(), widths[i], "%d columns: %s", widths[i], text);
+        cr_expect_gt(longest_line(), widths[i] < 100 ? widths[i] / 2 : 70, "%s", text);
+        cr_expect(count("3/3") > 0 && count("\033[K1/3") > 0, "%s", text);
+        cr_expect(count("\033[36m") > 0 &&
+                      count("\033[36m") + count("\033[32m") + count("\033[2m") == count("\033[0m"),
+                  "%s", text);
+        cr_expect(count("\u2581") + count("\u2588") > 0, "%s", text);
+    }
+    cr_expect(count("test accuracy") == 3 && count("images/s") >= 3, "%s", text);
+}
+
+Test(terminal, without_colours_or_unicode, .timeout = 300)
+{
+    set_environment("xterm", "1", "C.UTF-8");
+    train_on_terminal(80, (const char *[]){NULL});
+    cr_expect_eq(count("\033["), count("\033[K"), "%s", text);
+    cr_expect(has_other_than_ascii());
+
+    set_environment("xterm", "", "C");
+    train_on_terminal(80, (const char *[]){NULL});
+    cr_expect(count("\033[36m") > 0 && !has_other_than_ascii(), "%s", text);
+
+    set_environment("xterm", "", "C.UTF-8");
+    train_on_terminal(80, (const char *[]){"--plain", NULL});
+    cr_expect_eq(count("\033["), count("\033[K"), "%s", text);
+    cr_expect_not(has_other_than_ascii());
+
+    set_environment("dumb", "", "C.UTF-8");
+    train_on_terminal(80, (const char *[]){NULL});
+    cr_expect_eq(count("\033"), 0, "%s", text);
+    cr_expect_not(has_other_than_ascii());
+    cr_expect_eq(count("test accuracy"), 3);
+}

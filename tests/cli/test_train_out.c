@@ -1,0 +1,240 @@
+/* test_train_out.c - what train leaves in the folder of --out. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "cli/child.h"
+#include "cli/small_data.h"
+
+static finished r;
+
+static void train(const folder *f, const char *out, const char *const more[])
+{
+    const char *words[ARGUMENTS] = {"train",     "--data", f->path,     "--model", "lenet5",
+                                    "--backend", "naive",  "--threads", "1",       "--lr",
+                                    "0.02",      "--out",  out};
+    for (int i = 0; more[i] != NULL; i++)
+        words[13 + i] = more[i];
+    run_tool(words, &r);
+}
+
+static file_name within(const file_name *out, const char *name)
+{
+    folder f;
+    snprintf(f.path, sizeof f.path, "%.*s", (int)sizeof f.path - 1, out->s);
+    return in_folder(&f, name);
+}
+
+static char *read_text(const char *path)
+{
+    static char text[1 << 20];
+    FILE *f = fopen(path, "r");
+    cr_assert_not_null(f, "%s", path);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    return text;
+}
+
+static int same_file(const char *a, const char *b)
+{
+    char command[900];
+    snprintf(command, sizeof command, "cmp -s '%s' '%s'", a, b);
+    return system(command) == 0;
+}
+
+/* Equal tensors; what the files say beside them may differ. */
+static int same_tensors(const char *a, const char *b)
+{
+    adj_tensors *left = NULL, *right = NULL;
+    cr_assert_eq(adj_tensors_read(a, &left), ADJ_OK, "%s", adj_tensors_message(left));
+    cr_assert_eq(adj_tensors_read(b, &right), ADJ_OK, "%s", adj_tensors_message(right));
+    int same = adj_tensors_count(left) == adj_tensors_count(right);
+    for (int i = 0; i < adj_tensors_count(left) && same; i++) {
+        const adj_tensor x = adj_tensors_at(left, i), y = adj_tensors_at(right, i);
+        const int64_t elems = adj_shape_elems(x.shape);
+        same = strcmp(x.name, y.name) == 0 && x.elem == y.elem &&
+               elems == adj_shape_elems(y.shape) &&
+               memcmp(x.data, y.data, (size_t)elems * adj_elem_size(x.elem)) == 0;
+    }
+    adj_tensors_free(left);
+    adj_tensors_free(right);
+    return same;
+}
+
+/* How many whole lines that are objects; events[i]: of the i-th kind. */
+enum { START, STEP, EPOCH, RESUME, END, KINDS };
+static int count_events(const char *path, int events[KINDS])
+{
+    static const char *const names[KINDS] = {"start", "step", "epoch", "resume", "end"};
+    static char line[4096];
+    int n = 0;
+    FILE *f = fopen(path, "r");
+    cr_assert_not_null(f);
+    memset(events, 0, KINDS * sizeof *events);
+    for (; fgets(line, sizeof line, f) != NULL; n++) {
+        json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        const char *event = json_string_value(json_object_get(object, "event"));
+        cr_assert(strchr(line, '\n') != NULL && event != NULL, "%s", line);
+        for (int k = 0; k < KINDS; k++)
+            events[k] += strcmp(event, names[k]) == 0;
+        json_decref(object);
+    }
+    fclose(f);
+    return n;
+}
+
+static void expect_report(const char *path)
+{
+    static const char *const parts[] = {
+        "<title>lenet5 on ", "id=\"curves\"",    "id=\"confusion\"",       "id=\"classes\"",
+        "id=\"mistakes\"",   "id=\"filters\"",   "id=\"model\"",           "id=\"plan\"",
+        "id=\"run\"",        "--lr 0.02 --out ", "<dt>seed</dt><dd>1</dd>"};
+    const char *page = read_text(path);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        cr_expect_not_null(strstr(page, parts[i]), "%s", parts[i]);
+    cr_expect_not_null(strstr(page, "</html>\n"));
+}
+
+Test(train_out, folder_and_resumption, .timeout = 300)
+{
+    folder f = small_data();
+    const file_name out = in_folder(&f, "run"), half = in_folder(&f, "half"),
+                    file = in_folder(&f, "w.safetensors"), checkpoint = in_folder(&f, "c");
+    file_name in[4], again;
+    static const char *const names[] = {"weights.safetensors", "best.safetensors", "metrics.jsonl",
+                                        "report.html"};
+    int events[KINDS];
+    for (int i = 0; i < 4; i++)
+        in[i] = within(&out, names[i]);
+    train(&f, out.s, (const char *[]){"--epochs", "4", NULL});
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    for (int i = 0; i < 4; i++)
+        cr_expect_eq(access(in[i].s, R_OK), 0, "%s", in[i].s);
+    cr_expect_not_null(strstr(r.out, "report written to "));
+    /* 90 images in batches of 64: two steps */
+    cr_expect_eq(count_events(in[2].s, events), 1 + 8 + 4 + 1);
+    cr_expect(events[START] == 1 && events[STEP] == 8 && events[EPOCH] == 4 && events[END] == 1);
+    expect_report(in[3].s);
+
+    train(&f, file.s, (const char *[]){"--epochs", "4", NULL});
+    cr_expect_eq(r.status, 0);
+    cr_expect(same_file(file.s, in[0].s), "the folder's weights are others than the file's");
+    char best[80];
+    const char *said = strstr(r.out, "best: ");
+    cr_assert_not_null(said);
+    snprintf(best, sizeof best, "test accuracy %.*s", (int)(strcspn(said + 6, "%") + 1), said + 6);
+    run_tool((const char *[]){"eval", "--weights", in[1].s, "--data", f.path, NULL}, &r);
+    cr_expect_not_null(strstr(r.out, best), "%s is not in %s", best, r.out);
+
+    /* in two parts: the same weights, one log, one curve */
+    train(&f, half.s, (const char *[]){"--epochs", "4", "--checkpoint", checkpoint.s, NULL});
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    run_tool((const char *[]){"train", "--checkpoint", checkpoint.s, "--resume", "--data", f.path,
+                              "--out", half.s, NULL},
+             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    again = within(&half, "weights.safetensors");
+    cr_expect(same_tensors(again.s, in[0].s));
+    again = within(&half, "metrics.jsonl");
+    count_events(again.s, events);
+    cr_expect(events[START] == 2 && events[STEP] == 8 && events[EPOCH] == 4 && events[RESUME] == 1);
+    again = within(&half, "report.html");
+    cr_expect_not_null(strstr(read_text(again.s), "id=\"curves\""));
+    char command[900];
+    snprintf(command, sizeof command, "rm -r '%s' '%s'", out.s, half.s);
+    cr_expect_eq(system(command), 0);
+    folder_remove(&f);
+}
+
+/* Neither a folder nor files where training could not begin. */
+Test(train_out, nothing_is_left_of_what_failed)
+{
+    folder f = small_data();
+    const int before = files_in(&f);
+    const file_name out = in_folder(&f, "new/"), deep = in_folder(&f, "none/new");
+    const file_name file = in_folder(&f, "train-images-idx3-ubyte"), log = in_folder(&f, "none/l");
+    train(&f, out.s, (const char *[]){"--model", "nonet", NULL});
+    cr_expect_eq(r.status, 3);
+    cr_expect_eq(files_in(&f), before);
+    train(&f, out.s, (const char *[]){"--data", "/nowhere", NULL});
+    cr_expect_eq(r.status, 1);
+    train(&f, out.s, (const char *[]){"--log", log.s, NULL});
+    cr_expect_eq(r.status, 1);
+    cr_expect_eq(files_in(&f), before);
+    train(&f, deep.s, (const char *[]){NULL});
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "none/new: No such file"), "%s", r.err);
+    train(&f, file.s, (const char *[]){NULL});
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "is not a folder (a weights file's name ends in "), "%s",
+                       r.err);
+    cr_expect_eq(files_in(&f), before);
+    folder_remove(&f);
+}
+
+/* Two files of the run that are one, or one that cannot be replaced. */
+Test(train_out, files_in_the_folder_are_checked)
+{
+    folder f = small_data(), out = folder_new();
+    const file_name metrics = in_folder(&out, "metrics.jsonl"),
+                    page = in_folder(&out, "report.html");
+    train(&f, out.path, (const char *[]){"--log", metrics.s, NULL});
+    cr_expect_eq(r.status, 3);
+    cr_expect_not_null(strstr(r.err, "--out and --log name one file"), "%s", r.err);
+    cr_assert_eq(mkdir(page.s, 0700), 0);
+    train(&f, out.path, (const char *[]){NULL});
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "report.html: is not a regular file"), "%s", r.err);
+    cr_expect_eq(files_in(&out), 1);
+    rmdir(page.s);
+    folder_remove(&out);
+    folder_remove(&f);
+}
+
+static long bytes_of(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 ? (long)s.st_size : 0;
+}
+
+Test(train_out, a_killed_run_leaves_whole_lines, .timeout = 120)
+{
+    folder f = small_data(), out = folder_new();
+    const file_name metrics = in_folder(&out, "metrics.jsonl");
+    int events[KINDS];
+    child c = child_start((const char *[]){"train", "--model", "lenet5", "--data", f.path,
+                                           "--backend", "naive", "--batch", "8", "--epochs",
+                                           "100000", "--out", out.path, NULL},
+                          -1);
+    for (int i = 0; i < 3000 && bytes_of(metrics.s) < 5000; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    kill(c.pid, SIGKILL);
+    child_finish(&c, &r);
+    cr_expect_eq(r.status, 128 + SIGKILL);
+    cr_expect_gt(count_events(metrics.s, events), 30);
+    cr_expect_gt(events[STEP], 20);
+    folder_remove(&out);
+    folder_remove(&f);
+}
+
+/* On Ctrl-C the report says so. */
+Test(train_out, an_interrupted_run_is_reported, .timeout = 120)
+{
+    folder f = small_data(), out = folder_new();
+    const file_name metrics = in_folder(&out, "metrics.jsonl"),
+                    page = in_folder(&out, "report.html");
+    child c = child_start((const char *[]){"train", "--model", "lenet5", "--data", f.path,
+                                           "--backend", "naive", "--batch", "8", "--epochs",
+                                           "100000", "--out", out.path, NULL},
+                          -1);
+    for (int i = 0; i < 3000 && bytes_of(metrics.s) < 5000; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    kill(c.pid, SIGINT);
+    child_finish(&c, &r);
+    cr_expect_eq(r.status, 130, "%s", r.err);
+    cr_expect_not_null(strstr(read_text(page.s), "<p>Interrupted after "));
+    folder_remove(&out);
+    folder_remove(&f);
+}
