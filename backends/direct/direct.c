@@ -140,13 +140,9 @@ static void close(void *backend)
     adj_release(&allocator, d);
 }
 
-static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
-                                            &direct_im2col,
-                                            &direct_depthwise,
-                                            &direct_group_norm,
-                                            &direct_max_pool,
-                                            &direct_winograd,
-                                            NULL};
+static const adj_kernel *const kernels[] = {
+    &direct_fused_pointwise, &direct_im2col,   &direct_depthwise, &direct_group_norm,
+    &direct_max_pool,        &direct_winograd, &direct_gemm,      NULL};
 
 const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
                                         .name = "direct",
