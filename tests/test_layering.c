@@ -31,11 +31,13 @@ static const rule rules[] = {
     {"backends", "adjoint.h adjoint_ext.h", ""},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
-     "backends/direct/fused_pointwise backends/direct/depthwise backends/direct/group_norm "
+     "backends/direct/fused_pointwise backends/direct/depthwise backends/direct/gemm "
+     "backends/direct/group_norm "
      "backends/direct/im2col backends/direct/max_pool backends/direct/winograd"},
     {"backends/direct/fused_pointwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/depthwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/im2col", "adjoint.h adjoint_ext.h", "backends/direct"},
+    {"backends/direct/gemm", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/group_norm", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/max_pool", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},

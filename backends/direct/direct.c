@@ -146,13 +146,9 @@ static void describe(char *text, size_t size)
     snprintf(text, size, "* %s", max != UNKNOWN ? best_isa(max)->name : "*");
 }
 
-static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
-                                            &direct_im2col,
-                                            &direct_depthwise,
-                                            &direct_group_norm,
-                                            &direct_max_pool,
-                                            &direct_winograd,
-                                            NULL};
+static const adj_kernel *const kernels[] = {
+    &direct_fused_pointwise, &direct_im2col,   &direct_depthwise, &direct_group_norm,
+    &direct_max_pool,        &direct_winograd, &direct_gemm,      NULL};
 
 const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
                                         .name = "direct",

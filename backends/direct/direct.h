@@ -28,7 +28,7 @@ typedef struct { /* what direct_run does: the first member of a kernel's state *
 
 typedef struct { /* the code for one instruction set */
     const char *name;
-    const direct_code *fused_pointwise;
+    const direct_code *fused_pointwise, *gemm;
     ptrdiff_t vector_bytes;
     /* [is it f64] */
     const direct_code *im2col_input[2], *im2col_filter[2];
@@ -95,7 +95,7 @@ const char *direct_layout_name(const adj_layout *l);
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
-extern const adj_kernel direct_fused_pointwise, direct_im2col, direct_depthwise, direct_group_norm,
-    direct_max_pool, direct_winograd;
+extern const adj_kernel direct_fused_pointwise, direct_gemm, direct_im2col, direct_depthwise,
+    direct_group_norm, direct_max_pool, direct_winograd;
 
 #endif

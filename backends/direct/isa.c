@@ -5,7 +5,7 @@
 #include "backends/direct/max_pool/max_pool.h"
 #include "backends/direct/winograd/winograd.h"
 
-extern const direct_code DIRECT(im2col_input_f32), DIRECT(im2col_input_f64),
+extern const direct_code DIRECT(gemm), DIRECT(im2col_input_f32), DIRECT(im2col_input_f64),
     DIRECT(im2col_filter_f32), DIRECT(im2col_filter_f64), DIRECT(depthwise_image_f32),
     DIRECT(depthwise_image_f64), DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
 extern const group_norm_code DIRECT(group_norm_rows_f32), DIRECT(group_norm_rows_bf16),
@@ -16,6 +16,7 @@ extern const winograd_code DIRECT(winograd_image), DIRECT(winograd_filter);
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
     .fused_pointwise = &DIRECT(fused_pointwise),
+    .gemm = &DIRECT(gemm),
     .vector_bytes = VECTOR_BYTES,
     .im2col_input = {&DIRECT(im2col_input_f32), &DIRECT(im2col_input_f64)},
     .im2col_filter = {&DIRECT(im2col_filter_f32), &DIRECT(im2col_filter_f64)},

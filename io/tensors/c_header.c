@@ -125,6 +125,38 @@ static void put_tensor(FILE *f, const adj_tensor *t, const char *name)
     fputs(n > 0 ? "\n};\n\n" : "0};\n\n", f);
 }
 
+/* Any bytes as a string literal. */
+static void put_literal(FILE *f, const char *text)
+{
+    fputc('"', f);
+    for (; *text != '\0'; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (isalnum(c) || strchr("/_-.,: ", c) != NULL)
+            fputc(c, f);
+        else
+            fprintf(f, "\\%03o", c);
+    }
+    fputc('"', f);
+}
+
+/* All of them by name, to be set in a loop. */
+static void put_list(FILE *f, const header *h)
+{
+    fprintf(f,
+            "/* All of them: for (int i = 0; %s[i].name; i++)\n"
+            " *     adj_set(e, adj_find(g, %s[i].name), %s[i].data, %s[i].bytes); */\n"
+            "static const struct {\n    const char *name;\n    const void *data;\n"
+            "    size_t bytes;\n} %s[%d] = {\n",
+            h->prefix, h->prefix, h->prefix, h->prefix, h->prefix, h->n + 1);
+    for (int i = 0; i < h->n; i++) {
+        fputs("    {", f);
+        put_literal(f, h->tensor[i].name);
+        fprintf(f, ", %s, %s%s},\n", h->name[i],
+                adj_shape_elems(h->tensor[i].shape) > 0 ? "sizeof " : "0 * sizeof ", h->name[i]);
+    }
+    fputs("    {0, 0, 0},\n};\n\n", f);
+}
+
 static int needs_math(const adj_tensor *t)
 {
     const char type = type_of(t->elem)[0];
@@ -149,10 +181,13 @@ static int write_header(FILE *f, void *user)
         put_comment(f, h->metadata[i].value);
         fputc('\n', f);
     }
-    fprintf(f, " */\n#ifndef ADJOINT_%s_H\n#define ADJOINT_%s_H\n\n%s#include <stdint.h>\n\n",
+    fprintf(f,
+            " */\n#ifndef ADJOINT_%s_H\n#define ADJOINT_%s_H\n\n%s#include <stddef.h>\n#include "
+            "<stdint.h>\n\n",
             h->prefix, h->prefix, math ? "#include <math.h>\n" : "");
     for (int i = 0; i < h->n; i++)
         put_tensor(f, &h->tensor[i], h->name[i]);
+    put_list(f, h);
     fprintf(f, "#endif\n");
     return ferror(f);
 }

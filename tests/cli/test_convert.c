@@ -125,7 +125,10 @@ Test(convert, header)
         "INT64_MAX;\n"
         "    ok = ok && weights_bytes[2] == 255 && weights_brain___[1] == -3.140625F;\n"
         "    ok = ok && sizeof weights_layer_a_b_2 == 24 && sizeof weights_bytes == 3;\n"
-        "    return ok ? 0 : 1;\n}\n";
+        "    int n = 0;\n    for (; weights[n].name; n++)\n"
+        "        ok = ok && weights[n].data && (weights[n].data != weights_bytes || "
+        "weights[n].bytes == 3);\n"
+        "    return ok && n == sizeof weights / sizeof *weights - 1 && n > 3 ? 0 : 1;\n}\n";
     folder f = folder_new();
     file_name path = put_tensors(&f), h = in_folder(&f, "t.h"), c = in_folder(&f, "t.c"),
               exe = in_folder(&f, "t");

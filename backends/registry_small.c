@@ -1,0 +1,10 @@
+/* registry_small.c - registry.c of the small library: what needs no other library. */
+#include "adjoint_ext.h"
+
+extern const adj_backend adj_backend_direct, adj_backend_naive;
+
+const adj_backend *const adj_backends[] = {
+    &adj_backend_direct,
+    &adj_backend_naive,
+    NULL,
+};

@@ -1,0 +1,254 @@
+/* test_direct_gemm.c - the direct dense convolution and matmul on integers, bit for bit against the
+ * definition: every instruction set, on one thread and on three. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/conv_problem.h"
+#include "tests/isa.h"
+#include "tests/repeat.h"
+
+static void expect_row_on(oracle_conv row, const char *isa)
+{
+    row.in = row.c;
+    conv_problem p = conv_problem_new(row, ADJ_F32);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        test_backend t = direct_open_isa(isa, threads);
+        int n = expect_exact(&p, &t, ORACLE_Y, isa);
+        cr_assert_eq(n, p.n[ORACLE_Y] > 0, "%d candidates: %s", n, p.text);
+        backend_close(&t);
+    }
+    conv_problem_free(&p);
+}
+
+/* Rows that are copied and such that lie as they are, short rows that are gathered, flat ones,
+ * outputs that fill vectors and such that do not, windows beyond the image. */
+static const oracle_conv rows[] = {
+    {.n = 2, .h = 9, .w = 11, .c = 3, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 2, .h = 28, .w = 28, .c = 1, .kh = 5, .kw = 5, .last = 6, .padding = ADJ_SAME},
+    {.n = 1, .h = 33, .w = 30, .c = 3, .kh = 7, .kw = 7, .last = 20, .sh = 2, .sw = 2},
+    {.n = 2, .h = 17, .w = 13, .c = 24, .kh = 1, .kw = 1, .last = 40},
+    {.n = 1, .h = 40, .w = 40, .c = 5, .kh = 1, .kw = 1, .last = 3},
+    {.n = 3, .h = 5, .w = 5, .c = 1, .kh = 1, .kw = 1, .last = 33, .sh = 3, .sw = 3},
+    {.n = 2, .h = 7, .w = 4, .c = 16, .kh = 3, .kw = 3, .last = 24, .padding = ADJ_SAME},
+    {.n = 1, .h = 2, .w = 2, .c = 8, .kh = 3, .kw = 3, .last = 17, .padding = ADJ_SAME},
+    {.n = 1,
+     .h = 49,
+     .w = 10,
+     .c = 1,
+     .kh = 10,
+     .kw = 4,
+     .last = 64,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 1, .h = 20, .w = 20, .c = 6, .kh = 3, .kw = 3, .last = 9, .dh = 3, .dw = 2},
+    {.n = 2,
+     .h = 9,
+     .w = 9,
+     .c = 4,
+     .kh = 3,
+     .kw = 2,
+     .last = 5,
+     .dh = 2,
+     .dw = 5,
+     .padding = ADJ_SAME},
+    {.n = 1,
+     .h = 6,
+     .w = 5,
+     .c = 4,
+     .kh = 2,
+     .kw = 2,
+     .last = 8,
+     .dh = 4,
+     .dw = 3,
+     .padding = ADJ_SAME},
+    {.n = 1,
+     .h = 2,
+     .w = 3,
+     .c = 3,
+     .kh = 2,
+     .kw = 2,
+     .last = 1,
+     .padding = ADJ_EXPLICIT,
+     .pad = {5, 0, 0, 7}},
+    {.n = 1,
+     .h = 2,
+     .w = 3,
+     .c = 2,
+     .kh = 2,
+     .kw = 2,
+     .last = 2,
+     .sh = 3,
+     .sw = 3,
+     .padding = ADJ_EXPLICIT,
+     .pad = {9, 4, 8, 1}},
+    {.n = 1,
+     .h = 3,
+     .w = 9,
+     .c = 2,
+     .kh = 1,
+     .kw = 1,
+     .last = 8,
+     .padding = ADJ_EXPLICIT,
+     .pad = {2, 1, 3, 4}},
+    {.n = 0, .h = 4, .w = 4, .c = 3, .kh = 2, .kw = 2, .last = 1},
+};
+
+static void listed(const char *isa)
+{
+    need_isa(isa);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_row_on(rows[i], isa);
+}
+
+Test(direct_gemm, listed_base) { listed("base"); }
+Test(direct_gemm, listed_avx2) { listed("avx2"); }
+Test(direct_gemm, listed_avx512) { listed("avx512"); }
+
+static int draw(uint32_t *counter, int lo, int hi)
+{
+    uint32_t word[4];
+    adj_philox((uint32_t[]){(*counter)++, 0, 0, 0}, (uint32_t[]){5, 6}, word);
+    return lo + (int)(word[0] % (uint32_t)(hi - lo + 1));
+}
+
+/* EXPLICIT has room for the kernel. */
+static oracle_conv random_row(uint32_t *k)
+{
+    static const int outputs[] = {1, 2, 3, 8, 15, 16, 17, 24, 33, 48};
+    oracle_conv a = {.n = draw(k, 1, 3),
+                     .h = draw(k, 1, 14),
+                     .w = draw(k, 1, 21),
+                     .c = draw(k, 1, 9),
+                     .kh = draw(k, 1, 5),
+                     .kw = draw(k, 1, 5),
+                     .last = outputs[draw(k, 0, 9)],
+                     .sh = draw(k, 1, 3),
+                     .sw = draw(k, 1, 3)};
+    if (a.sh == 1 && a.sw == 1) {
+        a.dh = draw(k, 1, 3);
+        a.dw = draw(k, 1, 3);
+    }
+    a.padding = draw(k, 0, 1) ? ADJ_SAME : ADJ_EXPLICIT;
+    for (int i = 0; i < 4; i++)
+        a.pad[i] = draw(k, 0, 4);
+    int reach_h = (a.kh - 1) * (a.dh > 0 ? a.dh : 1) + 1;
+    int reach_w = (a.kw - 1) * (a.dw > 0 ? a.dw : 1) + 1;
+    int short_h = reach_h - a.h - a.pad[0] - a.pad[1];
+    int short_w = reach_w - a.w - a.pad[2] - a.pad[3];
+    a.pad[1] += short_h > 0 ? short_h : 0;
+    a.pad[3] += short_w > 0 ? short_w : 0;
+    return a;
+}
+
+static void random_rows(const char *isa, uint32_t k)
+{
+    need_isa(isa);
+    for (int i = 0; i < repeats(40); i++)
+        expect_row_on(random_row(&k), isa);
+}
+
+Test(direct_gemm, random_base) { random_rows("base", 0); }
+Test(direct_gemm, random_avx2) { random_rows("avx2", 100000); }
+Test(direct_gemm, random_avx512) { random_rows("avx512", 200000); }
+
+/* ---- matmul and bias ---- */
+
+/* a b + bias by the definition. */
+static void expect_product(const char *isa, int64_t n, int64_t k, int64_t m, int with_bias)
+{
+    fixture f = fixture_new();
+    adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {n, k}}, -3, 3);
+    adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){2, {k, m}}, -3, 3);
+    adj_node *bias = given_integers(&f, ADJ_F32, (adj_shape){1, {m}}, -9, 9);
+    const adj_node *node[2] = {adj_matmul(a, b, 0)};
+    node[1] = adj_bias_add((adj_node *)node[0], bias, ADJ_NHWC);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        test_backend t = direct_open_isa(isa, threads);
+        outcome o = run_candidate(&f, &t, with_bias ? 2 : 1, node, 0);
+        cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+        cr_assert_eq(strncmp(o.impl, "gemm:", 5), 0, "%s", o.impl);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < m; j++) {
+                double want = with_bias ? f.value[2][j] : 0;
+                for (int64_t l = 0; l < k; l++)
+                    want += f.value[0][i * k + l] * f.value[1][l * m + j];
+                cr_assert_eq(o.y[i * m + j], want, "%s [%ld, %ld] of %ldx%ldx%ld", isa, (long)i,
+                             (long)j, (long)n, (long)k, (long)m);
+            }
+        free(o.y);
+        backend_close(&t);
+    }
+    fixture_free(&f);
+}
+
+static void products(const char *isa)
+{
+    static const int64_t sizes[][3] = {{1, 400, 120}, {1, 7, 10},   {5, 33, 1},
+                                       {64, 84, 10},  {97, 16, 64}, {193, 3, 47}};
+    need_isa(isa);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int with_bias = 0; with_bias < 2; with_bias++)
+            expect_product(isa, sizes[i][0], sizes[i][1], sizes[i][2], with_bias);
+}
+
+Test(direct_gemm, products_base) { products("base"); }
+Test(direct_gemm, products_avx2) { products("avx2"); }
+Test(direct_gemm, products_avx512) { products("avx512"); }
+
+/* Sums have one order, whatever the threads. */
+Test(direct_gemm, same_bits_for_any_threads)
+{
+    const oracle_conv row = {.n = 3,
+                             .h = 19,
+                             .w = 21,
+                             .c = 13,
+                             .kh = 5,
+                             .kw = 3,
+                             .in = 13,
+                             .last = 29,
+                             .padding = ADJ_SAME};
+    oracle_sizes s = oracle_sizes_of(row);
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, s.x, -1, 1), *w = given_random(&f, ADJ_F32, s.w, -1, 1);
+    const adj_node *y = adj_conv2d(x, w, &s.attrs);
+    size_t bytes = (size_t)adj_shape_elems(y->type.shape) * sizeof(double);
+    double *want = NULL;
+    for (int threads = 1; threads <= 8; threads++) {
+        test_backend t = direct_open_isa(best_isa(), threads);
+        outcome o = run_candidate(&f, &t, 1, &y, 0);
+        cr_assert_eq(o.status, ADJ_OK);
+        if (want == NULL)
+            want = o.y;
+        else {
+            cr_assert(memcmp(want, o.y, bytes) == 0, "%d threads", threads);
+            free(o.y);
+        }
+        backend_close(&t);
+    }
+    free(want);
+    fixture_free(&f);
+}
+
+/* What is not ours is refused with the reason. */
+Test(direct_gemm, refused)
+{
+    static const adj_conv nchw = {.format = ADJ_NCHW}, plain = {.format = ADJ_NHWC};
+    test_backend t = direct_open_isa(best_isa(), 1);
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 8, 8, 8}}, -3, 3);
+    adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 8, 4}}, -3, 3);
+    adj_node *half = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 4, 4}}, -3, 3);
+    adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {4, 4}}, -3, 3);
+    const adj_node *node[] = {adj_conv2d(x, w, &nchw), adj_conv2d(x, half, &plain),
+                              adj_matmul(a, a, ADJ_TRANSPOSE_B)};
+    for (size_t i = 0; i < 3; i++) {
+        cr_assert_not_null(node[i], "%s", adj_graph_message(f.g));
+        outcome o = run_candidate(&f, &t, 1, &node[i], 0);
+        cr_expect_eq(o.status, ADJ_ENOKERNEL);
+        cr_expect_not_null(strstr(o.why, "f32 in NHWC"), "%s", o.why);
+    }
+    backend_close(&t);
+    fixture_free(&f);
+}
