@@ -12,11 +12,11 @@ static finished r;
 
 static void train(const folder *f, const char *out, const char *const more[])
 {
-    const char *words[ARGUMENTS] = {"train",     "--data", f->path,     "--model", "lenet5",
-                                    "--backend", "naive",  "--threads", "1",       "--lr",
-                                    "0.02",      "--out",  out};
+    const char *words[ARGUMENTS] = {"train",     "--data",  f->path,     "--model", "lenet5",
+                                    "--backend", "naive",   "--threads", "1",       "--lr",
+                                    "0.02",      "--batch", "64",        "--out",   out};
     for (int i = 0; more[i] != NULL; i++)
-        words[13 + i] = more[i];
+        words[15 + i] = more[i];
     run_tool(words, &r);
 }
 
@@ -90,7 +90,7 @@ static void expect_report(const char *path)
     static const char *const parts[] = {
         "<title>lenet5 on ", "id=\"curves\"",    "id=\"confusion\"",       "id=\"classes\"",
         "id=\"mistakes\"",   "id=\"filters\"",   "id=\"model\"",           "id=\"plan\"",
-        "id=\"run\"",        "--lr 0.02 --out ", "<dt>seed</dt><dd>1</dd>"};
+        "id=\"run\"",        "--lr 0.02 --batch 64 --out ", "<dt>seed</dt><dd>1</dd>"};
     const char *page = read_text(path);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         cr_expect_not_null(strstr(page, parts[i]), "%s", parts[i]);
