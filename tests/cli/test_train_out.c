@@ -87,10 +87,17 @@ static int count_events(const char *path, int events[KINDS])
 
 static void expect_report(const char *path)
 {
-    static const char *const parts[] = {
-        "<title>lenet5 on ", "id=\"curves\"",    "id=\"confusion\"",       "id=\"classes\"",
-        "id=\"mistakes\"",   "id=\"filters\"",   "id=\"model\"",           "id=\"plan\"",
-        "id=\"run\"",        "--lr 0.02 --batch 64 --out ", "<dt>seed</dt><dd>1</dd>"};
+    static const char *const parts[] = {"<title>lenet5 on ",
+                                        "id=\"curves\"",
+                                        "id=\"confusion\"",
+                                        "id=\"classes\"",
+                                        "id=\"mistakes\"",
+                                        "id=\"filters\"",
+                                        "id=\"model\"",
+                                        "id=\"plan\"",
+                                        "id=\"run\"",
+                                        "--lr 0.02 --batch 64 --out ",
+                                        "<dt>seed</dt><dd>1</dd>"};
     const char *page = read_text(path);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         cr_expect_not_null(strstr(page, parts[i]), "%s", parts[i]);
