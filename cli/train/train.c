@@ -141,11 +141,12 @@ static int on_epoch(void *user, const adj_fit_progress *f)
     history_epoch(&t->history, &(report_epoch){f->loss, 100 * f->accuracy, f->held_out.loss,
                                                100 * f->held_out.accuracy, f->seconds, f->epoch});
     t->log_failed =
-        log_event(t, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch",
-                               "epoch", (json_int_t)f->epoch, "loss", f->loss, "accuracy",
+        log_event(t, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
+                               "epoch", "epoch", (json_int_t)f->epoch, "loss", f->loss, "accuracy",
                                100 * f->accuracy, "test_loss", f->held_out.loss, "test_accuracy",
                                100 * f->held_out.accuracy, "lr", f->lr, "images_per_second",
-                               f->images_per_second, "seconds", f->seconds)) != 0;
+                               f->images_per_second, "seconds", f->seconds, "waited", f->waited)) !=
+        0;
     return t->log_failed || interrupted;
 }
 
