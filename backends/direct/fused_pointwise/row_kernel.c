@@ -1,5 +1,6 @@
 /* row_kernel.c - the loops of row_kernel.h: one function, inlined for each of the combinations that
- * occur; compiled once per instruction set, for f32 and bf16. */
+ * occur; compiled once per instruction set, for f32 and bf16. With -DSMALL_CODE there is one for
+ * all: sanitizers need a minute for each. */
 #include <string.h>
 
 #include "backends/direct/arith.h"
@@ -208,6 +209,12 @@ ALWAYS void walk(const row_kernel_args *s, int bits)
     }
 }
 
+#ifdef SMALL_CODE
+
+static void run_whole(const row_kernel_args *s, int bits) { walk(s, bits); }
+
+#else
+
 /* For each of pattern.c's patterns a loop of its own. */
 static void run_whole(const row_kernel_args *s, int bits)
 {
@@ -244,6 +251,8 @@ static void run_whole(const row_kernel_args *s, int bits)
     default: break;
     }
 }
+
+#endif
 
 /* ---- rows of any width ---- */
 
