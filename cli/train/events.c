@@ -1,5 +1,6 @@
 /* events.c - see events.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/json.h"
@@ -8,6 +9,7 @@
 #include "exec/clock.h"
 #include "log.h"
 #include "range.h"
+#include "settings.h"
 
 /* A line of both logs; frees the object. 0 on success. */
 static int log_event(events *e, json_t *object)
@@ -24,15 +26,27 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
 {
     const train_opts *o = e->o;
     const int frozen = adj_trainer_frozen(t);
-    char text[RECIPE_TEXT];
+    char text[RECIPE_TEXT], augmentation[AUGMENTATION_TEXT];
 
     say_wrapped(&e->shown.terminal,
                 "%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
                 (long long)parameters, data_name(o->data.path), (long long)n_train,
                 (long long)n_held_out);
     say_wrapped(&e->shown.terminal, "%s", recipe_text(recipe, text));
+    if (o->flip || o->cutout > 0 || o->jitter > 0 || o->mixup > 0)
+        say_wrapped(&e->shown.terminal, "augmentation: %s", augmentation_text(o, augmentation));
+    if (strcmp(o->class_weights, "none") != 0)
+        say_wrapped(&e->shown.terminal, "class weights: %s", o->class_weights);
     if (frozen > 0)
         say_wrapped(&e->shown.terminal, "%d parameter tensors are frozen by %s", frozen, o->freeze);
+}
+
+/* What the options say beside the recipe. */
+static json_t *options_json(const train_opts *o)
+{
+    return json_pack("{s:b, s:I, s:f, s:f, s:s, s:I}", "flip", (int)o->flip, "cutout",
+                     (json_int_t)o->cutout, "jitter", o->jitter, "mixup", o->mixup, "class_weights",
+                     o->class_weights, "patience", (json_int_t)o->patience);
 }
 
 int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
@@ -51,6 +65,7 @@ int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
         "train_images", (json_int_t)train->n, "test_images", (json_int_t)held_out->n, "epochs",
         (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
     json_object_update_new(start, recipe_json(recipe));
+    json_object_update_new(start, options_json(o));
     if (log_event(e, start) != 0)
         return -1;
     return range != NULL ? log_event(e, json_range(range, o->lr)) : 0;
@@ -114,11 +129,16 @@ static void print_curve(const events *e)
 void tell_end(const events *e, const adj_trainer *t, int interrupted)
 {
     const adj_fit_progress at = adj_trainer_progress(t);
+    const int64_t done = at.step == at.steps ? at.epoch : at.epoch - 1;
 
     print_curve(e);
     if (at.best_epoch > 0)
         say_wrapped(&e->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at.best_accuracy,
                     (long long)at.best_epoch);
+    if (done < at.epochs && adj_trainer_is_done(t))
+        say_wrapped(&e->shown.terminal,
+                    "ended after epoch %lld of %lld: %lld without a better %s accuracy",
+                    (long long)done, (long long)at.epochs, (long long)e->o->patience, e->held);
     if (interrupted)
         say_wrapped(&e->shown.terminal, "%s",
                     e->o->checkpoint != NULL && !at.unsaved

@@ -7,10 +7,20 @@
 #include "cli/output.h"
 #include "train.h"
 
+/* What adj_augment.mixup may be, but 0. */
+static const double LEAST_MIXUP = 0.001, MOST_MIXUP = 1000;
+
 static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
                                  .epochs = UNSET,
                                  .batch = UNSET,
+                                 .patience = UNSET,
+                                 .flip = UNSET,
                                  .shift = UNSET,
+                                 .cutout = UNSET,
+                                 .jitter = UNSET,
+                                 .mixup = UNSET,
+                                 .begun_warmup = UNSET,
+                                 .begun_period = UNSET,
                                  .seed = UNSET,
                                  .threads = UNSET,
                                  .every = UNSET,
@@ -33,6 +43,10 @@ static int read_rate(train_opts *o)
 
 static int check(train_opts *o)
 {
+    if (o->mixup > 0 && o->mixup < LEAST_MIXUP)
+        return complain("train", EXIT_USAGE,
+                        "--mixup: out of range (got %g, expected 0, or %g to %g)", o->mixup,
+                        LEAST_MIXUP, MOST_MIXUP);
     if (o->resume && o->lr_auto)
         return complain("train", EXIT_USAGE,
                         "--lr auto: the checkpoint has the rate (leave it out)");
@@ -89,6 +103,21 @@ int parse_train(train_opts *o, int argc, char **argv)
          .real = &o->smoothing, .range = {0, 0.999}},
         {"--shift", "N", "training images are moved by up to N pixels *", .integer = &o->shift,
          .range = {0, ADJ_MAX_SHIFT}},
+        {"--flip", "", "half of the training images are mirrored, left to right", .flag = &o->flip},
+        {"--cutout", "N", "a square of N x N pixels in each is blanked; default: 0",
+         .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}},
+        {"--jitter", "X",
+         "their brightness, contrast and saturation change by up to this part; default: 0",
+         .real = &o->jitter, .range = {0, 100}},
+        {"--mixup", "X", "they are mixed in pairs, the shares drawn from Beta(X, X); default: 0",
+         .real = &o->mixup, .range = {0, MOST_MIXUP}},
+        {"--class-weights", "W",
+         "none (default); balanced: few images of a class count more; or a number for each "
+         "class, 1,2.5,1",
+         .text = &o->class_weights},
+        {"--patience", "N",
+         "ends after N epochs without a better held-out accuracy; default: 0, never",
+         .integer = &o->patience, .range = {0, 100000}},
         {"--seed", "N", "of initial values and shuffling; default: 1", .integer = &o->seed,
          .range = {0, 9e15}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},

@@ -6,6 +6,7 @@
 
 #include "cli/train/report/plan.h"
 #include "results.h"
+#include "settings.h"
 
 enum {
     PLAN_RUNS = 15,
@@ -215,7 +216,7 @@ static void list_tiles(const results_of *r, gathered *g)
 static void list_facts(const results_of *r, gathered *g)
 {
     const train_opts *o = r->o;
-    char version[64] = "";
+    char version[64] = "", augmentation[AUGMENTATION_TEXT];
     (void)adj_backend_describe("onednn", version, sizeof version);
     add_fact(g, "model", "%s, images of %lld x %lld x %lld, %lld classes", o->model,
              (long long)g->card->height, (long long)g->card->width, (long long)g->card->channels,
@@ -224,7 +225,8 @@ static void list_facts(const results_of *r, gathered *g)
              (long long)r->train->n, (long long)r->held_out->n, r->held);
     add_fact(g, "epochs, batch", "%lld, %lld", (long long)o->epochs, (long long)o->batch);
     add_fact(g, "optimizer", "%s, %s schedule from %g", o->optimizer, o->schedule, o->lr);
-    add_fact(g, "augmentation", "moved by up to %lld pixels", (long long)o->shift);
+    add_fact(g, "augmentation", "%s", augmentation_text(o, augmentation));
+    add_fact(g, "class weights", "%s", o->class_weights);
     add_fact(g, "seed", "%lld", (long long)o->seed);
     add_fact(g, "best epoch", "%lld, chosen by the %s part: its accuracy is no independent one",
              (long long)r->best_epoch, r->held);

@@ -9,6 +9,7 @@
 
 #include "adjoint_fit.h"
 #include "checkpoint.h"
+#include "class_weights.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/standard.h"
@@ -29,7 +30,8 @@ typedef struct {
     checkpoint_metadata notes;
     data_opts data; /* with the validation split that is taken */
     adj_dataset *train, *test;
-    adj_model_opts size; /* of the model, for these images */
+    float *class_weights; /* of training; NULL: all 1 */
+    adj_model_opts size;  /* of the model, for these images */
     adj_recipe recipe;
     adj_schedule schedule;
     adj_range_test range; /* of --lr auto */
@@ -127,7 +129,12 @@ static adj_fit_opts fit_options(training *t)
                           .lr = o->lr,
                           .schedule = &t->schedule,
                           .smoothing = o->smoothing,
-                          .augment = {.shift = o->shift},
+                          .class_weights = t->class_weights,
+                          .augment = {.flip = (int)o->flip,
+                                      .shift = o->shift,
+                                      .cutout = o->cutout,
+                                      .jitter = o->jitter,
+                                      .mixup = o->mixup},
                           .freeze = o->freeze,
                           .backend = o->backend,
                           .threads = (int)o->threads,
@@ -140,6 +147,7 @@ static adj_fit_opts fit_options(training *t)
                           .best = t->out.best,
                           .checkpoint = o->checkpoint,
                           .checkpoint_every = o->every,
+                          .patience = o->patience,
                           .n_metadata = CHECKPOINT_DATA,
                           .metadata = t->notes.entry,
                           .on_step = on_step,
@@ -147,12 +155,18 @@ static adj_fit_opts fit_options(training *t)
                           .user = t};
 }
 
-/* A recipe's rates; base 0: adj_fit_opts.lr, which is another when a run is prolonged. */
+/* A recipe's rates; base 0: adj_fit_opts.lr, which is another when a run is prolonged. A run that
+ * goes on keeps what was planned when it began, for as many epochs as it had then. */
 static void set_schedule(training *t)
 {
-    const int64_t steps = (t->train->n + t->o->batch - 1) / t->o->batch;
-    t->schedule = adj_recipe_schedule(&t->recipe, t->o->epochs, steps);
+    const train_opts *o = t->o;
+    const int64_t steps = (t->train->n + o->batch - 1) / o->batch;
+    t->schedule = adj_recipe_schedule(&t->recipe, o->epochs, steps);
     t->schedule.base = t->schedule.total = 0;
+    if (o->begun_warmup != UNSET)
+        t->schedule.warmup = o->begun_warmup;
+    if (o->begun_period != UNSET)
+        t->schedule.period = o->begun_period;
 }
 
 static int open_trainer(training *t)
@@ -208,6 +222,8 @@ static int start(training *t)
         status = check_model("train", o->model);
     if (status == CONTINUE)
         status = open_parts(t);
+    if (status == CONTINUE)
+        status = read_class_weights(o->class_weights, t->train, &t->class_weights);
     if (status == CONTINUE)
         status = open_trainer(t);
     return status == CONTINUE ? open_files(t) : status;
@@ -358,6 +374,7 @@ int command_train(int argc, char **argv)
     out_close(&t.out, status != EXIT_OK);
     history_free(&t.told.history);
     adj_trainer_free(t.trainer);
+    free(t.class_weights);
     adj_dataset_free(t.test);
     adj_dataset_free(t.train);
     adj_tensors_free(resumed);
