@@ -79,14 +79,11 @@ static const remark examples[] = {
      "The log on standard output; what else is told goes to standard error."},
     {NULL, NULL}};
 
-int parse_train(train_opts *o, int argc, char **argv)
+/* How it learns, and from which changes of the images; the list ends with the data's options. */
+enum { LEARNING_OPTIONS = 15 };
+static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + DATA_OPTIONS])
 {
-    *o = unset;
-    const option options[] = {
-        {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model,
-         .names = model_name_at},
-        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
-        {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
+    const option all[LEARNING_OPTIONS] = {
         {"--batch", "N", "images in a step *", .integer = &o->batch, .range = {1, 100000}},
         {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw *", .text = &o->optimizer,
          .names = optimizer_name_at},
@@ -118,6 +115,19 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--patience", "N",
          "ends after N epochs without a better held-out accuracy; default: 0, never",
          .integer = &o->patience, .range = {0, 100000}},
+    };
+    memcpy(list, all, sizeof all);
+    list_data_options(&o->data, list + LEARNING_OPTIONS);
+}
+
+int parse_train(train_opts *o, int argc, char **argv)
+{
+    *o = unset;
+    const option options[] = {
+        {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model,
+         .names = model_name_at},
+        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
+        {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
         {"--seed", "N", "of initial values and shuffling; default: 1", .integer = &o->seed,
          .range = {0, 9e15}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
@@ -155,8 +165,8 @@ int parse_train(train_opts *o, int argc, char **argv)
          .flag = &o->resume},
         {0},
     };
-    option more[DATA_OPTIONS];
-    list_data_options(&o->data, more);
+    option more[LEARNING_OPTIONS + DATA_OPTIONS];
+    list_learning_options(o, more);
     const usage u = {.command = "train",
                      .summary = "Trains a model and tests it after each epoch.\n"
                                 "*: default: as in the model's recipe, see adjoint models",
