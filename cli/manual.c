@@ -12,9 +12,9 @@ enum { SOURCE_COLUMNS = 72 };
 /* Up to end as roff reads it: a dash is a minus, no line begins with a command. */
 static void put_word(const char *text, const char *end)
 {
-    for (const char *first = text; text != end; text++) {
-        if ((*text == '.' || *text == '\'') && (text == first || text[-1] == '\n'))
-            fputs("\\&", stdout);
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", stdout);
+    for (; text != end; text++)
         switch (*text) {
         case '\\': fputs("\\e", stdout); break;
         case '-': fputs("\\-", stdout); break;
@@ -23,7 +23,6 @@ static void put_word(const char *text, const char *end)
         case '"': fputs("\\(dq", stdout); break;
         default: putchar(*text);
         }
-    }
 }
 
 static void put_roff(const char *text) { put_word(text, text + strlen(text)); }

@@ -58,7 +58,7 @@ static int parse(convert_opts *o, int argc, char **argv)
         {NULL, NULL}};
     const usage u = {.command = "convert",
                      .summary =
-                         "Converts a file of tensors (safetensors, npy, npz, idx); OUT ends in\n"
+                         "Converts a file of tensors (safetensors, npy, npz, idx); OUT ends in "
                          ".safetensors, .npz, .npy or .h. Without files --map and --model print "
                          "their map. - is standard input or output.",
                      .options = options,

@@ -75,6 +75,8 @@ static const remark examples[] = {
     {"adjoint train --model resnet20 --data mnist --epochs 20 --checkpoint run.ckpt",
      "On the four files in the folder mnist, so that it can be resumed."},
     {"adjoint train --checkpoint run.ckpt --resume", "Goes on after Ctrl-C or a crash."},
+    {"adjoint train --data photos --flip --class-weights balanced --patience 5",
+     "On a folder of images, changed at random; ends when it no longer gets better."},
     {"adjoint train --log - | jq .test_accuracy",
      "The log on standard output; what else is told goes to standard error."},
     {NULL, NULL}};
@@ -101,12 +103,14 @@ static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + 
         {"--shift", "N", "training images are moved by up to N pixels *", .integer = &o->shift,
          .range = {0, ADJ_MAX_SHIFT}},
         {"--flip", "", "half of the training images are mirrored, left to right", .flag = &o->flip},
-        {"--cutout", "N", "a square of N x N pixels in each is blanked; default: 0",
+        {"--cutout", "N", "a square of N x N pixels of training images is blanked; default: 0",
          .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}},
         {"--jitter", "X",
-         "their brightness, contrast and saturation change by up to this part; default: 0",
+         "brightness, contrast and saturation of training images change by up to this part; "
+         "default: 0",
          .real = &o->jitter, .range = {0, 100}},
-        {"--mixup", "X", "they are mixed in pairs, the shares drawn from Beta(X, X); default: 0",
+        {"--mixup", "X",
+         "training images are mixed in pairs, the shares drawn from Beta(X, X); default: 0, not",
          .real = &o->mixup, .range = {0, MOST_MIXUP}},
         {"--class-weights", "W",
          "none (default); balanced: few images of a class count more; or a number for each "
@@ -143,7 +147,8 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
         {"--recompute", "", "cheap activations are computed again, not kept: less memory",
          .flag = &o->recompute},
-        {"--weights", "FILE", "to begin with: a safetensors file", .text = &o->weights},
+        {"--weights", "FILE", "to begin with: a safetensors file; - is standard input",
+         .text = &o->weights},
         {"--map", "NAME", "whose names these weights have: pytorch, keras or a map file",
          .text = &o->map},
         {"--head", "H",
@@ -168,8 +173,8 @@ int parse_train(train_opts *o, int argc, char **argv)
     option more[LEARNING_OPTIONS + DATA_OPTIONS];
     list_learning_options(o, more);
     const usage u = {.command = "train",
-                     .summary = "Trains a model and tests it after each epoch.\n"
-                                "*: default: as in the model's recipe, see adjoint models",
+                     .summary = "Trains a model and tests it after each epoch. * marks what is as "
+                                "in the model's recipe unless it is given: see adjoint models.",
                      .options = options,
                      .more = more,
                      .statuses = statuses,
