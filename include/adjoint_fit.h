@@ -148,7 +148,7 @@ typedef struct {
     /* > 0: stops after so many epochs without a better one, counted anew where the schedule of a
      * prolonged training begins anew. May be another when it goes on from a checkpoint. */
     int64_t patience;
-    int n_metadata;   /* added to checkpoints, under keys of the caller's own */
+    int n_metadata;               /* added to checkpoints, under keys of the caller's own */
     const adj_metadata *metadata; /* n_metadata of them */
 
     /* After a step and after an epoch; not zero: stops there. NULL: not called. */

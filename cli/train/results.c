@@ -61,12 +61,14 @@ static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, gat
 {
     const int64_t classes = adj_predictor_card(p)->classes;
     float *probabilities = malloc((size_t)(BATCH * classes) * sizeof *probabilities);
-    adj_status status = probabilities != NULL && allocate_answers(g, d->n)
-                            ? ADJ_OK
-                            : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    adj_status status = ADJ_OK;
     int64_t at = 0;
+    if (probabilities == NULL || !allocate_answers(g, d->n)) {
+        free(probabilities);
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    }
     while (at < d->n && status == ADJ_OK) {
-        adj_loader_batch b;
+        adj_loader_batch b = {0};
         status = adj_loader_next(l, &b, error);
         if (status == ADJ_OK)
             status = adj_predict_floats(p, b.count, b.x, probabilities, error);
@@ -119,9 +121,12 @@ static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_
     }
     float *x = calloc((size_t)(d->h * d->w * d->c), sizeof *x);
     uint8_t *pixels = malloc((size_t)(h * w * c));
-    adj_status status = x != NULL && pixels != NULL
-                            ? adj_dataset_read(d, i, x, error)
-                            : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    if (x == NULL || pixels == NULL) {
+        free(x);
+        free(pixels);
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    }
+    adj_status status = adj_dataset_read(d, i, x, error);
     for (int64_t k = 0; k < h * w * c && status == ADJ_OK; k++) {
         int64_t row = k / c / w * factor, column = k / c % w * factor;
         double sum = 0;

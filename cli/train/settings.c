@@ -88,22 +88,24 @@ adj_recipe recipe_of(const train_opts *o)
     return r;
 }
 
-static void append(char text[AUGMENTATION_TEXT], const char *name, double value)
+/* value 0: it is left out; "flip" has none to be told. */
+static void append(char text[AUGMENTATION_TEXT], const char *name, double value, int is_flag)
 {
-    const size_t used = strlen(text);
-    if (value > 0)
-        snprintf(text + used, AUGMENTATION_TEXT - used, "%s%s %.4g", used > 0 ? ", " : "", name,
-                 value);
+    const size_t used = strlen(text), room = AUGMENTATION_TEXT - used;
+    const char *between = used > 0 ? ", " : "";
+    if (value > 0 && is_flag)
+        snprintf(text + used, room, "%s%s", between, name);
+    else if (value > 0)
+        snprintf(text + used, room, "%s%s %.4g", between, name, value);
 }
 
 const char *augmentation_text(const train_opts *o, char text[AUGMENTATION_TEXT])
 {
     text[0] = '\0';
-    append(text, "shift", (double)o->shift);
-    if (o->flip)
-        strcat(text, text[0] != '\0' ? ", flip" : "flip");
-    append(text, "cutout", (double)o->cutout);
-    append(text, "jitter", o->jitter);
-    append(text, "mixup", o->mixup);
-    return text[0] != '\0' ? text : strcpy(text, "none");
+    append(text, "shift", (double)o->shift, 0);
+    append(text, "flip", (double)o->flip, 1);
+    append(text, "cutout", (double)o->cutout, 0);
+    append(text, "jitter", o->jitter, 0);
+    append(text, "mixup", o->mixup, 0);
+    return text[0] != '\0' ? text : "none";
 }
