@@ -25,24 +25,55 @@ static int copy(FILE *from, FILE *to)
     return failed;
 }
 
-const char *input_name(const char *command, const char *option, const char *path,
-                       char name[STANDARD_NAME])
+static int keep(const char *command, input_file *f)
 {
-    if (!is_stdout(path))
-        return path;
     FILE *all = tmpfile();
     int fd = -1; /* stays open: the name is this descriptor's */
     if (all != NULL && copy(stdin, all) == 0)
         fd = dup(fileno(all));
     if (all != NULL)
         fclose(all);
-    if (fd < 0) {
-        complain(command, EXIT_FAILED, "%s: standard input cannot be kept in a temporary file: %s",
-                 option, strerror(errno));
-        return NULL;
+    if (fd < 0)
+        return complain(command, EXIT_FAILED,
+                        "%s: standard input cannot be kept in a temporary file: %s", f->option,
+                        strerror(errno));
+    snprintf(f->own, sizeof f->own, "/proc/self/fd/%d", fd);
+    f->name = f->own;
+    return CONTINUE;
+}
+
+int open_inputs(const char *command, int n, input_file file[])
+{
+    input_file *standard = NULL;
+    for (int i = 0; i < n; i++) {
+        file[i].name = file[i].path;
+        if (!is_stdout(file[i].path))
+            continue;
+        if (standard != NULL)
+            return complain(command, EXIT_USAGE, "%s and %s both are standard input",
+                            standard->option, file[i].option);
+        standard = &file[i];
     }
-    snprintf(name, STANDARD_NAME, "/proc/self/fd/%d", fd);
-    return name;
+    return standard != NULL ? keep(command, standard) : CONTINUE;
+}
+
+const char *with_words(int n, const input_file file[], const char *sentence, char text[ADJ_MESSAGE])
+{
+    for (int i = 0; i < n; i++) {
+        const char *at = file[i].own[0] != '\0' ? strstr(sentence, file[i].own) : NULL;
+        if (at == NULL)
+            continue;
+        snprintf(text, ADJ_MESSAGE, "%.*sstandard input%s", (int)(at - sentence), sentence,
+                 at + strlen(file[i].own));
+        return text;
+    }
+    return sentence;
+}
+
+const char *tensor_name(const input_file *file, const char *name)
+{
+    const char *slash = strrchr(file->own, '/');
+    return slash != NULL && strcmp(name, slash + 1) == 0 ? "arr_0" : name;
 }
 
 FILE *take_stdout(void)

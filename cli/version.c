@@ -69,11 +69,16 @@ int command_version(int argc, char **argv)
 {
     const char *json = NULL;
     const option options[] = {{"--json", "FILE", JSON_HELP, .text = &json, .bare = "-"}, {0}};
+    const remark examples[] = {
+        {"adjoint version", "What to say when a fault is told."},
+        {"adjoint version --json | jq .caches", "The caches' sizes in bytes."},
+        {NULL, NULL}};
     const usage u = {.command = "version",
                      .summary = "Tells the versions of adjoint and oneDNN, the instruction sets in "
                                 "use, caches and threads.",
                      .options = options,
-                     .variables = "ADJOINT_MAX_ISA ONEDNN_MAX_CPU_ISA OMP_NUM_THREADS"};
+                     .variables = "ADJOINT_MAX_ISA ONEDNN_MAX_CPU_ISA OMP_NUM_THREADS",
+                     .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status != CONTINUE)
         return status;

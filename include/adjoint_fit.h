@@ -139,12 +139,16 @@ typedef struct {
     int64_t checkpoint_every; /* > 0: also after so many steps of an epoch */
     /* adj_fit goes on from the checkpoint, which must be one of a training on the same data with
      * the same options; the result is the same to the bit as if it had never stopped. A training
-     * that came to its end is prolonged by larger epochs (with another lr, if that is wanted): the
-     * schedule then begins anew, warm-up included, and is as long as what was added. */
+     * that came to its end is prolonged by larger epochs (with another lr, if that is wanted): a
+     * constant rate and a cosine then begin anew, warm-up included, and a cosine is as long as what
+     * was added; a rate that falls by the period (STEP, EXPONENTIAL) goes on falling by the same
+     * one, as if it had been planned so. */
     int resume;
     const char *best; /* weights file of the epoch with the best held-out accuracy; NULL: none */
-    int64_t patience; /* > 0: stops after so many epochs without a better one */
-    int n_metadata;   /* added to checkpoints, under keys of the caller's own */
+    /* > 0: stops after so many epochs without a better one, counted anew where the schedule of a
+     * prolonged training begins anew. May be another when it goes on from a checkpoint. */
+    int64_t patience;
+    int n_metadata;               /* added to checkpoints, under keys of the caller's own */
     const adj_metadata *metadata; /* n_metadata of them */
 
     /* After a step and after an epoch; not zero: stops there. NULL: not called. */

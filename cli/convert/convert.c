@@ -1,25 +1,32 @@
 /* convert.c - adjoint convert: a file of tensors in another format, or under other programs' names
  * and in their layouts. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/model.h"
+#include "cli/standard.h"
 
 typedef struct {
     const char *files[2]; /* in, out */
     int n_file;
     const char *map, *model, *prefix, *tensor;
+    const char *format; /* of FORMAT_WORDS; NULL: as the name of OUT ends */
     int64_t to_theirs;
 } convert_opts;
 
 typedef enum { SAFETENSORS, NPZ, NPY, HEADER, NO_FORMAT } format;
+#define FORMAT_WORDS "safetensors npz npy h"
 
-static format format_of(const char *path)
+static format format_of(const convert_opts *o)
 {
     static const char *const endings[] = {".safetensors", ".npz", ".npy", ".h"};
+    const char *path = o->files[1];
+    if (o->format != NULL)
+        return (format)word_index(FORMAT_WORDS, o->format);
     size_t n = strlen(path);
     for (int i = 0; i < NO_FORMAT; i++)
         if (n > strlen(endings[i]) && strcmp(path + n - strlen(endings[i]), endings[i]) == 0)
@@ -35,20 +42,31 @@ static int parse(convert_opts *o, int argc, char **argv)
         {"--to-theirs", "", "IN has our names, OUT gets theirs", .flag = &o->to_theirs},
         {"--model", "NAME", "the model whose weights they are; default: what IN says",
          .text = &o->model},
+        {"--format", "F", "of OUT: safetensors, npz, npy or h; default: as its name ends",
+         .text = &o->format, .words = FORMAT_WORDS},
         {"--tensor", "NAME", "only this one; for .npy", .text = &o->tensor},
         {"--prefix", "WORD", "of a header's names; default: weights", .text = &o->prefix},
         {0},
     };
+    const remark examples[] = {
+        {"adjoint convert lenet.safetensors weights.h", "C arrays, for machines without files."},
+        {"adjoint convert --map pytorch --model resnet20 theirs.safetensors our.npz",
+         "Weights that PyTorch has written, with our names and layouts."},
+        {"adjoint convert --map pytorch --model resnet20", "Prints that map, to be changed."},
+        {"adjoint convert - - --format npy --tensor conv1/w <w.npz >conv1.npy",
+         "One tensor, from standard input to standard output."},
+        {NULL, NULL}};
     const usage u = {.command = "convert",
                      .summary =
-                         "Converts a file of tensors (safetensors, npy, npz, idx); OUT ends in\n"
+                         "Converts a file of tensors (safetensors, npy, npz, idx); OUT ends in "
                          ".safetensors, .npz, .npy or .h. Without files --map and --model print "
-                         "their map.",
+                         "their map. - is standard input or output.",
                      .options = options,
                      .arguments = "IN OUT",
                      .argument = o->files,
                      .max_arguments = 2,
-                     .n_argument = &o->n_file};
+                     .n_argument = &o->n_file,
+                     .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status != CONTINUE)
         return status;
@@ -58,15 +76,16 @@ static int parse(convert_opts *o, int argc, char **argv)
         return CONTINUE;
     if (o->files[1] == NULL)
         return complain("convert", EXIT_USAGE, "%s is missing", o->files[0] == NULL ? "IN" : "OUT");
-    if (format_of(o->files[1]) == NO_FORMAT)
+    if (format_of(o) == NO_FORMAT)
         return complain("convert", EXIT_USAGE,
-                        "OUT: expected a name that ends in .safetensors, .npz, .npy or .h (got "
-                        "%s)",
+                        "OUT: expected a name that ends in .safetensors, .npz, .npy or .h, or "
+                        "--format (got %s)",
                         o->files[1]);
     return CONTINUE;
 }
 
-/* Of the model that is named, or that the file names; *g stays NULL without one. */
+/* Of the model that is named, or that the file names if that is built in; *g stays NULL without
+ * one. */
 static int build_model(const convert_opts *o, const adj_tensors *in, adj_graph **g)
 {
     adj_model_card *card = NULL;
@@ -84,9 +103,8 @@ static int build_model(const convert_opts *o, const adj_tensors *in, adj_graph *
                                    .classes = card->classes};
     const char *name = o->model != NULL || card == NULL ? o->model : card->model;
     const adj_model *model = adj_model_find(name, &options);
-    if (name != NULL && model == NULL)
-        status = complain("convert", EXIT_USAGE, "unknown model %s (did you mean %s?)", name,
-                          adj_model_nearest(name)->name);
+    if (o->model != NULL)
+        status = check_model("convert", o->model);
     if (model != NULL) {
         *g = adj_graph_new();
         if (adj_model_logits(*g, model, &options) == NULL)
@@ -96,99 +114,137 @@ static int build_model(const convert_opts *o, const adj_tensors *in, adj_graph *
     return status;
 }
 
-static adj_status write_tensors(const convert_opts *o, int n, const adj_tensor *tensor,
-                                int n_metadata, const adj_metadata *metadata, adj_error *error)
+/* What is written. */
+typedef struct {
+    const convert_opts *o;
+    int n, n_metadata;
+    adj_tensor *tensor;
+    adj_metadata *metadata;
+} contents;
+
+static adj_status write_tensors(const char *path, const void *source, adj_error *error)
 {
-    const char *path = o->files[1];
-    switch (format_of(path)) {
-    case NPZ: return adj_tensors_write_npz(path, n, tensor, error);
+    const contents *c = source;
+    switch (format_of(c->o)) {
+    case NPZ: return adj_tensors_write_npz(path, c->n, c->tensor, error);
     case NPY:
-        if (n == 1)
-            return adj_tensors_write_npy(path, tensor, error);
+        if (c->n == 1)
+            return adj_tensors_write_npy(path, c->tensor, error);
         return adj_error_set(error, ADJ_EARG,
-                             "%s: a .npy file has one tensor (got %d; --tensor NAME takes one)",
-                             path, n);
+                             "a .npy file has one tensor (got %d; --tensor NAME takes one)", c->n);
     case HEADER:
-        return adj_tensors_write_header(path, o->prefix, n, tensor, n_metadata, metadata, error);
-    default: return adj_tensors_write(path, n, tensor, n_metadata, metadata, error);
+        return adj_tensors_write_header(path, c->o->prefix, c->n, c->tensor, c->n_metadata,
+                                        c->metadata, error);
+    default: return adj_tensors_write(path, c->n, c->tensor, c->n_metadata, c->metadata, error);
     }
 }
 
-static int write_out(const convert_opts *o, const adj_tensors *t)
+static int write_contents(const contents *c, FILE *output)
 {
-    int n = 0, n_metadata = adj_tensors_metadata_count(t), status = EXIT_OK;
-    adj_tensor *tensor = calloc((size_t)adj_tensors_count(t) + 1, sizeof *tensor);
-    adj_metadata *metadata = calloc((size_t)n_metadata + 1, sizeof *metadata);
-    adj_error error;
-
-    for (int i = 0; i < adj_tensors_count(t) && tensor != NULL; i++) {
-        tensor[n] = adj_tensors_at(t, i);
-        n += o->tensor == NULL || strcmp(tensor[n].name, o->tensor) == 0;
-    }
-    for (int i = 0; i < n_metadata && metadata != NULL; i++)
-        metadata[i] = adj_tensors_metadata_at(t, i);
-    if (tensor == NULL || metadata == NULL)
-        status = complain("convert", EXIT_FAILED, "out of memory");
-    else if (n == 0 && o->tensor != NULL)
-        status = complain("convert", EXIT_FAILED, "--tensor: %s has none of the name %s",
-                          o->files[0], o->tensor);
-    else if (write_tensors(o, n, tensor, n_metadata, metadata, &error) != ADJ_OK)
-        status = complain("convert", EXIT_FAILED, "%s", error.message);
-    else
-        say("%d tensors written to %s", n, o->files[1]);
-    free(metadata);
-    free(tensor);
+    const convert_opts *o = c->o;
+    const output_file out = {"OUT", o->files[1], OUTPUT_REPLACED_OR_STDOUT};
+    if (c->n == 0 && o->tensor != NULL)
+        return complain("convert", EXIT_FAILED, "--tensor: %s has none of the name %s", o->files[0],
+                        o->tensor);
+    int status = replace_output("convert", &out, output, write_tensors, c);
+    if (status == EXIT_OK)
+        say("%d tensors written to %s", c->n, is_stdout(out.path) ? "standard output" : out.path);
     return status;
 }
 
-static int print_map(const convert_opts *o)
+static int write_out(const convert_opts *o, const input_file *in, const adj_tensors *t,
+                     FILE *output)
+{
+    contents c = {.o = o, .n_metadata = adj_tensors_metadata_count(t)};
+    int status = EXIT_OK;
+
+    c.tensor = calloc((size_t)adj_tensors_count(t) + 1, sizeof *c.tensor);
+    c.metadata = calloc((size_t)c.n_metadata + 1, sizeof *c.metadata);
+    for (int i = 0; i < adj_tensors_count(t) && c.tensor != NULL; i++) {
+        adj_tensor *x = &c.tensor[c.n];
+        *x = adj_tensors_at(t, i);
+        x->name = tensor_name(in, x->name);
+        c.n += o->tensor == NULL || strcmp(x->name, o->tensor) == 0;
+    }
+    for (int i = 0; i < c.n_metadata && c.metadata != NULL; i++)
+        c.metadata[i] = adj_tensors_metadata_at(t, i);
+    if (c.tensor == NULL || c.metadata == NULL)
+        status = complain("convert", EXIT_FAILED, "out of memory");
+    else
+        status = write_contents(&c, output);
+    free(c.metadata);
+    free(c.tensor);
+    return status;
+}
+
+static int print_map(const convert_opts *o, const input_file in[2])
 {
     adj_graph *g = NULL;
     adj_error error;
+    char text[ADJ_MESSAGE];
     int status = build_model(o, NULL, &g);
 
     if (status == CONTINUE) {
         status = EXIT_OK;
-        if (adj_weights_print_map(stdout, g, o->map, &error) != ADJ_OK)
-            status = complain("convert", EXIT_FAILED, "--map: %s", error.message);
+        if (adj_weights_print_map(stdout, g, in[1].name, &error) != ADJ_OK)
+            status = complain("convert", EXIT_FAILED, "--map: %s",
+                              with_words(2, in, error.message, text));
     }
     adj_graph_free(g);
     return status;
 }
 
-static int convert(const convert_opts *o, const adj_tensors *in)
+static int convert(const convert_opts *o, const input_file in[2], const adj_tensors *t,
+                   FILE *output)
 {
     adj_graph *g = NULL;
     adj_tensors *mapped = NULL;
     adj_error error;
-    int status = o->map != NULL ? build_model(o, in, &g) : CONTINUE;
+    char text[ADJ_MESSAGE];
+    int status = o->map != NULL ? build_model(o, t, &g) : CONTINUE;
 
     if (status == CONTINUE && o->map != NULL &&
-        adj_weights_convert(in, g, o->map, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
-        status = complain("convert", EXIT_FAILED, "--map: %s", error.message);
+        adj_weights_convert(t, g, in[1].name, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
+        status =
+            complain("convert", EXIT_FAILED, "--map: %s", with_words(2, in, error.message, text));
     if (status == CONTINUE)
-        status = write_out(o, mapped != NULL ? mapped : in);
+        status = write_out(o, in, mapped != NULL ? mapped : t, output);
     adj_tensors_free(mapped);
     adj_graph_free(g);
+    return status;
+}
+
+static int convert_file(const convert_opts *o, const input_file in[2])
+{
+    const output_file out = {"OUT", o->files[1], OUTPUT_REPLACED_OR_STDOUT};
+    FILE *output = NULL; /* where OUT is - */
+    adj_tensors *t = NULL;
+    char text[ADJ_MESSAGE];
+
+    int status = check_outputs("convert", 1, &out);
+    if (status == CONTINUE && is_stdout(out.path) && (output = take_stdout()) == NULL)
+        status = complain("convert", EXIT_FAILED, "standard output: %s", strerror(errno));
+    if (status == CONTINUE && adj_tensors_open(in[0].name, &t) != ADJ_OK)
+        status =
+            complain("convert", EXIT_FAILED, "%s", with_words(2, in, adj_tensors_message(t), text));
+    if (status == CONTINUE)
+        status = convert(o, in, t, output);
+    adj_tensors_free(t);
+    if (output != NULL)
+        fclose(output); /* copying to it was a success, or was not */
     return status;
 }
 
 int command_convert(int argc, char **argv)
 {
     convert_opts o = {0};
-    adj_tensors *in = NULL;
     int status = parse(&o, argc, argv);
 
     if (status != CONTINUE)
         return status;
-    if (o.files[0] == NULL)
-        return print_map(&o);
-    const output_file out = {"OUT", o.files[1], OUTPUT_REPLACED};
-    status = check_outputs("convert", 1, &out);
-    if (status == CONTINUE && adj_tensors_open(o.files[0], &in) != ADJ_OK)
-        status = complain("convert", EXIT_FAILED, "%s", adj_tensors_message(in));
-    if (status == CONTINUE)
-        status = convert(&o, in);
-    adj_tensors_free(in);
-    return status;
+    input_file in[] = {{.option = "IN", .path = o.files[0]}, {.option = "--map", .path = o.map}};
+    status = open_inputs("convert", 2, in);
+    if (status != CONTINUE)
+        return status;
+    return o.files[0] == NULL ? print_map(&o, in) : convert_file(&o, in);
 }

@@ -6,6 +6,7 @@
 #include "adjoint_io.h"
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/standard.h"
 
 /* Of a tensor's elements; the numbers are over those that are finite. */
 typedef struct {
@@ -59,7 +60,7 @@ static void print_tensor(const adj_tensor *t)
         faults);
 }
 
-static void print_text(const adj_tensors *t)
+static void print_text(const input_file *in, const adj_tensors *t)
 {
     int64_t elems = 0, bytes = 0;
     for (int i = 0; i < adj_tensors_metadata_count(t); i++) {
@@ -68,6 +69,7 @@ static void print_text(const adj_tensors *t)
     }
     for (int i = 0; i < adj_tensors_count(t); i++) {
         adj_tensor x = adj_tensors_at(t, i);
+        x.name = tensor_name(in, x.name);
         print_tensor(&x);
         elems += adj_shape_elems(x.shape);
         bytes += adj_tensor_bytes(&x);
@@ -86,22 +88,44 @@ static json_t *tensor_json(const adj_tensor *t)
                      (json_int_t)s.infinite);
 }
 
-static int print_json(const char *path, const adj_tensors *t)
+static int print_json(const input_file *in, const adj_tensors *t)
 {
     json_t *tensors = json_array(), *metadata = json_object();
     int failed = 0;
 
     for (int i = 0; i < adj_tensors_count(t); i++) {
         adj_tensor x = adj_tensors_at(t, i);
+        x.name = tensor_name(in, x.name);
         failed |= json_array_append_new(tensors, tensor_json(&x)) != 0;
     }
     for (int i = 0; i < adj_tensors_metadata_count(t); i++) {
         adj_metadata m = adj_tensors_metadata_at(t, i);
         failed |= json_object_set_new(metadata, m.key, json_text(m.value)) != 0;
     }
-    json_t *all = json_pack("{s:o, s:o, s:o}", "file", json_text(path), "metadata", metadata,
+    json_t *all = json_pack("{s:o, s:o, s:o}", "file", json_text(in->path), "metadata", metadata,
                             "tensors", tensors);
     return json_write(stdout, all, JSON_PAGE, failed);
+}
+
+static int inspect(const char *path, int as_json)
+{
+    input_file in = {.option = "FILE", .path = path};
+    char text[ADJ_MESSAGE];
+    adj_tensors *t = NULL;
+    int status = open_inputs("inspect", 1, &in);
+
+    if (status != CONTINUE)
+        return status;
+    status = EXIT_OK;
+    if (adj_tensors_open(in.name, &t) != ADJ_OK)
+        status = complain("inspect", EXIT_FAILED, "%s",
+                          with_words(1, &in, adj_tensors_message(t), text));
+    else if (as_json)
+        status = print_json(&in, t) ? EXIT_FAILED : EXIT_OK;
+    else
+        print_text(&in, t);
+    adj_tensors_free(t);
+    return status;
 }
 
 int command_inspect(int argc, char **argv)
@@ -109,30 +133,27 @@ int command_inspect(int argc, char **argv)
     int64_t as_json = 0;
     const char *path = NULL;
     int n = 0;
+    const remark examples[] = {
+        {"adjoint inspect lenet.safetensors", "Names, types, shapes, ranges and metadata."},
+        {"adjoint inspect --json - <w.npz | jq '.tensors[] | select(.nan > 0).name'",
+         "Of a file on standard input, the tensors that have NaN."},
+        {NULL, NULL}};
     const option options[] = {
         {"--json", "", "one JSON object: file, metadata, tensors", .flag = &as_json}, {0}};
     const usage u = {.command = "inspect",
-                     .summary = "Lists the tensors of a file (safetensors, npy, npz or idx): "
-                                "names, types, shapes, ranges.",
+                     .summary = "Lists the tensors of a file (safetensors, npy, npz or idx; - is "
+                                "standard input): names, types, shapes, ranges.",
                      .options = options,
                      .arguments = "FILE",
                      .argument = &path,
                      .max_arguments = 1,
-                     .n_argument = &n};
-    adj_tensors *t = NULL;
+                     .n_argument = &n,
+                     .examples = examples};
     int status = parse_options(&u, argc, argv);
 
     if (status != CONTINUE)
         return status;
     if (path == NULL)
         return complain("inspect", EXIT_USAGE, "FILE is missing");
-    status = EXIT_OK;
-    if (adj_tensors_open(path, &t) != ADJ_OK)
-        status = complain("inspect", EXIT_FAILED, "%s", adj_tensors_message(t));
-    else if (as_json)
-        status = print_json(path, t) ? EXIT_FAILED : EXIT_OK;
-    else
-        print_text(t);
-    adj_tensors_free(t);
-    return status;
+    return inspect(path, (int)as_json);
 }

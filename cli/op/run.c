@@ -186,10 +186,12 @@ static adj_status write_results(const char *path, const void *source, adj_error 
     return adj_tensors_write(path, r->n_result, t, 1, &op, error);
 }
 
-static int run_file(run *r, const char *path, const output_file *out)
+static int run_file(run *r, const input_file *in, const output_file *out)
 {
-    if (adj_tensors_read(path, &r->file) != ADJ_OK)
-        return complain("op", EXIT_FAILED, "--in: %s", adj_tensors_message(r->file));
+    char text[ADJ_MESSAGE];
+    if (adj_tensors_read(in->name, &r->file) != ADJ_OK)
+        return complain("op", EXIT_FAILED, "--in: %s",
+                        with_words(1, in, adj_tensors_message(r->file), text));
     if ((r->g = adj_graph_new()) == NULL)
         return complain("op", EXIT_FAILED, "out of memory");
     int status = build(r);
@@ -202,7 +204,6 @@ int command_op(int argc, char **argv)
 {
     run_opts o = {0};
     adj_error error = {0};
-    char name[STANDARD_NAME];
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
@@ -211,11 +212,13 @@ int command_op(int argc, char **argv)
         return complain("op", EXIT_USAGE, "%s", error.message);
     const output_file out = {"--out", o.out, OUTPUT_REPLACED_OR_STDOUT};
     status = check_outputs("op", 1, &out);
-    const char *path = status == CONTINUE ? input_name("op", "--in", o.in, name) : NULL;
-    if (path == NULL)
-        return status != CONTINUE ? status : EXIT_FAILED;
+    input_file in = {.option = "--in", .path = o.in};
+    if (status == CONTINUE)
+        status = open_inputs("op", 1, &in);
+    if (status != CONTINUE)
+        return status;
     run r = {.o = &o};
-    status = run_file(&r, path, &out);
+    status = run_file(&r, &in, &out);
     for (int i = 0; i < r.n_result; i++)
         free(r.data[i]);
     adj_exec_free(r.exec);

@@ -7,6 +7,7 @@
 #include "adjoint_fit.h"
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/standard.h"
 #include "exec/clock.h"
 #include "files.h"
 
@@ -189,10 +190,23 @@ static int predict_files(work *w, const file_list *files)
 
 /* ---- the command ---- */
 
+/* Standard input is read once. */
+static int check_standard(const predict_opts *o, int n, const char *const image[])
+{
+    int times = is_stdout(o->weights) + is_stdout(o->map);
+    for (int i = 0; i < n; i++)
+        times += is_stdout(image[i]);
+    if (times <= 1)
+        return CONTINUE;
+    return complain("predict", EXIT_USAGE, "standard input can be one file (got %d times -)",
+                    times);
+}
+
 static int parse(predict_opts *o, int argc, char **argv, const char **image, int *n)
 {
     const option options[] = {
-        {"--weights", "FILE", "a safetensors file as train --out writes it", .text = &o->weights},
+        {"--weights", "FILE", "a safetensors file as train --out writes it; - is standard input",
+         .text = &o->weights},
         {"--top", "K", "the K most probable classes; default: 1", .integer = &o->top,
          .range = {1, ADJ_MAX_CLASSES}},
         {"--json", "", "one JSON object a file: file, class, probability, top",
@@ -204,6 +218,13 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
+    const remark examples[] = {
+        {"adjoint predict --weights lenet.safetensors seven.png", "The class and its probability."},
+        {"adjoint predict --weights best.safetensors --json photos | jq .class",
+         "Every PNG and JPEG in the folder photos, one JSON object a file."},
+        {"adjoint predict --weights best.safetensors --top 3 - <cat.jpg",
+         "An image on standard input, and its three most probable classes."},
+        {NULL, NULL}};
     const usage u = {.command = "predict",
                      .summary =
                          "Tells what PNG and JPEG images show: files, folders of them, - for "
@@ -212,25 +233,33 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
                      .arguments = "IMAGE...",
                      .argument = image,
                      .max_arguments = argc,
-                     .n_argument = n};
+                     .n_argument = n,
+                     .variables = PLAN_VARIABLES,
+                     .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("predict", EXIT_USAGE, "--weights FILE is missing");
     if (status == CONTINUE && *n == 0)
         return complain("predict", EXIT_USAGE, "IMAGE is missing: a file, a folder or -");
-    return status;
+    return status == CONTINUE ? check_standard(o, *n, image) : status;
 }
 
 static int open_work(work *w, predict_opts *o)
 {
+    input_file in[] = {{.option = "--weights", .path = o->weights},
+                       {.option = "--map", .path = o->map}};
+    char text[ADJ_MESSAGE];
+    int status = open_inputs("predict", 2, in);
+    if (status != CONTINUE)
+        return status;
     const adj_net net = {.name = o->model};
-    const adj_weights_opts load = {.map = o->map};
+    const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {
         .backend = o->backend, .threads = (int)o->threads, .weights = &load};
     adj_error error = {0};
 
-    if (adj_predictor_load(o->weights, &net, &options, &w->p, &error) != ADJ_OK)
-        return complain("predict", EXIT_FAILED, "%s%s", error.message,
+    if (adj_predictor_load(in[0].name, &net, &options, &w->p, &error) != ADJ_OK)
+        return complain("predict", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
                         error.status == ADJ_EARG && o->model == NULL ? " (--model NAME does)" : "");
     w->card = adj_predictor_card(w->p);
     w->size = (adj_image_opts){.h = w->card->height, .w = w->card->width, .c = w->card->channels};

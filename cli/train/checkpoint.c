@@ -10,41 +10,51 @@
 #include "checkpoint.h"
 #include "cli/command.h"
 
-enum { SETTINGS = 12 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
-/* Settings that the command line may change are last: --threads; --lr and --epochs too when it
- * prolongs the run. */
-enum { FREE = 1, FREE_TO_PROLONG = 3 };
+/* When the command line may say something else than the file. */
+typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
 
-/* The settings of the data and of the recipe, which are first in the list, are the tool's own. */
-static const char *const data_keys[CHECKPOINT_DATA] = {
-    "data.size",      "data.resize",  "data.channels",      "data.limit", "data.val-split",
-    "train.schedule", "train.warmup", "train.weight-decay", "train.clip", "train.smoothing"};
+typedef struct {
+    option o; /* its name without the dashes, which messages have */
+    const char *key;
+    freedom may_change;
+} setting;
 
-static void list_settings(train_opts *o, option list[SETTINGS])
+enum { SETTINGS = 18 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
+
+/* The tool's own entries come first; the others are adj_trainer_save's. */
+static void list_settings(train_opts *o, setting list[SETTINGS])
 {
-    const option all[SETTINGS] = {
-        {"size", "", "", .text = &o->data.size},
-        {"resize", "", "", .text = &o->data.resize, .words = RESIZE_WORDS},
-        {"channels", "", "", .integer = &o->data.channels, .range = {0, 4}},
-        {"limit", "", "", .integer = &o->data.limit, .range = {0, 1e9}},
-        {"val-split", "", "", .real = &o->data.val_split, .range = {0, 0.9}},
-        {"schedule", "", "", .text = &o->schedule, .words = SCHEDULE_WORDS},
-        {"warmup", "", "", .real = &o->warmup, .range = {0, 100000}},
-        {"weight-decay", "", "", .real = &o->weight_decay, .range = {0, 1}},
-        {"clip", "", "", .real = &o->clip, .range = {0, 1e6}},
-        {"smoothing", "", "", .real = &o->smoothing, .range = {0, 0.999}},
-        {"model", "", "", .text = &o->model},
-        {"optimizer", "", "", .text = &o->optimizer},
-        {"backend", "", "", .text = &o->backend},
-        {"precision", "", "", .text = &o->precision, .words = PRECISION_WORDS},
-        {"math", "", "", .text = &o->math, .words = MATH_WORDS},
-        {"freeze", "", "", .text = &o->freeze},
-        {"batch", "", "", .integer = &o->batch, .range = {1, 100000}},
-        {"shift", "", "", .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}},
-        {"seed", "", "", .integer = &o->seed, .range = {0, 9e15}},
-        {"lr", "", "", .real = &o->lr, .range = {1e-12, 1e6}},
-        {"epochs", "", "", .integer = &o->epochs, .range = {1, 100000}},
-        {"threads", "", "", .integer = &o->threads, .range = {0, MAX_THREADS}},
+    const setting all[SETTINGS] = {
+        {{"size", .text = &o->data.size}, "data.size", NEVER},
+        {{"resize", .text = &o->data.resize, .words = RESIZE_WORDS}, "data.resize", NEVER},
+        {{"channels", .integer = &o->data.channels, .range = {0, 4}}, "data.channels", NEVER},
+        {{"limit", .integer = &o->data.limit, .range = {0, 1e9}}, "data.limit", NEVER},
+        {{"val-split", .real = &o->data.val_split, .range = {0, 0.9}}, "data.val-split", NEVER},
+        {{"schedule", .text = &o->schedule, .words = SCHEDULE_WORDS}, "train.schedule", NEVER},
+        {{"warmup", .real = &o->warmup, .range = {0, 100000}}, "train.warmup", NEVER},
+        {{"weight-decay", .real = &o->weight_decay, .range = {0, 1}}, "train.weight-decay", NEVER},
+        {{"clip", .real = &o->clip, .range = {0, 1e6}}, "train.clip", NEVER},
+        {{"smoothing", .real = &o->smoothing, .range = {0, 0.999}}, "train.smoothing", NEVER},
+        {{"class-weights", .text = &o->class_weights}, "train.class-weights", NEVER},
+        {{"patience", .integer = &o->patience, .range = {0, 100000}}, "train.patience", ALWAYS},
+        {{"model", .text = &o->model}, "model", NEVER},
+        {{"optimizer", .text = &o->optimizer}, "optimizer", NEVER},
+        {{"backend", .text = &o->backend}, "backend", NEVER},
+        {{"precision", .text = &o->precision, .words = PRECISION_WORDS}, "precision", NEVER},
+        {{"math", .text = &o->math, .words = MATH_WORDS}, "math", NEVER},
+        {{"freeze", .text = &o->freeze}, "freeze", NEVER},
+        {{"batch", .integer = &o->batch, .range = {1, 100000}}, "batch", NEVER},
+        {{"flip", .integer = &o->flip, .range = {0, 1}}, "flip", NEVER},
+        {{"shift", .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}}, "shift", NEVER},
+        {{"cutout", .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}}, "cutout", NEVER},
+        {{"jitter", .real = &o->jitter, .range = {0, 100}}, "jitter", NEVER},
+        {{"mixup", .real = &o->mixup, .range = {0, 1000}}, "mixup", NEVER},
+        {{"warmup", .integer = &o->begun_warmup, .range = {0, 9e15}}, "warmup", NEVER},
+        {{"period", .integer = &o->begun_period, .range = {0, 9e15}}, "period", NEVER},
+        {{"seed", .integer = &o->seed, .range = {0, 9e15}}, "seed", NEVER},
+        {{"lr", .real = &o->lr, .range = {1e-12, 1e6}}, "lr", TO_PROLONG},
+        {{"epochs", .integer = &o->epochs, .range = {1, 100000}}, "epochs", TO_PROLONG},
+        {{"threads", .integer = &o->threads, .range = {0, MAX_THREADS}}, "threads", ALWAYS},
     };
     memcpy(list, all, sizeof all);
 }
@@ -71,20 +81,21 @@ __attribute__((format(printf, 2, 3))) static int refuse(const char *path, const 
     return complain("train", EXIT_FAILED, "--resume: %s: %s", path, sentence);
 }
 
-/* A word of the file that may be printed and used as a name. */
+/* A word of the file that may be printed and used as a name, or a list of class weights. */
 static int is_word(const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)
         if (!isgraph((unsigned char)*c))
             return 0;
-    return text[0] != '\0' && strlen(text) < 200;
+    return text[0] != '\0';
 }
 
-/* Stores an entry of the file where option i says. */
-static int read_entry(const char *path, const adj_tensors *file, const option *o, int i)
+/* Stores the file's entry where the setting's option says. */
+static int read_entry(const char *path, const adj_tensors *file, const setting *s)
 {
     char list[WORD_LIST];
-    const char *text = adj_tensors_metadata(file, i < CHECKPOINT_DATA ? data_keys[i] : o->name);
+    const option *o = &s->o;
+    const char *text = adj_tensors_metadata(file, s->key);
 
     if (text == NULL)
         return refuse(path, "is no checkpoint: it has no %s", o->name);
@@ -139,18 +150,19 @@ static void warn_of_threads(const train_opts *given, const train_opts *there)
 
 void checkpoint_data(train_opts *o, checkpoint_metadata *m)
 {
-    option list[SETTINGS];
+    setting list[SETTINGS];
     list_settings(o, list);
     for (int i = 0; i < CHECKPOINT_DATA; i++) {
-        m->entry[i] = entry_of(&list[i], m->text[i]);
-        m->entry[i].key = data_keys[i];
+        m->entry[i] = entry_of(&list[i].o, m->text[i]);
+        m->entry[i].key = list[i].key;
     }
 }
 
 int checkpoint_open(train_opts *o, adj_tensors **file)
 {
-    option given[SETTINGS], stored[SETTINGS];
+    setting given[SETTINGS], stored[SETTINGS];
     train_opts there = *o;
+    char number[TEXT];
     int status = CONTINUE;
 
     if (adj_tensors_read(o->checkpoint, file) != ADJ_OK)
@@ -158,19 +170,17 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     list_settings(o, given);
     list_settings(&there, stored);
     for (int i = 0; i < SETTINGS && status == CONTINUE; i++)
-        status = read_entry(o->checkpoint, *file, &stored[i], i);
-    const int bound = SETTINGS - (o->epochs > there.epochs ? FREE_TO_PROLONG : FREE);
-    for (int i = 0; i < bound && status == CONTINUE; i++)
-        if (is_set(&given[i]))
-            status = agree(o->checkpoint, &given[i], &stored[i]);
+        status = read_entry(o->checkpoint, *file, &stored[i]);
+    const freedom least = o->epochs > there.epochs ? TO_PROLONG : ALWAYS;
+    for (int i = 0; i < SETTINGS && status == CONTINUE; i++)
+        if (is_set(&given[i].o) && given[i].may_change < least)
+            status = agree(o->checkpoint, &given[i].o, &stored[i].o);
     if (status != CONTINUE)
         return status;
     warn_of_threads(o, &there);
-    for (int i = bound; i < SETTINGS; i++)
-        if (is_set(&given[i])) {
-            char number[TEXT];
-            (void)option_store(&stored[i], entry_of(&given[i], number).value);
-        }
+    for (int i = 0; i < SETTINGS; i++)
+        if (is_set(&given[i].o) && given[i].may_change >= least)
+            (void)option_store(&stored[i].o, entry_of(&given[i].o, number).value);
     *o = there;
     return status;
 }

@@ -5,9 +5,9 @@
 #include "adjoint_io.h"
 #include "train.h"
 
-/* What the tool adds to a checkpoint: the options of the data, and those of the recipe as they were
- * given. */
-enum { CHECKPOINT_DATA = 10, CHECKPOINT_TEXT = 40 };
+/* What the tool adds to a checkpoint: the options of the data, and those of the training as they
+ * were given. */
+enum { CHECKPOINT_DATA = 12, CHECKPOINT_TEXT = 40 };
 typedef struct {
     adj_metadata entry[CHECKPOINT_DATA];
     char text[CHECKPOINT_DATA][CHECKPOINT_TEXT];
@@ -16,9 +16,9 @@ typedef struct {
 void checkpoint_data(train_opts *o, checkpoint_metadata *m);
 
 /* Reads o->checkpoint and gives o the settings that it leaves unset; the others must agree, but the
- * number of threads, of which another one is reported, and a larger --epochs, which prolongs the
- * run and may come with another --lr. *file, to which o then points, is to be freed in every case.
- * CONTINUE, or an exit status after a complaint. */
+ * number of threads, of which another one is reported, --patience, and a larger --epochs, which
+ * prolongs the run and may come with another --lr. *file, to which o then points, is to be freed in
+ * every case. CONTINUE, or an exit status after a complaint. */
 int checkpoint_open(train_opts *o, adj_tensors **file);
 
 #endif

@@ -102,16 +102,18 @@ int command_eval(int argc, char **argv)
     if (status != CONTINUE)
         return status;
 
-    char name[STANDARD_NAME];
-    const char *path = input_name("eval", "--weights", o.weights, name);
-    if (path == NULL)
-        return EXIT_FAILED;
+    input_file in[] = {{.option = "--weights", .path = o.weights},
+                       {.option = "--map", .path = o.map}};
+    char text[ADJ_MESSAGE];
+    status = open_inputs("eval", 2, in);
+    if (status != CONTINUE)
+        return status;
     const adj_net net = {.name = o.model};
-    const adj_weights_opts load = {.map = o.map};
+    const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {
         .backend = o.backend, .threads = (int)o.threads, .weights = &load};
-    if (adj_predictor_load(path, &net, &options, &p, &error) != ADJ_OK)
-        return complain("eval", EXIT_FAILED, "%s%s", error.message,
+    if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
+        return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
                         error.status == ADJ_EARG && o.model == NULL ? " (--model NAME does)" : "");
     status = open_test(&o, adj_predictor_card(p), &train, &test);
     if (status == CONTINUE)

@@ -7,10 +7,20 @@
 #include "cli/output.h"
 #include "train.h"
 
+/* What adj_augment.mixup may be, but 0. */
+static const double LEAST_MIXUP = 0.001, MOST_MIXUP = 1000;
+
 static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
                                  .epochs = UNSET,
                                  .batch = UNSET,
+                                 .patience = UNSET,
+                                 .flip = UNSET,
                                  .shift = UNSET,
+                                 .cutout = UNSET,
+                                 .jitter = UNSET,
+                                 .mixup = UNSET,
+                                 .begun_warmup = UNSET,
+                                 .begun_period = UNSET,
                                  .seed = UNSET,
                                  .threads = UNSET,
                                  .every = UNSET,
@@ -33,6 +43,10 @@ static int read_rate(train_opts *o)
 
 static int check(train_opts *o)
 {
+    if (o->mixup > 0 && o->mixup < LEAST_MIXUP)
+        return complain("train", EXIT_USAGE,
+                        "--mixup: out of range (got %g, expected 0, or %g to %g)", o->mixup,
+                        LEAST_MIXUP, MOST_MIXUP);
     if (o->resume && o->lr_auto)
         return complain("train", EXIT_USAGE,
                         "--lr auto: the checkpoint has the rate (leave it out)");
@@ -61,18 +75,17 @@ static const remark examples[] = {
     {"adjoint train --model resnet20 --data mnist --epochs 20 --checkpoint run.ckpt",
      "On the four files in the folder mnist, so that it can be resumed."},
     {"adjoint train --checkpoint run.ckpt --resume", "Goes on after Ctrl-C or a crash."},
+    {"adjoint train --data photos --flip --class-weights balanced --patience 5",
+     "On a folder of images, changed at random; ends when it no longer gets better."},
     {"adjoint train --log - | jq .test_accuracy",
      "The log on standard output; what else is told goes to standard error."},
     {NULL, NULL}};
 
-int parse_train(train_opts *o, int argc, char **argv)
+/* How it learns, and from which changes of the images; the list ends with the data's options. */
+enum { LEARNING_OPTIONS = 15 };
+static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + DATA_OPTIONS])
 {
-    *o = unset;
-    const option options[] = {
-        {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model,
-         .names = model_name_at},
-        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
-        {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
+    const option all[LEARNING_OPTIONS] = {
         {"--batch", "N", "images in a step *", .integer = &o->batch, .range = {1, 100000}},
         {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw *", .text = &o->optimizer,
          .names = optimizer_name_at},
@@ -89,6 +102,36 @@ int parse_train(train_opts *o, int argc, char **argv)
          .real = &o->smoothing, .range = {0, 0.999}},
         {"--shift", "N", "training images are moved by up to N pixels *", .integer = &o->shift,
          .range = {0, ADJ_MAX_SHIFT}},
+        {"--flip", "", "half of the training images are mirrored, left to right", .flag = &o->flip},
+        {"--cutout", "N", "a square of N x N pixels of training images is blanked; default: 0",
+         .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}},
+        {"--jitter", "X",
+         "brightness, contrast and saturation of training images change by up to this part; "
+         "default: 0",
+         .real = &o->jitter, .range = {0, 100}},
+        {"--mixup", "X",
+         "training images are mixed in pairs, the shares drawn from Beta(X, X); default: 0, not",
+         .real = &o->mixup, .range = {0, MOST_MIXUP}},
+        {"--class-weights", "W",
+         "none (default); balanced: few images of a class count more; or a number for each "
+         "class, 1,2.5,1",
+         .text = &o->class_weights},
+        {"--patience", "N",
+         "ends after N epochs without a better held-out accuracy; default: 0, never",
+         .integer = &o->patience, .range = {0, 100000}},
+    };
+    memcpy(list, all, sizeof all);
+    list_data_options(&o->data, list + LEARNING_OPTIONS);
+}
+
+int parse_train(train_opts *o, int argc, char **argv)
+{
+    *o = unset;
+    const option options[] = {
+        {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model,
+         .names = model_name_at},
+        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
+        {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
         {"--seed", "N", "of initial values and shuffling; default: 1", .integer = &o->seed,
          .range = {0, 9e15}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
@@ -104,7 +147,8 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
         {"--recompute", "", "cheap activations are computed again, not kept: less memory",
          .flag = &o->recompute},
-        {"--weights", "FILE", "to begin with: a safetensors file", .text = &o->weights},
+        {"--weights", "FILE", "to begin with: a safetensors file; - is standard input",
+         .text = &o->weights},
         {"--map", "NAME", "whose names these weights have: pytorch, keras or a map file",
          .text = &o->map},
         {"--head", "H",
@@ -126,11 +170,11 @@ int parse_train(train_opts *o, int argc, char **argv)
          .flag = &o->resume},
         {0},
     };
-    option more[DATA_OPTIONS];
-    list_data_options(&o->data, more);
+    option more[LEARNING_OPTIONS + DATA_OPTIONS];
+    list_learning_options(o, more);
     const usage u = {.command = "train",
-                     .summary = "Trains a model and tests it after each epoch.\n"
-                                "*: default: as in the model's recipe, see adjoint models",
+                     .summary = "Trains a model and tests it after each epoch. * marks what is as "
+                                "in the model's recipe unless it is given: see adjoint models.",
                      .options = options,
                      .more = more,
                      .statuses = statuses,

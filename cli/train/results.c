@@ -6,6 +6,7 @@
 
 #include "cli/train/report/plan.h"
 #include "results.h"
+#include "settings.h"
 
 enum {
     PLAN_RUNS = 15,
@@ -60,12 +61,14 @@ static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, gat
 {
     const int64_t classes = adj_predictor_card(p)->classes;
     float *probabilities = malloc((size_t)(BATCH * classes) * sizeof *probabilities);
-    adj_status status = probabilities != NULL && allocate_answers(g, d->n)
-                            ? ADJ_OK
-                            : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    adj_status status = ADJ_OK;
     int64_t at = 0;
+    if (probabilities == NULL || !allocate_answers(g, d->n)) {
+        free(probabilities);
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    }
     while (at < d->n && status == ADJ_OK) {
-        adj_loader_batch b;
+        adj_loader_batch b = {0};
         status = adj_loader_next(l, &b, error);
         if (status == ADJ_OK)
             status = adj_predict_floats(p, b.count, b.x, probabilities, error);
@@ -118,9 +121,12 @@ static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_
     }
     float *x = calloc((size_t)(d->h * d->w * d->c), sizeof *x);
     uint8_t *pixels = malloc((size_t)(h * w * c));
-    adj_status status = x != NULL && pixels != NULL
-                            ? adj_dataset_read(d, i, x, error)
-                            : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    if (x == NULL || pixels == NULL) {
+        free(x);
+        free(pixels);
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    }
+    adj_status status = adj_dataset_read(d, i, x, error);
     for (int64_t k = 0; k < h * w * c && status == ADJ_OK; k++) {
         int64_t row = k / c / w * factor, column = k / c % w * factor;
         double sum = 0;
@@ -215,7 +221,7 @@ static void list_tiles(const results_of *r, gathered *g)
 static void list_facts(const results_of *r, gathered *g)
 {
     const train_opts *o = r->o;
-    char version[64] = "";
+    char version[64] = "", augmentation[AUGMENTATION_TEXT];
     (void)adj_backend_describe("onednn", version, sizeof version);
     add_fact(g, "model", "%s, images of %lld x %lld x %lld, %lld classes", o->model,
              (long long)g->card->height, (long long)g->card->width, (long long)g->card->channels,
@@ -224,7 +230,8 @@ static void list_facts(const results_of *r, gathered *g)
              (long long)r->train->n, (long long)r->held_out->n, r->held);
     add_fact(g, "epochs, batch", "%lld, %lld", (long long)o->epochs, (long long)o->batch);
     add_fact(g, "optimizer", "%s, %s schedule from %g", o->optimizer, o->schedule, o->lr);
-    add_fact(g, "augmentation", "moved by up to %lld pixels", (long long)o->shift);
+    add_fact(g, "augmentation", "%s", augmentation_text(o, augmentation));
+    add_fact(g, "class weights", "%s", o->class_weights);
     add_fact(g, "seed", "%lld", (long long)o->seed);
     add_fact(g, "best epoch", "%lld, chosen by the %s part: its accuracy is no independent one",
              (long long)r->best_epoch, r->held);

@@ -1,4 +1,5 @@
 /* settings.c - what the command line leaves open, after the model's recipe. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -57,6 +58,12 @@ void set_train_defaults(train_opts *o)
     set_default(&o->seed, 1);
     set_default(&o->threads, 0);
     set_default(&o->every, 0);
+    set_default(&o->patience, 0);
+    set_default(&o->flip, 0);
+    set_default(&o->cutout, 0);
+    set_default_real(&o->jitter, 0);
+    set_default_real(&o->mixup, 0);
+    o->class_weights = o->class_weights != NULL ? o->class_weights : "none";
 
     adj_recipe recipe = adj_recipe_for(adj_model_find(o->model, NULL), o->epochs);
     set_optimizer_defaults(o, &recipe);
@@ -79,4 +86,26 @@ adj_recipe recipe_of(const train_opts *o)
     r.optimiser.weight_decay = o->weight_decay;
     r.optimiser.clip_norm = o->clip;
     return r;
+}
+
+/* value 0: it is left out; "flip" has none to be told. */
+static void append(char text[AUGMENTATION_TEXT], const char *name, double value, int is_flag)
+{
+    const size_t used = strlen(text), room = AUGMENTATION_TEXT - used;
+    const char *between = used > 0 ? ", " : "";
+    if (value > 0 && is_flag)
+        snprintf(text + used, room, "%s%s", between, name);
+    else if (value > 0)
+        snprintf(text + used, room, "%s%s %.4g", between, name, value);
+}
+
+const char *augmentation_text(const train_opts *o, char text[AUGMENTATION_TEXT])
+{
+    text[0] = '\0';
+    append(text, "shift", (double)o->shift, 0);
+    append(text, "flip", (double)o->flip, 1);
+    append(text, "cutout", (double)o->cutout, 0);
+    append(text, "jitter", o->jitter, 0);
+    append(text, "mixup", o->mixup, 0);
+    return text[0] != '\0' ? text : "none";
 }

@@ -9,4 +9,8 @@ void set_train_defaults(train_opts *o);
 /* The settings as a recipe: the optimizer's are none if there is none of the name. */
 adj_recipe recipe_of(const train_opts *o);
 
+enum { AUGMENTATION_TEXT = 120 };
+/* "shift 2, flip, cutout 8, jitter 0.2, mixup 0.4"; "none". */
+const char *augmentation_text(const train_opts *o, char text[AUGMENTATION_TEXT]);
+
 #endif

@@ -9,16 +9,15 @@
 
 #include "adjoint_fit.h"
 #include "checkpoint.h"
+#include "class_weights.h"
 #include "cli/command.h"
-#include "cli/json.h"
 #include "cli/output.h"
-#include "cli/recipe.h"
 #include "cli/standard.h"
 #include "data.h"
+#include "events.h"
 #include "exec/clock.h"
 #include "log.h"
 #include "out.h"
-#include "progress.h"
 #include "range.h"
 #include "settings.h"
 #include "cli/model.h"
@@ -31,19 +30,15 @@ typedef struct {
     checkpoint_metadata notes;
     data_opts data; /* with the validation split that is taken */
     adj_dataset *train, *test;
-    adj_model_opts size; /* of the model, for these images */
+    float *class_weights; /* of training; NULL: all 1 */
+    adj_model_opts size;  /* of the model, for these images */
     adj_recipe recipe;
     adj_schedule schedule;
     adj_range_test range; /* of --lr auto */
     adj_trainer *trainer;
-    const char *held; /* what test is: "test" or "validation" */
-    progress shown;
-    history history;
+    events told;
     out_files out;
-    FILE *log, *metrics; /* metrics: has the steps, too */
-    FILE *output;        /* standard output, where --log or --out is - */
-    int log_failed;      /* which ends the run: the weights are right */
-    int ran;             /* a step was made */
+    FILE *output; /* standard output, where --log or --out is - */
 } training;
 
 /* Only the signal handler writes it. */
@@ -95,59 +90,25 @@ static int open_files(training *t)
     if (status != CONTINUE)
         return status;
     if (is_stdout(o->log))
-        t->log = t->output;
-    else if (o->log != NULL && (t->log = log_open(o->log, o->resume != 0)) == NULL)
+        t->told.log = t->output;
+    else if (o->log != NULL && (t->told.log = log_open(o->log, o->resume != 0)) == NULL)
         return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
-    if (t->out.metrics != NULL && (t->metrics = log_open(t->out.metrics, o->resume != 0)) == NULL)
+    if (t->out.metrics != NULL &&
+        (t->told.metrics = log_open(t->out.metrics, o->resume != 0)) == NULL)
         return complain("train", EXIT_FAILED, "--out: %s: %s", t->out.metrics, strerror(errno));
     return CONTINUE;
-}
-
-/* A line of both logs; frees the object. 0 on success. */
-static int log_event(const training *t, json_t *object)
-{
-    int failed = log_line(t->log, json_incref(object));
-    return log_line(t->metrics, object) || failed;
-}
-
-/* Remembers the step, and tells the means of a few at a time. 0 on success. */
-static int note_step(training *t, const adj_fit_progress *f)
-{
-    t->ran = 1;
-    if (!history_step(&t->history, f->epoch - 1, f->step - 1, f->steps, f->step_loss, f->lr))
-        return 0;
-    const report_step *s = &t->history.step[t->history.n_step - 1];
-    return log_line(t->metrics,
-                    json_pack("{s:s, s:I, s:I, s:f, s:o, s:f}", "event", "step", "epoch",
-                              (json_int_t)f->epoch, "step", (json_int_t)f->step, "at", s->at,
-                              "loss", json_number(s->loss), "lr", s->lr));
 }
 
 static int on_step(void *user, const adj_fit_progress *now)
 {
     training *t = user;
-    progress_step(&t->shown, now);
-    t->log_failed = note_step(t, now) != 0;
-    return t->log_failed || interrupted;
+    return tell_step(&t->told, now) != 0 || interrupted;
 }
 
-/* Prints and logs the epoch. */
-static int on_epoch(void *user, const adj_fit_progress *f)
+static int on_epoch(void *user, const adj_fit_progress *now)
 {
     training *t = user;
-
-    progress_clear(&t->shown);
-    progress_epoch(&t->shown, t->held, f);
-    history_epoch(&t->history, &(report_epoch){f->loss, 100 * f->accuracy, f->held_out.loss,
-                                               100 * f->held_out.accuracy, f->seconds, f->epoch});
-    t->log_failed =
-        log_event(t, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
-                               "epoch", "epoch", (json_int_t)f->epoch, "loss", f->loss, "accuracy",
-                               100 * f->accuracy, "test_loss", f->held_out.loss, "test_accuracy",
-                               100 * f->held_out.accuracy, "lr", f->lr, "images_per_second",
-                               f->images_per_second, "seconds", f->seconds, "waited", f->waited)) !=
-        0;
-    return t->log_failed || interrupted;
+    return tell_epoch(&t->told, now) != 0 || interrupted;
 }
 
 /* ---- before the first step ---- */
@@ -168,7 +129,12 @@ static adj_fit_opts fit_options(training *t)
                           .lr = o->lr,
                           .schedule = &t->schedule,
                           .smoothing = o->smoothing,
-                          .augment = {.shift = o->shift},
+                          .class_weights = t->class_weights,
+                          .augment = {.flip = (int)o->flip,
+                                      .shift = o->shift,
+                                      .cutout = o->cutout,
+                                      .jitter = o->jitter,
+                                      .mixup = o->mixup},
                           .freeze = o->freeze,
                           .backend = o->backend,
                           .threads = (int)o->threads,
@@ -181,6 +147,7 @@ static adj_fit_opts fit_options(training *t)
                           .best = t->out.best,
                           .checkpoint = o->checkpoint,
                           .checkpoint_every = o->every,
+                          .patience = o->patience,
                           .n_metadata = CHECKPOINT_DATA,
                           .metadata = t->notes.entry,
                           .on_step = on_step,
@@ -188,12 +155,18 @@ static adj_fit_opts fit_options(training *t)
                           .user = t};
 }
 
-/* A recipe's rates; base 0: adj_fit_opts.lr, which is another when a run is prolonged. */
+/* A recipe's rates; base 0: adj_fit_opts.lr, which is another when a run is prolonged. A run that
+ * goes on keeps what was planned when it began, for as many epochs as it had then. */
 static void set_schedule(training *t)
 {
-    const int64_t steps = (t->train->n + t->o->batch - 1) / t->o->batch;
-    t->schedule = adj_recipe_schedule(&t->recipe, t->o->epochs, steps);
+    const train_opts *o = t->o;
+    const int64_t steps = (t->train->n + o->batch - 1) / o->batch;
+    t->schedule = adj_recipe_schedule(&t->recipe, o->epochs, steps);
     t->schedule.base = t->schedule.total = 0;
+    if (o->begun_warmup != UNSET)
+        t->schedule.warmup = o->begun_warmup;
+    if (o->begun_period != UNSET)
+        t->schedule.period = o->begun_period;
 }
 
 static int open_trainer(training *t)
@@ -227,7 +200,7 @@ static int open_parts(training *t)
     const char *model = t->o->model;
     t->data = t->o->data;
     adj_dataset_part judge = part_to_judge(&t->data);
-    t->held = judge == ADJ_VALIDATION ? "validation" : "test";
+    t->told.held = judge == ADJ_VALIDATION ? "validation" : "test";
     int status = open_data("train", &t->data, model, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
         status = open_data("train", &t->data, model, judge, t->train, &t->test);
@@ -250,6 +223,8 @@ static int start(training *t)
     if (status == CONTINUE)
         status = open_parts(t);
     if (status == CONTINUE)
+        status = read_class_weights(o->class_weights, t->train, &t->class_weights);
+    if (status == CONTINUE)
         status = open_trainer(t);
     return status == CONTINUE ? open_files(t) : status;
 }
@@ -264,47 +239,9 @@ static int resume(const training *t)
 
 static int log_failed(const training *t)
 {
-    int is_log = t->log != NULL && ferror(t->log);
+    int is_log = t->told.log != NULL && ferror(t->told.log);
     return complain("train", EXIT_FAILED, "%s: %s: cannot be written", is_log ? "--log" : "--out",
                     is_log ? t->o->log : t->out.metrics);
-}
-
-static int log_start(const training *t)
-{
-    const train_opts *o = t->o;
-    const int64_t parameters = adj_trainable_elems(adj_trainer_loss(t->trainer));
-    const int frozen = adj_trainer_frozen(t->trainer);
-    char text[RECIPE_TEXT];
-
-    say_wrapped(&t->shown.terminal,
-                "%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
-                (long long)parameters, data_name(o->data.path), (long long)t->train->n,
-                (long long)t->test->n);
-    say_wrapped(&t->shown.terminal, "%s", recipe_text(&t->recipe, text));
-    if (o->lr_auto)
-        say_range(&t->range, o->lr);
-    if (frozen > 0)
-        say_wrapped(&t->shown.terminal, "%d parameter tensors are frozen by %s", frozen, o->freeze);
-    fflush(stdout);
-    json_t *start = json_pack(
-        "{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s}", "event", "start", "model", o->model,
-        "parameters", (json_int_t)parameters, "data", json_text(data_name(o->data.path)),
-        "train_images", (json_int_t)t->train->n, "test_images", (json_int_t)t->test->n, "epochs",
-        (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
-    json_object_update_new(start, recipe_json(&t->recipe));
-    if (log_event(t, start) != 0)
-        return -1;
-    return o->lr_auto ? log_event(t, json_range(&t->range, o->lr)) : 0;
-}
-
-static int log_resumption(const training *t)
-{
-    const adj_fit_progress at = adj_trainer_progress(t->trainer);
-    say_wrapped(&t->shown.terminal, "resumed after epoch %lld, step %lld", (long long)at.epoch - 1,
-                (long long)at.step);
-    fflush(stdout);
-    return log_event(t, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
-                                  (json_int_t)at.epoch - 1, "step", (json_int_t)at.step));
 }
 
 /* ---- after the last ---- */
@@ -333,18 +270,6 @@ static int diverged(const adj_fit_progress *at)
                     (long long)at->step + 1, (long long)at->epoch, at->lr);
 }
 
-/* The curve of what is known from the log of the run before, too. */
-static void print_curve(const training *t)
-{
-    int n = t->history.n_step;
-    double *loss = calloc((size_t)n + 1, sizeof *loss);
-    for (int i = 0; i < n && loss != NULL; i++)
-        loss[i] = t->history.step[i].loss;
-    if (loss != NULL)
-        progress_curve(&t->shown, n, loss);
-    free(loss);
-}
-
 /* The last that is done: measuring the plan changes the parameters. */
 static int save_report(training *t, const adj_fit_progress *at, int argc, char **argv)
 {
@@ -352,16 +277,16 @@ static int save_report(training *t, const adj_fit_progress *at, int argc, char *
     const results_of r = {.o = t->o,
                           .train = t->train,
                           .held_out = t->test,
-                          .held = t->held,
+                          .held = t->told.held,
                           .trainer = t->trainer,
-                          .history = &t->history,
+                          .history = &t->told.history,
                           .argc = argc,
                           .argv = argv,
                           .best_epoch = at->best_epoch,
                           .best = 100 * at->best_accuracy,
-                          .seconds = seconds_now() - t->shown.started,
+                          .seconds = seconds_now() - t->told.shown.started,
                           .interrupted = interrupted != 0,
-                          .ran = t->ran};
+                          .ran = t->told.ran};
     if (t->out.report == NULL)
         return CONTINUE;
     if (results_write(&r, t->out.report, &error) != ADJ_OK)
@@ -370,52 +295,42 @@ static int save_report(training *t, const adj_fit_progress *at, int argc, char *
     return CONTINUE;
 }
 
-static void print_end(const training *t, const adj_fit_progress *at)
-{
-    print_curve(t);
-    if (at->best_epoch > 0)
-        say_wrapped(&t->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at->best_accuracy,
-                    (long long)at->best_epoch);
-    if (interrupted)
-        say_wrapped(&t->shown.terminal, "%s",
-                    t->o->checkpoint != NULL && !at->unsaved
-                        ? "stopped after the step, which --resume goes on from"
-                        : "stopped after the step");
-}
-
 /* What the run before has told, if there was one. */
 static void read_history(training *t)
 {
     const adj_fit_progress at = adj_trainer_progress(t->trainer);
     const double steps = at.steps > 0 ? (double)at.steps : 1;
     if (t->o->resume && t->out.metrics != NULL)
-        history_read(&t->history, t->out.metrics, at.epoch - 1,
+        history_read(&t->told.history, t->out.metrics, at.epoch - 1,
                      (double)(at.epoch - 1) + (double)at.step / steps);
+}
+
+static int begin(training *t)
+{
+    const int failed = tell_start(&t->told, t->trainer, t->train, t->test, &t->recipe,
+                                  t->o->lr_auto ? &t->range : NULL) != 0 ||
+                       (t->o->resume && tell_resumption(&t->told, t->trainer) != 0);
+    return failed ? log_failed(t) : CONTINUE;
 }
 
 static int run(training *t, int argc, char **argv)
 {
     adj_error why = {0};
 
-    t->shown = progress_start(terminal_open((int)t->o->plain), t->o->batch);
+    t->told.shown = progress_start(terminal_open((int)t->o->plain), t->o->batch);
     read_history(t);
-    if (log_start(t) != 0 || (t->o->resume && log_resumption(t) != 0))
-        return log_failed(t);
+    int status = begin(t);
+    if (status != CONTINUE)
+        return status;
     catch_interrupts();
     adj_status ended = adj_trainer_run(t->trainer, &why);
     const adj_fit_progress at = adj_trainer_progress(t->trainer);
-    progress_clear(&t->shown);
+    progress_clear(&t->told.shown);
     if (ended != ADJ_OK && !isfinite(at.step_loss))
         return diverged(&at);
-    print_end(t, &at);
-    int status = save(t, &why);
-    const int log_lost =
-        t->log_failed ||
-        log_event(t, json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
-                               (json_int_t)at.best_epoch, "best_accuracy", 100 * at.best_accuracy,
-                               "interrupted", interrupted != 0, "seconds",
-                               seconds_now() - t->shown.started)) != 0;
-    if (log_lost)
+    tell_end(&t->told, t->trainer, interrupted != 0);
+    status = save(t, &why);
+    if (t->told.failed || log_end(&t->told, t->trainer, interrupted != 0) != 0)
         return log_failed(t);
     if (ended != ADJ_OK || status != CONTINUE || save_report(t, &at, argc, argv) != CONTINUE)
         return EXIT_FAILED;
@@ -432,7 +347,7 @@ static int default_threads(void)
 int command_train(int argc, char **argv)
 {
     train_opts o;
-    training t = {.o = &o};
+    training t = {.o = &o, .told = {.o = &o}};
     adj_tensors *resumed = NULL;
 
     int status = parse_train(&o, argc, argv);
@@ -450,15 +365,16 @@ int command_train(int argc, char **argv)
     if (status == CONTINUE)
         status = run(&t, argc, argv);
     /* Each line was written at once: closing loses nothing. */
-    if (t.log != NULL)
-        fclose(t.log);
-    if (t.output != NULL && t.output != t.log)
+    if (t.told.log != NULL)
+        fclose(t.told.log);
+    if (t.output != NULL && t.output != t.told.log)
         fclose(t.output); /* copying to it was a success, or was not */
-    if (t.metrics != NULL)
-        fclose(t.metrics);
+    if (t.told.metrics != NULL)
+        fclose(t.told.metrics);
     out_close(&t.out, status != EXIT_OK);
-    history_free(&t.history);
+    history_free(&t.told.history);
     adj_trainer_free(t.trainer);
+    free(t.class_weights);
     adj_dataset_free(t.test);
     adj_dataset_free(t.train);
     adj_tensors_free(resumed);

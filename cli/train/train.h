@@ -14,10 +14,16 @@ typedef struct {
     const char *weights, *map, *head; /* to begin with: adj_weights_opts.map; "keep" or "new" */
     const char *freeze;               /* patterns of parameters; "none" */
     const char *schedule;             /* a name of adj_schedule_from_name */
-    int64_t epochs, batch, shift, seed, threads, every, resume, tune, recompute, plain;
-    int lr_auto; /* lr is to be found by a range test */
+    const char *class_weights;        /* "none", "balanced" or a list, see class_weights.h */
+    int64_t epochs, batch, seed, threads, every, resume, tune, recompute, plain;
+    int64_t patience; /* epochs; 0: without an end */
+    int lr_auto;      /* lr is to be found by a range test */
     const char *lr_text;
     double lr, warmup /* epochs */, weight_decay, clip, smoothing;
+    int64_t flip, shift, cutout; /* these and what follows: as in adj_augment */
+    double jitter, mixup;
+    int64_t begun_warmup,
+        begun_period; /* steps, of a checkpoint's schedule; UNSET: there is none */
 } train_opts;
 
 /* Reads the command line. What it does not say stays NULL or UNSET, for a checkpoint to say.

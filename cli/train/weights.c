@@ -35,17 +35,24 @@ int load_start(const train_opts *o, adj_trainer *trainer)
 {
     int new_head = o->head != NULL && strcmp(o->head, "new") == 0;
     told t = {.in_part = new_head};
-    const adj_weights_opts options = {.map = o->map,
+    input_file in[] = {{.option = "--weights", .path = o->weights},
+                       {.option = "--map", .path = o->map}};
+    char text[ADJ_MESSAGE];
+    int status = open_inputs("train", 2, in);
+    if (status != CONTINUE)
+        return status;
+    const adj_weights_opts options = {.map = in[1].name,
                                       .partial = new_head,
                                       .fresh = new_head ? "logits/*" : NULL,
                                       .report = tell,
                                       .user = &t};
     adj_error error;
 
-    if (adj_trainer_load(trainer, o->weights, &options, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--weights: %s", error.message);
-    say("%d parameters and states from %s, %d tensors there not used", t.loaded, o->weights,
-        t.unused);
+    if (adj_trainer_load(trainer, in[0].name, &options, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--weights: %s",
+                        with_words(2, in, error.message, text));
+    say("%d parameters and states from %s, %d tensors there not used", t.loaded,
+        is_stdout(o->weights) ? "standard input" : o->weights, t.unused);
     return CONTINUE;
 }
 

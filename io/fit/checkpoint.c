@@ -218,6 +218,15 @@ static adj_status check_epochs(const settings *ours, const settings *there, cons
     return ADJ_OK;
 }
 
+/* The epochs after which the schedule of a prolonged training begins: a rate that falls by the
+ * period goes on falling, the others begin anew. */
+static int64_t begins_after(const settings *there)
+{
+    const int falls =
+        there->schedule == ADJ_SCHEDULE_STEP || there->schedule == ADJ_SCHEDULE_EXPONENTIAL;
+    return falls ? there->begun : there->epochs;
+}
+
 static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *error)
 {
     static const adj_weights_opts exact = {.exact = 1};
@@ -247,7 +256,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
         return status;
     t->at = p;
     t->done++;
-    t->set.begun = prolongs ? there.epochs : there.begun;
+    t->set.begun = prolongs ? begins_after(&there) : there.begun;
     return adj_loader_seek(t->loader, p.epoch, p.step, error);
 }
 

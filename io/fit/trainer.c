@@ -213,9 +213,10 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
 int adj_trainer_is_done(const adj_trainer *t)
 {
     const position *at = &t->at;
+    const int64_t begun = t->set.begun;
+    const int64_t since = at->epoch - (at->best_epoch > begun ? at->best_epoch : begun);
     return at->epoch >= t->set.epochs ||
-           (t->o.patience > 0 && at->best_epoch > 0 && at->step == 0 &&
-            at->epoch - at->best_epoch >= t->o.patience);
+           (t->o.patience > 0 && at->best_epoch > 0 && at->step == 0 && since >= t->o.patience);
 }
 
 /* ---- steps and epochs ---- */

@@ -33,7 +33,7 @@ static const call calls[] = {
      NULL,
      "--check is not clear: it could be --checkpoint or --checkpoint-every",
      {"train", "--check", "3"}},
-    {3, NULL, "--b is not clear: it could be --batch or --backend", {"train", "--b=3"}},
+    {3, NULL, "--b is not clear: it could be --backend or --batch", {"train", "--b=3"}},
     {3, NULL, "unknown option --", {"train", "--"}},
     {3, NULL, "unexpected argument \"-\"", {"train", "-"}},
     {0, "usage: adjoint train", NULL, {"train", "--hel"}},

@@ -6,8 +6,9 @@
 
 static finished f;
 
-static const char *const names[] = {"train", "eval", "models", "gradcheck", "compare",
-                                    "bench", "ops",  "op",     "selftest",  "version"};
+static const char *const names[] = {"train",   "eval",     "predict", "models", "gradcheck",
+                                    "compare", "bench",    "ops",     "op",     "inspect",
+                                    "convert", "selftest", "version"};
 enum { N_NAME = sizeof names / sizeof names[0] };
 
 static void expect_narrow(const char *name)
@@ -17,6 +18,16 @@ static void expect_narrow(const char *name)
         cr_expect_leq(n, 80, "%s: %.*s", name, (int)n, line);
         line += n + (line[n] == '\n');
     }
+}
+
+/* Nothing is left out. */
+Test(help, names)
+{
+    char list[1024] = "";
+    for (int i = 0; i < N_NAME; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s\n", names[i]);
+    run_tool((const char *[]){"--document", "commands", NULL}, &f);
+    cr_expect_str_eq(f.out, list);
 }
 
 Test(help, every_command)
@@ -30,6 +41,7 @@ Test(help, every_command)
         cr_expect_eq(strncmp(f.out, usage, strlen(usage)), 0, "%s", f.out);
         cr_expect_not_null(strstr(f.out, "\nExit status:\n  0 "), "%s", f.out);
         cr_expect_not_null(strstr(f.out, "\n  3     "), "%s", f.out);
+        cr_expect_not_null(strstr(f.out, "\nExamples:\n  "), "%s", f.out);
         expect_narrow(names[i]);
         memcpy(of_option, f.out, sizeof of_option);
         run_tool((const char *[]){"help", names[i], NULL}, &f);

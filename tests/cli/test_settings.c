@@ -1,60 +1,11 @@
 /* test_settings.c - what train does with: the model's recipe where the command line is silent, what
  * it says otherwise, and a learning rate that is looked for. */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <math.h>
 
 #include "adjoint_nn.h"
-#include "cli/child.h"
 #include "cli/small_data.h"
-
-enum { WORDS = 40 };
-
-/* Trains on f with what more says besides, and returns the log; out (NULL: none) gets the weights.
- */
-static json_t *train(const folder *f, const char *const more[], const char *out)
-{
-    static finished r;
-    char line[1 << 16];
-    const file_name log = in_folder(f, "log");
-    const char *words[WORDS] = {"train", "--data", f->path, "--threads", "1", "--log", log.s};
-    int n = 7;
-
-    remove(log.s);
-    if (out != NULL) {
-        words[n++] = "--out";
-        words[n++] = out;
-    }
-    for (int i = 0; more[i] != NULL; i++)
-        words[n++] = more[i];
-    run_tool(words, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-
-    json_t *lines = json_array();
-    FILE *file = fopen(log.s, "r");
-    cr_assert_not_null(file);
-    while (fgets(line, sizeof line, file) != NULL)
-        json_array_append_new(lines, json_loads(line, 0, NULL));
-    fclose(file);
-    return lines;
-}
-
-static const json_t *entry(const json_t *log, size_t i, const char *key)
-{
-    const json_t *value = json_object_get(json_array_get(log, i), key);
-    cr_assert_not_null(value, "line %zu has no %s", i, key);
-    return value;
-}
-
-static double number(const json_t *log, size_t i, const char *key)
-{
-    return json_number_value(entry(log, i, key));
-}
-
-static const char *word(const json_t *log, size_t i, const char *key)
-{
-    return json_string_value(entry(log, i, key));
-}
+#include "cli/train_log.h"
 
 Test(settings, as_the_recipe_says)
 {
@@ -64,16 +15,22 @@ Test(settings, as_the_recipe_says)
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         const adj_recipe r = adj_recipe_for(adj_model_find(models[i], NULL), 1);
         json_t *log =
-            train(&f, (const char *[]){"--model", models[i], "--epochs", "1", NULL}, NULL);
-        cr_expect_str_eq(word(log, 0, "optimizer"), adj_optimiser_name(&r.optimiser));
-        cr_expect_str_eq(word(log, 0, "schedule"), adj_schedule_name_at((int)r.schedule));
-        cr_expect_eq(number(log, 0, "lr"), r.lr);
-        cr_expect_eq(number(log, 0, "warmup"), r.warmup);
-        cr_expect_eq(number(log, 0, "weight_decay"), r.optimiser.weight_decay);
-        cr_expect_eq(number(log, 0, "clip"), r.optimiser.clip_norm);
-        cr_expect_eq(number(log, 0, "smoothing"), r.smoothing);
-        cr_expect_eq(number(log, 0, "batch"), (double)r.batch);
-        cr_expect_eq(number(log, 0, "shift"), (double)r.shift);
+            train_to(&f, (const char *[]){"--model", models[i], "--epochs", "1", NULL}, NULL);
+        cr_expect_str_eq(log_word(log, 0, "optimizer"), adj_optimiser_name(&r.optimiser));
+        cr_expect_str_eq(log_word(log, 0, "schedule"), adj_schedule_name_at((int)r.schedule));
+        cr_expect_eq(log_number(log, 0, "lr"), r.lr);
+        cr_expect_eq(log_number(log, 0, "warmup"), r.warmup);
+        cr_expect_eq(log_number(log, 0, "weight_decay"), r.optimiser.weight_decay);
+        cr_expect_eq(log_number(log, 0, "clip"), r.optimiser.clip_norm);
+        cr_expect_eq(log_number(log, 0, "smoothing"), r.smoothing);
+        cr_expect_eq(log_number(log, 0, "batch"), (double)r.batch);
+        cr_expect_eq(log_number(log, 0, "shift"), (double)r.shift);
+        cr_expect(json_is_false(log_entry(log, 0, "flip")));
+        cr_expect_eq(log_number(log, 0, "cutout"), 0);
+        cr_expect_eq(log_number(log, 0, "jitter"), 0);
+        cr_expect_eq(log_number(log, 0, "mixup"), 0);
+        cr_expect_str_eq(log_word(log, 0, "class_weights"), "none");
+        cr_expect_eq(log_number(log, 0, "patience"), 0);
         json_decref(log);
     }
     folder_remove(&f);
@@ -84,39 +41,63 @@ Test(settings, as_the_recipe_says)
 Test(settings, as_the_command_line_says)
 {
     folder f = small_data();
-    json_t *log =
-        train(&f,
-              (const char *[]){SMALL, "--optimizer", "adam", "--lr", "0.002", "--schedule",
-                               "constant", "--warmup", "1.5", "--weight-decay", "0.125", "--clip",
-                               "3", "--smoothing", "0.25", "--shift", "3", NULL},
-              NULL);
-    cr_expect_str_eq(word(log, 0, "optimizer"), "adam");
-    cr_expect_str_eq(word(log, 0, "schedule"), "constant");
-    cr_expect_eq(number(log, 0, "lr"), 0.002);
-    cr_expect_eq(number(log, 0, "warmup"), 1.5);
-    cr_expect_eq(number(log, 0, "weight_decay"), 0.125);
-    cr_expect_eq(number(log, 0, "clip"), 3);
-    cr_expect_eq(number(log, 0, "smoothing"), 0.25);
-    cr_expect_eq(number(log, 0, "batch"), 32);
-    cr_expect_eq(number(log, 0, "shift"), 3);
+    json_t *log = train_to(&f,
+                           (const char *[]){SMALL,
+                                            "--optimizer",
+                                            "adam",
+                                            "--lr",
+                                            "0.002",
+                                            "--schedule",
+                                            "constant",
+                                            "--warmup",
+                                            "1.5",
+                                            "--weight-decay",
+                                            "0.125",
+                                            "--clip",
+                                            "3",
+                                            "--smoothing",
+                                            "0.25",
+                                            "--shift",
+                                            "3",
+                                            "--flip",
+                                            "--cutout",
+                                            "5",
+                                            "--jitter",
+                                            "0.5",
+                                            "--mixup",
+                                            "0.75",
+                                            "--class-weights",
+                                            "1,1,2,1,1,0.5,1,1,1,3",
+                                            "--patience",
+                                            "9",
+                                            NULL},
+                           NULL);
+    cr_expect_str_eq(log_word(log, 0, "optimizer"), "adam");
+    cr_expect_str_eq(log_word(log, 0, "schedule"), "constant");
+    cr_expect_eq(log_number(log, 0, "lr"), 0.002);
+    cr_expect_eq(log_number(log, 0, "warmup"), 1.5);
+    cr_expect_eq(log_number(log, 0, "weight_decay"), 0.125);
+    cr_expect_eq(log_number(log, 0, "clip"), 3);
+    cr_expect_eq(log_number(log, 0, "smoothing"), 0.25);
+    cr_expect_eq(log_number(log, 0, "batch"), 32);
+    cr_expect_eq(log_number(log, 0, "shift"), 3);
+    cr_expect(json_is_true(log_entry(log, 0, "flip")));
+    cr_expect_eq(log_number(log, 0, "cutout"), 5);
+    cr_expect_eq(log_number(log, 0, "jitter"), 0.5);
+    cr_expect_eq(log_number(log, 0, "mixup"), 0.75);
+    cr_expect_str_eq(log_word(log, 0, "class_weights"), "1,1,2,1,1,0.5,1,1,1,3");
+    cr_expect_eq(log_number(log, 0, "patience"), 9);
     /* 3 steps an epoch, 4 of warm-up: the third has three quarters of the rate */
-    cr_expect_float_eq(number(log, 1, "lr"), 0.0015, 1e-15);
-    cr_expect_float_eq(number(log, 2, "lr"), 0.002, 1e-15);
+    cr_expect_float_eq(log_number(log, 1, "lr"), 0.0015, 1e-15);
+    cr_expect_float_eq(log_number(log, 2, "lr"), 0.002, 1e-15);
     json_decref(log);
 
     /* another optimizer than the recipe's: its usual rate and decay */
-    log = train(&f, (const char *[]){SMALL, "--optimizer", "adamw", NULL}, NULL);
-    cr_expect_eq(number(log, 0, "lr"), 0.001);
-    cr_expect_eq(number(log, 0, "weight_decay"), 0.01);
+    log = train_to(&f, (const char *[]){SMALL, "--optimizer", "adamw", NULL}, NULL);
+    cr_expect_eq(log_number(log, 0, "lr"), 0.001);
+    cr_expect_eq(log_number(log, 0, "weight_decay"), 0.01);
     json_decref(log);
     folder_remove(&f);
-}
-
-static int same_file(const char *a, const char *b)
-{
-    char command[900];
-    snprintf(command, sizeof command, "cmp -s '%s' '%s'", a, b);
-    return system(command) == 0;
 }
 
 #define PLAIN                                                                                      \
@@ -126,22 +107,97 @@ static int same_file(const char *a, const char *b)
 /* Each of them changes what is learned. Said twice, the last counts. */
 Test(settings, all_have_an_effect)
 {
-    static const char *const changes[][2] = {{"--warmup", "1"},          {"--weight-decay", "0.1"},
-                                             {"--clip", "0.01"},         {"--smoothing", "0.5"},
-                                             {"--shift", "1"},           {"--schedule", "cosine"},
-                                             {"--optimizer", "nesterov"}};
+    static const char *const changes[][2] = {{"--warmup", "1"},
+                                             {"--weight-decay", "0.1"},
+                                             {"--clip", "0.01"},
+                                             {"--smoothing", "0.5"},
+                                             {"--shift", "1"},
+                                             {"--schedule", "cosine"},
+                                             {"--optimizer", "nesterov"},
+                                             {"--flip", NULL},
+                                             {"--cutout", "6"},
+                                             {"--jitter", "0.5"},
+                                             {"--mixup", "0.5"},
+                                             {"--class-weights", "1,1,1,9,1,1,1,1,1,1"}};
     folder f = small_data();
     const file_name plain = in_folder(&f, "plain.safetensors"),
                     other = in_folder(&f, "other.safetensors");
 
-    json_decref(train(&f, (const char *[]){PLAIN, NULL}, plain.s));
-    json_decref(train(&f, (const char *[]){PLAIN, NULL}, other.s));
+    json_decref(train_to(&f, (const char *[]){PLAIN, NULL}, plain.s));
+    json_decref(train_to(&f, (const char *[]){PLAIN, NULL}, other.s));
     cr_assert(same_file(plain.s, other.s));
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         json_decref(
-            train(&f, (const char *[]){PLAIN, changes[i][0], changes[i][1], NULL}, other.s));
+            train_to(&f, (const char *[]){PLAIN, changes[i][0], changes[i][1], NULL}, other.s));
         cr_expect_not(same_file(plain.s, other.s), "%s", changes[i][0]);
     }
+    folder_remove(&f);
+}
+
+/* The images as they are, with labels 0, 1, 2 of the numbers that are given. */
+static void put_labels(const folder *f, const char *name, int zeros, int ones, int twos)
+{
+    const int n = zeros + ones + twos;
+    uint8_t bytes[200] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
+    for (int i = zeros; i < n; i++)
+        bytes[8 + i] = i < zeros + ones ? 1 : 2;
+    put_file(in_folder(f, name).s, bytes, (size_t)(8 + n));
+}
+
+/* 60, 20 and 10 images: 90 / (3 * 60), 90 / (3 * 20), 90 / (3 * 10). */
+Test(settings, balanced_class_weights)
+{
+    folder f = small_data();
+    const file_name balanced = in_folder(&f, "balanced.safetensors"),
+                    given = in_folder(&f, "given.safetensors");
+
+    put_labels(&f, "train-labels-idx1-ubyte", 60, 20, 10);
+    put_labels(&f, "t10k-labels-idx1-ubyte", 23, 10, 10);
+    json_decref(
+        train_to(&f, (const char *[]){SMALL, "--class-weights", "balanced", NULL}, balanced.s));
+    json_decref(
+        train_to(&f, (const char *[]){SMALL, "--class-weights", "0.5,1.5,3", NULL}, given.s));
+    cr_expect(same_file(balanced.s, given.s));
+    json_decref(train_to(&f, (const char *[]){SMALL, NULL}, given.s));
+    cr_expect_not(same_file(balanced.s, given.s));
+    folder_remove(&f);
+}
+
+/* At this rate nothing is learned: the first epoch stays the best. */
+#define NEARLY_0                                                                                   \
+    "--model", "lenet5", "--batch", "32", "--optimizer", "sgd", "--lr", "1e-12", "--weight-decay", \
+        "0", "--schedule", "constant"
+
+Test(settings, patience)
+{
+    static finished r;
+    folder f = small_data();
+    const file_name file = in_folder(&f, "checkpoint");
+
+    json_t *log = train_with(&f,
+                             (const char *[]){NEARLY_0, "--epochs", "7", "--patience", "3",
+                                              "--checkpoint", file.s, NULL},
+                             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_eq(log_count(log, "epoch"), 4);
+    cr_expect_eq(log_event_number(log, "end", 0, "best_epoch"), 1);
+    cr_expect_not_null(strstr(r.out, "ended after epoch 4 of 7: 3 without a better test accuracy"),
+                       "%s", r.out);
+    json_decref(log);
+
+    /* it has come to its end; with more patience it goes on */
+    log = train_with(&f, (const char *[]){"--resume", "--checkpoint", file.s, NULL}, &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_eq(log_count(log, "epoch"), 0);
+    cr_expect_eq(log_number(log, 0, "patience"), 3);
+    cr_expect_not_null(strstr(r.out, "ended after epoch 4 of 7: 3 without"), "%s", r.out);
+    json_decref(log);
+    log = train_with(
+        &f, (const char *[]){"--resume", "--checkpoint", file.s, "--patience", "5", NULL}, &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_eq(log_count(log, "epoch"), 2);
+    cr_expect_eq(log_event_number(log, "epoch", 1, "epoch"), 6);
+    json_decref(log);
     folder_remove(&f);
 }
 
@@ -153,21 +209,21 @@ Test(settings, rate_from_a_range_test)
     const file_name found = in_folder(&f, "found.safetensors"),
                     given = in_folder(&f, "given.safetensors");
 
-    json_t *log = train(&f, (const char *[]){SMALL, "--lr", "auto", NULL}, found.s);
-    cr_expect_str_eq(word(log, 1, "event"), "range_test");
-    double lr = number(log, 0, "lr");
-    cr_expect_eq(number(log, 1, "lr"), lr);
+    json_t *log = train_to(&f, (const char *[]){SMALL, "--lr", "auto", NULL}, found.s);
+    cr_expect_str_eq(log_word(log, 1, "event"), "range_test");
+    double lr = log_number(log, 0, "lr");
+    cr_expect_eq(log_number(log, 1, "lr"), lr);
     cr_expect(lr > 1e-5 && lr < 1, "%g", lr);
-    const json_t *rates = entry(log, 1, "rates");
+    const json_t *rates = log_entry(log, 1, "rates");
     size_t n = json_array_size(rates);
     cr_assert(n > 10 && n <= ADJ_RANGE_STEPS);
-    cr_expect_eq(json_array_size(entry(log, 1, "losses")), n);
-    cr_expect_eq(json_array_size(entry(log, 1, "smooth")), n);
+    cr_expect_eq(json_array_size(log_entry(log, 1, "losses")), n);
+    cr_expect_eq(json_array_size(log_entry(log, 1, "smooth")), n);
     cr_expect_float_eq(json_number_value(json_array_get(rates, 0)), 1e-6, 1e-18);
 
     snprintf(rate, sizeof rate, "%.17g", lr);
     json_decref(log);
-    json_decref(train(&f, (const char *[]){SMALL, "--lr", rate, NULL}, given.s));
+    json_decref(train_to(&f, (const char *[]){SMALL, "--lr", rate, NULL}, given.s));
     cr_expect(same_file(found.s, given.s));
     folder_remove(&f);
 }
@@ -187,6 +243,23 @@ static const struct {
     {3, "--weight-decay: out of range (got 2,", {"train", "--weight-decay", "2"}},
     {3, "--clip: not a number", {"train", "--clip", "x"}},
     {3, "--smoothing: out of range (got 1,", {"train", "--smoothing", "1"}},
+    {3, "--cutout: out of range (got -1,", {"train", "--cutout", "-1"}},
+    {3, "--jitter: out of range (got 101,", {"train", "--jitter", "101"}},
+    {3, "--mixup: out of range (got 0.0001, expected 0,", {"train", "--mixup", "0.0001"}},
+    {3, "--mixup: out of range (got 2000,", {"train", "--mixup", "2000"}},
+    {3, "--flip: takes no value", {"train", "--flip=1"}},
+    {3, "--patience: out of range (got -1,", {"train", "--patience", "-1"}},
+    {3, "a number for each of 10 classes (got 3)", {"train", "--class-weights", "1,2,3"}},
+    {3, "a number for each of 10 classes (got 1)", {"train", "--class-weights", "1"}},
+    {3, "commas, not all 0 (got \"balance\")", {"train", "--class-weights", "balance"}},
+    {3, "(got \"1,,2\")", {"train", "--class-weights", "1,,2"}},
+    {3, "(got \"1, 2\")", {"train", "--class-weights", "1, 2"}},
+    {3, "(got \"1,-2\")", {"train", "--class-weights", "1,-2"}},
+    {3, "(got \"1,nan\")", {"train", "--class-weights", "1,nan"}},
+    {3, "(got \"\")", {"train", "--class-weights", ""}},
+    {3,
+     "not all 0 (got \"0,0,0,0,0,0,0,0,0,0\")",
+     {"train", "--class-weights", "0,0,0,0,0,0,0,0,0,0"}},
     {3, "unknown model lenett", {"train", "--lr", "auto", "--model", "lenett"}},
 };
 

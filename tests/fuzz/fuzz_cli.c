@@ -19,6 +19,9 @@ static void check(const train_opts *o)
     must(o->threads == UNSET || (o->threads >= 1 && o->threads <= 1024));
     must(o->lr < 0 || (o->lr >= 1e-12 && o->lr <= 1e6));
     must(o->warmup <= 100000 && o->weight_decay <= 1 && o->clip <= 1e6 && o->smoothing < 1);
+    must(o->flip == UNSET || o->flip == 1);
+    must(o->cutout >= UNSET && o->jitter <= 100 && o->mixup <= 1000 && o->patience >= UNSET);
+    must(!(o->mixup > 0 && o->mixup < 0.001) && o->begun_warmup == UNSET);
     must(!o->resume || o->checkpoint != NULL);
 }
 
@@ -50,7 +53,9 @@ static void try_train(int argc, char **argv)
         set_train_defaults(&o);
         must(o.epochs > 0 && o.batch > 0 && o.lr > 0 && o.model != NULL && o.backend != NULL);
         must(o.warmup >= 0 && o.weight_decay >= 0 && o.clip >= 0 && o.smoothing >= 0);
-        must(o.optimizer != NULL && o.schedule != NULL && recipe_of(&o).lr == o.lr);
+        must(o.flip >= 0 && o.cutout >= 0 && o.jitter >= 0 && o.mixup >= 0 && o.patience >= 0);
+        must(o.class_weights != NULL && o.optimizer != NULL && o.schedule != NULL &&
+             recipe_of(&o).lr == o.lr);
     }
 }
 

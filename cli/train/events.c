@@ -1,0 +1,156 @@
+/* events.c - see events.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/json.h"
+#include "cli/recipe.h"
+#include "events.h"
+#include "exec/clock.h"
+#include "log.h"
+#include "range.h"
+#include "settings.h"
+
+/* A line of both logs; frees the object. 0 on success. */
+static int log_event(events *e, json_t *object)
+{
+    e->failed |= log_line(e->log, json_incref(object)) != 0;
+    e->failed |= log_line(e->metrics, object) != 0;
+    return e->failed;
+}
+
+/* ---- before the first step ---- */
+
+static void say_start(const events *e, const adj_trainer *t, int64_t parameters, int64_t n_train,
+                      int64_t n_held_out, const adj_recipe *recipe)
+{
+    const train_opts *o = e->o;
+    const int frozen = adj_trainer_frozen(t);
+    char text[RECIPE_TEXT], augmentation[AUGMENTATION_TEXT];
+
+    say_wrapped(&e->shown.terminal,
+                "%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
+                (long long)parameters, data_name(o->data.path), (long long)n_train,
+                (long long)n_held_out);
+    say_wrapped(&e->shown.terminal, "%s", recipe_text(recipe, text));
+    if (o->flip || o->cutout > 0 || o->jitter > 0 || o->mixup > 0)
+        say_wrapped(&e->shown.terminal, "augmentation: %s", augmentation_text(o, augmentation));
+    if (strcmp(o->class_weights, "none") != 0)
+        say_wrapped(&e->shown.terminal, "class weights: %s", o->class_weights);
+    if (frozen > 0)
+        say_wrapped(&e->shown.terminal, "%d parameter tensors are frozen by %s", frozen, o->freeze);
+}
+
+/* What the options say beside the recipe. */
+static json_t *options_json(const train_opts *o)
+{
+    return json_pack("{s:b, s:I, s:f, s:f, s:s, s:I}", "flip", (int)o->flip, "cutout",
+                     (json_int_t)o->cutout, "jitter", o->jitter, "mixup", o->mixup, "class_weights",
+                     o->class_weights, "patience", (json_int_t)o->patience);
+}
+
+int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
+               const adj_dataset *held_out, const adj_recipe *recipe, const adj_range_test *range)
+{
+    const train_opts *o = e->o;
+    const int64_t parameters = adj_trainable_elems(adj_trainer_loss(t));
+
+    say_start(e, t, parameters, train->n, held_out->n, recipe);
+    if (range != NULL)
+        say_range(range, o->lr);
+    fflush(stdout);
+    json_t *start = json_pack(
+        "{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s}", "event", "start", "model", o->model,
+        "parameters", (json_int_t)parameters, "data", json_text(data_name(o->data.path)),
+        "train_images", (json_int_t)train->n, "test_images", (json_int_t)held_out->n, "epochs",
+        (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
+    json_object_update_new(start, recipe_json(recipe));
+    json_object_update_new(start, options_json(o));
+    if (log_event(e, start) != 0)
+        return -1;
+    return range != NULL ? log_event(e, json_range(range, o->lr)) : 0;
+}
+
+int tell_resumption(events *e, const adj_trainer *t)
+{
+    const adj_fit_progress at = adj_trainer_progress(t);
+    say_wrapped(&e->shown.terminal, "resumed after epoch %lld, step %lld", (long long)at.epoch - 1,
+                (long long)at.step);
+    fflush(stdout);
+    return log_event(e, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
+                                  (json_int_t)at.epoch - 1, "step", (json_int_t)at.step));
+}
+
+/* ---- while it runs ---- */
+
+/* metrics has the means of a few steps at a time. */
+int tell_step(events *e, const adj_fit_progress *f)
+{
+    progress_step(&e->shown, f);
+    e->ran = 1;
+    if (!history_step(&e->history, f->epoch - 1, f->step - 1, f->steps, f->step_loss, f->lr))
+        return e->failed;
+    const report_step *s = &e->history.step[e->history.n_step - 1];
+    e->failed |=
+        log_line(e->metrics, json_pack("{s:s, s:I, s:I, s:f, s:o, s:f}", "event", "step", "epoch",
+                                       (json_int_t)f->epoch, "step", (json_int_t)f->step, "at",
+                                       s->at, "loss", json_number(s->loss), "lr", s->lr)) != 0;
+    return e->failed;
+}
+
+int tell_epoch(events *e, const adj_fit_progress *f)
+{
+    progress_clear(&e->shown);
+    progress_epoch(&e->shown, e->held, f);
+    history_epoch(&e->history, &(report_epoch){f->loss, 100 * f->accuracy, f->held_out.loss,
+                                               100 * f->held_out.accuracy, f->seconds, f->epoch});
+    return log_event(e,
+                     json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
+                               "epoch", "epoch", (json_int_t)f->epoch, "loss", f->loss, "accuracy",
+                               100 * f->accuracy, "test_loss", f->held_out.loss, "test_accuracy",
+                               100 * f->held_out.accuracy, "lr", f->lr, "images_per_second",
+                               f->images_per_second, "seconds", f->seconds, "waited", f->waited));
+}
+
+/* ---- after the last step ---- */
+
+/* The curve of what is known from the log of the run before, too. */
+static void print_curve(const events *e)
+{
+    int n = e->history.n_step;
+    double *loss = calloc((size_t)n + 1, sizeof *loss);
+    for (int i = 0; i < n && loss != NULL; i++)
+        loss[i] = e->history.step[i].loss;
+    if (loss != NULL)
+        progress_curve(&e->shown, n, loss);
+    free(loss);
+}
+
+void tell_end(const events *e, const adj_trainer *t, int interrupted)
+{
+    const adj_fit_progress at = adj_trainer_progress(t);
+    const int64_t done = at.step == at.steps ? at.epoch : at.epoch - 1;
+
+    print_curve(e);
+    if (at.best_epoch > 0)
+        say_wrapped(&e->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at.best_accuracy,
+                    (long long)at.best_epoch);
+    if (done < at.epochs && adj_trainer_is_done(t))
+        say_wrapped(&e->shown.terminal,
+                    "ended after epoch %lld of %lld: %lld without a better %s accuracy",
+                    (long long)done, (long long)at.epochs, (long long)e->o->patience, e->held);
+    if (interrupted)
+        say_wrapped(&e->shown.terminal, "%s",
+                    e->o->checkpoint != NULL && !at.unsaved
+                        ? "stopped after the step, which --resume goes on from"
+                        : "stopped after the step");
+}
+
+int log_end(events *e, const adj_trainer *t, int interrupted)
+{
+    const adj_fit_progress at = adj_trainer_progress(t);
+    return log_event(e, json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
+                                  (json_int_t)at.best_epoch, "best_accuracy",
+                                  100 * at.best_accuracy, "interrupted", interrupted, "seconds",
+                                  seconds_now() - e->shown.started));
+}

@@ -1,0 +1,33 @@
+/* events.h - what a training tells: lines on the terminal, and the same as events in its logs. */
+#ifndef CLI_TRAIN_EVENTS_H
+#define CLI_TRAIN_EVENTS_H
+
+#include "adjoint_fit.h"
+#include "history.h"
+#include "progress.h"
+#include "train.h"
+
+typedef struct {
+    const train_opts *o;
+    const char *held; /* what the held-out data are: "test" or "validation" */
+    progress shown;
+    history history;
+    FILE *log, *metrics; /* NULL: there is none; metrics has the steps, too */
+    int failed;          /* a log could not be written, which ends the run: the weights are right */
+    int ran;             /* a step was made */
+} events;
+
+/* Before the first step: which model, data and settings. range: of --lr auto, else NULL. 0 on
+ * success, as with all below that return something. */
+int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
+               const adj_dataset *held_out, const adj_recipe *recipe, const adj_range_test *range);
+int tell_resumption(events *e, const adj_trainer *t);
+int tell_step(events *e, const adj_fit_progress *f);
+int tell_epoch(events *e, const adj_fit_progress *f);
+
+/* After the last: the curve, the best epoch and why it ended here. interrupted: by a signal. */
+void tell_end(const events *e, const adj_trainer *t, int interrupted);
+/* Once the weights are written. */
+int log_end(events *e, const adj_trainer *t, int interrupted);
+
+#endif

@@ -1,0 +1,219 @@
+/* test_data_options.c - train on folders of PNG files: which images --val-split and --limit take,
+ * what --size and --channels make of the model, what --resize error refuses. The expected numbers
+ * are counted by hand. */
+#include <criterion/criterion.h>
+#include <png.h>
+#include <sys/stat.h>
+
+#include "cli/small_data.h"
+#include "cli/train_log.h"
+
+static finished r;
+
+/* n images of h x w pixels with c channels in the folder, which is made; their names begin so. */
+static void put_class(const folder *f, const char *class, const char *name, int n, unsigned h,
+                      unsigned w, int c)
+{
+    static uint8_t pixels[32 * 32 * 3];
+    const file_name path = in_folder(f, class);
+    char command[900];
+    snprintf(command, sizeof command, "mkdir -p '%s'", path.s);
+    cr_assert_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
+    for (int i = 0; i < n; i++) {
+        png_image image = {.version = PNG_IMAGE_VERSION,
+                           .width = w,
+                           .height = h,
+                           .format = c == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB};
+        for (unsigned k = 0; k < h * w * (unsigned)c; k++)
+            pixels[k] =
+                (uint8_t)(37 * k + 11 * (unsigned)i + 100 * (class[strlen(class) - 1] == 'b'));
+        snprintf(command, sizeof command, "%s/%s%d.png", path.s, name, i);
+        cr_assert(png_image_write_to_file(&image, command, 0, pixels, 0, NULL));
+    }
+}
+
+/* Ten images of class a and six of b, 12 x 12, grey. */
+static folder ten_and_six(void)
+{
+    folder f = folder_new();
+    put_class(&f, "data/a", "", 10, 12, 12, 1);
+    put_class(&f, "data/b", "", 6, 12, 12, 1);
+    return f;
+}
+
+static void remove_all(const folder *f)
+{
+    char command[100];
+    snprintf(command, sizeof command, "rm -r '%s'", f->path);
+    cr_expect_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
+}
+
+/* One epoch on the folder's data. */
+static json_t *train(const folder *f, const char *const more[])
+{
+    const file_name data = in_folder(f, "data");
+    const char *words[ARGUMENTS] = {"--epochs", "1", "--batch", "8", "--data", data.s};
+    for (int i = 0; more[i] != NULL; i++)
+        words[6 + i] = more[i];
+    return train_with(f, words, &r);
+}
+
+static void expect_counts(const folder *f, const char *const more[], int n_train, int n_test)
+{
+    json_t *log = train(f, more);
+    cr_assert_eq(r.status, 0, "%s: %s", more[0], r.err);
+    cr_expect_eq(log_number(log, 0, "train_images"), n_train, "%s %s", more[0], r.out);
+    cr_expect_eq(log_number(log, 0, "test_images"), n_test, "%s %s", more[0], r.out);
+    json_decref(log);
+}
+
+#define SMALL "--size", "8", "--model", "lenet5"
+#define WORDS(...)                                                                                 \
+    (const char *[]) { __VA_ARGS__, NULL }
+
+/* Of each class its part, rounded, but one image at least on either side. */
+Test(data_options, val_split)
+{
+    folder f = ten_and_six();
+    expect_counts(&f, WORDS(SMALL), 13, 3); /* a fifth: 2 and 1.2 */
+    cr_expect_not_null(strstr(r.out, "has no test part: a fifth of the images judges"), "%s",
+                       r.out);
+    expect_counts(&f, WORDS("--val-split", "0.5", SMALL), 8, 8);
+    cr_expect_null(strstr(r.out, "a fifth"), "%s", r.out);
+    expect_counts(&f, WORDS("--val-split", "0.25", SMALL), 11, 5); /* 2.5 and 1.5 */
+    expect_counts(&f, WORDS("--val-split", "0.9", SMALL), 2, 14);
+    expect_counts(&f, WORDS("--val-split", "0.01", SMALL), 14, 2);
+    remove_all(&f);
+}
+
+/* The parts that a folder has go before a split. */
+Test(data_options, parts_of_the_folder)
+{
+    folder f = folder_new();
+    put_class(&f, "data/train/a", "", 7, 8, 8, 1);
+    put_class(&f, "data/train/b", "", 5, 8, 8, 1);
+    put_class(&f, "data/test/a", "", 2, 8, 8, 1);
+    put_class(&f, "data/test/b", "", 2, 8, 8, 1);
+    expect_counts(&f, WORDS(SMALL), 12, 4);
+    cr_expect_not_null(strstr(r.out, "test accuracy"), "%s", r.out);
+    expect_counts(&f, WORDS("--val-split", "0.2", SMALL), 10, 2); /* 1.4 and 1 */
+    cr_expect_not_null(strstr(r.out, "validation accuracy"), "%s", r.out);
+    put_class(&f, "data/val/a", "", 1, 8, 8, 1);
+    put_class(&f, "data/val/b", "", 4, 8, 8, 1);
+    expect_counts(&f, WORDS(SMALL), 12, 5);
+    cr_expect_not_null(strstr(r.out, "validation accuracy"), "%s", r.out);
+    expect_counts(&f, WORDS("--val-split", "0.5", SMALL), 12, 5);
+    remove_all(&f);
+}
+
+/* Of each part; what is left after the split. */
+Test(data_options, limit)
+{
+    folder f = ten_and_six();
+    expect_counts(&f, WORDS("--limit", "8", SMALL), 8, 3);
+    expect_counts(&f, WORDS("--limit", "8", "--val-split", "0.5", SMALL), 8, 8);
+    expect_counts(&f, WORDS("--limit", "4", "--val-split", "0.5", SMALL), 4, 4);
+    expect_counts(&f, WORDS("--limit", "1000", SMALL), 13, 3);
+    remove_all(&f);
+}
+
+static void expect_parameters(const folder *f, const char *const more[], int parameters)
+{
+    json_t *log = train(f, more);
+    cr_assert_eq(r.status, 0, "%s: %s", more[0], r.err);
+    cr_expect_eq(log_number(log, 0, "parameters"), parameters, "%s %s", more[0], r.out);
+    json_decref(log);
+}
+
+/* lenet: 5x5 filters c to 32 and 32 to 64, a pool of two after each, then 128 and 2 units. */
+static int lenet_parameters(int h, int w, int c)
+{
+    return 25 * c * 32 + 32 + 25 * 32 * 64 + 64 + h / 4 * (w / 4) * 64 * 128 + 128 + 128 * 2 + 2;
+}
+
+Test(data_options, size_and_channels)
+{
+    folder f = ten_and_six();
+    expect_parameters(&f, WORDS("--model", "lenet"), lenet_parameters(28, 28, 1));
+    cr_expect_not_null(strstr(r.out, "13 of 13 images are resized to 28x28"), "%s", r.out);
+    expect_parameters(&f, WORDS("--size", "12"), lenet_parameters(12, 12, 1));
+    cr_expect_null(strstr(r.out, "resized"), "%s", r.out);
+    expect_parameters(&f, WORDS("--size", "20x12"), lenet_parameters(20, 12, 1));
+    cr_expect_not_null(strstr(r.out, "resized to 20x12"), "%s", r.out);
+    expect_parameters(&f, WORDS("--size", "8", "--channels", "3"), lenet_parameters(8, 8, 3));
+    expect_parameters(&f, WORDS("--size", "8", "--channels", "4"), lenet_parameters(8, 8, 4));
+    remove_all(&f);
+}
+
+Test(data_options, colours)
+{
+    folder f = folder_new();
+    put_class(&f, "data/a", "", 5, 8, 8, 3);
+    put_class(&f, "data/b", "", 5, 8, 8, 3);
+    expect_parameters(&f, WORDS("--size", "8"), lenet_parameters(8, 8, 3));
+    expect_parameters(&f, WORDS("--size", "8", "--channels", "1"), lenet_parameters(8, 8, 1));
+    put_class(&f, "data/b", "grey", 1, 8, 8, 1);
+    json_decref(train(&f, WORDS("--size", "8")));
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "/b/grey0.png has 1 channel"), "%s", r.err);
+    expect_parameters(&f, WORDS("--size", "8", "--channels", "3"), lenet_parameters(8, 8, 3));
+    remove_all(&f);
+}
+
+/* One image of another size among all. */
+Test(data_options, resize_error)
+{
+    folder f = ten_and_six();
+    json_decref(train(&f, WORDS("--size", "12", "--resize", "error")));
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    json_decref(train(&f, WORDS("--resize", "error")));
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "12x12"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "28x28"), "%s", r.err);
+    put_class(&f, "data/b", "odd", 1, 12, 13, 1);
+    json_decref(train(&f, WORDS("--size", "12", "--resize", "error")));
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "/b/odd0.png"), "%s", r.err);
+    json_decref(train(&f, WORDS("--size", "12")));
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    remove_all(&f);
+    /* of data that have one size, the model's own */
+    f = small_data();
+    json_decref(train_with(&f, WORDS("--model", "lenet5", "--resize", "error"), &r));
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "images of 28x28, but lenet5 takes 32x32 (--size 28x28 makes"),
+                       "%s", r.err);
+    json_decref(train_with(
+        &f, WORDS("--model", "lenet5", "--resize", "error", "--size", "28", "--epochs", "1"), &r));
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    folder_remove(&f);
+}
+
+static const struct {
+    const char *option, *value, *err;
+} refused[] = {
+    {"--size", "0", "--size: expected N or HxW, 1 to 32768 (got 0)"},
+    {"--size", "12y", "(got 12y)"},
+    {"--size", "12x", "(got 12x)"},
+    {"--size", "x12", "(got x12)"},
+    {"--size", "12x12x12", "(got 12x12x12)"},
+    {"--size", "32769", "(got 32769)"},
+    {"--channels", "0", "--channels: out of range (got 0, expected 1 to 4)"},
+    {"--channels", "5", "--channels: out of range"},
+    {"--resize", "none", "--resize: got \"none\", expected auto or error"},
+    {"--limit", "0", "--limit: out of range"},
+    {"--limit", "ten", "--limit: not a whole number"},
+    {"--val-split", "0.95", "--val-split: out of range (got 0.95, expected 0 to 0.9)"},
+    {"--val-split", "-0.1", "--val-split: out of range"},
+};
+
+Test(data_options, refused)
+{
+    folder f = ten_and_six();
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        json_decref(train(&f, WORDS(refused[i].option, refused[i].value)));
+        cr_expect_eq(r.status, 3, "%s %s: %d", refused[i].option, refused[i].value, r.status);
+        cr_expect_not_null(strstr(r.err, refused[i].err), "%s", r.err);
+    }
+    remove_all(&f);
+}

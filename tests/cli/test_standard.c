@@ -1,0 +1,150 @@
+/* test_standard.c - "-" where a command takes the name of a file: standard input and output give
+ * what the files would have given; where that cannot be, one sentence says so. */
+#include <criterion/criterion.h>
+
+#include "adjoint_io.h"
+#include "cli/child.h"
+#include "cli/small_data.h"
+#include "io/data/files.h"
+
+static finished r;
+
+/* Runs the line in the folder of the test, where the shell finds the tool as $tool. Its status; r
+ * has what it printed. */
+static int shell(const folder *f, const char *line)
+{
+    static char command[2048];
+    const char *build = getenv("BUILD");
+    char tool[4096];
+    const file_name out = in_folder(f, ".out"), err = in_folder(f, ".err");
+    cr_assert_not_null(realpath(build != NULL ? build : "build", tool));
+    setenv("build", tool, 1);
+    snprintf(command, sizeof command,
+             "cd '%s' && tool=\"$build/adjoint\" && { %s; } >.out 2>.err </dev/null", f->path,
+             line);
+    r.status = exit_status(system(command)); // NOLINT(cert-env33-c): the test's own words
+    FILE *printed = fopen(out.s, "r"), *complained = fopen(err.s, "r");
+    cr_assert(printed != NULL && complained != NULL);
+    take(printed, r.out);
+    take(complained, r.err);
+    unlink(out.s);
+    unlink(err.s);
+    return r.status;
+}
+
+static void expect_success(const folder *f, const char *line)
+{
+    cr_expect_eq(shell(f, line), 0, "%s: %d\n%s%s", line, r.status, r.out, r.err);
+}
+
+/* A tensor each of 6 and 3 elements. */
+static folder put_tensors(void)
+{
+    static const float a[6] = {0.5F, -1, 2, 3, 4, 5};
+    static const int64_t b[3] = {1, -2, 3};
+    const adj_tensor tensors[] = {{"a", ADJ_ELEM_F32, {2, {2, 3}}, a},
+                                  {"b", ADJ_ELEM_I64, {1, {3}}, b}};
+    const adj_metadata note = {"note", "kept"};
+    folder f = folder_new();
+    cr_assert_eq(adj_tensors_write(in_folder(&f, "t.safetensors").s, 2, tensors, 1, &note, NULL),
+                 ADJ_OK);
+    return f;
+}
+
+Test(standard, inspect)
+{
+    folder f = put_tensors();
+    expect_success(&f, "$tool inspect t.safetensors >file; $tool inspect - <t.safetensors >in; "
+                       "test -s in && cmp file in");
+    expect_success(&f, "cat t.safetensors | $tool inspect --json - | grep -q '\"file\": *\"-\"'");
+    /* NumPy's file has no name for its array */
+    expect_success(&f, "$tool convert t.safetensors b.npy --tensor b && $tool inspect - <b.npy");
+    cr_expect_not_null(strstr(r.out, "\narr_0 "), "%s", r.out);
+    cr_expect_eq(shell(&f, "head -c 20 t.safetensors | $tool inspect -"), 1);
+    cr_expect_not_null(strstr(r.err, "standard input: "), "%s", r.err);
+    cr_expect_null(strstr(r.err, "/proc/"), "%s", r.err);
+    cr_expect_eq(shell(&f, "$tool inspect - <&-"), 1, "%d", r.status);
+    folder_remove(&f);
+}
+
+Test(standard, convert)
+{
+    static const char *const formats[] = {"safetensors", "npz", "npy", "h"};
+    folder f = put_tensors();
+    for (int i = 0; i < 4; i++) {
+        char line[600];
+        snprintf(line, sizeof line,
+                 "$tool convert t.safetensors file.%s --tensor a && "
+                 "$tool convert - - --tensor a --format %s <t.safetensors >piped && "
+                 "cmp file.%s piped",
+                 formats[i], formats[i], formats[i]);
+        expect_success(&f, line);
+        cr_expect_not_null(strstr(r.err, "1 tensors written to standard output"), "%s", r.err);
+    }
+    /* through all of them and back, with what the header says of the first */
+    expect_success(&f, "$tool convert - - --format safetensors <t.safetensors | "
+                       "$tool convert - same.safetensors && cmp same.safetensors t.safetensors");
+    expect_success(&f, "$tool convert t.safetensors - --format npz | "
+                       "$tool convert - odd.name --format npz && $tool inspect odd.name");
+    cr_expect_not_null(strstr(r.out, "2 tensors, 9 elements, 48 bytes"), "%s", r.out);
+    cr_expect_eq(shell(&f, "$tool convert t.safetensors -"), 3);
+    cr_expect_not_null(strstr(r.err, "or --format (got -)"), "%s", r.err);
+    cr_expect_eq(shell(&f, "$tool convert - - --format npy <t.safetensors"), 1);
+    cr_expect_not_null(strstr(r.err, "has one tensor (got 2; --tensor NAME takes one)"), "%s",
+                       r.err);
+    cr_expect_str_empty(r.out);
+    cr_expect_eq(shell(&f, "$tool convert - - --format npz <t.safetensors >/dev/full"), 1);
+    cr_expect_not_null(strstr(r.err, "standard output cannot be written"), "%s", r.err);
+    cr_expect_eq(shell(&f, "$tool convert - x.npz --map - <t.safetensors"), 3);
+    cr_expect_not_null(strstr(r.err, "IN and --map both are standard input"), "%s", r.err);
+    folder_remove(&f);
+}
+
+/* A map file, too, and an unknown model is told. */
+Test(standard, convert_maps)
+{
+    folder f = put_tensors();
+    expect_success(&f, "echo 'ours = a, permute 1 0' | $tool convert t.safetensors m.npz --map - "
+                       "&& $tool inspect m.npz");
+    cr_expect_not_null(strstr(r.out, "\nours "), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "[3, 2]"), "%s", r.out);
+    cr_expect_eq(shell(&f, "echo 'ours = ' | $tool convert t.safetensors m.npz --map -"), 1);
+    cr_expect(strstr(r.err, "standard input: line 1") != NULL, "%s", r.err);
+    cr_expect_eq(shell(&f, "$tool convert --map pytorch --model zzzzqq"), 3);
+    cr_expect_not_null(strstr(r.err, "unknown model zzzzqq"), "%s", r.err);
+    folder_remove(&f);
+}
+
+Test(standard, weights)
+{
+    folder f = small_data();
+    const file_name grey = in_folder(&f, "grey.png");
+    put_file(grey.s, grey_png, sizeof grey_png);
+    expect_success(&f,
+                   "$tool train --data . --model lenet5 --epochs 1 --out w.safetensors >/dev/null");
+    expect_success(&f, "$tool eval --data . --weights w.safetensors >file && "
+                       "$tool eval --data . --weights - <w.safetensors >in && cmp file in");
+    expect_success(&f, "$tool predict --weights w.safetensors grey.png >file && "
+                       "$tool predict --weights - grey.png <w.safetensors >in && cmp file in");
+    expect_success(
+        &f, "$tool convert w.safetensors theirs.safetensors --map pytorch --to-theirs && "
+            "$tool convert --map pytorch --model lenet5 >map && "
+            "$tool predict --weights theirs.safetensors --model lenet5 --map map grey.png >file && "
+            "$tool predict --weights theirs.safetensors --model lenet5 --map - grey.png <map >in "
+            "&& cmp file in");
+    expect_success(&f, "$tool train --data . --model lenet5 --epochs 1 --weights w.safetensors "
+                       "--out file.safetensors && $tool train --data . --model lenet5 --epochs 1 "
+                       "--weights - --out in.safetensors <w.safetensors && "
+                       "cmp file.safetensors in.safetensors");
+    cr_expect_not_null(strstr(r.out, "states from standard input, "), "%s", r.out);
+    cr_expect_eq(shell(&f, "head -c 500 w.safetensors | $tool predict --weights - grey.png"), 1);
+    cr_expect_not_null(strstr(r.err, "standard input: "), "%s", r.err);
+    cr_expect_eq(shell(&f, "$tool predict --weights - - <w.safetensors"), 3);
+    cr_expect_not_null(strstr(r.err, "standard input can be one file (got 2 times -)"), "%s",
+                       r.err);
+    cr_expect_eq(shell(&f, "$tool predict --weights w.safetensors - - <grey.png"), 3);
+    cr_expect_eq(shell(&f, "$tool eval --data . --weights - --map - <w.safetensors"), 3);
+    cr_expect_not_null(strstr(r.err, "--weights and --map both are standard input"), "%s", r.err);
+    cr_expect_eq(shell(&f, "$tool train --data . --weights - --map - <w.safetensors"), 3);
+    folder_remove(&f);
+}
