@@ -46,9 +46,9 @@ for i in $(seq 50); do
 done
 for class in level upright; do
     "$BUILD/examples/own_images" "$top/stripes" "$top/stripes.safetensors" "$top/$class.png" >"$top/out"
-    grep -q "^epoch 10: .*held out 100.0 %" "$top/out" && grep -q "^$class 0.[5-9]\|^$class 1" "$top/out" || {
+    if ! grep -q "^epoch 10: .*held out 100.0 %" "$top/out" || ! grep -q "^$class 0.[5-9]\|^$class 1" "$top/out"; then
         echo "test_examples: own_images does not see that stripes are $class"
         cat "$top/out"
         exit 1
-    }
+    fi
 done
