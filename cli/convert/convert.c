@@ -41,7 +41,7 @@ static int parse(convert_opts *o, int argc, char **argv)
     };
     const usage u = {.command = "convert",
                      .summary =
-                         "Converts a file of tensors (safetensors, npy, npz, idx); OUT ends in\n"
+                         "Converts a file of tensors (safetensors, npy, npz, idx); OUT ends in "
                          ".safetensors, .npz, .npy or .h. Without files --map and --model print "
                          "their map.",
                      .options = options,

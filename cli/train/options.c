@@ -129,8 +129,8 @@ int parse_train(train_opts *o, int argc, char **argv)
     option more[DATA_OPTIONS];
     list_data_options(&o->data, more);
     const usage u = {.command = "train",
-                     .summary = "Trains a model and tests it after each epoch.\n"
-                                "*: default: as in the model's recipe, see adjoint models",
+                     .summary = "Trains a model and tests it after each epoch. * marks what is as "
+                                "in the model's recipe unless it is given: see adjoint models.",
                      .options = options,
                      .more = more,
                      .statuses = statuses,
