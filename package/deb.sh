@@ -30,11 +30,7 @@ chmod 644 "$root/usr/lib/$multiarch"/*.so.*
 find "$root/usr/share" -path '*/man/*' -type f -exec gzip -9n {} + 2>/dev/null || :
 doc=$root/usr/share/doc/adjoint
 mkdir -p "$doc" "$root/usr/share/lintian/overrides"
-{
-    printf '%s\n' 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/' \
-        'Upstream-Name: adjoint' '' 'Files: *' "$(sed -n "s/^Copyright (c)/Copyright: $(date -ud "@$epoch" +%Y)/p" LICENSE)" 'License: Expat'
-    sed -e '1,/^Copyright/d' LICENSE | sed -e '1{/^$/d}' -e 's/^$/./' -e 's/^/ /'
-} >"$doc/copyright"
+sed "s/^Copyright (c)/& $(date -ud "@$epoch" +%Y)/" LICENSE >"$doc/copyright"
 
 # The newest section of CHANGELOG.md as Debian's tools read one.
 {
