@@ -1,7 +1,7 @@
 #!/bin/sh
 # deb.sh BUILD - makes a Debian package of a build folder, BUILD/adjoint_VERSION_ARCHITECTURE.deb:
 # libraries, headers, tool, pkg-config and CMake files, man pages where they were built. Prints its name.
-# DEBFULLNAME and DEBEMAIL: who made it.
+# DEBFULLNAME and DEBEMAIL: who made it. SOURCE_DATE_EPOCH: when; default: CHANGELOG.md's time.
 set -eu
 build=$1
 for command in dpkg-deb dpkg-shlibdeps dpkg-architecture; do
@@ -16,6 +16,8 @@ cc=${CROSS:+${CROSS}g}cc
 machine=$($cc -dumpmachine)
 architecture=$(dpkg-architecture -t "$machine" -qDEB_HOST_ARCH 2>/dev/null)
 multiarch=$(dpkg-architecture -t "$machine" -qDEB_HOST_MULTIARCH 2>/dev/null)
+maintainer="${DEBFULLNAME:-the adjoint authors} <${DEBEMAIL:-adjoint@localhost}>"
+epoch=${SOURCE_DATE_EPOCH:-$(stat -c %Y CHANGELOG.md)}
 deb=$build/adjoint_${version}_$architecture.deb
 
 top=$(mktemp -d)
@@ -27,8 +29,39 @@ DESTDIR=$root PREFIX=/usr LIBDIR=/usr/lib/$multiarch ./install.sh "$build"
 chmod 644 "$root/usr/lib/$multiarch"/*.so.*
 find "$root/usr/share" -path '*/man/*' -type f -exec gzip -9n {} + 2>/dev/null || :
 doc=$root/usr/share/doc/adjoint
-install -D -m 644 LICENSE "$doc/copyright"
-gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
+mkdir -p "$doc" "$root/usr/share/lintian/overrides"
+sed "s/^Copyright (c)/& $(date -ud "@$epoch" +%Y)/" LICENSE >"$doc/copyright"
+
+# The newest section of CHANGELOG.md as Debian's tools read one.
+{
+    printf 'adjoint (%s) unstable; urgency=medium\n\n' "$version"
+    awk -v version="$version" '
+        function put(text, first,    n, word, i, line) {
+            n = split(text, word, " ")
+            line = first
+            for (i = 1; i <= n; i++)
+                if (length(line " " word[i]) > 79) {
+                    print line
+                    line = "    " word[i]
+                } else
+                    line = line " " word[i]
+            if (n > 0)
+                print line
+        }
+        of && /^  / { item = item " " $0; next }
+        { put(item, "  *"); item = "" }
+        /^## / { of = $2 == version; next }
+        !of || /^$/ { next }
+        /^- / { item = substr($0, 3); next }
+        { print "  [ " $0 " ]" }
+        END { put(item, "  *") }' CHANGELOG.md
+    printf '\n -- %s  %s\n' "$maintainer" \
+        "$(LC_ALL=C date -uR -d "@$epoch")"
+} | gzip -9nc >"$doc/changelog.gz"
+
+# One package is to hold the library for programs that run and for those that are compiled.
+printf 'adjoint: %s\n' link-to-shared-library-in-wrong-package package-name-doesnt-match-sonames \
+    >"$root/usr/share/lintian/overrides/adjoint"
 
 # What the binaries are linked with, as the packages that bring it; libadjoint is in this one.
 mkdir "$top/debian"
@@ -45,7 +78,7 @@ cat >"$root/DEBIAN/control" <<END_CONTROL
 Package: adjoint
 Version: $version
 Architecture: $architecture
-Maintainer: ${DEBFULLNAME:-the adjoint authors} <${DEBEMAIL:-adjoint@localhost}>
+Maintainer: $maintainer
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f 1)
 Depends: $depends
 Suggests: libdnnl-dev, libjansson-dev, libpng-dev, libturbojpeg0-dev, libzip-dev, zlib1g-dev

@@ -36,14 +36,22 @@ dpkg-deb -x "$deb" "$top"
         printf '%s\n' "$lib/lib$name.a" "$lib/lib$name.so" "$lib/lib$name.so.$abi" "$lib/pkgconfig/$name.pc"
     done
     printf '%s\n' "$lib/cmake/adjoint/adjointConfig.cmake" "$lib/cmake/adjoint/adjointConfigVersion.cmake" \
-        usr/share/doc/adjoint/copyright usr/share/doc/adjoint/changelog.gz
+        usr/share/doc/adjoint/copyright usr/share/doc/adjoint/changelog.gz usr/share/lintian/overrides/adjoint
 } | sort >"$top/expected"
 (cd "$top" && find usr ! -type d ! -path 'usr/share/man/*.gz' ! -path 'usr/share/bash-completion/*' \
     ! -path 'usr/share/zsh/*') | sort | diff - "$top/expected" || fail "holds other files (<) than it should (>)"
 if dpkg-deb -c "$deb" | grep -vE '^(drwxr-xr-x|-rw-r--r--|-rwxr-xr-x|lrwxrwxrwx) root/root '; then
     fail "these have the wrong mode or owner"
 fi
-zcat "$top/usr/share/doc/adjoint/changelog.gz" | grep -q "$version" || fail "its changelog does not know $version"
+zcat "$top/usr/share/doc/adjoint/changelog.gz" >"$top/changelog"
+[ "$(dpkg-parsechangelog -l "$top/changelog" -S Version)" = "$version" ] || fail "its changelog does not know $version"
+entries=$(awk -v version="$version" '/^## / { of = $2 == version } of && /^- /' CHANGELOG.md | wc -l)
+[ "$(grep -c '^  \* ' "$top/changelog")" -eq "$entries" ] || fail "its changelog has not CHANGELOG.md's $entries entries"
+# Who makes a package says so in DEBEMAIL; nobody did here.
+if command -v lintian >/dev/null; then
+    lintian --allow-root --fail-on error,warning \
+        --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog "$deb" || fail "lintian objects"
+fi
 dpkg-deb -e "$deb" "$top/control"
 (cd "$top" && md5sum --quiet -c control/md5sums)
 

@@ -45,17 +45,35 @@ done >"$top/missing"
 awk -v top="$top" '/^```c file=/ { file = top "/" substr($0, 11); next } /^```/ { file = "" }
     file != "" { print >file }' docs/tutorial.md
 packages=$(sed -n "s/^io_packages = //p" build.ninja)
-for program in train predict; do
+# shellcheck disable=SC2086 # words
+whole="$BUILD/libadjoint_io.a $BUILD/libadjoint.a $(pkg-config --libs $packages) -ldnnl"
+# A picture of a one, 28 x 28 pixels.
+printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\034\000\000\000\034\001' \
+    '\000\000\000\000\132\166\342\071\000\000\000\020\111\104\101\124\170\332\143\140\300\011\330\151\106' \
+    '\340\000\000\043\077\000\177\331\255\242\175\000\000\000\000\111\105\116\104\256\102\140\202' >"$top/one.png"
+# listing PROGRAM LIBRARIES ARGUMENTS...: compiles it, and runs it among the files of those before it.
+listing() {
+    program=$1
     [ -e "$top/$program.c" ] || {
         complain "docs/tutorial.md has no $program.c"
-        continue
+        return
     }
-    # shellcheck disable=SC2046,SC2086 # words
-    cc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude "$top/$program.c" -o "$top/$program" \
-        "$BUILD/libadjoint_io.a" "$BUILD/libadjoint.a" $(pkg-config --libs $packages) -ldnnl -fopenmp -lm
-    (cd "$top" && "./$program") >"$top/out" 2>&1 || {
+    # shellcheck disable=SC2086 # words
+    cc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude "$top/$program.c" -o "$top/$program" $2 -fopenmp -lm
+    shift 2
+    (cd "$top" && "./$program" "$@") >"$top/out" 2>&1 || {
         cat "$top/out"
         complain "the tutorial's $program.c failed"
     }
+}
+listing train "$whole"
+listing predict "$whole" one.png
+grep -q "^a 1 " "$top/out" || complain "the tutorial's predict.c takes a one for $(cat "$top/out")"
+listing finetune "$whole"
+"$BUILD/adjoint" convert "$top/digits.safetensors" "$top/weights.h" >"$top/out"
+for number in "mean: .*33\.318" "deviation: .*78\.567"; do
+    grep -q "$number" "$top/weights.h" || complain "the tutorial's deploy.c has another ${number%%:*} than weights.h"
 done
+listing deploy "$BUILD/libadjoint_small.a"
+sort -rn -k 2 "$top/out" | head -n 1 | grep -q "^1: " || complain "the tutorial's deploy.c takes a one for $(cat "$top/out")"
 exit $status

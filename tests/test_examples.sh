@@ -23,6 +23,7 @@ run gradient_penalty
 run segmentation
 run autoencoder
 run training_loop
+run finetune "$top/ten.safetensors"
 "$BUILD/examples/own_net" "$top/own" 1 | grep -q "^epoch 1: .* test accuracy"
 # A grey image of 3 x 2 pixels; the ten probabilities add up to 1.
 printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\003\000\000\000\002\010' \
@@ -31,3 +32,23 @@ printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\00
 "$BUILD/adjoint" train --model lenet5 --epochs 1 --batch 200 --out "$top/weights.safetensors" >"$top/out"
 "$BUILD/examples/predict" "$top/weights.safetensors" "$top/image.png" |
     awk '{ sum += $2 } END { exit !(NR == 10 && sum > 0.999 && sum < 1.001) }'
+# A folder of two classes: level and upright stripes, 8 x 8 pixels.
+mkdir -p "$top/stripes/level" "$top/stripes/upright"
+printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\010\000\000\000\010\001' \
+    '\000\000\000\000\354\164\203\046\000\000\000\020\111\104\101\124\170\332\143\370\317\360\237\001\004\240\064' \
+    '\000\047\350\003\375\023\143\373\137\000\000\000\000\111\105\116\104\256\102\140\202' >"$top/level.png"
+printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\010\000\000\000\010\001' \
+    '\000\000\000\000\354\164\203\046\000\000\000\014\111\104\101\124\170\332\143\070\303\200\002\001\063\020\006' \
+    '\141\264\363\134\151\000\000\000\000\111\105\116\104\256\102\140\202' >"$top/upright.png"
+for i in $(seq 50); do
+    cp "$top/level.png" "$top/stripes/level/$i.png"
+    cp "$top/upright.png" "$top/stripes/upright/$i.png"
+done
+for class in level upright; do
+    "$BUILD/examples/own_images" "$top/stripes" "$top/stripes.safetensors" "$top/$class.png" >"$top/out"
+    if ! grep -q "^epoch 10: .*held out 100.0 %" "$top/out" || ! grep -q "^$class 0.[5-9]\|^$class 1" "$top/out"; then
+        echo "test_examples: own_images does not see that stripes are $class"
+        cat "$top/out"
+        exit 1
+    fi
+done

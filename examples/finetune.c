@@ -1,0 +1,112 @@
+/* finetune.c - another net's weights as a start: a net that tells ten digits apart is trained and
+ * saved; its layers go into a net with a new head, which learns to tell odd from even while all but
+ * the head is frozen. What was frozen has kept every bit.
+ *
+ *   cc finetune.c $(pkg-config --cflags --libs adjoint_io) && ./a.out [FILE] */
+#include <string.h>
+
+#include "adjoint_fit.h"
+
+enum { TRAIN = 3000, FEW = 500, TEST = 500 };
+static const char trunk[] = "conv*,bn*"; /* names: conv1/w, bn1/gamma, ... */
+
+/* user: the patterns of what is frozen. Norms that are frozen use the statistics they have; what
+ * else follows from freezing, adj_fit_opts.freeze does. */
+static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
+{
+    const adj_conv_layer c1 = {.filters = 16, .stride = {2}, .no_bias = 1};
+    const adj_conv_layer c2 = {.filters = 32, .stride = {2}, .no_bias = 1};
+    const adj_batch_norm_layer norm = {.training =
+                                           training && !adj_name_matches(user, "bn1/gamma")};
+    x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv1", &c1), "bn1", &norm));
+    x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv2", &c2), "bn2", &norm));
+    return adj_layer_dense(x, "logits", classes);
+}
+
+static int failed(const char *why) { return fprintf(stderr, "finetune: %s\n", why), 1; }
+
+static void print_weight(void *user, const adj_weight_report *r)
+{
+    static const char *const fates[] = {"loaded", "fresh", "missing", "unfit", "reset", "unused"};
+    (void)user;
+    if (r->name != NULL) /* else a tensor that nothing takes: the other net's head */
+        printf("  %-17s %s\n", r->name, fates[r->fate]);
+}
+
+/* The net whose weights others use. */
+static int train_other(const adj_dataset *digits, const char *file, adj_error *error)
+{
+    const adj_net ten = {.name = "ten digits", .build = build};
+    const adj_fit_opts options = {.epochs = 2, .lr = 0.02};
+    adj_predictor *p;
+    if (adj_fit(&ten, digits, NULL, &options, &p, error) ||
+        adj_predictor_save(p, file, 0, NULL, error))
+        return 1;
+    adj_predictor_free(p);
+    return 0;
+}
+
+/* How many of the file's tensors below the head the executor has bit by bit; -1 if one differs. */
+static int same_bits(adj_exec *e, const adj_node *loss, const char *file)
+{
+    static float now[1 << 16];
+    adj_tensors *t;
+    int same = adj_tensors_read(file, &t) ? -1 : 0;
+    for (int i = 0; i < adj_tensors_count(t) && same >= 0; i++) {
+        const adj_tensor was = adj_tensors_at(t, i);
+        const size_t size = (size_t)adj_tensor_bytes(&was);
+        if (!adj_name_matches(trunk, was.name))
+            continue;
+        if (adj_get(e, adj_find(adj_node_graph(loss), was.name), now, size))
+            same = -1;
+        else
+            same = memcmp(now, was.data, size) == 0 ? same + 1 : -1;
+    }
+    adj_tensors_free(t);
+    return same;
+}
+
+/* Even digits are class 0, odd ones class 1. */
+static adj_dataset *odd_or_even(const adj_dataset *digits)
+{
+    static int32_t parity[TRAIN];
+    adj_dataset *d;
+    for (int64_t i = 0; i < digits->n; i++)
+        parity[i] = digits->labels[i] % 2;
+    return adj_dataset_new(digits->n, 28, 28, 1, 2, digits->images, parity, 1, &d) ? NULL : d;
+}
+
+int main(int argc, char **argv)
+{
+    const char *file = argc > 1 ? argv[1] : "ten_digits.safetensors";
+    const adj_net two = {.name = "odd or even", .build = build, .user = (void *)trunk};
+    const adj_fit_opts options = {.epochs = 5, .lr = 0.01, .freeze = trunk};
+    const adj_weights_opts all_but_head = {.fresh = "logits/*", .report = print_weight};
+    adj_dataset *digits, *few, *test;
+    adj_trainer *t;
+    adj_error error;
+
+    if (adj_dataset_digits(ADJ_TRAIN, TRAIN, 1, &digits) ||
+        adj_dataset_digits(ADJ_TRAIN, FEW, 2, &few) || adj_dataset_digits(ADJ_TEST, TEST, 1, &test))
+        return failed("the digits cannot be drawn");
+    adj_dataset *few_two = odd_or_even(few), *test_two = odd_or_even(test);
+    if (few_two == NULL || test_two == NULL)
+        return failed("out of memory");
+
+    if (train_other(digits, file, &error) ||
+        adj_trainer_new(&two, few_two, test_two, &options, &t, &error) ||
+        adj_trainer_load(t, file, &all_but_head, &error) || adj_trainer_run(t, &error))
+        return failed(error.message);
+    const int same = same_bits(adj_trainer_exec(t), adj_trainer_loss(t), file);
+    const double accuracy = adj_trainer_progress(t).held_out.accuracy;
+    printf("odd or even after %d images: %.1f %%; %d frozen parameters, %d tensors unchanged\n",
+           FEW, 100 * accuracy, adj_trainer_frozen(t), same);
+
+    adj_trainer_free(t);
+    adj_dataset_free(test_two);
+    adj_dataset_free(few_two);
+    adj_dataset_free(test);
+    adj_dataset_free(few);
+    adj_dataset_free(digits);
+    return same == 8 && accuracy > 0.75 ? 0 : 1;
+}
