@@ -6,9 +6,9 @@
 
 static finished f;
 
-static const char *const names[] = {"train",  "eval",      "predict", "inspect", "convert",
-                                    "models", "gradcheck", "compare", "bench",   "ops",
-                                    "op",     "selftest",  "version"};
+static const char *const names[] = {"train",   "eval",     "predict", "models", "gradcheck",
+                                    "compare", "bench",    "ops",     "op",     "inspect",
+                                    "convert", "selftest", "version"};
 enum { N_NAME = sizeof names / sizeof names[0] };
 
 static void expect_narrow(const char *name)
