@@ -2,7 +2,7 @@
 #include "command.h"
 
 const command commands[] = {
-    {"train", "trains a model on images of digits", command_train},
+    {"train", "trains a model on images", command_train},
     {"eval", "the test accuracy of weights in a file", command_eval},
     {"predict", "what images show, by weights in a file", command_predict},
     {"models", "lists the models", command_models},

@@ -51,9 +51,10 @@ typedef struct {
 } adj_predictor_opts;
 
 /* Reads a weights file and its model card. net may be NULL when the card names a built-in model;
- * what the net leaves open (sizes, classes) is the card's. A net of another name, size or number of
- * classes than the card's is refused (ADJ_ESHAPE). Strings of net and options are copied, but for
- * net->user. options may be NULL. On failure *p is NULL. */
+ * what the net leaves open (sizes, classes) is the card's; of a file without a card, as other
+ * programs write, a built-in model has as many classes as its last layer has outputs there. A net
+ * of another name, size or number of classes than the card's is refused (ADJ_ESHAPE). Strings of
+ * net and options are copied, but for net->user. options may be NULL. On failure *p is NULL. */
 ADJ_API adj_status adj_predictor_load(const char *path, const adj_net *net,
                                       const adj_predictor_opts *options, adj_predictor **p,
                                       adj_error *error);

@@ -225,8 +225,9 @@ typedef struct {
 ADJ_API adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metadata, int *n,
                                         adj_error *error);
 /* Reads it from a file's metadata. What is not there is left out, and what is there must be
- * possible (ADJ_EIO). *card lies in one piece of memory that free frees, but for its strings, which
- * belong to t. */
+ * possible (ADJ_EIO); of a file without adjoint.version the format is left out, which says whose
+ * file it is elsewhere ("pt"). *card lies in one piece of memory that free frees, but for its
+ * strings, which belong to t. */
 ADJ_API adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card,
                                        adj_error *error);
 /* Whether a net of that card can tell so many classes of images with so many channels by these

@@ -262,6 +262,10 @@ static int open_work(work *w, predict_opts *o)
         return complain("predict", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
                         error.status == ADJ_EARG && o->model == NULL ? " (--model NAME does)" : "");
     w->card = adj_predictor_card(w->p);
+    if (!(w->card->deviation[0] > 0))
+        complain("predict", EXIT_OK,
+                 "%s does not say mean and deviation: pixels go in as they are, 0 to 255",
+                 o->weights);
     w->size = (adj_image_opts){.h = w->card->height, .w = w->card->width, .c = w->card->channels};
     if (w->card->resize != NULL && strcmp(w->card->resize, "error") == 0)
         w->size.resize = ADJ_RESIZE_ERROR;

@@ -152,7 +152,8 @@ static adj_status take(dataset *d, const adj_source *s)
     for (int64_t i = 0; i < s->n; i++)
         if (s->labels[i] < 0 || s->labels[i] >= s->classes)
             return io_dataset_fail(d, ADJ_EARG,
-                                   "data: label %lld is out of range (got %d, expected 0 to %d)",
+                                   "data: the label of image %lld is out of range (got %d, "
+                                   "expected 0 to %d)",
                                    (long long)i, s->labels[i], s->classes - 1);
     d->labels = malloc((size_t)s->n * sizeof *d->labels);
     if (d->labels == NULL)

@@ -113,18 +113,14 @@ static int find_keys(const place *p, adj_dataset_part part)
 
 int io_numpy_has(const char *where, adj_dataset_part part)
 {
+    char path[PATH_MAX];
     place p;
-    int has = open_place(&p, where) && find_keys(&p, part) >= 0;
+    const int is_open = open_place(&p, where);
+    int has = is_open && find_keys(&p, part) >= 0;
+    if (!has && part == ADJ_TRAIN && find_archive(path, where))
+        has = !is_open || find_keys(&p, ADJ_TEST) < 0;
     close_place(&p);
     return has;
-}
-
-/* An archive is NumPy's whatever is in it. */
-int io_numpy_is(const char *where)
-{
-    char path[PATH_MAX];
-    return find_archive(path, where) || io_numpy_has(where, ADJ_TRAIN) ||
-           io_numpy_has(where, ADJ_TEST);
 }
 
 /* ---- reading arrays ---- */
@@ -236,17 +232,18 @@ static adj_status take_images(dataset *d, npy_array *a, const char *name)
 
 /* ---- labels ---- */
 
-/* The value of an integer; what does not fit is -1, which no label is. */
+/* The value of an integer; of an unsigned one that does not fit, the largest. */
 static int64_t integer_at(const npy_array *a, int64_t i)
 {
+    const int unused = 64 - 8 * a->bytes; /* bits */
     uint64_t v = 0;
     for (int k = 0; k < a->bytes; k++) {
         int at = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? a->bytes - 1 - k : k;
         v = v << 8 | a->data[i * a->bytes + at];
     }
-    if (a->kind == 'i' && a->bytes < 8 && v >> (8 * a->bytes - 1) != 0)
-        return -1;
-    return v > INT32_MAX ? -1 : (int64_t)v;
+    if (a->kind == 'i') /* the sign's bit is repeated */
+        return (int64_t)(v << unused) >> unused;
+    return v > INT64_MAX ? INT64_MAX : (int64_t)v;
 }
 
 static adj_status take_labels(dataset *d, const npy_array *a, const char *name)
@@ -266,8 +263,9 @@ static adj_status take_labels(dataset *d, const npy_array *a, const char *name)
         int64_t label = integer_at(a, i);
         if (label < 0 || label >= ADJ_MAX_CLASSES)
             return io_dataset_fail(d, ADJ_EIO,
-                                   "npy: %s: label %lld is out of range (expected 0 to %d)", name,
-                                   (long long)i, ADJ_MAX_CLASSES - 1);
+                                   "npy: %s: the label of image %lld is out of range (got %lld, "
+                                   "expected 0 to %d)",
+                                   name, (long long)i, (long long)label, ADJ_MAX_CLASSES - 1);
         d->labels[i] = (int32_t)label;
     }
     return ADJ_OK;

@@ -36,8 +36,7 @@ enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 static int find_layout(const char *path)
 {
     for (int i = 0; i < LAYOUTS; i++) {
-        int is_numpy = layouts[i].layout == ADJ_DATA_NUMPY && io_numpy_is(path);
-        if (is_numpy || layouts[i].has(path, ADJ_TRAIN) || layouts[i].has(path, ADJ_TEST))
+        if (layouts[i].has(path, ADJ_TRAIN) || layouts[i].has(path, ADJ_TEST))
             return i;
         if (path == NULL || strcmp(path, "digits") == 0)
             break;

@@ -166,6 +166,36 @@ adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata
     return status;
 }
 
+/* Outputs of a built-in model's last layer; 0: there is none. */
+static int64_t count_outputs(const adj_tensors *ours)
+{
+    const adj_tensor bias = adj_tensors_at(ours, adj_tensors_find(ours, "logits/b"));
+    return bias.shape.rank == 1 ? bias.shape.dim[0] : 0;
+}
+
+/* How many classes the built-in model of a file without a card tells apart. 0: not known. */
+static int64_t count_classes(const adj_tensors *file, const adj_net *net, const char *map)
+{
+    adj_model_opts o = {.multiplier = net->multiplier};
+    const adj_model *model = adj_model_find(net->name, &o);
+    adj_tensors *ours = NULL;
+
+    if (model == NULL || map == NULL)
+        return model != NULL ? count_outputs(file) : 0;
+    if (net->h > 0 && net->w > 0) {
+        o.height = net->h;
+        o.width = net->w;
+    }
+    o.channels = net->c;
+    adj_graph *g = adj_graph_new();
+    if (adj_model_logits(g, model, &o) != NULL)
+        (void)adj_weights_convert(file, g, map, 0, &ours, NULL); /* loading says what is wrong */
+    const int64_t classes = count_outputs(ours);
+    adj_tensors_free(ours);
+    adj_graph_free(g);
+    return classes;
+}
+
 /* Whose net the file is of, and whether that is the one. */
 static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *error)
 {
@@ -275,6 +305,8 @@ adj_status adj_predictor_load(const char *path, const adj_net *net,
         return status;
     }
     status = adj_model_card_read(file, &card, &why);
+    if (status == ADJ_OK && card->classes == 0 && net != NULL && net->build == NULL)
+        card->classes = count_classes(file, net, o->weights != NULL ? o->weights->map : NULL);
     if (status == ADJ_OK)
         status = from_card(net, card, o, p, &why);
     if (status == ADJ_OK)

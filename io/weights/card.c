@@ -271,7 +271,7 @@ static adj_status read_all(reading *r)
         status = read_real(r, "accuracy", 0, 100, &c->accuracy);
     if (status == ADJ_OK)
         status = read_integer(r, "seed", 0, INT64_MAX, &c->seed);
-    if (status == ADJ_OK)
+    if (status == ADJ_OK && c->version != NULL) /* others say there whose file it is: "pt" */
         status = read_word(r, "format", N_FORMAT, formats, "NHWC or NCHW", &format);
     if (status == ADJ_OK)
         status = read_word(r, "precision", N_PRECISION, precisions, "f32, bf16 or f16", &precision);

@@ -100,8 +100,8 @@ static adj_status convert(const loading *l, target *t, const adj_tensor *from)
                (size_t)want.shape.rank * sizeof want.shape.dim[0]) != 0 ||
         (!same && (l->o->exact || !is_float(from->elem) || !is_float((adj_elem)want.dtype))))
         return adj_error_set(&t->why, ADJ_ESHAPE,
-                             "tensor %.80s has another type (got %s %s, expected %s %s)", t->tensor,
-                             adj_elem_name(from->elem), shape_text(from->shape, got),
+                             "tensor %.80s has another type or shape (got %s %s, expected %s %s)",
+                             t->tensor, adj_elem_name(from->elem), shape_text(from->shape, got),
                              adj_dtype_name(want.dtype), shape_text(want.shape, expected));
     t->value = malloc(adj_type_bytes(want) + 1);
     if (t->value == NULL)

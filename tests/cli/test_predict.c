@@ -16,8 +16,9 @@ static finished r;
 static const char names[] = "[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6\",\"n7\",\"n8\","
                             "\"n nine\"]";
 
-/* with_names: the classes have names. */
-static void put_weights(const folder *f, const char *path, int with_names)
+enum { NO_SCALE = 2, NO_NAMES = 5, WHOLE = 6 };
+/* With so many entries of the card. */
+static void put_weights(const folder *f, const char *path, int entries)
 {
     static float values[MAX_TENSORS][60000];
     const file_name trained = in_folder(f, "trained.safetensors");
@@ -41,7 +42,7 @@ static void put_weights(const folder *f, const char *path, int with_names)
         for (int k = 0; k < 10 && strcmp(tensor[i].name, "logits/b") == 0; k++)
             values[i][k] = (float)log(k + 1);
     }
-    cr_assert_eq(adj_tensors_write(path, n, tensor, with_names ? 6 : 5, card, NULL), ADJ_OK);
+    cr_assert_eq(adj_tensors_write(path, n, tensor, entries, card, NULL), ADJ_OK);
     adj_tensors_free(t);
 }
 
@@ -54,8 +55,8 @@ Test(predict, one_and_many)
                     grey = in_folder(&f, "grey.png"), rgb = in_folder(&f, "rgb.PNG"),
                     bad = in_folder(&f, "bad.png"), none = in_folder(&f, "none.png");
     char line[1000];
-    put_weights(&f, weights.s, 1);
-    put_weights(&f, plain.s, 0);
+    put_weights(&f, weights.s, WHOLE);
+    put_weights(&f, plain.s, NO_NAMES);
     put_file(grey.s, grey_png, sizeof grey_png);
     put_file(rgb.s, rgb_png, sizeof rgb_png);
 
@@ -89,7 +90,7 @@ Test(predict, json)
 {
     folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png");
-    put_weights(&f, weights.s, 1);
+    put_weights(&f, weights.s, WHOLE);
     put_file(grey.s, grey_png, sizeof grey_png);
 
     PREDICT("--weights", weights.s, "--json", "--top", "20", grey.s);
@@ -113,7 +114,7 @@ Test(predict, standard_input)
 {
     folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png");
-    put_weights(&f, weights.s, 1);
+    put_weights(&f, weights.s, WHOLE);
     put_file(grey.s, grey_png, sizeof grey_png);
     cr_assert_not_null(freopen(grey.s, "rb", stdin));
     PREDICT("--weights", weights.s, "-");
@@ -130,7 +131,7 @@ Test(predict, what_is_missing)
 {
     folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), empty = in_folder(&f, "empty");
-    put_weights(&f, weights.s, 1);
+    put_weights(&f, weights.s, WHOLE);
     PREDICT("--weights", weights.s);
     cr_expect(r.status == 3 && strstr(r.err, "IMAGE is missing"), "%s", r.err);
     PREDICT("x.png");
@@ -142,5 +143,12 @@ Test(predict, what_is_missing)
     cr_expect(r.status == 1 && strstr(r.err, "no .png, .jpg or .jpeg file in this folder"), "%s",
               r.err);
     rmdir(empty.s);
+    const file_name bare = in_folder(&f, "bare"), grey = in_folder(&f, "grey.png");
+    put_file(grey.s, grey_png, sizeof grey_png);
+    put_weights(&f, bare.s, NO_SCALE);
+    PREDICT("--weights", bare.s, grey.s);
+    cr_expect(r.status == 0 && strstr(r.err, "bare does not say mean and deviation"), "%s", r.err);
+    PREDICT("--weights", weights.s, grey.s);
+    cr_expect_str_eq(r.err, "");
     folder_remove(&f);
 }

@@ -136,8 +136,9 @@ Test(dataset, refused)
         {"classes (got 100001", 2, 2, 2, 3, 100001, images, labels},
         {"images are missing", 2, 2, 2, 3, 2, NULL, labels},
         {"labels are missing", 2, 2, 2, 3, 2, images, NULL},
-        {"label 1 is out of range (got 2, expected 0 to 1)", 2, 2, 2, 3, 2, images, beyond},
-        {"label 0 is out of range (got -1", 2, 2, 2, 3, 2, images, below},
+        {"label of image 1 is out of range (got 2, expected 0 to 1)", 2, 2, 2, 3, 2, images,
+         beyond},
+        {"label of image 0 is out of range (got -1", 2, 2, 2, 3, 2, images, below},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_dataset *d = NULL;

@@ -105,7 +105,8 @@ Test(image, turned_as_exif_says)
         }
 }
 
-/* Wherever a file ends it is refused with its name and nothing is read beyond. */
+/* Wherever a file ends it is refused with its name and nothing is read beyond; never for its size,
+ * which is good as soon as it is there. */
 static void expect_refused_when_cut(const uint8_t *file, size_t size, size_t whole)
 {
     for (size_t n = 0; n < size - whole; n++) {
@@ -115,8 +116,9 @@ static void expect_refused_when_cut(const uint8_t *file, size_t size, size_t who
         memcpy(part, file, n);
         cr_expect_eq(adj_image_decode(part, n, "photo.x", &colour, got, NULL, &error), ADJ_EIO,
                      "%zu of %zu", n, size);
-        cr_expect(error.status == ADJ_EIO && strstr(error.message, "photo.x") != NULL, "%s",
-                  error.message);
+        cr_expect(error.status == ADJ_EIO && strstr(error.message, "photo.x") != NULL &&
+                      strstr(error.message, "size") == NULL,
+                  "%s", error.message);
         free(part);
     }
 }

@@ -261,9 +261,15 @@ Test(open, numpy)
     expect_refused(path.s, ADJ_VALIDATION, NULL, "has no validation part");
     for (size_t n = 4; n < sizeof keras_npz; n += 3) { /* cut anywhere */
         put(&f, "mnist.npz", keras_npz, n);
-        expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz");
+        expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz: is no whole archive");
     }
     uint8_t damaged[sizeof keras_npz];
+    memcpy(damaged, keras_npz, sizeof damaged);
+    for (size_t n = 0; n + 7 <= sizeof damaged; n++) /* under names that nobody looks for */
+        if (memcmp(damaged + n, "x_train", 7) == 0 || memcmp(damaged + n, "x_test.", 7) == 0)
+            damaged[n] = 'z';
+    put(&f, "mnist.npz", damaged, sizeof damaged);
+    expect_refused(path.s, ADJ_TRAIN, NULL, "expected such as x_train and y_train");
     memcpy(damaged, keras_npz, sizeof damaged);
     damaged[100] ^= 0x10; /* in the compressed data of the first array */
     put(&f, "mnist.npz", damaged, sizeof damaged);
@@ -290,6 +296,14 @@ Test(open, numpy_files)
 
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 3},
                    "label out of range (got 3");
+    uint8_t labels[sizeof i8_labels_npy];
+    memcpy(labels, i8_labels_npy, sizeof labels);
+    memset(labels + sizeof labels - 8, 0xff, 8); /* -1 */
+    labels[sizeof labels - 8] = 0xfb;            /* -5 */
+    put(&f, "y.npy", labels, sizeof labels);
+    expect_refused(f.path, ADJ_TRAIN, NULL,
+                   "the label of image 1 is out of range (got -5, expected 0 to 99999)");
+    put(&f, "y.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
     put(&f, "x.npy", fortran_npy, sizeof fortran_npy);
     expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: is in Fortran's order");
     put(&f, "x.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);

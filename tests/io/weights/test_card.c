@@ -86,6 +86,13 @@ Test(card, there_and_back)
               back->height == 0 && back->deviation[0] == 0 && back->accuracy == 0);
     free(back);
     adj_tensors_free(t);
+
+    const adj_metadata theirs = {"format", "pt"}; /* as PyTorch's programs write */
+    t = file_of(&f, 1, &theirs);
+    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    cr_expect(back->model == NULL && back->format == ADJ_NHWC);
+    free(back);
+    adj_tensors_free(t);
     folder_remove(&f);
 }
 
