@@ -26,7 +26,7 @@ def ours(o, model, seed):
              "--seed", str(seed), "--threads", str(o.threads), "--log", log.name],
             check=True, stdout=subprocess.DEVNULL)
         events = [json.loads(line) for line in log]
-    return events[0], [e["test_accuracy"] for e in events if e["event"] == "epoch"]
+    return events[0], [e["held_out_accuracy"] for e in events if e["event"] == "epoch"]
 
 
 def torchs(o, peer, settings, seed):

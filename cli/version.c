@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "adjoint.h"
-#include "cache.h"
+#include "cpu.h"
 #include "command.h"
 #include "json.h"
 #include "output.h"
@@ -11,6 +11,7 @@
 enum { MAX_CACHES = 16 };
 
 typedef struct {
+    char cpu[CPU_NAME];
     char onednn[32], onednn_isa[32], direct_isa[32];
     int n_cache;
     cpu_cache cache[MAX_CACHES];
@@ -31,6 +32,7 @@ static machine look(void)
 {
     char none[32];
     machine m = {.threads = omp_get_max_threads(), .processors = omp_get_num_procs()};
+    (void)cpu_name(m.cpu);
     describe("onednn", m.onednn, m.onednn_isa);
     describe("direct", none, m.direct_isa);
     while (m.n_cache < MAX_CACHES && cpu_cache_at(m.n_cache, &m.cache[m.n_cache]))
@@ -41,6 +43,7 @@ static machine look(void)
 static void print_machine(const machine *m)
 {
     printf("adjoint %s\n", adj_version_text());
+    say("%s", m->cpu);
     say("oneDNN %s, up to %s", m->onednn, m->onednn_isa);
     say("adjoint's own kernels: %s", m->direct_isa);
     for (int i = 0; i < m->n_cache; i++)
@@ -58,10 +61,10 @@ static int write_json(FILE *f, const void *source)
                                                       "type", m->cache[i].type, "bytes",
                                                       (json_int_t)m->cache[i].bytes));
     return json_write(f,
-                      json_pack("{s:s, s:{s:s, s:s}, s:{s:s}, s:o, s:i, s:i}", "adjoint",
-                                adj_version_text(), "onednn", "version", m->onednn, "isa",
-                                m->onednn_isa, "direct", "isa", m->direct_isa, "caches", caches,
-                                "threads", m->threads, "processors", m->processors),
+                      json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s}, s:o, s:i, s:i}", "adjoint",
+                                adj_version_text(), "cpu", m->cpu, "onednn", "version", m->onednn,
+                                "isa", m->onednn_isa, "direct", "isa", m->direct_isa, "caches",
+                                caches, "threads", m->threads, "processors", m->processors),
                       JSON_PAGE, 0);
 }
 

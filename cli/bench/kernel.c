@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "cli/cache.h"
+#include "cli/cpu.h"
 #include "cli/command.h"
 #include "exec/backend_option.h"
 #include "exec/candidate.h"

@@ -178,6 +178,7 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     if (status != CONTINUE)
         return status;
     warn_of_threads(o, &there);
+    there.begun_epochs = there.epochs;
     for (int i = 0; i < SETTINGS; i++)
         if (is_set(&given[i].o) && given[i].may_change >= least)
             (void)option_store(&stored[i].o, entry_of(&given[i].o, number).value);

@@ -29,9 +29,9 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
     char text[RECIPE_TEXT], augmentation[AUGMENTATION_TEXT];
 
     say_wrapped(&e->shown.terminal,
-                "%s, %lld parameters, on %s: %lld images to train on, %lld to test", o->model,
-                (long long)parameters, data_name(o->data.path), (long long)n_train,
-                (long long)n_held_out);
+                "%s, %lld parameters, on %s: %lld images to train on, %lld in the %s part",
+                o->model, (long long)parameters, data_name(o->data.path), (long long)n_train,
+                (long long)n_held_out, e->held);
     say_wrapped(&e->shown.terminal, "%s", recipe_text(recipe, text));
     if (o->flip || o->cutout > 0 || o->jitter > 0 || o->mixup > 0)
         say_wrapped(&e->shown.terminal, "augmentation: %s", augmentation_text(o, augmentation));
@@ -59,11 +59,12 @@ int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
     if (range != NULL)
         say_range(range, o->lr);
     fflush(stdout);
-    json_t *start = json_pack(
-        "{s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:s}", "event", "start", "model", o->model,
-        "parameters", (json_int_t)parameters, "data", json_text(data_name(o->data.path)),
-        "train_images", (json_int_t)train->n, "test_images", (json_int_t)held_out->n, "epochs",
-        (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
+    json_t *start =
+        json_pack("{s:s, s:s, s:I, s:o, s:I, s:s, s:I, s:I, s:I, s:s}", "event", "start", "model",
+                  o->model, "parameters", (json_int_t)parameters, "data",
+                  json_text(data_name(o->data.path)), "train_images", (json_int_t)train->n,
+                  "held_out", e->held, "held_out_images", (json_int_t)held_out->n, "epochs",
+                  (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
     json_object_update_new(start, recipe_json(recipe));
     json_object_update_new(start, options_json(o));
     if (log_event(e, start) != 0)
@@ -71,9 +72,23 @@ int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
     return range != NULL ? log_event(e, json_range(range, o->lr)) : 0;
 }
 
+/* A rate that begins anew undoes some of what was learnt. */
+static void say_prolonged(const events *e)
+{
+    const train_opts *o = e->o;
+    const int falls_on =
+        strcmp(o->schedule, "step") == 0 || strcmp(o->schedule, "exponential") == 0;
+    say_wrapped(&e->shown.terminal, "prolonged from %lld to %lld epochs: %s",
+                (long long)o->begun_epochs, (long long)o->epochs,
+                falls_on ? "the rate goes on falling"
+                         : "the rate begins anew, and the accuracy may be lower at first");
+}
+
 int tell_resumption(events *e, const adj_trainer *t)
 {
     const adj_fit_progress at = adj_trainer_progress(t);
+    if (e->o->begun_epochs < e->o->epochs)
+        say_prolonged(e);
     say_wrapped(&e->shown.terminal, "resumed after epoch %lld, step %lld", (long long)at.epoch - 1,
                 (long long)at.step);
     fflush(stdout);
@@ -104,12 +119,12 @@ int tell_epoch(events *e, const adj_fit_progress *f)
     progress_epoch(&e->shown, e->held, f);
     history_epoch(&e->history, &(report_epoch){f->loss, 100 * f->accuracy, f->held_out.loss,
                                                100 * f->held_out.accuracy, f->seconds, f->epoch});
-    return log_event(e,
-                     json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
-                               "epoch", "epoch", (json_int_t)f->epoch, "loss", f->loss, "accuracy",
-                               100 * f->accuracy, "test_loss", f->held_out.loss, "test_accuracy",
-                               100 * f->held_out.accuracy, "lr", f->lr, "images_per_second",
-                               f->images_per_second, "seconds", f->seconds, "waited", f->waited));
+    return log_event(e, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
+                                  "epoch", "epoch", (json_int_t)f->epoch, "loss", f->loss,
+                                  "accuracy", 100 * f->accuracy, "held_out_loss", f->held_out.loss,
+                                  "held_out_accuracy", 100 * f->held_out.accuracy, "lr", f->lr,
+                                  "images_per_second", f->images_per_second, "seconds", f->seconds,
+                                  "waited", f->waited));
 }
 
 /* ---- after the last step ---- */

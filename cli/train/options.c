@@ -21,6 +21,7 @@ static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .va
                                  .mixup = UNSET,
                                  .begun_warmup = UNSET,
                                  .begun_period = UNSET,
+                                 .begun_epochs = UNSET,
                                  .seed = UNSET,
                                  .threads = UNSET,
                                  .every = UNSET,
@@ -77,7 +78,7 @@ static const remark examples[] = {
     {"adjoint train --checkpoint run.ckpt --resume", "Goes on after Ctrl-C or a crash."},
     {"adjoint train --data photos --flip --class-weights balanced --patience 5",
      "On a folder of images, changed at random; ends when it no longer gets better."},
-    {"adjoint train --log - | jq .test_accuracy",
+    {"adjoint train --log - | jq .held_out_accuracy",
      "The log on standard output; what else is told goes to standard error."},
     {NULL, NULL}};
 

@@ -29,6 +29,8 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     adj_trainer *trainer = NULL;
     adj_error error = {0};
 
+    say("range test: up to %d steps look for a rate", ADJ_RANGE_STEPS);
+    fflush(stdout);
     *t = (adj_range_test){0};
     o.schedule = &schedule;
     o.epochs = ADJ_RANGE_STEPS; /* of a step at least */

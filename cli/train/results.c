@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cpu.h"
+#include "cli/recipe.h"
 #include "cli/train/report/plan.h"
 #include "results.h"
 #include "settings.h"
@@ -30,6 +32,7 @@ typedef struct {
     report_filters filters;
     float *weights; /* of filters */
     report_plan plan;
+    report_step range[ADJ_RANGE_STEPS];
     char filter_name[TEXT], title[TEXT], summary[2 * TEXT];
     char held_accuracy[LABEL], held_loss[LABEL]; /* names of tiles */
     char tile_text[TILES][PAGE_NUMBER], fact_text[FACTS][TEXT];
@@ -182,6 +185,13 @@ static void gather_filters(const results_of *r, gathered *g)
     }
 }
 
+/* The averages, among which a rate was chosen. */
+static void gather_range(const adj_range_test *t, gathered *g)
+{
+    for (int i = 0; t != NULL && i < t->n; i++)
+        g->range[i] = (report_step){.at = i, .loss = t->smooth[i], .lr = t->lr[i]};
+}
+
 /* ---- the words ---- */
 
 static char *next_tile(gathered *g, const char *name)
@@ -221,15 +231,17 @@ static void list_tiles(const results_of *r, gathered *g)
 static void list_facts(const results_of *r, gathered *g)
 {
     const train_opts *o = r->o;
-    char version[64] = "", augmentation[AUGMENTATION_TEXT];
+    char version[64] = "", augmentation[AUGMENTATION_TEXT], settings[RECIPE_TEXT];
+    char cpu[CPU_NAME];
+    const adj_recipe recipe = recipe_of(o);
     (void)adj_backend_describe("onednn", version, sizeof version);
     add_fact(g, "model", "%s, images of %lld x %lld x %lld, %lld classes", o->model,
              (long long)g->card->height, (long long)g->card->width, (long long)g->card->channels,
              (long long)g->card->classes);
     add_fact(g, "data", "%s: %lld images to train on, %lld in the %s part", data_name(o->data.path),
              (long long)r->train->n, (long long)r->held_out->n, r->held);
-    add_fact(g, "epochs, batch", "%lld, %lld", (long long)o->epochs, (long long)o->batch);
-    add_fact(g, "optimizer", "%s, %s schedule from %g", o->optimizer, o->schedule, o->lr);
+    add_fact(g, "epochs", "%lld", (long long)o->epochs);
+    add_fact(g, "optimizer", "%s", recipe_text(&recipe, settings));
     add_fact(g, "augmentation", "%s", augmentation_text(o, augmentation));
     add_fact(g, "class weights", "%s", o->class_weights);
     add_fact(g, "seed", "%lld", (long long)o->seed);
@@ -237,6 +249,7 @@ static void list_facts(const results_of *r, gathered *g)
              (long long)r->best_epoch, r->held);
     add_fact(g, "precision", "%s, %s math", o->precision, o->math);
     add_fact(g, "backend, threads", "%s, %lld", o->backend, (long long)o->threads);
+    add_fact(g, "processor", "%s", cpu_name(cpu));
     add_fact(g, "versions", "adjoint %s, oneDNN %s", adj_version_text(), version);
 }
 
@@ -291,6 +304,7 @@ static adj_status gather(const results_of *r, gathered *g, adj_error *error)
         status = gather_mistakes(r, g, error);
     if (status == ADJ_OK)
         gather_filters(r, g);
+    gather_range(r->range, g);
     if (status != ADJ_OK || !r->ran) /* no step was made: there are no inputs to run on */
         return status;
     g->plan.batch = r->o->batch;
@@ -317,6 +331,8 @@ static adj_status write_gathered(const results_of *r, gathered *g, const char *l
                    .n_step = r->history->n_step,
                    .epoch = r->history->epoch,
                    .step = r->history->step,
+                   .n_range = r->range != NULL ? r->range->n : 0,
+                   .range = g->range,
                    .answers = &g->answers,
                    .class_name = g->card->class_names,
                    .n_mistake = g->n_mistake,

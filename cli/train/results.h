@@ -13,7 +13,8 @@ typedef struct {
     const char *held;     /* what held_out is: "test" or "validation" */
     adj_trainer *trainer; /* its training steps profile; its parameters change */
     const history *history;
-    int argc; /* the command line */
+    const adj_range_test *range; /* of --lr auto, else NULL */
+    int argc;                    /* the command line */
     char **argv;
     int64_t best_epoch;   /* 0: none */
     double best, seconds; /* best: per cent */

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adjoint_fit.h"
 #include "checkpoint.h"
@@ -246,6 +247,15 @@ static int log_failed(const training *t)
 
 /* ---- after the last ---- */
 
+/* A resumed run writes the best weights when it finds better ones than the run before it. */
+static void say_where_best_is(const training *t, const adj_fit_progress *at)
+{
+    if (t->out.best != NULL && at->best_epoch > 0 && access(t->out.best, F_OK) != 0)
+        say("the best weights are those that the run before wrote in epoch %lld: none since were "
+            "better",
+            (long long)at->best_epoch);
+}
+
 /* The weights, and the checkpoint once more if it could not be written. why: of the run's end. */
 static int save(training *t, const adj_error *why)
 {
@@ -280,6 +290,7 @@ static int save_report(training *t, const adj_fit_progress *at, int argc, char *
                           .held = t->told.held,
                           .trainer = t->trainer,
                           .history = &t->told.history,
+                          .range = t->o->lr_auto ? &t->range : NULL,
                           .argc = argc,
                           .argv = argv,
                           .best_epoch = at->best_epoch,
@@ -329,6 +340,7 @@ static int run(training *t, int argc, char **argv)
     if (ended != ADJ_OK && !isfinite(at.step_loss))
         return diverged(&at);
     tell_end(&t->told, t->trainer, interrupted != 0);
+    say_where_best_is(t, &at);
     status = save(t, &why);
     if (t->told.failed || log_end(&t->told, t->trainer, interrupted != 0) != 0)
         return log_failed(t);

@@ -22,8 +22,8 @@ typedef struct {
     double lr, warmup /* epochs */, weight_decay, clip, smoothing;
     int64_t flip, shift, cutout; /* these and what follows: as in adj_augment */
     double jitter, mixup;
-    int64_t begun_warmup,
-        begun_period; /* steps, of a checkpoint's schedule; UNSET: there is none */
+    /* Of a checkpoint; UNSET: there is none. Steps of its schedule; its epochs. */
+    int64_t begun_warmup, begun_period, begun_epochs;
 } train_opts;
 
 /* Reads the command line. What it does not say stays NULL or UNSET, for a checkpoint to say.

@@ -74,7 +74,7 @@ Test(quarantine_file, is_obeyed)
         rig r = plan(rows[i].text, strlen(rows[i].text));
         cr_assert_eq(r.status, ADJ_OK, "%zu: %s", i, adj_exec_message(r.e));
         adj_step_info s = conv_step(&r);
-        cr_assert_str_eq(s.backend, rows[i].left_out ? "naive" : "onednn", "%zu", i);
+        cr_assert_str_eq(s.backend, rows[i].left_out ? "direct" : "onednn", "%zu", i);
         if (rows[i].left_out)
             cr_assert_not_null(strstr(s.why, "tested"), "%s", s.why);
         rig_free(&r);
@@ -166,7 +166,7 @@ Test(quarantine_file, where_it_comes_from)
     setenv("ADJOINT_QUARANTINE", r.path, 1);
     adj_exec_free(r.e);
     cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_OK);
-    cr_assert_str_eq(conv_step(&r).backend, "naive");
+    cr_assert_str_eq(conv_step(&r).backend, "direct");
     adj_exec_free(r.e);
     o.debug.quarantine = "off";
     cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_OK);

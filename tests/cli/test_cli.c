@@ -212,10 +212,10 @@ Test(cli, train_log_and_eval)
         cr_expect_eq(number(log, i, "epoch"), i);
         /* every image counts once: the accuracies are whole numbers of 90 and 43 images */
         double train_right = number(log, i, "accuracy") * 0.90;
-        double test_right = number(log, i, "test_accuracy") * 0.43;
+        double test_right = number(log, i, "held_out_accuracy") * 0.43;
         cr_expect_float_eq(train_right, (double)(int)(train_right + 0.5), 1e-6);
         cr_expect_float_eq(test_right, (double)(int)(test_right + 0.5), 1e-6);
-        best = number(log, i, "test_accuracy") > best ? number(log, i, "test_accuracy") : best;
+        best = number(log, i, "held_out_accuracy") > best ? number(log, i, "held_out_accuracy") : best;
     }
     cr_expect_lt(number(log, 3, "loss"), number(log, 1, "loss"));
     cr_expect_str_eq(event(log, 4), "end");
@@ -225,8 +225,8 @@ Test(cli, train_log_and_eval)
     /* eval reads the model from the file and finds the last epoch's accuracy */
     char expected[80];
     snprintf(expected, sizeof expected, "test loss %.4f  test accuracy %.2f %% (%.0f of 43)",
-             number(log, 3, "test_loss"), number(log, 3, "test_accuracy"),
-             number(log, 3, "test_accuracy") * 0.43);
+             number(log, 3, "held_out_loss"), number(log, 3, "held_out_accuracy"),
+             number(log, 3, "held_out_accuracy") * 0.43);
     run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, "--backend",
                               "naive", NULL},
              &r);

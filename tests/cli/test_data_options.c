@@ -63,7 +63,7 @@ static void expect_counts(const folder *f, const char *const more[], int n_train
     json_t *log = train(f, more);
     cr_assert_eq(r.status, 0, "%s: %s", more[0], r.err);
     cr_expect_eq(log_number(log, 0, "train_images"), n_train, "%s %s", more[0], r.out);
-    cr_expect_eq(log_number(log, 0, "test_images"), n_test, "%s %s", more[0], r.out);
+    cr_expect_eq(log_number(log, 0, "held_out_images"), n_test, "%s %s", more[0], r.out);
     json_decref(log);
 }
 

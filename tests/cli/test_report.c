@@ -233,7 +233,7 @@ Test(report, history_of_a_log)
 {
     static const char log[] = "{\"event\":\"start\"}\nnonsense\n[]\n{\"event\":\"step\"}\n"
                               "{\"event\":\"step\",\"at\":0.5,\"loss\":4,\"lr\":0.1}\n"
-                              "{\"event\":\"epoch\",\"epoch\":1,\"loss\":3,\"test_accuracy\":50}\n"
+                              "{\"event\":\"epoch\",\"epoch\":1,\"loss\":3,\"held_out_accuracy\":50}\n"
                               "{\"event\":\"step\",\"at\":1.5,\"loss\":2,\"lr\":0.1}\n"
                               "{\"event\":\"epoch\",\"epoch\":2,\"loss\":2}\n"
                               "{\"event\":\"resume\",\"epoch\":1,\"step\":0}\n"

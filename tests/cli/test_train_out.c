@@ -155,6 +155,50 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     folder_remove(&f);
 }
 
+/* What the run before chose as best is where it was written, and a rate that begins anew is told.
+ */
+Test(train_out, prolonged_to_another_folder, .timeout = 300)
+{
+    folder f = small_data();
+    const file_name out = in_folder(&f, "run"), other = in_folder(&f, "other"),
+                    checkpoint = in_folder(&f, "c");
+    train(&f, out.s,
+          (const char *[]){"--epochs", "2", "--lr", "0.001", "--checkpoint", checkpoint.s, NULL});
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    /* of such a rate no step is a better one */
+    run_tool((const char *[]){"train", "--checkpoint", checkpoint.s, "--resume", "--epochs", "3",
+                              "--lr", "1e-12", "--data", f.path, "--out", other.s, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "prolonged from 2 to 3 epochs: the rate begins anew"), "%s",
+                       r.out);
+    cr_expect_not_null(strstr(r.out, "the best weights are those that the run before wrote"), "%s",
+                       r.out);
+    const file_name best = within(&other, "best.safetensors");
+    cr_expect_neq(access(best.s, F_OK), 0);
+    char command[900];
+    snprintf(command, sizeof command, "rm -r '%s' '%s'", out.s, other.s);
+    cr_expect_eq(system(command), 0);
+    folder_remove(&f);
+}
+
+Test(train_out, range_test_is_drawn, .timeout = 300)
+{
+    folder f = small_data();
+    const file_name out = in_folder(&f, "run");
+    run_tool((const char *[]){"train", "--data", f.path, "--model", "lenet5", "--lr", "auto",
+                              "--epochs", "1", "--out", out.s, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    const file_name page = within(&out, "report.html");
+    cr_expect_not_null(strstr(read_text(page.s), "Range test: loss over learning rate"));
+    cr_expect_not_null(strstr(r.out, "range test: up to 300 steps"), "%s", r.out);
+    char command[900];
+    snprintf(command, sizeof command, "rm -r '%s'", out.s);
+    cr_expect_eq(system(command), 0);
+    folder_remove(&f);
+}
+
 /* Neither a folder nor files where training could not begin. */
 Test(train_out, nothing_is_left_of_what_failed)
 {

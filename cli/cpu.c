@@ -1,9 +1,28 @@
-/* cache.c - see cache.h. */
+/* cpu.c - see cpu.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache.h"
+#include "cpu.h"
+
+const char *cpu_name(char name[CPU_NAME])
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+
+    snprintf(name, CPU_NAME, "unknown processor");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        const char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || value == NULL)
+            continue;
+        value += strspn(value, ": ");
+        snprintf(name, CPU_NAME, "%.*s", (int)strcspn(value, "\n"), value);
+        break;
+    }
+    if (f != NULL)
+        fclose(f);
+    return name;
+}
 
 /* The first word of a file of the i-th cache's folder. */
 static int read_word(int i, const char *name, char word[16])
