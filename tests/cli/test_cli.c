@@ -215,7 +215,8 @@ Test(cli, train_log_and_eval)
         double test_right = number(log, i, "held_out_accuracy") * 0.43;
         cr_expect_float_eq(train_right, (double)(int)(train_right + 0.5), 1e-6);
         cr_expect_float_eq(test_right, (double)(int)(test_right + 0.5), 1e-6);
-        best = number(log, i, "held_out_accuracy") > best ? number(log, i, "held_out_accuracy") : best;
+        best =
+            number(log, i, "held_out_accuracy") > best ? number(log, i, "held_out_accuracy") : best;
     }
     cr_expect_lt(number(log, 3, "loss"), number(log, 1, "loss"));
     cr_expect_str_eq(event(log, 4), "end");
