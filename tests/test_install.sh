@@ -62,6 +62,9 @@ compile core adjoint --libs adjoint
 compile data adjoint_io --libs adjoint_io
 LD_LIBRARY_PATH=$top/usr/lib ./core
 LD_LIBRARY_PATH=$top/usr/lib ./data
+cp core.c small.c
+compile small adjoint_small --libs adjoint_small
+./small
 
 
 # The same from C++, with each public header.

@@ -152,6 +152,13 @@ static int write_contents(const contents *c, FILE *output)
     return status;
 }
 
+/* What becomes ours can be evaluated without being told again which net it is of. */
+static void name_model(contents *c)
+{
+    c->metadata[c->n_metadata++] = (adj_metadata){"adjoint.version", adj_version_text()};
+    c->metadata[c->n_metadata++] = (adj_metadata){"model", c->o->model};
+}
+
 static int write_out(const convert_opts *o, const input_file *in, const adj_tensors *t,
                      FILE *output)
 {
@@ -159,7 +166,7 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
     int status = EXIT_OK;
 
     c.tensor = calloc((size_t)adj_tensors_count(t) + 1, sizeof *c.tensor);
-    c.metadata = calloc((size_t)c.n_metadata + 1, sizeof *c.metadata);
+    c.metadata = calloc((size_t)c.n_metadata + 3, sizeof *c.metadata);
     for (int i = 0; i < adj_tensors_count(t) && c.tensor != NULL; i++) {
         adj_tensor *x = &c.tensor[c.n];
         *x = adj_tensors_at(t, i);
@@ -168,6 +175,9 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
     }
     for (int i = 0; i < c.n_metadata && c.metadata != NULL; i++)
         c.metadata[i] = adj_tensors_metadata_at(t, i);
+    if (c.metadata != NULL && o->map != NULL && !o->to_theirs && o->model != NULL &&
+        adj_tensors_metadata(t, "model") == NULL)
+        name_model(&c);
     if (c.tensor == NULL || c.metadata == NULL)
         status = complain("convert", EXIT_FAILED, "out of memory");
     else

@@ -31,26 +31,34 @@ typedef struct {
 
 /* ---- images ---- */
 
-/* All of the standard input; no more than limit bytes. NULL: out of memory, or longer. */
-static unsigned char *read_input(size_t *n)
+/* All of the standard input, n bytes. NULL: *why. */
+static unsigned char *read_input(size_t *n, const char **why)
 {
     const size_t limit = (size_t)1 << 29;
     unsigned char *bytes = NULL;
     size_t room = 0, got = 1;
 
+    *why = NULL;
     for (*n = 0; got > 0 && *n < limit; *n += got) {
         if (*n == room) {
             room = room > 0 ? 2 * room : 1 << 16;
             unsigned char *more = realloc(bytes, room);
             if (more == NULL) {
-                free(bytes);
-                return NULL;
+                *why = "out of memory";
+                break;
             }
             bytes = more;
         }
         got = fread(bytes + *n, 1, room - *n, stdin);
     }
-    return bytes;
+    if (*why == NULL && ferror(stdin))
+        *why = "cannot be read";
+    else if (*why == NULL && *n >= limit)
+        *why = "is larger than 512 MB";
+    if (*why == NULL)
+        return bytes;
+    free(bytes);
+    return NULL;
 }
 
 static adj_status read_image(const work *w, const char *path, float *pixels, int *resized,
@@ -59,11 +67,11 @@ static adj_status read_image(const work *w, const char *path, float *pixels, int
     if (strcmp(path, "-") != 0)
         return adj_image_read(path, &w->size, pixels, resized, error);
     size_t n = 0;
-    unsigned char *bytes = read_input(&n);
-    adj_status status =
-        bytes != NULL
-            ? adj_image_decode(bytes, n, "standard input", &w->size, pixels, resized, error)
-            : adj_error_set(error, ADJ_ENOMEM, "standard input: out of memory");
+    const char *why;
+    unsigned char *bytes = read_input(&n, &why);
+    adj_status status = bytes != NULL ? adj_image_decode(bytes, n, "standard input", &w->size,
+                                                         pixels, resized, error)
+                                      : adj_error_set(error, ADJ_EIO, "standard input: %s", why);
     free(bytes);
     return status;
 }
@@ -181,10 +189,11 @@ static int predict_files(work *w, const file_list *files)
     }
     const double took = seconds_now() - began;
     if (!w->o->as_json && w->done > 1)
-        say("%lld images, %lld of them resized to %lldx%lld: %.0f images/s with reading and "
-            "planning",
-            (long long)w->done, (long long)w->n_resized, (long long)w->size.h, (long long)w->size.w,
-            took > 0 ? (double)w->done / took : 0);
+        complain("predict", EXIT_OK,
+                 "%lld images, %lld of them resized to %lldx%lld: %.0f images/s with reading and "
+                 "planning",
+                 (long long)w->done, (long long)w->n_resized, (long long)w->size.h,
+                 (long long)w->size.w, took > 0 ? (double)w->done / took : 0);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "cli/terminal.h"
 #include "data.h"
 
 const data_opts data_defaults = {.size = "model", .resize = "auto"};
@@ -15,7 +16,7 @@ void list_data_options(data_opts *o, option list[DATA_OPTIONS])
          .range = {1, 4}},
         {"--resize", "R", "auto (default), or error: refuses images of another size",
          .text = &o->resize, .words = RESIZE_WORDS},
-        {"--limit", "N", "no more images of a part, drawn by the seed from every class",
+        {"--limit", "N", "no more images of a part, of every class, the same in each run",
          .integer = &o->limit, .range = {1, 1e9}},
         {"--val-split", "X", "this part of the training images, 0 to 0.9, judges the training",
          .real = &o->val_split, .range = {0, 0.9}},
@@ -127,7 +128,9 @@ adj_dataset_part part_to_judge(data_opts *o)
         adj_dataset_layout(o->path) == ADJ_DATA_NONE) /* which is refused when it is opened */
         return ADJ_TEST;
     o->val_split = 0.2;
-    say("%s has no test part: a fifth of the images judges the training", data_name(o->path));
+    const terminal t = terminal_open(1);
+    say_wrapped(&t, "%s has no test part: a fifth of the images judges the training",
+                data_name(o->path));
     return ADJ_VALIDATION;
 }
 

@@ -127,7 +127,11 @@ static adj_status add_classes(dataset *d, const char *folder, const string_list 
     char path[PATH_MAX];
     string_list here = {0};
     int64_t room = 0;
-    adj_status status = list(folder, 1, &here) ? ADJ_OK : out_of_memory(d);
+    errno = 0;
+    adj_status status = ADJ_OK;
+    if (!list(folder, 1, &here))
+        status = io_dataset_fail(d, ADJ_EIO, "data: %s: %s", folder,
+                                 errno != 0 ? strerror(errno) : "out of memory");
 
     for (int64_t i = 0; i < here.n && status == ADJ_OK; i++) {
         const char *name = strings_at(&here, i);
@@ -223,8 +227,9 @@ static adj_status read_header(const char *path, image_header *header, adj_error 
         free(bytes);
         return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", path, why);
     }
-    for (ssize_t got = 1; got > 0 && n<FIRST_BYTES; n += got> 0 ? (size_t)got : 0)
-        got = read(fd, bytes + n, FIRST_BYTES - n);
+    ssize_t got;
+    while (n < FIRST_BYTES && (got = read(fd, bytes + n, FIRST_BYTES - n)) > 0)
+        n += (size_t)got;
     close(fd);
     adj_status status = io_image_header(bytes, n, path, header, error);
     free(bytes);
@@ -248,20 +253,40 @@ static void read_headers(const string_list *paths, image_size *sizes)
     }
 }
 
-/* The first file, by number, that cannot be read is told. */
+/* The first file, by number, that cannot be read is told with its reason, and the names of some of
+ * the others: whoever puts them right should not have to start once for each. */
 static adj_status check_headers(dataset *d, image_size *sizes)
 {
     const string_list *paths = &d->files->paths;
+    char others[ADJ_MESSAGE / 2] = "";
+    size_t used = 0;
+    int64_t bad = 0, listed = 0;
+    adj_error first = {0}, error;
+
     for (int64_t i = 0; i < paths->n; i++) {
         image_header header;
-        adj_error error = {0};
         if (sizes[i].h > 0)
             continue;
-        if (read_header(strings_at(paths, i), &header, &error) != ADJ_OK)
-            return io_dataset_fail(d, ADJ_EIO, "%s", error.message);
-        sizes[i] = header.size;
+        if (read_header(strings_at(paths, i), &header, &error) == ADJ_OK) {
+            sizes[i] = header.size;
+            continue;
+        }
+        const char *name = strrchr(strings_at(paths, i), '/') + 1;
+        if (bad++ == 0)
+            first = error;
+        else if (used + strlen(name) + 3 < sizeof others) {
+            used += (size_t)snprintf(others + used, sizeof others - used, "%s%s",
+                                     used > 0 ? ", " : "", name);
+            listed++;
+        }
     }
-    return ADJ_OK;
+    if (bad == 0)
+        return ADJ_OK;
+    if (bad == 1)
+        return io_dataset_fail(d, ADJ_EIO, "%s", first.message);
+    return io_dataset_fail(d, ADJ_EIO, "%.*s; of %lld files %lld more cannot be read (%s%s)",
+                           ADJ_MESSAGE / 3, first.message, (long long)paths->n, (long long)bad - 1,
+                           others, listed < bad - 1 ? ", ..." : "");
 }
 
 static adj_status settle_channels(dataset *d, const image_size *sizes)
@@ -271,7 +296,7 @@ static adj_status settle_channels(dataset *d, const image_size *sizes)
         if (sizes[i].c != sizes[0].c)
             return io_dataset_fail(d, ADJ_EIO,
                                    "data: %.180s has %lld channel%s, %.180s has %lld (expected the "
-                                   "same, unless a number of channels is asked for)",
+                                   "same; a number of channels that is asked for converts them)",
                                    strings_at(paths, i), (long long)sizes[i].c,
                                    sizes[i].c > 1 ? "s" : "", strings_at(paths, 0),
                                    (long long)sizes[0].c);

@@ -132,7 +132,7 @@ static adj_status read_entry(const adj_tensors *file, const entry *e, adj_error 
     if (text == NULL)
         return adj_error_set(error, ADJ_EIO, "is no checkpoint: it has no %s", e->key);
     if (!entry_store(e, text))
-        return adj_error_set(error, ADJ_EIO, "its %s is not possible here", e->key);
+        return adj_error_set(error, ADJ_EIO, "its entry %s is not possible here", e->key);
     return ADJ_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <float.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ typedef struct {
     const adj_tensor *tensor;
     const adj_metadata *metadata;
     const char *prefix;
-    char (*name)[IDENTIFIER];
+    char (*name)[IDENTIFIER]; /* of the tensors, then of the metadata */
 } header;
 
 static const char *type_of(adj_elem elem)
@@ -42,9 +43,10 @@ static const char *type_of(adj_elem elem)
  * the same. */
 static void name_all(header *h)
 {
-    for (int i = 0; i < h->n; i++) {
+    for (int i = 0; i < h->n + h->n_metadata; i++) {
         char base[IDENTIFIER];
-        snprintf(base, sizeof base, "%.60s_%.150s", h->prefix, h->tensor[i].name);
+        snprintf(base, sizeof base, "%.60s_%.150s", h->prefix,
+                 i < h->n ? h->tensor[i].name : h->metadata[i - h->n].key);
         for (char *c = base; *c != '\0'; c++)
             if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127)
                 *c = '_';
@@ -139,6 +141,35 @@ static void put_literal(FILE *f, const char *text)
     fputc('"', f);
 }
 
+/* An entry that is a list of numbers or words, such as mean and class_names of a model card, is an
+ * array too. */
+static void put_entry(FILE *f, const char *text, const char *name)
+{
+    json_t *list = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *item;
+    const size_t n = json_array_size(list);
+    size_t i, numbers = 0, words = 0;
+
+    json_array_foreach(list, i, item)
+    {
+        numbers += json_is_number(item);
+        words += json_is_string(item);
+    }
+    if (n > 0 && (numbers == n || words == n)) {
+        fprintf(f, "static const %s%s[%zu] = {", words == n ? "char *const " : "float ", name, n);
+        json_array_foreach(list, i, item)
+        {
+            fputs(i % A_LINE == 0 ? "\n    " : " ", f);
+            if (words == n)
+                put_literal(f, json_string_value(item));
+            else
+                put_real(f, json_number_value(item), 0);
+            fputc(',', f);
+        }
+        fputs("\n};\n\n", f);
+    }
+    json_decref(list);
+}
+
 /* All of them by name, to be set in a loop. */
 static void put_list(FILE *f, const header *h)
 {
@@ -187,6 +218,8 @@ static int write_header(FILE *f, void *user)
             h->prefix, h->prefix, math ? "#include <math.h>\n" : "");
     for (int i = 0; i < h->n; i++)
         put_tensor(f, &h->tensor[i], h->name[i]);
+    for (int i = 0; i < h->n_metadata; i++)
+        put_entry(f, h->metadata[i].value, h->name[h->n + i]);
     put_list(f, h);
     fprintf(f, "#endif\n");
     return ferror(f);
@@ -208,7 +241,10 @@ adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
     for (int i = 0; i < n; i++)
         if (tensors[i].name == NULL || tensors[i].data == NULL || adj_tensor_bytes(&tensors[i]) < 0)
             return adj_error_set(error, ADJ_EARG, "header: tensor %d: bad name, type or data", i);
-    h.name = calloc((size_t)n + 1, sizeof *h.name);
+    for (int i = 0; i < n_metadata; i++)
+        if (metadata[i].key == NULL || metadata[i].value == NULL)
+            return adj_error_set(error, ADJ_EARG, "header: metadata %d: no key or value", i);
+    h.name = calloc((size_t)n + (size_t)n_metadata + 1, sizeof *h.name);
     if (h.name == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "header: out of memory");
     name_all(&h);

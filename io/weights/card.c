@@ -146,8 +146,9 @@ typedef struct {
 
 static adj_status wrong(const reading *r, const char *key, const char *expected)
 {
-    return adj_error_set(r->error, ADJ_EIO, "its %s is not possible here (got %.80s, expected %s)",
-                         key, adj_tensors_metadata(r->t, key), expected);
+    return adj_error_set(r->error, ADJ_EIO,
+                         "its entry %s is not possible here (got %.80s, expected %s)", key,
+                         adj_tensors_metadata(r->t, key), expected);
 }
 
 /* The key's value; NULL: it is not there, or no JSON (*status). */

@@ -29,8 +29,11 @@ enum { TENSORS = sizeof tensors / sizeof tensors[0] };
 static file_name put_tensors(const folder *f)
 {
     file_name path = in_folder(f, "t.safetensors");
-    const adj_metadata m = {"note", "a */ comment"};
-    cr_assert_eq(adj_tensors_write(path.s, TENSORS, tensors, 1, &m, NULL), ADJ_OK);
+    const adj_metadata m[] = {{"note", "a */ comment"},
+                              {"mean", "[1.5, 2]"},
+                              {"class_names", "[\"x\", \"a \\\"b\\\"\"]"},
+                              {"mixed", "[1, \"x\"]"}};
+    cr_assert_eq(adj_tensors_write(path.s, TENSORS, tensors, 4, m, NULL), ADJ_OK);
     return path;
 }
 
@@ -115,7 +118,7 @@ Test(convert, npz_and_npy)
 Test(convert, header)
 {
     static const char program[] =
-        "#include <math.h>\n#include <stdio.h>\n#include \"t.h\"\n"
+        "#include <math.h>\n#include <stdio.h>\n#include <string.h>\n#include \"t.h\"\n"
         "int main(void)\n{\n"
         "    int ok = weights_layer_a_b_2[0] == 0.1F && weights_layer_a_b_2[2] == 3.4028235e38F "
         "&&\n"
@@ -125,6 +128,9 @@ Test(convert, header)
         "INT64_MAX;\n"
         "    ok = ok && weights_bytes[2] == 255 && weights_brain___[1] == -3.140625F;\n"
         "    ok = ok && sizeof weights_layer_a_b_2 == 24 && sizeof weights_bytes == 3;\n"
+        "    ok = ok && weights_mean[0] == 1.5F && weights_mean[1] == 2 && sizeof weights_mean == "
+        "8;\n"
+        "    ok = ok && strcmp(weights_class_names[1], \"a \\\"b\\\"\") == 0;\n"
         "    int n = 0;\n    for (; weights[n].name; n++)\n"
         "        ok = ok && weights[n].data && (weights[n].data != weights_bytes || "
         "weights[n].bytes == 3);\n"
@@ -179,6 +185,24 @@ static double accuracy_of(const finished *r)
 }
 
 /* Trained weights as PyTorch's evaluate the same; a head is exchanged and the trunk frozen. */
+/* The same weights as PyTorch saves them, without a word about the net: it is named once. */
+static void expect_named(const folder *f, const file_name *theirs, double accuracy)
+{
+    const file_name bare = in_folder(f, "bare.safetensors"), ours = in_folder(f, "o.safetensors");
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(theirs->s, &t), ADJ_OK);
+    adj_tensor list[64];
+    cr_assert_lt(adj_tensors_count(t), 64);
+    for (int i = 0; i < adj_tensors_count(t); i++)
+        list[i] = adj_tensors_at(t, i);
+    cr_assert_eq(adj_tensors_write(bare.s, adj_tensors_count(t), list, 0, NULL, NULL), ADJ_OK);
+    adj_tensors_free(t);
+    finished r = TOOL("convert", bare.s, ours.s, "--map", "pytorch", "--model", "resnet8");
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    r = TOOL("eval", "--weights", ours.s, "--data", f->path);
+    cr_expect_eq(accuracy_of(&r), accuracy);
+}
+
 Test(convert, train_eval_and_tune)
 {
     folder f = small_data();
@@ -195,6 +219,7 @@ Test(convert, train_eval_and_tune)
     cr_expect(r.status == 1 && strstr(r.err, "no tensor conv1/w"), "%s", r.err);
     r = TOOL("eval", "--weights", p.s, "--data", f.path, "--map", "pytorch");
     cr_expect_eq(accuracy_of(&r), before);
+    expect_named(&f, &p, before);
 
     r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--batch", "30",
              "--weights", p.s, "--map", "pytorch", "--head", "new", "--freeze",
@@ -246,7 +271,8 @@ Test(convert, eval_refuses_what_does_not_fit)
     m[1].value = "many";
     cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 2, m, NULL), ADJ_OK);
     r = TOOL("eval", "--weights", two.s, "--data", f.path);
-    cr_expect(r.status == 1 && strstr(r.err, "its classes is not possible here"), "%s", r.err);
+    cr_expect(r.status == 1 && strstr(r.err, "its entry classes is not possible here"), "%s",
+              r.err);
     cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 0, NULL, NULL), ADJ_OK);
     r = TOOL("eval", "--weights", two.s, "--data", f.path);
     cr_expect(r.status == 1 && strstr(r.err, "does not say which net it is of (--model NAME does)"),

@@ -231,16 +231,17 @@ Test(report, history_of_steps)
 /* A run to epoch 2.5 that went on from 1: what it did again counts once. */
 Test(report, history_of_a_log)
 {
-    static const char log[] = "{\"event\":\"start\"}\nnonsense\n[]\n{\"event\":\"step\"}\n"
-                              "{\"event\":\"step\",\"at\":0.5,\"loss\":4,\"lr\":0.1}\n"
-                              "{\"event\":\"epoch\",\"epoch\":1,\"loss\":3,\"held_out_accuracy\":50}\n"
-                              "{\"event\":\"step\",\"at\":1.5,\"loss\":2,\"lr\":0.1}\n"
-                              "{\"event\":\"epoch\",\"epoch\":2,\"loss\":2}\n"
-                              "{\"event\":\"resume\",\"epoch\":1,\"step\":0}\n"
-                              "{\"event\":\"step\",\"at\":1.5,\"loss\":1,\"lr\":0.1}\n"
-                              "{\"event\":\"step\",\"at\":2.5,\"loss\":1,\"lr\":0.1}\n"
-                              "{\"event\":\"epoch\",\"epoch\":2,\"loss\":1.5}\n"
-                              "{\"event\":\"epoch\",\"epoch\":3,\"loss\":9}\n{\"event\":\"st";
+    static const char log[] =
+        "{\"event\":\"start\"}\nnonsense\n[]\n{\"event\":\"step\"}\n"
+        "{\"event\":\"step\",\"at\":0.5,\"loss\":4,\"lr\":0.1}\n"
+        "{\"event\":\"epoch\",\"epoch\":1,\"loss\":3,\"held_out_accuracy\":50}\n"
+        "{\"event\":\"step\",\"at\":1.5,\"loss\":2,\"lr\":0.1}\n"
+        "{\"event\":\"epoch\",\"epoch\":2,\"loss\":2}\n"
+        "{\"event\":\"resume\",\"epoch\":1,\"step\":0}\n"
+        "{\"event\":\"step\",\"at\":1.5,\"loss\":1,\"lr\":0.1}\n"
+        "{\"event\":\"step\",\"at\":2.5,\"loss\":1,\"lr\":0.1}\n"
+        "{\"event\":\"epoch\",\"epoch\":2,\"loss\":1.5}\n"
+        "{\"event\":\"epoch\",\"epoch\":3,\"loss\":9}\n{\"event\":\"st";
     history h = {0};
     const temporary file = temporary_file();
     FILE *f = fopen(file.s, "w");

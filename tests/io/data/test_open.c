@@ -378,6 +378,17 @@ Test(open, folder_of_classes)
     adj_dataset_free(open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 3}));
     put(&b, "y.png", "not an image", 12);
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: is neither PNG nor JPEG");
+    put(&b, "z.png", "nor this", 8);
+    put(&a, "9.png", "nor this", 8);
+    expect_refused(f.path, ADJ_TRAIN, NULL,
+                   "Zebra/9.png: is neither PNG nor JPEG; of 6 files 2 more cannot be read (y.png, "
+                   "z.png)");
+    for (char name[] = "k000000000000000000000000000000000.png"; name[0] <= 'x'; name[0]++)
+        put(&b, name, "nor this", 8);
+    expect_refused(f.path, ADJ_TRAIN, NULL, ".png, ...)");
+    for (char name[] = "k000000000000000000000000000000000.png"; name[0] <= 'x'; name[0]++)
+        cr_assert_eq(unlink(in_folder(&b, name).s), 0);
+    cr_assert(unlink(in_folder(&b, "z.png").s) == 0 && unlink(in_folder(&a, "9.png").s) == 0);
     put(&b, "y.png", rgb_png, sizeof rgb_png - 20); /* whole as far as the header goes */
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: ");
     remove_all(&b);
