@@ -91,7 +91,7 @@ const char *backend_name_at(int i);
 const option *option_at(const usage *u, int i);
 
 #define BACKEND_HELP "onednn (default), direct, naive, or a mix: onednn,max_pool=naive"
-#define THREADS_HELP "default: OpenMP's"
+#define THREADS_HELP "default: OpenMP's, within the control group's CPU quota"
 #define PRECISION_HELP                                                                             \
     "f32 (default); bf16 or f16: mixed precision, of what lies between f32 parameters and losses"
 #define MATH_HELP "exact (default), or fast: algorithms with larger rounding errors"
