@@ -88,7 +88,7 @@ END_PC
 }
 put_pc adjoint "Small convolutional networks in C: gradients as graph nodes, planned over oneDNN" \
     "Requires:" "Libs: -L\${libdir} -ladjoint
-Libs.private: -ldnnl -fopenmp -lm"
+Libs.private: ${DNNL:+-L$DNNL/lib -Wl,-rpath,$DNNL/lib }-ldnnl -fopenmp -lm"
 put_pc adjoint_io "adjoint's data sets and weight files" \
     "Requires: adjoint = $version
 Requires.private: $io_packages" "Libs: -L\${libdir} -ladjoint_io

@@ -17,6 +17,7 @@ enum {
 typedef struct {
     const char *name, *summary;
     int (*run)(int argc, char **argv); /* argv[0] is the sub-command's name; returns exit status */
+    int computes;                      /* with OpenMP's threads, for a while */
 } command;
 /* All but the hidden ones (overview.c); the last has no name. */
 extern const command commands[];
@@ -82,7 +83,7 @@ typedef struct {
 /* Of a command that plans and runs networks. */
 #define PLAN_VARIABLES                                                                             \
     "ADJOINT_MAX_ISA ADJOINT_PLAN ADJOINT_QUARANTINE ADJOINT_TUNE ONEDNN_MAX_CPU_ISA "             \
-    "OMP_NUM_THREADS"
+    "OMP_NUM_THREADS GOMP_SPINCOUNT"
 /* Names for option.names, of models, optimizers and backends; ops have op_name_at. */
 const char *model_name_at(int i);
 const char *optimizer_name_at(int i);
@@ -91,7 +92,7 @@ const char *backend_name_at(int i);
 const option *option_at(const usage *u, int i);
 
 #define BACKEND_HELP "onednn (default), direct, naive, or a mix: onednn,max_pool=naive"
-#define THREADS_HELP "default: OpenMP's"
+#define THREADS_HELP "default: OpenMP's, within the control group's CPU quota"
 #define PRECISION_HELP                                                                             \
     "f32 (default); bf16 or f16: mixed precision, of what lies between f32 parameters and losses"
 #define MATH_HELP "exact (default), or fast: algorithms with larger rounding errors"

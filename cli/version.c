@@ -31,7 +31,7 @@ static void describe(const char *backend, char version[32], char isa[32])
 static machine look(void)
 {
     char none[32];
-    machine m = {.threads = omp_get_max_threads(), .processors = omp_get_num_procs()};
+    machine m = {.threads = adj_default_threads(), .processors = omp_get_num_procs()};
     (void)cpu_name(m.cpu);
     describe("onednn", m.onednn, m.onednn_isa);
     describe("direct", none, m.direct_isa);

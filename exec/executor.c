@@ -161,7 +161,7 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
         keep_text(e, opts->debug.quarantine, &e->quarantine) != ADJ_OK)
         return e->status;
     int callers = omp_get_max_threads();
-    e->threads = opts->threads > 0 ? opts->threads : callers;
+    e->threads = opts->threads > 0 ? opts->threads : adj_default_threads();
     omp_set_num_threads(e->threads);
     build_executor(e, g, &o);
     tune_close(e);

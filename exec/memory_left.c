@@ -1,14 +1,15 @@
-/* memory_left.c - see memory_left.h. The only file that reads Linux's /proc; where something cannot
- * be read nothing is known, and no plan is refused. */
+/* memory_left.c - see memory_left.h. Where something of Linux's /proc cannot be read nothing is
+ * known, and no plan is refused. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "control_group.h"
 #include "memory_left.h"
 
-enum { PATH = 4352, LINE = 4096 };
+enum { PATH = CONTROL_GROUP_PATH, LINE = 4096 };
 static const size_t unknown = SIZE_MAX;
 
 static size_t sum(size_t a, size_t b) { return a < unknown - b ? a + b : unknown; }
@@ -69,11 +70,17 @@ static size_t in_group(const char *folder, const char *file, const char *key)
     return entry_of(path, key);
 }
 
+typedef struct {
+    memory_left *left;
+    size_t swap;
+} group_limits;
+
 /* Of the control group in this folder. */
-static void lower_to_group(memory_left *m, const char *folder, size_t swap)
+static void lower_to_group(void *user, const char *folder)
 {
     static const char *const reclaimable[] = {"inactive_file ", "active_file ",
                                               "slab_reclaimable "};
+    const group_limits *g = user;
     size_t max = in_group(folder, "memory.max", ""), used = in_group(folder, "memory.current", "");
     if (max == unknown || used == unknown)
         return;
@@ -81,30 +88,7 @@ static void lower_to_group(memory_left *m, const char *folder, size_t swap)
         size_t bytes = in_group(folder, "memory.stat", reclaimable[i]);
         used = bytes != unknown ? difference(used, bytes) : used;
     }
-    lower(m, sum(difference(max, used), swap), "the control group's memory.max");
-}
-
-/* Of the process's control group and those that it is in. */
-static void lower_to_groups(memory_left *m, const char *root, size_t swap)
-{
-    char line[LINE], folder[PATH];
-    snprintf(folder, sizeof folder, "%s/proc/self/cgroup", root);
-    FILE *f = fopen(folder, "re");
-    int found = 0;
-    while (f != NULL && !found && fgets(line, sizeof line, f) != NULL)
-        found = strncmp(line, "0::/", 4) == 0;
-    if (f != NULL)
-        fclose(f);
-    if (!found)
-        return;
-    line[strcspn(line, "\n")] = '\0';
-    int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup", root);
-    if (top < 0 || (size_t)top + strlen(line) >= sizeof folder)
-        return;
-    memcpy(folder + top, line + 3, strlen(line + 3) + 1);
-    for (char *end; (end = strrchr(folder + top, '/')) != NULL; *end = '\0')
-        lower_to_group(m, folder, swap);
-    lower_to_group(m, folder, swap);
+    lower(g->left, sum(difference(max, used), g->swap), "the control group's memory.max");
 }
 
 memory_left physical_memory_left(const char *root)
@@ -116,6 +100,6 @@ memory_left physical_memory_left(const char *root)
     swap = swap != unknown ? swap : 0;
     if (available != unknown)
         lower(&m, sum(available, swap), "the machine");
-    lower_to_groups(&m, root, swap);
+    control_groups_visit(root, lower_to_group, &(group_limits){&m, swap});
     return m;
 }

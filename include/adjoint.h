@@ -274,13 +274,18 @@ typedef struct {
     const struct adj_backend *const *backends;
 } adj_exec_debug;
 
+/* The threads of an executor that is not told how many: OpenMP's, which are the processors that the
+ * affinity mask allows unless OMP_NUM_THREADS or omp_set_num_threads says otherwise; without
+ * OMP_NUM_THREADS no more than the whole processors of a control group's quota (cpu.max). */
+ADJ_API int adj_default_threads(void);
+
 /* All zero is the default but for what to compute. */
 typedef struct {
     int n_fetch;                /* how many nodes are fetched */
     adj_node *const *fetch;     /* readable with adj_get after adj_run */
     const adj_updates *updates; /* made at the end of adj_run */
     const char *backend;        /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
-    int threads;                /* 0: what OpenMP would take */
+    int threads;                /* 0: adj_default_threads */
     adj_math math;              /* ADJ_MATH_EXACT, unless it is set */
     adj_precision precision;    /* ADJ_PRECISION_AS_BUILT, unless it is set */
     /* Of F16; 0: 1024. A stored gradient beyond 65504 / loss_scale is infinite, one far below

@@ -100,6 +100,11 @@ jobs=${JOBS:-$(($(nproc 2>/dev/null || echo 1) + 1))}
 # tests side by side within them. Criterion says what it skips.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" BUILD="$build" RUN
 libraries=$(cd "$build/tests" && pwd)/no_libgit2
+# Another oneDNN than the system's, for the scripts that compile.
+if [ -n "${DNNL:-}" ]; then
+    export CPATH="$DNNL/include${CPATH:+:$CPATH}" LIBRARY_PATH="$DNNL/lib${LIBRARY_PATH:+:$LIBRARY_PATH}"
+    libraries=$libraries:$DNNL/lib
+fi
 export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export CRITERION_JOBS="${CRITERION_JOBS:-1}" CRITERION_VERBOSITY_LEVEL=1
 

@@ -1,7 +1,6 @@
 /* gradcheck.c - adj_gradcheck: which nodes are checked, one row for each of their operands.
  *
  * Nodes that differ in nothing but their operands' values are one check. */
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,7 +130,7 @@ static void describe_report(adj_gradcheck_report *r)
         .version = gradcheck_text(r, "%.*s", (int)strcspn(known, " "), known),
         .isa = gradcheck_text(r, "%s", known + strcspn(known, " ") + (strchr(known, ' ') != NULL)),
         .reference = "naive float64",
-        .threads = r->opts.threads > 0 ? r->opts.threads : omp_get_max_threads(),
+        .threads = r->opts.threads > 0 ? r->opts.threads : adj_default_threads(),
         .repeatable = 1};
 }
 

@@ -2,7 +2,6 @@
  *
  * Exit status: 0 measured, 1 failed, 3 wrong usage. */
 #include <math.h>
-#include <omp.h>
 
 #include "bench.h"
 #include "cli/command.h"
@@ -120,7 +119,7 @@ static int parse(bench_opts *o, int argc, char **argv)
     if (status == CONTINUE)
         status = check_options(o);
     if (o->threads == 0)
-        o->threads = omp_get_max_threads();
+        o->threads = adj_default_threads();
     if (o->seconds < 0)
         o->seconds = o->op.op != NULL ? 0.5 : o->raw ? 0.1 : 3;
     return status;

@@ -224,7 +224,7 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
          .text = &o->map},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
-        {"--threads", "N", "default: OpenMP's", .integer = &o->threads, .range = {1, 1024}},
+        {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
     const remark examples[] = {

@@ -352,7 +352,7 @@ static int run(training *t, int argc, char **argv)
 /* No more than a checkpoint may say. */
 static int default_threads(void)
 {
-    int n = omp_get_max_threads();
+    int n = adj_default_threads();
     return n < MAX_THREADS ? n : MAX_THREADS;
 }
 

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +86,7 @@ static void set_weighting(settings *s, const float *weights)
 
 static int default_threads(void)
 {
-    int n = omp_get_max_threads();
+    int n = adj_default_threads();
     return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
