@@ -63,10 +63,10 @@ static void try_train(int argc, char **argv)
  * can be read but not replaced. */
 static void try_command(int argc, char **argv, const char *rest, size_t size)
 {
-    static const command commands[] = {{"gradcheck", "", command_gradcheck},
-                                       {"compare", "", command_compare},
-                                       {"eval", "", command_eval},
-                                       {"selftest", "", command_selftest}};
+    static const command commands[] = {{.name = "gradcheck", .run = command_gradcheck},
+                                       {.name = "compare", .run = command_compare},
+                                       {.name = "eval", .run = command_eval},
+                                       {.name = "selftest", .run = command_selftest}};
     char out[64];
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[0], commands[i].name) != 0)
