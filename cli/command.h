@@ -17,7 +17,6 @@ enum {
 typedef struct {
     const char *name, *summary;
     int (*run)(int argc, char **argv); /* argv[0] is the sub-command's name; returns exit status */
-    int computes;                      /* with OpenMP's threads, for a while */
 } command;
 /* All but the hidden ones (overview.c); the last has no name. */
 extern const command commands[];
@@ -83,7 +82,7 @@ typedef struct {
 /* Of a command that plans and runs networks. */
 #define PLAN_VARIABLES                                                                             \
     "ADJOINT_MAX_ISA ADJOINT_PLAN ADJOINT_QUARANTINE ADJOINT_TUNE ONEDNN_MAX_CPU_ISA "             \
-    "OMP_NUM_THREADS GOMP_SPINCOUNT"
+    "OMP_NUM_THREADS"
 /* Names for option.names, of models, optimizers and backends; ops have op_name_at. */
 const char *model_name_at(int i);
 const char *optimizer_name_at(int i);

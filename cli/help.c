@@ -20,8 +20,6 @@ static const remark variables[] = {
     {"ADJOINT_QUARANTINE",
      "the file of oneDNN's implementations not to be used, as selftest writes it; off: none"},
     {"ADJOINT_TUNE", "the file that keeps what tuning finds, where --tune-file names none"},
-    {"GOMP_SPINCOUNT",
-     "how long OpenMP's threads spin before they sleep; without it and OMP_WAIT_POLICY: 10000"},
     {"ONEDNN_MAX_CPU_ISA", "oneDNN's own limit of instructions, such as AVX2"},
     {"OMP_NUM_THREADS", "OpenMP's number of threads, the default of --threads"},
 };

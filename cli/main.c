@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "help.h"
-#include "spin.h"
 #include "graph/printable.h"
 
 /* No file may get the number of a closed stdin, stdout or stderr, which others print to. Writing to
@@ -37,14 +36,6 @@ static int unknown_command(const char *name)
     return EXIT_USAGE;
 }
 
-static const command *find(const char *name)
-{
-    for (const command *c = commands; c->name != NULL; c++)
-        if (strcmp(name, c->name) == 0)
-            return c;
-    return NULL;
-}
-
 static int run(int argc, char **argv)
 {
     if (argc < 2)
@@ -66,8 +57,10 @@ static int run(int argc, char **argv)
         return command_sweep(argc - 1, argv + 1);
     if (strcmp(name, "--document") == 0)
         return command_document(argc - 1, argv + 1);
-    const command *c = find(name);
-    return c != NULL ? c->run(argc - 1, argv + 1) : unknown_command(name);
+    for (const command *c = commands; c->name != NULL; c++)
+        if (strcmp(name, c->name) == 0)
+            return c->run(argc - 1, argv + 1);
+    return unknown_command(name);
 }
 
 /* The end of every command: all that it printed has to be written, or 0 becomes 1. That a closed
@@ -88,9 +81,6 @@ static int close_output(int status)
 int main(int argc, char **argv)
 {
     open_standard();
-    const command *c = argc > 1 ? find(argv[1]) : NULL;
-    if (c != NULL && c->computes)
-        bound_spin(argv);
     int status = run(argc, argv);
     return close_output(status);
 }
