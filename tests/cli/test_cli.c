@@ -172,7 +172,7 @@ static void train(const folder *f, const char *log, const char *out, const char 
              &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_expect_null(strchr(r.out, '\r')); /* plain lines: this is no terminal */
-    cr_expect_not_null(strstr(r.out, "90 images to train on, 43 to test"));
+    cr_expect_not_null(strstr(r.out, "90 images to train on, 43 in the test part"));
     cr_expect_not_null(strstr(r.out, "epoch  3/3  loss "));
     cr_expect_not_null(strstr(r.out, "best: "));
 }
