@@ -124,7 +124,8 @@ void say_wrapped(const terminal *t, const char *format, ...)
     FILE *whole = open_memstream(&text, &size);
     va_list args;
     va_start(args, format);
-    if (whole != NULL && t->lines) {
+    const int is_folded = t != NULL ? t->lines : terminal_open(1).lines;
+    if (whole != NULL && is_folded) {
         vput_escaped(whole, FOR_TERMINAL, format, args);
         if (fclose(whole) == 0)
             put_wrapped(stdout, text, terminal_columns());

@@ -32,7 +32,7 @@ typedef struct {
  * is still too long is cut. Without the end of the line. */
 void put_pieces(FILE *f, const terminal *t, int columns, int n, const line_piece piece[]);
 
-/* As say: broken between words where a terminal's line ends. */
+/* As say: broken between words where a terminal's line ends. t: NULL, or what is known of it. */
 void say_wrapped(const terminal *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* n values, whose means fill the columns from left to right, as a curve of so many rows, each with

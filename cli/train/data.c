@@ -104,8 +104,8 @@ int fit_model(const char *command, const data_opts *o, const char *model, const 
     if (o->channels > 0 || (d->c > 1 && d->c != own.channels))
         options->channels = d->c;
     if (d->resized > 0)
-        say("%lld of %lld images are resized to %lldx%lld", (long long)d->resized, (long long)d->n,
-            (long long)d->h, (long long)d->w);
+        say_wrapped(NULL, "%lld of %lld images are resized to %lldx%lld", (long long)d->resized,
+                    (long long)d->n, (long long)d->h, (long long)d->w);
     if (is_given || own.height == 0 || (d->h == own.height && d->w == own.width))
         return CONTINUE;
     if (strcmp(o->resize, "error") == 0)
@@ -114,7 +114,9 @@ int fit_model(const char *command, const data_opts *o, const char *model, const 
                         "%lldx%lld (--size %lldx%lld makes it take these)",
                         (long long)d->h, (long long)d->w, model, (long long)own.height,
                         (long long)own.width, (long long)d->h, (long long)d->w);
-    say("images of %lldx%lld are fitted to %lldx%lld: centred, enlarged by a whole factor or "
+    say_wrapped(
+        NULL,
+        "images of %lldx%lld are fitted to %lldx%lld: centred, enlarged by a whole factor or "
         "averaged",
         (long long)d->h, (long long)d->w, (long long)own.height, (long long)own.width);
     return CONTINUE;
@@ -128,8 +130,7 @@ adj_dataset_part part_to_judge(data_opts *o)
         adj_dataset_layout(o->path) == ADJ_DATA_NONE) /* which is refused when it is opened */
         return ADJ_TEST;
     o->val_split = 0.2;
-    const terminal t = terminal_open(1);
-    say_wrapped(&t, "%s has no test part: a fifth of the images judges the training",
+    say_wrapped(NULL, "%s has no test part: a fifth of the images judges the training",
                 data_name(o->path));
     return ADJ_VALIDATION;
 }

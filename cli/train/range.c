@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "range.h"
 
 static int on_step(void *user, const adj_fit_progress *now)
@@ -29,7 +30,7 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     adj_trainer *trainer = NULL;
     adj_error error = {0};
 
-    say("range test: up to %d steps look for a rate", ADJ_RANGE_STEPS);
+    say_wrapped(NULL, "range test: up to %d steps look for a rate", ADJ_RANGE_STEPS);
     fflush(stdout);
     *t = (adj_range_test){0};
     o.schedule = &schedule;
@@ -57,8 +58,8 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
 
 void say_range(const adj_range_test *t, double lr)
 {
-    say("lr %.4g is from a range test: %d steps with rates from %.1e to %.1e", lr, t->n, t->lr[0],
-        t->lr[t->n - 1]);
+    say_wrapped(NULL, "lr %.4g is from a range test: %d steps with rates from %.1e to %.1e", lr,
+                t->n, t->lr[0], t->lr[t->n - 1]);
 }
 
 /* JSON has no infinity: null. */

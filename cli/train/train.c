@@ -12,6 +12,7 @@
 #include "checkpoint.h"
 #include "class_weights.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "cli/output.h"
 #include "cli/standard.h"
 #include "data.h"
@@ -251,7 +252,9 @@ static int log_failed(const training *t)
 static void say_where_best_is(const training *t, const adj_fit_progress *at)
 {
     if (t->out.best != NULL && at->best_epoch > 0 && access(t->out.best, F_OK) != 0)
-        say("the best weights are those that the run before wrote in epoch %lld: none since were "
+        say_wrapped(
+            NULL,
+            "the best weights are those that the run before wrote in epoch %lld: none since were "
             "better",
             (long long)at->best_epoch);
 }
@@ -302,7 +305,7 @@ static int save_report(training *t, const adj_fit_progress *at, int argc, char *
         return CONTINUE;
     if (results_write(&r, t->out.report, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--out: %s", error.message);
-    say("report written to %s", t->out.report);
+    say_wrapped(NULL, "report written to %s", t->out.report);
     return CONTINUE;
 }
 

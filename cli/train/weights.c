@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "cli/standard.h"
 #include "weights.h"
 
@@ -51,8 +52,8 @@ int load_start(const train_opts *o, adj_trainer *trainer)
     if (adj_trainer_load(trainer, in[0].name, &options, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--weights: %s",
                         with_words(2, in, error.message, text));
-    say("%d parameters and states from %s, %d tensors there not used", t.loaded,
-        is_stdout(o->weights) ? "standard input" : o->weights, t.unused);
+    say_wrapped(NULL, "%d parameters and states from %s, %d tensors there not used", t.loaded,
+                is_stdout(o->weights) ? "standard input" : o->weights, t.unused);
     return CONTINUE;
 }
 
@@ -79,7 +80,7 @@ int save_weights(const train_opts *o, const char *path, adj_trainer *t, FILE *ou
 
     if (status != EXIT_OK)
         return status;
-    say("weights written to %s", is_stdout(path) ? "standard output" : path);
+    say_wrapped(NULL, "weights written to %s", is_stdout(path) ? "standard output" : path);
     fflush(stdout);
     return CONTINUE;
 }

@@ -80,10 +80,11 @@ static void train_on_terminal(int columns, const char *const more[])
     static finished r;
     folder f = small_data();
     size_t n = 0;
-    const char *words[ARGUMENTS] = {"train",    "--data", f.path,    "--backend", "naive",
-                                    "--epochs", "3",      "--batch", "8"};
+    const char *words[ARGUMENTS] = {"train",    "--data",    f.path,    "--model", "lenet5",
+                                    "--epochs", "3",         "--batch", "8",       "--threads",
+                                    "1",        "--backend", "naive"};
     for (int i = 0; more[i] != NULL; i++)
-        words[9 + i] = more[i];
+        words[13 + i] = more[i];
     int outside = posix_openpt(O_RDWR | O_NOCTTY);
     if (outside < 0 || grantpt(outside) != 0 || unlockpt(outside) != 0)
         cr_skip_test("no pseudo terminals here");
