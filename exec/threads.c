@@ -11,16 +11,19 @@
  * processor is no thread: at a barrier the others would wait for the one that is paused. */
 static void lower_to_group(void *user, const char *folder)
 {
-    char path[CONTROL_GROUP_PATH + 16];
-    long long quota, period, *least = user;
+    char path[CONTROL_GROUP_PATH + 16], line[64] = "", *end;
+    long long *least = user;
     snprintf(path, sizeof path, "%s/cpu.max", folder);
     FILE *f = fopen(path, "re");
     if (f == NULL)
         return;
-    if (fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0 &&
-        (*least == 0 || quota / period < *least))
-        *least = quota / period > 1 ? quota / period : 1;
+    char *text = fgets(line, sizeof line, f);
     fclose(f);
+    if (text == NULL)
+        return;
+    const long long quota = strtoll(line, &end, 10), period = strtoll(end, NULL, 10);
+    if (quota > 0 && period > 0 && (*least == 0 || quota / period < *least))
+        *least = quota / period > 1 ? quota / period : 1;
 }
 
 int threads_by_quota(const char *root)
