@@ -12,11 +12,11 @@ static finished r;
 
 static void train(const folder *f, const char *out, const char *const more[])
 {
-    const char *words[ARGUMENTS] = {"train",     "--data",  f->path,     "--model", "lenet5",
-                                    "--backend", "naive",   "--threads", "1",       "--lr",
-                                    "0.02",      "--batch", "64",        "--out",   out};
+    const char *words[ARGUMENTS] = {"train",     "--data", f->path, "--model", "lenet5",
+                                    "--threads", "1",      "--lr",  "0.02",    "--batch",
+                                    "64",        "--out",  out};
     for (int i = 0; more[i] != NULL; i++)
-        words[15 + i] = more[i];
+        words[13 + i] = more[i];
     run_tool(words, &r);
 }
 
