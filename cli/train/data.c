@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "cli/terminal.h"
 #include "data.h"
 
 const data_opts data_defaults = {.size = "model", .resize = "auto"};
@@ -15,9 +16,10 @@ void list_data_options(data_opts *o, option list[DATA_OPTIONS])
          .range = {1, 4}},
         {"--resize", "R", "auto (default), or error: refuses images of another size",
          .text = &o->resize, .words = RESIZE_WORDS},
-        {"--limit", "N", "no more images of a part, drawn by the seed from every class",
+        {"--limit", "N", "no more images of a part: of every class its share, always the same ones",
          .integer = &o->limit, .range = {1, 1e9}},
-        {"--val-split", "X", "this part of the training images, 0 to 0.9, judges the training",
+        {"--val-split", "X",
+         "this part of the training images, 0 to 0.9, always the same ones, judges the training",
          .real = &o->val_split, .range = {0, 0.9}},
         {0},
     };
@@ -71,7 +73,8 @@ int open_data(const char *command, const data_opts *o, const char *model, adj_da
                                 .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize),
                                 .limit = o->limit,
                                 .val_split = o->val_split,
-                                .seed = 1,
+                                .seed = 1, /* whatever --seed is: runs with different seeds
+                                              are judged by the same images, and so is eval */
                                 .like = like};
 
     int status = parse_size(command, o->size, &options.h, &options.w);
@@ -94,6 +97,7 @@ int fit_model(const char *command, const data_opts *o, const char *model, const 
               adj_model_opts *options)
 {
     adj_model_opts own = own_size(model);
+    const terminal t = terminal_open(1);
     int is_given = strcmp(o->size, "model") != 0;
 
     if (is_given) {
@@ -103,8 +107,8 @@ int fit_model(const char *command, const data_opts *o, const char *model, const 
     if (o->channels > 0 || (d->c > 1 && d->c != own.channels))
         options->channels = d->c;
     if (d->resized > 0)
-        say("%lld of %lld images are resized to %lldx%lld", (long long)d->resized, (long long)d->n,
-            (long long)d->h, (long long)d->w);
+        say_wrapped(&t, "%lld of %lld images are resized to %lldx%lld", (long long)d->resized,
+                    (long long)d->n, (long long)d->h, (long long)d->w);
     if (is_given || own.height == 0 || (d->h == own.height && d->w == own.width))
         return CONTINUE;
     if (strcmp(o->resize, "error") == 0)
@@ -113,7 +117,9 @@ int fit_model(const char *command, const data_opts *o, const char *model, const 
                         "%lldx%lld (--size %lldx%lld makes it take these)",
                         (long long)d->h, (long long)d->w, model, (long long)own.height,
                         (long long)own.width, (long long)d->h, (long long)d->w);
-    say("images of %lldx%lld are fitted to %lldx%lld: centred, enlarged by a whole factor or "
+    say_wrapped(
+        &t,
+        "images of %lldx%lld are fitted to %lldx%lld: centred, enlarged by a whole factor or "
         "averaged",
         (long long)d->h, (long long)d->w, (long long)own.height, (long long)own.width);
     return CONTINUE;
@@ -126,8 +132,10 @@ adj_dataset_part part_to_judge(data_opts *o)
     if (adj_dataset_has_part(o->path, ADJ_TEST) ||
         adj_dataset_layout(o->path) == ADJ_DATA_NONE) /* which is refused when it is opened */
         return ADJ_TEST;
+    const terminal t = terminal_open(1);
     o->val_split = 0.2;
-    say("%s has no test part: a fifth of the images judges the training", data_name(o->path));
+    say_wrapped(&t, "%s has no test part: a fifth of the images judges the training",
+                data_name(o->path));
     return ADJ_VALIDATION;
 }
 

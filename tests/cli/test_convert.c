@@ -246,7 +246,10 @@ Test(convert, eval_refuses_what_does_not_fit)
     m[1].value = "many";
     cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 2, m, NULL), ADJ_OK);
     r = TOOL("eval", "--weights", two.s, "--data", f.path);
-    cr_expect(r.status == 1 && strstr(r.err, "its classes is not possible here"), "%s", r.err);
+    cr_expect(
+        r.status == 1 &&
+            strstr(r.err, "its entry classes is wrong (got many, expected a number or a list)"),
+        "%s", r.err);
     cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 0, NULL, NULL), ADJ_OK);
     r = TOOL("eval", "--weights", two.s, "--data", f.path);
     cr_expect(r.status == 1 && strstr(r.err, "does not say which net it is of (--model NAME does)"),

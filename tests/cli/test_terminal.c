@@ -73,14 +73,13 @@ Test(terminal, curve)
 
 /* ---- the tool ---- */
 
-/* Trains on a terminal of so many columns, with the NULL-ended words beside; what it printed is in
- * text. */
-static void train_on_terminal(int columns, const char *const more[])
+/* Trains on the folder's data and a terminal of so many columns, with the NULL-ended words beside;
+ * what it printed is in text. */
+static void train_on(const folder *f, int columns, const char *const more[])
 {
     static finished r;
-    folder f = small_data();
     size_t n = 0;
-    const char *words[ARGUMENTS] = {"train",    "--data", f.path,    "--backend", "naive",
+    const char *words[ARGUMENTS] = {"train",    "--data", f->path,   "--backend", "naive",
                                     "--epochs", "3",      "--batch", "8"};
     for (int i = 0; more[i] != NULL; i++)
         words[9 + i] = more[i];
@@ -100,6 +99,12 @@ static void train_on_terminal(int columns, const char *const more[])
     child_finish(&c, &r);
     close(outside);
     cr_assert_eq(r.status, 0, "%s", r.err);
+}
+
+static void train_on_terminal(int columns, const char *const more[])
+{
+    folder f = small_data();
+    train_on(&f, columns, more);
     folder_remove(&f);
 }
 
@@ -160,6 +165,21 @@ Test(terminal, lines_fit, .timeout = 300)
         cr_expect(count("\u2581") + count("\u2588") > 0, "%s", text);
     }
     cr_expect(count("test accuracy") == 3 && count("images/s") >= 3, "%s", text);
+}
+
+/* Nor does what is said of the data make a line longer: no test part, another size. */
+Test(terminal, lines_about_the_data_fit, .timeout = 300)
+{
+    setenv("TMPDIR", "/tmp", 1);
+    set_environment("xterm", "", "C.UTF-8");
+    folder f = small_data();
+    unlink(in_folder(&f, "t10k-images-idx3-ubyte").s);
+    unlink(in_folder(&f, "t10k-labels-idx1-ubyte").s);
+    train_on(&f, 20, (const char *[]){"--model", "lenet5", NULL});
+    cr_expect_eq(count("has no test part: a"), 1, "%s", text);
+    cr_expect_eq(count("fitted to 32x32"), 1, "%s", text);
+    cr_expect_leq(longest_line(), 20, "%s", text);
+    folder_remove(&f);
 }
 
 Test(terminal, without_colours_or_unicode, .timeout = 300)
