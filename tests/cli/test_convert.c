@@ -222,6 +222,73 @@ Test(convert, train_eval_and_tune)
     folder_remove(&f);
 }
 
+/* The file's metadata entry; NULL: there is none. */
+static const char *entry_of(const char *path, const char *key)
+{
+    static char value[400];
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", adj_tensors_message(t));
+    const char *text = adj_tensors_metadata(t, key);
+    snprintf(value, sizeof value, "%s", text != NULL ? text : "");
+    adj_tensors_free(t);
+    return text != NULL ? value : NULL;
+}
+
+/* from's tensors alone, as another program writes them. */
+static void put_foreign(const char *from, const char *to)
+{
+    adj_tensors *t = NULL;
+    adj_tensor x[128];
+    const adj_metadata m = {"format", "pt"};
+    cr_assert_eq(adj_tensors_read(from, &t), ADJ_OK);
+    for (int i = 0; i < adj_tensors_count(t); i++)
+        x[i] = adj_tensors_at(t, i);
+    cr_assert_eq(adj_tensors_write(to, adj_tensors_count(t), x, 1, &m, NULL), ADJ_OK);
+    adj_tensors_free(t);
+}
+
+/* transformers 4.30 loads a file if its metadata have format "pt", "tf" or "flax"; a card says
+ * which net ours is of, as far as it is known. */
+Test(convert, says_whose_file_it_is)
+{
+    folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
+                    k = in_folder(&f, "k.safetensors"), foreign = in_folder(&f, "f.safetensors"),
+                    back = in_folder(&f, "back.safetensors");
+    finished r =
+        TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--out", w.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    r = TOOL("eval", "--weights", w.s, "--data", f.path);
+    const double before = accuracy_of(&r);
+
+    cr_assert_eq(TOOL("convert", w.s, p.s, "--map", "pytorch", "--to-theirs").status, 0);
+    cr_expect_str_eq(entry_of(p.s, "format"), "pt");
+    cr_expect_null(entry_of(p.s, "adjoint.version"));
+    cr_expect_str_eq(entry_of(p.s, "model"), "lenet5");
+    cr_assert_eq(TOOL("convert", w.s, k.s, "--map", "keras", "--to-theirs").status, 0);
+    cr_expect_null(entry_of(k.s, "format"));
+    cr_assert_eq(TOOL("convert", p.s, back.s, "--map", "pytorch").status, 0);
+    cr_expect_str_eq(entry_of(back.s, "format"), "NHWC");
+    cr_expect_str_eq(entry_of(back.s, "seed"), "1");
+    r = TOOL("eval", "--weights", back.s, "--data", f.path);
+    cr_expect_eq(accuracy_of(&r), before);
+
+    put_foreign(p.s, foreign.s);
+    r = TOOL("convert", foreign.s, back.s, "--map", "pytorch", "--model", "lenet5");
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_str_eq(entry_of(back.s, "model"), "lenet5");
+    cr_expect_str_eq(entry_of(back.s, "classes"), "10");
+    cr_expect_str_eq(entry_of(back.s, "format"), "NHWC");
+    cr_expect(entry_of(back.s, "seed") == NULL && entry_of(back.s, "input") == NULL);
+    r = TOOL("eval", "--weights", back.s, "--data", f.path);
+    cr_expect_eq(accuracy_of(&r), before);
+
+    /* without a map nothing is said anew */
+    cr_assert_eq(TOOL("convert", foreign.s, back.s).status, 0);
+    cr_expect(entry_of(back.s, "model") == NULL && strcmp(entry_of(back.s, "format"), "pt") == 0);
+    folder_remove(&f);
+}
+
 /* A net of two classes is not evaluated on ten. */
 Test(convert, eval_refuses_what_does_not_fit)
 {
