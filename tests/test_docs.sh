@@ -71,9 +71,6 @@ listing predict "$whole" one.png
 grep -q "^a 1 " "$top/out" || complain "the tutorial's predict.c takes a one for $(cat "$top/out")"
 listing finetune "$whole"
 "$BUILD/adjoint" convert "$top/digits.safetensors" "$top/weights.h" >"$top/out"
-for number in "mean: .*33\.318" "deviation: .*78\.567"; do
-    grep -q "$number" "$top/weights.h" || complain "the tutorial's deploy.c has another ${number%%:*} than weights.h"
-done
 listing deploy "$BUILD/libadjoint_small.a"
 sort -rn -k 2 "$top/out" | head -n 1 | grep -q "^1: " || complain "the tutorial's deploy.c takes a one for $(cat "$top/out")"
 exit $status

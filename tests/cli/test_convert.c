@@ -110,6 +110,19 @@ Test(convert, npz_and_npy)
     folder_remove(&f);
 }
 
+static void compile_and_run(const char *source, const char *program)
+{
+    static const char *const compilers[] = {"cc -std=c11", "c++ -x c++ -std=c++17"};
+    for (int i = 0; i < 2; i++) {
+        char line[1400];
+        if (i == 1 && system("command -v c++ >/dev/null") != 0)
+            continue;
+        snprintf(line, sizeof line, "%s -Wall -Wextra -pedantic -Werror %s -o %s -lm && %s",
+                 compilers[i], source, program, program);
+        cr_expect_eq(system(line), 0, "%s", line);
+    }
+}
+
 /* The header is compiled as C11 and as C++ without a warning, and has the values; the wider
  * elements are first in the file. */
 Test(convert, header)
@@ -135,16 +148,51 @@ Test(convert, header)
     finished r = TOOL("convert", path.s, h.s);
     cr_assert_eq(r.status, 0, "%s", r.err);
     put_file(c.s, program, strlen(program));
-    static const char *const compilers[] = {"cc -std=c11", "c++ -x c++ -std=c++17"};
-    for (int i = 0; i < 2; i++) {
-        char line[1400];
-        if (i == 1 && system("command -v c++ >/dev/null") != 0)
-            continue;
-        snprintf(line, sizeof line, "%s -Wall -Wextra -pedantic -Werror %s -o %s -lm && %s",
-                 compilers[i], c.s, exe.s, exe.s);
-        cr_expect_eq(system(line), 0, "%s", line);
-    }
+    compile_and_run(c.s, exe.s);
     cr_expect_eq(TOOL("convert", path.s, h.s, "--prefix", "9x").status, 1);
+    folder_remove(&f);
+}
+
+/* What the card says of the pixels and classes is constants, which a tensor's name does not hide;
+ * what is no such list stays a comment. */
+Test(convert, header_of_a_card)
+{
+    static const char program[] =
+        "#include <string.h>\n#include \"t.h\"\n"
+        "int main(void)\n{\n"
+        "    return sizeof weights_mean / sizeof *weights_mean == 3 && weights_mean[1] == -0.5F "
+        "&&\n"
+        "           weights_deviation[2] == 78.5674973F && weights_mean_2[0] == 7 &&\n"
+        "           sizeof weights_classes / sizeof *weights_classes == 2 &&\n"
+        "           strcmp(weights_classes[0], \"gr\\303\\274n \\\"1\\\"?\") == 0 &&\n"
+        "           strcmp(weights_classes[1], \"b\") == 0 && strcmp(weights[0].name, \"mean\") == "
+        "0 &&\n"
+        "           weights[1].name == 0 ? 0 : 1;\n}\n";
+    static const float seven = 7;
+    const adj_tensor t = {"mean", ADJ_ELEM_F32, {1, {1}}, &seven};
+    adj_metadata m[] = {{"mean", "[33,-0.5,1e-3]"},
+                        {"deviation", "[1,2,78.5674973]"},
+                        {"class_names", "[\"gr\u00fcn \\\"1\\\"?\",\"b\"]"}};
+    folder f = folder_new();
+    file_name path = in_folder(&f, "t.safetensors"), h = in_folder(&f, "t.h"),
+              c = in_folder(&f, "t.c"), exe = in_folder(&f, "t");
+    cr_assert_eq(adj_tensors_write(path.s, 1, &t, 3, m, NULL), ADJ_OK);
+    cr_assert_eq(TOOL("convert", path.s, h.s).status, 0);
+    put_file(c.s, program, strlen(program));
+    compile_and_run(c.s, exe.s);
+
+    static const char without[] = "#include \"t.h\"\n"
+                                  "static int weights_deviation, weights_classes;\n"
+                                  "int main(void)\n{\n"
+                                  "    return weights_mean[0] == 7 ? weights_deviation + "
+                                  "weights_classes : 1;\n}\n";
+    m[0].value = "[1e300]";
+    m[1].value = "[\"1\"]";
+    m[2].value = "[]";
+    cr_assert_eq(adj_tensors_write(path.s, 1, &t, 3, m, NULL), ADJ_OK);
+    cr_assert_eq(TOOL("convert", path.s, h.s).status, 0);
+    put_file(c.s, without, strlen(without));
+    compile_and_run(c.s, exe.s);
     folder_remove(&f);
 }
 
@@ -247,7 +295,7 @@ static void put_foreign(const char *from, const char *to)
     adj_tensors_free(t);
 }
 
-/* transformers 4.30 loads a file if its metadata have format "pt", "tf" or "flax"; a card says
+/* Hugging Face's transformers refuse a file whose format is none of "pt", "tf", "flax"; a card says
  * which net ours is of, as far as it is known. */
 Test(convert, says_whose_file_it_is)
 {
