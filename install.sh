@@ -60,6 +60,7 @@ for name in libadjoint libadjoint_io; do
     put 755 "$build/$name.so.$abi" "$libdir/$name.so.$abi" --strip-unneeded
     put_link "$name.so.$abi" "$libdir/$name.so"
 done
+put 644 "$build/libadjoint_small.a" "$libdir/libadjoint_small.a" --strip-debug
 put 755 "$build/adjoint" "$prefix/bin/adjoint" --strip-all
 for page in "$build"/man/*.[1-9]; do
     [ ! -e "$page" ] || put 644 "$page" "$share/man/man${page##*.}/${page##*/}"
@@ -92,6 +93,9 @@ put_pc adjoint_io "adjoint's data sets and weight files" \
     "Requires: adjoint = $version
 Requires.private: $io_packages" "Libs: -L\${libdir} -ladjoint_io
 Libs.private: -fopenmp -lm"
+# There is no shared one: what it needs is always the program's.
+put_pc adjoint_small "adjoint without oneDNN, a static library for small programs" \
+    "Requires:" "Libs: -L\${libdir} -ladjoint_small -fopenmp -lm"
 
 # CMake finds the libraries and headers from where its own file is, wherever the tree was moved to.
 relative() {

@@ -35,6 +35,7 @@ dpkg-deb -x "$deb" "$top"
     for name in adjoint adjoint_io; do
         printf '%s\n' "$lib/lib$name.a" "$lib/lib$name.so" "$lib/lib$name.so.$abi" "$lib/pkgconfig/$name.pc"
     done
+    printf '%s\n' "$lib/libadjoint_small.a" "$lib/pkgconfig/adjoint_small.pc"
     printf '%s\n' "$lib/cmake/adjoint/adjointConfig.cmake" "$lib/cmake/adjoint/adjointConfigVersion.cmake" \
         usr/share/doc/adjoint/copyright usr/share/doc/adjoint/changelog.gz usr/share/lintian/overrides/adjoint
 } | sort >"$top/expected"
