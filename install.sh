@@ -93,8 +93,8 @@ put_pc adjoint_io "adjoint's data sets and weight files" \
     "Requires: adjoint = $version
 Requires.private: $io_packages" "Libs: -L\${libdir} -ladjoint_io
 Libs.private: -fopenmp -lm"
-
-put_pc adjoint_small "adjoint without oneDNN and the checkers, for small programs" \
+# There is no shared one: what it needs is always the program's.
+put_pc adjoint_small "adjoint without oneDNN, a static library for small programs" \
     "Requires:" "Libs: -L\${libdir} -ladjoint_small -fopenmp -lm"
 
 # CMake finds the libraries and headers from where its own file is, wherever the tree was moved to.

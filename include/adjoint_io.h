@@ -99,8 +99,9 @@ ADJ_API adj_status adj_tensors_write_npy(const char *path, const adj_tensor *ten
                                          adj_error *error);
 /* A C header that is C++ as well, replacing the file: for each tensor its shape in a comment and
  * static const TYPE PREFIX_NAME[elements], in which what is no letter or digit is an underscore;
- * f16, bf16 and F8 become float, bool uint8_t. The metadata stand in a comment. prefix: an
- * identifier; NULL: "weights". */
+ * f16, bf16 and F8 become float, bool uint8_t. The metadata stand in a comment, and of a model card
+ * (adj_model_card) also as constants: float PREFIX_mean[channels] and PREFIX_deviation[channels],
+ * const char *PREFIX_classes[classes]. prefix: an identifier; NULL: "weights". */
 ADJ_API adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
                                             const adj_tensor tensors[], int n_metadata,
                                             const adj_metadata metadata[], adj_error *error);

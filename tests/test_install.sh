@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_install.sh - installs to a temporary folder and builds programs there through pkg-config and CMake,
-# as a user would, in C and C++: against the shared and the static libraries, core and io. $BUILD: a release build folder;
+# as a user would, in C and C++: against the shared and the static libraries, core, io and small. $BUILD: a release build folder;
 # $CROSS: the prefix of the cross compiler that made it.
 set -eu
 if [ ! -x "$BUILD/adjoint" ]; then
@@ -64,8 +64,11 @@ LD_LIBRARY_PATH=$top/usr/lib ./core
 LD_LIBRARY_PATH=$top/usr/lib ./data
 cp core.c small.c
 compile small adjoint_small --libs adjoint_small
+if readelf -d small | grep -E 'NEEDED.*(adjoint|dnnl)'; then
+    echo "test_install: the small library needs more than it says"
+    exit 1
+fi
 ./small
-
 
 # The same from C++, with each public header.
 cxx=${CROSS:-}g++
@@ -148,7 +151,7 @@ fi
 # As a packager does: files below DESTDIR, which no installed file mentions.
 cd - >/dev/null
 DESTDIR=$top/root PREFIX=/usr ./install.sh "$build"
-for file in include/adjoint.h lib/libadjoint.so lib/libadjoint.a lib/pkgconfig/adjoint_io.pc \
+for file in include/adjoint.h lib/libadjoint.so lib/libadjoint.a lib/libadjoint_small.a lib/pkgconfig/adjoint_io.pc lib/pkgconfig/adjoint_small.pc \
     lib/cmake/adjoint/adjointConfig.cmake bin/adjoint; do
     test -e "$top/root/usr/$file"
 done
@@ -156,7 +159,7 @@ if grep -r "$top" "$top/root/usr/lib/pkgconfig" "$top/root/usr/lib/cmake"; then
     exit 1
 fi
 # Nothing installed has symbols or lines for a debugger.
-for file in bin/adjoint lib/libadjoint.a lib/libadjoint.so lib/libadjoint_io.so; do
+for file in bin/adjoint lib/libadjoint.a lib/libadjoint_small.a lib/libadjoint.so lib/libadjoint_io.so; do
     if readelf -S "$top/root/usr/$file" | grep -q 'debug_info'; then
         echo "test_install: $file is not stripped"
         exit 1

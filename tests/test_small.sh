@@ -47,7 +47,7 @@ int main(void)
         if (adj_set(e, adj_find(g, weights[i].name), weights[i].data, weights[i].bytes) != ADJ_OK)
             return fprintf(stderr, "%s\n", adj_exec_message(e)), 1;
     for (int i = 0; i < 32 * 32; i++)
-        x[i] = ((float)(i * 37 % 256) - 33.3184013F) / 78.5674973F;
+        x[i] = ((float)(i * 37 % 256) - weights_mean[0]) / weights_deviation[0];
     adj_set(e, adj_find(g, "images"), x, sizeof x);
     if (adj_run(e) != ADJ_OK || adj_get(e, y, p, sizeof p) != ADJ_OK)
         return fprintf(stderr, "%s\n", adj_exec_message(e)), 1;

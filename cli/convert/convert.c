@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/model.h"
 #include "cli/standard.h"
+#include "metadata.h"
 
 typedef struct {
     const char *files[2]; /* in, out */
@@ -84,42 +85,55 @@ static int parse(convert_opts *o, int argc, char **argv)
     return CONTINUE;
 }
 
-/* Of the model that is named, or that the file names if that is built in; *g stays NULL without
- * one. */
-static int build_model(const convert_opts *o, const adj_tensors *in, adj_graph **g)
-{
-    adj_model_card *card = NULL;
-    adj_model_opts options = {0};
-    adj_error error;
-    int status = CONTINUE;
+/* The net whose weights they are. */
+typedef struct {
+    adj_graph *graph;     /* NULL: of no built-in model */
+    adj_model_card *said; /* what the file says of it; NULL: no file */
+    adj_model_card card;  /* the same, and of which built-in model it is */
+} net;
 
-    if (in != NULL && adj_model_card_read(in, &card, &error) != ADJ_OK)
+static void net_free(net *n)
+{
+    adj_graph_free(n->graph);
+    free(n->said);
+}
+
+/* Of the model that is named, or that the file names if that is built in. */
+static int net_build(net *n, const convert_opts *o, const adj_tensors *in)
+{
+    adj_error error;
+
+    if (in != NULL && adj_model_card_read(in, &n->said, &error) != ADJ_OK)
         return complain("convert", EXIT_FAILED, "%s: %s", o->files[0], error.message);
-    if (card != NULL)
-        options = (adj_model_opts){.height = card->height,
-                                   .width = card->width,
-                                   .channels = card->channels,
-                                   .multiplier = card->multiplier,
-                                   .classes = card->classes};
-    const char *name = o->model != NULL || card == NULL ? o->model : card->model;
-    const adj_model *model = adj_model_find(name, &options);
+    if (n->said != NULL)
+        n->card = *n->said;
+    adj_model_opts options = {.height = n->card.height,
+                              .width = n->card.width,
+                              .channels = n->card.channels,
+                              .multiplier = n->card.multiplier,
+                              .classes = n->card.classes};
     if (o->model != NULL)
-        status = check_model("convert", o->model);
-    if (model != NULL) {
-        *g = adj_graph_new();
-        if (adj_model_logits(*g, model, &options) == NULL)
-            status = complain("convert", EXIT_FAILED, "%s", adj_graph_message(*g));
-    }
-    free(card);
-    return status;
+        n->card.model = o->model;
+    const adj_model *model = adj_model_find(n->card.model, &options);
+    if (model == NULL)
+        return o->model != NULL ? check_model("convert", o->model) : CONTINUE;
+    n->card.multiplier = options.multiplier;
+    n->card.height = options.height;
+    n->card.width = options.width;
+    if (options.height > 0 && options.channels == 0)
+        n->card.channels = model->channels;
+    n->graph = adj_graph_new();
+    if (adj_model_logits(n->graph, model, &options) == NULL)
+        return complain("convert", EXIT_FAILED, "%s", adj_graph_message(n->graph));
+    return CONTINUE;
 }
 
 /* What is written. */
 typedef struct {
     const convert_opts *o;
-    int n, n_metadata;
+    int n;
     adj_tensor *tensor;
-    adj_metadata *metadata;
+    metadata says;
 } contents;
 
 static adj_status write_tensors(const char *path, const void *source, adj_error *error)
@@ -133,9 +147,9 @@ static adj_status write_tensors(const char *path, const void *source, adj_error 
         return adj_error_set(error, ADJ_EARG,
                              "a .npy file has one tensor (got %d; --tensor NAME takes one)", c->n);
     case HEADER:
-        return adj_tensors_write_header(path, c->o->prefix, c->n, c->tensor, c->n_metadata,
-                                        c->metadata, error);
-    default: return adj_tensors_write(path, c->n, c->tensor, c->n_metadata, c->metadata, error);
+        return adj_tensors_write_header(path, c->o->prefix, c->n, c->tensor, c->says.n,
+                                        c->says.entry, error);
+    default: return adj_tensors_write(path, c->n, c->tensor, c->says.n, c->says.entry, error);
     }
 }
 
@@ -152,75 +166,75 @@ static int write_contents(const contents *c, FILE *output)
     return status;
 }
 
-/* What becomes ours can be evaluated without being told again which net it is of. */
-static void name_model(contents *c)
+/* What OUT says of its tensors t: what IN says, where names change about the same net. */
+static adj_status describe(metadata *m, const convert_opts *o, const adj_tensors *t, const net *n,
+                           adj_error *error)
 {
-    c->metadata[c->n_metadata++] = (adj_metadata){"adjoint.version", adj_version_text()};
-    c->metadata[c->n_metadata++] = (adj_metadata){"model", c->o->model};
+    if (o->map == NULL)
+        return metadata_as_it_is(m, t, error);
+    return o->to_theirs ? metadata_theirs(m, t, o->map, error)
+                        : metadata_ours(m, t, &n->card, error);
 }
 
 static int write_out(const convert_opts *o, const input_file *in, const adj_tensors *t,
-                     FILE *output)
+                     const net *n, FILE *output)
 {
-    contents c = {.o = o, .n_metadata = adj_tensors_metadata_count(t)};
+    contents c = {.o = o};
+    adj_error error = {0};
     int status = EXIT_OK;
 
     c.tensor = calloc((size_t)adj_tensors_count(t) + 1, sizeof *c.tensor);
-    c.metadata = calloc((size_t)c.n_metadata + 3, sizeof *c.metadata);
     for (int i = 0; i < adj_tensors_count(t) && c.tensor != NULL; i++) {
         adj_tensor *x = &c.tensor[c.n];
         *x = adj_tensors_at(t, i);
         x->name = tensor_name(in, x->name);
         c.n += o->tensor == NULL || strcmp(x->name, o->tensor) == 0;
     }
-    for (int i = 0; i < c.n_metadata && c.metadata != NULL; i++)
-        c.metadata[i] = adj_tensors_metadata_at(t, i);
-    if (c.metadata != NULL && o->map != NULL && !o->to_theirs && o->model != NULL &&
-        adj_tensors_metadata(t, "model") == NULL)
-        name_model(&c);
-    if (c.tensor == NULL || c.metadata == NULL)
+    if (c.tensor == NULL)
         status = complain("convert", EXIT_FAILED, "out of memory");
+    else if (describe(&c.says, o, t, n, &error) != ADJ_OK)
+        status = complain("convert", EXIT_FAILED, "%s", error.message);
     else
         status = write_contents(&c, output);
-    free(c.metadata);
+    metadata_free(&c.says);
     free(c.tensor);
     return status;
 }
 
 static int print_map(const convert_opts *o, const input_file in[2])
 {
-    adj_graph *g = NULL;
+    net n = {0};
     adj_error error;
     char text[ADJ_MESSAGE];
-    int status = build_model(o, NULL, &g);
+    int status = net_build(&n, o, NULL);
 
     if (status == CONTINUE) {
         status = EXIT_OK;
-        if (adj_weights_print_map(stdout, g, in[1].name, &error) != ADJ_OK)
+        if (adj_weights_print_map(stdout, n.graph, in[1].name, &error) != ADJ_OK)
             status = complain("convert", EXIT_FAILED, "--map: %s",
                               with_words(2, in, error.message, text));
     }
-    adj_graph_free(g);
+    net_free(&n);
     return status;
 }
 
 static int convert(const convert_opts *o, const input_file in[2], const adj_tensors *t,
                    FILE *output)
 {
-    adj_graph *g = NULL;
+    net n = {0};
     adj_tensors *mapped = NULL;
     adj_error error;
     char text[ADJ_MESSAGE];
-    int status = o->map != NULL ? build_model(o, t, &g) : CONTINUE;
+    int status = o->map != NULL ? net_build(&n, o, t) : CONTINUE;
 
     if (status == CONTINUE && o->map != NULL &&
-        adj_weights_convert(t, g, in[1].name, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
+        adj_weights_convert(t, n.graph, in[1].name, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
         status =
             complain("convert", EXIT_FAILED, "--map: %s", with_words(2, in, error.message, text));
     if (status == CONTINUE)
-        status = write_out(o, in, mapped != NULL ? mapped : t, output);
+        status = write_out(o, in, mapped != NULL ? mapped : t, &n, output);
     adj_tensors_free(mapped);
-    adj_graph_free(g);
+    net_free(&n);
     return status;
 }
 

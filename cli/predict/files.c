@@ -3,30 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
 #include "files.h"
+#include "io/data/image_name.h"
 
 enum { MAX_DEPTH = 16 }; /* of folders: a link may lead back */
-
-static int is_folder(const char *path)
-{
-    struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
-static int is_image(const char *name)
-{
-    static const char *const ends[] = {".png", ".jpg", ".jpeg"};
-    size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        size_t end = strlen(ends[i]);
-        if (length > end && strcasecmp(name + length - end, ends[i]) == 0)
-            return 1;
-    }
-    return 0;
-}
 
 static int make_room(file_list *list)
 {
@@ -60,7 +41,7 @@ static adj_status add_entry(file_list *list, const char *folder, const char *nam
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
     snprintf(path, length, "%s/%s", folder, name);
     adj_status status = ADJ_OK;
-    if (is_image(name) && !is_folder(path))
+    if (is_image_name(name) && !is_folder(path))
         status = append(list, path, error);
     else if (name[0] != '.' && depth < MAX_DEPTH && is_folder(path))
         status = add_folder(list, path, depth + 1, error);

@@ -1,5 +1,6 @@
 /* predict.c - adjoint predict: what images show, by weights in a file. Images are read by OpenMP's
  * threads, a batch at a time; one that cannot be read is told, and the others go on. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,34 +32,31 @@ typedef struct {
 
 /* ---- images ---- */
 
-/* All of the standard input, n bytes. NULL: *why. */
-static unsigned char *read_input(size_t *n, const char **why)
+/* All of the standard input to *bytes, the caller's to free. */
+static adj_status read_input(unsigned char **bytes, size_t *n, adj_error *error)
 {
-    const size_t limit = (size_t)1 << 29;
-    unsigned char *bytes = NULL;
+    const size_t limit = (size_t)1 << 29; /* as of an image file */
     size_t room = 0, got = 1;
 
-    *why = NULL;
-    for (*n = 0; got > 0 && *n < limit; *n += got) {
+    *bytes = NULL;
+    for (*n = 0; got > 0 && *n <= limit; *n += got) {
         if (*n == room) {
             room = room > 0 ? 2 * room : 1 << 16;
-            unsigned char *more = realloc(bytes, room);
-            if (more == NULL) {
-                *why = "out of memory";
-                break;
-            }
-            bytes = more;
+            unsigned char *more = realloc(*bytes, room);
+            if (more == NULL)
+                return adj_error_set(error, ADJ_ENOMEM, "standard input: out of memory");
+            *bytes = more;
         }
-        got = fread(bytes + *n, 1, room - *n, stdin);
+        errno = 0;
+        got = fread(*bytes + *n, 1, room - *n, stdin);
     }
-    if (*why == NULL && ferror(stdin))
-        *why = "cannot be read";
-    else if (*why == NULL && *n >= limit)
-        *why = "is larger than 512 MB";
-    if (*why == NULL)
-        return bytes;
-    free(bytes);
-    return NULL;
+    if (ferror(stdin))
+        return adj_error_set(error, ADJ_EIO, "standard input: %s", strerror(errno));
+    if (*n > limit)
+        return adj_error_set(error, ADJ_EIO,
+                             "standard input: too long for an image (expected at most %zu bytes)",
+                             limit);
+    return ADJ_OK;
 }
 
 static adj_status read_image(const work *w, const char *path, float *pixels, int *resized,
@@ -67,11 +65,10 @@ static adj_status read_image(const work *w, const char *path, float *pixels, int
     if (strcmp(path, "-") != 0)
         return adj_image_read(path, &w->size, pixels, resized, error);
     size_t n = 0;
-    const char *why;
-    unsigned char *bytes = read_input(&n, &why);
-    adj_status status = bytes != NULL ? adj_image_decode(bytes, n, "standard input", &w->size,
-                                                         pixels, resized, error)
-                                      : adj_error_set(error, ADJ_EIO, "standard input: %s", why);
+    unsigned char *bytes = NULL;
+    adj_status status = read_input(&bytes, &n, error);
+    if (status == ADJ_OK)
+        status = adj_image_decode(bytes, n, "standard input", &w->size, pixels, resized, error);
     free(bytes);
     return status;
 }
@@ -189,7 +186,7 @@ static int predict_files(work *w, const file_list *files)
     }
     const double took = seconds_now() - began;
     if (!w->o->as_json && w->done > 1)
-        complain("predict", EXIT_OK,
+        complain("predict", EXIT_OK, /* beside the results, which are piped */
                  "%lld images, %lld of them resized to %lldx%lld: %.0f images/s with reading and "
                  "planning",
                  (long long)w->done, (long long)w->n_resized, (long long)w->size.h,

@@ -101,10 +101,14 @@ static int read_entry(const char *path, const adj_tensors *file, const setting *
         return refuse(path, "is no checkpoint: it has no %s", o->name);
     option_fault fault = is_word(text) ? option_store(o, text) : NO_NUMBER;
     if (fault == NO_SUCH_WORD)
-        return refuse(path, "its entry %s is not possible here (got %s, expected %s)", o->name,
-                      text, list_words(o->words, list));
-    return fault == NO_FAULT ? CONTINUE
-                             : refuse(path, "its entry %s is not possible here", o->name);
+        return refuse(path, "its entry %s is wrong (got %s, expected %s)", o->name, text,
+                      list_words(o->words, list));
+    if (fault == NO_FAULT)
+        return CONTINUE;
+    if (o->text != NULL)
+        return refuse(path, "its entry %s is wrong (got %.80s, expected a name)", o->name, text);
+    return refuse(path, "its entry %s is wrong (got %.80s, expected %.9g to %.9g)", o->name, text,
+                  o->range[0], o->range[1]);
 }
 
 /* Whether the command line gave the option. */

@@ -16,9 +16,10 @@ void list_data_options(data_opts *o, option list[DATA_OPTIONS])
          .range = {1, 4}},
         {"--resize", "R", "auto (default), or error: refuses images of another size",
          .text = &o->resize, .words = RESIZE_WORDS},
-        {"--limit", "N", "no more images of a part, of every class, the same in each run",
+        {"--limit", "N", "no more images of a part: of every class its share, always the same ones",
          .integer = &o->limit, .range = {1, 1e9}},
-        {"--val-split", "X", "this part of the training images, 0 to 0.9, judges the training",
+        {"--val-split", "X",
+         "this part of the training images, 0 to 0.9, always the same ones, judges the training",
          .real = &o->val_split, .range = {0, 0.9}},
         {0},
     };
@@ -72,7 +73,8 @@ int open_data(const char *command, const data_opts *o, const char *model, adj_da
                                 .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize),
                                 .limit = o->limit,
                                 .val_split = o->val_split,
-                                .seed = 1,
+                                .seed = 1, /* whatever --seed is: runs with different seeds
+                                              are judged by the same images, and so is eval */
                                 .like = like};
 
     int status = parse_size(command, o->size, &options.h, &options.w);

@@ -11,7 +11,7 @@ typedef struct {
                                   different seeds can be compared */
     const char *size, *resize; /* "32", "48x64" or "model"; a word of RESIZE_WORDS */
     int64_t channels, limit;   /* 0: as they are; all */
-    double val_split;
+    double val_split;          /* this and limit draw the same images whatever --seed is */
 } data_opts;
 
 #define RESIZE_WORDS "auto error" /* in the order of adj_resize_rule */

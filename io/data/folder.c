@@ -3,12 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "folder.h"
 #include "image.h"
+#include "image_name.h"
 #include "layouts.h"
 #include "string_list.h"
 
@@ -19,19 +18,6 @@ struct image_files {
 };
 
 /* ---- listing ---- */
-
-static int is_folder(const char *path)
-{
-    struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
-static int is_image_name(const char *name)
-{
-    const char *end = strrchr(name, '.');
-    return end != NULL && (strcasecmp(end, ".png") == 0 || strcasecmp(end, ".jpg") == 0 ||
-                           strcasecmp(end, ".jpeg") == 0);
-}
 
 /* Sorted names of what is in a folder and is not hidden: folders or images. 0: out of memory or
  * unreadable (errno). */
@@ -68,11 +54,13 @@ static int find_part(char path[PATH_MAX], const char *folder, adj_dataset_part p
     return 1;
 }
 
+/* A part that may not be read is there: reading it says so. */
 int io_folder_has(const char *folder, adj_dataset_part part)
 {
     char path[PATH_MAX];
     string_list classes = {0};
-    int has = find_part(path, folder, part) && list(path, 1, &classes) && classes.n > 0;
+    int is_there = find_part(path, folder, part);
+    int has = is_there && (list(path, 1, &classes) ? classes.n > 0 : errno == EACCES);
     strings_free(&classes);
     return has;
 }
@@ -97,17 +85,20 @@ static adj_status add_label(dataset *d, int64_t *room, int32_t label)
     return ADJ_OK;
 }
 
+/* After list. */
+static adj_status cannot_list(dataset *d, const char *folder)
+{
+    return io_dataset_fail(d, errno == ENOMEM ? ADJ_ENOMEM : ADJ_EIO, "data: %.300s: %s", folder,
+                           strerror(errno));
+}
+
 /* The images of one class. */
 static adj_status add_class(dataset *d, const char *folder, int32_t label, int64_t *room)
 {
     char path[PATH_MAX];
     string_list names = {0};
-    adj_status status = ADJ_OK;
+    adj_status status = list(folder, 0, &names) ? ADJ_OK : cannot_list(d, folder);
 
-    errno = 0;
-    if (!list(folder, 0, &names))
-        status = io_dataset_fail(d, ADJ_EIO, "data: %s: %s", folder,
-                                 errno != 0 ? strerror(errno) : "out of memory");
     for (int64_t i = 0; i < names.n && status == ADJ_OK; i++) {
         if (!io_join(path, folder, strings_at(&names, i)))
             status = io_dataset_fail(d, ADJ_EIO, "data: %s: the name is too long", folder);
@@ -127,11 +118,7 @@ static adj_status add_classes(dataset *d, const char *folder, const string_list 
     char path[PATH_MAX];
     string_list here = {0};
     int64_t room = 0;
-    errno = 0;
-    adj_status status = ADJ_OK;
-    if (!list(folder, 1, &here))
-        status = io_dataset_fail(d, ADJ_EIO, "data: %s: %s", folder,
-                                 errno != 0 ? strerror(errno) : "out of memory");
+    adj_status status = list(folder, 1, &here) ? ADJ_OK : cannot_list(d, folder);
 
     for (int64_t i = 0; i < here.n && status == ADJ_OK; i++) {
         const char *name = strings_at(&here, i);
@@ -170,8 +157,10 @@ static adj_status read_classes(dataset *d, const char *folder, string_list *clas
 {
     char path[PATH_MAX];
 
-    if (!find_part(path, folder, ADJ_TRAIN) || !list(path, 1, classes))
-        return io_dataset_fail(d, ADJ_EIO, "data: %s: cannot be read", folder);
+    if (!find_part(path, folder, ADJ_TRAIN))
+        return io_dataset_fail(d, ADJ_EIO, "data: %.300s: the name is too long", folder);
+    if (!list(path, 1, classes))
+        return cannot_list(d, path);
     if (classes->n > ADJ_MAX_CLASSES)
         return io_dataset_fail(d, ADJ_EIO,
                                "data: %s: number of classes (got %lld, expected 2 to %d)", path,
@@ -253,40 +242,53 @@ static void read_headers(const string_list *paths, image_size *sizes)
     }
 }
 
-/* The first file, by number, that cannot be read is told with its reason, and the names of some of
- * the others: whoever puts them right should not have to start once for each. */
+/* A path's last two names: the class and the file. */
+static const char *short_name(const char *path)
+{
+    const char *at = path + strlen(path);
+    for (int slashes = 0; at > path; at--)
+        if (at[-1] == '/' && ++slashes == 2)
+            break;
+    return at;
+}
+
+enum { MAX_TOLD = 3, TOLD_BYTES = 80 }; /* file names behind the first, and bytes of each */
+
+/* Fails with why file first cannot be read; of the others behind it that cannot, how many they are
+ * and the names of a few. */
+static adj_status tell_broken(dataset *d, const image_size *sizes, int64_t first, const char *why)
+{
+    const string_list *paths = &d->files->paths;
+    char names[MAX_TOLD * (TOLD_BYTES + 3)] = "";
+    int64_t others = 0;
+    size_t used = 0;
+
+    for (int64_t i = first + 1; i < paths->n; i++)
+        if (sizes[i].h == 0 && others++ < MAX_TOLD)
+            used +=
+                (size_t)snprintf(names + used, sizeof names - used, "%s%.*s", used > 0 ? ", " : "",
+                                 TOLD_BYTES, short_name(strings_at(paths, i)));
+    if (others == 0)
+        return io_dataset_fail(d, ADJ_EIO, "%s", why);
+    return io_dataset_fail(d, ADJ_EIO, "%s, and %lld more of %lld files cannot be read: %s%s", why,
+                           (long long)others, (long long)paths->n, names,
+                           others > MAX_TOLD ? ", ..." : "");
+}
+
+/* The first file, by number, that cannot be read is read again, for the reason. */
 static adj_status check_headers(dataset *d, image_size *sizes)
 {
     const string_list *paths = &d->files->paths;
-    char others[ADJ_MESSAGE / 2] = "";
-    size_t used = 0;
-    int64_t bad = 0, listed = 0;
-    adj_error first = {0}, error;
-
     for (int64_t i = 0; i < paths->n; i++) {
         image_header header;
+        adj_error error = {0};
         if (sizes[i].h > 0)
             continue;
-        if (read_header(strings_at(paths, i), &header, &error) == ADJ_OK) {
-            sizes[i] = header.size;
-            continue;
-        }
-        const char *name = strrchr(strings_at(paths, i), '/') + 1;
-        if (bad++ == 0)
-            first = error;
-        else if (used + strlen(name) + 3 < sizeof others) {
-            used += (size_t)snprintf(others + used, sizeof others - used, "%s%s",
-                                     used > 0 ? ", " : "", name);
-            listed++;
-        }
+        if (read_header(strings_at(paths, i), &header, &error) != ADJ_OK)
+            return tell_broken(d, sizes, i, error.message);
+        sizes[i] = header.size;
     }
-    if (bad == 0)
-        return ADJ_OK;
-    if (bad == 1)
-        return io_dataset_fail(d, ADJ_EIO, "%s", first.message);
-    return io_dataset_fail(d, ADJ_EIO, "%.*s; of %lld files %lld more cannot be read (%s%s)",
-                           ADJ_MESSAGE / 3, first.message, (long long)paths->n, (long long)bad - 1,
-                           others, listed < bad - 1 ? ", ..." : "");
+    return ADJ_OK;
 }
 
 static adj_status settle_channels(dataset *d, const image_size *sizes)
@@ -295,8 +297,8 @@ static adj_status settle_channels(dataset *d, const image_size *sizes)
     for (int64_t i = 1; i < paths->n; i++)
         if (sizes[i].c != sizes[0].c)
             return io_dataset_fail(d, ADJ_EIO,
-                                   "data: %.180s has %lld channel%s, %.180s has %lld (expected the "
-                                   "same; a number of channels that is asked for converts them)",
+                                   "data: %.160s has %lld channel%s, %.160s has %lld (expected the "
+                                   "same in all files, or a given number of channels: 1, 3 or 4)",
                                    strings_at(paths, i), (long long)sizes[i].c,
                                    sizes[i].c > 1 ? "s" : "", strings_at(paths, 0),
                                    (long long)sizes[0].c);

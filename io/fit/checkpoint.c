@@ -6,6 +6,7 @@
  * counters, so seed and position are the whole random state. The file is believed in nothing: every
  * entry is there, is what its kind says, lies in its range and fits the others, or the training
  * does not go on from it. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,13 +127,39 @@ adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
 
 /* ---- reading ---- */
 
+enum { EXPECTATION = 160 };
+
+/* What is expected of an entry that a file has. */
+static const char *expectation(const entry *e, char text[EXPECTATION])
+{
+    size_t used = 0;
+    if (e->words == NULL) {
+        if (e->text != NULL)
+            return "a name";
+        if (e->high > DBL_MAX)
+            return "a finite number";
+        snprintf(text, EXPECTATION, "%s, %.9g to %.9g",
+                 e->integer != NULL ? "a whole number" : "a number", e->low, e->high);
+        return text;
+    }
+    for (int i = 0; e->words[i] != NULL && used < EXPECTATION; i++)
+        used += (size_t)snprintf(text + used, EXPECTATION - used, "%s%s",
+                                 i == 0                    ? ""
+                                 : e->words[i + 1] == NULL ? " or "
+                                                           : ", ",
+                                 e->words[i]);
+    return text;
+}
+
 static adj_status read_entry(const adj_tensors *file, const entry *e, adj_error *error)
 {
     const char *text = adj_tensors_metadata(file, e->key);
+    char expected[EXPECTATION];
     if (text == NULL)
         return adj_error_set(error, ADJ_EIO, "is no checkpoint: it has no %s", e->key);
     if (!entry_store(e, text))
-        return adj_error_set(error, ADJ_EIO, "its entry %s is not possible here", e->key);
+        return adj_error_set(error, ADJ_EIO, "its entry %s is wrong (got %.80s, expected %s)",
+                             e->key, text, expectation(e, expected));
     return ADJ_OK;
 }
 

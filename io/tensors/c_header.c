@@ -1,25 +1,35 @@
 /* c_header.c - tensors as a C header of constant arrays, for machines without files.
  *
  * Floats are written with as many digits as bring them back bit by bit; bf16, f16 and F8 are floats
- * there, which have all their values. */
+ * there, which have all their values. What a program needs of the model card is constants too. */
 #include <ctype.h>
 #include <float.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tensors.h"
 
-enum { IDENTIFIER = 256, A_LINE = 8 };
+enum { IDENTIFIER = 256, A_LINE = 8, CONSTANTS = 3 };
+
+/* What a program needs of the model card (adj_model_card) beside the tensors. */
+static const struct {
+    const char *key, *name, *comment;
+    int is_text;
+} constants[CONSTANTS] = {
+    {"mean", "mean", "by channel: the input is (pixel - mean) / deviation, pixels 0 to 255", 0},
+    {"deviation", "deviation", "by channel", 0},
+    {"class_names", "classes", "what the outputs stand for", 1},
+};
 
 typedef struct {
     int n, n_metadata;
     const adj_tensor *tensor;
     const adj_metadata *metadata;
     const char *prefix;
-    char (*name)[IDENTIFIER]; /* of the tensors, then of the metadata */
+    char (*name)[IDENTIFIER]; /* of the tensors, then of the constants; "": there is none */
+    json_t *list[CONSTANTS];  /* their values; NULL: the metadata have none */
 } header;
 
 static const char *type_of(adj_elem elem)
@@ -39,24 +49,58 @@ static const char *type_of(adj_elem elem)
     }
 }
 
-/* prefix_name with an underscore for what no identifier has; a number behind it where two would be
- * the same. */
+/* prefix_name with an underscore for what no identifier has. */
+static void make_name(char to[IDENTIFIER], const char *prefix, const char *name)
+{
+    snprintf(to, IDENTIFIER, "%.60s_%.150s", prefix, name);
+    for (char *c = to; *c != '\0'; c++)
+        if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127)
+            *c = '_';
+}
+
+/* Whether tensor i has the name of one before it, or of a constant. */
+static int is_taken(const header *h, int i)
+{
+    for (int k = 0; k < h->n + CONSTANTS; k++)
+        if ((k < i || k >= h->n) && strcmp(h->name[k], h->name[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* With a number behind it where two would be the same. */
 static void name_all(header *h)
 {
-    for (int i = 0; i < h->n + h->n_metadata; i++) {
+    for (int k = 0; k < CONSTANTS; k++)
+        if (h->list[k] != NULL)
+            make_name(h->name[h->n + k], h->prefix, constants[k].name);
+    for (int i = 0; i < h->n; i++) {
         char base[IDENTIFIER];
-        snprintf(base, sizeof base, "%.60s_%.150s", h->prefix,
-                 i < h->n ? h->tensor[i].name : h->metadata[i - h->n].key);
-        for (char *c = base; *c != '\0'; c++)
-            if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127)
-                *c = '_';
-        snprintf(h->name[i], IDENTIFIER, "%s", base);
-        for (int k = 0, number = 2; k < i; k++)
-            if (strcmp(h->name[k], h->name[i]) == 0) {
-                snprintf(h->name[i], IDENTIFIER, "%.220s_%d", base, number++);
-                k = -1; /* it may be another's as well */
-            }
+        make_name(base, h->prefix, h->tensor[i].name);
+        memcpy(h->name[i], base, sizeof base);
+        for (int number = 2; is_taken(h, i); number++)
+            snprintf(h->name[i], IDENTIFIER, "%.220s_%d", base, number);
     }
+}
+
+/* The values of a constant among the metadata; NULL: it is not there, or no such list. */
+static json_t *find_list(const header *h, int constant)
+{
+    json_t *list = NULL, *value;
+    size_t i;
+    for (int k = 0; k < h->n_metadata && list == NULL; k++)
+        if (strcmp(h->metadata[k].key, constants[constant].key) == 0)
+            list = json_loads(h->metadata[k].value, 0, NULL);
+    int is_good = json_array_size(list) > 0;
+    json_array_foreach(list, i, value)
+    {
+        is_good &= constants[constant].is_text
+                       ? json_is_string(value)
+                       : json_is_number(value) && fabs(json_number_value(value)) <= (double)FLT_MAX;
+    }
+    if (is_good)
+        return list;
+    json_decref(list);
+    return NULL;
 }
 
 /* Text within a comment. */
@@ -141,33 +185,24 @@ static void put_literal(FILE *f, const char *text)
     fputc('"', f);
 }
 
-/* An entry that is a list of numbers or words, such as mean and class_names of a model card, is an
- * array too. */
-static void put_entry(FILE *f, const char *text, const char *name)
+static void put_constant(FILE *f, const header *h, int k)
 {
-    json_t *list = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *item;
-    const size_t n = json_array_size(list);
-    size_t i, numbers = 0, words = 0;
+    json_t *value;
+    size_t i;
 
-    json_array_foreach(list, i, item)
+    fprintf(f, "/* %s */\nstatic const %s%s[%zu] = {", constants[k].comment,
+            constants[k].is_text ? "char *const " : "float ", h->name[h->n + k],
+            json_array_size(h->list[k]));
+    json_array_foreach(h->list[k], i, value)
     {
-        numbers += json_is_number(item);
-        words += json_is_string(item);
+        fputs(i % A_LINE == 0 ? "\n    " : " ", f);
+        if (constants[k].is_text)
+            put_literal(f, json_string_value(value));
+        else
+            put_real(f, json_number_value(value), 0);
+        fputc(',', f);
     }
-    if (n > 0 && (numbers == n || words == n)) {
-        fprintf(f, "static const %s%s[%zu] = {", words == n ? "char *const " : "float ", name, n);
-        json_array_foreach(list, i, item)
-        {
-            fputs(i % A_LINE == 0 ? "\n    " : " ", f);
-            if (words == n)
-                put_literal(f, json_string_value(item));
-            else
-                put_real(f, json_number_value(item), 0);
-            fputc(',', f);
-        }
-        fputs("\n};\n\n", f);
-    }
-    json_decref(list);
+    fputs("\n};\n\n", f);
 }
 
 /* All of them by name, to be set in a loop. */
@@ -218,8 +253,9 @@ static int write_header(FILE *f, void *user)
             h->prefix, h->prefix, math ? "#include <math.h>\n" : "");
     for (int i = 0; i < h->n; i++)
         put_tensor(f, &h->tensor[i], h->name[i]);
-    for (int i = 0; i < h->n_metadata; i++)
-        put_entry(f, h->metadata[i].value, h->name[h->n + i]);
+    for (int k = 0; k < CONSTANTS; k++)
+        if (h->list[k] != NULL)
+            put_constant(f, h, k);
     put_list(f, h);
     fprintf(f, "#endif\n");
     return ferror(f);
@@ -229,7 +265,8 @@ adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
                                     const adj_tensor tensors[], int n_metadata,
                                     const adj_metadata metadata[], adj_error *error)
 {
-    header h = {n, n_metadata, tensors, metadata, prefix != NULL ? prefix : "weights", NULL};
+    header h = {n,    n_metadata, tensors, metadata, prefix != NULL ? prefix : "weights",
+                NULL, {NULL}};
 
     if (path == NULL || n < 0 || n_metadata < 0)
         return adj_error_set(error, ADJ_EARG, "header: bad file name or counts");
@@ -241,14 +278,15 @@ adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
     for (int i = 0; i < n; i++)
         if (tensors[i].name == NULL || tensors[i].data == NULL || adj_tensor_bytes(&tensors[i]) < 0)
             return adj_error_set(error, ADJ_EARG, "header: tensor %d: bad name, type or data", i);
-    for (int i = 0; i < n_metadata; i++)
-        if (metadata[i].key == NULL || metadata[i].value == NULL)
-            return adj_error_set(error, ADJ_EARG, "header: metadata %d: no key or value", i);
-    h.name = calloc((size_t)n + (size_t)n_metadata + 1, sizeof *h.name);
+    h.name = calloc((size_t)n + CONSTANTS, sizeof *h.name);
     if (h.name == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "header: out of memory");
+    for (int k = 0; k < CONSTANTS; k++)
+        h.list[k] = find_list(&h, k);
     name_all(&h);
     adj_status status = adj_file_replace(path, write_header, &h, error);
+    for (int k = 0; k < CONSTANTS; k++)
+        json_decref(h.list[k]);
     free(h.name);
     return status;
 }

@@ -146,8 +146,7 @@ typedef struct {
 
 static adj_status wrong(const reading *r, const char *key, const char *expected)
 {
-    return adj_error_set(r->error, ADJ_EIO,
-                         "its entry %s is not possible here (got %.80s, expected %s)", key,
+    return adj_error_set(r->error, ADJ_EIO, "its entry %s is wrong (got %.80s, expected %s)", key,
                          adj_tensors_metadata(r->t, key), expected);
 }
 
@@ -167,11 +166,14 @@ static adj_status read_integer(const reading *r, const char *key, int64_t low, i
                                int64_t *to)
 {
     adj_status status;
+    char expected[80];
     json_t *value = parse(r, key, &status);
 
+    snprintf(expected, sizeof expected, "a whole number, %lld to %lld", (long long)low,
+             (long long)high);
     if (value != NULL && (!json_is_integer(value) || json_integer_value(value) < low ||
                           json_integer_value(value) > high))
-        status = wrong(r, key, "a whole number in its range");
+        status = wrong(r, key, expected);
     else if (value != NULL)
         *to = json_integer_value(value);
     json_decref(value);
@@ -181,11 +183,13 @@ static adj_status read_integer(const reading *r, const char *key, int64_t low, i
 static adj_status read_real(const reading *r, const char *key, double low, double high, double *to)
 {
     adj_status status;
+    char expected[80];
     json_t *value = parse(r, key, &status);
     double v = json_number_value(value);
 
+    snprintf(expected, sizeof expected, "a number, %g to %g", low, high);
     if (value != NULL && (!json_is_number(value) || !(v >= low && v <= high)))
-        status = wrong(r, key, "a number in its range");
+        status = wrong(r, key, expected);
     else if (value != NULL)
         *to = v;
     json_decref(value);

@@ -117,6 +117,33 @@ Test(data_options, limit)
     remove_all(&f);
 }
 
+/* The mean of the training images, which depends on which they are. */
+static void mean_of(const folder *f, const char *seed, char mean[100])
+{
+    const file_name w = in_folder(f, "w.safetensors");
+    adj_tensors *t = NULL;
+    json_decref(
+        train(f, WORDS("--val-split", "0.5", "--limit", "4", "--seed", seed, "--out", w.s, SMALL)));
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
+    cr_expect_str_eq(adj_tensors_metadata(t, "seed"), seed);
+    snprintf(mean, 100, "%s", adj_tensors_metadata(t, "mean"));
+    adj_tensors_free(t);
+}
+
+/* Which images are drawn does not depend on the seed. */
+Test(data_options, the_same_for_every_seed)
+{
+    folder f = ten_and_six();
+    char first[100], other[100];
+    mean_of(&f, "1", first);
+    for (int i = 2; i < 5; i++) {
+        mean_of(&f, (const char *[]){"2", "3", "4"}[i - 2], other);
+        cr_expect_str_eq(other, first);
+    }
+    remove_all(&f);
+}
+
 static void expect_parameters(const folder *f, const char *const more[], int parameters)
 {
     json_t *log = train(f, more);

@@ -73,7 +73,8 @@ Test(predict, one_and_many)
     cr_expect_eq(r.status, 0, "%s", r.err);
     snprintf(line, sizeof line, "%s: n nine 18.18 %%\n%s: n nine 18.18 %%\n", grey.s, rgb.s);
     cr_expect_str_eq(r.out, line);
-    cr_expect_not_null(strstr(r.err, "2 images, 2 of them resized to 32x32: "), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "predict: 2 images, 2 of them resized to 32x32: "), "%s",
+                       r.err);
 
     /* what is wrong is told, the rest goes on */
     put_file(bad.s, grey_png, sizeof grey_png / 2);
@@ -123,6 +124,19 @@ Test(predict, standard_input)
     PREDICT("--weights", weights.s, "-");
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "standard input"), "%s", r.err);
+
+    /* a folder can be opened, and not be read */
+    cr_assert_not_null(freopen(f.path, "rb", stdin));
+    PREDICT("--weights", weights.s, "-");
+    cr_expect(r.status == 1 && strstr(r.err, "standard input: Is a directory"), "%s", r.err);
+
+    /* longer than an image may be: a file with a hole */
+    const file_name hole = in_folder(&f, "hole");
+    put_file(hole.s, grey_png, sizeof grey_png);
+    cr_assert_eq(truncate(hole.s, ((off_t)1 << 29) + 1), 0);
+    cr_assert_not_null(freopen(hole.s, "rb", stdin));
+    PREDICT("--weights", weights.s, "-");
+    cr_expect(r.status == 1 && strstr(r.err, "standard input: too long for an image"), "%s", r.err);
     folder_remove(&f);
 }
 

@@ -139,7 +139,7 @@ Test(card, is_not_believed)
         adj_tensors *t = file_of(&f, ENTRIES, list);
         cr_expect_eq(adj_model_card_read(t, &back, &error), ADJ_EIO, "%s %s", lies[i].key,
                      lies[i].value);
-        snprintf(words, sizeof words, "its entry %s is not possible here",
+        snprintf(words, sizeof words, "its entry %s is wrong (got ",
                  strcmp(lies[i].value, "4") == 0 ? "class_names" : lies[i].key);
         cr_expect_not_null(strstr(error.message, words), "%s: %s", words, error.message);
         cr_expect_null(back);
