@@ -45,7 +45,7 @@ class Peer:
 
     def __init__(self, python, script, about):
         self.python, self.script = python, script
-        self.name, self.version = about["peer"], about["version"]
+        self.name = f"{about['peer']} {about['version'].split('+')[0]}"
         self.formats = about["formats"]
         self.process = None
 
@@ -77,26 +77,42 @@ class Peer:
             self.process = None
 
 
+def pythons():
+    """Those that BENCH_PYTHON names, as PATH is written, this one and the system's."""
+    named = os.environ.get("BENCH_PYTHON", "").split(os.pathsep)
+    found = [p for p in [*named, sys.executable, "/usr/bin/python3"] if p and os.path.exists(p)]
+    return list(dict.fromkeys(found))
+
+
 def find_peers(kind):
-    """The scripts bench/peers/*_KIND.py whose framework some Python here has."""
-    pythons = [os.environ.get("BENCH_PYTHON"), sys.executable, "/usr/bin/python3"]
+    """The scripts bench/peers/*_KIND.py, once for each version of their framework in a Python here."""
     peers = []
     for script in sorted(PEERS.glob(f"*_{kind}.py")):
-        sentence = "no Python"
-        for python in dict.fromkeys(p for p in pythons if p and os.path.exists(p)):
+        versions, sentence = set(), "no Python"
+        for python in pythons():
             done = subprocess.run(
                 [python, str(script), "--version"], capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                peers.append(Peer(python, script, json.loads(done.stdout)))
-                break
-            sentence = (done.stdout.strip() or done.stderr.strip()).splitlines()[-1:]
-            sentence = sentence[0] if sentence else f"exit status {done.returncode}"
-        else:
+            if done.returncode != 0:
+                words = (done.stdout.strip() or done.stderr.strip()).splitlines()[-1:]
+                sentence = words[0] if words else f"exit status {done.returncode}"
+                continue
+            about = json.loads(done.stdout)
+            if about["version"] not in versions:
+                versions.add(about["version"])
+                peers.append(Peer(python, script, about))
+        if not versions:
             say(f"skipped: {script.name}: {sentence}")
     return peers
 
 
 # ---- the machine ----
+
+
+def results_name(about):
+    """2026-11-21-amd-epyc: results of several machines lie side by side."""
+    words = "".join(c if c.isalnum() else " " for c in about["cpu"].lower()).split()
+    left_out = {"r", "tm", "processor", "cpu", "with"}
+    return "-".join([about["date"].split()[0], *[w for w in words if w not in left_out][:6]])
 
 
 def first_line(arguments):

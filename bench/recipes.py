@@ -58,7 +58,7 @@ def main():
         runs = [ours(o, model, seed) for seed in o.seeds]
         tell(model, "adjoint", [reached for _, reached in runs], time.monotonic() - began)
         for peer in peers:
-            say(f"{model}: {peer.name} {peer.version}")
+            say(f"{model}: {peer.name}")
             began = time.monotonic()
             reached = [torchs(o, peer, runs[0][0], seed) for seed in o.seeds]
             tell(model, peer.name, reached, time.monotonic() - began)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The whole benchmark (ninja bench): the four nets and the grid of convolutions, ours beside the peers
-that are installed. Writes bench/results/DATE.md; says on stderr what it is at.
+that are installed. Writes bench/results/DATE-CPU.md; says on stderr what it is at.
 
 What is measured is kept in build/bench/state.json, so that it can be run in parts: a part replaces
 its own figures and leaves the others, as long as the sources and the options are the same.
@@ -42,7 +42,7 @@ def parse():
                         "nothing and go to build/bench/quick.md")
     p.add_argument("--fresh", action="store_true", help="forgets what earlier runs measured")
     p.add_argument("--tool", type=pathlib.Path, default=ROOT / "build" / "adjoint")
-    p.add_argument("--out", type=pathlib.Path, help="instead of bench/results/DATE.md")
+    p.add_argument("--out", type=pathlib.Path, help="instead of bench/results/DATE-CPU.md")
     o = p.parse_args()
     if o.quick:
         o.seconds, o.cell_seconds, o.rounds = min(o.seconds, 0.02), 0.002, 1
@@ -67,7 +67,7 @@ class State:
             self._take_over(key)
         self.run.update(key=key, machine=machine, threads_used=o.threads, rounds=o.rounds,
                         seconds=o.seconds, quick=o.quick,
-                        peers=[f"{p.name} {p.version}" for p in peers])
+                        peers=[p.name for p in peers])
 
     def _take_over(self, key):
         try:
@@ -168,9 +168,8 @@ def main():
         run_grid(o, tool, conv_peers, state)
     for peer in conv_peers:
         peer.close()
-    day = state.run["machine"]["date"].split()[0]
-    usual = ROOT / "build" / "bench" / "quick.md" if o.quick else ROOT / "bench" / "results" / f"{day}.md"
-    out = o.out or usual
+    usual = ROOT / "bench" / "results" / f"{programs.results_name(state.run['machine'])}.md"
+    out = o.out or (ROOT / "build" / "bench" / "quick.md" if o.quick else usual)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(report.render(state.run), encoding="utf-8")
     for sentence in failures(state.run):

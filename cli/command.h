@@ -83,6 +83,8 @@ typedef struct {
 #define PLAN_VARIABLES                                                                             \
     "ADJOINT_MAX_ISA ADJOINT_PLAN ADJOINT_QUARANTINE ADJOINT_TUNE ONEDNN_MAX_CPU_ISA "             \
     "OMP_NUM_THREADS"
+/* And keeps what it has timed. */
+#define TUNED_VARIABLES PLAN_VARIABLES " XDG_CACHE_HOME"
 /* Names for option.names, of models, optimizers and backends; ops have op_name_at. */
 const char *model_name_at(int i);
 const char *optimizer_name_at(int i);

@@ -19,8 +19,10 @@ static const remark variables[] = {
     {"ADJOINT_PLAN", "adds \"unfused\" or \"tune\", or both with a comma, to every plan"},
     {"ADJOINT_QUARANTINE",
      "the file of oneDNN's implementations not to be used, as selftest writes it; off: none"},
-    {"ADJOINT_TUNE", "the file that keeps what tuning finds, where --tune-file names none"},
+    {"ADJOINT_TUNE",
+     "the file that keeps what tuning finds, where --tune-file names none; off: no tuning"},
     {"ONEDNN_MAX_CPU_ISA", "oneDNN's own limit of instructions, such as AVX2"},
+    {"XDG_CACHE_HOME", "the folder of caches; default: ~/.cache"},
     {"OMP_NUM_THREADS", "OpenMP's number of threads, the default of --threads"},
 };
 enum { N_VARIABLE = sizeof variables / sizeof *variables };

@@ -19,6 +19,8 @@ int has_backend(void *of, const adj_op *op);
 /* select_kernel.c: prepares the described step for the kernel that is to compute it.
  * ADJ_ENOKERNEL: nobody computes these nodes together. */
 adj_status select_kernel(adj_exec *e, step *s, const node_group *g);
+/* The same without tuning: by rank. */
+adj_status select_by_rank(adj_exec *e, step *s, const node_group *g);
 /* Has a backend before the last one, the reference, a kernel for n alone? of: the executor. May be
  * called before there is a plan; then 0 also when that fails, which the executor records. */
 int has_non_reference_kernel(void *of, const adj_node *n);
@@ -31,8 +33,8 @@ void drop_prepared(adj_exec *e, const step *s);
 /* Why the first backend does not compute the step: copied. */
 adj_status set_why(adj_exec *e, step *s, const char *why);
 
-/* tune.c: the fastest candidate, timed or from the file. tune_open and tune_close surround
- * planning; tune_close writes the file and may be called in every case. */
+/* tune.c: the fastest candidate, timed, from the file or from a selection. tune_open and tune_close
+ * surround planning; tune_close writes the file and may be called in every case. */
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o);
 /* As select_kernel; ADJ_ENOKERNEL: there are not two candidates, or there is no time for them. */
 adj_status tune_group(adj_exec *e, step *s, const node_group *g);

@@ -24,6 +24,7 @@ struct adj_exec {
     int n_user; /* nodes that the user's graph had */
     char message[ADJ_MESSAGE];
     char warning[ADJ_MESSAGE];
+    const char *selection; /* adj_exec_selection's */
     const adj_graph *user;
     adj_graph *graph;
     adj_node **image; /* by the user's id; NULL: not part of this executor */
@@ -97,6 +98,9 @@ static inline void bind_call(const adj_exec *e, step *s, void *scratch)
 /* Zeroed memory that lives as long as the executor; NULL and ADJ_ENOMEM recorded when there is
  * none. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
+
+/* inspect.c: a node's nominal multiplications and additions. */
+double flop_of(const adj_node *n);
 
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);

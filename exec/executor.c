@@ -46,6 +46,11 @@ const char *adj_exec_message(const adj_exec *e)
     return e != NULL ? e->message : "adj_exec_new: out of memory";
 }
 const char *adj_exec_warning(const adj_exec *e) { return e != NULL ? e->warning : ""; }
+
+const char *adj_exec_selection(const adj_exec *e)
+{
+    return e != NULL && e->selection != NULL ? e->selection : "";
+}
 adj_exec_info adj_exec_stats(const adj_exec *e) { return e != NULL ? e->info : (adj_exec_info){0}; }
 
 /* ---- making one ---- */

@@ -11,7 +11,7 @@ static size_t bytes_of(const adj_exec *e, const int *buffers, int n)
     return sum;
 }
 
-static double flop_of(const adj_node *n)
+double flop_of(const adj_node *n)
 {
     return n->op->flop != NULL ? n->op->flop(n) : (double)adj_shape_elems(n->type.shape);
 }

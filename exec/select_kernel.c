@@ -97,7 +97,7 @@ adj_status set_why(adj_exec *e, step *s, const char *why)
 }
 
 /* The first kernel of rank 0, else the first of the lowest. */
-static adj_status select_by_rank(adj_exec *e, step *s, const node_group *g)
+adj_status select_by_rank(adj_exec *e, step *s, const node_group *g)
 {
     const adj_op *op = g->node[0]->op;
     char why[ADJ_WHY]; /* the last refusal's reason */

@@ -34,7 +34,8 @@
  *   ADJOINT_QUARANTINE  in place of adj_exec_debug.quarantine where that is NULL, when a plan needs
  *                       the backend "onednn": FILE, "only:FILE" or "off". ADJ_EIO if the file
  *                       cannot be read
- *   ADJOINT_TUNE        the tune file, where there is tuning and adj_exec_opts.tune_file is NULL */
+ *   ADJOINT_TUNE        the tune file, where there is tuning and adj_exec_opts.tune_file is NULL;
+ *                       "off": none */
 #ifndef ADJOINT_H
 #define ADJOINT_H
 
@@ -301,8 +302,17 @@ typedef struct {
      * time.
      */
     int tune;
-    const char *tune_file; /* as said above */
+    const char *tune_file; /* as said above; one that ends in / is a folder, in which the file is
+                              named after the machine */
     double tune_seconds;   /* about as long may one plan take for it; 0: 5 */
+    /* > 0: how often the plan will run. Timing a step then takes at most 2 % of what the step will
+     * take in all these runs, so that few runs are not delayed by it. */
+    int64_t tune_runs;
+    /* What adj_exec_selection said of another executor of the same graph: steps that it names are
+     * computed as there, so that the results are the same to the bit; with tune the others are
+     * timed. Lines that are not possible here are ignored, all of a text that is none is
+     * (adj_exec_warning). */
+    const char *selection;
     /* What is cheap - relu and its like, batch norm, add - is not kept for the gradient, but
      * recomputed (rematerialised) from what is kept: less memory, hardly more time, the same
      * results (in f16 roundings may move). */
@@ -318,6 +328,7 @@ typedef struct {
     int steps, reorders, naive_steps; /* kernels that run; of these, mere changes of layout; and
                                          those that the last backend computes */
     int timed;                        /* candidates that tune has run */
+    double timed_seconds;             /* that it took */
     int cached;                       /* steps that the tune file decided */
     double plan_seconds;              /* what adj_exec_new took */
 } adj_exec_info;
@@ -334,6 +345,9 @@ ADJ_API const char *adj_exec_message(const adj_exec *e);
 /* What the user should know though all went well, one line: a tune file that was ignored, and why;
  * time that was too short to tune every step. "": nothing. */
 ADJ_API const char *adj_exec_warning(const adj_exec *e);
+/* The steps that tune decided and how, a line each, for adj_exec_opts.selection; it is the
+ * executor's. "": none. */
+ADJ_API const char *adj_exec_selection(const adj_exec *e);
 /* Copies a leaf's value in, or a fetched node's (or a leaf's) value out: row-major, bytes its exact
  * size. A leaf that neither fetches nor updates need may be set, which does nothing, and has no
  * value to get; nor has an input that was never set, nor another node after a run that failed. A

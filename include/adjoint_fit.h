@@ -47,6 +47,7 @@ typedef struct {
     adj_math math;                   /* exact or fast */
     int tune;                        /* candidates are timed first */
     const char *tune_file;           /* keeps what was timed */
+    double tune_seconds;             /* as in adj_fit_opts: evaluation alone is timed for */
     const adj_weights_opts *weights; /* how the file is read; NULL: as adj_weights_load does */
 } adj_predictor_opts;
 
@@ -132,14 +133,18 @@ typedef struct {
     adj_math math;           /* exact or fast */
     int tune;                /* candidates are timed first */
     const char *tune_file;   /* keeps what was timed */
-    int recompute;           /* less memory for more time */
-    int profile; /* the training steps' plan is timed: adj_exec_step_at of adj_trainer_exec */
+    /* 0: as long as a plan needs, up to 5 s each. > 0: that many seconds at most for all plans, and
+     * no longer than 2 % of what they are going to take. */
+    double tune_seconds;
+    int recompute; /* less memory for more time */
+    int profile;   /* the training steps' plan is timed: adj_exec_step_at of adj_trainer_exec */
 
     const char *checkpoint;   /* a file with all that going on needs, replaced after each epoch and
                                  when the training stops; NULL: none */
     int64_t checkpoint_every; /* > 0: also after so many steps of an epoch */
     /* adj_fit goes on from the checkpoint, which must be one of a training on the same data with
-     * the same options; the result is the same to the bit as if it had never stopped. A training
+     * the same options; the result is the same to the bit as if it had never stopped. Kernels are
+     * the checkpoint's: nothing is timed again. A training
      * that came to its end is prolonged by larger epochs (with another lr, if that is wanted): a
      * constant rate and a cosine then begin anew, warm-up included, and a cosine is as long as what
      * was added; a rate that falls by the period (STEP, EXPONENTIAL) goes on falling by the same

@@ -12,14 +12,20 @@ from torch.nn import functional
 
 import torch_nets
 
-FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+COMPILED = "compiled "
+FORMATS = list(LAYOUTS)
+if hasattr(torch, "compile"):  # since 2.0; needs a C++ compiler
+    FORMATS += [COMPILED + name for name in LAYOUTS]
 
 
 def measure(o):
     make, shape, classes = torch_nets.NETS[o.net]
-    memory = {"memory_format": FORMATS[o.format]}
+    memory = {"memory_format": LAYOUTS[o.format.removeprefix(COMPILED)]}
     torch.set_num_threads(o.threads)
     net = make().to(**memory)
+    if o.format.startswith(COMPILED):
+        net = torch.compile(net)
     x = torch.randn(o.batch, *shape).contiguous(**memory)
     y = torch.randint(0, classes, (o.batch,))
     optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
@@ -65,7 +71,7 @@ def main():
     p.add_argument("--parts", type=lambda s: s.split(","), default=["train", "infer", "infer1"])
     o = p.parse_args()
     if o.version:
-        timing.say({"peer": "PyTorch", "version": torch.__version__, "formats": list(FORMATS)})
+        timing.say({"peer": "PyTorch", "version": torch.__version__, "formats": FORMATS})
     else:
         measure(o)
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "adjoint_fit.h"
+#include "cli/cache.h"
 #include "cli/command.h"
 #include "cli/standard.h"
 #include "data.h"
@@ -12,7 +13,8 @@
 typedef struct {
     data_opts data;
     const char *weights, *map, *model, *backend;
-    int64_t threads;
+    int64_t threads, no_tune;
+    char cache[CACHE_PATH];
     char size[48]; /* of the card's images, as an option */
 } eval_opts;
 
@@ -28,6 +30,10 @@ static int parse(eval_opts *o, int argc, char **argv)
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
+        {"--no-tune", "",
+         "times no kernels; default: up to 2 s, and no more than 2 % of the run, look for the "
+         "fastest",
+         .flag = &o->no_tune},
         {0},
     };
     option more[DATA_OPTIONS];
@@ -40,7 +46,7 @@ static int parse(eval_opts *o, int argc, char **argv)
                      .summary = "Prints the test accuracy of weights in a file.",
                      .options = options,
                      .more = more,
-                     .variables = PLAN_VARIABLES,
+                     .variables = TUNED_VARIABLES,
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
@@ -110,8 +116,12 @@ int command_eval(int argc, char **argv)
         return status;
     const adj_net net = {.name = o.model};
     const adj_weights_opts load = {.map = in[1].name};
-    const adj_predictor_opts options = {
-        .backend = o.backend, .threads = (int)o.threads, .weights = &load};
+    const adj_predictor_opts options = {.backend = o.backend,
+                                        .threads = (int)o.threads,
+                                        .tune = !o.no_tune && !tuning_is_off(),
+                                        .tune_file = tune_cache(o.cache),
+                                        .tune_seconds = DEFAULT_TUNE_SECONDS,
+                                        .weights = &load};
     if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
         return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
                         error.status == ADJ_EARG && o.model == NULL ? " (--model NAME does)" : "");

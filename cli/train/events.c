@@ -26,6 +26,7 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
 {
     const train_opts *o = e->o;
     const int frozen = adj_trainer_frozen(t);
+    const adj_exec_info plan = adj_exec_stats(adj_trainer_exec(t));
     char text[RECIPE_TEXT], augmentation[AUGMENTATION_TEXT];
 
     say_wrapped(&e->shown.terminal,
@@ -37,6 +38,11 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
         say_wrapped(&e->shown.terminal, "augmentation: %s", augmentation_text(o, augmentation));
     if (strcmp(o->class_weights, "none") != 0)
         say_wrapped(&e->shown.terminal, "class weights: %s", o->class_weights);
+    if (plan.timed > 0)
+        say_wrapped(
+            &e->shown.terminal,
+            "the fastest kernels were found in %.1f s and are kept (--no-tune: none are timed)",
+            plan.timed_seconds);
     if (frozen > 0)
         say_wrapped(&e->shown.terminal, "%d parameter tensors are frozen by %s", frozen, o->freeze);
 }

@@ -57,8 +57,12 @@ static int check(train_opts *o)
         return complain("train", EXIT_USAGE, "--resume: --checkpoint FILE is missing");
     if (o->every != UNSET && o->checkpoint == NULL)
         return complain("train", EXIT_USAGE, "--checkpoint-every: --checkpoint FILE is missing");
-    if (o->tune_file != NULL && !o->tune)
-        return complain("train", EXIT_USAGE, "--tune-file: --tune is missing");
+    if (o->no_tune && (o->tune || o->tune_file != NULL))
+        return complain("train", EXIT_USAGE, "--no-tune: not with %s",
+                        o->tune ? "--tune" : "--tune-file");
+    if (o->tune && o->resume)
+        return complain("train", EXIT_USAGE,
+                        "--tune: --resume goes on with the checkpoint's kernels");
     if (o->weights != NULL && o->resume)
         return complain("train", EXIT_USAGE, "--weights: --resume goes on with the checkpoint's");
     if (o->weights == NULL && (o->map != NULL || o->head != NULL))
@@ -137,9 +141,13 @@ int parse_train(train_opts *o, int argc, char **argv)
          .range = {0, 9e15}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, MAX_THREADS}},
-        {"--tune", "", "times the candidates of each step first and takes the fastest",
+        {"--tune", "", "times all kernels that there are first, for up to 5 s a plan",
          .flag = &o->tune},
-        {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's",
+        {"--no-tune", "",
+         "times none; default: up to 2 s, and no more than 2 % of the run, look for the fastest",
+         .flag = &o->no_tune},
+        {"--tune-file", "FILE",
+         "keeps what is found; default: ADJOINT_TUNE's, or one in ~/.cache/adjoint",
          .text = &o->tune_file},
         {"--precision", "P", PRECISION_HELP, .text = &o->precision, .words = PRECISION_WORDS},
         {"--dtype", "", "",
@@ -179,7 +187,7 @@ int parse_train(train_opts *o, int argc, char **argv)
                      .options = options,
                      .more = more,
                      .statuses = statuses,
-                     .variables = PLAN_VARIABLES,
+                     .variables = TUNED_VARIABLES,
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE)

@@ -34,6 +34,7 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     fflush(stdout);
     *t = (adj_range_test){0};
     o.schedule = &schedule;
+    o.tune = 0;                 /* the rate does not depend on what was timed */
     o.epochs = ADJ_RANGE_STEPS; /* of a step at least */
     o.checkpoint = NULL;
     o.checkpoint_every = 0;

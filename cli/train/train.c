@@ -11,6 +11,7 @@
 #include "adjoint_fit.h"
 #include "checkpoint.h"
 #include "class_weights.h"
+#include "cli/cache.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "cli/output.h"
@@ -40,6 +41,7 @@ typedef struct {
     adj_trainer *trainer;
     events told;
     out_files out;
+    char cache[CACHE_PATH];
     FILE *output; /* standard output, where --log or --out is - */
 } training;
 
@@ -142,8 +144,9 @@ static adj_fit_opts fit_options(training *t)
                           .threads = (int)o->threads,
                           .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
                           .math = (adj_math)word_index(MATH_WORDS, o->math),
-                          .tune = (int)o->tune,
-                          .tune_file = o->tune_file,
+                          .tune = !o->no_tune && !o->resume,
+                          .tune_file = o->tune_file != NULL ? o->tune_file : tune_cache(t->cache),
+                          .tune_seconds = o->tune ? 0 : DEFAULT_TUNE_SECONDS,
                           .recompute = (int)o->recompute,
                           .profile = t->out.report != NULL,
                           .best = t->out.best,
@@ -373,6 +376,7 @@ int command_train(int argc, char **argv)
         if (o.threads == 0) /* a checkpoint says how many there were */
             o.threads = default_threads();
         omp_set_num_threads((int)o.threads);
+        o.no_tune |= tuning_is_off() && !o.tune && o.tune_file == NULL;
         status = start(&t);
     }
     if (status == CONTINUE && o.resume)

@@ -15,7 +15,7 @@ typedef struct {
     const char *freeze;               /* patterns of parameters; "none" */
     const char *schedule;             /* a name of adj_schedule_from_name */
     const char *class_weights;        /* "none", "balanced" or a list, see class_weights.h */
-    int64_t epochs, batch, seed, threads, every, resume, tune, recompute, plain;
+    int64_t epochs, batch, seed, threads, every, resume, tune, no_tune, recompute, plain;
     int64_t patience; /* epochs; 0: without an end */
     int lr_auto;      /* lr is to be found by a range test */
     const char *lr_text;

@@ -1,13 +1,13 @@
-/* file.c - the table of winners, and the file it is kept in.
+/* file.c - the table of winners, the file it is kept in, and the selection of one plan.
  *
  * The file is text: the header that this machine and these backends give (key.c), one winner a
  * line, and a last line that counts them:
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
- * It is taken whole or not at all, and believed in nothing but which candidate to prepare: the one
- * that prepares to the implementation and layouts named, wherever it is in the backend's list (the
- * number is only where to look first). So the worst that a forged file does is to select slow
- * kernels. */
+ * A selection is the same without the header. Both are taken whole or not at all, and believed in
+ * nothing but which candidate to prepare: the one that prepares to the implementation and layouts
+ * named, wherever it is in the backend's list (the number is only where to look first). So the
+ * worst that a forged one does is to select slow kernels. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static long number(const char *text, long max)
     return v >= 0 && *end == '\0' && errno == 0 && v <= max ? v : -1;
 }
 
-static const char *read_entry(tuner *t, char *line, adj_status *status)
+static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_status *status)
 {
     char *field[FIELDS];
     for (int i = 0; i < FIELDS; i++) {
@@ -125,7 +125,7 @@ static const char *read_entry(tuner *t, char *line, adj_status *status)
                               .candidate = (int)candidate,
                               .impl = field[4],
                               .seconds = 1e-6 * us,
-                              .from_file = 1};
+                              .origin = origin};
     return NULL;
 }
 
@@ -141,7 +141,8 @@ static int is_text(const char *text, size_t size)
 }
 
 /* The lines behind the header. */
-static const char *read_lines(tuner *t, char *line, int *n_line, adj_status *status)
+static const char *read_lines(tuner *t, char *line, tune_origin origin, int *n_line,
+                              adj_status *status)
 {
     const char *wrong = NULL;
     int n = 0;
@@ -156,10 +157,33 @@ static const char *read_lines(tuner *t, char *line, int *n_line, adj_status *sta
                                                                        : "the count is wrong";
         if (n++ == MAX_ENTRIES)
             return "there are too many lines";
-        wrong = read_entry(t, line, status);
+        wrong = read_entry(t, line, origin, status);
         line = next;
     }
     return wrong;
+}
+
+adj_status tune_read_selection(adj_exec *e, const char *text)
+{
+    tuner *t = e->tuner;
+    adj_status status = ADJ_OK;
+    int line = 0;
+    if (text == NULL || text[0] == '\0')
+        return ADJ_OK;
+    size_t size = strlen(text);
+    const char *wrong = size > MAX_BYTES       ? "is too long"
+                        : !is_text(text, size) ? "is not text"
+                                               : NULL;
+    char *copy = wrong == NULL ? region_string(&t->region, text) : NULL;
+    if (wrong == NULL && copy == NULL)
+        return ADJ_ENOMEM;
+    if (wrong == NULL)
+        wrong = read_lines(t, copy, FROM_SELECTION, &line, &status);
+    if (wrong == NULL)
+        return status;
+    warn(e, "the selection of kernels is ignored: line %d: %s", line, wrong);
+    t->n_entry = 0;
+    return status;
 }
 
 /* Whether it was once written here. Another file is never replaced, whatever it is called. */
@@ -172,7 +196,7 @@ adj_status tune_read(adj_exec *e)
     char *text;
     size_t size, header = strlen(t->header);
     const char *wrong = load(t, &text, &size, &status);
-    int line = 0;
+    int line = 0, before = t->n_entry;
 
     if (status != ADJ_OK)
         return status;
@@ -188,20 +212,30 @@ adj_status tune_read(adj_exec *e)
     if (wrong == NULL) {
         for (size_t i = 0; i < header; i++)
             line += text[i] == '\n';
-        wrong = read_lines(t, text + header, &line, &status);
+        wrong = read_lines(t, text + header, FROM_FILE, &line, &status);
     }
     if (wrong != NULL && line > 0)
         warn(e, "tune file %.200s is ignored: line %d: %s", t->path, line, wrong);
     else if (wrong != NULL)
         warn(e, "tune file %.200s is ignored: %s", t->path, wrong);
     if (wrong != NULL)
-        t->n_entry = 0;
+        t->n_entry = before;
     return status;
 }
 
 /* ---- writing ---- */
 
-static int writes_entry(const tune_entry *entry) { return entry->kernel != NULL; }
+/* A selection came from elsewhere: it holds for this plan alone. */
+static int writes_entry(const tune_entry *entry)
+{
+    return entry->kernel != NULL && entry->origin != FROM_SELECTION;
+}
+
+static void write_entry(FILE *f, const tune_entry *x)
+{
+    fprintf(f, "%s\t%s\t%d\t%.1f\t%s\t%s\n", x->backend, x->kernel, x->candidate, 1e6 * x->seconds,
+            x->impl, x->key);
+}
 
 static int write_text(FILE *f, void *user)
 {
@@ -214,12 +248,23 @@ static int write_text(FILE *f, void *user)
         const tune_entry *x = &t->entry[i];
         if (!writes_entry(x) || skip-- > 0)
             continue;
-        fprintf(f, "%s\t%s\t%d\t%.1f\t%s\t%s\n", x->backend, x->kernel, x->candidate,
-                1e6 * x->seconds, x->impl, x->key);
+        write_entry(f, x);
         n++;
     }
     fprintf(f, "end %d\n", n);
     return ferror(f);
+}
+
+/* For the user alone, as the XDG base directory specification wants it. What cannot be made is told
+ * when the file is written. */
+static void make_folders(char *path)
+{
+    for (char *c = path + 1; *c != '\0'; c++)
+        if (*c == '/') {
+            *c = '\0';
+            (void)mkdir(path, S_IRWXU);
+            *c = '/';
+        }
 }
 
 void tune_write(adj_exec *e)
@@ -228,6 +273,30 @@ void tune_write(adj_exec *e)
     const char *why = "";
     if (t->path == NULL || !t->may_write || !t->changed)
         return;
+    if (t->makes_folders)
+        make_folders(t->path);
     if (new_file_write(t->path, 0, write_text, t, &why) != ADJ_OK)
         warn(e, "tune file %.200s cannot be written: %s", t->path, why);
+}
+
+const char *tune_selection(adj_exec *e)
+{
+    const tuner *t = e->tuner;
+    char *text = NULL, *kept = NULL;
+    size_t size = 0;
+    int n = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (f == NULL)
+        return NULL;
+    for (int i = 0; i < t->n_entry; i++)
+        if (t->entry[i].used) {
+            write_entry(f, &t->entry[i]);
+            n++;
+        }
+    if (n > 0)
+        fprintf(f, "end %d\n", n);
+    if (fclose(f) == 0)
+        kept = region_string(&e->region, n > 0 ? text : "");
+    free(text);
+    return kept;
 }

@@ -10,13 +10,16 @@
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
 enum { MAX_CANDIDATES = 64 }; /* of one kernel that are timed */
 
+typedef enum { TIMED, FROM_FILE, FROM_SELECTION } tune_origin;
+
 typedef struct { /* the winner for a key; strings live in the tuner's region */
     const char *key;
     const char *backend, *kernel; /* NULL: for this plan the static order decides */
     int candidate;
     const char *impl; /* what the candidate must prepare to: its name and layouts */
     double seconds;   /* with the reorders at its borders */
-    int from_file;
+    tune_origin origin;
+    int used; /* in this plan */
 } tune_entry;
 
 typedef struct { /* memory that grows when more is asked for */
@@ -37,13 +40,16 @@ typedef struct reorder_cost {
 
 struct tuner {
     region region;
-    const char *path; /* of the file; NULL: none */
-    int may_write, changed;
+    char *path;        /* of the file; NULL: none */
+    int makes_folders; /* in which it is, if they are not there */
+    int may_time, may_write, changed;
     char header[TUNE_HEADER];
     int n_entry, max_entry;
     tune_entry *entry;
     reorder_cost *cost;    /* of those that were timed */
     double seconds, spent; /* allowed, used */
+    double runs;           /* of the plan, that time may be taken of; HUGE_VAL: as many as needed */
+    double work_left;      /* of groups that have not been looked at, see budget.c */
     int left;              /* steps that there was no time for */
     area area[N_TUNE_AREA];
     size_t cold; /* bytes that a step of the whole graph touches between two runs of one node */
@@ -60,13 +66,30 @@ void tune_header(const adj_exec *e, char header[TUNE_HEADER]);
 /* What s is prepared as: implementation and layouts, in printable characters without tabs. */
 void tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
 
-/* ---- file.c: fills and writes the table; what is wrong with a file is in e->warning ---- */
+/* ---- file.c: fills and writes the table; what is wrong with a text is in e->warning ---- */
 
+/* Of a selection; of the file, whose entries come after those that are there. */
+adj_status tune_read_selection(adj_exec *e, const char *text);
 adj_status tune_read(adj_exec *e);
 void tune_write(adj_exec *e);
+/* The entries that were used, as tune_read_selection reads them; "": there are none. NULL: out of
+ * memory. */
+const char *tune_selection(adj_exec *e);
 tune_entry *tune_find(const tuner *t, const char *key);
 /* Adds an entry or replaces the key's; strings are copied. */
 adj_status tune_add(tuner *t, const tune_entry *entry);
+
+/* ---- budget.c: how long a race may take ---- */
+
+/* Requires: groups. */
+void budget_open(adj_exec *e, int64_t runs);
+/* Is there time for any race at all? */
+int budget_is_open(const tuner *t);
+/* Seconds for this group's, of which one run takes usual seconds without tuning (HUGE_VAL: not
+ * known). */
+double budget_for(const tuner *t, const node_group *g, double usual);
+/* The group has been decided. */
+void budget_pass(tuner *t, const node_group *g);
 
 /* ---- time.c: running candidates on memory of their own ---- */
 

@@ -96,12 +96,53 @@ static int list_sums(adj_trainer *t, const position *p, char text[SUMS][ENTRY_TE
     return 1;
 }
 
+/* The kernels that were selected by timing them: of steps, and of the evaluation by which the best
+ * epoch is told. "": none. */
+enum { SELECTIONS = 2 };
+static const char *const selection_keys[SELECTIONS] = {"selection", "evaluation_selection"};
+static const char selection_sum[] = "selection_sum";
+
+static void list_selections(const adj_trainer *t, const char *list[SELECTIONS])
+{
+    const adj_predictor *p = t->predictor;
+    const planned *evaluation = &p->planned[EVALUATION];
+    list[0] = adj_exec_selection(t->steps_net.exec);
+    list[1] = evaluation->batch > 0       ? adj_exec_selection(evaluation->n.exec)
+              : p->plan.selection != NULL ? p->plan.selection
+                                          : "";
+}
+
+/* A damaged one would be another training: the sum of both. */
+static void add_up_selections(const char *const list[SELECTIONS], char sum[ENTRY_TEXT])
+{
+    uint64_t all = 0;
+    for (int i = 0; i < SELECTIONS; i++)
+        all = checksum(add_number(all, i), list[i], strlen(list[i]));
+    snprintf(sum, ENTRY_TEXT, "%016llx", (unsigned long long)all);
+}
+
+static adj_status restore_selections(adj_trainer *t, const adj_tensors *file, adj_error *error)
+{
+    const char *list[SELECTIONS], *expected = adj_tensors_metadata(file, selection_sum);
+    char sum[ENTRY_TEXT];
+    for (int i = 0; i < SELECTIONS; i++)
+        if ((list[i] = adj_tensors_metadata(file, selection_keys[i])) == NULL)
+            list[i] = "";
+    add_up_selections(list, sum);
+    int is_older = expected == NULL && list[0][0] == '\0' && list[1][0] == '\0';
+    if (!is_older && (expected == NULL || strcmp(expected, sum) != 0))
+        return adj_error_set(error, ADJ_EIO, "its selection of kernels is damaged");
+    return trainer_select(t, list[0], list[1], error);
+}
+
 /* ---- writing ---- */
 
 adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
 {
     entry list[MAX_ENTRIES + PLACES];
     char text[MAX_ENTRIES + PLACES][ENTRY_TEXT], sums[SUMS][ENTRY_TEXT];
+    const char *selections[SELECTIONS];
+    char of_selections[ENTRY_TEXT];
 
     if (t == NULL || path == NULL)
         return adj_error_set(error, ADJ_EARG, "checkpoint: expected a trainer and a file's name");
@@ -110,13 +151,19 @@ adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
     n += PLACES;
     if (!list_sums(t, &t->at, sums))
         return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
-    adj_metadata *all = malloc((size_t)(n + SUMS + 1 + t->o.n_metadata) * sizeof *all);
+    adj_metadata *all = malloc((size_t)(n + SUMS + SELECTIONS + 2 + t->o.n_metadata) * sizeof *all);
     if (all == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
     for (int i = 0; i < n; i++)
         all[i] = (adj_metadata){list[i].key, entry_text(&list[i], text[i])};
     for (int i = 0; i < SUMS; i++)
         all[n++] = (adj_metadata){sum_keys[i], sums[i]};
+    list_selections(t, selections);
+    for (int i = 0; i < SELECTIONS; i++)
+        if (selections[i][0] != '\0')
+            all[n++] = (adj_metadata){selection_keys[i], selections[i]};
+    add_up_selections(selections, of_selections);
+    all[n++] = (adj_metadata){selection_sum, of_selections};
     all[n++] = (adj_metadata){format_key, format_version};
     for (int i = 0; i < t->o.n_metadata; i++)
         all[n++] = t->o.metadata[i];
@@ -277,6 +324,8 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
         status = check_sums(t, file, &p, error);
     if (status == ADJ_OK && !is_possible(t, &there, &p))
         status = adj_error_set(error, ADJ_EIO, "its counts do not fit each other");
+    if (status == ADJ_OK)
+        status = restore_selections(t, file, error);
     if (status == ADJ_OK)
         status = adj_weights_set_with(t->steps_net.exec, file, &exact, error);
     if (status != ADJ_OK)

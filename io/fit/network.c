@@ -171,7 +171,7 @@ static adj_status build(network *n, network_kind kind, const adj_net *net, int64
     return status;
 }
 
-static adj_status make_plan(network *n, network_kind kind, const plan_opts *p,
+static adj_status make_plan(network *n, network_kind kind, int64_t runs, const plan_opts *p,
                             const training_opts *t, adj_error *error)
 {
     adj_node *fetch[] = {n->loss, n->logits};
@@ -184,6 +184,9 @@ static adj_status make_plan(network *n, network_kind kind, const plan_opts *p,
                              .math = p->math,
                              .tune = p->tune,
                              .tune_file = p->tune_file,
+                             .tune_seconds = p->tune_seconds,
+                             .tune_runs = p->tune_seconds > 0 ? runs : 0,
+                             .selection = p->selection,
                              .recompute = t != NULL && t->recompute,
                              .debug.profile = t != NULL && t->profile,
                              .seed = t != NULL ? (uint64_t)t->seed : 0};
@@ -197,12 +200,13 @@ static adj_status make_plan(network *n, network_kind kind, const plan_opts *p,
 }
 
 adj_status network_open(network *n, network_kind kind, const adj_net *net, int64_t batch,
-                        const plan_opts *plan, const training_opts *training, adj_error *error)
+                        int64_t runs, const plan_opts *plan, const training_opts *training,
+                        adj_error *error)
 {
     *n = (network){0};
     adj_status status = build(n, kind, net, batch, training, error);
     if (status == ADJ_OK)
-        status = make_plan(n, kind, plan, training, error);
+        status = make_plan(n, kind, runs, plan, training, error);
     if (status != ADJ_OK)
         return status;
     n->scores = calloc((size_t)(batch * n->classes), sizeof *n->scores);

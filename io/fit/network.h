@@ -13,6 +13,8 @@ typedef struct {
     adj_math math;
     int tune;
     const char *tune_file;
+    double tune_seconds;   /* 0: as adj_exec_opts has it, however often the plan runs */
+    const char *selection; /* as in adj_exec_opts */
 } plan_opts;
 
 typedef struct {
@@ -43,10 +45,11 @@ typedef struct {
 
 typedef enum { FOR_TRAINING, FOR_EVALUATION, FOR_PREDICTION } network_kind;
 
-/* Sizes and classes of the net are all given. training: of FOR_TRAINING, else NULL. n is to be
- * closed in every case. */
+/* Sizes and classes of the net are all given. runs: how often it will be run, as far as that is
+ * known. training: of FOR_TRAINING, else NULL. n is to be closed in every case. */
 adj_status network_open(network *n, network_kind kind, const adj_net *net, int64_t batch,
-                        const plan_opts *plan, const training_opts *training, adj_error *error);
+                        int64_t runs, const plan_opts *plan, const training_opts *training,
+                        adj_error *error);
 void network_close(network *n);
 
 /* Runs it on a batch - for prediction on its images alone - and fills scores and loss_now. lr: of a

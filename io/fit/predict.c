@@ -65,8 +65,6 @@ adj_status adj_predict_floats(adj_predictor *p, int64_t n, const float pixels[],
 
 /* ---- a data set ---- */
 
-enum { EVALUATION_BATCH = 100 };
-
 static int64_t best_of(const float *score, int64_t classes)
 {
     int64_t best = 0;
@@ -114,6 +112,8 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
     adj_loader *l = NULL;
     adj_loader_batch b;
 
+    if (p->evaluations == 0)
+        p->evaluations = (d->n + EVALUATION_BATCH - 1) / EVALUATION_BATCH;
     status = predictor_network(p, EVALUATION, d->n < EVALUATION_BATCH ? d->n : EVALUATION_BATCH, &n,
                                error);
     if (status == ADJ_OK)

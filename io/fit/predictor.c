@@ -29,7 +29,8 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
     p->net.name = net_name(net);
     p->plan = *plan;
     if (!keep_text(&p->name, &p->net.name) || !keep_text(&p->backend, &p->plan.backend) ||
-        !keep_text(&p->tune_file, &p->plan.tune_file)) {
+        !keep_text(&p->tune_file, &p->plan.tune_file) ||
+        !keep_text(&p->selection, &p->plan.selection)) {
         adj_predictor_free(p);
         *out = NULL;
         return no_memory(error);
@@ -82,6 +83,7 @@ void adj_predictor_free(adj_predictor *p)
     free(p->name);
     free(p->backend);
     free(p->tune_file);
+    free(p->selection);
     free(p);
 }
 
@@ -97,13 +99,33 @@ static adj_status make_network(adj_predictor *p, int kind, int64_t batch, adj_er
     planned *k = &p->planned[kind];
     if (k->batch != 0)
         return ADJ_OK;
-    adj_status status = network_open(&k->n, kind == EVALUATION ? FOR_EVALUATION : FOR_PREDICTION,
-                                     &p->net, batch, &p->plan, NULL, error);
+    plan_opts plan = p->plan;
+    if (kind != EVALUATION)
+        plan.selection = NULL;
+    adj_status status =
+        network_open(&k->n, kind == EVALUATION ? FOR_EVALUATION : FOR_PREDICTION, &p->net, batch,
+                     kind == EVALUATION ? p->evaluations : 1, &plan, NULL, error);
     if (status == ADJ_OK)
         k->batch = batch;
     else
         network_close(&k->n);
     return status;
+}
+
+int predictor_select(adj_predictor *p, const char *selection)
+{
+    char *kept = strdup(selection);
+    if (kept == NULL)
+        return 0;
+    free(p->selection);
+    p->plan.selection = p->selection = kept;
+    p->plan.tune = 0;
+    for (int i = 0; i < N_PLANNED; i++) {
+        network_close(&p->planned[i].n);
+        p->planned[i] = (planned){.batch = 0};
+    }
+    p->home = NULL;
+    return 1;
 }
 
 static adj_status copy_parameters(adj_exec *to, const adj_exec *from, adj_error *error)
@@ -246,7 +268,13 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
                             const adj_predictor_opts *o, adj_predictor **p, adj_error *error)
 {
     static const float zero[ADJ_MAX_CHANNELS], one[ADJ_MAX_CHANNELS] = {1, 1, 1, 1};
-    const plan_opts plan = {o->backend, o->threads, o->precision, o->math, o->tune, o->tune_file};
+    const plan_opts plan = {.backend = o->backend,
+                            .threads = o->threads,
+                            .precision = o->precision,
+                            .math = o->math,
+                            .tune = o->tune,
+                            .tune_file = o->tune_file,
+                            .tune_seconds = o->tune_seconds};
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
     adj_net complete = net != NULL ? *net : (adj_net){0};
 

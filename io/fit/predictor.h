@@ -13,12 +13,14 @@ typedef struct {
 } planned;
 
 enum { EVALUATION, ONE, MANY, N_PLANNED };
+enum { EVALUATION_BATCH = 100 }; /* images, where the data have as many */
 
 struct adj_predictor {
     adj_net net; /* complete; its name is p's */
     char *name;
     plan_opts plan;
-    char *backend, *tune_file;
+    int64_t evaluations; /* how often its evaluation will run; 0: not known */
+    char *backend, *tune_file, *selection;
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel of net */
     adj_model_card card;
     char **class_names;
@@ -34,6 +36,8 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
 void predictor_normalise(adj_predictor *p, const float mean[], const float deviation[], int64_t c);
 /* names: net.classes of them, copied; NULL: none. */
 adj_status predictor_name_classes(adj_predictor *p, const char *const names[], adj_error *error);
+/* Its evaluation is planned anew, with these kernels. 0: out of memory. */
+int predictor_select(adj_predictor *p, const char *selection);
 /* Takes the parameters of from, which stays the caller's. batch: of the evaluation network that
  * they are put into. */
 adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t batch, adj_error *error);

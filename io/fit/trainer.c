@@ -30,11 +30,26 @@ static adj_status open_loader(adj_trainer *t, adj_error *error)
     return status;
 }
 
-static adj_status make_steps(adj_trainer *t, const adj_net *net, adj_error *error)
+/* One that goes on from a checkpoint has its kernels; spent: of the seconds for tuning. */
+static plan_opts plan_of(const adj_trainer *t, double spent)
 {
     const adj_fit_opts *o = &t->o;
-    const plan_opts plan = {t->set.backend, (int)t->set.threads, o->precision, o->math,
-                            o->tune,        o->tune_file};
+    const double none = 1e-9, left = o->tune_seconds > spent ? o->tune_seconds - spent : none;
+    return (plan_opts){.backend = t->set.backend,
+                       .threads = (int)t->set.threads,
+                       .precision = o->precision,
+                       .math = o->math,
+                       .tune = o->tune && !o->resume,
+                       .tune_file = o->tune_file,
+                       .tune_seconds = o->tune_seconds > 0 ? left : o->tune_seconds};
+}
+
+static int64_t batches(int64_t n, int64_t batch) { return (n + batch - 1) / batch; }
+
+static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts *plan,
+                             adj_error *error)
+{
+    const adj_fit_opts *o = &t->o;
     const training_opts training = {
         .optimiser = &t->optimiser,
         .smoothing = o->smoothing,
@@ -45,20 +60,20 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, adj_error *erro
         .profile = o->profile,
         .seed = t->set.seed};
 
-    adj_status status =
-        network_open(&t->steps_net, FOR_TRAINING, net, t->set.batch, &plan, &training, error);
-    return status == ADJ_OK ? open_loader(t, error) : status;
+    return network_open(&t->steps_net, FOR_TRAINING, net, t->set.batch,
+                        t->set.epochs * batches(t->train->n, t->set.batch), plan, &training, error);
 }
 
 static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *error)
 {
     const adj_dataset *d = t->train;
-    const plan_opts plan = {t->set.backend, (int)t->set.threads, t->o.precision,
-                            t->o.math,      t->o.tune,           t->o.tune_file};
+    const plan_opts plan = plan_of(t, adj_exec_stats(t->steps_net.exec).timed_seconds);
 
     adj_status status = predictor_new(net, &plan, &t->predictor, error);
     if (status != ADJ_OK)
         return status;
+    if (t->held_out != NULL)
+        t->predictor->evaluations = t->set.epochs * batches(t->held_out->n, EVALUATION_BATCH);
     t->predictor->card.seed = t->set.seed;
     predictor_normalise(t->predictor, d->mean, d->deviation, d->c);
     return predictor_name_classes(t->predictor, d->class_names, error);
@@ -106,7 +121,10 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
         return status;
     t->optimiser = t->o.optimiser != NULL ? *t->o.optimiser : momentum;
     t->done = 1;
-    status = make_steps(t, &net, error);
+    const plan_opts plan = plan_of(t, 0);
+    status = make_steps(t, &net, &plan, error);
+    if (status == ADJ_OK)
+        status = open_loader(t, error);
     if (status == ADJ_OK)
         status = make_predictor(t, &net, error);
     /* planned for at once: a long training should not fail at its end */
@@ -155,6 +173,21 @@ adj_status adj_trainer_load(adj_trainer *t, const char *path, const adj_weights_
     return adj_weights_load_with(t->steps_net.exec, path, options, error);
 }
 
+adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,
+                          adj_error *error)
+{
+    plan_opts plan = plan_of(t, 0);
+    plan.tune = 0;
+    plan.selection = steps;
+    if (!predictor_select(t->predictor, evaluation))
+        return adj_error_set(error, ADJ_ENOMEM, "fit: out of memory");
+    t->taken = 0;
+    if (strcmp(adj_exec_selection(t->steps_net.exec), steps) == 0)
+        return ADJ_OK;
+    network_close(&t->steps_net);
+    return make_steps(t, &t->predictor->net, &plan, error);
+}
+
 /* ---- looked at ---- */
 
 adj_exec *adj_trainer_exec(const adj_trainer *t) { return t->steps_net.exec; }
@@ -172,11 +205,11 @@ const char *adj_trainer_warning(const adj_trainer *t)
 
 adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error)
 {
-    enum { BATCH = 100 };
-    const int64_t n = t->held_out != NULL ? t->held_out->n : BATCH;
+    const int64_t n = t->held_out != NULL ? t->held_out->n : EVALUATION_BATCH;
+    const int64_t batch = n < EVALUATION_BATCH ? n : EVALUATION_BATCH;
 
     if (t->taken != t->done) {
-        if (predictor_take(t->predictor, t->steps_net.exec, n < BATCH ? n : BATCH, error) != ADJ_OK)
+        if (predictor_take(t->predictor, t->steps_net.exec, batch, error) != ADJ_OK)
             return NULL;
         t->taken = t->done;
         t->predictor->card.accuracy = 0; /* not known of these */

@@ -55,6 +55,9 @@ struct adj_trainer {
 /* What the options and the net leave open is filled in. ADJ_EARG: what they say is not possible. */
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o,
                              adj_error *error);
+/* Plans steps and evaluation with these kernels (adj_exec_opts.selection), and times nothing. */
+adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,
+                          adj_error *error);
 /* The rate of a step of epoch, steps to an epoch. */
 double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps);
 

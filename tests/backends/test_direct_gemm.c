@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backends/conv_problem.h"
+#include "tests/backends/random_conv.h"
 #include "tests/isa.h"
 #include "tests/repeat.h"
 
@@ -106,14 +106,6 @@ Test(direct_gemm, listed_base) { listed("base"); }
 Test(direct_gemm, listed_avx2) { listed("avx2"); }
 Test(direct_gemm, listed_avx512) { listed("avx512"); }
 
-static int draw(uint32_t *counter, int lo, int hi)
-{
-    uint32_t word[4];
-    adj_philox((uint32_t[]){(*counter)++, 0, 0, 0}, (uint32_t[]){5, 6}, word);
-    return lo + (int)(word[0] % (uint32_t)(hi - lo + 1));
-}
-
-/* EXPLICIT has room for the kernel. */
 static oracle_conv random_row(uint32_t *k)
 {
     static const int outputs[] = {1, 2, 3, 8, 15, 16, 17, 24, 33, 48};
@@ -130,15 +122,7 @@ static oracle_conv random_row(uint32_t *k)
         a.dh = draw(k, 1, 3);
         a.dw = draw(k, 1, 3);
     }
-    a.padding = draw(k, 0, 1) ? ADJ_SAME : ADJ_EXPLICIT;
-    for (int i = 0; i < 4; i++)
-        a.pad[i] = draw(k, 0, 4);
-    int reach_h = (a.kh - 1) * (a.dh > 0 ? a.dh : 1) + 1;
-    int reach_w = (a.kw - 1) * (a.dw > 0 ? a.dw : 1) + 1;
-    int short_h = reach_h - a.h - a.pad[0] - a.pad[1];
-    int short_w = reach_w - a.w - a.pad[2] - a.pad[3];
-    a.pad[1] += short_h > 0 ? short_h : 0;
-    a.pad[3] += short_w > 0 ? short_w : 0;
+    draw_padding(&a, k);
     return a;
 }
 

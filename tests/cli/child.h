@@ -42,6 +42,7 @@ static inline child child_start(const char *const arguments[], int out)
     if (c.pid == 0) {
         dup2(out >= 0 ? out : fileno(c.out), STDOUT_FILENO);
         dup2(fileno(c.err), STDERR_FILENO);
+        setenv("ADJOINT_TUNE", "off", 0); /* the user's cache is left alone */
         execv(tool, argv);
         _exit(127);
     }

@@ -124,6 +124,45 @@ Test(resume, signals)
     }
 }
 
+/* A long run looks for the fastest kernels first; the next one finds them, a short one and one
+ * without a cache go without. */
+Test(resume, kernels_are_timed_once_and_kept)
+{
+    static const char found[] = "the fastest kernels were found in ";
+    static finished r;
+    folder f = small_data(), home = folder_new(), cache;
+    const file_name file = in_folder(&f, "checkpoint");
+    const char *const words[] = {"train",        "--data", f.path,      MODEL, "--epochs", "100000",
+                                 "--checkpoint", file.s,   "--threads", "1",   NULL};
+    snprintf(cache.path, sizeof cache.path, "%.50s/adjoint", home.path);
+    setenv("ADJOINT_TUNE", "", 1);
+    setenv("XDG_CACHE_HOME", home.path, 1);
+    unsetenv("ADJOINT_PLAN");
+    for (int run = 0; run < 2; run++) {
+        cr_assert_eq(stop_by(SIGTERM, words, file.s, &r), 143, "%s", r.err);
+        cr_expect((strstr(r.out, found) != NULL) == (run == 0), "run %d: %s", run, r.out);
+        cr_expect_eq(files_in(&cache), 1);
+        unlink(file.s);
+    }
+    setenv("ADJOINT_TUNE", "off", 1);
+    cr_assert_eq(stop_by(SIGTERM, words, file.s, &r), 143, "%s", r.err);
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(file.s, &t), ADJ_OK);
+    cr_expect_null(adj_tensors_metadata(t, "selection"));
+    adj_tensors_free(t);
+
+    setenv("ADJOINT_TUNE", "", 1);
+    setenv("XDG_CACHE_HOME", "/proc/none", 1);
+    unlink(file.s);
+    cr_assert_eq(stop_by(SIGTERM, words, file.s, &r), 143, "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "cannot be written"), "%s", r.err);
+    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", NULL}, &r);
+    cr_expect(r.status == 0 && r.err[0] == '\0' && strstr(r.out, found) == NULL, "%s", r.err);
+    folder_remove(&cache);
+    folder_remove(&home);
+    folder_remove(&f);
+}
+
 Test(resume, nohup_is_respected)
 {
     static finished r;

@@ -11,7 +11,7 @@
 #include "adjoint.h"
 #include "adjoint_ext.h"
 #include "exec/memory_left.h"
-#include "tests/io/folder.h"
+#include "system_root.h"
 
 static const int64_t mega = INT64_C(1) << 20;
 
@@ -202,12 +202,6 @@ static const struct {
     {"MemAvailable: lots\n", "nonsense\n", "1000 2000", NULL, NULL, SIZE_MAX, ""},
 };
 
-static void put(const folder *root, const char *name, const char *text)
-{
-    if (text != NULL)
-        put_file(in_folder(root, name).s, text, strlen(text));
-}
-
 /* "max current" */
 static void put_group(const folder *root, const char *name, const char *numbers)
 {
@@ -218,35 +212,23 @@ static void put_group(const folder *root, const char *name, const char *numbers)
     memcpy(max, numbers, n);
     strcat(max, "\n");
     snprintf(path, sizeof path, "%s/memory.max", name);
-    put(root, path, max);
+    put_text(root, path, max);
     snprintf(path, sizeof path, "%s/memory.current", name);
-    put(root, path, numbers + n + 1);
+    put_text(root, path, numbers + n + 1);
 }
 
 Test(memory_left, of_the_machine_and_of_control_groups)
 {
-    static const char *const folders[] = {"proc",
-                                          "proc/self",
-                                          "sys",
-                                          "sys/fs",
-                                          "sys/fs/cgroup",
-                                          "sys/fs/cgroup/a",
-                                          "sys/fs/cgroup/a/b"};
-    enum { N = sizeof folders / sizeof *folders };
     for (size_t i = 0; i < sizeof systems / sizeof *systems; i++) {
-        folder root = folder_new();
-        for (int k = 0; k < N; k++)
-            cr_assert_eq(mkdir(in_folder(&root, folders[k]).s, 0700), 0);
-        put(&root, "proc/meminfo", systems[i].meminfo);
-        put(&root, "proc/self/cgroup", systems[i].cgroup);
+        folder root = system_root();
+        put_text(&root, "proc/meminfo", systems[i].meminfo);
+        put_text(&root, "proc/self/cgroup", systems[i].cgroup);
         put_group(&root, "sys/fs/cgroup/a/b", systems[i].inner);
         put_group(&root, "sys/fs/cgroup/a", systems[i].outer);
-        put(&root, "sys/fs/cgroup/a/b/memory.stat", systems[i].stat);
+        put_text(&root, "sys/fs/cgroup/a/b/memory.stat", systems[i].stat);
         memory_left m = physical_memory_left(root.path);
         cr_expect_eq(m.bytes, systems[i].bytes, "%zu: %zu", i, m.bytes);
         cr_expect_str_eq(m.limit, systems[i].limit, "%zu", i);
-        char command[200];
-        snprintf(command, sizeof command, "rm -r %s", root.path);
-        cr_assert_eq(system(command), 0);
+        system_root_remove(&root);
     }
 }

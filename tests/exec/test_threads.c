@@ -7,13 +7,7 @@
 
 #include "adjoint.h"
 #include "exec/threads.h"
-#include "tests/io/folder.h"
-
-static void put(const folder *root, const char *name, const char *text)
-{
-    if (text != NULL)
-        put_file(in_folder(root, name).s, text, strlen(text));
-}
+#include "system_root.h"
 
 Test(threads, of_quotas)
 {
@@ -34,25 +28,14 @@ Test(threads, of_quotas)
         {"0::/a/b\n", "much\n", "-1 100000\n", 0},
         {"0::/a/b\n", "9000000000000000000 1\n", NULL, 1 << 20},
     };
-    static const char *const folders[] = {"proc",
-                                          "proc/self",
-                                          "sys",
-                                          "sys/fs",
-                                          "sys/fs/cgroup",
-                                          "sys/fs/cgroup/a",
-                                          "sys/fs/cgroup/a/b"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        folder root = folder_new();
-        for (size_t k = 0; k < sizeof folders / sizeof *folders; k++)
-            cr_assert_eq(mkdir(in_folder(&root, folders[k]).s, 0700), 0);
-        put(&root, "proc/self/cgroup", rows[i].cgroup);
-        put(&root, "sys/fs/cgroup/a/b/cpu.max", rows[i].inner);
-        put(&root, "sys/fs/cgroup/a/cpu.max", rows[i].outer);
+        folder root = system_root();
+        put_text(&root, "proc/self/cgroup", rows[i].cgroup);
+        put_text(&root, "sys/fs/cgroup/a/b/cpu.max", rows[i].inner);
+        put_text(&root, "sys/fs/cgroup/a/cpu.max", rows[i].outer);
         cr_expect_eq(threads_by_quota(root.path), rows[i].expected, "%zu: %d", i,
                      threads_by_quota(root.path));
-        char command[200];
-        snprintf(command, sizeof command, "rm -r %s", root.path);
-        cr_assert_eq(system(command), 0);
+        system_root_remove(&root);
     }
 }
 

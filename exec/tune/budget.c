@@ -1,0 +1,79 @@
+/* budget.c - how long the race between a group's candidates may take.
+ *
+ * The time of the whole plan is shared by the work of the groups that are still to be decided, so
+ * that the last ones get theirs, too; what a race leaves is the others'. Groups of equal work are
+ * timed once and counted once. Where it is known how often the plan will run, a race takes no more
+ * than a small part of what the group itself will take: it could not save more. */
+#include <math.h>
+#include <string.h>
+
+#include "tune.h"
+
+/* A second's work on an ordinary core: only the ratio counts, between groups of one graph. */
+static const double flop_per_second = 5e10, bytes_per_second = 1e10;
+static const double part_of_runs = 0.02;
+enum { FEWEST_RUNS = 4 }; /* two candidates, twice each */
+
+/* A rough estimate of what one run takes, in seconds. */
+static double work_of(const node_group *g)
+{
+    double flop = 0, bytes = 0;
+    for (int i = 0; i < g->n; i++) {
+        const adj_node *n = g->node[i];
+        flop += flop_of(n);
+        bytes += (double)adj_type_bytes(n->type);
+        for (int k = 0; k < n->n_in; k++)
+            bytes += (double)adj_type_bytes(n->in[k]->type);
+    }
+    return flop / flop_per_second + bytes / bytes_per_second;
+}
+
+static int is_same_node(const adj_node *a, const adj_node *b)
+{
+    if (a->op != b->op || a->n_in != b->n_in || a->type.dtype != b->type.dtype ||
+        !adj_shape_equal(a->type.shape, b->type.shape) ||
+        memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) != 0)
+        return 0;
+    for (int k = 0; k < a->n_in; k++)
+        if (a->in[k]->type.dtype != b->in[k]->type.dtype ||
+            !adj_shape_equal(a->in[k]->type.shape, b->in[k]->type.shape))
+            return 0;
+    return 1;
+}
+
+static int is_same_work(const node_group *a, const node_group *b)
+{
+    int same = a->n == b->n;
+    for (int i = 0; i < a->n && same; i++)
+        same = is_same_node(a->node[i], b->node[i]);
+    return same;
+}
+
+void budget_open(adj_exec *e, int64_t runs)
+{
+    tuner *t = e->tuner;
+    t->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
+    for (int i = 0; i < e->n_group && budget_is_open(t); i++) {
+        const node_group *g = &e->group[i];
+        int k = 0;
+        while (k < i && !is_same_work(&e->group[k], g))
+            k++;
+        int is_view = g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW);
+        t->work_left += k == i && !is_view ? work_of(g) : 0;
+    }
+}
+
+int budget_is_open(const tuner *t)
+{
+    return t->may_time && t->spent < t->seconds && t->runs >= FEWEST_RUNS;
+}
+
+double budget_for(const tuner *t, const node_group *g, double usual)
+{
+    const double left = t->seconds - t->spent, work = work_of(g);
+    const double share = t->work_left > work ? left * work / t->work_left : left;
+    const double gain = t->runs == HUGE_VAL ? HUGE_VAL : t->runs * usual;
+    return share < gain ? share : gain;
+}
+
+void budget_pass(tuner *t, const node_group *g) { t->work_left -= work_of(g); }

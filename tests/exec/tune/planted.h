@@ -1,0 +1,121 @@
+/* planted.h - a backend with a slow and a fast candidate for relu, and what a plan of one relu
+ * makes of them. */
+#ifndef TESTS_TUNE_PLANTED_H
+#define TESTS_TUNE_PLANTED_H
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "adjoint_ext.h"
+#include "tune_folder.h"
+
+static int runs; /* of planted kernels */
+
+static const adj_backend *naive_backend(void)
+{
+    int n = 0;
+    while (adj_backends[n + 1] != NULL)
+        n++;
+    return adj_backends[n];
+}
+
+static const char *const names[] = {"slow:1", "fast:1"};
+static int in_other_order; /* the fast one is listed first */
+
+typedef struct {
+    void *naive;
+    int candidate;
+} planted;
+
+static adj_status plant(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    static planted states[] = {{NULL, 0}, {NULL, 1}};
+    if (strcmp(g->node[0]->op->name, "relu") != 0 || candidate > 1)
+        return ADJ_ENOKERNEL;
+    if (in_other_order)
+        candidate = 1 - candidate;
+    adj_status status = naive_backend()->kernels[0]->prepare(backend, g, 0, p);
+    states[candidate].naive = p->state;
+    p->state = &states[candidate];
+    p->rank = 0;
+    strcpy(p->impl, names[candidate]);
+    return status;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const planted *s = c->state;
+    adj_call inner = *c;
+    runs++;
+    inner.state = s->naive;
+    if (s->candidate == 0)
+        nanosleep(&(struct timespec){0, 300000}, NULL);
+    return naive_backend()->kernels[0]->run(&inner);
+}
+
+static adj_status open_planted(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+
+static void close_planted(void *backend) { (void)backend; }
+
+static const char *version = "1.0.0 none";
+static void describe(char *text, size_t size) { snprintf(text, size, "%s", version); }
+
+static const adj_kernel kernel = {.name = "two", .prepare = plant, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend backend = {.version = ADJ_VERSION,
+                                    .name = "planted",
+                                    .open = open_planted,
+                                    .close = close_planted,
+                                    .kernels = kernels,
+                                    .describe = describe};
+
+/* ---- a plan of one relu ---- */
+
+typedef struct {
+    char impl[64], note[512];
+    char selection[2048];
+    int timed, cached, runs;
+    double tuned;
+} outcome;
+
+static inline outcome plan(adj_exec_opts o, int64_t n)
+{
+    const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {n}}), *y = adj_relu(x);
+    outcome out = {.runs = runs};
+    adj_exec *e;
+    o.n_fetch = 1;
+    o.fetch = &y;
+    o.debug.backends = backends;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_step_info s = adj_exec_step_at(e, 0);
+    snprintf(out.impl, sizeof out.impl, "%s", s.impl);
+    snprintf(out.note, sizeof out.note, "%s", adj_exec_warning(e));
+    snprintf(out.selection, sizeof out.selection, "%s", adj_exec_selection(e));
+    out.tuned = s.tuned_seconds;
+    out.timed = adj_exec_stats(e).timed;
+    out.cached = adj_exec_stats(e).cached;
+    out.runs = runs - out.runs;
+    cr_assert_null(strchr(out.note, '\n'));
+    float *v = calloc((size_t)n, sizeof *v);
+    v[0] = -3;
+    v[n - 1] = 4;
+    cr_assert_eq(adj_set(e, x, v, (size_t)n * sizeof *v), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    cr_assert_eq(adj_get(e, y, v, (size_t)n * sizeof *v), ADJ_OK);
+    cr_assert(v[0] == 0 && v[n - 1] == 4);
+    free(v);
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return out;
+}
+
+#endif

@@ -1,0 +1,151 @@
+/* test_selection.c - a plan's selection of kernels, given to another plan; time that depends on how
+ * often a plan will run; a folder instead of a file. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "planted.h"
+
+/* Candidates are counted here: no other plans, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(selection, .init = plan_as_usual);
+
+static outcome plan_with(const char *selection)
+{
+    return plan((adj_exec_opts){.threads = 1, .selection = selection}, 64);
+}
+
+Test(selection, another_plan_takes_it_and_times_nothing)
+{
+    const outcome first = plan((adj_exec_opts){.tune = 1, .threads = 1}, 64);
+    cr_assert_str_eq(first.impl, "fast:1");
+    cr_assert_not_null(strstr(first.selection, "planted\ttwo\t1\t"), "%s", first.selection);
+    outcome o = plan_with(first.selection);
+    cr_assert_str_eq(o.impl, "fast:1");
+    cr_assert(o.timed == 0 && o.runs == 0 && o.note[0] == '\0', "%s", o.note);
+    cr_assert_str_eq(o.selection, first.selection);
+
+    o = plan_with("");
+    cr_assert(strcmp(o.impl, "slow:1") == 0 && o.selection[0] == '\0');
+    /* of another size: nothing is said of it */
+    o = plan((adj_exec_opts){.threads = 1, .selection = first.selection}, 65);
+    cr_assert(strcmp(o.impl, "slow:1") == 0 && o.note[0] == '\0' && o.timed == 0);
+    cr_assert_str_empty(o.selection);
+    /* with tune, what it does not name is timed */
+    o = plan((adj_exec_opts){.threads = 1, .tune = 1, .selection = first.selection}, 65);
+    cr_assert(strcmp(o.impl, "fast:1") == 0 && o.timed == 2);
+}
+
+Test(selection, truncated_and_hostile)
+{
+    static char text[2048];
+    static const char *const wrong[] = {"end 1\n",   "end -1\n",       "end 0\nend 0\n",
+                                        "a\tb\tc\n", "\x01\nend 0\n",  "x",
+                                        "\xff",      "end 99999999999"};
+    const outcome first = plan((adj_exec_opts){.tune = 1, .threads = 1}, 64);
+    const size_t n = strlen(first.selection);
+    for (size_t length = 1; length < n; length++) {
+        snprintf(text, sizeof text, "%.*s", (int)length, first.selection);
+        outcome o = plan_with(text);
+        cr_assert(strcmp(o.impl, "slow:1") == 0 && strstr(o.note, "selection") != NULL &&
+                      strstr(o.note, "is ignored") != NULL,
+                  "%zu of %zu: %s: %s", length, n, o.impl, o.note);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        outcome o = plan_with(wrong[i]);
+        cr_expect(strcmp(o.impl, "slow:1") == 0 && strstr(o.note, "is ignored") != NULL, "%s: %s",
+                  wrong[i], o.note);
+    }
+    /* what it names is not there */
+    snprintf(text, sizeof text, "%s", first.selection);
+    *strstr(text, "planted") = 'q';
+    outcome o = plan_with(text);
+    cr_expect(strcmp(o.impl, "slow:1") == 0 && o.note[0] == '\0', "%s", o.note);
+}
+
+/* It came from elsewhere, and is not kept as found here. */
+Test(selection, is_not_written_to_the_file)
+{
+    make_folder();
+    adj_exec_opts o = tuned();
+    const outcome first = plan((adj_exec_opts){.tune = 1, .threads = 1}, 64);
+    o.selection = first.selection;
+    cr_assert(plan(o, 64).timed == 0 && plan(o, 65).timed == 2);
+    cr_expect_eq(plan(tuned(), 65).cached, 1);
+    cr_expect_eq(plan(tuned(), 64).timed, 2, "the selection was written");
+    remove_folder();
+}
+
+/* Two hundredths of ten runs are no run: there is nothing to gain. Of a million there is. */
+Test(selection, time_depends_on_the_runs)
+{
+    adj_exec_opts o = {.tune = 1, .threads = 1, .tune_runs = 10};
+    outcome few = plan(o, 64);
+    cr_expect(few.timed == 0 && few.runs == 0 && strcmp(few.impl, "slow:1") == 0 &&
+                  few.note[0] == '\0',
+              "%s %s", few.impl, few.note);
+    o.tune_runs = 1000000;
+    outcome many = plan(o, 64);
+    cr_expect(many.timed == 2 && strcmp(many.impl, "fast:1") == 0, "%s", many.impl);
+
+    adj_graph *g = adj_graph_new();
+    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}));
+    adj_exec *e;
+    o.n_fetch = 1;
+    o.fetch = &y;
+    o.tune_runs = -1;
+    cr_expect_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
+    cr_expect_str_eq(adj_exec_message(e),
+                     "adj_exec_new: tune_runs is wrong (got -1, expected 0 or more)");
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* The only file in a folder, which then is removed with it. */
+static void take_only_file(const char *path, char name[64])
+{
+    char whole[512];
+    DIR *d = opendir(path);
+    int n = 0;
+    cr_assert_not_null(d, "%s", path);
+    for (const struct dirent *entry; (entry = readdir(d)) != NULL;)
+        if (entry->d_name[0] != '.') {
+            snprintf(name, 64, "%.60s", entry->d_name);
+            n++;
+        }
+    closedir(d);
+    cr_assert_eq(n, 1);
+    snprintf(whole, sizeof whole, "%s/%s", path, name);
+    cr_assert_eq(unlink(whole), 0);
+    cr_assert_eq(rmdir(path), 0);
+}
+
+/* It is made when there is something to keep in it; its file is named after the machine. */
+Test(selection, a_folder_instead_of_a_file)
+{
+    char inner[160], deep[192], name[64];
+    struct stat s;
+    make_folder();
+    snprintf(inner, sizeof inner, "%s/cache", folder);
+    snprintf(deep, sizeof deep, "%s/adjoint/", inner);
+    adj_exec_opts o = tuned();
+    o.tune_file = deep;
+    o.tune_runs = 1;
+    cr_expect_eq(plan(o, 64).timed, 0);
+    cr_expect_neq(stat(inner, &s), 0, "made for nothing");
+    o.tune_runs = 0;
+    outcome first = plan(o, 64);
+    cr_assert(first.timed == 2 && first.note[0] == '\0', "%s", first.note);
+    cr_expect(stat(deep, &s) == 0 && (s.st_mode & 0777) == 0700, "mode %o", s.st_mode & 0777);
+    o.tune_runs = 1; /* no time, but it is known */
+    cr_expect_eq(plan(o, 64).cached, 1);
+    take_only_file(deep, name);
+    cr_expect(strncmp(name, "tune-", 5) == 0 && strlen(name) == strlen("tune-0123456789abcdef.txt"),
+              "%s", name);
+    cr_assert_eq(rmdir(inner), 0);
+    remove_folder();
+
+    o.tune_runs = 0;
+    o.tune_file = "/proc/none/";
+    cr_expect_not_null(strstr(plan(o, 64).note, "cannot be written"));
+}
