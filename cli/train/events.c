@@ -1,4 +1,5 @@
 /* events.c - see events.h. */
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,10 +105,34 @@ int tell_resumption(events *e, const adj_trainer *t)
 
 /* ---- while it runs ---- */
 
+/* To somebody who watches, once: a busy machine, and what may be faster there. */
+static void watch_neighbours(events *e)
+{
+    enum { SECONDS = 5 };
+    const int processors = omp_get_num_procs();
+    const cpu_times from = e->watched;
+
+    if (e->neighbours_told || !e->shown.terminal.lines ||
+        (from.at > 0 && seconds_now() - from.at < SECONDS))
+        return;
+    e->watched = cpu_times_now();
+    const double others = from.at > 0 ? cpu_neighbours(&from, &e->watched) : 0;
+    if (others < 0.5 || (double)e->o->threads + others < processors + 0.5)
+        return;
+    const int left = processors - (int)(others + 0.5);
+    e->neighbours_told = 1;
+    progress_clear(&e->shown);
+    say_wrapped(&e->shown.terminal,
+                "other processes keep %.1f of %d processors busy, and a step waits for its slowest "
+                "thread: --threads %d or OMP_WAIT_POLICY=passive may be faster",
+                others, processors, left > 1 ? left : 1);
+}
+
 /* metrics has the means of a few steps at a time. */
 int tell_step(events *e, const adj_fit_progress *f)
 {
     progress_step(&e->shown, f);
+    watch_neighbours(e);
     e->ran = 1;
     if (!history_step(&e->history, f->epoch - 1, f->step - 1, f->steps, f->step_loss, f->lr))
         return e->failed;

@@ -4,6 +4,7 @@
 
 #include "adjoint_fit.h"
 #include "history.h"
+#include "neighbours.h"
 #include "progress.h"
 #include "train.h"
 
@@ -15,6 +16,8 @@ typedef struct {
     FILE *log, *metrics; /* NULL: there is none; metrics has the steps, too */
     int failed;          /* a log could not be written, which ends the run: the weights are right */
     int ran;             /* a step was made */
+    cpu_times watched;   /* since when neighbours are watched; at 0: not yet, or no longer */
+    int neighbours_told;
 } events;
 
 /* Before the first step: which model, data and settings. range: of --lr auto, else NULL. 0 on
