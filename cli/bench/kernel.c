@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "bench.h"
-#include "cli/cpu.h"
 #include "cli/command.h"
 #include "exec/backend_option.h"
+#include "exec/machine/machine.h"
 
 enum { MAX_BACKENDS = 16, MAX_SETS = 4096 };
 static const size_t default_l3 = (size_t)32 << 20;
@@ -121,11 +121,9 @@ int bench_is_planned(const candidate *c, const planned_choice *p)
 
 size_t bench_cache_bytes(void)
 {
-    cpu_cache c;
-    for (int i = 0; cpu_cache_at(i, &c); i++)
-        if (c.level == 3 && c.bytes > 0)
-            return c.bytes;
-    return default_l3;
+    const machine_facts m = machine_look("");
+    const machine_cache *c = machine_data_cache(&m, 3);
+    return c != NULL ? c->bytes : default_l3;
 }
 
 /* ---- a candidate's memory ---- */
