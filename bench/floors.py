@@ -9,6 +9,8 @@ TRAIN_FAST_MEAN = 2.2
 TRAIN_BF16 = {"lenet": 1.6, "mobilenet_v1": 3.0, "resnet20": 1.6, "vgg6": 1.25}
 # Step against the sum of its fastest convolutions alone: at most.
 STEP_TO_RAW = {"vgg6": 1.10, "resnet20": 1.30, "lenet": 1.30, "mobilenet_v1": 2.1}
+# Regret, convolutions alone: the planned kernels against the fastest candidates, at most.
+REGRET = {"untuned": 1.15, "tuned": 1.05}
 # bf16 against our own exact f32 step.
 BF16_GAIN = {"vgg6": 1.6, "resnet20": 1.6}
 # Batch 1 inference against PyTorch's.

@@ -64,12 +64,27 @@ def measure(tool, peers, net, dtype, parts, o):
     return {label: {p: combine(t) for p, t in by_part.items()} for label, by_part in turns.items()}
 
 
-def raw(tool, net, dtype, o):
-    """The fastest candidate of each convolution of a training step alone, added up."""
-    say(f"{net} {dtype}: its convolutions alone")
-    answer = tool.bench("--model", net, "--batch", BATCH[net], "--dtype", dtype, "--raw",
-                        "--without", "naive", "--seconds", o.cell_seconds, "--threads", o.threads)
+def convolutions(tool, net, dtype, o, *more):
+    """A training step's convolutions alone: what the fastest and the planned take, added up."""
+    answer = tool.bench("--model", net, "--batch", BATCH[net], "--precision", dtype, "--raw",
+                        "--seconds", o.raw_seconds, "--threads", o.threads, *more)
     return {k: v for k, v in answer.items() if k != "rows"}
+
+
+def raw(tool, net, dtype, o):
+    """On one set of buffers: what bounds a step from below."""
+    say(f"{net} {dtype}: its convolutions alone")
+    return convolutions(tool, net, dtype, o, "--warm")
+
+
+def regret(tool, net, dtype, o):
+    """{plan: figures} of the usual plan and of one that was tuned."""
+    tuned = ["--tune", "--tune-file", ROOT / "build" / "bench" / "tune"]
+    figures = {}
+    for plan, more in (("untuned", []), ("tuned", tuned)):
+        say(f"{net} {dtype}: regret, {plan}")
+        figures[plan] = convolutions(tool, net, dtype, o, *more)
+    return figures
 
 
 def threads(tool, net, o):

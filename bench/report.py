@@ -92,6 +92,11 @@ def net_floors(run, f):
         f.at_most(f"{net}, f32 step against its convolutions alone", floor,
                   divide(own(run, net, "f32", "train"),
                          run["raw"].get(f"{net} f32", {}).get("fastest_ms")))
+    for plan, most in floors.REGRET.items():
+        for key, by_plan in run["regret"].items():
+            figures = by_plan[plan]
+            f.at_most(f"{key}, regret of the {plan} plan", most,
+                      figures.get("regret") if figures.get("untimed") == 0 else None)
     for net, floor in floors.BF16_GAIN.items():
         f.at_least(f"{net}, bf16 step against our f32 step", floor,
                    divide(own(run, net, "f32", "train"),
@@ -188,6 +193,16 @@ def plan_rows(run):
     return rows
 
 
+def regret_rows(run):
+    rows = []
+    for key, by_plan in run["regret"].items():
+        row = [key]
+        for figures in by_plan.values():
+            row += [text(figures.get(k), "{:.3f}") for k in ("planned_ms", "rival_ms", "regret")]
+        rows.append((*row, sum(figures.get("untimed", 0) for figures in by_plan.values())))
+    return rows
+
+
 def cell_rows(run):
     rows = []
     for result in run["grid"].values():
@@ -233,6 +248,13 @@ def render(run):
     lines += table(("net", "build and plan, ms", "steps", "reorders", "naive", "arena, MB",
                     "live, MB", "peak resident, MB", "convolutions alone, ms", "planned ones, ms"),
                    plan_rows(run))
+    if run["regret"]:
+        lines += ["## Regret", "",
+                  "The planned kernels of a step's convolutions alone, least times on cold memory; "
+                  "the fastest candidates in their place; planned over fastest.", ""]
+        lines += table(("net", *(f"{plan}, {what}" for plan in floors.REGRET
+                                 for what in ("ms", "fastest, ms", "regret")),
+                        "not timed"), regret_rows(run))
     if run["grid"]:
         lines += ["## Convolutions alone", "",
                   "One set of buffers (warm). Ratios: how many times longer the best candidate of "

@@ -17,19 +17,22 @@ import programs
 import report
 from programs import ROOT, say
 
-PARTS = ("nets", "infer", "raw", "threads", "grid")
+PARTS = ("nets", "infer", "raw", "regret", "threads", "grid")
 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--only", action="append", choices=PARTS,
                    help="nets: training; infer: inference; raw: the nets' convolutions alone;\n"
-                        "threads: 1 against all; grid: single convolutions. May be repeated")
+                        "regret: the planned ones beside the fastest; threads: 1 against all;\n"
+                        "grid: single convolutions. May be repeated")
     p.add_argument("--net", action="append", choices=list(nets.BATCH), help="only this one")
     p.add_argument("--dtype", action="append", choices=["f32", "bf16"], help="only this one")
     p.add_argument("--seconds", type=float, default=float(os.environ.get("BENCH_SECONDS", 3)),
                    help="of each measurement of a net; default: BENCH_SECONDS or 3")
     p.add_argument("--cell-seconds", type=float, default=0.1, help="of a single kernel")
+    p.add_argument("--raw-seconds", type=float, default=20,
+                   help="of all convolutions of a net: raw, regret")
     p.add_argument("--rounds", type=int, default=3, help="turns of each measurement")
     p.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))))
     p.add_argument("--tune", action="store_true", help="ours with --tune as well")
@@ -46,6 +49,7 @@ def parse():
     o = p.parse_args()
     if o.quick:
         o.seconds, o.cell_seconds, o.rounds = min(o.seconds, 0.02), 0.002, 1
+        o.raw_seconds = 0.1
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # spinning is slow on a busy machine
         o.net = o.net or ["lenet"]
     o.parts = o.only or list(PARTS)
@@ -61,8 +65,8 @@ class State:
         name = "quick-state.json" if o.quick else "state.json"
         self.path = ROOT / "build" / "bench" / name
         key = [machine["commit"], machine["cpu"], machine["onednn"], o.seconds, o.cell_seconds,
-               o.rounds, o.threads]
-        self.run = {"nets": {}, "raw": {}, "threads": {}, "grid": {}, "parts": []}
+               o.raw_seconds, o.rounds, o.threads]
+        self.run = {"nets": {}, "raw": {}, "regret": {}, "threads": {}, "grid": {}, "parts": []}
         if not o.fresh and not o.quick and self.path.exists():
             self._take_over(key)
         self.run.update(key=key, machine=machine, threads_used=o.threads, rounds=o.rounds,
@@ -103,11 +107,13 @@ def run_nets(o, tool, peers, state):
         state.done(part)
 
 
-def run_raw(o, tool, state):
+def run_convolutions(o, tool, state, part, measure):
+    """part: raw or regret."""
     for net in o.net:
         for dtype in o.dtype:
-            state.run["raw"][f"{net} {dtype}"] = nets.raw(tool, net, dtype, o)
-    state.done("raw")
+            state.run[part][f"{net} {dtype}"] = measure(tool, net, dtype, o)
+            state.write()
+    state.done(part)
 
 
 def run_threads(o, tool, state):
@@ -141,6 +147,8 @@ def failures(run):
             found += [f"{key}, {label}, {part}: {r['error']}" for part, r in by_part.items()
                       if "error" in r and label == report.OURS]
     found += [f"{key}: {r['error']}" for key, r in run["raw"].items() if "error" in r]
+    found += [f"{key}, regret, {plan}: {r['error']}" for key, by_plan in run["regret"].items()
+              for plan, r in by_plan.items() if "error" in r]
     found += [f"{name}: {r['error']}" for name, r in run["grid"].items() if r["error"]]
     return found
 
@@ -161,7 +169,9 @@ def main():
     state = State(o, programs.machine(tool), step_peers)
     run_nets(o, tool, step_peers, state)
     if "raw" in o.parts:
-        run_raw(o, tool, state)
+        run_convolutions(o, tool, state, "raw", nets.raw)
+    if "regret" in o.parts:
+        run_convolutions(o, tool, state, "regret", nets.regret)
     if "threads" in o.parts:
         run_threads(o, tool, state)
     if "grid" in o.parts:

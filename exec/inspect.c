@@ -1,4 +1,5 @@
 /* inspect.c - what each step of a plan is and what it cost, and the plan itself for check/. */
+#include "candidate.h"
 #include "exec.h"
 #include "graph/hash.h"
 #include "inspect.h"
@@ -63,6 +64,29 @@ adj_step_info adj_exec_step_at(const adj_exec *e, int i)
     info.seconds = s->seconds;
     info.tuned_seconds = s->tuned;
     return info;
+}
+
+/* NULL: it is no kernel's. */
+static const step *kernel_step(const adj_exec *e, int i)
+{
+    int is_one = i >= 0 && i < adj_exec_step_count(e) && e->step[i].kind == STEP_KERNEL;
+    return is_one ? &e->step[i] : NULL;
+}
+
+const adj_group *adj_exec_step_group(const adj_exec *e, int i)
+{
+    const step *s = kernel_step(e, i);
+    return s != NULL ? &s->group : NULL;
+}
+
+const char *adj_exec_step_layout(const adj_exec *e, int i, const adj_node *value)
+{
+    const step *s = kernel_step(e, i);
+    int in = s != NULL ? adj_group_in(&s->group, value) : NONE;
+    int out = s != NULL ? adj_group_out(&s->group, value) : NONE;
+    if (in < 0 && out < 0)
+        return "";
+    return layout_name_of(e->backend[s->backend], in >= 0 ? s->prep.in[in] : s->prep.out[out]);
 }
 
 /* ---- for check/ ---- */

@@ -119,6 +119,14 @@ typedef struct adj_backend {
     void (*reorder_drop)(void *backend, void *state); /* frees state */
 } adj_backend;
 
+/* What the i-th step computes, as nodes of the executor's own copy of the graph: images are NHWC
+ * there, types may be others than in the caller's, and what was folded is gone. Lives as long as
+ * the executor. NULL: there is no such step, or it is a reorder or a copy. */
+ADJ_API const adj_group *adj_exec_step_group(const adj_exec *e, int i);
+/* The layout that a value which enters or leaves that group has there, by its backend's name for it
+ * ("plain": row-major); lives as long as the executor. "": no such value. */
+ADJ_API const char *adj_exec_step_layout(const adj_exec *e, int i, const adj_node *value);
+
 /* NULL-ended; the only file that names concrete backends. */
 ADJ_API extern const adj_backend *const adj_backends[];
 

@@ -23,6 +23,7 @@ static const rule rules[] = {
     {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
     {"exec", "adjoint.h adjoint_ext.h", "graph graph/passes"},
     {"exec/tune", "adjoint.h adjoint_ext.h", "graph exec"},
+    {"exec/machine", "", "exec"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
      "check graph exec/backend_option.h exec/clock.h exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
@@ -31,7 +32,8 @@ static const rule rules[] = {
     {"backends", "adjoint.h adjoint_ext.h", ""},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
-     "backends/direct/fused_pointwise backends/direct/depthwise backends/direct/gemm "
+     "exec/machine/isa_level.h backends/direct/fused_pointwise backends/direct/depthwise "
+     "backends/direct/gemm "
      "backends/direct/group_norm "
      "backends/direct/im2col backends/direct/max_pool backends/direct/winograd"},
     {"backends/direct/fused_pointwise", "adjoint.h adjoint_ext.h", "backends/direct"},
@@ -47,11 +49,12 @@ static const rule rules[] = {
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h", "io io/data/npy.h io/data/unzip.h"},
     {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "io io/tensors"},
     {"cli", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "exec/clock.h graph/nearest.h graph/printable.h"},
+     "exec/clock.h exec/machine graph/nearest.h graph/printable.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli exec/backend_option.h"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "cli cli/op exec/backend_option.h exec/candidate.h exec/clock.h graph/printable.h"},
+     "cli cli/op exec/backend_option.h exec/candidate.h exec/clock.h exec/machine "
+     "graph/printable.h"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli cli/op cli/page exec/clock.h graph/printable.h"},
     {"cli/page", "", "graph/printable.h"},
@@ -63,7 +66,7 @@ static const rule rules[] = {
     {"cli/predict", "adjoint.h adjoint_fit.h", "cli exec/clock.h io/data/image_name.h"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "cli cli/page cli/train/report exec/clock.h graph/printable.h"},
+     "cli cli/page cli/train/report exec/clock.h exec/machine graph/printable.h"},
     {"cli/train/report", "adjoint.h adjoint_ext.h", "cli/page exec/clock.h graph/printable.h"},
     {"examples", "adjoint.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      ""},

@@ -6,48 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include "direct.h"
+#include "exec/machine/isa_level.h"
 
-enum { UNKNOWN = -1, BASE, AVX2, AVX512, N_LEVEL };
+enum { UNKNOWN = -1 };
 
 /* What ADJOINT_MAX_ISA allows; all if it is not set. */
 static int max_allowed(const char *name)
 {
-    static const char *const names[N_LEVEL] = {"base", "avx2", "avx512"};
+    static const char *const names[N_ISA_LEVEL] = {"base", "avx2", "avx512"};
     if (name == NULL || name[0] == '\0')
-        return AVX512;
-    for (int level = BASE; level < N_LEVEL; level++)
+        return ISA_LEVEL_AVX512;
+    for (int level = ISA_LEVEL_BASE; level < N_ISA_LEVEL; level++)
         if (strcmp(names[level], name) == 0)
             return level;
     return UNKNOWN;
 }
 
-#if defined(__x86_64__)
-/* Everything that build.ninja's isa_avx2 and isa_avx512 let the compiler use. */
-static int cpu_level(void)
-{
-    unsigned a, b, c, d;
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-        !__get_cpuid(1, &a, &b, &c, &d) || (c & bit_F16C) == 0)
-        return BASE;
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-               ? AVX512
-               : AVX2;
-}
-#else
-static int cpu_level(void) { return BASE; }
-#endif
-
 static const direct_isa *best_isa(int max)
 {
-    static const direct_isa *const isas[N_LEVEL] = {&direct_isa_base, &direct_isa_avx2,
-                                                    &direct_isa_avx512};
-    int level = cpu_level();
+    static const direct_isa *const isas[N_ISA_LEVEL] = {&direct_isa_base, &direct_isa_avx2,
+                                                        &direct_isa_avx512};
+    int level = machine_isa_level();
     return isas[level < max ? level : max];
 }
 

@@ -30,19 +30,21 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--without", "NAME", "with --all: not this backend", .text = &o->without,
          .names = backend_name_at},
         {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
-        {"--seconds", "S", "of each measurement; default: 3, of one kernel 0.5",
+        {"--seconds", "S",
+         "of each measurement; default: 3, of one kernel 0.5; of --raw altogether, 20",
          .real = &o->seconds, .range = {0, 3600}},
         {"--recompute", "", "cheap activations are computed again, not kept: less memory",
          .flag = &o->recompute},
         {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
         {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON); - is standard output",
          .text = &o->trace},
-        {"--raw", "", "of the model: each convolution's fastest candidate alone, and their sum",
+        {"--raw", "",
+         "of the model: each convolution's planned and fastest kernel alone, their sums and the "
+         "plan's regret, which is planned over fastest",
          .flag = &o->raw},
         {"--all", "", "every candidate of every backend", .flag = &o->all},
-        {"--warm", "", "one set of buffers, again and again (--raw: default)", .flag = &o->warm},
-        {"--cold", "", "sets of buffers in turn, beyond the L3 cache (--op: default)",
-         .flag = &o->cold},
+        {"--warm", "", "kernels alone: one set of buffers, again and again", .flag = &o->warm},
+        {"--cold", "", "the caches hold other data before each run (default)", .flag = &o->cold},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {0},
     };
@@ -51,6 +53,8 @@ static int read_options(bench_opts *o, int argc, char **argv)
     const remark examples[] = {
         {"adjoint bench --model resnet20 --batch 128 --profile",
          "Training steps, and where their time goes."},
+        {"adjoint bench --model resnet20 --batch 128 --raw --tune",
+         "How far the tuned plan's convolutions are from the fastest."},
         {"adjoint bench --model mobilenet_v1 --infer --precision bf16 --json",
          "Inference in mixed precision, for a program."},
         {"adjoint bench --op conv2d --in 8,32,32,64 --filter 3,3,64,64 --all",
@@ -77,9 +81,9 @@ static int check_goes_with(const bench_opts *o)
         {o->raw, o->op.op == NULL, "--raw goes with --model"},
         {o->profile, step, "--profile goes with --model"},
         {o->trace != NULL, step, "--trace goes with --model"},
-        {o->tune, step, "--tune goes with --model"},
-        {o->precision_word != NULL, step,
-         "--precision goes with steps of --model; kernels alone are of --dtype"},
+        {o->tune, o->op.op == NULL, "--tune goes with --model"},
+        {o->precision_word != NULL, o->op.op == NULL,
+         "--precision goes with --model; the kernels of --op are of --dtype"},
         {o->precision != ADJ_PRECISION_AS_BUILT, o->dtype == ADJ_F32,
          "--precision and --dtype exclude each other: mixed precision is of an f32 model"},
         {o->recompute, step && !o->infer, "--recompute goes with a training step of --model"},
@@ -121,7 +125,7 @@ static int parse(bench_opts *o, int argc, char **argv)
     if (o->threads == 0)
         o->threads = adj_default_threads();
     if (o->seconds < 0)
-        o->seconds = o->op.op != NULL ? 0.5 : o->raw ? 0.1 : 3;
+        o->seconds = o->op.op != NULL ? 0.5 : o->raw ? 20 : 3;
     return status;
 }
 

@@ -7,17 +7,20 @@
 #include "adjoint_ext.h"
 #include "cli/model.h"
 #include "cli/op/args.h"
+#include "exec/candidate.h"
 #include "exec/clock.h"
 
 typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
     const char *model, *backend, *without, *impl, *math, *precision_word, *trace, *json, *tune_file;
     int64_t batch, threads, infer, tune, recompute, raw, all, warm, cold, profile;
-    double seconds, tune_seconds; /* of each measurement; of a plan's tuning, 0: the default */
+    /* Of each measurement, of --raw altogether; of a plan's tuning, 0: the default. */
+    double seconds, tune_seconds;
     adj_dtype dtype;
     adj_math math_mode;
     adj_precision precision;
-    int timed_steps; /* the executor is to time each of its steps */
+    int timed_steps;                    /* the executor is to time each of its steps */
+    const adj_backend *const *backends; /* NULL: the built-in ones; of tests */
 } bench_opts;
 
 /* ---- times (time.c) ---- */
@@ -91,7 +94,7 @@ void bench_profile_print(FILE *f, const bench_profile *p);
 int bench_counts_flop(const adj_step_info *s);
 double bench_rate(const adj_step_info *s);
 
-/* ---- kernels alone (kernel.c, op.c) ---- */
+/* ---- rows: kernels alone (rows.c) ---- */
 
 typedef struct {
     const adj_node *node;
@@ -101,23 +104,44 @@ typedef struct {
     char why[ADJ_WHY]; /* it could not be run; "" */
     spread time;
     double flop;
-    size_t bytes; /* read and written, in its layouts */
-    int sets;     /* of buffers, used in turn */
-    int planned, fastest, count;
+    size_t bytes;       /* read and written, in its layouts */
+    int sets;           /* of buffers, used in turn */
+    int count, planned; /* how often the node is computed, and how often the plan does it so */
+    int fastest;
 } bench_row;
 
 typedef struct {
     int n, max;
     bench_row *row;
-    double fastest_seconds, planned_seconds; /* such rows' sums, each times its count */
-    int convolutions, different;             /* of --raw */
+    /* Such rows' sums, each times its count; rival: the fastest in place of each that is planned.
+     */
+    double fastest_seconds, planned_seconds, rival_seconds;
+    int convolutions, different; /* of --raw */
+    int untimed;                 /* candidates that there was no time for */
+    int unmatched; /* convolutions whose planned kernel is none of those that were to be timed */
 } bench_rows;
+
+/* A row for a prepared candidate; planned: of its count. NULL: out of memory. */
+bench_row *bench_new_row(bench_rows *rows, const candidate *c);
+/* Of the rows from first on: marks the one of the least time, adds it and the planned to the sums,
+ * and removes all others unless all are wanted. */
+void bench_rows_sum(bench_rows *rows, int first, int all);
+/* Planned over fastest, at least 1; NAN: nothing that is planned was timed. */
+double bench_regret(const bench_rows *rows);
+/* The table, if the output is for text, and the JSON. An exit status. */
+int bench_rows_write(const bench_opts *o, const bench_rows *rows);
+
+/* ---- kernels alone (kernel.c, race.c, op.c, raw.c) ---- */
 
 enum { MAX_OPERANDS = 16 };
 
 /* What the plan takes. */
 typedef struct {
     char backend[32], impl[64];
+    /* The names of the layouts of the node's operands, each once, and of its result; the
+     * executor's. Not known: NULL. */
+    const char *layout[MAX_OPERANDS + 1];
+    int count; /* how often */
 } planned_choice;
 
 typedef struct bench_kernels bench_kernels; /* the opened backends */
@@ -125,12 +149,33 @@ typedef struct bench_kernels bench_kernels; /* the opened backends */
 /* NULL after complaining. */
 bench_kernels *bench_kernels_open(const bench_opts *o);
 void bench_kernels_close(bench_kernels *k);
+/* The next kernel of any of them, its candidate 0; the first when c->backend is NULL. 0: there is
+ * none left. */
+int bench_next_kernel(const bench_kernels *k, candidate *c);
+/* Is it by such an implementation, in such layouts? */
+int bench_is_planned(const candidate *c, const planned_choice *p);
+
+/* 64-aligned zeros, touched: the first run meets no page faults. NULL: out of memory. */
+char *bench_memory(size_t bytes);
+/* Of the machine's last-level cache, as far as it is told. */
+size_t bench_cache_bytes(void);
+
 /* Adds a row for the candidate that the plan takes, or for each there is (all), of a node of up to
- * MAX_OPERANDS. 0: out of memory. */
+ * MAX_OPERANDS; each is run for o->seconds. 0: out of memory. */
 int bench_node(bench_kernels *k, const bench_opts *o, const adj_node *n, const planned_choice *p,
                int all, bench_rows *rows);
-/* Of the rows from first on: the one of least median, or NULL; marks it. */
-bench_row *bench_fastest(bench_rows *rows, int first);
+
+typedef struct {
+    const adj_node *node;
+    int n_planned; /* its equals are computed in so many ways */
+    const planned_choice *planned;
+    double deadline; /* of seconds_now */
+    size_t cold;     /* bytes read before each run; 0: none */
+} bench_race;
+
+/* Adds a row for each candidate that is in time, in turns with all others. 0: out of memory. */
+int bench_race_run(bench_kernels *k, const bench_opts *o, const bench_race *wanted,
+                   bench_rows *rows);
 
 /* --op, and --raw: exit statuses. */
 int bench_op(const bench_opts *o);

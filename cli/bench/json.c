@@ -85,15 +85,26 @@ static json_t *row_json(const bench_row *r)
     double median = r->time.median;
     int measured = r->time.n > 0;
     return json_pack(
-        "{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:I, s:i, s:b, s:b, s:o}",
+        "{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:I, s:i, s:b, s:i, s:b, "
+        "s:o}",
         "op", r->node->op->name, "node", (int)r->node->id, "shapes", shapes_json(r->node), "count",
         r->count, "backend", r->backend, "implementation", r->impl, "layouts", r->layouts, "runs",
         r->time.n, "us", measured ? json_real(1e6 * median) : json_null(), "min_us",
         measured ? json_real(1e6 * r->time.min) : json_null(), "gflops",
         measured ? json_number(1e-9 * r->flop / median) : json_null(), "gb_per_s",
         measured ? json_number(1e-9 * (double)r->bytes / median) : json_null(), "bytes",
-        (json_int_t)r->bytes, "sets", r->sets, "planned", r->planned, "fastest", r->fastest, "why",
-        json_text(r->why));
+        (json_int_t)r->bytes, "sets", r->sets, "planned", r->planned > 0, "planned_count",
+        r->planned, "fastest", r->fastest, "why", json_text(r->why));
+}
+
+static json_t *sums_json(const bench_opts *o, const bench_rows *rows)
+{
+    return json_pack(
+        "{s:I, s:b, s:b, s:i, s:i, s:f, s:f, s:f, s:o, s:i, s:i}", "batch", (json_int_t)o->batch,
+        "infer", (int)o->infer, "tune", (int)o->tune, "convolutions", rows->convolutions,
+        "different", rows->different, "fastest_ms", 1e3 * rows->fastest_seconds, "planned_ms",
+        1e3 * rows->planned_seconds, "rival_ms", 1e3 * rows->rival_seconds, "regret",
+        json_number(bench_regret(rows)), "unmatched", rows->unmatched, "untimed", rows->untimed);
 }
 
 int bench_json_rows(FILE *f, const void *source)
@@ -102,16 +113,12 @@ int bench_json_rows(FILE *f, const void *source)
     const bench_opts *o = r->o;
     const bench_rows *rows = r->rows;
     json_t *j = head(o), *list = json_array();
-    int cold = o->op.op != NULL ? !o->warm : o->cold, failed = 0;
+    int failed = 0;
     for (int i = 0; i < rows->n && !failed; i++)
         failed = json_array_append_new(list, row_json(&rows->row[i]));
     if (o->raw)
-        failed |= add(j, json_pack("{s:I, s:b, s:i, s:i, s:f, s:f}", "batch", (json_int_t)o->batch,
-                                   "infer", (int)o->infer, "convolutions", rows->convolutions,
-                                   "different", rows->different, "fastest_ms",
-                                   1e3 * rows->fastest_seconds, "planned_ms",
-                                   1e3 * rows->planned_seconds));
-    failed |= add(j, json_pack("{s:s, s:o}", "buffers", cold ? "cold" : "warm", "rows", list));
+        failed |= add(j, sums_json(o, rows));
+    failed |= add(j, json_pack("{s:s, s:o}", "buffers", o->warm ? "warm" : "cold", "rows", list));
     return json_write(f, j, JSON_PAGE, failed);
 }
 

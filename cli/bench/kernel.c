@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "bench.h"
-#include "cli/cpu.h"
 #include "cli/command.h"
 #include "exec/backend_option.h"
-#include "exec/candidate.h"
+#include "exec/machine/machine.h"
 
 enum { MAX_BACKENDS = 16, MAX_SETS = 4096 };
 static const size_t default_l3 = (size_t)32 << 20;
@@ -34,15 +33,20 @@ static void release(void *user, void *p)
     free(p);
 }
 
+static const adj_backend *const *backends_of(const bench_opts *o)
+{
+    return o->backends != NULL ? o->backends : adj_backends;
+}
+
 /* The backends of the list "onednn,direct" as bits, or a complaint and 0. */
-static int read_list(const char *option, const char *list, unsigned *backends)
+static int read_list(const bench_opts *o, const char *option, const char *list, unsigned *backends)
 {
     *backends = 0;
     while (list != NULL) {
         adj_error error;
         const adj_op *op;
         int i;
-        if (next_backend_part(&list, adj_backends, "", &op, &i, &error) != ADJ_OK)
+        if (next_backend_part(&list, backends_of(o), "", &op, &i, &error) != ADJ_OK)
             return complain("bench", 0, "%s: %s", option, error.message);
         if (op != NULL)
             return complain("bench", 0, "%s: expected names of backends (got one for %s)", option,
@@ -57,14 +61,15 @@ bench_kernels *bench_kernels_open(const bench_opts *o)
     static const adj_allocator allocator = {allocate, release, NULL};
     const char *list = o->all || o->raw ? o->backend : NULL;
     unsigned only, without;
-    if (!read_list("--backend", list, &only) || !read_list("--without", o->without, &without))
+    if (!read_list(o, "--backend", list, &only) || !read_list(o, "--without", o->without, &without))
         return NULL;
+    const adj_backend *const *all = backends_of(o);
     bench_kernels *k = calloc(1, sizeof *k);
     if (k == NULL)
         return complain("bench", 0, "out of memory"), NULL;
     omp_set_num_threads((int)o->threads);
-    for (int i = 0; adj_backends[i] != NULL && k->n < MAX_BACKENDS; i++) {
-        const adj_backend *b = adj_backends[i];
+    for (int i = 0; all[i] != NULL && k->n < MAX_BACKENDS; i++) {
+        const adj_backend *b = all[i];
         char message[ADJ_WHY] = "";
         const adj_backend_opts opts = {.allocator = &allocator,
                                        .threads = (int)o->threads,
@@ -89,13 +94,36 @@ void bench_kernels_close(bench_kernels *k)
     free(k);
 }
 
-static size_t l3_bytes(void)
+int bench_next_kernel(const bench_kernels *k, candidate *c)
 {
-    cpu_cache c;
-    for (int i = 0; cpu_cache_at(i, &c); i++)
-        if (c.level == 3 && c.bytes > 0)
-            return c.bytes;
-    return default_l3;
+    while (c->backend == NULL || !next_kernel(c)) {
+        int i = c->backend == NULL ? 0 : c->index + 1;
+        if (i >= k->n)
+            return 0;
+        c->index = i;
+        c->backend = k->backend[i];
+        c->opened = k->opened[i];
+        c->kernel_list = NULL;
+    }
+    return 1;
+}
+
+int bench_is_planned(const candidate *c, const planned_choice *p)
+{
+    const adj_group *g = c->group;
+    int same = strcmp(c->backend->name, p->backend) == 0 && strcmp(c->prep->impl, p->impl) == 0;
+    for (int i = 0; same && i <= g->n_in; i++) {
+        const adj_layout *l = i < g->n_in ? c->prep->in[i] : c->prep->out[0];
+        same = p->layout[i] == NULL || strcmp(p->layout[i], layout_name_of(c->backend, l)) == 0;
+    }
+    return same;
+}
+
+size_t bench_cache_bytes(void)
+{
+    const machine_facts m = machine_look("");
+    const machine_cache *c = machine_data_cache(&m, 3);
+    return c != NULL ? c->bytes : default_l3;
 }
 
 /* ---- a candidate's memory ---- */
@@ -108,12 +136,12 @@ typedef struct {
     char *memory, *scratch;
 } bench_candidate;
 
-static char *new_memory(size_t bytes)
+char *bench_memory(size_t bytes)
 {
     size_t padded = (bytes + 64) / 64 * 64;
     char *p = aligned_alloc(64, padded);
     if (p != NULL)
-        memset(p, 0, padded); /* touched: the first run meets no page faults */
+        memset(p, 0, padded);
     return p;
 }
 
@@ -135,10 +163,10 @@ static adj_status make_memory(bench_candidate *b, int cold)
     bind_areas(c, 0, NULL, b->bytes, in, out);
     size_t operands = b->bytes[FLOAT_AREA] + b->bytes[INTEGER_AREA];
     b->set_bytes = operands + b->bytes[RESULT_AREA];
-    size_t sets = cold && b->set_bytes > 0 ? 2 * l3_bytes() / b->set_bytes + 2 : 1;
+    size_t sets = cold && b->set_bytes > 0 ? 2 * bench_cache_bytes() / b->set_bytes + 2 : 1;
     b->sets = sets < MAX_SETS ? (int)sets : MAX_SETS;
-    b->memory = new_memory((size_t)b->sets * b->set_bytes);
-    b->scratch = new_memory(c->prep->scratch);
+    b->memory = bench_memory((size_t)b->sets * b->set_bytes);
+    b->scratch = bench_memory(c->prep->scratch);
     if (b->memory == NULL || b->scratch == NULL)
         return ADJ_ENOMEM;
     bind_set(b, 0, in, out);
@@ -180,8 +208,7 @@ static void time_candidate(const candidate *c, const bench_opts *o, bench_row *r
     bench_candidate b = {.c = *c};
     samples s = {0};
     double seconds = 0;
-    int cold = o->op.op != NULL ? !o->warm : o->cold;
-    adj_status status = make_memory(&b, cold);
+    adj_status status = make_memory(&b, !o->warm);
     if (status == ADJ_OK)
         status = run_set(&b, 0, (int)o->threads, row->why, &seconds); /* not counted */
     double end = seconds_now() + o->seconds;
@@ -202,30 +229,13 @@ static void time_candidate(const candidate *c, const bench_opts *o, bench_row *r
 
 /* ---- all candidates of a node ---- */
 
-static bench_row *new_row(bench_rows *rows)
-{
-    if (rows->n == rows->max) {
-        int max = rows->max > 0 ? 2 * rows->max : 32;
-        bench_row *more = realloc(rows->row, (size_t)max * sizeof *more);
-        if (more == NULL)
-            return NULL;
-        rows->row = more;
-        rows->max = max;
-    }
-    rows->row[rows->n] = (bench_row){0};
-    return &rows->row[rows->n++];
-}
-
 /* 0: out of memory. */
 static int add_row(const candidate *c, const bench_opts *o, int planned, bench_rows *rows)
 {
-    bench_row *row = new_row(rows);
+    bench_row *row = bench_new_row(rows, c);
     if (row == NULL)
         return 0;
-    name_layouts(c, row->layouts, sizeof row->layouts);
-    row->backend = c->backend->name;
-    snprintf(row->impl, sizeof row->impl, "%s", c->prep->impl);
-    row->flop = bench_flop(c->group->node[0]);
+    row->count = 1;
     row->planned = planned;
     time_candidate(c, o, row);
     return 1;
@@ -237,8 +247,7 @@ static int time_kernel(candidate *c, const bench_opts *o, const planned_choice *
 {
     int ok = 1, found = 0; /* found: the planned one */
     for (; ok && prepare_candidate(c) == ADJ_OK; c->number++) {
-        int planned = !found && strcmp(c->backend->name, p->backend) == 0 &&
-                      strcmp(c->prep->impl, p->impl) == 0;
+        int planned = !found && bench_is_planned(c, p);
         found |= planned;
         if ((planned || all) && (o->impl == NULL || strstr(c->prep->impl, o->impl) != NULL))
             ok = add_row(c, o, planned, rows);
@@ -254,24 +263,9 @@ int bench_node(bench_kernels *k, const bench_opts *o, const adj_node *n, const p
     const adj_layout *in_layout[MAX_OPERANDS], *out_layout[1];
     const adj_group g = {1, &n, list_operands(1, &n, in), in, 1, &n};
     adj_prep prep = {.in = in_layout, .out = out_layout};
+    candidate c = {.group = &g, .prep = &prep};
     int ok = 1;
-    for (int b = 0; ok && b < k->n; b++) {
-        candidate c = {
-            .backend = k->backend[b], .opened = k->opened[b], .group = &g, .prep = &prep};
-        while (ok && next_kernel(&c))
-            ok = time_kernel(&c, o, p, all, rows);
-    }
+    while (ok && bench_next_kernel(k, &c))
+        ok = time_kernel(&c, o, p, all, rows);
     return ok;
-}
-
-bench_row *bench_fastest(bench_rows *rows, int first)
-{
-    bench_row *best = NULL;
-    for (int i = first; i < rows->n; i++)
-        if (rows->row[i].time.n > 0 &&
-            (best == NULL || rows->row[i].time.median < best->time.median))
-            best = &rows->row[i];
-    if (best != NULL)
-        best->fastest = 1;
-    return best;
 }

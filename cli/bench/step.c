@@ -20,7 +20,8 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .tune_seconds = o->tune_seconds,
                            .recompute = (int)o->recompute,
                            .threads = (int)o->threads,
-                           .debug.profile = o->timed_steps};
+                           .debug.profile = o->timed_steps,
+                           .debug.backends = o->backends};
 }
 
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cpu.h"
 #include "cli/recipe.h"
 #include "cli/train/report/plan.h"
+#include "exec/machine/machine.h"
 #include "results.h"
 #include "settings.h"
 
@@ -232,7 +232,7 @@ static void list_facts(const results_of *r, gathered *g)
 {
     const train_opts *o = r->o;
     char version[64] = "", augmentation[AUGMENTATION_TEXT], settings[RECIPE_TEXT];
-    char cpu[CPU_NAME];
+    const machine_facts machine = machine_look("");
     const adj_recipe recipe = recipe_of(o);
     (void)adj_backend_describe("onednn", version, sizeof version);
     add_fact(g, "model", "%s, images of %lld x %lld x %lld, %lld classes", o->model,
@@ -249,7 +249,7 @@ static void list_facts(const results_of *r, gathered *g)
              (long long)r->best_epoch, r->held);
     add_fact(g, "precision", "%s, %s math", o->precision, o->math);
     add_fact(g, "backend, threads", "%s, %lld", o->backend, (long long)o->threads);
-    add_fact(g, "processor", "%s", cpu_name(cpu));
+    add_fact(g, "processor", "%s", machine.name);
     add_fact(g, "versions", "adjoint %s, oneDNN %s", adj_version_text(), version);
 }
 

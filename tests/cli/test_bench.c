@@ -65,7 +65,7 @@ Test(bench_cli, wrong_usage)
         {"--warm and --cold exclude each other", {"--op", "relu", "--warm", "--cold"}},
         {"did you mean --profile?", {"--model", "lenet", "--porfile"}},
         {"--pr is not clear: it could be --precision or --profile", {"--model", "lenet", "--pr"}},
-        {"--precision goes with steps of --model", {"--op", "relu", "--precision", "bf16"}},
+        {"--precision goes with --model", {"--op", "relu", "--precision", "bf16"}},
         {"--precision and --dtype exclude each other",
          {"--model", "lenet", "--precision", "f16", "--dtype", "f64"}},
         {"--strides goes with --op", {"--model", "lenet", "--strides", "1,1,1,1"}},
@@ -302,22 +302,55 @@ Test(bench_cli, op)
     cr_assert_not_null(strstr(f.out, "naive:f32"), "%s", f.out);
 }
 
-Test(bench_cli, raw)
+/* That the sums are those of the rows, and each convolution has its planned kernel and a fastest.
+ */
+static void check_raw(const json_t *j, int convolutions)
 {
-    run_bench((const char *[]){"--model", "resnet8", "--batch", "1", "--raw", "--json", "--without",
-                               "naive", "--seconds", "0.001", NULL});
-    json_t *j = printed(), *rows = json_object_get(j, "rows");
-    double fastest = 0, convolutions = 0;
+    const json_t *rows = json_object_get(j, "rows");
+    double fastest = 0, planned = 0, n_fastest = 0, n_planned = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
+        double ms = 1e-3 * number(row, "min_us"), times = number(row, "planned_count");
+        planned += ms * times;
+        n_planned += times;
+        cr_assert_eq(json_is_true(json_object_get(row, "planned")), times > 0);
         if (json_is_true(json_object_get(row, "fastest"))) {
-            fastest += 1e-3 * number(row, "us") * number(row, "count");
-            convolutions += number(row, "count");
+            fastest += ms * number(row, "count");
+            n_fastest += number(row, "count");
         }
     }
     cr_assert(is_about(number(j, "fastest_ms"), fastest));
-    cr_assert_geq(number(j, "planned_ms") * 1.000001, fastest);
-    cr_assert_eq(number(j, "convolutions"), 9 + 8 + 9); /* no gradient of the images */
-    cr_assert_eq(convolutions, 26);
-    json_decref(j);
+    cr_assert(is_about(number(j, "planned_ms"), planned));
+    cr_assert(is_about(number(j, "rival_ms"), fastest));
+    cr_assert(is_about(number(j, "regret"), planned / fastest));
+    cr_assert_geq(number(j, "regret"), 1);
+    cr_assert_eq(number(j, "convolutions"), convolutions);
+    cr_assert_eq(n_fastest, convolutions);
+    cr_assert_eq(n_planned, convolutions);
+    cr_assert_eq(number(j, "unmatched"), 0);
+}
+
+Test(bench_cli, raw)
+{
+    static const char *const more[][4] = {{NULL},
+                                          {"--tune", "--tune-seconds", "0.5"},
+                                          {"--precision", "bf16"},
+                                          {"--dtype", "bf16"},
+                                          {"--math", "fast", "--warm"}};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        const char *arguments[16] = {"--model", "resnet8", "--batch", "1", "--raw", "--json"};
+        memcpy(arguments + 6, more[i], sizeof more[i]);
+        run_bench(arguments);
+        json_t *j = printed();
+        check_raw(j, 9 + 8 + 9); /* no gradient of the images */
+        cr_assert_eq(json_is_true(json_object_get(j, "tune")), i == 1);
+        cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")),
+                         i == 4 ? "warm" : "cold");
+        json_decref(j);
+    }
+    run_bench(
+        (const char *[]){"--model", "mobilenet_v1", "--batch", "1", "--infer", "--raw", NULL});
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    cr_assert_not_null(strstr(f.out, "27 convolutions, "), "%s", f.out);
+    cr_assert_not_null(strstr(f.out, "the untuned plan's take "), "%s", f.out);
 }

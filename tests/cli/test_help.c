@@ -137,6 +137,47 @@ Test(help, version)
     json_decref(j);
 }
 
+static int is_positive_or_null(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    return json_is_null(v) || (json_is_number(v) && json_number_value(v) > 0);
+}
+
+/* What is told and measured of the machine; how much that is, tests/exec/test_machine.c judges. */
+Test(help, version_of_the_machine)
+{
+    run_tool((const char *[]){"version", "--json", NULL}, &f);
+    json_t *j = printed();
+    cr_expect_null(json_object_get(j, "machine"), "it was not asked for");
+    json_decref(j);
+    run_tool((const char *[]){"version", "--machine", "--json", NULL}, &f);
+    j = printed();
+    const json_t *m = json_object_get(j, "machine"), *sets = json_object_get(m, "instruction_sets");
+    const json_t *peaks = json_object_get(m, "multiply_add");
+    const json_t *bandwidth = json_object_get(m, "bytes_per_s");
+    cr_expect(json_is_array(sets) || json_is_null(sets));
+    cr_expect(is_positive_or_null(m, "cores") && is_positive_or_null(m, "processors"));
+    static const char *const types[] = {"f32", "bf16", "f16"}, *const levels[] = {"l2", "l3",
+                                                                                  "memory"};
+    for (int i = 0; i < 3; i++) {
+        const json_t *p = json_object_get(peaks, types[i]);
+        cr_expect(is_positive_or_null(p, "flops"), "%s", types[i]);
+        cr_expect_eq(json_is_null(json_object_get(p, "by")),
+                     json_is_null(json_object_get(p, "flops")));
+        cr_expect(is_positive_or_null(bandwidth, levels[i]), "%s", levels[i]);
+    }
+    cr_expect(json_is_number(json_object_get(json_object_get(peaks, "f32"), "flops")));
+    json_decref(j);
+    run_tool((const char *[]){"version", "--machine", NULL}, &f);
+    cr_expect_eq(f.status, 0);
+    static const char *const lines[] = {
+        "\ninstruction sets: ", "\nf32 multiply-add: ", "\nbf16 multiply-add: ",
+        "\nf16 multiply-add: ", "\nL2 read: ",          "\nL3 read: ",
+        "\nmemory read: "};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        cr_expect_not_null(strstr(f.out, lines[i]), "%s of %s", lines[i], f.out);
+}
+
 /* ---- manual pages and completion ---- */
 
 /* Runs the shell's command line, which finds the tool as $tool. Its status; f has the output. */

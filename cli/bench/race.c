@@ -1,0 +1,298 @@
+/* race.c - all candidates of one node against each other, until a deadline.
+ *
+ * They run in turns, so that a disturbance hits all of them, on the same memory, and the least time
+ * of each counts; before each run as much is read as a step of the whole graph would have touched
+ * since the node's turn before (as exec/tune/time.c does). What is far slower than the fastest is
+ * left out soon, the planned ones never: of those the time is wanted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { MAX_ROUNDS = 30, CACHE_LINE = 64 };
+
+/* From that round on, out of the race is what takes so many times as long as the fastest. A first
+ * run may have been disturbed. */
+static const struct {
+    int round;
+    double times;
+} limits[] = {{0, 4}, {1, 2}, {4, 1.25}};
+
+typedef struct {
+    candidate c;
+    adj_prep prep;
+    const adj_layout *in_layout[MAX_OPERANDS], *out_layout[1];
+    const void *in[MAX_OPERANDS]; /* into the race's memory */
+    void *out[1];
+    size_t bytes; /* of operands and result */
+    int planned;  /* of the node and its equals */
+    int is_out;   /* of the race */
+    samples seconds;
+    double best;
+    char why[ADJ_WHY]; /* it failed */
+} entrant;
+
+typedef struct {
+    const bench_race *wanted;
+    adj_group group;
+    int n, max, n_planned; /* of entrants; the planned ones are first */
+    entrant **list;
+    char *area[N_AREA], *scratch, *cold;
+    uint64_t seen;
+} race;
+
+/* ---- entrants ---- */
+
+/* Takes e over. 0: out of memory. */
+static int append(race *r, entrant *e)
+{
+    if (r->n == r->max) {
+        int max = r->max > 0 ? 2 * r->max : 32;
+        entrant **more = realloc(r->list, (size_t)max * sizeof(entrant *));
+        if (more == NULL)
+            return 0;
+        r->list = more;
+        r->max = max;
+    }
+    r->list[r->n++] = e;
+    return 1;
+}
+
+/* The obvious kernels are wanted only where there is nothing else. */
+static int is_wanted(const race *r, const bench_opts *o, const entrant *e)
+{
+    if (o->impl != NULL && strstr(e->prep.impl, o->impl) == NULL)
+        return 0;
+    return o->all || r->n == 0 || e->prep.rank < ADJ_RANK_FALLBACK;
+}
+
+static void drop(entrant *e)
+{
+    if (e == NULL)
+        return;
+    drop_candidate(&e->c);
+    samples_free(&e->seconds);
+    free(e);
+}
+
+/* All candidates of c's kernel. 0: out of memory. */
+static int enter_kernel(race *r, const bench_opts *o, candidate *c)
+{
+    for (;; c->number++) {
+        entrant *e = calloc(1, sizeof *e);
+        if (e == NULL)
+            return 0;
+        e->prep.in = e->in_layout;
+        e->prep.out = e->out_layout;
+        e->c = *c;
+        e->c.prep = &e->prep;
+        if (prepare_candidate(&e->c) != ADJ_OK) {
+            free(e);
+            return 1;
+        }
+        int wanted = is_wanted(r, o, e);
+        if (wanted && append(r, e))
+            continue;
+        drop(e);
+        if (wanted)
+            return 0;
+    }
+}
+
+/* The entrant that is planned so: of its layouts, else of any. */
+static entrant *find_planned(const race *r, planned_choice p)
+{
+    for (int exact = 1; exact >= 0; exact--) {
+        for (int i = 0; i < r->n; i++)
+            if (bench_is_planned(&r->list[i]->c, &p))
+                return r->list[i];
+        memset(p.layout, 0, sizeof p.layout);
+    }
+    return NULL;
+}
+
+/* Marks what is planned and brings it to the front. */
+static void mark_planned(race *r, bench_rows *rows)
+{
+    for (int i = 0; i < r->wanted->n_planned; i++) {
+        const planned_choice *p = &r->wanted->planned[i];
+        entrant *e = find_planned(r, *p);
+        if (e == NULL)
+            rows->unmatched += p->count;
+        else
+            e->planned += p->count;
+    }
+    for (int i = 0; i < r->n; i++) {
+        entrant *e = r->list[i];
+        if (e->planned == 0)
+            continue;
+        memmove(r->list + r->n_planned + 1, r->list + r->n_planned,
+                (size_t)(i - r->n_planned) * sizeof e);
+        r->list[r->n_planned++] = e;
+    }
+}
+
+/* ---- memory ---- */
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Room for the largest of each; floats are ordinary numbers in any type, two bytes of them, too. */
+static int make_memory(race *r)
+{
+    size_t max[N_AREA] = {0}, scratch = 0;
+    for (int i = 0; i < r->n; i++) {
+        entrant *e = r->list[i];
+        size_t bytes[N_AREA];
+        bind_areas(&e->c, 0, NULL, bytes, e->in, e->out);
+        for (int k = 0; k < N_AREA; k++) {
+            max[k] = larger(max[k], bytes[k]);
+            e->bytes += bytes[k];
+        }
+        scratch = larger(scratch, e->prep.scratch);
+    }
+    int ok = 1;
+    for (int k = 0; k < N_AREA; k++)
+        ok &= (r->area[k] = bench_memory(max[k])) != NULL;
+    r->scratch = bench_memory(scratch);
+    r->cold = bench_memory(r->wanted->cold);
+    if (!ok || r->scratch == NULL || r->cold == NULL)
+        return 0;
+    adj_draw(ADJ_BF16, r->area[FLOAT_AREA], (int64_t)(max[FLOAT_AREA] / 2),
+             (adj_init){ADJ_INIT_UNIFORM, 0.5, 1.5}, 1, 0);
+    for (int i = 0; i < r->n; i++) {
+        entrant *e = r->list[i];
+        size_t bytes[N_AREA];
+        bind_areas(&e->c, 0, r->area, bytes, e->in, e->out);
+    }
+    return 1;
+}
+
+/* Every thread reads its part, as its caches are its own. */
+static void cool(race *r)
+{
+    const uint64_t *word = (const uint64_t *)r->cold;
+    const int64_t n = (int64_t)(r->wanted->cold / sizeof *word);
+    uint64_t sum = 0;
+#pragma omp parallel for reduction(+ : sum) schedule(static)
+    for (int64_t i = 0; i < n; i += CACHE_LINE / (int64_t)sizeof *word)
+        sum += word[i];
+    r->seen += sum;
+}
+
+/* ---- the race ---- */
+
+static void run_once(race *r, entrant *e, int threads)
+{
+    const adj_call call = {.group = &r->group,
+                           .state = e->prep.state,
+                           .in = e->in,
+                           .out = e->out,
+                           .scratch = r->scratch,
+                           .threads = threads,
+                           .message = e->why};
+    if (r->wanted->cold > 0)
+        cool(r);
+    double start = seconds_now();
+    adj_status status = e->c.kernel->run(&call);
+    double took = seconds_now() - start;
+    if (status == ADJ_OK && samples_add(&e->seconds, took))
+        e->best = e->seconds.n == 1 || took < e->best ? took : e->best;
+    if (status != ADJ_OK) {
+        e->is_out = 1;
+        e->seconds.n = 0;
+        if (e->why[0] == '\0')
+            snprintf(e->why, sizeof e->why, "%s", adj_status_name(status));
+    }
+}
+
+static double fastest(const race *r)
+{
+    double best = 0;
+    for (int i = 0; i < r->n; i++)
+        if (r->list[i]->seconds.n > 0 && (best == 0 || r->list[i]->best < best))
+            best = r->list[i]->best;
+    return best;
+}
+
+static double limit_of(int round)
+{
+    double times = limits[0].times;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (round >= limits[i].round)
+            times = limits[i].times;
+    return times;
+}
+
+/* The planned ones run once whatever the time. */
+static void run_rounds(race *r, int threads)
+{
+    const int n_sure = r->n_planned > 0 ? r->n_planned : 1;
+    for (int round = 0; round < MAX_ROUNDS; round++)
+        for (int i = 0; i < r->n; i++) {
+            entrant *e = r->list[i];
+            if (e->is_out)
+                continue;
+            if (seconds_now() >= r->wanted->deadline && (round > 0 || i >= n_sure))
+                return;
+            run_once(r, e, threads);
+            e->is_out |= e->planned == 0 && e->best > limit_of(round) * fastest(r);
+        }
+}
+
+/* 0: out of memory. */
+static int add_rows(const race *r, bench_rows *rows)
+{
+    int count = 0;
+    for (int i = 0; i < r->wanted->n_planned; i++)
+        count += r->wanted->planned[i].count;
+    for (int i = 0; i < r->n; i++) {
+        entrant *e = r->list[i];
+        int is_timed = e->seconds.n > 0 || e->why[0] != '\0';
+        bench_row *row = is_timed ? bench_new_row(rows, &e->c) : NULL;
+        rows->untimed += !is_timed;
+        if (is_timed && row == NULL)
+            return 0;
+        if (row == NULL)
+            continue;
+        memcpy(row->why, e->why, sizeof row->why);
+        row->time = samples_spread(&e->seconds);
+        row->bytes = e->bytes;
+        row->sets = 1;
+        row->count = count;
+        row->planned = e->planned;
+    }
+    return 1;
+}
+
+static void close(race *r)
+{
+    for (int i = 0; i < r->n; i++)
+        drop(r->list[i]);
+    for (int k = 0; k < N_AREA; k++)
+        free(r->area[k]);
+    free(r->scratch);
+    free(r->cold);
+    free(r->list);
+}
+
+int bench_race_run(bench_kernels *k, const bench_opts *o, const bench_race *wanted,
+                   bench_rows *rows)
+{
+    const adj_node *in[MAX_OPERANDS];
+    race r = {
+        .wanted = wanted,
+        .group = {1, &wanted->node, list_operands(1, &wanted->node, in), in, 1, &wanted->node}};
+    candidate c = {.group = &r.group};
+    int ok = 1;
+    while (ok && bench_next_kernel(k, &c))
+        ok = enter_kernel(&r, o, &c);
+    mark_planned(&r, rows);
+    if (ok && r.n > 0) {
+        ok = make_memory(&r);
+        if (ok)
+            run_rounds(&r, (int)o->threads);
+        ok = ok && add_rows(&r, rows);
+    }
+    close(&r);
+    return ok;
+}

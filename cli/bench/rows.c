@@ -1,0 +1,160 @@
+/* rows.c - kernels alone as rows: the planned and the fastest of each node, their sums, the table.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "bench.h"
+#include "cli/command.h"
+#include "cli/output.h"
+
+/* ---- rows ---- */
+
+bench_row *bench_new_row(bench_rows *rows, const candidate *c)
+{
+    if (rows->n == rows->max) {
+        int max = rows->max > 0 ? 2 * rows->max : 32;
+        bench_row *more = realloc(rows->row, (size_t)max * sizeof *more);
+        if (more == NULL)
+            return NULL;
+        rows->row = more;
+        rows->max = max;
+    }
+    bench_row *row = &rows->row[rows->n++];
+    *row = (bench_row){.node = c->group->node[0],
+                       .backend = c->backend->name,
+                       .flop = bench_flop(c->group->node[0])};
+    name_layouts(c, row->layouts, sizeof row->layouts);
+    snprintf(row->impl, sizeof row->impl, "%s", c->prep->impl);
+    return row;
+}
+
+static bench_row *fastest(const bench_rows *rows, int first)
+{
+    bench_row *best = NULL;
+    for (int i = first; i < rows->n; i++)
+        if (rows->row[i].time.n > 0 && (best == NULL || rows->row[i].time.min < best->time.min))
+            best = &rows->row[i];
+    return best;
+}
+
+/* Of the rows from first on, those that are neither planned nor fastest go. */
+static void keep_best(bench_rows *rows, int first)
+{
+    int n = first;
+    for (int i = first; i < rows->n; i++)
+        if (rows->row[i].planned > 0 || rows->row[i].fastest)
+            rows->row[n++] = rows->row[i];
+    rows->n = n;
+}
+
+void bench_rows_sum(bench_rows *rows, int first, int all)
+{
+    bench_row *best = fastest(rows, first);
+    if (best == NULL)
+        return;
+    best->fastest = 1;
+    rows->fastest_seconds += best->count * best->time.min;
+    for (int i = first; i < rows->n; i++) {
+        const bench_row *r = &rows->row[i];
+        int planned = r->time.n > 0 ? r->planned : 0;
+        rows->planned_seconds += planned * r->time.min;
+        rows->rival_seconds += planned * best->time.min;
+    }
+    if (!all)
+        keep_best(rows, first);
+}
+
+double bench_regret(const bench_rows *rows)
+{
+    return rows->rival_seconds > 0 ? rows->planned_seconds / rows->rival_seconds : NAN;
+}
+
+/* ---- the table ---- */
+
+static void print_shapes(const adj_node *n)
+{
+    printf("%s %s", n->op->name, adj_dtype_name(n->type.dtype));
+    adj_show_attrs(n, stdout);
+    for (int i = 0; i < n->n_in; i++)
+        printf("%s%s", i > 0 ? ", " : "  ", adj_shape_text(n->in[i]->type.shape).s);
+    printf(" -> %s", adj_shape_text(n->type.shape).s);
+}
+
+static void print_row(const bench_row *r)
+{
+    char name[112], planned[48] = "";
+    snprintf(name, sizeof name, "%s %s", r->backend, r->impl);
+    if (r->time.n == 0) {
+        say("  %-44s %s", name, r->why);
+        return;
+    }
+    if (r->planned > 0 && r->planned < r->count)
+        snprintf(planned, sizeof planned, "  planned %d times", r->planned);
+    else if (r->planned > 0)
+        snprintf(planned, sizeof planned, "  planned");
+    printf("  %-44s %10.2f %10.2f %9.4g %9.4g %7d  %s%s%s\n", name, 1e6 * r->time.median,
+           1e6 * r->time.min, 1e-9 * r->flop / r->time.median,
+           1e-9 * (double)r->bytes / r->time.median, r->time.n, r->layouts, planned,
+           r->fastest ? "  fastest" : "");
+}
+
+static const char *buffers(const bench_opts *o)
+{
+    if (o->warm)
+        return "one set of buffers (warm)";
+    return o->raw ? "operands read into the caches as in a step (cold)"
+                  : "buffers in turn beyond the L3 cache (cold)";
+}
+
+static void print_sums(const bench_opts *o, const bench_rows *rows)
+{
+    double regret = bench_regret(rows);
+    printf("%d convolutions, %d different: the fastest take %.3f ms together\n", rows->convolutions,
+           rows->different, 1e3 * rows->fastest_seconds);
+    if (!isnan(regret))
+        printf("the %s plan's take %.3f ms where the fastest would take %.3f ms: regret %.3f\n",
+               o->tune ? "tuned" : "untuned", 1e3 * rows->planned_seconds,
+               1e3 * rows->rival_seconds, regret);
+    if (rows->unmatched > 0)
+        printf("not in the regret: %d convolutions whose planned kernel was not timed\n",
+               rows->unmatched);
+    if (rows->untimed > 0)
+        printf("%d candidates were not timed: --seconds %g was too short\n", rows->untimed,
+               o->seconds);
+}
+
+static void print_rows(const bench_opts *o, const bench_rows *rows)
+{
+    printf("%lld threads, %s\n", (long long)o->threads, buffers(o));
+    printf("  %-44s %10s %10s %9s %9s %7s  layouts\n", "", "us", "minimum", "GFLOP/s", "GB/s",
+           "runs");
+    for (int i = 0; i < rows->n; i++) {
+        const bench_row *r = &rows->row[i];
+        if (i == 0 || r[-1].node != r->node) {
+            print_shapes(r->node);
+            printf(r->count > 1 ? "  (%d times)\n" : "\n", r->count);
+        }
+        print_row(r);
+    }
+    if (o->raw)
+        print_sums(o, rows);
+}
+
+int bench_rows_write(const bench_opts *o, const bench_rows *rows)
+{
+    int measured = 0;
+    for (int i = 0; i < rows->n; i++)
+        measured += rows->row[i].time.n > 0;
+    if (measured == 0 && o->impl != NULL)
+        return complain("bench", EXIT_FAILED,
+                        "--impl: no candidate's name contains \"%s\" (--all lists what exists)",
+                        o->impl);
+    if (measured == 0)
+        return complain("bench", EXIT_FAILED, "no backend computes it%s%s", rows->n > 0 ? ": " : "",
+                        rows->n > 0 ? rows->row[0].why : "");
+    if (bench_prints(o))
+        print_rows(o, rows);
+    const bench_report report = {.o = o, .rows = rows};
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT},
+                        bench_json_rows, &report);
+}

@@ -1,0 +1,163 @@
+/* machine.c - what the system tells of the processor. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine.h"
+#include "x86_features.h"
+
+enum { PATH = 320, LINE = 8192, MAX_PROCESSORS = 4096 };
+static const size_t max_cache = (size_t)1 << 40;
+
+/* ---- files of one line ---- */
+
+/* The first line of a file below root, without its end. 0: there is none. */
+static int read_line(char line[LINE], const char *root, const char *path)
+{
+    char whole[PATH];
+    if (snprintf(whole, sizeof whole, "%s%s", root, path) >= (int)sizeof whole)
+        return 0;
+    FILE *f = fopen(whole, "re");
+    if (f == NULL)
+        return 0;
+    char *text = fgets(line, LINE, f);
+    fclose(f);
+    if (text != NULL)
+        text[strcspn(text, "\n")] = '\0';
+    return text != NULL;
+}
+
+/* How many numbers "0-3,8" lists, and the first and last of them; 0: it is no such list. */
+static int count_list(const char *list, long *first, long *last)
+{
+    long n = 0;
+    for (const char *at = list; *at != '\0';) {
+        char *end;
+        long a = strtol(at, &end, 10), b = a;
+        if (end == at || a < 0)
+            return 0;
+        *first = n == 0 ? a : *first;
+        if (*end == '-') {
+            at = end + 1;
+            b = strtol(at, &end, 10);
+        }
+        if (end == at || b < a || b - a >= MAX_PROCESSORS || (*end != ',' && *end != '\0'))
+            return 0;
+        n += b - a + 1;
+        *last = b;
+        at = *end == ',' ? end + 1 : end;
+    }
+    return n <= MAX_PROCESSORS ? (int)n : 0;
+}
+
+/* ---- the processor ---- */
+
+/* The value of the first line of /proc/cpuinfo that begins with the key. */
+static int cpuinfo(const char *root, const char *key, size_t size, char *value)
+{
+    char path[PATH], line[LINE];
+    int found = 0;
+    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
+    FILE *f = fopen(path, "re");
+    while (f != NULL && !found && fgets(line, sizeof line, f) != NULL) {
+        const char *colon = strchr(line, ':');
+        found = strncmp(line, key, strlen(key)) == 0 && colon != NULL;
+        if (found) {
+            colon += strspn(colon, ": \t");
+            snprintf(value, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+        }
+    }
+    if (f != NULL)
+        fclose(f);
+    return found;
+}
+
+/* Of the words of the list those that count here. */
+static void keep_features(machine_facts *m, char *list)
+{
+    static const char known[] = " asimd asimdhp fphp asimdfhm i8mm bf16 sve sve2 svebf16 sme ";
+    char *next = NULL;
+    size_t used = 0;
+    for (char *word = strtok_r(list, " \t", &next); word != NULL;
+         word = strtok_r(NULL, " \t", &next)) {
+        char between[40];
+        snprintf(between, sizeof between, " %.32s ", word);
+        if (strstr(known, between) != NULL && used + strlen(word) + 2 < sizeof m->features)
+            used += (size_t)snprintf(m->features + used, sizeof m->features - used, "%s%s",
+                                     used > 0 ? " " : "", word);
+    }
+}
+
+int machine_has(const machine_facts *m, const char *feature)
+{
+    size_t n = strlen(feature);
+    for (const char *p = m->features; n > 0 && (p = strstr(p, feature)) != NULL; p += n)
+        if ((p == m->features || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0'))
+            return 1;
+    return 0;
+}
+
+/* A core is counted by the first of its threads. */
+static void count_cores(machine_facts *m, const char *root)
+{
+    char line[LINE];
+    long first = 0, last = 0, end;
+    if (read_line(line, root, "/sys/devices/system/cpu/online"))
+        m->processors = count_list(line, &first, &last);
+    for (long i = 0; i <= last && i < MAX_PROCESSORS && m->processors > 0; i++) {
+        char path[PATH];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list",
+                 i);
+        int is_told = read_line(line, root, path) && count_list(line, &first, &end) > 0;
+        m->cores += is_told && first == i;
+    }
+}
+
+/* ---- caches ---- */
+
+static int read_cache(machine_cache *c, const char *root, int i)
+{
+    static const char *const names[] = {"level", "type", "size", "shared_cpu_list"};
+    enum { LEVEL, TYPE, SIZE, SHARED, N };
+    char value[N][LINE];
+    long first, last;
+    for (int k = 0; k < N; k++) {
+        char path[PATH];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, names[k]);
+        value[k][0] = '\0';
+        if (!read_line(value[k], root, path) && k != SHARED)
+            return 0;
+    }
+    char *unit;
+    unsigned long long size = strtoull(value[SIZE], &unit, 10); /* "512K" */
+    const int shift = *unit == 'K' ? 10 : *unit == 'M' ? 20 : 0;
+    *c = (machine_cache){.level = (int)strtol(value[LEVEL], NULL, 10),
+                         .bytes = size <= max_cache >> shift ? (size_t)size << shift : 0,
+                         .shared = count_list(value[SHARED], &first, &last)};
+    snprintf(c->type, sizeof c->type, "%.15s", value[TYPE]);
+    return 1;
+}
+
+const machine_cache *machine_data_cache(const machine_facts *m, int level)
+{
+    for (int i = 0; i < m->n_cache; i++)
+        if (m->cache[i].level == level && m->cache[i].bytes > 0 &&
+            strcmp(m->cache[i].type, "Instruction") != 0)
+            return &m->cache[i];
+    return NULL;
+}
+
+machine_facts machine_look(const char *root)
+{
+    machine_facts m = {.name = "unknown processor"};
+    char list[LINE];
+    (void)cpuinfo(root, "model name", sizeof m.name, m.name);
+    if (cpuinfo(root, "Features", sizeof list, list)) /* of 64-bit ARM */
+        keep_features(&m, list);
+    else
+        (void)x86_features(sizeof m.features, m.features);
+    count_cores(&m, root);
+    while (m.n_cache < MACHINE_CACHES && read_cache(&m.cache[m.n_cache], root, m.n_cache))
+        m.n_cache++;
+    return m;
+}

@@ -1,0 +1,78 @@
+/* test_step_group.c - what a plan tells of its steps' groups: nodes of the executor's own graph,
+ * and the layouts of what enters and leaves. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+
+/* relu(conv2d(x, w)) on 8x6 images in NCHW. */
+static adj_exec *plan(adj_graph *g, const char *backend)
+{
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 16, 8, 6}});
+    adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 16, 32}});
+    adj_node *y = adj_relu(adj_conv2d(x, w, &(adj_conv){.format = ADJ_NCHW}));
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1};
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    return e;
+}
+
+/* The convolution's step; -1: there is none. */
+static int conv_step(const adj_exec *e)
+{
+    int i = adj_exec_step_count(e) - 1;
+    while (i >= 0 && strcmp(adj_exec_step_at(e, i).op, "conv2d") != 0)
+        i--;
+    return i;
+}
+
+Test(step_group, as_the_executor_computes_it)
+{
+    adj_graph *g = adj_graph_new();
+    adj_exec *e = plan(g, "naive");
+    int step = conv_step(e);
+    const adj_group *group = adj_exec_step_group(e, step);
+    cr_assert_not_null(group);
+    cr_assert_eq(group->n_node, adj_exec_step_at(e, step).n_node);
+    const adj_node *conv = group->node[0];
+    cr_expect_str_eq(conv->op->name, "conv2d");
+    cr_expect_neq(conv->graph, g);
+    cr_expect_str_eq(adj_exec_step_layout(e, step, conv->in[0]), "plain");
+    cr_expect_str_eq(adj_exec_step_layout(e, step, conv->in[1]), "plain");
+    cr_expect_str_eq(adj_exec_step_layout(e, step, group->out[0]), "plain");
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* oneDNN lays out the filter as it likes, if it computes it here. */
+Test(step_group, layouts)
+{
+    adj_graph *g = adj_graph_new();
+    adj_exec *e = plan(g, "onednn");
+    int step = conv_step(e);
+    const adj_group *group = adj_exec_step_group(e, step);
+    cr_assert_not_null(group);
+    cr_expect(adj_shape_equal(group->node[0]->in[0]->type.shape, (adj_shape){4, {2, 8, 6, 16}}),
+              "images are NHWC there");
+    const char *filter = adj_exec_step_layout(e, step, group->node[0]->in[1]);
+    cr_expect_str_not_empty(filter);
+    if (strcmp(adj_exec_step_at(e, step).backend, "onednn") == 0)
+        cr_expect_str_neq(filter, "plain");
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+Test(step_group, nothing)
+{
+    adj_graph *g = adj_graph_new();
+    adj_exec *e = plan(g, "naive");
+    int step = conv_step(e), n = adj_exec_step_count(e);
+    const adj_node *elsewhere = adj_graph_node_at(g, 0);
+    cr_expect_null(adj_exec_step_group(e, -1));
+    cr_expect_null(adj_exec_step_group(e, n));
+    cr_expect_null(adj_exec_step_group(NULL, 0));
+    cr_expect_str_empty(adj_exec_step_layout(e, step, elsewhere));
+    cr_expect_str_empty(adj_exec_step_layout(e, n, elsewhere));
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
