@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "conv_rules.h"
-#include "onednn.h"
 
 /* x, w, y are the values, or their gradients, that the convolution relates. */
 typedef enum { X, W, Y, B, N_ROLE } role;
@@ -53,6 +52,10 @@ typedef struct {
     role result;
     int grouped;
     md plain[N_ROLE], any[N_ROLE];
+    /* By the rules: how names of the preferred implementations begin, NULL: no one's; whether
+     * blocks of channels and Winograd are. */
+    const char *named;
+    int blocks, winograd;
     choice layouts; /* that are tried, and whether preferred implementations or the others are */
     int preferred;
     int skip;            /* acceptable ones that come before the candidate */
@@ -68,6 +71,17 @@ static int row_of(const adj_op *op)
     return i;
 }
 
+/* Are kernels of backends/direct faster, or may they be? Then their rank decides. */
+static int yields_to_direct(const adj_node *n)
+{
+    return rule_for(n, DIRECT_FIRST, this_machine()) != NULL;
+}
+
+static int competes_with_direct(const adj_node *n, adj_math math)
+{
+    return math == ADJ_MATH_FAST && rule_for(n, DIRECT_COMPETES, this_machine()) != NULL;
+}
+
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int i = row_of(root->op);
@@ -75,6 +89,16 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
         return 0;
     int n = tail_match(root, uses, yields_to_direct(root) ? 1 : max, group);
     return n > 1 && group[1]->op == &adj_op_bias_add && ops[i].result != Y ? 1 : n;
+}
+
+/* Which candidates come first. */
+static void read_rules(conv *c, const adj_node *n)
+{
+    const machine here = this_machine();
+    const conv_rule *named = rule_for(n, NAMED_FIRST, here);
+    c->named = named != NULL ? named->impl : NULL;
+    c->blocks = rule_for(n, BLOCKS_FIRST, here) != NULL;
+    c->winograd = rule_for(n, WINOGRAD_FIRST, here) != NULL;
 }
 
 static int fits_int(const adj_conv_geom *g)
@@ -98,6 +122,7 @@ static adj_status read_node(conv *c, char *why)
     c->value[ops[i].in[0]] = n->in[0];
     c->value[ops[i].in[1]] = n->in[1];
     c->value[c->result] = c->group->out[0];
+    read_rules(c, n);
     adj_status status = onednn_check_image(n, c->geom, why);
     if (status == ADJ_OK && !fits_int(c->geom)) {
         snprintf(why, ADJ_WHY, "%s: strides, dilations or pads beyond oneDNN's", n->op->name);
@@ -166,9 +191,8 @@ static int is_winograd(const conv *c)
 static int may_try(const conv *c)
 {
     const adj_node *n = c->group->node[0];
-    return !is_winograd(c) ||
-           (c->o->math == ADJ_MATH_FAST && !c->grouped && n->type.dtype == ADJ_F32 &&
-            prefers_winograd(n) == (c->layouts == WINOGRAD));
+    return !is_winograd(c) || (c->o->math == ADJ_MATH_FAST && !c->grouped &&
+                               n->type.dtype == ADJ_F32 && c->winograd == (c->layouts == WINOGRAD));
 }
 
 /* Is that value a gradient here? All but y are so as the result. */
@@ -202,10 +226,9 @@ static int acceptable(conv *c, const_pd d)
 
 static int is_preferred(const conv *c, const_pd d)
 {
-    const char *name = preferred_impl(c->group->node[0]);
-    if (name != NULL)
-        return strncmp(pd_name(d), name, strlen(name)) == 0;
-    return c->layouts == ANY_LAYOUT && prefers_blocks(c->group->node[0]);
+    if (c->named != NULL)
+        return strncmp(pd_name(d), c->named, strlen(c->named)) == 0;
+    return c->blocks && c->layouts == ANY_LAYOUT;
 }
 
 static int is_candidate(void *user, const_pd d)
@@ -235,10 +258,8 @@ static dnnl_status_t query(conv *c, pd *out)
  * and of oneDNN's lists. */
 static dnnl_status_t find(conv *c, int candidate, pd *out)
 {
-    const adj_node *n = c->group->node[0];
     c->skip = candidate;
-    for (c->preferred = preferred_impl(n) != NULL || prefers_blocks(n); c->preferred >= 0;
-         c->preferred--)
+    for (c->preferred = c->named != NULL || c->blocks; c->preferred >= 0; c->preferred--)
         for (int layouts = 0; layouts < N_CHOICE; layouts++) {
             c->layouts = (choice)layouts;
             dnnl_status_t status = may_try(c) ? query(c, out) : dnnl_unimplemented;
