@@ -53,9 +53,9 @@ typedef struct {
     int grouped;
     md plain[N_ROLE], any[N_ROLE];
     /* By the rules: how names of the preferred implementations begin, NULL: no one's; whether
-     * blocks of channels and Winograd are. */
+     * blocks of channels and Winograd are; whether direct's kernels are before all, or may be. */
     const char *named;
-    int blocks, winograd;
+    int blocks, winograd, yields, competes;
     choice layouts; /* that are tried, and whether preferred implementations or the others are */
     int preferred;
     int skip;            /* acceptable ones that come before the candidate */
@@ -71,15 +71,9 @@ static int row_of(const adj_op *op)
     return i;
 }
 
-/* Are kernels of backends/direct faster, or may they be? Then their rank decides. */
-static int yields_to_direct(const adj_node *n)
+static const conv_rule *rule_of(const onednn *o, const adj_node *n, conv_preference preference)
 {
-    return rule_for(n, DIRECT_FIRST, this_machine()) != NULL;
-}
-
-static int competes_with_direct(const adj_node *n, adj_math math)
-{
-    return math == ADJ_MATH_FAST && rule_for(n, DIRECT_COMPETES, this_machine()) != NULL;
+    return rule_for(n, preference, this_machine(), o->rules);
 }
 
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
@@ -87,18 +81,21 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     int i = row_of(root->op);
     if (i == N_OP || max < 1)
         return 0;
-    int n = tail_match(root, uses, yields_to_direct(root) ? 1 : max, group);
+    /* no backend is open yet: what a file of rules says of it, prepare sees to */
+    int yields = rule_for(root, DIRECT_FIRST, this_machine(), (forced_rules){0, 0}) != NULL;
+    int n = tail_match(root, uses, yields ? 1 : max, group);
     return n > 1 && group[1]->op == &adj_op_bias_add && ops[i].result != Y ? 1 : n;
 }
 
 /* Which candidates come first. */
 static void read_rules(conv *c, const adj_node *n)
 {
-    const machine here = this_machine();
-    const conv_rule *named = rule_for(n, NAMED_FIRST, here);
+    const conv_rule *named = rule_of(c->o, n, NAMED_FIRST);
     c->named = named != NULL ? named->impl : NULL;
-    c->blocks = rule_for(n, BLOCKS_FIRST, here) != NULL;
-    c->winograd = rule_for(n, WINOGRAD_FIRST, here) != NULL;
+    c->blocks = rule_of(c->o, n, BLOCKS_FIRST) != NULL;
+    c->winograd = rule_of(c->o, n, WINOGRAD_FIRST) != NULL;
+    c->yields = rule_of(c->o, n, DIRECT_FIRST) != NULL;
+    c->competes = c->o->math == ADJ_MATH_FAST && rule_of(c->o, n, DIRECT_COMPETES) != NULL;
 }
 
 static int fits_int(const adj_conv_geom *g)
@@ -124,6 +121,10 @@ static adj_status read_node(conv *c, char *why)
     c->value[c->result] = c->group->out[0];
     read_rules(c, n);
     adj_status status = onednn_check_image(n, c->geom, why);
+    if (status == ADJ_OK && c->yields && c->group->n_node > 1) {
+        snprintf(why, ADJ_WHY, "%s: another backend is faster, without what follows", n->op->name);
+        return ADJ_ENOKERNEL;
+    }
     if (status == ADJ_OK && !fits_int(c->geom)) {
         snprintf(why, ADJ_WHY, "%s: strides, dilations or pads beyond oneDNN's", n->op->name);
         return ADJ_ENOKERNEL;
@@ -335,7 +336,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         status = make_steps(&c, d, p);
     if (status == ADJ_OK) {
         int gemm = strstr(pd_name(d), "gemm") != NULL;
-        if (gemm || yields_to_direct(g->node[0]) || competes_with_direct(g->node[0], c.o->math))
+        if (gemm || c.yields || c.competes)
             p->rank = ADJ_RANK_SLOW;
         /* images are shared out, or the inner dimension of a product */
         p->sums_by_threads = gemm || c.result == W;

@@ -91,13 +91,18 @@ static const conv_rule rows[] = {
      .ops = FILTER,
      .dtypes = F32,
      .applies = few_in_many_out,
-     .measured = zen5_xeon},
+     .measured = zen5_xeon,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 28, 5, 1, 1, 1, 32},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 32, 3, 1, 1, 3, 64}}},
     {.name = "input_towards_few_f32",
      .prefers = DIRECT_FIRST,
      .ops = INPUT,
      .dtypes = F32,
      .applies = towards_few,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_input, ADJ_F32, 64, 32, 3, 1, 1, 3, 64},
+               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 14, 5, 1, 1, 8, 32},
+               {&adj_op_conv2d_backprop_input, ADJ_F32, 32, 24, 1, 1, 1, 4, 64}}},
     /* Fewer: in halves oneDNN's kernels add pairs of products, which direct's do not. */
     {.name = "input_towards_few_half",
      .prefers = DIRECT_FIRST,
@@ -105,7 +110,9 @@ static const conv_rule rows[] = {
      .ops = INPUT,
      .dtypes = HALF,
      .applies = towards_4,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_input, ADJ_BF16, 64, 32, 3, 1, 1, 3, 64},
+               {&adj_op_conv2d_backprop_input, ADJ_BF16, 64, 28, 5, 1, 1, 1, 32}}},
 
     /* Depthwise: no instruction set has brought oneDNN other kernels for these. Multipliers, fewer
      * channels than a vector, gradients but for the filter's of small kernels: a fraction of
@@ -115,38 +122,56 @@ static const conv_rule rows[] = {
      .ops = DEPTHWISE,
      .dtypes = ANY_TYPE,
      .applies = has_multiplier,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 1, 1, 32, 64},
+               {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 24, 3, 1, 1, 32, 64},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 3, 1, 1, 32,
+                64}}},
     {.name = "depthwise_below_8",
      .prefers = DIRECT_FIRST,
      .ops = DEPTHWISE,
      .dtypes = ANY_TYPE,
      .applies = is_below_8,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 48, 3, 1, 1, 4, 4},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 4, 4}}},
     {.name = "depthwise_input",
      .prefers = DIRECT_FIRST,
      .ops = DW_INPUT,
      .dtypes = ANY_TYPE,
      .applies = any,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 24, 3, 1, 1, 32, 32},
+               {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 12, 3, 2, 1, 64, 64},
+               {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_BF16, 32, 24, 3, 1, 1, 32,
+                32}}},
     {.name = "depthwise_of_8_bf16",
      .prefers = DIRECT_FIRST,
      .ops = DEPTHWISE,
      .dtypes = BF16,
      .applies = is_small_of_8,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_BF16, 32, 48, 3, 1, 1, 8, 8},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_BF16, 32, 48, 3, 1, 1, 8, 8}}},
     {.name = "depthwise_filter_large",
      .prefers = DIRECT_FIRST,
      .ops = DW_FILTER,
      .dtypes = ANY_TYPE,
      .applies = is_large_or_dilated,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 5, 1, 1, 64, 64},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 3, 1, 2, 64,
+                64}}},
 
     {.name = "winograd_of_direct",
      .prefers = DIRECT_COMPETES,
      .ops = DENSE,
      .dtypes = F32,
      .applies = takes_winograd,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d, ADJ_F32, 64, 32, 3, 1, 1, 64, 64},
+               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 16, 3, 1, 1, 128, 128},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 128, 8, 3, 1, 1, 64, 64}}},
 
     /* In f32 kernels for AVX2 have blocks of 8 channels, so that 8 do not take the time of 16. */
     {.name = "depthwise_up_to_8_f32",
@@ -155,7 +180,9 @@ static const conv_rule rows[] = {
      .ops = DEPTHWISE,
      .dtypes = F32,
      .applies = is_up_to_8,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 48, 3, 1, 1, 8, 8},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 8, 8}}},
     /* brgdmm_dw, first in the list, is half as fast. */
     {.name = "depthwise_forward",
      .prefers = NAMED_FIRST,
@@ -163,7 +190,10 @@ static const conv_rule rows[] = {
      .ops = DW_FORWARD,
      .dtypes = ANY_TYPE,
      .applies = any,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 1, 1, 32, 32},
+               {&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 2, 1, 32, 32},
+               {&adj_op_depthwise_conv2d_native, ADJ_BF16, 32, 24, 3, 1, 1, 32, 32}}},
     /* brgconv is slow on few input channels. */
     {.name = "forward_from_8_f32",
      .prefers = NAMED_FIRST,
@@ -171,7 +201,10 @@ static const conv_rule rows[] = {
      .ops = FORWARD,
      .dtypes = F32,
      .applies = from_8,
-     .measured = zen5_xeon},
+     .measured = zen5_xeon,
+     .cases = {{&adj_op_conv2d, ADJ_F32, 64, 28, 5, 1, 1, 1, 32},
+               {&adj_op_conv2d, ADJ_F32, 128, 32, 3, 1, 1, 3, 16},
+               {&adj_op_conv2d, ADJ_F32, 32, 48, 1, 1, 1, 8, 16}}},
     {.name = "forward_from_16_bf16",
      .prefers = NAMED_FIRST,
      .impl = "jit_bf16:",
@@ -180,14 +213,18 @@ static const conv_rule rows[] = {
      .ops = FORWARD,
      .dtypes = BF16,
      .applies = from_16,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d, ADJ_BF16, 64, 28, 5, 1, 1, 1, 32},
+               {&adj_op_conv2d, ADJ_BF16, 128, 32, 3, 1, 1, 16, 16},
+               {&adj_op_conv2d, ADJ_BF16, 32, 24, 1, 1, 1, 16, 32}}},
     {.name = "input_1x1_f32",
      .prefers = NAMED_FIRST,
      .impl = "jit_1x1:avx2",
      .ops = INPUT,
      .dtypes = F32,
      .applies = towards_8_1x1,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_input, ADJ_F32, 32, 48, 1, 1, 1, 8, 16}}},
     {.name = "input_1x1_bf16",
      .prefers = NAMED_FIRST,
      .impl = "jit_bf16:",
@@ -196,14 +233,17 @@ static const conv_rule rows[] = {
      .ops = INPUT,
      .dtypes = BF16,
      .applies = towards_8_1x1,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_input, ADJ_BF16, 32, 48, 1, 1, 1, 8, 16}}},
     {.name = "filter_to_8_f32",
      .prefers = NAMED_FIRST,
      .impl = "jit:avx2",
      .ops = FILTER,
      .dtypes = F32,
      .applies = to_8,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 96, 3, 2, 1, 3, 8},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 16, 8}}},
 
     /* Their nChw16c is nhwc. */
     {.name = "filter_16_to_16_bf16",
@@ -213,7 +253,8 @@ static const conv_rule rows[] = {
      .ops = FILTER,
      .dtypes = BF16,
      .applies = from_16_to_16,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_BF16, 128, 32, 3, 1, 1, 16, 16}}},
 
     /* F(4x4, 3x3) in blocks of 16 channels, which is gone in 3.x. */
     {.name = "winograd",
@@ -224,7 +265,9 @@ static const conv_rule rows[] = {
      .ops = FORWARD | INPUT,
      .dtypes = F32,
      .applies = winograd_pays,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d, ADJ_F32, 128, 16, 3, 1, 1, 32, 32},
+               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 16, 3, 1, 1, 128, 128}}},
     {.name = "winograd_filter",
      .prefers = WINOGRAD_FIRST,
      .first = VERSION_2,
@@ -233,7 +276,9 @@ static const conv_rule rows[] = {
      .ops = FILTER,
      .dtypes = F32,
      .applies = winograd_filter_pays,
-     .measured = zen5},
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 128, 8, 3, 1, 1, 64, 64},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 16, 3, 1, 1, 128, 128}}},
 };
 
 int conv_rule_count(void) { return (int)(sizeof rows / sizeof *rows); }
@@ -260,10 +305,14 @@ static int is_for(const conv_rule *r, const adj_node *n)
            r->applies(&((const adj_conv_attrs *)n->attrs)->geom);
 }
 
-const conv_rule *rule_for(const adj_node *n, conv_preference preference, machine m)
+const conv_rule *rule_for(const adj_node *n, conv_preference preference, machine m,
+                          forced_rules forced)
 {
-    for (int i = 0; i < conv_rule_count(); i++)
-        if (rows[i].prefers == preference && is_for(&rows[i], n) && rule_holds(&rows[i], m))
+    for (int i = 0; i < conv_rule_count(); i++) {
+        const int on = forced.on >> i & 1, off = forced.off >> i & 1;
+        if (rows[i].prefers == preference && (on || (!off && rule_holds(&rows[i], m))) &&
+            is_for(&rows[i], n))
             return &rows[i];
+    }
     return NULL;
 }

@@ -17,7 +17,8 @@ typedef struct {
     adj_dtype dtype;
     adj_math math_mode;
     adj_precision precision;
-    int timed_steps; /* the executor is to time each of its steps */
+    int timed_steps;             /* the executor is to time each of its steps */
+    const char *command, *rules; /* that complains; adj_backend_opts.rules, of kernels alone */
 } bench_opts;
 
 /* ---- times (time.c) ---- */
@@ -115,9 +116,9 @@ typedef struct {
 
 enum { MAX_OPERANDS = 16 };
 
-/* What the plan takes. */
+/* What the plan takes; its layouts as in the row where bench_usual has said it. */
 typedef struct {
-    char backend[32], impl[64];
+    char backend[32], impl[64], layouts[128];
 } planned_choice;
 
 typedef struct bench_kernels bench_kernels; /* the opened backends */
@@ -129,6 +130,8 @@ void bench_kernels_close(bench_kernels *k);
  * MAX_OPERANDS. 0: out of memory. */
 int bench_node(bench_kernels *k, const bench_opts *o, const adj_node *n, const planned_choice *p,
                int all, bench_rows *rows);
+/* What a plan of the node alone takes among the opened backends. 0: none of them computes it. */
+int bench_usual(bench_kernels *k, const adj_node *n, planned_choice *p);
 /* Of the rows from first on: the one of least median, or NULL; marks it. */
 bench_row *bench_fastest(bench_rows *rows, int first);
 

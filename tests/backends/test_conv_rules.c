@@ -160,33 +160,56 @@ static const struct {
 
 static const char *name_of(const conv_rule *r) { return r != NULL ? r->name : "none"; }
 
+/* The convolution's node in g. */
+static const adj_node *node_of(adj_graph *g, size_t k)
+{
+    const int64_t s = cases[k].stride, d = cases[k].dilation;
+    const sweep_case c = {
+        .direction = cases[k].direction,
+        .dtype = cases[k].dtype,
+        .depthwise = cases[k].depthwise,
+        .n = cases[k].n,
+        .h = cases[k].size,
+        .w = cases[k].size,
+        .k = cases[k].k,
+        .ic = cases[k].ic,
+        .oc = cases[k].oc,
+        .groups = cases[k].depthwise ? cases[k].ic : 1,
+        .conv = {.stride = {1, s, s, 1}, .dilation = {1, d, d, 1}, .padding = ADJ_SAME}};
+    const adj_node *n = sweep_node(g, &c);
+    cr_assert_not_null(n, "%zu: %s", k, adj_graph_message(g));
+    return n;
+}
+
 Test(conv_rules, are_for_the_convolutions_that_they_were_measured_for)
 {
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         adj_graph *g = adj_graph_new();
-        const int64_t s = cases[k].stride, d = cases[k].dilation;
-        const sweep_case c = {
-            .direction = cases[k].direction,
-            .dtype = cases[k].dtype,
-            .depthwise = cases[k].depthwise,
-            .n = cases[k].n,
-            .h = cases[k].size,
-            .w = cases[k].size,
-            .k = cases[k].k,
-            .ic = cases[k].ic,
-            .oc = cases[k].oc,
-            .groups = cases[k].depthwise ? cases[k].ic : 1,
-            .conv = {.stride = {1, s, s, 1}, .dilation = {1, d, d, 1}, .padding = ADJ_SAME}};
-        const adj_node *n = sweep_node(g, &c);
-        cr_assert_not_null(n, "%zu: %s", k, adj_graph_message(g));
+        const adj_node *n = node_of(g, k);
         const struct {
             machine m;
             const char *row;
         } expected[] = {{zen5, cases[k].zen5}, {amx, cases[k].amx}};
         for (int i = 0; i < 2; i++)
-            cr_expect_str_eq(name_of(rule_for(n, cases[k].preference, expected[i].m)),
-                             expected[i].row != NULL ? expected[i].row : "none",
-                             "case %zu, machine %d", k, i);
+            cr_expect_str_eq(
+                name_of(rule_for(n, cases[k].preference, expected[i].m, (forced_rules){0})),
+                expected[i].row != NULL ? expected[i].row : "none", "case %zu, machine %d", k, i);
+        adj_graph_free(g);
+    }
+}
+
+/* A row that is forced holds on any machine, or on none, for its own convolutions. */
+Test(conv_rules, can_be_forced)
+{
+    const forced_rules all_on = {.on = ~UINT32_C(0)}, all_off = {.off = ~UINT32_C(0)};
+    cr_assert_leq(conv_rule_count(), 32, "a bit for each");
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        adj_graph *g = adj_graph_new();
+        const adj_node *n = node_of(g, k);
+        const conv_preference p = cases[k].preference;
+        cr_expect_null(rule_for(n, p, zen5, all_off), "%zu", k);
+        cr_expect_str_eq(name_of(rule_for(n, p, (machine){0}, all_on)),
+                         cases[k].zen5 != NULL ? cases[k].zen5 : "none", "%zu", k);
         adj_graph_free(g);
     }
 }
