@@ -81,8 +81,8 @@ typedef struct {
 
 /* Of a command that plans and runs networks. */
 #define PLAN_VARIABLES                                                                             \
-    "ADJOINT_MAX_ISA ADJOINT_PLAN ADJOINT_QUARANTINE ADJOINT_TUNE ONEDNN_MAX_CPU_ISA "             \
-    "OMP_NUM_THREADS"
+    "ADJOINT_MAX_ISA ADJOINT_PLAN ADJOINT_QUARANTINE ADJOINT_RULES ADJOINT_TUNE "                  \
+    "ONEDNN_MAX_CPU_ISA OMP_NUM_THREADS"
 /* And keeps what it has timed. */
 #define TUNED_VARIABLES PLAN_VARIABLES " XDG_CACHE_HOME"
 /* Names for option.names, of models, optimizers and backends; ops have op_name_at. */

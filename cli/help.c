@@ -19,6 +19,8 @@ static const remark variables[] = {
     {"ADJOINT_PLAN", "adds \"unfused\" or \"tune\", or both with a comma, to every plan"},
     {"ADJOINT_QUARANTINE",
      "the file of oneDNN's implementations not to be used, as selftest writes it; off: none"},
+    {"ADJOINT_RULES",
+     "the file of rules by which plans choose kernels, as selftest --rules writes it"},
     {"ADJOINT_TUNE",
      "the file that keeps what tuning finds, where --tune-file names none; off: no tuning"},
     {"ONEDNN_MAX_CPU_ISA", "oneDNN's own limit of instructions, such as AVX2"},

@@ -77,14 +77,20 @@ adj_status open_backend(adj_exec *e, int backend)
     if (e->is_open[backend])
         return ADJ_OK;
     char message[ADJ_WHY] = "";
-    const adj_backend_opts opts = {&e->region.allocator, e->threads, e->quarantine, e->math,
-                                   message};
+    const adj_backend_opts opts = {.allocator = &e->region.allocator,
+                                   .threads = e->threads,
+                                   .quarantine = e->quarantine,
+                                   .math = e->math,
+                                   .message = message};
     adj_status status = e->backend[backend]->open(&opts, &e->opened[backend]);
     if (status != ADJ_OK)
         return set_error(e, status, "adj_exec_new: backend %s cannot be opened (%s)",
                          e->backend[backend]->name,
                          message[0] != '\0' ? message : adj_status_name(status));
     e->is_open[backend] = 1;
+    message[ADJ_WHY - 1] = '\0';
+    if (message[0] != '\0' && e->warning[0] == '\0')
+        snprintf(e->warning, sizeof e->warning, "%s", message);
     return ADJ_OK;
 }
 

@@ -34,6 +34,9 @@
  *   ADJOINT_QUARANTINE  in place of adj_exec_debug.quarantine where that is NULL, when a plan needs
  *                       the backend "onednn": FILE, "only:FILE" or "off". ADJ_EIO if the file
  *                       cannot be read
+ *   ADJOINT_RULES       a file of rules by which plans that time nothing choose kernels, as they
+ *                       were measured here (adjoint selftest --rules), when a plan needs the
+ *                       backend "onednn". One that cannot be used is ignored: adj_exec_warning
  *   ADJOINT_TUNE        the tune file, where there is tuning and adj_exec_opts.tune_file is NULL;
  *                       "off": none */
 #ifndef ADJOINT_H
@@ -342,8 +345,8 @@ ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exe
 ADJ_API void adj_exec_free(adj_exec *e);
 /* The sentence of what failed last, which is the executor's; "" if nothing has. */
 ADJ_API const char *adj_exec_message(const adj_exec *e);
-/* What the user should know though all went well, one line: a tune file that was ignored, and why;
- * time that was too short to tune every step. "": nothing. */
+/* What the user should know though all went well, one line: a tune or rules file that was ignored,
+ * and why; time that was too short to tune every step. "": nothing. */
 ADJ_API const char *adj_exec_warning(const adj_exec *e);
 /* The steps that tune decided and how, a line each, for adj_exec_opts.selection; it is the
  * executor's. "": none. */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "conv_rules.h"
-#include "onednn.h"
 
 /* x, w, y are the values, or their gradients, that the convolution relates. */
 typedef enum { X, W, Y, B, N_ROLE } role;
@@ -53,6 +52,10 @@ typedef struct {
     role result;
     int grouped;
     md plain[N_ROLE], any[N_ROLE];
+    /* By the rules: how names of the preferred implementations begin, NULL: no one's; whether
+     * blocks of channels and Winograd are; whether direct's kernels are before all, or may be. */
+    const char *named;
+    int blocks, winograd, yields, competes;
     choice layouts; /* that are tried, and whether preferred implementations or the others are */
     int preferred;
     int skip;            /* acceptable ones that come before the candidate */
@@ -68,13 +71,31 @@ static int row_of(const adj_op *op)
     return i;
 }
 
+static const conv_rule *rule_of(const onednn *o, const adj_node *n, conv_preference preference)
+{
+    return rule_for(n, preference, this_machine(), o->rules);
+}
+
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int i = row_of(root->op);
     if (i == N_OP || max < 1)
         return 0;
-    int n = tail_match(root, uses, yields_to_direct(root) ? 1 : max, group);
+    /* no backend is open yet: what a file of rules says of it, prepare sees to */
+    int yields = rule_for(root, DIRECT_FIRST, this_machine(), (forced_rules){0, 0}) != NULL;
+    int n = tail_match(root, uses, yields ? 1 : max, group);
     return n > 1 && group[1]->op == &adj_op_bias_add && ops[i].result != Y ? 1 : n;
+}
+
+/* Which candidates come first. */
+static void read_rules(conv *c, const adj_node *n)
+{
+    const conv_rule *named = rule_of(c->o, n, NAMED_FIRST);
+    c->named = named != NULL ? named->impl : NULL;
+    c->blocks = rule_of(c->o, n, BLOCKS_FIRST) != NULL;
+    c->winograd = rule_of(c->o, n, WINOGRAD_FIRST) != NULL;
+    c->yields = rule_of(c->o, n, DIRECT_FIRST) != NULL;
+    c->competes = c->o->math == ADJ_MATH_FAST && rule_of(c->o, n, DIRECT_COMPETES) != NULL;
 }
 
 static int fits_int(const adj_conv_geom *g)
@@ -98,7 +119,12 @@ static adj_status read_node(conv *c, char *why)
     c->value[ops[i].in[0]] = n->in[0];
     c->value[ops[i].in[1]] = n->in[1];
     c->value[c->result] = c->group->out[0];
+    read_rules(c, n);
     adj_status status = onednn_check_image(n, c->geom, why);
+    if (status == ADJ_OK && c->yields && c->group->n_node > 1) {
+        snprintf(why, ADJ_WHY, "%s: another backend is faster, without what follows", n->op->name);
+        return ADJ_ENOKERNEL;
+    }
     if (status == ADJ_OK && !fits_int(c->geom)) {
         snprintf(why, ADJ_WHY, "%s: strides, dilations or pads beyond oneDNN's", n->op->name);
         return ADJ_ENOKERNEL;
@@ -166,9 +192,8 @@ static int is_winograd(const conv *c)
 static int may_try(const conv *c)
 {
     const adj_node *n = c->group->node[0];
-    return !is_winograd(c) ||
-           (c->o->math == ADJ_MATH_FAST && !c->grouped && n->type.dtype == ADJ_F32 &&
-            prefers_winograd(n) == (c->layouts == WINOGRAD));
+    return !is_winograd(c) || (c->o->math == ADJ_MATH_FAST && !c->grouped &&
+                               n->type.dtype == ADJ_F32 && c->winograd == (c->layouts == WINOGRAD));
 }
 
 /* Is that value a gradient here? All but y are so as the result. */
@@ -202,10 +227,9 @@ static int acceptable(conv *c, const_pd d)
 
 static int is_preferred(const conv *c, const_pd d)
 {
-    const char *name = preferred_impl(c->group->node[0]);
-    if (name != NULL)
-        return strncmp(pd_name(d), name, strlen(name)) == 0;
-    return c->layouts == ANY_LAYOUT && prefers_blocks(c->group->node[0]);
+    if (c->named != NULL)
+        return strncmp(pd_name(d), c->named, strlen(c->named)) == 0;
+    return c->blocks && c->layouts == ANY_LAYOUT;
 }
 
 static int is_candidate(void *user, const_pd d)
@@ -235,10 +259,8 @@ static dnnl_status_t query(conv *c, pd *out)
  * and of oneDNN's lists. */
 static dnnl_status_t find(conv *c, int candidate, pd *out)
 {
-    const adj_node *n = c->group->node[0];
     c->skip = candidate;
-    for (c->preferred = preferred_impl(n) != NULL || prefers_blocks(n); c->preferred >= 0;
-         c->preferred--)
+    for (c->preferred = c->named != NULL || c->blocks; c->preferred >= 0; c->preferred--)
         for (int layouts = 0; layouts < N_CHOICE; layouts++) {
             c->layouts = (choice)layouts;
             dnnl_status_t status = may_try(c) ? query(c, out) : dnnl_unimplemented;
@@ -314,7 +336,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         status = make_steps(&c, d, p);
     if (status == ADJ_OK) {
         int gemm = strstr(pd_name(d), "gemm") != NULL;
-        if (gemm || yields_to_direct(g->node[0]) || competes_with_direct(g->node[0], c.o->math))
+        if (gemm || c.yields || c.competes)
             p->rank = ADJ_RANK_SLOW;
         /* images are shared out, or the inner dimension of a product */
         p->sums_by_threads = gemm || c.result == W;

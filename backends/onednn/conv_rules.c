@@ -1,101 +1,318 @@
-/* conv_rules.c - see conv_rules.h. Behind each rule is the speed of all candidates, by
- * `adjoint bench --op ... --all`: 2 threads, AVX-512, oneDNN 2.6.3. */
+/* conv_rules.c - see conv_rules.h.
+ *
+ * A row holds for a class of convolutions on machines like those that it was measured on; where
+ * none holds, oneDNN's own order stands. Its bounds are open where the reason is the same on every
+ * machine: oneDNN has slow code for the class, or none; or a kernel for 8 channels does not take
+ * the time of one for 16. They are closed where other instructions bring other kernels: those for
+ * AMX are up to 2.2 times as fast as those for AVX-512 that the rows for bf16 put first. `adjoint
+ * selftest --rules` measures every row on the machine at hand. */
 #include "conv_rules.h"
 
-enum { WINOGRAD_PIXELS = 4096 };
+enum { OPEN = 0, VERSION_2 = 20000, LAST_2 = 29999, AMX = dnnl_cpu_isa_avx512_core_amx };
 
-static const adj_conv_geom *geom_of(const adj_node *n)
-{
-    return &((const adj_conv_attrs *)n->attrs)->geom;
-}
+/* In the order of the bits. */
+static const adj_op *const ops[] = {
+    &adj_op_conv2d,
+    &adj_op_conv2d_backprop_input,
+    &adj_op_conv2d_backprop_filter,
+    &adj_op_depthwise_conv2d_native,
+    &adj_op_depthwise_conv2d_native_backprop_input,
+    &adj_op_depthwise_conv2d_native_backprop_filter,
+};
+enum { N_OP = sizeof ops / sizeof *ops };
+enum { FORWARD = 1, INPUT = 2, FILTER = 4, DENSE = 7 };
+enum { DW_FORWARD = 8, DW_INPUT = 16, DW_FILTER = 32, DEPTHWISE = 56 };
+enum { F32 = 1 << ADJ_F32, BF16 = 1 << ADJ_BF16, HALF = BF16 | 1 << ADJ_F16, ANY_TYPE = ~0 };
 
-static int is_f32(const adj_node *n) { return n->in[0]->type.dtype == ADJ_F32; }
+/* ---- classes of convolutions ---- */
 
 static int is_1x1(const adj_conv_geom *g) { return g->kh == 1 && g->kw == 1; }
+static int is_dilated(const adj_conv_geom *g) { return g->dh > 1 || g->dw > 1; }
+static int is_small(const adj_conv_geom *g) { return g->kh <= 3 && g->kw <= 3 && !is_dilated(g); }
 
-static int is_depthwise(const adj_op *op)
+static int few_in_many_out(const adj_conv_geom *g)
 {
-    return op == &adj_op_depthwise_conv2d_native ||
-           op == &adj_op_depthwise_conv2d_native_backprop_input ||
-           op == &adj_op_depthwise_conv2d_native_backprop_filter;
+    return g->groups == 1 && !is_dilated(g) && !is_1x1(g) && g->ic <= 8 && g->oc >= 32;
+}
+static int towards_few(const adj_conv_geom *g)
+{
+    return g->groups == 1 && !is_dilated(g) && g->ic <= (is_1x1(g) ? 4 : 8);
+}
+static int towards_4(const adj_conv_geom *g)
+{
+    return g->groups == 1 && !is_dilated(g) && !is_1x1(g) && g->ic <= 4;
+}
+static int towards_8_1x1(const adj_conv_geom *g)
+{
+    return g->groups == 1 && is_1x1(g) && g->ic <= 8;
+}
+static int from_8(const adj_conv_geom *g) { return g->groups == 1 && g->ic <= 8; }
+static int from_16(const adj_conv_geom *g) { return g->groups == 1 && g->ic <= 16; }
+static int to_8(const adj_conv_geom *g) { return g->groups == 1 && g->oc <= 8; }
+static int from_16_to_16(const adj_conv_geom *g)
+{
+    return g->groups == 1 && g->ic == 16 && g->oc == 16;
 }
 
-/* The gradients of a convolution of few channels, which oneDNN pads to whole vectors. Its 1x1
- * kernels do better, and in bf16 it takes pairs of products, which ours do not. */
-static int is_of_few(const adj_node *n)
+static int any(const adj_conv_geom *g) { return g != NULL; }
+static int has_multiplier(const adj_conv_geom *g) { return g->oc > g->ic; }
+static int is_below_8(const adj_conv_geom *g) { return g->oc < 8; }
+static int is_up_to_8(const adj_conv_geom *g) { return g->oc <= 8; }
+static int is_small_of_8(const adj_conv_geom *g) { return g->oc == 8 && is_small(g); }
+static int is_large_or_dilated(const adj_conv_geom *g) { return !is_small(g); }
+
+static int is_3x3_of(const adj_conv_geom *g, int64_t min)
 {
-    const adj_conv_geom *g = geom_of(n);
-    if (g->groups > 1 || g->dh > 1 || g->dw > 1)
-        return 0;
-    if (n->op == &adj_op_conv2d_backprop_filter)
-        return is_f32(n) && !is_1x1(g) && g->ic <= 8 && g->oc >= 32;
-    if (n->op != &adj_op_conv2d_backprop_input)
-        return 0;
-    int min_of_1x1 = is_f32(n) ? 4 : 0, min = is_f32(n) ? 8 : 4;
-    return g->ic <= (is_1x1(g) ? min_of_1x1 : min);
+    return g->kh == 3 && g->kw == 3 && g->ic >= min && g->oc >= min;
+}
+static int takes_winograd(const adj_conv_geom *g)
+{
+    return is_3x3_of(g, 32) && g->sh == 1 && g->sw == 1 && !is_dilated(g) && g->groups == 1;
+}
+/* Pixels enough for the transformed filter. */
+static int has_pixels(const adj_conv_geom *g) { return g->n * g->oh * g->ow >= 4096; }
+static int winograd_pays(const adj_conv_geom *g) { return is_3x3_of(g, 32) && has_pixels(g); }
+static int winograd_filter_pays(const adj_conv_geom *g)
+{
+    return is_3x3_of(g, 64) && has_pixels(g);
 }
 
-/* Depthwise ones with multipliers or under 8 channels, which oneDNN has at a fraction of our speed;
- * of the others the gradients, but for the filter gradients of the smallest kernels. In bf16 8
- * channels are padded to 16; in f32 oneDNN has kernels for them (preferred_impl). */
-static int is_slow_depthwise(const adj_node *n)
+/* ---- the rows ---- */
+
+/* All by `adjoint bench --op ... --all` on 2 threads; on the Xeon by `adjoint bench --raw` of
+ * lenet, whose convolutions in f32 take 1.02 times what the fastest candidates take. */
+static const char zen5[] = "AMD Zen 5, oneDNN 2.6.3, 2026-11-21";
+static const char zen5_xeon[] = "AMD Zen 5 and Xeon with AMX, oneDNN 2.6.3, 2026-11-22";
+
+static const conv_rule rows[] = {
+    /* Few channels, which oneDNN pads to whole vectors. */
+    {.name = "filter_from_few_f32",
+     .prefers = DIRECT_FIRST,
+     .ops = FILTER,
+     .dtypes = F32,
+     .applies = few_in_many_out,
+     .measured = zen5_xeon,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 28, 5, 1, 1, 1, 32},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 32, 3, 1, 1, 3, 64}}},
+    {.name = "input_towards_few_f32",
+     .prefers = DIRECT_FIRST,
+     .ops = INPUT,
+     .dtypes = F32,
+     .applies = towards_few,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_input, ADJ_F32, 64, 32, 3, 1, 1, 3, 64},
+               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 14, 5, 1, 1, 8, 32},
+               {&adj_op_conv2d_backprop_input, ADJ_F32, 32, 24, 1, 1, 1, 4, 64}}},
+    /* Fewer: in halves oneDNN's kernels add pairs of products, which direct's do not. */
+    {.name = "input_towards_few_half",
+     .prefers = DIRECT_FIRST,
+     .below = AMX,
+     .ops = INPUT,
+     .dtypes = HALF,
+     .applies = towards_4,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_input, ADJ_BF16, 64, 32, 3, 1, 1, 3, 64},
+               {&adj_op_conv2d_backprop_input, ADJ_BF16, 64, 28, 5, 1, 1, 1, 32}}},
+
+    /* Depthwise: no instruction set has brought oneDNN other kernels for these. Multipliers, fewer
+     * channels than a vector, gradients but for the filter's of small kernels: a fraction of
+     * direct's speed. In bf16 8 channels are padded to 16. */
+    {.name = "depthwise_multiplier",
+     .prefers = DIRECT_FIRST,
+     .ops = DEPTHWISE,
+     .dtypes = ANY_TYPE,
+     .applies = has_multiplier,
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 1, 1, 32, 64},
+               {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 24, 3, 1, 1, 32, 64},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 3, 1, 1, 32,
+                64}}},
+    {.name = "depthwise_below_8",
+     .prefers = DIRECT_FIRST,
+     .ops = DEPTHWISE,
+     .dtypes = ANY_TYPE,
+     .applies = is_below_8,
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 48, 3, 1, 1, 4, 4},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 4, 4}}},
+    {.name = "depthwise_input",
+     .prefers = DIRECT_FIRST,
+     .ops = DW_INPUT,
+     .dtypes = ANY_TYPE,
+     .applies = any,
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 24, 3, 1, 1, 32, 32},
+               {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 12, 3, 2, 1, 64, 64},
+               {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_BF16, 32, 24, 3, 1, 1, 32,
+                32}}},
+    {.name = "depthwise_of_8_bf16",
+     .prefers = DIRECT_FIRST,
+     .ops = DEPTHWISE,
+     .dtypes = BF16,
+     .applies = is_small_of_8,
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_BF16, 32, 48, 3, 1, 1, 8, 8},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_BF16, 32, 48, 3, 1, 1, 8, 8}}},
+    {.name = "depthwise_filter_large",
+     .prefers = DIRECT_FIRST,
+     .ops = DW_FILTER,
+     .dtypes = ANY_TYPE,
+     .applies = is_large_or_dilated,
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 5, 1, 1, 64, 64},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 3, 1, 2, 64,
+                64}}},
+
+    {.name = "winograd_of_direct",
+     .prefers = DIRECT_COMPETES,
+     .ops = DENSE,
+     .dtypes = F32,
+     .applies = takes_winograd,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d, ADJ_F32, 64, 32, 3, 1, 1, 64, 64},
+               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 16, 3, 1, 1, 128, 128},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 128, 8, 3, 1, 1, 64, 64}}},
+
+    /* In f32 kernels for AVX2 have blocks of 8 channels, so that 8 do not take the time of 16. */
+    {.name = "depthwise_up_to_8_f32",
+     .prefers = NAMED_FIRST,
+     .impl = "jit_dw:avx2",
+     .ops = DEPTHWISE,
+     .dtypes = F32,
+     .applies = is_up_to_8,
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 48, 3, 1, 1, 8, 8},
+               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 8, 8}}},
+    /* brgdmm_dw, first in the list, is half as fast. */
+    {.name = "depthwise_forward",
+     .prefers = NAMED_FIRST,
+     .impl = "jit_dw",
+     .ops = DW_FORWARD,
+     .dtypes = ANY_TYPE,
+     .applies = any,
+     .measured = zen5,
+     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 1, 1, 32, 32},
+               {&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 2, 1, 32, 32},
+               {&adj_op_depthwise_conv2d_native, ADJ_BF16, 32, 24, 3, 1, 1, 32, 32}}},
+    /* brgconv is slow on few input channels. */
+    {.name = "forward_from_8_f32",
+     .prefers = NAMED_FIRST,
+     .impl = "jit:",
+     .ops = FORWARD,
+     .dtypes = F32,
+     .applies = from_8,
+     .measured = zen5_xeon,
+     .cases = {{&adj_op_conv2d, ADJ_F32, 64, 28, 5, 1, 1, 1, 32},
+               {&adj_op_conv2d, ADJ_F32, 128, 32, 3, 1, 1, 3, 16},
+               {&adj_op_conv2d, ADJ_F32, 32, 48, 1, 1, 1, 8, 16}}},
+    {.name = "forward_from_16_bf16",
+     .prefers = NAMED_FIRST,
+     .impl = "jit_bf16:",
+     .isa = dnnl_cpu_isa_avx512_core_bf16,
+     .below = AMX,
+     .ops = FORWARD,
+     .dtypes = BF16,
+     .applies = from_16,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d, ADJ_BF16, 64, 28, 5, 1, 1, 1, 32},
+               {&adj_op_conv2d, ADJ_BF16, 128, 32, 3, 1, 1, 16, 16},
+               {&adj_op_conv2d, ADJ_BF16, 32, 24, 1, 1, 1, 16, 32}}},
+    {.name = "input_1x1_f32",
+     .prefers = NAMED_FIRST,
+     .impl = "jit_1x1:avx2",
+     .ops = INPUT,
+     .dtypes = F32,
+     .applies = towards_8_1x1,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_input, ADJ_F32, 32, 48, 1, 1, 1, 8, 16}}},
+    {.name = "input_1x1_bf16",
+     .prefers = NAMED_FIRST,
+     .impl = "jit_bf16:",
+     .isa = dnnl_cpu_isa_avx512_core_bf16,
+     .below = AMX,
+     .ops = INPUT,
+     .dtypes = BF16,
+     .applies = towards_8_1x1,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_input, ADJ_BF16, 32, 48, 1, 1, 1, 8, 16}}},
+    {.name = "filter_to_8_f32",
+     .prefers = NAMED_FIRST,
+     .impl = "jit:avx2",
+     .ops = FILTER,
+     .dtypes = F32,
+     .applies = to_8,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 96, 3, 2, 1, 3, 8},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 16, 8}}},
+
+    /* Their nChw16c is nhwc. */
+    {.name = "filter_16_to_16_bf16",
+     .prefers = BLOCKS_FIRST,
+     .isa = dnnl_cpu_isa_avx512_core_bf16,
+     .below = AMX,
+     .ops = FILTER,
+     .dtypes = BF16,
+     .applies = from_16_to_16,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_BF16, 128, 32, 3, 1, 1, 16, 16}}},
+
+    /* F(4x4, 3x3) in blocks of 16 channels, which is gone in 3.x. */
+    {.name = "winograd",
+     .prefers = WINOGRAD_FIRST,
+     .first = VERSION_2,
+     .last = LAST_2,
+     .isa = dnnl_cpu_isa_avx512_core,
+     .ops = FORWARD | INPUT,
+     .dtypes = F32,
+     .applies = winograd_pays,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d, ADJ_F32, 128, 16, 3, 1, 1, 32, 32},
+               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 16, 3, 1, 1, 128, 128}}},
+    {.name = "winograd_filter",
+     .prefers = WINOGRAD_FIRST,
+     .first = VERSION_2,
+     .last = LAST_2,
+     .isa = dnnl_cpu_isa_avx512_core,
+     .ops = FILTER,
+     .dtypes = F32,
+     .applies = winograd_filter_pays,
+     .measured = zen5,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 128, 8, 3, 1, 1, 64, 64},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 16, 3, 1, 1, 128, 128}}},
+};
+
+int conv_rule_count(void) { return (int)(sizeof rows / sizeof *rows); }
+
+const conv_rule *conv_rule_at(int i) { return &rows[i]; }
+
+int rule_holds(const conv_rule *r, machine m)
 {
-    const adj_conv_geom *g = geom_of(n);
-    int is_small = g->kh <= 3 && g->kw <= 3 && g->dh == 1 && g->dw == 1;
-    if (g->oc > g->ic || g->oc < 8 || n->op == &adj_op_depthwise_conv2d_native_backprop_input)
-        return 1;
-    if (g->oc == 8 && is_small)
-        return n->in[0]->type.dtype == ADJ_BF16;
-    return n->op == &adj_op_depthwise_conv2d_native_backprop_filter && !is_small;
+    return m.version >= r->first && (r->last == OPEN || m.version <= r->last) &&
+           (m.isa & r->isa) == r->isa && (r->below == OPEN || (m.isa & r->below) != r->below);
 }
 
-int yields_to_direct(const adj_node *n)
+static unsigned op_bit(const adj_op *op)
 {
-    return is_depthwise(n->op) ? is_slow_depthwise(n) : is_of_few(n);
+    int i = 0;
+    while (i < N_OP && ops[i] != op)
+        i++;
+    return 1U << i;
 }
 
-int competes_with_direct(const adj_node *n, adj_math math)
+static int is_for(const conv_rule *r, const adj_node *n)
 {
-    const adj_conv_geom *g = geom_of(n);
-    int is_winograds = g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1 && g->dh == 1 &&
-                       g->dw == 1 && g->groups == 1 && g->ic >= 32 && g->oc >= 32;
-    return math == ADJ_MATH_FAST && is_winograds && is_f32(n) && !is_depthwise(n->op);
+    return (r->ops & op_bit(n->op)) != 0 && (r->dtypes >> n->in[0]->type.dtype & 1) != 0 &&
+           r->applies(&((const adj_conv_attrs *)n->attrs)->geom);
 }
 
-/* In f32, kernels for AVX2 have blocks of 8 channels, so that 8 channels do not take the time of
- * 16; brgconv is slow on few input channels, and brgdmm_dw half as fast as jit_dw. */
-const char *preferred_impl(const adj_node *n)
+const conv_rule *rule_for(const adj_node *n, conv_preference preference, machine m,
+                          forced_rules forced)
 {
-    const adj_conv_geom *g = geom_of(n);
-    int f32 = is_f32(n);
-    if (is_depthwise(n->op)) {
-        if (f32 && g->oc <= 8)
-            return "jit_dw:avx2";
-        return n->op == &adj_op_depthwise_conv2d_native ? "jit_dw" : NULL;
+    for (int i = 0; i < conv_rule_count(); i++) {
+        const int on = forced.on >> i & 1, off = forced.off >> i & 1;
+        if (rows[i].prefers == preference && (on || (!off && rule_holds(&rows[i], m))) &&
+            is_for(&rows[i], n))
+            return &rows[i];
     }
-    if (g->groups > 1)
-        return NULL;
-    if (n->op == &adj_op_conv2d)
-        return f32 && g->ic <= 8 ? "jit:" : !f32 && g->ic <= 16 ? "jit_bf16:" : NULL;
-    if (n->op == &adj_op_conv2d_backprop_input)
-        return is_1x1(g) && g->ic <= 8 ? (f32 ? "jit_1x1:avx2" : "jit_bf16:") : NULL;
-    return f32 && g->oc <= 8 ? "jit:avx2" : NULL;
-}
-
-/* In bf16, backprop_filter of 16 to 16 channels, whose nChw16c is nhwc. */
-int prefers_blocks(const adj_node *n)
-{
-    const adj_conv_geom *g = geom_of(n);
-    return n->op == &adj_op_conv2d_backprop_filter && g->groups == 1 && g->ic == 16 &&
-           g->oc == 16 && n->in[0]->type.dtype == ADJ_BF16;
-}
-
-/* F(4x4, 3x3) in blocks of 16 channels: from 32 channels on, and from 64 in backprop_filter, if
- * there are pixels enough for the transformed filter. */
-int prefers_winograd(const adj_node *n)
-{
-    const adj_conv_geom *g = geom_of(n);
-    int64_t min = n->op == &adj_op_conv2d_backprop_filter ? 64 : 32;
-    return g->kh == 3 && g->kw == 3 && g->ic >= min && g->oc >= min &&
-           g->n * g->oh * g->ow >= WINOGRAD_PIXELS;
+    return NULL;
 }

@@ -1,20 +1,39 @@
-/* conv_rules.h - which convolutions oneDNN is good at, and with which of its kernels: measured, for
- * plans that time nothing. n is one of the six convolutions. */
+/* conv_rules.h - which candidate for a convolution is taken by plans that time nothing: rows of
+ * what was measured to be faster than what oneDNN's own list has first, each for machines like
+ * those it was measured on. n is one of the six convolutions. */
 #ifndef ONEDNN_CONV_RULES_H
 #define ONEDNN_CONV_RULES_H
 
-#include "adjoint_ext.h"
+#include "onednn.h"
 
-/* Are the kernels of backends/direct faster than oneDNN's? */
-int yields_to_direct(const adj_node *n);
-/* May they be? Their rank says so. */
-int competes_with_direct(const adj_node *n, adj_math math);
-/* How the names begin of the implementations that are faster than what oneDNN's list has first;
- * NULL: nothing is. */
-const char *preferred_impl(const adj_node *n);
-/* Is nChw16c faster than channels-last? */
-int prefers_blocks(const adj_node *n);
-/* Is Winograd's algorithm, where it is allowed, oneDNN's fastest? */
-int prefers_winograd(const adj_node *n);
+typedef enum {
+    DIRECT_FIRST,    /* kernels of backends/direct before all of oneDNN's */
+    DIRECT_COMPETES, /* in fast math: the same where the rank of direct's says that they pay */
+    NAMED_FIRST,     /* oneDNN's implementations of a name before its others */
+    BLOCKS_FIRST,    /* nChw16c before channels-last */
+    WINOGRAD_FIRST   /* oneDNN's Winograd, where it is allowed, before its others */
+} conv_preference;
+
+typedef struct {
+    const char *name;
+    conv_preference prefers;
+    const char *impl;     /* of NAMED_FIRST: how the implementations' names begin */
+    int first, last;      /* versions of oneDNN, both included; 0: open */
+    int isa, below;       /* dnnl_cpu_isa_t: CPUs that have the one and not the other; 0: open */
+    unsigned ops, dtypes; /* bits: of the convolutions, by conv_rules.c; 1 << adj_dtype */
+    int (*applies)(const adj_conv_geom *g);
+    const char *measured; /* where, when */
+    adj_rule_case cases[ADJ_RULE_CASES];
+} conv_rule;
+
+/* How many rows there are, at most 32 (forced_rules), and the i-th. */
+int conv_rule_count(void);
+const conv_rule *conv_rule_at(int i);
+/* Is m like the machines that the row was measured on? */
+int rule_holds(const conv_rule *r, machine m);
+/* The first row for n that prefers that and holds on m, or is forced to; NULL: oneDNN's own order
+ * stands. */
+const conv_rule *rule_for(const adj_node *n, conv_preference preference, machine m,
+                          forced_rules forced);
 
 #endif

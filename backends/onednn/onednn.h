@@ -5,6 +5,8 @@
 #ifndef ONEDNN_H
 #define ONEDNN_H
 
+#include <stdio.h>
+
 #include "version.h"
 
 enum { N_KEY = 19 };  /* numbers of a geometry that a quarantine file may name */
@@ -16,6 +18,11 @@ typedef struct {      /* negative numbers: any */
     char reason[96];
 } quarantine_row;
 
+/* Rows of conv_rules.c, by their bits, that hold or do not whatever the machine is. */
+typedef struct {
+    uint32_t on, off;
+} forced_rules;
+
 typedef struct {
     adj_allocator allocator;
     dnnl_engine_t engine;
@@ -23,6 +30,7 @@ typedef struct {
     dnnl_primitive_attr_t attr; /* the caller brings the scratchpad */
     adj_layout *layouts;        /* the interned ones */
     int no_quarantine;
+    forced_rules rules;
     adj_math math;
     int n_row, max_row;
     quarantine_row *row; /* from a file, beside the built-in ones */
@@ -135,6 +143,24 @@ adj_status quarantine_read(onednn *o, const char *path, char *message);
 /* "2.6.3 avx512_core": what a row for this machine begins with. */
 void quarantine_describe(char *text, size_t size);
 int quarantine_holds(const quarantine_row *r, const implementation *i, machine m);
+
+/* ---- text_file.c: files that others wrote ---- */
+
+enum { LINE = 512 };
+/* Opening must not hang on a pipe, nor reading on a terminal or go on for ever on a device: only
+ * regular files. On failure NULL with why. */
+FILE *open_regular(const char *path, const char **why);
+/* 1: a line, without its end; 0: no more; -1: it is too long, not text, or has no end. */
+int next_line(FILE *f, char line[LINE]);
+
+/* ---- rules_file.c ---- */
+
+/* Makes the choice (adj_backend_opts.rules) o's. What cannot be used is left out, with one line in
+ * message (ADJ_WHY bytes). */
+void rules_read(onednn *o, const char *choice, char *message);
+/* "adjoint rules 1 onednn 2.6.3 avx2 AuthenticAMD-25-1": the first line of a file for this machine.
+ */
+void rules_describe(char *text, size_t size);
 
 /* ---- kernels ---- */
 

@@ -7,16 +7,13 @@
  * contains the word, and for geometries that have all the values named: a number, a range, or all
  * from a number on. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "onednn.h"
 
-enum { LINE = 512, MAX_ROWS = 100000 };
+enum { MAX_ROWS = 100000 };
 
 typedef struct {
     const char *name;
@@ -182,21 +179,6 @@ static quarantine_row *new_row(onednn *o)
     return memset(&o->row[o->n_row++], 0, sizeof(quarantine_row));
 }
 
-/* 1: a line, without its end; 0: no more; -1: it is too long, not text, or has no end. */
-static int next_line(FILE *f, char line[LINE])
-{
-    int n = 0, c;
-    while ((c = fgetc(f)) != EOF && c != '\n') {
-        if (n == LINE - 1 || (c < ' ' && c != '\t' && c != '\r'))
-            return -1;
-        line[n++] = (char)c;
-    }
-    line[n] = '\0';
-    if (n > 0 && line[n - 1] == '\r')
-        line[n - 1] = '\0';
-    return c == EOF ? (n > 0 ? -1 : 0) : 1;
-}
-
 static adj_status read_rows(onednn *o, FILE *f, const char *path, char *message)
 {
     char line[LINE];
@@ -225,31 +207,12 @@ static adj_status read_rows(onednn *o, FILE *f, const char *path, char *message)
     return more < 0 || ferror(f) ? ADJ_EIO : ADJ_OK;
 }
 
-/* Opening must not hang on a pipe, nor reading on a terminal or go on for ever on a device: only
- * regular files. NULL with errno; 0: it is none. */
-static FILE *open_regular(const char *path)
-{
-    struct stat s;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return NULL;
-    FILE *f = NULL;
-    int is_regular = fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
-    if (is_regular)
-        f = fdopen(fd, "r");
-    if (f == NULL)
-        close(fd);
-    if (!is_regular)
-        errno = 0;
-    return f;
-}
-
 adj_status quarantine_read(onednn *o, const char *path, char *message)
 {
-    FILE *f = open_regular(path);
+    const char *why;
+    FILE *f = open_regular(path, &why);
     if (f == NULL) {
-        snprintf(message, ADJ_WHY, "quarantine file %.60s: %s", path,
-                 errno != 0 ? strerror(errno) : "is not a regular file");
+        snprintf(message, ADJ_WHY, "quarantine file %.60s: %s", path, why);
         return ADJ_EIO;
     }
     adj_status status = read_rows(o, f, path, message);

@@ -118,7 +118,7 @@ static int check_options(bench_opts *o)
 
 static int parse(bench_opts *o, int argc, char **argv)
 {
-    *o = (bench_opts){.batch = 64, .seconds = -1};
+    *o = (bench_opts){.batch = 64, .seconds = -1, .command = "bench"};
     int status = read_options(o, argc, argv);
     if (status == CONTINUE)
         status = check_options(o);

@@ -21,6 +21,7 @@ typedef struct {
     adj_precision precision;
     int timed_steps;                    /* the executor is to time each of its steps */
     const adj_backend *const *backends; /* NULL: the built-in ones; of tests */
+    const char *command, *rules; /* that complains; adj_backend_opts.rules, of kernels alone */
 } bench_opts;
 
 /* ---- times (time.c) ---- */
@@ -138,6 +139,7 @@ enum { MAX_OPERANDS = 16 };
 /* What the plan takes. */
 typedef struct {
     char backend[32], impl[64];
+    char layouts[128]; /* as in a row, where bench_usual has said it */
     /* The names of the layouts of the node's operands, each once, and of its result; the
      * executor's. Not known: NULL. */
     const char *layout[MAX_OPERANDS + 1];
@@ -176,6 +178,8 @@ typedef struct {
 /* Adds a row for each candidate that is in time, in turns with all others. 0: out of memory. */
 int bench_race_run(bench_kernels *k, const bench_opts *o, const bench_race *wanted,
                    bench_rows *rows);
+/* What a plan of the node alone takes among the opened backends. 0: none of them computes it. */
+int bench_usual(bench_kernels *k, const adj_node *n, planned_choice *p);
 
 /* --op, and --raw: exit statuses. */
 int bench_op(const bench_opts *o);

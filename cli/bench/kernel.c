@@ -1,6 +1,7 @@
 /* kernel.c - one node's kernels by themselves: a candidate is prepared as the plan would,
  * given operands in the layouts it asks for, and run again and again on one set of buffers (warm),
  * or on sets that together exceed the last-level cache (cold), as in a step of a large net. */
+#include <limits.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ bench_kernels *bench_kernels_open(const bench_opts *o)
     const adj_backend *const *all = backends_of(o);
     bench_kernels *k = calloc(1, sizeof *k);
     if (k == NULL)
-        return complain("bench", 0, "out of memory"), NULL;
+        return complain(o->command, 0, "out of memory"), NULL;
     omp_set_num_threads((int)o->threads);
     for (int i = 0; all[i] != NULL && k->n < MAX_BACKENDS; i++) {
         const adj_backend *b = all[i];
@@ -74,14 +75,17 @@ bench_kernels *bench_kernels_open(const bench_opts *o)
         const adj_backend_opts opts = {.allocator = &allocator,
                                        .threads = (int)o->threads,
                                        .math = o->math_mode,
+                                       .rules = o->rules,
                                        .message = message};
         if ((list != NULL && !(only >> i & 1)) || without >> i & 1)
             continue;
         if (b->open(&opts, &k->opened[k->n]) != ADJ_OK) {
-            complain("bench", 0, "%s: %s", b->name, message);
+            complain(o->command, 0, "%s: %s", b->name, message);
             bench_kernels_close(k);
             return NULL;
         }
+        if (message[0] != '\0')
+            complain(o->command, EXIT_OK, "%s", message);
         k->backend[k->n++] = b;
     }
     return k;
@@ -256,16 +260,50 @@ static int time_kernel(candidate *c, const bench_opts *o, const planned_choice *
     return ok;
 }
 
+/* A node alone, and room for what its candidates are prepared to. */
+typedef struct {
+    const adj_node *node, *in[MAX_OPERANDS];
+    const adj_layout *in_layout[MAX_OPERANDS], *out_layout[1];
+    adj_group group;
+    adj_prep prep;
+} lone_node;
+
+static void set_node(lone_node *l, const adj_node *n)
+{
+    l->node = n;
+    l->group = (adj_group){1, &l->node, list_operands(1, &l->node, l->in), l->in, 1, &l->node};
+    l->prep = (adj_prep){.in = l->in_layout, .out = l->out_layout};
+}
+
 int bench_node(bench_kernels *k, const bench_opts *o, const adj_node *n, const planned_choice *p,
                int all, bench_rows *rows)
 {
-    const adj_node *in[MAX_OPERANDS];
-    const adj_layout *in_layout[MAX_OPERANDS], *out_layout[1];
-    const adj_group g = {1, &n, list_operands(1, &n, in), in, 1, &n};
-    adj_prep prep = {.in = in_layout, .out = out_layout};
-    candidate c = {.group = &g, .prep = &prep};
+    lone_node l;
     int ok = 1;
+    set_node(&l, n);
+    candidate c = {.group = &l.group, .prep = &l.prep};
     while (ok && bench_next_kernel(k, &c))
         ok = time_kernel(&c, o, p, all, rows);
     return ok;
+}
+
+/* Of the kernels' first candidates, the first of the lowest rank (exec/select_kernel.c). */
+int bench_usual(bench_kernels *k, const adj_node *n, planned_choice *p)
+{
+    lone_node l;
+    int rank = INT_MAX;
+    set_node(&l, n);
+    candidate c = {.group = &l.group, .prep = &l.prep};
+    while (bench_next_kernel(k, &c)) {
+        if (prepare_candidate(&c) != ADJ_OK)
+            continue;
+        if (l.prep.rank < rank) {
+            rank = l.prep.rank;
+            snprintf(p->backend, sizeof p->backend, "%s", c.backend->name);
+            snprintf(p->impl, sizeof p->impl, "%s", l.prep.impl);
+            name_layouts(&c, p->layouts, sizeof p->layouts);
+        }
+        drop_candidate(&c);
+    }
+    return rank < INT_MAX;
 }

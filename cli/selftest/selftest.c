@@ -1,5 +1,5 @@
 /* selftest.c - adjoint selftest: tries this machine's oneDNN on a sweep of convolutions and writes
- * what is wrong to a quarantine file.
+ * what is wrong to a quarantine file; with --rules what is fast here (rules.c).
  *
  * A process of its own tries many cases; when it crashes, hangs or reports a fault, a row is
  * written, and another process goes on: with the same case, to see what is taken instead. A crash
@@ -25,7 +25,8 @@ typedef struct {
 static int parse(selftest *s, chosen *c, int argc, char **argv)
 {
     const option options[] = {
-        {"--out", "FILE", "the quarantine file; default: quarantine.txt", .text = &s->out},
+        {"--out", "FILE", "the quarantine file; default: quarantine.txt; with --rules: of rules",
+         .text = &s->out},
         {"--resume", "", "go on where the file says", .flag = &s->resume},
         {"--cases", "N", "how many; default: 3000, a sample that takes some ten minutes",
          .integer = &s->cases, .range = {1, 1e9}},
@@ -43,12 +44,18 @@ static int parse(selftest *s, chosen *c, int argc, char **argv)
         {"--timeout", "SECONDS", "of 32 cases; default: 300", .real = &s->seconds,
          .range = {0.1, 1e4}},
         {"--unquarantined", "", "find again what is known to be wrong", .flag = &s->bare},
+        {"--rules", "", "instead: time what the rules of plans prefer on this machine",
+         .flag = &s->rules},
+        {"--seconds", "S", "with --rules: about as long may it take; default: 20",
+         .real = &s->rule_seconds, .range = {0.1, 1e5}},
         {0},
     };
     const remark examples[] = {
         {"adjoint selftest --out quarantine.txt",
          "A sample; ADJOINT_QUARANTINE=quarantine.txt then keeps what is wrong from being used."},
         {"adjoint selftest --op conv2d --dtype bf16 --kernel 3 --full", "All cases of these."},
+        {"adjoint selftest --rules --out rules.txt",
+         "Which kernels are fast here; ADJOINT_RULES=rules.txt then lets plans know."},
         {NULL, NULL}};
     const usage u = {.command = "selftest",
                      .summary = "Tries this machine's oneDNN and writes a quarantine file.",
@@ -205,6 +212,29 @@ static int try_batch(selftest *s)
 
 /* ---- the command ---- */
 
+/* What belongs to faults, and what to rules. */
+static int check_goes_with(const selftest *s, int some)
+{
+    if (s->rules && (some || s->resume || s->full || s->bare || s->cases > 0 || s->seconds > 0))
+        return complain("selftest", EXIT_USAGE, "with --rules go --out and --seconds only");
+    if (!s->rules && s->rule_seconds > 0)
+        return complain("selftest", EXIT_USAGE, "--seconds goes with --rules");
+    return CONTINUE;
+}
+
+/* What is not said. */
+static void set_defaults(selftest *s)
+{
+    if (s->out == NULL && !s->rules)
+        s->out = "quarantine.txt";
+    if (s->cases == 0)
+        s->cases = DEFAULT_CASES;
+    if (s->seconds <= 0)
+        s->seconds = 300;
+    if (s->rule_seconds <= 0)
+        s->rule_seconds = 20;
+}
+
 /* Settles what is to be tried, and where it begins. */
 static int begin(selftest *s, int argc, char **argv)
 {
@@ -212,7 +242,10 @@ static int begin(selftest *s, int argc, char **argv)
     int some = 0, status = parse(s, &c, argc, argv);
     if (status == CONTINUE)
         status = choose(s, &c, &some);
-    if (status != CONTINUE)
+    if (status == CONTINUE)
+        status = check_goes_with(s, some);
+    set_defaults(s);
+    if (status != CONTINUE || s->rules)
         return status;
     if (adj_backend_describe("onednn", s->machine, sizeof s->machine) != ADJ_OK)
         return complain("selftest", EXIT_FAILED, "there is no backend onednn");
@@ -238,9 +271,10 @@ static int begin(selftest *s, int argc, char **argv)
 
 int command_selftest(int argc, char **argv)
 {
-    selftest s = {
-        .out = "quarantine.txt", .cases = DEFAULT_CASES, .seconds = 300, .sweep = sweep_all()};
+    selftest s = {.sweep = sweep_all()};
     int status = begin(&s, argc, argv);
+    if (status == CONTINUE && s.rules)
+        return selftest_rules(s.out, s.rule_seconds);
     s.began = s.shown = seconds_now();
     if (status == CONTINUE)
         status = selftest_write(&s);

@@ -8,8 +8,8 @@ enum { ROW = 400 };
 
 typedef struct {
     const char *out;
-    int64_t cases, resume, full, bare;
-    double seconds;
+    int64_t cases, resume, full, bare, rules;
+    double seconds, rule_seconds; /* of a batch; of all rules */
     sweep sweep;
 
     char (*row)[ROW]; /* of the quarantine file */
@@ -33,5 +33,9 @@ int selftest_add_row(selftest *s, const char *text);
 int selftest_write(const selftest *s);
 /* Takes over rows, sweep and position of the file. */
 int selftest_read(selftest *s);
+
+/* Measures the rules of plans in about so many seconds, prints a table, and writes those that hold
+ * here to a file (NULL: to none). An exit status. */
+int selftest_rules(const char *out, double seconds);
 
 #endif

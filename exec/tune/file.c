@@ -194,7 +194,7 @@ adj_status tune_read(adj_exec *e)
     tuner *t = e->tuner;
     adj_status status = ADJ_OK;
     char *text;
-    size_t size, header = strlen(t->header);
+    size_t size = 0, header = strlen(t->header);
     const char *wrong = load(t, &text, &size, &status);
     int line = 0, before = t->n_entry;
 

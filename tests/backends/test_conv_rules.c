@@ -1,0 +1,215 @@
+/* test_conv_rules.c - rules that were measured on some machines hold on machines like them, and for
+ * the convolutions that they were measured for. The machines are literal: none of them is at hand.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "backends/onednn/conv_rules.h"
+#include "cli/selftest/sweep.h"
+
+/* Versions and instruction sets as oneDNN 2.6.3's and 3.7.2's headers number them. */
+static const machine zen5 = {20603, 0xe7}, zen5_3 = {30702, 0xe7}, cascade_lake = {20603, 0x67},
+                     avx2 = {20603, 0x7}, amx = {20603, 0x3e7}, amx_3 = {30702, 0xfef},
+                     fp16_3 = {30702, 0x1ef};
+
+static const conv_rule *named(const char *name)
+{
+    for (int i = 0; i < conv_rule_count(); i++)
+        if (strcmp(conv_rule_at(i)->name, name) == 0)
+            return conv_rule_at(i);
+    cr_assert_fail("there is no rule %s", name);
+    return NULL;
+}
+
+#define BF16 "forward_from_16_bf16 input_1x1_bf16 filter_16_to_16_bf16"
+#define WINOGRAD "winograd winograd_filter"
+
+static int is_among(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = list; (p = strstr(p, name)) != NULL; p += n)
+        if ((p == list || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0'))
+            return 1;
+    return 0;
+}
+
+Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
+{
+    static const struct {
+        const char *what;
+        const machine *m;
+        const char *without; /* all others hold */
+    } cases[] = {
+        {"Zen 5, where they were measured", &zen5, ""},
+        {"Zen 5, oneDNN 3: it has no Winograd", &zen5_3, WINOGRAD},
+        {"AMX: other kernels for bf16", &amx, BF16 " input_towards_few_half"},
+        {"AMX, oneDNN 3", &amx_3, BF16 " input_towards_few_half " WINOGRAD},
+        {"AVX-512 with f16 and without AMX, oneDNN 3", &fp16_3, WINOGRAD},
+        {"AVX-512 without bf16", &cascade_lake, BF16},
+        {"AVX2", &avx2, BF16 " " WINOGRAD},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int i = 0; i < conv_rule_count(); i++) {
+            const conv_rule *r = conv_rule_at(i);
+            cr_expect_eq(rule_holds(r, *cases[k].m), !is_among(cases[k].without, r->name), "%s: %s",
+                         cases[k].what, r->name);
+        }
+}
+
+/* Versions and instruction sets are bounds, both versions included. */
+Test(conv_rules, bounds)
+{
+    const conv_rule r = {.first = 20603, .last = 30702, .isa = 0x27, .below = 0x3e7};
+    static const struct {
+        machine m;
+        int holds;
+    } cases[] = {{{20603, 0x27}, 1},  {{20602, 0x27}, 0},  {{30702, 0x27}, 1}, {{30703, 0x27}, 0},
+                 {{20603, 0x2f}, 1},  {{20603, 0x7}, 0},   {{20603, 0}, 0},    {{20603, 0xe7}, 1},
+                 {{20603, 0x3e7}, 0}, {{20603, 0x1e7}, 1}, {{30000, 0xfef}, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_expect_eq(rule_holds(&r, cases[i].m), cases[i].holds, "%zu", i);
+    cr_expect(rule_holds(&(conv_rule){0}, (machine){1, 0}), "everything is open");
+}
+
+Test(conv_rules, have_names_of_their_own_and_say_where_they_were_measured)
+{
+    for (int i = 0; i < conv_rule_count(); i++) {
+        const conv_rule *r = conv_rule_at(i);
+        cr_expect_eq(named(r->name), r, "%s is there twice", r->name);
+        cr_expect_null(strpbrk(r->name, " \t#"), "%s is more than a word", r->name);
+        cr_expect(r->measured != NULL && strstr(r->measured, "oneDNN 2.6.3, 2026-") != NULL, "%s",
+                  r->name);
+        cr_expect_eq(r->impl != NULL, r->prefers == NAMED_FIRST, "%s", r->name);
+    }
+}
+
+/* ---- which convolutions ---- */
+
+static const struct {
+    sweep_direction direction;
+    adj_dtype dtype;
+    int depthwise;
+    int64_t n, size, k, stride, dilation, ic, oc;
+    conv_preference preference;
+    const char *zen5, *amx; /* the row; NULL: none */
+} cases[] = {
+    /* LeNet's first convolution: one channel, 5x5, batch 64 */
+    {FORWARD, ADJ_F32, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, "forward_from_8_f32",
+     "forward_from_8_f32"},
+    {FORWARD, ADJ_BF16, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, "forward_from_16_bf16", NULL},
+    {FORWARD, ADJ_F16, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 28, 5, 1, 1, 1, 32, DIRECT_FIRST, "filter_from_few_f32",
+     "filter_from_few_f32"},
+    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 64, 28, 5, 1, 1, 1, 32, DIRECT_FIRST, NULL, NULL},
+    /* ResNet-20's stages, batch 128 */
+    {FORWARD, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, NAMED_FIRST, "forward_from_16_bf16", NULL},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, NAMED_FIRST, NULL, NULL},
+    {FORWARD, ADJ_BF16, 0, 128, 16, 3, 1, 1, 32, 32, NAMED_FIRST, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, BLOCKS_FIRST, "filter_16_to_16_bf16",
+     NULL},
+    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 128, 32, 3, 2, 1, 16, 32, BLOCKS_FIRST, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 32, 3, 1, 1, 3, 16, DIRECT_FIRST, NULL, NULL},
+    {FORWARD, ADJ_F32, 0, 128, 16, 3, 1, 1, 32, 32, DIRECT_COMPETES, "winograd_of_direct",
+     "winograd_of_direct"},
+    {FORWARD, ADJ_F32, 0, 128, 16, 3, 1, 1, 32, 32, WINOGRAD_FIRST, "winograd", "winograd"},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 16, 3, 1, 1, 32, 32, WINOGRAD_FIRST, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 8, 3, 1, 1, 64, 64, WINOGRAD_FIRST, "winograd_filter",
+     "winograd_filter"},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 63, 8, 3, 1, 1, 64, 64, WINOGRAD_FIRST, NULL, NULL},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 2, 1, 32, 32, DIRECT_COMPETES, NULL, NULL},
+    /* towards an image */
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 1, 8, 64, DIRECT_FIRST, "input_towards_few_f32",
+     "input_towards_few_f32"},
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 1, 9, 64, DIRECT_FIRST, NULL, NULL},
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 2, 8, 64, DIRECT_FIRST, NULL, NULL},
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 1, 1, 1, 4, 64, DIRECT_FIRST, "input_towards_few_f32",
+     "input_towards_few_f32"},
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 1, 1, 1, 5, 64, DIRECT_FIRST, NULL, NULL},
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 1, 1, 1, 8, 64, NAMED_FIRST, "input_1x1_f32",
+     "input_1x1_f32"},
+    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 1, 1, 1, 8, 64, NAMED_FIRST, "input_1x1_bf16", NULL},
+    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 3, 1, 1, 4, 64, DIRECT_FIRST, "input_towards_few_half",
+     NULL},
+    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 3, 1, 1, 5, 64, DIRECT_FIRST, NULL, NULL},
+    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 1, 1, 1, 4, 64, DIRECT_FIRST, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 8, 32, 3, 1, 1, 16, 8, NAMED_FIRST, "filter_to_8_f32",
+     "filter_to_8_f32"},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 8, 32, 3, 1, 1, 16, 9, NAMED_FIRST, NULL, NULL},
+    /* MobileNetV1's depthwise ones, and such with multipliers, few channels, dilation */
+    {FORWARD, ADJ_F32, 1, 32, 48, 3, 1, 1, 8, 8, NAMED_FIRST, "depthwise_up_to_8_f32",
+     "depthwise_up_to_8_f32"},
+    {FORWARD, ADJ_F32, 1, 32, 48, 3, 1, 1, 8, 8, DIRECT_FIRST, NULL, NULL},
+    {FORWARD, ADJ_BF16, 1, 32, 48, 3, 1, 1, 8, 8, DIRECT_FIRST, "depthwise_of_8_bf16",
+     "depthwise_of_8_bf16"},
+    {BACKWARD_WEIGHTS, ADJ_BF16, 1, 32, 48, 3, 2, 1, 8, 8, DIRECT_FIRST, "depthwise_of_8_bf16",
+     "depthwise_of_8_bf16"},
+    {FORWARD, ADJ_BF16, 1, 32, 24, 3, 1, 1, 32, 32, NAMED_FIRST, "depthwise_forward",
+     "depthwise_forward"},
+    {BACKWARD_DATA, ADJ_F32, 1, 32, 24, 3, 1, 1, 32, 32, DIRECT_FIRST, "depthwise_input",
+     "depthwise_input"},
+    {BACKWARD_WEIGHTS, ADJ_F32, 1, 32, 24, 3, 1, 1, 32, 32, DIRECT_FIRST, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 1, 32, 24, 3, 1, 2, 32, 32, DIRECT_FIRST, "depthwise_filter_large",
+     "depthwise_filter_large"},
+    {BACKWARD_WEIGHTS, ADJ_F32, 1, 32, 24, 5, 1, 1, 32, 32, DIRECT_FIRST, "depthwise_filter_large",
+     "depthwise_filter_large"},
+    {FORWARD, ADJ_F32, 1, 32, 24, 3, 1, 1, 16, 32, DIRECT_FIRST, "depthwise_multiplier",
+     "depthwise_multiplier"},
+    {FORWARD, ADJ_F32, 1, 32, 24, 3, 1, 1, 7, 7, DIRECT_FIRST, "depthwise_below_8",
+     "depthwise_below_8"},
+};
+
+static const char *name_of(const conv_rule *r) { return r != NULL ? r->name : "none"; }
+
+/* The convolution's node in g. */
+static const adj_node *node_of(adj_graph *g, size_t k)
+{
+    const int64_t s = cases[k].stride, d = cases[k].dilation;
+    const sweep_case c = {
+        .direction = cases[k].direction,
+        .dtype = cases[k].dtype,
+        .depthwise = cases[k].depthwise,
+        .n = cases[k].n,
+        .h = cases[k].size,
+        .w = cases[k].size,
+        .k = cases[k].k,
+        .ic = cases[k].ic,
+        .oc = cases[k].oc,
+        .groups = cases[k].depthwise ? cases[k].ic : 1,
+        .conv = {.stride = {1, s, s, 1}, .dilation = {1, d, d, 1}, .padding = ADJ_SAME}};
+    const adj_node *n = sweep_node(g, &c);
+    cr_assert_not_null(n, "%zu: %s", k, adj_graph_message(g));
+    return n;
+}
+
+Test(conv_rules, are_for_the_convolutions_that_they_were_measured_for)
+{
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        adj_graph *g = adj_graph_new();
+        const adj_node *n = node_of(g, k);
+        const struct {
+            machine m;
+            const char *row;
+        } expected[] = {{zen5, cases[k].zen5}, {amx, cases[k].amx}};
+        for (int i = 0; i < 2; i++)
+            cr_expect_str_eq(
+                name_of(rule_for(n, cases[k].preference, expected[i].m, (forced_rules){0})),
+                expected[i].row != NULL ? expected[i].row : "none", "case %zu, machine %d", k, i);
+        adj_graph_free(g);
+    }
+}
+
+/* A row that is forced holds on any machine, or on none, for its own convolutions. */
+Test(conv_rules, can_be_forced)
+{
+    const forced_rules all_on = {.on = ~UINT32_C(0)}, all_off = {.off = ~UINT32_C(0)};
+    cr_assert_leq(conv_rule_count(), 32, "a bit for each");
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        adj_graph *g = adj_graph_new();
+        const adj_node *n = node_of(g, k);
+        const conv_preference p = cases[k].preference;
+        cr_expect_null(rule_for(n, p, zen5, all_off), "%zu", k);
+        cr_expect_str_eq(name_of(rule_for(n, p, (machine){0}, all_on)),
+                         cases[k].zen5 != NULL ? cases[k].zen5 : "none", "%zu", k);
+        adj_graph_free(g);
+    }
+}
