@@ -227,14 +227,15 @@ static int time_cases(rules_run *run)
     int status = CONTINUE;
     printf("  %-72s %8s %8s %8s %6s\n", "ms", "with it", "without", "fastest", "ratio");
     for (int i = 0; i < run->n_case && status == CONTINUE; i++) {
+        if (seconds_now() >= run->end) {
+            run->n_left = run->n_case - i;
+            break;
+        }
         const tried_rule *r = &run->rule[run->list[i].rule];
         if (i == 0 || run->list[i - 1].rule != run->list[i].rule)
             printf("%s (%s; %s)\n", r->rule.name, r->rule.measured,
                    r->rule.holds ? "holds here" : "does not hold here");
-        if (seconds_now() < run->end)
-            status = time_case(run, i);
-        else
-            run->n_left++;
+        status = time_case(run, i);
         (void)fflush(stdout);
     }
     return status;

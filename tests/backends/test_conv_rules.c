@@ -23,6 +23,9 @@ static const conv_rule *named(const char *name)
 
 #define BF16 "forward_from_16_bf16 input_1x1_bf16 filter_16_to_16_bf16"
 #define WINOGRAD "winograd winograd_filter"
+/* where vectors of 16 differ from those of 8 */
+#define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
+#define NARROW "depthwise_up_to_4"
 
 static int is_among(const char *list, const char *name)
 {
@@ -40,13 +43,13 @@ Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
         const machine *m;
         const char *without; /* all others hold */
     } cases[] = {
-        {"Zen 5, where they were measured", &zen5, ""},
-        {"Zen 5, oneDNN 3: it has no Winograd", &zen5_3, WINOGRAD},
-        {"AMX: other kernels for bf16", &amx, BF16 " input_towards_few_half"},
-        {"AMX, oneDNN 3", &amx_3, BF16 " input_towards_few_half " WINOGRAD},
-        {"AVX-512 with f16 and without AMX, oneDNN 3", &fp16_3, WINOGRAD},
-        {"AVX-512 without bf16", &cascade_lake, BF16},
-        {"AVX2", &avx2, BF16 " " WINOGRAD},
+        {"Zen 5, where they were measured", &zen5, NARROW},
+        {"Zen 5, oneDNN 3: it has no Winograd", &zen5_3, NARROW " " WINOGRAD},
+        {"AMX: other kernels for bf16", &amx, NARROW " " BF16 " input_towards_few_half"},
+        {"AMX, oneDNN 3", &amx_3, NARROW " " BF16 " input_towards_few_half " WINOGRAD},
+        {"AVX-512 with f16 and without AMX, oneDNN 3", &fp16_3, NARROW " " WINOGRAD},
+        {"AVX-512 without bf16", &cascade_lake, NARROW " " BF16},
+        {"AVX2", &avx2, WIDE " " BF16 " " WINOGRAD},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         for (int i = 0; i < conv_rule_count(); i++) {
@@ -91,71 +94,74 @@ static const struct {
     int depthwise;
     int64_t n, size, k, stride, dilation, ic, oc;
     conv_preference preference;
-    const char *zen5, *amx; /* the row; NULL: none */
+    const char *zen5, *amx, *avx2; /* the row; NULL: none */
 } cases[] = {
     /* LeNet's first convolution: one channel, 5x5, batch 64 */
     {FORWARD, ADJ_F32, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, "forward_from_8_f32",
-     "forward_from_8_f32"},
-    {FORWARD, ADJ_BF16, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, "forward_from_16_bf16", NULL},
-    {FORWARD, ADJ_F16, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, NULL, NULL},
+     "forward_from_8_f32", "forward_from_8_f32"},
+    {FORWARD, ADJ_BF16, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, "forward_from_16_bf16", NULL, NULL},
+    {FORWARD, ADJ_F16, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, NULL, NULL, NULL},
     {BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 28, 5, 1, 1, 1, 32, DIRECT_FIRST, "filter_from_few_f32",
-     "filter_from_few_f32"},
-    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 64, 28, 5, 1, 1, 1, 32, DIRECT_FIRST, NULL, NULL},
+     "filter_from_few_f32", "filter_from_few_f32"},
+    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 64, 28, 5, 1, 1, 1, 32, DIRECT_FIRST, NULL, NULL, NULL},
     /* ResNet-20's stages, batch 128 */
-    {FORWARD, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, NAMED_FIRST, "forward_from_16_bf16", NULL},
-    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, NAMED_FIRST, NULL, NULL},
-    {FORWARD, ADJ_BF16, 0, 128, 16, 3, 1, 1, 32, 32, NAMED_FIRST, NULL, NULL},
-    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, BLOCKS_FIRST, "filter_16_to_16_bf16",
+    {FORWARD, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, NAMED_FIRST, "forward_from_16_bf16", NULL,
      NULL},
-    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 128, 32, 3, 2, 1, 16, 32, BLOCKS_FIRST, NULL, NULL},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 32, 3, 1, 1, 3, 16, DIRECT_FIRST, NULL, NULL},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, NAMED_FIRST, NULL, NULL, NULL},
+    {FORWARD, ADJ_BF16, 0, 128, 16, 3, 1, 1, 32, 32, NAMED_FIRST, NULL, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, BLOCKS_FIRST, "filter_16_to_16_bf16",
+     NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 128, 32, 3, 2, 1, 16, 32, BLOCKS_FIRST, NULL, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 32, 3, 1, 1, 3, 16, DIRECT_FIRST, NULL, NULL, NULL},
     {FORWARD, ADJ_F32, 0, 128, 16, 3, 1, 1, 32, 32, DIRECT_COMPETES, "winograd_of_direct",
-     "winograd_of_direct"},
-    {FORWARD, ADJ_F32, 0, 128, 16, 3, 1, 1, 32, 32, WINOGRAD_FIRST, "winograd", "winograd"},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 16, 3, 1, 1, 32, 32, WINOGRAD_FIRST, NULL, NULL},
+     "winograd_of_direct", "winograd_of_direct"},
+    {FORWARD, ADJ_F32, 0, 128, 16, 3, 1, 1, 32, 32, WINOGRAD_FIRST, "winograd", "winograd", NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 16, 3, 1, 1, 32, 32, WINOGRAD_FIRST, NULL, NULL, NULL},
     {BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 8, 3, 1, 1, 64, 64, WINOGRAD_FIRST, "winograd_filter",
-     "winograd_filter"},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 63, 8, 3, 1, 1, 64, 64, WINOGRAD_FIRST, NULL, NULL},
-    {FORWARD, ADJ_F32, 0, 128, 32, 3, 2, 1, 32, 32, DIRECT_COMPETES, NULL, NULL},
+     "winograd_filter", NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 63, 8, 3, 1, 1, 64, 64, WINOGRAD_FIRST, NULL, NULL, NULL},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 2, 1, 32, 32, DIRECT_COMPETES, NULL, NULL, NULL},
     /* towards an image */
     {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 1, 8, 64, DIRECT_FIRST, "input_towards_few_f32",
-     "input_towards_few_f32"},
-    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 1, 9, 64, DIRECT_FIRST, NULL, NULL},
-    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 2, 8, 64, DIRECT_FIRST, NULL, NULL},
-    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 1, 1, 1, 4, 64, DIRECT_FIRST, "input_towards_few_f32",
-     "input_towards_few_f32"},
-    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 1, 1, 1, 5, 64, DIRECT_FIRST, NULL, NULL},
+     "input_towards_few_f32", "input_towards_few_f32"},
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 1, 9, 64, DIRECT_FIRST, NULL, NULL, NULL},
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 2, 8, 64, DIRECT_FIRST, NULL, NULL, NULL},
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 1, 1, 1, 4, 64, DIRECT_FIRST, "input_1x1_towards_4_f32",
+     "input_1x1_towards_4_f32", NULL},
+    {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 1, 1, 1, 5, 64, DIRECT_FIRST, NULL, NULL, NULL},
     {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 1, 1, 1, 8, 64, NAMED_FIRST, "input_1x1_f32",
-     "input_1x1_f32"},
-    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 1, 1, 1, 8, 64, NAMED_FIRST, "input_1x1_bf16", NULL},
+     "input_1x1_f32", "input_1x1_f32"},
+    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 1, 1, 1, 8, 64, NAMED_FIRST, "input_1x1_bf16", NULL, NULL},
     {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 3, 1, 1, 4, 64, DIRECT_FIRST, "input_towards_few_half",
-     NULL},
-    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 3, 1, 1, 5, 64, DIRECT_FIRST, NULL, NULL},
-    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 1, 1, 1, 4, 64, DIRECT_FIRST, NULL, NULL},
+     NULL, "input_towards_few_half"},
+    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 3, 1, 1, 5, 64, DIRECT_FIRST, NULL, NULL, NULL},
+    {BACKWARD_DATA, ADJ_BF16, 0, 8, 32, 1, 1, 1, 4, 64, DIRECT_FIRST, NULL, NULL, NULL},
     {BACKWARD_WEIGHTS, ADJ_F32, 0, 8, 32, 3, 1, 1, 16, 8, NAMED_FIRST, "filter_to_8_f32",
-     "filter_to_8_f32"},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 8, 32, 3, 1, 1, 16, 9, NAMED_FIRST, NULL, NULL},
+     "filter_to_8_f32", "filter_to_8_f32"},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 8, 32, 3, 1, 1, 16, 9, NAMED_FIRST, NULL, NULL, NULL},
     /* MobileNetV1's depthwise ones, and such with multipliers, few channels, dilation */
     {FORWARD, ADJ_F32, 1, 32, 48, 3, 1, 1, 8, 8, NAMED_FIRST, "depthwise_up_to_8_f32",
-     "depthwise_up_to_8_f32"},
-    {FORWARD, ADJ_F32, 1, 32, 48, 3, 1, 1, 8, 8, DIRECT_FIRST, NULL, NULL},
+     "depthwise_up_to_8_f32", "depthwise_up_to_8_f32"},
+    {FORWARD, ADJ_F32, 1, 32, 48, 3, 1, 1, 8, 8, DIRECT_FIRST, NULL, NULL, NULL},
     {FORWARD, ADJ_BF16, 1, 32, 48, 3, 1, 1, 8, 8, DIRECT_FIRST, "depthwise_of_8_bf16",
-     "depthwise_of_8_bf16"},
+     "depthwise_of_8_bf16", "depthwise_of_8_bf16"},
     {BACKWARD_WEIGHTS, ADJ_BF16, 1, 32, 48, 3, 2, 1, 8, 8, DIRECT_FIRST, "depthwise_of_8_bf16",
-     "depthwise_of_8_bf16"},
+     "depthwise_of_8_bf16", "depthwise_of_8_bf16"},
     {FORWARD, ADJ_BF16, 1, 32, 24, 3, 1, 1, 32, 32, NAMED_FIRST, "depthwise_forward",
-     "depthwise_forward"},
+     "depthwise_forward", "depthwise_forward"},
     {BACKWARD_DATA, ADJ_F32, 1, 32, 24, 3, 1, 1, 32, 32, DIRECT_FIRST, "depthwise_input",
-     "depthwise_input"},
-    {BACKWARD_WEIGHTS, ADJ_F32, 1, 32, 24, 3, 1, 1, 32, 32, DIRECT_FIRST, NULL, NULL},
+     "depthwise_input", "depthwise_input"},
+    {BACKWARD_WEIGHTS, ADJ_F32, 1, 32, 24, 3, 1, 1, 32, 32, DIRECT_FIRST, NULL, NULL, NULL},
     {BACKWARD_WEIGHTS, ADJ_F32, 1, 32, 24, 3, 1, 2, 32, 32, DIRECT_FIRST, "depthwise_filter_large",
-     "depthwise_filter_large"},
+     "depthwise_filter_large", "depthwise_filter_large"},
     {BACKWARD_WEIGHTS, ADJ_F32, 1, 32, 24, 5, 1, 1, 32, 32, DIRECT_FIRST, "depthwise_filter_large",
-     "depthwise_filter_large"},
+     "depthwise_filter_large", "depthwise_filter_large"},
     {FORWARD, ADJ_F32, 1, 32, 24, 3, 1, 1, 16, 32, DIRECT_FIRST, "depthwise_multiplier",
-     "depthwise_multiplier"},
+     "depthwise_multiplier", "depthwise_multiplier"},
     {FORWARD, ADJ_F32, 1, 32, 24, 3, 1, 1, 7, 7, DIRECT_FIRST, "depthwise_below_8",
-     "depthwise_below_8"},
+     "depthwise_below_8", NULL},
+    {FORWARD, ADJ_F32, 1, 32, 24, 3, 1, 1, 4, 4, DIRECT_FIRST, "depthwise_below_8",
+     "depthwise_below_8", "depthwise_up_to_4"},
 };
 
 static const char *name_of(const conv_rule *r) { return r != NULL ? r->name : "none"; }
@@ -189,7 +195,7 @@ Test(conv_rules, are_for_the_convolutions_that_they_were_measured_for)
         const struct {
             machine m;
             const char *row;
-        } expected[] = {{zen5, cases[k].zen5}, {amx, cases[k].amx}};
+        } expected[] = {{zen5, cases[k].zen5}, {amx, cases[k].amx}, {avx2, cases[k].avx2}};
         for (int i = 0; i < 2; i++)
             cr_expect_str_eq(
                 name_of(rule_for(n, cases[k].preference, expected[i].m, (forced_rules){0})),
