@@ -1,21 +1,22 @@
-/* all_finite.c - NaN and infinities are what minus itself is not 0. */
+/* all_finite.c - a number minus itself is 0, NaN and infinities minus themselves are NaN; and so is
+ * the sum of all that, in any order. */
 #include "kernels.h"
 #include "walk.h"
 
 adj_status KERNEL(all_finite)(const adj_call *c)
 {
     const adj_node *node = c->group->node[0];
-    int64_t found = 0;
+    A rest = 0;
 
     for (int k = 0; k < node->n_in; k++) {
         const T *x = operand(c, k);
         int64_t n = adj_shape_elems(node->in[k]->type.shape);
-#pragma omp parallel for reduction(| : found) if (n >= NAIVE_PARALLEL)
+#pragma omp parallel for simd reduction(+ : rest) if (parallel : n >= NAIVE_PARALLEL)
         for (int64_t i = 0; i < n; i++) {
             A v = ld(x + i);
-            found |= !(v - v == 0);
+            rest += v - v;
         }
     }
-    st(c->out[0], found == 0);
+    st(c->out[0], rest == 0);
     return ADJ_OK;
 }
