@@ -141,6 +141,32 @@ Test(fit_f16, resumed_after_any_step)
     adj_dataset_free(train);
 }
 
+/* A weights file has no scale: it begins as it is given, as momenta begin with 0. */
+Test(fit_f16, begins_anew_from_weights)
+{
+    adj_dataset *train = make_data();
+    folder f = folder_new();
+    const file_name file = in_folder(&f, "weights.safetensors");
+    watched w = {0}, none = {0};
+    adj_fit_opts o = watching(&w), more = watching(&none);
+    adj_trainer *t = NULL;
+    adj_error error = {0};
+    adj_predictor *p = fit(train, &o);
+    cr_assert_eq(adj_predictor_save(p, file.s, 0, NULL, NULL), ADJ_OK);
+    more.optimiser = &with_large;
+    cr_assert_eq(adj_trainer_new(&net, train, NULL, &more, &t, &error), ADJ_OK, "%s",
+                 error.message);
+    cr_assert_eq(adj_trainer_step(t, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(adj_trainer_progress(t).loss_scale, 0x1p23);
+    cr_assert_eq(adj_trainer_load(t, file.s, NULL, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(adj_trainer_progress(t).loss_scale, 0x1p24);
+    cr_expect_eq(adj_trainer_progress(t).skipped, 0);
+    adj_trainer_free(t);
+    adj_predictor_free(p);
+    folder_remove(&f);
+    adj_dataset_free(train);
+}
+
 static void expect_no_fit(const adj_net *n, const adj_dataset *train, const adj_fit_opts *o,
                           const char *words)
 {
