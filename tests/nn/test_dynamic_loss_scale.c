@@ -233,6 +233,38 @@ static void check_skipped(const adj_optimiser_opts *o, const char *backend)
     adj_graph_free(n.g);
 }
 
+/* One gradient of several is enough, whichever it is, to skip the step of all. */
+Test(dynamic_loss_scale, any_gradient)
+{
+    enum { PARAMS = 3 };
+    const adj_loss_scale usual = {0};
+    for (int broken = 0; broken < PARAMS; broken++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *p[PARAMS], *slope[PARAMS], *loss = NULL;
+        for (int i = 0; i < PARAMS; i++) {
+            const char name[] = {(char)('a' + i), '\0'}, other[] = {(char)('s' + i), '\0'};
+            p[i] = adj_param(g, name, ADJ_F32, (adj_shape){0}, adj_init_constant(2));
+            slope[i] = adj_input(g, other, ADJ_F32, (adj_shape){0});
+            adj_node *term = adj_mul(p[i], slope[i]);
+            loss = loss == NULL ? term : adj_add(loss, term);
+        }
+        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+        adj_exec *e = exec_new(
+            g, 0, NULL, adj_optimiser(loss, lr, &(adj_optimiser_opts){.loss_scale = &usual}));
+        set_values(e, lr, (double[]){0.25});
+        for (int step = 0; step < 2; step++) { /* the second one is made */
+            for (int i = 0; i < PARAMS; i++)
+                set_values(e, slope[i], (double[]){step == 0 && i == broken ? 1e36 : 1 + i});
+            run(e);
+            for (int i = 0; i < PARAMS; i++)
+                cr_expect_eq(get_scalar(e, p[i]), step == 0 ? 2 : 2 - 0.25 * (1 + i),
+                             "%d: parameter %d", broken, i);
+        }
+        adj_exec_free(e);
+        adj_graph_free(g);
+    }
+}
+
 /* Parameters, momenta, averages and counters stay bit by bit, whichever optimiser. */
 Test(dynamic_loss_scale, skipped_step_leaves_everything)
 {

@@ -195,6 +195,11 @@ Test(fit_f16, fixed_scale)
     o.loss_scale = 0;
     expect_no_fit(&net, train, &o, "its loss_scale is another (got 0, expected 512)");
 
+    /* it is taken: the first gradients overflow, and no step is skipped */
+    o = watching(&(watched){0});
+    o.loss_scale = 0x1p24;
+    expect_no_fit(&net, train, &o, "the loss is not finite in step 2 of epoch 1");
+
     o = watching(&bf16);
     o.precision = ADJ_PRECISION_BF16;
     adj_predictor_free(fit(train, &o));
