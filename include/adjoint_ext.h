@@ -439,6 +439,7 @@ ADJ_API extern const adj_op adj_op_add, adj_op_sub, adj_op_mul, adj_op_div, adj_
     adj_op_minimum, adj_op_equal, adj_op_greater_equal;
 ADJ_API extern const adj_op adj_op_neg, adj_op_scale, adj_op_square, adj_op_sqrt, adj_op_exp,
     adj_op_log;
+ADJ_API extern const adj_op adj_op_select, adj_op_all_finite;
 ADJ_API extern const adj_op adj_op_cast, adj_op_stop_gradient;
 ADJ_API extern const adj_op adj_op_matmul, adj_op_reshape, adj_op_transpose, adj_op_concat,
     adj_op_pad, adj_op_slice, adj_op_broadcast_to;

@@ -108,6 +108,10 @@ typedef struct {
     int64_t best_epoch;   /* by its held-out accuracy so far, the first of equals; 0: none yet */
     double best_accuracy; /* of it */
     int unsaved;          /* the checkpoint could not be written, which ended the training */
+    /* The loss scale of the next step, 0: there is none; and the steps until now, in all epochs,
+     * that were skipped because a gradient was not finite (adj_loss_scale). */
+    double loss_scale;
+    int64_t skipped;
 } adj_fit_progress;
 
 /* All zero is the default. What is pointed to outlives the training. */
@@ -130,9 +134,12 @@ typedef struct {
     const char *backend;     /* this and what follows: as in adj_exec_opts */
     int threads;             /* 0: OpenMP's */
     adj_precision precision; /* of training steps and evaluation */
-    adj_math math;           /* exact or fast */
-    int tune;                /* candidates are timed first */
-    const char *tune_file;   /* keeps what was timed */
+    /* Of F16: a fixed one, as in adj_exec_opts. 0: one that follows the gradients, by
+     * optimiser->loss_scale or, where that is NULL, by PyTorch's defaults (adj_loss_scale). */
+    double loss_scale;
+    adj_math math;         /* exact or fast */
+    int tune;              /* candidates are timed first */
+    const char *tune_file; /* keeps what was timed */
     /* 0: as long as a plan needs, up to 5 s each. > 0: that many seconds at most for all plans, and
      * no longer than 2 % of what they are going to take. */
     double tune_seconds;
@@ -167,8 +174,8 @@ typedef struct {
  * told: the validation part, or, where there is none, the test part, whose accuracy is then no
  * longer an independent one; NULL: it is not evaluated, and there is no best. *p has the parameters
  * of the last step; it is there (and is the caller's) also after a failure during training, such as
- * a full disk, NULL if it could not begin. A loss that is not finite is ADJ_EARG. options may be
- * NULL. */
+ * a full disk, NULL if it could not begin. A loss that is not finite is ADJ_EARG, and so are 50
+ * steps in a row that are skipped because their gradients are not. options may be NULL. */
 ADJ_API adj_status adj_fit(const adj_net *net, const adj_dataset *train,
                            const adj_dataset *held_out, const adj_fit_opts *options,
                            adj_predictor **p, adj_error *error);

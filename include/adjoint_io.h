@@ -178,8 +178,8 @@ typedef struct {
 /* Sets every parameter and state of the executor from the tensor of its name and shape; floats of
  * another type are rounded to its own. One that is missing or does not fit is an error
  * (ADJ_EIO, ADJ_ESHAPE), and then none is set; tensors that the executor does not know are passed
- * over. If the file has none of its states of training (adj_is_training_state) these are set to 0.
- * options may be NULL. */
+ * over. If the file has none of its states of training (adj_is_training_state) these are set to
+ * what they begin with. options may be NULL. */
 ADJ_API adj_status adj_weights_load_with(adj_exec *e, const char *path,
                                          const adj_weights_opts *options, adj_error *error);
 /* The same from tensors that have been read. */

@@ -150,6 +150,23 @@ ADJ_API int64_t adj_trainable_elems(const adj_node *y);
 /* Gradient descent with or without momentum; Adam; Adam with decoupled weight decay. */
 typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW } adj_optimiser_kind;
 
+/* A loss scale for f16, whose small gradients vanish and whose large ones overflow: gradients are
+ * computed that many times as large and divided again where they are used. It follows them: a step
+ * with a gradient that is infinite or NaN is skipped whole - parameters and the optimiser's states
+ * stay, bit by bit; what layers update, running statistics and dropout's steps, goes on - and the
+ * scale is multiplied by backoff; after interval steps in a row without one it is multiplied by
+ * growth. It stays between 2^-24 and 2^126. The rule and the defaults are those of PyTorch's
+ * torch.cuda.amp.GradScaler, which is not bounded below; Micikevicius et al., "Mixed Precision
+ * Training" (2018), has the idea. Powers of two round nothing. The states are the scalars
+ * "loss_scale", "loss_scale/good_steps" (since it changed) and "loss_scale/skipped" (steps, of
+ * all), of the loss's type, f32 for half types. */
+typedef struct {
+    double initial;   /* 0: 65536 */
+    double growth;    /* at least 1; 0: 2 */
+    double backoff;   /* below 1; 0: 0.5 */
+    int64_t interval; /* 0: 2000; a short training may want a shorter one */
+} adj_loss_scale;
+
 /* PyTorch's conventions. All zero: plain gradient descent. */
 typedef struct {
     adj_optimiser_kind kind;      /* ADJ_SGD, unless it is set */
@@ -163,6 +180,9 @@ typedef struct {
      * adj_trainable(loss). Others are frozen: they have no gradient, no decay and no state. */
     adj_node *const *trained;
     int n_trained; /* how many; 0 with trained NULL: all */
+    /* Read during the call; NULL: gradients have their own size. For ADJ_PRECISION_F16, with
+     * adj_exec_opts.loss_scale = 1: one scale is enough. */
+    const adj_loss_scale *loss_scale;
 } adj_optimiser_opts;
 
 /* Adds gradients and next values; lr is a scalar input of any float type. The updates are the
@@ -181,7 +201,7 @@ ADJ_API adj_updates *adj_adamw(adj_node *loss, adj_node *lr);
 ADJ_API adj_updates *adj_training_updates(adj_node *loss, adj_node *lr,
                                           const adj_optimiser_opts *options);
 
-/* Whether it is a state that only training has, 0 at first: an optimiser's, or the steps that
+/* Whether it is a state that only training has: an optimiser's, its loss scale's, or the steps that
  * dropout counts. */
 ADJ_API int adj_is_training_state(const adj_node *n);
 

@@ -49,6 +49,8 @@ const adj_op *const adj_ops[] = {
     &adj_op_minimum,
     &adj_op_equal,
     &adj_op_greater_equal,
+    &adj_op_select,
+    &adj_op_all_finite,
     &adj_op_neg,
     &adj_op_scale,
     &adj_op_square,

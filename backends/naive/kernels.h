@@ -39,6 +39,7 @@ naive_run KERNEL(bias_add), KERNEL(bias_add_grad), KERNEL(prelu), KERNEL(prelu_g
 naive_run KERNEL(cast), KERNEL(matmul), KERNEL(transpose), KERNEL(concat), KERNEL(pad),
     KERNEL(slice), KERNEL(broadcast_to);
 naive_run KERNEL(reduce_sum), KERNEL(reduce_mean), KERNEL(reduce_max);
+naive_run KERNEL(select), KERNEL(all_finite);
 naive_run KERNEL(max_pool), KERNEL(max_pool_grad), KERNEL(max_pool_grad_grad),
     KERNEL(max_pool_argmax), KERNEL(max_pool_grad_argmax);
 naive_run KERNEL(avg_pool), KERNEL(avg_pool_grad), KERNEL(resize), KERNEL(resize_grad);

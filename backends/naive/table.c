@@ -54,6 +54,8 @@ const naive_entry KERNEL(table)[] = {
     {.op = &adj_op_sqrt, .each = KERNEL(sqrt), .in_place = 1},
     {.op = &adj_op_exp, .each = KERNEL(exp), .in_place = 1},
     {.op = &adj_op_log, .each = KERNEL(log), .in_place = 1},
+    {.op = &adj_op_select, .run = KERNEL(select)},
+    {.op = &adj_op_all_finite, .run = KERNEL(all_finite)},
     {.op = &adj_op_cast, .run = KERNEL(cast)},
     {.op = &adj_op_matmul, .run = KERNEL(matmul)},
     {.op = &adj_op_transpose, .run = KERNEL(transpose)},

@@ -15,6 +15,7 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .debug.impl = o->impl,
                            .math = o->math_mode,
                            .precision = o->precision,
+                           .loss_scale = 1, /* the optimiser's, as in train */
                            .tune = (int)o->tune,
                            .tune_file = o->tune_file,
                            .tune_seconds = o->tune_seconds,
@@ -81,8 +82,11 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o)
 {
     *n = (bench_net){0};
     const adj_model_opts options = {.batch = o->batch, .training = !o->infer, .dtype = o->dtype};
+    const adj_loss_scale usual = {0};
+    adj_optimiser_opts optimiser = model_momentum;
+    optimiser.loss_scale = o->precision == ADJ_PRECISION_F16 ? &usual : NULL;
     adj_status status =
-        model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &model_momentum);
+        model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimiser);
     n->usage = n->m.model == NULL;
     n->fetch = o->infer ? n->m.logits : n->m.loss;
     return status;

@@ -19,7 +19,7 @@ typedef struct {
     freedom may_change;
 } setting;
 
-enum { SETTINGS = 18 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
+enum { SETTINGS = 20 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
 
 /* The tool's own entries come first; the others are adj_trainer_save's. */
 static void list_settings(train_opts *o, setting list[SETTINGS])
@@ -41,6 +41,10 @@ static void list_settings(train_opts *o, setting list[SETTINGS])
         {{"optimizer", .text = &o->optimizer}, "optimizer", NEVER},
         {{"backend", .text = &o->backend}, "backend", NEVER},
         {{"precision", .text = &o->precision, .words = PRECISION_WORDS}, "precision", NEVER},
+        {{"loss-scale", .real = &o->loss_scale, .range = {0, 1e9}}, "loss_scale", NEVER},
+        {{"loss-scale-interval", .integer = &o->scale_interval, .range = {0, 1e6}},
+         "loss_scale_interval",
+         NEVER},
         {{"math", .text = &o->math, .words = MATH_WORDS}, "math", NEVER},
         {{"freeze", .text = &o->freeze}, "freeze", NEVER},
         {{"batch", .integer = &o->batch, .range = {1, 100000}}, "batch", NEVER},

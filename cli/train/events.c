@@ -150,12 +150,15 @@ int tell_epoch(events *e, const adj_fit_progress *f)
     progress_epoch(&e->shown, e->held, f);
     history_epoch(&e->history, &(report_epoch){f->loss, 100 * f->accuracy, f->held_out.loss,
                                                100 * f->held_out.accuracy, f->seconds, f->epoch});
-    return log_event(e, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event",
-                                  "epoch", "epoch", (json_int_t)f->epoch, "loss", f->loss,
-                                  "accuracy", 100 * f->accuracy, "held_out_loss", f->held_out.loss,
-                                  "held_out_accuracy", 100 * f->held_out.accuracy, "lr", f->lr,
-                                  "images_per_second", f->images_per_second, "seconds", f->seconds,
-                                  "waited", f->waited));
+    json_t *epoch = json_pack(
+        "{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch", "epoch",
+        (json_int_t)f->epoch, "loss", f->loss, "accuracy", 100 * f->accuracy, "held_out_loss",
+        f->held_out.loss, "held_out_accuracy", 100 * f->held_out.accuracy, "lr", f->lr,
+        "images_per_second", f->images_per_second, "seconds", f->seconds, "waited", f->waited);
+    if (f->loss_scale > 0)
+        json_object_update_new(epoch, json_pack("{s:f, s:I}", "loss_scale", f->loss_scale,
+                                                "skipped_steps", (json_int_t)f->skipped));
+    return log_event(e, epoch);
 }
 
 /* ---- after the last step ---- */

@@ -9,6 +9,7 @@
 
 /* What adj_augment.mixup may be, but 0. */
 static const double LEAST_MIXUP = 0.001, MOST_MIXUP = 1000;
+static const double MOST_SCALE = 1e9; /* far more than f16's numbers allow */
 
 static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
                                  .epochs = UNSET,
@@ -19,6 +20,8 @@ static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .va
                                  .cutout = UNSET,
                                  .jitter = UNSET,
                                  .mixup = UNSET,
+                                 .loss_scale = UNSET,
+                                 .scale_interval = UNSET,
                                  .begun_warmup = UNSET,
                                  .begun_period = UNSET,
                                  .begun_epochs = UNSET,
@@ -40,6 +43,21 @@ static int read_rate(train_opts *o)
     if (o->lr_text == NULL || o->lr_auto)
         return CONTINUE;
     return option_read("train", &rate, o->lr_text);
+}
+
+/* A resumed run has its precision from the checkpoint. */
+static int check_scale(const train_opts *o)
+{
+    const int is_f16 = o->resume || (o->precision != NULL && strcmp(o->precision, "f16") == 0);
+    const char *given = o->loss_scale != UNSET       ? "--loss-scale"
+                        : o->scale_interval != UNSET ? "--loss-scale-interval"
+                                                     : NULL;
+    if (given != NULL && !is_f16)
+        return complain("train", EXIT_USAGE, "%s: --precision f16 is missing", given);
+    if (o->loss_scale > 0 && o->scale_interval != UNSET)
+        return complain("train", EXIT_USAGE,
+                        "--loss-scale-interval: a fixed --loss-scale never grows (leave one out)");
+    return CONTINUE;
 }
 
 static int check(train_opts *o)
@@ -68,7 +86,7 @@ static int check(train_opts *o)
     if (o->weights == NULL && (o->map != NULL || o->head != NULL))
         return complain("train", EXIT_USAGE, "%s: --weights FILE is missing",
                         o->map != NULL ? "--map" : "--head");
-    return CONTINUE;
+    return check_scale(o);
 }
 
 static const remark statuses[] = {
@@ -150,6 +168,12 @@ int parse_train(train_opts *o, int argc, char **argv)
          "keeps what is found; default: ADJOINT_TUNE's, or one in ~/.cache/adjoint",
          .text = &o->tune_file},
         {"--precision", "P", PRECISION_HELP, .text = &o->precision, .words = PRECISION_WORDS},
+        {"--loss-scale", "X",
+         "f16: gradients are stored X times as large; default: 0, a scale that follows them",
+         .real = &o->loss_scale, .range = {0, MOST_SCALE}},
+        {"--loss-scale-interval", "N",
+         "after N steps that did not overflow that scale doubles; default: 2000",
+         .integer = &o->scale_interval, .range = {1, 1e6}},
         {"--dtype", "", "",
          .instead = "parameters and losses stay f32 in training; --precision is of what "
                     "lies between"},

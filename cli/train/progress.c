@@ -72,8 +72,14 @@ void progress_clear(const progress *p)
 void progress_epoch(const progress *p, const char *held, const adj_fit_progress *f)
 {
     int columns = columns_of(p), is_narrow = columns < NARROW;
-    line_piece piece[] = {{.rank = 0}, {.rank = 2}, {.rank = 3},
-                          {.rank = 4}, {.rank = 1}, {.rank = 5, .colour = COLOUR_QUIET}};
+    line_piece piece[] = {{.rank = 0},
+                          {.rank = 2},
+                          {.rank = 3},
+                          {.rank = 4},
+                          {.rank = 1},
+                          {.rank = 5, .colour = COLOUR_QUIET},
+                          {.rank = 6, .colour = COLOUR_QUIET}};
+    const int n = sizeof piece / sizeof *piece - (f->loss_scale == 0);
     piece[4].colour = f->best_epoch == f->epoch ? COLOUR_GOOD : NULL;
     snprintf(piece[0].text, PIECE_TEXT, is_narrow ? "%lld/%lld" : "epoch %2lld/%lld",
              (long long)f->epoch, (long long)f->epochs);
@@ -86,7 +92,9 @@ void progress_epoch(const progress *p, const char *held, const adj_fit_progress 
         snprintf(piece[4].text, PIECE_TEXT, "%s accuracy %.2f %%", held,
                  100 * f->held_out.accuracy);
     snprintf(piece[5].text, PIECE_TEXT, "%.0f images/s", f->images_per_second);
-    put_pieces(stdout, &p->terminal, columns, sizeof piece / sizeof *piece, piece);
+    snprintf(piece[6].text, PIECE_TEXT, "loss scale %g, %lld skipped", f->loss_scale,
+             (long long)f->skipped);
+    put_pieces(stdout, &p->terminal, columns, n, piece);
     fputc('\n', stdout);
     fflush(stdout);
 }

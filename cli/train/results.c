@@ -234,6 +234,7 @@ static void list_facts(const results_of *r, gathered *g)
     char version[64] = "", augmentation[AUGMENTATION_TEXT], settings[RECIPE_TEXT];
     const machine_facts machine = machine_look("");
     const adj_recipe recipe = recipe_of(o);
+    const adj_fit_progress at = adj_trainer_progress(r->trainer);
     (void)adj_backend_describe("onednn", version, sizeof version);
     add_fact(g, "model", "%s, images of %lld x %lld x %lld, %lld classes", o->model,
              (long long)g->card->height, (long long)g->card->width, (long long)g->card->channels,
@@ -248,6 +249,8 @@ static void list_facts(const results_of *r, gathered *g)
     add_fact(g, "best epoch", "%lld, chosen by the %s part: its accuracy is no independent one",
              (long long)r->best_epoch, r->held);
     add_fact(g, "precision", "%s, %s math", o->precision, o->math);
+    if (at.loss_scale > 0)
+        add_fact(g, "loss scale", "%g, %lld steps skipped", at.loss_scale, (long long)at.skipped);
     add_fact(g, "backend, threads", "%s, %lld", o->backend, (long long)o->threads);
     add_fact(g, "processor", "%s", machine.name);
     add_fact(g, "versions", "adjoint %s, oneDNN %s", adj_version_text(), version);

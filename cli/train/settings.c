@@ -5,6 +5,8 @@
 #include "cli/command.h"
 #include "settings.h"
 
+enum { SCALE_INTERVAL = 2000 }; /* PyTorch's */
+
 static void set_default(int64_t *option, int64_t value)
 {
     if (*option == UNSET)
@@ -63,6 +65,9 @@ void set_train_defaults(train_opts *o)
     set_default(&o->cutout, 0);
     set_default_real(&o->jitter, 0);
     set_default_real(&o->mixup, 0);
+    set_default_real(&o->loss_scale, 0);
+    set_default(&o->scale_interval,
+                strcmp(o->precision, "f16") == 0 && o->loss_scale == 0 ? SCALE_INTERVAL : 0);
     o->class_weights = o->class_weights != NULL ? o->class_weights : "none";
 
     adj_recipe recipe = adj_recipe_for(adj_model_find(o->model, NULL), o->epochs);

@@ -36,6 +36,7 @@ typedef struct {
     float *class_weights; /* of training; NULL: all 1 */
     adj_model_opts size;  /* of the model, for these images */
     adj_recipe recipe;
+    adj_loss_scale scale; /* of f16 */
     adj_schedule schedule;
     adj_range_test range; /* of --lr auto */
     adj_trainer *trainer;
@@ -143,6 +144,7 @@ static adj_fit_opts fit_options(training *t)
                           .backend = o->backend,
                           .threads = (int)o->threads,
                           .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
+                          .loss_scale = o->loss_scale,
                           .math = (adj_math)word_index(MATH_WORDS, o->math),
                           .tune = !o->no_tune && !o->resume,
                           .tune_file = o->tune_file != NULL ? o->tune_file : tune_cache(t->cache),
@@ -181,6 +183,8 @@ static int open_trainer(training *t)
     adj_error error = {0};
 
     t->recipe = recipe_of(o);
+    t->scale.interval = o->scale_interval;
+    t->recipe.optimiser.loss_scale = o->scale_interval > 0 ? &t->scale : NULL;
     set_schedule(t);
     if (o->lr_auto) {
         const adj_fit_opts tried = fit_options(t);

@@ -22,6 +22,8 @@ typedef struct {
     double lr, warmup /* epochs */, weight_decay, clip, smoothing;
     int64_t flip, shift, cutout; /* these and what follows: as in adj_augment */
     double jitter, mixup;
+    double loss_scale;      /* of f16: a fixed one; 0: it follows the gradients */
+    int64_t scale_interval; /* as in adj_loss_scale; 0: there is none that follows */
     /* Of a checkpoint; UNSET: there is none. Steps of its schedule; its epochs. */
     int64_t begun_warmup, begun_period, begun_epochs;
 } train_opts;

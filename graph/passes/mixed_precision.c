@@ -8,7 +8,8 @@
  * f16 has few exponents, so gradients in it are loss_scale times as large: where a gradient is
  * narrowed it is scaled up, in f32; a node that is linear in it is as large again; where any other
  * node, or somebody from outside, reads it, it is scaled down, in f32. Only scaled values are; the
- * loss and what is added up in f32 are not, so that nothing there overflows. */
+ * loss and what is added up in f32 are not, so that nothing there overflows. With loss_scale 1
+ * gradients are as large as in the graph, which may have seeded them with a scale of its own. */
 #include "passes.h"
 
 typedef struct {

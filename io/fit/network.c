@@ -112,6 +112,7 @@ static adj_status add_updates(network *n, const training_opts *t, adj_error *err
     adj_status status = ADJ_OK;
 
     o.trained = NULL;
+    o.loss_scale = t->scale;
     if (all < 0 || trained == NULL)
         status = adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
     else if (t->freeze != NULL) {
@@ -125,6 +126,10 @@ static adj_status add_updates(network *n, const training_opts *t, adj_error *err
     if (status == ADJ_OK) {
         n->lr = adj_input(n->graph, "lr", ADJ_F32, (adj_shape){0});
         n->updates = adj_training_updates(n->loss, n->lr, &o);
+    }
+    if (t->scale != NULL) {
+        n->loss_scale = adj_find(n->graph, "loss_scale");
+        n->skipped = adj_find(n->graph, "loss_scale/skipped");
     }
     free(trained);
     return status;
@@ -190,6 +195,8 @@ static adj_status make_plan(network *n, network_kind kind, int64_t runs, const p
                              .recompute = t != NULL && t->recompute,
                              .debug.profile = t != NULL && t->profile,
                              .seed = t != NULL ? (uint64_t)t->seed : 0};
+    if (t != NULL)
+        options.loss_scale = t->scale != NULL ? 1 : t->loss_scale;
     if (kind == FOR_PREDICTION) {
         options.n_fetch = 1;
         fetch[0] = n->probabilities;
@@ -226,6 +233,12 @@ static void set_leaf(network *n, const adj_node *leaf, const void *data, adj_sta
 {
     if (leaf != NULL && *status == ADJ_OK)
         *status = adj_set(n->exec, leaf, data, adj_type_bytes(adj_node_type(leaf)));
+}
+
+double network_state(const network *n, const adj_node *state)
+{
+    const float *value = state != NULL ? adj_data(n->exec, state) : NULL;
+    return value != NULL ? (double)*value : 0;
 }
 
 adj_status network_run(network *n, const adj_loader_batch *b, double lr, adj_error *error)

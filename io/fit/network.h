@@ -25,6 +25,8 @@ typedef struct {
     const char *freeze;         /* NULL: nothing */
     int recompute, profile;
     int64_t seed;
+    double loss_scale;           /* as in adj_exec_opts, if scale is NULL */
+    const adj_loss_scale *scale; /* follows the gradients */
 } training_opts;
 
 typedef struct {
@@ -35,7 +37,8 @@ typedef struct {
     adj_node *lr;                 /* it and updates: for training */
     adj_node *probabilities;      /* for prediction */
     adj_updates *updates;
-    int frozen; /* parameters */
+    adj_node *loss_scale, *skipped; /* states of what follows the gradients; NULL: there is none */
+    int frozen;                     /* parameters */
     adj_exec *exec;
     adj_shape shape; /* of images */
     int64_t classes;
@@ -51,6 +54,9 @@ adj_status network_open(network *n, network_kind kind, const adj_net *net, int64
                         int64_t runs, const plan_opts *plan, const training_opts *training,
                         adj_error *error);
 void network_close(network *n);
+
+/* The value of one of its scalar states, f32; 0: there is none. */
+double network_state(const network *n, const adj_node *state);
 
 /* Runs it on a batch - for prediction on its images alone - and fills scores and loss_now. lr: of a
  * training step. */

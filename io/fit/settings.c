@@ -73,6 +73,24 @@ static void set_augment(settings *s, const adj_augment *a)
     s->mixup = a->mixup;
 }
 
+/* f16 has a scale that follows the gradients unless a fixed one is given; others if the optimiser
+ * asks for one. */
+static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *error)
+{
+    const adj_loss_scale *given = o->optimiser != NULL ? o->optimiser->loss_scale : NULL;
+    const int is_f16 = o->precision == ADJ_PRECISION_F16;
+
+    if (o->loss_scale != 0 && (given != NULL || !is_f16))
+        return adj_error_set(
+            error, ADJ_EARG, "fit: loss_scale, a fixed one (got %g), %s", o->loss_scale,
+            is_f16 ? "and the optimiser's, of which one is enough" : "is for the precision f16");
+    s->loss_scale = o->loss_scale;
+    s->scale_follows = given != NULL || (is_f16 && o->loss_scale == 0);
+    if (given != NULL)
+        s->scale = *given;
+    return ADJ_OK;
+}
+
 static void set_weighting(settings *s, const float *weights)
 {
     uint64_t sum = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
@@ -132,7 +150,8 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
     set_optimiser(s, o->optimiser != NULL ? o->optimiser : &momentum, o->lr);
     set_schedule(s, o->schedule);
     set_augment(s, &o->augment);
-    return check(s, error);
+    adj_status status = set_loss_scale(s, o, error);
+    return status == ADJ_OK ? check(s, error) : status;
 }
 
 double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps)
@@ -196,6 +215,12 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"cutout", .integer = &s->cutout, .high = ADJ_MAX_SIDE},
         {"jitter", .real = &s->jitter, .high = 100},
         {"mixup", .real = &s->mixup, .high = 1e6},
+        {"loss_scale", .real = &s->loss_scale, .high = 0x1p126},
+        {"loss_scale_follows", .integer = &s->scale_follows, .high = 1},
+        {"loss_scale_initial", .real = &s->scale.initial, .high = 0x1p126},
+        {"loss_scale_growth", .real = &s->scale.growth, .high = 0x1p126},
+        {"loss_scale_backoff", .real = &s->scale.backoff, .high = 1},
+        {"loss_scale_interval", .integer = &s->scale.interval, .high = 1 << 24},
     };
     memcpy(list, all, sizeof all);
     return (int)(sizeof all / sizeof *all);

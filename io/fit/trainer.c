@@ -58,7 +58,9 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts
         .freeze = o->freeze != NULL && strcmp(o->freeze, "none") != 0 ? o->freeze : NULL,
         .recompute = o->recompute,
         .profile = o->profile,
-        .seed = t->set.seed};
+        .seed = t->set.seed,
+        .loss_scale = t->set.loss_scale,
+        .scale = t->set.scale_follows ? &t->set.scale : NULL};
 
     return network_open(&t->steps_net, FOR_TRAINING, net, t->set.batch,
                         t->set.epochs * batches(t->train->n, t->set.batch), plan, &training, error);
@@ -240,6 +242,9 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
         .best_epoch = at->best_epoch,
         .best_accuracy = at->best,
         .unsaved = t->unsaved,
+        .loss_scale = t->set.scale_follows ? network_state(&t->steps_net, t->steps_net.loss_scale)
+                                           : t->set.loss_scale,
+        .skipped = (int64_t)network_state(&t->steps_net, t->steps_net.skipped),
     };
 }
 
@@ -262,6 +267,23 @@ static adj_status not_finite(const adj_trainer *t, adj_error *error)
                          (long long)t->at.step + 1, (long long)t->at.epoch + 1, t->step_rate);
 }
 
+/* Whether the step was skipped, after which there had been so many; too many in a row: the scale
+ * is not what is wrong. */
+static adj_status check_skipped(adj_trainer *t, double before, adj_error *error)
+{
+    enum { MOST_SKIPPED = 50 }; /* from 65536 down to the least scale it takes 40 */
+    const double now = network_state(&t->steps_net, t->steps_net.skipped);
+
+    t->skipped = now != before ? t->skipped + 1 : 0;
+    if (t->skipped < MOST_SKIPPED)
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_EARG,
+                         "%d steps up to step %lld of epoch %lld were skipped: their gradients are "
+                         "not finite, whatever the loss scale (now %g)",
+                         t->skipped, (long long)t->at.step + 1, (long long)t->at.epoch + 1,
+                         network_state(&t->steps_net, t->steps_net.loss_scale));
+}
+
 adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
 {
     const double began = seconds_now();
@@ -275,6 +297,7 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
     const double waited = adj_loader_waited(t->loader);
     adj_status status = adj_loader_next(t->loader, &b, error);
     t->waited += adj_loader_waited(t->loader) - waited;
+    const double skipped = network_state(&t->steps_net, t->steps_net.skipped);
     if (status == ADJ_OK)
         status = network_run(&t->steps_net, &b, t->step_rate, error);
     if (status != ADJ_OK)
@@ -286,6 +309,8 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
     at->count += b.count;
     if (!isfinite(at->loss))
         return not_finite(t, error);
+    if (check_skipped(t, skipped, error) != ADJ_OK)
+        return ADJ_EARG;
     at->step++;
     t->images += b.count;
     t->seconds += seconds_now() - began;

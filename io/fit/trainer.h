@@ -21,6 +21,9 @@ typedef struct {
     double momentum, beta1, beta2, epsilon, weight_decay, clip_norm, smoothing;
     int64_t flip, shift, cutout;
     double jitter, mixup;
+    double loss_scale;     /* a fixed one; 0: there is none */
+    int64_t scale_follows; /* one that follows the gradients, with these options */
+    adj_loss_scale scale;
 } settings;
 
 typedef struct {
@@ -47,6 +50,7 @@ struct adj_trainer {
     /* of the epoch at work, in this process */
     double seconds, waited;
     int64_t images;
+    int skipped;           /* steps in a row, in this process */
     adj_fit_progress last; /* after adj_trainer_end_epoch, else epoch is 0 */
     double step_loss, step_rate;
     int unsaved; /* as in adj_fit_progress */

@@ -128,6 +128,14 @@ static adj_status decide(loading *l, target *t)
     return status == ADJ_ENOMEM ? status : ADJ_OK;
 }
 
+/* What a state of training begins with, a constant. */
+static void draw_initial(const adj_node *state, void *value)
+{
+    const adj_leaf_attrs *a = state->attrs;
+    const adj_init init = {.kind = (adj_init_kind)a->init, .a = a->a, .b = a->b};
+    adj_draw(state->type.dtype, value, adj_shape_elems(state->type.shape), init, 0, 0);
+}
+
 /* States of training begin anew where the file has none of them, or part of it will do. */
 static adj_status reset_states(loading *l)
 {
@@ -140,9 +148,10 @@ static adj_status reset_states(loading *l)
             (had && !l->o->partial))
             continue;
         t->fate = ADJ_WEIGHT_RESET;
-        t->value = calloc(adj_type_bytes(adj_node_type(t->node)) + 1, 1);
+        t->value = malloc(adj_type_bytes(adj_node_type(t->node)) + 1);
         if (t->value == NULL)
             return adj_error_set(&t->why, ADJ_ENOMEM, "out of memory");
+        draw_initial(t->node, t->value);
     }
     return ADJ_OK;
 }

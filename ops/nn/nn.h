@@ -26,6 +26,22 @@ int nn_is_among(const adj_node *p, int n, adj_node *const list[]);
 /* The graph's layer updates, but those of states of frozen layers. */
 adj_updates *nn_layer_updates(const adj_node *loss, const adj_optimiser_opts *o);
 
+/* A loss scale that follows the gradients (loss_scale.c): its states, and whether this step's
+ * gradients are all numbers. */
+typedef struct {
+    adj_loss_scale o; /* with defaults filled in */
+    adj_node *scale, *good_steps, *skipped;
+    adj_node *finite; /* 1 or 0; NULL before nn_unscale */
+} nn_loss_scale;
+
+adj_status nn_check_loss_scale(adj_graph *g, const adj_loss_scale *o);
+/* dtype: of the states, one that parameters are kept in. On failure the graph has the error. */
+nn_loss_scale nn_loss_scale_new(adj_graph *g, adj_dtype dtype, const adj_loss_scale *options);
+/* Makes finite of the n gradients, at least 1, and divides them by the scale. */
+void nn_unscale(nn_loss_scale *s, int n, adj_node *dx[]);
+/* The states' next values. */
+void nn_update_loss_scale(const nn_loss_scale *s, adj_updates *u);
+
 /* Options say by 0 that they are left out. */
 static inline double nn_or_default(double value, double fallback)
 {

@@ -13,7 +13,16 @@ typedef struct {
     adj_optimiser_opts o; /* with defaults filled in */
     adj_node *lr, *t;     /* t: Adam's next step */
     adj_updates *updates;
+    nn_loss_scale scaling; /* scale NULL: none */
 } optimiser;
+
+/* {leaf := next}, unless the step is skipped. */
+static void assign(const optimiser *s, adj_node *leaf, adj_node *next)
+{
+    if (s->scaling.finite != NULL)
+        next = adj_select(s->scaling.finite, next, leaf);
+    adj_updates_add(s->updates, leaf, next);
+}
 
 /* A state beside p, of p's type, zero at first. */
 static adj_node *state_of(adj_node *p, const char *part)
@@ -30,14 +39,14 @@ static void step_sgd(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr
     double mu = s->o.momentum, decay = s->o.weight_decay;
 
     if (mu == 0) {
-        adj_updates_add(s->updates, p, adj_sgd_step(p, dp, lr, decay));
+        assign(s, p, adj_sgd_step(p, dp, lr, decay));
         return;
     }
     adj_node *v = state_of(p, "momentum");
     adj_node *next = adj_momentum(v, dp, p, mu, decay);
     adj_node *direction = s->o.nesterov ? adj_momentum(next, dp, p, mu, decay) : next;
-    adj_updates_add(s->updates, v, next);
-    adj_updates_add(s->updates, p, adj_sgd_step(p, direction, lr, 0));
+    assign(s, v, next);
+    assign(s, p, adj_sgd_step(p, direction, lr, 0));
 }
 
 /* m' and v': averages of the gradient and of its square. */
@@ -52,9 +61,9 @@ static void step_adam(const optimiser *s, adj_node *p, adj_node *dp, adj_node *l
         dp = adj_add(dp, adj_scale(p, s->o.weight_decay));
     adj_node *m = state_of(p, "adam_m"), *v = state_of(p, "adam_v");
     adj_node *next_m = adj_ema(m, dp, a.beta1), *next_v = adj_ema(v, adj_square(dp), a.beta2);
-    adj_updates_add(s->updates, m, next_m);
-    adj_updates_add(s->updates, v, next_v);
-    adj_updates_add(s->updates, p, adj_adam_step(p, next_m, next_v, s->t, lr, &a));
+    assign(s, m, next_m);
+    assign(s, v, next_v);
+    assign(s, p, adj_adam_step(p, next_m, next_v, s->t, lr, &a));
 }
 
 /* ---- all of them ---- */
@@ -82,12 +91,14 @@ static void clip(adj_graph *g, int n, adj_node *dx[], double clip_norm)
 
 static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[], adj_node *dx[])
 {
+    if (s->scaling.scale != NULL)
+        nn_unscale(&s->scaling, n, dx);
     if (s->o.clip_norm > 0)
         clip(g, n, dx, s->o.clip_norm);
     if (s->o.kind != ADJ_SGD) {
         adj_node *step = nn_state(g, "adam/step", ADJ_I32, (adj_shape){0}, 0);
         s->t = adj_next_step(step);
-        adj_updates_add(s->updates, step, s->t);
+        assign(s, step, s->t);
     }
     for (int i = 0; i < n && adj_graph_status(g) == ADJ_OK; i++) {
         adj_node *lr = nn_cast(s->lr, adj_node_type(params[i]).dtype);
@@ -96,6 +107,8 @@ static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[
         else
             step_adam(s, params[i], dx[i], lr);
     }
+    if (s->scaling.scale != NULL)
+        nn_update_loss_scale(&s->scaling, s->updates);
 }
 
 /* The negation lets no NaN through. */
@@ -118,7 +131,7 @@ static adj_status check_options(adj_graph *g, const adj_optimiser_opts *o)
                         "adj_optimiser: epsilon, weight_decay or clip_norm is negative (got %g, %g "
                         "and %g)",
                         o->epsilon, o->weight_decay, o->clip_norm);
-    return ADJ_OK;
+    return o->loss_scale != NULL ? nn_check_loss_scale(g, o->loss_scale) : ADJ_OK;
 }
 
 /* Of the n parameters those that the options train come first; returns how many. -1: the graph has
@@ -139,6 +152,20 @@ static int keep_trained(adj_graph *g, const adj_optimiser_opts *o, int n, adj_no
         if (nn_is_among(params[i], o->n_trained, o->trained))
             params[kept++] = params[i];
     return kept;
+}
+
+/* dx[i] = d loss / d params[i], times the loss scale if there is one. */
+static adj_status add_gradients(optimiser *s, adj_node *loss, int n, adj_node *const params[],
+                                adj_node *dx[])
+{
+    adj_dtype dtype = adj_node_type(loss).dtype;
+    adj_node *seed = NULL;
+
+    if (s->o.loss_scale != NULL && n > 0) {
+        s->scaling = nn_loss_scale_new(adj_node_graph(loss), nn_kept_dtype(dtype), s->o.loss_scale);
+        seed = nn_cast(s->scaling.scale, dtype);
+    }
+    return adj_grad(loss, seed, n, params, dx);
 }
 
 adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options)
@@ -162,7 +189,7 @@ adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opt
     if (dx == NULL)
         adj_fail(g, ADJ_ENOMEM, "adj_optimiser: out of memory");
     else if ((n = keep_trained(g, &s.o, n, params)) >= 0 &&
-             adj_grad(loss, NULL, n, params, dx) == ADJ_OK) {
+             add_gradients(&s, loss, n, params, dx) == ADJ_OK) {
         adj_role role = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
         add_steps(&s, g, n, params, dx);
         adj_graph_set_role(g, role);

@@ -123,13 +123,16 @@ int nn_is_among(const adj_node *p, int n, adj_node *const list[])
 int adj_is_training_state(const adj_node *n)
 {
     static const char *const parts[] = {"/momentum", "/adam_m", "/adam_v"};
+    static const char *const wholes[] = {"adam/step", "dropout/step", "loss_scale",
+                                         "loss_scale/good_steps", "loss_scale/skipped"};
     const char *name = n != NULL ? adj_node_name(n) : "";
     size_t length = strlen(name);
 
     if (n == NULL || !adj_node_is_state(n))
         return 0;
-    if (strcmp(name, "adam/step") == 0 || strcmp(name, "dropout/step") == 0)
-        return 1;
+    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
+        if (strcmp(name, wholes[i]) == 0)
+            return 1;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         size_t part = strlen(parts[i]);
         if (length > part && strcmp(name + length - part, parts[i]) == 0)

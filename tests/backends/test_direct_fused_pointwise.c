@@ -256,6 +256,37 @@ static void optimisers(adj_dtype dtype, int64_t pixels, int64_t channels, int th
 
 Test(direct_fused_pointwise, optimisers) { in_every_way(optimisers); }
 
+/* A step that is taken or not, as one group: momentum and parameter, each its next value or, bit by
+ * bit, what it was - though the gradient is no number. */
+static void guarded(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
+{
+    for (int is_taken = 0; is_taken < 2; is_taken++) {
+        fixture f = fixture_new();
+        const adj_shape full = {2, {pixels, channels}};
+        adj_node *p = given_integers(&f, dtype, full, -4, 4);
+        adj_node *v = given_integers(&f, dtype, full, -4, 4);
+        adj_node *g = given_integers(&f, dtype, full, -4, 4);
+        adj_node *taken = given_integers(&f, ADJ_F32, (adj_shape){0}, is_taken, is_taken);
+        adj_node *lr = given_integers(&f, dtype, (adj_shape){0}, 2, 2);
+        if (!is_taken)
+            f.value[2][pixels * channels - 1] = pixels % 2 ? NAN : INFINITY;
+        adj_node *next = adj_momentum(v, g, p, 0.5, 0);
+        adj_node *step = adj_sgd_step(p, next, lr, 0);
+        fetched got = {.n = 2, .node = {adj_select(taken, next, v), adj_select(taken, step, p)}};
+        fetch(&f, threads, &got);
+        cr_assert_eq(got.steps, 1, "%d steps", got.steps);
+        for (int64_t i = 0; i < pixels * channels; i++) {
+            double P = f.value[0][i], V = f.value[1][i], moved = 0.5 * V + f.value[2][i];
+            cr_assert_eq(got.value[0][i], is_taken ? moved : V);
+            cr_assert_eq(got.value[1][i], is_taken ? P - 2 * moved : P);
+        }
+        discard(&got);
+        fixture_free(&f);
+    }
+}
+
+Test(direct_fused_pointwise, guarded) { in_every_way(guarded); }
+
 /* A diverging network does not look alive. */
 Test(direct_fused_pointwise, nan_and_infinity)
 {

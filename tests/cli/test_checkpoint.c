@@ -180,19 +180,21 @@ Test(checkpoint, killed_again_and_again)
 Test(checkpoint, stopped_and_resumed)
 {
     static const struct {
-        const char *name, *epochs;
-    } backends[] = {{"naive", "3"}, {"onednn", "15"}};
-    for (int b = 0; b < 2; b++) {
+        const char *name, *epochs, *precision;
+    } runs[] = {{"naive", "3", "f32"}, {"onednn", "15", "f32"}, {"onednn", "15", "f16"}};
+    for (int k = 0; k < 3; k++) {
         folder f = small_data();
         const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
                         out = in_folder(&f, "out.safetensors"), log0 = in_folder(&f, "log0"),
                         out0 = in_folder(&f, "out0.safetensors");
-        words whole = training(&f, (const char *[]){CHANGED, "--backend", backends[b].name,
-                                                    "--epochs", backends[b].epochs, "--log", log0.s,
-                                                    "--out", out0.s, NULL});
-        words first = training(&f, (const char *[]){CHANGED, "--backend", backends[b].name,
-                                                    "--epochs", backends[b].epochs, "--log", log.s,
-                                                    "--checkpoint", file.s, NULL});
+        words whole =
+            training(&f, (const char *[]){CHANGED, "--backend", runs[k].name, "--precision",
+                                          runs[k].precision, "--epochs", runs[k].epochs, "--log",
+                                          log0.s, "--out", out0.s, NULL});
+        words first =
+            training(&f, (const char *[]){CHANGED, "--backend", runs[k].name, "--precision",
+                                          runs[k].precision, "--epochs", runs[k].epochs, "--log",
+                                          log.s, "--checkpoint", file.s, NULL});
         words again = training(&f, (const char *[]){"--resume", "--checkpoint", file.s, "--log",
                                                     log.s, "--out", out.s, NULL});
         finished r;
@@ -278,6 +280,14 @@ static const struct {
     {"cutout", "32769", "its entry cutout is wrong (got "},
     {"jitter", "inf", "its entry jitter is wrong (got "},
     {"mixup", "0x1p-20", "expected 0, or an alpha of 0.001"},
+    {"loss_scale", NULL, "it has no loss-scale"},
+    {"loss_scale", "-0x1p+0", "its entry loss-scale is wrong (got "},
+    {"loss_scale", "0x1p+9", "a fixed one (got 512), is for the precision f16"},
+    {"loss_scale_follows", NULL, "it has no loss_scale_follows"},
+    {"loss_scale_follows", "1", "its loss_scale_follows is another (got 0, expected 1)"},
+    {"loss_scale_growth", "nan", "its entry loss_scale_growth is wrong (got nan"},
+    {"loss_scale_interval", "-1", "its entry loss-scale-interval is wrong (got "},
+    {"loss_scale_interval", "9", "its loss_scale_follows is another (got 1, expected 0)"},
     {"warmup", "-1", "its entry warmup is wrong (got "},
     {"period", NULL, "it has no period"},
     {"shift", "9", "its entry shift is wrong (got "},
@@ -312,7 +322,8 @@ static const struct {
               {"--lr", "0.1"},        {"--backend", "naive"},  {"--schedule", "constant"},
               {"--warmup", "0.25"},   {"--weight-decay", "1"}, {"--clip", "1.5"},
               {"--smoothing", "0.5"}, {"--flip", NULL},        {"--cutout", "3"},
-              {"--jitter", "0.5"},    {"--mixup", "1"},        {"--class-weights", "balanced"}};
+              {"--jitter", "0.5"},    {"--mixup", "1"},        {"--class-weights", "balanced"},
+              {"--loss-scale", "2"}};
 
 /* --resume from the file fails with a sentence. */
 static void expect_refused(const folder *f, const char *path, const char *option, const char *value,

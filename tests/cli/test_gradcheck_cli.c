@@ -187,9 +187,9 @@ Test(gradcheck_cli, a_leaf)
 /* Ops with nothing to check, which is inconclusive: integers, leaves, no gradient by definition. */
 static int has_nothing(const adj_op *op)
 {
-    static const char *const names[] = {"input",         "param",    "state",         "const",
-                                        "fill",          "equal",    "greater_equal", "label_count",
-                                        "stop_gradient", "next_step"};
+    static const char *const names[] = {
+        "input",         "param",       "state",         "const",     "fill",      "equal",
+        "greater_equal", "label_count", "stop_gradient", "next_step", "all_finite"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], op->name) == 0)
             return 1;

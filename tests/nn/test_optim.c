@@ -108,15 +108,17 @@ static void expect_params(adj_exec *e, adj_node *p, adj_node *q, const double wa
     free(at_q);
 }
 
-static void check(const optimiser_case *c)
+static void check(const optimiser_case *c, const adj_loss_scale *scale)
 {
+    adj_optimiser_opts opts = c->opts;
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F64, (adj_shape){1, {N_P}}, adj_init_constant(0));
     adj_node *q = adj_param(g, "q", ADJ_F64, (adj_shape){2, {2, 2}}, adj_init_constant(0));
     adj_node *unused = adj_param(g, "unused", ADJ_F64, (adj_shape){1, {2}}, adj_init_constant(0));
     adj_node *lr = adj_input(g, "lr", ADJ_F64, (adj_shape){0}), *loss = loss_of(p, q);
-    adj_updates *u = adj_optimiser(loss, lr, &c->opts);
 
+    opts.loss_scale = scale;
+    adj_updates *u = adj_optimiser(loss, lr, &opts);
     cr_assert_not_null(unused);
     adj_exec *e = exec_new(g, 1, &loss, u);
     set_values(e, p, start_p);
@@ -135,7 +137,17 @@ static void check(const optimiser_case *c)
 Test(optim, steps_like_torch)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check(&cases[i]);
+        check(&cases[i], NULL);
+}
+
+/* Powers of two and another number; one that grows on the way. */
+Test(optim, steps_like_torch_whatever_the_loss_scale)
+{
+    static const adj_loss_scale scales[] = {
+        {0}, {.initial = 0x1p-10, .interval = 2}, {.initial = 3}};
+    for (size_t k = 0; k < sizeof scales / sizeof *scales; k++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+            check(&cases[i], &scales[k]);
 }
 
 /* The loss is a sum of one of p and one of q: with p frozen, q goes as in the table, and p stays

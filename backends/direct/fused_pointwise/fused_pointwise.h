@@ -46,6 +46,7 @@ typedef enum {
     FUSED_LEAKY_RELU_GRAD,
     FUSED_NORM,      /* (x - p0) p1 + p2 */
     FUSED_NORM_GRAD, /* p1 (dy - p3 - (x - p0) p2) */
+    FUSED_SELECT,    /* k0 is 1 or 0 */
     FUSED_MOMENTUM,
     FUSED_SGD_STEP,
     FUSED_EMA,

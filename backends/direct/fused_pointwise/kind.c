@@ -20,6 +20,7 @@ static const fused_kind kinds[] = {
     {&adj_op_leaky_relu_grad, FUSED_LEAKY_RELU_GRAD, "ff", 0, 0},
     {&adj_op_batch_norm, FUSED_NORM, "fppp", 3, 0},
     {&adj_op_batch_norm_grad, FUSED_NORM_GRAD, "fppfp", 4, 0},
+    {&adj_op_select, FUSED_SELECT, "pff", 0, 0},
     {&adj_op_momentum, FUSED_MOMENTUM, "fff", 0, 0},
     {&adj_op_sgd_step, FUSED_SGD_STEP, "ffp", 0, 0},
     {&adj_op_ema, FUSED_EMA, "ff", 0, 0},

@@ -23,6 +23,7 @@ ALWAYS float value_of(const fused_code code, float a, float b, float c, const fl
     case FUSED_RELU_GRAD: return b > 0 ? a : 0; /* of dy and y, as the next two */
     case FUSED_RELU6_GRAD: return ((b > 0) & (b < 6)) ? a : 0;
     case FUSED_LEAKY_RELU_GRAD: return b > 0 ? a : k[0] * a;
+    case FUSED_SELECT: return k[0] != 0 ? a : b;
     case FUSED_MOMENTUM: return k[0] * a + b + k[1] * c;   /* v, g, p; mu, decay */
     case FUSED_SGD_STEP: return a - k[0] * (b + k[1] * a); /* p, d; lr, decay */
     case FUSED_EMA: return k[0] * a + k[1] * b;
@@ -59,6 +60,7 @@ void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a)
     case FUSED_RELU_GRAD: loop(FUSED_RELU_GRAD, a); break;
     case FUSED_RELU6_GRAD: loop(FUSED_RELU6_GRAD, a); break;
     case FUSED_LEAKY_RELU_GRAD: loop(FUSED_LEAKY_RELU_GRAD, a); break;
+    case FUSED_SELECT: loop(FUSED_SELECT, a); break;
     case FUSED_MOMENTUM: loop(FUSED_MOMENTUM, a); break;
     case FUSED_SGD_STEP: loop(FUSED_SGD_STEP, a); break;
     case FUSED_EMA: loop(FUSED_EMA, a); break;

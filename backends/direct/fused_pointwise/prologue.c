@@ -117,6 +117,8 @@ static void constants(const adj_call *c, const fused_node *d, float *k)
     else if (n->op == &adj_op_scale || d->code == FUSED_LEAKY_RELU ||
              d->code == FUSED_LEAKY_RELU_GRAD)
         k[0] = (float)((const adj_value_attrs *)n->attrs)->value;
+    else if (d->code == FUSED_SELECT)
+        k[0] = load(c, n, 0, 0) != 0;
     else if (d->code == FUSED_EMA) {
         double beta = ((const adj_value_attrs *)n->attrs)->value;
         k[0] = (float)beta;

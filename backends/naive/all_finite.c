@@ -1,0 +1,22 @@
+/* all_finite.c - a number minus itself is 0, NaN and infinities minus themselves are NaN; and so is
+ * the sum of all that, in any order. */
+#include "kernels.h"
+#include "walk.h"
+
+adj_status KERNEL(all_finite)(const adj_call *c)
+{
+    const adj_node *node = c->group->node[0];
+    A rest = 0;
+
+    for (int k = 0; k < node->n_in; k++) {
+        const T *x = operand(c, k);
+        int64_t n = adj_shape_elems(node->in[k]->type.shape);
+#pragma omp parallel for simd reduction(+ : rest) if (parallel : n >= NAIVE_PARALLEL)
+        for (int64_t i = 0; i < n; i++) {
+            A v = ld(x + i);
+            rest += v - v;
+        }
+    }
+    st(c->out[0], rest == 0);
+    return ADJ_OK;
+}

@@ -1,0 +1,26 @@
+/* all_finite.c - whether every element of its operands is a number: 1, or 0 if there is a NaN or an
+ * infinity among them. A constant for gradients. */
+#include "adjoint_ext.h"
+
+static adj_status all_finite_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    *out = (adj_type){.dtype = n->in[0]->type.dtype};
+    return adj_check_same_dtype(n);
+}
+
+const adj_op adj_op_all_finite = {.name = "all_finite",
+                                  .example = "xf",
+                                  .n_in = ADJ_MANY,
+                                  .flags = ADJ_OP_NO_GRADIENT,
+                                  .infer = all_finite_infer};
+
+adj_node *adj_all_finite(int n, adj_node *const x[])
+{
+    if (n < 1 || x == NULL)
+        return NULL;
+    for (int i = 0; i < n; i++)
+        if (x[i] == NULL)
+            return NULL;
+    return adj_node_new(x[0]->graph, &adj_op_all_finite, n, x, NULL);
+}

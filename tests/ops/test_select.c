@@ -1,0 +1,147 @@
+/* test_select.c - one of two values by a scalar, on every backend that has a kernel of it. */
+#include <math.h>
+
+#include "expect.h"
+
+static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
+static const char *const backends[] = {"naive", "onednn"};
+enum { FLOATS = 4, N_DTYPES = 5, BACKENDS = 2 };
+
+/* What C says of v != 0; f16's least number is not 0 either. */
+static const struct {
+    double cond;
+    int is_a;
+} conditions[] = {{1, 1},   {0, 0},        {-0.0, 0},    {-3, 1},
+                  {NAN, 1}, {INFINITY, 1}, {0x1p-24, 1}, {-0x1p-24, 1}};
+enum { CONDITIONS = sizeof conditions / sizeof *conditions };
+
+static adj_node *condition(fixture *f, adj_dtype dtype, double value)
+{
+    return given(f, dtype, (adj_shape){0}, &value);
+}
+
+/* Bit by bit: NaNs, infinities and the sign of 0 are copied, and harm nothing where they are not
+ * chosen. */
+Test(select, literal_numbers)
+{
+    const double a[] = {1, -0.0, NAN, 7}, b[] = {-2, 0.0, 3, INFINITY};
+    for (int k = 0; k < BACKENDS; k++)
+        for (int c = 0; c < FLOATS; c++)
+            for (int d = 0; d < FLOATS; d++)
+                for (int i = 0; i < CONDITIONS; i++) {
+                    fixture f = fixture_new();
+                    adj_node *cond = condition(&f, dtypes[c], conditions[i].cond);
+                    adj_node *x = given(&f, dtypes[d], (adj_shape){2, {2, 2}}, a);
+                    adj_node *y = given(&f, dtypes[d], (adj_shape){2, {2, 2}}, b);
+                    double *got = evaluate(&f, adj_select(cond, x, y), backends[k]);
+                    const double *want = conditions[i].is_a ? a : b;
+                    for (int j = 0; j < 4; j++)
+                        cr_assert((isnan(got[j]) && isnan(want[j])) ||
+                                      (got[j] == want[j] && !signbit(got[j]) == !signbit(want[j])),
+                                  "%s, %g: element %d is %g", backends[k], conditions[i].cond, j,
+                                  got[j]);
+                    free(got);
+                    fixture_free(&f);
+                }
+}
+
+/* Scalars, integers, nothing at all, and enough for several threads. */
+Test(select, shapes)
+{
+    static const adj_shape shapes[] = {{0},         {1, {1}},          {1, {0}},
+                                       {2, {3, 0}}, {4, {1, 5, 1, 7}}, {1, {100003}}};
+    for (int k = 0; k < BACKENDS; k++)
+        for (int d = 0; d < N_DTYPES; d++)
+            for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+                for (int is_a = 0; is_a < 2; is_a++) {
+                    fixture f = fixture_new();
+                    adj_node *cond = condition(&f, ADJ_F32, is_a);
+                    adj_node *a = given_integers(&f, dtypes[d], shapes[s], -9, 9);
+                    adj_node *b = given_integers(&f, dtypes[d], shapes[s], -9, 9);
+                    expect_values(&f, adj_select(cond, a, b), backends[k], f.value[is_a ? 1 : 2], 0,
+                                  0);
+                    fixture_free(&f);
+                }
+}
+
+Test(select, same_and_known)
+{
+    fixture f = fixture_new();
+    adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){1, {4}}, -9, 9);
+    adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){1, {4}}, -9, 9);
+    adj_node *yes = adj_fill(f.g, ADJ_F32, (adj_shape){0}, 2);
+    adj_node *no = adj_fill(f.g, ADJ_F64, (adj_shape){0}, 0);
+    expect_values(&f, adj_select(yes, a, b), "naive", f.value[0], 0, 0);
+    expect_values(&f, adj_select(no, a, b), "naive", f.value[1], 0, 0);
+    expect_values(&f, adj_select(condition(&f, ADJ_F32, 0), a, a), "naive", f.value[0], 0, 0);
+    fixture_free(&f);
+}
+
+/* select(c, a, b) is linear in a and b together; dy goes whole to the one, zeros to the other. */
+Test(select, gradients)
+{
+    const double dy[] = {1, NAN, -3}, zero[] = {0, 0, 0};
+    for (int d = 0; d < FLOATS; d++)
+        for (int is_a = 0; is_a < 2; is_a++) {
+            fixture f = fixture_new();
+            const adj_shape s = {1, {3}};
+            adj_node *x[] = {given_integers(&f, dtypes[d], s, -9, 9),
+                             given_integers(&f, dtypes[d], s, -9, 9)};
+            adj_node *y = adj_select(condition(&f, dtypes[d], is_a), x[0], x[1]), *dx[2];
+            cr_assert_eq(adj_grad(y, given(&f, dtypes[d], s, dy), 2, x, dx), ADJ_OK);
+            expect_values(&f, dx[0], "naive", is_a ? dy : zero, 0, 0);
+            expect_values(&f, dx[1], "naive", is_a ? zero : dy, 0, 0);
+            expect_adjoint(&f, y, 2);
+            fixture_free(&f);
+        }
+}
+
+Test(select, gradient_against_differences)
+{
+    for (int is_a = 0; is_a < 2; is_a++) {
+        fixture f = fixture_new();
+        adj_node *a = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, -1, 1);
+        adj_node *b = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, -1, 1);
+        adj_node *cond = adj_fill(f.g, ADJ_F64, (adj_shape){0}, is_a);
+        adj_node *y = adj_mul(adj_select(adj_square(cond), a, adj_mul(a, b)), b);
+        expect_gradient(&f, y, "naive", 1e-3, 1e-8, 1e-8);
+        fixture_free(&f);
+    }
+}
+
+static adj_node *vector(fixture *f, adj_dtype dtype, int64_t n)
+{
+    return given_integers(f, dtype, (adj_shape){1, {n}}, 0, 1);
+}
+
+static adj_node *many(fixture *f)
+{
+    return adj_select(vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4));
+}
+
+static adj_node *integer(fixture *f)
+{
+    return adj_select(condition(f, ADJ_I32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4));
+}
+
+static adj_node *other_shape(fixture *f)
+{
+    return adj_select(condition(f, ADJ_F32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 3));
+}
+
+static adj_node *other_type(fixture *f)
+{
+    return adj_select(condition(f, ADJ_F32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F16, 4));
+}
+
+Test(select, refusals)
+{
+    const refusal list[] = {
+        {many, ADJ_ESHAPE, {"select: cond", "[4]", "scalar"}},
+        {integer, ADJ_EDTYPE, {"select: cond is no float", "i32"}},
+        {other_shape, ADJ_ESHAPE, {"select: b", "[3]", "[4]"}},
+        {other_type, ADJ_EDTYPE, {"select: b", "f16", "f32"}},
+    };
+    expect_refusals(sizeof list / sizeof *list, list);
+    cr_assert_null(adj_select(NULL, NULL, NULL));
+}
