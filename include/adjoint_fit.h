@@ -108,9 +108,8 @@ typedef struct {
     int64_t best_epoch;   /* by its held-out accuracy so far, the first of equals; 0: none yet */
     double best_accuracy; /* of it */
     int unsaved;          /* the checkpoint could not be written, which ended the training */
-    /* The loss scale of the next step, 0: there is none; and the steps until now, in all epochs,
-     * that were skipped because a gradient was not finite (adj_loss_scale). */
-    double loss_scale;
+    double loss_scale;    /* of the next step (adj_loss_scale); 0: there is none */
+    /* Steps until now, in all epochs, that were skipped because a gradient was not finite. */
     int64_t skipped;
 } adj_fit_progress;
 

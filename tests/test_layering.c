@@ -61,7 +61,7 @@ static const rule rules[] = {
     {"cli/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli cli/op exec/backend_option.h exec/clock.h graph/printable.h"},
     {"cli/selftest", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "cli cli/bench exec/clock.h"},
+     "cli cli/bench exec/clock.h exec/machine"},
     {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h", "cli"},
     {"cli/predict", "adjoint.h adjoint_fit.h", "cli exec/clock.h io/data/image_name.h"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},

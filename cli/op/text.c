@@ -175,7 +175,7 @@ static int described(const adj_op *op, int is_filter)
 {
     const adj_op *of = op->forward != NULL ? op->forward : op;
     const char *letters = op_letters(of);
-    size_t place = is_filter ? strcspn(letters, "flhdpq") : 0;
+    size_t place = is_filter ? strcspn(letters, "flhdpq") : strspn(letters, "r");
     if (of->n_in == 0 || letters[place] == '\0')
         return is_filter ? NONE : RESULT;
     if (op->forward == NULL)
