@@ -293,8 +293,8 @@ typedef struct {
     adj_math math;              /* ADJ_MATH_EXACT, unless it is set */
     adj_precision precision;    /* ADJ_PRECISION_AS_BUILT, unless it is set */
     /* Of F16; 0: 1024. A stored gradient beyond 65504 / loss_scale is infinite, one far below
-     * 2^-24 / loss_scale is 0. A power of two rounds nothing. It is fixed; 1 where the optimiser has
-     * one that follows the gradients (adj_optimiser_opts.loss_scale in adjoint_nn.h). */
+     * 2^-24 / loss_scale is 0. A power of two rounds nothing. It is fixed; 1 where the optimiser
+     * has one that follows the gradients (adj_optimiser_opts.loss_scale in adjoint_nn.h). */
     double loss_scale;
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */

@@ -250,8 +250,8 @@ ADJ_API adj_node *adj_sqrt(adj_node *x);
 ADJ_API adj_node *adj_exp(adj_node *x);
 /* The natural logarithm; of 0 minus infinity, below 0 NaN. */
 ADJ_API adj_node *adj_log(adj_node *x);
-/* a if cond is not 0 (a NaN is not), else b, whole: what is not chosen may hold NaNs. cond: a scalar
- * of any float type; a and b have one type, i32 too. No gradient flows to cond. */
+/* a if cond is not 0 (a NaN is not), else b, whole: what is not chosen may hold NaNs. cond: a
+ * scalar of any float type; a and b have one type, i32 too. No gradient flows to cond. */
 ADJ_API adj_node *adj_select(adj_node *cond, adj_node *a, adj_node *b);
 /* A scalar of the type of the n values: 1 if all their elements are finite, 0 if one is infinite or
  * NaN. No gradient flows. NULL if n is below 1. */
