@@ -28,8 +28,11 @@ def contenders(tool, peers, net, dtype, parts, o):
             part: ours(tool, net, dtype, part, o, *more) for part in parts}))
     for peer in peers:
         for fmt in peer.formats:
+            offered = [p for p in parts if p in peer.parts]
+            if not offered:
+                continue
             words = ["--net", net, "--dtype", dtype, "--batch", BATCH[net], "--threads", o.threads,
-                     "--seconds", o.seconds, "--parts", ",".join(parts)]
+                     "--seconds", o.seconds, "--parts", ",".join(offered)]
             found.append((f"{peer.name} {fmt}", lambda peer=peer, fmt=fmt, words=words:
                           peer.step(fmt, *words)))
     return found
@@ -60,7 +63,8 @@ def measure(tool, peers, net, dtype, parts, o):
             say(f"{net} {dtype}, turn {turn + 1} of {o.rounds}: {label}")
             answer = call()
             for part in parts:
-                before[part].append(answer if "error" in answer else answer[part])
+                before[part].append(answer if "error" in answer else
+                                    answer.get(part, {"error": "does not train"}))
     return {label: {p: combine(t) for p, t in by_part.items()} for label, by_part in turns.items()}
 
 

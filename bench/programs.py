@@ -47,6 +47,7 @@ class Peer:
         self.python, self.script = python, script
         self.name = f"{about['peer']} {about['version'].split('+')[0]}"
         self.formats = about["formats"]
+        self.parts = about.get("parts", ["train", "infer", "infer1"])
         self.process = None
 
     def step(self, fmt, *arguments):
@@ -109,10 +110,12 @@ def find_peers(kind):
 
 
 def results_name(about):
-    """2026-11-21-amd-epyc: results of several machines lie side by side."""
+    """2026-11-21-amd-epyc-avx2: results of several machines lie side by side, and makers give several
+    generations one name: what oneDNN finds there tells them apart."""
     words = "".join(c if c.isalnum() else " " for c in about["cpu"].lower()).split()
     left_out = {"r", "tm", "processor", "cpu", "with"}
-    return "-".join([about["date"].split()[0], *[w for w in words if w not in left_out][:6]])
+    isa = about["onednn"].split()[1:2]
+    return "-".join([about["date"].split()[0], *[w for w in words if w not in left_out][:6], *isa])
 
 
 def first_line(arguments):

@@ -76,8 +76,8 @@ def geometric_mean(values):
 
 
 def net_floors(run, f):
-    def gain(net, dtype, label, part):
-        return divide(best_peer(run, net, dtype, part), own(run, net, dtype, part, label))
+    def gain(net, dtype, label, part, peer="PyTorch"):
+        return divide(best_peer(run, net, dtype, part, peer), own(run, net, dtype, part, label))
 
     for net, floor in floors.TRAIN.items():
         f.at_least(f"{net}, f32 training against PyTorch", floor, gain(net, "f32", OURS, "train"))
@@ -88,6 +88,15 @@ def net_floors(run, f):
     for net, floor in floors.TRAIN_BF16.items():
         f.at_least(f"{net}, bf16 training against PyTorch's autocast", floor,
                    gain(net, "bf16", OURS, "train"))
+    for dtype, least in (("f32", floors.TRAIN_ALL), ("bf16", floors.TRAIN_ALL_BF16)):
+        for net, floor in least.items():
+            f.at_least(f"{net}, {dtype} training against the best of all peers", floor,
+                       gain(net, dtype, OURS, "train", peer=""))
+    for part in ("infer", "infer1"):
+        for net in floors.NETS:
+            for dtype in ("f32", "bf16"):
+                f.at_least(f"{net}, {dtype} {TITLES[part].lower()} against the best of all peers",
+                           floors.INFER_ALL, gain(net, dtype, OURS, part, peer=""))
     for net, floor in floors.STEP_TO_RAW.items():
         f.at_most(f"{net}, f32 step against its convolutions alone", floor,
                   divide(own(run, net, "f32", "train"),

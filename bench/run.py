@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The whole benchmark (ninja bench): the four nets and the grid of convolutions, ours beside the peers
-that are installed. Writes bench/results/DATE-CPU.md; says on stderr what it is at.
+that are installed. Writes bench/results/DATE-CPU-ISA.md; says on stderr what it is at.
 
 What is measured is kept in build/bench/state.json, so that it can be run in parts: a part replaces
 its own figures and leaves the others, as long as the sources and the options are the same.
@@ -45,7 +45,7 @@ def parse():
                         "nothing and go to build/bench/quick.md")
     p.add_argument("--fresh", action="store_true", help="forgets what earlier runs measured")
     p.add_argument("--tool", type=pathlib.Path, default=ROOT / "build" / "adjoint")
-    p.add_argument("--out", type=pathlib.Path, help="instead of bench/results/DATE-CPU.md")
+    p.add_argument("--out", type=pathlib.Path, help="instead of bench/results/DATE-CPU-ISA.md")
     o = p.parse_args()
     if o.quick:
         o.seconds, o.cell_seconds, o.rounds = min(o.seconds, 0.02), 0.002, 1

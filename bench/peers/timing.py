@@ -1,7 +1,8 @@
 """What the peers share: a clock, and the words a peer answers in.
 
 A peer is a script that run.py starts with any Python that can import its framework.
-  --version   prints {"peer", "version", "formats"}; exit 77 and a sentence when it cannot be run.
+  --version   prints {"peer", "version", "formats"} and, if it does not train, "parts"; exit 77 and a
+              sentence when it cannot be run.
 """
 import json
 import resource

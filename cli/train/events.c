@@ -124,7 +124,7 @@ static void watch_neighbours(events *e)
     progress_clear(&e->shown);
     say_wrapped(&e->shown.terminal,
                 "other processes keep %.1f of %d processors busy, and a step waits for its slowest "
-                "thread: --threads %d or OMP_WAIT_POLICY=passive may be faster",
+                "thread: --threads %d or OMP_WAIT_POLICY set to passive may be faster",
                 others, processors, left > 1 ? left : 1);
 }
 
