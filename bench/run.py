@@ -167,6 +167,7 @@ def main():
     step_peers = [] if o.no_peers else programs.find_peers("step")
     conv_peers = [] if o.no_peers else programs.find_peers("conv")
     state = State(o, programs.machine(tool), step_peers)
+    state.write()  # makes the folder, in which tune files are, too
     run_nets(o, tool, step_peers, state)
     if "raw" in o.parts:
         run_convolutions(o, tool, state, "raw", nets.raw)

@@ -36,7 +36,9 @@ adj_status set_why(adj_exec *e, step *s, const char *why);
 /* tune.c: the fastest candidate, timed, from the file or from a selection. tune_open and tune_close
  * surround planning; tune_close writes the file and may be called in every case. */
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o);
-/* As select_kernel; ADJ_ENOKERNEL: there are not two candidates, or there is no time for them. */
+/* Decides for all groups which candidate computes them. Requires: groups, invariant leaves. */
+adj_status tune_groups(adj_exec *e);
+/* As select_kernel, by what was decided; ADJ_ENOKERNEL: there was nothing, or no time, to decide. */
 adj_status tune_group(adj_exec *e, step *s, const node_group *g);
 void tune_close(adj_exec *e);
 

@@ -200,7 +200,7 @@ static adj_status plan_view(adj_exec *e, const adj_node *view)
     return ADJ_OK;
 }
 
-static int all_empty(const adj_group *g)
+int is_empty(const adj_group *g)
 {
     for (int i = 0; i < g->n_out; i++)
         if (adj_shape_elems(g->out[i]->type.shape) > 0)
@@ -215,8 +215,7 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
     step planned = {.kind = STEP_KERNEL};
     if (describe_step(e, g, &planned) != ADJ_OK)
         return e->status;
-    if (all_empty(
-            &planned.group)) { /* nothing to compute: only the empty values have to be there */
+    if (is_empty(&planned.group)) { /* only the empty values have to be there */
         for (int i = 0; i < planned.group.n_out; i++)
             new_buffer(e, planned.group.out[i], NULL, NONE, 0);
         return e->status;
@@ -264,6 +263,8 @@ static int final_buffer(adj_exec *e, const adj_node *n)
 adj_status plan_steps(adj_exec *e)
 {
     find_invariant_leaves(e);
+    if (tune_groups(e) != ADJ_OK)
+        return e->status;
     for (int i = 0; i < e->n_group; i++)
         if (plan_group(e, &e->group[i]) != ADJ_OK)
             return e->status;

@@ -82,6 +82,8 @@ adj_status plan_steps(adj_exec *e);
 /* The group as a kernel gets it, and arrays for layouts. Before there is a plan: of a single
  * node. */
 adj_status describe_step(adj_exec *e, const node_group *g, step *s);
+/* Has no value that leaves it an element? */
+int is_empty(const adj_group *g);
 /* A buffer for value in layout (of backend; NULL: plain); NONE: failed. */
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
 

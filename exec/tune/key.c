@@ -52,15 +52,11 @@ static void put_type(writer *w, adj_type t)
     put(w, "]");
 }
 
-/* The layouts in which an operand can be had without a reorder. */
+/* Reorders of what is invariant cost nothing. */
 static void put_operand(writer *w, const adj_exec *e, const adj_node *value)
 {
     put_type(w, value->type);
-    for (int i = e->first_buffer[value->id]; i != NONE; i = e->buffer[i].next) {
-        const buffer *b = &e->buffer[i];
-        put(w, ":%s", layout_text(e, b->layout, b->backend));
-    }
-    if (is_invariant(e, value))
+    if (e->tuner->invariant[value->id])
         put(w, ":invariant");
 }
 
@@ -143,7 +139,7 @@ static void put_cpu(writer *w)
 void tune_header(const adj_exec *e, char header[TUNE_HEADER])
 {
     writer w = {.text = header, .size = TUNE_HEADER - 1};
-    put(&w, TUNE_BEGIN " 1, library %d", ADJ_VERSION);
+    put(&w, TUNE_BEGIN " 2, library %d", ADJ_VERSION);
     end_line(&w);
     put_cpu(&w);
     for (int i = 0; i < e->n_backend; i++) {
@@ -164,12 +160,14 @@ static void put_layout(writer *w, const adj_backend *b, const char *side, int i,
         put(w, " %s%d=%s", side, i, layout_name_of(b, layout));
 }
 
-void tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL])
+size_t tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL])
 {
     writer w = {.text = impl, .size = TUNE_IMPL - 1};
     put(&w, "%s", s->prep.impl);
+    const size_t name = w.used;
     for (int i = 0; i < s->group.n_in; i++)
         put_layout(&w, e->backend[s->backend], "in", i, s->prep.in[i]);
     for (int i = 0; i < s->group.n_out; i++)
         put_layout(&w, e->backend[s->backend], "out", i, s->prep.out[i]);
+    return name;
 }

@@ -121,9 +121,15 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
     return e->status;
 }
 
-/* Adds what it costs, which is timed once. */
-static adj_status add_reorder(adj_exec *e, adj_type type, int backend, const adj_layout *from,
-                              const adj_layout *to, double *seconds)
+/* Where there is no time left: about what it takes. */
+static double guess(const reorder_cost *c)
+{
+    const double bytes_per_second = 5e9;
+    return 2 * (double)adj_type_bytes(c->type) / bytes_per_second;
+}
+
+adj_status tune_reorder(adj_exec *e, adj_type type, int backend, const adj_layout *from,
+                        const adj_layout *to, double *seconds)
 {
     tuner *t = e->tuner;
     reorder_cost *c = t->cost;
@@ -135,42 +141,14 @@ static adj_status add_reorder(adj_exec *e, adj_type type, int backend, const adj
         if ((c = region_alloc(&t->region, 1, sizeof *c)) == NULL)
             return no_memory(e);
         *c = (reorder_cost){type, backend, from, to, HUGE_VAL, t->cost};
-        if (time_reorder(e, c) != ADJ_OK)
+        const double start = seconds_now();
+        if (!budget_is_open(t))
+            c->seconds = guess(c);
+        else if (time_reorder(e, c) != ADJ_OK)
             return e->status;
+        t->spent += seconds_now() - start;
         t->cost = c;
     }
     *seconds += c->seconds;
-    return ADJ_OK;
-}
-
-/* What plan.c will do for an operand in every run. */
-static adj_status operand_cost(adj_exec *e, const step *s, int i, double *seconds)
-{
-    const adj_node *value = s->group.in[i];
-    const adj_layout *layout = s->prep.in[i];
-    if (find_buffer(e, value, layout) != NONE || is_invariant(e, value))
-        return ADJ_OK;
-    const buffer *b = &e->buffer[source_buffer(e, value)];
-    const adj_layout *have = b->layout;
-    if (have != NULL && (layout == NULL || b->backend != s->backend)) {
-        if (add_reorder(e, value->type, b->backend, have, NULL, seconds) != ADJ_OK)
-            return e->status;
-        have = NULL;
-    }
-    if (layout == NULL)
-        return ADJ_OK;
-    return add_reorder(e, value->type, s->backend, have, layout, seconds);
-}
-
-adj_status tune_borders(adj_exec *e, const step *s, double *seconds)
-{
-    *seconds = 0;
-    for (int i = 0; i < s->group.n_in; i++)
-        if (operand_cost(e, s, i, seconds) != ADJ_OK)
-            return e->status;
-    for (int i = 0; i < s->group.n_out; i++)
-        if (s->prep.out[i] != NULL && add_reorder(e, s->group.out[i]->type, s->backend,
-                                                  s->prep.out[i], NULL, seconds) != ADJ_OK)
-            return e->status;
     return ADJ_OK;
 }

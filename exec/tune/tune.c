@@ -1,12 +1,10 @@
-/* tune.c - the fastest candidate for a group: from a selection, from the file, or found by timing
- * all of them.
+/* tune.c - which kernel computes each group of a plan: by a selection, by the file, or by timing
+ * them.
  *
- * Candidates are whatever the kernels of the backends that are queried prepare to, fallbacks left
- * out, each with the cost of the reorders that it would cause at its borders. They run in turns, so
- * that a disturbance hits all of them; the minimum of each counts. Equal groups are timed once,
- * time is bounded for the whole plan, and the candidate that would be taken without timing is
- * preferred unless another is clearly faster. Where the plan is to run few times only, that
- * candidate is run first, and says how much time the race may take (budget.c). */
+ * Before there are steps every group is looked at in the plan's order. What is not known is timed
+ * (race.c), equal groups once, within a time that is bounded for the whole plan (budget.c). Then
+ * all that was timed is decided together (joint.c), and the plan takes the winners group by group.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,24 +12,7 @@
 #include "graph/hash.h"
 #include "tune.h"
 
-enum { ROUNDS = 5 };
-/* How many times the best's time leaves a candidate out after the first round, the second, others:
- * a first run may have been disturbed, three in turns hardly. */
-static const double hopeless[] = {4, 2, 1.25};
-static const double default_seconds = 5, clearly = 0.98, long_run = 0.02;
-
-typedef struct {
-    step s;
-    candidate c;          /* what s is prepared as */
-    double borders, best; /* best: with the borders; HUGE_VAL: not run */
-    int dropped;          /* out of the race */
-} timed_candidate;
-
-typedef struct {
-    region region; /* of this group */
-    int n;
-    timed_candidate *list;
-} race;
+static const double default_seconds = 5;
 
 /* ---- once for a plan ---- */
 
@@ -106,224 +87,171 @@ void tune_close(adj_exec *e)
     e->tuner = NULL;
 }
 
-/* ---- a race between candidates ---- */
+/* ---- what is to be decided ---- */
 
-/* s with arrays of its own, to be prepared; NULL: out of memory. */
-static timed_candidate *new_candidate(adj_exec *e, race *r, const step *s)
+/* As invariant.c will find it: from leaves that no run changes, through whatever is computed. */
+static adj_status find_invariant_values(adj_exec *e)
 {
-    timed_candidate *t = &r->list[r->n];
-    size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
-    *t = (timed_candidate){.s = *s, .best = HUGE_VAL};
-    void **room = region_alloc(&r->region, 2 * (n_in + n_out), sizeof *room);
-    t->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
-    if (room == NULL || t->s.call.message == NULL) {
-        no_memory(e);
-        return NULL;
+    const adj_graph *g = e->graph;
+    char *invariant = region_alloc(&e->tuner->region, (size_t)g->n_node, 1);
+    if (invariant == NULL)
+        return no_memory(e);
+    for (int id = 0; id < g->n_node; id++) {
+        const adj_node *n = g->node[id];
+        invariant[id] = (char)(!(n->op->flags & ADJ_OP_LEAF) || is_invariant(e, n));
+        for (int k = 0; k < n->n_in; k++)
+            invariant[id] = (char)(invariant[id] && invariant[n->in[k]->id]);
     }
-    t->s.prep.in = (const adj_layout **)room;
-    t->s.prep.out = (const adj_layout **)(room + n_in);
-    t->s.call.in = (const void *const *)(room + n_in + n_out);
-    t->s.call.out = room + 2 * n_in + n_out;
-    return t;
-}
-
-/* Prepares the candidate in the next place. ADJ_ENOKERNEL: it refuses, or is a fallback where there
- * is something else. */
-static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
-{
-    timed_candidate *t = new_candidate(e, r, s);
-    if (t == NULL)
-        return e->status;
-    adj_status status = prepare_step(e, &t->s, c);
-    if (status == ADJ_OK && t->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
-        drop_candidate(c);
-        return ADJ_ENOKERNEL;
-    }
-    t->c = *c;
-    r->n += status == ADJ_OK;
-    return status;
-}
-
-static adj_status open_race(adj_exec *e, race *r, int places)
-{
-    *r = (race){.region = {.allocator = e->region.allocator}};
-    r->list = region_alloc(&r->region, (size_t)places, sizeof *r->list);
-    return r->list != NULL ? ADJ_OK : no_memory(e);
-}
-
-/* *late: there was no time to prepare all of them. */
-static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_group *g,
-                            double deadline, int *late)
-{
-    candidate c = {.index = NONE};
-    *late = 0;
-    if (open_race(e, r, MAX_CANDIDATES) != ADJ_OK)
-        return e->status;
-    while (!*late && next_group_kernel(e, g, &c) == ADJ_OK)
-        while (!*late && r->n < MAX_CANDIDATES && enter(e, r, s, &c) == ADJ_OK) {
-            c.number++;
-            *late = seconds_now() > deadline;
-        }
-    return e->status;
-}
-
-static adj_status make_room(adj_exec *e, race *r)
-{
-    for (int i = 0; i < r->n; i++) {
-        timed_candidate *t = &r->list[i];
-        if (tune_borders(e, &t->s, &t->borders) != ADJ_OK || make_areas(e, &t->s, &t->c) != ADJ_OK)
-            return e->status;
-    }
-    for (int i = 0; i < r->n; i++)
-        bind_step(e, &r->list[i].s, &r->list[i].c);
+    e->tuner->invariant = invariant;
     return ADJ_OK;
 }
 
-static double fastest(const race *r)
+static int find_decision(const tuner *t, const char *key)
 {
-    double best = HUGE_VAL;
-    for (int i = 0; i < r->n; i++)
-        best = r->list[i].best < best ? r->list[i].best : best;
-    return best;
+    for (int i = 0; i < t->n_decision; i++)
+        if (strcmp(t->decision[i].key, key) == 0)
+            return i;
+    return NONE;
 }
 
-/* In turns; what takes far longer than the best is left out after its first run, or, as that may
- * have been disturbed, after its second. 0: there was no time to run each of them. */
-static int run_race(adj_exec *e, race *r, double deadline)
+static adj_status add_decision(adj_exec *e, const char *key, const tune_decision *d, int *number)
 {
-    int rounds = ROUNDS;
-    for (int round = 0; round < rounds; round++) {
-        for (int i = 0; i < r->n; i++) {
-            timed_candidate *c = &r->list[i];
-            if (c->dropped)
-                continue;
-            if (seconds_now() > deadline)
-                return round > 0;
-            double took = tune_run(e, &c->s) + c->borders;
-            e->info.timed += round == 0;
-            c->best = took < c->best ? took : c->best;
-            c->dropped = c->best > hopeless[round < 2 ? round : 2] * fastest(r);
-        }
-        if (fastest(r) > long_run)
-            rounds = 2;
-    }
-    return 1;
+    tuner *t = e->tuner;
+    tune_decision *list =
+        region_grow(&t->region, t->decision, t->n_decision, &t->max_decision, sizeof *list);
+    if (list == NULL)
+        return no_memory(e);
+    t->decision = list;
+    list[t->n_decision] = *d;
+    if ((list[t->n_decision].key = region_string(&t->region, key)) == NULL)
+        return no_memory(e);
+    *number = t->n_decision++;
+    return ADJ_OK;
 }
 
-/* The one without timing, unless another is clearly faster; NULL: none could be run. */
-static const timed_candidate *winner(const race *r)
+/* way NULL: there was no time, and is none later in this plan. */
+static adj_status record(adj_exec *e, const char *key, const tune_way *way)
 {
-    const timed_candidate *usual = r->list, *best = r->list;
-    for (int i = 1; i < r->n; i++) {
-        const timed_candidate *t = &r->list[i];
-        usual = t->s.prep.rank < usual->s.prep.rank ? t : usual;
-        best = t->best < best->best ? t : best;
-    }
-    if (best->best == HUGE_VAL)
-        return NULL;
-    return best->best < clearly * usual->best ? best : usual;
-}
-
-/* ---- the winner is selected ---- */
-
-static adj_status record(adj_exec *e, const char *key, const timed_candidate *t)
-{
-    char impl[TUNE_IMPL] = "";
-    tune_entry entry = {.key = key, .impl = impl};
-    if (t != NULL) {
-        tune_impl(e, &t->s, impl);
+    tune_entry entry = {.key = key, .impl = ""};
+    if (way != NULL) {
         entry = (tune_entry){.key = key,
-                             .backend = t->c.backend->name,
-                             .kernel = t->c.kernel->name,
-                             .candidate = t->c.number,
-                             .impl = impl,
-                             .seconds = t->best};
+                             .backend = way->backend,
+                             .kernel = way->kernel,
+                             .candidate = way->candidate,
+                             .impl = way->impl,
+                             .seconds = way->seconds};
         e->tuner->changed = 1;
     }
     return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : no_memory(e);
 }
 
-/* Seconds of a run of what would be taken without timing, HUGE_VAL: of none; and of preparing it.
- */
-static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, double *run,
-                             double *preparing)
+static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part);
+
+/* No kernel takes the group, as plan.c will find again. */
+static adj_status look_at_each(adj_exec *e, const node_group *g)
 {
-    race r;
-    double start = seconds_now();
-    *run = HUGE_VAL;
-    timed_candidate *t = open_race(e, &r, 1) == ADJ_OK ? new_candidate(e, &r, s) : NULL;
-    if (t != NULL && select_by_rank(e, &t->s, g) == ADJ_OK) {
-        t->c = (candidate){.backend = e->backend[t->s.backend],
-                           .opened = e->opened[t->s.backend],
-                           .index = t->s.backend,
-                           .group = &t->s.group,
-                           .kernel = t->s.kernel,
-                           .prep = &t->s.prep};
-        *preparing = seconds_now() - start;
-        if (make_areas(e, &t->s, &t->c) == ADJ_OK) {
-            bind_step(e, &t->s, &t->c);
-            for (int i = 0; i < 2; i++) { /* the first has new memory */
-                double took = tune_run(e, &t->s);
-                *run = took < *run ? took : *run;
-            }
-        }
-        drop_candidate(&t->c);
+    for (int i = 0; i < g->n; i++) {
+        const node_group one = {.n = 1, .node = &g->node[i], .backend = NONE};
+        tune_part part;
+        if (look_at(e, &one, &part) != ADJ_OK)
+            return e->status;
     }
-    region_free(&r.region);
-    return e->status;
+    return ADJ_OK;
 }
 
-/* Seconds that a race for the group may take; 0: it has no use. */
-static double allow(adj_exec *e, const step *s, const node_group *g)
-{
-    const tuner *t = e->tuner;
-    double run = HUGE_VAL, preparing = 0;
-    if (t->runs == HUGE_VAL)
-        return budget_for(t, g, HUGE_VAL);
-    if (time_usual(e, s, g, &run, &preparing) != ADJ_OK || run == HUGE_VAL)
-        return 0;
-    const double seconds = budget_for(t, g, run);
-    return seconds > 2 * (preparing + 2 * run) ? seconds : 0;
-}
-
-/* Times the group's candidates and records the winner, the only one, or that there was no time. */
-static adj_status find_fastest(adj_exec *e, const step *s, const node_group *g, const char *key)
+/* Times the group's candidates if there is time. */
+static adj_status open_decision(adj_exec *e, const step *s, const node_group *g, const char *key,
+                                int *number)
 {
     tuner *t = e->tuner;
-    race r = {.n = 0};
-    const timed_candidate *won = NULL;
-    const double start = seconds_now(), seconds = allow(e, s, g);
-    int late = seconds == 0;
-    if (!late && e->status == ADJ_OK &&
-        enter_all(e, &r, s, g, start + seconds / 2, &late) == ADJ_OK && !late && r.n > 1 &&
-        make_room(e, &r) == ADJ_OK) {
-        late = !run_race(e, &r, start + seconds);
-        won = late ? NULL : winner(&r);
-    } else if (!late && e->status == ADJ_OK && r.n == 1) {
-        r.list[0].best = 0; /* it was not timed, and need not be */
-        won = r.list;
+    tune_decision d = {.n = 0};
+    int late = 0;
+    if (!budget_is_open(t)) {
+        t->left += t->may_time;
+        return ADJ_OK;
     }
+    if (tune_race(e, s, g, &d, &late) != ADJ_OK)
+        return e->status;
     t->left += late;
-    if (e->status == ADJ_OK)
-        record(e, key, won);
-    for (int i = 0; i < r.n; i++)
-        drop_candidate(&r.list[i].c);
-    region_free(&r.region);
-    t->spent += seconds_now() - start;
+    if (d.n > 1)
+        return add_decision(e, key, &d, number);
+    if (d.n == 1 || late || g->n == 1)
+        return record(e, key, d.n == 1 ? &d.way[0] : NULL);
+    return look_at_each(e, g);
+}
+
+static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part)
+{
+    tuner *t = e->tuner;
+    char key[TUNE_KEY];
+    step s = {.kind = STEP_KERNEL};
+    if (describe_step(e, g, &s) != ADJ_OK)
+        return e->status;
+    *part = (tune_part){s.group, NONE};
+    if ((g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW)) || is_empty(&s.group))
+        return ADJ_OK;
+    if (tune_key(e, &s.group, key) != ADJ_OK)
+        return no_memory(e);
+    tune_entry *x = tune_find(t, key);
+    part->decision = find_decision(t, key);
+    if (part->decision != NONE || (x != NULL && x->is_met))
+        return ADJ_OK;
+    if (x == NULL && open_decision(e, &s, g, key, &part->decision) != ADJ_OK)
+        return e->status;
+    if ((x = tune_find(t, key)) != NULL)
+        x->is_met = 1;
+    budget_pass(t, g);
     return e->status;
 }
 
-/* Is s prepared as the entry says, by its implementation and layouts? */
-static int is_known(const adj_exec *e, const step *s, const tune_entry *x)
+static adj_status decide_all(adj_exec *e)
+{
+    tuner *t = e->tuner;
+    int *chosen = region_alloc(&t->region, (size_t)t->n_decision, sizeof *chosen);
+    if (chosen == NULL)
+        return no_memory(e);
+    if (t->n_decision > 0 && tune_decide(e, chosen) != ADJ_OK)
+        return e->status;
+    for (int i = 0; i < t->n_decision && e->status == ADJ_OK; i++)
+        record(e, t->decision[i].key, &t->decision[i].way[chosen[i]]);
+    return e->status;
+}
+
+adj_status tune_groups(adj_exec *e)
+{
+    tuner *t = e->tuner;
+    if (t == NULL || e->impl != NULL)
+        return ADJ_OK;
+    t->part = region_alloc(&t->region, (size_t)e->n_group, sizeof *t->part);
+    if (t->part == NULL)
+        return no_memory(e);
+    if (find_invariant_values(e) != ADJ_OK)
+        return e->status;
+    for (int i = 0; i < e->n_group; i++)
+        if (look_at(e, &e->group[i], &t->part[i]) != ADJ_OK)
+            return e->status;
+    return decide_all(e);
+}
+
+/* ---- the winner is selected ---- */
+
+/* Is s prepared as the entry says: by its implementation, and in the same layouts? Those may differ
+ * if the kernel follows its operands, which were plain when it was timed. */
+static int is_known(const adj_exec *e, const step *s, const tune_entry *x, int in_any_layout)
 {
     char impl[TUNE_IMPL];
-    tune_impl(e, s, impl);
-    return strcmp(impl, x->impl) == 0 && s->prep.rank < ADJ_RANK_FALLBACK;
+    const size_t name = tune_impl(e, s, impl);
+    if (s->prep.rank >= ADJ_RANK_FALLBACK)
+        return 0;
+    if (!in_any_layout)
+        return strcmp(impl, x->impl) == 0;
+    return strncmp(impl, x->impl, name) == 0 && (x->impl[name] == ' ' || x->impl[name] == '\0');
 }
 
 /* Prepares what the entry says. Its number is where the candidate was found; as a backend's list
  * may be another one today, all are looked at if it is not there. ADJ_ENOKERNEL: it is nowhere. */
-static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
+static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x,
+                                int in_any_layout)
 {
     candidate c = {.index = NONE};
     adj_status status;
@@ -334,7 +262,7 @@ static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const
     for (int i = -1; i < MAX_CANDIDATES && status == ADJ_OK; i++) {
         c.number = i < 0 ? x->candidate : i;
         status = prepare_step(e, s, &c);
-        if (status == ADJ_OK && is_known(e, s, x))
+        if (status == ADJ_OK && is_known(e, s, x, in_any_layout))
             return ADJ_OK;
         if (status == ADJ_OK)
             drop_candidate(&c);
@@ -346,7 +274,9 @@ static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const
 
 static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
 {
-    adj_status status = prepare_known(e, s, g, x);
+    adj_status status = prepare_known(e, s, g, x, 0);
+    if (status == ADJ_ENOKERNEL)
+        status = prepare_known(e, s, g, x, 1);
     int first = backend_for(e, g->node[0]->op, 0);
     if (status != ADJ_OK)
         return status;
@@ -373,24 +303,33 @@ static adj_status take_known(adj_exec *e, step *s, const node_group *g, const ch
     return status;
 }
 
-adj_status tune_group(adj_exec *e, step *s, const node_group *g)
+/* What a file said is not there: the group is timed by itself. */
+static adj_status decide_alone(adj_exec *e, const step *s, const node_group *g, const char *key)
 {
     tuner *t = e->tuner;
+    tune_decision d = {.n = 0};
+    int late = 0;
+    if (!budget_is_open(t)) {
+        t->left += t->may_time;
+        return ADJ_OK;
+    }
+    if (tune_race(e, s, g, &d, &late) != ADJ_OK)
+        return e->status;
+    t->left += late;
+    const tune_way *best = d.n > 0 ? d.way : NULL;
+    for (int i = 1; i < d.n; i++)
+        best = tune_weight(&d.way[i]) < tune_weight(best) ? &d.way[i] : best;
+    return record(e, key, best);
+}
+
+adj_status tune_group(adj_exec *e, step *s, const node_group *g)
+{
     char key[TUNE_KEY];
     if (tune_key(e, &s->group, key) != ADJ_OK)
         return no_memory(e);
-    const tune_entry *x = tune_find(t, key);
-    int is_new = x == NULL || (x->origin != TIMED && !x->used);
-    adj_status status = take_known(e, s, g, key);
-    if (status == ADJ_ENOKERNEL && (x == NULL || x->kernel != NULL)) {
-        if (!budget_is_open(t))
-            t->left += t->may_time;
-        else if (find_fastest(e, s, g, key) == ADJ_OK)
-            status = take_known(e, s, g, key);
-        else
-            status = e->status;
-    }
-    if (is_new)
-        budget_pass(t, g);
-    return status;
+    const adj_status status = take_known(e, s, g, key);
+    const tune_entry *x = tune_find(e->tuner, key);
+    if (status != ADJ_ENOKERNEL || x == NULL || x->kernel == NULL)
+        return status;
+    return decide_alone(e, s, g, key) == ADJ_OK ? take_known(e, s, g, key) : e->status;
 }

@@ -9,6 +9,7 @@
 #define TUNE_BEGIN "adjoint tune" /* of every tune file, whatever its version */
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
 enum { MAX_CANDIDATES = 64 }; /* of one kernel that are timed */
+enum { MAX_WAYS = 8 };        /* of one group that differ in layouts */
 
 typedef enum { TIMED, FROM_FILE, FROM_SELECTION } tune_origin;
 
@@ -17,10 +18,33 @@ typedef struct { /* the winner for a key; strings live in the tuner's region */
     const char *backend, *kernel; /* NULL: for this plan the static order decides */
     int candidate;
     const char *impl; /* what the candidate must prepare to: its name and layouts */
-    double seconds;   /* with the reorders at its borders */
+    double seconds; /* of a run, without reorders */
     tune_origin origin;
-    int used; /* in this plan */
+    int is_met; /* among the plan's groups */
+    int used;   /* in this plan */
 } tune_entry;
+
+typedef struct { /* the fastest candidate for a group among those with its layouts */
+    const char *backend, *kernel;
+    int index; /* the executor's of the backend */
+    int candidate;
+    const char *impl;
+    double seconds;
+    int is_usual;                 /* it would be taken without timing */
+    const adj_layout *const *in;  /* by group->in */
+    const adj_layout *const *out; /* by group->out */
+} tune_way;
+
+typedef struct { /* between the ways to compute the groups that have the key */
+    const char *key;
+    int n;
+    tune_way way[MAX_WAYS];
+} tune_decision;
+
+typedef struct { /* a group of the plan, as it is before there are layouts */
+    adj_group group;
+    int decision; /* NONE: nothing is to be decided, or it is known */
+} tune_part;
 
 typedef struct { /* memory that grows when more is asked for */
     char *data;
@@ -46,6 +70,10 @@ struct tuner {
     char header[TUNE_HEADER];
     int n_entry, max_entry;
     tune_entry *entry;
+    char *invariant;       /* by node id: it follows from what no run changes */
+    tune_part *part;       /* by e->group */
+    int n_decision, max_decision;
+    tune_decision *decision;
     reorder_cost *cost;    /* of those that were timed */
     double seconds, spent; /* allowed, used */
     double runs;           /* of the plan, that time may be taken of; HUGE_VAL: as many as needed */
@@ -58,13 +86,15 @@ struct tuner {
 
 /* ---- key.c ---- */
 
-/* What is to be computed, and among whom: equal keys have equal winners. Readable, but the hash at
- * its end covers what does not fit. ADJ_ENOMEM: out of memory. */
+/* What is to be computed, and among whom: equal keys have equal winners. Layouts are no part of it:
+ * which there are follows from the winners. Readable, but the hash at its end covers what does not
+ * fit. ADJ_ENOMEM: out of memory. */
 adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY]);
 /* The first lines of a file that holds for this machine and these backends. */
 void tune_header(const adj_exec *e, char header[TUNE_HEADER]);
-/* What s is prepared as: implementation and layouts, in printable characters without tabs. */
-void tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
+/* What s is prepared as: implementation and layouts, in printable characters without tabs. Returns
+ * how many of them are the implementation's. */
+size_t tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
 
 /* ---- file.c: fills and writes the table; what is wrong with a text is in e->warning ---- */
 
@@ -91,6 +121,20 @@ double budget_for(const tuner *t, const node_group *g, double usual);
 /* The group has been decided. */
 void budget_pass(tuner *t, const node_group *g);
 
+/* ---- race.c: the candidates for one group beside each other ---- */
+
+/* Times them and fills d->way, of each combination of layouts the fastest; d->n 0: there is none.
+ * One that has no rival is not timed. *late: there was no time, d->n is 0. */
+adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_decision *d, int *late);
+/* The seconds to compare a way by: another than the usual one has to be clearly faster. */
+double tune_weight(const tune_way *w);
+
+/* ---- joint.c ---- */
+
+/* chosen[i]: the way of decision i, so that the whole plan's kernels and reorders take least.
+ * Requires: parts. */
+adj_status tune_decide(adj_exec *e, int chosen[]);
+
 /* ---- time.c: running candidates on memory of their own ---- */
 
 /* Memory for the values of a candidate's step; to be used before the next bind_step. ADJ_ENOMEM. */
@@ -99,8 +143,9 @@ adj_status make_areas(adj_exec *e, const step *s, const candidate *c);
 void bind_step(const adj_exec *e, step *s, const candidate *c);
 /* Seconds of one run on cold memory; HUGE_VAL: it failed. */
 double tune_run(adj_exec *e, step *s);
-/* Seconds of the reorders that the prepared step would cause at its borders. */
-adj_status tune_borders(adj_exec *e, const step *s, double *seconds);
+/* Adds the seconds of a reorder of the backend, which is timed once; NULL: plain. */
+adj_status tune_reorder(adj_exec *e, adj_type type, int backend, const adj_layout *from,
+                        const adj_layout *to, double *seconds);
 void tune_free_areas(adj_exec *e);
 
 #endif

@@ -1,0 +1,266 @@
+/* race.c - how long the candidates for one group take, beside each other.
+ *
+ * Candidates are whatever the kernels of the backends that are queried prepare to, fallbacks left
+ * out. They run in turns, so that a disturbance hits all of them; the minimum of each counts, of
+ * what was dropped early the minimum until then. Of those with the same layouts the fastest stays:
+ * which layouts are best, the neighbours decide (joint.c). The candidate that would be taken without timing is preferred unless another is
+ * clearly faster. Where the plan is to run few times only, that candidate is run first, and says how
+ * much time the race may take (budget.c). */
+#include <math.h>
+#include <string.h>
+
+#include "tune.h"
+
+enum { ROUNDS = 5 };
+/* How many times the best's time leaves a candidate out after the first round, the second, others:
+ * a first run may have been disturbed, three in turns hardly. */
+static const double hopeless[] = {4, 2, 1.25};
+static const double clearly = 0.98, long_run = 0.02;
+
+typedef struct {
+    step s;
+    candidate c; /* what s is prepared as */
+    double best; /* seconds; HUGE_VAL: not run */
+    int dropped; /* out of the race */
+} timed_candidate;
+
+typedef struct {
+    region region; /* of this group */
+    int n;
+    timed_candidate *list;
+} race;
+
+/* s with arrays of its own, to be prepared; NULL: out of memory. */
+static timed_candidate *new_candidate(adj_exec *e, race *r, const step *s)
+{
+    timed_candidate *t = &r->list[r->n];
+    size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
+    *t = (timed_candidate){.s = *s, .best = HUGE_VAL};
+    void **room = region_alloc(&r->region, 2 * (n_in + n_out), sizeof *room);
+    t->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
+    if (room == NULL || t->s.call.message == NULL) {
+        no_memory(e);
+        return NULL;
+    }
+    t->s.prep.in = (const adj_layout **)room;
+    t->s.prep.out = (const adj_layout **)(room + n_in);
+    t->s.call.in = (const void *const *)(room + n_in + n_out);
+    t->s.call.out = room + 2 * n_in + n_out;
+    return t;
+}
+
+/* Prepares the candidate in the next place. ADJ_ENOKERNEL: it refuses, or is a fallback where there
+ * is something else. */
+static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
+{
+    timed_candidate *t = new_candidate(e, r, s);
+    if (t == NULL)
+        return e->status;
+    adj_status status = prepare_step(e, &t->s, c);
+    if (status == ADJ_OK && t->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
+        drop_candidate(c);
+        return ADJ_ENOKERNEL;
+    }
+    t->c = *c;
+    r->n += status == ADJ_OK;
+    return status;
+}
+
+static adj_status open_race(adj_exec *e, race *r, int places)
+{
+    *r = (race){.region = {.allocator = e->region.allocator}};
+    r->list = region_alloc(&r->region, (size_t)places, sizeof *r->list);
+    return r->list != NULL ? ADJ_OK : no_memory(e);
+}
+
+/* *late: there was no time to prepare all of them. */
+static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_group *g,
+                            double deadline, int *late)
+{
+    candidate c = {.index = NONE};
+    *late = 0;
+    if (open_race(e, r, MAX_CANDIDATES) != ADJ_OK)
+        return e->status;
+    while (!*late && next_group_kernel(e, g, &c) == ADJ_OK)
+        while (!*late && r->n < MAX_CANDIDATES && enter(e, r, s, &c) == ADJ_OK) {
+            c.number++;
+            *late = seconds_now() > deadline;
+        }
+    return e->status;
+}
+
+static adj_status make_room(adj_exec *e, race *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        timed_candidate *t = &r->list[i];
+        if (make_areas(e, &t->s, &t->c) != ADJ_OK)
+            return e->status;
+    }
+    for (int i = 0; i < r->n; i++)
+        bind_step(e, &r->list[i].s, &r->list[i].c);
+    return ADJ_OK;
+}
+
+static double fastest(const race *r)
+{
+    double best = HUGE_VAL;
+    for (int i = 0; i < r->n; i++)
+        best = r->list[i].best < best ? r->list[i].best : best;
+    return best;
+}
+
+/* In turns; what takes far longer than the best is left out after its first run, or, as that may
+ * have been disturbed, after its second. 0: there was no time to run each of them. */
+static int run_race(adj_exec *e, race *r, double deadline)
+{
+    int rounds = ROUNDS;
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < r->n; i++) {
+            timed_candidate *c = &r->list[i];
+            if (c->dropped)
+                continue;
+            if (seconds_now() > deadline)
+                return round > 0;
+            double took = tune_run(e, &c->s);
+            e->info.timed += round == 0;
+            c->best = took < c->best ? took : c->best;
+            c->dropped = c->best > hopeless[round < 2 ? round : 2] * fastest(r);
+        }
+        if (fastest(r) > long_run)
+            rounds = 2;
+    }
+    return 1;
+}
+
+/* ---- what stays ---- */
+
+double tune_weight(const tune_way *w) { return w->is_usual ? clearly * w->seconds : w->seconds; }
+
+static int is_same_list(size_t n, const adj_layout *const *a, const adj_layout *const *b)
+{
+    return n == 0 || memcmp(a, b, n * sizeof(adj_layout *)) == 0;
+}
+
+/* Where the candidate's layouts are among the ways, or where there is room for them, if need be in
+ * place of the slowest way. */
+static tune_way *place_for(tune_decision *d, const step *s)
+{
+    tune_way *slowest = d->way;
+    for (int i = 0; i < d->n; i++) {
+        tune_way *w = &d->way[i];
+        if (is_same_list((size_t)s->group.n_in, w->in, s->prep.in) &&
+            is_same_list((size_t)s->group.n_out, w->out, s->prep.out))
+            return w;
+        slowest = w->seconds > slowest->seconds ? w : slowest;
+    }
+    return d->n < MAX_WAYS ? &d->way[d->n] : slowest;
+}
+
+static const adj_layout *const *copy_list(adj_exec *e, int n, const adj_layout *const *list)
+{
+    const adj_layout **copy = region_alloc(&e->tuner->region, (size_t)n, sizeof *copy);
+    if (copy != NULL && n > 0)
+        memcpy(copy, list, (size_t)n * sizeof *copy);
+    return copy;
+}
+
+static adj_status keep(adj_exec *e, const timed_candidate *t, int is_usual, tune_decision *d)
+{
+    char impl[TUNE_IMPL];
+    tune_impl(e, &t->s, impl);
+    const tune_way way = {.backend = t->c.backend->name,
+                          .kernel = t->c.kernel->name,
+                          .index = t->c.index,
+                          .candidate = t->c.number,
+                          .impl = region_string(&e->tuner->region, impl),
+                          .seconds = t->best,
+                          .is_usual = is_usual,
+                          .in = copy_list(e, t->s.group.n_in, t->s.prep.in),
+                          .out = copy_list(e, t->s.group.n_out, t->s.prep.out)};
+    if (way.impl == NULL || way.in == NULL || way.out == NULL)
+        return no_memory(e);
+    tune_way *place = place_for(d, &t->s);
+    const int is_new = place == &d->way[d->n];
+    if (is_new || tune_weight(&way) < tune_weight(place))
+        *place = way;
+    d->n += is_new;
+    return ADJ_OK;
+}
+
+static adj_status keep_fastest(adj_exec *e, const race *r, tune_decision *d)
+{
+    const timed_candidate *usual = r->list;
+    for (int i = 1; i < r->n; i++)
+        usual = r->list[i].s.prep.rank < usual->s.prep.rank ? &r->list[i] : usual;
+    for (int i = 0; i < r->n && e->status == ADJ_OK; i++)
+        if (r->list[i].best < HUGE_VAL)
+            keep(e, &r->list[i], &r->list[i] == usual, d);
+    return e->status;
+}
+
+/* ---- how much time there is ---- */
+
+/* Seconds of a run of what would be taken without timing, HUGE_VAL: of none; and of preparing it.
+ */
+static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, double *run,
+                             double *preparing)
+{
+    race r;
+    double start = seconds_now();
+    *run = HUGE_VAL;
+    timed_candidate *t = open_race(e, &r, 1) == ADJ_OK ? new_candidate(e, &r, s) : NULL;
+    if (t != NULL && select_by_rank(e, &t->s, g) == ADJ_OK) {
+        t->c = (candidate){.backend = e->backend[t->s.backend],
+                           .opened = e->opened[t->s.backend],
+                           .index = t->s.backend,
+                           .group = &t->s.group,
+                           .kernel = t->s.kernel,
+                           .prep = &t->s.prep};
+        *preparing = seconds_now() - start;
+        if (make_areas(e, &t->s, &t->c) == ADJ_OK) {
+            bind_step(e, &t->s, &t->c);
+            for (int i = 0; i < 2; i++) { /* the first has new memory */
+                double took = tune_run(e, &t->s);
+                *run = took < *run ? took : *run;
+            }
+        }
+        drop_candidate(&t->c);
+    }
+    region_free(&r.region);
+    return e->status;
+}
+
+/* Seconds that a race for the group may take; 0: it has no use. */
+static double allow(adj_exec *e, const step *s, const node_group *g)
+{
+    const tuner *t = e->tuner;
+    double run = HUGE_VAL, preparing = 0;
+    if (t->runs == HUGE_VAL)
+        return budget_for(t, g, HUGE_VAL);
+    if (time_usual(e, s, g, &run, &preparing) != ADJ_OK || run == HUGE_VAL)
+        return 0;
+    const double seconds = budget_for(t, g, run);
+    return seconds > 2 * (preparing + 2 * run) ? seconds : 0;
+}
+
+adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_decision *d, int *late)
+{
+    tuner *t = e->tuner;
+    race r = {.n = 0};
+    const double start = seconds_now(), seconds = allow(e, s, g);
+    d->n = 0;
+    *late = seconds == 0;
+    if (!*late && e->status == ADJ_OK)
+        enter_all(e, &r, s, g, start + seconds / 2, late);
+    if (!*late && e->status == ADJ_OK && r.n == 1)
+        r.list[0].best = 0; /* it was not timed, and need not be */
+    else if (!*late && e->status == ADJ_OK && r.n > 1 && make_room(e, &r) == ADJ_OK)
+        *late = !run_race(e, &r, start + seconds);
+    if (!*late && e->status == ADJ_OK && r.n > 0)
+        keep_fastest(e, &r, d);
+    for (int i = 0; i < r.n; i++)
+        drop_candidate(&r.list[i].c);
+    region_free(&r.region);
+    t->spent += seconds_now() - start;
+    return e->status;
+}
