@@ -124,8 +124,14 @@ typedef struct {
     int channels_last;
 } implementation;
 typedef struct {
+    char vendor[13];   /* "AuthenticAMD"; "": not known */
+    int family, model; /* as the vendor counts them: 25 for Zen 3 and 4 */
+} cpu_id;
+cpu_id this_cpu(void); /* cpu.c */
+typedef struct {
     int version; /* of oneDNN: major*10000 + minor*100 + patch */
     int isa;     /* a bit for each step: a superset has them all */
+    cpu_id cpu;
 } machine;
 machine this_machine(void);
 /* Why this implementation must not be run; NULL: it may. */

@@ -8,41 +8,22 @@
  * or not at all, and only changes which candidate is first: the worst that a forged file does is to
  * select slow kernels. */
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "conv_rules.h"
 
-enum { MAX_LINES = 1000, CPU = 32 };
+enum { MAX_LINES = 1000 };
 
 /* ---- the machine ---- */
 
-#if defined(__x86_64__)
-/* Vendor, family and model. */
-static void spell_cpu(char cpu[CPU])
-{
-    unsigned a = 0, vendor[4] = {0}, b, c, d;
-    (void)__get_cpuid(0, &a, &vendor[0], &vendor[2], &vendor[1]);
-    a = 0;
-    (void)__get_cpuid(1, &a, &b, &c, &d);
-    unsigned family = a >> 8 & 0xf, model = a >> 4 & 0xf;
-    if (family == 0xf)
-        family += a >> 20 & 0xff;
-    if (family >= 6)
-        model |= (a >> 16 & 0xf) << 4;
-    snprintf(cpu, CPU, "%.12s-%u-%u", (const char *)vendor, family, model);
-}
-#else
-static void spell_cpu(char cpu[CPU]) { snprintf(cpu, CPU, "unknown"); }
-#endif
-
 void rules_describe(char *text, size_t size)
 {
-    char version[ISA_NAME + 16], cpu[CPU];
+    char version[ISA_NAME + 16];
+    const cpu_id cpu = this_cpu();
     quarantine_describe(version, sizeof version);
-    spell_cpu(cpu);
-    snprintf(text, size, "adjoint rules 1 onednn %s %s", version, cpu);
+    snprintf(text, size, "adjoint rules 1 onednn %s %s", version,
+             cpu.vendor[0] == '\0' ? "unknown" : cpu.vendor);
+    if (cpu.vendor[0] != '\0')
+        snprintf(text + strlen(text), size - strlen(text), "-%d-%d", cpu.family, cpu.model);
 }
 
 /* ---- rules by name ---- */

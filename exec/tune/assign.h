@@ -34,8 +34,8 @@ typedef struct {
 } assign_problem;
 
 /* chosen[i]: the way of choice i. *seconds: of the whole plan. Of plans alike but for what is over,
- * the cheapest is followed; of those that differ the 64 cheapest. So it is the optimum where no more
- * than 64 differ at any place. ADJ_ENOMEM. */
+ * the cheapest is followed; of those that differ the 64 cheapest. So it is the optimum where no
+ * more than 64 differ at any place. ADJ_ENOMEM. */
 adj_status assign_cheapest(const assign_problem *p, const adj_allocator *a, int chosen[],
                            double *seconds);
 

@@ -1,7 +1,8 @@
 /* budget.c - how long the race between a group's candidates may take.
  *
- * The time of the whole plan is shared by the work of the groups that are still to be decided, so
- * that the last ones get theirs, too; what a race leaves is the others'. Groups of equal work are
+ * The time of the whole plan is shared by the groups that are still to be decided, half of it by
+ * their work and half equally, as preparing candidates takes its time however small the group is.
+ * So the last ones get theirs, too; what a race leaves is the others'. Groups of equal work are
  * timed once and counted once. Where it is known how often the plan will run, a race takes no more
  * than a small part of what the group itself will take: it could not save more. */
 #include <math.h>
@@ -59,7 +60,10 @@ void budget_open(adj_exec *e, int64_t runs)
         while (k < i && !is_same_work(&e->group[k], g))
             k++;
         int is_view = g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW);
-        t->work_left += k == i && !is_view ? work_of(g) : 0;
+        if (k < i || is_view)
+            continue;
+        t->work_left += work_of(g);
+        t->groups_left++;
     }
 }
 
@@ -71,9 +75,15 @@ int budget_is_open(const tuner *t)
 double budget_for(const tuner *t, const node_group *g, double usual)
 {
     const double left = t->seconds - t->spent, work = work_of(g);
-    const double share = t->work_left > work ? left * work / t->work_left : left;
+    const double by_work = t->work_left > work ? work / t->work_left : 1;
+    const double equal = t->groups_left > 1 ? 1.0 / t->groups_left : 1;
+    const double share = left * (by_work + equal) / 2;
     const double gain = t->runs == HUGE_VAL ? HUGE_VAL : t->runs * usual;
     return share < gain ? share : gain;
 }
 
-void budget_pass(tuner *t, const node_group *g) { t->work_left -= work_of(g); }
+void budget_pass(tuner *t, const node_group *g)
+{
+    t->work_left -= work_of(g);
+    t->groups_left--;
+}

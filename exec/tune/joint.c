@@ -23,7 +23,7 @@ typedef struct { /* [0]: plain */
 
 typedef struct {
     adj_exec *e;
-    layouts *of; /* by node id */
+    layouts *of;      /* by node id */
     double **seconds; /* by decision, by way */
     assign_problem p;
 } joint;
@@ -89,8 +89,7 @@ static int number_layouts(joint *j, const assign_part *part, const tune_way *w, 
 static adj_status add_part(joint *j, const tune_part *from, assign_part *to)
 {
     const adj_group *g = &from->group;
-    const tune_decision *d =
-        from->decision != NONE ? &j->e->tuner->decision[from->decision] : NULL;
+    const tune_decision *d = from->decision != NONE ? &j->e->tuner->decision[from->decision] : NULL;
     const int n = g->n_in + g->n_out, n_way = d != NULL ? d->n : 0;
     int *value = room(j, n, sizeof *value), *layout = room(j, n * n_way, sizeof *layout);
     if (value == NULL || layout == NULL)

@@ -3,9 +3,9 @@
  * Candidates are whatever the kernels of the backends that are queried prepare to, fallbacks left
  * out. They run in turns, so that a disturbance hits all of them; the minimum of each counts, of
  * what was dropped early the minimum until then. Of those with the same layouts the fastest stays:
- * which layouts are best, the neighbours decide (joint.c). The candidate that would be taken without timing is preferred unless another is
- * clearly faster. Where the plan is to run few times only, that candidate is run first, and says how
- * much time the race may take (budget.c). */
+ * which layouts are best, the neighbours decide (joint.c). The candidate that would be taken
+ * without timing is preferred unless another is clearly faster. Where the plan is to run few times
+ * only, that candidate is run first, and says how much time the race may take (budget.c). */
 #include <math.h>
 #include <string.h>
 

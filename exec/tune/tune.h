@@ -18,7 +18,7 @@ typedef struct { /* the winner for a key; strings live in the tuner's region */
     const char *backend, *kernel; /* NULL: for this plan the static order decides */
     int candidate;
     const char *impl; /* what the candidate must prepare to: its name and layouts */
-    double seconds; /* of a run, without reorders */
+    double seconds;   /* of a run, without reorders */
     tune_origin origin;
     int is_met; /* among the plan's groups */
     int used;   /* in this plan */
@@ -70,15 +70,16 @@ struct tuner {
     char header[TUNE_HEADER];
     int n_entry, max_entry;
     tune_entry *entry;
-    char *invariant;       /* by node id: it follows from what no run changes */
-    tune_part *part;       /* by e->group */
+    char *invariant; /* by node id: it follows from what no run changes */
+    tune_part *part; /* by e->group */
     int n_decision, max_decision;
     tune_decision *decision;
     reorder_cost *cost;    /* of those that were timed */
     double seconds, spent; /* allowed, used */
     double runs;           /* of the plan, that time may be taken of; HUGE_VAL: as many as needed */
     double work_left;      /* of groups that have not been looked at, see budget.c */
-    int left;              /* steps that there was no time for */
+    int groups_left;
+    int left; /* steps that there was no time for */
     area area[N_TUNE_AREA];
     size_t cold; /* bytes that a step of the whole graph touches between two runs of one node */
     uint64_t seen;

@@ -8,9 +8,15 @@
 #include "cli/selftest/sweep.h"
 
 /* Versions and instruction sets as oneDNN 2.6.3's and 3.7.2's headers number them. */
-static const machine zen5 = {20603, 0xe7}, zen5_3 = {30702, 0xe7}, cascade_lake = {20603, 0x67},
-                     avx2 = {20603, 0x7}, amx = {20603, 0x3e7}, amx_3 = {30702, 0xfef},
-                     fp16_3 = {30702, 0x1ef};
+static const machine zen5 = {20603, 0xe7, {"AuthenticAMD", 26, 2}},
+                     zen5_3 = {30702, 0xe7, {"AuthenticAMD", 26, 2}},
+                     zen4 = {20603, 0xe7, {"AuthenticAMD", 25, 17}},
+                     zen3 = {20603, 0x7, {"AuthenticAMD", 25, 1}},
+                     cascade_lake = {20603, 0x67, {"GenuineIntel", 6, 85}},
+                     avx2 = {20603, 0x7, {"GenuineIntel", 6, 60}},
+                     amx = {20603, 0x3e7, {"GenuineIntel", 6, 143}},
+                     amx_3 = {30702, 0xfef, {"GenuineIntel", 6, 143}},
+                     fp16_3 = {30702, 0x1ef, {"", 0, 0}};
 
 static const conv_rule *named(const char *name)
 {
@@ -50,6 +56,9 @@ Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
         {"AVX-512 with f16 and without AMX, oneDNN 3", &fp16_3, NARROW " " WINOGRAD},
         {"AVX-512 without bf16", &cascade_lake, NARROW " " BF16},
         {"AVX2", &avx2, WIDE " " BF16 " " WINOGRAD},
+        {"Zen 3: of Zen 4's family, with AVX2", &zen3, WIDE " " BF16 " " WINOGRAD},
+        {"Zen 4: vectors of 16 in two halves", &zen4,
+         NARROW " filter_from_few_f32 input_1x1_towards_4_f32"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         for (int i = 0; i < conv_rule_count(); i++) {
@@ -66,12 +75,15 @@ Test(conv_rules, bounds)
     static const struct {
         machine m;
         int holds;
-    } cases[] = {{{20603, 0x27}, 1},  {{20602, 0x27}, 0},  {{30702, 0x27}, 1}, {{30703, 0x27}, 0},
-                 {{20603, 0x2f}, 1},  {{20603, 0x7}, 0},   {{20603, 0}, 0},    {{20603, 0xe7}, 1},
-                 {{20603, 0x3e7}, 0}, {{20603, 0x1e7}, 1}, {{30000, 0xfef}, 0}};
+    } cases[] = {{{20603, 0x27, {"", 0, 0}}, 1},  {{20602, 0x27, {"", 0, 0}}, 0},
+                 {{30702, 0x27, {"", 0, 0}}, 1},  {{30703, 0x27, {"", 0, 0}}, 0},
+                 {{20603, 0x2f, {"", 0, 0}}, 1},  {{20603, 0x7, {"", 0, 0}}, 0},
+                 {{20603, 0, {"", 0, 0}}, 0},     {{20603, 0xe7, {"", 0, 0}}, 1},
+                 {{20603, 0x3e7, {"", 0, 0}}, 0}, {{20603, 0x1e7, {"", 0, 0}}, 1},
+                 {{30000, 0xfef, {"", 0, 0}}, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cr_expect_eq(rule_holds(&r, cases[i].m), cases[i].holds, "%zu", i);
-    cr_expect(rule_holds(&(conv_rule){0}, (machine){1, 0}), "everything is open");
+    cr_expect(rule_holds(&(conv_rule){0}, (machine){1, 0, {"", 0, 0}}), "everything is open");
 }
 
 Test(conv_rules, have_names_of_their_own_and_say_where_they_were_measured)

@@ -173,7 +173,8 @@ Test(quarantine, holds_for_classes)
                                   .dtype = cases[k].dtype,
                                   .name = cases[k].name,
                                   .channels_last = 1};
-        const char *reason = known_fault(&i, (machine){cases[k].version, cases[k].isa});
+        const char *reason =
+            known_fault(&i, (machine){.version = cases[k].version, .isa = cases[k].isa});
         if (cases[k].reason == NULL)
             cr_expect_null(reason, "%zu, %s: %s", k, cases[k].name, reason);
         else
@@ -199,7 +200,7 @@ static int is_case_of(int row, const sweep_case *c)
             .dtype = c->dtype,
             .name = "any",
             .channels_last = 1}; /* images in NCHW are computed so, too */
-        is_possible = is_known_fault(row, &i, (machine){V3_7_2, AVX10_AMX_3});
+        is_possible = is_known_fault(row, &i, (machine){.version = V3_7_2, .isa = AVX10_AMX_3});
     }
     adj_graph_free(g);
     return is_possible;

@@ -81,7 +81,8 @@ Test(compare_again, bf16_dilated_filter_gradient)
     if (f.status == 0)
         cr_skip_test("this oneDNN has no such fault\n");
     cr_assert_eq(f.status, 1, "%s", f.err);
-    const char *failed = strstr(f.out, "onednn: FAIL %"); /* the number depends on casts before it */
+    const char *failed =
+        strstr(f.out, "onednn: FAIL %"); /* the number depends on casts before it */
     cr_assert_not_null(failed, "%s", f.out);
     failed += strcspn(failed, "%") + 1;
     cr_assert_eq(strncmp(failed + strspn(failed, "0123456789"), " conv2d_backprop_filter", 23), 0,

@@ -137,8 +137,7 @@ static void draw(plan *x)
     }
     x->end[0] = PARTS;
     x->end[1] = below(PARTS);
-    x->p = (assign_problem){VALUES,    PARTS,  CHOICES, 2, x->part,
-                            x->choice, x->end, cost_of, x};
+    x->p = (assign_problem){VALUES, PARTS, CHOICES, 2, x->part, x->choice, x->end, cost_of, x};
 }
 
 static double make(const plan *x, int there[VALUES][LAYOUTS], int value, int layout)

@@ -1,5 +1,5 @@
-/* test_joint.c - kernels that are fast in a layout of their own are taken where neighbours are, too:
- * with planted kernels whose times are known. */
+/* test_joint.c - kernels that are fast in a layout of their own are taken where neighbours are,
+ * too: with planted kernels whose times are known. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,10 +15,7 @@ struct adj_layout {
 static const adj_layout reversed = {"reversed"};
 static double reorder_ms;
 
-static void wait_ms(double ms)
-{
-    nanosleep(&(struct timespec){0, (long)(1e6 * ms)}, NULL);
-}
+static void wait_ms(double ms) { nanosleep(&(struct timespec){0, (long)(1e6 * ms)}, NULL); }
 
 /* relu writes the layout, sigmoid reads it; candidate 0 does neither. */
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
