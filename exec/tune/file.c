@@ -4,10 +4,12 @@
  * line, and a last line that counts them:
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
- * A selection is the same without the header. Both are taken whole or not at all, and believed in
- * nothing but which candidate to prepare: the one that prepares to the implementation and layouts
- * named, wherever it is in the backend's list (the number is only where to look first). So the
- * worst that a forged one does is to select slow kernels. */
+ * Where there was no time for a race, backend and kernel are "-", the microseconds are those of
+ * what is usual, and in place of the implementation are the seconds that were too few. A selection
+ * is the same without the header. Both are taken whole or not at all, and believed in nothing but
+ * which candidate to prepare: the one that prepares to the implementation and layouts named,
+ * wherever it is in the backend's list (the number is only where to look first). So the worst that
+ * a forged one does is to select slow kernels. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -115,9 +117,19 @@ static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_stat
     double us = strtod(field[3], &end);
     if (candidate < 0 || *end != '\0' || !(us >= 0 && us < 1e12))
         return "has a number out of range";
+    const int is_late = strcmp(field[0], "-") == 0 && strcmp(field[1], "-") == 0;
+    const double too_few = is_late ? strtod(field[4], &end) : 0;
+    if (is_late && (*end != '\0' || !(too_few > 0 && too_few < 1e6)))
+        return "has a number out of range";
     tune_entry *entry = new_entry(t);
     if (entry == NULL)
         *status = ADJ_ENOMEM;
+    else if (is_late)
+        *entry = (tune_entry){.key = field[5],
+                              .impl = "",
+                              .seconds = 1e-6 * us,
+                              .too_few = too_few,
+                              .origin = origin};
     else /* the strings are the text's, which the region keeps */
         *entry = (tune_entry){.key = field[5],
                               .backend = field[0],
@@ -228,13 +240,16 @@ adj_status tune_read(adj_exec *e)
 /* A selection came from elsewhere: it holds for this plan alone. */
 static int writes_entry(const tune_entry *entry)
 {
-    return entry->kernel != NULL && entry->origin != FROM_SELECTION;
+    return (entry->kernel != NULL || entry->too_few > 0) && entry->origin != FROM_SELECTION;
 }
 
 static void write_entry(FILE *f, const tune_entry *x)
 {
-    fprintf(f, "%s\t%s\t%d\t%.1f\t%s\t%s\n", x->backend, x->kernel, x->candidate, 1e6 * x->seconds,
-            x->impl, x->key);
+    if (x->kernel == NULL)
+        fprintf(f, "-\t-\t0\t%.1f\t%.6f\t%s\n", 1e6 * x->seconds, x->too_few, x->key);
+    else
+        fprintf(f, "%s\t%s\t%d\t%.1f\t%s\t%s\n", x->backend, x->kernel, x->candidate,
+                1e6 * x->seconds, x->impl, x->key);
 }
 
 static int write_text(FILE *f, void *user)

@@ -231,7 +231,7 @@ static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, do
 }
 
 /* Seconds that a race for the group may take; 0: it has no use. */
-static double allow(adj_exec *e, const step *s, const node_group *g)
+static double allow(adj_exec *e, const step *s, const node_group *g, tune_decision *d)
 {
     const tuner *t = e->tuner;
     double run = HUGE_VAL, preparing = 0;
@@ -239,16 +239,18 @@ static double allow(adj_exec *e, const step *s, const node_group *g)
         return budget_for(t, g, HUGE_VAL);
     if (time_usual(e, s, g, &run, &preparing) != ADJ_OK || run == HUGE_VAL)
         return 0;
-    const double seconds = budget_for(t, g, run);
-    return seconds > 2 * (preparing + 2 * run) ? seconds : 0;
+    const double seconds = budget_for(t, g, run), least = 2 * (preparing + 2 * run);
+    d->usual = run;
+    d->too_few = seconds > least ? seconds : least;
+    return seconds > least ? seconds : 0;
 }
 
 adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_decision *d, int *late)
 {
     tuner *t = e->tuner;
     race r = {.n = 0};
-    const double start = seconds_now(), seconds = allow(e, s, g);
-    d->n = 0;
+    *d = (tune_decision){.n = 0};
+    const double start = seconds_now(), seconds = allow(e, s, g, d);
     *late = seconds == 0;
     if (!*late && e->status == ADJ_OK)
         enter_all(e, &r, s, g, start + seconds / 2, late);

@@ -130,18 +130,17 @@ static adj_status add_decision(adj_exec *e, const char *key, const tune_decision
 }
 
 /* way NULL: there was no time, and is none later in this plan. */
-static adj_status record(adj_exec *e, const char *key, const tune_way *way)
+static adj_status record(adj_exec *e, const char *key, const tune_decision *d, const tune_way *way)
 {
-    tune_entry entry = {.key = key, .impl = ""};
-    if (way != NULL) {
+    tune_entry entry = {.key = key, .impl = "", .seconds = d->usual, .too_few = d->too_few};
+    if (way != NULL)
         entry = (tune_entry){.key = key,
                              .backend = way->backend,
                              .kernel = way->kernel,
                              .candidate = way->candidate,
                              .impl = way->impl,
                              .seconds = way->seconds};
-        e->tuner->changed = 1;
-    }
+    e->tuner->changed |= way != NULL || d->too_few > 0;
     return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : no_memory(e);
 }
 
@@ -176,8 +175,20 @@ static adj_status open_decision(adj_exec *e, const step *s, const node_group *g,
     if (d.n > 1)
         return add_decision(e, key, &d, number);
     if (d.n == 1 || late || g->n == 1)
-        return record(e, key, d.n == 1 ? &d.way[0] : NULL);
+        return record(e, key, &d, d.n == 1 ? &d.way[0] : NULL);
     return look_at_each(e, g);
+}
+
+/* Is it to be decided? If an earlier plan had no time, only with clearly more than it had. */
+static int is_open(tuner *t, const node_group *g, const tune_entry *x)
+{
+    const double clearly_more = 1.5;
+    if (x == NULL || x->kernel != NULL)
+        return x == NULL;
+    const int is_worth_it =
+        t->runs == HUGE_VAL || budget_for(t, g, x->seconds) > clearly_more * x->too_few;
+    t->left += t->may_time && !is_worth_it;
+    return is_worth_it;
 }
 
 static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part)
@@ -196,7 +207,7 @@ static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part)
     part->decision = find_decision(t, key);
     if (part->decision != NONE || (x != NULL && x->is_met))
         return ADJ_OK;
-    if (x == NULL && open_decision(e, &s, g, key, &part->decision) != ADJ_OK)
+    if (is_open(t, g, x) && open_decision(e, &s, g, key, &part->decision) != ADJ_OK)
         return e->status;
     if ((x = tune_find(t, key)) != NULL)
         x->is_met = 1;
@@ -213,7 +224,7 @@ static adj_status decide_all(adj_exec *e)
     if (t->n_decision > 0 && tune_decide(e, chosen) != ADJ_OK)
         return e->status;
     for (int i = 0; i < t->n_decision && e->status == ADJ_OK; i++)
-        record(e, t->decision[i].key, &t->decision[i].way[chosen[i]]);
+        record(e, t->decision[i].key, &t->decision[i], &t->decision[i].way[chosen[i]]);
     return e->status;
 }
 
@@ -319,7 +330,7 @@ static adj_status decide_alone(adj_exec *e, const step *s, const node_group *g, 
     const tune_way *best = d.n > 0 ? d.way : NULL;
     for (int i = 1; i < d.n; i++)
         best = tune_weight(&d.way[i]) < tune_weight(best) ? &d.way[i] : best;
-    return record(e, key, best);
+    return record(e, key, &d, best);
 }
 
 adj_status tune_group(adj_exec *e, step *s, const node_group *g)

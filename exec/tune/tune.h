@@ -15,10 +15,11 @@ typedef enum { TIMED, FROM_FILE, FROM_SELECTION } tune_origin;
 
 typedef struct { /* the winner for a key; strings live in the tuner's region */
     const char *key;
-    const char *backend, *kernel; /* NULL: for this plan the static order decides */
+    const char *backend, *kernel; /* NULL: there was no time, what is usual is taken */
     int candidate;
     const char *impl; /* what the candidate must prepare to: its name and layouts */
-    double seconds;   /* of a run, without reorders */
+    double seconds;   /* of a run, without reorders; 0: not known */
+    double too_few;   /* without kernel: seconds in which a race could not be held; 0: not known */
     tune_origin origin;
     int is_met; /* among the plan's groups */
     int used;   /* in this plan */
@@ -39,6 +40,7 @@ typedef struct { /* between the ways to compute the groups that have the key */
     const char *key;
     int n;
     tune_way way[MAX_WAYS];
+    double usual, too_few; /* n is 0: as an entry's seconds and too_few */
 } tune_decision;
 
 typedef struct { /* a group of the plan, as it is before there are layouts */

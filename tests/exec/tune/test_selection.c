@@ -101,6 +101,26 @@ Test(selection, time_depends_on_the_runs)
     adj_graph_free(g);
 }
 
+/* What took too long for the runs that were to come is not begun again, but for more runs. */
+Test(selection, too_little_time_is_remembered)
+{
+    make_folder();
+    adj_exec_opts o = tuned();
+    o.threads = 1;
+    o.tune_runs = 200; /* four runs' time, for a race of four runs and what it takes besides */
+    const outcome first = plan(o, 64), second = plan(o, 64);
+    cr_expect(first.timed == 0 && first.runs > 0 && strcmp(first.impl, "slow:1") == 0, "%d runs",
+              first.runs);
+    cr_expect(second.timed == 0 && second.runs == 0 && second.note[0] == '\0', "%d runs, %s",
+              second.runs, second.note);
+    o.tune_runs = 1000000;
+    cr_expect_eq(plan(o, 64).timed, 2);
+    o.tune_runs = 200;
+    const outcome last = plan(o, 64);
+    cr_expect(last.cached == 1 && strcmp(last.impl, "fast:1") == 0, "%s", last.impl);
+    remove_folder();
+}
+
 /* The only file in a folder, which then is removed with it. */
 static void take_only_file(const char *path, char name[64])
 {

@@ -219,6 +219,9 @@ Test(tune, truncated_and_hostile)
     expect_ignored_with(text, "two\t1\t", "two\t99999999999999999999\t", "out of range");
     expect_ignored_with(text, "\tfast:1", "nan\tfast:1", "out of range");
     expect_ignored_with(text, "two\t1\t", "two\t1\tinf\tx\ty\nplanted\ttwo\t1\t", "out of range");
+    expect_ignored_with(text, "end 1\n", "-\t-\t0\t1\tx\tk\nend 2\n", "out of range");
+    expect_ignored_with(text, "end 1\n", "-\t-\t0\t1\t-1\tk\nend 2\n", "out of range");
+    expect_ignored_with(text, "end 1\n", "-\t-\t0\t1\tnan\tk\nend 2\n", "out of range");
     memcpy(hostile, text, n);
     hostile[n / 2] = '\0';
     expect_ignored(hostile, n, "not text");
