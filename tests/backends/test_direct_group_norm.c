@@ -9,6 +9,9 @@
 #include "tests/backends/candidates.h"
 #include "tests/isa.h"
 
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); } /* groups are what is tested */
+TestSuite(direct_group_norm, .init = plan_as_usual);
+
 static const double eps = 1e-5;
 
 typedef struct {
