@@ -66,6 +66,10 @@ static plan plan_with_lines(const char *lines)
     return plan_with_text(text, (size_t)n);
 }
 
+/* What is taken without timing: whatever plans all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(rules_file, .init = plan_as_usual);
+
 Test(rules_file, names_this_machine)
 {
     char onednn[64], head[160];
@@ -79,10 +83,7 @@ Test(rules_file, names_this_machine)
 #endif
 }
 
-/* What is taken without timing: whatever plans all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-
-Test(rules_file, is_obeyed, .init = plan_as_usual)
+Test(rules_file, is_obeyed)
 {
     static const struct {
         const char *lines, *backend;
