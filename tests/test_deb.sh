@@ -6,6 +6,10 @@ if ! command -v dpkg-deb >/dev/null || ! command -v dpkg-shlibdeps >/dev/null; t
     echo "skipped: no dpkg-deb or no dpkg-shlibdeps here (dpkg-dev)"
     exit 77
 fi
+if [ -n "${DNNL:-}" ]; then
+    echo "skipped: this build is of a oneDNN that is no package (DNNL)"
+    exit 77
+fi
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 fail() {
