@@ -105,7 +105,7 @@ relative() {
 io_libraries=$("${CROSS:-}pkg-config" --libs-only-l $io_packages | sed 's/-l//g')
 for file in adjointConfig.cmake adjointConfigVersion.cmake; do
     sed -e "s|@io_libraries@|$io_libraries|g" -e "s|@version@|$version|g" -e "s|@abi@|$abi|g" -e "s|@libdir@|$(relative "$libdir")|g" \
-        -e "s|@includedir@|$(relative "$prefix/include")|g" "package/$file.in" | put_text "$cmakedir/$file"
+        -e "s|@dnnl@|${DNNL:+$DNNL/lib/lib}dnnl${DNNL:+.so}|g" -e "s|@includedir@|$(relative "$prefix/include")|g" "package/$file.in" | put_text "$cmakedir/$file"
 done
 
 if [ "$action" = uninstall ]; then
