@@ -395,7 +395,7 @@ typedef struct {
     double flop;          /* nominal multiplications and additions */
     size_t bytes;         /* read and written, scratch left out */
     double seconds;       /* of the last run; 0 unless profiled, or when it was not needed */
-    double tuned_seconds; /* by which tune chose it, reorders included; 0: it did not */
+    double tuned_seconds; /* what it took when tune chose it; 0: tune did not */
     adj_dtype dtype;      /* what it computes in: of its last node, which may differ from node's */
 } adj_step_info;
 /* How many steps the plan has; 0 without a plan. */
