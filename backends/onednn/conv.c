@@ -73,7 +73,7 @@ static int row_of(const adj_op *op)
 
 static const conv_rule *rule_of(const onednn *o, const adj_node *n, conv_preference preference)
 {
-    return rule_for(n, preference, this_machine(), o->rules);
+    return rule_for(n, preference, o->here, o->rules);
 }
 
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)

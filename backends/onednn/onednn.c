@@ -132,6 +132,7 @@ static adj_status open_backend(const adj_backend_opts *opts, void **backend)
         return ADJ_ENOMEM;
     o->allocator = *opts->allocator;
     o->math = opts->math;
+    o->here = this_machine();
     adj_status quarantine = set_quarantine(o, opts);
     if (quarantine != ADJ_OK) {
         close_backend(o);

@@ -24,11 +24,22 @@ typedef struct {
 } forced_rules;
 
 typedef struct {
+    char vendor[13];   /* "AuthenticAMD"; "": not known */
+    int family, model; /* as the vendor counts them: 25 for Zen 3 and 4 */
+} cpu_id;
+typedef struct {
+    int version; /* of oneDNN: major*10000 + minor*100 + patch */
+    int isa;     /* a bit for each step: a superset has them all */
+    cpu_id cpu;
+} machine;
+
+typedef struct {
     adj_allocator allocator;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attr; /* the caller brings the scratchpad */
     adj_layout *layouts;        /* the interned ones */
+    machine here;
     int no_quarantine;
     forced_rules rules;
     adj_math math;
@@ -123,16 +134,8 @@ typedef struct {
     const char *name; /* pd_name() */
     int channels_last;
 } implementation;
-typedef struct {
-    char vendor[13];   /* "AuthenticAMD"; "": not known */
-    int family, model; /* as the vendor counts them: 25 for Zen 3 and 4 */
-} cpu_id;
 cpu_id this_cpu(void); /* cpu.c */
-typedef struct {
-    int version; /* of oneDNN: major*10000 + minor*100 + patch */
-    int isa;     /* a bit for each step: a superset has them all */
-    cpu_id cpu;
-} machine;
+/* Asks the processor, which takes microseconds in a virtual machine: once for a backend. */
 machine this_machine(void);
 /* Why this implementation must not be run; NULL: it may. */
 const char *quarantined(const onednn *o, const implementation *i);

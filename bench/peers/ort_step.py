@@ -1,6 +1,7 @@
 """ONNX Runtime's inference of PyTorch's models, written to ONNX in memory: f32 only, it has no bf16
 convolution for CPUs."""
 import argparse
+import inspect
 import io
 
 import timing
@@ -17,7 +18,8 @@ import torch_nets
 
 def session_of(net, shape, threads):
     file = io.BytesIO()
-    kept = {"dynamo": False} if hasattr(torch, "compile") else {}
+    takes = inspect.signature(torch.onnx.export).parameters
+    kept = {"dynamo": False} if "dynamo" in takes else {}
     torch.onnx.export(net.eval(), torch.randn(1, *shape), file, input_names=["x"],
                       output_names=["y"], dynamic_axes={"x": {0: "n"}, "y": {0: "n"}}, **kept)
     options = onnxruntime.SessionOptions()

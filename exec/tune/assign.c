@@ -1,12 +1,13 @@
-/* assign.c - see assign.h: a beam search in the order of the plan.
+/* assign.c - see assign.h: a beam search in the order of the plan, then one choice at a time.
  *
  * A state is a beginning of the plan: what it took, which layouts of each value are there, and the
  * ways that are chosen. Two states that agree in the layouts of the values that are read later, and
- * in the choices that are met again, have the same future: the dearer one is left out. */
+ * in the choices that are met again, have the same future: the dearer one is left out. A value that
+ * will be wanted in plain in any case is made plain at once, so that no state looks cheap for what
+ * it has only put off. */
 #include "assign.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,14 +15,15 @@ enum { BEAM = 64, OPEN = -1 };
 
 typedef struct {
     double seconds;
-    unsigned char *there; /* by value: bit i: layout i */
-    signed char *chosen;  /* by choice, or OPEN */
+    uint32_t *there;     /* by value: bit i: layout i */
+    signed char *chosen; /* by choice, or OPEN */
 } state;
 
 typedef struct {
     const assign_problem *p;
     int *value_over, *choice_over; /* the part after which it does not matter */
-    int n, n_next, size;           /* size: places in next */
+    char *wants_plain;             /* by value: somebody does, whatever is chosen */
+    int n, n_next;
     state *now, *next;
 } search;
 
@@ -29,25 +31,29 @@ typedef struct {
 
 static void want(const assign_problem *p, state *s, int value, int layout)
 {
-    const unsigned there = s->there[value];
-    if (there & 1U << layout)
+    const uint32_t there = s->there[value];
+    if (there >> layout & 1)
         return;
     int from = 0;
-    while (!(there >> from & 1U) && from < ASSIGN_LAYOUTS - 1)
+    while (!(there >> from & 1) && from < ASSIGN_LAYOUTS - 1)
         from++;
     s->seconds += p->reorder(p->user, value, from, layout);
-    s->there[value] |= (unsigned char)(1U << layout);
+    s->there[value] |= UINT32_C(1) << layout;
 }
 
 /* way OPEN: plain. */
-static void run_part(const assign_problem *p, state *s, const assign_part *part, int way)
+static void run_part(const search *w, state *s, const assign_part *part, int way)
 {
+    const assign_problem *p = w->p;
     const int n = part->n_in + part->n_out;
-    const int *layout = way != OPEN ? part->layout + way * n : NULL;
+    const int *layout = way != OPEN ? part->layout + (ptrdiff_t)way * n : NULL;
     for (int i = 0; i < part->n_in; i++)
         want(p, s, part->value[i], layout != NULL ? layout[i] : 0);
-    for (int i = part->n_in; i < n; i++)
-        s->there[part->value[i]] = (unsigned char)(1U << (layout != NULL ? layout[i] : 0));
+    for (int i = part->n_in; i < n; i++) {
+        s->there[part->value[i]] = UINT32_C(1) << (layout != NULL ? layout[i] : 0);
+        if (w->wants_plain[part->value[i]])
+            want(p, s, part->value[i], 0);
+    }
     s->seconds += way != OPEN ? p->choice[part->choice].seconds[way] : 0;
 }
 
@@ -56,7 +62,7 @@ static void run_part(const assign_problem *p, state *s, const assign_part *part,
 static void copy_state(const assign_problem *p, state *to, const state *from)
 {
     to->seconds = from->seconds;
-    memcpy(to->there, from->there, (size_t)p->n_value);
+    memcpy(to->there, from->there, (size_t)p->n_value * sizeof *to->there);
     memcpy(to->chosen, from->chosen, (size_t)p->n_choice);
 }
 
@@ -70,7 +76,7 @@ static void forget(const search *w, state *s, int part)
 
 static int has_same_future(const search *w, const state *a, const state *b, int part)
 {
-    if (memcmp(a->there, b->there, (size_t)w->p->n_value) != 0)
+    if (memcmp(a->there, b->there, (size_t)w->p->n_value * sizeof *a->there) != 0)
         return 0;
     for (int i = 0; i < w->p->n_choice; i++)
         if (a->chosen[i] != b->chosen[i] && w->choice_over[i] > part)
@@ -110,7 +116,7 @@ static void branch(search *w, const assign_part *part)
             state *s = &w->next[w->n_next++];
             copy_state(w->p, s, &w->now[i]);
             s->chosen[part->choice] = (signed char)k;
-            run_part(w->p, s, part, k);
+            run_part(w, s, part, k);
         }
     }
 }
@@ -120,7 +126,7 @@ static void take_part(search *w, int number)
     const assign_part *part = &w->p->part[number];
     if (part->choice < 0) {
         for (int i = 0; i < w->n; i++) {
-            run_part(w->p, &w->now[i], part, OPEN);
+            run_part(w, &w->now[i], part, OPEN);
             forget(w, &w->now[i], number);
         }
         return;
@@ -131,44 +137,78 @@ static void take_part(search *w, int number)
     keep_cheapest(w, number);
 }
 
-static void find_ends(search *w)
+static void look_ahead(search *w)
 {
     const assign_problem *p = w->p;
     for (int i = 0; i < p->n_part; i++) {
         const assign_part *part = &p->part[i];
         for (int k = 0; k < part->n_in + part->n_out; k++)
             w->value_over[part->value[k]] = i;
+        for (int k = 0; k < part->n_in; k++)
+            w->wants_plain[part->value[k]] |= part->choice < 0;
         if (part->choice >= 0)
             w->choice_over[part->choice] = i;
     }
-    for (int i = 0; i < p->n_end; i++)
+    for (int i = 0; i < p->n_end; i++) {
         w->value_over[p->end[i]] = INT_MAX;
+        w->wants_plain[p->end[i]] = 1;
+    }
 }
 
 /* Returns the memory of all states; NULL: there is none. */
 static char *make_states(search *w, const adj_allocator *a)
 {
     const assign_problem *p = w->p;
-    int most = 1;
+    size_t most = 1;
     for (int i = 0; i < p->n_choice; i++)
-        most = p->choice[i].n > most ? p->choice[i].n : most;
-    w->size = BEAM * most;
-    const size_t n = (size_t)w->size + BEAM, values = (size_t)p->n_value,
-                 each = values + (size_t)p->n_choice;
-    const size_t ints = (values + (size_t)p->n_choice) * sizeof(int);
-    char *memory = adj_alloc(a, n * sizeof(state) + ints + n * each);
+        most = (size_t)p->choice[i].n > most ? (size_t)p->choice[i].n : most;
+    const size_t n = BEAM * (most + 1), values = (size_t)p->n_value, choices = (size_t)p->n_choice;
+    const size_t ints = (values + choices) * sizeof(int);
+    const size_t there = values * sizeof(uint32_t), all_there = n * there;
+    const size_t total = n * sizeof(state) + ints + all_there + n * choices + values;
+    char *memory = adj_alloc(a, total);
     if (memory == NULL)
         return NULL;
+    char *next = memory + n * sizeof(state);
     w->now = (state *)(void *)memory;
     w->next = w->now + BEAM;
-    w->value_over = (int *)(void *)(memory + n * sizeof(state));
+    w->value_over = (int *)(void *)next;
     w->choice_over = w->value_over + values;
-    char *bytes = memory + n * sizeof(state) + ints;
-    for (size_t i = 0; i < n; i++, bytes += each) {
-        w->now[i].there = (unsigned char *)bytes;
-        w->now[i].chosen = (signed char *)bytes + values;
+    next += ints;
+    for (size_t i = 0; i < n; i++) {
+        w->now[i].there = (uint32_t *)(void *)(next + i * there);
+        w->now[i].chosen = (signed char *)next + all_there + i * choices;
     }
+    w->wants_plain = next + all_there + n * choices;
     return memory;
+}
+
+static void start(const assign_problem *p, state *s)
+{
+    s->seconds = 0;
+    for (int v = 0; v < p->n_value; v++)
+        s->there[v] = 1;
+}
+
+static void finish(const assign_problem *p, state *s)
+{
+    for (int i = 0; i < p->n_end; i++)
+        want(p, s, p->end[i], 0);
+}
+
+static const state *search_beam(search *w)
+{
+    w->n = 1;
+    start(w->p, &w->now[0]);
+    memset(w->now[0].chosen, OPEN, (size_t)w->p->n_choice);
+    for (int i = 0; i < w->p->n_part; i++)
+        take_part(w, i);
+    const state *best = &w->now[0];
+    for (int i = 0; i < w->n; i++) {
+        finish(w->p, &w->now[i]);
+        best = w->now[i].seconds < best->seconds ? &w->now[i] : best;
+    }
+    return best;
 }
 
 /* The choice that no part has is the fastest way. */
@@ -180,6 +220,38 @@ static int fastest(const assign_choice *c)
     return best;
 }
 
+/* Seconds of the whole plan as it is chosen. */
+static double run_all(search *w, const int chosen[])
+{
+    const assign_problem *p = w->p;
+    state *s = &w->next[0];
+    start(p, s);
+    for (int i = 0; i < p->n_part; i++)
+        run_part(w, s, &p->part[i], p->part[i].choice < 0 ? OPEN : chosen[p->part[i].choice]);
+    finish(p, s);
+    return s->seconds;
+}
+
+/* Until none can be made better alone. */
+static double improve(search *w, int chosen[], double seconds)
+{
+    for (int is_better = 1; is_better;) {
+        is_better = 0;
+        for (int i = 0; i < w->p->n_choice; i++)
+            for (int k = 0, was = chosen[i]; k < w->p->choice[i].n; k++) {
+                chosen[i] = k;
+                const double now = run_all(w, chosen);
+                if (now < seconds) {
+                    seconds = now;
+                    was = k;
+                    is_better = 1;
+                }
+                chosen[i] = was;
+            }
+    }
+    return seconds;
+}
+
 adj_status assign_cheapest(const assign_problem *p, const adj_allocator *a, int chosen[],
                            double *seconds)
 {
@@ -187,22 +259,11 @@ adj_status assign_cheapest(const assign_problem *p, const adj_allocator *a, int 
     char *memory = make_states(&w, a);
     if (memory == NULL)
         return ADJ_ENOMEM;
-    find_ends(&w);
-    w.n = 1;
-    memset(w.now[0].there, 1, (size_t)p->n_value);
-    memset(w.now[0].chosen, OPEN, (size_t)p->n_choice);
-    for (int i = 0; i < p->n_part; i++)
-        take_part(&w, i);
-    const state *best = NULL;
-    for (int i = 0; i < w.n; i++) {
-        for (int k = 0; k < p->n_end; k++)
-            want(p, &w.now[i], p->end[k], 0);
-        if (best == NULL || w.now[i].seconds < best->seconds)
-            best = &w.now[i];
-    }
-    *seconds = best->seconds;
+    look_ahead(&w);
+    const state *best = search_beam(&w);
     for (int i = 0; i < p->n_choice; i++)
         chosen[i] = best->chosen[i] != OPEN ? best->chosen[i] : fastest(&p->choice[i]);
+    *seconds = improve(&w, chosen, run_all(&w, chosen));
     adj_release(a, memory);
     return ADJ_OK;
 }

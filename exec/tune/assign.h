@@ -3,16 +3,17 @@
  * Parts run in order. Each reads and writes values; a way to compute it says how long it takes and
  * in which layout it wants and makes each. Layouts of a value are numbers, 0 is plain. What no part
  * makes is there in plain. A layout that is wanted and not there is made from plain if that is
- * there, else from another that is, and then is there for all later parts. */
+ * there, else from another that is, and then is there for all later parts. A value that somebody
+ * wants in plain whatever is chosen is made plain at once. */
 #ifndef ADJ_ASSIGN_H
 #define ADJ_ASSIGN_H
 
 #include "adjoint_ext.h"
 
-enum { ASSIGN_LAYOUTS = 8 }; /* of one value, at most */
+enum { ASSIGN_LAYOUTS = 32, ASSIGN_WAYS = 127 }; /* of one value, of one choice, at most */
 
 typedef struct { /* the same way for all parts that have the choice */
-    int n;       /* ways, 1 and up */
+    int n;       /* ways, 1 to ASSIGN_WAYS */
     const double *seconds;
 } assign_choice;
 
@@ -33,9 +34,10 @@ typedef struct {
     void *user;
 } assign_problem;
 
-/* chosen[i]: the way of choice i. *seconds: of the whole plan. Of plans alike but for what is over,
- * the cheapest is followed; of those that differ the 64 cheapest. So it is the optimum where no
- * more than 64 differ at any place. ADJ_ENOMEM. */
+/* chosen[i]: the way of choice i. *seconds: of the whole plan; HUGE_VAL: a reorder is needed that
+ * there is none for. Of beginnings of the plan that have the same future the cheapest is followed;
+ * of those that differ the 64 cheapest. So it is the optimum where no more than 64 differ at any
+ * place; in every case no choice could be made better alone. ADJ_ENOMEM. */
 adj_status assign_cheapest(const assign_problem *p, const adj_allocator *a, int chosen[],
                            double *seconds);
 

@@ -7,9 +7,10 @@
  * Where there was no time for a race, backend and kernel are "-", the microseconds are those of
  * what is usual, and in place of the implementation are the seconds that were too few. A selection
  * is the same without the header. Both are taken whole or not at all, and believed in nothing but
- * which candidate to prepare: the one that prepares to the implementation and layouts named,
- * wherever it is in the backend's list (the number is only where to look first). So the worst that
- * a forged one does is to select slow kernels. */
+ * which candidate to prepare: the one that prepares to the implementation and layouts named, or, on
+ * operands in other layouts, to the implementation, wherever it is in the backend's list (the
+ * number is only where to look first). So the worst that a forged one does is to select slow
+ * kernels. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -119,7 +120,7 @@ static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_stat
         return "has a number out of range";
     const int is_late = strcmp(field[0], "-") == 0 && strcmp(field[1], "-") == 0;
     const double too_few = is_late ? strtod(field[4], &end) : 0;
-    if (is_late && (*end != '\0' || !(too_few > 0 && too_few < 1e6)))
+    if (is_late && (*end != '\0' || !(too_few > 0 && too_few < 1e7)))
         return "has a number out of range";
     tune_entry *entry = new_entry(t);
     if (entry == NULL)
@@ -246,7 +247,7 @@ static int writes_entry(const tune_entry *entry)
 static void write_entry(FILE *f, const tune_entry *x)
 {
     if (x->kernel == NULL)
-        fprintf(f, "-\t-\t0\t%.1f\t%.6f\t%s\n", 1e6 * x->seconds, x->too_few, x->key);
+        fprintf(f, "-\t-\t0\t%.1f\t%.9g\t%s\n", 1e6 * x->seconds, x->too_few, x->key);
     else
         fprintf(f, "%s\t%s\t%d\t%.1f\t%s\t%s\n", x->backend, x->kernel, x->candidate,
                 1e6 * x->seconds, x->impl, x->key);

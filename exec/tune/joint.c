@@ -48,19 +48,21 @@ static int layout_number(layouts *l, const adj_layout *layout, int backend)
 static double reorder_seconds(void *user, int value, int from, int to)
 {
     const joint *j = user;
-    const tuner *t = j->e->tuner;
-    const adj_type type = j->e->graph->node[value]->type;
-    known_layout a = j->of[value].list[from];
-    const known_layout b = j->of[value].list[to];
+    const known_layout a = j->of[value].list[from], b = j->of[value].list[to];
+    const int is_twofold = a.layout != NULL && b.layout != NULL && a.backend != b.backend;
+    reorder_cost wanted = {.type = j->e->graph->node[value]->type,
+                           .backend = a.layout != NULL ? a.backend : b.backend,
+                           .from = a.layout,
+                           .to = is_twofold ? NULL : b.layout,
+                           .is_free = j->e->tuner->invariant[value]};
     double seconds = 0;
-    if (t->invariant[value])
-        return 0;
-    if (a.layout != NULL && b.layout != NULL && a.backend != b.backend) {
-        tune_reorder(j->e, type, a.backend, a.layout, NULL, &seconds);
-        a.layout = NULL;
+    tune_reorder(j->e, &wanted, &seconds);
+    if (is_twofold) {
+        wanted.backend = b.backend;
+        wanted.from = NULL;
+        wanted.to = b.layout;
+        tune_reorder(j->e, &wanted, &seconds);
     }
-    tune_reorder(j->e, type, b.layout != NULL ? b.backend : a.backend, a.layout, b.layout,
-                 &seconds);
     return seconds;
 }
 
@@ -91,7 +93,7 @@ static adj_status add_part(joint *j, const tune_part *from, assign_part *to)
     const adj_group *g = &from->group;
     const tune_decision *d = from->decision != NONE ? &j->e->tuner->decision[from->decision] : NULL;
     const int n = g->n_in + g->n_out, n_way = d != NULL ? d->n : 0;
-    int *value = room(j, n, sizeof *value), *layout = room(j, n * n_way, sizeof *layout);
+    int *value = room(j, n, sizeof *value), *layout = room(j, n, (size_t)n_way * sizeof *layout);
     if (value == NULL || layout == NULL)
         return j->e->status;
     *to = (assign_part){g->n_in, g->n_out, value, from->decision, layout};
@@ -100,9 +102,9 @@ static adj_status add_part(joint *j, const tune_part *from, assign_part *to)
     for (int i = 0; i < g->n_out; i++)
         value[g->n_in + i] = g->out[i]->id;
     for (int i = 0; i < n_way; i++)
-        if (!number_layouts(j, to, &d->way[i], layout + i * n)) {
+        if (!number_layouts(j, to, &d->way[i], layout + (ptrdiff_t)i * n)) {
             j->seconds[from->decision][i] = HUGE_VAL;
-            memset(layout + i * n, 0, (size_t)n * sizeof *layout);
+            memset(layout + (ptrdiff_t)i * n, 0, (size_t)n * sizeof *layout);
         }
     return ADJ_OK;
 }
@@ -133,6 +135,15 @@ static adj_status add_ends(joint *j)
     return ADJ_OK;
 }
 
+/* The one that is taken without timing, if it could be run, else the first. */
+static int usual_way(const tune_decision *d)
+{
+    int i = 0;
+    while (i < d->n && !d->way[i].is_usual)
+        i++;
+    return i < d->n ? i : 0;
+}
+
 adj_status tune_decide(adj_exec *e, int chosen[])
 {
     const tuner *t = e->tuner;
@@ -161,5 +172,7 @@ adj_status tune_decide(adj_exec *e, int chosen[])
     j.p.user = &j;
     if (assign_cheapest(&j.p, &e->region.allocator, chosen, &seconds) != ADJ_OK)
         return no_memory(e);
+    for (int i = 0; i < t->n_decision && !(seconds < HUGE_VAL); i++)
+        chosen[i] = usual_way(&t->decision[i]);
     return e->status;
 }

@@ -141,19 +141,14 @@ static int is_same_list(size_t n, const adj_layout *const *a, const adj_layout *
     return n == 0 || memcmp(a, b, n * sizeof(adj_layout *)) == 0;
 }
 
-/* Where the candidate's layouts are among the ways, or where there is room for them, if need be in
- * place of the slowest way. */
+/* Where the candidate's layouts are among the ways, or where the next one is. */
 static tune_way *place_for(tune_decision *d, const step *s)
 {
-    tune_way *slowest = d->way;
-    for (int i = 0; i < d->n; i++) {
-        tune_way *w = &d->way[i];
-        if (is_same_list((size_t)s->group.n_in, w->in, s->prep.in) &&
-            is_same_list((size_t)s->group.n_out, w->out, s->prep.out))
-            return w;
-        slowest = w->seconds > slowest->seconds ? w : slowest;
-    }
-    return d->n < MAX_WAYS ? &d->way[d->n] : slowest;
+    int i = 0;
+    while (i < d->n && !(is_same_list((size_t)s->group.n_in, d->way[i].in, s->prep.in) &&
+                         is_same_list((size_t)s->group.n_out, d->way[i].out, s->prep.out)))
+        i++;
+    return &d->way[i];
 }
 
 static const adj_layout *const *copy_list(adj_exec *e, int n, const adj_layout *const *list)
@@ -190,10 +185,13 @@ static adj_status keep(adj_exec *e, const timed_candidate *t, int is_usual, tune
 static adj_status keep_fastest(adj_exec *e, const race *r, tune_decision *d)
 {
     const timed_candidate *usual = r->list;
+    d->way = region_alloc(&e->tuner->region, (size_t)r->n, sizeof *d->way);
+    if (d->way == NULL)
+        return no_memory(e);
     for (int i = 1; i < r->n; i++)
         usual = r->list[i].s.prep.rank < usual->s.prep.rank ? &r->list[i] : usual;
     for (int i = 0; i < r->n && e->status == ADJ_OK; i++)
-        if (r->list[i].best < HUGE_VAL)
+        if (r->list[i].best < HUGE_VAL && r->list[i].s.prep.rank < ADJ_RANK_FALLBACK)
             keep(e, &r->list[i], &r->list[i] == usual, d);
     return e->status;
 }
@@ -230,7 +228,8 @@ static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, do
     return e->status;
 }
 
-/* Seconds that a race for the group may take; 0: it has no use. */
+/* Seconds that a race for the group may take; 0: it has no use. Of a group that no kernel takes
+ * d->usual stays 0. */
 static double allow(adj_exec *e, const step *s, const node_group *g, tune_decision *d)
 {
     const tuner *t = e->tuner;
@@ -251,8 +250,9 @@ adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_decis
     race r = {.n = 0};
     *d = (tune_decision){.n = 0};
     const double start = seconds_now(), seconds = allow(e, s, g, d);
-    *late = seconds == 0;
-    if (!*late && e->status == ADJ_OK)
+    const int is_refused = seconds == 0 && d->usual == 0 && g->n > 1;
+    *late = seconds == 0 && !is_refused;
+    if (seconds > 0 && e->status == ADJ_OK)
         enter_all(e, &r, s, g, start + seconds / 2, late);
     if (!*late && e->status == ADJ_OK && r.n == 1)
         r.list[0].best = 0; /* it was not timed, and need not be */

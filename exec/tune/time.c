@@ -93,9 +93,35 @@ double tune_run(adj_exec *e, step *s)
 
 /* ---- reorders ---- */
 
-static adj_status time_reorder(adj_exec *e, reorder_cost *c)
+/* About what it takes. */
+static double guess(const reorder_cost *c)
+{
+    const double bytes_per_second = 5e9;
+    return 2 * (double)adj_type_bytes(c->type) / bytes_per_second;
+}
+
+static adj_status time_runs(adj_exec *e, reorder_cost *c, void *state, size_t scratch)
 {
     tuner *t = e->tuner;
+    const adj_backend *b = e->backend[c->backend];
+    const size_t bytes[N_AREA] = {[FLOAT_AREA] = value_bytes(e, c->type, c->from, c->backend),
+                                  [RESULT_AREA] = value_bytes(e, c->type, c->to, c->backend)};
+    grow(e, bytes, scratch);
+    for (int i = 0; i < RUNS_OF_REORDER && e->status == ADJ_OK; i++) {
+        cool(t);
+        double start = seconds_now();
+        const adj_status status = b->reorder_run(
+            state, t->area[FLOAT_AREA].data, t->area[RESULT_AREA].data, t->area[SCRATCH_AREA].data);
+        double took = seconds_now() - start;
+        if (status == ADJ_OK && took < c->seconds)
+            c->seconds = took;
+    }
+    return e->status;
+}
+
+/* HUGE_VAL: there is no such reorder. */
+static adj_status find_cost(adj_exec *e, reorder_cost *c)
+{
     const adj_backend *b = e->backend[c->backend];
     adj_reorder r = {e->opened[c->backend], c->from, c->to, c->type};
     void *state = NULL;
@@ -104,50 +130,37 @@ static adj_status time_reorder(adj_exec *e, reorder_cost *c)
     if (status == ADJ_ENOMEM)
         return no_memory(e);
     if (status != ADJ_OK)
-        return ADJ_OK; /* too dear */
-    const size_t bytes[N_AREA] = {[FLOAT_AREA] = value_bytes(e, c->type, c->from, c->backend),
-                                  [RESULT_AREA] = value_bytes(e, c->type, c->to, c->backend)};
-    grow(e, bytes, scratch);
-    for (int i = 0; i < RUNS_OF_REORDER && e->status == ADJ_OK; i++) {
-        cool(t);
-        double start = seconds_now();
-        status = b->reorder_run(state, t->area[FLOAT_AREA].data, t->area[RESULT_AREA].data,
-                                t->area[SCRATCH_AREA].data);
-        double took = seconds_now() - start;
-        if (status == ADJ_OK && took < c->seconds)
-            c->seconds = took;
-    }
+        return ADJ_OK;
+    if (c->is_free)
+        c->seconds = 0;
+    else if (!budget_is_open(e->tuner))
+        c->seconds = guess(c);
+    else
+        time_runs(e, c, state, scratch);
     b->reorder_drop(e->opened[c->backend], state);
     return e->status;
 }
 
-/* Where there is no time left: about what it takes. */
-static double guess(const reorder_cost *c)
-{
-    const double bytes_per_second = 5e9;
-    return 2 * (double)adj_type_bytes(c->type) / bytes_per_second;
-}
-
-adj_status tune_reorder(adj_exec *e, adj_type type, int backend, const adj_layout *from,
-                        const adj_layout *to, double *seconds)
+adj_status tune_reorder(adj_exec *e, const reorder_cost *wanted, double *seconds)
 {
     tuner *t = e->tuner;
     reorder_cost *c = t->cost;
     while (c != NULL &&
-           (c->from != from || c->to != to || c->backend != backend ||
-            c->type.dtype != type.dtype || !adj_shape_equal(c->type.shape, type.shape)))
+           (c->from != wanted->from || c->to != wanted->to || c->backend != wanted->backend ||
+            c->is_free != wanted->is_free || c->type.dtype != wanted->type.dtype ||
+            !adj_shape_equal(c->type.shape, wanted->type.shape)))
         c = c->next;
     if (c == NULL) {
+        const double start = seconds_now();
         if ((c = region_alloc(&t->region, 1, sizeof *c)) == NULL)
             return no_memory(e);
-        *c = (reorder_cost){type, backend, from, to, HUGE_VAL, t->cost};
-        const double start = seconds_now();
-        if (!budget_is_open(t))
-            c->seconds = guess(c);
-        else if (time_reorder(e, c) != ADJ_OK)
+        *c = *wanted;
+        c->seconds = HUGE_VAL;
+        if (find_cost(e, c) != ADJ_OK)
             return e->status;
-        t->spent += seconds_now() - start;
+        c->next = t->cost;
         t->cost = c;
+        t->spent += seconds_now() - start;
     }
     *seconds += c->seconds;
     return ADJ_OK;

@@ -89,7 +89,7 @@ void tune_close(adj_exec *e)
 
 /* ---- what is to be decided ---- */
 
-/* As invariant.c will find it: from leaves that no run changes, through whatever is computed. */
+/* As invariant.c will find it. */
 static adj_status find_invariant_values(adj_exec *e)
 {
     const adj_graph *g = e->graph;
@@ -98,10 +98,16 @@ static adj_status find_invariant_values(adj_exec *e)
         return no_memory(e);
     for (int id = 0; id < g->n_node; id++) {
         const adj_node *n = g->node[id];
-        invariant[id] = (char)(!(n->op->flags & ADJ_OP_LEAF) || is_invariant(e, n));
+        const int is_leaf = (n->op->flags & ADJ_OP_LEAF) != 0;
+        invariant[id] = (char)(is_leaf && !is_invariant(e, n) ? RUN_VARIANT
+                               : is_leaf                      ? RUN_INVARIANT
+                                                              : CONSTANT);
         for (int k = 0; k < n->n_in; k++)
-            invariant[id] = (char)(invariant[id] && invariant[n->in[k]->id]);
+            if (invariant[n->in[k]->id] < invariant[id])
+                invariant[id] = invariant[n->in[k]->id];
     }
+    for (int id = 0; id < g->n_node; id++)
+        invariant[id] = invariant[id] == RUN_INVARIANT;
     e->tuner->invariant = invariant;
     return ADJ_OK;
 }
@@ -172,14 +178,14 @@ static adj_status open_decision(adj_exec *e, const step *s, const node_group *g,
     if (tune_race(e, s, g, &d, &late) != ADJ_OK)
         return e->status;
     t->left += late;
-    if (d.n > 1)
+    if (d.n > 0)
         return add_decision(e, key, &d, number);
-    if (d.n == 1 || late || g->n == 1)
-        return record(e, key, &d, d.n == 1 ? &d.way[0] : NULL);
-    return look_at_each(e, g);
+    if (!late && g->n > 1 && look_at_each(e, g) != ADJ_OK)
+        return e->status;
+    return record(e, key, &d, NULL);
 }
 
-/* Is it to be decided? If an earlier plan had no time, only with clearly more than it had. */
+/* Is it to be decided? If an earlier plan had no time, only with clearly more than was too few. */
 static int is_open(tuner *t, const node_group *g, const tune_entry *x)
 {
     const double clearly_more = 1.5;
@@ -215,36 +221,7 @@ static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part)
     return e->status;
 }
 
-static adj_status decide_all(adj_exec *e)
-{
-    tuner *t = e->tuner;
-    int *chosen = region_alloc(&t->region, (size_t)t->n_decision, sizeof *chosen);
-    if (chosen == NULL)
-        return no_memory(e);
-    if (t->n_decision > 0 && tune_decide(e, chosen) != ADJ_OK)
-        return e->status;
-    for (int i = 0; i < t->n_decision && e->status == ADJ_OK; i++)
-        record(e, t->decision[i].key, &t->decision[i], &t->decision[i].way[chosen[i]]);
-    return e->status;
-}
-
-adj_status tune_groups(adj_exec *e)
-{
-    tuner *t = e->tuner;
-    if (t == NULL || e->impl != NULL)
-        return ADJ_OK;
-    t->part = region_alloc(&t->region, (size_t)e->n_group, sizeof *t->part);
-    if (t->part == NULL)
-        return no_memory(e);
-    if (find_invariant_values(e) != ADJ_OK)
-        return e->status;
-    for (int i = 0; i < e->n_group; i++)
-        if (look_at(e, &e->group[i], &t->part[i]) != ADJ_OK)
-            return e->status;
-    return decide_all(e);
-}
-
-/* ---- the winner is selected ---- */
+/* ---- a candidate is found again ---- */
 
 /* Is s prepared as the entry says: by its implementation, and in the same layouts? Those may differ
  * if the kernel follows its operands, which were plain when it was timed. */
@@ -283,6 +260,68 @@ static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const
     return e->status == ADJ_OK ? ADJ_ENOKERNEL : e->status;
 }
 
+/* ---- all that is open is decided ---- */
+
+/* Neighbours that are known have layouts, too: a decision with one way. */
+static adj_status adopt_known(adj_exec *e, const node_group *g, tune_part *part)
+{
+    char key[TUNE_KEY];
+    step s = {.kind = STEP_KERNEL};
+    if (tune_key(e, &part->group, key) != ADJ_OK)
+        return no_memory(e);
+    const tune_entry *x = tune_find(e->tuner, key);
+    part->decision = find_decision(e->tuner, key);
+    if (part->decision != NONE || x == NULL || x->kernel == NULL)
+        return ADJ_OK;
+    if (describe_step(e, g, &s) != ADJ_OK)
+        return e->status;
+    const adj_status status = prepare_known(e, &s, g, x, 0);
+    if (status != ADJ_OK)
+        return status == ADJ_ENOKERNEL ? ADJ_OK : status;
+    tune_way *way = region_alloc(&e->tuner->region, 1, sizeof *way);
+    const tune_decision d = {.n = 1, .way = way};
+    drop_prepared(e, &s);
+    if (way == NULL)
+        return no_memory(e);
+    *way = (tune_way){.index = s.backend, .in = s.prep.in, .out = s.prep.out};
+    return add_decision(e, key, &d, &part->decision);
+}
+
+static adj_status decide_all(adj_exec *e)
+{
+    tuner *t = e->tuner;
+    const int n_open = t->n_decision;
+    for (int i = 0; i < e->n_group && n_open > 0; i++)
+        if (t->part[i].decision == NONE && adopt_known(e, &e->group[i], &t->part[i]) != ADJ_OK)
+            return e->status;
+    int *chosen = region_alloc(&t->region, (size_t)t->n_decision, sizeof *chosen);
+    if (chosen == NULL)
+        return no_memory(e);
+    if (n_open > 0 && tune_decide(e, chosen) != ADJ_OK)
+        return e->status;
+    for (int i = 0; i < n_open && e->status == ADJ_OK; i++)
+        record(e, t->decision[i].key, &t->decision[i], &t->decision[i].way[chosen[i]]);
+    return e->status;
+}
+
+adj_status tune_groups(adj_exec *e)
+{
+    tuner *t = e->tuner;
+    if (t == NULL || e->impl != NULL)
+        return ADJ_OK;
+    t->part = region_alloc(&t->region, (size_t)e->n_group, sizeof *t->part);
+    if (t->part == NULL)
+        return no_memory(e);
+    if (find_invariant_values(e) != ADJ_OK)
+        return e->status;
+    for (int i = 0; i < e->n_group; i++)
+        if (look_at(e, &e->group[i], &t->part[i]) != ADJ_OK)
+            return e->status;
+    return decide_all(e);
+}
+
+/* ---- a group of the plan takes what was decided ---- */
+
 static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
 {
     adj_status status = prepare_known(e, s, g, x, 0);
@@ -314,7 +353,8 @@ static adj_status take_known(adj_exec *e, step *s, const node_group *g, const ch
     return status;
 }
 
-/* What a file said is not there: the group is timed by itself. */
+/* What was decided cannot be prepared, as a file is forged, or a kernel refuses the layouts that
+ * are there: the group is timed by itself. */
 static adj_status decide_alone(adj_exec *e, const step *s, const node_group *g, const char *key)
 {
     tuner *t = e->tuner;

@@ -9,7 +9,6 @@
 #define TUNE_BEGIN "adjoint tune" /* of every tune file, whatever its version */
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
 enum { MAX_CANDIDATES = 64 }; /* of one kernel that are timed */
-enum { MAX_WAYS = 8 };        /* of one group that differ in layouts */
 
 typedef enum { TIMED, FROM_FILE, FROM_SELECTION } tune_origin;
 
@@ -17,9 +16,10 @@ typedef struct { /* the winner for a key; strings live in the tuner's region */
     const char *key;
     const char *backend, *kernel; /* NULL: there was no time, what is usual is taken */
     int candidate;
-    const char *impl; /* what the candidate must prepare to: its name and layouts */
-    double seconds;   /* of a run, without reorders; 0: not known */
-    double too_few;   /* without kernel: seconds in which a race could not be held; 0: not known */
+    const char
+        *impl; /* what the candidate must prepare to: its name and, on plain operands, layouts */
+    double seconds; /* of a run, without reorders; 0: not known */
+    double too_few; /* without kernel: seconds in which a race could not be held; 0: not known */
     tune_origin origin;
     int is_met; /* among the plan's groups */
     int used;   /* in this plan */
@@ -39,7 +39,7 @@ typedef struct { /* the fastest candidate for a group among those with its layou
 typedef struct { /* between the ways to compute the groups that have the key */
     const char *key;
     int n;
-    tune_way way[MAX_WAYS];
+    tune_way *way;
     double usual, too_few; /* n is 0: as an entry's seconds and too_few */
 } tune_decision;
 
@@ -59,7 +59,8 @@ enum { SCRATCH_AREA = N_AREA, COLD_AREA, N_TUNE_AREA };
 typedef struct reorder_cost {
     adj_type type;
     int backend;
-    const adj_layout *from, *to;
+    const adj_layout *from, *to; /* NULL: plain */
+    int is_free;                 /* it is not done in every run */
     double seconds;
     struct reorder_cost *next;
 } reorder_cost;
@@ -146,9 +147,8 @@ adj_status make_areas(adj_exec *e, const step *s, const candidate *c);
 void bind_step(const adj_exec *e, step *s, const candidate *c);
 /* Seconds of one run on cold memory; HUGE_VAL: it failed. */
 double tune_run(adj_exec *e, step *s);
-/* Adds the seconds of a reorder of the backend, which is timed once; NULL: plain. */
-adj_status tune_reorder(adj_exec *e, adj_type type, int backend, const adj_layout *from,
-                        const adj_layout *to, double *seconds);
+/* Adds the seconds of the reorder, which is timed once; HUGE_VAL: there is none. */
+adj_status tune_reorder(adj_exec *e, const reorder_cost *wanted, double *seconds);
 void tune_free_areas(adj_exec *e);
 
 #endif

@@ -30,6 +30,12 @@ static double same_for_all(void *user, int value, int from, int to)
     return *(double *)user;
 }
 
+static double by_value(void *user, int value, int from, int to)
+{
+    cr_assert_neq(from, to);
+    return ((const double *)user)[value];
+}
+
 /* 0 -> part -> 1 -> part -> 2. Each takes 3 in plain; 1 with layout 1 between them. */
 static void chain(double reorder, int n_end, const int *end, const int expected[2], double seconds)
 {
@@ -153,8 +159,12 @@ static double make(const plan *x, int there[VALUES][LAYOUTS], int value, int lay
 
 static double took(const plan *x, const int chosen[CHOICES])
 {
-    int there[VALUES][LAYOUTS] = {{0}};
+    int there[VALUES][LAYOUTS] = {{0}}, plain[VALUES] = {0};
     double sum = 0;
+    plain[x->end[0]] = plain[x->end[1]] = 1;
+    for (int i = 0; i < PARTS; i++)
+        for (int k = 0; k < x->part[i].n_in && x->part[i].choice < 0; k++)
+            plain[x->part[i].value[k]] = 1;
     for (int v = 0; v < VALUES; v++)
         there[v][0] = 1;
     for (int i = 0; i < PARTS; i++) {
@@ -164,6 +174,7 @@ static double took(const plan *x, const int chosen[CHOICES])
             sum += make(x, there, part->value[k], c < 0 ? 0 : part->layout[chosen[c] * n + k]);
         there[i + 1][0] = 0;
         there[i + 1][c < 0 ? 0 : part->layout[chosen[c] * n + n - 1]] = 1;
+        sum += plain[i + 1] ? make(x, there, i + 1, 0) : 0;
         sum += c < 0 ? 0 : x->seconds[c][chosen[c]];
     }
     return sum + make(x, there, x->end[0], 0) + make(x, there, x->end[1], 0);
@@ -198,6 +209,50 @@ Test(assign, random_plans)
                            least(&x));
         seed = drawn + 1;
     }
+}
+
+/* One plan of a slow and a fast kernel whose layout is dear, before ten small ones that want plain
+ * and may put it off: more beginnings than are followed. */
+Test(assign, what_is_put_off_is_not_saved)
+{
+    enum { SMALL = 10 };
+    static const double slow_fast[] = {3, 1}, same[] = {0.02, 0.01};
+    static const int layout[] = {0, 0, 0, 1};
+    static double reorder[SMALL + 2];
+    int value[SMALL + 1][2], end[SMALL + 1], chosen[SMALL + 1];
+    assign_part part[SMALL + 1];
+    assign_choice choice[SMALL + 1];
+    for (int i = 0; i <= SMALL; i++) {
+        value[i][0] = 0;
+        value[i][1] = end[i] = i + 1;
+        part[i] = (assign_part){1, 1, value[i], i, layout};
+        choice[i] = (assign_choice){2, i == 0 ? slow_fast : same};
+        reorder[i + 1] = i == 0 ? 2.5 : 1;
+    }
+    const assign_problem p = {SMALL + 2, SMALL + 1, SMALL + 1, SMALL + 1, part,
+                              choice,    end,       by_value,  reorder};
+    double took;
+    cr_assert_eq(assign_cheapest(&p, &heap, chosen, &took), ADJ_OK);
+    for (int i = 0; i <= SMALL; i++)
+        cr_expect_eq(chosen[i], 0, "%d", i);
+    cr_expect_float_eq(took, 3 + SMALL * 0.02, 1e-9);
+}
+
+/* Where no reorder is possible the layout is not taken, and if all need one that is told. */
+Test(assign, a_reorder_that_does_not_exist)
+{
+    static const double way[] = {3, 1};
+    static const int value[] = {0, 1}, end[] = {1}, layout[] = {0, 0, 0, 1}, both[] = {0, 1, 0, 1};
+    const assign_choice choice[] = {{2, way}};
+    double impossible = HUGE_VAL, took;
+    int chosen;
+    const assign_part part = {1, 1, value, 0, layout}, never = {1, 1, value, 0, both};
+    assign_problem p = {2, 1, 1, 1, &part, choice, end, same_for_all, &impossible};
+    cr_assert_eq(assign_cheapest(&p, &heap, &chosen, &took), ADJ_OK);
+    cr_expect(chosen == 0 && took == 3, "%d %g", chosen, took);
+    p.part = &never;
+    cr_assert_eq(assign_cheapest(&p, &heap, &chosen, &took), ADJ_OK);
+    cr_expect_eq(took, HUGE_VAL);
 }
 
 static void *refuse(void *user, size_t n)
