@@ -38,7 +38,8 @@ adj_status set_why(adj_exec *e, step *s, const char *why);
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o);
 /* Decides for all groups which candidate computes them. Requires: groups, invariant leaves. */
 adj_status tune_groups(adj_exec *e);
-/* As select_kernel, by what was decided; ADJ_ENOKERNEL: there was nothing, or no time, to decide. */
+/* As select_kernel, by what was decided; ADJ_ENOKERNEL: there was nothing, or no time, to decide.
+ */
 adj_status tune_group(adj_exec *e, step *s, const node_group *g);
 void tune_close(adj_exec *e);
 

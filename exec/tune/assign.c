@@ -15,8 +15,8 @@ enum { BEAM = 64, OPEN = -1 };
 
 typedef struct {
     double seconds;
-    uint32_t *there;     /* by value: bit i: layout i */
-    signed char *chosen; /* by choice, or OPEN */
+    uint32_t *there; /* by value: bit i: layout i */
+    int *chosen;     /* by choice, or OPEN */
 } state;
 
 typedef struct {
@@ -63,7 +63,7 @@ static void copy_state(const assign_problem *p, state *to, const state *from)
 {
     to->seconds = from->seconds;
     memcpy(to->there, from->there, (size_t)p->n_value * sizeof *to->there);
-    memcpy(to->chosen, from->chosen, (size_t)p->n_choice);
+    memcpy(to->chosen, from->chosen, (size_t)p->n_choice * sizeof *to->chosen);
 }
 
 /* What does not matter any more is the same in all states. */
@@ -115,7 +115,7 @@ static void branch(search *w, const assign_part *part)
         for (int k = chosen == OPEN ? 0 : chosen; k < (chosen == OPEN ? c->n : chosen + 1); k++) {
             state *s = &w->next[w->n_next++];
             copy_state(w->p, s, &w->now[i]);
-            s->chosen[part->choice] = (signed char)k;
+            s->chosen[part->choice] = k;
             run_part(w, s, part, k);
         }
     }
@@ -164,8 +164,8 @@ static char *make_states(search *w, const adj_allocator *a)
         most = (size_t)p->choice[i].n > most ? (size_t)p->choice[i].n : most;
     const size_t n = BEAM * (most + 1), values = (size_t)p->n_value, choices = (size_t)p->n_choice;
     const size_t ints = (values + choices) * sizeof(int);
-    const size_t there = values * sizeof(uint32_t), all_there = n * there;
-    const size_t total = n * sizeof(state) + ints + all_there + n * choices + values;
+    const size_t there = values * sizeof(uint32_t), chosen = choices * sizeof(int);
+    const size_t total = n * (sizeof(state) + there + chosen) + ints + values;
     char *memory = adj_alloc(a, total);
     if (memory == NULL)
         return NULL;
@@ -177,9 +177,9 @@ static char *make_states(search *w, const adj_allocator *a)
     next += ints;
     for (size_t i = 0; i < n; i++) {
         w->now[i].there = (uint32_t *)(void *)(next + i * there);
-        w->now[i].chosen = (signed char *)next + all_there + i * choices;
+        w->now[i].chosen = (int *)(void *)(next + n * there + i * chosen);
     }
-    w->wants_plain = next + all_there + n * choices;
+    w->wants_plain = next + n * (there + chosen);
     return memory;
 }
 
@@ -200,7 +200,7 @@ static const state *search_beam(search *w)
 {
     w->n = 1;
     start(w->p, &w->now[0]);
-    memset(w->now[0].chosen, OPEN, (size_t)w->p->n_choice);
+    memset(w->now[0].chosen, OPEN, (size_t)w->p->n_choice * sizeof *w->now[0].chosen);
     for (int i = 0; i < w->p->n_part; i++)
         take_part(w, i);
     const state *best = &w->now[0];

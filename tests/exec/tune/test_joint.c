@@ -20,7 +20,7 @@ static void wait_ms(double ms) { nanosleep(&(struct timespec){0, (long)(1e6 * ms
 /* relu writes the layout, sigmoid reads it; candidate 0 does neither. */
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
-    static char is_fast[] = {0, 1};
+    static int is_fast[] = {0, 1};
     (void)backend;
     const int is_relu = strcmp(g->node[0]->op->name, "relu") == 0;
     if (candidate > 1 || g->n_node > 1 ||
@@ -35,7 +35,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 
 static adj_status run(const adj_call *c)
 {
-    const int is_fast = *(const char *)c->state;
+    const int is_fast = *(const int *)c->state;
     const int is_relu = strcmp(c->group->node[0]->op->name, "relu") == 0;
     const float *x = c->in[0];
     float *y = c->out[0];
