@@ -19,8 +19,10 @@ int has_backend(void *of, const adj_op *op);
 /* select_kernel.c: prepares the described step for the kernel that is to compute it.
  * ADJ_ENOKERNEL: nobody computes these nodes together. */
 adj_status select_kernel(adj_exec *e, step *s, const node_group *g);
-/* The same without tuning: by rank. */
-adj_status select_by_rank(adj_exec *e, step *s, const node_group *g);
+/* The same without tuning: what is estimated to take the least time. */
+adj_status select_by_estimate(adj_exec *e, step *s, const node_group *g);
+/* Is it the last one, for what no other computes? */
+int is_fallback(const adj_exec *e, int backend);
 /* Has a backend before the last one, the reference, a kernel for n alone? of: the executor. May be
  * called before there is a plan; then 0 also when that fails, which the executor records. */
 int has_non_reference_kernel(void *of, const adj_node *n);

@@ -31,7 +31,7 @@ int next_kernel(candidate *c)
 void init_prep(const candidate *c)
 {
     const adj_layout **in = c->prep->in, **out = c->prep->out;
-    *c->prep = (adj_prep){.in = in, .out = out};
+    *c->prep = (adj_prep){.in = in, .out = out, .seconds = c->usual > 0 ? c->usual : 1};
     for (int i = 0; i < c->group->n_in; i++)
         in[i] = NULL;
     for (int i = 0; i < c->group->n_out; i++)

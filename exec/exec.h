@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "graph/graph.h"
 #include "plan.h"
+#include "roofline.h"
 
 enum { MAX_BACKENDS = 8 };
 
@@ -30,7 +31,8 @@ struct adj_exec {
     adj_node **image; /* by the user's id; NULL: not part of this executor */
 
     int threads, profile, canaries, no_fusion;
-    adj_math math; /* as in the options */
+    roofline roofline; /* as it is told */
+    adj_math math;     /* as in the options */
     int n_op_backend;
     op_backend *op_backend;
     const char *quarantine;             /* as in the options */
@@ -98,9 +100,6 @@ static inline void bind_call(const adj_exec *e, step *s, void *scratch)
 /* Zeroed memory that lives as long as the executor; NULL and ADJ_ENOMEM recorded when there is
  * none. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
-
-/* inspect.c: a node's nominal multiplications and additions. */
-double flop_of(const adj_node *n);
 
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);

@@ -12,11 +12,6 @@ static size_t bytes_of(const adj_exec *e, const int *buffers, int n)
     return sum;
 }
 
-double flop_of(const adj_node *n)
-{
-    return n->op->flop != NULL ? n->op->flop(n) : (double)adj_shape_elems(n->type.shape);
-}
-
 /* The user's node of that image; also one that is a cast of it, computed in another type. */
 static adj_node *user_node(const adj_exec *e, const adj_node *image)
 {

@@ -49,7 +49,7 @@ typedef struct {
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
     double seconds;  /* of the last run, when profiled; 0: it was not needed */
-    double tuned;    /* seconds by which it was selected; 0: by rank */
+    double tuned;    /* seconds by which it was selected; 0: by the estimate */
 } step;
 
 typedef struct {

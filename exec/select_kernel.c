@@ -1,8 +1,8 @@
 /* select_kernel.c - which kernel computes a group.
  *
  * "Is it supported?" is answered by preparing: the preferred backend's kernels in its order, then
- * those of the backends after it; of several that can the lowest rank is taken. With tune the
- * candidates are timed instead (tune.c), where there is more than one. */
+ * those of the backends after it; of those that can, the one is taken that is estimated to take the
+ * least time. With tune the candidates are timed instead (tune.c), where there is more than one. */
 #include <string.h>
 
 #include "backends.h"
@@ -49,6 +49,7 @@ adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
     c->group = &s->group;
     c->prep = &s->prep;
+    c->usual = usual_seconds(&e->roofline, &s->group);
     init_prep(c);
     for (int i = 0; e->first_buffer != NULL && i < s->group.n_in; i++) {
         int b = e->first_buffer[s->group.in[i]->id];
@@ -71,16 +72,17 @@ void drop_prepared(adj_exec *e, const step *s)
         s->kernel->drop(e->opened[s->backend], s->prep.state);
 }
 
-/* ---- the lowest rank ---- */
+/* ---- the least estimate ---- */
 
-/* The kernel's first candidate, or the first of the implementation that the options want. */
+/* The kernel's first candidate, or the first of the implementation that the options want, which
+ * then is before all others. */
 static adj_status prepare_wanted(adj_exec *e, step *s, candidate *c)
 {
     for (c->number = 0; e->impl != NULL; c->number++) {
         if (prepare_step(e, s, c) != ADJ_OK)
             break;
         if (strstr(s->prep.impl, e->impl) != NULL) {
-            s->prep.rank = 0;
+            s->prep.seconds = 0;
             return ADJ_OK;
         }
         drop_candidate(c);
@@ -96,37 +98,46 @@ adj_status set_why(adj_exec *e, step *s, const char *why)
     return ADJ_OK;
 }
 
-/* The first kernel of rank 0, else the first of the lowest. */
-adj_status select_by_rank(adj_exec *e, step *s, const node_group *g)
+/* What is prepared in other is taken over into s, or dropped. */
+static void keep_faster(adj_exec *e, step *s, step *other)
+{
+    if (s->kernel == NULL || other->prep.seconds < s->prep.seconds) {
+        step slower = *s;
+        s->kernel = other->kernel;
+        s->backend = other->backend;
+        s->prep = other->prep;
+        *other = slower;
+    }
+    drop_prepared(e, other);
+    other->kernel = NULL;
+}
+
+adj_status select_by_estimate(adj_exec *e, step *s, const node_group *g)
 {
     const adj_op *op = g->node[0]->op;
     char why[ADJ_WHY]; /* the last refusal's reason */
-    candidate c = {.index = NONE}, best = {.index = NONE};
-    int min_rank = 0, first = backend_for(e, op, 0);
+    candidate c = {.index = NONE};
+    step other = {.kind = STEP_KERNEL};
+    int first = backend_for(e, op, 0);
     snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[first]->name, op->name);
-    while (next_group_kernel(e, g, &c) == ADJ_OK) {
-        int refused = g->n == 1 && c.index != first && best.index == NONE && s->why == NULL;
-        if (refused && set_why(e, s, why) != ADJ_OK)
-            return e->status;
-        adj_status status = prepare_wanted(e, s, &c);
-        if (status == ADJ_ENOMEM || (status == ADJ_OK && s->prep.rank == 0))
-            return status;
-        if (status != ADJ_OK && s->prep.why[0] != '\0')
-            memcpy(why, s->prep.why, ADJ_WHY);
-        if (status != ADJ_OK)
-            continue;
-        if (best.index == NONE || s->prep.rank < min_rank) {
-            best = c;
-            min_rank = s->prep.rank;
-        }
-        drop_candidate(&c);
-    }
-    if (e->status != ADJ_OK)
+    s->kernel = NULL;
+    if (describe_step(e, g, &other) != ADJ_OK)
         return e->status;
-    if (best.index != NONE)
-        return prepare_wanted(e, s, &best);
-    if (g->n > 1)
-        return ADJ_ENOKERNEL;
+    while (next_group_kernel(e, g, &c) == ADJ_OK) {
+        int refused = g->n == 1 && c.index != first && s->kernel == NULL && s->why == NULL;
+        if (refused && set_why(e, s, why) != ADJ_OK)
+            break;
+        if (prepare_wanted(e, &other, &c) == ADJ_OK)
+            keep_faster(e, s, &other);
+        else if (other.prep.why[0] != '\0')
+            memcpy(why, other.prep.why, ADJ_WHY);
+    }
+    if (e->status != ADJ_OK) {
+        drop_prepared(e, s);
+        return e->status;
+    }
+    if (s->kernel != NULL || g->n > 1)
+        return s->kernel != NULL ? ADJ_OK : ADJ_ENOKERNEL;
     return set_error(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
                      adj_dtype_name(g->node[0]->type.dtype), why);
 }
@@ -138,7 +149,12 @@ adj_status select_kernel(adj_exec *e, step *s, const node_group *g)
         if (status != ADJ_ENOKERNEL)
             return status;
     }
-    return select_by_rank(e, s, g);
+    return select_by_estimate(e, s, g);
+}
+
+int is_fallback(const adj_exec *e, int backend)
+{
+    return backend == e->fallback && e->n_backend > 1;
 }
 
 int has_non_reference_kernel(void *of, const adj_node *n)
@@ -153,7 +169,7 @@ int has_non_reference_kernel(void *of, const adj_node *n)
     while (!found && next_group_kernel(e, &alone, &c) == ADJ_OK && c.index != e->fallback) {
         if (prepare_step(e, &s, &c) != ADJ_OK)
             continue;
-        found = s.prep.rank < ADJ_RANK_FALLBACK;
+        found = 1;
         drop_candidate(&c);
     }
     return found;

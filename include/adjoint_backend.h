@@ -34,12 +34,7 @@ static inline int adj_group_out(const adj_group *g, const adj_node *value)
     return adj_position(g->n_out, g->out, value);
 }
 
-enum {
-    ADJ_MAX_ALIASES = 2,
-    ADJ_WHY = 160,
-    ADJ_RANK_SLOW = 10,    /* a kernel known to be slow */
-    ADJ_RANK_FALLBACK = 20 /* the obvious one */
-};
+enum { ADJ_MAX_ALIASES = 2, ADJ_WHY = 160 };
 
 typedef struct {       /* a result that may be computed in place */
     int out;           /* by group->out */
@@ -51,8 +46,10 @@ typedef struct {            /* conversation between plan and kernel */
     const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
     size_t scratch;         /* bytes, 64-aligned, from the executor's arena */
     adj_alias alias[ADJ_MAX_ALIASES]; /* each of another result; operands 0: of none */
-    int rank; /* 0: as good as any that is known; else the plan queries other backends as well, and
-                 takes the lowest */
+    /* About how long a run takes. As the kernel gets it: what a good kernel takes on this machine
+     * (exec/roofline.h), so one that is known to take twice that multiplies it by 2. Of all
+     * backends' kernels the plan takes the one with the least, of equals the first. */
+    double seconds;
     int sums_by_threads; /* the order of its sums, and so the last bits, depends on how many there
                             are */
     char impl[64];       /* for the plan's printout */

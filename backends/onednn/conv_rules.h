@@ -8,7 +8,7 @@
 
 typedef enum {
     DIRECT_FIRST,    /* kernels of backends/direct before all of oneDNN's */
-    DIRECT_COMPETES, /* in fast math: the same where the rank of direct's says that they pay */
+    DIRECT_COMPETES, /* in fast math: the same where direct's estimate says that they pay */
     NAMED_FIRST,     /* oneDNN's implementations of a name before its others */
     BLOCKS_FIRST,    /* nChw16c before channels-last */
     WINOGRAD_FIRST   /* oneDNN's Winograd, where it is allowed, before its others */

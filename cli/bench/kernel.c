@@ -1,7 +1,7 @@
 /* kernel.c - one node's kernels by themselves: a candidate is prepared as the plan would,
  * given operands in the layouts it asks for, and run again and again on one set of buffers (warm),
  * or on sets that together exceed the last-level cache (cold), as in a step of a large net. */
-#include <limits.h>
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,23 +287,23 @@ int bench_node(bench_kernels *k, const bench_opts *o, const adj_node *n, const p
     return ok;
 }
 
-/* Of the kernels' first candidates, the first of the lowest rank (exec/select_kernel.c). */
+/* Of the kernels' first candidates, the first of the least estimate (exec/select_kernel.c). */
 int bench_usual(bench_kernels *k, const adj_node *n, planned_choice *p)
 {
     lone_node l;
-    int rank = INT_MAX;
+    double least = HUGE_VAL;
     set_node(&l, n);
     candidate c = {.group = &l.group, .prep = &l.prep};
     while (bench_next_kernel(k, &c)) {
         if (prepare_candidate(&c) != ADJ_OK)
             continue;
-        if (l.prep.rank < rank) {
-            rank = l.prep.rank;
+        if (l.prep.seconds < least) {
+            least = l.prep.seconds;
             snprintf(p->backend, sizeof p->backend, "%s", c.backend->name);
             snprintf(p->impl, sizeof p->impl, "%s", l.prep.impl);
             name_layouts(&c, p->layouts, sizeof p->layouts);
         }
         drop_candidate(&c);
     }
-    return rank < INT_MAX;
+    return least < HUGE_VAL;
 }

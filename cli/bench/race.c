@@ -58,12 +58,20 @@ static int append(race *r, entrant *e)
     return 1;
 }
 
-/* The obvious kernels are wanted only where there is nothing else. */
+/* The last backend, the reference, is wanted only where there is nothing else. */
+static int is_reference(const adj_backend *b)
+{
+    int n = 0;
+    while (adj_backends[n + 1] != NULL)
+        n++;
+    return b == adj_backends[n];
+}
+
 static int is_wanted(const race *r, const bench_opts *o, const entrant *e)
 {
     if (o->impl != NULL && strstr(e->prep.impl, o->impl) == NULL)
         return 0;
-    return o->all || r->n == 0 || e->prep.rank < ADJ_RANK_FALLBACK;
+    return o->all || r->n == 0 || !is_reference(e->c.backend);
 }
 
 static void drop(entrant *e)

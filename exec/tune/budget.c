@@ -10,23 +10,16 @@
 
 #include "tune.h"
 
-/* A second's work on an ordinary core: only the ratio counts, between groups of one graph. */
-static const double flop_per_second = 5e10, bytes_per_second = 1e10;
 static const double part_of_runs = 0.02;
 enum { FEWEST_RUNS = 4 }; /* two candidates, twice each */
 
-/* A rough estimate of what one run takes, in seconds. */
-static double work_of(const node_group *g)
+/* About what one run takes, in seconds: only the ratio counts, between groups of one graph. */
+static double work_of(const tuner *t, const node_group *g)
 {
-    double flop = 0, bytes = 0;
-    for (int i = 0; i < g->n; i++) {
-        const adj_node *n = g->node[i];
-        flop += flop_of(n);
-        bytes += (double)adj_type_bytes(n->type);
-        for (int k = 0; k < n->n_in; k++)
-            bytes += (double)adj_type_bytes(n->in[k]->type);
-    }
-    return flop / flop_per_second + bytes / bytes_per_second;
+    double seconds = 0;
+    for (int i = 0; i < g->n; i++)
+        seconds += roofline_node(&t->roofline, g->node[i]);
+    return seconds;
 }
 
 static int is_same_node(const adj_node *a, const adj_node *b)
@@ -54,6 +47,8 @@ void budget_open(adj_exec *e, int64_t runs)
 {
     tuner *t = e->tuner;
     t->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
+    t->work_left = 0;
+    t->groups_left = 0;
     for (int i = 0; i < e->n_group && budget_is_open(t); i++) {
         const node_group *g = &e->group[i];
         int k = 0;
@@ -62,7 +57,7 @@ void budget_open(adj_exec *e, int64_t runs)
         int is_view = g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW);
         if (k < i || is_view)
             continue;
-        t->work_left += work_of(g);
+        t->work_left += work_of(t, g);
         t->groups_left++;
     }
 }
@@ -72,9 +67,16 @@ int budget_is_open(const tuner *t)
     return t->may_time && t->spent < t->seconds && t->runs >= FEWEST_RUNS;
 }
 
+int budget_allows(const tuner *t, double seconds)
+{
+    const double part = 0.1;
+    return budget_is_open(t) && seconds <= part * (t->seconds - t->spent) &&
+           (t->runs == HUGE_VAL || seconds <= part * t->runs * t->work_left);
+}
+
 double budget_for(const tuner *t, const node_group *g, double usual)
 {
-    const double left = t->seconds - t->spent, work = work_of(g);
+    const double left = t->seconds - t->spent, work = work_of(t, g);
     const double by_work = t->work_left > work ? work / t->work_left : 1;
     const double equal = t->groups_left > 1 ? 1.0 / t->groups_left : 1;
     const double share = left * (by_work + equal) / 2;
@@ -84,6 +86,6 @@ double budget_for(const tuner *t, const node_group *g, double usual)
 
 void budget_pass(tuner *t, const node_group *g)
 {
-    t->work_left -= work_of(g);
+    t->work_left -= work_of(t, g);
     t->groups_left--;
 }

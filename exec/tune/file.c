@@ -1,18 +1,21 @@
 /* file.c - the table of winners, the file it is kept in, and the selection of one plan.
  *
- * The file is text: the header that this machine and these backends give (key.c), one winner a
- * line, and a last line that counts them:
+ * The file is text: the header that this machine and these backends give (key.c), the machine's
+ * speed if it was measured, one winner a line, and a last line that counts them:
+ *   speed TAB threads TAB f32 TAB bf16 TAB f16 TAB L2 TAB L3 TAB memory
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
- * Where there was no time for a race, backend and kernel are "-", the microseconds are those of
- * what is usual, and in place of the implementation are the seconds that were too few. A selection
- * is the same without the header. Both are taken whole or not at all, and believed in nothing but
- * which candidate to prepare: the one that prepares to the implementation and layouts named, or, on
+ * The speeds are operations, or bytes, a second; 0: it has none, or it is not known. Where there
+ * was no time for a race, backend and kernel are "-", the microseconds are those of what is usual,
+ * and in place of the implementation are the seconds that were too few. A selection is the same
+ * without the header. Both are taken whole or not at all, and believed in nothing but which
+ * candidate to prepare: the one that prepares to the implementation and layouts named, or, on
  * operands in other layouts, to the implementation, wherever it is in the backend's list (the
  * number is only where to look first). So the worst that a forged one does is to select slow
  * kernels. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -142,6 +145,35 @@ static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_stat
     return NULL;
 }
 
+static const char speed[] = "speed\t";
+
+/* The line at *text, which is put behind it. */
+static const char *read_speed(tuner *t, char **text)
+{
+    enum { F32, BF16, F16, L2, L3, MEMORY, N };
+    double v[N];
+    char *end;
+    const long threads = strtol(*text + strlen(speed), &end, 10);
+    for (int i = 0; i < N; i++) {
+        if (*end != '\t' || end[1] <= ' ')
+            return "has not seven numbers";
+        v[i] = strtod(end + 1, &end);
+        if (!(v[i] >= 0 && v[i] < 1e18))
+            return "has a number out of range";
+    }
+    *text = end + (*end == '\n');
+    if (*end != '\n' || threads < 1 || threads > INT_MAX || !(v[F32] > 0 && v[MEMORY] > 0))
+        return "has a number out of range";
+    t->speed = (machine_speed){.threads = (int)threads,
+                               .f32 = {1, v[F32], ""},
+                               .bf16 = {v[BF16] > 0, v[BF16], ""},
+                               .f16 = {v[F16] > 0, v[F16], ""},
+                               .l2 = v[L2],
+                               .l3 = v[L3],
+                               .memory = v[MEMORY]};
+    return NULL;
+}
+
 /* Everything but tabs and ends of lines is printable. */
 static int is_text(const char *text, size_t size)
 {
@@ -225,14 +257,22 @@ adj_status tune_read(adj_exec *e)
     if (wrong == NULL) {
         for (size_t i = 0; i < header; i++)
             line += text[i] == '\n';
-        wrong = read_lines(t, text + header, FROM_FILE, &line, &status);
+        char *rest = text + header;
+        if (strncmp(rest, speed, strlen(speed)) == 0) {
+            line++;
+            wrong = read_speed(t, &rest);
+        }
+        if (wrong == NULL)
+            wrong = read_lines(t, rest, FROM_FILE, &line, &status);
     }
     if (wrong != NULL && line > 0)
         warn(e, "tune file %.200s is ignored: line %d: %s", t->path, line, wrong);
     else if (wrong != NULL)
         warn(e, "tune file %.200s is ignored: %s", t->path, wrong);
-    if (wrong != NULL)
+    if (wrong != NULL) {
         t->n_entry = before;
+        t->speed.threads = 0;
+    }
     return status;
 }
 
@@ -242,6 +282,15 @@ adj_status tune_read(adj_exec *e)
 static int writes_entry(const tune_entry *entry)
 {
     return (entry->kernel != NULL || entry->too_few > 0) && entry->origin != FROM_SELECTION;
+}
+
+/* A type without arithmetic of its own has no speed. */
+static void write_speed(FILE *f, const machine_speed *s)
+{
+    if (s->threads > 0 && s->f32.flops > 0 && s->memory > 0)
+        fprintf(f, "speed\t%d\t%.4g\t%.4g\t%.4g\t%.4g\t%.4g\t%.4g\n", s->threads, s->f32.flops,
+                s->bf16.is_native > 0 ? s->bf16.flops : 0, s->f16.is_native > 0 ? s->f16.flops : 0,
+                s->l2, s->l3, s->memory);
 }
 
 static void write_entry(FILE *f, const tune_entry *x)
@@ -260,6 +309,7 @@ static int write_text(FILE *f, void *user)
     for (int i = 0; i < t->n_entry; i++)
         skip += writes_entry(&t->entry[i]);
     fputs(t->header, f);
+    write_speed(f, &t->speed);
     for (int i = 0; i < t->n_entry; i++) {
         const tune_entry *x = &t->entry[i];
         if (!writes_entry(x) || skip-- > 0)

@@ -1,9 +1,9 @@
 /* race.c - how long the candidates for one group take, beside each other.
  *
- * Candidates are whatever the kernels of the backends that are queried prepare to, fallbacks left
- * out. They run in turns, so that a disturbance hits all of them; the minimum of each counts, of
- * what was dropped early the minimum until then. Of those with the same layouts the fastest stays:
- * which layouts are best, the neighbours decide (joint.c). The candidate that would be taken
+ * Candidates are whatever the kernels of the backends that are queried prepare to, the reference
+ * left out. They run in turns, so that a disturbance hits all of them; the minimum of each counts,
+ * of what was dropped early the minimum until then. Of those with the same layouts the fastest
+ * stays: which layouts are best, the neighbours decide (joint.c). The candidate that would be taken
  * without timing is preferred unless another is clearly faster. Where the plan is to run few times
  * only, that candidate is run first, and says how much time the race may take (budget.c). */
 #include <math.h>
@@ -49,15 +49,15 @@ static timed_candidate *new_candidate(adj_exec *e, race *r, const step *s)
     return t;
 }
 
-/* Prepares the candidate in the next place. ADJ_ENOKERNEL: it refuses, or is a fallback where there
- * is something else. */
+/* Prepares the candidate in the next place. ADJ_ENOKERNEL: it refuses, or is the reference's where
+ * there is something else. */
 static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
 {
     timed_candidate *t = new_candidate(e, r, s);
     if (t == NULL)
         return e->status;
     adj_status status = prepare_step(e, &t->s, c);
-    if (status == ADJ_OK && t->s.prep.rank >= ADJ_RANK_FALLBACK && r->n > 0) {
+    if (status == ADJ_OK && is_fallback(e, c->index) && r->n > 0) {
         drop_candidate(c);
         return ADJ_ENOKERNEL;
     }
@@ -189,9 +189,9 @@ static adj_status keep_fastest(adj_exec *e, const race *r, tune_decision *d)
     if (d->way == NULL)
         return no_memory(e);
     for (int i = 1; i < r->n; i++)
-        usual = r->list[i].s.prep.rank < usual->s.prep.rank ? &r->list[i] : usual;
+        usual = r->list[i].s.prep.seconds < usual->s.prep.seconds ? &r->list[i] : usual;
     for (int i = 0; i < r->n && e->status == ADJ_OK; i++)
-        if (r->list[i].best < HUGE_VAL && r->list[i].s.prep.rank < ADJ_RANK_FALLBACK)
+        if (r->list[i].best < HUGE_VAL && !is_fallback(e, r->list[i].c.index))
             keep(e, &r->list[i], &r->list[i] == usual, d);
     return e->status;
 }
@@ -207,7 +207,7 @@ static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, do
     double start = seconds_now();
     *run = HUGE_VAL;
     timed_candidate *t = open_race(e, &r, 1) == ADJ_OK ? new_candidate(e, &r, s) : NULL;
-    if (t != NULL && select_by_rank(e, &t->s, g) == ADJ_OK) {
+    if (t != NULL && select_by_estimate(e, &t->s, g) == ADJ_OK) {
         t->c = (candidate){.backend = e->backend[t->s.backend],
                            .opened = e->opened[t->s.backend],
                            .index = t->s.backend,

@@ -93,13 +93,6 @@ double tune_run(adj_exec *e, step *s)
 
 /* ---- reorders ---- */
 
-/* About what it takes. */
-static double guess(const reorder_cost *c)
-{
-    const double bytes_per_second = 5e9;
-    return 2 * (double)adj_type_bytes(c->type) / bytes_per_second;
-}
-
 static adj_status time_runs(adj_exec *e, reorder_cost *c, void *state, size_t scratch)
 {
     tuner *t = e->tuner;
@@ -134,7 +127,7 @@ static adj_status find_cost(adj_exec *e, reorder_cost *c)
     if (c->is_free)
         c->seconds = 0;
     else if (!budget_is_open(e->tuner))
-        c->seconds = guess(c);
+        c->seconds = 2 * roofline_copy(&e->tuner->roofline, c->type); /* about */
     else
         time_runs(e, c, state, scratch);
     b->reorder_drop(e->opened[c->backend], state);

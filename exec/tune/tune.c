@@ -39,6 +39,24 @@ static adj_status open_file(adj_exec *e, const adj_exec_opts *o)
     return t->path != NULL ? tune_read(e) : ADJ_ENOMEM;
 }
 
+/* How fast the machine is, once for a file, if that is a small part of what tuning may take. */
+static void measure_machine(adj_exec *e, int64_t runs)
+{
+    const double takes = 0.15;
+    tuner *t = e->tuner;
+    if (t->speed.threads != e->threads && t->path != NULL && t->may_write &&
+        budget_allows(t, takes)) {
+        const machine_facts machine = machine_look("");
+        t->speed = machine_measure(&machine, e->threads);
+        t->spent += t->speed.seconds;
+        t->changed = 1;
+    }
+    if (t->speed.threads != e->threads)
+        return;
+    t->roofline = roofline_measured(&t->speed);
+    budget_open(e, runs);
+}
+
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
 {
     if (!o->tune && (o->selection == NULL || o->selection[0] == '\0'))
@@ -57,6 +75,7 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
     t->region.allocator = e->region.allocator;
     t->may_time = o->tune != 0;
     t->seconds = o->tune_seconds > 0 ? o->tune_seconds : default_seconds;
+    t->roofline = e->roofline;
     budget_open(e, o->tune_runs);
     for (int id = 0; id < e->graph->n_node; id++)
         if (__builtin_add_overflow(t->cold, value_bytes(e, e->graph->node[id]->type, NULL, NONE),
@@ -64,6 +83,8 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
             t->cold = SIZE_MAX;
     if (tune_read_selection(e, o->selection) != ADJ_OK || (o->tune && open_file(e, o) != ADJ_OK))
         return no_memory(e);
+    if (o->tune)
+        measure_machine(e, o->tune_runs);
     return ADJ_OK;
 }
 
@@ -229,7 +250,7 @@ static int is_known(const adj_exec *e, const step *s, const tune_entry *x, int i
 {
     char impl[TUNE_IMPL];
     const size_t name = tune_impl(e, s, impl);
-    if (s->prep.rank >= ADJ_RANK_FALLBACK)
+    if (is_fallback(e, s->backend))
         return 0;
     if (!in_any_layout)
         return strcmp(impl, x->impl) == 0;

@@ -78,6 +78,8 @@ struct tuner {
     int n_decision, max_decision;
     tune_decision *decision;
     reorder_cost *cost;    /* of those that were timed */
+    machine_speed speed;   /* from the file, or measured for it; of 0 threads: neither */
+    roofline roofline;     /* by speed, else as it is told */
     double seconds, spent; /* allowed, used */
     double runs;           /* of the plan, that time may be taken of; HUGE_VAL: as many as needed */
     double work_left;      /* of groups that have not been looked at, see budget.c */
@@ -115,8 +117,10 @@ adj_status tune_add(tuner *t, const tune_entry *entry);
 
 /* ---- budget.c: how long a race may take ---- */
 
-/* Requires: groups. */
+/* Requires: groups, roofline. */
 void budget_open(adj_exec *e, int64_t runs);
+/* Is there time for measuring the machine, which takes so many seconds? */
+int budget_allows(const tuner *t, double seconds);
 /* Is there time for any race at all? */
 int budget_is_open(const tuner *t);
 /* Seconds for this group's, of which one run takes usual seconds without tuning (HUGE_VAL: not

@@ -1,0 +1,76 @@
+/* roofline.c - see roofline.h. */
+#include "roofline.h"
+
+#include "machine/isa_level.h"
+
+static const double hertz = 3e9, bytes_per_second = 8e9; /* of an ordinary core */
+
+roofline roofline_told(int threads)
+{
+    /* two multiply-adds of a vector at a time */
+    static const double f32_lanes[N_ISA_LEVEL] = {4, 8, 16};
+    const double f32 = threads * hertz * 2 * 2 * f32_lanes[machine_isa_level()];
+    return (roofline){
+        .f32 = f32, .f64 = f32 / 2, .bf16 = f32, .f16 = f32, .memory = threads * bytes_per_second};
+}
+
+static double measured_or(double measured, double told) { return measured > 0 ? measured : told; }
+
+roofline roofline_measured(const machine_speed *s)
+{
+    const roofline told = roofline_told(s->threads);
+    const double f32 = measured_or(s->f32.flops, told.f32);
+    /* a type without arithmetic of its own is computed in f32 */
+    return (roofline){.f32 = f32,
+                      .f64 = f32 / 2,
+                      .bf16 = s->bf16.is_native > 0 ? measured_or(s->bf16.flops, f32) : f32,
+                      .f16 = s->f16.is_native > 0 ? measured_or(s->f16.flops, f32) : f32,
+                      .memory = measured_or(s->memory, told.memory)};
+}
+
+double flop_of(const adj_node *n)
+{
+    return n->op->flop != NULL ? n->op->flop(n) : (double)adj_shape_elems(n->type.shape);
+}
+
+static double arithmetic(const roofline *r, const adj_node *n)
+{
+    const adj_dtype type = n->n_in > 0 ? n->in[0]->type.dtype : n->type.dtype;
+    const double rate = type == ADJ_F64    ? r->f64
+                        : type == ADJ_BF16 ? r->bf16
+                        : type == ADJ_F16  ? r->f16
+                                           : r->f32;
+    return flop_of(n) / rate;
+}
+
+static double max_of(double a, double b) { return a > b ? a : b; }
+
+static double bytes_of(int n, const adj_node *const value[])
+{
+    double bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += (double)adj_type_bytes(value[i]->type);
+    return bytes;
+}
+
+double roofline_node(const roofline *r, const adj_node *n)
+{
+    const double bytes =
+        (double)adj_type_bytes(n->type) + bytes_of(n->n_in, (const adj_node *const *)n->in);
+    return max_of(arithmetic(r, n), bytes / r->memory);
+}
+
+double roofline_group(const roofline *r, const adj_group *g)
+{
+    double seconds = 0;
+    for (int i = 0; i < g->n_node; i++)
+        seconds += arithmetic(r, g->node[i]);
+    return max_of(seconds, (bytes_of(g->n_in, g->in) + bytes_of(g->n_out, g->out)) / r->memory);
+}
+
+double usual_seconds(const roofline *r, const adj_group *g) { return 2 * roofline_group(r, g); }
+
+double roofline_copy(const roofline *r, adj_type type)
+{
+    return 2 * (double)adj_type_bytes(type) / r->memory;
+}

@@ -1,0 +1,31 @@
+/* roofline.h - about how long a group of nodes takes: the time of its arithmetic or of its memory,
+ * whichever is more (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009). */
+#ifndef ADJ_ROOFLINE_H
+#define ADJ_ROOFLINE_H
+
+#include "adjoint_ext.h"
+#include "machine/machine.h"
+
+typedef struct {                /* of all threads together */
+    double f32, f64, bf16, f16; /* multiplications and additions a second, in that type */
+    double memory;              /* bytes a second */
+} roofline;
+
+/* From the instruction set alone: the same on every start, for choices that decide results' bits.
+ * The ratios are right to about a factor of two. */
+roofline roofline_told(int threads);
+/* As far as it was measured, else as told. */
+roofline roofline_measured(const machine_speed *s);
+
+/* A node's nominal multiplications and additions. */
+double flop_of(const adj_node *n);
+/* Seconds, of a kernel that reaches all that the machine can. */
+double roofline_node(const roofline *r, const adj_node *n);
+/* The same of nodes that are computed together: only what enters and leaves passes memory. */
+double roofline_group(const roofline *r, const adj_group *g);
+/* The same of a good kernel, which reaches half of that. */
+double usual_seconds(const roofline *r, const adj_group *g);
+/* A value is read and written once. */
+double roofline_copy(const roofline *r, adj_type type);
+
+#endif

@@ -1,0 +1,171 @@
+/* test_estimate.c - without timing the plan takes the kernel that is estimated to take the least
+ * time, whichever backend it is of; and the estimate itself, by literal numbers. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/roofline.h"
+
+/* ---- two backends before naive, each with a kernel for relu ---- */
+
+enum { N_PLANTED = 2, REFUSES = -1 };
+static double times[N_PLANTED]; /* of a good kernel's time; REFUSES */
+static int prepared, dropped;
+
+static const adj_backend *naive_backend(void)
+{
+    int n = 0;
+    while (adj_backends[n + 1] != NULL)
+        n++;
+    return adj_backends[n];
+}
+
+static adj_status plant(int i, const adj_group *g, int candidate, adj_prep *p)
+{
+    static const char *const names[N_PLANTED] = {"first:1", "second:1"};
+    if (strcmp(g->node[0]->op->name, "relu") != 0 || candidate > 0)
+        return ADJ_ENOKERNEL;
+    cr_assert_gt(p->seconds, 0);
+    const double good = p->seconds;
+    adj_status status =
+        times[i] == REFUSES ? ADJ_ENOKERNEL : naive_backend()->kernels[0]->prepare(NULL, g, 0, p);
+    prepared += status == ADJ_OK;
+    p->seconds = times[i] * good;
+    strcpy(p->impl, names[i]);
+    return status;
+}
+
+static adj_status plant_first(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    return plant(0, g, candidate, p);
+}
+
+static adj_status plant_second(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    return plant(1, g, candidate, p);
+}
+
+static adj_status run(const adj_call *c) { return naive_backend()->kernels[0]->run(c); }
+
+static void drop(void *backend, void *state)
+{
+    (void)backend, (void)state;
+    dropped++;
+}
+
+static adj_status open_planted(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+
+static void close_planted(void *backend) { (void)backend; }
+
+static const adj_kernel first = {.name = "k", .prepare = plant_first, .run = run, .drop = drop};
+static const adj_kernel second = {.name = "k", .prepare = plant_second, .run = run, .drop = drop};
+static const adj_kernel *const first_kernels[] = {&first, NULL};
+static const adj_kernel *const second_kernels[] = {&second, NULL};
+static const adj_backend backends_planted[N_PLANTED] = {
+    {.version = ADJ_VERSION,
+     .name = "first",
+     .open = open_planted,
+     .close = close_planted,
+     .kernels = first_kernels},
+    {.version = ADJ_VERSION,
+     .name = "second",
+     .open = open_planted,
+     .close = close_planted,
+     .kernels = second_kernels},
+};
+
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(estimate, .init = plan_as_usual);
+
+static void expect(double of_first, double of_second, const char *impl)
+{
+    const adj_backend *const backends[] = {&backends_planted[0], &backends_planted[1],
+                                           naive_backend(), NULL};
+    adj_graph *g = adj_graph_new();
+    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {64}}));
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = backends};
+    adj_exec *e;
+    times[0] = of_first;
+    times[1] = of_second;
+    prepared = dropped = 0;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_expect_str_eq(adj_exec_step_at(e, 0).impl, impl, "%g and %g", of_first, of_second);
+    adj_exec_free(e);
+    cr_expect_eq(dropped, prepared, "each is dropped once: %d, %d", dropped, prepared);
+    adj_graph_free(g);
+}
+
+Test(estimate, the_least_is_taken_whichever_backend_it_is_of)
+{
+    expect(1, 2, "first:1");
+    expect(2, 1, "second:1");
+    expect(1, 0.99, "second:1");
+    expect(1, 1, "first:1"); /* of equals the one that is preferred */
+    expect(REFUSES, 3, "second:1");
+    expect(3, REFUSES, "first:1");
+    expect(REFUSES, REFUSES, "naive:f32");
+    expect(1000, 1000, "naive:f32"); /* even naive may win */
+}
+
+/* ---- the estimate ---- */
+
+static const roofline machine = {.f32 = 48, .f64 = 24, .bf16 = 96, .f16 = 48, .memory = 52};
+
+static double node_seconds(adj_dtype type)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *a = adj_input(g, "a", type, (adj_shape){2, {2, 3}});
+    adj_node *b = adj_input(g, "b", type, (adj_shape){2, {3, 4}});
+    const double seconds = roofline_node(&machine, adj_matmul(a, b, 0));
+    adj_graph_free(g);
+    return seconds;
+}
+
+/* [2, 3] times [3, 4]: 2*3*4 multiply-adds, 6 + 12 + 8 elements. */
+Test(estimate, arithmetic_or_memory)
+{
+    cr_expect_float_eq(node_seconds(ADJ_F32), 26 * 4 / 52.0, 1e-12);
+    cr_expect_float_eq(node_seconds(ADJ_F64), 26 * 8 / 52.0, 1e-12);
+    cr_expect_float_eq(node_seconds(ADJ_BF16), 26 * 2 / 52.0, 1e-12);
+    roofline wide = machine;
+    wide.memory = 1e9;
+    adj_graph *g = adj_graph_new();
+    adj_node *a = adj_input(g, "a", ADJ_F32, (adj_shape){2, {2, 3}});
+    adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){2, {3, 4}});
+    adj_node *y = adj_matmul(a, b, 0), *r = adj_relu(y);
+    cr_expect_float_eq(roofline_node(&wide, y), 48 / 48.0, 1e-12);
+
+    /* y is read where it was made: a, b and r pass memory */
+    const adj_node *const node[] = {y, r}, *const in[] = {a, b}, *const out[] = {r};
+    const adj_group both = {2, node, 2, in, 1, out};
+    cr_expect_float_eq(roofline_group(&machine, &both), 26 * 4 / 52.0, 1e-12);
+    cr_expect_float_eq(roofline_group(&wide, &both), (48 + 8) / 48.0, 1e-12);
+    cr_expect_float_eq(usual_seconds(&wide, &both), 2 * (48 + 8) / 48.0, 1e-12);
+    cr_expect_float_eq(roofline_copy(&machine, y->type), 2 * 8 * 4 / 52.0, 1e-12);
+    adj_graph_free(g);
+}
+
+/* What was not measured is as told; a type without arithmetic of its own has f32's speed. */
+Test(estimate, of_a_measured_machine)
+{
+    const roofline told = roofline_told(2);
+    machine_speed s = {.threads = 2,
+                       .f32 = {.is_native = 1, .flops = 1e11},
+                       .bf16 = {.is_native = 1, .flops = 3e11},
+                       .f16 = {.is_native = 0, .flops = 7e11}};
+    roofline r = roofline_measured(&s);
+    cr_expect(r.f32 == 1e11 && r.f64 == 5e10 && r.bf16 == 3e11 && r.f16 == 1e11);
+    cr_expect_eq(r.memory, told.memory);
+    s = (machine_speed){.threads = 2, .memory = 9e9};
+    r = roofline_measured(&s);
+    cr_expect(r.f32 == told.f32 && r.bf16 == told.f32 && r.memory == 9e9);
+    cr_expect(told.f32 > 1e10 && told.f32 < 1e13 && told.memory > 1e9);
+    cr_expect_float_eq(roofline_told(4).f32 / told.f32, 2, 1e-12);
+}
