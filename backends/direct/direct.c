@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "direct.h"
+#include "exec/machine/cache_size.h"
 #include "exec/machine/isa_level.h"
 
 enum { UNKNOWN = -1 };
@@ -106,6 +107,7 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
     *d = (direct){.allocator = *opts->allocator,
                   .isa = best_isa(max),
                   .threads = opts->threads,
+                  .second_cache = (ptrdiff_t)machine_second_cache(),
                   .math = opts->math};
     return ADJ_OK;
 }

@@ -45,6 +45,7 @@ typedef struct {
     adj_allocator allocator;
     const direct_isa *isa;
     int threads;
+    ptrdiff_t second_cache; /* bytes, of a core: for blocks that decide no sum's order */
     adj_math math;
     adj_layout *layouts;
 } direct;

@@ -10,7 +10,7 @@
 
 #include "tune.h"
 
-enum { CACHE_LINE = 64, MAX_COLD = 32 << 20, RUNS_OF_REORDER = 3 };
+enum { CACHE_LINE = 64, RUNS_OF_REORDER = 3 };
 
 /* ---- memory ---- */
 
@@ -30,8 +30,7 @@ static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
 {
     tuner *t = e->tuner;
     const adj_allocator *allocator = &e->region.allocator;
-    const size_t wanted[N_TUNE_AREA] = {bytes[0], bytes[1], bytes[2], scratch,
-                                        t->cold < MAX_COLD ? t->cold : MAX_COLD};
+    const size_t wanted[N_TUNE_AREA] = {bytes[0], bytes[1], bytes[2], scratch, t->cold};
     for (int k = 0; k < N_TUNE_AREA && e->status == ADJ_OK; k++) {
         area *a = &t->area[k];
         if (a->data != NULL && wanted[k] <= a->bytes)

@@ -39,6 +39,18 @@ static adj_status open_file(adj_exec *e, const adj_exec_opts *o)
     return t->path != NULL ? tune_read(e) : ADJ_ENOMEM;
 }
 
+/* Bytes of it, 32 MB where nobody tells; no more than can be read before each run. */
+static size_t last_level_cache(void)
+{
+    const size_t usual = (size_t)32 << 20, max = (size_t)64 << 20;
+    const machine_facts machine = machine_look("");
+    const machine_cache *c = NULL;
+    for (int level = 4; level > 1 && c == NULL; level--)
+        c = machine_data_cache(&machine, level);
+    const size_t bytes = c != NULL ? c->bytes : usual;
+    return bytes < max ? bytes : max;
+}
+
 /* How fast the machine is, once for a file, if that is a small part of what tuning may take. */
 static void measure_machine(adj_exec *e, int64_t runs)
 {
@@ -81,6 +93,8 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
         if (__builtin_add_overflow(t->cold, value_bytes(e, e->graph->node[id]->type, NULL, NONE),
                                    &t->cold))
             t->cold = SIZE_MAX;
+    const size_t last_cache = last_level_cache();
+    t->cold = t->cold < last_cache ? t->cold : last_cache;
     if (tune_read_selection(e, o->selection) != ADJ_OK || (o->tune && open_file(e, o) != ADJ_OK))
         return no_memory(e);
     if (o->tune)

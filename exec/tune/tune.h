@@ -86,7 +86,8 @@ struct tuner {
     int groups_left;
     int left; /* steps that there was no time for */
     area area[N_TUNE_AREA];
-    size_t cold; /* bytes that a step of the whole graph touches between two runs of one node */
+    size_t cold; /* bytes that a step of the whole graph touches between two runs of one node, at
+                    most the last cache's */
     uint64_t seen;
 };
 

@@ -3,6 +3,7 @@
 #include "backends/direct/arith.h"
 #include "im2col.h"
 
+/* On every machine alike, whatever its caches: where tiles and chunks end decides the last bits. */
 enum {
     RING = 96 << 10,          /* elements of a ring, about: part of the second cache */
     CHUNK = 8 << 10,          /* elements of a chunk of gathered pixels, about: the first cache */

@@ -7,12 +7,10 @@
 enum {
     MAX_CHANNELS = 1024,
     MAX_SIDE = 1 << 16,
-    /* Floats of a block's windows that leave room in the second cache for its products. */
-    BLOCK_WINDOWS = 1 << 17,
     MAX_TILES = 24,
     ROWS = 6,
-    /* dw: floats of a block's windows and tiles, for all threads; more tiles than that mean fewer
-     * passes over the sums. */
+    /* dw, where blocks decide the order of sums, on every machine alike: floats of a block's
+     * windows and tiles, for all threads; more tiles than that mean fewer passes over the sums. */
     BLOCK_BOTH = 9 << 16,
     MAX_TILES_DW = 256,
     MIN_TILES_DW = 32,
@@ -86,13 +84,15 @@ static void set_sizes(winograd *p, const adj_conv_geom *g)
 }
 
 /* Blocks of about equal size, as many for each thread; of whole row blocks of the product. */
-static void set_blocks(winograd *p)
+static void set_blocks(winograd *p, ptrdiff_t second_cache)
 {
     if (p->is_dw) {
         ptrdiff_t fit = BLOCK_BOTH / (WINOGRAD_POINTS * (p->src.c + p->dst.c));
         p->block = min(p->tiles, max(MIN_TILES_DW, min(fit, MAX_TILES_DW)));
     } else {
-        ptrdiff_t fit = BLOCK_WINDOWS / (WINOGRAD_POINTS * p->src.c);
+        /* half of it, which leaves room for the products */
+        ptrdiff_t windows = second_cache / 2 / (ptrdiff_t)sizeof(float);
+        ptrdiff_t fit = windows / (WINOGRAD_POINTS * p->src.c);
         ptrdiff_t fitting = fit < MAX_TILES ? MAX_TILES / 2 : MAX_TILES;
         ptrdiff_t rounds = divide_up(p->tiles, fitting * p->threads);
         p->block = divide_up(divide_up(p->tiles, rounds * p->threads), ROWS) * ROWS;
@@ -143,7 +143,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                   .bias_in = g->n_node == 2 ? adj_group_in(g, g->node[1]->in[1]) : -1,
                   .threads = d->threads};
     set_sizes(&p, geom_of(n));
-    set_blocks(&p);
+    set_blocks(&p, d->second_cache);
     if (!set_scratch(&p, &prep->scratch))
         return ADJ_ENOKERNEL;
     if (!pays(&p, d))

@@ -1,0 +1,97 @@
+/* test_direct_cache_bits.c - blocks follow the second cache's size, and no bit follows the blocks.
+ * The C library's answer is replaced by this program's own. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adjoint_ext.h"
+#include "exec/machine/cache_size.h"
+#include "tests/harness.h"
+
+static long second_cache; /* bytes; 0: the system's */
+
+long sysconf(int name)
+{
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    if (name == _SC_LEVEL2_CACHE_SIZE && second_cache != 0)
+        return second_cache;
+#endif
+    union {
+        void *found;
+        long (*call)(int);
+    } real = {.found = dlsym(RTLD_NEXT, "sysconf")};
+    return real.call(name);
+}
+
+/* Without a number from the system, or one that none can have, there still is a size. */
+Test(cache_bits, sizes_that_are_told)
+{
+    const size_t usual = 1 << 20;
+    second_cache = -1;
+    cr_expect_eq(machine_second_cache(), usual);
+    second_cache = 0;
+    const size_t here = machine_second_cache();
+    cr_expect(here >= 256 << 10 && here <= 4 << 20);
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    second_cache = 512 << 10;
+    cr_expect_eq(machine_second_cache(), 512 << 10);
+    second_cache = 1;
+    cr_expect_eq(machine_second_cache(), 256 << 10);
+    second_cache = 1L << 40;
+    cr_expect_eq(machine_second_cache(), 4 << 20);
+#endif
+}
+
+/* y's bytes, malloc'ed, and the executor's arena. */
+static char *run(fixture *f, adj_node *y, size_t *bytes, size_t *arena)
+{
+    const adj_exec_opts o = {
+        .n_fetch = 1, .fetch = &y, .backend = "direct", .math = ADJ_MATH_FAST, .threads = 2};
+    const adj_type t = adj_node_type(y);
+    adj_exec *e = NULL;
+    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < f->n_in; i++) {
+        const adj_type in = adj_node_type(f->in[i]);
+        const int64_t n = adj_shape_elems(in.shape);
+        char *data = malloc(adj_type_bytes(in));
+        adj_convert(ADJ_F64, f->value[i], in.dtype, data, n);
+        (void)adj_set(e, f->in[i], data, adj_type_bytes(in));
+        free(data);
+    }
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    *bytes = adj_type_bytes(t);
+    *arena = adj_exec_stats(e).arena_bytes;
+    char *data = malloc(*bytes);
+    cr_assert_eq(adj_get(e, y, data, *bytes), ADJ_OK);
+    adj_exec_free(e);
+    return data;
+}
+
+static void expect_same(fixture *f, adj_node *y)
+{
+    size_t bytes, small_arena, arena;
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    second_cache = 256 << 10;
+    char *small = run(f, y, &bytes, &small_arena);
+    second_cache = 4 << 20;
+    char *large = run(f, y, &bytes, &arena);
+    second_cache = 0;
+    cr_expect_arr_eq(small, large, bytes, "blocks decide bits");
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    cr_expect_lt(small_arena, arena, "the same blocks");
+#endif
+    free(small);
+    free(large);
+}
+
+Test(cache_bits, of_winograd)
+{
+    const adj_conv same = {.padding = ADJ_SAME};
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {3, 32, 32, 256}}, -1, 1);
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 256, 32}}, -1, 1);
+    expect_same(&f, adj_conv2d(x, w, &same));
+    fixture_free(&f);
+}
