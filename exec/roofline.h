@@ -4,7 +4,7 @@
 #define ADJ_ROOFLINE_H
 
 #include "adjoint_ext.h"
-#include "machine/machine.h"
+#include "exec/machine/machine.h"
 
 typedef struct {                /* of all threads together */
     double f32, f64, bf16, f16; /* multiplications and additions a second, in that type */

@@ -21,9 +21,9 @@ static const rule rules[] = {
     {"include", "adjoint.h adjoint_ops.h adjoint_nn.h adjoint_data.h adjoint_io.h", ""},
     {"graph", "adjoint.h adjoint_ext.h", ""},
     {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
-    {"exec", "adjoint.h adjoint_ext.h", "graph graph/passes"},
+    {"exec", "adjoint.h adjoint_ext.h", "graph graph/passes exec/machine"},
     {"exec/tune", "adjoint.h adjoint_ext.h", "graph exec"},
-    {"exec/machine", "", "exec"},
+    {"exec/machine", "", "exec/clock.h exec/memory_left.h"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
      "check graph exec/backend_option.h exec/clock.h exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
@@ -32,7 +32,8 @@ static const rule rules[] = {
     {"backends", "adjoint.h adjoint_ext.h", ""},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
-     "exec/machine/isa_level.h backends/direct/fused_pointwise backends/direct/depthwise "
+     "exec/machine/cache_size.h exec/machine/isa_level.h backends/direct/fused_pointwise "
+     "backends/direct/depthwise "
      "backends/direct/gemm "
      "backends/direct/group_norm "
      "backends/direct/im2col backends/direct/max_pool backends/direct/winograd"},
