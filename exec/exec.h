@@ -61,6 +61,8 @@ struct adj_exec {
     update *update;
 
     char *arena, *storage;
+    char *lent; /* to a second plan: the first one's arena, taken where it is large enough */
+    size_t lent_bytes;
     adj_exec_info info;
     int tuned_threads;  /* that kernels are selected for; threads, but in a second plan */
     yielding *yielding; /* yield.h; NULL: there is no second plan */

@@ -211,7 +211,8 @@ static void drop_plan(adj_exec *e)
         if (e->is_open[i])
             e->backend[i]->close(e->opened[i]);
     adj_graph_free(e->graph);
-    adj_release(&e->region.allocator, e->arena);
+    if (e->arena != e->lent)
+        adj_release(&e->region.allocator, e->arena);
     adj_release(&e->region.allocator, e->storage);
     region_free(&e->region);
 }

@@ -49,7 +49,9 @@ static int has_same_leaves(const adj_exec *a, const adj_exec *b)
     return 1;
 }
 
-/* The first plan's kernels where they were selected: nothing is timed again. */
+/* The first plan's kernels where they were selected: nothing is timed again. And its arena, in
+ * which nothing is needed from one run to the next, but for what is fetched from the run's own
+ * plan. */
 static adj_exec *plan_again(const adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 {
     adj_exec_opts half = *o;
@@ -63,6 +65,8 @@ static adj_exec *plan_again(const adj_exec *e, const adj_graph *g, const adj_exe
     half.debug.trace = NULL;
     second->region.allocator = a;
     second->tuned_threads = e->tuned_threads;
+    second->lent = e->arena;
+    second->lent_bytes = e->info.arena_bytes;
     plan_executor(second, g, &half);
     return second;
 }
@@ -87,8 +91,9 @@ void add_second_plan(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 
 /* ---- changing plans ---- */
 
-/* What is invariant is computed again where a leaf has changed since that plan ran: versions are
- * those of the values, in both plans. */
+/* Versions are those of the values, in both plans: what has the same is the same, and what is
+ * invariant is computed again only where a leaf has changed since that plan ran. A run that failed
+ * may have assigned without another version; but plans change only after one that did not fail. */
 static void copy_leaves(const adj_exec *from, adj_exec *to)
 {
     for (int i = 0; i < from->n_leaf; i++) {
@@ -128,19 +133,9 @@ void yield_before(adj_exec *e)
     y->is_due = 0;
 }
 
-/* A run that failed may have assigned already, without another version: the other plan's values are
- * of no use then. */
-static void forget_assigned(adj_exec *e)
-{
-    for (int i = 0; i < e->n_update; i++)
-        second_plan(e)->leaf[e->update[i].leaf].version = 0;
-}
-
 void yield_after(adj_exec *e, double seconds)
 {
     yielding *y = e->yielding;
     if (e->last_run == RUN_COMPLETED)
         y->is_due = pace_next(&y->pace, seconds) != y->fewer;
-    else
-        forget_assigned(e);
 }

@@ -328,9 +328,9 @@ typedef struct {
      * results (in f16 roundings may move). */
     int recompute;
     /* ADJ_YIELD_NEVER, unless it is set. Others plan a second time, for half of the threads, which
-     * takes the memory of a second plan; where there is none, or only one thread, it is as NEVER.
-     * Runs are timed, and the next one has the plan that is faster; what is asked of the executor
-     * between two runs - values, steps, sizes - is of the plan that ran last. */
+     * takes another arena at most and storage; where there is none, or only one thread, it is as
+     * NEVER. Runs are timed, and the next one has the plan that is faster; what is asked of the
+     * executor between two runs - values, steps, sizes - is of the plan that ran last. */
     adj_yield yield;
     adj_exec_debug debug; /* all zero: nothing of it */
 } adj_exec_opts;

@@ -19,6 +19,7 @@ static struct {
     int names_threads;   /* another implementation for each number */
     int refuses_at;      /* threads with which it cannot be opened */
     int open, opened;    /* now, and ever */
+    int tunes;           /* plans are tuned; there is a second, faster candidate */
 } crowd;
 
 static adj_status open_crowd(const adj_backend_opts *opts, void **backend)
@@ -45,10 +46,12 @@ static void close_crowd(void *backend)
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
-    if (g->n_node > 1 || g->node[0]->op != &adj_op_relu || candidate > 0)
+    if (g->n_node > 1 || g->node[0]->op != &adj_op_relu || candidate > crowd.tunes)
         return ADJ_ENOKERNEL;
     p->sums_by_threads = crowd.sums_by_threads;
-    snprintf(p->impl, sizeof p->impl, "crowd:%d", crowd.names_threads ? *(int *)backend : 0);
+    snprintf(p->impl, sizeof p->impl, "crowd:%d%s", crowd.names_threads ? *(int *)backend : 0,
+             candidate > 0 ? " fast" : "");
+    p->state = candidate > 0 ? backend : NULL;
     return ADJ_OK;
 }
 
@@ -58,7 +61,7 @@ static adj_status run(const adj_call *c)
     float *y = c->out[0];
     for (int64_t i = 0; i < adj_shape_elems(c->group->node[0]->type.shape); i++)
         y[i] = x[i] > 0 ? x[i] : 0;
-    if (c->threads == crowd.slow_at)
+    if (c->threads == crowd.slow_at || (crowd.tunes && c->state == NULL))
         nanosleep(&(struct timespec){0, 3000000}, NULL);
     return ADJ_OK;
 }
@@ -113,6 +116,8 @@ static adj_status plan(net *n, adj_yield yield)
         .updates = adj_training_updates(n->loss, lr, &(adj_optimiser_opts){.momentum = 0.9}),
         .threads = THREADS,
         .yield = yield,
+        .tune = crowd.tunes,
+        .tune_file = "",
         .debug.backends = both};
     return adj_exec_new(n->g, &o, &n->e);
 }
@@ -225,7 +230,7 @@ static int runs_until(const net *n, int threads)
     return i;
 }
 
-/* What is said of the executor stays, and so do values between two runs. */
+/* They change neither plans nor values. */
 Test(yield, failed_runs)
 {
     net n, never;
@@ -254,6 +259,21 @@ Test(yield, failed_runs)
     adj_exec_free(never.e);
     adj_graph_free(never.g);
     allocator = own;
+    close_net(&n);
+}
+
+/* The message of a call that failed stays when plans change. */
+Test(yield, message)
+{
+    net n;
+    open_net(&n, ADJ_YIELD_SAME_BITS);
+    cr_assert_eq(adj_set(n.e, n.x, NULL, 1), ADJ_EARG);
+    char said[ADJ_MESSAGE];
+    snprintf(said, sizeof said, "%s", adj_exec_message(n.e));
+    cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
+    cr_expect_str_eq(adj_exec_message(n.e), said);
+    const adj_exec_info info = adj_exec_stats(n.e);
+    cr_expect(info.threads == 1 && info.plan_seconds > 0 && info.arena_bytes > 0);
     close_net(&n);
 }
 
@@ -290,6 +310,26 @@ Test(yield, always)
     cr_expect_str_eq(adj_exec_message(n.e), "");
     cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
     cr_expect_lt(runs_until(&n, THREADS), MOST_RUNS);
+    close_net(&n);
+}
+
+/* The second plan has the kernels that the first was tuned for, and is not tuned itself. */
+Test(yield, tuned)
+{
+    net n;
+    crowd.tunes = 1;
+    open_net(&n, ADJ_YIELD_SAME_BITS);
+    cr_expect_eq(crowd.open, 2);
+    const adj_exec_info before = adj_exec_stats(n.e);
+    const char *selection = adj_exec_selection(n.e);
+    cr_expect_not_null(strstr(selection, "crowd:0 fast"), "%s", selection);
+    cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
+    cr_expect_eq(adj_exec_stats(n.e).timed, before.timed);
+    cr_expect_eq(adj_exec_selection(n.e), selection);
+    int fast = 0;
+    for (int i = 0; i < adj_exec_step_count(n.e); i++)
+        fast += strcmp(adj_exec_step_at(n.e, i).impl, "crowd:0 fast") == 0;
+    cr_expect_eq(fast, 1);
     close_net(&n);
 }
 
