@@ -327,10 +327,10 @@ typedef struct {
      * recomputed (rematerialised) from what is kept: less memory, hardly more time, the same
      * results (in f16 roundings may move). */
     int recompute;
-    /* ADJ_YIELD_NEVER, unless it is set. Others plan a second time, for half of the threads, which
-     * takes another arena at most and storage; where there is none, or only one thread, it is as
-     * NEVER. Runs are timed, and the next one has the plan that is faster; what is asked of the
-     * executor between two runs - values, steps, sizes - is of the plan that ran last. */
+    /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads,
+     * with memory of its own beside the arena; where it cannot be had, or there is one thread only,
+     * it is as NEVER. Runs are timed, and the next one takes the plan that is faster. What is asked
+     * of the executor between two runs - values, steps, sizes - is of the plan that ran last. */
     adj_yield yield;
     adj_exec_debug debug; /* all zero: nothing of it */
 } adj_exec_opts;

@@ -118,7 +118,7 @@ static adj_status plan(net *n, adj_yield yield)
         .yield = yield,
         .tune = crowd.tunes,
         .tune_file = "",
-        .debug.backends = both};
+        .debug = {.backends = both, .canaries = 1}};
     return adj_exec_new(n->g, &o, &n->e);
 }
 
