@@ -84,7 +84,7 @@ Test(pace, first_run_of_a_trial)
     cr_expect_eq(pace_next(&p, 1.2e-3), 0);
 }
 
-/* Neighbours come: five slow runs of eight are enough. They stay, and go. */
+/* Neighbours come: four slow runs of eight are enough. They stay, and go. */
 Test(pace, neighbours)
 {
     pace p = {0};
