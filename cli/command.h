@@ -96,9 +96,13 @@ const option *option_at(const usage *u, int i);
 #define THREADS_HELP "default: OpenMP's, within the control group's CPU quota"
 #define PRECISION_HELP                                                                             \
     "f32 (default); bf16 or f16: mixed precision, of what lies between f32 parameters and losses"
+#define YIELD_HELP                                                                                 \
+    "whether other processes get threads while that is faster: never; same-bits (default), where " \
+    "results stay the same; always"
 #define MATH_HELP "exact (default), or fast: algorithms with larger rounding errors"
 #define JSON_HELP "the same as JSON; - or no FILE: the output"
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */
+#define YIELD_WORDS "never same-bits always"              /* of adj_yield */
 #define PRECISION_WORDS "f32 bf16 f16"                    /* of adj_precision */
 #define SCHEDULE_WORDS "constant step exponential cosine" /* of adj_schedule_kind */
 /* Where the text is among the words, 0, 1, ...; negative: nowhere. */

@@ -116,7 +116,8 @@ static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
 /* Memory for arena and storage, and every pointer that a step will use. */
 static adj_status bind(adj_exec *e)
 {
-    e->arena = adj_alloc(&e->region.allocator, e->info.arena_bytes);
+    const int is_lent = e->lent != NULL && e->lent_bytes >= e->info.arena_bytes;
+    e->arena = is_lent ? e->lent : adj_alloc(&e->region.allocator, e->info.arena_bytes);
     e->storage = adj_alloc(&e->region.allocator, e->info.storage_bytes);
     if (e->arena == NULL || e->storage == NULL)
         return set_error(e, ADJ_ENOMEM,

@@ -16,6 +16,7 @@ typedef struct { /* "op=backend" of the options */
 } op_backend;
 
 typedef struct tuner tuner;
+typedef struct yielding yielding;
 
 typedef enum { NOT_RUN, RUN_COMPLETED, RUN_FAILED } run_state;
 
@@ -62,7 +63,11 @@ struct adj_exec {
     update *update;
 
     char *arena, *storage;
+    char *lent; /* to a second plan: the first one's arena, taken where it is large enough */
+    size_t lent_bytes;
     adj_exec_info info;
+    int tuned_threads;  /* that kernels are selected for; threads, but in a second plan */
+    yielding *yielding; /* yield.h; NULL: there is no second plan */
     run_state last_run;
     int overrun; /* the last run failed because a kernel wrote outside its memory */
 };
@@ -101,6 +106,9 @@ static inline void bind_call(const adj_exec *e, step *s, void *scratch)
  * none. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
 
+/* executor.c: the plan that the options ask for, once they are checked; region, tuned_threads and
+ * all that is not of the options are set. */
+adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 

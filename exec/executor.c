@@ -6,6 +6,7 @@
 
 #include "backends.h"
 #include "exec.h"
+#include "yield.h"
 
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
 {
@@ -89,6 +90,12 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
         return set_error(e, ADJ_EARG,
                          "adj_exec_new: math is wrong (got %d, expected exact or fast)",
                          (int)o->math);
+    if (o->yield != ADJ_YIELD_NEVER && o->yield != ADJ_YIELD_SAME_BITS &&
+        o->yield != ADJ_YIELD_ALWAYS)
+        return set_error(e, ADJ_EARG,
+                         "adj_exec_new: yield is wrong (got %d, expected never, same bits or "
+                         "always)",
+                         (int)o->yield);
     return ADJ_OK;
 }
 
@@ -135,6 +142,27 @@ static adj_status keep_text(adj_exec *e, const char *text, const char **to)
     return ADJ_OK;
 }
 
+adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
+{
+    e->profile = o->debug.profile;
+    e->math = o->math;
+    e->canaries = o->debug.canaries;
+    e->no_fusion = o->debug.no_fusion;
+    if (keep_text(e, o->debug.impl, &e->impl) != ADJ_OK ||
+        keep_text(e, o->debug.quarantine, &e->quarantine) != ADJ_OK)
+        return e->status;
+    int callers = omp_get_max_threads();
+    e->threads = o->threads > 0 ? o->threads : adj_default_threads();
+    if (e->tuned_threads == 0)
+        e->tuned_threads = e->threads;
+    omp_set_num_threads(e->threads);
+    build_executor(e, g, o);
+    tune_close(e);
+    omp_set_num_threads(callers);
+    e->info.threads = e->threads;
+    return e->status;
+}
+
 adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
 {
     double start = seconds_now();
@@ -158,19 +186,9 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
         return e->status;
     if (omp_in_parallel())
         return set_error(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
-    e->profile = opts->debug.profile;
-    e->math = opts->math;
-    e->canaries = opts->debug.canaries;
-    e->no_fusion = o.debug.no_fusion;
-    if (keep_text(e, opts->debug.impl, &e->impl) != ADJ_OK ||
-        keep_text(e, opts->debug.quarantine, &e->quarantine) != ADJ_OK)
-        return e->status;
-    int callers = omp_get_max_threads();
-    e->threads = opts->threads > 0 ? opts->threads : adj_default_threads();
-    omp_set_num_threads(e->threads);
-    build_executor(e, g, &o);
-    tune_close(e);
-    omp_set_num_threads(callers);
+    plan_executor(e, g, &o);
+    if (e->status == ADJ_OK && o.yield != ADJ_YIELD_NEVER)
+        add_second_plan(e, g, &o);
     e->info.plan_seconds = seconds_now() - start;
     return e->status;
 }
@@ -185,18 +203,29 @@ static void drop_steps(adj_exec *e)
     }
 }
 
-void adj_exec_free(adj_exec *e)
+/* All but the struct itself, in which backends know the allocator. */
+static void drop_plan(adj_exec *e)
 {
-    if (e == NULL)
-        return;
-    adj_allocator a = e->region.allocator;
     drop_steps(e);
     for (int i = 0; i < e->n_backend; i++)
         if (e->is_open[i])
             e->backend[i]->close(e->opened[i]);
     adj_graph_free(e->graph);
-    adj_release(&a, e->arena);
-    adj_release(&a, e->storage);
+    if (e->arena != e->lent)
+        adj_release(&e->region.allocator, e->arena);
+    adj_release(&e->region.allocator, e->storage);
     region_free(&e->region);
+}
+
+void adj_exec_free(adj_exec *e)
+{
+    if (e == NULL)
+        return;
+    adj_allocator a = e->region.allocator;
+    adj_exec *second = second_plan(e);
+    drop_plan(e);
+    if (second != NULL)
+        drop_plan(second);
+    adj_release(&a, second);
     adj_release(&a, e);
 }

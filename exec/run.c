@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "yield.h"
 
 static adj_status run_step(adj_exec *e, step *s)
 {
@@ -76,11 +77,15 @@ adj_status adj_run(adj_exec *e)
         if (!is_set(e, &e->leaf[i]))
             return call_error(e, ADJ_EARG, "adj_run: input \"%s\" has not been set",
                               adj_node_name(e->leaf[i].node));
+    double start = e->yielding != NULL ? seconds_now() : 0;
+    yield_before(e);
     int callers = omp_get_max_threads();
     omp_set_num_threads(e->threads);
     e->overrun = 0;
     adj_status status = run_steps(e);
     omp_set_num_threads(callers);
     e->last_run = status == ADJ_OK ? RUN_COMPLETED : RUN_FAILED;
+    if (e->yielding != NULL)
+        yield_after(e, seconds_now() - start);
     return status;
 }

@@ -261,6 +261,12 @@ typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
  * not vanish; those of parameters, and what is fetched, have their size. */
 typedef enum { ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16, ADJ_PRECISION_F16 } adj_precision;
 
+/* Whether an executor leaves processors to other processes while that makes its runs faster: a run
+ * waits for its slowest thread. NEVER: it always has all of its threads. SAME_BITS: where its sums
+ * do not depend on the number of threads, and results stay the same to the bit. ALWAYS: sums may
+ * have another order then, so that results differ in the last digits, and from time to time. */
+typedef enum { ADJ_YIELD_NEVER, ADJ_YIELD_SAME_BITS, ADJ_YIELD_ALWAYS } adj_yield;
+
 /* For checking, comparing and finding faults; each costs something. All zero: none of it. */
 typedef struct {
     FILE *trace;      /* the graph is printed here after each pass */
@@ -321,6 +327,11 @@ typedef struct {
      * recomputed (rematerialised) from what is kept: less memory, hardly more time, the same
      * results (in f16 roundings may move). */
     int recompute;
+    /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads,
+     * with memory of its own beside the arena; where it cannot be had, or there is one thread only,
+     * it is as NEVER. Runs are timed, and the next one takes the plan that is faster. What is asked
+     * of the executor between two runs - values, steps, sizes - is of the plan that ran last. */
+    adj_yield yield;
     adj_exec_debug debug; /* all zero: nothing of it */
 } adj_exec_opts;
 
@@ -335,6 +346,7 @@ typedef struct {
     double timed_seconds;             /* that it took */
     int cached;                       /* steps that the tune file decided */
     double plan_seconds;              /* what adj_exec_new took */
+    int threads;                      /* of the last run, which may have yielded some */
 } adj_exec_info;
 
 /* Plans the fetches and updates. The executor works on a private copy: the graph may grow

@@ -13,7 +13,7 @@
 #include "files.h"
 
 typedef struct {
-    const char *weights, *map, *model, *backend;
+    const char *weights, *map, *model, *backend, *yield;
     int64_t threads, top, as_json;
 } predict_opts;
 
@@ -222,6 +222,7 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
          .text = &o->map},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
+        {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
         {0},
     };
     const remark examples[] = {
@@ -260,8 +261,10 @@ static int open_work(work *w, predict_opts *o)
         return status;
     const adj_net net = {.name = o->model};
     const adj_weights_opts load = {.map = in[1].name};
-    const adj_predictor_opts options = {
-        .backend = o->backend, .threads = (int)o->threads, .weights = &load};
+    const adj_predictor_opts options = {.backend = o->backend,
+                                        .threads = (int)o->threads,
+                                        .yield = (adj_yield)word_index(YIELD_WORDS, o->yield),
+                                        .weights = &load};
     adj_error error = {0};
 
     if (adj_predictor_load(in[0].name, &net, &options, &w->p, &error) != ADJ_OK)
@@ -309,7 +312,7 @@ static int predict(predict_opts *o, int n, const char *const image[])
 
 int command_predict(int argc, char **argv)
 {
-    predict_opts o = {.top = 1};
+    predict_opts o = {.top = 1, .yield = "same-bits"};
     int n = 0;
     const char **image = calloc((size_t)argc + 1, sizeof *image);
     if (image == NULL)

@@ -12,7 +12,7 @@
 
 typedef struct {
     data_opts data;
-    const char *weights, *map, *model, *backend;
+    const char *weights, *map, *model, *backend, *yield;
     int64_t threads, no_tune;
     char cache[CACHE_PATH];
     char size[48]; /* of the card's images, as an option */
@@ -30,6 +30,7 @@ static int parse(eval_opts *o, int argc, char **argv)
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
+        {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
         {"--no-tune", "",
          "times no kernels; default: up to 2 s, and no more than 2 % of the run, look for the "
          "fastest",
@@ -100,7 +101,7 @@ static int evaluate(const eval_opts *o, adj_predictor *p, const adj_dataset *tes
 
 int command_eval(int argc, char **argv)
 {
-    eval_opts o = {.data = data_defaults};
+    eval_opts o = {.data = data_defaults, .yield = "same-bits"};
     adj_dataset *test = NULL, *train = NULL;
     adj_predictor *p = NULL;
     adj_error error = {0};
@@ -121,6 +122,7 @@ int command_eval(int argc, char **argv)
                                         .tune = !o.no_tune && !tuning_is_off(),
                                         .tune_file = tune_cache(o.cache),
                                         .tune_seconds = DEFAULT_TUNE_SECONDS,
+                                        .yield = (adj_yield)word_index(YIELD_WORDS, o.yield),
                                         .weights = &load};
     if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
         return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),

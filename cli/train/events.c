@@ -124,8 +124,9 @@ static void watch_neighbours(events *e)
     progress_clear(&e->shown);
     say_wrapped(&e->shown.terminal,
                 "other processes keep %.1f of %d processors busy, and a step waits for its slowest "
-                "thread: --threads %d or OMP_WAIT_POLICY set to passive may be faster",
-                others, processors, left > 1 ? left : 1);
+                "thread: --threads %d%s or OMP_WAIT_POLICY set to passive may be faster",
+                others, processors, left > 1 ? left : 1,
+                strcmp(e->o->yield, "always") == 0 ? "" : ", --yield always");
 }
 
 /* metrics has the means of a few steps at a time. */

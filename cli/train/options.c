@@ -159,6 +159,7 @@ int parse_train(train_opts *o, int argc, char **argv)
          .range = {0, 9e15}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, MAX_THREADS}},
+        {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
         {"--tune", "", "times all kernels that there are first, for up to 5 s a plan",
          .flag = &o->tune},
         {"--no-tune", "",

@@ -150,6 +150,7 @@ static adj_fit_opts fit_options(training *t)
                           .tune_file = o->tune_file != NULL ? o->tune_file : tune_cache(t->cache),
                           .tune_seconds = o->tune ? 0 : DEFAULT_TUNE_SECONDS,
                           .recompute = (int)o->recompute,
+                          .yield = (adj_yield)word_index(YIELD_WORDS, o->yield),
                           .profile = t->out.report != NULL,
                           .best = t->out.best,
                           .checkpoint = o->checkpoint,

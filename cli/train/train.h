@@ -9,7 +9,7 @@
 
 typedef struct {
     data_opts data;
-    const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune_file;
+    const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune_file, *yield;
     const char *precision, *math;     /* "f32", "bf16" or "f16"; "exact" or "fast" */
     const char *weights, *map, *head; /* to begin with: adj_weights_opts.map; "keep" or "new" */
     const char *freeze;               /* patterns of parameters; "none" */

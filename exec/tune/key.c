@@ -86,7 +86,7 @@ adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY])
 {
     writer w = {.text = key, .size = TUNE_KEY - HASH_DIGITS, .hash = HASH_START};
     adj_status status = ADJ_OK;
-    put(&w, "threads=%d math=%s", e->threads, e->math == ADJ_MATH_FAST ? "fast" : "exact");
+    put(&w, "threads=%d math=%s", e->tuned_threads, e->math == ADJ_MATH_FAST ? "fast" : "exact");
     for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)
         put(&w, "%s%s", k == 0 ? " " : ">", e->backend[b]->name);
     for (int i = 0; i < g->n_node && status == ADJ_OK; i++)

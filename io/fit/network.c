@@ -193,6 +193,7 @@ static adj_status make_plan(network *n, network_kind kind, int64_t runs, const p
                              .tune_runs = p->tune_seconds > 0 ? runs : 0,
                              .selection = p->selection,
                              .recompute = t != NULL && t->recompute,
+                             .yield = p->yield,
                              .debug.profile = t != NULL && t->profile,
                              .seed = t != NULL ? (uint64_t)t->seed : 0};
     if (t != NULL)

@@ -15,6 +15,7 @@ typedef struct {
     const char *tune_file;
     double tune_seconds;   /* 0: as adj_exec_opts has it, however often the plan runs */
     const char *selection; /* as in adj_exec_opts */
+    adj_yield yield;       /* as in adj_exec_opts */
 } plan_opts;
 
 typedef struct {

@@ -274,7 +274,8 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
                             .math = o->math,
                             .tune = o->tune,
                             .tune_file = o->tune_file,
-                            .tune_seconds = o->tune_seconds};
+                            .tune_seconds = o->tune_seconds,
+                            .yield = o->yield};
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
     adj_net complete = net != NULL ? *net : (adj_net){0};
 

@@ -41,7 +41,8 @@ static plan_opts plan_of(const adj_trainer *t, double spent)
                        .math = o->math,
                        .tune = o->tune && !o->resume,
                        .tune_file = o->tune_file,
-                       .tune_seconds = o->tune_seconds > 0 ? left : o->tune_seconds};
+                       .tune_seconds = o->tune_seconds > 0 ? left : o->tune_seconds,
+                       .yield = o->yield};
 }
 
 static int64_t batches(int64_t n, int64_t batch) { return (n + batch - 1) / batch; }

@@ -34,6 +34,7 @@ static const call calls[] = {
      "--check is not clear: it could be --checkpoint or --checkpoint-every",
      {"train", "--check", "3"}},
     {3, NULL, "--b is not clear: it could be --backend or --batch", {"train", "--b=3"}},
+    {3, NULL, "expected never, same-bits or always", {"eval", "--yield", "sometimes"}},
     {3, NULL, "unknown option --", {"train", "--"}},
     {3, NULL, "unexpected argument \"-\"", {"train", "-"}},
     {0, "usage: adjoint train", NULL, {"train", "--hel"}},
@@ -329,6 +330,31 @@ Test(cli, train_with_recompute)
         cr_assert_eq(r.status, 0, "%s", r.err);
     }
     cr_expect(same_file(weights[0].s, weights[1].s));
+    folder_remove(&f);
+}
+
+/* Where they may yield threads, runs have the bits of those that never do; the default is among
+ * them. */
+Test(cli, train_with_yield)
+{
+    static const char *const modes[] = {"--yield=never", "--yield=same-bits", NULL};
+    static finished r;
+    folder f = small_data();
+    file_name weights[] = {in_folder(&f, "a.safetensors"), in_folder(&f, "b.safetensors"),
+                           in_folder(&f, "c.safetensors")};
+    for (int i = 0; i < 3; i++) {
+        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "4", "--model", "lenet",
+                                  "--backend", "direct", "--no-tune", "--batch", "4", "--threads",
+                                  "2", "--out", weights[i].s, modes[i], NULL},
+                 &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+    }
+    cr_expect(same_file(weights[0].s, weights[1].s));
+    cr_expect(same_file(weights[0].s, weights[2].s));
+    run_tool((const char *[]){"eval", "--data", f.path, "--weights", weights[0].s, "--yield",
+                              "always", NULL},
+             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
     folder_remove(&f);
 }
 
