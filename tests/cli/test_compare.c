@@ -198,7 +198,10 @@ Test(compare_cli, guard_survives)
     cr_assert_not_null(strstr(f.out, "3 comparisons, "), "%s", f.out);
     if (f.status == 1) {
         cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"), "%s", f.out);
-        cr_assert_not_null(strstr(f.out, "to blame: kernel"), "%s", f.out);
+        /* timed with all others, it may crash in the whole graph alone */
+        cr_assert(strstr(f.out, "to blame: kernel") != NULL ||
+                      strstr(f.out, "the whole graph: CRASH") != NULL,
+                  "%s", f.out);
         if (strstr(f.out, ": CRASH %") != NULL)
             cr_assert_not_null(strstr(f.out, "1 CRASH  "), "%s", f.out);
         cr_assert_not_null(strstr(f.out, "again: adjoint compare --op conv2d"), "%s", f.out);
