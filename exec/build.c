@@ -140,7 +140,9 @@ static adj_status bind(adj_exec *e)
         for (int k = 0; k < s->n_out; k++)
             ((void **)s->call.out)[k] = slot_of(e, s->out[k])->data;
         bind_call(e, s, s->scratch != NONE ? e->slot[s->scratch].data : NULL);
-        if ((s->call.message = exec_alloc(e, ADJ_WHY, 1)) == NULL)
+        if ((s->call.message = exec_alloc(e, ADJ_WHY, 1)) == NULL ||
+            (e->checksums &&
+             (s->sums = exec_alloc(e, (size_t)(s->n_in + s->n_out), sizeof *s->sums)) == NULL))
             return e->status;
     }
     return ADJ_OK;

@@ -148,6 +148,8 @@ adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o
     e->math = o->math;
     e->canaries = o->debug.canaries;
     e->no_fusion = o->debug.no_fusion;
+    e->no_sharing = o->debug.no_sharing;
+    e->checksums = o->debug.checksums;
     if (keep_text(e, o->debug.impl, &e->impl) != ADJ_OK ||
         keep_text(e, o->debug.quarantine, &e->quarantine) != ADJ_OK)
         return e->status;

@@ -276,11 +276,24 @@ static adj_status place_slots(adj_exec *e)
     return ADJ_OK;
 }
 
+/* From the first step to the last. */
+static void keep_all(adj_exec *e)
+{
+    for (int i = 0; i < e->n_slot; i++)
+        if (in_arena(&e->slot[i]))
+            extend(&e->slot[i], 0, e->n_step);
+}
+
 adj_status plan_memory(adj_exec *e)
 {
     find_last_reads(e);
-    share_slots(e, first_update_step(e));
-    if (find_lifetimes(e) != ADJ_OK || find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
+    if (!e->no_sharing)
+        share_slots(e, first_update_step(e));
+    if (find_lifetimes(e) != ADJ_OK)
+        return e->status;
+    if (e->no_sharing)
+        keep_all(e);
+    if (find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
         return e->status;
     for (int i = 0; i < e->n_slot; i++)
         if (e->slot[i].kept && !e->slot[i].foreign) {

@@ -48,6 +48,7 @@ typedef struct {
     invariance invariance; /* RUN_INVARIANT: it runs only when such a leaf has changed */
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
+    uint64_t *sums;  /* of what the last run read, then wrote, by in and out; NULL: none */
     double seconds;  /* of the last run, when profiled; 0: it was not needed */
     double tuned;    /* seconds by which it was selected; 0: by the estimate */
 } step;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "sharing.h"
 #include "yield.h"
 
 static adj_status run_step(adj_exec *e, step *s)
@@ -43,12 +44,16 @@ static adj_status run_steps(adj_exec *e)
         s->call.message[0] = '\0';
         if (e->canaries)
             draw_canaries(e, i);
+        if (s->sums != NULL)
+            sum_operands(e, s);
         double start = e->profile ? seconds_now() : 0;
         adj_status status = run_step(e, s);
         if (status != ADJ_OK)
             return step_failed(e, s, status);
         if (e->profile)
             s->seconds = seconds_now() - start;
+        if (s->sums != NULL)
+            sum_results(e, s);
         if (e->canaries && check_canaries(e, i) != ADJ_OK)
             return ADJ_EBACKEND;
         if (i + 1 == e->n_invariant)

@@ -272,6 +272,7 @@ typedef struct {
     FILE *trace;      /* the graph is printed here after each pass */
     const char *impl; /* take candidates whose implementation's name contains this, if there are */
     int no_fusion;    /* every node of the graph as it was built is a step of its own */
+    int no_sharing;   /* every value has memory of its own, and nothing is computed in place */
     /* Implementations that are not to be used, beside those known to be wrong: a file of them, as
      * adjoint selftest writes it. "only:FILE": no others. "off": none is left out. "": the known
      * ones. NULL: what the environment's ADJOINT_QUARANTINE says, if it does. */
@@ -279,6 +280,7 @@ typedef struct {
     int profile;  /* time every step: adj_exec_step_at */
     int canaries; /* words around all memory, looked at after every step: adj_run fails with
                      ADJ_EBACKEND when a kernel has written where it must not */
+    int checksums; /* of what each step reads and writes, kept for checkers (exec/inspect.h) */
     /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
      * authors of backends (adjoint_backend.h) and tests. */
     const struct adj_backend *const *backends;

@@ -36,6 +36,7 @@ typedef struct {
     adj_status status;
     int crashed, canary;
     char message[ADJ_MESSAGE];
+    char memory[400]; /* of a bare trial: which values disturb each other; "": none */
     double seconds;   /* of a whole run, median */
     uint64_t kernels; /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
@@ -55,6 +56,12 @@ void outcome_message(outcome *o, const char *sentence);
 /* The outcome's memory is p's but for plan. ADJ_ENOMEM, or ADJ_OK whatever the
  * outcome. */
 adj_status trial_here(const trial *t, region *p, outcome *o);
+
+/* Sets the trial's leaves. */
+adj_status give_leaves(const trial *t, adj_exec *e);
+/* memory.c. Runs the trial's graph, which e has run under these options, twice more and fills
+ * o->memory. */
+void find_damage(const trial *t, const adj_exec *e, adj_exec_opts opts, outcome *o);
 
 /* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o);

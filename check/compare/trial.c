@@ -22,7 +22,7 @@ static double median(double *v, int n)
     return v[n / 2];
 }
 
-static adj_status give_leaves(const trial *t, adj_exec *e)
+adj_status give_leaves(const trial *t, adj_exec *e)
 {
     adj_status status = ADJ_OK;
     for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++)
@@ -177,6 +177,8 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     o->status = adj_exec_new(t->g, &opts, &e);
     if (o->status == ADJ_OK)
         o->status = run_plan(t, e, p, o);
+    if (o->status == ADJ_OK && t->bare)
+        find_damage(t, e, opts, o);
     if (o->status != ADJ_OK) {
         outcome_message(o, adj_exec_message(e));
         o->canary = exec_was_overrun(e);

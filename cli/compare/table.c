@@ -187,8 +187,11 @@ void write_table(FILE *f, const compare_source *o)
 {
     const adj_comparison *c = o->comparison;
     adj_compare_config_result ref = adj_comparison_result_at(c, 0);
-    put_text(f, "%s\nreference %s: %.3g ms a step\n", o->title,
-             adj_comparison_config_at(c, 0)->name, ref.ms);
+    put_text(f, "%s\nreference %s", o->title, adj_comparison_config_at(c, 0)->name);
+    if (ref.verdict != ADJ_VERDICT_PASS)
+        put_text(f, ": the whole graph: %s: %s\n", adj_verdict_name(ref.verdict), ref.reason);
+    else
+        fprintf(f, ": %.3g ms a step\n", ref.ms);
     for (int k = 1; k < adj_comparison_config_count(c); k++) {
         print_head(f, c, k);
         print_columns(f, o->all);
@@ -203,6 +206,6 @@ void write_table(FILE *f, const compare_source *o)
             adj_comparison_failed_count(c));
     if (adj_comparison_whole_failed_count(c) > 0)
         fprintf(f, "; the whole graph fails under %d of %d configurations",
-                adj_comparison_whole_failed_count(c), adj_comparison_config_count(c) - 1);
+                adj_comparison_whole_failed_count(c), adj_comparison_config_count(c));
     fprintf(f, "\n");
 }

@@ -1,0 +1,75 @@
+/* memory.c - do values that share memory disturb each other? The plan that a user runs gives
+ * exactly the bits of the same plan with every value in memory of its own. */
+#include <string.h>
+
+#include "compare.h"
+#include "exec/inspect.h"
+
+/* After one run of the trial's graph with checksums. NULL: it failed. */
+static adj_exec *run_once(const trial *t, adj_exec_opts opts, int no_sharing)
+{
+    adj_exec *e = NULL;
+    opts.tune = 0;
+    opts.debug.no_sharing = no_sharing;
+    opts.debug.checksums = 1;
+    adj_status status = adj_exec_new(t->g, &opts, &e);
+    if (status == ADJ_OK)
+        status = give_leaves(t, e);
+    if (status == ADJ_OK)
+        status = adj_run(e);
+    if (status == ADJ_OK)
+        return e;
+    adj_exec_free(e);
+    return NULL;
+}
+
+static int repeats(const trial *t, const outcome *o)
+{
+    for (int i = 0; i < t->n_fetch; i++)
+        if (!o->info[i].repeats)
+            return 0;
+    return 1;
+}
+
+/* `conv2d "conv1"`, or `conv2d` without a name. */
+static void name_node(const adj_node *n, char *text, size_t size)
+{
+    const char *name = adj_node_name(n);
+    snprintf(text, size, name[0] != '\0' ? "%s \"%.40s\"" : "%s", adj_node_op(n), name);
+}
+
+static void describe_damage(const exec_damage *d, outcome *o)
+{
+    char reader[80], damaged[80], by[80];
+    name_node(d->reader, reader, sizeof reader);
+    if (d->damaged != NULL)
+        name_node(d->damaged, damaged, sizeof damaged);
+    if (d->by != NULL)
+        name_node(d->by, by, sizeof by);
+    if (d->damaged != NULL && d->by != NULL)
+        snprintf(o->memory, sizeof o->memory, "memory: %s of %s is written over %s, which %s reads",
+                 d->scratch ? "scratch" : "the result", by, damaged, reader);
+    else if (d->damaged != NULL)
+        snprintf(o->memory, sizeof o->memory, "memory: %s is written over before %s reads it",
+                 damaged, reader);
+    else if (d->by != NULL)
+        snprintf(o->memory, sizeof o->memory,
+                 "memory: %s, computed in place of %s, is another than in memory of its own",
+                 reader, by);
+    else
+        snprintf(o->memory, sizeof o->memory,
+                 "memory: %s is another than where every value has memory of its own", reader);
+}
+
+void find_damage(const trial *t, const adj_exec *e, adj_exec_opts opts, outcome *o)
+{
+    exec_damage d;
+    if (!repeats(t, o))
+        return;
+    opts.selection = adj_exec_selection(e); /* of a tuned plan */
+    adj_exec *shared = run_once(t, opts, 0), *alone = run_once(t, opts, 1);
+    if (shared != NULL && alone != NULL && exec_find_damage(shared, alone, &d) > 0)
+        describe_damage(&d, o);
+    adj_exec_free(shared);
+    adj_exec_free(alone);
+}

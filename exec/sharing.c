@@ -1,0 +1,132 @@
+/* sharing.c - see sharing.h and inspect.h.
+ *
+ * A value that is needed later and has been written over is seen when it is read: its checksum is
+ * no longer the one of the executor where nobody could write there. What wrote is whatever lies, in
+ * whole or in part, in the same bytes and was written in between. */
+#include "sharing.h"
+
+#include <string.h>
+
+#include "inspect.h"
+
+/* Eight bytes at a time: values are large, and nobody attacks. */
+static uint64_t checksum(const char *data, size_t bytes)
+{
+    uint64_t sum = UINT64_C(0xcbf29ce484222325), word;
+    for (; bytes >= sizeof word; data += sizeof word, bytes -= sizeof word) {
+        memcpy(&word, data, sizeof word);
+        sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        sum ^= sum >> 29;
+    }
+    word = 0;
+    memcpy(&word, data, bytes);
+    sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return sum ^ sum >> 29;
+}
+
+static uint64_t sum_of(const adj_exec *e, int buffer)
+{
+    const slot *s = slot_of(e, buffer);
+    return checksum(s->data, s->bytes);
+}
+
+void sum_operands(const adj_exec *e, step *s)
+{
+    for (int k = 0; k < s->n_in; k++)
+        s->sums[k] = sum_of(e, s->in[k]);
+}
+
+void sum_results(const adj_exec *e, step *s)
+{
+    for (int k = 0; k < s->n_out; k++)
+        s->sums[s->n_in + k] = sum_of(e, s->out[k]);
+}
+
+/* ---- where they differ ---- */
+
+static int overlap(const slot *a, const slot *b)
+{
+    const char *end_a = a->data + a->bytes, *end_b = b->data + b->bytes;
+    return a->data < end_b && b->data < end_a;
+}
+
+static const adj_node *node_of(const step *s)
+{
+    return s->group.n_node > 0 ? s->group.node[s->group.n_node - 1] : NULL;
+}
+
+/* The last step before `to` that wrote into the buffer's memory and does not give the value. */
+static void find_writer(const adj_exec *e, int damaged, int to, exec_damage *d)
+{
+    const buffer *b = &e->buffer[damaged];
+    const slot *there = slot_of(e, damaged);
+    for (int i = to - 1; i >= 0; i--) {
+        const step *s = &e->step[i];
+        for (int k = 0; k < s->n_out; k++) {
+            const buffer *out = &e->buffer[s->out[k]];
+            if (out->value == b->value && out->slot == b->slot)
+                return;
+            if (overlap(slot_of(e, s->out[k]), there)) {
+                d->by = out->value;
+                return;
+            }
+        }
+        if (s->scratch != NONE && overlap(&e->slot[s->scratch], there)) {
+            d->by = node_of(s);
+            d->scratch = 1;
+            return;
+        }
+    }
+}
+
+/* The operand in whose memory the result lies, in whole or in part. */
+static void find_operand(const adj_exec *e, const step *s, int out, exec_damage *d)
+{
+    for (int k = 0; k < s->n_in && d->by == NULL; k++)
+        if (overlap(slot_of(e, s->in[k]), slot_of(e, out)))
+            d->by = e->buffer[s->in[k]].value;
+}
+
+static int is_same_step(const step *a, const step *b)
+{
+    return a->kind == b->kind && a->n_in == b->n_in && a->n_out == b->n_out &&
+           strcmp(a->prep.impl, b->prep.impl) == 0;
+}
+
+static int is_same_plan(const adj_exec *a, const adj_exec *b)
+{
+    int same = a->n_step == b->n_step;
+    for (int i = 0; i < a->n_step && same; i++)
+        same = is_same_step(&a->step[i], &b->step[i]);
+    return same;
+}
+
+/* Is something of step i different? */
+static int is_damaged(const adj_exec *shared, const adj_exec *alone, int i, exec_damage *d)
+{
+    const step *a = &shared->step[i], *b = &alone->step[i];
+    for (int k = 0; k < a->n_in + a->n_out; k++) {
+        if (a->sums[k] == b->sums[k])
+            continue;
+        const int is_operand = k < a->n_in;
+        const int at = is_operand ? a->in[k] : a->out[k - a->n_in];
+        *d = (exec_damage){.reader = a->kind == STEP_KERNEL ? node_of(a) : shared->buffer[at].value,
+                           .damaged = is_operand ? shared->buffer[at].value : NULL};
+        if (is_operand)
+            find_writer(shared, at, i, d);
+        else
+            find_operand(shared, a, at, d);
+        return 1;
+    }
+    return 0;
+}
+
+int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d)
+{
+    if (!shared->checksums || !alone->checksums || !is_same_plan(shared, alone))
+        return -1;
+    for (int i = 0; i < shared->n_step; i++)
+        if (is_damaged(shared, alone, i, d))
+            return 1;
+    return 0;
+}

@@ -1,0 +1,102 @@
+/* test_compare_memory.c - a kernel that is right alone, but claims to work in place and does not:
+ * the run of the whole graph is another than with memory of its own for every value, and compare
+ * says so, and of which values. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_check.h"
+#include "adjoint_ext.h"
+
+enum { N = 24 };
+static int is_claimed;
+
+/* ---- relu that clears its result first ---- */
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    if (candidate > 0 || g->n_node > 1 || strcmp(g->node[0]->op->name, "relu") != 0 ||
+        g->node[0]->type.dtype != ADJ_F32)
+        return ADJ_ENOKERNEL;
+    p->alias[0] = (adj_alias){.out = 0, .operands = is_claimed ? 1U : 0U};
+    strcpy(p->impl, "clears");
+    return ADJ_OK;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    memset(y, 0, N * sizeof *y);
+    for (int i = 0; i < N; i++)
+        y[i] = fmaxf(x[i], 0);
+    return ADJ_OK;
+}
+
+static adj_status open_planted(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+
+static void close_planted(void *backend) { (void)backend; }
+
+static const adj_kernel kernel = {.name = "relu", .prepare = prepare, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend planted = {.version = ADJ_VERSION,
+                                    .name = "planted",
+                                    .open = open_planted,
+                                    .close = close_planted,
+                                    .kernels = kernels};
+
+static const adj_backend *naive_backend(void)
+{
+    int n = 0;
+    while (adj_backends[n + 1] != NULL)
+        n++;
+    return adj_backends[n];
+}
+
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(compare_memory, .init = plan_as_usual);
+
+static adj_comparison *compare(adj_graph *g)
+{
+    const adj_backend *const backends[] = {&planted, naive_backend(), NULL};
+    const char *const configs[] = {"naive:f64", "planted"};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {N}});
+    adj_node *y = adj_mul(adj_label(adj_relu(adj_label(adj_add(x, x), "sum")), "bent"), x);
+    adj_comparison *c = NULL;
+    const adj_compare_opts o = {.n_root = 1,
+                                .root = &y,
+                                .n_config = 2,
+                                .config = configs,
+                                .seed = 1,
+                                .runs = 1,
+                                .threads = 1,
+                                .debug.backends = backends};
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    return c;
+}
+
+Test(compare_memory, a_false_claim_to_work_in_place)
+{
+    for (is_claimed = 0; is_claimed < 2; is_claimed++) {
+        adj_graph *g = adj_graph_new();
+        adj_comparison *c = compare(g);
+        const adj_compare_config_result reference = adj_comparison_result_at(c, 0),
+                                        r = adj_comparison_result_at(c, 1);
+        cr_expect_eq(reference.verdict, ADJ_VERDICT_PASS, "%s", reference.reason);
+        cr_expect_eq(r.verdict, is_claimed ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS, "%s", r.reason);
+        cr_expect_str_eq(r.reason, !is_claimed ? ""
+                                               : "memory: relu \"bent\", computed in place of add "
+                                                 "\"sum\", is another than in memory of its own");
+        for (int i = 0; i < adj_comparison_row_count(c); i++)
+            cr_expect_eq(adj_comparison_row_at(c, i)->blame, ADJ_BLAME_NONE);
+        adj_comparison_free(c);
+        adj_graph_free(g);
+    }
+}
