@@ -277,9 +277,9 @@ typedef struct {
      * adjoint selftest writes it. "only:FILE": no others. "off": none is left out. "": the known
      * ones. NULL: what the environment's ADJOINT_QUARANTINE says, if it does. */
     const char *quarantine;
-    int profile;  /* time every step: adj_exec_step_at */
-    int canaries; /* words around all memory, looked at after every step: adj_run fails with
-                     ADJ_EBACKEND when a kernel has written where it must not */
+    int profile;   /* time every step: adj_exec_step_at */
+    int canaries;  /* words around all memory, looked at after every step: adj_run fails with
+                      ADJ_EBACKEND when a kernel has written where it must not */
     int checksums; /* of what each step reads and writes, kept for checkers (exec/inspect.h) */
     /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
      * authors of backends (adjoint_backend.h) and tests. */
