@@ -61,7 +61,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o);
 adj_status give_leaves(const trial *t, adj_exec *e);
 /* memory.c. Runs the trial's graph, which e has run under these options, twice more and fills
  * o->memory. */
-void find_damage(const trial *t, const adj_exec *e, adj_exec_opts opts, outcome *o);
+adj_status find_damage(const trial *t, const adj_exec *e, adj_exec_opts opts, outcome *o);
 
 /* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o);

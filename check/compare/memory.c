@@ -5,22 +5,16 @@
 #include "compare.h"
 #include "exec/inspect.h"
 
-/* After one run of the trial's graph with checksums. NULL: it failed. */
-static adj_exec *run_once(const trial *t, adj_exec_opts opts, int no_sharing)
+/* One run of the trial's graph with checksums. *e is to be freed in every case. */
+static adj_status run_once(const trial *t, adj_exec_opts opts, int no_sharing, adj_exec **e)
 {
-    adj_exec *e = NULL;
     opts.tune = 0;
     opts.debug.no_sharing = no_sharing;
     opts.debug.checksums = 1;
-    adj_status status = adj_exec_new(t->g, &opts, &e);
+    adj_status status = adj_exec_new(t->g, &opts, e);
     if (status == ADJ_OK)
-        status = give_leaves(t, e);
-    if (status == ADJ_OK)
-        status = adj_run(e);
-    if (status == ADJ_OK)
-        return e;
-    adj_exec_free(e);
-    return NULL;
+        status = give_leaves(t, *e);
+    return status == ADJ_OK ? adj_run(*e) : status;
 }
 
 static int repeats(const trial *t, const outcome *o)
@@ -61,15 +55,21 @@ static void describe_damage(const exec_damage *d, outcome *o)
                  "memory: %s is another than where every value has memory of its own", reader);
 }
 
-void find_damage(const trial *t, const adj_exec *e, adj_exec_opts opts, outcome *o)
+adj_status find_damage(const trial *t, const adj_exec *e, adj_exec_opts opts, outcome *o)
 {
     exec_damage d;
+    adj_exec *shared = NULL, *alone = NULL;
     if (!repeats(t, o))
-        return;
+        return ADJ_OK;
     opts.selection = adj_exec_selection(e); /* of a tuned plan */
-    adj_exec *shared = run_once(t, opts, 0), *alone = run_once(t, opts, 1);
-    if (shared != NULL && alone != NULL && exec_find_damage(shared, alone, &d) > 0)
+    adj_status status = run_once(t, opts, 0, &shared);
+    if (status == ADJ_OK)
+        status = run_once(t, opts, 1, &alone);
+    if (status != ADJ_OK)
+        outcome_message(o, adj_exec_message(alone != NULL ? alone : shared));
+    else if (exec_find_damage(shared, alone, &d) > 0)
         describe_damage(&d, o);
     adj_exec_free(shared);
     adj_exec_free(alone);
+    return status;
 }

@@ -177,12 +177,11 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     o->status = adj_exec_new(t->g, &opts, &e);
     if (o->status == ADJ_OK)
         o->status = run_plan(t, e, p, o);
-    if (o->status == ADJ_OK && t->bare)
-        find_damage(t, e, opts, o);
     if (o->status != ADJ_OK) {
         outcome_message(o, adj_exec_message(e));
         o->canary = exec_was_overrun(e);
-    }
+    } else if (t->bare)
+        o->status = find_damage(t, e, opts, o);
     adj_exec_free(e);
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;
 }
