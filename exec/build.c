@@ -145,7 +145,9 @@ static adj_status bind(adj_exec *e)
              (s->sums = exec_alloc(e, (size_t)(s->n_in + s->n_out), sizeof *s->sums)) == NULL))
             return e->status;
     }
-    return ADJ_OK;
+    if (e->checksums)
+        e->end_sums = exec_alloc(e, (size_t)(e->n_fetch + e->n_update), sizeof *e->end_sums);
+    return e->status;
 }
 
 /* Draws every param and state; the stream is the name's hash, so that a parameter starts the same

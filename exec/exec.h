@@ -68,6 +68,8 @@ struct adj_exec {
     adj_exec_info info;
     int tuned_threads;  /* that kernels are selected for; threads, but in a second plan */
     yielding *yielding; /* yield.h; NULL: there is no second plan */
+    uint64_t *end_sums; /* of what was fetched and the next values, after the last run's steps;
+                           NULL: none */
     run_state last_run;
     int overrun; /* the last run failed because a kernel wrote outside its memory */
 };

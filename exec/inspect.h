@@ -19,16 +19,18 @@ adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[]);
 /* ---- sharing.c: are values that share memory what they are where each has its own? ---- */
 
 typedef struct {
-    const adj_node *reader;  /* the first node that read, or gave, something else */
+    const adj_node *reader;  /* the first node that read, or gave, something else; NULL: the run's
+                                end did, where results are fetched */
     const adj_node *damaged; /* what it read; NULL: its operands were right, its result is not */
     const adj_node *by;      /* what was written there meanwhile, or what the result was computed
                                 in place of; NULL: nothing that the plan knows of */
     int scratch;             /* it was by's scratch memory */
 } exec_damage;
 
-/* Two executors of one graph by the same kernels, of which the second shares nothing, after one run
- * each on the same values, with checksums. 1: they differ, and *d says where first; 0: they do not;
- * negative: they cannot be compared, as their plans differ. Nodes are of the executors' own graphs.
+/* Two executors of one graph by the same kernels, of which the second shares nothing, after as many
+ * runs on the same values, with checksums: of the last one. 1: they differ, and *d says where
+ * first; 0: they do not; negative: they cannot be compared, as their plans differ. Nodes are of the
+ * executors' own graphs.
  */
 int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d);
 

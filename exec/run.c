@@ -59,6 +59,8 @@ static adj_status run_steps(adj_exec *e)
         if (i + 1 == e->n_invariant)
             e->invariant_seen = version;
     }
+    if (e->end_sums != NULL)
+        sum_end(e);
     for (int i = 0; i < e->n_update; i++) {
         const update *u = &e->update[i];
         leaf *l = &e->leaf[u->leaf];

@@ -42,6 +42,18 @@ void sum_results(const adj_exec *e, step *s)
         s->sums[s->n_in + k] = sum_of(e, s->out[k]);
 }
 
+/* Buffer i of what is read when the steps are done. */
+static int end_buffer(const adj_exec *e, int i)
+{
+    return i < e->n_fetch ? e->fetch[i] : e->update[i - e->n_fetch].next;
+}
+
+void sum_end(const adj_exec *e)
+{
+    for (int i = 0; i < e->n_fetch + e->n_update; i++)
+        e->end_sums[i] = sum_of(e, end_buffer(e, i));
+}
+
 /* ---- where they differ ---- */
 
 static int overlap(const slot *a, const slot *b)
@@ -55,6 +67,14 @@ static const adj_node *node_of(const step *s)
     return s->group.n_node > 0 ? s->group.node[s->group.n_node - 1] : NULL;
 }
 
+/* What a view shows. */
+static const adj_node *viewed(const adj_node *n)
+{
+    while (n->n_in > 0 && (n->op->flags & ADJ_OP_VIEW))
+        n = n->in[0];
+    return n;
+}
+
 /* The last step before `to` that wrote into the buffer's memory and does not give the value. */
 static void find_writer(const adj_exec *e, int damaged, int to, exec_damage *d)
 {
@@ -64,7 +84,7 @@ static void find_writer(const adj_exec *e, int damaged, int to, exec_damage *d)
         const step *s = &e->step[i];
         for (int k = 0; k < s->n_out; k++) {
             const buffer *out = &e->buffer[s->out[k]];
-            if (out->value == b->value && out->slot == b->slot)
+            if (viewed(out->value) == viewed(b->value) && out->slot == b->slot)
                 return;
             if (overlap(slot_of(e, s->out[k]), there)) {
                 d->by = out->value;
@@ -87,17 +107,33 @@ static void find_operand(const adj_exec *e, const step *s, int out, exec_damage 
             d->by = e->buffer[s->in[k]].value;
 }
 
-static int is_same_step(const step *a, const step *b)
+static int has_same_layouts(const adj_exec *a, const adj_exec *b, const int x[], const int y[],
+                            int n)
 {
-    return a->kind == b->kind && a->n_in == b->n_in && a->n_out == b->n_out &&
-           strcmp(a->prep.impl, b->prep.impl) == 0;
+    for (int k = 0; k < n; k++) {
+        const buffer *p = &a->buffer[x[k]], *q = &b->buffer[y[k]];
+        if (p->backend != q->backend || strcmp(layout_text(a, p->layout, p->backend),
+                                               layout_text(b, q->layout, q->backend)) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* The same kernel on the same layouts? */
+static int is_same_step(const adj_exec *a, const adj_exec *b, int i)
+{
+    const step *s = &a->step[i], *t = &b->step[i];
+    return s->kind == t->kind && s->backend == t->backend && s->n_in == t->n_in &&
+           s->n_out == t->n_out && strcmp(s->prep.impl, t->prep.impl) == 0 &&
+           has_same_layouts(a, b, s->in, t->in, s->n_in) &&
+           has_same_layouts(a, b, s->out, t->out, s->n_out);
 }
 
 static int is_same_plan(const adj_exec *a, const adj_exec *b)
 {
-    int same = a->n_step == b->n_step;
+    int same = a->n_step == b->n_step && a->n_fetch == b->n_fetch && a->n_update == b->n_update;
     for (int i = 0; i < a->n_step && same; i++)
-        same = is_same_step(&a->step[i], &b->step[i]);
+        same = is_same_step(a, b, i);
     return same;
 }
 
@@ -121,6 +157,20 @@ static int is_damaged(const adj_exec *shared, const adj_exec *alone, int i, exec
     return 0;
 }
 
+/* Is something that is read after the last step different? */
+static int is_damaged_at_end(const adj_exec *shared, const adj_exec *alone, exec_damage *d)
+{
+    for (int i = 0; i < shared->n_fetch + shared->n_update; i++) {
+        const int at = end_buffer(shared, i);
+        if (shared->end_sums[i] == alone->end_sums[i])
+            continue;
+        *d = (exec_damage){.damaged = shared->buffer[at].value};
+        find_writer(shared, at, shared->n_step, d);
+        return 1;
+    }
+    return 0;
+}
+
 int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d)
 {
     if (!shared->checksums || !alone->checksums || !is_same_plan(shared, alone))
@@ -128,5 +178,5 @@ int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage 
     for (int i = 0; i < shared->n_step; i++)
         if (is_damaged(shared, alone, i, d))
             return 1;
-    return 0;
+    return is_damaged_at_end(shared, alone, d);
 }

@@ -8,5 +8,7 @@
 /* While a run with checksums is on: before a step, and after it. */
 void sum_operands(const adj_exec *e, step *s);
 void sum_results(const adj_exec *e, step *s);
+/* After the last step, before the updates. */
+void sum_end(const adj_exec *e);
 
 #endif

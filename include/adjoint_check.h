@@ -215,6 +215,10 @@ typedef struct {
     /* Zeros where the expected value is so large that no rounding makes it one, and how many values
      * are so large. More than half of them lost is a failure even within the bound. */
     int64_t lost, solid;
+    /* Different values of a half type that are not the nearest to what is expected, and how many of
+     * these are closer to 0. Of 64 or more, nine in ten on one side are a failure even within the
+     * bound: the kernel truncates. */
+    int64_t off, inward;
 } adj_compare_error;
 
 /* What became of a comparison. */
@@ -289,8 +293,9 @@ typedef struct {
     int differs;  /* roots that are not bit-equal to those of the run that keeps every node; a
                      failure where the same kernels ran on the same layouts */
     double apart; /* how far the worst of these is from there, and from the reference; norms over
-                     the reference's norm. Fused kernels round less often, but apart above 0.1 and
-                     32 times reference_apart is a failure. */
+                     the reference's norm. Fused kernels round less often, but more than 64 units of
+                     the type, and than 4 times what any result is from the reference, is a
+                     failure. */
     double reference_apart; /* how far from the reference */
     int canary;             /* a kernel wrote outside its memory in the run that keeps every node */
 } adj_compare_config_result;

@@ -26,6 +26,8 @@ static const rule rules[] = {
     {"exec/machine", "", "exec/clock.h exec/memory_left.h"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
      "check graph exec/backend_option.h exec/clock.h exec/inspect.h"},
+    {"check/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h",
+     "check check/compare graph exec/backend_option.h exec/clock.h exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
     {"ops/nn", "adjoint.h adjoint_nn.h", "graph/hash.h graph/nearest.h"},

@@ -59,9 +59,9 @@ adj_status trial_here(const trial *t, region *p, outcome *o);
 
 /* Sets the trial's leaves. */
 adj_status give_leaves(const trial *t, adj_exec *e);
-/* memory.c. Runs the trial's graph, which e has run under these options, twice more and fills
- * o->memory. */
-adj_status find_damage(const trial *t, const adj_exec *e, adj_exec_opts opts, outcome *o);
+/* memory.c. Plans the trial's graph twice more under these options, which select the kernels that
+ * it was run with, and fills o->memory. */
+adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o);
 
 /* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o);
@@ -85,6 +85,7 @@ typedef struct {
 typedef struct {
     const adj_node *node;
     int exact;                  /* operands are replaced by integers */
+    int is_alone;               /* they may be rounded to what mixed precision holds */
     const void *const *operand; /* values of node->in[k] ... */
     const adj_dtype *dtype;     /* ... in these types */
 } node_case;
@@ -95,7 +96,8 @@ typedef struct {
     adj_dtype dtype; /* of expected */
     const void *expected;
     double *bound;  /* for each element; NULL: no verdict */
-    double resolve; /* times bound: what is larger cannot come out as 0 */
+    double stored;  /* of bound, this times the expected value is the rounding of what is stored */
+    double resolve; /* times the rest of bound: what is larger cannot come out as 0 */
     int exact;      /* integers throughout: bits of the expected value, rounded once */
     char origin[96];
 } expectation;
@@ -104,6 +106,10 @@ typedef struct {
 adj_compare_error judge(adj_type type, const void *value, const expectation *x);
 /* Are more than half of the values zero that cannot be? */
 int mostly_lost(const adj_compare_error *e);
+/* Are nearly all values of a half type that are not the nearest on the same side? */
+int rounds_one_way(const adj_compare_error *e);
+/* nodes.c: an element beyond its bound, or what is said above? */
+int is_wrong(const adj_compare_error *e);
 
 /* operand: in the reference's types. */
 typedef struct {
@@ -111,6 +117,7 @@ typedef struct {
     void *const *operand;
     adj_dtype dtype;                  /* of the result that is to be judged */
     int exact;                        /* operands are integers */
+    int is_representable;             /* or are what mixed precision holds */
     const adj_compare_config *config; /* how it is computed beyond that: fast, mixed */
 } bound_case;
 
@@ -206,6 +213,8 @@ adj_status compare_all(comparing *r);
 /* compare.c: a copy that lives as long as the comparison; "" and the error recorded when out
  * of memory. */
 const char *report_text(adj_comparison *c, const char *text);
+/* nodes.c: a sentence for what e's numbers do not show at once; "". */
+const char *report_error(adj_comparison *c, const adj_compare_error *e);
 /* A row that nothing is known of yet. */
 adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);

@@ -188,14 +188,13 @@ static adj_status read_operands(const plan_view *l, const adj_group *g, region *
 
 /* ---- one group ---- */
 
-static adj_status run_group(const plan_view *l, const adj_group *g, void *const operand[],
-                            region *p, outcome *o)
+static adj_status run_group(const plan_view *l, const adj_group *g,
+                            const adj_compare_config *config, void *const operand[], region *p,
+                            outcome *o)
 {
-    adj_compare_config config = l->r->c->config[l->k];
-    config.mixed = 0; /* the plan's nodes have their types already */
     adj_node **image = region_alloc(p, (size_t)l->g->n_node, sizeof(adj_node *));
     trial t;
-    adj_status status = trial_open(&l->in_f64, &config, g->n_in, g->n_out, p, &t);
+    adj_status status = trial_open(&l->in_f64, config, g->n_in, g->n_out, p, &t);
     if (image == NULL)
         status = ADJ_ENOMEM;
     for (int i = 0; i < g->n_in && status == ADJ_OK; i++) {
@@ -249,8 +248,8 @@ static void describe_cost(const plan_view *l, const adj_group *g, const outcome 
     }
 }
 
-static void judge_out(const adj_group *g, int i, const outcome *o, const expectation *e,
-                      adj_compare_row *row)
+static void judge_out(adj_comparison *c, const adj_group *g, int i, const outcome *o,
+                      const expectation *e, adj_compare_row *row)
 {
     row->isolated = judge(g->out[i]->type, o->value[i], e);
     row->exact = e->exact;
@@ -264,38 +263,43 @@ static void judge_out(const adj_group *g, int i, const outcome *o, const expecta
         }
     if (!was_fused(g, o))
         row->why = "alone, these nodes are not computed by one step";
-    if (row->isolated.wrong == 0 && row->repeats)
+    const int one_way = row->isolated.wrong == 0 && rounds_one_way(&row->isolated);
+    if (row->isolated.wrong == 0 && !one_way && row->repeats)
         return;
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = ADJ_BLAME_KERNEL;
-    row->reason = row->repeats
-                      ? "wrong in one of these nodes, or only when they are fused"
-                      : "not repeatable: two runs on the same operands gave different bits";
+    if (!row->repeats)
+        row->reason = "not repeatable: two runs on the same operands gave different bits";
+    else if (one_way)
+        row->reason = report_error(c, &row->isolated);
+    else
+        row->reason = "wrong in one of these nodes, or only when they are fused";
 }
 
 static adj_status compare_group(const plan_view *l, const adj_group *g, region *p,
                                 adj_compare_row row[])
 {
     const char *name = name_of(l, g);
-    const adj_compare_config *config = &l->r->c->config[l->k];
+    adj_compare_config config = l->r->c->config[l->k];
     void **operand = region_alloc(p, (size_t)g->n_in, sizeof(void *));
     expectation *e = region_alloc(p, (size_t)g->n_out, sizeof *e);
     outcome o;
     int64_t kinks;
     adj_status status = name != NULL && operand != NULL && e != NULL ? ADJ_OK : ADJ_ENOMEM;
-    const group_case alone = {g, l->r->opts->exact, operand, config};
+    const group_case alone = {g, l->r->opts->exact, operand, &config};
+    config.mixed = 0; /* the plan's nodes have their types already */
     if (status == ADJ_OK)
         status = read_operands(l, g, p, operand);
     if (status == ADJ_OK)
         status = group_expect(&l->in_f64, &alone, p, e, &kinks, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
-        status = run_group(l, g, operand, p, &o);
+        status = run_group(l, g, &config, operand, p, &o);
     for (int i = 0; i < g->n_out && status == ADJ_OK; i++) {
         row[i] = report_row(l->named[g->out[i]->id], name, l->k, g->out[i]->type);
         row[i].in_plan.sqnr = row[i].propagated.sqnr = NAN;
         if (o.status == ADJ_OK) {
             row[i].kinks = kinks;
-            judge_out(g, i, &o, &e[i], &row[i]);
+            judge_out(l->r->c, g, i, &o, &e[i], &row[i]);
         } else {
             report_failure(l->r->c, &o, &row[i].verdict, &row[i].reason);
             row[i].blame = ADJ_BLAME_KERNEL;

@@ -8,13 +8,15 @@
  *                         or a mask's edge as large as the jump, which is counted
  *   linear                f(|x| + e) - f(|x|) on absolute values
  *   batch norm's sums     by formula
- * and infinite for everything else: such a result is not judged. */
+ * For everything else, where e is no more than sums in f32 round, a multiple of the largest change
+ * when the operands are moved by e this way and that; else infinite: such a result is not judged.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "compare.h"
 
-enum { MAX_UNSURE = 4, MAX_READ = 64 };
+enum { MAX_UNSURE = 4, MAX_READ = 64, PROBES = 4, PROBE_SAFETY = 8 };
 
 /* Errors of errors: a rounding unit of e, and products of two. */
 static const double second_order = 1 + 0x1p-4;
@@ -194,6 +196,75 @@ static void through_grad_sums(const operands *o, double *spread)
     }
 }
 
+/* ---- errors that are small ---- */
+
+/* Is operand k's error no more than sums in f32 round, beside its largest element? */
+static int is_slight(const operands *o, int k)
+{
+    int64_t n = node_elems(o->n->in[k]);
+    return max_magnitude(o->e[k], n) <= 0x1p-14 * max_magnitude(o->x[k], n);
+}
+
+/* Those operands moved by their errors, to sides drawn from the stream. */
+static adj_status move_slightly(const operands *o, uint64_t stream, region *p, void *x[])
+{
+    memcpy(x, o->x, sizeof o->x);
+    for (int i = 0; i < o->n_unsure; i++) {
+        const int k = o->unsure[i];
+        const int64_t n = node_elems(o->n->in[k]);
+        if (!is_slight(o, k))
+            continue;
+        double *side = region_alloc(p, (size_t)n + 1, sizeof *side);
+        double *v = moved(o, k, 0, 0, p);
+        if (side == NULL || v == NULL)
+            return ADJ_ENOMEM;
+        adj_draw(ADJ_F64, side, n, (adj_init){ADJ_INIT_UNIFORM, -1, 1}, stream, (uint64_t)k);
+        for (int64_t e = 0; e < n; e++)
+            v[e] += side[e] < 0 ? -o->e[k][e] : o->e[k][e];
+        x[k] = v;
+    }
+    return ADJ_OK;
+}
+
+static adj_status through_probes(const members *m, const operands *o, double *spread)
+{
+    const double *y = m->value[adj_position(m->g->group->n_node, m->g->group->node, o->n)];
+    const int64_t n_elems = node_elems(o->n);
+    adj_status status = ADJ_OK;
+    double max = 0;
+    for (int probe = 0; probe < PROBES && status == ADJ_OK; probe++) {
+        region p = {.allocator = m->p->allocator};
+        void *x[MAX_READ];
+        outcome at;
+        status = move_slightly(o, (uint64_t)probe, &p, x);
+        if (status == ADJ_OK)
+            status = evaluate(m, o->n, x, &p, &at);
+        for (int64_t i = 0; status == ADJ_OK && i < n_elems; i++) {
+            double d = fabs(((const double *)at.value[0])[i] - y[i]);
+            max = isnan(d) ? INFINITY : fmax(max, d);
+        }
+        region_free(&p);
+    }
+    for (int64_t i = 0; i < n_elems; i++)
+        spread[i] += PROBE_SAFETY * max;
+    return status;
+}
+
+/* Without those whose errors are slight. */
+static operands without_slight(const operands *o)
+{
+    operands rest = *o;
+    rest.n_unsure = 0;
+    for (int i = 0; i < o->n_unsure; i++) {
+        const int k = o->unsure[i];
+        if (is_slight(o, k))
+            rest.e[k] = NULL;
+        else
+            rest.unsure[rest.n_unsure++] = k;
+    }
+    return rest;
+}
+
 /* What the operands' errors become. */
 static adj_status propagate(const members *m, const operands *o, double *spread)
 {
@@ -204,14 +275,17 @@ static adj_status propagate(const members *m, const operands *o, double *spread)
     }
     if (is_linear(o->n))
         return through_linear(m, o, spread);
-    if (op == &adj_op_batch_norm_stats)
+    if (op == &adj_op_batch_norm_stats) {
         through_stats(m, o, spread);
-    else if (op == &adj_op_batch_norm_grad_sums && o->e[1] == NULL)
-        through_grad_sums(o, spread);
-    else
-        for (int64_t i = 0, n_elems = node_elems(o->n); i < n_elems; i++)
+        return ADJ_OK;
+    }
+    const operands rest = without_slight(o);
+    if (op == &adj_op_batch_norm_grad_sums && rest.e[1] == NULL)
+        through_grad_sums(&rest, spread);
+    for (int64_t i = 0, n_elems = node_elems(o->n); i < n_elems && rest.n_unsure > 0; i++)
+        if (op != &adj_op_batch_norm_grad_sums || rest.e[1] != NULL)
             spread[i] = INFINITY;
-    return ADJ_OK;
+    return rest.n_unsure < o->n_unsure ? through_probes(m, o, spread) : ADJ_OK;
 }
 
 /* ---- member after member ---- */
@@ -247,7 +321,11 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
 {
     const adj_node *n = m->g->group->node[i];
     operands in = operands_of(m, n);
-    const bound_case alone = {n, in.x, n->type.dtype, m->g->exact, m->g->config};
+    const bound_case alone = {.node = n,
+                              .operand = in.x,
+                              .dtype = n->type.dtype,
+                              .exact = m->g->exact,
+                              .config = m->g->config};
     const size_t elems = (size_t)node_elems(n);
     const adj_dtype_traits *traits = adj_traits_of(n->type.dtype);
     region p = {.allocator = m->p->allocator};
@@ -262,6 +340,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
         return status;
     e->expected = m->value[i];
     e->bound = bound;
+    e->stored = 0;
     e->resolve = 1;
     for (size_t k = 0; selects(n) && k < elems; k++)
         e->bound[k] = 2 * traits->unit * fabs(((const double *)m->value[i])[k]) + traits->floor;

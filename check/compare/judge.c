@@ -1,6 +1,7 @@
 /* judge.c - values against expected ones: every measure at once, the verdict from the worst
  * element alone. A mean hides one wrong element among ten thousand. */
 #include <math.h>
+#include <string.h>
 
 #include "compare.h"
 
@@ -49,10 +50,41 @@ static void judge_zero(adj_dtype dtype, const expectation *x, int64_t i, double 
     e->zeros += got == 0;
     e->zeros_expected += expected == 0;
     if (x->bound == NULL || !isfinite(expected) || rounded(dtype, expected) == 0 ||
-        !(fabs(expected) > x->resolve * x->bound[i]))
+        !(fabs(expected) > x->resolve * (x->bound[i] - x->stored * fabs(expected))))
         return;
     e->solid++;
     e->lost += got == 0;
+}
+
+/* ---- which way it rounds ---- */
+
+enum { SEEN = 256, MIN_OFF = 64 };
+
+/* One of these expected values before? Equal ones err alike and say nothing more. */
+static int was_seen(double seen[SEEN], double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    double *place = &seen[(bits * UINT64_C(0x9e3779b97f4a7c15)) >> 56];
+    const int same = *place == v;
+    *place = v;
+    return same;
+}
+
+/* What rounds once gives the nearest value, and what rounds more often errs to both sides. */
+static void judge_side(adj_dtype dtype, double got, double expected, double seen[SEEN],
+                       adj_compare_error *e)
+{
+    if (!adj_is_half(dtype) || fabs(got - expected) <= 0.51 * ulp_of(dtype, expected) ||
+        was_seen(seen, expected))
+        return;
+    e->off++;
+    e->inward += fabs(got) < fabs(expected);
+}
+
+int rounds_one_way(const adj_compare_error *e)
+{
+    return e->off >= MIN_OFF && (10 * e->inward > 9 * e->off || 10 * e->inward < e->off);
 }
 
 int mostly_lost(const adj_compare_error *e) { return 2 * e->lost > e->solid; }
@@ -62,6 +94,7 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
     adj_compare_error e = {.n = adj_shape_elems(type.shape), .at = -1};
     const adj_dtype dtype = type.dtype;
     sums s = {0};
+    double seen[SEEN] = {0};
     for (int64_t i = 0; i < e.n; i++) {
         double got = adj_load(dtype, value, i);
         double expected = adj_load(x->dtype, x->expected, i);
@@ -70,9 +103,10 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
         judge_zero(dtype, x, i, got, expected, &e);
         if (got == expected || (isnan(got) && isnan(expected)))
             s.signal += isfinite(expected) ? expected * expected : 0;
-        else if (isfinite(got) && isfinite(expected))
+        else if (isfinite(got) && isfinite(expected)) {
             judge_number(dtype, x, i, got, expected, &e, &s);
-        else { /* one of them is no number: no bound forgives that */
+            judge_side(dtype, got, expected, seen, &e);
+        } else { /* one of them is no number: no bound forgives that */
             e.nan += isnan(got) != 0;
             e.inf += isinf(got) != 0;
             e.wrong += x->bound != NULL || x->exact;

@@ -5,8 +5,9 @@
 #include "compare.h"
 #include "exec/inspect.h"
 
-/* One run of the trial's graph with checksums. *e is to be freed in every case. */
-static adj_status run_once(const trial *t, adj_exec_opts opts, int no_sharing, adj_exec **e)
+/* Two runs of the trial's graph with checksums: what outlives a run is read by the second. *e is to
+ * be freed in every case. */
+static adj_status run_twice(const trial *t, adj_exec_opts opts, int no_sharing, adj_exec **e)
 {
     opts.tune = 0;
     opts.debug.no_sharing = no_sharing;
@@ -14,7 +15,9 @@ static adj_status run_once(const trial *t, adj_exec_opts opts, int no_sharing, a
     adj_status status = adj_exec_new(t->g, &opts, e);
     if (status == ADJ_OK)
         status = give_leaves(t, *e);
-    return status == ADJ_OK ? adj_run(*e) : status;
+    for (int i = 0; i < 2 && status == ADJ_OK; i++)
+        status = adj_run(*e);
+    return status;
 }
 
 static int repeats(const trial *t, const outcome *o)
@@ -34,8 +37,9 @@ static void name_node(const adj_node *n, char *text, size_t size)
 
 static void describe_damage(const exec_damage *d, outcome *o)
 {
-    char reader[80], damaged[80], by[80];
-    name_node(d->reader, reader, sizeof reader);
+    char reader[80] = "the run's end", damaged[80], by[80];
+    if (d->reader != NULL)
+        name_node(d->reader, reader, sizeof reader);
     if (d->damaged != NULL)
         name_node(d->damaged, damaged, sizeof damaged);
     if (d->by != NULL)
@@ -55,16 +59,15 @@ static void describe_damage(const exec_damage *d, outcome *o)
                  "memory: %s is another than where every value has memory of its own", reader);
 }
 
-adj_status find_damage(const trial *t, const adj_exec *e, adj_exec_opts opts, outcome *o)
+adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o)
 {
     exec_damage d;
     adj_exec *shared = NULL, *alone = NULL;
     if (!repeats(t, o))
         return ADJ_OK;
-    opts.selection = adj_exec_selection(e); /* of a tuned plan */
-    adj_status status = run_once(t, opts, 0, &shared);
+    adj_status status = run_twice(t, opts, 0, &shared);
     if (status == ADJ_OK)
-        status = run_once(t, opts, 1, &alone);
+        status = run_twice(t, opts, 1, &alone);
     if (status != ADJ_OK)
         outcome_message(o, adj_exec_message(alone != NULL ? alone : shared));
     else if (exec_find_damage(shared, alone, &d) > 0)

@@ -1,10 +1,12 @@
 /* node.c - one node alone, fed with given operands: under a configuration, and under the reference
  * to find what should come out, and how far from that a result is still right.
  *
- * For a node that is linear in its operands, y = sum a b over L terms, rounding errs by at most
- * (u + L u_sum) sum |a b|; the sum of magnitudes is the same node with the operands' absolute
- * values. Other nodes have (u + L u_sum) times the largest magnitude in the result, and a factor
- * for the few roundings inside. Both errors count, the reference's too. */
+ * What is stored is rounded once, to within u |y| of each element y: u is the type's unit, and half
+ * types have the same sums as f32, u_sum. For a node that is linear in its operands, y = sum a b
+ * over L terms, the sum errs by at most L u_sum sum |a b|, and the sum of magnitudes is the same
+ * node with the operands' absolute values. Other nodes have (1 + L) u_sum times the largest
+ * magnitude in the result, and a factor for the few roundings inside. Both errors count, the
+ * reference's too. */
 #include <math.h>
 
 #include "compare.h"
@@ -186,41 +188,72 @@ static int may_be_winograd(const bound_case *c)
     return g->kh == 3 && g->kw == 3;
 }
 
-/* In mixed precision: two operands and the result are rounded to bf16, and back in f32. */
-static double mixed_unit(const bound_case *c)
+/* What the result, f32 again, and operands are rounded to in mixed precision; ADJ_F32: nothing is.
+ */
+static adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n)
 {
-    int may_be_half = c->node->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM);
-    return c->config->mixed && c->dtype == ADJ_F32 && may_be_half
-               ? 3 * adj_traits_of(ADJ_BF16)->unit
-               : 0;
+    int may_be_half = n->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM);
+    return c->mixed && may_be_half && config_dtype(c, n->type.dtype) == ADJ_F32 ? ADJ_BF16
+                                                                                : ADJ_F32;
+}
+
+static int is_mixed(const bound_case *c) { return mixed_type(c->config, c->node) != ADJ_F32; }
+
+/* By what an element's bound is made of. */
+typedef struct {
+    double stored; /* times |y| */
+    double inside; /* times sum |a b|, or the largest magnitude */
+    double smallest;
+} rounding;
+
+/* Sound kernels keep to nine tenths of it: a nearest value is as far as u |y|. */
+static const double nearest = 1.125;
+
+static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, double length)
+{
+    const adj_dtype_traits *of = adj_traits_of(c->dtype);
+    const adj_dtype reference = config_dtype(b->reference, c->node->type.dtype);
+    const double sum = sum_unit(c->dtype) + sum_unit(reference);
+    const double half = is_mixed(c) ? adj_traits_of(mixed_type(c->config, c->node))->unit : 0;
+    rounding r = {.stored = nearest * (fmax(of->unit, half) + adj_traits_of(reference)->unit),
+                  .inside = (is_sum ? length : 1 + length) * sum,
+                  .smallest = (adj_is_half(c->dtype) ? 1 : length) * of->floor};
+    if (!c->is_representable)
+        r.inside += 2 * half; /* of two operands */
+    if (may_be_winograd(c))
+        r.inside += fmax(of->unit, half); /* of what is transformed */
+    return r;
+}
+
+static void describe_bound(const bound_case *c, int is_sum, double length, expectation *e)
+{
+    const char *type = is_mixed(c) ? "bf16 mixed" : adj_dtype_name(c->dtype);
+    const char *sums = sum_unit(c->dtype) == 0x1p-53 ? "f64" : "f32";
+    if (!adj_is_float(c->dtype))
+        snprintf(e->origin, sizeof e->origin, "equality");
+    else if (is_sum)
+        snprintf(e->origin, sizeof e->origin, "u_%s |y| + %g u_%s sum|ab|", type, length, sums);
+    else
+        snprintf(e->origin, sizeof e->origin, "u_%s |y| + %g u_%s max|y|", type,
+                 INSIDE * (1 + length), sums);
 }
 
 static void set_bounds(const runner *b, const bound_case *c, double length, double *magnitude,
                        expectation *e)
 {
     const adj_node *n = c->node;
-    const adj_dtype dtype = c->dtype;
-    const adj_dtype reference = config_dtype(b->reference, n->type.dtype);
-    double unit = adj_traits_of(dtype)->unit + adj_traits_of(reference)->unit + mixed_unit(c);
-    double sum = sum_unit(dtype) + sum_unit(reference);
-    int linear = is_linear(n) && !may_be_winograd(c);
+    const int is_sum = is_linear(n) && !may_be_winograd(c);
+    const rounding r = rounding_of(b, c, is_sum, length);
     double max = 0;
-    e->resolve = fmin(1, TRUST * (length * sum / (unit + length * sum)));
+    e->stored = r.stored;
+    e->resolve = TRUST;
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
         if (isfinite(magnitude[i]))
             max = fmax(max, magnitude[i]);
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
-        e->bound[i] = (linear ? magnitude[i] : max * INSIDE) * (unit + length * sum) +
-                      length * adj_traits_of(dtype)->floor;
-    const char *type = mixed_unit(c) > 0 ? "bf16 mixed" : adj_dtype_name(dtype);
-    const char *sums = sum_unit(dtype) == 0x1p-53 ? "f64" : "f32";
-    if (!adj_is_float(dtype))
-        snprintf(e->origin, sizeof e->origin, "equality");
-    else if (linear)
-        snprintf(e->origin, sizeof e->origin, "(u_%s + %g u_%s) sum|ab|", type, length, sums);
-    else
-        snprintf(e->origin, sizeof e->origin, "%d (u_%s + %g u_%s) max|y|", INSIDE, type, length,
-                 sums);
+        e->bound[i] = r.stored * fabs(adj_load(e->dtype, e->expected, i)) +
+                      r.inside * (is_sum ? magnitude[i] : max * INSIDE) + r.smallest;
+    describe_bound(c, is_sum, length, e);
 }
 
 /* Does it multiply by a constant that is no short binary fraction? Then a product is rounded, and
@@ -246,7 +279,7 @@ static int has_fraction(const adj_node *n)
 static int is_exact(const bound_case *c, const expectation *e, const double *magnitude)
 {
     const adj_node *n = c->node;
-    if (has_fraction(n) || may_be_winograd(c) || mixed_unit(c) > 0)
+    if (has_fraction(n) || may_be_winograd(c) || is_mixed(c))
         return 0;
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
         double v = adj_load(e->dtype, e->expected, i);
@@ -304,11 +337,13 @@ static double max_of_others(const node_case *n)
     return max;
 }
 
-/* The operands as c sees them, in the types of `as`. */
+/* The operands as c sees them, in the types of `as`. In mixed precision, alone, they are values of
+ * the lower precision. */
 static adj_status round_operands(const node_case *n, const adj_compare_config *c,
                                  const adj_compare_config *as, region *p, void *operand[])
 {
     double max = n->exact ? max_of_others(n) : 0;
+    const adj_dtype half = mixed_type(c, n->node);
     for (int k = 0; k < n->node->n_in; k++) {
         const adj_node *x = n->node->in[k];
         void *v = convert(p, n->dtype[k], n->operand[k], type_under(c, x), node_elems(x));
@@ -317,6 +352,9 @@ static adj_status round_operands(const node_case *n, const adj_compare_config *c
         if (n->exact && adj_is_float(x->type.dtype))
             to_integers(type_under(c, x), v, node_elems(x), is_linear_in(n->node, k) ? NULL : &max,
                         n->node->id + 1, (uint64_t)k);
+        if (n->is_alone && half != ADJ_F32 && type_under(c, x) == ADJ_F32)
+            for (int64_t i = 0, n_elems = node_elems(x); i < n_elems; i++)
+                ((float *)v)[i] = (float)rounded(half, ((float *)v)[i]);
         operand[k] = convert(p, type_under(c, x), v, type_under(as, x), node_elems(x));
         if (operand[k] == NULL)
             return ADJ_ENOMEM;
@@ -337,6 +375,11 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
 {
     void *operand[MAX_IN] = {NULL};
     adj_status status = round_operands(n, c, b->reference, p, operand);
-    const bound_case alone = {n->node, operand, type_under(c, n->node), n->exact, c};
+    const bound_case alone = {.node = n->node,
+                              .operand = operand,
+                              .dtype = type_under(c, n->node),
+                              .exact = n->exact,
+                              .is_representable = n->is_alone,
+                              .config = c};
     return status == ADJ_OK ? node_bound(b, &alone, p, e, o) : status;
 }

@@ -74,6 +74,7 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     expectation e;
     outcome o;
     n.exact = r->opts->exact;
+    n.is_alone = 1;
     adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
         status = node_run(&r->runner, &n, config, p, &o);
@@ -130,23 +131,34 @@ static int unsteady_in_plan(const comparing *r, int k, const adj_node *n)
     return 1;
 }
 
-static int is_wrong(const adj_compare_error *e) { return e->wrong > 0 || mostly_lost(e); }
+int is_wrong(const adj_compare_error *e)
+{
+    return e->wrong > 0 || mostly_lost(e) || rounds_one_way(e);
+}
+
+const char *report_error(adj_comparison *c, const adj_compare_error *e)
+{
+    char text[160] = "";
+    if (mostly_lost(e))
+        snprintf(text, sizeof text, "%lld of %lld values are 0 where the reference is not",
+                 (long long)e->lost, (long long)e->solid);
+    else if (rounds_one_way(e))
+        snprintf(
+            text, sizeof text,
+            "rounds to one side: of %lld values that are not the nearest, %lld are closer to 0",
+            (long long)e->off, (long long)e->inward);
+    return report_text(c, text);
+}
 
 /* A sentence for what the numbers of the row do not show at once. */
 static const char *reason_for(const comparing *r, const adj_compare_row *row)
 {
-    const adj_compare_error *e = is_wrong(&row->isolated) ? &row->isolated : &row->in_plan;
-    char text[160];
     if (!row->repeats)
         return row->blame == ADJ_BLAME_KERNEL
                    ? "not repeatable: two runs on the same operands gave different bits"
                    : "not repeatable within the graph: two runs gave different bits, though its "
                      "operands had the same";
-    if (!mostly_lost(e))
-        return "";
-    snprintf(text, sizeof text, "%lld of %lld values are 0 where the reference is not",
-             (long long)e->lost, (long long)e->solid);
-    return report_text(r->c, text);
+    return report_error(r->c, is_wrong(&row->isolated) ? &row->isolated : &row->in_plan);
 }
 
 static void blame(const comparing *r, int k, adj_compare_row *row)

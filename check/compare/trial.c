@@ -180,8 +180,10 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     if (o->status != ADJ_OK) {
         outcome_message(o, adj_exec_message(e));
         o->canary = exec_was_overrun(e);
-    } else if (t->bare)
-        o->status = find_damage(t, e, opts, o);
+    }
+    opts.selection = region_string(p, adj_exec_selection(e)); /* of a tuned plan */
     adj_exec_free(e);
+    if (o->status == ADJ_OK && t->bare)
+        o->status = opts.selection != NULL ? find_damage(t, opts, o) : ADJ_ENOMEM;
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;
 }

@@ -113,11 +113,14 @@ typedef struct {
     double kernels;     /* N */
     double smallest;    /* added: what is lost below the normal numbers */
     double *magnitude;  /* S, by element */
+    const double *half; /* of half types, by element: where it is smaller; NULL: none */
     const char *origin; /* in words */
     double rtol, atol;  /* given by the user: instead, if one is positive */
 } bound;
 adj_status bound_open(subject *s, int leaf, bound *b);
 double bound_at(const bound *b, int64_t element, double reference);
+/* half_bound.c: of dx, by element; NULL: there is none. ADJ_ENOMEM, or ADJ_OK. */
+adj_status half_bound(subject *s, int leaf, const double **bound);
 /* Additions that make one element of n. */
 double terms_of(const adj_node *n);
 

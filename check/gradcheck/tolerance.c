@@ -99,6 +99,9 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     b->smallest = c.kernels * (dtype == ADJ_F64 ? 0x1p-1074 : adj_traits_of(dtype)->floor);
     b->rtol = o->rtol;
     b->atol = o->atol;
+    b->half = NULL;
+    if (c.unit > unit_acc && half_bound(s, leaf, &b->half) != ADJ_OK)
+        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     if (o->rtol > 0 || o->atol > 0)
         b->origin =
             gradcheck_text(s->report, "%g + %g |reference|, as asked for", o->atol, o->rtol);
@@ -114,5 +117,6 @@ double bound_at(const bound *b, int64_t element, double reference)
 {
     if (b->rtol > 0 || b->atol > 0)
         return b->atol + b->rtol * fabs(reference);
-    return b->relative * b->magnitude[element] + b->smallest;
+    const double all = b->relative * b->magnitude[element] + b->smallest;
+    return b->half != NULL ? fmin(all, b->half[element]) : all;
 }

@@ -168,16 +168,23 @@ static void put_failures(FILE *f, const adj_comparison *c, int k, const reproduc
 
 /* ---- the page ---- */
 
-static void put_config(FILE *f, const adj_comparison *c, int k, const reproducer *again)
+static void put_verdict(FILE *f, const adj_comparison *c, int k)
 {
-    adj_compare_config_result r = adj_comparison_result_at(c, k),
-                              ref = adj_comparison_result_at(c, 0);
-    char id[32], arena[PAGE_NUMBER];
+    adj_compare_config_result r = adj_comparison_result_at(c, k);
+    char id[32];
     snprintf(id, sizeof id, "configuration-%d", k);
     page_section(f, id, adj_comparison_config_at(c, k)->name);
     if (r.verdict != ADJ_VERDICT_PASS)
         put_escaped(f, FOR_XML, "<p><b class=\"bad\">%s</b> of the whole graph: %s</p>\n",
                     adj_verdict_name(r.verdict), r.reason);
+}
+
+static void put_config(FILE *f, const adj_comparison *c, int k, const reproducer *again)
+{
+    adj_compare_config_result r = adj_comparison_result_at(c, k),
+                              ref = adj_comparison_result_at(c, 0);
+    char arena[PAGE_NUMBER];
+    put_verdict(f, c, k);
     page_note(f,
               "%.3g ms a step, %.3g times the reference's speed; %d steps, %d of them on naive; %d "
               "reorders; arena %s; twice the same bits: %s.",
@@ -211,6 +218,8 @@ int write_html(FILE *f, const void *source)
     const page_fact facts[] = {{"versions", versions}};
     page_begin(f, "adjoint compare", o->title, summary);
     put_tiles(f, c);
+    if (adj_comparison_result_at(c, 0).verdict != ADJ_VERDICT_PASS)
+        put_verdict(f, c, 0);
     for (int k = 1; k < adj_comparison_config_count(c); k++)
         put_config(f, c, k, &o->again[k]);
     page_section(f, "run", "This run");

@@ -44,7 +44,7 @@ int write_junit(FILE *f, const void *source)
     const adj_comparison *c = o->comparison;
     put_escaped(f, FOR_XML,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"%s\">\n", o->title);
-    for (int k = 1; k < adj_comparison_config_count(c); k++) {
+    for (int k = 0; k < adj_comparison_config_count(c); k++) { /* the reference has no rows */
         int n = 1, failed = adj_comparison_result_at(c, k).verdict != ADJ_VERDICT_PASS;
         for (int i = 0; i < adj_comparison_row_count(c); i++) {
             const adj_compare_row *row = adj_comparison_row_at(c, i);

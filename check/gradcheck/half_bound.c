@@ -1,0 +1,90 @@
+/* half_bound.c - how far a gradient in a half type may be from float64, element by element.
+ *
+ * A factor times the largest element hides what is wrong with the small ones, and half types have a
+ * large unit. So the gradient's nodes are taken for a group that adj_compare would find fused: each
+ * may err by the rounding of what it stores and by what its sums in f32 do, and by what its
+ * operands' errors become on their way through it. */
+#include "check/compare/compare.h"
+#include "gradcheck.h"
+
+/* The value of a leaf of the tested graph, floats in f64; NULL: out of memory, or it has none. */
+static void *value_of(const subject *s, const adj_node *n, region *p)
+{
+    const int64_t elems = node_elems(n);
+    const int is_float = adj_is_float(n->type.dtype);
+    const adj_dtype to = is_float ? ADJ_F64 : n->type.dtype;
+    void *v = region_alloc(p, (size_t)elems + 1, sizeof(double));
+    double fill;
+    if (v == NULL)
+        return NULL;
+    for (int i = 0; i < s->n_leaf; i++)
+        if (s->tested.leaf[i] == n)
+            return adj_convert(ADJ_F64, s->x[i], to, v, elems), v;
+    if (n == s->tested.dy)
+        return adj_convert(ADJ_F64, s->dy, to, v, elems), v;
+    if (n->op == &adj_op_const)
+        return adj_convert(n->type.dtype, ((const adj_const_attrs *)n->attrs)->data, to, v, elems),
+               v;
+    if (!adj_is_fill(n, &fill))
+        return NULL;
+    for (int64_t i = 0; i < elems; i++)
+        adj_store(to, v, i, fill);
+    return v;
+}
+
+typedef struct {
+    adj_group group;
+    void **operand;
+    int is_known; /* all operands have values */
+} gradient_group;
+
+static adj_status group_of(subject *s, const adj_node *const *dx, region *p, gradient_group *out)
+{
+    const adj_graph *g = s->tested.graph;
+    const size_t n = (size_t)(*dx)->id + 1;
+    char *need = region_alloc(p, (size_t)g->n_node, 1);
+    const adj_node **node = region_alloc(p, n, sizeof(adj_node *));
+    const adj_node **in = region_alloc(p, n, sizeof(adj_node *));
+    int n_node = 0, n_in = 0;
+    out->operand = region_alloc(p, n, sizeof(void *));
+    if (need == NULL || node == NULL || in == NULL || out->operand == NULL)
+        return ADJ_ENOMEM;
+    mark_needed(g, 1, dx, need);
+    out->is_known = 1;
+    for (size_t id = 0; id < n; id++) {
+        const adj_node *x = g->node[id];
+        if (need[id] && x->n_in > 0) {
+            node[n_node++] = x;
+        } else if (need[id]) {
+            out->operand[n_in] = value_of(s, x, p);
+            out->is_known &= out->operand[n_in] != NULL;
+            in[n_in++] = x;
+        }
+    }
+    out->group = (adj_group){n_node, node, n_in, in, 1, dx};
+    return ADJ_OK;
+}
+
+adj_status half_bound(subject *s, int leaf, const double **bound)
+{
+    const adj_compare_opts opts = {.threads = s->report->opts.threads};
+    const adj_compare_config tested = {.name = "tested"};
+    adj_compare_config f64;
+    const adj_node *dx = s->tested.dx[leaf];
+    gradient_group g;
+    expectation e = {0};
+    outcome o = {0};
+    int64_t kinks;
+    *bound = NULL;
+    adj_status status = adj_compare_config_parse("naive:f64", &f64, NULL);
+    if (status == ADJ_OK)
+        status = group_of(s, &dx, &s->region, &g);
+    if (status != ADJ_OK || !g.is_known)
+        return status;
+    const runner in_f64 = {&opts, &f64, 0};
+    const group_case alone = {&g.group, 0, g.operand, &tested};
+    status = group_expect(&in_f64, &alone, &s->region, &e, &kinks, &o);
+    if (status == ADJ_OK && o.status == ADJ_OK)
+        *bound = e.bound;
+    return status;
+}
