@@ -269,7 +269,13 @@ typedef enum { ADJ_YIELD_NEVER, ADJ_YIELD_SAME_BITS, ADJ_YIELD_ALWAYS } adj_yiel
 
 /* For checking, comparing and finding faults; each costs something. All zero: none of it. */
 typedef struct {
-    FILE *trace;      /* the graph is printed here after each pass */
+    FILE *trace; /* the graph is printed here after each pass */
+    /* Called with the graph after each pass, by the pass's name, as long as it exists; image[id of
+     * a node of the user's graph] is its node there, NULL where nothing needs it. NULL: nothing is
+     * called. */
+    void (*after_pass)(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
+    void *user;    /* handed to after_pass */
+    int no_passes; /* the graph is run as it was built; mixed precision and recompute are passes */
     const char *impl; /* take candidates whose implementation's name contains this, if there are */
     int no_fusion;    /* every node of the graph as it was built is a step of its own */
     int no_sharing;   /* every value has memory of its own, and nothing is computed in place */

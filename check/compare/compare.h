@@ -36,9 +36,10 @@ typedef struct {
     adj_status status;
     int crashed, canary;
     char message[ADJ_MESSAGE];
-    char memory[400]; /* of a bare trial: which values disturb each other; "": none */
-    double seconds;   /* of a whole run, median */
-    uint64_t kernels; /* which kernels ran on which shapes and layouts, in any order: a hash */
+    char plan_fault[400]; /* of a bare trial: which pass changes a result, which values disturb each
+                             other; "": none */
+    double seconds;       /* of a whole run, median */
+    uint64_t kernels;     /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
     int n;
     fetch_info *info;
@@ -59,8 +60,20 @@ adj_status trial_here(const trial *t, region *p, outcome *o);
 
 /* Sets the trial's leaves. */
 adj_status give_leaves(const trial *t, adj_exec *e);
+/* passes.c: the results of a trial's graph after each pass. */
+typedef struct {
+    const trial *trial;
+    adj_compare_config f64;
+    double **value; /* by fetch: after the last graph seen */
+    int is_begun;
+    adj_status status;
+    char sentence[200]; /* what the first pass that changes a result does; "" */
+} watch;
+adj_status watch_open(const trial *t, region *p, watch *w);
+/* As adj_exec_debug.after_pass; user: the watch. For the graph as it was built, too. */
+void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
 /* memory.c. Plans the trial's graph twice more under these options, which select the kernels that
- * it was run with, and fills o->memory. */
+ * it was run with, and fills o->plan_fault. */
 adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o);
 
 /* wire.c. */

@@ -8,9 +8,8 @@
  *                         or a mask's edge as large as the jump, which is counted
  *   linear                f(|x| + e) - f(|x|) on absolute values
  *   batch norm's sums     by formula
- * For everything else, where e is no more than sums in f32 round, a multiple of the largest change
- * when the operands are moved by e this way and that; else infinite: such a result is not judged.
- */
+ * For everything else, where e is small beside x, a multiple of the largest change when x is moved by
+ * e this way and that; else infinite: such a result is not judged. */
 #include <math.h>
 #include <string.h>
 
@@ -198,11 +197,11 @@ static void through_grad_sums(const operands *o, double *spread)
 
 /* ---- errors that are small ---- */
 
-/* Is operand k's error no more than sums in f32 round, beside its largest element? */
+/* Is the error of operand k so small beside its largest element that errors add up? */
 static int is_slight(const operands *o, int k)
 {
     int64_t n = node_elems(o->n->in[k]);
-    return max_magnitude(o->e[k], n) <= 0x1p-14 * max_magnitude(o->x[k], n);
+    return max_magnitude(o->e[k], n) <= 0x1p-8 * max_magnitude(o->x[k], n);
 }
 
 /* Those operands moved by their errors, to sides drawn from the stream. */

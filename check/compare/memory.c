@@ -45,17 +45,18 @@ static void describe_damage(const exec_damage *d, outcome *o)
     if (d->by != NULL)
         name_node(d->by, by, sizeof by);
     if (d->damaged != NULL && d->by != NULL)
-        snprintf(o->memory, sizeof o->memory, "memory: %s of %s is written over %s, which %s reads",
+        snprintf(o->plan_fault, sizeof o->plan_fault,
+                 "memory: %s of %s is written over %s, which %s reads",
                  d->scratch ? "scratch" : "the result", by, damaged, reader);
     else if (d->damaged != NULL)
-        snprintf(o->memory, sizeof o->memory, "memory: %s is written over before %s reads it",
-                 damaged, reader);
+        snprintf(o->plan_fault, sizeof o->plan_fault,
+                 "memory: %s is written over before %s reads it", damaged, reader);
     else if (d->by != NULL)
-        snprintf(o->memory, sizeof o->memory,
+        snprintf(o->plan_fault, sizeof o->plan_fault,
                  "memory: %s, computed in place of %s, is another than in memory of its own",
                  reader, by);
     else
-        snprintf(o->memory, sizeof o->memory,
+        snprintf(o->plan_fault, sizeof o->plan_fault,
                  "memory: %s is another than where every value has memory of its own", reader);
 }
 

@@ -145,6 +145,17 @@ void outcome_message(outcome *o, const char *sentence)
     snprintf(o->message, sizeof o->message, "%s", sentence + (is_named ? n + 2 : 0));
 }
 
+/* From the graph as it is built; not where that cannot be run in f64. */
+static adj_status watch_passes(const trial *t, region *p, watch *w, adj_exec_opts *opts)
+{
+    adj_status status = watch_open(t, p, w);
+    if (status == ADJ_OK)
+        watch_graph(w, "", t->g, t->g->node);
+    opts->debug.after_pass = status == ADJ_OK && w->status == ADJ_OK ? watch_graph : NULL;
+    opts->debug.user = w;
+    return status == ADJ_OK ? w->status : status;
+}
+
 adj_status trial_here(const trial *t, region *p, outcome *o)
 {
     memset(o, 0, sizeof *o);
@@ -174,16 +185,23 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
                           .debug.canaries = !t->bare,
                           .debug.backends = t->backends};
     adj_exec *e = NULL;
+    watch w = {0};
+    if (t->bare && watch_passes(t, p, &w, &opts) == ADJ_ENOMEM)
+        return ADJ_ENOMEM;
     o->status = adj_exec_new(t->g, &opts, &e);
+    if (w.status == ADJ_ENOMEM)
+        o->status = ADJ_ENOMEM;
     if (o->status == ADJ_OK)
         o->status = run_plan(t, e, p, o);
     if (o->status != ADJ_OK) {
         outcome_message(o, adj_exec_message(e));
         o->canary = exec_was_overrun(e);
     }
+    snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);
+    opts.debug.after_pass = NULL;
     opts.selection = region_string(p, adj_exec_selection(e)); /* of a tuned plan */
     adj_exec_free(e);
-    if (o->status == ADJ_OK && t->bare)
+    if (o->status == ADJ_OK && t->bare && w.sentence[0] == '\0')
         o->status = opts.selection != NULL ? find_damage(t, opts, o) : ADJ_ENOMEM;
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;
 }

@@ -127,8 +127,8 @@ static void judge_roots(comparing *r, int k, const outcome *o)
     adj_compare_config_result *out = &r->c->result[k];
     const outcome *all = &r->whole[k];
     char text[160];
-    if (o->memory[0] != '\0')
-        fail_whole(r, k, o->memory);
+    if (o->plan_fault[0] != '\0')
+        fail_whole(r, k, o->plan_fault);
     for (int i = 0; i < r->n_root; i++) {
         const adj_node *n = r->root[i];
         const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};

@@ -222,7 +222,7 @@ static void pass_outcome(wire *w, const trial *t, outcome *o)
         o->image = NULL;
     }
     end_text(w, o->message, sizeof o->message);
-    end_text(w, o->memory, sizeof o->memory);
+    end_text(w, o->plan_fault, sizeof o->plan_fault);
     int is_whole = pass_int(w, o->status == ADJ_OK, 1);
     w->wrong |= o->n != t->n_fetch || is_whole != (o->status == ADJ_OK);
     if (w->wrong || !is_whole)

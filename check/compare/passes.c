@@ -1,0 +1,142 @@
+/* passes.c - does every pass keep what the graph computes? The graph as it was built, and after
+ * each pass, is run in f64 on naive, node by node as it stands, and its results are compared with
+ * those before the pass: what a pass only rounds differently in the trial's types is equal there.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "compare.h"
+
+/* Of the largest magnitude in a result; f64 carries far less from sums in another order. */
+static const double tolerance = 1e-9;
+
+adj_status watch_open(const trial *t, region *p, watch *w)
+{
+    *w = (watch){.trial = t, .value = region_alloc(p, (size_t)t->n_fetch, sizeof(double *))};
+    for (int i = 0; i < t->n_fetch && w->value != NULL; i++)
+        if ((w->value[i] = region_alloc(p, (size_t)node_elems(t->fetch[i]) + 1, sizeof(double))) ==
+            NULL)
+            return ADJ_ENOMEM;
+    return w->value != NULL ? adj_compare_config_parse("naive:f64", &w->f64, NULL) : ADJ_ENOMEM;
+}
+
+/* ---- a graph in f64 ---- */
+
+/* The trial's leaf that x stands for; negative: none. */
+static int leaf_of(const trial *t, adj_node *const image[], const adj_node *x)
+{
+    for (int i = 0; i < t->n_leaf; i++)
+        if (image[t->leaf[i]->id] == x)
+            return i;
+    return -1;
+}
+
+/* The graph's nodes over the trial's leaves, as many as have operands that are wanted. */
+static adj_status rebuild(const watch *w, const adj_graph *g, adj_node *const image[], region *p,
+                          trial *out)
+{
+    const trial *t = w->trial;
+    adj_node **to = region_alloc(p, (size_t)g->n_node, sizeof(adj_node *));
+    if (to == NULL)
+        return ADJ_ENOMEM;
+    for (int id = 0; id < g->n_node; id++) {
+        const adj_node *x = g->node[id];
+        const int leaf = leaf_of(t, image, x);
+        const adj_type type = {config_dtype(&w->f64, x->type.dtype), x->type.shape};
+        void *v = NULL;
+        if (leaf >= 0 && (v = convert(p, t->leaf[leaf]->type.dtype, t->data[leaf], type.dtype,
+                                      node_elems(x))) == NULL)
+            return ADJ_ENOMEM;
+        to[id] = v != NULL ? trial_leaf(out, type, v) : trial_node(out, &w->f64, x, to);
+        if (adj_graph_status(out->g) != ADJ_OK)
+            return adj_graph_status(out->g);
+    }
+    for (int i = 0; i < t->n_fetch; i++)
+        out->fetch[out->n_fetch++] = to[image[t->fetch[i]->id]->id];
+    return ADJ_OK;
+}
+
+static adj_status run_as_built(const trial *t, double *const value[])
+{
+    const adj_exec_opts opts = {.n_fetch = t->n_fetch,
+                                .fetch = t->fetch,
+                                .backend = "naive",
+                                .threads = t->threads,
+                                .debug.no_fusion = 1,
+                                .debug.no_passes = 1};
+    adj_exec *e = NULL;
+    adj_status status = adj_exec_new(t->g, &opts, &e);
+    if (status == ADJ_OK)
+        status = give_leaves(t, e);
+    if (status == ADJ_OK)
+        status = adj_run(e);
+    for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
+        if (t->fetch[i]->type.dtype == ADJ_F64)
+            status = adj_get(e, t->fetch[i], value[i], adj_type_bytes(t->fetch[i]->type));
+    adj_exec_free(e);
+    return status;
+}
+
+/* ---- before and after ---- */
+
+/* The largest difference, in units of the largest magnitude; INFINITY where only one is finite. */
+static double distance(const double *a, const double *b, int64_t n)
+{
+    double apart = 0, max = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isfinite(a[i]) != isfinite(b[i]))
+            return INFINITY;
+        if (!isfinite(a[i]))
+            continue;
+        apart = fmax(apart, fabs(a[i] - b[i]));
+        max = fmax(max, fabs(a[i]));
+    }
+    return apart > 0 ? apart / max : 0;
+}
+
+static void compare_results(watch *w, const char *pass, double *const value[])
+{
+    for (int i = 0; i < w->trial->n_fetch; i++) {
+        const adj_node *n = w->trial->fetch[i];
+        const double apart = distance(w->value[i], value[i], node_elems(n));
+        if (apart > tolerance && w->sentence[0] == '\0')
+            snprintf(w->sentence, sizeof w->sentence,
+                     "pass %s changes %%%u %s by %.2g of its largest value", pass, n->id,
+                     n->op->name, apart);
+        memcpy(w->value[i], value[i], (size_t)node_elems(n) * sizeof(double));
+    }
+}
+
+void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[])
+{
+    watch *w = user;
+    region p = {.allocator = g->region.allocator};
+    const adj_compare_opts opts = {.threads = w->trial->threads};
+    const runner in_f64 = {&opts, &w->f64, 0};
+    const int n = w->trial->n_fetch;
+    double **value = region_alloc(&p, (size_t)n, sizeof *value);
+    trial f64 = {0};
+    if (w->status == ADJ_OK)
+        w->status = trial_open(&in_f64, &w->f64, w->trial->n_leaf, n, &p, &f64);
+    if (w->status == ADJ_OK && value == NULL)
+        w->status = ADJ_ENOMEM;
+    for (int i = 0; i < n && w->status == ADJ_OK; i++)
+        if ((value[i] = region_alloc(&p, (size_t)node_elems(w->trial->fetch[i]) + 1,
+                                     sizeof(double))) == NULL)
+            w->status = ADJ_ENOMEM;
+    if (w->status == ADJ_OK)
+        w->status = rebuild(w, g, image, &p, &f64);
+    if (w->status == ADJ_OK)
+        w->status = run_as_built(&f64, value);
+    if (w->status == ADJ_OK && w->is_begun)
+        compare_results(w, pass, value);
+    for (int i = 0; i < n && w->status == ADJ_OK && !w->is_begun; i++)
+        memcpy(w->value[i], value[i], (size_t)node_elems(w->trial->fetch[i]) * sizeof(double));
+    if (w->status != ADJ_OK && w->status != ADJ_ENOMEM && w->is_begun && w->sentence[0] == '\0')
+        snprintf(w->sentence, sizeof w->sentence,
+                 "the graph after pass %s cannot be run in f64: %.100s", pass,
+                 f64.g != NULL ? adj_graph_message(f64.g) : "");
+    w->is_begun = 1;
+    adj_graph_free(f64.g);
+    region_free(&p);
+}

@@ -1,0 +1,206 @@
+/* test_half_bounds.c - half types: what is stored may be rounded once, to the nearest value, and no
+ * more. Kernels that round twice, truncate, or are off by 2^-7 are planted beside sound ones. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check/spoil.h"
+
+enum { ROWS = 12, CHANNELS = 40 };
+
+typedef enum { SOUND, TWICE, TRUNCATED, OFF_BY_2_TO_MINUS_7, N_WAY } way;
+static way planted;
+static adj_dtype dtype;
+
+/* Towards zero: one bit of the magnitude less where the nearest lies beyond. */
+static void store_truncated(void *y, int64_t i, double v)
+{
+    uint16_t bits;
+    adj_store(dtype, y, i, v);
+    memcpy(&bits, (char *)y + 2 * i, sizeof bits);
+    bits = (uint16_t)(bits - (fabs(adj_load(dtype, y, i)) > fabs(v)));
+    memcpy((char *)y + 2 * i, &bits, sizeof bits);
+}
+
+static double once(double v)
+{
+    uint16_t half;
+    adj_store(dtype, &half, 0, v);
+    return adj_load(dtype, &half, 0);
+}
+
+/* ---- a backend that adds a bias, and bias and relu in one ---- */
+
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    group[0] = root;
+    if (root->op != &adj_op_bias_add)
+        return 0;
+    if (max < 2 || uses[root->id].is_root || uses[root->id].n_user != 1 ||
+        uses[root->id].user[0]->op != &adj_op_relu)
+        return 1;
+    group[1] = uses[root->id].user[0];
+    return 2;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    if (g->node[0]->op != &adj_op_bias_add || g->node[0]->type.dtype != dtype || candidate > 0)
+        return ADJ_ENOKERNEL;
+    strcpy(p->impl, "crooked");
+    return ADJ_OK;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const int64_t n = adj_shape_elems(c->group->node[0]->type.shape);
+    for (int64_t i = 0; i < n; i++) {
+        double bias = adj_load(dtype, c->in[1], i % CHANNELS);
+        double v = adj_load(dtype, c->in[0], i) + bias;
+        if (planted == TWICE)
+            v = once(v - bias / 3) + bias / 3;
+        if (planted == OFF_BY_2_TO_MINUS_7)
+            v *= 1 + 0x1p-7;
+        if (c->group->n_node > 1)
+            v = fmax(v, 0);
+        if (planted == TRUNCATED)
+            store_truncated(c->out[0], i, v);
+        else
+            adj_store(dtype, c->out[0], i, v);
+    }
+    return ADJ_OK;
+}
+
+static const adj_kernel kernel = {
+    .name = "bias_add", .match = match, .prepare = prepare, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend crooked = {.version = ADJ_VERSION,
+                                    .name = "crooked",
+                                    .open = spoil_open,
+                                    .close = spoil_close,
+                                    .kernels = kernels};
+
+static adj_comparison *compare(adj_graph *g, int with_relu, uint64_t seed)
+{
+    const adj_backend *const backends[] = {&crooked, naive_backend(), NULL};
+    const char *const configs[] = {"naive:f64", "crooked"};
+    adj_node *x = adj_input(g, "x", dtype, (adj_shape){4, {1, ROWS, 4, CHANNELS}});
+    adj_node *b = adj_input(g, "b", dtype, (adj_shape){1, {CHANNELS}});
+    adj_node *y = adj_bias_add(x, b, ADJ_NHWC);
+    adj_comparison *c = NULL;
+    if (with_relu)
+        y = adj_relu(y);
+    const adj_compare_opts o = {.n_root = 1,
+                                .root = &y,
+                                .n_config = 2,
+                                .config = configs,
+                                .seed = seed,
+                                .runs = 1,
+                                .threads = 1,
+                                .debug.backends = backends};
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    return c;
+}
+
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(half_bounds, .init = plan_as_usual);
+
+static const adj_dtype halves[] = {ADJ_F16, ADJ_BF16};
+
+/* A bound has two sides: sound kernels keep to nine tenths of it, others do not. */
+Test(half_bounds, alone)
+{
+    for (int t = 0; t < 2; t++)
+        for (planted = SOUND; planted < N_WAY; planted++)
+            for (uint64_t seed = 1; seed <= 10; seed++) {
+                dtype = halves[t];
+                adj_graph *g = adj_graph_new();
+                adj_comparison *c = compare(g, 0, seed);
+                const adj_compare_row *row = adj_comparison_row_at(c, 0);
+                cr_expect_str_eq(row->implementation, "crooked");
+                if (planted == SOUND)
+                    cr_expect_leq(row->isolated.worst, 0.9);
+                else
+                    cr_expect(row->isolated.wrong > 0 && row->blame == ADJ_BLAME_KERNEL,
+                              "%s, %d: %g", adj_dtype_name(dtype), (int)planted,
+                              row->isolated.worst);
+                adj_comparison_free(c);
+                adj_graph_free(g);
+            }
+}
+
+static const adj_compare_row *row_of_group(const adj_comparison *c)
+{
+    for (int i = 0; i < adj_comparison_row_count(c); i++)
+        if (strcmp(adj_comparison_row_at(c, i)->group, "bias_add+relu") == 0)
+            return adj_comparison_row_at(c, i);
+    return NULL;
+}
+
+/* In a group each member may round: truncating is within that bound, but always on one side. */
+Test(half_bounds, truncation_in_a_group)
+{
+    for (int t = 0; t < 2; t++)
+        for (int truncates = 0; truncates < 2; truncates++) {
+            planted = truncates ? TRUNCATED : SOUND;
+            dtype = halves[t];
+            adj_graph *g = adj_graph_new();
+            adj_comparison *c = compare(g, 1, 5);
+            const adj_compare_row *row = row_of_group(c);
+            cr_assert_not_null(row);
+            cr_expect_eq(row->verdict, truncates ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS, "%s",
+                         row->reason);
+            cr_expect_eq(row->isolated.wrong, 0);
+            cr_expect_eq(strstr(row->reason, "rounds to one side") != NULL, truncates, "%s",
+                         row->reason);
+            adj_comparison_free(c);
+            adj_graph_free(g);
+        }
+}
+
+/* ---- gradcheck: a batch norm whose gradient is off by 2 %, or lacks its mean term ---- */
+
+static void off_by_2_percent(const adj_node *n, int threads, void *y)
+{
+    (void)threads;
+    for (int64_t i = 0; i < adj_shape_elems(n->type.shape); i++)
+        adj_store(n->type.dtype, y, i, 1.02 * adj_load(n->type.dtype, y, i));
+}
+
+/* sums has a row of sum(dy xhat) and one of sum(dy). */
+static void without_the_mean(const adj_node *n, int threads, void *y)
+{
+    (void)threads;
+    for (int64_t i = n->type.shape.dim[1]; i < adj_shape_elems(n->type.shape); i++)
+        adj_store(n->type.dtype, y, i, 0);
+}
+
+static void untouched(const adj_node *n, int threads, void *y) { (void)n, (void)threads, (void)y; }
+
+Test(half_bounds, gradcheck_of_batch_norm)
+{
+    static const struct {
+        const char *op;
+        void (*spoil)(const adj_node *n, int threads, void *y);
+    } faults[] = {{"batch_norm_grad", untouched},
+                  {"batch_norm_grad", off_by_2_percent},
+                  {"batch_norm_grad_sums", without_the_mean}};
+    static const char *const names[] = {"f16", "bf16"};
+    for (size_t f = 0; f < sizeof faults / sizeof *faults; f++)
+        for (int t = 0; t < 2; t++) {
+            const op_args args = {.op = "batch_norm", .in = "4,6,5,3", .dtype = names[t]};
+            adj_graph *g = adj_graph_new();
+            spoiled.op = faults[f].op;
+            spoiled.spoil = faults[f].spoil;
+            adj_gradcheck_report *r =
+                check_spoiled(g, &args, &(adj_gradcheck_opts){.seed = 7, .threads = 1});
+            const adj_gradcheck_row *x = adj_gradcheck_row_at(r, 0);
+            cr_expect_str_eq(x->wrt, "x");
+            cr_expect_eq(x->result, f == 0 ? ADJ_GRADCHECK_PASS : ADJ_GRADCHECK_FAIL, "%s %s: %g",
+                         names[t], faults[f].op, x->worst_abs / x->tolerance);
+            adj_gradcheck_free(r);
+            adj_graph_free(g);
+        }
+}
