@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Random sound cases for adjoint compare and gradcheck: ops, shapes, element types, layouts and
+configurations drawn from a seed. Nothing is planted, so whatever fails is a false alarm, or a fault
+that nobody knew. Prints each with the command that repeats it; the exit status is 1 if there is one.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import random
+import subprocess
+import sys
+
+CONFIGS = {"f32": ["naive", "direct", "onednn", "onednn:nchw", "onednn:unfused", "onednn:fast",
+                   "direct:fast", "onednn:threads=1", "onednn:mixed", "onednn:tune"],
+           "f64": ["naive", "onednn", "naive:nchw"],
+           "f16": ["naive", "direct", "onednn", "onednn:nchw", "onednn:fast", "onednn:unfused"],
+           "bf16": ["naive", "direct", "onednn", "onednn:nchw", "onednn:fast", "onednn:unfused"]}
+CONVOLUTIONS = ("conv2d", "depthwise_conv2d_native")
+POOLS = ("max_pool", "avg_pool")
+
+
+def run(*words):
+    return subprocess.run([os.environ.get("ADJOINT", "build/adjoint"), *words], capture_output=True,
+                          text=True, timeout=600, check=False)
+
+
+def some(r, *values):
+    return r.choice(values)
+
+
+def line(r, op, dtype):
+    """The options that say an op: what is left out follows from the op's own example."""
+    words = ["--op", op, "--dtype", dtype]
+    n, h, w = some(r, 1, 2, 3, 17), r.randint(3, 15), r.randint(3, 15)
+    c = some(r, 1, 2, 3, 5, 8, 15, 16, 17, 24, 32, 33)
+    k = r.randint(1, 3)
+    if op in CONVOLUTIONS:
+        out = some(r, 1, 2) if op != "conv2d" else some(r, 1, 3, 8, 16, 17, 32)
+        padding = some(r, "SAME", "VALID")
+        stride, dilation = some(r, (1, 1), (2, 1), (1, 2))
+        h, w = max(h, dilation * (k - 1) + 1), max(w, dilation * (k - 1) + 1)
+        words += ["--in", f"{n},{h},{w},{c}", "--filter", f"{k},{k},{c},{out}", "--padding", padding,
+                  "--strides", f"1,{stride},{stride},1", "--dilations", f"1,{dilation},{dilation},1"]
+    elif op in POOLS:
+        words += ["--in", f"{n},{h},{w},{c}", "--ksize", f"1,{k},{k},1", "--strides",
+                  f"1,{r.randint(1, k)},{r.randint(1, k)},1", "--padding", some(r, "SAME", "VALID")]
+    elif r.random() < 0.7 and op not in ("matmul", "cast", "broadcast_to", "reshape", "transpose"):
+        words += ["--in", f"{n},{h},{w},{c}"]
+    return words
+
+
+def compare(r, ops):
+    op = r.choice(ops)
+    dtype = r.choice(op["dtypes"])
+    configs = ["naive:f64"] + r.sample(CONFIGS[dtype], 3 if dtype != "f64" else 2)
+    words = ["compare", *line(r, op["name"], dtype), "--configs", ",".join(configs), "--seed",
+             str(r.randrange(10**6)), "--runs", "1", "--shrink", "0", "--json"]
+    if r.random() < 0.2:
+        words.insert(1, "--exact")
+    done = run(*words)
+    if done.returncode == 3:
+        return 0, 0.0, None  # the line makes no sense of this op
+    try:
+        rows = json.loads(done.stdout)["rows"]
+    except (ValueError, KeyError):
+        return 0, 0.0, (words, done.returncode, done.stdout[-500:] + done.stderr[-500:])
+    worst = max((row["isolated"]["error_over_bound"] or 0 for row in rows
+                 if dtype in ("f16", "bf16") and not row["fused"]
+                 and isinstance(row["isolated"]["error_over_bound"], (int, float))), default=0)
+    wrong = (words, done.returncode, "") if done.returncode != 0 else None
+    return len(rows), worst, wrong
+
+
+def gradcheck(r, ops):
+    op = r.choice(ops)
+    dtype = r.choice(op["dtypes"])
+    words = ["gradcheck", *line(r, op["name"], dtype), "--backend", some(r, "onednn", "direct", "naive"),
+             "--seed", str(r.randrange(10**6)), "--json"]
+    done = run(*words)
+    if done.returncode == 3:
+        return 0, 0.0, None
+    try:
+        rows = json.loads(done.stdout)["rows"]
+    except (ValueError, KeyError):
+        return 0, 0.0, (words, done.returncode, done.stdout[-500:] + done.stderr[-500:])
+    return len(rows), 0.0, (words, done.returncode, "") if done.returncode == 1 else None
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--cases", type=int, default=1000, help="rows of both tools' reports; default: 1000")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--jobs", type=int, default=1)
+    o = p.parse_args()
+    ops = [x for x in json.loads(run("ops", "--json").stdout) if x["dtypes"]]
+    totals, alarms, worst, i = collections.Counter(), [], 0.0, 0
+    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+        while sum(totals.values()) < o.cases:
+            tasks = []
+            for _ in range(4 * o.jobs):
+                r = random.Random(f"{o.seed}.{i}")
+                check = gradcheck if i % 3 == 0 else compare
+                tasks.append((check.__name__, pool.submit(check, r, ops)))
+                i += 1
+            for name, task in tasks:
+                rows, ratio, alarm = task.result()
+                totals[name] += rows
+                worst = max(worst, ratio)
+                if alarm is not None:
+                    alarms.append(alarm)
+                    print(f"exit status {alarm[1]}: adjoint {' '.join(alarm[0])}\n{alarm[2]}", flush=True)
+    print(f"{totals['compare']} rows of compare, {totals['gradcheck']} of gradcheck, {len(alarms)} alarms; "
+          f"half types: largest error {worst:.3f} of the bound")
+    return 1 if alarms else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
