@@ -115,6 +115,9 @@ ADJ_API adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts,
 /* Checks one node alone, in the same way. */
 ADJ_API adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
                                       adj_gradcheck_report **out);
+/* The same of n nodes of one graph, in this order, in one report. */
+ADJ_API adj_status adj_gradcheck_nodes(int n, adj_node *const node[],
+                                       const adj_gradcheck_opts *opts, adj_gradcheck_report **out);
 /* Would both nodes get the same rows: the same op and attributes over operands of the same types,
  * related to each other in the same way? The values drawn are the same as well. */
 ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);

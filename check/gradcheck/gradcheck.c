@@ -191,11 +191,23 @@ adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradch
     return status;
 }
 
-adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
-                              adj_gradcheck_report **out)
+adj_status adj_gradcheck_nodes(int n, adj_node *const node[], const adj_gradcheck_opts *opts,
+                               adj_gradcheck_report **out)
 {
     if (out == NULL)
         return ADJ_EARG;
-    adj_status status = open_report(node, opts, out);
-    return status == ADJ_OK ? check_node(*out, node) : status;
+    adj_status status = open_report(n > 0 && node != NULL ? node[0] : NULL, opts, out);
+    for (int i = 0; i < n && status == ADJ_OK; i++)
+        if (node[i] == NULL || node[i]->graph != node[0]->graph)
+            status = gradcheck_fail(*out, ADJ_EARG, "gradcheck: node %d is %s", i,
+                                    node[i] == NULL ? "NULL" : "of another graph");
+    for (int i = 0; i < n && status == ADJ_OK; i++)
+        status = check_node(*out, node[i]);
+    return status;
+}
+
+adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
+                              adj_gradcheck_report **out)
+{
+    return adj_gradcheck_nodes(1, &node, opts, out);
 }

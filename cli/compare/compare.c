@@ -35,11 +35,14 @@ static int write_all(const compare_opts *o, const compare_source *source)
     return status == EXIT_OK && failed ? EXIT_FAILED : status;
 }
 
-static void describe(const compare_opts *o, char *title, size_t size)
+static void describe(const compare_opts *o, const compared *g, char *title, size_t size)
 {
     int n = o->graph.model != NULL
                 ? snprintf(title, size, "%s, batch %lld", o->graph.model, (long long)o->graph.batch)
                 : snprintf(title, size, "%s", o->graph.op.op);
+    if (g->n_variant > 0)
+        n += snprintf(title + n, size - (size_t)n, ", and %d other attributes and shapes",
+                      g->n_variant);
     snprintf(title + n, size - (size_t)n, ", seed %lld%s", (long long)o->seed,
              o->exact ? ", integers" : "");
 }
@@ -95,7 +98,7 @@ static int compare(const compare_opts *o, const compared *g)
     adj_comparison *c = NULL;
     char title[160], line[LINE];
     int status;
-    describe(o, title, sizeof title);
+    describe(o, g, title, sizeof title);
     compare_line(o, &o->graph, NULL, line);
     if (adj_compare(g->m.graph, &options, &c) != ADJ_OK) {
         status = complain("compare", EXIT_FAILED, "%s", adj_comparison_message(c));

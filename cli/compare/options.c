@@ -33,6 +33,8 @@ static int read_options(compare_opts *o, int argc, char **argv)
          .range = {0.1, 1e4}},
         {"--shrink", "SECONDS", "to make what fails smaller; default: 20; 0: it stays as it is",
          .real = &o->shrink, .range = {0, 1e5}},
+        {"--neighbours", "N", "of --op: shapes around its own; default: 8",
+         .integer = &o->graph.neighbours, .range = {0, 8}},
         {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all",
          .text = &o->quarantine},
         {"--precision", "", "",
@@ -104,8 +106,11 @@ static int read_configs(compare_opts *o)
 
 int compare_parse(compare_opts *o, int argc, char **argv)
 {
-    *o = (compare_opts){
-        .graph = {.batch = 2, .node = -1}, .seconds = 10, .shrink = 20, .seed = 1, .runs = 5};
+    *o = (compare_opts){.graph = {.batch = 2, .node = -1, .sets = 1, .neighbours = 8},
+                        .seconds = 10,
+                        .shrink = 20,
+                        .seed = 1,
+                        .runs = 5};
     int status = read_options(o, argc, argv);
     if (status != CONTINUE)
         return status;
@@ -145,6 +150,7 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
         repeat_number(line, LINE, "--width", (double)described->width, 0);
     } else {
         op_args_repeat(&described->op, line, LINE);
+        repeat_number(line, LINE, "--neighbours", (double)described->neighbours, 8);
     }
     repeat_option(line, LINE, "--configs", configs != NULL ? configs : o->configs);
     repeat_number(line, LINE, "--seed", (double)o->seed, -1);

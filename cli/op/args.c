@@ -228,7 +228,7 @@ static adj_node *result(const op_args *args, op_case *c, adj_node *n, adj_error 
 
 adj_node *op_args_build(const op_args *args, adj_graph *g, adj_error *error)
 {
-    op_case c = {.g = g, .dtype = ADJ_F32};
+    op_case c = {.g = g, .dtype = ADJ_F32, .first = adj_graph_node_count(g)};
     list lists[4];
     if (op_check_name(args->op, error) != ADJ_OK || read_case(args, &c, lists, error) != ADJ_OK)
         return NULL;

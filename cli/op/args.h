@@ -38,7 +38,7 @@ typedef struct {
     int n_attr, used_attrs; /* given; asked for */
     double attr[ATTRS];
     adj_error error; /* of attributes that are wrong */
-    int n;           /* operands made */
+    int first, n;    /* operands made: names are numbered from here */
     /* Gives an operand of that type; NULL: it is a new input. */
     adj_node *(*operand)(void *user, adj_type type);
     /* In place of all this, the op's operands by their names; NULL: this one is not given. */

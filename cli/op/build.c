@@ -159,7 +159,7 @@ static adj_node *operand(op_case *c, adj_type t)
     char name[16];
     if (c->operand != NULL)
         return c->operand(c->user, t);
-    snprintf(name, sizeof name, "in%d", c->n++);
+    snprintf(name, sizeof name, "in%d", c->first + c->n++);
     return adj_input(c->g, name, t.dtype, t.shape);
 }
 

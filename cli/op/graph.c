@@ -3,28 +3,54 @@
 #include <stdlib.h>
 
 #include "graph.h"
+#include "variants.h"
 
-/* The op in a graph of its own, with its gradients if it has any. */
-static adj_status open_op(compared *c, const compared_opts *o, int with_gradients)
+/* One more op of the graph, and its gradients. */
+static adj_status add_op(compared *c, const op_args *args, int with_gradients)
 {
-    c->n_root = 0;
-    c->m.graph = adj_graph_new();
-    adj_node *y = op_args_build(&o->op, c->m.graph, &c->m.error);
+    adj_node *y = op_args_build(args, c->m.graph, &c->m.error);
     c->usage = y == NULL;
     if (y == NULL)
         return ADJ_EARG;
     c->root[c->n_root++] = y;
-    adj_node *x[MAX_ROOTS], *dx[MAX_ROOTS];
+    adj_node *x[MAX_ROOTS_OF_OP], *dx[MAX_ROOTS_OF_OP];
     int n = 0;
-    for (int k = 0; k < adj_node_operand_count(y) && with_gradients && n < MAX_ROOTS - 1; k++)
+    for (int k = 0; k < adj_node_operand_count(y) && with_gradients && n < MAX_ROOTS_OF_OP - 1; k++)
         if (adj_node_type(adj_node_operand_at(y, k)).dtype != ADJ_I32)
             x[n++] = adj_node_operand_at(y, k);
     if (n == 0 || adj_node_type(y).dtype == ADJ_I32)
         return ADJ_OK;
     adj_type t = adj_node_type(y);
-    adj_status status = adj_grad(y, adj_input(c->m.graph, "dy", t.dtype, t.shape), n, x, dx);
+    char name[16];
+    snprintf(name, sizeof name, c->n_variant > 0 ? "dy%d" : "dy", c->n_variant);
+    adj_status status = adj_grad(y, adj_input(c->m.graph, name, t.dtype, t.shape), n, x, dx);
     for (int k = 0; k < n && status == ADJ_OK; k++)
         c->root[c->n_root++] = dx[k];
+    return status;
+}
+
+/* As add_op, where the options can be built, and there is room. */
+static adj_status add_variant(compared *c, const op_args *args, int with_gradients)
+{
+    if (!op_is_possible(args) || c->n_root + MAX_ROOTS_OF_OP > MAX_ROOTS)
+        return ADJ_OK;
+    c->n_variant++;
+    return add_op(c, args, with_gradients);
+}
+
+/* The op in a graph of its own, with its gradients if it has any; and what is beside it. */
+static adj_status open_op(compared *c, const compared_opts *o, int with_gradients)
+{
+    op_args set;
+    op_text text;
+    c->n_root = c->n_variant = 0;
+    c->m.graph = adj_graph_new();
+    adj_status status = add_op(c, &o->op, with_gradients);
+    const adj_node *y = c->root[0];
+    for (int i = 0; o->sets && status == ADJ_OK && op_attribute_set(&o->op, i, &set); i++)
+        status = add_variant(c, &set, with_gradients);
+    for (int i = 0; i < o->neighbours && status == ADJ_OK && op_neighbour(y, i, &text); i++)
+        status = add_variant(c, &text.args, with_gradients);
     return status;
 }
 

@@ -7,17 +7,20 @@
 #include "args.h"
 #include "cli/model.h"
 
-enum { MAX_ROOTS = 65 };
+enum { MAX_ROOTS_OF_OP = 65, MAX_ROOTS = 8 * MAX_ROOTS_OF_OP };
 
 typedef struct {
     const char *model; /* NULL: the op */
     op_args op;
     int64_t node;                 /* of the model: no more than this one needs; negative: all */
     int64_t batch, height, width; /* 0: the model's */
+    int sets;                     /* the op with other attributes, too, if none were given */
+    int64_t neighbours;           /* and with as many shapes around its own */
 } compared_opts;
 
 typedef struct {
     model_graph m; /* of an op: its graph and the error; labels NULL: none */
+    int n_variant; /* sets and neighbours that there are */
     int n_root;
     adj_node *root[MAX_ROOTS]; /* the loss; or the op's result and gradients */
     int32_t *label;
