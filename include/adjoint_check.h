@@ -41,6 +41,14 @@ typedef enum {
     ADJ_GRADCHECK_SKIPPED /* nothing to check: an integer operand, no gradient by definition */
 } adj_gradcheck_result;
 
+/* Where the fault of a row that failed was made. */
+typedef enum {
+    ADJ_FAULT_NONE,     /* nowhere: it passed */
+    ADJ_FAULT_RULE,     /* the gradient rule */
+    ADJ_FAULT_KERNEL,   /* a kernel of the backend under test */
+    ADJ_FAULT_REFERENCE /* naive's kernel: other backends and differences contradict it */
+} adj_gradcheck_fault;
+
 /* All zero is the default. */
 typedef struct {
     adj_gradcheck_method method; /* ADJ_GRADCHECK_AUTO, unless it is set */
@@ -86,7 +94,8 @@ typedef struct {
     const adj_gradcheck_pair *pair; /* each of them */
     int64_t kinks;                  /* elements left out because a kink is near */
     int64_t considered;             /* elements that were candidates, those at kinks among them */
-    const char *blame;              /* whose fault it is: the gradient rule's, a kernel's */
+    const char *blame;              /* whose fault it is, a sentence */
+    adj_gradcheck_fault fault;      /* the same */
     const char *repro;              /* a command line that repeats the check */
     const char *reason;             /* why it was skipped, or is inconclusive */
     int repeatable;                 /* the backward pass gave the same bits twice */

@@ -160,11 +160,56 @@ typedef struct {
     int leaf;
     int rule_is_wrong; /* reference and numeric differ */
     const char *wrong; /* by element */
+    int64_t n_wrong;   /* of them */
     int64_t looked_at; /* elements; fewer than all where there are many */
     int64_t stride;    /* between these */
 } failure;
+/* blame.c: a sentence: whose fault it is; fault is the same as a word. */
+const char *blame_text(subject *s, const failure *f, adj_gradcheck_fault *fault);
 /* Fills in pattern and hint. */
 adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
+
+/* ---- witness.c: a node of the reference's graph alone, as others compute it ---- */
+
+typedef struct {
+    const adj_node *node;
+    const void *attrs;      /* NULL: the node's own */
+    double *const *operand; /* values, by operand */
+} lone_node;
+
+/* The backend of that name in the list; NULL: of the built-in ones. */
+typedef struct {
+    const adj_backend *const *list;
+    const char *backend;
+} source;
+
+typedef struct {
+    int is_there;    /* else it could not be computed that way */
+    int is_fallback; /* the list's last backend did */
+    double *value;
+    char backend[32], impl[64];
+} testimony;
+
+typedef struct {
+    int with, against; /* backends that give what naive does; that give something else */
+    testimony naive;
+    testimony other; /* the first of those against it, if there is one ... */
+    source by;       /* ... and how it was asked */
+    double tolerance;
+} votes;
+
+/* Floats are of that type. ADJ_ENOMEM or ADJ_OK. */
+adj_status run_alone(subject *s, const lone_node *n, const source *by, adj_dtype dtype,
+                     testimony *t);
+/* Of all backends but that one; operands have to be exact in float32. */
+adj_status hear_witnesses(subject *s, const lone_node *n, const char *but, votes *v);
+/* Within the tolerance, all of them; a NaN is close to another. */
+int are_close(const double *a, const double *b, int64_t n, double tolerance);
+/* hypothesis.c: what the node would have to be to give value: "" or a sentence's end, "; as with
+ * pads on the other side". right: how it is computed soundly, in that type. */
+adj_status explain_node(subject *s, const lone_node *n, const source *right, adj_dtype dtype,
+                        const double *value, double tolerance, const char **text);
+
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */

@@ -254,6 +254,7 @@ void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row)
         return;
     adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
     row->result = ADJ_GRADCHECK_FAIL;
+    row->fault = ADJ_FAULT_KERNEL;
     row->blame = gradcheck_text(s->report,
                                 "not repeatable: the same values gave other bits the second time "
                                 "-> fault is in backend %s's kernel for %s (%s)",
