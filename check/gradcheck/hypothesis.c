@@ -6,20 +6,23 @@
 #include "gradcheck.h"
 
 typedef struct {
-    int dt, dl;    /* pads moved from the bottom to the top, from the right to the left */
-    int undilated; /* its taps side by side, the first where it was */
+    int dt, dl; /* pads moved from the bottom to the top, from the right to the left */
+    int sh, sw; /* its taps side by side along h, along w; the first where it was */
 } hypothesis;
 
 static const hypothesis hypotheses[] = {
     {.dt = 1},           {.dt = -1},          {.dl = 1},
     {.dl = -1},          {.dt = 1, .dl = 1},  {.dt = -1, .dl = -1},
-    {.dt = 1, .dl = -1}, {.dt = -1, .dl = 1}, {.undilated = 1},
+    {.dt = 1, .dl = -1}, {.dt = -1, .dl = 1}, {.sh = 1, .sw = 1},
+    {.sh = 1},           {.sw = 1},
 };
 
 static const char *text_of(subject *s, const hypothesis *h)
 {
-    if (h->undilated)
-        return "; as without dilation";
+    if (h->sh || h->sw)
+        return !h->sw   ? "; as without dilation of the rows"
+               : !h->sh ? "; as without dilation of the columns"
+                        : "; as without dilation";
     return gradcheck_text(s->report, "; as with pads on the other side: one more %s%s%s",
                           h->dt > 0   ? "at the top"
                           : h->dt < 0 ? "at the bottom"
@@ -42,16 +45,17 @@ static int change_conv(const hypothesis *h, adj_conv_attrs *a)
 {
     const adj_conv_geom g = a->geom;
     const int rows = a->conv.format == ADJ_NCHW ? 2 : 1;
-    int64_t dh = h->undilated ? (g.kh - 1) * (g.dh - 1) : 0;
-    int64_t dw = h->undilated ? (g.kw - 1) * (g.dw - 1) : 0;
-    if (h->undilated && dh + dw == 0)
+    const int64_t cut_h = h->sh ? (g.kh - 1) * (g.dh - 1) : 0;
+    const int64_t cut_w = h->sw ? (g.kw - 1) * (g.dw - 1) : 0;
+    if ((h->sh && cut_h == 0) || (h->sw && cut_w == 0))
         return 0;
     a->conv.padding = ADJ_EXPLICIT;
     memset(a->conv.pad, 0, sizeof a->conv.pad);
-    if (h->undilated)
-        memset(a->conv.dilation, 0, sizeof a->conv.dilation);
-    return move_pads(g.pt, g.pb, h->dt, dh, a->conv.pad[rows]) &&
-           move_pads(g.pl, g.pr, h->dl, dw, a->conv.pad[rows + 1]);
+    a->conv.dilation[0] = a->conv.dilation[rows == 2 ? 1 : 3] = 1;
+    a->conv.dilation[rows] = h->sh ? 1 : g.dh;
+    a->conv.dilation[rows + 1] = h->sw ? 1 : g.dw;
+    return move_pads(g.pt, g.pb, h->dt, cut_h, a->conv.pad[rows]) &&
+           move_pads(g.pl, g.pr, h->dl, cut_w, a->conv.pad[rows + 1]);
 }
 
 static int change_pool(const hypothesis *h, adj_pool_attrs *a)
@@ -60,7 +64,7 @@ static int change_pool(const hypothesis *h, adj_pool_attrs *a)
     const int rows = a->pool.format == ADJ_NCHW ? 2 : 1;
     a->pool.padding = ADJ_EXPLICIT;
     memset(a->pool.pad, 0, sizeof a->pool.pad);
-    return !h->undilated && move_pads(g.pt, g.pb, h->dt, 0, a->pool.pad[rows]) &&
+    return !h->sh && !h->sw && move_pads(g.pt, g.pb, h->dt, 0, a->pool.pad[rows]) &&
            move_pads(g.pl, g.pr, h->dl, 0, a->pool.pad[rows + 1]);
 }
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "check/formula.h"
 #include "gradcheck.h"
 
 enum { MARGIN = 64, MARGIN_MEASURED = 16, MAX_SOURCES = 16 };
@@ -131,15 +132,25 @@ int are_close(const double *a, const double *b, int64_t n, double tolerance)
     return 1;
 }
 
-/* All backends but the last of each list: those under test, and the built-in ones. */
-static int list_sources(const subject *s, source list[MAX_SOURCES])
+/* Each backend with nothing but the list's last one behind it: of all lists' but their last. */
+static adj_status list_sources(subject *s, source list[MAX_SOURCES], int *n)
 {
     const adj_backend *const *const lists[] = {s->report->opts.debug.backends, adj_backends};
-    int n = 0;
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; lists[i] != NULL && lists[i][k + 1] != NULL && n < MAX_SOURCES; k++)
-            list[n++] = (source){i == 0 ? lists[i] : NULL, lists[i][k]->name};
-    return n;
+    *n = 0;
+    for (int i = 0; i < 2; i++) {
+        const adj_backend *const *last = lists[i];
+        while (last != NULL && last[0] != NULL && last[1] != NULL)
+            last++;
+        for (const adj_backend *const *b = lists[i]; b != last && *n < MAX_SOURCES; b++) {
+            const adj_backend **pair = region_alloc(&s->region, 3, sizeof *pair);
+            if (pair == NULL)
+                return ADJ_ENOMEM;
+            pair[0] = *b;
+            pair[1] = *last;
+            list[(*n)++] = (source){pair, (*b)->name};
+        }
+    }
+    return ADJ_OK;
 }
 
 /* How far float32 may be from naive's float64 value of the node. */
@@ -152,14 +163,41 @@ static double tolerance_of(const lone_node *n, const testimony *wide, const test
     return MARGIN * terms_of(n->node) * 0x1p-24 * most + MARGIN_MEASURED * measured;
 }
 
+static void count_vote(const lone_node *n, const testimony *t, const source *by, votes *v)
+{
+    const int agrees = are_close(v->naive.value, t->value, node_elems(n->node), v->tolerance);
+    v->with += agrees;
+    v->against += !agrees;
+    if (!agrees && v->against == 1) {
+        v->other = *t;
+        v->by = *by;
+    }
+}
+
+/* The op's formula, where it has one. */
+static adj_status ask_formula(subject *s, const lone_node *n, votes *v)
+{
+    testimony t = {.backend = "its formula", .impl = "float64"};
+    const source naive = {NULL, "naive"};
+    if (!formula_exists(n->node))
+        return ADJ_OK;
+    if ((t.value = reals(s, node_elems(n->node))) == NULL)
+        return ADJ_ENOMEM;
+    formula_value(n->node, n->operand, t.value, NULL);
+    count_vote(n, &t, &naive, v);
+    return ADJ_OK;
+}
+
 adj_status hear_witnesses(subject *s, const lone_node *n, const char *but, votes *v)
 {
     const source naive = {NULL, "naive"};
     source list[MAX_SOURCES];
     testimony narrow, t;
-    const int n_source = list_sources(s, list);
+    int n_source;
     *v = (votes){0};
-    adj_status status = run_alone(s, n, &naive, ADJ_F64, &v->naive);
+    adj_status status = list_sources(s, list, &n_source);
+    if (status == ADJ_OK)
+        status = run_alone(s, n, &naive, ADJ_F64, &v->naive);
     if (status == ADJ_OK)
         status = run_alone(s, n, &naive, ADJ_F32, &narrow);
     if (status != ADJ_OK || !v->naive.is_there)
@@ -168,15 +206,8 @@ adj_status hear_witnesses(subject *s, const lone_node *n, const char *but, votes
     for (int i = 0; i < n_source; i++) {
         if ((status = run_alone(s, n, &list[i], ADJ_F32, &t)) != ADJ_OK)
             return status;
-        if (!t.is_there || t.is_fallback || (but != NULL && strcmp(t.backend, but) == 0))
-            continue;
-        const int agrees = are_close(v->naive.value, t.value, node_elems(n->node), v->tolerance);
-        v->with += agrees;
-        v->against += !agrees;
-        if (!agrees && v->against == 1) {
-            v->other = t;
-            v->by = list[i];
-        }
+        if (t.is_there && !t.is_fallback && (but == NULL || strcmp(t.backend, but) != 0))
+            count_vote(n, &t, &list[i], v);
     }
-    return ADJ_OK;
+    return ask_formula(s, n, v);
 }
