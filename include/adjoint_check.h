@@ -236,11 +236,13 @@ typedef enum {
 
 /* Where a fault was made. */
 typedef enum {
-    ADJ_BLAME_NONE,    /* nowhere: it passed, or it cannot be told */
-    ADJ_BLAME_KERNEL,  /* wrong on the reference's operands */
-    ADJ_BLAME_PLAN,    /* right on those, wrong on its own operands within the graph: layout,
-                          memory, another implementation */
-    ADJ_BLAME_UPSTREAM /* no fault of its own, but its operands were wrong */
+    ADJ_BLAME_NONE,     /* nowhere: it passed, or it cannot be told */
+    ADJ_BLAME_KERNEL,   /* wrong alone: on the reference's operands, or on its own of the graph */
+    ADJ_BLAME_PLAN,     /* right alone on both, wrong within the graph: layout, memory, another
+                           implementation */
+    ADJ_BLAME_UPSTREAM, /* no fault of its own, but its operands were wrong */
+    ADJ_BLAME_REFERENCE /* the reference is wrong: other backends, or differences, agree with the
+                           configuration; reason says which */
 } adj_blame;
 
 /* One node, or one result of a fused group, in one configuration. */
@@ -265,6 +267,7 @@ typedef struct {
     int exact;               /* integers: equality was demanded */
     int repeats;             /* two runs gave the same bits, or other operands; else a failure */
     int canary;              /* a kernel wrote outside its memory */
+    int wrong_on_own;        /* alone, on the operands that it had within the graph */
     double us, reference_us; /* medians, in microseconds; 0: not measured */
     double gflops;           /* nominal, from us */
     size_t bytes;            /* read and written */

@@ -146,17 +146,24 @@ static const char *naive_text(subject *s, const culprit *c, int is_forward)
                           c->node->op->name, other->backend, other->impl, c->like);
 }
 
+/* What naive makes wrong on the way from the leaf to the gradient, if anything. */
+static adj_status search_reference(subject *s, int leaf, char *forward, culprit *found)
+{
+    trail t = {0};
+    adj_status status = open_trail(s, &s->reference, leaf, 1, &t);
+    if (status == ADJ_OK)
+        status = find_culprit(s, &t, forward, found);
+    adj_exec_free(t.exec);
+    return status;
+}
+
 /* Differences and naive's backward pass disagree. */
 static const char *blame_disagreement(subject *s, const failure *f, adj_gradcheck_fault *fault)
 {
     culprit c = {NULL};
-    trail t = {0};
     char *forward = region_alloc(&s->region, (size_t)s->reference.graph->n_node, 1);
-    adj_status status = open_trail(s, &s->reference, f->leaf, 1, &t);
-    if (status == ADJ_OK && forward != NULL)
-        status = find_culprit(s, &t, forward, &c);
-    adj_exec_free(t.exec);
-    if (status == ADJ_ENOMEM || forward == NULL)
+    adj_status status = forward != NULL ? search_reference(s, f->leaf, forward, &c) : ADJ_ENOMEM;
+    if (status == ADJ_ENOMEM)
         gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     if (c.node != NULL && is_confirmed(s, f, &c)) {
         *fault = ADJ_FAULT_REFERENCE;
@@ -218,6 +225,40 @@ static const adj_node *first_apart(subject *s, const trail *tested, const trail 
     return dx;
 }
 
+/* With respect to another leaf, do differences and naive's backward pass disagree, on the values of
+ * this draw? */
+static int is_inconsistent(subject *s, int leaf)
+{
+    const leaf_check c = {.s = s, .leaf = leaf};
+    const int64_t n = leaf_elems(s, leaf);
+    estimate e;
+    double size;
+    if (s->reference.dx[leaf] == NULL || s->kinks[leaf])
+        return 0;
+    draw_direction(s, leaf, 0, 0);
+    if (check_differentiate(&c, &e) != ADJ_OK)
+        return 0;
+    double sum = check_projection(s->dx_ref[leaf], s->v, n, &size);
+    return check_excess(fabs(sum - e.value), check_rule_tolerance(&c, e, size)) > 1;
+}
+
+/* A kernel that only naive and the backend under test have: it is naive's that is wrong if its
+ * gradient with respect to another leaf shows it. */
+static adj_status ask_other_leaves(subject *s, int leaf, const adj_node *node, culprit *found)
+{
+    char *forward = region_alloc(&s->region, (size_t)s->reference.graph->n_node, 1);
+    adj_status status = forward != NULL ? ADJ_OK : ADJ_ENOMEM;
+    for (int other = 0; other < s->n_leaf && status == ADJ_OK && found->node == NULL; other++) {
+        culprit c = {NULL};
+        if (other == leaf || !is_inconsistent(s, other))
+            continue;
+        status = search_reference(s, other, forward, &c);
+        if (c.node != NULL && c.node->op == node->op)
+            *found = c;
+    }
+    return status;
+}
+
 /* Differences and naive's backward pass agree, the gradient under test does not. Naive's kernels
  * can still be wrong, all in the same way. */
 static const char *blame_kernel(subject *s, const failure *f, adj_gradcheck_fault *fault)
@@ -242,9 +283,17 @@ static const char *blame_kernel(subject *s, const failure *f, adj_gradcheck_faul
     adj_exec_free(tested.exec);
     adj_exec_free(naive.exec);
     adj_exec_free(reference.exec);
+    const int is_alike = c.node != NULL;
+    if (status == ADJ_OK && same != NULL && !is_alike)
+        status = ask_other_leaves(s, f->leaf, same, &c);
     if (status == ADJ_ENOMEM)
         gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     *fault = c.node != NULL ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL;
+    if (c.node != NULL && !is_alike)
+        return gradcheck_text(s->report,
+                              "naive's kernel for %s is wrong, and its gradient with respect to "
+                              "another operand shows it: %s (%s) gives other values",
+                              c.node->op->name, c.votes.other.backend, c.votes.other.impl);
     if (c.node != NULL)
         return gradcheck_text(s->report,
                               "naive's kernels for %s and what it is the gradient of are wrong "
