@@ -159,15 +159,16 @@ static terms root(const adj_node *n, const double x[]) { return (void)n, one(sqr
 static terms exponential(const adj_node *n, const double x[]) { return (void)n, one(exp(x[0])); }
 static terms logarithm(const adj_node *n, const double x[]) { return (void)n, one(log(x[0])); }
 
-static const struct {
+typedef struct {
     const adj_op *op;
     formula *of;
-} formulas[] = {
-    {&adj_op_momentum, momentum},
-    {&adj_op_sgd_step, sgd_step},
-    {&adj_op_ema, ema},
-    {&adj_op_adam_step, adam_step},
-    {&adj_op_next_step, next_step},
+} entry;
+
+static const entry steps[] = {
+    {&adj_op_momentum, momentum},   {&adj_op_sgd_step, sgd_step},   {&adj_op_ema, ema},
+    {&adj_op_adam_step, adam_step}, {&adj_op_next_step, next_step},
+};
+static const entry formulas[] = {
     {&adj_op_sigmoid, sigmoid},
     {&adj_op_tanh, hyperbolic},
     {&adj_op_silu, silu},
@@ -206,13 +207,26 @@ static const struct {
     {&adj_op_log, logarithm},
 };
 
-static formula *formula_of(const adj_op *op)
+static formula *find_in(const entry *list, size_t n, const adj_op *op)
 {
-    for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
-        if (formulas[i].op == op)
-            return formulas[i].of;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].op == op)
+            return list[i].of;
     return NULL;
 }
+
+static formula *step_of(const adj_op *op)
+{
+    return find_in(steps, sizeof steps / sizeof *steps, op);
+}
+
+static formula *formula_of(const adj_op *op)
+{
+    formula *f = step_of(op);
+    return f != NULL ? f : find_in(formulas, sizeof formulas / sizeof *formulas, op);
+}
+
+int formula_is_step(const adj_op *op) { return step_of(op) != NULL; }
 
 int formula_exists(const adj_node *n)
 {

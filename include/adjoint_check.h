@@ -21,7 +21,11 @@ extern "C" {
  *   reference   the gradient graph in float64 on naive
  *   analytic    the gradient graph in the node's own types on the backend under test
  * numeric against reference judges the gradient rule, analytic against reference (element by
- * element) the kernels; so a failure says whose fault it is. */
+ * element) the kernels. After a failure other backends compute the nodes on the way, so that it
+ * says whose fault it is: the rule's, a kernel's, or the reference's own.
+ *
+ * Steps of optimisers (sgd_step, momentum, adam_step, ema, next_step) have no gradient: five of
+ * each are compared with its formula in float64. */
 
 /* How a gradient is checked. */
 typedef enum {
@@ -58,6 +62,8 @@ typedef struct {
     double rtol, atol;           /* instead of the derived tolerance: |a - b| <= atol + rtol |b| */
     const char *backend;         /* as in adj_exec_opts */
     int threads;                 /* the same */
+    const adj_updates *updates;  /* adj_gradcheck checks the steps of optimisers among what these
+                                     assign, too; NULL: none */
     /* Writes a command line that repeats the check of node, for rows that fail. NULL: none. */
     void (*repro)(void *user, const adj_node *node, char *line, size_t size);
     void *user;           /* handed to repro */
@@ -77,7 +83,7 @@ typedef struct {
     const char *op;              /* "conv2d" */
     const char *attrs;           /* "NHWC SAME s1x1" */
     const char *wrt;             /* "input", "filter", ... */
-    const char *method;          /* "adjoint-int", "directional", ... */
+    const char *method;          /* "adjoint-int", "directional", "formula", ... */
     int order;                   /* 1: the gradient; 2: the gradient's gradient */
     int operand;                 /* which it is */
     adj_type type;               /* of the operand */

@@ -5,13 +5,13 @@
 
 #include "gradcheck.h"
 
-const char *gradcheck_repro(const subject *s)
+const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n)
 {
-    const adj_gradcheck_opts *o = &s->report->opts;
+    const adj_gradcheck_opts *o = &r->opts;
     char line[1024] = "";
     if (o->repro != NULL)
-        o->repro(o->user, s->node, line, sizeof line);
-    return gradcheck_text(s->report, "%s", line);
+        o->repro(o->user, n, line, sizeof line);
+    return gradcheck_text(r, "%s", line);
 }
 
 static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
@@ -20,7 +20,7 @@ static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
     if (row->wrong > 0)
         describe_wrong(s, f, row);
     row->blame = blame_text(s, f, &row->fault);
-    row->repro = gradcheck_repro(s);
+    row->repro = gradcheck_repro(r, s->node);
     return r->status;
 }
 

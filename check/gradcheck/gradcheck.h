@@ -213,6 +213,9 @@ adj_status explain_node(subject *s, const lone_node *n, const source *right, adj
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */
-const char *gradcheck_repro(const subject *s);
+const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n);
+
+/* update.c: a step of an optimiser against its formula; fills the row. */
+adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);
 
 #endif

@@ -259,5 +259,5 @@ void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row)
                                 "not repeatable: the same values gave other bits the second time "
                                 "-> fault is in backend %s's kernel for %s (%s)",
                                 step.backend, step.op, step.impl);
-    row->repro = gradcheck_repro(s);
+    row->repro = gradcheck_repro(s->report, s->node);
 }
