@@ -10,6 +10,8 @@
 
 #include "gradcheck.h"
 
+enum { MARGIN = 64 }; /* of a sum's rounding */
+
 /* ---- what each node on the way comes to ---- */
 
 /* An executor that keeps what the gradient is made of. */
@@ -86,7 +88,7 @@ static double **operands_in(subject *s, const trail *t, const adj_node *n)
 typedef struct {
     const adj_node *node;
     votes votes;
-    const char *like; /* what it looks like; "" */
+    explanation like; /* what it looks like */
 } culprit;
 
 /* Do all witnesses but that backend contradict naive about the node? */
@@ -101,8 +103,13 @@ static adj_status suspect_node(subject *s, const trail *t, const adj_node *n, co
     adj_status status = hear_witnesses(s, &alone, but, &v);
     if (status != ADJ_OK || v.against == 0 || v.with > 0)
         return status;
-    *found = (culprit){.node = n, .votes = v};
-    return explain_node(s, &alone, &v.by, ADJ_F32, v.naive.value, v.tolerance, &found->like);
+    const source naive = {NULL, "naive", NULL}, others = {NULL, NULL, NULL};
+    *found = (culprit){.node = n, .votes = v, .like = {"", ""}};
+    status = explain_node(s, &alone, &others, ADJ_F32, v.naive.value, v.tolerance, &found->like);
+    if (status == ADJ_OK && found->like.word[0] == '\0')
+        status = find_feature(s, &alone, &(suspicion){naive, others, ADJ_F64, ADJ_F32, v.tolerance},
+                              &found->like.word);
+    return status;
 }
 
 /* Among what y needs first: if naive's forward value is wrong, so are the differences. */
@@ -140,10 +147,10 @@ static const char *naive_text(subject *s, const culprit *c, int is_forward)
         return gradcheck_text(s->report,
                               "naive's forward kernel for %s is wrong, and so are the differences: "
                               "%s (%s) gives other values, which fit both gradients%s",
-                              c->node->op->name, other->backend, other->impl, c->like);
+                              c->node->op->name, other->backend, other->impl, c->like.text);
     return gradcheck_text(s->report,
                           "naive's kernel for %s is wrong: differences and %s (%s) agree%s",
-                          c->node->op->name, other->backend, other->impl, c->like);
+                          c->node->op->name, other->backend, other->impl, c->like.text);
 }
 
 /* What naive makes wrong on the way from the leaf to the gradient, if anything. */
@@ -158,7 +165,7 @@ static adj_status search_reference(subject *s, int leaf, char *forward, culprit 
 }
 
 /* Differences and naive's backward pass disagree. */
-static const char *blame_disagreement(subject *s, const failure *f, adj_gradcheck_fault *fault)
+static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_fault *fault)
 {
     culprit c = {NULL};
     char *forward = region_alloc(&s->region, (size_t)s->reference.graph->n_node, 1);
@@ -167,6 +174,7 @@ static const char *blame_disagreement(subject *s, const failure *f, adj_gradchec
         gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     if (c.node != NULL && is_confirmed(s, f, &c)) {
         *fault = ADJ_FAULT_REFERENCE;
+        f->feature = c.like.word;
         return naive_text(s, &c, forward[c.node->id]);
     }
     *fault = ADJ_FAULT_RULE;
@@ -201,18 +209,29 @@ static const adj_node *reference_of(const subject *s, const adj_node *n)
                : NULL;
 }
 
-/* What the faulty kernel's value looks like. */
-static const char *likeness_of(subject *s, const trail *tested, const adj_node *faulty)
+/* What the faulty kernel's value looks like, and the attribute that it gets wrong. */
+static adj_status explain_kernel(subject *s, const trail *tested, const adj_node *faulty,
+                                 explanation *like)
 {
+    const adj_gradcheck_opts *o = &s->report->opts;
     const lone_node alone = {.node = faulty, .operand = operands_in(s, tested, faulty)};
-    const source naive = {NULL, "naive"};
+    const source naive = {NULL, "naive", NULL};
+    const source under_test = {o->debug.backends, o->backend, o->debug.impl};
+    const adj_dtype dtype = faulty->type.dtype;
     const double *value = value_in(s, tested, faulty);
-    const char *like = "";
-    if (alone.operand == NULL || value == NULL)
-        return "";
-    double tolerance = 64 * terms_of(faulty) * adj_traits_of(faulty->type.dtype)->unit *
-                       max_magnitude(value, node_elems(faulty));
-    return explain_node(s, &alone, &naive, ADJ_F64, value, tolerance, &like) == ADJ_OK ? like : "";
+    testimony right = {0};
+    if (alone.operand == NULL || value == NULL || !adj_is_float(dtype))
+        return ADJ_OK;
+    adj_status status = run_alone(s, &alone, &naive, ADJ_F64, &right);
+    if (status != ADJ_OK || !right.is_there)
+        return status;
+    double tolerance = MARGIN * terms_of(faulty) * adj_traits_of(dtype)->unit *
+                       max_magnitude(right.value, node_elems(faulty));
+    status = explain_node(s, &alone, &naive, ADJ_F64, value, tolerance, like);
+    return status == ADJ_OK && like->word[0] == '\0'
+               ? find_feature(s, &alone, &(suspicion){under_test, naive, dtype, ADJ_F64, tolerance},
+                              &like->word)
+               : status;
 }
 
 /* The first node at which the backend under test and naive part; dx, if there is none. */
@@ -259,14 +278,33 @@ static adj_status ask_other_leaves(subject *s, int leaf, const adj_node *node, c
     return status;
 }
 
+/* The wrong elements, computed by one thread. */
+static int is_right_by_one_thread(subject *s, const failure *f)
+{
+    const adj_node *dx = s->tested.dx[f->leaf];
+    adj_exec *e = s->tested.single;
+    double *raw = reals(s, node_elems(dx));
+    int is_right = f->n_wrong > 0;
+    if (e == NULL || raw == NULL || set_values(s, e, &s->tested, 0) != ADJ_OK ||
+        adj_run(e) != ADJ_OK || adj_get(e, dx, raw, adj_type_bytes(dx->type)) != ADJ_OK)
+        return 0;
+    for (int64_t i = 0; i < node_elems(dx); i++) {
+        const double right = s->dx_ref[f->leaf][i];
+        const double error = fabs(adj_load(dx->type.dtype, raw, i) - right);
+        if (f->wrong[i] && !(error <= fabs(s->dx[f->leaf][i] - right) / 16))
+            is_right = 0;
+    }
+    return is_right;
+}
+
 /* Differences and naive's backward pass agree, the gradient under test does not. Naive's kernels
  * can still be wrong, all in the same way. */
-static const char *blame_kernel(subject *s, const failure *f, adj_gradcheck_fault *fault)
+static const char *blame_kernel(subject *s, failure *f, adj_gradcheck_fault *fault)
 {
     const adj_node *faulty = s->tested.dx[f->leaf];
     trail tested = {0}, naive = {0}, reference = {0};
     culprit c = {NULL};
-    const char *like = "";
+    explanation like = {"", ""};
     adj_status status = open_trail(s, &s->tested, f->leaf, 0, &tested);
     if (status == ADJ_OK)
         status = open_trail(s, &s->tested, f->leaf, 1, &naive);
@@ -274,7 +312,7 @@ static const char *blame_kernel(subject *s, const failure *f, adj_gradcheck_faul
         status = open_trail(s, &s->reference, f->leaf, 1, &reference);
     if (status == ADJ_OK) {
         faulty = first_apart(s, &tested, &naive, faulty);
-        like = likeness_of(s, &tested, faulty);
+        status = explain_kernel(s, &tested, faulty, &like);
     }
     const adj_step_info step = step_of(s->tested.backward, faulty);
     const adj_node *same = reference_of(s, faulty);
@@ -289,6 +327,8 @@ static const char *blame_kernel(subject *s, const failure *f, adj_gradcheck_faul
     if (status == ADJ_ENOMEM)
         gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     *fault = c.node != NULL ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL;
+    f->feature = c.node != NULL ? c.like.word : like.word;
+    f->needs_threads = c.node == NULL && is_right_by_one_thread(s, f);
     if (c.node != NULL && !is_alike)
         return gradcheck_text(s->report,
                               "naive's kernel for %s is wrong, and its gradient with respect to "
@@ -299,14 +339,14 @@ static const char *blame_kernel(subject *s, const failure *f, adj_gradcheck_faul
                               "naive's kernels for %s and what it is the gradient of are wrong "
                               "alike: %s (%s) and %s (%s) agree with each other%s",
                               faulty->op->name, step.backend, step.impl, c.votes.other.backend,
-                              c.votes.other.impl, c.like);
+                              c.votes.other.impl, c.like.text);
     return gradcheck_text(s->report,
                           "naive float64 backward agrees with numeric -> fault is in backend %s's "
                           "kernel for %s (%s)%s",
-                          step.backend, faulty->op->name, step.impl, like);
+                          step.backend, faulty->op->name, step.impl, like.text);
 }
 
-const char *blame_text(subject *s, const failure *f, adj_gradcheck_fault *fault)
+const char *blame_text(subject *s, failure *f, adj_gradcheck_fault *fault)
 {
     return f->rule_is_wrong ? blame_disagreement(s, f, fault) : blame_kernel(s, f, fault);
 }

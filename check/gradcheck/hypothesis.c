@@ -1,6 +1,7 @@
 /* hypothesis.c - is a wrong value the right value of a slightly different node? A convolution or
- * pool is computed anew with its pads moved to the other side, and without its dilation: what comes
- * out equal, element by element, says what the kernel does. */
+ * pool is computed anew with its pads moved to the other side, without its dilation, or with a
+ * depthwise convolution's outputs in the order [multiplier, channel]: what comes out equal, element
+ * by element, says what the kernel does. */
 #include <string.h>
 
 #include "gradcheck.h"
@@ -81,24 +82,114 @@ static int change(const adj_node *n, const hypothesis *h, void *attrs)
     }
 }
 
-adj_status explain_node(subject *s, const lone_node *n, const source *right, adj_dtype dtype,
-                        const double *value, double tolerance, const char **text)
+static adj_status try_attributes(subject *s, const lone_node *n, const source *right,
+                                 adj_dtype dtype, const double *value, double tolerance,
+                                 explanation *found)
 {
     _Alignas(16) char attrs[MAX_ATTR];
-    *text = "";
     for (size_t i = 0; i < sizeof hypotheses / sizeof *hypotheses; i++) {
+        const hypothesis *h = &hypotheses[i];
         lone_node changed = *n;
         testimony t;
-        if (!change(n->node, &hypotheses[i], attrs))
+        if (!change(n->node, h, attrs))
             continue;
         changed.attrs = attrs;
         adj_status status = run_alone(s, &changed, right, dtype, &t);
         if (status != ADJ_OK)
             return status;
         if (t.is_there && are_close(t.value, value, node_elems(n->node), tolerance)) {
-            *text = text_of(s, &hypotheses[i]);
+            *found = (explanation){text_of(s, h),
+                                   h->sh || h->sw ? "dilation" : "pads on the other side"};
             return ADJ_OK;
         }
     }
     return ADJ_OK;
+}
+
+/* ---- the multiplier ---- */
+
+/* Channel a * n_b + b of `to` is channel b * n_a + a of `from`; the channels are n_a * n_b long,
+ * and inner elements apart. */
+static void reorder(const double *from, int64_t elems, int64_t inner, const int64_t n[2],
+                    double *to)
+{
+    for (int64_t i = 0; i < elems; i++) {
+        const int64_t channel = i / inner % (n[0] * n[1]), a = channel / n[1], b = channel % n[1];
+        to[i] = from[i + (b * n[0] + a - channel) * inner];
+    }
+}
+
+/* Elements from one of a depthwise convolution's outputs to the next, in its filter or an image on
+ * the output's side; 0: it is neither. */
+static int64_t output_step(const adj_node *n, adj_shape shape)
+{
+    const adj_conv_geom *g = adj_node_geom(n);
+    if (shape.rank != 4)
+        return 0;
+    if (shape.dim[0] == g->kh && shape.dim[1] == g->kw && shape.dim[2] * shape.dim[3] == g->oc)
+        return 1;
+    if (g->format == ADJ_NCHW)
+        return shape.dim[1] == g->oc ? shape.dim[2] * shape.dim[3] : 0;
+    return shape.dim[3] == g->oc ? 1 : 0;
+}
+
+static adj_status try_order(subject *s, const lone_node *n, const source *right, adj_dtype dtype,
+                            int place, const int64_t order[2], testimony *t)
+{
+    const adj_type type = place < 0 ? n->node->type : n->node->in[place]->type;
+    const int64_t elems = adj_shape_elems(type.shape);
+    const int64_t step = output_step(n->node, type.shape);
+    double **operand = region_alloc(&s->region, (size_t)n->node->n_in, sizeof *operand);
+    double *other = reals(s, elems);
+    lone_node changed = *n;
+    *t = (testimony){0};
+    if (operand == NULL || other == NULL)
+        return ADJ_ENOMEM;
+    if (step == 0)
+        return ADJ_OK;
+    memcpy(operand, n->operand, (size_t)n->node->n_in * sizeof *operand);
+    if (place >= 0) {
+        reorder(operand[place], elems, step, order, other);
+        operand[place] = other;
+    }
+    changed.operand = operand;
+    adj_status status = run_alone(s, &changed, right, dtype, t);
+    if (status == ADJ_OK && t->is_there && place < 0) {
+        reorder(t->value, elems, step, order, other);
+        t->value = other;
+    }
+    return status;
+}
+
+static adj_status try_multiplier(subject *s, const lone_node *n, const source *right,
+                                 adj_dtype dtype, const double *value, double tolerance,
+                                 explanation *found)
+{
+    const adj_conv_geom *g = adj_node_geom(n->node);
+    if (g == NULL || g->groups != g->ic || g->ic < 2 || g->oc <= g->ic || g->oc % g->ic != 0)
+        return ADJ_OK;
+    const int64_t orders[2][2] = {{g->ic, g->oc / g->ic}, {g->oc / g->ic, g->ic}};
+    for (int place = -1; place < n->node->n_in; place++)
+        for (int o = 0; o < 2; o++) {
+            testimony t;
+            adj_status status = try_order(s, n, right, dtype, place, orders[o], &t);
+            if (status != ADJ_OK)
+                return status;
+            if (t.is_there && are_close(t.value, value, node_elems(n->node), tolerance)) {
+                *found = (explanation){"; as with the multiplier transposed: [multiplier, channel]",
+                                       "multiplier transposed"};
+                return ADJ_OK;
+            }
+        }
+    return ADJ_OK;
+}
+
+adj_status explain_node(subject *s, const lone_node *n, const source *right, adj_dtype dtype,
+                        const double *value, double tolerance, explanation *found)
+{
+    *found = (explanation){"", ""};
+    adj_status status = try_attributes(s, n, right, dtype, value, tolerance, found);
+    if (status == ADJ_OK && found->text[0] == '\0')
+        status = try_multiplier(s, n, right, dtype, value, tolerance, found);
+    return status;
 }

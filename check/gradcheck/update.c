@@ -96,22 +96,28 @@ static adj_status give(course *c, int k)
     return adj_set(c->exec, leaf, raw, adj_type_bytes(leaf->type));
 }
 
-/* Of the types: the number of the step for an integer, a rate for a single float, and for Adam's
- * second moment a square. */
+/* A value for element i from u in [-1, 1). */
+static double value_of(const course *c, int k, int64_t i, double u)
+{
+    const int is_adam = c->node->op == &adj_op_adam_step;
+    if (is_adam && i == 0 && (k == 1 || k == 2) &&
+        ((const adj_adam_attrs *)c->node->attrs)->epsilon > 0)
+        return 0; /* a gradient that was always 0: epsilon alone is divided by */
+    if (is_adam && k == 2)
+        return (0.1 + fabs(u)) * (0.1 + fabs(u)); /* a mean of squares */
+    return c->leaf[k]->type.shape.rank == 0 ? 0.05 + 0.04 * u : u;
+}
+
+/* An integer is the number of the step. */
 static adj_status draw(course *c, int k, int step)
 {
-    const adj_node *leaf = c->leaf[k];
-    const int is_square = c->node->op == &adj_op_adam_step && k == 2;
-    double *x = c->x[k];
+    const adj_type type = c->leaf[k]->type;
     const adj_init range = {ADJ_INIT_UNIFORM, -1, 1};
-    adj_draw(ADJ_F64, x, node_elems(leaf), range, c->r->opts.seed,
+    double *x = c->x[k];
+    adj_draw(ADJ_F64, x, adj_shape_elems(type.shape), range, c->r->opts.seed,
              (uint64_t)(STREAM * (step + 1) + k));
-    for (int64_t i = 0; i < node_elems(leaf); i++) {
-        const double v = is_square                    ? x[i] * x[i]
-                         : leaf->type.shape.rank == 0 ? 0.05 + 0.04 * x[i]
-                                                      : x[i];
-        x[i] = adj_is_float(leaf->type.dtype) ? rounded(leaf->type.dtype, v) : step;
-    }
+    for (int64_t i = 0; i < adj_shape_elems(type.shape); i++)
+        x[i] = adj_is_float(type.dtype) ? rounded(type.dtype, value_of(c, k, i, x[i])) : step;
     return give(c, k);
 }
 
@@ -219,29 +225,27 @@ static adj_status run_course(adj_gradcheck_report *r, const adj_node *n, int is_
 adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row)
 {
     const char *tested = NULL, *reference = NULL;
-    adj_gradcheck_row wide = *row;
     row->method = "formula";
     row->wrt = operand_name(n, 0);
     row->type = n->type;
     row->origin = adj_is_float(n->type.dtype) ? "1.125 u |y| + 16 u_acc sum |terms|" : "equality";
+    adj_gradcheck_row wide = *row;
     adj_status status = run_course(r, n, 0, row, &tested);
     if (status == ADJ_OK)
         status = run_course(r, n, 1, &wide, &reference);
     if (status != ADJ_OK || (tested == NULL && reference == NULL))
         return status;
+    const int is_naive = tested == NULL || strncmp(tested, "backend naive", 13) == 0;
+    if (tested == NULL)
+        *row = wide;
     row->result = ADJ_GRADCHECK_FAIL;
-    row->fault = tested != NULL ? ADJ_FAULT_KERNEL : ADJ_FAULT_REFERENCE;
-    row->pattern = gradcheck_text(r, "%lld of %lld wrong in %d steps",
-                                  (long long)(tested != NULL ? row : &wide)->wrong,
+    row->fault = reference != NULL && is_naive ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL;
+    row->pattern = gradcheck_text(r, "%lld of %lld wrong in %d steps", (long long)row->wrong,
                                   (long long)row->elems, STEPS);
-    row->blame =
-        tested != NULL
-            ? gradcheck_text(r, "its formula in float64 gives something else -> fault is in %s%s%s",
-                             tested, reference != NULL ? ", and in " : "",
-                             reference != NULL ? reference : "")
-            : gradcheck_text(r,
-                             "naive's kernel for %s is wrong: its formula in float64 and the "
-                             "backend under test agree -> fault is in %s",
-                             n->op->name, reference);
+    row->blame = gradcheck_text(
+        r, "its formula in float64 gives something else%s -> fault is in %s%s%s",
+        tested == NULL ? ", as does the backend under test" : "",
+        tested != NULL ? tested : reference, reference != NULL && !is_naive ? ", and in " : "",
+        reference != NULL && !is_naive ? reference : "");
     return r->status;
 }

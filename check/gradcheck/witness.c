@@ -34,7 +34,8 @@ static adj_node *build_alone(adj_graph *g, const lone_node *n, adj_dtype dtype, 
     for (int k = 0; k < node->n_in; k++) {
         char name[16];
         const int first = adj_operand_position(node, node->in[k]);
-        const adj_type type = node->in[k]->type;
+        const adj_type type = {node->in[k]->type.dtype,
+                               n->shape != NULL ? n->shape[1 + k] : node->in[k]->type.shape};
         const adj_dtype as = adj_is_float(type.dtype) ? dtype : type.dtype;
         snprintf(name, sizeof name, "in%d", k);
         leaf[k] = first < k ? leaf[first] : adj_input(g, name, as, type.shape);
@@ -71,7 +72,8 @@ static void name_kernel(const adj_exec *e, const source *by, testimony *t)
         most = step.flop;
         snprintf(t->backend, sizeof t->backend, "%s", step.backend);
         snprintf(t->impl, sizeof t->impl, "%s", step.impl);
-        t->is_fallback = strcmp(step.backend, (*last)->name) == 0;
+        t->is_there = strcmp(step.backend, (*last)->name) != 0 ||
+                      (by->backend != NULL && strcmp(by->backend, (*last)->name) == 0);
     }
 }
 
@@ -83,6 +85,7 @@ static adj_status run_graph(subject *s, const lone_node *n, const source *by, ad
                              .backend = by->backend,
                              .threads = s->report->about.threads,
                              .debug.backends = by->list,
+                             .debug.impl = by->impl,
                              .debug.quarantine = s->report->opts.debug.quarantine};
     adj_exec *e = NULL;
     double *raw = reals(s, node_elems(y));
@@ -98,7 +101,6 @@ static adj_status run_graph(subject *s, const lone_node *n, const source *by, ad
     if (status == ADJ_OK) {
         adj_convert(y->type.dtype, raw, ADJ_F64, t->value, node_elems(y));
         name_kernel(e, by, t);
-        t->is_there = 1;
     }
     adj_exec_free(e);
     return status;
@@ -115,7 +117,8 @@ adj_status run_alone(subject *s, const lone_node *n, const source *by, adj_dtype
     if (status == ADJ_OK) {
         adj_node *y = build_alone(g, n, dtype, leaf);
         status = adj_graph_status(g);
-        if (status == ADJ_OK && adj_shape_equal(y->type.shape, n->node->type.shape))
+        const adj_shape expected = n->shape != NULL ? n->shape[0] : n->node->type.shape;
+        if (status == ADJ_OK && adj_shape_equal(y->type.shape, expected))
             status = run_graph(s, n, by, y, leaf, t);
     }
     adj_graph_free(g);
@@ -147,7 +150,7 @@ static adj_status list_sources(subject *s, source list[MAX_SOURCES], int *n)
                 return ADJ_ENOMEM;
             pair[0] = *b;
             pair[1] = *last;
-            list[(*n)++] = (source){pair, (*b)->name};
+            list[(*n)++] = (source){pair, (*b)->name, NULL};
         }
     }
     return ADJ_OK;
@@ -163,34 +166,31 @@ static double tolerance_of(const lone_node *n, const testimony *wide, const test
     return MARGIN * terms_of(n->node) * 0x1p-24 * most + MARGIN_MEASURED * measured;
 }
 
-static void count_vote(const lone_node *n, const testimony *t, const source *by, votes *v)
+static void count_vote(const lone_node *n, const testimony *t, votes *v)
 {
     const int agrees = are_close(v->naive.value, t->value, node_elems(n->node), v->tolerance);
     v->with += agrees;
     v->against += !agrees;
-    if (!agrees && v->against == 1) {
+    if (!agrees && v->against == 1)
         v->other = *t;
-        v->by = *by;
-    }
 }
 
 /* The op's formula, where it has one. */
 static adj_status ask_formula(subject *s, const lone_node *n, votes *v)
 {
     testimony t = {.backend = "its formula", .impl = "float64"};
-    const source naive = {NULL, "naive"};
     if (!formula_exists(n->node))
         return ADJ_OK;
     if ((t.value = reals(s, node_elems(n->node))) == NULL)
         return ADJ_ENOMEM;
     formula_value(n->node, n->operand, t.value, NULL);
-    count_vote(n, &t, &naive, v);
+    count_vote(n, &t, v);
     return ADJ_OK;
 }
 
 adj_status hear_witnesses(subject *s, const lone_node *n, const char *but, votes *v)
 {
-    const source naive = {NULL, "naive"};
+    const source naive = {NULL, "naive", NULL};
     source list[MAX_SOURCES];
     testimony narrow, t;
     int n_source;
@@ -206,8 +206,8 @@ adj_status hear_witnesses(subject *s, const lone_node *n, const char *but, votes
     for (int i = 0; i < n_source; i++) {
         if ((status = run_alone(s, n, &list[i], ADJ_F32, &t)) != ADJ_OK)
             return status;
-        if (t.is_there && !t.is_fallback && (but == NULL || strcmp(t.backend, but) != 0))
-            count_vote(n, &t, &list[i], v);
+        if (t.is_there && (but == NULL || strcmp(t.backend, but) != 0))
+            count_vote(n, &t, v);
     }
     return ask_formula(s, n, v);
 }
