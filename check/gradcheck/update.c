@@ -243,8 +243,8 @@ adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradchec
     row->pattern = gradcheck_text(r, "%lld of %lld wrong in %d steps", (long long)row->wrong,
                                   (long long)row->elems, STEPS);
     row->blame = gradcheck_text(
-        r, "its formula in float64 gives something else%s -> fault is in %s%s%s",
-        tested == NULL ? ", as does the backend under test" : "",
+        r, "its formula in float64 %s -> fault is in %s%s%s",
+        tested == NULL ? "and the backend under test agree" : "gives something else",
         tested != NULL ? tested : reference, reference != NULL && !is_naive ? ", and in " : "",
         reference != NULL && !is_naive ? reference : "");
     return r->status;
