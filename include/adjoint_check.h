@@ -21,7 +21,11 @@ extern "C" {
  *   reference   the gradient graph in float64 on naive
  *   analytic    the gradient graph in the node's own types on the backend under test
  * numeric against reference judges the gradient rule, analytic against reference (element by
- * element) the kernels; so a failure says whose fault it is. */
+ * element) the kernels. After a failure other backends compute the nodes on the way, so that it
+ * says whose fault it is: the rule's, a kernel's, or the reference's own.
+ *
+ * Steps of optimisers (sgd_step, momentum, adam_step, ema, next_step) have no gradient: five of
+ * each are compared with its formula in float64. */
 
 /* How a gradient is checked. */
 typedef enum {
@@ -41,6 +45,14 @@ typedef enum {
     ADJ_GRADCHECK_SKIPPED /* nothing to check: an integer operand, no gradient by definition */
 } adj_gradcheck_result;
 
+/* Where the fault of a row that failed was made. */
+typedef enum {
+    ADJ_FAULT_NONE,     /* nowhere: it passed */
+    ADJ_FAULT_RULE,     /* the gradient rule */
+    ADJ_FAULT_KERNEL,   /* a kernel of the backend under test */
+    ADJ_FAULT_REFERENCE /* naive's kernel: other backends and differences contradict it */
+} adj_gradcheck_fault;
+
 /* All zero is the default. */
 typedef struct {
     adj_gradcheck_method method; /* ADJ_GRADCHECK_AUTO, unless it is set */
@@ -50,6 +62,8 @@ typedef struct {
     double rtol, atol;           /* instead of the derived tolerance: |a - b| <= atol + rtol |b| */
     const char *backend;         /* as in adj_exec_opts */
     int threads;                 /* the same */
+    const adj_updates *updates;  /* adj_gradcheck checks the steps of optimisers among what these
+                                     assign, too; NULL: none */
     /* Writes a command line that repeats the check of node, for rows that fail. NULL: none. */
     void (*repro)(void *user, const adj_node *node, char *line, size_t size);
     void *user;           /* handed to repro */
@@ -69,7 +83,7 @@ typedef struct {
     const char *op;              /* "conv2d" */
     const char *attrs;           /* "NHWC SAME s1x1" */
     const char *wrt;             /* "input", "filter", ... */
-    const char *method;          /* "adjoint-int", "directional", ... */
+    const char *method;          /* "adjoint-int", "directional", "formula", ... */
     int order;                   /* 1: the gradient; 2: the gradient's gradient */
     int operand;                 /* which it is */
     adj_type type;               /* of the operand */
@@ -86,7 +100,8 @@ typedef struct {
     const adj_gradcheck_pair *pair; /* each of them */
     int64_t kinks;                  /* elements left out because a kink is near */
     int64_t considered;             /* elements that were candidates, those at kinks among them */
-    const char *blame;              /* whose fault it is: the gradient rule's, a kernel's */
+    const char *blame;              /* whose fault it is, a sentence */
+    adj_gradcheck_fault fault;      /* the same */
     const char *repro;              /* a command line that repeats the check */
     const char *reason;             /* why it was skipped, or is inconclusive */
     int repeatable;                 /* the backward pass gave the same bits twice */
@@ -234,11 +249,13 @@ typedef enum {
 
 /* Where a fault was made. */
 typedef enum {
-    ADJ_BLAME_NONE,    /* nowhere: it passed, or it cannot be told */
-    ADJ_BLAME_KERNEL,  /* wrong on the reference's operands */
-    ADJ_BLAME_PLAN,    /* right on those, wrong on its own operands within the graph: layout,
-                          memory, another implementation */
-    ADJ_BLAME_UPSTREAM /* no fault of its own, but its operands were wrong */
+    ADJ_BLAME_NONE,     /* nowhere: it passed, or it cannot be told */
+    ADJ_BLAME_KERNEL,   /* wrong alone: on the reference's operands, or on its own of the graph */
+    ADJ_BLAME_PLAN,     /* right alone on both, wrong within the graph: layout, memory, another
+                           implementation */
+    ADJ_BLAME_UPSTREAM, /* no fault of its own, but its operands were wrong */
+    ADJ_BLAME_REFERENCE /* the reference is wrong: other backends, or differences, agree with the
+                           configuration; reason says which */
 } adj_blame;
 
 /* One node, or one result of a fused group, in one configuration. */
@@ -263,6 +280,7 @@ typedef struct {
     int exact;               /* integers: equality was demanded */
     int repeats;             /* two runs gave the same bits, or other operands; else a failure */
     int canary;              /* a kernel wrote outside its memory */
+    int wrong_on_own;        /* alone, on the operands that it had within the graph */
     double us, reference_us; /* medians, in microseconds; 0: not measured */
     double gflops;           /* nominal, from us */
     size_t bytes;            /* read and written */

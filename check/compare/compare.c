@@ -279,6 +279,6 @@ const char *adj_verdict_name(adj_verdict v)
 
 const char *adj_blame_name(adj_blame b)
 {
-    static const char *const names[] = {"", "kernel", "plan", "upstream"};
+    static const char *const names[] = {"", "kernel", "plan", "upstream", "reference"};
     return (unsigned)b < sizeof names / sizeof *names ? names[b] : "?";
 }

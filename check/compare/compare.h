@@ -221,6 +221,11 @@ adj_status compare_whole(comparing *r, int k);
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
                           const outcome *o);
+/* witness.c: of a row that failed alone on its operands n: is the reference to blame instead? Sets
+ * blame and reason then. ADJ_ENOMEM or ADJ_OK. */
+adj_status ask_witnesses(const comparing *r, int k, node_case *n, adj_compare_row *row);
+/* When all rows are there: groups of ops at which the reference is wrong. */
+void blame_groups(adj_comparison *c);
 /* nodes.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);
 /* compare.c: a copy that lives as long as the comparison; "" and the error recorded when out

@@ -107,6 +107,14 @@ static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_r
     adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
         row->in_plan = judge(row->type, value, &e);
+    if (status == ADJ_OK && is_wrong(&row->in_plan) && !is_wrong(&row->isolated)) {
+        /* before the plan is blamed: alone on the same operands */
+        status = node_run(&r->runner, &n, config, p, &o);
+        if (status == ADJ_OK && o.status == ADJ_OK) {
+            const adj_compare_error alone = judge(row->type, o.value[0], &e);
+            row->wrong_on_own = is_wrong(&alone);
+        }
+    }
     e = (expectation){.dtype = config_dtype(&r->c->config[0], node->type.dtype),
                       .expected = r->whole[0].value[r->index[node->id]]};
     row->propagated = judge(row->type, value, &e);
@@ -158,6 +166,8 @@ static const char *reason_for(const comparing *r, const adj_compare_row *row)
                    ? "not repeatable: two runs on the same operands gave different bits"
                    : "not repeatable within the graph: two runs gave different bits, though its "
                      "operands had the same";
+    if (row->wrong_on_own)
+        return "wrong alone as well, on the operands that it had within the graph";
     return report_error(r->c, is_wrong(&row->isolated) ? &row->isolated : &row->in_plan);
 }
 
@@ -169,7 +179,7 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
     if (row->verdict == ADJ_VERDICT_PASS && alone)
         row->blame = ADJ_BLAME_KERNEL;
     else if (row->verdict == ADJ_VERDICT_PASS && (is_wrong(&row->in_plan) || !row->repeats))
-        row->blame = ADJ_BLAME_PLAN;
+        row->blame = row->wrong_on_own ? ADJ_BLAME_KERNEL : ADJ_BLAME_PLAN;
     if (row->blame != ADJ_BLAME_NONE && row->verdict == ADJ_VERDICT_PASS) {
         row->verdict = ADJ_VERDICT_FAIL;
         row->reason = reason_for(r, row);
@@ -179,6 +189,18 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
             row->blame = ADJ_BLAME_UPSTREAM;
     r->tainted[(size_t)n->id * (size_t)r->c->n_config + (size_t)k] = row->blame != ADJ_BLAME_NONE;
     r->c->n_failed += row->verdict != ADJ_VERDICT_PASS;
+}
+
+/* The numbers are wrong where the node was alone: is it the reference that is? */
+static adj_status seek_witnesses(const comparing *r, int k, adj_compare_row *row)
+{
+    const void *operand[MAX_IN];
+    adj_dtype dtype[MAX_IN];
+    node_case n = case_of(r, row->wrong_on_own ? k : 0, row->node, operand, dtype);
+    n.exact = r->opts->exact && !row->wrong_on_own;
+    if (row->verdict != ADJ_VERDICT_FAIL || row->blame != ADJ_BLAME_KERNEL || !row->repeats)
+        return ADJ_OK;
+    return ask_witnesses(r, k, &n, row);
 }
 
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
@@ -194,6 +216,8 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     if (status != ADJ_OK)
         return compare_no_memory(r->c);
     blame(r, k, row);
+    if (seek_witnesses(r, k, row) != ADJ_OK)
+        return compare_no_memory(r->c);
     r->c->n_row++;
     return r->c->status;
 }
@@ -215,6 +239,7 @@ static adj_status add_group_rows(comparing *r)
             c->row[c->n_row++] = r->group_row[k][i];
             c->n_failed += r->group_row[k][i].verdict != ADJ_VERDICT_PASS;
         }
+    blame_groups(c);
     return ADJ_OK;
 }
 

@@ -1,123 +1,26 @@
-/* failure.c - after a failure: which elements are wrong, by how much, and whose fault it is. */
+/* failure.c - after a failure: which elements are wrong, and by how much; blame.c says whose fault
+ * it is. */
 #include <math.h>
 #include <string.h>
 
 #include "gradcheck.h"
 
-/* ---- whose fault ---- */
-
-typedef struct {
-    adj_exec *tested, *naive;
-    int n;
-    adj_node **node; /* what dx is computed from, and dx */
-} trail;
-
-static adj_status open_trail(subject *s, const adj_node *dx, trail *t)
+const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n)
 {
-    adj_graph *g = s->tested.graph;
-    char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
-    t->node = region_alloc(&s->region, (size_t)dx->id + 1, sizeof *t->node);
-    if (need == NULL || t->node == NULL)
-        return ADJ_ENOMEM;
-    mark_needed(g, 1, &dx, need);
-    for (int id = 0; id <= (int)dx->id; id++)
-        if (need[id] && g->node[id]->n_in > 0)
-            t->node[t->n++] = g->node[id];
-    const adj_gradcheck_opts *o = &s->report->opts;
-    adj_exec_opts opts = {.n_fetch = t->n, .fetch = t->node, .threads = o->threads};
-    opts.backend = "naive";
-    adj_status status = adj_exec_new(g, &opts, &t->naive);
-    opts.backend = o->backend;
-    opts.debug = o->debug;
-    return status == ADJ_OK ? adj_exec_new(g, &opts, &t->tested) : status;
-}
-
-static adj_status run_trail(subject *s, adj_exec *e)
-{
-    adj_status status = set_values(s, e, &s->tested, 0);
-    return status == ADJ_OK ? adj_run(e) : status;
-}
-
-/* Do both give the node's value to within rounding? */
-static int agree(subject *s, const trail *t, const adj_node *n)
-{
-    int64_t count = adj_shape_elems(n->type.shape);
-    size_t size = adj_type_bytes(n->type);
-    double max = 0, tolerance = 64 * terms_of(n) * adj_traits_of(n->type.dtype)->unit;
-    void *a = region_alloc(&s->region, size + 1, 1), *b = region_alloc(&s->region, size + 1, 1);
-    if (a == NULL || b == NULL || adj_get(t->tested, n, a, size) != ADJ_OK ||
-        adj_get(t->naive, n, b, size) != ADJ_OK)
-        return 1;
-    for (int64_t i = 0; i < count; i++)
-        max = fmax(max, fabs(adj_load(n->type.dtype, b, i)));
-    for (int64_t i = 0; i < count; i++) {
-        double x = adj_load(n->type.dtype, a, i), y = adj_load(n->type.dtype, b, i);
-        if (!(x == y) && !(fabs(x - y) <= tolerance * max))
-            return 0;
-    }
-    return 1;
-}
-
-adj_step_info step_of(const adj_exec *e, const adj_node *n)
-{
-    adj_step_info last = {.op = "", .impl = "", .backend = ""};
-    for (int i = 0; i < adj_exec_step_count(e); i++) {
-        adj_step_info step = adj_exec_step_at(e, i);
-        if (step.node == n)
-            return step;
-        if (step.impl[0] != '\0')
-            last = step;
-    }
-    return last;
-}
-
-static const char *kernel_text(subject *s, int leaf)
-{
-    const adj_node *dx = s->tested.dx[leaf], *faulty = dx;
-    trail t = {0};
-    adj_status status = open_trail(s, dx, &t);
-    if (status == ADJ_OK)
-        status = run_trail(s, t.naive);
-    if (status == ADJ_OK)
-        status = run_trail(s, t.tested);
-    for (int i = 0; i < t.n && status == ADJ_OK; i++)
-        if (!agree(s, &t, t.node[i])) {
-            faulty = t.node[i];
-            break;
-        }
-    adj_step_info step = step_of(s->tested.backward, faulty);
-    const char *text = gradcheck_text(
-        s->report,
-        "naive float64 backward agrees with numeric -> fault is in backend %s's kernel "
-        "for %s (%s)",
-        step.backend, faulty->op->name, step.impl);
-    adj_exec_free(t.naive);
-    adj_exec_free(t.tested);
-    return text;
-}
-
-const char *gradcheck_repro(const subject *s)
-{
-    const adj_gradcheck_opts *o = &s->report->opts;
+    const adj_gradcheck_opts *o = &r->opts;
     char line[1024] = "";
     if (o->repro != NULL)
-        o->repro(o->user, s->node, line, sizeof line);
-    return gradcheck_text(s->report, "%s", line);
+        o->repro(o->user, n, line, sizeof line);
+    return gradcheck_text(r, "%s", line);
 }
 
-static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
+static adj_status diagnose(subject *s, failure *f, adj_gradcheck_row *row)
 {
     adj_gradcheck_report *r = s->report;
+    row->blame = blame_text(s, f, &row->fault);
     if (row->wrong > 0)
         describe_wrong(s, f, row);
-    row->blame =
-        f->rule_is_wrong
-            ? gradcheck_text(r,
-                             "naive float64 backward disagrees with numeric as well -> fault is in "
-                             "the gradient rule of %s%s",
-                             s->order == 2 ? "the gradient of " : "", s->node->op->name)
-            : kernel_text(s, f->leaf);
-    row->repro = gradcheck_repro(s);
+    row->repro = gradcheck_repro(r, s->node);
     return r->status;
 }
 
@@ -213,6 +116,7 @@ static adj_status locate(leaf_check *c, failure *f)
     else if (!c->exact)
         c->row->origin = b.origin;
     f->wrong = wrong;
+    f->n_wrong = c->row->wrong;
     return status;
 }
 
@@ -231,7 +135,7 @@ static adj_status confirm_worst(leaf_check *c)
 
 adj_status check_fail(leaf_check *c)
 {
-    failure f = {.leaf = c->leaf, .rule_is_wrong = c->rule_wrong};
+    failure f = {.leaf = c->leaf, .rule_is_wrong = c->rule_wrong, .feature = ""};
     leaf_check before = *c;
     adj_gradcheck_row row = *c->row;
     c->row->result = ADJ_GRADCHECK_FAIL;

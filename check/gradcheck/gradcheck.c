@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/formula.h"
 #include "gradcheck.h"
 
 static void name_row(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row)
@@ -89,6 +90,19 @@ static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
     return status == ADJ_ENOGRAD ? ADJ_OK : status;
 }
 
+/* A step of an optimiser has no gradient, but a formula. */
+static adj_status check_step(adj_gradcheck_report *r, const adj_node *n)
+{
+    adj_gradcheck_row *row = gradcheck_row(r);
+    if (row == NULL)
+        return r->status;
+    name_row(r, n, row);
+    adj_status status = check_update(r, n, row);
+    if (row->result == ADJ_GRADCHECK_FAIL)
+        row->repro = gradcheck_repro(r, n);
+    return status;
+}
+
 static int has_float_operand(const adj_node *n)
 {
     for (int k = 0; k < n->n_in; k++)
@@ -101,6 +115,8 @@ static adj_status check_node(adj_gradcheck_report *r, const adj_node *n)
 {
     if (n->n_in == 0 || (n->op->flags & ADJ_OP_LEAF))
         return skip(r, n, "-", 1, "a leaf");
+    if (formula_is_step(n->op) && formula_exists(n))
+        return check_step(r, n);
     if (!adj_is_float(n->type.dtype))
         return skip(r, n, "-", 1, "an integer result");
     if (!has_float_operand(n))
@@ -151,6 +167,8 @@ static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
     if (y->graph->status != ADJ_OK)
         return gradcheck_fail(r, y->graph->status, "gradcheck: the graph has failed: %.400s",
                               y->graph->message);
+    if (r->opts.updates != NULL && r->opts.updates->graph != y->graph)
+        return gradcheck_fail(r, ADJ_EARG, "gradcheck: the updates are of another graph");
     if (r->opts.order < 0 || r->opts.order > 2 || r->opts.draws < 0 || r->opts.draws > 1000 ||
         (unsigned)r->opts.method > ADJ_GRADCHECK_RICHARDSON || !(r->opts.rtol >= 0) ||
         !(r->opts.atol >= 0))
@@ -171,6 +189,25 @@ static int is_repeated(const adj_graph *g, const char *need, const adj_node *n)
     return 0;
 }
 
+/* The steps that the updates of the options make; need: what was checked. */
+static adj_status check_steps(adj_gradcheck_report *r, const adj_graph *g, const char *need)
+{
+    const adj_updates *u = r->opts.updates;
+    char *steps = region_alloc(&r->region, (size_t)g->n_node, 1);
+    adj_status status = r->status;
+    if (steps == NULL)
+        return gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+    for (int i = 0; u != NULL && i < u->n; i++)
+        mark_needed(g, 1, (const adj_node *const[]){u->list[i].next}, steps);
+    for (int id = 0; id < g->n_node && status == ADJ_OK; id++) {
+        const adj_node *n = g->node[id];
+        steps[id] = steps[id] && !need[id] && formula_is_step(n->op);
+        if (steps[id] && !is_repeated(g, steps, n))
+            status = check_node(r, n);
+    }
+    return status;
+}
+
 adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradcheck_report **out)
 {
     if (out == NULL)
@@ -188,7 +225,7 @@ adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradch
         if (need[id] && n->n_in > 0 && !is_repeated(g, need, n))
             status = check_node(*out, n);
     }
-    return status;
+    return status == ADJ_OK ? check_steps(*out, g, need) : status;
 }
 
 adj_status adj_gradcheck_nodes(int n, adj_node *const node[], const adj_gradcheck_opts *opts,

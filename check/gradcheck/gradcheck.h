@@ -163,14 +163,80 @@ typedef struct {
     int leaf;
     int rule_is_wrong; /* reference and numeric differ */
     const char *wrong; /* by element */
+    int64_t n_wrong;   /* of them */
     int64_t looked_at; /* elements; fewer than all where there are many */
     int64_t stride;    /* between these */
+    /* What blame_text finds: the attribute that the faulty kernel gets wrong; is the gradient right
+     * by one thread? */
+    const char *feature;
+    int needs_threads;
 } failure;
+/* blame.c: a sentence: whose fault it is; fault is the same as a word. */
+const char *blame_text(subject *s, failure *f, adj_gradcheck_fault *fault);
 /* Fills in pattern and hint. */
 adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
+
+/* ---- witness.c: a node of the reference's graph alone, as others compute it ---- */
+
+typedef struct {
+    const adj_node *node;
+    const void *attrs;      /* NULL: the node's own */
+    const adj_shape *shape; /* of the result, and from 1 on of the operands; NULL: the node's own */
+    double *const *operand; /* values, by operand */
+} lone_node;
+
+/* The backend of that name in the list, and those after it; NULL: of the built-in ones; NULL: the
+ * first. */
+typedef struct {
+    const adj_backend *const *list;
+    const char *backend, *impl; /* impl: as in adj_exec_debug; NULL: any */
+} source;
+
+typedef struct {
+    int is_there; /* else it could not be computed that way */
+    double *value;
+    char backend[32], impl[64];
+} testimony;
+
+typedef struct {
+    int with, against; /* backends that give what naive does; that give something else */
+    testimony naive;
+    testimony other; /* the first of those against it, if there is one */
+    double tolerance;
+} votes;
+
+/* Floats are of that type. What naive computes is there only if it is asked for by name, as it may
+ * be the one that is suspected. ADJ_ENOMEM or ADJ_OK. */
+adj_status run_alone(subject *s, const lone_node *n, const source *by, adj_dtype dtype,
+                     testimony *t);
+/* Of all backends but that one; operands have to be exact in float32. */
+adj_status hear_witnesses(subject *s, const lone_node *n, const char *but, votes *v);
+/* Within the tolerance, all of them; a NaN is close to another. */
+int are_close(const double *a, const double *b, int64_t n, double tolerance);
+/* hypothesis.c: what the node would have to be to give value, as a sentence's end, "; as with pads
+ * on the other side", and in a word; both "" where nothing fits. right: how it is computed soundly,
+ * in that type. */
+typedef struct {
+    const char *text, *word;
+} explanation;
+adj_status explain_node(subject *s, const lone_node *n, const source *right, adj_dtype dtype,
+                        const double *value, double tolerance, explanation *found);
+/* A kernel, and how the same is computed soundly. */
+typedef struct {
+    source by, judge;
+    adj_dtype dtype, judge_dtype;
+    double tolerance; /* between the two */
+} suspicion;
+/* feature.c: a convolution that is wrong alone: which of its attributes makes it so?
+ * "padding-top", "dilation" and their like; "": none does. */
+adj_status find_feature(subject *s, const lone_node *n, const suspicion *x, const char **name);
+
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */
-const char *gradcheck_repro(const subject *s);
+const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n);
+
+/* update.c: a step of an optimiser against its formula; fills the row. */
+adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);
 
 #endif

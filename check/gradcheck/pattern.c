@@ -6,25 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "gradcheck.h"
+#include "pattern.h"
 
 enum { TEXT = 256 };
-
-typedef enum { ALL, ONE, FIRST, LAST, RUN, ENDS, STEP, SCATTERED } spread;
-
-typedef struct {
-    spread kind;
-    char name; /* 'h' */
-    int64_t dim, n, first, last, step;
-    const char *seen; /* by index: is a wrong element there? */
-} along;
-
-static int64_t index_at(adj_shape shape, int64_t element, int axis)
-{
-    for (int64_t a = shape.rank - 1; a > axis; a--)
-        element /= shape.dim[a];
-    return element % shape.dim[axis];
-}
 
 /* The indices' common distance; 0: there is none. */
 static int64_t step_of_indices(const along *x)
@@ -119,7 +103,10 @@ static void append(char text[TEXT], const char *format, ...)
 static void describe_along(const subject *s, int leaf, const along *x, char text[TEXT])
 {
     const char *word = axis_word(s, leaf, x->name);
+    char words[32] = "indices";
     long long first = x->first, last = x->last, n = x->n;
+    if (strcmp(word, "index") != 0)
+        snprintf(words, sizeof words, "%ss", word);
     switch (x->kind) {
     case ONE:
         append(text, ", all with %c=%lld -> %s %s", x->name, first,
@@ -129,13 +116,13 @@ static void describe_along(const subject *s, int leaf, const along *x, char text
                word);
         break;
     case FIRST:
-        append(text, ", all with %c<=%lld -> first %lld %ss", x->name, last, n, word);
+        append(text, ", all with %c<=%lld -> first %lld %s", x->name, last, n, words);
         break;
-    case LAST: append(text, ", all with %c>=%lld -> last %lld %ss", x->name, first, n, word); break;
+    case LAST: append(text, ", all with %c>=%lld -> last %lld %s", x->name, first, n, words); break;
     case RUN:
-        append(text, ", all with %c=%lld..%lld -> %lld %ss", x->name, first, last, n, word);
+        append(text, ", all with %c=%lld..%lld -> %lld %s", x->name, first, last, n, words);
         break;
-    case ENDS: append(text, ", all at both ends of %c -> border %ss", x->name, word); break;
+    case ENDS: append(text, ", all at both ends of %c -> border %s", x->name, words); break;
     case STEP:
         append(text, ", all with %c=%lld mod %lld -> every %lld%s %s", x->name, first,
                (long long)x->step, (long long)x->step,
@@ -170,120 +157,6 @@ static int is_frame(const subject *s, const failure *f, const along x[])
     return inner > 0;
 }
 
-/* ---- how ---- */
-
-/* dx[.., i, .., j, ..] against the right value at [.., j, .., i, ..]. */
-static int is_swapped(const subject *s, const failure *f, const double *dx, int a, int b)
-{
-    adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
-    int64_t unit[ADJ_MAX_RANK], n = adj_shape_elems(shape);
-    double max = max_magnitude(s->numeric, n);
-    unit[shape.rank - 1] = 1;
-    for (int64_t k = shape.rank - 1; k > 0; k--)
-        unit[k - 1] = unit[k] * shape.dim[k];
-    for (int64_t i = 0; i < n; i++) {
-        int64_t ia = index_at(shape, i, a), ib = index_at(shape, i, b);
-        int64_t j = i + (ib - ia) * unit[a] + (ia - ib) * unit[b];
-        if (!(fabs(dx[i] - s->numeric[j]) <= 0.02 * max))
-            return 0;
-    }
-    return 1;
-}
-
-static const char *swapped_text(const subject *s, const failure *f, const double *dx)
-{
-    adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
-    for (int a = 0; a < shape.rank && f->stride == 1; a++)
-        for (int b = a + 1; b < shape.rank; b++)
-            if (shape.dim[a] == shape.dim[b] && shape.dim[a] > 1 && is_swapped(s, f, dx, a, b))
-                return gradcheck_text(s->report, "transposed, %c and %c swapped",
-                                      axis_name(s, f->leaf, a), axis_name(s, f->leaf, b));
-    return NULL;
-}
-
-static const char *ratio_text(const subject *s, const failure *f, const double *dx)
-{
-    double min = INFINITY, max = -INFINITY;
-    int zeros = 0, signs = 0, counted = 0;
-    for (int64_t i = 0, n = leaf_elems(s, f->leaf); i < n; i++) {
-        if (!f->wrong[i] || s->numeric[i] == 0)
-            continue;
-        double ratio = dx[i] / s->numeric[i];
-        if (isnan(ratio) || isinf(ratio))
-            return "not finite";
-        min = fmin(min, ratio);
-        max = fmax(max, ratio);
-        zeros += dx[i] == 0;
-        signs += ratio < 0;
-        counted++;
-    }
-    if (counted == 0)
-        return "should be 0";
-    if (zeros == counted)
-        return "missing: 0 where there is a gradient";
-    if (max - min <= 0.02 * fabs(max) + 1e-3) {
-        double ratio = (max + min) / 2;
-        if (fabs(ratio + 1) < 0.01)
-            return "sign is flipped";
-        if (fabs(ratio - 1) < 1e-4)
-            return "rounding, by its size";
-        return gradcheck_text(s->report, "%s, scaled by %.4g",
-                              ratio > 0 ? "sign ok" : "sign is flipped", ratio);
-    }
-    return signs == 0         ? "sign ok"
-           : signs == counted ? "sign is flipped"
-                              : "signs differ here and there";
-}
-
-/* ---- what it looks like ---- */
-
-static const char *padding_or_stride(const along *x, int64_t before, int64_t after, int64_t stride,
-                                     int64_t dilation, const char *const sides[2])
-{
-    int at_start = x->kind == FIRST || (x->kind == ONE && x->first == 0);
-    int at_end = x->kind == LAST || (x->kind == ONE && x->last == x->dim - 1);
-    if (at_start && before > 0)
-        return sides[0];
-    if (at_end && after > 0)
-        return sides[1];
-    if (x->kind == ENDS && before + after > 0)
-        return "padding";
-    if (x->kind == STEP && x->step == stride)
-        return "stride";
-    return x->kind == STEP && x->step == dilation ? "dilation" : NULL;
-}
-
-/* A run of images or channels. */
-static const char *share(const along *x, const adj_conv_geom *g)
-{
-    if (x->kind != FIRST && x->kind != LAST && x->kind != RUN && x->kind != ONE)
-        return NULL;
-    if (g != NULL && x->name != 'n' && g->groups > 1 && x->dim % g->groups == 0 &&
-        x->n == x->dim / g->groups && x->first % x->n == 0)
-        return "one group";
-    return x->kind != ONE ? "one thread's share" : NULL;
-}
-
-static const char *likeness(const subject *s, const failure *f, const along x[])
-{
-    static const char *const rows[] = {"padding-top", "padding-bottom"};
-    static const char *const columns[] = {"padding-left", "padding-right"};
-    const adj_conv_geom *g = adj_node_geom(s->node);
-    int rank = (int)s->tested.leaf[f->leaf]->type.shape.rank;
-    for (int a = 0; a < rank; a++) {
-        const char *like = NULL;
-        if (g != NULL && x[a].name == 'h')
-            like = padding_or_stride(&x[a], g->pt, g->pb, g->sh, g->dh, rows);
-        else if (g != NULL && x[a].name == 'w')
-            like = padding_or_stride(&x[a], g->pl, g->pr, g->sw, g->dw, columns);
-        else if (strchr("ncoi", x[a].name) != NULL)
-            like = share(&x[a], g);
-        if (like != NULL)
-            return like;
-    }
-    return g != NULL && g->pt + g->pb + g->pl + g->pr > 0 && is_frame(s, f, x) ? "padding" : NULL;
-}
-
 adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)
 {
     const double *dx = f->rule_is_wrong ? s->dx_ref[f->leaf] : s->dx[f->leaf];
@@ -308,9 +181,7 @@ adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)
                              (long long)row->wrong, (long long)f->looked_at, (long long)n, shared)
             : gradcheck_text(r, "%lld of %lld wrong%s", (long long)row->wrong, (long long)n,
                              shared);
-    const char *like = row->wrong > 1 ? swapped_text(s, f, dx) : NULL;
-    if (like == NULL && row->wrong > 1)
-        like = likeness(s, f, x);
+    const char *like = likeness(s, f, dx, x, row->wrong);
     row->hint = gradcheck_text(r, "%s%s%s", ratio_text(s, f, dx),
                                like != NULL ? ";  looks like: " : "", like != NULL ? like : "");
     return r->status;

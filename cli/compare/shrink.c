@@ -131,7 +131,8 @@ static const adj_compare_row *first_divergence(const adj_comparison *c, int k)
     for (int i = 0; i < adj_comparison_row_count(c); i++) {
         const adj_compare_row *row = adj_comparison_row_at(c, i);
         if (row->config == k && row->verdict != ADJ_VERDICT_PASS &&
-            (row->blame == ADJ_BLAME_KERNEL || row->blame == ADJ_BLAME_PLAN))
+            (row->blame == ADJ_BLAME_KERNEL || row->blame == ADJ_BLAME_PLAN ||
+             row->blame == ADJ_BLAME_REFERENCE))
             return row;
     }
     return NULL;

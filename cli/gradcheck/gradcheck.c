@@ -18,7 +18,7 @@
 
 typedef struct {
     op_args op;
-    const char *model, *backend, *impl, *quarantine, *method, *json, *junit;
+    const char *model, *optimizer, *backend, *impl, *quarantine, *method, *json, *junit;
     int64_t node, order, draws, seed, threads, batch;
     double rtol, atol;
 } gradcheck_opts;
@@ -32,6 +32,8 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--model", "NAME", "every node of it that has a gradient", .text = &o->model,
          .names = model_name_at},
         {"--node", "ID", "of the model: this one alone", .integer = &o->node, .range = {0, 1e6}},
+        {"--optimizer", "NAME", "of the model, whose steps are checked as well; default: momentum",
+         .text = &o->optimizer, .names = optimizer_name_at},
         {"--batch", "N", "of the model; default: 2", .integer = &o->batch, .range = {1, 1024}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
@@ -76,23 +78,28 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
 
 /* ---- what is checked ---- */
 
-static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y)
+static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y,
+                       const adj_updates **updates)
 {
+    adj_optimiser_opts optimizer = model_momentum;
     adj_model_opts options = {.batch = o->batch, .training = 1};
     model_graph m;
     if (op_args_types(&o->op, &options.dtype, &options.format, &m.error) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s", m.error.message);
-    if (model_build(&m, g, o->model, &options, NULL) != ADJ_OK)
+    if (o->optimizer != NULL && adj_optimiser_from_name(o->optimizer, &optimizer) != ADJ_OK)
+        return complain("gradcheck", EXIT_USAGE, "--optimizer: there is no %s", o->optimizer);
+    if (model_build(&m, g, o->model, &options, &optimizer) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s%s%s", m.model != NULL ? o->model : "",
                         m.model != NULL ? ": " : "", m.error.message);
     *y = m.loss;
+    *updates = m.updates;
     if (o->node >= 0 && (*y = adj_graph_node_at(g, (int)o->node)) == NULL)
         return complain("gradcheck", EXIT_USAGE, "--node: %s has nodes 0 to %d (got %d)", o->model,
                         adj_graph_node_count(g) - 1, (int)o->node);
     return CONTINUE;
 }
 
-static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y)
+static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y, const adj_updates **updates)
 {
     adj_error error;
     if (check_backend_option(o->backend, adj_backends, "--backend: ", &error) != ADJ_OK)
@@ -105,9 +112,10 @@ static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y)
     if (refuse_standard("gradcheck", "--quarantine", o->quarantine) != CONTINUE)
         return EXIT_USAGE;
     if (o->model != NULL)
-        return build_model(o, g, y);
-    if (o->node >= 0)
-        return complain("gradcheck", EXIT_USAGE, "--node goes with --model");
+        return build_model(o, g, y, updates);
+    if (o->node >= 0 || o->optimizer != NULL)
+        return complain("gradcheck", EXIT_USAGE, "%s goes with --model",
+                        o->node >= 0 ? "--node" : "--optimizer");
     *y = op_args_build(&o->op, g, &error);
     return *y != NULL ? CONTINUE : complain("gradcheck", EXIT_USAGE, "%s", error.message);
 }
@@ -125,6 +133,7 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
         line[used] = '\0';
         repeat_option(line, size, "--model", o->model);
         repeat_number(line, size, "--node", adj_node_id(n), -1);
+        repeat_option(line, size, "--optimizer", o->optimizer);
         repeat_option(line, size, "--data-format", o->op.data_format);
         repeat_option(line, size, "--dtype", o->op.dtype);
         repeat_number(line, size, "--batch", (double)o->batch, 0);
@@ -187,6 +196,15 @@ static json_t *pairs_json(const adj_gradcheck_row *w)
     return pairs;
 }
 
+static const char *fault_name(adj_gradcheck_fault fault)
+{
+    static const char *const names[] = {[ADJ_FAULT_NONE] = "",
+                                        [ADJ_FAULT_RULE] = "rule",
+                                        [ADJ_FAULT_KERNEL] = "kernel",
+                                        [ADJ_FAULT_REFERENCE] = "reference"};
+    return names[fault];
+}
+
 static json_t *row_json(const adj_gradcheck_row *w)
 {
     json_t *o =
@@ -208,9 +226,9 @@ static json_t *row_json(const adj_gradcheck_row *w)
     json_object_set_new(o, "pairs", pairs_json(w));
     const struct {
         const char *key, *value;
-    } texts[] = {{"index", w->index},  {"origin", w->origin}, {"pattern", w->pattern},
-                 {"hint", w->hint},    {"blame", w->blame},   {"repro", w->repro},
-                 {"reason", w->reason}};
+    } texts[] = {{"index", w->index}, {"origin", w->origin}, {"pattern", w->pattern},
+                 {"hint", w->hint},   {"blame", w->blame},   {"fault", fault_name(w->fault)},
+                 {"repro", w->repro}, {"reason", w->reason}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].value[0] != '\0')
             json_object_set_new(o, texts[i].key, json_text(texts[i].value));
@@ -285,7 +303,7 @@ static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r,
     }
 }
 
-static int check(gradcheck_opts *o, adj_node *y)
+static int check(gradcheck_opts *o, adj_node *y, const adj_updates *updates)
 {
     adj_gradcheck_opts options = {.order = (int)o->order,
                                   .draws = (int)o->draws,
@@ -295,6 +313,7 @@ static int check(gradcheck_opts *o, adj_node *y)
                                   .backend = o->backend,
                                   .debug.impl = o->impl,
                                   .threads = (int)o->threads,
+                                  .updates = updates,
                                   .debug.quarantine = o->quarantine,
                                   .repro = write_repro,
                                   .user = o};
@@ -322,15 +341,16 @@ int command_gradcheck(int argc, char **argv)
 {
     gradcheck_opts o = {.node = -1, .order = 1, .seed = 42, .batch = 2};
     adj_node *y = NULL;
+    const adj_updates *updates = NULL;
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
     adj_graph *g = adj_graph_new();
     if (g == NULL)
         return complain("gradcheck", EXIT_FAILED, "out of memory");
-    status = build(&o, g, &y);
+    status = build(&o, g, &y, &updates);
     if (status == CONTINUE)
-        status = check(&o, y);
+        status = check(&o, y, updates);
     adj_graph_free(g);
     return status;
 }

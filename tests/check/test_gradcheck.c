@@ -92,6 +92,37 @@ Test(gradcheck, a_model_node_by_node)
     adj_graph_free(g);
 }
 
+/* The steps of an optimiser, each kind and shape once, beside the loss's gradients. */
+Test(gradcheck, steps_of_an_optimiser)
+{
+    static const char *const kinds[] = {"ema", "adam_step", "next_step"};
+    adj_graph *g = adj_graph_new(), *other = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {4, 3}});
+    adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){2, {3, 5}}, (adj_init){0});
+    adj_node *y = adj_matmul(x, w, 0), *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    adj_node *loss = adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL});
+    adj_gradcheck_opts o = {.threads = 1, .updates = adj_adam(loss, lr)};
+    adj_gradcheck_report *r;
+    int found[3] = {0};
+    cr_assert_eq(adj_gradcheck(loss, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    cr_expect_eq(adj_gradcheck_verdict(r), ADJ_GRADCHECK_PASS);
+    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
+        for (int k = 0; k < 3; k++)
+            if (strcmp(adj_gradcheck_row_at(r, i)->op, kinds[k]) == 0) {
+                cr_expect_str_eq(adj_gradcheck_row_at(r, i)->method, "formula");
+                found[k]++;
+            }
+    cr_expect_eq(found[0], 2); /* of both moments, whose attributes differ */
+    cr_expect_eq(found[1], 1);
+    cr_expect_eq(found[2], 1);
+    adj_gradcheck_free(r);
+    o.updates = adj_updates_new(other);
+    cr_expect_eq(adj_gradcheck(loss, &o, &r), ADJ_EARG);
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+    adj_graph_free(other);
+}
+
 Test(gradcheck, bad_arguments_are_refused)
 {
     adj_graph *g = adj_graph_new();

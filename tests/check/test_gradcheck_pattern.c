@@ -5,17 +5,22 @@
 #include "spoil.h"
 
 typedef int (*chosen)(const int64_t i[4], const int64_t dim[4]);
+/* Has the kernel its fault for that geometry, by that many threads? */
+typedef int (*condition)(const adj_conv_geom *g, int threads);
 
 static struct {
     chosen at;
     double factor, more; /* v * factor + more */
-    int swap;            /* instead: axes 0 and 1 */
+    int swap;            /* instead: 1: axes 0 and 1; 2: [m, c] in place of [c, m] */
+    int shift;           /* instead: the value at i + 1 of axis 1; at the end: 0 */
+    condition when;      /* NULL: always */
 } wrong;
 
 static void spoil_chosen(const adj_node *n, int threads, void *y)
 {
-    (void)threads;
     const int64_t *d = n->type.shape.dim;
+    if (wrong.when != NULL && !wrong.when(adj_node_geom(n), threads))
+        return;
     int64_t elems = adj_shape_elems(n->type.shape);
     double sound[8192];
     cr_assert_leq(elems, 8192);
@@ -24,13 +29,25 @@ static void spoil_chosen(const adj_node *n, int threads, void *y)
         const int64_t i[4] = {k / d[3] / d[2] / d[1], k / d[3] / d[2] % d[1], k / d[3] % d[2],
                               k % d[3]};
         double v = sound[k];
-        if (wrong.swap)
+        if (wrong.shift)
+            v = i[1] + 1 < d[1] ? sound[k + d[2] * d[3]] : 0;
+        else if (wrong.swap == 2)
+            v = sound[k / (d[2] * d[3]) * d[2] * d[3] + i[3] * d[2] + i[2]];
+        else if (wrong.swap)
             v = sound[((i[1] * d[1] + i[0]) * d[2] + i[2]) * d[3] + i[3]];
         else if (wrong.at(i, d))
             v = v * wrong.factor + wrong.more;
         adj_store(n->type.dtype, y, k, v);
     }
 }
+
+static int top(const adj_conv_geom *g, int threads) { return (void)threads, g->pt > 0; }
+static int bottom(const adj_conv_geom *g, int threads) { return (void)threads, g->pb > 0; }
+static int left(const adj_conv_geom *g, int threads) { return (void)threads, g->pl > 0; }
+static int right(const adj_conv_geom *g, int threads) { return (void)threads, g->pr > 0; }
+static int padded(const adj_conv_geom *g, int threads) { return (void)threads, g->pt + g->pl > 0; }
+static int dilated(const adj_conv_geom *g, int threads) { return (void)threads, g->dh > 1; }
+static int threaded(const adj_conv_geom *g, int threads) { return (void)g, threads > 1; }
 
 static int all(const int64_t i[4], const int64_t d[4]) { return (void)i, (void)d, 1; }
 static int last0(const int64_t i[4], const int64_t d[4]) { return i[0] == d[0] - 1; }
@@ -47,6 +64,7 @@ static int frame(const int64_t i[4], const int64_t d[4])
 }
 static int ends1(const int64_t i[4], const int64_t d[4]) { return i[1] == 0 || i[1] == d[1] - 1; }
 static int channel2(const int64_t i[4], const int64_t d[4]) { return (void)d, i[3] == 2; }
+static int from_2(const int64_t i[4], const int64_t d[4]) { return (void)d, i[3] >= 2; }
 static int half3(const int64_t i[4], const int64_t d[4]) { return i[3] >= d[3] / 2; }
 static int quarter0(const int64_t i[4], const int64_t d[4]) { return i[0] >= d[0] - d[0] / 4; }
 static int middle3(const int64_t i[4], const int64_t d[4])
@@ -69,6 +87,9 @@ typedef struct {
     double factor, more;
     int swap;
     const char *pattern, *hint;
+    condition when;
+    int threads; /* 0: 1 */
+    int shift;
 } told;
 
 #define X "conv2d_backprop_input"
@@ -76,187 +97,227 @@ typedef struct {
 #define CONV .op = "conv2d", .in = "2,8,8,4", .filter = "3,3,4,4"
 
 static const told cases[] = {
-    {{CONV},
-     W,
-     last0,
-     0.5,
-     0,
-     0,
-     "48 of 144 wrong, all with h=2 -> last kernel row",
-     "sign ok, scaled by 0.5;  looks like: padding-bottom"},
-    {{CONV}, W, first2, 1, 8, 0, NULL, NULL},
-    {{CONV},
-     W,
-     first1,
-     0,
-     0,
-     0,
-     "48 of 144 wrong, all with w=0 -> first kernel column",
-     "missing: 0 where there is a gradient;  looks like: padding-left"},
-    {{CONV},
-     W,
-     last1,
-     -1,
-     0,
-     0,
-     "48 of 144 wrong, all with w=2 -> last kernel column",
-     "sign is flipped;  looks like: padding-right"},
-    {{CONV},
-     W,
-     corner,
-     2,
-     0,
-     0,
-     "16 of 144 wrong, all with h=2 -> last kernel row, all with w=2 -> last kernel column",
-     "sign ok, scaled by 2;  looks like: padding-bottom"},
-    {{CONV, .padding = "VALID"},
-     W,
-     last0,
-     0.5,
-     0,
-     0,
-     "48 of 144 wrong, all with h=2 -> last kernel row",
-     "sign ok, scaled by 0.5"},
-    {{CONV}, W, all, -1, 0, 0, "144 of 144 wrong, every element", "sign is flipped"},
-    {{CONV}, W, all, -2, 0, 0, "144 of 144 wrong, every element", "sign is flipped, scaled by -2"},
-    {{CONV}, W, all, 1.01, 0, 0, NULL, "sign ok, scaled by 1.01"},
-    {{CONV}, W, NULL, 0, 0, 1, NULL, ";  looks like: transposed, h and w swapped"},
-    {{CONV},
-     X,
-     last1,
-     0.5,
-     0,
-     0,
-     "64 of 512 wrong, all with h=7 -> last row",
-     "sign ok, scaled by 0.5;  looks like: padding-bottom"},
-    {{CONV},
-     X,
-     first1,
-     0.5,
-     0,
-     0,
-     "64 of 512 wrong, all with h=0 -> first row",
-     "sign ok, scaled by 0.5;  looks like: padding-top"},
-    {{CONV},
-     X,
-     last2,
-     0.5,
-     0,
-     0,
-     "64 of 512 wrong, all with w=7 -> last column",
-     "sign ok, scaled by 0.5;  looks like: padding-right"},
-    {{CONV},
-     X,
-     two_last2,
-     0.5,
-     0,
-     0,
-     "128 of 512 wrong, all with w>=6 -> last 2 columns",
-     "sign ok, scaled by 0.5;  looks like: padding-right"},
-    {{CONV},
-     X,
-     ends1,
-     0.5,
-     0,
-     0,
-     "128 of 512 wrong, all at both ends of h -> border rows",
-     "sign ok, scaled by 0.5;  looks like: padding"},
-    {{CONV},
-     X,
-     frame,
-     0.5,
-     0,
-     0,
-     "224 of 512 wrong, all on the border of h and w",
-     "sign ok, scaled by 0.5;  looks like: padding"},
-    {{CONV, .strides = "1,2,2,1"},
-     X,
-     odd1,
-     0.5,
-     0,
-     0,
-     "256 of 512 wrong, all with h=1 mod 2 -> every 2nd row",
-     "sign ok, scaled by 0.5;  looks like: stride"},
-    {{CONV, .strides = "1,1,3,1"},
-     X,
-     third2,
-     0.5,
-     0,
-     0,
-     "192 of 512 wrong, all with w=0 mod 3 -> every 3rd column",
-     "sign ok, scaled by 0.5;  looks like: stride"},
-    {{CONV, .dilations = "1,2,1,1"},
-     X,
-     odd1,
-     0.5,
-     0,
-     0,
-     "256 of 512 wrong, all with h=1 mod 2 -> every 2nd row",
-     "sign ok, scaled by 0.5;  looks like: dilation"},
-    {{CONV},
-     X,
-     odd1,
-     0.5,
-     0,
-     0,
-     "256 of 512 wrong, all with h=1 mod 2 -> every 2nd row",
-     "sign ok, scaled by 0.5"},
-    {{CONV},
-     X,
-     channel2,
-     0.5,
-     0,
-     0,
-     "128 of 512 wrong, all with c=2 -> one channel",
-     "sign ok, scaled by 0.5"},
-    {{CONV}, X, scattered, 0.5, 0, 0, NULL, "sign ok, scaled by 0.5"},
-    {{.op = "conv2d", .in = "1,5,5,8", .filter = "3,3,4,6"},
-     X,
-     half3,
-     0.5,
-     0,
-     0,
-     "100 of 200 wrong, all with c>=4 -> last 4 channels",
-     "sign ok, scaled by 0.5;  looks like: one group"},
-    {{.op = "conv2d", .in = "1,5,5,8", .filter = "3,3,2,8"},
-     W,
-     half3,
-     0.5,
-     0,
-     0,
-     "72 of 144 wrong, all with o>=4 -> last 4 output channels",
-     "sign ok, scaled by 0.5;  looks like: one thread's share"},
-    {{.op = "conv2d", .in = "1,5,5,8", .filter = "3,3,2,8"},
-     X,
-     middle3,
-     0.5,
-     0,
-     0,
-     "50 of 200 wrong, all with c=2..3 -> 2 channels",
-     "sign ok, scaled by 0.5;  looks like: one group"},
-    {{.op = "conv2d", .in = "8,4,4,2", .filter = "1,1,2,2"},
-     X,
-     quarter0,
-     0,
-     0,
-     0,
-     "64 of 256 wrong, all with n>=6 -> last 2 images",
-     "missing: 0 where there is a gradient;  looks like: one thread's share"},
-    {{.op = "depthwise_conv2d_native", .in = "1,6,6,2", .filter = "3,3,2,4"},
-     "depthwise_conv2d_native_backprop_filter",
-     channel2,
-     0.5,
-     0,
-     0,
-     "18 of 72 wrong, all with m=2 -> one multiple",
-     "sign ok, scaled by 0.5"},
+    {.args = {CONV},
+     .kernel = W,
+     .at = last0,
+     .factor = 0.5,
+     .pattern = "48 of 144 wrong, all with h=2 -> last kernel row",
+     .hint = "sign ok, scaled by 0.5;  looks like: padding-bottom",
+     .when = bottom},
+    {.args = {CONV}, .kernel = W, .at = first2, .factor = 1, .more = 8},
+    {.args = {CONV},
+     .kernel = W,
+     .at = first1,
+     .pattern = "48 of 144 wrong, all with w=0 -> first kernel column",
+     .hint = "missing: 0 where there is a gradient;  looks like: padding-left",
+     .when = left},
+    {.args = {CONV},
+     .kernel = W,
+     .at = last1,
+     .factor = -1,
+     .pattern = "48 of 144 wrong, all with w=2 -> last kernel column",
+     .hint = "sign is flipped;  looks like: padding-right",
+     .when = right},
+    {.args = {CONV},
+     .kernel = W,
+     .at = corner,
+     .factor = 2,
+     .pattern =
+         "16 of 144 wrong, all with h=2 -> last kernel row, all with w=2 -> last kernel column",
+     .hint = "sign ok, scaled by 2;  looks like: padding-bottom",
+     .when = bottom},
+    {.args = {CONV, .padding = "VALID"},
+     .kernel = W,
+     .at = last0,
+     .factor = 0.5,
+     .pattern = "48 of 144 wrong, all with h=2 -> last kernel row",
+     .hint = "sign ok, scaled by 0.5"},
+    {.args = {CONV},
+     .kernel = W,
+     .at = all,
+     .factor = -1,
+     .pattern = "144 of 144 wrong, every element",
+     .hint = "sign is flipped"},
+    {.args = {CONV},
+     .kernel = W,
+     .at = all,
+     .factor = -2,
+     .pattern = "144 of 144 wrong, every element",
+     .hint = "sign is flipped, scaled by -2"},
+    {.args = {CONV}, .kernel = W, .at = all, .factor = 1.01, .hint = "sign ok, scaled by 1.01"},
+    {.args = {CONV}, .kernel = W, .swap = 1, .hint = ";  looks like: transposed, h and w swapped"},
+    {.args = {CONV},
+     .kernel = X,
+     .at = last1,
+     .factor = 0.5,
+     .pattern = "64 of 512 wrong, all with h=7 -> last row",
+     .hint = "sign ok, scaled by 0.5;  looks like: padding-bottom",
+     .when = bottom},
+    {.args = {CONV},
+     .kernel = X,
+     .at = first1,
+     .factor = 0.5,
+     .pattern = "64 of 512 wrong, all with h=0 -> first row",
+     .hint = "sign ok, scaled by 0.5;  looks like: padding-top",
+     .when = top},
+    {.args = {CONV},
+     .kernel = X,
+     .at = last2,
+     .factor = 0.5,
+     .pattern = "64 of 512 wrong, all with w=7 -> last column",
+     .hint = "sign ok, scaled by 0.5;  looks like: padding-right",
+     .when = right},
+    {.args = {CONV},
+     .kernel = X,
+     .at = two_last2,
+     .factor = 0.5,
+     .pattern = "128 of 512 wrong, all with w>=6 -> last 2 columns",
+     .hint = "sign ok, scaled by 0.5;  looks like: padding-right",
+     .when = right},
+    {.args = {CONV},
+     .kernel = X,
+     .at = ends1,
+     .factor = 0.5,
+     .pattern = "128 of 512 wrong, all at both ends of h -> border rows",
+     .hint = "sign ok, scaled by 0.5;  looks like: padding",
+     .when = padded},
+    {.args = {CONV},
+     .kernel = X,
+     .at = frame,
+     .factor = 0.5,
+     .pattern = "224 of 512 wrong, all on the border of h and w",
+     .hint = "sign ok, scaled by 0.5;  looks like: padding",
+     .when = padded},
+    {.args = {CONV, .strides = "1,2,2,1"},
+     .kernel = X,
+     .at = odd1,
+     .factor = 0.5,
+     .pattern = "256 of 512 wrong, all with h=1 mod 2 -> every 2nd row",
+     .hint = "sign ok, scaled by 0.5;  looks like: stride"},
+    {.args = {CONV, .strides = "1,1,3,1"},
+     .kernel = X,
+     .at = third2,
+     .factor = 0.5,
+     .pattern = "192 of 512 wrong, all with w=0 mod 3 -> every 3rd column",
+     .hint = "sign ok, scaled by 0.5;  looks like: stride"},
+    {.args = {CONV, .dilations = "1,2,1,1"},
+     .kernel = X,
+     .at = odd1,
+     .factor = 0.5,
+     .pattern = "256 of 512 wrong, all with h=1 mod 2 -> every 2nd row",
+     .hint = "sign ok, scaled by 0.5;  looks like: dilation",
+     .when = dilated},
+    {.args = {CONV},
+     .kernel = X,
+     .at = odd1,
+     .factor = 0.5,
+     .pattern = "256 of 512 wrong, all with h=1 mod 2 -> every 2nd row",
+     .hint = "sign ok, scaled by 0.5"},
+    {.args = {CONV},
+     .kernel = X,
+     .at = channel2,
+     .factor = 0.5,
+     .pattern = "128 of 512 wrong, all with c=2 -> one channel",
+     .hint = "sign ok, scaled by 0.5"},
+    {.args = {CONV}, .kernel = X, .at = scattered, .factor = 0.5, .hint = "sign ok, scaled by 0.5"},
+    {.args = {.op = "conv2d", .in = "1,5,5,8", .filter = "3,3,4,6"},
+     .kernel = X,
+     .at = half3,
+     .factor = 0.5,
+     .pattern = "100 of 200 wrong, all with c>=4 -> last 4 channels",
+     .hint = "sign ok, scaled by 0.5;  looks like: group"},
+    {.args = {.op = "conv2d", .in = "1,5,5,8", .filter = "3,3,2,8"},
+     .kernel = W,
+     .at = half3,
+     .factor = 0.5,
+     .pattern = "72 of 144 wrong, all with o>=4 -> last 4 output channels",
+     .hint = "sign ok, scaled by 0.5;  looks like: one thread's share",
+     .when = threaded,
+     .threads = 2},
+    {.args = {.op = "conv2d", .in = "1,5,5,8", .filter = "3,3,2,8"},
+     .kernel = W,
+     .at = channel2,
+     .factor = 0.5,
+     .pattern = "18 of 144 wrong, all with o=2 -> one output channel",
+     .hint = "sign ok, scaled by 0.5;  looks like: right by one thread",
+     .when = threaded,
+     .threads = 2},
+    {.args = {.op = "conv2d", .in = "1,5,5,8", .filter = "3,3,2,8"},
+     .kernel = W,
+     .at = half3,
+     .factor = 0.5,
+     .hint = "sign ok, scaled by 0.5",
+     .threads = 2},
+    {.args = {.op = "conv2d", .in = "1,5,5,8", .filter = "3,3,2,8"},
+     .kernel = X,
+     .at = middle3,
+     .factor = 0.5,
+     .pattern = "50 of 200 wrong, all with c=2..3 -> 2 channels",
+     .hint = "sign ok, scaled by 0.5;  looks like: group"},
+    {.args = {.op = "conv2d", .in = "8,4,4,2", .filter = "1,1,2,2"},
+     .kernel = X,
+     .at = quarter0,
+     .pattern = "64 of 256 wrong, all with n>=6 -> last 2 images",
+     .hint = "missing: 0 where there is a gradient;  looks like: one thread's share",
+     .when = threaded,
+     .threads = 4},
+    /* all but the first group */
+    {.args = {.op = "conv2d", .in = "1,5,5,8", .filter = "3,3,2,8"},
+     .kernel = X,
+     .at = from_2,
+     .factor = 0.5,
+     .pattern = "150 of 200 wrong, all with c>=2 -> last 6 channels",
+     .hint = "sign ok, scaled by 0.5;  looks like: group"},
+    {.args = {CONV}, .kernel = X, .at = from_2, .factor = 0.5, .hint = "sign ok, scaled by 0.5"},
+    /* what only looks like it: wrong without padding and dilation as well */
+    {.args = {CONV}, .kernel = X, .at = first1, .factor = 0.5, .hint = "sign ok, scaled by 0.5"},
+    {.args = {CONV}, .kernel = X, .at = frame, .factor = 0.5, .hint = "sign ok, scaled by 0.5"},
+    {.args = {CONV}, .kernel = W, .at = last0, .factor = 0.5, .hint = "sign ok, scaled by 0.5"},
+    {.args = {CONV, .dilations = "1,2,1,1"},
+     .kernel = X,
+     .at = odd1,
+     .factor = 0.5,
+     .hint = "sign ok, scaled by 0.5"},
+    /* wrong with padding alone, but where that cannot reach */
+    {.args = {CONV},
+     .kernel = X,
+     .at = all,
+     .factor = 0.5,
+     .hint = "sign ok, scaled by 0.5",
+     .when = top},
+    {.args = {CONV}, .kernel = X, .hint = ";  looks like: off by one in h", .shift = 1},
+    {.args = {CONV},
+     .kernel = X,
+     .at = all,
+     .factor = 64,
+     .hint = "sign ok, scaled by 64;  looks like: 1/n missing, n = 64 (height times width)"},
+    {.args = {CONV},
+     .kernel = W,
+     .at = all,
+     .factor = 0.0078125,
+     .hint = "sign ok, scaled by 0.007813;  looks like: 1/n once too often, n = 128 (batch times "
+             "height "
+             "and width)"},
+    {.args = {CONV}, .kernel = X, .at = all, .factor = 3, .hint = "sign ok, scaled by 3"},
+    {.args = {.op = "depthwise_conv2d_native", .in = "1,6,6,2", .filter = "3,3,2,4"},
+     .kernel = "depthwise_conv2d_native_backprop_filter",
+     .swap = 2,
+     .hint = ";  looks like: multiplier transposed"},
+    {.args = {.op = "depthwise_conv2d_native", .in = "1,6,6,2", .filter = "3,3,2,4"},
+     .kernel = "depthwise_conv2d_native_backprop_filter",
+     .at = channel2,
+     .factor = 0.5,
+     .pattern = "18 of 72 wrong, all with m=2 -> one multiple",
+     .hint = "sign ok, scaled by 0.5"},
 };
 
 /* The words of the failing row. */
 static void expect_words(size_t i, const told *t)
 {
-    const adj_gradcheck_opts o = {
-        .seed = 5, .threads = 1, .draws = 1, .method = ADJ_GRADCHECK_DIRECTIONAL};
+    const adj_gradcheck_opts o = {.seed = 5,
+                                  .threads = t->threads > 0 ? t->threads : 1,
+                                  .draws = 1,
+                                  .method = ADJ_GRADCHECK_DIRECTIONAL};
     adj_graph *g = adj_graph_new();
     int failed = 0;
     spoiled.op = t->kernel;
@@ -265,6 +326,8 @@ static void expect_words(size_t i, const told *t)
     wrong.factor = t->factor;
     wrong.more = t->more;
     wrong.swap = t->swap;
+    wrong.shift = t->shift;
+    wrong.when = t->when;
     adj_gradcheck_report *r = check_spoiled(g, &t->args, &o);
     for (int k = 0; k < adj_gradcheck_row_count(r); k++) {
         const adj_gradcheck_row *w = adj_gradcheck_row_at(r, k);
@@ -307,7 +370,8 @@ Test(gradcheck_pattern, readme)
     spoiled.op = "depthwise_conv2d_native_backprop_filter";
     spoiled.spoil = spoil_chosen;
     wrong.at = last0;
-    wrong.factor = wrong.more = wrong.swap = 0;
+    wrong.factor = wrong.more = wrong.swap = wrong.shift = 0;
+    wrong.when = bottom;
 
     adj_graph *g = adj_graph_new();
     adj_gradcheck_report *r = check_spoiled(g, &args, &o);
