@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/model.h"
-#include "cli/op/text.h"
+#include "cli/op/variants.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
 #include "exec/backend_option.h"
@@ -19,9 +19,20 @@
 typedef struct {
     op_args op;
     const char *model, *optimizer, *backend, *impl, *quarantine, *method, *json, *junit;
-    int64_t node, order, draws, seed, threads, batch;
+    int64_t node, order, draws, seed, threads, batch, neighbours;
     double rtol, atol;
+    const adj_node *first; /* the op as it was asked for */
 } gradcheck_opts;
+
+enum { MAX_CHECKED = 40 };
+
+/* The model's loss or one of its nodes; or the op, with other attributes and shapes around it. */
+typedef struct {
+    adj_graph *graph;
+    int n;
+    adj_node *node[MAX_CHECKED];
+    const adj_updates *updates;
+} checked;
 
 /* In the order of adj_gradcheck_method. */
 static const char methods[] = "auto adjoint directional elementwise richardson";
@@ -35,6 +46,8 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--optimizer", "NAME", "of the model, whose steps are checked as well; default: momentum",
          .text = &o->optimizer, .names = optimizer_name_at},
         {"--batch", "N", "of the model; default: 2", .integer = &o->batch, .range = {1, 1024}},
+        {"--neighbours", "N", "of --op: shapes around its own; default: 8",
+         .integer = &o->neighbours, .range = {0, 8}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
         {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all",
@@ -78,8 +91,7 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
 
 /* ---- what is checked ---- */
 
-static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y,
-                       const adj_updates **updates)
+static int build_model(const gradcheck_opts *o, checked *c)
 {
     adj_optimiser_opts optimizer = model_momentum;
     adj_model_opts options = {.batch = o->batch, .training = 1};
@@ -88,18 +100,40 @@ static int build_model(const gradcheck_opts *o, adj_graph *g, adj_node **y,
         return complain("gradcheck", EXIT_USAGE, "%s", m.error.message);
     if (o->optimizer != NULL && adj_optimiser_from_name(o->optimizer, &optimizer) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "--optimizer: there is no %s", o->optimizer);
-    if (model_build(&m, g, o->model, &options, &optimizer) != ADJ_OK)
+    if (model_build(&m, c->graph, o->model, &options, &optimizer) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s%s%s", m.model != NULL ? o->model : "",
                         m.model != NULL ? ": " : "", m.error.message);
-    *y = m.loss;
-    *updates = m.updates;
-    if (o->node >= 0 && (*y = adj_graph_node_at(g, (int)o->node)) == NULL)
+    c->n = 1;
+    c->node[0] = m.loss;
+    c->updates = m.updates;
+    if (o->node >= 0 && (c->node[0] = adj_graph_node_at(c->graph, (int)o->node)) == NULL)
         return complain("gradcheck", EXIT_USAGE, "--node: %s has nodes 0 to %d (got %d)", o->model,
-                        adj_graph_node_count(g) - 1, (int)o->node);
+                        adj_graph_node_count(c->graph) - 1, (int)o->node);
     return CONTINUE;
 }
 
-static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y, const adj_updates **updates)
+static void add_variant(checked *c, const op_args *args)
+{
+    if (c->n < MAX_CHECKED && op_is_possible(args))
+        c->node[c->n++] = op_args_build(args, c->graph, NULL);
+}
+
+static int build_op(const gradcheck_opts *o, checked *c)
+{
+    adj_error error;
+    op_args set;
+    op_text text;
+    c->node[c->n++] = op_args_build(&o->op, c->graph, &error);
+    if (c->node[0] == NULL)
+        return complain("gradcheck", EXIT_USAGE, "%s", error.message);
+    for (int i = 0; op_attribute_set(&o->op, i, &set); i++)
+        add_variant(c, &set);
+    for (int i = 0; i < o->neighbours && op_neighbour(c->node[0], i, &text); i++)
+        add_variant(c, &text.args);
+    return CONTINUE;
+}
+
+static int build(const gradcheck_opts *o, checked *c)
 {
     adj_error error;
     if (check_backend_option(o->backend, adj_backends, "--backend: ", &error) != ADJ_OK)
@@ -112,12 +146,11 @@ static int build(const gradcheck_opts *o, adj_graph *g, adj_node **y, const adj_
     if (refuse_standard("gradcheck", "--quarantine", o->quarantine) != CONTINUE)
         return EXIT_USAGE;
     if (o->model != NULL)
-        return build_model(o, g, y, updates);
+        return build_model(o, c);
     if (o->node >= 0 || o->optimizer != NULL)
         return complain("gradcheck", EXIT_USAGE, "%s goes with --model",
                         o->node >= 0 ? "--node" : "--optimizer");
-    *y = op_args_build(&o->op, g, &error);
-    return *y != NULL ? CONTINUE : complain("gradcheck", EXIT_USAGE, "%s", error.message);
+    return build_op(o, c);
 }
 
 /* ---- the line that repeats it ---- */
@@ -127,9 +160,13 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
 {
     op_text text;
     size_t used = strlen(line);
-    if (o->model == NULL)
+    if (o->model == NULL && n == o->first) {
         op_args_repeat(&o->op, line, size);
-    else if (!op_text_of(n, &text) || !op_args_repeat(&text.args, line, size)) {
+        repeat_number(line, size, "--neighbours", (double)o->neighbours, 8);
+    } else if (o->model == NULL && op_text_of(n, &text)) {
+        op_args_repeat(&text.args, line, size);
+        repeat_number(line, size, "--neighbours", 0, 8);
+    } else if (!op_text_of(n, &text) || !op_args_repeat(&text.args, line, size)) {
         line[used] = '\0';
         repeat_option(line, size, "--model", o->model);
         repeat_number(line, size, "--node", adj_node_id(n), -1);
@@ -303,7 +340,7 @@ static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r,
     }
 }
 
-static int check(gradcheck_opts *o, adj_node *y, const adj_updates *updates)
+static int check(gradcheck_opts *o, const checked *c)
 {
     adj_gradcheck_opts options = {.order = (int)o->order,
                                   .draws = (int)o->draws,
@@ -313,7 +350,7 @@ static int check(gradcheck_opts *o, adj_node *y, const adj_updates *updates)
                                   .backend = o->backend,
                                   .debug.impl = o->impl,
                                   .threads = (int)o->threads,
-                                  .updates = updates,
+                                  .updates = c->updates,
                                   .debug.quarantine = o->quarantine,
                                   .repro = write_repro,
                                   .user = o};
@@ -326,8 +363,8 @@ static int check(gradcheck_opts *o, adj_node *y, const adj_updates *updates)
     if (status != CONTINUE)
         return status;
     int single = o->op.op != NULL || o->node >= 0;
-    adj_status failed =
-        single ? adj_gradcheck_node(y, &options, &r) : adj_gradcheck(y, &options, &r);
+    adj_status failed = single ? adj_gradcheck_nodes(c->n, c->node, &options, &r)
+                               : adj_gradcheck(c->node[0], &options, &r);
     if (failed != ADJ_OK) /* an unknown backend is all that can still be wrong with the options */
         status = complain("gradcheck", failed == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s",
                           adj_gradcheck_message(r));
@@ -339,18 +376,18 @@ static int check(gradcheck_opts *o, adj_node *y, const adj_updates *updates)
 
 int command_gradcheck(int argc, char **argv)
 {
-    gradcheck_opts o = {.node = -1, .order = 1, .seed = 42, .batch = 2};
-    adj_node *y = NULL;
-    const adj_updates *updates = NULL;
+    gradcheck_opts o = {.node = -1, .order = 1, .seed = 42, .batch = 2, .neighbours = 8};
+    checked c = {0};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
-    adj_graph *g = adj_graph_new();
-    if (g == NULL)
+    c.graph = adj_graph_new();
+    if (c.graph == NULL)
         return complain("gradcheck", EXIT_FAILED, "out of memory");
-    status = build(&o, g, &y, &updates);
+    status = build(&o, &c);
+    o.first = c.node[0];
     if (status == CONTINUE)
-        status = check(&o, y, updates);
-    adj_graph_free(g);
+        status = check(&o, &c);
+    adj_graph_free(c.graph);
     return status;
 }
