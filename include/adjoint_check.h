@@ -208,6 +208,10 @@ typedef struct {
     adj_status (*elsewhere)(void *user, const char *isa, const void *request, size_t bytes,
                             void **response, size_t *response_bytes, adj_error *error);
     int guard; /* every configuration but the reference runs elsewhere */
+    /* Each kind of node alone and nothing else: the whole graph is run under the reference only,
+     * equal nodes (adj_gradcheck_same) are compared once, nothing is timed. For sizes that pass the
+     * edges of kernels' blocks, where a whole comparison takes long. */
+    int alone;
     /* Called before each piece of work, which label names; may be NULL. */
     void (*progress)(void *user, int done, int of, const char *label);
     void *user; /* handed to elsewhere and progress */

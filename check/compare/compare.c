@@ -214,7 +214,8 @@ adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_compariso
     comparing r = {.c = c, .g = g, .opts = opts};
     if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts) == ADJ_OK &&
         read_configs(c, opts) == ADJ_OK && list_nodes(&r) == ADJ_OK) {
-        r.runner = (runner){opts, &c->config[0], opts->runs > 0 ? opts->runs : 5};
+        const int runs = opts->runs > 0 ? opts->runs : 5;
+        r.runner = (runner){opts, &c->config[0], opts->alone ? 1 : runs};
         compare_all(&r);
     }
     return c->status;

@@ -8,8 +8,8 @@
  *                         or a mask's edge as large as the jump, which is counted
  *   linear                f(|x| + e) - f(|x|) on absolute values
  *   batch norm's sums     by formula
- * For everything else, where e is small beside x, a multiple of the largest change when x is moved by
- * e this way and that; else infinite: such a result is not judged. */
+ * For everything else, where e is small beside x, a multiple of the largest change when x is moved
+ * by e this way and that; else infinite: such a result is not judged. */
 #include <math.h>
 #include <string.h>
 

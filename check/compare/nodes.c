@@ -243,21 +243,43 @@ static adj_status add_group_rows(comparing *r)
     return ADJ_OK;
 }
 
-adj_status compare_all(comparing *r)
+/* One of its kind among those before it? */
+static int is_repeated(const comparing *r, int id)
+{
+    for (int i = 0; i < id; i++)
+        if (r->index[i] >= 0 && adj_gradcheck_same(r->g->node[i], r->g->node[id]))
+            return 1;
+    return 0;
+}
+
+static void run_wholes(comparing *r)
 {
     adj_comparison *c = r->c;
-    r->of = c->n_config + r->n_node * (c->n_config - 1);
     for (int k = 0; k < c->n_config && c->status == ADJ_OK; k++) {
+        if (k > 0 && r->opts->alone) {
+            r->whole[k].status = ADJ_EBACKEND; /* it is not run */
+            continue;
+        }
         report_progress(r, c->config[k].name);
         compare_whole(r, k);
         if (k == 0 && c->status == ADJ_OK && r->whole[0].status != ADJ_OK)
             compare_fail(c, r->whole[0].status, "adj_compare: the reference %s failed: %s",
                          c->config[0].name, r->whole[0].message);
     }
-    for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++)
-        for (int k = 1; r->index[id] >= 0 && k < c->n_config && c->status == ADJ_OK; k++) {
+}
+
+adj_status compare_all(comparing *r)
+{
+    adj_comparison *c = r->c;
+    r->of = (r->opts->alone ? 1 : c->n_config) + r->n_node * (c->n_config - 1);
+    run_wholes(r);
+    for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++) {
+        if (r->index[id] < 0 || (r->opts->alone && is_repeated(r, id)))
+            continue;
+        for (int k = 1; k < c->n_config && c->status == ADJ_OK; k++) {
             report_progress(r, adj_node_op(r->g->node[id]));
             compare_node(r, r->g->node[id], k);
         }
+    }
     return c->status == ADJ_OK ? add_group_rows(r) : c->status;
 }

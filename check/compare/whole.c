@@ -202,12 +202,14 @@ adj_status compare_whole(comparing *r, int k)
     for (int id = 0; id < r->g->n_node && status == ADJ_OK; id++)
         if (r->index[id] >= 0)
             t.fetch[t.n_fetch++] = image[id];
+    if (r->opts->alone)
+        t.runs = 0;
     if (status == ADJ_OK)
         status = run_trial(&r->runner, &t, &c->region, &r->whole[k]);
     if (status == ADJ_OK && r->whole[k].status != ADJ_OK)
         report_failure(c, &r->whole[k], &c->result[k].verdict, &c->result[k].reason);
     c->result[k].canary = status == ADJ_OK && r->whole[k].canary;
-    if (status == ADJ_OK)
+    if (status == ADJ_OK && !r->opts->alone)
         status = run_roots(r, &t, image, k);
     adj_graph_free(t.g);
     return status == ADJ_ENOMEM ? compare_no_memory(c) : status;

@@ -19,20 +19,45 @@ static void list_files(const compare_opts *o, output_file files[FORMS])
     files[3] = (output_file){"--html", o->html, OUTPUT_OR_STDOUT};
 }
 
-static int write_all(const compare_opts *o, const compare_source *source)
+/* A comparison and what is written of it. */
+typedef struct {
+    compared graph;
+    adj_comparison *comparison;
+    reproducer *again;
+    char title[160], line[LINE];
+} compare_run;
+
+static int has_failed(const compare_run *run)
 {
-    const adj_comparison *c = source->comparison;
+    return run->comparison != NULL && adj_comparison_failed_count(run->comparison) +
+                                              adj_comparison_whole_failed_count(run->comparison) >
+                                          0;
+}
+
+/* also: of the same, or of another batch; no comparison: there is none. A table of both; other
+ * forms are of the first that fails, or of the first. */
+static int write_all(const compare_opts *o, const compare_run *run, const compare_run *also)
+{
     output_file files[FORMS];
     int status = EXIT_OK, taken = 0;
+    const compare_run *failed = !has_failed(run) && has_failed(also) ? also : run;
+    const compare_source first = {run->comparison, run->title, run->line, run->again, o->all != 0},
+                         second = {also->comparison, also->title, also->line, also->again,
+                                   o->all != 0};
     list_files(o, files);
     for (int i = 0; i < FORMS; i++)
         taken |= is_stdout(files[i].path);
     if (!taken)
-        write_table(stdout, source);
+        write_table(stdout, &first);
+    if (!taken && has_failed(also))
+        write_table(stdout, &second);
+    else if (!taken && also->comparison != NULL)
+        printf("%s, each kind of node alone: %d comparisons, 0 failed\n", also->title,
+               adj_comparison_row_count(also->comparison));
     for (int i = 0; i < FORMS && status == EXIT_OK; i++)
-        status = write_output("compare", &files[i], write_form[i], source);
-    int failed = adj_comparison_failed_count(c) + adj_comparison_whole_failed_count(c) > 0;
-    return status == EXIT_OK && failed ? EXIT_FAILED : status;
+        status =
+            write_output("compare", &files[i], write_form[i], failed == run ? &first : &second);
+    return status == EXIT_OK && has_failed(failed) ? EXIT_FAILED : status;
 }
 
 static void describe(const compare_opts *o, const compared *g, char *title, size_t size)
@@ -75,9 +100,10 @@ static int backends_open(const compare_opts *o)
     return open;
 }
 
-/* Compares, looks for what to run again, writes. */
-static int compare(const compare_opts *o, const compared *g)
+/* Compares, and looks for what to run again. CONTINUE, or the exit status. */
+static int compare(const compare_opts *o, int alone, compare_run *run)
 {
+    const compared *g = &run->graph;
     const adj_leaf_value labels = {g->m.labels, g->label};
     guard limits = {o->seconds};
     const adj_compare_opts options = {.n_root = g->n_root,
@@ -94,39 +120,63 @@ static int compare(const compare_opts *o, const compared *g)
                                       .debug.quarantine = o->quarantine,
                                       .elsewhere = guard_run,
                                       .guard = o->guard != 0,
+                                      .alone = alone,
                                       .user = &limits};
-    adj_comparison *c = NULL;
-    char title[160], line[LINE];
-    int status;
-    describe(o, g, title, sizeof title);
-    compare_line(o, &o->graph, NULL, line);
-    if (adj_compare(g->m.graph, &options, &c) != ADJ_OK) {
-        status = complain("compare", EXIT_FAILED, "%s", adj_comparison_message(c));
-    } else {
-        reproducer *again = reproducers(o, &options, c);
-        const compare_source source = {c, title, line, again, o->all != 0};
-        status = again != NULL ? write_all(o, &source)
-                               : complain("compare", EXIT_FAILED, "out of memory");
-        free(again);
-    }
-    adj_comparison_free(c);
-    return status;
+    describe(o, g, run->title, sizeof run->title);
+    compare_line(o, &o->graph, NULL, run->line);
+    if (adj_compare(g->m.graph, &options, &run->comparison) != ADJ_OK)
+        return complain("compare", EXIT_FAILED, "%s", adj_comparison_message(run->comparison));
+    run->again = reproducers(o, &options, run->comparison);
+    return run->again != NULL ? CONTINUE : complain("compare", EXIT_FAILED, "out of memory");
+}
+
+static int open_run(const compare_opts *o, compare_run *run)
+{
+    const compared *g = &run->graph;
+    if (compared_open(&run->graph, &o->graph) == ADJ_OK)
+        return CONTINUE;
+    return complain("compare", g->usage ? EXIT_USAGE : EXIT_FAILED, "%s", g->m.error.message);
+}
+
+static void close_run(compare_run *run)
+{
+    adj_comparison_free(run->comparison);
+    free(run->again);
+    compared_close(&run->graph);
+}
+
+/* The model again with more images, each kind of node alone. */
+static int compare_also(const compare_opts *o, compare_run *run)
+{
+    compare_opts also = *o;
+    if (o->graph.model == NULL || o->graph.node >= 0 || o->also_batch == 0 ||
+        o->also_batch == o->graph.batch)
+        return CONTINUE;
+    also.graph.batch = o->also_batch;
+    also.also_batch = 0;
+    int status = open_run(&also, run);
+    return status == CONTINUE ? compare(&also, 1, run) : status;
 }
 
 int command_compare(int argc, char **argv)
 {
     compare_opts o;
-    compared g = {0};
+    compare_run run = {0}, also = {0};
     output_file files[FORMS];
     int status = compare_parse(&o, argc, argv);
-    if (status == CONTINUE && compared_open(&g, &o.graph) != ADJ_OK)
-        status = complain("compare", g.usage ? EXIT_USAGE : EXIT_FAILED, "%s", g.m.error.message);
+    if (status == CONTINUE)
+        status = open_run(&o, &run);
     list_files(&o, files);
     if (status == CONTINUE)
         status = check_outputs("compare", FORMS, files);
     if (status == CONTINUE)
-        status = backends_open(&o) ? compare(&o, &g) : EXIT_FAILED;
-    compared_close(&g);
+        status = backends_open(&o) ? compare(&o, 0, &run) : EXIT_FAILED;
+    if (status == CONTINUE)
+        status = compare_also(&o, &also);
+    if (status == CONTINUE)
+        status = write_all(&o, &run, &also);
+    close_run(&also);
+    close_run(&run);
     compare_close(&o);
     return status;
 }

@@ -20,6 +20,9 @@ static int read_options(compare_opts *o, int argc, char **argv)
          "naive:f64,naive,onednn; \"A;B\" where one has a comma",
          .text = &o->configs},
         {"--batch", "N", "default: 2", .integer = &o->graph.batch, .range = {1, 4096}},
+        {"--also-batch", "N",
+         "each kind of node alone with as many images, too; default: 17; 0: not",
+         .integer = &o->also_batch, .range = {0, 4096}},
         {"--height", "N", "of the images; default: the model's", .integer = &o->graph.height,
          .range = {1, 4096}},
         {"--width", "N", "the same", .integer = &o->graph.width, .range = {1, 4096}},
@@ -110,6 +113,7 @@ int compare_parse(compare_opts *o, int argc, char **argv)
                         .seconds = 10,
                         .shrink = 20,
                         .seed = 1,
+                        .also_batch = 17,
                         .runs = 5};
     int status = read_options(o, argc, argv);
     if (status != CONTINUE)
@@ -146,6 +150,7 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
         repeat_option(line, LINE, "--model", described->model);
         repeat_number(line, LINE, "--node", (double)described->node, -1);
         repeat_number(line, LINE, "--batch", (double)described->batch, 0);
+        repeat_number(line, LINE, "--also-batch", (double)o->also_batch, 17);
         repeat_number(line, LINE, "--height", (double)described->height, 0);
         repeat_number(line, LINE, "--width", (double)described->width, 0);
     } else {

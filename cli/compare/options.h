@@ -11,7 +11,7 @@ typedef struct {
     const char *configs, *json, *csv, *junit, *html;
     const char *quarantine;
     double seconds, shrink;
-    int64_t seed, runs, threads, exact, all, guard;
+    int64_t seed, runs, threads, exact, all, guard, also_batch;
     int n_config; /* 0: the default ones */
     char *config_text;
     const char *config[MAX_LISTED];
