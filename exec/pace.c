@@ -11,7 +11,8 @@ enum {
 };
 
 static const double slow = 1.5;        /* times what is usual */
-static const double start = 1e-3;      /* that making threads and cold caches may take */
+static const double slow_at_first = 8; /* the same of a trial's first run ... */
+static const double start = 1e-3;      /* ... and seconds that making threads may take */
 static const double lost_share = 0.02; /* of all time, for trials that are lost */
 
 /* ---- times ---- */
@@ -52,11 +53,12 @@ static void end_trial(pace *p, int is_won)
         p->usual = (pace_times){0};
 }
 
-/* The first run counts only when it is so slow that cold caches are no excuse. */
+/* The first run counts only when it is so slow that nothing excuses it. */
 static void count_trial(pace *p, double seconds)
 {
     p->lost += seconds - p->to_beat;
-    const int is_slow = seconds > slow * p->to_beat + (p->is_warm ? 0 : start);
+    const int is_slow =
+        seconds > (p->is_warm ? slow * p->to_beat : slow_at_first * p->to_beat + start);
     p->faster += p->is_warm && seconds < p->to_beat;
     p->slower += p->is_warm && seconds >= p->to_beat;
     p->is_warm = 1;
@@ -95,6 +97,13 @@ static void count(pace *p, double seconds)
     p->since++;
     if (is_trial_due(p))
         begin_trial(p);
+}
+
+/* The change back, if the trial is lost, is taken to be as long. */
+void pace_change(pace *p, double seconds)
+{
+    if (p->is_trial)
+        p->lost += 2 * seconds;
 }
 
 int pace_next(pace *p, double seconds)

@@ -124,6 +124,7 @@ void yield_before(adj_exec *e)
     yielding *y = e->yielding;
     if (y == NULL || !y->is_due)
         return;
+    const double start = seconds_now();
     copy_leaves(e, y->other);
     const adj_exec taken = *e;
     *e = *y->other;
@@ -131,6 +132,7 @@ void yield_before(adj_exec *e)
     keep_sayings(e, y->other);
     y->fewer = !y->fewer;
     y->is_due = 0;
+    pace_change(&y->pace, seconds_now() - start);
 }
 
 void yield_after(adj_exec *e, double seconds)

@@ -9,12 +9,14 @@
 #include "adjoint_nn.h"
 #include "tests/counter.h"
 
-enum { ROWS = 4, INPUTS = 6, CLASSES = 3, THREADS = 2, MOST_RUNS = 4000 };
+enum { ROWS = 4, INPUTS = 6, CLASSES = 3, THREADS = 2, MOST_RUNS = 4000, LARGE = 16 << 20 };
 
 /* ---- a backend whose relu sleeps with that many threads ---- */
 
 static struct {
     int slow_at;         /* threads; 0: never */
+    long nap;            /* nanoseconds that it sleeps; 0: 3 ms */
+    int large;           /* the net has a leaf of LARGE elements, which no kernel reads */
     int sums_by_threads; /* as adj_prep's */
     int names_threads;   /* another implementation for each number */
     int refuses_at;      /* threads with which it cannot be opened */
@@ -62,7 +64,7 @@ static adj_status run(const adj_call *c)
     for (int64_t i = 0; i < adj_shape_elems(c->group->node[0]->type.shape); i++)
         y[i] = x[i] > 0 ? x[i] : 0;
     if (c->threads == crowd.slow_at || (crowd.tunes && c->state == NULL))
-        nanosleep(&(struct timespec){0, 3000000}, NULL);
+        nanosleep(&(struct timespec){0, crowd.nap > 0 ? crowd.nap : 3000000}, NULL);
     return ADJ_OK;
 }
 
@@ -78,7 +80,7 @@ static const adj_backend crowded = {.version = ADJ_VERSION,
 
 typedef struct {
     adj_graph *g;
-    adj_node *x, *labels, *fixed, *loss, *negative;
+    adj_node *x, *labels, *fixed, *loss, *negative, *large;
     adj_exec *e;
     counter memory;
     adj_allocator a;
@@ -95,6 +97,9 @@ static void build(net *n)
     n->fixed = adj_state(n->g, "fixed", ADJ_F32, (adj_shape){2, {ROWS, INPUTS}},
                          (adj_init){ADJ_INIT_UNIFORM, -1, 1});
     n->negative = adj_neg(n->fixed);
+    if (crowd.large)
+        n->large = adj_state(n->g, "large", ADJ_F32, (adj_shape){1, {LARGE}},
+                             (adj_init){.kind = ADJ_INIT_CONSTANT});
     adj_node *h = adj_relu(adj_layer_dense(adj_add(n->x, n->negative), "hidden", 8));
     h = adj_layer_dropout(h, "dropout", 0.3, 1);
     n->loss = adj_loss_softmax(adj_layer_dense(h, "logits", CLASSES), n->labels);
@@ -103,7 +108,7 @@ static void build(net *n)
 static adj_status plan(net *n, adj_yield yield)
 {
     static const adj_backend *both[3];
-    adj_node *fetch[] = {n->loss, n->negative};
+    adj_node *fetch[] = {n->loss, n->negative, n->large};
     int last = 0;
     while (adj_backends[last + 1] != NULL)
         last++;
@@ -111,7 +116,7 @@ static adj_status plan(net *n, adj_yield yield)
     both[1] = adj_backends[last];
     adj_node *lr = adj_fill(n->g, ADJ_F32, (adj_shape){0}, 0.05);
     const adj_exec_opts o = {
-        .n_fetch = 2,
+        .n_fetch = n->large != NULL ? 3 : 2,
         .fetch = fetch,
         .updates = adj_training_updates(n->loss, lr, &(adj_optimiser_opts){.momentum = 0.9}),
         .threads = THREADS,
@@ -228,6 +233,29 @@ static int runs_until(const net *n, int threads)
         stays = threads_of(n) == threads ? stays + 1 : 0;
     }
     return i;
+}
+
+/* Copying leaves takes many times what a run takes, and decides nothing. */
+Test(yield, cost_of_changing)
+{
+    enum { RUNS = 500 };
+    net n;
+    crowd.large = 1;
+    crowd.nap = 100000;
+    crowd.slow_at = THREADS;
+    open_net(&n, ADJ_YIELD_SAME_BITS);
+    const size_t bytes = LARGE * sizeof(float);
+    float *data = calloc(LARGE, sizeof *data);
+    cr_assert_not_null(data);
+    int i = 0;
+    for (int stays = 0; stays < 10 && i < RUNS; i++) {
+        cr_assert_eq(adj_set(n.e, n.large, data, bytes), ADJ_OK, "%s", adj_exec_message(n.e));
+        cr_assert_eq(step(&n, i), ADJ_OK, "%s", adj_exec_message(n.e));
+        stays = threads_of(&n) == 1 ? stays + 1 : 0;
+    }
+    cr_expect_lt(i, RUNS);
+    free(data);
+    close_net(&n);
 }
 
 /* They change neither plans nor values. */
