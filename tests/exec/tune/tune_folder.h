@@ -29,7 +29,7 @@ static void remove_folder(void)
     cr_assert_eq(rmdir(folder), 0, "something is left in %s", folder);
 }
 
-/* Too few seconds for measuring the machine, which here would be done anew each time. */
+/* Too few seconds for measuring the machine, which takes longer than what is tuned here. */
 static adj_exec_opts tuned(void)
 {
     return (adj_exec_opts){.tune = 1, .tune_file = file, .tune_seconds = 1, .threads = 1};
