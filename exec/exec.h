@@ -89,6 +89,11 @@ static inline char *leaf_data(const adj_exec *e, const leaf *l)
 {
     return slot_of(e, l->buffer)->data;
 }
+/* Does an arena of so many bytes lie in another plan's? */
+static inline int is_lent(const adj_exec *e, size_t bytes)
+{
+    return e->lent != NULL && bytes <= e->lent_bytes;
+}
 /* Inputs are not, at first; one without elements needs no value. */
 static inline int is_set(const adj_exec *e, const leaf *l)
 {
