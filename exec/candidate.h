@@ -14,6 +14,8 @@ typedef struct {
     const adj_backend *backend;
     void *opened;
     int index;                            /* the caller's number of the backend */
+    int is_spare;                         /* the group can do without it: a backend that cannot be
+                                             opened is left out */
     const adj_group *group;               /* what is to be computed */
     const adj_kernel *const *kernel_list; /* what is left of the backend's; NULL: all */
     const adj_kernel *kernel;

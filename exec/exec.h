@@ -18,6 +18,8 @@ typedef struct { /* "op=backend" of the options */
 typedef struct tuner tuner;
 typedef struct yielding yielding;
 
+typedef enum { BACKEND_UNTRIED, BACKEND_OPEN, BACKEND_FAILED } backend_state;
+
 typedef enum { NOT_RUN, RUN_COMPLETED, RUN_FAILED } run_state;
 
 struct adj_exec {
@@ -41,7 +43,7 @@ struct adj_exec {
     int n_backend, fallback, preferred; /* indices into backend */
     const adj_backend *backend[MAX_BACKENDS + 1]; /* ended by NULL */
     void *opened[MAX_BACKENDS];
-    char is_open[MAX_BACKENDS];
+    backend_state state[MAX_BACKENDS];
 
     int n_group;
     node_group *group;         /* in the order they run */

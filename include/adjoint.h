@@ -307,7 +307,8 @@ typedef struct {
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */
     /* Times the candidates of each step while planning - every implementation that the backends
-     * have, in each layout - and takes the fastest; otherwise a fixed order decides. What was
+     * have, in each layout - and takes the fastest; otherwise what the implementations say of
+     * themselves decides, of equals the backends' order, the same on every start. What was
      * found is kept in tune_file and not timed again by the next plan on the same machine (NULL:
      * the file that the environment's ADJOINT_TUNE names, if it does; a file that cannot be used is
      * ignored and written anew: adj_exec_warning). A given selection gives the same results every

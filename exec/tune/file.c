@@ -10,10 +10,10 @@
  * that was not timed. Where there was no time for a race, backend and kernel are "-", the
  * microseconds are those of what is usual, and in place of the implementation are the seconds that
  * were too few. A selection is the same without the header. Both are taken whole or not at all, and
- * believed in nothing but which candidate to prepare: the one that prepares to the implementation
- * and layouts named, or, on operands in other layouts, to the implementation, wherever it is in the
- * backend's list (the number is only where to look first). So the worst that a forged one does is
- * to select slow kernels. */
+ * believed, but for the speeds, in nothing but which candidate to prepare: the one that prepares to
+ * the implementation and layouts named, or, on operands in other layouts, to the implementation,
+ * wherever it is in the backend's list (the number is only where to look first). So the worst that
+ * a forged one does is to select slow kernels, or to share out time badly. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -275,7 +275,7 @@ static int is_known(const adj_exec *e, const step *s, const tune_entry *x, int i
 static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x,
                                 int in_any_layout)
 {
-    candidate c = {.index = NONE};
+    candidate c = {.index = NONE, .is_spare = 1};
     adj_status status;
     do
         status = next_group_kernel(e, g, &c);
