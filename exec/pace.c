@@ -50,7 +50,7 @@ static void end_trial(pace *p, int is_won)
     p->fewer = !p->fewer;
     p->recent = (pace_times){0};
     if (!p->fewer) /* what was usual may have been beside the same neighbours */
-        p->usual = (pace_times){0};
+        p->baseline = (pace_times){0};
 }
 
 /* The first run counts only when it is so slow that nothing excuses it. */
@@ -82,7 +82,7 @@ static int is_trial_due(const pace *p)
     const int patience = p->wait == 0 ? FIRST_TRIAL : p->fewer ? p->wait : UNPROVOKED * p->wait;
     if (p->recent.n < PACE_RECENT || p->since < p->wait)
         return 0;
-    return p->since >= patience || (!p->fewer && median(&p->recent) > slow * median(&p->usual));
+    return p->since >= patience || (!p->fewer && median(&p->recent) > slow * median(&p->baseline));
 }
 
 static void count(pace *p, double seconds)
@@ -92,8 +92,8 @@ static void count(pace *p, double seconds)
         return;
     }
     add_time(&p->recent, PACE_RECENT, seconds);
-    if (!p->fewer && (p->usual.n < PACE_RECENT || seconds <= slow * median(&p->usual)))
-        add_time(&p->usual, PACE_USUAL, seconds);
+    if (!p->fewer && (p->baseline.n < PACE_RECENT || seconds <= slow * median(&p->baseline)))
+        add_time(&p->baseline, PACE_BASELINE, seconds);
     p->since++;
     if (is_trial_due(p))
         begin_trial(p);

@@ -17,22 +17,22 @@
 #ifndef ADJ_PACE_H
 #define ADJ_PACE_H
 
-enum { PACE_USUAL = 31, PACE_RECENT = 8 };
+enum { PACE_BASELINE = 31, PACE_RECENT = 8 };
 
 /* The latest of some times. All zero: none yet. */
 typedef struct {
     int n, oldest;
-    double ring[PACE_USUAL], sorted[PACE_USUAL];
+    double ring[PACE_BASELINE], sorted[PACE_BASELINE];
 } pace_times;
 
 /* All zero at first. */
 typedef struct {
-    pace_times usual;  /* of undisturbed runs with all threads */
-    pace_times recent; /* of any runs of the plan that stays */
-    int fewer;         /* the plan that stays is the one for fewer threads */
-    int is_warm;       /* the last run was one of the same plan: the next counts */
-    int since;         /* runs that counted since the last trial */
-    int wait;          /* how many that must be; 0: there was no trial yet */
+    pace_times baseline; /* of undisturbed runs with all threads */
+    pace_times recent;   /* of any runs of the plan that stays */
+    int fewer;           /* the plan that stays is the one for fewer threads */
+    int is_warm;         /* the last run was one of the same plan: the next counts */
+    int since;           /* runs that counted since the last trial */
+    int wait;            /* how many that must be; 0: there was no trial yet */
 
     int is_trial;       /* the other plan runs */
     int faster, slower; /* runs of the trial */

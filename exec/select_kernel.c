@@ -53,7 +53,7 @@ adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
     c->group = &s->group;
     c->prep = &s->prep;
-    c->usual = usual_seconds(&e->roofline, &s->group);
+    c->nominal = nominal_seconds(&e->roofline, &s->group);
     init_prep(c);
     for (int i = 0; e->first_buffer != NULL && i < s->group.n_in; i++) {
         int b = e->first_buffer[s->group.in[i]->id];

@@ -146,8 +146,8 @@ static void copy_leaves(const adj_exec *from, adj_exec *to)
     }
 }
 
-/* What is said of the executor, not of a plan. */
-static void keep_sayings(adj_exec *e, adj_exec *from)
+/* What is the executor's, not a plan's. */
+static void keep_common_state(adj_exec *e, adj_exec *from)
 {
     memcpy(e->message, from->message, sizeof e->message);
     memcpy(e->warning, from->warning, sizeof e->warning);
@@ -171,7 +171,7 @@ void yield_before(adj_exec *e)
     const adj_exec taken = *e;
     *e = *y->other;
     *y->other = taken;
-    keep_sayings(e, y->other);
+    keep_common_state(e, y->other);
     y->fewer = !y->fewer;
     y->is_due = 0;
     pace_change(&y->pace, seconds_now() - start);

@@ -80,7 +80,7 @@ struct tuner {
     reorder_cost *cost;    /* of those that were timed */
     machine_speed speed;   /* from the file, or measured for it, with so many threads asked for;
                               0: neither */
-    roofline roofline;     /* by speed, else as it is told */
+    roofline roofline;     /* by speed, else nominal */
     double seconds, spent; /* allowed, used */
     double runs;           /* of the plan, that time may be taken of; HUGE_VAL: as many as needed */
     int next;              /* group to be looked at */

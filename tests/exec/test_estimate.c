@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/roofline.h"
+#include "tests/reference.h"
 
 /* ---- two backends before naive, each with a kernel for relu ---- */
 
@@ -13,14 +14,6 @@ enum { N_PLANTED = 2, REFUSES = -1 };
 static double times[N_PLANTED]; /* of a good kernel's time; REFUSES */
 static int prepared, dropped, opened[N_PLANTED], closed;
 static adj_status open_status[N_PLANTED];
-
-static const adj_backend *naive_backend(void)
-{
-    int n = 0;
-    while (adj_backends[n + 1] != NULL)
-        n++;
-    return adj_backends[n];
-}
 
 static adj_status plant(int i, const adj_group *g, int candidate, adj_prep *p)
 {
@@ -99,8 +92,8 @@ static const adj_backend backends_planted[N_PLANTED] = {
      .kernels = second_kernels},
 };
 
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-TestSuite(estimate, .init = plan_as_usual);
+static void unset_plan(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(estimate, .init = unset_plan);
 
 static adj_exec *plan(adj_graph *g, int tune)
 {
@@ -229,25 +222,25 @@ Test(estimate, arithmetic_or_memory)
     const adj_group both = {2, node, 2, in, 1, out};
     cr_expect_float_eq(roofline_group(&machine, &both), 26 * 4 / 52.0, 1e-12);
     cr_expect_float_eq(roofline_group(&wide, &both), (48 + 8) / 48.0, 1e-12);
-    cr_expect_float_eq(usual_seconds(&wide, &both), 2 * (48 + 8) / 48.0, 1e-12);
+    cr_expect_float_eq(nominal_seconds(&wide, &both), 2 * (48 + 8) / 48.0, 1e-12);
     cr_expect_float_eq(roofline_copy(&machine, y->type), 2 * 8 * 4 / 52.0, 1e-12);
     adj_graph_free(g);
 }
 
-/* What was not measured is as told; a type without arithmetic of its own has f32's speed. */
+/* What was not measured is nominal; a type without arithmetic of its own has f32's speed. */
 Test(estimate, of_a_measured_machine)
 {
-    const roofline told = roofline_told(2);
+    const roofline nominal = roofline_nominal(2);
     machine_speed s = {.threads = 2,
                        .f32 = {.is_native = 1, .flops = 1e11},
                        .bf16 = {.is_native = 1, .flops = 3e11},
                        .f16 = {.is_native = 0, .flops = 7e11}};
     roofline r = roofline_measured(&s);
     cr_expect(r.f32 == 1e11 && r.f64 == 5e10 && r.bf16 == 3e11 && r.f16 == 1e11);
-    cr_expect_eq(r.memory, told.memory);
+    cr_expect_eq(r.memory, nominal.memory);
     s = (machine_speed){.threads = 2, .memory = 9e9};
     r = roofline_measured(&s);
-    cr_expect(r.f32 == told.f32 && r.bf16 == told.f32 && r.memory == 9e9);
-    cr_expect(told.f32 > 1e10 && told.f32 < 1e13 && told.memory > 1e9);
-    cr_expect_float_eq(roofline_told(4).f32 / told.f32, 2, 1e-12);
+    cr_expect(r.f32 == nominal.f32 && r.bf16 == nominal.f32 && r.memory == 9e9);
+    cr_expect(nominal.f32 > 1e10 && nominal.f32 < 1e13 && nominal.memory > 1e9);
+    cr_expect_float_eq(roofline_nominal(4).f32 / nominal.f32, 2, 1e-12);
 }

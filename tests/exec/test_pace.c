@@ -128,7 +128,7 @@ Test(pace, neighbours)
     cr_expect_eq(p.is_trial, 1);
     cr_expect_eq(feed(&p, 6, 1), 0);
     cr_expect_eq(p.fewer, 0);
-    cr_expect_eq(p.usual.n, 0, "what is usual is found anew");
+    cr_expect_eq(p.baseline.n, 0, "what is usual is found anew");
     cr_expect_eq(feed(&p, 100, 1), 0);
 }
 

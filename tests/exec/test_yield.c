@@ -8,6 +8,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/counter.h"
+#include "tests/reference.h"
 
 enum { ROWS = 4, INPUTS = 6, CLASSES = 3, THREADS = 2, MOST_RUNS = 4000, LARGE = 16 << 20 };
 
@@ -25,27 +26,27 @@ static struct {
     size_t scratch;      /* bytes, for each thread */
     int open, opened;    /* now, and ever */
     int tunes;           /* plans are tuned; there is a second, faster candidate */
-} crowd;
+} mock;
 
-static adj_status open_crowd(const adj_backend_opts *opts, void **backend)
+static adj_status open_mock(const adj_backend_opts *opts, void **backend)
 {
     int *threads = adj_alloc(opts->allocator, sizeof *threads);
-    if (threads == NULL || opts->threads == crowd.refuses_at) {
+    if (threads == NULL || opts->threads == mock.refuses_at) {
         adj_release(opts->allocator, threads);
         return threads == NULL ? ADJ_ENOMEM : ADJ_EBACKEND;
     }
     *threads = opts->threads;
     *backend = threads;
-    crowd.open++;
-    crowd.opened++;
+    mock.open++;
+    mock.opened++;
     return ADJ_OK;
 }
 
 static const adj_allocator *allocator; /* of the graph */
 
-static void close_crowd(void *backend)
+static void close_mock(void *backend)
 {
-    crowd.open--;
+    mock.open--;
     adj_release(allocator, backend);
 }
 
@@ -53,14 +54,14 @@ static int is_of_neg(const adj_node *relu) { return relu->in[0]->op == &adj_op_n
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
-    if (g->n_node > 1 || g->node[0]->op != &adj_op_relu || candidate > crowd.tunes)
+    if (g->n_node > 1 || g->node[0]->op != &adj_op_relu || candidate > mock.tunes)
         return ADJ_ENOKERNEL;
-    p->sums_by_threads = crowd.sums_by_threads;
-    p->scratch = crowd.scratch * (size_t) * (int *)backend;
-    const int named = crowd.names_threads ? *(int *)backend
-                      : crowd.swaps_at ? (*(int *)backend == crowd.swaps_at) ^ is_of_neg(g->node[0])
-                                       : 0;
-    snprintf(p->impl, sizeof p->impl, "crowd:%d%s", named, candidate > 0 ? " fast" : "");
+    p->sums_by_threads = mock.sums_by_threads;
+    p->scratch = mock.scratch * (size_t) * (int *)backend;
+    const int named = mock.names_threads ? *(int *)backend
+                      : mock.swaps_at ? (*(int *)backend == mock.swaps_at) ^ is_of_neg(g->node[0])
+                                      : 0;
+    snprintf(p->impl, sizeof p->impl, "mock:%d%s", named, candidate > 0 ? " fast" : "");
     p->state = candidate > 0 ? backend : NULL;
     return ADJ_OK;
 }
@@ -71,18 +72,18 @@ static adj_status run(const adj_call *c)
     float *y = c->out[0];
     for (int64_t i = 0; i < adj_shape_elems(c->group->node[0]->type.shape); i++)
         y[i] = x[i] > 0 ? x[i] : 0;
-    if (c->threads == crowd.slow_at || (crowd.tunes && c->state == NULL))
-        nanosleep(&(struct timespec){0, crowd.nap > 0 ? crowd.nap : 3000000}, NULL);
+    if (c->threads == mock.slow_at || (mock.tunes && c->state == NULL))
+        nanosleep(&(struct timespec){0, mock.nap > 0 ? mock.nap : 3000000}, NULL);
     return ADJ_OK;
 }
 
-static const adj_kernel kernel = {.name = "crowd", .prepare = prepare, .run = run};
+static const adj_kernel kernel = {.name = "mock", .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend crowded = {.version = ADJ_VERSION,
-                                    .name = "crowd",
-                                    .open = open_crowd,
-                                    .close = close_crowd,
-                                    .kernels = kernels};
+static const adj_backend mock_backend = {.version = ADJ_VERSION,
+                                         .name = "mock",
+                                         .open = open_mock,
+                                         .close = close_mock,
+                                         .kernels = kernels};
 
 /* ---- a net that has all that an executor keeps between runs ---- */
 
@@ -105,11 +106,11 @@ static void build(net *n)
     n->fixed = adj_state(n->g, "fixed", ADJ_F32, (adj_shape){2, {ROWS, INPUTS}},
                          (adj_init){ADJ_INIT_UNIFORM, -1, 1});
     n->negative = adj_neg(n->fixed);
-    if (crowd.large)
+    if (mock.large)
         n->large = adj_state(n->g, "large", ADJ_F32, (adj_shape){1, {LARGE}},
                              (adj_init){.kind = ADJ_INIT_CONSTANT});
     adj_node *h = adj_relu(adj_layer_dense(adj_add(n->x, n->negative), "hidden", 8));
-    if (crowd.swaps_at)
+    if (mock.swaps_at)
         h = adj_relu(adj_neg(h));
     h = adj_layer_dropout(h, "dropout", 0.3, 1);
     n->loss = adj_loss_softmax(adj_layer_dense(h, "logits", CLASSES), n->labels);
@@ -119,11 +120,8 @@ static adj_status plan(net *n, adj_yield yield)
 {
     static const adj_backend *both[3];
     adj_node *fetch[] = {n->loss, n->negative, n->large};
-    int last = 0;
-    while (adj_backends[last + 1] != NULL)
-        last++;
-    both[0] = &crowded;
-    both[1] = adj_backends[last];
+    both[0] = &mock_backend;
+    both[1] = naive_backend();
     adj_node *lr = adj_fill(n->g, ADJ_F32, (adj_shape){0}, 0.05);
     const adj_exec_opts o = {
         .n_fetch = n->large != NULL ? 3 : 2,
@@ -131,9 +129,9 @@ static adj_status plan(net *n, adj_yield yield)
         .updates = adj_training_updates(n->loss, lr, &(adj_optimiser_opts){.momentum = 0.9}),
         .threads = THREADS,
         .yield = yield,
-        .tune = crowd.tunes,
+        .tune = mock.tunes,
         .tune_file = "",
-        .debug = {.backends = both, .canaries = 1, .no_sharing = crowd.no_sharing}};
+        .debug = {.backends = both, .canaries = 1, .no_sharing = mock.no_sharing}};
     return adj_exec_new(n->g, &o, &n->e);
 }
 
@@ -149,7 +147,7 @@ static void close_net(net *n)
     adj_exec_free(n->e);
     adj_graph_free(n->g);
     cr_assert_eq(n->memory.live, 0);
-    cr_assert_eq(crowd.open, 0);
+    cr_assert_eq(mock.open, 0);
 }
 
 /* The i-th run: other images each time, other labels often, the invariant's leaf seldom. */
@@ -194,7 +192,7 @@ static int threads_of(const net *n) { return adj_exec_stats(n->e).threads; }
 static void reset(void)
 {
     unsetenv("ADJOINT_PLAN");
-    memset(&crowd, 0, sizeof crowd);
+    memset(&mock, 0, sizeof mock);
 }
 TestSuite(yield, .init = reset);
 
@@ -211,9 +209,9 @@ Test(yield, same_values)
     for (int phase = 0; phase < 4; phase++) {
         const int wanted = phase % 2 == 0 ? 1 : THREADS, slow_at = THREADS + 1 - wanted;
         for (int stays = 0; stays < 20 && i < MOST_RUNS; i++) {
-            crowd.slow_at = slow_at;
+            mock.slow_at = slow_at;
             cr_assert_eq(step(&n, i), ADJ_OK, "%s", adj_exec_message(n.e));
-            crowd.slow_at = 0;
+            mock.slow_at = 0;
             cr_assert_eq(step(&never, i), ADJ_OK);
             changes += threads_of(&n) != before;
             before = threads_of(&n);
@@ -237,7 +235,7 @@ Test(yield, same_values)
 static int runs_until(const net *n, int threads)
 {
     int i = 0;
-    crowd.slow_at = THREADS + 1 - threads;
+    mock.slow_at = THREADS + 1 - threads;
     for (int stays = 0; stays < 10 && i < MOST_RUNS; i++) {
         cr_assert_eq(step(n, i), ADJ_OK, "%s", adj_exec_message(n->e));
         stays = threads_of(n) == threads ? stays + 1 : 0;
@@ -250,9 +248,9 @@ Test(yield, cost_of_changing)
 {
     enum { RUNS = 500 };
     net n;
-    crowd.large = 1;
-    crowd.nap = 100000;
-    crowd.slow_at = THREADS;
+    mock.large = 1;
+    mock.nap = 100000;
+    mock.slow_at = THREADS;
     open_net(&n, ADJ_YIELD_SAME_BITS);
     const size_t bytes = LARGE * sizeof(float);
     float *data = calloc(LARGE, sizeof *data);
@@ -273,8 +271,8 @@ Test(yield, cost_of_changing)
 Test(yield, no_sharing)
 {
     net n;
-    crowd.no_sharing = 1;
-    crowd.scratch = 64;
+    mock.no_sharing = 1;
+    mock.scratch = 64;
     open_net(&n, ADJ_YIELD_SAME_BITS);
     for (int twice = 0; twice < 2; twice++) {
         cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
@@ -290,7 +288,7 @@ Test(yield, failed_runs)
     open_net(&n, ADJ_YIELD_SAME_BITS);
     const adj_allocator *own = allocator;
     open_net(&never, ADJ_YIELD_NEVER);
-    crowd.slow_at = THREADS;
+    mock.slow_at = THREADS;
     int stays = 0;
     for (int i = 0; stays < 20 && i < MOST_RUNS; i++) { /* every fifth fails */
         stays = threads_of(&n) == 1 ? stays + 1 : 0;
@@ -349,12 +347,12 @@ Test(yield, same_bits_or_always)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         net n;
         reset();
-        crowd.swaps_at = cases[i].swaps_at;
-        crowd.sums_by_threads = cases[i].sums_by_threads;
-        crowd.names_threads = cases[i].names_threads;
+        mock.swaps_at = cases[i].swaps_at;
+        mock.sums_by_threads = cases[i].sums_by_threads;
+        mock.names_threads = cases[i].names_threads;
         open_net(&n, cases[i].yield);
-        cr_expect_eq(crowd.opened, cases[i].plans, "case %zu", i);
-        cr_expect_eq(crowd.open, 1 + cases[i].keeps, "case %zu", i);
+        cr_expect_eq(mock.opened, cases[i].plans, "case %zu", i);
+        cr_expect_eq(mock.open, 1 + cases[i].keeps, "case %zu", i);
         cr_expect_eq(adj_exec_stats(n.e).second_threads, cases[i].keeps, "case %zu", i);
         close_net(&n);
     }
@@ -363,7 +361,7 @@ Test(yield, same_bits_or_always)
 Test(yield, always)
 {
     net n;
-    crowd.sums_by_threads = crowd.names_threads = 1;
+    mock.sums_by_threads = mock.names_threads = 1;
     open_net(&n, ADJ_YIELD_ALWAYS);
     cr_expect_str_eq(adj_exec_message(n.e), "");
     cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
@@ -375,18 +373,18 @@ Test(yield, always)
 Test(yield, tuned)
 {
     net n;
-    crowd.tunes = 1;
+    mock.tunes = 1;
     open_net(&n, ADJ_YIELD_SAME_BITS);
-    cr_expect_eq(crowd.open, 2);
+    cr_expect_eq(mock.open, 2);
     const adj_exec_info before = adj_exec_stats(n.e);
     const char *selection = adj_exec_selection(n.e);
-    cr_expect_not_null(strstr(selection, "crowd:0 fast"), "%s", selection);
+    cr_expect_not_null(strstr(selection, "mock:0 fast"), "%s", selection);
     cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
     cr_expect_eq(adj_exec_stats(n.e).timed, before.timed);
     cr_expect_eq(adj_exec_selection(n.e), selection);
     int fast = 0;
     for (int i = 0; i < adj_exec_step_count(n.e); i++)
-        fast += strcmp(adj_exec_step_at(n.e, i).impl, "crowd:0 fast") == 0;
+        fast += strcmp(adj_exec_step_at(n.e, i).impl, "mock:0 fast") == 0;
     cr_expect_eq(fast, 1);
     close_net(&n);
 }
@@ -395,11 +393,11 @@ Test(yield, tuned)
 Test(yield, refused)
 {
     net n;
-    crowd.refuses_at = 1;
+    mock.refuses_at = 1;
     open_net(&n, ADJ_YIELD_ALWAYS);
     cr_expect_str_eq(adj_exec_message(n.e), "");
     cr_expect_str_eq(adj_exec_warning(n.e), "");
-    cr_expect_eq(crowd.open, 1);
+    cr_expect_eq(mock.open, 1);
     for (int i = 0; i < 40; i++)
         cr_assert_eq(step(&n, i), ADJ_OK);
     cr_expect_eq(threads_of(&n), THREADS);
@@ -441,7 +439,7 @@ Test(yield, out_of_memory)
         if (adj_graph_status(n.g) != ADJ_OK || plan(&n, ADJ_YIELD_SAME_BITS) != ADJ_OK)
             failed++;
         else {
-            alone += crowd.open == 1;
+            alone += mock.open == 1;
             cr_assert_str_eq(adj_exec_message(n.e), "");
             for (int i = 0; i < 2; i++)
                 cr_assert_eq(step(&n, i), ADJ_OK);
