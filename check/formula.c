@@ -1,4 +1,4 @@
-/* formula.c - see formula.h. The steps of optimisers are those of
+/* formula.c - element-wise ops; see formula.h. The steps of optimisers are those of
  *   sgd, momentum: TensorFlow's GradientDescent and Momentum (tf.raw_ops.ApplyGradientDescent,
  *       ApplyMomentum), weight decay added to the gradient as PyTorch's SGD does
  *   adam_step: Kingma and Ba, Adam, arXiv:1412.6980, algorithm 1; decay as in Loshchilov and
@@ -230,10 +230,12 @@ int formula_is_step(const adj_op *op) { return step_of(op) != NULL; }
 
 int formula_exists(const adj_node *n)
 {
+    if (array_formula_exists(n))
+        return 1;
     if (formula_of(n->op) == NULL || n->n_in > MAX_OPERANDS)
         return 0;
     for (int k = 0; k < n->n_in; k++)
-        if (node_elems(n->in[k]) != 1 && !adj_shape_equal(n->in[k]->type.shape, n->type.shape))
+        if (!can_broadcast(n->in[k]->type.shape, n->type.shape))
             return 0;
     return 1;
 }
@@ -241,10 +243,14 @@ int formula_exists(const adj_node *n)
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size)
 {
     formula *f = formula_of(n->op);
+    if (array_formula_exists(n)) {
+        array_formula_value(n, operand, value);
+        return;
+    }
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
         double x[MAX_OPERANDS] = {0}, sum = 0, sizes = 0;
         for (int k = 0; k < n->n_in; k++)
-            x[k] = operand[k][node_elems(n->in[k]) == 1 ? 0 : i];
+            x[k] = operand[k][broadcast_element(n->in[k]->type.shape, n->type.shape, i)];
         const terms t = f(n, x);
         for (int k = 0; k < t.n; k++) {
             sum += t.of[k];

@@ -73,6 +73,8 @@ static int agree(subject *s, const trail *a, const trail *b, const adj_node *n)
 static double **operands_in(subject *s, const trail *t, const adj_node *n)
 {
     double **v = region_alloc(&s->region, (size_t)n->n_in + 1, sizeof *v);
+    if (v == NULL)
+        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     for (int k = 0; v != NULL && k < n->n_in; k++) {
         if ((v[k] = value_in(s, t, n->in[k])) == NULL)
             return NULL;
@@ -283,10 +285,18 @@ static int is_right_by_one_thread(subject *s, const failure *f)
 {
     const adj_node *dx = s->tested.dx[f->leaf];
     adj_exec *e = s->tested.single;
-    double *raw = reals(s, node_elems(dx));
     int is_right = f->n_wrong > 0;
-    if (e == NULL || raw == NULL || set_values(s, e, &s->tested, 0) != ADJ_OK ||
-        adj_run(e) != ADJ_OK || adj_get(e, dx, raw, adj_type_bytes(dx->type)) != ADJ_OK)
+    if (e == NULL)
+        return 0;
+    double *raw = reals(s, node_elems(dx));
+    adj_status status = raw != NULL ? set_values(s, e, &s->tested, 0) : ADJ_ENOMEM;
+    if (status == ADJ_OK)
+        status = adj_run(e);
+    if (status == ADJ_OK)
+        status = adj_get(e, dx, raw, adj_type_bytes(dx->type));
+    if (status == ADJ_ENOMEM)
+        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+    if (status != ADJ_OK)
         return 0;
     for (int64_t i = 0; i < node_elems(dx); i++) {
         const double right = s->dx_ref[f->leaf][i];

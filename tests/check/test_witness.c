@@ -328,6 +328,80 @@ Test(witness, compare_blames_naive)
         compare(&wrong[i], ADJ_BLAME_REFERENCE);
 }
 
+/* ---- out of memory while witnesses are asked ---- */
+
+typedef struct {
+    long calls, fail_at, live;
+} counter;
+
+static void *counted_alloc(void *user, size_t bytes)
+{
+    counter *c = user;
+    void *p = ++c->calls == c->fail_at ? NULL : malloc(bytes);
+    c->live += p != NULL;
+    return p;
+}
+
+static void counted_free(void *user, void *p)
+{
+    ((counter *)user)->live -= p != NULL;
+    free(p);
+}
+
+static adj_status check_wrong(adj_node *y)
+{
+    const adj_gradcheck_opts o = {.backend = "direct", .threads = 1, .draws = 1};
+    adj_gradcheck_report *r;
+    adj_status status = adj_gradcheck_node(y, &o, &r);
+    if (status == ADJ_OK)
+        cr_assert_eq(adj_gradcheck_row_at(r, 0)->fault, ADJ_FAULT_REFERENCE);
+    adj_gradcheck_free(r);
+    return status;
+}
+
+static adj_status compare_wrong(adj_node *y)
+{
+    static const char *const configs[] = {"naive:f64", "direct"};
+    const adj_compare_opts o = {
+        .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
+    adj_comparison *c;
+    adj_status status = adj_compare(adj_node_graph(y), &o, &c);
+    if (status == ADJ_OK)
+        cr_assert_eq(adj_comparison_row_at(c, 0)->blame, ADJ_BLAME_REFERENCE);
+    adj_comparison_free(c);
+    return status;
+}
+
+/* Each allocation in turn, and later ones less often. */
+static void run_out_of_memory(adj_status (*check)(adj_node *y))
+{
+    counter c = {0};
+    adj_allocator allocator = {counted_alloc, counted_free, &c};
+    long total = 0;
+    planted.op = "relu";
+    planted.also = NULL;
+    planted.fault = SCALED;
+    for (long n = 0; n <= total; n += 1 + n / 40) {
+        adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &allocator});
+        adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}}));
+        const long before = c.live;
+        c.calls = 0;
+        c.fail_at = n;
+        adj_status status = check(y);
+        total = n == 0 ? c.calls : total;
+        cr_assert_eq(status, n == 0 ? ADJ_OK : ADJ_ENOMEM, "allocation %ld of %ld: %s", n, total,
+                     adj_status_name(status));
+        cr_assert_eq(c.live, before, "allocation %ld of %ld: %ld leaked", n, total,
+                     c.live - before);
+        c.fail_at = 0;
+        adj_graph_free(g);
+    }
+    cr_assert_gt(total, 100);
+}
+
+Test(witness, out_of_memory_gradcheck) { run_out_of_memory(check_wrong); }
+Test(witness, out_of_memory_compare) { run_out_of_memory(compare_wrong); }
+
 /* ---- the plan is blamed only after the node was right alone on the operands that it had ---- */
 
 static char seen[4096]; /* the first operand that the kernel below was given */
