@@ -99,8 +99,7 @@ static adj_status suspect_node(subject *s, const trail *t, const adj_node *n, co
 {
     const lone_node alone = {.node = n, .operand = operands_in(s, t, n)};
     votes v;
-    if (!adj_is_float(n->type.dtype) || (n->op->flags & ADJ_OP_VIEW) || n->n_in == 0 ||
-        alone.operand == NULL)
+    if (!adj_is_float(n->type.dtype) || (n->op->flags & ADJ_OP_VIEW) || alone.operand == NULL)
         return ADJ_OK;
     adj_status status = hear_witnesses(s, &alone, but, &v);
     if (status != ADJ_OK || v.against == 0 || v.with > 0)

@@ -175,6 +175,28 @@ static const plant plants[] = {
      NULL,
      ONE_ROW,
      "naive's kernel for elu_grad is wrong: differences and its formula"},
+    {{.op = "exp"}, /* exp's gradient is made of its value: only the formula sees it */
+     "exp",
+     NULL,
+     SCALED,
+     "naive's forward kernel for exp is wrong: its formula"},
+    {{.op = "hard_sigmoid_grad"},
+     "hard_sigmoid_grad",
+     NULL,
+     SCALED,
+     "naive's forward kernel for hard_sigmoid_grad is wrong: its formula"},
+    {{.op = "reduce_mean"},
+     "broadcast_to",
+     NULL,
+     ONE_ROW,
+     "naive's kernel for broadcast_to is wrong"},
+    {{.op = "matmul"}, "matmul", NULL, SCALED, "naive's"},
+    {{.op = "resize"}, "resize_grad", NULL, SCALED, "naive's kernel for resize_grad is wrong"},
+    {{.op = "sparse_softmax_cross_entropy"},
+     "sparse_softmax_cross_entropy_grad",
+     NULL,
+     ONE_ROW,
+     "naive's kernel for sparse_softmax_cross_entropy_grad is wrong"},
     {{.op = "sgd_step"},
      "sgd_step",
      NULL,
@@ -322,7 +344,8 @@ Test(witness, compare_blames_naive)
         {{CONV}, "conv2d_backprop_input", NULL, ONE_ROW, ""},
         {{DEEP}, "depthwise_conv2d_native_backprop_input", NULL, SCALED, ""},
         {{NORM}, "batch_norm_grad", NULL, SCALED, ""}, /* direct alone: by its gradient */
-        {{.op = "relu"}, "relu", NULL, ONE_ROW, ""},   /* by its formula */
+        {{.op = "max_pool", POOL}, "max_pool", "max_pool_grad", SCALED, ""},
+        {{.op = "relu"}, "relu", NULL, ONE_ROW, ""}, /* by its formula */
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         compare(&wrong[i], ADJ_BLAME_REFERENCE);
