@@ -14,7 +14,8 @@
 
 extern const adj_backend adj_backend_direct, adj_backend_naive, adj_backend_onednn;
 
-typedef enum { SCALED, ONE_ROW, OTHER_PADS, UNCORRECTED } fault;
+/* SLIGHTLY: in every type but f64, by more than it rounds. */
+typedef enum { SCALED, ONE_ROW, OTHER_PADS, UNCORRECTED, SLIGHTLY } fault;
 
 static struct {
     const char *op, *also; /* names; also: NULL, or another that is as wrong */
@@ -66,11 +67,15 @@ static adj_status run(const adj_call *c)
         return run_with_other_pads(c);
     adj_status status = adj_backend_naive.kernels[0]->run(c);
     const int64_t elems = adj_shape_elems(n->type.shape);
+    const double slightly = n->type.dtype == ADJ_F64     ? 1
+                            : adj_is_half(n->type.dtype) ? 1.01
+                                                         : 1.00001;
+    const double factor = planted.fault == SLIGHTLY ? slightly : 0.75;
     for (int64_t i = 0; is_planted(n) && i < elems; i++) {
         const double v = adj_load(n->type.dtype, c->out[0], i);
-        const int is_spoiled =
-            planted.fault == SCALED || (planted.fault == ONE_ROW && i < elems / 3);
-        adj_store(n->type.dtype, c->out[0], i, is_spoiled ? 0.75 * v : v);
+        const int is_spoiled = planted.fault == SCALED || planted.fault == SLIGHTLY ||
+                               (planted.fault == ONE_ROW && i < elems / 3);
+        adj_store(n->type.dtype, c->out[0], i, is_spoiled ? factor * v : v);
     }
     return status;
 }

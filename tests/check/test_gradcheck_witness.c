@@ -147,6 +147,30 @@ Test(gradcheck_witness, blames_naive)
     }
 }
 
+/* A step that is off in its own type alone, by little: naive's in float64 is right. */
+Test(gradcheck_witness, steps_are_bounded_by_their_type)
+{
+    static const char *const ops[] = {"sgd_step", "momentum", "ema", "adam_step"};
+    static const char *const dtypes[] = {"f32", "bf16"};
+    const adj_gradcheck_opts o = {.backend = "naive", .threads = 1};
+    for (int i = 0; i < 8; i++) {
+        const op_args args = {.op = ops[i / 2], .dtype = dtypes[i % 2]};
+        adj_error error;
+        adj_graph *g = adj_graph_new();
+        adj_gradcheck_report *r;
+        planted.op = args.op;
+        planted.fault = SLIGHTLY;
+        adj_node *n = op_args_build(&args, g, &error);
+        cr_assert_not_null(n, "%s", error.message);
+        cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+        const adj_gradcheck_row *row = adj_gradcheck_row_at(r, 0);
+        cr_expect_eq(row->fault, ADJ_FAULT_KERNEL, "%s %s: %s", args.op, args.dtype, row->blame);
+        cr_expect_str_eq(row->method, "formula");
+        adj_gradcheck_free(r);
+        adj_graph_free(g);
+    }
+}
+
 /* Alike in the forward and the backward kernel: they fit each other, others fit none of them. */
 Test(gradcheck_witness, blames_naive_when_its_kernels_are_wrong_alike)
 {
