@@ -5,7 +5,8 @@
  *       Hutter, Decoupled Weight Decay Regularization, arXiv:1711.05101, algorithm 2
  *   ema: tf.train.ExponentialMovingAverage
  * and the activations those of tf.nn; gelu is of Hendrycks and Gimpel, arXiv:1606.08415. Gradients
- * are differences of these, but where they are given a result instead of an operand. */
+ * of smooth ones are differences of these, but where they are given a result instead of an operand.
+ */
 #include <math.h>
 
 #include "formula.h"
@@ -107,17 +108,26 @@ static terms slope(formula *f, const adj_node *n, const double x[])
 }
 
 static terms silu_grad(const adj_node *n, const double x[]) { return slope(silu, n, x); }
+static terms gelu_grad(const adj_node *n, const double x[]) { return slope(gelu, n, x); }
+
+/* Those with kinks, by sides. */
 static terms hard_sigmoid_grad(const adj_node *n, const double x[])
 {
-    return slope(hard_sigmoid, n, x);
+    return (void)n, one(fabs(x[1]) < 3 ? x[0] / 6 : 0);
 }
 static terms hard_swish_grad(const adj_node *n, const double x[])
 {
-    return slope(hard_swish, n, x);
+    return (void)n, one(x[1] >= 3 ? x[0] : x[1] > -3 ? x[0] * (2 * x[1] + 3) / 6 : 0);
 }
-static terms clip_grad(const adj_node *n, const double x[]) { return slope(clip, n, x); }
-static terms elu_grad(const adj_node *n, const double x[]) { return slope(elu, n, x); }
-static terms gelu_grad(const adj_node *n, const double x[]) { return slope(gelu, n, x); }
+static terms clip_grad(const adj_node *n, const double x[])
+{
+    const adj_clip_attrs *a = n->attrs;
+    return one(x[1] >= a->min && x[1] <= a->max ? x[0] : 0);
+}
+static terms elu_grad(const adj_node *n, const double x[])
+{
+    return one(x[1] > 0 ? x[0] : x[0] * factor_of(n) * exp(x[1]));
+}
 static terms sigmoid_grad(const adj_node *n, const double x[])
 {
     return (void)n, one(x[0] * x[1] * (1 - x[1]));

@@ -12,12 +12,15 @@ int formula_is_step(const adj_op *op);
  * the magnitudes of the terms that are added up for it. */
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size);
 
-/* formula_array.c: those that are not element-wise. */
+/* formula_image.c; NULL: none. */
+typedef void definition(const adj_node *n, double *const in[], double *y);
+definition *image_definition_of(const adj_op *op);
+/* formula_array.c: those that are not element-wise, with images'. */
 int array_formula_exists(const adj_node *n);
 void array_formula_value(const adj_node *n, double *const operand[], double *value);
-/* The element of a value of the one shape that is broadcast to element i of the other; may it be
+/* The element of a value of the one shape that is broadcast to that element of the other; may it be
  * broadcast at all? */
-int64_t broadcast_element(adj_shape from, adj_shape to, int64_t i);
+int64_t broadcast_element(adj_shape from, adj_shape to, int64_t element);
 int can_broadcast(adj_shape from, adj_shape to);
 
 #endif

@@ -3,8 +3,7 @@
 #include <math.h>
 
 #include "formula.h"
-
-typedef void definition(const adj_node *n, double *const in[], double *y);
+#include "number.h"
 
 /* ---- indices ---- */
 
@@ -52,6 +51,14 @@ int can_broadcast(adj_shape from, adj_shape to)
 static adj_shape shape_of(const adj_node *n) { return n->type.shape; }
 
 /* ---- moving ---- */
+
+static void fill(const adj_node *n, double *const in[], double *y)
+{
+    (void)in;
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = rounded((adj_dtype)((const adj_fill_attrs *)n->attrs)->dtype,
+                       ((const adj_fill_attrs *)n->attrs)->value);
+}
 
 static void broadcast_to(const adj_node *n, double *const in[], double *y)
 {
@@ -123,7 +130,7 @@ static void choose(const adj_node *n, double *const in[], double *y)
 
 /* ---- summing ---- */
 
-/* Calls for element i of x the result's element that it goes to. */
+/* The element of the result that element i of x goes to. */
 static int64_t reduced_element(const adj_node *n, int64_t i)
 {
     const adj_reduce_attrs *a = n->attrs;
@@ -269,6 +276,7 @@ static const struct {
     const adj_op *op;
     definition *of;
 } definitions[] = {
+    {&adj_op_fill, fill},
     {&adj_op_broadcast_to, broadcast_to},
     {&adj_op_transpose, transpose},
     {&adj_op_concat, concat},
@@ -296,7 +304,7 @@ static definition *definition_of(const adj_op *op)
     for (size_t i = 0; i < sizeof definitions / sizeof *definitions; i++)
         if (definitions[i].op == op)
             return definitions[i].of;
-    return NULL;
+    return image_definition_of(op);
 }
 
 int array_formula_exists(const adj_node *n)

@@ -36,10 +36,25 @@ static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *w
     return r->status;
 }
 
+/* A row only if it fails. */
+static adj_status check_value(subject *s)
+{
+    adj_gradcheck_report *r = s->report;
+    adj_gradcheck_row *row = gradcheck_row(r);
+    if (row == NULL)
+        return r->status;
+    name_row(r, s->node, row);
+    adj_status status = check_forward(s, row);
+    if (row->result != ADJ_GRADCHECK_FAIL)
+        r->n_row--;
+    return status == ADJ_ENOMEM ? gradcheck_fail(r, status, "gradcheck: out of memory") : status;
+}
+
 static adj_status check_open_subject(subject *s, const char *prefix)
 {
     adj_gradcheck_report *r = s->report;
-    repeat_with_reals(s);
+    if (repeat_with_reals(s) == ADJ_OK)
+        check_value(s);
     for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
         const char *wrt = operand_name(s->node, s->slot[leaf]);
         if (prefix[0] != '\0')
