@@ -50,9 +50,20 @@ static adj_status check_value(subject *s)
     return status == ADJ_ENOMEM ? gradcheck_fail(r, status, "gradcheck: out of memory") : status;
 }
 
+/* Does a kernel of the gradient have the name that debug.impl asks for? */
+static int has_impl(const subject *s)
+{
+    const char *impl = s->report->opts.debug.impl;
+    for (int i = 0; impl != NULL && i < adj_exec_step_count(s->tested.backward); i++)
+        if (strstr(adj_exec_step_at(s->tested.backward, i).impl, impl) != NULL)
+            return 1;
+    return 0;
+}
+
 static adj_status check_open_subject(subject *s, const char *prefix)
 {
     adj_gradcheck_report *r = s->report;
+    r->about.impl_nodes += has_impl(s);
     if (repeat_with_reals(s) == ADJ_OK)
         check_value(s);
     for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
