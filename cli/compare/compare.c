@@ -161,8 +161,14 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
 static int open_run(const compare_opts *o, compare_run *run)
 {
     const compared *g = &run->graph;
-    if (compared_open(&run->graph, &o->graph) == ADJ_OK)
-        return CONTINUE;
+    if (compared_open(&run->graph, &o->graph) == ADJ_OK) {
+        if (adj_node_operand_count(g->root[0]) > 0)
+            return CONTINUE;
+        return complain("compare", EXIT_USAGE,
+                        "--op %s: it is a leaf, which nothing computes (expected an op with "
+                        "operands)",
+                        o->graph.op.op);
+    }
     return complain("compare", g->usage ? EXIT_USAGE : EXIT_FAILED, "%s", g->m.error.message);
 }
 

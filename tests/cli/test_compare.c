@@ -156,6 +156,29 @@ Test(compare_cli, html)
         cr_assert_eq(count(page, outside[i]), 0, "the page needs %s", outside[i]);
 }
 
+/* A leaf is wrong usage; a name that no implementation has leaves the question open. */
+Test(compare_cli, nothing_to_compare)
+{
+    static const struct {
+        const char *arguments[10];
+        int status;
+        const char *says;
+    } cases[] = {
+        {{"compare", "--op", "fill"}, 3, "--op fill: it is a leaf"},
+        {{"compare", "--op", "relu", "--neighbours", "0", "--configs", "naive:f64,naive:impl=xyz"},
+         2,
+         "naive:impl=xyz: no node has"},
+        {{"compare", "--op", "relu", "--neighbours", "0", "--configs", "naive:f64,naive:impl=f32"},
+         0,
+         ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_tool(cases[i].arguments, &f);
+        cr_expect_eq(f.status, cases[i].status, "%zu: %s%s", i, f.out, f.err);
+        cr_expect_not_null(strstr(f.err, cases[i].says), "%zu: %s", i, f.err);
+    }
+}
+
 /* On another instruction set, in another process. */
 Test(compare_cli, isa)
 {

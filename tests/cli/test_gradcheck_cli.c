@@ -62,6 +62,7 @@ static const call calls[] = {
     {3, NULL, "did you mean --quarantine?", {"--op", "relu", "--quarantnie", "off"}},
     {0, "9 pass", NULL, {"--op", "relu", "--quarantine", "off"}},
     {0, "3 pass", NULL, {"--op", "relu", "--neighbours", "2"}},
+    {2, "has a name that contains \"xyz\"", NULL, {"--op", "relu", "--impl", "xyz"}},
     {0, "axes=1,2 keep_dims", NULL, {"--op", "reduce_sum", "--neighbours", "0"}},
     {1, NULL, "/nowhere/q", {"--op", "conv2d", "--quarantine", "/nowhere/q"}},
     {0, "threads 1 vs 3: max 0 ulp", NULL, {"--op", "exp", "--backend", "naive", "--threads", "3"}},
