@@ -189,7 +189,7 @@ static double log_sum(const double *row, int64_t n)
         max = fmax(max, row[i]);
     for (int64_t i = 0; i < n; i++)
         sum += exp(row[i] - max);
-    return max + log(sum);
+    return sum == 0 ? max : max + log(sum);
 }
 
 static int64_t row_length(const adj_node *n)

@@ -281,3 +281,17 @@ Test(gradcheck_cli, reports_for_programs)
     cr_expect_not_null(strstr(f.out, "<failure message=\"naive float64 backward agrees"));
     cr_expect_not_null(strstr(f.out, "-&gt;"));
 }
+
+/* The steps of the optimizer asked for are among the rows. */
+Test(gradcheck_cli, steps_of_an_optimizer)
+{
+    static finished f;
+    gradcheck((const char *[]){"--model", "lenet", "--optimizer", "adam", "--draws", "1", NULL},
+              &f);
+    cr_expect_eq(f.status, 0, "%s", f.err);
+    cr_expect_not_null(strstr(f.out, "adam_step"), "%s", f.out);
+    gradcheck((const char *[]){"--op", "relu", "--optimizer", "adam", NULL}, &f);
+    cr_expect_eq(f.status, 3, "%s", f.err);
+    gradcheck((const char *[]){"--model", "lenet", "--optimizer", "adan", NULL}, &f);
+    cr_expect_eq(f.status, 3, "%s", f.err);
+}
