@@ -176,7 +176,7 @@ static void *leaf_value(comparing *r, const adj_node *n)
     const void *given = NULL;
     const adj_node *reader = NULL;
     double value;
-    int operand;
+    int operand = 0;
     void *v = region_alloc(&r->c->region, bytes + 1, 1);
     if (v == NULL) {
         compare_no_memory(r->c);

@@ -71,7 +71,7 @@ adj_status half_bound(subject *s, int leaf, const double **bound)
     const adj_compare_config tested = {.name = "tested"};
     adj_compare_config f64;
     const adj_node *dx = s->tested.dx[leaf];
-    gradient_group g;
+    gradient_group g = {.is_known = 0};
     expectation e = {0};
     outcome o = {0};
     int64_t kinks;
