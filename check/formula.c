@@ -1,11 +1,12 @@
-/* formula.c - see formula.h. The steps of optimisers are those of
+/* formula.c - element-wise ops; see formula.h. The steps of optimisers are those of
  *   sgd, momentum: TensorFlow's GradientDescent and Momentum (tf.raw_ops.ApplyGradientDescent,
  *       ApplyMomentum), weight decay added to the gradient as PyTorch's SGD does
  *   adam_step: Kingma and Ba, Adam, arXiv:1412.6980, algorithm 1; decay as in Loshchilov and
  *       Hutter, Decoupled Weight Decay Regularization, arXiv:1711.05101, algorithm 2
  *   ema: tf.train.ExponentialMovingAverage
  * and the activations those of tf.nn; gelu is of Hendrycks and Gimpel, arXiv:1606.08415. Gradients
- * are differences of these, but where they are given a result instead of an operand. */
+ * of smooth ones are differences of these, but where they are given a result instead of an operand.
+ */
 #include <math.h>
 
 #include "formula.h"
@@ -107,17 +108,26 @@ static terms slope(formula *f, const adj_node *n, const double x[])
 }
 
 static terms silu_grad(const adj_node *n, const double x[]) { return slope(silu, n, x); }
+static terms gelu_grad(const adj_node *n, const double x[]) { return slope(gelu, n, x); }
+
+/* Those with kinks, by sides. */
 static terms hard_sigmoid_grad(const adj_node *n, const double x[])
 {
-    return slope(hard_sigmoid, n, x);
+    return (void)n, one(fabs(x[1]) < 3 ? x[0] / 6 : 0);
 }
 static terms hard_swish_grad(const adj_node *n, const double x[])
 {
-    return slope(hard_swish, n, x);
+    return (void)n, one(x[1] >= 3 ? x[0] : x[1] > -3 ? x[0] * (2 * x[1] + 3) / 6 : 0);
 }
-static terms clip_grad(const adj_node *n, const double x[]) { return slope(clip, n, x); }
-static terms elu_grad(const adj_node *n, const double x[]) { return slope(elu, n, x); }
-static terms gelu_grad(const adj_node *n, const double x[]) { return slope(gelu, n, x); }
+static terms clip_grad(const adj_node *n, const double x[])
+{
+    const adj_clip_attrs *a = n->attrs;
+    return one(x[1] >= a->min && x[1] <= a->max ? x[0] : 0);
+}
+static terms elu_grad(const adj_node *n, const double x[])
+{
+    return one(x[1] > 0 ? x[0] : x[0] * factor_of(n) * exp(x[1]));
+}
 static terms sigmoid_grad(const adj_node *n, const double x[])
 {
     return (void)n, one(x[0] * x[1] * (1 - x[1]));
@@ -230,10 +240,12 @@ int formula_is_step(const adj_op *op) { return step_of(op) != NULL; }
 
 int formula_exists(const adj_node *n)
 {
+    if (array_formula_exists(n))
+        return 1;
     if (formula_of(n->op) == NULL || n->n_in > MAX_OPERANDS)
         return 0;
     for (int k = 0; k < n->n_in; k++)
-        if (node_elems(n->in[k]) != 1 && !adj_shape_equal(n->in[k]->type.shape, n->type.shape))
+        if (!can_broadcast(n->in[k]->type.shape, n->type.shape))
             return 0;
     return 1;
 }
@@ -241,10 +253,14 @@ int formula_exists(const adj_node *n)
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size)
 {
     formula *f = formula_of(n->op);
+    if (array_formula_exists(n)) {
+        array_formula_value(n, operand, value);
+        return;
+    }
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
         double x[MAX_OPERANDS] = {0}, sum = 0, sizes = 0;
         for (int k = 0; k < n->n_in; k++)
-            x[k] = operand[k][node_elems(n->in[k]) == 1 ? 0 : i];
+            x[k] = operand[k][broadcast_element(n->in[k]->type.shape, n->type.shape, i)];
         const terms t = f(n, x);
         for (int k = 0; k < t.n; k++) {
             sum += t.of[k];

@@ -1,15 +1,26 @@
-/* formula.h - element-wise ops by their formulas in float64: an answer that no kernel gives. */
+/* formula.h - ops by their formulas in float64: an answer that no kernel gives. */
 #ifndef ADJ_CHECK_FORMULA_H
 #define ADJ_CHECK_FORMULA_H
 
 #include "graph/graph.h"
 
-/* Does the op have a formula? Each operand has to be shaped as the result, or be one number. */
+/* Does the op have a formula? Operands of an element-wise one are broadcast to its result. */
 int formula_exists(const adj_node *n);
 /* Is it a step of an optimiser, or of what is kept beside the parameters? */
 int formula_is_step(const adj_op *op);
-/* value[i] for the operands' values; n has a formula. size, unless it is NULL: the sum of the
- * magnitudes of the terms that are added up for it. */
+/* value[i] for the operands' values; n has a formula. size, for a step, or NULL: the sum of
+ * the magnitudes of the terms that are added up for it. */
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size);
+
+/* formula_image.c; NULL: none. */
+typedef void definition(const adj_node *n, double *const in[], double *y);
+definition *image_definition_of(const adj_op *op);
+/* formula_array.c: those that are not element-wise, with images'. */
+int array_formula_exists(const adj_node *n);
+void array_formula_value(const adj_node *n, double *const operand[], double *value);
+/* The element of a value of the one shape that is broadcast to that element of the other; may it be
+ * broadcast at all? */
+int64_t broadcast_element(adj_shape from, adj_shape to, int64_t element);
+int can_broadcast(adj_shape from, adj_shape to);
 
 #endif

@@ -98,7 +98,7 @@ const option *option_at(const usage *u, int i);
     "f32 (default); bf16 or f16: mixed precision, of what lies between f32 parameters and losses"
 #define YIELD_HELP                                                                                 \
     "whether other processes get threads while that is faster: never; same-bits (default), where " \
-    "results stay the same; always"
+    "results stay the same; always. It takes a second plan, and what is kept between runs twice"
 #define MATH_HELP "exact (default), or fast: algorithms with larger rounding errors"
 #define JSON_HELP "the same as JSON; - or no FILE: the output"
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */

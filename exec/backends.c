@@ -72,26 +72,51 @@ int may_compute(const adj_exec *e, int backend, const adj_op *op)
     return first <= backend && backend <= e->fallback;
 }
 
-adj_status open_backend(adj_exec *e, int backend)
+/* message: a warning or, where it fails, the reason. */
+static adj_status try_open(adj_exec *e, int backend, char message[ADJ_WHY])
 {
-    if (e->is_open[backend])
+    message[0] = '\0';
+    if (e->state[backend] == BACKEND_OPEN)
         return ADJ_OK;
-    char message[ADJ_WHY] = "";
     const adj_backend_opts opts = {.allocator = &e->region.allocator,
                                    .threads = e->threads,
                                    .quarantine = e->quarantine,
                                    .math = e->math,
                                    .message = message};
     adj_status status = e->backend[backend]->open(&opts, &e->opened[backend]);
+    message[ADJ_WHY - 1] = '\0';
+    e->state[backend] = status == ADJ_OK ? BACKEND_OPEN : BACKEND_FAILED;
+    if (status != ADJ_OK && message[0] == '\0')
+        snprintf(message, ADJ_WHY, "%s", adj_status_name(status));
+    return status;
+}
+
+adj_status open_backend(adj_exec *e, int backend)
+{
+    char message[ADJ_WHY];
+    const adj_status status = try_open(e, backend, message);
     if (status != ADJ_OK)
         return set_error(e, status, "adj_exec_new: backend %s cannot be opened (%s)",
-                         e->backend[backend]->name,
-                         message[0] != '\0' ? message : adj_status_name(status));
-    e->is_open[backend] = 1;
-    message[ADJ_WHY - 1] = '\0';
+                         e->backend[backend]->name, message);
     if (message[0] != '\0' && e->warning[0] == '\0')
         snprintf(e->warning, sizeof e->warning, "%s", message);
     return ADJ_OK;
+}
+
+int can_open(adj_exec *e, int backend)
+{
+    char message[ADJ_WHY];
+    if (e->state[backend] != BACKEND_UNTRIED)
+        return e->state[backend] == BACKEND_OPEN;
+    const adj_status status = try_open(e, backend, message);
+    if (status == ADJ_ENOMEM)
+        no_memory(e);
+    if (e->warning[0] == '\0' && status != ADJ_OK)
+        snprintf(e->warning, sizeof e->warning, "backend %s is left out: it cannot be opened (%s)",
+                 e->backend[backend]->name, message);
+    else if (e->warning[0] == '\0')
+        snprintf(e->warning, sizeof e->warning, "%s", message);
+    return status == ADJ_OK;
 }
 
 int has_backend(void *of, const adj_op *op)

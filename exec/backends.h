@@ -11,6 +11,9 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o);
 /* The k-th backend to query for op, or NONE. */
 int backend_for(const adj_exec *e, const adj_op *op, int k);
 adj_status open_backend(adj_exec *e, int backend);
+/* Opens it, too, if it is not known not to be possible. 0: it cannot be opened, which is in
+ * e->warning if nothing else is there; or there is no memory, which is an error. */
+int can_open(adj_exec *e, int backend);
 /* Is it among those that are queried for op? */
 int may_compute(const adj_exec *e, int backend, const adj_op *op);
 /* Is a backend before the last one, the reference, queried for op? of: the executor. */

@@ -113,11 +113,18 @@ static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
     return ADJ_OK;
 }
 
+static adj_status check_plan(adj_exec *e)
+{
+    const size_t arena = is_lent(e, e->info.arena_bytes) ? 0 : e->info.arena_bytes;
+    return check_memory(e, arena + e->info.storage_bytes);
+}
+
 /* Memory for arena and storage, and every pointer that a step will use. */
 static adj_status bind(adj_exec *e)
 {
-    const int is_lent = e->lent != NULL && e->lent_bytes >= e->info.arena_bytes;
-    e->arena = is_lent ? e->lent : adj_alloc(&e->region.allocator, e->info.arena_bytes);
+    e->arena = is_lent(e, e->info.arena_bytes)
+                   ? e->lent
+                   : adj_alloc(&e->region.allocator, e->info.arena_bytes);
     e->storage = adj_alloc(&e->region.allocator, e->info.storage_bytes);
     if (e->arena == NULL || e->storage == NULL)
         return set_error(e, ADJ_ENOMEM,
@@ -170,14 +177,13 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
 {
     int n_root = 0;
     const adj_node **root = list_roots(e, o, &n_root);
-    e->roofline = roofline_told(e->threads);
+    e->roofline = roofline_nominal(e->threads);
     if (root == NULL || select_backends(e, o) != ADJ_OK ||
         copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
         form_groups(e, n_root, root) != ADJ_OK || check_values(e) != ADJ_OK ||
         tune_open(e, o) != ADJ_OK || plan_steps(e) != ADJ_OK || plan_invariants(e) != ADJ_OK ||
-        plan_memory(e) != ADJ_OK ||
-        check_memory(e, e->info.arena_bytes + e->info.storage_bytes) != ADJ_OK || bind(e) != ADJ_OK)
+        plan_memory(e) != ADJ_OK || check_plan(e) != ADJ_OK || bind(e) != ADJ_OK)
         return e->status;
     initialise(e, o->seed);
     if (e->canaries)

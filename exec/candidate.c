@@ -28,10 +28,12 @@ int next_kernel(candidate *c)
     return c->kernel != NULL;
 }
 
+static double nominal_of(const candidate *c) { return c->nominal > 0 ? c->nominal : 1; }
+
 void init_prep(const candidate *c)
 {
     const adj_layout **in = c->prep->in, **out = c->prep->out;
-    *c->prep = (adj_prep){.in = in, .out = out, .seconds = c->usual > 0 ? c->usual : 1};
+    *c->prep = (adj_prep){.in = in, .out = out, .seconds = nominal_of(c)};
     for (int i = 0; i < c->group->n_in; i++)
         in[i] = NULL;
     for (int i = 0; i < c->group->n_out; i++)
@@ -42,6 +44,8 @@ adj_status query_kernel(const candidate *c)
 {
     adj_status status = c->kernel->prepare(c->opened, c->group, c->number, c->prep);
     c->prep->why[ADJ_WHY - 1] = '\0';
+    if (!(c->prep->seconds >= 0)) /* nor a number at all */
+        c->prep->seconds = nominal_of(c);
     return status;
 }
 

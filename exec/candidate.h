@@ -14,11 +14,13 @@ typedef struct {
     const adj_backend *backend;
     void *opened;
     int index;                            /* the caller's number of the backend */
+    int is_spare;                         /* the group can do without it: a backend that cannot be
+                                             opened is left out */
     const adj_group *group;               /* what is to be computed */
     const adj_kernel *const *kernel_list; /* what is left of the backend's; NULL: all */
     const adj_kernel *kernel;
-    int number;   /* of the kernel's candidates */
-    double usual; /* seconds that a good kernel takes; 0: not known, prep->seconds are multiples */
+    int number;     /* of the kernel's candidates */
+    double nominal; /* seconds that kernels multiply; 0: not known, prep->seconds are factors */
     adj_prep *prep; /* what it is prepared to; in and out are arrays of the caller's */
 } candidate;
 

@@ -18,6 +18,8 @@ typedef struct { /* "op=backend" of the options */
 typedef struct tuner tuner;
 typedef struct yielding yielding;
 
+typedef enum { BACKEND_UNTRIED, BACKEND_OPEN, BACKEND_FAILED } backend_state;
+
 typedef enum { NOT_RUN, RUN_COMPLETED, RUN_FAILED } run_state;
 
 struct adj_exec {
@@ -32,7 +34,7 @@ struct adj_exec {
     adj_node **image; /* by the user's id; NULL: not part of this executor */
 
     int threads, profile, canaries, no_fusion, no_sharing, checksums;
-    roofline roofline; /* as it is told */
+    roofline roofline; /* nominal */
     adj_math math;     /* as in the options */
     int n_op_backend;
     op_backend *op_backend;
@@ -41,7 +43,7 @@ struct adj_exec {
     int n_backend, fallback, preferred; /* indices into backend */
     const adj_backend *backend[MAX_BACKENDS + 1]; /* ended by NULL */
     void *opened[MAX_BACKENDS];
-    char is_open[MAX_BACKENDS];
+    backend_state state[MAX_BACKENDS];
 
     int n_group;
     node_group *group;         /* in the order they run */
@@ -90,6 +92,11 @@ static inline slot *slot_of(const adj_exec *e, int buffer)
 static inline char *leaf_data(const adj_exec *e, const leaf *l)
 {
     return slot_of(e, l->buffer)->data;
+}
+/* Does an arena of so many bytes lie in another plan's? */
+static inline int is_lent(const adj_exec *e, size_t bytes)
+{
+    return e->lent != NULL && bytes <= e->lent_bytes;
 }
 /* Inputs are not, at first; one without elements needs no value. */
 static inline int is_set(const adj_exec *e, const leaf *l)

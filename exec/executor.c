@@ -210,7 +210,7 @@ static void drop_plan(adj_exec *e)
 {
     drop_steps(e);
     for (int i = 0; i < e->n_backend; i++)
-        if (e->is_open[i])
+        if (e->state[i] == BACKEND_OPEN)
             e->backend[i]->close(e->opened[i]);
     adj_graph_free(e->graph);
     if (e->arena != e->lent)

@@ -128,5 +128,6 @@ adj_status check_values(adj_exec *e)
     find_lives(&l);
     for (int i = 0; i < e->n_leaf; i++)
         leaves += e->leaf[i].node->op != &adj_op_const ? adj_type_bytes(e->leaf[i].node->type) : 0;
-    return check_memory(e, leaves + min_arena(&l, change));
+    const size_t arena = min_arena(&l, change);
+    return check_memory(e, leaves + (is_lent(e, arena) ? 0 : arena));
 }

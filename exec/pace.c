@@ -11,7 +11,8 @@ enum {
 };
 
 static const double slow = 1.5;        /* times what is usual */
-static const double start = 1e-3;      /* that making threads and cold caches may take */
+static const double slow_at_first = 8; /* the same of a trial's first run ... */
+static const double start = 1e-3;      /* ... and seconds that making threads may take */
 static const double lost_share = 0.02; /* of all time, for trials that are lost */
 
 /* ---- times ---- */
@@ -49,14 +50,15 @@ static void end_trial(pace *p, int is_won)
     p->fewer = !p->fewer;
     p->recent = (pace_times){0};
     if (!p->fewer) /* what was usual may have been beside the same neighbours */
-        p->usual = (pace_times){0};
+        p->baseline = (pace_times){0};
 }
 
-/* The first run counts only when it is so slow that cold caches are no excuse. */
+/* The first run counts only when it is so slow that nothing excuses it. */
 static void count_trial(pace *p, double seconds)
 {
     p->lost += seconds - p->to_beat;
-    const int is_slow = seconds > slow * p->to_beat + (p->is_warm ? 0 : start);
+    const int is_slow =
+        seconds > (p->is_warm ? slow * p->to_beat : slow_at_first * p->to_beat + start);
     p->faster += p->is_warm && seconds < p->to_beat;
     p->slower += p->is_warm && seconds >= p->to_beat;
     p->is_warm = 1;
@@ -80,7 +82,7 @@ static int is_trial_due(const pace *p)
     const int patience = p->wait == 0 ? FIRST_TRIAL : p->fewer ? p->wait : UNPROVOKED * p->wait;
     if (p->recent.n < PACE_RECENT || p->since < p->wait)
         return 0;
-    return p->since >= patience || (!p->fewer && median(&p->recent) > slow * median(&p->usual));
+    return p->since >= patience || (!p->fewer && median(&p->recent) > slow * median(&p->baseline));
 }
 
 static void count(pace *p, double seconds)
@@ -90,11 +92,18 @@ static void count(pace *p, double seconds)
         return;
     }
     add_time(&p->recent, PACE_RECENT, seconds);
-    if (!p->fewer && (p->usual.n < PACE_RECENT || seconds <= slow * median(&p->usual)))
-        add_time(&p->usual, PACE_USUAL, seconds);
+    if (!p->fewer && (p->baseline.n < PACE_RECENT || seconds <= slow * median(&p->baseline)))
+        add_time(&p->baseline, PACE_BASELINE, seconds);
     p->since++;
     if (is_trial_due(p))
         begin_trial(p);
+}
+
+/* The change back, if the trial is lost, is taken to be as long. */
+void pace_change(pace *p, double seconds)
+{
+    if (p->is_trial)
+        p->lost += 2 * seconds;
 }
 
 int pace_next(pace *p, double seconds)

@@ -5,7 +5,7 @@
 
 static const double hertz = 3e9, bytes_per_second = 8e9; /* of an ordinary core */
 
-roofline roofline_told(int threads)
+roofline roofline_nominal(int threads)
 {
     /* two multiply-adds of a vector at a time */
     static const double f32_lanes[N_ISA_LEVEL] = {4, 8, 16};
@@ -14,18 +14,21 @@ roofline roofline_told(int threads)
         .f32 = f32, .f64 = f32 / 2, .bf16 = f32, .f16 = f32, .memory = threads * bytes_per_second};
 }
 
-static double measured_or(double measured, double told) { return measured > 0 ? measured : told; }
+static double measured_or(double measured, double nominal)
+{
+    return measured > 0 ? measured : nominal;
+}
 
 roofline roofline_measured(const machine_speed *s)
 {
-    const roofline told = roofline_told(s->threads);
-    const double f32 = measured_or(s->f32.flops, told.f32);
+    const roofline nominal = roofline_nominal(s->threads);
+    const double f32 = measured_or(s->f32.flops, nominal.f32);
     /* a type without arithmetic of its own is computed in f32 */
     return (roofline){.f32 = f32,
                       .f64 = f32 / 2,
                       .bf16 = s->bf16.is_native > 0 ? measured_or(s->bf16.flops, f32) : f32,
                       .f16 = s->f16.is_native > 0 ? measured_or(s->f16.flops, f32) : f32,
-                      .memory = measured_or(s->memory, told.memory)};
+                      .memory = measured_or(s->memory, nominal.memory)};
 }
 
 double flop_of(const adj_node *n)
@@ -68,7 +71,7 @@ double roofline_group(const roofline *r, const adj_group *g)
     return max_of(seconds, (bytes_of(g->n_in, g->in) + bytes_of(g->n_out, g->out)) / r->memory);
 }
 
-double usual_seconds(const roofline *r, const adj_group *g) { return 2 * roofline_group(r, g); }
+double nominal_seconds(const roofline *r, const adj_group *g) { return 2 * roofline_group(r, g); }
 
 double roofline_copy(const roofline *r, adj_type type)
 {

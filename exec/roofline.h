@@ -11,10 +11,10 @@ typedef struct {                /* of all threads together */
     double memory;              /* bytes a second */
 } roofline;
 
-/* From the instruction set alone: the same on every start, for choices that decide results' bits.
- * The ratios are right to about a factor of two. */
-roofline roofline_told(int threads);
-/* As far as it was measured, else as told. */
+/* Of ordinary processors of this instruction set, nothing measured: the same on every start, for
+ * choices that decide results' bits. The ratios are right to about a factor of two. */
+roofline roofline_nominal(int threads);
+/* As far as it was measured, else nominal. */
 roofline roofline_measured(const machine_speed *s);
 
 /* A node's nominal multiplications and additions. */
@@ -23,8 +23,8 @@ double flop_of(const adj_node *n);
 double roofline_node(const roofline *r, const adj_node *n);
 /* The same of nodes that are computed together: only what enters and leaves passes memory. */
 double roofline_group(const roofline *r, const adj_group *g);
-/* The same of a good kernel, which reaches half of that. */
-double usual_seconds(const roofline *r, const adj_group *g);
+/* The same of a good kernel, which is taken to reach half of that. */
+double nominal_seconds(const roofline *r, const adj_group *g);
 /* A value is read and written once. */
 double roofline_copy(const roofline *r, adj_type type);
 

@@ -84,8 +84,8 @@ adj_status adj_run(adj_exec *e)
         if (!is_set(e, &e->leaf[i]))
             return call_error(e, ADJ_EARG, "adj_run: input \"%s\" has not been set",
                               adj_node_name(e->leaf[i].node));
-    double start = e->yielding != NULL ? seconds_now() : 0;
     yield_before(e);
+    const double start = e->yielding != NULL ? seconds_now() : 0;
     int callers = omp_get_max_threads();
     omp_set_num_threads(e->threads);
     e->overrun = 0;

@@ -36,11 +36,15 @@ adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c)
                 return ADJ_OK;
         int k = c->backend != NULL ? c->index + 1 - backend_for(e, op, 0) : 0;
         int backend = backend_for(e, op, k);
+        while (backend != NONE && k > 0 && c->is_spare && !can_open(e, backend))
+            backend = backend_for(e, op, ++k);
         if (backend == NONE)
             return ADJ_ENOKERNEL;
         if (open_backend(e, backend) == ADJ_OK)
-            *c = (candidate){
-                .backend = e->backend[backend], .opened = e->opened[backend], .index = backend};
+            *c = (candidate){.backend = e->backend[backend],
+                             .opened = e->opened[backend],
+                             .index = backend,
+                             .is_spare = c->is_spare};
     }
     return e->status;
 }
@@ -49,7 +53,7 @@ adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
     c->group = &s->group;
     c->prep = &s->prep;
-    c->usual = usual_seconds(&e->roofline, &s->group);
+    c->nominal = nominal_seconds(&e->roofline, &s->group);
     init_prep(c);
     for (int i = 0; e->first_buffer != NULL && i < s->group.n_in; i++) {
         int b = e->first_buffer[s->group.in[i]->id];
@@ -127,9 +131,10 @@ adj_status select_by_estimate(adj_exec *e, step *s, const node_group *g)
         int refused = g->n == 1 && c.index != first && s->kernel == NULL && s->why == NULL;
         if (refused && set_why(e, s, why) != ADJ_OK)
             break;
-        if (prepare_wanted(e, &other, &c) == ADJ_OK)
+        if (prepare_wanted(e, &other, &c) == ADJ_OK) {
             keep_faster(e, s, &other);
-        else if (other.prep.why[0] != '\0')
+            c.is_spare = 1;
+        } else if (other.prep.why[0] != '\0')
             memcpy(why, other.prep.why, ADJ_WHY);
     }
     if (e->status != ADJ_OK) {

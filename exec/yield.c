@@ -1,7 +1,6 @@
 /* yield.c - see yield.h. */
 #include <string.h>
 
-#include "inspect.h"
 #include "pace.h"
 #include "yield.h"
 
@@ -24,10 +23,51 @@ static int sums_by_threads(const adj_exec *e)
     return 0;
 }
 
-static int has_same_kernels(const adj_exec *a, const adj_exec *b)
+static int is_same_value(const adj_node *a, const adj_node *b)
 {
-    return a->n_step == b->n_step && exec_n_nodes(a) == exec_n_nodes(b) &&
-           exec_hash_kernels(a) == exec_hash_kernels(b);
+    return a->op == b->op && a->id == b->id && a->type.dtype == b->type.dtype &&
+           adj_shape_equal(a->type.shape, b->type.shape);
+}
+
+static int are_same_nodes(const step *a, const step *b)
+{
+    int same = a->group.n_node == b->group.n_node;
+    for (int i = 0; i < a->group.n_node && same; i++)
+        same = is_same_value(a->group.node[i], b->group.node[i]) &&
+               memcmp(a->group.node[i]->attrs, b->group.node[i]->attrs,
+                      adj_attr_size(a->group.node[i]->op)) == 0;
+    return same;
+}
+
+/* n buffers of the same values in the same layouts: those of two backends' instances differ, their
+ * names do not. */
+static int are_same_buffers(const adj_exec *e, const int x[], const adj_exec *f, const int y[],
+                            int n)
+{
+    for (int i = 0; i < n; i++) {
+        const buffer *a = &e->buffer[x[i]], *b = &f->buffer[y[i]];
+        char layout[ADJ_WHY];
+        snprintf(layout, sizeof layout, "%s", layout_text(e, a->layout, a->backend));
+        if (a->backend != b->backend || !is_same_value(a->value, b->value) ||
+            strcmp(layout, layout_text(f, b->layout, b->backend)) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* Step by step the same computation by the same implementation. */
+static int has_same_kernels(const adj_exec *e, const adj_exec *f)
+{
+    int same = e->n_step == f->n_step;
+    for (int i = 0; i < e->n_step && same; i++) {
+        const step *a = &e->step[i], *b = &f->step[i];
+        same = a->kind == b->kind && a->kernel == b->kernel &&
+               (a->kind == STEP_COPY || a->backend == b->backend) && a->n_in == b->n_in &&
+               a->n_out == b->n_out && strcmp(a->prep.impl, b->prep.impl) == 0 &&
+               are_same_nodes(a, b) && are_same_buffers(e, a->in, f, b->in, a->n_in) &&
+               are_same_buffers(e, a->out, f, b->out, a->n_out);
+    }
+    return same;
 }
 
 /* Leaves are copied by their places, and updates assign to the same. */
@@ -51,7 +91,7 @@ static int has_same_leaves(const adj_exec *a, const adj_exec *b)
 
 /* The first plan's kernels where they were selected: nothing is timed again. And its arena, in
  * which nothing is needed from one run to the next, but for what is fetched from the run's own
- * plan. */
+ * plan; without sharing, everything and the words around it stay there, so it is not lent. */
 static adj_exec *plan_again(const adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 {
     adj_exec_opts half = *o;
@@ -65,8 +105,8 @@ static adj_exec *plan_again(const adj_exec *e, const adj_graph *g, const adj_exe
     half.debug.trace = NULL;
     second->region.allocator = a;
     second->tuned_threads = e->tuned_threads;
-    second->lent = e->arena;
-    second->lent_bytes = e->info.arena_bytes;
+    second->lent = e->no_sharing ? NULL : e->arena;
+    second->lent_bytes = e->no_sharing ? 0 : e->info.arena_bytes;
     plan_executor(second, g, &half);
     return second;
 }
@@ -87,6 +127,7 @@ void add_second_plan(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
     }
     y->other = second;
     e->yielding = y;
+    e->info.second_threads = second->threads;
 }
 
 /* ---- changing plans ---- */
@@ -105,8 +146,8 @@ static void copy_leaves(const adj_exec *from, adj_exec *to)
     }
 }
 
-/* What is said of the executor, not of a plan. */
-static void keep_sayings(adj_exec *e, adj_exec *from)
+/* What is the executor's, not a plan's. */
+static void keep_common_state(adj_exec *e, adj_exec *from)
 {
     memcpy(e->message, from->message, sizeof e->message);
     memcpy(e->warning, from->warning, sizeof e->warning);
@@ -115,6 +156,7 @@ static void keep_sayings(adj_exec *e, adj_exec *from)
     e->info.timed_seconds = from->info.timed_seconds;
     e->info.cached = from->info.cached;
     e->info.plan_seconds = from->info.plan_seconds;
+    e->info.second_threads = from->info.second_threads;
     e->yielding = from->yielding;
     from->yielding = NULL;
 }
@@ -124,13 +166,15 @@ void yield_before(adj_exec *e)
     yielding *y = e->yielding;
     if (y == NULL || !y->is_due)
         return;
+    const double start = seconds_now();
     copy_leaves(e, y->other);
     const adj_exec taken = *e;
     *e = *y->other;
     *y->other = taken;
-    keep_sayings(e, y->other);
+    keep_common_state(e, y->other);
     y->fewer = !y->fewer;
     y->is_due = 0;
+    pace_change(&y->pace, seconds_now() - start);
 }
 
 void yield_after(adj_exec *e, double seconds)

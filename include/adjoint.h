@@ -313,7 +313,8 @@ typedef struct {
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */
     /* Times the candidates of each step while planning - every implementation that the backends
-     * have, in each layout - and takes the fastest; otherwise a fixed order decides. What was
+     * have, in each layout - and takes the fastest; otherwise what the implementations say of
+     * themselves decides, of equals the backends' order, the same on every start. What was
      * found is kept in tune_file and not timed again by the next plan on the same machine (NULL:
      * the file that the environment's ADJOINT_TUNE names, if it does; a file that cannot be used is
      * ignored and written anew: adj_exec_warning). A given selection gives the same results every
@@ -335,10 +336,12 @@ typedef struct {
      * recomputed (rematerialised) from what is kept: less memory, hardly more time, the same
      * results (in f16 roundings may move). */
     int recompute;
-    /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads,
-     * with memory of its own beside the arena; where it cannot be had, or there is one thread only,
-     * it is as NEVER. Runs are timed, and the next one takes the plan that is faster. What is asked
-     * of the executor between two runs - values, steps, sizes - is of the plan that ran last. */
+    /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads:
+     * adj_exec_new plans twice (but tunes once), and leaves and all that is kept between runs are
+     * there twice. Where it cannot be had, or there is one thread only, it is as NEVER
+     * (adj_exec_info.second_threads). Runs are timed, and the next one takes the plan that is
+     * faster. What is asked of the executor between two runs - values, steps, sizes - is of the
+     * plan that ran last. */
     adj_yield yield;
     adj_exec_debug debug; /* all zero: nothing of it */
 } adj_exec_opts;
@@ -347,7 +350,8 @@ typedef struct {
 typedef struct {
     size_t arena_bytes; /* values and scratch of one run, shared by lifetime */
     size_t live_bytes;  /* the largest sum of buffers alive at one step: the arena's lower bound */
-    size_t storage_bytes;             /* leaves and what is kept between runs */
+    size_t storage_bytes;             /* leaves and what is kept between runs; a second plan has
+                                         as much again */
     int steps, reorders, naive_steps; /* kernels that run; of these, mere changes of layout; and
                                          those that the last backend computes */
     int timed;                        /* candidates that tune has run */
@@ -355,6 +359,7 @@ typedef struct {
     int cached;                       /* steps that the tune file decided */
     double plan_seconds;              /* what adj_exec_new took */
     int threads;                      /* of the last run, which may have yielded some */
+    int second_threads;               /* of the plan that yields; 0: there is none */
 } adj_exec_info;
 
 /* Plans the fetches and updates. The executor works on a private copy: the graph may grow

@@ -46,9 +46,12 @@ typedef struct {            /* conversation between plan and kernel */
     const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
     size_t scratch;         /* bytes, 64-aligned, from the executor's arena */
     adj_alias alias[ADJ_MAX_ALIASES]; /* each of another result; operands 0: of none */
-    /* About how long a run takes. As the kernel gets it: what a good kernel takes on this machine
-     * (exec/roofline.h), so one that is known to take twice that multiplies it by 2. Of all
-     * backends' kernels the plan takes the one with the least, of equals the first. */
+    /* About how long a run takes. As the kernel gets it: a nominal time of the group, the same for
+     * every kernel, from its arithmetic and bytes and what ordinary processors of this instruction
+     * set reach (exec/roofline.h); nothing was measured. One that is known to take twice as long as
+     * a good kernel multiplies it by 2: where all only multiply, these factors alone decide. Of all
+     * backends' kernels the plan takes the one with the least, of equals the first. Below 0, or no
+     * number: as if nothing had been written. */
     double seconds;
     int sums_by_threads; /* the order of its sums, and so the last bits, depends on how many there
                             are */

@@ -116,6 +116,7 @@ typedef struct {
     int threads;               /* of the executors under test */
     int repeatable; /* the bits of every gradient were the same twice; a row that differs fails */
     double thread_ulp; /* how far a gradient by one thread is from that by all, at most */
+    int impl_nodes; /* checked on an implementation that debug.impl asks for; none if it is NULL */
 } adj_gradcheck_info;
 
 /* What adj_gradcheck found. */
@@ -148,7 +149,8 @@ ADJ_API int adj_gradcheck_row_count(const adj_gradcheck_report *r);
 ADJ_API const adj_gradcheck_row *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i);
 /* How many rows have that result. */
 ADJ_API int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_result result);
-/* FAIL if any row failed; else INCONCLUSIVE if any was, or if nothing was checked; else PASS. */
+/* FAIL if any row failed; else INCONCLUSIVE if any was, if nothing was checked, or on no
+ * implementation that debug.impl asks for; else PASS. */
 ADJ_API adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r);
 ADJ_API const char *adj_gradcheck_result_name(adj_gradcheck_result result); /* "PASS" */
 /* The table, what is known about each failure, and a summary. */

@@ -58,7 +58,7 @@ static int may_overwrite(const adj_node *n)
 }
 
 /* A good kernel's time: one element goes after another here. */
-static const double about_times = 20;
+static const double slowdown = 20;
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
@@ -75,7 +75,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     p->out[0] = NULL;
     p->scratch = e->scratch != NULL ? e->scratch(n) : 0;
     p->alias[0].operands = e->in_place && may_overwrite(n);
-    p->seconds *= about_times;
+    p->seconds *= slowdown;
     snprintf(p->impl, sizeof p->impl, "naive:%s", adj_dtype_name(compute_dtype(n)));
     p->state = (void *)e; /* constant, not freed */
     return ADJ_OK;

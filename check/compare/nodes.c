@@ -91,6 +91,8 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     row->isolated = judge(row->type, o.value[0], &e);
     describe_row(&o, r->whole[0].info[r->index[row->node->id]].seconds, row);
     row->why = report_text(r->c, o.info[0].why);
+    if (config->impl[0] != '\0' && strstr(row->implementation, config->impl) == NULL)
+        row->why = "no implementation of it has the name that impl= asks for";
     return ADJ_OK;
 }
 

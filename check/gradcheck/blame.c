@@ -73,6 +73,8 @@ static int agree(subject *s, const trail *a, const trail *b, const adj_node *n)
 static double **operands_in(subject *s, const trail *t, const adj_node *n)
 {
     double **v = region_alloc(&s->region, (size_t)n->n_in + 1, sizeof *v);
+    if (v == NULL)
+        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     for (int k = 0; v != NULL && k < n->n_in; k++) {
         if ((v[k] = value_in(s, t, n->in[k])) == NULL)
             return NULL;
@@ -97,8 +99,7 @@ static adj_status suspect_node(subject *s, const trail *t, const adj_node *n, co
 {
     const lone_node alone = {.node = n, .operand = operands_in(s, t, n)};
     votes v;
-    if (!adj_is_float(n->type.dtype) || (n->op->flags & ADJ_OP_VIEW) || n->n_in == 0 ||
-        alone.operand == NULL)
+    if (!adj_is_float(n->type.dtype) || (n->op->flags & ADJ_OP_VIEW) || alone.operand == NULL)
         return ADJ_OK;
     adj_status status = hear_witnesses(s, &alone, but, &v);
     if (status != ADJ_OK || v.against == 0 || v.with > 0)
@@ -167,7 +168,7 @@ static adj_status search_reference(subject *s, int leaf, char *forward, culprit 
 /* Differences and naive's backward pass disagree. */
 static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_fault *fault)
 {
-    culprit c = {NULL};
+    culprit c = {.node = NULL};
     char *forward = region_alloc(&s->region, (size_t)s->reference.graph->n_node, 1);
     adj_status status = forward != NULL ? search_reference(s, f->leaf, forward, &c) : ADJ_ENOMEM;
     if (status == ADJ_ENOMEM)
@@ -268,7 +269,7 @@ static adj_status ask_other_leaves(subject *s, int leaf, const adj_node *node, c
     char *forward = region_alloc(&s->region, (size_t)s->reference.graph->n_node, 1);
     adj_status status = forward != NULL ? ADJ_OK : ADJ_ENOMEM;
     for (int other = 0; other < s->n_leaf && status == ADJ_OK && found->node == NULL; other++) {
-        culprit c = {NULL};
+        culprit c = {.node = NULL};
         if (other == leaf || !is_inconsistent(s, other))
             continue;
         status = search_reference(s, other, forward, &c);
@@ -283,10 +284,18 @@ static int is_right_by_one_thread(subject *s, const failure *f)
 {
     const adj_node *dx = s->tested.dx[f->leaf];
     adj_exec *e = s->tested.single;
-    double *raw = reals(s, node_elems(dx));
     int is_right = f->n_wrong > 0;
-    if (e == NULL || raw == NULL || set_values(s, e, &s->tested, 0) != ADJ_OK ||
-        adj_run(e) != ADJ_OK || adj_get(e, dx, raw, adj_type_bytes(dx->type)) != ADJ_OK)
+    if (e == NULL)
+        return 0;
+    double *raw = reals(s, node_elems(dx));
+    adj_status status = raw != NULL ? set_values(s, e, &s->tested, 0) : ADJ_ENOMEM;
+    if (status == ADJ_OK)
+        status = adj_run(e);
+    if (status == ADJ_OK)
+        status = adj_get(e, dx, raw, adj_type_bytes(dx->type));
+    if (status == ADJ_ENOMEM)
+        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+    if (status != ADJ_OK)
         return 0;
     for (int64_t i = 0; i < node_elems(dx); i++) {
         const double right = s->dx_ref[f->leaf][i];
@@ -303,7 +312,7 @@ static const char *blame_kernel(subject *s, failure *f, adj_gradcheck_fault *fau
 {
     const adj_node *faulty = s->tested.dx[f->leaf];
     trail tested = {0}, naive = {0}, reference = {0};
-    culprit c = {NULL};
+    culprit c = {.node = NULL};
     explanation like = {"", ""};
     adj_status status = open_trail(s, &s->tested, f->leaf, 0, &tested);
     if (status == ADJ_OK)

@@ -156,7 +156,7 @@ static adj_status is_right_without(subject *s, const lone_node *n, const conv_pl
     adj_shape shape[] = {n->node->type.shape, n->node->in[0]->type.shape,
                          n->node->in[1]->type.shape};
     adj_shape *output = &shape[1 + at->output];
-    testimony t, right;
+    testimony t, right = {0};
     *is = 0;
     memcpy(&attrs, n->node->attrs, sizeof attrs);
     if (!take_away(f, &attrs, output))
@@ -179,7 +179,7 @@ static adj_status is_right_without(subject *s, const lone_node *n, const conv_pl
 adj_status find_feature(subject *s, const lone_node *n, const suspicion *x, const char **name)
 {
     const conv_place *at = place_of(n->node);
-    testimony t, right;
+    testimony t, right = {0};
     *name = "";
     if (at == NULL)
         return ADJ_OK;

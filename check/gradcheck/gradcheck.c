@@ -36,10 +36,36 @@ static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *w
     return r->status;
 }
 
+/* A row only if it fails. */
+static adj_status check_value(subject *s)
+{
+    adj_gradcheck_report *r = s->report;
+    adj_gradcheck_row *row = gradcheck_row(r);
+    if (row == NULL)
+        return r->status;
+    name_row(r, s->node, row);
+    adj_status status = check_forward(s, row);
+    if (row->result != ADJ_GRADCHECK_FAIL)
+        r->n_row--;
+    return status == ADJ_ENOMEM ? gradcheck_fail(r, status, "gradcheck: out of memory") : status;
+}
+
+/* Does a kernel of the gradient have the name that debug.impl asks for? */
+static int has_impl(const subject *s)
+{
+    const char *impl = s->report->opts.debug.impl;
+    for (int i = 0; impl != NULL && i < adj_exec_step_count(s->tested.backward); i++)
+        if (strstr(adj_exec_step_at(s->tested.backward, i).impl, impl) != NULL)
+            return 1;
+    return 0;
+}
+
 static adj_status check_open_subject(subject *s, const char *prefix)
 {
     adj_gradcheck_report *r = s->report;
-    repeat_with_reals(s);
+    r->about.impl_nodes += has_impl(s);
+    if (repeat_with_reals(s) == ADJ_OK)
+        check_value(s);
     for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
         const char *wrt = operand_name(s->node, s->slot[leaf]);
         if (prefix[0] != '\0')

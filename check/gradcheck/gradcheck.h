@@ -236,6 +236,8 @@ adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */
 const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n);
 
+/* forward.c: naive's value against the op's formula, on the values drawn; row fails or stays. */
+adj_status check_forward(subject *s, adj_gradcheck_row *row);
 /* update.c: a step of an optimiser against its formula; fills the row. */
 adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);
 

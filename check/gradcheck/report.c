@@ -92,11 +92,17 @@ int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_resu
     return n;
 }
 
+/* Was an implementation asked for that no kernel has? */
+static int is_unmatched(const adj_gradcheck_report *r)
+{
+    return r != NULL && r->opts.debug.impl != NULL && r->about.impl_nodes == 0;
+}
+
 adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r)
 {
     if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL) > 0)
         return ADJ_GRADCHECK_FAIL;
-    if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE) > 0 ||
+    if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE) > 0 || is_unmatched(r) ||
         adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS) == 0)
         return ADJ_GRADCHECK_INCONCLUSIVE;
     return ADJ_GRADCHECK_PASS;
@@ -225,6 +231,9 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
     if (r->about.threads > 1)
         fprintf(f, "     threads 1 vs %d: max %.6g ulp", r->about.threads, r->about.thread_ulp);
     fputc('\n', f);
+    if (is_unmatched(r))
+        put_text(f, " no kernel of these gradients has a name that contains \"%s\"\n",
+                 r->opts.debug.impl);
     fprintf(f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped\n",
             r->n_row - adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED),
             adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS),

@@ -110,7 +110,7 @@ adj_status run_alone(subject *s, const lone_node *n, const source *by, adj_dtype
                      testimony *t)
 {
     const adj_graph_opts opts = {.allocator = &s->report->region.allocator};
-    adj_node **leaf = region_alloc(&s->region, (size_t)n->node->n_in, sizeof *leaf);
+    adj_node **leaf = region_alloc(&s->region, (size_t)n->node->n_in + 1, sizeof *leaf);
     adj_graph *g = adj_graph_new_with(ADJ_VERSION, &opts);
     adj_status status = leaf != NULL && g != NULL ? ADJ_OK : ADJ_ENOMEM;
     *t = (testimony){0};

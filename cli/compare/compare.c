@@ -1,6 +1,7 @@
 /* compare.c - adjoint compare: a model's training step under several configurations. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "write.h"
@@ -34,6 +35,31 @@ static int has_failed(const compare_run *run)
                                           0;
 }
 
+/* Does a configuration ask for an implementation that no node has? It compares nothing then. */
+static int is_unmatched(const adj_comparison *c, int k)
+{
+    const char *impl = adj_comparison_config_at(c, k)->impl;
+    for (int i = 0; impl[0] != '\0' && i < adj_comparison_row_count(c); i++)
+        if (adj_comparison_row_at(c, i)->config == k &&
+            strstr(adj_comparison_row_at(c, i)->implementation, impl) != NULL)
+            return 0;
+    return impl[0] != '\0';
+}
+
+static int says_unmatched(const adj_comparison *c)
+{
+    int n = 0;
+    for (int k = 1; k < adj_comparison_config_count(c); k++)
+        if (is_unmatched(c, k)) {
+            const adj_compare_config *config = adj_comparison_config_at(c, k);
+            complain("compare", EXIT_INCONCLUSIVE,
+                     "%s: no node has an implementation whose name contains \"%s\"", config->name,
+                     config->impl);
+            n++;
+        }
+    return n > 0;
+}
+
 /* also: of the same, or of another batch; no comparison: there is none. A table of both; other
  * forms are of the first that fails, or of the first. */
 static int write_all(const compare_opts *o, const compare_run *run, const compare_run *also)
@@ -57,7 +83,9 @@ static int write_all(const compare_opts *o, const compare_run *run, const compar
     for (int i = 0; i < FORMS && status == EXIT_OK; i++)
         status =
             write_output("compare", &files[i], write_form[i], failed == run ? &first : &second);
-    return status == EXIT_OK && has_failed(failed) ? EXIT_FAILED : status;
+    if (status == EXIT_OK && has_failed(failed))
+        return EXIT_FAILED;
+    return status == EXIT_OK && says_unmatched(run->comparison) ? EXIT_INCONCLUSIVE : status;
 }
 
 static void describe(const compare_opts *o, const compared *g, char *title, size_t size)
@@ -133,8 +161,14 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
 static int open_run(const compare_opts *o, compare_run *run)
 {
     const compared *g = &run->graph;
-    if (compared_open(&run->graph, &o->graph) == ADJ_OK)
-        return CONTINUE;
+    if (compared_open(&run->graph, &o->graph) == ADJ_OK) {
+        if (adj_node_operand_count(g->root[0]) > 0)
+            return CONTINUE;
+        return complain("compare", EXIT_USAGE,
+                        "--op %s: it is a leaf, which nothing computes (expected an op with "
+                        "operands)",
+                        o->graph.op.op);
+    }
     return complain("compare", g->usage ? EXIT_USAGE : EXIT_FAILED, "%s", g->m.error.message);
 }
 

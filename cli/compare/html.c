@@ -211,7 +211,9 @@ int write_html(FILE *f, const void *source)
     const compare_source *o = source;
     const adj_comparison *c = o->comparison;
     char summary[256], version[64] = "", versions[128];
-    snprintf(summary, sizeof summary, "Each node and the whole graph, against %s.",
+    snprintf(summary, sizeof summary,
+             "Each node and the whole graph, against %s. All configurations share the gradient "
+             "rules, which adjoint gradcheck checks.",
              adj_comparison_config_at(c, 0)->name);
     (void)adj_backend_describe("onednn", version, sizeof version);
     snprintf(versions, sizeof versions, "adjoint %s, oneDNN %s", adj_version_text(), version);

@@ -58,11 +58,14 @@ static int read_options(compare_opts *o, int argc, char **argv)
          "One op on integers: every bit has to be right."},
         {"adjoint compare --guard --html report.html", "Crashes and hangs are rows of the report."},
         {NULL, NULL}};
+    const remark statuses[] = {
+        {"2", "a configuration's impl= names no implementation that any node has"}, {NULL, NULL}};
     const usage u = {.command = "compare",
                      .summary =
                          "Compares backends, element types, layouts and threads node by node.",
                      .options = options,
                      .more = op,
+                     .statuses = statuses,
                      .variables = PLAN_VARIABLES,
                      .examples = examples};
     return parse_options(&u, argc, argv);

@@ -207,5 +207,5 @@ void write_table(FILE *f, const compare_source *o)
     if (adj_comparison_whole_failed_count(c) > 0)
         fprintf(f, "; the whole graph fails under %d of %d configurations",
                 adj_comparison_whole_failed_count(c), adj_comparison_config_count(c));
-    fprintf(f, "\n");
+    fprintf(f, " (gradient rules are checked by adjoint gradcheck)\n");
 }

@@ -160,13 +160,15 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
 {
     op_text text;
     size_t used = strlen(line);
-    if (o->model == NULL && n == o->first) {
-        op_args_repeat(&o->op, line, size);
-        repeat_number(line, size, "--neighbours", (double)o->neighbours, 8);
-    } else if (o->model == NULL && op_text_of(n, &text)) {
-        op_args_repeat(&text.args, line, size);
+    const int is_given =
+        o->model == NULL && n == o->first && op_args_given(&o->op, "--dtype") != NULL;
+    if (is_given || (op_text_of(n, &text) && op_args_repeat(&text.args, line, size))) {
+        if (is_given)
+            op_args_repeat(&o->op, line, size);
         repeat_number(line, size, "--neighbours", 0, 8);
-    } else if (!op_text_of(n, &text) || !op_args_repeat(&text.args, line, size)) {
+    } else if (o->model == NULL) {
+        op_args_repeat(&o->op, line, size);
+    } else {
         line[used] = '\0';
         repeat_option(line, size, "--model", o->model);
         repeat_number(line, size, "--node", adj_node_id(n), -1);

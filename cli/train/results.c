@@ -235,6 +235,7 @@ static void list_facts(const results_of *r, gathered *g)
     const machine_facts machine = machine_look("");
     const adj_recipe recipe = recipe_of(o);
     const adj_fit_progress at = adj_trainer_progress(r->trainer);
+    const adj_exec_info plan = adj_exec_stats(adj_trainer_exec(r->trainer));
     (void)adj_backend_describe("onednn", version, sizeof version);
     add_fact(g, "model", "%s, images of %lld x %lld x %lld, %lld classes", o->model,
              (long long)g->card->height, (long long)g->card->width, (long long)g->card->channels,
@@ -252,6 +253,9 @@ static void list_facts(const results_of *r, gathered *g)
     if (at.loss_scale > 0)
         add_fact(g, "loss scale", "%g, %lld steps skipped", at.loss_scale, (long long)at.skipped);
     add_fact(g, "backend, threads", "%s, %lld", o->backend, (long long)o->threads);
+    if (plan.second_threads > 0)
+        add_fact(g, "beside other processes", "%d thread%s while that is faster",
+                 plan.second_threads, plan.second_threads > 1 ? "s" : "");
     add_fact(g, "processor", "%s", machine.name);
     add_fact(g, "versions", "adjoint %s, oneDNN %s", adj_version_text(), version);
 }

@@ -147,6 +147,14 @@ const machine_cache *machine_data_cache(const machine_facts *m, int level)
     return NULL;
 }
 
+size_t machine_shared_cache(const machine_facts *m)
+{
+    const machine_cache *c = machine_data_cache(m, 4);
+    if (c == NULL)
+        c = machine_data_cache(m, 3);
+    return c != NULL ? c->bytes : 0;
+}
+
 machine_facts machine_look(const char *root)
 {
     machine_facts m = {.name = "unknown processor"};

@@ -48,7 +48,12 @@ int machine_has(const machine_facts *m, const char *feature);
 /* The first cache of the level that holds data; NULL: it is not told. */
 const machine_cache *machine_data_cache(const machine_facts *m, int level);
 
-/* Takes about a tenth of a second, and up to 256 MB of memory if there is twice as much. */
+/* Bytes of the last cache that several cores have together; 0: it is not told. (What a second cache
+ * holds says nothing of it: some systems hide the third.) */
+size_t machine_shared_cache(const machine_facts *m);
+
+/* threads: asked for; there may be fewer, which the result says. Takes about a tenth of a second,
+ * and up to 256 MB of memory if there is twice as much. */
 machine_speed machine_measure(const machine_facts *facts, int threads);
 
 #endif

@@ -45,11 +45,16 @@ static int is_same_work(const node_group *a, const node_group *b)
 
 void budget_open(adj_exec *e, int64_t runs)
 {
+    e->tuner->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
+    budget_count(e);
+}
+
+void budget_count(adj_exec *e)
+{
     tuner *t = e->tuner;
-    t->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
     t->work_left = 0;
     t->groups_left = 0;
-    for (int i = 0; i < e->n_group && budget_is_open(t); i++) {
+    for (int i = t->next; i < e->n_group && budget_is_open(t); i++) {
         const node_group *g = &e->group[i];
         int k = 0;
         while (k < i && !is_same_work(&e->group[k], g))

@@ -5,14 +5,15 @@
  *   speed TAB threads TAB f32 TAB bf16 TAB f16 TAB L2 TAB L3 TAB memory
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
- * The speeds are operations, or bytes, a second; 0: it has none, or it is not known. Where there
- * was no time for a race, backend and kernel are "-", the microseconds are those of what is usual,
- * and in place of the implementation are the seconds that were too few. A selection is the same
- * without the header. Both are taken whole or not at all, and believed in nothing but which
- * candidate to prepare: the one that prepares to the implementation and layouts named, or, on
- * operands in other layouts, to the implementation, wherever it is in the backend's list (the
- * number is only where to look first). So the worst that a forged one does is to select slow
- * kernels. */
+ * The speeds are operations, or bytes, a second, with so many threads asked for; 0: it has none, or
+ * it is not known. They decide how time is shared among races, and what a reorder is taken to cost
+ * that was not timed. Where there was no time for a race, backend and kernel are "-", the
+ * microseconds are those of what is usual, and in place of the implementation are the seconds that
+ * were too few. A selection is the same without the header. Both are taken whole or not at all, and
+ * believed, but for the speeds, in nothing but which candidate to prepare: the one that prepares to
+ * the implementation and layouts named, or, on operands in other layouts, to the implementation,
+ * wherever it is in the backend's list (the number is only where to look first). So the worst that
+ * a forged one does is to select slow kernels, or to share out time badly. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -147,22 +148,27 @@ static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_stat
 
 static const char speed[] = "speed\t";
 
+static int is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Operations or bytes a second: far below any machine's, and large enough to be divided by. */
+static const double least_speed = 1e6;
+
 /* The line at *text, which is put behind it. */
 static const char *read_speed(tuner *t, char **text)
 {
     enum { F32, BF16, F16, L2, L3, MEMORY, N };
     double v[N];
-    char *end;
-    const long threads = strtol(*text + strlen(speed), &end, 10);
+    char *end = *text + strlen(speed);
+    const long threads = is_digit(*end) ? strtol(end, &end, 10) : 0;
     for (int i = 0; i < N; i++) {
-        if (*end != '\t' || end[1] <= ' ')
+        if (*end != '\t' || !is_digit(end[1]))
             return "has not seven numbers";
         v[i] = strtod(end + 1, &end);
-        if (!(v[i] >= 0 && v[i] < 1e18))
+        if (v[i] != 0 && !(v[i] >= least_speed && v[i] < 1e18))
             return "has a number out of range";
     }
     *text = end + (*end == '\n');
-    if (*end != '\n' || threads < 1 || threads > INT_MAX || !(v[F32] > 0 && v[MEMORY] > 0))
+    if (*end != '\n' || threads < 1 || threads > INT_MAX || v[F32] == 0)
         return "has a number out of range";
     t->speed = (machine_speed){.threads = (int)threads,
                                .f32 = {1, v[F32], ""},
@@ -287,10 +293,18 @@ static int writes_entry(const tune_entry *entry)
 /* A type without arithmetic of its own has no speed. */
 static void write_speed(FILE *f, const machine_speed *s)
 {
-    if (s->threads > 0 && s->f32.flops > 0 && s->memory > 0)
-        fprintf(f, "speed\t%d\t%.4g\t%.4g\t%.4g\t%.4g\t%.4g\t%.4g\n", s->threads, s->f32.flops,
-                s->bf16.is_native > 0 ? s->bf16.flops : 0, s->f16.is_native > 0 ? s->f16.flops : 0,
-                s->l2, s->l3, s->memory);
+    const double v[] = {s->f32.flops,
+                        s->bf16.is_native > 0 ? s->bf16.flops : 0,
+                        s->f16.is_native > 0 ? s->f16.flops : 0,
+                        s->l2,
+                        s->l3,
+                        s->memory};
+    if (s->threads < 1 || v[0] < least_speed)
+        return;
+    fprintf(f, "%s%d", speed, s->threads);
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+        fprintf(f, "\t%.4g", v[i] < least_speed ? 0 : v[i]);
+    fputc('\n', f);
 }
 
 static void write_entry(FILE *f, const tune_entry *x)

@@ -39,34 +39,38 @@ static adj_status open_file(adj_exec *e, const adj_exec_opts *o)
     return t->path != NULL ? tune_read(e) : ADJ_ENOMEM;
 }
 
-/* Bytes of it, 32 MB where nobody tells; no more than can be read before each run. */
-static size_t last_level_cache(void)
+/* Bytes of what the whole graph's values pass through: at most those of the last cache, and no more
+ * than can be read before each run. */
+static size_t cold_bytes(const adj_exec *e)
 {
     const size_t usual = (size_t)32 << 20, max = (size_t)64 << 20;
     const machine_facts machine = machine_look("");
-    const machine_cache *c = NULL;
-    for (int level = 4; level > 1 && c == NULL; level--)
-        c = machine_data_cache(&machine, level);
-    const size_t bytes = c != NULL ? c->bytes : usual;
+    const size_t shared = machine_shared_cache(&machine), cache = shared > 0 ? shared : usual;
+    size_t bytes = 0;
+    for (int id = 0; id < e->graph->n_node; id++)
+        if (__builtin_add_overflow(bytes, value_bytes(e, e->graph->node[id]->type, NULL, NONE),
+                                   &bytes))
+            bytes = SIZE_MAX;
+    bytes = bytes < cache ? bytes : cache;
     return bytes < max ? bytes : max;
 }
 
-/* How fast the machine is, once for a file, if that is a small part of what tuning may take. */
-static void measure_machine(adj_exec *e, int64_t runs)
+/* How fast the machine is, once for a file and a number of threads, by which the time is shared.
+ * Only where there is something to time, and if it is a small part of what tuning may take. */
+static void measure_machine(adj_exec *e)
 {
-    const double takes = 0.15;
+    const double seconds = 0.15; /* that it takes, about */
     tuner *t = e->tuner;
-    if (t->speed.threads != e->threads && t->path != NULL && t->may_write &&
-        budget_allows(t, takes)) {
-        const machine_facts machine = machine_look("");
-        t->speed = machine_measure(&machine, e->threads);
-        t->spent += t->speed.seconds;
-        t->changed = 1;
-    }
-    if (t->speed.threads != e->threads)
+    if (t->speed.threads == e->threads || t->path == NULL || !t->may_write ||
+        !budget_allows(t, seconds))
         return;
+    const machine_facts machine = machine_look("");
+    t->speed = machine_measure(&machine, e->threads);
+    t->speed.threads = e->threads; /* there may be fewer, always */
+    t->spent += t->speed.seconds;
+    t->changed = 1;
     t->roofline = roofline_measured(&t->speed);
-    budget_open(e, runs);
+    budget_count(e);
 }
 
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
@@ -87,18 +91,12 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
     t->region.allocator = e->region.allocator;
     t->may_time = o->tune != 0;
     t->seconds = o->tune_seconds > 0 ? o->tune_seconds : default_seconds;
-    t->roofline = e->roofline;
-    budget_open(e, o->tune_runs);
-    for (int id = 0; id < e->graph->n_node; id++)
-        if (__builtin_add_overflow(t->cold, value_bytes(e, e->graph->node[id]->type, NULL, NONE),
-                                   &t->cold))
-            t->cold = SIZE_MAX;
-    const size_t last_cache = last_level_cache();
-    t->cold = t->cold < last_cache ? t->cold : last_cache;
     if (tune_read_selection(e, o->selection) != ADJ_OK || (o->tune && open_file(e, o) != ADJ_OK))
         return no_memory(e);
-    if (o->tune)
-        measure_machine(e, o->tune_runs);
+    if (t->may_time)
+        t->cold = cold_bytes(e);
+    t->roofline = t->speed.threads == e->threads ? roofline_measured(&t->speed) : e->roofline;
+    budget_open(e, o->tune_runs);
     return ADJ_OK;
 }
 
@@ -210,6 +208,7 @@ static adj_status open_decision(adj_exec *e, const step *s, const node_group *g,
         t->left += t->may_time;
         return ADJ_OK;
     }
+    measure_machine(e);
     if (tune_race(e, s, g, &d, &late) != ADJ_OK)
         return e->status;
     t->left += late;
@@ -276,7 +275,7 @@ static int is_known(const adj_exec *e, const step *s, const tune_entry *x, int i
 static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x,
                                 int in_any_layout)
 {
-    candidate c = {.index = NONE};
+    candidate c = {.index = NONE, .is_spare = 1};
     adj_status status;
     do
         status = next_group_kernel(e, g, &c);
@@ -349,8 +348,8 @@ adj_status tune_groups(adj_exec *e)
         return no_memory(e);
     if (find_invariant_values(e) != ADJ_OK)
         return e->status;
-    for (int i = 0; i < e->n_group; i++)
-        if (look_at(e, &e->group[i], &t->part[i]) != ADJ_OK)
+    for (; t->next < e->n_group; t->next++)
+        if (look_at(e, &e->group[t->next], &t->part[t->next]) != ADJ_OK)
             return e->status;
     return decide_all(e);
 }

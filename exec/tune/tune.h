@@ -78,11 +78,13 @@ struct tuner {
     int n_decision, max_decision;
     tune_decision *decision;
     reorder_cost *cost;    /* of those that were timed */
-    machine_speed speed;   /* from the file, or measured for it; of 0 threads: neither */
-    roofline roofline;     /* by speed, else as it is told */
+    machine_speed speed;   /* from the file, or measured for it, with so many threads asked for;
+                              0: neither */
+    roofline roofline;     /* by speed, else nominal */
     double seconds, spent; /* allowed, used */
     double runs;           /* of the plan, that time may be taken of; HUGE_VAL: as many as needed */
-    double work_left;      /* of groups that have not been looked at, see budget.c */
+    int next;              /* group to be looked at */
+    double work_left;      /* of that one and those after it, see budget.c */
     int groups_left;
     int left; /* steps that there was no time for */
     area area[N_TUNE_AREA];
@@ -118,8 +120,10 @@ adj_status tune_add(tuner *t, const tune_entry *entry);
 
 /* ---- budget.c: how long a race may take ---- */
 
-/* Requires: groups, roofline. */
+/* runs: of the plan; 0: not known. Requires: groups, roofline. */
 void budget_open(adj_exec *e, int64_t runs);
+/* Counts anew what is left, as the roofline is another one. */
+void budget_count(adj_exec *e);
 /* Is there time for measuring the machine, which takes so many seconds? */
 int budget_allows(const tuner *t, double seconds);
 /* Is there time for any race at all? */

@@ -44,6 +44,10 @@ Test(cache_bits, sizes_that_are_told)
 #endif
 }
 
+/* With tuning two plans may have different kernels, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(cache_bits, .init = plan_as_usual);
+
 /* y's bytes, malloc'ed, and the executor's arena. */
 static char *run(fixture *f, adj_node *y, size_t *bytes, size_t *arena)
 {
@@ -93,5 +97,16 @@ Test(cache_bits, of_winograd)
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {3, 32, 32, 256}}, -1, 1);
     adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 256, 32}}, -1, 1);
     expect_same(&f, adj_conv2d(x, w, &same));
+    fixture_free(&f);
+}
+
+Test(cache_bits, of_winograd_to_the_input)
+{
+    const adj_conv same = {.padding = ADJ_SAME};
+    const adj_shape x = {4, {3, 32, 32, 32}};
+    fixture f = fixture_new();
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 32, 256}}, -1, 1);
+    adj_node *dy = given_random(&f, ADJ_F32, (adj_shape){4, {3, 32, 32, 256}}, -1, 1);
+    expect_same(&f, adj_conv2d_backprop_input(x, w, dy, &same));
     fixture_free(&f);
 }

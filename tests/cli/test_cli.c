@@ -333,8 +333,9 @@ Test(cli, train_with_recompute)
     folder_remove(&f);
 }
 
-/* Where they may yield threads, which is the default, runs have the bits of those that never do. */
-Test(cli, train_with_yield)
+/* Where they may yield threads, which is the default, runs have the bits of those that never do.
+ * Whether threads are yielded here is chance: tests/exec/test_yield.c brings it about. */
+Test(cli, train_that_may_yield)
 {
     static const char *const modes[] = {"--yield=never", NULL};
     static finished r;

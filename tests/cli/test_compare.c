@@ -127,7 +127,7 @@ Test(compare_cli, csv_junit)
     run_small((const char *[]){"--junit", "-", "--configs", "naive:f64,naive", NULL});
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_eq(strncmp(f.out, "<?xml", 5), 0);
-    cr_assert_eq(count(f.out, "<testsuite "), 1);
+    cr_assert_eq(count(f.out, "<testsuite "), 2); /* the reference, and the other */
     cr_assert_gt(count(f.out, "<testcase "), 40);
     cr_assert_eq(count(f.out, "<failure"), 0);
 }
@@ -156,23 +156,46 @@ Test(compare_cli, html)
         cr_assert_eq(count(page, outside[i]), 0, "the page needs %s", outside[i]);
 }
 
+/* A leaf is wrong usage; a name that no implementation has leaves the question open. */
+Test(compare_cli, nothing_to_compare)
+{
+    static const struct {
+        const char *arguments[10];
+        int status;
+        const char *says;
+    } cases[] = {
+        {{"compare", "--op", "fill"}, 3, "--op fill: it is a leaf"},
+        {{"compare", "--op", "relu", "--neighbours", "0", "--configs", "naive:f64,naive:impl=xyz"},
+         2,
+         "naive:impl=xyz: no node has"},
+        {{"compare", "--op", "relu", "--neighbours", "0", "--configs", "naive:f64,naive:impl=f32"},
+         0,
+         ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_tool(cases[i].arguments, &f);
+        cr_expect_eq(f.status, cases[i].status, "%zu: %s%s", i, f.out, f.err);
+        cr_expect_not_null(strstr(f.err, cases[i].says), "%zu: %s", i, f.err);
+    }
+}
+
 /* On another instruction set, in another process. */
 Test(compare_cli, isa)
 {
-    const char *arguments[ARGUMENTS] = {"compare",  "--op",      "conv2d",   "--in",
-                                        "2,8,8,16", "--filter",  "3,3,16,8", "--runs",
-                                        "1",        "--threads", "1",        "--configs"};
+    const char *arguments[ARGUMENTS] = {
+        "compare", "--op", "conv2d",    "--in", "2,8,8,16",     "--filter", "3,3,16,8",
+        "--runs",  "1",    "--threads", "1",    "--neighbours", "0",        "--configs"};
     static const struct {
         const char *configs, *never;
     } cases[] = {{"naive:f64,onednn:isa=sse41", "avx"}, {"naive:f64,onednn:isa=avx2", "avx512"}};
     for (int i = 0; i < 2; i++) {
-        arguments[12] = cases[i].configs;
+        arguments[14] = cases[i].configs;
         run_tool(arguments, &f);
         cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
         cr_assert_not_null(strstr(f.out, "3 comparisons, 0 failed"), "%s", f.out);
         cr_assert_null(strstr(f.out, cases[i].never), "%s", f.out);
     }
-    arguments[12] = "onednn:isa=avx2,naive";
+    arguments[14] = "onednn:isa=avx2,naive";
     run_tool(arguments, &f);
     cr_assert_eq(f.status, 3);
     cr_assert_not_null(strstr(f.err, "the first is the reference"), "%s", f.err);
@@ -182,17 +205,33 @@ Test(compare_cli, isa)
  * of the tool. With it, right. */
 Test(compare_cli, guard_survives)
 {
-    const char *arguments[ARGUMENTS] = {
-        "compare",          "--op",      "conv2d",    "--in",    "8,64,64,12",
-        "--filter",         "1,1,12,16", "--strides", "1,2,2,1", "--configs",
-        "naive:f64,onednn", "--runs",    "1",         "--guard", "--exact",
-        "--threads",        "1",         "--timeout", "20"};
+    const char *arguments[ARGUMENTS] = {"compare",
+                                        "--op",
+                                        "conv2d",
+                                        "--in",
+                                        "8,64,64,12",
+                                        "--filter",
+                                        "1,1,12,16",
+                                        "--strides",
+                                        "1,2,2,1",
+                                        "--configs",
+                                        "naive:f64,onednn",
+                                        "--runs",
+                                        "1",
+                                        "--guard",
+                                        "--exact",
+                                        "--threads",
+                                        "1",
+                                        "--timeout",
+                                        "20",
+                                        "--neighbours",
+                                        "0"};
     run_tool(arguments, &f);
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
     cr_assert_not_null(strstr(f.out, "3 comparisons, 0 failed"), "%s", f.out);
     expect_crashes();
-    arguments[19] = "--quarantine";
-    arguments[20] = "off";
+    arguments[21] = "--quarantine";
+    arguments[22] = "off";
     run_tool(arguments, &f);
     cr_assert(f.status == 0 || f.status == 1, "%d: %s", f.status, f.err);
     cr_assert_not_null(strstr(f.out, "3 comparisons, "), "%s", f.out);
@@ -230,11 +269,11 @@ static pid_t trial_of(pid_t tool)
 /* A process that neither answers nor ends: stopped here, as one in an endless loop would be. */
 Test(compare_cli, guard_and_a_hang)
 {
-    child c =
-        child_start((const char *[]){"compare", "--op", "conv2d", "--in", "4,64,64,16", "--filter",
-                                     "3,3,16,16", "--configs", "naive:f64,naive", "--runs", "1",
-                                     "--guard", "--timeout", "1", "--shrink", "0", NULL},
-                    -1);
+    child c = child_start((const char *[]){"compare", "--op", "conv2d", "--in", "4,64,64,16",
+                                           "--filter", "3,3,16,16", "--configs", "naive:f64,naive",
+                                           "--runs", "1", "--guard", "--timeout", "1", "--shrink",
+                                           "0", "--neighbours", "0", NULL},
+                          -1);
     pid_t trial = 0;
     for (int i = 0; i < 200000 && trial == 0; i++) {
         trial = trial_of(c.pid);

@@ -104,10 +104,11 @@ Test(compare_again, bf16_dilated_filter_gradient)
  */
 Test(compare_again, no_response)
 {
-    const char *arguments[ARGUMENTS] = {
-        "compare",   "--op",      "conv2d",       "--in",    "1,96,96,64", "--filter",
-        "5,5,64,64", "--configs", "onednn,naive", "--guard", "--timeout",  "0.1",
-        "--shrink",  "0",         "--runs",       "1",       "--threads",  "1"};
+    const char *arguments[ARGUMENTS] = {"compare",      "--op",     "conv2d",       "--in",
+                                        "1,96,96,64",   "--filter", "5,5,64,64",    "--configs",
+                                        "onednn,naive", "--guard",  "--timeout",    "0.1",
+                                        "--shrink",     "0",        "--runs",       "1",
+                                        "--threads",    "1",        "--neighbours", "0"};
     run_tool(arguments, &f);
     expect_enough_memory();
     cr_assert_eq(f.status, 1, "%s", f.err);
@@ -117,8 +118,8 @@ Test(compare_again, no_response)
     cr_assert_not_null(strstr(f.out, "\n    no response in 0.1 s\n"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "3 comparisons, 3 failed"), "%s", f.out);
     char *line = printed_line(f.out);
-    cr_assert_str_eq(line,
-                     "adjoint compare --op conv2d --in 1,96,96,64 --filter 5,5,64,64 "
-                     "--configs onednn,naive --seed 1 --runs 1 --threads 1 --guard --timeout 0.1");
+    cr_assert_str_eq(line, "adjoint compare --op conv2d --in 1,96,96,64 --filter 5,5,64,64 "
+                           "--neighbours 0 --configs onednn,naive --seed 1 --runs 1 --threads 1 "
+                           "--guard --timeout 0.1");
     free(line);
 }

@@ -132,7 +132,7 @@ static void lines_for(compare_opts *o, char line[LINE])
 }
 
 static const compare_opts usual = {
-    .graph = {.node = -1}, .seconds = 10, .shrink = 100, .seed = 1, .runs = 5};
+    .graph = {.node = -1}, .seconds = 10, .shrink = 100, .seed = 1, .runs = 5, .also_batch = 17};
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
@@ -147,7 +147,8 @@ Test(compare_shrink, to_the_smallest)
     } cases[] = {
         {WIDE_RELU,
          {.op = "relu", .in = "3,17,9,20"},
-         "adjoint compare --op relu --in 1,5,1,3 --configs naive:f64,crooked --seed 1"},
+         "adjoint compare --op relu --in 1,5,1,3 --neighbours 0 --configs naive:f64,crooked --seed "
+         "1"},
         {CONV,
          {.op = "conv2d",
           .in = "2,12,13,12",
@@ -157,25 +158,29 @@ Test(compare_shrink, to_the_smallest)
           .padding = "EXPLICIT",
           .explicit_paddings = "0,0,3,1,2,2,0,0"},
          "adjoint compare --op conv2d --in 1,1,1,6 --filter 1,2,3,2 --padding EXPLICIT "
-         "--explicit-paddings 0,0,0,0,0,1,0,0 --dilations 1,2,1,1 --configs naive:f64,crooked "
+         "--explicit-paddings 0,0,0,0,0,1,0,0 --dilations 1,2,1,1 --neighbours 0 --configs "
+         "naive:f64,crooked "
          "--seed 1"},
         {GRAD_OF_POOL,
          {.op = "avg_pool", .in = "2,5,12,4", .data_format = "NCHW", .ksize = "1,1,2,2"},
          "adjoint compare --op avg_pool_grad --in 1,1,7,1 --data-format NCHW --strides 1,1,1,1 "
-         "--ksize 1,1,1,1 --configs naive:f64,crooked --seed 1"},
+         "--ksize 1,1,1,1 --neighbours 0 --configs naive:f64,crooked --seed 1"},
         {SCALE,
          {.op = "scale", .in = "3,4", .attr = "-2.5"},
-         "adjoint compare --op scale --in 1,2 --attr -2.5 --configs naive:f64,crooked --seed 1"},
+         "adjoint compare --op scale --in 1,2 --attr -2.5 --neighbours 0 --configs "
+         "naive:f64,crooked --seed 1"},
         {PRODUCT,
          {.op = "matmul", .in = "5,4", .filter = "5,6", .attr = "1,0"},
-         "adjoint compare --op matmul --in 3,1 --filter 3,2 --attr 1,0 --configs "
+         "adjoint compare --op matmul --in 3,1 --filter 3,2 --attr 1,0 --neighbours 0 --configs "
          "naive:f64,crooked --seed 1"},
         {PAIR,
          {.op = "mul", .in = "2,9", .filter = "2,9"},
-         "adjoint compare --op mul --in 1,3 --filter 1,3 --configs naive:f64,crooked --seed 1"},
+         "adjoint compare --op mul --in 1,3 --filter 1,3 --neighbours 0 --configs "
+         "naive:f64,crooked --seed 1"},
         {BY_SIXTEEN,
          {.op = "relu", .in = "2,3,4,48", .dtype = "bf16"},
-         "adjoint compare --op relu --in 1,1,1,16 --dtype bf16 --configs naive:f64,crooked "
+         "adjoint compare --op relu --in 1,1,1,16 --dtype bf16 --neighbours 0 --configs "
+         "naive:f64,crooked "
          "--seed 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -286,7 +291,9 @@ Test(compare_shrink, lines_are_quoted)
     char pair[160];
     compare_pair("naive", "onednn,relu=naive", pair, sizeof pair);
     compare_line(&o, &relu, pair, line);
-    cr_assert_str_eq(line, "adjoint compare --op relu --configs 'naive;onednn,relu=naive' --seed 1 "
-                           "--runs 1 --threads 2 --quarantine '/it'\\''s a file' --exact --guard "
-                           "--timeout 0.5");
+    cr_assert_str_eq(
+        line,
+        "adjoint compare --op relu --neighbours 0 --configs 'naive;onednn,relu=naive' --seed 1 "
+        "--runs 1 --threads 2 --quarantine '/it'\\''s a file' --exact --guard "
+        "--timeout 0.5");
 }

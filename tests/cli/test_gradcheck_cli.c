@@ -14,7 +14,10 @@ typedef struct {
 } call;
 
 static const call calls[] = {
-    {0, "2 pass, 0 fail", NULL, {"--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2"}},
+    {0,
+     "2 pass, 0 fail",
+     NULL,
+     {"--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2", "--neighbours", "0"}},
     {0,
      "PASS (bit-exact)",
      NULL,
@@ -25,7 +28,7 @@ static const call calls[] = {
     {0, "SKIPPED (integer input)", NULL, {"--op", "sparse_softmax_cross_entropy"}},
     {0, " fail", NULL, {"--model", "lenet", "--node", "5"}},
     {1, "FAIL", NULL, {"--op", "tanh", "--rtol", "1e-14"}},
-    {2, "1 skipped", NULL, {"--op", "equal"}},
+    {2, "1 skipped", NULL, {"--op", "equal", "--neighbours", "0"}},
     {0, "--explicit-paddings", NULL, {"--help"}},
     {3,
      NULL,
@@ -57,12 +60,18 @@ static const call calls[] = {
     {3, NULL, "unknown backend (got \"\"", {"--op", "relu", "--backend", ""}},
     {0, "backend=onednn,relu=naive", NULL, {"--op", "relu", "--backend", "onednn,relu=naive"}},
     {3, NULL, "did you mean --quarantine?", {"--op", "relu", "--quarantnie", "off"}},
-    {0, "1 pass", NULL, {"--op", "relu", "--quarantine", "off"}},
+    {0, "9 pass", NULL, {"--op", "relu", "--quarantine", "off"}},
+    {0, "3 pass", NULL, {"--op", "relu", "--neighbours", "2"}},
+    {2, "has a name that contains \"xyz\"", NULL, {"--op", "relu", "--impl", "xyz"}},
+    {0, "axes=1,2 keep_dims", NULL, {"--op", "reduce_sum", "--neighbours", "0"}},
     {1, NULL, "/nowhere/q", {"--op", "conv2d", "--quarantine", "/nowhere/q"}},
     {0, "threads 1 vs 3: max 0 ulp", NULL, {"--op", "exp", "--backend", "naive", "--threads", "3"}},
     {0, "reference=naive float64  threads=2", NULL, {"--op", "neg", "--threads", "2"}},
     {0, " dy/upstream ", NULL, {"--op", "relu_grad", "--order", "2"}},
-    {0, "3 pass", NULL, {"--op", "reduce_max", "--order", "2", "--attr", "1,2,0"}},
+    {0,
+     "3 pass",
+     NULL,
+     {"--op", "reduce_max", "--order", "2", "--attr", "1,2,0", "--neighbours", "0"}},
     {3, NULL, "--dtype: got \"f33\"", {"--op", "relu", "--dtype", "f33"}},
     {3, NULL, "--filter: relu takes no second shape", {"--op", "relu", "--filter", "3,3"}},
     {3, NULL, "--in: not a list", {"--op", "relu", "--in", "1,x"}},
@@ -126,7 +135,8 @@ static const struct {
     int failures;      /* at least */
     const char *words; /* in every line */
 } failing[] = {
-    {{"--op", "silu", "--in", "2,3", "--dtype", "f32", "--rtol", "1e-14", "--seed", "9"},
+    {{"--op", "silu", "--in", "2,3", "--dtype", "f32", "--rtol", "1e-14", "--seed", "9",
+      "--neighbours", "0"},
      1,
      "--op silu --in 2,3 --dtype f32"},
     {{"--model", "lenet5", "--rtol", "1e-11", "--seed", "3", "--batch", "1", "--threads", "2"},
@@ -135,7 +145,7 @@ static const struct {
     {{"--model", "lenet", "--node", "8", "--atol", "1e-14", "--batch", "1", "--method",
       "directional", "--draws", "1", "--data-format", "NCHW"},
      1,
-     "--op conv2d --in 1,32,14,14 --filter 5,5,32,64 --data-format NCHW --method"},
+     "--op conv2d --in 1,32,14,14 --filter 5,5,32,64 --data-format NCHW --neighbours 0 --method"},
     {{"--model", "mobilenet_v1", "--node", "13", "--atol", "1e-14", "--backend", "naive",
       "--method", "richardson", "--impl", "f32", "--quarantine", "off", "--draws", "2"},
      1,
@@ -241,7 +251,9 @@ Test(gradcheck_cli, reports_for_programs)
 {
     static finished f;
     json_error_t error;
-    gradcheck((const char *[]){"--op", "bias_add", "--json", "-", NULL}, &f);
+    gradcheck((const char *[]){"--op", "bias_add", "--in", "2,8,8,3", "--neighbours", "0", "--json",
+                               "-", NULL},
+              &f);
     cr_assert_eq(f.status, 0, "%s", f.err);
     json_t *report = json_loads(f.out, 0, &error);
     cr_assert_not_null(report, "%s: %s", error.text, f.out);
@@ -260,10 +272,26 @@ Test(gradcheck_cli, reports_for_programs)
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 1), "wrt")), "bias");
     json_decref(report);
 
-    gradcheck((const char *[]){"--op", "tanh", "--rtol", "1e-14", "--junit", "-", NULL}, &f);
+    gradcheck((const char *[]){"--op", "tanh", "--rtol", "1e-14", "--neighbours", "0", "--junit",
+                               "-", NULL},
+              &f);
     cr_expect_eq(f.status, 1);
     cr_expect_not_null(strstr(f.out, "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
                                      "failures=\"1\""));
     cr_expect_not_null(strstr(f.out, "<failure message=\"naive float64 backward agrees"));
     cr_expect_not_null(strstr(f.out, "-&gt;"));
+}
+
+/* The steps of the optimizer asked for are among the rows. */
+Test(gradcheck_cli, steps_of_an_optimizer)
+{
+    static finished f;
+    gradcheck((const char *[]){"--model", "lenet", "--optimizer", "adam", "--draws", "1", NULL},
+              &f);
+    cr_expect_eq(f.status, 0, "%s", f.err);
+    cr_expect_not_null(strstr(f.out, "adam_step"), "%s", f.out);
+    gradcheck((const char *[]){"--op", "relu", "--optimizer", "adam", NULL}, &f);
+    cr_expect_eq(f.status, 3, "%s", f.err);
+    gradcheck((const char *[]){"--model", "lenet", "--optimizer", "adan", NULL}, &f);
+    cr_expect_eq(f.status, 3, "%s", f.err);
 }

@@ -104,6 +104,20 @@ static void expect_report(const char *path)
     cr_expect_not_null(strstr(page, "</html>\n"));
 }
 
+/* What threads it may leave to other processes. */
+Test(train_out, report_of_yielding)
+{
+    folder f = small_data();
+    const file_name out = in_folder(&f, "run"), page = within(&out, "report.html");
+    run_tool((const char *[]){"train", "--data", f.path, "--model", "lenet5", "--epochs", "1",
+                              "--threads", "2", "--no-tune", "--yield", "always", "--out", out.s,
+                              NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(read_text(page.s), "<dt>beside other processes</dt><dd>1 thread "));
+    folder_remove(&f);
+}
+
 Test(train_out, folder_and_resumption, .timeout = 300)
 {
     folder f = small_data();

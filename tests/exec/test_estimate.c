@@ -1,24 +1,19 @@
 /* test_estimate.c - without timing the plan takes the kernel that is estimated to take the least
  * time, whichever backend it is of; and the estimate itself, by literal numbers. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exec/roofline.h"
+#include "tests/reference.h"
 
 /* ---- two backends before naive, each with a kernel for relu ---- */
 
 enum { N_PLANTED = 2, REFUSES = -1 };
 static double times[N_PLANTED]; /* of a good kernel's time; REFUSES */
-static int prepared, dropped;
-
-static const adj_backend *naive_backend(void)
-{
-    int n = 0;
-    while (adj_backends[n + 1] != NULL)
-        n++;
-    return adj_backends[n];
-}
+static int prepared, dropped, opened[N_PLANTED], closed;
+static adj_status open_status[N_PLANTED];
 
 static adj_status plant(int i, const adj_group *g, int candidate, adj_prep *p)
 {
@@ -55,14 +50,30 @@ static void drop(void *backend, void *state)
     dropped++;
 }
 
-static adj_status open_planted(const adj_backend_opts *opts, void **backend)
+static adj_status open_planted(int i, const adj_backend_opts *opts, void **backend)
 {
-    (void)opts;
     *backend = NULL;
-    return ADJ_OK;
+    opened[i]++;
+    if (open_status[i] != ADJ_OK)
+        snprintf(opts->message, ADJ_WHY, "no licence");
+    return open_status[i];
 }
 
-static void close_planted(void *backend) { (void)backend; }
+static adj_status open_first(const adj_backend_opts *opts, void **backend)
+{
+    return open_planted(0, opts, backend);
+}
+
+static adj_status open_second(const adj_backend_opts *opts, void **backend)
+{
+    return open_planted(1, opts, backend);
+}
+
+static void close_planted(void *backend)
+{
+    (void)backend;
+    closed++;
+}
 
 static const adj_kernel first = {.name = "k", .prepare = plant_first, .run = run, .drop = drop};
 static const adj_kernel second = {.name = "k", .prepare = plant_second, .run = run, .drop = drop};
@@ -71,32 +82,45 @@ static const adj_kernel *const second_kernels[] = {&second, NULL};
 static const adj_backend backends_planted[N_PLANTED] = {
     {.version = ADJ_VERSION,
      .name = "first",
-     .open = open_planted,
+     .open = open_first,
      .close = close_planted,
      .kernels = first_kernels},
     {.version = ADJ_VERSION,
      .name = "second",
-     .open = open_planted,
+     .open = open_second,
      .close = close_planted,
      .kernels = second_kernels},
 };
 
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-TestSuite(estimate, .init = plan_as_usual);
+static void unset_plan(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(estimate, .init = unset_plan);
+
+static adj_exec *plan(adj_graph *g, int tune)
+{
+    static const adj_backend *backends[] = {&backends_planted[0], &backends_planted[1], NULL, NULL};
+    adj_node *y[] = {adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {64}})),
+                     adj_relu(adj_input(g, "z", ADJ_F32, (adj_shape){1, {65}}))};
+    adj_exec *e;
+    backends[N_PLANTED] = naive_backend();
+    prepared = dropped = closed = opened[0] = opened[1] = 0;
+    (void)adj_exec_new(g,
+                       &(adj_exec_opts){.n_fetch = 2,
+                                        .fetch = y,
+                                        .tune = tune,
+                                        .tune_file = "",
+                                        .debug = {.backends = backends, .no_fusion = 1}},
+                       &e);
+    return e;
+}
 
 static void expect(double of_first, double of_second, const char *impl)
 {
-    const adj_backend *const backends[] = {&backends_planted[0], &backends_planted[1],
-                                           naive_backend(), NULL};
     adj_graph *g = adj_graph_new();
-    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {64}}));
-    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = backends};
-    adj_exec *e;
     times[0] = of_first;
     times[1] = of_second;
-    prepared = dropped = 0;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    cr_expect_str_eq(adj_exec_step_at(e, 0).impl, impl, "%g and %g", of_first, of_second);
+    adj_exec *e = plan(g, 0);
+    cr_assert_str_eq(adj_exec_message(e), "");
+    cr_expect_str_eq(adj_exec_step_at(e, 1).impl, impl, "%g and %g", of_first, of_second);
     adj_exec_free(e);
     cr_expect_eq(dropped, prepared, "each is dropped once: %d, %d", dropped, prepared);
     adj_graph_free(g);
@@ -112,6 +136,57 @@ Test(estimate, the_least_is_taken_whichever_backend_it_is_of)
     expect(3, REFUSES, "first:1");
     expect(REFUSES, REFUSES, "naive:f32");
     expect(1000, 1000, "naive:f32"); /* even naive may win */
+}
+
+/* What is no time is as if the kernel had said nothing. */
+Test(estimate, times_that_are_none)
+{
+    expect(NAN, 2, "first:1");
+    expect(NAN, 0.5, "second:1");
+    expect(2, NAN, "second:1");
+    expect(0.5, NAN, "first:1");
+    expect(-2, 0.5, "second:1");
+    expect(0.5, -2, "first:1");
+    expect(INFINITY, 1, "second:1");
+    expect(1, 0, "second:1");
+}
+
+/* A backend that cannot be opened matters only where it is preferred, or nothing else is known to
+ * do. */
+Test(estimate, a_backend_that_cannot_be_opened)
+{
+    static const struct {
+        adj_status first, second;
+        double of_first;
+        const char *message, *warning;
+        int opened, closed;
+    } cases[] = {
+        {ADJ_OK, ADJ_EBACKEND, 1, "",
+         "backend second is left out: it cannot be opened (no licence)", 1, 1},
+        {ADJ_OK, ADJ_ENOMEM, 1, "adj_exec_new: out of memory", NULL, 1, 1},
+        {ADJ_EBACKEND, ADJ_OK, 1, "adj_exec_new: backend first cannot be opened (no licence)", "",
+         0, 0},
+        {ADJ_OK, ADJ_EBACKEND, REFUSES,
+         "adj_exec_new: backend second cannot be opened (no licence)", "", 1, 1},
+    };
+    times[1] = 0.5;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const int tune = i % 2;
+        adj_graph *g = adj_graph_new();
+        open_status[0] = cases[i / 2].first;
+        open_status[1] = cases[i / 2].second;
+        times[0] = cases[i / 2].of_first;
+        adj_exec *e = plan(g, tune);
+        cr_expect_str_eq(adj_exec_message(e), cases[i / 2].message);
+        if (cases[i / 2].warning != NULL)
+            cr_expect_str_eq(adj_exec_warning(e), cases[i / 2].warning);
+        if (cases[i / 2].message[0] == '\0')
+            cr_expect_str_eq(adj_exec_step_at(e, 1).impl, "first:1");
+        cr_expect_eq(opened[1], cases[i / 2].opened, "case %zu: %d times", i, opened[1]);
+        adj_exec_free(e);
+        cr_expect_eq(closed, cases[i / 2].closed, "case %zu", i);
+        adj_graph_free(g);
+    }
 }
 
 /* ---- the estimate ---- */
@@ -147,25 +222,25 @@ Test(estimate, arithmetic_or_memory)
     const adj_group both = {2, node, 2, in, 1, out};
     cr_expect_float_eq(roofline_group(&machine, &both), 26 * 4 / 52.0, 1e-12);
     cr_expect_float_eq(roofline_group(&wide, &both), (48 + 8) / 48.0, 1e-12);
-    cr_expect_float_eq(usual_seconds(&wide, &both), 2 * (48 + 8) / 48.0, 1e-12);
+    cr_expect_float_eq(nominal_seconds(&wide, &both), 2 * (48 + 8) / 48.0, 1e-12);
     cr_expect_float_eq(roofline_copy(&machine, y->type), 2 * 8 * 4 / 52.0, 1e-12);
     adj_graph_free(g);
 }
 
-/* What was not measured is as told; a type without arithmetic of its own has f32's speed. */
+/* What was not measured is nominal; a type without arithmetic of its own has f32's speed. */
 Test(estimate, of_a_measured_machine)
 {
-    const roofline told = roofline_told(2);
+    const roofline nominal = roofline_nominal(2);
     machine_speed s = {.threads = 2,
                        .f32 = {.is_native = 1, .flops = 1e11},
                        .bf16 = {.is_native = 1, .flops = 3e11},
                        .f16 = {.is_native = 0, .flops = 7e11}};
     roofline r = roofline_measured(&s);
     cr_expect(r.f32 == 1e11 && r.f64 == 5e10 && r.bf16 == 3e11 && r.f16 == 1e11);
-    cr_expect_eq(r.memory, told.memory);
+    cr_expect_eq(r.memory, nominal.memory);
     s = (machine_speed){.threads = 2, .memory = 9e9};
     r = roofline_measured(&s);
-    cr_expect(r.f32 == told.f32 && r.bf16 == told.f32 && r.memory == 9e9);
-    cr_expect(told.f32 > 1e10 && told.f32 < 1e13 && told.memory > 1e9);
-    cr_expect_float_eq(roofline_told(4).f32 / told.f32, 2, 1e-12);
+    cr_expect(r.f32 == nominal.f32 && r.bf16 == nominal.f32 && r.memory == 9e9);
+    cr_expect(nominal.f32 > 1e10 && nominal.f32 < 1e13 && nominal.memory > 1e9);
+    cr_expect_float_eq(roofline_nominal(4).f32 / nominal.f32, 2, 1e-12);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "tests/reference.h"
 
 enum { NODES = 40, MAX = 4 };
 
@@ -20,14 +21,6 @@ static int draw(int n)
 {
     plant.seed = plant.seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
     return (int)((plant.seed >> 33) % (uint64_t)n);
-}
-
-static const adj_backend *naive_backend(void)
-{
-    int n = 0;
-    while (adj_backends[n + 1] != NULL)
-        n++;
-    return adj_backends[n];
 }
 
 static const adj_node *leader_of(const adj_node *n, int count, const adj_node *const set[])

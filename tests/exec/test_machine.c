@@ -92,6 +92,9 @@ Test(machine, of_two_cores_with_two_threads_each)
     cr_expect_eq(l3->bytes, 25165824);
     cr_expect_eq(l3->shared, 4);
     cr_expect_null(machine_data_cache(&m, 2));
+    cr_expect_eq(machine_shared_cache(&m), 25165824);
+    const machine_facts hidden = {.n_cache = 1, .cache = {{2, "Unified", 1 << 20, 1}}};
+    cr_expect_eq(machine_shared_cache(&hidden), 0);
 }
 
 /* What is no number, or none that can be, is not known. */

@@ -1,153 +1,6 @@
 /* test_yield.c - an executor that changes to a plan for fewer threads computes what one computes
  * that never does, to the bit, and takes the plan that is faster. */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "adjoint_ext.h"
-#include "adjoint_nn.h"
-#include "tests/counter.h"
-
-enum { ROWS = 4, INPUTS = 6, CLASSES = 3, THREADS = 2, MOST_RUNS = 4000 };
-
-/* ---- a backend whose relu sleeps with that many threads ---- */
-
-static struct {
-    int slow_at;         /* threads; 0: never */
-    int sums_by_threads; /* as adj_prep's */
-    int names_threads;   /* another implementation for each number */
-    int refuses_at;      /* threads with which it cannot be opened */
-    int open, opened;    /* now, and ever */
-    int tunes;           /* plans are tuned; there is a second, faster candidate */
-} crowd;
-
-static adj_status open_crowd(const adj_backend_opts *opts, void **backend)
-{
-    int *threads = adj_alloc(opts->allocator, sizeof *threads);
-    if (threads == NULL || opts->threads == crowd.refuses_at) {
-        adj_release(opts->allocator, threads);
-        return threads == NULL ? ADJ_ENOMEM : ADJ_EBACKEND;
-    }
-    *threads = opts->threads;
-    *backend = threads;
-    crowd.open++;
-    crowd.opened++;
-    return ADJ_OK;
-}
-
-static const adj_allocator *allocator; /* of the graph */
-
-static void close_crowd(void *backend)
-{
-    crowd.open--;
-    adj_release(allocator, backend);
-}
-
-static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
-{
-    if (g->n_node > 1 || g->node[0]->op != &adj_op_relu || candidate > crowd.tunes)
-        return ADJ_ENOKERNEL;
-    p->sums_by_threads = crowd.sums_by_threads;
-    snprintf(p->impl, sizeof p->impl, "crowd:%d%s", crowd.names_threads ? *(int *)backend : 0,
-             candidate > 0 ? " fast" : "");
-    p->state = candidate > 0 ? backend : NULL;
-    return ADJ_OK;
-}
-
-static adj_status run(const adj_call *c)
-{
-    const float *x = c->in[0];
-    float *y = c->out[0];
-    for (int64_t i = 0; i < adj_shape_elems(c->group->node[0]->type.shape); i++)
-        y[i] = x[i] > 0 ? x[i] : 0;
-    if (c->threads == crowd.slow_at || (crowd.tunes && c->state == NULL))
-        nanosleep(&(struct timespec){0, 3000000}, NULL);
-    return ADJ_OK;
-}
-
-static const adj_kernel kernel = {.name = "crowd", .prepare = prepare, .run = run};
-static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend crowded = {.version = ADJ_VERSION,
-                                    .name = "crowd",
-                                    .open = open_crowd,
-                                    .close = close_crowd,
-                                    .kernels = kernels};
-
-/* ---- a net that has all that an executor keeps between runs ---- */
-
-typedef struct {
-    adj_graph *g;
-    adj_node *x, *labels, *fixed, *loss, *negative;
-    adj_exec *e;
-    counter memory;
-    adj_allocator a;
-} net;
-
-/* Parameters, momentum, dropout's step; -fixed is invariant. */
-static void build(net *n)
-{
-    n->a = (adj_allocator){count_alloc, count_free, &n->memory};
-    allocator = &n->a;
-    n->g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &n->a});
-    n->x = adj_input(n->g, "x", ADJ_F32, (adj_shape){2, {ROWS, INPUTS}});
-    n->labels = adj_input(n->g, "labels", ADJ_I32, (adj_shape){1, {ROWS}});
-    n->fixed = adj_state(n->g, "fixed", ADJ_F32, (adj_shape){2, {ROWS, INPUTS}},
-                         (adj_init){ADJ_INIT_UNIFORM, -1, 1});
-    n->negative = adj_neg(n->fixed);
-    adj_node *h = adj_relu(adj_layer_dense(adj_add(n->x, n->negative), "hidden", 8));
-    h = adj_layer_dropout(h, "dropout", 0.3, 1);
-    n->loss = adj_loss_softmax(adj_layer_dense(h, "logits", CLASSES), n->labels);
-}
-
-static adj_status plan(net *n, adj_yield yield)
-{
-    static const adj_backend *both[3];
-    adj_node *fetch[] = {n->loss, n->negative};
-    int last = 0;
-    while (adj_backends[last + 1] != NULL)
-        last++;
-    both[0] = &crowded;
-    both[1] = adj_backends[last];
-    adj_node *lr = adj_fill(n->g, ADJ_F32, (adj_shape){0}, 0.05);
-    const adj_exec_opts o = {
-        .n_fetch = 2,
-        .fetch = fetch,
-        .updates = adj_training_updates(n->loss, lr, &(adj_optimiser_opts){.momentum = 0.9}),
-        .threads = THREADS,
-        .yield = yield,
-        .tune = crowd.tunes,
-        .tune_file = "",
-        .debug = {.backends = both, .canaries = 1}};
-    return adj_exec_new(n->g, &o, &n->e);
-}
-
-static void open_net(net *n, adj_yield yield)
-{
-    *n = (net){0};
-    build(n);
-    cr_assert_eq(plan(n, yield), ADJ_OK, "%s", adj_exec_message(n->e));
-}
-
-static void close_net(net *n)
-{
-    adj_exec_free(n->e);
-    adj_graph_free(n->g);
-    cr_assert_eq(n->memory.live, 0);
-    cr_assert_eq(crowd.open, 0);
-}
-
-/* The i-th run: other images each time, other labels often, the invariant's leaf seldom. */
-static void set_inputs(const net *n, int i)
-{
-    float x[ROWS * INPUTS];
-    adj_draw(ADJ_F32, x, ROWS * INPUTS, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, (uint64_t)i);
-    cr_assert_eq(adj_set(n->e, n->x, x, sizeof x), ADJ_OK);
-    if (i % 3 == 0)
-        cr_assert_eq(adj_set(n->e, n->labels, (int32_t[]){0, 1, 2, i % CLASSES}, 16), ADJ_OK);
-    if (i % 50 == 49)
-        cr_assert_eq(adj_set(n->e, n->fixed, x, sizeof x), ADJ_OK);
-}
+#include "yield_net.h"
 
 static adj_status step(const net *n, int i)
 {
@@ -179,7 +32,7 @@ static int threads_of(const net *n) { return adj_exec_stats(n->e).threads; }
 static void reset(void)
 {
     unsetenv("ADJOINT_PLAN");
-    memset(&crowd, 0, sizeof crowd);
+    memset(&mock, 0, sizeof mock);
 }
 TestSuite(yield, .init = reset);
 
@@ -196,9 +49,9 @@ Test(yield, same_values)
     for (int phase = 0; phase < 4; phase++) {
         const int wanted = phase % 2 == 0 ? 1 : THREADS, slow_at = THREADS + 1 - wanted;
         for (int stays = 0; stays < 20 && i < MOST_RUNS; i++) {
-            crowd.slow_at = slow_at;
+            mock.slow_at = slow_at;
             cr_assert_eq(step(&n, i), ADJ_OK, "%s", adj_exec_message(n.e));
-            crowd.slow_at = 0;
+            mock.slow_at = 0;
             cr_assert_eq(step(&never, i), ADJ_OK);
             changes += threads_of(&n) != before;
             before = threads_of(&n);
@@ -222,12 +75,50 @@ Test(yield, same_values)
 static int runs_until(const net *n, int threads)
 {
     int i = 0;
-    crowd.slow_at = THREADS + 1 - threads;
+    mock.slow_at = THREADS + 1 - threads;
     for (int stays = 0; stays < 10 && i < MOST_RUNS; i++) {
         cr_assert_eq(step(n, i), ADJ_OK, "%s", adj_exec_message(n->e));
         stays = threads_of(n) == threads ? stays + 1 : 0;
     }
     return i;
+}
+
+/* Copying leaves takes many times what a run takes, and decides nothing. */
+Test(yield, cost_of_changing)
+{
+    enum { RUNS = 500 };
+    net n;
+    mock.large = 1;
+    mock.nap = 100000;
+    mock.slow_at = THREADS;
+    open_net(&n, ADJ_YIELD_SAME_BITS);
+    const size_t bytes = LARGE * sizeof(float);
+    float *data = calloc(LARGE, sizeof *data);
+    cr_assert_not_null(data);
+    int i = 0;
+    for (int stays = 0; stays < 10 && i < RUNS; i++) {
+        cr_assert_eq(adj_set(n.e, n.large, data, bytes), ADJ_OK, "%s", adj_exec_message(n.e));
+        cr_assert_eq(step(&n, i), ADJ_OK, "%s", adj_exec_message(n.e));
+        stays = threads_of(&n) == 1 ? stays + 1 : 0;
+    }
+    cr_expect_lt(i, RUNS);
+    free(data);
+    close_net(&n);
+}
+
+/* Where every value has memory of its own, the words around it stand from run to run, in other
+ * places of each plan. */
+Test(yield, no_sharing)
+{
+    net n;
+    mock.no_sharing = 1;
+    mock.scratch = 64;
+    open_net(&n, ADJ_YIELD_SAME_BITS);
+    for (int twice = 0; twice < 2; twice++) {
+        cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
+        cr_expect_lt(runs_until(&n, THREADS), MOST_RUNS);
+    }
+    close_net(&n);
 }
 
 /* They change neither plans nor values. */
@@ -237,8 +128,10 @@ Test(yield, failed_runs)
     open_net(&n, ADJ_YIELD_SAME_BITS);
     const adj_allocator *own = allocator;
     open_net(&never, ADJ_YIELD_NEVER);
-    crowd.slow_at = THREADS;
-    for (int i = 0; i < 100; i++) { /* every fifth fails */
+    mock.slow_at = THREADS;
+    int stays = 0;
+    for (int i = 0; stays < 20 && i < MOST_RUNS; i++) { /* every fifth fails */
+        stays = threads_of(&n) == 1 ? stays + 1 : 0;
         cr_assert_eq(step(&n, i), ADJ_OK);
         cr_assert_eq(step(&never, i), ADJ_OK);
         if (i % 5 != 0)
@@ -254,8 +147,8 @@ Test(yield, failed_runs)
         }
         expect_same_leaves(&n, &never, i);
     }
-    cr_expect_eq(threads_of(&n), 1);
-    expect_same_leaves(&n, &never, 100);
+    cr_expect_eq(stays, 20);
+    expect_same_leaves(&n, &never, MOST_RUNS);
     adj_exec_free(never.e);
     adj_graph_free(never.g);
     allocator = own;
@@ -273,7 +166,8 @@ Test(yield, message)
     cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
     cr_expect_str_eq(adj_exec_message(n.e), said);
     const adj_exec_info info = adj_exec_stats(n.e);
-    cr_expect(info.threads == 1 && info.plan_seconds > 0 && info.arena_bytes > 0);
+    cr_expect(info.threads == 1 && info.second_threads == 1 && info.plan_seconds > 0 &&
+              info.arena_bytes > 0);
     close_net(&n);
 }
 
@@ -282,22 +176,24 @@ Test(yield, same_bits_or_always)
 {
     static const struct {
         adj_yield yield;
-        int sums_by_threads, names_threads, plans;
+        int sums_by_threads, names_threads, swaps_at, plans, keeps;
     } cases[] = {
-        {ADJ_YIELD_NEVER, 0, 0, 1},     {ADJ_YIELD_SAME_BITS, 0, 0, 2},
-        {ADJ_YIELD_SAME_BITS, 1, 0, 1}, {ADJ_YIELD_SAME_BITS, 0, 1, 2},
-        {ADJ_YIELD_ALWAYS, 0, 0, 2},    {ADJ_YIELD_ALWAYS, 1, 1, 2},
+        {ADJ_YIELD_NEVER, 0, 0, 0, 1, 0},     {ADJ_YIELD_SAME_BITS, 0, 0, 0, 2, 1},
+        {ADJ_YIELD_SAME_BITS, 1, 0, 0, 1, 0}, {ADJ_YIELD_SAME_BITS, 0, 1, 0, 2, 0},
+        {ADJ_YIELD_SAME_BITS, 0, 0, 3, 2, 1}, {ADJ_YIELD_SAME_BITS, 0, 0, 1, 2, 0},
+        {ADJ_YIELD_ALWAYS, 0, 0, 0, 2, 1},    {ADJ_YIELD_ALWAYS, 1, 1, 0, 2, 1},
+        {ADJ_YIELD_ALWAYS, 0, 0, 1, 2, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         net n;
-        const int keeps = cases[i].plans == 2 &&
-                          !(cases[i].yield == ADJ_YIELD_SAME_BITS && cases[i].names_threads);
         reset();
-        crowd.sums_by_threads = cases[i].sums_by_threads;
-        crowd.names_threads = cases[i].names_threads;
+        mock.swaps_at = cases[i].swaps_at;
+        mock.sums_by_threads = cases[i].sums_by_threads;
+        mock.names_threads = cases[i].names_threads;
         open_net(&n, cases[i].yield);
-        cr_expect_eq(crowd.opened, cases[i].plans, "case %zu", i);
-        cr_expect_eq(crowd.open, 1 + keeps, "case %zu", i);
+        cr_expect_eq(mock.opened, cases[i].plans, "case %zu", i);
+        cr_expect_eq(mock.open, 1 + cases[i].keeps, "case %zu", i);
+        cr_expect_eq(adj_exec_stats(n.e).second_threads, cases[i].keeps, "case %zu", i);
         close_net(&n);
     }
 }
@@ -305,7 +201,7 @@ Test(yield, same_bits_or_always)
 Test(yield, always)
 {
     net n;
-    crowd.sums_by_threads = crowd.names_threads = 1;
+    mock.sums_by_threads = mock.names_threads = 1;
     open_net(&n, ADJ_YIELD_ALWAYS);
     cr_expect_str_eq(adj_exec_message(n.e), "");
     cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
@@ -317,18 +213,18 @@ Test(yield, always)
 Test(yield, tuned)
 {
     net n;
-    crowd.tunes = 1;
+    mock.tunes = 1;
     open_net(&n, ADJ_YIELD_SAME_BITS);
-    cr_expect_eq(crowd.open, 2);
+    cr_expect_eq(mock.open, 2);
     const adj_exec_info before = adj_exec_stats(n.e);
     const char *selection = adj_exec_selection(n.e);
-    cr_expect_not_null(strstr(selection, "crowd:0 fast"), "%s", selection);
+    cr_expect_not_null(strstr(selection, "mock:0 fast"), "%s", selection);
     cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
     cr_expect_eq(adj_exec_stats(n.e).timed, before.timed);
     cr_expect_eq(adj_exec_selection(n.e), selection);
     int fast = 0;
     for (int i = 0; i < adj_exec_step_count(n.e); i++)
-        fast += strcmp(adj_exec_step_at(n.e, i).impl, "crowd:0 fast") == 0;
+        fast += strcmp(adj_exec_step_at(n.e, i).impl, "mock:0 fast") == 0;
     cr_expect_eq(fast, 1);
     close_net(&n);
 }
@@ -337,11 +233,11 @@ Test(yield, tuned)
 Test(yield, refused)
 {
     net n;
-    crowd.refuses_at = 1;
+    mock.refuses_at = 1;
     open_net(&n, ADJ_YIELD_ALWAYS);
     cr_expect_str_eq(adj_exec_message(n.e), "");
     cr_expect_str_eq(adj_exec_warning(n.e), "");
-    cr_expect_eq(crowd.open, 1);
+    cr_expect_eq(mock.open, 1);
     for (int i = 0; i < 40; i++)
         cr_assert_eq(step(&n, i), ADJ_OK);
     cr_expect_eq(threads_of(&n), THREADS);
@@ -383,7 +279,7 @@ Test(yield, out_of_memory)
         if (adj_graph_status(n.g) != ADJ_OK || plan(&n, ADJ_YIELD_SAME_BITS) != ADJ_OK)
             failed++;
         else {
-            alone += crowd.open == 1;
+            alone += mock.open == 1;
             cr_assert_str_eq(adj_exec_message(n.e), "");
             for (int i = 0; i < 2; i++)
                 cr_assert_eq(step(&n, i), ADJ_OK);

@@ -4,9 +4,9 @@
  *
  * A file holds for one machine, and inputs should reach far on every machine. So the target first
  * makes a file of this machine, and an input may refer to it: @h stands for its header, @o for
- * another machine's, @e for its last line; and, with n from 0 to 9, @ln for its entry n; @bn, @kn,
- * @cn, @un, @in, @yn for that entry's backend, kernel, candidate, microseconds, implementation and
- * key; @@ for "@". */
+ * another machine's, @s for its line of the machine's speed, @e for its last line; and, with n from
+ * 0 to 9, @ln for its entry n; @bn, @kn, @cn, @un, @in, @yn for that entry's backend, kernel,
+ * candidate, microseconds, implementation and key; @@ for "@". */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +25,9 @@ typedef struct {
     adj_node *fetch[FETCHES];
     float wanted[FETCHES][ELEMS]; /* naive's */
     char *good;                   /* this machine's file */
-    size_t header;                /* its bytes that come before the entries */
+    size_t header;                /* its bytes that come before the speed and the entries */
     int n_entry;
-    const char *entry[NAMED], *end;
+    const char *speed, *entry[NAMED], *end; /* lines */
     char folder[64], path[80], partial[96];
 } subject;
 
@@ -127,21 +127,25 @@ static void write_file(const char *path, const char *text, size_t n)
     must(f != NULL && fwrite(text, 1, n, f) == n && fclose(f) == 0);
 }
 
-/* Entries are the lines with tabs; the header has none. */
+/* The speed and the entries are the lines with tabs; the header has none. */
 static void read_good_file(void)
 {
+    static const char speed[] = "speed\t";
     s.good = calloc(1, MAX_TEXT);
     must(s.good != NULL && read_file(s.path, s.good, MAX_TEXT) > 0);
     for (char *line = s.good, *next; (next = strchr(line, '\n')) != NULL; line = next + 1) {
-        int is_entry = memchr(line, '\t', (size_t)(next - line)) != NULL;
-        if (is_entry && s.n_entry == 0)
+        const int is_speed = strncmp(line, speed, strlen(speed)) == 0;
+        const int is_entry = !is_speed && memchr(line, '\t', (size_t)(next - line)) != NULL;
+        if ((is_speed || is_entry) && s.header == 0)
             s.header = (size_t)(line - s.good);
+        if (is_speed)
+            s.speed = line;
         if (is_entry && s.n_entry < NAMED)
             s.entry[s.n_entry] = line;
         s.n_entry += is_entry;
         s.end = line;
     }
-    must(s.n_entry > 0 && strncmp(s.end, "end ", 4) == 0);
+    must(s.speed != NULL && s.n_entry > 0 && strncmp(s.end, "end ", 4) == 0);
 }
 
 static void start(void)
@@ -182,12 +186,14 @@ static void put_header(text *t, int of_another)
         t->text[t->n - 2] ^= 1; /* before the end of its last line */
 }
 
+static void put_line(text *t, const char *line) { put(t, line, strcspn(line, "\n") + 1); }
+
 static void put_entry(text *t, char what, int i)
 {
     static const char fields[] = "bkcuiy";
     const char *at = s.entry[i % (s.n_entry < NAMED ? s.n_entry : NAMED)];
     if (what == 'l') {
-        put(t, at, strcspn(at, "\n") + 1);
+        put_line(t, at);
         return;
     }
     for (const char *f = fields; *f != what; f++)
@@ -204,8 +210,10 @@ static void expand(text *t, const uint8_t *data, size_t size)
         int digit = left >= 2 && data[i + 2] >= '0' && data[i + 2] <= '9';
         if (what == 'h' || what == 'o')
             put_header(t, what == 'o');
+        else if (what == 's')
+            put_line(t, s.speed);
         else if (what == 'e')
-            put(t, s.end, strlen(s.end));
+            put_line(t, s.end);
         else if (what == '@')
             put(t, "@", 1);
         else if (what != '\0' && strchr("lbkcuiy", what) != NULL && digit)
@@ -214,7 +222,7 @@ static void expand(text *t, const uint8_t *data, size_t size)
             put(t, (const char *)&data[i], 1);
             continue;
         }
-        i += strchr("hoe@", what) != NULL ? 1 : 2;
+        i += strchr("hose@", what) != NULL ? 1 : 2;
     }
 }
 
@@ -276,11 +284,26 @@ static void read_and_write(const text *t)
     adj_exec_free(e);
 }
 
+/* What an input says of an entry reaches the plan, without the speed and with it. */
+static void must_be_taken(const char *input)
+{
+    static text t;
+    expand(&t, (const uint8_t *)input, strlen(input));
+    memory_file f = memory_file_new(t.text, t.n);
+    adj_exec *e = plan((adj_exec_opts){.tune = 1, .tune_file = f.path, .tune_seconds = 1e-9});
+    must(!is_ignored(e) && adj_exec_stats(e).cached > 0);
+    adj_exec_free(e);
+    memory_file_free(&f);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static text t;
-    if (s.g == NULL)
+    if (s.g == NULL) {
         start();
+        must_be_taken("@h@l0end 1\n");
+        must_be_taken("@h@s@b0\t@k0\t@c0\t@u0\t@i0\t@y0\nend 1\n");
+    }
     expand(&t, data, size);
     read_only(&t);
     if (size % 16 == 0)

@@ -9,17 +9,10 @@
 #include <time.h>
 
 #include "adjoint_ext.h"
+#include "tests/reference.h"
 #include "tune_folder.h"
 
 static int runs; /* of planted kernels */
-
-static const adj_backend *naive_backend(void)
-{
-    int n = 0;
-    while (adj_backends[n + 1] != NULL)
-        n++;
-    return adj_backends[n];
-}
 
 static const char *const names[] = {"slow:1", "fast:1"};
 static int in_other_order; /* the fast one is listed first */

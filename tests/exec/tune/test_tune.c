@@ -8,23 +8,6 @@
 
 #include "planted.h"
 
-static char *read_text(size_t *n)
-{
-    FILE *f = fopen(file, "r");
-    cr_assert_not_null(f);
-    char *text = calloc(1, 1 << 16);
-    *n = fread(text, 1, (1 << 16) - 1, f);
-    fclose(f);
-    return text;
-}
-
-static void write_text(const char *text, size_t n)
-{
-    FILE *f = fopen(file, "w");
-    cr_assert_eq(fwrite(text, 1, n, f), n);
-    cr_assert_eq(fclose(f), 0);
-}
-
 /* ---- what is chosen ---- */
 
 /* Candidates are counted here: no other plans, whatever all tests are run with. */
@@ -231,68 +214,6 @@ Test(tune, truncated_and_hostile)
     memset(hostile, 0xff, sizeof hostile);
     memcpy(hostile, text, 12); /* "adjoint tune" */
     expect_ignored(hostile, sizeof hostile, "not text");
-    free(text);
-    remove_folder();
-}
-
-/* The machine's speed is measured once for a file, and for a number of threads; what stands there
- * is believed as far as it can be true. */
-Test(tune, the_speed_of_the_machine)
-{
-    static const struct {
-        const char *line, *word;
-    } wrong[] = {{"0\t1\t1\t1\t1\t1\t1", "out of range"},
-                 {"-1\t1\t1\t1\t1\t1\t1", "out of range"},
-                 {"99999999999\t1\t1\t1\t1\t1\t1", "out of range"},
-                 {"1\t0\t1\t1\t1\t1\t1", "out of range"},
-                 {"1\t1\t-1\t1\t1\t1\t1", "out of range"},
-                 {"1\t1\t1\tnan\t1\t1\t1", "out of range"},
-                 {"1\t1\t1\t1\tinf\t1\t1", "out of range"},
-                 {"1\t1\t1\t1\t1\t1\t0", "out of range"},
-                 {"1\t1\t1\t1\t1\t1\t1\t1", "out of range"},
-                 {"1\t1\t1\t1\t1\t1\t1x", "out of range"},
-                 {"1\t1\t1\t1\t1\t1", "numbers"},
-                 {"1\t1\t1\t1\t1\t1\t", "numbers"},
-                 {"1\t1\t\t1\t1\t1\t1", "numbers"},
-                 {"1\t1\t 1\t1\t1\t1\t1", "numbers"},
-                 {"x\t1\t1\t1\t1\t1\t1", "numbers"},
-                 {"", "numbers"}};
-    make_folder();
-    size_t n;
-    adj_exec_opts o = tuned();
-    o.tune_seconds = 5;
-    cr_assert_str_eq(plan(o, 64).note, "");
-    char *text = read_text(&n), *again;
-    const char *line = strstr(text, "\nspeed\t1\t");
-    cr_assert_not_null(line, "%s", text);
-    const size_t before = (size_t)(line - text), length = strcspn(line + 1, "\n") + 1;
-    double v[6];
-    cr_assert_eq(sscanf(line, "\nspeed\t1\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", &v[0], &v[1], &v[2],
-                        &v[3], &v[4], &v[5]),
-                 6);
-    cr_expect(v[0] > 1e8 && v[0] < 1e14 && v[5] > 1e7 && v[5] < 1e13, "%.*s", (int)length, line);
-
-    plan(o, 65); /* the file is written again */
-    again = read_text(&n);
-    cr_expect_eq(strncmp(text, again, before + length + 1), 0, "measured again: %s", again);
-    free(again);
-    cr_assert_eq(plan(o, 64).cached, 1);
-    o.threads = 2;
-    plan(o, 64);
-    again = read_text(&n);
-    cr_expect_not_null(strstr(again, "\nspeed\t2\t"), "%s", again);
-    free(again);
-
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char changed[8192];
-        snprintf(changed, sizeof changed, "%.*s\nspeed\t%s%s", (int)before, text, wrong[i].line,
-                 line + length);
-        write_text(changed, strlen(changed));
-        outcome got = plan(tuned(), 64);
-        cr_expect(got.timed == 2 && strstr(got.note, "is ignored: line ") != NULL &&
-                      strstr(got.note, wrong[i].word) != NULL,
-                  "%s: %s", wrong[i].line, got.note);
-    }
     free(text);
     remove_folder();
 }

@@ -29,7 +29,25 @@ static void remove_folder(void)
     cr_assert_eq(rmdir(folder), 0, "something is left in %s", folder);
 }
 
-/* Too few seconds for measuring the machine, which here would be done anew each time. */
+/* The file's bytes, malloc'ed and ended by 0. */
+static inline char *read_text(size_t *n)
+{
+    FILE *f = fopen(file, "r");
+    cr_assert_not_null(f);
+    char *text = calloc(1, 1 << 16);
+    *n = fread(text, 1, (1 << 16) - 1, f);
+    fclose(f);
+    return text;
+}
+
+static inline void write_text(const char *text, size_t n)
+{
+    FILE *f = fopen(file, "w");
+    cr_assert_eq(fwrite(text, 1, n, f), n);
+    cr_assert_eq(fclose(f), 0);
+}
+
+/* Too few seconds for measuring the machine, which takes longer than what is tuned here. */
 static adj_exec_opts tuned(void)
 {
     return (adj_exec_opts){.tune = 1, .tune_file = file, .tune_seconds = 1, .threads = 1};

@@ -1,0 +1,320 @@
+/* formula_array.c - ops that move, sum or normalise elements, by their definitions in float64:
+ * index by index, without regard to speed. See formula.h. */
+#include <math.h>
+
+#include "formula.h"
+#include "number.h"
+
+/* ---- indices ---- */
+
+typedef struct {
+    int64_t i[ADJ_MAX_RANK];
+} place;
+
+static place place_of(adj_shape s, int64_t element)
+{
+    place p = {{0}};
+    for (int64_t a = s.rank - 1; a >= 0; a--) {
+        p.i[a] = element % s.dim[a];
+        element /= s.dim[a];
+    }
+    return p;
+}
+
+static int64_t element_at(adj_shape s, place p)
+{
+    int64_t element = 0;
+    for (int64_t a = 0; a < s.rank; a++)
+        element = element * s.dim[a] + p.i[a];
+    return element;
+}
+
+int64_t broadcast_element(adj_shape from, adj_shape to, int64_t element)
+{
+    const place at = place_of(to, element);
+    place p = {{0}};
+    for (int64_t a = 0; a < from.rank; a++)
+        p.i[a] = from.dim[a] == 1 ? 0 : at.i[a + to.rank - from.rank];
+    return element_at(from, p);
+}
+
+int can_broadcast(adj_shape from, adj_shape to)
+{
+    if (from.rank > to.rank)
+        return 0;
+    for (int64_t a = 0; a < from.rank; a++)
+        if (from.dim[a] != 1 && from.dim[a] != to.dim[a + to.rank - from.rank])
+            return 0;
+    return 1;
+}
+
+static adj_shape shape_of(const adj_node *n) { return n->type.shape; }
+
+/* ---- moving ---- */
+
+static void fill(const adj_node *n, double *const in[], double *y)
+{
+    (void)in;
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = rounded((adj_dtype)((const adj_fill_attrs *)n->attrs)->dtype,
+                       ((const adj_fill_attrs *)n->attrs)->value);
+}
+
+static void broadcast_to(const adj_node *n, double *const in[], double *y)
+{
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = in[0][broadcast_element(shape_of(n->in[0]), shape_of(n), i)];
+}
+
+static void transpose(const adj_node *n, double *const in[], double *y)
+{
+    const adj_transpose_attrs *a = n->attrs;
+    for (int64_t i = 0; i < node_elems(n); i++) {
+        const place at = place_of(shape_of(n), i);
+        place from = {{0}};
+        for (int64_t k = 0; k < shape_of(n).rank; k++)
+            from.i[a->perm[k]] = at.i[k];
+        y[i] = in[0][element_at(shape_of(n->in[0]), from)];
+    }
+}
+
+static void concat(const adj_node *n, double *const in[], double *y)
+{
+    const adj_axis_attrs *a = n->attrs;
+    int64_t begin = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        for (int64_t i = 0; i < node_elems(n->in[k]); i++) {
+            place to = place_of(shape_of(n->in[k]), i);
+            to.i[a->axis] += begin;
+            y[element_at(shape_of(n), to)] = in[k][i];
+        }
+        begin += shape_of(n->in[k]).dim[a->axis];
+    }
+}
+
+static void pad(const adj_node *n, double *const in[], double *y)
+{
+    const adj_range_attrs *a = n->attrs;
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = 0;
+    for (int64_t i = 0; i < node_elems(n->in[0]); i++) {
+        place to = place_of(shape_of(n->in[0]), i);
+        for (int64_t k = 0; k < shape_of(n).rank; k++)
+            to.i[k] += a->a.dim[k];
+        y[element_at(shape_of(n), to)] = in[0][i];
+    }
+}
+
+static void slice(const adj_node *n, double *const in[], double *y)
+{
+    const adj_range_attrs *a = n->attrs;
+    for (int64_t i = 0; i < node_elems(n); i++) {
+        place from = place_of(shape_of(n), i);
+        for (int64_t k = 0; k < shape_of(n).rank; k++)
+            from.i[k] += a->a.dim[k];
+        y[i] = in[0][element_at(shape_of(n->in[0]), from)];
+    }
+}
+
+static void copy(const adj_node *n, double *const in[], double *y)
+{
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = in[0][i];
+}
+
+static void choose(const adj_node *n, double *const in[], double *y)
+{
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = in[in[0][0] != 0 ? 1 : 2][i];
+}
+
+/* ---- summing ---- */
+
+/* The element of the result that element i of x goes to. */
+static int64_t reduced_element(const adj_node *n, int64_t i)
+{
+    const adj_reduce_attrs *a = n->attrs;
+    const adj_shape x = shape_of(n->in[0]);
+    const place at = place_of(x, i);
+    int64_t element = 0;
+    for (int64_t k = 0; k < x.rank; k++)
+        if (!(a->axes >> k & 1))
+            element = element * x.dim[k] + at.i[k];
+    return element;
+}
+
+static void reduce_sum(const adj_node *n, double *const in[], double *y)
+{
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = 0;
+    for (int64_t i = 0; i < node_elems(n->in[0]); i++)
+        y[reduced_element(n, i)] += in[0][i];
+}
+
+static void reduce_mean(const adj_node *n, double *const in[], double *y)
+{
+    reduce_sum(n, in, y);
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] /= (double)node_elems(n->in[0]) / (double)node_elems(n);
+}
+
+static void reduce_max(const adj_node *n, double *const in[], double *y)
+{
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = -INFINITY;
+    for (int64_t i = 0; i < node_elems(n->in[0]); i++)
+        y[reduced_element(n, i)] = fmax(y[reduced_element(n, i)], in[0][i]);
+}
+
+static void matmul(const adj_node *n, double *const in[], double *y)
+{
+    const adj_matmul_attrs *t = n->attrs;
+    const adj_shape a = shape_of(n->in[0]), b = shape_of(n->in[1]), s = shape_of(n);
+    const int64_t inner = t->transpose_a ? a.dim[0] : a.dim[1];
+    for (int64_t i = 0; i < node_elems(n); i++) {
+        const int64_t row = i / s.dim[1], column = i % s.dim[1];
+        y[i] = 0;
+        for (int64_t k = 0; k < inner; k++)
+            y[i] += in[0][t->transpose_a ? k * a.dim[1] + row : row * a.dim[1] + k] *
+                    in[1][t->transpose_b ? column * b.dim[1] + k : k * b.dim[1] + column];
+    }
+}
+
+/* ---- rows ---- */
+
+static double log_sum(const double *row, int64_t n)
+{
+    double max = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        max = fmax(max, row[i]);
+    for (int64_t i = 0; i < n; i++)
+        sum += exp(row[i] - max);
+    return sum == 0 ? max : max + log(sum);
+}
+
+static int64_t row_length(const adj_node *n)
+{
+    const adj_shape s = shape_of(n->in[0]);
+    return s.rank > 0 ? s.dim[s.rank - 1] : 1;
+}
+
+static void log_softmax(const adj_node *n, double *const in[], double *y)
+{
+    const int64_t k = row_length(n);
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = in[0][i] - log_sum(in[0] + i / k * k, k);
+}
+
+static void softmax(const adj_node *n, double *const in[], double *y)
+{
+    log_softmax(n, in, y);
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = exp(y[i]);
+}
+
+/* Of class j in row i, smoothed; a label -1 leaves its row out. */
+static double target(const adj_node *n, const double *labels, int64_t i, int64_t j)
+{
+    const double s = ((const adj_value_attrs *)n->attrs)->value;
+    const int64_t k = row_length(n);
+    const int is_integer = n->in[1]->type.dtype == ADJ_I32;
+    if (is_integer && labels[i] < 0)
+        return 0;
+    return (1 - s) * (is_integer ? labels[i] == (double)j : labels[i * k + j]) + s / (double)k;
+}
+
+static void cross_entropy(const adj_node *n, double *const in[], double *y)
+{
+    const int64_t k = row_length(n);
+    for (int64_t i = 0; i < node_elems(n); i++) {
+        y[i] = 0;
+        for (int64_t j = 0; j < k; j++)
+            y[i] -= target(n, in[1], i, j) * (in[0][i * k + j] - log_sum(in[0] + i * k, k));
+    }
+}
+
+static void cross_entropy_grad(const adj_node *n, double *const in[], double *y)
+{
+    const int64_t k = row_length(n);
+    for (int64_t i = 0; i < node_elems(n); i++) {
+        const int is_left_out = n->in[1]->type.dtype == ADJ_I32 && in[1][i / k] < 0;
+        const double p = exp(in[0][i] - log_sum(in[0] + i / k * k, k));
+        y[i] = is_left_out ? 0 : p - target(n, in[1], i / k, i % k);
+    }
+}
+
+/* ---- slopes by channel ---- */
+
+static int64_t channel_of(adj_shape x, int64_t format, int64_t i)
+{
+    const place at = place_of(x, i);
+    return format == ADJ_NCHW && x.rank == 4 ? at.i[1] : at.i[x.rank - 1];
+}
+
+/* Of (x, slope), or (dy, x, slope). */
+static void prelu(const adj_node *n, double *const in[], double *y)
+{
+    const adj_format_attrs *a = n->attrs;
+    const double *slope = in[n->n_in - 1], *x = in[n->n_in - 2];
+    const int is_one = node_elems(n->in[n->n_in - 1]) == 1;
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] =
+            (x[i] > 0 ? 1 : slope[is_one ? 0 : channel_of(shape_of(n), a->format, i)]) * in[0][i];
+}
+
+static void prelu_grad_slope(const adj_node *n, double *const in[], double *y)
+{
+    const adj_prelu_attrs *a = n->attrs;
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = 0;
+    for (int64_t i = 0; i < node_elems(n->in[0]); i++)
+        y[a->slopes == 1 ? 0 : channel_of(shape_of(n->in[0]), a->format, i)] +=
+            in[1][i] > 0 ? 0 : in[0][i] * in[1][i];
+}
+
+static const struct {
+    const adj_op *op;
+    definition *of;
+} definitions[] = {
+    {&adj_op_fill, fill},
+    {&adj_op_broadcast_to, broadcast_to},
+    {&adj_op_transpose, transpose},
+    {&adj_op_concat, concat},
+    {&adj_op_pad, pad},
+    {&adj_op_slice, slice},
+    {&adj_op_cast, copy},
+    {&adj_op_select, choose},
+    {&adj_op_reduce_sum, reduce_sum},
+    {&adj_op_reduce_mean, reduce_mean},
+    {&adj_op_reduce_max, reduce_max},
+    {&adj_op_matmul, matmul},
+    {&adj_op_softmax, softmax},
+    {&adj_op_log_softmax, log_softmax},
+    {&adj_op_softmax_cross_entropy, cross_entropy},
+    {&adj_op_softmax_cross_entropy_grad, cross_entropy_grad},
+    {&adj_op_sparse_softmax_cross_entropy, cross_entropy},
+    {&adj_op_sparse_softmax_cross_entropy_grad, cross_entropy_grad},
+    {&adj_op_prelu, prelu},
+    {&adj_op_prelu_grad, prelu},
+    {&adj_op_prelu_grad_slope, prelu_grad_slope},
+};
+
+static definition *definition_of(const adj_op *op)
+{
+    for (size_t i = 0; i < sizeof definitions / sizeof *definitions; i++)
+        if (definitions[i].op == op)
+            return definitions[i].of;
+    return image_definition_of(op);
+}
+
+int array_formula_exists(const adj_node *n)
+{
+    if (n->op == &adj_op_matmul && (shape_of(n->in[0]).rank != 2 || shape_of(n->in[1]).rank != 2))
+        return 0;
+    return definition_of(n->op) != NULL;
+}
+
+void array_formula_value(const adj_node *n, double *const operand[], double *value)
+{
+    definition_of(n->op)(n, operand, value);
+}

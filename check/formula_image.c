@@ -1,0 +1,126 @@
+/* formula_image.c - ops on images by their definitions in float64, as adjoint_ops.h has them:
+ * resize and maximum pooling, with what goes back through them. See formula.h. */
+#include <math.h>
+
+#include "formula.h"
+
+/* ---- images ---- */
+
+static int64_t at_pixel(adj_shape s, int64_t format, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    return format == ADJ_NCHW ? ((n * s.dim[1] + c) * s.dim[2] + h) * s.dim[3] + w
+                              : ((n * s.dim[1] + h) * s.dim[2] + w) * s.dim[3] + c;
+}
+
+typedef struct {
+    int64_t n, h, w, c;
+} pixel;
+
+static pixel pixel_of(adj_shape s, int64_t format, int64_t i)
+{
+    const int64_t *d = s.dim;
+    if (format == ADJ_NCHW)
+        return (pixel){i / d[3] / d[2] / d[1], i / d[3] % d[2], i % d[3], i / d[3] / d[2] % d[1]};
+    return (pixel){i / d[3] / d[2] / d[1], i / d[3] / d[2] % d[1], i / d[3] % d[2], i % d[3]};
+}
+
+/* ---- resize ---- */
+
+/* Output o reads input `at` with weight 1 - next, and the one after it with weight next. */
+typedef struct {
+    int64_t at;
+    double next;
+} reading;
+
+static reading reading_of(const adj_resize_attrs *a, int64_t in, int64_t out, int64_t o)
+{
+    const double tie = 1e-9; /* of two nearest the later one, whatever the division rounds */
+    double p = (double)o * (double)in / (double)out;
+    if (a->coordinates == ADJ_HALF_PIXEL)
+        p = ((double)o + 0.5) * (double)in / (double)out - 0.5;
+    else if (a->coordinates == ADJ_ALIGN_CORNERS)
+        p = out > 1 ? (double)(o * (in - 1)) / (double)(out - 1) : 0;
+    p = fmax(p, 0);
+    if (a->mode == ADJ_NEAREST)
+        return (reading){(int64_t)floor(p + (a->coordinates == ADJ_ASYMMETRIC ? 0 : 0.5) + tie), 0};
+    const reading r = {(int64_t)floor(p + tie), fmax(0, p - floor(p + tie))};
+    return r.at + 1 < in ? r : (reading){r.at, 0};
+}
+
+/* Over all outputs: to[output] += weight from[input], or for the gradient to[input] += weight
+ * from[output]. */
+static void resample(const adj_node *n, adj_shape x, adj_shape y, const double *from, double *to,
+                     int is_grad)
+{
+    const adj_resize_attrs *a = n->attrs;
+    for (int64_t i = 0; i < node_elems(n); i++)
+        to[i] = 0;
+    for (int64_t o = 0; o < adj_shape_elems(y); o++) {
+        const pixel p = pixel_of(y, a->format, o);
+        const reading h = reading_of(a, a->ih, a->oh, p.h), w = reading_of(a, a->iw, a->ow, p.w);
+        for (int corner = 0; corner < 4; corner++) {
+            const int down = corner / 2, right = corner % 2;
+            const double weight = (down ? h.next : 1 - h.next) * (right ? w.next : 1 - w.next);
+            if (weight == 0)
+                continue;
+            const int64_t i = at_pixel(x, a->format, p.n, h.at + down, w.at + right, p.c);
+            to[is_grad ? i : o] += weight * from[is_grad ? o : i];
+        }
+    }
+}
+
+static void resize(const adj_node *n, double *const in[], double *y)
+{
+    resample(n, n->in[0]->type.shape, n->type.shape, in[0], y, 0);
+}
+
+static void resize_grad(const adj_node *n, double *const in[], double *dx)
+{
+    resample(n, n->type.shape, n->in[0]->type.shape, in[0], dx, 1);
+}
+
+/* ---- maximum pooling ---- */
+
+/* The first maximum, in row-major order, of output o's window of x. */
+static int64_t first_maximum(const adj_node *n, adj_shape y, const double *x, int64_t o)
+{
+    const adj_pool_attrs *a = n->attrs;
+    const adj_conv_geom *g = &a->geom;
+    const pixel p = pixel_of(y, g->format, o);
+    int64_t best = -1;
+    for (int64_t h = p.h * g->sh - g->pt; h < p.h * g->sh - g->pt + g->kh; h++)
+        for (int64_t w = p.w * g->sw - g->pl; w < p.w * g->sw - g->pl + g->kw; w++)
+            for (int64_t c = p.c * a->kc; c < (p.c + 1) * a->kc; c++) {
+                if (h < 0 || w < 0 || h >= g->ih || w >= g->iw)
+                    continue;
+                const int64_t i = at_pixel(n->in[0]->type.shape, g->format, p.n, h, w, c);
+                best = best < 0 || x[i] > x[best] ? i : best;
+            }
+    return best;
+}
+
+static void max_pool(const adj_node *n, double *const in[], double *y)
+{
+    for (int64_t o = 0; o < node_elems(n); o++)
+        y[o] = in[n->n_in - 1][first_maximum(n, n->type.shape, in[0], o)];
+}
+
+static void max_pool_grad(const adj_node *n, double *const in[], double *dx)
+{
+    const adj_shape y = n->in[2]->type.shape;
+    for (int64_t i = 0; i < node_elems(n); i++)
+        dx[i] = 0;
+    for (int64_t o = 0; o < adj_shape_elems(y); o++)
+        dx[first_maximum(n, y, in[0], o)] += in[2][o];
+}
+
+definition *image_definition_of(const adj_op *op)
+{
+    if (op == &adj_op_resize)
+        return resize;
+    if (op == &adj_op_resize_grad)
+        return resize_grad;
+    if (op == &adj_op_max_pool || op == &adj_op_max_pool_grad_grad)
+        return max_pool; /* of x, or of e where x has its maxima */
+    return op == &adj_op_max_pool_grad ? max_pool_grad : NULL;
+}

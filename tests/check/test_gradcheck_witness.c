@@ -1,0 +1,230 @@
+/* test_gradcheck_witness.c - the gradient checker says whose fault it is when naive, its reference,
+ * is wrong itself. */
+#include "planted_naive.h"
+
+static const plant plants[] = {
+    {{CONV}, "conv2d", NULL, SCALED, "naive's forward kernel for conv2d is wrong"},
+    {{CONV}, "conv2d", NULL, ONE_ROW, "naive's forward kernel for conv2d is wrong"},
+    {{CONV}, "conv2d", NULL, OTHER_PADS, "as with pads on the other side: one more at the top"},
+    {{CONV},
+     "conv2d_backprop_input",
+     NULL,
+     SCALED,
+     "naive's kernel for conv2d_backprop_input is wrong: differences and onednn"},
+    {{CONV},
+     "conv2d_backprop_filter",
+     NULL,
+     ONE_ROW,
+     "naive's kernel for conv2d_backprop_filter is wrong: differences and onednn"},
+    {{CONV},
+     "conv2d_backprop_filter",
+     NULL,
+     OTHER_PADS,
+     "as with pads on the other side: one more at the top"},
+    {{DEEP},
+     "depthwise_conv2d_native",
+     NULL,
+     SCALED,
+     "naive's forward kernel for depthwise_conv2d_native is wrong"},
+    {{DEEP},
+     "depthwise_conv2d_native_backprop_input",
+     NULL,
+     SCALED,
+     "naive's kernel for depthwise_conv2d_native_backprop_input is wrong"},
+    {{DEEP},
+     "depthwise_conv2d_native_backprop_filter",
+     NULL,
+     ONE_ROW,
+     "naive's kernel for depthwise_conv2d_native_backprop_filter is wrong"},
+    {{NORM}, "batch_norm", NULL, SCALED, "naive's forward kernel for batch_norm is wrong"},
+    {{NORM},
+     "batch_norm_stats",
+     NULL,
+     SCALED,
+     "naive's forward kernel for batch_norm_stats is wrong"},
+    {{NORM}, "batch_norm_grad", NULL, SCALED, "naive's kernel for batch_norm_grad is wrong"},
+    {{NORM},
+     "batch_norm_grad_sums",
+     NULL,
+     SCALED,
+     "naive's kernel for batch_norm_grad_sums is wrong"},
+    {{.op = "max_pool", POOL},
+     "max_pool",
+     NULL,
+     SCALED,
+     "naive's forward kernel for max_pool is wrong"},
+    {{.op = "max_pool", POOL},
+     "max_pool_grad",
+     NULL,
+     ONE_ROW,
+     "naive's kernel for max_pool_grad is wrong"},
+    {{.op = "avg_pool", POOL},
+     "avg_pool_grad",
+     NULL,
+     SCALED,
+     "naive's kernel for avg_pool_grad is wrong"},
+    {{.op = "elu"}, "elu", NULL, SCALED, "naive's forward kernel for elu is wrong"},
+    {{.op = "elu"},
+     "elu_grad",
+     NULL,
+     ONE_ROW,
+     "naive's kernel for elu_grad is wrong: differences and its formula"},
+    {{.op = "exp"}, /* exp's gradient is made of its value: only the formula sees it */
+     "exp",
+     NULL,
+     SCALED,
+     "naive's forward kernel for exp is wrong: its formula"},
+    {{.op = "hard_sigmoid_grad"},
+     "hard_sigmoid_grad",
+     NULL,
+     SCALED,
+     "naive's forward kernel for hard_sigmoid_grad is wrong: its formula"},
+    {{.op = "reduce_mean"},
+     "broadcast_to",
+     NULL,
+     ONE_ROW,
+     "naive's kernel for broadcast_to is wrong"},
+    {{.op = "matmul"}, "matmul", NULL, SCALED, "naive's"},
+    {{.op = "resize"}, "resize_grad", NULL, SCALED, "naive's kernel for resize_grad is wrong"},
+    {{.op = "sparse_softmax_cross_entropy"},
+     "sparse_softmax_cross_entropy_grad",
+     NULL,
+     ONE_ROW,
+     "naive's kernel for sparse_softmax_cross_entropy_grad is wrong"},
+    {{.op = "sgd_step"},
+     "sgd_step",
+     NULL,
+     ONE_ROW,
+     "fault is in backend naive's kernel for sgd_step"},
+    {{.op = "momentum"},
+     "momentum",
+     NULL,
+     SCALED,
+     "fault is in backend naive's kernel for momentum"},
+    {{.op = "ema"}, "ema", NULL, SCALED, "fault is in backend naive's kernel for ema"},
+    {{.op = "adam_step"}, "adam_step", NULL, SCALED, "fault is in backend naive's kernel"},
+    {{.op = "adam_step"},
+     "adam_step",
+     NULL,
+     UNCORRECTED,
+     "which computes it without bias correction"},
+};
+
+static void find(const plant *p, const char *backend)
+{
+    const adj_gradcheck_opts o = {.backend = backend, .threads = 1, .draws = 1, .seed = 3};
+    adj_error error;
+    adj_graph *g = adj_graph_new();
+    adj_gradcheck_report *r;
+    int failed = 0, said = 0;
+    adj_node *n = op_args_build(&p->args, g, &error);
+    cr_assert_not_null(n, "%s", error.message);
+    planted.op = p->op;
+    planted.also = p->also;
+    planted.fault = p->fault;
+    cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    for (int i = 0; i < adj_gradcheck_row_count(r); i++) {
+        const adj_gradcheck_row *w = adj_gradcheck_row_at(r, i);
+        if (w->result != ADJ_GRADCHECK_FAIL)
+            continue;
+        failed++;
+        said += strstr(w->blame, p->says) != NULL;
+        cr_expect_eq(w->fault, ADJ_FAULT_REFERENCE, "%s under %s, %s: %s", p->op, backend, w->wrt,
+                     w->blame);
+    }
+    cr_expect_gt(said, 0, "%s under %s: %d failed", p->op, backend, failed);
+    if (said == 0)
+        adj_gradcheck_print(stderr, r);
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+}
+
+Test(gradcheck_witness, blames_naive)
+{
+    for (size_t i = 0; i < sizeof plants / sizeof *plants; i++) {
+        find(&plants[i], "onednn");
+        find(&plants[i], "naive");
+    }
+}
+
+/* A step that is off in its own type alone, by little: naive's in float64 is right. */
+Test(gradcheck_witness, steps_are_bounded_by_their_type)
+{
+    static const char *const ops[] = {"sgd_step", "momentum", "ema", "adam_step"};
+    static const char *const dtypes[] = {"f32", "bf16"};
+    const adj_gradcheck_opts o = {.backend = "naive", .threads = 1};
+    for (int i = 0; i < 8; i++) {
+        const op_args args = {.op = ops[i / 2], .dtype = dtypes[i % 2]};
+        adj_error error;
+        adj_graph *g = adj_graph_new();
+        adj_gradcheck_report *r;
+        planted.op = args.op;
+        planted.fault = SLIGHTLY;
+        adj_node *n = op_args_build(&args, g, &error);
+        cr_assert_not_null(n, "%s", error.message);
+        cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+        const adj_gradcheck_row *row = adj_gradcheck_row_at(r, 0);
+        cr_expect_eq(row->fault, ADJ_FAULT_KERNEL, "%s %s: %s", args.op, args.dtype, row->blame);
+        cr_expect_str_eq(row->method, "formula");
+        adj_gradcheck_free(r);
+        adj_graph_free(g);
+    }
+}
+
+/* Alike in the forward and the backward kernel: they fit each other, others fit none of them. */
+Test(gradcheck_witness, blames_naive_when_its_kernels_are_wrong_alike)
+{
+    static const plant alike = {{CONV},
+                                "conv2d",
+                                "conv2d_backprop_filter",
+                                OTHER_PADS,
+                                "agree with each other; as with pads on the other side"};
+    find(&alike, "onednn");
+}
+
+/* The rule is blamed, not naive, where every backend computes the same. */
+static void negate(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_op_conv2d.grad(y, dy, dx);
+    dx[0] = adj_neg(dx[0]);
+}
+
+static adj_node *simplify(const adj_node *n, adj_node *const in[])
+{
+    return adj_node_new(in[0]->graph, &adj_op_conv2d, n->n_in, in, n->attrs);
+}
+
+Test(gradcheck_witness, blames_the_rule)
+{
+    const adj_gradcheck_opts o = {.threads = 1, .draws = 1};
+    static const op_args args = {CONV};
+    static adj_op op;
+    adj_error error;
+    adj_graph *g = adj_graph_new();
+    adj_gradcheck_report *r;
+    op = adj_op_conv2d;
+    op.grad = negate;
+    op.simplify = simplify;
+    adj_node *n = op_args_build(&args, g, &error);
+    planted.op = NULL;
+    n = adj_node_new(g, &op, n->n_in, n->in, n->attrs);
+    cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    cr_expect_eq(adj_gradcheck_row_at(r, 0)->fault, ADJ_FAULT_RULE, "%s",
+                 adj_gradcheck_row_at(r, 0)->blame);
+    cr_expect_eq(adj_gradcheck_row_at(r, 1)->fault, ADJ_FAULT_NONE);
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+}
+
+static adj_status check_wrong(adj_node *y)
+{
+    const adj_gradcheck_opts o = {.backend = "direct", .threads = 1, .draws = 1};
+    adj_gradcheck_report *r;
+    adj_status status = adj_gradcheck_node(y, &o, &r);
+    if (status == ADJ_OK)
+        cr_assert_eq(adj_gradcheck_row_at(r, 0)->fault, ADJ_FAULT_REFERENCE);
+    adj_gradcheck_free(r);
+    return status;
+}
+
+Test(gradcheck_witness, out_of_memory) { run_out_of_memory(check_wrong); }
