@@ -219,7 +219,7 @@ adj_node *adj_global_avg_pool(adj_node *x, adj_format format)
     return adj_reduce_mean(x, (adj_axes){.n = 2, .axis = {ax.h, ax.w}});
 }
 
-/* A window's size: that many windows hold an element at most. */
+/* A window's size: a window holds that many elements, and that many windows an element, at most. */
 static double pool_terms(const adj_node *n)
 {
     const adj_conv_geom *g = adj_node_geom(n);
@@ -279,7 +279,8 @@ const adj_op adj_op_avg_pool = {.name = "avg_pool",
                                 .infer = avg_pool_infer,
                                 .grad = avg_pool_rule,
                                 .operand = {"input"},
-                                .images = 1 | ADJ_IMAGE_RESULT};
+                                .images = 1 | ADJ_IMAGE_RESULT,
+                                .sum_length = pool_terms};
 const adj_op adj_op_avg_pool_grad = {.name = "avg_pool_grad",
                                      .example = "Y",
                                      .forward = &adj_op_avg_pool,

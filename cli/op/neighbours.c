@@ -10,17 +10,18 @@ enum { EDGE = 17, MAX_SIDE = 64, MAX_CHANNELS = 96 };
 /* What a neighbour has in place of the op's own sizes; 0: the same. */
 typedef struct {
     int64_t images, side, channels, outputs;
+    int other_strides; /* 2 for 1, and 1 for what is more */
 } sizes;
 
 static const sizes around[] = {
     {.images = EDGE},
     {.images = 1, .channels = 15},
     {.channels = EDGE, .outputs = EDGE},
-    {.side = 7, .channels = 33},
+    {.side = 7, .channels = 33, .other_strides = 1},
     {.channels = 1, .outputs = 33},
     {.images = 3, .side = 11, .channels = 8, .outputs = 8},
     {.side = 5, .channels = 65, .outputs = 15},
-    {.images = 9, .side = 4, .channels = 16, .outputs = 16},
+    {.images = 9, .side = 4, .channels = 16, .outputs = 16, .other_strides = 1},
 };
 
 static void set(int64_t *to, int64_t value, int64_t max)
@@ -29,10 +30,20 @@ static void set(int64_t *to, int64_t value, int64_t max)
     *to = *to > max ? max : *to;
 }
 
+static void move_strides(op_line *l)
+{
+    int64_t *stride =
+        (l->is_conv ? l->conv.stride : l->pool.stride) + (l->format == ADJ_NCHW ? 2 : 1);
+    for (int i = 0; i < 2; i++)
+        stride[i] = stride[i] == 1 ? 2 : 1;
+}
+
 static void move_image(op_line *l, const sizes *s)
 {
     const int nchw = l->format == ADJ_NCHW;
     set(&l->in.dim[0], s->images, EDGE);
+    if (s->other_strides)
+        move_strides(l);
     for (int i = 0; i < 2; i++) {
         int64_t *side = &l->in.dim[(nchw ? 2 : 1) + i];
         if (!l->is_conv || s->side == 0 ||

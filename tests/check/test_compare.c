@@ -27,6 +27,29 @@ Test(compare, sound_kernels_pass)
     rig_free(&r);
 }
 
+/* A mean over a window is a sum of its elements, also where windows overlap and there are as many
+ * results as elements: 3 x 2 terms. */
+Test(compare, terms_of_windows_that_overlap)
+{
+    static const char *const configs[] = {"naive:f64", "onednn"};
+    adj_graph *g = adj_graph_new();
+    const adj_pool window = {.ksize = {1, 3, 2, 1}, .stride = {1, 1, 1, 1}, .padding = ADJ_SAME};
+    adj_node *y =
+        adj_avg_pool(adj_input(g, "x", ADJ_F32, (adj_shape){4, {9, 14, 15, 16}}), &window);
+    adj_comparison *c = NULL;
+    cr_assert_eq(
+        adj_compare(g,
+                    &(adj_compare_opts){
+                        .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1},
+                    &c),
+        ADJ_OK, "%s", adj_comparison_message(c));
+    const adj_compare_row *row = adj_comparison_row_at(c, 0);
+    cr_expect_not_null(strstr(row->origin, "6 u_f32 sum|ab|"), "%s", row->origin);
+    cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s", row->reason);
+    adj_comparison_free(c);
+    adj_graph_free(g);
+}
+
 Test(compare, planted_faults_are_found_and_blamed)
 {
     static const fault faults[] = {SCALED, ONE_ELEMENT, UNWRITTEN, IN_A_PLAN};
