@@ -91,6 +91,7 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     row->isolated = judge(row->type, o.value[0], &e);
     describe_row(&o, r->whole[0].info[r->index[row->node->id]].seconds, row);
     row->why = report_text(r->c, o.info[0].why);
+    report_alias(r->c, &o, row);
     return ADJ_OK;
 }
 
