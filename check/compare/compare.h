@@ -223,6 +223,12 @@ adj_status compare_fail(adj_comparison *c, adj_status status, const char *format
 adj_status compare_no_memory(adj_comparison *c);
 /* whole.c: runs configuration k's whole graph; the reference's comes first. */
 adj_status compare_whole(comparing *r, int k);
+/* special.c: the row's node alone on values that are never drawn; what is wrong there is the row's
+ * verdict, if it has no other fault. ADJ_ENOMEM, or ADJ_OK. */
+adj_status compare_special(comparing *r, int k, adj_compare_row *row);
+/* nodes.c: n on its operands' values under configuration k. */
+node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
+                  adj_dtype dtype[]);
 /* group.c: after configuration k's plain run t, whose outcome is o; image: by id. Fills
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],

@@ -44,8 +44,8 @@ static const void *value_of(const comparing *r, int k, const adj_node *n, adj_dt
     return r->leaf_value[n->id];
 }
 
-static node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
-                         adj_dtype dtype[])
+node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
+                  adj_dtype dtype[])
 {
     for (int i = 0; i < n->n_in; i++)
         operand[i] = value_of(r, k, n->in[i], &dtype[i]);
@@ -189,6 +189,8 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};
     *row = report_row(n, "", k, type);
     adj_status status = isolated(r, k, &p, row);
+    if (status == ADJ_OK)
+        status = compare_special(r, k, row);
     if (status == ADJ_OK && r->whole[k].status == ADJ_OK)
         status = within_the_graph(r, k, &p, row);
     region_free(&p);
