@@ -12,6 +12,17 @@ double rounded(adj_dtype dtype, double v)
     return adj_load(dtype, &element, 0);
 }
 
+int is_inner_operand(const adj_node *n, int k)
+{
+    const adj_node *v = n->in[k];
+    if ((n->op->flags & ADJ_OP_ELEMENTWISE) || v->n_in == 0 || !adj_is_float(v->type.dtype))
+        return 0;
+    for (int i = 0; i < v->n_in; i++)
+        if (adj_operand_position(n, v->in[i]) < 0)
+            return 0;
+    return 1;
+}
+
 double max_magnitude(const double *v, int64_t n)
 {
     double max = 0;

@@ -15,6 +15,10 @@ double max_magnitude(const double *v, int64_t n);
 /* v as the type holds it. */
 double rounded(adj_dtype dtype, double v);
 
+/* Is operand k computed from n's other operands? Of an element-wise node, which takes anything,
+ * none counts as such. */
+int is_inner_operand(const adj_node *n, int k);
+
 static inline int is_linear_in(const adj_node *n, int k)
 {
     return has_operand_bit(n->op->linear_in, k);

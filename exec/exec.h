@@ -121,6 +121,9 @@ adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 
+/* run.c: one step, on whatever its operands are. */
+adj_status run_step(adj_exec *e, step *s);
+
 /* canary.c: words before and after every slot, that no kernel may touch. */
 enum { CANARY = 64 };                            /* bytes on each side */
 void draw_canaries(const adj_exec *e, int step); /* NONE: those of kept slots */

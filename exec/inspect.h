@@ -34,4 +34,16 @@ typedef struct {
  */
 int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d);
 
+/* ---- in_place.c: is what a kernel claims to compute in place the same there? ---- */
+
+typedef struct {
+    const adj_node *result, *operand; /* of the private graph */
+    const char *impl;                 /* the kernel's; the executor's */
+} exec_false_alias;
+
+/* Runs the steps of an executor that has run and has no updates again, those that may be computed
+ * in place once for each operand so: whatever the plan does, every claim is tried. 1: a step gives
+ * other bits than in memory of its own; *f says which. 0: none does; negative: no memory. */
+int exec_find_false_alias(adj_exec *e, exec_false_alias *f);
+
 #endif

@@ -6,7 +6,7 @@
 #include "sharing.h"
 #include "yield.h"
 
-static adj_status run_step(adj_exec *e, step *s)
+adj_status run_step(adj_exec *e, step *s)
 {
     if (s->kind == STEP_KERNEL)
         return s->kernel->run(&s->call);

@@ -21,7 +21,8 @@ typedef struct {
     const void **data; /* of the leaves, in their types */
     int runs;          /* timed ones, after two that are compared; 0: one run alone */
     int threads;
-    int bare; /* without canaries and times of steps: as a user would run it */
+    int aliases; /* every claim to work in place is tried */
+    int bare;    /* without canaries and times of steps: as a user would run it */
 } trial;
 
 typedef struct {
@@ -37,7 +38,7 @@ typedef struct {
     int crashed, canary;
     char message[ADJ_MESSAGE];
     char plan_fault[400]; /* of a bare trial: which pass changes a result, which values disturb each
-                             other; "": none */
+                             other; of one with aliases: which claim is false; "": none */
     double seconds;       /* of a whole run, median */
     uint64_t kernels;     /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
@@ -75,6 +76,11 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
 /* memory.c. Plans the trial's graph twice more under these options, which select the kernels that
  * it was run with, and fills o->plan_fault. */
 adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o);
+
+/* alias.c. Tries them for an executor that has run, and fills o->plan_fault. */
+adj_status find_false_alias(adj_exec *e, outcome *o);
+/* What o says of that, where the row of a node or a group alone has no other fault. */
+void report_alias(adj_comparison *c, const outcome *o, adj_compare_row *row);
 
 /* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o);
@@ -217,6 +223,12 @@ adj_status compare_fail(adj_comparison *c, adj_status status, const char *format
 adj_status compare_no_memory(adj_comparison *c);
 /* whole.c: runs configuration k's whole graph; the reference's comes first. */
 adj_status compare_whole(comparing *r, int k);
+/* special.c: the row's node alone on values that are never drawn; what is wrong there is the row's
+ * verdict, if it has no other fault. ADJ_ENOMEM, or ADJ_OK. */
+adj_status compare_special(comparing *r, int k, adj_compare_row *row);
+/* nodes.c: n on its operands' values under configuration k. */
+node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
+                  adj_dtype dtype[]);
 /* group.c: after configuration k's plain run t, whose outcome is o; image: by id. Fills
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],

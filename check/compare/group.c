@@ -210,6 +210,7 @@ static adj_status run_group(const plan_view *l, const adj_group *g,
     }
     for (int i = 0; i < g->n_out && status == ADJ_OK; i++)
         t.fetch[t.n_fetch++] = image[g->out[i]->id];
+    t.aliases = 1;
     if (status == ADJ_OK)
         status = run_trial(&l->in_f64, &t, p, o);
     adj_graph_free(t.g);
@@ -306,8 +307,10 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
             row[i].canary = o.canary;
         }
     }
-    if (status == ADJ_OK && o.status == ADJ_OK)
+    if (status == ADJ_OK && o.status == ADJ_OK) {
         describe_cost(l, g, &o, &row[0]);
+        report_alias(l->r->c, &o, &row[0]);
+    }
     return status;
 }
 

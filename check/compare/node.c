@@ -91,6 +91,7 @@ static adj_status trial_of(const runner *b, const adj_node *n, void *const opera
     }
     if (status == ADJ_OK)
         t->fetch[t->n_fetch++] = config_rule(c, t->g, n, in);
+    t->aliases = b->runs > 0;
     return status;
 }
 

@@ -44,8 +44,8 @@ static const void *value_of(const comparing *r, int k, const adj_node *n, adj_dt
     return r->leaf_value[n->id];
 }
 
-static node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
-                         adj_dtype dtype[])
+node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
+                  adj_dtype dtype[])
 {
     for (int i = 0; i < n->n_in; i++)
         operand[i] = value_of(r, k, n->in[i], &dtype[i]);
@@ -93,6 +93,7 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     row->why = report_text(r->c, o.info[0].why);
     if (config->impl[0] != '\0' && strstr(row->implementation, config->impl) == NULL)
         row->why = "no implementation of it has the name that impl= asks for";
+    report_alias(r->c, &o, row);
     return ADJ_OK;
 }
 
@@ -212,6 +213,8 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};
     *row = report_row(n, "", k, type);
     adj_status status = isolated(r, k, &p, row);
+    if (status == ADJ_OK)
+        status = compare_special(r, k, row);
     if (status == ADJ_OK && r->whole[k].status == ADJ_OK)
         status = within_the_graph(r, k, &p, row);
     region_free(&p);

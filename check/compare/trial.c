@@ -133,6 +133,8 @@ static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
         describe(t, e, o);
         status = time_runs(t, e, p, o);
     }
+    if (status == ADJ_OK && t->aliases)
+        status = find_false_alias(e, o);
     if (status == ADJ_OK && t->bare)
         status = take_plan(t, e, p, o);
     return status;
@@ -197,7 +199,8 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
         outcome_message(o, adj_exec_message(e));
         o->canary = exec_was_overrun(e);
     }
-    snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);
+    if (t->bare)
+        snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);
     opts.debug.after_pass = NULL;
     opts.selection = region_string(p, adj_exec_selection(e)); /* of a tuned plan */
     adj_exec_free(e);

@@ -171,6 +171,7 @@ static void pass_trial(wire *w, adj_compare_config *config, trial *t)
     t->quarantine = pass_text(w, t->quarantine);
     t->runs = pass_int(w, t->runs, 1000);
     t->threads = pass_int(w, t->threads, 1024);
+    t->aliases = pass_int(w, t->aliases, 1);
     t->bare = pass_int(w, t->bare, 1);
     pass_graph(w, t->g);
     t->n_fetch = pass_int(w, t->n_fetch, w->n);

@@ -7,21 +7,9 @@
 
 #include "gradcheck.h"
 
-/* Is operand k computed from the node's other operands? */
-static int is_inner(const adj_node *n, int k)
-{
-    const adj_node *v = n->in[k];
-    if ((n->op->flags & ADJ_OP_ELEMENTWISE) || v->n_in == 0 || !adj_is_float(v->type.dtype))
-        return 0;
-    for (int i = 0; i < v->n_in; i++)
-        if (adj_operand_position(n, v->in[i]) < 0)
-            return 0;
-    return 1;
-}
-
 static int is_leaf(const adj_node *n, int k)
 {
-    return adj_operand_position(n, n->in[k]) == k && !is_inner(n, k);
+    return adj_operand_position(n, n->in[k]) == k && !is_inner_operand(n, k);
 }
 
 static int same_type(adj_type a, adj_type b)
@@ -42,7 +30,8 @@ int same_subject(const adj_node *a, const adj_node *b)
     for (int k = 0; k < a->n_in; k++)
         if (!same_type(a->in[k]->type, b->in[k]->type) ||
             adj_operand_position(a, a->in[k]) != adj_operand_position(b, b->in[k]) ||
-            is_inner(a, k) != is_inner(b, k) || (is_inner(a, k) && !same_node(a->in[k], b->in[k])))
+            is_inner_operand(a, k) != is_inner_operand(b, k) ||
+            (is_inner_operand(a, k) && !same_node(a->in[k], b->in[k])))
             return 0;
     return 1;
 }
@@ -138,7 +127,7 @@ static adj_status build_twin(subject *s, twin *t, int reference, int of)
     build_leaves(s, t, image, reference);
     for (uint32_t id = 0; id < n->id && t->graph->status == ADJ_OK; id++) {
         int k = adj_operand_position(n, n->graph->node[id]);
-        if (k >= 0 && is_inner(n, k))
+        if (k >= 0 && is_inner_operand(n, k))
             image[k] = copy_node(t->graph, n, n->in[k], image, in, reference);
     }
     t->y = copy_node(t->graph, n, n, image, in, reference);

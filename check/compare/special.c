@@ -1,0 +1,311 @@
+/* special.c - a node alone on values that are never drawn, once it is right on those that are.
+ *
+ * Finite ones: ties, zeros of both signs, the smallest numbers of the type, values at kinks,
+ * repeated labels, all under the node's usual bounds. Then NaN and infinities in one operand at a
+ * time: the result has them where the reference has them, and is within its bounds elsewhere. An
+ * operand that follows from the node's others, as y does in max_pool_grad(x, y, dy), is computed
+ * from their special values. Equal nodes are tried once. */
+#include <math.h>
+#include <string.h>
+
+#include "compare.h"
+
+enum { LARGE = -2, FINITE = -1, EVERY = 7 }; /* EVERY: a special value among so many */
+
+typedef struct {
+    const runner *b;
+    const adj_compare_config *config;
+    const adj_node *node;
+    int at; /* LARGE, FINITE, or the operand that gets a NaN and infinities */
+    void *operand[MAX_IN];
+    adj_dtype dtype[MAX_IN];
+} special_case;
+
+/* ---- values ---- */
+
+/* Is the operand what another op makes of others, which are out of reach, or a single number? Then
+ * it stays as it is. */
+static int is_given(const adj_node *n, int k)
+{
+    return (k < ADJ_NAMED_OPERANDS && n->op->maker[k] != NULL) || n->in[k]->type.shape.rank == 0;
+}
+
+/* Is operand k a leaf of the case, and no second mention of one? */
+static int is_free(const adj_node *n, int k)
+{
+    return adj_operand_position(n, n->in[k]) == k && !is_inner_operand(n, k);
+}
+
+/* The i-th special value for an operand of n. */
+static double finite_special(const adj_node *n, adj_dtype dtype, int64_t i)
+{
+    static const double kinks[] = {0, -0.0, 6, 3, -3, 1, -1, 0.5, -0.5};
+    enum { N = sizeof kinks / sizeof *kinks };
+    const double tiny = adj_traits_of(dtype)->floor / 64;
+    switch (i % (N + 4)) {
+    case N: return tiny;
+    case N + 1: return -tiny;
+    case N + 2: return n->op == &adj_op_clip ? ((const adj_clip_attrs *)n->attrs)->min : 0;
+    case N + 3: return n->op == &adj_op_clip ? ((const adj_clip_attrs *)n->attrs)->max : 0;
+    default: return kinks[i % (N + 4)];
+    }
+}
+
+/* Halves, so that many are alike, and special values among them; of the signs that are there. */
+static void make_finite(const special_case *s, int k)
+{
+    const int64_t n = node_elems(s->node->in[k]);
+    double min = INFINITY;
+    for (int64_t i = 0; i < n; i++)
+        min = fmin(min, adj_load(s->dtype[k], s->operand[k], i));
+    for (int64_t i = 0; i < n; i++) {
+        double v = nearbyint(2 * adj_load(s->dtype[k], s->operand[k], i)) / 2;
+        if (i % EVERY == k % EVERY)
+            v = finite_special(s->node, config_dtype(s->config, s->node->in[k]->type.dtype),
+                               i / EVERY);
+        if (isfinite(v) && (min < 0 || v > 0 || (min == 0 && v == 0)))
+            adj_store(s->dtype[k], s->operand[k], i, v);
+    }
+}
+
+/* Nothing adds or multiplies several of them. */
+static int takes_large(const adj_node *n)
+{
+    static const adj_op *const others[] = {&adj_op_reduce_max,
+                                           &adj_op_max_pool,
+                                           &adj_op_max_pool_grad,
+                                           &adj_op_max_pool_grad_grad,
+                                           &adj_op_softmax,
+                                           &adj_op_log_softmax,
+                                           &adj_op_softmax_cross_entropy,
+                                           &adj_op_sparse_softmax_cross_entropy};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (n->op == others[i])
+            return 1;
+    return (n->op->flags & ADJ_OP_ELEMENTWISE) != 0;
+}
+
+/* Some of half the type's largest, of the signs that are there. */
+static void make_large(const special_case *s, int k)
+{
+    const adj_dtype dtype = config_dtype(s->config, s->node->in[k]->type.dtype);
+    const double large = ldexp(1, adj_traits_of(dtype)->max_exponent - 1);
+    for (int64_t i = k % EVERY; i < node_elems(s->node->in[k]); i += EVERY)
+        adj_store(s->dtype[k], s->operand[k], i,
+                  copysign(large, adj_load(s->dtype[k], s->operand[k], i)));
+}
+
+/* Labels: every other one is the first. */
+static void repeat_labels(const special_case *s, int k)
+{
+    for (int64_t i = 2; i < node_elems(s->node->in[k]); i += 2)
+        adj_store(s->dtype[k], s->operand[k], i, adj_load(s->dtype[k], s->operand[k], 0));
+}
+
+/* One of each, far from each other. */
+static void add_infinities(const special_case *s, int k)
+{
+    const int64_t n = node_elems(s->node->in[k]);
+    static const double v[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3 && i < n; i++)
+        adj_store(s->dtype[k], s->operand[k], (i * n + n / 2) / 3, v[i]);
+}
+
+/* Operands that follow from others, in the order in which they do. */
+static adj_status compute_inner(special_case *s, region *p, outcome *o)
+{
+    const adj_node *n = s->node;
+    adj_status status = ADJ_OK;
+    for (uint32_t id = 0; id < n->id && status == ADJ_OK && o->status == ADJ_OK; id++) {
+        const adj_node *x = n->graph->node[id];
+        const int k = adj_operand_position(n, x);
+        void *in[MAX_IN];
+        if (k < 0 || !is_inner_operand(n, k))
+            continue;
+        for (int i = 0; i < x->n_in && status == ADJ_OK; i++) {
+            const int j = adj_operand_position(n, x->in[i]);
+            in[i] =
+                convert(p, s->dtype[j], s->operand[j],
+                        config_dtype(s->b->reference, x->in[i]->type.dtype), node_elems(x->in[i]));
+            status = in[i] != NULL ? ADJ_OK : ADJ_ENOMEM;
+        }
+        if (status == ADJ_OK)
+            status = run_node(s->b, x, in, s->b->reference, p, o);
+        if (status == ADJ_OK && o->status == ADJ_OK) {
+            s->dtype[k] = config_dtype(s->b->reference, x->type.dtype);
+            s->operand[k] = o->value[0];
+        }
+    }
+    for (int k = 0; k < n->n_in; k++) { /* mentioned twice */
+        const int first = adj_operand_position(n, n->in[k]);
+        s->operand[k] = s->operand[first];
+        s->dtype[k] = s->dtype[first];
+    }
+    return status;
+}
+
+/* Values as the configuration holds them, from those of the reference's whole run. */
+static adj_status make_operands(special_case *s, const node_case *drawn, region *p, outcome *o)
+{
+    const adj_node *n = s->node;
+    *o = (outcome){0};
+    for (int k = 0; k < n->n_in; k++) {
+        const int64_t count = node_elems(n->in[k]);
+        const adj_dtype dtype = config_dtype(s->config, n->in[k]->type.dtype);
+        void *v = convert(p, drawn->dtype[k], drawn->operand[k], dtype, count);
+        if (v == NULL)
+            return ADJ_ENOMEM;
+        s->operand[k] = v;
+        s->dtype[k] = dtype;
+        if (!is_free(n, k) || is_given(n, k))
+            continue;
+        if (s->at == LARGE && adj_is_float(dtype))
+            make_large(s, k);
+        else if (s->at == FINITE && adj_is_float(dtype))
+            make_finite(s, k);
+        else if (s->at == FINITE)
+            repeat_labels(s, k);
+        else if (s->at == k)
+            add_infinities(s, k);
+    }
+    return compute_inner(s, p, o);
+}
+
+/* ---- what may differ ---- */
+
+/* How far a NaN or an infinity may come out otherwise than by the definition, in backends other
+ * than naive. */
+typedef enum {
+    AS_DEFINED,
+    ANY_KIND, /* a NaN for an infinity: sums are shifted or scaled before they are made, and
+                 infinity - infinity is none */
+    SPREADS   /* that, and at more elements: the padding's zeros are multiplied as well, or
+                 neighbours' terms summed and subtracted again */
+} leniency;
+
+enum { EVERY_OPERAND = 31 };
+
+static const struct {
+    const adj_op *op;
+    unsigned operands; /* bit i: what is in operand i; in fast mode, of any */
+    leniency leniency;
+} lenient[] = {
+    {&adj_op_conv2d, 2, SPREADS},
+    {&adj_op_conv2d_backprop_input, 1, SPREADS},
+    {&adj_op_conv2d_backprop_filter, 2, SPREADS},
+    {&adj_op_depthwise_conv2d_native, 2, SPREADS},
+    {&adj_op_depthwise_conv2d_native_backprop_input, 1, SPREADS},
+    {&adj_op_depthwise_conv2d_native_backprop_filter, 2, SPREADS},
+    {&adj_op_batch_norm_stats, EVERY_OPERAND, ANY_KIND},
+    {&adj_op_batch_norm, EVERY_OPERAND, ANY_KIND},
+    {&adj_op_batch_norm_grad_sums, EVERY_OPERAND, ANY_KIND},
+    {&adj_op_batch_norm_grad, EVERY_OPERAND, ANY_KIND},
+    {&adj_op_group_norm, EVERY_OPERAND, ANY_KIND},
+    {&adj_op_group_norm_grad_sums, EVERY_OPERAND, ANY_KIND},
+    {&adj_op_group_norm_grad, EVERY_OPERAND, ANY_KIND},
+};
+
+static leniency leniency_of(const special_case *s)
+{
+    if (s->at < 0 || strcmp(s->config->backend, "naive") == 0)
+        return AS_DEFINED;
+    for (size_t i = 0; i < sizeof lenient / sizeof *lenient; i++)
+        if (lenient[i].op == s->node->op &&
+            (s->config->fast || (s->at < 32 && lenient[i].operands >> s->at & 1)))
+            return lenient[i].leniency;
+    return AS_DEFINED;
+}
+
+/* Makes what is forgiven what is expected. */
+static void forgive(adj_type type, void *value, const expectation *e, leniency l)
+{
+    for (int64_t i = 0; i < adj_shape_elems(type.shape) && l != AS_DEFINED; i++) {
+        const double expected = adj_load(e->dtype, e->expected, i);
+        if (!isfinite(adj_load(type.dtype, value, i)) &&
+            (l == SPREADS || !isfinite(rounded(type.dtype, expected))))
+            adj_store(type.dtype, value, i, expected);
+    }
+}
+
+/* ---- one case ---- */
+
+static const char *describe(const special_case *s, const adj_compare_error *e, char *text,
+                            size_t size)
+{
+    const char *name =
+        s->at >= 0 && s->at < ADJ_NAMED_OPERANDS ? s->node->op->operand[s->at] : NULL;
+    char where[80] = "on ties, zeros, values at kinks";
+    if (s->at == LARGE)
+        snprintf(where, sizeof where, "on the type's largest numbers");
+    if (s->at >= 0)
+        snprintf(where, sizeof where, "on a NaN and infinities in operand %d%s%.40s%s", s->at,
+                 name != NULL ? " (" : "", name != NULL ? name : "", name != NULL ? ")" : "");
+    snprintf(text, size, "%s: %lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g",
+             where, (long long)e->wrong, (long long)e->n, (long long)e->at, e->got, e->expected);
+    return text;
+}
+
+static adj_status run_case(comparing *r, special_case *s, region *p, adj_compare_row *row)
+{
+    const void *drawn[MAX_IN], *operand[MAX_IN];
+    adj_dtype dtype[MAX_IN];
+    char text[200];
+    const node_case base = case_of(r, 0, s->node, drawn, dtype);
+    outcome o;
+    expectation e;
+    adj_status status = make_operands(s, &base, p, &o);
+    for (int k = 0; k < s->node->n_in; k++)
+        operand[k] = s->operand[k];
+    const node_case n = {.node = s->node, .is_alone = 1, .operand = operand, .dtype = s->dtype};
+    if (status == ADJ_OK && o.status == ADJ_OK)
+        status = node_expect(s->b, &n, s->config, p, &e, &o);
+    if (status != ADJ_OK || o.status != ADJ_OK) /* values that the op refuses are no case */
+        return status;
+    status = node_run(s->b, &n, s->config, p, &o);
+    if (status != ADJ_OK)
+        return status;
+    if (o.status != ADJ_OK) {
+        report_failure(r->c, &o, &row->verdict, &row->reason);
+        row->blame = ADJ_BLAME_KERNEL;
+        return ADJ_OK;
+    }
+    forgive(row->type, o.value[0], &e, leniency_of(s));
+    const adj_compare_error error = judge(row->type, o.value[0], &e);
+    if (error.wrong == 0)
+        return ADJ_OK;
+    row->verdict = ADJ_VERDICT_FAIL;
+    row->blame = ADJ_BLAME_KERNEL;
+    row->reason = report_text(r->c, describe(s, &error, text, sizeof text));
+    return ADJ_OK;
+}
+
+/* Was a node of the same op, types and attributes compared before? */
+static int was_tried(const comparing *r, const adj_node *n)
+{
+    for (uint32_t id = 0; id < n->id; id++)
+        if (r->index[id] >= 0 && adj_gradcheck_same(r->g->node[id], n))
+            return 1;
+    return 0;
+}
+
+adj_status compare_special(comparing *r, int k, adj_compare_row *row)
+{
+    runner once = r->runner;
+    const adj_node *n = row->node;
+    adj_status status = ADJ_OK;
+    once.runs = 0;
+    if (row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats ||
+        was_tried(r, n))
+        return ADJ_OK;
+    for (int at = takes_large(n) ? LARGE : FINITE;
+         at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS; at++) {
+        if (at != FINITE &&
+            (!adj_is_float(n->in[at]->type.dtype) || !is_free(n, at) || is_given(n, at)))
+            continue;
+        region p = {.allocator = r->c->region.allocator};
+        special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};
+        status = run_case(r, &s, &p, row);
+        region_free(&p);
+    }
+    return status;
+}
