@@ -101,8 +101,12 @@ typedef struct {
     int runs;
 } runner;
 
+typedef struct expectation expectation;
+
 typedef struct {
     const adj_node *node;
+    const expectation *base;    /* of operands that differ from these where one has no number: the
+                                   bounds are taken from there; NULL */
     int exact;                  /* operands are replaced by integers */
     int is_alone;               /* they may be rounded to what mixed precision holds */
     const void *const *operand; /* values of node->in[k] ... */
@@ -111,7 +115,7 @@ typedef struct {
 
 /* What the reference gives for the operands rounded as the configuration does it, and how far from
  * that the configuration may be. */
-typedef struct {
+struct expectation {
     adj_dtype dtype; /* of expected */
     const void *expected;
     double *bound;  /* for each element; NULL: no verdict */
@@ -119,7 +123,7 @@ typedef struct {
     double resolve; /* times the rest of bound: what is larger cannot come out as 0 */
     int exact;      /* integers throughout: bits of the expected value, rounded once */
     char origin[96];
-} expectation;
+};
 
 /* judge.c: values of the type against expected ones. */
 adj_compare_error judge(adj_type type, const void *value, const expectation *x);
@@ -133,6 +137,7 @@ int is_wrong(const adj_compare_error *e);
 /* operand: in the reference's types. */
 typedef struct {
     const adj_node *node;
+    const expectation *base; /* as a node_case's */
     void *const *operand;
     adj_dtype dtype;                  /* of the result that is to be judged */
     int exact;                        /* operands are integers */

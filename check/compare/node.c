@@ -290,6 +290,16 @@ static int is_exact(const bound_case *c, const expectation *e, const double *mag
     return 1;
 }
 
+/* Those of the base, for what may have become another number. */
+static void take_bounds(const bound_case *c, expectation *e)
+{
+    e->stored = c->base->stored;
+    e->resolve = c->base->resolve;
+    e->exact = c->base->exact;
+    for (int64_t i = 0, n_elems = node_elems(c->node); i < n_elems; i++)
+        e->bound[i] = fmax(c->base->bound[i], e->stored * fabs(adj_load(e->dtype, e->expected, i)));
+}
+
 adj_status node_bound(const runner *b, const bound_case *n, region *p, expectation *e, outcome *o)
 {
     const adj_node *node = n->node;
@@ -303,6 +313,8 @@ adj_status node_bound(const runner *b, const bound_case *n, region *p, expectati
     e->bound = region_alloc(p, (size_t)node_elems(node) + 1, sizeof *e->bound);
     if (e->bound == NULL)
         return ADJ_ENOMEM;
+    if (n->base != NULL)
+        return take_bounds(n, e), ADJ_OK;
     gather(node, o, e->dtype, 0, e->bound);
     if (adj_is_float(node->type.dtype))
         status = magnitudes(&untimed, node, n->operand, p, e->bound);
@@ -377,6 +389,7 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
     void *operand[MAX_IN] = {NULL};
     adj_status status = round_operands(n, c, b->reference, p, operand);
     const bound_case alone = {.node = n->node,
+                              .base = n->base,
                               .operand = operand,
                               .dtype = type_under(c, n->node),
                               .exact = n->exact,

@@ -16,7 +16,8 @@ typedef struct {
     const runner *b;
     const adj_compare_config *config;
     const adj_node *node;
-    int at; /* LARGE, FINITE, or the operand that gets a NaN and infinities */
+    const expectation *base; /* of FINITE; NULL before */
+    int at;                  /* LARGE, FINITE, or the operand that gets a NaN and infinities */
     void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
 } special_case;
@@ -36,12 +37,13 @@ static int is_free(const adj_node *n, int k)
     return adj_operand_position(n, n->in[k]) == k && !is_inner_operand(n, k);
 }
 
-/* The i-th special value for an operand of n. */
-static double finite_special(const adj_node *n, adj_dtype dtype, int64_t i)
+/* The i-th special value for an operand of n; is_small: also what a kernel may take for 0, which
+ * shows where it is multiplied by an infinity. */
+static double finite_special(const adj_node *n, adj_dtype dtype, int64_t i, int is_small)
 {
     static const double kinks[] = {0, -0.0, 6, 3, -3, 1, -1, 0.5, -0.5};
     enum { N = sizeof kinks / sizeof *kinks };
-    const double tiny = adj_traits_of(dtype)->floor / 64;
+    const double tiny = is_small ? adj_traits_of(dtype)->floor / 64 : 0;
     switch (i % (N + 4)) {
     case N: return tiny;
     case N + 1: return -tiny;
@@ -62,13 +64,13 @@ static void make_finite(const special_case *s, int k)
         double v = nearbyint(2 * adj_load(s->dtype[k], s->operand[k], i)) / 2;
         if (i % EVERY == k % EVERY)
             v = finite_special(s->node, config_dtype(s->config, s->node->in[k]->type.dtype),
-                               i / EVERY);
+                               i / EVERY, s->at == FINITE);
         if (isfinite(v) && (min < 0 || v > 0 || (min == 0 && v == 0)))
             adj_store(s->dtype[k], s->operand[k], i, v);
     }
 }
 
-/* Nothing adds or multiplies several of them. */
+/* Nothing adds or multiplies several of them on the way to a result that is smaller. */
 static int takes_large(const adj_node *n)
 {
     static const adj_op *const others[] = {&adj_op_reduce_max,
@@ -77,12 +79,11 @@ static int takes_large(const adj_node *n)
                                            &adj_op_max_pool_grad_grad,
                                            &adj_op_softmax,
                                            &adj_op_log_softmax,
-                                           &adj_op_softmax_cross_entropy,
                                            &adj_op_sparse_softmax_cross_entropy};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (n->op == others[i])
             return 1;
-    return (n->op->flags & ADJ_OP_ELEMENTWISE) != 0;
+    return (n->op->flags & ADJ_OP_ELEMENTWISE) && n->op != &adj_op_adam_step;
 }
 
 /* Some of half the type's largest, of the signs that are there. */
@@ -161,11 +162,11 @@ static adj_status make_operands(special_case *s, const node_case *drawn, region 
             continue;
         if (s->at == LARGE && adj_is_float(dtype))
             make_large(s, k);
-        else if (s->at == FINITE && adj_is_float(dtype))
+        else if (adj_is_float(dtype))
             make_finite(s, k);
-        else if (s->at == FINITE)
+        else
             repeat_labels(s, k);
-        else if (s->at == k)
+        if (s->at == k)
             add_infinities(s, k);
     }
     return compute_inner(s, p, o);
@@ -245,22 +246,28 @@ static const char *describe(const special_case *s, const adj_compare_error *e, c
     return text;
 }
 
-static adj_status run_case(comparing *r, special_case *s, region *p, adj_compare_row *row)
+static adj_status run_case(comparing *r, special_case *s, region *p, expectation *e,
+                           adj_compare_row *row)
 {
     const void *drawn[MAX_IN], *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
     char text[200];
     const node_case base = case_of(r, 0, s->node, drawn, dtype);
     outcome o;
-    expectation e;
     adj_status status = make_operands(s, &base, p, &o);
     for (int k = 0; k < s->node->n_in; k++)
         operand[k] = s->operand[k];
-    const node_case n = {.node = s->node, .is_alone = 1, .operand = operand, .dtype = s->dtype};
+    const node_case n = {.node = s->node,
+                         .base = s->at >= 0 ? s->base : NULL,
+                         .is_alone = 1,
+                         .operand = operand,
+                         .dtype = s->dtype};
     if (status == ADJ_OK && o.status == ADJ_OK)
-        status = node_expect(s->b, &n, s->config, p, &e, &o);
-    if (status != ADJ_OK || o.status != ADJ_OK) /* values that the op refuses are no case */
+        status = node_expect(s->b, &n, s->config, p, e, &o);
+    if (status != ADJ_OK || o.status != ADJ_OK) { /* values that the op refuses are no case */
+        *e = (expectation){0};
         return status;
+    }
     status = node_run(s->b, &n, s->config, p, &o);
     if (status != ADJ_OK)
         return status;
@@ -269,8 +276,8 @@ static adj_status run_case(comparing *r, special_case *s, region *p, adj_compare
         row->blame = ADJ_BLAME_KERNEL;
         return ADJ_OK;
     }
-    forgive(row->type, o.value[0], &e, leniency_of(s));
-    const adj_compare_error error = judge(row->type, o.value[0], &e);
+    forgive(row->type, o.value[0], e, leniency_of(s));
+    const adj_compare_error error = judge(row->type, o.value[0], e);
     if (error.wrong == 0)
         return ADJ_OK;
     row->verdict = ADJ_VERDICT_FAIL;
@@ -290,6 +297,8 @@ static int was_tried(const comparing *r, const adj_node *n)
 
 adj_status compare_special(comparing *r, int k, adj_compare_row *row)
 {
+    region p = {.allocator = r->c->region.allocator};
+    expectation base = {0};
     runner once = r->runner;
     const adj_node *n = row->node;
     adj_status status = ADJ_OK;
@@ -299,13 +308,15 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
         return ADJ_OK;
     for (int at = takes_large(n) ? LARGE : FINITE;
          at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS; at++) {
-        if (at != FINITE &&
-            (!adj_is_float(n->in[at]->type.dtype) || !is_free(n, at) || is_given(n, at)))
+        if (at >= 0 && (!adj_is_float(n->in[at]->type.dtype) || !is_free(n, at) || is_given(n, at)))
             continue;
-        region p = {.allocator = r->c->region.allocator};
         special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};
-        status = run_case(r, &s, &p, row);
-        region_free(&p);
+        expectation e;
+        s.base = base.bound != NULL ? &base : NULL;
+        status = run_case(r, &s, &p, &e, row);
+        if (at == FINITE)
+            base = e;
     }
+    region_free(&p);
     return status;
 }

@@ -82,7 +82,8 @@ static adj_status check_open_subject(subject *s, const char *prefix)
         row->order = s->order;
         row->operand = s->slot[leaf];
         row->type = s->tested.leaf[leaf]->type;
-        check_leaf(s, leaf, row);
+        if (check_leaf(s, leaf, row) == ADJ_OK)
+            judge_ties(s, leaf, row);
     }
     return r->status;
 }

@@ -158,6 +158,9 @@ adj_status check_fail(leaf_check *c);
 /* Checks one leaf by every draw and fills the row. */
 adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row);
 
+/* ties.c: fails a row that passed if kernels and reference differ on equal values. */
+adj_status judge_ties(subject *s, int leaf, adj_gradcheck_row *row);
+
 /* The elements of a leaf's gradient that are wrong. */
 typedef struct {
     int leaf;

@@ -3,6 +3,7 @@
 #define TESTS_CHECK_COMPARE_RIG_H
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "adjoint_check.h"
@@ -20,6 +21,10 @@ typedef enum {
     IN_A_PLAN,   /* wrong, but not when its operand is a leaf */
     UNSTEADY,    /* every other run is wrong by a rounding */
     UNSTEADY_IN_A_PLAN,
+    LOSES_NAN, /* it becomes 0, as a comparison makes it that nobody thought about */
+    FLIPS_INFINITY,
+    WRONG_ON_TIES, /* what equals its neighbour is twice as large */
+    WRONG_ON_LARGE,
     IN_PLACE, /* wrong by a rounding where it may overwrite its operand */
     FUSED,    /* with the bias added before: leaves zeros, but is right alone */
     SLIGHTLY_FUSED,
@@ -79,6 +84,18 @@ static void keep_the_largest(const adj_call *c, const adj_node *n)
     }
 }
 
+/* max(x, 0), but for faults on values that are seldom met. */
+static float bend(float x, float before)
+{
+    if (isnan(x))
+        return planted == LOSES_NAN ? 0 : x;
+    if (isinf(x) && x > 0 && planted == FLIPS_INFINITY)
+        return -x;
+    if (x > 1e30F && !isinf(x) && planted == WRONG_ON_LARGE)
+        return 1e30F;
+    return x > 0 ? x * (x == before && planted == WRONG_ON_TIES ? 2 : 1) : 0;
+}
+
 static adj_status run(const adj_call *c)
 {
     const adj_node *n = c->group->node[0];
@@ -102,7 +119,7 @@ static adj_status run(const adj_call *c)
     if (c->group->n_node == 2)
         return relu_of_biased(c, n), ADJ_OK;
     for (int64_t i = 0; i < elems - (planted == UNWRITTEN); i++)
-        y[i] = x[i] > 0 ? x[i] * (wrong ? 1.00001f : slightly ? 1.0000002f : 1) : 0;
+        y[i] = bend(x[i], i > 0 ? x[i - 1] : 0) * (wrong ? 1.00001f : slightly ? 1.0000002f : 1);
     if (planted == ONE_ELEMENT)
         y[elems - 2] = -1;
     if (planted == OUTSIDE)

@@ -31,7 +31,7 @@ static adj_status run(const adj_call *c)
     float *y = c->out[0];
     memset(y, 0, N * sizeof *y);
     for (int i = 0; i < N; i++)
-        y[i] = fmaxf(x[i], 0);
+        y[i] = x[i] > 0 || isnan(x[i]) ? x[i] : 0;
     return ADJ_OK;
 }
 

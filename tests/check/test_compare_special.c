@@ -1,0 +1,83 @@
+/* test_compare_special.c - values that are never drawn: a kernel that is right on all others is
+ * found by ties, infinities and NaN, and sound kernels are not blamed. */
+#include "compare_rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(compare_special, .init = plan_as_usual);
+
+Test(compare_special, faults_on_values_that_are_never_drawn)
+{
+    static const struct {
+        fault planted;
+        const char *says;
+    } cases[] = {
+        {LOSES_NAN, "on a NaN and infinities in operand 0: 1 of 120 wrong, worst at element 20: "
+                    "got 0, expected nan"},
+        {FLIPS_INFINITY, "on a NaN and infinities in operand 0: 1 of 120 wrong, worst at element "
+                         "60: got -inf, expected inf"},
+        {WRONG_ON_TIES, "on ties, zeros, values at kinks: "},
+        {WRONG_ON_LARGE, "on the type's largest numbers: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rig r = rig_with(cases[i].planted);
+        const adj_compare_row *row = row_of(&r, r.relu);
+        expect_only_relu(&r, cases[i].says);
+        cr_expect_eq(row->verdict, ADJ_VERDICT_FAIL);
+        cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
+        cr_expect_eq(strncmp(row->reason, cases[i].says, strlen(cases[i].says)), 0, "%s",
+                     row->reason);
+        cr_expect_eq(row->isolated.wrong + row->in_plan.wrong, 0);
+        rig_free(&r);
+    }
+}
+
+/* ---- sound kernels ---- */
+
+/* What nodes take more than the definition says, or make another of, is no failure; operands that
+ * follow from others (max_pool_grad's y, batch_norm's statistics) are not drawn. */
+static adj_node *build(adj_graph *g, int i)
+{
+    const adj_pool pool = {.ksize = {1, 3, 3, 1}, .stride = {1, 2, 2, 1}, .padding = ADJ_SAME};
+    const adj_conv_layer conv = {.filters = 16, .padding = ADJ_SAME};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 9, 9, 16}});
+    switch (i) {
+    case 0: return adj_layer_conv2d(x, "conv", &conv);
+    case 1: return adj_max_pool(x, &pool);
+    case 2: return adj_reduce_max(x, (adj_axes){.n = 2, .axis = {1, 2}});
+    case 3: return adj_hard_swish(x);
+    default: return adj_softmax(x);
+    }
+}
+
+Test(compare_special, sound_kernels_are_not_blamed)
+{
+    static const char *const configs[] = {"naive:f64",   "naive",       "direct",
+                                          "onednn",      "onednn:bf16", "onednn:fast",
+                                          "direct:fast", "direct:f16"};
+    for (int i = 0; i < 5; i++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = NULL, *dx = NULL, *y = build(g, i);
+        x = adj_node_operand_at(y, 0);
+        adj_grad(y, adj_input(g, "dy", ADJ_F32, adj_node_type(y).shape), 1, &x, &dx);
+        adj_node *const root[] = {y, dx};
+        adj_comparison *c = NULL;
+        const adj_compare_opts o = {.n_root = 2,
+                                    .root = root,
+                                    .n_config = sizeof configs / sizeof *configs,
+                                    .config = configs,
+                                    .seed = 5,
+                                    .runs = 1,
+                                    .threads = 1};
+        cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+        for (int k = 0; k < adj_comparison_row_count(c); k++) {
+            const adj_compare_row *row = adj_comparison_row_at(c, k);
+            cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s %s: %s", configs[row->config],
+                         adj_compare_row_name(row), row->reason);
+        }
+        adj_comparison_free(c);
+        adj_graph_free(g);
+    }
+}
