@@ -201,7 +201,7 @@ typedef struct {
     const adj_leaf_value *value; /* read during the call */
     uint64_t seed;               /* of what is drawn */
     int exact;   /* integers for data: where all sums are exact, every bit has to be right */
-    int runs;    /* timed runs of each node and configuration; 0: 5 */
+    int runs;    /* timed runs of each node and configuration, fewer of what takes long; 0: 5 */
     int threads; /* 0: what OpenMP would take */
     /* Runs work in another process: sets isa there ("": leaves it), hands request to adj_trial_run,
      * brings its response back, to be freed by free(). When there is none (a crash, a hang),
@@ -211,8 +211,9 @@ typedef struct {
                             void **response, size_t *response_bytes, adj_error *error);
     int guard; /* every configuration but the reference runs elsewhere */
     /* Each kind of node alone and nothing else: the whole graph is run under the reference only,
-     * equal nodes (adj_gradcheck_same) are compared once, nothing is timed. For sizes that pass the
-     * edges of kernels' blocks, where a whole comparison takes long. */
+     * equal nodes (adj_gradcheck_same) are compared once, on no special values, and not on naive,
+     * which has no blocks. For sizes that pass the edges of kernels' blocks, where a whole
+     * comparison takes long. */
     int alone;
     /* Called before each piece of work, which label names; may be NULL. */
     void (*progress)(void *user, int done, int of, const char *label);

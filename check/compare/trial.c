@@ -6,7 +6,8 @@
 #include "exec/clock.h"
 #include "exec/inspect.h"
 
-static const double tune_seconds = 0.1; /* of a plan: each node has one */
+static const double tune_seconds = 0.1;   /* of a plan: each node has one */
+static const double timed_seconds = 0.003; /* once they are spent, no further run is timed */
 
 static int by_size(const void *a, const void *b)
 {
@@ -82,21 +83,23 @@ static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
     double *step = region_alloc(p, (size_t)t->runs * (size_t)n_step, sizeof *step);
     if (whole == NULL || step == NULL)
         return ADJ_ENOMEM;
-    for (int r = 0; r < t->runs; r++) {
+    int n = 0;
+    for (double begin = seconds_now();
+         n < t->runs && (n == 0 || seconds_now() - begin < timed_seconds); n++) {
         adj_status status = give_leaves(t, e);
         double start = seconds_now();
         if (status == ADJ_OK)
             status = adj_run(e);
         if (status != ADJ_OK)
             return status;
-        whole[r] = seconds_now() - start;
+        whole[n] = seconds_now() - start;
         for (int s = 0; s < n_step; s++)
-            step[s * t->runs + r] = adj_exec_step_at(e, s).seconds;
+            step[s * t->runs + n] = adj_exec_step_at(e, s).seconds;
     }
-    o->seconds = median(whole, t->runs);
+    o->seconds = median(whole, n);
     for (int i = 0; i < t->n_fetch; i++)
         if (o->info[i].step >= 0)
-            o->info[i].seconds = median(step + (ptrdiff_t)o->info[i].step * t->runs, t->runs);
+            o->info[i].seconds = median(step + (ptrdiff_t)o->info[i].step * t->runs, n);
     return ADJ_OK;
 }
 

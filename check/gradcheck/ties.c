@@ -47,6 +47,6 @@ adj_status judge_ties(subject *s, int leaf, adj_gradcheck_row *row)
                                 (long long)wrong, (long long)leaf_elems(s, leaf),
                                 index_text(s, leaf, worst), s->dx[leaf][worst],
                                 s->dx_ref[leaf][worst], step.backend, step.op, step.impl);
-    row->repro = gradcheck_repro(s);
+    row->repro = gradcheck_repro(s->report, s->node);
     return status;
 }

@@ -221,7 +221,9 @@ Test(gradcheck_cli, every_op_of_the_registry)
             const char *name = adj_ops[i]->name, *dtype = k == 0 ? "f32" : dtypes[i % 3];
             if (adj_ops[i]->flags & ADJ_OP_INTERNAL)
                 continue;
-            gradcheck((const char *[]){"--op", name, "--dtype", dtype, "--draws", "1", NULL}, &f);
+            gradcheck((const char *[]){"--op", name, "--dtype", dtype, "--draws", "1",
+                                       "--neighbours", k == 0 ? "2" : "0", NULL},
+                      &f);
             cr_expect_eq(f.status, has_nothing(adj_ops[i]) ? 2 : 0, "%s %s: %d, %s%s", name, dtype,
                          f.status, f.out, f.err);
             checked += f.status == 0;
@@ -239,7 +241,8 @@ Test(gradcheck_cli, every_method_and_second_order)
     for (int i = 0; i < 5; i++)
         for (int m = 0; m < 5; m++) {
             gradcheck((const char *[]){"--op", ops[i], "--in", i == 1 ? "3,4" : "1,4,4,2",
-                                       "--order", "2", "--method", methods[m], NULL},
+                                       "--order", "2", "--method", methods[m], "--neighbours", "0",
+                                       NULL},
                       &f);
             cr_expect_eq(f.status, 0, "%s %s: %s%s", ops[i], methods[m], f.out, f.err);
             cr_expect_not_null(strstr(f.out, " second order: (x, dy) -> dx\n"), "%s", f.out);
