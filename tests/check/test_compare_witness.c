@@ -87,7 +87,7 @@ static adj_status run_on_seen(const adj_call *c)
         memcpy(seen, x, n_seen = bytes);
     const int is_seen = memcmp(seen, x, bytes) == 0;
     for (size_t i = 0; i < bytes / sizeof *y; i++)
-        y[i] = x[i] > 0 ? (is_seen ? 1.5f : 1) * x[i] : 0;
+        y[i] = x[i] <= 0 ? 0 : (is_seen ? 1.5f : 1) * x[i]; /* a NaN stays one */
     return ADJ_OK;
 }
 
