@@ -75,7 +75,8 @@ Test(compare_again, bf16_dilated_filter_gradient)
         "compare",      "--op",      "conv2d",    "--in",         "2,36,36,24",
         "--filter",     "3,3,24,24", "--dtype",   "bf16",         "--exact",
         "--quarantine", "off",       "--configs", "naive,onednn", "--dilations",
-        "1,2,2,1",      "--threads", "1",         "--runs",       "2"};
+        "1,2,2,1",      "--threads", "1",         "--runs",       "2",
+        "--neighbours", "0",         "--shrink",  "100"};
     run_tool(arguments, &f);
     expect_enough_memory();
     if (f.status == 0)
