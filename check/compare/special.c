@@ -196,7 +196,7 @@ static const struct {
     {&adj_op_conv2d_backprop_filter, 2, SPREADS},
     {&adj_op_depthwise_conv2d_native, 2, SPREADS},
     {&adj_op_depthwise_conv2d_native_backprop_input, 1, SPREADS},
-    {&adj_op_depthwise_conv2d_native_backprop_filter, 2, SPREADS},
+    {&adj_op_depthwise_conv2d_native_backprop_filter, 1 | 2, SPREADS},
     {&adj_op_batch_norm_stats, EVERY_OPERAND, ANY_KIND},
     {&adj_op_batch_norm, EVERY_OPERAND, ANY_KIND},
     {&adj_op_batch_norm_grad_sums, EVERY_OPERAND, ANY_KIND},
