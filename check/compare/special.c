@@ -191,11 +191,11 @@ static const struct {
     unsigned operands; /* bit i: what is in operand i; in fast mode, of any */
     leniency leniency;
 } lenient[] = {
-    {&adj_op_conv2d, 2, SPREADS},
-    {&adj_op_conv2d_backprop_input, 1, SPREADS},
-    {&adj_op_conv2d_backprop_filter, 2, SPREADS},
-    {&adj_op_depthwise_conv2d_native, 2, SPREADS},
-    {&adj_op_depthwise_conv2d_native_backprop_input, 1, SPREADS},
+    {&adj_op_conv2d, 1 | 2, SPREADS},
+    {&adj_op_conv2d_backprop_input, 1 | 2, SPREADS},
+    {&adj_op_conv2d_backprop_filter, 1 | 2, SPREADS},
+    {&adj_op_depthwise_conv2d_native, 1 | 2, SPREADS},
+    {&adj_op_depthwise_conv2d_native_backprop_input, 1 | 2, SPREADS},
     {&adj_op_depthwise_conv2d_native_backprop_filter, 1 | 2, SPREADS},
     {&adj_op_batch_norm_stats, EVERY_OPERAND, ANY_KIND},
     {&adj_op_batch_norm, EVERY_OPERAND, ANY_KIND},
