@@ -162,7 +162,8 @@ ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
 
 /* A way to compute a graph: "naive:f64", "onednn", "onednn:bf16", "onednn:isa=avx2",
  * "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast", "onednn:unfused",
- * "onednn:mixed", "onednn:tune", and combinations such as "onednn:bf16:threads=1". */
+ * "onednn:mixed", "onednn:mixed:f16", "onednn:tune", and combinations such as
+ * "onednn:bf16:threads=1". */
 typedef struct {
     char name[64];    /* the text it was made from */
     char backend[64]; /* as adj_exec_opts.backend */
@@ -173,8 +174,11 @@ typedef struct {
     int has_dtype, has_format; /* 1: the next two are given */
     adj_dtype dtype;           /* every float becomes this, if has_dtype */
     adj_format format;         /* of convolutions, pools and their kind, if has_format */
-    /* Of the executor: math fast, no_fusion, precision bf16, tune for a moment. */
-    int fast, unfused, mixed, tune;
+    /* Of the executor: math fast, no_fusion, tune for a moment. */
+    int fast, unfused, tune;
+    /* Mixed precision: "mixed" and "mixed:bf16" are BF16, "mixed:f16" is F16 with the loss scale
+     * that adj_exec_opts has by default. A type that does not follow "mixed" is dtype. */
+    adj_precision precision;
 } adj_compare_config;
 
 /* ADJ_EARG with a sentence that names the nearest thing that exists. */

@@ -152,6 +152,17 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o);
 
+/* mixed.c. The half type of its mixed precision; ADJ_F32: it has none. */
+adj_dtype config_half(const adj_compare_config *c);
+/* What the result, f32 again, and operands are rounded to; ADJ_F32: nothing is. */
+adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n);
+enum { LOSS_SCALE = 1024 }; /* of mixed f16: adj_exec_opts' default */
+/* By id of a plan in mixed f16: is its value that of the graph's node, times the loss scale? What
+ * reads a scaled value is scaled too, but where it is scaled back. NULL: no memory. */
+char *list_scaled(const adj_graph *g, region *p);
+/* What may be lost because it is too small for that type, sums of so many terms. */
+double mixed_smallest(const runner *b, const bound_case *c, double length);
+
 /* v, n values, in another type; NULL: no memory. */
 void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n);
 

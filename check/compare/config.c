@@ -93,14 +93,30 @@ static int *switch_of(const char *part, adj_compare_config *c)
         return &c->fast;
     if (strcmp(part, "unfused") == 0)
         return &c->unfused;
-    if (strcmp(part, "mixed") == 0)
-        return &c->mixed;
     return strcmp(part, "tune") == 0 ? &c->tune : NULL;
 }
 
-static adj_status read_part(const char *part, adj_compare_config *c, adj_error *error)
+/* The half type behind "mixed". AS_BUILT: it is none, and the type of everything. */
+static adj_precision precision_of(const char *part)
+{
+    if (strcmp(part, "f16") == 0)
+        return ADJ_PRECISION_F16;
+    return strcmp(part, "bf16") == 0 ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT;
+}
+
+/* before: the part before it. */
+static adj_status read_part(const char *part, const char *before, adj_compare_config *c,
+                            adj_error *error)
 {
     adj_dtype dtype;
+    if (strcmp(part, "mixed") == 0) {
+        c->precision = ADJ_PRECISION_BF16;
+        return ADJ_OK;
+    }
+    if (strcmp(before, "mixed") == 0 && precision_of(part) != ADJ_PRECISION_AS_BUILT) {
+        c->precision = precision_of(part);
+        return ADJ_OK;
+    }
     if (adj_dtype_from_name(part, &dtype) == ADJ_OK && adj_is_float(dtype)) {
         c->dtype = dtype;
         c->has_dtype = 1;
@@ -153,12 +169,15 @@ adj_status config_parse(const char *text, const adj_backend *const *backends,
     snprintf(out->name, sizeof out->name, "%s", text);
     snprintf(copy, sizeof copy, "%s", text);
     adj_status status = ADJ_OK;
+    const char *before = "";
     int k = 0;
     for (char *part = copy; part != NULL && status == ADJ_OK; k++) {
         char *colon = strchr(part, ':');
         if (colon != NULL)
             *colon = '\0';
-        status = k == 0 ? read_backend(part, backends, out, error) : read_part(part, out, error);
+        status =
+            k == 0 ? read_backend(part, backends, out, error) : read_part(part, before, out, error);
+        before = k == 0 ? "" : part;
         part = colon != NULL ? colon + 1 : NULL;
     }
     return status;

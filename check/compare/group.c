@@ -18,6 +18,7 @@ typedef struct {
     const adj_node **user;  /* the compared graph's node of the same value; NULL */
     const adj_node **named; /* the same, or that of a node it feeds: for the report */
     char *is_root;
+    char *scaled;  /* by id: LOSS_SCALE times as large as user's; NULL: none is */
     runner in_f64; /* the reference of groups */
 } plan_view;
 
@@ -87,10 +88,11 @@ static void *rounded_value(const plan_view *l, const adj_node *n, region *p)
     int i = r->index[user->id], is_float = adj_is_float(n->type.dtype);
     adj_dtype from = i >= 0 ? config_dtype(&r->c->config[0], user->type.dtype) : user->type.dtype;
     const void *value = i >= 0 ? r->whole[0].value[i] : r->leaf_value[user->id];
+    const double scale = l->scaled != NULL && l->scaled[n->id] ? LOSS_SCALE : 1;
     void *v = region_alloc(p, (size_t)node_elems(n) + 1, sizeof(double));
     for (int64_t e = 0, n_elems = node_elems(n); v != NULL && e < n_elems; e++)
         adj_store(is_float ? ADJ_F64 : n->type.dtype, v, e,
-                  rounded(n->type.dtype, adj_load(from, value, e)));
+                  rounded(n->type.dtype, scale * adj_load(from, value, e)));
     return v;
 }
 
@@ -288,7 +290,7 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
     int64_t kinks;
     adj_status status = name != NULL && operand != NULL && e != NULL ? ADJ_OK : ADJ_ENOMEM;
     const group_case alone = {g, l->r->opts->exact, operand, &config};
-    config.mixed = 0; /* the plan's nodes have their types already */
+    config.precision = ADJ_PRECISION_AS_BUILT; /* the plan's nodes have their types already */
     if (status == ADJ_OK)
         status = read_operands(l, g, p, operand);
     if (status == ADJ_OK)
@@ -327,6 +329,8 @@ static adj_status view_plan(plan_view *l, const trial *t, adj_node *const image[
     l->named = region_alloc(p, n, sizeof(adj_node *));
     l->is_root = region_alloc(p, n, 1);
     if (l->user == NULL || l->named == NULL || l->is_root == NULL)
+        return ADJ_ENOMEM;
+    if (t->config->precision == ADJ_PRECISION_F16 && (l->scaled = list_scaled(l->g, p)) == NULL)
         return ADJ_ENOMEM;
     for (int i = 0; i < t->n_fetch; i++)
         l->is_root[o->image[t->fetch[i]->id]->id] = 1;

@@ -189,15 +189,6 @@ static int may_be_winograd(const bound_case *c)
     return g->kh == 3 && g->kw == 3;
 }
 
-/* What the result, f32 again, and operands are rounded to in mixed precision; ADJ_F32: nothing is.
- */
-static adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n)
-{
-    int may_be_half = n->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM);
-    return c->mixed && may_be_half && config_dtype(c, n->type.dtype) == ADJ_F32 ? ADJ_BF16
-                                                                                : ADJ_F32;
-}
-
 static int is_mixed(const bound_case *c) { return mixed_type(c->config, c->node) != ADJ_F32; }
 
 /* By what an element's bound is made of. */
@@ -218,7 +209,8 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
     const double half = is_mixed(c) ? adj_traits_of(mixed_type(c->config, c->node))->unit : 0;
     rounding r = {.stored = nearest * (fmax(of->unit, half) + adj_traits_of(reference)->unit),
                   .inside = (is_sum ? length : 1 + length) * sum,
-                  .smallest = (adj_is_half(c->dtype) ? 1 : length) * of->floor};
+                  .smallest = (adj_is_half(c->dtype) ? 1 : length) * of->floor +
+                              mixed_smallest(b, c, length)};
     if (!c->is_representable)
         r.inside += 2 * half; /* of two operands */
     if (may_be_winograd(c))
@@ -228,7 +220,10 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
 
 static void describe_bound(const bound_case *c, int is_sum, double length, expectation *e)
 {
-    const char *type = is_mixed(c) ? "bf16 mixed" : adj_dtype_name(c->dtype);
+    char type[16];
+    snprintf(type, sizeof type, "%s%s",
+             adj_dtype_name(is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype),
+             is_mixed(c) ? " mixed" : "");
     const char *sums = sum_unit(c->dtype) == 0x1p-53 ? "f64" : "f32";
     if (!adj_is_float(c->dtype))
         snprintf(e->origin, sizeof e->origin, "equality");

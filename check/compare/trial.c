@@ -180,8 +180,8 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
                           .threads = t->config->threads > 0 ? t->config->threads : t->threads,
                           .debug.impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
                           .math = t->config->fast ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
-                          .precision =
-                              t->config->mixed ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT,
+                          .precision = t->config->precision,
+                          .loss_scale = LOSS_SCALE,
                           .debug.no_fusion = t->config->unfused,
                           .tune = t->config->tune,
                           .tune_seconds = tune_seconds,

@@ -74,7 +74,7 @@ static double relative(double squares, double signal)
 static double unit_of(const adj_compare_config *config, adj_dtype dtype)
 {
     const double unit = adj_traits_of(dtype)->unit;
-    return config->mixed ? fmax(unit, adj_traits_of(ADJ_BF16)->unit) : unit;
+    return fmax(unit, adj_traits_of(config_half(config))->unit);
 }
 
 static void judge_root(comparing *r, int k, const adj_node *n, distance d, double most)

@@ -80,7 +80,8 @@ static adj_status ask_backend(question *q, const adj_backend *backend, const adj
         opts.debug.backends = list;
     snprintf(c.backend, sizeof c.backend, "%s", backend->name);
     c.impl[0] = '\0';
-    c.fast = c.mixed = c.tune = 0;
+    c.fast = c.tune = 0;
+    c.precision = ADJ_PRECISION_AS_BUILT;
     adj_status status = node_run(&b, q->n, &c, p, &o);
     if (status != ADJ_OK || o.status != ADJ_OK)
         return status;

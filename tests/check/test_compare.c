@@ -218,9 +218,9 @@ Test(compare, configurations_are_read)
                  ADJ_OK);
     cr_assert_str_eq(c.backend, "onednn,max_pool=naive,relu=naive");
     cr_assert(c.has_format && !c.has_dtype);
-    cr_assert(!c.fast && !c.unfused && !c.mixed && !c.tune);
+    cr_assert(!c.fast && !c.unfused && !c.tune && c.precision == ADJ_PRECISION_AS_BUILT);
     cr_assert_eq(adj_compare_config_parse("onednn:fast:unfused:mixed:tune", &c, NULL), ADJ_OK);
-    cr_assert(c.fast && c.unfused && c.mixed && c.tune);
+    cr_assert(c.fast && c.unfused && c.tune && c.precision == ADJ_PRECISION_BF16);
     static const char *const wrong[][2] = {
         {"onednm", "(got \"onednm\", expected one of onednn, direct, naive)"},
         {"onednn,max_pol=naive", "unknown op \"max_pol\" (did you mean max_pool?)"},

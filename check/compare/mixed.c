@@ -1,0 +1,62 @@
+/* mixed.c - what mixed precision does to one node's numbers: the half type that its operands and
+ * result are rounded to on the way, and what is too small for that type. */
+#include <math.h>
+
+#include "compare.h"
+
+adj_dtype config_half(const adj_compare_config *c)
+{
+    if (c->precision == ADJ_PRECISION_AS_BUILT)
+        return ADJ_F32;
+    return c->precision == ADJ_PRECISION_F16 ? ADJ_F16 : ADJ_BF16;
+}
+
+adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n)
+{
+    const unsigned may_be_half = ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM;
+    const int is_f32 = config_dtype(c, n->type.dtype) == ADJ_F32;
+    return n->op->flags & may_be_half && is_f32 ? config_half(c) : ADJ_F32;
+}
+
+/* The largest magnitude in the other float operands, at least 1. */
+static double max_of_others(const runner *b, const bound_case *c, int k)
+{
+    double max = 1;
+    for (int m = 0; m < c->node->n_in; m++) {
+        const adj_node *x = c->node->in[m];
+        const adj_dtype dtype = config_dtype(b->reference, x->type.dtype);
+        for (int64_t i = 0; m != k && adj_is_float(dtype) && i < node_elems(x); i++) {
+            const double v = fabs(adj_load(dtype, c->operand[m], i));
+            max = isfinite(v) ? fmax(max, v) : max;
+        }
+    }
+    return max;
+}
+
+char *list_scaled(const adj_graph *g, region *p)
+{
+    char *scaled = region_alloc(p, (size_t)g->n_node, 1);
+    for (int id = 0; scaled != NULL && id < g->n_node; id++) {
+        const adj_node *n = g->node[id];
+        const double factor =
+            n->op == &adj_op_scale ? ((const adj_value_attrs *)n->attrs)->value : 1;
+        for (int k = 0; k < n->n_in; k++)
+            scaled[id] |= scaled[n->in[k]->id];
+        if (factor == LOSS_SCALE || factor == 1.0 / LOSS_SCALE)
+            scaled[id] = factor > 1;
+    }
+    return scaled;
+}
+
+double mixed_smallest(const runner *b, const bound_case *c, double length)
+{
+    const adj_dtype half = mixed_type(c->config, c->node);
+    if (half == ADJ_F32)
+        return 0;
+    const double floor = adj_traits_of(half)->floor;
+    double sum = floor;
+    for (int k = 0; k < c->node->n_in && !c->is_representable; k++)
+        if (adj_is_float(c->node->in[k]->type.dtype))
+            sum += floor * length * max_of_others(b, c, k);
+    return sum;
+}
