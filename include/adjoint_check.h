@@ -103,7 +103,8 @@ typedef struct {
     const char *blame;              /* whose fault it is, a sentence */
     adj_gradcheck_fault fault;      /* the same */
     const char *repro;              /* a command line that repeats the check */
-    const char *reason;             /* why it was skipped, or is inconclusive */
+    const char *reason;             /* why it was skipped, or is inconclusive; or that it passed on
+                                       another implementation than debug.impl asks for */
     int repeatable;                 /* the backward pass gave the same bits twice */
     adj_gradcheck_result result;    /* what came out */
 } adj_gradcheck_row;
@@ -297,6 +298,7 @@ typedef struct {
     size_t bytes;            /* read and written */
     int reorders;            /* that the node alone needs */
     char backend[32], implementation[64]; /* that computed it alone */
+    int other_impl; /* the configuration's impl is in no name of what can compute it; why says so */
     const char *why; /* why the first choice of backend does not compute it; "" */
 } adj_compare_row;
 

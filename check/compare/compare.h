@@ -261,6 +261,8 @@ adj_status compare_all(comparing *r);
 const char *report_text(adj_comparison *c, const char *text);
 /* nodes.c: a sentence for what e's numbers do not show at once; "". */
 const char *report_error(adj_comparison *c, const adj_compare_error *e);
+/* nodes.c: what the row says where the configuration's impl is not what ran. */
+void report_impl(adj_comparison *c, const adj_compare_config *config, adj_compare_row *row);
 /* A row that nothing is known of yet. */
 adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);

@@ -303,6 +303,7 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
         if (o.status == ADJ_OK) {
             row[i].kinks = kinks;
             judge_out(l->r->c, g, i, &o, &e[i], &row[i]);
+            report_impl(l->r->c, &config, &row[i]);
         } else {
             report_failure(l->r->c, &o, &row[i].verdict, &row[i].reason);
             row[i].blame = ADJ_BLAME_KERNEL;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "compare.h"
+#include "check/wanted_impl.h"
 
 adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
 {
@@ -65,6 +66,16 @@ static void describe_row(const outcome *o, double reference_seconds, adj_compare
     snprintf(row->implementation, sizeof row->implementation, "%s", f->implementation);
 }
 
+void report_impl(adj_comparison *c, const adj_compare_config *config, adj_compare_row *row)
+{
+    char text[OTHER_IMPL];
+    row->other_impl = !is_wanted_impl(row->implementation, config->impl);
+    if (!row->other_impl)
+        return;
+    say_other_impl(text, config->impl, row->backend, row->implementation);
+    row->why = report_text(c, text);
+}
+
 static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
@@ -91,8 +102,7 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     row->isolated = judge(row->type, o.value[0], &e);
     describe_row(&o, r->whole[0].info[r->index[row->node->id]].seconds, row);
     row->why = report_text(r->c, o.info[0].why);
-    if (config->impl[0] != '\0' && strstr(row->implementation, config->impl) == NULL)
-        row->why = "no implementation of it has the name that impl= asks for";
+    report_impl(r->c, config, row);
     report_alias(r->c, &o, row);
     return ADJ_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check/formula.h"
+#include "check/wanted_impl.h"
 #include "gradcheck.h"
 
 static void name_row(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row)
@@ -50,20 +51,29 @@ static adj_status check_value(subject *s)
     return status == ADJ_ENOMEM ? gradcheck_fail(r, status, "gradcheck: out of memory") : status;
 }
 
-/* Does a kernel of the gradient have the name that debug.impl asks for? */
-static int has_impl(const subject *s)
+const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e)
 {
-    const char *impl = s->report->opts.debug.impl;
-    for (int i = 0; impl != NULL && i < adj_exec_step_count(s->tested.backward); i++)
-        if (strstr(adj_exec_step_at(s->tested.backward, i).impl, impl) != NULL)
-            return 1;
-    return 0;
+    const char *wanted = r->opts.debug.impl;
+    adj_step_info ran = {.backend = "", .impl = ""};
+    char text[OTHER_IMPL];
+    if (wanted == NULL)
+        return "";
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        const adj_step_info step = adj_exec_step_at(e, i);
+        if (step.n_node > 0 && is_wanted_impl(step.impl, wanted)) {
+            r->about.impl_nodes++;
+            return "";
+        }
+        ran = step.n_node > 0 ? step : ran;
+    }
+    say_other_impl(text, wanted, ran.backend, ran.impl);
+    return gradcheck_text(r, "%s", text);
 }
 
 static adj_status check_open_subject(subject *s, const char *prefix)
 {
     adj_gradcheck_report *r = s->report;
-    r->about.impl_nodes += has_impl(s);
+    const char *other_impl = gradcheck_other_impl(r, s->tested.backward);
     if (repeat_with_reals(s) == ADJ_OK)
         check_value(s);
     for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
@@ -84,6 +94,8 @@ static adj_status check_open_subject(subject *s, const char *prefix)
         row->type = s->tested.leaf[leaf]->type;
         if (check_leaf(s, leaf, row) == ADJ_OK)
             judge_ties(s, leaf, row);
+        if (row->result == ADJ_GRADCHECK_PASS)
+            row->reason = other_impl;
     }
     return r->status;
 }

@@ -234,6 +234,9 @@ typedef struct {
  * "padding-top", "dilation" and their like; "": none does. */
 adj_status find_feature(subject *s, const lone_node *n, const suspicion *x, const char **name);
 
+/* gradcheck.c: "" where a kernel of the executor has the name that debug.impl asks for, if it asks
+ * for one, and counts that; else says what ran instead: the last step. */
+const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e);
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */

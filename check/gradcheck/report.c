@@ -202,7 +202,7 @@ static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
     print_result(f, w);
     if (w->result == ADJ_GRADCHECK_FAIL)
         print_failure(f, w);
-    else if (w->result == ADJ_GRADCHECK_INCONCLUSIVE && w->reason[0] != '\0')
+    else if (w->result != ADJ_GRADCHECK_SKIPPED && w->reason[0] != '\0')
         put_text(f, "   %s\n", w->reason);
 }
 
@@ -232,8 +232,7 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
         fprintf(f, "     threads 1 vs %d: max %.6g ulp", r->about.threads, r->about.thread_ulp);
     fputc('\n', f);
     if (is_unmatched(r))
-        put_text(f, " no kernel of these gradients has a name that contains \"%s\"\n",
-                 r->opts.debug.impl);
+        put_text(f, " no kernel has a name that contains \"%s\"\n", r->opts.debug.impl);
     fprintf(f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped\n",
             r->n_row - adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED),
             adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS),

@@ -211,6 +211,8 @@ static adj_status run_course(adj_gradcheck_report *r, const adj_node *n, int is_
     if (status != ADJ_OK)
         gradcheck_fail(r, status, "gradcheck of %s: %s", n->op->name,
                        c.exec != NULL ? adj_exec_message(c.exec) : adj_status_name(status));
+    if (!is_wide)
+        row->reason = gradcheck_other_impl(r, c.exec);
     const adj_step_info step = step_of(c.exec, c.y);
     if (row->wrong > 0)
         *blame = gradcheck_text(

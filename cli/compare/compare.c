@@ -1,7 +1,6 @@
 /* compare.c - adjoint compare: a model's training step under several configurations. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "write.h"
@@ -38,12 +37,10 @@ static int has_failed(const compare_run *run)
 /* Does a configuration ask for an implementation that no node has? It compares nothing then. */
 static int is_unmatched(const adj_comparison *c, int k)
 {
-    const char *impl = adj_comparison_config_at(c, k)->impl;
-    for (int i = 0; impl[0] != '\0' && i < adj_comparison_row_count(c); i++)
-        if (adj_comparison_row_at(c, i)->config == k &&
-            strstr(adj_comparison_row_at(c, i)->implementation, impl) != NULL)
+    for (int i = 0; i < adj_comparison_row_count(c); i++)
+        if (adj_comparison_row_at(c, i)->config == k && !adj_comparison_row_at(c, i)->other_impl)
             return 0;
-    return impl[0] != '\0';
+    return adj_comparison_config_at(c, k)->impl[0] != '\0';
 }
 
 static int says_unmatched(const adj_comparison *c)

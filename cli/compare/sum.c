@@ -13,6 +13,9 @@ static void add_row(op_sum *s, const adj_compare_row *row)
     if (row->verdict == ADJ_VERDICT_CRASH)
         s->crash = row->reason;
     s->nodes++;
+    s->n_other_impl += row->other_impl;
+    if (row->other_impl && s->other_impl == NULL)
+        s->other_impl = row->why;
     s->failed += row->verdict != ADJ_VERDICT_PASS;
     s->worst = fmax(s->worst, fmax(row->isolated.worst, row->in_plan.worst));
     s->ulp = fmax(s->ulp, row->isolated.max_ulp);

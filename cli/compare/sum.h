@@ -7,7 +7,9 @@
 typedef struct {
     const char *op, *implementation; /* of the slowest row */
     const char *crash;               /* the reason of the last crash; NULL: none */
-    int nodes, failed;
+    const char *other_impl;          /* what the first says that ran on another implementation than
+                                        was asked for; NULL: none did */
+    int nodes, failed, n_other_impl;
     double worst, ulp, rel, sqnr, sqnr_propagated, us, reference_us, gflop;
     double slowest; /* us */
 } op_sum;

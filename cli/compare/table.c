@@ -81,6 +81,8 @@ static void print_ops(FILE *f, const adj_comparison *c, int k)
             continue;
         fprintf(f, "  %-36s %5d", s.op, s.nodes);
         print_measures(f, &s, sum_result(&s, result));
+        if (s.other_impl != NULL)
+            put_text(f, "    %d of them: %s\n", s.n_other_impl, s.other_impl);
     }
 }
 
@@ -93,6 +95,8 @@ static void print_rows(FILE *f, const adj_comparison *c, int k)
         const op_sum s = sum_row(row);
         fprintf(f, "  %%%-6d %-36s", adj_node_id(row->node), adj_compare_row_name(row));
         print_measures(f, &s, adj_verdict_name(row->verdict));
+        if (row->other_impl)
+            put_text(f, "    %s\n", row->why);
     }
 }
 
