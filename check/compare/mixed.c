@@ -48,15 +48,29 @@ char *list_scaled(const adj_graph *g, region *p)
     return scaled;
 }
 
+double mixed_scale(const runner *b, const adj_compare_config *c, const adj_node *n, int k)
+{
+    if (b->opts->exact || mixed_type(c, n) != ADJ_F16 || n->in[k]->role != ADJ_ROLE_GRADIENT)
+        return 1;
+    if (n->op->sum_in != 0)
+        return has_operand_bit(n->op->sum_in, k) ? LOSS_SCALE : 1;
+    for (int m = 0; m < k; m++) /* the first in which it is linear */
+        if (n->in[m]->role == ADJ_ROLE_GRADIENT && is_linear_in(n, m))
+            return 1;
+    return is_linear_in(n, k) ? LOSS_SCALE : 1;
+}
+
 double mixed_smallest(const runner *b, const bound_case *c, double length)
 {
     const adj_dtype half = mixed_type(c->config, c->node);
+    double result = 1, operands = 0;
     if (half == ADJ_F32)
         return 0;
-    const double floor = adj_traits_of(half)->floor;
-    double sum = floor;
-    for (int k = 0; k < c->node->n_in && !c->is_representable; k++)
-        if (adj_is_float(c->node->in[k]->type.dtype))
-            sum += floor * length * max_of_others(b, c, k);
-    return sum;
+    for (int k = 0; k < c->node->n_in; k++) {
+        const double scale = mixed_scale(b, c->config, c->node, k);
+        result = fmax(result, scale);
+        if (!c->is_representable && adj_is_float(c->node->in[k]->type.dtype))
+            operands += length * max_of_others(b, c, k) / scale;
+    }
+    return adj_traits_of(half)->floor * (1 / result + operands);
 }

@@ -87,7 +87,10 @@ static adj_status trial_of(const runner *b, const adj_node *n, void *const opera
     for (int k = 0; k < n->n_in && status == ADJ_OK; k++) {
         const int same = adj_operand_position(n, n->in[k]); /* twice there, it is one leaf */
         const adj_type type = {type_under(c, n->in[k]), n->in[k]->type.shape};
+        if (same == k && mixed_scale(b, c, n, k) != 1)
+            t->g->role = ADJ_ROLE_GRADIENT; /* mixed precision then scales it, as in the graph */
         in[k] = same < k ? in[same] : trial_leaf(t, type, operand[k]);
+        t->g->role = ADJ_ROLE_FORWARD;
     }
     if (status == ADJ_OK)
         t->fetch[t->n_fetch++] = config_rule(c, t->g, n, in);
@@ -347,7 +350,7 @@ static double max_of_others(const node_case *n)
 
 /* The operands as c sees them, in the types of `as`. In mixed precision, alone, they are values of
  * the lower precision. */
-static adj_status round_operands(const node_case *n, const adj_compare_config *c,
+static adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
                                  const adj_compare_config *as, region *p, void *operand[])
 {
     double max = n->exact ? max_of_others(n) : 0;
@@ -360,9 +363,10 @@ static adj_status round_operands(const node_case *n, const adj_compare_config *c
         if (n->exact && adj_is_float(x->type.dtype))
             to_integers(type_under(c, x), v, node_elems(x), is_linear_in(n->node, k) ? NULL : &max,
                         n->node->id + 1, (uint64_t)k);
+        const double scale = mixed_scale(b, c, n->node, k);
         if (n->is_alone && half != ADJ_F32 && type_under(c, x) == ADJ_F32)
             for (int64_t i = 0, n_elems = node_elems(x); i < n_elems; i++)
-                ((float *)v)[i] = (float)rounded(half, ((float *)v)[i]);
+                ((float *)v)[i] = (float)(rounded(half, scale * ((float *)v)[i]) / scale);
         operand[k] = convert(p, type_under(c, x), v, type_under(as, x), node_elems(x));
         if (operand[k] == NULL)
             return ADJ_ENOMEM;
@@ -374,7 +378,7 @@ adj_status node_run(const runner *b, const node_case *n, const adj_compare_confi
                     outcome *o)
 {
     void *operand[MAX_IN] = {NULL};
-    adj_status status = round_operands(n, c, c, p, operand);
+    adj_status status = round_operands(b, n, c, c, p, operand);
     return status == ADJ_OK ? run_node(b, n->node, operand, c, p, o) : status;
 }
 
@@ -382,7 +386,7 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
                        expectation *e, outcome *o)
 {
     void *operand[MAX_IN] = {NULL};
-    adj_status status = round_operands(n, c, b->reference, p, operand);
+    adj_status status = round_operands(b, n, c, b->reference, p, operand);
     const bound_case alone = {.node = n->node,
                               .base = n->base,
                               .operand = operand,

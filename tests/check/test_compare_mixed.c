@@ -1,0 +1,211 @@
+/* test_compare_mixed.c - adj_compare in mixed precision of either half type: what a configuration's
+ * text means, that sound kernels pass, that the bound is the half type's own, and that fused groups
+ * get gradients as large as the plan has them. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/check/compare_rig.h"
+
+Test(compare_mixed, configurations)
+{
+    static const struct {
+        const char *text;
+        adj_precision precision;
+        int has_dtype;
+        adj_dtype dtype;
+    } cases[] = {
+        {"onednn", ADJ_PRECISION_AS_BUILT, 0, 0},
+        {"onednn:mixed", ADJ_PRECISION_BF16, 0, 0},
+        {"onednn:mixed:bf16", ADJ_PRECISION_BF16, 0, 0},
+        {"onednn:mixed:f16", ADJ_PRECISION_F16, 0, 0},
+        {"onednn:threads=2:mixed:f16:nchw", ADJ_PRECISION_F16, 0, 0},
+        {"onednn:bf16:mixed", ADJ_PRECISION_BF16, 1, ADJ_BF16},
+        {"onednn:f16", ADJ_PRECISION_AS_BUILT, 1, ADJ_F16},
+        {"onednn:f16:mixed", ADJ_PRECISION_BF16, 1, ADJ_F16},
+        {"onednn:mixed:f16:bf16", ADJ_PRECISION_F16, 1, ADJ_BF16},
+        {"onednn:mixed:f32", ADJ_PRECISION_BF16, 1, ADJ_F32},
+        {"onednn:mixed:fast:f16", ADJ_PRECISION_BF16, 1, ADJ_F16},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        adj_compare_config c;
+        adj_error error = {0};
+        cr_assert_eq(adj_compare_config_parse(cases[i].text, &c, &error), ADJ_OK, "%s",
+                     error.message);
+        cr_expect_eq(c.precision, cases[i].precision, "%s", cases[i].text);
+        cr_expect_eq(c.has_dtype, cases[i].has_dtype, "%s", cases[i].text);
+        cr_expect(!c.has_dtype || c.dtype == cases[i].dtype, "%s", cases[i].text);
+    }
+    adj_compare_config c;
+    adj_error error;
+    cr_assert_eq(adj_compare_config_parse("onednn:mixed:f17", &c, &error), ADJ_EARG);
+    cr_assert_not_null(strstr(error.message, "did you mean f16?"), "%s", error.message);
+}
+
+/* The size of the error is the type's: 20 log10(2^12) = 72 dB of values rounded to 11 bits, 54 dB
+ * of those rounded to 8, a little more as errors are spread evenly. */
+Test(compare_mixed, sound_kernels)
+{
+    static const char *const configs[] = {"naive:f64",        "naive:mixed:f16",
+                                          "onednn:mixed:f16", "direct:mixed:f16",
+                                          "naive:mixed",      "onednn:fast:mixed:f16"};
+    for (int exact = 0; exact < 2; exact++) {
+        rig r = rig_new();
+        cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 6,
+                                                        .config = configs,
+                                                        .runs = 1,
+                                                        .threads = 1,
+                                                        .seed = 4,
+                                                        .exact = exact}),
+                     ADJ_OK, "%s", adj_comparison_message(r.c));
+        cr_expect_eq(adj_comparison_failed_count(r.c), 0);
+        cr_expect_eq(adj_comparison_whole_failed_count(r.c), 0);
+        for (int i = 0; i < adj_comparison_row_count(r.c); i++) {
+            const adj_compare_row *row = adj_comparison_row_at(r.c, i);
+            const int is_f16 = row->config == 1;
+            if (strcmp(adj_compare_row_name(row), "conv2d") != 0 || exact ||
+                (!is_f16 && row->config != 4))
+                continue;
+            cr_expect_not_null(strstr(row->origin, is_f16 ? "u_f16 mixed" : "u_bf16 mixed"), "%s",
+                               row->origin);
+            cr_expect(row->isolated.sqnr > (is_f16 ? 70 : 52) &&
+                          row->isolated.sqnr < (is_f16 ? 80 : 62),
+                      "%g dB", row->isolated.sqnr);
+        }
+        rig_free(&r);
+    }
+}
+
+/* ---- a convolution that is off by 2^-9: as nothing beside bf16's rounding, too much for f16's
+ * ----
+ */
+
+static const adj_backend *naive(void)
+{
+    const adj_backend *const *last = adj_backends;
+    while (last[1] != NULL)
+        last++;
+    return *last;
+}
+
+static adj_status prepare_off(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    if (g->node[0]->op != &adj_op_conv2d)
+        return ADJ_ENOKERNEL;
+    adj_status status = naive()->kernels[0]->prepare(backend, g, candidate, p);
+    p->seconds = 0;
+    snprintf(p->impl, sizeof p->impl, "off:conv2d");
+    return status;
+}
+
+static adj_status run_off(const adj_call *c)
+{
+    const adj_type t = c->group->node[0]->type;
+    adj_status status = naive()->kernels[0]->run(c);
+    for (int64_t i = 0; i < adj_shape_elems(t.shape); i++)
+        adj_store(t.dtype, c->out[0], i, adj_load(t.dtype, c->out[0], i) * (1 + 0x1p-9));
+    return status;
+}
+
+static const adj_kernel off_kernel = {.name = "off", .prepare = prepare_off, .run = run_off};
+static const adj_kernel *const off_kernels[] = {&off_kernel, NULL};
+static const adj_backend off = {
+    .version = ADJ_VERSION, .name = "off", .open = open, .close = close, .kernels = off_kernels};
+
+Test(compare_mixed, the_bound_is_of_the_type_asked_for)
+{
+    static const char *const configs[] = {"naive:f64", "off:mixed:bf16", "off:mixed:f16"};
+    const adj_backend *const backends[] = {&off, naive(), NULL};
+    rig r = rig_new();
+    cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 3,
+                                                    .config = configs,
+                                                    .debug.backends = backends,
+                                                    .runs = 1,
+                                                    .threads = 1,
+                                                    .seed = 4}),
+                 ADJ_OK, "%s", adj_comparison_message(r.c));
+    int seen = 0;
+    for (int i = 0; i < adj_comparison_row_count(r.c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(r.c, i);
+        const int is_off = row->config == 2 && strcmp(adj_compare_row_name(row), "conv2d") == 0;
+        seen += is_off;
+        cr_expect_eq(row->verdict, is_off ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS, "%s %s",
+                     configs[row->config], adj_compare_row_name(row));
+    }
+    cr_expect_eq(seen, 2);
+    rig_free(&r);
+}
+
+/* ---- what is scaled ---- */
+
+/* Gradients of about 2^-26 are no f16 numbers, but are stored 1024 times as large: that is what
+ * nodes alone and groups see, or they would compare zeros. */
+Test(compare_mixed, gradients_are_as_large_as_in_the_plan)
+{
+    static const char *const configs[] = {"naive:f64", "direct:mixed:f16", "onednn:mixed:f16"};
+    adj_graph *g = adj_graph_new();
+    const adj_shape image = {4, {2, 4, 4, 2}};
+    const adj_conv_layer conv = {.filters = 2, .padding = ADJ_SAME};
+    adj_node *x = adj_input(g, "x", ADJ_F32, image);
+    adj_node *t = adj_input(g, "t", ADJ_F32, (adj_shape){2, {2, 8}});
+    adj_node *h = adj_layer_dense(adj_relu(adj_layer_conv2d(x, "a", &conv)), "b", 8);
+    adj_node *y = adj_mul(adj_layer_dense(adj_relu(h), "c", 8), t);
+    adj_node *loss = adj_scale(adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL}), 0x1p-26);
+    adj_updates *u = adj_sgd(loss, adj_input(g, "lr", ADJ_F32, (adj_shape){0}));
+    adj_comparison *c;
+    const adj_compare_opts o = {.n_root = 1,
+                                .root = &loss,
+                                .updates = u,
+                                .n_config = 3,
+                                .config = configs,
+                                .runs = 1,
+                                .threads = 1,
+                                .seed = 2};
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    cr_expect_eq(adj_comparison_failed_count(c) + adj_comparison_whole_failed_count(c), 0);
+    int alone = 0, groups = 0;
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
+        const char *name = adj_compare_row_name(row);
+        if (strstr(name, "relu_grad") == NULL && strstr(name, "conv2d_backprop") == NULL)
+            continue;
+        alone += row->group[0] == '\0';
+        groups += row->group[0] != '\0';
+        cr_expect_lt(4 * row->isolated.zeros, 3 * row->isolated.n, "%s %s", configs[row->config],
+                     name);
+    }
+    cr_expect(alone > 0 && groups > 0, "%d, %d", alone, groups);
+    adj_comparison_free(c);
+    adj_graph_free(g);
+}
+
+/* What is too small for f16 is lost, and nobody's fault: operands of 2^-14 give results between
+ * zero and the smallest normal number. */
+Test(compare_mixed, small_numbers)
+{
+    static const char *const configs[] = {"naive:f64", "naive:mixed:f16", "onednn:mixed:f16"};
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 5, 5, 3}});
+    adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 3, 4}});
+    adj_node *v = adj_input(g, "v", ADJ_F32, (adj_shape){4, {3, 3, 4, 2}});
+    adj_node *y = adj_conv2d(adj_scale(x, 0x1p-14), adj_scale(w, 0x1p-4), NULL);
+    adj_node *roots[] = {y, adj_conv2d(y, adj_scale(v, 0x1p4), NULL)};
+    adj_comparison *c;
+    const adj_compare_opts o = {.n_root = 2,
+                                .root = roots,
+                                .n_config = 3,
+                                .config = configs,
+                                .runs = 1,
+                                .threads = 1,
+                                .seed = 2};
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
+        cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s %s: %g, %g", configs[row->config],
+                     adj_compare_row_name(row), row->isolated.worst, row->in_plan.worst);
+    }
+    cr_expect_eq(adj_comparison_whole_failed_count(c), 0);
+    adj_comparison_free(c);
+    adj_graph_free(g);
+}

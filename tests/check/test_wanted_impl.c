@@ -1,0 +1,162 @@
+/* test_wanted_impl.c - an implementation asked for by name is found wherever it is: behind others
+ * of its kernel, in a backend behind others; where there is none, the report says so. Each planted
+ * implementation leaves a number of its own, so what ran is seen in the values. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adjoint_check.h"
+#include "adjoint_ext.h"
+
+/* The candidates of a backend's relu, the quickest by its own estimate first. */
+typedef struct {
+    const char *impl;
+    float leaves;
+} planted;
+static const planted first[] = {{"first:one", 11}, {"first:two", 12}, {"first:three", 13}};
+static const planted second[] = {{"second:one", 21}, {"second:two", 22}};
+
+static adj_status offer(const planted list[], int n, double seconds, const adj_group *g,
+                        int candidate, adj_prep *p)
+{
+    if (g->n_node > 1 || g->node[0]->op != &adj_op_relu || candidate >= n ||
+        g->node[0]->type.dtype != ADJ_F32)
+        return ADJ_ENOKERNEL;
+    p->in[0] = p->out[0] = NULL;
+    p->seconds = seconds * (candidate + 1);
+    p->state = (void *)&list[candidate];
+    snprintf(p->impl, sizeof p->impl, "%s", list[candidate].impl);
+    return ADJ_OK;
+}
+
+static adj_status offer_first(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    return offer(first, 3, 1e-9, g, candidate, p);
+}
+
+static adj_status offer_second(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    return offer(second, 2, 1e-3, g, candidate, p);
+}
+
+static adj_status leave_number(const adj_call *c)
+{
+    const planted *p = c->state;
+    for (int64_t i = 0; i < adj_shape_elems(c->group->node[0]->type.shape); i++)
+        ((float *)c->out[0])[i] = p->leaves;
+    return ADJ_OK;
+}
+
+static adj_status open_none(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+static void close_none(void *backend) { (void)backend; }
+
+static const adj_kernel first_kernel = {
+    .name = "relu", .prepare = offer_first, .run = leave_number};
+static const adj_kernel second_kernel = {
+    .name = "relu", .prepare = offer_second, .run = leave_number};
+static const adj_kernel *const first_kernels[] = {&first_kernel, NULL};
+static const adj_kernel *const second_kernels[] = {&second_kernel, NULL};
+static const adj_backend first_backend = {.version = ADJ_VERSION,
+                                          .name = "first",
+                                          .open = open_none,
+                                          .close = close_none,
+                                          .kernels = first_kernels};
+static const adj_backend second_backend = {.version = ADJ_VERSION,
+                                           .name = "second",
+                                           .open = open_none,
+                                           .close = close_none,
+                                           .kernels = second_kernels};
+
+static const adj_backend *const *backends(void)
+{
+    static const adj_backend *list[4] = {&first_backend, &second_backend};
+    const adj_backend *const *last = adj_backends;
+    while (last[1] != NULL)
+        last++;
+    list[2] = *last; /* naive */
+    return list;
+}
+
+static adj_comparison *compare_relu(adj_graph *g, const char *config)
+{
+    const char *const configs[] = {"naive:f64", config};
+    adj_comparison *c;
+    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}}));
+    const adj_compare_opts o = {.n_root = 1,
+                                .root = &y,
+                                .n_config = 2,
+                                .config = configs,
+                                .runs = 1,
+                                .threads = 1,
+                                .debug.backends = backends()};
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    return c;
+}
+
+/* got: 0 where the result is right, as naive's. */
+static const struct {
+    const char *config, *implementation;
+    double got;
+    int other;
+} cases[] = {
+    {"first", "first:one", 11, 0},
+    {"first:impl=two", "first:two", 12, 0}, /* not the second backend's: the first that has it */
+    {"first:impl=three", "first:three", 13, 0},
+    {"first:impl=second", "second:one", 21, 0},
+    {"first:impl=naive", "naive:f32", 0, 0},
+    {"second:impl=two", "second:two", 22, 0},
+    {"first:impl=xyz", "first:one", 11, 1},
+};
+
+Test(wanted_impl, is_reached)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        adj_graph *g = adj_graph_new();
+        adj_comparison *c = compare_relu(g, cases[i].config);
+        const adj_compare_row *row = adj_comparison_row_at(c, 0);
+        cr_expect_str_eq(row->implementation, cases[i].implementation, "%s", cases[i].config);
+        cr_expect_eq(row->isolated.got, cases[i].got, "%s: %g", cases[i].config, row->isolated.got);
+        cr_expect_eq(row->other_impl, cases[i].other, "%s", cases[i].config);
+        if (cases[i].other)
+            cr_expect_str_eq(row->why,
+                             "no implementation's name contains \"xyz\"; ran first first:one");
+        adj_comparison_free(c);
+        adj_graph_free(g);
+    }
+}
+
+/* The gradient is naive's. */
+Test(wanted_impl, gradcheck_says_what_ran)
+{
+    static const struct {
+        const char *impl, *reason;
+        adj_gradcheck_result verdict;
+        int nodes;
+    } checks[] = {
+        {NULL, "", ADJ_GRADCHECK_PASS, 0},
+        {"naive", "", ADJ_GRADCHECK_PASS, 1},
+        {"xyz", "no implementation's name contains \"xyz\"; ran naive naive:f32",
+         ADJ_GRADCHECK_INCONCLUSIVE, 0},
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        adj_graph *g = adj_graph_new();
+        adj_gradcheck_report *r;
+        adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}}));
+        const adj_gradcheck_opts o = {.backend = "naive",
+                                      .threads = 1,
+                                      .debug = {.backends = backends(), .impl = checks[i].impl}};
+        cr_assert_eq(adj_gradcheck_node(y, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+        cr_expect_str_eq(adj_gradcheck_row_at(r, 0)->reason, checks[i].reason);
+        cr_expect_eq(adj_gradcheck_verdict(r), checks[i].verdict);
+        cr_expect_eq(adj_gradcheck_about(r).impl_nodes, checks[i].nodes);
+        adj_gradcheck_free(r);
+        adj_graph_free(g);
+    }
+}
