@@ -248,7 +248,10 @@ adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_compariso
     if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts) == ADJ_OK &&
         read_configs(c, opts) == ADJ_OK && list_nodes(&r) == ADJ_OK) {
         const int runs = opts->runs > 0 ? opts->runs : 5;
-        r.runner = (runner){opts, &c->config[0], opts->alone ? 1 : runs};
+        r.runner = (runner){.opts = opts,
+                            .reference = &c->config[0],
+                            .runs = opts->alone ? 1 : runs,
+                            .scales = !opts->exact};
         compare_all(&r);
     }
     return c->status;

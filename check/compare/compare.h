@@ -99,6 +99,7 @@ typedef struct {
     const adj_compare_opts *opts;
     const adj_compare_config *reference;
     int runs;
+    int scales; /* mixed f16 scales the gradients that a node alone reads, as within the graph */
 } runner;
 
 typedef struct expectation expectation;
@@ -160,8 +161,8 @@ enum { LOSS_SCALE = 1024 }; /* of mixed f16: adj_exec_opts' default */
 /* By id of a plan in mixed f16: is its value that of the graph's node, times the loss scale? What
  * reads a scaled value is scaled too, but where it is scaled back. NULL: no memory. */
 char *list_scaled(const adj_graph *g, region *p);
-/* By what mixed f16 multiplies n's operand k, a gradient, before it rounds it; else 1, as for
- * integers, whose sums would be too large. */
+/* By what mixed f16 multiplies n's operand k before it rounds it: a gradient, if the runner scales
+ * them; else 1. */
 double mixed_scale(const runner *b, const adj_compare_config *c, const adj_node *n, int k);
 /* What may be lost because it is too small for that type, sums of so many terms. */
 double mixed_smallest(const runner *b, const bound_case *c, double length);

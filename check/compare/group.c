@@ -385,7 +385,7 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
     adj_compare_config f64;
     plan_view l = {.r = r, .k = k};
     adj_compare_config_parse("naive:f64", &f64, NULL);
-    l.in_f64 = (runner){r->opts, &f64, r->runner.runs};
+    l.in_f64 = (runner){.opts = r->opts, .reference = &f64, .runs = r->runner.runs};
     adj_status status = view_plan(&l, t, image, o, &p);
     if (status == ADJ_OK)
         status = compare_steps(&l);

@@ -50,7 +50,7 @@ char *list_scaled(const adj_graph *g, region *p)
 
 double mixed_scale(const runner *b, const adj_compare_config *c, const adj_node *n, int k)
 {
-    if (b->opts->exact || mixed_type(c, n) != ADJ_F16 || n->in[k]->role != ADJ_ROLE_GRADIENT)
+    if (!b->scales || mixed_type(c, n) != ADJ_F16 || n->in[k]->role != ADJ_ROLE_GRADIENT)
         return 1;
     if (n->op->sum_in != 0)
         return has_operand_bit(n->op->sum_in, k) ? LOSS_SCALE : 1;

@@ -112,7 +112,7 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
     watch *w = user;
     region p = {.allocator = g->region.allocator};
     const adj_compare_opts opts = {.threads = w->trial->threads};
-    const runner in_f64 = {&opts, &w->f64, 0};
+    const runner in_f64 = {.opts = &opts, .reference = &w->f64};
     const int n = w->trial->n_fetch;
     double **value = region_alloc(&p, (size_t)n, sizeof *value);
     trial f64 = {0};

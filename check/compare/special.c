@@ -303,6 +303,7 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
     const adj_node *n = row->node;
     adj_status status = ADJ_OK;
     once.runs = 0;
+    once.scales = 0; /* 6 and its like are no gradients: scaled, their sums overflow */
     if (row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats ||
         was_tried(r, n))
         return ADJ_OK;

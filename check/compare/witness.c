@@ -73,7 +73,7 @@ static adj_status ask_backend(question *q, const adj_backend *backend, const adj
     const adj_backend *const list[] = {backend, last, NULL};
     const fetch_info *reference = &r->whole[0].info[r->index[q->row->node->id]];
     adj_compare_opts opts = *r->opts;
-    runner b = {&opts, r->runner.reference, 0};
+    runner b = {.opts = &opts, .reference = r->runner.reference};
     adj_compare_config c = r->c->config[q->k];
     outcome o;
     if (!opts.guard)

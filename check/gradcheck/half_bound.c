@@ -81,7 +81,7 @@ adj_status half_bound(subject *s, int leaf, const double **bound)
         status = group_of(s, &dx, &s->region, &g);
     if (status != ADJ_OK || !g.is_known)
         return status;
-    const runner in_f64 = {&opts, &f64, 0};
+    const runner in_f64 = {.opts = &opts, .reference = &f64};
     const group_case alone = {&g.group, 0, g.operand, &tested};
     status = group_expect(&in_f64, &alone, &s->region, &e, &kinks, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
