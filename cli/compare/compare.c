@@ -88,7 +88,8 @@ static int write_all(const compare_opts *o, const compare_run *run, const compar
 static void describe(const compare_opts *o, const compared *g, char *title, size_t size)
 {
     int n = o->graph.model != NULL
-                ? snprintf(title, size, "%s, batch %lld", o->graph.model, (long long)o->graph.batch)
+                ? snprintf(title, size, "%s%s, batch %lld", o->graph.model,
+                           o->graph.infer ? ", inference" : "", (long long)o->graph.batch)
                 : snprintf(title, size, "%s", o->graph.op.op);
     if (g->n_variant > 0)
         n += snprintf(title + n, size - (size_t)n, ", and %d other attributes and shapes",

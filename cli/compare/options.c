@@ -13,6 +13,8 @@ static int read_options(compare_opts *o, int argc, char **argv)
     const option options[] = {
         {"--model", "NAME", "a training step of it; default: lenet", .text = &o->graph.model,
          .names = model_name_at},
+        {"--infer", "", "its inference, as predict runs it, with batch norms folded",
+         .flag = &o->graph.infer},
         {"--node", "ID", "of the model: no more than this node needs", .integer = &o->graph.node,
          .range = {0, 1e6}},
         {"--configs", "A,B,...",
@@ -42,7 +44,7 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all",
          .text = &o->quarantine},
         {"--precision", "", "",
-         .instead = "a configuration says it: --configs naive:f64,onednn:bf16:mixed"},
+         .instead = "a configuration says it: --configs naive:f64,onednn:mixed:bf16"},
         {"--all", "", "a line for every node, not for every op", .flag = &o->all},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {"--csv", "FILE", "the rows; - is standard output", .text = &o->csv},
@@ -57,6 +59,8 @@ static int read_options(compare_opts *o, int argc, char **argv)
          "Single and mixed precision against double, with its gradients and updates."},
         {"adjoint compare --op conv2d --in 2,36,36,24 --dtype bf16 --exact",
          "One op on integers: every bit has to be right."},
+        {"adjoint compare --model resnet8 --infer --configs naive:f64,onednn,onednn:mixed:f16",
+         "What predict runs: no gradients, batch norms folded into filters."},
         {"adjoint compare --guard --html report.html", "Crashes and hangs are rows of the report."},
         {NULL, NULL}};
     const remark statuses[] = {
@@ -124,6 +128,8 @@ int compare_parse(compare_opts *o, int argc, char **argv)
         return status;
     if (o->graph.model != NULL && o->graph.op.op != NULL)
         return complain("compare", EXIT_USAGE, "--model and --op exclude each other");
+    if (o->graph.infer && o->graph.op.op != NULL)
+        return complain("compare", EXIT_USAGE, "--infer goes with --model");
     if (o->graph.node >= 0 && o->graph.op.op != NULL)
         return complain("compare", EXIT_USAGE, "--node goes with --model");
     const char *stray = o->graph.op.op == NULL ? op_args_given(&o->graph.op, "") : NULL;
@@ -152,6 +158,7 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
     snprintf(line, LINE, "adjoint compare");
     if (described->model != NULL) {
         repeat_option(line, LINE, "--model", described->model);
+        repeat_option(line, LINE, "--infer", described->infer ? "" : NULL);
         repeat_number(line, LINE, "--node", (double)described->node, -1);
         repeat_number(line, LINE, "--batch", (double)described->batch, 0);
         repeat_number(line, LINE, "--also-batch", (double)o->also_batch, 17);

@@ -70,14 +70,15 @@ static adj_status only_node(compared *c, const compared_opts *o)
 static adj_status open_model(compared *c, const compared_opts *o)
 {
     const adj_model_opts options = {
-        .batch = o->batch, .height = o->height, .width = o->width, .training = 1};
-    adj_status status = model_build(&c->m, adj_graph_new(), o->model, &options, &model_momentum);
+        .batch = o->batch, .height = o->height, .width = o->width, .training = !o->infer};
+    adj_status status =
+        model_build(&c->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &model_momentum);
     c->usage = c->m.model == NULL;
     if (status != ADJ_OK)
         return status;
-    c->root[c->n_root++] = c->m.loss;
+    c->root[c->n_root++] = o->infer ? adj_softmax(c->m.logits) : c->m.loss;
     c->label = model_labels(&c->m);
-    if (c->label == NULL)
+    if (c->label == NULL || c->root[0] == NULL)
         return adj_error_set(&c->m.error, ADJ_ENOMEM, "out of memory");
     return o->node >= 0 ? only_node(c, o) : ADJ_OK;
 }

@@ -1,5 +1,5 @@
-/* graph.h - what adjoint compare compares: a training step of a model, or one
- * op with its gradients. */
+/* graph.h - what adjoint compare compares: a training step of a model, its inference, or one op
+ * with its gradients. */
 #ifndef CLI_OP_GRAPH_H
 #define CLI_OP_GRAPH_H
 
@@ -12,6 +12,7 @@ enum { MAX_ROOTS_OF_OP = 65, MAX_ROOTS = 8 * MAX_ROOTS_OF_OP };
 typedef struct {
     const char *model; /* NULL: the op */
     op_args op;
+    int64_t infer;                /* the model as predict runs it, not its training step */
     int64_t node;                 /* of the model: no more than this one needs; negative: all */
     int64_t batch, height, width; /* 0: the model's */
     int sets;                     /* the op with other attributes, too, if none were given */
@@ -22,7 +23,7 @@ typedef struct {
     model_graph m; /* of an op: its graph and the error; labels NULL: none */
     int n_variant; /* sets and neighbours that there are */
     int n_root;
-    adj_node *root[MAX_ROOTS]; /* the loss; or the op's result and gradients */
+    adj_node *root[MAX_ROOTS]; /* the loss; the probabilities; or the op's result and gradients */
     int32_t *label;
     int usage; /* the failure is the caller's */
 } compared;
