@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,10 +21,13 @@
 #include "exec/clock.h"
 
 enum { CHUNK = 1 << 16, MAX_RESPONSE = 1 << 30 };
+/* What the child is about to do stands in a file without a name, which outlives a crash. */
+enum { NOTE_FD = 3, NOTE = 256 };
 
 typedef struct {
     pid_t pid;
     int to, from; /* pipes; negative: closed */
+    int note;     /* the child's NOTE_FD; negative: closed */
     char *response;
     size_t n, room;
 } worker;
@@ -72,7 +76,7 @@ static char **environment(const char *isa, char names[3][64])
 
 /* This program with the hidden command, between the two pipes. SIGPIPE is ignored here, but not
  * there: who writes to a dead reader is to end. */
-static int spawn(pid_t *pid, const char *command, char *const environment[], int in, int out)
+static int spawn(worker *w, const char *command, char *const environment[], int in, int out)
 {
     char parent[24], *arguments[] = {(char *)"adjoint", (char *)command, parent, NULL};
     posix_spawn_file_actions_t actions;
@@ -88,10 +92,11 @@ static int spawn(pid_t *pid, const char *command, char *const environment[], int
     int failed =
         posix_spawn_file_actions_adddup2(&actions, in, 0) != 0 ||
         posix_spawn_file_actions_adddup2(&actions, out, 1) != 0 ||
+        posix_spawn_file_actions_adddup2(&actions, w->note, NOTE_FD) != 0 ||
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0) != 0 ||
         posix_spawnattr_setsigdefault(&attributes, &defaults) != 0 ||
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF) != 0 ||
-        posix_spawn(pid, "/proc/self/exe", &actions, &attributes, arguments, environment) != 0;
+        posix_spawn(&w->pid, "/proc/self/exe", &actions, &attributes, arguments, environment) != 0;
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return failed ? -1 : 0;
@@ -105,10 +110,11 @@ static int start(worker *w, const char *command, const char *isa)
         return -1;
     if (pipe2(out, O_CLOEXEC) != 0)
         return close(in[0]), close(in[1]), -1;
+    w->note = memfd_create("adjoint", MFD_CLOEXEC);
     char **own = isa[0] != '\0' ? environment(isa, names) : NULL;
-    int failed = isa[0] != '\0' && own == NULL;
+    int failed = w->note < 0 || (isa[0] != '\0' && own == NULL);
     if (!failed)
-        failed = spawn(&w->pid, command, own != NULL ? own : environ, in[0], out[1]) != 0;
+        failed = spawn(w, command, own != NULL ? own : environ, in[0], out[1]) != 0;
     free(own);
     close(in[0]);
     close(out[1]);
@@ -182,10 +188,20 @@ static int wait_for(pid_t pid, double seconds, int *status)
     return 0;
 }
 
+/* " in what the child was about to do", or "". */
+static void read_note(const worker *w, char text[NOTE])
+{
+    static const char before[] = " in ";
+    const ssize_t n = pread(w->note, text + strlen(before), NOTE - sizeof before, 0);
+    memcpy(text, before, strlen(before));
+    text[n > 0 ? strlen(before) + (size_t)n : 0] = '\0';
+}
+
 adj_status guard_command(const char *command, double seconds, const char *isa, const void *request,
                          size_t bytes, void **response, size_t *response_bytes, adj_error *error)
 {
-    worker w = {.pid = -1, .to = -1, .from = -1};
+    worker w = {.pid = -1, .to = -1, .from = -1, .note = -1};
+    char note[NOTE];
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     int status = 0, late = 0, no_memory = 0;
     *error = (adj_error){0};
@@ -196,19 +212,21 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
         no_memory = late < 0;
         late |= wait_for(w.pid, late != 0 ? 0 : seconds, &status);
     }
+    read_note(&w, note);
     close_end(&w.to);
     close_end(&w.from);
+    close_end(&w.note);
     sigaction(SIGPIPE, &before, NULL);
     if (failed != 0)
         adj_error_set(error, ADJ_EBACKEND, "no process could be started");
     else if (no_memory)
         adj_error_set(error, ADJ_EBACKEND, "no memory for the response");
     else if (late != 0)
-        adj_error_set(error, ADJ_EBACKEND, "no response in %g s", seconds);
+        adj_error_set(error, ADJ_EBACKEND, "no response in %g s%s", seconds, note);
     else if (WIFSIGNALED(status))
-        adj_error_set(error, ADJ_EBACKEND, "SIG%s", sigabbrev_np(WTERMSIG(status)));
+        adj_error_set(error, ADJ_EBACKEND, "SIG%s%s", sigabbrev_np(WTERMSIG(status)), note);
     else if (WEXITSTATUS(status) != EXIT_OK)
-        adj_error_set(error, ADJ_EBACKEND, "exit status %d", WEXITSTATUS(status));
+        adj_error_set(error, ADJ_EBACKEND, "exit status %d%s", WEXITSTATUS(status), note);
     *response = w.response;
     *response_bytes = w.n;
     return error->status;
@@ -256,13 +274,24 @@ static void *read_all(int fd, size_t *bytes)
     return w.response;
 }
 
+/* As adj_trial_run_told's. */
+static void write_note(void *user, const char *what)
+{
+    char text[NOTE] = "";
+    (void)user;
+    snprintf(text, sizeof text, "%s", what);
+    if (pwrite(NOTE_FD, text, sizeof text, 0) < 0)
+        return; /* by hand: nobody reads it */
+}
+
 int command_trial(int argc, char **argv)
 {
     size_t bytes = 0, response_bytes = 0;
     if (!ends_with_parent(argc, argv))
         return EXIT_FAILED;
     void *response = NULL, *request = read_all(STDIN_FILENO, &bytes);
-    adj_status status = adj_trial_run(request, bytes, &response, &response_bytes);
+    adj_status status = adj_trial_run_told(request, bytes, argc > 1 ? write_note : NULL, NULL,
+                                           &response, &response_bytes);
     free(request);
     int failed = status != ADJ_OK ||
                  fwrite(response, 1, response_bytes, stdout) != response_bytes ||

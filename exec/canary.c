@@ -1,5 +1,6 @@
 /* canary.c - finds kernels that write outside their buffers: known words stand before and after
  * every slot while it is in use, and are looked at after every step. */
+#include <stdio.h>
 #include <string.h>
 
 #include "exec.h"
@@ -33,23 +34,65 @@ void draw_canaries(const adj_exec *e, int step)
     }
 }
 
+/* Whose the slot's memory is now: `conv2d "conv1"`, or `conv2d` without a name. */
+static void name_slot(const adj_exec *e, const slot *s, char *text, size_t size)
+{
+    const adj_node *n = NULL;
+    for (int i = 0; i < e->n_buffer && n == NULL; i++)
+        if (slot_of(e, i) == s)
+            n = e->buffer[i].value;
+    const char *name = n != NULL ? adj_node_name(n) : "";
+    snprintf(text, size, name[0] != '\0' ? "%s \"%.60s\"" : "%s",
+             n != NULL ? n->op->name : "scratch", name);
+}
+
+static int is_in_use(const slot *s, int step)
+{
+    return has_canaries(s) &&
+           (s->kept || (s->first != NONE && s->first <= step && s->last >= step));
+}
+
+/* The nearest one behind the slot, or before it, that is in use: what a longer write would reach.
+ */
+static const slot *neighbour(const adj_exec *e, const slot *s, int is_behind, int step)
+{
+    const slot *nearest = NULL;
+    for (int i = 0; i < e->n_slot; i++) {
+        const slot *o = &e->slot[i];
+        if (is_in_use(o, step) && o != s && is_behind == (o->data > s->data) &&
+            (nearest == NULL || is_behind == (o->data < nearest->data)))
+            nearest = o;
+    }
+    return nearest;
+}
+
+static adj_status tell_overrun(adj_exec *e, int step, const slot *s, int is_behind)
+{
+    const adj_node *n = e->buffer[e->step[step].out[0]].value;
+    const char *where = is_behind ? "behind" : "before";
+    const slot *next = neighbour(e, s, is_behind, step);
+    char of[100], other[100] = "nothing in use";
+    name_slot(e, s, of, sizeof of);
+    if (next != NULL)
+        name_slot(e, next, other, sizeof other);
+    return call_error(e, ADJ_EBACKEND,
+                      "adj_run: step %d (%s, %s) wrote %s the %zu bytes of %s, towards %s", step,
+                      n->op->name, e->step[step].prep.impl, where, s->bytes, of, other);
+}
+
 adj_status check_canaries(adj_exec *e, int step)
 {
     for (int i = 0; i < e->n_slot; i++) {
         const slot *s = &e->slot[i];
-        if (!has_canaries(s) ||
-            (!s->kept && (s->first == NONE || s->first > step || s->last < step)))
+        if (!is_in_use(s, step))
             continue;
-        int before = is_whole(s->data - CANARY, CANARY),
-            after = is_whole(s->data + s->bytes, behind(s));
+        const int before = is_whole(s->data - CANARY, CANARY),
+                  after = is_whole(s->data + s->bytes, behind(s));
         if (before && after)
             continue;
         draw(s);
         e->overrun = 1;
-        const adj_node *n = e->buffer[e->step[step].out[0]].value;
-        return call_error(
-            e, ADJ_EBACKEND, "adj_run: step %d (%s, %s) wrote %s a buffer of %zu bytes", step,
-            n->op->name, e->step[step].prep.impl, before ? "behind" : "before", s->bytes);
+        return tell_overrun(e, step, s, before);
     }
     return ADJ_OK;
 }

@@ -38,7 +38,9 @@ struct adj_exec {
     adj_math math;     /* as in the options */
     int n_op_backend;
     op_backend *op_backend;
-    const char *quarantine;             /* as in the options */
+    const char *quarantine; /* as in the options */
+    void (*before_kernel)(void *user, const adj_node *first, const char *backend, const char *impl);
+    void *kernel_user;                  /* before_kernel's */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */
     const adj_backend *backend[MAX_BACKENDS + 1]; /* ended by NULL */
@@ -121,7 +123,9 @@ adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 
-/* run.c: one step, on whatever its operands are. */
+/* run.c: a step's kernel, of which the options' before_kernel is told. */
+adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call);
+/* One step, on whatever its operands are. */
 adj_status run_step(adj_exec *e, step *s);
 
 /* canary.c: words before and after every slot, that no kernel may touch. */

@@ -51,7 +51,7 @@ static adj_status call_with(const pair *t, void *const out[])
     adj_call call = t->s->call;
     call.in = t->in;
     call.out = out;
-    return t->s->kernel->run(&call);
+    return run_kernel(t->e, t->s, &call);
 }
 
 /* May the plan, where nobody else needs the operand? As memory.c has it. */

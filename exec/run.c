@@ -6,10 +6,18 @@
 #include "sharing.h"
 #include "yield.h"
 
+adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call)
+{
+    if (e->before_kernel != NULL)
+        e->before_kernel(e->kernel_user, s->group.node[0], e->backend[s->backend]->name,
+                         s->prep.impl);
+    return s->kernel->run(call);
+}
+
 adj_status run_step(adj_exec *e, step *s)
 {
     if (s->kind == STEP_KERNEL)
-        return s->kernel->run(&s->call);
+        return run_kernel(e, s, &s->call);
     if (s->kind == STEP_COPY) {
         memcpy(s->call.out[0], s->call.in[0], slot_of(e, s->out[0])->bytes);
         return ADJ_OK;

@@ -274,7 +274,11 @@ typedef struct {
      * a node of the user's graph] is its node there, NULL where nothing needs it. NULL: nothing is
      * called. */
     void (*after_pass)(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
-    void *user;    /* handed to after_pass */
+    /* Called before each kernel that computes a node or a group runs, in timing while tuning, too:
+     * the group's first node and what computes it. So what crashes or hangs can be named. NULL:
+     * nothing is called. */
+    void (*before_kernel)(void *user, const adj_node *first, const char *backend, const char *impl);
+    void *user;    /* handed to both */
     int no_passes; /* the graph is run as it was built; mixed precision and recompute are passes */
     const char *impl; /* take candidates whose implementation's name contains this, if there are */
     int no_fusion;    /* every node of the graph as it was built is a step of its own */

@@ -121,6 +121,8 @@ static adj_status read_node(conv *c, char *why)
     c->value[c->result] = c->group->out[0];
     read_rules(c, n);
     adj_status status = onednn_check_image(n, c->geom, why);
+    if (status == ADJ_OK)
+        status = onednn_check_products(c->o, n, why);
     if (status == ADJ_OK && c->yields && c->group->n_node > 1) {
         snprintf(why, ADJ_WHY, "%s: another backend is faster, without what follows", n->op->name);
         return ADJ_ENOKERNEL;

@@ -104,6 +104,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (n->op != &adj_op_matmul || !tail_of(g, &bias))
         return ADJ_ENOKERNEL;
     adj_status status = onednn_check(n, p->why);
+    if (status == ADJ_OK)
+        status = onednn_check_products(backend, n, p->why);
     if (status != ADJ_OK)
         return status;
 

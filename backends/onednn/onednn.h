@@ -58,6 +58,8 @@ dnnl_data_type_t onednn_type(adj_dtype dtype);
 adj_status onednn_check(const adj_node *n, char *why);
 /* The same of an op on images, which are in NHWC here (a pass of the executor sees to it). */
 adj_status onednn_check_image(const adj_node *n, const adj_conv_geom *g, char *why);
+/* ADJ_ENOKERNEL with why where sums of products of n's type are slow emulations: f32 is faster. */
+adj_status onednn_check_products(const onednn *o, const adj_node *n, char *why);
 /* oneDNN's name of an implementation. */
 const char *pd_name(const_pd d);
 /* Is it oneDNN's reference code, which is slower than naive? */

@@ -21,8 +21,10 @@ typedef struct {
     const void **data; /* of the leaves, in their types */
     int runs;          /* timed ones, after two that are compared; 0: one run alone */
     int threads;
-    int aliases; /* every claim to work in place is tried */
-    int bare;    /* without canaries and times of steps: as a user would run it */
+    int aliases;                                /* every claim to work in place is tried */
+    void (*tell)(void *user, const char *what); /* as adj_trial_run_told's; NULL */
+    void *user;                                 /* tell's */
+    int bare; /* without canaries and times of steps: as a user would run it */
 } trial;
 
 typedef struct {

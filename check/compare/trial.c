@@ -157,8 +157,18 @@ static adj_status watch_passes(const trial *t, region *p, watch *w, adj_exec_opt
     if (status == ADJ_OK)
         watch_graph(w, "", t->g, t->g->node);
     opts->debug.after_pass = status == ADJ_OK && w->status == ADJ_OK ? watch_graph : NULL;
-    opts->debug.user = w;
     return status == ADJ_OK ? w->status : status;
+}
+
+/* As adj_exec_debug.before_kernel; user: the watch. */
+static void tell_kernel(void *user, const adj_node *first, const char *backend, const char *impl)
+{
+    const trial *t = ((const watch *)user)->trial;
+    const char *name = adj_node_name(first);
+    char text[200];
+    snprintf(text, sizeof text, "%s%s%.60s%s by %s %s", adj_node_op(first),
+             name[0] != '\0' ? " \"" : "", name, name[0] != '\0' ? "\"" : "", backend, impl);
+    t->tell(t->user, text);
 }
 
 adj_status trial_here(const trial *t, region *p, outcome *o)
@@ -190,7 +200,11 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
                           .debug.canaries = !t->bare,
                           .debug.backends = t->backends};
     adj_exec *e = NULL;
-    watch w = {0};
+    watch w = {.trial = t};
+    opts.debug.user = &w;
+    opts.debug.before_kernel = t->tell != NULL ? tell_kernel : NULL;
+    if (t->tell != NULL)
+        t->tell(t->user, "planning");
     if (t->bare && watch_passes(t, p, &w, &opts) == ADJ_ENOMEM)
         return ADJ_ENOMEM;
     o->status = adj_exec_new(t->g, &opts, &e);

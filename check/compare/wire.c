@@ -284,12 +284,19 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
 
 adj_status adj_trial_run(const void *request, size_t bytes, void **response, size_t *response_bytes)
 {
+    return adj_trial_run_told(request, bytes, NULL, NULL, response, response_bytes);
+}
+
+adj_status adj_trial_run_told(const void *request, size_t bytes,
+                              void (*tell)(void *user, const char *what), void *user,
+                              void **response, size_t *response_bytes)
+{
     if (request == NULL || response == NULL || response_bytes == NULL)
         return ADJ_EARG;
     region p = {.allocator = default_allocator()};
     wire w = {.way = READS, .at = (char *)request, .n = bytes, .p = &p};
     adj_compare_config config;
-    trial t = {.g = adj_graph_new(), .config = &config};
+    trial t = {.g = adj_graph_new(), .config = &config, .tell = tell, .user = user};
     outcome o = {0};
     *response = NULL;
     if (t.g != NULL)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
+#include "crash.h"
 #include "write.h"
 #include "cli/guard.h"
 #include "cli/output.h"
@@ -196,6 +197,8 @@ int command_compare(int argc, char **argv)
     compare_run run = {0}, also = {0};
     output_file files[FORMS];
     int status = compare_parse(&o, argc, argv);
+    if (status == CONTINUE && !o.guard)
+        announce_crashes();
     if (status == CONTINUE)
         status = open_run(&o, &run);
     list_files(&o, files);

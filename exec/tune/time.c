@@ -86,7 +86,7 @@ double tune_run(adj_exec *e, step *s)
     s->call.message[0] = '\0';
     cool(e->tuner);
     double start = seconds_now();
-    adj_status status = s->kernel->run(&s->call);
+    adj_status status = run_kernel(e, s, &s->call);
     return status == ADJ_OK ? seconds_now() - start : HUGE_VAL;
 }
 

@@ -330,6 +330,44 @@ Test(compare, elsewhere)
     }
 }
 
+typedef struct {
+    int n, n_planning, n_relu;
+} told;
+
+static void hear(void *user, const char *what)
+{
+    told *t = user;
+    cr_expect(t->n++ > 0 || strcmp(what, "planning") == 0, "%s", what);
+    t->n_planning += strcmp(what, "planning") == 0;
+    t->n_relu += strcmp(what, "relu by naive naive:f32") == 0;
+}
+
+static adj_status told_elsewhere(void *user, const char *isa, const void *request, size_t bytes,
+                                 void **response, size_t *response_bytes, adj_error *error)
+{
+    (void)isa, (void)error;
+    return adj_trial_run_told(request, bytes, hear, user, response, response_bytes);
+}
+
+/* What a crash would be laid to: planning, then each kernel before it runs. */
+Test(compare, a_trial_tells_what_comes)
+{
+    static const char *const configs[] = {"naive:f64", "naive"};
+    rig r = rig_new();
+    told t = {0};
+    cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 2,
+                                                    .config = configs,
+                                                    .runs = 1,
+                                                    .guard = 1,
+                                                    .elsewhere = told_elsewhere,
+                                                    .user = &t}),
+                 ADJ_OK);
+    cr_expect_eq(adj_comparison_failed_count(r.c), 0);
+    cr_expect_geq(t.n_planning, 2);
+    cr_expect_geq(t.n_relu, 3); /* of the whole graph and alone, each at least twice */
+    rig_free(&r);
+}
+
 /* A response whose texts do not end. */
 static adj_status endless(void *user, const char *isa, const void *request, size_t bytes,
                           void **response, size_t *response_bytes, adj_error *error)

@@ -72,7 +72,7 @@ def details(mutants, results):
     ran = [m for m in mutants if m.name in results]
     for m in ran:
         if "trouble" in results[m.name]:
-            lines.append(f"cannot be planted: {m.name}: {results[m.name]['trouble']}")
+            lines.append(f"cannot be planted: {m.name}: {' '.join(results[m.name]['trouble'].split())}")
     for m in ran:
         if survives(results[m.name]):
             lines.append(f"survived: {m.name} ({m.file}): {m.why}")
