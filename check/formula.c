@@ -65,10 +65,14 @@ static terms silu(const adj_node *n, const double x[])
 {
     return (void)n, one(x[0] / (1 + exp(-x[0])));
 }
-static terms relu(const adj_node *n, const double x[]) { return (void)n, one(fmax(x[0], 0)); }
+/* A NaN stays one, unlike in fmin and fmax. */
+static double larger(double a, double b) { return a >= b || isnan(a) ? a : b; }
+static double smaller(double a, double b) { return a <= b || isnan(a) ? a : b; }
+
+static terms relu(const adj_node *n, const double x[]) { return (void)n, one(larger(x[0], 0)); }
 static terms relu6(const adj_node *n, const double x[])
 {
-    return (void)n, one(fmin(fmax(x[0], 0), 6));
+    return (void)n, one(smaller(larger(x[0], 0), 6));
 }
 static terms leaky_relu(const adj_node *n, const double x[])
 {
@@ -76,16 +80,16 @@ static terms leaky_relu(const adj_node *n, const double x[])
 }
 static terms hard_sigmoid(const adj_node *n, const double x[])
 {
-    return (void)n, one(fmin(fmax(x[0] + 3, 0), 6) / 6);
+    return (void)n, one(smaller(larger(x[0] + 3, 0), 6) / 6);
 }
 static terms hard_swish(const adj_node *n, const double x[])
 {
-    return (void)n, one(x[0] * fmin(fmax(x[0] + 3, 0), 6) / 6);
+    return (void)n, one(x[0] * smaller(larger(x[0] + 3, 0), 6) / 6);
 }
 static terms clip(const adj_node *n, const double x[])
 {
     const adj_clip_attrs *a = n->attrs;
-    return one(fmin(fmax(x[0], a->min), a->max));
+    return one(smaller(larger(x[0], a->min), a->max));
 }
 static terms elu(const adj_node *n, const double x[])
 {
@@ -155,8 +159,14 @@ static terms add(const adj_node *n, const double x[]) { return (void)n, (terms){
 static terms sub(const adj_node *n, const double x[]) { return (void)n, (terms){2, {x[0], -x[1]}}; }
 static terms mul(const adj_node *n, const double x[]) { return (void)n, one(x[0] * x[1]); }
 static terms quotient(const adj_node *n, const double x[]) { return (void)n, one(x[0] / x[1]); }
-static terms maximum(const adj_node *n, const double x[]) { return (void)n, one(fmax(x[0], x[1])); }
-static terms minimum(const adj_node *n, const double x[]) { return (void)n, one(fmin(x[0], x[1])); }
+static terms maximum(const adj_node *n, const double x[])
+{
+    return (void)n, one(isnan(x[1]) ? x[1] : larger(x[0], x[1]));
+}
+static terms minimum(const adj_node *n, const double x[])
+{
+    return (void)n, one(isnan(x[1]) ? x[1] : smaller(x[0], x[1]));
+}
 static terms equal(const adj_node *n, const double x[]) { return (void)n, one(x[0] == x[1]); }
 static terms greater_equal(const adj_node *n, const double x[])
 {

@@ -12,10 +12,14 @@ int formula_is_step(const adj_op *op);
  * the magnitudes of the terms that are added up for it. */
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size);
 
-/* formula_image.c; NULL: none. */
 typedef void definition(const adj_node *n, double *const in[], double *y);
+/* formula_image.c, formula_conv.c, formula_norm.c; NULL: none. */
 definition *image_definition_of(const adj_op *op);
-/* formula_array.c: those that are not element-wise, with images'. */
+definition *conv_definition_of(const adj_op *op);
+definition *norm_definition_of(const adj_op *op);
+/* The channel of element i of x, which is along the last axis, or in NCHW along axis 1. */
+int64_t formula_channel(adj_shape x, int64_t format, int64_t i);
+/* formula_array.c: those that are not element-wise, all of them. */
 int array_formula_exists(const adj_node *n);
 void array_formula_value(const adj_node *n, double *const operand[], double *value);
 /* The element of a value of the one shape that is broadcast to that element of the other; may it be

@@ -245,10 +245,10 @@ static void cross_entropy_grad(const adj_node *n, double *const in[], double *y)
 
 /* ---- slopes by channel ---- */
 
-static int64_t channel_of(adj_shape x, int64_t format, int64_t i)
+int64_t formula_channel(adj_shape x, int64_t format, int64_t i)
 {
     const place at = place_of(x, i);
-    return format == ADJ_NCHW && x.rank == 4 ? at.i[1] : at.i[x.rank - 1];
+    return format == ADJ_NCHW ? at.i[1] : at.i[x.rank - 1];
 }
 
 /* Of (x, slope), or (dy, x, slope). */
@@ -258,8 +258,8 @@ static void prelu(const adj_node *n, double *const in[], double *y)
     const double *slope = in[n->n_in - 1], *x = in[n->n_in - 2];
     const int is_one = node_elems(n->in[n->n_in - 1]) == 1;
     for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] =
-            (x[i] > 0 ? 1 : slope[is_one ? 0 : channel_of(shape_of(n), a->format, i)]) * in[0][i];
+        y[i] = (x[i] > 0 ? 1 : slope[is_one ? 0 : formula_channel(shape_of(n), a->format, i)]) *
+               in[0][i];
 }
 
 static void prelu_grad_slope(const adj_node *n, double *const in[], double *y)
@@ -268,7 +268,7 @@ static void prelu_grad_slope(const adj_node *n, double *const in[], double *y)
     for (int64_t i = 0; i < node_elems(n); i++)
         y[i] = 0;
     for (int64_t i = 0; i < node_elems(n->in[0]); i++)
-        y[a->slopes == 1 ? 0 : channel_of(shape_of(n->in[0]), a->format, i)] +=
+        y[a->slopes == 1 ? 0 : formula_channel(shape_of(n->in[0]), a->format, i)] +=
             in[1][i] > 0 ? 0 : in[0][i] * in[1][i];
 }
 
@@ -304,7 +304,10 @@ static definition *definition_of(const adj_op *op)
     for (size_t i = 0; i < sizeof definitions / sizeof *definitions; i++)
         if (definitions[i].op == op)
             return definitions[i].of;
-    return image_definition_of(op);
+    definition *of = image_definition_of(op);
+    if (of == NULL)
+        of = conv_definition_of(op);
+    return of != NULL ? of : norm_definition_of(op);
 }
 
 int array_formula_exists(const adj_node *n)

@@ -1,28 +1,8 @@
 /* formula_image.c - ops on images by their definitions in float64, as adjoint_ops.h has them:
- * resize and maximum pooling, with what goes back through them. See formula.h. */
+ * resize and pooling, with what goes back through them. See formula.h. */
 #include <math.h>
 
-#include "formula.h"
-
-/* ---- images ---- */
-
-static int64_t at_pixel(adj_shape s, int64_t format, int64_t n, int64_t h, int64_t w, int64_t c)
-{
-    return format == ADJ_NCHW ? ((n * s.dim[1] + c) * s.dim[2] + h) * s.dim[3] + w
-                              : ((n * s.dim[1] + h) * s.dim[2] + w) * s.dim[3] + c;
-}
-
-typedef struct {
-    int64_t n, h, w, c;
-} pixel;
-
-static pixel pixel_of(adj_shape s, int64_t format, int64_t i)
-{
-    const int64_t *d = s.dim;
-    if (format == ADJ_NCHW)
-        return (pixel){i / d[3] / d[2] / d[1], i / d[3] % d[2], i % d[3], i / d[3] / d[2] % d[1]};
-    return (pixel){i / d[3] / d[2] / d[1], i / d[3] / d[2] % d[1], i / d[3] % d[2], i % d[3]};
-}
+#include "formula_image.h"
 
 /* ---- resize ---- */
 
@@ -63,7 +43,7 @@ static void resample(const adj_node *n, adj_shape x, adj_shape y, const double *
             const double weight = (down ? h.next : 1 - h.next) * (right ? w.next : 1 - w.next);
             if (weight == 0)
                 continue;
-            const int64_t i = at_pixel(x, a->format, p.n, h.at + down, w.at + right, p.c);
+            const int64_t i = at_pixel(x, a->format, (pixel){p.n, h.at + down, w.at + right, p.c});
             to[is_grad ? i : o] += weight * from[is_grad ? o : i];
         }
     }
@@ -91,10 +71,10 @@ static int64_t first_maximum(const adj_node *n, adj_shape y, const double *x, in
     for (int64_t h = p.h * g->sh - g->pt; h < p.h * g->sh - g->pt + g->kh; h++)
         for (int64_t w = p.w * g->sw - g->pl; w < p.w * g->sw - g->pl + g->kw; w++)
             for (int64_t c = p.c * a->kc; c < (p.c + 1) * a->kc; c++) {
-                if (h < 0 || w < 0 || h >= g->ih || w >= g->iw)
+                if (!is_inside(g, h, w))
                     continue;
-                const int64_t i = at_pixel(n->in[0]->type.shape, g->format, p.n, h, w, c);
-                best = best < 0 || x[i] > x[best] ? i : best;
+                const int64_t i = at_pixel(n->in[0]->type.shape, g->format, (pixel){p.n, h, w, c});
+                best = best < 0 || x[i] > x[best] || (isnan(x[i]) && !isnan(x[best])) ? i : best;
             }
     return best;
 }
@@ -114,6 +94,42 @@ static void max_pool_grad(const adj_node *n, double *const in[], double *dx)
         dx[first_maximum(n, y, in[0], o)] += in[2][o];
 }
 
+/* ---- average pooling ---- */
+
+/* Over all windows: what their output's element and each valid element of theirs have in common,
+ * shared by the number of these. */
+static void average(const adj_node *n, adj_shape x, adj_shape y, const double *from, double *to,
+                    int is_grad)
+{
+    const adj_conv_geom *g = adj_node_geom(n);
+    for (int64_t i = 0; i < node_elems(n); i++)
+        to[i] = 0;
+    for (int64_t o = 0; o < adj_shape_elems(y); o++) {
+        const pixel p = pixel_of(y, g->format, o);
+        const int64_t top = p.h * g->sh - g->pt, left = p.w * g->sw - g->pl;
+        double valid = 0;
+        for (int64_t k = 0; k < g->kh * g->kw; k++)
+            valid += is_inside(g, top + k / g->kw, left + k % g->kw);
+        for (int64_t k = 0; k < g->kh * g->kw; k++) {
+            const pixel at = {p.n, top + k / g->kw, left + k % g->kw, p.c};
+            if (!is_inside(g, at.h, at.w))
+                continue;
+            const int64_t i = at_pixel(x, g->format, at);
+            to[is_grad ? i : o] += from[is_grad ? o : i] / valid;
+        }
+    }
+}
+
+static void avg_pool(const adj_node *n, double *const in[], double *y)
+{
+    average(n, n->in[0]->type.shape, n->type.shape, in[0], y, 0);
+}
+
+static void avg_pool_grad(const adj_node *n, double *const in[], double *dx)
+{
+    average(n, n->type.shape, n->in[0]->type.shape, in[0], dx, 1);
+}
+
 definition *image_definition_of(const adj_op *op)
 {
     if (op == &adj_op_resize)
@@ -122,5 +138,9 @@ definition *image_definition_of(const adj_op *op)
         return resize_grad;
     if (op == &adj_op_max_pool || op == &adj_op_max_pool_grad_grad)
         return max_pool; /* of x, or of e where x has its maxima */
+    if (op == &adj_op_avg_pool)
+        return avg_pool;
+    if (op == &adj_op_avg_pool_grad)
+        return avg_pool_grad;
     return op == &adj_op_max_pool_grad ? max_pool_grad : NULL;
 }

@@ -102,7 +102,7 @@ static adj_status suspect_node(subject *s, const trail *t, const adj_node *n, co
     if (!adj_is_float(n->type.dtype) || (n->op->flags & ADJ_OP_VIEW) || alone.operand == NULL)
         return ADJ_OK;
     adj_status status = hear_witnesses(s, &alone, but, &v);
-    if (status != ADJ_OK || v.against == 0 || v.with > 0)
+    if (status != ADJ_OK || v.against == 0 || (v.with > 0 && !v.is_refuted))
         return status;
     const source naive = {NULL, "naive", NULL}, others = {NULL, NULL, NULL};
     *found = (culprit){.node = n, .votes = v, .like = {"", ""}};
@@ -165,6 +165,19 @@ static adj_status search_reference(subject *s, int leaf, char *forward, culprit 
     return status;
 }
 
+const char *wrong_reference(subject *s, int leaf)
+{
+    culprit c = {.node = NULL};
+    char *forward = region_alloc(&s->region, (size_t)s->reference.graph->n_node, 1);
+    adj_status status = forward != NULL ? search_reference(s, leaf, forward, &c) : ADJ_ENOMEM;
+    if (status == ADJ_ENOMEM)
+        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+    if (c.node == NULL)
+        return NULL;
+    return gradcheck_text(s->report, "naive's kernel for %s is wrong: %s (%s) gives other values",
+                          c.node->op->name, c.votes.other.backend, c.votes.other.impl);
+}
+
 /* Differences and naive's backward pass disagree. */
 static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_fault *fault)
 {
@@ -187,15 +200,27 @@ static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_faul
 
 /* ---- is the kernel wrong? ---- */
 
+static int has_op(const adj_group *g, const adj_op *op)
+{
+    for (int i = 0; g != NULL && i < g->n_node; i++)
+        if (g->node[i]->op == op)
+            return 1;
+    return 0;
+}
+
+/* A node within a group, or one that is computed in another layout, is no step's by its name. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n)
 {
     adj_step_info last = {.op = "", .impl = "", .backend = ""};
+    int is_found = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
-        adj_step_info step = adj_exec_step_at(e, i);
-        if (step.node == n)
+        const adj_step_info step = adj_exec_step_at(e, i);
+        const int has = has_op(adj_exec_step_group(e, i), n->op);
+        if (step.node == n && has)
             return step;
-        if (step.impl[0] != '\0')
+        if (has || (step.impl[0] != '\0' && !is_found))
             last = step;
+        is_found |= has;
     }
     return last;
 }
@@ -235,14 +260,23 @@ static adj_status explain_kernel(subject *s, const trail *tested, const adj_node
                : status;
 }
 
+/* A part of a value, or the same elements elsewhere: where it is wrong, the value is. */
+static int only_moves(const adj_node *n)
+{
+    return (n->op->flags & ADJ_OP_VIEW) || n->op == &adj_op_slice || n->op == &adj_op_transpose;
+}
+
 /* The first node at which the backend under test and naive part; dx, if there is none. */
 static const adj_node *first_apart(subject *s, const trail *tested, const trail *naive,
                                    const adj_node *dx)
 {
-    for (int i = 0; i < tested->n; i++)
+    const adj_node *first = dx;
+    for (int i = tested->n - 1; i >= 0; i--)
         if (agree(s, tested, naive, tested->node[i]) == 0)
-            return tested->node[i];
-    return dx;
+            first = tested->node[i];
+    while (only_moves(first) && !(first->in[0]->op->flags & ADJ_OP_LEAF))
+        first = first->in[0];
+    return first;
 }
 
 /* With respect to another leaf, do differences and naive's backward pass disagree, on the values of
@@ -357,5 +391,11 @@ static const char *blame_kernel(subject *s, failure *f, adj_gradcheck_fault *fau
 
 const char *blame_text(subject *s, failure *f, adj_gradcheck_fault *fault)
 {
+    if (s->wrong_forward) {
+        *fault = ADJ_FAULT_REFERENCE;
+        return gradcheck_text(s->report,
+                              "naive's forward kernel for %s is wrong, as its value shows",
+                              s->node->op->name);
+    }
     return f->rule_is_wrong ? blame_disagreement(s, f, fault) : blame_kernel(s, f, fault);
 }

@@ -100,6 +100,24 @@ static adj_status check_open_subject(subject *s, const char *prefix)
     return r->status;
 }
 
+/* The rule makes a gradient that no value of the operand's type could have. */
+static adj_status fail_type(adj_gradcheck_report *r, const adj_node *n, int order,
+                            const char *sentence)
+{
+    adj_gradcheck_row *row = gradcheck_row(r);
+    if (row == NULL)
+        return r->status;
+    name_row(r, n, row);
+    row->wrt = "-";
+    row->order = order;
+    row->result = ADJ_GRADCHECK_FAIL;
+    row->fault = ADJ_FAULT_RULE;
+    row->blame =
+        gradcheck_text(r, "%s -> fault is in the gradient rule of %s", sentence, n->op->name);
+    row->repro = gradcheck_repro(r, n);
+    return r->status;
+}
+
 /* Of the first order, or of dx with respect to leaf `of`. */
 static adj_status check_subject(adj_gradcheck_report *r, const adj_node *n, int order, int of,
                                 const char *prefix)
@@ -109,6 +127,8 @@ static adj_status check_subject(adj_gradcheck_report *r, const adj_node *n, int 
     if (status == ADJ_ENOGRAD)
         status = skip(r, n, prefix[0] != '\0' ? prefix : "-", order,
                       "no gradient rule for what it is made of");
+    else if (status == ADJ_OK && s.wrong_type != NULL)
+        status = fail_type(r, n, order, s.wrong_type);
     else if (status == ADJ_OK)
         status = check_open_subject(&s, prefix);
     subject_close(&s);
@@ -122,7 +142,7 @@ static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
     for (int leaf = 0; leaf < first.n_leaf && status == ADJ_OK; leaf++) {
         double value;
         const adj_node *dx = first.tested.dx[leaf];
-        if (dx != NULL && !adj_is_fill(dx, &value))
+        if (first.wrong_type == NULL && dx != NULL && !adj_is_fill(dx, &value))
             status = check_subject(r, n, 2, leaf, operand_name(n, first.slot[leaf]));
     }
     subject_close(&first);

@@ -55,6 +55,9 @@ typedef struct {
     char *mask;                     /* by element of y: a kink is near */
     double *raw;                    /* bytes for adj_set and adj_get */
     char *repeats;                  /* by leaf: did dx have the same bits again? */
+    int wrong_forward;              /* naive's value is another than the op's formula has */
+    const char *wrong_type;         /* what is said of a gradient that has another type than its
+                                       value, so that nothing can be run; NULL: none has */
 } subject;
 
 /* subject: order 1 is the node, order 2 its gradient with respect to leaf `of`. On failure the
@@ -176,6 +179,9 @@ typedef struct {
 } failure;
 /* blame.c: a sentence: whose fault it is; fault is the same as a word. */
 const char *blame_text(subject *s, failure *f, adj_gradcheck_fault *fault);
+/* Is a kernel of naive's wrong on the way to the leaf's gradient, on the values of this draw? Then
+ * a sentence that says so; NULL: none is. */
+const char *wrong_reference(subject *s, int leaf);
 /* Fills in pattern and hint. */
 adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
 
@@ -206,6 +212,8 @@ typedef struct {
     testimony naive;
     testimony other; /* the first of those against it, if there is one */
     double tolerance;
+    int is_refuted; /* by the op's formula, which is exact: whoever agrees with naive is wrong too
+                     */
 } votes;
 
 /* Floats are of that type. What naive computes is there only if it is asked for by name, as it may
@@ -242,7 +250,10 @@ adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */
 const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n);
 
-/* forward.c: naive's value against the op's formula, on the values drawn; row fails or stays. */
+/* forward.c: how far naive's value in float64 may be from the formula's, whose largest magnitude is
+ * max: differences make the formulas of some gradients, so they are right to about 1e-9. */
+double formula_tolerance(const adj_node *n, double max);
+/* naive's value against the op's formula, on the values drawn; row fails or stays. */
 adj_status check_forward(subject *s, adj_gradcheck_row *row);
 /* update.c: a step of an optimiser against its formula; fills the row. */
 adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);

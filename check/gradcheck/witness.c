@@ -178,13 +178,19 @@ static void count_vote(const lone_node *n, const testimony *t, votes *v)
 /* The op's formula, where it has one. */
 static adj_status ask_formula(subject *s, const lone_node *n, votes *v)
 {
+    const int64_t elems = node_elems(n->node);
     testimony t = {.backend = "its formula", .impl = "float64"};
     if (!formula_exists(n->node))
         return ADJ_OK;
-    if ((t.value = reals(s, node_elems(n->node))) == NULL)
+    if ((t.value = reals(s, elems)) == NULL)
         return ADJ_ENOMEM;
     formula_value(n->node, n->operand, t.value, NULL);
-    count_vote(n, &t, v);
+    const double most = max_magnitude(t.value, elems);
+    v->is_refuted = !are_close(v->naive.value, t.value, elems, formula_tolerance(n->node, most));
+    v->against += v->is_refuted;
+    v->with += !v->is_refuted;
+    if (v->is_refuted)
+        v->other = t;
     return ADJ_OK;
 }
 

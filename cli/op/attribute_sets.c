@@ -190,10 +190,13 @@ static const op_args sets[] = {
     {.op = "resize_grad", .in = "2,5,4,3", .attr = "3,3,1,2"},
     {.op = "resize_grad", .in = "2,3,5,4", .data_format = "NCHW", .attr = "9,7,0,1"},
     {.op = "batch_norm", .attr = "0.5"},
+    {.op = "batch_norm", .attr = "0.001,1"}, /* running statistics */
     {.op = "batch_norm", .in = "2,3,5,4", .data_format = "NCHW"},
     {.op = "batch_norm_grad", .attr = "0.5"},
+    {.op = "batch_norm_grad", .attr = "0.001,0,1"},
     {.op = "batch_norm_grad", .in = "2,3,5,4", .data_format = "NCHW"},
     {.op = "batch_norm_grad_sums", .attr = "0.5"},
+    {.op = "batch_norm_grad_sums", .attr = "0.001,1"},
     {.op = "batch_norm_grad_sums", .in = "2,3,5,4", .data_format = "NCHW"},
     {.op = "group_norm", .in = "2,4,3,6", .attr = "0.5,3"},
     {.op = "group_norm", .in = "2,6,4,3", .data_format = "NCHW", .attr = "0.001,2"},
