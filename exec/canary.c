@@ -34,15 +34,14 @@ void draw_canaries(const adj_exec *e, int step)
     }
 }
 
-/* Whose the slot's memory is now: `conv2d "conv1"`, or `conv2d` without a name. */
-static void name_slot(const adj_exec *e, const slot *s, char *text, size_t size)
+void name_slot(const adj_exec *e, const slot *s, char text[SLOT_NAME])
 {
     const adj_node *n = NULL;
     for (int i = 0; i < e->n_buffer && n == NULL; i++)
-        if (slot_of(e, i) == s)
+        if (e->buffer[i].slot >= 0 && slot_of(e, i) == s)
             n = e->buffer[i].value;
     const char *name = n != NULL ? adj_node_name(n) : "";
-    snprintf(text, size, name[0] != '\0' ? "%s \"%.60s\"" : "%s",
+    snprintf(text, SLOT_NAME, name[0] != '\0' ? "%s \"%.60s\"" : "%s",
              n != NULL ? n->op->name : "scratch", name);
 }
 
@@ -71,10 +70,10 @@ static adj_status tell_overrun(adj_exec *e, int step, const slot *s, int is_behi
     const adj_node *n = e->buffer[e->step[step].out[0]].value;
     const char *where = is_behind ? "behind" : "before";
     const slot *next = neighbour(e, s, is_behind, step);
-    char of[100], other[100] = "nothing in use";
-    name_slot(e, s, of, sizeof of);
+    char of[SLOT_NAME], other[SLOT_NAME] = "nothing in use";
+    name_slot(e, s, of);
     if (next != NULL)
-        name_slot(e, next, other, sizeof other);
+        name_slot(e, next, other);
     return call_error(e, ADJ_EBACKEND,
                       "adj_run: step %d (%s, %s) wrote %s the %zu bytes of %s, towards %s", step,
                       n->op->name, e->step[step].prep.impl, where, s->bytes, of, other);

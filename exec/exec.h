@@ -132,5 +132,8 @@ adj_status run_step(adj_exec *e, step *s);
 enum { CANARY = 64 };                            /* bytes on each side */
 void draw_canaries(const adj_exec *e, int step); /* NONE: those of kept slots */
 adj_status check_canaries(adj_exec *e, int step);
+/* Whose value the slot holds first: `conv2d "conv1"`, or `conv2d` without a name; or "scratch". */
+enum { SLOT_NAME = 100 };
+void name_slot(const adj_exec *e, const slot *s, char text[SLOT_NAME]);
 
 #endif

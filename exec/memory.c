@@ -276,12 +276,41 @@ static adj_status place_slots(adj_exec *e)
     return ADJ_OK;
 }
 
-/* From the first step to the last. */
+/* From the first step to the last, one behind the other: what is found out by such a plan does not
+ * depend on how slots are placed otherwise. */
 static void keep_all(adj_exec *e)
 {
     for (int i = 0; i < e->n_slot; i++)
-        if (in_arena(&e->slot[i]))
+        if (in_arena(&e->slot[i])) {
             extend(&e->slot[i], 0, e->n_step);
+            e->slot[i].offset = e->info.arena_bytes;
+            e->info.arena_bytes += footprint(e, &e->slot[i]);
+        }
+    e->info.live_bytes = e->info.arena_bytes;
+}
+
+static int overlap(const adj_exec *e, const slot *a, const slot *b)
+{
+    return a->first <= b->last && b->first <= a->last && a->offset < b->offset + footprint(e, b) &&
+           b->offset < a->offset + footprint(e, a);
+}
+
+/* Canaries would be laid to kernels that have nothing to do with it. */
+static adj_status check_placing(adj_exec *e)
+{
+    for (int i = 0; i < e->n_slot; i++)
+        for (int k = 0; k < i; k++) {
+            const slot *a = &e->slot[i], *b = &e->slot[k];
+            char of_a[SLOT_NAME], of_b[SLOT_NAME];
+            if (!in_arena(a) || !in_arena(b) || !overlap(e, a, b))
+                continue;
+            name_slot(e, a, of_a);
+            name_slot(e, b, of_b);
+            return set_error(e, ADJ_EBACKEND,
+                             "memory: %s and %s overlap, though both are needed at one step", of_a,
+                             of_b);
+        }
+    return ADJ_OK;
 }
 
 adj_status plan_memory(adj_exec *e)
@@ -293,7 +322,8 @@ adj_status plan_memory(adj_exec *e)
         return e->status;
     if (e->no_sharing)
         keep_all(e);
-    if (find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
+    else if (find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK ||
+             (e->canaries && check_placing(e) != ADJ_OK))
         return e->status;
     for (int i = 0; i < e->n_slot; i++)
         if (e->slot[i].kept && !e->slot[i].foreign) {

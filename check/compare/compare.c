@@ -21,6 +21,13 @@ void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, c
     *reason = report_text(c, o->message);
 }
 
+void report_row_failure(adj_comparison *c, const outcome *o, adj_compare_row *row)
+{
+    report_failure(c, o, &row->verdict, &row->reason);
+    row->blame = strncmp(o->message, "memory: ", 8) == 0 ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
+    row->canary = o->canary;
+}
+
 adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type)
 {
     const adj_compare_error none = {.worst = NAN};

@@ -24,7 +24,8 @@ typedef struct {
     int aliases;                                /* every claim to work in place is tried */
     void (*tell)(void *user, const char *what); /* as adj_trial_run_told's; NULL */
     void *user;                                 /* tell's */
-    int bare; /* without canaries and times of steps: as a user would run it */
+    int bare;         /* without canaries and times of steps: as a user would run it */
+    int watch_passes; /* a bare one: what each pass does to the results is looked at */
 } trial;
 
 typedef struct {
@@ -68,6 +69,7 @@ typedef struct {
     const trial *trial;
     adj_compare_config f64;
     double **value; /* by fetch: after the last graph seen */
+    uint64_t hash;  /* of that graph */
     int is_begun;
     adj_status status;
     char sentence[200]; /* what the first pass that changes a result does; "" */
@@ -258,8 +260,11 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
 /* witness.c: of a row that failed alone on its operands n: is the reference to blame instead? Sets
  * blame and reason then. ADJ_ENOMEM or ADJ_OK. */
 adj_status ask_witnesses(const comparing *r, int k, node_case *n, adj_compare_row *row);
-/* When all rows are there: groups of ops at which the reference is wrong. */
-void blame_groups(adj_comparison *c);
+/* A row that failed under a configuration of which a pass is known to be wrong: that is the fault.
+ */
+void blame_pass(const adj_comparison *c, adj_compare_row *row);
+/* When all rows are there: rows of ops, and of groups of them, at which the reference is wrong. */
+void blame_alike(adj_comparison *c);
 /* nodes.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);
 /* compare.c: a copy that lives as long as the comparison; "" and the error recorded when out
@@ -272,5 +277,7 @@ void report_impl(adj_comparison *c, const adj_compare_config *config, adj_compar
 /* A row that nothing is known of yet. */
 adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);
+/* The same of a row's node alone. The kernel is to blame, or the plan if it cannot place values. */
+void report_row_failure(adj_comparison *c, const outcome *o, adj_compare_row *row);
 
 #endif

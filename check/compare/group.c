@@ -305,9 +305,7 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
             judge_out(l->r->c, g, i, &o, &e[i], &row[i]);
             report_impl(l->r->c, &config, &row[i]);
         } else {
-            report_failure(l->r->c, &o, &row[i].verdict, &row[i].reason);
-            row[i].blame = ADJ_BLAME_KERNEL;
-            row[i].canary = o.canary;
+            report_row_failure(l->r->c, &o, &row[i]);
         }
     }
     if (status == ADJ_OK && o.status == ADJ_OK) {

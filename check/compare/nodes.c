@@ -92,9 +92,7 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     if (status != ADJ_OK)
         return status;
     if (o.status != ADJ_OK) {
-        report_failure(r->c, &o, &row->verdict, &row->reason);
-        row->blame = ADJ_BLAME_KERNEL;
-        row->canary = o.canary;
+        report_row_failure(r->c, &o, row);
         return ADJ_OK;
     }
     row->exact = e.exact;
@@ -233,6 +231,7 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     blame(r, k, row);
     if (seek_witnesses(r, k, row) != ADJ_OK)
         return compare_no_memory(r->c);
+    blame_pass(r->c, row);
     r->c->n_row++;
     return r->c->status;
 }
@@ -254,7 +253,7 @@ static adj_status add_group_rows(comparing *r)
             c->row[c->n_row++] = r->group_row[k][i];
             c->n_failed += r->group_row[k][i].verdict != ADJ_VERDICT_PASS;
         }
-    blame_groups(c);
+    blame_alike(c);
     return ADJ_OK;
 }
 

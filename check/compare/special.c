@@ -14,7 +14,8 @@ enum { LARGE = -2, FINITE = -1, EVERY = 7 }; /* EVERY: a special value among so 
 
 typedef struct {
     const runner *b;
-    const adj_compare_config *config;
+    int k;
+    const adj_compare_config *config; /* the k-th */
     const adj_node *node;
     const expectation *base; /* of FINITE; NULL before */
     int at;                  /* LARGE, FINITE, or the operand that gets a NaN and infinities */
@@ -257,11 +258,11 @@ static adj_status run_case(comparing *r, special_case *s, region *p, expectation
     adj_status status = make_operands(s, &base, p, &o);
     for (int k = 0; k < s->node->n_in; k++)
         operand[k] = s->operand[k];
-    const node_case n = {.node = s->node,
-                         .base = s->at >= 0 ? s->base : NULL,
-                         .is_alone = 1,
-                         .operand = operand,
-                         .dtype = s->dtype};
+    node_case n = {.node = s->node,
+                   .base = s->at >= 0 ? s->base : NULL,
+                   .is_alone = 1,
+                   .operand = operand,
+                   .dtype = s->dtype};
     if (status == ADJ_OK && o.status == ADJ_OK)
         status = node_expect(s->b, &n, s->config, p, e, &o);
     if (status != ADJ_OK || o.status != ADJ_OK) { /* values that the op refuses are no case */
@@ -272,8 +273,7 @@ static adj_status run_case(comparing *r, special_case *s, region *p, expectation
     if (status != ADJ_OK)
         return status;
     if (o.status != ADJ_OK) {
-        report_failure(r->c, &o, &row->verdict, &row->reason);
-        row->blame = ADJ_BLAME_KERNEL;
+        report_row_failure(r->c, &o, row);
         return ADJ_OK;
     }
     forgive(row->type, o.value[0], e, leniency_of(s));
@@ -283,7 +283,7 @@ static adj_status run_case(comparing *r, special_case *s, region *p, expectation
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = ADJ_BLAME_KERNEL;
     row->reason = report_text(r->c, describe(s, &error, text, sizeof text));
-    return ADJ_OK;
+    return ask_witnesses(r, s->k, &n, row);
 }
 
 /* Was a node of the same op, types and attributes compared before? */
@@ -311,7 +311,7 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
          at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS; at++) {
         if (at >= 0 && (!adj_is_float(n->in[at]->type.dtype) || !is_free(n, at) || is_given(n, at)))
             continue;
-        special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};
+        special_case s = {.b = &once, .k = k, .config = &r->c->config[k], .node = n, .at = at};
         expectation e;
         s.base = base.bound != NULL ? &base : NULL;
         status = run_case(r, &s, &p, &e, row);

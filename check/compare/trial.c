@@ -205,7 +205,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     opts.debug.before_kernel = t->tell != NULL ? tell_kernel : NULL;
     if (t->tell != NULL)
         t->tell(t->user, "planning");
-    if (t->bare && watch_passes(t, p, &w, &opts) == ADJ_ENOMEM)
+    if (t->watch_passes && watch_passes(t, p, &w, &opts) == ADJ_ENOMEM)
         return ADJ_ENOMEM;
     o->status = adj_exec_new(t->g, &opts, &e);
     if (w.status == ADJ_ENOMEM)

@@ -155,6 +155,7 @@ static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int
     outcome o = {0};
     region p = {.allocator = r->c->region.allocator};
     t->bare = 1;
+    t->watch_passes = k > 0; /* on the same graph as the reference's */
     t->n_fetch = r->n_root;
     for (int i = 0; i < r->n_root; i++)
         t->fetch[i] = image[r->root[i]->id];

@@ -183,7 +183,7 @@ adj_status ask_witnesses(const comparing *r, int k, node_case *n, adj_compare_ro
     return status;
 }
 
-/* ---- fused groups ---- */
+/* ---- what is known already ---- */
 
 static int has_op(const char *group, const char *op)
 {
@@ -196,24 +196,62 @@ static int has_op(const char *group, const char *op)
     return 0;
 }
 
-/* The reference is wrong at a node of that op. */
-static int is_wrong_at(const adj_comparison *c, const adj_compare_row *group)
+/* The reference is wrong at a node of that op, or of one of the group's. */
+static int is_wrong_at(const adj_comparison *c, const adj_compare_row *row)
 {
     for (int i = 0; i < c->n_row; i++)
         if (c->row[i].blame == ADJ_BLAME_REFERENCE && c->row[i].group[0] == '\0' &&
-            has_op(group->group, c->row[i].node->op->name))
+            has_op(adj_compare_row_name(row), c->row[i].node->op->name))
             return 1;
     return 0;
 }
 
-void blame_groups(adj_comparison *c)
+static int is_numbers_of_kernel(const adj_compare_row *row)
 {
+    return row->blame == ADJ_BLAME_KERNEL && row->verdict == ADJ_VERDICT_FAIL && row->repeats &&
+           !row->canary;
+}
+
+void blame_pass(const adj_comparison *c, adj_compare_row *row)
+{
+    const adj_compare_config_result *whole = &c->result[row->config];
+    if (row->verdict != ADJ_VERDICT_FAIL || row->canary || row->blame == ADJ_BLAME_REFERENCE ||
+        strncmp(whole->reason, "pass ", 5) != 0)
+        return;
+    row->blame = ADJ_BLAME_PLAN;
+    row->reason = whole->reason;
+}
+
+/* Passes are looked at on naive: where that is wrong, in one format or type, a pass from there to
+ * another one seems to be. */
+static void clear_passes(adj_comparison *c)
+{
+    const adj_compare_row *wrong = NULL;
+    char text[300];
+    for (int i = 0; i < c->n_row && wrong == NULL; i++)
+        wrong = c->row[i].blame == ADJ_BLAME_REFERENCE ? &c->row[i] : NULL;
+    for (int k = 0; k < c->n_config && wrong != NULL; k++) {
+        adj_compare_config_result *whole = &c->result[k];
+        if (strncmp(whole->reason, "pass ", 5) != 0)
+            continue;
+        snprintf(text, sizeof text, "the reference is wrong at %s: %.200s",
+                 adj_compare_row_name(wrong), whole->reason);
+        whole->reason = report_text(c, text);
+    }
+}
+
+void blame_alike(adj_comparison *c)
+{
+    clear_passes(c);
     for (int i = 0; i < c->n_row; i++) {
         adj_compare_row *row = &c->row[i];
-        if (row->group[0] == '\0' || row->blame != ADJ_BLAME_KERNEL ||
-            row->verdict != ADJ_VERDICT_FAIL || !row->repeats || !is_wrong_at(c, row))
+        blame_pass(c, row);
+        if (!is_numbers_of_kernel(row) || !is_wrong_at(c, row))
             continue;
         row->blame = ADJ_BLAME_REFERENCE;
-        row->reason = "the reference is wrong at an op of the group, as that op's own row says";
+        row->reason =
+            row->group[0] != '\0'
+                ? "the reference is wrong at an op of the group, as that op's own row says"
+                : "the reference is wrong at this op, as another row says";
     }
 }

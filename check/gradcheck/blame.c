@@ -391,11 +391,11 @@ static const char *blame_kernel(subject *s, failure *f, adj_gradcheck_fault *fau
 
 const char *blame_text(subject *s, failure *f, adj_gradcheck_fault *fault)
 {
-    if (s->wrong_forward) {
-        *fault = ADJ_FAULT_REFERENCE;
-        return gradcheck_text(s->report,
-                              "naive's forward kernel for %s is wrong, as its value shows",
-                              s->node->op->name);
-    }
-    return f->rule_is_wrong ? blame_disagreement(s, f, fault) : blame_kernel(s, f, fault);
+    const char *text =
+        f->rule_is_wrong ? blame_disagreement(s, f, fault) : blame_kernel(s, f, fault);
+    if (!s->wrong_forward || *fault == ADJ_FAULT_REFERENCE)
+        return text;
+    *fault = ADJ_FAULT_REFERENCE;
+    return gradcheck_text(s->report, "naive's forward kernel for %s is wrong, as its value shows",
+                          s->node->op->name);
 }

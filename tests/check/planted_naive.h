@@ -14,8 +14,8 @@
 
 extern const adj_backend adj_backend_direct, adj_backend_naive, adj_backend_onednn;
 
-/* SLIGHTLY: in every type but f64, by more than it rounds. */
-typedef enum { SCALED, ONE_ROW, OTHER_PADS, UNCORRECTED, SLIGHTLY } fault;
+/* SLIGHTLY: in every type but f64, by more than it rounds. LOSES_NAN: it becomes 0. */
+typedef enum { SCALED, ONE_ROW, OTHER_PADS, UNCORRECTED, SLIGHTLY, LOSES_NAN } fault;
 
 static struct {
     const char *op, *also; /* names; also: NULL, or another that is as wrong */
@@ -73,6 +73,8 @@ static adj_status run(const adj_call *c)
     const double factor = planted.fault == SLIGHTLY ? slightly : 0.75;
     for (int64_t i = 0; is_planted(n) && i < elems; i++) {
         const double v = adj_load(n->type.dtype, c->out[0], i);
+        if (planted.fault == LOSES_NAN && v != v)
+            adj_store(n->type.dtype, c->out[0], i, 0);
         const int is_spoiled = planted.fault == SCALED || planted.fault == SLIGHTLY ||
                                (planted.fault == ONE_ROW && i < elems / 3);
         adj_store(n->type.dtype, c->out[0], i, is_spoiled ? factor * v : v);

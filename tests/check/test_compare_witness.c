@@ -46,10 +46,14 @@ Test(compare_witness, blames_naive)
         {{CONV}, "conv2d", NULL, OTHER_PADS, ""},
         {{CONV}, "conv2d_backprop_input", NULL, ONE_ROW, ""},
         {{DEEP}, "depthwise_conv2d_native_backprop_input", NULL, SCALED, ""},
-        {{NORM}, "batch_norm_grad", NULL, SCALED, ""}, /* direct alone: by its gradient */
+        {{NORM}, "batch_norm_grad", NULL, SCALED, ""}, /* direct alone has it, and the formula */
+        {{.op = "avg_pool", POOL}, "avg_pool", "avg_pool_grad", SCALED, ""},
+        {{.op = "group_norm", .in = "2,5,6,4"}, "group_norm_grad", NULL, ONE_ROW, ""},
         {{.op = "max_pool", POOL}, "max_pool", "max_pool_grad", SCALED, ""},
         {{.op = "adam_step"}, "adam_step", NULL, UNCORRECTED, ""},
-        {{.op = "relu"}, "relu", NULL, ONE_ROW, ""}, /* by its formula */
+        {{.op = "relu"}, "relu", NULL, ONE_ROW, ""},   /* by its formula */
+        {{.op = "relu"}, "relu", NULL, LOSES_NAN, ""}, /* on values that are never drawn */
+        {{.op = "max_pool", POOL}, "max_pool", NULL, LOSES_NAN, ""},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         compare(&wrong[i], ADJ_BLAME_REFERENCE);

@@ -42,7 +42,9 @@ def compare_lines(report):
             yield reason if reason.startswith(("memory:", "pass ")) else f"whole: {reason}"
     for row in report["rows"]:
         if row["result"] != "pass":
-            yield f"{row['blame'] or 'none'} {row['op']} {row['backend']}: {row['reason']}"
+            reason = row["reason"]
+            yield reason if reason.startswith("pass ") else \
+                f"{row['blame'] or 'none'} {row['op']} {row['backend']}: {reason}"
 
 
 def command(tree, words, seconds):
@@ -71,7 +73,8 @@ def plain_command(tree, words, seconds):
         report = json.loads(output)
         lines = list(dict.fromkeys((gradcheck_lines if tool == "gradcheck" else compare_lines)(report)))
     except (ValueError, KeyError, TypeError):
-        lines = ["none: " + output.strip()[-200:]]
+        said = output.strip()[-200:]
+        lines = [said[said.index("memory:"):] if "memory:" in said else "none: " + said]
     decisive = [line for line in lines if line.split()[0].rstrip(":") not in NEUTRAL]
     return {"found": True, "lines": (decisive + [x for x in lines if x not in decisive])[:MAX_LINES]}
 
