@@ -24,8 +24,8 @@ typedef struct {
     int aliases;                                /* every claim to work in place is tried */
     void (*tell)(void *user, const char *what); /* as adj_trial_run_told's; NULL */
     void *user;                                 /* tell's */
-    int bare;         /* without canaries and times of steps: as a user would run it */
-    int watch_passes; /* a bare one: what each pass does to the results is looked at */
+    int bare;       /* without canaries and times of steps: as a user would run it */
+    int watch_plan; /* a bare one: what passes and shared memory do to the results is looked at */
 } trial;
 
 typedef struct {

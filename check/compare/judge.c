@@ -5,24 +5,55 @@
 
 #include "compare.h"
 
-/* The distance to the next number of this type. */
-static double ulp_of(adj_dtype dtype, double v)
+/* The values' type, and what they should be. */
+typedef struct {
+    adj_dtype dtype;
+    const adj_dtype_traits *of;
+    const expectation *x;
+} scale;
+
+/* 2^n of normal numbers. */
+static double power_of_two(int64_t n)
 {
-    const adj_dtype_traits *t = adj_traits_of(dtype);
-    int exponent;
-    if (t->unit == 0)
+    const uint64_t bits = (uint64_t)(n + 1023) << 52;
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* The distance to the next number of this type. */
+static double ulp_of(const scale *t, double v)
+{
+    uint64_t bits;
+    if (t->of->unit == 0)
         return 1;
-    frexp(fmax(fabs(v), t->floor), &exponent); /* |v| = m * 2^exponent, 0.5 <= m < 1 */
-    return ldexp(t->unit, exponent);
+    v = fmax(fabs(v), t->of->floor); /* 2^exponent <= v, which is normal in float64 */
+    memcpy(&bits, &v, sizeof bits);
+    const int64_t exponent = (int64_t)(bits >> 52) - 1023;
+    return t->of->unit * 2 * (exponent > -1000 ? power_of_two(exponent) : ldexp(1, (int)exponent));
+}
+
+/* As rounded, which is a call for each. */
+static double to_nearest(const scale *t, double v)
+{
+    return t->dtype == ADJ_F64 ? v : t->dtype == ADJ_F32 ? (double)(float)v : rounded(t->dtype, v);
+}
+
+static double load(adj_dtype dtype, const void *v, int64_t i)
+{
+    return dtype == ADJ_F64   ? ((const double *)v)[i]
+           : dtype == ADJ_F32 ? (double)((const float *)v)[i]
+                              : adj_load(dtype, v, i);
 }
 
 typedef struct {
     double error, noise, signal; /* noise and signal: sums of squares */
 } sums;
 
-static void judge_number(adj_dtype dtype, const expectation *x, int64_t i, double got,
-                         double expected, adj_compare_error *e, sums *s)
+static void judge_number(const scale *t, int64_t i, double got, double expected,
+                         adj_compare_error *e, sums *s)
 {
+    const expectation *x = t->x;
     double error = fabs(got - expected);
     double bound = x->exact || x->bound == NULL ? 0 : x->bound[i];
     s->noise += error * error;
@@ -30,7 +61,7 @@ static void judge_number(adj_dtype dtype, const expectation *x, int64_t i, doubl
     e->max_abs = fmax(e->max_abs, error);
     if (expected != 0)
         e->max_rel = fmax(e->max_rel, error / fabs(expected));
-    e->max_ulp = fmax(e->max_ulp, error / ulp_of(dtype, expected));
+    e->max_ulp = fmax(e->max_ulp, error / ulp_of(t, expected));
     double ratio = error == 0 ? 0 : bound > 0 ? error / bound : INFINITY;
     e->wrong += ratio > 1 && (x->bound != NULL || x->exact);
     if (error > 0 && (e->at < 0 || ratio > e->worst || (x->bound == NULL && error > s->error))) {
@@ -44,12 +75,12 @@ static void judge_number(adj_dtype dtype, const expectation *x, int64_t i, doubl
 }
 
 /* Zero-trust: rounding to the type makes no zero of what sums resolve. */
-static void judge_zero(adj_dtype dtype, const expectation *x, int64_t i, double got,
-                       double expected, adj_compare_error *e)
+static void judge_zero(const scale *t, int64_t i, double got, double expected, adj_compare_error *e)
 {
+    const expectation *x = t->x;
     e->zeros += got == 0;
     e->zeros_expected += expected == 0;
-    if (x->bound == NULL || !isfinite(expected) || rounded(dtype, expected) == 0 ||
+    if (x->bound == NULL || !isfinite(expected) || to_nearest(t, expected) == 0 ||
         !(fabs(expected) > x->resolve * (x->bound[i] - x->stored * fabs(expected))))
         return;
     e->solid++;
@@ -72,10 +103,10 @@ static int was_seen(double seen[SEEN], double v)
 }
 
 /* What rounds once gives the nearest value, and what rounds more often errs to both sides. */
-static void judge_side(adj_dtype dtype, double got, double expected, double seen[SEEN],
+static void judge_side(const scale *t, double got, double expected, double seen[SEEN],
                        adj_compare_error *e)
 {
-    if (!adj_is_half(dtype) || fabs(got - expected) <= 0.51 * ulp_of(dtype, expected) ||
+    if (!adj_is_half(t->dtype) || fabs(got - expected) <= 0.51 * ulp_of(t, expected) ||
         was_seen(seen, expected))
         return;
     e->off++;
@@ -92,20 +123,20 @@ int mostly_lost(const adj_compare_error *e) { return 2 * e->lost > e->solid; }
 adj_compare_error judge(adj_type type, const void *value, const expectation *x)
 {
     adj_compare_error e = {.n = adj_shape_elems(type.shape), .at = -1};
-    const adj_dtype dtype = type.dtype;
+    const scale t = {type.dtype, adj_traits_of(type.dtype), x};
     sums s = {0};
     double seen[SEEN] = {0};
     for (int64_t i = 0; i < e.n; i++) {
-        double got = adj_load(dtype, value, i);
-        double expected = adj_load(x->dtype, x->expected, i);
-        if (x->exact || !isfinite(rounded(dtype, expected)))
-            expected = rounded(dtype, expected);
-        judge_zero(dtype, x, i, got, expected, &e);
+        double got = load(type.dtype, value, i);
+        double expected = load(x->dtype, x->expected, i);
+        if (x->exact || !isfinite(to_nearest(&t, expected)))
+            expected = to_nearest(&t, expected);
+        judge_zero(&t, i, got, expected, &e);
         if (got == expected || (isnan(got) && isnan(expected)))
             s.signal += isfinite(expected) ? expected * expected : 0;
         else if (isfinite(got) && isfinite(expected)) {
-            judge_number(dtype, x, i, got, expected, &e, &s);
-            judge_side(dtype, got, expected, seen, &e);
+            judge_number(&t, i, got, expected, &e, &s);
+            judge_side(&t, got, expected, seen, &e);
         } else { /* one of them is no number: no bound forgives that */
             e.nan += isnan(got) != 0;
             e.inf += isinf(got) != 0;

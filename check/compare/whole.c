@@ -155,7 +155,7 @@ static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int
     outcome o = {0};
     region p = {.allocator = r->c->region.allocator};
     t->bare = 1;
-    t->watch_passes = k > 0; /* on the same graph as the reference's */
+    t->watch_plan = k > 0; /* nothing is made of the reference's own plain run but its time */
     t->n_fetch = r->n_root;
     for (int i = 0; i < r->n_root; i++)
         t->fetch[i] = image[r->root[i]->id];

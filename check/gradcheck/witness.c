@@ -189,7 +189,7 @@ static adj_status ask_formula(subject *s, const lone_node *n, votes *v)
     v->is_refuted = !are_close(v->naive.value, t.value, elems, formula_tolerance(n->node, most));
     v->against += v->is_refuted;
     v->with += !v->is_refuted;
-    if (v->is_refuted)
+    if (v->is_refuted && v->against == 1)
         v->other = t;
     return ADJ_OK;
 }

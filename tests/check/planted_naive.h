@@ -73,11 +73,10 @@ static adj_status run(const adj_call *c)
     const double factor = planted.fault == SLIGHTLY ? slightly : 0.75;
     for (int64_t i = 0; is_planted(n) && i < elems; i++) {
         const double v = adj_load(n->type.dtype, c->out[0], i);
-        if (planted.fault == LOSES_NAN && v != v)
-            adj_store(n->type.dtype, c->out[0], i, 0);
         const int is_spoiled = planted.fault == SCALED || planted.fault == SLIGHTLY ||
                                (planted.fault == ONE_ROW && i < elems / 3);
-        adj_store(n->type.dtype, c->out[0], i, is_spoiled ? factor * v : v);
+        const double finite = planted.fault == LOSES_NAN && v != v ? 0 : v;
+        adj_store(n->type.dtype, c->out[0], i, is_spoiled ? factor * v : finite);
     }
     return status;
 }
