@@ -117,6 +117,31 @@ Test(cross_entropy, probability_zero)
     }
 }
 
+/* One logit too large for exp, at each place of a row, of which the label is the next one. */
+Test(cross_entropy, large_at_each_place)
+{
+    enum { K = 7 };
+    for (int t = 0; t < DTYPES; t++) {
+        const adj_shape s = {2, {K, K}};
+        double z[K * K], dense[K * K], dz[K * K], label[K], loss[K];
+        for (int i = 0; i < K * K; i++) {
+            z[i] = i % K == i / K ? 2000 : 0;
+            dense[i] = i % K == (i / K + 1) % K ? 1 : 0;
+            dz[i] = (i % K == i / K) - dense[i];
+            label[i / K] = (i / K + 1) % K;
+            loss[i / K] = 2000;
+        }
+        fixture f = fixture_new();
+        adj_node *x = given(&f, dtypes[t], s, z), *row = given(&f, dtypes[t], s, dense);
+        adj_node *number = given(&f, ADJ_I32, (adj_shape){1, {K}}, label);
+        expect_values(&f, adj_softmax_cross_entropy(x, row, 0), "naive", loss, 0, 0);
+        expect_values(&f, adj_softmax_cross_entropy_grad(x, row, 0), "naive", dz, 0, 0);
+        expect_values(&f, adj_sparse_softmax_cross_entropy(x, number, 0), "naive", loss, 0, 0);
+        expect_values(&f, adj_sparse_softmax_cross_entropy_grad(x, number, 0), "naive", dz, 0, 0);
+        fixture_free(&f);
+    }
+}
+
 /* By definition in long double; integer labels as one-hot rows. */
 Test(cross_entropy, reference)
 {

@@ -94,6 +94,29 @@ Test(softmax, extremes)
     }
 }
 
+/* One logit too large for exp, at each place of rows of each length: it has all of the
+ * probability. */
+Test(softmax, large_at_each_place)
+{
+    enum { LONGEST = 19 };
+    for (int t = 0; t < DTYPES; t++)
+        for (int k = 1; k <= LONGEST; k++) {
+            const adj_shape s = {2, {k, k}};
+            double z[LONGEST * LONGEST], soft[LONGEST * LONGEST], logs[LONGEST * LONGEST];
+            for (int i = 0; i < k * k; i++) {
+                const int is_large = i % k == i / k;
+                z[i] = is_large ? 2000 : 0;
+                soft[i] = is_large ? 1 : 0;
+                logs[i] = is_large ? 0 : -2000;
+            }
+            fixture f = fixture_new();
+            adj_node *x = given(&f, dtypes[t], s, z);
+            expect_values(&f, adj_softmax(x), "naive", soft, 0, 0);
+            expect_values(&f, adj_log_softmax(x), "naive", logs, 0, 0);
+            fixture_free(&f);
+        }
+}
+
 Test(softmax, gradients)
 {
     for (int second = 0; second < 2; second++)
