@@ -78,6 +78,34 @@ Test(pool_argmax, literals)
         }
 }
 
+/* Argmax and gradient by one backend each, where one of them has layouts of its own for the argmax:
+ * of each window another place, of the last one never the first. */
+Test(pool_argmax, by_two_backends)
+{
+    static const char *const backends[] = {"direct", "direct,max_pool_grad_argmax=naive",
+                                           "naive,max_pool_grad_argmax=direct"};
+    enum { W = 5, C = 3, N = 2 * W * C };
+    const adj_pool a = {.ksize = {1, 2, 2, 1}, .stride = {1, 2, 2, 1}};
+    double v[4 * N] = {0}, d[N], at[N], dx[4 * N] = {0};
+    for (int i = 0; i < N; i++) {
+        const int row = i / (W * C), column = i / C % W;
+        at[i] = (N - i + 2) % 4; /* of the last: 3 */
+        d[i] = i + 1;
+        const int y = 2 * row + (int)at[i] / 2, x = 2 * column + (int)at[i] % 2;
+        v[(y * 2 * W + x) * C + i % C] = 1;
+        dx[(y * 2 * W + x) * C + i % C] = d[i];
+    }
+    for (int i = 0; i < 3 * 4; i++) {
+        fixture f = fixture_new();
+        const adj_dtype dtype = dtypes[i % 4];
+        adj_node *y = adj_max_pool(given(&f, dtype, (adj_shape){4, {1, 4, 2 * W, C}}, v), &a);
+        adj_node *argmax = argmax_of(y), *dy = given(&f, dtype, y->type.shape, d);
+        expect_values(&f, argmax, backends[i / 4], at, 0, 0);
+        expect_values(&f, gradient_of(y, argmax, dy), backends[i / 4], dx, 0, 0);
+        fixture_free(&f);
+    }
+}
+
 typedef struct {
     int64_t ksize[4], stride[4]; /* NHWC */
     adj_padding padding;
