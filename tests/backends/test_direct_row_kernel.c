@@ -311,6 +311,82 @@ Test(direct_row_kernel, nan_and_infinity)
     }
 }
 
+/* Sums of two bf16 whose f32 result lies half way between two bf16, or just beside that. */
+static const struct {
+    uint16_t a, b, sum; /* bits */
+} ties[] = {
+    {0x3f80, 0x3b80, 0x3f80}, /* 1 + 2^-8: the even one is below */
+    {0x3f81, 0x3b80, 0x3f82}, /* and above */
+    {0xbf80, 0xbb80, 0xbf80}, /* the same below 0 */
+    {0xbf81, 0xbb80, 0xbf82}, /**/
+    {0x3f81, 0xbb80, 0x3f80}, /* from above */
+    {0xbf82, 0x3b80, 0xbf82}, /**/
+    {0x3fff, 0x3b80, 0x4000}, /* into the next exponent */
+    {0x3f80, 0x3b81, 0x3f81}, /* 2^-15 more than half way */
+    {0x3f81, 0x3b7f, 0x3f81}, /* 2^-16 less */
+};
+enum { TIES = sizeof ties / sizeof *ties };
+
+static double value_of_bf16(uint16_t bits)
+{
+    const uint32_t wide = (uint32_t)bits << 16;
+    float v;
+    memcpy(&v, &wide, sizeof v);
+    return (double)v;
+}
+
+static void fill_with(problem *s, const adj_node *n, double v)
+{
+    for (int i = 0; i < s->f.n_in; i++)
+        for (int64_t k = 0; s->f.in[i] == n && k < adj_shape_elems(n->type.shape); k++)
+            s->f.value[i][k] = v;
+}
+
+/* Channel k has tie k + first. A batch norm by itself adds b as a mean; its factor is 1. */
+static void expect_ties(int bits, const int64_t size[2], int first)
+{
+    double *got[4] = {NULL};
+    problem s = build(bits, ADJ_BF16, size[0], size[1]);
+    fill_with(&s, s.gamma, 1);
+    fill_with(&s, s.beta, 0);
+    fill_with(&s, s.mask, 1);
+    double *a = (double *)input(&s, s.a), *b = (double *)input(&s, s.b);
+    double *stats = (double *)input(&s, s.stats);
+    for (int64_t k = 0; k < s.c; k++) {
+        stats[k] = bits & ADD ? 0 : -value_of_bf16(ties[(k + first) % TIES].b);
+        stats[s.c + k] = 1 - epsilon;
+    }
+    for (int64_t i = 0; i < s.pixels * s.c; i++) {
+        a[i] = value_of_bf16(ties[(i % s.c + first) % TIES].a);
+        b[i] = value_of_bf16(ties[(i % s.c + first) % TIES].b);
+    }
+    run(&s, 1, got);
+    for (int64_t i = 0; i < s.pixels * s.c; i++) {
+        const int tie = (int)((i % s.c + first) % TIES);
+        const double want = value_of_bf16(ties[tie].sum);
+        cr_assert_eq(got[0][i], want, "%x, %d channels, element %d, tie %d: %a, not %a",
+                     (unsigned)bits, (int)s.c, (int)i, tie, got[0][i], want);
+    }
+    free(got[0]);
+    fixture_free(&s.f);
+}
+
+/* To the even one of two neighbours, at every place of a row. */
+Test(direct_row_kernel, ties_are_rounded_to_even)
+{
+    static const int adding[] = {NORM, NORM | ADD, ADD | MASK};
+    static const int64_t shapes[][2] = {{1, 1}, {5, 3}, {3, 21}, {16, 8}, {3, 64}, {3, 136}};
+    for (int k = 0; k < N_ISA; k++) {
+        if (!can_test(all_isas[k]))
+            continue;
+        setenv("ADJOINT_MAX_ISA", all_isas[k], 1);
+        for (int i = 0; i < 3; i++)
+            for (size_t j = 0; j < sizeof shapes / sizeof *shapes; j++)
+                for (int first = 0; first < TIES; first++)
+                    expect_ties(adding[i], shapes[j], first);
+    }
+}
+
 /* Of a batch norm and a relu: dx, dgamma and dbeta of dy, each from two passes that read x and dy.
  */
 static void expect_masked_twice(adj_dtype dtype, int64_t pixels, int64_t c)
