@@ -240,6 +240,32 @@ Test(elementwise_binary, simplified)
     }
 }
 
+/* Only 1 leaves x as it is, whichever operand it is, and not as a dividend. */
+Test(elementwise_binary, other_constants_are_not_left_out)
+{
+    static const struct {
+        double value, product[3], quotient[3], inverse[3]; /* x * value, x / value, value / x */
+    } rows[] = {{2, {6, -8, 1}, {1.5, -2, 0.25}, {0.6666666667, -0.5, 4}},
+                {0.5, {1.5, -2, 0.25}, {6, -8, 1}, {0.1666666667, -0.125, 1}},
+                {-1, {-3, 4, -0.5}, {-3, 4, -0.5}, {-0.3333333333, 0.25, -2}},
+                {1, {3, -4, 0.5}, {3, -4, 0.5}, {0.3333333333, -0.25, 2}}};
+    const adj_shape shapes[] = {{0}, {1, {1}}, {1, {3}}};
+    const double x[] = {3, -4, 0.5};
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (int k = 0; k < 3; k++) {
+                fixture f = fixture_new();
+                adj_node *v = given(&f, precisions[p].dtype, (adj_shape){1, {3}}, x);
+                adj_node *fill = adj_fill(f.g, precisions[p].dtype, shapes[k], rows[i].value);
+                expect_values(&f, adj_mul(v, fill), "naive", rows[i].product, 0, 0);
+                expect_values(&f, adj_mul(fill, v), "naive", rows[i].product, 0, 0);
+                expect_values(&f, adj_div(v, fill), "naive", rows[i].quotient, 0, 0);
+                expect_values(&f, adj_div(fill, v), "naive", rows[i].inverse,
+                              precisions[p].rtol + 1e-9, 0);
+                fixture_free(&f);
+            }
+}
+
 static adj_node *other_sizes(fixture *f)
 {
     return adj_add(given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1),

@@ -149,6 +149,35 @@ Test(reshape, simplified)
     fixture_free(&f);
 }
 
+static const int of_three[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                   {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+static void check_two_permutations(adj_shape x, const int first[3], const int second[3])
+{
+    fixture f = fixture_new();
+    adj_node *y = adj_transpose(adj_transpose(given_integers(&f, ADJ_F32, x, -100, 100), 3, first),
+                                3, second);
+    double want[27];
+    for (int64_t i = 0; i < elems_of(y); i++) {
+        adj_shape to = unravel(i, adj_node_type(y).shape), from = {.rank = 3};
+        for (int d = 0; d < 3; d++)
+            from.dim[first[second[d]]] = to.dim[d];
+        want[i] = f.value[0][ravel(from, x)];
+    }
+    expect_values(&f, y, "naive", want, 0, 0);
+    fixture_free(&f);
+}
+
+/* Equal sizes, where no shape tells the order in which two permutations were joined; different
+ * ones; and one of a single element, whose place does not matter in memory. */
+Test(reshape, two_permutations_against_index_arithmetic)
+{
+    static const adj_shape shapes[] = {{3, {3, 3, 3}}, {3, {2, 3, 4}}, {3, {3, 1, 4}}};
+    for (int s = 0; s < 3; s++)
+        for (int i = 0; i < 36; i++)
+            check_two_permutations(shapes[s], of_three[i / 6], of_three[i % 6]);
+}
+
 static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }
 static adj_node *four(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {2, 2}}); }
 static adj_node *two_unknown(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {-1, -1}}); }
