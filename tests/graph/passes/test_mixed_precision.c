@@ -16,7 +16,7 @@ typedef struct {
     adj_updates *updates;
 } network;
 
-static network new_network(const char *model)
+static network new_network_for(const char *model, const adj_optimiser_opts *optimiser)
 {
     adj_model_opts o = {.batch = BATCH, .training = 1};
     network n = {.g = adj_graph_new()};
@@ -24,8 +24,13 @@ static network new_network(const char *model)
     n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
     n.lr = adj_input(n.g, "lr", ADJ_F32, (adj_shape){0});
     n.loss = adj_loss_softmax(logits, n.labels);
-    n.updates = adj_training_updates(n.loss, n.lr, &(adj_optimiser_opts){.momentum = 0.9});
+    n.updates = adj_training_updates(n.loss, n.lr, optimiser);
     return n;
+}
+
+static network new_network(const char *model)
+{
+    return new_network_for(model, &(adj_optimiser_opts){.momentum = 0.9});
 }
 
 static adj_exec *planned(const network *n, const char *backend, adj_precision precision,
@@ -116,6 +121,90 @@ Test(mixed_precision, types)
 {
     check_types(ADJ_PRECISION_BF16, " bf16");
     check_types(ADJ_PRECISION_F16, " f16");
+}
+
+/* Each step of an optimiser is in f32, also that which reads nothing but a gradient that a matmul
+ * has made in the half type: Adam's squares. Only updates have squares in LeNet. */
+static void check_update_types(adj_precision precision, const char *half)
+{
+    static const char *const ops[] = {" square(", " ema(", " adam_step("};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    network n = new_network_for("lenet", &(adj_optimiser_opts){.kind = ADJ_ADAM});
+    adj_exec_free(planned(&n, "naive", precision, f));
+    fclose(f);
+    const char *after = strstr(text, "after copy");
+    cr_assert_not_null(after);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_geq(lines_with(after, ops[i], " f32"), 8, "%s of\n%s", ops[i], after);
+        cr_expect_eq(lines_with(after, ops[i], half), 0, "%s of\n%s", ops[i], after);
+    }
+    free(text);
+    adj_graph_free(n.g);
+}
+
+Test(mixed_precision, types_of_updates)
+{
+    check_update_types(ADJ_PRECISION_BF16, " bf16");
+    check_update_types(ADJ_PRECISION_F16, " f16");
+}
+
+/* What updates make of a gradient {1, 1 + 2^-7} that a matmul stores in the half type, where it is
+ * exact: results that have more bits than either half type. */
+Test(mixed_precision, updates_lose_no_bits)
+{
+    enum { UPDATES = 6, RUNS = 3 };
+    static const float want[UPDATES][2] = {
+        {1, 0x1.0404p0F},                   /* its square */
+        {0x1.001p0F, 0x1.02102p0F},         /* times 1 + 2^-12 */
+        {0x1.001p0F, 0x1.02102p0F},         /* times an operand that is 1 + 2^-12 */
+        {0x1.001p0F, 0x1.02102p0F},         /* 2^-12 of it added to it */
+        {0x1.003p0F, 0x1.00306p0F},         /* 2^-12 of it added three times to 1 */
+        {1 - 0x1.8p-11F, 1 - 0x1.83p-11F}}; /* taken away three times from 1 */
+    static const char *const backends[] = {"naive", "direct", "onednn"};
+    const adj_shape pair = {2, {2, 1}};
+    for (int k = 0; k < 9; k++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {1, 2}});
+        adj_node *factor = adj_input(g, "factor", ADJ_F32, (adj_shape){0}), *dw, *leaf[UPDATES];
+        const adj_init one = {ADJ_INIT_CONSTANT, 1, 0};
+        adj_node *w = leaf[0] = adj_param(g, "w", ADJ_F32, pair, one);
+        for (int i = 1; i < UPDATES; i++)
+            leaf[i] = adj_state(g, (const char[]){(char)('0' + i), '\0'}, ADJ_F32, pair, one);
+        adj_node *loss = adj_reduce_sum(adj_matmul(x, w, 0), (adj_axes){.n = ADJ_ALL});
+        cr_assert_eq(adj_grad(loss, NULL, 1, &w, &dw), ADJ_OK, "%s", adj_graph_message(g));
+        adj_graph_set_role(g, ADJ_ROLE_UPDATE);
+        adj_node *small = adj_scale(dw, 0x1p-12);
+        adj_node *const next[UPDATES] = {adj_square(dw),          adj_scale(dw, 1 + 0x1p-12),
+                                         adj_mul(dw, factor),     adj_add(dw, small),
+                                         adj_add(leaf[4], small), adj_sub(leaf[5], small)};
+        adj_updates *u = adj_updates_new(g);
+        for (int i = 0; i < UPDATES; i++)
+            cr_assert_eq(adj_updates_add(u, leaf[i], next[i]), ADJ_OK, "%s", adj_graph_message(g));
+        const adj_exec_opts o = {.n_fetch = 1,
+                                 .fetch = &loss,
+                                 .updates = u,
+                                 .backend = backends[k / 3],
+                                 .precision = (adj_precision)(k % 3),
+                                 .debug.canaries = 1};
+        adj_exec *e = NULL;
+        cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+        adj_set(e, x, (float[]){1, 1 + 0x1p-7F}, 2 * sizeof(float));
+        adj_set(e, factor, (float[]){1 + 0x1p-12F}, sizeof(float));
+        for (int i = 0; i < RUNS; i++)
+            cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+        for (int i = 0; i < UPDATES; i++) {
+            float got[2];
+            cr_assert_eq(adj_get(e, leaf[i], got, sizeof got), ADJ_OK);
+            for (int j = 0; j < 2; j++)
+                cr_expect_eq(got[j], want[i][j],
+                             "%s, precision %d: update %d, element %d: %a, not %a", backends[k / 3],
+                             k % 3, i, j, (double)got[j], (double)want[i][j]);
+        }
+        adj_exec_free(e);
+        adj_graph_free(g);
+    }
 }
 
 /* A step of LeNet: the same loss but for the half type's rounding, and weights that have moved
