@@ -22,8 +22,8 @@ typedef struct {
 } outcome;
 
 /* Runs the group {node[0 .. n)}, whose last node is the result and whose operands are fixture
- * inputs, with that candidate of the first kernel of t that takes it. Buffers are NaN before;
- * a write past the end of one fails the running test. */
+ * inputs, with that candidate of the first kernel of t that takes it, twice in different buffers:
+ * the second result. Buffers are NaN before; a write past the end of one fails the running test. */
 outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *const node[],
                       int number);
 /* y by naive kernels alone. */
