@@ -31,6 +31,10 @@ static int64_t element_at(adj_shape s, place p)
 
 int64_t broadcast_element(adj_shape from, adj_shape to, int64_t element)
 {
+    if (adj_shape_equal(from, to))
+        return element;
+    if (from.rank == 0)
+        return 0;
     const place at = place_of(to, element);
     place p = {{0}};
     for (int64_t a = 0; a < from.rank; a++)

@@ -24,8 +24,7 @@ typedef struct {
     int aliases;                                /* every claim to work in place is tried */
     void (*tell)(void *user, const char *what); /* as adj_trial_run_told's; NULL */
     void *user;                                 /* tell's */
-    int bare;       /* without canaries and times of steps: as a user would run it */
-    int watch_plan; /* a bare one: what passes and shared memory do to the results is looked at */
+    int bare; /* without canaries and times of steps: as a user would run it */
 } trial;
 
 typedef struct {
@@ -239,6 +238,12 @@ typedef struct {
     char *tainted;               /* by id and configuration: wrong, or fed by what is */
     adj_compare_row **group_row; /* by configuration: its fused groups' */
     int *n_group_row;
+    struct {
+        const adj_node *node; /* alone, under configuration k; NULL: none */
+        int k;
+        expectation e;
+        region region;
+    } last; /* expectation: others have the same */
     int done, of;
 } comparing;
 
@@ -260,10 +265,11 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
 /* witness.c: of a row that failed alone on its operands n: is the reference to blame instead? Sets
  * blame and reason then. ADJ_ENOMEM or ADJ_OK. */
 adj_status ask_witnesses(const comparing *r, int k, node_case *n, adj_compare_row *row);
-/* A row that failed under a configuration of which a pass is known to be wrong: that is the fault.
+/* blame.c. A row that failed under a configuration of which a pass is known to be wrong: that is
+ * the fault.
  */
 void blame_pass(const adj_comparison *c, adj_compare_row *row);
-/* When all rows are there: rows of ops, and of groups of them, at which the reference is wrong. */
+/* When all rows are there. */
 void blame_alike(adj_comparison *c);
 /* nodes.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);

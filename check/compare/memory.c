@@ -67,14 +67,16 @@ adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o)
     adj_status status = run_twice(t, opts, 0, &shared);
     if (status == ADJ_OK)
         status = run_twice(t, opts, 1, &alone);
-    if (status == ADJ_OK && !repeats(t, o)) /* a kernel's fault, or that of shared memory? */
+    /* A kernel's fault, or that of shared memory? Where one reads what it never wrote, its result
+     * depends on memory, too, but no value is written over. */
+    if (status == ADJ_OK && !repeats(t, o))
         status = run_twice(t, opts, 1, &again);
     if (status != ADJ_OK)
         outcome_message(o, adj_exec_message(again != NULL   ? again
                                             : alone != NULL ? alone
                                                             : shared));
     else if ((again == NULL || exec_find_damage(again, alone, &d) == 0) &&
-             exec_find_damage(shared, alone, &d) > 0)
+             exec_find_damage(shared, alone, &d) > 0 && (again == NULL || d.damaged != NULL))
         describe_damage(&d, o);
     adj_exec_free(shared);
     adj_exec_free(alone);

@@ -205,7 +205,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     opts.debug.before_kernel = t->tell != NULL ? tell_kernel : NULL;
     if (t->tell != NULL)
         t->tell(t->user, "planning");
-    if (t->watch_plan && watch_passes(t, p, &w, &opts) == ADJ_ENOMEM)
+    if (t->bare && watch_passes(t, p, &w, &opts) == ADJ_ENOMEM)
         return ADJ_ENOMEM;
     o->status = adj_exec_new(t->g, &opts, &e);
     if (w.status == ADJ_ENOMEM)
@@ -221,7 +221,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     opts.debug.after_pass = NULL;
     opts.selection = region_string(p, adj_exec_selection(e)); /* of a tuned plan */
     adj_exec_free(e);
-    if (o->status == ADJ_OK && t->watch_plan && w.sentence[0] == '\0')
+    if (o->status == ADJ_OK && t->bare && w.sentence[0] == '\0')
         o->status = opts.selection != NULL ? find_damage(t, opts, o) : ADJ_ENOMEM;
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;
 }

@@ -149,30 +149,34 @@ static void judge_roots(comparing *r, int k, const outcome *o)
     }
 }
 
+static void describe_run(const outcome *o, adj_compare_config_result *out)
+{
+    out->ms = 1e3 * o->seconds;
+    out->repeats = 1;
+    out->steps = o->exec.steps;
+    out->reorders = o->exec.reorders;
+    out->naive_steps = o->exec.naive_steps;
+    out->arena_bytes = o->exec.arena_bytes;
+}
+
 static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int k)
 {
     adj_compare_config_result *out = &r->c->result[k];
     outcome o = {0};
     region p = {.allocator = r->c->region.allocator};
     t->bare = 1;
-    t->watch_plan = k > 0; /* nothing is made of the reference's own plain run but its time */
     t->n_fetch = r->n_root;
     for (int i = 0; i < r->n_root; i++)
         t->fetch[i] = image[r->root[i]->id];
     adj_status status = run_trial(&r->runner, t, &p, &o);
     if (status == ADJ_OK) {
-        out->ms = 1e3 * o.seconds;
-        out->repeats = 1;
-        out->steps = o.exec.steps;
-        out->reorders = o.exec.reorders;
-        out->naive_steps = o.exec.naive_steps;
-        out->arena_bytes = o.exec.arena_bytes;
+        describe_run(&o, out);
         if (o.status != ADJ_OK)
             report_failure(r->c, &o, &out->verdict, &out->reason);
         else
             judge_roots(r, k, &o);
     }
-    if (status == ADJ_OK && o.status == ADJ_OK && k > 0 && r->whole[0].status == ADJ_OK)
+    if (status == ADJ_OK && o.status == ADJ_OK && r->whole[0].status == ADJ_OK)
         status = compare_groups(r, k, t, image, &o);
     adj_graph_free(o.plan);
     region_free(&p);
@@ -210,7 +214,9 @@ adj_status compare_whole(comparing *r, int k)
     if (status == ADJ_OK && r->whole[k].status != ADJ_OK)
         report_failure(c, &r->whole[k], &c->result[k].verdict, &c->result[k].reason);
     c->result[k].canary = status == ADJ_OK && r->whole[k].canary;
-    if (status == ADJ_OK && !r->opts->alone)
+    if (status == ADJ_OK && k == 0) /* nothing is made of what a plain run of it would give */
+        describe_run(&r->whole[0], &c->result[0]);
+    else if (status == ADJ_OK && !r->opts->alone)
         status = run_roots(r, &t, image, k);
     adj_graph_free(t.g);
     return status == ADJ_ENOMEM ? compare_no_memory(c) : status;

@@ -59,7 +59,7 @@ static int read_options(compare_opts *o, int argc, char **argv)
          "Single and mixed precision against double, with its gradients and updates."},
         {"adjoint compare --op conv2d --in 2,36,36,24 --dtype bf16 --exact",
          "One op on integers: every bit has to be right."},
-        {"adjoint compare --model resnet8 --infer --configs naive:f64,onednn,onednn:mixed:f16",
+        {"adjoint compare --model resnet8 --infer --configs naive:f64,onednn:mixed:f16",
          "What predict runs: no gradients, batch norms folded into filters."},
         {"adjoint compare --guard --html report.html", "Crashes and hangs are rows of the report."},
         {NULL, NULL}};

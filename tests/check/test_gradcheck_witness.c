@@ -242,6 +242,36 @@ Test(gradcheck_witness, blames_the_rule)
     adj_graph_free(g);
 }
 
+/* What cannot be the gradient of any value is the rule's fault, too. */
+static void turn(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_op_conv2d.grad(y, dy, dx);
+    dx[0] = adj_transpose(dx[0], 4, (const int[]){3, 1, 2, 0});
+}
+
+Test(gradcheck_witness, a_gradient_of_another_shape)
+{
+    static const op_args args = {CONV};
+    static adj_op op;
+    adj_error error;
+    adj_graph *g = adj_graph_new();
+    adj_gradcheck_report *r;
+    op = adj_op_conv2d;
+    op.grad = turn;
+    op.simplify = simplify;
+    adj_node *n = op_args_build(&args, g, &error);
+    planted.op = NULL;
+    n = adj_node_new(g, &op, n->n_in, n->in, n->attrs);
+    cr_assert_eq(adj_gradcheck_node(n, NULL, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    const adj_gradcheck_row *row = adj_gradcheck_row_at(r, 0);
+    cr_expect_eq(row->result, ADJ_GRADCHECK_FAIL);
+    cr_expect_eq(row->fault, ADJ_FAULT_RULE);
+    cr_expect_not_null(strstr(row->blame, "got f32 [4, 8, 8, 2], expected f32 [2, 8, 8, 4]"), "%s",
+                       row->blame);
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+}
+
 static adj_status check_wrong(adj_node *y)
 {
     const adj_gradcheck_opts o = {.backend = "direct", .threads = 1, .draws = 1};

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 CONFIGS = {"f32": ["naive", "direct", "onednn", "onednn:nchw", "onednn:unfused", "onednn:fast",
-                   "direct:fast", "onednn:threads=1", "onednn:mixed", "onednn:tune"],
+                   "direct:fast", "onednn:threads=1", "onednn:mixed", "onednn:mixed:f16", "onednn:tune"],
            "f64": ["naive", "onednn", "naive:nchw"],
            "f16": ["naive", "direct", "onednn", "onednn:nchw", "onednn:fast", "onednn:unfused"],
            "bf16": ["naive", "direct", "onednn", "onednn:nchw", "onednn:fast", "onednn:unfused"]}

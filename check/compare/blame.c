@@ -1,0 +1,103 @@
+/* blame.c - what one row says of another: an op at which the reference is wrong, a pass that
+ * changes results, a kernel that computes a node in the graph only. witness.c asks others about a
+ * row by itself. */
+#include <string.h>
+
+#include "compare.h"
+
+static int has_op(const char *group, const char *op)
+{
+    const size_t n = strlen(op);
+    for (const char *at = group; at != NULL; at = strchr(at, '+')) {
+        at += *at == '+';
+        if (strncmp(at, op, n) == 0 && (at[n] == '+' || at[n] == '\0'))
+            return 1;
+    }
+    return 0;
+}
+
+/* The reference is wrong at a node of that op, or of one of the group's. */
+static int is_wrong_at(const adj_comparison *c, const adj_compare_row *row)
+{
+    for (int i = 0; i < c->n_row; i++)
+        if (c->row[i].blame == ADJ_BLAME_REFERENCE && c->row[i].group[0] == '\0' &&
+            has_op(adj_compare_row_name(row), c->row[i].node->op->name))
+            return 1;
+    return 0;
+}
+
+static int is_numbers_of_kernel(const adj_compare_row *row)
+{
+    return row->blame == ADJ_BLAME_KERNEL && row->verdict == ADJ_VERDICT_FAIL && row->repeats &&
+           !row->canary;
+}
+
+void blame_pass(const adj_comparison *c, adj_compare_row *row)
+{
+    const adj_compare_config_result *whole = &c->result[row->config];
+    if (row->verdict != ADJ_VERDICT_FAIL || row->canary || row->blame == ADJ_BLAME_REFERENCE ||
+        strncmp(whole->reason, "pass ", 5) != 0)
+        return;
+    row->blame = ADJ_BLAME_PLAN;
+    row->reason = whole->reason;
+}
+
+/* What computes the node in the graph, where that is another kernel than alone, and is wrong. */
+static const adj_compare_row *failed_group(const adj_comparison *c, const adj_compare_row *row)
+{
+    for (int i = 0; i < c->n_row; i++)
+        if (c->row[i].group[0] != '\0' && c->row[i].node == row->node &&
+            c->row[i].config == row->config && is_numbers_of_kernel(&c->row[i]))
+            return &c->row[i];
+    return NULL;
+}
+
+/* Right alone, and wrong in the graph, where it is computed otherwise. */
+static void blame_group(adj_comparison *c, adj_compare_row *row)
+{
+    char text[200];
+    const adj_compare_row *group = failed_group(c, row);
+    if (row->blame != ADJ_BLAME_PLAN || row->group[0] != '\0' || row->in_plan.wrong == 0 ||
+        group == NULL || strncmp(row->reason, "pass ", 5) == 0)
+        return;
+    snprintf(text, sizeof text, "in the graph it is computed as %.120s, which is wrong alone",
+             group->group);
+    row->blame = ADJ_BLAME_KERNEL;
+    row->reason = report_text(c, text);
+}
+
+/* Passes are looked at on naive: where that is wrong, in one format or type, a pass from there to
+ * another one seems to be. */
+static void clear_passes(adj_comparison *c)
+{
+    const adj_compare_row *wrong = NULL;
+    char text[300];
+    for (int i = 0; i < c->n_row && wrong == NULL; i++)
+        wrong = c->row[i].blame == ADJ_BLAME_REFERENCE ? &c->row[i] : NULL;
+    for (int k = 0; k < c->n_config && wrong != NULL; k++) {
+        adj_compare_config_result *whole = &c->result[k];
+        if (strncmp(whole->reason, "pass ", 5) != 0)
+            continue;
+        snprintf(text, sizeof text, "the reference is wrong at %s: %.200s",
+                 adj_compare_row_name(wrong), whole->reason);
+        whole->reason = report_text(c, text);
+    }
+}
+
+void blame_alike(adj_comparison *c)
+{
+    clear_passes(c);
+    for (int i = 0; i < c->n_row; i++)
+        blame_pass(c, &c->row[i]);
+    for (int i = 0; i < c->n_row; i++) {
+        adj_compare_row *row = &c->row[i];
+        blame_group(c, row);
+        if (!is_numbers_of_kernel(row) || !is_wrong_at(c, row))
+            continue;
+        row->blame = ADJ_BLAME_REFERENCE;
+        row->reason =
+            row->group[0] != '\0'
+                ? "the reference is wrong at an op of the group, as that op's own row says"
+                : "the reference is wrong at this op, as another row says";
+    }
+}
