@@ -30,12 +30,15 @@ adj_status __wrap_adj_gradcheck(adj_node *y, const adj_gradcheck_opts *o,
     return ADJ_ENOMEM;
 }
 
-adj_status __wrap_adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *o,
-                                     adj_gradcheck_report **out);
-adj_status __wrap_adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *o,
-                                     adj_gradcheck_report **out)
+adj_status __wrap_adj_gradcheck_nodes(int n, adj_node *const node[], const adj_gradcheck_opts *o,
+                                      adj_gradcheck_report **out);
+adj_status __wrap_adj_gradcheck_nodes(int n, adj_node *const node[], const adj_gradcheck_opts *o,
+                                      adj_gradcheck_report **out)
 {
-    return __wrap_adj_gradcheck(node, o, out);
+    must(n > 0);
+    for (int i = 1; i < n; i++)
+        must_be_sound(node[i]);
+    return __wrap_adj_gradcheck(node[0], o, out);
 }
 
 adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *o, adj_comparison **out);
