@@ -51,7 +51,13 @@ put_link() {
     fi
 }
 
+# What needs MPI is installed where `ninja mpi` has built it.
+has_mpi=
+if [ -e "$build/libadjoint_mpi.a" ] || [ "$action" = uninstall ]; then
+    has_mpi=1
+fi
 for header in include/*.h; do
+    [ -n "$has_mpi" ] || [ "$header" != include/adjoint_mpi.h ] || continue
     put 644 "$header" "$prefix/$header"
 done
 # Their debug information goes, the symbols that others link with stay.
@@ -96,6 +102,12 @@ Libs.private: -fopenmp -lm"
 # There is no shared one: what it needs is always the program's.
 put_pc adjoint_small "adjoint without oneDNN, a static library for small programs" \
     "Requires:" "Libs: -L\${libdir} -ladjoint_small -fopenmp -lm"
+
+if [ -n "$has_mpi" ]; then
+    put 644 "$build/libadjoint_mpi.a" "$libdir/libadjoint_mpi.a" --strip-debug
+    put_pc adjoint_mpi "adjoint's processes that train together; compile with mpicc" \
+        "Requires: adjoint = $version" "Libs: -L\${libdir} -ladjoint_mpi"
+fi
 
 # CMake finds the libraries and headers from where its own file is, wherever the tree was moved to.
 relative() {

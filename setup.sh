@@ -1,23 +1,30 @@
 #!/bin/sh
-# setup.sh [--dev] - installs what building and testing adjoint needs, on Debian and Ubuntu; elsewhere
-# it says what to install. With --dev also what `ninja asan`, `ninja lint`, `ninja clang`, `ninja tsan`
-# and `ninja valgrind` need. Installs only what is missing; as root, or through sudo.
+# setup.sh [--dev] [--mpi] - installs what building and testing adjoint needs, on Debian and Ubuntu;
+# elsewhere it says what to install. With --dev also what `ninja asan`, `ninja lint`, `ninja clang`,
+# `ninja tsan` and `ninja valgrind` need; with --mpi what `ninja mpi` and `ninja test-mpi` do: Open MPI,
+# if there is no MPI yet. Installs only what is missing; as root, or through sudo.
 set -eu
 
 dev=
-case "${1:-}" in
-'') ;;
---dev) dev=1 ;;
-*)
-    echo "usage: $0 [--dev]" >&2
-    exit 2
-    ;;
-esac
+mpi=
+for option in "$@"; do
+    case "$option" in
+    --dev) dev=1 ;;
+    --mpi) mpi=1 ;;
+    *)
+        echo "usage: $0 [--dev] [--mpi]" >&2
+        exit 2
+        ;;
+    esac
+done
 
 packages="gcc libc6-dev ninja-build pkg-config libdnnl-dev libcriterion-dev zlib1g-dev libjansson-dev
     libpng-dev libturbojpeg0-dev libzip-dev"
 if [ -n "$dev" ]; then
     packages="$packages clang clang-tidy clang-format cppcheck valgrind libomp-dev python3 g++ cmake doxygen dpkg-dev"
+fi
+if [ -n "$mpi" ] && ! { command -v mpicc && command -v mpirun; } >/dev/null; then
+    packages="$packages libopenmpi-dev openmpi-bin"
 fi
 
 installed() {
@@ -42,6 +49,7 @@ setup.sh: this is neither Debian nor Ubuntu. Please install
   oneDNN 2.x or 3.x built on OpenMP, zlib, jansson, libpng, TurboJPEG (libjpeg-turbo) and libzip, with their
   headers,
   and for the tests Criterion 2.3 or newer, with its headers;
+for --mpi an MPI with its compiler (mpicc);
 for development also clang with its sanitizer runtime and libomp, clang-tidy, clang-format, cppcheck
 and valgrind. Then run ninja.
 END

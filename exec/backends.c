@@ -82,6 +82,7 @@ static adj_status try_open(adj_exec *e, int backend, char message[ADJ_WHY])
                                    .threads = e->threads,
                                    .quarantine = e->quarantine,
                                    .math = e->math,
+                                   .self = e->backend[backend],
                                    .message = message};
     adj_status status = e->backend[backend]->open(&opts, &e->opened[backend]);
     message[ADJ_WHY - 1] = '\0';

@@ -26,9 +26,18 @@ int is_invariant(const adj_exec *e, const adj_node *value)
     return b != NONE && slot_of(e, b)->invariance == RUN_INVARIANT;
 }
 
+/* The other processes take part in every run, whatever has changed in this one. */
+static int is_collective(const step *s)
+{
+    for (int i = 0; i < s->group.n_node; i++)
+        if (s->group.node[i]->op->flags & ADJ_OP_COLLECTIVE)
+            return 1;
+    return 0;
+}
+
 void find_invariance(adj_exec *e, step *s)
 {
-    s->invariance = CONSTANT;
+    s->invariance = is_collective(s) ? RUN_VARIANT : CONSTANT;
     for (int k = 0; k < s->n_in; k++)
         if (slot_of(e, s->in[k])->invariance < s->invariance)
             s->invariance = slot_of(e, s->in[k])->invariance;

@@ -228,6 +228,17 @@ ADJ_API adj_updates *adj_updates_new(adj_graph *g);
 ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next);
 /* All of a and b, in a new object; NULL operands count as empty. */
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
+/* How a training step is shared out among processes. */
+typedef struct {
+    size_t bucket_bytes; /* small values are packed up to so many for one reduction; 0: 1 MiB */
+} adj_data_parallel_opts;
+/* The same assignments for one of so many processes that each run this graph on a part of the batch
+ * of their own: whatever they read of the batch - gradients, statistics - is the mean over the
+ * processes (adj_all_reduce), so that all assign the same. Gradients that are clipped by their norm
+ * are means by then. The processes have the same parameters at first, and equal parts. options may
+ * be NULL; NULL: the graph has the error. */
+ADJ_API adj_updates *adj_data_parallel(const adj_updates *u, int processes,
+                                       const adj_data_parallel_opts *options);
 /* How many assignments; 0 for NULL. */
 ADJ_API int adj_updates_count(const adj_updates *u);
 /* What the i-th assigns to; NULL when out of range. */

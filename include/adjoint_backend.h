@@ -100,7 +100,8 @@ typedef struct {
      * "with:RULE", "without:RULE": this one holds whatever the machine is, or does not. NULL: what
      * the environment's ADJOINT_RULES says, if it does. */
     const char *rules;
-    adj_math math; /* as adj_exec_opts.math */
+    adj_math math;                  /* as adj_exec_opts.math */
+    const struct adj_backend *self; /* the one that is opened, which may be part of more */
     char *message; /* ADJ_WHY bytes, for a failure's sentence; with ADJ_OK, for a warning */
 } adj_backend_opts;
 

@@ -58,7 +58,8 @@ typedef enum {
     ADJ_OP_CAN_FAIL = 1024, /* on its operands' values: labels out of range */
     ADJ_OP_CHEAP = 2048,    /* may be recomputed rather than kept (adj_exec_opts.recompute) */
     ADJ_OP_INTERNAL = 4096, /* only passes of the executor make such nodes: it has no builder */
-    ADJ_OP_TYPED = 8192 /* the attributes begin with an element type, an int64_t: the result's */
+    ADJ_OP_TYPED = 8192, /* the attributes begin with an element type, an int64_t: the result's */
+    ADJ_OP_COLLECTIVE = 16384 /* all processes of a group compute it together: in every run */
 } adj_op_flags;
 
 /* ---- what an op says of its attributes ---- */
@@ -369,6 +370,9 @@ typedef struct { /* resize and its gradient: from ih x iw to oh x ow, whichever 
     int64_t format, mode, coordinates;
     int64_t ih, iw, oh, ow;
 } adj_resize_attrs;
+typedef struct {       /* all_reduce */
+    int64_t reduction; /* adj_reduction */
+} adj_reduction_attrs;
 typedef struct {  /* gelu and its gradient */
     int64_t form; /* adj_gelu_form */
 } adj_gelu_attrs;
@@ -452,6 +456,7 @@ ADJ_API extern const adj_op adj_op_softmax_cross_entropy, adj_op_softmax_cross_e
     adj_op_sparse_softmax_cross_entropy, adj_op_sparse_softmax_cross_entropy_grad,
     adj_op_label_count;
 ADJ_API extern const adj_op adj_op_dropout;
+ADJ_API extern const adj_op adj_op_all_reduce;
 ADJ_API extern const adj_op adj_op_momentum, adj_op_sgd_step, adj_op_ema, adj_op_adam_step,
     adj_op_next_step;
 

@@ -351,6 +351,15 @@ ADJ_API adj_node *adj_label_count(adj_node *labels, adj_dtype dtype);
  * (Philox4x32-10). */
 ADJ_API adj_node *adj_dropout(adj_node *x, adj_node *step, double rate, uint64_t seed);
 
+/* ---- between processes ---- */
+
+/* What a group of processes makes of the values that each of them has. */
+typedef enum { ADJ_REDUCE_SUM } adj_reduction;
+/* Element by element, of the x of every process of the group; each gets it. Its gradient is the
+ * same of dy. All processes run the same graph. The group is that of the backend that computes it
+ * (adjoint_mpi.h); the built-in ones know of no other process, and give x. */
+ADJ_API adj_node *adj_all_reduce(adj_node *x, adj_reduction reduction);
+
 /* ---- what optimisers are made of ---- */
 
 /* mu*v + g + decay*p. */

@@ -93,6 +93,7 @@ const adj_op *const adj_ops[] = {
     &adj_op_sparse_softmax_cross_entropy_grad,
     &adj_op_label_count,
     &adj_op_dropout,
+    &adj_op_all_reduce,
     &adj_op_momentum,
     &adj_op_sgd_step,
     &adj_op_ema,

@@ -32,6 +32,7 @@ static const rule rules[] = {
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
     {"ops/nn", "adjoint.h adjoint_nn.h", "graph/hash.h graph/nearest.h"},
     {"backends", "adjoint.h adjoint_ext.h", ""},
+    {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", ""},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
      "exec/machine/cache_size.h exec/machine/isa_level.h backends/direct/fused_pointwise "
@@ -83,6 +84,7 @@ static const struct {
     {"<zlib.h>", "io cli/page"},         {"<png.h>", "io/data"},
     {"<turbojpeg.h>", "io/data"},        {"<zip.h>", "io"},
     {"<jansson.h>", "io cli"},           {"<criterion", ""},
+    {"<mpi.h>", "backends/mpi"},
 };
 
 typedef struct {

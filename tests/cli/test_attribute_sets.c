@@ -11,7 +11,7 @@
 /* What these ops say of attributes holds nothing that options set, or no example is without it. */
 static int needs_none(const adj_op *op)
 {
-    static const char *const none[] = {"fill", "label_count"};
+    static const char *const none[] = {"fill", "label_count", "all_reduce"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         if (strcmp(op->name, none[i]) == 0)
             return 1;

@@ -1,0 +1,43 @@
+/* adjoint_mpi.h - a group of processes that train together, over MPI. In a library of its own,
+ * libadjoint_mpi; libadjoint knows nothing of MPI.
+ *
+ *     adj_mpi *group;
+ *     adj_mpi_open(&group, &error);
+ *     adj_updates *u = adj_data_parallel(updates, adj_mpi_size(group), NULL);
+ *     adj_exec_opts o = {.updates = u, .debug.backends = adj_mpi_backends(group), ...};
+ *
+ * Every process builds the same graph, and calls adj_run as often as the others: a process that
+ * does not is waited for. One thread of a process at a time may run executors of a group. */
+#ifndef ADJOINT_MPI_H
+#define ADJOINT_MPI_H
+
+#include "adjoint_ext.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All processes that were started together. */
+typedef struct adj_mpi adj_mpi;
+
+/* Starts MPI, if the program has not, and makes a group of all its processes; one that was not
+ * started by mpirun is a group of one. All processes call it. On failure ADJ_EBACKEND or ADJ_ENOMEM
+ * with a sentence in *error, and *out is NULL. error may be NULL. */
+ADJ_API adj_status adj_mpi_open(adj_mpi **out, adj_error *error);
+/* Ends MPI if adj_mpi_open has started it. Executors are freed before. NULL is allowed. */
+ADJ_API void adj_mpi_close(adj_mpi *group);
+/* Which of the processes this is, from 0 on; 0 for NULL. */
+ADJ_API int adj_mpi_rank(const adj_mpi *group);
+/* How many there are; 1 for NULL. */
+ADJ_API int adj_mpi_size(const adj_mpi *group);
+/* For adj_exec_debug.backends: one that computes all_reduce over this group, and the built-in ones
+ * behind it. The group's; NULL for NULL. */
+ADJ_API const adj_backend *const *adj_mpi_backends(const adj_mpi *group);
+/* Process 0's values of all parameters and states become everybody's. All processes call it, with
+ * executors of the same graph. */
+ADJ_API adj_status adj_mpi_broadcast(adj_mpi *group, adj_exec *e, adj_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

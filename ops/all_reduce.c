@@ -1,0 +1,30 @@
+/* all_reduce.c - the sum of a value over the processes of a group, which each of them gets.
+ *
+ * They all run the same graph, each on values of its own. Of the sum of their losses the gradient
+ * for one process's x is the sum of their dy, so the gradient is an all_reduce as well. In a group
+ * of one it is x. */
+#include "adjoint_ext.h"
+
+static const char *const reductions[] = {"sum", NULL};
+
+static const adj_schema schema = {
+    .size = sizeof(adj_reduction_attrs),
+    .attr = {{"reduction", ADJ_ATTR_CHOICE, .offset = offsetof(adj_reduction_attrs, reduction), " ",
+              .words = reductions}}};
+
+static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_all_reduce(dy, (adj_reduction)((const adj_reduction_attrs *)y->attrs)->reduction);
+}
+
+const adj_op adj_op_all_reduce = {.name = "all_reduce",
+                                  .n_in = 1,
+                                  .schema = &schema,
+                                  .flags = ADJ_OP_CAN_FAIL | ADJ_OP_COLLECTIVE,
+                                  .linear_in = 1,
+                                  .grad = rule};
+
+adj_node *adj_all_reduce(adj_node *x, adj_reduction reduction)
+{
+    return adj_node_new1(&adj_op_all_reduce, x, &(adj_reduction_attrs){reduction});
+}
