@@ -34,7 +34,10 @@ dpkg-deb --ctrl-tarfile "$deb" | tar -t | sort | tr '\n' ' ' | grep -q './contro
 # Files and folders: each in its place, nothing else, all root's, none writable by others.
 dpkg-deb -x "$deb" "$top"
 {
-    (cd include && ls -- *.h) | sed 's|^|usr/include/|'
+    if [ -e "$BUILD/libadjoint_mpi.a" ]; then
+        printf '%s\n' usr/include/adjoint_mpi.h "$lib/libadjoint_mpi.a" "$lib/pkgconfig/adjoint_mpi.pc"
+    fi
+    (cd include && ls -- *.h) | grep -v '^adjoint_mpi' | sed 's|^|usr/include/|'
     echo usr/bin/adjoint
     for name in adjoint adjoint_io; do
         printf '%s\n' "$lib/lib$name.a" "$lib/lib$name.so" "$lib/lib$name.so.$abi" "$lib/pkgconfig/$name.pc"
