@@ -2,11 +2,16 @@
  * text means, that sound kernels pass, that the bound is the half type's own, and that fused groups
  * get gradients as large as the plan has them. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/check/compare_rig.h"
+
+/* Plans are looked at here: no other ones, whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(compare_mixed, .init = plan_as_usual);
 
 Test(compare_mixed, configurations)
 {
