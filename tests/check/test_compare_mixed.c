@@ -2,9 +2,9 @@
  * text means, that sound kernels pass, that the bound is the half type's own, and that fused groups
  * get gradients as large as the plan has them. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/check/compare_rig.h"
