@@ -81,6 +81,8 @@ static int is_seen(const fault *k)
                                  "2",
                                  "--shrink",
                                  "0",
+                                 "--neighbours",
+                                 "0",
                                  NULL};
     run_tool(words, &f);
     cr_assert(f.status == 0 || f.status == 1, "%d: %s", f.status, f.err);
