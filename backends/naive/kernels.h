@@ -48,8 +48,8 @@ naive_run KERNEL(batch_norm_stats), KERNEL(batch_norm), KERNEL(batch_norm_grad_s
 naive_run KERNEL(group_norm), KERNEL(group_norm_grad_sums), KERNEL(group_norm_grad);
 naive_run KERNEL(softmax), KERNEL(log_softmax), KERNEL(softmax_cross_entropy),
     KERNEL(softmax_cross_entropy_grad), KERNEL(label_count);
-naive_run KERNEL(dropout), KERNEL(all_reduce), KERNEL(momentum), KERNEL(sgd_step), KERNEL(ema), KERNEL(adam_step),
-    KERNEL(next_step);
+naive_run KERNEL(dropout), KERNEL(all_reduce), KERNEL(momentum), KERNEL(sgd_step), KERNEL(ema),
+    KERNEL(adam_step), KERNEL(next_step);
 naive_each KERNEL(relu), KERNEL(relu6), KERNEL(leaky_relu), KERNEL(sigmoid), KERNEL(tanh),
     KERNEL(silu);
 naive_each KERNEL(relu_grad), KERNEL(relu6_grad), KERNEL(leaky_relu_grad), KERNEL(sigmoid_grad),
