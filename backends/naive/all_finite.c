@@ -11,7 +11,11 @@ adj_status KERNEL(all_finite)(const adj_call *c)
     for (int k = 0; k < node->n_in; k++) {
         const T *x = operand(c, k);
         int64_t n = adj_shape_elems(node->in[k]->type.shape);
+#if defined(__clang__) /* which cannot make vectors of half types, and takes that for an error */
+#pragma omp parallel for reduction(+ : rest) if (n >= NAIVE_PARALLEL)
+#else
 #pragma omp parallel for simd reduction(+ : rest) if (parallel : n >= NAIVE_PARALLEL)
+#endif
         for (int64_t i = 0; i < n; i++) {
             A v = ld(x + i);
             rest += v - v;
