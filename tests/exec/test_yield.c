@@ -83,27 +83,38 @@ static int runs_until(const net *n, int threads)
     return i;
 }
 
-/* Copying leaves takes many times what a run takes, and decides nothing. */
-Test(yield, cost_of_changing)
+/* Of one executor with a large leaf set before each run. A trial that is lost is paid for with
+ * thousands of runs, so there is only the first. */
+static int wins_its_first_trial(const float *data)
 {
-    enum { RUNS = 500 };
+    enum { RUNS = 60 };
     net n;
-    mock.large = 1;
-    mock.nap = 100000;
-    mock.slow_at = THREADS;
     open_net(&n, ADJ_YIELD_SAME_BITS);
-    const size_t bytes = LARGE * sizeof(float);
-    float *data = calloc(LARGE, sizeof *data);
-    cr_assert_not_null(data);
-    int i = 0;
-    for (int stays = 0; stays < 10 && i < RUNS; i++) {
-        cr_assert_eq(adj_set(n.e, n.large, data, bytes), ADJ_OK, "%s", adj_exec_message(n.e));
+    int stays = 0;
+    for (int i = 0; stays < 10 && i < RUNS; i++) {
+        cr_assert_eq(adj_set(n.e, n.large, data, LARGE * sizeof *data), ADJ_OK, "%s",
+                     adj_exec_message(n.e));
         cr_assert_eq(step(&n, i), ADJ_OK, "%s", adj_exec_message(n.e));
         stays = threads_of(&n) == 1 ? stays + 1 : 0;
     }
-    cr_expect_lt(i, RUNS);
-    free(data);
     close_net(&n);
+    return stays == 10;
+}
+
+/* Copying leaves takes many times what a run takes, and decides nothing: if it did, every trial
+ * would be lost. Beside busy processes some are, as runs this short are easily delayed. */
+Test(yield, cost_of_changing)
+{
+    mock.large = 1;
+    mock.nap = 300000;
+    mock.slow_at = THREADS;
+    float *data = calloc(LARGE, sizeof *data);
+    cr_assert_not_null(data);
+    int won = 0;
+    for (int attempt = 0; attempt < 30 && !won; attempt++)
+        won = wins_its_first_trial(data);
+    cr_expect(won);
+    free(data);
 }
 
 /* Where every value has memory of its own, the words around it stand from run to run, in other
