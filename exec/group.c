@@ -207,6 +207,8 @@ static adj_status start(grouping *w)
     return ADJ_OK;
 }
 
+#define LATE (INT64_C(1) << 56) /* a key after all that no update computes */
+
 /* The last id; after all others if only updates are computed. A gradient that is cast for an update
  * in the same step is not late: what comes after it may overwrite parameters (memory.c). */
 static int64_t key_of(const node_group *g)
@@ -217,7 +219,53 @@ static int64_t key_of(const node_group *g)
         last = g->node[m]->id > last ? g->node[m]->id : last;
         late &= g->node[m]->role == ADJ_ROLE_UPDATE;
     }
-    return late ? last + (INT64_C(1) << 40) : last;
+    return late ? last + LATE : last;
+}
+
+/* ---- what is started and waited for ---- */
+
+static int is_wait(const adj_node *n) { return n->op == &adj_op_all_reduce_wait; }
+
+static int has_collective(const adj_graph *g)
+{
+    int found = 0;
+    for (int id = 0; id < g->n_node && !found; id++)
+        found = (g->node[id]->op->flags & ADJ_OP_COLLECTIVE) != 0;
+    return found;
+}
+
+/* A start, and what updates compute for it alone, is not late but at once: while the values travel
+ * other steps run, and sums of gradients take the place of these. What needs a wait is late in the
+ * order of the starts: first all that needs the first one's result and no later one's. */
+static adj_status order_collectives(const grouping *w, int64_t key[])
+{
+    const adj_graph *g = w->e->graph;
+    char *at_once = exec_alloc(w->e, (size_t)w->n, 1);
+    int *last_wait = exec_alloc(w->e, (size_t)w->n, sizeof *last_wait);
+    int n_wait = 0;
+    if (w->e->status != ADJ_OK)
+        return w->e->status;
+    for (int id = w->n - 1; id >= 0; id--) {
+        const adj_node *n = g->node[id];
+        at_once[id] |= (n->op->flags & ADJ_OP_COLLECTIVE) && !is_wait(n);
+        for (int k = 0; k < n->n_in; k++)
+            at_once[n->in[k]->id] |= at_once[id] && n->in[k]->role == ADJ_ROLE_UPDATE;
+    }
+    for (int id = 0; id < w->n; id++) {
+        const adj_node *n = g->node[id];
+        if (is_wait(n))
+            last_wait[id] = ++n_wait;
+        for (int k = 0; k < n->n_in; k++)
+            if (last_wait[n->in[k]->id] > last_wait[id])
+                last_wait[id] = last_wait[n->in[k]->id];
+        const int i = w->of[id];
+        const int64_t after = LATE + ((int64_t)last_wait[id] << 32) + id;
+        if (i != NONE && at_once[id] && last_wait[id] == 0)
+            key[i] = -1;
+        else if (i != NONE && key[i] >= LATE && key[i] < after)
+            key[i] = after;
+    }
+    return ADJ_OK;
 }
 
 adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
@@ -239,6 +287,8 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
         return e->status;
     for (int i = 0; i < w.n_group; i++)
         key[i] = key_of(&w.group[i]);
+    if (has_collective(e->graph) && order_collectives(&w, key) != ADJ_OK)
+        return e->status;
     e->n_group = order(&w, key, e->group);
     return ADJ_OK;
 }

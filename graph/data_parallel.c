@@ -1,13 +1,13 @@
-/* data_parallel.c - a training step of one process as the same step of many, each on its own part
+/* data_parallel.c - a training step of one process as the same step of many, each on its own shards
  * of the batch: what updates read of this batch - gradients, statistics - is replaced by its mean
- * over the processes, so that all of them assign the same.
+ * over all shards (shards.h), so that all processes assign the same.
  *
  * What is made of gradients afterwards is copied: an optimiser's nodes have the role of updates,
  * but one that a user has written may be of forward nodes.
  *
  * Small values are packed: neighbours in the order in which they are computed become one vector,
  * which is reduced at once and cut again. */
-#include "graph.h"
+#include "shards.h"
 
 static const size_t usual_bucket = 1 << 20;
 
@@ -19,7 +19,11 @@ typedef struct {
      * is needed by a next value and made anew; it is read by such a one, or is one, and reduced. */
     char *has_gradient, *is_of_batch, *is_copied, *is_reduced;
     adj_node **image; /* by id: what updates read instead; NULL: the node itself */
-    double factor;    /* 1 / processes */
+    shards shards;
+    int n_reduced;
+    adj_node **reduced; /* in the order in which they are computed */
+    double factor;      /* 1 / shards of all processes */
+    size_t bucket;      /* bytes */
 } rewriting;
 
 /* ---- which ones ---- */
@@ -57,59 +61,75 @@ static void mark(rewriting *w, const adj_updates *u)
             mark_read(w, w->g->node[id]->in[k]);
 }
 
-/* ---- means ---- */
+/* ---- sums over this process's shards ---- */
+
+static adj_status sum_shards(rewriting *w)
+{
+    w->reduced = region_alloc(&w->p, (size_t)w->n + 1, sizeof *w->reduced);
+    w->shards.value = region_alloc(&w->p, (size_t)w->n + 1, sizeof *w->reduced);
+    char *of_batch = region_alloc(&w->p, (size_t)w->n + 1, 1);
+    if (w->reduced == NULL || w->shards.value == NULL || of_batch == NULL)
+        return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
+    for (int id = 0; id < w->n; id++) {
+        of_batch[id] = (char)(w->is_of_batch[id] && !w->is_copied[id]);
+        if (w->is_reduced[id])
+            w->reduced[w->n_reduced++] = w->shards.value[w->shards.n_sum++] = w->g->node[id];
+    }
+    w->shards.of_batch = of_batch;
+    return shards_make(&w->shards);
+}
+
+/* ---- means over all ---- */
 
 static adj_shape flat_shape(const adj_node *n) { return (adj_shape){1, {node_elems(n)}}; }
 
-static adj_node *mean_of(const rewriting *w, adj_node *x)
+static adj_node *mean_of(const rewriting *w, adj_node *sum)
 {
-    return adj_scale(adj_all_reduce(x, ADJ_REDUCE_SUM), w->factor);
+    return adj_scale(adj_all_reduce(sum, ADJ_REDUCE_SUM), w->factor);
 }
 
-/* Of several nodes of one type. */
-static void reduce_packed(rewriting *w, int n, adj_node *const x[], adj_node *flat[])
+/* mean: in the sum's type. */
+static void set_image(rewriting *w, int i, adj_node *mean)
 {
+    const adj_node *x = w->reduced[i];
+    if (mean != NULL && mean->type.dtype != x->type.dtype)
+        mean = adj_cast(mean, x->type.dtype);
+    w->image[x->id] = mean;
+}
+
+/* Sums first to end - 1, of one type. */
+static void reduce_packed(rewriting *w, int first, int end, adj_node *flat[])
+{
+    adj_node *const *x = w->shards.value;
     adj_shape begin = {1, {0}};
-    for (int i = 0; i < n; i++)
-        flat[i] = adj_reshape(x[i], flat_shape(x[i]));
-    adj_node *all = mean_of(w, adj_concat(n, flat, 0));
-    for (int i = 0; i < n; i++) {
+    for (int i = first; i < end; i++)
+        flat[i - first] = adj_reshape(x[i], flat_shape(x[i]));
+    adj_node *all = mean_of(w, adj_concat(end - first, flat, 0));
+    for (int i = first; i < end; i++) {
         adj_node *part = adj_slice(all, begin, flat_shape(x[i]));
-        w->image[x[i]->id] = adj_reshape(part, x[i]->type.shape);
+        set_image(w, i, adj_reshape(part, x[i]->type.shape));
         begin.dim[0] += node_elems(x[i]);
     }
 }
 
-static void reduce_bucket(rewriting *w, int n, adj_node *const x[], adj_node *flat[])
+static adj_status reduce_all(rewriting *w)
 {
-    if (n == 1)
-        w->image[x[0]->id] = mean_of(w, x[0]);
-    else if (n > 1)
-        reduce_packed(w, n, x, flat);
-}
-
-static adj_status reduce_all(rewriting *w, size_t max_bytes)
-{
-    adj_node **x = region_alloc(&w->p, (size_t)w->n + 1, sizeof *x);
-    adj_node **flat = region_alloc(&w->p, (size_t)w->n + 1, sizeof *flat);
-    size_t bytes = 0;
-    int n = 0;
-    if (x == NULL || flat == NULL)
+    adj_node *const *x = w->shards.value;
+    adj_node **flat = region_alloc(&w->p, (size_t)w->n_reduced + 1, sizeof *flat);
+    if (flat == NULL)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
-    for (int id = 0; id < w->n; id++) {
-        adj_node *next = w->g->node[id];
-        if (!w->is_reduced[id])
-            continue;
-        const size_t more = adj_type_bytes(next->type);
-        if (n > 0 && (x[0]->type.dtype != next->type.dtype || bytes + more > max_bytes)) {
-            reduce_bucket(w, n, x, flat);
-            n = 0;
-            bytes = 0;
+    for (int i = 0, end; i < w->n_reduced; i = end) {
+        size_t bytes = adj_type_bytes(x[i]->type);
+        for (end = i + 1; end < w->n_reduced && x[end]->type.dtype == x[i]->type.dtype; end++) {
+            bytes += adj_type_bytes(x[end]->type);
+            if (bytes > w->bucket)
+                break;
         }
-        x[n++] = next;
-        bytes += more;
+        if (end == i + 1)
+            set_image(w, i, mean_of(w, x[i]));
+        else
+            reduce_packed(w, i, end, flat);
     }
-    reduce_bucket(w, n, x, flat);
     return w->g->status;
 }
 
@@ -138,48 +158,93 @@ static adj_status copy_updates(rewriting *w)
     return w->g->status;
 }
 
-static adj_updates *rewrite(rewriting *w, const adj_updates *u, size_t bucket)
+static adj_updates *rewrite(rewriting *w, const adj_updates *u)
 {
     mark(w, u);
+    adj_status status = sum_shards(w);
     const adj_role role = adj_graph_set_role(w->g, ADJ_ROLE_UPDATE);
-    adj_status status = reduce_all(w, bucket);
+    if (status == ADJ_OK)
+        status = reduce_all(w);
     if (status == ADJ_OK)
         status = copy_updates(w);
     adj_graph_set_role(w->g, role);
     adj_updates *made = status == ADJ_OK ? adj_updates_new(w->g) : NULL;
     for (int i = 0; made != NULL && i < u->n; i++)
         adj_updates_add(made, u->list[i].leaf, image_of(w, u->list[i].next));
-    return w->g->status == ADJ_OK ? made : NULL;
+    if (made == NULL || w->g->status != ADJ_OK)
+        return NULL;
+    made->n_shard = w->shards.shards;
+    made->n_image = w->n;
+    made->image = w->shards.image;
+    return made;
 }
 
-adj_updates *adj_data_parallel(const adj_updates *u, int processes,
-                               const adj_data_parallel_opts *options)
+/* ---- made ---- */
+
+static adj_status check(adj_graph *g, const adj_data_parallel_opts *o)
 {
-    if (u == NULL || u->graph->status != ADJ_OK)
+    if (o->processes < 1)
+        return adj_fail(g, ADJ_EARG,
+                        "adj_data_parallel: processes is out of range (got %d, expected 1 or more)",
+                        o->processes);
+    if (o->rank < 0 || o->rank >= o->processes)
+        return adj_fail(g, ADJ_EARG,
+                        "adj_data_parallel: rank is out of range (got %d, expected 0 to %d)",
+                        o->rank, o->processes - 1);
+    if (o->shards < 0 || o->shards % o->processes != 0)
+        return adj_fail(g, ADJ_EARG,
+                        "adj_data_parallel: shards cannot be dealt out (got %d, expected 0 or a "
+                        "multiple of %d processes)",
+                        o->shards, o->processes);
+    return ADJ_OK;
+}
+
+/* Lists that outlive the rewriting are the graph's. */
+static adj_status alloc(rewriting *w)
+{
+    const size_t n = (size_t)w->n + 1;
+    const int shards = w->shards.shards;
+    adj_node ***image = region_alloc(&w->g->region, (size_t)shards, sizeof *image);
+    int made = image != NULL;
+    for (int k = 0; made && k < shards; k++)
+        made = (image[k] = region_alloc(&w->g->region, n, sizeof(adj_node *))) != NULL;
+    w->shards.image = image;
+    w->has_gradient = region_alloc(&w->p, n, 1);
+    w->is_of_batch = region_alloc(&w->p, n, 1);
+    w->is_copied = region_alloc(&w->p, n, 1);
+    w->is_reduced = region_alloc(&w->p, n, 1);
+    w->image = region_alloc(&w->p, n, sizeof(adj_node *));
+    if (!made || w->has_gradient == NULL || w->is_of_batch == NULL || w->is_copied == NULL ||
+        w->is_reduced == NULL || w->image == NULL)
+        return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
+    return ADJ_OK;
+}
+
+adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opts *options)
+{
+    if (u == NULL || options == NULL || u->graph->status != ADJ_OK)
         return NULL;
     adj_graph *g = u->graph;
-    const size_t n = (size_t)g->n_node + 1;
-    const size_t bucket =
-        options != NULL && options->bucket_bytes > 0 ? options->bucket_bytes : usual_bucket;
-    if (processes < 1) {
-        adj_fail(g, ADJ_EARG,
-                 "adj_data_parallel: processes is out of range (got %d, expected 1 or more)",
-                 processes);
+    const adj_data_parallel_opts *o = options;
+    if (check(g, o) != ADJ_OK)
         return NULL;
-    }
+    const int all = o->shards > 0 ? o->shards : o->processes, own = all / o->processes;
     rewriting w = {.g = g, .p.allocator = g->region.allocator, .n = g->n_node};
-    w.factor = 1.0 / processes;
-    w.has_gradient = region_alloc(&w.p, n, 1);
-    w.is_of_batch = region_alloc(&w.p, n, 1);
-    w.is_copied = region_alloc(&w.p, n, 1);
-    w.is_reduced = region_alloc(&w.p, n, 1);
-    w.image = region_alloc(&w.p, n, sizeof(adj_node *));
-    adj_updates *made = NULL;
-    if (w.has_gradient == NULL || w.is_of_batch == NULL || w.is_copied == NULL ||
-        w.is_reduced == NULL || w.image == NULL)
-        adj_fail(g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
-    else
-        made = rewrite(&w, u, bucket);
+    w.factor = 1.0 / all;
+    w.bucket = o->processes == 1 ? 0 : o->bucket_bytes > 0 ? o->bucket_bytes : usual_bucket;
+    w.shards =
+        (shards){.g = g, .p = &w.p, .n = g->n_node, .shards = own, .first = (int64_t)o->rank * own};
+    adj_updates *made = alloc(&w) == ADJ_OK ? rewrite(&w, u) : NULL;
     region_free(&w.p);
     return made;
+}
+
+int adj_shard_count(const adj_updates *u) { return u != NULL && u->n_shard > 0 ? u->n_shard : 1; }
+
+adj_node *adj_shard_node(const adj_updates *u, adj_node *n, int shard)
+{
+    if (u == NULL || n == NULL || shard < 0 || shard >= adj_shard_count(u))
+        return NULL;
+    adj_node *image = u->image != NULL && (int)n->id < u->n_image ? u->image[shard][n->id] : NULL;
+    return image != NULL ? image : n;
 }

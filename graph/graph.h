@@ -34,6 +34,8 @@ enum { MAX_ATTR = 1024 };
 struct adj_updates {
     adj_graph *graph;
     int n, capacity;
+    int n_shard, n_image; /* of adj_data_parallel; [n_shard][n_image]: by id, NULL: the node */
+    adj_node ***image;
     struct assignment {
         adj_node *leaf, *next;
     } * list;

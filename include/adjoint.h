@@ -228,17 +228,34 @@ ADJ_API adj_updates *adj_updates_new(adj_graph *g);
 ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next);
 /* All of a and b, in a new object; NULL operands count as empty. */
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
-/* How a training step is shared out among processes. */
+/* How a training step is shared out. All zero but processes is the default. */
 typedef struct {
+    int processes; /* how many, 1 or more */
+    int rank;      /* which one this is, from 0 */
+    /* Into how many shards the batch of all processes is cut; 0: one for each. A process runs so
+     * many of them, one after the other, with numbers that follow each other. */
+    int shards;
     size_t bucket_bytes; /* small values are packed up to so many for one reduction; 0: 1 MiB */
 } adj_data_parallel_opts;
-/* The same assignments for one of so many processes that each run this graph on a part of the batch
- * of their own: whatever they read of the batch - gradients, statistics - is the mean over the
- * processes (adj_all_reduce), so that all assign the same. Gradients that are clipped by their norm
- * are means by then. The processes have the same parameters at first, and equal parts. options may
- * be NULL; NULL: the graph has the error. */
-ADJ_API adj_updates *adj_data_parallel(const adj_updates *u, int processes,
-                                       const adj_data_parallel_opts *options);
+/* The same assignments where this graph's batch is one shard of a larger one: whatever they read of
+ * the batch - gradients, statistics - is the mean over the shards of all processes
+ * (adj_all_reduce), so that all processes assign the same. Gradients that are clipped by their norm
+ * are means by then. What follows from inputs that are no single numbers is there once for each of
+ * this process's shards; dropout counts elements as in the whole batch. With one process this
+ * accumulates gradients in the memory of one shard.
+ *
+ * Shards are added up as a tree, neighbours first. With kernels that do not depend on the number of
+ * threads the result has the same bits for every number of processes that is S, 1, or leaves each a
+ * power of two of the S shards.
+ *
+ * The processes have the same parameters at first. Half types are summed in f32. NULL: the graph
+ * has the error. */
+ADJ_API adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opts *options);
+/* The shards of this process; 1 for updates of another kind. */
+ADJ_API int adj_shard_count(const adj_updates *u);
+/* The node that stands for n in a shard, 0 to adj_shard_count - 1: an input to be set ("x" of shard
+ * 2 is "x#2"), a loss to be fetched; n where all shards have the same. NULL: out of range. */
+ADJ_API adj_node *adj_shard_node(const adj_updates *u, adj_node *n, int shard);
 /* How many assignments; 0 for NULL. */
 ADJ_API int adj_updates_count(const adj_updates *u);
 /* What the i-th assigns to; NULL when out of range. */

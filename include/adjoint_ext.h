@@ -370,7 +370,7 @@ typedef struct { /* resize and its gradient: from ih x iw to oh x ow, whichever 
     int64_t format, mode, coordinates;
     int64_t ih, iw, oh, ow;
 } adj_resize_attrs;
-typedef struct {       /* all_reduce */
+typedef struct {       /* all_reduce, all_reduce_start */
     int64_t reduction; /* adj_reduction */
 } adj_reduction_attrs;
 typedef struct {  /* gelu and its gradient */
@@ -411,6 +411,7 @@ typedef struct { /* group_norm, _grad_sums, _grad */
 typedef struct { /* dropout */
     double rate;
     uint64_t seed;
+    int64_t first; /* the number of x's first element, where x is a part of a larger value */
 } adj_dropout_attrs;
 typedef struct { /* momentum: mu, decay; sgd_step: decay alone */
     double mu, decay;
@@ -457,6 +458,8 @@ ADJ_API extern const adj_op adj_op_softmax_cross_entropy, adj_op_softmax_cross_e
     adj_op_label_count;
 ADJ_API extern const adj_op adj_op_dropout;
 ADJ_API extern const adj_op adj_op_all_reduce;
+ADJ_API extern const adj_op adj_op_all_reduce_start;
+ADJ_API extern const adj_op adj_op_all_reduce_wait;
 ADJ_API extern const adj_op adj_op_momentum, adj_op_sgd_step, adj_op_ema, adj_op_adam_step,
     adj_op_next_step;
 

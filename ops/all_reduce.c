@@ -2,7 +2,10 @@
  *
  * They all run the same graph, each on values of its own. Of the sum of their losses the gradient
  * for one process's x is the sum of their dy, so the gradient is an all_reduce as well. In a group
- * of one it is x. */
+ * of one it is x.
+ *
+ * A plan computes it in two steps, so that it works beside other steps while values travel: a
+ * start, whose result nobody may read, and a wait that turns this into the sum. */
 #include "adjoint_ext.h"
 
 static const char *const reductions[] = {"sum", NULL};
@@ -23,6 +26,17 @@ const adj_op adj_op_all_reduce = {.name = "all_reduce",
                                   .flags = ADJ_OP_CAN_FAIL | ADJ_OP_COLLECTIVE,
                                   .linear_in = 1,
                                   .grad = rule};
+
+const adj_op adj_op_all_reduce_start = {.name = "all_reduce_start",
+                                        .n_in = 1,
+                                        .schema = &schema,
+                                        .flags =
+                                            ADJ_OP_CAN_FAIL | ADJ_OP_COLLECTIVE | ADJ_OP_INTERNAL};
+
+/* If it fails, then because another process is gone: no run is possible from then on, and that
+ * updates have been made in part does not matter. */
+const adj_op adj_op_all_reduce_wait = {
+    .name = "all_reduce_wait", .n_in = 1, .flags = ADJ_OP_COLLECTIVE | ADJ_OP_INTERNAL};
 
 adj_node *adj_all_reduce(adj_node *x, adj_reduction reduction)
 {

@@ -3,7 +3,8 @@
  * Element i is kept when word i % 4 of philox(counter = {i / 4, step}, key = seed), as a fraction
  * of 2^32, is at least rate; then it is multiplied by 1 / (1 - rate). i counts row-major, so the
  * mask does not depend on backend, layout or threads, and a run resumed at the same step repeats
- * it. Linear in x, and its own adjoint: dx = dropout(dy) with the same step and seed. */
+ * it. It counts from first: a process that has a part of a batch drops what one with the whole of
+ * it would. Linear in x, and its own adjoint: dx = dropout(dy) with the same step and seed. */
 #include "adjoint_ext.h"
 
 static adj_status dropout_infer(const adj_node *n, void *attrs, adj_type *out)
@@ -16,7 +17,7 @@ static adj_status dropout_infer(const adj_node *n, void *attrs, adj_type *out)
 static void dropout_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_dropout_attrs *a = y->attrs;
-    dx[0] = adj_dropout(dy, y->in[1], a->rate, a->seed);
+    dx[0] = adj_node_new2(&adj_op_dropout, dy, y->in[1], a);
     dx[1] = NULL;
 }
 
@@ -28,14 +29,16 @@ static adj_node *dropout_simplify(const adj_node *n, adj_node *const in[])
 
 static const adj_schema schema = {
     .size = sizeof(adj_dropout_attrs),
-    .attr = {{"rate", ADJ_ATTR_REAL, .offset = offsetof(adj_dropout_attrs, rate), " rate ",
-              "0 <= rate < 1", 0, 0x1.fffffffffffffp-1, .usual = 0.25},
-             {"seed", ADJ_ATTR_SEED, .offset = offsetof(adj_dropout_attrs, seed), " seed ",
-              .usual = 1}}};
+    .attr = {
+        {"rate", ADJ_ATTR_REAL, .offset = offsetof(adj_dropout_attrs, rate), " rate ",
+         "0 <= rate < 1", 0, 0x1.fffffffffffffp-1, .usual = 0.25},
+        {"seed", ADJ_ATTR_SEED, .offset = offsetof(adj_dropout_attrs, seed), " seed ", .usual = 1},
+        {"first", ADJ_ATTR_INT, .offset = offsetof(adj_dropout_attrs, first), " first ",
+         "0 <= first <= 2^53", 0, 0x1p53, .is_quiet = 1}}};
 
 adj_node *adj_dropout(adj_node *x, adj_node *step, double rate, uint64_t seed)
 {
-    return adj_node_new2(&adj_op_dropout, x, step, &(adj_dropout_attrs){rate, seed});
+    return adj_node_new2(&adj_op_dropout, x, step, &(adj_dropout_attrs){rate, seed, 0});
 }
 
 const adj_op adj_op_dropout = {.name = "dropout",

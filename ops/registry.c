@@ -94,6 +94,8 @@ const adj_op *const adj_ops[] = {
     &adj_op_label_count,
     &adj_op_dropout,
     &adj_op_all_reduce,
+    &adj_op_all_reduce_start,
+    &adj_op_all_reduce_wait,
     &adj_op_momentum,
     &adj_op_sgd_step,
     &adj_op_ema,

@@ -108,6 +108,8 @@ const naive_entry KERNEL(table)[] = {
     {.op = &adj_op_label_count, .run = KERNEL(label_count)},
     {.op = &adj_op_dropout, .run = KERNEL(dropout), .in_place = 1},
     {.op = &adj_op_all_reduce, .run = KERNEL(all_reduce), .in_place = 1},
+    {.op = &adj_op_all_reduce_start, .run = KERNEL(all_reduce), .in_place = 1},
+    {.op = &adj_op_all_reduce_wait, .run = KERNEL(all_reduce), .in_place = 1},
     {.op = &adj_op_momentum, .run = KERNEL(momentum), .in_place = 1},
     {.op = &adj_op_sgd_step, .run = KERNEL(sgd_step), .in_place = 1},
     {.op = &adj_op_ema, .run = KERNEL(ema), .in_place = 1},

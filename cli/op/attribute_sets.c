@@ -249,6 +249,7 @@ static const op_args sets[] = {
     {.op = "adam_step", .attr = "0.5,0.75,0.01,0.25"},
     {.op = "ema", .attr = "0.25"},
     {.op = "dropout", .attr = "0.6,7"},
+    {.op = "dropout", .attr = "0.25,7,1001"},
     {.op = "cast", .attr = "f16"},
     {.op = "cast", .attr = "bf16"},
     {.op = "scale", .attr = "-2"},

@@ -1,10 +1,16 @@
 /* pipeline.c - the list of passes, and how they run one after the other. */
 #include "passes.h"
 
-static const pass *const pipeline[] = {
-    &pass_channels_last,      &pass_simplify,        &pass_fold,
-    &pass_rewrite_with_users, &pass_mixed_precision, &pass_half_in_f32,
-    &pass_save_for_backward,  &pass_recompute,       &pass_copy};
+static const pass *const pipeline[] = {&pass_channels_last,
+                                       &pass_simplify,
+                                       &pass_fold,
+                                       &pass_rewrite_with_users,
+                                       &pass_mixed_precision,
+                                       &pass_half_in_f32,
+                                       &pass_save_for_backward,
+                                       &pass_recompute,
+                                       &pass_split_all_reduce,
+                                       &pass_copy};
 
 /* Rebuilds w->from into w->to; roots and images are replaced by theirs. */
 static adj_status run_pass(const pass *p, const adj_node *root[], int n_image, adj_node *image[],

@@ -73,7 +73,8 @@ Test(data_parallel, buckets)
             net n = net_new(&options[k]);
             int64_t elems;
             const adj_updates *u = adj_data_parallel(
-                n.updates, 3, &(adj_data_parallel_opts){.bucket_bytes = cases[i].bytes});
+                n.updates,
+                &(adj_data_parallel_opts){.processes = 3, .bucket_bytes = cases[i].bytes});
             cr_assert_not_null(u, "%s", adj_graph_message(n.g));
             cr_expect_eq(adj_updates_count(u), adj_updates_count(n.updates));
             cr_expect_eq(reductions_of(n.g, n.updates, &elems), 0);
@@ -116,11 +117,12 @@ Test(data_parallel, of_one_gives_the_same_bits)
 {
     static char plain[1 << 16], shared[1 << 16];
     const adj_optimiser_opts adam = {.kind = ADJ_ADAM, .clip_norm = 0.1};
+    const adj_data_parallel_opts of_one = {.processes = 1};
     static const char *const backends[] = {"naive", "onednn"};
     for (int i = 0; i < 2; i++) {
         net n = net_new(&adam);
         const size_t bytes = run(&n, n.updates, backends[i], plain);
-        const adj_updates *u = adj_data_parallel(n.updates, 1, NULL);
+        const adj_updates *u = adj_data_parallel(n.updates, &of_one);
         cr_assert_eq(run(&n, u, backends[i], shared), bytes);
         cr_expect_eq(memcmp(plain, shared, bytes), 0, "%s", backends[i]);
         adj_graph_free(n.g);
@@ -138,7 +140,8 @@ Test(data_parallel, updates_by_hand)
     cr_assert_eq(adj_grad(loss, NULL, 1, &w, &dw), ADJ_OK);
     adj_updates *u = adj_updates_new(g);
     adj_updates_add(u, w, adj_sub(w, adj_scale(adj_square(dw), 0.1)));
-    const adj_updates *shared = adj_data_parallel(u, 2, NULL);
+    const adj_data_parallel_opts of_two = {.processes = 2};
+    const adj_updates *shared = adj_data_parallel(u, &of_two);
     cr_assert_not_null(shared, "%s", adj_graph_message(g));
     /* w - 0.1 (0.5 all_reduce(dw))^2 */
     const adj_node *next = adj_updates_next_at(shared, 0);
@@ -152,13 +155,158 @@ Test(data_parallel, updates_by_hand)
 
 Test(data_parallel, refusals)
 {
-    adj_graph *g = adj_graph_new();
-    const adj_updates *u = adj_updates_new(g);
-    cr_expect_null(adj_data_parallel(NULL, 2, NULL));
-    cr_expect_null(adj_data_parallel(u, 0, NULL));
-    cr_expect_eq(adj_graph_status(g), ADJ_EARG);
-    cr_expect_not_null(strstr(adj_graph_message(g), "got 0, expected 1 or more"), "%s",
-                       adj_graph_message(g));
-    cr_expect_null(adj_data_parallel(u, 2, NULL));
-    adj_graph_free(g);
+    static const struct {
+        adj_data_parallel_opts o;
+        const char *why;
+    } cases[] = {
+        {{.processes = 0}, "got 0, expected 1 or more"},
+        {{.processes = 2, .rank = 2}, "got 2, expected 0 to 1"},
+        {{.processes = 2, .rank = -1}, "got -1, expected 0 to 1"},
+        {{.processes = 2, .shards = 3}, "got 3, expected 0 or a multiple of 2 processes"},
+        {{.processes = 2, .shards = -2}, "got -2, expected 0 or a multiple"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        adj_graph *g = adj_graph_new();
+        const adj_updates *u = adj_updates_new(g);
+        cr_expect_null(adj_data_parallel(u, NULL));
+        cr_expect_null(adj_data_parallel(NULL, &cases[i].o));
+        cr_expect_null(adj_data_parallel(u, &cases[i].o));
+        cr_expect_eq(adj_graph_status(g), ADJ_EARG);
+        cr_expect_not_null(strstr(adj_graph_message(g), cases[i].why), "%s", adj_graph_message(g));
+        cr_expect_null(adj_data_parallel(u, &(adj_data_parallel_opts){.processes = 2}));
+        adj_graph_free(g);
+    }
+}
+
+/* ---- shards of one process ---- */
+
+enum { IMAGE = SIDE * SIDE, MAX_SHARDS = 8 };
+
+/* Dropout, and a mean over images: nothing in which an image knows the others. */
+static net independent_net(adj_dtype dtype, int batch)
+{
+    const adj_conv_layer conv = {.filters = 2, .padding = ADJ_SAME};
+    net n = {.g = adj_graph_new()};
+    n.x = adj_input(n.g, "x", dtype, (adj_shape){4, {batch, SIDE, SIDE, 1}});
+    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
+    n.lr = adj_input(n.g, "lr", dtype, (adj_shape){0});
+    adj_node *h = adj_relu(adj_layer_conv2d(n.x, "conv", &conv));
+    h = adj_layer_dropout(h, "drop", 0.3, 5);
+    n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
+    n.updates = adj_training_updates(n.loss, n.lr, &(adj_optimiser_opts){.momentum = 0.9});
+    cr_assert_not_null(n.updates, "%s", adj_graph_message(n.g));
+    return n;
+}
+
+/* Three steps of f64 on shards * per images; the mean of the losses of the last, and the values of
+ * all parameters and states in *values. */
+static double run_shards(int shards, int per, double values[])
+{
+    double x[MAX_SHARDS * 4 * IMAGE], sum = 0;
+    const double lr = 0.1;
+    net n = independent_net(ADJ_F64, per);
+    const adj_data_parallel_opts o = {.processes = 1, .shards = shards};
+    const adj_updates *u = shards > 1 ? adj_data_parallel(n.updates, &o) : n.updates;
+    cr_assert_not_null(u, "%s", adj_graph_message(n.g));
+    cr_assert_eq(adj_shard_count(u), shards);
+    cr_expect_null(adj_shard_node(u, n.x, shards));
+    cr_expect_eq(adj_shard_node(u, n.lr, 0), n.lr);
+    adj_node *loss[MAX_SHARDS];
+    for (int k = 0; k < shards; k++)
+        loss[k] = adj_shard_node(u, n.loss, k);
+    adj_exec *e;
+    const adj_exec_opts opts = {
+        .n_fetch = shards, .fetch = loss, .updates = u, .threads = 1, .backend = "naive"};
+    cr_assert_eq(adj_exec_new(n.g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int step = 0; step < 3; step++) {
+        adj_draw(ADJ_F64, x, (int64_t)shards * per * IMAGE, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1,
+                 (uint64_t)step);
+        for (int k = 0; k < shards; k++) {
+            int32_t labels[MAX_SHARDS * 4];
+            for (int i = 0; i < per; i++)
+                labels[i] = (k * per + i + step) % 3;
+            const size_t bytes = (size_t)per * IMAGE * sizeof *x;
+            adj_set(e, adj_shard_node(u, n.x, k), x + (size_t)k * per * IMAGE, bytes);
+            adj_set(e, adj_shard_node(u, n.labels, k), labels, (size_t)per * sizeof *labels);
+        }
+        adj_set(e, n.lr, &lr, sizeof lr);
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    }
+    for (int k = 0; k < shards; k++) {
+        double own;
+        adj_get(e, loss[k], &own, sizeof own);
+        sum += own;
+    }
+    for (int i = 0; i < adj_exec_param_count(e); i++) {
+        const adj_type t = adj_node_type(adj_exec_param_at(e, i));
+        double value[1024] = {0};
+        cr_assert_leq(adj_type_bytes(t), sizeof value);
+        adj_get(e, adj_exec_param_at(e, i), value, adj_type_bytes(t));
+        for (int64_t j = 0; t.dtype == ADJ_F64 && j < adj_shape_elems(t.shape); j++)
+            *values++ = value[j];
+    }
+    adj_exec_free(e);
+    adj_graph_free(n.g);
+    return sum / shards;
+}
+
+/* What follows is what the whole batch gives, dropout's masks included. */
+Test(data_parallel, shards_of_a_batch)
+{
+    static double whole[2048], parts[2048];
+    static const struct {
+        int shards, per;
+    } cases[] = {{2, 4}, {3, 4}, {4, 2}, {5, 1}, {6, 2}, {7, 1}, {8, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int shards = cases[i].shards, per = cases[i].per;
+        memset(whole, 0, sizeof whole);
+        memset(parts, 0, sizeof parts);
+        const double want = run_shards(1, shards * per, whole);
+        cr_expect_float_eq(run_shards(shards, per, parts), want, 1e-12, "%d shards", shards);
+        int moved = 0;
+        for (int k = 0; k < 2048; k++) {
+            cr_assert_float_eq(parts[k], whole[k], 1e-12, "%d shards, value %d", shards, k);
+            moved += whole[k] != 0;
+        }
+        cr_expect_gt(moved, 200);
+    }
+}
+
+/* (0 1)(2 3) and so on, as the bits of a counter are: what processes do as well. */
+Test(data_parallel, tree_of_sums)
+{
+    static const char *const want[] = {
+        "01+", "01+2+", "01+23++", "01+23++4+", "01+23++45++", "01+23++45+6++", "01+23++45+67+++"};
+    for (int shards = 2; shards <= MAX_SHARDS; shards++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){1, {2}}, (adj_init){0});
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {2}}), *dw;
+        adj_node *loss = adj_reduce_sum(adj_mul(w, x), (adj_axes){.n = ADJ_ALL});
+        cr_assert_eq(adj_grad(loss, NULL, 1, &w, &dw), ADJ_OK);
+        adj_updates *u = adj_updates_new(g);
+        adj_updates_add(u, w, dw);
+        const adj_data_parallel_opts o = {.processes = 1, .shards = shards};
+        const adj_updates *shared = adj_data_parallel(u, &o);
+        cr_assert_not_null(shared, "%s", adj_graph_message(g));
+        char text[64] = "";
+        /* scale of all_reduce of the sum */
+        adj_node *sum = adj_updates_next_at(shared, 0)->in[0]->in[0];
+        adj_node *stack[64];
+        int n = 1;
+        size_t at = sizeof text - 1;
+        for (stack[0] = sum; n > 0;) { /* postfix from the right */
+            adj_node *top = stack[--n];
+            if (top->op == &adj_op_add) {
+                text[--at] = '+';
+                stack[n++] = top->in[0];
+                stack[n++] = top->in[1];
+                continue;
+            }
+            for (int k = 0; k < shards; k++)
+                if (adj_shard_node(shared, dw, k) == top)
+                    text[--at] = (char)('0' + k);
+        }
+        cr_expect_str_eq(text + at, want[shards - 2], "%d shards", shards);
+        adj_graph_free(g);
+    }
 }

@@ -71,6 +71,27 @@ Test(dropout, reference)
     }
 }
 
+/* Of elements from a number on, wherever a block of four begins. */
+Test(dropout, part)
+{
+    enum { N = 2000 };
+    for (int64_t first = 0; first < 7000; first = first * 3 + 1) {
+        fixture f = fixture_new();
+        double want[N];
+        adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){1, {N}}, 1, 8);
+        adj_node *step = step_of(&f, 5);
+        const adj_dropout_attrs attrs = {.rate = 0.75, .seed = 9, .first = first};
+        adj_node *y = adj_node_new2(&adj_op_dropout, x, step, &attrs);
+        for (int64_t k = 0; k < N; k++) {
+            const int64_t at = first + k;
+            const int keep = philox_word((uint64_t)at / 4, 5, 9, at % 4) >= 3u << 30;
+            want[k] = keep ? 4 * f.value[0][k] : 0;
+        }
+        expect_values(&f, y, "naive", want, 0, 0);
+        fixture_free(&f);
+    }
+}
+
 static double *with_threads(adj_node *y, int threads, int step)
 {
     enum { N = 10000 };

@@ -1,0 +1,143 @@
+/* shards.c - see shards.h. A copy is made and added to those before it at once, so that no more
+ * sums are kept than the tree has levels. */
+#include "shards.h"
+
+/* ---- copies ---- */
+
+/* The names of parameters are theirs alone; an input of shard 2 is "images#2". */
+static adj_node *copy_input(const shards *s, const adj_node *n, int shard)
+{
+    char name[200];
+    snprintf(name, sizeof name, "%.180s#%d", n->name != NULL ? n->name : "input", shard);
+    return adj_input(s->g, name, n->type.dtype, n->type.shape);
+}
+
+/* Elements are counted as in the whole batch. */
+static adj_node *copy_dropout(const shards *s, const adj_node *n, adj_node *const in[], int shard)
+{
+    adj_dropout_attrs a = *(const adj_dropout_attrs *)n->attrs;
+    int64_t before;
+    if (__builtin_mul_overflow(s->first + shard, node_elems(n), &before) ||
+        __builtin_add_overflow(a.first, before, &a.first)) {
+        adj_fail(s->g, ADJ_EARG, "adj_data_parallel: too many elements of %s", n->op->name);
+        return NULL;
+    }
+    return adj_node_new(s->g, n->op, n->n_in, in, &a);
+}
+
+static adj_node *copy_node(const shards *s, const adj_node *n, adj_node *const in[], int shard)
+{
+    if (n->op == &adj_op_input)
+        return shard == 0 ? (adj_node *)s->g->node[n->id] : copy_input(s, n, shard);
+    if (n->op == &adj_op_dropout)
+        return copy_dropout(s, n, in, shard);
+    return adj_node_new(s->g, n->op, n->n_in, in, n->attrs);
+}
+
+static adj_node *image_of(const shards *s, int shard, adj_node *n)
+{
+    adj_node *image = (int)n->id < s->n ? s->image[shard][n->id] : NULL;
+    return image != NULL ? image : n;
+}
+
+/* Equal nodes are one node: of the first shard only what draws numbers is a copy, if there are
+ * processes before this one. */
+static adj_status copy_shard(shards *s, int shard, adj_node **in)
+{
+    adj_graph *g = s->g;
+    const adj_role role = g->role;
+    const int clone = g->clone;
+    for (int id = 0; id < s->n && g->status == ADJ_OK; id++) {
+        const adj_node *n = g->node[id];
+        if (!s->of_batch[id])
+            continue;
+        for (int k = 0; k < n->n_in; k++)
+            in[k] = image_of(s, shard, n->in[k]);
+        g->role = n->role;
+        g->clone = n->clone;
+        s->image[shard][id] = copy_node(s, n, in, shard);
+    }
+    g->role = role;
+    g->clone = clone;
+    return g->status;
+}
+
+/* ---- sums ---- */
+
+static adj_node *in_f32(adj_node *x)
+{
+    const adj_dtype t = x->type.dtype;
+    return t == ADJ_F16 || t == ADJ_BF16 ? adj_cast(x, ADJ_F32) : x;
+}
+
+/* left[i] becomes left[i] + right[i]. */
+static void add_all(const shards *s, adj_node *left[], adj_node *const right[])
+{
+    for (int i = 0; i < s->n_sum; i++)
+        left[i] = adj_add(left[i], right[i]);
+}
+
+/* The next shard's values. Sums of the same number of shards are added: bits of a counter. */
+static void take_shard(shards *s, int shard, adj_node **sum)
+{
+    int level = 0;
+    for (int i = 0; i < s->n_sum; i++)
+        sum[i] = in_f32(image_of(s, shard, s->value[i]));
+    for (; s->has_pending[level]; level++) {
+        s->has_pending[level] = 0;
+        add_all(s, s->pending[level], sum);
+        for (int i = 0; i < s->n_sum; i++)
+            sum[i] = s->pending[level][i];
+    }
+    for (int i = 0; i < s->n_sum; i++)
+        s->pending[level][i] = sum[i];
+    s->has_pending[level] = 1;
+}
+
+/* What waits, from the right. */
+static void add_up(shards *s, int levels)
+{
+    int done = 0;
+    for (int level = 0; level < levels; level++) {
+        if (!s->has_pending[level])
+            continue;
+        if (done)
+            add_all(s, s->pending[level], s->value);
+        for (int i = 0; i < s->n_sum; i++)
+            s->value[i] = s->pending[level][i];
+        done = 1;
+    }
+}
+
+/* ---- all of it ---- */
+
+static int max_operands(const shards *s)
+{
+    int max = 1;
+    for (int id = 0; id < s->n; id++)
+        max = s->g->node[id]->n_in > max ? s->g->node[id]->n_in : max;
+    return max;
+}
+
+adj_status shards_make(shards *s)
+{
+    int levels = 1, made = 1;
+    while (s->shards >> levels > 0)
+        levels++;
+    adj_node **in = region_alloc(s->p, (size_t)max_operands(s), sizeof *in);
+    adj_node **sum = region_alloc(s->p, (size_t)s->n_sum + 1, sizeof *sum);
+    s->pending = region_alloc(s->p, (size_t)levels, sizeof *s->pending);
+    for (int i = 0; i < levels && s->pending != NULL; i++)
+        made &= (s->pending[i] = region_alloc(s->p, (size_t)s->n_sum + 1, sizeof *sum)) != NULL;
+    if (in == NULL || sum == NULL || s->pending == NULL || !made)
+        return adj_fail(s->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
+    for (int k = 0; k < s->shards && copy_shard(s, k, in) == ADJ_OK; k++) {
+        const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
+        take_shard(s, k, sum);
+        adj_graph_set_role(s->g, role);
+    }
+    const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
+    add_up(s, levels);
+    adj_graph_set_role(s->g, role);
+    return s->g->status;
+}

@@ -1,0 +1,27 @@
+/* shards.h - the part of a training step that is of the batch, once for each of a process's shards:
+ * copies of the nodes that follow from inputs of the batch, and sums over the copies. */
+#ifndef ADJ_SHARDS_H
+#define ADJ_SHARDS_H
+
+#include "graph.h"
+
+typedef struct {
+    adj_graph *g;
+    region *p;            /* for what is gone afterwards */
+    int n;                /* nodes of the step as it was */
+    int shards;           /* of this process */
+    int64_t first;        /* the number of its first shard among those of all processes */
+    const char *of_batch; /* by id: it follows from an input of the batch, and is no update */
+    adj_node ***image;    /* [shard][id]: in that shard; NULL where it is the node itself */
+    int n_sum;            /* values that are summed */
+    adj_node **value;     /* n_sum: as in the first shard; then their sums */
+    adj_node ***pending;  /* [level][n_sum]: sums of 2^level shards that wait for their neighbour */
+    char has_pending[32];
+} shards;
+
+/* All copies, and the sums in s->value, of floats of 16 bits in f32: neighbours first, then
+ * neighbouring pairs, and so on. It is the tree in which processes add up theirs, so that it is the
+ * same whoever has which shards, if each has a power of two of them. Returns the graph's status. */
+adj_status shards_make(shards *s);
+
+#endif
