@@ -91,6 +91,22 @@ typedef struct {
 ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                           int64_t confusion[], adj_error *error);
 
+/* ---- processes that train together ---- */
+
+/* As libadjoint_mpi has them (adj_mpi_ranks), or another library's. All of them call the same
+ * functions in the same order. What fails says which process is lost. */
+typedef struct {
+    int rank, size;                            /* which one this is, from 0; how many there are */
+    const struct adj_backend *const *backends; /* for adj_exec_debug.backends: with all_reduce */
+    /* all [size][bytes] becomes what each has in mine [bytes]. */
+    adj_status (*all_gather)(void *group, const void *mine, size_t bytes, void *all,
+                             adj_error *error);
+    /* data becomes what process 0 has there. */
+    adj_status (*broadcast)(void *group, void *data, size_t bytes, adj_error *error);
+    double (*waited)(void *group); /* seconds, ever, in which this one waited for others */
+    void *group;                   /* handed to all of them */
+} adj_ranks;
+
 /* ---- training ---- */
 
 /* Handed to the callbacks. */

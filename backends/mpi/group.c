@@ -24,7 +24,17 @@ static adj_status open_backend(const adj_backend_opts *opts, void **backend)
 
 static void close_backend(void *backend) { (void)backend; }
 
-static const adj_kernel *const kernels[] = {&mpi_all_reduce, NULL};
+static void progress(void *backend)
+{
+    adj_mpi *g = backend;
+    if (g->size == 1)
+        return;
+    (void)reductions_go_on(g); /* an error is seen again by the one that waits */
+    mpi_answer(g);
+}
+
+static const adj_kernel *const kernels[] = {&mpi_all_reduce, &mpi_all_reduce_start,
+                                            &mpi_all_reduce_wait, NULL};
 
 static void list_backends(adj_mpi *g)
 {
@@ -32,11 +42,14 @@ static void list_backends(adj_mpi *g)
                                .name = "mpi",
                                .open = open_backend,
                                .close = close_backend,
-                               .kernels = kernels};
+                               .kernels = kernels,
+                               .progress = progress};
     g->list[0] = &g->backend;
     for (int i = 0; i < MAX_BUILT_IN && adj_backends[i] != NULL; i++)
         g->list[i + 1] = adj_backends[i];
 }
+
+static double waited(void *group) { return adj_mpi_waited(group); }
 
 static adj_status fail(adj_error *error, const char *what, int code)
 {
@@ -63,7 +76,19 @@ static adj_status join(adj_mpi *g, adj_error *error)
         code = MPI_Comm_rank(g->all, &g->rank);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_size(g->all, &g->size);
-    return code == MPI_SUCCESS ? ADJ_OK : fail(error, "the processes cannot be joined", code);
+    if (code != MPI_SUCCESS)
+        return fail(error, "the processes cannot be joined", code);
+    g->has_answered = calloc((size_t)g->size, 1);
+    if (g->has_answered == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "adj_mpi_open: out of memory");
+    g->ranks = (adj_ranks){.rank = g->rank,
+                           .size = g->size,
+                           .backends = g->list,
+                           .all_gather = mpi_all_gather,
+                           .broadcast = mpi_broadcast,
+                           .waited = waited,
+                           .group = g};
+    return ADJ_OK;
 }
 
 adj_status adj_mpi_open(adj_mpi **out, adj_error *error)
@@ -74,6 +99,8 @@ adj_status adj_mpi_open(adj_mpi **out, adj_error *error)
     if (g == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "adj_mpi_open: out of memory");
     g->all = MPI_COMM_NULL;
+    g->patience = 20;
+    g->lost = NO_RANK;
     list_backends(g);
     adj_status status = join(g, error);
     if (status != ADJ_OK) {
@@ -91,51 +118,28 @@ void adj_mpi_close(adj_mpi *g)
         MPI_Comm_free(&g->all);
     if (g->has_started_mpi)
         MPI_Finalize();
+    free(g->has_answered);
     free(g);
+}
+
+void adj_mpi_abort(adj_mpi *g, int exit_status)
+{
+    MPI_Abort(g != NULL && g->all != MPI_COMM_NULL ? g->all : MPI_COMM_WORLD, exit_status);
+    abort(); /* MPI_Abort does not return */
 }
 
 int adj_mpi_rank(const adj_mpi *g) { return g != NULL ? g->rank : 0; }
 
 int adj_mpi_size(const adj_mpi *g) { return g != NULL ? g->size : 1; }
 
+void adj_mpi_set_patience(adj_mpi *g, double seconds)
+{
+    if (g != NULL && seconds > 0)
+        g->patience = seconds;
+}
+
+double adj_mpi_waited(const adj_mpi *g) { return g != NULL ? g->waited : 0; }
+
 const adj_backend *const *adj_mpi_backends(const adj_mpi *g) { return g != NULL ? g->list : NULL; }
 
-static adj_status send_value(adj_mpi *g, adj_exec *e, const adj_node *leaf, void *value,
-                             adj_error *error)
-{
-    const size_t bytes = adj_type_bytes(adj_node_type(leaf));
-    adj_status status = adj_get(e, leaf, value, bytes);
-    for (size_t at = 0; at < bytes && status == ADJ_OK; at += (size_t)1 << 30) {
-        const size_t n = bytes - at < (size_t)1 << 30 ? bytes - at : (size_t)1 << 30;
-        const int code = MPI_Bcast((char *)value + at, (int)n, MPI_BYTE, 0, g->all);
-        if (code != MPI_SUCCESS) {
-            char text[200];
-            mpi_sentence(code, text, sizeof text);
-            return adj_error_set(error, ADJ_EBACKEND, "adj_mpi_broadcast: %s: %s",
-                                 adj_node_name(leaf), text);
-        }
-    }
-    if (status == ADJ_OK)
-        status = adj_set(e, leaf, value, bytes);
-    return status == ADJ_OK ? ADJ_OK : adj_error_set(error, status, "%s", adj_exec_message(e));
-}
-
-adj_status adj_mpi_broadcast(adj_mpi *g, adj_exec *e, adj_error *error)
-{
-    if (g == NULL || e == NULL)
-        return adj_error_set(error, ADJ_EARG, "adj_mpi_broadcast: %s is NULL",
-                             g == NULL ? "group" : "e");
-    size_t most = 1;
-    for (int i = 0; i < adj_exec_param_count(e); i++) {
-        const size_t bytes = adj_type_bytes(adj_node_type(adj_exec_param_at(e, i)));
-        most = bytes > most ? bytes : most;
-    }
-    void *value = malloc(most);
-    if (value == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "adj_mpi_broadcast: out of memory");
-    adj_status status = ADJ_OK;
-    for (int i = 0; i < adj_exec_param_count(e) && status == ADJ_OK; i++)
-        status = send_value(g, e, adj_exec_param_at(e, i), value, error);
-    free(value);
-    return status;
-}
+const adj_ranks *adj_mpi_ranks(const adj_mpi *g) { return g != NULL ? &g->ranks : NULL; }

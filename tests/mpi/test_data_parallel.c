@@ -63,6 +63,68 @@ static void reduce(const adj_mpi *group, adj_dtype dtype)
     adj_graph_free(g);
 }
 
+/* ---- the order of sums ---- */
+
+enum { LONG = 5003 };
+
+static double draw_element(int rank, int i)
+{
+    double v;
+    adj_draw(ADJ_F64, &v, 1, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 3, (uint64_t)(rank * LONG + i));
+    return v;
+}
+
+/* Of element i over ranks first to end - 1: the halves of a power of two, what is beyond it last.
+ */
+static double tree_sum(int i, int first, int end, int is_double)
+{
+    int half = 1;
+    if (end - first == 1)
+        return is_double ? draw_element(first, i) : (float)draw_element(first, i);
+    while (2 * half < end - first)
+        half *= 2;
+    const double a = tree_sum(i, first, first + half, is_double);
+    const double b = tree_sum(i, first + half, end, is_double);
+    return is_double ? a + b : (float)a + (float)b;
+}
+
+/* Short vectors, long ones, and one that is waited for when others have been started. */
+static void sums_in_order(const adj_mpi *group, adj_dtype dtype)
+{
+    static const int lengths[] = {1, 7, LONG, 2048};
+    static const char *const names[] = {"a", "b", "c", "d"};
+    enum { N = 4 };
+    static double raw[LONG];
+    adj_graph *g = adj_graph_new();
+    adj_node *x[N], *y[N];
+    adj_exec *e;
+    for (int k = 0; k < N; k++) {
+        x[k] = adj_input(g, names[k], dtype, (adj_shape){1, {lengths[k]}});
+        y[k] = adj_all_reduce(adj_neg(adj_neg(x[k])), ADJ_REDUCE_SUM);
+    }
+    const adj_exec_opts o = {
+        .n_fetch = N, .fetch = y, .threads = 1, .debug.backends = adj_mpi_backends(group)};
+    check(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
+    for (int k = 0; k < N; k++) {
+        for (int i = 0; i < lengths[k]; i++)
+            adj_store(dtype, raw, i, draw_element(adj_mpi_rank(group), i));
+        adj_set(e, x[k], raw, adj_type_bytes(adj_node_type(x[k])));
+    }
+    for (int run = 0; run < 3; run++)
+        check(adj_run(e) == ADJ_OK, "%s", adj_exec_message(e));
+    for (int k = 0; k < N; k++) {
+        int wrong = 0;
+        adj_get(e, y[k], raw, adj_type_bytes(adj_node_type(x[k])));
+        for (int i = 0; i < lengths[k]; i++)
+            wrong +=
+                adj_load(dtype, raw, i) != tree_sum(i, 0, adj_mpi_size(group), dtype == ADJ_F64);
+        check(wrong == 0, "%s: %d of %d sums have other bits", adj_dtype_name(dtype), wrong,
+              lengths[k]);
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
 /* ---- training ---- */
 
 /* One process's training of a net on so many images at a time. */
@@ -85,8 +147,10 @@ static training training_new(const adj_mpi *group, int batch, const adj_optimise
     t.loss = adj_loss_softmax(adj_layer_dense(h, "logits", CLASSES), t.labels);
     t.updates = adj_training_updates(t.loss, t.lr, optimiser);
     if (group != NULL)
-        t.updates = adj_data_parallel(t.updates, adj_mpi_size(group),
-                                      &(adj_data_parallel_opts){.bucket_bytes = bucket});
+        t.updates =
+            adj_data_parallel(t.updates, &(adj_data_parallel_opts){.processes = adj_mpi_size(group),
+                                                                   .rank = adj_mpi_rank(group),
+                                                                   .bucket_bytes = bucket});
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &t.loss,
                              .updates = t.updates,
@@ -193,6 +257,8 @@ int main(void)
     check(adj_mpi_size(group) <= MAX_PROCESSES, "%d processes", adj_mpi_size(group));
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         reduce(group, dtypes[i]);
+    sums_in_order(group, ADJ_F32);
+    sums_in_order(group, ADJ_F64);
     train(group, &momentum, 0, "momentum");
     train(group, &momentum, 1, "momentum, no two gradients together");
     train(group, &clipped, 0, "clipped");

@@ -1,0 +1,247 @@
+/* reduction.c - sums of vectors over all processes, in one order: that of a tree in which
+ * neighbours are added first, then neighbouring pairs, and so on, whoever asks. MPI_Allreduce
+ * promises the same bits for the same processes, but no order, so not the same for fewer.
+ *
+ * Of a power of two processes each exchanges with the one whose number differs in the lowest bit,
+ * then in the next. Short vectors are exchanged whole (recursive doubling). Of long ones each sends
+ * the half that the other keeps, then a quarter, and so on, and what is summed goes back the same
+ * way: 2 (P - 1) / P times the vector passes each link, the least possible (R. Rabenseifner,
+ * Optimization of collective reduction operations, ICCS 2004). Of other numbers of processes the
+ * sums go up the tree to rank 0, and down again.
+ *
+ * Such a schedule is a list of stages; a stage is a message out, one in, and what becomes of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi.h"
+
+enum { MAX_STAGES = 130, SHORT = 2048 /* elements */, TAGS = 30000 };
+
+typedef struct {
+    int to, from; /* ranks; NO_RANK: no message */
+    int64_t out, n_out, in, n_in;
+    int adds; /* what comes in is added, else it takes the place */
+} stage;
+
+struct reduction {
+    adj_mpi *group;
+    int64_t n;
+    int is_double;
+    int n_stage, at; /* the stage whose messages are under way */
+    stage stage[MAX_STAGES];
+    char *received;     /* what comes in to be added */
+    char *data;         /* the vector under way; NULL: none */
+    int tag, n_request; /* of the stage: those not done yet */
+    MPI_Request request[2];
+    reduction *next; /* in group->flying */
+};
+
+/* ---- schedules ---- */
+
+static void add_stage(reduction *r, stage s)
+{
+    if (s.n_out == 0)
+        s.to = NO_RANK;
+    if (s.n_in == 0)
+        s.from = NO_RANK;
+    r->stage[r->n_stage++] = s;
+}
+
+static void exchange_whole(reduction *r)
+{
+    for (int bit = 1; bit < r->group->size; bit *= 2) {
+        const int other = r->group->rank ^ bit;
+        add_stage(r, (stage){other, other, 0, r->n, 0, r->n, 1});
+    }
+}
+
+static void exchange_halves(reduction *r)
+{
+    const int rank = r->group->rank, size = r->group->size;
+    int64_t first[32], end[32];
+    int depth = 0;
+    first[0] = 0;
+    end[0] = r->n;
+    for (int bit = 1; bit < size; bit *= 2, depth++) {
+        const int64_t a = first[depth], b = end[depth], half = a + (b - a) / 2;
+        const int keeps_upper = (rank & bit) != 0;
+        first[depth + 1] = keeps_upper ? half : a;
+        end[depth + 1] = keeps_upper ? b : half;
+        const int64_t out = keeps_upper ? a : half, n_out = keeps_upper ? half - a : b - half;
+        add_stage(r, (stage){rank ^ bit, rank ^ bit, out, n_out, first[depth + 1],
+                             end[depth + 1] - first[depth + 1], 1});
+    }
+    for (int bit = size / 2; bit > 0; bit /= 2, depth--) {
+        const int64_t a = first[depth], b = end[depth];
+        const int is_upper = (rank & bit) != 0;
+        const int64_t in = is_upper ? first[depth - 1] : b;
+        const int64_t n_in = is_upper ? a - in : end[depth - 1] - b;
+        add_stage(r, (stage){rank ^ bit, rank ^ bit, a, b - a, in, n_in, 0});
+    }
+}
+
+static void go_up_and_down(reduction *r)
+{
+    const int rank = r->group->rank, size = r->group->size;
+    int bit = 1;
+    for (; bit < size && (rank & bit) == 0; bit *= 2)
+        if (rank + bit < size)
+            add_stage(r, (stage){NO_RANK, rank + bit, 0, 0, 0, r->n, 1});
+    if (bit < size) {
+        add_stage(r, (stage){rank - bit, NO_RANK, 0, r->n, 0, 0, 0});
+        add_stage(r, (stage){NO_RANK, rank - bit, 0, 0, 0, r->n, 0});
+    }
+    for (bit /= 2; bit > 0; bit /= 2)
+        if (rank + bit < size)
+            add_stage(r, (stage){rank + bit, NO_RANK, 0, r->n, 0, 0, 0});
+}
+
+static size_t elem_bytes(const reduction *r)
+{
+    return r->is_double ? sizeof(double) : sizeof(float);
+}
+
+reduction *reduction_new(adj_mpi *g, int64_t n, int is_double)
+{
+    reduction *r = calloc(1, sizeof *r);
+    int64_t received = 0;
+    if (r == NULL)
+        return NULL;
+    r->group = g;
+    r->n = n;
+    r->is_double = is_double;
+    if ((g->size & (g->size - 1)) != 0)
+        go_up_and_down(r);
+    else if (n < SHORT)
+        exchange_whole(r);
+    else
+        exchange_halves(r);
+    for (int i = 0; i < r->n_stage; i++)
+        if (r->stage[i].adds && r->stage[i].n_in > received)
+            received = r->stage[i].n_in;
+    r->received = malloc((size_t)received * elem_bytes(r) + 1);
+    if (r->received == NULL) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+/* What is under way cannot be called back: its process is going to end. */
+void reduction_free(reduction *r)
+{
+    if (r == NULL)
+        return;
+    for (reduction **at = &r->group->flying; *at != NULL;)
+        if (*at == r)
+            *at = r->next;
+        else
+            at = &(*at)->next;
+    free(r->received);
+    free(r);
+}
+
+/* ---- on its way ---- */
+
+static int post_stage(reduction *r)
+{
+    const stage *s = &r->stage[r->at];
+    const size_t elem = elem_bytes(r);
+    const MPI_Datatype type = r->is_double ? MPI_DOUBLE : MPI_FLOAT;
+    int code = MPI_SUCCESS;
+    r->n_request = 0;
+    if (s->from != NO_RANK)
+        code = MPI_Irecv(s->adds ? r->received : r->data + (size_t)s->in * elem, (int)s->n_in, type,
+                         s->from, r->tag, r->group->all, &r->request[r->n_request++]);
+    if (s->to != NO_RANK && code == MPI_SUCCESS)
+        code = MPI_Isend(r->data + (size_t)s->out * elem, (int)s->n_out, type, s->to, r->tag,
+                         r->group->all, &r->request[r->n_request++]);
+    return code;
+}
+
+static void add_received(const reduction *r, const stage *s)
+{
+    if (r->is_double) {
+        double *sum = (double *)(void *)r->data + s->in;
+        const double *x = (const double *)(const void *)r->received;
+        for (int64_t i = 0; i < s->n_in; i++)
+            sum[i] += x[i];
+    } else {
+        float *sum = (float *)(void *)r->data + s->in;
+        const float *x = (const float *)(const void *)r->received;
+        for (int64_t i = 0; i < s->n_in; i++)
+            sum[i] += x[i];
+    }
+}
+
+static int is_over(const reduction *r) { return r->at >= r->n_stage; }
+
+/* As many stages as are done. */
+static int go_on(reduction *r)
+{
+    int code = MPI_SUCCESS;
+    while (!is_over(r) && code == MPI_SUCCESS) {
+        int done = 1;
+        if (r->n_request > 0)
+            code = MPI_Testall(r->n_request, r->request, &done, MPI_STATUSES_IGNORE);
+        if (code != MPI_SUCCESS || !done)
+            break;
+        if (r->stage[r->at].adds)
+            add_received(r, &r->stage[r->at]);
+        r->n_request = 0;
+        if (++r->at < r->n_stage)
+            code = post_stage(r);
+    }
+    return code;
+}
+
+int reductions_go_on(adj_mpi *g)
+{
+    int code = MPI_SUCCESS;
+    for (reduction *r = g->flying; r != NULL && code == MPI_SUCCESS; r = r->next)
+        code = go_on(r);
+    return code;
+}
+
+adj_status reduction_start(reduction *r, void *v, char *text)
+{
+    reduction **end = &r->group->flying;
+    if (r->data != NULL) {
+        snprintf(text, ADJ_WHY, "a run before failed, and its reductions are still under way");
+        return ADJ_EBACKEND;
+    }
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = r;
+    r->next = NULL;
+    r->data = v;
+    r->at = 0;
+    r->tag = r->group->started++ % TAGS;
+    int code = is_over(r) ? MPI_SUCCESS : post_stage(r);
+    if (code == MPI_SUCCESS)
+        code = go_on(r);
+    if (code != MPI_SUCCESS) {
+        mpi_sentence(code, text, ADJ_WHY);
+        return ADJ_EBACKEND;
+    }
+    return ADJ_OK;
+}
+
+static int has_arrived(void *what, int *code)
+{
+    *code = MPI_SUCCESS;
+    return is_over(what);
+}
+
+adj_status reduction_finish(reduction *r, char *text)
+{
+    reduction **at = &r->group->flying;
+    adj_status status = mpi_wait(r->group, has_arrived, r, text);
+    if (status != ADJ_OK)
+        return status;
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    r->data = NULL;
+    return ADJ_OK;
+}

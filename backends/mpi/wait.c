@@ -1,0 +1,132 @@
+/* wait.c - see mpi.h.
+ *
+ * A process that waits for long asks all others whether they are there. One that waits as well, or
+ * runs steps, answers; one that was stopped or hangs does not. So it is not the neighbour that is
+ * named, who may wait for a third, but the one that is silent. */
+#include <sched.h>
+#include <stdio.h>
+
+#include "exec/clock.h"
+#include "mpi.h"
+
+enum { TAG_QUESTION = 30001, TAG_ANSWER = 30002 };
+static const double look_every = 0.05; /* seconds */
+
+/* Takes a message of that tag, if there is one; NO_RANK: there is none. */
+static int take(const adj_mpi *g, int tag)
+{
+    MPI_Status status;
+    int is_there = 0;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, tag, g->all, &is_there, &status) != MPI_SUCCESS || !is_there)
+        return NO_RANK;
+    const int from = status.MPI_SOURCE;
+    return MPI_Recv(NULL, 0, MPI_BYTE, from, tag, g->all, MPI_STATUS_IGNORE) == MPI_SUCCESS
+               ? from
+               : NO_RANK;
+}
+
+/* Without waiting: an empty message is gone at once. */
+static void send(const adj_mpi *g, int to, int tag)
+{
+    MPI_Request request;
+    if (MPI_Isend(NULL, 0, MPI_BYTE, to, tag, g->all, &request) == MPI_SUCCESS)
+        MPI_Request_free(&request);
+}
+
+void mpi_answer(adj_mpi *g)
+{
+    const double now = seconds_now();
+    if (now - g->answered < look_every)
+        return;
+    g->answered = now;
+    for (int from; (from = take(g, TAG_QUESTION)) != NO_RANK;)
+        send(g, from, TAG_ANSWER);
+    for (int from; (from = take(g, TAG_ANSWER)) != NO_RANK;)
+        g->has_answered[from] = 1;
+}
+
+static void ask_all(adj_mpi *g)
+{
+    for (int i = 0; i < g->size; i++) {
+        g->has_answered[i] = i == g->rank;
+        if (i != g->rank)
+            send(g, i, TAG_QUESTION);
+    }
+}
+
+static int find_silent(const adj_mpi *g)
+{
+    for (int i = 0; i < g->size; i++)
+        if (!g->has_answered[i])
+            return i;
+    return NO_RANK;
+}
+
+/* since: when this wait began, or the last round of questions was answered. *asked: when; 0: not
+ * yet. ADJ_EBACKEND: somebody is lost. */
+static adj_status look_around(adj_mpi *g, double *since, double *asked, char *text)
+{
+    const double now = seconds_now();
+    mpi_answer(g);
+    if (*asked == 0 && now - *since > g->patience / 2) {
+        ask_all(g);
+        *asked = now;
+    }
+    if (*asked == 0 || now - *since < g->patience)
+        return ADJ_OK;
+    g->lost = find_silent(g);
+    if (g->lost != NO_RANK) {
+        snprintf(text, ADJ_WHY, "rank %d of %d has not answered for %.3g s", g->lost, g->size,
+                 g->patience);
+        return ADJ_EBACKEND;
+    }
+    *since = now;
+    *asked = 0;
+    return ADJ_OK;
+}
+
+static adj_status failed(int code, char *text)
+{
+    mpi_sentence(code, text, ADJ_WHY);
+    return ADJ_EBACKEND;
+}
+
+adj_status mpi_wait(adj_mpi *g, mpi_test *test, void *what, char *text)
+{
+    enum { SPIN = 200 };
+    const double began = seconds_now();
+    double since = began, asked = 0;
+    int code = MPI_SUCCESS;
+    adj_status status = ADJ_OK;
+    for (int i = 0; !test(what, &code) && status == ADJ_OK; i++) {
+        if (code == MPI_SUCCESS)
+            code = reductions_go_on(g);
+        if (code != MPI_SUCCESS)
+            break;
+        if (i < SPIN)
+            continue;
+        sched_yield(); /* there may be more processes than processors */
+        status = look_around(g, &since, &asked, text);
+    }
+    g->waited += seconds_now() - began;
+    return code != MPI_SUCCESS ? failed(code, text) : status;
+}
+
+typedef struct {
+    int n;
+    MPI_Request *request;
+} requests;
+
+static int are_done(void *what, int *code)
+{
+    const requests *r = what;
+    int done = 0;
+    *code = MPI_Testall(r->n, r->request, &done, MPI_STATUSES_IGNORE);
+    return *code == MPI_SUCCESS && done;
+}
+
+adj_status mpi_wait_all(adj_mpi *g, int n, MPI_Request request[], char *text)
+{
+    requests r = {n, request};
+    return mpi_wait(g, are_done, &r, text);
+}
