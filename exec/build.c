@@ -177,7 +177,7 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
 {
     int n_root = 0;
     const adj_node **root = list_roots(e, o, &n_root);
-    e->roofline = roofline_nominal(e->any_threads ? 1 : e->threads);
+    e->roofline = roofline_nominal(e->threads);
     if (root == NULL || select_backends(e, o) != ADJ_OK ||
         copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||

@@ -157,9 +157,8 @@ adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o
         return e->status;
     int callers = omp_get_max_threads();
     e->threads = o->threads > 0 ? o->threads : adj_default_threads();
-    e->any_threads = o->any_threads;
     if (e->tuned_threads == 0)
-        e->tuned_threads = e->any_threads ? 1 : e->threads;
+        e->tuned_threads = e->threads;
     omp_set_num_threads(e->threads);
     build_executor(e, g, o);
     tune_close(e);

@@ -49,29 +49,18 @@ adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c)
     return e->status;
 }
 
-/* As the candidate's number says, on the layouts that are there. */
-static adj_status query_on_plan(const adj_exec *e, const step *s, const candidate *c)
+adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
+    c->group = &s->group;
+    c->prep = &s->prep;
+    c->nominal = nominal_seconds(&e->roofline, &s->group);
     init_prep(c);
     for (int i = 0; e->first_buffer != NULL && i < s->group.n_in; i++) {
         int b = e->first_buffer[s->group.in[i]->id];
         if (b != NONE && e->buffer[b].backend == c->index)
             s->prep.in[i] = e->buffer[b].layout;
     }
-    return query_kernel(c);
-}
-
-adj_status prepare_step(adj_exec *e, step *s, candidate *c)
-{
-    c->group = &s->group;
-    c->prep = &s->prep;
-    c->nominal = nominal_seconds(&e->roofline, &s->group);
-    adj_status status = query_on_plan(e, s, c);
-    while (status == ADJ_OK && e->any_threads && s->prep.sums_by_threads) {
-        drop_candidate(c);
-        c->number++;
-        status = query_on_plan(e, s, c);
-    }
+    adj_status status = query_kernel(c);
     if (status == ADJ_OK) {
         s->kernel = c->kernel;
         s->backend = c->index;

@@ -375,9 +375,6 @@ typedef struct {
      * faster. What is asked of the executor between two runs - values, steps, sizes - is of the
      * plan that ran last. */
     adj_yield yield;
-    /* Results have the same bits for any number of threads: kernels whose sums depend on it are not
-     * taken, and without tune the others are selected as for one thread. Some plans are slower. */
-    int any_threads;
     adj_exec_debug debug; /* all zero: nothing of it */
 } adj_exec_opts;
 
