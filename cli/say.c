@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
+#include "mpirun.h"
 #include "graph/printable.h"
 
 void say(const char *format, ...)
@@ -42,8 +44,20 @@ static void put_plain(FILE *f, const char *text)
     }
 }
 
+/* What all ranks have to say the first one says: it may end the others while they wait here. */
+static int is_said_by_another(int rank, int status)
+{
+    enum { MOST = 10, MICROSECONDS = 300000 };
+    if (rank > 0 && status != EXIT_USAGE)
+        usleep((useconds_t)(rank < MOST ? rank : MOST) * MICROSECONDS);
+    return rank > 0 && status == EXIT_USAGE;
+}
+
 int complain(const char *command, int status, const char *format, ...)
 {
+    const int rank = mpirun_rank_here();
+    if (is_said_by_another(rank, status))
+        return status;
     char *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
@@ -51,6 +65,8 @@ int complain(const char *command, int status, const char *format, ...)
     va_list args;
     va_start(args, format);
     fprintf(stderr, "adjoint %s: ", command);
+    if (rank > 0)
+        fprintf(stderr, "rank %d: ", rank);
     vput_escaped(to, FOR_TERMINAL, format, args);
     va_end(args);
     if (memory != NULL && fclose(memory) == 0)

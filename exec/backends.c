@@ -1,7 +1,8 @@
 /* backends.c - which backends compute an op: "onednn", "naive", "onednn,max_pool=naive".
  *
  * The backend that the options name is queried first, then those after it in the list; the last,
- * naive, computes everything. */
+ * naive, computes everything. For what a group of processes computes together all are queried: one
+ * that knows the others may be anywhere in the list, and no other would be right. */
 #include <string.h>
 
 #include "backend_option.h"
@@ -59,7 +60,7 @@ adj_status adj_backend_describe(const char *backend, char *text, size_t size)
 
 int backend_for(const adj_exec *e, const adj_op *op, int k)
 {
-    int first = e->preferred;
+    int first = op->flags & ADJ_OP_COLLECTIVE ? 0 : e->preferred;
     for (int i = 0; i < e->n_op_backend; i++)
         if (e->op_backend[i].op == op)
             first = e->op_backend[i].backend;

@@ -243,8 +243,9 @@ int adj_shard_count(const adj_updates *u) { return u != NULL && u->n_shard > 0 ?
 
 adj_node *adj_shard_node(const adj_updates *u, adj_node *n, int shard)
 {
-    if (u == NULL || n == NULL || shard < 0 || shard >= adj_shard_count(u))
+    if (n == NULL || shard < 0 || shard >= adj_shard_count(u))
         return NULL;
-    adj_node *image = u->image != NULL && (int)n->id < u->n_image ? u->image[shard][n->id] : NULL;
+    adj_node *image =
+        u != NULL && u->image != NULL && (int)n->id < u->n_image ? u->image[shard][n->id] : NULL;
     return image != NULL ? image : n;
 }

@@ -223,9 +223,14 @@ typedef struct {
     uint64_t seed;       /* of the order and of the augmentation */
     adj_augment augment; /* what changes training images, drawn by the seed */
     const float *mean, *deviation; /* by channel of the data set, copied; NULL: the data set's */
+    /* The batch is cut into so many shards of equal size, 0: one, and n_shard of them are prepared,
+     * from first_shard on; 0: all. What an image becomes does not depend on who prepares it; but
+     * mixup mixes each shard by itself. */
+    int64_t shards, first_shard, n_shard;
 } adj_loader_opts;
 
-/* One batch, with fillers behind the last image as by adj_batch. Its memory is the caller's to read
+/* One batch, or its shards that are prepared: batch is how many images those have. With fillers
+ * behind the last image as by adj_batch. Its memory is the caller's to read
  * and to change until the next call of adj_loader_next, adj_loader_seek or adj_loader_free. */
 typedef struct {
     float *x;        /* [batch, h, w, c], normalised */
@@ -235,6 +240,7 @@ typedef struct {
     int32_t *other_labels;
     float mix;           /* the weight of labels, 0 .. 1; that of other_labels is 1 - mix */
     int64_t count;       /* images that count: batch, or less in the last of an epoch */
+    int64_t step_count;  /* the same of all shards */
     int64_t epoch, step; /* of this batch, from 0 */
 } adj_loader_batch;
 

@@ -109,6 +109,13 @@ typedef struct {
 
 /* ---- training ---- */
 
+/* What a rank's steps took, in seconds. */
+typedef struct {
+    double seconds; /* altogether */
+    double data;    /* waiting for batches */
+    double others;  /* waiting for other ranks */
+} adj_rank_times;
+
 /* Handed to the callbacks. */
 typedef struct {
     int64_t epoch, epochs;    /* the one at work, counted from 1; how many there will be */
@@ -128,6 +135,8 @@ typedef struct {
     double loss_scale;    /* of the next step (adj_loss_scale); 0: there is none */
     /* Steps until now, in all epochs, that were skipped because a gradient was not finite. */
     int64_t skipped;
+    int n_rank;                       /* processes that train together; 1: this one alone */
+    const adj_rank_times *rank_times; /* [n_rank]: of this epoch, as of the last step */
 } adj_fit_progress;
 
 /* All zero is the default. What is pointed to outlives the training. */
@@ -180,7 +189,21 @@ typedef struct {
     /* > 0: stops after so many epochs without a better one, counted anew where the schedule of a
      * prolonged training begins anew. May be another when it goes on from a checkpoint. */
     int64_t patience;
-    int n_metadata;               /* added to checkpoints, under keys of the caller's own */
+    /* Processes that train together, each calling the same functions; NULL: this one alone. The
+     * batch is that of all. All have the same data and options, which is checked. Rank 0 writes the
+     * files and times kernels. What fails in one has to end the others (adj_mpi_abort); but what is
+     * wrong with a file that is written, and a wish to stop, all are told. */
+    const adj_ranks *ranks;
+    /* The batch is cut into so many shards; 0: one for each rank. A rank computes several, one
+     * after the other. With the same shards, threads and selection of kernels - none is timed then
+     * - every number of ranks that leaves each a power of two of them, or 1, gives the same bits.
+     */
+    int64_t shards;
+    int64_t
+        accumulate; /* a step takes the gradients of so many batches, in the memory of one; 0: 1 */
+    int64_t compare_every; /* steps after which ranks compare their parameters; 0: after epochs */
+    size_t bucket_bytes;   /* as in adj_data_parallel_opts */
+    int n_metadata;        /* added to checkpoints, under keys of the caller's own */
     const adj_metadata *metadata; /* n_metadata of them */
 
     /* After a step and after an epoch; not zero: stops there. NULL: not called. */

@@ -140,6 +140,8 @@ void adj_mpi_set_patience(adj_mpi *g, double seconds)
 
 double adj_mpi_waited(const adj_mpi *g) { return g != NULL ? g->waited : 0; }
 
+int adj_mpi_lost_rank(const adj_mpi *g) { return g != NULL ? g->lost : NO_RANK; }
+
 const adj_backend *const *adj_mpi_backends(const adj_mpi *g) { return g != NULL ? g->list : NULL; }
 
 const adj_ranks *adj_mpi_ranks(const adj_mpi *g) { return g != NULL ? &g->ranks : NULL; }

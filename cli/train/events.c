@@ -145,6 +145,18 @@ int tell_step(events *e, const adj_fit_progress *f)
     return e->failed;
 }
 
+/* Seconds of each rank's steps. */
+static json_t *ranks_json(const adj_fit_progress *f)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < f->n_rank; i++) {
+        const adj_rank_times *r = &f->rank_times[i];
+        json_array_append_new(list, json_pack("{s:f, s:f, s:f}", "steps", r->seconds, "data",
+                                              r->data, "others", r->others));
+    }
+    return list;
+}
+
 int tell_epoch(events *e, const adj_fit_progress *f)
 {
     progress_clear(&e->shown);
@@ -159,6 +171,8 @@ int tell_epoch(events *e, const adj_fit_progress *f)
     if (f->loss_scale > 0)
         json_object_update_new(epoch, json_pack("{s:f, s:I}", "loss_scale", f->loss_scale,
                                                 "skipped_steps", (json_int_t)f->skipped));
+    if (f->n_rank > 1)
+        json_object_set_new(epoch, "ranks", ranks_json(f));
     return log_event(e, epoch);
 }
 

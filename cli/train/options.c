@@ -25,6 +25,9 @@ static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .va
                                  .begun_warmup = UNSET,
                                  .begun_period = UNSET,
                                  .begun_epochs = UNSET,
+                                 .accumulate = UNSET,
+                                 .shards = UNSET,
+                                 .compare_every = UNSET,
                                  .seed = UNSET,
                                  .threads = UNSET,
                                  .every = UNSET,
@@ -78,6 +81,9 @@ static int check(train_opts *o)
     if (o->no_tune && (o->tune || o->tune_file != NULL))
         return complain("train", EXIT_USAGE, "--no-tune: not with %s",
                         o->tune ? "--tune" : "--tune-file");
+    if (o->tune && o->shards != UNSET)
+        return complain("train", EXIT_USAGE,
+                        "--tune: not with --shards, whose bits are to be the same in every run");
     if (o->tune && o->resume)
         return complain("train", EXIT_USAGE,
                         "--tune: --resume goes on with the checkpoint's kernels");
@@ -90,6 +96,7 @@ static int check(train_opts *o)
 }
 
 static const remark statuses[] = {
+    {"4", "under mpirun: another rank did not answer; all have ended"},
     {"129, 130, 143",
      "stopped after a step by SIGHUP, Ctrl-C or SIGTERM; --out and --checkpoint were written"},
     {NULL, NULL}};
@@ -100,6 +107,8 @@ static const remark examples[] = {
     {"adjoint train --checkpoint run.ckpt --resume", "Goes on after Ctrl-C or a crash."},
     {"adjoint train --data photos --flip --class-weights balanced --patience 5",
      "On a folder of images, changed at random; ends when it no longer gets better."},
+    {"mpirun -n 2 adjoint train --model resnet20 --data cifar",
+     "Two processes that each take half of every batch."},
     {"adjoint train --log - | jq .held_out_accuracy",
      "The log on standard output; what else is told goes to standard error."},
     {NULL, NULL}};
@@ -145,6 +154,29 @@ static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + 
     };
     memcpy(list, all, sizeof all);
     list_data_options(&o->data, list + LEARNING_OPTIONS);
+}
+
+/* Of processes that train together; the list ends with how it learns. */
+enum { RANK_OPTIONS = 5 };
+static void list_rank_options(train_opts *o, option list[])
+{
+    const option all[RANK_OPTIONS] = {
+        {"--ranks", "N", "under mpirun: refuses another number of processes", .integer = &o->ranks,
+         .range = {1, 1e6}},
+        {"--shards", "N",
+         "each batch is cut into N, which the ranks share out: the same bits for 1, 2, 4, ... N "
+         "ranks of the same --threads, then 1; default: one for each rank",
+         .integer = &o->shards, .range = {1, 10000}},
+        {"--accumulate", "N", "a step takes the gradients of N batches; default: 1",
+         .integer = &o->accumulate, .range = {1, 10000}},
+        {"--compare-every", "N",
+         "ranks compare their parameters after N steps, and after epochs; default: 100",
+         .integer = &o->compare_every, .range = {1, 1e9}},
+        {"--rank-timeout", "S", "a rank that is silent for so long is lost; default: 20",
+         .real = &o->rank_timeout, .range = {0.1, 1e6}},
+    };
+    memcpy(list, all, sizeof all);
+    list_learning_options(o, list + RANK_OPTIONS);
 }
 
 int parse_train(train_opts *o, int argc, char **argv)
@@ -204,8 +236,8 @@ int parse_train(train_opts *o, int argc, char **argv)
          .flag = &o->resume},
         {0},
     };
-    option more[LEARNING_OPTIONS + DATA_OPTIONS];
-    list_learning_options(o, more);
+    option more[RANK_OPTIONS + LEARNING_OPTIONS + DATA_OPTIONS];
+    list_rank_options(o, more);
     const usage u = {.command = "train",
                      .summary = "Trains a model and tests it after each epoch. * marks what is as "
                                 "in the model's recipe unless it is given: see adjoint models.",

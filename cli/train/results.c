@@ -312,7 +312,8 @@ static adj_status gather(const results_of *r, gathered *g, adj_error *error)
     if (status == ADJ_OK)
         gather_filters(r, g);
     gather_range(r->range, g);
-    if (status != ADJ_OK || !r->ran) /* no step was made: there are no inputs to run on */
+    /* no step was made: there are no inputs to run on; or it takes all ranks to make one */
+    if (status != ADJ_OK || !r->ran || adj_trainer_progress(r->trainer).n_rank > 1)
         return status;
     g->plan.batch = r->o->batch;
     status = plan_measure(&g->plan, adj_trainer_loss(r->trainer), e, PLAN_RUNS, plan_seconds);

@@ -59,6 +59,9 @@ void set_train_defaults(train_opts *o)
     set_default(&o->data.limit, 0);
     set_default(&o->epochs, 10);
     set_default(&o->seed, 1);
+    set_default(&o->shards, 0);
+    set_default(&o->accumulate, 1);
+    set_default(&o->compare_every, 100);
     set_default(&o->threads, 0);
     set_default(&o->every, 0);
     set_default(&o->patience, 0);

@@ -13,6 +13,7 @@
 #include "class_weights.h"
 #include "cli/cache.h"
 #include "cli/command.h"
+#include "cli/mpirun.h"
 #include "cli/terminal.h"
 #include "cli/output.h"
 #include "cli/standard.h"
@@ -44,6 +45,8 @@ typedef struct {
     out_files out;
     char cache[CACHE_PATH];
     FILE *output; /* standard output, where --log or --out is - */
+    mpirun_group group;
+    int agreed; /* how it ends all ranks know */
 } training;
 
 /* Only the signal handler writes it. */
@@ -75,6 +78,9 @@ static int unknown_optimizer(const char *name)
                         .s);
 }
 
+/* Rank 0 writes files and tells what happens. */
+static int is_first(const training *t) { return mpirun_rank(&t->group) == 0; }
+
 /* A long run should not fail at its end for a wrong name. */
 static int check_files(training *t)
 {
@@ -83,16 +89,17 @@ static int check_files(training *t)
                                  {"--tune-file", o->tune_file, OUTPUT_REPLACED},
                                  {"--log", o->log, OUTPUT_OR_STDOUT}};
     int status = out_open(&t->out, o->out);
-    return status == CONTINUE ? out_check("train", &t->out, sizeof files / sizeof files[0], files)
-                              : status;
+    return status == CONTINUE && is_first(t)
+               ? out_check("train", &t->out, sizeof files / sizeof files[0], files)
+               : status;
 }
 
 /* Makes the folder and opens what is written from the beginning. */
 static int open_files(training *t)
 {
     const train_opts *o = t->o;
-    int status = out_make(&t->out);
-    if (status != CONTINUE)
+    int status = is_first(t) ? out_make(&t->out) : CONTINUE;
+    if (status != CONTINUE || !is_first(t))
         return status;
     if (is_stdout(o->log))
         t->told.log = t->output;
@@ -107,13 +114,13 @@ static int open_files(training *t)
 static int on_step(void *user, const adj_fit_progress *now)
 {
     training *t = user;
-    return tell_step(&t->told, now) != 0 || interrupted;
+    return (is_first(t) && tell_step(&t->told, now) != 0) || interrupted;
 }
 
 static int on_epoch(void *user, const adj_fit_progress *now)
 {
     training *t = user;
-    return tell_epoch(&t->told, now) != 0 || interrupted;
+    return (is_first(t) && tell_epoch(&t->told, now) != 0) || interrupted;
 }
 
 /* ---- before the first step ---- */
@@ -156,6 +163,10 @@ static adj_fit_opts fit_options(training *t)
                           .checkpoint = o->checkpoint,
                           .checkpoint_every = o->every,
                           .patience = o->patience,
+                          .ranks = t->group.ranks,
+                          .shards = o->shards,
+                          .accumulate = o->accumulate,
+                          .compare_every = o->compare_every,
                           .n_metadata = CHECKPOINT_DATA,
                           .metadata = t->notes.entry,
                           .on_step = on_step,
@@ -168,7 +179,8 @@ static adj_fit_opts fit_options(training *t)
 static void set_schedule(training *t)
 {
     const train_opts *o = t->o;
-    const int64_t steps = (t->train->n + o->batch - 1) / o->batch;
+    const int64_t images = o->batch * o->accumulate;
+    const int64_t steps = (t->train->n + images - 1) / images;
     t->schedule = adj_recipe_schedule(&t->recipe, o->epochs, steps);
     t->schedule.base = t->schedule.total = 0;
     if (o->begun_warmup != UNSET)
@@ -217,15 +229,33 @@ static int open_parts(training *t)
     return status == CONTINUE ? fit_model("train", &t->data, model, t->train, &t->size) : status;
 }
 
+/* What is for one process alone. */
+static int check_ranks(const training *t)
+{
+    const train_opts *o = t->o;
+    if (mpirun_size(&t->group) == 1)
+        return CONTINUE;
+    if (o->lr_auto)
+        return complain("train", EXIT_USAGE, "--lr auto: not with several ranks");
+    if (is_stdout(o->weights))
+        return complain("train", EXIT_USAGE,
+                        "--weights: not from standard input with several "
+                        "ranks");
+    return CONTINUE;
+}
+
 static int start(training *t)
 {
     const train_opts *o = t->o;
 
+    int status = check_ranks(t);
+    if (status != CONTINUE)
+        return status;
     adj_optimiser_opts known;
     if (adj_optimiser_from_name(o->optimizer, &known) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
-    int status = check_files(t);
-    if (status == CONTINUE && (is_stdout(o->log) || is_stdout(o->out)) &&
+    status = check_files(t);
+    if (status == CONTINUE && is_first(t) && (is_stdout(o->log) || is_stdout(o->out)) &&
         (t->output = take_stdout()) == NULL)
         status = complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
     if (status == CONTINUE)
@@ -335,35 +365,51 @@ static int begin(training *t)
     return failed ? log_failed(t) : CONTINUE;
 }
 
+/* What the first rank tells and writes when the steps are done. */
+static int finish(training *t, const adj_fit_progress *at, adj_status ended, const adj_error *why,
+                  int argc, char **argv)
+{
+    tell_end(&t->told, t->trainer, interrupted != 0);
+    say_where_best_is(t, at);
+    int status = save(t, why);
+    if (t->told.failed || log_end(&t->told, t->trainer, interrupted != 0) != 0)
+        return log_failed(t);
+    if (ended != ADJ_OK || status != CONTINUE || save_report(t, at, argc, argv) != CONTINUE)
+        return EXIT_FAILED;
+    return EXIT_OK;
+}
+
+/* Where steps have failed among several ranks, what there is of a step is not kept. */
 static int run(training *t, int argc, char **argv)
 {
     adj_error why = {0};
+    int status = EXIT_OK;
 
     t->told.shown = progress_start(terminal_open((int)t->o->plain), t->o->batch);
-    read_history(t);
-    int status = begin(t);
-    if (status != CONTINUE)
-        return status;
+    if (is_first(t)) {
+        read_history(t);
+        if (begin(t) != CONTINUE)
+            return EXIT_FAILED;
+    }
     catch_interrupts();
     adj_status ended = adj_trainer_run(t->trainer, &why);
     const adj_fit_progress at = adj_trainer_progress(t->trainer);
     progress_clear(&t->told.shown);
+    t->agreed = ended == ADJ_OK;
     if (ended != ADJ_OK && !isfinite(at.step_loss))
         return diverged(&at);
-    tell_end(&t->told, t->trainer, interrupted != 0);
-    say_where_best_is(t, &at);
-    status = save(t, &why);
-    if (t->told.failed || log_end(&t->told, t->trainer, interrupted != 0) != 0)
-        return log_failed(t);
-    if (ended != ADJ_OK || status != CONTINUE || save_report(t, &at, argc, argv) != CONTINUE)
-        return EXIT_FAILED;
-    return interrupted ? EXIT_SIGNAL + interrupted : EXIT_OK;
+    if (ended != ADJ_OK && mpirun_size(&t->group) > 1)
+        return complain("train", EXIT_FAILED, "%s%s", at.unsaved ? "--checkpoint: " : "",
+                        why.message);
+    if (is_first(t))
+        status = finish(t, &at, ended, &why, argc, argv);
+    return status == EXIT_OK && interrupted ? EXIT_SIGNAL + interrupted : status;
 }
 
 /* No more than a checkpoint may say. */
-static int default_threads(void)
+static int default_threads(const train_opts *o)
 {
-    int n = adj_default_threads();
+    const int n = o->shards > 0 ? 1 : mpirun_threads(adj_default_threads());
     return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
@@ -374,12 +420,14 @@ int command_train(int argc, char **argv)
     adj_tensors *resumed = NULL;
 
     int status = parse_train(&o, argc, argv);
+    if (status == CONTINUE)
+        status = mpirun_join("train", o.ranks, o.rank_timeout, &t.group);
     if (status == CONTINUE && o.resume)
         status = checkpoint_open(&o, &resumed);
     if (status == CONTINUE) {
         set_train_defaults(&o);
         if (o.threads == 0) /* a checkpoint says how many there were */
-            o.threads = default_threads();
+            o.threads = default_threads(&o);
         omp_set_num_threads((int)o.threads);
         o.no_tune |= tuning_is_off() && !o.tune && o.tune_file == NULL;
         status = start(&t);
@@ -402,5 +450,5 @@ int command_train(int argc, char **argv)
     adj_dataset_free(t.test);
     adj_dataset_free(t.train);
     adj_tensors_free(resumed);
-    return status;
+    return mpirun_leave(&t.group, status, t.agreed);
 }

@@ -61,7 +61,7 @@ static void fill_images(adj_loader *l, const int64_t *order, float *room, place 
     adj_loader_batch *b = &to->batch;
 
     to->error = (adj_error){0};
-    for (int64_t i = 0; i < l->p.o.batch && to->error.status == ADJ_OK; i++) {
+    for (int64_t i = 0; i < l->p.n && to->error.status == ADJ_OK; i++) {
         if (atomic_load(&l->is_stopped))
             return;
         adj_status status = io_prepare_image(&l->p, order, b, i, room, &to->error);
@@ -95,7 +95,8 @@ static void fill_next(adj_loader *l, float *room)
     o->readers++;
     to->batch.epoch = epoch;
     to->batch.step = number % l->p.steps;
-    to->batch.count = io_step_count(&l->p, to->batch.step);
+    to->batch.step_count = io_step_count(&l->p, to->batch.step);
+    to->batch.count = io_part_count(to->batch.step_count, l->p.first, l->p.n);
     pthread_mutex_unlock(&l->lock);
     fill_images(l, o->images, room, to);
     pthread_mutex_lock(&l->lock);
@@ -132,7 +133,7 @@ static void stop(adj_loader *l)
 
 static int alloc_place(const preparation *p, place *to)
 {
-    size_t batch = (size_t)p->o.batch;
+    size_t batch = (size_t)p->n;
     adj_loader_batch *b = &to->batch;
 
     b->x = malloc(batch * (size_t)p->elems * sizeof *b->x);

@@ -45,6 +45,28 @@ static adj_status check_sizes(const preparation *p, adj_error *error)
     return check_augment(&p->o.augment, error);
 }
 
+/* Which images of a batch are prepared. */
+static adj_status take_shards(preparation *p, adj_error *error)
+{
+    const adj_loader_opts *o = &p->o;
+    const int64_t shards = o->shards > 0 ? o->shards : 1;
+    const int64_t n = o->n_shard > 0 ? o->n_shard : shards - o->first_shard;
+
+    if (o->shards < 0 || o->batch % shards != 0)
+        return adj_error_set(error, ADJ_EARG,
+                             "loader: a batch of %lld cannot be cut into %lld equal shards",
+                             (long long)o->batch, (long long)o->shards);
+    if (o->first_shard < 0 || o->n_shard < 0 || n < 1 || o->first_shard > shards - n)
+        return adj_error_set(
+            error, ADJ_EARG,
+            "loader: no such shards (got %lld from %lld on, expected some of %lld)",
+            (long long)o->n_shard, (long long)o->first_shard, (long long)shards);
+    p->per_shard = o->batch / shards;
+    p->first = o->first_shard * p->per_shard;
+    p->n = n * p->per_shard;
+    return ADJ_OK;
+}
+
 static void set_moments(preparation *p)
 {
     const float *mean = p->o.mean != NULL ? p->o.mean : p->d->mean;
@@ -66,6 +88,8 @@ adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, prepar
     *p = (preparation){.d = d, .o = *o, .from = {d->h, d->w, d->c}};
     p->to = (image_size){o->h != 0 ? o->h : d->h, o->w != 0 ? o->w : d->w, o->c != 0 ? o->c : d->c};
     adj_status status = check_sizes(p, error);
+    if (status == ADJ_OK)
+        status = take_shards(p, error);
     if (status != ADJ_OK)
         return status;
     p->elems = size_elems(p->to);
@@ -80,18 +104,25 @@ int64_t io_step_count(const preparation *p, int64_t step)
     return left < p->o.batch ? left : p->o.batch;
 }
 
+int64_t io_part_count(int64_t step_count, int64_t first, int64_t n)
+{
+    const int64_t left = step_count - first;
+    return left < 0 ? 0 : left < n ? left : n;
+}
+
 adj_status io_prepare_image(const preparation *p, const int64_t *order, const adj_loader_batch *b,
                             int64_t i, float *room, adj_error *error)
 {
     const adj_augment *a = &p->o.augment;
+    const int64_t of_all = p->first + i, all = b->step_count;
     /* behind the last image, those from the start again */
-    int64_t at = i < b->count ? b->step * p->o.batch + i : (i - b->count) % p->d->n;
+    int64_t at = of_all < all ? b->step * p->o.batch + of_all : (of_all - all) % p->d->n;
     int64_t k = order != NULL ? order[at] : at;
-    uint64_t drawn = (uint64_t)((b->epoch * p->steps + b->step) * p->o.batch + i);
+    uint64_t drawn = (uint64_t)((b->epoch * p->steps + b->step) * p->o.batch + of_all);
     uint64_t key = io_image_key(p->o.seed, b->epoch, k);
     float *x = b->x + i * p->elems;
 
-    b->labels[i] = i < b->count ? p->d->labels[k] : -1;
+    b->labels[i] = of_all < all ? p->d->labels[k] : -1;
     adj_status status = adj_dataset_read(p->d, k, room, error);
     if (status != ADJ_OK)
         return status;
@@ -106,12 +137,15 @@ adj_status io_prepare_image(const preparation *p, const int64_t *order, const ad
 void io_prepare_rest(const preparation *p, adj_loader_batch *b)
 {
     b->mix = 1;
-    memcpy(b->other_labels, b->labels, (size_t)p->o.batch * sizeof *b->labels);
+    memcpy(b->other_labels, b->labels, (size_t)p->n * sizeof *b->labels);
     if (p->o.augment.mixup <= 0)
         return;
     uint64_t key = io_mixup_key(p->o.seed, b->epoch, b->step);
     b->mix = (float)io_mixup_share(p->o.augment.mixup, key);
-    io_mixup(b->x, b->count, p->elems, b->mix);
-    for (int64_t i = 0; i < b->count; i++)
-        b->other_labels[i] = b->labels[b->count - 1 - i];
+    for (int64_t at = 0; at < p->n; at += p->per_shard) {
+        const int64_t n = io_part_count(b->step_count, p->first + at, p->per_shard);
+        io_mixup(b->x + at * p->elems, n, p->elems, b->mix);
+        for (int64_t i = 0; i < n; i++)
+            b->other_labels[at + i] = b->labels[at + n - 1 - i];
+    }
 }

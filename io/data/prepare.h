@@ -9,6 +9,8 @@ typedef struct {
     adj_loader_opts o; /* checked, sizes filled in; its pointers are not used */
     image_size from, to;
     int64_t elems, steps; /* of an image in a batch; of an epoch */
+    int64_t per_shard;    /* images */
+    int64_t first, n;     /* images of a batch that are prepared */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS], black[ADJ_MAX_CHANNELS];
 } preparation;
 
@@ -16,11 +18,12 @@ typedef struct {
 adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, preparation *p,
                           adj_error *error);
 
-/* How many images of a step count. */
+/* How many images of a step count: of all, and of n from the first on. */
 int64_t io_step_count(const preparation *p, int64_t step);
+int64_t io_part_count(int64_t step_count, int64_t first, int64_t n);
 
-/* Image i of the batch of (epoch, step): to b->x and b->labels. order: the epoch's (NULL: none);
- * room: an image of the data set. */
+/* Image i of those prepared of the batch of (epoch, step): to b->x and b->labels. order: the
+ * epoch's (NULL: none); room: an image of the data set. */
 adj_status io_prepare_image(const preparation *p, const int64_t *order, const adj_loader_batch *b,
                             int64_t i, float *room, adj_error *error);
 /* What is left when all images of the batch are there: mixup. */

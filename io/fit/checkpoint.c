@@ -33,35 +33,6 @@ static void list_places(position *p, const settings *s, int64_t steps, int64_t n
 
 /* ---- what must come out the same again ---- */
 
-/* FNV-1a. */
-static uint64_t checksum(uint64_t sum, const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < bytes; i++)
-        sum = (sum ^ p[i]) * UINT64_C(0x100000001b3);
-    return sum;
-}
-
-/* A number's eight bytes, the lowest first. */
-static uint64_t add_number(uint64_t sum, int64_t number)
-{
-    for (int shift = 0; shift < 64; shift += 8)
-        sum = (sum ^ ((uint64_t)number >> shift & 0xff)) * UINT64_C(0x100000001b3);
-    return sum;
-}
-
-/* Of images that are not in memory, their mean and deviation have to do. */
-static uint64_t data_checksum(const adj_dataset *d)
-{
-    uint64_t sum = add_number(UINT64_C(0xcbf29ce484222325), d->n);
-    sum = add_number(add_number(add_number(sum, d->h), d->w), d->c);
-    if (d->images != NULL)
-        sum = checksum(sum, d->images, (size_t)(d->n * d->h * d->w * d->c));
-    sum = checksum(sum, d->mean, (size_t)d->c * sizeof *d->mean);
-    sum = checksum(sum, d->deviation, (size_t)d->c * sizeof *d->deviation);
-    return checksum(sum, d->labels, (size_t)d->n * sizeof *d->labels);
-}
-
 /* 0: out of memory. */
 static int order_checksum(const settings *s, int64_t n, int64_t epoch, uint64_t *sum)
 {
@@ -69,7 +40,7 @@ static int order_checksum(const settings *s, int64_t n, int64_t epoch, uint64_t 
     if (order == NULL)
         return 0;
     adj_shuffle(n, (uint64_t)s->seed, (uint64_t)epoch, order);
-    *sum = checksum(0, order, (size_t)n * sizeof *order);
+    *sum = fnv(0, order, (size_t)n * sizeof *order);
     free(order);
     return 1;
 }
@@ -85,14 +56,12 @@ static const char *const sum_meanings[SUMS] = {
 static int list_sums(adj_trainer *t, const position *p, char text[SUMS][ENTRY_TEXT])
 {
     uint64_t order = 0;
-    if (t->data_sum == 0)
-        t->data_sum = data_checksum(t->train);
     if (!order_checksum(&t->set, t->train->n, p->epoch, &order))
         return 0;
-    snprintf(text[0], ENTRY_TEXT, "%016llx", (unsigned long long)t->data_sum);
+    snprintf(text[0], ENTRY_TEXT, "%016llx", (unsigned long long)trainer_data_sum(t));
     snprintf(text[1], ENTRY_TEXT, "%016llx", (unsigned long long)order);
     snprintf(text[2], ENTRY_TEXT, "%lld",
-             (long long)((p->epoch * t->steps + p->step) * t->set.batch));
+             (long long)((p->epoch * t->steps + p->step) * step_images(&t->set)));
     return 1;
 }
 
@@ -117,7 +86,7 @@ static void add_up_selections(const char *const list[SELECTIONS], char sum[ENTRY
 {
     uint64_t all = 0;
     for (int i = 0; i < SELECTIONS; i++)
-        all = checksum(add_number(all, i), list[i], strlen(list[i]));
+        all = fnv(fnv_number(all, i), list[i], strlen(list[i]));
     snprintf(sum, ENTRY_TEXT, "%016llx", (unsigned long long)all);
 }
 
@@ -137,15 +106,13 @@ static adj_status restore_selections(adj_trainer *t, const adj_tensors *file, ad
 
 /* ---- writing ---- */
 
-adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
+static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
 {
     entry list[MAX_ENTRIES + PLACES];
     char text[MAX_ENTRIES + PLACES][ENTRY_TEXT], sums[SUMS][ENTRY_TEXT];
     const char *selections[SELECTIONS];
     char of_selections[ENTRY_TEXT];
 
-    if (t == NULL || path == NULL)
-        return adj_error_set(error, ADJ_EARG, "checkpoint: expected a trainer and a file's name");
     int n = settings_entries(&t->set, list);
     list_places(&t->at, &t->set, t->steps, t->train->n, list + n);
     n += PLACES;
@@ -170,6 +137,16 @@ adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
     adj_status status = adj_weights_save(t->steps_net.exec, path, n, all, error);
     free(all);
     return status;
+}
+
+adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
+{
+    adj_status status = ADJ_OK;
+    if (t == NULL || path == NULL)
+        return adj_error_set(error, ADJ_EARG, "checkpoint: expected a trainer and a file's name");
+    if (ranks_rank(&t->ranks) == 0)
+        status = write_file(t, path, error);
+    return ranks_share_status(&t->ranks, status, error);
 }
 
 /* ---- reading ---- */
@@ -202,6 +179,8 @@ static adj_status read_entry(const adj_tensors *file, const entry *e, adj_error 
 {
     const char *text = adj_tensors_metadata(file, e->key);
     char expected[EXPECTATION];
+    if (text == NULL && e->is_optional)
+        return ADJ_OK;
     if (text == NULL)
         return adj_error_set(error, ADJ_EIO, "is no checkpoint: it has no %s", e->key);
     if (!entry_store(e, text))
@@ -255,7 +234,8 @@ static adj_status compare_settings(settings *ours, settings *there, int prolongs
 /* Whether the sums fit the steps that they are said to be of. */
 static int is_possible(const adj_trainer *t, const settings *there, const position *p)
 {
-    int64_t images = p->step * there->batch < t->train->n ? p->step * there->batch : t->train->n;
+    const int64_t taken = p->step * step_images(there);
+    const int64_t images = taken < t->train->n ? taken : t->train->n;
     return p->count == images && p->right <= images && p->best_epoch <= p->epoch &&
            there->begun <= p->epoch && (p->epoch < there->epochs || p->step == 0);
 }
@@ -311,6 +291,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
 
     if (version == NULL || strcmp(version, format_version) != 0)
         return adj_error_set(error, ADJ_EIO, "is no checkpoint of this version of adjoint");
+    there.accumulate = there.shards = 1; /* what an older file does not say */
     adj_status status = read_entries(file, list, settings_entries(&there, list), error);
     const int prolongs = t->set.epochs > there.epochs;
     if (status == ADJ_OK)

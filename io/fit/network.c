@@ -103,6 +103,28 @@ static adj_status check_logits(const network *n, const adj_net *net, int64_t bat
 
 /* ---- what is computed with it ---- */
 
+/* The loss whose mean over all shards is the step's. Where these have different numbers of images
+ * that count it is a weighted one. */
+static adj_node *shared_loss(network *n, const training_opts *t)
+{
+    if (t->shards < 2)
+        return n->loss;
+    n->share = adj_input(n->graph, "share", ADJ_F32, (adj_shape){1, {1}});
+    adj_node *share = adj_reshape(n->share, (adj_shape){0});
+    return adj_mul(n->loss, adj_cast(share, adj_node_type(n->loss).dtype));
+}
+
+static void share_out(network *n, const training_opts *t, const adj_ranks *ranks)
+{
+    const adj_data_parallel_opts o = {.processes = ranks != NULL ? ranks->size : 1,
+                                      .rank = ranks != NULL ? ranks->rank : 0,
+                                      .shards = (int)t->shards,
+                                      .bucket_bytes = t->bucket_bytes};
+    if (t->shards > 1)
+        n->updates = adj_data_parallel(n->updates, &o);
+    n->n_shard = adj_shard_count(n->updates);
+}
+
 /* The optimiser's updates of what is not frozen. */
 static adj_status add_updates(network *n, const training_opts *t, adj_error *error)
 {
@@ -125,7 +147,7 @@ static adj_status add_updates(network *n, const training_opts *t, adj_error *err
     }
     if (status == ADJ_OK) {
         n->lr = adj_input(n->graph, "lr", ADJ_F32, (adj_shape){0});
-        n->updates = adj_training_updates(n->loss, n->lr, &o);
+        n->updates = adj_training_updates(shared_loss(n, t), n->lr, &o);
     }
     if (t->scale != NULL) {
         n->loss_scale = adj_find(n->graph, "loss_scale");
@@ -154,8 +176,9 @@ static void add_loss(network *n, const training_opts *t)
 }
 
 static adj_status build(network *n, network_kind kind, const adj_net *net, int64_t batch,
-                        const training_opts *t, adj_error *error)
+                        const training_opts *t, const adj_ranks *ranks, adj_error *error)
 {
+    n->n_shard = 1;
     n->graph = adj_graph_new();
     if (n->graph == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
@@ -171,18 +194,34 @@ static adj_status build(network *n, network_kind kind, const adj_net *net, int64
         add_loss(n, t);
     if (kind == FOR_TRAINING && t != NULL && n->loss != NULL)
         status = add_updates(n, t, error);
+    if (status == ADJ_OK && n->updates != NULL)
+        share_out(n, t, ranks);
     if (status == ADJ_OK && (status = adj_graph_status(n->graph)) != ADJ_OK)
         adj_error_set(error, status, "%s", adj_graph_message(n->graph));
     return status;
 }
 
-static adj_status make_plan(network *n, network_kind kind, int64_t runs, const plan_opts *p,
-                            const training_opts *t, adj_error *error)
+/* What is fetched: losses and logits of all shards, or probabilities. NULL: out of memory. */
+static adj_node **list_fetches(const network *n, int *count)
 {
-    adj_node *fetch[] = {n->loss, n->logits};
-    adj_exec_opts options = {.n_fetch = 2,
-                             .fetch = fetch,
-                             .updates = n->updates,
+    adj_node **fetch = calloc((size_t)n->n_shard * 2, sizeof *fetch);
+    int k = 0;
+    for (int i = 0; fetch != NULL && i < n->n_shard; i++) {
+        if (n->probabilities != NULL) {
+            fetch[k++] = n->probabilities;
+            continue;
+        }
+        fetch[k++] = adj_shard_node(n->updates, n->loss, i);
+        fetch[k++] = adj_shard_node(n->updates, n->logits, i);
+    }
+    *count = k;
+    return fetch;
+}
+
+static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const training_opts *t,
+                            adj_error *error)
+{
+    adj_exec_opts options = {.updates = n->updates,
                              .backend = p->backend,
                              .threads = p->threads,
                              .precision = p->precision,
@@ -196,13 +235,16 @@ static adj_status make_plan(network *n, network_kind kind, int64_t runs, const p
                              .yield = p->yield,
                              .debug.profile = t != NULL && t->profile,
                              .seed = t != NULL ? (uint64_t)t->seed : 0};
+    if (p->ranks != NULL)
+        options.debug.backends = p->ranks->backends;
     if (t != NULL)
         options.loss_scale = t->scale != NULL ? 1 : t->loss_scale;
-    if (kind == FOR_PREDICTION) {
-        options.n_fetch = 1;
-        fetch[0] = n->probabilities;
-    }
+    adj_node **fetch = list_fetches(n, &options.n_fetch);
+    if (fetch == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
+    options.fetch = fetch;
     adj_status status = adj_exec_new(n->graph, &options, &n->exec);
+    free(fetch);
     return status == ADJ_OK ? ADJ_OK
                             : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
 }
@@ -212,28 +254,40 @@ adj_status network_open(network *n, network_kind kind, const adj_net *net, int64
                         adj_error *error)
 {
     *n = (network){0};
-    adj_status status = build(n, kind, net, batch, training, error);
+    adj_status status = build(n, kind, net, batch, training, plan->ranks, error);
     if (status == ADJ_OK)
-        status = make_plan(n, kind, runs, plan, training, error);
+        status = make_plan(n, runs, plan, training, error);
     if (status != ADJ_OK)
         return status;
-    n->scores = calloc((size_t)(batch * n->classes), sizeof *n->scores);
-    return n->scores != NULL ? ADJ_OK : adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
+    n->scores = calloc((size_t)(n->n_shard * batch * n->classes), sizeof *n->scores);
+    n->losses = calloc((size_t)n->n_shard, sizeof *n->losses);
+    return n->scores != NULL && n->losses != NULL
+               ? ADJ_OK
+               : adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
 }
 
 void network_close(network *n)
 {
     free(n->scores);
+    free(n->losses);
     adj_exec_free(n->exec);
     adj_graph_free(n->graph);
     *n = (network){0};
 }
 
-/* *status stays the first failure. */
-static void set_leaf(network *n, const adj_node *leaf, const void *data, adj_status *status)
+/* In shard i. *status stays the first failure. */
+static void set_leaf(network *n, adj_node *leaf, int i, const void *data, adj_status *status)
 {
-    if (leaf != NULL && *status == ADJ_OK)
-        *status = adj_set(n->exec, leaf, data, adj_type_bytes(adj_node_type(leaf)));
+    const adj_node *of_shard = leaf != NULL ? adj_shard_node(n->updates, leaf, i) : NULL;
+    if (of_shard != NULL && *status == ADJ_OK)
+        *status = adj_set(n->exec, of_shard, data, adj_type_bytes(adj_node_type(of_shard)));
+}
+
+static void get_value(network *n, adj_node *value, int i, void *data, adj_status *status)
+{
+    const adj_node *of_shard = adj_shard_node(n->updates, value, i);
+    if (*status == ADJ_OK)
+        *status = adj_get(n->exec, of_shard, data, adj_type_bytes(adj_node_type(of_shard)));
 }
 
 double network_state(const network *n, const adj_node *state)
@@ -242,24 +296,39 @@ double network_state(const network *n, const adj_node *state)
     return value != NULL ? (double)*value : 0;
 }
 
-adj_status network_run(network *n, const adj_loader_batch *b, double lr, adj_error *error)
+static void set_shard(network *n, const adj_loader_batch *b, const step_inputs *step, int i,
+                      adj_status *status)
 {
-    const float rate = (float)lr;
-    const adj_node *scores = n->probabilities != NULL ? n->probabilities : n->logits;
+    static const float whole = 1;
+    const int64_t first = i * n->shape.dim[0], elems = adj_shape_elems(n->shape);
+    const float *share = step != NULL && step->share != NULL ? step->share + i : &whole;
+    set_leaf(n, n->images, i, b->x + i * elems, status);
+    if (b->labels != NULL)
+        set_leaf(n, n->labels, i, b->labels + first, status);
+    if (b->other_labels != NULL)
+        set_leaf(n, n->other_labels, i, b->other_labels + first, status);
+    set_leaf(n, n->share, i, share, status);
+}
+
+adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,
+                       adj_error *error)
+{
+    const float rate = step != NULL ? (float)step->lr : 0;
+    adj_node *scores = n->probabilities != NULL ? n->probabilities : n->logits;
+    const int64_t n_score = n->shape.dim[0] * n->classes;
     adj_status status = ADJ_OK;
 
-    set_leaf(n, n->images, b->x, &status);
-    set_leaf(n, n->labels, b->labels, &status);
-    set_leaf(n, n->other_labels, b->other_labels, &status);
-    set_leaf(n, n->mix, &b->mix, &status);
-    set_leaf(n, n->lr, &rate, &status);
+    for (int i = 0; i < n->n_shard; i++)
+        set_shard(n, b, step, i, &status);
+    set_leaf(n, n->mix, 0, &b->mix, &status);
+    set_leaf(n, n->lr, 0, &rate, &status);
     if (status == ADJ_OK)
         status = adj_run(n->exec);
-    if (status == ADJ_OK && n->loss != NULL)
-        status = adj_get(n->exec, n->loss, &n->loss_now, sizeof n->loss_now);
-    if (status == ADJ_OK)
-        status = adj_get(n->exec, scores, n->scores,
-                         (size_t)(n->shape.dim[0] * n->classes) * sizeof *n->scores);
+    for (int i = 0; i < n->n_shard; i++) {
+        if (n->loss != NULL)
+            get_value(n, n->loss, i, &n->losses[i], &status);
+        get_value(n, scores, i, n->scores + i * n_score, &status);
+    }
     return status == ADJ_OK ? ADJ_OK
                             : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
 }

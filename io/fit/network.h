@@ -13,9 +13,10 @@ typedef struct {
     adj_math math;
     int tune;
     const char *tune_file;
-    double tune_seconds;   /* 0: as adj_exec_opts has it, however often the plan runs */
-    const char *selection; /* as in adj_exec_opts */
-    adj_yield yield;       /* as in adj_exec_opts */
+    double tune_seconds;    /* 0: as adj_exec_opts has it, however often the plan runs */
+    const char *selection;  /* as in adj_exec_opts */
+    adj_yield yield;        /* as in adj_exec_opts */
+    const adj_ranks *ranks; /* NULL: this process alone */
 } plan_opts;
 
 typedef struct {
@@ -28,6 +29,8 @@ typedef struct {
     int64_t seed;
     double loss_scale;           /* as in adj_exec_opts, if scale is NULL */
     const adj_loss_scale *scale; /* follows the gradients */
+    int64_t shards;              /* of a step, of all processes; the network's batch is of one */
+    size_t bucket_bytes;         /* as in adj_data_parallel_opts */
 } training_opts;
 
 typedef struct {
@@ -35,16 +38,18 @@ typedef struct {
     adj_node *images, *logits;
     adj_node *labels, *loss;      /* NULL: for prediction */
     adj_node *other_labels, *mix; /* of mixed batches, in training */
+    adj_node *share;              /* of a shard in the step's loss; NULL: there is but one */
     adj_node *lr;                 /* it and updates: for training */
     adj_node *probabilities;      /* for prediction */
     adj_updates *updates;
     adj_node *loss_scale, *skipped; /* states of what follows the gradients; NULL: there is none */
     int frozen;                     /* parameters */
     adj_exec *exec;
-    adj_shape shape; /* of images */
+    adj_shape shape; /* of images, of a shard */
+    int n_shard;     /* of this process */
     int64_t classes;
-    float *scores; /* logits, or probabilities: [batch, classes] */
-    float loss_now;
+    float *scores; /* logits, or probabilities: [n_shard, batch, classes] */
+    float *losses; /* [n_shard] */
 } network;
 
 typedef enum { FOR_TRAINING, FOR_EVALUATION, FOR_PREDICTION } network_kind;
@@ -59,9 +64,15 @@ void network_close(network *n);
 /* The value of one of its scalar states, f32; 0: there is none. */
 double network_state(const network *n, const adj_node *state);
 
-/* Runs it on a batch - for prediction on its images alone - and fills scores and loss_now. lr: of a
- * training step. */
-adj_status network_run(network *n, const adj_loader_batch *b, double lr, adj_error *error);
+/* What a training step is given beside its batch. */
+typedef struct {
+    double lr;
+    const float *share; /* [n_shard]: by how much each shard's loss counts, 1 on average; NULL: 1 */
+} step_inputs;
+/* Runs it on a batch - for prediction on its images alone - and fills scores and losses. step: NULL
+ * but for training. */
+adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,
+                       adj_error *error);
 
 /* What the net leaves open: a built-in model's sizes, else the given ones; the given classes, else
  * a built-in model's. A built-in model that there is not, or a size that is not possible: ADJ_EARG.

@@ -42,7 +42,7 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
     for (int64_t first = 0; first < n && status == ADJ_OK; first += batch) {
         const int64_t count = n - first < batch ? n - first : batch;
         normalise(p, from, first, count, x);
-        status = network_run(net, &(adj_loader_batch){.x = x}, 0, error);
+        status = network_run(net, &(adj_loader_batch){.x = x}, NULL, error);
         if (status == ADJ_OK)
             memcpy(probabilities + first * classes, net->scores,
                    (size_t)(count * classes) * sizeof *probabilities);
@@ -74,13 +74,19 @@ static int64_t best_of(const float *score, int64_t classes)
     return best;
 }
 
-static void add_batch(const network *n, const adj_loader_batch *b, adj_score *s, int64_t *confusion)
+/* What a batch adds to a score. */
+typedef struct {
+    double loss; /* the sum over its images */
+    int64_t right, count;
+} batch_score;
+
+static batch_score score_batch(const network *n, const adj_loader_batch *b, int64_t *confusion)
 {
-    s->loss += (double)n->loss_now * (double)b->count; /* a mean over the images that count */
-    s->right += adj_count_right(b->count, n->classes, n->scores, b->labels);
-    s->count += b->count;
     for (int64_t i = 0; confusion != NULL && i < b->count; i++)
         confusion[b->labels[i] * n->classes + best_of(n->scores + i * n->classes, n->classes)]++;
+    return (batch_score){.loss = (double)n->losses[0] * (double)b->count, /* a mean over these */
+                         .right = adj_count_right(b->count, n->classes, n->scores, b->labels),
+                         .count = b->count};
 }
 
 static adj_status open_loader(const adj_predictor *p, const network *n, const adj_dataset *d,
@@ -97,6 +103,50 @@ static adj_status open_loader(const adj_predictor *p, const network *n, const ad
     return adj_loader_new(d, &o, l, error);
 }
 
+/* Batches first to end - 1. */
+static adj_status score_batches(network *n, adj_loader *l, int64_t first, int64_t end,
+                                batch_score list[], int64_t confusion[], adj_error *error)
+{
+    adj_loader_batch b;
+    adj_status status = first < end ? adj_loader_seek(l, 0, first, error) : ADJ_OK;
+    for (int64_t step = first; step < end && status == ADJ_OK; step++) {
+        status = adj_loader_next(l, &b, error);
+        if (status == ADJ_OK)
+            status = network_run(n, &b, NULL, error);
+        if (status == ADJ_OK)
+            *list++ = score_batch(n, &b, confusion);
+    }
+    return status;
+}
+
+/* Each rank's part of the batches; the sum is in their order, whoever has computed them. */
+static adj_status score_all(const adj_predictor *p, network *n, adj_loader *l, adj_score *score,
+                            int64_t confusion[], adj_error *error)
+{
+    const int64_t size = p->ranks != NULL ? p->ranks->size : 1, steps = adj_loader_steps(l);
+    const int64_t rank = p->ranks != NULL ? p->ranks->rank : 0, each = (steps + size - 1) / size;
+    const int64_t first = rank * each, end = first + each < steps ? first + each : steps;
+    batch_score *own = calloc((size_t)each, sizeof *own);
+    batch_score *all = calloc((size_t)(each * size), sizeof *all);
+    adj_status status = ADJ_OK;
+    if (own == NULL || all == NULL)
+        status = adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
+    if (status == ADJ_OK)
+        status = score_batches(n, l, first, end, own, confusion, error);
+    if (status == ADJ_OK && p->ranks != NULL)
+        status = p->ranks->all_gather(p->ranks->group, own, (size_t)each * sizeof *own, all, error);
+    else if (status == ADJ_OK)
+        memcpy(all, own, (size_t)each * sizeof *own);
+    for (int64_t step = 0; step < steps && status == ADJ_OK; step++) {
+        score->loss += all[step].loss;
+        score->right += all[step].right;
+        score->count += all[step].count;
+    }
+    free(own);
+    free(all);
+    return status;
+}
+
 adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                   int64_t confusion[], adj_error *error)
 {
@@ -110,7 +160,6 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
         return status;
     network *n;
     adj_loader *l = NULL;
-    adj_loader_batch b;
 
     if (p->evaluations == 0)
         p->evaluations = (d->n + EVALUATION_BATCH - 1) / EVALUATION_BATCH;
@@ -118,14 +167,8 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
                                error);
     if (status == ADJ_OK)
         status = open_loader(p, n, d, &l, error);
-    const int64_t steps = status == ADJ_OK ? adj_loader_steps(l) : 0;
-    for (int64_t step = 0; step < steps && status == ADJ_OK; step++) {
-        status = adj_loader_next(l, &b, error);
-        if (status == ADJ_OK)
-            status = network_run(n, &b, 0, error);
-        if (status == ADJ_OK)
-            add_batch(n, &b, score, confusion);
-    }
+    if (status == ADJ_OK)
+        status = score_all(p, n, l, score, confusion, error);
     adj_loader_free(l);
     score->loss = score->count > 0 ? score->loss / (double)score->count : 0;
     score->accuracy = score->count > 0 ? (double)score->right / (double)score->count : 0;

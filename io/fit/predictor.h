@@ -19,7 +19,8 @@ struct adj_predictor {
     adj_net net; /* complete; its name is p's */
     char *name;
     plan_opts plan;
-    int64_t evaluations; /* how often its evaluation will run; 0: not known */
+    const adj_ranks *ranks; /* that share out evaluations; NULL: this process alone */
+    int64_t evaluations;    /* how often its evaluation will run; 0: not known */
     char *backend, *tune_file, *selection;
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel of net */
     adj_model_card card;

@@ -18,6 +18,15 @@ static adj_status save(adj_trainer *t, adj_error *error)
     return status;
 }
 
+/* All stop after the same step: a wish is told to the others with the next one. */
+static int should_stop(adj_trainer *t, int wants)
+{
+    if (ranks_size(&t->ranks) == 1)
+        return wants;
+    t->ranks.wants_stop |= wants;
+    return t->ranks.is_stopped;
+}
+
 /* The steps of the epoch that are left, or those until a callback stops it. */
 static adj_status run_steps(adj_trainer *t, int *stopped, adj_error *error)
 {
@@ -28,7 +37,7 @@ static adj_status run_steps(adj_trainer *t, int *stopped, adj_error *error)
         status = adj_trainer_step(t, error);
         if (status != ADJ_OK)
             return status;
-        *stopped = call(t->o.on_step, t);
+        *stopped = should_stop(t, call(t->o.on_step, t));
         if (every > 0 && t->at.step % every == 0 && t->at.step < t->steps)
             status = save(t, error);
     }
@@ -47,7 +56,8 @@ adj_status adj_trainer_run(adj_trainer *t, adj_error *error)
         if (status == ADJ_OK && !stopped) {
             status = adj_trainer_end_epoch(t, error);
             if (status == ADJ_OK)
-                stopped = call(t->o.on_epoch, t);
+                status = ranks_want_stop(&t->ranks, call(t->o.on_epoch, t) | t->ranks.wants_stop,
+                                         &stopped, error);
         }
         if (status == ADJ_OK)
             status = save(t, error);

@@ -128,10 +128,25 @@ static adj_status check(settings *s, adj_error *error)
     return ADJ_OK;
 }
 
+/* Each rank has as many as the others, and each the same images. */
+static adj_status check_shards(const settings *s, int ranks, adj_error *error)
+{
+    if (s->shards % ranks != 0)
+        return adj_error_set(error, ADJ_EARG,
+                             "fit: shards (got %lld, expected a multiple of %d ranks)",
+                             (long long)s->shards, ranks);
+    if (s->batch % s->shards != 0)
+        return adj_error_set(error, ADJ_EARG,
+                             "fit: batch (got %lld, expected a multiple of %lld shards)",
+                             (long long)s->batch, (long long)s->shards);
+    return ADJ_OK;
+}
+
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o,
                              adj_error *error)
 {
     static const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+    const int ranks = o->ranks != NULL ? o->ranks->size : 1;
     *s = (settings){.model = net_name(net),
                     .backend = o->backend != NULL ? o->backend : "onednn",
                     .freeze = o->freeze != NULL ? o->freeze : "none",
@@ -143,6 +158,8 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                     .classes = net->classes,
                     .epochs = o->epochs != 0 ? o->epochs : 10,
                     .batch = o->batch != 0 ? o->batch : 64,
+                    .accumulate = o->accumulate != 0 ? o->accumulate : 1,
+                    .shards = o->shards != 0 ? o->shards : ranks,
                     .seed = o->seed,
                     .threads = o->threads != 0 ? o->threads : default_threads(),
                     .smoothing = o->smoothing};
@@ -151,7 +168,9 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
     set_schedule(s, o->schedule);
     set_augment(s, &o->augment);
     adj_status status = set_loss_scale(s, o, error);
-    return status == ADJ_OK ? check(s, error) : status;
+    if (status == ADJ_OK)
+        status = check(s, error);
+    return status == ADJ_OK ? check_shards(s, ranks, error) : status;
 }
 
 double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps)
@@ -185,6 +204,8 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"freeze", .text = &s->freeze},
         {"epochs", .integer = &s->epochs, .low = 1, .high = 100000},
         {"batch", .integer = &s->batch, .low = 1, .high = 100000},
+        {"accumulate", .integer = &s->accumulate, .low = 1, .high = 10000, .is_optional = 1},
+        {"shards", .integer = &s->shards, .low = 1, .high = 10000, .is_optional = 1},
         {"shift", .integer = &s->shift, .high = ADJ_MAX_SHIFT},
         {"seed", .integer = &s->seed, .high = huge},
         {"lr", .real = &s->lr, .low = 1e-12, .high = 1e6},

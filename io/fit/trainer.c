@@ -13,8 +13,11 @@
 static adj_status open_loader(adj_trainer *t, adj_error *error)
 {
     const adj_shape s = t->steps_net.shape;
-    const int threads = t->o.loaders;
-    const adj_loader_opts o = {.batch = s.dim[0],
+    const int threads = t->o.loaders, n_shard = t->steps_net.n_shard;
+    const adj_loader_opts o = {.batch = step_images(&t->set),
+                               .shards = step_shards(&t->set),
+                               .first_shard = (int64_t)ranks_rank(&t->ranks) * n_shard,
+                               .n_shard = n_shard,
                                .h = s.dim[1],
                                .w = s.dim[2],
                                .c = s.dim[3],
@@ -39,10 +42,11 @@ static plan_opts plan_of(const adj_trainer *t, double spent)
                        .threads = (int)t->set.threads,
                        .precision = o->precision,
                        .math = o->math,
-                       .tune = o->tune && !o->resume,
+                       .tune = o->tune && !o->resume && o->shards == 0,
                        .tune_file = o->tune_file,
                        .tune_seconds = o->tune_seconds > 0 ? left : o->tune_seconds,
-                       .yield = o->yield};
+                       .yield = ranks_size(&t->ranks) > 1 ? ADJ_YIELD_NEVER : o->yield,
+                       .ranks = ranks_size(&t->ranks) > 1 ? o->ranks : NULL};
 }
 
 static int64_t batches(int64_t n, int64_t batch) { return (n + batch - 1) / batch; }
@@ -61,17 +65,42 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts
         .profile = o->profile,
         .seed = t->set.seed,
         .loss_scale = t->set.loss_scale,
-        .scale = t->set.scale_follows ? &t->set.scale : NULL};
+        .scale = t->set.scale_follows ? &t->set.scale : NULL,
+        .shards = step_shards(&t->set),
+        .bucket_bytes = o->bucket_bytes};
+    const int64_t images = step_images(&t->set);
 
-    return network_open(&t->steps_net, FOR_TRAINING, net, t->set.batch,
-                        t->set.epochs * batches(t->train->n, t->set.batch), plan, &training, error);
+    return network_open(&t->steps_net, FOR_TRAINING, net, images / step_shards(&t->set),
+                        t->set.epochs * batches(t->train->n, images), plan, &training, error);
+}
+
+/* Rank 0 times kernels, the others take those that it has selected. */
+static adj_status make_same_steps(adj_trainer *t, const adj_net *net, adj_error *error)
+{
+    plan_opts plan = plan_of(t, 0);
+    char *selection = NULL;
+    adj_status status = ADJ_OK;
+    if (ranks_rank(&t->ranks) == 0)
+        status = make_steps(t, net, &plan, error);
+    status = ranks_share_status(&t->ranks, status, error);
+    if (status != ADJ_OK || ranks_size(&t->ranks) == 1)
+        return status;
+    const adj_exec *first = t->steps_net.exec;
+    status = ranks_share_text(&t->ranks, adj_exec_selection(first), &selection, error);
+    plan.tune = 0;
+    plan.selection = selection;
+    if (status == ADJ_OK && ranks_rank(&t->ranks) > 0)
+        status = make_steps(t, net, &plan, error);
+    free(selection);
+    return status;
 }
 
 static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *error)
 {
     const adj_dataset *d = t->train;
-    const plan_opts plan = plan_of(t, adj_exec_stats(t->steps_net.exec).timed_seconds);
+    plan_opts plan = plan_of(t, adj_exec_stats(t->steps_net.exec).timed_seconds);
 
+    plan.tune &= ranks_size(&t->ranks) == 1; /* each would select others */
     adj_status status = predictor_new(net, &plan, &t->predictor, error);
     if (status != ADJ_OK)
         return status;
@@ -113,6 +142,7 @@ static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
 static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *error)
 {
     static const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+    const int ranks = t->o.ranks != NULL ? t->o.ranks->size : 1;
     adj_net net = *given;
 
     adj_status status = check_data(t->train, t->held_out, error);
@@ -124,8 +154,9 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
         return status;
     t->optimiser = t->o.optimiser != NULL ? *t->o.optimiser : momentum;
     t->done = 1;
-    const plan_opts plan = plan_of(t, 0);
-    status = make_steps(t, &net, &plan, error);
+    status = ranks_open(&t->ranks, t->o.ranks, (int)(step_shards(&t->set) / ranks), error);
+    if (status == ADJ_OK)
+        status = make_same_steps(t, &net, error);
     if (status == ADJ_OK)
         status = open_loader(t, error);
     if (status == ADJ_OK)
@@ -133,7 +164,14 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     /* planned for at once: a long training should not fail at its end */
     if (status == ADJ_OK && t->held_out != NULL && adj_trainer_predictor(t, error) == NULL)
         status = ADJ_ENOMEM;
-    return status;
+    return status == ADJ_OK ? ranks_agree(t, error) : status;
+}
+
+uint64_t trainer_data_sum(adj_trainer *t)
+{
+    if (t->data_sum == 0)
+        t->data_sum = data_sum(t->train);
+    return t->data_sum;
 }
 
 adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
@@ -164,6 +202,7 @@ void adj_trainer_free(adj_trainer *t)
     adj_predictor_free(t->predictor);
     adj_loader_free(t->loader);
     network_close(&t->steps_net);
+    ranks_close(&t->ranks);
     free(t);
 }
 
@@ -246,6 +285,8 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
         .loss_scale = t->set.scale_follows ? network_state(&t->steps_net, t->steps_net.loss_scale)
                                            : t->set.loss_scale,
         .skipped = (int64_t)network_state(&t->steps_net, t->steps_net.skipped),
+        .n_rank = ranks_size(&t->ranks),
+        .rank_times = t->ranks.times,
     };
 }
 
@@ -285,37 +326,66 @@ static adj_status check_skipped(adj_trainer *t, double before, adj_error *error)
                          network_state(&t->steps_net, t->steps_net.loss_scale));
 }
 
+/* Seconds, ever, that this process waited for others. */
+static double waited_for_others(const adj_trainer *t)
+{
+    const adj_ranks *r = t->ranks.ranks;
+    return r != NULL && r->waited != NULL ? r->waited(r->group) : 0;
+}
+
+/* *own: of this process. */
+static adj_status run_step(adj_trainer *t, adj_loader_batch *b, adj_rank_times *own,
+                           adj_error *error)
+{
+    const double began = seconds_now(), waited = adj_loader_waited(t->loader);
+    const double others = waited_for_others(t);
+    const step_inputs inputs = {.lr = t->step_rate, .share = t->ranks.share};
+    adj_status status = adj_loader_next(t->loader, b, error);
+    own->data = adj_loader_waited(t->loader) - waited;
+    if (status == ADJ_OK)
+        status = ranks_share(t, b, error);
+    if (status == ADJ_OK)
+        status = network_run(&t->steps_net, b, &inputs, error);
+    own->others = waited_for_others(t) - others;
+    own->seconds = seconds_now() - began;
+    return status;
+}
+
 adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
 {
     const double began = seconds_now();
     position *at = &t->at;
+    adj_rank_times own = {0};
     adj_loader_batch b;
+    double loss;
+    int64_t right;
 
     if (at->step >= t->steps || at->epoch >= t->set.epochs)
         return adj_error_set(error, ADJ_EARG, "fit: no step is left in this epoch");
     t->last = (adj_fit_progress){0};
     t->step_rate = settings_rate(&t->set, at->epoch, at->step, t->steps);
-    const double waited = adj_loader_waited(t->loader);
-    adj_status status = adj_loader_next(t->loader, &b, error);
-    t->waited += adj_loader_waited(t->loader) - waited;
     const double skipped = network_state(&t->steps_net, t->steps_net.skipped);
+    adj_status status = run_step(t, &b, &own, error);
+    t->waited += own.data;
     if (status == ADJ_OK)
-        status = network_run(&t->steps_net, &b, t->step_rate, error);
+        status = ranks_report(t, &b, own, &loss, &right, error);
     if (status != ADJ_OK)
         return status;
     t->done++;
-    t->step_loss = (double)t->steps_net.loss_now;
-    at->loss += t->step_loss * (double)b.count; /* the loss is a mean over the images that count */
-    at->right += adj_count_right(b.count, t->steps_net.classes, t->steps_net.scores, b.labels);
-    at->count += b.count;
+    t->step_loss = loss / (double)b.step_count;
+    at->loss += loss;
+    at->right += right;
+    at->count += b.step_count;
     if (!isfinite(at->loss))
         return not_finite(t, error);
     if (check_skipped(t, skipped, error) != ADJ_OK)
         return ADJ_EARG;
     at->step++;
-    t->images += b.count;
+    t->images += b.step_count;
     t->seconds += seconds_now() - began;
-    return ADJ_OK;
+    if (t->o.compare_every > 0 && at->step % t->o.compare_every == 0)
+        status = ranks_compare_params(t, error);
+    return status;
 }
 
 /* The held-out data, and whether this epoch is the best until now. */
@@ -328,7 +398,9 @@ static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_e
     adj_predictor *p = adj_trainer_predictor(t, error);
     if (p == NULL)
         return ADJ_ENOMEM;
+    p->ranks = ranks_size(&t->ranks) > 1 ? t->o.ranks : NULL; /* who else evaluates it, is alone */
     adj_status status = adj_predictor_evaluate(p, t->held_out, score, NULL, error);
+    p->ranks = NULL;
     if (status != ADJ_OK)
         return status;
     p->card.accuracy = 100 * score->accuracy;
@@ -348,7 +420,9 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
 
     if (at->step < t->steps || at->epoch >= t->set.epochs)
         return adj_error_set(error, ADJ_EARG, "fit: the epoch is not at its end");
-    adj_status status = evaluate(t, &score, &is_best, error);
+    adj_status status = ranks_compare_params(t, error);
+    if (status == ADJ_OK)
+        status = evaluate(t, &score, &is_best, error);
     if (status != ADJ_OK)
         return status;
     t->step_rate = settings_rate(&t->set, at->epoch, t->steps - 1, t->steps);
@@ -357,7 +431,9 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
     *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
     t->seconds = t->waited = 0;
     t->images = 0;
-    if (is_best && t->o.best != NULL)
+    if (!is_best || t->o.best == NULL)
+        return ADJ_OK;
+    if (ranks_rank(&t->ranks) == 0)
         status = adj_predictor_save(t->predictor, t->o.best, 0, NULL, error);
-    return status;
+    return ranks_share_status(&t->ranks, status, error);
 }

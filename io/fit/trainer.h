@@ -3,6 +3,8 @@
 #define IO_FIT_TRAINER_H
 
 #include "predictor.h"
+#include "ranks.h"
+#include "sums.h"
 
 /* Everything that decides what a training comes to, nothing left open: as it is compared with a
  * checkpoint's. Words are numbers here. */
@@ -14,6 +16,7 @@ typedef struct {
     int64_t precision, math, schedule;
     int64_t height, width, channels, classes;
     int64_t epochs, batch, seed, threads;
+    int64_t accumulate, shards;    /* batches of a step; shards of a batch */
     int64_t begun;                 /* epochs that were done when the schedule began */
     int64_t warmup, total, period; /* of the schedule; total 0: all its steps */
     double lr, base, factor, last; /* base 0: lr */
@@ -54,7 +57,15 @@ struct adj_trainer {
     adj_fit_progress last; /* after adj_trainer_end_epoch, else epoch is 0 */
     double step_loss, step_rate;
     int unsaved; /* as in adj_fit_progress */
+    rank_state ranks;
 };
+
+/* Images in a step, and the shards that they are cut into. */
+static inline int64_t step_images(const settings *s) { return s->batch * s->accumulate; }
+static inline int64_t step_shards(const settings *s) { return s->shards * s->accumulate; }
+
+/* data_sum of the training data, made once. */
+uint64_t trainer_data_sum(adj_trainer *t);
 
 /* What the options and the net leave open is filled in. ADJ_EARG: what they say is not possible. */
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o,
@@ -76,6 +87,7 @@ typedef struct {
     double *real;
     double low, high;         /* of a number */
     const char *const *words; /* of an integer that stands for one of them; ends with NULL */
+    int is_optional;          /* a file need not have it */
 } entry;
 
 /* Returns how many. */

@@ -1,0 +1,144 @@
+/* mpirun.c - see mpirun.h. */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adjoint_mpi.h"
+#include "command.h"
+#include "mpirun.h"
+
+#define LIBRARY "libadjoint_mpi.so.0.2"
+
+/* ---- what mpirun says, in variables of Open MPI, of PMI (MPICH and others), of PMIx ---- */
+
+static int number_of(const char *const names[])
+{
+    for (int i = 0; names[i] != NULL; i++) {
+        const char *text = getenv(names[i]);
+        if (text != NULL && text[0] >= '0' && text[0] <= '9')
+            return atoi(text);
+    }
+    return -1;
+}
+
+int mpirun_rank_here(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
+    const int rank = number_of(names);
+    return rank > 0 ? rank : 0;
+}
+
+static int is_started_together(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", NULL};
+    return number_of(names) >= 0;
+}
+
+/* Bound to some of the machine's processors, it has them for itself. */
+int mpirun_threads(int processors)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
+    const int here = number_of(names);
+    const int is_bound = processors < (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (here < 2 || is_bound)
+        return processors;
+    return processors > here ? processors / here : 1;
+}
+
+/* ---- the library ---- */
+
+/* Beside the tool, or in ../lib beside its folder, or where the system looks. */
+static void *open_library(void)
+{
+    static const char *const places[] = {"/", "/../lib/"};
+    char tool[PATH_MAX], path[PATH_MAX + 64];
+    const ssize_t n = readlink("/proc/self/exe", tool, sizeof tool - 1);
+    void *library = NULL;
+    tool[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(tool, '/');
+    for (int i = 0; i < 2 && slash != NULL && library == NULL; i++) {
+        *slash = '\0';
+        snprintf(path, sizeof path, "%s%s" LIBRARY, tool, places[i]);
+        library = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
+    }
+    return library != NULL ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+}
+
+typedef adj_status open_function(adj_mpi **out, adj_error *error);
+typedef const adj_ranks *ranks_function(const adj_mpi *group);
+typedef void patience_function(adj_mpi *group, double seconds);
+
+/* A function of the library, stored through to; 0: there is none. */
+static int find(void *library, const char *name, void *to, size_t size)
+{
+    void *function = dlsym(library, name);
+    memcpy(to, &function, size);
+    return function != NULL;
+}
+
+static int join(const char *command, double patience, mpirun_group *g)
+{
+    open_function *open;
+    ranks_function *ranks;
+    patience_function *set_patience;
+    adj_error error = {0};
+    adj_mpi *group = NULL;
+    if (!find(g->library, "adj_mpi_open", &open, sizeof open) ||
+        !find(g->library, "adj_mpi_ranks", &ranks, sizeof ranks) ||
+        !find(g->library, "adj_mpi_set_patience", &set_patience, sizeof set_patience) ||
+        !find(g->library, "adj_mpi_abort", &g->abort, sizeof g->abort) ||
+        !find(g->library, "adj_mpi_lost_rank", &g->lost_rank, sizeof g->lost_rank) ||
+        !find(g->library, "adj_mpi_close", &g->close, sizeof g->close))
+        return complain(command, EXIT_FAILED, "%s is of another version", LIBRARY);
+    if (open(&group, &error) != ADJ_OK)
+        return complain(command, EXIT_FAILED, "%s", error.message);
+    g->group = group;
+    g->ranks = ranks(group);
+    if (patience > 0)
+        set_patience(group, patience);
+    return CONTINUE;
+}
+
+int mpirun_join(const char *command, int64_t wanted, double patience, mpirun_group *g)
+{
+    *g = (mpirun_group){0};
+    if (wanted <= 1 && !is_started_together())
+        return CONTINUE;
+    if (!is_started_together())
+        return complain(command, EXIT_FAILED,
+                        "--ranks %lld: this is one process (start it by mpirun -n %lld)",
+                        (long long)wanted, (long long)wanted);
+    g->library = open_library();
+    if (g->library == NULL)
+        return complain(command, EXIT_FAILED,
+                        "started by mpirun, but " LIBRARY " cannot be loaded: %s (ninja mpi makes "
+                        "it)",
+                        dlerror());
+    int status = join(command, patience, g);
+    if (status != CONTINUE)
+        return status;
+    if (wanted > 0 && wanted != mpirun_size(g))
+        return complain(command, EXIT_FAILED, "--ranks %lld: mpirun has started %d",
+                        (long long)wanted, mpirun_size(g));
+    if (mpirun_rank(g) > 0 && freopen("/dev/null", "w", stdout) == NULL)
+        return complain(command, EXIT_FAILED, "/dev/null cannot be opened");
+    return CONTINUE;
+}
+
+int mpirun_leave(mpirun_group *g, int status, int agreed)
+{
+    if (g->group == NULL)
+        return status;
+    if (mpirun_size(g) > 1 && g->lost_rank(g->group) >= 0)
+        status = EXIT_LOST;
+    if (mpirun_size(g) > 1 && status != EXIT_OK && !agreed) {
+        fflush(stdout);
+        g->abort(g->group, status);
+    }
+    g->close(g->group); /* the library stays: MPI's own threads may be in it until the end */
+    *g = (mpirun_group){0};
+    return status;
+}

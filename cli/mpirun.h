@@ -1,0 +1,44 @@
+/* mpirun.h - the processes that mpirun has started together: libadjoint_mpi, loaded when it is
+ * needed, so that the tool runs where there is no MPI. */
+#ifndef CLI_MPIRUN_H
+#define CLI_MPIRUN_H
+
+#include "adjoint_fit.h"
+
+/* Exit status of a rank that ends all, as another one does not answer. */
+enum { EXIT_LOST = 4 };
+
+typedef struct {
+    void *library; /* NULL: this process is alone */
+    void *group;   /* adj_mpi */
+    const adj_ranks *ranks;
+    void (*abort)(void *group, int status);
+    void (*close)(void *group);
+    int (*lost_rank)(const void *group);
+} mpirun_group;
+
+/* Of a group of one without a library: all of it 0 is one. */
+static inline int mpirun_rank(const mpirun_group *g)
+{
+    return g->ranks != NULL ? g->ranks->rank : 0;
+}
+static inline int mpirun_size(const mpirun_group *g)
+{
+    return g->ranks != NULL ? g->ranks->size : 1;
+}
+
+/* Joins the others, if mpirun has started this process. wanted: how many there are to be; 0: any
+ * number. patience: seconds for which one may be silent; 0: the library's. What ranks behind the
+ * first print is not shown. CONTINUE, or an exit status after a complaint; to be left in every
+ * case. */
+int mpirun_join(const char *command, int64_t wanted, double patience, mpirun_group *g);
+/* The end of a command whose status is that. agreed: the others know, and end as well; else a
+ * failure ends them. Returns the status to exit with. */
+int mpirun_leave(mpirun_group *g, int status, int agreed);
+
+/* The rank that mpirun has given this process, before it has joined; 0: alone, or the first. */
+int mpirun_rank_here(void);
+/* Threads for a process among those that mpirun has started on this machine. */
+int mpirun_threads(int processors);
+
+#endif

@@ -1,0 +1,314 @@
+/* ranks.c - see ranks.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer.h"
+
+static adj_status no_memory(adj_error *error)
+{
+    return adj_error_set(error, ADJ_ENOMEM, "fit: out of memory");
+}
+
+adj_status ranks_open(rank_state *r, const adj_ranks *ranks, int n_shard, adj_error *error)
+{
+    const size_t size = ranks != NULL ? (size_t)ranks->size : 1;
+    *r = (rank_state){.ranks = ranks};
+    r->report_bytes = sizeof(step_report) + (size_t)n_shard * sizeof(double);
+    r->times = calloc(size, sizeof *r->times);
+    r->mine = calloc(1, r->report_bytes);
+    r->all = calloc(size, r->report_bytes);
+    r->weight = calloc(size * (size_t)n_shard, sizeof *r->weight);
+    r->share = calloc((size_t)n_shard, sizeof *r->share);
+    if (r->times == NULL || r->mine == NULL || r->all == NULL || r->weight == NULL ||
+        r->share == NULL)
+        return no_memory(error);
+    return ADJ_OK;
+}
+
+void ranks_close(rank_state *r)
+{
+    free(r->times);
+    free(r->mine);
+    free(r->all);
+    free(r->weight);
+    free(r->share);
+    *r = (rank_state){0};
+}
+
+/* In a group of one: a copy. */
+static adj_status all_gather(const rank_state *r, const void *mine, size_t bytes, void *all,
+                             adj_error *error)
+{
+    if (r->ranks != NULL)
+        return r->ranks->all_gather(r->ranks->group, mine, bytes, all, error);
+    memcpy(all, mine, bytes);
+    return ADJ_OK;
+}
+
+/* ---- the same on all ---- */
+
+enum { MAX_ITEMS = MAX_ENTRIES + 8 };
+
+/* What must be the same, as a hash and what it is. */
+typedef struct {
+    const char *what;
+    uint64_t hash;
+} item;
+
+static int add_item(item list[MAX_ITEMS], int n, const char *what, uint64_t hash)
+{
+    list[n] = (item){what, hash};
+    return n + 1;
+}
+
+static uint64_t hash_kernels(const adj_exec *e)
+{
+    uint64_t sum = fnv_start;
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        const adj_step_info s = adj_exec_step_at(e, i);
+        sum = fnv(sum, s.backend, strlen(s.backend));
+        sum = fnv(sum, s.impl, strlen(s.impl));
+    }
+    return sum;
+}
+
+/* Threads may differ: the machines may. */
+static int list_items(adj_trainer *t, item list[MAX_ITEMS])
+{
+    entry entries[MAX_ENTRIES];
+    char number[ENTRY_TEXT];
+    const int version = ADJ_VERSION, n_entry = settings_entries(&t->set, entries);
+    int n = add_item(list, 0, "version of the library", fnv(fnv_start, &version, sizeof version));
+    for (int i = 0; i < n_entry; i++) {
+        const char *text = entry_text(&entries[i], number);
+        if (strcmp(entries[i].key, "threads") != 0)
+            n = add_item(list, n, entries[i].key, fnv(fnv_start, text, strlen(text)));
+    }
+    const char *selection = adj_exec_selection(t->steps_net.exec);
+    n = add_item(list, n, "training data", trainer_data_sum(t));
+    n = add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
+    n = add_item(list, n, "choice of kernels by tuning",
+                 fnv(fnv_start, selection, strlen(selection)));
+    return add_item(list, n, "kernels in its plan", hash_kernels(t->steps_net.exec));
+}
+
+adj_status ranks_agree(adj_trainer *t, adj_error *error)
+{
+    const rank_state *r = &t->ranks;
+    const int size = ranks_size(r);
+    item list[MAX_ITEMS];
+    uint64_t mine[MAX_ITEMS] = {0};
+    if (size == 1)
+        return ADJ_OK;
+    const int n = list_items(t, list);
+    uint64_t *all = calloc((size_t)size, sizeof mine);
+    if (all == NULL)
+        return no_memory(error);
+    for (int i = 0; i < n; i++)
+        mine[i] = list[i].hash;
+    adj_status status = all_gather(r, mine, sizeof mine, all, error);
+    for (int k = 1; k < size && status == ADJ_OK; k++)
+        for (int i = 0; i < n && status == ADJ_OK; i++)
+            if (all[(size_t)k * MAX_ITEMS + (size_t)i] != all[i])
+                status = adj_error_set(error, ADJ_EARG, "rank %d: its %s is another than rank 0's",
+                                       k, list[i].what);
+    free(all);
+    return status;
+}
+
+/* The name of parameter i; its bits' hash to *hash. */
+static adj_status hash_param(const adj_exec *e, int i, char **room, size_t *bytes, uint64_t *hash)
+{
+    const adj_node *p = adj_exec_param_at(e, i);
+    const size_t need = adj_type_bytes(adj_node_type(p));
+    if (need > *bytes) {
+        char *larger = realloc(*room, need);
+        if (larger == NULL)
+            return ADJ_ENOMEM;
+        *room = larger;
+        *bytes = need;
+    }
+    adj_status status = adj_get((adj_exec *)e, p, *room, need);
+    *hash = fnv_words(fnv_start, *room, need);
+    return status;
+}
+
+static adj_status other_bits(const adj_trainer *t, int param, int rank, adj_error *error)
+{
+    const char *name = adj_node_name(adj_exec_param_at(t->steps_net.exec, param));
+    return adj_error_set(error, ADJ_EBACKEND,
+                         "rank %d has other values of %s than rank 0 after step %lld of epoch %lld",
+                         rank, name, (long long)t->at.step, (long long)t->at.epoch + 1);
+}
+
+adj_status ranks_compare_params(adj_trainer *t, adj_error *error)
+{
+    const rank_state *r = &t->ranks;
+    const adj_exec *e = t->steps_net.exec;
+    const int size = ranks_size(r), n = adj_exec_param_count(e);
+    if (size == 1)
+        return ADJ_OK;
+    uint64_t *mine = calloc((size_t)n + 1, sizeof *mine);
+    uint64_t *all = calloc((size_t)n * (size_t)size + 1, sizeof *all);
+    char *room = NULL;
+    size_t bytes = 0;
+    adj_status status = mine != NULL && all != NULL ? ADJ_OK : no_memory(error);
+    for (int i = 0; i < n && status == ADJ_OK; i++)
+        if (hash_param(e, i, &room, &bytes, &mine[i]) != ADJ_OK)
+            status = no_memory(error);
+    if (status == ADJ_OK)
+        status = all_gather(r, mine, (size_t)n * sizeof *mine, all, error);
+    for (int i = 0; i < n && status == ADJ_OK; i++)
+        for (int k = 1; k < size && status == ADJ_OK; k++)
+            if (all[(size_t)k * (size_t)n + (size_t)i] != all[i])
+                status = other_bits(t, i, k, error);
+    free(room);
+    free(mine);
+    free(all);
+    return status;
+}
+
+/* ---- a step ---- */
+
+/* Images that count in shard i of this process. */
+static int64_t shard_count(const adj_trainer *t, const adj_loader_batch *b, int i)
+{
+    const int64_t per = t->steps_net.shape.dim[0];
+    int64_t n = 0;
+    for (int64_t k = i * per; k < (i + 1) * per; k++)
+        n += b->labels[k] >= 0;
+    return n;
+}
+
+static double shard_weight(const adj_trainer *t, const adj_loader_batch *b, int i)
+{
+    const int64_t per = t->steps_net.shape.dim[0];
+    const float *weights = t->o.class_weights;
+    double sum = 0;
+    if (weights == NULL)
+        return (double)shard_count(t, b, i);
+    for (int64_t k = i * per; k < (i + 1) * per; k++)
+        sum += b->labels[k] >= 0 ? (double)weights[b->labels[k]] : 0;
+    return sum;
+}
+
+/* Without class weights the sum of all is known: a process need not ask the others. */
+static adj_status sum_weights(adj_trainer *t, const adj_loader_batch *b, double *sum,
+                              adj_error *error)
+{
+    const rank_state *r = &t->ranks;
+    const int n = t->steps_net.n_shard;
+    *sum = (double)b->step_count;
+    if (t->o.class_weights == NULL)
+        return ADJ_OK;
+    double *mine = (double *)(void *)r->mine;
+    for (int i = 0; i < n; i++)
+        mine[i] = shard_weight(t, b, i);
+    adj_status status = all_gather(r, mine, (size_t)n * sizeof *mine, r->weight, error);
+    *sum = 0;
+    for (int i = 0; i < n * ranks_size(r); i++)
+        *sum += r->weight[i];
+    return status;
+}
+
+adj_status ranks_share(adj_trainer *t, const adj_loader_batch *b, adj_error *error)
+{
+    const rank_state *r = &t->ranks;
+    double sum = 0;
+    if (t->set.shards == 1)
+        return ADJ_OK;
+    adj_status status = sum_weights(t, b, &sum, error);
+    for (int i = 0; i < t->steps_net.n_shard; i++)
+        r->share[i] = sum > 0 ? (float)((double)t->set.shards * shard_weight(t, b, i) / sum) : 0;
+    return status;
+}
+
+static void add_times(adj_rank_times *sum, const adj_rank_times *more)
+{
+    sum->seconds += more->seconds;
+    sum->data += more->data;
+    sum->others += more->others;
+}
+
+adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, adj_rank_times own, double *loss,
+                        int64_t *right, adj_error *error)
+{
+    rank_state *r = &t->ranks;
+    const network *net = &t->steps_net;
+    step_report report = {.times = own, .wants_stop = r->wants_stop};
+    double *losses = (double *)(void *)(r->mine + sizeof report);
+    const int64_t n = b->count;
+    report.right = adj_count_right(n, net->classes, net->scores, b->labels);
+    for (int i = 0; i < net->n_shard; i++) /* means over the images that count */
+        losses[i] = (double)net->losses[i] * (double)shard_count(t, b, i);
+    memcpy(r->mine, &report, sizeof report);
+    if (t->at.step == 0)
+        memset(r->times, 0, (size_t)ranks_size(r) * sizeof *r->times);
+    adj_status status = all_gather(r, r->mine, r->report_bytes, r->all, error);
+    *loss = 0;
+    *right = 0;
+    for (int k = 0; k < ranks_size(r) && status == ADJ_OK; k++) {
+        const char *at = r->all + (size_t)k * r->report_bytes;
+        memcpy(&report, at, sizeof report);
+        losses = (double *)(void *)(at + sizeof report);
+        for (int i = 0; i < net->n_shard; i++)
+            *loss += losses[i];
+        *right += report.right;
+        r->is_stopped |= report.wants_stop != 0;
+        add_times(&r->times[k], &report.times);
+    }
+    return status;
+}
+
+/* ---- now and then ---- */
+
+adj_status ranks_want_stop(rank_state *r, int wants, int *stop, adj_error *error)
+{
+    const int size = ranks_size(r);
+    *stop = wants;
+    if (size == 1)
+        return ADJ_OK;
+    int *all = calloc((size_t)size, sizeof *all);
+    if (all == NULL)
+        return no_memory(error);
+    adj_status status = all_gather(r, &wants, sizeof wants, all, error);
+    for (int k = 0; k < size; k++)
+        *stop |= all[k];
+    free(all);
+    return status;
+}
+
+static adj_status broadcast(const rank_state *r, void *data, size_t bytes, adj_error *error)
+{
+    return r->ranks->broadcast(r->ranks->group, data, bytes, error);
+}
+
+adj_status ranks_share_text(const rank_state *r, const char *text, char **shared, adj_error *error)
+{
+    int64_t bytes = text != NULL ? (int64_t)strlen(text) + 1 : 0;
+    adj_status status = ranks_size(r) > 1 ? broadcast(r, &bytes, sizeof bytes, error) : ADJ_OK;
+    *shared = NULL;
+    if (status != ADJ_OK || bytes == 0)
+        return status;
+    if ((*shared = calloc((size_t)bytes, 1)) == NULL)
+        return no_memory(error);
+    if (ranks_rank(r) == 0)
+        memcpy(*shared, text, (size_t)bytes);
+    return ranks_size(r) > 1 ? broadcast(r, *shared, (size_t)bytes, error) : ADJ_OK;
+}
+
+adj_status ranks_share_status(const rank_state *r, adj_status status, adj_error *error)
+{
+    struct {
+        int32_t status;
+        char message[ADJ_MESSAGE];
+    } told = {.status = status};
+    if (ranks_size(r) == 1)
+        return status;
+    if (status != ADJ_OK && error != NULL)
+        snprintf(told.message, sizeof told.message, "%s", error->message);
+    adj_status shared = broadcast(r, &told, sizeof told, error);
+    if (shared != ADJ_OK || told.status == ADJ_OK)
+        return shared;
+    return adj_error_set(error, (adj_status)told.status, "%s", told.message);
+}

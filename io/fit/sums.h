@@ -1,0 +1,53 @@
+/* sums.h - checksums by which trainings tell whether they are the same (FNV-1a of 64 bits). */
+#ifndef IO_FIT_SUMS_H
+#define IO_FIT_SUMS_H
+
+#include <string.h>
+
+#include "adjoint_data.h"
+
+static const uint64_t fnv_start = UINT64_C(0xcbf29ce484222325);
+
+static inline uint64_t fnv(uint64_t sum, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < bytes; i++)
+        sum = (sum ^ p[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+/* The same of 64-bit words, and of the bytes behind the last: faster, and another sum. High bits
+ * come down, which a product alone does not do. */
+static inline uint64_t fnv_words(uint64_t sum, const void *data, size_t bytes)
+{
+    const char *p = data;
+    for (; bytes >= 8; bytes -= 8, p += 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        sum = (sum ^ word) * UINT64_C(0x100000001b3);
+        sum ^= sum >> 32;
+    }
+    return fnv(sum, p, bytes);
+}
+
+/* A number's eight bytes, the lowest first. */
+static inline uint64_t fnv_number(uint64_t sum, int64_t number)
+{
+    for (int shift = 0; shift < 64; shift += 8)
+        sum = (sum ^ ((uint64_t)number >> shift & 0xff)) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+/* Images and labels. Of images that are not in memory, their mean and deviation have to do. */
+static inline uint64_t data_sum(const adj_dataset *d)
+{
+    uint64_t sum = fnv_number(fnv_start, d->n);
+    sum = fnv_number(fnv_number(fnv_number(sum, d->h), d->w), d->c);
+    if (d->images != NULL)
+        sum = fnv(sum, d->images, (size_t)(d->n * d->h * d->w * d->c));
+    sum = fnv(sum, d->mean, (size_t)d->c * sizeof *d->mean);
+    sum = fnv(sum, d->deviation, (size_t)d->c * sizeof *d->deviation);
+    return fnv(sum, d->labels, (size_t)d->n * sizeof *d->labels);
+}
+
+#endif
