@@ -32,7 +32,7 @@ static const rule rules[] = {
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
     {"ops/nn", "adjoint.h adjoint_nn.h", "graph/hash.h graph/nearest.h"},
     {"backends", "adjoint.h adjoint_ext.h", ""},
-    {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", ""},
+    {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", "exec/clock.h"},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
      "exec/machine/cache_size.h exec/machine/isa_level.h backends/direct/fused_pointwise "
@@ -52,7 +52,9 @@ static const rule rules[] = {
     {"io/fit", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h", "exec/clock.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h", "io io/data/npy.h io/data/unzip.h"},
     {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "io io/tensors"},
-    {"cli", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
+    {"cli",
+     "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
+     "adjoint_io.h",
      "exec/clock.h exec/machine graph/nearest.h graph/printable.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli exec/backend_option.h"},

@@ -16,7 +16,8 @@ static const char *const no_gradient[] = {"fill",       "equal",           "grea
                                           "next_step",  "max_pool_argmax", NULL};
 /* An optimiser's step, and what passes make, is not differentiated: adj_grad says ADJ_ENOGRAD. */
 static const char *const no_rule[] = {
-    "momentum", "sgd_step", "ema", "adam_step", "max_pool_grad_argmax", NULL};
+    "momentum",         "sgd_step",        "ema", "adam_step", "max_pool_grad_argmax",
+    "all_reduce_start", "all_reduce_wait", NULL};
 
 static int is_in(const char *const list[], const char *name)
 {

@@ -382,10 +382,12 @@ static int finish(training *t, const adj_fit_progress *at, adj_status ended, con
 /* Where steps have failed among several ranks, what there is of a step is not kept. */
 static int run(training *t, int argc, char **argv)
 {
+    const terminal none = {0}; /* what mpirun shows, it has from a terminal that nobody sees */
     adj_error why = {0};
     int status = EXIT_OK;
 
-    t->told.shown = progress_start(terminal_open((int)t->o->plain), t->o->batch);
+    t->told.shown = progress_start(
+        mpirun_size(&t->group) > 1 ? none : terminal_open((int)t->o->plain), t->o->batch);
     if (is_first(t)) {
         read_history(t);
         if (begin(t) != CONTINUE)

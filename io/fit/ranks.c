@@ -61,13 +61,14 @@ static int add_item(item list[MAX_ITEMS], int n, const char *what, uint64_t hash
     return n + 1;
 }
 
+/* In any order: that of steps may differ where some do not depend on each other. */
 static uint64_t hash_kernels(const adj_exec *e)
 {
-    uint64_t sum = fnv_start;
+    uint64_t sum = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         const adj_step_info s = adj_exec_step_at(e, i);
-        sum = fnv(sum, s.backend, strlen(s.backend));
-        sum = fnv(sum, s.impl, strlen(s.impl));
+        const uint64_t backend = fnv(fnv_start, s.backend, strlen(s.backend));
+        sum += fnv(backend, s.impl, strlen(s.impl));
     }
     return sum;
 }
@@ -84,12 +85,9 @@ static int list_items(adj_trainer *t, item list[MAX_ITEMS])
         if (strcmp(entries[i].key, "threads") != 0)
             n = add_item(list, n, entries[i].key, fnv(fnv_start, text, strlen(text)));
     }
-    const char *selection = adj_exec_selection(t->steps_net.exec);
     n = add_item(list, n, "training data", trainer_data_sum(t));
     n = add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
-    n = add_item(list, n, "choice of kernels by tuning",
-                 fnv(fnv_start, selection, strlen(selection)));
-    return add_item(list, n, "kernels in its plan", hash_kernels(t->steps_net.exec));
+    return add_item(list, n, "choice of kernels", hash_kernels(t->steps_net.exec));
 }
 
 adj_status ranks_agree(adj_trainer *t, adj_error *error)

@@ -43,6 +43,19 @@ Test(all_reduce, in_every_run)
     adj_graph_free(g);
 }
 
+/* What a plan makes of it: a backend that has no other process computes a start and a wait, too. */
+Test(all_reduce, in_two_steps)
+{
+    fixture f = fixture_new();
+    adj_node *v = given(&f, ADJ_F32, (adj_shape){2, {2, 3}}, x);
+    adj_node *start =
+        adj_node_new1(&adj_op_all_reduce_start, v, &(adj_reduction_attrs){ADJ_REDUCE_SUM});
+    adj_node *wait = adj_node_new1(&adj_op_all_reduce_wait, start, NULL), *dx;
+    expect_values(&f, wait, "naive", x, 0, 0);
+    cr_expect_eq(adj_grad(wait, v, 1, &v, &dx), ADJ_ENOGRAD);
+    fixture_free(&f);
+}
+
 Test(all_reduce, refusals)
 {
     adj_graph *g = adj_graph_new();

@@ -1,0 +1,215 @@
+/* test_overlap.c - where a plan starts reductions and where it waits for them, told by a backend
+ * that does nothing but count: every start as soon as its values are there, every wait before the
+ * first update that needs it, and between them progress is asked for after each step. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+#include "tests/reference.h"
+
+enum { BATCH = 4, SIDE = 8, LAYERS = 6, CHANNELS = 8 };
+
+/* ---- a backend of two processes, both of which this one is ---- */
+
+static struct {
+    int flying, most, progress, fails; /* fails: the wait of that number, from 1 */
+    int waited;
+} link;
+
+static adj_status open_link(const adj_backend_opts *opts, void **backend)
+{
+    (void)opts;
+    *backend = NULL;
+    return ADJ_OK;
+}
+
+static void close_link(void *backend) { (void)backend; }
+
+static void progress(void *backend)
+{
+    (void)backend;
+    link.progress += link.flying > 0;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    const adj_op *op = g->node[0]->op;
+    (void)backend;
+    if (g->n_node > 1 || candidate > 0 ||
+        (op != &adj_op_all_reduce_start && op != &adj_op_all_reduce_wait))
+        return ADJ_ENOKERNEL;
+    p->alias[0] = (adj_alias){0, 1};
+    return ADJ_OK;
+}
+
+/* Twice the value, with the wrong sign until the wait: nobody may have read it. */
+static adj_status run(const adj_call *c)
+{
+    const adj_node *n = c->group->node[0];
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    const int is_wait = n->op == &adj_op_all_reduce_wait;
+    const int64_t elems = adj_shape_elems(n->type.shape);
+    for (int64_t i = 0; i < elems; i++)
+        y[i] = is_wait ? -x[i] : -2 * x[i];
+    link.flying += is_wait ? -1 : 1;
+    link.most = link.flying > link.most ? link.flying : link.most;
+    link.waited += is_wait;
+    return is_wait && link.waited == link.fails ? ADJ_EBACKEND : ADJ_OK;
+}
+
+static const adj_kernel kernel = {.name = "link", .prepare = prepare, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend link_backend = {.version = ADJ_VERSION,
+                                         .name = "link",
+                                         .open = open_link,
+                                         .close = close_link,
+                                         .kernels = kernels,
+                                         .progress = progress};
+
+/* ---- a net of several layers ---- */
+
+typedef struct {
+    adj_graph *g;
+    adj_node *x, *labels, *lr, *loss;
+    adj_exec *e;
+} net;
+
+static net net_new(const adj_optimiser_opts *o, int is_shared)
+{
+    static const adj_backend *both[3];
+    const adj_conv_layer conv = {.filters = CHANNELS, .padding = ADJ_SAME};
+    net n = {.g = adj_graph_new()};
+    n.x = adj_input(n.g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
+    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
+    n.lr = adj_input(n.g, "lr", ADJ_F32, (adj_shape){0});
+    adj_node *h = n.x;
+    for (int i = 0; i < LAYERS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "conv%d", i);
+        h = adj_relu(adj_layer_conv2d(h, name, &conv));
+    }
+    n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
+    adj_updates *u = adj_training_updates(n.loss, n.lr, o);
+    /* a bucket for each layer but the first */
+    const adj_data_parallel_opts d = {.processes = 2, .bucket_bytes = 2400};
+    both[0] = &link_backend;
+    both[1] = naive_backend();
+    const adj_exec_opts opts = {.n_fetch = 1,
+                                .fetch = &n.loss,
+                                .updates = is_shared ? adj_data_parallel(u, &d) : u,
+                                .threads = 1,
+                                .backend = "naive",
+                                .debug.backends = both};
+    memset(&link, 0, sizeof link);
+    cr_assert_eq(adj_exec_new(n.g, &opts, &n.e), ADJ_OK, "%s", adj_exec_message(n.e));
+    return n;
+}
+
+static void net_free(net *n)
+{
+    adj_exec_free(n->e);
+    adj_graph_free(n->g);
+}
+
+static adj_status take_step(net *n, int i)
+{
+    float x[BATCH * SIDE * SIDE];
+    const float lr = 0.1F;
+    adj_draw(ADJ_F32, x, BATCH * SIDE * SIDE, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, (uint64_t)i);
+    adj_set(n->e, n->x, x, sizeof x);
+    adj_set(n->e, n->labels, (int32_t[]){0, 1, 2, 1}, 16);
+    adj_set(n->e, n->lr, &lr, sizeof lr);
+    return adj_run(n->e);
+}
+
+static int count_steps(const net *n, const char *op, int from, int to)
+{
+    int count = 0;
+    for (int i = from; i < to; i++)
+        count += strcmp(adj_exec_step_at(n->e, i).op, op) == 0;
+    return count;
+}
+
+static int find_step(const net *n, const char *op, int from)
+{
+    const int steps = adj_exec_step_count(n->e);
+    while (from < steps && strcmp(adj_exec_step_at(n->e, from).op, op) != 0)
+        from++;
+    return from;
+}
+
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(overlap, .init = plan_as_usual);
+
+/* ---- tests ---- */
+
+/* The last layer's gradient travels while the others are computed. */
+Test(overlap, starts_early_and_waits_late)
+{
+    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, 1);
+    const int steps = adj_exec_step_count(n.e), all = count_steps(&n, "all_reduce_start", 0, steps);
+    cr_assert_geq(all, LAYERS - 1);
+    cr_expect_eq(count_steps(&n, "all_reduce_wait", 0, steps), all);
+    cr_expect_eq(count_steps(&n, "all_reduce", 0, steps), 0);
+    /* between two starts a layer's backward pass: but for the two of the last layer */
+    const int first = find_step(&n, "all_reduce_start", 0);
+    int at = find_step(&n, "all_reduce_start", first + 1);
+    for (int i = 2; i < all; i++) {
+        const int next = find_step(&n, "all_reduce_start", at + 1);
+        cr_expect_geq(count_steps(&n, "conv2d_backprop_filter", at, next), 1, "start %d", i);
+        at = next;
+    }
+    cr_expect_geq(count_steps(&n, "conv2d_backprop_filter", first, steps), LAYERS);
+    /* no wait before the last start, and between two waits the updates of what has arrived */
+    at = find_step(&n, "all_reduce_wait", 0);
+    cr_expect_eq(count_steps(&n, "all_reduce_start", at, steps), 0);
+    for (int i = 1; i < all; i++) {
+        const int next = find_step(&n, "all_reduce_wait", at + 1);
+        cr_expect_geq(count_steps(&n, "sgd_step", at, next), 1, "wait %d", i);
+        at = next;
+    }
+    cr_assert_eq(take_step(&n, 0), ADJ_OK, "%s", adj_exec_message(n.e));
+    cr_expect_eq(link.most, all);
+    cr_expect_eq(link.flying, 0);
+    cr_expect_geq(link.progress, LAYERS * 2);
+    net_free(&n);
+}
+
+/* Two equal processes assign what one by itself does: 2 x / 2 is exact. */
+Test(overlap, same_bits)
+{
+    static const adj_optimiser_opts options[] = {
+        {.momentum = 0.9}, {.momentum = 0.9, .clip_norm = 0.1}, {.kind = ADJ_ADAM}};
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
+        net alone = net_new(&options[k], 0), shared = net_new(&options[k], 1);
+        for (int i = 0; i < 3; i++) {
+            cr_assert_eq(take_step(&alone, i), ADJ_OK, "%s", adj_exec_message(alone.e));
+            cr_assert_eq(take_step(&shared, i), ADJ_OK, "%s", adj_exec_message(shared.e));
+        }
+        for (int i = 0; i < adj_exec_param_count(alone.e); i++) {
+            const adj_node *p = adj_exec_param_at(alone.e, i);
+            const adj_node *q = adj_find(shared.g, adj_node_name(p));
+            float v[2048], w[2048];
+            const size_t bytes = adj_type_bytes(adj_node_type(p));
+            cr_assert_leq(bytes, sizeof v);
+            adj_get(alone.e, p, v, bytes);
+            adj_get(shared.e, q, w, bytes);
+            cr_assert_arr_eq((char *)v, (char *)w, bytes, "%s", adj_node_name(p));
+        }
+        net_free(&alone);
+        net_free(&shared);
+    }
+}
+
+Test(overlap, failed_wait)
+{
+    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, 1);
+    link.fails = 2;
+    cr_expect_eq(take_step(&n, 0), ADJ_EBACKEND);
+    cr_expect_not_null(strstr(adj_exec_message(n.e), "all_reduce_wait"), "%s",
+                       adj_exec_message(n.e));
+    net_free(&n);
+}
