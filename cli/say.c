@@ -47,7 +47,7 @@ static void put_plain(FILE *f, const char *text)
 /* What all ranks have to say the first one says: it may end the others while they wait here. */
 static int is_said_by_another(int rank, int status)
 {
-    enum { MOST = 10, MICROSECONDS = 300000 };
+    enum { MOST = 5, MICROSECONDS = 1000000 };
     if (rank > 0 && status != EXIT_USAGE)
         usleep((useconds_t)(rank < MOST ? rank : MOST) * MICROSECONDS);
     return rank > 0 && status == EXIT_USAGE;

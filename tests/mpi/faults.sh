@@ -1,0 +1,75 @@
+#!/bin/bash
+# faults.sh [TIMES [SILENCE]] - kills and stops each rank of a training in turn, so many times
+# altogether (default 6), at moments that differ: the others have to end within 30 s with a sentence
+# that names it, and --resume has to go on from the checkpoint. SILENCE: --rank-timeout, default 3.
+# Run from the project's folder; MPIRUN (mpirun) starts the ranks. Prints a table.
+set -u
+times=${1:-6}
+silence=${2:-3}
+ranks=3
+tool=$PWD/build/adjoint
+mpirun=${MPIRUN:-mpirun}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 ADJOINT_TUNE=off
+more=
+case $($mpirun --version 2>&1) in
+*'Open MPI'* | *OpenRTE*) more=--oversubscribe ;;
+esac
+folder=$(mktemp -d)
+trap 'pkill -9 -f "$folder/c.ckpt"; rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+failed=0
+slowest=0
+
+# The process of a rank, of those that train into this folder.
+pid_of() {
+    for p in $(pgrep -f "$folder/c.ckpt"); do
+        [ "$(cat "/proc/$p/comm" 2>/dev/null)" = adjoint ] || continue
+        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qE "^(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1\$" &&
+            echo "$p" && return
+    done
+}
+
+complain() {
+    echo "faults: $*: $(grep -v '^$' err | head -20)" >&2
+    failed=$((failed + 1))
+}
+
+printf '%-6s %-4s %-10s %-8s %-4s %s\n' signal rank 'after (s)' 'ended in' exit resumed
+for i in $(seq 0 $((times - 1))); do
+    rank=$((i % ranks))
+    signal=KILL
+    [ $((i / ranks % 2)) -eq 0 ] || signal=STOP
+    rm -f c.ckpt*
+    # shellcheck disable=SC2086 # none, or one option
+    $mpirun $more -n $ranks "$tool" train --epochs 1000 --limit 300 --batch 60 --checkpoint "$folder/c.ckpt" \
+        --checkpoint-every 2 --rank-timeout "$silence" >out 2>err &
+    while ! [ -e c.ckpt ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
+    delay=0.$((RANDOM % 90 + 10))
+    sleep $delay
+    pid=$(pid_of $rank)
+    start=$(date +%s%N)
+    kill -$signal "$pid"
+    for _ in $(seq 1 400); do
+        kill -0 $! 2>/dev/null || break
+        sleep 0.1
+    done
+    ms=$((($(date +%s%N) - start) / 1000000))
+    kill -9 $! 2>/dev/null && complain "SIG$signal to rank $rank: no end after $ms ms"
+    wait $!
+    code=$?
+    [ $ms -gt $slowest ] && slowest=$ms
+    [ $ms -lt 30000 ] || complain "SIG$signal to rank $rank: ended after $ms ms"
+    grep -qiE "rank[ =]*$rank|process rank $rank" err || complain "SIG$signal to rank $rank is not named"
+    [ $code -ne 0 ] || complain "SIG$signal to rank $rank: exit status 0"
+    for _ in $(seq 1 50); do
+        [ -n "$(pgrep -f "$folder/c.ckpt")" ] || break
+        sleep 0.1
+    done
+    [ -z "$(pgrep -f "$folder/c.ckpt")" ] || complain "SIG$signal to rank $rank: somebody is left"
+    # goes on where it was, for a step
+    timeout -s INT 2 "$tool" train --resume --checkpoint "$folder/c.ckpt" >again 2>err
+    resumed=$(grep -o 'resumed after .*' again) || complain "SIG$signal to rank $rank: no resumption"
+    printf '%-6s %-4s %-10s %-8s %-4s %s\n' $signal $rank $delay "$((ms / 1000)).$((ms % 1000 / 100)) s" $code "$resumed"
+done
+echo "$times faults, slowest end after $((slowest / 1000)).$((slowest % 1000 / 100)) s, $failed wrong"
+[ $failed -eq 0 ]
