@@ -36,6 +36,10 @@ int mpirun_join(const char *command, int64_t wanted, double patience, mpirun_gro
  * failure ends them. Returns the status to exit with. */
 int mpirun_leave(mpirun_group *g, int status, int agreed);
 
+/* The first rank tells which process each is, for MPICH's mpirun names one that died by its number
+ * alone. All call it. Exit status or CONTINUE. */
+int mpirun_introduce(const char *command, const mpirun_group *g);
+
 /* The rank that mpirun has given this process, before it has joined; 0: alone, or the first. */
 int mpirun_rank_here(void);
 /* Threads for a process among those that mpirun has started on this machine. */

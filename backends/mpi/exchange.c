@@ -21,7 +21,7 @@ static adj_status finish(adj_mpi *g, int code, MPI_Request *request, const char 
         mpi_sentence(code, text, sizeof text);
         return fail(error, what, text);
     }
-    return mpi_wait_all(g, 1, request, text) == ADJ_OK ? ADJ_OK : fail(error, what, text);
+    return mpi_wait_request(g, request, text) == ADJ_OK ? ADJ_OK : fail(error, what, text);
 }
 
 adj_status mpi_all_gather(void *group, const void *mine, size_t bytes, void *all, adj_error *error)

@@ -38,8 +38,8 @@ typedef int mpi_test(void *what, int *code);
  * [ADJ_WHY]: MPI failed, or a process was silent for longer than the group's patience. One that
  * only waits itself answers, and is waited for. */
 adj_status mpi_wait(adj_mpi *g, mpi_test *test, void *what, char *text);
-/* The same for n requests. */
-adj_status mpi_wait_all(adj_mpi *g, int n, MPI_Request request[], char *text);
+/* The same for a request. */
+adj_status mpi_wait_request(adj_mpi *g, MPI_Request *request, char *text);
 /* Answers those who ask whether this process is there; once in a while, so it may be called
  * often. */
 void mpi_answer(adj_mpi *g);

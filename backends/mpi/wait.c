@@ -112,21 +112,15 @@ adj_status mpi_wait(adj_mpi *g, mpi_test *test, void *what, char *text)
     return code != MPI_SUCCESS ? failed(code, text) : status;
 }
 
-typedef struct {
-    int n;
-    MPI_Request *request;
-} requests;
-
-static int are_done(void *what, int *code)
+static int is_done(void *request, int *code)
 {
-    const requests *r = what;
+    MPI_Status status;
     int done = 0;
-    *code = MPI_Testall(r->n, r->request, &done, MPI_STATUSES_IGNORE);
+    *code = MPI_Test(request, &done, &status);
     return *code == MPI_SUCCESS && done;
 }
 
-adj_status mpi_wait_all(adj_mpi *g, int n, MPI_Request request[], char *text)
+adj_status mpi_wait_request(adj_mpi *g, MPI_Request *request, char *text)
 {
-    requests r = {n, request};
-    return mpi_wait(g, are_done, &r, text);
+    return mpi_wait(g, is_done, request, text);
 }

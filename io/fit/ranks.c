@@ -80,13 +80,13 @@ static int list_items(adj_trainer *t, item list[MAX_ITEMS])
     char number[ENTRY_TEXT];
     const int version = ADJ_VERSION, n_entry = settings_entries(&t->set, entries);
     int n = add_item(list, 0, "version of the library", fnv(fnv_start, &version, sizeof version));
+    n = add_item(list, n, "training data", trainer_data_sum(t));
+    n = add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
     for (int i = 0; i < n_entry; i++) {
         const char *text = entry_text(&entries[i], number);
         if (strcmp(entries[i].key, "threads") != 0)
             n = add_item(list, n, entries[i].key, fnv(fnv_start, text, strlen(text)));
     }
-    n = add_item(list, n, "training data", trainer_data_sum(t));
-    n = add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
     return add_item(list, n, "choice of kernels", hash_kernels(t->steps_net.exec));
 }
 

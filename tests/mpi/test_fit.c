@@ -1,0 +1,142 @@
+/* test_fit.c - run by mpirun: what ranks of a training find out about each other. A parameter that
+ * was changed in one of them is named; a wish to stop of one stops all after the same step; what
+ * rank 0 cannot write all know.
+ *
+ * Prints what is wrong, and ends with 1 in the process that has seen it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_data.h"
+#include "adjoint_mpi.h"
+
+enum { IMAGES = 96, BATCH = 12 };
+
+static int n_wrong;
+
+static void check(int is_right, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void check(int is_right, const char *format, ...)
+{
+    va_list args;
+    if (is_right)
+        return;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    n_wrong++;
+}
+
+static adj_node *build(adj_node *images, int64_t classes, int training, void *user)
+{
+    const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
+    (void)user;
+    adj_node *h = adj_relu(adj_layer_conv2d(images, "conv", &conv));
+    return adj_layer_dense(adj_layer_dropout(h, "drop", 0.2, training), "logits", classes);
+}
+
+static const adj_net net = {.build = build, .name = "small"};
+
+static adj_trainer *trainer_new(const adj_mpi *group, const adj_dataset *d,
+                                const adj_fit_opts *more)
+{
+    adj_fit_opts o = *more;
+    adj_error error = {0};
+    adj_trainer *t = NULL;
+    o.ranks = adj_mpi_ranks(group);
+    o.batch = BATCH;
+    o.threads = 1;
+    o.epochs = 3;
+    check(adj_trainer_new(&net, d, d, &o, &t, &error) == ADJ_OK, "%s", error.message);
+    return t;
+}
+
+/* Another value in the last rank alone: found when the two are compared, by its name. */
+static void other_values(const adj_mpi *group, const adj_dataset *d)
+{
+    const int last = adj_mpi_size(group) - 1;
+    adj_error error = {0};
+    char expected[200];
+    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.compare_every = 2});
+    check(adj_trainer_step(t, &error) == ADJ_OK && adj_trainer_step(t, &error) == ADJ_OK, "%s",
+          error.message);
+    if (adj_mpi_rank(group) == last) {
+        adj_exec *e = adj_trainer_exec(t);
+        adj_node *b = adj_find(adj_node_graph(adj_trainer_loss(t)), "logits/b");
+        float v[64];
+        const size_t bytes = adj_type_bytes(adj_node_type(b));
+        check(adj_get(e, b, v, bytes) == ADJ_OK, "%s", adj_exec_message(e));
+        v[0] += 1e-7F * (1 + v[0] * v[0]);
+        check(adj_set(e, b, v, bytes) == ADJ_OK, "%s", adj_exec_message(e));
+    }
+    check(adj_trainer_step(t, &error) == ADJ_OK, "%s", error.message);
+    const adj_status status = adj_trainer_step(t, &error);
+    snprintf(expected, sizeof expected,
+             "rank %d has other values of logits/b than rank 0 after step 4 of epoch 1", last);
+    check(last == 0 ? status == ADJ_OK
+                    : status == ADJ_EBACKEND && strcmp(error.message, expected) == 0,
+          "status %d: %s", (int)status, error.message);
+    adj_trainer_free(t);
+}
+
+typedef struct {
+    int calls, stop_at; /* 0: never */
+} stopping;
+
+static int count_step(void *user, const adj_fit_progress *now)
+{
+    stopping *s = user;
+    (void)now;
+    return ++s->calls == s->stop_at;
+}
+
+/* The last rank wants to stop after its third step; all do, after the fourth. */
+static void stop_together(const adj_mpi *group, const adj_dataset *d)
+{
+    const int size = adj_mpi_size(group);
+    stopping s = {.stop_at = adj_mpi_rank(group) == size - 1 ? 3 : 0};
+    adj_error error = {0};
+    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.on_step = count_step, .user = &s});
+    check(adj_trainer_run(t, &error) == ADJ_OK, "%s", error.message);
+    check(s.calls == (size > 1 ? 4 : 3), "%d steps", s.calls);
+    const adj_fit_progress at = adj_trainer_progress(t);
+    check(at.n_rank == size && at.images == (int64_t)s.calls * BATCH, "%d ranks, %lld images",
+          at.n_rank, (long long)at.images);
+    for (int i = 0; i < size; i++)
+        check(at.rank_times[i].seconds > 0 && at.rank_times[i].others <= at.rank_times[i].seconds,
+              "rank %d: %g s, %g of them for others", i, at.rank_times[i].seconds,
+              at.rank_times[i].others);
+    adj_trainer_free(t);
+}
+
+static void unwritable(const adj_mpi *group, const adj_dataset *d)
+{
+    adj_error error = {0};
+    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.checkpoint_every = 2});
+    check(adj_trainer_step(t, &error) == ADJ_OK, "%s", error.message);
+    const adj_status status = adj_trainer_save(t, "/nowhere/at/all", &error);
+    check(status == ADJ_EIO && strstr(error.message, "No such file") != NULL, "status %d: %s",
+          (int)status, error.message);
+    check(adj_trainer_step(t, &error) == ADJ_OK, "goes on: %s", error.message);
+    adj_trainer_free(t);
+}
+
+int main(void)
+{
+    adj_error error = {0};
+    adj_mpi *group;
+    adj_dataset *d = NULL;
+    const adj_dataset_opts few = {.limit = IMAGES, .seed = 1};
+    if (adj_mpi_open(&group, &error) != ADJ_OK)
+        return fprintf(stderr, "%s\n", error.message), 1;
+    check(adj_dataset_open(NULL, ADJ_TRAIN, &few, &d) == ADJ_OK, "no data set");
+    other_values(group, d);
+    stop_together(group, d);
+    unwritable(group, d);
+    adj_dataset_free(d);
+    if (adj_mpi_rank(group) == 0 && n_wrong == 0)
+        printf("%d ranks: all is right\n", adj_mpi_size(group));
+    adj_mpi_close(group);
+    return n_wrong > 0;
+}

@@ -1,0 +1,151 @@
+#!/bin/bash
+# train.sh - adjoint train by several ranks: the same bits for any number of them, checkpoints that
+# go on with another number, what is refused and by whom, Ctrl-C, a full disk, no mpirun.
+# Run from the project's folder; MPIRUN (mpirun) starts the ranks.
+set -u
+tool=$PWD/build/adjoint
+mpirun=${MPIRUN:-mpirun}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ADJOINT_TUNE=off
+more=
+case $($mpirun --version 2>&1) in
+*'Open MPI'* | *OpenRTE*) more=--oversubscribe ;;
+esac
+folder=$(mktemp -d)
+trap 'pkill -9 -f "$folder"; rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+failed=0
+
+complain() {
+    echo "mpi/train.sh: $*" >&2
+    failed=$((failed + 1))
+}
+
+# ranks N COMMAND...: its output to out, what it says of errors to err; its exit status.
+ranks() {
+    local n=$1
+    shift
+    # shellcheck disable=SC2086 # none, or one option
+    timeout 120 $mpirun $more -n "$n" "$@" >out 2>err
+}
+
+# same NAME...: files of the same bits.
+same() {
+    [ "$(sha256sum -- "$@" | cut -d' ' -f1 | sort -u | wc -l)" = 1 ] || complain "other bits: $*"
+}
+
+# refused RANK SENTENCE: the run failed, and said so.
+refused() {
+    local code=$1
+    [ "$code" -ne 0 ] || complain "not refused: $2"
+    grep -q -- "$2" err || complain "expected \"$2\", got: $(grep -v '^$' err | head -5)"
+}
+
+# ---- the same bits ----
+
+for model in lenet resnet8 ds_cnn; do
+    for precision in f32 bf16; do
+        train="train --model $model --precision $precision --epochs 1 --limit 230 --batch 32 --shards 4"
+        # shellcheck disable=SC2086 # words
+        {
+            "$tool" $train --out alone.safetensors >out 2>err || complain "$model: $(cat err)"
+            for n in 1 2 4; do
+                ranks $n "$tool" $train --out "ranks$n.safetensors" || complain "$model, $n ranks: $(cat err)"
+            done
+        }
+        same alone.safetensors ranks?.safetensors
+    done
+done
+
+# What a batch does not know of: augmentation and mixup by the image, class weights by the whole batch.
+train='train --epochs 1 --limit 100 --batch 24 --shards 4 --jitter 0.2 --cutout 4 --flip --mixup 0.4'
+for n in 1 2 4; do
+    # shellcheck disable=SC2086 # words
+    ranks $n "$tool" $train --class-weights balanced --accumulate 2 --out "ranks$n.safetensors" ||
+        complain "augmented, $n ranks: $(cat err)"
+done
+same ranks?.safetensors
+
+# ---- checkpoints ----
+
+train='train --limit 230 --batch 32 --threads 1'
+# shellcheck disable=SC2086 # words
+{
+    for n in 1 2 4; do
+        rm -f c.ckpt
+        ranks 4 "$tool" $train --epochs 2 --checkpoint c.ckpt || complain "first half: $(cat err)"
+        ranks $n "$tool" train --resume --checkpoint c.ckpt --epochs 4 --out "resumed$n.safetensors" ||
+            complain "resumed by $n ranks: $(cat err)"
+    done
+}
+same resumed?.safetensors
+
+ranks 3 "$tool" train --resume --checkpoint c.ckpt --epochs 6
+refused $? 'shards (got 4, expected a multiple of 3 ranks)'
+
+# ---- stopped ----
+
+# Ctrl-C reaches one rank: all stop after the same step, and the checkpoint is whole.
+# shellcheck disable=SC2086 # none, or one option
+$mpirun $more -n 2 "$tool" train --epochs 1000 --limit 230 --batch 32 --checkpoint "$folder/stop.ckpt" \
+    --checkpoint-every 2 >out 2>err &
+while ! [ -e stop.ckpt ] && kill -0 $! 2>/dev/null; do sleep 0.1; done
+pid=$(for p in $(pgrep -f "$folder/stop.ckpt"); do
+    [ "$(cat "/proc/$p/comm")" = adjoint ] &&
+        tr '\0' '\n' <"/proc/$p/environ" | grep -qE '^(OMPI_COMM_WORLD_RANK|PMI_RANK)=1$' && echo "$p"
+done | head -1)
+kill -INT "$pid"
+wait $!
+code=$?
+[ $code = 130 ] || complain "Ctrl-C: exit status $code: $(cat err)"
+timeout -s INT 2 "$tool" train --resume --checkpoint stop.ckpt >out 2>err
+grep -q resumed out || complain "Ctrl-C: $(cat err)"
+
+# ---- refused ----
+
+# Each rank another setting: NAME VALUE-OF-RANK-0 VALUE-OF-RANK-1 SENTENCE.
+differ() {
+    # shellcheck disable=SC2016 # for the other shell
+    ranks 2 sh -c 'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then set -- "$1" "$2" "$4"; fi
+        exec "$1" train --limit 100 --batch 20 --epochs 1 "$2" "$3"' sh "$tool" "$1" "$2" "$3"
+    refused $? "$4"
+}
+differ --lr 0.1 0.2 'rank 1: its lr is another than rank 0'
+differ --model lenet resnet8 'rank 1: its model is another than rank 0'
+differ --batch 20 40 'rank 1: its batch is another than rank 0'
+differ --seed 1 2 'rank 1: its seed is another than rank 0'
+differ --epochs 1 2 'rank 1: its epochs is another than rank 0'
+differ --limit 100 200 'rank 1: its training data is another than rank 0'
+differ --optimizer momentum adam 'rank 1: its optimizer is another than rank 0'
+differ --precision f32 bf16 'rank 1: its precision is another than rank 0'
+differ --backend onednn direct 'rank 1: its backend is another than rank 0'
+
+ranks 2 "$tool" train --ranks 3 --limit 100 --batch 20
+refused $? '--ranks 3: mpirun has started 2'
+ranks 2 "$tool" train --limit 100 --batch 21
+refused $? 'batch (got 21, expected a multiple of 2 shards)'
+ranks 2 "$tool" train --limit 100 --batch 30 --shards 3
+refused $? 'shards (got 3, expected a multiple of 2 ranks)'
+ranks 2 "$tool" train --lr auto
+refused $? 'not with several ranks'
+ranks 2 "$tool" train --checkpoint /dev/full/x --limit 100 --batch 20
+refused $? 'checkpoint'
+
+"$tool" train --ranks 2 >out 2>err
+refused $? 'start it by mpirun -n 2'
+"$tool" train --ranks 1 --limit 50 --epochs 1 >out 2>err || complain "--ranks 1: $(cat err)"
+
+# ---- a full disk ----
+
+# Where a disk of two pages can be made; the first checkpoint does not fit.
+mkdir full
+if mount -t tmpfs -o size=8k none full 2>/dev/null; then
+    ranks 2 "$tool" train --limit 100 --batch 20 --epochs 2 --checkpoint full/c.ckpt
+    code=$?
+    umount full
+    refused $code 'No space left on device'
+else
+    echo "mpi/train.sh: no disk can be mounted here: a full one was not tried"
+fi
+
+[ $failed -eq 0 ] && echo "train by several ranks: all is right"
+[ $failed -eq 0 ]
