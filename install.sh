@@ -105,6 +105,8 @@ put_pc adjoint_small "adjoint without oneDNN, a static library for small program
 
 if [ -n "$has_mpi" ]; then
     put 644 "$build/libadjoint_mpi.a" "$libdir/libadjoint_mpi.a" --strip-debug
+    put 755 "$build/libadjoint_mpi.so.$abi" "$libdir/libadjoint_mpi.so.$abi" --strip-unneeded
+    put_link "libadjoint_mpi.so.$abi" "$libdir/libadjoint_mpi.so"
     put_pc adjoint_mpi "adjoint's processes that train together; compile with mpicc" \
         "Requires: adjoint = $version" "Libs: -L\${libdir} -ladjoint_mpi"
 fi

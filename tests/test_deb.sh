@@ -35,7 +35,8 @@ dpkg-deb --ctrl-tarfile "$deb" | tar -t | sort | tr '\n' ' ' | grep -q './contro
 dpkg-deb -x "$deb" "$top"
 {
     if [ -e "$BUILD/libadjoint_mpi.a" ]; then
-        printf '%s\n' usr/include/adjoint_mpi.h "$lib/libadjoint_mpi.a" "$lib/pkgconfig/adjoint_mpi.pc"
+        printf '%s\n' usr/include/adjoint_mpi.h "$lib/libadjoint_mpi.a" "$lib/libadjoint_mpi.so" \
+            "$lib/libadjoint_mpi.so.$abi" "$lib/pkgconfig/adjoint_mpi.pc"
     fi
     (cd include && ls -- *.h) | grep -v '^adjoint_mpi' | sed 's|^|usr/include/|'
     echo usr/bin/adjoint

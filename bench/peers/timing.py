@@ -12,17 +12,16 @@ import time
 WARM_UP = 3
 
 
-def measure(call, seconds):
-    """Runs call for so many seconds; median, least and quartiles in ms."""
-    for _ in range(WARM_UP):
-        call()
-    times = []
-    end = time.perf_counter() + seconds
-    while not times or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    times.sort()
+def measure_once(call):
+    """Seconds."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def summary(times):
+    """Median, least and quartiles in ms."""
+    times = sorted(times)
     n = len(times)
     return {
         "median_ms": 1e3 * times[n // 2],
@@ -33,12 +32,27 @@ def measure(call, seconds):
     }
 
 
+def measure(call, seconds):
+    """Runs call for so many seconds."""
+    for _ in range(WARM_UP):
+        call()
+    times = []
+    end = time.perf_counter() + seconds
+    while not times or time.perf_counter() < end:
+        times.append(measure_once(call))
+    return summary(times)
+
+
 def peak_rss_bytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def line(answer):
+    return json.dumps(answer) + "\n"
+
+
 def say(answer):
-    print(json.dumps(answer), flush=True)
+    print(line(answer), end="", flush=True)
 
 
 def skip(sentence):
