@@ -24,6 +24,9 @@ typedef struct {
     adj_node **reduced; /* in the order in which they are computed */
     double factor;      /* 1 / shards of all processes */
     size_t bucket;      /* bytes */
+    adj_wire wire;
+    int n_error; /* what is not sent in this step, but added to the next one's */
+    adj_node **error, **next_error;
 } rewriting;
 
 /* ---- which ones ---- */
@@ -83,9 +86,26 @@ static adj_status sum_shards(rewriting *w)
 
 static adj_shape flat_shape(const adj_node *n) { return (adj_shape){1, {node_elems(n)}}; }
 
-static adj_node *mean_of(const rewriting *w, adj_node *sum)
+/* The sum in numbers that bf16 has; what it loses by that is kept. */
+static adj_node *round_to_bf16(rewriting *w, adj_node *sum)
 {
-    return adj_scale(adj_all_reduce(sum, ADJ_REDUCE_SUM), w->factor);
+    char name[40];
+    snprintf(name, sizeof name, "wire_error/%d", w->n_error);
+    adj_node *error =
+        adj_state(w->g, name, ADJ_F32, sum->type.shape, (adj_init){.kind = ADJ_INIT_CONSTANT});
+    adj_node *exact = adj_add(sum, error);
+    adj_node *sent = adj_cast(adj_cast(exact, ADJ_BF16), ADJ_F32);
+    w->error[w->n_error] = error;
+    w->next_error[w->n_error++] = adj_sub(exact, sent);
+    return sent;
+}
+
+static adj_node *mean_of(rewriting *w, adj_node *sum)
+{
+    const int is_rounded = w->wire == ADJ_WIRE_BF16 && sum != NULL && sum->type.dtype == ADJ_F32;
+    const adj_reduction_attrs a = {ADJ_REDUCE_SUM, is_rounded ? ADJ_WIRE_BF16 : ADJ_WIRE_EXACT};
+    adj_node *sent = is_rounded ? round_to_bf16(w, sum) : sum;
+    return adj_scale(adj_node_new1(&adj_op_all_reduce, sent, &a), w->factor);
 }
 
 /* mean: in the sum's type. */
@@ -171,6 +191,8 @@ static adj_updates *rewrite(rewriting *w, const adj_updates *u)
     adj_updates *made = status == ADJ_OK ? adj_updates_new(w->g) : NULL;
     for (int i = 0; made != NULL && i < u->n; i++)
         adj_updates_add(made, u->list[i].leaf, image_of(w, u->list[i].next));
+    for (int i = 0; made != NULL && i < w->n_error; i++)
+        adj_updates_add(made, w->error[i], w->next_error[i]);
     if (made == NULL || w->g->status != ADJ_OK)
         return NULL;
     made->n_shard = w->shards.shards;
@@ -196,6 +218,10 @@ static adj_status check(adj_graph *g, const adj_data_parallel_opts *o)
                         "adj_data_parallel: shards cannot be dealt out (got %d, expected 0 or a "
                         "multiple of %d processes)",
                         o->shards, o->processes);
+    if (o->wire != ADJ_WIRE_EXACT && o->wire != ADJ_WIRE_BF16)
+        return adj_fail(g, ADJ_EARG,
+                        "adj_data_parallel: wire is wrong (got %d, expected exact or bf16)",
+                        (int)o->wire);
     return ADJ_OK;
 }
 
@@ -214,8 +240,10 @@ static adj_status alloc(rewriting *w)
     w->is_copied = region_alloc(&w->p, n, 1);
     w->is_reduced = region_alloc(&w->p, n, 1);
     w->image = region_alloc(&w->p, n, sizeof(adj_node *));
+    w->error = region_alloc(&w->p, n, sizeof(adj_node *));
+    w->next_error = region_alloc(&w->p, n, sizeof(adj_node *));
     if (!made || w->has_gradient == NULL || w->is_of_batch == NULL || w->is_copied == NULL ||
-        w->is_reduced == NULL || w->image == NULL)
+        w->is_reduced == NULL || w->image == NULL || w->error == NULL || w->next_error == NULL)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     return ADJ_OK;
 }
@@ -231,6 +259,7 @@ adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opt
     const int all = o->shards > 0 ? o->shards : o->processes, own = all / o->processes;
     rewriting w = {.g = g, .p.allocator = g->region.allocator, .n = g->n_node};
     w.factor = 1.0 / all;
+    w.wire = o->processes > 1 ? o->wire : ADJ_WIRE_EXACT;
     w.bucket = o->processes == 1 ? 0 : o->bucket_bytes > 0 ? o->bucket_bytes : usual_bucket;
     w.shards =
         (shards){.g = g, .p = &w.p, .n = g->n_node, .shards = own, .first = (int64_t)o->rank * own};

@@ -228,6 +228,9 @@ ADJ_API adj_updates *adj_updates_new(adj_graph *g);
 ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next);
 /* All of a and b, in a new object; NULL operands count as empty. */
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
+/* As what values travel between processes: as they are; or rounded to bf16, in half the bytes. */
+typedef enum { ADJ_WIRE_EXACT, ADJ_WIRE_BF16 } adj_wire;
+
 /* How a training step is shared out. All zero but processes is the default. */
 typedef struct {
     int processes; /* how many, 1 or more */
@@ -236,6 +239,10 @@ typedef struct {
      * many of them, one after the other, with numbers that follow each other. */
     int shards;
     size_t bucket_bytes; /* small values are packed up to so many for one reduction; 0: 1 MiB */
+    /* BF16: what rounding leaves out of a sum before it is sent is added to the next step's (error
+     * feedback: Seide et al., 1-bit SGD, Interspeech 2014), in states "wire_error/N", which are
+     * each process's own. Partial sums are rounded on their way as well. */
+    adj_wire wire;
 } adj_data_parallel_opts;
 /* The same assignments where this graph's batch is one shard of a larger one: whatever they read of
  * the batch - gradients, statistics - is the mean over the shards of all processes

@@ -283,7 +283,7 @@ static int64_t begins_after(const settings *there)
 
 static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *error)
 {
-    static const adj_weights_opts exact = {.exact = 1};
+    static const adj_weights_opts exact = {.exact = 1, .fresh = "wire_error/*"}; /* a rank's own */
     entry list[MAX_ENTRIES], places[PLACES];
     settings there = t->set;
     position p = {0};
@@ -292,6 +292,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
     if (version == NULL || strcmp(version, format_version) != 0)
         return adj_error_set(error, ADJ_EIO, "is no checkpoint of this version of adjoint");
     there.accumulate = there.shards = 1; /* what an older file does not say */
+    there.wire = ADJ_WIRE_EXACT;
     adj_status status = read_entries(file, list, settings_entries(&there, list), error);
     const int prolongs = t->set.epochs > there.epochs;
     if (status == ADJ_OK)

@@ -160,6 +160,7 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                     .batch = o->batch != 0 ? o->batch : 64,
                     .accumulate = o->accumulate != 0 ? o->accumulate : 1,
                     .shards = o->shards != 0 ? o->shards : ranks,
+                    .wire = o->wire,
                     .seed = o->seed,
                     .threads = o->threads != 0 ? o->threads : default_threads(),
                     .smoothing = o->smoothing};
@@ -188,6 +189,7 @@ double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t ste
 /* ---- as text ---- */
 
 static const char *const precisions[] = {"f32", "bf16", "f16", NULL};
+static const char *const wires[] = {"exact", "bf16", NULL};
 static const char *const maths[] = {"exact", "fast", NULL};
 static const char *const schedules[] = {"constant", "step", "exponential", "cosine", NULL};
 static const char *const kinds[] = {"sgd", "adam", "adamw", NULL};
@@ -206,6 +208,7 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"batch", .integer = &s->batch, .low = 1, .high = 100000},
         {"accumulate", .integer = &s->accumulate, .low = 1, .high = 10000, .is_optional = 1},
         {"shards", .integer = &s->shards, .low = 1, .high = 10000, .is_optional = 1},
+        {"wire", .integer = &s->wire, .high = 1, .words = wires, .is_optional = 1},
         {"shift", .integer = &s->shift, .high = ADJ_MAX_SHIFT},
         {"seed", .integer = &s->seed, .high = huge},
         {"lr", .real = &s->lr, .low = 1e-12, .high = 1e6},
