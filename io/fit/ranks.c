@@ -219,12 +219,13 @@ static adj_status sum_weights(adj_trainer *t, const adj_loader_batch *b, double 
 adj_status ranks_share(adj_trainer *t, const adj_loader_batch *b, adj_error *error)
 {
     const rank_state *r = &t->ranks;
+    const int64_t shards = step_shards(&t->set);
     double sum = 0;
-    if (t->set.shards == 1)
+    if (shards == 1)
         return ADJ_OK;
     adj_status status = sum_weights(t, b, &sum, error);
     for (int i = 0; i < t->steps_net.n_shard; i++)
-        r->share[i] = sum > 0 ? (float)((double)t->set.shards * shard_weight(t, b, i) / sum) : 0;
+        r->share[i] = sum > 0 ? (float)((double)shards * shard_weight(t, b, i) / sum) : 0;
     return status;
 }
 

@@ -389,3 +389,85 @@ Test(loader, refused)
     adj_loader_free(l);
     adj_dataset_free(d);
 }
+
+/* ---- parts of a batch ---- */
+
+/* Shards first .. first + n - 1 of four are those rows of the whole batch, fillers included; the
+ * last batch of 23 images has 7 of them, which 8 rows in shards of 2 hold as 2 2 2 1. */
+static void expect_part(const adj_dataset *d, int64_t first, int64_t n, int threads)
+{
+    enum { WHOLE = 8, SHARDS = 4, PER = 2, ELEMS = H * W * C };
+    const adj_augment alone = {.flip = 1, .shift = 2, .cutout = 3, .jitter = 0.3};
+    adj_loader_opts o = {.batch = WHOLE, .shuffle = 1, .seed = 4, .augment = alone};
+    adj_loader *whole = new_loader(d, &o);
+    o.shards = SHARDS;
+    o.first_shard = first;
+    o.n_shard = n;
+    o.threads = threads;
+    adj_loader *part = new_loader(d, &o);
+    cr_assert_eq(adj_loader_steps(part), adj_loader_steps(whole));
+    for (int64_t i = 0; i < 2 * adj_loader_steps(whole); i++) {
+        const adj_loader_batch a = next_batch(whole), b = next_batch(part);
+        const int64_t rows = n * PER, from = first * PER, left = a.count - from;
+        cr_expect_eq(b.step_count, a.count);
+        cr_expect_eq(b.count, left < 0 ? 0 : left < rows ? left : rows);
+        cr_expect_arr_eq(b.x, a.x + from * ELEMS, (size_t)(rows * ELEMS) * sizeof *a.x);
+        cr_expect_arr_eq(b.labels, a.labels + from, (size_t)rows * sizeof *a.labels);
+    }
+    adj_loader_free(part);
+    adj_loader_free(whole);
+}
+
+Test(loader, parts)
+{
+    adj_dataset *d = new_dataset(N, H, W, C);
+    for (int64_t first = 0; first < 4; first++)
+        for (int64_t n = 1; n <= 4 - first; n++)
+            expect_part(d, first, n, (int)n % 2);
+    adj_dataset_free(d);
+}
+
+/* Within a shard, whoever prepares it. */
+Test(loader, parts_are_mixed_by_themselves)
+{
+    adj_dataset *d = new_dataset(N, H, W, C);
+    adj_loader_opts o = {.batch = 8, .shards = 2, .seed = 4, .augment.mixup = 0.4};
+    adj_loader *both = new_loader(d, &o);
+    o.first_shard = 1;
+    adj_loader *second = new_loader(d, &o);
+    for (int64_t i = 0; i < adj_loader_steps(both); i++) {
+        const adj_loader_batch a = next_batch(both), b = next_batch(second);
+        cr_expect_eq(a.mix, b.mix);
+        cr_expect_arr_eq(b.x, a.x + 4 * H * W * C, 4 * H * W * C * sizeof *a.x);
+        cr_expect_arr_eq(b.other_labels, a.other_labels + 4, 4 * sizeof *a.labels);
+        for (int64_t k = 0; k < 4; k++)
+            cr_expect_eq(a.other_labels[k], a.labels[3 - k]);
+    }
+    adj_loader_free(second);
+    adj_loader_free(both);
+    adj_dataset_free(d);
+}
+
+Test(loader, no_such_parts)
+{
+    static const struct {
+        int64_t shards, first, n;
+        const char *why;
+    } cases[] = {
+        {3, 0, 0, "cannot be cut into 3"}, {-1, 0, 0, "cannot be cut"},
+        {4, 4, 0, "no such shards"},       {4, 2, 3, "got 3 from 2 on, expected some of 4"},
+        {4, -1, 1, "no such shards"},      {4, 0, -1, "no such shards"}};
+    adj_dataset *d = new_dataset(N, H, W, C);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        adj_loader *l = NULL;
+        adj_error error = {0};
+        const adj_loader_opts o = {.batch = 8,
+                                   .shards = cases[i].shards,
+                                   .first_shard = cases[i].first,
+                                   .n_shard = cases[i].n};
+        cr_expect_eq(adj_loader_new(d, &o, &l, &error), ADJ_EARG);
+        cr_expect_not_null(strstr(error.message, cases[i].why), "%s", error.message);
+        cr_expect_null(l);
+    }
+    adj_dataset_free(d);
+}
