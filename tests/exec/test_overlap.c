@@ -10,6 +10,8 @@
 #include "tests/reference.h"
 
 enum { BATCH = 4, SIDE = 8, LAYERS = 6, CHANNELS = 8 };
+/* Bytes of a bucket: a layer each, but for the first; all in one. */
+enum { PER_LAYER = 2400, ALL = 1 << 20 };
 
 /* ---- a backend of two processes, both of which this one is ---- */
 
@@ -77,7 +79,7 @@ typedef struct {
     adj_exec *e;
 } net;
 
-static net net_new(const adj_optimiser_opts *o, int is_shared)
+static net net_new(const adj_optimiser_opts *o, int is_shared, size_t bucket)
 {
     static const adj_backend *both[3];
     const adj_conv_layer conv = {.filters = CHANNELS, .padding = ADJ_SAME};
@@ -93,8 +95,7 @@ static net net_new(const adj_optimiser_opts *o, int is_shared)
     }
     n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
     adj_updates *u = adj_training_updates(n.loss, n.lr, o);
-    /* a bucket for each layer but the first */
-    const adj_data_parallel_opts d = {.processes = 2, .bucket_bytes = 2400};
+    const adj_data_parallel_opts d = {.processes = 2, .bucket_bytes = bucket};
     both[0] = &link_backend;
     both[1] = naive_backend();
     const adj_exec_opts opts = {.n_fetch = 1,
@@ -149,7 +150,7 @@ TestSuite(overlap, .init = plan_as_usual);
 /* The last layer's gradient travels while the others are computed. */
 Test(overlap, starts_early_and_waits_late)
 {
-    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, 1);
+    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, 1, PER_LAYER);
     const int steps = adj_exec_step_count(n.e), all = count_steps(&n, "all_reduce_start", 0, steps);
     cr_assert_geq(all, LAYERS - 1);
     cr_expect_eq(count_steps(&n, "all_reduce_wait", 0, steps), all);
@@ -183,8 +184,9 @@ Test(overlap, same_bits)
 {
     static const adj_optimiser_opts options[] = {
         {.momentum = 0.9}, {.momentum = 0.9, .clip_norm = 0.1}, {.kind = ADJ_ADAM}};
-    for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
-        net alone = net_new(&options[k], 0), shared = net_new(&options[k], 1);
+    for (size_t i = 0; i < 2 * sizeof options / sizeof *options; i++) {
+        const size_t k = i / 2, bucket = i % 2 ? PER_LAYER : ALL;
+        net alone = net_new(&options[k], 0, 0), shared = net_new(&options[k], 1, bucket);
         for (int i = 0; i < 3; i++) {
             cr_assert_eq(take_step(&alone, i), ADJ_OK, "%s", adj_exec_message(alone.e));
             cr_assert_eq(take_step(&shared, i), ADJ_OK, "%s", adj_exec_message(shared.e));
@@ -206,7 +208,7 @@ Test(overlap, same_bits)
 
 Test(overlap, failed_wait)
 {
-    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, 1);
+    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, 1, PER_LAYER);
     link.fails = 2;
     cr_expect_eq(take_step(&n, 0), ADJ_EBACKEND);
     cr_expect_not_null(strstr(adj_exec_message(n.e), "all_reduce_wait"), "%s",

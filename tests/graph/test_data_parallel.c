@@ -85,6 +85,32 @@ Test(data_parallel, buckets)
         }
 }
 
+static void check_bucket(const adj_node *n, char *seen, size_t max_bytes)
+{
+    if (seen[adj_node_id(n)])
+        return;
+    seen[adj_node_id(n)] = 1;
+    if (n->op == &adj_op_all_reduce && n->in[0]->op == &adj_op_concat)
+        cr_expect_leq(adj_type_bytes(n->type), max_bytes);
+    for (int k = 0; k < n->n_in; k++)
+        check_bucket(n->in[k], seen, max_bytes);
+}
+
+/* What is packed is no more than was asked for. */
+Test(data_parallel, bucket_bytes)
+{
+    for (size_t bytes = 4; bytes < 1200; bytes += 12) {
+        net n = net_new(&(adj_optimiser_opts){.momentum = 0.9});
+        const adj_updates *u = adj_data_parallel(
+            n.updates, &(adj_data_parallel_opts){.processes = 3, .bucket_bytes = bytes});
+        char *seen = calloc((size_t)adj_graph_node_count(n.g), 1);
+        for (int i = 0; i < adj_updates_count(u); i++)
+            check_bucket(adj_updates_next_at(u, i), seen, bytes);
+        free(seen);
+        adj_graph_free(n.g);
+    }
+}
+
 /* Two steps; values of all parameters and states, one after the other. */
 static size_t run(net *n, const adj_updates *u, const char *backend, char *values)
 {
@@ -182,7 +208,8 @@ Test(data_parallel, refusals)
 
 enum { IMAGE = SIDE * SIDE, MAX_SHARDS = 8 };
 
-/* Dropout, and a mean over images: nothing in which an image knows the others. */
+/* Dropout, a pool whose gradient reads three values, and a mean over images: nothing in which an
+ * image knows the others. */
 static net independent_net(adj_dtype dtype, int batch)
 {
     const adj_conv_layer conv = {.filters = 2, .padding = ADJ_SAME};
@@ -191,6 +218,7 @@ static net independent_net(adj_dtype dtype, int batch)
     n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
     n.lr = adj_input(n.g, "lr", dtype, (adj_shape){0});
     adj_node *h = adj_relu(adj_layer_conv2d(n.x, "conv", &conv));
+    h = adj_max_pool(h, &(adj_pool){.ksize = {1, 2, 2, 1}, .stride = {1, 1, 1, 1}});
     h = adj_layer_dropout(h, "drop", 0.3, 5);
     n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
     n.updates = adj_training_updates(n.loss, n.lr, &(adj_optimiser_opts){.momentum = 0.9});
