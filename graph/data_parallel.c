@@ -9,7 +9,10 @@
  * which is reduced at once and cut again. */
 #include "shards.h"
 
-static const size_t usual_bucket = 1 << 20;
+/* Bytes of a bucket that nobody has chosen, and how many there are to be at least: of one or two no
+ * reduction would travel during the backward pass. */
+static const size_t most_bucket = 1 << 20, least_bucket = 1 << 15;
+enum { USUAL_BUCKETS = 8 };
 
 typedef struct {
     adj_graph *g;
@@ -23,7 +26,7 @@ typedef struct {
     int n_reduced;
     adj_node **reduced; /* in the order in which they are computed */
     double factor;      /* 1 / shards of all processes */
-    size_t bucket;      /* bytes */
+    size_t bucket;      /* bytes; 0: as usual */
     adj_wire wire;
     int n_error; /* what is not sent in this step, but added to the next one's */
     adj_node **error, **next_error;
@@ -132,9 +135,19 @@ static void reduce_packed(rewriting *w, int first, int end, adj_node *flat[])
     }
 }
 
+static size_t usual_bucket(const rewriting *w)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < w->n_reduced; i++)
+        bytes += adj_type_bytes(w->shards.value[i]->type);
+    bytes /= USUAL_BUCKETS;
+    return bytes < least_bucket ? least_bucket : bytes < most_bucket ? bytes : most_bucket;
+}
+
 static adj_status reduce_all(rewriting *w)
 {
     adj_node *const *x = w->shards.value;
+    const size_t bucket = w->bucket > 0 ? w->bucket : usual_bucket(w);
     adj_node **flat = region_alloc(&w->p, (size_t)w->n_reduced + 1, sizeof *flat);
     if (flat == NULL)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
@@ -142,7 +155,7 @@ static adj_status reduce_all(rewriting *w)
         size_t bytes = adj_type_bytes(x[i]->type);
         for (end = i + 1; end < w->n_reduced && x[end]->type.dtype == x[i]->type.dtype; end++) {
             bytes += adj_type_bytes(x[end]->type);
-            if (bytes > w->bucket)
+            if (bytes > bucket)
                 break;
         }
         if (end == i + 1)
@@ -260,7 +273,7 @@ adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opt
     rewriting w = {.g = g, .p.allocator = g->region.allocator, .n = g->n_node};
     w.factor = 1.0 / all;
     w.wire = o->processes > 1 ? o->wire : ADJ_WIRE_EXACT;
-    w.bucket = o->processes == 1 ? 0 : o->bucket_bytes > 0 ? o->bucket_bytes : usual_bucket;
+    w.bucket = o->processes == 1 ? 1 : o->bucket_bytes; /* by itself it packs nothing */
     w.shards =
         (shards){.g = g, .p = &w.p, .n = g->n_node, .shards = own, .first = (int64_t)o->rank * own};
     adj_updates *made = alloc(&w) == ADJ_OK ? rewrite(&w, u) : NULL;

@@ -238,7 +238,9 @@ typedef struct {
     /* Into how many shards the batch of all processes is cut; 0: one for each. A process runs so
      * many of them, one after the other, with numbers that follow each other. */
     int shards;
-    size_t bucket_bytes; /* small values are packed up to so many for one reduction; 0: 1 MiB */
+    /* Small values are packed up to so many for one reduction; 0: 1 MiB, or an eighth of all, if
+     * that is less, but no less than 32 KiB. */
+    size_t bucket_bytes;
     /* BF16: what rounding leaves out of a sum before it is sent is added to the next step's (error
      * feedback: Seide et al., 1-bit SGD, Interspeech 2014), in states "wire_error/N", which are
      * each process's own. Partial sums are rounded on their way as well. */
