@@ -20,7 +20,7 @@ static int number_of(const char *const names[])
     for (int i = 0; names[i] != NULL; i++) {
         const char *text = getenv(names[i]);
         if (text != NULL && text[0] >= '0' && text[0] <= '9')
-            return atoi(text);
+            return (int)strtol(text, NULL, 10);
     }
     return -1;
 }

@@ -169,13 +169,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: delayed_link MODEL BATCH THREADS PART...\n");
         return 1;
     }
-    training t = training_new(argv[1], atoll(argv[2]), atoi(argv[3]));
+    training t = training_new(argv[1], strtoll(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     const double alone = measure(&t, &waited, &busy);
     wire.seconds_per_byte = 1e-15;
     measure(&t, &waited, &busy);
     const double bytes = busy / wire.seconds_per_byte;
     for (int i = 4; i < argc; i++) {
-        wire.seconds_per_byte = atof(argv[i]) * alone / bytes;
+        wire.seconds_per_byte = strtod(argv[i], NULL) * alone / bytes;
         const double step = measure(&t, &waited, &busy);
         printf("%s, batch %s, %s thread: step %.2f ms, communication %.2f ms, together %.2f ms, "
                "hidden %.1f %%\n",
