@@ -15,7 +15,7 @@
 
 #include "mpi.h"
 
-enum { MAX_STAGES = 130, SHORT = 2048 /* elements */, TAGS = 30000 };
+enum { MAX_DEPTH = 32, MAX_STAGES = 4 * MAX_DEPTH, SHORT = 2048 /* elements */, TAGS = 30000 };
 
 typedef struct {
     int to, from; /* ranks; NO_RANK: no message */
@@ -60,11 +60,9 @@ static void exchange_whole(reduction *r)
 static void exchange_halves(reduction *r)
 {
     const int rank = r->group->rank, size = r->group->size;
-    int64_t first[32], end[32];
+    int64_t first[MAX_DEPTH] = {0}, end[MAX_DEPTH] = {r->n};
     int depth = 0;
-    first[0] = 0;
-    end[0] = r->n;
-    for (int bit = 1; bit < size; bit *= 2, depth++) {
+    for (int bit = 1; bit < size && depth + 1 < MAX_DEPTH; bit *= 2, depth++) {
         const int64_t a = first[depth], b = end[depth], half = a + (b - a) / 2;
         const int keeps_upper = (rank & bit) != 0;
         first[depth + 1] = keeps_upper ? half : a;
@@ -73,7 +71,7 @@ static void exchange_halves(reduction *r)
         add_stage(r, (stage){rank ^ bit, rank ^ bit, out, n_out, first[depth + 1],
                              end[depth + 1] - first[depth + 1], 1});
     }
-    for (int bit = size / 2; bit > 0; bit /= 2, depth--) {
+    for (int bit = size / 2; bit > 0 && depth > 0; bit /= 2, depth--) {
         const int64_t a = first[depth], b = end[depth];
         const int is_upper = (rank & bit) != 0;
         const int64_t in = is_upper ? first[depth - 1] : b;
@@ -177,7 +175,7 @@ static const void *message_out(reduction *r, const stage *s)
 static int post_stage(reduction *r)
 {
     const stage *s = &r->stage[r->at];
-    const MPI_Datatype type = r->is_double ? MPI_DOUBLE : r->is_bf16 ? MPI_UINT16_T : MPI_FLOAT;
+    MPI_Datatype type = r->is_double ? MPI_DOUBLE : r->is_bf16 ? MPI_UINT16_T : MPI_FLOAT;
     int code = MPI_SUCCESS;
     r->n_request = 0;
     if (s->from != NO_RANK)
