@@ -19,7 +19,7 @@ typedef struct {
     freedom may_change;
 } setting;
 
-enum { SETTINGS = 22 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
+enum { SETTINGS = 23 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
 
 /* The tool's own entries come first; the others are adj_trainer_save's. */
 static void list_settings(train_opts *o, setting list[SETTINGS])
@@ -50,6 +50,9 @@ static void list_settings(train_opts *o, setting list[SETTINGS])
         {{"batch", .integer = &o->batch, .range = {1, 100000}}, "batch", NEVER},
         {{"accumulate", .integer = &o->accumulate, .range = {1, 10000}}, "accumulate", NEVER},
         {{"shards", .integer = &o->shards, .range = {1, 10000}}, "shards", NEVER},
+        {{"sync-batch-norm", .integer = &o->sync_batch_norm, .range = {0, 1}},
+         "sync_batch_norm",
+         NEVER},
         {{"flip", .integer = &o->flip, .range = {0, 1}}, "flip", NEVER},
         {{"shift", .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}}, "shift", NEVER},
         {{"cutout", .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}}, "cutout", NEVER},
@@ -96,10 +99,12 @@ static int is_word(const char *text)
     return text[0] != '\0';
 }
 
-/* Of checkpoints that do not have it there was but one. */
-static int is_later(const char *key)
+/* What a checkpoint means that does not have an entry of later versions; NULL: it is none. */
+static const char *earlier_value(const char *key)
 {
-    return strcmp(key, "accumulate") == 0 || strcmp(key, "shards") == 0;
+    if (strcmp(key, "sync_batch_norm") == 0)
+        return "0";
+    return strcmp(key, "accumulate") == 0 || strcmp(key, "shards") == 0 ? "1" : NULL;
 }
 
 /* Stores the file's entry where the setting's option says. */
@@ -109,8 +114,8 @@ static int read_entry(const char *path, const adj_tensors *file, const setting *
     const option *o = &s->o;
     const char *text = adj_tensors_metadata(file, s->key);
 
-    if (text == NULL && is_later(s->key))
-        text = "1";
+    if (text == NULL)
+        text = earlier_value(s->key);
     if (text == NULL)
         return refuse(path, "is no checkpoint: it has no %s", o->name);
     option_fault fault = is_word(text) ? option_store(o, text) : NO_NUMBER;

@@ -166,6 +166,7 @@ static adj_fit_opts fit_options(training *t)
                           .ranks = t->group.ranks,
                           .shards = o->shards,
                           .accumulate = o->accumulate,
+                          .sync_batch_norm = (int)o->sync_batch_norm,
                           .compare_every = o->compare_every,
                           .n_metadata = CHECKPOINT_DATA,
                           .metadata = t->notes.entry,

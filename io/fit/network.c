@@ -119,7 +119,8 @@ static void share_out(network *n, const training_opts *t, const adj_ranks *ranks
     const adj_data_parallel_opts o = {.processes = ranks != NULL ? ranks->size : 1,
                                       .rank = ranks != NULL ? ranks->rank : 0,
                                       .shards = (int)t->shards,
-                                      .bucket_bytes = t->bucket_bytes};
+                                      .bucket_bytes = t->bucket_bytes,
+                                      .sync_batch_norm = t->sync_batch_norm};
     if (t->shards > 1)
         n->updates = adj_data_parallel(n->updates, &o);
     n->n_shard = adj_shard_count(n->updates);

@@ -31,6 +31,7 @@ typedef struct {
     const adj_loss_scale *scale; /* follows the gradients */
     int64_t shards;              /* of a step, of all processes; the network's batch is of one */
     size_t bucket_bytes;         /* as in adj_data_parallel_opts */
+    int sync_batch_norm;         /* the same */
 } training_opts;
 
 typedef struct {

@@ -160,6 +160,7 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                     .batch = o->batch != 0 ? o->batch : 64,
                     .accumulate = o->accumulate != 0 ? o->accumulate : 1,
                     .shards = o->shards != 0 ? o->shards : ranks,
+                    .sync_batch_norm = o->sync_batch_norm != 0,
                     .seed = o->seed,
                     .threads = o->threads != 0 ? o->threads : default_threads(),
                     .smoothing = o->smoothing};
@@ -206,6 +207,7 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"batch", .integer = &s->batch, .low = 1, .high = 100000},
         {"accumulate", .integer = &s->accumulate, .low = 1, .high = 10000, .is_optional = 1},
         {"shards", .integer = &s->shards, .low = 1, .high = 10000, .is_optional = 1},
+        {"sync_batch_norm", .integer = &s->sync_batch_norm, .high = 1, .is_optional = 1},
         {"shift", .integer = &s->shift, .high = ADJ_MAX_SHIFT},
         {"seed", .integer = &s->seed, .high = huge},
         {"lr", .real = &s->lr, .low = 1e-12, .high = 1e6},
