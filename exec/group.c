@@ -226,6 +226,9 @@ static int64_t key_of(const node_group *g)
 
 static int is_wait(const adj_node *n) { return n->op == &adj_op_all_reduce_wait; }
 
+/* One that the net itself reads is no late one: it comes where its id says. */
+static int is_late_wait(const adj_node *n) { return is_wait(n) && n->role == ADJ_ROLE_UPDATE; }
+
 static int has_collective(const adj_graph *g)
 {
     int found = 0;
@@ -235,8 +238,8 @@ static int has_collective(const adj_graph *g)
 }
 
 /* A start, and what updates compute for it alone, is not late but at once: while the values travel
- * other steps run, and sums of gradients take the place of these. What needs a wait is late in the
- * order of the starts: first all that needs the first one's result and no later one's. */
+ * other steps run, and sums of gradients take the place of these. What needs a late wait is late in
+ * the order of the starts: first all that needs the first one's result and no later one's. */
 static adj_status order_collectives(const grouping *w, int64_t key[])
 {
     const adj_graph *g = w->e->graph;
@@ -253,7 +256,7 @@ static adj_status order_collectives(const grouping *w, int64_t key[])
     }
     for (int id = 0; id < w->n; id++) {
         const adj_node *n = g->node[id];
-        if (is_wait(n))
+        if (is_late_wait(n))
             last_wait[id] = ++n_wait;
         for (int k = 0; k < n->n_in; k++)
             if (last_wait[n->in[k]->id] > last_wait[id])

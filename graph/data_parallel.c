@@ -7,7 +7,7 @@
  *
  * Small values are packed: neighbours in the order in which they are computed become one vector,
  * which is reduced at once and cut again. */
-#include "shards.h"
+#include "sync_batch_norm.h"
 
 /* Bytes of a bucket that nobody has chosen, and how many there are to be at least: of one or two no
  * reduction would travel during the backward pass. */
@@ -18,15 +18,16 @@ typedef struct {
     adj_graph *g;
     region p;
     int n; /* nodes of the step as it was */
-    /* By id: it is a gradient, or made of one; it is made of an input that is no single number; it
-     * is needed by a next value and made anew; it is read by such a one, or is one, and reduced. */
-    char *has_gradient, *is_of_batch, *is_copied, *is_reduced;
+    /* By id: it is a gradient, or made of one; it is made of an input that is no single number;
+     * each shard has another; all have one, though each has but a part of the batch; it is needed
+     * by a next value and made anew; it is read by such a one, or is one, and reduced. */
+    char *has_gradient, *is_of_batch, *differs, *is_common, *is_copied, *is_reduced;
     adj_node **image; /* by id: what updates read instead; NULL: the node itself */
     shards shards;
     int n_reduced;
     adj_node **reduced; /* in the order in which they are computed */
-    double factor;      /* 1 / shards of all processes */
     size_t bucket;      /* bytes; 0: as usual */
+    int synchronises;   /* batch norms */
     adj_wire wire;
     int n_error; /* what is not sent in this step, but added to the next one's */
     adj_node **error, **next_error;
@@ -40,9 +41,16 @@ static void trace(rewriting *w)
         const adj_node *n = w->g->node[id];
         w->has_gradient[id] = n->role == ADJ_ROLE_GRADIENT && n->n_in > 0;
         w->is_of_batch[id] = n->op == &adj_op_input && n->type.shape.rank > 0;
+        w->differs[id] = w->is_of_batch[id];
         for (int k = 0; k < n->n_in; k++) {
             w->has_gradient[id] |= w->has_gradient[n->in[k]->id];
             w->is_of_batch[id] |= w->is_of_batch[n->in[k]->id];
+            w->differs[id] |= w->differs[n->in[k]->id];
+        }
+        if (w->synchronises && is_synchronised(n, w->differs, w->is_common)) {
+            w->is_common[id] = 1;
+            w->differs[id] = 0;
+            w->shards.is_common = w->is_common;
         }
     }
 }
@@ -53,7 +61,7 @@ static void mark_read(rewriting *w, const adj_node *n)
         n->role == ADJ_ROLE_UPDATE || (n->role == ADJ_ROLE_FORWARD && w->has_gradient[n->id]);
     if (is_made && n->n_in > 0)
         w->is_copied[n->id] = 1;
-    else if (w->is_of_batch[n->id] && adj_is_float(n->type.dtype))
+    else if (w->differs[n->id] && adj_is_float(n->type.dtype))
         w->is_reduced[n->id] = 1;
 }
 
@@ -105,10 +113,9 @@ static adj_node *round_to_bf16(rewriting *w, adj_node *sum)
 
 static adj_node *mean_of(rewriting *w, adj_node *sum)
 {
-    const int is_rounded = w->wire == ADJ_WIRE_BF16 && sum != NULL && sum->type.dtype == ADJ_F32;
-    const adj_reduction_attrs a = {ADJ_REDUCE_SUM, is_rounded ? ADJ_WIRE_BF16 : ADJ_WIRE_EXACT};
-    adj_node *sent = is_rounded ? round_to_bf16(w, sum) : sum;
-    return adj_scale(adj_node_new1(&adj_op_all_reduce, sent, &a), w->factor);
+    if (w->wire == ADJ_WIRE_EXACT || sum == NULL || sum->type.dtype != ADJ_F32)
+        return shards_mean(&w->shards, sum, ADJ_WIRE_EXACT);
+    return shards_mean(&w->shards, round_to_bf16(w, sum), ADJ_WIRE_BF16);
 }
 
 /* mean: in the sum's type. */
@@ -168,6 +175,14 @@ static adj_status reduce_all(rewriting *w)
 
 /* ---- updates that read the means ---- */
 
+/* What is made of the batch and is the same in all shards needs no reduction. */
+static void take_common(rewriting *w)
+{
+    for (int id = 0; id < w->n; id++)
+        if (w->is_of_batch[id] && !w->differs[id] && !w->is_copied[id])
+            w->image[id] = w->shards.image[0][id];
+}
+
 static adj_node *image_of(const rewriting *w, adj_node *n)
 {
     return w->image[n->id] != NULL ? w->image[n->id] : n;
@@ -184,6 +199,8 @@ static adj_status copy_updates(rewriting *w)
             return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
         for (int k = 0; k < n->n_in; k++)
             in[k] = image_of(w, n->in[k]);
+        if (w->shards.is_common != NULL)
+            count_whole_batch(&w->shards, n, in);
         w->image[id] = adj_node_new(w->g, n->op, n->n_in, in, n->attrs);
         if (n->name != NULL && w->image[id] != n)
             adj_label(w->image[id], n->name);
@@ -194,12 +211,16 @@ static adj_status copy_updates(rewriting *w)
 static adj_updates *rewrite(rewriting *w, const adj_updates *u)
 {
     mark(w, u);
-    adj_status status = sum_shards(w);
+    adj_status status = check_gradients(&w->shards, w->is_of_batch, w->differs);
+    if (status == ADJ_OK)
+        status = sum_shards(w);
     const adj_role role = adj_graph_set_role(w->g, ADJ_ROLE_UPDATE);
     if (status == ADJ_OK)
         status = reduce_all(w);
-    if (status == ADJ_OK)
+    if (status == ADJ_OK) {
+        take_common(w);
         status = copy_updates(w);
+    }
     adj_graph_set_role(w->g, role);
     adj_updates *made = status == ADJ_OK ? adj_updates_new(w->g) : NULL;
     for (int i = 0; made != NULL && i < u->n; i++)
@@ -250,13 +271,16 @@ static adj_status alloc(rewriting *w)
     w->shards.image = image;
     w->has_gradient = region_alloc(&w->p, n, 1);
     w->is_of_batch = region_alloc(&w->p, n, 1);
+    w->differs = region_alloc(&w->p, n, 1);
+    w->is_common = region_alloc(&w->p, n, 1);
     w->is_copied = region_alloc(&w->p, n, 1);
     w->is_reduced = region_alloc(&w->p, n, 1);
     w->image = region_alloc(&w->p, n, sizeof(adj_node *));
     w->error = region_alloc(&w->p, n, sizeof(adj_node *));
     w->next_error = region_alloc(&w->p, n, sizeof(adj_node *));
-    if (!made || w->has_gradient == NULL || w->is_of_batch == NULL || w->is_copied == NULL ||
-        w->is_reduced == NULL || w->image == NULL || w->error == NULL || w->next_error == NULL)
+    if (!made || w->has_gradient == NULL || w->is_of_batch == NULL || w->differs == NULL ||
+        w->is_common == NULL || w->is_copied == NULL || w->is_reduced == NULL || w->image == NULL ||
+        w->error == NULL || w->next_error == NULL)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     return ADJ_OK;
 }
@@ -271,11 +295,15 @@ adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opt
         return NULL;
     const int all = o->shards > 0 ? o->shards : o->processes, own = all / o->processes;
     rewriting w = {.g = g, .p.allocator = g->region.allocator, .n = g->n_node};
-    w.factor = 1.0 / all;
+    w.synchronises = o->sync_batch_norm != 0;
     w.wire = o->processes > 1 ? o->wire : ADJ_WIRE_EXACT;
     w.bucket = o->processes == 1 ? 1 : o->bucket_bytes; /* by itself it packs nothing */
-    w.shards =
-        (shards){.g = g, .p = &w.p, .n = g->n_node, .shards = own, .first = (int64_t)o->rank * own};
+    w.shards = (shards){.g = g,
+                        .p = &w.p,
+                        .n = g->n_node,
+                        .shards = own,
+                        .first = (int64_t)o->rank * own,
+                        .all = all};
     adj_updates *made = alloc(&w) == ADJ_OK ? rewrite(&w, u) : NULL;
     region_free(&w.p);
     return made;

@@ -1,6 +1,6 @@
 /* shards.c - see shards.h. A copy is made and added to those before it at once, so that no more
  * sums are kept than the tree has levels. */
-#include "shards.h"
+#include "sync_batch_norm.h"
 
 /* ---- copies ---- */
 
@@ -41,25 +41,28 @@ static adj_node *image_of(const shards *s, int shard, adj_node *n)
 }
 
 /* Equal nodes are one node: of the first shard only what draws numbers is a copy, if there are
- * processes before this one. */
-static adj_status copy_shard(shards *s, int shard, adj_node **in)
+ * processes before this one, and what follows from values in common. in: room for operands. */
+static void copy_one(shards *s, int shard, int id, adj_node **in)
 {
     adj_graph *g = s->g;
     const adj_role role = g->role;
     const int clone = g->clone;
-    for (int id = 0; id < s->n && g->status == ADJ_OK; id++) {
-        const adj_node *n = g->node[id];
-        if (!s->of_batch[id])
-            continue;
-        for (int k = 0; k < n->n_in; k++)
-            in[k] = image_of(s, shard, n->in[k]);
-        g->role = n->role;
-        g->clone = n->clone;
-        s->image[shard][id] = copy_node(s, n, in, shard);
-    }
+    const adj_node *n = g->node[id];
+    for (int k = 0; k < n->n_in; k++)
+        in[k] = image_of(s, shard, n->in[k]);
+    g->role = n->role;
+    g->clone = n->clone;
+    s->image[shard][id] = copy_node(s, n, in, shard);
     g->role = role;
     g->clone = clone;
-    return g->status;
+}
+
+static adj_status copy_shard(shards *s, int shard, adj_node **in)
+{
+    for (int id = 0; id < s->n && s->g->status == ADJ_OK; id++)
+        if (s->of_batch[id])
+            copy_one(s, shard, id, in);
+    return s->g->status;
 }
 
 /* ---- sums ---- */
@@ -109,7 +112,83 @@ static void add_up(shards *s, int levels)
     }
 }
 
+adj_node *shards_sum(adj_node *const x[], int n)
+{
+    int half = 1;
+    if (n == 1)
+        return x[0] != NULL ? in_f32(x[0]) : NULL;
+    while (2 * half < n)
+        half *= 2;
+    adj_node *left = shards_sum(x, half);
+    return adj_add(left, shards_sum(x + half, n - half));
+}
+
+adj_node *shards_mean(const shards *s, adj_node *sum, adj_wire wire)
+{
+    const adj_reduction_attrs a = {ADJ_REDUCE_SUM, wire};
+    return adj_scale(adj_node_new1(&adj_op_all_reduce, sum, &a), 1.0 / (double)s->all);
+}
+
 /* ---- all of it ---- */
+
+/* All copies and sums, shard after shard. */
+static adj_status make_shards(shards *s, adj_node **in)
+{
+    int levels = 1, made = 1;
+    while (s->shards >> levels > 0)
+        levels++;
+    adj_node **sum = region_alloc(s->p, (size_t)s->n_sum + 1, sizeof *sum);
+    s->pending = region_alloc(s->p, (size_t)levels, sizeof *s->pending);
+    for (int i = 0; i < levels && s->pending != NULL; i++)
+        made &= (s->pending[i] = region_alloc(s->p, (size_t)s->n_sum + 1, sizeof *sum)) != NULL;
+    if (sum == NULL || s->pending == NULL || !made)
+        return adj_fail(s->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
+    for (int k = 0; k < s->shards && copy_shard(s, k, in) == ADJ_OK; k++) {
+        const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
+        take_shard(s, k, sum);
+        adj_graph_set_role(s->g, role);
+    }
+    const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
+    add_up(s, levels);
+    adj_graph_set_role(s->g, role);
+    return s->g->status;
+}
+
+/* A node's copies, or what all have in common instead. */
+static void make_layer(shards *s, int id, adj_node **in, adj_node **copy)
+{
+    for (int k = 0; k < s->shards; k++) {
+        copy_one(s, k, id, in);
+        copy[k] = s->image[k][id];
+    }
+    if (!s->is_common[id])
+        return;
+    const adj_role role = adj_graph_set_role(s->g, s->g->node[id]->role);
+    adj_node *common = synchronised(s, s->g->node[id], copy);
+    for (int k = 0; k < s->shards; k++)
+        s->image[k][id] = common;
+    adj_graph_set_role(s->g, role);
+}
+
+/* The same, node after node; values are in the order of their nodes. */
+static adj_status make_layers(shards *s, adj_node **in)
+{
+    adj_node **copy = region_alloc(s->p, (size_t)s->shards, sizeof *copy);
+    int next = 0;
+    if (copy == NULL)
+        return adj_fail(s->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
+    for (int id = 0; id < s->n && s->g->status == ADJ_OK; id++) {
+        if (!s->of_batch[id])
+            continue;
+        make_layer(s, id, in, copy);
+        if (next == s->n_sum || (int)s->value[next]->id != id)
+            continue;
+        const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
+        s->value[next++] = shards_sum(copy, s->shards);
+        adj_graph_set_role(s->g, role);
+    }
+    return s->g->status;
+}
 
 static int max_operands(const shards *s)
 {
@@ -121,23 +200,8 @@ static int max_operands(const shards *s)
 
 adj_status shards_make(shards *s)
 {
-    int levels = 1, made = 1;
-    while (s->shards >> levels > 0)
-        levels++;
     adj_node **in = region_alloc(s->p, (size_t)max_operands(s), sizeof *in);
-    adj_node **sum = region_alloc(s->p, (size_t)s->n_sum + 1, sizeof *sum);
-    s->pending = region_alloc(s->p, (size_t)levels, sizeof *s->pending);
-    for (int i = 0; i < levels && s->pending != NULL; i++)
-        made &= (s->pending[i] = region_alloc(s->p, (size_t)s->n_sum + 1, sizeof *sum)) != NULL;
-    if (in == NULL || sum == NULL || s->pending == NULL || !made)
+    if (in == NULL)
         return adj_fail(s->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
-    for (int k = 0; k < s->shards && copy_shard(s, k, in) == ADJ_OK; k++) {
-        const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
-        take_shard(s, k, sum);
-        adj_graph_set_role(s->g, role);
-    }
-    const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
-    add_up(s, levels);
-    adj_graph_set_role(s->g, role);
-    return s->g->status;
+    return s->is_common != NULL ? make_layers(s, in) : make_shards(s, in);
 }

@@ -245,13 +245,19 @@ typedef struct {
      * feedback: Seide et al., 1-bit SGD, Interspeech 2014), in states "wire_error/N", which are
      * each process's own. Partial sums are rounded on their way as well. */
     adj_wire wire;
+    /* Batch norms take the statistics of the whole batch, which are reduced in the forward pass, as
+     * are the sums of their gradients in the backward pass: all shards together are then one
+     * process with the whole batch, running statistics included. The shards of a process run side
+     * by side, layer after layer, and need the memory of all of them. First derivatives only: a
+     * gradient that reads these statistics by itself is ADJ_EARG. 0: each shard has its own. */
+    int sync_batch_norm;
 } adj_data_parallel_opts;
 /* The same assignments where this graph's batch is one shard of a larger one: whatever they read of
  * the batch - gradients, statistics - is the mean over the shards of all processes
  * (adj_all_reduce), so that all processes assign the same. Gradients that are clipped by their norm
  * are means by then. What follows from inputs that are no single numbers is there once for each of
  * this process's shards; dropout counts elements as in the whole batch. With one process this
- * accumulates gradients in the memory of one shard.
+ * accumulates gradients in the memory of one shard, unless batch norms are synchronised.
  *
  * Shards are added up as a tree, neighbours first. With kernels that do not depend on the number of
  * threads the result has the same bits for every number of processes that is S, 1, or leaves each a

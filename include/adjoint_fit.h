@@ -203,8 +203,11 @@ typedef struct {
         accumulate; /* a step takes the gradients of so many batches, in the memory of one; 0: 1 */
     int64_t compare_every; /* steps after which ranks compare their parameters; 0: after epochs */
     size_t bucket_bytes;   /* as in adj_data_parallel_opts */
-    adj_wire wire;  /* the same; a checkpoint does not have what rounding has left for later */
-    int n_metadata; /* added to checkpoints, under keys of the caller's own */
+    adj_wire wire; /* the same; a checkpoint does not have what rounding has left for later */
+    /* Batch norms take the statistics of a whole step, of all its shards; a rank then needs the
+     * memory of all of its own. As in adj_data_parallel_opts. */
+    int sync_batch_norm;
+    int n_metadata;               /* added to checkpoints, under keys of the caller's own */
     const adj_metadata *metadata; /* n_metadata of them */
 
     /* After a step and after an epoch; not zero: stops there. NULL: not called. */

@@ -19,7 +19,7 @@ typedef struct {
     freedom may_change;
 } setting;
 
-enum { SETTINGS = 23 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
+enum { SETTINGS = 24 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
 
 /* The tool's own entries come first; the others are adj_trainer_save's. */
 static void list_settings(train_opts *o, setting list[SETTINGS])
@@ -51,6 +51,9 @@ static void list_settings(train_opts *o, setting list[SETTINGS])
         {{"accumulate", .integer = &o->accumulate, .range = {1, 10000}}, "accumulate", NEVER},
         {{"shards", .integer = &o->shards, .range = {1, 10000}}, "shards", NEVER},
         {{"wire", .text = &o->wire, .words = WIRE_WORDS}, "wire", NEVER},
+        {{"sync-batch-norm", .integer = &o->sync_batch_norm, .range = {0, 1}},
+         "sync_batch_norm",
+         NEVER},
         {{"flip", .integer = &o->flip, .range = {0, 1}}, "flip", NEVER},
         {{"shift", .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}}, "shift", NEVER},
         {{"cutout", .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}}, "cutout", NEVER},
@@ -102,6 +105,8 @@ static const char *value_before(const char *key)
 {
     if (strcmp(key, "accumulate") == 0 || strcmp(key, "shards") == 0)
         return "1";
+    if (strcmp(key, "sync_batch_norm") == 0)
+        return "0";
     return strcmp(key, "wire") == 0 ? "exact" : NULL;
 }
 

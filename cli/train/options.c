@@ -27,6 +27,7 @@ static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .va
                                  .begun_epochs = UNSET,
                                  .accumulate = UNSET,
                                  .shards = UNSET,
+                                 .sync_batch_norm = UNSET,
                                  .compare_every = UNSET,
                                  .seed = UNSET,
                                  .threads = UNSET,
@@ -157,7 +158,7 @@ static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + 
 }
 
 /* Of processes that train together; the list ends with how it learns. */
-enum { RANK_OPTIONS = 6 };
+enum { RANK_OPTIONS = 7 };
 static void list_rank_options(train_opts *o, option list[])
 {
     const option all[RANK_OPTIONS] = {
@@ -167,6 +168,9 @@ static void list_rank_options(train_opts *o, option list[])
          "each batch is cut into N, which the ranks share out: the same bits for 1, 2, 4, ... N "
          "ranks of the same --threads, then 1; default: one for each rank",
          .integer = &o->shards, .range = {1, 10000}},
+        {"--sync-batch-norm", "",
+         "batch norms take the statistics of all shards: as if the batch were one",
+         .flag = &o->sync_batch_norm},
         {"--accumulate", "N", "a step takes the gradients of N batches; default: 1",
          .integer = &o->accumulate, .range = {1, 10000}},
         {"--wire", "W", "exact (default), or bf16: gradients travel in half the bytes",

@@ -167,6 +167,7 @@ static adj_fit_opts fit_options(training *t)
                           .shards = o->shards,
                           .accumulate = o->accumulate,
                           .wire = (adj_wire)word_index(WIRE_WORDS, o->wire),
+                          .sync_batch_norm = (int)o->sync_batch_norm,
                           .compare_every = o->compare_every,
                           .n_metadata = CHECKPOINT_DATA,
                           .metadata = t->notes.entry,

@@ -16,8 +16,9 @@ typedef struct {
     const char *schedule;             /* a name of adj_schedule_from_name */
     const char *class_weights;        /* "none", "balanced" or a list, see class_weights.h */
     int64_t ranks, shards, accumulate, compare_every; /* ranks 0: as many as there are */
-    const char *wire;                                 /* "exact" or "bf16" */
-    double rank_timeout;                              /* seconds; 0: the library's */
+    int64_t sync_batch_norm;
+    const char *wire;    /* "exact" or "bf16" */
+    double rank_timeout; /* seconds; 0: the library's */
     int64_t epochs, batch, seed, threads, every, resume, tune, no_tune, recompute, plain;
     int64_t patience; /* epochs; 0: without an end */
     int lr_auto;      /* lr is to be found by a range test */

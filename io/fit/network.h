@@ -32,6 +32,7 @@ typedef struct {
     int64_t shards;              /* of a step, of all processes; the network's batch is of one */
     size_t bucket_bytes;         /* this and the wire: as in adj_data_parallel_opts */
     adj_wire wire;
+    int sync_batch_norm;
 } training_opts;
 
 typedef struct {

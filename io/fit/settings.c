@@ -161,6 +161,7 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                     .accumulate = o->accumulate != 0 ? o->accumulate : 1,
                     .shards = o->shards != 0 ? o->shards : ranks,
                     .wire = o->wire,
+                    .sync_batch_norm = o->sync_batch_norm != 0,
                     .seed = o->seed,
                     .threads = o->threads != 0 ? o->threads : default_threads(),
                     .smoothing = o->smoothing};
@@ -209,6 +210,7 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"accumulate", .integer = &s->accumulate, .low = 1, .high = 10000, .is_optional = 1},
         {"shards", .integer = &s->shards, .low = 1, .high = 10000, .is_optional = 1},
         {"wire", .integer = &s->wire, .high = 1, .words = wires, .is_optional = 1},
+        {"sync_batch_norm", .integer = &s->sync_batch_norm, .high = 1, .is_optional = 1},
         {"shift", .integer = &s->shift, .high = ADJ_MAX_SHIFT},
         {"seed", .integer = &s->seed, .high = huge},
         {"lr", .real = &s->lr, .low = 1e-12, .high = 1e6},

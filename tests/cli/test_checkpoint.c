@@ -276,6 +276,7 @@ static const struct {
     {"train.class-weights", "balanced", "its weighting is another"},
     {"train.class-weights", "1,2", "a number for each of 10 classes (got 2)"},
     {"train.patience", "-1", "its entry patience is wrong (got "},
+    {"sync_batch_norm", "2", "its entry sync-batch-norm is wrong (got "},
     {"flip", "2", "its entry flip is wrong (got "},
     {"cutout", "32769", "its entry cutout is wrong (got "},
     {"jitter", "inf", "its entry jitter is wrong (got "},
@@ -317,13 +318,26 @@ static const struct {
 
 static const struct {
     const char *option, *value;
-} others[] = {{"--model", "lenet"},   {"--optimizer", "sgd"},  {"--epochs", "1"},
-              {"--batch", "15"},      {"--seed", "2"},         {"--shift", "1"},
-              {"--lr", "0.1"},        {"--backend", "naive"},  {"--schedule", "constant"},
-              {"--warmup", "0.25"},   {"--weight-decay", "1"}, {"--clip", "1.5"},
-              {"--smoothing", "0.5"}, {"--flip", NULL},        {"--cutout", "3"},
-              {"--jitter", "0.5"},    {"--mixup", "1"},        {"--class-weights", "balanced"},
-              {"--loss-scale", "2"}};
+} others[] = {{"--model", "lenet"},
+              {"--optimizer", "sgd"},
+              {"--epochs", "1"},
+              {"--batch", "15"},
+              {"--seed", "2"},
+              {"--shift", "1"},
+              {"--lr", "0.1"},
+              {"--backend", "naive"},
+              {"--schedule", "constant"},
+              {"--warmup", "0.25"},
+              {"--weight-decay", "1"},
+              {"--clip", "1.5"},
+              {"--smoothing", "0.5"},
+              {"--flip", NULL},
+              {"--cutout", "3"},
+              {"--jitter", "0.5"},
+              {"--mixup", "1"},
+              {"--class-weights", "balanced"},
+              {"--loss-scale", "2"},
+              {"--sync-batch-norm", NULL}};
 
 /* --resume from the file fails with a sentence. */
 static void expect_refused(const folder *f, const char *path, const char *option, const char *value,

@@ -79,10 +79,13 @@ typedef struct {
     adj_exec *e;
 } net;
 
-static net net_new(const adj_optimiser_opts *o, int is_shared, size_t bucket)
+typedef enum { ALONE, SHARED, SYNCHRONISED } kind; /* the last one has batch norms */
+
+static net net_new(const adj_optimiser_opts *o, kind kind, size_t bucket)
 {
     static const adj_backend *both[3];
     const adj_conv_layer conv = {.filters = CHANNELS, .padding = ADJ_SAME};
+    const adj_batch_norm_layer norm = {.training = 1};
     net n = {.g = adj_graph_new()};
     n.x = adj_input(n.g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
     n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
@@ -91,16 +94,19 @@ static net net_new(const adj_optimiser_opts *o, int is_shared, size_t bucket)
     for (int i = 0; i < LAYERS; i++) {
         char name[16];
         snprintf(name, sizeof name, "conv%d", i);
-        h = adj_relu(adj_layer_conv2d(h, name, &conv));
+        h = adj_layer_conv2d(h, name, &conv);
+        snprintf(name, sizeof name, "norm%d", i);
+        h = adj_relu(kind == SYNCHRONISED ? adj_layer_batch_norm(h, name, &norm) : h);
     }
     n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
     adj_updates *u = adj_training_updates(n.loss, n.lr, o);
-    const adj_data_parallel_opts d = {.processes = 2, .bucket_bytes = bucket};
+    const adj_data_parallel_opts d = {
+        .processes = 2, .bucket_bytes = bucket, .sync_batch_norm = kind == SYNCHRONISED};
     both[0] = &link_backend;
     both[1] = naive_backend();
     const adj_exec_opts opts = {.n_fetch = 1,
                                 .fetch = &n.loss,
-                                .updates = is_shared ? adj_data_parallel(u, &d) : u,
+                                .updates = kind != ALONE ? adj_data_parallel(u, &d) : u,
                                 .threads = 1,
                                 .backend = "naive",
                                 .debug.backends = both};
@@ -150,7 +156,7 @@ TestSuite(overlap, .init = plan_as_usual);
 /* The last layer's gradient travels while the others are computed. */
 Test(overlap, starts_early_and_waits_late)
 {
-    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, 1, PER_LAYER);
+    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, SHARED, PER_LAYER);
     const int steps = adj_exec_step_count(n.e), all = count_steps(&n, "all_reduce_start", 0, steps);
     cr_assert_geq(all, LAYERS - 1);
     cr_expect_eq(count_steps(&n, "all_reduce_wait", 0, steps), all);
@@ -179,6 +185,23 @@ Test(overlap, starts_early_and_waits_late)
     net_free(&n);
 }
 
+/* Reductions that the net itself waits for do not keep those of gradients from travelling. */
+Test(overlap, synchronised_batch_norms)
+{
+    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, SYNCHRONISED, PER_LAYER);
+    const int steps = adj_exec_step_count(n.e);
+    int last = 0;
+    for (int i = 0; i < steps; i++)
+        last = strcmp(adj_exec_step_at(n.e, i).op, "conv2d_backprop_filter") == 0 ? i : last;
+    cr_assert_gt(last, 0);
+    const int before = count_steps(&n, "all_reduce_start", 0, last);
+    cr_expect_geq(before, 3 * LAYERS + LAYERS - 2, "%d", before);
+    cr_expect_eq(count_steps(&n, "all_reduce_wait", 0, last), 3 * LAYERS);
+    cr_assert_eq(take_step(&n, 0), ADJ_OK, "%s", adj_exec_message(n.e));
+    cr_expect_eq(link.flying, 0);
+    net_free(&n);
+}
+
 /* Two equal processes assign what one by itself does: 2 x / 2 is exact. */
 Test(overlap, same_bits)
 {
@@ -186,7 +209,7 @@ Test(overlap, same_bits)
         {.momentum = 0.9}, {.momentum = 0.9, .clip_norm = 0.1}, {.kind = ADJ_ADAM}};
     for (size_t i = 0; i < 2 * sizeof options / sizeof *options; i++) {
         const size_t k = i / 2, bucket = i % 2 ? PER_LAYER : ALL;
-        net alone = net_new(&options[k], 0, 0), shared = net_new(&options[k], 1, bucket);
+        net alone = net_new(&options[k], ALONE, 0), shared = net_new(&options[k], SHARED, bucket);
         for (int i = 0; i < 3; i++) {
             cr_assert_eq(take_step(&alone, i), ADJ_OK, "%s", adj_exec_message(alone.e));
             cr_assert_eq(take_step(&shared, i), ADJ_OK, "%s", adj_exec_message(shared.e));
@@ -208,7 +231,7 @@ Test(overlap, same_bits)
 
 Test(overlap, failed_wait)
 {
-    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, 1, PER_LAYER);
+    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, SHARED, PER_LAYER);
     link.fails = 2;
     cr_expect_eq(take_step(&n, 0), ADJ_EBACKEND);
     cr_expect_not_null(strstr(adj_exec_message(n.e), "all_reduce_wait"), "%s",

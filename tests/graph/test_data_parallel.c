@@ -2,6 +2,7 @@
  * there are, of what; and the same bits as before in a group of one. Several processes are in
  * tests/mpi. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,14 +227,43 @@ static net independent_net(adj_dtype dtype, int batch)
     return n;
 }
 
+/* Batch norms, one behind the other. */
+static net normalised_net(adj_dtype dtype, int batch)
+{
+    const adj_conv_layer conv = {.filters = 3, .padding = ADJ_SAME};
+    const adj_batch_norm_layer norm = {.training = 1};
+    net n = {.g = adj_graph_new()};
+    n.x = adj_input(n.g, "x", dtype, (adj_shape){4, {batch, SIDE, SIDE, 1}});
+    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
+    n.lr = adj_input(n.g, "lr", dtype, (adj_shape){0});
+    adj_node *h = adj_layer_conv2d(n.x, "conv", &conv);
+    h = adj_relu(adj_layer_batch_norm(h, "norm", &norm));
+    h = adj_layer_conv2d(h, "more", &conv);
+    h = adj_relu(adj_layer_batch_norm(h, "most", &norm));
+    n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
+    n.updates = adj_training_updates(n.loss, n.lr,
+                                     &(adj_optimiser_opts){.momentum = 0.9, .weight_decay = 1e-3});
+    cr_assert_not_null(n.updates, "%s", adj_graph_message(n.g));
+    return n;
+}
+
+/* Normal ones, brighter from one image to the next, so that shards have means of their own. */
+static void draw_images(double x[], int images, int step)
+{
+    adj_draw(ADJ_F64, x, (int64_t)images * IMAGE, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1,
+             (uint64_t)step);
+    for (int i = 0; i < images * IMAGE; i++)
+        x[i] += 0.2 * (i / IMAGE);
+}
+
 /* Three steps of f64 on shards * per images; the mean of the losses of the last, and the values of
  * all parameters and states in *values. */
-static double run_shards(int shards, int per, double values[])
+static double run_shards(net (*make)(adj_dtype, int), int shards, int per, double values[])
 {
     double x[MAX_SHARDS * 4 * IMAGE], sum = 0;
     const double lr = 0.1;
-    net n = independent_net(ADJ_F64, per);
-    const adj_data_parallel_opts o = {.processes = 1, .shards = shards};
+    net n = make(ADJ_F64, per);
+    const adj_data_parallel_opts o = {.processes = 1, .shards = shards, .sync_batch_norm = 1};
     const adj_updates *u = shards > 1 ? adj_data_parallel(n.updates, &o) : n.updates;
     cr_assert_not_null(u, "%s", adj_graph_message(n.g));
     cr_assert_eq(adj_shard_count(u), shards);
@@ -247,8 +277,7 @@ static double run_shards(int shards, int per, double values[])
         .n_fetch = shards, .fetch = loss, .updates = u, .threads = 1, .backend = "naive"};
     cr_assert_eq(adj_exec_new(n.g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
     for (int step = 0; step < 3; step++) {
-        adj_draw(ADJ_F64, x, (int64_t)shards * per * IMAGE, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1,
-                 (uint64_t)step);
+        draw_images(x, shards * per, step);
         for (int k = 0; k < shards; k++) {
             int32_t labels[MAX_SHARDS * 4];
             for (int i = 0; i < per; i++)
@@ -289,8 +318,9 @@ Test(data_parallel, shards_of_a_batch)
         const int shards = cases[i].shards, per = cases[i].per;
         memset(whole, 0, sizeof whole);
         memset(parts, 0, sizeof parts);
-        const double want = run_shards(1, shards * per, whole);
-        cr_expect_float_eq(run_shards(shards, per, parts), want, 1e-12, "%d shards", shards);
+        const double want = run_shards(independent_net, 1, shards * per, whole);
+        cr_expect_float_eq(run_shards(independent_net, shards, per, parts), want, 1e-12,
+                           "%d shards", shards);
         int moved = 0;
         for (int k = 0; k < 2048; k++) {
             cr_assert_float_eq(parts[k], whole[k], 1e-12, "%d shards, value %d", shards, k);
@@ -299,6 +329,115 @@ Test(data_parallel, shards_of_a_batch)
         cr_expect_gt(moved, 200);
     }
 }
+
+/* ---- batch norms over all shards ---- */
+
+/* Running statistics among the values; a bias before a batch norm is but noise, and stays small. */
+Test(data_parallel, synchronised_batch_norm)
+{
+    static double whole[2048], parts[2048];
+    static const struct {
+        int shards, per;
+    } cases[] = {{2, 4}, {3, 3}, {4, 2}, {5, 1}, {8, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int shards = cases[i].shards, per = cases[i].per;
+        memset(whole, 0, sizeof whole);
+        memset(parts, 0, sizeof parts);
+        const double want = run_shards(normalised_net, 1, shards * per, whole);
+        cr_expect_float_eq(run_shards(normalised_net, shards, per, parts), want, 1e-12, "%d shards",
+                           shards);
+        int moved = 0;
+        for (int k = 0; k < 2048; k++) {
+            const double bound = 1e-11 * fmax(fabs(whole[k]), 1e-3);
+            cr_assert_float_eq(parts[k], whole[k], bound, "%d shards, value %d: %g, not %g", shards,
+                               k, parts[k], whole[k]);
+            moved += whole[k] != 0;
+        }
+        cr_expect_gt(moved, 400);
+    }
+}
+
+/* Two reductions of each batch norm's statistics and one of its sums; gradients of gamma and beta
+ * are made of these, and running statistics of those: they are not reduced again. */
+Test(data_parallel, synchronised_reductions)
+{
+    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9});
+    int64_t elems;
+    const adj_data_parallel_opts o = {.processes = 2, .sync_batch_norm = 1};
+    const adj_updates *u = adj_data_parallel(n.updates, &o);
+    cr_assert_not_null(u, "%s", adj_graph_message(n.g));
+    cr_expect_eq(reductions_of(n.g, u, &elems), 1 + 2 + 1);
+    cr_expect_eq(elems, 18 + 2 + 216 + 3 + 4 + 2 + 4, "%ld", (long)elems);
+    adj_graph_free(n.g);
+}
+
+Test(data_parallel, nothing_to_synchronise)
+{
+    net n = independent_net(ADJ_F32, 2);
+    adj_data_parallel_opts o = {.processes = 2};
+    const adj_updates *u = adj_data_parallel(n.updates, &o);
+    o.sync_batch_norm = 1;
+    const adj_updates *v = adj_data_parallel(n.updates, &o);
+    cr_assert_not_null(v, "%s", adj_graph_message(n.g));
+    for (int i = 0; i < adj_updates_count(u); i++)
+        cr_expect_eq(adj_updates_next_at(u, i), adj_updates_next_at(v, i), "%d", i);
+    adj_graph_free(n.g);
+}
+
+/* Far from 0, where the mean of squares is good for no digit of the variance in f32. */
+Test(data_parallel, synchronised_variance_of_large_values)
+{
+    enum { SHARDS = 4, PER = 2, N = PER * IMAGE };
+    float x[SHARDS][N], stats[2];
+    double sum = 0, squares = 0;
+    adj_graph *g = adj_graph_new();
+    adj_node *image = adj_input(g, "x", ADJ_F32, (adj_shape){4, {PER, SIDE, SIDE, 1}});
+    adj_node *state = adj_state(g, "stats", ADJ_F32, (adj_shape){2, {2, 1}}, (adj_init){0});
+    adj_updates *u = adj_updates_new(g);
+    adj_updates_add(u, state, adj_batch_norm_stats(image, ADJ_NHWC));
+    const adj_data_parallel_opts o = {.processes = 1, .shards = SHARDS, .sync_batch_norm = 1};
+    const adj_updates *shared = adj_data_parallel(u, &o);
+    cr_assert_not_null(shared, "%s", adj_graph_message(g));
+    adj_exec *e;
+    const adj_exec_opts opts = {.updates = shared, .threads = 1, .backend = "naive"};
+    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int k = 0; k < SHARDS; k++) {
+        adj_draw(ADJ_F32, x[k], N, (adj_init){ADJ_INIT_NORMAL, 4096 + k, 1}, 1, (uint64_t)k);
+        adj_set(e, adj_shard_node(shared, image, k), x[k], sizeof x[k]);
+        for (int i = 0; i < N; i++)
+            sum += (double)x[k][i];
+    }
+    const double mean = sum / (SHARDS * N);
+    for (int i = 0; i < SHARDS * N; i++)
+        squares += pow((double)x[i / N][i % N] - mean, 2);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_get(e, state, stats, sizeof stats);
+    cr_expect_float_eq((double)stats[0], mean, 1e-3);
+    cr_expect_float_eq((double)stats[1], squares / (SHARDS * N), 1e-3, "%g", (double)stats[1]);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* The norm of a gradient as a part of the loss: its own gradient goes through the statistics. */
+Test(data_parallel, no_second_derivatives)
+{
+    adj_data_parallel_opts o = {.processes = 2};
+    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9});
+    adj_node *w = adj_find(n.g, "conv/w"), *dw;
+    cr_assert_eq(adj_grad(n.loss, NULL, 1, &w, &dw), ADJ_OK);
+    adj_node *loss = adj_add(n.loss, adj_reduce_sum(adj_square(dw), (adj_axes){.n = ADJ_ALL}));
+    adj_updates *u = adj_training_updates(loss, n.lr, &(adj_optimiser_opts){.momentum = 0.5});
+    cr_assert_not_null(u, "%s", adj_graph_message(n.g));
+    cr_expect_not_null(adj_data_parallel(u, &o));
+    o.sync_batch_norm = 1;
+    cr_expect_null(adj_data_parallel(u, &o));
+    cr_expect_eq(adj_graph_status(n.g), ADJ_EARG);
+    cr_expect_not_null(strstr(adj_graph_message(n.g), "expected first derivatives"), "%s",
+                       adj_graph_message(n.g));
+    adj_graph_free(n.g);
+}
+
+/* ---- the order of sums ---- */
 
 /* (0 1)(2 3) and so on, as the bits of a counter are: what processes do as well. */
 Test(data_parallel, tree_of_sums)

@@ -135,22 +135,33 @@ typedef struct {
     adj_exec *e;
 } training;
 
+/* How it is shared out; zero is the default. */
+typedef struct {
+    size_t bucket;
+    int has_norms, shards; /* batch norms over the whole batch; of a process, 0: 1 */
+} sharing;
+
 static training training_new(const adj_mpi *group, int batch, const adj_optimiser_opts *optimiser,
-                             size_t bucket)
+                             sharing s)
 {
     const adj_conv_layer conv = {.filters = 5, .padding = ADJ_SAME};
+    const adj_batch_norm_layer norm = {.training = 1};
     training t = {.g = adj_graph_new()};
     t.x = adj_input(t.g, "x", ADJ_F64, (adj_shape){4, {batch, SIDE, SIDE, 2}});
     t.labels = adj_input(t.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
     t.lr = adj_input(t.g, "lr", ADJ_F64, (adj_shape){0});
-    adj_node *h = adj_relu(adj_layer_conv2d(t.x, "conv", &conv));
+    adj_node *h = adj_layer_conv2d(t.x, "conv", &conv);
+    h = adj_relu(s.has_norms ? adj_layer_batch_norm(h, "norm", &norm) : h);
+    h = s.has_norms ? adj_layer_batch_norm(h, "next", &norm) : h;
     t.loss = adj_loss_softmax(adj_layer_dense(h, "logits", CLASSES), t.labels);
     t.updates = adj_training_updates(t.loss, t.lr, optimiser);
     if (group != NULL)
-        t.updates =
-            adj_data_parallel(t.updates, &(adj_data_parallel_opts){.processes = adj_mpi_size(group),
-                                                                   .rank = adj_mpi_rank(group),
-                                                                   .bucket_bytes = bucket});
+        t.updates = adj_data_parallel(
+            t.updates, &(adj_data_parallel_opts){.processes = adj_mpi_size(group),
+                                                 .rank = adj_mpi_rank(group),
+                                                 .shards = s.shards * adj_mpi_size(group),
+                                                 .bucket_bytes = s.bucket,
+                                                 .sync_batch_norm = s.has_norms});
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &t.loss,
                              .updates = t.updates,
@@ -176,10 +187,17 @@ static void take_step(training *t, int step, int first, int n)
     const size_t image = (size_t)SIDE * SIDE * 2;
     adj_draw(ADJ_F64, x, (int64_t)image * (first + n), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 7,
              (uint64_t)step);
+    for (size_t i = 0; i < image * (size_t)(first + n); i++)
+        x[i] += 0.1 * (double)(i / image); /* parts have means of their own */
     for (int i = 0; i < n; i++)
         labels[i] = (first + i + step) % CLASSES;
-    adj_set(t->e, t->x, x + (size_t)first * image, (size_t)n * image * sizeof *x);
-    adj_set(t->e, t->labels, labels, (size_t)n * sizeof *labels);
+    const int shards = adj_shard_count(t->updates), per = n / shards;
+    for (int k = 0; k < shards; k++) {
+        adj_set(t->e, adj_shard_node(t->updates, t->x, k), x + (size_t)(first + k * per) * image,
+                (size_t)per * image * sizeof *x);
+        adj_set(t->e, adj_shard_node(t->updates, t->labels, k), labels + k * per,
+                (size_t)per * sizeof *labels);
+    }
     adj_set(t->e, t->lr, &lr, sizeof lr);
     check(adj_run(t->e) == ADJ_OK, "%s", adj_exec_message(t->e));
 }
@@ -207,12 +225,13 @@ static void compare(const training *a, const training *b, const char *what)
     }
 }
 
-static void train(const adj_mpi *group, const adj_optimiser_opts *optimiser, size_t bucket,
+static void train(const adj_mpi *group, const adj_optimiser_opts *optimiser, sharing s,
                   const char *what)
 {
     const int rank = adj_mpi_rank(group), size = adj_mpi_size(group);
-    training part = training_new(group, PER_PROCESS, optimiser, bucket);
-    training whole = training_new(NULL, PER_PROCESS * size, optimiser, 0);
+    const int shards = s.shards > 0 ? s.shards : 1;
+    training part = training_new(group, PER_PROCESS / shards, optimiser, s);
+    training whole = training_new(NULL, PER_PROCESS * size, optimiser, s);
     for (int step = 0; step < STEPS; step++) {
         take_step(&part, step, rank * PER_PROCESS, PER_PROCESS);
         take_step(&whole, step, 0, PER_PROCESS * size);
@@ -283,7 +302,7 @@ static void broadcast(adj_mpi *group)
 {
     enum { N = 3 * 3 * 2 * 5 };
     const adj_optimiser_opts momentum = {.momentum = 0.9};
-    training t = training_new(group, PER_PROCESS, &momentum, 0);
+    training t = training_new(group, PER_PROCESS, &momentum, (sharing){0});
     const adj_node *filter = adj_exec_param_at(t.e, 0);
     double v[N];
     int wrong = 0;
@@ -314,10 +333,12 @@ int main(void)
         reduce(group, dtypes[i]);
     sums_in_order(group, ADJ_F32);
     sums_in_order(group, ADJ_F64);
-    train(group, &momentum, 0, "momentum");
-    train(group, &momentum, 1, "momentum, no two gradients together");
-    train(group, &clipped, 0, "clipped");
-    train(group, &adam, 2000, "adam");
+    train(group, &momentum, (sharing){0}, "momentum");
+    train(group, &momentum, (sharing){.bucket = 1}, "momentum, no two gradients together");
+    train(group, &clipped, (sharing){0}, "clipped");
+    train(group, &adam, (sharing){.bucket = 2000}, "adam");
+    for (int shards = 1; shards <= 3; shards++)
+        train(group, &momentum, (sharing){.has_norms = 1, .shards = shards}, "batch norms");
     feed_errors_back(group);
     broadcast(group);
     if (adj_mpi_rank(group) == 0 && n_wrong == 0)

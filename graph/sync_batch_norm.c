@@ -1,0 +1,108 @@
+/* sync_batch_norm.c - see sync_batch_norm.h. */
+#include "sync_batch_norm.h"
+
+/* ---- which ones ---- */
+
+int is_synchronised(const adj_node *n, const char *differs, const char *is_common)
+{
+    if (n->op == &adj_op_batch_norm_stats)
+        return differs[n->in[0]->id];
+    return n->op == &adj_op_batch_norm_grad_sums && is_common[n->in[1]->id];
+}
+
+static int is_batch_norm(const adj_node *n)
+{
+    return n->op == &adj_op_batch_norm || n->op == &adj_op_batch_norm_grad_sums ||
+           n->op == &adj_op_batch_norm_grad;
+}
+
+adj_status check_gradients(const shards *s, const char *of_batch, const char *differs)
+{
+    for (int id = 0; id < s->n; id++) {
+        const adj_node *n = s->g->node[id];
+        for (int k = 0; n->role == ADJ_ROLE_GRADIENT && !is_batch_norm(n) && k < n->n_in; k++) {
+            const adj_node *x = n->in[k];
+            if (x->role == ADJ_ROLE_FORWARD && of_batch[x->id] && !differs[x->id])
+                return adj_fail(s->g, ADJ_EARG,
+                                "adj_data_parallel: sync_batch_norm: %s of a gradient reads "
+                                "statistics (expected first derivatives of batch norms alone)",
+                                n->op->name);
+        }
+    }
+    return ADJ_OK;
+}
+
+/* ---- one value for all ---- */
+
+/* The statistics' row i, [1, c]. */
+static adj_node *row(adj_node *stats, int i)
+{
+    if (stats == NULL)
+        return NULL;
+    const adj_shape size = {2, {1, stats->type.shape.dim[1]}};
+    return adj_slice(stats, (adj_shape){2, {i, 0}}, size);
+}
+
+static adj_node *whole_stats(const shards *s, adj_node *const x[])
+{
+    adj_node *inside = shards_mean(s, shards_sum(x, s->shards), ADJ_WIRE_EXACT);
+    adj_node *mean = row(inside, 0);
+    adj_node **apart = region_alloc(s->p, (size_t)s->shards, sizeof *apart);
+    if (apart == NULL) {
+        adj_fail(s->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
+        return NULL;
+    }
+    for (int k = 0; k < s->shards; k++)
+        apart[k] = adj_square(adj_sub(row(x[k], 0), mean));
+    adj_node *between = shards_mean(s, shards_sum(apart, s->shards), ADJ_WIRE_EXACT);
+    adj_node *const rows[] = {mean, adj_add(row(inside, 1), between)};
+    return adj_concat(2, rows, 0);
+}
+
+adj_node *synchronised(const shards *s, const adj_node *n, adj_node *const x[])
+{
+    if (n->op == &adj_op_batch_norm_stats)
+        return whole_stats(s, x);
+    return shards_mean(s, shards_sum(x, s->shards), ADJ_WIRE_EXACT);
+}
+
+/* ---- running statistics ---- */
+
+/* Of a variance over m elements. */
+static double unbiased_factor(int64_t m, int64_t times)
+{
+    const double all = (double)m * (double)times;
+    return all > 1 ? all / (all - 1) : 1;
+}
+
+/* Is it [[1], [factor]], as ops/nn/normalise.c has it? */
+static int is_factor(const adj_node *n, double factor)
+{
+    if (n->op != &adj_op_const || n->type.shape.rank != 2 || n->type.shape.dim[0] != 2 ||
+        n->type.shape.dim[1] != 1)
+        return 0;
+    const void *data = ((const adj_const_attrs *)n->attrs)->data;
+    if (n->type.dtype == ADJ_F64)
+        return ((const double *)data)[0] == 1 && ((const double *)data)[1] == factor;
+    return n->type.dtype == ADJ_F32 && ((const float *)data)[0] == 1 &&
+           ((const float *)data)[1] == (float)factor;
+}
+
+static adj_node *new_factor(adj_graph *g, adj_type t, double factor)
+{
+    const double f64[] = {1, factor};
+    const float f32[] = {1, (float)factor};
+    return adj_const(g, t.dtype, t.shape, t.dtype == ADJ_F64 ? (const void *)f64 : f32);
+}
+
+void count_whole_batch(const shards *s, const adj_node *n, adj_node *in[])
+{
+    if (n->op != &adj_op_mul || n->in[0]->op != &adj_op_batch_norm_stats ||
+        !s->is_common[n->in[0]->id])
+        return;
+    const adj_node *stats = n->in[0];
+    const int64_t c = stats->type.shape.dim[1];
+    const int64_t m = c > 0 ? node_elems(stats->in[0]) / c : 0;
+    if (is_factor(n->in[1], unbiased_factor(m, 1)))
+        in[1] = new_factor(s->g, n->in[1]->type, unbiased_factor(m, s->all));
+}
