@@ -104,7 +104,13 @@ typedef struct {
     /* data becomes what process 0 has there. */
     adj_status (*broadcast)(void *group, void *data, size_t bytes, adj_error *error);
     double (*waited)(void *group); /* seconds, ever, in which this one waited for others */
-    void *group;                   /* handed to all of them */
+    /* Seconds, ever, in which a reduction of this one was under way. NULL: not known. */
+    double (*travelled)(void *group);
+    /* From rank 0 to rank 1: seconds that an empty message takes, and bits a second of a large one.
+     * NULL: cannot be measured. */
+    adj_status (*measure_link)(void *group, double *latency, double *bits_per_second,
+                               adj_error *error);
+    void *group; /* handed to all of them */
 } adj_ranks;
 
 /* ---- training ---- */

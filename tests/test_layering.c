@@ -58,7 +58,7 @@ static const rule rules[] = {
      "exec/clock.h exec/machine graph/nearest.h graph/printable.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli exec/backend_option.h"},
-    {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
+    {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "cli cli/op exec/backend_option.h exec/candidate.h exec/clock.h exec/machine "
      "graph/printable.h"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",

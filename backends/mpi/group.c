@@ -50,6 +50,7 @@ static void list_backends(adj_mpi *g)
 }
 
 static double waited(void *group) { return adj_mpi_waited(group); }
+static double travelled(void *group) { return ((const adj_mpi *)group)->travelled; }
 
 static adj_status fail(adj_error *error, const char *what, int code)
 {
@@ -87,6 +88,8 @@ static adj_status join(adj_mpi *g, adj_error *error)
                            .all_gather = mpi_all_gather,
                            .broadcast = mpi_broadcast,
                            .waited = waited,
+                           .travelled = travelled,
+                           .measure_link = mpi_measure_link,
                            .group = g};
     return ADJ_OK;
 }

@@ -17,12 +17,14 @@ struct adj_mpi {
     adj_ranks ranks;
     MPI_Comm all; /* a communicator of its own: the program's messages are not ours */
     int rank, size, has_started_mpi;
-    double patience;    /* seconds for which another process may be silent */
-    reduction *flying;  /* started and not waited for, the oldest first */
-    int started;        /* reductions, ever: all processes count alike */
-    prepared *prepared; /* all_reduce.c's */
-    double answered;    /* when this process last looked for questions */
-    double waited;      /* seconds, ever, for other processes */
+    double patience;                 /* seconds for which another process may be silent */
+    reduction *flying;               /* started and not waited for, the oldest first */
+    int started;                     /* reductions, ever: all processes count alike */
+    prepared *prepared;              /* all_reduce.c's */
+    double answered;                 /* when this process last looked for questions */
+    double waited;                   /* seconds, ever, for other processes */
+    double travelled, travels_since; /* seconds, ever, with a reduction under way; since when */
+    int n_travelling;
     int lost;           /* a process that did not answer; NO_RANK: none */
     char *has_answered; /* [size]: since it was asked */
 };
@@ -60,6 +62,9 @@ int reductions_go_on(adj_mpi *g);
 
 adj_status mpi_all_gather(void *group, const void *mine, size_t bytes, void *all, adj_error *error);
 adj_status mpi_broadcast(void *group, void *data, size_t bytes, adj_error *error);
+/* link.c. */
+adj_status mpi_measure_link(void *group, double *latency, double *bits_per_second,
+                            adj_error *error);
 
 extern const adj_kernel mpi_all_reduce, mpi_all_reduce_start, mpi_all_reduce_wait;
 

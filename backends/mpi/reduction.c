@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/clock.h"
 #include "mpi.h"
 
 enum { MAX_DEPTH = 32, MAX_STAGES = 4 * MAX_DEPTH, SHORT = 2048 /* elements */, TAGS = 30000 };
@@ -228,6 +229,19 @@ static void take_message(const reduction *r, const stage *s)
 
 static int is_over(const reduction *r) { return r->at >= r->n_stage; }
 
+/* The time that this one and others travel is counted once. */
+static void depart(adj_mpi *g)
+{
+    if (g->n_travelling++ == 0)
+        g->travels_since = seconds_now();
+}
+
+static void arrive(adj_mpi *g)
+{
+    if (--g->n_travelling == 0)
+        g->travelled += seconds_now() - g->travels_since;
+}
+
 /* As many stages as are done. */
 static int go_on(reduction *r)
 {
@@ -243,6 +257,8 @@ static int go_on(reduction *r)
         r->n_request = 0;
         if (++r->at < r->n_stage)
             code = post_stage(r);
+        else
+            arrive(r->group);
     }
     return code;
 }
@@ -269,7 +285,11 @@ adj_status reduction_start(reduction *r, void *v, char *text)
     r->data = v;
     r->at = 0;
     r->tag = r->group->started++ % TAGS;
-    int code = is_over(r) ? MPI_SUCCESS : post_stage(r);
+    int code = MPI_SUCCESS;
+    if (!is_over(r)) {
+        depart(r->group);
+        code = post_stage(r);
+    }
     if (code == MPI_SUCCESS)
         code = go_on(r);
     if (code != MPI_SUCCESS) {

@@ -5,6 +5,7 @@
 
 #include "bench.h"
 #include "cli/command.h"
+#include "cli/mpirun.h"
 #include "cli/output.h"
 
 /* ---- options ---- */
@@ -14,8 +15,8 @@ static int read_options(bench_opts *o, int argc, char **argv)
     const option options[] = {
         {"--model", "NAME", "whole steps of it; one of adjoint models", .text = &o->model,
          .names = model_name_at},
-        {"--batch", "N", "images in a step; default: 64", .integer = &o->batch,
-         .range = {1, 65536}},
+        {"--batch", "N", "images in a step, under mpirun of each rank; default: 64",
+         .integer = &o->batch, .range = {1, 65536}},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {"--infer", "", "the evaluation graph instead of a training step", .flag = &o->infer},
         {"--tune", "", "the plan times candidates", .flag = &o->tune},
@@ -45,6 +46,12 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--all", "", "every candidate of every backend", .flag = &o->all},
         {"--warm", "", "kernels alone: one set of buffers, again and again", .flag = &o->warm},
         {"--cold", "", "the caches hold other data before each run (default)", .flag = &o->cold},
+        {"--scale", "LIST",
+         "numbers of ranks, 2,64: predicts the model's training step on them from one rank's",
+         .text = &o->scale},
+        {"--link", "B,S",
+         "with --scale: bits a second and seconds of latency between two ranks, 10e9,5e-6",
+         .text = &o->link},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {0},
     };
@@ -57,6 +64,10 @@ static int read_options(bench_opts *o, int argc, char **argv)
          "How far the tuned plan's convolutions are from the fastest."},
         {"adjoint bench --model mobilenet_v1 --infer --precision bf16 --json",
          "Inference in mixed precision, for a program."},
+        {"mpirun -n 2 adjoint bench --model resnet20 --threads 1",
+         "Training steps of two processes together, and of one alone."},
+        {"adjoint bench --model vgg6 --scale 2,64,1024 --link 10e9,5e-6",
+         "How a training would go on many machines."},
         {"adjoint bench --op conv2d --in 8,32,32,64 --filter 3,3,64,64 --all",
          "Every implementation of a convolution and of its gradients."},
         {NULL, NULL}};
@@ -89,6 +100,9 @@ static int check_goes_with(const bench_opts *o)
         {o->recompute, step && !o->infer, "--recompute goes with a training step of --model"},
         {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
         {o->tune_seconds > 0, o->tune != 0, "--tune-seconds goes with --tune"},
+        {o->scale != NULL, step && !o->infer && !o->profile && o->trace == NULL,
+         "--scale goes with a training step of --model alone"},
+        {(o->link != NULL) != (o->scale != NULL), 0, "--scale and --link go together"},
         {o->all, !step, "--all goes with --op or --raw"},
         {o->warm || o->cold, !step, "--warm and --cold go with --op or --raw"},
         {o->warm && o->cold, 0, "--warm and --cold exclude each other"},
@@ -123,7 +137,7 @@ static int parse(bench_opts *o, int argc, char **argv)
     if (status == CONTINUE)
         status = check_options(o);
     if (o->threads == 0)
-        o->threads = adj_default_threads();
+        o->threads = mpirun_threads(adj_default_threads());
     if (o->seconds < 0)
         o->seconds = o->op.op != NULL ? 0.5 : o->raw ? 20 : 3;
     return status;
@@ -196,6 +210,22 @@ static int bench_steps(const bench_opts *o)
     return status;
 }
 
+/* By all that mpirun has started. */
+static int bench_together(const bench_opts *o)
+{
+    mpirun_group g;
+    int status = mpirun_join("bench", 0, 0, &g);
+    if (status == CONTINUE && mpirun_size(&g) == 1)
+        status = bench_steps(o);
+    else if (status == CONTINUE && (o->infer || o->profile || o->trace != NULL))
+        status = complain("bench", EXIT_USAGE,
+                          "--infer, --profile and --trace are of one process (got %d ranks)",
+                          mpirun_size(&g));
+    else if (status == CONTINUE)
+        status = bench_ranks(o, g.ranks);
+    return mpirun_leave(&g, status, 0);
+}
+
 int command_bench(int argc, char **argv)
 {
     bench_opts o;
@@ -210,5 +240,7 @@ int command_bench(int argc, char **argv)
         return status;
     if (o.op.op != NULL)
         return bench_op(&o);
-    return o.raw ? bench_raw(&o) : bench_steps(&o);
+    if (o.scale != NULL)
+        return bench_scale(&o);
+    return o.raw ? bench_raw(&o) : bench_together(&o);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "adjoint_ext.h"
+#include "adjoint_fit.h"
 #include "cli/model.h"
 #include "cli/op/args.h"
 #include "exec/candidate.h"
@@ -19,8 +20,11 @@ typedef struct {
     adj_dtype dtype;
     adj_math math_mode;
     adj_precision precision;
-    int timed_steps;                    /* the executor is to time each of its steps */
-    const adj_backend *const *backends; /* NULL: the built-in ones; of tests */
+    int timed_steps;                      /* the executor is to time each of its steps */
+    const adj_backend *const *backends;   /* NULL: the built-in ones; of ranks, and of tests */
+    const adj_data_parallel_opts *shared; /* of a training step; NULL: it is one process's alone */
+    int runs;                             /* that are timed; 0: for so many seconds */
+    const char *scale, *link;    /* lists: numbers of ranks; bits a second and seconds of latency */
     const char *command, *rules; /* that complains; adj_backend_opts.rules, of kernels alone */
 } bench_opts;
 
@@ -44,6 +48,8 @@ void samples_free(samples *s);
 
 /* ---- whole steps (step.c) ---- */
 
+enum { BENCH_WARM_UP = 3 }; /* steps before those that are timed */
+
 typedef struct {
     model_graph m; /* updates NULL: inference */
     adj_exec *exec;
@@ -66,6 +72,10 @@ adj_status bench_net_open(bench_net *n, const bench_opts *o);
 void bench_net_close(bench_net *n);
 /* The graph alone. */
 adj_status bench_net_build(bench_net *n, const bench_opts *o);
+/* The same by several ranks, among which there are more than one (ranks.c): an exit status. */
+int bench_ranks(const bench_opts *o, const adj_ranks *ranks);
+/* What it would be on more of them (scale.c): an exit status. */
+int bench_scale(const bench_opts *o);
 /* Plans anew: n->exec is replaced. */
 adj_status bench_net_plan(bench_net *n, const bench_opts *o);
 /* Steps for o->seconds, after some that do not count. steps, of a plan that times them: the times

@@ -6,7 +6,7 @@
 
 #include "bench.h"
 
-enum { WARM_UP = 3, MAX_PROFILED = 400 };
+enum { MAX_PROFILED = 400 };
 
 /* The one place where the options of a measurement become those of an executor. */
 static adj_exec_opts exec_opts(const bench_opts *o)
@@ -88,6 +88,12 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o)
     adj_status status =
         model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimiser);
     n->usage = n->m.model == NULL;
+    if (status == ADJ_OK && o->shared != NULL) {
+        n->m.updates = adj_data_parallel(n->m.updates, o->shared);
+        status = adj_graph_status(n->m.graph);
+        if (status != ADJ_OK)
+            adj_error_set(&n->m.error, status, "%s", adj_graph_message(n->m.graph));
+    }
     n->fetch = o->infer ? n->m.logits : n->m.loss;
     return status;
 }
@@ -182,15 +188,16 @@ adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t,
 {
     samples s = {0};
     adj_status status = ADJ_OK;
-    for (int i = 0; i < WARM_UP && status == ADJ_OK; i++)
+    for (int i = 0; i < BENCH_WARM_UP && status == ADJ_OK; i++)
         status = bench_net_step(n);
     double end = seconds_now() + o->seconds;
     while (status == ADJ_OK) {
         double start = seconds_now();
         status = bench_net_step(n);
         double stop = seconds_now();
-        if (status == ADJ_OK && (!samples_add(&s, stop - start) ||
-                                 (steps != NULL && !add_steps(n, steps)) || stop >= end))
+        if (status == ADJ_OK &&
+            (!samples_add(&s, stop - start) || (steps != NULL && !add_steps(n, steps)) ||
+             (o->runs > 0 ? s.n >= o->runs : stop >= end)))
             break;
     }
     *t = (bench_step_time){.time = samples_spread(&s), .loss = NAN, .peak_rss = peak_rss()};

@@ -1,0 +1,174 @@
+/* ranks.c - a training step by several ranks: --batch is that of each. What one of them does by
+ * itself is measured in the same run, so that both have the same machine. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "bench.h"
+#include "cli/command.h"
+#include "cli/json.h"
+#include "cli/output.h"
+
+enum { TURNS = 3, LEAST_RUNS = 3 };
+
+typedef struct {
+    const bench_opts *o;
+    const adj_ranks *ranks;
+    spread alone, together;          /* of rank 0 */
+    double waited, travelled;        /* seconds of a step */
+    double latency, bits_per_second; /* of the link between ranks 0 and 1 */
+    adj_exec_info plan;
+} rank_times;
+
+static double per_second(const rank_times *r, const spread *t, int ranks)
+{
+    return (double)ranks * (double)r->o->batch / t->median;
+}
+
+static double efficiency(const rank_times *r) { return r->alone.median / r->together.median; }
+
+/* Of the time that reductions are under way, the part in which nobody waits for them. */
+static double hidden(const rank_times *r)
+{
+    const double part = r->travelled > 0 ? 1 - r->waited / r->travelled : 1;
+    return part > 0 ? part : 0;
+}
+
+static int complain_of(const adj_error *error)
+{
+    return complain("bench", EXIT_FAILED, "%s", error->message);
+}
+
+/* The nets, and a turn's times: alone is rank 0's only. */
+typedef struct {
+    bench_opts alone_opts, together_opts;
+    bench_net alone, together;
+    spread alone_time[TURNS], together_time[TURNS];
+} turns;
+
+static int open_nets(turns *t, const rank_times *r, const adj_data_parallel_opts *shared)
+{
+    t->alone_opts = t->together_opts = *r->o;
+    t->alone_opts.seconds /= TURNS;
+    t->together_opts.shared = shared;
+    t->together_opts.backends = r->ranks->backends;
+    if (r->ranks->rank == 0 && bench_net_open(&t->alone, &t->alone_opts) != ADJ_OK)
+        return complain_of(&t->alone.m.error);
+    if (bench_net_open(&t->together, &t->together_opts) != ADJ_OK)
+        return complain_of(&t->together.m.error);
+    return EXIT_OK;
+}
+
+/* Rank 0's step with nobody else at work, then all together, as often as rank 0 says. *runs: those
+ * that were made together. */
+static int take_turn(turns *t, rank_times *r, int turn, int *runs)
+{
+    const adj_ranks *k = r->ranks;
+    bench_step_time time = {0};
+    adj_error error = {0};
+    int now = 0;
+    if (k->rank == 0) {
+        if (bench_net_time(&t->alone, &t->alone_opts, &time, NULL) != ADJ_OK)
+            return complain_of(&t->alone.m.error);
+        t->alone_time[turn] = time.time;
+        now = (int)fmin(1e6, fmax(LEAST_RUNS, t->alone_opts.seconds / time.time.median));
+    }
+    if (k->broadcast(k->group, &now, sizeof now, &error) != ADJ_OK)
+        return complain_of(&error);
+    t->together_opts.runs = now;
+    const double waited = k->waited(k->group), travelled = k->travelled(k->group);
+    if (bench_net_time(&t->together, &t->together_opts, &time, NULL) != ADJ_OK)
+        return complain_of(&t->together.m.error);
+    t->together_time[turn] = time.time;
+    r->waited += k->waited(k->group) - waited;
+    r->travelled += k->travelled(k->group) - travelled;
+    *runs += now + BENCH_WARM_UP;
+    return EXIT_OK;
+}
+
+static int by_median(const void *a, const void *b)
+{
+    const double x = ((const spread *)a)->median, y = ((const spread *)b)->median;
+    return (x > y) - (x < y);
+}
+
+/* The turn in the middle. */
+static spread middle(spread list[TURNS])
+{
+    qsort(list, TURNS, sizeof *list, by_median);
+    return list[TURNS / 2];
+}
+
+static int measure(rank_times *r)
+{
+    const adj_data_parallel_opts shared = {.processes = r->ranks->size, .rank = r->ranks->rank};
+    turns t = {0};
+    int runs = 0, status = open_nets(&t, r, &shared);
+    for (int turn = 0; turn < TURNS && status == EXIT_OK; turn++)
+        status = take_turn(&t, r, turn, &runs);
+    if (status == EXIT_OK) {
+        r->alone = middle(t.alone_time);
+        r->together = middle(t.together_time);
+        r->waited /= runs;
+        r->travelled /= runs;
+        r->plan = adj_exec_stats(t.together.exec);
+    }
+    bench_net_close(&t.alone);
+    bench_net_close(&t.together);
+    return status;
+}
+
+static const char *precision_of(const bench_opts *o)
+{
+    return o->precision_word != NULL ? o->precision_word : adj_dtype_name(o->dtype);
+}
+
+static void print(const rank_times *r)
+{
+    const bench_opts *o = r->o;
+    const spread *t = &r->together;
+    say("%s, batch %lld a rank, %s, training, %d ranks, %lld threads each", o->model,
+        (long long)o->batch, precision_of(o), r->ranks->size, (long long)o->threads);
+    printf("  median %.3f ms, quartiles %.3f and %.3f ms over %d steps; one rank alone %.3f ms\n",
+           1e3 * t->median, 1e3 * t->q1, 1e3 * t->q3, t->n, 1e3 * r->alone.median);
+    printf("  %.0f images/s, one rank alone %.0f: efficiency %.3f\n",
+           per_second(r, &r->together, r->ranks->size), per_second(r, &r->alone, 1), efficiency(r));
+    printf("  reductions travel for %.3f ms, a rank waits %.3f ms: %.1f %% are hidden\n",
+           1e3 * r->travelled, 1e3 * r->waited, 100 * hidden(r));
+    printf("  --link %.3g,%.3g is what rank 0 and rank 1 have\n", r->bits_per_second, r->latency);
+}
+
+static int write_json(FILE *f, const void *source)
+{
+    const rank_times *r = source;
+    const bench_opts *o = r->o;
+    json_t *j = json_pack("{s:s, s:I, s:i, s:i, s:s, s:i, s:f, s:f, s:f}", "model", o->model,
+                          "batch", (json_int_t)o->batch, "threads", (int)o->threads, "ranks",
+                          r->ranks->size, "precision", precision_of(o), "runs", r->together.n,
+                          "median_ms", 1e3 * r->together.median, "min_ms", 1e3 * r->together.min,
+                          "alone_ms", 1e3 * r->alone.median);
+    json_t *more = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "images_per_s",
+                             per_second(r, &r->together, r->ranks->size), "alone_images_per_s",
+                             per_second(r, &r->alone, 1), "efficiency", efficiency(r), "waited_ms",
+                             1e3 * r->waited, "travelled_ms", 1e3 * r->travelled, "hidden",
+                             hidden(r), "latency", r->latency, "bits_per_s", r->bits_per_second,
+                             "arena_bytes", (json_int_t)r->plan.arena_bytes);
+    const int failed = json_object_update(j, more);
+    json_decref(more);
+    return json_write(f, j, JSON_PAGE, failed);
+}
+
+int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
+{
+    rank_times r = {.o = o, .ranks = ranks};
+    adj_error error = {0};
+    int status = measure(&r);
+    if (status == EXIT_OK &&
+        ranks->measure_link(ranks->group, &r.latency, &r.bits_per_second, &error) != ADJ_OK)
+        return complain_of(&error);
+    if (status != EXIT_OK || ranks->rank > 0)
+        return status;
+    if (bench_prints(o))
+        print(&r);
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT}, write_json,
+                        &r);
+}
