@@ -232,6 +232,63 @@ def cell_rows(run):
     return rows
 
 
+# ---- several ranks ----
+
+
+def rank_speed(run, net, label):
+    """Images a second of all ranks together, at the nets' batch, or at twice that for weak."""
+    ms = run["ranks"].get(net, {}).get(label, {}).get("median_ms")
+    images = BATCH[net] * (2 if label == "2 ranks, the batch each" else 1)
+    return 1e3 * images / ms if ms else None
+
+
+def ddp_speed(run, net):
+    labels = [x for x in run["ranks"].get(net, {}) if x.startswith("PyTorch DDP")]
+    values = [rank_speed(run, net, x) for x in labels]
+    return max((v for v in values if v), default=None)
+
+
+def rank_ratios(run, net):
+    """Strong, weak, against DDP; the part that is hidden, of MPI and of a delayed link."""
+    halves = rank_speed(run, net, "2 ranks, half the batch each")
+    figures = run["ranks"].get(net, {})
+    return {
+        "strong": divide(halves, rank_speed(run, net, "1 rank of 2 threads")),
+        "weak": divide(rank_speed(run, net, "2 ranks, the batch each"),
+                       rank_speed(run, net, "1 rank of 1 thread")),
+        "ddp": divide(halves, ddp_speed(run, net)),
+        "mpi": figures.get("2 ranks, half the batch each", {}).get("hidden"),
+        "link": figures.get("link", {}).get("hidden"),
+    }
+
+
+def rank_floors(run, f):
+    if not run["ranks"]:
+        return
+    ratios = {net: rank_ratios(run, net) for net in BATCH}
+    for net, r in ratios.items():
+        f.at_least(f"{net}: 2 ranks of 1 thread against 1 rank of 2, same batch", 0.95, r["strong"])
+        f.at_least(f"{net}: 2 ranks of 1 thread against 1, twice the batch", 1.85, r["weak"])
+        f.at_least(f"{net}: 2 ranks against DistributedDataParallel", 1, r["ddp"])
+    f.at_least("2 ranks against DistributedDataParallel, geometric mean", 2,
+               geometric_mean([r["ddp"] for r in ratios.values()]))
+    for net in ("resnet20", "vgg6"):
+        f.at_least(f"{net}: hidden, over a link that delays completion", 0.8, ratios[net]["link"],
+                   "{:.2f}")
+
+
+def rank_rows(run):
+    rows = []
+    for net, figures in run["ranks"].items():
+        r = rank_ratios(run, net)
+        speeds = [rank_speed(run, net, label) for label in (
+            "1 rank of 2 threads", "1 rank of 1 thread", "2 ranks, half the batch each",
+            "2 ranks, the batch each")]
+        rows.append((net, *(text(v, "{:.0f}") for v in [*speeds, ddp_speed(run, net)]),
+                     *(text(r[k]) for k in ("strong", "weak", "ddp", "mpi", "link"))))
+    return rows
+
+
 def render(run):
     """The whole document."""
     m = run["machine"]
@@ -246,6 +303,7 @@ def render(run):
     f = Floors()
     net_floors(run, f)
     cell_floors(run, f)
+    rank_floors(run, f)
     lines += ["## Floors", ""] + table(("what", "floor", "figure", ""), f.rows)
     for part in PARTS:
         head, rows = step_rows(run, part)
@@ -264,6 +322,16 @@ def render(run):
         lines += table(("net", *(f"{plan}, {what}" for plan in floors.REGRET
                                  for what in ("ms", "fastest, ms", "regret")),
                         "not timed"), regret_rows(run))
+    if run["ranks"]:
+        lines += ["## Two ranks", "",
+                  "Images a second of training, f32, each rank bound to a core, by `adjoint bench` under "
+                  "mpirun; PyTorch's DistributedDataParallel over gloo, two processes of one thread, the "
+                  "faster of its layouts. Hidden: the part of the time in which reductions are under way "
+                  "that no rank waits; the same over a link that delays completion by a quarter of a step.",
+                  ""]
+        lines += table(("net", "1 rank of 2 threads", "1 of 1", "2 of 1", "2 of 1, twice the batch",
+                        "DDP, 2 of 1", "2 of 1 / 1 of 2", "twice the batch / 1 of 1", "/ DDP",
+                        "hidden", "hidden, delayed"), rank_rows(run))
     if run["grid"]:
         lines += ["## Convolutions alone", "",
                   "One set of buffers (warm). Ratios: how many times longer the best candidate of "

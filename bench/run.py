@@ -14,10 +14,11 @@ import sys
 import grid
 import nets
 import programs
+import ranks
 import report
 from programs import ROOT, say
 
-PARTS = ("nets", "infer", "raw", "regret", "threads", "grid")
+PARTS = ("nets", "infer", "raw", "regret", "threads", "ranks", "grid")
 
 
 def parse():
@@ -25,6 +26,7 @@ def parse():
     p.add_argument("--only", action="append", choices=PARTS,
                    help="nets: training; infer: inference; raw: the nets' convolutions alone;\n"
                         "regret: the planned ones beside the fastest; threads: 1 against all;\n"
+                        "ranks: two processes over MPI;\n"
                         "grid: single convolutions. May be repeated")
     p.add_argument("--net", action="append", choices=list(nets.BATCH), help="only this one")
     p.add_argument("--dtype", action="append", choices=["f32", "bf16"], help="only this one")
@@ -66,7 +68,8 @@ class State:
         self.path = ROOT / "build" / "bench" / name
         key = [machine["commit"], machine["cpu"], machine["onednn"], o.seconds, o.cell_seconds,
                o.raw_seconds, o.rounds, o.threads]
-        self.run = {"nets": {}, "raw": {}, "regret": {}, "threads": {}, "grid": {}, "parts": []}
+        self.run = {"nets": {}, "raw": {}, "regret": {}, "threads": {}, "ranks": {}, "grid": {},
+                    "parts": []}
         if not o.fresh and not o.quick and self.path.exists():
             self._take_over(key)
         self.run.update(key=key, machine=machine, threads_used=o.threads, rounds=o.rounds,
@@ -122,6 +125,20 @@ def run_threads(o, tool, state):
     state.done("threads")
 
 
+def run_ranks(o, tool, state):
+    start = ranks.mpirun()
+    if start is None:
+        say("skipped: ranks: there is no MPI, or no libadjoint_mpi (./setup.sh --mpi, ninja mpi)")
+        return
+    peers = [] if o.no_peers else programs.find_peers("ddp")
+    for net in o.net:
+        figures = ranks.measure(start, tool, peers, net, o)
+        figures["link"] = {"hidden": ranks.hidden(o.tool.parent, net)}
+        state.run["ranks"][net] = figures
+        state.write()
+    state.done("ranks")
+
+
 def cells_of(o):
     cells = grid.full() if o.full else grid.listed()
     return cells[::40] if o.quick else cells
@@ -149,6 +166,8 @@ def failures(run):
     found += [f"{key}: {r['error']}" for key, r in run["raw"].items() if "error" in r]
     found += [f"{key}, regret, {plan}: {r['error']}" for key, by_plan in run["regret"].items()
               for plan, r in by_plan.items() if "error" in r]
+    found += [f"{net}, ranks, {label}: {r['error']}" for net, by_label in run["ranks"].items()
+              for label, r in by_label.items() if "error" in r and "rank" in label]
     found += [f"{name}: {r['error']}" for name, r in run["grid"].items() if r["error"]]
     return found
 
@@ -175,6 +194,8 @@ def main():
         run_convolutions(o, tool, state, "regret", nets.regret)
     if "threads" in o.parts:
         run_threads(o, tool, state)
+    if "ranks" in o.parts:
+        run_ranks(o, tool, state)
     if "grid" in o.parts:
         run_grid(o, tool, conv_peers, state)
     for peer in conv_peers:
