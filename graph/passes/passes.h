@@ -43,8 +43,8 @@ typedef struct {
 } pass;
 
 extern const pass pass_simplify, pass_channels_last, pass_fold, pass_rewrite_with_users,
-    pass_mixed_precision, pass_half_in_f32, pass_save_for_backward, pass_recompute, pass_split_all_reduce,
-    pass_copy;
+    pass_mixed_precision, pass_half_in_f32, pass_save_for_backward, pass_recompute,
+    pass_split_all_reduce, pass_copy;
 
 rewrite_rule rule_copy;
 static inline int has_kernel(const rewriting *w, const adj_node *n)
