@@ -124,8 +124,8 @@ Test(resume, signals)
     }
 }
 
-/* A long run looks for the fastest kernels first; the next one finds them, a short one and one
- * without a cache go without. */
+/* A long run looks for the fastest kernels first; later ones find them - at once, unless time was
+ * short for some on a busy machine - a short one and one without a cache go without. */
 Test(resume, kernels_are_timed_once_and_kept)
 {
     static const char found[] = "the fastest kernels were found in ";
@@ -138,12 +138,15 @@ Test(resume, kernels_are_timed_once_and_kept)
     setenv("ADJOINT_TUNE", "", 1);
     setenv("XDG_CACHE_HOME", home.path, 1);
     unsetenv("ADJOINT_PLAN");
-    for (int run = 0; run < 2; run++) {
+    int is_timed = 1;
+    for (int run = 0; run < 8 && is_timed; run++) {
         cr_assert_eq(stop_by(SIGTERM, words, file.s, &r), 143, "%s", r.err);
-        cr_expect((strstr(r.out, found) != NULL) == (run == 0), "run %d: %s", run, r.out);
+        is_timed = strstr(r.out, found) != NULL;
+        cr_expect(is_timed || run > 0, "%s", r.out);
         cr_expect_eq(files_in(&cache), 1);
         unlink(file.s);
     }
+    cr_expect(!is_timed, "kernels are timed in every run: %s", r.out);
     setenv("ADJOINT_TUNE", "off", 1);
     cr_assert_eq(stop_by(SIGTERM, words, file.s, &r), 143, "%s", r.err);
     adj_tensors *t = NULL;
