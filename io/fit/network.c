@@ -194,10 +194,11 @@ static adj_status build(network *n, network_kind kind, const adj_net *net, int64
         n->probabilities = adj_softmax(n->logits);
     else
         add_loss(n, t);
-    if (kind == FOR_TRAINING && t != NULL && n->loss != NULL)
+    if (kind == FOR_TRAINING && t != NULL && n->loss != NULL) {
         status = add_updates(n, t, error);
-    if (status == ADJ_OK && n->updates != NULL)
-        share_out(n, t, ranks);
+        if (status == ADJ_OK && n->updates != NULL)
+            share_out(n, t, ranks);
+    }
     if (status == ADJ_OK && (status = adj_graph_status(n->graph)) != ADJ_OK)
         adj_error_set(error, status, "%s", adj_graph_message(n->graph));
     return status;

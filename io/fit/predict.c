@@ -126,23 +126,18 @@ static adj_status score_all(const adj_predictor *p, network *n, adj_loader *l, a
     const int64_t size = p->ranks != NULL ? p->ranks->size : 1, steps = adj_loader_steps(l);
     const int64_t rank = p->ranks != NULL ? p->ranks->rank : 0, each = (steps + size - 1) / size;
     const int64_t first = rank * each, end = first + each < steps ? first + each : steps;
-    batch_score *own = calloc((size_t)each, sizeof *own);
-    batch_score *all = calloc((size_t)(each * size), sizeof *all);
-    adj_status status = ADJ_OK;
-    if (own == NULL || all == NULL)
-        status = adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
-    if (status == ADJ_OK)
-        status = score_batches(n, l, first, end, own, confusion, error);
+    batch_score *all = calloc((size_t)(each * (size + 1)), sizeof *all);
+    if (all == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
+    batch_score *own = p->ranks != NULL ? all + each * size : all;
+    adj_status status = score_batches(n, l, first, end, own, confusion, error);
     if (status == ADJ_OK && p->ranks != NULL)
         status = p->ranks->all_gather(p->ranks->group, own, (size_t)each * sizeof *own, all, error);
-    else if (status == ADJ_OK)
-        memcpy(all, own, (size_t)each * sizeof *own);
     for (int64_t step = 0; step < steps && status == ADJ_OK; step++) {
         score->loss += all[step].loss;
         score->right += all[step].right;
         score->count += all[step].count;
     }
-    free(own);
     free(all);
     return status;
 }

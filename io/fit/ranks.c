@@ -146,6 +146,19 @@ static adj_status other_bits(const adj_trainer *t, int param, int rank, adj_erro
                          rank, name, (long long)t->at.step, (long long)t->at.epoch + 1);
 }
 
+/* The hashes of n parameters; 0 for what is each rank's own. */
+static adj_status hash_params(const adj_exec *e, int n, uint64_t hashes[])
+{
+    char *room = NULL;
+    size_t bytes = 0;
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < n && status == ADJ_OK; i++)
+        if (is_common(e, i))
+            status = hash_param(e, i, &room, &bytes, &hashes[i]);
+    free(room);
+    return status;
+}
+
 adj_status ranks_compare_params(adj_trainer *t, adj_error *error)
 {
     const rank_state *r = &t->ranks;
@@ -153,22 +166,19 @@ adj_status ranks_compare_params(adj_trainer *t, adj_error *error)
     const int size = ranks_size(r), n = adj_exec_param_count(e);
     if (size == 1)
         return ADJ_OK;
-    uint64_t *mine = calloc((size_t)n + 1, sizeof *mine);
-    uint64_t *all = calloc((size_t)n * (size_t)size + 1, sizeof *all);
-    char *room = NULL;
-    size_t bytes = 0;
-    adj_status status = mine != NULL && all != NULL ? ADJ_OK : no_memory(error);
-    for (int i = 0; i < n && status == ADJ_OK; i++)
-        if (is_common(e, i) && hash_param(e, i, &room, &bytes, &mine[i]) != ADJ_OK)
-            status = no_memory(error);
-    if (status == ADJ_OK)
+    uint64_t *all = calloc((size_t)n * ((size_t)size + 1) + 1, sizeof *all);
+    if (all == NULL)
+        return no_memory(error);
+    uint64_t *mine = all + (size_t)n * (size_t)size;
+    adj_status status = hash_params(e, n, mine);
+    if (status != ADJ_OK)
+        status = no_memory(error);
+    else
         status = all_gather(r, mine, (size_t)n * sizeof *mine, all, error);
     for (int i = 0; i < n && status == ADJ_OK; i++)
         for (int k = 1; k < size && status == ADJ_OK; k++)
             if (all[(size_t)k * (size_t)n + (size_t)i] != all[i])
                 status = other_bits(t, i, k, error);
-    free(room);
-    free(mine);
     free(all);
     return status;
 }
