@@ -23,14 +23,34 @@ typedef struct {
     int *mark, stamp; /* by group: the search that has seen it; negative: that was for it */
     int n_group;
     node_group *group;
+    int *turn; /* by group: which start of a collective it is, from 1; 0: none. NULL: there are none
+                */
 } grouping;
+
+/* The place in w->ready of the group with the smallest key. All processes have to start the same
+ * collectives in the same order, though other steps of theirs may have another: one whose turn has
+ * not come waits, unless nothing else is left. */
+static int pick(const grouping *w, const int64_t *key, int n_ready, int turn)
+{
+    int best = NONE, early = 0;
+    for (int i = 0; i < n_ready; i++) {
+        const int group = w->ready[i];
+        if (w->turn != NULL && w->turn[group] > turn)
+            early = w->turn[w->ready[early]] > turn && w->turn[w->ready[early]] < w->turn[group]
+                        ? early
+                        : i;
+        else if (best == NONE || key[group] < key[w->ready[best]])
+            best = i;
+    }
+    return best != NONE ? best : early;
+}
 
 /* Writes the groups to out in topological order, of several that are ready the one with the
  * smallest key first; returns how many there are. */
 static int order(grouping *w, const int64_t *key, node_group *out)
 {
     const adj_graph *g = w->e->graph;
-    int n_ready = 0, done = 0;
+    int n_ready = 0, done = 0, turn = 1;
 
     memset(w->waits, 0, (size_t)w->n_group * sizeof *w->waits);
     for (int id = 0; id < w->n; id++)
@@ -42,10 +62,8 @@ static int order(grouping *w, const int64_t *key, node_group *out)
         if (w->group[i].n > 0 && w->waits[i] == 0)
             w->ready[n_ready++] = i;
     while (n_ready > 0) {
-        int best = n_ready - 1;
-        for (int i = 0; i < n_ready; i++)
-            best = key[w->ready[i]] < key[w->ready[best]] ? i : best;
-        int taken = w->ready[best];
+        const int best = pick(w, key, n_ready, turn), taken = w->ready[best];
+        turn += w->turn != NULL && w->turn[taken] > 0;
         w->ready[best] = w->ready[--n_ready];
         out[done++] = w->group[taken];
         for (int m = 0; m < w->group[taken].n; m++) {
@@ -226,6 +244,8 @@ static int64_t key_of(const node_group *g)
 
 static int is_wait(const adj_node *n) { return n->op == &adj_op_all_reduce_wait; }
 
+static int is_start(const adj_node *n) { return (n->op->flags & ADJ_OP_COLLECTIVE) && !is_wait(n); }
+
 /* One that the net itself reads is no late one: it comes where its id says. */
 static int is_late_wait(const adj_node *n) { return is_wait(n) && n->role == ADJ_ROLE_UPDATE; }
 
@@ -240,17 +260,18 @@ static int has_collective(const adj_graph *g)
 /* A start, and what updates compute for it alone, is not late but at once: while the values travel
  * other steps run, and sums of gradients take the place of these. What needs a late wait is late in
  * the order of the starts: first all that needs the first one's result and no later one's. */
-static adj_status order_collectives(const grouping *w, int64_t key[])
+static adj_status order_collectives(grouping *w, int64_t key[])
 {
     const adj_graph *g = w->e->graph;
     char *at_once = exec_alloc(w->e, (size_t)w->n, 1);
     int *last_wait = exec_alloc(w->e, (size_t)w->n, sizeof *last_wait);
-    int n_wait = 0;
+    int n_wait = 0, n_start = 0;
+    w->turn = exec_alloc(w->e, (size_t)w->n, sizeof *w->turn);
     if (w->e->status != ADJ_OK)
         return w->e->status;
     for (int id = w->n - 1; id >= 0; id--) {
         const adj_node *n = g->node[id];
-        at_once[id] |= (n->op->flags & ADJ_OP_COLLECTIVE) && !is_wait(n);
+        at_once[id] |= is_start(n);
         for (int k = 0; k < n->n_in; k++)
             at_once[n->in[k]->id] |= at_once[id] && n->in[k]->role == ADJ_ROLE_UPDATE;
     }
@@ -262,6 +283,8 @@ static adj_status order_collectives(const grouping *w, int64_t key[])
             if (last_wait[n->in[k]->id] > last_wait[id])
                 last_wait[id] = last_wait[n->in[k]->id];
         const int i = w->of[id];
+        if (i != NONE && is_start(n))
+            w->turn[i] = ++n_start;
         const int64_t after = LATE + ((int64_t)last_wait[id] << 32) + id;
         if (i != NONE && at_once[id] && last_wait[id] == 0)
             key[i] = -1;

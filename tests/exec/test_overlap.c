@@ -229,6 +229,56 @@ Test(overlap, same_bits)
     }
 }
 
+/* Two branches, of which one draws numbers: those are other nodes in process 1, and so is all that
+ * is made of them. Writes what is started, as bytes, to started; returns how many are. */
+static int starts_of_branches(int rank, size_t started[64])
+{
+    const adj_backend *both[3] = {&link_backend, naive_backend()};
+    const adj_batch_norm_layer norm = {.training = 1};
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
+    adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0}), *logits[2];
+    for (int i = 0; i < 2; i++) {
+        const adj_conv_layer conv = {.filters = 4 + 2 * i, .padding = ADJ_SAME};
+        adj_node *h = i == 0 ? adj_dropout(x, step, 0.5, 3) : x;
+        h = adj_layer_conv2d(h, i == 0 ? "a" : "b", &conv);
+        h = adj_layer_batch_norm(h, i == 0 ? "norm_a" : "norm_b", &norm);
+        logits[i] = adj_layer_dense(h, i == 0 ? "dense_a" : "dense_b", 3);
+    }
+    adj_node *loss = adj_loss_softmax(adj_add(logits[0], logits[1]), labels);
+    const adj_optimiser_opts sgd = {.momentum = 0.9};
+    const adj_data_parallel_opts d = {.processes = 2, .rank = rank, .bucket_bytes = 1};
+    const adj_exec_opts opts = {.n_fetch = 1,
+                                .fetch = &loss,
+                                .updates =
+                                    adj_data_parallel(adj_training_updates(loss, lr, &sgd), &d),
+                                .threads = 1,
+                                .backend = "naive",
+                                .debug.backends = both};
+    adj_exec *e = NULL;
+    int n = 0;
+    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < adj_exec_step_count(e) && n < 64; i++)
+        if (strcmp(adj_exec_step_at(e, i).op, "all_reduce_start") == 0)
+            started[n++] = adj_exec_step_at(e, i).bytes;
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return n;
+}
+
+/* What another process computes earlier it does not send earlier: the n-th is of the n-th. */
+Test(overlap, all_processes_start_in_one_order)
+{
+    size_t first[64] = {0}, second[64] = {0};
+    const int n = starts_of_branches(0, first);
+    cr_assert_geq(n, 8);
+    cr_expect_eq(starts_of_branches(1, second), n);
+    for (int i = 0; i < n; i++)
+        cr_expect_eq(first[i], second[i], "start %d: %zu and %zu bytes", i, first[i], second[i]);
+}
+
 Test(overlap, failed_wait)
 {
     net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, SHARED, PER_LAYER);

@@ -4,12 +4,8 @@
 # large they are.
 set -u
 tool=$PWD/build/adjoint
-mpirun=${MPIRUN:-mpirun}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-more=
-case $($mpirun --version 2>&1) in
-*'Open MPI'* | *OpenRTE*) more=--oversubscribe ;;
-esac
+# shellcheck source=tests/mpi/processes.sh
+. tests/mpi/processes.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1

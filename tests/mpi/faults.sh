@@ -8,26 +8,14 @@ times=${1:-6}
 silence=${2:-3}
 ranks=3
 tool=$PWD/build/adjoint
-mpirun=${MPIRUN:-mpirun}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 ADJOINT_TUNE=off
-more=
-case $($mpirun --version 2>&1) in
-*'Open MPI'* | *OpenRTE*) more=--oversubscribe ;;
-esac
+# shellcheck source=tests/mpi/processes.sh
+. tests/mpi/processes.sh
+export OMP_NUM_THREADS=1 ADJOINT_TUNE=off
 folder=$(mktemp -d)
-trap 'pkill -9 -f "$folder/c.ckpt"; rm -rf "$folder"' EXIT
+trap 'kill_with "$folder/c.ckpt"; rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 failed=0
 slowest=0
-
-# The process of a rank, of those that train into this folder.
-pid_of() {
-    for p in $(pgrep -f "$folder/c.ckpt"); do
-        [ "$(cat "/proc/$p/comm" 2>/dev/null)" = adjoint ] || continue
-        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qE "^(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1\$" &&
-            echo "$p" && return
-    done
-}
 
 complain() {
     echo "faults: $*: $(cat err out | grep -v "^$" | tail -20)" >&2
@@ -46,7 +34,7 @@ for i in $(seq 0 $((times - 1))); do
     while ! [ -e c.ckpt ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
     delay=0.$((RANDOM % 90 + 10))
     sleep $delay
-    pid=$(pid_of $rank)
+    pid=$(pid_of_rank $rank "$folder/c.ckpt")
     start=$(date +%s%N)
     kill -$signal "$pid"
     for _ in $(seq 1 400); do
@@ -65,10 +53,10 @@ for i in $(seq 0 $((times - 1))); do
         { [ $signal = KILL ] && grep -q 'BAD TERMINATION' out; } || complain "SIG$signal to rank $rank is not named"
     [ $code -ne 0 ] || complain "SIG$signal to rank $rank: exit status 0"
     for _ in $(seq 1 50); do
-        [ -n "$(pgrep -f "$folder/c.ckpt")" ] || break
+        [ -n "$(pids_with "$folder/c.ckpt")" ] || break
         sleep 0.1
     done
-    [ -z "$(pgrep -f "$folder/c.ckpt")" ] || complain "SIG$signal to rank $rank: somebody is left"
+    [ -z "$(pids_with "$folder/c.ckpt")" ] || complain "SIG$signal to rank $rank: somebody is left"
     # goes on where it was, for a step
     timeout -s INT 2 "$tool" train --resume --checkpoint "$folder/c.ckpt" >again 2>err
     resumed=$(grep -o 'resumed after .*' again) || complain "SIG$signal to rank $rank: no resumption"

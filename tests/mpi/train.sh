@@ -4,14 +4,11 @@
 # Run from the project's folder; MPIRUN (mpirun) starts the ranks.
 set -u
 tool=$PWD/build/adjoint
-mpirun=${MPIRUN:-mpirun}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ADJOINT_TUNE=off
-more=
-case $($mpirun --version 2>&1) in
-*'Open MPI'* | *OpenRTE*) more=--oversubscribe ;;
-esac
+# shellcheck source=tests/mpi/processes.sh
+. tests/mpi/processes.sh
+export ADJOINT_TUNE=off
 folder=$(mktemp -d)
-trap 'pkill -9 -f "$folder"; rm -rf "$folder"' EXIT
+trap 'kill_with "$folder"; rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 failed=0
 
@@ -89,10 +86,7 @@ refused $? 'shards (got 4, expected a multiple of 3 ranks)'
 $mpirun $more -n 2 "$tool" train --epochs 1000 --limit 230 --batch 32 --checkpoint "$folder/stop.ckpt" \
     --checkpoint-every 2 >out 2>err &
 while ! [ -e stop.ckpt ] && kill -0 $! 2>/dev/null; do sleep 0.1; done
-pid=$(for p in $(pgrep -f "$folder/stop.ckpt"); do
-    [ "$(cat "/proc/$p/comm")" = adjoint ] &&
-        tr '\0' '\n' <"/proc/$p/environ" | grep -qE '^(OMPI_COMM_WORLD_RANK|PMI_RANK)=1$' && echo "$p"
-done | head -1)
+pid=$(pid_of_rank 1 "$folder/stop.ckpt")
 kill -INT "$pid"
 wait $!
 code=$?
