@@ -61,6 +61,69 @@ static int add_item(item list[MAX_ITEMS], int n, const char *what, uint64_t hash
     return n + 1;
 }
 
+static adj_status compare_items(const rank_state *r, int n, const item list[], adj_error *error)
+{
+    const int size = ranks_size(r);
+    uint64_t mine[MAX_ITEMS] = {0};
+    const size_t bytes = (size_t)n * sizeof *mine;
+    if (size == 1)
+        return ADJ_OK;
+    uint64_t *all = calloc((size_t)size, bytes);
+    if (all == NULL)
+        return no_memory(error);
+    for (int i = 0; i < n; i++)
+        mine[i] = list[i].hash;
+    adj_status status = all_gather(r, mine, bytes, all, error);
+    for (int k = 1; k < size && status == ADJ_OK; k++)
+        for (int i = 0; i < n && status == ADJ_OK; i++)
+            if (all[(size_t)k * (size_t)n + (size_t)i] != all[i])
+                status = adj_error_set(error, ADJ_EARG, "rank %d: its %s is another than rank 0's",
+                                       k, list[i].what);
+    free(all);
+    return status;
+}
+
+/* What decides when processes talk to each other, and with how long messages. */
+static int add_options(item list[MAX_ITEMS], int n, const adj_fit_opts *o)
+{
+    n = add_item(list, n, "compare_every", (uint64_t)o->compare_every);
+    n = add_item(list, n, "patience", (uint64_t)o->patience);
+    n = add_item(list, n, "checkpoint_every", (uint64_t)o->checkpoint_every);
+    n = add_item(list, n, "wish for a checkpoint", o->checkpoint != NULL);
+    n = add_item(list, n, "wish for the best weights", o->best != NULL);
+    n = add_item(list, n, "wish to resume", o->resume != 0);
+    return add_item(list, n, "bucket_bytes", (uint64_t)o->bucket_bytes);
+}
+
+/* Threads may differ: the machines may. */
+static int list_settings(adj_trainer *t, item list[MAX_ITEMS])
+{
+    entry entries[MAX_ENTRIES];
+    char number[ENTRY_TEXT];
+    const int n_entry = settings_entries(&t->set, entries);
+    int n = add_item(list, 0, "training data", trainer_data_sum(t));
+    n = add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
+    for (int i = 0; i < n_entry; i++) {
+        const char *text = entry_text(&entries[i], number);
+        if (strcmp(entries[i].key, "threads") != 0)
+            n = add_item(list, n, entries[i].key, fnv(fnv_start, text, strlen(text)));
+    }
+    return add_options(list, n, &t->o);
+}
+
+/* The version comes first, and alone: another has other settings. */
+adj_status ranks_agree(adj_trainer *t, adj_error *error)
+{
+    const item version = {"version of the library", ADJ_VERSION};
+    item list[MAX_ITEMS];
+    if (ranks_size(&t->ranks) == 1)
+        return ADJ_OK;
+    adj_status status = compare_items(&t->ranks, 1, &version, error);
+    if (status == ADJ_OK)
+        status = compare_items(&t->ranks, list_settings(t, list), list, error);
+    return status;
+}
+
 /* In any order: that of steps may differ where some do not depend on each other. */
 static uint64_t hash_kernels(const adj_exec *e)
 {
@@ -73,45 +136,10 @@ static uint64_t hash_kernels(const adj_exec *e)
     return sum;
 }
 
-/* Threads may differ: the machines may. */
-static int list_items(adj_trainer *t, item list[MAX_ITEMS])
+adj_status ranks_agree_on_kernels(adj_trainer *t, adj_error *error)
 {
-    entry entries[MAX_ENTRIES];
-    char number[ENTRY_TEXT];
-    const int version = ADJ_VERSION, n_entry = settings_entries(&t->set, entries);
-    int n = add_item(list, 0, "version of the library", fnv(fnv_start, &version, sizeof version));
-    n = add_item(list, n, "training data", trainer_data_sum(t));
-    n = add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
-    for (int i = 0; i < n_entry; i++) {
-        const char *text = entry_text(&entries[i], number);
-        if (strcmp(entries[i].key, "threads") != 0)
-            n = add_item(list, n, entries[i].key, fnv(fnv_start, text, strlen(text)));
-    }
-    return add_item(list, n, "choice of kernels", hash_kernels(t->steps_net.exec));
-}
-
-adj_status ranks_agree(adj_trainer *t, adj_error *error)
-{
-    const rank_state *r = &t->ranks;
-    const int size = ranks_size(r);
-    item list[MAX_ITEMS];
-    uint64_t mine[MAX_ITEMS] = {0};
-    if (size == 1)
-        return ADJ_OK;
-    const int n = list_items(t, list);
-    uint64_t *all = calloc((size_t)size, sizeof mine);
-    if (all == NULL)
-        return no_memory(error);
-    for (int i = 0; i < n; i++)
-        mine[i] = list[i].hash;
-    adj_status status = all_gather(r, mine, sizeof mine, all, error);
-    for (int k = 1; k < size && status == ADJ_OK; k++)
-        for (int i = 0; i < n && status == ADJ_OK; i++)
-            if (all[(size_t)k * MAX_ITEMS + (size_t)i] != all[i])
-                status = adj_error_set(error, ADJ_EARG, "rank %d: its %s is another than rank 0's",
-                                       k, list[i].what);
-    free(all);
-    return status;
+    const item kernels = {"choice of kernels", hash_kernels(t->steps_net.exec)};
+    return compare_items(&t->ranks, 1, &kernels, error);
 }
 
 /* Each rank has its own errors of rounding. */
@@ -171,8 +199,10 @@ adj_status ranks_compare_params(adj_trainer *t, adj_error *error)
         return no_memory(error);
     uint64_t *mine = all + (size_t)n * (size_t)size;
     adj_status status = hash_params(e, n, mine);
-    if (status != ADJ_OK)
+    if (status == ADJ_ENOMEM)
         status = no_memory(error);
+    else if (status != ADJ_OK)
+        status = adj_error_set(error, status, "fit: %s", adj_exec_message(e));
     else
         status = all_gather(r, mine, (size_t)n * sizeof *mine, all, error);
     for (int i = 0; i < n && status == ADJ_OK; i++)
@@ -181,6 +211,15 @@ adj_status ranks_compare_params(adj_trainer *t, adj_error *error)
                 status = other_bits(t, i, k, error);
     free(all);
     return status;
+}
+
+adj_status ranks_begin(adj_trainer *t, adj_error *error)
+{
+    const item where[] = {{"epoch to go on with", (uint64_t)t->at.epoch},
+                          {"step to go on with", (uint64_t)t->at.step}};
+    t->ranks.wants_stop = t->ranks.is_stopped = 0;
+    adj_status status = compare_items(&t->ranks, 2, where, error);
+    return status == ADJ_OK ? ranks_compare_params(t, error) : status;
 }
 
 /* ---- a step ---- */

@@ -34,9 +34,14 @@ static inline int ranks_rank(const rank_state *r) { return r->ranks != NULL ? r-
 adj_status ranks_open(rank_state *r, const adj_ranks *ranks, int n_shard, adj_error *error);
 void ranks_close(rank_state *r);
 
-/* Everybody has the settings, the data and the kernels that rank 0 has; else ADJ_EARG, and the
- * sentence names the first that is another, and the rank. */
+/* Everybody has the version, the settings and the data that rank 0 has; else ADJ_EARG, and the
+ * sentence names the first that is another, and the rank. Before anything else is exchanged. */
 adj_status ranks_agree(adj_trainer *t, adj_error *error);
+/* The same of the kernels that the steps' plan has. */
+adj_status ranks_agree_on_kernels(adj_trainer *t, adj_error *error);
+/* Before a run: everybody is at the same step with the same parameters (ADJ_EARG, ADJ_EBACKEND as
+ * below), and nobody wants to stop yet. */
+adj_status ranks_begin(adj_trainer *t, adj_error *error);
 /* Every parameter and state has the bits that rank 0 has; else ADJ_EBACKEND, and the sentence names
  * the first that has others, the rank and the step. */
 adj_status ranks_compare_params(adj_trainer *t, adj_error *error);

@@ -46,11 +46,11 @@ static adj_status run_steps(adj_trainer *t, int *stopped, adj_error *error)
 
 adj_status adj_trainer_run(adj_trainer *t, adj_error *error)
 {
-    adj_status status = ADJ_OK;
     int stopped = 0;
 
     if (t == NULL)
         return adj_error_set(error, ADJ_EARG, "fit: expected a trainer");
+    adj_status status = ranks_begin(t, error);
     while (!adj_trainer_is_done(t) && status == ADJ_OK && !stopped) {
         status = run_steps(t, &stopped, error);
         if (status == ADJ_OK && !stopped) {

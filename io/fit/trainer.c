@@ -158,6 +158,8 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     t->done = 1;
     status = ranks_open(&t->ranks, t->o.ranks, (int)(step_shards(&t->set) / ranks), error);
     if (status == ADJ_OK)
+        status = ranks_agree(t, error);
+    if (status == ADJ_OK)
         status = make_same_steps(t, &net, error);
     if (status == ADJ_OK)
         status = open_loader(t, error);
@@ -166,7 +168,7 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     /* planned for at once: a long training should not fail at its end */
     if (status == ADJ_OK && t->held_out != NULL && adj_trainer_predictor(t, error) == NULL)
         status = ADJ_ENOMEM;
-    return status == ADJ_OK ? ranks_agree(t, error) : status;
+    return status == ADJ_OK ? ranks_agree_on_kernels(t, error) : status;
 }
 
 uint64_t trainer_data_sum(adj_trainer *t)

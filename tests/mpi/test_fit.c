@@ -103,10 +103,57 @@ static void stop_together(const adj_mpi *group, const adj_dataset *d)
     const adj_fit_progress at = adj_trainer_progress(t);
     check(at.n_rank == size && at.images == (int64_t)s.calls * BATCH, "%d ranks, %lld images",
           at.n_rank, (long long)at.images);
+    s.stop_at = 0;
+    check(adj_trainer_run(t, &error) == ADJ_OK && adj_trainer_is_done(t), "goes on: %s",
+          error.message);
     for (int i = 0; i < size; i++)
         check(at.rank_times[i].seconds > 0 && at.rank_times[i].others <= at.rank_times[i].seconds,
               "rank %d: %g s, %g of them for others", i, at.rank_times[i].seconds,
               at.rank_times[i].others);
+    adj_trainer_free(t);
+}
+
+/* The last rank asks for comparisons at other steps: it would wait for something that nobody sends.
+ */
+static void other_options(const adj_mpi *group, const adj_dataset *d)
+{
+    const int last = adj_mpi_size(group) - 1;
+    const adj_net net = {.name = "lenet"};
+    adj_error error = {0};
+    char expected[200];
+    adj_fit_opts o = {.batch = BATCH, .ranks = adj_mpi_ranks(group), .threads = 1};
+    adj_trainer *t = NULL;
+    o.compare_every = adj_mpi_rank(group) == last ? 3 : 2;
+    const adj_status status = adj_trainer_new(&net, d, NULL, &o, &t, &error);
+    snprintf(expected, sizeof expected, "rank %d: its compare_every is another than rank 0's",
+             last);
+    check(last == 0 ? status == ADJ_OK : status == ADJ_EARG && strcmp(error.message, expected) == 0,
+          "status %d: %s", (int)status, error.message);
+    adj_trainer_free(t);
+}
+
+/* The last rank begins with other weights: found before the first step. */
+static void other_start(const adj_mpi *group, const adj_dataset *d)
+{
+    const int last = adj_mpi_size(group) - 1;
+    adj_error error = {0};
+    char expected[200];
+    stopping s = {.stop_at = 1};
+    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.on_step = count_step, .user = &s});
+    if (adj_mpi_rank(group) == last) {
+        const float one[64] = {1};
+        adj_exec *e = adj_trainer_exec(t);
+        adj_node *b = adj_find(adj_node_graph(adj_trainer_loss(t)), "logits/b");
+        check(adj_set(e, b, one, adj_type_bytes(adj_node_type(b))) == ADJ_OK, "%s",
+              adj_exec_message(e));
+    }
+    const adj_status status = adj_trainer_run(t, &error);
+    snprintf(expected, sizeof expected,
+             "rank %d has other values of logits/b than rank 0 after step 0 of epoch 1", last);
+    check(last == 0
+              ? status == ADJ_OK
+              : status == ADJ_EBACKEND && s.calls == 0 && strcmp(error.message, expected) == 0,
+          "status %d after %d steps: %s", (int)status, s.calls, error.message);
     adj_trainer_free(t);
 }
 
@@ -133,6 +180,8 @@ int main(void)
     check(adj_dataset_open(NULL, ADJ_TRAIN, &few, &d) == ADJ_OK, "no data set");
     other_values(group, d);
     stop_together(group, d);
+    other_options(group, d);
+    other_start(group, d);
     unwritable(group, d);
     adj_dataset_free(d);
     if (adj_mpi_rank(group) == 0 && n_wrong == 0)

@@ -62,6 +62,13 @@ for n in 1 2 4; do
 done
 same ranks?.safetensors
 
+# Rank 0 times kernels for all: never those in which the others take part.
+rm -f tuned
+ADJOINT_TUNE=$folder/tuned ranks 2 "$tool" train --limit 200 --epochs 40 --rank-timeout 10 ||
+    complain "kernels are timed: $(cat err)"
+[ -s tuned ] || complain "no kernel was timed"
+! grep -q all_reduce tuned || complain "timed by one rank: $(grep all_reduce tuned)"
+
 # ---- checkpoints ----
 
 train='train --limit 230 --batch 32 --threads 1'
@@ -111,6 +118,7 @@ differ --epochs 1 2 'rank 1: its epochs is another than rank 0'
 differ --limit 100 200 'rank 1: its training data is another than rank 0'
 differ --optimizer momentum adam 'rank 1: its optimizer is another than rank 0'
 differ --precision f32 bf16 'rank 1: its precision is another than rank 0'
+differ --compare-every 2 3 'rank 1: its compare_every is another than rank 0'
 differ --backend onednn direct 'rank 1: its backend is another than rank 0'
 
 ranks 2 "$tool" train --ranks 3 --limit 100 --batch 20
