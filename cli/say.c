@@ -44,20 +44,28 @@ static void put_plain(FILE *f, const char *text)
     }
 }
 
-/* What all ranks have to say the first one says: it may end the others while they wait here. */
-static int is_said_by_another(int rank, int status)
+/* Of several ranks; only what trains or is timed together has any. */
+static int rank_of(const char *command)
 {
-    enum { MOST = 5, MICROSECONDS = 1000000 };
-    if (rank > 0 && status != EXIT_USAGE)
-        usleep((useconds_t)(rank < MOST ? rank : MOST) * MICROSECONDS);
-    return rank > 0 && status == EXIT_USAGE;
+    const int is_shared = strcmp(command, "train") == 0 || strcmp(command, "bench") == 0;
+    return is_shared ? mpirun_rank_here() : 0;
+}
+
+/* What all ranks have to say the first one says: it may end the others while they wait here, for no
+ * longer than makes them seem lost. */
+static void let_others_speak(int rank)
+{
+    enum { MICROSECONDS = 250000, MORE = 25000, MOST = 10 };
+    if (rank > 0)
+        usleep((useconds_t)(MICROSECONDS + MORE * (rank < MOST ? rank : MOST)));
 }
 
 int complain(const char *command, int status, const char *format, ...)
 {
-    const int rank = mpirun_rank_here();
-    if (is_said_by_another(rank, status))
+    const int rank = rank_of(command);
+    if (rank > 0 && status == EXIT_OK) /* a warning, which all have */
         return status;
+    let_others_speak(rank);
     char *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);

@@ -121,6 +121,14 @@ int can_open(adj_exec *e, int backend)
     return status == ADJ_OK;
 }
 
+adj_status open_progressing(adj_exec *e)
+{
+    for (int i = 0; i < e->fallback && e->status == ADJ_OK; i++)
+        if (e->backend[i]->progress != NULL)
+            (void)can_open(e, i);
+    return e->status;
+}
+
 int has_backend(void *of, const adj_op *op)
 {
     const adj_exec *e = of;

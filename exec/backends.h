@@ -14,6 +14,9 @@ adj_status open_backend(adj_exec *e, int backend);
 /* Opens it, too, if it is not known not to be possible. 0: it cannot be opened, which is in
  * e->warning if nothing else is there; or there is no memory, which is an error. */
 int can_open(adj_exec *e, int backend);
+/* Those that want to be called after every step, though they may compute none here: a process that
+ * evaluates answers the others as well as one that trains. */
+adj_status open_progressing(adj_exec *e);
 /* Is it among those that are queried for op? */
 int may_compute(const adj_exec *e, int backend, const adj_op *op);
 /* Is a backend before the last one, the reference, queried for op? of: the executor. */

@@ -111,9 +111,22 @@ static adj_node *round_to_bf16(rewriting *w, adj_node *sum)
     return sent;
 }
 
-static adj_node *mean_of(rewriting *w, adj_node *sum)
+/* Gradients alone: running statistics would keep what is lost. */
+static int is_rounded(const rewriting *w, int i)
 {
-    if (w->wire == ADJ_WIRE_EXACT || sum == NULL || sum->type.dtype != ADJ_F32)
+    return w->wire == ADJ_WIRE_BF16 && w->has_gradient[w->reduced[i]->id] &&
+           w->shards.value[i]->type.dtype == ADJ_F32;
+}
+
+static int is_sent_with(const rewriting *w, int i, int k)
+{
+    adj_node *const *x = w->shards.value;
+    return x[i]->type.dtype == x[k]->type.dtype && is_rounded(w, i) == is_rounded(w, k);
+}
+
+static adj_node *mean_of(rewriting *w, adj_node *sum, int rounded)
+{
+    if (!rounded || sum == NULL)
         return shards_mean(&w->shards, sum, ADJ_WIRE_EXACT);
     return shards_mean(&w->shards, round_to_bf16(w, sum), ADJ_WIRE_BF16);
 }
@@ -134,7 +147,7 @@ static void reduce_packed(rewriting *w, int first, int end, adj_node *flat[])
     adj_shape begin = {1, {0}};
     for (int i = first; i < end; i++)
         flat[i - first] = adj_reshape(x[i], flat_shape(x[i]));
-    adj_node *all = mean_of(w, adj_concat(end - first, flat, 0));
+    adj_node *all = mean_of(w, adj_concat(end - first, flat, 0), is_rounded(w, first));
     for (int i = first; i < end; i++) {
         adj_node *part = adj_slice(all, begin, flat_shape(x[i]));
         set_image(w, i, adj_reshape(part, x[i]->type.shape));
@@ -160,13 +173,13 @@ static adj_status reduce_all(rewriting *w)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     for (int i = 0, end; i < w->n_reduced; i = end) {
         size_t bytes = adj_type_bytes(x[i]->type);
-        for (end = i + 1; end < w->n_reduced && x[end]->type.dtype == x[i]->type.dtype; end++) {
+        for (end = i + 1; end < w->n_reduced && is_sent_with(w, i, end); end++) {
             bytes += adj_type_bytes(x[end]->type);
             if (bytes > bucket)
                 break;
         }
         if (end == i + 1)
-            set_image(w, i, mean_of(w, x[i]));
+            set_image(w, i, mean_of(w, x[i], is_rounded(w, i)));
         else
             reduce_packed(w, i, end, flat);
     }

@@ -243,7 +243,9 @@ typedef struct {
     size_t bucket_bytes;
     /* BF16: what rounding leaves out of a sum before it is sent is added to the next step's (error
      * feedback: Seide et al., 1-bit SGD, Interspeech 2014), in states "wire_error/N", which are
-     * each process's own. Partial sums are rounded on their way as well. */
+     * each process's own. Partial sums are rounded on their way as well, so that the bits depend
+     * on the number of processes, with any number of shards. Not for gradients that may overflow,
+     * as with a loss scale: what is not finite would be in every step that follows. */
     adj_wire wire;
     /* Batch norms take the statistics of the whole batch, which are reduced in the forward pass, as
      * are the sums of their gradients in the backward pass: all shards together are then one

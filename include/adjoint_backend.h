@@ -138,7 +138,8 @@ typedef struct adj_backend {
     /* With rule_at: the line that a file of rules for this machine begins with. */
     void (*describe_rules)(char *text, size_t size);
     /* Optional: called after every step of a run, whichever backend has computed it, so that what
-     * was started goes on. */
+     * was started goes on. Such a backend is opened for every plan, also where it computes nothing.
+     */
     void (*progress)(void *backend);
     /* The rest is NULL for a backend that knows only plain tensors. */
     size_t (*layout_bytes)(const adj_layout *l);     /* of a value in that layout */

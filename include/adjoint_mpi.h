@@ -33,14 +33,16 @@ ADJ_API adj_status adj_mpi_open(adj_mpi **out, adj_error *error);
  * NULL is allowed. */
 ADJ_API void adj_mpi_close(adj_mpi *group);
 /* Ends all processes of the group, with this exit status where MPI can: for one that has failed
- * while the others wait for it. Does not return. */
+ * while the others wait for it, or to which another was lost - before it frees an executor, whose
+ * memory MPI may still write to. Does not return. */
 ADJ_API void adj_mpi_abort(adj_mpi *group, int exit_status);
 /* Which of the processes this is, from 0 on; 0 for NULL. */
 ADJ_API int adj_mpi_rank(const adj_mpi *group);
 /* How many there are; 1 for NULL. */
 ADJ_API int adj_mpi_size(const adj_mpi *group);
-/* For how many seconds another process may be silent: 20 at first. One that runs steps, or waits
- * itself, is not silent; one that reads files for so long is. */
+/* For how many seconds another process may be silent: 20 at first. One that runs a plan made
+ * with adj_mpi_backends, or waits itself, is not silent; one that reads or writes files for so long
+ * is. */
 ADJ_API void adj_mpi_set_patience(adj_mpi *group, double seconds);
 /* Seconds until now in which this process has waited for others. */
 ADJ_API double adj_mpi_waited(const adj_mpi *group);

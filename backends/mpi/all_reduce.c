@@ -43,8 +43,10 @@ static adj_status prepare(void *backend, const adj_group *g, const adj_op *op, i
     adj_mpi *group = backend;
     if (g->node[0]->op != op || g->n_node > 1 || candidate > 0)
         return ADJ_ENOKERNEL;
-    if (n > INT_MAX) /* MPI counts in int */
-        return ADJ_ENOMEM;
+    if (n > INT_MAX) {
+        snprintf(p->why, sizeof p->why, "MPI counts elements in int");
+        return ADJ_ENOKERNEL;
+    }
     prepared *s = calloc(1, sizeof *s);
     if (s == NULL)
         return ADJ_ENOMEM;

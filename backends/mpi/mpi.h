@@ -19,7 +19,7 @@ struct adj_mpi {
     int rank, size, has_started_mpi;
     double patience;                 /* seconds for which another process may be silent */
     reduction *flying;               /* started and not waited for, the oldest first */
-    int started;                     /* reductions, ever: all processes count alike */
+    unsigned started;                /* reductions, ever: all processes count alike */
     prepared *prepared;              /* all_reduce.c's */
     double answered;                 /* when this process last looked for questions */
     double waited;                   /* seconds, ever, for other processes */

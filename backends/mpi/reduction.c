@@ -284,7 +284,7 @@ adj_status reduction_start(reduction *r, void *v, char *text)
     r->next = NULL;
     r->data = v;
     r->at = 0;
-    r->tag = r->group->started++ % TAGS;
+    r->tag = (int)(r->group->started++ % TAGS);
     int code = MPI_SUCCESS;
     if (!is_over(r)) {
         depart(r->group);

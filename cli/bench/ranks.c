@@ -50,12 +50,18 @@ static int open_nets(turns *t, const rank_times *r, const adj_data_parallel_opts
     t->alone_opts = t->together_opts = *r->o;
     t->alone_opts.seconds /= TURNS;
     t->together_opts.shared = shared;
-    t->together_opts.backends = r->ranks->backends;
+    /* alone, too: the others wait for it, and it has to answer them */
+    t->alone_opts.backends = t->together_opts.backends = r->ranks->backends;
     if (r->ranks->rank == 0 && bench_net_open(&t->alone, &t->alone_opts) != ADJ_OK)
         return complain_of(&t->alone.m.error);
     if (bench_net_open(&t->together, &t->together_opts) != ADJ_OK)
         return complain_of(&t->together.m.error);
     return EXIT_OK;
+}
+
+static double travelled_by(const adj_ranks *k)
+{
+    return k->travelled != NULL ? k->travelled(k->group) : 0;
 }
 
 /* Rank 0's step with nobody else at work, then all together, as often as rank 0 says. *runs: those
@@ -75,12 +81,12 @@ static int take_turn(turns *t, rank_times *r, int turn, int *runs)
     if (k->broadcast(k->group, &now, sizeof now, &error) != ADJ_OK)
         return complain_of(&error);
     t->together_opts.runs = now;
-    const double waited = k->waited(k->group), travelled = k->travelled(k->group);
+    const double waited = k->waited(k->group), travelled = travelled_by(k);
     if (bench_net_time(&t->together, &t->together_opts, &time, NULL) != ADJ_OK)
         return complain_of(&t->together.m.error);
     t->together_time[turn] = time.time;
     r->waited += k->waited(k->group) - waited;
-    r->travelled += k->travelled(k->group) - travelled;
+    r->travelled += travelled_by(k) - travelled;
     *runs += now + BENCH_WARM_UP;
     return EXIT_OK;
 }
@@ -162,7 +168,7 @@ int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
     rank_times r = {.o = o, .ranks = ranks};
     adj_error error = {0};
     int status = measure(&r);
-    if (status == EXIT_OK &&
+    if (status == EXIT_OK && ranks->measure_link != NULL &&
         ranks->measure_link(ranks->group, &r.latency, &r.bits_per_second, &error) != ADJ_OK)
         return complain_of(&error);
     if (status != EXIT_OK || ranks->rank > 0)

@@ -84,6 +84,11 @@ static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *
         return adj_error_set(
             error, ADJ_EARG, "fit: loss_scale, a fixed one (got %g), %s", o->loss_scale,
             is_f16 ? "and the optimiser's, of which one is enough" : "is for the precision f16");
+    if (o->wire == ADJ_WIRE_BF16 && (given != NULL || is_f16))
+        return adj_error_set(
+            error, ADJ_EARG,
+            "fit: wire (got bf16) is not for gradients with a loss scale: one step "
+            "that overflows would be in all that follow");
     s->loss_scale = o->loss_scale;
     s->scale_follows = given != NULL || (is_f16 && o->loss_scale == 0);
     if (given != NULL)
