@@ -101,7 +101,7 @@ static adj_shape flat_shape(const adj_node *n) { return (adj_shape){1, {node_ele
 static adj_node *round_to_bf16(rewriting *w, adj_node *sum)
 {
     char name[40];
-    snprintf(name, sizeof name, "wire_error/%d", w->n_error);
+    snprintf(name, sizeof name, ADJ_WIRE_ERROR "%d", w->n_error);
     adj_node *error =
         adj_state(w->g, name, ADJ_F32, sum->type.shape, (adj_init){.kind = ADJ_INIT_CONSTANT});
     adj_node *exact = adj_add(sum, error);

@@ -230,6 +230,8 @@ ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *nex
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
 /* As what values travel between processes: as they are; or rounded to bf16, in half the bytes. */
 typedef enum { ADJ_WIRE_EXACT, ADJ_WIRE_BF16 } adj_wire;
+/* The names of a process's own rounding errors begin so. */
+#define ADJ_WIRE_ERROR "wire_error/"
 
 /* How a training step is shared out. All zero but processes is the default. */
 typedef struct {
@@ -242,7 +244,7 @@ typedef struct {
      * that is less, but no less than 32 KiB. */
     size_t bucket_bytes;
     /* BF16: what rounding leaves out of a sum before it is sent is added to the next step's (error
-     * feedback: Seide et al., 1-bit SGD, Interspeech 2014), in states "wire_error/N", which are
+     * feedback: Seide et al., 1-bit SGD, Interspeech 2014), in states ADJ_WIRE_ERROR "N", which are
      * each process's own. Partial sums are rounded on their way as well, so that the bits depend
      * on the number of processes, with any number of shards. Not for gradients that may overflow,
      * as with a loss scale: what is not finite would be in every step that follows. */
@@ -265,8 +267,9 @@ typedef struct {
  * threads the result has the same bits for every number of processes that is S, 1, or leaves each a
  * power of two of the S shards.
  *
- * The processes have the same parameters at first. Half types are summed in f32. NULL: the graph
- * has the error. */
+ * What is fetched is this process's own: `loss` is its first shard's, by the batch of that shard;
+ * adj_shard_node has the others. The processes have the same parameters at first. Half types are
+ * summed in f32. NULL: the graph has the error. */
 ADJ_API adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opts *options);
 /* The shards of this process; 1 for updates of another kind. */
 ADJ_API int adj_shard_count(const adj_updates *u);

@@ -230,7 +230,7 @@ int command_bench(int argc, char **argv)
 {
     bench_opts o;
     int status = parse(&o, argc, argv);
-    if (status == CONTINUE) {
+    if (status == CONTINUE && mpirun_rank_here() == 0) { /* which alone writes them */
         const output_file files[] = {{"--trace", o.trace, OUTPUT_OR_STDOUT},
                                      {"--json", o.json, OUTPUT_OR_STDOUT},
                                      {"--tune-file", o.tune_file, OUTPUT_REPLACED}};

@@ -323,6 +323,13 @@ static int diverged(const adj_fit_progress *at)
                     (long long)at->step + 1, (long long)at->epoch, at->lr);
 }
 
+/* By a signal to this process or to another rank. */
+static int is_stopped(const training *t, adj_status ended)
+{
+    const int is_cut_short = ended == ADJ_OK && !adj_trainer_is_done(t->trainer);
+    return interrupted != 0 || (is_cut_short && !t->told.failed);
+}
+
 /* The last that is done: measuring the plan changes the parameters. */
 static int save_report(training *t, const adj_fit_progress *at, int argc, char **argv)
 {
@@ -339,7 +346,7 @@ static int save_report(training *t, const adj_fit_progress *at, int argc, char *
                           .best_epoch = at->best_epoch,
                           .best = 100 * at->best_accuracy,
                           .seconds = seconds_now() - t->told.shown.started,
-                          .interrupted = interrupted != 0,
+                          .interrupted = is_stopped(t, ADJ_OK),
                           .ran = t->told.ran};
     if (t->out.report == NULL)
         return CONTINUE;
@@ -371,10 +378,10 @@ static int begin(training *t)
 static int finish(training *t, const adj_fit_progress *at, adj_status ended, const adj_error *why,
                   int argc, char **argv)
 {
-    tell_end(&t->told, t->trainer, interrupted != 0);
+    tell_end(&t->told, t->trainer, is_stopped(t, ended));
     say_where_best_is(t, at);
     int status = save(t, why);
-    if (t->told.failed || log_end(&t->told, t->trainer, interrupted != 0) != 0)
+    if (t->told.failed || log_end(&t->told, t->trainer, is_stopped(t, ended)) != 0)
         return log_failed(t);
     if (ended != ADJ_OK || status != CONTINUE || save_report(t, at, argc, argv) != CONTINUE)
         return EXIT_FAILED;

@@ -283,7 +283,8 @@ static int64_t begins_after(const settings *there)
 
 static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *error)
 {
-    static const adj_weights_opts exact = {.exact = 1, .fresh = "wire_error/*"}; /* a rank's own */
+    static const adj_weights_opts exact = {.exact = 1,
+                                           .fresh = ADJ_WIRE_ERROR "*"}; /* a rank's own */
     entry list[MAX_ENTRIES], places[PLACES];
     settings there = t->set;
     position p = {0};

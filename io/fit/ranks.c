@@ -145,8 +145,8 @@ adj_status ranks_agree_on_kernels(adj_trainer *t, adj_error *error)
 /* Each rank has its own errors of rounding. */
 static int is_common(const adj_exec *e, int i)
 {
-    static const char own[] = "wire_error/";
-    return strncmp(adj_node_name(adj_exec_param_at(e, i)), own, sizeof own - 1) != 0;
+    const char *name = adj_node_name(adj_exec_param_at(e, i));
+    return strncmp(name, ADJ_WIRE_ERROR, sizeof ADJ_WIRE_ERROR - 1) != 0;
 }
 
 /* The hash of parameter i's bits to *hash. */

@@ -98,11 +98,8 @@ static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *
 
 static void set_weighting(settings *s, const float *weights)
 {
-    uint64_t sum = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    const unsigned char *p = (const unsigned char *)weights;
-    size_t bytes = weights != NULL ? (size_t)s->classes * sizeof *weights : 0;
-    for (size_t i = 0; i < bytes; i++)
-        sum = (sum ^ p[i]) * UINT64_C(0x100000001b3);
+    const size_t bytes = weights != NULL ? (size_t)s->classes * sizeof *weights : 0;
+    const uint64_t sum = fnv(fnv_start, weights, bytes);
     snprintf(s->weights_sum, sizeof s->weights_sum, "%016llx", (unsigned long long)sum);
     s->weighting = weights != NULL ? s->weights_sum : "none";
 }

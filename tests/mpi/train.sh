@@ -91,13 +91,15 @@ refused $? 'shards (got 4, expected a multiple of 3 ranks)'
 # Ctrl-C reaches one rank: all stop after the same step, and the checkpoint is whole.
 # shellcheck disable=SC2086 # none, or one option
 $mpirun $more -n 2 "$tool" train --epochs 1000 --limit 230 --batch 32 --checkpoint "$folder/stop.ckpt" \
-    --checkpoint-every 2 >out 2>err &
+    --checkpoint-every 2 --log stop.json >out 2>err &
 while ! [ -e stop.ckpt ] && kill -0 $! 2>/dev/null; do sleep 0.1; done
 pid=$(pid_of_rank 1 "$folder/stop.ckpt")
 kill -INT "$pid"
 wait $!
 code=$?
 [ $code = 130 ] || complain "Ctrl-C: exit status $code: $(cat err)"
+grep -q 'stopped after the step, which --resume goes on from' out || complain "Ctrl-C: $(tail -3 out)"
+tail -1 stop.json | grep -qE '"interrupted": ?true' || complain "Ctrl-C: $(tail -1 stop.json)"
 timeout -s INT 2 "$tool" train --resume --checkpoint stop.ckpt >out 2>err
 grep -q resumed out || complain "Ctrl-C: $(cat err)"
 
