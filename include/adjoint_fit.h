@@ -110,6 +110,9 @@ typedef struct {
      * NULL: cannot be measured. */
     adj_status (*measure_link)(void *group, double *latency, double *bits_per_second,
                                adj_error *error);
+    /* Answers those that ask whether this one is there: called where it computes for long without
+     * them. NULL: nobody asks. */
+    void (*answer)(void *group);
     void *group; /* handed to all of them */
 } adj_ranks;
 

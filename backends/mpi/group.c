@@ -90,6 +90,7 @@ static adj_status join(adj_mpi *g, adj_error *error)
                            .waited = waited,
                            .travelled = travelled,
                            .measure_link = mpi_measure_link,
+                           .answer = progress,
                            .group = g};
     return ADJ_OK;
 }

@@ -103,9 +103,16 @@ static adj_status open_loader(const adj_predictor *p, const network *n, const ad
     return adj_loader_new(d, &o, l, error);
 }
 
-/* Batches first to end - 1. */
+static void answer(const adj_ranks *r)
+{
+    if (r != NULL && r->answer != NULL)
+        r->answer(r->group);
+}
+
+/* Batches first to end - 1. ranks: others that wait meanwhile; or NULL. */
 static adj_status score_batches(network *n, adj_loader *l, int64_t first, int64_t end,
-                                batch_score list[], int64_t confusion[], adj_error *error)
+                                const adj_ranks *ranks, batch_score list[], int64_t confusion[],
+                                adj_error *error)
 {
     adj_loader_batch b;
     adj_status status = first < end ? adj_loader_seek(l, 0, first, error) : ADJ_OK;
@@ -115,6 +122,7 @@ static adj_status score_batches(network *n, adj_loader *l, int64_t first, int64_
             status = network_run(n, &b, NULL, error);
         if (status == ADJ_OK)
             *list++ = score_batch(n, &b, confusion);
+        answer(ranks);
     }
     return status;
 }
@@ -130,7 +138,7 @@ static adj_status score_all(const adj_predictor *p, network *n, adj_loader *l, a
     if (all == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
     batch_score *own = p->ranks != NULL ? all + each * size : all;
-    adj_status status = score_batches(n, l, first, end, own, confusion, error);
+    adj_status status = score_batches(n, l, first, end, p->ranks, own, confusion, error);
     if (status == ADJ_OK && p->ranks != NULL)
         status = p->ranks->all_gather(p->ranks->group, own, (size_t)each * sizeof *own, all, error);
     for (int64_t step = 0; step < steps && status == ADJ_OK; step++) {

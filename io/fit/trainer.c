@@ -103,6 +103,7 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     plan_opts plan = plan_of(t, adj_exec_stats(t->steps_net.exec).timed_seconds);
 
     plan.tune &= ranks_size(&t->ranks) == 1; /* each would select others */
+    plan.ranks = NULL;                       /* it may be used when their group is closed */
     adj_status status = predictor_new(net, &plan, &t->predictor, error);
     if (status != ADJ_OK)
         return status;
