@@ -133,7 +133,7 @@ typedef struct {
     task task;
     const adj_conv_geom *geom;
     adj_dtype dtype;
-    const char *name; /* pd_name() */
+    const char *name; /* pd_name(); NULL: of any that takes it */
     int channels_last;
 } implementation;
 cpu_id this_cpu(void); /* cpu.c */

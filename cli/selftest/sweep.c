@@ -23,7 +23,7 @@ static const struct {
     {"dilation", {"1", "2"}},
     {"channels",
      {"1", "2", "3", "4", "7", "8", "9", "12", "15", "16", "17", "24", "31", "32", "33", "64"}},
-    {"size", {"15", "36", "64", "7", "6"}},
+    {"size", {"15", "36", "64", "7", "6", "12"}},
 };
 
 /* Dense with so many output channels; depthwise with a multiplier; grouped; a pool. */
@@ -36,9 +36,9 @@ static const struct {
 enum { DENSE = 0x31f, DEPTHWISE = 0x0e0, POOL = 0x400 }; /* masks of them */
 
 /* Heights and widths by the values of SIZE. Some faults need wide images; some an image that a
- * stride steps over at once (7 x 1), or 30 pixels (6 x 5). */
-static const int64_t heights[] = {15, 36, 64, 7, 6}, widths[] = {14, 36, 64, 1, 5};
-enum { N_SIZE = 5, N_LARGE = 3 }; /* the first ones grow */
+ * stride steps over at once (7 x 1), 30 pixels (6 x 5), or 36 (12 x 3). */
+static const int64_t heights[] = {15, 36, 64, 7, 6, 12}, widths[] = {14, 36, 64, 1, 5, 3};
+enum { N_SIZE = 6, N_LARGE = 3 }; /* the first ones grow */
 
 static const struct {
     const char *op;

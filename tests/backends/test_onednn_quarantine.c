@@ -32,6 +32,12 @@ static const conv_row odd[] = {
     {1, 7, 5, 3, 1, 1, .sh = 1},     {1, 6, 5, 4, 2, 1, .sh = 1},
 };
 
+/* bf16, 1x1 over images of three tiles of pixels, and their neighbours. */
+static const conv_row three_tiles[] = {
+    {3, 6, 6, 32, 16, 1},  {32, 6, 6, 64, 128, 1}, {2, 3, 9, 32, 40, 1}, {5, 3, 13, 96, 48, 1},
+    {2, 3, 16, 64, 32, 1}, {2, 6, 7, 64, 64, 1},   {2, 7, 7, 64, 64, 1}, {2, 5, 8, 64, 64, 1},
+};
+
 static void expect_direction(const conv_row *rows, size_t n, adj_dtype dtype,
                              conv_direction direction)
 {
@@ -71,6 +77,11 @@ Test(onednn_quarantine, odd_channels)
 {
     for (int direction = FORWARD; direction < N_DIRECTION; direction++)
         expect_direction(odd, sizeof odd / sizeof *odd, ADJ_BF16, (conv_direction)direction);
+}
+
+Test(onednn_quarantine, three_tiles_of_pixels)
+{
+    expect_direction(three_tiles, sizeof three_tiles / sizeof *three_tiles, ADJ_BF16, FORWARD);
 }
 
 /* The same by the plan: whoever computes it, the numbers are right. */

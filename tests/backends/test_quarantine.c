@@ -162,6 +162,27 @@ static const struct {
      ADJ_F32,
      {.ih = 8, .iw = 8, .ic = 12, .oc = 8, .kh = 1, .kw = 1, .sh = 2, .sw = 2},
      "6035"},
+    {"jit_1x1:avx512_core_amx_bf16",
+     V2_6_3,
+     AMX_2,
+     TASK_FORWARD,
+     ADJ_BF16,
+     {.ih = 6, .iw = 6, .ic = 64, .oc = 128, .kh = 1, .kw = 1},
+     "tile"},
+    {"jit_1x1:avx512_core_amx_bf16",
+     V2_6_3,
+     AMX_2,
+     TASK_FORWARD,
+     ADJ_BF16,
+     {.ih = 7, .iw = 7, .ic = 64, .oc = 128, .kh = 1, .kw = 1},
+     NULL},
+    {"brgconv_1x1:avx512_core_amx_bf16",
+     V2_6_3,
+     AMX_2,
+     TASK_FORWARD,
+     ADJ_BF16,
+     {.ih = 6, .iw = 6, .ic = 64, .oc = 128, .kh = 1, .kw = 1},
+     NULL},
 };
 
 Test(quarantine, holds_for_classes)
@@ -198,7 +219,6 @@ static int is_case_of(int row, const sweep_case *c)
                             : (task)c->direction, /* in the same order */
             .geom = geom,
             .dtype = c->dtype,
-            .name = "any",
             .channels_last = 1}; /* images in NCHW are computed so, too */
         is_possible = is_known_fault(row, &i, (machine){.version = V3_7_2, .isa = AVX10_AMX_3});
     }
