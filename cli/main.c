@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "help.h"
+#include "spin.h"
 #include "graph/printable.h"
 
 /* No file may get the number of a closed stdin, stdout or stderr, which others print to. Writing to
@@ -80,6 +81,7 @@ static int close_output(int status)
 
 int main(int argc, char **argv)
 {
+    spin_shortly(argv);
     open_standard();
     int status = run(argc, argv);
     return close_output(status);

@@ -7,6 +7,7 @@
 #include "exec/machine/machine.h"
 #include "json.h"
 #include "output.h"
+#include "spin.h"
 
 typedef struct {
     char onednn[32], onednn_isa[32], direct_isa[32];
@@ -75,6 +76,9 @@ static void print_machine(const machine_facts *m, const machine_speed *s)
         say("AMX: %s", machine_has(m, "amx_tile") ? "yes" : "no");
     print_number("cores of the machine", m->cores);
     print_number("processors of the machine", m->processors);
+    char spin[64];
+    const char *setting = spin_setting(spin, sizeof spin);
+    say("waiting threads: %s", setting != NULL ? setting : "as OpenMP has them");
     printf("measured with %d threads in %.0f ms:\n", s->threads, 1e3 * s->seconds);
     print_peak("f32", &s->f32);
     print_peak("bf16", &s->bf16);
@@ -137,14 +141,16 @@ static json_t *words_json(const char *words)
 
 static json_t *machine_json(const machine_facts *m, const machine_speed *s)
 {
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:i, s:f, s:{s:o, s:o, s:o}, s:{s:o, s:o, s:o}}", "instruction_sets",
-        words_json(m->features), "amx",
-        m->features[0] != '\0' ? json_boolean(machine_has(m, "amx_tile")) : json_null(), "cores",
-        known_integer(m->cores), "processors", known_integer(m->processors), "threads", s->threads,
-        "measured_ms", 1e3 * s->seconds, "multiply_add", "f32", peak_json(&s->f32), "bf16",
-        peak_json(&s->bf16), "f16", peak_json(&s->f16), "bytes_per_s", "l2", known(s->l2), "l3",
-        known(s->l3), "memory", known(s->memory));
+    char spin[64];
+    return json_pack("{s:o, s:o, s:o, s:o, s:s?, s:i, s:f, s:{s:o, s:o, s:o}, s:{s:o, s:o, s:o}}",
+                     "instruction_sets", words_json(m->features), "amx",
+                     m->features[0] != '\0' ? json_boolean(machine_has(m, "amx_tile"))
+                                            : json_null(),
+                     "cores", known_integer(m->cores), "processors", known_integer(m->processors),
+                     "waiting_threads", spin_setting(spin, sizeof spin), "threads", s->threads,
+                     "measured_ms", 1e3 * s->seconds, "multiply_add", "f32", peak_json(&s->f32),
+                     "bf16", peak_json(&s->bf16), "f16", peak_json(&s->f16), "bytes_per_s", "l2",
+                     known(s->l2), "l3", known(s->l3), "memory", known(s->memory));
 }
 
 static int write_json(FILE *f, const void *source)
