@@ -29,7 +29,7 @@ def contenders(tool, peers, net, dtype, parts, o):
     for peer in peers:
         for fmt in peer.formats:
             offered = [p for p in parts if p in peer.parts]
-            if not offered:
+            if not offered or any(word in f"{peer.name} {fmt}" for word in o.without):
                 continue
             words = ["--net", net, "--dtype", dtype, "--batch", BATCH[net], "--threads", o.threads,
                      "--seconds", o.seconds, "--parts", ",".join(offered)]

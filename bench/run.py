@@ -38,6 +38,9 @@ def parse():
     p.add_argument("--rounds", type=int, default=3, help="turns of each measurement")
     p.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))))
     p.add_argument("--tune", action="store_true", help="ours with --tune as well")
+    p.add_argument("--without", action="append", default=[], metavar="WORD",
+                   help="not the peers whose name and format contain it, such as compiled,\n"
+                        "which takes minutes to compile. May be repeated")
     p.add_argument("--no-peers", action="store_true", help="ours alone")
     p.add_argument("--full", action="store_true",
                    help="the whole grid instead of 300 cells; goes on where it was stopped")
