@@ -34,8 +34,9 @@ static const conv_row odd[] = {
 
 /* bf16, 1x1 over images of three tiles of pixels, and their neighbours. */
 static const conv_row three_tiles[] = {
-    {3, 6, 6, 32, 16, 1},  {32, 6, 6, 64, 128, 1}, {2, 3, 9, 32, 40, 1}, {5, 3, 13, 96, 48, 1},
-    {2, 3, 16, 64, 32, 1}, {2, 6, 7, 64, 64, 1},   {2, 7, 7, 64, 64, 1}, {2, 5, 8, 64, 64, 1},
+    {3, 6, 6, 32, 16, 1, .sh = 1},  {32, 6, 6, 64, 128, 1, .sh = 1}, {2, 3, 9, 32, 40, 1, .sh = 1},
+    {5, 3, 13, 96, 48, 1, .sh = 1}, {2, 3, 16, 64, 32, 1, .sh = 1},  {2, 6, 7, 64, 64, 1, .sh = 1},
+    {2, 7, 7, 64, 64, 1, .sh = 1},  {2, 5, 8, 64, 64, 1, .sh = 1},
 };
 
 static void expect_direction(const conv_row *rows, size_t n, adj_dtype dtype,
