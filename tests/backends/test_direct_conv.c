@@ -1,6 +1,7 @@
 /* test_direct_conv.c - the direct dense kernels for few channels on integers, bit for bit against
  * the definition: every instruction set and type, on one thread and on three. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,41 @@ Test(direct_conv, same_bits_for_any_threads)
     }
     fixture_free(&f);
 }
+
+/* An infinity in dy's corner reaches no tap that lies in the padding there, which is no zero. */
+static void infinity_at_the_border(const char *isa)
+{
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F64};
+    enum { SIZE = 4, CHANNELS = 2, OUTPUTS = 3 };
+    need_isa(isa);
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
+        fixture f = fixture_new();
+        test_backend t = direct_open_isa(isa, 1);
+        const adj_conv same = {.padding = ADJ_SAME};
+        adj_node *x =
+            given_integers(&f, dtypes[k], (adj_shape){4, {1, SIZE, SIZE, CHANNELS}}, 1, 1);
+        adj_node *dy =
+            given_integers(&f, dtypes[k], (adj_shape){4, {1, SIZE, SIZE, OUTPUTS}}, 0, 0);
+        const adj_node *dw =
+            adj_conv2d_backprop_filter(x, (adj_shape){4, {3, 3, CHANNELS, OUTPUTS}}, dy, &same);
+        f.value[1][0] = INFINITY;
+        outcome o = run_candidate(&f, &t, 1, &dw, 0);
+        cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+        for (int i = 0; i < 9 * CHANNELS * OUTPUTS; i++) {
+            const int tap = i / (CHANNELS * OUTPUTS), inside = tap / 3 > 0 && tap % 3 > 0;
+            const double want = inside && i % OUTPUTS == 0 ? INFINITY : 0;
+            cr_expect(o.y[i] == want, "%s, tap %d, element %d: %g, expected %g", isa, tap, i,
+                      o.y[i], want);
+        }
+        free(o.y);
+        backend_close(&t);
+        fixture_free(&f);
+    }
+}
+
+Test(direct_conv, infinity_base) { infinity_at_the_border("base"); }
+Test(direct_conv, infinity_avx2) { infinity_at_the_border("avx2"); }
+Test(direct_conv, infinity_avx512) { infinity_at_the_border("avx512"); }
 
 /* What is not ours is refused with the reason. */
 Test(direct_conv, refused)

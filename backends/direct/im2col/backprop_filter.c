@@ -40,10 +40,56 @@ static const real *outputs_of(const pass *s, ptrdiff_t first, ptrdiff_t n)
     return s->outputs;
 }
 
+/* n whole vectors of them; an infinity or a NaN times zero is NaN. */
+static int is_finite(const real *x, ptrdiff_t n)
+{
+    vector sum = {0};
+    for (ptrdiff_t i = 0; i < n; i++)
+        sum += ((const vector *)x)[i] * 0;
+    for (int lane = 0; lane < VECTOR; lane++)
+        if (sum[lane] != 0) /* NaN */
+            return 0;
+    return 1;
+}
+
+/* A pixel's products with one tap's channels of x. */
+static void add_tap(const pass *s, ptrdiff_t tap, ptrdiff_t x_pixel, const real *dy)
+{
+    const im2col *d = s->window.d;
+    const ptrdiff_t channels = d->g.ic;
+    real x[IM2COL_CHANNELS];
+    load_reals(d->dtype, channels, x, s->window.x + tensor_bytes(d->dtype, x_pixel * channels));
+    for (ptrdiff_t c = 0; c < channels; c++) {
+        real *sums = s->sums + (tap * channels + c) * d->o_pitch;
+        for (ptrdiff_t o = 0; o < d->g.oc; o++)
+            sums[o] += x[c] * dy[o];
+    }
+}
+
+/* For dy with infinities or NaN, which zeros of the padding would make NaN: taps within x alone. */
+static void add_within(const pass *s, ptrdiff_t first, ptrdiff_t n, const real *dy)
+{
+    const adj_conv_geom *g = &s->window.d->g;
+    for (ptrdiff_t at = first; at < first + n; at++, dy += s->window.d->o_pitch) {
+        const ptrdiff_t image = at / (g->oh * g->ow), oh = at / g->ow % g->oh, ow = at % g->ow;
+        for (ptrdiff_t tap = 0; tap < g->kh * g->kw; tap++) {
+            const ptrdiff_t ih = oh * g->sh + tap / g->kw - g->pt;
+            const ptrdiff_t iw = ow * g->sw + tap % g->kw - g->pl;
+            if (ih >= 0 && ih < g->ih && iw >= 0 && iw < g->iw)
+                add_tap(s, tap, (image * g->ih + ih) * g->iw + iw, dy);
+        }
+    }
+}
+
 static void add_chunk(const pass *s, ptrdiff_t first, ptrdiff_t n)
 {
     const im2col *d = s->window.d;
     const adj_conv_geom *g = &d->g;
+    const real *dy = outputs_of(s, first, n);
+    if (!is_finite(dy, n * d->o_pitch / VECTOR)) {
+        add_within(s, first, n, dy);
+        return;
+    }
     ptrdiff_t next = first + d->chunk;
     int is_more = next + n <= g->n * g->oh * g->ow;
     const char *prefetch = is_more ? s->dy + tensor_bytes(d->dtype, next * g->oc) : NULL;
@@ -52,7 +98,7 @@ static void add_chunk(const pass *s, ptrdiff_t first, ptrdiff_t n)
                           .depth = n,
                           .a_is_transposed = 1,
                           .a = s->cols,
-                          .b = outputs_of(s, first, n),
+                          .b = dy,
                           .c = s->sums,
                           .a_pitch = d->pitch,
                           .b_pitch = d->o_pitch,
