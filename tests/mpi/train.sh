@@ -143,6 +143,14 @@ refused $? 'checkpoint'
 refused $? 'start it by mpirun -n 2'
 "$tool" train --ranks 1 --limit 50 --epochs 1 >out 2>err || complain "--ranks 1: $(cat err)"
 
+# Another MPI than mpirun's: each process would be by itself, and write the same files.
+other=mpirun.mpich
+[ -n "$more" ] || other=mpirun.openmpi
+if command -v $other >/dev/null; then
+    OMPI_MCA_rmaps_base_oversubscribe=1 timeout 60 $other -n 2 "$tool" train --limit 50 --epochs 1 >out 2>err
+    refused $? 'mpirun has started 2 processes, but is of another MPI'
+fi
+
 # ---- a full disk ----
 
 # Where a disk of two pages can be made; the first checkpoint does not fit.
