@@ -126,13 +126,13 @@ def run_threads(o, tool, state):
 
 
 def run_ranks(o, tool, state):
-    start = ranks.mpirun()
-    if start is None:
+    if ranks.mpirun() is None:
         say("skipped: ranks: there is no MPI, or no libadjoint_mpi (./setup.sh --mpi, ninja mpi)")
         return
     peers = [] if o.no_peers else programs.find_peers("ddp")
     for net in o.net:
-        figures = ranks.measure(start, tool, peers, net, o)
+        figures = ranks.measure(tool, peers, net, o)
+        figures["prediction"] = ranks.predict(tool, net, figures, o)
         figures["link"] = {"hidden": ranks.hidden(o.tool.parent, net)}
         state.run["ranks"][net] = figures
         state.write()
