@@ -138,25 +138,31 @@ static spread middle(spread list[TURNS])
     return list[TURNS / 2];
 }
 
-static int measure(rank_times *r)
+static int measure(turns *t, rank_times *r)
 {
-    const adj_data_parallel_opts shared = {.processes = r->ranks->size, .rank = r->ranks->rank};
-    turns t = {0};
-    int runs = 0, status = open_nets(&t, r, &shared);
+    int runs = 0, status = EXIT_OK;
     for (int turn = 0; turn < TURNS && status == EXIT_OK; turn++)
-        status = take_turn(&t, r, turn, &runs);
-    if (status == EXIT_OK) {
-        r->alone = middle(t.alone_time);
-        r->together = middle(t.together_time);
-        r->apart = middle(t.apart_time).median;
-        r->waited /= runs;
-        r->travelled /= runs;
-        r->plan = adj_exec_stats(t.together.exec);
-        r->alone_plan = adj_exec_stats(t.alone.exec);
-    }
-    bench_net_close(&t.alone);
-    bench_net_close(&t.together);
-    return status;
+        status = take_turn(t, r, turn, &runs);
+    if (status != EXIT_OK)
+        return status;
+    r->alone = middle(t->alone_time);
+    r->apart = middle(t->apart_time).median;
+    r->together = middle(t->together_time);
+    r->waited /= runs;
+    r->travelled /= runs;
+    r->plan = adj_exec_stats(t->together.exec);
+    r->alone_plan = adj_exec_stats(t->alone.exec);
+    return EXIT_OK;
+}
+
+/* The steps of rank 0's plan while all run theirs, as often as in the last turn. */
+static int profile(turns *t, bench_profile *p)
+{
+    const bench_opts *o = &t->together_opts;
+    if (!o->profile && o->trace == NULL)
+        return EXIT_OK;
+    return bench_profile_run(p, &t->together, o) == ADJ_OK ? EXIT_OK
+                                                           : complain_of(&t->together.m.error);
 }
 
 static const char *precision_of(const bench_opts *o)
@@ -203,18 +209,40 @@ static int write_json(FILE *f, const void *source)
     return json_write(f, j, JSON_PAGE, failed);
 }
 
+static int tell(const rank_times *r, const bench_profile *p)
+{
+    const bench_opts *o = r->o;
+    if (bench_prints(o))
+        print(r);
+    if (bench_prints(o) && o->profile)
+        bench_profile_print(stdout, p);
+    const output_file trace = {"--trace", o->trace, OUTPUT_OR_STDOUT};
+    const int status = p->n > 0 ? write_output("bench", &trace, bench_trace, p) : EXIT_OK;
+    if (status != EXIT_OK)
+        return status;
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT}, write_json,
+                        r);
+}
+
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
 {
+    const adj_data_parallel_opts shared = {.processes = ranks->size, .rank = ranks->rank};
     rank_times r = {.o = o, .ranks = ranks};
+    turns t = {0};
+    bench_profile p = {0};
     adj_error error = {0};
-    int status = measure(&r);
+    int status = open_nets(&t, &r, &shared);
+    if (status == EXIT_OK)
+        status = measure(&t, &r);
     if (status == EXIT_OK && ranks->measure_link != NULL &&
         ranks->measure_link(ranks->group, &r.latency, &r.bits_per_second, &error) != ADJ_OK)
-        return complain_of(&error);
-    if (status != EXIT_OK || ranks->rank > 0)
-        return status;
-    if (bench_prints(o))
-        print(&r);
-    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT}, write_json,
-                        &r);
+        status = complain_of(&error);
+    if (status == EXIT_OK)
+        status = profile(&t, &p);
+    if (status == EXIT_OK && ranks->rank == 0)
+        status = tell(&r, &p);
+    bench_profile_free(&p);
+    bench_net_close(&t.alone);
+    bench_net_close(&t.together);
+    return status;
 }

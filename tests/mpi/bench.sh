@@ -40,9 +40,16 @@ for n in 2 3; do
     [ "$(grep -c 'one rank alone .* efficiency' out)" = 1 ] || complain "$n ranks: not told once: $(cat out)"
     awk -v n=$n -F'[:, ]+' "$fits" r.json || complain "$n ranks: $(cat r.json)"
 done
+# Where a reduction starts and where it is waited for, in the table and for a trace viewer.
+# shellcheck disable=SC2086 # none, or one option
+timeout 120 $mpirun $more -n 2 "$tool" bench --model lenet --batch 2 --threads 1 --seconds 0.1 --profile \
+    --trace t.json >out 2>err || complain "--profile: $(cat err)"
+for file in out t.json; do
+    grep -q all_reduce_start $file && grep -q all_reduce_wait $file || complain "--profile: no reduction in $file"
+done
 # shellcheck disable=SC2086 # none, or one option
 timeout 60 $mpirun $more -n 2 "$tool" bench --model lenet --batch 2 --infer >out 2>err &&
     complain "--infer by two ranks is not refused"
-grep -q 'are of one process (got 2 ranks)' err || complain "--infer: $(cat err)"
+grep -q 'is of one process (got 2 ranks)' err || complain "--infer: $(cat err)"
 [ $failed -eq 0 ] && echo "bench by several ranks: all is right"
 [ $failed -eq 0 ]
