@@ -50,7 +50,7 @@ for i in $(seq 0 $((times - 1))); do
     [ $ms -lt 30000 ] || complain "SIG$signal to rank $rank: ended after $ms ms"
     # by our own sentence or by Open MPI's mpirun. MPICH's kills the others before they can say anything,
     # and names the number of a process: now and then that of one that it has killed itself.
-    grep -qiE "rank[ =]*$rank|process rank $rank" err ||
+    grep -qiE "rank[ =]*$rank|process rank $rank|ranks [0-9, ]*\b$rank\b.* have not answered" err ||
         { [ $signal = KILL ] && grep -q 'BAD TERMINATION' out; } || complain "SIG$signal to rank $rank is not named"
     [ $code -ne 0 ] || complain "SIG$signal to rank $rank: exit status 0"
     for _ in $(seq 1 50); do
