@@ -26,7 +26,7 @@ def parse():
     p.add_argument("--only", action="append", choices=PARTS,
                    help="nets: training; infer: inference; raw: the nets' convolutions alone;\n"
                         "regret: the planned ones beside the fastest; threads: 1 against all;\n"
-                        "ranks: two processes over MPI;\n"
+                        "ranks: two and four processes over MPI;\n"
                         "grid: single convolutions. May be repeated")
     p.add_argument("--net", action="append", choices=list(nets.BATCH), help="only this one")
     p.add_argument("--dtype", action="append", choices=["f32", "bf16"], help="only this one")

@@ -45,7 +45,9 @@ done
 timeout 120 $mpirun $more -n 2 "$tool" bench --model lenet --batch 2 --threads 1 --seconds 0.1 --profile \
     --trace t.json >out 2>err || complain "--profile: $(cat err)"
 for file in out t.json; do
-    grep -q all_reduce_start $file && grep -q all_reduce_wait $file || complain "--profile: no reduction in $file"
+    for step in all_reduce_start all_reduce_wait; do
+        grep -q $step $file || complain "--profile: no $step in $file"
+    done
 done
 # shellcheck disable=SC2086 # none, or one option
 timeout 60 $mpirun $more -n 2 "$tool" bench --model lenet --batch 2 --infer >out 2>err &&
