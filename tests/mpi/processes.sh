@@ -4,13 +4,11 @@
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpirun=${MPIRUN:-mpirun}
-more=         # more processes than cores are allowed
-loses_status= # MPICH 4.2's ends with 0 now and then, whatever its processes did (its issue 7057)
+more= # more processes than cores are allowed
 case $($mpirun --version 2>&1) in
 *'Open MPI'* | *OpenRTE*) more=--oversubscribe ;;
-*Version:*' 4.2'*) loses_status=1 ;;
 esac
-export mpirun more loses_status
+export mpirun more
 
 # pids_with TEXT: the processes of whose arguments one has it.
 pids_with() {
