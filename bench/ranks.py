@@ -10,24 +10,29 @@ from nets import BATCH, combine
 from programs import ROOT, TIMEOUT, say
 
 RANKS = 2
+MANY = 4  # more than a machine of two cores has: they share them
 
 
-def mpirun():
-    """The words that start two bound ranks; None: there is no MPI, or libadjoint_mpi was not made."""
+def mpirun(ranks=RANKS):
+    """The words that start so many ranks, two of them bound; None: there is no MPI, or libadjoint_mpi
+    was not made."""
     program = os.environ.get("MPIRUN", "mpirun")
     if shutil.which(program) is None or not (ROOT / "build" / "libadjoint_mpi.so").exists():
         return None
     about = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    words = [program, "-n", str(RANKS)]
-    return words + (["--bind-to", "core"] if "Open MPI" in about.stdout else ["-bind-to", "core"])
+    words = [program, "-n", str(ranks)]
+    if "Open MPI" in about.stdout:
+        return words + (["--bind-to", "core"] if ranks == RANKS else
+                        ["--oversubscribe", "--bind-to", "none"])
+    return words + (["-bind-to", "core"] if ranks == RANKS else [])
 
 
-def together(start, tool, net, batch, o):
-    """adjoint bench by two ranks; batch: of each."""
+def together(ranks, tool, net, batch, o, *more):
+    """adjoint bench by so many ranks; batch: of each."""
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     with tempfile.NamedTemporaryFile("r", suffix=".json") as answer:
-        words = [*start, tool.path, "bench", "--model", net, "--batch", batch, "--threads", 1,
-                 "--seconds", o.seconds, "--json", answer.name]
+        words = [*mpirun(ranks), tool.path, "bench", "--model", net, "--batch", batch, "--threads", 1,
+                 "--seconds", o.seconds, "--json", answer.name, *more]
         done = subprocess.run([str(w) for w in words], cwd=ROOT, capture_output=True, text=True,
                               timeout=TIMEOUT, env=environment, check=False)
         if done.returncode != 0:
@@ -35,9 +40,9 @@ def together(start, tool, net, batch, o):
         return json.loads(answer.read())
 
 
-def one(tool, net, batch, threads, o):
+def one(tool, net, batch, threads, o, *more):
     return tool.bench("--model", net, "--batch", batch, "--threads", threads, "--seconds",
-                      o.seconds)
+                      o.seconds, *more)
 
 
 def ddp(peer, fmt, net, o):
@@ -46,15 +51,24 @@ def ddp(peer, fmt, net, o):
     return answer.get("train", answer)
 
 
-def measure(start, tool, peers, net, o):
-    """{what: figures}; the global batch is the net's but for weak, where each rank has it."""
-    batch = BATCH[net]
-    calls = {
-        "1 rank of 2 threads": lambda: one(tool, net, batch, 2, o),
-        "1 rank of 1 thread": lambda: one(tool, net, batch, 1, o),
-        "2 ranks, half the batch each": lambda: together(start, tool, net, batch // RANKS, o),
-        "2 ranks, the batch each": lambda: together(start, tool, net, batch, o),
-    }
+def measure(tool, peers, net, o):
+    """{what: figures}; the global batch is the net's but for weak, where each rank has it, and for
+    four ranks, which have half of it each."""
+    batch, half = BATCH[net], BATCH[net] // RANKS
+    calls = {}
+    variants = [("", [])]
+    if o.tune:
+        variants.append((", tuned", ["--tune", "--tune-file", ROOT / "build" / "bench" / "tune"]))
+    for label, more in variants:
+        calls.update({
+            f"1 rank of 2 threads{label}": lambda more=more: one(tool, net, batch, 2, o, *more),
+            f"1 rank of 1 thread{label}": lambda more=more: one(tool, net, batch, 1, o, *more),
+            f"2 ranks, half the batch each{label}": lambda more=more:
+                together(RANKS, tool, net, half, o, *more),
+            f"2 ranks, the batch each{label}": lambda more=more:
+                together(RANKS, tool, net, batch, o, *more),
+        })
+    calls["4 ranks, half the batch each"] = lambda: together(MANY, tool, net, half, o)
     for peer in peers:
         for fmt in peer.formats:
             calls[f"{peer.name} {fmt}"] = lambda peer=peer, fmt=fmt: ddp(peer, fmt, net, o)
@@ -65,10 +79,29 @@ def measure(start, tool, peers, net, o):
             turns[label].append(call())
     figures = {label: combine(answers) for label, answers in turns.items()}
     for label, answers in turns.items():
-        good = [a["hidden"] for a in answers if "hidden" in a]
-        if good:
-            figures[label]["hidden"] = statistics.median(good)
+        for key in ("hidden", "efficiency_apart"):
+            good = [a[key] for a in answers if key in a]
+            if good:
+                figures[label][key] = statistics.median(good)
     return figures
+
+
+def predict(tool, net, figures, o):
+    """bench --scale with the link that two ranks have measured: {"reduced_bytes", and for each number
+    of ranks predicted over measured}. It predicts what reductions cost; the step that is predicted
+    from is the one of as many ranks that share the machine, but no gradients."""
+    halves = figures.get("2 ranks, half the batch each", {})
+    if "bits_per_s" not in halves:
+        return {}
+    say(f"{net} f32: its prediction")
+    answer = one(tool, net, BATCH[net] // RANKS, 1, o, "--scale", f"{RANKS},{MANY}", "--link",
+                 f"{halves['bits_per_s']},{halves['latency']}")
+    found = {"reduced_bytes": answer.get("reduced_bytes")}
+    for p in answer.get("predicted", []):
+        measured = figures.get(f"{p['ranks']} ranks, half the batch each", {}).get("efficiency_apart")
+        if measured:
+            found[str(p["ranks"])] = measured / p["efficiency"]
+    return found
 
 
 def hidden(tool_folder, net):

@@ -236,8 +236,11 @@ def cell_rows(run):
 
 
 def rank_speed(run, net, label):
-    """Images a second of all ranks together, at the nets' batch, or at twice that for weak."""
-    ms = run["ranks"].get(net, {}).get(label, {}).get("median_ms")
+    """Images a second of all ranks together, at the nets' batch, or at twice that for weak; tuned or
+    not, whichever is faster."""
+    figures = run["ranks"].get(net, {})
+    times = [figures.get(x, {}).get("median_ms") for x in (label, f"{label}, tuned")]
+    ms = min((t for t in times if t), default=None)
     images = BATCH[net] * (2 if label == "2 ranks, the batch each" else 1)
     return 1e3 * images / ms if ms else None
 
@@ -249,16 +252,24 @@ def ddp_speed(run, net):
 
 
 def rank_ratios(run, net):
-    """Strong, weak, against DDP; the part that is hidden, of MPI and of a delayed link."""
+    """Strong, weak, against DDP; the part that is hidden, of MPI and of a delayed link; of a step of
+    two ranks that exchange nothing, the part that is left of its speed; the measured step over the
+    predicted one; memory beyond one rank's, over that of the buckets."""
     halves = rank_speed(run, net, "2 ranks, half the batch each")
     figures = run["ranks"].get(net, {})
+    shared = figures.get("2 ranks, half the batch each", {})
+    beyond = shared.get("arena_bytes", 0) - shared.get("alone_arena_bytes", 0)
+    predicted = figures.get("prediction", {})
     return {
         "strong": divide(halves, rank_speed(run, net, "1 rank of 2 threads")),
         "weak": divide(rank_speed(run, net, "2 ranks, the batch each"),
                        rank_speed(run, net, "1 rank of 1 thread")),
         "ddp": divide(halves, ddp_speed(run, net)),
-        "mpi": figures.get("2 ranks, half the batch each", {}).get("hidden"),
+        "mpi": shared.get("hidden"),
         "link": figures.get("link", {}).get("hidden"),
+        "apart": figures.get("2 ranks, the batch each", {}).get("efficiency_apart"),
+        "memory": divide(beyond, predicted.get("reduced_bytes")),
+        **{f"of {n}": divide(1, predicted.get(str(n))) for n in (2, 4)},
     }
 
 
@@ -275,6 +286,11 @@ def rank_floors(run, f):
     for net in ("resnet20", "vgg6"):
         f.at_least(f"{net}: hidden, over a link that delays completion", 0.8, ratios[net]["link"],
                    "{:.2f}")
+    for net, r in ratios.items():
+        for n in (2, 4):
+            off = None if r[f"of {n}"] is None else abs(r[f"of {n}"] - 1)
+            f.at_most(f"{net}: {n} ranks' step, how far from what is predicted", 0.15, off, "{:.2f}")
+        f.at_most(f"{net}: arena beyond one rank's, over all buckets", 1, r["memory"], "{:.2f}")
 
 
 def rank_rows(run):
@@ -285,7 +301,8 @@ def rank_rows(run):
             "1 rank of 2 threads", "1 rank of 1 thread", "2 ranks, half the batch each",
             "2 ranks, the batch each")]
         rows.append((net, *(text(v, "{:.0f}") for v in [*speeds, ddp_speed(run, net)]),
-                     *(text(r[k]) for k in ("strong", "weak", "ddp", "mpi", "link"))))
+                     *(text(r[k]) for k in ("strong", "weak", "apart", "ddp", "mpi", "link", "of 2",
+                                            "of 4", "memory"))))
     return rows
 
 
@@ -327,11 +344,16 @@ def render(run):
                   "Images a second of training, f32, each rank bound to a core, by `adjoint bench` under "
                   "mpirun; PyTorch's DistributedDataParallel over gloo, two processes of one thread, the "
                   "faster of its layouts. Hidden: the part of the time in which reductions are under way "
-                  "that no rank waits; the same over a link that delays completion by a quarter of a step.",
+                  "that no rank waits; the same over a link that delays completion by a quarter of a step. "
+                  "Beside apart: what two ranks of the batch each have of the speed of two that exchange "
+                  "nothing, at the same time. Measured / predicted: steps of 2 and of 4 ranks (which share "
+                  "the cores if there are two), by `bench --scale` with the link that was measured, from a "
+                  "step beside as many others. Memory: the arena beyond one rank's, over all buckets.",
                   ""]
         lines += table(("net", "1 rank of 2 threads", "1 of 1", "2 of 1", "2 of 1, twice the batch",
-                        "DDP, 2 of 1", "2 of 1 / 1 of 2", "twice the batch / 1 of 1", "/ DDP",
-                        "hidden", "hidden, delayed"), rank_rows(run))
+                        "DDP, 2 of 1", "2 of 1 / 1 of 2", "twice the batch / 1 of 1", "beside apart",
+                        "/ DDP", "hidden", "hidden, delayed", "measured / predicted, 2", "4",
+                        "memory"), rank_rows(run))
     if run["grid"]:
         lines += ["## Convolutions alone", "",
                   "One set of buffers (warm). Ratios: how many times longer the best candidate of "

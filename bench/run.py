@@ -26,7 +26,7 @@ def parse():
     p.add_argument("--only", action="append", choices=PARTS,
                    help="nets: training; infer: inference; raw: the nets' convolutions alone;\n"
                         "regret: the planned ones beside the fastest; threads: 1 against all;\n"
-                        "ranks: two processes over MPI;\n"
+                        "ranks: two and four processes over MPI;\n"
                         "grid: single convolutions. May be repeated")
     p.add_argument("--net", action="append", choices=list(nets.BATCH), help="only this one")
     p.add_argument("--dtype", action="append", choices=["f32", "bf16"], help="only this one")
@@ -129,13 +129,13 @@ def run_threads(o, tool, state):
 
 
 def run_ranks(o, tool, state):
-    start = ranks.mpirun()
-    if start is None:
+    if ranks.mpirun() is None:
         say("skipped: ranks: there is no MPI, or no libadjoint_mpi (./setup.sh --mpi, ninja mpi)")
         return
     peers = [] if o.no_peers else programs.find_peers("ddp")
     for net in o.net:
-        figures = ranks.measure(start, tool, peers, net, o)
+        figures = ranks.measure(tool, peers, net, o)
+        figures["prediction"] = ranks.predict(tool, net, figures, o)
         figures["link"] = {"hidden": ranks.hidden(o.tool.parent, net)}
         state.run["ranks"][net] = figures
         state.write()

@@ -127,6 +127,8 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
 adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call);
 /* One step, on whatever its operands are. */
 adj_status run_step(adj_exec *e, step *s);
+/* Between steps: what backends have started goes on, and who asks them is answered. */
+void progress_backends(const adj_exec *e);
 
 /* canary.c: words before and after every slot, that no kernel may touch. */
 enum { CANARY = 64 };                            /* bytes on each side */

@@ -44,8 +44,7 @@ static int first_step(adj_exec *e, uint64_t version)
     return e->n_invariant;
 }
 
-/* What was started goes on. */
-static void progress(const adj_exec *e)
+void progress_backends(const adj_exec *e)
 {
     for (int i = 0; i < e->n_backend; i++)
         if (e->state[i] == BACKEND_OPEN && e->backend[i]->progress != NULL)
@@ -68,7 +67,7 @@ static adj_status run_steps(adj_exec *e)
             return step_failed(e, s, status);
         if (e->profile)
             s->seconds = seconds_now() - start;
-        progress(e);
+        progress_backends(e);
         if (s->sums != NULL)
             sum_results(e, s);
         if (e->canaries && check_canaries(e, i) != ADJ_OK)

@@ -46,7 +46,8 @@ ADJ_API int adj_mpi_size(const adj_mpi *group);
 ADJ_API void adj_mpi_set_patience(adj_mpi *group, double seconds);
 /* Seconds until now in which this process has waited for others. */
 ADJ_API double adj_mpi_waited(const adj_mpi *group);
-/* The process that did not answer, which made something fail; -1: none. */
+/* The process that did not answer, which made something fail, the first if there were several; -1:
+ * none. */
 ADJ_API int adj_mpi_lost_rank(const adj_mpi *group);
 /* For adj_exec_debug.backends: one that computes all_reduce over this group, and the built-in ones
  * behind it. The group's; NULL for NULL. */

@@ -2,7 +2,7 @@
  *
  * A process that waits for long asks all others whether they are there. One that waits as well, or
  * runs steps, answers; one that was stopped or hangs does not. So it is not the neighbour that is
- * named, who may wait for a third, but the one that is silent. */
+ * named, who may wait for a third, but whoever is silent. */
 #include <sched.h>
 #include <stdio.h>
 
@@ -62,6 +62,25 @@ static int find_silent(const adj_mpi *g)
     return NO_RANK;
 }
 
+/* All of them: one may write a file while another has died, and which it was nobody else knows. */
+static void say_silent(const adj_mpi *g, char *text)
+{
+    char list[64] = "";
+    size_t used = 0;
+    int n = 0;
+    for (int i = 0; i < g->size; i++) {
+        if (g->has_answered[i])
+            continue;
+        if (used < sizeof list - 16) /* more are not listed */
+            used += (size_t)snprintf(list + used, sizeof list - used, n > 0 ? ", %d" : "%d", i);
+        n++;
+    }
+    snprintf(text, ADJ_WHY,
+             n > 1 ? "ranks %s of %d have not answered for %.3g s"
+                   : "rank %s of %d has not answered for %.3g s",
+             list, g->size, g->patience);
+}
+
 /* since: when this wait began, or the last round of questions was answered. *asked: when; 0: not
  * yet. ADJ_EBACKEND: somebody is lost. */
 static adj_status look_around(adj_mpi *g, double *since, double *asked, char *text)
@@ -72,12 +91,11 @@ static adj_status look_around(adj_mpi *g, double *since, double *asked, char *te
         ask_all(g);
         *asked = now;
     }
-    if (*asked == 0 || now - *since < g->patience)
+    if (*asked == 0 || now - *asked < g->patience / 2) /* it may have slept itself until it asked */
         return ADJ_OK;
     g->lost = find_silent(g);
     if (g->lost != NO_RANK) {
-        snprintf(text, ADJ_WHY, "rank %d of %d has not answered for %.3g s", g->lost, g->size,
-                 g->patience);
+        say_silent(g, text);
         return ADJ_EBACKEND;
     }
     *since = now;

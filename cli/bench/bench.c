@@ -217,9 +217,8 @@ static int bench_together(const bench_opts *o)
     int status = mpirun_join("bench", 0, 0, &g);
     if (status == CONTINUE && mpirun_size(&g) == 1)
         status = bench_steps(o);
-    else if (status == CONTINUE && (o->infer || o->profile || o->trace != NULL))
-        status = complain("bench", EXIT_USAGE,
-                          "--infer, --profile and --trace are of one process (got %d ranks)",
+    else if (status == CONTINUE && o->infer)
+        status = complain("bench", EXIT_USAGE, "--infer is of one process (got %d ranks)",
                           mpirun_size(&g));
     else if (status == CONTINUE)
         status = bench_ranks(o, g.ranks);

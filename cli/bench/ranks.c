@@ -1,5 +1,7 @@
 /* ranks.c - a training step by several ranks: --batch is that of each. What one of them does by
- * itself is measured in the same run, so that both have the same machine. */
+ * itself is measured in the same run, so that both have the same machine; and what all of them do
+ * at the same time without a word to each other, since they share its memory, caches and clock:
+ * what is lost by that no exchange of gradients can win back. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,9 +16,10 @@ typedef struct {
     const bench_opts *o;
     const adj_ranks *ranks;
     spread alone, together;          /* of rank 0 */
+    double apart;                    /* seconds: the slowest rank's median, all at work */
     double waited, travelled;        /* seconds of a step */
     double latency, bits_per_second; /* of the link between ranks 0 and 1 */
-    adj_exec_info plan;
+    adj_exec_info plan, alone_plan;
 } rank_times;
 
 static double per_second(const rank_times *r, const spread *t, int ranks)
@@ -25,6 +28,9 @@ static double per_second(const rank_times *r, const spread *t, int ranks)
 }
 
 static double efficiency(const rank_times *r) { return r->alone.median / r->together.median; }
+
+/* Of what the machine has for so many processes. */
+static double efficiency_apart(const rank_times *r) { return r->apart / r->together.median; }
 
 /* Of the time that reductions are under way, the part in which nobody waits for them. */
 static double hidden(const rank_times *r)
@@ -38,11 +44,11 @@ static int complain_of(const adj_error *error)
     return complain("bench", EXIT_FAILED, "%s", error->message);
 }
 
-/* The nets, and a turn's times: alone is rank 0's only. */
+/* The nets, and a turn's times: alone_time is rank 0's only. */
 typedef struct {
     bench_opts alone_opts, together_opts;
     bench_net alone, together;
-    spread alone_time[TURNS], together_time[TURNS];
+    spread alone_time[TURNS], apart_time[TURNS], together_time[TURNS];
 } turns;
 
 static int open_nets(turns *t, const rank_times *r, const adj_data_parallel_opts *shared)
@@ -52,7 +58,7 @@ static int open_nets(turns *t, const rank_times *r, const adj_data_parallel_opts
     t->together_opts.shared = shared;
     /* alone, too: the others wait for it, and it has to answer them */
     t->alone_opts.backends = t->together_opts.backends = r->ranks->backends;
-    if (r->ranks->rank == 0 && bench_net_open(&t->alone, &t->alone_opts) != ADJ_OK)
+    if (bench_net_open(&t->alone, &t->alone_opts) != ADJ_OK)
         return complain_of(&t->alone.m.error);
     if (bench_net_open(&t->together, &t->together_opts) != ADJ_OK)
         return complain_of(&t->together.m.error);
@@ -64,22 +70,50 @@ static double travelled_by(const adj_ranks *k)
     return k->travelled != NULL ? k->travelled(k->group) : 0;
 }
 
-/* Rank 0's step with nobody else at work, then all together, as often as rank 0 says. *runs: those
- * that were made together. */
-static int take_turn(turns *t, rank_times *r, int turn, int *runs)
+/* Rank 0's step with nobody else at work, and how often all are to run theirs. */
+static int time_alone(turns *t, const adj_ranks *k, int turn, int *runs)
 {
-    const adj_ranks *k = r->ranks;
     bench_step_time time = {0};
     adj_error error = {0};
-    int now = 0;
+    t->alone_opts.runs = 0;
     if (k->rank == 0) {
         if (bench_net_time(&t->alone, &t->alone_opts, &time, NULL) != ADJ_OK)
             return complain_of(&t->alone.m.error);
         t->alone_time[turn] = time.time;
-        now = (int)fmin(1e6, fmax(LEAST_RUNS, t->alone_opts.seconds / time.time.median));
+        *runs = (int)fmin(1e6, fmax(LEAST_RUNS, t->alone_opts.seconds / time.time.median));
     }
-    if (k->broadcast(k->group, &now, sizeof now, &error) != ADJ_OK)
-        return complain_of(&error);
+    return k->broadcast(k->group, runs, sizeof *runs, &error) != ADJ_OK ? complain_of(&error)
+                                                                        : EXIT_OK;
+}
+
+/* The same step by each of them at the same time. All have ended when this one returns. */
+static int time_apart(turns *t, const adj_ranks *k, int turn, int runs)
+{
+    bench_step_time time = {0};
+    adj_error error = {0};
+    t->alone_opts.runs = runs;
+    if (bench_net_time(&t->alone, &t->alone_opts, &time, NULL) != ADJ_OK)
+        return complain_of(&t->alone.m.error);
+    double *all = calloc((size_t)k->size, sizeof *all);
+    if (all == NULL)
+        return complain("bench", EXIT_FAILED, "out of memory");
+    const adj_status status = k->all_gather(k->group, &time.time.median, sizeof *all, all, &error);
+    for (int i = 0; i < k->size; i++)
+        t->apart_time[turn].median = fmax(t->apart_time[turn].median, all[i]);
+    free(all);
+    return status == ADJ_OK ? EXIT_OK : complain_of(&error);
+}
+
+/* *runs: those that were made together. */
+static int take_turn(turns *t, rank_times *r, int turn, int *runs)
+{
+    const adj_ranks *k = r->ranks;
+    bench_step_time time = {0};
+    int now = 0, status = time_alone(t, k, turn, &now);
+    if (status == EXIT_OK)
+        status = time_apart(t, k, turn, now);
+    if (status != EXIT_OK)
+        return status;
     t->together_opts.runs = now;
     const double waited = k->waited(k->group), travelled = travelled_by(k);
     if (bench_net_time(&t->together, &t->together_opts, &time, NULL) != ADJ_OK)
@@ -104,23 +138,31 @@ static spread middle(spread list[TURNS])
     return list[TURNS / 2];
 }
 
-static int measure(rank_times *r)
+static int measure(turns *t, rank_times *r)
 {
-    const adj_data_parallel_opts shared = {.processes = r->ranks->size, .rank = r->ranks->rank};
-    turns t = {0};
-    int runs = 0, status = open_nets(&t, r, &shared);
+    int runs = 0, status = EXIT_OK;
     for (int turn = 0; turn < TURNS && status == EXIT_OK; turn++)
-        status = take_turn(&t, r, turn, &runs);
-    if (status == EXIT_OK) {
-        r->alone = middle(t.alone_time);
-        r->together = middle(t.together_time);
-        r->waited /= runs;
-        r->travelled /= runs;
-        r->plan = adj_exec_stats(t.together.exec);
-    }
-    bench_net_close(&t.alone);
-    bench_net_close(&t.together);
-    return status;
+        status = take_turn(t, r, turn, &runs);
+    if (status != EXIT_OK)
+        return status;
+    r->alone = middle(t->alone_time);
+    r->apart = middle(t->apart_time).median;
+    r->together = middle(t->together_time);
+    r->waited /= runs;
+    r->travelled /= runs;
+    r->plan = adj_exec_stats(t->together.exec);
+    r->alone_plan = adj_exec_stats(t->alone.exec);
+    return EXIT_OK;
+}
+
+/* The steps of rank 0's plan while all run theirs, as often as in the last turn. */
+static int profile(turns *t, bench_profile *p)
+{
+    const bench_opts *o = &t->together_opts;
+    if (!o->profile && o->trace == NULL)
+        return EXIT_OK;
+    return bench_profile_run(p, &t->together, o) == ADJ_OK ? EXIT_OK
+                                                           : complain_of(&t->together.m.error);
 }
 
 static const char *precision_of(const bench_opts *o)
@@ -138,6 +180,8 @@ static void print(const rank_times *r)
            1e3 * t->median, 1e3 * t->q1, 1e3 * t->q3, t->n, 1e3 * r->alone.median);
     printf("  %.0f images/s, one rank alone %.0f: efficiency %.3f\n",
            per_second(r, &r->together, r->ranks->size), per_second(r, &r->alone, 1), efficiency(r));
+    printf("  all at once without reductions %.3f ms: efficiency against that %.3f\n",
+           1e3 * r->apart, efficiency_apart(r));
     printf("  reductions travel for %.3f ms, a rank waits %.3f ms: %.1f %% are hidden\n",
            1e3 * r->travelled, 1e3 * r->waited, 100 * hidden(r));
     printf("  --link %.3g,%.3g is what rank 0 and rank 1 have\n", r->bits_per_second, r->latency);
@@ -152,29 +196,53 @@ static int write_json(FILE *f, const void *source)
                           r->ranks->size, "precision", precision_of(o), "runs", r->together.n,
                           "median_ms", 1e3 * r->together.median, "min_ms", 1e3 * r->together.min,
                           "alone_ms", 1e3 * r->alone.median);
-    json_t *more = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "images_per_s",
-                             per_second(r, &r->together, r->ranks->size), "alone_images_per_s",
-                             per_second(r, &r->alone, 1), "efficiency", efficiency(r), "waited_ms",
-                             1e3 * r->waited, "travelled_ms", 1e3 * r->travelled, "hidden",
-                             hidden(r), "latency", r->latency, "bits_per_s", r->bits_per_second,
-                             "arena_bytes", (json_int_t)r->plan.arena_bytes);
+    json_t *more = json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "images_per_s",
+        per_second(r, &r->together, r->ranks->size), "alone_images_per_s",
+        per_second(r, &r->alone, 1), "efficiency", efficiency(r), "apart_ms", 1e3 * r->apart,
+        "efficiency_apart", efficiency_apart(r), "waited_ms", 1e3 * r->waited, "travelled_ms",
+        1e3 * r->travelled, "hidden", hidden(r), "latency", r->latency, "bits_per_s",
+        r->bits_per_second, "arena_bytes", (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
+        (json_int_t)r->alone_plan.arena_bytes);
     const int failed = json_object_update(j, more);
     json_decref(more);
     return json_write(f, j, JSON_PAGE, failed);
 }
 
+static int tell(const rank_times *r, const bench_profile *p)
+{
+    const bench_opts *o = r->o;
+    if (bench_prints(o))
+        print(r);
+    if (bench_prints(o) && o->profile)
+        bench_profile_print(stdout, p);
+    const output_file trace = {"--trace", o->trace, OUTPUT_OR_STDOUT};
+    const int status = p->n > 0 ? write_output("bench", &trace, bench_trace, p) : EXIT_OK;
+    if (status != EXIT_OK)
+        return status;
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT}, write_json,
+                        r);
+}
+
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
 {
+    const adj_data_parallel_opts shared = {.processes = ranks->size, .rank = ranks->rank};
     rank_times r = {.o = o, .ranks = ranks};
+    turns t = {0};
+    bench_profile p = {0};
     adj_error error = {0};
-    int status = measure(&r);
+    int status = open_nets(&t, &r, &shared);
+    if (status == EXIT_OK)
+        status = measure(&t, &r);
     if (status == EXIT_OK && ranks->measure_link != NULL &&
         ranks->measure_link(ranks->group, &r.latency, &r.bits_per_second, &error) != ADJ_OK)
-        return complain_of(&error);
-    if (status != EXIT_OK || ranks->rank > 0)
-        return status;
-    if (bench_prints(o))
-        print(&r);
-    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT}, write_json,
-                        &r);
+        status = complain_of(&error);
+    if (status == EXIT_OK)
+        status = profile(&t, &p);
+    if (status == EXIT_OK && ranks->rank == 0)
+        status = tell(&r, &p);
+    bench_profile_free(&p);
+    bench_net_close(&t.alone);
+    bench_net_close(&t.together);
+    return status;
 }

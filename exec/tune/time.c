@@ -84,6 +84,7 @@ static void cool(tuner *t)
 double tune_run(adj_exec *e, step *s)
 {
     s->call.message[0] = '\0';
+    progress_backends(e); /* other processes wait while one times kernels for all */
     cool(e->tuner);
     double start = seconds_now();
     adj_status status = run_kernel(e, s, &s->call);

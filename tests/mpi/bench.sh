@@ -26,6 +26,8 @@ END {
         is_near(v["images_per_s"], n * 2 / (1e-3 * v["median_ms"])) &&
         is_near(v["alone_images_per_s"], 2 / (1e-3 * v["alone_ms"])) &&
         is_near(v["efficiency"], v["images_per_s"] / (n * v["alone_images_per_s"])) &&
+        is_near(v["efficiency_apart"], v["apart_ms"] / v["median_ms"]) &&
+        v["alone_arena_bytes"] > 0 && v["arena_bytes"] > 0 &&
         v["hidden"] >= 0 && v["hidden"] <= 1 && v["travelled_ms"] > 0 && v["waited_ms"] > 0 &&
         v["bits_per_s"] > 1e6 && v["bits_per_s"] < 1e14 && v["latency"] > 0 && v["latency"] < 1)
 }'
@@ -35,12 +37,21 @@ for n in 2 3; do
     timeout 120 $mpirun $more -n $n "$tool" bench --model lenet --batch 2 --threads 1 --seconds 0.1 \
         --json r.json >out 2>err || complain "$n ranks: $(cat err)"
     grep -q "$n ranks, 1 threads each" out || complain "$n ranks: printed $(cat out)"
-    [ "$(grep -c 'efficiency' out)" = 1 ] || complain "$n ranks: not told once: $(cat out)"
+    [ "$(grep -c 'one rank alone .* efficiency' out)" = 1 ] || complain "$n ranks: not told once: $(cat out)"
     awk -v n=$n -F'[:, ]+' "$fits" r.json || complain "$n ranks: $(cat r.json)"
+done
+# Where a reduction starts and where it is waited for, in the table and for a trace viewer.
+# shellcheck disable=SC2086 # none, or one option
+timeout 120 $mpirun $more -n 2 "$tool" bench --model lenet --batch 2 --threads 1 --seconds 0.1 --profile \
+    --trace t.json >out 2>err || complain "--profile: $(cat err)"
+for file in out t.json; do
+    for step in all_reduce_start all_reduce_wait; do
+        grep -q $step $file || complain "--profile: no $step in $file"
+    done
 done
 # shellcheck disable=SC2086 # none, or one option
 timeout 60 $mpirun $more -n 2 "$tool" bench --model lenet --batch 2 --infer >out 2>err &&
     complain "--infer by two ranks is not refused"
-grep -q 'are of one process (got 2 ranks)' err || complain "--infer: $(cat err)"
+grep -q 'is of one process (got 2 ranks)' err || complain "--infer: $(cat err)"
 [ $failed -eq 0 ] && echo "bench by several ranks: all is right"
 [ $failed -eq 0 ]

@@ -1,8 +1,9 @@
 #!/bin/bash
 # faults.sh [TIMES [SILENCE]] - kills and stops each rank of a training in turn, so many times
 # altogether (default 6), at moments that differ: the others have to end within 30 s with a sentence
-# that names it, and --resume has to go on from the checkpoint. (With MPICH, what is killed is not named.) SILENCE: --rank-timeout, default 3.
-# Run from the project's folder; MPIRUN (mpirun) starts the ranks. Prints a table.
+# that names it, and --resume has to go on from the checkpoint. (With MPICH, what is killed is not
+# named.) SILENCE: --rank-timeout, default 3. Run from the project's folder; MPIRUN (mpirun) starts
+# the ranks. Prints a table.
 set -u
 times=${1:-6}
 silence=${2:-3}
@@ -49,7 +50,7 @@ for i in $(seq 0 $((times - 1))); do
     [ $ms -lt 30000 ] || complain "SIG$signal to rank $rank: ended after $ms ms"
     # by our own sentence or by Open MPI's mpirun. MPICH's kills the others before they can say anything,
     # and names the number of a process: now and then that of one that it has killed itself.
-    grep -qiE "rank[ =]*$rank|process rank $rank" err ||
+    grep -qiE "rank[ =]*$rank|process rank $rank|ranks [0-9, ]*\b$rank\b.* have not answered" err ||
         { [ $signal = KILL ] && grep -q 'BAD TERMINATION' out; } || complain "SIG$signal to rank $rank is not named"
     [ $code -ne 0 ] || complain "SIG$signal to rank $rank: exit status 0"
     for _ in $(seq 1 50); do
@@ -57,10 +58,11 @@ for i in $(seq 0 $((times - 1))); do
         sleep 0.1
     done
     [ -z "$(pids_with "$folder/c.ckpt")" ] || complain "SIG$signal to rank $rank: somebody is left"
-    # goes on where it was, for a step
-    timeout -s INT 2 "$tool" train --resume --checkpoint "$folder/c.ckpt" >again 2>err
-    resumed=$(grep -o 'resumed after .*' again) || complain "SIG$signal to rank $rank: no resumption"
-    printf '%-6s %-4s %-10s %-8s %-4s %s\n' $signal $rank $delay "$((ms / 1000)).$((ms % 1000 / 100)) s" $code "$resumed"
+    # goes on where it was, until it has said so
+    "$tool" train --resume --checkpoint "$folder/c.ckpt" >again 2>err &
+    resumed $! again || complain "SIG$signal to rank $rank: no resumption"
+    where=$(grep -o 'resumed after .*' again)
+    printf '%-6s %-4s %-10s %-8s %-4s %s\n' $signal $rank $delay "$((ms / 1000)).$((ms % 1000 / 100)) s" $code "$where"
 done
 echo "$times faults, slowest end after $((slowest / 1000)).$((slowest % 1000 / 100)) s, $failed wrong"
 [ $failed -eq 0 ]

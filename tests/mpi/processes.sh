@@ -37,3 +37,16 @@ pid_of_rank() {
             echo "$pid" && return
     done
 }
+
+# resumed PID FILE: the training that writes to it says that it goes on, however slow the machine is, and
+# is ended by Ctrl-C then.
+resumed() {
+    for _ in $(seq 1 600); do
+        ! grep -q 'resumed after' "$2" || break
+        kill -0 "$1" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -INT "$1" 2>/dev/null
+    wait "$1"
+    grep -q 'resumed after' "$2"
+}

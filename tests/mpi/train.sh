@@ -68,6 +68,9 @@ ADJOINT_TUNE=$folder/tuned ranks 2 "$tool" train --limit 200 --epochs 40 --rank-
     complain "kernels are timed: $(cat err)"
 [ -s tuned ] || complain "no kernel was timed"
 ! grep -q all_reduce tuned || complain "timed by one rank: $(grep all_reduce tuned)"
+# For longer than the others are patient: it answers them between two kernels.
+ranks 2 "$tool" train --model vgg6 --tune --tune-file slow --limit 64 --batch 32 --epochs 1 --rank-timeout 2 ||
+    complain "kernels are timed for long: $(cat err)"
 
 # ---- checkpoints ----
 
@@ -100,8 +103,8 @@ code=$?
 [ $code = 130 ] || complain "Ctrl-C: exit status $code: $(cat err)"
 grep -q 'stopped after the step, which --resume goes on from' out || complain "Ctrl-C: $(tail -3 out)"
 tail -1 stop.json | grep -qE '"interrupted": ?true' || complain "Ctrl-C: $(tail -1 stop.json)"
-timeout -s INT 2 "$tool" train --resume --checkpoint stop.ckpt >out 2>err
-grep -q resumed out || complain "Ctrl-C: $(cat err)"
+"$tool" train --resume --checkpoint stop.ckpt >out 2>err &
+resumed $! out || complain "Ctrl-C: $(cat err)"
 
 # ---- refused ----
 
@@ -139,6 +142,14 @@ refused $? 'checkpoint'
 "$tool" train --ranks 2 >out 2>err
 refused $? 'start it by mpirun -n 2'
 "$tool" train --ranks 1 --limit 50 --epochs 1 >out 2>err || complain "--ranks 1: $(cat err)"
+
+# Another MPI than mpirun's: each process would be by itself, and write the same files.
+other=mpirun.mpich
+[ -n "$more" ] || other=mpirun.openmpi
+if command -v $other >/dev/null; then
+    OMPI_MCA_rmaps_base_oversubscribe=1 timeout 60 $other -n 2 "$tool" train --limit 50 --epochs 1 >out 2>err
+    refused $? 'mpirun has started 2 processes, but is of another MPI'
+fi
 
 # ---- a full disk ----
 
