@@ -17,10 +17,11 @@ int formula_is_cheap(const adj_node *n);
 int formula_is_difference(const adj_op *op);
 
 typedef void definition(const adj_node *n, double *const in[], double *y);
-/* formula_image.c, formula_conv.c, formula_norm.c; NULL: none. */
+/* formula_image.c, formula_conv.c, formula_norm.c, formula_mask.c; NULL: none. */
 definition *image_definition_of(const adj_op *op);
 definition *conv_definition_of(const adj_op *op);
 definition *norm_definition_of(const adj_op *op);
+definition *mask_definition_of(const adj_op *op);
 /* formula_conv.c: a convolution whose padding is there, as zeros. */
 void formula_padded_conv(const adj_node *n, double *const in[], double *result);
 /* The channel of element i of x, which is along the last axis, or in NCHW along axis 1. */

@@ -317,7 +317,9 @@ static definition *definition_of(const adj_op *op)
     definition *of = image_definition_of(op);
     if (of == NULL)
         of = conv_definition_of(op);
-    return of != NULL ? of : norm_definition_of(op);
+    if (of == NULL)
+        of = norm_definition_of(op);
+    return of != NULL ? of : mask_definition_of(op);
 }
 
 int array_formula_exists(const adj_node *n)

@@ -205,12 +205,22 @@ static adj_status check_expected(comparing *r, const special_case *s, const node
     if (e->dtype != ADJ_F64 || !formula_exists(s->node) || !formula_is_cheap(s->node) ||
         (s->at != FINITE && formula_is_difference(s->node->op)))
         return ADJ_OK;
-    double **operand = real_operands(n, s->config, p);
+    void *held[MAX_IN];
+    double *operand[MAX_IN];
     double *value = region_alloc(p, (size_t)elems + 1, sizeof *value);
     expectation f = *e;
     f.bound = region_alloc(p, (size_t)elems + 1, sizeof *f.bound);
-    if (operand == NULL || value == NULL || f.bound == NULL)
-        return ADJ_ENOMEM;
+    adj_status status = value != NULL && f.bound != NULL
+                            ? round_operands(s->b, n, s->config, s->b->reference, p, held)
+                            : ADJ_ENOMEM;
+    for (int k = 0; k < s->node->n_in && status == ADJ_OK; k++) {
+        const adj_node *x = s->node->in[k];
+        operand[k] = convert(p, config_dtype(s->b->reference, x->type.dtype), held[k], ADJ_F64,
+                             node_elems(x));
+        status = operand[k] != NULL ? ADJ_OK : ADJ_ENOMEM;
+    }
+    if (status != ADJ_OK)
+        return status;
     formula_value(s->node, operand, value, NULL);
     if (s->at >= 0)
         forgive_formula(s->node, e, value);
