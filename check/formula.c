@@ -11,7 +11,7 @@
 
 #include "formula.h"
 
-enum { MAX_TERMS = 3, MAX_OPERANDS = 5 };
+enum { MAX_TERMS = 3, MAX_OPERANDS = 5, CHEAP_ELEMS = 1 << 18, CHEAP_FLOP = 1 << 21 };
 
 /* A result as a sum. */
 typedef struct {
@@ -84,7 +84,7 @@ static terms hard_sigmoid(const adj_node *n, const double x[])
 }
 static terms hard_swish(const adj_node *n, const double x[])
 {
-    return (void)n, one(x[0] * smaller(larger(x[0] + 3, 0), 6) / 6);
+    return (void)n, one(x[0] <= -3 ? 0 : x[0] * smaller(x[0] + 3, 6) / 6);
 }
 static terms clip(const adj_node *n, const double x[])
 {
@@ -98,6 +98,8 @@ static terms elu(const adj_node *n, const double x[])
 static terms gelu(const adj_node *n, const double x[])
 {
     const double pi = 3.14159265358979323846, v = x[0];
+    if (v == -INFINITY)
+        return one(0); /* the limit */
     if (((const adj_gelu_attrs *)n->attrs)->form == ADJ_GELU_TANH)
         return one(0.5 * v * (1 + tanh(sqrt(2 / pi) * (v + 0.044715 * v * v * v))));
     return one(0.5 * v * (1 + erf(v / sqrt(2))));
@@ -121,7 +123,7 @@ static terms hard_sigmoid_grad(const adj_node *n, const double x[])
 }
 static terms hard_swish_grad(const adj_node *n, const double x[])
 {
-    return (void)n, one(x[1] >= 3 ? x[0] : x[1] > -3 ? x[0] * (2 * x[1] + 3) / 6 : 0);
+    return (void)n, one(x[1] >= 3 ? x[0] : x[1] <= -3 ? 0 : x[0] * (2 * x[1] + 3) / 6);
 }
 static terms clip_grad(const adj_node *n, const double x[])
 {
@@ -247,6 +249,19 @@ static formula *formula_of(const adj_op *op)
 }
 
 int formula_is_step(const adj_op *op) { return step_of(op) != NULL; }
+
+int formula_is_difference(const adj_op *op)
+{
+    return op == &adj_op_silu_grad || op == &adj_op_gelu_grad;
+}
+
+int formula_is_cheap(const adj_node *n)
+{
+    int64_t most = node_elems(n);
+    for (int k = 0; k < n->n_in; k++)
+        most = node_elems(n->in[k]) > most ? node_elems(n->in[k]) : most;
+    return most <= CHEAP_ELEMS && (n->op->flop == NULL || n->op->flop(n) <= CHEAP_FLOP);
+}
 
 int formula_exists(const adj_node *n)
 {

@@ -11,12 +11,19 @@ int formula_is_step(const adj_op *op);
 /* value[i] for the operands' values; n has a formula. size, for a step, or NULL: the sum of
  * the magnitudes of the terms that are added up for it. */
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size);
+/* Formulas are slow: may this one be asked about any node? */
+int formula_is_cheap(const adj_node *n);
+/* Is it made of differences, which no infinity has? */
+int formula_is_difference(const adj_op *op);
 
 typedef void definition(const adj_node *n, double *const in[], double *y);
-/* formula_image.c, formula_conv.c, formula_norm.c; NULL: none. */
+/* formula_image.c, formula_conv.c, formula_norm.c, formula_mask.c; NULL: none. */
 definition *image_definition_of(const adj_op *op);
 definition *conv_definition_of(const adj_op *op);
 definition *norm_definition_of(const adj_op *op);
+definition *mask_definition_of(const adj_op *op);
+/* formula_conv.c: a convolution whose padding is there, as zeros. */
+void formula_padded_conv(const adj_node *n, double *const in[], double *result);
 /* The channel of element i of x, which is along the last axis, or in NCHW along axis 1. */
 int64_t formula_channel(adj_shape x, int64_t format, int64_t i);
 /* formula_array.c: those that are not element-wise, all of them. */

@@ -162,12 +162,15 @@ static void reduce_mean(const adj_node *n, double *const in[], double *y)
         y[i] /= (double)node_elems(n->in[0]) / (double)node_elems(n);
 }
 
+/* A NaN is the maximum. */
 static void reduce_max(const adj_node *n, double *const in[], double *y)
 {
     for (int64_t i = 0; i < node_elems(n); i++)
         y[i] = -INFINITY;
-    for (int64_t i = 0; i < node_elems(n->in[0]); i++)
-        y[reduced_element(n, i)] = fmax(y[reduced_element(n, i)], in[0][i]);
+    for (int64_t i = 0; i < node_elems(n->in[0]); i++) {
+        double *most = &y[reduced_element(n, i)];
+        *most = in[0][i] > *most || isnan(in[0][i]) ? in[0][i] : *most;
+    }
 }
 
 static void matmul(const adj_node *n, double *const in[], double *y)
@@ -186,14 +189,16 @@ static void matmul(const adj_node *n, double *const in[], double *y)
 
 /* ---- rows ---- */
 
-static double log_sum(const double *row, int64_t n)
+/* The logarithm of a class's share, of n. The maximum is taken out first: beside a large one the
+ * logarithm of the sum would be lost. */
+static double log_share(const double *row, int64_t n, int64_t class)
 {
     double max = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++)
         max = fmax(max, row[i]);
     for (int64_t i = 0; i < n; i++)
         sum += exp(row[i] - max);
-    return sum == 0 ? max : max + log(sum);
+    return row[class] - max - log(sum);
 }
 
 static int64_t row_length(const adj_node *n)
@@ -206,7 +211,7 @@ static void log_softmax(const adj_node *n, double *const in[], double *y)
 {
     const int64_t k = row_length(n);
     for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] = in[0][i] - log_sum(in[0] + i / k * k, k);
+        y[i] = log_share(in[0] + i / k * k, k, i % k);
 }
 
 static void softmax(const adj_node *n, double *const in[], double *y)
@@ -233,7 +238,8 @@ static void cross_entropy(const adj_node *n, double *const in[], double *y)
     for (int64_t i = 0; i < node_elems(n); i++) {
         y[i] = 0;
         for (int64_t j = 0; j < k; j++)
-            y[i] -= target(n, in[1], i, j) * (in[0][i * k + j] - log_sum(in[0] + i * k, k));
+            if (target(n, in[1], i, j) != 0)
+                y[i] -= target(n, in[1], i, j) * log_share(in[0] + i * k, k, j);
     }
 }
 
@@ -242,7 +248,7 @@ static void cross_entropy_grad(const adj_node *n, double *const in[], double *y)
     const int64_t k = row_length(n);
     for (int64_t i = 0; i < node_elems(n); i++) {
         const int is_left_out = n->in[1]->type.dtype == ADJ_I32 && in[1][i / k] < 0;
-        const double p = exp(in[0][i] - log_sum(in[0] + i / k * k, k));
+        const double p = exp(log_share(in[0] + i / k * k, k, i % k));
         y[i] = is_left_out ? 0 : p - target(n, in[1], i / k, i % k);
     }
 }
@@ -311,7 +317,9 @@ static definition *definition_of(const adj_op *op)
     definition *of = image_definition_of(op);
     if (of == NULL)
         of = conv_definition_of(op);
-    return of != NULL ? of : norm_definition_of(op);
+    if (of == NULL)
+        of = norm_definition_of(op);
+    return of != NULL ? of : mask_definition_of(op);
 }
 
 int array_formula_exists(const adj_node *n)

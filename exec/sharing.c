@@ -99,12 +99,21 @@ static void find_writer(const adj_exec *e, int damaged, int to, exec_damage *d)
     }
 }
 
-/* The operand in whose memory the result lies, in whole or in part. */
+/* The operand in whose memory the result lies, or the step if its scratch lies in either's, in
+ * whole or in part. */
 static void find_operand(const adj_exec *e, const step *s, int out, exec_damage *d)
 {
-    for (int k = 0; k < s->n_in && d->by == NULL; k++)
+    const slot *scratch = s->scratch != NONE ? &e->slot[s->scratch] : NULL;
+    int over = scratch != NULL && overlap(scratch, slot_of(e, out));
+    for (int k = 0; k < s->n_in && d->by == NULL; k++) {
         if (overlap(slot_of(e, s->in[k]), slot_of(e, out)))
             d->by = e->buffer[s->in[k]].value;
+        over |= scratch != NULL && overlap(scratch, slot_of(e, s->in[k]));
+    }
+    if (d->by == NULL && over) {
+        d->by = node_of(s);
+        d->scratch = 1;
+    }
 }
 
 static int has_same_layouts(const adj_exec *a, const adj_exec *b, const int x[], const int y[],

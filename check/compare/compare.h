@@ -180,6 +180,21 @@ adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
                     const adj_compare_config *c, region *p, outcome *o);
 /* Linear in every float operand? */
 int is_linear(const adj_node *n);
+/* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger
+ * than its own products, those of its neighbours too, and cancel. */
+int may_be_winograd(const adj_compare_config *c, const adj_node *n);
+/* The operands as c sees them, in the types of `as`. In mixed precision, alone, they are values of
+ * the lower precision. */
+adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
+                          const adj_compare_config *as, region *p, void *operand[]);
+/* witness.c: the operands as c holds them, in float64; NULL: no memory. */
+double **real_operands(const node_case *n, const adj_compare_config *c, region *p);
+/* spread.c. A NaN or an infinity in operands of n: where c's backend may have one besides, value
+ * becomes what is expected. ADJ_ENOMEM, or ADJ_OK. */
+adj_status forgive_spread(const adj_compare_config *c, const node_case *n, adj_type type,
+                          void *value, const expectation *e, region *p);
+/* The same of the op's formula, where the reference may differ from it. */
+void forgive_formula(const adj_node *n, const expectation *e, double *value);
 
 /* group_bound.c: a fused group alone, node after node under the reference, which has to be
  * in f64. */

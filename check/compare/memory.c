@@ -51,13 +51,18 @@ static void describe_damage(const exec_damage *d, outcome *o)
     else if (d->damaged != NULL)
         snprintf(o->plan_fault, sizeof o->plan_fault,
                  "memory: %s is written over before %s reads it", damaged, reader);
+    else if (d->by != NULL && d->scratch)
+        snprintf(o->plan_fault, sizeof o->plan_fault,
+                 "memory: scratch of %s lies over its result or operands", by);
     else if (d->by != NULL)
         snprintf(o->plan_fault, sizeof o->plan_fault,
                  "memory: %s, computed in place of %s, is another than in memory of its own",
                  reader, by);
-    else
+    else /* of the same operands, by the same kernel */
         snprintf(o->plan_fault, sizeof o->plan_fault,
-                 "memory: %s is another than where every value has memory of its own", reader);
+                 "%s depends on what its memory held before: its kernel leaves some of it "
+                 "unwritten, or reads what nobody wrote",
+                 reader);
 }
 
 adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o)

@@ -180,15 +180,12 @@ static double length_of(const adj_node *n, double flop)
     return fmax(fmax(1, length), ceil(fmax(flop / 2 / out, in / out)));
 }
 
-/* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger
- * than its own products, those of its neighbours too, and cancel. */
-static int may_be_winograd(const bound_case *c)
+int may_be_winograd(const adj_compare_config *c, const adj_node *n)
 {
-    const adj_op *op = c->node->op;
-    if (!c->config->fast || (op != &adj_op_conv2d && op != &adj_op_conv2d_backprop_input &&
-                             op != &adj_op_conv2d_backprop_filter))
+    if (!c->fast || (n->op != &adj_op_conv2d && n->op != &adj_op_conv2d_backprop_input &&
+                     n->op != &adj_op_conv2d_backprop_filter))
         return 0;
-    const adj_conv_geom *g = &((const adj_conv_attrs *)c->node->attrs)->geom;
+    const adj_conv_geom *g = adj_node_geom(n);
     return g->kh == 3 && g->kw == 3;
 }
 
@@ -216,7 +213,7 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
                               mixed_smallest(b, c, length)};
     if (!c->is_representable)
         r.inside += 2 * half; /* of two operands */
-    if (may_be_winograd(c))
+    if (may_be_winograd(c->config, c->node))
         r.inside += fmax(of->unit, half); /* of what is transformed */
     return r;
 }
@@ -241,7 +238,7 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
                        expectation *e)
 {
     const adj_node *n = c->node;
-    const int is_sum = is_linear(n) && !may_be_winograd(c);
+    const int is_sum = is_linear(n) && !may_be_winograd(c->config, n);
     const rounding r = rounding_of(b, c, is_sum, length);
     double max = 0;
     e->stored = r.stored;
@@ -278,7 +275,7 @@ static int has_fraction(const adj_node *n)
 static int is_exact(const bound_case *c, const expectation *e, const double *magnitude)
 {
     const adj_node *n = c->node;
-    if (has_fraction(n) || may_be_winograd(c) || is_mixed(c))
+    if (has_fraction(n) || may_be_winograd(c->config, n) || is_mixed(c))
         return 0;
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
         double v = adj_load(e->dtype, e->expected, i);
@@ -348,10 +345,8 @@ static double max_of_others(const node_case *n)
     return max;
 }
 
-/* The operands as c sees them, in the types of `as`. In mixed precision, alone, they are values of
- * the lower precision. */
-static adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
-                                 const adj_compare_config *as, region *p, void *operand[])
+adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
+                          const adj_compare_config *as, region *p, void *operand[])
 {
     double max = n->exact ? max_of_others(n) : 0;
     const adj_dtype half = mixed_type(c, n->node);

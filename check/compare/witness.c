@@ -106,23 +106,29 @@ static adj_status ask_backends(question *q, region *p)
     return status;
 }
 
+double **real_operands(const node_case *n, const adj_compare_config *c, region *p)
+{
+    double **operand = region_alloc(p, (size_t)n->node->n_in + 1, sizeof *operand);
+    for (int k = 0; operand != NULL && k < n->node->n_in; k++) {
+        const adj_dtype dtype = config_dtype(c, n->node->in[k]->type.dtype);
+        const int64_t elems = node_elems(n->node->in[k]);
+        const void *v = convert(p, n->dtype[k], n->operand[k], dtype, elems);
+        operand[k] = v != NULL ? convert(p, dtype, v, ADJ_F64, elems) : NULL;
+        if (operand[k] == NULL)
+            return NULL;
+    }
+    return operand;
+}
+
 static adj_status ask_formula(question *q, region *p)
 {
     const adj_node *n = q->row->node;
-    const adj_compare_config *config = &q->r->c->config[q->k];
-    double **operand = region_alloc(p, (size_t)n->n_in + 1, sizeof *operand);
+    if (!formula_exists(n) || q->n->exact)
+        return ADJ_OK;
+    double **operand = real_operands(q->n, &q->r->c->config[q->k], p);
     double *value = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *value);
     if (operand == NULL || value == NULL)
         return ADJ_ENOMEM;
-    if (!formula_exists(n) || q->n->exact)
-        return ADJ_OK;
-    for (int k = 0; k < n->n_in; k++) {
-        const adj_dtype dtype = config_dtype(config, n->in[k]->type.dtype);
-        const int64_t elems = node_elems(n->in[k]);
-        const void *v = convert(p, q->n->dtype[k], q->n->operand[k], dtype, elems);
-        if (v == NULL || (operand[k] = convert(p, dtype, v, ADJ_F64, elems)) == NULL)
-            return ADJ_ENOMEM;
-    }
     formula_value(n, operand, value, NULL);
     count_vote(q, (adj_type){ADJ_F64, n->type.shape}, value, "its formula", "float64");
     return ADJ_OK;

@@ -214,8 +214,10 @@ adj_step_info step_of(const adj_exec *e, const adj_node *n)
     adj_step_info last = {.op = "", .impl = "", .backend = ""};
     int is_found = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
-        const adj_step_info step = adj_exec_step_at(e, i);
+        adj_step_info step = adj_exec_step_at(e, i);
         const int has = has_op(adj_exec_step_group(e, i), n->op);
+        if (has) /* a group's is its first node's */
+            step.op = n->op->name;
         if (step.node == n && has)
             return step;
         if (has || (step.impl[0] != '\0' && !is_found))

@@ -7,8 +7,6 @@
 #include "check/formula.h"
 #include "gradcheck.h"
 
-enum { MAX_ELEMS = 1 << 18, MAX_FLOP = 1 << 21 };
-
 /* Of each operand: the leaf's values; NULL: one is no leaf, or no memory. */
 static double **operands_of(subject *s)
 {
@@ -29,17 +27,10 @@ double formula_tolerance(const adj_node *n, double max)
     return (1e-8 + 64 * terms_of(n) * 0x1p-53) * max;
 }
 
-/* Formulas are slow. */
-static int is_cheap(const subject *s)
-{
-    const adj_node *y = s->reference.y;
-    return s->max <= MAX_ELEMS && (y->op->flop == NULL || y->op->flop(y) <= MAX_FLOP);
-}
-
 adj_status check_forward(subject *s, adj_gradcheck_row *row)
 {
     const adj_node *y = s->reference.y;
-    if (s->order != 1 || !formula_exists(y) || !is_cheap(s) || !adj_is_float(y->type.dtype))
+    if (s->order != 1 || !formula_exists(y) || !formula_is_cheap(y) || !adj_is_float(y->type.dtype))
         return ADJ_OK;
     double **operand = operands_of(s), *value = reals(s, s->n_y);
     if (operand == NULL || value == NULL)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
-#include "crash.h"
+#include "cli/crash.h"
 #include "write.h"
 #include "cli/guard.h"
 #include "cli/output.h"
@@ -58,16 +58,18 @@ static int says_unmatched(const adj_comparison *c)
     return n > 0;
 }
 
-/* also: of the same, or of another batch; no comparison: there is none. A table of both; other
- * forms are of the first that fails, or of the first. */
+/* also: of another batch; no comparison: there is none. A table of both; other forms are of what
+ * fails, or of the first. */
 static int write_all(const compare_opts *o, const compare_run *run, const compare_run *also)
 {
     output_file files[FORMS];
     int status = EXIT_OK, taken = 0;
     const compare_run *failed = !has_failed(run) && has_failed(also) ? also : run;
-    const compare_source first = {run->comparison, run->title, run->line, run->again, o->all != 0},
-                         second = {also->comparison, also->title, also->line, also->again,
-                                   o->all != 0};
+    const compare_source second = {also->comparison, also->title, also->line,
+                                   also->again,      o->all != 0, NULL};
+    const compare_source first = {
+        run->comparison, run->title,  run->line,
+        run->again,      o->all != 0, has_failed(run) && has_failed(also) ? &second : NULL};
     list_files(o, files);
     for (int i = 0; i < FORMS; i++)
         taken |= is_stdout(files[i].path);
@@ -198,7 +200,9 @@ int command_compare(int argc, char **argv)
     output_file files[FORMS];
     int status = compare_parse(&o, argc, argv);
     if (status == CONTINUE && !o.guard)
-        announce_crashes();
+        announce_crashes(
+            "adjoint compare: a kernel crashed; --guard runs each in a process of its own, "
+            "and says which it was\n");
     if (status == CONTINUE)
         status = open_run(&o, &run);
     list_files(&o, files);

@@ -100,8 +100,9 @@ static void csv_fact(FILE *f, const fact *v)
         fprintf(f, "%.9g", v->real);
 }
 
-static void csv_row(FILE *f, const adj_compare_row *row, const fact facts[FACTS])
+static void csv_row(FILE *f, const char *title, const adj_compare_row *row, const fact facts[FACTS])
 {
+    const fact what = {"what", TEXT, .text = title};
     for (int i = 0; i < BEFORE; i++) {
         csv_fact(f, &facts[i]);
         fputc(',', f);
@@ -117,6 +118,8 @@ static void csv_row(FILE *f, const adj_compare_row *row, const fact facts[FACTS]
         fputc(',', f);
         csv_fact(f, &facts[i]);
     }
+    fputc(',', f);
+    csv_fact(f, &what);
     fputc('\n', f);
 }
 
@@ -130,20 +133,21 @@ static void csv_head(FILE *f, const fact facts[FACTS])
             fprintf(f, ",%s_%s", error_names[i], measures[m].name);
     for (int i = BEFORE; i < FACTS; i++)
         fprintf(f, ",%s", facts[i].name);
-    fputc('\n', f);
+    fputs(",what\n", f);
 }
 
 int write_csv(FILE *f, const void *source)
 {
-    const adj_comparison *c = ((const compare_source *)source)->comparison;
+    const compare_source *o = source;
     const adj_compare_row none = {.group = "", .reason = "", .why = ""};
     fact facts[FACTS];
-    list_facts(c, &none, facts);
+    list_facts(o->comparison, &none, facts);
     csv_head(f, facts);
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
-        list_facts(c, adj_comparison_row_at(c, i), facts);
-        csv_row(f, adj_comparison_row_at(c, i), facts);
-    }
+    for (; o != NULL; o = o->also)
+        for (int i = 0; i < adj_comparison_row_count(o->comparison); i++) {
+            list_facts(o->comparison, adj_comparison_row_at(o->comparison, i), facts);
+            csv_row(f, o->title, adj_comparison_row_at(o->comparison, i), facts);
+        }
     return ferror(f);
 }
 
@@ -203,22 +207,29 @@ static json_t *again_json(const adj_comparison *c, int k, const reproducer *r)
                      json_text(r->line));
 }
 
+static json_t *comparison_json(const compare_source *o, int *failed)
+{
+    const adj_comparison *c = o->comparison;
+    json_t *configs = json_array(), *rows = json_array(), *again = json_array();
+    for (int k = 0; k < adj_comparison_config_count(c); k++)
+        *failed |= json_array_append_new(configs, config_json(c, k));
+    for (int i = 0; i < adj_comparison_row_count(c); i++)
+        *failed |= json_array_append_new(rows, row_json(c, adj_comparison_row_at(c, i)));
+    for (int k = 1; k < adj_comparison_config_count(c); k++)
+        if (o->again[k].line[0] != '\0')
+            *failed |= json_array_append_new(again, again_json(c, k, &o->again[k]));
+    return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "what", json_text(o->title), "repro",
+                     json_text(o->repro), "failed", adj_comparison_failed_count(c), "whole_failed",
+                     adj_comparison_whole_failed_count(c), "configurations", configs, "again",
+                     again, "rows", rows);
+}
+
 int write_json(FILE *f, const void *source)
 {
     const compare_source *o = source;
-    const adj_comparison *c = o->comparison;
-    json_t *configs = json_array(), *rows = json_array(), *again = json_array();
     int failed = 0;
-    for (int k = 0; k < adj_comparison_config_count(c); k++)
-        failed |= json_array_append_new(configs, config_json(c, k));
-    for (int i = 0; i < adj_comparison_row_count(c); i++)
-        failed |= json_array_append_new(rows, row_json(c, adj_comparison_row_at(c, i)));
-    for (int k = 1; k < adj_comparison_config_count(c); k++)
-        if (o->again[k].line[0] != '\0')
-            failed |= json_array_append_new(again, again_json(c, k, &o->again[k]));
-    json_t *all = json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "what", json_text(o->title),
-                            "repro", json_text(o->repro), "failed", adj_comparison_failed_count(c),
-                            "whole_failed", adj_comparison_whole_failed_count(c), "configurations",
-                            configs, "again", again, "rows", rows);
+    json_t *all = comparison_json(o, &failed);
+    if (o->also != NULL)
+        failed |= json_object_set_new(all, "also", comparison_json(o->also, &failed));
     return json_write(f, all, JSON_PAGE, failed);
 }

@@ -168,23 +168,27 @@ static void put_failures(FILE *f, const adj_comparison *c, int k, const reproduc
 
 /* ---- the page ---- */
 
-static void put_verdict(FILE *f, const adj_comparison *c, int k)
+/* also: what the second comparison on the page is of; "": of the first. */
+static void put_verdict(FILE *f, const adj_comparison *c, int k, const char *also)
 {
     adj_compare_config_result r = adj_comparison_result_at(c, k);
-    char id[32];
-    snprintf(id, sizeof id, "configuration-%d", k);
-    page_section(f, id, adj_comparison_config_at(c, k)->name);
+    char id[32], heading[400];
+    snprintf(id, sizeof id, "%sconfiguration-%d", also[0] != '\0' ? "also-" : "", k);
+    snprintf(heading, sizeof heading, "%s%s%s", adj_comparison_config_at(c, k)->name,
+             also[0] != '\0' ? ", " : "", also);
+    page_section(f, id, heading);
     if (r.verdict != ADJ_VERDICT_PASS)
         put_escaped(f, FOR_XML, "<p><b class=\"bad\">%s</b> of the whole graph: %s</p>\n",
                     adj_verdict_name(r.verdict), r.reason);
 }
 
-static void put_config(FILE *f, const adj_comparison *c, int k, const reproducer *again)
+static void put_config(FILE *f, const adj_comparison *c, int k, const reproducer *again,
+                       const char *also)
 {
     adj_compare_config_result r = adj_comparison_result_at(c, k),
                               ref = adj_comparison_result_at(c, 0);
     char arena[PAGE_NUMBER];
-    put_verdict(f, c, k);
+    put_verdict(f, c, k, also);
     page_note(f,
               "%.3g ms a step, %.3g times the reference's speed; %d steps, %d of them on naive; %d "
               "reorders; arena %s; twice the same bits: %s.",
@@ -221,9 +225,11 @@ int write_html(FILE *f, const void *source)
     page_begin(f, "adjoint compare", o->title, summary);
     put_tiles(f, c);
     if (adj_comparison_result_at(c, 0).verdict != ADJ_VERDICT_PASS)
-        put_verdict(f, c, 0);
+        put_verdict(f, c, 0, "");
     for (int k = 1; k < adj_comparison_config_count(c); k++)
-        put_config(f, c, k, &o->again[k]);
+        put_config(f, c, k, &o->again[k], "");
+    for (int k = 1; o->also != NULL && k < adj_comparison_config_count(o->also->comparison); k++)
+        put_config(f, o->also->comparison, k, &o->also->again[k], o->also->title);
     page_section(f, "run", "This run");
     page_code(f, o->repro);
     page_facts(f, sizeof facts / sizeof *facts, facts);

@@ -38,12 +38,10 @@ static void junit_whole(FILE *f, const adj_comparison *c, int k)
         fputs("/>\n", f);
 }
 
-int write_junit(FILE *f, const void *source)
+/* before: of the suites' names. */
+static void junit_suites(FILE *f, const compare_source *o, const char *before)
 {
-    const compare_source *o = source;
     const adj_comparison *c = o->comparison;
-    put_escaped(f, FOR_XML,
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"%s\">\n", o->title);
     for (int k = 0; k < adj_comparison_config_count(c); k++) { /* the reference has no rows */
         int n = 1, failed = adj_comparison_result_at(c, k).verdict != ADJ_VERDICT_PASS;
         for (int i = 0; i < adj_comparison_row_count(c); i++) {
@@ -51,14 +49,25 @@ int write_junit(FILE *f, const void *source)
             n += row->config == k;
             failed += row->config == k && row->verdict != ADJ_VERDICT_PASS;
         }
-        put_escaped(f, FOR_XML, " <testsuite name=\"%s\" tests=\"%d\" failures=\"%d\">\n",
-                    adj_comparison_config_at(c, k)->name, n, failed);
+        put_escaped(f, FOR_XML, " <testsuite name=\"%s%s%s\" tests=\"%d\" failures=\"%d\">\n",
+                    before, before[0] != '\0' ? ": " : "", adj_comparison_config_at(c, k)->name, n,
+                    failed);
         junit_whole(f, c, k);
         for (int i = 0; i < adj_comparison_row_count(c); i++)
             if (adj_comparison_row_at(c, i)->config == k)
                 junit_case(f, c, adj_comparison_row_at(c, i), &o->again[k]);
         fputs(" </testsuite>\n", f);
     }
+}
+
+int write_junit(FILE *f, const void *source)
+{
+    const compare_source *o = source;
+    put_escaped(f, FOR_XML,
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"%s\">\n", o->title);
+    junit_suites(f, o, "");
+    if (o->also != NULL)
+        junit_suites(f, o->also, o->also->title);
     fputs("</testsuites>\n", f);
     return ferror(f);
 }

@@ -6,13 +6,15 @@
 
 #include "shrink.h"
 
-typedef struct {
+typedef struct compare_source compare_source;
+struct compare_source {
     const adj_comparison *comparison;
-    const char *title;       /* "lenet, batch 2, seed 1" */
-    const char *repro;       /* the whole again */
-    const reproducer *again; /* by configuration */
-    int all;                 /* the table has a line for every row, not for every op */
-} compare_source;
+    const char *title;          /* "lenet, batch 2, seed 1" */
+    const char *repro;          /* the whole again */
+    const reproducer *again;    /* by configuration */
+    int all;                    /* the table has a line for every row, not for every op */
+    const compare_source *also; /* another comparison that failed, too; not for the table; NULL */
+};
 
 void write_table(FILE *f, const compare_source *o);
 /* source: a compare_source. 0 on success. */

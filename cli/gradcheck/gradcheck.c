@@ -8,6 +8,7 @@
 
 #include "adjoint_check.h"
 #include "cli/command.h"
+#include "cli/crash.h"
 #include "cli/json.h"
 #include "cli/model.h"
 #include "cli/op/variants.h"
@@ -383,6 +384,8 @@ int command_gradcheck(int argc, char **argv)
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
+    announce_crashes("adjoint gradcheck: a kernel crashed; adjoint compare --guard runs each in a "
+                     "process of its own, and says which it was\n");
     c.graph = adj_graph_new();
     if (c.graph == NULL)
         return complain("gradcheck", EXIT_FAILED, "out of memory");

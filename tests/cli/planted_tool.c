@@ -1,6 +1,6 @@
-/* planted_tool.c - linked with the tool's objects and --wrap, this makes a tool whose executors and
- * comparisons use the planted backends (planted.h). What it starts is itself, so its child
- * processes use them, too. */
+/* planted_tool.c - linked with the tool's objects and --wrap, this makes a tool whose executors,
+ * comparisons and checks of single ops use the planted backends (planted.h). What it starts is
+ * itself, so its child processes use them, too. */
 #include "adjoint_check.h"
 #include "tests/cli/planted.h"
 
@@ -10,6 +10,10 @@ adj_status __real_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec
 adj_status __wrap_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
 adj_status __real_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
 adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
+adj_status __real_adj_gradcheck_nodes(int n, adj_node *const y[], const adj_gradcheck_opts *opts,
+                                      adj_gradcheck_report **out);
+adj_status __wrap_adj_gradcheck_nodes(int n, adj_node *const y[], const adj_gradcheck_opts *opts,
+                                      adj_gradcheck_report **out);
 
 adj_status __wrap_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
 {
@@ -23,5 +27,13 @@ adj_status __wrap_adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_co
     adj_compare_opts o = *opts;
     o.debug.backends = planted_backends();
     return __real_adj_compare(g, &o, out);
+}
+
+adj_status __wrap_adj_gradcheck_nodes(int n, adj_node *const y[], const adj_gradcheck_opts *opts,
+                                      adj_gradcheck_report **out)
+{
+    adj_gradcheck_opts o = *opts;
+    o.debug.backends = planted_backends();
+    return __real_adj_gradcheck_nodes(n, y, &o, out);
 }
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)

@@ -1,4 +1,4 @@
-/* test_compare_crash.c - adjoint compare on a kernel that crashes, planted into oneDNN's backend
+/* test_compare_crash.c - both checkers on a kernel that crashes, planted into oneDNN's backend
  * (planted.h): the last line leads to --guard. */
 #include <criterion/criterion.h>
 
@@ -18,42 +18,41 @@ static void use_planted_tool(void)
 }
 TestSuite(compare_crash, .init = use_planted_tool);
 
-/* --quarantine off: what the machine's own oneDNN does wrong is not planned around. */
-static void run_crashing(void)
+/* words: the command and its own options, NULL-ended. --quarantine off: what the machine's own
+ * oneDNN does wrong is not planned around. */
+static void run_crashing(const char *const words[])
 {
     char strides[16];
+    const char *line[32] = {NULL};
+    const char *const op[] = {
+        "--in",  "2,36,36,12",   "--filter", "3,3,12,16",    "--strides", strides,     "--padding",
+        "VALID", "--neighbours", "0",        "--quarantine", "off",       "--threads", "1"};
+    int n = 0;
     snprintf(strides, sizeof strides, "1,%d,%d,1", PLANTED_CRASH, PLANTED_CRASH);
-    run_tool((const char *[]){"compare",
-                              "--op",
-                              "conv2d_backprop_filter",
-                              "--in",
-                              "2,36,36,12",
-                              "--filter",
-                              "3,3,12,16",
-                              "--strides",
-                              strides,
-                              "--padding",
-                              "VALID",
-                              "--configs",
-                              "naive:f64,onednn",
-                              "--runs",
-                              "1",
-                              "--neighbours",
-                              "0",
-                              "--shrink",
-                              "0",
-                              "--quarantine",
-                              "off",
-                              "--threads",
-                              "1",
-                              NULL},
-             &f);
+    for (; words[n] != NULL; n++)
+        line[n] = words[n];
+    for (size_t i = 0; i < sizeof op / sizeof *op; i++)
+        line[n++] = op[i];
+    run_tool(line, &f);
 }
+
+#define COMPARE                                                                                    \
+    "compare", "--op", "conv2d_backprop_filter", "--configs", "naive:f64,onednn", "--runs", "1",   \
+        "--shrink", "0"
 
 Test(compare_crash, leads_to_guard)
 {
-    run_crashing();
+    run_crashing((const char *[]){COMPARE, NULL});
     cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
     cr_expect_str_eq(f.err, "adjoint compare: a kernel crashed; --guard runs each in a process of "
                             "its own, and says which it was\n");
+}
+
+Test(compare_crash, of_gradcheck_too)
+{
+    run_crashing((const char *[]){"gradcheck", "--op", "conv2d", NULL});
+    cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
+    cr_expect_str_eq(f.err,
+                     "adjoint gradcheck: a kernel crashed; adjoint compare --guard runs each "
+                     "in a process of its own, and says which it was\n");
 }

@@ -182,8 +182,13 @@ def run_all(o, sound, mutants, store, unsound):
         say(f"[{len(done)}/{len(waiting)}] {m.layer}/{m.name}: {summary_of(result)}")
 
     with concurrent.futures.ThreadPoolExecutor(o.copies) as pool:
-        for task in [pool.submit(work, m) for m in waiting]:
-            task.result()
+        tasks = [pool.submit(work, m) for m in waiting]
+        try:
+            for task in tasks:
+                task.result()
+        except trees.Interrupted:
+            pool.shutdown(cancel_futures=True)
+            raise SystemExit("mutants: stopped; the next run goes on from here") from None
 
 
 # ---- what is told ----

@@ -51,9 +51,7 @@ def line(r, op, dtype):
     return words
 
 
-def compare(r, ops):
-    op = r.choice(ops)
-    dtype = r.choice(op["dtypes"])
+def compare(r, op, dtype):
     configs = ["naive:f64"] + r.sample(CONFIGS[dtype], 3 if dtype != "f64" else 2)
     words = ["compare", *line(r, op["name"], dtype), "--configs", ",".join(configs), "--seed",
              str(r.randrange(10**6)), "--runs", "1", "--shrink", "0", "--json"]
@@ -73,9 +71,7 @@ def compare(r, ops):
     return len(rows), worst, wrong
 
 
-def gradcheck(r, ops):
-    op = r.choice(ops)
-    dtype = r.choice(op["dtypes"])
+def gradcheck(r, op, dtype):
     words = ["gradcheck", *line(r, op["name"], dtype), "--backend", some(r, "onednn", "direct", "naive"),
              "--seed", str(r.randrange(10**6)), "--json"]
     done = run(*words)
@@ -88,6 +84,15 @@ def gradcheck(r, ops):
     return len(rows), 0.0, (words, done.returncode, "") if done.returncode == 1 else None
 
 
+def all_kinds(seed, ops):
+    """Every op in every type, in an order of chance, again and again."""
+    kinds = [(op, dtype) for op in ops for dtype in op["dtypes"]]
+    r = random.Random(seed)
+    while True:
+        r.shuffle(kinds)
+        yield from kinds
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--cases", type=int, default=1000, help="rows of both tools' reports; default: 1000")
@@ -96,22 +101,27 @@ def main():
     o = p.parse_args()
     ops = [x for x in json.loads(run("ops", "--json").stdout) if x["dtypes"]]
     totals, alarms, worst, i = collections.Counter(), [], 0.0, 0
+    kinds, seen = all_kinds(o.seed, ops), set()
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
         while sum(totals.values()) < o.cases:
             tasks = []
             for _ in range(4 * o.jobs):
                 r = random.Random(f"{o.seed}.{i}")
+                op, dtype = next(kinds)
                 check = gradcheck if i % 3 == 0 else compare
-                tasks.append((check.__name__, pool.submit(check, r, ops)))
+                tasks.append((check.__name__, op["name"], dtype, pool.submit(check, r, op, dtype)))
                 i += 1
-            for name, task in tasks:
+            for name, op, dtype, task in tasks:
                 rows, ratio, alarm = task.result()
                 totals[name] += rows
+                if rows > 0:
+                    seen.add((op, dtype))
                 worst = max(worst, ratio)
                 if alarm is not None:
                     alarms.append(alarm)
                     print(f"exit status {alarm[1]}: adjoint {' '.join(alarm[0])}\n{alarm[2]}", flush=True)
-    print(f"{totals['compare']} rows of compare, {totals['gradcheck']} of gradcheck, {len(alarms)} alarms; "
+    print(f"{totals['compare']} rows of compare, {totals['gradcheck']} of gradcheck, "
+          f"{len({op for op, _ in seen})} ops, {len(seen)} with their types, {len(alarms)} alarms; "
           f"half types: largest error {worst:.3f} of the bound")
     return 1 if alarms else 0
 

@@ -27,14 +27,20 @@ def sources():
     return sorted(n for n in names if (ROOT / n).is_file())
 
 
+class Interrupted(Exception):
+    """Somebody has stopped a build, which says nothing about it."""
+
+
 def ninja(tree, targets, seconds):
-    """0, or the end of what the failed build said."""
+    """"", or the end of what the failed build said."""
     try:
         done = subprocess.run(["ninja", "-C", str(tree), *targets], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds,
                               check=False)
     except subprocess.TimeoutExpired:
         return f"the build did not end in {seconds} s"
+    if done.returncode != 0 and "interrupted by user" in done.stdout:
+        raise Interrupted
     return "" if done.returncode == 0 else "\n".join(done.stdout.splitlines()[-12:])
 
 

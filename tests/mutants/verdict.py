@@ -45,6 +45,8 @@ def compare_lines(report):
             reason = row["reason"]
             yield reason if reason.startswith("pass ") else \
                 f"{row['blame'] or 'none'} {row['op']} {row['backend']}: {reason}"
+    if "also" in report:
+        yield from compare_lines(report["also"])
 
 
 def command(tree, words, seconds):

@@ -1,0 +1,116 @@
+/* spread.c - where a NaN or an infinity may come out otherwise than by the op's definition, in
+ * backends other than naive; and otherwise than by its formula, in naive. */
+#include <math.h>
+#include <string.h>
+
+#include "check/formula.h"
+#include "compare.h"
+
+typedef enum {
+    AS_DEFINED,
+    ANY_KIND, /* a NaN for an infinity: sums are shifted or scaled before they are made, and
+                 infinity - infinity is none */
+    PADDED,   /* that, and where the padding's zeros are multiplied as well */
+    IN_PLANE  /* that, and in all of an image's channel, or of a filter's pair of channels, in which
+                 there is one: neighbours' terms are summed and subtracted again, or neighbours are
+                 read as well, times 0 */
+} leniency;
+
+static const adj_op *const norms[] = {&adj_op_batch_norm_stats,     &adj_op_batch_norm,
+                                      &adj_op_batch_norm_grad_sums, &adj_op_batch_norm_grad,
+                                      &adj_op_group_norm,           &adj_op_group_norm_grad_sums,
+                                      &adj_op_group_norm_grad};
+
+static int is_norm(const adj_op *op)
+{
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+        if (norms[i] == op)
+            return 1;
+    return 0;
+}
+
+/* Products of half types are summed by tiles, of which one that channels do not fill reads on in
+ * the image, where the filter's tile has zeros. */
+static int may_read_on(const adj_compare_config *c, const adj_node *n)
+{
+    enum { TILE = 32 };
+    const adj_conv_geom *g = adj_node_geom(n);
+    const int64_t channels = n->op == &adj_op_conv2d_backprop_input ? g->oc : g->ic;
+    const int is_half = adj_is_half(config_dtype(c, n->type.dtype)) || mixed_type(c, n) != ADJ_F32;
+    return is_half && channels / g->groups % TILE != 0 &&
+           (n->op == &adj_op_conv2d || n->op == &adj_op_conv2d_backprop_input);
+}
+
+static leniency leniency_of(const adj_compare_config *c, const adj_node *n)
+{
+    if (strcmp(c->backend, "naive") == 0)
+        return AS_DEFINED;
+    if (is_norm(n->op))
+        return ANY_KIND;
+    if (conv_definition_of(n->op) == NULL)
+        return AS_DEFINED;
+    return may_be_winograd(c, n) || may_read_on(c, n) ? IN_PLANE : PADDED;
+}
+
+/* ---- convolutions ---- */
+
+/* Of the image's channel, or of the pair of channels of a filter, that element i is in. */
+static int64_t plane_of(const adj_node *n, int64_t i)
+{
+    const adj_conv_geom *g = adj_node_geom(n);
+    const int64_t *d = n->type.shape.dim;
+    if (n->op == &adj_op_conv2d_backprop_filter)
+        return i % (d[2] * d[3]);
+    return g->format == ADJ_NCHW ? i / (d[2] * d[3]) : i / (d[1] * d[2] * d[3]) * d[3] + i % d[3];
+}
+
+/* What the result is where the spread is taken into account: no number where there may be none. */
+static double *spread_of(const adj_compare_config *c, const node_case *n, const expectation *e,
+                         region *p)
+{
+    const int in_plane = leniency_of(c, n->node) == IN_PLANE;
+    const int64_t elems = node_elems(n->node);
+    double **operand = real_operands(n, c, p);
+    double *value = region_alloc(p, (size_t)elems + 1, sizeof *value);
+    double *plane = region_alloc(p, (size_t)elems + 1, sizeof *plane);
+    if (operand == NULL || value == NULL || plane == NULL)
+        return NULL;
+    formula_padded_conv(n->node, operand, value);
+    for (int64_t i = 0; in_plane && i < elems; i++)
+        plane[plane_of(n->node, i)] += 0 * (value[i] + adj_load(e->dtype, e->expected, i));
+    for (int64_t i = 0; in_plane && i < elems; i++)
+        value[i] = plane[plane_of(n->node, i)];
+    return value;
+}
+
+/* ---- both ---- */
+
+adj_status forgive_spread(const adj_compare_config *c, const node_case *n, adj_type type,
+                          void *value, const expectation *e, region *p)
+{
+    const leniency l = leniency_of(c, n->node);
+    double *spread = NULL;
+    for (int64_t i = 0; i < node_elems(n->node) && l != AS_DEFINED; i++) {
+        const double expected = adj_load(e->dtype, e->expected, i);
+        if (isfinite(adj_load(type.dtype, value, i)))
+            continue;
+        int may = !isfinite(rounded(type.dtype, expected));
+        if (!may && l >= PADDED) {
+            if (spread == NULL && (spread = spread_of(c, n, e, p)) == NULL)
+                return ADJ_ENOMEM;
+            may = !isfinite(spread[i]);
+        }
+        if (may)
+            adj_store(type.dtype, value, i, expected);
+    }
+    return ADJ_OK;
+}
+
+void forgive_formula(const adj_node *n, const expectation *e, double *value)
+{
+    for (int64_t i = 0; is_norm(n->op) && i < node_elems(n); i++) {
+        const double expected = adj_load(e->dtype, e->expected, i);
+        if (!isfinite(value[i]) && !isfinite(expected))
+            value[i] = expected;
+    }
+}

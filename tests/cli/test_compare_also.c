@@ -1,0 +1,71 @@
+/* test_compare_also.c - where both batches of adjoint compare --model fail, reports for programs
+ * hold both. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/compare/write.h"
+
+static adj_comparison *compare(int64_t images)
+{
+    static const char *const configs[] = {"naive:f64", "naive"};
+    adj_graph *g = adj_graph_new();
+    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){2, {images, 3}}));
+    adj_comparison *c = NULL;
+    const adj_compare_opts o = {
+        .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    return c; /* reads the graph, which the process ends with */
+}
+
+static reproducer none[2];
+
+/* Of one comparison, or of two; to be freed. */
+static char *written(int (*write)(FILE *f, const void *source), int both)
+{
+    const compare_source second = {compare(5), "five", "again five", none, 0, NULL},
+                         first = {compare(2), "two", "again two", none, 0, both ? &second : NULL};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    cr_assert_eq(write(f, &first), 0);
+    fclose(f);
+    return text;
+}
+
+Test(compare_also, json)
+{
+    for (int both = 0; both < 2; both++) {
+        char *text = written(write_json, both);
+        json_t *report = json_loads(text, 0, NULL), *also = json_object_get(report, "also");
+        cr_assert_not_null(report, "%s", text);
+        cr_expect_str_eq(json_string_value(json_object_get(report, "what")), "two");
+        cr_expect_eq(also != NULL, both);
+        if (both) {
+            cr_expect_str_eq(json_string_value(json_object_get(also, "what")), "five");
+            cr_expect_eq(json_array_size(json_object_get(also, "rows")), 1);
+        }
+        json_decref(report);
+        free(text);
+    }
+}
+
+Test(compare_also, other_forms)
+{
+    static const struct {
+        int (*write)(FILE *f, const void *source);
+        const char *first, *second;
+    } forms[] = {
+        {write_csv, ",\"two\"\n", ",\"five\"\n"},
+        {write_junit, "<testsuite name=\"naive\" ", "<testsuite name=\"five: naive\" "},
+        {write_html, "id=\"configuration-1\"", "id=\"also-configuration-1\""},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (int both = 0; both < 2; both++) {
+            char *text = written(forms[i].write, both);
+            cr_expect_not_null(strstr(text, forms[i].first), "%s", text);
+            cr_expect_eq(strstr(text, forms[i].second) != NULL, both, "%s", text);
+            free(text);
+        }
+}
