@@ -17,7 +17,7 @@
  * Zeros times what is not finite would be NaN in taps that do not read it: a chunk with an Inf or
  * NaN is packed anew for each tap, without padding.
  *
- * Sums have three levels: a chunk's in registers, those of a segment's chunks in f32, those of the
+ * Sums have three levels: a few steps' in registers, those of a segment in f32, those of the
  * segments, a fixed number, in double and in order: any number of threads gives the same bits. */
 #ifndef DIRECT_FILTER_BF16_H
 #define DIRECT_FILTER_BF16_H
@@ -41,12 +41,14 @@ typedef struct {
     ptrdiff_t sums;  /* bytes from the start of a row of sums */
 } filter_bf16_column;
 
+enum { FILTER_BF16_SPARE = 2 };
+
 /* sums[row][column] += dy[row] * x[column], of 16x16 each. */
 typedef struct {
-    ptrdiff_t rows, steps, columns; /* columns: a multiple of 4 */
+    ptrdiff_t rows, steps, columns;
     const char *outputs;            /* tiles, [row][step] */
     const char *pairs;
-    const filter_bf16_column *column;
+    const filter_bf16_column *column; /* with spare ones behind: products are of several */
     char *sums;
     ptrdiff_t sums_row; /* bytes */
 } filter_bf16_product;
@@ -67,6 +69,8 @@ typedef struct filter_bf16_code {
     /* count entries, of count + 1 pixels, or steps. Return whether all is finite. */
     int (*pack_pairs)(const filter_bf16_pixels *p, ptrdiff_t count, char *pairs);
     int (*pack_outputs)(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles);
+    /* tile[c][o] = the sum of n tiles of sums[o][c], pitch bytes apart, in double and in order. */
+    void (*add_up)(const char *sums, ptrdiff_t pitch, ptrdiff_t n, float *tile);
 } filter_bf16_code;
 
 /* NULL: this compiler's target has none. */

@@ -108,4 +108,24 @@ int filter_bf16_pack_outputs(const filter_bf16_pixels *p, ptrdiff_t count, char 
     return is_finite(&r);
 }
 
+void filter_bf16_add_up(const char *sums, ptrdiff_t pitch, ptrdiff_t n, float *tile)
+{
+    __m512i m[LANES];
+#pragma GCC unroll 16
+    for (int o = 0; o < LANES; o++) {
+        __m512d low = _mm512_setzero_pd(), high = low;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const float *row = (const float *)(const void *)(sums + i * pitch) + o * LANES;
+            low = _mm512_add_pd(low, _mm512_cvtps_pd(_mm256_load_ps(row)));
+            high = _mm512_add_pd(high, _mm512_cvtps_pd(_mm256_load_ps(row + LANES / 2)));
+        }
+        m[o] = _mm512_castps_si512(_mm512_insertf32x8(
+            _mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1));
+    }
+    transpose(m);
+#pragma GCC unroll 16
+    for (int c = 0; c < LANES; c++)
+        _mm512_store_si512(tile + c * LANES, m[c]);
+}
+
 #endif

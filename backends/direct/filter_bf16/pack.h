@@ -11,6 +11,8 @@
 /* filter_bf16_code.pack_pairs, .pack_outputs */
 int filter_bf16_pack_pairs(const filter_bf16_pixels *p, ptrdiff_t count, char *pairs);
 int filter_bf16_pack_outputs(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles);
+/* .add_up */
+void filter_bf16_add_up(const char *sums, ptrdiff_t pitch, ptrdiff_t n, float *tile);
 #else
 #define HAS_BF16_PRODUCTS 0
 #endif

@@ -1,5 +1,5 @@
-/* product.c - the product of filter_bf16.h, by AMX's tiles and by avx512_bf16. Both sum up a chunk
- * in registers, from zero, and add that to the sums. */
+/* product.c - the product of filter_bf16.h, by AMX's tiles and by avx512_bf16. Both sum up a
+ * few steps in registers, from zero, and add that to the sums. */
 #include "pack.h"
 
 #if HAS_BF16_PRODUCTS
@@ -10,7 +10,8 @@ enum {
     TILE = FILTER_BF16_TILE,
     ROW = 64,           /* bytes of a tile's */
     STRIDE = 2 * ENTRY, /* from one pair of a tap's pixels to the next */
-    STEP_PAIRS = FILTER_BF16_STEP * ENTRY
+    STEP_PAIRS = FILTER_BF16_STEP * ENTRY,
+    CACHED_STEPS = 8
 };
 
 /* The sums of an output block and of a column. */
@@ -42,9 +43,10 @@ __attribute__((target("amx-tile"))) static void begin_tiles(void) { _tile_loadco
 /* Other code that uses tiles finds none, as at the start of a thread. */
 __attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
 
-/* Two blocks of outputs times two columns. */
+/* Two blocks of outputs times two columns, steps from `step` to `end`. */
 __attribute__((target("amx-tile,amx-bf16"))) static void
-multiply_2x2(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
+multiply_2x2(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step,
+             ptrdiff_t end)
 {
     const char *a = p->outputs + row * p->steps * TILE, *next = a + p->steps * TILE;
     const char *b = p->pairs + p->column[column].pairs;
@@ -54,7 +56,7 @@ multiply_2x2(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (ptrdiff_t step = 0; step < p->steps; step++) {
+    for (; step < end; step++) {
         _tile_loadd(4, a + step * TILE, ROW);
         _tile_loadd(6, b + step * STEP_PAIRS, STRIDE);
         _tile_loadd(5, next + step * TILE, ROW);
@@ -72,19 +74,19 @@ multiply_2x2(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
         add_tile(sums_of(p, row + i / 2, column + i % 2), tile[i]);
 }
 
-/* One block of outputs times four columns. */
+/* One block of outputs times three columns. */
 __attribute__((target("amx-tile,amx-bf16"))) static void
-multiply_1x4(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
+multiply_1x3(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step,
+             ptrdiff_t end)
 {
-    const char *a = p->outputs + row * p->steps * TILE, *b[4];
-    for (int i = 0; i < 4; i++)
+    const char *a = p->outputs + row * p->steps * TILE, *b[3];
+    for (int i = 0; i < 3; i++)
         b[i] = p->pairs + p->column[column + i].pairs;
-    _Alignas(64) char tile[4][TILE];
+    _Alignas(64) char tile[3][TILE];
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
-    _tile_zero(3);
-    for (ptrdiff_t step = 0; step < p->steps; step++) {
+    for (; step < end; step++) {
         _tile_loadd(4, a + step * TILE, ROW);
         _tile_loadd(5, b[0] + step * STEP_PAIRS, STRIDE);
         _tile_loadd(6, b[1] + step * STEP_PAIRS, STRIDE);
@@ -92,26 +94,27 @@ multiply_1x4(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
         _tile_dpbf16ps(0, 4, 5);
         _tile_dpbf16ps(1, 4, 6);
         _tile_dpbf16ps(2, 4, 7);
-        _tile_loadd(5, b[3] + step * STEP_PAIRS, STRIDE);
-        _tile_dpbf16ps(3, 4, 5);
     }
     _tile_stored(0, tile[0], ROW);
     _tile_stored(1, tile[1], ROW);
     _tile_stored(2, tile[2], ROW);
-    _tile_stored(3, tile[3], ROW);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 3; i++)
         add_tile(sums_of(p, row, column + i), tile[i]);
 }
 
+/* A part of the steps at a time, whose operands stay in the first cache from one tap to the next. */
 static void multiply_tiles(const filter_bf16_product *p)
 {
-    ptrdiff_t row = 0;
-    for (; row + 2 <= p->rows; row += 2)
-        for (ptrdiff_t column = 0; column < p->columns; column += 2)
-            multiply_2x2(p, row, column);
-    for (; row < p->rows; row++)
-        for (ptrdiff_t column = 0; column < p->columns; column += 4)
-            multiply_1x4(p, row, column);
+    for (ptrdiff_t step = 0; step < p->steps; step += CACHED_STEPS) {
+        const ptrdiff_t end = step + CACHED_STEPS < p->steps ? step + CACHED_STEPS : p->steps;
+        ptrdiff_t row = 0;
+        for (; row + 2 <= p->rows; row += 2)
+            for (ptrdiff_t column = 0; column < p->columns; column += 2)
+                multiply_2x2(p, row, column, step, end);
+        for (; row < p->rows; row++)
+            for (ptrdiff_t column = 0; column < p->columns; column += 3)
+                multiply_1x3(p, row, column, step, end);
+    }
 }
 
 /* ---- avx512_bf16 ---- */
@@ -120,7 +123,8 @@ static void nothing(void) {}
 
 /* A register of sums for each output. */
 __attribute__((target("avx512bf16"))) static void
-multiply_dots(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
+multiply_dots(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step,
+              ptrdiff_t end)
 {
     const char *a = p->outputs + row * p->steps * TILE;
     const char *b = p->pairs + p->column[column].pairs;
@@ -129,10 +133,11 @@ multiply_dots(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
 #pragma GCC unroll 16
     for (int o = 0; o < LANES; o++)
         sum[o] = _mm512_setzero_ps();
-    for (ptrdiff_t step = 0; step < p->steps; step++, a += TILE, b += STEP_PAIRS)
+    for (; step < end; step++)
         for (ptrdiff_t pair = 0; pair < LANES; pair++) {
-            const __m512bh x = (__m512bh)_mm512_load_si512(b + pair * STRIDE);
-            const int32_t *dy = (const int32_t *)(const void *)a + pair;
+            const __m512bh x =
+                (__m512bh)_mm512_load_si512(b + step * STEP_PAIRS + pair * STRIDE);
+            const int32_t *dy = (const int32_t *)(const void *)(a + step * TILE) + pair;
 #pragma GCC unroll 16
             for (int o = 0; o < LANES; o++)
                 sum[o] = _mm512_dpbf16_ps(sum[o], (__m512bh)_mm512_set1_epi32(dy[o * LANES]), x);
@@ -144,16 +149,19 @@ multiply_dots(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
 
 static void multiply_vectors(const filter_bf16_product *p)
 {
-    for (ptrdiff_t row = 0; row < p->rows; row++)
-        for (ptrdiff_t column = 0; column < p->columns; column++)
-            multiply_dots(p, row, column);
+    for (ptrdiff_t step = 0; step < p->steps; step += CACHED_STEPS) {
+        const ptrdiff_t end = step + CACHED_STEPS < p->steps ? step + CACHED_STEPS : p->steps;
+        for (ptrdiff_t row = 0; row < p->rows; row++)
+            for (ptrdiff_t column = 0; column < p->columns; column++)
+                multiply_dots(p, row, column, step, end);
+    }
 }
 
 static const filter_bf16_code amx = {
-    "amx", begin_tiles, end_tiles, multiply_tiles, filter_bf16_pack_pairs, filter_bf16_pack_outputs};
+    "amx", begin_tiles, end_tiles, multiply_tiles, filter_bf16_pack_pairs, filter_bf16_pack_outputs, filter_bf16_add_up};
 static const filter_bf16_code dot = {"avx512_bf16",    nothing,
                                      nothing,          multiply_vectors,
-                                     filter_bf16_pack_pairs, filter_bf16_pack_outputs};
+                                     filter_bf16_pack_pairs, filter_bf16_pack_outputs, filter_bf16_add_up};
 
 const filter_bf16_code *const direct_filter_bf16_amx_avx512 = &amx,
                               *const direct_filter_bf16_dot_avx512 = &dot;

@@ -81,50 +81,53 @@ static void multiply(const work *s, ptrdiff_t steps, ptrdiff_t columns)
                                                 .sums_row = s->p->sums_row});
 }
 
-/* The columns of a tap from the n-th on, whose entries begin at pairs; returns n with them. */
-static ptrdiff_t add_columns(const work *s, ptrdiff_t n, ptrdiff_t tap, ptrdiff_t pairs)
+/* The columns of block b of those taps that are in a phase, from the n-th column on; returns n with
+ * them. pairs: where the block's begin. */
+static ptrdiff_t add_columns(const work *s, ptrdiff_t n, filter_bf16_tap phase, ptrdiff_t b,
+                             ptrdiff_t pairs)
 {
-    for (ptrdiff_t b = 0; b < s->input_blocks; b++)
-        s->column[n++] = (filter_bf16_column){.pairs = pairs + b * s->p->entries * ENTRY,
-                                              .sums = (tap * s->p->inputs + b) * TILE};
+    const filter_bf16_axis *h = &s->p->h, *w = &s->p->w;
+    for (ptrdiff_t kh = 0; kh < h->kernel; kh++)
+        for (ptrdiff_t kw = 0; kw < w->kernel; kw++) {
+            const ptrdiff_t tap = kh * w->kernel + kw;
+            const ptrdiff_t shift =
+                filter_bf16_shift(h, kh) * w->pitch + filter_bf16_shift(w, kw);
+            if (filter_bf16_phase(h, kh) == phase.kh && filter_bf16_phase(w, kw) == phase.kw)
+                s->column[n++] = (filter_bf16_column){.pairs = pairs + shift * ENTRY,
+                                                      .sums = (tap * s->p->inputs + b) * TILE};
+        }
     return n;
 }
 
-/* Products come four at a time: those that are too many go to the spare tile. */
-static ptrdiff_t fill_up(const work *s, ptrdiff_t n)
+/* The spare columns behind n, which go to the spare tile. */
+static void multiply_columns(const work *s, ptrdiff_t steps, ptrdiff_t n)
 {
-    while (n % 4 != 0)
-        s->column[n++] = (filter_bf16_column){.pairs = 0, .sums = s->p->columns * TILE};
-    return n;
+    for (ptrdiff_t i = 0; i < FILTER_BF16_SPARE; i++)
+        s->column[n + i] = (filter_bf16_column){.pairs = 0, .sums = s->p->columns * TILE};
+    multiply(s, steps, n);
 }
 
 /* Every tap of a chunk of finite numbers. 0: it is none, and nothing is added. */
 static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
 {
     const filter_bf16 *p = s->p;
-    const ptrdiff_t entries = steps * STEP + p->shift;
-    const ptrdiff_t phase_bytes = s->input_blocks * p->entries * ENTRY;
-    ptrdiff_t n = 0, phase = 0;
+    const ptrdiff_t block = p->entries * ENTRY;
+    ptrdiff_t n = 0, pairs = 0;
     filter_bf16_list_dy(p, c, s->dy_at);
     int is_finite = pack_dy(s, c, steps);
-    for (ptrdiff_t a = 0; a < p->h.stride; a++)
-        for (ptrdiff_t b = 0; b < p->w.stride; b++) {
-            const ptrdiff_t before = n;
-            for (ptrdiff_t kh = 0; kh < p->h.kernel; kh++)
-                for (ptrdiff_t kw = 0; kw < p->w.kernel; kw++)
-                    if (filter_bf16_phase(&p->h, kh) == a && filter_bf16_phase(&p->w, kw) == b)
-                        n = add_columns(s, n, kh * p->w.kernel + kw,
-                                        phase * phase_bytes +
-                                            (filter_bf16_shift(&p->h, kh) * p->w.pitch +
-                                             filter_bf16_shift(&p->w, kw)) *
-                                                ENTRY);
-            if (n == before)
-                continue;
-            filter_bf16_list_x(p, c, (filter_bf16_tap){a, b}, s->x_at);
-            is_finite &= pack_x(s, c, entries, s->pairs + phase++ * phase_bytes);
-        }
+    for (ptrdiff_t i = 0; i < p->h.stride * p->w.stride; i++) {
+        const filter_bf16_tap phase = {i / p->w.stride, i % p->w.stride};
+        const ptrdiff_t before = n;
+        for (ptrdiff_t b = 0; b < s->input_blocks; b++)
+            n = add_columns(s, n, phase, b, pairs + b * block);
+        if (n == before)
+            continue; /* no tap */
+        filter_bf16_list_x(p, c, phase, s->x_at);
+        is_finite &= pack_x(s, c, steps * STEP + p->shift, s->pairs + pairs);
+        pairs += s->input_blocks * block;
+    }
     if (is_finite)
-        multiply(s, steps, fill_up(s, n));
+        multiply_columns(s, steps, n);
     return is_finite;
 }
 
@@ -132,15 +135,17 @@ static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
 static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
-    for (ptrdiff_t kh = 0; kh < p->h.kernel; kh++)
-        for (ptrdiff_t kw = 0; kw < p->w.kernel; kw++) {
-            const filter_bf16_tap tap = {kh, kw};
-            const ptrdiff_t steps =
-                divide_up(filter_bf16_list_tap(p, c, tap, s->x_at, s->dy_at), STEP);
-            (void)pack_dy(s, c, steps);
-            (void)pack_x(s, c, steps * STEP, s->pairs);
-            multiply(s, steps, fill_up(s, add_columns(s, 0, kh * p->w.kernel + kw, 0)));
-        }
+    for (ptrdiff_t i = 0; i < p->taps; i++) {
+        const filter_bf16_tap tap = {i / p->w.kernel, i % p->w.kernel};
+        const ptrdiff_t n = filter_bf16_list_tap(p, c, tap, s->x_at, s->dy_at);
+        const ptrdiff_t steps = divide_up(n, STEP);
+        (void)pack_dy(s, c, steps);
+        (void)pack_x(s, c, steps * STEP, s->pairs);
+        for (ptrdiff_t b = 0; b < s->input_blocks; b++)
+            s->column[b] = (filter_bf16_column){.pairs = b * p->entries * ENTRY,
+                                                .sums = (i * p->inputs + b) * TILE};
+        multiply_columns(s, steps, s->input_blocks);
+    }
 }
 
 /* ---- jobs ---- */
@@ -196,18 +201,16 @@ static void run_job(const filter_bf16 *p, const adj_call *call, ptrdiff_t job, i
 
 /* ---- the result ---- */
 
-/* dw[tap][c][o] = sum over segments of a tile's [o][c]. */
-static void store_tile(const filter_bf16 *p, const double sum[LANES * LANES], void *dw,
-                       ptrdiff_t first, ptrdiff_t inputs, ptrdiff_t outputs)
+/* dw[tap][c][o] = tile[c][o] */
+static void store_tile(const filter_bf16 *p, const float *tile, void *dw, ptrdiff_t first,
+                       ptrdiff_t inputs, ptrdiff_t outputs)
 {
-    for (ptrdiff_t c = 0; c < inputs; c++)
-        for (ptrdiff_t o = 0; o < outputs; o++) {
-            const float v = (float)sum[o * LANES + c];
+    for (ptrdiff_t c = 0; c < inputs; c++, tile += LANES, first += p->oc)
+        for (ptrdiff_t o = 0; o < outputs; o++)
             if (p->dtype == ADJ_BF16)
-                ((uint16_t *)dw)[first + c * p->oc + o] = round_bf16(v);
+                ((uint16_t *)dw)[first + o] = round_bf16(tile[o]);
             else
-                ((float *)dw)[first + c * p->oc + o] = v;
-        }
+                ((float *)dw)[first + o] = tile[o];
 }
 
 /* The i-th tile of each of a group's segments. */
@@ -219,15 +222,12 @@ static void add_up(const filter_bf16 *p, const adj_call *call, ptrdiff_t group, 
     const ptrdiff_t o = (group / p->input_groups * p->outputs + row) * LANES;
     if (c >= p->ic || o >= p->oc)
         return;
-    double sum[LANES * LANES] = {0};
-    for (ptrdiff_t segment = 0; segment < p->segments; segment++) {
-        const char *sums = (const char *)direct_scratch(call, p->sums) +
-                           (group * p->segments + segment) * p->outputs * p->sums_row;
-        const float *tile = (const float *)(const void *)(sums + row * p->sums_row + column * TILE);
-        for (int k = 0; k < LANES * LANES; k++)
-            sum[k] += (double)tile[k];
-    }
-    store_tile(p, sum, call->out[0], (tap * p->ic + c) * p->oc + o, min(p->ic - c, LANES),
+    const ptrdiff_t pitch = p->outputs * p->sums_row;
+    const char *sums = (const char *)direct_scratch(call, p->sums) +
+                       group * p->segments * pitch + row * p->sums_row + column * TILE;
+    _Alignas(64) float tile[LANES * LANES];
+    p->code->add_up(sums, pitch, p->segments, tile);
+    store_tile(p, tile, call->out[0], (tap * p->ic + c) * p->oc + o, min(p->ic - c, LANES),
                min(p->oc - o, LANES));
 }
 
