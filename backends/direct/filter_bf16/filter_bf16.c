@@ -185,6 +185,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_groups(&p);
     set_chunks(&p);
     set_scratch(&p, &prep->scratch);
+    prep->seconds *= p.code->slower;
     return direct_accept_as(b, prep, "filter_bf16", p.code->name, &p, sizeof p);
 }
 

@@ -62,6 +62,7 @@ typedef struct {
 
 typedef struct filter_bf16_code {
     const char *name;
+    double slower; /* than an ordinary kernel: adj_prep.seconds */
     /* Called by each thread, before and after products. */
     void (*begin)(void);
     void (*end)(void);

@@ -3,7 +3,12 @@
 
 #if HAS_BF16_PRODUCTS
 
-enum { LANES = FILTER_BF16_LANES, STEP = FILTER_BF16_STEP, ENTRY = FILTER_BF16_ENTRY };
+enum {
+    LANES = FILTER_BF16_LANES,
+    STEP = FILTER_BF16_STEP,
+    ENTRY = FILTER_BF16_ENTRY,
+    AHEAD = 8 << 10 /* bytes, beyond which lie the next image's pixels, or nobody's */
+};
 
 static const uint16_t zeros[LANES];
 
@@ -18,11 +23,12 @@ static reader reader_of(const filter_bf16_pixels *p)
     return (reader){*p, (__mmask16)((1U << p->n) - 1), _mm512_setzero_si512()};
 }
 
-/* The channels of pixel i in the low halves. */
+/* The channels of pixel i in the low halves. The processor's own prefetching stops at each page. */
 static inline __m512i pixel(const reader *r, ptrdiff_t i)
 {
     const int32_t at = r->p.at[i];
-    const void *src = at >= 0 ? r->p.start + at : (const char *)zeros;
+    const char *src = at >= 0 ? r->p.start + at : (const char *)zeros;
+    _mm_prefetch(src + AHEAD, _MM_HINT_T0);
     return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(r->channels, src));
 }
 
