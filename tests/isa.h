@@ -1,6 +1,7 @@
-/* isa.h - the instruction sets that the direct kernels are compiled for (all_isas) or may use (those
- * and avx512_bf16, amx), and which of them this CPU has: a test takes each that is there and is skipped, with a line that says so, where it is not.
- * Asked of the CPU, not of the backend under test. */
+/* isa.h - the instruction sets that the direct kernels are compiled for (all_isas) or may use
+ * (those and avx512_bf16, amx), and which of them this CPU has: a test takes each that is there and
+ * is skipped, with a line that says so, where it is not. Asked of the CPU, not of the backend under
+ * test. */
 #ifndef TESTS_ISA_H
 #define TESTS_ISA_H
 

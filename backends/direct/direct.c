@@ -16,8 +16,7 @@ enum { UNKNOWN = -1 };
 /* What ADJOINT_MAX_ISA allows; all if it is not set. */
 static int max_allowed(const char *name)
 {
-    static const char *const names[N_ISA_LEVEL] = {"base", "avx2", "avx512",
-                                                    "avx512_bf16", "amx"};
+    static const char *const names[N_ISA_LEVEL] = {"base", "avx2", "avx512", "avx512_bf16", "amx"};
     if (name == NULL || name[0] == '\0')
         return ISA_LEVEL_AMX;
     for (int level = ISA_LEVEL_BASE; level < N_ISA_LEVEL; level++)
@@ -154,9 +153,9 @@ static void describe(char *text, size_t size)
 }
 
 static const adj_kernel *const kernels[] = {
-    &direct_fused_pointwise, &direct_filter_bf16, &direct_im2col,   &direct_depthwise,
-    &direct_group_norm,      &direct_max_pool,    &direct_winograd, &direct_gemm,
-    NULL};
+    &direct_fused_pointwise, &direct_filter_bf16, &direct_im2col,
+    &direct_depthwise,       &direct_group_norm,  &direct_max_pool,
+    &direct_winograd,        &direct_gemm,        NULL};
 
 const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
                                         .name = "direct",

@@ -42,10 +42,11 @@ Test(direct_isa, names)
     cr_expect_str_eq(impl, "fused_pointwise:base");
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         cr_expect_eq(plan_with(unknown[i], message, impl), ADJ_EARG, "%s: %s", unknown[i], message);
-        snprintf(expected, sizeof expected,
-                 "ADJOINT_MAX_ISA: unknown (got \"%s\", expected base, avx2, avx512, avx512_bf16 or "
-                 "amx)",
-                 unknown[i]);
+        snprintf(
+            expected, sizeof expected,
+            "ADJOINT_MAX_ISA: unknown (got \"%s\", expected base, avx2, avx512, avx512_bf16 or "
+            "amx)",
+            unknown[i]);
         cr_expect_not_null(strstr(message, expected), "%s", message);
     }
 }

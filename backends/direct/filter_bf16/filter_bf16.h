@@ -46,7 +46,7 @@ enum { FILTER_BF16_SPARE = 2 };
 /* sums[row][column] += dy[row] * x[column], of 16x16 each. */
 typedef struct {
     ptrdiff_t rows, steps, columns;
-    const char *outputs;            /* tiles, [row][step] */
+    const char *outputs; /* tiles, [row][step] */
     const char *pairs;
     const filter_bf16_column *column; /* with spare ones behind: products are of several */
     char *sums;

@@ -85,8 +85,8 @@ ptrdiff_t filter_bf16_list_tap(const filter_bf16 *p, filter_bf16_chunk c, filter
             ptrdiff_t iw = left * w->stride + tap.kw * w->dilation - w->pad;
             count_up(x_at + n, right - left, ((i * h->in + ih) * w->in + iw) * p->ic * PIXEL,
                      w->stride * p->ic * PIXEL);
-            count_up(dy_at + n, right - left,
-                     ((i * h->out + oh) * w->out + left) * p->oc * PIXEL, p->oc * PIXEL);
+            count_up(dy_at + n, right - left, ((i * h->out + oh) * w->out + left) * p->oc * PIXEL,
+                     p->oc * PIXEL);
             n += right - left;
         }
     return n;

@@ -39,8 +39,7 @@ static inline __m512i pair_of(__m512i first, __m512i second)
 
 static inline void look_at(reader *r, __m512i pair)
 {
-    r->largest =
-        _mm512_max_epu16(r->largest, _mm512_and_si512(pair, _mm512_set1_epi16(0x7fff)));
+    r->largest = _mm512_max_epu16(r->largest, _mm512_and_si512(pair, _mm512_set1_epi16(0x7fff)));
 }
 
 /* The exponent of Inf and NaN is all ones. */
@@ -79,7 +78,7 @@ static inline void transpose(__m512i m[LANES])
             m[i + 2 * k] = _mm512_unpacklo_epi64(t[i + k], t[i + k + 2]);
             m[i + 2 * k + 1] = _mm512_unpackhi_epi64(t[i + k], t[i + k + 2]);
         }
-    /* m[4g + k] has column k of each quarter, of rows 4g to 4g + 3 */
+        /* m[4g + k] has column k of each quarter, of rows 4g to 4g + 3 */
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         t[k] = _mm512_shuffle_i32x4(m[k], m[4 + k], 0x88);
@@ -125,8 +124,8 @@ void filter_bf16_add_up(const char *sums, ptrdiff_t pitch, ptrdiff_t n, float *t
             low = _mm512_add_pd(low, _mm512_cvtps_pd(_mm256_load_ps(row)));
             high = _mm512_add_pd(high, _mm512_cvtps_pd(_mm256_load_ps(row + LANES / 2)));
         }
-        m[o] = _mm512_castps_si512(_mm512_insertf32x8(
-            _mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1));
+        m[o] = _mm512_castps_si512(_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)),
+                                                      _mm512_cvtpd_ps(high), 1));
     }
     transpose(m);
 #pragma GCC unroll 16

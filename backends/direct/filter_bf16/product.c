@@ -25,7 +25,8 @@ static inline char *sums_of(const filter_bf16_product *p, ptrdiff_t row, ptrdiff
 static void add_tile(char *sums, const char *tile)
 {
     for (ptrdiff_t i = 0; i < TILE; i += ROW)
-        _mm512_store_ps(sums + i, _mm512_add_ps(_mm512_load_ps(sums + i), _mm512_load_ps(tile + i)));
+        _mm512_store_ps(sums + i,
+                        _mm512_add_ps(_mm512_load_ps(sums + i), _mm512_load_ps(tile + i)));
 }
 
 /* Of the instruction LDTILECFG; gcc takes a pointer to it for one to its first 8 bytes, and might
@@ -44,9 +45,10 @@ __attribute__((target("amx-tile"))) static void begin_tiles(void) { _tile_loadco
 __attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
 
 /* Two blocks of outputs times two columns, steps from `step` to `end`. */
-__attribute__((target("amx-tile,amx-bf16"))) static void
-multiply_2x2(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step,
-             ptrdiff_t end)
+__attribute__((target("amx-tile,amx-bf16"))) static void multiply_2x2(const filter_bf16_product *p,
+                                                                      ptrdiff_t row,
+                                                                      ptrdiff_t column,
+                                                                      ptrdiff_t step, ptrdiff_t end)
 {
     const char *a = p->outputs + row * p->steps * TILE, *next = a + p->steps * TILE;
     const char *b = p->pairs + p->column[column].pairs;
@@ -75,9 +77,10 @@ multiply_2x2(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column, ptrd
 }
 
 /* One block of outputs times three columns. */
-__attribute__((target("amx-tile,amx-bf16"))) static void
-multiply_1x3(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step,
-             ptrdiff_t end)
+__attribute__((target("amx-tile,amx-bf16"))) static void multiply_1x3(const filter_bf16_product *p,
+                                                                      ptrdiff_t row,
+                                                                      ptrdiff_t column,
+                                                                      ptrdiff_t step, ptrdiff_t end)
 {
     const char *a = p->outputs + row * p->steps * TILE, *b[3];
     for (int i = 0; i < 3; i++)
@@ -102,7 +105,8 @@ multiply_1x3(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column, ptrd
         add_tile(sums_of(p, row, column + i), tile[i]);
 }
 
-/* A part of the steps at a time, whose operands stay in the first cache from one tap to the next. */
+/* A part of the steps at a time, whose operands stay in the first cache from one tap to the next.
+ */
 static void multiply_tiles(const filter_bf16_product *p)
 {
     for (ptrdiff_t step = 0; step < p->steps; step += CACHED_STEPS) {
@@ -122,9 +126,9 @@ static void multiply_tiles(const filter_bf16_product *p)
 static void nothing(void) {}
 
 /* A register of sums for each output. */
-__attribute__((target("avx512bf16"))) static void
-multiply_dots(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step,
-              ptrdiff_t end)
+__attribute__((target("avx512bf16"))) static void multiply_dots(const filter_bf16_product *p,
+                                                                ptrdiff_t row, ptrdiff_t column,
+                                                                ptrdiff_t step, ptrdiff_t end)
 {
     const char *a = p->outputs + row * p->steps * TILE;
     const char *b = p->pairs + p->column[column].pairs;
@@ -135,8 +139,7 @@ multiply_dots(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column, ptr
         sum[o] = _mm512_setzero_ps();
     for (; step < end; step++)
         for (ptrdiff_t pair = 0; pair < LANES; pair++) {
-            const __m512bh x =
-                (__m512bh)_mm512_load_si512(b + step * STEP_PAIRS + pair * STRIDE);
+            const __m512bh x = (__m512bh)_mm512_load_si512(b + step * STEP_PAIRS + pair * STRIDE);
             const int32_t *dy = (const int32_t *)(const void *)(a + step * TILE) + pair;
 #pragma GCC unroll 16
             for (int o = 0; o < LANES; o++)

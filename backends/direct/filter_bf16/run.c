@@ -16,9 +16,9 @@ enum {
 
 typedef struct { /* a thread's part of a job */
     const filter_bf16 *p;
-    const char *x, *dy;                /* all images */
-    ptrdiff_t first_input, inputs;     /* channels */
-    ptrdiff_t first_output, outputs;   /* the same */
+    const char *x, *dy;              /* all images */
+    ptrdiff_t first_input, inputs;   /* channels */
+    ptrdiff_t first_output, outputs; /* the same */
     ptrdiff_t input_blocks, output_blocks;
     int32_t *x_at, *dy_at;
     filter_bf16_column *column;
@@ -90,8 +90,7 @@ static ptrdiff_t add_columns(const work *s, ptrdiff_t n, filter_bf16_tap phase, 
     for (ptrdiff_t kh = 0; kh < h->kernel; kh++)
         for (ptrdiff_t kw = 0; kw < w->kernel; kw++) {
             const ptrdiff_t tap = kh * w->kernel + kw;
-            const ptrdiff_t shift =
-                filter_bf16_shift(h, kh) * w->pitch + filter_bf16_shift(w, kw);
+            const ptrdiff_t shift = filter_bf16_shift(h, kh) * w->pitch + filter_bf16_shift(w, kw);
             if (filter_bf16_phase(h, kh) == phase.kh && filter_bf16_phase(w, kw) == phase.kw)
                 s->column[n++] = (filter_bf16_column){.pairs = pairs + shift * ENTRY,
                                                       .sums = (tap * s->p->inputs + b) * TILE};
@@ -194,8 +193,7 @@ static void run_job(const filter_bf16 *p, const adj_call *call, ptrdiff_t job, i
     s.sums = (char *)direct_scratch(call, p->sums) + job * p->outputs * p->sums_row;
     memset(s.sums, 0, (size_t)(p->outputs * p->sums_row));
     p->code->begin();
-    add_units(&s, start_of(units, p->segments, segment),
-              start_of(units, p->segments, segment + 1));
+    add_units(&s, start_of(units, p->segments, segment), start_of(units, p->segments, segment + 1));
     p->code->end();
 }
 
@@ -223,8 +221,8 @@ static void add_up(const filter_bf16 *p, const adj_call *call, ptrdiff_t group, 
     if (c >= p->ic || o >= p->oc)
         return;
     const ptrdiff_t pitch = p->outputs * p->sums_row;
-    const char *sums = (const char *)direct_scratch(call, p->sums) +
-                       group * p->segments * pitch + row * p->sums_row + column * TILE;
+    const char *sums = (const char *)direct_scratch(call, p->sums) + group * p->segments * pitch +
+                       row * p->sums_row + column * TILE;
     _Alignas(64) float tile[LANES * LANES];
     p->code->add_up(sums, pitch, p->segments, tile);
     store_tile(p, tile, call->out[0], (tap * p->ic + c) * p->oc + o, min(p->ic - c, LANES),
