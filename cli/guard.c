@@ -44,8 +44,10 @@ static int is_isa(const char *variable)
 /* What our own kernels may use where oneDNN may use isa. */
 static const char *own_isa(const char *isa)
 {
-    if (strncmp(isa, "avx512", 6) == 0 || strncmp(isa, "avx10", 5) == 0 || strcmp(isa, "all") == 0)
-        return "avx512";
+    if (strcmp(isa, "all") == 0 || strncmp(isa, "avx10", 5) == 0 || strstr(isa, "amx") != NULL)
+        return "amx";
+    if (strncmp(isa, "avx512", 6) == 0)
+        return strstr(isa, "16") != NULL ? "avx512_bf16" : "avx512";
     return strncmp(isa, "avx2", 4) == 0 ? "avx2" : "base";
 }
 

@@ -15,7 +15,8 @@ static const remark all_statuses[] = {
 
 static const remark variables[] = {
     {"ADJOINT_MAX_ISA",
-     "base, avx2 or avx512: the newest instructions that adjoint's own kernels use"},
+     "base, avx2, avx512, avx512_bf16 or amx: the newest instructions that adjoint's own kernels "
+     "use"},
     {"ADJOINT_PLAN", "adds \"unfused\" or \"tune\", or both with a comma, to every plan"},
     {"ADJOINT_QUARANTINE",
      "the file of oneDNN's implementations not to be used, as selftest writes it; off: none"},

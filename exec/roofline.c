@@ -8,7 +8,7 @@ static const double hertz = 3e9, bytes_per_second = 8e9; /* of an ordinary core 
 roofline roofline_nominal(int threads)
 {
     /* two multiply-adds of a vector at a time */
-    static const double f32_lanes[N_ISA_LEVEL] = {4, 8, 16};
+    static const double f32_lanes[N_ISA_LEVEL] = {4, 8, 16, 16, 16};
     const double f32 = threads * hertz * 2 * 2 * f32_lanes[machine_isa_level()];
     return (roofline){
         .f32 = f32, .f64 = f32 / 2, .bf16 = f32, .f16 = f32, .memory = threads * bytes_per_second};

@@ -29,8 +29,8 @@
  *                       (for 0.05 s a plan, unless they have it), or "unfused,tune". Another word:
  *                       ADJ_EARG
  *   ADJOINT_MAX_ISA     the CPU's instructions that the backend "direct" uses, when a plan needs
- *                       it: up to "base", "avx2" or "avx512". Another word: ADJ_EARG. oneDNN's
- *                       limit is its own ONEDNN_MAX_CPU_ISA
+ *                       it: up to "base", "avx2", "avx512", "avx512_bf16" or "amx". Another word:
+ *                       ADJ_EARG. oneDNN's limit is its own ONEDNN_MAX_CPU_ISA
  *   ADJOINT_QUARANTINE  in place of adj_exec_debug.quarantine where that is NULL, when a plan needs
  *                       the backend "onednn": FILE, "only:FILE" or "off". ADJ_EIO if the file
  *                       cannot be read

@@ -1,6 +1,7 @@
-/* isa.h - the instruction sets that the direct kernels are compiled for, and which of them this CPU
- * has: a test takes each that is there and is skipped, with a line that says so, where it is not.
- * Asked of the CPU, not of the backend under test. */
+/* isa.h - the instruction sets that the direct kernels are compiled for (all_isas) or may use
+ * (those and avx512_bf16, amx), and which of them this CPU has: a test takes each that is there and
+ * is skipped, with a line that says so, where it is not. Asked of the CPU, not of the backend under
+ * test. */
 #ifndef TESTS_ISA_H
 #define TESTS_ISA_H
 
@@ -14,6 +15,25 @@
 enum { N_ISA = 3 };
 static const char *const all_isas[N_ISA] = {"base", "avx2", "avx512"};
 
+#if defined(__x86_64__)
+/* Bits of word `a` of leaf 7, subleaf 1, or of `d` of subleaf 0. */
+static inline int cpu_has_bf16(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1) != 0;
+}
+
+/* The tiles, and the system keeps them. */
+static inline int cpu_has_tiles(void)
+{
+    unsigned a, b, c, d, kept;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d >> 22 & 5) != 5)
+        return 0;
+    __asm__ volatile("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
+    return (kept & 0x60000) == 0x60000;
+}
+#endif
+
 static inline int cpu_has(const char *isa)
 {
     if (strcmp(isa, "base") == 0)
@@ -22,10 +42,13 @@ static inline int cpu_has(const char *isa)
     unsigned a, b, c = 0, d; /* clang 14 does not know f16c by its name */
     int f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
     int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
-    return strcmp(isa, "avx2") == 0
-               ? avx2
-               : avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    int avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    if (strcmp(isa, "avx2") == 0)
+        return avx2;
+    if (strcmp(isa, "avx512") == 0)
+        return avx512;
+    return avx512 && cpu_has_bf16() && (strcmp(isa, "avx512_bf16") == 0 || cpu_has_tiles());
 #else
     return 0;
 #endif

@@ -34,6 +34,7 @@ settings() {
     level own-base ADJOINT_MAX_ISA=base
     level own-avx2 ADJOINT_MAX_ISA=avx2 $avx2
     level own-avx512 ADJOINT_MAX_ISA=avx512 $avx512
+    level own-avx512-bf16 ADJOINT_MAX_ISA=avx512_bf16 $avx512 avx512_bf16
     level onednn-sse41 ONEDNN_MAX_CPU_ISA=SSE41 sse4_1
     level onednn-avx ONEDNN_MAX_CPU_ISA=AVX avx
     level onednn-avx2 ONEDNN_MAX_CPU_ISA=AVX2 $avx2

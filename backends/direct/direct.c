@@ -1,11 +1,12 @@
 /* direct.c - the direct backend: opens with the best instruction set that this CPU has, or a lesser
- * one that ADJOINT_MAX_ISA names: base, avx2, avx512. */
+ * one that ADJOINT_MAX_ISA names: base, avx2, avx512, avx512_bf16, amx. */
 #include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/direct/filter_bf16/filter_bf16.h"
 #include "direct.h"
 #include "exec/machine/cache_size.h"
 #include "exec/machine/isa_level.h"
@@ -15,21 +16,34 @@ enum { UNKNOWN = -1 };
 /* What ADJOINT_MAX_ISA allows; all if it is not set. */
 static int max_allowed(const char *name)
 {
-    static const char *const names[N_ISA_LEVEL] = {"base", "avx2", "avx512"};
+    static const char *const names[N_ISA_LEVEL] = {"base", "avx2", "avx512", "avx512_bf16", "amx"};
     if (name == NULL || name[0] == '\0')
-        return ISA_LEVEL_AVX512;
+        return ISA_LEVEL_AMX;
     for (int level = ISA_LEVEL_BASE; level < N_ISA_LEVEL; level++)
         if (strcmp(names[level], name) == 0)
             return level;
     return UNKNOWN;
 }
 
-static const direct_isa *best_isa(int max)
+static int best_level(int max)
+{
+    int level = machine_isa_level();
+    return level < max ? level : max;
+}
+
+static const direct_isa *isa_of(int level)
 {
     static const direct_isa *const isas[N_ISA_LEVEL] = {&direct_isa_base, &direct_isa_avx2,
+                                                        &direct_isa_avx512, &direct_isa_avx512,
                                                         &direct_isa_avx512};
-    int level = machine_isa_level();
-    return isas[level < max ? level : max];
+    return isas[level];
+}
+
+static const filter_bf16_code *bf16_code_of(int level)
+{
+    if (level >= ISA_LEVEL_AMX)
+        return direct_filter_bf16_amx_avx512;
+    return level >= ISA_LEVEL_AVX512_BF16 ? direct_filter_bf16_dot_avx512 : NULL;
 }
 
 int direct_conv_fits(const adj_conv_geom *g, int64_t max)
@@ -59,11 +73,17 @@ adj_status direct_refuse(adj_prep *prep, const char *format, ...)
 adj_status direct_accept(const direct *d, adj_prep *prep, const char *impl, const void *state,
                          size_t size)
 {
+    return direct_accept_as(d, prep, impl, d->isa->name, state, size);
+}
+
+adj_status direct_accept_as(const direct *d, adj_prep *prep, const char *impl, const char *isa,
+                            const void *state, size_t size)
+{
     prep->state = adj_alloc(&d->allocator, size);
     if (prep->state == NULL)
         return ADJ_ENOMEM;
     memcpy(prep->state, state, size);
-    snprintf(prep->impl, sizeof prep->impl, "%s:%s", impl, d->isa->name);
+    snprintf(prep->impl, sizeof prep->impl, "%s:%s", impl, isa);
     return ADJ_OK;
 }
 
@@ -98,14 +118,18 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
     *backend = NULL;
     if (max == UNKNOWN) {
         snprintf(opts->message, ADJ_WHY,
-                 "ADJOINT_MAX_ISA: unknown (got \"%.64s\", expected base, avx2 or avx512)", limit);
+                 "ADJOINT_MAX_ISA: unknown (got \"%.64s\", expected base, avx2, avx512, "
+                 "avx512_bf16 or amx)",
+                 limit);
         return ADJ_EARG;
     }
+    const int level = best_level(max);
     direct *d = *backend = adj_alloc(opts->allocator, sizeof *d);
     if (d == NULL)
         return ADJ_ENOMEM;
     *d = (direct){.allocator = *opts->allocator,
-                  .isa = best_isa(max),
+                  .isa = isa_of(level),
+                  .bf16_code = bf16_code_of(level),
                   .threads = opts->threads,
                   .second_cache = (ptrdiff_t)machine_second_cache(),
                   .math = opts->math};
@@ -125,12 +149,13 @@ static void close(void *backend)
 static void describe(char *text, size_t size)
 {
     int max = max_allowed(getenv("ADJOINT_MAX_ISA"));
-    snprintf(text, size, "* %s", max != UNKNOWN ? best_isa(max)->name : "*");
+    snprintf(text, size, "* %s", max != UNKNOWN ? isa_of(best_level(max))->name : "*");
 }
 
 static const adj_kernel *const kernels[] = {
-    &direct_fused_pointwise, &direct_im2col,   &direct_depthwise, &direct_group_norm,
-    &direct_max_pool,        &direct_winograd, &direct_gemm,      NULL};
+    &direct_fused_pointwise, &direct_filter_bf16, &direct_im2col,
+    &direct_depthwise,       &direct_group_norm,  &direct_max_pool,
+    &direct_winograd,        &direct_gemm,        NULL};
 
 const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
                                         .name = "direct",

@@ -10,6 +10,7 @@
 
 #include "adjoint_ext.h"
 
+struct filter_bf16_code;
 struct group_norm_code;
 struct max_pool_code;
 struct winograd_code;
@@ -44,6 +45,7 @@ extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
 typedef struct {
     adj_allocator allocator;
     const direct_isa *isa;
+    const struct filter_bf16_code *bf16_code; /* NULL: no instructions for products in bf16 */
     int threads;
     ptrdiff_t second_cache; /* bytes, of a core: for blocks that decide no sum's order */
     adj_math math;
@@ -83,6 +85,9 @@ adj_status direct_refuse(adj_prep *prep, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 adj_status direct_accept(const direct *d, adj_prep *prep, const char *impl, const void *state,
                          size_t size);
+/* The same of code that is for other instructions than d->isa: printed as "impl:isa". */
+adj_status direct_accept_as(const direct *d, adj_prep *prep, const char *impl, const char *isa,
+                            const void *state, size_t size);
 /* Runs the jobs of c->state's work. */
 adj_status direct_run(const adj_call *c);
 void direct_drop(void *backend, void *state);
@@ -97,6 +102,6 @@ adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
 extern const adj_kernel direct_fused_pointwise, direct_gemm, direct_im2col, direct_depthwise,
-    direct_group_norm, direct_max_pool, direct_winograd;
+    direct_filter_bf16, direct_group_norm, direct_max_pool, direct_winograd;
 
 #endif

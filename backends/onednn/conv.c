@@ -95,7 +95,8 @@ static void read_rules(conv *c, const adj_node *n)
     c->blocks = rule_of(c->o, n, BLOCKS_FIRST) != NULL;
     c->winograd = rule_of(c->o, n, WINOGRAD_FIRST) != NULL;
     c->yields = rule_of(c->o, n, DIRECT_FIRST) != NULL;
-    c->competes = c->o->math == ADJ_MATH_FAST && rule_of(c->o, n, DIRECT_COMPETES) != NULL;
+    c->competes = rule_of(c->o, n, DIRECT_COMPETES) != NULL ||
+                  (c->o->math == ADJ_MATH_FAST && rule_of(c->o, n, FAST_DIRECT_COMPETES) != NULL);
 }
 
 static int fits_int(const adj_conv_geom *g)

@@ -7,11 +7,12 @@
 #include "onednn.h"
 
 typedef enum {
-    DIRECT_FIRST,    /* kernels of backends/direct before all of oneDNN's */
-    DIRECT_COMPETES, /* in fast math: the same where direct's estimate says that they pay */
-    NAMED_FIRST,     /* oneDNN's implementations of a name before its others */
-    BLOCKS_FIRST,    /* nChw16c before channels-last */
-    WINOGRAD_FIRST   /* oneDNN's Winograd, where it is allowed, before its others */
+    DIRECT_FIRST,         /* kernels of backends/direct before all of oneDNN's */
+    DIRECT_COMPETES,      /* the same where direct's estimate says that they pay */
+    FAST_DIRECT_COMPETES, /* in fast math: that */
+    NAMED_FIRST,          /* oneDNN's implementations of a name before its others */
+    BLOCKS_FIRST,         /* nChw16c before channels-last */
+    WINOGRAD_FIRST        /* oneDNN's Winograd, where it is allowed, before its others */
 } conv_preference;
 
 typedef struct { /* CPUs of a family that have the instruction set */

@@ -170,7 +170,7 @@ static int rule_at(int i, adj_rule *rule)
     if (i < 0 || i >= conv_rule_count())
         return 0;
     const conv_rule *r = conv_rule_at(i);
-    const int is_fast = r->prefers == DIRECT_COMPETES || r->prefers == WINOGRAD_FIRST;
+    const int is_fast = r->prefers == FAST_DIRECT_COMPETES || r->prefers == WINOGRAD_FIRST;
     *rule = (adj_rule){.name = r->name,
                        .measured = r->measured,
                        .holds = rule_holds(r, this_machine()),

@@ -1,8 +1,19 @@
 /* isa_level.c - see isa_level.h. */
 #include "isa_level.h"
 
+#include "x86_features.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
+
+/* Compilers do not know the tiles by name. */
+static int may_use_tiles(void)
+{
+    const unsigned bf16 = 1U << 22, tile = 1U << 24; /* of word d of leaf 7 */
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & bf16) != 0 && (d & tile) != 0 &&
+           x86_allow_tiles();
+}
 
 isa_level machine_isa_level(void)
 {
@@ -10,10 +21,12 @@ isa_level machine_isa_level(void)
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
         !__get_cpuid(1, &a, &b, &c, &d) || (c & bit_F16C) == 0)
         return ISA_LEVEL_BASE;
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-               ? ISA_LEVEL_AVX512
-               : ISA_LEVEL_AVX2;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+        return ISA_LEVEL_AVX2;
+    if (!__builtin_cpu_supports("avx512bf16"))
+        return ISA_LEVEL_AVX512;
+    return may_use_tiles() ? ISA_LEVEL_AMX : ISA_LEVEL_AVX512_BF16;
 }
 #else
 isa_level machine_isa_level(void) { return ISA_LEVEL_BASE; }

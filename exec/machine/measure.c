@@ -32,7 +32,8 @@ typedef struct {
 static const machine_loops *best_loops(void)
 {
     static const machine_loops *const loops[N_ISA_LEVEL] = {
-        &machine_loops_base, &machine_loops_avx2, &machine_loops_avx512};
+        &machine_loops_base, &machine_loops_avx2, &machine_loops_avx512, &machine_loops_avx512,
+        &machine_loops_avx512};
     return loops[machine_isa_level()];
 }
 

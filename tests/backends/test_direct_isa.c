@@ -28,7 +28,7 @@ static adj_status plan_with(const char *word, char message[300], char impl[64])
 
 Test(direct_isa, names)
 {
-    static const char *const known[] = {"base", "avx2", "avx512"};
+    static const char *const known[] = {"base", "avx2", "avx512", "avx512_bf16", "amx"};
     static const char *const unknown[] = {"avx",  "AVX2", "avx2 ", "avx512_core", "avx10",
                                           "none", "0",    ",",     "base,avx2"};
     char message[300], impl[64], best[64], expected[300];
@@ -37,14 +37,16 @@ Test(direct_isa, names)
     cr_expect_str_eq(impl, best);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         cr_expect_eq(plan_with(known[i], message, impl), ADJ_OK, "%s", message);
-    cr_expect_str_eq(impl, best); /* avx512: no limit */
+    cr_expect_str_eq(impl, best); /* amx: no limit */
     plan_with("base", message, impl);
     cr_expect_str_eq(impl, "fused_pointwise:base");
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         cr_expect_eq(plan_with(unknown[i], message, impl), ADJ_EARG, "%s: %s", unknown[i], message);
-        snprintf(expected, sizeof expected,
-                 "ADJOINT_MAX_ISA: unknown (got \"%s\", expected base, avx2 or avx512)",
-                 unknown[i]);
+        snprintf(
+            expected, sizeof expected,
+            "ADJOINT_MAX_ISA: unknown (got \"%s\", expected base, avx2, avx512, avx512_bf16 or "
+            "amx)",
+            unknown[i]);
         cr_expect_not_null(strstr(message, expected), "%s", message);
     }
 }

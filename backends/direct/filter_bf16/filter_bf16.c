@@ -1,0 +1,196 @@
+/* filter_bf16.c - the kernel of filter_bf16.h: what it takes, and how the work is cut. On every
+ * machine alike, whatever its caches and number of threads: where chunks and segments end decides
+ * the last bits. */
+#include "filter_bf16.h"
+
+#include "backends/direct/arith.h"
+
+enum {
+    LANES = FILTER_BF16_LANES,
+    STEP = FILTER_BF16_STEP,
+    ENTRY = FILTER_BF16_ENTRY,
+    TILE = FILTER_BF16_TILE,
+    GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
+    CHUNK_BYTES = 512 << 10,    /* of packed operands, with them */
+    MAX_PIXELS = 2048,          /* of a chunk, about: that are added up in registers */
+    MIN_PIXELS = 256,           /* of a chunk that more jobs are made by */
+    SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
+    MAX_SEGMENTS = 16,
+    MAX_KERNEL = 11,
+    MAX_STRIDE = 2
+};
+static const ptrdiff_t max_bytes = 1 << 30; /* of an image, so that offsets are 32 bits */
+
+static int is_widening(const adj_node *n)
+{
+    return n->op == &adj_op_cast && n->type.dtype == ADJ_F32;
+}
+
+/* With the cast of the result to f32, in which it is summed. */
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    if (root->op != &adj_op_conv2d_backprop_filter || root->type.dtype != ADJ_BF16 || max < 2)
+        return 0;
+    const adj_uses *u = &uses[root->id];
+    if (u->n_user != 1 || u->is_root || !is_widening(u->user[0]))
+        return 0;
+    group[0] = root;
+    group[1] = u->user[0];
+    return 2;
+}
+
+static int is_ours(const adj_group *g)
+{
+    return g->node[0]->op == &adj_op_conv2d_backprop_filter &&
+           g->node[0]->in[0]->type.dtype == ADJ_BF16 &&
+           (g->n_node == 1 || (g->n_node == 2 && is_widening(g->node[1])));
+}
+
+static int fits(const adj_conv_geom *g)
+{
+    return direct_conv_fits(g, 1 << 15) && g->groups == 1 && g->kh <= MAX_KERNEL &&
+           g->kw <= MAX_KERNEL && g->sh <= MAX_STRIDE && g->sw <= MAX_STRIDE && g->dh <= 64 &&
+           g->dw <= 64 && g->ic <= 1 << 15 && g->n <= 1 << 24 && g->n > 0 && g->ic > 0 &&
+           g->oc > 0 && g->oh > 0 && g->ow > 0 && g->ih * g->iw * g->ic * 2 < max_bytes &&
+           g->oh * g->ow * g->oc * 2 < max_bytes;
+}
+
+/* ---- how the work is cut ---- */
+
+/* Padding is shared by neighbours of the grid: a position behind one row's last pixel is one before
+ * the next one's first, both zeros. Returns the axis' phases that there are taps of. */
+static ptrdiff_t set_pitch(filter_bf16_axis *a)
+{
+    ptrdiff_t phases = 0, first = PTRDIFF_MAX;
+    a->shift = filter_bf16_shift(a, a->kernel - 1);
+    a->pitch = a->out;
+    for (ptrdiff_t phase = 0; phase < a->stride; phase++) {
+        int is_used = 0;
+        for (ptrdiff_t j = 0; j < a->kernel; j++)
+            is_used |= filter_bf16_phase(a, j) == phase;
+        if (!is_used)
+            continue;
+        phases++;
+        first = min(first, filter_bf16_first(a, phase));
+        a->pitch = max(a->pitch, filter_bf16_last(a, phase));
+    }
+    a->pitch = max(a->pitch, a->out + a->shift - first);
+    return phases;
+}
+
+static void set_axes(filter_bf16 *p, const adj_conv_geom *g)
+{
+    p->h = (filter_bf16_axis){.in = g->ih,
+                              .out = g->oh,
+                              .kernel = g->kh,
+                              .stride = g->sh,
+                              .dilation = g->dh,
+                              .pad = g->pt};
+    p->w = (filter_bf16_axis){.in = g->iw,
+                              .out = g->ow,
+                              .kernel = g->kw,
+                              .stride = g->sw,
+                              .dilation = g->dw,
+                              .pad = g->pl};
+    p->phases = set_pitch(&p->h) * set_pitch(&p->w);
+    p->shift = p->h.shift * p->w.pitch + p->w.shift;
+    p->taps = g->kh * g->kw;
+}
+
+/* As even as blocks allow. */
+static ptrdiff_t group_of(ptrdiff_t blocks, ptrdiff_t groups) { return divide_up(blocks, groups); }
+
+static void set_groups(filter_bf16 *p)
+{
+    const ptrdiff_t inputs = divide_up(p->ic, LANES), outputs = divide_up(p->oc, LANES);
+    ptrdiff_t in = 1, out = 1;
+    while (p->taps * group_of(inputs, in) * group_of(outputs, out) * TILE > GROUP_BYTES) {
+        if (group_of(inputs, in) == 1 && group_of(outputs, out) == 1)
+            break;
+        if (group_of(inputs, in) > group_of(outputs, out))
+            in++;
+        else
+            out++;
+    }
+    p->inputs = group_of(inputs, in);
+    p->outputs = group_of(outputs, out);
+    p->input_groups = divide_up(inputs, p->inputs);
+    p->output_groups = divide_up(outputs, p->outputs);
+    p->columns = p->taps * p->inputs;
+    p->sums_row = (p->columns + 1) * TILE;
+}
+
+/* Pixels of a chunk, which are a part of an image or several, and of how many segments they are. */
+static void set_chunks(filter_bf16 *p)
+{
+    const filter_bf16_axis *h = &p->h, *w = &p->w;
+    const ptrdiff_t groups = p->input_groups * p->output_groups;
+    const ptrdiff_t pixel = p->phases * p->inputs * ENTRY + p->outputs * ENTRY / 2;
+    const ptrdiff_t pixels = max(min(CHUNK_BYTES / pixel, MAX_PIXELS), MIN_PIXELS);
+    const ptrdiff_t wanted = divide_up(MAX_SEGMENTS, p->n * groups);
+    p->bands = divide_up(h->out, max(pixels / w->pitch, 1));
+    p->bands = max(p->bands, min(wanted, h->out * w->pitch / MIN_PIXELS));
+    p->rows = divide_up(h->out, p->bands);
+    p->bands = divide_up(h->out, p->rows);
+    const ptrdiff_t units = p->n * p->bands;
+    const ptrdiff_t sums = groups * p->outputs * p->sums_row;
+    p->segments = min(max(min(SEGMENT_BYTES / sums, MAX_SEGMENTS), 1), units);
+    p->jobs = groups * p->segments;
+    const ptrdiff_t of_segment = divide_up(units, p->segments);
+    const ptrdiff_t fit = p->bands > 1 ? 1 : max(pixels / (h->pitch * w->pitch), 1);
+    p->images = divide_up(of_segment, divide_up(of_segment, fit));
+    p->steps = divide_up(((p->images - 1) * h->pitch + p->rows - 1) * w->pitch + w->out, STEP);
+    p->entries = p->steps * STEP + p->shift;
+}
+
+static void set_scratch(filter_bf16 *p, size_t *scratch)
+{
+    size_t thread = 0;
+    p->x_at = reserve(&thread, p->entries + 1, sizeof(int32_t));
+    p->dy_at = reserve(&thread, p->steps * STEP, sizeof(int32_t));
+    p->column = reserve(&thread, p->columns + 4, sizeof(filter_bf16_column));
+    p->pairs = reserve(&thread, p->phases * p->inputs * p->entries, ENTRY);
+    p->tiles = reserve(&thread, p->outputs * p->steps, TILE);
+    p->per_thread = thread;
+    *scratch = 0;
+    p->sums = reserve(scratch, p->jobs * p->outputs, (size_t)p->sums_row);
+    p->thread = reserve(scratch, p->threads, thread);
+}
+
+/* ---- the kernel ---- */
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
+{
+    const direct *b = backend;
+    const adj_node *n = g->node[0];
+    if (candidate > 0 || !is_ours(g))
+        return ADJ_ENOKERNEL;
+    const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
+    if (b->bf16_code == NULL)
+        return direct_refuse(prep, "%s: products in bf16 need avx512_bf16 or AMX", n->op->name);
+    if (!fits(geom))
+        return direct_refuse(prep,
+                             "%s: direct takes bf16 in NHWC, kernels up to %dx%d, strides up to "
+                             "%d, no groups",
+                             n->op->name, MAX_KERNEL, MAX_KERNEL, MAX_STRIDE);
+    filter_bf16 p = {.code = b->bf16_code,
+                     .x_in = adj_group_in(g, n->in[0]),
+                     .dy_in = adj_group_in(g, n->in[1]),
+                     .threads = direct_conv_threads(b, n),
+                     .dtype = g->out[0]->type.dtype,
+                     .n = geom->n,
+                     .ic = geom->ic,
+                     .oc = geom->oc};
+    set_axes(&p, geom);
+    set_groups(&p);
+    set_chunks(&p);
+    set_scratch(&p, &prep->scratch);
+    prep->seconds *= p.code->slower;
+    return direct_accept_as(b, prep, "filter_bf16", p.code->name, &p, sizeof p);
+}
+
+const adj_kernel direct_filter_bf16 = {.name = "filter_bf16",
+                                       .match = match,
+                                       .prepare = prepare,
+                                       .run = filter_bf16_run,
+                                       .drop = direct_drop};

@@ -1,0 +1,93 @@
+/* grid.c - which pixels of memory the entries of a chunk's grid are: see filter_bf16.h. */
+#include "backends/direct/arith.h"
+#include "filter_bf16.h"
+
+enum { PADDING = -1, PIXEL = 2 /* bytes of a channel */ };
+
+/* Position t is input t * stride + phase - pad. */
+ptrdiff_t filter_bf16_first(const filter_bf16_axis *a, ptrdiff_t phase)
+{
+    return a->pad > phase ? divide_up(a->pad - phase, a->stride) : 0;
+}
+
+ptrdiff_t filter_bf16_last(const filter_bf16_axis *a, ptrdiff_t phase)
+{
+    ptrdiff_t end = a->in - phase + a->pad;
+    return end > 0 ? min(divide_up(end, a->stride), a->out + a->shift) : 0;
+}
+
+static void fill(int32_t *at, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        at[i] = PADDING;
+}
+
+static void count_up(int32_t *restrict at, ptrdiff_t n, ptrdiff_t first, ptrdiff_t step)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        at[i] = (int32_t)(first + i * step);
+}
+
+/* One more than there are entries: the last one is a pair, too. */
+void filter_bf16_list_x(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_tap phase,
+                        int32_t *at)
+{
+    const filter_bf16_axis *h = &p->h, *w = &p->w;
+    const ptrdiff_t pixel = p->ic * PIXEL;
+    const ptrdiff_t left = filter_bf16_first(w, phase.kw), right = filter_bf16_last(w, phase.kw);
+    const ptrdiff_t top = max(filter_bf16_first(h, phase.kh) - c.row, 0);
+    const ptrdiff_t bottom = min(filter_bf16_last(h, phase.kh) - c.row, c.rows + h->shift);
+    fill(at, p->entries + 1);
+    for (ptrdiff_t i = 0; i < c.images; i++)
+        for (ptrdiff_t r = top; r < bottom; r++) {
+            ptrdiff_t ih = (c.row + r) * h->stride + phase.kh - h->pad;
+            ptrdiff_t iw = left * w->stride + phase.kw - w->pad;
+            count_up(at + (i * h->pitch + r) * w->pitch + left, right - left,
+                     ((i * h->in + ih) * w->in + iw) * pixel, w->stride * pixel);
+        }
+}
+
+void filter_bf16_list_dy(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
+{
+    const filter_bf16_axis *h = &p->h, *w = &p->w;
+    const ptrdiff_t pixel = p->oc * PIXEL;
+    fill(at, p->steps * FILTER_BF16_STEP);
+    for (ptrdiff_t i = 0; i < c.images; i++)
+        for (ptrdiff_t r = 0; r < c.rows; r++)
+            count_up(at + (i * h->pitch + r) * w->pitch, w->out,
+                     (i * h->out + c.row + r) * w->out * pixel, pixel);
+}
+
+/* The outputs for which tap j along the axis is inside: first, and behind the last. */
+static ptrdiff_t first_output(const filter_bf16_axis *a, ptrdiff_t j)
+{
+    return max(filter_bf16_first(a, filter_bf16_phase(a, j)) - filter_bf16_shift(a, j), 0);
+}
+
+static ptrdiff_t last_output(const filter_bf16_axis *a, ptrdiff_t j)
+{
+    return min(filter_bf16_last(a, filter_bf16_phase(a, j)) - filter_bf16_shift(a, j), a->out);
+}
+
+ptrdiff_t filter_bf16_list_tap(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_tap tap,
+                               int32_t *x_at, int32_t *dy_at)
+{
+    const filter_bf16_axis *h = &p->h, *w = &p->w;
+    const ptrdiff_t left = first_output(w, tap.kw), right = last_output(w, tap.kw);
+    const ptrdiff_t top = max(first_output(h, tap.kh), c.row);
+    const ptrdiff_t bottom = min(last_output(h, tap.kh), c.row + c.rows);
+    ptrdiff_t n = 0;
+    fill(x_at, p->entries + 1);
+    fill(dy_at, p->steps * FILTER_BF16_STEP);
+    for (ptrdiff_t i = 0; i < c.images; i++)
+        for (ptrdiff_t oh = top; oh < bottom && left < right; oh++) {
+            ptrdiff_t ih = oh * h->stride + tap.kh * h->dilation - h->pad;
+            ptrdiff_t iw = left * w->stride + tap.kw * w->dilation - w->pad;
+            count_up(x_at + n, right - left, ((i * h->in + ih) * w->in + iw) * p->ic * PIXEL,
+                     w->stride * p->ic * PIXEL);
+            count_up(dy_at + n, right - left, ((i * h->out + oh) * w->out + left) * p->oc * PIXEL,
+                     p->oc * PIXEL);
+            n += right - left;
+        }
+    return n;
+}

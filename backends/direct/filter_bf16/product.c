@@ -1,0 +1,187 @@
+/* product.c - the product of filter_bf16.h, by AMX's tiles and by avx512_bf16. Both sum up a
+ * few steps in registers, from zero, and add that to the sums. */
+#include "pack.h"
+
+#if HAS_BF16_PRODUCTS
+
+enum {
+    LANES = FILTER_BF16_LANES,
+    ENTRY = FILTER_BF16_ENTRY,
+    TILE = FILTER_BF16_TILE,
+    ROW = 64,           /* bytes of a tile's */
+    STRIDE = 2 * ENTRY, /* from one pair of a tap's pixels to the next */
+    STEP_PAIRS = FILTER_BF16_STEP * ENTRY,
+    CACHED_STEPS = 8
+};
+
+/* The sums of an output block and of a column. */
+static inline char *sums_of(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
+{
+    return p->sums + row * p->sums_row + p->column[column].sums;
+}
+
+/* ---- AMX ---- */
+
+static void add_tile(char *sums, const char *tile)
+{
+    for (ptrdiff_t i = 0; i < TILE; i += ROW)
+        _mm512_store_ps(sums + i,
+                        _mm512_add_ps(_mm512_load_ps(sums + i), _mm512_load_ps(tile + i)));
+}
+
+/* Of the instruction LDTILECFG; gcc takes a pointer to it for one to its first 8 bytes, and might
+ * leave out that others are written. */
+static const struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} shapes = {.palette = 1,
+            .row_bytes = {ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW},
+            .rows = {LANES, LANES, LANES, LANES, LANES, LANES, LANES, LANES}};
+
+__attribute__((target("amx-tile"))) static void begin_tiles(void) { _tile_loadconfig(&shapes); }
+
+/* Other code that uses tiles finds none, as at the start of a thread. */
+__attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
+
+/* Two blocks of outputs times two columns, steps from `step` to `end`. */
+__attribute__((target("amx-tile,amx-bf16"))) static void multiply_2x2(const filter_bf16_product *p,
+                                                                      ptrdiff_t row,
+                                                                      ptrdiff_t column,
+                                                                      ptrdiff_t step, ptrdiff_t end)
+{
+    const char *a = p->outputs + row * p->steps * TILE, *next = a + p->steps * TILE;
+    const char *b = p->pairs + p->column[column].pairs;
+    const char *beside = p->pairs + p->column[column + 1].pairs;
+    _Alignas(64) char tile[4][TILE];
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (; step < end; step++) {
+        _tile_loadd(4, a + step * TILE, ROW);
+        _tile_loadd(6, b + step * STEP_PAIRS, STRIDE);
+        _tile_loadd(5, next + step * TILE, ROW);
+        _tile_loadd(7, beside + step * STEP_PAIRS, STRIDE);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, tile[0], ROW);
+    _tile_stored(1, tile[1], ROW);
+    _tile_stored(2, tile[2], ROW);
+    _tile_stored(3, tile[3], ROW);
+    for (int i = 0; i < 4; i++)
+        add_tile(sums_of(p, row + i / 2, column + i % 2), tile[i]);
+}
+
+/* One block of outputs times three columns. */
+__attribute__((target("amx-tile,amx-bf16"))) static void multiply_1x3(const filter_bf16_product *p,
+                                                                      ptrdiff_t row,
+                                                                      ptrdiff_t column,
+                                                                      ptrdiff_t step, ptrdiff_t end)
+{
+    const char *a = p->outputs + row * p->steps * TILE, *b[3];
+    for (int i = 0; i < 3; i++)
+        b[i] = p->pairs + p->column[column + i].pairs;
+    _Alignas(64) char tile[3][TILE];
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    for (; step < end; step++) {
+        _tile_loadd(4, a + step * TILE, ROW);
+        _tile_loadd(5, b[0] + step * STEP_PAIRS, STRIDE);
+        _tile_loadd(6, b[1] + step * STEP_PAIRS, STRIDE);
+        _tile_loadd(7, b[2] + step * STEP_PAIRS, STRIDE);
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_dpbf16ps(1, 4, 6);
+        _tile_dpbf16ps(2, 4, 7);
+    }
+    _tile_stored(0, tile[0], ROW);
+    _tile_stored(1, tile[1], ROW);
+    _tile_stored(2, tile[2], ROW);
+    for (int i = 0; i < 3; i++)
+        add_tile(sums_of(p, row, column + i), tile[i]);
+}
+
+/* A part of the steps at a time, whose operands stay in the first cache from one tap to the next.
+ */
+static void multiply_tiles(const filter_bf16_product *p)
+{
+    for (ptrdiff_t step = 0; step < p->steps; step += CACHED_STEPS) {
+        const ptrdiff_t end = step + CACHED_STEPS < p->steps ? step + CACHED_STEPS : p->steps;
+        ptrdiff_t row = 0;
+        for (; row + 2 <= p->rows; row += 2)
+            for (ptrdiff_t column = 0; column < p->columns; column += 2)
+                multiply_2x2(p, row, column, step, end);
+        for (; row < p->rows; row++)
+            for (ptrdiff_t column = 0; column < p->columns; column += 3)
+                multiply_1x3(p, row, column, step, end);
+    }
+}
+
+/* ---- avx512_bf16 ---- */
+
+static void nothing(void) {}
+
+/* A register of sums for each output. */
+__attribute__((target("avx512bf16"))) static void multiply_dots(const filter_bf16_product *p,
+                                                                ptrdiff_t row, ptrdiff_t column,
+                                                                ptrdiff_t step, ptrdiff_t end)
+{
+    const char *a = p->outputs + row * p->steps * TILE;
+    const char *b = p->pairs + p->column[column].pairs;
+    char *sums = sums_of(p, row, column);
+    __m512 sum[LANES];
+#pragma GCC unroll 16
+    for (int o = 0; o < LANES; o++)
+        sum[o] = _mm512_setzero_ps();
+    for (; step < end; step++)
+        for (ptrdiff_t pair = 0; pair < LANES; pair++) {
+            const __m512bh x = (__m512bh)_mm512_load_si512(b + step * STEP_PAIRS + pair * STRIDE);
+            const int32_t *dy = (const int32_t *)(const void *)(a + step * TILE) + pair;
+#pragma GCC unroll 16
+            for (int o = 0; o < LANES; o++)
+                sum[o] = _mm512_dpbf16_ps(sum[o], (__m512bh)_mm512_set1_epi32(dy[o * LANES]), x);
+        }
+#pragma GCC unroll 16
+    for (int o = 0; o < LANES; o++)
+        _mm512_store_ps(sums + o * ROW, _mm512_add_ps(_mm512_load_ps(sums + o * ROW), sum[o]));
+}
+
+static void multiply_vectors(const filter_bf16_product *p)
+{
+    for (ptrdiff_t step = 0; step < p->steps; step += CACHED_STEPS) {
+        const ptrdiff_t end = step + CACHED_STEPS < p->steps ? step + CACHED_STEPS : p->steps;
+        for (ptrdiff_t row = 0; row < p->rows; row++)
+            for (ptrdiff_t column = 0; column < p->columns; column++)
+                multiply_dots(p, row, column, step, end);
+    }
+}
+
+static const filter_bf16_code amx = {.name = "amx",
+                                     .slower = 1,
+                                     .begin = begin_tiles,
+                                     .end = end_tiles,
+                                     .multiply = multiply_tiles,
+                                     .pack_pairs = filter_bf16_pack_pairs,
+                                     .pack_outputs = filter_bf16_pack_outputs,
+                                     .add_up = filter_bf16_add_up};
+
+/* Where it was not measured to be faster oneDNN's is left its place. */
+static const filter_bf16_code dot = {.name = "avx512_bf16",
+                                     .slower = 2,
+                                     .begin = nothing,
+                                     .end = nothing,
+                                     .multiply = multiply_vectors,
+                                     .pack_pairs = filter_bf16_pack_pairs,
+                                     .pack_outputs = filter_bf16_pack_outputs,
+                                     .add_up = filter_bf16_add_up};
+
+const filter_bf16_code *const direct_filter_bf16_amx_avx512 = &amx,
+                              *const direct_filter_bf16_dot_avx512 = &dot;
+
+#elif defined(ISA_avx512)
+const filter_bf16_code *const direct_filter_bf16_amx_avx512, *const direct_filter_bf16_dot_avx512;
+#endif

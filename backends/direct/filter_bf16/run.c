@@ -1,0 +1,246 @@
+/* run.c - the jobs of filter_bf16.h: packs chunks, multiplies them, adds up the segments. */
+#include <omp.h>
+#include <string.h>
+
+#include "backends/direct/arith.h"
+#include "backends/direct/half.h"
+#include "filter_bf16.h"
+
+enum {
+    LANES = FILTER_BF16_LANES,
+    STEP = FILTER_BF16_STEP,
+    ENTRY = FILTER_BF16_ENTRY,
+    TILE = FILTER_BF16_TILE,
+    STRIP = 64 /* pixels of which all blocks are packed before the next, from the first cache */
+};
+
+typedef struct { /* a thread's part of a job */
+    const filter_bf16 *p;
+    const char *x, *dy;              /* all images */
+    ptrdiff_t first_input, inputs;   /* channels */
+    ptrdiff_t first_output, outputs; /* the same */
+    ptrdiff_t input_blocks, output_blocks;
+    int32_t *x_at, *dy_at;
+    filter_bf16_column *column;
+    char *pairs, *tiles, *sums;
+} work;
+
+static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n * i / parts; }
+
+/* ---- packing ---- */
+
+static const char *x_of(const work *s, filter_bf16_chunk c)
+{
+    const filter_bf16 *p = s->p;
+    return s->x + (c.image * p->h.in * p->w.in * p->ic + s->first_input) * 2;
+}
+
+static const char *dy_of(const work *s, filter_bf16_chunk c)
+{
+    const filter_bf16 *p = s->p;
+    return s->dy + (c.image * p->h.out * p->w.out * p->oc + s->first_output) * 2;
+}
+
+static int pack_x(const work *s, filter_bf16_chunk c, ptrdiff_t entries, char *pairs)
+{
+    int is_finite = 1;
+    for (ptrdiff_t i = 0; i < entries; i += STRIP)
+        for (ptrdiff_t b = 0; b < s->input_blocks; b++) {
+            const filter_bf16_pixels pixels = {x_of(s, c) + b * LANES * 2, s->x_at + i,
+                                               min(s->inputs - b * LANES, LANES)};
+            is_finite &= s->p->code->pack_pairs(&pixels, min(entries - i, STRIP),
+                                                pairs + (b * s->p->entries + i) * ENTRY);
+        }
+    return is_finite;
+}
+
+static int pack_dy(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
+{
+    int is_finite = 1;
+    for (ptrdiff_t i = 0; i < steps; i += STRIP / STEP)
+        for (ptrdiff_t b = 0; b < s->output_blocks; b++) {
+            const filter_bf16_pixels pixels = {dy_of(s, c) + b * LANES * 2, s->dy_at + i * STEP,
+                                               min(s->outputs - b * LANES, LANES)};
+            is_finite &= s->p->code->pack_outputs(&pixels, min(steps - i, STRIP / STEP),
+                                                  s->tiles + (b * steps + i) * TILE);
+        }
+    return is_finite;
+}
+
+/* ---- products ---- */
+
+static void multiply(const work *s, ptrdiff_t steps, ptrdiff_t columns)
+{
+    s->p->code->multiply(&(filter_bf16_product){.rows = s->output_blocks,
+                                                .steps = steps,
+                                                .columns = columns,
+                                                .outputs = s->tiles,
+                                                .pairs = s->pairs,
+                                                .column = s->column,
+                                                .sums = s->sums,
+                                                .sums_row = s->p->sums_row});
+}
+
+/* The columns of block b of those taps that are in a phase, from the n-th column on; returns n with
+ * them. pairs: where the block's begin. */
+static ptrdiff_t add_columns(const work *s, ptrdiff_t n, filter_bf16_tap phase, ptrdiff_t b,
+                             ptrdiff_t pairs)
+{
+    const filter_bf16_axis *h = &s->p->h, *w = &s->p->w;
+    for (ptrdiff_t kh = 0; kh < h->kernel; kh++)
+        for (ptrdiff_t kw = 0; kw < w->kernel; kw++) {
+            const ptrdiff_t tap = kh * w->kernel + kw;
+            const ptrdiff_t shift = filter_bf16_shift(h, kh) * w->pitch + filter_bf16_shift(w, kw);
+            if (filter_bf16_phase(h, kh) == phase.kh && filter_bf16_phase(w, kw) == phase.kw)
+                s->column[n++] = (filter_bf16_column){.pairs = pairs + shift * ENTRY,
+                                                      .sums = (tap * s->p->inputs + b) * TILE};
+        }
+    return n;
+}
+
+/* The spare columns behind n, which go to the spare tile. */
+static void multiply_columns(const work *s, ptrdiff_t steps, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < FILTER_BF16_SPARE; i++)
+        s->column[n + i] = (filter_bf16_column){.pairs = 0, .sums = s->p->columns * TILE};
+    multiply(s, steps, n);
+}
+
+/* Every tap of a chunk of finite numbers. 0: it is none, and nothing is added. */
+static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
+{
+    const filter_bf16 *p = s->p;
+    const ptrdiff_t block = p->entries * ENTRY;
+    ptrdiff_t n = 0, pairs = 0;
+    filter_bf16_list_dy(p, c, s->dy_at);
+    int is_finite = pack_dy(s, c, steps);
+    for (ptrdiff_t i = 0; i < p->h.stride * p->w.stride; i++) {
+        const filter_bf16_tap phase = {i / p->w.stride, i % p->w.stride};
+        const ptrdiff_t before = n;
+        for (ptrdiff_t b = 0; b < s->input_blocks; b++)
+            n = add_columns(s, n, phase, b, pairs + b * block);
+        if (n == before)
+            continue; /* no tap */
+        filter_bf16_list_x(p, c, phase, s->x_at);
+        is_finite &= pack_x(s, c, steps * STEP + p->shift, s->pairs + pairs);
+        pairs += s->input_blocks * block;
+    }
+    if (is_finite)
+        multiply_columns(s, steps, n);
+    return is_finite;
+}
+
+/* The same tap by tap, of the pixels inside x alone. */
+static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
+{
+    const filter_bf16 *p = s->p;
+    for (ptrdiff_t i = 0; i < p->taps; i++) {
+        const filter_bf16_tap tap = {i / p->w.kernel, i % p->w.kernel};
+        const ptrdiff_t n = filter_bf16_list_tap(p, c, tap, s->x_at, s->dy_at);
+        const ptrdiff_t steps = divide_up(n, STEP);
+        (void)pack_dy(s, c, steps);
+        (void)pack_x(s, c, steps * STEP, s->pairs);
+        for (ptrdiff_t b = 0; b < s->input_blocks; b++)
+            s->column[b] = (filter_bf16_column){.pairs = b * p->entries * ENTRY,
+                                                .sums = (i * p->inputs + b) * TILE};
+        multiply_columns(s, steps, s->input_blocks);
+    }
+}
+
+/* ---- jobs ---- */
+
+static ptrdiff_t steps_of(const filter_bf16 *p, filter_bf16_chunk c)
+{
+    return divide_up(((c.images - 1) * p->h.pitch + c.rows - 1) * p->w.pitch + p->w.out, STEP);
+}
+
+/* Units are images, or bands of them: those from `first` to `end`. */
+static void add_units(const work *s, ptrdiff_t first, ptrdiff_t end)
+{
+    const filter_bf16 *p = s->p;
+    for (ptrdiff_t i = first; i < end; i += p->images) {
+        const ptrdiff_t row = i % p->bands * p->rows;
+        const filter_bf16_chunk c = {.image = i / p->bands,
+                                     .images = min(p->images, end - i),
+                                     .row = row,
+                                     .rows = min(p->rows, p->h.out - row)};
+        if (!add_chunk(s, c, steps_of(p, c)))
+            add_chunk_of_any(s, c);
+    }
+}
+
+static void run_job(const filter_bf16 *p, const adj_call *call, ptrdiff_t job, int thread)
+{
+    char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
+    const ptrdiff_t units = p->n * p->bands, segment = job % p->segments;
+    const ptrdiff_t group = job / p->segments;
+    const ptrdiff_t input = group % p->input_groups * p->inputs * LANES;
+    const ptrdiff_t output = group / p->input_groups * p->outputs * LANES;
+    work s = {.p = p,
+              .x = call->in[p->x_in],
+              .dy = call->in[p->dy_in],
+              .first_input = input,
+              .inputs = min(p->ic - input, p->inputs * LANES),
+              .first_output = output,
+              .outputs = min(p->oc - output, p->outputs * LANES),
+              .x_at = (int32_t *)(own + p->x_at),
+              .dy_at = (int32_t *)(own + p->dy_at),
+              .column = (filter_bf16_column *)(own + p->column),
+              .pairs = own + p->pairs,
+              .tiles = own + p->tiles};
+    s.input_blocks = divide_up(s.inputs, LANES);
+    s.output_blocks = divide_up(s.outputs, LANES);
+    s.sums = (char *)direct_scratch(call, p->sums) + job * p->outputs * p->sums_row;
+    memset(s.sums, 0, (size_t)(p->outputs * p->sums_row));
+    p->code->begin();
+    add_units(&s, start_of(units, p->segments, segment), start_of(units, p->segments, segment + 1));
+    p->code->end();
+}
+
+/* ---- the result ---- */
+
+/* dw[tap][c][o] = tile[c][o] */
+static void store_tile(const filter_bf16 *p, const float *tile, void *dw, ptrdiff_t first,
+                       ptrdiff_t inputs, ptrdiff_t outputs)
+{
+    for (ptrdiff_t c = 0; c < inputs; c++, tile += LANES, first += p->oc)
+        for (ptrdiff_t o = 0; o < outputs; o++)
+            if (p->dtype == ADJ_BF16)
+                ((uint16_t *)dw)[first + o] = round_bf16(tile[o]);
+            else
+                ((float *)dw)[first + o] = tile[o];
+}
+
+/* The i-th tile of each of a group's segments. */
+static void add_up(const filter_bf16 *p, const adj_call *call, ptrdiff_t group, ptrdiff_t i)
+{
+    const ptrdiff_t row = i / p->columns, column = i % p->columns;
+    const ptrdiff_t tap = column / p->inputs;
+    const ptrdiff_t c = (group % p->input_groups * p->inputs + column % p->inputs) * LANES;
+    const ptrdiff_t o = (group / p->input_groups * p->outputs + row) * LANES;
+    if (c >= p->ic || o >= p->oc)
+        return;
+    const ptrdiff_t pitch = p->outputs * p->sums_row;
+    const char *sums = (const char *)direct_scratch(call, p->sums) + group * p->segments * pitch +
+                       row * p->sums_row + column * TILE;
+    _Alignas(64) float tile[LANES * LANES];
+    p->code->add_up(sums, pitch, p->segments, tile);
+    store_tile(p, tile, call->out[0], (tap * p->ic + c) * p->oc + o, min(p->ic - c, LANES),
+               min(p->oc - o, LANES));
+}
+
+adj_status filter_bf16_run(const adj_call *call)
+{
+    const filter_bf16 *p = call->state;
+    const ptrdiff_t tiles = p->outputs * p->columns;
+#pragma omp parallel num_threads(p->threads) if (p->threads > 1)
+    {
+#pragma omp for schedule(static)
+        for (ptrdiff_t job = 0; job < p->jobs; job++)
+            run_job(p, call, job, omp_get_thread_num());
+#pragma omp for schedule(static)
+        for (ptrdiff_t i = 0; i < p->output_groups * p->input_groups * tiles; i++)
+            add_up(p, call, i / tiles, i % tiles);
+    }
+    return ADJ_OK;
+}

@@ -1,0 +1,295 @@
+/* test_direct_filter_bf16.c - our own filter gradient in bf16: on integers bit for bit against the
+ * definition, both kinds of instructions, one thread and three, results in bf16 and in f32; what is
+ * not finite; how far sums of many pixels are off. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/random_conv.h"
+#include "tests/isa.h"
+#include "tests/repeat.h"
+
+/* dw of the only candidate, in f32 if it is asked for with the cast. */
+static double *run_ours(fixture *f, const char *isa, int threads, const adj_node *dw, int is_f32)
+{
+    const adj_node *group[] = {dw, adj_cast((adj_node *)dw, ADJ_F32)};
+    const int n = is_f32 ? 2 : 1;
+    char impl[64];
+    snprintf(impl, sizeof impl, "filter_bf16:%s", isa);
+    test_backend t = direct_open_isa(isa, threads);
+    outcome o = run_candidate(f, &t, n, group, 0);
+    cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+    cr_assert_str_eq(o.impl, impl);
+    cr_assert_eq(run_candidate(f, &t, n, group, 1).status, ADJ_ENOKERNEL);
+    backend_close(&t);
+    return o.y;
+}
+
+static void expect_equal(const double *got, const double *want, int64_t n, const char *text)
+{
+    for (int64_t i = 0; i < n; i++)
+        cr_assert(got[i] == want[i], "%s: [%ld] is %g, not %g", text, (long)i, got[i], want[i]);
+}
+
+static void expect_row_on(oracle_conv row, const char *isa)
+{
+    row.in = row.c;
+    conv_problem p = conv_problem_new(row, ADJ_BF16);
+    const adj_node *dw = p.result[ORACLE_DW];
+    const oracle_sizes s = oracle_sizes_of(row);
+    double *exact = oracle_convolve(&s, ORACLE_DW, p.f.value[0], p.f.value[1], p.f.value[2]);
+    for (int threads = 1; threads <= 3; threads += 2)
+        for (int is_f32 = 0; is_f32 <= 1; is_f32++) {
+            double *got = run_ours(&p.f, isa, threads, dw, is_f32);
+            expect_equal(got, is_f32 ? exact : p.want[ORACLE_DW], p.n[ORACLE_DW], p.text);
+            free(got);
+        }
+    free(exact);
+    conv_problem_free(&p);
+}
+
+/* Tails of blocks of 16 channels, one block and several, groups of them; rows that are no multiple
+ * of 32 pixels, images in a chunk, bands of one; strides with and without taps in each phase; pads
+ * beyond the kernel, kernels beyond the image. */
+static const oracle_conv rows[] = {
+    {.n = 1, .h = 1, .w = 1, .c = 1, .kh = 1, .kw = 1, .last = 1},
+    {.n = 3, .h = 9, .w = 7, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 2, .h = 8, .w = 8, .c = 17, .kh = 3, .kw = 3, .last = 33, .padding = ADJ_SAME},
+    {.n = 37, .h = 8, .w = 8, .c = 64, .kh = 3, .kw = 3, .last = 64, .padding = ADJ_SAME},
+    {.n = 2, .h = 12, .w = 10, .c = 130, .kh = 3, .kw = 3, .last = 70, .padding = ADJ_SAME},
+    {.n = 1, .h = 56, .w = 60, .c = 32, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
+    {.n = 2, .h = 13, .w = 40, .c = 3, .kh = 5, .kw = 5, .last = 40, .padding = ADJ_SAME},
+    {.n = 5, .h = 14, .w = 14, .c = 96, .kh = 1, .kw = 1, .last = 130},
+    {.n = 4, .h = 15, .w = 14, .c = 20, .kh = 1, .kw = 1, .last = 24, .sh = 2, .sw = 2},
+    {.n = 4,
+     .h = 16,
+     .w = 16,
+     .c = 32,
+     .kh = 3,
+     .kw = 3,
+     .last = 64,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 2, .h = 17, .w = 11, .c = 18, .kh = 5, .kw = 4, .last = 16, .sh = 2, .sw = 1},
+    {.n = 1, .h = 2, .w = 2, .c = 16, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
+    {.n = 2,
+     .h = 20,
+     .w = 19,
+     .c = 8,
+     .kh = 3,
+     .kw = 3,
+     .last = 16,
+     .dh = 3,
+     .dw = 2,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 2,
+     .h = 5,
+     .w = 6,
+     .c = 16,
+     .kh = 2,
+     .kw = 3,
+     .last = 16,
+     .padding = ADJ_EXPLICIT,
+     .pad = {7, 0, 5, 9}},
+    {.n = 1, .h = 3, .w = 3000, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+};
+
+static void listed(const char *isa)
+{
+    need_isa(isa);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_row_on(rows[i], isa);
+}
+
+Test(direct_filter_bf16, listed_avx512_bf16) { listed("avx512_bf16"); }
+Test(direct_filter_bf16, listed_amx) { listed("amx"); }
+
+static oracle_conv random_row(uint32_t *k)
+{
+    oracle_conv a = {.n = draw(k, 1, 6),
+                     .h = draw(k, 1, 20),
+                     .w = draw(k, 1, 30),
+                     .c = draw(k, 1, 40),
+                     .kh = draw(k, 1, 5),
+                     .kw = draw(k, 1, 5),
+                     .last = draw(k, 1, 40),
+                     .sh = draw(k, 1, 2),
+                     .sw = draw(k, 1, 2),
+                     .dh = draw(k, 1, 2),
+                     .dw = draw(k, 1, 2)};
+    draw_padding(&a, k);
+    return a;
+}
+
+static void random_rows(const char *isa, uint32_t k)
+{
+    need_isa(isa);
+    for (int i = 0; i < repeats(25); i++)
+        expect_row_on(random_row(&k), isa);
+}
+
+Test(direct_filter_bf16, random_avx512_bf16) { random_rows("avx512_bf16", 300000); }
+Test(direct_filter_bf16, random_amx) { random_rows("amx", 400000); }
+
+/* ---- what is not finite ---- */
+
+/* value at element i of operand k (0: x, 2: dy), against naive's: a tap that does not read it, and
+ * one that reads padding there, stays a number. */
+static void expect_special(oracle_conv row, const char *isa, int operand, int64_t i, double value)
+{
+    conv_problem p = conv_problem_new(row, ADJ_BF16);
+    const adj_node *dw = p.result[ORACLE_DW];
+    p.f.value[operand][i] = value;
+    double *want = by_naive(&p.f, dw), *got = run_ours(&p.f, isa, 2, dw, 0);
+    expect_close(got, want, p.n[ORACLE_DW], 0, 0, p.text);
+    free(want);
+    free(got);
+    conv_problem_free(&p);
+}
+
+static void expect_specials(oracle_conv row, const char *isa)
+{
+    static const double values[] = {INFINITY, -INFINITY, NAN};
+    row.in = row.c;
+    const oracle_sizes s = oracle_sizes_of(row);
+    const int64_t x = adj_shape_elems(s.x), dy = adj_shape_elems(s.y);
+    for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+        const int64_t x_places[] = {0, x / 2, x - 1}, dy_places[] = {0, dy / 2, dy - 1};
+        for (int i = 0; i < 3; i++) {
+            expect_special(row, isa, 0, x_places[i], values[k]);
+            expect_special(row, isa, 2, dy_places[i], values[k]);
+        }
+    }
+}
+
+static void specials(const char *isa)
+{
+    static const oracle_conv some[] = {
+        {.n = 3, .h = 6, .w = 7, .c = 17, .kh = 3, .kw = 3, .last = 19, .padding = ADJ_SAME},
+        {.n = 2,
+         .h = 7,
+         .w = 6,
+         .c = 16,
+         .kh = 3,
+         .kw = 3,
+         .last = 32,
+         .sh = 2,
+         .sw = 2,
+         .padding = ADJ_SAME},
+        {.n = 1, .h = 50, .w = 48, .c = 3, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
+        {.n = 2, .h = 5, .w = 5, .c = 32, .kh = 1, .kw = 1, .last = 16},
+    };
+    need_isa(isa);
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        expect_specials(some[i], isa);
+}
+
+Test(direct_filter_bf16, specials_avx512_bf16) { specials("avx512_bf16"); }
+Test(direct_filter_bf16, specials_amx) { specials("amx"); }
+
+/* ---- sums ---- */
+
+static const oracle_conv many_pixels = {.n = 25,
+                                        .h = 30,
+                                        .w = 33,
+                                        .c = 16,
+                                        .kh = 3,
+                                        .kw = 3,
+                                        .in = 16,
+                                        .last = 24,
+                                        .padding = ADJ_SAME};
+
+typedef struct {
+    fixture f;
+    oracle_sizes s;
+    adj_node *dw;
+    int64_t n;
+} random_sums;
+
+/* lo to hi: numbers of one sign make sums as large as their terms allow. */
+static random_sums random_sums_new(double lo, double hi)
+{
+    random_sums r = {.f = fixture_new(), .s = oracle_sizes_of(many_pixels)};
+    adj_node *x = given_random(&r.f, ADJ_BF16, r.s.x, lo, hi);
+    adj_node *dy = given_random(&r.f, ADJ_BF16, r.s.y, lo, hi);
+    r.dw = adj_conv2d_backprop_filter(x, r.s.w, dy, &r.s.attrs);
+    cr_assert_not_null(r.dw, "%s", adj_graph_message(r.f.g));
+    r.n = adj_shape_elems(r.s.w);
+    return r;
+}
+
+/* Products are exact; a plain sum in f32 of these 24,750 is 1.5e-5 off. */
+static void expect_small_errors(const char *isa)
+{
+    need_isa(isa);
+    random_sums r = random_sums_new(0, 1);
+    double *got = run_ours(&r.f, isa, 2, r.dw, 1), worst = 0;
+    double *want = oracle_convolve(&r.s, ORACLE_DW, r.f.value[0], NULL, r.f.value[1]);
+    for (int64_t i = 0; i < r.n; i++)
+        worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
+    cr_assert_leq(worst, 2e-6, "%g", worst);
+    free(got);
+    free(want);
+    fixture_free(&r.f);
+}
+
+Test(direct_filter_bf16, errors_avx512_bf16) { expect_small_errors("avx512_bf16"); }
+Test(direct_filter_bf16, errors_amx) { expect_small_errors("amx"); }
+
+static void expect_same_bits(const char *isa)
+{
+    need_isa(isa);
+    random_sums r = random_sums_new(-1, 1);
+    double *one = run_ours(&r.f, isa, 1, r.dw, 1);
+    for (int threads = 2; threads <= 7; threads++) {
+        double *other = run_ours(&r.f, isa, threads, r.dw, 1);
+        cr_assert(memcmp(one, other, (size_t)r.n * sizeof *one) == 0, "%d threads", threads);
+        free(other);
+    }
+    free(one);
+    fixture_free(&r.f);
+}
+
+Test(direct_filter_bf16, same_bits_for_any_threads_avx512_bf16) { expect_same_bits("avx512_bf16"); }
+Test(direct_filter_bf16, same_bits_for_any_threads_amx) { expect_same_bits("amx"); }
+
+/* ---- what is refused ---- */
+
+static int is_taken(oracle_conv row, adj_dtype dtype, const char *isa)
+{
+    row.in = row.in > 0 ? row.in : row.c;
+    const oracle_sizes s = oracle_sizes_of(row);
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, dtype, s.x, -1, 1), *dy = given_random(&f, dtype, s.y, -1, 1);
+    const adj_node *dw = adj_conv2d_backprop_filter(x, s.w, dy, &s.attrs);
+    cr_assert_not_null(dw, "%s", adj_graph_message(f.g));
+    test_backend t = direct_open_isa(isa, 2);
+    outcome o = run_candidate(&f, &t, 1, &dw, 0);
+    backend_close(&t);
+    free(o.y);
+    fixture_free(&f);
+    return o.status == ADJ_OK && strncmp(o.impl, "filter_bf16:", 12) == 0;
+}
+
+Test(direct_filter_bf16, refused)
+{
+    static const oracle_conv usual = {
+        .n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .last = 32, .padding = ADJ_SAME};
+    static const oracle_conv bad[] = {
+        {.n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .in = 16, .last = 32},
+        {.n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .last = 32, .sw = 3},
+        {.n = 2, .h = 12, .w = 8, .c = 32, .kh = 12, .kw = 3, .last = 32},
+        {.n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .last = 32, .format = ADJ_NCHW},
+        {.n = 0, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .last = 32},
+    };
+    need_isa("avx512_bf16");
+    cr_assert(is_taken(usual, ADJ_BF16, "avx512_bf16"));
+    cr_assert(!is_taken(usual, ADJ_BF16, "avx512"));
+    cr_assert(!is_taken(usual, ADJ_F32, "avx512_bf16"));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert(!is_taken(bad[i], ADJ_BF16, "avx512_bf16"), "%zu", i);
+}
