@@ -17,7 +17,7 @@ enum { PER_LAYER = 2400, ALL = 1 << 20 };
 
 static struct {
     int flying, most, progress, fails; /* fails: the wait of that number, from 1 */
-    int waited;
+    int waited, asked;                 /* asked: for progress, whether something flies or not */
 } link;
 
 static adj_status open_link(const adj_backend_opts *opts, void **backend)
@@ -33,6 +33,7 @@ static void progress(void *backend)
 {
     (void)backend;
     link.progress += link.flying > 0;
+    link.asked++;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
@@ -152,6 +153,27 @@ static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(overlap, .init = plan_as_usual);
 
 /* ---- tests ---- */
+
+/* One process times kernels for all: it answers the others between two runs. */
+Test(overlap, answers_while_kernels_are_timed)
+{
+    static const adj_backend *list[8] = {&link_backend};
+    for (int i = 0; i < 6 && adj_backends[i] != NULL; i++)
+        list[i + 1] = adj_backends[i];
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 16, 16, 8}});
+    adj_node *y = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 8});
+    const adj_exec_opts opts = {
+        .n_fetch = 1, .fetch = &y, .threads = 1, .tune = 1, .debug.backends = list};
+    adj_exec *e;
+    setenv("ADJOINT_TUNE", "off", 1);
+    memset(&link, 0, sizeof link);
+    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_expect_gt(adj_exec_stats(e).timed, 0);
+    cr_expect_geq(link.asked, adj_exec_stats(e).timed);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
 
 /* The last layer's gradient travels while the others are computed. */
 Test(overlap, starts_early_and_waits_late)

@@ -68,9 +68,6 @@ ADJOINT_TUNE=$folder/tuned ranks 2 "$tool" train --limit 200 --epochs 40 --rank-
     complain "kernels are timed: $(cat err)"
 [ -s tuned ] || complain "no kernel was timed"
 ! grep -q all_reduce tuned || complain "timed by one rank: $(grep all_reduce tuned)"
-# For longer than the others are patient: it answers them between two kernels.
-ranks 2 "$tool" train --model vgg6 --tune --tune-file slow --limit 64 --batch 32 --epochs 1 --rank-timeout 2 ||
-    complain "kernels are timed for long: $(cat err)"
 
 # ---- checkpoints ----
 
