@@ -13,14 +13,15 @@
 
 enum { UNKNOWN = -1 };
 
+static const char *const levels[N_ISA_LEVEL] = {"base", "avx2", "avx512", "avx512_bf16", "amx"};
+
 /* What ADJOINT_MAX_ISA allows; all if it is not set. */
 static int max_allowed(const char *name)
 {
-    static const char *const names[N_ISA_LEVEL] = {"base", "avx2", "avx512", "avx512_bf16", "amx"};
     if (name == NULL || name[0] == '\0')
         return ISA_LEVEL_AMX;
     for (int level = ISA_LEVEL_BASE; level < N_ISA_LEVEL; level++)
-        if (strcmp(names[level], name) == 0)
+        if (strcmp(levels[level], name) == 0)
             return level;
     return UNKNOWN;
 }
@@ -149,7 +150,7 @@ static void close(void *backend)
 static void describe(char *text, size_t size)
 {
     int max = max_allowed(getenv("ADJOINT_MAX_ISA"));
-    snprintf(text, size, "* %s", max != UNKNOWN ? isa_of(best_level(max))->name : "*");
+    snprintf(text, size, "* %s", max != UNKNOWN ? levels[best_level(max)] : "*");
 }
 
 static const adj_kernel *const kernels[] = {

@@ -12,7 +12,7 @@ enum {
     TILE = FILTER_BF16_TILE,
     GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
     CHUNK_BYTES = 512 << 10,    /* of packed operands, with them */
-    MAX_PIXELS = 2048,          /* of a chunk, about: that are added up in registers */
+    MAX_PIXELS = 2048,          /* of a chunk, about */
     MIN_PIXELS = 256,           /* of a chunk that more jobs are made by */
     SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
     MAX_SEGMENTS = 16,
