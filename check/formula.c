@@ -84,7 +84,7 @@ static terms hard_sigmoid(const adj_node *n, const double x[])
 }
 static terms hard_swish(const adj_node *n, const double x[])
 {
-    return (void)n, one(x[0] <= -3 ? 0 : x[0] * smaller(x[0] + 3, 6) / 6);
+    return (void)n, one(x[0] <= -3 ? 0 : x[0] >= 3 ? x[0] : x[0] * (x[0] + 3) / 6);
 }
 static terms clip(const adj_node *n, const double x[])
 {
@@ -123,7 +123,7 @@ static terms hard_sigmoid_grad(const adj_node *n, const double x[])
 }
 static terms hard_swish_grad(const adj_node *n, const double x[])
 {
-    return (void)n, one(x[1] >= 3 ? x[0] : x[1] <= -3 ? 0 : x[0] * (2 * x[1] + 3) / 6);
+    return (void)n, one(x[1] >= 3 ? x[0] : x[1] <= -3 ? 0 : x[0] * ((2 * x[1] + 3) / 6));
 }
 static terms clip_grad(const adj_node *n, const double x[])
 {
