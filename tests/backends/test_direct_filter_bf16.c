@@ -222,7 +222,7 @@ static random_sums random_sums_new(double lo, double hi)
     return r;
 }
 
-/* Products are exact; a plain sum in f32 of these 24,750 is 1.5e-5 off. */
+/* Products are exact: all of the error is that of sums of 24,750 terms of one sign. */
 static void expect_small_errors(const char *isa)
 {
     need_isa(isa);

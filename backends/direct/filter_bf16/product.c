@@ -169,7 +169,7 @@ static const filter_bf16_code amx = {.name = "amx",
                                      .pack_outputs = filter_bf16_pack_outputs,
                                      .add_up = filter_bf16_add_up};
 
-/* Where it was not measured to be faster oneDNN's is left its place. */
+/* On a Xeon oneDNN's is as fast, or up to 1.2 times. */
 static const filter_bf16_code dot = {.name = "avx512_bf16",
                                      .slower = 2,
                                      .begin = nothing,
