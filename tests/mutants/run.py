@@ -186,7 +186,7 @@ def run_all(o, sound, mutants, store, unsound):
         try:
             for task in tasks:
                 task.result()
-        except trees.Interrupted:
+        except (KeyboardInterrupt, trees.Interrupted):
             pool.shutdown(cancel_futures=True)
             raise SystemExit("mutants: stopped; the next run goes on from here") from None
 
