@@ -79,11 +79,13 @@ static int winograd_filter_pays(const adj_conv_geom *g)
 {
     return is_3x3_of(g, 64) && has_pixels(g);
 }
-/* Large products of 1x1 are oneDNN's matrix products; of few pixels there is nothing to share. */
+/* Large products of 1x1 are oneDNN's matrix products, but on small images (6x6 and 3x3 in
+ * mobilenet_v1: 3.5 and 4.3 times as fast here, at 14x14 0.9 times); of few pixels there is nothing
+ * to share. */
 static int filter_by_tiles_pays(const adj_conv_geom *g)
 {
-    return g->groups == 1 && !(is_1x1(g) && g->ic >= 128 && g->oc >= 128) &&
-           g->n * g->oh * g->ow >= 1024;
+    const int is_product = is_1x1(g) && g->ic >= 128 && g->oc >= 128 && g->oh * g->ow > 64;
+    return g->groups == 1 && !is_product && g->n * g->oh * g->ow >= 256;
 }
 
 /* ---- the rows ---- */
