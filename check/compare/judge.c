@@ -21,13 +21,13 @@ static double power_of_two(int64_t n)
     return v;
 }
 
-/* The distance to the next number of this type. */
+/* The distance to the next number of this type: below the normal ones the same for all. */
 static double ulp_of(const scale *t, double v)
 {
     uint64_t bits;
     if (t->of->unit == 0)
         return 1;
-    v = fmax(fabs(v), t->of->floor); /* 2^exponent <= v, which is normal in float64 */
+    v = fmax(fabs(v), power_of_two(t->of->min_exponent)); /* 2^exponent <= v: normal in float64 */
     memcpy(&bits, &v, sizeof bits);
     const int64_t exponent = (int64_t)(bits >> 52) - 1023;
     return t->of->unit * 2 * (exponent > -1000 ? power_of_two(exponent) : ldexp(1, (int)exponent));

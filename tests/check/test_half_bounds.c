@@ -204,3 +204,32 @@ Test(half_bounds, gradcheck_of_batch_norm)
             adj_graph_free(g);
         }
 }
+
+/* Numbers below f16's normal ones are as far apart as the smallest of these: what is too small even
+ * for them is 0, which is the nearest and no truncation. */
+Test(half_bounds, too_small_for_f16)
+{
+    static const char *const configs[] = {"naive:f64", "naive"};
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F16, (adj_shape){2, {240, 16}}), *y = adj_softmax(x);
+    uint16_t *logits = malloc(240 * 16 * sizeof *logits);
+    cr_assert_not_null(logits);
+    for (int64_t i = 0; i < (int64_t)240 * 16; i++) /* most results are small, and different */
+        adj_store(ADJ_F16, logits, i, i % 16 == 0 ? 8 : -16 + (double)(i % 1000) / 125);
+    const adj_leaf_value values = {x, logits};
+    const adj_compare_opts o = {.n_root = 1,
+                                .root = &y,
+                                .n_config = 2,
+                                .config = configs,
+                                .n_value = 1,
+                                .value = &values,
+                                .runs = 1,
+                                .threads = 1};
+    adj_comparison *c = NULL;
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    cr_expect_eq(adj_comparison_row_at(c, 0)->verdict, ADJ_VERDICT_PASS, "%s",
+                 adj_comparison_row_at(c, 0)->reason);
+    adj_comparison_free(c);
+    adj_graph_free(g);
+    free(logits);
+}
