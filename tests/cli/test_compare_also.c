@@ -69,3 +69,17 @@ Test(compare_also, other_forms)
             free(text);
         }
 }
+
+Test(compare_also, table_says_what_it_does_not_see)
+{
+    const compare_source source = {compare(2), "two", "again two", none, 0, NULL};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    write_table(f, &source);
+    fclose(f);
+    cr_expect_not_null(strstr(text, "\n1 comparisons, 0 failed (gradient rules are checked by "
+                                    "adjoint gradcheck)\n"),
+                       "%s", text);
+    free(text);
+}
