@@ -7,16 +7,26 @@
 
 #include "cli/compare/write.h"
 
-static adj_comparison *compare(int64_t images)
+typedef struct {
+    adj_graph *g;
+    adj_comparison *c; /* reads the graph */
+} compared;
+
+static compared compare(int64_t images)
 {
     static const char *const configs[] = {"naive:f64", "naive"};
-    adj_graph *g = adj_graph_new();
-    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){2, {images, 3}}));
-    adj_comparison *c = NULL;
+    compared r = {adj_graph_new(), NULL};
+    adj_node *y = adj_relu(adj_input(r.g, "x", ADJ_F32, (adj_shape){2, {images, 3}}));
     const adj_compare_opts o = {
         .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
-    return c; /* reads the graph, which the process ends with */
+    cr_assert_eq(adj_compare(r.g, &o, &r.c), ADJ_OK, "%s", adj_comparison_message(r.c));
+    return r;
+}
+
+static void release(compared r)
+{
+    adj_comparison_free(r.c);
+    adj_graph_free(r.g);
 }
 
 static reproducer none[2];
@@ -24,13 +34,16 @@ static reproducer none[2];
 /* Of one comparison, or of two; to be freed. */
 static char *written(int (*write)(FILE *f, const void *source), int both)
 {
-    const compare_source second = {compare(5), "five", "again five", none, 0, NULL},
-                         first = {compare(2), "two", "again two", none, 0, both ? &second : NULL};
+    const compared five = compare(5), two = compare(2);
+    const compare_source second = {five.c, "five", "again five", none, 0, NULL},
+                         first = {two.c, "two", "again two", none, 0, both ? &second : NULL};
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
     cr_assert_eq(write(f, &first), 0);
     fclose(f);
+    release(five);
+    release(two);
     return text;
 }
 
@@ -72,7 +85,8 @@ Test(compare_also, other_forms)
 
 Test(compare_also, table_says_what_it_does_not_see)
 {
-    const compare_source source = {compare(2), "two", "again two", none, 0, NULL};
+    const compared two = compare(2);
+    const compare_source source = {two.c, "two", "again two", none, 0, NULL};
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
@@ -82,4 +96,5 @@ Test(compare_also, table_says_what_it_does_not_see)
                                     "adjoint gradcheck)\n"),
                        "%s", text);
     free(text);
+    release(two);
 }
