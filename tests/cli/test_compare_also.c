@@ -10,12 +10,12 @@
 typedef struct {
     adj_graph *g;
     adj_comparison *c; /* reads the graph */
-} compared;
+} comparison;
 
-static compared compare(int64_t images)
+static comparison compare(int64_t images)
 {
     static const char *const configs[] = {"naive:f64", "naive"};
-    compared r = {adj_graph_new(), NULL};
+    comparison r = {adj_graph_new(), NULL};
     adj_node *y = adj_relu(adj_input(r.g, "x", ADJ_F32, (adj_shape){2, {images, 3}}));
     const adj_compare_opts o = {
         .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
@@ -23,7 +23,7 @@ static compared compare(int64_t images)
     return r;
 }
 
-static void release(compared r)
+static void release(comparison r)
 {
     adj_comparison_free(r.c);
     adj_graph_free(r.g);
@@ -34,7 +34,7 @@ static reproducer none[2];
 /* Of one comparison, or of two; to be freed. */
 static char *written(int (*write)(FILE *f, const void *source), int both)
 {
-    const compared five = compare(5), two = compare(2);
+    const comparison five = compare(5), two = compare(2);
     const compare_source second = {five.c, "five", "again five", none, 0, NULL},
                          first = {two.c, "two", "again two", none, 0, both ? &second : NULL};
     char *text = NULL;
@@ -85,7 +85,7 @@ Test(compare_also, other_forms)
 
 Test(compare_also, table_says_what_it_does_not_see)
 {
-    const compared two = compare(2);
+    const comparison two = compare(2);
     const compare_source source = {two.c, "two", "again two", none, 0, NULL};
     char *text = NULL;
     size_t size;
