@@ -66,9 +66,9 @@ static int windows_overlap(const implementation *i)
 /* Pixels go in blocks of two tiles of up to 16 pixels; an image of three tiles and no more has the
  * rows of a fourth stored behind its end: into the next image, which another thread may have
  * computed by then, or beyond the result. Found by this project, with a page behind each buffer
- * that may not be written, in 2.6.3's jit_1x1 for AMX: 27, 33, 36, 39, 42, 45 and 48 pixels, any
- * channels. The other implementations that take such images stayed within their buffers in the same
- * trials. */
+ * that may not be written, in 2.6.3's and 3.2's jit_1x1 for AMX (3.7.2's, of another name, is
+ * sound): 27, 33, 36, 39, 42, 45 and 48 pixels, any channels. The other implementations that take
+ * such images stayed within their buffers in the same trials. */
 static int is_three_tiles(const implementation *i)
 {
     const adj_conv_geom *g = i->geom;

@@ -178,6 +178,26 @@ Test(help, version_of_the_machine)
         cr_expect_not_null(strstr(f.out, lines[i]), "%s of %s", lines[i], f.out);
 }
 
+static void expect_waiting(const char *line)
+{
+    run_tool((const char *[]){"version", "--machine", NULL}, &f);
+    cr_expect_eq(f.status, 0);
+    cr_expect_not_null(strstr(f.out, line), "%s of %s", line, f.out);
+}
+
+/* The tool starts itself again with a short spin, but not where the environment says how threads
+ * wait. */
+Test(help, waiting_threads)
+{
+    unsetenv("OMP_WAIT_POLICY");
+    unsetenv("GOMP_SPINCOUNT");
+    expect_waiting("\nwaiting threads: GOMP_SPINCOUNT=10000\n");
+    setenv("GOMP_SPINCOUNT", "77", 1);
+    expect_waiting("\nwaiting threads: GOMP_SPINCOUNT=77\n");
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    expect_waiting("\nwaiting threads: OMP_WAIT_POLICY=passive\n");
+}
+
 /* ---- manual pages and completion ---- */
 
 /* Runs the shell's command line, which finds the tool as $tool. Its status; f has the output. */
