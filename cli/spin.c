@@ -6,6 +6,7 @@
  * one busy process: resnet20 106 and 601 by default, 106 and 288 with 10,000 turns, 112 and 255
  * with 1,000, 117 and more where threads sleep at once; lenet 10.4, 10.3, 10.9, 11.4 alone;
  * mobilenet_v1 10.2, 10.1, 10.9, 26.5. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,8 +27,12 @@ void spin_shortly(char **argv)
     for (int i = 0; i < N_NAME; i++)
         if (getenv(names[i]) != NULL)
             return;
-    if (setenv("GOMP_SPINCOUNT", "10000", 1) == 0)
-        (void)execv("/proc/self/exe", argv);
+    char path[PATH_MAX]; /* the process's name is made of it: not /proc/self/exe itself */
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0 || (size_t)n >= sizeof path - 1 || setenv("GOMP_SPINCOUNT", "10000", 1) != 0)
+        return;
+    path[n] = '\0';
+    (void)execv(path, argv);
 }
 
 const char *spin_setting(char *text, int size)
