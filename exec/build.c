@@ -186,6 +186,7 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
         plan_invariants(e) != ADJ_OK || plan_memory(e) != ADJ_OK || check_plan(e) != ADJ_OK ||
         bind(e) != ADJ_OK)
         return e->status;
+    count_moved_bytes(e);
     initialise(e, o->seed);
     if (e->canaries)
         draw_canaries(e, NONE);

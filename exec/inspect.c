@@ -12,6 +12,17 @@ static size_t bytes_of(const adj_exec *e, const int *buffers, int n)
     return sum;
 }
 
+void count_moved_bytes(adj_exec *e)
+{
+    for (int i = 0; i < e->n_step; i++) {
+        const step *s = &e->step[i];
+        if (s->invariance != RUN_VARIANT)
+            continue;
+        e->info.read_bytes += bytes_of(e, s->in, s->n_in);
+        e->info.written_bytes += bytes_of(e, s->out, s->n_out);
+    }
+}
+
 /* The user's node of that image; also one that is a cast of it, computed in another type. */
 static adj_node *user_node(const adj_exec *e, const adj_node *image)
 {

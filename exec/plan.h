@@ -113,4 +113,7 @@ adj_status check_values(adj_exec *e);
 /* memory.c: lifetimes, what is computed in place, offsets in the arena. Requires: all steps. */
 adj_status plan_memory(adj_exec *e);
 
+/* inspect.c: adds up what a run reads and writes. Requires: all steps. */
+void count_moved_bytes(adj_exec *e);
+
 #endif

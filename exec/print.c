@@ -71,9 +71,10 @@ void adj_exec_print(FILE *f, const adj_exec *e)
     }
     fprintf(f,
             "plan: %d steps (%d reorders, %d on %s), %d threads, arena %zu bytes (%zu live at "
-            "most), kept %zu bytes\n",
+            "most), kept %zu bytes; a run reads %zu bytes and writes %zu\n",
             e->info.steps, e->info.reorders, e->info.naive_steps, e->backend[e->fallback]->name,
-            e->threads, e->info.arena_bytes, e->info.live_bytes, e->info.storage_bytes);
+            e->threads, e->info.arena_bytes, e->info.live_bytes, e->info.storage_bytes,
+            e->info.read_bytes, e->info.written_bytes);
     for (int i = 0; i < e->n_step; i++)
         print_step(f, e, i);
     for (int i = 0; i < e->n_update; i++) {

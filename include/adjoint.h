@@ -404,6 +404,9 @@ typedef struct {
     size_t live_bytes;  /* the largest sum of buffers alive at one step: the arena's lower bound */
     size_t storage_bytes;             /* leaves and what is kept between runs; a second plan has
                                          as much again */
+    size_t read_bytes, written_bytes; /* what the steps of one run move: their operands and results,
+                                         once for each step; left out are scratch and steps that
+                                         run only when a parameter has changed */
     int steps, reorders, naive_steps; /* kernels that run; of these, mere changes of layout; and
                                          those that the last backend computes */
     int timed;                        /* candidates that tune has run */

@@ -166,6 +166,8 @@ static void print_step(const bench_opts *o, const bench_net *n, const bench_step
     printf("  arena %.2f MB (%.2f MB live at most), kept %.2f MB, peak resident %.1f MB\n",
            1e-6 * (double)info.arena_bytes, 1e-6 * (double)info.live_bytes,
            1e-6 * (double)info.storage_bytes, 1e-6 * (double)t->peak_rss);
+    printf("  %s reads %.2f MB and writes %.2f MB\n", o->infer ? "a run" : "a step",
+           1e-6 * (double)info.read_bytes, 1e-6 * (double)info.written_bytes);
     if (!isnan(t->loss))
         printf("  loss %.6g\n", t->loss);
 }

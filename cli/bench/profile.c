@@ -55,8 +55,8 @@ void bench_profile_free(bench_profile *p)
 
 static void print_line(FILE *f, const bench_profile *p, const adj_step_info *s, const char *name)
 {
-    put_text(f, "%-36s %10.1f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds, bench_rate(s),
-             bench_counts_flop(s) ? "GFLOP/s" : "GB/s",
+    put_text(f, "%-36s %10.1f %9.3f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds,
+             1e-6 * (double)s->bytes, bench_rate(s), bench_counts_flop(s) ? "GFLOP/s" : "GB/s",
              p->plan_seconds > 0 ? 100 * s->seconds / p->plan_seconds : 0, s->backend,
              s->impl[0] != '\0' ? " " : "", s->impl);
 }
@@ -115,7 +115,7 @@ static void print_ops(FILE *f, const bench_profile *p)
 
 static void print_head(FILE *f, const char *title)
 {
-    fprintf(f, "%-36s %10s %17s %7s  implementation\n", title, "us", "rate", "share");
+    fprintf(f, "%-36s %10s %9s %17s %7s  implementation\n", title, "us", "MB", "rate", "share");
 }
 
 void bench_profile_print(FILE *f, const bench_profile *p)

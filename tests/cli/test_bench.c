@@ -102,9 +102,9 @@ Test(bench_cli, wrong_usage)
 
 static void check_step(const json_t *j, double batch, const char *dtype)
 {
-    static const char *const counts[] = {"arena_bytes", "live_bytes",     "storage_bytes",
-                                         "steps",       "reorders",       "naive_steps",
-                                         "runs",        "peak_rss_bytes", "gflops"};
+    static const char *const counts[] = {
+        "arena_bytes", "live_bytes",  "storage_bytes", "read_bytes",     "written_bytes", "steps",
+        "reorders",    "naive_steps", "runs",          "peak_rss_bytes", "gflops"};
     double median = number(j, "median_ms");
     cr_assert_gt(number(j, "min_ms"), 0);
     cr_assert_leq(number(j, "min_ms"), number(j, "q1_ms"));
