@@ -8,6 +8,7 @@
 
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
+#include "adjoint_nn.h"
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_pass, .init = plan_as_usual);
@@ -18,28 +19,52 @@ static adj_node *square_and_more(const adj_node *n, adj_node *const in[])
     return adj_scale(adj_mul(in[0], in[0]), 1.05);
 }
 
-/* The op's own rule, where the library reads it: no list of ops can be given. */
-static void plant_rule(void)
+/* batch norm's own. */
+static adj_node *(*fold)(const adj_node *n, adj_node *const in[]);
+
+static adj_node *fold_and_more(const adj_node *n, adj_node *const in[])
+{
+    adj_node *folded = fold(n, in);
+    return folded != NULL ? adj_scale(folded, 1.05) : NULL;
+}
+
+/* An op's own rules, where the library reads them: no list of ops can be given. */
+static void plant(const adj_op *op, adj_op planted)
 {
     const union {
         const adj_op *read;
         adj_op *written;
-    } op = {.read = &adj_op_square};
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), in_page = (uintptr_t)op.read % page;
-    adj_op planted = adj_op_square;
-    planted.simplify = square_and_more;
+    } place = {.read = op};
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), in_page = (uintptr_t)op % page;
     cr_assert_eq(
-        mprotect((char *)op.written - in_page, in_page + sizeof planted, PROT_READ | PROT_WRITE),
+        mprotect((char *)place.written - in_page, in_page + sizeof planted, PROT_READ | PROT_WRITE),
         0);
-    memcpy(op.written, &planted, sizeof planted);
+    memcpy(place.written, &planted, sizeof planted);
 }
 
-static void compare(const char *says)
+static adj_node *squares(adj_graph *g)
+{
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {40}});
+    return adj_add(adj_square(x), x);
+}
+
+/* As in inference: its statistics are as fixed as the filter that they are folded into. */
+static adj_node *convolution_and_norm(adj_graph *g)
+{
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 5, 5, 3}});
+    adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 3, 4}}, adj_init_normal(0, 1));
+    adj_node *stats = adj_state(g, "stats", ADJ_F32, (adj_shape){2, {2, 4}}, adj_init_constant(1));
+    adj_node *gamma = adj_param(g, "gamma", ADJ_F32, (adj_shape){1, {4}}, adj_init_constant(1));
+    adj_node *beta = adj_param(g, "beta", ADJ_F32, (adj_shape){1, {4}}, adj_init_constant(0));
+    const adj_conv same = {.padding = ADJ_SAME};
+    return adj_batch_norm(adj_conv2d(x, w, &same), stats, gamma, beta, 1e-3, ADJ_NHWC);
+}
+
+static void compare(adj_node *(*built)(adj_graph *g), const char *says)
 {
     static const char *const configs[] = {"naive:f64", "direct"};
     adj_graph *g = adj_graph_new();
-    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {40}});
-    adj_node *y = adj_add(adj_square(x), x);
+    adj_node *y = built(g);
     adj_comparison *c;
     const adj_compare_opts o = {.n_root = 1,
                                 .root = &y,
@@ -59,7 +84,20 @@ static void compare(const char *says)
 
 Test(compare_pass, is_named)
 {
-    compare("");
-    plant_rule();
-    compare("pass simplify changes %2 add by 0.0");
+    adj_op planted = adj_op_square;
+    planted.simplify = square_and_more;
+    compare(squares, "");
+    plant(&adj_op_square, planted);
+    compare(squares, "pass simplify changes %2 add by 0.0");
+}
+
+/* What compare --infer compares. */
+Test(compare_pass, folding_is_named)
+{
+    adj_op planted = adj_op_batch_norm;
+    fold = planted.fold;
+    planted.fold = fold_and_more;
+    compare(convolution_and_norm, "");
+    plant(&adj_op_batch_norm, planted);
+    compare(convolution_and_norm, "pass fold changes ");
 }
