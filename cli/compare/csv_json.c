@@ -1,5 +1,6 @@
 /* csv_json.c - a comparison for programs: as CSV, a line for each row, and as one JSON object. Both
  * give a row's facts the same names. */
+#include <math.h>
 #include <stddef.h>
 
 #include "cli/json.h"
@@ -190,12 +191,14 @@ static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
 static json_t *config_json(const adj_comparison *c, int k)
 {
     adj_compare_config_result r = adj_comparison_result_at(c, k);
-    return json_pack("{s:o, s:s, s:o, s:o, s:i, s:i, s:i, s:I, s:b, s:i, s:o, s:o}", "name",
+    const int ran = has_whole_run(&r);
+    return json_pack("{s:o, s:s, s:o, s:o, s:i, s:i, s:i, s:I, s:o, s:i, s:o, s:o}", "name",
                      json_text(adj_comparison_config_at(c, k)->name), "result",
                      adj_verdict_name(r.verdict), "reason", json_text(r.reason), "ms",
-                     json_number(r.ms), "steps", r.steps, "reorders", r.reorders, "naive_steps",
-                     r.naive_steps, "arena_bytes", (json_int_t)r.arena_bytes, "repeats", r.repeats,
-                     "differs", r.differs, "apart", json_number(r.apart), "reference_apart",
+                     json_number(ran ? r.ms : NAN), "steps", r.steps, "reorders", r.reorders,
+                     "naive_steps", r.naive_steps, "arena_bytes", (json_int_t)r.arena_bytes,
+                     "repeats", ran ? json_boolean(r.repeats) : json_null(), "differs", r.differs,
+                     "apart", json_number(r.apart), "reference_apart",
                      json_number(r.reference_apart));
 }
 

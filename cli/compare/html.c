@@ -189,11 +189,15 @@ static void put_config(FILE *f, const adj_comparison *c, int k, const reproducer
                               ref = adj_comparison_result_at(c, 0);
     char arena[PAGE_NUMBER];
     put_verdict(f, c, k, also);
-    page_note(f,
-              "%.3g ms a step, %.3g times the reference's speed; %d steps, %d of them on naive; %d "
-              "reorders; arena %s; twice the same bits: %s.",
-              r.ms, r.ms > 0 ? ref.ms / r.ms : 0, r.steps, r.naive_steps, r.reorders,
-              page_bytes(arena, (double)r.arena_bytes), r.repeats ? "yes" : "no");
+    if (!has_whole_run(&r))
+        page_note(f, "Each kind of node alone.");
+    else
+        page_note(
+            f,
+            "%.3g ms a step, %.3g times the reference's speed; %d steps, %d of them on naive; %d "
+            "reorders; arena %s; twice the same bits: %s.",
+            r.ms, r.ms > 0 ? ref.ms / r.ms : 0, r.steps, r.naive_steps, r.reorders,
+            page_bytes(arena, (double)r.arena_bytes), r.repeats ? "yes" : "no");
     put_ops(f, c, k);
     put_failures(f, c, k, again);
     put_nodes(f, c, k);

@@ -36,6 +36,8 @@ static void print_head(FILE *f, const adj_comparison *c, int k)
     put_text(f, "\n%s", adj_comparison_config_at(c, k)->name);
     if (r.verdict != ADJ_VERDICT_PASS)
         put_text(f, ": the whole graph: %s: %s\n", adj_verdict_name(r.verdict), r.reason);
+    else if (!has_whole_run(&r))
+        fputs(": each kind of node alone\n", f);
     else
         fprintf(f,
                 ": %.3g ms a step, %.3g times the reference's speed; %d steps (%d on naive), %d "
@@ -194,6 +196,8 @@ void write_table(FILE *f, const compare_source *o)
     put_text(f, "%s\nreference %s", o->title, adj_comparison_config_at(c, 0)->name);
     if (ref.verdict != ADJ_VERDICT_PASS)
         put_text(f, ": the whole graph: %s: %s\n", adj_verdict_name(ref.verdict), ref.reason);
+    else if (!has_whole_run(&ref))
+        fputc('\n', f);
     else
         fprintf(f, ": %.3g ms a step\n", ref.ms);
     for (int k = 1; k < adj_comparison_config_count(c); k++) {

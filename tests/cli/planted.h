@@ -1,7 +1,8 @@
 /* planted.h - oneDNN's backend with a fault planted into it: for every filter gradient of a dense
  * f32 convolution, the implementation that it would take first without a quarantine is wrong; all
  * others are what they are. How it is wrong, the convolution's stride says. So what adjoint
- * selftest makes of a fault is seen on any machine, whatever its own oneDNN does. */
+ * selftest makes of a fault is seen on any machine, whatever its own oneDNN does. LeNet's second
+ * filter gradient is wrong by any implementation, but only for more than eight images. */
 #ifndef TESTS_CLI_PLANTED_H
 #define TESTS_CLI_PLANTED_H
 
@@ -11,10 +12,15 @@ enum { /* strides */
        PLANTED_WRONG = 1,
        PLANTED_NAN = 2,
        PLANTED_CRASH = 3,
-       PLANTED_HANG_KERNEL = 5 /* of this size, and 3 output channels: it never comes back */
+       PLANTED_HANG_KERNEL = 5,   /* of this size, and 3 output channels: it never comes back */
+       PLANTED_IMAGES_KERNEL = 5, /* of this size, 32 to 64 channels */
+       PLANTED_IMAGES = 8         /* right for at most so many */
 };
 
 /* NULL-ended, for adj_exec_debug.backends and adj_compare_opts.backends. */
 const adj_backend *const *planted_backends(void);
+
+/* What run_tool starts from now on is the tool with these backends, and makes the usual plans. */
+void planted_use_tool(void);
 
 #endif

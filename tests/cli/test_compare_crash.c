@@ -9,11 +9,7 @@ static finished f;
 
 static void use_planted_tool(void)
 {
-    const char *build = getenv("BUILD");
-    char path[256];
-    snprintf(path, sizeof path, "%s/tests/planted", build != NULL ? build : "build");
-    setenv("BUILD", path, 1);
-    unsetenv("ADJOINT_PLAN");
+    planted_use_tool();
     expect_crashes();
 }
 TestSuite(compare_crash, .init = use_planted_tool);

@@ -38,16 +38,7 @@ static void words_for(const char *words[ARGUMENTS], const char *out, const char 
     memcpy(words + n, more, sizeof more);
 }
 
-/* The tool with the planted backend instead of the real one, and the usual plans. */
-static void use_planted_tool(void)
-{
-    const char *build = getenv("BUILD");
-    char path[256];
-    snprintf(path, sizeof path, "%s/tests/planted", build != NULL ? build : "build");
-    setenv("BUILD", path, 1);
-    unsetenv("ADJOINT_PLAN");
-}
-TestSuite(selftest_planted, .init = use_planted_tool);
+TestSuite(selftest_planted, .init = planted_use_tool);
 
 static int count_of(const char *text, const char *word)
 {

@@ -1,0 +1,39 @@
+/* test_compare_images.c - a kernel that is wrong for more than eight images only, planted into one
+ * of LeNet's filter gradients (planted.h): compare --model sees it at its second batch, and says of
+ * that batch no more than what it ran. */
+#include <criterion/criterion.h>
+
+#include "tests/cli/child.h"
+#include "tests/cli/planted.h"
+
+static finished f;
+
+static void run_lenet(const char *also_batch)
+{
+    const char *const arguments[] = {
+        "compare",   "--model",          "lenet",        "--runs",   "1", "--threads", "1",
+        "--configs", "naive:f64,onednn", "--also-batch", also_batch, NULL};
+    planted_use_tool();
+    run_tool(arguments, &f);
+}
+
+Test(compare_images, few_are_right)
+{
+    run_lenet("8");
+    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+    cr_expect_not_null(strstr(f.out, "lenet, batch 8, seed 1, each kind of node alone"), "%s",
+                       f.out);
+}
+
+Test(compare_images, many_are_wrong)
+{
+    run_lenet("17");
+    cr_expect_eq(f.status, 1, "%s%s", f.out, f.err);
+    const char *second = strstr(f.out, "lenet, batch 17, seed 1\n");
+    cr_assert_not_null(second, "%s", f.out);
+    cr_expect_not_null(strstr(f.out, " 0 failed (gradient rules are checked by"), "%s", f.out);
+    cr_expect_not_null(strstr(second, "\nonednn: each kind of node alone\n"), "%s", second);
+    cr_expect_not_null(strstr(second, " conv2d_backprop_filter (onednn "), "%s", second);
+    cr_expect_not_null(strstr(second, "to blame: kernel"), "%s", second);
+    cr_expect_not_null(strstr(second, " 1 failed (gradient rules"), "%s", second);
+}
