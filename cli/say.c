@@ -55,9 +55,9 @@ static int rank_of(const char *command)
  * longer than makes them seem lost. */
 static void let_others_speak(int rank)
 {
-    enum { MICROSECONDS = 250000, MORE = 25000, MOST = 10 };
+    enum { MICROSECONDS = 250000, MORE = 25000, MAX_RANKS = 10 };
     if (rank > 0)
-        usleep((useconds_t)(MICROSECONDS + MORE * (rank < MOST ? rank : MOST)));
+        usleep((useconds_t)(MICROSECONDS + MORE * (rank < MAX_RANKS ? rank : MAX_RANKS)));
 }
 
 int complain(const char *command, int status, const char *format, ...)

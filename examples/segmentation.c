@@ -98,15 +98,15 @@ int main(void)
             either[label[i]] += found != label[i];
         }
     }
-    double least = 1;
+    double min = 1;
     for (int i = 0; i < CLASSES; i++) {
         const double overlap = (double)both[i] / (double)either[i];
         printf("%-10s intersection over union %.3f\n",
                (const char *const[]){"background", "square", "cross"}[i], overlap);
-        least = overlap < least ? overlap : least;
+        min = overlap < min ? overlap : min;
     }
     adj_exec_free(train);
     adj_exec_free(test);
     adj_graph_free(g);
-    return least > 0.7 ? 0 : 1;
+    return min > 0.7 ? 0 : 1;
 }

@@ -5,8 +5,8 @@ enum {
     FIRST_TRIAL = 16, /* after so many runs; by then there is a median to beat */
     TO_WIN = 5,
     TO_LOSE = 3, /* fewer than to win: what is about as fast is not worth a change */
-    LEAST_WAIT = 32,
-    MOST_WAIT = 2048,
+    MIN_WAIT = 32,
+    MAX_WAIT = 2048,
     UNPROVOKED = 4 /* times as long as the wait is until a trial without slow runs */
 };
 
@@ -41,7 +41,7 @@ static double median(const pace_times *t) { return t->sorted[t->n / 2]; }
 static void end_trial(pace *p, int is_won)
 {
     const double wait = is_won || p->lost <= 0 ? 0 : p->lost / p->to_beat / lost_share;
-    p->wait = wait < LEAST_WAIT ? LEAST_WAIT : wait > MOST_WAIT ? MOST_WAIT : (int)wait;
+    p->wait = wait < MIN_WAIT ? MIN_WAIT : wait > MAX_WAIT ? MAX_WAIT : (int)wait;
     p->since = 0;
     p->is_trial = 0;
     p->is_warm = is_won;

@@ -12,7 +12,7 @@
 static void lower_to_group(void *user, const char *folder)
 {
     char path[CONTROL_GROUP_PATH + 16], line[64] = "", *end;
-    long long *least = user;
+    long long *min = user;
     snprintf(path, sizeof path, "%s/cpu.max", folder);
     FILE *f = fopen(path, "re");
     if (f == NULL)
@@ -22,15 +22,15 @@ static void lower_to_group(void *user, const char *folder)
     if (text == NULL)
         return;
     const long long quota = strtoll(line, &end, 10), period = strtoll(end, NULL, 10);
-    if (quota > 0 && period > 0 && (*least == 0 || quota / period < *least))
-        *least = quota / period > 1 ? quota / period : 1;
+    if (quota > 0 && period > 0 && (*min == 0 || quota / period < *min))
+        *min = quota / period > 1 ? quota / period : 1;
 }
 
 int threads_by_quota(const char *root)
 {
-    long long least = 0;
-    control_groups_visit(root, lower_to_group, &least);
-    return least < 1 << 20 ? (int)least : 1 << 20;
+    long long min = 0;
+    control_groups_visit(root, lower_to_group, &min);
+    return min < 1 << 20 ? (int)min : 1 << 20;
 }
 
 int adj_default_threads(void)

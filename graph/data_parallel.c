@@ -11,7 +11,7 @@
 
 /* Bytes of a bucket that nobody has chosen, and how many there are to be at least: of one or two no
  * reduction would travel during the backward pass. */
-static const size_t most_bucket = 1 << 20, least_bucket = 1 << 15;
+static const size_t max_bucket = 1 << 20, min_bucket = 1 << 15;
 enum { USUAL_BUCKETS = 8 };
 
 typedef struct {
@@ -161,7 +161,7 @@ static size_t usual_bucket(const rewriting *w)
     for (int i = 0; i < w->n_reduced; i++)
         bytes += adj_type_bytes(w->shards.value[i]->type);
     bytes /= USUAL_BUCKETS;
-    return bytes < least_bucket ? least_bucket : bytes < most_bucket ? bytes : most_bucket;
+    return bytes < min_bucket ? min_bucket : bytes < max_bucket ? bytes : max_bucket;
 }
 
 static adj_status reduce_all(rewriting *w)

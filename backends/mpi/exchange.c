@@ -68,12 +68,12 @@ adj_status adj_mpi_broadcast(adj_mpi *g, adj_exec *e, adj_error *error)
     if (g == NULL || e == NULL)
         return adj_error_set(error, ADJ_EARG, "adj_mpi_broadcast: %s is NULL",
                              g == NULL ? "group" : "e");
-    size_t most = 1;
+    size_t max = 1;
     for (int i = 0; i < adj_exec_param_count(e); i++) {
         const size_t bytes = adj_type_bytes(adj_node_type(adj_exec_param_at(e, i)));
-        most = bytes > most ? bytes : most;
+        max = bytes > max ? bytes : max;
     }
-    void *value = malloc(most);
+    void *value = malloc(max);
     if (value == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "adj_mpi_broadcast: out of memory");
     adj_status status = ADJ_OK;

@@ -60,8 +60,8 @@ static adj_status fail(adj_error *error, const char *what, int code)
     return adj_error_set(error, ADJ_EBACKEND, "adj_mpi_open: %s: %s", what, text);
 }
 
-/* Processes of one MPI that another one's mpirun has started know nothing of each other: each would
- * train by itself, and write the same files. */
+/* Processes that were started by another MPI's mpirun know nothing of each other: each would train
+ * by itself, and write the same files. */
 static adj_status check_size(const adj_mpi *g, adj_error *error)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
@@ -152,10 +152,9 @@ void adj_mpi_close(adj_mpi *g)
     free(g);
 }
 
-/* Of all that were started: MPICH 4.2's mpirun ends with 0 now and then when it is of a duplicate.
- */
 void adj_mpi_abort(adj_mpi *g, int exit_status)
 {
+    /* Not g->all: MPICH 4.2's mpirun ends with 0 now and then when a duplicate is aborted. */
     (void)g;
     MPI_Abort(MPI_COMM_WORLD, exit_status);
     abort(); /* MPI_Abort does not return */

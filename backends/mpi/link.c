@@ -9,7 +9,7 @@ enum { TAG = 30003, SMALL_TURNS = 200, LARGE_TURNS = 10, LARGE = 4 << 20 };
 /* Half of the least time of a turn there and back; the first is a warm-up. 0: MPI failed. */
 static double one_way(const adj_mpi *g, char *message, int bytes, int turns)
 {
-    double least = 1e9;
+    double min = 1e9;
     int code = MPI_SUCCESS;
     for (int i = 0; i <= turns && code == MPI_SUCCESS; i++) {
         const double start = seconds_now();
@@ -20,9 +20,9 @@ static double one_way(const adj_mpi *g, char *message, int bytes, int turns)
         if (code == MPI_SUCCESS && g->rank == 1)
             code = MPI_Send(message, bytes, MPI_BYTE, 0, TAG, g->all);
         const double seconds = (seconds_now() - start) / 2;
-        least = i > 0 && seconds < least ? seconds : least;
+        min = i > 0 && seconds < min ? seconds : min;
     }
-    return code == MPI_SUCCESS ? least : 0;
+    return code == MPI_SUCCESS ? min : 0;
 }
 
 adj_status mpi_measure_link(void *group, double *latency, double *bits_per_second, adj_error *error)

@@ -62,7 +62,8 @@ static int find_silent(const adj_mpi *g)
     return NO_RANK;
 }
 
-/* All of them: one may write a file while another has died, and which it was nobody else knows. */
+/* Names all of them: one may be writing a file while another has died, and which is which nobody
+ * else can tell. */
 static void say_silent(const adj_mpi *g, char *text)
 {
     char list[64] = "";
@@ -91,7 +92,8 @@ static adj_status look_around(adj_mpi *g, double *since, double *asked, char *te
         ask_all(g);
         *asked = now;
     }
-    if (*asked == 0 || now - *asked < g->patience / 2) /* it may have slept itself until it asked */
+    /* Counted from the questions on: this process may itself have been asleep before. */
+    if (*asked == 0 || now - *asked < g->patience / 2)
         return ADJ_OK;
     g->lost = find_silent(g);
     if (g->lost != NO_RANK) {

@@ -9,7 +9,7 @@
 typedef enum {
     DIRECT_FIRST,         /* kernels of backends/direct before all of oneDNN's */
     DIRECT_COMPETES,      /* the same where direct's estimate says that they pay */
-    FAST_DIRECT_COMPETES, /* in fast math: that */
+    FAST_DIRECT_COMPETES, /* the same, in fast math only */
     NAMED_FIRST,          /* oneDNN's implementations of a name before its others */
     BLOCKS_FIRST,         /* nChw16c before channels-last */
     WINOGRAD_FIRST        /* oneDNN's Winograd, where it is allowed, before its others */

@@ -77,18 +77,18 @@ static double unit_of(const adj_compare_config *config, adj_dtype dtype)
     return fmax(unit, adj_traits_of(config_half(config))->unit);
 }
 
-static void judge_root(comparing *r, int k, const adj_node *n, distance d, double most)
+static void judge_root(comparing *r, int k, const adj_node *n, distance d, double max)
 {
     const adj_compare_config *config = &r->c->config[k];
     const double apart = d.broken ? INFINITY : relative(d.apart, d.signal);
     char text[200];
     if (!(apart > units * unit_of(config, config_dtype(config, n->type.dtype)) &&
-          apart > times * most))
+          apart > times * max))
         return;
     snprintf(text, sizeof text,
              "%%%u %s is %.2g of its norm away from where it is when every node is kept; the worst "
              "result is %.2g from the reference",
-             n->id, n->op->name, apart, most);
+             n->id, n->op->name, apart, max);
     fail_whole(r, k, text);
 }
 
@@ -107,11 +107,11 @@ static int compare_root(const comparing *r, int k, const outcome *o, int i, dist
 static void judge_distances(comparing *r, int k, const outcome *o)
 {
     adj_compare_config_result *out = &r->c->result[k];
-    double most = 0;
+    double max = 0;
     distance d;
     for (int i = 0; i < r->n_root; i++)
         if (compare_root(r, k, o, i, &d)) {
-            most = fmax(most, relative(d.reference_apart, d.signal));
+            max = fmax(max, relative(d.reference_apart, d.signal));
             if (relative(d.apart, d.signal) > out->apart) {
                 out->apart = relative(d.apart, d.signal);
                 out->reference_apart = relative(d.reference_apart, d.signal);
@@ -119,7 +119,7 @@ static void judge_distances(comparing *r, int k, const outcome *o)
         }
     for (int i = 0; i < r->n_root; i++)
         if (compare_root(r, k, o, i, &d))
-            judge_root(r, k, r->root[i], d, most);
+            judge_root(r, k, r->root[i], d, max);
 }
 
 static void judge_roots(comparing *r, int k, const outcome *o)

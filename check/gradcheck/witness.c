@@ -61,15 +61,15 @@ static adj_status give_operands(subject *s, const lone_node *n, adj_exec *e, adj
 /* What computes the node: the step of most work, be it between transposes. */
 static void name_kernel(const adj_exec *e, const source *by, testimony *t)
 {
-    double most = -1;
+    double max = -1;
     const adj_backend *const *last = by->list != NULL ? by->list : adj_backends;
     while (last[1] != NULL)
         last++;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         const adj_step_info step = adj_exec_step_at(e, i);
-        if (step.n_node == 0 || step.flop <= most)
+        if (step.n_node == 0 || step.flop <= max)
             continue;
-        most = step.flop;
+        max = step.flop;
         snprintf(t->backend, sizeof t->backend, "%s", step.backend);
         snprintf(t->impl, sizeof t->impl, "%s", step.impl);
         t->is_there = strcmp(step.backend, (*last)->name) != 0 ||
@@ -160,10 +160,10 @@ static adj_status list_sources(subject *s, source list[MAX_SOURCES], int *n)
 static double tolerance_of(const lone_node *n, const testimony *wide, const testimony *narrow)
 {
     const int64_t elems = node_elems(n->node);
-    double most = max_magnitude(wide->value, elems), measured = 0;
+    double max = max_magnitude(wide->value, elems), measured = 0;
     for (int64_t i = 0; narrow->is_there && i < elems; i++)
         measured = fmax(measured, fabs(narrow->value[i] - wide->value[i]));
-    return MARGIN * terms_of(n->node) * 0x1p-24 * most + MARGIN_MEASURED * measured;
+    return MARGIN * terms_of(n->node) * 0x1p-24 * max + MARGIN_MEASURED * measured;
 }
 
 static void count_vote(const lone_node *n, const testimony *t, votes *v)
@@ -185,8 +185,8 @@ static adj_status ask_formula(subject *s, const lone_node *n, votes *v)
     if ((t.value = reals(s, elems)) == NULL)
         return ADJ_ENOMEM;
     formula_value(n->node, n->operand, t.value, NULL);
-    const double most = max_magnitude(t.value, elems);
-    v->is_refuted = !are_close(v->naive.value, t.value, elems, formula_tolerance(n->node, most));
+    const double max = max_magnitude(t.value, elems);
+    v->is_refuted = !are_close(v->naive.value, t.value, elems, formula_tolerance(n->node, max));
     v->against += v->is_refuted;
     v->with += !v->is_refuted;
     if (v->is_refuted && v->against == 1)

@@ -10,6 +10,21 @@
 
 /* ---- options ---- */
 
+static const remark examples[] = {
+    {"adjoint bench --model resnet20 --batch 128 --profile",
+     "Training steps, and where their time goes."},
+    {"adjoint bench --model resnet20 --batch 128 --raw --tune",
+     "How far the tuned plan's convolutions are from the fastest."},
+    {"adjoint bench --model mobilenet_v1 --infer --precision bf16 --json",
+     "Inference in mixed precision, for a program."},
+    {"mpirun -n 2 adjoint bench --model resnet20 --threads 1",
+     "Training steps of two processes together, and of one alone."},
+    {"adjoint bench --model vgg6 --scale 2,64,1024 --link 10e9,5e-6",
+     "How a training would go on many machines."},
+    {"adjoint bench --op conv2d --in 8,32,32,64 --filter 3,3,64,64 --all",
+     "Every implementation of a convolution and of its gradients."},
+    {NULL, NULL}};
+
 static int read_options(bench_opts *o, int argc, char **argv)
 {
     const option options[] = {
@@ -57,20 +72,6 @@ static int read_options(bench_opts *o, int argc, char **argv)
     };
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->op, op);
-    const remark examples[] = {
-        {"adjoint bench --model resnet20 --batch 128 --profile",
-         "Training steps, and where their time goes."},
-        {"adjoint bench --model resnet20 --batch 128 --raw --tune",
-         "How far the tuned plan's convolutions are from the fastest."},
-        {"adjoint bench --model mobilenet_v1 --infer --precision bf16 --json",
-         "Inference in mixed precision, for a program."},
-        {"mpirun -n 2 adjoint bench --model resnet20 --threads 1",
-         "Training steps of two processes together, and of one alone."},
-        {"adjoint bench --model vgg6 --scale 2,64,1024 --link 10e9,5e-6",
-         "How a training would go on many machines."},
-        {"adjoint bench --op conv2d --in 8,32,32,64 --filter 3,3,64,64 --all",
-         "Every implementation of a convolution and of its gradients."},
-        {NULL, NULL}};
     const usage u = {.command = "bench",
                      .summary = "Times whole steps of a model, or the kernels of one op.",
                      .options = options,

@@ -291,19 +291,19 @@ int bench_node(bench_kernels *k, const bench_opts *o, const adj_node *n, const p
 int bench_usual(bench_kernels *k, const adj_node *n, planned_choice *p)
 {
     lone_node l;
-    double least = HUGE_VAL;
+    double min = HUGE_VAL;
     set_node(&l, n);
     candidate c = {.group = &l.group, .prep = &l.prep};
     while (bench_next_kernel(k, &c)) {
         if (prepare_candidate(&c) != ADJ_OK)
             continue;
-        if (l.prep.seconds < least) {
-            least = l.prep.seconds;
+        if (l.prep.seconds < min) {
+            min = l.prep.seconds;
             snprintf(p->backend, sizeof p->backend, "%s", c.backend->name);
             snprintf(p->impl, sizeof p->impl, "%s", l.prep.impl);
             name_layouts(&c, p->layouts, sizeof p->layouts);
         }
         drop_candidate(&c);
     }
-    return least < HUGE_VAL;
+    return min < HUGE_VAL;
 }

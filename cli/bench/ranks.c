@@ -10,7 +10,7 @@
 #include "cli/json.h"
 #include "cli/output.h"
 
-enum { TURNS = 3, LEAST_RUNS = 3 };
+enum { TURNS = 3, MIN_RUNS = 3 };
 
 typedef struct {
     const bench_opts *o;
@@ -80,7 +80,7 @@ static int time_alone(turns *t, const adj_ranks *k, int turn, int *runs)
         if (bench_net_time(&t->alone, &t->alone_opts, &time, NULL) != ADJ_OK)
             return complain_of(&t->alone.m.error);
         t->alone_time[turn] = time.time;
-        *runs = (int)fmin(1e6, fmax(LEAST_RUNS, t->alone_opts.seconds / time.time.median));
+        *runs = (int)fmin(1e6, fmax(MIN_RUNS, t->alone_opts.seconds / time.time.median));
     }
     return k->broadcast(k->group, runs, sizeof *runs, &error) != ADJ_OK ? complain_of(&error)
                                                                         : EXIT_OK;
@@ -209,7 +209,7 @@ static int write_json(FILE *f, const void *source)
     return json_write(f, j, JSON_PAGE, failed);
 }
 
-static int tell(const rank_times *r, const bench_profile *p)
+static int report(const rank_times *r, const bench_profile *p)
 {
     const bench_opts *o = r->o;
     if (bench_prints(o))
@@ -240,7 +240,7 @@ int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
     if (status == EXIT_OK)
         status = profile(&t, &p);
     if (status == EXIT_OK && ranks->rank == 0)
-        status = tell(&r, &p);
+        status = report(&r, &p);
     bench_profile_free(&p);
     bench_net_close(&t.alone);
     bench_net_close(&t.together);

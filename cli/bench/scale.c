@@ -27,17 +27,17 @@ static double measure_adds(void)
 {
     enum { N = 1 << 17, TURNS = 20 };
     float *sum = calloc(N, sizeof *sum), *x = calloc(N, sizeof *x);
-    double least = 1;
+    double min = 1;
     for (int turn = 0; sum != NULL && x != NULL && turn < TURNS; turn++) {
         const double start = seconds_now();
         for (int i = 0; i < N; i++)
             sum[i] += x[i];
         __asm__ volatile("" : : "r"(sum) : "memory"); /* it is needed */
-        least = fmin(least, seconds_now() - start);
+        min = fmin(min, seconds_now() - start);
     }
     free(sum);
     free(x);
-    return N * sizeof(float) / least;
+    return N * sizeof(float) / min;
 }
 
 /* The plan's steps in their order: a bucket is complete where its reduction stands, which takes no
@@ -122,7 +122,7 @@ static int read_link(prediction *p)
                     p->o->link);
 }
 
-/* ---- told ---- */
+/* ---- the report ---- */
 
 static void print(const prediction *p)
 {

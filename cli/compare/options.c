@@ -8,6 +8,18 @@
 #include "cli/repeat.h"
 #include "options.h"
 
+static const remark examples[] = {
+    {"adjoint compare --model resnet8 --configs naive:f64,onednn,onednn:bf16:mixed",
+     "Single and mixed precision against double, with its gradients and updates."},
+    {"adjoint compare --op conv2d --in 2,36,36,24 --dtype bf16 --exact",
+     "One op on integers: every bit has to be right."},
+    {"adjoint compare --model resnet8 --infer --configs naive:f64,onednn:mixed:f16",
+     "What predict runs: no gradients, batch norms folded into filters."},
+    {"adjoint compare --guard --html report.html", "Crashes and hangs are rows of the report."},
+    {NULL, NULL}};
+static const remark statuses[] = {
+    {"2", "a configuration's impl= names no implementation that any node has"}, {NULL, NULL}};
+
 static int read_options(compare_opts *o, int argc, char **argv)
 {
     const option options[] = {
@@ -54,17 +66,6 @@ static int read_options(compare_opts *o, int argc, char **argv)
     };
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->graph.op, op);
-    const remark examples[] = {
-        {"adjoint compare --model resnet8 --configs naive:f64,onednn,onednn:bf16:mixed",
-         "Single and mixed precision against double, with its gradients and updates."},
-        {"adjoint compare --op conv2d --in 2,36,36,24 --dtype bf16 --exact",
-         "One op on integers: every bit has to be right."},
-        {"adjoint compare --model resnet8 --infer --configs naive:f64,onednn:mixed:f16",
-         "What predict runs: no gradients, batch norms folded into filters."},
-        {"adjoint compare --guard --html report.html", "Crashes and hangs are rows of the report."},
-        {NULL, NULL}};
-    const remark statuses[] = {
-        {"2", "a configuration's impl= names no implementation that any node has"}, {NULL, NULL}};
     const usage u = {.command = "compare",
                      .summary =
                          "Compares backends, element types, layouts and threads node by node.",

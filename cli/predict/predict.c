@@ -1,5 +1,5 @@
 /* predict.c - adjoint predict: what images show, by weights in a file. Images are read by OpenMP's
- * threads, a batch at a time; one that cannot be read is told, and the others go on. */
+ * threads, a batch at a time; one that cannot be read is reported, and the others go on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

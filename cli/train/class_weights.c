@@ -6,7 +6,7 @@
 #include "class_weights.h"
 #include "cli/command.h"
 
-static const double most = 1e6;
+static const double max_weight = 1e6;
 
 static int balance(const adj_dataset *d, float *weights)
 {
@@ -31,7 +31,7 @@ static int64_t read_list(const char *text, int64_t n, float *weights)
     for (;; count++, text++) {
         char *end;
         double value = strtod(text, &end);
-        if (end == text || isspace((unsigned char)*text) || !(value >= 0 && value <= most) ||
+        if (end == text || isspace((unsigned char)*text) || !(value >= 0 && value <= max_weight) ||
             (*end != ',' && *end != '\0'))
             return -1;
         if (count < n)
@@ -53,7 +53,7 @@ static int complain_of(const char *text, const adj_dataset *d, int64_t count)
     return complain("train", EXIT_USAGE,
                     "--class-weights: expected none, balanced or numbers from 0 to %g with "
                     "commas, not all 0 (got \"%s\")",
-                    most, text);
+                    max_weight, text);
 }
 
 int read_class_weights(const char *text, const adj_dataset *d, float **weights)

@@ -112,7 +112,7 @@ static void watch_neighbours(events *e)
     const int processors = omp_get_num_procs();
     const cpu_times from = e->watched;
 
-    if (e->neighbours_told || !e->shown.terminal.lines ||
+    if (e->neighbours_reported || !e->shown.terminal.lines ||
         (from.at > 0 && seconds_now() - from.at < SECONDS))
         return;
     e->watched = cpu_times_now();
@@ -120,7 +120,7 @@ static void watch_neighbours(events *e)
     if (others < 0.5 || (double)e->o->threads + others < processors + 0.5)
         return;
     const int left = processors - (int)(others + 0.5);
-    e->neighbours_told = 1;
+    e->neighbours_reported = 1;
     progress_clear(&e->shown);
     say_wrapped(&e->shown.terminal,
                 "other processes keep %.1f of %d processors busy, and a step waits for its slowest "

@@ -17,7 +17,7 @@ typedef struct {
     int failed;          /* a log could not be written, which ends the run: the weights are right */
     int ran;             /* a step was made */
     cpu_times watched;   /* since when neighbours are watched; at 0: not yet, or no longer */
-    int neighbours_told;
+    int neighbours_reported;
 } events;
 
 /* Before the first step: which model, data and settings. range: of --lr auto, else NULL. 0 on

@@ -8,8 +8,8 @@
 #include "train.h"
 
 /* What adj_augment.mixup may be, but 0. */
-static const double LEAST_MIXUP = 0.001, MOST_MIXUP = 1000;
-static const double MOST_SCALE = 1e9; /* far more than f16's numbers allow */
+static const double MIN_MIXUP = 0.001, MAX_MIXUP = 1000;
+static const double MAX_SCALE = 1e9; /* far more than f16's numbers allow */
 
 static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
                                  .epochs = UNSET,
@@ -66,10 +66,10 @@ static int check_scale(const train_opts *o)
 
 static int check(train_opts *o)
 {
-    if (o->mixup > 0 && o->mixup < LEAST_MIXUP)
+    if (o->mixup > 0 && o->mixup < MIN_MIXUP)
         return complain("train", EXIT_USAGE,
                         "--mixup: out of range (got %g, expected 0, or %g to %g)", o->mixup,
-                        LEAST_MIXUP, MOST_MIXUP);
+                        MIN_MIXUP, MAX_MIXUP);
     if (o->resume && o->lr_auto)
         return complain("train", EXIT_USAGE,
                         "--lr auto: the checkpoint has the rate (leave it out)");
@@ -144,7 +144,7 @@ static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + 
          .real = &o->jitter, .range = {0, 100}},
         {"--mixup", "X",
          "training images are mixed in pairs, the shares drawn from Beta(X, X); default: 0, not",
-         .real = &o->mixup, .range = {0, MOST_MIXUP}},
+         .real = &o->mixup, .range = {0, MAX_MIXUP}},
         {"--class-weights", "W",
          "none (default); balanced: few images of a class count more; or a number for each "
          "class, 1,2.5,1",
@@ -185,6 +185,37 @@ static void list_rank_options(train_opts *o, option list[])
     list_learning_options(o, list + RANK_OPTIONS);
 }
 
+/* The files that it reads and writes; the list ends with the options of ranks. */
+enum { FILE_OPTIONS = 10 };
+static void list_file_options(train_opts *o, option list[])
+{
+    const option all[FILE_OPTIONS] = {
+        {"--weights", "FILE", "to begin with: a safetensors file; - is standard input",
+         .text = &o->weights},
+        {"--map", "NAME", "whose names these weights have: pytorch, keras or a map file",
+         .text = &o->map},
+        {"--head", "H",
+         "keep (default), or new: the last layer is not loaded, nor what does not fit",
+         .text = &o->head, .words = "keep new"},
+        {"--freeze", "PATTERN", "parameters that stay as they are: \"conv1/*,block?/*\"",
+         .text = &o->freeze},
+        {"--log", "FILE", "one JSON object a line; - is standard output", .text = &o->log},
+        {"--out", "NAME",
+         "NAME.safetensors: the weights, - on standard output; else a folder: weights, best "
+         "weights, metrics, report; on Ctrl-C as well",
+         .text = &o->out},
+        {"--checkpoint", "FILE", "all that --resume needs, after each epoch and on Ctrl-C",
+         .text = &o->checkpoint},
+        {"--checkpoint-every", "N", "the same after every N steps", .integer = &o->every,
+         .range = {1, 1e9}},
+        {"--plain", "", "neither colours nor a drawn curve on a terminal", .flag = &o->plain},
+        {"--resume", "", "go on from the checkpoint, with its settings; more --epochs prolong it",
+         .flag = &o->resume},
+    };
+    memcpy(list, all, sizeof all);
+    list_rank_options(o, list + FILE_OPTIONS);
+}
+
 int parse_train(train_opts *o, int argc, char **argv)
 {
     *o = unset;
@@ -209,7 +240,7 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--precision", "P", PRECISION_HELP, .text = &o->precision, .words = PRECISION_WORDS},
         {"--loss-scale", "X",
          "f16: gradients are stored X times as large; default: 0, a scale that follows them",
-         .real = &o->loss_scale, .range = {0, MOST_SCALE}},
+         .real = &o->loss_scale, .range = {0, MAX_SCALE}},
         {"--loss-scale-interval", "N",
          "after N steps that did not overflow that scale doubles; default: 2000",
          .integer = &o->scale_interval, .range = {1, 1e6}},
@@ -219,31 +250,10 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
         {"--recompute", "", "cheap activations are computed again, not kept: less memory",
          .flag = &o->recompute},
-        {"--weights", "FILE", "to begin with: a safetensors file; - is standard input",
-         .text = &o->weights},
-        {"--map", "NAME", "whose names these weights have: pytorch, keras or a map file",
-         .text = &o->map},
-        {"--head", "H",
-         "keep (default), or new: the last layer is not loaded, nor what does not fit",
-         .text = &o->head, .words = "keep new"},
-        {"--freeze", "PATTERN", "parameters that stay as they are: \"conv1/*,block?/*\"",
-         .text = &o->freeze},
-        {"--log", "FILE", "one JSON object a line; - is standard output", .text = &o->log},
-        {"--out", "NAME",
-         "NAME.safetensors: the weights, - on standard output; else a folder: weights, best "
-         "weights, metrics, report; on Ctrl-C as well",
-         .text = &o->out},
-        {"--checkpoint", "FILE", "all that --resume needs, after each epoch and on Ctrl-C",
-         .text = &o->checkpoint},
-        {"--checkpoint-every", "N", "the same after every N steps", .integer = &o->every,
-         .range = {1, 1e9}},
-        {"--plain", "", "neither colours nor a drawn curve on a terminal", .flag = &o->plain},
-        {"--resume", "", "go on from the checkpoint, with its settings; more --epochs prolong it",
-         .flag = &o->resume},
         {0},
     };
-    option more[RANK_OPTIONS + LEARNING_OPTIONS + DATA_OPTIONS];
-    list_rank_options(o, more);
+    option more[FILE_OPTIONS + RANK_OPTIONS + LEARNING_OPTIONS + DATA_OPTIONS];
+    list_file_options(o, more);
     const usage u = {.command = "train",
                      .summary = "Trains a model and tests it after each epoch. * marks what is as "
                                 "in the model's recipe unless it is given: see adjoint models.",

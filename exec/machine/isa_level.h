@@ -7,8 +7,8 @@ typedef enum {
     ISA_LEVEL_BASE,
     ISA_LEVEL_AVX2,
     ISA_LEVEL_AVX512,
-    ISA_LEVEL_AVX512_BF16, /* and avx512_bf16 */
-    ISA_LEVEL_AMX,         /* and that, amx_tile and amx_bf16 */
+    ISA_LEVEL_AVX512_BF16, /* AVX512, with avx512_bf16 */
+    ISA_LEVEL_AMX,         /* AVX512_BF16, with amx_tile and amx_bf16 */
     N_ISA_LEVEL
 } isa_level;
 

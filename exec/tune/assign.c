@@ -159,10 +159,10 @@ static void look_ahead(search *w)
 static char *make_states(search *w, const adj_allocator *a)
 {
     const assign_problem *p = w->p;
-    size_t most = 1;
+    size_t max = 1;
     for (int i = 0; i < p->n_choice; i++)
-        most = (size_t)p->choice[i].n > most ? (size_t)p->choice[i].n : most;
-    const size_t n = BEAM * (most + 1), values = (size_t)p->n_value, choices = (size_t)p->n_choice;
+        max = (size_t)p->choice[i].n > max ? (size_t)p->choice[i].n : max;
+    const size_t n = BEAM * (max + 1), values = (size_t)p->n_value, choices = (size_t)p->n_choice;
     const size_t ints = (values + choices) * sizeof(int);
     const size_t there = values * sizeof(uint32_t), chosen = choices * sizeof(int);
     const size_t total = n * (sizeof(state) + there + chosen) + ints + values;

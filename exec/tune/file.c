@@ -151,7 +151,7 @@ static const char speed[] = "speed\t";
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Operations or bytes a second: far below any machine's, and large enough to be divided by. */
-static const double least_speed = 1e6;
+static const double min_speed = 1e6;
 
 /* The line at *text, which is put behind it. */
 static const char *read_speed(tuner *t, char **text)
@@ -164,7 +164,7 @@ static const char *read_speed(tuner *t, char **text)
         if (*end != '\t' || !is_digit(end[1]))
             return "has not seven numbers";
         v[i] = strtod(end + 1, &end);
-        if (v[i] != 0 && !(v[i] >= least_speed && v[i] < 1e18))
+        if (v[i] != 0 && !(v[i] >= min_speed && v[i] < 1e18))
             return "has a number out of range";
     }
     *text = end + (*end == '\n');
@@ -299,11 +299,11 @@ static void write_speed(FILE *f, const machine_speed *s)
                         s->l2,
                         s->l3,
                         s->memory};
-    if (s->threads < 1 || v[0] < least_speed)
+    if (s->threads < 1 || v[0] < min_speed)
         return;
     fprintf(f, "%s%d", speed, s->threads);
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-        fprintf(f, "\t%.4g", v[i] < least_speed ? 0 : v[i]);
+        fprintf(f, "\t%.4g", v[i] < min_speed ? 0 : v[i]);
     fputc('\n', f);
 }
 

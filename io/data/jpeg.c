@@ -93,7 +93,7 @@ static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const c
 {
     /* A block of 8x8 takes a bit at least, 64 pixels of it: a header that says twice as much lies,
      * and no memory is taken for it. */
-    enum { MOST_PIXELS = 1024 };
+    enum { MAX_PIXELS = 1024 };
     int w, h, subsampling, colours = -1; /* stays where the bytes end before the pixels */
 
     if (tjDecompressHeader3(t, bytes, n, &w, &h, &subsampling, &colours) != 0 && is_cut(t))
@@ -101,7 +101,7 @@ static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const c
     if (colours < 0)
         return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: the file ends before its pixels", name);
     const char *why = io_image_refused(h, w);
-    if (why == NULL && (int64_t)h * w / MOST_PIXELS > (int64_t)n)
+    if (why == NULL && (int64_t)h * w / MAX_PIXELS > (int64_t)n)
         why = "the file is too short for that";
     if (why != NULL)
         return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: size %dx%d: %s", name, h, w, why);

@@ -75,13 +75,13 @@ adj_status io_png_decode(const uint8_t *bytes, size_t n, const char *name, image
 {
     /* deflate makes at most 1032 bytes of one, and a byte is at most 8 pixels: a header that says
      * more than that lies, and no memory is taken for it. */
-    enum { MOST_PIXELS = 1032 * 8 };
+    enum { MAX_PIXELS = 1032 * 8 };
     png_image p = {.version = PNG_IMAGE_VERSION};
 
     if (!png_image_begin_read_from_memory(&p, bytes, n))
         return adj_error_set(error, ADJ_EIO, "png: %.300s: %s", name, p.message);
     const char *why = io_image_refused(p.height, p.width);
-    if (why == NULL && (uint64_t)p.height * p.width / MOST_PIXELS > n)
+    if (why == NULL && (uint64_t)p.height * p.width / MAX_PIXELS > n)
         why = "the file is too short for that";
     adj_status status = why != NULL
                             ? adj_error_set(error, ADJ_EIO, "png: %.300s: size %ux%u: %s", name,

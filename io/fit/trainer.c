@@ -318,11 +318,11 @@ static adj_status not_finite(const adj_trainer *t, adj_error *error)
  * is not what is wrong. */
 static adj_status check_skipped(adj_trainer *t, double before, adj_error *error)
 {
-    enum { MOST_SKIPPED = 50 }; /* from 65536 down to the least scale it takes 40 */
+    enum { MAX_SKIPPED = 50 }; /* from 65536 down to the least scale it takes 40 */
     const double now = network_state(&t->steps_net, t->steps_net.skipped);
 
     t->skipped = now != before ? t->skipped + 1 : 0;
-    if (t->skipped < MOST_SKIPPED)
+    if (t->skipped < MAX_SKIPPED)
         return ADJ_OK;
     return adj_error_set(error, ADJ_EARG,
                          "%d steps up to step %lld of epoch %lld were skipped: their gradients are "

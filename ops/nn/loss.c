@@ -55,8 +55,8 @@ static adj_node *weighted_loss(adj_node *z, adj_node *labels, adj_node *weights,
                        adj_scale(spread, smoothing / (double)t.shape.dim[1]));
     }
     /* nothing counts: 0, not 0 / 0 */
-    adj_node *least = adj_fill(adj_node_graph(z), t.dtype, (adj_shape){0}, 1e-30);
-    return adj_div(adj_reduce_sum(rows, all), adj_maximum(adj_reduce_sum(each, all), least));
+    adj_node *min = adj_fill(adj_node_graph(z), t.dtype, (adj_shape){0}, 1e-30);
+    return adj_div(adj_reduce_sum(rows, all), adj_maximum(adj_reduce_sum(each, all), min));
 }
 
 static adj_node *mean_loss(adj_node *z, adj_node *labels, double smoothing)

@@ -80,3 +80,22 @@ int expect_exact(conv_problem *p, const test_backend *t, int which, const char *
     }
     return candidate;
 }
+
+void expect_same_bits_for_any_threads(fixture *f, const adj_node *y, const char *isa)
+{
+    const size_t bytes = (size_t)adj_shape_elems(y->type.shape) * sizeof(double);
+    double *want = NULL;
+    for (int threads = 1; threads <= 8; threads++) {
+        test_backend t = direct_open_isa(isa, threads);
+        outcome o = run_candidate(f, &t, 1, &y, 0);
+        cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+        if (want == NULL)
+            want = o.y;
+        else {
+            cr_assert(memcmp(want, o.y, bytes) == 0, "%d threads", threads);
+            free(o.y);
+        }
+        backend_close(&t);
+    }
+    free(want);
+}

@@ -147,24 +147,8 @@ Test(direct_conv, same_bits_for_any_threads)
     const adj_node *result[] = {adj_conv2d(x, w, &s.attrs),
                                 adj_conv2d_backprop_input(s.x, w, dy, &s.attrs),
                                 adj_conv2d_backprop_filter(x, s.w, dy, &s.attrs)};
-    for (int i = 0; i < N_OURS; i++) {
-        const adj_node *y = result[ours[i]];
-        size_t bytes = (size_t)adj_shape_elems(y->type.shape) * sizeof(double);
-        double *want = NULL;
-        for (int threads = 1; threads <= 8; threads++) {
-            test_backend t = direct_open_isa(best_isa(), threads);
-            outcome o = run_candidate(&f, &t, 1, &y, 0);
-            cr_assert_eq(o.status, ADJ_OK);
-            if (want == NULL)
-                want = o.y;
-            else {
-                cr_assert(memcmp(want, o.y, bytes) == 0, "%d threads", threads);
-                free(o.y);
-            }
-            backend_close(&t);
-        }
-        free(want);
-    }
+    for (int i = 0; i < N_OURS; i++)
+        expect_same_bits_for_any_threads(&f, result[ours[i]], best_isa());
     fixture_free(&f);
 }
 

@@ -197,21 +197,7 @@ Test(direct_gemm, same_bits_for_any_threads)
     fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, s.x, -1, 1), *w = given_random(&f, ADJ_F32, s.w, -1, 1);
     const adj_node *y = adj_conv2d(x, w, &s.attrs);
-    size_t bytes = (size_t)adj_shape_elems(y->type.shape) * sizeof(double);
-    double *want = NULL;
-    for (int threads = 1; threads <= 8; threads++) {
-        test_backend t = direct_open_isa(best_isa(), threads);
-        outcome o = run_candidate(&f, &t, 1, &y, 0);
-        cr_assert_eq(o.status, ADJ_OK);
-        if (want == NULL)
-            want = o.y;
-        else {
-            cr_assert(memcmp(want, o.y, bytes) == 0, "%d threads", threads);
-            free(o.y);
-        }
-        backend_close(&t);
-    }
-    free(want);
+    expect_same_bits_for_any_threads(&f, y, best_isa());
     fixture_free(&f);
 }
 

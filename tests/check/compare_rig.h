@@ -9,6 +9,7 @@
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/reference.h"
 
 /* ---- a backend that computes relu, in a way of its own ---- */
 
@@ -127,18 +128,13 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-static adj_status open(const adj_backend_opts *opts, void **backend)
-{
-    (void)opts;
-    *backend = NULL;
-    return ADJ_OK;
-}
-static void close(void *backend) { (void)backend; }
-
 static const adj_kernel kernel = {.name = "relu", .match = match, .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend crooked = {
-    .version = ADJ_VERSION, .name = "crooked", .open = open, .close = close, .kernels = kernels};
+static const adj_backend crooked = {.version = ADJ_VERSION,
+                                    .name = "crooked",
+                                    .open = open_nothing,
+                                    .close = close_nothing,
+                                    .kernels = kernels};
 
 /* ---- a small step: conv, bias, relu, conv, loss ---- */
 
@@ -161,11 +157,8 @@ static inline rig rig_new(void)
     r.loss = adj_loss_softmax(adj_layer_dense(adj_layer_conv2d(r.relu, "conv2", &conv), "fc", 4),
                               labels);
     r.updates = adj_sgd(r.loss, lr);
-    const adj_backend *const *last = adj_backends;
-    while (last[1] != NULL)
-        last++;
     r.backends[0] = &crooked;
-    r.backends[1] = *last;
+    r.backends[1] = naive_backend();
     return r;
 }
 

@@ -11,6 +11,7 @@
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "cli/op/build.h"
+#include "tests/reference.h"
 
 extern const adj_backend adj_backend_direct, adj_backend_naive, adj_backend_onednn;
 
@@ -80,15 +81,6 @@ static adj_status run(const adj_call *c)
     }
     return status;
 }
-
-static adj_status open_nothing(const adj_backend_opts *opts, void **backend)
-{
-    (void)opts;
-    *backend = NULL;
-    return ADJ_OK;
-}
-
-static void close_nothing(void *backend) { (void)backend; }
 
 static const adj_kernel kernel = {.name = "naive", .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};

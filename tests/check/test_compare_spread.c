@@ -7,6 +7,7 @@
 
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
+#include "tests/reference.h"
 
 /* Pixels in a row, and channels: [1, 3, WIDTH, 2], filter [1, 2, 2, OUT], SAME: one column of
  * padding on the right, which the second tap meets. */
@@ -17,14 +18,6 @@ static enum {
     OTHER_CHANNELS, /* and in the same place in all channels */
     EVERYWHERE
 } planted;
-
-static const adj_backend *naive_backend(void)
-{
-    int n = 0;
-    while (adj_backends[n + 1] != NULL)
-        n++;
-    return adj_backends[n];
-}
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
@@ -59,15 +52,6 @@ static adj_status run(const adj_call *c)
     }
     return status;
 }
-
-static adj_status open_nothing(const adj_backend_opts *opts, void **backend)
-{
-    (void)opts;
-    *backend = NULL;
-    return ADJ_OK;
-}
-
-static void close_nothing(void *backend) { (void)backend; }
 
 static const adj_kernel kernel = {.name = "conv2d", .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};

@@ -10,6 +10,7 @@
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "cli/op/build.h"
+#include "tests/reference.h"
 #include "tests/repeat.h"
 
 enum { SEEDS = 10 };
@@ -31,14 +32,6 @@ static struct {
     fault fault;
     int seed;
 } planted;
-
-static const adj_backend *naive_backend(void)
-{
-    int n = 0;
-    while (adj_backends[n + 1] != NULL)
-        n++;
-    return adj_backends[n];
-}
 
 static adj_status prepare_spoiled(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
@@ -115,15 +108,6 @@ static adj_status run_spoiled(const adj_call *c)
     spoil(n, c->out[0]);
     return status;
 }
-
-static adj_status open_nothing(const adj_backend_opts *opts, void **backend)
-{
-    (void)opts;
-    *backend = NULL;
-    return ADJ_OK;
-}
-
-static void close_nothing(void *backend) { (void)backend; }
 
 static const adj_kernel spoiled_kernel = {
     .name = "spoiled", .prepare = prepare_spoiled, .run = run_spoiled};

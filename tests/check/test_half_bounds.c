@@ -78,8 +78,8 @@ static const adj_kernel kernel = {
 static const adj_kernel *const kernels[] = {&kernel, NULL};
 static const adj_backend crooked = {.version = ADJ_VERSION,
                                     .name = "crooked",
-                                    .open = spoil_open,
-                                    .close = spoil_close,
+                                    .open = open_nothing,
+                                    .close = close_nothing,
                                     .kernels = kernels};
 
 static adj_comparison *compare(adj_graph *g, int with_relu, uint64_t seed)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/bench/bench.h"
+#include "tests/reference.h"
 #include "tests/temporary.h"
 
 /* Of every forward convolution, in the order in which the backend offers them. */
@@ -16,15 +17,6 @@ static const struct {
 } spins[N_SPIN] = {{"middling", 6e-3}, {"fast", 2e-3}, {"hopeless", 80e-3}};
 static int runs[N_SPIN];
 static int fails; /* the fast one does */
-
-static adj_status open_spin(const adj_backend_opts *opts, void **backend)
-{
-    (void)opts;
-    *backend = NULL;
-    return ADJ_OK;
-}
-
-static void close_spin(void *backend) { (void)backend; }
 
 /* Where the filter is block1/conv2's, the first two are the other way round: its equal,
  * block1/conv1, is planned otherwise. */
@@ -55,8 +47,8 @@ static const adj_kernel spin = {.name = "spin", .prepare = prepare_spin, .run = 
 static const adj_kernel *const kernels[] = {&spin, NULL};
 static const adj_backend spinning = {.version = ADJ_VERSION,
                                      .name = "spinning",
-                                     .open = open_spin,
-                                     .close = close_spin,
+                                     .open = open_nothing,
+                                     .close = close_nothing,
                                      .kernels = kernels};
 
 /* With naive for all other ops. Measures and returns the JSON. */

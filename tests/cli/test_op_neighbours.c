@@ -7,16 +7,9 @@
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "cli/op/variants.h"
+#include "tests/reference.h"
 
 static enum { MANY_IMAGES, ODD_CHANNELS } planted;
-
-static const adj_backend *naive_backend(void)
-{
-    int n = 0;
-    while (adj_backends[n + 1] != NULL)
-        n++;
-    return adj_backends[n];
-}
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
@@ -34,15 +27,6 @@ static adj_status run(const adj_call *c)
         y[adj_shape_elems(s) - 1] += 1;
     return status;
 }
-
-static adj_status open_nothing(const adj_backend_opts *opts, void **backend)
-{
-    (void)opts;
-    *backend = NULL;
-    return ADJ_OK;
-}
-
-static void close_nothing(void *backend) { (void)backend; }
 
 static const adj_kernel kernel = {.name = "edges", .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};

@@ -16,15 +16,6 @@ static const adj_init two = {ADJ_INIT_CONSTANT, 2, 0}, three = {ADJ_INIT_CONSTAN
 
 static int negated;
 
-static adj_status open_counting(const adj_backend_opts *opts, void **backend)
-{
-    (void)opts;
-    *backend = NULL;
-    return ADJ_OK;
-}
-
-static void close_counting(void *backend) { (void)backend; }
-
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
@@ -48,8 +39,8 @@ static const adj_kernel counting_kernel = {.name = "count", .prepare = prepare, 
 static const adj_kernel *const counting_kernels[] = {&counting_kernel, NULL};
 static const adj_backend counting = {.version = ADJ_VERSION,
                                      .name = "counting",
-                                     .open = open_counting,
-                                     .close = close_counting,
+                                     .open = open_nothing,
+                                     .close = close_nothing,
                                      .kernels = counting_kernels};
 
 static adj_exec *plan(adj_graph *g, int n, adj_node *const fetch[], const adj_updates *u)

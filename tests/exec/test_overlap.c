@@ -20,15 +20,6 @@ static struct {
     int waited, asked;                 /* asked: for progress, whether something flies or not */
 } link;
 
-static adj_status open_link(const adj_backend_opts *opts, void **backend)
-{
-    (void)opts;
-    *backend = NULL;
-    return ADJ_OK;
-}
-
-static void close_link(void *backend) { (void)backend; }
-
 static void progress(void *backend)
 {
     (void)backend;
@@ -67,8 +58,8 @@ static const adj_kernel kernel = {.name = "link", .prepare = prepare, .run = run
 static const adj_kernel *const kernels[] = {&kernel, NULL};
 static const adj_backend link_backend = {.version = ADJ_VERSION,
                                          .name = "link",
-                                         .open = open_link,
-                                         .close = close_link,
+                                         .open = open_nothing,
+                                         .close = close_nothing,
                                          .kernels = kernels,
                                          .progress = progress};
 

@@ -48,7 +48,7 @@ Test(yield, same_values)
     open_net(&never, ADJ_YIELD_NEVER);
     for (int phase = 0; phase < 4; phase++) {
         const int wanted = phase % 2 == 0 ? 1 : THREADS, slow_at = THREADS + 1 - wanted;
-        for (int stays = 0; stays < 20 && i < MOST_RUNS; i++) {
+        for (int stays = 0; stays < 20 && i < MAX_RUNS; i++) {
             mock.slow_at = slow_at;
             cr_assert_eq(step(&n, i), ADJ_OK, "%s", adj_exec_message(n.e));
             mock.slow_at = 0;
@@ -76,7 +76,7 @@ static int runs_until(const net *n, int threads)
 {
     int i = 0;
     mock.slow_at = THREADS + 1 - threads;
-    for (int stays = 0; stays < 10 && i < MOST_RUNS; i++) {
+    for (int stays = 0; stays < 10 && i < MAX_RUNS; i++) {
         cr_assert_eq(step(n, i), ADJ_OK, "%s", adj_exec_message(n->e));
         stays = threads_of(n) == threads ? stays + 1 : 0;
     }
@@ -126,8 +126,8 @@ Test(yield, no_sharing)
     mock.scratch = 64;
     open_net(&n, ADJ_YIELD_SAME_BITS);
     for (int twice = 0; twice < 2; twice++) {
-        cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
-        cr_expect_lt(runs_until(&n, THREADS), MOST_RUNS);
+        cr_expect_lt(runs_until(&n, 1), MAX_RUNS);
+        cr_expect_lt(runs_until(&n, THREADS), MAX_RUNS);
     }
     close_net(&n);
 }
@@ -141,7 +141,7 @@ Test(yield, failed_runs)
     open_net(&never, ADJ_YIELD_NEVER);
     mock.slow_at = THREADS;
     int stays = 0;
-    for (int i = 0; stays < 20 && i < MOST_RUNS; i++) { /* every fifth fails */
+    for (int i = 0; stays < 20 && i < MAX_RUNS; i++) { /* every fifth fails */
         stays = threads_of(&n) == 1 ? stays + 1 : 0;
         cr_assert_eq(step(&n, i), ADJ_OK);
         cr_assert_eq(step(&never, i), ADJ_OK);
@@ -159,7 +159,7 @@ Test(yield, failed_runs)
         expect_same_leaves(&n, &never, i);
     }
     cr_expect_eq(stays, 20);
-    expect_same_leaves(&n, &never, MOST_RUNS);
+    expect_same_leaves(&n, &never, MAX_RUNS);
     adj_exec_free(never.e);
     adj_graph_free(never.g);
     allocator = own;
@@ -174,7 +174,7 @@ Test(yield, message)
     cr_assert_eq(adj_set(n.e, n.x, NULL, 1), ADJ_EARG);
     char said[ADJ_MESSAGE];
     snprintf(said, sizeof said, "%s", adj_exec_message(n.e));
-    cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
+    cr_expect_lt(runs_until(&n, 1), MAX_RUNS);
     cr_expect_str_eq(adj_exec_message(n.e), said);
     const adj_exec_info info = adj_exec_stats(n.e);
     cr_expect(info.threads == 1 && info.second_threads == 1 && info.plan_seconds > 0 &&
@@ -215,8 +215,8 @@ Test(yield, always)
     mock.sums_by_threads = mock.names_threads = 1;
     open_net(&n, ADJ_YIELD_ALWAYS);
     cr_expect_str_eq(adj_exec_message(n.e), "");
-    cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
-    cr_expect_lt(runs_until(&n, THREADS), MOST_RUNS);
+    cr_expect_lt(runs_until(&n, 1), MAX_RUNS);
+    cr_expect_lt(runs_until(&n, THREADS), MAX_RUNS);
     close_net(&n);
 }
 
@@ -230,7 +230,7 @@ Test(yield, tuned)
     const adj_exec_info before = adj_exec_stats(n.e);
     const char *selection = adj_exec_selection(n.e);
     cr_expect_not_null(strstr(selection, "mock:0 fast"), "%s", selection);
-    cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
+    cr_expect_lt(runs_until(&n, 1), MAX_RUNS);
     cr_expect_eq(adj_exec_stats(n.e).timed, before.timed);
     cr_expect_eq(adj_exec_selection(n.e), selection);
     int fast = 0;
@@ -270,8 +270,8 @@ Test(yield, allocates_before)
     net n;
     open_net(&n, ADJ_YIELD_SAME_BITS);
     const long calls = n.memory.calls;
-    cr_expect_lt(runs_until(&n, 1), MOST_RUNS);
-    cr_expect_lt(runs_until(&n, THREADS), MOST_RUNS);
+    cr_expect_lt(runs_until(&n, 1), MAX_RUNS);
+    cr_expect_lt(runs_until(&n, THREADS), MAX_RUNS);
     cr_expect_eq(n.memory.calls, calls);
     close_net(&n);
 }

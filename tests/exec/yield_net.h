@@ -13,7 +13,7 @@
 #include "tests/counter.h"
 #include "tests/reference.h"
 
-enum { ROWS = 4, INPUTS = 6, CLASSES = 3, THREADS = 2, MOST_RUNS = 4000, LARGE = 16 << 20 };
+enum { ROWS = 4, INPUTS = 6, CLASSES = 3, THREADS = 2, MAX_RUNS = 4000, LARGE = 16 << 20 };
 
 /* ---- a backend whose relu sleeps with that many threads ---- */
 

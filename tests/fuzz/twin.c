@@ -148,58 +148,60 @@ static int are_integers(const twin *t, const adj_node *n)
 /* A factor need not be kept as a double. */
 static int is_float(double v) { return (double)(float)v == v; }
 
+/* Ops by name, as their values are sure. */
+static const char *const unsure[] = {"sigmoid",
+                                     "tanh",
+                                     "silu",
+                                     "silu_grad",
+                                     "elu",
+                                     "elu_grad",
+                                     "gelu",
+                                     "gelu_grad",
+                                     "hard_sigmoid",
+                                     "hard_sigmoid_grad",
+                                     "hard_swish",
+                                     "hard_swish_grad",
+                                     "prelu",
+                                     "prelu_grad",
+                                     "prelu_grad_slope",
+                                     "clip",
+                                     "clip_grad",
+                                     "avg_pool",
+                                     "avg_pool_grad",
+                                     "resize",
+                                     "resize_grad",
+                                     "batch_norm",
+                                     "batch_norm_grad",
+                                     "batch_norm_stats",
+                                     "batch_norm_grad_sums",
+                                     "group_norm",
+                                     "group_norm_grad",
+                                     "group_norm_grad_sums",
+                                     "momentum",
+                                     "sgd_step",
+                                     "ema",
+                                     "adam_step",
+                                     "reduce_mean",
+                                     NULL};
+static const char *const sums[] = {"conv2d",
+                                   "conv2d_backprop_input",
+                                   "conv2d_backprop_filter",
+                                   "depthwise_conv2d_native",
+                                   "depthwise_conv2d_native_backprop_input",
+                                   "depthwise_conv2d_native_backprop_filter",
+                                   "matmul",
+                                   "reduce_sum",
+                                   "bias_add_grad",
+                                   NULL};
+static const char *const factors[] = {"scale", "leaky_relu", "leaky_relu_grad", NULL};
+static const char *const rounds_halves[] = {"scale", "leaky_relu", "leaky_relu_grad",
+                                            "div",   "sqrt",       NULL};
+static const char *const exact_on_integers[] = {"add",  "sub",  "mul", "square", "bias_add",
+                                                "cast", "relu", "neg", NULL};
+static const char *const divides[] = {"div", NULL};
+
 static int is_sure(const twin *t, const adj_node *n)
 {
-    static const char *const unsure[] = {"sigmoid",
-                                         "tanh",
-                                         "silu",
-                                         "silu_grad",
-                                         "elu",
-                                         "elu_grad",
-                                         "gelu",
-                                         "gelu_grad",
-                                         "hard_sigmoid",
-                                         "hard_sigmoid_grad",
-                                         "hard_swish",
-                                         "hard_swish_grad",
-                                         "prelu",
-                                         "prelu_grad",
-                                         "prelu_grad_slope",
-                                         "clip",
-                                         "clip_grad",
-                                         "avg_pool",
-                                         "avg_pool_grad",
-                                         "resize",
-                                         "resize_grad",
-                                         "batch_norm",
-                                         "batch_norm_grad",
-                                         "batch_norm_stats",
-                                         "batch_norm_grad_sums",
-                                         "group_norm",
-                                         "group_norm_grad",
-                                         "group_norm_grad_sums",
-                                         "momentum",
-                                         "sgd_step",
-                                         "ema",
-                                         "adam_step",
-                                         "reduce_mean",
-                                         NULL};
-    static const char *const sums[] = {"conv2d",
-                                       "conv2d_backprop_input",
-                                       "conv2d_backprop_filter",
-                                       "depthwise_conv2d_native",
-                                       "depthwise_conv2d_native_backprop_input",
-                                       "depthwise_conv2d_native_backprop_filter",
-                                       "matmul",
-                                       "reduce_sum",
-                                       "bias_add_grad",
-                                       NULL};
-    static const char *const factors[] = {"scale", "leaky_relu", "leaky_relu_grad", NULL};
-    static const char *const rounds_halves[] = {"scale", "leaky_relu", "leaky_relu_grad",
-                                                "div",   "sqrt",       NULL};
-    static const char *const exact_on_integers[] = {"add",  "sub",  "mul", "square", "bias_add",
-                                                    "cast", "relu", "neg", NULL};
-    static const char *const divides[] = {"div", NULL};
     for (int i = 0; i < adj_node_operand_count(n); i++)
         if (!twin_is_sure(t, adj_node_operand_at(n, i)))
             return 0;

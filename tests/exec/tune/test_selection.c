@@ -102,7 +102,7 @@ Test(selection, time_depends_on_the_runs)
 }
 
 /* What took too long for the runs that were to come is not begun again, but for more runs. */
-Test(selection, too_little_time_is_remembered)
+Test(selection, too_little_time_is_cached)
 {
     make_folder();
     adj_exec_opts o = tuned();

@@ -26,7 +26,7 @@ Test(tune, a_choice_is_found_in_another_order)
     remove_folder();
 }
 
-Test(tune, the_fast_candidate_is_chosen_and_remembered)
+Test(tune, the_fast_candidate_is_selected_and_cached)
 {
     make_folder();
     outcome o = plan((adj_exec_opts){.threads = 1}, 64);
