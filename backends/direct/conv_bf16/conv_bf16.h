@@ -34,6 +34,9 @@ enum {
     CONV_BF16_LANES = 16,  /* positions of a tile, outputs of a block */
     CONV_BF16_STEP = 64,   /* bytes of a step: 32 elements */
     CONV_BF16_TILE = 1024, /* bytes */
+    CONV_BF16_CACHED =
+        24, /* tiles of a filter that leaves the first cache to what it is multiplied with */
+    CONV_BF16_TILES = 4, /* that are multiplied at a time */
     CONV_BF16_KERNEL = 11,
     CONV_BF16_PASSES = 4
 };
@@ -66,7 +69,8 @@ typedef struct {
 /* Positions of a pass in a band, from its scratch. */
 typedef struct {
     const conv_bf16_pass *pass;
-    ptrdiff_t tiles, positions, blocks, outputs;
+    ptrdiff_t first, end; /* tiles */
+    ptrdiff_t positions, blocks, outputs;
     const char *src;                 /* the scratch */
     const char *filter;              /* tiles */
     const int32_t *tile_at, *dst_at; /* bytes: where tiles begin in src, positions in dst */
@@ -78,7 +82,8 @@ typedef struct {
     const conv_bf16_pass *pass;
     const char *src;             /* of an image */
     ptrdiff_t channels, scratch; /* of a pixel, in src and in the scratch */
-    ptrdiff_t first, rows;       /* of src, from `first` on; it may be padding */
+    ptrdiff_t first;             /* the band's first row in src; it may be padding */
+    ptrdiff_t from, end;         /* rows of the band */
     char *dst;
 } conv_bf16_rows;
 

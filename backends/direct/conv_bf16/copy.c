@@ -79,7 +79,7 @@ void conv_bf16_copy_rows(const conv_bf16_rows *s)
 {
     const conv_bf16_pass *p = s->pass;
     const ptrdiff_t pitch = p->w.src * s->channels * 2;
-    for (ptrdiff_t i = 0; i < s->rows; i++) {
+    for (ptrdiff_t i = s->from; i < s->end; i++) {
         const ptrdiff_t row = s->first + i;
         char *dst = s->dst + conv_bf16_slot(p, i) * p->pitch;
         const char *src = s->src + row * pitch;

@@ -7,7 +7,7 @@ enum {
     LANES = CONV_BF16_LANES,
     ROW = CONV_BF16_STEP,
     TILE = CONV_BF16_TILE,
-    TILES = 4 /* of positions, which share the filter's */
+    TILES = CONV_BF16_TILES /* of positions, which share the filter's */
 };
 
 /* Accumulators are tiles 0 to 3; 4 and 5 the operands; 6 and 7 those of a segment's last step. */
@@ -73,7 +73,8 @@ __attribute__((target("avx512bf16"))) static inline __m256i rounded(const char *
 __attribute__((target("avx512bf16"))) static void store(const conv_bf16_product *p, ptrdiff_t first,
                                                         ptrdiff_t block, char sums[TILES][TILE])
 {
-    const ptrdiff_t left = p->positions - first, n = left < TILES * LANES ? left : TILES * LANES;
+    const ptrdiff_t left = (p->positions < p->end * LANES ? p->positions : p->end * LANES) - first,
+                    n = left < TILES * LANES ? left : TILES * LANES;
     const ptrdiff_t outputs = p->outputs - block * LANES;
     const __mmask16 some = outputs < LANES ? (__mmask16)((1U << outputs) - 1) : 0xffff;
     const int32_t *at = p->dst_at + first;
@@ -88,23 +89,22 @@ static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t
     _Alignas(64) char sums[TILES][TILE];
     const char *from[TILES];
     for (ptrdiff_t i = 0; i < TILES; i++)
-        from[i] = p->src + p->tile_at[tile + i < p->tiles ? tile + i : tile];
+        from[i] = p->src + p->tile_at[tile + i < p->end ? tile + i : tile];
     multiply_4(p->pass, from, p->filter + block * p->pass->steps * TILE, sums);
     store(p, tile * LANES, block, sums);
 }
 
-/* A filter that leaves the first cache to the positions is read for some of them after the other,
- * else a block of it for all positions. */
+/* A filter that stays in the first cache is read for some positions after the other, else a block
+ * of it for all. */
 static void multiply(const conv_bf16_product *p)
 {
-    enum { CACHED = 24 }; /* tiles */
-    if (p->blocks * p->pass->steps <= CACHED)
-        for (ptrdiff_t tile = 0; tile < p->tiles; tile += TILES)
+    if (p->blocks * p->pass->steps <= CONV_BF16_CACHED)
+        for (ptrdiff_t tile = p->first; tile < p->end; tile += TILES)
             for (ptrdiff_t block = 0; block < p->blocks; block++)
                 multiply_tiles(p, tile, block);
     else
         for (ptrdiff_t block = 0; block < p->blocks; block++)
-            for (ptrdiff_t tile = 0; tile < p->tiles; tile += TILES)
+            for (ptrdiff_t tile = p->first; tile < p->end; tile += TILES)
                 multiply_tiles(p, tile, block);
 }
 
