@@ -13,6 +13,7 @@ enum {
     AHEAD = 3,              /* tiles: products are of several, and read that far behind the last */
     BAND_BYTES = 160 << 10, /* of a band's scratch, about: a part of the second cache */
     MIN_POSITIONS = 128,    /* of a band, for which images are cut */
+    JOBS = 64,              /* of bands, at least if there are as many */
     UNITS = 16              /* wanted, for all threads */
 };
 static const ptrdiff_t max_bytes = 1 << 30; /* of an image, so that offsets are 32 bits */
@@ -175,7 +176,7 @@ static void set_bands(conv_bf16 *p)
     p->rows = divide_up(rows, max(p->bands, 1));
     p->bands = divide_up(rows, p->rows);
     p->units = p->n * p->bands;
-    p->jobs = min(p->units, max(UNITS, p->threads));
+    p->jobs = min(p->units, max(JOBS, p->threads));
     for (int i = 0; i < p->n_pass; i++)
         set_band(&p->pass[i], p->rows);
 }
