@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/direct/conv_bf16/conv_bf16.h"
 #include "backends/direct/filter_bf16/filter_bf16.h"
 #include "direct.h"
 #include "exec/machine/cache_size.h"
@@ -131,6 +132,7 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
     *d = (direct){.allocator = *opts->allocator,
                   .isa = isa_of(level),
                   .bf16_code = bf16_code_of(level),
+                  .conv_bf16_code = level >= ISA_LEVEL_AMX ? direct_conv_bf16_amx_avx512 : NULL,
                   .threads = opts->threads,
                   .second_cache = (ptrdiff_t)machine_second_cache(),
                   .math = opts->math};
@@ -153,10 +155,16 @@ static void describe(char *text, size_t size)
     snprintf(text, size, "* %s", max != UNKNOWN ? levels[best_level(max)] : "*");
 }
 
-static const adj_kernel *const kernels[] = {
-    &direct_fused_pointwise, &direct_filter_bf16, &direct_im2col,
-    &direct_depthwise,       &direct_group_norm,  &direct_max_pool,
-    &direct_winograd,        &direct_gemm,        NULL};
+static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
+                                            &direct_conv_bf16,
+                                            &direct_filter_bf16,
+                                            &direct_im2col,
+                                            &direct_depthwise,
+                                            &direct_group_norm,
+                                            &direct_max_pool,
+                                            &direct_winograd,
+                                            &direct_gemm,
+                                            NULL};
 
 const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
                                         .name = "direct",

@@ -10,6 +10,7 @@
 
 #include "adjoint_ext.h"
 
+struct conv_bf16_code;
 struct filter_bf16_code;
 struct group_norm_code;
 struct max_pool_code;
@@ -45,7 +46,8 @@ extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
 typedef struct {
     adj_allocator allocator;
     const direct_isa *isa;
-    const struct filter_bf16_code *bf16_code; /* NULL: no instructions for products in bf16 */
+    const struct filter_bf16_code *bf16_code;    /* NULL: no instructions for products in bf16 */
+    const struct conv_bf16_code *conv_bf16_code; /* NULL: no AMX */
     int threads;
     ptrdiff_t second_cache; /* bytes, of a core: for blocks that decide no sum's order */
     adj_math math;
@@ -101,7 +103,7 @@ const char *direct_layout_name(const adj_layout *l);
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
-extern const adj_kernel direct_fused_pointwise, direct_gemm, direct_im2col, direct_depthwise,
-    direct_filter_bf16, direct_group_norm, direct_max_pool, direct_winograd;
+extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_im2col,
+    direct_depthwise, direct_filter_bf16, direct_group_norm, direct_max_pool, direct_winograd;
 
 #endif

@@ -3,6 +3,8 @@
 
 #if HAS_BF16_PRODUCTS
 
+#include "backends/direct/transpose.h"
+
 enum {
     LANES = FILTER_BF16_LANES,
     STEP = FILTER_BF16_STEP,
@@ -62,39 +64,6 @@ int filter_bf16_pack_pairs(const filter_bf16_pixels *p, ptrdiff_t count, char *p
     return is_finite(&r);
 }
 
-/* 16x16 words of 32 bits: row i, column j becomes row j, column i. */
-static inline void transpose(__m512i m[LANES])
-{
-    __m512i t[LANES];
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i += 2) {
-        t[i] = _mm512_unpacklo_epi32(m[i], m[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi32(m[i], m[i + 1]);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i += 4)
-#pragma GCC unroll 2
-        for (int k = 0; k < 2; k++) {
-            m[i + 2 * k] = _mm512_unpacklo_epi64(t[i + k], t[i + k + 2]);
-            m[i + 2 * k + 1] = _mm512_unpackhi_epi64(t[i + k], t[i + k + 2]);
-        }
-        /* m[4g + k] has column k of each quarter, of rows 4g to 4g + 3 */
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) {
-        t[k] = _mm512_shuffle_i32x4(m[k], m[4 + k], 0x88);
-        t[4 + k] = _mm512_shuffle_i32x4(m[k], m[4 + k], 0xdd);
-        t[8 + k] = _mm512_shuffle_i32x4(m[8 + k], m[12 + k], 0x88);
-        t[12 + k] = _mm512_shuffle_i32x4(m[8 + k], m[12 + k], 0xdd);
-    }
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) {
-        m[k] = _mm512_shuffle_i32x4(t[k], t[8 + k], 0x88);
-        m[8 + k] = _mm512_shuffle_i32x4(t[k], t[8 + k], 0xdd);
-        m[4 + k] = _mm512_shuffle_i32x4(t[4 + k], t[12 + k], 0x88);
-        m[12 + k] = _mm512_shuffle_i32x4(t[4 + k], t[12 + k], 0xdd);
-    }
-}
-
 int filter_bf16_pack_outputs(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles)
 {
     reader r = reader_of(p);
@@ -105,7 +74,7 @@ int filter_bf16_pack_outputs(const filter_bf16_pixels *p, ptrdiff_t count, char 
             pair[i] = pair_of(pixel(&r, step * STEP + 2 * i), pixel(&r, step * STEP + 2 * i + 1));
             look_at(&r, pair[i]);
         }
-        transpose(pair);
+        transpose_words(pair);
 #pragma GCC unroll 16
         for (int i = 0; i < LANES; i++)
             _mm512_store_si512(tiles + step * FILTER_BF16_TILE + i * ENTRY, pair[i]);
@@ -127,7 +96,7 @@ void filter_bf16_add_up(const char *sums, ptrdiff_t pitch, ptrdiff_t n, float *t
         m[o] = _mm512_castps_si512(_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)),
                                                       _mm512_cvtpd_ps(high), 1));
     }
-    transpose(m);
+    transpose_words(m);
 #pragma GCC unroll 16
     for (int c = 0; c < LANES; c++)
         _mm512_store_si512(tile + c * LANES, m[c]);

@@ -1,0 +1,237 @@
+/* conv_bf16.c - the kernel of conv_bf16.h: what it takes, its passes, and how the work is cut. */
+#include "conv_bf16.h"
+
+#include <string.h>
+
+#include "backends/direct/arith.h"
+
+enum {
+    LANES = CONV_BF16_LANES,
+    STEP = CONV_BF16_STEP,
+    TILE = CONV_BF16_TILE,
+    MAX_STRIDE = 2,
+    AHEAD = 3,              /* tiles: products are of several, and read that far behind the last */
+    BAND_BYTES = 160 << 10, /* of a band's scratch, about: a part of the second cache */
+    MIN_POSITIONS = 128,    /* of a band, for which images are cut */
+    JOBS = 64,              /* of bands, at least if there are as many */
+    UNITS = 16              /* wanted, for all threads */
+};
+static const ptrdiff_t max_bytes = 1 << 30; /* of an image, so that offsets are 32 bits */
+
+static int is_dx(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_input; }
+
+static int is_ours(const adj_group *g)
+{
+    const adj_node *n = g->node[0];
+    return (n->op == &adj_op_conv2d || is_dx(n)) && n->type.dtype == ADJ_BF16 && g->n_node == 1;
+}
+
+static int fits(const adj_conv_geom *g, int is_input)
+{
+    return direct_conv_fits(g, 1 << 15) && g->groups == 1 && g->kh <= CONV_BF16_KERNEL &&
+           g->kw <= CONV_BF16_KERNEL && g->sh <= MAX_STRIDE && g->sw <= MAX_STRIDE && g->dh <= 64 &&
+           g->dw <= 64 && g->ic <= 1 << 12 && g->oc <= 1 << 12 && g->n <= 1 << 24 && g->n > 0 &&
+           g->ic > 0 && g->oc > 0 && g->oh > 0 && g->ow > 0 && g->ih > 0 && g->iw > 0 &&
+           g->ih * g->iw * g->ic * 2 < max_bytes && g->oh * g->ow * g->oc * 2 < max_bytes &&
+           (!is_input || g->ih * g->iw > 0);
+}
+
+/* ---- passes ---- */
+
+/* Along an axis, of a convolution as it is written down. */
+typedef struct {
+    ptrdiff_t in, out, kernel, stride, dilation, pad;
+} extent;
+
+static conv_bf16_axis axis_of_y(extent e)
+{
+    return (conv_bf16_axis){.taps = e.kernel,
+                            .stride = e.stride,
+                            .dilation = e.dilation,
+                            .pad = e.pad,
+                            .src = e.in,
+                            .dst = e.out,
+                            .step = 1,
+                            .forward = 1};
+}
+
+/* Of dx's positions phase + r * stride: tap k reaches them from (phase + pad - k * dilation) /
+ * stride + r of dy, if that is a whole number; the largest k is the first position there. */
+static conv_bf16_axis axis_of_dx(extent e, ptrdiff_t phase)
+{
+    const ptrdiff_t step = e.stride / gcd(e.stride, e.dilation);
+    ptrdiff_t k = 0;
+    while (k < step && (phase + e.pad - k * e.dilation) % e.stride != 0)
+        k++;
+    const int has_taps = k < step && k < e.kernel;
+    const ptrdiff_t taps = has_taps ? divide_up(e.kernel - k, step) : 0;
+    const ptrdiff_t last = k + (taps - 1) * step;
+    return (conv_bf16_axis){.taps = taps,
+                            .stride = 1,
+                            .dilation = step * e.dilation / e.stride,
+                            .pad = has_taps ? (last * e.dilation - phase - e.pad) / e.stride : 0,
+                            .src = e.out,
+                            .dst = divide_up(max(e.in - phase, 0), e.stride),
+                            .first = phase,
+                            .step = e.stride,
+                            .filter = last,
+                            .forward = -step};
+}
+
+static void set_passes(conv_bf16 *p, const adj_conv_geom *g)
+{
+    const extent h = {g->ih, g->oh, g->kh, g->sh, g->dh, g->pt};
+    const extent w = {g->iw, g->ow, g->kw, g->sw, g->dw, g->pl};
+    if (!p->is_turned) {
+        p->n_pass = 1;
+        p->pass[0] = (conv_bf16_pass){.h = axis_of_y(h), .w = axis_of_y(w)};
+        return;
+    }
+    for (ptrdiff_t i = 0; i < g->sh; i++)
+        for (ptrdiff_t j = 0; j < g->sw; j++)
+            p->pass[p->n_pass++] = (conv_bf16_pass){.h = axis_of_dx(h, i), .w = axis_of_dx(w, j)};
+}
+
+/* ---- how a band lies in the scratch ---- */
+
+static int reaches_padding(const conv_bf16_axis *a)
+{
+    return a->pad > 0 || (a->dst - 1) * a->stride + (a->taps - 1) * a->dilation - a->pad >= a->src;
+}
+
+/* Rows of 16 columns leave tiles full; unrolling takes a copy for each tap. */
+static int must_unroll(const conv_bf16_axis *w)
+{
+    const ptrdiff_t columns = round_up(w->dst, LANES);
+    return w->taps == 1 || w->dilation > 1 || w->stride > MAX_STRIDE ||
+           (columns - w->dst) * 8 > columns;
+}
+
+/* Rows of 16 pairs of outputs; those of a segment's last step are fewer, and its tiles narrower. */
+static void set_shapes(conv_bf16_pass *a)
+{
+    enum { PALETTE = 0, WIDTHS = 16, ROWS = 48, SUMS = 4, REST = 6 };
+    memset(a->shapes, 0, sizeof a->shapes);
+    a->shapes[PALETTE] = 1;
+    for (int i = 0; i < 8; i++) {
+        a->shapes[WIDTHS + 2 * i] = STEP; /* little endian */
+        a->shapes[ROWS + i] = LANES;
+    }
+    if (a->rest > 0) {
+        a->shapes[WIDTHS + 2 * REST] = (char)a->rest;
+        a->shapes[ROWS + REST + 1] = (char)(a->rest / 4);
+    }
+}
+
+static void set_segments(const conv_bf16 *p, conv_bf16_pass *a)
+{
+    a->segment = a->w.taps * p->channels * 2;
+    a->whole = a->segment / STEP;
+    a->rest = a->segment % STEP;
+    a->steps = a->h.taps * divide_up(a->segment, STEP);
+    a->has_padding = reaches_padding(&a->h) || reaches_padding(&a->w);
+    a->is_unrolled = must_unroll(&a->w);
+    const ptrdiff_t pixel = p->channels * 2;
+    a->position = a->is_unrolled ? a->segment : a->w.stride * pixel;
+    a->pitch = a->is_unrolled ? a->w.dst * a->position
+                              : (round_up(a->w.dst, LANES) * a->w.stride + a->w.taps - 1) * pixel;
+    set_shapes(a);
+}
+
+/* Rows of src, with padding, that so many rows of dst read. */
+static ptrdiff_t rows_read(const conv_bf16_axis *h, ptrdiff_t rows)
+{
+    return h->taps > 0 ? (rows - 1) * h->stride + (h->taps - 1) * h->dilation + 1 : 0;
+}
+
+static void set_band(conv_bf16_pass *a, ptrdiff_t rows)
+{
+    rows = min(rows, a->h.dst);
+    a->slots = divide_up(rows_read(&a->h, max(rows, 1)), a->h.stride);
+    a->lines = a->is_unrolled ? 1 : rows;
+    a->line = divide_up(a->is_unrolled ? rows * a->w.dst : a->w.dst, LANES);
+    for (ptrdiff_t i = 0; i < a->h.taps; i++)
+        a->segment_at[i] = (int32_t)(conv_bf16_slot(a, i * a->h.dilation) * a->pitch);
+}
+
+static ptrdiff_t band_bytes(const conv_bf16_pass *a)
+{
+    return a->slots * a->h.stride * a->pitch + (AHEAD + 1) * LANES * a->position + TILE;
+}
+
+/* Images are cut where their scratch would be large, or where there are too few for the threads. */
+static void set_bands(conv_bf16 *p)
+{
+    ptrdiff_t bytes = 1, rows = 0, positions = 0;
+    for (int i = 0; i < p->n_pass; i++) {
+        conv_bf16_pass *a = &p->pass[i];
+        set_segments(p, a);
+        bytes = max(bytes, a->pitch * a->h.stride);
+        rows = max(rows, a->h.dst);
+        positions = max(positions, a->w.dst);
+    }
+    p->bands = divide_up(rows, max(BAND_BYTES / bytes, 1));
+    const ptrdiff_t wanted = divide_up(UNITS, p->n);
+    p->bands = max(p->bands, min(wanted, rows * positions / MIN_POSITIONS));
+    p->rows = divide_up(rows, max(p->bands, 1));
+    p->bands = divide_up(rows, p->rows);
+    p->units = p->n * p->bands;
+    p->jobs = min(p->units, max(JOBS, p->threads));
+    for (int i = 0; i < p->n_pass; i++)
+        set_band(&p->pass[i], p->rows);
+}
+
+/* 0: offsets are beyond 32 bits. */
+static int set_scratch(conv_bf16 *p, size_t *scratch)
+{
+    size_t thread = 0;
+    ptrdiff_t bytes = 0;
+    *scratch = 0;
+    for (int i = 0; i < p->n_pass; i++) {
+        conv_bf16_pass *a = &p->pass[i];
+        bytes = max(bytes, band_bytes(a));
+        a->tiles = reserve(&thread, a->lines * a->line + AHEAD, sizeof(int32_t));
+        a->dst = reserve(&thread, (a->lines * a->line + AHEAD) * LANES, sizeof(int32_t));
+        a->filter = reserve(scratch, p->blocks * a->steps, TILE);
+    }
+    p->image = reserve(&thread, bytes, 1);
+    p->per_thread = thread;
+    p->thread = reserve(scratch, p->threads, thread);
+    return bytes < max_bytes;
+}
+
+/* ---- the kernel ---- */
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
+{
+    const direct *b = backend;
+    const adj_node *n = g->node[0];
+    if (candidate > 0 || !is_ours(g))
+        return ADJ_ENOKERNEL;
+    const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
+    if (b->conv_bf16_code == NULL)
+        return direct_refuse(prep, "%s: direct's kernel in bf16 needs AMX", n->op->name);
+    if (!fits(geom, is_dx(n)))
+        return direct_refuse(prep,
+                             "%s: direct takes bf16 in NHWC, kernels up to %dx%d, strides up to "
+                             "%d, no groups",
+                             n->op->name, CONV_BF16_KERNEL, CONV_BF16_KERNEL, MAX_STRIDE);
+    conv_bf16 p = {.code = b->conv_bf16_code,
+                   .is_turned = is_dx(n),
+                   .src_in = adj_group_in(g, n->in[is_dx(n)]),
+                   .filter_in = adj_group_in(g, n->in[!is_dx(n)]),
+                   .threads = direct_conv_threads(b, n),
+                   .n = geom->n,
+                   .kw = geom->kw};
+    direct_set_sizes(geom, p.is_turned, &p.src, &p.dst);
+    p.channels = round_up(p.src.c, 2);
+    p.blocks = divide_up(p.dst.c, LANES);
+    set_passes(&p, geom);
+    set_bands(&p);
+    if (!set_scratch(&p, &prep->scratch))
+        return direct_refuse(prep, "%s: rows too long for direct", n->op->name);
+    return direct_accept_as(b, prep, "conv_bf16", p.code->name, &p, sizeof p);
+}
+
+const adj_kernel direct_conv_bf16 = {
+    .name = "conv_bf16", .prepare = prepare, .run = conv_bf16_run, .drop = direct_drop};

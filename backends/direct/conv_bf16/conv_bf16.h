@@ -1,0 +1,142 @@
+/* conv_bf16.h - y and dx of a dense convolution in bf16 by AMX's tiles (TDPBF16PS), which multiply
+ * pairs of bf16 and add them in f32. On plain NHWC memory.
+ *
+ *   dst[row][column][o] = sum over taps (i, j) and c of
+ *       src[row * sh + i * dh - ph][column * sw + j * dw - pw][c] * filter[i][j][c][o]
+ *
+ * y is that sum. dx is it too, of dy and the filter turned by 180 degrees and transposed: with a
+ * stride, one for each phase of dx (row and column modulo stride), by the taps that reach it. Each
+ * such sum is a pass.
+ *
+ * For some rows of dst at a time, a band, the rows of src that they read are copied to a scratch,
+ * with zeros as padding. There the elements that 16 neighbours of dst read for a row i of taps are
+ * 16 rows of memory, a fixed number of bytes apart: a tile is loaded from where they are. Two ways:
+ *
+ *   in rows:   src's rows as they are: j and c are contiguous, windows overlap;
+ *   unrolled:  for each column of dst the elements of its window, side by side. Rows of dst then
+ *              follow each other without a gap, so that tiles are full whatever the width.
+ *
+ * A row of taps is a segment: kw * c elements, in steps of 32. Its last step has as many as are
+ * left, in tiles of their own width, so that no element outside of a window is ever multiplied: an
+ * Inf or NaN reaches what it reaches in the definition. What a filter with an Inf or NaN makes of
+ * the padding's zeros is mended (border.c).
+ *
+ * A sum is in one accumulator, in f32, in one order: any number of threads gives the same bits. */
+#ifndef DIRECT_CONV_BF16_H
+#define DIRECT_CONV_BF16_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/direct/direct.h"
+
+enum {
+    CONV_BF16_LANES = 16,  /* positions of a tile, outputs of a block */
+    CONV_BF16_STEP = 64,   /* bytes of a step: 32 elements */
+    CONV_BF16_TILE = 1024, /* bytes */
+    CONV_BF16_CACHED =
+        24, /* tiles of a filter that leaves the first cache to what it is multiplied with */
+    CONV_BF16_TILES = 4, /* that are multiplied at a time */
+    CONV_BF16_KERNEL = 11,
+    CONV_BF16_PASSES = 4
+};
+
+typedef struct { /* windows along rows or columns: of dst's position p, src's p * stride - pad and
+                    so on */
+    ptrdiff_t taps, stride, dilation, pad;
+    ptrdiff_t src, dst;        /* positions there are; dst: of the pass */
+    ptrdiff_t first, step;     /* of the pass' positions, in dst */
+    ptrdiff_t filter, forward; /* tap i is the filter's `filter` + i * `forward` */
+} conv_bf16_axis;
+
+typedef struct {
+    conv_bf16_axis h, w;
+    int is_unrolled, has_padding;
+    ptrdiff_t position;     /* bytes from one position's elements to the next one's */
+    ptrdiff_t pitch, slots; /* of the scratch: bytes of a row; rows of a phase of them */
+    ptrdiff_t lines, line;  /* in rows: lines of a band, tiles of one; unrolled: 1, all */
+    ptrdiff_t segment;      /* bytes */
+    ptrdiff_t whole, rest;  /* whole steps of a segment; bytes of the one behind them, or 0 */
+    ptrdiff_t steps;        /* of all segments */
+    int32_t segment_at[CONV_BF16_KERNEL];
+    char shapes[64];   /* of tiles: what LDTILECFG reads */
+    size_t filter;     /* offsets: in the scratch, [block][step] tiles */
+    size_t tiles, dst; /* in a thread's: int32_t by tile; by position, of a band */
+} conv_bf16_pass;
+
+/* ---- what is compiled for an instruction set ---- */
+
+/* Positions of a pass in a band, from its scratch. */
+typedef struct {
+    const conv_bf16_pass *pass;
+    ptrdiff_t first, end; /* tiles */
+    ptrdiff_t positions, blocks, outputs;
+    const char *src;                 /* the scratch */
+    const char *filter;              /* tiles */
+    const int32_t *tile_at, *dst_at; /* bytes: where tiles begin in src, positions in dst */
+    char *dst;
+} conv_bf16_product;
+
+/* Rows of src for a band. */
+typedef struct {
+    const conv_bf16_pass *pass;
+    const char *src;             /* of an image */
+    ptrdiff_t channels, scratch; /* of a pixel, in src and in the scratch */
+    ptrdiff_t first;             /* the band's first row in src; it may be padding */
+    ptrdiff_t from, end;         /* rows of the band */
+    char *dst;
+} conv_bf16_rows;
+
+/* A tile of the filter: elements from `first` on of a segment, 16 outputs from `output` on. */
+typedef struct {
+    const char *filter;
+    ptrdiff_t kw;              /* of the filter */
+    ptrdiff_t inputs, outputs; /* of the pass */
+    ptrdiff_t channels;        /* inputs in the scratch */
+    ptrdiff_t row, first, output;
+    int is_turned; /* the filter has outputs before inputs */
+} conv_bf16_tile;
+
+typedef struct conv_bf16_code {
+    const char *name;
+    void (*copy_rows)(const conv_bf16_rows *s);
+    /* Returns whether all is finite. */
+    int (*pack)(const conv_bf16_pass *p, const conv_bf16_tile *t, char *tile);
+    /* Called by each thread, before and after products. */
+    void (*begin)(const conv_bf16_pass *p);
+    void (*end)(void);
+    void (*multiply)(const conv_bf16_product *p);
+    /* The positions whose windows reach padding, anew without it; row: the band's first. */
+    void (*mend)(const conv_bf16_product *p, ptrdiff_t channels, ptrdiff_t row);
+} conv_bf16_code;
+
+/* NULL: this compiler's target has none. */
+extern const conv_bf16_code *const direct_conv_bf16_amx_avx512;
+
+/* ---- the plan ---- */
+
+typedef struct conv_bf16 {
+    const conv_bf16_code *code;
+    int src_in, filter_in; /* among group->in */
+    int threads, is_turned;
+    ptrdiff_t n, kw; /* images; of the filter */
+    direct_size src, dst;
+    ptrdiff_t channels;    /* of a pixel in the scratch: even */
+    ptrdiff_t blocks;      /* of outputs */
+    ptrdiff_t rows, bands; /* of a pass; of an image */
+    ptrdiff_t units, jobs; /* bands of all images; what a thread takes at a time */
+    int n_pass;
+    conv_bf16_pass pass[CONV_BF16_PASSES];
+    size_t thread, per_thread, image; /* offsets in the scratch; within a thread's */
+} conv_bf16;
+
+/* In which row of the scratch row i of a band's src is: those of a phase of the stride together. */
+static inline ptrdiff_t conv_bf16_slot(const conv_bf16_pass *p, ptrdiff_t i)
+{
+    return i % p->h.stride * p->slots + i / p->h.stride;
+}
+
+/* run.c */
+adj_status conv_bf16_run(const adj_call *c);
+
+#endif

@@ -1,0 +1,123 @@
+/* product.c - the products of conv_bf16.h. Compiled for AVX-512 alone; what is for more says so. */
+#include "tiles.h"
+
+#if HAS_TILES
+
+enum {
+    LANES = CONV_BF16_LANES,
+    ROW = CONV_BF16_STEP,
+    TILE = CONV_BF16_TILE,
+    TILES = CONV_BF16_TILES /* of positions, which share the filter's */
+};
+
+/* Accumulators are tiles 0 to 3; 4 and 5 the operands; 6 and 7 those of a segment's last step. */
+__attribute__((target("amx-tile"))) static void begin_tiles(const conv_bf16_pass *p)
+{
+    _tile_loadconfig(p->shapes);
+}
+
+/* Other code that uses tiles finds none, as at the start of a thread. */
+__attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
+
+/* sums[i] = a tile of positions, from `from` on, times a block of outputs. */
+__attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const conv_bf16_pass *p,
+                                                                    const char *const from[TILES],
+                                                                    const char *filter,
+                                                                    char sums[TILES][TILE])
+{
+    const size_t position = (size_t)p->position;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (ptrdiff_t i = 0; i < p->h.taps; i++) {
+        ptrdiff_t at = p->segment_at[i];
+        for (ptrdiff_t k = 0; k < p->whole; k++, at += ROW, filter += TILE) {
+            _tile_loadd(5, filter, ROW);
+            _tile_loadd(4, from[0] + at, position);
+            _tile_dpbf16ps(0, 4, 5);
+            _tile_loadd(4, from[1] + at, position);
+            _tile_dpbf16ps(1, 4, 5);
+            _tile_loadd(4, from[2] + at, position);
+            _tile_dpbf16ps(2, 4, 5);
+            _tile_loadd(4, from[3] + at, position);
+            _tile_dpbf16ps(3, 4, 5);
+        }
+        if (p->rest > 0) {
+            _tile_loadd(7, filter, ROW);
+            _tile_loadd(6, from[0] + at, position);
+            _tile_dpbf16ps(0, 6, 7);
+            _tile_loadd(6, from[1] + at, position);
+            _tile_dpbf16ps(1, 6, 7);
+            _tile_loadd(6, from[2] + at, position);
+            _tile_dpbf16ps(2, 6, 7);
+            _tile_loadd(6, from[3] + at, position);
+            _tile_dpbf16ps(3, 6, 7);
+            filter += TILE;
+        }
+    }
+    _tile_stored(0, sums[0], ROW);
+    _tile_stored(1, sums[1], ROW);
+    _tile_stored(2, sums[2], ROW);
+    _tile_stored(3, sums[3], ROW);
+}
+
+/* To nearest even, a NaN stays one: as round_bf16. The tiles' sums are never subnormal, which this
+ * instruction takes for 0. */
+__attribute__((target("avx512bf16"))) static inline __m256i rounded(const char *sum)
+{
+    return (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(sum));
+}
+
+/* Block `block` of the outputs of positions from `first` on. */
+__attribute__((target("avx512bf16"))) static void store(const conv_bf16_product *p, ptrdiff_t first,
+                                                        ptrdiff_t block, char sums[TILES][TILE])
+{
+    const ptrdiff_t left = (p->positions < p->end * LANES ? p->positions : p->end * LANES) - first,
+                    n = left < TILES * LANES ? left : TILES * LANES;
+    const ptrdiff_t outputs = p->outputs - block * LANES;
+    const __mmask16 some = outputs < LANES ? (__mmask16)((1U << outputs) - 1) : 0xffff;
+    const int32_t *at = p->dst_at + first;
+    char *dst = p->dst + block * LANES * 2;
+    for (ptrdiff_t i = 0; i < n; i++)
+        if (at[i] >= 0)
+            _mm256_mask_storeu_epi16(dst + at[i], some, rounded(sums[0] + i * ROW));
+}
+
+static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t block)
+{
+    _Alignas(64) char sums[TILES][TILE];
+    const char *from[TILES];
+    for (ptrdiff_t i = 0; i < TILES; i++)
+        from[i] = p->src + p->tile_at[tile + i < p->end ? tile + i : tile];
+    multiply_4(p->pass, from, p->filter + block * p->pass->steps * TILE, sums);
+    store(p, tile * LANES, block, sums);
+}
+
+/* A filter that stays in the first cache is read for some positions after the other, else a block
+ * of it for all. */
+static void multiply(const conv_bf16_product *p)
+{
+    if (p->blocks * p->pass->steps <= CONV_BF16_CACHED)
+        for (ptrdiff_t tile = p->first; tile < p->end; tile += TILES)
+            for (ptrdiff_t block = 0; block < p->blocks; block++)
+                multiply_tiles(p, tile, block);
+    else
+        for (ptrdiff_t block = 0; block < p->blocks; block++)
+            for (ptrdiff_t tile = p->first; tile < p->end; tile += TILES)
+                multiply_tiles(p, tile, block);
+}
+
+static const conv_bf16_code amx = {.name = "amx",
+                                   .copy_rows = conv_bf16_copy_rows,
+                                   .pack = conv_bf16_pack,
+                                   .begin = begin_tiles,
+                                   .end = end_tiles,
+                                   .multiply = multiply,
+                                   .mend = conv_bf16_mend};
+
+const conv_bf16_code *const direct_conv_bf16_amx_avx512 = &amx;
+
+#elif defined(ISA_avx512)
+const conv_bf16_code *const direct_conv_bf16_amx_avx512;
+#endif

@@ -1,0 +1,166 @@
+/* run.c - the jobs of conv_bf16.h: packs the filter, then copies and multiplies band by band. */
+#include <omp.h>
+
+#include "backends/direct/arith.h"
+#include "conv_bf16.h"
+
+enum { LANES = CONV_BF16_LANES, TILE = CONV_BF16_TILE, STEP = CONV_BF16_STEP };
+
+typedef struct { /* what a thread works with */
+    const conv_bf16 *p;
+    const adj_call *call;
+    char *own; /* its part of the scratch */
+    int is_finite;
+} work;
+
+typedef struct { /* of an image, from a pass' row on */
+    ptrdiff_t image, row;
+} band;
+
+static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n * i / parts; }
+
+/* ---- the filter ---- */
+
+/* Tile i of pass a; returns whether it is finite. */
+static int pack_tile(const conv_bf16 *p, const adj_call *call, const conv_bf16_pass *a, ptrdiff_t i)
+{
+    const ptrdiff_t block = i / a->steps, step = i % a->steps;
+    const ptrdiff_t of_segment = a->steps / a->h.taps, row = step / of_segment;
+    const conv_bf16_tile t = {.filter = call->in[p->filter_in],
+                              .kw = p->kw,
+                              .inputs = p->src.c,
+                              .outputs = p->dst.c,
+                              .channels = p->channels,
+                              .row = a->h.filter + row * a->h.forward,
+                              .first = step % of_segment * STEP / 2,
+                              .output = block * LANES,
+                              .is_turned = p->is_turned};
+    return p->code->pack(a, &t, (char *)direct_scratch(call, a->filter) + i * TILE);
+}
+
+/* ---- a band ---- */
+
+/* A line's tiles in the scratch, and its positions in dst: some rows, all but for the last tile's
+ * spare ones. */
+static void list_line(const conv_bf16 *p, const conv_bf16_pass *a, ptrdiff_t line, ptrdiff_t rows,
+                      int32_t *tile_at, int32_t *dst_at)
+{
+    const ptrdiff_t pixel = p->dst.c * 2;
+    ptrdiff_t k = 0;
+    for (ptrdiff_t t = 0; t < a->line; t++)
+        tile_at[t] = (int32_t)(line * a->pitch + t * LANES * a->position);
+    for (ptrdiff_t row = line; row < line + rows; row++)
+        for (ptrdiff_t column = 0; column < a->w.dst; column++)
+            dst_at[k++] =
+                (int32_t)((row * a->h.step * p->dst.w + a->w.first + column * a->w.step) * pixel);
+    while (k < a->line * LANES)
+        dst_at[k++] = -1;
+}
+
+/* Those of a band. */
+static void list_positions(const work *s, const conv_bf16_pass *a)
+{
+    int32_t *tile_at = (int32_t *)(s->own + a->tiles), *dst_at = (int32_t *)(s->own + a->dst);
+    const ptrdiff_t rows = a->is_unrolled ? min(s->p->rows, a->h.dst) : 1;
+    for (ptrdiff_t line = 0; line < a->lines; line++)
+        list_line(s->p, a, line, rows, tile_at + line * a->line, dst_at + line * a->line * LANES);
+}
+
+/* Rows of the band's src from `from` to `end`. */
+static void copy_rows(const work *s, const conv_bf16_pass *a, const band *b, ptrdiff_t from,
+                      ptrdiff_t end)
+{
+    const conv_bf16 *p = s->p;
+    const ptrdiff_t image = b->image * p->src.h * p->src.w * p->src.c * 2;
+    p->code->copy_rows(&(conv_bf16_rows){.pass = a,
+                                         .src = (const char *)s->call->in[p->src_in] + image,
+                                         .channels = p->src.c,
+                                         .scratch = p->channels,
+                                         .first = b->row * a->h.stride - a->h.pad,
+                                         .from = from,
+                                         .end = end,
+                                         .dst = s->own + p->image});
+}
+
+/* How many lines are multiplied before the next are copied: so that memory is read meanwhile. */
+static ptrdiff_t lines_at_once(const conv_bf16 *p, const conv_bf16_pass *a)
+{
+    if (a->is_unrolled || p->blocks * a->steps > CONV_BF16_CACHED)
+        return a->lines;
+    return max(CONV_BF16_TILES / a->line, 1);
+}
+
+static void run_pass(const work *s, const conv_bf16_pass *a, const band *b)
+{
+    const conv_bf16 *p = s->p;
+    const ptrdiff_t rows = min(p->rows, a->h.dst - b->row);
+    const ptrdiff_t dst_row = b->image * p->dst.h + a->h.first + b->row * a->h.step;
+    const int has_taps = a->h.taps > 0 && a->w.taps > 0;
+    if (rows <= 0 || a->w.dst == 0)
+        return;
+    conv_bf16_product product = {
+        .pass = a,
+        .positions = a->is_unrolled ? rows * a->w.dst : rows * a->line * LANES,
+        .blocks = p->blocks,
+        .outputs = p->dst.c,
+        .src = s->own + p->image,
+        .filter = direct_scratch(s->call, a->filter),
+        .tile_at = (const int32_t *)(s->own + a->tiles),
+        .dst_at = (const int32_t *)(s->own + a->dst),
+        .dst = (char *)s->call->out[0] + dst_row * p->dst.w * p->dst.c * 2};
+    const ptrdiff_t tiles = divide_up(product.positions, LANES);
+    const ptrdiff_t lines = a->is_unrolled ? 1 : rows, step = lines_at_once(p, a);
+    ptrdiff_t copied = 0;
+    for (ptrdiff_t line = 0; line < lines; line += step) {
+        const ptrdiff_t end = a->is_unrolled ? rows : min(line + step, rows);
+        const ptrdiff_t needed = (end - 1) * a->h.stride + (a->h.taps - 1) * a->h.dilation + 1;
+        if (has_taps)
+            copy_rows(s, a, b, copied, needed);
+        copied = needed;
+        product.first = line * a->line;
+        product.end = a->is_unrolled ? tiles : end * a->line;
+        p->code->multiply(&product);
+    }
+    if (!s->is_finite && a->has_padding)
+        p->code->mend(&product, p->channels, b->row);
+}
+
+static void run_job(const work *s, ptrdiff_t job)
+{
+    const conv_bf16 *p = s->p;
+    const ptrdiff_t end = start_of(p->units, p->jobs, job + 1);
+    for (ptrdiff_t unit = start_of(p->units, p->jobs, job); unit < end; unit++) {
+        const band b = {unit / p->bands, unit % p->bands * p->rows};
+        for (int k = 0; k < p->n_pass; k++) {
+            p->code->begin(&p->pass[k]);
+            run_pass(s, &p->pass[k], &b);
+        }
+    }
+    p->code->end();
+}
+
+adj_status conv_bf16_run(const adj_call *call)
+{
+    const conv_bf16 *p = call->state;
+    int is_finite = 1;
+#pragma omp parallel num_threads(p->threads) if (p->threads > 1)
+    {
+        for (int k = 0; k < p->n_pass; k++) {
+            const conv_bf16_pass *a = &p->pass[k];
+#pragma omp for schedule(static) reduction(& : is_finite)
+            for (ptrdiff_t i = 0; i < p->blocks * a->steps; i++)
+                is_finite &= pack_tile(p, call, a, i);
+        }
+        const work s = {.p = p,
+                        .call = call,
+                        .own = (char *)direct_scratch(call, p->thread) +
+                               p->per_thread * (size_t)omp_get_thread_num(),
+                        .is_finite = is_finite};
+        for (int k = 0; k < p->n_pass; k++)
+            list_positions(&s, &p->pass[k]);
+#pragma omp for schedule(static)
+        for (ptrdiff_t job = 0; job < p->jobs; job++)
+            run_job(&s, job);
+    }
+    return ADJ_OK;
+}

@@ -1,0 +1,310 @@
+/* test_direct_conv_bf16.c - our own y and dx in bf16: on integers bit for bit against the
+ * definition, with one thread and three; what is not finite, against naive; how far sums are off;
+ * what is refused. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/random_conv.h"
+#include "tests/isa.h"
+#include "tests/repeat.h"
+
+static const int results[] = {ORACLE_Y, ORACLE_DX};
+enum { N_RESULT = sizeof results / sizeof *results };
+
+static int is_ours(const outcome *o)
+{
+    return o->status == ADJ_OK && strcmp(o->impl, "conv_bf16:amx") == 0;
+}
+
+/* Of the first candidate: our kernel comes before direct's others. */
+static double *run_ours(fixture *f, int threads, const adj_node *n, const char *text)
+{
+    test_backend t = direct_open_isa("amx", threads);
+    outcome o = run_candidate(f, &t, 1, &n, 0);
+    cr_assert_eq(o.status, ADJ_OK, "%s: %s", text, o.why);
+    cr_assert(is_ours(&o), "%s: %s", text, o.impl);
+    backend_close(&t);
+    return o.y;
+}
+
+static void expect_row(oracle_conv row)
+{
+    row.in = row.c;
+    conv_problem p = conv_problem_new(row, ADJ_BF16);
+    for (int k = 0; k < N_RESULT; k++)
+        for (int threads = 1; threads <= 3; threads += 2) {
+            const int r = results[k];
+            double *got = run_ours(&p.f, threads, p.result[r], p.text);
+            for (int64_t i = 0; i < p.n[r]; i++)
+                cr_assert(got[i] == p.want[r][i], "%s %s: [%ld] is %g, not %g",
+                          p.result[r]->op->name, p.text, (long)i, got[i], p.want[r][i]);
+            free(got);
+        }
+    conv_problem_free(&p);
+}
+
+/* Tails of blocks of 16 outputs, odd and even channels, segments of less than a step, of some and
+ * of some with a rest; widths that fill tiles and that do not; bands; strides with and without taps
+ * in each phase; pads beyond the kernel, kernels beyond the image. */
+static const oracle_conv rows[] = {
+    {.n = 1, .h = 1, .w = 1, .c = 1, .kh = 1, .kw = 1, .last = 1},
+    {.n = 3, .h = 32, .w = 32, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 3, .h = 16, .w = 16, .c = 32, .kh = 3, .kw = 3, .last = 32, .padding = ADJ_SAME},
+    {.n = 19, .h = 8, .w = 8, .c = 64, .kh = 3, .kw = 3, .last = 64, .padding = ADJ_SAME},
+    {.n = 2, .h = 32, .w = 32, .c = 3, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 2, .h = 12, .w = 15, .c = 17, .kh = 3, .kw = 3, .last = 33, .padding = ADJ_SAME},
+    {.n = 2, .h = 7, .w = 7, .c = 130, .kh = 3, .kw = 3, .last = 70, .padding = ADJ_SAME},
+    {.n = 1, .h = 60, .w = 62, .c = 32, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
+    {.n = 2, .h = 13, .w = 40, .c = 5, .kh = 5, .kw = 5, .last = 40, .padding = ADJ_SAME},
+    {.n = 5, .h = 14, .w = 14, .c = 96, .kh = 1, .kw = 1, .last = 130},
+    {.n = 4, .h = 15, .w = 14, .c = 20, .kh = 1, .kw = 1, .last = 24, .sh = 2, .sw = 2},
+    {.n = 4,
+     .h = 32,
+     .w = 32,
+     .c = 16,
+     .kh = 3,
+     .kw = 3,
+     .last = 32,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 3,
+     .h = 16,
+     .w = 16,
+     .c = 32,
+     .kh = 3,
+     .kw = 3,
+     .last = 64,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 2, .h = 17, .w = 11, .c = 18, .kh = 5, .kw = 4, .last = 16, .sh = 2, .sw = 1},
+    {.n = 1, .h = 2, .w = 2, .c = 16, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
+    {.n = 2,
+     .h = 20,
+     .w = 19,
+     .c = 8,
+     .kh = 3,
+     .kw = 3,
+     .last = 16,
+     .dh = 3,
+     .dw = 2,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 2,
+     .h = 5,
+     .w = 6,
+     .c = 16,
+     .kh = 2,
+     .kw = 3,
+     .last = 16,
+     .padding = ADJ_EXPLICIT,
+     .pad = {7, 0, 5, 9}},
+    {.n = 1, .h = 3, .w = 3000, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 1, .h = 300, .w = 33, .c = 24, .kh = 11, .kw = 2, .last = 9, .padding = ADJ_SAME},
+};
+
+Test(direct_conv_bf16, listed)
+{
+    need_isa("amx");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_row(rows[i]);
+}
+
+static oracle_conv random_row(uint32_t *k)
+{
+    oracle_conv a = {.n = draw(k, 1, 6),
+                     .h = draw(k, 1, 20),
+                     .w = draw(k, 1, 34),
+                     .c = draw(k, 1, 40),
+                     .kh = draw(k, 1, 5),
+                     .kw = draw(k, 1, 5),
+                     .last = draw(k, 1, 40),
+                     .sh = draw(k, 1, 2),
+                     .sw = draw(k, 1, 2),
+                     .dh = draw(k, 1, 2),
+                     .dw = draw(k, 1, 2)};
+    draw_padding(&a, k);
+    return a;
+}
+
+Test(direct_conv_bf16, random)
+{
+    need_isa("amx");
+    uint32_t k = 500000;
+    for (int i = 0; i < repeats(40); i++)
+        expect_row(random_row(&k));
+}
+
+/* ---- what is not finite ---- */
+
+/* value at element i of operand k (0: x, 1: w, 2: dy), against naive's: a window that does not read
+ * it, or that has padding where the filter has it, stays a number. */
+static void expect_special(oracle_conv row, int result, int operand, int64_t i, double value)
+{
+    conv_problem p = conv_problem_new(row, ADJ_BF16);
+    const adj_node *n = p.result[result];
+    p.f.value[operand][i] = value;
+    double *want = by_naive(&p.f, n), *got = run_ours(&p.f, 2, n, p.text);
+    expect_close(got, want, p.n[result], 0, 0, p.text);
+    free(want);
+    free(got);
+    conv_problem_free(&p);
+}
+
+static void expect_specials(oracle_conv row)
+{
+    static const double values[] = {INFINITY, -INFINITY, NAN};
+    row.in = row.c;
+    const oracle_sizes s = oracle_sizes_of(row);
+    const int64_t n[] = {adj_shape_elems(s.x), adj_shape_elems(s.w), adj_shape_elems(s.y)};
+    for (size_t k = 0; k < sizeof values / sizeof *values; k++)
+        for (int operand = 0; operand < 3; operand++) {
+            const int64_t places[] = {0, n[operand] / 2, n[operand] - 1};
+            for (int i = 0; i < 3; i++) {
+                if (operand != 2)
+                    expect_special(row, ORACLE_Y, operand, places[i], values[k]);
+                if (operand != 0)
+                    expect_special(row, ORACLE_DX, operand, places[i], values[k]);
+            }
+        }
+}
+
+Test(direct_conv_bf16, specials)
+{
+    static const oracle_conv some[] = {
+        {.n = 3, .h = 6, .w = 7, .c = 17, .kh = 3, .kw = 3, .last = 19, .padding = ADJ_SAME},
+        {.n = 2, .h = 6, .w = 32, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+        {.n = 2,
+         .h = 7,
+         .w = 6,
+         .c = 16,
+         .kh = 3,
+         .kw = 3,
+         .last = 32,
+         .sh = 2,
+         .sw = 2,
+         .padding = ADJ_SAME},
+        {.n = 1, .h = 20, .w = 48, .c = 3, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
+        {.n = 2, .h = 5, .w = 5, .c = 32, .kh = 1, .kw = 1, .last = 16},
+    };
+    need_isa("amx");
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        expect_specials(some[i]);
+}
+
+/* ---- sums ---- */
+
+static const oracle_conv long_sums = {
+    .n = 5, .h = 13, .w = 14, .c = 48, .kh = 3, .kw = 3, .in = 48, .last = 40, .padding = ADJ_SAME};
+
+typedef struct {
+    fixture f;
+    oracle_sizes s;
+    adj_node *n[N_RESULT];
+} random_sums;
+
+/* lo to hi: numbers of one sign make sums as large as their terms allow. */
+static random_sums random_sums_new(double lo, double hi)
+{
+    random_sums r = {.f = fixture_new(), .s = oracle_sizes_of(long_sums)};
+    adj_node *x = given_random(&r.f, ADJ_BF16, r.s.x, lo, hi);
+    adj_node *w = given_random(&r.f, ADJ_BF16, r.s.w, lo, hi);
+    adj_node *dy = given_random(&r.f, ADJ_BF16, r.s.y, lo, hi);
+    r.n[0] = adj_conv2d(x, w, &r.s.attrs);
+    r.n[1] = adj_conv2d_backprop_input(r.s.x, w, dy, &r.s.attrs);
+    cr_assert_not_null(r.n[1], "%s", adj_graph_message(r.f.g));
+    return r;
+}
+
+/* Products are exact: what is left is the last rounding to 8 bits, and that of sums in f32. */
+Test(direct_conv_bf16, errors)
+{
+    need_isa("amx");
+    random_sums r = random_sums_new(0, 1);
+    for (int k = 0; k < N_RESULT; k++) {
+        double *got = run_ours(&r.f, 2, r.n[k], "errors"), worst = 0;
+        double *want = oracle_convolve(&r.s, (enum oracle_result)results[k], r.f.value[0],
+                                       r.f.value[1], r.f.value[2]);
+        for (int64_t i = 0; i < adj_shape_elems(r.n[k]->type.shape); i++)
+            worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
+        cr_assert_leq(worst, 0x1p-8 * 1.001, "%g", worst);
+        free(got);
+        free(want);
+    }
+    fixture_free(&r.f);
+}
+
+Test(direct_conv_bf16, same_bits_for_any_threads)
+{
+    need_isa("amx");
+    random_sums r = random_sums_new(-1, 1);
+    for (int k = 0; k < N_RESULT; k++) {
+        const size_t bytes = (size_t)adj_shape_elems(r.n[k]->type.shape) * sizeof(double);
+        double *one = run_ours(&r.f, 1, r.n[k], "one thread");
+        for (int threads = 2; threads <= 7; threads++) {
+            double *other = run_ours(&r.f, threads, r.n[k], "threads");
+            cr_assert(memcmp(one, other, bytes) == 0, "%d threads", threads);
+            free(other);
+        }
+        free(one);
+    }
+    fixture_free(&r.f);
+}
+
+/* ---- what is refused ---- */
+
+/* Whether our kernel takes y, and dx: bits. */
+static int taken(oracle_conv row, adj_dtype dtype, const char *isa)
+{
+    row.in = row.in > 0 ? row.in : row.c;
+    const oracle_sizes s = oracle_sizes_of(row);
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, dtype, s.x, -1, 1), *w = given_random(&f, dtype, s.w, -1, 1);
+    adj_node *dy = given_random(&f, dtype, s.y, -1, 1);
+    const adj_node *n[] = {adj_conv2d(x, w, &s.attrs),
+                           adj_conv2d_backprop_input(s.x, w, dy, &s.attrs)};
+    test_backend t = direct_open_isa(isa, 2);
+    int bits = 0;
+    for (int k = 0; k < N_RESULT; k++) {
+        cr_assert_not_null(n[k], "%s", adj_graph_message(f.g));
+        outcome o = run_candidate(&f, &t, 1, &n[k], 0);
+        bits |= is_ours(&o) << k;
+        free(o.y);
+    }
+    backend_close(&t);
+    fixture_free(&f);
+    return bits;
+}
+
+static const oracle_conv usual = {
+    .n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .last = 32, .padding = ADJ_SAME};
+
+Test(direct_conv_bf16, refused)
+{
+    static const oracle_conv bad[] = {
+        {.n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .in = 16, .last = 32},
+        {.n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .last = 32, .sw = 3},
+        {.n = 2, .h = 12, .w = 8, .c = 32, .kh = 12, .kw = 3, .last = 32},
+        {.n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .last = 32, .format = ADJ_NCHW},
+        {.n = 0, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .last = 32},
+    };
+    need_isa("amx");
+    cr_assert_eq(taken(usual, ADJ_BF16, "amx"), 3);
+    cr_assert_eq(taken(usual, ADJ_F32, "amx"), 0);
+    cr_assert_eq(taken(usual, ADJ_F16, "amx"), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert_eq(taken(bad[i], ADJ_BF16, "amx"), 0, "%zu", i);
+}
+
+/* On every machine: ADJOINT_MAX_ISA allows no more. */
+Test(direct_conv_bf16, needs_amx)
+{
+    static const char *const less[] = {"base", "avx2", "avx512", "avx512_bf16"};
+    for (size_t i = 0; i < sizeof less / sizeof *less; i++)
+        if (can_test(less[i]))
+            cr_assert_eq(taken(usual, ADJ_BF16, less[i]), 0, "%s", less[i]);
+}
