@@ -13,8 +13,8 @@ enum {
     AHEAD = 3,              /* tiles: products are of several, and read that far behind the last */
     BAND_BYTES = 160 << 10, /* of a band's scratch, about: a part of the second cache */
     MIN_POSITIONS = 128,    /* of a band, for which images are cut */
-    JOBS = 64,              /* of bands, at least if there are as many */
-    UNITS = 16              /* wanted, for all threads */
+    JOBS = 64,              /* that bands are shared out in, if there are as many */
+    UNITS = 16              /* bands wanted, for the threads */
 };
 static const ptrdiff_t max_bytes = 1 << 30; /* of an image, so that offsets are 32 bits */
 
@@ -26,14 +26,13 @@ static int is_ours(const adj_group *g)
     return (n->op == &adj_op_conv2d || is_dx(n)) && n->type.dtype == ADJ_BF16 && g->n_node == 1;
 }
 
-static int fits(const adj_conv_geom *g, int is_input)
+static int fits(const adj_conv_geom *g)
 {
     return direct_conv_fits(g, 1 << 15) && g->groups == 1 && g->kh <= CONV_BF16_KERNEL &&
            g->kw <= CONV_BF16_KERNEL && g->sh <= MAX_STRIDE && g->sw <= MAX_STRIDE && g->dh <= 64 &&
            g->dw <= 64 && g->ic <= 1 << 12 && g->oc <= 1 << 12 && g->n <= 1 << 24 && g->n > 0 &&
            g->ic > 0 && g->oc > 0 && g->oh > 0 && g->ow > 0 && g->ih > 0 && g->iw > 0 &&
-           g->ih * g->iw * g->ic * 2 < max_bytes && g->oh * g->ow * g->oc * 2 < max_bytes &&
-           (!is_input || g->ih * g->iw > 0);
+           g->ih * g->iw * g->ic * 2 < max_bytes && g->oh * g->ow * g->oc * 2 < max_bytes;
 }
 
 /* ---- passes ---- */
@@ -107,10 +106,10 @@ static int must_unroll(const conv_bf16_axis *w)
            (columns - w->dst) * 8 > columns;
 }
 
-/* Rows of 16 pairs of outputs; those of a segment's last step are fewer, and its tiles narrower. */
+/* All have 16 rows of a step; for a segment's last step 6 is narrower, and 7 has fewer rows. */
 static void set_shapes(conv_bf16_pass *a)
 {
-    enum { PALETTE = 0, WIDTHS = 16, ROWS = 48, SUMS = 4, REST = 6 };
+    enum { PALETTE = 0, WIDTHS = 16, ROWS = 48, REST = 6 };
     memset(a->shapes, 0, sizeof a->shapes);
     a->shapes[PALETTE] = 1;
     for (int i = 0; i < 8; i++) {
@@ -211,7 +210,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
     if (b->conv_bf16_code == NULL)
         return direct_refuse(prep, "%s: direct's kernel in bf16 needs AMX", n->op->name);
-    if (!fits(geom, is_dx(n)))
+    if (!fits(geom))
         return direct_refuse(prep,
                              "%s: direct takes bf16 in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",

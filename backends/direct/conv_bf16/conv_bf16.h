@@ -34,15 +34,14 @@ enum {
     CONV_BF16_LANES = 16,  /* positions of a tile, outputs of a block */
     CONV_BF16_STEP = 64,   /* bytes of a step: 32 elements */
     CONV_BF16_TILE = 1024, /* bytes */
-    CONV_BF16_CACHED =
-        24, /* tiles of a filter that leaves the first cache to what it is multiplied with */
-    CONV_BF16_TILES = 4, /* that are multiplied at a time */
+    CONV_BF16_CACHED = 24, /* tiles of a filter that stays in the first cache beside src */
+    CONV_BF16_TILES = 4,   /* that are multiplied at a time */
     CONV_BF16_KERNEL = 11,
     CONV_BF16_PASSES = 4
 };
 
-typedef struct { /* windows along rows or columns: of dst's position p, src's p * stride - pad and
-                    so on */
+/* Windows along rows or columns: position p of dst reads p * stride + i * dilation - pad of src. */
+typedef struct {
     ptrdiff_t taps, stride, dilation, pad;
     ptrdiff_t src, dst;        /* positions there are; dst: of the pass */
     ptrdiff_t first, step;     /* of the pass' positions, in dst */
