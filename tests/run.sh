@@ -14,7 +14,7 @@
 set -u
 
 # What measures time, or acts at certain times, runs alone, after the others.
-alone="test_bench test_tune"
+alone="test_bench test_bench_raw test_tune"
 # What takes long is begun first, until BUILD/tests/times says what takes long here.
 long="test_gradcheck_faults test_checkpoint test_selftest test_selftest_planted test_compare
     test_compare_again test_direct_fused_pointwise test_gradcheck test_cli test_loss_scale test_examples"
