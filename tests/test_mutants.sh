@@ -97,6 +97,7 @@ add() {
     add survives 'sum=$(($3 + $2))' gradcheck "$(printf 'run gradcheck x\n ')"
     add unbuilt 'sum=$((' gradcheck "$(printf 'run gradcheck x\n ')"
     add gone 'x' gradcheck "$(printf 'run gradcheck x\n ')" | sed 's/^old.*/old what no source has/'
+    add elsewhere 'sum=$(($2 - $3))' gradcheck "$(printf 'needs no_such_cpu\nrun gradcheck x\n ')"
 } | sed 's/^ tests/tests/' >"$tree/tests/mutants/one.txt"
 plant() {
     (cd "$tree" && tests/mutants/run.py --copies 2 "$@")
@@ -105,6 +106,7 @@ told 1 "| one | 4 | 1 of 2 | 0 of 1 | 1 of 2 | 1 of 2 | 1 | 1 of 1 |" plant
 grep -q "^survived: survives " "$top/out" || complain "the survivor is not told"
 grep -q "^missed by compare: found " "$top/out" || complain "what compare missed is not told"
 grep -q "^cannot be planted: unbuilt: does not build" "$top/out" || complain "what does not build is not told"
+grep -q "one/elsewhere left out: this CPU lacks no_such_cpu" "$top/out" || complain "what needs another CPU is not told"
 grep -q "^cannot be planted: gone: does not apply" "$top/out" || complain "what does not apply is not told"
 grep -q "| all | 4 |" "$tree/docs/mutants.md" || complain "docs/mutants.md has no table"
 for copy in "$tree"/build/mutants/copy*; do

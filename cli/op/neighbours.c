@@ -1,5 +1,6 @@
 /* neighbours.c - see variants.h. Kernels work in blocks of 8, 16, 32 or 64 channels and share
- * images among threads: shapes beside these sizes reach the code that full blocks do not. */
+ * images among threads: shapes beside these sizes reach the code that full blocks do not. Rows of
+ * 16 pixels are blocks, too: some kernels take narrower ones otherwise. */
 #include <string.h>
 
 #include "line.h"
@@ -19,7 +20,7 @@ static const sizes around[] = {
     {.channels = EDGE, .outputs = EDGE},
     {.side = 7, .channels = 33, .other_strides = 1},
     {.channels = 1, .outputs = 33},
-    {.images = 3, .side = 11, .channels = 8, .outputs = 8},
+    {.images = 3, .side = 15, .channels = 8, .outputs = 8},
     {.side = 5, .channels = 65, .outputs = 15},
     {.images = 9, .side = 4, .channels = 16, .outputs = 16, .other_strides = 1},
 };

@@ -13,6 +13,7 @@ A list is a text file, a layer of the program; its blocks are faults, a "key val
                       that stand in the same sentence; may be repeated, any is right
   run TOOL OPTIONS    a command of adjoint that should find it; may be repeated
   tests NAME...       unit tests that claim the file, such as ops/test_conv2d
+  needs FLAG...       of the CPU, as /proc/cpuinfo has them: on another the file's code is not reached
 
 Empty lines separate blocks; a line that begins with # is a comment.
 """
@@ -23,7 +24,7 @@ import pathlib
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TOOLS = ("gradcheck", "compare")
-ONCE = ("mutant", "file", "after", "old", "new", "why", "within", "tests")
+ONCE = ("mutant", "file", "after", "old", "new", "why", "within", "tests", "needs")
 MANY = ("blame", "run")
 NEEDED = ("file", "old", "new", "why", "within", "tests")
 BLAMES = ("rule", "kernel", "reference", "plan", "memory", "pass")
@@ -46,10 +47,11 @@ class Mutant:
     after: str = ""
     blame: list = dataclasses.field(default_factory=list)
     run: list = dataclasses.field(default_factory=list)
+    needs: list = dataclasses.field(default_factory=list)
 
     def key(self):
         """What its result depends on, the sources left out."""
-        text = repr(sorted(dataclasses.asdict(self).items()))
+        text = repr(sorted(i for i in dataclasses.asdict(self).items() if i[0] != "needs"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def commands(self, tool):
@@ -106,7 +108,8 @@ def to_mutant(layer, block, where):
     return Mutant(layer=layer, name=block["mutant"], file=block["file"], old=block["old"],
                   new=block.get("new", ""), why=block["why"], within=block["within"].split(),
                   tests=block["tests"].split(), after=block.get("after", ""),
-                  blame=block.get("blame", []), run=block.get("run", []))
+                  blame=block.get("blame", []), run=block.get("run", []),
+                  needs=block.get("needs", "").split())
 
 
 def read_list(path):

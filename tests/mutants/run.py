@@ -202,6 +202,15 @@ def report(mutants, store, unsound):
     return text, lines, any("trouble" in r for r in results.values()) or bool(unsound)
 
 
+def cpu_flags():
+    """As /proc/cpuinfo has them; none where there is no such file."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return set()
+    return next((set(line.split()) for line in lines if line.startswith("flags")), set())
+
+
 def write_document(text, lines):
     head = ("# Planted faults\n\nWhat `ninja mutants` found on " +
             datetime.date.today().isoformat() + " (see [testing](testing.md)); written by tests/mutants/run.py.\n\n")
@@ -225,6 +234,12 @@ def main():
         return 1 if unfit else 0
     for m, wrong in unfit:
         say(f"{m.layer}/{m.name} does not fit: {wrong}")
+    flags = cpu_flags()
+    for m in mutants:
+        if not flags.issuperset(m.needs):
+            say(f"{m.layer}/{m.name} left out: this CPU lacks {' '.join(set(m.needs) - flags)}")
+    every = [m for m in every if flags.issuperset(m.needs)]
+    mutants = [m for m in mutants if flags.issuperset(m.needs)]
     store, sound = Store(o.fresh), trees.Sound()
     sound.update()
     missing = {m.name for m, wrong in unfit if "there is no tests/" in wrong}
