@@ -57,8 +57,8 @@ static void mend_position(const conv_bf16_product *p, ptrdiff_t k, ptrdiff_t cha
                           inside w)
 {
     const char *from = p->src + p->tile_at[k / LANES] + k % LANES * p->pass->position;
+    _Alignas(64) float sum[LANES] = {0};
     for (ptrdiff_t o = 0; o < p->outputs; o++) {
-        _Alignas(64) float sum[LANES];
         if (o % LANES == 0)
             _mm512_store_ps(sum,
                             sum_of(p->pass, from, p->filter + o / LANES * p->pass->steps * TILE,

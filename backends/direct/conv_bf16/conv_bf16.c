@@ -155,7 +155,7 @@ static void set_band(conv_bf16_pass *a, ptrdiff_t rows)
 
 static ptrdiff_t band_bytes(const conv_bf16_pass *a)
 {
-    return a->slots * a->h.stride * a->pitch + (AHEAD + 1) * LANES * a->position + TILE;
+    return a->slots * a->h.stride * a->pitch + a->position * (AHEAD + 1) * LANES + TILE;
 }
 
 /* Images are cut where their scratch would be large, or where there are too few for the threads. */
@@ -172,7 +172,7 @@ static void set_bands(conv_bf16 *p)
     p->bands = divide_up(rows, max(BAND_BYTES / bytes, 1));
     const ptrdiff_t wanted = divide_up(UNITS, p->n);
     p->bands = max(p->bands, min(wanted, rows * positions / MIN_POSITIONS));
-    p->rows = divide_up(rows, max(p->bands, 1));
+    p->rows = max(divide_up(rows, max(p->bands, 1)), 1);
     p->bands = divide_up(rows, p->rows);
     p->units = p->n * p->bands;
     p->jobs = min(p->units, max(JOBS, p->threads));

@@ -73,8 +73,8 @@ __attribute__((target("avx512bf16"))) static inline __m256i rounded(const char *
 __attribute__((target("avx512bf16"))) static void store(const conv_bf16_product *p, ptrdiff_t first,
                                                         ptrdiff_t block, char sums[TILES][TILE])
 {
-    const ptrdiff_t left = (p->positions < p->end * LANES ? p->positions : p->end * LANES) - first,
-                    n = left < TILES * LANES ? left : TILES * LANES;
+    const ptrdiff_t left = (p->positions < p->end * LANES ? p->positions : p->end * LANES) - first;
+    const ptrdiff_t all = (ptrdiff_t)TILES * LANES, n = left < all ? left : all;
     const ptrdiff_t outputs = p->outputs - block * LANES;
     const __mmask16 some = outputs < LANES ? (__mmask16)((1U << outputs) - 1) : 0xffff;
     const int32_t *at = p->dst_at + first;
