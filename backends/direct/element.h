@@ -12,13 +12,16 @@
 
 #if defined(ELEM_f64)
 typedef double T, real;
+typedef int64_t real_bits;
 #define TYPED(f) DIRECT(f##_f64)
 #elif defined(ELEM_bf16)
 typedef uint16_t T;
 typedef float real;
+typedef int32_t real_bits;
 #define TYPED(f) DIRECT(f##_bf16)
 #else
 typedef float T, real;
+typedef int32_t real_bits;
 #define TYPED(f) DIRECT(f##_f32)
 #endif
 
@@ -26,6 +29,9 @@ enum { VECTOR = VECTOR_BYTES / sizeof(real) };
 
 /* From any element on. */
 typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
+
+/* An integer for each of its lanes. */
+typedef real_bits vector_mask __attribute__((vector_size(VECTOR_BYTES)));
 
 #ifdef ELEM_bf16
 static inline real ld(T v) { return widen_bf16(v); }

@@ -156,8 +156,7 @@ void adj_mpi_abort(adj_mpi *g, int exit_status)
 {
     /* Not g->all: MPICH 4.2's mpirun ends with 0 now and then when a duplicate is aborted. */
     (void)g;
-    MPI_Abort(MPI_COMM_WORLD, exit_status);
-    abort(); /* MPI_Abort does not return */
+    MPI_Abort(MPI_COMM_WORLD, exit_status); /* does not return */
 }
 
 int adj_mpi_rank(const adj_mpi *g) { return g != NULL ? g->rank : 0; }

@@ -1,6 +1,7 @@
 /* test_direct_depthwise.c - the direct depthwise kernels on integers, bit for bit against the
  * definition: every instruction set, type, candidate, on one thread and on three. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,47 @@ static void random_rows(const char *isa, uint32_t k)
 Test(direct_depthwise, random_base) { random_rows("base", 0); }
 Test(direct_depthwise, random_avx2) { random_rows("avx2", 100000); }
 Test(direct_depthwise, random_avx512) { random_rows("avx512", 200000); }
+
+/* Columns and rows that no window reads hold a NaN and infinities: rows of few channels lie in
+ * vectors that reach beyond their last window. */
+static void unread_on(const char *isa, adj_dtype dtype, int channels)
+{
+    const oracle_conv row = {.n = 2,
+                             .h = 13,
+                             .w = 5,
+                             .c = channels,
+                             .kh = 2,
+                             .kw = 2,
+                             .in = channels,
+                             .last = 1,
+                             .sh = 2,
+                             .sw = 2,
+                             .depthwise = 1};
+    conv_problem p = conv_problem_new(row, dtype);
+    static const double v[] = {NAN, INFINITY, -INFINITY};
+    for (int64_t i = 0; i < (int64_t)row.n * row.h * row.w * row.c; i++) {
+        const int64_t column = i / row.c % row.w, at = i / row.c / row.w % row.h;
+        if (column == row.w - 1 || at == row.h - 1)
+            p.f.value[0][i] = v[i % 3];
+    }
+    test_backend t = direct_open_isa(isa, 2);
+    cr_expect_geq(expect_exact(&p, &t, ORACLE_DW, isa), 1);
+    backend_close(&t);
+    conv_problem_free(&p);
+}
+
+static void unread(const char *isa)
+{
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F64};
+    need_isa(isa);
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
+        for (int channels = 1; channels <= 33; channels++)
+            unread_on(isa, dtypes[k], channels);
+}
+
+Test(direct_depthwise, unread_base) { unread("base"); }
+Test(direct_depthwise, unread_avx2) { unread("avx2"); }
+Test(direct_depthwise, unread_avx512) { unread("avx512"); }
 
 /* Filter gradients are added up in one order, whatever the threads. */
 Test(direct_depthwise, same_bits_for_any_threads)

@@ -62,7 +62,9 @@ static void add_rows(const pass *s, ptrdiff_t row, int lines, const char *dy)
         const depthwise_run *r = &d->run[i];
         grid g = {.correlate = 1, .w = {s->sums}, .tiled_width = c->tiled_width, .lines = lines};
         g.y_line = d->dst.w * d->dst.c;
-        g.vectors = ((r->end - r->first) * c->pitch + VECTOR - 1) / VECTOR;
+        const ptrdiff_t lanes = (r->end - r->first) * c->pitch;
+        g.vectors = divide_up(lanes, VECTOR);
+        g.rest = lanes - (g.vectors - 1) * VECTOR;
         g.y_step = ready ? d->dst.c : c->tiled_width;
         g.y = (real *)src + r->first * (ready ? d->dst.c : c->pitch);
         TYPED(depthwise_run_grids)(&s->image, window, r, &g);

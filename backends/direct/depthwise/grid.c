@@ -54,14 +54,38 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
     }
 }
 
+/* Adds a vector of dy times x, of which only the lanes of `mask` count if it is_cut. */
+ALWAYS void correlate_vector(const int rows, const int columns, const int is_cut, vector dy,
+                             const real *const x[], const ptrdiff_t at[], vector_mask mask,
+                             vector sum[])
+{
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+#pragma GCC unroll 8
+        for (int k = 0; k < columns; k++) {
+            vector v = *(const vector *)(x[i] + at[k]);
+            if (is_cut)
+                v = (vector)((vector_mask)v & mask);
+            sum[i * columns + k] += dy * v;
+        }
+    }
+}
+
+/* Behind a run dy is 0, but x may be an image's Inf or NaN, which no window reads: the last vector
+ * is cut. */
 ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 {
     const ptrdiff_t x_step = g->x_step, y_step = g->y_step, tiled_width = g->tiled_width;
     const extent e = extent_of(g);
+    const ptrdiff_t last = (g->vectors - 1) % (tiled_width / VECTOR) * VECTOR;
+    vector_mask mask = {0};
+    for (int i = 0; i < VECTOR; i++)
+        mask[i] = i < g->rest ? -1 : 0;
     ptrdiff_t at[GRID_COLUMNS];
     for (int k = 0; k < columns; k++)
         at[k] = g->x_at[k];
     for (ptrdiff_t lane = 0; lane < tiled_width; lane += VECTOR) {
+        const int is_cut = lane == last && g->rest < VECTOR;
         vector sum[GRID_ROWS * GRID_COLUMNS];
 #pragma GCC unroll 35
         for (int i = 0; i < rows * columns; i++)
@@ -71,17 +95,15 @@ ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++)
                 x[i] = g->x[line][i] + lane;
-            for (ptrdiff_t left = steps_of(e, lane); left > 0; left--) {
-                vector dy = *(const vector *)y;
+            for (ptrdiff_t left = steps_of(e, lane) - is_cut; left > 0; left--) {
+                correlate_vector(rows, columns, 0, *(const vector *)y, x, at, mask, sum);
 #pragma GCC unroll 8
-                for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 8
-                    for (int k = 0; k < columns; k++)
-                        sum[i * columns + k] += dy * *(const vector *)(x[i] + at[k]);
+                for (int i = 0; i < rows; i++)
                     x[i] += x_step;
-                }
                 y += y_step;
             }
+            if (is_cut)
+                correlate_vector(rows, columns, 1, *(const vector *)y, x, at, mask, sum);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++)

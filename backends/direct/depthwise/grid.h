@@ -33,6 +33,7 @@ typedef struct { /* y = sum of w x; or, if correlate, w += sum over pixels of x 
     ptrdiff_t x_step, y_step;
     ptrdiff_t tiled_width; /* lanes from one step to the next */
     ptrdiff_t vectors;     /* in all */
+    ptrdiff_t rest;        /* correlate: lanes of the last vector that are the run's */
     int add;               /* sum: to what is in y */
     int lines;             /* correlate: rows of y, y_line elements apart */
     ptrdiff_t y_line;
