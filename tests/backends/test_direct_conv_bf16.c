@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backends/random_conv.h"
+#include "tests/backends/tile_cases.h"
 #include "tests/isa.h"
 #include "tests/repeat.h"
 
@@ -45,90 +45,11 @@ static void expect_row(oracle_conv row)
     conv_problem_free(&p);
 }
 
-/* Tails of blocks of 16 outputs, odd and even channels, segments of less than a step, of some and
- * of some with a rest; widths that fill tiles and that do not; bands; strides with and without taps
- * in each phase; pads beyond the kernel, kernels beyond the image. */
-static const oracle_conv rows[] = {
-    {.n = 1, .h = 1, .w = 1, .c = 1, .kh = 1, .kw = 1, .last = 1},
-    {.n = 3, .h = 32, .w = 32, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
-    {.n = 3, .h = 16, .w = 16, .c = 32, .kh = 3, .kw = 3, .last = 32, .padding = ADJ_SAME},
-    {.n = 19, .h = 8, .w = 8, .c = 64, .kh = 3, .kw = 3, .last = 64, .padding = ADJ_SAME},
-    {.n = 2, .h = 32, .w = 32, .c = 3, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
-    {.n = 2, .h = 12, .w = 15, .c = 17, .kh = 3, .kw = 3, .last = 33, .padding = ADJ_SAME},
-    {.n = 2, .h = 7, .w = 7, .c = 130, .kh = 3, .kw = 3, .last = 70, .padding = ADJ_SAME},
-    {.n = 1, .h = 60, .w = 62, .c = 32, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
-    {.n = 2, .h = 13, .w = 40, .c = 5, .kh = 5, .kw = 5, .last = 40, .padding = ADJ_SAME},
-    {.n = 5, .h = 14, .w = 14, .c = 96, .kh = 1, .kw = 1, .last = 130},
-    {.n = 4, .h = 15, .w = 14, .c = 20, .kh = 1, .kw = 1, .last = 24, .sh = 2, .sw = 2},
-    {.n = 4,
-     .h = 32,
-     .w = 32,
-     .c = 16,
-     .kh = 3,
-     .kw = 3,
-     .last = 32,
-     .sh = 2,
-     .sw = 2,
-     .padding = ADJ_SAME},
-    {.n = 3,
-     .h = 16,
-     .w = 16,
-     .c = 32,
-     .kh = 3,
-     .kw = 3,
-     .last = 64,
-     .sh = 2,
-     .sw = 2,
-     .padding = ADJ_SAME},
-    {.n = 2, .h = 17, .w = 11, .c = 18, .kh = 5, .kw = 4, .last = 16, .sh = 2, .sw = 1},
-    {.n = 1, .h = 2, .w = 2, .c = 16, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
-    {.n = 2,
-     .h = 20,
-     .w = 19,
-     .c = 8,
-     .kh = 3,
-     .kw = 3,
-     .last = 16,
-     .dh = 3,
-     .dw = 2,
-     .sh = 2,
-     .sw = 2,
-     .padding = ADJ_SAME},
-    {.n = 2,
-     .h = 5,
-     .w = 6,
-     .c = 16,
-     .kh = 2,
-     .kw = 3,
-     .last = 16,
-     .padding = ADJ_EXPLICIT,
-     .pad = {7, 0, 5, 9}},
-    {.n = 1, .h = 3, .w = 3000, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
-    {.n = 1, .h = 300, .w = 33, .c = 24, .kh = 11, .kw = 2, .last = 9, .padding = ADJ_SAME},
-};
-
 Test(direct_conv_bf16, listed)
 {
     need_isa("amx");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        expect_row(rows[i]);
-}
-
-static oracle_conv random_row(uint32_t *k)
-{
-    oracle_conv a = {.n = draw(k, 1, 6),
-                     .h = draw(k, 1, 20),
-                     .w = draw(k, 1, 34),
-                     .c = draw(k, 1, 40),
-                     .kh = draw(k, 1, 5),
-                     .kw = draw(k, 1, 5),
-                     .last = draw(k, 1, 40),
-                     .sh = draw(k, 1, 2),
-                     .sw = draw(k, 1, 2),
-                     .dh = draw(k, 1, 2),
-                     .dw = draw(k, 1, 2)};
-    draw_padding(&a, k);
-    return a;
+    for (int i = 0; i < TILE_CASES; i++)
+        expect_row(tile_cases[i]);
 }
 
 Test(direct_conv_bf16, random)
@@ -136,7 +57,7 @@ Test(direct_conv_bf16, random)
     need_isa("amx");
     uint32_t k = 500000;
     for (int i = 0; i < repeats(40); i++)
-        expect_row(random_row(&k));
+        expect_row(draw_tile_case(&k));
 }
 
 /* ---- what is not finite ---- */

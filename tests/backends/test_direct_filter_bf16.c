@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backends/random_conv.h"
+#include "tests/backends/tile_cases.h"
 #include "tests/isa.h"
 #include "tests/repeat.h"
 
@@ -43,87 +43,21 @@ static void expect_row_on(oracle_conv row, const char *isa)
     conv_problem_free(&p);
 }
 
-/* Tails of blocks of 16 channels, one block and several, groups of them; rows that are no multiple
- * of 32 pixels, images in a chunk, bands of one; strides with and without taps in each phase; pads
- * beyond the kernel, kernels beyond the image. */
-static const oracle_conv rows[] = {
-    {.n = 1, .h = 1, .w = 1, .c = 1, .kh = 1, .kw = 1, .last = 1},
-    {.n = 3, .h = 9, .w = 7, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
-    {.n = 2, .h = 8, .w = 8, .c = 17, .kh = 3, .kw = 3, .last = 33, .padding = ADJ_SAME},
-    {.n = 37, .h = 8, .w = 8, .c = 64, .kh = 3, .kw = 3, .last = 64, .padding = ADJ_SAME},
-    {.n = 2, .h = 12, .w = 10, .c = 130, .kh = 3, .kw = 3, .last = 70, .padding = ADJ_SAME},
-    {.n = 1, .h = 56, .w = 60, .c = 32, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
-    {.n = 2, .h = 13, .w = 40, .c = 3, .kh = 5, .kw = 5, .last = 40, .padding = ADJ_SAME},
-    {.n = 5, .h = 14, .w = 14, .c = 96, .kh = 1, .kw = 1, .last = 130},
-    {.n = 4, .h = 15, .w = 14, .c = 20, .kh = 1, .kw = 1, .last = 24, .sh = 2, .sw = 2},
-    {.n = 4,
-     .h = 16,
-     .w = 16,
-     .c = 32,
-     .kh = 3,
-     .kw = 3,
-     .last = 64,
-     .sh = 2,
-     .sw = 2,
-     .padding = ADJ_SAME},
-    {.n = 2, .h = 17, .w = 11, .c = 18, .kh = 5, .kw = 4, .last = 16, .sh = 2, .sw = 1},
-    {.n = 1, .h = 2, .w = 2, .c = 16, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
-    {.n = 2,
-     .h = 20,
-     .w = 19,
-     .c = 8,
-     .kh = 3,
-     .kw = 3,
-     .last = 16,
-     .dh = 3,
-     .dw = 2,
-     .sh = 2,
-     .sw = 2,
-     .padding = ADJ_SAME},
-    {.n = 2,
-     .h = 5,
-     .w = 6,
-     .c = 16,
-     .kh = 2,
-     .kw = 3,
-     .last = 16,
-     .padding = ADJ_EXPLICIT,
-     .pad = {7, 0, 5, 9}},
-    {.n = 1, .h = 3, .w = 3000, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
-};
-
 static void listed(const char *isa)
 {
     need_isa(isa);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        expect_row_on(rows[i], isa);
+    for (int i = 0; i < TILE_CASES; i++)
+        expect_row_on(tile_cases[i], isa);
 }
 
 Test(direct_filter_bf16, listed_avx512_bf16) { listed("avx512_bf16"); }
 Test(direct_filter_bf16, listed_amx) { listed("amx"); }
 
-static oracle_conv random_row(uint32_t *k)
-{
-    oracle_conv a = {.n = draw(k, 1, 6),
-                     .h = draw(k, 1, 20),
-                     .w = draw(k, 1, 30),
-                     .c = draw(k, 1, 40),
-                     .kh = draw(k, 1, 5),
-                     .kw = draw(k, 1, 5),
-                     .last = draw(k, 1, 40),
-                     .sh = draw(k, 1, 2),
-                     .sw = draw(k, 1, 2),
-                     .dh = draw(k, 1, 2),
-                     .dw = draw(k, 1, 2)};
-    draw_padding(&a, k);
-    return a;
-}
-
 static void random_rows(const char *isa, uint32_t k)
 {
     need_isa(isa);
     for (int i = 0; i < repeats(25); i++)
-        expect_row_on(random_row(&k), isa);
+        expect_row_on(draw_tile_case(&k), isa);
 }
 
 Test(direct_filter_bf16, random_avx512_bf16) { random_rows("avx512_bf16", 300000); }

@@ -1,0 +1,103 @@
+/* tile_cases.h - convolutions for the kernels whose products are of tiles, 16 pixels by 16
+ * channels: tails of blocks of channels, odd and even ones, segments of less than a step, of some,
+ * and of some with a rest; rows that fill tiles and that do not; images in a chunk, bands of one;
+ * strides with and without taps in each phase; pads beyond the kernel, kernels beyond the image. */
+#ifndef TILE_CASES_H
+#define TILE_CASES_H
+
+#include "tests/backends/random_conv.h"
+
+static const oracle_conv tile_cases[] = {
+    {.n = 1, .h = 1, .w = 1, .c = 1, .kh = 1, .kw = 1, .last = 1},
+    {.n = 3, .h = 32, .w = 32, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 3, .h = 16, .w = 16, .c = 32, .kh = 3, .kw = 3, .last = 32, .padding = ADJ_SAME},
+    {.n = 19, .h = 8, .w = 8, .c = 64, .kh = 3, .kw = 3, .last = 64, .padding = ADJ_SAME},
+    {.n = 2, .h = 32, .w = 32, .c = 3, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 2, .h = 12, .w = 15, .c = 17, .kh = 3, .kw = 3, .last = 33, .padding = ADJ_SAME},
+    {.n = 2, .h = 7, .w = 7, .c = 130, .kh = 3, .kw = 3, .last = 70, .padding = ADJ_SAME},
+    {.n = 1, .h = 60, .w = 62, .c = 32, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
+    {.n = 2, .h = 13, .w = 40, .c = 5, .kh = 5, .kw = 5, .last = 40, .padding = ADJ_SAME},
+    {.n = 5, .h = 14, .w = 14, .c = 96, .kh = 1, .kw = 1, .last = 130},
+    {.n = 4, .h = 15, .w = 14, .c = 20, .kh = 1, .kw = 1, .last = 24, .sh = 2, .sw = 2},
+    {.n = 4,
+     .h = 32,
+     .w = 32,
+     .c = 16,
+     .kh = 3,
+     .kw = 3,
+     .last = 32,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 3,
+     .h = 16,
+     .w = 16,
+     .c = 32,
+     .kh = 3,
+     .kw = 3,
+     .last = 64,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 2, .h = 17, .w = 11, .c = 18, .kh = 5, .kw = 4, .last = 16, .sh = 2, .sw = 1},
+    {.n = 1, .h = 2, .w = 2, .c = 16, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
+    {.n = 2,
+     .h = 20,
+     .w = 19,
+     .c = 8,
+     .kh = 3,
+     .kw = 3,
+     .last = 16,
+     .dh = 3,
+     .dw = 2,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+    {.n = 2,
+     .h = 5,
+     .w = 6,
+     .c = 16,
+     .kh = 2,
+     .kw = 3,
+     .last = 16,
+     .padding = ADJ_EXPLICIT,
+     .pad = {7, 0, 5, 9}},
+    {.n = 1, .h = 3, .w = 3000, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 1, .h = 300, .w = 33, .c = 24, .kh = 11, .kw = 2, .last = 9, .padding = ADJ_SAME},
+    {.n = 3, .h = 9, .w = 7, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+    {.n = 2, .h = 8, .w = 8, .c = 17, .kh = 3, .kw = 3, .last = 33, .padding = ADJ_SAME},
+    {.n = 37, .h = 8, .w = 8, .c = 64, .kh = 3, .kw = 3, .last = 64, .padding = ADJ_SAME},
+    {.n = 2, .h = 12, .w = 10, .c = 130, .kh = 3, .kw = 3, .last = 70, .padding = ADJ_SAME},
+    {.n = 1, .h = 56, .w = 60, .c = 32, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
+    {.n = 2, .h = 13, .w = 40, .c = 3, .kh = 5, .kw = 5, .last = 40, .padding = ADJ_SAME},
+    {.n = 4,
+     .h = 16,
+     .w = 16,
+     .c = 32,
+     .kh = 3,
+     .kw = 3,
+     .last = 64,
+     .sh = 2,
+     .sw = 2,
+     .padding = ADJ_SAME},
+};
+enum { TILE_CASES = sizeof tile_cases / sizeof *tile_cases };
+
+static inline oracle_conv draw_tile_case(uint32_t *k)
+{
+    oracle_conv a = {.n = draw(k, 1, 6),
+                     .h = draw(k, 1, 20),
+                     .w = draw(k, 1, 34),
+                     .c = draw(k, 1, 40),
+                     .kh = draw(k, 1, 5),
+                     .kw = draw(k, 1, 5),
+                     .last = draw(k, 1, 40),
+                     .sh = draw(k, 1, 2),
+                     .sw = draw(k, 1, 2),
+                     .dh = draw(k, 1, 2),
+                     .dw = draw(k, 1, 2)};
+    draw_padding(&a, k);
+    return a;
+}
+
+#endif
