@@ -62,59 +62,27 @@ Test(direct_conv_bf16, random)
 
 /* ---- what is not finite ---- */
 
-/* value at element i of operand k (0: x, 1: w, 2: dy), against naive's: a window that does not read
- * it, or that has padding where the filter has it, stays a number. */
-static void expect_special(oracle_conv row, int result, int operand, int64_t i, double value)
+/* Against naive's: a window that does not read the value, or that has padding where the filter has
+ * it, stays a number. */
+static void expect_special(oracle_conv row, const char *isa, int operand, int64_t i, double value)
 {
+    (void)isa;
     conv_problem p = conv_problem_new(row, ADJ_BF16);
-    const adj_node *n = p.result[result];
     p.f.value[operand][i] = value;
-    double *want = by_naive(&p.f, n), *got = run_ours(&p.f, 2, n, p.text);
-    expect_close(got, want, p.n[result], 0, 0, p.text);
-    free(want);
-    free(got);
+    for (int k = 0; k < N_RESULT; k++) {
+        const adj_node *n = p.result[results[k]];
+        double *want = by_naive(&p.f, n), *got = run_ours(&p.f, 2, n, p.text);
+        expect_close(got, want, p.n[results[k]], 0, 0, p.text);
+        free(want);
+        free(got);
+    }
     conv_problem_free(&p);
-}
-
-static void expect_specials(oracle_conv row)
-{
-    static const double values[] = {INFINITY, -INFINITY, NAN};
-    row.in = row.c;
-    const oracle_sizes s = oracle_sizes_of(row);
-    const int64_t n[] = {adj_shape_elems(s.x), adj_shape_elems(s.w), adj_shape_elems(s.y)};
-    for (size_t k = 0; k < sizeof values / sizeof *values; k++)
-        for (int operand = 0; operand < 3; operand++) {
-            const int64_t places[] = {0, n[operand] / 2, n[operand] - 1};
-            for (int i = 0; i < 3; i++) {
-                if (operand != 2)
-                    expect_special(row, ORACLE_Y, operand, places[i], values[k]);
-                if (operand != 0)
-                    expect_special(row, ORACLE_DX, operand, places[i], values[k]);
-            }
-        }
 }
 
 Test(direct_conv_bf16, specials)
 {
-    static const oracle_conv some[] = {
-        {.n = 3, .h = 6, .w = 7, .c = 17, .kh = 3, .kw = 3, .last = 19, .padding = ADJ_SAME},
-        {.n = 2, .h = 6, .w = 32, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
-        {.n = 2,
-         .h = 7,
-         .w = 6,
-         .c = 16,
-         .kh = 3,
-         .kw = 3,
-         .last = 32,
-         .sh = 2,
-         .sw = 2,
-         .padding = ADJ_SAME},
-        {.n = 1, .h = 20, .w = 48, .c = 3, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
-        {.n = 2, .h = 5, .w = 5, .c = 32, .kh = 1, .kw = 1, .last = 16},
-    };
     need_isa("amx");
-    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
-        expect_specials(some[i]);
+    check_tile_specials(expect_special, "amx");
 }
 
 /* ---- sums ---- */
@@ -163,16 +131,8 @@ Test(direct_conv_bf16, same_bits_for_any_threads)
 {
     need_isa("amx");
     random_sums r = random_sums_new(-1, 1);
-    for (int k = 0; k < N_RESULT; k++) {
-        const size_t bytes = (size_t)adj_shape_elems(r.n[k]->type.shape) * sizeof(double);
-        double *one = run_ours(&r.f, 1, r.n[k], "one thread");
-        for (int threads = 2; threads <= 7; threads++) {
-            double *other = run_ours(&r.f, threads, r.n[k], "threads");
-            cr_assert(memcmp(one, other, bytes) == 0, "%d threads", threads);
-            free(other);
-        }
-        free(one);
-    }
+    for (int k = 0; k < N_RESULT; k++)
+        expect_same_bits_for_any_threads(&r.f, r.n[k], "amx");
     fixture_free(&r.f);
 }
 

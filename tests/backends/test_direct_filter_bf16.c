@@ -65,8 +65,8 @@ Test(direct_filter_bf16, random_amx) { random_rows("amx", 400000); }
 
 /* ---- what is not finite ---- */
 
-/* value at element i of operand k (0: x, 2: dy), against naive's: a tap that does not read it, and
- * one that reads padding there, stays a number. */
+/* Against naive's: a tap that does not read the value, and one that reads padding there, stays a
+ * number. */
 static void expect_special(oracle_conv row, const char *isa, int operand, int64_t i, double value)
 {
     conv_problem p = conv_problem_new(row, ADJ_BF16);
@@ -79,41 +79,10 @@ static void expect_special(oracle_conv row, const char *isa, int operand, int64_
     conv_problem_free(&p);
 }
 
-static void expect_specials(oracle_conv row, const char *isa)
-{
-    static const double values[] = {INFINITY, -INFINITY, NAN};
-    row.in = row.c;
-    const oracle_sizes s = oracle_sizes_of(row);
-    const int64_t x = adj_shape_elems(s.x), dy = adj_shape_elems(s.y);
-    for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
-        const int64_t x_places[] = {0, x / 2, x - 1}, dy_places[] = {0, dy / 2, dy - 1};
-        for (int i = 0; i < 3; i++) {
-            expect_special(row, isa, 0, x_places[i], values[k]);
-            expect_special(row, isa, 2, dy_places[i], values[k]);
-        }
-    }
-}
-
 static void specials(const char *isa)
 {
-    static const oracle_conv some[] = {
-        {.n = 3, .h = 6, .w = 7, .c = 17, .kh = 3, .kw = 3, .last = 19, .padding = ADJ_SAME},
-        {.n = 2,
-         .h = 7,
-         .w = 6,
-         .c = 16,
-         .kh = 3,
-         .kw = 3,
-         .last = 32,
-         .sh = 2,
-         .sw = 2,
-         .padding = ADJ_SAME},
-        {.n = 1, .h = 50, .w = 48, .c = 3, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
-        {.n = 2, .h = 5, .w = 5, .c = 32, .kh = 1, .kw = 1, .last = 16},
-    };
     need_isa(isa);
-    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
-        expect_specials(some[i], isa);
+    check_tile_specials(expect_special, isa);
 }
 
 Test(direct_filter_bf16, specials_avx512_bf16) { specials("avx512_bf16"); }

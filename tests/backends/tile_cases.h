@@ -5,6 +5,8 @@
 #ifndef TILE_CASES_H
 #define TILE_CASES_H
 
+#include <math.h>
+
 #include "tests/backends/random_conv.h"
 
 static const oracle_conv tile_cases[] = {
@@ -98,6 +100,42 @@ static inline oracle_conv draw_tile_case(uint32_t *k)
                      .dw = draw(k, 1, 2)};
     draw_padding(&a, k);
     return a;
+}
+
+/* value at element i of an operand (0: x, 1: w, 2: dy) */
+typedef void check_special(oracle_conv row, const char *isa, int operand, int64_t i, double value);
+
+/* Infinities and NaN at the first, the middle and the last element of each operand. */
+static inline void check_tile_specials(check_special *check, const char *isa)
+{
+    static const oracle_conv some[] = {
+        {.n = 3, .h = 6, .w = 7, .c = 17, .kh = 3, .kw = 3, .last = 19, .padding = ADJ_SAME},
+        {.n = 2, .h = 6, .w = 32, .c = 16, .kh = 3, .kw = 3, .last = 16, .padding = ADJ_SAME},
+        {.n = 2,
+         .h = 7,
+         .w = 6,
+         .c = 16,
+         .kh = 3,
+         .kw = 3,
+         .last = 32,
+         .sh = 2,
+         .sw = 2,
+         .padding = ADJ_SAME},
+        {.n = 1, .h = 50, .w = 48, .c = 3, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
+        {.n = 2, .h = 5, .w = 5, .c = 32, .kh = 1, .kw = 1, .last = 16},
+        {.n = 2, .h = 13, .w = 5, .c = 3, .kh = 2, .kw = 2, .last = 16, .sh = 2, .sw = 2},
+    };
+    static const double values[] = {INFINITY, -INFINITY, NAN};
+    for (size_t r = 0; r < sizeof some / sizeof *some; r++) {
+        oracle_conv row = some[r];
+        row.in = row.c;
+        const oracle_sizes s = oracle_sizes_of(row);
+        const int64_t n[] = {adj_shape_elems(s.x), adj_shape_elems(s.w), adj_shape_elems(s.y)};
+        for (int operand = 0; operand < 3; operand++)
+            for (int place = 0; place < 3; place++)
+                for (size_t k = 0; k < sizeof values / sizeof *values; k++)
+                    check(row, isa, operand, (n[operand] - 1) * place / 2, values[k]);
+    }
 }
 
 #endif
