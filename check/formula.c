@@ -66,13 +66,13 @@ static terms silu(const adj_node *n, const double x[])
     return (void)n, one(x[0] / (1 + exp(-x[0])));
 }
 /* A NaN stays one, unlike in fmin and fmax. */
-static double larger(double a, double b) { return a >= b || isnan(a) ? a : b; }
-static double smaller(double a, double b) { return a <= b || isnan(a) ? a : b; }
+static double max_or_nan(double a, double b) { return a >= b || isnan(a) ? a : b; }
+static double min_or_nan(double a, double b) { return a <= b || isnan(a) ? a : b; }
 
-static terms relu(const adj_node *n, const double x[]) { return (void)n, one(larger(x[0], 0)); }
+static terms relu(const adj_node *n, const double x[]) { return (void)n, one(max_or_nan(x[0], 0)); }
 static terms relu6(const adj_node *n, const double x[])
 {
-    return (void)n, one(smaller(larger(x[0], 0), 6));
+    return (void)n, one(min_or_nan(max_or_nan(x[0], 0), 6));
 }
 static terms leaky_relu(const adj_node *n, const double x[])
 {
@@ -80,7 +80,7 @@ static terms leaky_relu(const adj_node *n, const double x[])
 }
 static terms hard_sigmoid(const adj_node *n, const double x[])
 {
-    return (void)n, one(smaller(larger(x[0] + 3, 0), 6) / 6);
+    return (void)n, one(min_or_nan(max_or_nan(x[0] + 3, 0), 6) / 6);
 }
 static terms hard_swish(const adj_node *n, const double x[])
 {
@@ -89,7 +89,7 @@ static terms hard_swish(const adj_node *n, const double x[])
 static terms clip(const adj_node *n, const double x[])
 {
     const adj_clip_attrs *a = n->attrs;
-    return one(smaller(larger(x[0], a->min), a->max));
+    return one(min_or_nan(max_or_nan(x[0], a->min), a->max));
 }
 static terms elu(const adj_node *n, const double x[])
 {
@@ -163,11 +163,11 @@ static terms mul(const adj_node *n, const double x[]) { return (void)n, one(x[0]
 static terms quotient(const adj_node *n, const double x[]) { return (void)n, one(x[0] / x[1]); }
 static terms maximum(const adj_node *n, const double x[])
 {
-    return (void)n, one(isnan(x[1]) ? x[1] : larger(x[0], x[1]));
+    return (void)n, one(isnan(x[1]) ? x[1] : max_or_nan(x[0], x[1]));
 }
 static terms minimum(const adj_node *n, const double x[])
 {
-    return (void)n, one(isnan(x[1]) ? x[1] : smaller(x[0], x[1]));
+    return (void)n, one(isnan(x[1]) ? x[1] : min_or_nan(x[0], x[1]));
 }
 static terms equal(const adj_node *n, const double x[]) { return (void)n, one(x[0] == x[1]); }
 static terms greater_equal(const adj_node *n, const double x[])
@@ -257,10 +257,10 @@ int formula_is_difference(const adj_op *op)
 
 int formula_is_cheap(const adj_node *n)
 {
-    int64_t most = node_elems(n);
+    int64_t max = node_elems(n);
     for (int k = 0; k < n->n_in; k++)
-        most = node_elems(n->in[k]) > most ? node_elems(n->in[k]) : most;
-    return most <= CHEAP_ELEMS && (n->op->flop == NULL || n->op->flop(n) <= CHEAP_FLOP);
+        max = node_elems(n->in[k]) > max ? node_elems(n->in[k]) : max;
+    return max <= CHEAP_ELEMS && (n->op->flop == NULL || n->op->flop(n) <= CHEAP_FLOP);
 }
 
 int formula_exists(const adj_node *n)

@@ -276,7 +276,7 @@ static void *read_all(int fd, size_t *bytes)
     return w.response;
 }
 
-/* As adj_trial_run_told's. */
+/* As adj_trial_run_with_notes's. */
 static void write_note(void *user, const char *what)
 {
     char text[NOTE] = "";
@@ -292,8 +292,8 @@ int command_trial(int argc, char **argv)
     if (!ends_with_parent(argc, argv))
         return EXIT_FAILED;
     void *response = NULL, *request = read_all(STDIN_FILENO, &bytes);
-    adj_status status = adj_trial_run_told(request, bytes, argc > 1 ? write_note : NULL, NULL,
-                                           &response, &response_bytes);
+    adj_status status = adj_trial_run_with_notes(request, bytes, argc > 1 ? write_note : NULL, NULL,
+                                                 &response, &response_bytes);
     free(request);
     int failed = status != ADJ_OK ||
                  fwrite(response, 1, response_bytes, stdout) != response_bytes ||

@@ -77,7 +77,7 @@ size_t KERNEL(max_pool_grad_scratch)(const adj_node *n)
 }
 
 /* Offset of what argmax says of a result's window; -1 if that is outside the window or image. */
-static inline ptrdiff_t told_maximum(const pool_call *p, ptrdiff_t argmax, place at)
+static inline ptrdiff_t maximum_at(const pool_call *p, ptrdiff_t argmax, place at)
 {
     const adj_conv_geom *k = &p->k;
     if (argmax < 0 || argmax >= k->kh * k->kw * p->kc)
@@ -107,7 +107,7 @@ static adj_status scatter(const adj_call *c, const T *x, const int32_t *argmax, 
                 const place window = {n, oh, ow, oc};
                 ptrdiff_t i = n * p.y.n + oh * p.y.h + ow * p.y.w + oc * p.y.c;
                 ptrdiff_t at = argmax == NULL ? find_maximum(&p, x, window, &found)
-                                              : told_maximum(&p, argmax[i], window);
+                                              : maximum_at(&p, argmax[i], window);
                 if (at >= 0)
                     sum[at] += ld(dy + i);
             }

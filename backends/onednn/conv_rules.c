@@ -236,7 +236,7 @@ static const conv_rule rows[] = {
     /* 1.2 to 3 times as fast as oneDNN's by AMX, 8 times as fast as by avx512_bf16, to which
      * ONEDNN_MAX_CPU_ISA may hold oneDNN alone. Where direct, too, has avx512_bf16 at most, it says
      * of itself that it is slower. */
-    {.name = "filter_of_direct_amx",
+    {.name = "filter_of_direct_bf16",
      .prefers = DIRECT_COMPETES,
      .isa = dnnl_cpu_isa_avx512_core_bf16,
      .ops = FILTER,

@@ -226,17 +226,17 @@ static adj_status check_expected(comparing *r, const special_case *s, const node
     char text[200], said[260];
     if (e->dtype != ADJ_F64 || has_wrong_pass(r->c) || !is_answered(s))
         return ADJ_OK;
-    void *held[MAX_IN];
+    void *rounded[MAX_IN];
     double *operand[MAX_IN];
     double *value = region_alloc(p, (size_t)elems + 1, sizeof *value);
     expectation f = *e;
     f.bound = region_alloc(p, (size_t)elems + 1, sizeof *f.bound);
     adj_status status = value != NULL && f.bound != NULL
-                            ? round_operands(s->b, n, s->config, s->b->reference, p, held)
+                            ? round_operands(s->b, n, s->config, s->b->reference, p, rounded)
                             : ADJ_ENOMEM;
     for (int k = 0; k < s->node->n_in && status == ADJ_OK; k++) {
         const adj_node *x = s->node->in[k];
-        operand[k] = convert(p, config_dtype(s->b->reference, x->type.dtype), held[k], ADJ_F64,
+        operand[k] = convert(p, config_dtype(s->b->reference, x->type.dtype), rounded[k], ADJ_F64,
                              node_elems(x));
         status = operand[k] != NULL ? ADJ_OK : ADJ_ENOMEM;
     }
@@ -245,11 +245,11 @@ static adj_status check_expected(comparing *r, const special_case *s, const node
     formula_value(s->node, operand, value, NULL);
     if (s->at >= 0)
         forgive_formula(s->node, e, value);
-    double most = 0;
+    double max = 0;
     for (int64_t i = 0; i < elems; i++)
-        most = isfinite(value[i]) ? fmax(most, fabs(value[i])) : most;
+        max = isfinite(value[i]) ? fmax(max, fabs(value[i])) : max;
     for (int64_t i = 0; i < elems; i++)
-        f.bound[i] = e->bound[i] + formula_rounding * most;
+        f.bound[i] = e->bound[i] + formula_rounding * max;
     f.expected = value;
     const adj_compare_error error = judge((adj_type){e->dtype, row->type.shape}, e->expected, &f);
     if (error.wrong == 0)

@@ -284,12 +284,12 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
 
 adj_status adj_trial_run(const void *request, size_t bytes, void **response, size_t *response_bytes)
 {
-    return adj_trial_run_told(request, bytes, NULL, NULL, response, response_bytes);
+    return adj_trial_run_with_notes(request, bytes, NULL, NULL, response, response_bytes);
 }
 
-adj_status adj_trial_run_told(const void *request, size_t bytes,
-                              void (*tell)(void *user, const char *what), void *user,
-                              void **response, size_t *response_bytes)
+adj_status adj_trial_run_with_notes(const void *request, size_t bytes,
+                                    void (*tell)(void *user, const char *what), void *user,
+                                    void **response, size_t *response_bytes)
 {
     if (request == NULL || response == NULL || response_bytes == NULL)
         return ADJ_EARG;

@@ -108,8 +108,8 @@ static void count_cores(machine_facts *m, const char *root)
         char path[PATH];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list",
                  i);
-        int is_told = read_line(line, root, path) && count_list(line, &first, &end) > 0;
-        m->cores += is_told && first == i;
+        int is_listed = read_line(line, root, path) && count_list(line, &first, &end) > 0;
+        m->cores += is_listed && first == i;
     }
 }
 

@@ -239,10 +239,10 @@ static double allow(adj_exec *e, const step *s, const node_group *g, tune_decisi
         return budget_for(t, g, HUGE_VAL);
     if (time_usual(e, s, g, &run, &preparing) != ADJ_OK || run == HUGE_VAL)
         return 0;
-    const double seconds = budget_for(t, g, run), least = 2 * (preparing + 2 * run);
+    const double seconds = budget_for(t, g, run), min = 2 * (preparing + 2 * run);
     d->usual = run;
-    d->too_few = seconds > least ? seconds : least;
-    return seconds > least ? seconds : 0;
+    d->too_few = seconds > min ? seconds : min;
+    return seconds > min ? seconds : 0;
 }
 
 adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_decision *d, int *late)

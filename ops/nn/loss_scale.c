@@ -87,13 +87,13 @@ void nn_update_loss_scale(const nn_loss_scale *s, adj_updates *u)
     adj_node *interval = constant(s, (double)s->o.interval);
     adj_node *count = adj_add(s->good_steps, one);
     adj_node *grows = adj_greater_equal(count, interval);
-    adj_node *larger = within(s, adj_scale(s->scale, s->o.growth));
-    adj_node *smaller = within(s, adj_scale(s->scale, s->o.backoff));
-    adj_node *after_good = adj_select(grows, larger, s->scale);
+    adj_node *grown = within(s, adj_scale(s->scale, s->o.growth));
+    adj_node *shrunk = within(s, adj_scale(s->scale, s->o.backoff));
+    adj_node *after_good = adj_select(grows, grown, s->scale);
     adj_node *counted = adj_select(grows, zero, count);
     adj_node *failed = adj_sub(one, s->finite);
 
-    adj_updates_add(u, s->scale, adj_select(s->finite, after_good, smaller));
+    adj_updates_add(u, s->scale, adj_select(s->finite, after_good, shrunk));
     adj_updates_add(u, s->good_steps, adj_select(s->finite, counted, zero));
     adj_updates_add(u, s->skipped, adj_add(s->skipped, failed));
 }

@@ -17,8 +17,8 @@ double adj_range_test_rate(const adj_range_test *t)
     return FIRST * pow(LAST / FIRST, (double)t->n / (ADJ_RANGE_STEPS - 1));
 }
 
-/* The step of the least smoothed loss; -1 if there is none. */
-static int least(const adj_range_test *t)
+/* The step of the minimum smoothed loss; -1 if there is none. */
+static int argmin(const adj_range_test *t)
 {
     int best = -1;
     for (int i = 0; i < t->n; i++)
@@ -36,13 +36,13 @@ int adj_range_test_add(adj_range_test *t, double loss)
     t->loss[i] = loss;
     t->smooth[i] = i == 0 ? loss : t->smooth[i - 1] + NEW * (loss - t->smooth[i - 1]);
     t->n++;
-    int best = least(t);
+    int best = argmin(t);
     return t->n < ADJ_RANGE_STEPS && isfinite(loss) && best >= 0 &&
            t->smooth[i] - t->smooth[best] <= 3 * fabs(t->smooth[best]);
 }
 
 double adj_range_test_choose(const adj_range_test *t)
 {
-    int best = least(t);
+    int best = argmin(t);
     return best > 0 ? t->lr[best] / 10 : 0;
 }

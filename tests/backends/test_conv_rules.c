@@ -41,7 +41,7 @@ static const conv_rule *named(const char *name)
 #define NARROW "depthwise_up_to_4"
 #define TILES "forward_of_direct_amx input_of_direct_amx" /* only with AMX */
 #define HELD "tiles_of_direct_alone"                      /* avx512_bf16 without AMX */
-#define NO_BF16 TILES " " HELD " filter_of_direct_amx"
+#define NO_BF16 TILES " " HELD " filter_of_direct_bf16"
 
 static int is_among(const char *list, const char *name)
 {

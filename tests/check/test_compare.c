@@ -346,7 +346,7 @@ static adj_status told_elsewhere(void *user, const char *isa, const void *reques
                                  void **response, size_t *response_bytes, adj_error *error)
 {
     (void)isa, (void)error;
-    return adj_trial_run_told(request, bytes, hear, user, response, response_bytes);
+    return adj_trial_run_with_notes(request, bytes, hear, user, response, response_bytes);
 }
 
 /* What a crash would be laid to: planning, then each kernel before it runs. */

@@ -12,16 +12,23 @@ typedef struct {
     adj_comparison *c; /* reads the graph */
 } comparison;
 
-static comparison compare(int64_t images)
+static comparison compare_as(int64_t images, int alone)
 {
     static const char *const configs[] = {"naive:f64", "naive"};
     comparison r = {adj_graph_new(), NULL};
     adj_node *y = adj_relu(adj_input(r.g, "x", ADJ_F32, (adj_shape){2, {images, 3}}));
-    const adj_compare_opts o = {
-        .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
+    const adj_compare_opts o = {.n_root = 1,
+                                .root = &y,
+                                .n_config = 2,
+                                .config = configs,
+                                .runs = 1,
+                                .threads = 1,
+                                .alone = alone};
     cr_assert_eq(adj_compare(r.g, &o, &r.c), ADJ_OK, "%s", adj_comparison_message(r.c));
     return r;
 }
+
+static comparison compare(int64_t images) { return compare_as(images, 0); }
 
 static void release(comparison r)
 {
@@ -95,6 +102,31 @@ Test(compare_also, table_says_what_it_does_not_see)
     cr_expect_not_null(strstr(text, "\n1 comparisons, 0 failed (gradient rules are checked by "
                                     "adjoint gradcheck)\n"),
                        "%s", text);
+    free(text);
+    release(two);
+}
+
+/* Each kind of node alone: there is no step that took a time, and no plan that repeats. */
+Test(compare_also, says_no_more_than_what_was_run)
+{
+    const comparison two = compare_as(2, 1);
+    const compare_source source = {two.c, "two", "again two", none, 0, NULL};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    cr_assert_eq(write_json(f, &source), 0);
+    fclose(f);
+    json_t *report = json_loads(text, 0, NULL);
+    const json_t *whole = json_array_get(json_object_get(report, "configurations"), 1);
+    cr_expect(json_is_null(json_object_get(whole, "ms")), "%s", text);
+    cr_expect(json_is_null(json_object_get(whole, "repeats")), "%s", text);
+    json_decref(report);
+    free(text);
+    f = open_memstream(&text, &size);
+    cr_assert_eq(write_html(f, &source), 0);
+    fclose(f);
+    cr_expect_not_null(strstr(text, "Each kind of node alone."), "%s", text);
+    cr_expect_null(strstr(text, "ms a step"), "%s", text);
     free(text);
     release(two);
 }
