@@ -323,7 +323,7 @@ ADJ_API int adj_comparison_config_count(const adj_comparison *c);
 /* The i-th of them, 0 the reference; NULL when out of range. */
 ADJ_API const adj_compare_config *adj_comparison_config_at(const adj_comparison *c, int i);
 /* A whole run of the configuration with nothing fetched but the roots. With adj_compare_opts.alone
- * there is none, and all but verdict and reason is zero. */
+ * there is the reference's only, which is not timed: ms is 0 in all of them. */
 typedef struct {
     adj_verdict verdict;              /* of what follows */
     const char *reason;               /* a sentence; "" */

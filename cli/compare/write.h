@@ -16,8 +16,9 @@ struct compare_source {
     const compare_source *also; /* another comparison that failed, too; not for the table; NULL */
 };
 
-/* 0: only each kind of node alone was compared, so there is no time of a step, and no plan. */
-static inline int has_whole_run(const adj_compare_config_result *r) { return r->steps > 0; }
+/* 0: only each kind of node alone was compared, so there is no time of a step, and nothing that two
+ * of them would repeat. */
+static inline int has_whole_run(const adj_compare_config_result *r) { return r->ms > 0; }
 
 void write_table(FILE *f, const compare_source *o);
 /* source: a compare_source. 0 on success. */
