@@ -48,6 +48,24 @@ static const filter_bf16_code *bf16_code_of(int level)
     return level >= ISA_LEVEL_AVX512_BF16 ? direct_filter_bf16_dot_avx512 : NULL;
 }
 
+int direct_is_bias_of(const adj_node *n, const adj_node *root)
+{
+    return n->op == &adj_op_bias_add && n->in[0] == root &&
+           (root->type.shape.rank == 2 || ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC);
+}
+
+int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    const adj_uses *u = &uses[root->id];
+    if (max < 1)
+        return 0;
+    group[0] = root;
+    if (max < 2 || u->n_user != 1 || u->is_root || !direct_is_bias_of(u->user[0], root))
+        return 1;
+    group[1] = u->user[0];
+    return 2;
+}
+
 int direct_conv_fits(const adj_conv_geom *g, int64_t max)
 {
     const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->oc, g->pt, g->pb, g->pl, g->pr};

@@ -70,6 +70,10 @@ static inline void direct_set_sizes(const adj_conv_geom *g, int is_dx, direct_si
 
 /* NHWC, and no size or pad of it above max? */
 int direct_conv_fits(const adj_conv_geom *g, int64_t max);
+/* Is n a bias of root's last axis? A bias along another one is nobody's. */
+int direct_is_bias_of(const adj_node *n, const adj_node *root);
+/* Writes root and the bias_add that alone reads it to group; returns how many these are. */
+int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
 /* The threads that a convolution's, or its gradients', operations are worth. */
 int direct_conv_threads(const direct *d, const adj_node *n);
 

@@ -60,6 +60,51 @@ Test(direct_conv_bf16, random)
         expect_row(draw_tile_case(&k));
 }
 
+/* ---- a bias behind y ---- */
+
+/* Element i of the filter is `value`, if i is not negative: padding is mended with the bias, too.
+ */
+static void expect_bias(oracle_conv row, int64_t i, double value)
+{
+    row.in = row.c;
+    conv_problem p = conv_problem_new(row, ADJ_BF16);
+    const oracle_sizes s = oracle_sizes_of(row);
+    adj_node *bias = given_integers(&p.f, ADJ_BF16, (adj_shape){1, {row.last}}, -9, 9);
+    adj_node *y = p.result[ORACLE_Y];
+    const adj_node *group[] = {y, adj_bias_add(y, bias, ADJ_NHWC)};
+    const double *const b = p.f.value[3];
+    if (i >= 0)
+        p.f.value[1][i] = value;
+    double *sums = i >= 0 ? by_naive(&p.f, y)
+                          : oracle_convolve(&s, ORACLE_Y, p.f.value[0], p.f.value[1], NULL);
+    for (int64_t k = 0; k < p.n[ORACLE_Y]; k++) {
+        char stored[2];
+        adj_store(ADJ_BF16, stored, 0, sums[k] + b[k % row.last]);
+        sums[k] = adj_load(ADJ_BF16, stored, 0);
+    }
+    for (int threads = 1; threads <= 3; threads += 2) {
+        test_backend t = direct_open_isa("amx", threads);
+        outcome o = run_candidate(&p.f, &t, 2, group, 0);
+        cr_assert(is_ours(&o), "%s: %s", p.text, o.status == ADJ_OK ? o.impl : o.why);
+        expect_close(o.y, sums, p.n[ORACLE_Y], 0, 0, p.text);
+        free(o.y);
+        backend_close(&t);
+    }
+    free(sums);
+    conv_problem_free(&p);
+}
+
+Test(direct_conv_bf16, bias)
+{
+    static const oracle_conv small = {
+        .n = 2, .h = 6, .w = 16, .c = 3, .kh = 3, .kw = 3, .last = 17, .padding = ADJ_SAME};
+    need_isa("amx");
+    for (int i = 0; i < TILE_CASES; i++)
+        expect_bias(tile_cases[i], -1, 0);
+    expect_bias(small, 0, INFINITY);
+    expect_bias(small, 200, NAN);
+}
+
 /* ---- what is not finite ---- */
 
 /* Against naive's: a window that does not read the value, or that has padding where the filter has

@@ -63,7 +63,9 @@ static void mend_position(const conv_bf16_product *p, ptrdiff_t k, ptrdiff_t cha
             _mm512_store_ps(sum,
                             sum_of(p->pass, from, p->filter + o / LANES * p->pass->steps * TILE,
                                    channels, h, w));
-        ((uint16_t *)(void *)(p->dst + p->dst_at[k]))[o] = round_bf16(sum[o % LANES]);
+        const float bias =
+            p->bias != NULL ? widen_bf16(((const uint16_t *)(const void *)p->bias)[o]) : 0;
+        ((uint16_t *)(void *)(p->dst + p->dst_at[k]))[o] = round_bf16(sum[o % LANES] + bias);
     }
 }
 

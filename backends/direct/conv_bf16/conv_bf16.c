@@ -23,7 +23,17 @@ static int is_dx(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_in
 static int is_ours(const adj_group *g)
 {
     const adj_node *n = g->node[0];
-    return (n->op == &adj_op_conv2d || is_dx(n)) && n->type.dtype == ADJ_BF16 && g->n_node == 1;
+    if (n->type.dtype != ADJ_BF16 || (n->op != &adj_op_conv2d && !is_dx(n)))
+        return 0;
+    return g->n_node == 1 || (g->n_node == 2 && n->op == &adj_op_conv2d && g->n_out == 1 &&
+                              direct_is_bias_of(g->node[1], n));
+}
+
+static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    if (root->op != &adj_op_conv2d || root->type.dtype != ADJ_BF16)
+        return 0;
+    return direct_match_bias(root, uses, max, group);
 }
 
 static int fits(const adj_conv_geom *g)
@@ -219,6 +229,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                    .is_turned = is_dx(n),
                    .src_in = adj_group_in(g, n->in[is_dx(n)]),
                    .filter_in = adj_group_in(g, n->in[!is_dx(n)]),
+                   .bias_in = g->n_node == 2 ? adj_group_in(g, g->node[1]->in[1]) : -1,
                    .threads = direct_conv_threads(b, n),
                    .n = geom->n,
                    .kw = geom->kw};
@@ -232,5 +243,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     return direct_accept_as(b, prep, "conv_bf16", p.code->name, &p, sizeof p);
 }
 
-const adj_kernel direct_conv_bf16 = {
-    .name = "conv_bf16", .prepare = prepare, .run = conv_bf16_run, .drop = direct_drop};
+const adj_kernel direct_conv_bf16 = {.name = "conv_bf16",
+                                     .match = match,
+                                     .prepare = prepare,
+                                     .run = conv_bf16_run,
+                                     .drop = direct_drop};

@@ -21,7 +21,8 @@
  * Inf or NaN reaches what it reaches in the definition. What a filter with an Inf or NaN makes of
  * the padding's zeros is mended (border.c).
  *
- * A sum is in one accumulator, in f32, in one order: any number of threads gives the same bits. */
+ * A sum is in one accumulator, in f32, in one order: any number of threads gives the same bits. A
+ * bias behind y is added before it is rounded. */
 #ifndef DIRECT_CONV_BF16_H
 #define DIRECT_CONV_BF16_H
 
@@ -73,6 +74,7 @@ typedef struct {
     const char *src;                 /* the scratch */
     const char *filter;              /* tiles */
     const int32_t *tile_at, *dst_at; /* bytes: where tiles begin in src, positions in dst */
+    const char *bias;                /* by output; NULL: none */
     char *dst;
 } conv_bf16_product;
 
@@ -116,7 +118,7 @@ extern const conv_bf16_code *const direct_conv_bf16_amx_avx512;
 
 typedef struct conv_bf16 {
     const conv_bf16_code *code;
-    int src_in, filter_in; /* among group->in */
+    int src_in, filter_in, bias_in; /* among group->in; bias_in -1: none */
     int threads, is_turned;
     ptrdiff_t n, kw; /* images; of the filter */
     direct_size src, dst;

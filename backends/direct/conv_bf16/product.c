@@ -69,6 +69,17 @@ __attribute__((target("avx512bf16"))) static inline __m256i rounded(const char *
     return (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(sum));
 }
 
+/* The same of any number: a sum and a bias may be subnormal. */
+static inline __m256i rounded_any(__m512 v)
+{
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16));
+}
+
 /* Block `block` of the outputs of positions from `first` on. */
 __attribute__((target("avx512bf16"))) static void store(const conv_bf16_product *p, ptrdiff_t first,
                                                         ptrdiff_t block, char sums[TILES][TILE])
@@ -79,9 +90,19 @@ __attribute__((target("avx512bf16"))) static void store(const conv_bf16_product 
     const __mmask16 some = outputs < LANES ? (__mmask16)((1U << outputs) - 1) : 0xffff;
     const int32_t *at = p->dst_at + first;
     char *dst = p->dst + block * LANES * 2;
+    if (p->bias == NULL) {
+        for (ptrdiff_t i = 0; i < n; i++)
+            if (at[i] >= 0)
+                _mm256_mask_storeu_epi16(dst + at[i], some, rounded(sums[0] + i * ROW));
+        return;
+    }
+    const __m256i half = _mm256_maskz_loadu_epi16(some, p->bias + block * LANES * 2);
+    const __m512 bias = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
     for (ptrdiff_t i = 0; i < n; i++)
         if (at[i] >= 0)
-            _mm256_mask_storeu_epi16(dst + at[i], some, rounded(sums[0] + i * ROW));
+            _mm256_mask_storeu_epi16(
+                dst + at[i], some,
+                rounded_any(_mm512_add_ps(_mm512_load_ps(sums[0] + i * ROW), bias)));
 }
 
 static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t block)

@@ -107,6 +107,7 @@ static void run_pass(const work *s, const conv_bf16_pass *a, const band *b)
         .filter = direct_scratch(s->call, a->filter),
         .tile_at = (const int32_t *)(s->own + a->tiles),
         .dst_at = (const int32_t *)(s->own + a->dst),
+        .bias = p->bias_in >= 0 ? s->call->in[p->bias_in] : NULL,
         .dst = (char *)s->call->out[0] + dst_row * p->dst.w * p->dst.c * 2};
     const ptrdiff_t tiles = divide_up(product.positions, LANES);
     const ptrdiff_t lines = a->is_unrolled ? 1 : rows, step = lines_at_once(p, a);

@@ -19,35 +19,21 @@ static int is_matmul(const adj_node *n)
     return n->op == &adj_op_matmul && !a->transpose_a && !a->transpose_b;
 }
 
-static int is_bias_of(const adj_node *n, const adj_node *root)
-{
-    return n->op == &adj_op_bias_add && n->in[0] == root &&
-           (root->type.shape.rank == 2 || ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC);
-}
-
 static int is_root(const adj_node *n)
 {
     return (n->op == &adj_op_conv2d || n->op == &adj_op_matmul) && n->type.dtype == ADJ_F32;
 }
 
-/* A convolution or matmul and the bias_add that alone reads it. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
-    if (max < 1 || !is_root(root))
-        return 0;
-    const adj_uses *u = &uses[root->id];
-    group[0] = root;
-    if (max < 2 || u->n_user != 1 || u->is_root || !is_bias_of(u->user[0], root))
-        return 1;
-    group[1] = u->user[0];
-    return 2;
+    return is_root(root) ? direct_match_bias(root, uses, max, group) : 0;
 }
 
 static int is_ours(const adj_group *g)
 {
     return is_root(g->node[0]) &&
            (g->n_node == 1 ||
-            (g->n_node == 2 && is_bias_of(g->node[1], g->node[0]) && g->n_out == 1));
+            (g->n_node == 2 && direct_is_bias_of(g->node[1], g->node[0]) && g->n_out == 1));
 }
 
 /* ---- geometry ---- */

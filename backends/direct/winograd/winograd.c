@@ -43,31 +43,17 @@ static int takes(const adj_node *n)
            g->pt <= MAX_SIDE && g->pl <= MAX_SIDE;
 }
 
-/* A bias along the other axis, which counts as a channel only to bias_add, is not ours. */
-static int is_bias_of(const adj_node *n, const adj_node *root)
-{
-    return n->op == &adj_op_bias_add && n->in[0] == root &&
-           ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
-}
-
-/* conv2d and the bias_add that alone reads it. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
-    if (max < 1 || !is_conv(root) || !takes(root))
+    if (!is_conv(root) || !takes(root))
         return 0;
-    const adj_uses *u = &uses[root->id];
-    group[0] = root;
-    if (max < 2 || !is_forward(root) || u->n_user != 1 || u->is_root ||
-        !is_bias_of(u->user[0], root))
-        return 1;
-    group[1] = u->user[0];
-    return 2;
+    return direct_match_bias(root, uses, is_forward(root) ? max : max < 1 ? max : 1, group);
 }
 
 static int is_ours(const adj_group *g)
 {
     return g->n_node == 1 || (g->n_node == 2 && is_forward(g->node[0]) &&
-                              is_bias_of(g->node[1], g->node[0]) && g->n_out == 1);
+                              direct_is_bias_of(g->node[1], g->node[0]) && g->n_out == 1);
 }
 
 /* A tile's window begins pt rows before it; for dx, dy's begins 2 - pt rows before. */
