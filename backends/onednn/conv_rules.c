@@ -88,10 +88,12 @@ static int filter_by_tiles_pays(const adj_conv_geom *g)
     return g->groups == 1 && !is_product && g->n * g->oh * g->ow >= 256;
 }
 
-static int is_for_tiles(const adj_conv_geom *g)
+/* y; dx only of as many channels: for fewer direct has another kernel, which needs no AMX. */
+static int fills_outputs(const adj_conv_geom *g)
 {
-    return g->groups == 1 && g->ic >= 16 && g->oc >= 16 && g->n * g->oh * g->ow >= 256;
+    return g->groups == 1 && g->oc >= 16 && g->n * g->oh * g->ow >= 256;
 }
+static int fills_tiles(const adj_conv_geom *g) { return fills_outputs(g) && g->ic >= 16; }
 
 static int is_3x3_for_tiles(const adj_conv_geom *g)
 {
@@ -271,16 +273,25 @@ static const conv_rule rows[] = {
 
     /* ONEDNN_MAX_CPU_ISA may hold oneDNN alone to avx512_bf16: then direct's are 2 to 8 times as
      * fast. Where direct has no AMX it has none of these. */
-    {.name = "tiles_of_direct_alone",
+    {.name = "forward_of_direct_alone",
      .prefers = DIRECT_COMPETES,
      .isa = dnnl_cpu_isa_avx512_core_bf16,
      .below = AMX,
-     .ops = FORWARD | INPUT,
+     .ops = FORWARD,
      .dtypes = BF16,
-     .applies = is_for_tiles,
+     .applies = fills_outputs,
      .measured = xeon,
      .cases = {{&adj_op_conv2d, ADJ_BF16, 128, 16, 3, 1, 1, 32, 32},
-               {&adj_op_conv2d_backprop_input, ADJ_BF16, 64, 14, 5, 1, 1, 32, 64}}},
+               {&adj_op_conv2d, ADJ_BF16, 64, 28, 5, 1, 1, 1, 32}}},
+    {.name = "input_of_direct_alone",
+     .prefers = DIRECT_COMPETES,
+     .isa = dnnl_cpu_isa_avx512_core_bf16,
+     .below = AMX,
+     .ops = INPUT,
+     .dtypes = BF16,
+     .applies = fills_tiles,
+     .measured = xeon,
+     .cases = {{&adj_op_conv2d_backprop_input, ADJ_BF16, 64, 14, 5, 1, 1, 32, 64}}},
 
     /* In f32 kernels for AVX2 have blocks of 8 channels, so that 8 do not take the time of 16. */
     {.name = "depthwise_up_to_8_f32",

@@ -39,8 +39,8 @@ static const conv_rule *named(const char *name)
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
 #define NARROW "depthwise_up_to_4"
-#define TILES "forward_of_direct_amx input_of_direct_amx" /* only with AMX */
-#define HELD "tiles_of_direct_alone"                      /* avx512_bf16 without AMX */
+#define TILES "forward_of_direct_amx input_of_direct_amx"    /* only with AMX */
+#define HELD "forward_of_direct_alone input_of_direct_alone" /* avx512_bf16 without AMX */
 #define NO_BF16 TILES " " HELD " filter_of_direct_bf16"
 
 static int is_among(const char *list, const char *name)
@@ -130,20 +130,20 @@ static const struct {
     {FORWARD, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, NAMED_FIRST, "forward_from_16_bf16", NULL,
      NULL},
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, NAMED_FIRST, NULL, NULL, NULL},
-    {FORWARD, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, DIRECT_COMPETES, "tiles_of_direct_alone",
+    {FORWARD, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, DIRECT_COMPETES, "forward_of_direct_alone",
      "forward_of_direct_amx", NULL},
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, DIRECT_COMPETES, NULL, NULL, NULL},
-    {FORWARD, ADJ_BF16, 0, 128, 8, 3, 1, 1, 64, 64, DIRECT_COMPETES, "tiles_of_direct_alone", NULL,
-     NULL},
-    {FORWARD, ADJ_BF16, 0, 128, 32, 1, 2, 1, 16, 32, DIRECT_COMPETES, "tiles_of_direct_alone", NULL,
-     NULL},
-    {FORWARD, ADJ_BF16, 0, 3, 16, 3, 1, 1, 16, 16, DIRECT_COMPETES, "tiles_of_direct_alone", NULL,
-     NULL},
-    {BACKWARD_DATA, ADJ_BF16, 0, 128, 8, 3, 1, 1, 64, 64, DIRECT_COMPETES, "tiles_of_direct_alone",
-     "input_of_direct_amx", NULL},
-    {BACKWARD_DATA, ADJ_BF16, 0, 128, 8, 3, 1, 1, 65, 64, DIRECT_COMPETES, "tiles_of_direct_alone",
+    {FORWARD, ADJ_BF16, 0, 128, 8, 3, 1, 1, 64, 64, DIRECT_COMPETES, "forward_of_direct_alone",
      NULL, NULL},
-    {BACKWARD_DATA, ADJ_BF16, 0, 128, 16, 3, 2, 1, 32, 64, DIRECT_COMPETES, "tiles_of_direct_alone",
+    {FORWARD, ADJ_BF16, 0, 128, 32, 1, 2, 1, 16, 32, DIRECT_COMPETES, "forward_of_direct_alone",
+     NULL, NULL},
+    {FORWARD, ADJ_BF16, 0, 3, 16, 3, 1, 1, 16, 16, DIRECT_COMPETES, "forward_of_direct_alone", NULL,
+     NULL},
+    {BACKWARD_DATA, ADJ_BF16, 0, 128, 8, 3, 1, 1, 64, 64, DIRECT_COMPETES, "input_of_direct_alone",
+     "input_of_direct_amx", NULL},
+    {BACKWARD_DATA, ADJ_BF16, 0, 128, 8, 3, 1, 1, 65, 64, DIRECT_COMPETES, "input_of_direct_alone",
+     NULL, NULL},
+    {BACKWARD_DATA, ADJ_BF16, 0, 128, 16, 3, 2, 1, 32, 64, DIRECT_COMPETES, "input_of_direct_alone",
      "input_of_direct_amx", NULL},
     {BACKWARD_DATA, ADJ_BF16, 0, 128, 32, 3, 1, 1, 3, 16, DIRECT_COMPETES, NULL, NULL, NULL},
     {FORWARD, ADJ_BF16, 0, 128, 16, 3, 1, 1, 32, 32, NAMED_FIRST, NULL, NULL, NULL},
