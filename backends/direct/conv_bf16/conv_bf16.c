@@ -20,10 +20,15 @@ static const ptrdiff_t max_bytes = 1 << 30; /* of an image, so that offsets are 
 
 static int is_dx(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_input; }
 
-static int is_ours(const adj_group *g)
+static int has_dtype(const adj_node *n, int is_f32_too)
+{
+    return n->type.dtype == ADJ_BF16 || (is_f32_too && n->type.dtype == ADJ_F32);
+}
+
+static int is_ours(const adj_group *g, adj_math math)
 {
     const adj_node *n = g->node[0];
-    if (n->type.dtype != ADJ_BF16 || (n->op != &adj_op_conv2d && !is_dx(n)))
+    if (!has_dtype(n, math == ADJ_MATH_FAST) || (n->op != &adj_op_conv2d && !is_dx(n)))
         return 0;
     return g->n_node == 1 || (g->n_node == 2 && n->op == &adj_op_conv2d && g->n_out == 1 &&
                               direct_is_bias_of(g->node[1], n));
@@ -31,18 +36,19 @@ static int is_ours(const adj_group *g)
 
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
-    if (root->op != &adj_op_conv2d || root->type.dtype != ADJ_BF16)
+    if (root->op != &adj_op_conv2d || !has_dtype(root, 1))
         return 0;
     return direct_match_bias(root, uses, max, group);
 }
 
-static int fits(const adj_conv_geom *g)
+static int fits(const adj_conv_geom *g, int64_t element)
 {
     return direct_conv_fits(g, 1 << 15) && g->groups == 1 && g->kh <= CONV_BF16_KERNEL &&
            g->kw <= CONV_BF16_KERNEL && g->sh <= MAX_STRIDE && g->sw <= MAX_STRIDE && g->dh <= 64 &&
            g->dw <= 64 && g->ic <= 1 << 12 && g->oc <= 1 << 12 && g->n <= 1 << 24 && g->n > 0 &&
            g->ic > 0 && g->oc > 0 && g->oh > 0 && g->ow > 0 && g->ih > 0 && g->iw > 0 &&
-           g->ih * g->iw * g->ic * 2 < max_bytes && g->oh * g->ow * g->oc * 2 < max_bytes;
+           g->ih * g->iw * g->ic * element < max_bytes &&
+           g->oh * g->ow * g->oc * element < max_bytes;
 }
 
 /* ---- passes ---- */
@@ -168,14 +174,26 @@ static ptrdiff_t band_bytes(const conv_bf16_pass *a)
     return a->slots * a->h.stride * a->pitch + a->position * (AHEAD + 1) * LANES + TILE;
 }
 
+/* Outputs are cut where the filter would not stay in the cache from one band to the next: it is
+ * read more often than the bands, which are then copied for each group. */
+static void set_groups(conv_bf16 *p, ptrdiff_t cache)
+{
+    ptrdiff_t block = 0;
+    for (int i = 0; i < p->n_pass; i++)
+        block += p->parts * p->pass[i].steps * TILE;
+    p->groups = min(divide_up(p->blocks * block, max(cache, 1)), p->blocks);
+    p->group = divide_up(p->blocks, max(p->groups, 1));
+    p->groups = divide_up(p->blocks, p->group);
+}
+
 /* Images are cut where their scratch would be large, or where there are too few for the threads. */
-static void set_bands(conv_bf16 *p)
+static void set_bands(conv_bf16 *p, ptrdiff_t second_cache)
 {
     ptrdiff_t bytes = 1, rows = 0, positions = 0;
     for (int i = 0; i < p->n_pass; i++) {
         conv_bf16_pass *a = &p->pass[i];
         set_segments(p, a);
-        bytes = max(bytes, a->pitch * a->h.stride);
+        bytes = max(bytes, p->parts * a->pitch * a->h.stride);
         rows = max(rows, a->h.dst);
         positions = max(positions, a->w.dst);
     }
@@ -184,7 +202,8 @@ static void set_bands(conv_bf16 *p)
     p->bands = max(p->bands, min(wanted, rows * positions / MIN_POSITIONS));
     p->rows = max(divide_up(rows, max(p->bands, 1)), 1);
     p->bands = divide_up(rows, p->rows);
-    p->units = p->n * p->bands;
+    set_groups(p, second_cache);
+    p->units = p->n * p->bands * p->groups;
     p->jobs = min(p->units, max(JOBS, p->threads));
     for (int i = 0; i < p->n_pass; i++)
         set_band(&p->pass[i], p->rows);
@@ -201,12 +220,16 @@ static int set_scratch(conv_bf16 *p, size_t *scratch)
         bytes = max(bytes, band_bytes(a));
         a->tiles = reserve(&thread, a->lines * a->line + AHEAD, sizeof(int32_t));
         a->dst = reserve(&thread, (a->lines * a->line + AHEAD) * LANES, sizeof(int32_t));
-        a->filter = reserve(scratch, p->blocks * a->steps, TILE);
+        a->filter = reserve(scratch, p->parts * p->blocks * a->steps, TILE);
     }
-    p->image = reserve(&thread, bytes, 1);
+    if (p->parts > 1) {
+        p->part = round_up(bytes, STEP);
+        p->split = reserve(scratch, p->kh * p->kw * p->src.c * p->dst.c, (size_t)p->element);
+    }
+    p->image = reserve(&thread, p->part + bytes, 1);
     p->per_thread = thread;
     p->thread = reserve(scratch, p->threads, thread);
-    return bytes < max_bytes;
+    return p->part + bytes < max_bytes;
 }
 
 /* ---- the kernel ---- */
@@ -215,32 +238,39 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 {
     const direct *b = backend;
     const adj_node *n = g->node[0];
-    if (candidate > 0 || !is_ours(g))
+    if (candidate > 0 || !is_ours(g, b->math))
         return ADJ_ENOKERNEL;
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
+    const int is_f32 = n->type.dtype == ADJ_F32;
+    const char *type = is_f32 ? "f32 in parts of bf16" : "bf16";
+    const ptrdiff_t element = (ptrdiff_t)adj_dtype_size(n->type.dtype);
     if (b->conv_bf16_code == NULL)
-        return direct_refuse(prep, "%s: direct's kernel in bf16 needs AMX", n->op->name);
-    if (!fits(geom))
+        return direct_refuse(prep, "%s: direct's kernel in %s needs AMX", n->op->name, type);
+    if (!fits(geom, element))
         return direct_refuse(prep,
-                             "%s: direct takes bf16 in NHWC, kernels up to %dx%d, strides up to "
+                             "%s: direct takes %s in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",
-                             n->op->name, CONV_BF16_KERNEL, CONV_BF16_KERNEL, MAX_STRIDE);
+                             n->op->name, type, CONV_BF16_KERNEL, CONV_BF16_KERNEL, MAX_STRIDE);
     conv_bf16 p = {.code = b->conv_bf16_code,
                    .is_turned = is_dx(n),
                    .src_in = adj_group_in(g, n->in[is_dx(n)]),
                    .filter_in = adj_group_in(g, n->in[!is_dx(n)]),
                    .bias_in = g->n_node == 2 ? adj_group_in(g, g->node[1]->in[1]) : -1,
                    .threads = direct_conv_threads(b, n),
+                   .parts = is_f32 ? 2 : 1,
+                   .element = element,
                    .n = geom->n,
+                   .kh = geom->kh,
                    .kw = geom->kw};
     direct_set_sizes(geom, p.is_turned, &p.src, &p.dst);
     p.channels = round_up(p.src.c, 2);
     p.blocks = divide_up(p.dst.c, LANES);
     set_passes(&p, geom);
-    set_bands(&p);
+    set_bands(&p, b->second_cache);
     if (!set_scratch(&p, &prep->scratch))
         return direct_refuse(prep, "%s: rows too long for direct", n->op->name);
-    return direct_accept_as(b, prep, "conv_bf16", p.code->name, &p, sizeof p);
+    return direct_accept_as(b, prep, is_f32 ? "conv_bf16x3" : "conv_bf16", p.code->name, &p,
+                            sizeof p);
 }
 
 const adj_kernel direct_conv_bf16 = {.name = "conv_bf16",

@@ -1,5 +1,5 @@
-/* conv_bf16.h - y and dx of a dense convolution in bf16 by AMX's tiles (TDPBF16PS), which multiply
- * pairs of bf16 and add them in f32. On plain NHWC memory.
+/* conv_bf16.h - y and dx of a dense convolution by AMX's tiles (TDPBF16PS), which multiply pairs of
+ * bf16 and add them in f32. In bf16, and where adj_math allows it in f32. On plain NHWC memory.
  *
  *   dst[row][column][o] = sum over taps (i, j) and c of
  *       src[row * sh + i * dh - ph][column * sw + j * dw - pw][c] * filter[i][j][c][o]
@@ -20,6 +20,13 @@
  * left, in tiles of their own width, so that no element outside of a window is ever multiplied: an
  * Inf or NaN reaches what it reaches in the definition. What a filter with an Inf or NaN makes of
  * the padding's zeros is mended (border.c).
+ *
+ * f32: a number a is split into two parts in bf16, a1 nearest to it and a2 nearest to a - a1, and a
+ * product into three, a1 b1 + a2 b1 + a1 b2. What is left out is at most 2^-15 of |a b|: a2 b2, up
+ * to 2^-16, and what each operand's parts lack, 2^-17; parts below 2^-126 count as 0. The scratch
+ * and the filter's tiles have all first parts before all second ones. Inf and NaN have no such
+ * parts, nor do numbers that bf16 rounds to Inf: bands that read one are computed anew as the
+ * definition is written (plain.c).
  *
  * A sum is in one accumulator, in f32, in one order: any number of threads gives the same bits. A
  * bias behind y is added before it is rounded. */
@@ -71,8 +78,11 @@ typedef struct {
     const conv_bf16_pass *pass;
     ptrdiff_t first, end; /* tiles */
     ptrdiff_t positions, blocks, outputs;
+    ptrdiff_t filter_tiles;          /* of all parts */
+    ptrdiff_t element;               /* bytes of one in dst and bias */
     const char *src;                 /* the scratch */
     const char *filter;              /* tiles */
+    ptrdiff_t src_part, filter_part; /* of f32: bytes to the second parts; else 0 */
     const int32_t *tile_at, *dst_at; /* bytes: where tiles begin in src, positions in dst */
     const char *bias;                /* by output; NULL: none */
     char *dst;
@@ -83,8 +93,10 @@ typedef struct {
     const conv_bf16_pass *pass;
     const char *src;             /* of an image */
     ptrdiff_t channels, scratch; /* of a pixel, in src and in the scratch */
+    ptrdiff_t element;           /* bytes of one in src */
     ptrdiff_t first;             /* the band's first row in src; it may be padding */
     ptrdiff_t from, end;         /* rows of the band */
+    ptrdiff_t part;              /* of f32: bytes to the second parts; else 0 */
     char *dst;
 } conv_bf16_rows;
 
@@ -100,8 +112,11 @@ typedef struct {
 
 typedef struct conv_bf16_code {
     const char *name;
-    void (*copy_rows)(const conv_bf16_rows *s);
-    /* Returns whether all is finite. */
+    /* Returns whether all f32 have parts. */
+    int (*copy_rows)(const conv_bf16_rows *s);
+    /* The parts of n elements of f32. Returns the same. */
+    int (*split)(const char *src, ptrdiff_t n, char *first, char *second);
+    /* Of bf16, or of parts. Returns whether all is finite. */
     int (*pack)(const conv_bf16_pass *p, const conv_bf16_tile *t, char *tile);
     /* Called by each thread, before and after products. */
     void (*begin)(const conv_bf16_pass *p);
@@ -120,15 +135,19 @@ typedef struct conv_bf16 {
     const conv_bf16_code *code;
     int src_in, filter_in, bias_in; /* among group->in; bias_in -1: none */
     int threads, is_turned;
-    ptrdiff_t n, kw; /* images; of the filter */
+    ptrdiff_t parts, element; /* of a number: 2 of f32; its bytes in src and dst */
+    ptrdiff_t n, kh, kw;      /* images; of the filter */
     direct_size src, dst;
-    ptrdiff_t channels;    /* of a pixel in the scratch: even */
-    ptrdiff_t blocks;      /* of outputs */
-    ptrdiff_t rows, bands; /* of a pass; of an image */
-    ptrdiff_t units, jobs; /* bands of all images; what a thread takes at a time */
+    ptrdiff_t channels;      /* of a pixel in the scratch: even */
+    ptrdiff_t blocks;        /* of outputs */
+    ptrdiff_t group, groups; /* blocks whose filter stays in the second cache; of them */
+    ptrdiff_t rows, bands;   /* of a pass; of an image */
+    ptrdiff_t units, jobs;   /* bands of all images and groups; what a thread takes at a time */
     int n_pass;
     conv_bf16_pass pass[CONV_BF16_PASSES];
-    size_t thread, per_thread, image; /* offsets in the scratch; within a thread's */
+    /* Offsets in the scratch: of the filter's parts in their order in memory; within a thread's. */
+    size_t split, thread, per_thread, image;
+    ptrdiff_t part; /* of image: bytes to the second parts */
 } conv_bf16;
 
 /* In which row of the scratch row i of a band's src is: those of a phase of the stride together. */
@@ -137,6 +156,14 @@ static inline ptrdiff_t conv_bf16_slot(const conv_bf16_pass *p, ptrdiff_t i)
     return i % p->h.stride * p->slots + i / p->h.stride;
 }
 
+/* Of a band: which image, from which of the pass' rows on, and which of the outputs. */
+typedef struct {
+    ptrdiff_t image, row, output, outputs;
+} conv_bf16_band;
+
+/* plain.c: a band of f32 by the definition, in double. */
+void conv_bf16_plain(const conv_bf16 *p, const conv_bf16_pass *a, conv_bf16_band b,
+                     const adj_call *c);
 /* run.c */
 adj_status conv_bf16_run(const adj_call *c);
 

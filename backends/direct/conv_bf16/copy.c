@@ -5,15 +5,25 @@
 #if HAS_TILES
 
 #include "backends/direct/arith.h"
+#include "backends/direct/split.h"
 
-enum { VECTOR = 64, AHEAD = 4 << 10 /* bytes: the processor's own prefetching stops at pages */ };
+enum {
+    VECTOR = 64,
+    LANES = CONV_BF16_LANES,
+    AHEAD = 4 << 10 /* bytes: the processor's own prefetching stops at pages */
+};
+
+typedef struct {
+    const conv_bf16_rows *s;
+    int have_parts;
+} copier;
 
 /* So many elements of two bytes, below 32. */
 static inline __mmask32 first_elements(ptrdiff_t n) { return (1U << n) - 1; }
 
-/* bytes: an even number. */
-static inline void copy(char *dst, const char *src, ptrdiff_t bytes)
+static inline void copy_words(char *dst, const char *src, ptrdiff_t n)
 {
+    const ptrdiff_t bytes = n * 2;
     ptrdiff_t i = 0;
     for (; i + VECTOR <= bytes; i += VECTOR) {
         _mm_prefetch(src + i + AHEAD, _MM_HINT_T0);
@@ -25,7 +35,32 @@ static inline void copy(char *dst, const char *src, ptrdiff_t bytes)
     }
 }
 
-static inline void clear(char *dst, ptrdiff_t bytes)
+__attribute__((target("avx512bf16"))) int conv_bf16_split(const char *src, ptrdiff_t n, char *first,
+                                                          char *second)
+{
+    __mmask16 without = 0;
+    for (ptrdiff_t i = 0; i < n; i += LANES) {
+        const __mmask16 some = n - i < LANES ? (__mmask16)first_elements(n - i) : 0xffff;
+        const __m512 v = _mm512_maskz_loadu_ps(some, src + i * 4);
+        const split_parts parts = split_16(v);
+        _mm_prefetch(src + i * 4 + AHEAD, _MM_HINT_T0);
+        without |= without_parts(v);
+        _mm256_mask_storeu_epi16(first + i * 2, some, parts.first);
+        _mm256_mask_storeu_epi16(second + i * 2, some, parts.second);
+    }
+    return without == 0;
+}
+
+/* n elements */
+static inline void copy(copier *c, char *dst, const char *src, ptrdiff_t n)
+{
+    if (c->s->part == 0)
+        copy_words(dst, src, n);
+    else
+        c->have_parts &= conv_bf16_split(src, n, dst, dst + c->s->part);
+}
+
+static inline void clear_words(char *dst, ptrdiff_t bytes)
 {
     ptrdiff_t i = 0;
     for (; i + VECTOR <= bytes; i += VECTOR)
@@ -34,63 +69,74 @@ static inline void clear(char *dst, ptrdiff_t bytes)
         _mm512_mask_storeu_epi16(dst + i, first_elements((bytes - i) / 2), _mm512_setzero_si512());
 }
 
-/* Pixels; an odd number of channels gets a zero behind it. */
-static inline void copy_pixels(const conv_bf16_rows *s, char *dst, const char *src, ptrdiff_t n)
+static inline void clear(const copier *c, char *dst, ptrdiff_t bytes)
 {
-    const ptrdiff_t from = s->channels * 2, to = s->scratch * 2;
-    if (from == to) {
-        copy(dst, src, n * from);
+    clear_words(dst, bytes);
+    if (c->s->part != 0)
+        clear_words(dst + c->s->part, bytes);
+}
+
+/* Pixels; an odd number of channels gets a zero behind it. */
+static inline void copy_pixels(copier *c, char *dst, const char *src, ptrdiff_t n)
+{
+    const ptrdiff_t channels = c->s->channels, scratch = c->s->scratch;
+    if (channels == scratch) {
+        copy(c, dst, src, n * channels);
         return;
     }
     for (ptrdiff_t i = 0; i < n; i++) {
-        copy(dst + i * to, src + i * from, from);
-        *(uint16_t *)(void *)(dst + i * to + from) = 0;
+        copy(c, dst + i * scratch * 2, src + i * channels * c->s->element, channels);
+        clear(c, dst + (i * scratch + channels) * 2, 2);
     }
 }
 
-static void copy_row(const conv_bf16_rows *s, char *dst, const char *src)
+static void copy_row(copier *c, char *dst, const char *src)
 {
+    const conv_bf16_rows *s = c->s;
     const conv_bf16_axis *w = &s->pass->w;
     const ptrdiff_t pixel = s->scratch * 2, columns = s->pass->pitch / pixel;
     const ptrdiff_t before = min(max(w->pad, 0), columns), first = max(-w->pad, 0);
     const ptrdiff_t n = max(min(columns - before, w->src - first), 0);
-    clear(dst, before * pixel);
-    copy_pixels(s, dst + before * pixel, src + first * s->channels * 2, n);
-    clear(dst + (before + n) * pixel, (columns - before - n) * pixel);
+    clear(c, dst, before * pixel);
+    copy_pixels(c, dst + before * pixel, src + first * s->channels * s->element, n);
+    clear(c, dst + (before + n) * pixel, (columns - before - n) * pixel);
 }
 
 /* The window of a column of dst. */
-static inline void copy_window(const conv_bf16_rows *s, char *dst, const char *src, ptrdiff_t first)
+static inline void copy_window(copier *c, char *dst, const char *src, ptrdiff_t first)
 {
+    const conv_bf16_rows *s = c->s;
     const conv_bf16_axis *w = &s->pass->w;
-    const ptrdiff_t pixel = s->scratch * 2, from = s->channels * 2;
+    const ptrdiff_t pixel = s->scratch * 2, from = s->channels * s->element;
     if (w->dilation == 1 && first >= 0 && first + w->taps <= w->src) {
-        copy_pixels(s, dst, src + first * from, w->taps);
+        copy_pixels(c, dst, src + first * from, w->taps);
         return;
     }
     for (ptrdiff_t j = 0; j < w->taps; j++, first += w->dilation)
         if (first >= 0 && first < w->src)
-            copy_pixels(s, dst + j * pixel, src + first * from, 1);
+            copy_pixels(c, dst + j * pixel, src + first * from, 1);
         else
-            clear(dst + j * pixel, pixel);
+            clear(c, dst + j * pixel, pixel);
 }
 
-void conv_bf16_copy_rows(const conv_bf16_rows *s)
+int conv_bf16_copy_rows(const conv_bf16_rows *s)
 {
     const conv_bf16_pass *p = s->pass;
-    const ptrdiff_t pitch = p->w.src * s->channels * 2;
+    const ptrdiff_t pitch = p->w.src * s->channels * s->element;
+    copier c = {s, 1};
     for (ptrdiff_t i = s->from; i < s->end; i++) {
         const ptrdiff_t row = s->first + i;
         char *dst = s->dst + conv_bf16_slot(p, i) * p->pitch;
         const char *src = s->src + row * pitch;
         if (row < 0 || row >= p->h.src)
-            clear(dst, p->pitch);
+            clear(&c, dst, p->pitch);
         else if (!p->is_unrolled)
-            copy_row(s, dst, src);
+            copy_row(&c, dst, src);
         else
             for (ptrdiff_t k = 0; k < p->w.dst; k++)
-                copy_window(s, dst + k * p->position, src, k * p->w.stride - p->w.pad);
+                copy_window(&c, dst + k * p->position, src, k * p->w.stride - p->w.pad);
     }
+    return c.have_parts;
 }
 
 #endif

@@ -7,7 +7,8 @@ enum {
     LANES = CONV_BF16_LANES,
     ROW = CONV_BF16_STEP,
     TILE = CONV_BF16_TILE,
-    TILES = CONV_BF16_TILES /* of positions, which share the filter's */
+    TILES = CONV_BF16_TILES, /* of positions, which share the filter's */
+    AHEAD = 4 << 10          /* bytes: dst is fetched so far ahead of what is stored */
 };
 
 /* Accumulators are tiles 0 to 3; 4 and 5 the operands; 6 and 7 those of a segment's last step. */
@@ -19,19 +20,14 @@ __attribute__((target("amx-tile"))) static void begin_tiles(const conv_bf16_pass
 /* Other code that uses tiles finds none, as at the start of a thread. */
 __attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
 
-/* sums[i] = a tile of positions, from `from` on, times a block of outputs. */
-__attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const conv_bf16_pass *p,
-                                                                    const char *const from[TILES],
-                                                                    const char *filter,
-                                                                    char sums[TILES][TILE])
+/* accumulator i += a tile of positions, from `from[i] + part` on, times a block of outputs. */
+__attribute__((target("amx-tile,amx-bf16"))) static inline void
+add_product(const conv_bf16_pass *p, const char *const from[TILES], ptrdiff_t part,
+            const char *filter)
 {
     const size_t position = (size_t)p->position;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
     for (ptrdiff_t i = 0; i < p->h.taps; i++) {
-        ptrdiff_t at = p->segment_at[i];
+        ptrdiff_t at = p->segment_at[i] + part;
         for (ptrdiff_t k = 0; k < p->whole; k++, at += ROW, filter += TILE) {
             _tile_loadd(5, filter, ROW);
             _tile_loadd(4, from[0] + at, position);
@@ -55,6 +51,24 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const conv_b
             _tile_dpbf16ps(3, 6, 7);
             filter += TILE;
         }
+    }
+}
+
+/* sums[i] = the products of a tile of positions, from from[i] on, and a block of outputs: of bf16
+ * one, of f32 those of the parts but for the second ones'. */
+__attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const conv_bf16_product *p,
+                                                                    const char *const from[TILES],
+                                                                    const char *filter,
+                                                                    char sums[TILES][TILE])
+{
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    add_product(p->pass, from, 0, filter);
+    if (p->src_part != 0) {
+        add_product(p->pass, from, p->src_part, filter);
+        add_product(p->pass, from, 0, filter + p->filter_part);
     }
     _tile_stored(0, sums[0], ROW);
     _tile_stored(1, sums[1], ROW);
@@ -80,29 +94,54 @@ static inline __m256i rounded_any(__m512 v)
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16));
 }
 
-/* Block `block` of the outputs of positions from `first` on. */
-__attribute__((target("avx512bf16"))) static void store(const conv_bf16_product *p, ptrdiff_t first,
-                                                        ptrdiff_t block, char sums[TILES][TILE])
+static inline __m512 bias_of(const conv_bf16_product *p, ptrdiff_t block, __mmask16 some)
+{
+    if (p->bias == NULL)
+        return _mm512_setzero_ps();
+    if (p->src_part != 0)
+        return _mm512_maskz_loadu_ps(some, p->bias + block * LANES * 4);
+    const __m256i half = _mm256_maskz_loadu_epi16(some, p->bias + block * LANES * 2);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+typedef enum { BF16, BF16_WITH_BIAS, F32 } result;
+
+/* Block `block` of the outputs of positions from `first` on; compiled for each kind of them. */
+__attribute__((always_inline, target("avx512bf16,prfchw"))) static inline void
+store_as(result kind, const conv_bf16_product *p, ptrdiff_t first, ptrdiff_t block,
+         char sums[TILES][TILE])
 {
     const ptrdiff_t left = (p->positions < p->end * LANES ? p->positions : p->end * LANES) - first;
     const ptrdiff_t all = (ptrdiff_t)TILES * LANES, n = left < all ? left : all;
     const ptrdiff_t outputs = p->outputs - block * LANES;
     const __mmask16 some = outputs < LANES ? (__mmask16)((1U << outputs) - 1) : 0xffff;
+    const __m512 bias = bias_of(p, block, some);
     const int32_t *at = p->dst_at + first;
-    char *dst = p->dst + block * LANES * 2;
-    if (p->bias == NULL) {
-        for (ptrdiff_t i = 0; i < n; i++)
-            if (at[i] >= 0)
-                _mm256_mask_storeu_epi16(dst + at[i], some, rounded(sums[0] + i * ROW));
-        return;
+    char *dst = p->dst + block * LANES * p->element;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const char *sum = sums[0] + i * ROW;
+        if (at[i] < 0)
+            continue;
+        __builtin_prefetch(dst + at[i] + AHEAD, 1, 3);
+        if (kind == F32)
+            _mm512_mask_storeu_ps(dst + at[i], some, _mm512_add_ps(_mm512_load_ps(sum), bias));
+        else if (kind == BF16)
+            _mm256_mask_storeu_epi16(dst + at[i], some, rounded(sum));
+        else
+            _mm256_mask_storeu_epi16(dst + at[i], some,
+                                     rounded_any(_mm512_add_ps(_mm512_load_ps(sum), bias)));
     }
-    const __m256i half = _mm256_maskz_loadu_epi16(some, p->bias + block * LANES * 2);
-    const __m512 bias = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-    for (ptrdiff_t i = 0; i < n; i++)
-        if (at[i] >= 0)
-            _mm256_mask_storeu_epi16(
-                dst + at[i], some,
-                rounded_any(_mm512_add_ps(_mm512_load_ps(sums[0] + i * ROW), bias)));
+}
+
+__attribute__((target("avx512bf16,prfchw"))) static void
+store(const conv_bf16_product *p, ptrdiff_t first, ptrdiff_t block, char sums[TILES][TILE])
+{
+    if (p->src_part != 0)
+        store_as(F32, p, first, block, sums);
+    else if (p->bias != NULL)
+        store_as(BF16_WITH_BIAS, p, first, block, sums);
+    else
+        store_as(BF16, p, first, block, sums);
 }
 
 static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t block)
@@ -111,7 +150,7 @@ static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t
     const char *from[TILES];
     for (ptrdiff_t i = 0; i < TILES; i++)
         from[i] = p->src + p->tile_at[tile + i < p->end ? tile + i : tile];
-    multiply_4(p->pass, from, p->filter + block * p->pass->steps * TILE, sums);
+    multiply_4(p, from, p->filter + block * p->pass->steps * TILE, sums);
     store(p, tile * LANES, block, sums);
 }
 
@@ -119,7 +158,7 @@ static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t
  * of it for all. */
 static void multiply(const conv_bf16_product *p)
 {
-    if (p->blocks * p->pass->steps <= CONV_BF16_CACHED)
+    if (p->filter_tiles <= CONV_BF16_CACHED)
         for (ptrdiff_t tile = p->first; tile < p->end; tile += TILES)
             for (ptrdiff_t block = 0; block < p->blocks; block++)
                 multiply_tiles(p, tile, block);
@@ -131,6 +170,7 @@ static void multiply(const conv_bf16_product *p)
 
 static const conv_bf16_code amx = {.name = "amx",
                                    .copy_rows = conv_bf16_copy_rows,
+                                   .split = conv_bf16_split,
                                    .pack = conv_bf16_pack,
                                    .begin = begin_tiles,
                                    .end = end_tiles,

@@ -4,7 +4,12 @@
 #include "backends/direct/arith.h"
 #include "conv_bf16.h"
 
-enum { LANES = CONV_BF16_LANES, TILE = CONV_BF16_TILE, STEP = CONV_BF16_STEP };
+enum {
+    LANES = CONV_BF16_LANES,
+    TILE = CONV_BF16_TILE,
+    STEP = CONV_BF16_STEP,
+    JOBS = 16 /* that a filter is split in */
+};
 
 typedef struct { /* what a thread works with */
     const conv_bf16 *p;
@@ -13,20 +18,30 @@ typedef struct { /* what a thread works with */
     int is_finite;
 } work;
 
-typedef struct { /* of an image, from a pass' row on */
-    ptrdiff_t image, row;
-} band;
-
 static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n * i / parts; }
 
 /* ---- the filter ---- */
 
-/* Tile i of pass a; returns whether it is finite. */
+/* Part i of so many of the filter's elements; returns whether they have parts. */
+static int split(const conv_bf16 *p, const adj_call *call, ptrdiff_t i)
+{
+    const ptrdiff_t n = p->kh * p->kw * p->src.c * p->dst.c;
+    const ptrdiff_t first = start_of(n, JOBS, i), end = start_of(n, JOBS, i + 1);
+    char *parts = direct_scratch(call, p->split);
+    return p->code->split((const char *)call->in[p->filter_in] + first * p->element, end - first,
+                          parts + first * 2, parts + (n + first) * 2);
+}
+
+/* Tile i of pass a, of which there are those of each part; returns whether it is finite. */
 static int pack_tile(const conv_bf16 *p, const adj_call *call, const conv_bf16_pass *a, ptrdiff_t i)
 {
-    const ptrdiff_t block = i / a->steps, step = i % a->steps;
+    const ptrdiff_t step = i % a->steps, block = i / a->steps % p->blocks;
     const ptrdiff_t of_segment = a->steps / a->h.taps, row = step / of_segment;
-    const conv_bf16_tile t = {.filter = call->in[p->filter_in],
+    const ptrdiff_t part = i / a->steps / p->blocks;
+    const char *parts = direct_scratch(call, p->split);
+    const ptrdiff_t bytes = p->kh * p->kw * p->src.c * p->dst.c * 2;
+    const conv_bf16_tile t = {.filter =
+                                  p->parts > 1 ? parts + part * bytes : call->in[p->filter_in],
                               .kw = p->kw,
                               .inputs = p->src.c,
                               .outputs = p->dst.c,
@@ -45,7 +60,7 @@ static int pack_tile(const conv_bf16 *p, const adj_call *call, const conv_bf16_p
 static void list_line(const conv_bf16 *p, const conv_bf16_pass *a, ptrdiff_t line, ptrdiff_t rows,
                       int32_t *tile_at, int32_t *dst_at)
 {
-    const ptrdiff_t pixel = p->dst.c * 2;
+    const ptrdiff_t pixel = p->dst.c * p->element;
     ptrdiff_t k = 0;
     for (ptrdiff_t t = 0; t < a->line; t++)
         tile_at[t] = (int32_t)(line * a->pitch + t * LANES * a->position);
@@ -66,63 +81,74 @@ static void list_positions(const work *s, const conv_bf16_pass *a)
         list_line(s->p, a, line, rows, tile_at + line * a->line, dst_at + line * a->line * LANES);
 }
 
-/* Rows of the band's src from `from` to `end`. */
-static void copy_rows(const work *s, const conv_bf16_pass *a, const band *b, ptrdiff_t from,
-                      ptrdiff_t end)
-{
-    const conv_bf16 *p = s->p;
-    const ptrdiff_t image = b->image * p->src.h * p->src.w * p->src.c * 2;
-    p->code->copy_rows(&(conv_bf16_rows){.pass = a,
-                                         .src = (const char *)s->call->in[p->src_in] + image,
-                                         .channels = p->src.c,
-                                         .scratch = p->channels,
-                                         .first = b->row * a->h.stride - a->h.pad,
-                                         .from = from,
-                                         .end = end,
-                                         .dst = s->own + p->image});
-}
-
 /* How many lines are multiplied before the next are copied: so that memory is read meanwhile. */
 static ptrdiff_t lines_at_once(const conv_bf16 *p, const conv_bf16_pass *a)
 {
-    if (a->is_unrolled || p->blocks * a->steps > CONV_BF16_CACHED)
+    if (a->is_unrolled || p->parts * p->group * a->steps > CONV_BF16_CACHED)
         return a->lines;
     return max(CONV_BF16_TILES / a->line, 1);
 }
 
-static void run_pass(const work *s, const conv_bf16_pass *a, const band *b)
+/* Rows of the band's src from `from` to `end`. Returns whether all f32 have parts. */
+static int copy_rows(const work *s, const conv_bf16_pass *a, const conv_bf16_band *b,
+                     ptrdiff_t from, ptrdiff_t end)
+{
+    const conv_bf16 *p = s->p;
+    const ptrdiff_t image = b->image * p->src.h * p->src.w * p->src.c * p->element;
+    const conv_bf16_rows rows = {.pass = a,
+                                 .src = (const char *)s->call->in[p->src_in] + image,
+                                 .channels = p->src.c,
+                                 .scratch = p->channels,
+                                 .element = p->element,
+                                 .first = b->row * a->h.stride - a->h.pad,
+                                 .from = from,
+                                 .end = end,
+                                 .part = p->part,
+                                 .dst = s->own + p->image};
+    return p->code->copy_rows(&rows);
+}
+
+static void run_pass(const work *s, const conv_bf16_pass *a, const conv_bf16_band *b)
 {
     const conv_bf16 *p = s->p;
     const ptrdiff_t rows = min(p->rows, a->h.dst - b->row);
     const ptrdiff_t dst_row = b->image * p->dst.h + a->h.first + b->row * a->h.step;
+    const ptrdiff_t output = b->output * p->element;
     const int has_taps = a->h.taps > 0 && a->w.taps > 0;
     if (rows <= 0 || a->w.dst == 0)
         return;
     conv_bf16_product product = {
         .pass = a,
         .positions = a->is_unrolled ? rows * a->w.dst : rows * a->line * LANES,
-        .blocks = p->blocks,
-        .outputs = p->dst.c,
+        .blocks = divide_up(b->outputs, LANES),
+        .outputs = b->outputs,
+        .filter_tiles = p->parts * p->group * a->steps,
+        .element = p->element,
         .src = s->own + p->image,
-        .filter = direct_scratch(s->call, a->filter),
+        .filter = (char *)direct_scratch(s->call, a->filter) + b->output / LANES * a->steps * TILE,
+        .src_part = p->part,
+        .filter_part = p->blocks * a->steps * TILE,
         .tile_at = (const int32_t *)(s->own + a->tiles),
         .dst_at = (const int32_t *)(s->own + a->dst),
-        .bias = p->bias_in >= 0 ? s->call->in[p->bias_in] : NULL,
-        .dst = (char *)s->call->out[0] + dst_row * p->dst.w * p->dst.c * 2};
+        .bias = p->bias_in >= 0 ? (const char *)s->call->in[p->bias_in] + output : NULL,
+        .dst = (char *)s->call->out[0] + dst_row * p->dst.w * p->dst.c * p->element + output};
     const ptrdiff_t tiles = divide_up(product.positions, LANES);
     const ptrdiff_t lines = a->is_unrolled ? 1 : rows, step = lines_at_once(p, a);
     ptrdiff_t copied = 0;
+    int have_parts = 1;
     for (ptrdiff_t line = 0; line < lines; line += step) {
         const ptrdiff_t end = a->is_unrolled ? rows : min(line + step, rows);
         const ptrdiff_t needed = (end - 1) * a->h.stride + (a->h.taps - 1) * a->h.dilation + 1;
         if (has_taps)
-            copy_rows(s, a, b, copied, needed);
+            have_parts &= copy_rows(s, a, b, copied, needed);
         copied = needed;
         product.first = line * a->line;
         product.end = a->is_unrolled ? tiles : end * a->line;
         p->code->multiply(&product);
     }
-    if (!s->is_finite && a->has_padding)
+    if (p->parts > 1 && !(s->is_finite && have_parts))
+        conv_bf16_plain(p, a, *b, s->call);
+    else if (!s->is_finite && a->has_padding)
         p->code->mend(&product, p->channels, b->row);
 }
 
@@ -131,7 +157,11 @@ static void run_job(const work *s, ptrdiff_t job)
     const conv_bf16 *p = s->p;
     const ptrdiff_t end = start_of(p->units, p->jobs, job + 1);
     for (ptrdiff_t unit = start_of(p->units, p->jobs, job); unit < end; unit++) {
-        const band b = {unit / p->bands, unit % p->bands * p->rows};
+        const ptrdiff_t output = unit / (p->n * p->bands) * p->group * LANES;
+        const conv_bf16_band b = {.image = unit / p->bands % p->n,
+                                  .row = unit % p->bands * p->rows,
+                                  .output = output,
+                                  .outputs = min(p->group * LANES, p->dst.c - output)};
         for (int k = 0; k < p->n_pass; k++) {
             p->code->begin(&p->pass[k]);
             run_pass(s, &p->pass[k], &b);
@@ -146,10 +176,15 @@ adj_status conv_bf16_run(const adj_call *call)
     int is_finite = 1;
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
+        if (p->parts > 1) {
+#pragma omp for schedule(static) reduction(& : is_finite)
+            for (ptrdiff_t i = 0; i < JOBS; i++)
+                is_finite &= split(p, call, i);
+        }
         for (int k = 0; k < p->n_pass; k++) {
             const conv_bf16_pass *a = &p->pass[k];
 #pragma omp for schedule(static) reduction(& : is_finite)
-            for (ptrdiff_t i = 0; i < p->blocks * a->steps; i++)
+            for (ptrdiff_t i = 0; i < p->parts * p->blocks * a->steps; i++)
                 is_finite &= pack_tile(p, call, a, i);
         }
         const work s = {.p = p,

@@ -9,7 +9,8 @@
 #include <immintrin.h>
 
 /* conv_bf16_code's */
-void conv_bf16_copy_rows(const conv_bf16_rows *s);
+int conv_bf16_copy_rows(const conv_bf16_rows *s);
+int conv_bf16_split(const char *src, ptrdiff_t n, char *first, char *second);
 int conv_bf16_pack(const conv_bf16_pass *p, const conv_bf16_tile *t, char *tile);
 void conv_bf16_mend(const conv_bf16_product *p, ptrdiff_t channels, ptrdiff_t row);
 #else

@@ -39,20 +39,23 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     return 2;
 }
 
-static int is_ours(const adj_group *g)
+static int is_ours(const adj_group *g, adj_math math)
 {
-    return g->node[0]->op == &adj_op_conv2d_backprop_filter &&
-           g->node[0]->in[0]->type.dtype == ADJ_BF16 &&
-           (g->n_node == 1 || (g->n_node == 2 && is_widening(g->node[1])));
+    const adj_dtype dtype = g->node[0]->in[0]->type.dtype;
+    if (g->node[0]->op != &adj_op_conv2d_backprop_filter)
+        return 0;
+    if (dtype == ADJ_F32)
+        return math == ADJ_MATH_FAST && g->n_node == 1;
+    return dtype == ADJ_BF16 && (g->n_node == 1 || (g->n_node == 2 && is_widening(g->node[1])));
 }
 
-static int fits(const adj_conv_geom *g)
+static int fits(const adj_conv_geom *g, int64_t element)
 {
     return direct_conv_fits(g, 1 << 15) && g->groups == 1 && g->kh <= MAX_KERNEL &&
            g->kw <= MAX_KERNEL && g->sh <= MAX_STRIDE && g->sw <= MAX_STRIDE && g->dh <= 64 &&
            g->dw <= 64 && g->ic <= 1 << 15 && g->n <= 1 << 24 && g->n > 0 && g->ic > 0 &&
-           g->oc > 0 && g->oh > 0 && g->ow > 0 && g->ih * g->iw * g->ic * 2 < max_bytes &&
-           g->oh * g->ow * g->oc * 2 < max_bytes;
+           g->oc > 0 && g->oh > 0 && g->ow > 0 && g->ih * g->iw * g->ic * element < max_bytes &&
+           g->oh * g->ow * g->oc * element < max_bytes;
 }
 
 /* ---- how the work is cut ---- */
@@ -125,7 +128,7 @@ static void set_chunks(filter_bf16 *p)
 {
     const filter_bf16_axis *h = &p->h, *w = &p->w;
     const ptrdiff_t groups = p->input_groups * p->output_groups;
-    const ptrdiff_t pixel = p->phases * p->inputs * ENTRY + p->outputs * ENTRY / 2;
+    const ptrdiff_t pixel = p->parts * (p->phases * p->inputs * ENTRY + p->outputs * ENTRY / 2);
     const ptrdiff_t pixels = max(min(CHUNK_BYTES / pixel, MAX_PIXELS), MIN_PIXELS);
     const ptrdiff_t wanted = divide_up(MAX_SEGMENTS, p->n * groups);
     p->bands = divide_up(h->out, max(pixels / w->pitch, 1));
@@ -149,8 +152,12 @@ static void set_scratch(filter_bf16 *p, size_t *scratch)
     p->x_at = reserve(&thread, p->entries + 1, sizeof(int32_t));
     p->dy_at = reserve(&thread, p->steps * STEP, sizeof(int32_t));
     p->column = reserve(&thread, p->columns + 4, sizeof(filter_bf16_column));
-    p->pairs = reserve(&thread, p->phases * p->inputs * p->entries, ENTRY);
-    p->tiles = reserve(&thread, p->outputs * p->steps, TILE);
+    p->pairs = reserve(&thread, p->parts * p->phases * p->inputs * p->entries, ENTRY);
+    p->tiles = reserve(&thread, p->parts * p->outputs * p->steps, TILE);
+    if (p->parts > 1) {
+        p->pairs_part = p->phases * p->inputs * p->entries * ENTRY;
+        p->tiles_part = p->outputs * p->steps * TILE;
+    }
     p->per_thread = thread;
     *scratch = 0;
     p->sums = reserve(scratch, p->jobs * p->outputs, (size_t)p->sums_row);
@@ -163,21 +170,28 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 {
     const direct *b = backend;
     const adj_node *n = g->node[0];
-    if (candidate > 0 || !is_ours(g))
+    if (candidate > 0 || !is_ours(g, b->math))
         return ADJ_ENOKERNEL;
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
-    if (b->bf16_code == NULL)
-        return direct_refuse(prep, "%s: products in bf16 need avx512_bf16 or AMX", n->op->name);
-    if (!fits(geom))
+    const adj_dtype dtype = n->in[0]->type.dtype;
+    const int is_f32 = dtype == ADJ_F32;
+    const char *type = is_f32 ? "f32 in parts of bf16" : "bf16";
+    const ptrdiff_t element = (ptrdiff_t)adj_dtype_size(dtype);
+    if (b->bf16_code == NULL || (is_f32 && !b->bf16_code->has_parts))
+        return direct_refuse(prep, "%s: products of %s need %s", n->op->name, type,
+                             is_f32 ? "AMX" : "avx512_bf16 or AMX");
+    if (!fits(geom, element))
         return direct_refuse(prep,
-                             "%s: direct takes bf16 in NHWC, kernels up to %dx%d, strides up to "
+                             "%s: direct takes %s in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",
-                             n->op->name, MAX_KERNEL, MAX_KERNEL, MAX_STRIDE);
+                             n->op->name, type, MAX_KERNEL, MAX_KERNEL, MAX_STRIDE);
     filter_bf16 p = {.code = b->bf16_code,
                      .x_in = adj_group_in(g, n->in[0]),
                      .dy_in = adj_group_in(g, n->in[1]),
                      .threads = direct_conv_threads(b, n),
                      .dtype = g->out[0]->type.dtype,
+                     .parts = is_f32 ? 2 : 1,
+                     .element = element,
                      .n = geom->n,
                      .ic = geom->ic,
                      .oc = geom->oc};
@@ -186,7 +200,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_chunks(&p);
     set_scratch(&p, &prep->scratch);
     prep->seconds *= p.code->slower;
-    return direct_accept_as(b, prep, "filter_bf16", p.code->name, &p, sizeof p);
+    return direct_accept_as(b, prep, is_f32 ? "filter_bf16x3" : "filter_bf16", p.code->name, &p,
+                            sizeof p);
 }
 
 const adj_kernel direct_filter_bf16 = {.name = "filter_bf16",

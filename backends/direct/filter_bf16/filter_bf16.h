@@ -1,5 +1,6 @@
-/* filter_bf16.h - dw of a dense convolution in bf16, by instructions that multiply pairs of bf16
- * and add them in f32: AMX's tiles (TDPBF16PS) or avx512_bf16 (VDPBF16PS). On plain NHWC memory.
+/* filter_bf16.h - dw of a dense convolution by instructions that multiply pairs of bf16 and add
+ * them in f32: AMX's tiles (TDPBF16PS) or avx512_bf16 (VDPBF16PS). In bf16, and with AMX in f32,
+ * where adj_math allows it. On plain NHWC memory.
  *
  *   dw[kh][kw][c][o] = sum over pixels of  dy[pixel][o] * x[pixel moved by (kh, kw)][c]
  *
@@ -16,6 +17,10 @@
  *
  * Zeros times what is not finite would be NaN in taps that do not read it: a chunk with an Inf or
  * NaN is packed anew for each tap, without padding.
+ *
+ * f32: each operand is packed as two parts in bf16, and a product is three, as in
+ * conv_bf16/conv_bf16.h. A chunk with a number that has no parts is summed as the definition is
+ * written.
  *
  * Sums have three levels: a few steps' in registers, those of a segment in f32, those of the
  * segments, a fixed number, in double and in order: any number of threads gives the same bits. */
@@ -50,7 +55,8 @@ typedef struct {
     const char *pairs;
     const filter_bf16_column *column; /* with spare ones behind: products are of several */
     char *sums;
-    ptrdiff_t sums_row; /* bytes */
+    ptrdiff_t sums_row;                 /* bytes */
+    ptrdiff_t outputs_part, pairs_part; /* of f32: bytes to the second parts; else 0 */
 } filter_bf16_product;
 
 /* Bytes from start on of a pixel's channels, of which there are n, up to 16; negative: zeros. */
@@ -58,16 +64,19 @@ typedef struct {
     const char *start;
     const int32_t *at;
     ptrdiff_t n;
+    ptrdiff_t part; /* of f32: from the packed first parts to the second ones, bytes; else 0 */
 } filter_bf16_pixels;
 
 typedef struct filter_bf16_code {
     const char *name;
     double slower; /* than an ordinary kernel: adj_prep.seconds */
+    int has_parts; /* does it take f32? */
     /* Called by each thread, before and after products. */
     void (*begin)(void);
     void (*end)(void);
     void (*multiply)(const filter_bf16_product *p);
-    /* count entries, of count + 1 pixels, or steps. Return whether all is finite. */
+    /* count entries, of count + 1 pixels, or steps. Return whether all is finite, and f32 has
+     * parts. */
     int (*pack_pairs)(const filter_bf16_pixels *p, ptrdiff_t count, char *pairs);
     int (*pack_outputs)(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles);
     /* tile[c][o] = the sum of n tiles of sums[o][c], pitch bytes apart, in double and in order. */
@@ -90,7 +99,8 @@ typedef struct filter_bf16 {
     const filter_bf16_code *code;
     int dy_in, x_in; /* among group->in */
     int threads;
-    adj_dtype dtype; /* of dw */
+    adj_dtype dtype;          /* of dw */
+    ptrdiff_t parts, element; /* of a number of x and dy: 2 of f32; its bytes in memory */
     ptrdiff_t n, ic, oc;
     filter_bf16_axis h, w;
     ptrdiff_t shift; /* the largest of a tap, in entries */
@@ -105,6 +115,7 @@ typedef struct filter_bf16 {
     /* Offsets in the scratch: shared; per thread; within a thread's. */
     size_t sums, thread, per_thread;
     size_t x_at, dy_at, column, pairs, tiles;
+    ptrdiff_t pairs_part, tiles_part; /* of f32: bytes to the second parts */
 } filter_bf16;
 
 /* The pixels of a chunk. */

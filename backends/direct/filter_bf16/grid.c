@@ -2,7 +2,7 @@
 #include "backends/direct/arith.h"
 #include "filter_bf16.h"
 
-enum { PADDING = -1, PIXEL = 2 /* bytes of a channel */ };
+enum { PADDING = -1 };
 
 /* Position t is input t * stride + phase - pad. */
 ptrdiff_t filter_bf16_first(const filter_bf16_axis *a, ptrdiff_t phase)
@@ -33,7 +33,7 @@ void filter_bf16_list_x(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_t
                         int32_t *at)
 {
     const filter_bf16_axis *h = &p->h, *w = &p->w;
-    const ptrdiff_t pixel = p->ic * PIXEL;
+    const ptrdiff_t pixel = p->ic * p->element;
     const ptrdiff_t left = filter_bf16_first(w, phase.kw), right = filter_bf16_last(w, phase.kw);
     const ptrdiff_t top = max(filter_bf16_first(h, phase.kh) - c.row, 0);
     const ptrdiff_t bottom = min(filter_bf16_last(h, phase.kh) - c.row, c.rows + h->shift);
@@ -50,7 +50,7 @@ void filter_bf16_list_x(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_t
 void filter_bf16_list_dy(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
 {
     const filter_bf16_axis *h = &p->h, *w = &p->w;
-    const ptrdiff_t pixel = p->oc * PIXEL;
+    const ptrdiff_t pixel = p->oc * p->element;
     fill(at, p->steps * FILTER_BF16_STEP);
     for (ptrdiff_t i = 0; i < c.images; i++)
         for (ptrdiff_t r = 0; r < c.rows; r++)
@@ -83,10 +83,10 @@ ptrdiff_t filter_bf16_list_tap(const filter_bf16 *p, filter_bf16_chunk c, filter
         for (ptrdiff_t oh = top; oh < bottom && left < right; oh++) {
             ptrdiff_t ih = oh * h->stride + tap.kh * h->dilation - h->pad;
             ptrdiff_t iw = left * w->stride + tap.kw * w->dilation - w->pad;
-            count_up(x_at + n, right - left, ((i * h->in + ih) * w->in + iw) * p->ic * PIXEL,
-                     w->stride * p->ic * PIXEL);
-            count_up(dy_at + n, right - left, ((i * h->out + oh) * w->out + left) * p->oc * PIXEL,
-                     p->oc * PIXEL);
+            count_up(x_at + n, right - left, ((i * h->in + ih) * w->in + iw) * p->ic * p->element,
+                     w->stride * p->ic * p->element);
+            count_up(dy_at + n, right - left,
+                     ((i * h->out + oh) * w->out + left) * p->oc * p->element, p->oc * p->element);
             n += right - left;
         }
     return n;

@@ -3,6 +3,7 @@
 
 #if HAS_BF16_PRODUCTS
 
+#include "backends/direct/split.h"
 #include "backends/direct/transpose.h"
 
 enum {
@@ -12,31 +13,49 @@ enum {
     AHEAD = 8 << 10 /* bytes, beyond which lie the next image's pixels, or nobody's */
 };
 
-static const uint16_t zeros[LANES];
+static const float zeros[LANES];
 
 typedef struct {
     filter_bf16_pixels p;
     __mmask16 channels;
-    __m512i largest; /* of the numbers without their signs */
+    __m512i largest;   /* of the numbers without their signs */
+    __mmask16 without; /* parts, some of f32 */
 } reader;
+
+/* Of a pixel's channels, or of pairs of them: words of 32 bits, second parts or zeros. */
+typedef struct {
+    __m512i first, second;
+} words;
 
 static reader reader_of(const filter_bf16_pixels *p)
 {
-    return (reader){*p, (__mmask16)((1U << p->n) - 1), _mm512_setzero_si512()};
+    return (reader){*p, (__mmask16)((1U << p->n) - 1), _mm512_setzero_si512(), 0};
 }
 
 /* The channels of pixel i in the low halves. The processor's own prefetching stops at each page. */
-static inline __m512i pixel(const reader *r, ptrdiff_t i)
+__attribute__((always_inline, target("avx512bf16"))) static inline words
+pixel(reader *r, int is_f32, ptrdiff_t i)
 {
     const int32_t at = r->p.at[i];
     const char *src = at >= 0 ? r->p.start + at : (const char *)zeros;
     _mm_prefetch(src + AHEAD, _MM_HINT_T0);
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(r->channels, src));
+    if (!is_f32)
+        return (words){_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(r->channels, src)),
+                       _mm512_setzero_si512()};
+    const __m512 v = _mm512_maskz_loadu_ps(r->channels, src);
+    const split_parts parts = split_16(v);
+    r->without |= without_parts(v);
+    return (words){_mm512_cvtepu16_epi32(parts.first), _mm512_cvtepu16_epi32(parts.second)};
 }
 
 static inline __m512i pair_of(__m512i first, __m512i second)
 {
     return _mm512_or_si512(first, _mm512_slli_epi32(second, 16));
+}
+
+static inline words pairs_of(words a, words b)
+{
+    return (words){pair_of(a.first, b.first), pair_of(a.second, b.second)};
 }
 
 static inline void look_at(reader *r, __m512i pair)
@@ -47,39 +66,66 @@ static inline void look_at(reader *r, __m512i pair)
 /* The exponent of Inf and NaN is all ones. */
 static int is_finite(const reader *r)
 {
-    return _mm512_cmpge_epu16_mask(r->largest, _mm512_set1_epi16(0x7f80)) == 0;
+    return _mm512_cmpge_epu16_mask(r->largest, _mm512_set1_epi16(0x7f80)) == 0 && r->without == 0;
 }
 
-int filter_bf16_pack_pairs(const filter_bf16_pixels *p, ptrdiff_t count, char *pairs)
+/* These two are compiled for bf16 and for f32. */
+__attribute__((always_inline, target("avx512bf16"))) static inline int
+pack_pairs(const filter_bf16_pixels *p, int is_f32, ptrdiff_t count, char *pairs)
 {
     reader r = reader_of(p);
-    __m512i first = pixel(&r, 0);
-    look_at(&r, first);
+    words first = pixel(&r, is_f32, 0);
+    look_at(&r, first.first);
     for (ptrdiff_t i = 0; i < count; i++) {
-        const __m512i second = pixel(&r, i + 1), pair = pair_of(first, second);
-        look_at(&r, second);
-        _mm512_store_si512(pairs + i * ENTRY, pair);
+        const words second = pixel(&r, is_f32, i + 1), pair = pairs_of(first, second);
+        look_at(&r, second.first);
+        _mm512_store_si512(pairs + i * ENTRY, pair.first);
+        if (is_f32)
+            _mm512_store_si512(pairs + p->part + i * ENTRY, pair.second);
         first = second;
     }
     return is_finite(&r);
 }
 
-int filter_bf16_pack_outputs(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles)
+static inline void store_transposed(__m512i pair[LANES], char *tile)
+{
+    transpose_words(pair);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        _mm512_store_si512(tile + i * ENTRY, pair[i]);
+}
+
+__attribute__((always_inline, target("avx512bf16"))) static inline int
+pack_outputs(const filter_bf16_pixels *p, int is_f32, ptrdiff_t count, char *tiles)
 {
     reader r = reader_of(p);
     for (ptrdiff_t step = 0; step < count; step++) {
-        __m512i pair[LANES];
+        __m512i first[LANES], second[LANES];
 #pragma GCC unroll 16
         for (int i = 0; i < LANES; i++) {
-            pair[i] = pair_of(pixel(&r, step * STEP + 2 * i), pixel(&r, step * STEP + 2 * i + 1));
-            look_at(&r, pair[i]);
+            const words pair = pairs_of(pixel(&r, is_f32, step * STEP + 2 * i),
+                                        pixel(&r, is_f32, step * STEP + 2 * i + 1));
+            look_at(&r, pair.first);
+            first[i] = pair.first;
+            second[i] = pair.second;
         }
-        transpose_words(pair);
-#pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
-            _mm512_store_si512(tiles + step * FILTER_BF16_TILE + i * ENTRY, pair[i]);
+        store_transposed(first, tiles + step * FILTER_BF16_TILE);
+        if (is_f32)
+            store_transposed(second, tiles + p->part + step * FILTER_BF16_TILE);
     }
     return is_finite(&r);
+}
+
+__attribute__((target("avx512bf16"))) int filter_bf16_pack_pairs(const filter_bf16_pixels *p,
+                                                                 ptrdiff_t count, char *pairs)
+{
+    return p->part != 0 ? pack_pairs(p, 1, count, pairs) : pack_pairs(p, 0, count, pairs);
+}
+
+__attribute__((target("avx512bf16"))) int filter_bf16_pack_outputs(const filter_bf16_pixels *p,
+                                                                   ptrdiff_t count, char *tiles)
+{
+    return p->part != 0 ? pack_outputs(p, 1, count, tiles) : pack_outputs(p, 0, count, tiles);
 }
 
 void filter_bf16_add_up(const char *sums, ptrdiff_t pitch, ptrdiff_t n, float *tile)

@@ -44,29 +44,43 @@ __attribute__((target("amx-tile"))) static void begin_tiles(void) { _tile_loadco
 /* Other code that uses tiles finds none, as at the start of a thread. */
 __attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
 
+/* Steps from `step` to `end` of two tiles' products with two others, into tiles 0 to 3. */
+__attribute__((target("amx-tile,amx-bf16"))) static inline void
+add_2x2(const char *const a[2], const char *const b[2], ptrdiff_t step, ptrdiff_t end)
+{
+    for (; step < end; step++) {
+        _tile_loadd(4, a[0] + step * TILE, ROW);
+        _tile_loadd(6, b[0] + step * STEP_PAIRS, STRIDE);
+        _tile_loadd(5, a[1] + step * TILE, ROW);
+        _tile_loadd(7, b[1] + step * STEP_PAIRS, STRIDE);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+}
+
 /* Two blocks of outputs times two columns, steps from `step` to `end`. */
 __attribute__((target("amx-tile,amx-bf16"))) static void multiply_2x2(const filter_bf16_product *p,
                                                                       ptrdiff_t row,
                                                                       ptrdiff_t column,
                                                                       ptrdiff_t step, ptrdiff_t end)
 {
-    const char *a = p->outputs + row * p->steps * TILE, *next = a + p->steps * TILE;
-    const char *b = p->pairs + p->column[column].pairs;
-    const char *beside = p->pairs + p->column[column + 1].pairs;
+    const char *first = p->outputs + row * p->steps * TILE;
+    const char *const a[2] = {first, first + p->steps * TILE};
+    const char *const b[2] = {p->pairs + p->column[column].pairs,
+                              p->pairs + p->column[column + 1].pairs};
     _Alignas(64) char tile[4][TILE];
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (; step < end; step++) {
-        _tile_loadd(4, a + step * TILE, ROW);
-        _tile_loadd(6, b + step * STEP_PAIRS, STRIDE);
-        _tile_loadd(5, next + step * TILE, ROW);
-        _tile_loadd(7, beside + step * STEP_PAIRS, STRIDE);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+    add_2x2(a, b, step, end);
+    if (p->outputs_part != 0) {
+        const char *const a2[2] = {a[0] + p->outputs_part, a[1] + p->outputs_part};
+        const char *const b2[2] = {b[0] + p->pairs_part, b[1] + p->pairs_part};
+        add_2x2(a2, b, step, end);
+        add_2x2(a, b2, step, end);
     }
     _tile_stored(0, tile[0], ROW);
     _tile_stored(1, tile[1], ROW);
@@ -74,6 +88,22 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply_2x2(const filt
     _tile_stored(3, tile[3], ROW);
     for (int i = 0; i < 4; i++)
         add_tile(sums_of(p, row + i / 2, column + i % 2), tile[i]);
+}
+
+/* Of a tile's products with three others, into tiles 0 to 2. */
+__attribute__((target("amx-tile,amx-bf16"))) static inline void
+add_1x3(const char *a, const char *const b[3], ptrdiff_t part, ptrdiff_t step, ptrdiff_t end)
+{
+    for (; step < end; step++) {
+        const ptrdiff_t at = step * STEP_PAIRS + part;
+        _tile_loadd(4, a + step * TILE, ROW);
+        _tile_loadd(5, b[0] + at, STRIDE);
+        _tile_loadd(6, b[1] + at, STRIDE);
+        _tile_loadd(7, b[2] + at, STRIDE);
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_dpbf16ps(1, 4, 6);
+        _tile_dpbf16ps(2, 4, 7);
+    }
 }
 
 /* One block of outputs times three columns. */
@@ -89,14 +119,10 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply_1x3(const filt
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
-    for (; step < end; step++) {
-        _tile_loadd(4, a + step * TILE, ROW);
-        _tile_loadd(5, b[0] + step * STEP_PAIRS, STRIDE);
-        _tile_loadd(6, b[1] + step * STEP_PAIRS, STRIDE);
-        _tile_loadd(7, b[2] + step * STEP_PAIRS, STRIDE);
-        _tile_dpbf16ps(0, 4, 5);
-        _tile_dpbf16ps(1, 4, 6);
-        _tile_dpbf16ps(2, 4, 7);
+    add_1x3(a, b, 0, step, end);
+    if (p->outputs_part != 0) {
+        add_1x3(a + p->outputs_part, b, 0, step, end);
+        add_1x3(a, b, p->pairs_part, step, end);
     }
     _tile_stored(0, tile[0], ROW);
     _tile_stored(1, tile[1], ROW);
@@ -162,6 +188,7 @@ static void multiply_vectors(const filter_bf16_product *p)
 
 static const filter_bf16_code amx = {.name = "amx",
                                      .slower = 1,
+                                     .has_parts = 1,
                                      .begin = begin_tiles,
                                      .end = end_tiles,
                                      .multiply = multiply_tiles,

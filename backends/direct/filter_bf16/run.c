@@ -32,13 +32,13 @@ static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n 
 static const char *x_of(const work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
-    return s->x + (c.image * p->h.in * p->w.in * p->ic + s->first_input) * 2;
+    return s->x + (c.image * p->h.in * p->w.in * p->ic + s->first_input) * p->element;
 }
 
 static const char *dy_of(const work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
-    return s->dy + (c.image * p->h.out * p->w.out * p->oc + s->first_output) * 2;
+    return s->dy + (c.image * p->h.out * p->w.out * p->oc + s->first_output) * p->element;
 }
 
 static int pack_x(const work *s, filter_bf16_chunk c, ptrdiff_t entries, char *pairs)
@@ -46,8 +46,8 @@ static int pack_x(const work *s, filter_bf16_chunk c, ptrdiff_t entries, char *p
     int is_finite = 1;
     for (ptrdiff_t i = 0; i < entries; i += STRIP)
         for (ptrdiff_t b = 0; b < s->input_blocks; b++) {
-            const filter_bf16_pixels pixels = {x_of(s, c) + b * LANES * 2, s->x_at + i,
-                                               min(s->inputs - b * LANES, LANES)};
+            const filter_bf16_pixels pixels = {x_of(s, c) + b * LANES * s->p->element, s->x_at + i,
+                                               min(s->inputs - b * LANES, LANES), s->p->pairs_part};
             is_finite &= s->p->code->pack_pairs(&pixels, min(entries - i, STRIP),
                                                 pairs + (b * s->p->entries + i) * ENTRY);
         }
@@ -59,8 +59,9 @@ static int pack_dy(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
     int is_finite = 1;
     for (ptrdiff_t i = 0; i < steps; i += STRIP / STEP)
         for (ptrdiff_t b = 0; b < s->output_blocks; b++) {
-            const filter_bf16_pixels pixels = {dy_of(s, c) + b * LANES * 2, s->dy_at + i * STEP,
-                                               min(s->outputs - b * LANES, LANES)};
+            const filter_bf16_pixels pixels = {
+                dy_of(s, c) + b * LANES * s->p->element, s->dy_at + i * STEP,
+                min(s->outputs - b * LANES, LANES), s->p->tiles_part};
             is_finite &= s->p->code->pack_outputs(&pixels, min(steps - i, STRIP / STEP),
                                                   s->tiles + (b * steps + i) * TILE);
         }
@@ -78,7 +79,9 @@ static void multiply(const work *s, ptrdiff_t steps, ptrdiff_t columns)
                                                 .pairs = s->pairs,
                                                 .column = s->column,
                                                 .sums = s->sums,
-                                                .sums_row = s->p->sums_row});
+                                                .sums_row = s->p->sums_row,
+                                                .outputs_part = s->p->tiles_part,
+                                                .pairs_part = s->p->pairs_part});
 }
 
 /* The columns of block b of those taps that are in a phase, from the n-th column on; returns n with
@@ -130,6 +133,17 @@ static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
     return is_finite;
 }
 
+/* dy[o] * x[c] of a pixel, in f32. */
+static void add_pixel(const work *s, ptrdiff_t tap, const float *x, const float *dy)
+{
+    for (ptrdiff_t o = 0; o < s->outputs; o++)
+        for (ptrdiff_t c = 0; c < s->inputs; c++) {
+            char *tile =
+                s->sums + o / LANES * s->p->sums_row + (tap * s->p->inputs + c / LANES) * TILE;
+            ((float *)(void *)tile)[o % LANES * LANES + c % LANES] += dy[o] * x[c];
+        }
+}
+
 /* The same tap by tap, of the pixels inside x alone. */
 static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
 {
@@ -138,6 +152,11 @@ static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
         const filter_bf16_tap tap = {i / p->w.kernel, i % p->w.kernel};
         const ptrdiff_t n = filter_bf16_list_tap(p, c, tap, s->x_at, s->dy_at);
         const ptrdiff_t steps = divide_up(n, STEP);
+        for (ptrdiff_t k = 0; k < n && p->parts > 1; k++)
+            add_pixel(s, i, (const float *)(const void *)(x_of(s, c) + s->x_at[k]),
+                      (const float *)(const void *)(dy_of(s, c) + s->dy_at[k]));
+        if (p->parts > 1)
+            continue;
         (void)pack_dy(s, c, steps);
         (void)pack_x(s, c, steps * STEP, s->pairs);
         for (ptrdiff_t b = 0; b < s->input_blocks; b++)
