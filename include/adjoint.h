@@ -299,7 +299,8 @@ ADJ_API adj_role adj_graph_set_role(adj_graph *g, adj_role role);
 /* ---- executors ---- */
 
 /* EXACT: sums of products as they stand, in any order. FAST: also algorithms with fewer
- * multiplications and larger rounding errors (Winograd's, for 3x3 convolutions in f32). */
+ * multiplications or on faster instructions, and with larger rounding errors: of f32 convolutions
+ * Winograd's for 3x3, and products of two parts in bf16 where the CPU has AMX. */
 typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
 
 /* AS_BUILT: every value in its node's type. BF16: f32 convolutions, matmuls and what lies between

@@ -39,7 +39,8 @@ static const conv_rule *named(const char *name)
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
 #define NARROW "depthwise_up_to_4"
-#define TILES "forward_of_direct_amx input_of_direct_amx"    /* only with AMX */
+/* only with AMX */
+#define TILES "forward_of_direct_amx input_of_direct_amx image_by_parts filter_by_parts"
 #define HELD "forward_of_direct_alone input_of_direct_alone" /* avx512_bf16 without AMX */
 #define NO_BF16 TILES " " HELD " filter_of_direct_bf16"
 

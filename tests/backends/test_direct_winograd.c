@@ -209,8 +209,8 @@ static void expect_refused(oracle_conv row, adj_dtype dtype, adj_math math)
         const adj_node *node = p.result[direction];
         outcome o = run_candidate(&p.f, &t, 1, &node, 0);
         const int is_next = o.status == ADJ_OK && (strncmp(o.impl, "gemm:", 5) == 0 ||
-                                                   strncmp(o.impl, "conv_bf16:", 10) == 0 ||
-                                                   strncmp(o.impl, "filter_bf16:", 12) == 0);
+                                                   strncmp(o.impl, "conv_bf16", 9) == 0 ||
+                                                   strncmp(o.impl, "filter_bf16", 11) == 0);
         cr_assert(is_next || o.status == ADJ_ENOKERNEL, "%s: %s", p.text, o.impl);
         cr_assert(math != ADJ_MATH_FAST || is_next || strstr(o.why, "3x3, stride 1") != NULL ||
                       strstr(o.why, "f32 in NHWC") != NULL,
@@ -272,7 +272,7 @@ Test(direct_winograd, planned)
     static const oracle_conv large = {
         .n = 4, .h = 16, .w = 16, .c = 32, .last = 64, .padding = ADJ_SAME};
     unsetenv("ADJOINT_PLAN"); /* that other plans be tried, whatever all tests are run with */
-    unsetenv("ADJOINT_MAX_ISA");
+    setenv("ADJOINT_MAX_ISA", "avx512_bf16", 1); /* by AMX there are other kernels of ours */
     problem p = problem_new(large, ADJ_F32), small = problem_new(usual, ADJ_F32);
     const adj_node *y = p.result[ORACLE_Y];
     test_backend t = backend_open_math("direct", 1, ADJ_MATH_FAST);
