@@ -41,9 +41,10 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
 
 static int is_ours(const adj_group *g, adj_math math)
 {
-    const adj_dtype dtype = g->node[0]->in[0]->type.dtype;
-    if (g->node[0]->op != &adj_op_conv2d_backprop_filter)
+    const adj_node *n = g->node[0];
+    if (n->op != &adj_op_conv2d_backprop_filter)
         return 0;
+    const adj_dtype dtype = n->in[0]->type.dtype;
     if (dtype == ADJ_F32)
         return math == ADJ_MATH_FAST && g->n_node == 1;
     return dtype == ADJ_BF16 && (g->n_node == 1 || (g->n_node == 2 && is_widening(g->node[1])));
