@@ -2,7 +2,8 @@
 """Kernels of dense convolutions alone, cold: a Markdown table of {1x1, 3x3, 5x5} x stride {1, 2} x
 channels {16 .. 256}, to as many, of each direction in f32, in f32 with `--math fast` and in bf16: the
 fastest of our own kernels and the fastest of oneDNN's in GFLOP/s, their ratio, and the faster one's share
-of the machine's multiply-add peak (`adjoint version --machine`). A run of everything takes ten minutes."""
+of the machine's multiply-add peak in that type (`adjoint version --machine`); f32 fast has f32's, which products
+of bf16 parts exceed. A run of everything takes ten minutes."""
 import argparse
 import pathlib
 import re

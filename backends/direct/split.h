@@ -1,11 +1,12 @@
 /* split.h - f32 as the sum of two bf16: `first` is the nearest to it and `second` the nearest to
  * what is left, so that at most 2^-17 of a number is lost, or, of one below 2^-109, up to 2^-126.
- * An Inf and a NaN have no such parts, nor has what bf16 rounds to Inf. For AVX-512 with
- * avx512_bf16. */
+ * Numbers from 2^50 on, Inf and NaN are taken to have no such parts: of those that do, no sum of
+ * less than 2^27 products is beyond f32, whatever their order. For AVX-512 with avx512_bf16. */
 #ifndef DIRECT_SPLIT_H
 #define DIRECT_SPLIT_H
 
 #include <immintrin.h>
+#include <stdint.h>
 
 typedef struct {
     __m256i first, second;
@@ -24,7 +25,7 @@ static inline __mmask16 without_parts(__m512 v)
 {
     const __m512i magnitude =
         _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(INT32_MAX));
-    return _mm512_cmpge_epu32_mask(magnitude, _mm512_set1_epi32(0x7f7f8000));
+    return _mm512_cmpge_epu32_mask(magnitude, _mm512_set1_epi32(0x58800000));
 }
 
 #endif

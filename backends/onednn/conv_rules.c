@@ -112,7 +112,8 @@ static int input_by_tiles_pays(const adj_conv_geom *g)
 /* Products of parts in bf16: three for one. */
 static int is_for_parts(const adj_conv_geom *g, int64_t min)
 {
-    return g->groups == 1 && !is_dilated(g) && !is_1x1(g) && g->ic >= min && g->oc >= min;
+    return g->groups == 1 && !is_dilated(g) && !is_1x1(g) && g->kh <= 11 && g->kw <= 11 &&
+           g->sh <= 2 && g->sw <= 2 && g->ic >= min && g->oc >= min;
 }
 static int image_by_parts_pays(const adj_conv_geom *g)
 {

@@ -150,17 +150,19 @@ Test(direct_parts, specials)
     check_tile_specials(expect_special, "amx");
 }
 
-/* bf16 rounds it to Inf, f32 has it; a quarter of it is in range of all sums. */
+/* Numbers whose first part, or the product of it, would be Inf, though f32 has them and their sums.
+ */
 Test(direct_parts, largest)
 {
     static const oracle_conv row = {
         .n = 2, .h = 5, .w = 6, .c = 3, .kh = 1, .kw = 1, .in = 3, .last = 5};
-    static const double largest = 0x1.fffffep127;
+    static const double large[] = {0x1.fffffep127, 0x1.fffp126, 0x1.fep127, 0x1p50, 0x1.fffffep49};
     need_isa("amx");
     conv_problem p = conv_problem_new(row, ADJ_F32);
-    for (int operand = 0; operand < OPERANDS; operand++) {
+    for (size_t k = 0; k < OPERANDS * sizeof large / sizeof *large; k++) {
+        const size_t operand = k % OPERANDS;
         const double was = p.f.value[operand][0];
-        p.f.value[operand][0] = largest;
+        p.f.value[operand][0] = large[k / OPERANDS];
         for (int direction = 0; direction < DIRECTIONS; direction++) {
             const adj_node *n = p.result[direction];
             double *want = by_naive(&p.f, n), *got = run_ours(&p.f, 2, 1, &n, p.text);

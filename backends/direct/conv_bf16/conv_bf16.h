@@ -24,9 +24,9 @@
  * f32: a number a is split into two parts in bf16, a1 nearest to it and a2 nearest to a - a1, and a
  * product into three, a1 b1 + a2 b1 + a1 b2. What is left out is at most 2^-15 of |a b|: a2 b2, up
  * to 2^-16, and what each operand's parts lack, 2^-17; parts below 2^-126 count as 0. The scratch
- * and the filter's tiles have all first parts before all second ones. Inf and NaN have no such
- * parts, nor do numbers that bf16 rounds to Inf: bands that read one are computed anew as the
- * definition is written (plain.c).
+ * and the filter's tiles have all first parts before all second ones. Bands that read a number
+ * without parts (backends/direct/split.h) are computed as the definition is written (plain.c), so
+ * that Inf, NaN and overflow are where it has them.
  *
  * A sum is in one accumulator, in f32, in one order: any number of threads gives the same bits. A
  * bias behind y is added before it is rounded. */

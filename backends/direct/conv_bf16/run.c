@@ -8,7 +8,7 @@ enum {
     LANES = CONV_BF16_LANES,
     TILE = CONV_BF16_TILE,
     STEP = CONV_BF16_STEP,
-    JOBS = 16 /* that a filter is split in */
+    SPLITS = 16 /* jobs that a filter is split in */
 };
 
 typedef struct { /* what a thread works with */
@@ -26,7 +26,7 @@ static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n 
 static int split(const conv_bf16 *p, const adj_call *call, ptrdiff_t i)
 {
     const ptrdiff_t n = p->kh * p->kw * p->src.c * p->dst.c;
-    const ptrdiff_t first = start_of(n, JOBS, i), end = start_of(n, JOBS, i + 1);
+    const ptrdiff_t first = start_of(n, SPLITS, i), end = start_of(n, SPLITS, i + 1);
     char *parts = direct_scratch(call, p->split);
     return p->code->split((const char *)call->in[p->filter_in] + first * p->element, end - first,
                           parts + first * 2, parts + (n + first) * 2);
@@ -132,6 +132,10 @@ static void run_pass(const work *s, const conv_bf16_pass *a, const conv_bf16_ban
         .dst_at = (const int32_t *)(s->own + a->dst),
         .bias = p->bias_in >= 0 ? (const char *)s->call->in[p->bias_in] + output : NULL,
         .dst = (char *)s->call->out[0] + dst_row * p->dst.w * p->dst.c * p->element + output};
+    if (p->parts > 1 && !s->is_finite) {
+        conv_bf16_plain(p, a, *b, s->call);
+        return;
+    }
     const ptrdiff_t tiles = divide_up(product.positions, LANES);
     const ptrdiff_t lines = a->is_unrolled ? 1 : rows, step = lines_at_once(p, a);
     ptrdiff_t copied = 0;
@@ -146,7 +150,7 @@ static void run_pass(const work *s, const conv_bf16_pass *a, const conv_bf16_ban
         product.end = a->is_unrolled ? tiles : end * a->line;
         p->code->multiply(&product);
     }
-    if (p->parts > 1 && !(s->is_finite && have_parts))
+    if (!have_parts)
         conv_bf16_plain(p, a, *b, s->call);
     else if (!s->is_finite && a->has_padding)
         p->code->mend(&product, p->channels, b->row);
@@ -178,7 +182,7 @@ adj_status conv_bf16_run(const adj_call *call)
     {
         if (p->parts > 1) {
 #pragma omp for schedule(static) reduction(& : is_finite)
-            for (ptrdiff_t i = 0; i < JOBS; i++)
+            for (ptrdiff_t i = 0; i < SPLITS; i++)
                 is_finite &= split(p, call, i);
         }
         for (int k = 0; k < p->n_pass; k++) {
