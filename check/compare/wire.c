@@ -2,6 +2,7 @@
  *
  * Both ends are the same program: structs are sent as they are. Still everything is checked against
  * the length, as a process that is about to crash may say anything. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,7 @@ static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
     const char *op_name = pass_text(w, n != NULL ? op->name : NULL);
     const char *name = pass_text(w, n != NULL ? n->name : NULL);
     adj_role role = (adj_role)pass_number(w, n != NULL ? n->role : 0, ADJ_ROLE_UPDATE);
+    int clone = pass_int(w, n != NULL ? n->clone : 0, INT_MAX); /* beside an equal node */
     int n_in = pass_int(w, n != NULL ? n->n_in : 0, MAX_IN);
     for (int k = 0; k < n_in; k++)
         in[k] = pass_node(w, g, n != NULL ? n->in[k] : NULL);
@@ -136,8 +138,10 @@ static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
     if (w->wrong)
         return NULL;
     g->role = role;
+    g->clone = clone;
     n = op == &adj_op_const ? read_const(w, g, (const adj_const_attrs *)(void *)attrs)
                             : adj_node_new(g, op, n_in, in, attrs);
+    g->clone = 0;
     return adj_label(n, name);
 }
 

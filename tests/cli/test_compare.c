@@ -6,6 +6,7 @@
 
 #include "adjoint.h"
 #include "cli/child.h"
+#include "tests/isa.h"
 
 static finished f;
 
@@ -212,6 +213,18 @@ Test(compare_cli, isa)
 
 /* oneDNN issue 6035: without the quarantine a crash, a hang, wrong numbers or luck; never the end
  * of the tool. With it, right. */
+/* Its plan has nodes that equal others, which are computed anew for the gradient. */
+Test(compare_cli, isa_of_copies)
+{
+    if (!cpu_has("avx2"))
+        cr_skip_test("this CPU has no avx2\n");
+    run_tool((const char *[]){"compare", "--model", "resnet8", "--batch", "2", "--runs", "1",
+                              "--also-batch", "0", "--configs", "naive,onednn:isa=avx2", NULL},
+             &f);
+    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+    cr_expect_null(strstr(f.out, "the response is cut off"), "%s", f.out);
+}
+
 Test(compare_cli, guard_survives)
 {
     const char *arguments[ARGUMENTS] = {"compare",
