@@ -25,7 +25,7 @@ static const rule rules[] = {
     {"exec/tune", "adjoint.h adjoint_ext.h", "graph exec"},
     {"exec/machine", "", "exec/clock.h exec/memory_left.h"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
-     "check graph exec/backend_option.h exec/clock.h exec/inspect.h"},
+     "check graph exec/backend_option.h exec/clock.h exec/inspect.h exec/machine/isa_level.h"},
     {"check/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h",
      "check check/compare graph exec/backend_option.h exec/clock.h exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},

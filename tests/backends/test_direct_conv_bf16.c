@@ -96,13 +96,8 @@ static void expect_bias(oracle_conv row, int64_t i, double value)
 
 Test(direct_conv_bf16, bias)
 {
-    static const oracle_conv small = {
-        .n = 2, .h = 6, .w = 16, .c = 3, .kh = 3, .kw = 3, .last = 17, .padding = ADJ_SAME};
     need_isa("amx");
-    for (int i = 0; i < TILE_CASES; i++)
-        expect_bias(tile_cases[i], -1, 0);
-    expect_bias(small, 0, INFINITY);
-    expect_bias(small, 200, NAN);
+    check_tile_biases(expect_bias);
 }
 
 /* ---- what is not finite ---- */
@@ -132,38 +127,16 @@ Test(direct_conv_bf16, specials)
 
 /* ---- sums ---- */
 
-static const oracle_conv long_sums = {
-    .n = 5, .h = 13, .w = 14, .c = 48, .kh = 3, .kw = 3, .in = 48, .last = 40, .padding = ADJ_SAME};
-
-typedef struct {
-    fixture f;
-    oracle_sizes s;
-    adj_node *n[N_RESULT];
-} random_sums;
-
-/* lo to hi: numbers of one sign make sums as large as their terms allow. */
-static random_sums random_sums_new(double lo, double hi)
-{
-    random_sums r = {.f = fixture_new(), .s = oracle_sizes_of(long_sums)};
-    adj_node *x = given_random(&r.f, ADJ_BF16, r.s.x, lo, hi);
-    adj_node *w = given_random(&r.f, ADJ_BF16, r.s.w, lo, hi);
-    adj_node *dy = given_random(&r.f, ADJ_BF16, r.s.y, lo, hi);
-    r.n[0] = adj_conv2d(x, w, &r.s.attrs);
-    r.n[1] = adj_conv2d_backprop_input(r.s.x, w, dy, &r.s.attrs);
-    cr_assert_not_null(r.n[1], "%s", adj_graph_message(r.f.g));
-    return r;
-}
-
 /* Products are exact: what is left is the last rounding to 8 bits, and that of sums in f32. */
 Test(direct_conv_bf16, errors)
 {
     need_isa("amx");
-    random_sums r = random_sums_new(0, 1);
+    random_sums r = random_sums_new(long_sums, ADJ_BF16, 0, 1);
     for (int k = 0; k < N_RESULT; k++) {
-        double *got = run_ours(&r.f, 2, r.n[k], "errors"), worst = 0;
+        double *got = run_ours(&r.f, 2, r.n[results[k]], "errors"), worst = 0;
         double *want = oracle_convolve(&r.s, (enum oracle_result)results[k], r.f.value[0],
                                        r.f.value[1], r.f.value[2]);
-        for (int64_t i = 0; i < adj_shape_elems(r.n[k]->type.shape); i++)
+        for (int64_t i = 0; i < adj_shape_elems(r.n[results[k]]->type.shape); i++)
             worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
         cr_assert_leq(worst, 0x1p-8 * 1.001, "%g", worst);
         free(got);
@@ -175,9 +148,9 @@ Test(direct_conv_bf16, errors)
 Test(direct_conv_bf16, same_bits_for_any_threads)
 {
     need_isa("amx");
-    random_sums r = random_sums_new(-1, 1);
+    random_sums r = random_sums_new(long_sums, ADJ_BF16, -1, 1);
     for (int k = 0; k < N_RESULT; k++)
-        expect_same_bits_for_any_threads(&r.f, r.n[k], "amx");
+        expect_same_bits_for_any_threads(&r.f, r.n[results[k]], "amx");
     fixture_free(&r.f);
 }
 

@@ -90,43 +90,17 @@ Test(direct_filter_bf16, specials_amx) { specials("amx"); }
 
 /* ---- sums ---- */
 
-static const oracle_conv many_pixels = {.n = 25,
-                                        .h = 30,
-                                        .w = 33,
-                                        .c = 16,
-                                        .kh = 3,
-                                        .kw = 3,
-                                        .in = 16,
-                                        .last = 24,
-                                        .padding = ADJ_SAME};
-
-typedef struct {
-    fixture f;
-    oracle_sizes s;
-    adj_node *dw;
-    int64_t n;
-} random_sums;
-
-/* lo to hi: numbers of one sign make sums as large as their terms allow. */
-static random_sums random_sums_new(double lo, double hi)
-{
-    random_sums r = {.f = fixture_new(), .s = oracle_sizes_of(many_pixels)};
-    adj_node *x = given_random(&r.f, ADJ_BF16, r.s.x, lo, hi);
-    adj_node *dy = given_random(&r.f, ADJ_BF16, r.s.y, lo, hi);
-    r.dw = adj_conv2d_backprop_filter(x, r.s.w, dy, &r.s.attrs);
-    cr_assert_not_null(r.dw, "%s", adj_graph_message(r.f.g));
-    r.n = adj_shape_elems(r.s.w);
-    return r;
-}
+static const oracle_conv many_pixels = {
+    .n = 25, .h = 30, .w = 33, .c = 16, .kh = 3, .kw = 3, .last = 24, .padding = ADJ_SAME};
 
 /* Products are exact: all of the error is that of sums of 24,750 terms of one sign. */
 static void expect_small_errors(const char *isa)
 {
     need_isa(isa);
-    random_sums r = random_sums_new(0, 1);
-    double *got = run_ours(&r.f, isa, 2, r.dw, 1), worst = 0;
-    double *want = oracle_convolve(&r.s, ORACLE_DW, r.f.value[0], NULL, r.f.value[1]);
-    for (int64_t i = 0; i < r.n; i++)
+    random_sums r = random_sums_new(many_pixels, ADJ_BF16, 0, 1);
+    double *got = run_ours(&r.f, isa, 2, r.n[ORACLE_DW], 1), worst = 0;
+    double *want = oracle_convolve(&r.s, ORACLE_DW, r.f.value[0], NULL, r.f.value[2]);
+    for (int64_t i = 0; i < adj_shape_elems(r.s.w); i++)
         worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
     cr_assert_leq(worst, 2e-6, "%g", worst);
     free(got);
@@ -140,11 +114,12 @@ Test(direct_filter_bf16, errors_amx) { expect_small_errors("amx"); }
 static void expect_same_bits(const char *isa)
 {
     need_isa(isa);
-    random_sums r = random_sums_new(-1, 1);
-    double *one = run_ours(&r.f, isa, 1, r.dw, 1);
+    random_sums r = random_sums_new(many_pixels, ADJ_BF16, -1, 1);
+    double *one = run_ours(&r.f, isa, 1, r.n[ORACLE_DW], 1);
     for (int threads = 2; threads <= 7; threads++) {
-        double *other = run_ours(&r.f, isa, threads, r.dw, 1);
-        cr_assert(memcmp(one, other, (size_t)r.n * sizeof *one) == 0, "%d threads", threads);
+        double *other = run_ours(&r.f, isa, threads, r.n[ORACLE_DW], 1);
+        cr_assert(memcmp(one, other, (size_t)adj_shape_elems(r.s.w) * sizeof *one) == 0,
+                  "%d threads", threads);
         free(other);
     }
     free(one);

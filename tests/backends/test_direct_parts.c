@@ -117,13 +117,8 @@ static void expect_bias(oracle_conv row, int64_t i, double value)
 
 Test(direct_parts, bias)
 {
-    static const oracle_conv small = {
-        .n = 2, .h = 6, .w = 16, .c = 3, .kh = 3, .kw = 3, .last = 17, .padding = ADJ_SAME};
     need_isa("amx");
-    for (int i = 0; i < TILE_CASES; i++)
-        expect_bias(tile_cases[i], -1, 0);
-    expect_bias(small, 0, INFINITY);
-    expect_bias(small, 200, NAN);
+    check_tile_biases(expect_bias);
 }
 
 /* ---- numbers without parts ---- */
@@ -177,35 +172,12 @@ Test(direct_parts, largest)
 
 /* ---- errors ---- */
 
-static const oracle_conv long_sums = {
-    .n = 5, .h = 13, .w = 14, .c = 48, .kh = 3, .kw = 3, .in = 48, .last = 40, .padding = ADJ_SAME};
-
-typedef struct {
-    fixture f;
-    oracle_sizes s;
-    adj_node *n[DIRECTIONS];
-} random_sums;
-
-/* lo to hi: numbers of one sign make sums as large as their terms allow. */
-static random_sums random_sums_new(adj_dtype dtype, double lo, double hi)
-{
-    random_sums r = {.f = fixture_new(), .s = oracle_sizes_of(long_sums)};
-    adj_node *x = given_random(&r.f, dtype, r.s.x, lo, hi);
-    adj_node *w = given_random(&r.f, dtype, r.s.w, lo, hi);
-    adj_node *dy = given_random(&r.f, dtype, r.s.y, lo, hi);
-    r.n[ORACLE_Y] = adj_conv2d(x, w, &r.s.attrs);
-    r.n[ORACLE_DX] = adj_conv2d_backprop_input(r.s.x, w, dy, &r.s.attrs);
-    r.n[ORACLE_DW] = adj_conv2d_backprop_filter(x, r.s.w, dy, &r.s.attrs);
-    cr_assert_not_null(r.n[ORACLE_DW], "%s", adj_graph_message(r.f.g));
-    return r;
-}
-
 /* Of positive sums: 2^-15 of each product at most, which hides the rounding of sums in f32, that
  * cancels. Without one of the three products it would be up to 2^-8. */
 Test(direct_parts, errors)
 {
     need_isa("amx");
-    random_sums r = random_sums_new(ADJ_F32, 0, 1);
+    random_sums r = random_sums_new(long_sums, ADJ_F32, 0, 1);
     for (int k = 0; k < DIRECTIONS; k++) {
         double *got = run_ours(&r.f, 2, 1, (const adj_node *const *)&r.n[k], "errors"), worst = 0;
         double *want =
@@ -222,7 +194,7 @@ Test(direct_parts, errors)
 Test(direct_parts, same_bits_for_any_threads)
 {
     need_isa("amx");
-    random_sums r = random_sums_new(ADJ_F32, -1, 1);
+    random_sums r = random_sums_new(long_sums, ADJ_F32, -1, 1);
     for (int k = 0; k < DIRECTIONS; k++) {
         const adj_node *n = r.n[k];
         const size_t bytes = (size_t)adj_shape_elems(n->type.shape) * sizeof(double);
@@ -242,7 +214,7 @@ Test(direct_parts, same_bits_for_any_threads)
 /* How many of the directions have a candidate of ours. */
 static int taken(adj_dtype dtype, const char *isa, adj_math math)
 {
-    random_sums r = random_sums_new(dtype, -1, 1);
+    random_sums r = random_sums_new(long_sums, dtype, -1, 1);
     setenv("ADJOINT_MAX_ISA", isa, 1);
     test_backend t = backend_open_math("direct", 2, math);
     int n = 0;

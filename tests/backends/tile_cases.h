@@ -5,6 +5,7 @@
 #ifndef TILE_CASES_H
 #define TILE_CASES_H
 
+#include <criterion/criterion.h>
 #include <math.h>
 
 #include "tests/backends/random_conv.h"
@@ -102,6 +103,10 @@ static inline oracle_conv draw_tile_case(uint32_t *k)
     return a;
 }
 
+/* 432 terms in y, 360 in dx, 910 in dw. */
+static const oracle_conv long_sums = {
+    .n = 5, .h = 13, .w = 14, .c = 48, .kh = 3, .kw = 3, .last = 40, .padding = ADJ_SAME};
+
 /* value at element i of an operand (0: x, 1: w, 2: dy) */
 typedef void check_special(oracle_conv row, const char *isa, int operand, int64_t i, double value);
 
@@ -136,6 +141,41 @@ static inline void check_tile_specials(check_special *check, const char *isa)
                 for (size_t k = 0; k < sizeof values / sizeof *values; k++)
                     check(row, isa, operand, (n[operand] - 1) * place / 2, values[k]);
     }
+}
+
+/* A bias behind y; element i of the filter is `value`, if i is not negative. */
+typedef void check_bias(oracle_conv row, int64_t i, double value);
+
+/* An Inf and a NaN in the filter, too: padding is not multiplied by them. */
+static inline void check_tile_biases(check_bias *check)
+{
+    static const oracle_conv small = {
+        .n = 2, .h = 6, .w = 16, .c = 3, .kh = 3, .kw = 3, .last = 17, .padding = ADJ_SAME};
+    for (int i = 0; i < TILE_CASES; i++)
+        check(tile_cases[i], -1, 0);
+    check(small, 0, INFINITY);
+    check(small, 200, NAN);
+}
+
+typedef struct {
+    fixture f;
+    oracle_sizes s;
+    adj_node *n[3]; /* by enum oracle_result */
+} random_sums;
+
+/* lo to hi: numbers of one sign make sums as large as their terms allow. */
+static inline random_sums random_sums_new(oracle_conv row, adj_dtype dtype, double lo, double hi)
+{
+    row.in = row.c;
+    random_sums r = {.f = fixture_new(), .s = oracle_sizes_of(row)};
+    adj_node *x = given_random(&r.f, dtype, r.s.x, lo, hi);
+    adj_node *w = given_random(&r.f, dtype, r.s.w, lo, hi);
+    adj_node *dy = given_random(&r.f, dtype, r.s.y, lo, hi);
+    r.n[ORACLE_Y] = adj_conv2d(x, w, &r.s.attrs);
+    r.n[ORACLE_DX] = adj_conv2d_backprop_input(r.s.x, w, dy, &r.s.attrs);
+    r.n[ORACLE_DW] = adj_conv2d_backprop_filter(x, r.s.w, dy, &r.s.attrs);
+    cr_assert_not_null(r.n[ORACLE_DW], "%s", adj_graph_message(r.f.g));
+    return r;
 }
 
 #endif

@@ -91,6 +91,11 @@ Test(bench_cli, wrong_usage)
         cr_assert_not_null(strstr(f.err, calls[i].says), "%zu: %s", i, f.err);
         cr_assert_str_empty(f.out);
     }
+}
+
+/* Well said, and there is nothing of the kind. */
+Test(bench_cli, what_is_not_there)
+{
     run_bench((const char *[]){"--op", "relu", "--all", "--impl", "nonesuch", NULL});
     cr_assert_eq(f.status, 1, "%s", f.err);
     cr_assert_not_null(strstr(f.err, "contains \"nonesuch\""), "%s", f.err);

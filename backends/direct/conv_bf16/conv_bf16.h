@@ -78,7 +78,6 @@ typedef struct {
     const conv_bf16_pass *pass;
     ptrdiff_t first, end; /* tiles */
     ptrdiff_t positions, blocks, outputs;
-    ptrdiff_t filter_tiles;          /* of all parts */
     ptrdiff_t element;               /* bytes of one in dst and bias */
     const char *src;                 /* the scratch */
     const char *filter;              /* tiles */
@@ -95,7 +94,7 @@ typedef struct {
     ptrdiff_t channels, scratch; /* of a pixel, in src and in the scratch */
     ptrdiff_t element;           /* bytes of one in src */
     ptrdiff_t first;             /* the band's first row in src; it may be padding */
-    ptrdiff_t from, end;         /* rows of the band */
+    ptrdiff_t begin, end;        /* rows of the band */
     ptrdiff_t part;              /* of f32: bytes to the second parts; else 0 */
     char *dst;
 } conv_bf16_rows;

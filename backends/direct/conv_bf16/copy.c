@@ -38,17 +38,17 @@ static inline void copy_words(char *dst, const char *src, ptrdiff_t n)
 __attribute__((target("avx512bf16"))) int conv_bf16_split(const char *src, ptrdiff_t n, char *first,
                                                           char *second)
 {
-    __mmask16 without = 0;
+    __mmask16 no_parts = 0;
     for (ptrdiff_t i = 0; i < n; i += LANES) {
         const __mmask16 some = n - i < LANES ? (__mmask16)first_elements(n - i) : 0xffff;
         const __m512 v = _mm512_maskz_loadu_ps(some, src + i * 4);
         const split_parts parts = split_16(v);
         _mm_prefetch(src + i * 4 + AHEAD, _MM_HINT_T0);
-        without |= without_parts(v);
+        no_parts |= without_parts(v);
         _mm256_mask_storeu_epi16(first + i * 2, some, parts.first);
         _mm256_mask_storeu_epi16(second + i * 2, some, parts.second);
     }
-    return without == 0;
+    return no_parts == 0;
 }
 
 /* n elements */
@@ -107,14 +107,14 @@ static inline void copy_window(copier *c, char *dst, const char *src, ptrdiff_t 
 {
     const conv_bf16_rows *s = c->s;
     const conv_bf16_axis *w = &s->pass->w;
-    const ptrdiff_t pixel = s->scratch * 2, from = s->channels * s->element;
+    const ptrdiff_t pixel = s->scratch * 2, src_pixel = s->channels * s->element;
     if (w->dilation == 1 && first >= 0 && first + w->taps <= w->src) {
-        copy_pixels(c, dst, src + first * from, w->taps);
+        copy_pixels(c, dst, src + first * src_pixel, w->taps);
         return;
     }
     for (ptrdiff_t j = 0; j < w->taps; j++, first += w->dilation)
         if (first >= 0 && first < w->src)
-            copy_pixels(c, dst + j * pixel, src + first * from, 1);
+            copy_pixels(c, dst + j * pixel, src + first * src_pixel, 1);
         else
             clear(c, dst + j * pixel, pixel);
 }
@@ -124,7 +124,7 @@ int conv_bf16_copy_rows(const conv_bf16_rows *s)
     const conv_bf16_pass *p = s->pass;
     const ptrdiff_t pitch = p->w.src * s->channels * s->element;
     copier c = {s, 1};
-    for (ptrdiff_t i = s->from; i < s->end; i++) {
+    for (ptrdiff_t i = s->begin; i < s->end; i++) {
         const ptrdiff_t row = s->first + i;
         char *dst = s->dst + conv_bf16_slot(p, i) * p->pitch;
         const char *src = s->src + row * pitch;

@@ -20,9 +20,9 @@ __attribute__((target("amx-tile"))) static void begin_tiles(const conv_bf16_pass
 /* Other code that uses tiles finds none, as at the start of a thread. */
 __attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
 
-/* accumulator i += a tile of positions, from `from[i] + part` on, times a block of outputs. */
+/* accumulator i += a tile of positions, from `src[i] + part` on, times a block of outputs. */
 __attribute__((target("amx-tile,amx-bf16"))) static inline void
-add_product(const conv_bf16_pass *p, const char *const from[TILES], ptrdiff_t part,
+add_product(const conv_bf16_pass *p, const char *const src[TILES], ptrdiff_t part,
             const char *filter)
 {
     const size_t position = (size_t)p->position;
@@ -30,34 +30,34 @@ add_product(const conv_bf16_pass *p, const char *const from[TILES], ptrdiff_t pa
         ptrdiff_t at = p->segment_at[i] + part;
         for (ptrdiff_t k = 0; k < p->whole; k++, at += ROW, filter += TILE) {
             _tile_loadd(5, filter, ROW);
-            _tile_loadd(4, from[0] + at, position);
+            _tile_loadd(4, src[0] + at, position);
             _tile_dpbf16ps(0, 4, 5);
-            _tile_loadd(4, from[1] + at, position);
+            _tile_loadd(4, src[1] + at, position);
             _tile_dpbf16ps(1, 4, 5);
-            _tile_loadd(4, from[2] + at, position);
+            _tile_loadd(4, src[2] + at, position);
             _tile_dpbf16ps(2, 4, 5);
-            _tile_loadd(4, from[3] + at, position);
+            _tile_loadd(4, src[3] + at, position);
             _tile_dpbf16ps(3, 4, 5);
         }
         if (p->rest > 0) {
             _tile_loadd(7, filter, ROW);
-            _tile_loadd(6, from[0] + at, position);
+            _tile_loadd(6, src[0] + at, position);
             _tile_dpbf16ps(0, 6, 7);
-            _tile_loadd(6, from[1] + at, position);
+            _tile_loadd(6, src[1] + at, position);
             _tile_dpbf16ps(1, 6, 7);
-            _tile_loadd(6, from[2] + at, position);
+            _tile_loadd(6, src[2] + at, position);
             _tile_dpbf16ps(2, 6, 7);
-            _tile_loadd(6, from[3] + at, position);
+            _tile_loadd(6, src[3] + at, position);
             _tile_dpbf16ps(3, 6, 7);
             filter += TILE;
         }
     }
 }
 
-/* sums[i] = the products of a tile of positions, from from[i] on, and a block of outputs: of bf16
+/* sums[i] = the products of a tile of positions, from src[i] on, and a block of outputs: of bf16
  * one, of f32 those of the parts but for the second ones'. */
 __attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const conv_bf16_product *p,
-                                                                    const char *const from[TILES],
+                                                                    const char *const src[TILES],
                                                                     const char *filter,
                                                                     char sums[TILES][TILE])
 {
@@ -65,10 +65,10 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const conv_b
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    add_product(p->pass, from, 0, filter);
+    add_product(p->pass, src, 0, filter);
     if (p->src_part != 0) {
-        add_product(p->pass, from, p->src_part, filter);
-        add_product(p->pass, from, 0, filter + p->filter_part);
+        add_product(p->pass, src, p->src_part, filter);
+        add_product(p->pass, src, 0, filter + p->filter_part);
     }
     _tile_stored(0, sums[0], ROW);
     _tile_stored(1, sums[1], ROW);
@@ -147,10 +147,10 @@ store(const conv_bf16_product *p, ptrdiff_t first, ptrdiff_t block, char sums[TI
 static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t block)
 {
     _Alignas(64) char sums[TILES][TILE];
-    const char *from[TILES];
+    const char *src[TILES];
     for (ptrdiff_t i = 0; i < TILES; i++)
-        from[i] = p->src + p->tile_at[tile + i < p->end ? tile + i : tile];
-    multiply_4(p, from, p->filter + block * p->pass->steps * TILE, sums);
+        src[i] = p->src + p->tile_at[tile + i < p->end ? tile + i : tile];
+    multiply_4(p, src, p->filter + block * p->pass->steps * TILE, sums);
     store(p, tile * LANES, block, sums);
 }
 
@@ -158,7 +158,8 @@ static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t
  * of it for all. */
 static void multiply(const conv_bf16_product *p)
 {
-    if (p->filter_tiles <= CONV_BF16_CACHED)
+    const ptrdiff_t parts = p->src_part != 0 ? 2 : 1;
+    if (parts * p->blocks * p->pass->steps <= CONV_BF16_CACHED)
         for (ptrdiff_t tile = p->first; tile < p->end; tile += TILES)
             for (ptrdiff_t block = 0; block < p->blocks; block++)
                 multiply_tiles(p, tile, block);

@@ -89,9 +89,9 @@ static ptrdiff_t lines_at_once(const conv_bf16 *p, const conv_bf16_pass *a)
     return max(CONV_BF16_TILES / a->line, 1);
 }
 
-/* Rows of the band's src from `from` to `end`. Returns whether all f32 have parts. */
+/* Rows of the band's src from `begin` to `end`. Returns whether all f32 have parts. */
 static int copy_rows(const work *s, const conv_bf16_pass *a, const conv_bf16_band *b,
-                     ptrdiff_t from, ptrdiff_t end)
+                     ptrdiff_t begin, ptrdiff_t end)
 {
     const conv_bf16 *p = s->p;
     const ptrdiff_t image = b->image * p->src.h * p->src.w * p->src.c * p->element;
@@ -101,7 +101,7 @@ static int copy_rows(const work *s, const conv_bf16_pass *a, const conv_bf16_ban
                                  .scratch = p->channels,
                                  .element = p->element,
                                  .first = b->row * a->h.stride - a->h.pad,
-                                 .from = from,
+                                 .begin = begin,
                                  .end = end,
                                  .part = p->part,
                                  .dst = s->own + p->image};
@@ -122,7 +122,6 @@ static void run_pass(const work *s, const conv_bf16_pass *a, const conv_bf16_ban
         .positions = a->is_unrolled ? rows * a->w.dst : rows * a->line * LANES,
         .blocks = divide_up(b->outputs, LANES),
         .outputs = b->outputs,
-        .filter_tiles = p->parts * p->group * a->steps,
         .element = p->element,
         .src = s->own + p->image,
         .filter = (char *)direct_scratch(s->call, a->filter) + b->output / LANES * a->steps * TILE,

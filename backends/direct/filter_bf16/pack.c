@@ -18,11 +18,12 @@ static const float zeros[LANES];
 typedef struct {
     filter_bf16_pixels p;
     __mmask16 channels;
-    __m512i largest;   /* of the numbers without their signs */
-    __mmask16 without; /* parts, some of f32 */
+    __m512i largest;    /* of the numbers without their signs */
+    __mmask16 no_parts; /* some of f32 */
 } reader;
 
-/* Of a pixel's channels, or of pairs of them: words of 32 bits, second parts or zeros. */
+/* Of a pixel's channels, or of pairs of them: both parts, in words of 32 bits; of bf16 the second
+ * ones are zeros. */
 typedef struct {
     __m512i first, second;
 } words;
@@ -44,7 +45,7 @@ pixel(reader *r, int is_f32, ptrdiff_t i)
                        _mm512_setzero_si512()};
     const __m512 v = _mm512_maskz_loadu_ps(r->channels, src);
     const split_parts parts = split_16(v);
-    r->without |= without_parts(v);
+    r->no_parts |= without_parts(v);
     return (words){_mm512_cvtepu16_epi32(parts.first), _mm512_cvtepu16_epi32(parts.second)};
 }
 
@@ -66,7 +67,7 @@ static inline void look_at(reader *r, __m512i pair)
 /* The exponent of Inf and NaN is all ones. */
 static int is_finite(const reader *r)
 {
-    return _mm512_cmpge_epu16_mask(r->largest, _mm512_set1_epi16(0x7f80)) == 0 && r->without == 0;
+    return _mm512_cmpge_epu16_mask(r->largest, _mm512_set1_epi16(0x7f80)) == 0 && r->no_parts == 0;
 }
 
 /* These two are compiled for bf16 and for f32. */

@@ -133,7 +133,7 @@ static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
     return is_finite;
 }
 
-/* dy[o] * x[c] of a pixel, in f32. */
+/* dy[o] * x[c] of a pixel, as it stands in f32. */
 static void add_pixel(const work *s, ptrdiff_t tap, const float *x, const float *dy)
 {
     for (ptrdiff_t o = 0; o < s->outputs; o++)
@@ -144,6 +144,14 @@ static void add_pixel(const work *s, ptrdiff_t tap, const float *x, const float 
         }
 }
 
+/* Those that are listed for the tap, n. */
+static void add_pixels(const work *s, filter_bf16_chunk c, ptrdiff_t tap, ptrdiff_t n)
+{
+    for (ptrdiff_t k = 0; k < n; k++)
+        add_pixel(s, tap, (const float *)(const void *)(x_of(s, c) + s->x_at[k]),
+                  (const float *)(const void *)(dy_of(s, c) + s->dy_at[k]));
+}
+
 /* The same tap by tap, of the pixels inside x alone. */
 static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
 {
@@ -152,11 +160,10 @@ static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
         const filter_bf16_tap tap = {i / p->w.kernel, i % p->w.kernel};
         const ptrdiff_t n = filter_bf16_list_tap(p, c, tap, s->x_at, s->dy_at);
         const ptrdiff_t steps = divide_up(n, STEP);
-        for (ptrdiff_t k = 0; k < n && p->parts > 1; k++)
-            add_pixel(s, i, (const float *)(const void *)(x_of(s, c) + s->x_at[k]),
-                      (const float *)(const void *)(dy_of(s, c) + s->dy_at[k]));
-        if (p->parts > 1)
+        if (p->parts > 1) {
+            add_pixels(s, c, i, n);
             continue;
+        }
         (void)pack_dy(s, c, steps);
         (void)pack_x(s, c, steps * STEP, s->pairs);
         for (ptrdiff_t b = 0; b < s->input_blocks; b++)

@@ -1,0 +1,250 @@
+/* node_bound.c - what one node alone should give, by the reference, and how far from that a result
+ * is still right.
+ *
+ * What is stored is rounded once, to within u |y| of each element y: u is the type's unit, and half
+ * types have the same sums as f32, u_sum. For a node that is linear in its operands, y = sum a b
+ * over L terms, the sum errs by at most L u_sum sum |a b|, and the sum of magnitudes is the same
+ * node with the operands' absolute values. Other nodes have (1 + L) u_sum times the largest
+ * magnitude in the result, and a factor for the few roundings inside. Both errors count, the
+ * reference's too. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compare.h"
+#include "exec/machine/isa_level.h"
+
+enum { INSIDE = 8, TRUST = 4 };
+
+/* ---- magnitudes ---- */
+
+/* magnitude[i] = max(magnitude[i], |y[i]|), or += */
+static void gather(const adj_node *n, const outcome *o, adj_dtype dtype, int add, double *magnitude)
+{
+    for (int64_t i = 0, n_elems = node_elems(n); o->status == ADJ_OK && i < n_elems; i++) {
+        double v = fabs(adj_load(dtype, o->value[0], i));
+        magnitude[i] = add ? magnitude[i] + v : fmax(magnitude[i], v);
+    }
+}
+
+static unsigned linear_in(const adj_node *n)
+{
+    return n->op->cancels_in != 0 ? n->op->cancels_in : n->op->linear_in;
+}
+
+/* The node with its linear operands replaced by absolute values; only: all others but this one are
+ * 0 (what a - b needs: its terms do not add up otherwise). */
+static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const operand[],
+                                 int only, region *p, outcome *o)
+{
+    void *v[MAX_IN];
+    for (int k = 0; k < n->n_in; k++) {
+        adj_dtype dtype = config_dtype(b->reference, n->in[k]->type.dtype);
+        v[k] = operand[k];
+        if (!adj_is_float(dtype) || !has_operand_bit(linear_in(n), k))
+            continue;
+        if ((v[k] = convert(p, dtype, operand[k], dtype, node_elems(n->in[k]))) == NULL)
+            return ADJ_ENOMEM;
+        for (int64_t i = 0, n_elems = node_elems(n->in[k]); i < n_elems; i++)
+            adj_store(dtype, v[k], i, only == k || only < 0 ? fabs(adj_load(dtype, v[k], i)) : 0);
+    }
+    return run_node(b, n, v, b->reference, p, o);
+}
+
+static adj_status magnitudes(const runner *b, const adj_node *n, void *const operand[], region *p,
+                             double *magnitude)
+{
+    adj_dtype dtype = config_dtype(b->reference, n->type.dtype);
+    outcome o;
+    adj_status status = ADJ_OK;
+    int floats = 0;
+    for (int k = 0; k < n->n_in; k++)
+        floats += adj_is_float(n->in[k]->type.dtype);
+    if ((is_linear(n) && floats > 1 && (n->op->flags & ADJ_OP_ELEMENTWISE)) ||
+        n->op->cancels_in != 0)
+        for (int k = 0; k < n->n_in && status == ADJ_OK; k++)
+            if ((status = run_magnitudes(b, n, operand, k, p, &o)) == ADJ_OK)
+                gather(n, &o, dtype, 1, magnitude);
+    if (status == ADJ_OK && linear_in(n) != 0 &&
+        (status = run_magnitudes(b, n, operand, -1, p, &o)) == ADJ_OK)
+        gather(n, &o, dtype, 0, magnitude);
+    return status;
+}
+
+/* The most terms in a sum of the result. */
+static double length_of(const adj_node *n, double flop)
+{
+    double out = fmax(1, (double)node_elems(n)), in = 0;
+    double length = n->op->sum_length != NULL ? n->op->sum_length(n) : 1;
+    for (int k = 0; k < n->n_in; k++)
+        in = fmax(in, (double)node_elems(n->in[k]));
+    return fmax(fmax(1, length), ceil(fmax(flop / 2 / out, in / out)));
+}
+
+static int is_fast_conv(const adj_compare_config *c, const adj_node *n)
+{
+    return c->fast && (n->op == &adj_op_conv2d || n->op == &adj_op_conv2d_backprop_input ||
+                       n->op == &adj_op_conv2d_backprop_filter);
+}
+
+int may_be_winograd(const adj_compare_config *c, const adj_node *n)
+{
+    return is_fast_conv(c, n) && adj_node_geom(n)->kh == 3 && adj_node_geom(n)->kw == 3;
+}
+
+/* May it be computed in f32 by products of parts in bf16 (backends/direct/conv_bf16/conv_bf16.h)?
+ * So may half types be, where no backend takes them as they are. Only with AMX: elsewhere the bound
+ * need not be so wide. */
+static int may_be_in_parts(const bound_case *c)
+{
+    const char *isa = c->config->isa;
+    return c->dtype != ADJ_F64 && is_fast_conv(c->config, c->node) &&
+           machine_isa_level() >= ISA_LEVEL_AMX && (isa[0] == '\0' || strstr(isa, "amx") != NULL);
+}
+
+/* Of a product of parts, what is left out, and how many terms it is. */
+static const double left_out = 0x1p-15;
+enum { PRODUCTS = 3 };
+
+/* Terms in a sum, of so many products. */
+static double terms_of(const bound_case *c, double length)
+{
+    return may_be_in_parts(c) ? PRODUCTS * length : length;
+}
+
+static int is_mixed(const bound_case *c) { return mixed_type(c->config, c->node) != ADJ_F32; }
+
+/* By what an element's bound is made of. */
+typedef struct {
+    double stored; /* times |y| */
+    double inside; /* times sum |a b|, or the largest magnitude */
+    double smallest;
+} rounding;
+
+/* Sound kernels keep to nine tenths of it: a nearest value is as far as u |y|. */
+static const double nearest = 1.125;
+
+static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, double length)
+{
+    const adj_dtype_traits *of = adj_traits_of(c->dtype);
+    const adj_dtype reference = config_dtype(b->reference, c->node->type.dtype);
+    const double sum = sum_unit(c->dtype) + sum_unit(reference);
+    const double half = is_mixed(c) ? adj_traits_of(mixed_type(c->config, c->node))->unit : 0;
+    rounding r = {.stored = nearest * (fmax(of->unit, half) + adj_traits_of(reference)->unit),
+                  .inside = (is_sum ? length : 1 + length) * sum,
+                  .smallest = (adj_is_half(c->dtype) ? 1 : length) * of->floor +
+                              mixed_smallest(b, c, length)};
+    if (!c->is_representable)
+        r.inside += 2 * half; /* of two operands */
+    if (may_be_winograd(c->config, c->node))
+        r.inside += fmax(of->unit, half); /* of what is transformed */
+    if (may_be_in_parts(c))
+        r.inside += left_out;
+    return r;
+}
+
+static void describe_bound(const bound_case *c, int is_sum, double length, expectation *e)
+{
+    const int is_half = is_mixed(c);
+    const char *type = adj_dtype_name(is_half ? mixed_type(c->config, c->node) : c->dtype);
+    const char *sums = sum_unit(c->dtype) == 0x1p-53 ? "f64" : "f32";
+    char terms[32] = "";
+    if (!adj_is_float(c->dtype)) {
+        snprintf(e->origin, sizeof e->origin, "equality");
+        return;
+    }
+    if (may_be_in_parts(c))
+        snprintf(terms, sizeof terms, " + %g", left_out);
+    snprintf(e->origin, sizeof e->origin, "u_%s%s |y| + %s%g u_%s%s%s %s", type,
+             is_half ? " mixed" : "", terms[0] != '\0' ? "(" : "",
+             is_sum ? length : INSIDE * (1 + length), sums, terms, terms[0] != '\0' ? ")" : "",
+             is_sum ? "sum|ab|" : "max|y|");
+}
+
+static void set_bounds(const runner *b, const bound_case *c, double length, double *magnitude,
+                       expectation *e)
+{
+    const adj_node *n = c->node;
+    const int is_sum = is_linear(n) && !may_be_winograd(c->config, n);
+    const rounding r = rounding_of(b, c, is_sum, length);
+    double max = 0;
+    e->stored = r.stored;
+    e->resolve = TRUST;
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
+        if (isfinite(magnitude[i]))
+            max = fmax(max, magnitude[i]);
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
+        e->bound[i] = r.stored * fabs(adj_load(e->dtype, e->expected, i)) +
+                      r.inside * (is_sum ? magnitude[i] : max * INSIDE) + r.smallest;
+    describe_bound(c, is_sum, length, e);
+}
+
+/* Does it multiply by a constant that is no short binary fraction? Then a product is rounded, and
+ * the result an integer by chance. */
+static int has_fraction(const adj_node *n)
+{
+    double v[2] = {0};
+    if (n->op == &adj_op_momentum || n->op == &adj_op_sgd_step) {
+        const adj_decay_attrs *a = n->attrs;
+        v[0] = a->mu;
+        v[1] = a->decay;
+    } else if (n->op == &adj_op_scale || n->op == &adj_op_ema || n->op == &adj_op_leaky_relu ||
+               n->op == &adj_op_leaky_relu_grad) {
+        v[0] = ((const adj_value_attrs *)n->attrs)->value;
+    }
+    for (int i = 0; i < 2; i++)
+        if (v[i] * 256 != nearbyint(v[i] * 256))
+            return 1;
+    return n->op == &adj_op_adam_step;
+}
+
+/* Integers, and none so large that a sum could have been rounded. */
+static int is_exact(const bound_case *c, const expectation *e, const double *magnitude)
+{
+    const adj_node *n = c->node;
+    if (has_fraction(n) || may_be_winograd(c->config, n) || is_mixed(c))
+        return 0;
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
+        double v = adj_load(e->dtype, e->expected, i);
+        if (v != nearbyint(v) || fmax(fabs(v), magnitude[i]) >= 0x1p24)
+            return 0;
+    }
+    return 1;
+}
+
+/* Those of the base, for what may have become another number. */
+static void take_bounds(const bound_case *c, expectation *e)
+{
+    e->stored = c->base->stored;
+    e->resolve = c->base->resolve;
+    e->exact = c->base->exact;
+    for (int64_t i = 0, n_elems = node_elems(c->node); i < n_elems; i++)
+        e->bound[i] = fmax(c->base->bound[i], e->stored * fabs(adj_load(e->dtype, e->expected, i)));
+}
+
+adj_status node_bound(const runner *b, const bound_case *n, region *p, expectation *e, outcome *o)
+{
+    const adj_node *node = n->node;
+    runner untimed = *b;
+    untimed.runs = 0;
+    *e = (expectation){.dtype = config_dtype(b->reference, node->type.dtype)};
+    adj_status status = run_node(&untimed, node, n->operand, b->reference, p, o);
+    if (status != ADJ_OK || o->status != ADJ_OK)
+        return status;
+    e->expected = o->value[0];
+    e->bound = region_alloc(p, (size_t)node_elems(node) + 1, sizeof *e->bound);
+    if (e->bound == NULL)
+        return ADJ_ENOMEM;
+    if (n->base != NULL)
+        return take_bounds(n, e), ADJ_OK;
+    gather(node, o, e->dtype, 0, e->bound);
+    if (adj_is_float(node->type.dtype))
+        status = magnitudes(&untimed, node, n->operand, p, e->bound);
+    if (status != ADJ_OK)
+        return status;
+    e->exact = !adj_is_float(node->type.dtype) || (n->exact && is_exact(n, e, e->bound));
+    set_bounds(b, n, terms_of(n, length_of(node, o->info[0].flop)), e->bound, e);
+    if (e->exact)
+        snprintf(e->origin, sizeof e->origin, "equality");
+    return ADJ_OK;
+}
