@@ -55,7 +55,7 @@ static int rank_of(const char *command)
  * longer than makes them seem lost. */
 static void let_others_speak(int rank)
 {
-    enum { MICROSECONDS = 250000, MORE = 25000, MAX_RANKS = 10 };
+    enum { MICROSECONDS = 500000, MORE = 25000, MAX_RANKS = 10 };
     if (rank > 0)
         usleep((useconds_t)(MICROSECONDS + MORE * (rank < MAX_RANKS ? rank : MAX_RANKS)));
 }
@@ -66,20 +66,24 @@ int complain(const char *command, int status, const char *format, ...)
     if (rank > 0 && status == EXIT_OK) /* a warning, which all have */
         return status;
     let_others_speak(rank);
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    FILE *to = memory != NULL ? memory : stderr; /* without memory as it is */
+    char *text = NULL, *line = NULL;
+    size_t size = 0, length = 0;
+    FILE *memory = open_memstream(&text, &size), *whole = open_memstream(&line, &length);
+    FILE *to = memory != NULL ? memory : stderr; /* without memory as it is, and in pieces */
+    FILE *said = whole != NULL ? whole : stderr;
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "adjoint %s: ", command);
+    fprintf(said, "adjoint %s: ", command);
     if (rank > 0)
-        fprintf(stderr, "rank %d: ", rank);
+        fprintf(said, "rank %d: ", rank);
     vput_escaped(to, FOR_TERMINAL, format, args);
     va_end(args);
     if (memory != NULL && fclose(memory) == 0)
-        put_plain(stderr, text);
-    fputc('\n', stderr);
+        put_plain(said, text);
+    fputc('\n', said);
+    if (whole != NULL && fclose(whole) == 0)
+        fputs(line, stderr); /* at once: it may be ended by another rank */
     free(text);
+    free(line);
     return status;
 }
