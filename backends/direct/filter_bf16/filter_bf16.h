@@ -15,6 +15,9 @@
  * (kh, kw) then is a fixed number of entries, and the pixels of dy in the padding are zeros. With a
  * stride x has as many grids as there are phases of taps (tap modulo stride).
  *
+ * avx512_bf16 multiplies pair by pair, so that only x has the padding: dy is in pairs as well,
+ * [pair][output]{pixel, next pixel} of each row, dense, and a list says where on the grid they are.
+ *
  * Zeros times what is not finite would be NaN in taps that do not read it: a chunk with an Inf or
  * NaN is packed anew for each tap, without padding.
  *
@@ -53,6 +56,7 @@ typedef struct {
     ptrdiff_t rows, steps, columns;
     const char *outputs; /* tiles, [row][step] */
     const char *pairs;
+    const int32_t *pair_at; /* if dense: bytes from a column's pairs on, for each pair of dy */
     const filter_bf16_column *column; /* with spare ones behind: products are of several */
     char *sums;
     ptrdiff_t sums_row;                 /* bytes */
@@ -69,8 +73,8 @@ typedef struct {
 
 typedef struct filter_bf16_code {
     const char *name;
-    double slower; /* than an ordinary kernel: adj_prep.seconds */
     int has_parts; /* does it take f32? */
+    int is_dense;  /* is dy without padding, in pairs? */
     /* Called by each thread, before and after products. */
     void (*begin)(void);
     void (*end)(void);
@@ -107,14 +111,14 @@ typedef struct filter_bf16 {
     ptrdiff_t taps, phases;
     /* A chunk: some images, or some rows of one. */
     ptrdiff_t images, rows, bands; /* bands: of rows, in an image */
-    ptrdiff_t steps, entries;      /* of a phase and block, at most */
+    ptrdiff_t steps, entries;      /* of dy; of a phase of x; of a block, at most */
     /* A job: a segment of the chunks, some outputs, some inputs; in blocks. */
     ptrdiff_t segments, outputs, inputs;
     ptrdiff_t output_groups, input_groups, jobs;
     ptrdiff_t columns, sums_row; /* of a job's sums: bytes of a row of tiles, the last is spare */
     /* Offsets in the scratch: shared; per thread; within a thread's. */
     size_t sums, thread, per_thread;
-    size_t x_at, dy_at, column, pairs, tiles;
+    size_t x_at, dy_at, pair_at, column, pairs, tiles;
     ptrdiff_t pairs_part, tiles_part; /* of f32: bytes to the second parts */
 } filter_bf16;
 
@@ -140,10 +144,15 @@ static inline ptrdiff_t filter_bf16_shift(const filter_bf16_axis *a, ptrdiff_t j
 ptrdiff_t filter_bf16_first(const filter_bf16_axis *a, ptrdiff_t phase);
 ptrdiff_t filter_bf16_last(const filter_bf16_axis *a, ptrdiff_t phase);
 
-/* grid.c: lists of pixels; bytes from the chunk's first image on. */
+/* grid.c: positions of a chunk's grid that dy has; steps of dy's pixels. */
+ptrdiff_t filter_bf16_positions(const filter_bf16 *p, filter_bf16_chunk c);
+ptrdiff_t filter_bf16_steps(const filter_bf16 *p, filter_bf16_chunk c);
+/* Lists of pixels; bytes from the chunk's first image on. */
 void filter_bf16_list_x(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_tap phase,
                         int32_t *at);
 void filter_bf16_list_dy(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at);
+/* If dense: where on the grid dy's pairs are. */
+void filter_bf16_list_pairs(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at);
 /* Those pixels of dy for which the tap is inside x, and these pixels of x. Returns how many; both
  * lists are filled up to steps and entries. */
 ptrdiff_t filter_bf16_list_tap(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_tap tap,

@@ -28,6 +28,21 @@ static void count_up(int32_t *restrict at, ptrdiff_t n, ptrdiff_t first, ptrdiff
         at[i] = (int32_t)(first + i * step);
 }
 
+ptrdiff_t filter_bf16_positions(const filter_bf16 *p, filter_bf16_chunk c)
+{
+    return ((c.images - 1) * p->h.pitch + c.rows - 1) * p->w.pitch + p->w.out;
+}
+
+/* Pixels of a dense row of dy: whole pairs. */
+static ptrdiff_t dense_row(const filter_bf16 *p) { return round_up(p->w.out, 2); }
+
+ptrdiff_t filter_bf16_steps(const filter_bf16 *p, filter_bf16_chunk c)
+{
+    const ptrdiff_t pixels =
+        p->code->is_dense ? c.images * c.rows * dense_row(p) : filter_bf16_positions(p, c);
+    return divide_up(pixels, FILTER_BF16_STEP);
+}
+
 /* One more than there are entries: the last one is a pair, too. */
 void filter_bf16_list_x(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_tap phase,
                         int32_t *at)
@@ -51,11 +66,26 @@ void filter_bf16_list_dy(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
 {
     const filter_bf16_axis *h = &p->h, *w = &p->w;
     const ptrdiff_t pixel = p->oc * p->element;
+    const ptrdiff_t pitch = p->code->is_dense ? dense_row(p) : w->pitch;
+    const ptrdiff_t image = p->code->is_dense ? c.rows : h->pitch;
     fill(at, p->steps * FILTER_BF16_STEP);
     for (ptrdiff_t i = 0; i < c.images; i++)
         for (ptrdiff_t r = 0; r < c.rows; r++)
-            count_up(at + (i * h->pitch + r) * w->pitch, w->out,
+            count_up(at + (i * image + r) * pitch, w->out,
                      (i * h->out + c.row + r) * w->out * pixel, pixel);
+}
+
+/* Those behind the last row, zeros of dy, are multiplied by the first. */
+void filter_bf16_list_pairs(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
+{
+    const ptrdiff_t pairs = dense_row(p) / 2, all = p->steps * FILTER_BF16_STEP / 2;
+    ptrdiff_t n = 0;
+    for (ptrdiff_t i = 0; i < c.images; i++)
+        for (ptrdiff_t r = 0; r < c.rows; r++, n += pairs)
+            count_up(at + n, pairs, (i * p->h.pitch + r) * p->w.pitch * FILTER_BF16_ENTRY,
+                     2 * FILTER_BF16_ENTRY);
+    for (; n < all; n++)
+        at[n] = 0;
 }
 
 /* The outputs for which tap j along the axis is inside: first, and behind the last. */

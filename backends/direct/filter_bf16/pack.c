@@ -129,6 +129,18 @@ __attribute__((target("avx512bf16"))) int filter_bf16_pack_outputs(const filter_
     return p->part != 0 ? pack_outputs(p, 1, count, tiles) : pack_outputs(p, 0, count, tiles);
 }
 
+__attribute__((target("avx512bf16"))) int filter_bf16_pack_dense(const filter_bf16_pixels *p,
+                                                                 ptrdiff_t count, char *tiles)
+{
+    reader r = reader_of(p);
+    for (ptrdiff_t i = 0; i < count * STEP; i += 2) {
+        const words pair = pairs_of(pixel(&r, 0, i), pixel(&r, 0, i + 1));
+        look_at(&r, pair.first);
+        _mm512_store_si512(tiles + i / 2 * ENTRY, pair.first);
+    }
+    return is_finite(&r);
+}
+
 void filter_bf16_add_up(const char *sums, ptrdiff_t pitch, ptrdiff_t n, float *tile)
 {
     __m512i m[LANES];

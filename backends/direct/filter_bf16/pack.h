@@ -8,9 +8,10 @@
 #define HAS_BF16_PRODUCTS 1
 #include <immintrin.h>
 
-/* filter_bf16_code.pack_pairs, .pack_outputs */
+/* filter_bf16_code.pack_pairs, .pack_outputs: transposed, and in pairs */
 int filter_bf16_pack_pairs(const filter_bf16_pixels *p, ptrdiff_t count, char *pairs);
 int filter_bf16_pack_outputs(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles);
+int filter_bf16_pack_dense(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles);
 /* .add_up */
 void filter_bf16_add_up(const char *sums, ptrdiff_t pitch, ptrdiff_t n, float *tile);
 #else

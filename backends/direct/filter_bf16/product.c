@@ -11,7 +11,8 @@ enum {
     ROW = 64,           /* bytes of a tile's */
     STRIDE = 2 * ENTRY, /* from one pair of a tap's pixels to the next */
     STEP_PAIRS = FILTER_BF16_STEP * ENTRY,
-    CACHED_STEPS = 8
+    CACHED_STEPS = 8,
+    CACHED_PAIRS = CACHED_STEPS * LANES
 };
 
 /* The sums of an output block and of a column. */
@@ -154,7 +155,7 @@ static void nothing(void) {}
 /* A register of sums for each output. */
 __attribute__((target("avx512bf16"))) static void multiply_dots(const filter_bf16_product *p,
                                                                 ptrdiff_t row, ptrdiff_t column,
-                                                                ptrdiff_t step, ptrdiff_t end)
+                                                                ptrdiff_t pair, ptrdiff_t end)
 {
     const char *a = p->outputs + row * p->steps * TILE;
     const char *b = p->pairs + p->column[column].pairs;
@@ -163,14 +164,13 @@ __attribute__((target("avx512bf16"))) static void multiply_dots(const filter_bf1
 #pragma GCC unroll 16
     for (int o = 0; o < LANES; o++)
         sum[o] = _mm512_setzero_ps();
-    for (; step < end; step++)
-        for (ptrdiff_t pair = 0; pair < LANES; pair++) {
-            const __m512bh x = (__m512bh)_mm512_load_si512(b + step * STEP_PAIRS + pair * STRIDE);
-            const int32_t *dy = (const int32_t *)(const void *)(a + step * TILE) + pair;
+    for (; pair < end; pair++) {
+        const __m512bh x = (__m512bh)_mm512_load_si512(b + p->pair_at[pair]);
+        const int32_t *dy = (const int32_t *)(const void *)(a + pair * ENTRY);
 #pragma GCC unroll 16
-            for (int o = 0; o < LANES; o++)
-                sum[o] = _mm512_dpbf16_ps(sum[o], (__m512bh)_mm512_set1_epi32(dy[o * LANES]), x);
-        }
+        for (int o = 0; o < LANES; o++)
+            sum[o] = _mm512_dpbf16_ps(sum[o], (__m512bh)_mm512_set1_epi32(dy[o]), x);
+    }
 #pragma GCC unroll 16
     for (int o = 0; o < LANES; o++)
         _mm512_store_ps(sums + o * ROW, _mm512_add_ps(_mm512_load_ps(sums + o * ROW), sum[o]));
@@ -178,16 +178,16 @@ __attribute__((target("avx512bf16"))) static void multiply_dots(const filter_bf1
 
 static void multiply_vectors(const filter_bf16_product *p)
 {
-    for (ptrdiff_t step = 0; step < p->steps; step += CACHED_STEPS) {
-        const ptrdiff_t end = step + CACHED_STEPS < p->steps ? step + CACHED_STEPS : p->steps;
+    const ptrdiff_t pairs = p->steps * LANES;
+    for (ptrdiff_t pair = 0; pair < pairs; pair += CACHED_PAIRS) {
+        const ptrdiff_t end = pair + CACHED_PAIRS < pairs ? pair + CACHED_PAIRS : pairs;
         for (ptrdiff_t row = 0; row < p->rows; row++)
             for (ptrdiff_t column = 0; column < p->columns; column++)
-                multiply_dots(p, row, column, step, end);
+                multiply_dots(p, row, column, pair, end);
     }
 }
 
 static const filter_bf16_code amx = {.name = "amx",
-                                     .slower = 1,
                                      .has_parts = 1,
                                      .begin = begin_tiles,
                                      .end = end_tiles,
@@ -196,14 +196,13 @@ static const filter_bf16_code amx = {.name = "amx",
                                      .pack_outputs = filter_bf16_pack_outputs,
                                      .add_up = filter_bf16_add_up};
 
-/* On a Xeon oneDNN's is as fast, or up to 1.2 times. */
 static const filter_bf16_code dot = {.name = "avx512_bf16",
-                                     .slower = 2,
+                                     .is_dense = 1,
                                      .begin = nothing,
                                      .end = nothing,
                                      .multiply = multiply_vectors,
                                      .pack_pairs = filter_bf16_pack_pairs,
-                                     .pack_outputs = filter_bf16_pack_outputs,
+                                     .pack_outputs = filter_bf16_pack_dense,
                                      .add_up = filter_bf16_add_up};
 
 const filter_bf16_code *const direct_filter_bf16_amx_avx512 = &amx,

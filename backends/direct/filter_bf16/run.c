@@ -20,7 +20,7 @@ typedef struct { /* a thread's part of a job */
     ptrdiff_t first_input, inputs;   /* channels */
     ptrdiff_t first_output, outputs; /* the same */
     ptrdiff_t input_blocks, output_blocks;
-    int32_t *x_at, *dy_at;
+    int32_t *x_at, *dy_at, *pair_at;
     filter_bf16_column *column;
     char *pairs, *tiles, *sums;
 } work;
@@ -77,6 +77,7 @@ static void multiply(const work *s, ptrdiff_t steps, ptrdiff_t columns)
                                                 .columns = columns,
                                                 .outputs = s->tiles,
                                                 .pairs = s->pairs,
+                                                .pair_at = s->pair_at,
                                                 .column = s->column,
                                                 .sums = s->sums,
                                                 .sums_row = s->p->sums_row,
@@ -114,8 +115,11 @@ static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
 {
     const filter_bf16 *p = s->p;
     const ptrdiff_t block = p->entries * ENTRY;
+    const ptrdiff_t entries = round_up(filter_bf16_positions(p, c), STEP) + p->shift;
     ptrdiff_t n = 0, pairs = 0;
     filter_bf16_list_dy(p, c, s->dy_at);
+    if (p->code->is_dense)
+        filter_bf16_list_pairs(p, c, s->pair_at);
     int is_finite = pack_dy(s, c, steps);
     for (ptrdiff_t i = 0; i < p->h.stride * p->w.stride; i++) {
         const filter_bf16_tap phase = {i / p->w.stride, i % p->w.stride};
@@ -125,7 +129,7 @@ static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
         if (n == before)
             continue; /* no tap */
         filter_bf16_list_x(p, c, phase, s->x_at);
-        is_finite &= pack_x(s, c, steps * STEP + p->shift, s->pairs + pairs);
+        is_finite &= pack_x(s, c, entries, s->pairs + pairs);
         pairs += s->input_blocks * block;
     }
     if (is_finite)
@@ -156,6 +160,8 @@ static void add_pixels(const work *s, filter_bf16_chunk c, ptrdiff_t tap, ptrdif
 static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
+    for (ptrdiff_t i = 0; p->code->is_dense && i < p->steps * STEP / 2; i++)
+        s->pair_at[i] = (int32_t)(i * 2 * ENTRY);
     for (ptrdiff_t i = 0; i < p->taps; i++) {
         const filter_bf16_tap tap = {i / p->w.kernel, i % p->w.kernel};
         const ptrdiff_t n = filter_bf16_list_tap(p, c, tap, s->x_at, s->dy_at);
@@ -175,11 +181,6 @@ static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
 
 /* ---- jobs ---- */
 
-static ptrdiff_t steps_of(const filter_bf16 *p, filter_bf16_chunk c)
-{
-    return divide_up(((c.images - 1) * p->h.pitch + c.rows - 1) * p->w.pitch + p->w.out, STEP);
-}
-
 /* Units are images, or bands of them: those from `first` to `end`. */
 static void add_units(const work *s, ptrdiff_t first, ptrdiff_t end)
 {
@@ -190,7 +191,7 @@ static void add_units(const work *s, ptrdiff_t first, ptrdiff_t end)
                                      .images = min(p->images, end - i),
                                      .row = row,
                                      .rows = min(p->rows, p->h.out - row)};
-        if (!add_chunk(s, c, steps_of(p, c)))
+        if (!add_chunk(s, c, filter_bf16_steps(p, c)))
             add_chunk_of_any(s, c);
     }
 }
@@ -211,6 +212,7 @@ static void run_job(const filter_bf16 *p, const adj_call *call, ptrdiff_t job, i
               .outputs = min(p->oc - output, p->outputs * LANES),
               .x_at = (int32_t *)(own + p->x_at),
               .dy_at = (int32_t *)(own + p->dy_at),
+              .pair_at = (int32_t *)(own + p->pair_at),
               .column = (filter_bf16_column *)(own + p->column),
               .pairs = own + p->pairs,
               .tiles = own + p->tiles};
