@@ -182,6 +182,7 @@ static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
                                             &direct_max_pool,
                                             &direct_winograd,
                                             &direct_gemm,
+                                            &direct_filter_gemm,
                                             NULL};
 
 const adj_backend adj_backend_direct = {.version = ADJ_VERSION,

@@ -12,6 +12,8 @@
 
 struct conv_bf16_code;
 struct filter_bf16_code;
+struct filter_gemm_code;
+struct gemm_code;
 struct group_norm_code;
 struct max_pool_code;
 struct winograd_code;
@@ -30,9 +32,11 @@ typedef struct { /* what direct_run does: the first member of a kernel's state *
 
 typedef struct { /* the code for one instruction set */
     const char *name;
-    const direct_code *fused_pointwise, *gemm;
+    const direct_code *fused_pointwise;
     ptrdiff_t vector_bytes;
     /* [is it f64] */
+    const struct gemm_code *gemm[2];
+    const struct filter_gemm_code *filter_gemm[2];
     const direct_code *im2col_input[2], *im2col_filter[2];
     const direct_code *depthwise_image[2], *depthwise_filter[2];
     /* [is it bf16] */
@@ -108,6 +112,7 @@ adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
 extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_im2col,
-    direct_depthwise, direct_filter_bf16, direct_group_norm, direct_max_pool, direct_winograd;
+    direct_depthwise, direct_filter_bf16, direct_filter_gemm, direct_group_norm, direct_max_pool,
+    direct_winograd;
 
 #endif

@@ -1,13 +1,17 @@
 /* isa.c - the table of one instruction set's code. */
 #include "isa.h"
+#include "backends/direct/filter_gemm/filter_gemm.h"
 #include "backends/direct/fused_pointwise/fused_pointwise.h"
+#include "backends/direct/gemm/gemm.h"
 #include "backends/direct/group_norm/group_norm.h"
 #include "backends/direct/max_pool/max_pool.h"
 #include "backends/direct/winograd/winograd.h"
 
-extern const direct_code DIRECT(gemm), DIRECT(im2col_input_f32), DIRECT(im2col_input_f64),
+extern const direct_code DIRECT(im2col_input_f32), DIRECT(im2col_input_f64),
     DIRECT(im2col_filter_f32), DIRECT(im2col_filter_f64), DIRECT(depthwise_image_f32),
     DIRECT(depthwise_image_f64), DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
+extern const filter_gemm_code DIRECT(filter_gemm_f32), DIRECT(filter_gemm_f64);
+extern const gemm_code DIRECT(gemm_f32), DIRECT(gemm_f64);
 extern const group_norm_code DIRECT(group_norm_rows_f32), DIRECT(group_norm_rows_bf16),
     DIRECT(group_norm_image_f32), DIRECT(group_norm_image_bf16);
 extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
@@ -16,7 +20,8 @@ extern const winograd_code DIRECT(winograd_image), DIRECT(winograd_filter);
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
     .fused_pointwise = &DIRECT(fused_pointwise),
-    .gemm = &DIRECT(gemm),
+    .filter_gemm = {&DIRECT(filter_gemm_f32), &DIRECT(filter_gemm_f64)},
+    .gemm = {&DIRECT(gemm_f32), &DIRECT(gemm_f64)},
     .vector_bytes = VECTOR_BYTES,
     .im2col_input = {&DIRECT(im2col_input_f32), &DIRECT(im2col_input_f64)},
     .im2col_filter = {&DIRECT(im2col_filter_f32), &DIRECT(im2col_filter_f64)},

@@ -20,25 +20,29 @@ ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
 ALWAYS void block(const int is_transposed, const int rows, const int vectors, const micro_gemm *p)
 {
     const ptrdiff_t a_pitch = p->a_pitch, b_pitch = p->b_pitch, depth = p->depth;
-    const real *a[MAX_ROWS / GROUP], *column = p->a, *b = p->b;
+    const real *b = p->b;
     vector sum[MAX_ROWS * MAX_VECTORS];
-#pragma GCC unroll 8
-    for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
-        a[i] = p->a + i * GROUP * a_pitch;
 #pragma GCC unroll 48
     for (int i = 0; i < rows * vectors; i++)
         sum[i] = (vector){0};
-    for (ptrdiff_t k = 0, left = depth; left > 0; k++, left--, b += b_pitch, column += a_pitch) {
-        vector y[MAX_VECTORS];
+    for (ptrdiff_t part = 0; part <= p->more; part++) {
+        const real *a[MAX_ROWS / GROUP], *column = p->a + (part > 0 ? p->more_at[part - 1] : 0);
 #pragma GCC unroll 8
-        for (ptrdiff_t j = 0; j < vectors; j++)
-            y[j] = *(const vector *)(b + j * VECTOR);
-#pragma GCC unroll 16
-        for (ptrdiff_t i = 0; i < rows; i++) {
-            real x = is_transposed ? column[i] : a[i / GROUP][k + i % GROUP * a_pitch];
+        for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
+            a[i] = column + i * GROUP * a_pitch;
+        for (ptrdiff_t k = 0, left = depth; left > 0;
+             k++, left--, b += b_pitch, column += a_pitch) {
+            vector y[MAX_VECTORS];
 #pragma GCC unroll 8
             for (ptrdiff_t j = 0; j < vectors; j++)
-                sum[i * vectors + j] += x * y[j];
+                y[j] = *(const vector *)(b + j * VECTOR);
+#pragma GCC unroll 16
+            for (ptrdiff_t i = 0; i < rows; i++) {
+                real x = is_transposed ? column[i] : a[i / GROUP][k + i % GROUP * a_pitch];
+#pragma GCC unroll 8
+                for (ptrdiff_t j = 0; j < vectors; j++)
+                    sum[i * vectors + j] += x * y[j];
+            }
         }
     }
     real *c = p->c;

@@ -9,11 +9,15 @@
 
 enum { MICRO_GEMM_VECTORS = 4 };
 
-typedef struct { /* c[i][j] = (what is there, if add, +) sum over k of a[i][k] b[k][j] */
+/* c[i][j] = (what is there, if add, +) sum over k of a[i][k] b[k][j]. There may be more of a, each
+ * of the same depth, so far behind the first: b goes on there. */
+typedef struct {
     ptrdiff_t rows, depth;
     ptrdiff_t vectors;   /* of a row of b and c, up to MICRO_GEMM_VECTORS */
     int a_is_transposed; /* a[k][i] instead; pitches are elements from a row to the next */
     const real *a, *b;
+    const ptrdiff_t *more_at; /* elements from a on */
+    ptrdiff_t more;
     real *c;
     ptrdiff_t a_pitch, b_pitch, c_pitch;
     int add;
@@ -23,7 +27,7 @@ typedef struct { /* c[i][j] = (what is there, if add, +) sum over k of a[i][k] b
     ptrdiff_t prefetch_bytes;
 } micro_gemm;
 
-/* The order of a sum is that of k. */
+/* The order of a sum is that of k, one part of a after the other. */
 void TYPED(micro_gemm)(const micro_gemm *p);
 
 #endif

@@ -202,8 +202,9 @@ static outcome run_prepared(fixture *f, const candidate *c)
     return o;
 }
 
-outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *const node[],
-                      int number)
+/* kernel: NULL: any. */
+static outcome run_first(fixture *f, const test_backend *t, const char *kernel, int n,
+                         const adj_node *const node[], int number)
 {
     const adj_node *in[MAX_VALUES];
     const adj_layout *in_layout[MAX_VALUES], *out_layout[1];
@@ -212,6 +213,8 @@ outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *
     candidate c = {.backend = t->b, .opened = t->opened, .group = &g, .prep = &prep};
     outcome o = {.status = ADJ_ENOKERNEL};
     while (next_kernel(&c)) {
+        if (kernel != NULL && strcmp(kernel, c.kernel->name) != 0)
+            continue;
         c.number = number;
         if (prepare_candidate(&c) != ADJ_OK) {
             if (prep.why[0] != '\0')
@@ -225,6 +228,18 @@ outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *
         break;
     }
     return o;
+}
+
+outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *const node[],
+                      int number)
+{
+    return run_first(f, t, NULL, n, node, number);
+}
+
+outcome run_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
+                   const adj_node *const node[])
+{
+    return run_first(f, t, kernel, n, node, 0);
 }
 
 double *by_naive(fixture *f, const adj_node *y)

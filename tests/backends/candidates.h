@@ -26,6 +26,9 @@ typedef struct {
  * the second result. Buffers are NaN before; a write past the end of one fails the running test. */
 outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *const node[],
                       int number);
+/* The same of the kernel of this name, its first. */
+outcome run_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
+                   const adj_node *const node[]);
 /* y by naive kernels alone. */
 double *by_naive(fixture *f, const adj_node *y);
 /* Every candidate of t for the group against naive; returns how many there are. */

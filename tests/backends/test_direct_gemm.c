@@ -1,24 +1,42 @@
-/* test_direct_gemm.c - the direct dense convolution and matmul on integers, bit for bit against the
- * definition: every instruction set, on one thread and on three. */
+/* test_direct_gemm.c - the direct dense convolution, its input gradient and matmul on integers, bit
+ * for bit against the definition: every instruction set and type, on one thread and on three; what
+ * is not finite, against naive. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backends/random_conv.h"
+#include "tests/backends/tile_cases.h"
 #include "tests/isa.h"
 #include "tests/repeat.h"
 
+static const enum oracle_result results[] = {ORACLE_Y, ORACLE_DX};
+enum { N_RESULT = sizeof results / sizeof *results };
+
+static outcome run_ours(fixture *f, const test_backend *t, int n, const adj_node *const node[],
+                        const char *text)
+{
+    outcome o = run_kernel(f, t, "gemm", n, node);
+    cr_assert_eq(o.status, ADJ_OK, "%s: %s", text, o.why);
+    return o;
+}
+
 static void expect_row_on(oracle_conv row, const char *isa)
 {
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64};
     row.in = row.c;
-    conv_problem p = conv_problem_new(row, ADJ_F32);
-    for (int threads = 1; threads <= 3; threads += 2) {
-        test_backend t = direct_open_isa(isa, threads);
-        int n = expect_exact(&p, &t, ORACLE_Y, isa);
-        cr_assert_eq(n, p.n[ORACLE_Y] > 0, "%d candidates: %s", n, p.text);
-        backend_close(&t);
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
+        conv_problem p = conv_problem_new(row, dtypes[k]);
+        for (int i = 0; i < N_RESULT; i++)
+            for (int threads = 1; p.n[results[i]] > 0 && threads <= 3; threads += 2) {
+                test_backend t = direct_open_isa(isa, threads);
+                const adj_node *node = p.result[results[i]];
+                outcome o = run_ours(&p.f, &t, 1, &node, p.text);
+                expect_close(o.y, p.want[results[i]], p.n[results[i]], 0, 0, p.text);
+                free(o.y);
+                backend_close(&t);
+            }
+        conv_problem_free(&p);
     }
-    conv_problem_free(&p);
 }
 
 /* Rows that are copied and such that lie as they are, short rows that are gathered, flat ones,
@@ -100,6 +118,8 @@ static void listed(const char *isa)
     need_isa(isa);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         expect_row_on(rows[i], isa);
+    for (int i = 0; i < TILE_CASES && strcmp(isa, "base") != 0; i++)
+        expect_row_on(tile_cases[i], isa);
 }
 
 Test(direct_gemm, listed_base) { listed("base"); }
@@ -136,6 +156,63 @@ static void random_rows(const char *isa, uint32_t k)
 Test(direct_gemm, random_base) { random_rows("base", 0); }
 Test(direct_gemm, random_avx2) { random_rows("avx2", 100000); }
 Test(direct_gemm, random_avx512) { random_rows("avx512", 200000); }
+
+/* ---- what is not finite ---- */
+
+/* A window that does not read the value, or that has padding where the filter has it, stays a
+ * number. */
+static void expect_special(oracle_conv row, const char *isa, int operand, int64_t i, double value)
+{
+    conv_problem p = conv_problem_new(row, ADJ_F32);
+    p.f.value[operand][i] = value;
+    for (int k = 0; k < N_RESULT; k++) {
+        const adj_node *n = p.result[results[k]];
+        double *want = by_naive(&p.f, n);
+        test_backend t = direct_open_isa(isa, 2);
+        outcome o = run_ours(&p.f, &t, 1, &n, p.text);
+        expect_close(o.y, want, p.n[results[k]], 0, 0, p.text);
+        backend_close(&t);
+        free(want);
+        free(o.y);
+    }
+    conv_problem_free(&p);
+}
+
+Test(direct_gemm, specials_avx2)
+{
+    need_isa("avx2");
+    check_tile_specials(expect_special, "avx2");
+}
+
+Test(direct_gemm, specials_avx512)
+{
+    need_isa("avx512");
+    check_tile_specials(expect_special, "avx512");
+}
+
+/* The bias of positions that are computed anew, too. */
+static void expect_bias(oracle_conv row, int64_t i, double value)
+{
+    row.in = row.c;
+    conv_problem p = conv_problem_new(row, ADJ_F32);
+    adj_node *bias = given_integers(&p.f, ADJ_F32, (adj_shape){1, {row.last}}, -9, 9);
+    adj_node *y = p.result[ORACLE_Y];
+    const adj_node *group[] = {y, adj_bias_add(y, bias, ADJ_NHWC)};
+    if (i >= 0)
+        p.f.value[1][i] = value;
+    test_backend t = direct_open_isa(best_isa(), 2);
+    outcome o = run_ours(&p.f, &t, 2, group, p.text);
+    double *want = by_naive(&p.f, y);
+    for (int64_t k = 0; k < p.n[ORACLE_Y]; k++)
+        want[k] += p.f.value[3][k % row.last];
+    expect_close(o.y, want, p.n[ORACLE_Y], 0, 0, p.text);
+    backend_close(&t);
+    free(want);
+    free(o.y);
+    conv_problem_free(&p);
+}
+
+Test(direct_gemm, bias) { check_tile_biases(expect_bias); }
 
 /* ---- matmul and bias ---- */
 
@@ -196,8 +273,10 @@ Test(direct_gemm, same_bits_for_any_threads)
     oracle_sizes s = oracle_sizes_of(row);
     fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, s.x, -1, 1), *w = given_random(&f, ADJ_F32, s.w, -1, 1);
-    const adj_node *y = adj_conv2d(x, w, &s.attrs);
-    expect_same_bits_for_any_threads(&f, y, best_isa());
+    adj_node *dy = given_random(&f, ADJ_F32, s.y, -1, 1);
+    expect_same_bits_for_any_threads(&f, adj_conv2d(x, w, &s.attrs), best_isa());
+    expect_same_bits_for_any_threads(&f, adj_conv2d_backprop_input(s.x, w, dy, &s.attrs),
+                                     best_isa());
     fixture_free(&f);
 }
 
@@ -217,7 +296,7 @@ Test(direct_gemm, refused)
         cr_assert_not_null(node[i], "%s", adj_graph_message(f.g));
         outcome o = run_candidate(&f, &t, 1, &node[i], 0);
         cr_expect_eq(o.status, ADJ_ENOKERNEL);
-        cr_expect_not_null(strstr(o.why, "f32 in NHWC"), "%s", o.why);
+        cr_expect_not_null(strstr(o.why, "f64 in NHWC"), "%s", o.why);
     }
     backend_close(&t);
     fixture_free(&f);

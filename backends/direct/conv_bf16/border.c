@@ -9,25 +9,7 @@
 
 enum { LANES = CONV_BF16_LANES, TILE = CONV_BF16_TILE, ROW = CONV_BF16_STEP, PAIR = 4 };
 
-/* The taps of an axis that read src: from `first` to `end`. */
-typedef struct {
-    ptrdiff_t first, end;
-} inside;
-
-static inside taps_inside(const conv_bf16_axis *a, ptrdiff_t position)
-{
-    inside t = {a->taps, 0};
-    for (ptrdiff_t i = a->taps - 1; i >= 0; i--) {
-        const ptrdiff_t at = position * a->stride + i * a->dilation - a->pad;
-        if (at < 0 || at >= a->src)
-            continue;
-        t.first = i;
-        t.end = t.end > 0 ? t.end : i + 1;
-    }
-    return t;
-}
-
-static int is_whole(const conv_bf16_axis *a, inside t) { return t.first == 0 && t.end == a->taps; }
+static int is_whole(const conv_axis *a, conv_taps t) { return t.first == 0 && t.end == a->taps; }
 
 static __m512 add_pair(__m512 sum, const char *x, const char *filter)
 {
@@ -42,7 +24,7 @@ static __m512 add_pair(__m512 sum, const char *x, const char *filter)
 
 /* from: the position's elements; filter: a block's tiles. */
 static __m512 sum_of(const conv_bf16_pass *p, const char *from, const char *filter,
-                     ptrdiff_t channels, inside h, inside w)
+                     ptrdiff_t channels, conv_taps h, conv_taps w)
 {
     const ptrdiff_t of_segment = p->whole + (p->rest > 0);
     __m512 sum = _mm512_setzero_ps();
@@ -53,8 +35,8 @@ static __m512 sum_of(const conv_bf16_pass *p, const char *from, const char *filt
     return sum;
 }
 
-static void mend_position(const conv_bf16_product *p, ptrdiff_t k, ptrdiff_t channels, inside h,
-                          inside w)
+static void mend_position(const conv_bf16_product *p, ptrdiff_t k, ptrdiff_t channels, conv_taps h,
+                          conv_taps w)
 {
     const char *from = p->src + p->tile_at[k / LANES] + k % LANES * p->pass->position;
     _Alignas(64) float sum[LANES] = {0};
@@ -76,7 +58,8 @@ void conv_bf16_mend(const conv_bf16_product *p, ptrdiff_t channels, ptrdiff_t ro
     for (ptrdiff_t k = 0; k < p->positions; k++) {
         if (p->dst_at[k] < 0)
             continue;
-        const inside h = taps_inside(&a->h, row + k / line), w = taps_inside(&a->w, k % line);
+        const conv_taps h = conv_taps_inside(&a->h, row + k / line);
+        const conv_taps w = conv_taps_inside(&a->w, k % line);
         if (!is_whole(&a->h, h) || !is_whole(&a->w, w))
             mend_position(p, k, channels, h, w);
     }

@@ -51,71 +51,19 @@ static int fits(const adj_conv_geom *g, int64_t element)
            g->oh * g->ow * g->oc * element < max_bytes;
 }
 
-/* ---- passes ---- */
-
-/* Along an axis, of a convolution as it is written down. */
-typedef struct {
-    ptrdiff_t in, out, kernel, stride, dilation, pad;
-} extent;
-
-static conv_bf16_axis axis_of_y(extent e)
-{
-    return (conv_bf16_axis){.taps = e.kernel,
-                            .stride = e.stride,
-                            .dilation = e.dilation,
-                            .pad = e.pad,
-                            .src = e.in,
-                            .dst = e.out,
-                            .step = 1,
-                            .forward = 1};
-}
-
-/* Of dx's positions phase + r * stride: tap k reaches them from (phase + pad - k * dilation) /
- * stride + r of dy, if that is a whole number; the largest k is the first position there. */
-static conv_bf16_axis axis_of_dx(extent e, ptrdiff_t phase)
-{
-    const ptrdiff_t step = e.stride / gcd(e.stride, e.dilation);
-    ptrdiff_t k = 0;
-    while (k < step && (phase + e.pad - k * e.dilation) % e.stride != 0)
-        k++;
-    const int has_taps = k < step && k < e.kernel;
-    const ptrdiff_t taps = has_taps ? divide_up(e.kernel - k, step) : 0;
-    const ptrdiff_t last = k + (taps - 1) * step;
-    return (conv_bf16_axis){.taps = taps,
-                            .stride = 1,
-                            .dilation = step * e.dilation / e.stride,
-                            .pad = has_taps ? (last * e.dilation - phase - e.pad) / e.stride : 0,
-                            .src = e.out,
-                            .dst = divide_up(max(e.in - phase, 0), e.stride),
-                            .first = phase,
-                            .step = e.stride,
-                            .filter = last,
-                            .forward = -step};
-}
-
 static void set_passes(conv_bf16 *p, const adj_conv_geom *g)
 {
-    const extent h = {g->ih, g->oh, g->kh, g->sh, g->dh, g->pt};
-    const extent w = {g->iw, g->ow, g->kw, g->sw, g->dw, g->pl};
-    if (!p->is_turned) {
-        p->n_pass = 1;
-        p->pass[0] = (conv_bf16_pass){.h = axis_of_y(h), .w = axis_of_y(w)};
-        return;
+    p->n_pass = (int)conv_passes(g, p->is_turned);
+    for (int i = 0; i < p->n_pass; i++) {
+        const conv_axes a = conv_axes_of(g, p->is_turned, i);
+        p->pass[i] = (conv_bf16_pass){.h = a.h, .w = a.w};
     }
-    for (ptrdiff_t i = 0; i < g->sh; i++)
-        for (ptrdiff_t j = 0; j < g->sw; j++)
-            p->pass[p->n_pass++] = (conv_bf16_pass){.h = axis_of_dx(h, i), .w = axis_of_dx(w, j)};
 }
 
 /* ---- how a band lies in the scratch ---- */
 
-static int reaches_padding(const conv_bf16_axis *a)
-{
-    return a->pad > 0 || (a->dst - 1) * a->stride + (a->taps - 1) * a->dilation - a->pad >= a->src;
-}
-
 /* Rows of 16 columns leave tiles full; unrolling takes a copy for each tap. */
-static int must_unroll(const conv_bf16_axis *w)
+static int must_unroll(const conv_axis *w)
 {
     const ptrdiff_t columns = round_up(w->dst, LANES);
     return w->taps == 1 || w->dilation > 1 || w->stride > MAX_STRIDE ||
@@ -144,7 +92,7 @@ static void set_segments(const conv_bf16 *p, conv_bf16_pass *a)
     a->whole = a->segment / STEP;
     a->rest = a->segment % STEP;
     a->steps = a->h.taps * divide_up(a->segment, STEP);
-    a->has_padding = reaches_padding(&a->h) || reaches_padding(&a->w);
+    a->has_padding = conv_reaches_padding(&a->h) || conv_reaches_padding(&a->w);
     a->is_unrolled = must_unroll(&a->w);
     const ptrdiff_t pixel = p->channels * 2;
     a->position = a->is_unrolled ? a->segment : a->w.stride * pixel;
@@ -153,16 +101,10 @@ static void set_segments(const conv_bf16 *p, conv_bf16_pass *a)
     set_shapes(a);
 }
 
-/* Rows of src, with padding, that so many rows of dst read. */
-static ptrdiff_t rows_read(const conv_bf16_axis *h, ptrdiff_t rows)
-{
-    return h->taps > 0 ? (rows - 1) * h->stride + (h->taps - 1) * h->dilation + 1 : 0;
-}
-
 static void set_band(conv_bf16_pass *a, ptrdiff_t rows)
 {
     rows = min(rows, a->h.dst);
-    a->slots = divide_up(rows_read(&a->h, max(rows, 1)), a->h.stride);
+    a->slots = divide_up(conv_reach(&a->h, max(rows, 1)), a->h.stride);
     a->lines = a->is_unrolled ? 1 : rows;
     a->line = divide_up(a->is_unrolled ? rows * a->w.dst : a->w.dst, LANES);
     for (ptrdiff_t i = 0; i < a->h.taps; i++)

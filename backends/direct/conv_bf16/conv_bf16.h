@@ -4,9 +4,7 @@
  *   dst[row][column][o] = sum over taps (i, j) and c of
  *       src[row * sh + i * dh - ph][column * sw + j * dw - pw][c] * filter[i][j][c][o]
  *
- * y is that sum. dx is it too, of dy and the filter turned by 180 degrees and transposed: with a
- * stride, one for each phase of dx (row and column modulo stride), by the taps that reach it. Each
- * such sum is a pass.
+ * y is that sum, dx some of it, each a pass (backends/direct/conv_axis.h).
  *
  * For some rows of dst at a time, a band, the rows of src that they read are copied to a scratch,
  * with zeros as padding. There the elements that 16 neighbours of dst read for a row i of taps are
@@ -36,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/direct/conv_axis.h"
 #include "backends/direct/direct.h"
 
 enum {
@@ -48,16 +47,8 @@ enum {
     CONV_BF16_PASSES = 4
 };
 
-/* Windows along rows or columns: position p of dst reads p * stride + i * dilation - pad of src. */
 typedef struct {
-    ptrdiff_t taps, stride, dilation, pad;
-    ptrdiff_t src, dst;        /* positions there are; dst: of the pass */
-    ptrdiff_t first, step;     /* of the pass' positions, in dst */
-    ptrdiff_t filter, forward; /* tap i is the filter's `filter` + i * `forward` */
-} conv_bf16_axis;
-
-typedef struct {
-    conv_bf16_axis h, w;
+    conv_axis h, w;
     int is_unrolled, has_padding;
     ptrdiff_t position;     /* bytes from one position's elements to the next one's */
     ptrdiff_t pitch, slots; /* of the scratch: bytes of a row; rows of a phase of them */

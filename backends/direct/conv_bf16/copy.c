@@ -93,7 +93,7 @@ static inline void copy_pixels(copier *c, char *dst, const char *src, ptrdiff_t 
 static void copy_row(copier *c, char *dst, const char *src)
 {
     const conv_bf16_rows *s = c->s;
-    const conv_bf16_axis *w = &s->pass->w;
+    const conv_axis *w = &s->pass->w;
     const ptrdiff_t pixel = s->scratch * 2, columns = s->pass->pitch / pixel;
     const ptrdiff_t before = min(max(w->pad, 0), columns), first = max(-w->pad, 0);
     const ptrdiff_t n = max(min(columns - before, w->src - first), 0);
@@ -106,7 +106,7 @@ static void copy_row(copier *c, char *dst, const char *src)
 static inline void copy_window(copier *c, char *dst, const char *src, ptrdiff_t first)
 {
     const conv_bf16_rows *s = c->s;
-    const conv_bf16_axis *w = &s->pass->w;
+    const conv_axis *w = &s->pass->w;
     const ptrdiff_t pixel = s->scratch * 2, src_pixel = s->channels * s->element;
     if (w->dilation == 1 && first >= 0 && first + w->taps <= w->src) {
         copy_pixels(c, dst, src + first * src_pixel, w->taps);

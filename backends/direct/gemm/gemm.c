@@ -1,13 +1,19 @@
-/* gemm.c - the kernel of gemm.h: what it takes, its rows, what lies where in the scratch. */
+/* gemm.c - the kernel of gemm.h: what it takes, its passes and rows, what lies where in the
+ * scratch. */
+#include <omp.h>
+
 #include "backends/direct/arith.h"
 #include "gemm.h"
 
 enum {
     MAX_SIDE = 1 << 24,
-    LANES = 16,
-    ROW_PIXELS = 96,  /* of a flat row */
-    BAND_PIXELS = 48, /* whose windows are gathered at a time */
-    SHORT_ROW = 6     /* measured: rows of fewer pixels are gathered */
+    ROW_PIXELS = 96,          /* of a flat row */
+    BAND_PIXELS = 48,         /* whose windows are gathered at a time */
+    MIN_POSITIONS = 64,       /* of a band, for which a part of the filter is read from its cache */
+    SHORT_ROW = 6,            /* measured: rows of fewer positions are gathered */
+    PANEL_BYTES = 1024 << 10, /* of a part of a panel, about: half of the first cache */
+    PACKED_POSITIONS = 2048,  /* from which on packing a filter costs little beside the product */
+    FILTER_JOBS = 16
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
@@ -19,29 +25,32 @@ static int is_matmul(const adj_node *n)
     return n->op == &adj_op_matmul && !a->transpose_a && !a->transpose_b;
 }
 
+static int is_dx(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_input; }
+
 static int is_root(const adj_node *n)
 {
-    return (n->op == &adj_op_conv2d || n->op == &adj_op_matmul) && n->type.dtype == ADJ_F32;
+    return (n->op == &adj_op_conv2d || n->op == &adj_op_matmul || is_dx(n)) &&
+           (n->type.dtype == ADJ_F32 || n->type.dtype == ADJ_F64);
 }
 
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
-    return is_root(root) ? direct_match_bias(root, uses, max, group) : 0;
+    return is_root(root) && !is_dx(root) ? direct_match_bias(root, uses, max, group) : 0;
 }
 
 static int is_ours(const adj_group *g)
 {
-    return is_root(g->node[0]) &&
-           (g->n_node == 1 ||
-            (g->n_node == 2 && direct_is_bias_of(g->node[1], g->node[0]) && g->n_out == 1));
+    const adj_node *n = g->node[0];
+    return is_root(n) && (g->n_node == 1 || (g->n_node == 2 && !is_dx(n) && g->n_out == 1 &&
+                                             direct_is_bias_of(g->node[1], n)));
 }
 
 /* ---- geometry ---- */
 
-static void set_matmul(gemm *p, const adj_node *n)
+static adj_conv_geom geom_of_matmul(const adj_node *n)
 {
     const adj_shape a = n->in[0]->type.shape;
-    p->g = (adj_conv_geom){.format = ADJ_NHWC,
+    return (adj_conv_geom){.format = ADJ_NHWC,
                            .n = 1,
                            .ih = 1,
                            .iw = a.dim[0],
@@ -67,88 +76,158 @@ static int has_sizes(const adj_conv_geom *g)
         if (sizes[i] < 1 || sizes[i] > MAX_SIDE)
             return 0;
     return g->pt >= 0 && g->pl >= 0 && g->pt <= MAX_SIDE && g->pl <= MAX_SIDE &&
-           g->format == ADJ_NHWC && g->groups == 1;
+           g->format == ADJ_NHWC && g->groups == 1 && g->kh <= max_elements / g->kw &&
+           g->kh * g->kw <= max_elements / g->ic && g->kh * g->kw <= max_elements / g->oc;
 }
 
 /* All pixels as rows of about ROW_PIXELS, as many for each thread. */
 static void flatten(gemm *p)
 {
-    adj_conv_geom *g = &p->g;
-    p->pixels = g->n * g->oh * g->ow;
+    p->pixels = p->n * p->dst.h * p->dst.w;
     ptrdiff_t rows = divide_up(p->pixels, ROW_PIXELS);
-    rows = min(round_up(rows, p->work.threads), p->pixels);
-    g->ow = g->iw = divide_up(p->pixels, rows);
-    g->oh = g->ih = divide_up(p->pixels, g->ow);
-    g->n = 1;
+    rows = min(round_up(rows, p->threads), p->pixels);
+    p->dst.w = p->src.w = divide_up(p->pixels, rows);
+    p->dst.h = p->src.h = divide_up(p->pixels, p->dst.w);
+    p->n = 1;
+    p->pass[0].h.src = p->pass[0].h.dst = p->dst.h;
+    p->pass[0].w.src = p->pass[0].w.dst = p->dst.w;
 }
 
-/* Which rows of x are needed at a time, and in what form. */
-static void set_rows(gemm *p, ptrdiff_t reach)
+static void set_passes(gemm *p, const adj_conv_geom *g)
 {
-    const adj_conv_geom *g = &p->g;
-    p->is_gathered = !p->is_flat && g->kh * g->kw > 1 && g->ow < SHORT_ROW;
-    p->band = p->is_gathered ? min(max(BAND_PIXELS / g->ow, 1), g->oh) : 1;
-    p->bands = divide_up(g->oh, p->band);
-    p->is_padded = !p->is_flat && (g->pl > 0 || reach > g->iw);
-    p->slots = p->is_padded ? (p->band - 1) * g->sh + (g->kh - 1) * g->dh + 1 : 0;
-    p->row = p->is_padded ? reach * g->ic : 0;
+    p->n_pass = (int)conv_passes(g, p->is_turned);
+    for (int i = 0; i < p->n_pass; i++) {
+        const conv_axes a = conv_axes_of(g, p->is_turned, i);
+        p->pass[i] = (gemm_pass){.h = a.h, .w = a.w, .elements = a.h.taps * a.w.taps * p->src.c};
+    }
+    p->is_flat = g->kh == 1 && g->kw == 1 && g->sh == 1 && g->sw == 1 && g->pt == 0 && g->pl == 0 &&
+                 g->oh == g->ih && g->ow == g->iw;
+    if (p->is_flat)
+        flatten(p);
+}
+
+/* More positions in a block are fewer reads of the filter, more vectors fewer of src. */
+static ptrdiff_t vectors_for(ptrdiff_t positions)
+{
+    return positions > 8 ? 2 : positions > 6 ? 3 : 4;
+}
+
+/* How many rows are computed together, and which rows of src they need in what form. */
+static void set_rows(gemm *p)
+{
+    const gemm_pass *first = &p->pass[0];
+    ptrdiff_t rows = 0, right = 0;
+    p->top = p->bottom = -MAX_SIDE;
+    p->is_gathered = p->n_pass == 1 && !p->is_flat && p->kh * p->kw > 1 && first->w.dst < SHORT_ROW;
+    p->vectors = p->is_gathered ? 2 : vectors_for(first->w.dst);
+    for (int i = 0; i < p->n_pass; i++) {
+        const gemm_pass *a = &p->pass[i];
+        rows = max(rows, a->h.dst);
+        if (a->h.taps == 0 || a->w.taps == 0)
+            continue;
+        p->top = max(p->top, a->h.pad);
+        p->bottom = max(p->bottom, (a->h.taps - 1) * a->h.dilation - a->h.pad);
+        p->left = max(p->left, a->w.pad);
+        right = max(right, conv_reach(&a->w, a->w.dst) - a->w.pad);
+        p->has_margin |= conv_reaches_padding(&a->w);
+    }
+    const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
+    p->rows = p->is_flat ? 1 : min(max(positions / max(first->w.dst, 1), 1), rows);
+    p->bands = divide_up(rows, p->rows);
+    p->slots = max((p->rows - 1) * first->h.stride + p->top + p->bottom + 1, 0);
+    p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
+}
+
+/* Parts are rows of taps, or single taps where these are not side by side in src or a row's part of
+ * a panel would not stay in the first cache. */
+static void set_parts(gemm *p)
+{
+    const ptrdiff_t line = p->vectors * p->lanes * (ptrdiff_t)adj_dtype_size(p->dtype);
+    for (int i = 0; i < p->n_pass; i++) {
+        gemm_pass *a = &p->pass[i];
+        const int is_row = a->w.dilation == 1 && a->w.taps * p->src.c * line <= PANEL_BYTES;
+        a->parts = is_row ? min(a->w.taps, 1) : a->w.taps;
+        a->depth = a->parts > 0 ? a->w.taps / a->parts * p->src.c : 0;
+        a->group = max(PANEL_BYTES / max(a->depth * line, 1), 1);
+    }
 }
 
 /* 0: too large. */
 static int set_scratch(gemm *p, size_t *scratch)
 {
-    const adj_conv_geom *g = &p->g;
-    const ptrdiff_t reach = (g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1; /* columns of x */
+    const size_t element = adj_dtype_size(p->dtype);
+    const ptrdiff_t positions = p->rows * p->pass[0].w.dst;
+    const ptrdiff_t taps = p->kh * p->kw * p->src.c;
     size_t thread = 0;
-
-    if (reach > max_elements)
-        return 0;
-    set_rows(p, reach);
-    const ptrdiff_t pixels = p->band * g->ow;
     if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
-        p->taps > max_elements || (p->is_gathered && pixels > max_elements / p->taps))
+        (p->is_packed && taps > max_elements / (p->dst.c + p->lanes)) ||
+        (p->is_gathered && positions > max_elements / taps) || positions > max_elements / p->lanes)
         return 0;
-    p->ring = reserve_ring(&thread, p->slots, p->row, sizeof(float));
-    p->windows = reserve(&thread, p->is_gathered ? pixels * p->taps : 0, sizeof(float));
-    p->product = reserve(&thread, p->rest > 0 ? pixels * LANES : 0, sizeof(float));
+    p->ring = reserve_ring(&thread, p->slots, p->row, element);
+    p->src_rows = reserve(&thread, p->slots, sizeof(void *));
+    p->windows = reserve(&thread, p->is_gathered ? positions * taps : 0, element);
+    p->at = reserve(&thread, p->kh * p->kw, sizeof(ptrdiff_t));
+    p->has_sums = reserve(&thread, p->rows, 1);
+    p->sums = reserve(&thread, positions * p->lanes, element);
     p->per_thread = thread;
     *scratch = 0;
-    p->panel = reserve(scratch, p->rest > 0 ? p->taps * LANES : 0, sizeof(float));
-    p->thread = reserve(scratch, p->work.threads, p->per_thread);
+    for (int i = 0; p->is_packed && i < p->n_pass; i++) {
+        gemm_pass *a = &p->pass[i];
+        a->filter = reserve(scratch, a->elements * round_up(p->dst.c, p->lanes), element);
+    }
+    p->thread = reserve(scratch, p->threads, thread);
     return 1;
 }
 
 static int plan(gemm *p, const direct *d, const adj_group *group, size_t *scratch)
 {
     const adj_node *n = group->node[0];
-    *p = (gemm){.bias_in = -1};
     if (n->op == &adj_op_matmul && !is_matmul(n))
         return 0;
-    if (is_matmul(n))
-        set_matmul(p, n);
-    else
-        p->g = ((const adj_conv_attrs *)n->attrs)->geom;
-    adj_conv_geom *g = &p->g;
-    if (!has_sizes(g) || g->kh > max_elements / g->kw || g->kh * g->kw > max_elements / g->ic)
+    const adj_conv_geom g =
+        is_matmul(n) ? geom_of_matmul(n) : ((const adj_conv_attrs *)n->attrs)->geom;
+    if (!has_sizes(&g) || conv_passes(&g, is_dx(n)) > GEMM_PASSES)
         return 0;
-    p->x_in = adj_group_in(group, n->in[0]);
-    p->w_in = adj_group_in(group, n->in[1]);
-    if (group->n_node == 2)
-        p->bias_in = adj_group_in(group, group->node[1]->in[1]);
-    p->work.code = d->isa->gemm;
-    p->work.threads = direct_conv_threads(d, n);
-    p->span = g->kw * g->ic;
-    p->taps = g->kh * p->span;
-    const ptrdiff_t vector = d->isa->vector_bytes / (ptrdiff_t)sizeof(float);
-    p->whole = g->oc / vector * vector;
-    p->rest = g->oc - p->whole;
-    p->is_flat = g->kh == 1 && g->kw == 1 && g->sh == 1 && g->sw == 1 && g->pt == 0 && g->pl == 0 &&
-                 g->oh == g->ih && g->ow == g->iw;
-    if (p->is_flat)
-        flatten(p);
-    int fine = set_scratch(p, scratch);
-    p->work.jobs = min(p->work.threads, g->n * p->bands);
-    return fine;
+    const int is_f64 = n->type.dtype == ADJ_F64;
+    *p = (gemm){.code = d->isa->gemm[is_f64],
+                .threads = direct_conv_threads(d, n),
+                .is_turned = is_dx(n),
+                .dtype = n->type.dtype,
+                .src_in = adj_group_in(group, n->in[is_dx(n)]),
+                .filter_in = adj_group_in(group, n->in[!is_dx(n)]),
+                .bias_in = group->n_node == 2 ? adj_group_in(group, group->node[1]->in[1]) : -1,
+                .n = g.n,
+                .kh = g.kh,
+                .kw = g.kw};
+    direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
+    p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
+    p->is_packed =
+        p->is_turned || p->dst.c % p->lanes != 0 || p->n * p->dst.h * p->dst.w >= PACKED_POSITIONS;
+    set_passes(p, &g);
+    set_rows(p);
+    set_parts(p);
+    p->jobs = min(p->threads, p->n * p->bands);
+    p->filter_jobs = min(p->is_packed || p->has_margin || p->is_gathered ? FILTER_JOBS : 0,
+                         p->kh * p->kw * p->src.c);
+    return set_scratch(p, scratch);
+}
+
+/* ---- the kernel ---- */
+
+adj_status gemm_run(const adj_call *c)
+{
+    const gemm *p = c->state;
+    int is_finite = 1;
+#pragma omp parallel num_threads(p->threads) if (p->threads > 1)
+    {
+#pragma omp for schedule(static) reduction(& : is_finite)
+        for (ptrdiff_t job = 0; job < p->filter_jobs; job++)
+            is_finite &= p->code->prepare_filter(c, job);
+#pragma omp for schedule(static)
+        for (ptrdiff_t job = 0; job < p->jobs; job++)
+            p->code->multiply(c, job, omp_get_thread_num(), is_finite);
+    }
+    return ADJ_OK;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -159,10 +238,11 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return ADJ_ENOKERNEL;
     if (!plan(&p, d, g, &prep->scratch))
         return direct_refuse(prep,
-                             "%s: direct takes f32 in NHWC, without groups, matrices as they lie",
-                             g->node[0]->op->name);
+                             "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
+                             "they lie, input gradients with up to %d phases of strides",
+                             g->node[0]->op->name, GEMM_PASSES);
     return direct_accept(d, prep, "gemm", &p, sizeof p);
 }
 
 const adj_kernel direct_gemm = {
-    .name = "gemm", .match = match, .prepare = prepare, .run = direct_run, .drop = direct_drop};
+    .name = "gemm", .match = match, .prepare = prepare, .run = gemm_run, .drop = direct_drop};

@@ -1,41 +1,95 @@
-/* gemm.h - dense convolutions and products of matrices, f32 in plain NHWC memory: what oneDNN is
- * for, where there is none.
+/* gemm.h - y and dx of dense convolutions, and products of matrices, by multiply-adds in f32 and
+ * f64, on plain NHWC memory: an implicit product of matrices.
  *
- * A row of output pixels is a sum of products, one for each kernel row kh,
+ * A row of a pass' positions (backends/direct/conv_axis.h) is a sum of products, one for each row
+ * of taps i that reads a row of src,
  *
- *   y[ow][o] = sum over kh of  x[ih][ow*sw - pl + ..] w[kh][..][o],   ih = oh*sh - pt + kh*dh,
+ *   dst[column][o] += src[row][column * stride - pad + ..] filter[i][..][o]
  *
- * where .. runs over the kw*ic numbers of a kernel row. In NHWC they lie side by side in x as in w,
- * so nothing is gathered: the left matrix is x itself, whose rows overlap. A row of x that is read
- * beyond its ends is copied with zeros around it, once. With dilated columns each tap is a product
- * of its own. Where there are too few pixels in a row to fill a product's block, the
- * windows of some rows of pixels are gathered, and multiplied at once.
+ * where .. runs over the elements of the row's taps. In NHWC they lie side by side in src as in the
+ * filter, so nothing is gathered: the left matrix is src itself, whose rows overlap. Rows of src
+ * that are read beyond their ends are copied with zeros around them, once for all that reads them.
+ * With dilated columns each tap is a part of its own. Where a row has too few positions to fill a
+ * product's block, the windows of some rows are gathered, and multiplied at once.
  *
  * A 1x1 convolution without strides and a matmul are rows of pixels without a kernel: all pixels
  * are one row, cut where it is worth it.
  *
- * Outputs that fill whole vectors are multiplied with w as it lies; the rest of them are copied to
- * a panel that is filled up with zeros. The order of an element's sum is that of w, for any number
- * of threads. */
+ * The filter is packed into panels of a few vectors of outputs, with zeros behind the last; turned
+ * and transposed for dx. Where there are few positions, y is multiplied by it as it lies, if its
+ * outputs fill whole vectors. Parts of a panel that fit the first cache are multiplied by all rows
+ * of a band before the next part.
+ *
+ * Zeros of the padding times a filter's Inf or NaN would be NaN, where the definition has no such
+ * product: then positions whose windows reach padding are computed as it is written (conv_plain.h).
+ *
+ * The order of an element's sum is that of the taps, for any number of threads. */
 #ifndef DIRECT_GEMM_H
 #define DIRECT_GEMM_H
 
+#include "backends/direct/conv_axis.h"
 #include "backends/direct/direct.h"
 
+enum { GEMM_PASSES = 16 };
+
 typedef struct {
-    direct_work work;
-    adj_conv_geom g; /* if flat: of oh rows of ow pixels, the last one shorter */
-    int is_flat, is_gathered;
-    ptrdiff_t pixels;          /* of all rows, if flat */
-    int x_in, w_in, bias_in;   /* among group->in; bias_in -1: none */
-    ptrdiff_t span, taps;      /* of a kernel row: kw*ic; of all */
-    ptrdiff_t whole, rest;     /* outputs in whole vectors, and those left */
-    ptrdiff_t band, bands;     /* rows of pixels that are computed together; how many in an image */
-    int is_padded;             /* rows of x are copied */
-    ptrdiff_t slots, row;      /* of the ring of copies: how many, elements of one */
-    size_t panel;              /* offsets in the scratch: of the rest's columns; */
-    size_t thread, per_thread; /* of each thread's */
-    size_t ring, windows, product; /* in there: copies; gathered windows; the rest's sums */
+    conv_axis h, w;
+    ptrdiff_t parts, depth; /* of a row of taps: how many, and elements of one */
+    ptrdiff_t group;        /* parts that are multiplied at a time */
+    ptrdiff_t elements;     /* of all taps */
+    size_t filter;          /* in the scratch, if packed: panels, [element][vectors] */
+} gemm_pass;
+
+typedef struct gemm_code {
+    /* Job of tap_jobs: packs taps of the filter. Returns whether they are finite. */
+    int (*prepare_filter)(const adj_call *c, ptrdiff_t job);
+    /* Job of jobs: a share of the bands. */
+    void (*multiply)(const adj_call *c, ptrdiff_t job, int thread, int is_finite);
+} gemm_code;
+
+typedef struct {
+    const gemm_code *code;
+    int threads, is_turned, is_flat, is_gathered;
+    int is_packed;  /* the filter */
+    int has_margin; /* rows of src are copied */
+    adj_dtype dtype;
+    int src_in, filter_in, bias_in; /* among group->in; bias_in -1: none */
+    ptrdiff_t n, kh, kw;            /* images; of the filter */
+    direct_size src, dst;           /* if flat: rows of pixels, the last one shorter */
+    ptrdiff_t pixels;               /* of all rows, if flat */
+    ptrdiff_t lanes;                /* of a vector */
+    ptrdiff_t vectors;              /* of outputs in a panel, at most */
+    int n_pass;
+    gemm_pass pass[GEMM_PASSES];
+    ptrdiff_t rows, bands; /* a band: rows of each pass that are computed together; in an image */
+    ptrdiff_t jobs, filter_jobs;
+    ptrdiff_t top, bottom,
+        slots;                 /* src's rows for row r: r * stride - top .. + bottom; of a ring */
+    ptrdiff_t left, row;       /* zeros before a copied row; elements of it */
+    size_t thread, per_thread; /* offsets in the scratch: of each thread's; */
+    size_t ring, src_rows, windows, at, has_sums,
+        sums; /* in there: rows; gathered windows; parts; sums */
 } gemm;
+
+/* Vectors of outputs: all; of panel i from `first` to `end`. The last vector is a panel of its own
+ * where it is not filled. */
+typedef struct {
+    ptrdiff_t first, end;
+} gemm_panel;
+
+static inline ptrdiff_t gemm_panels(const gemm *p)
+{
+    const ptrdiff_t whole = p->dst.c / p->lanes;
+    return (whole + p->vectors - 1) / p->vectors + (p->dst.c > whole * p->lanes);
+}
+
+static inline gemm_panel gemm_panel_at(const gemm *p, ptrdiff_t i)
+{
+    const ptrdiff_t whole = p->dst.c / p->lanes, n = (whole + p->vectors - 1) / p->vectors;
+    return i < n ? (gemm_panel){whole * i / n, whole * (i + 1) / n}
+                 : (gemm_panel){whole, whole + 1};
+}
+
+adj_status gemm_run(const adj_call *c);
 
 #endif

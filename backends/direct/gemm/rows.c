@@ -1,175 +1,311 @@
-/* rows.c - rows of output pixels: see gemm.h. Compiled once per instruction set. */
+/* rows.c - rows of a pass' positions: see gemm.h. Compiled once per instruction set and type. */
 #include <string.h>
 
+#include "backends/direct/conv_plain.h"
 #include "backends/direct/micro_gemm.h"
-#include "backends/direct/row_ring.h"
-#include "gemm.h"
+#include "backends/direct/padded_rows.h"
+#include "filter.h"
 
 typedef struct { /* a thread's */
     const gemm *p;
-    const real *x; /* the image's */
-    const real *w, *panel, *bias;
-    real *windows, *product;
+    const adj_call *call;
+    const real *src; /* the image's */
+    real *dst;       /* the same */
+    real *windows, *sums;
+    const real **row; /* of src, from first_row on */
+    ptrdiff_t first_row;
+    ptrdiff_t *at;  /* parts of a row of windows, from the first on */
+    char *has_sums; /* by row of a band */
     row_ring ring;
 } worker;
 
-/* Row ih of x from column -pl on. */
-static const real *row_of(const worker *s, ptrdiff_t ih)
+/* Rows of a pass, of an image. */
+typedef struct {
+    const gemm_pass *a;
+    ptrdiff_t first, end, columns;
+} band;
+
+/* A panel of the filter: outputs from `output` on. */
+typedef struct {
+    const real *filter;
+    ptrdiff_t output, vectors, pitch;
+} panel;
+
+/* ---- rows of src ---- */
+
+/* Those that a band reads: s->row[i] is row s->first_row + i. */
+static void find_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
 {
-    const adj_conv_geom *g = &s->p->g;
-    const real *from = s->x + ih * g->iw * g->ic;
-    if (!s->p->is_padded)
-        return from;
-    int is_cached;
-    real *row = row_ring_slot(&s->ring, ih % s->p->slots, ih, &is_cached);
-    if (is_cached)
-        return row;
-    const ptrdiff_t before = min(g->pl * g->ic, s->p->row);
-    const ptrdiff_t n = min(g->iw * g->ic, s->p->row - before);
-    memset(row, 0, (size_t)before * sizeof *row);
-    memcpy(row + before, from, (size_t)n * sizeof *row);
-    memset(row + before + n, 0, (size_t)(s->p->row - before - n) * sizeof *row);
-    return row;
+    const gemm *p = s->p;
+    const ptrdiff_t stride = p->pass[0].h.stride;
+    const padded_rows rows = {
+        .height = p->src.h, .line = p->src.w * p->src.c, .left = p->left * p->src.c, .row = p->row};
+    s->first_row = first * stride - p->top;
+    find_padded_rows(&rows, &s->ring, s->src, s->first_row, (end - 1) * stride + p->bottom + 1,
+                     s->row);
 }
 
-/* Adds the products of one kernel row to those of the block's columns, w being theirs. */
-static int add_kernel_row(const worker *s, const real *x, const real *w, micro_gemm m)
+/* Row `row`, at the pass' first column. */
+static inline const real *row_of(const worker *s, const gemm_pass *a, ptrdiff_t row)
 {
-    const adj_conv_geom *g = &s->p->g;
-    const ptrdiff_t runs = g->dw == 1 ? 1 : g->kw;
-    m.depth = g->kw / runs * g->ic;
-    for (ptrdiff_t k = 0; k < runs; k++) {
-        m.a = x + k * g->dw * g->ic;
-        m.b = w + k * m.depth * m.b_pitch;
-        TYPED(micro_gemm)(&m);
-        m.add = 1;
+    return s->row[row - s->first_row] + (s->p->left - a->w.pad) * s->p->src.c;
+}
+
+/* Row `row` of the pass' positions, in the result. */
+static real *result_at(const worker *s, const gemm_pass *a, ptrdiff_t row)
+{
+    return s->dst + ((a->h.first + row * a->h.step) * s->p->dst.w + a->w.first) * s->p->dst.c;
+}
+
+/* Does a panel's last vector have lanes behind the outputs? */
+static int is_rest(const worker *s, const panel *f)
+{
+    return f->output + f->vectors * VECTOR > s->p->dst.c;
+}
+
+/* Sums of a band's row i: in the result, or where outputs fill no vector beside it. */
+static micro_gemm sums_of(const worker *s, const band *b, const panel *f, ptrdiff_t i)
+{
+    micro_gemm m = {.rows = b->columns, .vectors = f->vectors, .b = f->filter, .b_pitch = f->pitch};
+    if (is_rest(s, f)) {
+        m.c = s->sums + i * b->columns * VECTOR;
+        m.c_pitch = VECTOR;
+    } else {
+        m.c = result_at(s, b->a, b->first + i) + f->output;
+        m.c_pitch = b->a->w.step * s->p->dst.c;
     }
+    return m;
+}
+
+/* ---- products of rows as they lie ---- */
+
+/* What there is in src of a row's parts from `first` to `end`: m's a and b. 0: nothing. */
+static int find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, ptrdiff_t first,
+                      ptrdiff_t end, micro_gemm *m)
+{
+    const conv_taps t = conv_taps_inside(&a->h, row);
+    const ptrdiff_t top = row * a->h.stride - a->h.pad;
+    ptrdiff_t n = 0;
+    first = max(first, t.first * a->parts);
+    end = min(end, t.end * a->parts);
+    if (first >= end)
+        return 0;
+    m->b += first * a->depth * m->b_pitch;
+    for (ptrdiff_t k = first; k < end; k++) {
+        const real *src = row_of(s, a, top + k / a->parts * a->h.dilation) +
+                          k % a->parts * a->w.dilation * s->p->src.c;
+        if (k == first)
+            m->a = src;
+        s->at[n++] = src - m->a;
+    }
+    m->more = n - 1;
+    m->more_at = s->at + 1;
     return 1;
 }
 
-/* The columns of a block of w, for all kernel rows that reach into x. */
-static void sum_rows(const worker *s, ptrdiff_t oh, const real *w, micro_gemm m)
+/* A row's products with some of the parts; returns whether it has sums now. */
+static int multiply_row(const worker *s, const gemm_pass *a, ptrdiff_t row, ptrdiff_t part,
+                        micro_gemm m)
 {
-    const adj_conv_geom *g = &s->p->g;
-    m.a_pitch = g->sw * g->ic;
-    for (ptrdiff_t kh = 0; kh < g->kh; kh++) {
-        const ptrdiff_t ih = oh * g->sh - g->pt + kh * g->dh;
-        if (ih >= 0 && ih < g->ih)
-            m.add = add_kernel_row(s, row_of(s, ih), w + kh * s->p->span * m.b_pitch, m);
+    m.depth = a->depth;
+    m.a_pitch = a->w.stride * s->p->src.c;
+    if (find_parts(s, a, row, part, min(part + a->group, a->h.taps * a->parts), &m)) {
+        TYPED(micro_gemm)(&m);
+        return 1;
     }
-    if (!m.add)
-        for (ptrdiff_t i = 0; i < m.rows; i++)
-            memset(m.c + i * m.c_pitch, 0, (size_t)(m.vectors * VECTOR) * sizeof *m.c);
+    return m.add;
 }
 
-/* The taps of kernel row kh to the windows of a row of pixels. */
-static void gather_row(const worker *s, ptrdiff_t oh, ptrdiff_t kh, real *windows)
+static void clear(const micro_gemm *m)
+{
+    for (ptrdiff_t i = 0; i < m->rows; i++)
+        memset(m->c + i * m->c_pitch, 0, (size_t)(m->vectors * VECTOR) * sizeof *m->c);
+}
+
+/* What the next band will read of src in the place of this row, fetched meanwhile. */
+static void prefetch_next(const worker *s, const band *b, ptrdiff_t row, micro_gemm *m)
 {
     const gemm *p = s->p;
-    const adj_conv_geom *g = &p->g;
-    const ptrdiff_t ih = oh * g->sh - g->pt + kh * g->dh;
-    const int is_inside = ih >= 0 && ih < g->ih;
-    const real *row = is_inside ? row_of(s, ih) : NULL;
-    const ptrdiff_t runs = g->dw == 1 ? 1 : g->kw, run = p->span / runs;
-
-    for (ptrdiff_t i = 0; i < g->ow; i++, windows += p->taps)
-        for (ptrdiff_t k = 0; k < runs; k++)
-            for (ptrdiff_t t = 0; t < run; t++)
-                windows[k * run + t] = is_inside ? row[(i * g->sw + k * g->dw) * g->ic + t] : 0;
+    const ptrdiff_t stride = b->a->h.stride, line = p->src.w * p->src.c;
+    const ptrdiff_t next = (row + p->rows - 1) * stride + p->bottom + 1;
+    m->prefetch = (const char *)(s->src + next * line);
+    m->prefetch_bytes = divide_up(stride * line * (ptrdiff_t)sizeof(real), b->columns);
 }
 
-static void gather(const worker *s, ptrdiff_t oh, ptrdiff_t rows)
+/* Some parts of the panel after the other, each for all rows. */
+static void multiply_rows(const worker *s, const band *b, const panel *f)
 {
-    const gemm *p = s->p;
-    for (ptrdiff_t i = 0; i < rows; i++)
-        for (ptrdiff_t kh = 0; kh < p->g.kh; kh++)
-            gather_row(s, oh + i, kh, s->windows + i * p->g.ow * p->taps + kh * p->span);
-}
-
-static void block(const worker *s, ptrdiff_t oh, const real *w, micro_gemm m)
-{
-    if (!s->p->is_gathered) {
-        sum_rows(s, oh, w, m);
-        return;
+    const gemm_pass *a = b->a;
+    const ptrdiff_t parts = a->h.taps * a->parts, n = b->end - b->first;
+    memset(s->has_sums, 0, (size_t)n);
+    for (ptrdiff_t part = 0; part < parts; part += a->group)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            micro_gemm m = sums_of(s, b, f, i);
+            m.add = s->has_sums[i];
+            if (part == 0 && f->output == 0)
+                prefetch_next(s, b, b->first + i, &m);
+            s->has_sums[i] = (char)multiply_row(s, a, b->first + i, part, m);
+        }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const micro_gemm m = sums_of(s, b, f, i);
+        if (!s->has_sums[i])
+            clear(&m);
     }
-    m.depth = m.a_pitch = s->p->taps;
+}
+
+/* ---- products of windows, where there are few positions in a row ---- */
+
+/* The taps of row i to the windows of a row of positions. */
+static void gather_row(const worker *s, const gemm_pass *a, ptrdiff_t row, ptrdiff_t i,
+                       real *windows)
+{
+    const ptrdiff_t at = row * a->h.stride + i * a->h.dilation - a->h.pad, pixel = s->p->src.c;
+    const real *src = at >= 0 && at < a->h.src ? row_of(s, a, at) : NULL;
+    for (ptrdiff_t x = 0; x < a->w.dst; x++, windows += a->elements)
+        for (ptrdiff_t j = 0; j < a->w.taps; j++)
+            for (ptrdiff_t c = 0; c < pixel; c++)
+                windows[j * pixel + c] =
+                    src != NULL ? src[(x * a->w.stride + j * a->w.dilation) * pixel + c] : 0;
+}
+
+static void gather(const worker *s, const band *b)
+{
+    const gemm_pass *a = b->a;
+    real *windows = s->windows;
+    for (ptrdiff_t row = b->first; row < b->end; row++, windows += a->w.dst * a->elements)
+        for (ptrdiff_t i = 0; i < a->h.taps; i++)
+            gather_row(s, a, row, i, windows + i * a->w.taps * s->p->src.c);
+}
+
+static void multiply_windows(const worker *s, const band *b, const panel *f)
+{
+    micro_gemm m = sums_of(s, b, f, 0);
+    m.rows *= b->end - b->first;
+    m.depth = m.a_pitch = b->a->elements;
     m.a = s->windows;
-    m.b = w;
     TYPED(micro_gemm)(&m);
 }
 
-static void add_bias(const worker *s, ptrdiff_t pixels, real *y)
+/* ---- a band ---- */
+
+/* The sums of outputs that fill no vector to the result. */
+static void store_rest(const worker *s, const band *b, ptrdiff_t output)
 {
-    const ptrdiff_t n = s->p->g.oc;
-    const real *restrict bias = s->bias;
-    for (ptrdiff_t i = 0; i < pixels; i++) {
-        real *restrict row = y + i * n;
-#pragma omp simd
-        for (ptrdiff_t o = 0; o < n; o++)
-            row[o] += bias[o];
+    const ptrdiff_t n = s->p->dst.c - output, step = b->a->w.step * s->p->dst.c;
+    const real *sums = s->sums;
+    for (ptrdiff_t row = b->first; row < b->end; row++) {
+        real *dst = result_at(s, b->a, row) + output;
+        for (ptrdiff_t i = 0; i < b->columns; i++, sums += VECTOR, dst += step)
+            for (ptrdiff_t o = 0; o < n; o++)
+                dst[o] = sums[o];
     }
 }
 
-/* So many pixels from row oh on. */
-static void band(const worker *s, ptrdiff_t oh, ptrdiff_t pixels, real *y)
+static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
 {
     const gemm *p = s->p;
-    micro_gemm m = {.rows = pixels, .b_pitch = p->g.oc, .c_pitch = p->g.oc};
+    const gemm_panel at = gemm_panel_at(p, i);
+    panel f = {.output = at.first * VECTOR, .vectors = at.end - at.first};
+    f.pitch = p->is_packed ? f.vectors * VECTOR : p->dst.c;
+    f.filter = p->is_packed
+                   ? (const real *)direct_scratch(s->call, b->a->filter) + f.output * b->a->elements
+                   : (const real *)s->call->in[p->filter_in] + f.output;
     if (p->is_gathered)
-        gather(s, oh, pixels / p->g.ow);
-    for (ptrdiff_t o = 0; o < p->whole; o += m.vectors * VECTOR) {
-        m.vectors = min((p->whole - o) / VECTOR, MICRO_GEMM_VECTORS);
-        m.c = y + o;
-        block(s, oh, s->w + o, m);
-    }
-    if (p->rest > 0) {
-        const micro_gemm rest = {
-            .rows = pixels, .vectors = 1, .b_pitch = VECTOR, .c_pitch = VECTOR, .c = s->product};
-        block(s, oh, s->panel, rest);
-        for (ptrdiff_t i = 0; i < pixels; i++)
-            for (ptrdiff_t o = 0; o < p->rest; o++)
-                y[i * p->g.oc + p->whole + o] = s->product[i * VECTOR + o];
-    }
-    if (s->bias != NULL)
-        add_bias(s, pixels, y);
+        multiply_windows(s, b, &f);
+    else
+        multiply_rows(s, b, &f);
+    if (is_rest(s, &f))
+        store_rest(s, b, f.output);
 }
 
-/* A part of the bands of all images. */
-static void share(const adj_call *c, ptrdiff_t job, int thread)
+static void add_bias(const worker *s, const band *b)
 {
-    const gemm *p = c->state;
-    const adj_conv_geom *g = &p->g;
-    const ptrdiff_t total = g->n * p->bands;
-    const ptrdiff_t first = total * job / p->work.jobs, end = total * (job + 1) / p->work.jobs;
-    char *own = direct_scratch(c, p->thread + p->per_thread * (size_t)thread);
+    const ptrdiff_t n = s->p->dst.c;
+    const real *restrict bias = s->call->in[s->p->bias_in];
+    real *y = result_at(s, b->a, b->first);
+    for (ptrdiff_t i = 0; i < (b->end - b->first) * b->columns; i++, y += n) {
+        real *restrict pixel = y;
+#pragma omp simd
+        for (ptrdiff_t o = 0; o < n; o++)
+            pixel[o] += bias[o];
+    }
+}
+
+/* The positions whose windows were multiplied with padding, anew without it. */
+static void mend(const worker *s, const band *b)
+{
+    const gemm *p = s->p;
+    const gemm_pass *a = b->a;
+    const conv_plain plain = {.pass = {a->h, a->w},
+                              .dtype = p->dtype,
+                              .kw = p->kw,
+                              .inputs = p->src.c,
+                              .outputs = p->dst.c,
+                              .is_turned = p->is_turned,
+                              .src = s->src,
+                              .filter = s->call->in[p->filter_in],
+                              .bias = p->bias_in >= 0 ? s->call->in[p->bias_in] : NULL};
+    for (ptrdiff_t row = b->first; row < b->end; row++)
+        for (ptrdiff_t x = 0; x < b->columns; x++) {
+            const conv_taps h = conv_taps_inside(&a->h, row), w = conv_taps_inside(&a->w, x);
+            const int has_rows = !p->is_gathered || (h.first == 0 && h.end == a->h.taps);
+            if (!has_rows || w.first > 0 || w.end < a->w.taps)
+                conv_plain_position(&plain, row, x, 0, p->dst.c,
+                                    result_at(s, a, row) + x * a->w.step * p->dst.c);
+        }
+}
+
+static void compute(const worker *s, const band *b, int is_finite)
+{
+    const gemm *p = s->p;
+    if (p->is_gathered)
+        gather(s, b);
+    for (ptrdiff_t i = 0; i < gemm_panels(p); i++)
+        multiply_panel(s, b, i);
+    if (p->bias_in >= 0)
+        add_bias(s, b);
+    if (!is_finite && (p->has_margin || p->is_gathered))
+        mend(s, b);
+}
+
+/* Rows from `first` on of every pass of an image. */
+static void compute_band(worker *s, ptrdiff_t first, int is_finite)
+{
+    const gemm *p = s->p;
+    find_rows(s, first, first + p->rows);
+    for (int i = 0; i < p->n_pass; i++) {
+        const gemm_pass *a = &p->pass[i];
+        const ptrdiff_t columns =
+            p->is_flat ? min(p->dst.w, p->pixels - first * p->dst.w) : a->w.dst;
+        const band b = {a, first, min(first + p->rows, a->h.dst), columns};
+        if (first < b.end && columns > 0)
+            compute(s, &b, is_finite);
+    }
+}
+
+static void multiply(const adj_call *call, ptrdiff_t job, int thread, int is_finite)
+{
+    const gemm *p = call->state;
+    const ptrdiff_t total = p->n * p->bands;
+    const ptrdiff_t first = total * job / p->jobs, end = total * (job + 1) / p->jobs;
+    char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
     worker s = {.p = p,
-                .w = c->in[p->w_in],
-                .panel = direct_scratch(c, p->panel),
-                .bias = p->bias_in >= 0 ? c->in[p->bias_in] : NULL,
+                .call = call,
                 .windows = (real *)(own + p->windows),
-                .product = (real *)(own + p->product)};
-    s.ring = row_ring_at(own + p->ring, p->slots, p->row);
+                .sums = (real *)(own + p->sums),
+                .row = (const real **)(own + p->src_rows),
+                .at = (ptrdiff_t *)(own + p->at),
+                .has_sums = own + p->has_sums,
+                .ring = row_ring_at(own + p->ring, p->slots, p->row)};
     for (ptrdiff_t i = first; i < end; i++) {
-        const ptrdiff_t n = i / p->bands, oh = i % p->bands * p->band;
-        if (i == first || oh == 0) {
-            s.x = (const real *)c->in[p->x_in] + n * g->ih * g->iw * g->ic;
+        const ptrdiff_t image = i / p->bands;
+        if (i == first || i % p->bands == 0) {
+            s.src = (const real *)call->in[p->src_in] + image * p->src.h * p->src.w * p->src.c;
+            s.dst = (real *)call->out[0] + image * p->dst.h * p->dst.w * p->dst.c;
             row_ring_forget(&s.ring);
         }
-        const ptrdiff_t pixels =
-            p->is_flat ? min(g->ow, p->pixels - oh * g->ow) : min(p->band, g->oh - oh) * g->ow;
-        band(&s, oh, pixels, (real *)c->out[0] + (n * g->oh + oh) * g->ow * g->oc);
+        compute_band(&s, i % p->bands * p->rows, is_finite);
     }
 }
 
-/* The columns of w that fill no vector, and zeros. */
-static void begin(const adj_call *c)
-{
-    const gemm *p = c->state;
-    const real *w = (const real *)c->in[p->w_in] + p->whole;
-    real *panel = direct_scratch(c, p->panel);
-    for (ptrdiff_t t = 0; p->rest > 0 && t < p->taps; t++)
-        for (ptrdiff_t o = 0; o < VECTOR; o++)
-            panel[t * VECTOR + o] = o < p->rest ? w[t * p->g.oc + o] : 0;
-}
-
-const direct_code DIRECT(gemm) = {begin, share, NULL};
+const gemm_code TYPED(gemm) = {TYPED(gemm_prepare_filter), multiply};

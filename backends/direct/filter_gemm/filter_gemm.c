@@ -1,0 +1,137 @@
+/* filter_gemm.c - the kernel of filter_gemm.h: what it takes, and how the work is cut. On every
+ * machine alike, whatever its caches and number of threads: where bands and segments end decides
+ * the last bits. */
+#include "filter_gemm.h"
+
+#include <omp.h>
+
+#include "backends/direct/arith.h"
+
+enum {
+    MAX_SIDE = 1 << 20,
+    BAND_BYTES = 16 << 10,      /* of a product's outputs in dy, about: half of the first cache */
+    GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
+    SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
+    MAX_SEGMENTS = 16
+};
+static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
+
+static int has_sizes(const adj_conv_geom *g)
+{
+    const int64_t sizes[] = {g->n,  g->ih, g->iw, g->ic, g->oh, g->ow, g->oc,
+                             g->kh, g->kw, g->sh, g->sw, g->dh, g->dw};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] < 1 || sizes[i] > MAX_SIDE)
+            return 0;
+    return direct_conv_fits(g, MAX_SIDE) && g->groups == 1 && g->kh <= max_elements / g->kw &&
+           g->kh * g->kw <= max_elements / g->ic;
+}
+
+/* As many vectors of outputs in each group, whose sums stay in the second cache. */
+static void set_groups(filter_gemm *p, ptrdiff_t element)
+{
+    const ptrdiff_t vectors = divide_up(p->y.c, p->lanes);
+    const ptrdiff_t of_vector = p->elements * p->lanes * element;
+    p->group = min(max(GROUP_BYTES / of_vector, 1), vectors);
+    p->groups = divide_up(vectors, p->group);
+    p->group = divide_up(vectors, p->groups);
+    p->groups = divide_up(vectors, p->group);
+}
+
+static void set_bands(filter_gemm *p, ptrdiff_t element)
+{
+    const ptrdiff_t vectors = min(p->group, FILTER_GEMM_VECTORS);
+    const ptrdiff_t line = p->y.w * vectors * p->lanes * element;
+    p->rows = min(max(BAND_BYTES / line, 1), p->y.h);
+    p->bands = divide_up(p->y.h, p->rows);
+    p->rows = divide_up(p->y.h, p->bands);
+    const ptrdiff_t sums = p->elements * p->group * p->groups * p->lanes * element;
+    p->segments = min(max(SEGMENT_BYTES / sums, 1), min(MAX_SEGMENTS, p->n * p->bands));
+    p->jobs = p->segments * p->groups;
+}
+
+static void set_rows(filter_gemm *p)
+{
+    const conv_axis *h = &p->a.h, *w = &p->a.w;
+    p->parts = w->dilation == 1 ? 1 : w->taps;
+    p->depth = w->taps / p->parts * p->x.c;
+    p->slots = conv_reach(h, p->rows);
+    p->row = conv_reaches_padding(w) ? conv_reach(w, p->y.w) * p->x.c : 0;
+}
+
+/* 0: too large. */
+static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
+{
+    const ptrdiff_t line = p->group * p->lanes, pixels = p->rows * p->y.w;
+    size_t thread = 0;
+    if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
+        p->elements > max_elements / line || pixels > max_elements / line)
+        return 0;
+    p->ring = reserve_ring(&thread, p->slots, p->row, (size_t)element);
+    p->x_rows = reserve(&thread, p->slots, sizeof(void *));
+    p->at = reserve(&thread, p->rows, sizeof(ptrdiff_t));
+    p->outputs = reserve(&thread, p->is_packed ? pixels * line : 0, (size_t)element);
+    p->per_thread = thread;
+    *scratch = 0;
+    p->sums = reserve(scratch, p->jobs * p->elements * line, (size_t)element);
+    p->thread = reserve(scratch, p->threads, thread);
+    return 1;
+}
+
+static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scratch)
+{
+    const adj_node *n = g->node[0];
+    const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
+    const ptrdiff_t element = (ptrdiff_t)adj_dtype_size(n->type.dtype);
+    if (!has_sizes(geom))
+        return 0;
+    *p = (filter_gemm){.code = d->isa->filter_gemm[n->type.dtype == ADJ_F64],
+                       .x_in = adj_group_in(g, n->in[0]),
+                       .dy_in = adj_group_in(g, n->in[1]),
+                       .threads = direct_conv_threads(d, n),
+                       .dtype = n->type.dtype,
+                       .n = geom->n,
+                       .a = conv_axes_of(geom, 0, 0),
+                       .lanes = d->isa->vector_bytes / element,
+                       .elements = geom->kh * geom->kw * geom->ic};
+    direct_set_sizes(geom, 0, &p->x, &p->y);
+    p->is_packed = p->y.c % p->lanes != 0;
+    set_groups(p, element);
+    set_bands(p, element);
+    set_rows(p);
+    return set_scratch(p, element, scratch);
+}
+
+/* ---- the kernel ---- */
+
+static adj_status run(const adj_call *c)
+{
+    const filter_gemm *p = c->state;
+#pragma omp parallel num_threads(p->threads) if (p->threads > 1)
+    {
+#pragma omp for schedule(static)
+        for (ptrdiff_t job = 0; job < p->jobs; job++)
+            p->code->add_segment(c, job, omp_get_thread_num());
+#pragma omp for schedule(static)
+        for (ptrdiff_t part = 0; part < FILTER_GEMM_PARTS; part++)
+            p->code->add_up(c, part);
+    }
+    return ADJ_OK;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
+{
+    const direct *d = backend;
+    const adj_node *n = g->node[0];
+    filter_gemm p;
+    if (candidate > 0 || g->n_node != 1 || n->op != &adj_op_conv2d_backprop_filter ||
+        (n->type.dtype != ADJ_F32 && n->type.dtype != ADJ_F64))
+        return ADJ_ENOKERNEL;
+    if (!plan(&p, d, g, &prep->scratch))
+        return direct_refuse(prep, "%s: direct takes f32 and f64 in NHWC, without groups",
+                             n->op->name);
+    return direct_accept(d, prep, "filter_gemm", &p, sizeof p);
+}
+
+const adj_kernel direct_filter_gemm = {
+    .name = "filter_gemm", .prepare = prepare, .run = run, .drop = direct_drop};

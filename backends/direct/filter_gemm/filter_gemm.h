@@ -1,0 +1,54 @@
+/* filter_gemm.h - dw of a dense convolution by multiply-adds in f32 and f64, on plain NHWC memory:
+ * an implicit product of matrices.
+ *
+ *   dw[i][..][o] = sum over rows and columns of  x[row * sh + i * dh - pt][column * sw - pl + ..]
+ *                                                * dy[row][column][o]
+ *
+ * where .. runs over the elements of a row of taps. In NHWC they lie side by side in x, so that the
+ * left matrix is x itself, transposed, whose columns overlap, and nothing is gathered. Rows of x
+ * that are read beyond their ends are copied with zeros around them. For some rows of dy at a time,
+ * a band that stays in the first cache, all taps are summed.
+ *
+ * Zeros of the padding times an Inf or NaN of dy would be NaN in taps that do not read it: the taps
+ * of such a band are summed one by one, over the columns that they read.
+ *
+ * Sums have three levels: a band's in registers, those of a segment of the bands in dw's type, and
+ * those of the segments, a fixed number, in double and in order: any number of threads gives the
+ * same bits. */
+#ifndef DIRECT_FILTER_GEMM_H
+#define DIRECT_FILTER_GEMM_H
+
+#include "backends/direct/conv_axis.h"
+#include "backends/direct/direct.h"
+
+enum { FILTER_GEMM_VECTORS = 2 }; /* of outputs in a product */
+
+typedef struct filter_gemm_code {
+    void (*add_segment)(const adj_call *c, ptrdiff_t job, int thread);
+    /* Part of FILTER_GEMM_PARTS of dw. */
+    void (*add_up)(const adj_call *c, ptrdiff_t part);
+} filter_gemm_code;
+
+enum { FILTER_GEMM_PARTS = 32 };
+
+typedef struct {
+    const filter_gemm_code *code;
+    int x_in, dy_in; /* among group->in */
+    int threads;
+    adj_dtype dtype;
+    ptrdiff_t n;
+    direct_size x, y;
+    conv_axes a;
+    ptrdiff_t lanes; /* of a vector */
+    int is_packed;   /* dy, whose outputs do not fill vectors */
+    /* A band: some rows of dy, of which there are so many in an image. A job: a segment of all
+     * bands and a group of outputs, in vectors. */
+    ptrdiff_t rows, bands, segments, group, groups, jobs;
+    ptrdiff_t parts, depth; /* of a row of taps: how many, and elements of one */
+    ptrdiff_t elements;     /* of all taps */
+    ptrdiff_t slots, row; /* of a ring of rows of x: how many; elements of one, 0: none is copied */
+    size_t sums, thread, per_thread;  /* offsets in the scratch: of all jobs'; of each thread's; */
+    size_t ring, x_rows, at, outputs; /* in there: rows; parts; dy in whole vectors */
+} filter_gemm;
+
+#endif

@@ -1,0 +1,220 @@
+/* segment.c - the sums of filter_gemm.h. Compiled once per instruction set and type. */
+#include <string.h>
+
+#include "backends/direct/micro_gemm.h"
+#include "backends/direct/padded_rows.h"
+#include "filter_gemm.h"
+
+typedef struct { /* a thread's part of a job */
+    const filter_gemm *p;
+    const real *x, *dy;  /* the image's */
+    ptrdiff_t output, n; /* outputs: the group's first; how many there are of it */
+    ptrdiff_t pitch;     /* of the job's sums: outputs in whole vectors */
+    const real **row;    /* of x, from first_row on */
+    ptrdiff_t first_row;
+    ptrdiff_t *at;
+    real *outputs, *sums;
+    row_ring ring;
+} worker;
+
+/* Some rows of an image's dy; b: its outputs from the group's first on. */
+typedef struct {
+    ptrdiff_t first, end;
+    const real *b;
+    ptrdiff_t b_pitch;
+} band;
+
+/* Row i of taps reads these rows of the band: from `first` to `end`. */
+static band rows_of(const conv_axis *h, band b, ptrdiff_t i)
+{
+    const ptrdiff_t shift = i * h->dilation - h->pad;
+    while (b.first < b.end && b.first * h->stride + shift < 0)
+        b.first++;
+    while (b.first < b.end && (b.end - 1) * h->stride + shift >= h->src)
+        b.end--;
+    return b;
+}
+
+/* The row of x that row i of taps reads for a row of dy, at its first column. */
+static const real *row_at(const worker *s, ptrdiff_t row, ptrdiff_t i)
+{
+    const conv_axis *h = &s->p->a.h, *w = &s->p->a.w;
+    const ptrdiff_t skipped = s->p->row > 0 ? max(-w->pad, 0) : -w->pad;
+    return s->row[row * h->stride + i * h->dilation - h->pad - s->first_row] + skipped * s->p->x.c;
+}
+
+/* Outputs of a product, and the sums of an element for them. */
+static micro_gemm product(const worker *s, const band *b, ptrdiff_t vector, ptrdiff_t element)
+{
+    return (micro_gemm){.a_is_transposed = 1,
+                        .a_pitch = s->p->a.w.stride * s->p->x.c,
+                        .vectors = min(s->pitch / VECTOR - vector, FILTER_GEMM_VECTORS),
+                        .b = b->b + vector * VECTOR,
+                        .b_pitch = b->b_pitch,
+                        .c = s->sums + element * s->pitch + vector * VECTOR,
+                        .c_pitch = s->pitch,
+                        .add = 1};
+}
+
+/* Part k of row i of taps, over whole rows. */
+static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_t i, ptrdiff_t k)
+{
+    const filter_gemm *p = s->p;
+    const band b = rows_of(&p->a.h, *all, i);
+    if (b.first >= b.end)
+        return;
+    micro_gemm m = product(s, all, vector, (i * p->parts + k) * p->depth);
+    m.rows = p->depth;
+    m.depth = p->y.w;
+    m.b += (b.first - all->first) * p->y.w * m.b_pitch;
+    m.a = row_at(s, b.first, i) + k * p->a.w.dilation * p->x.c;
+    for (ptrdiff_t row = b.first + 1; row < b.end; row++)
+        s->at[m.more++] = row_at(s, row, i) - row_at(s, b.first, i);
+    m.more_at = s->at;
+    TYPED(micro_gemm)(&m);
+}
+
+static void add_band(const worker *s, const band *b)
+{
+    const filter_gemm *p = s->p;
+    for (ptrdiff_t v = 0; v < s->pitch / VECTOR; v += FILTER_GEMM_VECTORS)
+        for (ptrdiff_t i = 0; i < p->a.h.taps; i++)
+            for (ptrdiff_t k = 0; k < p->parts; k++)
+                add_part(s, b, v, i, k);
+}
+
+/* ---- bands of dy with an Inf or NaN ---- */
+
+/* The columns of dy for which tap j reads x: from `first` to `end`. */
+static void columns_of(const conv_axis *w, ptrdiff_t j, ptrdiff_t *first, ptrdiff_t *end)
+{
+    const ptrdiff_t shift = j * w->dilation - w->pad;
+    *first = 0;
+    *end = w->dst;
+    while (*first < *end && *first * w->stride + shift < 0)
+        ++*first;
+    while (*first < *end && (*end - 1) * w->stride + shift >= w->src)
+        --*end;
+}
+
+/* Tap (i, j) of a row of dy. */
+static void add_tap(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_t row, ptrdiff_t i,
+                    ptrdiff_t j)
+{
+    const filter_gemm *p = s->p;
+    const conv_axis *w = &p->a.w;
+    ptrdiff_t first, end;
+    columns_of(w, j, &first, &end);
+    micro_gemm m = product(s, all, vector, (i * w->taps + j) * p->x.c);
+    m.rows = p->x.c;
+    m.depth = end - first;
+    m.a = row_at(s, row, i) + (first * w->stride + j * w->dilation) * p->x.c;
+    m.b += ((row - all->first) * p->y.w + first) * m.b_pitch;
+    if (m.depth > 0)
+        TYPED(micro_gemm)(&m);
+}
+
+static void add_band_of_any(const worker *s, const band *all)
+{
+    const filter_gemm *p = s->p;
+    for (ptrdiff_t i = 0; i < p->a.h.taps; i++) {
+        const band b = rows_of(&p->a.h, *all, i);
+        for (ptrdiff_t row = b.first; row < b.end; row++)
+            for (ptrdiff_t j = 0; j < p->a.w.taps; j++)
+                for (ptrdiff_t v = 0; v < s->pitch / VECTOR; v += FILTER_GEMM_VECTORS)
+                    add_tap(s, all, v, row, i, j);
+    }
+}
+
+/* ---- jobs ---- */
+
+/* The group's outputs of n pixels in whole vectors. */
+static void pack_outputs(const worker *s, const real *dy, ptrdiff_t n)
+{
+    real *dst = s->outputs;
+    for (ptrdiff_t i = 0; i < n; i++, dy += s->p->y.c, dst += s->pitch) {
+        memcpy(dst, dy, (size_t)s->n * sizeof *dst);
+        memset(dst + s->n, 0, (size_t)(s->pitch - s->n) * sizeof *dst);
+    }
+}
+
+static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
+{
+    const filter_gemm *p = s->p;
+    const conv_axis *h = &p->a.h;
+    const padded_rows rows = {.height = p->x.h,
+                              .line = p->x.w * p->x.c,
+                              .left = p->row > 0 ? max(p->a.w.pad, 0) * p->x.c : 0,
+                              .row = p->row};
+    const ptrdiff_t pixels = (end - first) * p->y.w;
+    const real *dy = s->dy + first * p->y.w * p->y.c;
+    band b = {first, end, dy + s->output, p->y.c};
+    s->first_row = first * h->stride - h->pad;
+    find_padded_rows(&rows, &s->ring, s->x, s->first_row, s->first_row + conv_reach(h, end - first),
+                     s->row);
+    if (p->is_packed) {
+        pack_outputs(s, b.b, pixels);
+        b.b = s->outputs;
+        b.b_pitch = s->pitch;
+    }
+    if (p->row == 0 || are_finite(dy, pixels * p->y.c))
+        add_band(s, &b);
+    else
+        add_band_of_any(s, &b);
+}
+
+static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
+{
+    const filter_gemm *p = call->state;
+    char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
+    const ptrdiff_t group = job / p->segments, segment = job % p->segments;
+    const ptrdiff_t units = p->n * p->bands, pitch = p->group * VECTOR;
+    const ptrdiff_t first = units * segment / p->segments;
+    const ptrdiff_t end = units * (segment + 1) / p->segments;
+    worker s = {.p = p,
+                .output = group * pitch,
+                .n = min(p->y.c - group * pitch, pitch),
+                .pitch = pitch,
+                .row = (const real **)(own + p->x_rows),
+                .at = (ptrdiff_t *)(own + p->at),
+                .outputs = (real *)(own + p->outputs),
+                .sums = (real *)direct_scratch(call, p->sums) + job * p->elements * pitch,
+                .ring = row_ring_at(own + p->ring, p->slots, p->row)};
+    memset(s.sums, 0, (size_t)(p->elements * pitch) * sizeof *s.sums);
+    for (ptrdiff_t i = first; i < end; i++) {
+        const ptrdiff_t image = i / p->bands, row = i % p->bands * p->rows;
+        if (i == first || row == 0) {
+            s.x = (const real *)call->in[p->x_in] + image * p->x.h * p->x.w * p->x.c;
+            s.dy = (const real *)call->in[p->dy_in] + image * p->y.h * p->y.w * p->y.c;
+            row_ring_forget(&s.ring);
+        }
+        add_rows(&s, row, min(row + p->rows, p->y.h));
+    }
+}
+
+/* An element's outputs of a vector, of all segments. */
+static void add_vector(const filter_gemm *p, const real *sums, real *dst, ptrdiff_t n)
+{
+    const ptrdiff_t segment = p->elements * p->group * VECTOR;
+    double total[VECTOR] = {0};
+    for (ptrdiff_t k = 0; k < p->segments; k++)
+        for (ptrdiff_t o = 0; o < VECTOR; o++)
+            total[o] += (double)sums[k * segment + o];
+    for (ptrdiff_t o = 0; o < n; o++)
+        dst[o] = (real)total[o];
+}
+
+static void add_up(const adj_call *call, ptrdiff_t part)
+{
+    const filter_gemm *p = call->state;
+    const ptrdiff_t end = p->elements * (part + 1) / FILTER_GEMM_PARTS, pitch = p->group * VECTOR;
+    for (ptrdiff_t e = p->elements * part / FILTER_GEMM_PARTS; e < end; e++)
+        for (ptrdiff_t o = 0; o < p->y.c; o += VECTOR) {
+            const ptrdiff_t job = o / pitch * p->segments;
+            const real *sums = (const real *)direct_scratch(call, p->sums) +
+                               (job * p->elements + e) * pitch + o % pitch;
+            add_vector(p, sums, (real *)call->out[0] + e * p->y.c + o, min(p->y.c - o, VECTOR));
+        }
+}
+
+const filter_gemm_code TYPED(filter_gemm) = {add_segment, add_up};

@@ -1,0 +1,11 @@
+/* filter.h - see filter.c. */
+#ifndef DIRECT_GEMM_FILTER_H
+#define DIRECT_GEMM_FILTER_H
+
+#include "backends/direct/element.h"
+#include "gemm.h"
+
+/* gemm_code's */
+int TYPED(gemm_prepare_filter)(const adj_call *call, ptrdiff_t job);
+
+#endif

@@ -1,0 +1,54 @@
+/* padded_rows.h - rows of an image as windows read them: as they lie, or copies with zeros around
+ * where windows reach padding. */
+#ifndef DIRECT_PADDED_ROWS_H
+#define DIRECT_PADDED_ROWS_H
+
+#include "row_ring.h"
+
+typedef struct {
+    ptrdiff_t height, line; /* of the image: rows; elements of one */
+    ptrdiff_t left, row;    /* of a copy: zeros before it; elements of it; 0: none are copied */
+} padded_rows;
+
+static inline void copy_padded(const padded_rows *p, real *restrict dst, const real *restrict src)
+{
+    const ptrdiff_t n = min(p->line, p->row - p->left);
+    ptrdiff_t i = 0;
+    memset(dst, 0, (size_t)p->left * sizeof *dst);
+    dst += p->left;
+    for (; i + VECTOR <= n; i += VECTOR)
+        *(vector *)(dst + i) = *(const vector *)(src + i);
+    for (; i < n; i++)
+        dst[i] = src[i];
+    memset(dst + n, 0, (size_t)(p->row - p->left - n) * sizeof *dst);
+}
+
+/* row[i] is row first + i of the image, `left` before its first element; those of them below `end`
+ * that there are. The ring keeps copies. */
+static inline void find_padded_rows(const padded_rows *p, const row_ring *ring, const real *image,
+                                    ptrdiff_t first, ptrdiff_t end, const real **row)
+{
+    for (ptrdiff_t i = max(first, 0); i < min(end, p->height); i++) {
+        const real *from = image + i * p->line;
+        if (p->row > 0) {
+            int is_cached;
+            real *copy = row_ring_slot(ring, i % ring->slots, i, &is_cached);
+            if (!is_cached)
+                copy_padded(p, copy, from);
+            from = copy;
+        }
+        row[i - first] = from;
+    }
+}
+
+/* Only of Inf and NaN is the difference not 0. */
+static inline int are_finite(const real *x, ptrdiff_t n)
+{
+    int bad = 0;
+#pragma omp simd reduction(| : bad)
+    for (ptrdiff_t i = 0; i < n; i++)
+        bad |= !(x[i] - x[i] == 0);
+    return !bad;
+}
+
+#endif

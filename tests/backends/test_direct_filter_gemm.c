@@ -1,0 +1,151 @@
+/* test_direct_filter_gemm.c - our own filter gradient in f32 and f64: on integers bit for bit
+ * against the definition, every instruction set, one thread and three; what is not finite; how far
+ * sums of many pixels are off. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/tile_cases.h"
+#include "tests/isa.h"
+#include "tests/repeat.h"
+
+static double *run_ours(fixture *f, const char *isa, int threads, const adj_node *dw)
+{
+    test_backend t = direct_open_isa(isa, threads);
+    outcome o = run_kernel(f, &t, "filter_gemm", 1, &dw);
+    cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+    backend_close(&t);
+    return o.y;
+}
+
+static void expect_row_on(oracle_conv row, adj_dtype dtype, const char *isa)
+{
+    row.in = row.c;
+    conv_problem p = conv_problem_new(row, dtype);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        double *got = run_ours(&p.f, isa, threads, p.result[ORACLE_DW]);
+        expect_close(got, p.want[ORACLE_DW], p.n[ORACLE_DW], 0, 0, p.text);
+        free(got);
+    }
+    conv_problem_free(&p);
+}
+
+/* Groups of outputs, the last one smaller and its last vector not filled; bands of an image. */
+static const oracle_conv groups = {
+    .n = 2, .h = 21, .w = 19, .c = 96, .kh = 3, .kw = 3, .last = 119, .padding = ADJ_SAME};
+
+static void listed(const char *isa)
+{
+    need_isa(isa);
+    for (int i = 0; i < TILE_CASES; i++)
+        expect_row_on(tile_cases[i], i % 4 == 3 ? ADJ_F64 : ADJ_F32, isa);
+    expect_row_on(groups, ADJ_F32, isa);
+    expect_row_on(groups, ADJ_F64, isa);
+}
+
+Test(direct_filter_gemm, listed_base) { listed("base"); }
+Test(direct_filter_gemm, listed_avx2) { listed("avx2"); }
+Test(direct_filter_gemm, listed_avx512) { listed("avx512"); }
+
+static void random_rows(const char *isa, uint32_t k)
+{
+    need_isa(isa);
+    for (int i = 0; i < repeats(25); i++)
+        expect_row_on(draw_tile_case(&k), i % 2 == 0 ? ADJ_F32 : ADJ_F64, isa);
+}
+
+Test(direct_filter_gemm, random_base) { random_rows("base", 600000); }
+Test(direct_filter_gemm, random_avx2) { random_rows("avx2", 700000); }
+Test(direct_filter_gemm, random_avx512) { random_rows("avx512", 800000); }
+
+/* Against naive's: a tap that does not read the value, and one that reads padding there, stays a
+ * number. */
+static void expect_special(oracle_conv row, const char *isa, int operand, int64_t i, double value)
+{
+    conv_problem p = conv_problem_new(row, ADJ_F32);
+    p.f.value[operand][i] = value;
+    double *want = by_naive(&p.f, p.result[ORACLE_DW]);
+    double *got = run_ours(&p.f, isa, 2, p.result[ORACLE_DW]);
+    expect_close(got, want, p.n[ORACLE_DW], 0, 0, p.text);
+    free(want);
+    free(got);
+    conv_problem_free(&p);
+}
+
+Test(direct_filter_gemm, specials_avx2)
+{
+    need_isa("avx2");
+    check_tile_specials(expect_special, "avx2");
+}
+
+Test(direct_filter_gemm, specials_avx512)
+{
+    need_isa("avx512");
+    check_tile_specials(expect_special, "avx512");
+}
+
+/* ---- sums ---- */
+
+static const oracle_conv many_pixels = {
+    .n = 25, .h = 30, .w = 33, .c = 16, .kh = 3, .kw = 3, .last = 24, .padding = ADJ_SAME};
+
+/* 24,750 terms of one sign: those of a band of at most 512 rounded in a row, and of the some 50
+ * bands of a segment, each half a unit in the last place at most. */
+Test(direct_filter_gemm, errors)
+{
+    random_sums r = random_sums_new(many_pixels, ADJ_F32, 0, 1);
+    double *got = run_ours(&r.f, best_isa(), 2, r.n[ORACLE_DW]), worst = 0;
+    double *want = oracle_convolve(&r.s, ORACLE_DW, r.f.value[0], NULL, r.f.value[2]);
+    for (int64_t i = 0; i < adj_shape_elems(r.s.w); i++)
+        worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
+    cr_assert_leq(worst, 5e-6, "%g", worst);
+    free(got);
+    free(want);
+    fixture_free(&r.f);
+}
+
+Test(direct_filter_gemm, same_bits_for_any_threads)
+{
+    random_sums r = random_sums_new(many_pixels, ADJ_F32, -1, 1);
+    const size_t bytes = (size_t)adj_shape_elems(r.s.w) * sizeof(double);
+    double *one = run_ours(&r.f, best_isa(), 1, r.n[ORACLE_DW]);
+    for (int threads = 2; threads <= 7; threads++) {
+        double *other = run_ours(&r.f, best_isa(), threads, r.n[ORACLE_DW]);
+        cr_assert(memcmp(one, other, bytes) == 0, "%d threads", threads);
+        free(other);
+    }
+    free(one);
+    fixture_free(&r.f);
+}
+
+Test(direct_filter_gemm, refused)
+{
+    static const oracle_conv bad[] = {
+        {.n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .in = 16, .last = 32},
+        {.n = 2,
+         .h = 8,
+         .w = 8,
+         .c = 32,
+         .kh = 3,
+         .kw = 3,
+         .in = 32,
+         .last = 8,
+         .format = ADJ_NCHW},
+        {.n = 0, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .in = 32, .last = 8},
+    };
+    test_backend t = direct_open_isa(best_isa(), 1);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const oracle_sizes s = oracle_sizes_of(bad[i]);
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, ADJ_F32, s.x, -1, 1);
+        adj_node *dy = given_random(&f, ADJ_F32, s.y, -1, 1);
+        const adj_node *dw = adj_conv2d_backprop_filter(x, s.w, dy, &s.attrs);
+        cr_assert_not_null(dw, "%s", adj_graph_message(f.g));
+        outcome o = run_kernel(&f, &t, "filter_gemm", 1, &dw);
+        cr_expect_eq(o.status, ADJ_ENOKERNEL, "%zu", i);
+        cr_expect_not_null(strstr(o.why, "f64 in NHWC"), "%s", o.why);
+        fixture_free(&f);
+    }
+    backend_close(&t);
+}
