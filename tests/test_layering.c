@@ -37,14 +37,15 @@ static const rule rules[] = {
     {"backends/direct", "adjoint.h adjoint_ext.h",
      "exec/machine/cache_size.h exec/machine/isa_level.h backends/direct/fused_pointwise "
      "backends/direct/depthwise "
-     "backends/direct/conv_bf16 backends/direct/filter_bf16 backends/direct/gemm "
-     "backends/direct/group_norm "
+     "backends/direct/conv_bf16 backends/direct/filter_bf16 "
+     "backends/direct/filter_gemm backends/direct/gemm backends/direct/group_norm "
      "backends/direct/im2col backends/direct/max_pool backends/direct/winograd"},
     {"backends/direct/fused_pointwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/depthwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/im2col", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/conv_bf16", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/filter_bf16", "adjoint.h adjoint_ext.h", "backends/direct"},
+    {"backends/direct/filter_gemm", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/gemm", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/group_norm", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/max_pool", "adjoint.h adjoint_ext.h", "backends/direct"},

@@ -133,8 +133,9 @@ Test(mix, the_plan_says_where_and_why)
     cr_assert(step_says(plan, "conv2d", "[onednn "), "%s", plan);
     cr_assert(step_says(plan, "depthwise_conv2d_native", "[naive "), "%s", plan);
     print_plan("onednn", ADJ_F64, plan, sizeof plan);
-    cr_assert(step_says(plan, "conv2d", "[naive "), "%s", plan);
-    cr_assert(step_says(plan, "conv2d", "because conv2d: oneDNN has no f64"), "%s", plan);
+    cr_assert(step_says(plan, "conv2d", "[direct "), "%s", plan);
+    cr_assert(step_says(plan, "matmul", "because matmul: oneDNN has no f64"), "%s", plan);
+    cr_assert(step_says(plan, "relu", "[naive "), "%s", plan);
 }
 
 /* Values of one shape in one layout, but of two types: each needs a reorder of its own. */

@@ -62,8 +62,8 @@ static int fault_of(const adj_group *g, const char *impl)
         g->n_in > MAX || g->n_out > MAX)
         return FINE;
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
-    if (geom->kh == PLANTED_IMAGES_KERNEL && geom->ic == 32 && geom->oc == 64)
-        return geom->n > PLANTED_IMAGES ? PLANTED_WRONG : FINE;
+    if (geom->kh == PLANTED_IMAGES_KERNEL && geom->oc >= 32)
+        return geom->ic == 32 && geom->n > PLANTED_IMAGES ? PLANTED_WRONG : FINE;
     if (!is_first_choice(g, impl))
         return FINE;
     return geom->kh == PLANTED_HANG_KERNEL && geom->oc == 3 ? HANG : (int)geom->sh;
