@@ -7,12 +7,11 @@
 
 enum {
     MAX_SIDE = 1 << 24,
-    ROW_PIXELS = 96,          /* of a flat row */
-    BAND_PIXELS = 48,         /* whose windows are gathered at a time */
-    MIN_POSITIONS = 64,       /* of a band, for which a part of the filter is read from its cache */
-    SHORT_ROW = 6,            /* measured: rows of fewer positions are gathered */
-    PANEL_BYTES = 1024 << 10, /* of a part of a panel, about: half of the first cache */
-    PACKED_POSITIONS = 2048,  /* from which on packing a filter costs little beside the product */
+    ROW_PIXELS = 96,         /* of a flat row */
+    BAND_PIXELS = 48,        /* whose windows are gathered at a time */
+    MIN_POSITIONS = 64,      /* of a band, for which a part of the filter is read from its cache */
+    SHORT_ROW = 6,           /* measured: rows of fewer positions are gathered */
+    PACKED_POSITIONS = 2048, /* from which on packing a filter costs little beside the product */
     FILTER_JOBS = 16
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
@@ -138,18 +137,22 @@ static void set_rows(gemm *p)
     p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
 }
 
-/* Parts are rows of taps, or single taps where these are not side by side in src or a row's part of
- * a panel would not stay in the first cache. */
+/* Parts are rows of taps, or with dilated columns single taps. */
 static void set_parts(gemm *p)
 {
-    const ptrdiff_t line = p->vectors * p->lanes * (ptrdiff_t)adj_dtype_size(p->dtype);
     for (int i = 0; i < p->n_pass; i++) {
         gemm_pass *a = &p->pass[i];
-        const int is_row = a->w.dilation == 1 && a->w.taps * p->src.c * line <= PANEL_BYTES;
-        a->parts = is_row ? min(a->w.taps, 1) : a->w.taps;
+        a->parts = a->w.dilation == 1 ? min(a->w.taps, 1) : a->w.taps;
         a->depth = a->parts > 0 ? a->w.taps / a->parts * p->src.c : 0;
-        a->group = max(PANEL_BYTES / max(a->depth * line, 1), 1);
     }
+}
+
+/* In whole vectors: all of them, or those that fill none. */
+static ptrdiff_t packed_outputs(const gemm *p)
+{
+    if (p->is_packed)
+        return round_up(p->dst.c, p->lanes);
+    return p->dst.c % p->lanes > 0 ? p->lanes : 0;
 }
 
 /* 0: too large. */
@@ -160,20 +163,19 @@ static int set_scratch(gemm *p, size_t *scratch)
     const ptrdiff_t taps = p->kh * p->kw * p->src.c;
     size_t thread = 0;
     if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
-        (p->is_packed && taps > max_elements / (p->dst.c + p->lanes)) ||
+        (packed_outputs(p) > 0 && taps > max_elements / (p->dst.c + p->lanes)) ||
         (p->is_gathered && positions > max_elements / taps) || positions > max_elements / p->lanes)
         return 0;
     p->ring = reserve_ring(&thread, p->slots, p->row, element);
     p->src_rows = reserve(&thread, p->slots, sizeof(void *));
     p->windows = reserve(&thread, p->is_gathered ? positions * taps : 0, element);
     p->at = reserve(&thread, p->kh * p->kw, sizeof(ptrdiff_t));
-    p->has_sums = reserve(&thread, p->rows, 1);
     p->sums = reserve(&thread, positions * p->lanes, element);
     p->per_thread = thread;
     *scratch = 0;
-    for (int i = 0; p->is_packed && i < p->n_pass; i++) {
+    for (int i = 0; i < p->n_pass; i++) {
         gemm_pass *a = &p->pass[i];
-        a->filter = reserve(scratch, a->elements * round_up(p->dst.c, p->lanes), element);
+        a->filter = reserve(scratch, a->elements * packed_outputs(p), element);
     }
     p->thread = reserve(scratch, p->threads, thread);
     return 1;
@@ -201,14 +203,13 @@ static int plan(gemm *p, const direct *d, const adj_group *group, size_t *scratc
                 .kw = g.kw};
     direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
-    p->is_packed =
-        p->is_turned || p->dst.c % p->lanes != 0 || p->n * p->dst.h * p->dst.w >= PACKED_POSITIONS;
+    p->is_packed = p->is_turned || p->n * p->dst.h * p->dst.w >= PACKED_POSITIONS;
     set_passes(p, &g);
     set_rows(p);
     set_parts(p);
     p->jobs = min(p->threads, p->n * p->bands);
-    p->filter_jobs = min(p->is_packed || p->has_margin || p->is_gathered ? FILTER_JOBS : 0,
-                         p->kh * p->kw * p->src.c);
+    const int is_prepared = packed_outputs(p) > 0 || p->has_margin || p->is_gathered;
+    p->filter_jobs = is_prepared ? min(FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
     return set_scratch(p, scratch);
 }
 

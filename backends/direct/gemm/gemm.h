@@ -16,9 +16,8 @@
  * are one row, cut where it is worth it.
  *
  * The filter is packed into panels of a few vectors of outputs, with zeros behind the last; turned
- * and transposed for dx. Where there are few positions, y is multiplied by it as it lies, if its
- * outputs fill whole vectors. Parts of a panel that fit the first cache are multiplied by all rows
- * of a band before the next part.
+ * and transposed for dx. Where there are few positions, y is multiplied by it as it lies, but for
+ * the outputs that fill no vector.
  *
  * Zeros of the padding times a filter's Inf or NaN would be NaN, where the definition has no such
  * product: then positions whose windows reach padding are computed as it is written (conv_plain.h).
@@ -35,13 +34,13 @@ enum { GEMM_PASSES = 16 };
 typedef struct {
     conv_axis h, w;
     ptrdiff_t parts, depth; /* of a row of taps: how many, and elements of one */
-    ptrdiff_t group;        /* parts that are multiplied at a time */
     ptrdiff_t elements;     /* of all taps */
     size_t filter;          /* in the scratch, if packed: panels, [element][vectors] */
 } gemm_pass;
 
 typedef struct gemm_code {
-    /* Job of tap_jobs: packs taps of the filter. Returns whether they are finite. */
+    /* Job of filter_jobs: packs a part of the filter. Returns whether what is multiplied by zeros
+     * is finite. */
     int (*prepare_filter)(const adj_call *c, ptrdiff_t job);
     /* Job of jobs: a share of the bands. */
     void (*multiply)(const adj_call *c, ptrdiff_t job, int thread, int is_finite);
@@ -63,12 +62,11 @@ typedef struct {
     gemm_pass pass[GEMM_PASSES];
     ptrdiff_t rows, bands; /* a band: rows of each pass that are computed together; in an image */
     ptrdiff_t jobs, filter_jobs;
-    ptrdiff_t top, bottom,
-        slots;                 /* src's rows for row r: r * stride - top .. + bottom; of a ring */
-    ptrdiff_t left, row;       /* zeros before a copied row; elements of it */
-    size_t thread, per_thread; /* offsets in the scratch: of each thread's; */
-    size_t ring, src_rows, windows, at, has_sums,
-        sums; /* in there: rows; gathered windows; parts; sums */
+    ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
+    ptrdiff_t slots;       /* of a ring of them */
+    ptrdiff_t left, row; /* pixels of zeros before a copied row; its elements, 0: none is copied */
+    size_t thread, per_thread;                /* offsets in the scratch: of each thread's; */
+    size_t ring, src_rows, windows, at, sums; /* in there: rows; gathered windows; parts; sums */
 } gemm;
 
 /* Vectors of outputs: all; of panel i from `first` to `end`. The last vector is a panel of its own
@@ -81,6 +79,14 @@ static inline ptrdiff_t gemm_panels(const gemm *p)
 {
     const ptrdiff_t whole = p->dst.c / p->lanes;
     return (whole + p->vectors - 1) / p->vectors + (p->dst.c > whole * p->lanes);
+}
+
+/* Where a panel is in the scratch, in elements; -1: nowhere, it is read as it lies. */
+static inline ptrdiff_t gemm_packed_at(const gemm *p, const gemm_pass *a, gemm_panel panel)
+{
+    if (p->is_packed)
+        return panel.first * p->lanes * a->elements;
+    return panel.end * p->lanes > p->dst.c ? 0 : -1;
 }
 
 static inline gemm_panel gemm_panel_at(const gemm *p, ptrdiff_t i)

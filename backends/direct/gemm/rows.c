@@ -14,8 +14,7 @@ typedef struct { /* a thread's */
     real *windows, *sums;
     const real **row; /* of src, from first_row on */
     ptrdiff_t first_row;
-    ptrdiff_t *at;  /* parts of a row of windows, from the first on */
-    char *has_sums; /* by row of a band */
+    ptrdiff_t *at; /* parts of a row of windows, from the first on */
     row_ring ring;
 } worker;
 
@@ -79,41 +78,22 @@ static micro_gemm sums_of(const worker *s, const band *b, const panel *f, ptrdif
 
 /* ---- products of rows as they lie ---- */
 
-/* What there is in src of a row's parts from `first` to `end`: m's a and b. 0: nothing. */
-static int find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, ptrdiff_t first,
-                      ptrdiff_t end, micro_gemm *m)
+/* What there is in src of a row's windows: m's a and b. 0: nothing. */
+static int find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_gemm *m)
 {
     const conv_taps t = conv_taps_inside(&a->h, row);
-    const ptrdiff_t top = row * a->h.stride - a->h.pad;
+    const ptrdiff_t top = row * a->h.stride - a->h.pad, first = t.first * a->parts;
     ptrdiff_t n = 0;
-    first = max(first, t.first * a->parts);
-    end = min(end, t.end * a->parts);
-    if (first >= end)
+    if (t.first >= t.end || a->parts == 0)
         return 0;
+    m->a = row_of(s, a, top + t.first * a->h.dilation);
     m->b += first * a->depth * m->b_pitch;
-    for (ptrdiff_t k = first; k < end; k++) {
-        const real *src = row_of(s, a, top + k / a->parts * a->h.dilation) +
-                          k % a->parts * a->w.dilation * s->p->src.c;
-        if (k == first)
-            m->a = src;
-        s->at[n++] = src - m->a;
-    }
+    for (ptrdiff_t k = first; k < t.end * a->parts; k++)
+        s->at[n++] = row_of(s, a, top + k / a->parts * a->h.dilation) +
+                     k % a->parts * a->w.dilation * s->p->src.c - m->a;
     m->more = n - 1;
     m->more_at = s->at + 1;
     return 1;
-}
-
-/* A row's products with some of the parts; returns whether it has sums now. */
-static int multiply_row(const worker *s, const gemm_pass *a, ptrdiff_t row, ptrdiff_t part,
-                        micro_gemm m)
-{
-    m.depth = a->depth;
-    m.a_pitch = a->w.stride * s->p->src.c;
-    if (find_parts(s, a, row, part, min(part + a->group, a->h.taps * a->parts), &m)) {
-        TYPED(micro_gemm)(&m);
-        return 1;
-    }
-    return m.add;
 }
 
 static void clear(const micro_gemm *m)
@@ -132,23 +112,18 @@ static void prefetch_next(const worker *s, const band *b, ptrdiff_t row, micro_g
     m->prefetch_bytes = divide_up(stride * line * (ptrdiff_t)sizeof(real), b->columns);
 }
 
-/* Some parts of the panel after the other, each for all rows. */
 static void multiply_rows(const worker *s, const band *b, const panel *f)
 {
     const gemm_pass *a = b->a;
-    const ptrdiff_t parts = a->h.taps * a->parts, n = b->end - b->first;
-    memset(s->has_sums, 0, (size_t)n);
-    for (ptrdiff_t part = 0; part < parts; part += a->group)
-        for (ptrdiff_t i = 0; i < n; i++) {
-            micro_gemm m = sums_of(s, b, f, i);
-            m.add = s->has_sums[i];
-            if (part == 0 && f->output == 0)
-                prefetch_next(s, b, b->first + i, &m);
-            s->has_sums[i] = (char)multiply_row(s, a, b->first + i, part, m);
-        }
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const micro_gemm m = sums_of(s, b, f, i);
-        if (!s->has_sums[i])
+    for (ptrdiff_t row = b->first; row < b->end; row++) {
+        micro_gemm m = sums_of(s, b, f, row - b->first);
+        m.depth = a->depth;
+        m.a_pitch = a->w.stride * s->p->src.c;
+        if (f->output == 0 && a == s->p->pass)
+            prefetch_next(s, b, row, &m);
+        if (find_parts(s, a, row, &m))
+            TYPED(micro_gemm)(&m);
+        else
             clear(&m);
     }
 }
@@ -206,10 +181,10 @@ static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
     const gemm *p = s->p;
     const gemm_panel at = gemm_panel_at(p, i);
     panel f = {.output = at.first * VECTOR, .vectors = at.end - at.first};
-    f.pitch = p->is_packed ? f.vectors * VECTOR : p->dst.c;
-    f.filter = p->is_packed
-                   ? (const real *)direct_scratch(s->call, b->a->filter) + f.output * b->a->elements
-                   : (const real *)s->call->in[p->filter_in] + f.output;
+    const ptrdiff_t packed = gemm_packed_at(p, b->a, at);
+    f.pitch = packed < 0 ? p->dst.c : f.vectors * VECTOR;
+    f.filter = packed < 0 ? (const real *)s->call->in[p->filter_in] + f.output
+                          : (const real *)direct_scratch(s->call, b->a->filter) + packed;
     if (p->is_gathered)
         multiply_windows(s, b, &f);
     else
@@ -295,7 +270,6 @@ static void multiply(const adj_call *call, ptrdiff_t job, int thread, int is_fin
                 .sums = (real *)(own + p->sums),
                 .row = (const real **)(own + p->src_rows),
                 .at = (ptrdiff_t *)(own + p->at),
-                .has_sums = own + p->has_sums,
                 .ring = row_ring_at(own + p->ring, p->slots, p->row)};
     for (ptrdiff_t i = first; i < end; i++) {
         const ptrdiff_t image = i / p->bands;
