@@ -52,15 +52,20 @@ conv_axes conv_axes_of(const adj_conv_geom *g, int is_dx, ptrdiff_t pass)
     return (conv_axes){axis_of_dx(h, pass / g->sw), axis_of_dx(w, pass % g->sw)};
 }
 
-conv_taps conv_taps_inside(const conv_axis *a, ptrdiff_t position)
+/* The numbers i below n for which i * step + shift is from 0 to size - 1. */
+static conv_range inside(ptrdiff_t n, ptrdiff_t step, ptrdiff_t shift, ptrdiff_t size)
 {
-    conv_taps t = {a->taps, 0};
-    for (ptrdiff_t i = a->taps - 1; i >= 0; i--) {
-        const ptrdiff_t at = position * a->stride + i * a->dilation - a->pad;
-        if (at < 0 || at >= a->src)
-            continue;
-        t.first = i;
-        t.end = t.end > 0 ? t.end : i + 1;
-    }
-    return t;
+    const ptrdiff_t first = shift < 0 ? divide_up(-shift, step) : 0;
+    const ptrdiff_t end = size > shift ? divide_up(size - shift, step) : 0;
+    return (conv_range){first, min(end, n)};
+}
+
+conv_range conv_taps_inside(const conv_axis *a, ptrdiff_t position)
+{
+    return inside(a->taps, a->dilation, position * a->stride - a->pad, a->src);
+}
+
+conv_range conv_positions_inside(const conv_axis *a, ptrdiff_t tap)
+{
+    return inside(a->dst, a->stride, tap * a->dilation - a->pad, a->src);
 }

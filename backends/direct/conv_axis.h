@@ -42,12 +42,19 @@ static inline ptrdiff_t conv_reach(const conv_axis *a, ptrdiff_t n)
     return a->taps > 0 ? (n - 1) * a->stride + (a->taps - 1) * a->dilation + 1 : 0;
 }
 
-/* The taps of a position that read src: from `first` to `end`. With a dilation those between may
- * all be of padding. */
+/* Those from `first` on, up to `end`; none: first >= end. */
 typedef struct {
     ptrdiff_t first, end;
-} conv_taps;
+} conv_range;
 
-conv_taps conv_taps_inside(const conv_axis *a, ptrdiff_t position);
+/* The taps of a position that read src, not padding. */
+conv_range conv_taps_inside(const conv_axis *a, ptrdiff_t position);
+/* The pass' positions for which a tap reads src. */
+conv_range conv_positions_inside(const conv_axis *a, ptrdiff_t tap);
+
+static inline int conv_is_whole(const conv_axis *a, conv_range taps)
+{
+    return taps.first == 0 && taps.end == a->taps;
+}
 
 #endif

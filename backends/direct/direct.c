@@ -75,6 +75,16 @@ int direct_conv_fits(const adj_conv_geom *g, int64_t max)
     return g->format == ADJ_NHWC;
 }
 
+int direct_conv_has_sizes(const adj_conv_geom *g, int64_t max)
+{
+    const int64_t sizes[] = {g->n,  g->ih, g->iw, g->ic, g->oh, g->ow, g->oc,
+                             g->kh, g->kw, g->sh, g->sw, g->dh, g->dw};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] < 1 || sizes[i] > max)
+            return 0;
+    return direct_conv_fits(g, max) && g->groups == 1;
+}
+
 int direct_conv_threads(const direct *d, const adj_node *n)
 {
     const double parallel_above = 2e5; /* operations */

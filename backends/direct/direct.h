@@ -74,6 +74,9 @@ static inline void direct_set_sizes(const adj_conv_geom *g, int is_dx, direct_si
 
 /* NHWC, and no size or pad of it above max? */
 int direct_conv_fits(const adj_conv_geom *g, int64_t max);
+/* NHWC, without groups, nothing of it empty and nothing above max: products of a few sizes stay far
+ * from an overflow. */
+int direct_conv_has_sizes(const adj_conv_geom *g, int64_t max);
 /* Is n a bias of root's last axis? A bias along another one is nobody's. */
 int direct_is_bias_of(const adj_node *n, const adj_node *root);
 /* Writes root and the bias_add that alone reads it to group; returns how many these are. */

@@ -9,8 +9,8 @@
 
 enum { MICRO_GEMM_VECTORS = 4 };
 
-/* c[i][j] = (what is there, if add, +) sum over k of a[i][k] b[k][j]. There may be more of a, each
- * of the same depth, so far behind the first: b goes on there. */
+/* c[i][j] = (what is there, if add, +) sum over k of a[i][k] b[k][j]. a may be in several parts of
+ * `depth` columns each, `more_at` from the first; b's rows go on from one part to the next. */
 typedef struct {
     ptrdiff_t rows, depth;
     ptrdiff_t vectors;   /* of a row of b and c, up to MICRO_GEMM_VECTORS */

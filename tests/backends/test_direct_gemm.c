@@ -110,7 +110,7 @@ static const oracle_conv rows[] = {
      .last = 8,
      .padding = ADJ_EXPLICIT,
      .pad = {2, 1, 3, 4}},
-    {.n = 0, .h = 4, .w = 4, .c = 3, .kh = 2, .kw = 2, .last = 1},
+    {.n = 2, .h = 9, .w = 9, .c = 9, .kh = 5, .kw = 5, .last = 3, .sh = 4, .sw = 4},
 };
 
 static void listed(const char *isa)
@@ -161,9 +161,10 @@ Test(direct_gemm, random_avx512) { random_rows("avx512", 200000); }
 
 /* A window that does not read the value, or that has padding where the filter has it, stays a
  * number. */
-static void expect_special(oracle_conv row, const char *isa, int operand, int64_t i, double value)
+static void expect_special_of(adj_dtype dtype, oracle_conv row, const char *isa, int operand,
+                              int64_t i, double value)
 {
-    conv_problem p = conv_problem_new(row, ADJ_F32);
+    conv_problem p = conv_problem_new(row, dtype);
     p.f.value[operand][i] = value;
     for (int k = 0; k < N_RESULT; k++) {
         const adj_node *n = p.result[results[k]];
@@ -176,6 +177,12 @@ static void expect_special(oracle_conv row, const char *isa, int operand, int64_
         free(o.y);
     }
     conv_problem_free(&p);
+}
+
+static void expect_special(oracle_conv row, const char *isa, int operand, int64_t i, double value)
+{
+    expect_special_of(ADJ_F32, row, isa, operand, i, value);
+    expect_special_of(ADJ_F64, row, isa, operand, i, value);
 }
 
 Test(direct_gemm, specials_avx2)
@@ -284,17 +291,20 @@ Test(direct_gemm, same_bits_for_any_threads)
 Test(direct_gemm, refused)
 {
     static const adj_conv nchw = {.format = ADJ_NCHW}, plain = {.format = ADJ_NHWC};
+    static const adj_conv far = {.stride = {1, 5, 5, 1}};
     test_backend t = direct_open_isa(best_isa(), 1);
     fixture f = fixture_new();
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 8, 8, 8}}, -3, 3);
     adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 8, 4}}, -3, 3);
     adj_node *half = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 4, 4}}, -3, 3);
     adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {4, 4}}, -3, 3);
+    adj_node *dy = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 2, 2, 4}}, -3, 3);
     const adj_node *node[] = {adj_conv2d(x, w, &nchw), adj_conv2d(x, half, &plain),
-                              adj_matmul(a, a, ADJ_TRANSPOSE_B)};
-    for (size_t i = 0; i < 3; i++) {
+                              adj_matmul(a, a, ADJ_TRANSPOSE_B),
+                              adj_conv2d_backprop_input((adj_shape){4, {1, 8, 8, 8}}, w, dy, &far)};
+    for (size_t i = 0; i < sizeof node / sizeof *node; i++) {
         cr_assert_not_null(node[i], "%s", adj_graph_message(f.g));
-        outcome o = run_candidate(&f, &t, 1, &node[i], 0);
+        outcome o = run_kernel(&f, &t, "gemm", 1, &node[i]);
         cr_expect_eq(o.status, ADJ_ENOKERNEL);
         cr_expect_not_null(strstr(o.why, "f64 in NHWC"), "%s", o.why);
     }

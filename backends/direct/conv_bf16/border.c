@@ -9,8 +9,6 @@
 
 enum { LANES = CONV_BF16_LANES, TILE = CONV_BF16_TILE, ROW = CONV_BF16_STEP, PAIR = 4 };
 
-static int is_whole(const conv_axis *a, conv_taps t) { return t.first == 0 && t.end == a->taps; }
-
 static __m512 add_pair(__m512 sum, const char *x, const char *filter)
 {
     const __m512i w = _mm512_load_si512(filter);
@@ -24,7 +22,7 @@ static __m512 add_pair(__m512 sum, const char *x, const char *filter)
 
 /* from: the position's elements; filter: a block's tiles. */
 static __m512 sum_of(const conv_bf16_pass *p, const char *from, const char *filter,
-                     ptrdiff_t channels, conv_taps h, conv_taps w)
+                     ptrdiff_t channels, conv_range h, conv_range w)
 {
     const ptrdiff_t of_segment = p->whole + (p->rest > 0);
     __m512 sum = _mm512_setzero_ps();
@@ -35,8 +33,8 @@ static __m512 sum_of(const conv_bf16_pass *p, const char *from, const char *filt
     return sum;
 }
 
-static void mend_position(const conv_bf16_product *p, ptrdiff_t k, ptrdiff_t channels, conv_taps h,
-                          conv_taps w)
+static void mend_position(const conv_bf16_product *p, ptrdiff_t k, ptrdiff_t channels, conv_range h,
+                          conv_range w)
 {
     const char *from = p->src + p->tile_at[k / LANES] + k % LANES * p->pass->position;
     _Alignas(64) float sum[LANES] = {0};
@@ -58,9 +56,9 @@ void conv_bf16_mend(const conv_bf16_product *p, ptrdiff_t channels, ptrdiff_t ro
     for (ptrdiff_t k = 0; k < p->positions; k++) {
         if (p->dst_at[k] < 0)
             continue;
-        const conv_taps h = conv_taps_inside(&a->h, row + k / line);
-        const conv_taps w = conv_taps_inside(&a->w, k % line);
-        if (!is_whole(&a->h, h) || !is_whole(&a->w, w))
+        const conv_range h = conv_taps_inside(&a->h, row + k / line);
+        const conv_range w = conv_taps_inside(&a->w, k % line);
+        if (!conv_is_whole(&a->h, h) || !conv_is_whole(&a->w, w))
             mend_position(p, k, channels, h, w);
     }
 }

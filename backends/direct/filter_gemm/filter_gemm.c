@@ -1,6 +1,6 @@
-/* filter_gemm.c - the kernel of filter_gemm.h: what it takes, and how the work is cut. On every
- * machine alike, whatever its caches and number of threads: where bands and segments end decides
- * the last bits. */
+/* filter_gemm.c - the kernel of filter_gemm.h: what it takes, and how the work is cut: by
+ * one instruction set on every machine alike, whatever its caches and number of threads, as where
+ * bands and segments end decides the last bits. */
 #include "filter_gemm.h"
 
 #include <omp.h>
@@ -18,12 +18,7 @@ static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
 static int has_sizes(const adj_conv_geom *g)
 {
-    const int64_t sizes[] = {g->n,  g->ih, g->iw, g->ic, g->oh, g->ow, g->oc,
-                             g->kh, g->kw, g->sh, g->sw, g->dh, g->dw};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i] < 1 || sizes[i] > MAX_SIDE)
-            return 0;
-    return direct_conv_fits(g, MAX_SIDE) && g->groups == 1 && g->kh <= max_elements / g->kw &&
+    return direct_conv_has_sizes(g, MAX_SIDE) && g->kh <= max_elements / g->kw &&
            g->kh * g->kw <= max_elements / g->ic;
 }
 
@@ -57,6 +52,7 @@ static void set_rows(filter_gemm *p)
     p->depth = w->taps / p->parts * p->x.c;
     p->slots = conv_reach(h, p->rows);
     p->row = conv_reaches_padding(w) ? conv_reach(w, p->y.w) * p->x.c : 0;
+    p->left = min(w->pad * p->x.c, p->row);
 }
 
 /* 0: too large. */
@@ -89,7 +85,6 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
                        .x_in = adj_group_in(g, n->in[0]),
                        .dy_in = adj_group_in(g, n->in[1]),
                        .threads = direct_conv_threads(d, n),
-                       .dtype = n->type.dtype,
                        .n = geom->n,
                        .a = conv_axes_of(geom, 0, 0),
                        .lanes = d->isa->vector_bytes / element,

@@ -35,7 +35,6 @@ typedef struct {
     const filter_gemm_code *code;
     int x_in, dy_in; /* among group->in */
     int threads;
-    adj_dtype dtype;
     ptrdiff_t n;
     direct_size x, y;
     conv_axes a;
@@ -46,7 +45,8 @@ typedef struct {
     ptrdiff_t rows, bands, segments, group, groups, jobs;
     ptrdiff_t parts, depth; /* of a row of taps: how many, and elements of one */
     ptrdiff_t elements;     /* of all taps */
-    ptrdiff_t slots, row; /* of a ring of rows of x: how many; elements of one, 0: none is copied */
+    ptrdiff_t slots;        /* of a ring of rows of x */
+    ptrdiff_t left, row;    /* elements: zeros before a copied one; of it, 0: none is copied */
     size_t sums, thread, per_thread;  /* offsets in the scratch: of all jobs'; of each thread's; */
     size_t ring, x_rows, at, outputs; /* in there: rows; parts; dy in whole vectors */
 } filter_gemm;

@@ -24,31 +24,29 @@ typedef struct {
     ptrdiff_t b_pitch;
 } band;
 
-/* Row i of taps reads these rows of the band: from `first` to `end`. */
-static band rows_of(const conv_axis *h, band b, ptrdiff_t i)
+/* Those rows of the band for which row i of taps reads x. */
+static conv_range rows_of(const conv_axis *h, const band *b, ptrdiff_t i)
 {
-    const ptrdiff_t shift = i * h->dilation - h->pad;
-    while (b.first < b.end && b.first * h->stride + shift < 0)
-        b.first++;
-    while (b.first < b.end && (b.end - 1) * h->stride + shift >= h->src)
-        b.end--;
-    return b;
+    const conv_range all = conv_positions_inside(h, i);
+    return (conv_range){max(all.first, b->first), min(all.end, b->end)};
 }
 
 /* The row of x that row i of taps reads for a row of dy, at its first column. */
 static const real *row_at(const worker *s, ptrdiff_t row, ptrdiff_t i)
 {
-    const conv_axis *h = &s->p->a.h, *w = &s->p->a.w;
-    const ptrdiff_t skipped = s->p->row > 0 ? max(-w->pad, 0) : -w->pad;
-    return s->row[row * h->stride + i * h->dilation - h->pad - s->first_row] + skipped * s->p->x.c;
+    const conv_axis *h = &s->p->a.h;
+    return s->row[row * h->stride + i * h->dilation - h->pad - s->first_row];
 }
+
+/* The group's outputs in vectors. */
+static ptrdiff_t vectors_of(const worker *s) { return divide_up(s->n, VECTOR); }
 
 /* Outputs of a product, and the sums of an element for them. */
 static micro_gemm product(const worker *s, const band *b, ptrdiff_t vector, ptrdiff_t element)
 {
     return (micro_gemm){.a_is_transposed = 1,
                         .a_pitch = s->p->a.w.stride * s->p->x.c,
-                        .vectors = min(s->pitch / VECTOR - vector, FILTER_GEMM_VECTORS),
+                        .vectors = min(vectors_of(s) - vector, FILTER_GEMM_VECTORS),
                         .b = b->b + vector * VECTOR,
                         .b_pitch = b->b_pitch,
                         .c = s->sums + element * s->pitch + vector * VECTOR,
@@ -60,7 +58,7 @@ static micro_gemm product(const worker *s, const band *b, ptrdiff_t vector, ptrd
 static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_t i, ptrdiff_t k)
 {
     const filter_gemm *p = s->p;
-    const band b = rows_of(&p->a.h, *all, i);
+    const conv_range b = rows_of(&p->a.h, all, i);
     if (b.first >= b.end)
         return;
     micro_gemm m = product(s, all, vector, (i * p->parts + k) * p->depth);
@@ -77,7 +75,7 @@ static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff
 static void add_band(const worker *s, const band *b)
 {
     const filter_gemm *p = s->p;
-    for (ptrdiff_t v = 0; v < s->pitch / VECTOR; v += FILTER_GEMM_VECTORS)
+    for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS)
         for (ptrdiff_t i = 0; i < p->a.h.taps; i++)
             for (ptrdiff_t k = 0; k < p->parts; k++)
                 add_part(s, b, v, i, k);
@@ -85,31 +83,18 @@ static void add_band(const worker *s, const band *b)
 
 /* ---- bands of dy with an Inf or NaN ---- */
 
-/* The columns of dy for which tap j reads x: from `first` to `end`. */
-static void columns_of(const conv_axis *w, ptrdiff_t j, ptrdiff_t *first, ptrdiff_t *end)
-{
-    const ptrdiff_t shift = j * w->dilation - w->pad;
-    *first = 0;
-    *end = w->dst;
-    while (*first < *end && *first * w->stride + shift < 0)
-        ++*first;
-    while (*first < *end && (*end - 1) * w->stride + shift >= w->src)
-        --*end;
-}
-
 /* Tap (i, j) of a row of dy. */
 static void add_tap(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_t row, ptrdiff_t i,
                     ptrdiff_t j)
 {
     const filter_gemm *p = s->p;
     const conv_axis *w = &p->a.w;
-    ptrdiff_t first, end;
-    columns_of(w, j, &first, &end);
+    const conv_range columns = conv_positions_inside(w, j);
     micro_gemm m = product(s, all, vector, (i * w->taps + j) * p->x.c);
     m.rows = p->x.c;
-    m.depth = end - first;
-    m.a = row_at(s, row, i) + (first * w->stride + j * w->dilation) * p->x.c;
-    m.b += ((row - all->first) * p->y.w + first) * m.b_pitch;
+    m.depth = columns.end - columns.first;
+    m.a = row_at(s, row, i) + (columns.first * w->stride + j * w->dilation) * p->x.c;
+    m.b += ((row - all->first) * p->y.w + columns.first) * m.b_pitch;
     if (m.depth > 0)
         TYPED(micro_gemm)(&m);
 }
@@ -118,10 +103,10 @@ static void add_band_of_any(const worker *s, const band *all)
 {
     const filter_gemm *p = s->p;
     for (ptrdiff_t i = 0; i < p->a.h.taps; i++) {
-        const band b = rows_of(&p->a.h, *all, i);
+        const conv_range b = rows_of(&p->a.h, all, i);
         for (ptrdiff_t row = b.first; row < b.end; row++)
             for (ptrdiff_t j = 0; j < p->a.w.taps; j++)
-                for (ptrdiff_t v = 0; v < s->pitch / VECTOR; v += FILTER_GEMM_VECTORS)
+                for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS)
                     add_tap(s, all, v, row, i, j);
     }
 }
@@ -142,10 +127,8 @@ static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_gemm *p = s->p;
     const conv_axis *h = &p->a.h;
-    const padded_rows rows = {.height = p->x.h,
-                              .line = p->x.w * p->x.c,
-                              .left = p->row > 0 ? max(p->a.w.pad, 0) * p->x.c : 0,
-                              .row = p->row};
+    const padded_rows rows = {
+        .height = p->x.h, .line = p->x.w * p->x.c, .left = p->left, .row = p->row};
     const ptrdiff_t pixels = (end - first) * p->y.w;
     const real *dy = s->dy + first * p->y.w * p->y.c;
     band b = {first, end, dy + s->output, p->y.c};

@@ -66,16 +66,9 @@ static adj_conv_geom geom_of_matmul(const adj_node *n)
                            .groups = 1};
 }
 
-/* Nothing of it is empty, and all products of sizes stay far from an overflow. */
 static int has_sizes(const adj_conv_geom *g)
 {
-    const int64_t sizes[] = {g->n,  g->ih, g->iw, g->ic, g->oh, g->ow, g->oc,
-                             g->kh, g->kw, g->sh, g->sw, g->dh, g->dw};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i] < 1 || sizes[i] > MAX_SIDE)
-            return 0;
-    return g->pt >= 0 && g->pl >= 0 && g->pt <= MAX_SIDE && g->pl <= MAX_SIDE &&
-           g->format == ADJ_NHWC && g->groups == 1 && g->kh <= max_elements / g->kw &&
+    return direct_conv_has_sizes(g, MAX_SIDE) && g->kh <= max_elements / g->kw &&
            g->kh * g->kw <= max_elements / g->ic && g->kh * g->kw <= max_elements / g->oc;
 }
 
@@ -131,7 +124,7 @@ static void set_rows(gemm *p)
         p->has_margin |= conv_reaches_padding(&a->w);
     }
     const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
-    p->rows = p->is_flat ? 1 : min(max(positions / max(first->w.dst, 1), 1), rows);
+    p->rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
     p->bands = divide_up(rows, p->rows);
     p->slots = max((p->rows - 1) * first->h.stride + p->top + p->bottom + 1, 0);
     p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
@@ -163,7 +156,7 @@ static int set_scratch(gemm *p, size_t *scratch)
     const ptrdiff_t taps = p->kh * p->kw * p->src.c;
     size_t thread = 0;
     if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
-        (packed_outputs(p) > 0 && taps > max_elements / (p->dst.c + p->lanes)) ||
+        taps > max_elements / max(packed_outputs(p), 1) ||
         (p->is_gathered && positions > max_elements / taps) || positions > max_elements / p->lanes)
         return 0;
     p->ring = reserve_ring(&thread, p->slots, p->row, element);
@@ -203,7 +196,8 @@ static int plan(gemm *p, const direct *d, const adj_group *group, size_t *scratc
                 .kw = g.kw};
     direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
-    p->is_packed = p->is_turned || p->n * p->dst.h * p->dst.w >= PACKED_POSITIONS;
+    p->is_packed = p->is_turned || (p->n * p->dst.h * p->dst.w >= PACKED_POSITIONS &&
+                                    g.kh * g.kw * g.ic <= max_elements / (g.oc + p->lanes));
     set_passes(p, &g);
     set_rows(p);
     set_parts(p);
@@ -215,7 +209,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, size_t *scratc
 
 /* ---- the kernel ---- */
 
-adj_status gemm_run(const adj_call *c)
+static adj_status run(const adj_call *c)
 {
     const gemm *p = c->state;
     int is_finite = 1;
@@ -246,4 +240,4 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 }
 
 const adj_kernel direct_gemm = {
-    .name = "gemm", .match = match, .prepare = prepare, .run = gemm_run, .drop = direct_drop};
+    .name = "gemm", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};

@@ -26,6 +26,7 @@
 #ifndef DIRECT_GEMM_H
 #define DIRECT_GEMM_H
 
+#include "backends/direct/arith.h"
 #include "backends/direct/conv_axis.h"
 #include "backends/direct/direct.h"
 
@@ -69,16 +70,27 @@ typedef struct {
     size_t ring, src_rows, windows, at, sums; /* in there: rows; gathered windows; parts; sums */
 } gemm;
 
-/* Vectors of outputs: all; of panel i from `first` to `end`. The last vector is a panel of its own
- * where it is not filled. */
+/* Of a panel: which vectors of outputs, from `first` to `end`. */
 typedef struct {
     ptrdiff_t first, end;
 } gemm_panel;
 
+/* Panels of whole vectors; a vector that outputs do not fill is one more. */
+static inline ptrdiff_t gemm_whole_panels(const gemm *p)
+{
+    return divide_up(p->dst.c / p->lanes, p->vectors);
+}
+
 static inline ptrdiff_t gemm_panels(const gemm *p)
 {
-    const ptrdiff_t whole = p->dst.c / p->lanes;
-    return (whole + p->vectors - 1) / p->vectors + (p->dst.c > whole * p->lanes);
+    return gemm_whole_panels(p) + (p->dst.c % p->lanes > 0);
+}
+
+static inline gemm_panel gemm_panel_at(const gemm *p, ptrdiff_t i)
+{
+    const ptrdiff_t vectors = p->dst.c / p->lanes, n = gemm_whole_panels(p);
+    return i < n ? (gemm_panel){vectors * i / n, vectors * (i + 1) / n}
+                 : (gemm_panel){vectors, vectors + 1};
 }
 
 /* Where a panel is in the scratch, in elements; -1: nowhere, it is read as it lies. */
@@ -88,14 +100,5 @@ static inline ptrdiff_t gemm_packed_at(const gemm *p, const gemm_pass *a, gemm_p
         return panel.first * p->lanes * a->elements;
     return panel.end * p->lanes > p->dst.c ? 0 : -1;
 }
-
-static inline gemm_panel gemm_panel_at(const gemm *p, ptrdiff_t i)
-{
-    const ptrdiff_t whole = p->dst.c / p->lanes, n = (whole + p->vectors - 1) / p->vectors;
-    return i < n ? (gemm_panel){whole * i / n, whole * (i + 1) / n}
-                 : (gemm_panel){whole, whole + 1};
-}
-
-adj_status gemm_run(const adj_call *c);
 
 #endif

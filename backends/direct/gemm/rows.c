@@ -81,7 +81,7 @@ static micro_gemm sums_of(const worker *s, const band *b, const panel *f, ptrdif
 /* What there is in src of a row's windows: m's a and b. 0: nothing. */
 static int find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_gemm *m)
 {
-    const conv_taps t = conv_taps_inside(&a->h, row);
+    const conv_range t = conv_taps_inside(&a->h, row);
     const ptrdiff_t top = row * a->h.stride - a->h.pad, first = t.first * a->parts;
     ptrdiff_t n = 0;
     if (t.first >= t.end || a->parts == 0)
@@ -220,14 +220,13 @@ static void mend(const worker *s, const band *b)
                               .src = s->src,
                               .filter = s->call->in[p->filter_in],
                               .bias = p->bias_in >= 0 ? s->call->in[p->bias_in] : NULL};
-    for (ptrdiff_t row = b->first; row < b->end; row++)
-        for (ptrdiff_t x = 0; x < b->columns; x++) {
-            const conv_taps h = conv_taps_inside(&a->h, row), w = conv_taps_inside(&a->w, x);
-            const int has_rows = !p->is_gathered || (h.first == 0 && h.end == a->h.taps);
-            if (!has_rows || w.first > 0 || w.end < a->w.taps)
+    for (ptrdiff_t row = b->first; row < b->end; row++) {
+        const int has_rows = !p->is_gathered || conv_is_whole(&a->h, conv_taps_inside(&a->h, row));
+        for (ptrdiff_t x = 0; x < b->columns; x++)
+            if (!has_rows || !conv_is_whole(&a->w, conv_taps_inside(&a->w, x)))
                 conv_plain_position(&plain, row, x, 0, p->dst.c,
                                     result_at(s, a, row) + x * a->w.step * p->dst.c);
-        }
+    }
 }
 
 static void compute(const worker *s, const band *b, int is_finite)
@@ -239,7 +238,7 @@ static void compute(const worker *s, const band *b, int is_finite)
         multiply_panel(s, b, i);
     if (p->bias_in >= 0)
         add_bias(s, b);
-    if (!is_finite && (p->has_margin || p->is_gathered))
+    if (!is_finite)
         mend(s, b);
 }
 
