@@ -79,11 +79,11 @@ void filter_bf16_list_dy(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
 void filter_bf16_list_pairs(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
 {
     const ptrdiff_t pairs = dense_row(p) / 2, all = p->steps * FILTER_BF16_STEP / 2;
+    const ptrdiff_t entry = FILTER_BF16_ENTRY;
     ptrdiff_t n = 0;
     for (ptrdiff_t i = 0; i < c.images; i++)
         for (ptrdiff_t r = 0; r < c.rows; r++, n += pairs)
-            count_up(at + n, pairs, (i * p->h.pitch + r) * p->w.pitch * FILTER_BF16_ENTRY,
-                     2 * FILTER_BF16_ENTRY);
+            count_up(at + n, pairs, (i * p->h.pitch + r) * p->w.pitch * entry, 2 * entry);
     for (; n < all; n++)
         at[n] = 0;
 }

@@ -108,7 +108,7 @@ static ptrdiff_t vectors_for(ptrdiff_t positions)
 static void set_rows(gemm *p)
 {
     const gemm_pass *first = &p->pass[0];
-    ptrdiff_t rows = 0, right = 0;
+    ptrdiff_t rows = 1, right = 0;
     p->top = p->bottom = -MAX_SIDE;
     p->is_gathered = p->n_pass == 1 && !p->is_flat && p->kh * p->kw > 1 && first->w.dst < SHORT_ROW;
     p->vectors = p->is_gathered ? 2 : vectors_for(first->w.dst);
